@@ -1,0 +1,29 @@
+# How Firn's own targets are compiled: firn_add_component() makes the static library of one compiler folder.
+
+add_library(firn_compile_options INTERFACE)
+target_compile_features(firn_compile_options INTERFACE cxx_std_20)
+target_compile_options(firn_compile_options INTERFACE -Wall -Wextra -Werror -fno-rtti)
+# Assertions guard the compiler's own invariants in every build: a wrong object is worse than a slow compile.
+string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+if(FIRN_SANITIZE)
+  target_compile_options(firn_compile_options INTERFACE -fsanitize=${FIRN_SANITIZE} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=all)
+  target_link_options(firn_compile_options INTERFACE -fsanitize=${FIRN_SANITIZE})
+endif()
+if(FIRN_FUZZ)
+  target_compile_options(firn_compile_options INTERFACE -fsanitize=fuzzer-no-link,address)
+  target_link_options(firn_compile_options INTERFACE -fsanitize=fuzzer-no-link,address)
+endif()
+
+# firn_add_component(<folder> SOURCES <files...> DEPENDS <folders...> [LIBRARIES <external targets...>])
+# <folder> is relative to compiler/; its target is firn_<last path element>. DEPENDS repeats the edges that the
+# folder table allows; a missing edge fails to link.
+function(firn_add_component folder)
+  cmake_parse_arguments(arg "" "" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+  get_filename_component(name ${folder} NAME)
+  add_library(firn_${name} STATIC ${arg_SOURCES})
+  target_include_directories(firn_${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  list(TRANSFORM arg_DEPENDS PREPEND firn_)
+  target_link_libraries(firn_${name} PUBLIC firn_compile_options ${arg_DEPENDS} PRIVATE ${arg_LIBRARIES})
+endfunction()

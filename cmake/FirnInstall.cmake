@@ -1,0 +1,1 @@
+# Included by the root: installation and package files.

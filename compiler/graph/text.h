@@ -1,0 +1,27 @@
+// The text form of the graph IR (`.hlo`): printing, and parsing back to the identical module.
+#pragma once
+
+#include "compiler/graph/module.h"
+
+#include <map>
+
+namespace firn {
+
+// Literals with up to this many elements print in place; larger ones as <name-or-hash> and go to the side file.
+inline constexpr int64_t kInlineLiteralElements = 16;
+
+std::string print_module(const Module& module);
+std::string print_instruction(const Instruction& instruction);  // one line, for messages
+
+// Literals by hash, as a side file holds them.
+using LiteralTable = std::map<std::string, LiteralRef>;
+// The bytes of a side file with every literal of the module that does not print in place, and back.
+std::string write_literals(const Module& module);
+Expected<LiteralTable> read_literals(std::shared_ptr<const MappedFile> file);
+
+// Parses what print_module writes. `file` names the text in messages. Literals that `literals` lacks become opaque.
+// The result is not verified.
+Expected<std::unique_ptr<Module>> parse_module(std::string file, std::string_view text,
+                                               const LiteralTable& literals = {});
+
+} // namespace firn

@@ -1,0 +1,88 @@
+// Errors as values. A Diagnostic is a message for the user; Expected<T> carries a value or a Diagnostic; a
+// DiagnosticList collects several. Faults of Firn itself are FIRN_CHECK failures, never diagnostics.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace firn {
+
+// Whose fault a failure is; the values are the exit codes of the command line.
+enum class Fault { None = 0, Model = 1, Usage = 2, Unsupported = 3, Internal = 4 };
+
+// One message. Text is lower case, without full stop, and names the node, what was found and what was wanted.
+struct Diagnostic {
+  Fault fault = Fault::Model;
+  std::string message;
+};
+
+inline Diagnostic model_error(std::string message) { return {Fault::Model, std::move(message)}; }
+inline Diagnostic usage_error(std::string message) { return {Fault::Usage, std::move(message)}; }
+inline Diagnostic unsupported_error(std::string message) { return {Fault::Unsupported, std::move(message)}; }
+
+// A value or the reason why there is none. Test with `if (!x)`, read with `*x` / `x->`, report with `x.error()`.
+template <class T> class [[nodiscard]] Expected {
+public:
+  Expected(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Expected(Diagnostic error) : state_(std::in_place_index<1>, std::move(error)) {}
+  explicit operator bool() const { return state_.index() == 0; }
+  T& operator*() { return *std::get_if<0>(&state_); }
+  const T& operator*() const { return *std::get_if<0>(&state_); }
+  T* operator->() { return std::get_if<0>(&state_); }
+  const T* operator->() const { return std::get_if<0>(&state_); }
+  const Diagnostic& error() const { return *std::get_if<1>(&state_); }
+
+private:
+  std::variant<T, Diagnostic> state_;
+};
+
+// Expected without a value: success, or the reason of failure.
+class [[nodiscard]] Result {
+public:
+  Result() = default;
+  Result(Diagnostic error) : error_(std::move(error)) {}
+  explicit operator bool() const { return !error_; }
+  const Diagnostic& error() const { return *error_; }
+
+private:
+  std::optional<Diagnostic> error_;
+};
+
+// Collects up to `limit` messages and counts the rest, so that one run reports all that is wrong with a model.
+class DiagnosticList {
+public:
+  static constexpr size_t limit = 20;
+  void add(Diagnostic diagnostic) {
+    if (messages_.size() < limit) messages_.push_back(std::move(diagnostic));
+    ++count_;
+  }
+  bool empty() const { return count_ == 0; }
+  size_t count() const { return count_; }  // including those beyond the limit
+  const std::vector<Diagnostic>& messages() const { return messages_; }
+
+private:
+  std::vector<Diagnostic> messages_;
+  size_t count_ = 0;
+};
+
+[[noreturn]] inline void internal_failure(const char* file, int line, const std::string& text) {
+  std::fprintf(stderr, "firn: internal error at %s:%d: %s\nPlease report this with the model that caused it.\n",
+               file, line, text.c_str());
+  std::fflush(stderr);
+  std::_Exit(static_cast<int>(Fault::Internal));
+}
+
+} // namespace firn
+
+// Asserts an invariant of the compiler, in every build. `text` (std::string or literal) says what is broken.
+#define FIRN_CHECK(condition, text)                                                                          \
+  do {                                                                                                       \
+    if (!(condition)) ::firn::internal_failure(__FILE__, __LINE__, text);                                    \
+  } while (false)
+// Marks a place that no valid input reaches.
+#define FIRN_UNREACHABLE(text) ::firn::internal_failure(__FILE__, __LINE__, text)
