@@ -1,0 +1,39 @@
+// Kernel IR to machine code: one entry function, one function per kernel, constants. The only place that knows LLVM.
+#pragma once
+
+#include "compiler/kernel/kernel.h"
+#include "compiler/target/target_machine.h"
+
+#include <string>
+
+namespace firn::codegen {
+
+enum class OptLevel : uint8_t { O0, O1, O2, O3, Os, Oz };
+
+struct Options {
+  TargetMachine target;
+  OptLevel opt_level = OptLevel::O3;
+  // Names of the exported functions; see include/firn/abi.h for their types.
+  std::string run_symbol, weights_symbol;
+  std::string section_suffix;     // appended to section names: .text.firn.<suffix>
+};
+
+// The program as LLVM IR text (before optimisation), and as assembly. For --emit=llvm and --emit=asm.
+Expected<std::string> emit_llvm_text(const kernel::Program& program, const Options& options);
+Expected<std::string> emit_assembly(const kernel::Program& program, const Options& options);
+
+struct ObjectFacts {
+  int64_t text_bytes = 0;                              // machine code
+  int64_t rodata_bytes = 0;                            // constants of the code itself, weights excluded
+  int64_t object_bytes = 0;
+  int64_t stack_bytes = 0;                             // deepest frame of entry plus kernel
+  std::vector<std::pair<std::string, int64_t>> kernel_text_bytes;  // by kernel name
+  std::vector<std::string> undefined_symbols;          // sorted
+};
+
+// Writes the object to `path`, streaming the constants one at a time into a 64-byte aligned read-only section.
+// Fails with Fault::Internal when the object would need a symbol outside memcpy, memset, memmove and firn_rt1_*, or
+// has a constructor, writable data or unwind tables.
+Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options, const std::string& path);
+
+} // namespace firn::codegen

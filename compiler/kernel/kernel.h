@@ -1,0 +1,176 @@
+// The kernel IR: structured loops over buffers. It says how a computation runs: tiles, vectors, addresses. A Kernel is
+// one function; a Program is the model: buffers, kernels, and the order in which they are called.
+#pragma once
+
+#include "compiler/support/diagnostic.h"
+#include "compiler/support/int_expr.h"
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace firn::kernel {
+
+enum class OpKind : uint8_t {
+#define FIRN_KERNEL_OP(enumerator, mnemonic, operands, group) enumerator,
+#include "compiler/kernel/kernel_ops.def"
+};
+enum class OpGroup : uint8_t { Leaf, Float, Integer, Compare, Cast, Vector, Memory, Control };
+struct OpKindInfo {
+  std::string_view mnemonic;
+  int operands;
+  OpGroup group;
+};
+const OpKindInfo& op_kind_info(OpKind kind);
+
+// Machine types. Signedness is in the ops; Index is an integer as wide as a pointer; Bool lies in memory as I8 does,
+// so I1 exists in values only.
+enum class Scalar : uint8_t { I1, I8, I16, I32, I64, Index, F16, BF16, F32, F64 };
+std::string_view scalar_name(Scalar scalar);  // "i1", "i8", ..., "index", "f16", "bf16", "f32", "f64"
+int scalar_bytes(Scalar scalar);              // in memory; Index: 8
+inline bool is_float(Scalar scalar) { return scalar >= Scalar::F16; }
+
+struct Type {
+  Scalar scalar = Scalar::F32;
+  int lanes = 1;  // 1: a scalar, not a vector
+  bool operator==(const Type&) const = default;
+  Type with_lanes(int n) const { return {scalar, n}; }
+  Type with_scalar(Scalar s) const { return {s, lanes}; }
+  std::string to_string() const;  // "f32", "f32x16"
+};
+
+// An SSA value: an index into Kernel::value_types.
+struct Value {
+  int id = -1;
+  explicit operator bool() const { return id >= 0; }
+  bool operator==(const Value&) const = default;
+};
+
+enum class Predicate : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
+
+struct Op;
+struct Block {
+  std::vector<Value> arguments;  // For: the carried values
+  std::vector<std::unique_ptr<Op>> ops;
+};
+
+// One operation. Which fields mean something depends on the kind; the rest keep their defaults.
+struct Op {
+  OpKind kind;
+  std::vector<Value> operands;
+  std::vector<Value> results;
+  Predicate predicate = Predicate::Eq;   // compares
+  std::vector<double> numbers;           // Constant of a float type
+  std::vector<int64_t> integers;         // Constant of an integer type, lanes of extract, insert, shuffle
+  int buffer = -1;                       // memory ops: parameter or scratch number
+  IntExpr index;                         // memory ops: element index in units of the buffer's element; IndexValue
+  int alignment = 0;                     // memory ops: bytes known of the address; 0: the element's
+  bool streaming = false;                // stores that bypass the cache; prefetch: into L2 rather than L1
+  SymbolRef symbol;                      // For: the induction variable; Symbolic: what it defines
+  IntExpr lower, upper;                  // For
+  int64_t step = 1;                      // For, > 0
+  int64_t unroll = 1;                    // For: copies of the body that code generation makes
+  std::string callee;                    // CallRuntime
+  std::vector<int> buffers;              // CallRuntime
+  std::vector<Block> blocks;
+};
+
+enum class Space : uint8_t { Arena, Weights, Input, Output, Scratch };
+
+// A pointer parameter of a kernel, or a small array on its stack (Scratch).
+struct BufferParameter {
+  std::string name;
+  Scalar element = Scalar::F32;
+  int64_t size = 0;          // elements that may be touched
+  bool written = false;
+  bool no_alias = true;      // false: another parameter may be the same memory (in-place kernels)
+  int alignment = 64;        // bytes known of the pointer
+};
+
+// One function: runs `body` once for every value of `parallel` in [begin, end), the range given at the call; the
+// iterations are independent of each other.
+struct Kernel {
+  std::string name;
+  std::vector<BufferParameter> parameters;
+  std::vector<BufferParameter> scratch;  // numbered after the parameters; per call, uninitialised
+  SymbolRef parallel;                    // induction variable of the outermost loop
+  int64_t parallel_count = 1;
+  Block body;
+  std::vector<Type> value_types;         // by Value::id
+  // Facts for reports: work of one whole run, the ONNX nodes it computes, what algorithm it is.
+  int64_t flops = 0, bytes = 0;
+  std::string location, algorithm;
+
+  Type type_of(Value value) const { return value_types[static_cast<size_t>(value.id)]; }
+  const BufferParameter& buffer(int number) const {
+    size_t n = static_cast<size_t>(number);
+    return n < parameters.size() ? parameters[n] : scratch[n - parameters.size()];
+  }
+};
+
+// A stretch of memory that the program uses. Arena offsets are set by the memory planner, weight offsets by layout of
+// constants.
+struct Buffer {
+  std::string name;
+  Space space = Space::Arena;
+  int64_t bytes = 0;
+  int alignment = 64;
+  int io_index = -1;         // Input, Output: which one; its arena slot, if any, is `offset`
+  int64_t offset = -1;
+  std::string location;
+};
+
+// A pointer handed to a kernel: a place in a buffer.
+struct Argument {
+  int buffer = -1;
+  int64_t byte_offset = 0;
+};
+
+// One step of the program: a kernel call, or control flow whose condition is a bool in a buffer.
+struct Step {
+  enum class Kind : uint8_t { Call, If, While } kind = Kind::Call;
+  int kernel = -1;                       // Call
+  std::vector<Argument> arguments;       // Call: one per parameter
+  // Call: pairs (written argument, read argument) that may share memory when the read one dies here.
+  std::vector<std::pair<int, int>> in_place;
+  std::string location;
+  Argument condition;                    // If, While
+  std::vector<Step> first, second;       // If: then, else. While: steps that compute the condition, the body.
+};
+
+// Bytes of one weights buffer, made when the object is written so that only one is in memory at a time.
+struct Constant {
+  int buffer = -1;
+  std::function<void(std::span<std::byte> out)> fill;
+};
+
+struct Program {
+  std::string name;
+  std::vector<Buffer> buffers;
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  std::vector<Step> steps;
+  std::vector<Constant> constants;
+  int64_t arena_bytes = 0, arena_lower_bound = 0, weight_bytes = 0;
+
+  int add_buffer(Buffer buffer) {
+    buffers.push_back(std::move(buffer));
+    return static_cast<int>(buffers.size()) - 1;
+  }
+};
+
+// Text form (`.kir`): prints, and parses back to the identical program (constants keep sizes, not bytes).
+std::string print_kernel(const Kernel& kernel);
+std::string print_program(const Program& program);
+Expected<Program> parse_program(std::string file, std::string_view text);
+
+// Checks the invariants listed at the head of verify.cpp; a failure is a bug of Firn or of hand-written text.
+Result verify(const Kernel& kernel);
+Result verify(const Program& program);
+
+// Makes kernels of equal text (names aside) one, and drops those that nothing calls.
+void merge_equal_kernels(Program& program);
+
+} // namespace firn::kernel
