@@ -1,0 +1,43 @@
+// Texts of status codes, kept in static storage so that reporting an error needs neither memory nor formatting.
+#include "firn/abi.h"
+#include "firn/cpu_features.h"
+
+namespace {
+
+#if defined(__x86_64__) || defined(_M_X64)
+#define FIRN_FEATURE_MESSAGE(number, name, llvm, text, leaf, reg, bit, state)                                \
+  case number: return "the model needs " text ", which this CPU or operating system lacks";
+#define FIRN_FEATURE_MESSAGES FIRN_X86_64_FEATURES(FIRN_FEATURE_MESSAGE)
+#elif defined(__aarch64__) || defined(_M_ARM64)
+#define FIRN_FEATURE_MESSAGE(number, name, llvm, text, word, bit)                                            \
+  case number: return "the model needs " text ", which this CPU or operating system lacks";
+#define FIRN_FEATURE_MESSAGES FIRN_AARCH64_FEATURES(FIRN_FEATURE_MESSAGE)
+#else
+#define FIRN_FEATURE_MESSAGES
+#endif
+
+const char* missing_feature(int number) noexcept {
+  switch (number) {
+    FIRN_FEATURE_MESSAGES
+  default: return "the model was compiled for another CPU";
+  }
+}
+
+} // namespace
+
+extern "C" const char* firn_rt1_status_message(firn_status status) FIRN_NOEXCEPT {
+  switch (status & 0xff) {
+  case FIRN_STATUS_OK: return "ok";
+  case FIRN_STATUS_NOT_INITIALISED: return "the model was not initialised or has been moved from";
+  case FIRN_STATUS_UNSUPPORTED_CPU: return missing_feature((status >> 8) & 0xff);
+  case FIRN_STATUS_ARENA_TOO_SMALL: return "the arena is smaller than the model's arena_bytes";
+  case FIRN_STATUS_ARENA_MISALIGNED: return "the arena is not aligned and has no room for aligning it";
+  case FIRN_STATUS_WEIGHTS_SIZE: return "the bound weights are not weight_bytes long";
+  case FIRN_STATUS_WEIGHTS_MISALIGNED: return "the bound weights are not aligned to 64 bytes";
+  case FIRN_STATUS_NOT_BOUND: return "an external input or output is not bound to a buffer";
+  case FIRN_STATUS_NO_MEMORY: return "the model got no memory for its arena";
+  case FIRN_STATUS_OUT_OF_RANGE: return "an index or size is beyond its bound";
+  case FIRN_STATUS_NO_WEIGHTS: return "the model embeds no weights and none were bound";
+  default: return "unknown status";
+  }
+}

@@ -1,0 +1,162 @@
+// What every generated model class is made of: Status, views, byte spans, weights, executors and reflection. C++17 and
+// the standard library's freestanding-friendly parts only; nothing allocates or throws.
+#ifndef FIRN_MODEL_H
+#define FIRN_MODEL_H
+
+#include "firn/abi.h"
+#include "firn/dtypes.h"
+#include "firn/view.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <type_traits>
+
+static_assert(sizeof(bool) == 1, "bool tensors hold one byte per element");
+
+namespace firn {
+inline namespace rt1 {
+
+// Success, or why not. Converts to true on success.
+class [[nodiscard]] Status {
+public:
+  constexpr Status() noexcept = default;
+  constexpr explicit Status(firn_status value) noexcept : value_(value) {}
+  constexpr explicit operator bool() const noexcept { return value_ == FIRN_STATUS_OK; }
+  constexpr bool ok() const noexcept { return value_ == FIRN_STATUS_OK; }
+  // One of the FIRN_STATUS_ constants, without its detail.
+  constexpr int code() const noexcept { return value_ & 0xff; }
+  constexpr firn_status value() const noexcept { return value_; }
+  // Text in static storage.
+  const char* message() const noexcept { return firn_rt1_status_message(value_); }
+
+private:
+  firn_status value_ = FIRN_STATUS_OK;
+};
+
+namespace detail {
+template <class T, class = void> inline constexpr bool is_buffer = false;
+template <class T>
+inline constexpr bool
+    is_buffer<T, std::void_t<decltype(std::declval<T&>().data()), decltype(std::declval<T&>().size())>> = true;
+} // namespace detail
+
+// Memory of the caller. Converts from arrays, std::span, std::vector and all else with data() and size().
+class ByteSpan {
+public:
+  constexpr ByteSpan() noexcept = default;
+  ByteSpan(void* data, std::size_t bytes) noexcept : data_(static_cast<unsigned char*>(data)), bytes_(bytes) {}
+  template <class T, std::size_t n> ByteSpan(T (&array)[n]) noexcept : ByteSpan(array, n * sizeof(T)) {}
+  template <class Buffer, class = std::enable_if_t<detail::is_buffer<Buffer>>>
+  ByteSpan(Buffer&& buffer) noexcept : ByteSpan(buffer.data(), buffer.size() * sizeof(*buffer.data())) {}
+  unsigned char* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return bytes_; }
+
+private:
+  unsigned char* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+class ConstByteSpan {
+public:
+  constexpr ConstByteSpan() noexcept = default;
+  ConstByteSpan(const void* data, std::size_t bytes) noexcept
+      : data_(static_cast<const unsigned char*>(data)), bytes_(bytes) {}
+  template <class T, std::size_t n> ConstByteSpan(const T (&array)[n]) noexcept : ConstByteSpan(array, n * sizeof(T)) {}
+  template <class Buffer, class = std::enable_if_t<detail::is_buffer<const Buffer>>>
+  ConstByteSpan(const Buffer& buffer) noexcept
+      : ConstByteSpan(buffer.data(), buffer.size() * sizeof(*buffer.data())) {}
+  const unsigned char* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return bytes_; }
+
+private:
+  const unsigned char* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// Packed weights of one model, immutable and shared by any number of instances. A handle: copies refer to the same
+// memory, which outlives every instance. Each generated class derives its own type, so that weights cannot be mixed up.
+class Weights {
+public:
+  const unsigned char* data() const noexcept { return data_; }
+  std::size_t size() const noexcept { return bytes_; }
+
+protected:
+  constexpr Weights(const unsigned char* data, std::size_t bytes) noexcept : data_(data), bytes_(bytes) {}
+  // Whether these can serve a model that wants `bytes` of weights.
+  Status check(std::size_t bytes) const noexcept {
+    if (bytes == 0) return Status();
+    if (!data_) return Status(FIRN_STATUS_NO_WEIGHTS);
+    if (bytes_ != bytes) return Status(FIRN_STATUS_WEIGHTS_SIZE);
+    const bool aligned = reinterpret_cast<std::uintptr_t>(data_) % FIRN_WEIGHT_ALIGNMENT == 0;
+    return aligned ? Status() : Status(FIRN_STATUS_WEIGHTS_MISALIGNED);
+  }
+
+private:
+  const unsigned char* data_;
+  std::size_t bytes_;
+};
+
+// Lends threads to run(). Wraps the C struct, or any object callable as pool(count, task) that calls task(i) once for
+// each i < count and returns when all are done; the object is referred to, not copied.
+class Executor {
+public:
+  explicit Executor(const firn_executor& executor) noexcept : executor_(executor) {}
+  template <class Pool, class = std::enable_if_t<!std::is_same_v<Pool, Executor> && !std::is_const_v<Pool>>>
+  explicit Executor(Pool& pool) noexcept : executor_{&pool, &call<Pool>} {}
+  const firn_executor* c_executor() const noexcept { return &executor_; }
+
+private:
+  struct Task {
+    firn_task function;
+    void* data;
+    void operator()(std::size_t index) const noexcept { function(data, index); }
+  };
+  template <class Pool> static void call(void* pool, std::size_t count, firn_task task, void* data) {
+    (*static_cast<Pool*>(pool))(count, Task{task, data});
+  }
+  firn_executor executor_;
+};
+
+// Reflection: what generic code can ask of any model through Model::info().
+
+enum class ElementType : std::uint8_t {
+  F64, F32, F16, BF16, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, F4E2M1,
+  I64, I32, I16, I8, I4, I2, U64, U32, U16, U8, U4, U2, Bool, C64, C128,
+};
+
+struct TensorInfo {
+  const char* name;           // the accessor
+  const char* original_name;  // in the model file
+  ElementType dtype;
+  std::size_t rank;
+  const std::size_t* dims;    // bounds where the size depends on data; null for a scalar
+  std::size_t bytes;
+  bool external;              // no arena space: has to be bound
+};
+
+struct ModelInfo {
+  const char* name;
+  const char* source_sha256;
+  const char* firn_version;
+  const char* cpu;
+  const TensorInfo* inputs;
+  std::size_t input_count;
+  const TensorInfo* outputs;
+  std::size_t output_count;
+  const TensorInfo* states;
+  std::size_t state_count;
+  std::size_t arena_bytes, arena_alignment, weight_bytes, stack_bytes;
+  std::uint64_t flops;        // floating point operations of one run
+};
+
+// The types of a model's inputs or outputs, in order.
+template <class... Types> struct TypeList {
+  static constexpr std::size_t size = sizeof...(Types);
+  template <std::size_t i> using at = std::tuple_element_t<i, std::tuple<Types...>>;
+};
+
+} // namespace rt1
+} // namespace firn
+
+#endif

@@ -1,0 +1,210 @@
+// Views of tensors: a pointer with extents, static where the model fixes them. Row-major and compact, never owning;
+// indices are not checked.
+#ifndef FIRN_VIEW_H
+#define FIRN_VIEW_H
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+namespace firn {
+inline namespace rt1 {
+
+// An extent that is known only at run time.
+inline constexpr std::size_t dynamic = static_cast<std::size_t>(-1);
+
+namespace detail {
+
+// The run-time part of a view's extents; empty when all are static.
+template <std::size_t count> struct DynamicExtents {
+  std::array<std::size_t, count> values{};
+  constexpr std::size_t get(std::size_t i) const noexcept { return values[i]; }
+};
+template <> struct DynamicExtents<0> {
+  constexpr std::size_t get(std::size_t) const noexcept { return 0; }
+};
+
+template <std::size_t... dims> struct Shape {
+  static constexpr std::size_t rank = sizeof...(dims);
+  static constexpr std::size_t dynamic_count = (std::size_t{0} + ... + (dims == dynamic ? 1u : 0u));
+  using Extents = DynamicExtents<dynamic_count>;
+
+  static constexpr std::size_t extent(const Extents& extents, std::size_t axis) noexcept {
+    constexpr std::size_t table[rank + 1] = {dims..., 0};
+    if (table[axis] != dynamic) return table[axis];
+    std::size_t before = 0;
+    for (std::size_t i = 0; i < axis; ++i) before += table[i] == dynamic ? 1u : 0u;
+    return extents.get(before);
+  }
+  static constexpr std::size_t size(const Extents& extents) noexcept {
+    std::size_t product = 1;
+    for (std::size_t i = 0; i < rank; ++i) product *= extent(extents, i);
+    return product;
+  }
+  template <class... Indices>
+  static constexpr std::size_t offset(const Extents& extents, Indices... indices) noexcept {
+    static_assert(sizeof...(Indices) == rank, "one index per dimension");
+    static_assert((std::is_integral_v<Indices> && ...), "indices are integers");
+    std::size_t result = 0;
+    std::size_t axis = 0;
+    ((result = result * extent(extents, axis++) + static_cast<std::size_t>(indices)), ...);
+    static_cast<void>(axis);
+    static_cast<void>(extents);
+    return result;
+  }
+};
+
+template <class T, std::size_t... dims> struct Row;
+
+} // namespace detail
+
+// view(i, j, k) is an element, view[i] a row (an element when the rank is 1); begin() to end() are all elements in order,
+// so a View is a contiguous range and converts to std::span.
+template <class T, std::size_t... dims> class View {
+  using Shape = detail::Shape<dims...>;
+
+public:
+  using element_type = T;
+  using value_type = std::remove_const_t<T>;
+  static constexpr std::size_t rank = Shape::rank;
+  static constexpr std::size_t dynamic_extents = Shape::dynamic_count;
+
+  constexpr View() noexcept = default;
+  // `extents` are those of the dynamic dimensions, in order.
+  template <class... Extents> explicit constexpr View(T* data, Extents... extents) noexcept : data_(data) {
+    static_assert(sizeof...(Extents) == dynamic_extents, "one extent per dynamic dimension");
+    if constexpr (dynamic_extents > 0) extents_.values = {static_cast<std::size_t>(extents)...};
+  }
+  constexpr operator View<const T, dims...>() const noexcept {
+    if constexpr (dynamic_extents == 0) {
+      return View<const T, dims...>(data_);
+    } else {
+      View<const T, dims...> result;
+      result.data_ = data_;
+      result.extents_ = extents_;
+      return result;
+    }
+  }
+
+  constexpr T* data() const noexcept { return data_; }
+  constexpr std::size_t extent(std::size_t axis) const noexcept { return Shape::extent(extents_, axis); }
+  constexpr std::size_t size() const noexcept { return Shape::size(extents_); }
+  constexpr std::size_t size_bytes() const noexcept { return size() * sizeof(T); }
+  constexpr T* begin() const noexcept { return data_; }
+  constexpr T* end() const noexcept { return data_ + size(); }
+
+  template <class... Indices> constexpr T& operator()(Indices... indices) const noexcept {
+    return data_[Shape::offset(extents_, indices...)];
+  }
+  template <class Index> constexpr decltype(auto) operator[](Index index) const noexcept {
+    static_assert(rank > 0, "a scalar has no rows");
+    return detail::Row<T, dims...>::at(data_, extents_, static_cast<std::size_t>(index));
+  }
+
+private:
+  template <class, std::size_t...> friend class View;
+  template <class, std::size_t...> friend struct detail::Row;
+  T* data_ = nullptr;
+  typename Shape::Extents extents_{};
+};
+
+namespace detail {
+
+template <class T, std::size_t first> struct Row<T, first> {
+  static constexpr T& at(T* data, const typename Shape<first>::Extents&, std::size_t index) noexcept {
+    return data[index];
+  }
+};
+
+template <class T, std::size_t first, std::size_t second, std::size_t... rest> struct Row<T, first, second, rest...> {
+  static constexpr View<T, second, rest...>
+  at(T* data, const typename Shape<first, second, rest...>::Extents& extents, std::size_t index) noexcept {
+    View<T, second, rest...> row;
+    if constexpr (View<T, second, rest...>::dynamic_extents > 0) {
+      constexpr std::size_t skipped = first == dynamic ? 1 : 0;
+      for (std::size_t i = 0; i < row.dynamic_extents; ++i) row.extents_.values[i] = extents.get(i + skipped);
+    }
+    row.data_ = data + index * row.size();
+    return row;
+  }
+};
+
+} // namespace detail
+
+// A view of elements below one byte (firn::int4 and its like), addressed by value: `v(i, j)` reads, `v(i, j) = 3` writes.
+template <class Element, std::size_t... dims> class PackedView {
+  using Shape = detail::Shape<dims...>;
+  using Traits = std::remove_const_t<Element>;
+  using Byte = std::conditional_t<std::is_const_v<Element>, const unsigned char, unsigned char>;
+
+public:
+  using element_type = Element;
+  using value_type = typename Traits::value_type;
+  static constexpr std::size_t rank = Shape::rank;
+  static constexpr std::size_t elements_per_byte = 8 / Traits::bits;
+
+  class Reference {
+  public:
+    operator value_type() const noexcept { return Traits::decode((*byte_ >> shift_) & mask); }
+    const Reference& operator=(value_type value) const noexcept {
+      const unsigned kept = *byte_ & ~(mask << shift_);
+      *byte_ = static_cast<unsigned char>(kept | (Traits::encode(value) << shift_));
+      return *this;
+    }
+    const Reference& operator=(const Reference& other) const noexcept {
+      return *this = static_cast<value_type>(other);
+    }
+    Reference(const Reference&) = default;
+
+  private:
+    friend class PackedView;
+    static constexpr unsigned mask = (1u << Traits::bits) - 1u;
+    Reference(Byte* byte, unsigned shift) noexcept : byte_(byte), shift_(shift) {}
+    Byte* byte_;
+    unsigned shift_;
+  };
+
+  constexpr PackedView() noexcept = default;
+  template <class... Extents>
+  explicit constexpr PackedView(Byte* data, Extents... extents) noexcept : data_(data) {
+    static_assert(sizeof...(Extents) == Shape::dynamic_count, "one extent per dynamic dimension");
+    if constexpr (Shape::dynamic_count > 0) extents_.values = {static_cast<std::size_t>(extents)...};
+  }
+
+  constexpr Byte* data() const noexcept { return data_; }
+  constexpr std::size_t extent(std::size_t axis) const noexcept { return Shape::extent(extents_, axis); }
+  constexpr std::size_t size() const noexcept { return Shape::size(extents_); }
+  constexpr std::size_t size_bytes() const noexcept {
+    return (size() + elements_per_byte - 1) / elements_per_byte;
+  }
+  template <class... Indices> Reference operator()(Indices... indices) const noexcept {
+    return flat(Shape::offset(extents_, indices...));
+  }
+  // The element at a row-major position.
+  Reference flat(std::size_t index) const noexcept {
+    return Reference(data_ + index / elements_per_byte,
+                     static_cast<unsigned>(index % elements_per_byte) * Traits::bits);
+  }
+
+private:
+  Byte* data_ = nullptr;
+  typename Shape::Extents extents_{};
+};
+
+// Row-major position of the largest element, the first of equals; NaNs are passed over. 0 for an empty view.
+template <class T, std::size_t... dims> constexpr std::size_t argmax(View<T, dims...> view) noexcept {
+  std::size_t best = 0;
+  bool found = false;
+  for (std::size_t i = 0; i < view.size(); ++i) {
+    const auto value = view.data()[i];
+    if (value != value || (found && !(value > view.data()[best]))) continue;
+    best = i;
+    found = true;
+  }
+  return best;
+}
+
+} // namespace rt1
+} // namespace firn
+
+#endif
