@@ -1,0 +1,96 @@
+// The choice of register tile and loop order. Cycles of every candidate tile are counted exactly, edges included:
+// per reduction step a tile takes as long as its FMAs need pipes, its loads need ports, or one FMA's latency.
+#include "compiler/lower/contraction.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace firn::lower {
+namespace {
+
+constexpr double kLoadsPerCycle = 2;
+
+// Cycles of one reduction step of a rows x vectors tile. Where a scalar operand cannot be folded into the FMA it costs
+// a load; where it can, every FMA that folds it loads it again, which two loads per cycle cover.
+double step_cycles(int rows, int vectors, int phases, const TargetMachine& target) {
+  double fmas = static_cast<double>(rows) * vectors;
+  if (!target.has_fma) fmas *= 2;
+  double compute = fmas / target.fma_pipes;
+  double loads = (rows + vectors) / kLoadsPerCycle;
+  double latency = static_cast<double>(target.has_fma ? target.fma_latency : 2 * target.fma_latency) / phases;
+  return std::max({compute, loads, latency});
+}
+
+int registers_needed(int rows, int vectors, int phases) { return rows * vectors * phases + vectors + 1; }
+
+double tiling_cycles(const ContractionSpec& spec, const TileShape& tile, const TargetMachine& target) {
+  ColumnGroups groups = column_groups(spec.columns, tile);
+  int64_t full_rows = spec.rows / tile.rows;
+  int rest_rows = static_cast<int>(spec.rows % tile.rows);
+  // Stores and the reduction's start cost about a cycle per accumulator, spread over the reduction's length.
+  double steps = 1;
+  for (const ReductionLoop& loop : spec.reduction) steps *= static_cast<double>(loop.extent);
+  auto tile_cost = [&](int rows, int vectors) {
+    return step_cycles(rows, vectors, tile.phases, target) + rows * vectors * 2.0 / steps + 6.0 / steps;
+  };
+  auto column_cost = [&](int vectors) {
+    double cost = static_cast<double>(full_rows) * tile_cost(tile.rows, vectors);
+    if (rest_rows > 0) cost += tile_cost(rest_rows, vectors);
+    return cost;
+  };
+  double cycles = static_cast<double>(groups.full_groups) * column_cost(tile.vectors);
+  if (groups.rest_vectors > 0) cycles += column_cost(groups.rest_vectors);
+  return cycles;
+}
+
+TileShape choose_tile(const ContractionSpec& spec, const TargetMachine& target) {
+  TileShape best;
+  best.lanes = target.lanes(kernel::scalar_bytes(spec.element.scalar) * 8);
+  int registers = target.vector_bits == 0 ? std::max(4, target.vector_registers / 2) : target.vector_registers;
+  int64_t total_vectors = (spec.columns + best.lanes - 1) / best.lanes;
+  double best_cycles = INFINITY;
+  for (int vectors = 1; vectors <= 8 && vectors <= total_vectors; ++vectors)
+    for (int rows = 1; rows <= 30 && rows <= spec.rows; ++rows)
+      for (int phases = 1; phases <= 8; phases *= 2) {
+        if (registers_needed(rows, vectors, phases) > registers) break;
+        if (phases > 1 && rows * vectors * phases > 2 * target.fma_latency * target.fma_pipes) break;
+        TileShape tile{rows, vectors, best.lanes, phases};
+        double cycles = tiling_cycles(spec, tile, target);
+        // Ties go to the tile with fewer loads, then to the smaller code.
+        if (cycles < best_cycles * 0.9999) {
+          best_cycles = cycles;
+          best = tile;
+        }
+      }
+  return best;
+}
+
+// Bytes from beyond the first cache level that an order streams, weighed by where they come from.
+double streamed_cost(double bytes, double working_set, const TargetMachine& target) {
+  if (working_set <= static_cast<double>(target.l1_bytes) * 0.75) return bytes / 128;
+  if (working_set <= static_cast<double>(target.l2_bytes) * 0.75) return bytes / target.l2_bytes_per_cycle;
+  if (working_set <= static_cast<double>(target.l3_bytes) * 0.75) return bytes / target.l3_bytes_per_cycle;
+  return bytes / target.memory_bytes_per_cycle;
+}
+
+} // namespace
+
+Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target) {
+  Tiling tiling;
+  tiling.tile = choose_tile(spec, target);
+  ColumnGroups groups = column_groups(spec.columns, tiling.tile);
+  double scalar_bytes = static_cast<double>(spec.scalar_bytes), vector_bytes = static_cast<double>(spec.vector_bytes);
+  int64_t outer = 1;
+  for (size_t i = static_cast<size_t>(spec.vector_outer_dims); i < spec.outer.size(); ++i) outer *= spec.outer[i];
+  double row_tiles = static_cast<double>(outer) * std::ceil(static_cast<double>(spec.rows) / tiling.tile.rows);
+  double panel = vector_bytes / static_cast<double>(groups.count());
+  // Columns outermost: the scalar operand passes once per group, one panel of vectors stays near.
+  double columns_first = streamed_cost(scalar_bytes * static_cast<double>(groups.count()), scalar_bytes + panel, target) +
+                         streamed_cost(panel * (row_tiles - 1) * static_cast<double>(groups.count()), panel, target);
+  // Rows outermost: all vectors pass once per tile row.
+  double rows_first = streamed_cost(vector_bytes * (row_tiles - 1), vector_bytes, target);
+  tiling.columns_outermost = columns_first <= rows_first || spec.vector_outer_dims > 0;
+  return tiling;
+}
+
+} // namespace firn::lower

@@ -1,0 +1,325 @@
+// Emission of register tiles: segments of rows, groups of columns, the reduction nest with loop-carried accumulators.
+#include "compiler/lower/contraction.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::Value;
+
+// A run of tiles along the rows that share one body: `count` tiles of `rows` rows from `first` on. A run of one tile
+// has a constant position, so that rows outside the input can be left out of it.
+struct Segment {
+  int64_t first;
+  int64_t count;
+  int rows;
+};
+
+class ContractionEmitter {
+public:
+  ContractionEmitter(Builder& builder, const ContractionSpec& spec, const Tiling& tiling)
+      : b_(builder), spec_(spec), tiling_(tiling), groups_(column_groups(spec.columns, tiling.tile)),
+        segments_(split_rows()) {}
+
+  void emit() {
+    int64_t outer = 1;
+    for (int64_t extent : spec_.outer) outer *= extent;
+    if (tiling_.columns_outermost) {
+      int64_t selected = 1;  // the outer dims that select other vectors belong outside the columns
+      for (int i = 0; i < spec_.vector_outer_dims; ++i) selected *= spec_.outer[static_cast<size_t>(i)];
+      IntExpr p = b_.set_parallel(selected * groups_.count());
+      TilePosition position;
+      position.outer = unflatten(floor_div(p, groups_.count()), 0, spec_.vector_outer_dims);
+      emit_column_group(floor_mod(p, groups_.count()), [&](const IntExpr& vector, int vectors) {
+        position.column_vector = vector;
+        emit_outer_loops(position, [&](TilePosition& at) { emit_all_segments(at, vectors); });
+      });
+    } else if (outer > 1) {
+      IntExpr p = b_.set_parallel(outer);
+      TilePosition position;
+      position.outer = unflatten(p, 0, static_cast<int>(spec_.outer.size()));
+      for (const Segment& segment : segments_)
+        loop_over_tiles(segment, [&](const IntExpr& row) {
+          position.row = row;
+          emit_groups(position, segment.rows);
+        });
+    } else {
+      int64_t tiles = 0;
+      for (const Segment& segment : segments_) tiles += segment.count;
+      IntExpr p = b_.set_parallel(tiles);
+      TilePosition position;
+      position.outer.assign(spec_.outer.size(), IntExpr(0));
+      emit_segment_of(p, 0, 0, position);
+    }
+  }
+
+private:
+  // Rows in tiles of tile.rows; a remainder is spread so that the last two kinds of tile differ by one row at most when
+  // positions do not matter, and edge tiles stand alone when rows near the edges are partly outside.
+  std::vector<Segment> split_rows() const {
+    int64_t rows = spec_.rows;
+    int step = tiling_.tile.rows;
+    std::vector<Segment> segments;
+    int64_t full = rows / step;
+    int rest = static_cast<int>(rows % step);
+    for (int64_t i = 0; i < full; ++i) {
+      bool inside = tile_is_inside(i * step, step);
+      if (inside && !segments.empty() && segments.back().rows == step &&
+          tile_is_inside(segments.back().first, step))
+        ++segments.back().count;
+      else
+        segments.push_back({i * step, 1, step});
+    }
+    if (rest > 0) segments.push_back({full * step, 1, rest});
+    return segments;
+  }
+
+  // Whether every row of the tile contributes at every value of the unrolled loops.
+  bool tile_is_inside(int64_t first, int rows) const {
+    if (!spec_.row_valid) return true;
+    std::vector<IntExpr> k(spec_.reduction.size());
+    for (int64_t row : {first, first + rows - 1})
+      if (!all_valid(row, k, 0)) return false;
+    return true;
+  }
+  bool all_valid(int64_t row, std::vector<IntExpr>& k, size_t level) const {
+    if (level == spec_.reduction.size()) return spec_.row_valid(row, k);
+    if (spec_.reduction[level].kind != ReductionLoop::Kind::Unrolled) return all_valid(row, k, level + 1);
+    for (int64_t i = 0; i < spec_.reduction[level].extent; ++i) {
+      k[level] = i;
+      if (!all_valid(row, k, level + 1)) return false;
+    }
+    return true;
+  }
+
+  std::vector<IntExpr> unflatten(IntExpr index, int first, int last) const {
+    std::vector<IntExpr> values(static_cast<size_t>(last - first));
+    for (int i = last - 1; i >= first; --i) {
+      int64_t extent = spec_.outer[static_cast<size_t>(i)];
+      values[static_cast<size_t>(i - first)] = i == first ? index : floor_mod(index, extent);
+      index = floor_div(index, extent);
+    }
+    return values;
+  }
+
+  // Runs `body` for the group number `group`: with a full group's width, or the last one's.
+  void emit_column_group(const IntExpr& group, const std::function<void(const IntExpr&, int)>& body) {
+    if (groups_.full_groups == 0) return body(0, groups_.rest_vectors);
+    if (groups_.rest_vectors == 0) return body(group * groups_.vectors, groups_.vectors);
+    kernel::Type index_type{kernel::Scalar::Index, 1};
+    Value is_full = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(group),
+                               b_.constant_int(index_type, groups_.full_groups));
+    b_.if_then_else(
+        is_full, [&] { body(group * groups_.vectors, groups_.vectors); return std::vector<Value>{}; },
+        [&] {
+          body(groups_.full_groups * groups_.vectors, groups_.rest_vectors);
+          return std::vector<Value>{};
+        });
+  }
+
+  void emit_outer_loops(TilePosition& position, const std::function<void(TilePosition&)>& body) {
+    if (position.outer.size() == spec_.outer.size()) return body(position);
+    b_.loop(0, spec_.outer[position.outer.size()], 1, [&](const IntExpr& iv) {
+      position.outer.push_back(iv);
+      emit_outer_loops(position, body);
+      position.outer.pop_back();
+    });
+  }
+
+  void loop_over_tiles(const Segment& segment, const std::function<void(const IntExpr& row)>& body) {
+    b_.loop(0, segment.count, 1, [&](const IntExpr& i) { body(i * segment.rows + segment.first); });
+  }
+
+  void emit_all_segments(TilePosition& position, int vectors) {
+    for (const Segment& segment : segments_)
+      loop_over_tiles(segment, [&](const IntExpr& row) {
+        position.row = row;
+        emit_tile(position, segment.rows, vectors);
+      });
+  }
+
+  // All columns of one row of tiles.
+  void emit_groups(TilePosition& position, int rows) {
+    b_.loop(0, groups_.full_groups, 1, [&](const IntExpr& group) {
+      position.column_vector = group * groups_.vectors;
+      emit_tile(position, rows, groups_.vectors);
+    });
+    if (groups_.rest_vectors > 0) {
+      position.column_vector = groups_.full_groups * groups_.vectors;
+      emit_tile(position, rows, groups_.rest_vectors);
+    }
+  }
+
+  // The tile of number p when tiles themselves are the parallel loop: a chain of tests over the segments.
+  void emit_segment_of(const IntExpr& p, size_t segment_number, int64_t first_tile, TilePosition& position) {
+    const Segment& segment = segments_[segment_number];
+    auto body = [&] {
+      position.row = segment.count == 1 ? IntExpr(segment.first)
+                                        : (p - first_tile) * segment.rows + segment.first;
+      emit_groups(position, segment.rows);
+      return std::vector<Value>{};
+    };
+    if (segment_number + 1 == segments_.size()) {
+      body();
+      return;
+    }
+    kernel::Type index_type{kernel::Scalar::Index, 1};
+    Value here = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(p),
+                            b_.constant_int(index_type, first_tile + segment.count));
+    b_.if_then_else(here, body, [&] {
+      emit_segment_of(p, segment_number + 1, first_tile + segment.count, position);
+      return std::vector<Value>{};
+    });
+  }
+
+  int valid_lanes(const TilePosition& position, int vector) const {
+    int64_t rest = spec_.columns % groups_.lanes;
+    if (rest == 0) return groups_.lanes;
+    IntExpr last = position.column_vector + vector;
+    // Only the very last vector is partial, and column groups that hold it have a constant position or are the only one.
+    if (last.is_constant()) return last.value() == groups_.total_vectors - 1 ? static_cast<int>(rest) : groups_.lanes;
+    return last.upper_bound() == groups_.total_vectors - 1 ? -static_cast<int>(rest) : groups_.lanes;
+  }
+
+  void emit_tile(TilePosition& position, int rows, int vectors) {
+    position.vectors = vectors;
+    kernel::Type type = spec_.element.with_lanes(groups_.lanes);
+    int sums = rows * vectors;
+    int phases = std::max(1, tiling_.tile.phases);
+    Value zero = b_.constant(type, 0.0);
+    std::vector<Value> acc(static_cast<size_t>(sums * phases), zero);
+    std::vector<IntExpr> k(spec_.reduction.size());
+    acc = emit_reduction(position, rows, vectors, 0, k, acc);
+    for (int phase = phases; phase > 1; phase /= 2)  // pairwise, so that the order is fixed
+      for (int p = 0; p < phase / 2; ++p)
+        for (int i = 0; i < sums; ++i) {
+          Value& lhs = acc[static_cast<size_t>(p * sums + i)];
+          lhs = b_.binary(add_op(), lhs, acc[static_cast<size_t>((p + phase / 2) * sums + i)]);
+        }
+    for (int row = 0; row < rows; ++row)
+      for (int vector = 0; vector < vectors; ++vector)
+        store(position, row, vector, acc[static_cast<size_t>(row * vectors + vector)]);
+  }
+
+  kernel::OpKind add_op() const {
+    return kernel::is_float(spec_.element.scalar) ? kernel::OpKind::FAdd : kernel::OpKind::IAdd;
+  }
+
+  void store(const TilePosition& position, int row, int vector, Value sum) {
+    int lanes = valid_lanes(position, vector);
+    if (lanes > 0) return spec_.store(b_, position, row, vector, sum, lanes);
+    // A full-width group whose position varies and that holds the partial vector in its last round only.
+    kernel::Type index_type{kernel::Scalar::Index, 1};
+    Value is_last = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(position.column_vector + vector),
+                               b_.constant_int(index_type, groups_.total_vectors - 1));
+    b_.if_then_else(
+        is_last, [&] { spec_.store(b_, position, row, vector, sum, -lanes); return std::vector<Value>{}; },
+        [&] { spec_.store(b_, position, row, vector, sum, groups_.lanes); return std::vector<Value>{}; });
+  }
+
+  std::vector<Value> emit_reduction(const TilePosition& position, int rows, int vectors, size_t level,
+                                    std::vector<IntExpr>& k, std::vector<Value> acc) {
+    if (level == spec_.reduction.size()) return emit_step(position, rows, vectors, k, 0, std::move(acc));
+    const ReductionLoop& loop = spec_.reduction[level];
+    if (loop.kind == ReductionLoop::Kind::Unrolled) {
+      for (int64_t i = 0; i < loop.extent; ++i) {
+        k[level] = i;
+        acc = emit_reduction(position, rows, vectors, level + 1, k, std::move(acc));
+      }
+      return acc;
+    }
+    if (loop.block > 0 && tiling_.tile.phases == 1) {
+      auto body = [&](const IntExpr& at, const std::vector<Value>& in) {
+        k[level] = at;
+        return emit_reduction(position, rows, vectors, level + 1, k, in);
+      };
+      return emit_blocked_loop(loop, std::move(acc), body);
+    }
+    bool clipped = loop.kind == ReductionLoop::Kind::Clipped;
+    IntExpr lower = clipped ? loop.lower(position.outer) : IntExpr(0);
+    IntExpr upper = clipped ? loop.upper(position.outer) : IntExpr(loop.extent);
+    bool innermost = level + 1 == spec_.reduction.size();
+    int phases = innermost && !clipped ? std::max(1, tiling_.tile.phases) : 1;
+    int64_t main = loop.extent / phases * phases;
+    if (phases == 1)
+      return b_.loop_carried(lower, upper, 1, std::move(acc), [&](const IntExpr& iv, const std::vector<Value>& in) {
+        k[level] = iv;
+        return emit_reduction(position, rows, vectors, level + 1, k, in);
+      });
+    if (main > 0)
+      acc = b_.loop_carried(0, main, phases, std::move(acc), [&](const IntExpr& iv, std::vector<Value> in) {
+        for (int phase = 0; phase < phases; ++phase) {
+          k[level] = iv + phase;
+          in = emit_step(position, rows, vectors, k, phase, std::move(in));
+        }
+        return in;
+      });
+    for (int64_t i = main; i < loop.extent; ++i) {
+      k[level] = i;
+      acc = emit_step(position, rows, vectors, k, static_cast<int>(i - main), std::move(acc));
+    }
+    return acc;
+  }
+
+  using CarriedBody = std::function<std::vector<Value>(const IntExpr&, const std::vector<Value>&)>;
+  std::vector<Value> emit_blocked_loop(const ReductionLoop& loop, std::vector<Value> acc, const CarriedBody& body) {
+    int64_t blocks = loop.extent / loop.block, rest = loop.extent % loop.block;
+    acc = b_.loop_carried(0, blocks, 1, std::move(acc), [&](const IntExpr& block, const std::vector<Value>& outer) {
+      return b_.loop_carried(0, loop.block, 1, outer, [&](const IntExpr& lane, const std::vector<Value>& in) {
+        return body(block * loop.block + lane, in);
+      });
+    });
+    return b_.loop_carried(0, rest, 1, std::move(acc), [&](const IntExpr& lane, const std::vector<Value>& in) {
+      return body(lane + blocks * loop.block, in);
+    });
+  }
+
+  // One step of the reduction: vectors loaded once, every scalar multiplied into its row.
+  std::vector<Value> emit_step(const TilePosition& position, int rows, int vectors, const std::vector<IntExpr>& k,
+                               int phase, std::vector<Value> acc) {
+    std::vector<Value> loaded;
+    for (int vector = 0; vector < vectors; ++vector)
+      loaded.push_back(spec_.vector(b_, position, vector, k));
+    for (int row = 0; row < rows; ++row) {
+      IntExpr at = position.row + row;
+      if (spec_.row_valid && at.is_constant() && !spec_.row_valid(at.value(), k)) continue;
+      Value scalar = b_.splat(spec_.scalar(b_, position, row, k), groups_.lanes);
+      for (int vector = 0; vector < vectors; ++vector) {
+        Value& sum = acc[static_cast<size_t>((phase * rows + row) * vectors + vector)];
+        sum = multiply_add(scalar, loaded[static_cast<size_t>(vector)], sum);
+      }
+    }
+    return acc;
+  }
+
+  Value multiply_add(Value a, Value b, Value c) {
+    if (kernel::is_float(spec_.element.scalar)) return b_.fma(a, b, c);
+    return b_.binary(kernel::OpKind::IAdd, b_.binary(kernel::OpKind::IMul, a, b), c);
+  }
+
+  Builder& b_;
+  const ContractionSpec& spec_;
+  const Tiling& tiling_;
+  ColumnGroups groups_;
+  std::vector<Segment> segments_;
+};
+
+} // namespace
+
+ColumnGroups column_groups(int64_t columns, const TileShape& tile) {
+  ColumnGroups groups;
+  groups.vectors = tile.vectors;
+  groups.lanes = tile.lanes;
+  groups.total_vectors = (columns + tile.lanes - 1) / tile.lanes;
+  groups.full_groups = groups.total_vectors / tile.vectors;
+  groups.rest_vectors = static_cast<int>(groups.total_vectors % tile.vectors);
+  return groups;
+}
+
+void emit_contraction(Builder& builder, const ContractionSpec& spec, const Tiling& tiling) {
+  ContractionEmitter(builder, spec, tiling).emit();
+}
+
+} // namespace firn::lower
