@@ -42,6 +42,8 @@ public:
 
   IntExpr(int64_t value = 0) : constant_(value) {}
   static IntExpr symbol(SymbolRef symbol);
+  // The sum of constant and terms in any order, made canonical.
+  static IntExpr from_terms(int64_t constant, std::vector<Term> terms);
 
   bool is_constant() const { return terms_.empty(); }
   // The value of a constant expression; a failed check otherwise.
