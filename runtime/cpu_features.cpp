@@ -1,7 +1,7 @@
-// Whether this CPU and its operating system have the features that a model was compiled for: cpuid and xgetbv on x86-64,
-// the auxiliary vector on aarch64 Linux. Elsewhere the model is believed.
-#include "firn/abi.h"
+// Whether this CPU and its operating system have the features that a model was compiled for: cpuid and xgetbv
+// on x86-64, the auxiliary vector on aarch64 Linux. Elsewhere the model is believed.
 #include "firn/cpu_features.h"
+#include "firn/abi.h"
 
 #if defined(__x86_64__) || defined(_M_X64)
 #define FIRN_HOST_ARCHITECTURE FIRN_ARCH_X86_64
@@ -24,7 +24,7 @@ namespace {
 #if defined(__x86_64__) || defined(_M_X64)
 
 struct Registers {
-  uint32_t value[4];  // eax, ebx, ecx, edx
+  uint32_t value[4]; // eax, ebx, ecx, edx
 };
 
 Registers cpuid(uint32_t leaf, uint32_t subleaf) noexcept {
@@ -69,7 +69,10 @@ struct Features {
   }
 
   bool has(uint32_t leaf, int reg, int bit, uint64_t needed_states) const noexcept {
-    const Registers& registers = leaf == 0x10 ? leaf1 : leaf == 0x70 ? leaf7 : leaf == 0x71 ? leaf7_1 : extended1;
+    const Registers& registers = leaf == 0x10   ? leaf1
+                                 : leaf == 0x70 ? leaf7
+                                 : leaf == 0x71 ? leaf7_1
+                                                : extended1;
     return ((registers.value[reg] >> bit) & 1u) != 0 && (states & needed_states) == needed_states;
   }
 };
@@ -91,7 +94,8 @@ struct Features {
 };
 
 #define FIRN_FEATURE_ROW(number, name, llvm, text, word, bit)                                                \
-  case number: return ((features.words[word] >> bit) & 1u) != 0;
+  case number:                                                                                               \
+    return ((features.words[word] >> bit) & 1u) != 0;
 bool has_feature(const Features& features, int number) noexcept {
   switch (number) {
     FIRN_AARCH64_FEATURES(FIRN_FEATURE_ROW)
@@ -102,17 +106,22 @@ bool has_feature(const Features& features, int number) noexcept {
 #else
 
 struct Features {};
-bool has_feature(const Features&, int) noexcept { return true; }
+bool has_feature(const Features&, int) noexcept {
+  return true;
+}
 
 #endif
 
-constexpr firn_status unsupported(int number) noexcept { return FIRN_STATUS_UNSUPPORTED_CPU | number << 8; }
+constexpr firn_status unsupported(int number) noexcept {
+  return FIRN_STATUS_UNSUPPORTED_CPU | number << 8;
+}
 
 } // namespace
 
 extern "C" firn_status firn_rt1_check_cpu(int32_t architecture, uint64_t features) FIRN_NOEXCEPT {
   constexpr int no_feature = 0xff;
-  if (architecture != FIRN_HOST_ARCHITECTURE && architecture != FIRN_ARCH_OTHER) return unsupported(no_feature);
+  if (architecture != FIRN_HOST_ARCHITECTURE && architecture != FIRN_ARCH_OTHER)
+    return unsupported(no_feature);
   if (features == 0) return FIRN_STATUS_OK;
   const Features host;
   for (int number = 0; number < 64; ++number) {

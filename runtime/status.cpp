@@ -1,4 +1,5 @@
-// Texts of status codes, kept in static storage so that reporting an error needs neither memory nor formatting.
+// Texts of status codes, kept in static storage so that reporting an error needs neither memory nor
+// formatting.
 #include "firn/abi.h"
 #include "firn/cpu_features.h"
 
@@ -6,11 +7,13 @@ namespace {
 
 #if defined(__x86_64__) || defined(_M_X64)
 #define FIRN_FEATURE_MESSAGE(number, name, llvm, text, leaf, reg, bit, state)                                \
-  case number: return "the model needs " text ", which this CPU or operating system lacks";
+  case number:                                                                                               \
+    return "the model needs " text ", which this CPU or operating system lacks";
 #define FIRN_FEATURE_MESSAGES FIRN_X86_64_FEATURES(FIRN_FEATURE_MESSAGE)
 #elif defined(__aarch64__) || defined(_M_ARM64)
 #define FIRN_FEATURE_MESSAGE(number, name, llvm, text, word, bit)                                            \
-  case number: return "the model needs " text ", which this CPU or operating system lacks";
+  case number:                                                                                               \
+    return "the model needs " text ", which this CPU or operating system lacks";
 #define FIRN_FEATURE_MESSAGES FIRN_AARCH64_FEATURES(FIRN_FEATURE_MESSAGE)
 #else
 #define FIRN_FEATURE_MESSAGES

@@ -1,5 +1,5 @@
-// Storage types for element types that C++17 lacks: small floats that convert to and from float, complex numbers, and
-// packed elements below one byte. They hold data; arithmetic happens in float.
+// Storage types for element types that C++17 lacks: small floats that convert to and from float, complex
+// numbers, and packed elements below one byte. They hold data; arithmetic happens in float.
 #ifndef FIRN_DTYPES_H
 #define FIRN_DTYPES_H
 
@@ -12,11 +12,12 @@ namespace detail {
 
 // How a small float spends its largest codes.
 enum class Specials {
-  Ieee,        // an exponent of ones: infinities and NaNs; values too large become infinite
-  Saturating,  // as Ieee, but values too large and infinities become the largest finite value, as in ONNX's Cast
-  NanOnly,     // all ones is NaN, there is no infinity
-  NegativeZeroNan,  // the code of -0 is NaN; neither infinity nor -0
-  None         // every code is a number
+  Ieee,       // an exponent of ones: infinities and NaNs; values too large become infinite
+  Saturating, // as Ieee, but values too large and infinities become the largest finite value, as in ONNX's
+              // Cast
+  NanOnly,    // all ones is NaN, there is no infinity
+  NegativeZeroNan, // the code of -0 is NaN; neither infinity nor -0
+  None             // every code is a number
 };
 
 template <int exponent_bits, int mantissa_bits, int bias, Specials specials> struct SmallFloatCode {
@@ -25,9 +26,10 @@ template <int exponent_bits, int mantissa_bits, int bias, Specials specials> str
   static constexpr std::uint32_t exponent_ones = magnitude - ((1u << mantissa_bits) - 1u);
   static constexpr bool has_infinity = specials == Specials::Ieee || specials == Specials::Saturating;
   static constexpr std::uint32_t quiet_nan = specials == Specials::NegativeZeroNan ? sign
-                                             : specials == Specials::NanOnly       ? magnitude
-                                             : exponent_ones | (1u << (mantissa_bits - 1));
-  static constexpr std::uint32_t largest = has_infinity                   ? exponent_ones - 1u
+                                             : specials == Specials::NanOnly
+                                                 ? magnitude
+                                                 : exponent_ones | (1u << (mantissa_bits - 1));
+  static constexpr std::uint32_t largest = has_infinity                    ? exponent_ones - 1u
                                            : specials == Specials::NanOnly ? magnitude - 1u
                                                                            : magnitude;
 
@@ -82,7 +84,7 @@ private:
     const int exponent = static_cast<int>(absolute >> 23);
     int shift = 23 - mantissa_bits;
     std::uint32_t kept = absolute;
-    if (exponent < 128 - bias) {  // subnormal in this format
+    if (exponent < 128 - bias) { // subnormal in this format
       kept = exponent == 0 ? absolute : (absolute & 0x7fffffu) | 0x800000u;
       shift += 128 - bias - (exponent == 0 ? 1 : exponent);
       if (shift > 25) return 0;
@@ -113,7 +115,8 @@ FIRN_SMALL_FLOAT(float8_e5m2, std::uint8_t, 5, 2, 15, Saturating)
 FIRN_SMALL_FLOAT(float8_e5m2fnuz, std::uint8_t, 5, 2, 16, NegativeZeroNan)
 #undef FIRN_SMALL_FLOAT
 
-// A power of two, 2^(bits - 127); 255 is NaN. Conversion from float takes the nearest power of two from above.
+// A power of two, 2^(bits - 127); 255 is NaN. Conversion from float takes the nearest power of two from
+// above.
 struct float8_e8m0 {
   std::uint8_t bits;
   float8_e8m0() = default;

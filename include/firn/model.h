@@ -1,5 +1,5 @@
-// What every generated model class is made of: Status, views, byte spans, weights, executors and reflection. C++17 and
-// the standard library's freestanding-friendly parts only; nothing allocates or throws.
+// What every generated model class is made of: Status, views, byte spans, weights, executors and reflection.
+// C++17 and the standard library's freestanding-friendly parts only; nothing allocates or throws.
 #ifndef FIRN_MODEL_H
 #define FIRN_MODEL_H
 
@@ -38,14 +38,16 @@ namespace detail {
 template <class T, class = void> inline constexpr bool is_buffer = false;
 template <class T>
 inline constexpr bool
-    is_buffer<T, std::void_t<decltype(std::declval<T&>().data()), decltype(std::declval<T&>().size())>> = true;
+    is_buffer<T, std::void_t<decltype(std::declval<T&>().data()), decltype(std::declval<T&>().size())>> =
+        true;
 } // namespace detail
 
 // Memory of the caller. Converts from arrays, std::span, std::vector and all else with data() and size().
 class ByteSpan {
 public:
   constexpr ByteSpan() noexcept = default;
-  ByteSpan(void* data, std::size_t bytes) noexcept : data_(static_cast<unsigned char*>(data)), bytes_(bytes) {}
+  ByteSpan(void* data, std::size_t bytes) noexcept
+      : data_(static_cast<unsigned char*>(data)), bytes_(bytes) {}
   template <class T, std::size_t n> ByteSpan(T (&array)[n]) noexcept : ByteSpan(array, n * sizeof(T)) {}
   template <class Buffer, class = std::enable_if_t<detail::is_buffer<Buffer>>>
   ByteSpan(Buffer&& buffer) noexcept : ByteSpan(buffer.data(), buffer.size() * sizeof(*buffer.data())) {}
@@ -62,7 +64,8 @@ public:
   constexpr ConstByteSpan() noexcept = default;
   ConstByteSpan(const void* data, std::size_t bytes) noexcept
       : data_(static_cast<const unsigned char*>(data)), bytes_(bytes) {}
-  template <class T, std::size_t n> ConstByteSpan(const T (&array)[n]) noexcept : ConstByteSpan(array, n * sizeof(T)) {}
+  template <class T, std::size_t n>
+  ConstByteSpan(const T (&array)[n]) noexcept : ConstByteSpan(array, n * sizeof(T)) {}
   template <class Buffer, class = std::enable_if_t<detail::is_buffer<const Buffer>>>
   ConstByteSpan(const Buffer& buffer) noexcept
       : ConstByteSpan(buffer.data(), buffer.size() * sizeof(*buffer.data())) {}
@@ -74,8 +77,9 @@ private:
   std::size_t bytes_ = 0;
 };
 
-// Packed weights of one model, immutable and shared by any number of instances. A handle: copies refer to the same
-// memory, which outlives every instance. Each generated class derives its own type, so that weights cannot be mixed up.
+// Packed weights of one model, immutable and shared by any number of instances. A handle: copies refer to the
+// same memory, which outlives every instance. Each generated class derives its own type, so that weights
+// cannot be mixed up.
 class Weights {
 public:
   const unsigned char* data() const noexcept { return data_; }
@@ -97,8 +101,8 @@ private:
   std::size_t bytes_;
 };
 
-// Lends threads to run(). Wraps the C struct, or any object callable as pool(count, task) that calls task(i) once for
-// each i < count and returns when all are done; the object is referred to, not copied.
+// Lends threads to run(). Wraps the C struct, or any object callable as pool(count, task) that calls task(i)
+// once for each i < count and returns when all are done; the object is referred to, not copied.
 class Executor {
 public:
   explicit Executor(const firn_executor& executor) noexcept : executor_(executor) {}
@@ -121,18 +125,41 @@ private:
 // Reflection: what generic code can ask of any model through Model::info().
 
 enum class ElementType : std::uint8_t {
-  F64, F32, F16, BF16, F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0, F4E2M1,
-  I64, I32, I16, I8, I4, I2, U64, U32, U16, U8, U4, U2, Bool, C64, C128,
+  F64,
+  F32,
+  F16,
+  BF16,
+  F8E4M3FN,
+  F8E4M3FNUZ,
+  F8E5M2,
+  F8E5M2FNUZ,
+  F8E8M0,
+  F4E2M1,
+  I64,
+  I32,
+  I16,
+  I8,
+  I4,
+  I2,
+  U64,
+  U32,
+  U16,
+  U8,
+  U4,
+  U2,
+  Bool,
+  C64,
+  C128,
 };
 
 struct TensorInfo {
-  const char* name;           // the accessor
-  const char* original_name;  // in the model file
+  const char* name;          // the accessor
+  const char* original_name; // in the model file
   ElementType dtype;
   std::size_t rank;
-  const std::size_t* dims;    // bounds where the size depends on data; null for a scalar
+  const std::size_t* dims; // bounds where the size depends on data; null for a scalar
   std::size_t bytes;
-  bool external;              // no arena space: has to be bound
+  bool external; // no arena space: has to be bound
 };
 
 struct ModelInfo {
@@ -147,8 +174,71 @@ struct ModelInfo {
   const TensorInfo* states;
   std::size_t state_count;
   std::size_t arena_bytes, arena_alignment, weight_bytes, stack_bytes;
-  std::uint64_t flops;        // floating point operations of one run
+  std::uint64_t flops; // floating point operations of one run
 };
+
+namespace detail {
+
+// Offset of a tensor that has no place in the arena.
+inline constexpr std::size_t external = static_cast<std::size_t>(-1);
+
+template <class T> T* slot(unsigned char* arena, std::size_t offset) noexcept {
+  return static_cast<T*>(static_cast<void*>(arena + offset));
+}
+
+// The number of elements along a dimension that run() has counted.
+inline std::size_t counted(unsigned char* arena, std::size_t offset) noexcept {
+  return static_cast<std::size_t>(*slot<const std::int64_t>(arena, offset));
+}
+
+// The members of every generated class. A moved-from instance is as if never initialised.
+template <std::size_t input_count, std::size_t output_count> struct Instance {
+  unsigned char* arena = nullptr;
+  const unsigned char* weights = nullptr;
+  const void* inputs[input_count + 1] = {};
+  void* outputs[output_count + 1] = {};
+  firn_status status = FIRN_STATUS_NOT_INITIALISED;
+
+  Instance() noexcept = default;
+  Instance(Instance&& other) noexcept { *this = static_cast<Instance&&>(other); }
+  Instance& operator=(Instance&& other) noexcept {
+    if (this == &other) return *this;
+    copy(other);
+    other.copy(Instance());
+    return *this;
+  }
+
+  // A null buffer binds the tensor's own place in the arena again.
+  void bind_input(std::size_t index, const void* data, std::size_t offset) noexcept {
+    inputs[index] = data || offset == external || !arena ? data : arena + offset;
+  }
+  void bind_output(std::size_t index, void* data, std::size_t offset) noexcept {
+    outputs[index] = data || offset == external || !arena ? data : arena + offset;
+  }
+
+  Status run(firn_status (*function)(const firn_rt1_call*), const firn_executor* executor) const noexcept {
+    if (status != FIRN_STATUS_OK) return Status(status);
+    for (std::size_t i = 0; i < input_count; ++i) {
+      if (!inputs[i]) return Status(FIRN_STATUS_NOT_BOUND);
+    }
+    for (std::size_t i = 0; i < output_count; ++i) {
+      if (!outputs[i]) return Status(FIRN_STATUS_NOT_BOUND);
+    }
+    const firn_rt1_call call = {arena, weights, inputs, outputs, executor};
+    return Status(function(&call));
+  }
+
+private:
+  void copy(const Instance& other) noexcept {
+    arena = other.arena;
+    weights = other.weights;
+    for (std::size_t i = 0; i < input_count; ++i) inputs[i] = other.inputs[i];
+    for (std::size_t i = 0; i < output_count; ++i) outputs[i] = other.outputs[i];
+    status = other.status;
+  }
+};
+
+} // namespace detail
 
 // The types of a model's inputs or outputs, in order.
 template <class... Types> struct TypeList {

@@ -1,5 +1,5 @@
-// firn::Owned<Model>: a model together with its arena from the heap, for programs that may allocate. One aligned
-// allocation at construction, nothing later; if it fails, status() and run() say so.
+// firn::Owned<Model>: a model together with its arena from the heap, for programs that may allocate. One
+// aligned allocation at construction, nothing later; if it fails, status() and run() say so.
 #ifndef FIRN_OWNED_H
 #define FIRN_OWNED_H
 
@@ -39,7 +39,8 @@ private:
   using Memory = std::unique_ptr<unsigned char, Release>;
 
   static Memory allocate() noexcept {
-    void* memory = ::operator new(sizeof(typename Model::Arena), std::align_val_t(Model::arena_alignment), std::nothrow);
+    void* memory =
+        ::operator new(sizeof(typename Model::Arena), std::align_val_t(Model::arena_alignment), std::nothrow);
     return Memory(static_cast<unsigned char*>(memory));
   }
   static ByteSpan place(unsigned char* memory) noexcept {

@@ -1,5 +1,5 @@
-// Views of tensors: a pointer with extents, static where the model fixes them. Row-major and compact, never owning;
-// indices are not checked.
+// Views of tensors: a pointer with extents, static where the model fixes them. Row-major and compact, never
+// owning; indices are not checked.
 #ifndef FIRN_VIEW_H
 #define FIRN_VIEW_H
 
@@ -58,8 +58,8 @@ template <class T, std::size_t... dims> struct Row;
 
 } // namespace detail
 
-// view(i, j, k) is an element, view[i] a row (an element when the rank is 1); begin() to end() are all elements in order,
-// so a View is a contiguous range and converts to std::span.
+// view(i, j, k) is an element, view[i] a row (an element when the rank is 1); begin() to end() are all
+// elements in order, so a View is a contiguous range and converts to std::span.
 template <class T, std::size_t... dims> class View {
   using Shape = detail::Shape<dims...>;
 
@@ -116,7 +116,8 @@ template <class T, std::size_t first> struct Row<T, first> {
   }
 };
 
-template <class T, std::size_t first, std::size_t second, std::size_t... rest> struct Row<T, first, second, rest...> {
+template <class T, std::size_t first, std::size_t second, std::size_t... rest>
+struct Row<T, first, second, rest...> {
   static constexpr View<T, second, rest...>
   at(T* data, const typename Shape<first, second, rest...>::Extents& extents, std::size_t index) noexcept {
     View<T, second, rest...> row;
@@ -131,7 +132,8 @@ template <class T, std::size_t first, std::size_t second, std::size_t... rest> s
 
 } // namespace detail
 
-// A view of elements below one byte (firn::int4 and its like), addressed by value: `v(i, j)` reads, `v(i, j) = 3` writes.
+// A view of elements below one byte (firn::int4 and its like), addressed by value: `v(i, j)` reads, `v(i, j)
+// = 3` writes.
 template <class Element, std::size_t... dims> class PackedView {
   using Shape = detail::Shape<dims...>;
   using Traits = std::remove_const_t<Element>;

@@ -1,0 +1,189 @@
+// The part of the generated header that C sees: a struct, functions prefixed with the class's name, and size
+// macros.
+#include "compiler/artifact/header.h"
+
+#include "compiler/artifact/header_types.h"
+#include "compiler/artifact/identifiers.h"
+#include "compiler/artifact/interface.h"
+#include "compiler/artifact/text_template.h"
+#include "include/firn/abi.h"
+
+namespace firn::artifact {
+namespace {
+
+constexpr std::string_view c_template = R"(#include <stdbool.h>
+#include <string.h>
+
+// Room for the arena at any address: {{ARENA_BYTES}} bytes and the slack to align them.
+#define {{MACRO}}_ARENA_BYTES {{ARENA_WITH_SLACK}}
+{{TENSOR_MACROS}}
+
+typedef struct {{PREFIX}} {
+  unsigned char* arena;
+  const unsigned char* weights;
+  const void* inputs[{{INPUT_SLOTS}}];
+  void* outputs[{{OUTPUT_SLOTS}}];
+  firn_status status;
+} {{PREFIX}};
+
+{{RESET}}
+// Takes memory of {{MACRO}}_ARENA_BYTES, which outlives the model. Returns FIRN_STATUS_OK or why the model cannot run.
+static inline firn_status {{PREFIX}}_init({{PREFIX}}* model, void* memory, size_t bytes) {
+  memset(model, 0, sizeof *model);
+  model->arena = firn_rt1_place_arena(memory, bytes, {{ARENA_BYTES}}, {{ARENA_ALIGNMENT}}, &model->status);
+  if (model->status == FIRN_STATUS_OK) model->status = firn_rt1_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
+  if (!model->arena) return model->status;
+  model->weights = {{WEIGHTS}}();
+  {{BIND_ALL}}
+  return model->status;
+}
+
+// Computes the outputs: no allocation, lock or system call.
+static inline firn_status {{PREFIX}}_run_with({{PREFIX}}* model, const firn_executor* executor) {
+  const firn_rt1_call call = {model->arena, model->weights, model->inputs, model->outputs, executor};
+  if (model->status != FIRN_STATUS_OK) return model->status;
+  if (!model->arena) return FIRN_STATUS_NOT_INITIALISED;
+  {{CHECK_BOUND}}
+  return {{RUN}}(&call);
+}
+static inline firn_status {{PREFIX}}_run({{PREFIX}}* model) { return {{PREFIX}}_run_with(model, NULL); }
+
+{{ACCESSORS}}
+)";
+
+std::string tensor_macros(const std::vector<TensorDescription>& tensors, const std::string& macro) {
+  std::string text;
+  for (const TensorDescription& tensor : tensors) {
+    const std::string name = "#define " + macro + "_" + upper_case(tensor.identifier);
+    text += "\n" + name + "_BYTES " + std::to_string(tensor.byte_size());
+    text += "\n" + name + "_RANK " + std::to_string(tensor.dims.size());
+    if (tensor.dims.empty()) continue;
+    text += "\n" + name + "_DIMS {";
+    for (size_t axis = 0; axis < tensor.dims.size(); ++axis)
+      text += (axis > 0 ? ", " : "") + std::to_string(tensor.dims[axis]);
+    text += "}";
+  }
+  return text;
+}
+
+std::string slot_address(const TensorDescription& tensor) {
+  return tensor.arena_offset ? "model->arena + " + std::to_string(*tensor.arena_offset) : "NULL";
+}
+
+std::string bind_all(const ModelDescription& model, const std::string& prefix) {
+  std::string text;
+  for (size_t i = 0; i < model.inputs.size(); ++i)
+    text += "model->inputs[" + std::to_string(i) + "] = " + slot_address(model.inputs[i]) + ";\n";
+  for (size_t i = 0; i < model.outputs.size(); ++i) {
+    text += "model->outputs[" + std::to_string(i) + "] = " + slot_address(model.outputs[i]) + ";\n";
+    for (const CountedDim& counted : model.outputs[i].counted_dims)
+      text += "memset(model->arena + " + std::to_string(counted.arena_offset) + ", 0, sizeof(int64_t));\n";
+  }
+  if (!model.states.empty()) text += prefix + "_reset(model);\n";
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+std::string check_bound(const ModelDescription& model) {
+  std::string text;
+  const auto add = [&](const char* array, size_t index) {
+    text += std::string(text.empty() ? "" : "\n") + "if (!model->" + array + "[" + std::to_string(index) +
+            "]) return FIRN_STATUS_NOT_BOUND;";
+  };
+  for (size_t i = 0; i < model.inputs.size(); ++i) {
+    if (!model.inputs[i].arena_offset) add("inputs", i);
+  }
+  for (size_t i = 0; i < model.outputs.size(); ++i) {
+    if (!model.outputs[i].arena_offset) add("outputs", i);
+  }
+  return text;
+}
+
+std::string reset_function(const ModelDescription& model, const std::string& prefix) {
+  if (model.states.empty()) return "";
+  std::string text = "// Sets the state back to its initial value; " + prefix + "_init() has done so.\n" +
+                     "static inline void " + prefix + "_reset(" + prefix + "* model) {\n" +
+                     "  if (model->status != FIRN_STATUS_OK) return;\n";
+  for (const TensorDescription& state : model.states) {
+    const std::string target = slot_address(state) + ", ";
+    const std::string size = ", " + std::to_string(state.byte_size()) + ");\n";
+    text += state.initial_weights
+                ? "  memcpy(" + target + "model->weights + " + std::to_string(*state.initial_weights) + size
+                : "  memset(" + target + "0" + size;
+  }
+  return text + "}\n";
+}
+
+// A function that returns the address of a tensor, and one that binds the caller's buffer (null: back to the
+// arena).
+std::string accessors(const TensorDescription& tensor, const std::string& prefix, const std::string& place,
+                      bool is_output) {
+  const std::string element = header_type(tensor.dtype).c;
+  const std::string& id = tensor.identifier;
+  std::string text = "// " + std::string(is_output ? "Output " : "Input ") + type_text(tensor) + ".\n";
+  if (is_output) {
+    text += "static inline const " + element + "* " + prefix + "_" + id + "(const " + prefix +
+            "* model) {\n  return (const " + element + "*)model->" + place + ";\n}\n";
+  } else if (tensor.arena_offset) {
+    text += "static inline " + element + "* " + prefix + "_" + id + "(" + prefix + "* model) {\n  return (" +
+            element + "*)(void*)(" + slot_address(tensor) + ");\n}\n";
+  }
+  const std::string qualifier = is_output ? "" : "const ";
+  const std::string value = tensor.arena_offset ? "buffer ? (" + qualifier + "void*)buffer : (" + qualifier +
+                                                      "void*)(" + slot_address(tensor) + ")"
+                                                : "buffer";
+  text += "static inline void " + prefix + "_bind_" + id + "(" + prefix + "* model, " + qualifier + element +
+          "* buffer) {\n  model->" + place + " = " + value + ";\n}\n";
+  for (const CountedDim& counted : tensor.counted_dims)
+    text += "static inline size_t " + prefix + "_" + id + "_dim" + std::to_string(counted.axis) + "(const " +
+            prefix + "* model) {\n  return (size_t)*(const int64_t*)(const void*)(model->arena + " +
+            std::to_string(counted.arena_offset) + ");\n}\n";
+  return text;
+}
+
+std::string state_accessor(const TensorDescription& tensor, const std::string& prefix) {
+  const std::string element = header_type(tensor.dtype).c;
+  return "// State " + type_text(tensor) + ".\nstatic inline " + element + "* " + prefix + "_" +
+         tensor.identifier + "(" + prefix + "* model) {\n  return (" + element + "*)(void*)(" +
+         slot_address(tensor) + ");\n}\n";
+}
+
+std::string all_accessors(const ModelDescription& model, const std::string& prefix) {
+  std::string text;
+  for (size_t i = 0; i < model.inputs.size(); ++i)
+    text += accessors(model.inputs[i], prefix, "inputs[" + std::to_string(i) + "]", /*is_output=*/false);
+  for (size_t i = 0; i < model.outputs.size(); ++i)
+    text += accessors(model.outputs[i], prefix, "outputs[" + std::to_string(i) + "]", /*is_output=*/true);
+  for (const TensorDescription& state : model.states) text += state_accessor(state, prefix);
+  if (!text.empty()) text.pop_back();
+  return text;
+}
+
+} // namespace
+
+std::string write_c_part(const ModelDescription& model) {
+  const SymbolNames symbols = symbol_names(model);
+  const std::string macro = upper_case(symbols.prefix);
+  std::string macros = tensor_macros(model.inputs, macro) + tensor_macros(model.outputs, macro) +
+                       tensor_macros(model.states, macro);
+  Slots slots;
+  slots["PREFIX"] = symbols.prefix;
+  slots["MACRO"] = macro;
+  slots["RUN"] = symbols.run;
+  slots["WEIGHTS"] = symbols.weights;
+  slots["ARENA_BYTES"] = std::to_string(model.arena_bytes);
+  slots["ARENA_ALIGNMENT"] = std::to_string(model.arena_alignment);
+  slots["ARENA_WITH_SLACK"] = std::to_string(model.arena_bytes + model.arena_alignment - 1);
+  slots["INPUT_SLOTS"] = std::to_string(model.inputs.size() + 1);
+  slots["OUTPUT_SLOTS"] = std::to_string(model.outputs.size() + 1);
+  slots["ARCHITECTURE"] = std::to_string(model.architecture);
+  slots["FEATURES"] = std::to_string(model.required_features);
+  slots["TENSOR_MACROS"] = macros.empty() ? "" : macros.substr(1);
+  slots["RESET"] = reset_function(model, symbols.prefix);
+  slots["BIND_ALL"] = bind_all(model, symbols.prefix);
+  slots["CHECK_BOUND"] = check_bound(model);
+  slots["ACCESSORS"] = all_accessors(model, symbols.prefix);
+  return expand_template(c_template, slots);
+}
+
+} // namespace firn::artifact

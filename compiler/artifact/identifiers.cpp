@@ -1,0 +1,224 @@
+// Identifier making; the rules are in identifiers.h.
+#include "compiler/artifact/identifiers.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+
+namespace firn::artifact {
+namespace {
+
+// Keywords of C++20 and C11, alternative tokens, and names that common headers and compilers define as
+// macros.
+constexpr std::array keywords = std::to_array<std::string_view>({
+    "alignas",    "alignof",       "and",         "and_eq",    "asm",          "assert",
+    "auto",       "bitand",        "bitor",       "bool",      "break",        "case",
+    "catch",      "char",          "char16_t",    "char32_t",  "char8_t",      "class",
+    "co_await",   "co_return",     "co_yield",    "compl",     "concept",      "const",
+    "const_cast", "consteval",     "constexpr",   "constinit", "continue",     "decltype",
+    "default",    "delete",        "do",          "double",    "dynamic_cast", "else",
+    "enum",       "errno",         "explicit",    "export",    "extern",       "false",
+    "float",      "for",           "friend",      "goto",      "if",           "inline",
+    "int",        "linux",         "long",        "mutable",   "namespace",    "new",
+    "noexcept",   "not",           "not_eq",      "nullptr",   "operator",     "or",
+    "or_eq",      "private",       "protected",   "public",    "register",     "reinterpret_cast",
+    "requires",   "restrict",      "return",      "short",     "signed",       "sizeof",
+    "static",     "static_assert", "static_cast", "stderr",    "stdin",        "stdout",
+    "struct",     "switch",        "template",    "this",      "thread_local", "throw",
+    "true",       "try",           "typedef",     "typeid",    "typename",     "typeof",
+    "union",      "unix",          "unsigned",    "using",     "virtual",      "void",
+    "volatile",   "wchar_t",       "while",       "xor",       "xor_eq",       "BUFSIZ",
+    "EOF",        "FALSE",         "I",           "NULL",      "TRUE",         "complex",
+    "imaginary",  "far",           "near",        "interface", "small",        "i386",
+    "main",
+});
+
+// Members of the generated class and functions of the C part, and the namespaces that both name.
+constexpr std::array members = std::to_array<std::string_view>({
+    "Arena",           "Facts",        "Inputs",       "Outputs",     "Weights",    "arena",
+    "arena_alignment", "arena_bytes",  "bind_input",   "bind_output", "embedded",   "firn",
+    "flops",           "info",         "init",         "input_count", "input_data", "instance_",
+    "model_sha256",    "output_count", "output_data",  "reset",       "run",        "stack_bytes",
+    "status",          "std",          "weight_bytes",
+});
+
+template <size_t n> bool contains(const std::array<std::string_view, n>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return result;
+}
+
+// An identifier of the user's choice: nothing that C++ reserves.
+bool is_identifier(std::string_view text) {
+  if (text.empty() || !is_letter(text[0])) return false;
+  for (char c : text) {
+    if (!is_letter(c) && !is_digit(c) && c != '_') return false;
+  }
+  return text.find("__") == std::string_view::npos && !contains(keywords, text);
+}
+
+// `name` with what an identifier cannot hold replaced; `role` ("input") stands in for missing letters.
+std::string cleaned(std::string_view name, std::string_view role) {
+  constexpr size_t longest = 128;
+  std::string result;
+  for (char c : name) {
+    const char kept = is_letter(c) || is_digit(c) ? c : '_';
+    if (kept == '_' && (result.empty() || result.back() == '_')) continue;
+    result += kept;
+    if (result.size() == longest) break;
+  }
+  if (result.empty()) return std::string(role);
+  return is_digit(result[0]) ? std::string(role) + "_" + result : result;
+}
+
+// Identifiers in use, in lower case, with the bind functions that they imply.
+class TakenNames {
+public:
+  bool is_free(const std::string& identifier) const {
+    const std::string name = lower_case(identifier);
+    return !contains(members, identifier) && !names_.count(name) && !names_.count("bind_" + name);
+  }
+  void take(const std::string& identifier) {
+    names_.insert(lower_case(identifier));
+    names_.insert("bind_" + lower_case(identifier));
+  }
+
+private:
+  std::set<std::string> names_;
+};
+
+std::string unique_identifier(std::string_view name, std::string_view role, std::string_view class_word,
+                              const TakenNames& taken) {
+  const std::string base = cleaned(name, role);
+  const auto usable = [&](const std::string& candidate) {
+    return taken.is_free(candidate) && !contains(keywords, candidate) && candidate != class_word;
+  };
+  if (usable(base)) return base;
+  if (contains(keywords, base) || contains(members, base) || base == class_word) {
+    const std::string marked = base.back() == '_' ? base : base + "_";
+    if (usable(marked)) return marked;
+  }
+  const std::string stem = base.back() == '_' ? base : base + "_";
+  for (int number = 2;; ++number) {
+    const std::string numbered = stem + std::to_string(number);
+    if (usable(numbered)) return numbered;
+  }
+}
+
+std::string_view last_component(std::string_view class_name) {
+  const size_t at = class_name.rfind("::");
+  return at == std::string_view::npos ? class_name : class_name.substr(at + 2);
+}
+
+} // namespace
+
+Result assign_identifiers(ModelDescription& model,
+                          const std::vector<std::pair<std::string, std::string>>& renames) {
+  struct Group {
+    std::vector<TensorDescription>& tensors;
+    std::string_view role;
+  };
+  const Group groups[] = {{model.inputs, "input"}, {model.outputs, "output"}, {model.states, "state"}};
+  const std::string_view class_word = last_component(model.class_name);
+  TakenNames taken;
+  for (const Group& group : groups) {
+    for (TensorDescription& tensor : group.tensors) tensor.identifier.clear();
+  }
+  for (const auto& [new_name, old_name] : renames) {
+    TensorDescription* found = nullptr;
+    for (const Group& group : groups) {
+      for (TensorDescription& tensor : group.tensors) {
+        if (!found && tensor.name == old_name && tensor.identifier.empty()) found = &tensor;
+      }
+    }
+    if (!found)
+      return usage_error("name '" + new_name + "=" + old_name +
+                         "': the model has no input, output or state '" + old_name + "' left to rename");
+    if (!is_identifier(new_name) || new_name == class_word)
+      return usage_error("name '" + new_name + "=" + old_name + "': '" + new_name +
+                         "' is not usable as a C++ name");
+    if (!taken.is_free(new_name))
+      return usage_error("name '" + new_name + "=" + old_name + "': '" + new_name + "' is already taken");
+    found->identifier = new_name;
+    taken.take(new_name);
+  }
+  for (const Group& group : groups) {
+    for (TensorDescription& tensor : group.tensors) {
+      if (!tensor.identifier.empty()) continue;
+      tensor.identifier = unique_identifier(tensor.name, group.role, class_word, taken);
+      taken.take(tensor.identifier);
+    }
+  }
+  return {};
+}
+
+Result check_class_name(std::string_view class_name) {
+  std::string_view rest = class_name;
+  while (true) {
+    const size_t at = rest.find("::");
+    const std::string_view word = rest.substr(0, at);
+    const bool is_class = at == std::string_view::npos;
+    if (!is_identifier(word) || word == "std" || word == "firn" || (is_class && contains(members, word)))
+      return usage_error("class name '" + std::string(class_name) + "': '" + std::string(word) +
+                         "' is not usable as a C++ name");
+    if (is_class) return {};
+    rest = rest.substr(at + 2);
+  }
+}
+
+std::string default_class_name(std::string_view source_file) {
+  const size_t slash = source_file.find_last_of("/\\");
+  std::string_view stem = slash == std::string_view::npos ? source_file : source_file.substr(slash + 1);
+  stem = stem.substr(0, stem.rfind('.'));
+  std::string result;
+  bool starts_word = true;
+  for (char c : stem) {
+    if (!is_letter(c) && !is_digit(c)) {
+      starts_word = true;
+      continue;
+    }
+    result += starts_word ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    starts_word = false;
+  }
+  if (result.empty() || is_digit(result[0])) result = "Model" + result;
+  return check_class_name(result) ? result : result + "Model";
+}
+
+std::string symbol_prefix(std::string_view class_name) {
+  std::string result;
+  for (size_t i = 0; i < class_name.size(); ++i) {
+    const char c = class_name[i];
+    if (c == ':') {
+      if (result.back() != '_') result += '_';
+      continue;
+    }
+    const bool is_upper = c >= 'A' && c <= 'Z';
+    const char next = i + 1 < class_name.size() ? class_name[i + 1] : '\0';
+    const char last = i > 0 ? class_name[i - 1] : ':';
+    const bool after_word = (last >= 'a' && last <= 'z') || is_digit(last);
+    const bool starts_word = last >= 'A' && last <= 'Z' && next >= 'a' && next <= 'z';
+    if (is_upper && !result.empty() && result.back() != '_' && (after_word || starts_word)) result += '_';
+    result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  return contains(keywords, result) ? result + "_model" : result;
+}
+
+std::string upper_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return result;
+}
+
+} // namespace firn::artifact

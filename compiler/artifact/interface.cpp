@@ -1,0 +1,47 @@
+// The interface hash is taken over a text with one line per fact; lengths precede names, which may hold any
+// byte.
+#include "compiler/artifact/interface.h"
+
+#include "compiler/artifact/identifiers.h"
+#include "compiler/support/sha256.h"
+#include "include/firn/abi.h"
+
+#include <span>
+
+namespace firn::artifact {
+namespace {
+
+void add_tensor(std::string& text, std::string_view role, const TensorDescription& tensor) {
+  text += std::string(role) + " " + tensor.identifier + " " + std::to_string(tensor.name.size()) + ":" +
+          tensor.name + " " + std::string(dtype_name(tensor.dtype)) + " [";
+  for (int64_t dim : tensor.dims) text += std::to_string(dim) + ",";
+  text += "] at " + (tensor.arena_offset ? std::to_string(*tensor.arena_offset) : "external");
+  if (tensor.initial_weights) text += " from " + std::to_string(*tensor.initial_weights);
+  for (const CountedDim& counted : tensor.counted_dims)
+    text += " count " + std::to_string(counted.axis) + " at " + std::to_string(counted.arena_offset);
+  text += "\n";
+}
+
+} // namespace
+
+std::string interface_hash(const ModelDescription& model) {
+  std::string text = "abi " + std::to_string(FIRN_ABI) + "\n";
+  text += "cpu " + std::to_string(model.architecture) + " " + std::to_string(model.required_features) + "\n";
+  text += "arena " + std::to_string(model.arena_bytes) + " " + std::to_string(model.arena_alignment) + "\n";
+  text += "weights " + std::to_string(model.weight_bytes) + "\n";
+  for (const TensorDescription& tensor : model.inputs) add_tensor(text, "input", tensor);
+  for (const TensorDescription& tensor : model.outputs) add_tensor(text, "output", tensor);
+  for (const TensorDescription& tensor : model.states) add_tensor(text, "state", tensor);
+  return sha256_hex(std::as_bytes(std::span(text))).substr(0, 12);
+}
+
+SymbolNames symbol_names(const ModelDescription& model) {
+  SymbolNames names;
+  names.prefix = symbol_prefix(model.class_name);
+  const std::string suffix = "_a" + std::to_string(FIRN_ABI) + "_" + interface_hash(model);
+  names.run = names.prefix + "_run" + suffix;
+  names.weights = names.prefix + "_weights" + suffix;
+  return names;
+}
+
+} // namespace firn::artifact

@@ -1,0 +1,199 @@
+// Writes the manifest with a small printer that places commas and indentation.
+#include "compiler/artifact/manifest.h"
+
+#include "compiler/artifact/interface.h"
+#include "compiler/artifact/text_template.h"
+#include "include/firn/abi.h"
+#include "include/firn/cpu_features.h"
+
+#include <array>
+#include <cstdio>
+
+namespace firn::artifact {
+namespace {
+
+// Length of the UTF-8 sequence at the start of `text`, 0 if it is none.
+size_t utf8_length(std::string_view text) {
+  const auto lead = static_cast<unsigned char>(text[0]);
+  const size_t length = lead < 0x80                   ? 1
+                        : lead >= 0xc2 && lead < 0xe0 ? 2
+                        : lead >= 0xe0 && lead < 0xf0 ? 3
+                        : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                      : 0;
+  if (length == 0 || text.size() < length) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
+  }
+  if (length < 3) return length;
+  const auto second = static_cast<unsigned char>(text[1]);
+  const bool is_overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
+  const bool is_surrogate = lead == 0xed && second >= 0xa0;
+  const bool is_too_large = lead == 0xf4 && second >= 0x90;
+  return is_overlong || is_surrogate || is_too_large ? 0 : length;
+}
+
+class JsonPrinter {
+public:
+  void open(char bracket, std::string_view key = {}) {
+    begin(key);
+    text_ += bracket;
+    ++depth_;
+    is_first_ = true;
+  }
+  void close(char bracket) {
+    --depth_;
+    if (!is_first_) new_line();
+    text_ += bracket;
+    is_first_ = false;
+  }
+  void value(std::string_view key, int64_t number) { raw(key, std::to_string(number)); }
+  void value(std::string_view key, std::string_view string) { raw(key, json_string(string)); }
+  void raw(std::string_view key, const std::string& text) {
+    begin(key);
+    text_ += text;
+    is_first_ = false;
+  }
+  std::string take() { return std::move(text_) + "\n"; }
+
+private:
+  void begin(std::string_view key) {
+    if (depth_ > 0) {
+      if (!is_first_) text_ += ",";
+      new_line();
+    }
+    if (!key.empty()) text_ += json_string(key) + ": ";
+  }
+  void new_line() { text_ += "\n" + std::string(2 * depth_, ' '); }
+
+  std::string text_;
+  size_t depth_ = 0;
+  bool is_first_ = true;
+};
+
+std::string inline_list(const std::vector<int64_t>& values) {
+  std::string text = "[";
+  for (size_t i = 0; i < values.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(values[i]);
+  return text + "]";
+}
+
+void print_tensors(JsonPrinter& json, std::string_view key, const std::vector<TensorDescription>& tensors) {
+  json.open('[', key);
+  for (const TensorDescription& tensor : tensors) {
+    json.open('{');
+    json.value("name", std::string_view(tensor.name));
+    json.value("identifier", std::string_view(tensor.identifier));
+    json.value("dtype", dtype_name(tensor.dtype));
+    json.raw("dims", inline_list(tensor.dims));
+    if (!tensor.counted_dims.empty()) {
+      std::vector<int64_t> axes;
+      for (const CountedDim& counted : tensor.counted_dims)
+        axes.push_back(static_cast<int64_t>(counted.axis));
+      json.raw("counted_dims", inline_list(axes));
+    }
+    json.value("bytes", tensor.byte_size());
+    json.raw("arena_offset", tensor.arena_offset ? std::to_string(*tensor.arena_offset) : "null");
+    json.close('}');
+  }
+  json.close(']');
+}
+
+std::vector<std::string_view> feature_names(const ModelDescription& model) {
+  std::vector<std::string_view> names;
+#define FIRN_ADD_NAME(number, name, llvm, ...)                                                               \
+  if ((model.required_features >> number & 1) != 0) names.push_back(llvm);
+  if (model.architecture == FIRN_ARCH_X86_64) {
+    FIRN_X86_64_FEATURES(FIRN_ADD_NAME)
+  } else if (model.architecture == FIRN_ARCH_AARCH64) {
+    FIRN_AARCH64_FEATURES(FIRN_ADD_NAME)
+  }
+#undef FIRN_ADD_NAME
+  return names;
+}
+
+void print_target(JsonPrinter& json, const ModelDescription& model) {
+  json.open('{', "target");
+  json.value("triple", std::string_view(model.triple));
+  json.value("cpu", std::string_view(model.cpu));
+  json.open('[', "required_features");
+  for (std::string_view name : feature_names(model)) json.value({}, name);
+  json.close(']');
+  json.close('}');
+}
+
+void print_sizes(JsonPrinter& json, const ModelDescription& model) {
+  json.open('{', "sizes");
+  json.value("arena_bytes", model.arena_bytes);
+  json.value("arena_alignment", model.arena_alignment);
+  json.value("arena_lower_bound", model.arena_lower_bound);
+  json.value("weight_bytes", model.weight_bytes);
+  json.value("code_bytes", model.code_bytes);
+  json.value("object_bytes", model.object_bytes);
+  json.value("stack_bytes", model.stack_bytes);
+  json.value("parameters", model.parameters);
+  json.value("flops", model.flops);
+  json.close('}');
+}
+
+void print_kernels(JsonPrinter& json, const ModelDescription& model) {
+  json.open('[', "kernels");
+  for (const KernelDescription& kernel : model.kernels) {
+    json.open('{');
+    json.value("name", std::string_view(kernel.name));
+    json.value("calls", kernel.calls);
+    json.value("flops", kernel.flops);
+    json.value("bytes", kernel.bytes);
+    json.value("code_bytes", kernel.code_bytes);
+    json.close('}');
+  }
+  json.close(']');
+}
+
+} // namespace
+
+std::string json_string(std::string_view text) {
+  std::string result = "\"";
+  while (!text.empty()) {
+    const size_t length = utf8_length(text);
+    const char c = text[0];
+    if (length == 0) {
+      result += "\\ufffd";
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+      std::array<char, 8> escape;
+      std::snprintf(escape.data(), escape.size(), "\\u%04x", static_cast<unsigned>(c));
+      result += escape.data();
+    } else {
+      if (c == '"' || c == '\\') result += '\\';
+      result += text.substr(0, length);
+    }
+    text = text.substr(length == 0 ? 1 : length);
+  }
+  return result + "\"";
+}
+
+std::string write_manifest(const ModelDescription& model) {
+  const SymbolNames symbols = symbol_names(model);
+  JsonPrinter json;
+  json.open('{');
+  json.value("firn_version", std::string_view(model.firn_version));
+  json.value("abi", int64_t{FIRN_ABI});
+  json.value("model", std::string_view(model.model_name));
+  json.value("source", base_name(model.source_file));
+  json.value("sha256", std::string_view(model.source_sha256));
+  json.value("class", std::string_view(model.class_name));
+  json.value("interface_hash", interface_hash(model));
+  json.value("run_symbol", symbols.run);
+  json.value("weights_symbol", symbols.weights);
+  print_target(json, model);
+  json.open('[', "flags");
+  for (const std::string& flag : model.flags) json.value({}, flag);
+  json.close(']');
+  print_tensors(json, "inputs", model.inputs);
+  print_tensors(json, "outputs", model.outputs);
+  print_tensors(json, "states", model.states);
+  print_sizes(json, model);
+  print_kernels(json, model);
+  json.close('}');
+  return json.take();
+}
+
+} // namespace firn::artifact

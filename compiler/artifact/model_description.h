@@ -1,0 +1,81 @@
+// What the artifact writers know of a compiled model: plain facts that the driver gathers from the importer,
+// the memory plan and code generation. Nothing here refers to an IR, so that headers and manifests can be
+// tested without one.
+#pragma once
+
+#include "compiler/graph/dtype.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace firn::artifact {
+
+// A dimension of an output whose size depends on data: `dims` holds its bound, run() stores the actual size
+// as an int64 at `arena_offset` (8-byte aligned, never shared with another buffer).
+struct CountedDim {
+  size_t axis = 0;
+  int64_t arena_offset = 0;
+};
+
+struct TensorDescription {
+  std::string name;       // as in the model, any bytes
+  std::string identifier; // set by assign_identifiers()
+  DType dtype = DType::F32;
+  std::vector<int64_t> dims;
+  std::vector<CountedDim> counted_dims; // outputs only, by ascending axis
+  std::optional<int64_t> arena_offset;  // nothing: external, the caller binds it
+  std::optional<int64_t>
+      initial_weights; // states only: offset of the initial value in the packed weights; else zero
+  int64_t byte_size() const;
+};
+
+struct KernelDescription {
+  std::string name;
+  int64_t calls = 0; // per run
+  int64_t flops = 0; // of all calls
+  int64_t bytes = 0; // read and written by all calls
+  int64_t code_bytes = 0;
+};
+
+// A named share of a memory budget: a weight, or a buffer that is live when the arena is fullest.
+struct Contributor {
+  std::string name;
+  int64_t bytes = 0;
+};
+
+struct ModelDescription {
+  std::string model_name;  // of the graph, or the file's stem
+  std::string source_file; // as given; only its last component is printed
+  std::string source_sha256;
+  std::string class_name; // "vision::Digits"
+  std::vector<TensorDescription> inputs, outputs, states;
+
+  int64_t arena_bytes = 0, arena_alignment = 64, arena_lower_bound = 0;
+  int64_t weight_bytes = 0; // packed, as embedded
+  int64_t code_bytes = 0;   // machine code and its own constants
+  int64_t object_bytes = 0;
+  int64_t stack_bytes = 0;
+  int64_t parameters = 0;
+  int64_t flops = 0;
+  int64_t node_count = 0; // of the source model
+
+  std::string firn_version;
+  std::string triple, cpu;
+  int32_t architecture = 0;       // FIRN_ARCH_ of include/firn/abi.h
+  uint64_t required_features = 0; // bits numbered as in include/firn/cpu_features.h
+  std::vector<std::string> flags; // those that shape the code, in a fixed order
+
+  std::vector<KernelDescription> kernels;
+  std::vector<Contributor> weights, peak_buffers; // for budgets and the report; may be empty
+};
+
+inline int64_t TensorDescription::byte_size() const {
+  size_t count = 1;
+  for (int64_t dim : dims) count *= static_cast<size_t>(dim);
+  return static_cast<int64_t>(firn::byte_size(dtype, count));
+}
+
+} // namespace firn::artifact

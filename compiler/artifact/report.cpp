@@ -1,0 +1,113 @@
+// The report and the budget check; see report.h.
+#include "compiler/artifact/report.h"
+
+#include "compiler/artifact/text_template.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+
+namespace firn::artifact {
+namespace {
+
+std::string row(const std::string& name, const std::string& calls, const std::string& flops,
+                const std::string& bytes, const std::string& code) {
+  std::array<char, 320> line;
+  std::snprintf(line.data(), line.size(), "%-44.200s %6s %12s %10s %10s\n", name.c_str(), calls.c_str(),
+                flops.c_str(), bytes.c_str(), code.c_str());
+  return line.data();
+}
+
+std::string kernel_table(const ModelDescription& model) {
+  if (model.kernels.empty()) return "";
+  std::vector<const KernelDescription*> kernels;
+  for (const KernelDescription& kernel : model.kernels) kernels.push_back(&kernel);
+  std::stable_sort(kernels.begin(), kernels.end(),
+                   [](const auto* lhs, const auto* rhs) { return lhs->flops > rhs->flops; });
+  std::string text = row("kernel", "calls", "FLOP", "traffic", "code");
+  for (const KernelDescription* kernel : kernels)
+    text += row(comment_text(kernel->name), std::to_string(kernel->calls), human_count(kernel->flops),
+                human_bytes(kernel->bytes), human_bytes(kernel->code_bytes));
+  return text;
+}
+
+std::string ratio(int64_t value, int64_t bound) {
+  std::array<char, 32> buffer;
+  std::snprintf(buffer.data(), buffer.size(), "%.3f",
+                bound == 0 ? 1.0 : static_cast<double>(value) / static_cast<double>(bound));
+  return buffer.data();
+}
+
+// "; largest: conv1.weight 12.3 kB, fc.weight 4.0 kB"
+std::string largest(std::vector<Contributor> contributors) {
+  constexpr size_t shown = 5;
+  std::stable_sort(contributors.begin(), contributors.end(),
+                   [](const Contributor& lhs, const Contributor& rhs) { return lhs.bytes > rhs.bytes; });
+  std::string text;
+  for (size_t i = 0; i < contributors.size() && i < shown; ++i)
+    text += (i == 0 ? "; largest: " : ", ") + contributors[i].name + " " + human_bytes(contributors[i].bytes);
+  return text;
+}
+
+Result check(const char* what, int64_t used, const std::optional<int64_t>& budget,
+             std::vector<Contributor> contributors) {
+  if (!budget || used <= *budget) return {};
+  return model_error(std::string(what) + " of " + with_separators(used) + " B exceeds the budget of " +
+                     with_separators(*budget) + " B by " + with_separators(used - *budget) + " B" +
+                     largest(std::move(contributors)));
+}
+
+} // namespace
+
+std::string write_report(const ModelDescription& model) {
+  const auto line = [](const std::string& name, const std::string& value) {
+    return name + std::string(name.size() < 14 ? 14 - name.size() : 1, ' ') + value + "\n";
+  };
+  std::string text;
+  text += line("weights", with_separators(model.weight_bytes) + " B, " + with_separators(model.parameters) +
+                              " parameters");
+  text += line("code", with_separators(model.code_bytes) + " B");
+  text += line("arena", with_separators(model.arena_bytes) + " B, lower bound " +
+                            with_separators(model.arena_lower_bound) + " B, ratio " +
+                            ratio(model.arena_bytes, model.arena_lower_bound));
+  text += line("stack", with_separators(model.stack_bytes) + " B");
+  text += line("work", human_count(model.flops) + "FLOP");
+  text += line("target", model.triple + ", " + model.cpu);
+  const std::string kernels = kernel_table(model);
+  return kernels.empty() ? text : text + "\n" + kernels;
+}
+
+Result check_budgets(const ModelDescription& model, const Budgets& budgets) {
+  std::vector<Contributor> flash = model.weights;
+  for (const KernelDescription& kernel : model.kernels)
+    flash.push_back({"code of " + kernel.name, kernel.code_bytes});
+  if (Result result =
+          check("flash use", model.weight_bytes + model.code_bytes, budgets.flash_bytes, std::move(flash));
+      !result)
+    return result;
+  std::vector<Contributor> ram = model.peak_buffers;
+  ram.push_back({"stack", model.stack_bytes});
+  return check("RAM use", model.arena_bytes + model.stack_bytes, budgets.ram_bytes, std::move(ram));
+}
+
+std::optional<int64_t> parse_byte_count(const std::string& text) {
+  int64_t value = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || value < 0 || at == text.data()) return std::nullopt;
+  const std::string suffix(at, end);
+  int shift = 0;
+  if (suffix == "K" || suffix == "k")
+    shift = 10;
+  else if (suffix == "M")
+    shift = 20;
+  else if (suffix == "G")
+    shift = 30;
+  else if (!suffix.empty())
+    return std::nullopt;
+  if (value > (INT64_MAX >> shift)) return std::nullopt;
+  return value << shift;
+}
+
+} // namespace firn::artifact

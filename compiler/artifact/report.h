@@ -1,0 +1,27 @@
+// Text about a compiled model for people: the report of --report, and budgets.
+#pragma once
+
+#include "compiler/artifact/model_description.h"
+#include "compiler/support/diagnostic.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace firn::artifact {
+
+// Several lines: sizes, arena against its lower bound, and a table of kernels by FLOP.
+std::string write_report(const ModelDescription& model);
+
+struct Budgets {
+  std::optional<int64_t> flash_bytes; // weights and code
+  std::optional<int64_t> ram_bytes;   // arena and stack
+};
+
+// An error that names what exceeds its budget, by how much, and the largest contributors.
+Result check_budgets(const ModelDescription& model, const Budgets& budgets);
+
+// "64K", "1M", "2G" (powers of 1024) or a plain number of bytes; nothing for other text.
+std::optional<int64_t> parse_byte_count(const std::string& text);
+
+} // namespace firn::artifact
