@@ -1,0 +1,126 @@
+// The element emitter: code for one element, or one vector of elements, of a graph value at a logical index. Fused
+// producers are computed where they are needed; what comes from memory is a leaf.
+#pragma once
+
+#include "compiler/lower/lowering_context.h"
+
+namespace firn::lower {
+
+using Index = std::vector<IntExpr>;
+
+// Which elements a vector holds: index expressions mention `symbol`, and lane i stands for symbol = first + i.
+// count 1: no vector; `symbol` may be null, else it stands for `first`.
+struct Lanes {
+  SymbolRef symbol;
+  IntExpr first = 0;
+  int count = 1;
+
+  // An expression's value in lane 0.
+  IntExpr at_first(const IntExpr& expression) const;
+  // How far the expression moves from lane to lane; nothing if the step is not constant.
+  std::optional<int64_t> step(const IntExpr& expression) const;
+};
+
+// Reads or writes a tensor of `type` in parameter `buffer` at a logical index: contiguous lanes as vectors, equal ones
+// by a splat, others one by one. Values have value_type(type.dtype, lanes.count).
+kernel::Value load_element(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
+                           const Lanes& lanes);
+void store_element(kernel::Builder& builder, int buffer, const Type& type, const Index& index, const Lanes& lanes,
+                   kernel::Value value);
+// The same at an element offset.
+kernel::Value load_at(kernel::Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes);
+void store_at(kernel::Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes,
+              kernel::Value value);
+// An index expression as i64 lanes.
+kernel::Value index_lanes(kernel::Builder& builder, const IntExpr& expression, const Lanes& lanes);
+
+// Gives the elements of a value at an index: from memory, or accumulators that ignore the index.
+using Leaf = std::function<kernel::Value(const Index& index, const Lanes& lanes)>;
+
+class ElementEmitter {
+public:
+  // Values made by one emitter live in the block where the builder stands: make a new one for every loop body.
+  ElementEmitter(kernel::Builder& builder, Lanes lanes = {}) : builder_(builder), lanes_(std::move(lanes)) {}
+
+  // What stands for a value, such as a region's parameter.
+  void bind(Value value, Leaf leaf) { leaves_[key(value)] = std::move(leaf); }
+  // The element of `value` at `index` (one expression per logical dim), as value_type(dtype, lanes.count).
+  kernel::Value emit(Value value, const Index& index);
+
+  // Collects, instead of nothing, every index expression on which a decision or a computed value depends: for the
+  // analysis of loops (element_loops.h).
+  void record_uses(std::vector<IntExpr>* uses) { uses_ = uses; }
+
+  // Whether a fused region may contain the instruction.
+  static bool can_emit(const Instruction& instruction);
+
+private:
+  using Key = std::pair<const Instruction*, int>;
+  static Key key(Value value) { return {value.def, value.index}; }
+  struct Cached {
+    Index index;
+    kernel::Value value;
+  };
+  void use(const IntExpr& expression) {
+    if (uses_) uses_->push_back(expression);
+  }
+  bool is_uniform(const IntExpr& expression) const;
+
+  kernel::Value emit_uncached(Value value, const Index& index);
+  kernel::Value emit_elementwise(const Instruction& instruction, const Index& index);
+  kernel::Value emit_iota(const Instruction& instruction, const Index& index);
+  kernel::Value emit_constant(const Instruction& instruction, const Index& index);
+  kernel::Value emit_pad(const Instruction& instruction, const Index& index);
+  kernel::Value emit_concatenate(const Instruction& instruction, const Index& index);
+  kernel::Value emit_gather(const Instruction& instruction, const Index& index);
+  kernel::Value emit_gather_elements(const Instruction& instruction, const Index& index);
+  kernel::Value emit_gather_nd(const Instruction& instruction, const Index& index);
+  kernel::Value emit_dynamic_slice(const Instruction& instruction, const Index& index);
+  kernel::Value emit_bitcast(const Instruction& instruction, const Index& index);
+  kernel::Value emit_region(const Instruction& instruction, int result, const Index& index);
+  // One value of an index tensor as an expression within [0, extent): negative ones count from the end if they may,
+  // others are clamped, so that no index reads outside its tensor.
+  IntExpr runtime_index(Value indices, const Index& at, int64_t extent, bool negative_from_end);
+  // If the condition differs between lanes, computes them one by one.
+  kernel::Value lane_by_lane(Value value, const Index& index);
+  // Both branches of a condition that is the same in all lanes; what they make is not remembered.
+  kernel::Value choose(kernel::Value condition, const std::function<kernel::Value()>& on_true,
+                       const std::function<kernel::Value()>& on_false);
+
+  kernel::Builder& builder_;
+  Lanes lanes_;
+  std::map<Key, Leaf> leaves_;
+  std::map<Key, std::vector<Cached>> cache_;
+  std::vector<IntExpr>* uses_ = nullptr;
+};
+
+// The runtime value of an integer scalar as an expression, clamped to [lower, upper].
+IntExpr clamped_symbol(kernel::Builder& builder, kernel::Value value, int64_t lower, int64_t upper);
+
+// Binds parameters and non-splat constants of a fused region to memory: each operand becomes a read parameter of the
+// kernel, and so does every constant. Splat constants need no binding.
+class RegionLeaves {
+public:
+  RegionLeaves(KernelMaker& maker, const Instruction& instruction);   // fusion or composite: its region's leaves
+  static RegionLeaves of_operands(KernelMaker& maker, const Instruction& instruction);  // a plain op: its operands
+  void bind_to(ElementEmitter& emitter) const;
+  // The same leaves for analysis: bound to `record`, which gets the offsets they would read.
+  void bind_recording(kernel::Builder& builder, ElementEmitter& emitter, std::vector<IntExpr>* record) const;
+  // Leaves other than `value`, whose elements the caller supplies.
+  void remove(Value value);
+
+  struct Entry {
+    Value value;       // in the region
+    Type type;         // as it lies in memory
+    int buffer;        // parameter number
+  };
+  const std::vector<Entry>& entries() const { return entries_; }
+
+private:
+  explicit RegionLeaves(KernelMaker& maker) : builder_(&maker.builder()) {}
+  void add_constants(KernelMaker& maker, const Region& region);
+  kernel::Builder* builder_;
+  std::vector<Entry> entries_;
+};
+
+} // namespace firn::lower

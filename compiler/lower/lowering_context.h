@@ -1,0 +1,121 @@
+// The state of lowering one module: where every graph value lies, and the program that grows. Emitters see this class
+// and little else: they ask for places, build a kernel, and add it.
+//
+// Unused lanes of a blocked layout's last block hold anything: nobody writes them on purpose, and no kernel may let
+// them reach a result.
+#pragma once
+
+#include "compiler/kernel/builder.h"
+#include "compiler/lower/lower.h"
+
+#include <map>
+#include <span>
+#include <utility>
+
+namespace firn::lower {
+
+// Where a value lies: a stretch of a buffer, as long as the value's type as laid out.
+struct Place {
+  int buffer = -1;
+  int64_t byte_offset = 0;
+  bool operator==(const Place&) const = default;
+};
+
+// Whether elements of this dtype can be held by machine types: not packed sub-byte, 8-bit float, complex or string.
+bool has_machine_type(DType dtype);
+// The scalar that holds an element in memory; Bool lies as I8.
+kernel::Scalar memory_scalar(DType dtype);
+// The type of an element in computations: f16 and bf16 are f32 values that the narrow type can represent, Bool is I1.
+kernel::Type value_type(DType dtype, int lanes = 1);
+// Bits of that type, Bool counted as 8: what limits the lanes of a vector.
+int value_bits(DType dtype);
+
+inline Value result_of(const Instruction& instruction, int result = 0) {
+  return const_cast<Instruction&>(instruction).result(result);
+}
+
+// Writes a literal's elements as `type` lays them out; unused lanes of blocks become zero.
+void fill_laid_out(const Literal& literal, const Type& type, std::span<std::byte> out);
+
+class LoweringContext {
+public:
+  using Steps = std::vector<kernel::Step>;
+  LoweringContext(kernel::Program& program, const Options& options) : program_(program), options_(options) {}
+
+  const Options& options() const { return options_; }
+  const TargetMachine& target() const { return options_.target; }
+  kernel::Program& program() { return program_; }
+
+  // The place of a value; buffers come into being when first asked for. Constants get a weights buffer only then, so
+  // that weights which a kernel packs for itself are not stored twice.
+  Place place_of(Value value);
+  // Bytes known of the address of a place: 64 at most; inputs and outputs are aligned as their elements.
+  int alignment_of(Place place) const;
+  // Adds a kernel and a step that calls it. `in_place`: pairs (written argument, read argument).
+  void add_kernel(std::unique_ptr<kernel::Kernel> kernel, std::vector<kernel::Argument> arguments,
+                  std::string location, std::vector<std::pair<int, int>> in_place = {});
+  // A weights buffer whose bytes `fill` makes when the object is written.
+  int add_constant(int64_t bytes, std::function<void(std::span<std::byte>)> fill, std::string name);
+  // A buffer in the arena for one kernel's use, or between kernels of one instruction.
+  int add_scratch_buffer(int64_t bytes, std::string name);
+  // A name for a kernel that nothing else has.
+  std::string kernel_name(std::string_view stem);
+
+  // Decisions of place_values (placement.h).
+  // `value` lies `byte_offset` into `base`.
+  void set_view(Value value, Value base, int64_t byte_offset = 0);
+  void set_place(Value value, Place place);
+  bool is_placed(Value value) const { return views_.count(key(value)) || places_.count(key(value)); }
+  // The value that a chain of views starts from, and the offset from it.
+  std::pair<Value, int64_t> root_of(Value value) const;
+
+  // Lowers the instructions of a region, appending to `steps` (control flow and inlined composites).
+  Result lower_region(const Region& region, Steps& steps);
+  Result lower_region(const Region& region) { return lower_region(region, *steps_); }
+  Steps& steps() { return *steps_; }
+
+private:
+  using Key = std::pair<const Instruction*, int>;
+  static Key key(Value value) { return {value.def, value.index}; }
+  Place place_constant(const Instruction& constant);
+
+  kernel::Program& program_;
+  const Options& options_;
+  Steps* steps_ = nullptr;
+  std::map<Key, std::pair<Value, int64_t>> views_;
+  std::map<Key, Place> places_;
+  std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
+  int next_kernel_ = 0;
+};
+
+// Builds one kernel: parameters on demand, then its body, then the call.
+class KernelMaker {
+public:
+  // `stem` names the kernel ("softmax"), `algorithm` is what reports say of it.
+  KernelMaker(LoweringContext& context, const Instruction& instruction, std::string stem);
+
+  kernel::Builder& builder() { return builder_; }
+  LoweringContext& context() { return context_; }
+  kernel::Kernel& kernel() { return *kernel_; }
+  // The number of the parameter through which a value is read or written; one per place. Before any scratch.
+  int read(Value value);
+  int write(Value value);
+  // A parameter for a buffer of `elements`, such as packed weights or scratch in the arena.
+  int parameter(Place place, kernel::Scalar element, int64_t elements, bool written, std::string name);
+  // Every element of `written` depends on no other element of `read` than the one at its own offset.
+  void allow_in_place(int written, int read);
+  // Work of one run, for reports.
+  void set_flops(int64_t flops) { kernel_->flops = flops; }
+  // Adds kernel and call to the context.
+  void finish();
+
+private:
+  LoweringContext& context_;
+  std::unique_ptr<kernel::Kernel> kernel_;
+  kernel::Builder builder_;
+  std::vector<kernel::Argument> arguments_;
+  std::vector<std::pair<int, int>> in_place_;
+  std::string location_;
+};
+
+} // namespace firn::lower
