@@ -285,7 +285,8 @@ private:
     for (int row = 0; row < rows; ++row) {
       IntExpr at = position.row + row;
       if (spec_.row_valid && at.is_constant() && !spec_.row_valid(at.value(), k)) continue;
-      Value scalar = b_.splat(spec_.scalar(b_, position, row, k), groups_.lanes);
+      Value scalar = spec_.scalar(b_, position, row, k);
+      if (b_.type(scalar).lanes == 1) scalar = b_.splat(scalar, groups_.lanes);
       for (int vector = 0; vector < vectors; ++vector) {
         Value& sum = acc[static_cast<size_t>((phase * rows + row) * vectors + vector)];
         sum = multiply_add(scalar, loaded[static_cast<size_t>(vector)], sum);

@@ -61,7 +61,7 @@ struct ContractionSpec {
   // Whether row `row` (a constant) contributes at the values of the unrolled reduction loops (by loop position; rolled
   // ones are absent expressions). Unset: always.
   std::function<bool(int64_t row, const std::vector<IntExpr>& k)> row_valid;
-  // The scalar operand at a row; a scalar value.
+  // The scalar operand at a row: a scalar value, or a vector whose lanes go with the columns' (depthwise).
   std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, const std::vector<IntExpr>& k)> scalar;
   // The vector operand: `lanes` columns from vector column_vector + vector on.
   std::function<kernel::Value(kernel::Builder&, const TilePosition&, int vector, const std::vector<IntExpr>& k)> vector;

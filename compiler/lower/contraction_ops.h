@@ -1,0 +1,50 @@
+// Convolutions and dots of the graph as contractions: which dims become rows, columns and reduction loops, and where
+// operands and results lie.
+#pragma once
+
+#include "compiler/lower/contraction.h"
+#include "compiler/lower/element_emitter.h"
+#include "compiler/lower/pack.h"
+
+namespace firn::lower {
+
+// What the code of a contraction refers to; filled in before it is emitted.
+struct ContractionBinding {
+  int scalar = -1, vector = -1, result = -1;  // parameter numbers
+  Type result_type;                           // of what is stored: the contraction's dims
+  DType sum_dtype = DType::F32;               // of the contraction: sums are rounded to it before the epilogue
+  // What is stored in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the sums.
+  // The first `valid` lanes are inside the tensor.
+  std::function<kernel::Value(kernel::Builder&, const Index&, const Lanes&, int valid, kernel::Value sums)> epilogue;
+};
+using BindingRef = std::shared_ptr<ContractionBinding>;
+
+struct PreparedContraction {
+  ContractionSpec spec;
+  Tiling tiling;
+  PackedOperand packed;        // of the vector operand, unless it is read where it lies
+  bool vector_direct = false;
+  bool swapped = false;        // dot: the lhs is the vector operand
+  std::string algorithm;       // for reports: "3x3 direct 7x4"
+  int64_t flops = 0;
+};
+
+// Describes a convolution. Nothing if this emitter does not cover it (input dilation, integers or f64, layouts other
+// than plain and blocked channels, depthwise in plain layout).
+std::optional<PreparedContraction> prepare_convolution(const Instruction& convolution, const BindingRef& binding,
+                                                       const TargetMachine& target);
+// Likewise for a dot; the flags say which operands can be packed at compile time.
+std::optional<PreparedContraction> prepare_dot(const Instruction& dot, bool lhs_constant, bool rhs_constant,
+                                               const BindingRef& binding, const TargetMachine& target);
+
+// Runs the epilogue and stores one vector of results whose lanes lie along `lane_dim`, first at index[lane_dim].
+void finish_lanes(kernel::Builder& builder, const ContractionBinding& binding, Index index, int lane_dim, int lanes,
+                  int valid, kernel::Value sums);
+// Reads a tensor as load_element does, but no more than the first `valid` lanes from memory that may end there.
+kernel::Value load_valid_lanes(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
+                               const Lanes& lanes, int valid);
+
+// Lowers a dot, a convolution, or a contraction fusion to kernels. False, with nothing added, if it is not covered.
+bool emit_contraction(LoweringContext& context, const Instruction& instruction);
+
+} // namespace firn::lower

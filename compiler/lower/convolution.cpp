@@ -1,0 +1,328 @@
+// Convolutions as contractions. Output channels lie in lanes, one spatial dim makes the rows of the tile, the others
+// are loops around it. The reduction runs over the window, outermost, then over input channels, so that the innermost
+// loop is long and its addresses are affine. Padding is never copied: rows outside the input are left out of tiles at
+// the edges, and windows are clipped in the other dims.
+#include "compiler/lower/contraction_ops.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::Scalar;
+using kernel::Value;
+
+struct Geometry {
+  Type input, result;
+  std::vector<WindowDim> window;         // spatial dims
+  std::vector<int64_t> in, out;          // their extents
+  int64_t batch, groups, channels, filters;  // channels and filters per group
+  size_t tiled = 0;                      // the spatial dim whose positions are rows
+  bool depthwise = false;                // one channel per group, channels in lanes
+  int64_t filter_size = 1;               // positions of the window
+};
+
+bool reads_outside(const WindowDim& window, int64_t in, int64_t out) {
+  return window.pad_low > 0 || (out - 1) * window.stride + window.dilated_size() - window.pad_low > in;
+}
+
+bool is_pointwise(const WindowDim& w) {
+  return w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0;
+}
+
+// The block size if the layout is plain but for one block of channels; 0 if plain; nothing otherwise.
+std::optional<int> channel_block(const Type& type) {
+  if (type.layout.is_plain()) return 0;
+  bool identity = type.layout.strides.empty();
+  for (size_t i = 0; i < type.layout.order.size(); ++i) identity &= type.layout.order[i] == static_cast<int>(i);
+  if (!identity || type.layout.blocks.size() > 1) return std::nullopt;
+  if (type.layout.blocks.empty()) return 0;
+  if (type.layout.blocks[0].dim != 1) return std::nullopt;
+  return type.layout.blocks[0].size;
+}
+
+// The same memory with all spatial dims as one: for 1x1 windows, whose positions are independent.
+Type flatten_spatial(const Type& type) {
+  Type flat = type;
+  int64_t positions = 1;
+  for (int i = 2; i < type.rank(); ++i) positions *= type.dim(i);
+  flat.dims.resize(3);
+  flat.dims[2] = Dim(positions);
+  if (!flat.layout.order.empty()) flat.layout.order = {0, 1, 2};
+  return flat;
+}
+
+// `lanes` consecutive channels from index[1] on, which a blocked layout keeps together.
+Value load_channels(Builder& b, int buffer, const Type& type, const Index& index, int count) {
+  auto lane = std::make_shared<Symbol>(Symbol{"lane", 0, count - 1});
+  IntExpr offset = type.offset_of(index) + IntExpr::symbol(lane);
+  return load_at(b, buffer, type.dtype, offset, Lanes{lane, 0, count});
+}
+
+class ConvolutionLowering {
+public:
+  ConvolutionLowering(const Instruction& convolution, BindingRef binding, const TargetMachine& target)
+      : instruction_(convolution), binding_(std::move(binding)), target_(target), full_result_(binding_->result_type) {}
+
+  std::optional<PreparedContraction> run() {
+    if (!read_geometry()) return std::nullopt;
+    choose_rows();
+    PreparedContraction prepared;
+    ContractionSpec& spec = prepared.spec;
+    spec.element = {Scalar::F32, 1};
+    spec.rows = g_.out[g_.tiled];
+    set_outer_dims(spec);
+    if (g_.depthwise)
+      set_depthwise_columns(spec);
+    else
+      spec.columns = g_.filters;
+    set_reduction(spec);
+    int64_t positions = 1;
+    for (int64_t extent : g_.out) positions *= extent;
+    prepared.flops = 2 * g_.batch * positions * g_.groups * g_.filters * g_.channels * g_.filter_size;
+    spec.scalar_bytes = static_cast<int64_t>(g_.input.physical_byte_size());
+    spec.vector_bytes = g_.groups * g_.filters * g_.channels * g_.filter_size * 4;
+    spec.row_valid = row_validity();
+    prepared.tiling = choose_tiling(spec, target_);
+    if (g_.depthwise) prepared.tiling.columns_outermost = true;
+    fill_packing(prepared);
+    auto packed = prepared.packed;
+    spec.scalar = scalar_operand();
+    spec.vector = [this_ = *this, packed](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
+      return this_.load_filter(b, packed, at, vector, k);
+    };
+    spec.store = store_result();
+    for (const WindowDim& dim : g_.window) prepared.algorithm += (prepared.algorithm.empty() ? "" : "x") + std::to_string(dim.size);
+    prepared.algorithm += g_.depthwise ? " depthwise " : " direct ";
+    prepared.algorithm += std::to_string(prepared.tiling.tile.rows) + "x" + std::to_string(prepared.tiling.tile.vectors);
+    return prepared;
+  }
+
+private:
+  bool read_geometry() {
+    const Type &input = instruction_.operand(0).type(), &filter = instruction_.operand(1).type();
+    if (!input.is_static() || !filter.is_static()) return false;
+    if (!is_small_float(input.dtype) || input.dtype != filter.dtype || !is_small_float(instruction_.type().dtype)) return false;
+    auto in_block = channel_block(input), out_block = channel_block(full_result_);
+    if (!in_block || !out_block || !filter.layout.is_plain()) return false;
+    g_.input = input;
+    g_.result = full_result_;
+    g_.window = instruction_.attributes().window().dims;
+    for (const WindowDim& dim : g_.window)
+      if (dim.input_dilation != 1) return false;
+    g_.batch = input.dim(0);
+    g_.groups = instruction_.attributes().integer("groups", 1);
+    g_.channels = filter.dim(1);
+    g_.filters = filter.dim(0) / g_.groups;
+    if (input.num_elements() == 0 || full_result_.num_elements() == 0 || filter.num_elements() == 0) return false;
+    for (const WindowDim& dim : g_.window) g_.filter_size *= dim.size;
+    int lanes = target_.lanes(32);
+    g_.depthwise = g_.groups > 1 && g_.channels == 1 && g_.filters == 1;
+    if (g_.depthwise && (*in_block != lanes || *out_block != lanes)) return false;
+    bool flat = std::all_of(g_.window.begin(), g_.window.end(), is_pointwise);
+    if (flat && g_.window.size() > 1) {
+      g_.input = flatten_spatial(g_.input);
+      g_.result = flatten_spatial(g_.result);
+      g_.window = {WindowDim{}};
+    }
+    flattened_ = flat && input.rank() > 3;
+    for (size_t i = 0; i < g_.window.size(); ++i) {
+      g_.in.push_back(g_.input.dim(static_cast<int>(i) + 2));
+      g_.out.push_back(g_.result.dim(static_cast<int>(i) + 2));
+    }
+    in_block_ = *in_block;
+    return true;
+  }
+
+  static bool is_small_float(DType dtype) { return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16; }
+
+  // Rows run along the last spatial dim unless it is too short to fill a tile and another one is longer.
+  void choose_rows() {
+    g_.tiled = g_.window.size() - 1;
+    if (g_.out[g_.tiled] >= 6) return;
+    for (size_t i = 0; i < g_.out.size(); ++i)
+      if (g_.out[i] > g_.out[g_.tiled]) g_.tiled = i;
+  }
+
+  // Outer dims: group (or block of channels), batch, then the spatial dims but the tiled one.
+  void set_outer_dims(ContractionSpec& spec) {
+    spec.vector_outer_dims = g_.groups > 1 ? 1 : 0;
+    if (g_.groups > 1) spec.outer.push_back(g_.groups);
+    spec.outer.push_back(g_.batch);
+    for (size_t i = 0; i < g_.out.size(); ++i)
+      if (i != g_.tiled) spec.outer.push_back(g_.out[i]);
+  }
+
+  void set_depthwise_columns(ContractionSpec& spec) {
+    int lanes = target_.lanes(32);
+    spec.outer[0] = (g_.groups + lanes - 1) / lanes;
+    spec.vector_outer_dims = 1;
+    spec.columns = lanes;
+  }
+
+  // Position of spatial dim i among the outer dims.
+  size_t outer_position(size_t i) const {
+    return (g_.groups > 1 ? 2u : 1u) + i - (i > g_.tiled ? 1u : 0u);
+  }
+
+  void set_reduction(ContractionSpec& spec) {
+    bool few_channels = g_.channels <= 4;
+    auto add_channels = [&] {
+      if (g_.depthwise) return;
+      channel_level_ = spec.reduction.size();
+      ReductionLoop loop;
+      loop.extent = g_.channels;
+      loop.block = in_block_ > 0 && g_.channels % in_block_ == 0 ? in_block_ : in_block_ > 0 && g_.groups == 1 ? in_block_ : 0;
+      spec.reduction.push_back(loop);
+    };
+    bool unrolled = reads_outside(g_.window[g_.tiled], g_.in[g_.tiled], g_.out[g_.tiled]);
+    // Few channels inside a rolled window would make a tiny innermost loop.
+    bool channels_first = few_channels && !unrolled;
+    if (channels_first) add_channels();
+    window_level_.resize(g_.window.size());
+    for (size_t i = 0; i < g_.window.size(); ++i) {
+      if (i == g_.tiled) continue;
+      window_level_[i] = spec.reduction.size();
+      ReductionLoop loop;
+      loop.extent = g_.window[i].size;
+      if (reads_outside(g_.window[i], g_.in[i], g_.out[i])) clip(loop, i);
+      spec.reduction.push_back(loop);
+    }
+    window_level_[g_.tiled] = spec.reduction.size();
+    ReductionLoop row_loop;
+    row_loop.extent = g_.window[g_.tiled].size;
+    if (unrolled) row_loop.kind = ReductionLoop::Kind::Unrolled;
+    spec.reduction.push_back(row_loop);
+    if (!channels_first) add_channels();
+  }
+
+  // Window positions of dim i that fall inside the input, as a range that depends on the output position.
+  void clip(ReductionLoop& loop, size_t i) const {
+    loop.kind = ReductionLoop::Kind::Clipped;
+    WindowDim w = g_.window[i];
+    int64_t in = g_.in[i];
+    size_t at = outer_position(i);
+    loop.lower = [=](const std::vector<IntExpr>& outer) {
+      return max(0, ceil_div(IntExpr(w.pad_low) - outer[at] * w.stride, w.dilation));
+    };
+    loop.upper = [=](const std::vector<IntExpr>& outer) {
+      return min(w.size, floor_div(IntExpr(in - 1 + w.pad_low) - outer[at] * w.stride, w.dilation) + 1);
+    };
+  }
+
+  std::function<bool(int64_t, const std::vector<IntExpr>&)> row_validity() const {
+    if (!reads_outside(g_.window[g_.tiled], g_.in[g_.tiled], g_.out[g_.tiled])) return nullptr;
+    WindowDim w = g_.window[g_.tiled];
+    int64_t in = g_.in[g_.tiled];
+    size_t level = window_level_[g_.tiled];
+    return [=](int64_t row, const std::vector<IntExpr>& k) {
+      int64_t at = row * w.stride + k[level].value() * w.dilation - w.pad_low;
+      return at >= 0 && at < in;
+    };
+  }
+
+  void fill_packing(PreparedContraction& prepared) const {
+    PackedOperand& packed = prepared.packed;
+    packed.tile = prepared.tiling.tile;
+    packed.element = memory_scalar(instruction_.operand(1).dtype());
+    std::vector<int64_t> window_strides(g_.window.size());
+    int64_t stride = 1;
+    for (size_t i = g_.window.size(); i-- > 0;) {
+      window_strides[i] = stride;
+      stride *= g_.window[i].size;
+    }
+    packed.extents.resize(prepared.spec.reduction.size());
+    packed.strides.resize(prepared.spec.reduction.size());
+    for (size_t i = 0; i < g_.window.size(); ++i) {
+      packed.extents[window_level_[i]] = g_.window[i].size;
+      packed.strides[window_level_[i]] = window_strides[i];
+    }
+    if (g_.depthwise) {
+      // Columns are channels; the last block of lanes may be short, so all channels count as one part.
+      packed.tile.vectors = 1;
+      packed.columns = g_.groups;
+      packed.column_stride = g_.filter_size;
+      return;
+    }
+    packed.extents[channel_level_] = g_.channels;
+    packed.strides[channel_level_] = g_.filter_size;
+    packed.selected = g_.groups;
+    packed.selected_stride = g_.filters * g_.channels * g_.filter_size;
+    packed.columns = g_.filters;
+    packed.column_stride = g_.channels * g_.filter_size;
+  }
+
+  Value load_filter(Builder& b, const PackedOperand& packed, TilePosition at, int vector,
+                    const std::vector<IntExpr>& k) const {
+    IntExpr part = 0;
+    if (g_.depthwise) {
+      at.column_vector = at.outer[0];
+      at.vectors = 1;
+      vector = 0;
+    } else if (g_.groups > 1) {
+      part = at.outer[0];
+    }
+    kernel::Type type{packed.element, packed.tile.lanes};
+    Value value = b.load(type, binding_->vector, packed.index(part, at, vector, k), type.lanes * kernel::scalar_bytes(type.scalar));
+    return type.scalar == Scalar::F32 ? value : b.cast(kernel::OpKind::FExt, value, Scalar::F32);
+  }
+
+  std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)> scalar_operand() const {
+    return [this_ = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
+      const Geometry& g = this_.g_;
+      int lanes = g.depthwise ? this_.target_.lanes(32) : 1;
+      IntExpr group = g.groups > 1 ? at.outer[0] : IntExpr(0);
+      std::vector<IntExpr> index{at.outer[g.groups > 1 ? 1 : 0]};
+      index.push_back(g.depthwise ? group * lanes : group * g.channels + k[this_.channel_level_]);
+      for (size_t i = 0; i < g.window.size(); ++i) {
+        IntExpr position = i == g.tiled ? at.row + row : at.outer[this_.outer_position(i)];
+        index.push_back(position * g.window[i].stride + k[this_.window_level_[i]] * g.window[i].dilation - g.window[i].pad_low);
+      }
+      if (lanes == 1) return load_element(b, this_.binding_->scalar, g.input, index, Lanes{});
+      return load_channels(b, this_.binding_->scalar, g.input, index, lanes);
+    };
+  }
+
+  std::function<void(Builder&, const TilePosition&, int, int, Value, int)> store_result() const {
+    return [this_ = *this](Builder& b, const TilePosition& at, int row, int vector, Value sum, int valid) {
+      const Geometry& g = this_.g_;
+      int lanes = this_.target_.lanes(32);
+      IntExpr group = g.groups > 1 ? at.outer[0] : IntExpr(0);
+      std::vector<IntExpr> index{at.outer[g.groups > 1 ? 1 : 0]};
+      index.push_back(g.depthwise ? group * lanes : group * g.filters + (at.column_vector + vector) * lanes);
+      for (size_t i = 0; i < g.window.size(); ++i) index.push_back(i == g.tiled ? at.row + row : at.outer[this_.outer_position(i)]);
+      if (this_.flattened_) this_.unflatten(index);
+      finish_lanes(b, *this_.binding_, std::move(index), 1, lanes, valid, sum);
+    };
+  }
+
+  // Replaces the one flat spatial index by the indices of the result's spatial dims.
+  void unflatten(std::vector<IntExpr>& index) const {
+    IntExpr position = index[2];
+    index.resize(static_cast<size_t>(full_result_.rank()));
+    for (int i = full_result_.rank() - 1; i >= 2; --i) {
+      index[static_cast<size_t>(i)] = i == 2 ? position : floor_mod(position, full_result_.dim(i));
+      position = floor_div(position, full_result_.dim(i));
+    }
+  }
+
+  const Instruction& instruction_;
+  BindingRef binding_;
+  const TargetMachine& target_;
+  Type full_result_;
+  Geometry g_;
+  bool flattened_ = false;
+  int in_block_ = 0;
+  size_t channel_level_ = 0;
+  std::vector<size_t> window_level_;
+};
+
+} // namespace
+
+std::optional<PreparedContraction> prepare_convolution(const Instruction& convolution, const BindingRef& binding,
+                                                       const TargetMachine& target) {
+  return ConvolutionLowering(convolution, binding, target).run();
+}
+
+} // namespace firn::lower

@@ -1,0 +1,276 @@
+// Dots as contractions. Free dims of one operand become rows and of the other columns; dims that lie evenly in memory are
+// taken as one. The operand with the columns is packed, at compile time if it is constant, unless its columns are
+// neighbours in memory already.
+#include "compiler/lower/contraction_ops.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::Value;
+
+struct Axis {
+  int64_t extent, stride;
+};
+
+// One operand's dims in the order of their role, with strides in elements.
+struct Side {
+  Type type;
+  std::vector<Axis> batch, free, contract;
+};
+
+std::vector<Axis> axes_of(const Type& type, const std::vector<int64_t>& dims) {
+  std::vector<int64_t> strides = row_major_strides(type.static_dims());
+  std::vector<Axis> axes;
+  for (int64_t dim : dims) axes.push_back({type.dim(static_cast<int>(dim)), strides[static_cast<size_t>(dim)]});
+  return axes;
+}
+
+Side make_side(const Type& type, const std::vector<int64_t>& batch, const std::vector<int64_t>& contract) {
+  Side side{type, axes_of(type, batch), {}, axes_of(type, contract)};
+  std::vector<int64_t> free;
+  for (int64_t dim = 0; dim < type.rank(); ++dim)
+    if (std::find(batch.begin(), batch.end(), dim) == batch.end() &&
+        std::find(contract.begin(), contract.end(), dim) == contract.end())
+      free.push_back(dim);
+  side.free = axes_of(type, free);
+  return side;
+}
+
+// All axes as one, if stepping through them in order moves evenly; extents of 1 do not count.
+std::optional<Axis> as_one(const std::vector<Axis>& axes) {
+  Axis one{1, 1};
+  for (size_t i = axes.size(); i-- > 0;) {
+    if (axes[i].extent == 1) continue;
+    if (one.extent == 1)
+      one = axes[i];
+    else if (axes[i].stride != one.stride * one.extent)
+      return std::nullopt;
+    else
+      one.extent *= axes[i].extent;
+  }
+  return one;
+}
+
+class DotLowering {
+public:
+  DotLowering(const Instruction& dot, BindingRef binding, const TargetMachine& target)
+      : dot_(dot), binding_(std::move(binding)), target_(target) {}
+
+  std::optional<PreparedContraction> run(bool lhs_constant, bool rhs_constant) {
+    if (!covered()) return std::nullopt;
+    const Attributes& a = dot_.attributes();
+    Side lhs = make_side(dot_.operand(0).type(), a.ints("lhs_batch"), a.ints("lhs_contract"));
+    Side rhs = make_side(dot_.operand(1).type(), a.ints("rhs_batch"), a.ints("rhs_contract"));
+    int64_t lhs_free = extent_of(lhs.free), rhs_free = extent_of(rhs.free);
+    // The wider side goes into lanes; a constant side is packed for nothing at run time.
+    swapped_ = rhs_free < target_.lanes(32) && lhs_free > rhs_free && (lhs_constant || !rhs_constant);
+    if (swapped_) std::swap(lhs, rhs);
+    rows_ = lhs, columns_ = rhs;
+    bool vector_constant = swapped_ ? lhs_constant : rhs_constant;
+    auto column = as_one(columns_.free);
+    if (!column || !as_one(columns_.batch)) return std::nullopt;
+    column_ = *column;
+    PreparedContraction prepared;
+    set_rows(prepared.spec);
+    prepared.spec.element = {kernel::Scalar::F32, 1};
+    prepared.spec.columns = column_.extent;
+    for (const ContractAxis& axis : merged_contract()) {
+      prepared.spec.reduction.emplace_back();
+      prepared.spec.reduction.back().extent = axis.extent;
+    }
+    int64_t reduction = extent_of(columns_.contract);
+    prepared.spec.scalar_bytes = rows_.type.num_elements() * 4;
+    prepared.spec.vector_bytes = columns_.type.num_elements() * 4;
+    prepared.flops = 2 * dot_.type().num_elements() * reduction;
+    prepared.swapped = swapped_;
+    prepared.tiling = choose_tiling(prepared.spec, target_);
+    prepared.vector_direct = !vector_constant && column_.stride == 1 && binding_scalar_is_f32();
+    if (!prepared.vector_direct) fill_packing(prepared);
+    prepared.spec.scalar = scalar_operand();
+    prepared.spec.vector = prepared.vector_direct ? direct_vector(prepared.tiling.tile.lanes) : packed_vector(prepared.packed);
+    prepared.spec.store = store_result(prepared.tiling.tile.lanes);
+    prepared.algorithm = std::string("dot ") + std::to_string(prepared.tiling.tile.rows) + "x" + std::to_string(prepared.tiling.tile.vectors);
+    return prepared;
+  }
+
+private:
+  bool covered() const {
+    for (int i = 0; i < 2; ++i) {
+      const Type& type = dot_.operand(i).type();
+      bool small_float = type.dtype == DType::F32 || type.dtype == DType::F16 || type.dtype == DType::BF16;
+      if (!type.is_static() || !type.layout.is_plain() || !small_float || type.num_elements() == 0) return false;
+    }
+    DType result = dot_.type().dtype;
+    return dot_.operand(0).dtype() == dot_.operand(1).dtype() && binding_->result_type.layout.is_plain() &&
+           (result == DType::F32 || result == DType::F16 || result == DType::BF16) && dot_.type().num_elements() > 0;
+  }
+
+  bool binding_scalar_is_f32() const { return columns_.type.dtype == DType::F32; }
+
+  static int64_t extent_of(const std::vector<Axis>& axes) {
+    int64_t extent = 1;
+    for (const Axis& axis : axes) extent *= axis.extent;
+    return extent;
+  }
+
+  // Batch dims, then free dims of the row side: the last of them, or all when they lie evenly, are the tiled rows.
+  void set_rows(ContractionSpec& spec) {
+    for (const Axis& axis : columns_.batch) spec.outer.push_back(axis.extent);
+    spec.vector_outer_dims = static_cast<int>(columns_.batch.size());
+    auto one = as_one(rows_.free);
+    if (one) {
+      rows_as_one_ = true;
+      row_ = *one;
+    } else {
+      for (size_t i = 0; i + 1 < rows_.free.size(); ++i) spec.outer.push_back(rows_.free[i].extent);
+      row_ = rows_.free.back();
+    }
+    spec.rows = row_.extent;
+  }
+
+  // The contracted dims as pairs of strides, neighbours merged where both sides allow it.
+  struct ContractAxis {
+    int64_t extent, row_stride, column_stride;
+  };
+  std::vector<ContractAxis> merged_contract() const {
+    std::vector<ContractAxis> merged;
+    for (size_t i = 0; i < columns_.contract.size(); ++i) {
+      ContractAxis axis{columns_.contract[i].extent, rows_.contract[i].stride, columns_.contract[i].stride};
+      if (axis.extent == 1) continue;
+      if (!merged.empty() && merged.back().row_stride == axis.row_stride * axis.extent &&
+          merged.back().column_stride == axis.column_stride * axis.extent) {
+        axis.extent *= merged.back().extent;
+        merged.back() = axis;
+      } else {
+        merged.push_back(axis);
+      }
+    }
+    if (merged.empty()) merged.push_back({1, 0, 0});
+    return merged;
+  }
+
+  void fill_packing(PreparedContraction& prepared) const {
+    PackedOperand& packed = prepared.packed;
+    packed.tile = prepared.tiling.tile;
+    packed.element = memory_scalar(columns_.type.dtype);
+    packed.selected = extent_of(columns_.batch);
+    if (auto batch = as_one(columns_.batch)) packed.selected_stride = batch->extent == 1 ? 0 : batch->stride;
+    packed.columns = column_.extent;
+    packed.column_stride = column_.stride;
+    for (const ContractAxis& axis : merged_contract()) {
+      packed.extents.push_back(axis.extent);
+      packed.strides.push_back(axis.column_stride);
+    }
+  }
+
+  static IntExpr offset(const std::vector<Axis>& axes, const std::vector<IntExpr>& index) {
+    IntExpr sum = 0;
+    for (size_t i = 0; i < axes.size(); ++i) sum = sum + index[i] * axes[i].stride;
+    return sum;
+  }
+
+  std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)> scalar_operand() const {
+    return [this_ = *this, contract = merged_contract()](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
+      IntExpr place = offset(this_.rows_.batch, at.outer) + (at.row + row) * this_.row_.stride;
+      size_t first = this_.rows_.batch.size();
+      for (size_t i = first; i < at.outer.size(); ++i) place = place + at.outer[i] * this_.rows_.free[i - first].stride;
+      for (size_t i = 0; i < contract.size(); ++i) place = place + k[i] * contract[i].row_stride;
+      return load_at(b, this_.binding_->scalar, this_.rows_.type.dtype, place, Lanes{});
+    };
+  }
+
+  // Columns read where they lie; lanes beyond the last column may end the buffer and are not read.
+  std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)> direct_vector(int lanes) const {
+    return [this_ = *this, contract = merged_contract(), lanes](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
+      IntExpr first = (at.column_vector + vector) * lanes;
+      IntExpr place = offset(this_.columns_.batch, at.outer) + first;
+      for (size_t i = 0; i < contract.size(); ++i) place = place + k[i] * contract[i].column_stride;
+      kernel::Type type{kernel::Scalar::F32, lanes};
+      int64_t columns = this_.column_.extent;
+      if (first.upper_bound() + lanes <= columns) return b.load(type, this_.binding_->vector, place);
+      return b.load_masked(type, this_.binding_->vector, place, b.lane_mask(lanes, min(lanes, IntExpr(columns) - first)), b.constant(type, 0));
+    };
+  }
+
+  std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)> packed_vector(const PackedOperand& packed) const {
+    return [this_ = *this, packed](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
+      IntExpr part = 0;
+      for (size_t i = 0; i < this_.columns_.batch.size(); ++i) part = part * this_.columns_.batch[i].extent + at.outer[i];
+      kernel::Type type{packed.element, packed.tile.lanes};
+      Value value = b.load(type, this_.binding_->vector, packed.index(part, at, vector, k), type.lanes * kernel::scalar_bytes(type.scalar));
+      return widen_to_f32(b, value);
+    };
+  }
+
+  static Value widen_to_f32(Builder& b, Value value) {
+    return b.type(value).scalar == kernel::Scalar::F32 ? value : b.cast(kernel::OpKind::FExt, value, kernel::Scalar::F32);
+  }
+
+  std::function<void(Builder&, const TilePosition&, int, int, Value, int)> store_result(int lanes) const {
+    return [this_ = *this, lanes](Builder& b, const TilePosition& at, int row, int vector, Value sum, int valid) {
+      Index batch(at.outer.begin(), at.outer.begin() + static_cast<std::ptrdiff_t>(this_.rows_.batch.size()));
+      Index rows(at.outer.begin() + static_cast<std::ptrdiff_t>(this_.rows_.batch.size()), at.outer.end());
+      IntExpr row_index = at.row + row;
+      if (this_.rows_as_one_)
+        append_unflattened(rows, this_.rows_.free, row_index);
+      else
+        rows.push_back(row_index);
+      // Lanes run along the last column dim; evenly lying dims before it are crossed lane by lane.
+      Index columns;
+      IntExpr column = (at.column_vector + vector) * lanes;
+      append_unflattened(columns, this_.columns_.free, column);
+      Index index = batch;
+      const Index &first = this_.swapped_ ? columns : rows, &second = this_.swapped_ ? rows : columns;
+      index.insert(index.end(), first.begin(), first.end());
+      index.insert(index.end(), second.begin(), second.end());
+      size_t column_dims = columns.size();
+      if (column_dims == 1) {
+        size_t lane_dim = batch.size() + (this_.swapped_ ? 0 : rows.size());
+        return finish_lanes(b, *this_.binding_, std::move(index), static_cast<int>(lane_dim), lanes, valid, sum);
+      }
+      this_.finish_each_lane(b, batch, rows, column, lanes, valid, sum);
+    };
+  }
+
+  // Several column dims (or none) in the result: one element at a time.
+  void finish_each_lane(Builder& b, const Index& batch, const Index& rows, const IntExpr& column, int lanes, int valid, Value sum) const {
+    for (int lane = 0; lane < valid; ++lane) {
+      Index columns;
+      append_unflattened(columns, columns_.free, column + lane);
+      Index index = batch;
+      const Index &first = swapped_ ? columns : rows, &second = swapped_ ? rows : columns;
+      index.insert(index.end(), first.begin(), first.end());
+      index.insert(index.end(), second.begin(), second.end());
+      Value element = lanes == 1 ? sum : b.extract(sum, lane);
+      finish_lanes(b, *binding_, std::move(index), -1, 1, 1, element);
+    }
+  }
+
+  static void append_unflattened(Index& index, const std::vector<Axis>& axes, IntExpr flat) {
+    size_t first = index.size();
+    index.resize(first + axes.size());
+    for (size_t i = axes.size(); i-- > 0;) {
+      index[first + i] = i == 0 ? flat : floor_mod(flat, axes[i].extent);
+      flat = floor_div(flat, axes[i].extent);
+    }
+  }
+
+  const Instruction& dot_;
+  BindingRef binding_;
+  const TargetMachine& target_;
+  Side rows_, columns_;
+  Axis row_{1, 1}, column_{1, 1};
+  bool swapped_ = false, rows_as_one_ = false;
+};
+
+} // namespace
+
+std::optional<PreparedContraction> prepare_dot(const Instruction& dot, bool lhs_constant, bool rhs_constant,
+                                               const BindingRef& binding, const TargetMachine& target) {
+  return DotLowering(dot, binding, target).run(lhs_constant, rhs_constant);
+}
+
+} // namespace firn::lower
