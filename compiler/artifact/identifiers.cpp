@@ -79,6 +79,7 @@ std::string cleaned(std::string_view name, std::string_view role) {
     result += kept;
     if (result.size() == longest) break;
   }
+  while (!result.empty() && result.back() == '_') result.pop_back();
   if (result.empty()) return std::string(role);
   return is_digit(result[0]) ? std::string(role) + "_" + result : result;
 }
@@ -107,12 +108,10 @@ std::string unique_identifier(std::string_view name, std::string_view role, std:
   };
   if (usable(base)) return base;
   if (contains(keywords, base) || contains(members, base) || base == class_word) {
-    const std::string marked = base.back() == '_' ? base : base + "_";
-    if (usable(marked)) return marked;
+    if (usable(base + "_")) return base + "_";
   }
-  const std::string stem = base.back() == '_' ? base : base + "_";
   for (int number = 2;; ++number) {
-    const std::string numbered = stem + std::to_string(number);
+    const std::string numbered = base + "_" + std::to_string(number);
     if (usable(numbered)) return numbered;
   }
 }

@@ -12,10 +12,10 @@
 namespace firn::artifact {
 
 // Sets every tensor's identifier, unique in the model. Characters that identifiers cannot hold become '_',
-// runs of '_' shrink to one, names of digits are prefixed with "input_" or its like; keywords and members of
-// the generated class get a '_' and clashes (compared without case, because macros are upper case) a number.
-// `renames` are pairs (new, old): the tensor called `old` in the model gets exactly `new`; an unusable new or
-// an unknown old name is a usage error.
+// runs of '_' shrink to one and vanish at both ends, names of digits are prefixed with "input_" or its like;
+// keywords and members of the generated class get a '_' and clashes (compared without case, because macros
+// are upper case) a number. `renames` are pairs (new, old): the tensor called `old` in the model gets exactly
+// `new`; an unusable new or an unknown old name is a usage error.
 Result assign_identifiers(ModelDescription& model,
                           const std::vector<std::pair<std::string, std::string>>& renames = {});
 

@@ -60,8 +60,9 @@ template <class T, std::size_t... dims> struct Row;
 
 // view(i, j, k) is an element, view[i] a row (an element when the rank is 1); begin() to end() are all
 // elements in order, so a View is a contiguous range and converts to std::span.
-template <class T, std::size_t... dims> class View {
+template <class T, std::size_t... dims> class View : private detail::Shape<dims...>::Extents {
   using Shape = detail::Shape<dims...>;
+  using Extents = typename Shape::Extents;
 
 public:
   using element_type = T;
@@ -70,10 +71,10 @@ public:
   static constexpr std::size_t dynamic_extents = Shape::dynamic_count;
 
   constexpr View() noexcept = default;
-  // `extents` are those of the dynamic dimensions, in order.
-  template <class... Extents> explicit constexpr View(T* data, Extents... extents) noexcept : data_(data) {
-    static_assert(sizeof...(Extents) == dynamic_extents, "one extent per dynamic dimension");
-    if constexpr (dynamic_extents > 0) extents_.values = {static_cast<std::size_t>(extents)...};
+  // `counts` are the extents of the dynamic dimensions, in order.
+  template <class... Counts> explicit constexpr View(T* data, Counts... counts) noexcept : data_(data) {
+    static_assert(sizeof...(Counts) == dynamic_extents, "one extent per dynamic dimension");
+    if constexpr (dynamic_extents > 0) Extents::values = {static_cast<std::size_t>(counts)...};
   }
   constexpr operator View<const T, dims...>() const noexcept {
     if constexpr (dynamic_extents == 0) {
@@ -81,31 +82,31 @@ public:
     } else {
       View<const T, dims...> result;
       result.data_ = data_;
-      result.extents_ = extents_;
+      result.values = Extents::values;
       return result;
     }
   }
 
   constexpr T* data() const noexcept { return data_; }
-  constexpr std::size_t extent(std::size_t axis) const noexcept { return Shape::extent(extents_, axis); }
-  constexpr std::size_t size() const noexcept { return Shape::size(extents_); }
+  constexpr std::size_t extent(std::size_t axis) const noexcept { return Shape::extent(extents(), axis); }
+  constexpr std::size_t size() const noexcept { return Shape::size(extents()); }
   constexpr std::size_t size_bytes() const noexcept { return size() * sizeof(T); }
   constexpr T* begin() const noexcept { return data_; }
   constexpr T* end() const noexcept { return data_ + size(); }
 
   template <class... Indices> constexpr T& operator()(Indices... indices) const noexcept {
-    return data_[Shape::offset(extents_, indices...)];
+    return data_[Shape::offset(extents(), indices...)];
   }
   template <class Index> constexpr decltype(auto) operator[](Index index) const noexcept {
     static_assert(rank > 0, "a scalar has no rows");
-    return detail::Row<T, dims...>::at(data_, extents_, static_cast<std::size_t>(index));
+    return detail::Row<T, dims...>::at(data_, extents(), static_cast<std::size_t>(index));
   }
 
 private:
   template <class, std::size_t...> friend class View;
   template <class, std::size_t...> friend struct detail::Row;
+  constexpr const Extents& extents() const noexcept { return *this; }
   T* data_ = nullptr;
-  typename Shape::Extents extents_{};
 };
 
 namespace detail {
@@ -123,7 +124,7 @@ struct Row<T, first, second, rest...> {
     View<T, second, rest...> row;
     if constexpr (View<T, second, rest...>::dynamic_extents > 0) {
       constexpr std::size_t skipped = first == dynamic ? 1 : 0;
-      for (std::size_t i = 0; i < row.dynamic_extents; ++i) row.extents_.values[i] = extents.get(i + skipped);
+      for (std::size_t i = 0; i < row.dynamic_extents; ++i) row.values[i] = extents.get(i + skipped);
     }
     row.data_ = data + index * row.size();
     return row;
@@ -132,8 +133,8 @@ struct Row<T, first, second, rest...> {
 
 } // namespace detail
 
-// A view of elements below one byte (firn::int4 and its like), addressed by value: `v(i, j)` reads, `v(i, j)
-// = 3` writes.
+// A view of elements below one byte (firn::int4 and its like), addressed by value: `v(i, j)` reads,
+// `v(i, j) = 3` writes.
 template <class Element, std::size_t... dims> class PackedView {
   using Shape = detail::Shape<dims...>;
   using Traits = std::remove_const_t<Element>;

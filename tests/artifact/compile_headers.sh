@@ -1,0 +1,27 @@
+#!/bin/sh
+# Compiles each generated header alone under every compiler at hand: as C++17 and C++20 without exceptions and RTTI, and
+# its C part as C11, all warnings as errors.  usage: compile_headers.sh GENERATED INCLUDE
+set -eu
+generated=$1
+include=$2
+warnings="-Wall -Wextra -Wpedantic -Wconversion -Werror"
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+tried=0
+for cc in gcc gcc-12 clang clang-19 aarch64-linux-gnu-gcc; do
+  cxx=$(echo "$cc" | sed 's/clang/clang++/; s/gcc/g++/')
+  command -v "$cxx" >/dev/null || continue
+  tried=$((tried + 1))
+  for header in "$generated"/bare.h "$generated"/digits.h "$generated"/everything.h; do
+    echo "#include \"$header\"" >"$scratch/alone.cpp"
+    for extra in owned tfcompile; do echo "#include <firn/$extra.h>" >>"$scratch/alone.cpp"; done
+    for standard in c++17 c++20; do
+      "$cxx" -std=$standard $warnings -fno-exceptions -fno-rtti "-I$include" -c "$scratch/alone.cpp" -o "$scratch/alone.o"
+    done
+    cp "$header" "$scratch/alone.h"
+    echo '#include "alone.h"' >"$scratch/alone.c"
+    "$cc" -std=c11 $warnings "-I$include" -c "$scratch/alone.c" -o "$scratch/alone.o"
+  done
+done
+echo "$tried compilers accept the headers"
+test "$tried" -gt 0

@@ -1,0 +1,71 @@
+// The generated header: one pinned whole, refusals, and independence of where the model lies.
+#include "compiler/artifact/header.h"
+#include "compiler/artifact/manifest.h"
+#include "tests/artifact/sample_models.h"
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+using namespace firn;
+using namespace firn::artifact;
+
+namespace {
+
+// Compares with golden/`name`; with FIRN_BLESS=1 in the environment rewrites it instead.
+void check_golden(const std::string& name, const std::string& text) {
+  const std::string path = std::string(FIRN_GOLDEN_DIR) + "/" + name;
+  if (const char* bless = std::getenv("FIRN_BLESS"); bless && std::string(bless) == "1")
+    std::ofstream(path, std::ios::binary) << text;
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream golden;
+  golden << file.rdbuf();
+  INFO("FIRN_BLESS=1 rewrites " << path);
+  CHECK(text == golden.str());
+}
+
+// digits_sample() with the architecture pinned, so that the golden files are those of every host.
+ModelDescription golden_sample() {
+  ModelDescription model = digits_sample();
+  model.architecture = 1;
+  model.required_features = 0x8;
+  return model;
+}
+
+std::string header_of(const ModelDescription& model) {
+  const Expected<std::string> header = write_header(model);
+  REQUIRE(header);
+  return *header;
+}
+
+} // namespace
+
+TEST_CASE("the whole header of digits") {
+  check_golden("digits.h", header_of(golden_sample()));
+}
+
+TEST_CASE("the whole manifest of digits") {
+  check_golden("digits.json", write_manifest(golden_sample()));
+}
+
+TEST_CASE("the folder of the model does not show") {
+  ModelDescription moved = digits_sample();
+  moved.source_file = "digits.onnx";
+  CHECK(header_of(moved) == header_of(digits_sample()));
+  CHECK(write_manifest(moved) == write_manifest(digits_sample()));
+}
+
+TEST_CASE("string tensors are refused by name") {
+  ModelDescription model = digits_sample();
+  model.outputs[0].dtype = DType::String;
+  const Expected<std::string> header = write_header(model);
+  REQUIRE_FALSE(header);
+  CHECK(header.error().fault == Fault::Unsupported);
+  CHECK(header.error().message.find("output 'probabilities'") != std::string::npos);
+}
+
+TEST_CASE("reset exists only with state") {
+  CHECK(header_of(digits_sample()).find("reset()") == std::string::npos);
+  CHECK(header_of(everything_sample()).find("void reset() noexcept") != std::string::npos);
+}

@@ -1,0 +1,50 @@
+// The interface hash changes with everything that header and object both rely on, and with nothing else.
+#include "compiler/artifact/interface.h"
+#include "tests/artifact/sample_models.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+
+using namespace firn;
+using namespace firn::artifact;
+
+namespace {
+
+bool changes_hash(const std::function<void(ModelDescription&)>& change) {
+  ModelDescription model = digits_sample();
+  const std::string before = interface_hash(model);
+  change(model);
+  return interface_hash(model) != before;
+}
+
+} // namespace
+
+TEST_CASE("symbols carry the ABI number and the hash") {
+  const ModelDescription model = digits_sample();
+  const std::string hash = interface_hash(model);
+  CHECK(hash.size() == 12);
+  CHECK(symbol_names(model).run == "vision_digits_run_a1_" + hash);
+  CHECK(symbol_names(model).weights == "vision_digits_weights_a1_" + hash);
+}
+
+TEST_CASE("what both sides rely on is hashed") {
+  CHECK(changes_hash([](ModelDescription& m) { m.inputs[0].dims[3] = 29; }));
+  CHECK(changes_hash([](ModelDescription& m) { m.inputs[0].dtype = DType::I32; }));
+  CHECK(changes_hash([](ModelDescription& m) { m.inputs[0].name = "picture"; }));
+  CHECK(changes_hash([](ModelDescription& m) { m.inputs[0].identifier = "picture"; }));
+  CHECK(changes_hash([](ModelDescription& m) { m.inputs[0].arena_offset = 64; }));
+  CHECK(changes_hash([](ModelDescription& m) { m.inputs[0].arena_offset = std::nullopt; }));
+  CHECK(changes_hash([](ModelDescription& m) { m.outputs[0].counted_dims = {{0, 64}}; }));
+  CHECK(changes_hash([](ModelDescription& m) { m.outputs.swap(m.inputs); }));
+  CHECK(changes_hash([](ModelDescription& m) { m.states = m.outputs; }));
+  CHECK(changes_hash([](ModelDescription& m) { m.arena_bytes += 64; }));
+  CHECK(changes_hash([](ModelDescription& m) { m.weight_bytes += 64; }));
+  CHECK(changes_hash([](ModelDescription& m) { m.required_features ^= 1; }));
+}
+
+TEST_CASE("code, paths and flags are not hashed") {
+  CHECK_FALSE(changes_hash([](ModelDescription& m) { m.source_file = "elsewhere.onnx"; }));
+  CHECK_FALSE(changes_hash([](ModelDescription& m) { m.code_bytes = m.stack_bytes = 1; }));
+  CHECK_FALSE(changes_hash([](ModelDescription& m) { m.flags.clear(); }));
+  CHECK_FALSE(changes_hash([](ModelDescription& m) { m.kernels.clear(); }));
+}

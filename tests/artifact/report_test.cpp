@@ -1,0 +1,39 @@
+// The report for people and the budget check.
+#include "compiler/artifact/report.h"
+#include "tests/artifact/sample_models.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn;
+using namespace firn::artifact;
+
+TEST_CASE("the report shows the arena against its bound and kernels by work") {
+  const std::string report = write_report(digits_sample());
+  CHECK(report.find("arena         24,576 B, lower bound 24,576 B, ratio 1.000") != std::string::npos);
+  CHECK(report.find("conv1") < report.find("fc "));
+}
+
+TEST_CASE("a kept budget is no error") {
+  CHECK(check_budgets(digits_sample(), {}));
+  CHECK(check_budgets(digits_sample(), {9800 + 256, 24576 + 448}));
+}
+
+TEST_CASE("an exceeded budget names the excess and the largest contributors") {
+  const Result flash = check_budgets(digits_sample(), {10000, std::nullopt});
+  REQUIRE_FALSE(flash);
+  CHECK(flash.error().message ==
+        "flash use of 10,056 B exceeds the budget of 10,000 B by 56 B; largest: fc.weight "
+        "240.0 kB, code of conv1 4.0 kB, code of fc 2.0 kB, conv1.weight 1.6 kB");
+  const Result ram = check_budgets(digits_sample(), {std::nullopt, 20480});
+  REQUIRE_FALSE(ram);
+  CHECK(ram.error().message ==
+        "RAM use of 25,024 B exceeds the budget of 20,480 B by 4,544 B; largest: conv1.output "
+        "12.5 kB, image 3.1 kB, stack 448 B");
+}
+
+TEST_CASE("byte counts with binary suffixes") {
+  CHECK(parse_byte_count("64K") == 65536);
+  CHECK(parse_byte_count("1M") == 1 << 20);
+  CHECK(parse_byte_count("123") == 123);
+  for (const char* bad : {"", "K", "-1", "1.5K", "64KB", "99999999999G"}) CHECK_FALSE(parse_byte_count(bad));
+}

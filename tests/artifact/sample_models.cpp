@@ -1,0 +1,109 @@
+// The sample models; see sample_models.h.
+#include "tests/artifact/sample_models.h"
+
+#include "compiler/artifact/identifiers.h"
+#include "include/firn/abi.h"
+
+namespace firn::artifact {
+namespace {
+
+TensorDescription tensor(std::string name, DType dtype, std::vector<int64_t> dims,
+                         std::optional<int64_t> arena_offset) {
+  TensorDescription result;
+  result.name = std::move(name);
+  result.dtype = dtype;
+  result.dims = std::move(dims);
+  result.arena_offset = arena_offset;
+  return result;
+}
+
+void name_all(ModelDescription& model) {
+  const Result named = assign_identifiers(model);
+  FIRN_CHECK(named, "sample models have usable names");
+}
+
+} // namespace
+
+ModelDescription digits_sample() {
+  ModelDescription model;
+  model.model_name = "digits";
+  model.source_file = "/somewhere/else/digits.onnx";
+  model.source_sha256 = "3f1c000000000000000000000000000000000000000000000000000000000abc";
+  model.class_name = "vision::Digits";
+  model.inputs = {tensor("image", DType::F32, {1, 1, 28, 28}, 0)};
+  model.outputs = {tensor("probabilities", DType::F32, {1, 10}, 3136)};
+  model.arena_bytes = 24576;
+  model.arena_lower_bound = 24576;
+  model.weight_bytes = 256;
+  model.code_bytes = 9800;
+  model.object_bytes = 263100;
+  model.stack_bytes = 448;
+  model.parameters = 62801;
+  model.flops = 4700000;
+  model.node_count = 12;
+  model.firn_version = "0.1.0";
+  model.triple = "x86_64-unknown-linux-gnu";
+  model.cpu = "x86-64-v3";
+#if defined(__x86_64__)
+  model.architecture = FIRN_ARCH_X86_64;
+  model.required_features = 0x8;
+#endif
+  model.flags = {"-O3"};
+  model.kernels = {{"conv1", 1, 4000000, 12000, 4000}, {"fc", 2, 700000, 250000, 2000}};
+  model.weights = {{"conv1.weight", 1600}, {"fc.weight", 240000}};
+  model.peak_buffers = {{"conv1.output", 12544}, {"image", 3136}};
+  name_all(model);
+  return model;
+}
+
+ModelDescription everything_sample() {
+  ModelDescription model;
+  model.model_name = "every\"thing\n";
+  model.source_file = "every*/thing\\\n.onnx";
+  model.source_sha256 = std::string(64, '0');
+  model.class_name = "Everything";
+  int64_t offset = 0;
+  const DType dtypes[] = {DType::F64,        DType::F32,    DType::F16,        DType::BF16,   DType::F8E4M3FN,
+                          DType::F8E4M3FNUZ, DType::F8E5M2, DType::F8E5M2FNUZ, DType::F8E8M0, DType::F4E2M1,
+                          DType::I64,        DType::I32,    DType::I16,        DType::I8,     DType::I4,
+                          DType::I2,         DType::U64,    DType::U32,        DType::U16,    DType::U8,
+                          DType::U4,         DType::U2,     DType::Bool,       DType::C64,    DType::C128};
+  for (DType dtype : dtypes) {
+    model.inputs.push_back(tensor("in:" + std::string(dtype_name(dtype)), dtype, {2, 3}, offset));
+    offset += 128;
+    model.outputs.push_back(tensor("out:" + std::string(dtype_name(dtype)), dtype, {2, 3}, offset));
+    offset += 128;
+  }
+  model.inputs.push_back(tensor("class", DType::F32, {}, offset));
+  model.inputs.push_back(tensor("run", DType::I64, {}, offset + 64));
+  model.inputs.push_back(tensor("external/\"in\"\xc3\xa9\n?\?/", DType::F32, {4}, std::nullopt));
+  model.outputs.push_back(tensor("external out", DType::F32, {4}, std::nullopt));
+  model.outputs.push_back(tensor("boxes", DType::F32, {100, 4}, offset + 128));
+  model.outputs.back().counted_dims = {{0, offset + 1728}};
+  model.outputs.push_back(tensor("495", DType::F32, {0, 3}, offset + 1792));
+  model.states.push_back(tensor("memory", DType::F32, {8}, offset + 1856));
+  model.states.push_back(tensor("past", DType::F32, {4}, offset + 1920));
+  model.states.back().initial_weights = 64;
+  model.arena_bytes = offset + 1984;
+  model.arena_lower_bound = model.arena_bytes;
+  model.weight_bytes = 128;
+  model.firn_version = "0.1.0";
+  model.cpu = "generic";
+  name_all(model);
+  return model;
+}
+
+ModelDescription bare_sample() {
+  ModelDescription model;
+  model.model_name = "bare";
+  model.source_file = "bare.onnx";
+  model.source_sha256 = std::string(64, '1');
+  model.class_name = "a::b::BareModel";
+  model.outputs = {tensor("Y", DType::F32, {2}, std::nullopt)};
+  model.firn_version = "0.1.0";
+  model.cpu = "generic";
+  name_all(model);
+  return model;
+}
+
+} // namespace firn::artifact

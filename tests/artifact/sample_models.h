@@ -1,0 +1,15 @@
+// Hand-made model descriptions that the tests of this folder share.
+#pragma once
+
+#include "compiler/artifact/model_description.h"
+
+namespace firn::artifact {
+
+// The example of the documentation: one image in, ten probabilities out.
+ModelDescription digits_sample();
+// Every element type, scalars, external and counted tensors, states, hostile names; no namespace.
+ModelDescription everything_sample();
+// No input, weights or arena; a nested namespace.
+ModelDescription bare_sample();
+
+} // namespace firn::artifact

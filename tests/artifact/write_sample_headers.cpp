@@ -1,0 +1,34 @@
+// Writes DIR/NAME.h for each sample model, and DIR/NAME_symbols.h with the names of its exported functions
+// for the hand-made objects.
+#include "compiler/artifact/header.h"
+#include "compiler/artifact/interface.h"
+#include "compiler/artifact/output_set.h"
+#include "tests/artifact/sample_models.h"
+
+#include <cstdio>
+
+namespace {
+
+bool write_sample(firn::artifact::OutputSet& outputs, const std::string& stem,
+                  const firn::artifact::ModelDescription& model) {
+  const firn::Expected<std::string> header = firn::artifact::write_header(model);
+  if (!header) return false;
+  const firn::artifact::SymbolNames symbols = firn::artifact::symbol_names(model);
+  return outputs.write(stem + ".h", *header) &&
+         outputs.write(stem + "_symbols.h", "#define RUN_SYMBOL " + symbols.run +
+                                                "\n#define WEIGHTS_SYMBOL " + symbols.weights + "\n");
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const std::string folder = argv[1];
+  firn::artifact::OutputSet outputs;
+  const bool written = write_sample(outputs, folder + "/digits", firn::artifact::digits_sample()) &&
+                       write_sample(outputs, folder + "/everything", firn::artifact::everything_sample()) &&
+                       write_sample(outputs, folder + "/bare", firn::artifact::bare_sample()) &&
+                       outputs.commit();
+  if (!written) std::fprintf(stderr, "cannot write sample headers to %s\n", folder.c_str());
+  return written ? 0 : 1;
+}
