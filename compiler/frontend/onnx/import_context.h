@@ -79,6 +79,8 @@ public:
   double float_attribute(std::string_view name, double fallback);
   std::string string_attribute(std::string_view name, std::string_view fallback);
   Ints ints_attribute(std::string_view name, Ints fallback = {});
+  // Integers beyond +-2^31 fail(), so that products of two do not overflow; not with this one (ends of Slice).
+  Ints unbounded_ints_attribute(std::string_view name, Ints fallback = {});
   std::vector<double> floats_attribute(std::string_view name, std::vector<double> fallback = {});
   std::vector<std::string> strings_attribute(std::string_view name);
   std::optional<DType> dtype_attribute(std::string_view name);  // unknown numbers fail(); absent: nothing
@@ -103,6 +105,8 @@ public:
 
   // --- Graph ops, at the end of the current region. All return a null Value after a failure; wrong operands fail().
   Instruction* make(Opcode opcode, Values operands, Attributes attributes = {});
+  // With result types given, for ops whose types do not follow from operands; only their size is checked.
+  Instruction* make_typed(Opcode opcode, Values operands, std::vector<Type> types, Attributes attributes = {});
   Value op(Opcode opcode, Values operands, Attributes attributes = {});
   Value constant(LiteralRef literal);
   Value constant_ints(const Ints& values) { return constant(Literal::of_i64(values)); }  // i64 vector
@@ -133,6 +137,10 @@ public:
   // The number of elements of `value` along dims, of dtype: a constant, or computed from dim_size.
   Value count(Value value, const std::vector<int>& dims, DType dtype);
 
+  // A builder at the end of the current region, for the makers of graph/composites.h. It checks nothing: operands must be
+  // valid, as after `if (node.failed()) return`.
+  Builder builder() const;
+
   // --- Regions. `body` gets the parameters and returns the results; ops it makes go into the region.
   using Body = std::function<Values(const Values& parameters)>;
   // A composite over `operands`, isolated: the body may use its parameters only. Results have the body's types.
@@ -152,6 +160,9 @@ public:
   const Values& outputs() const { return outputs_; }
 
   Region& region() const { return *region_; }
+  // For makers of composites (compiler/graph/composites.h). What it makes is neither validated nor folded: the caller has
+  // checked ranks, dtypes and dims. The end of the current region, at the node's location.
+  Builder builder() const;
   ImportState& state() const { return *state_; }
 
 private:
@@ -159,6 +170,7 @@ private:
   const wire::AttributeProto* find_attribute(std::string_view name) const;
   void wrong_kind(std::string_view name, const wire::AttributeProto& attribute, std::string_view wanted);
   bool usable(const Values& operands) const;
+  Instruction* folded(Instruction* made);
   Values fill_region(Region& region, const Values& parameters, const Body& body);
 
   ImportState* state_;
@@ -167,7 +179,7 @@ private:
   int index_;
   int opset_;
   Region* region_;
-  const OperatorRow* row_ = nullptr;
+  std::string location_;  // of instructions: the node's name, or its first output's
   Values inputs_, outputs_;
   bool failed_ = false;
 };

@@ -1,0 +1,126 @@
+// The state of one import: what every node of every graph shares, and the scopes in which names are looked up.
+// Internal to the frontend; importers see NodeContext only.
+#pragma once
+
+#include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/load.h"
+#include "compiler/frontend/onnx/onnx.pb.h"
+
+#include <unordered_map>
+
+namespace firn::onnx {
+
+// Caps on what a hostile model can make the importer do.
+inline constexpr int64_t kMaxNodes = 1'000'000;      // imported nodes, inlined functions and unrolled bodies included
+inline constexpr int kMaxDepth = 64;                 // of function calls and subgraphs
+inline constexpr int64_t kAttributeLimit = int64_t{1} << 31;  // of integers in attributes: products of two still fit
+
+// The call of a model-local function, or the main graph: what names of attributes and versions of opsets mean.
+struct Frame {
+  const Frame* caller = nullptr;
+  const wire::FunctionProto* function = nullptr;
+  std::map<std::string, const wire::AttributeProto*> attributes;  // by the function's name for them
+  std::map<std::string, int> opsets;
+  std::string prefix;  // of node labels: "call/"
+};
+
+// Names of values within one graph. A name with a null value belongs to a node that failed: uses of it are silent.
+class Scope {
+public:
+  Scope(const Scope* outer, const Frame& frame) : outer_(outer), frame_(&frame) {}
+  const Frame& frame() const { return *frame_; }
+  // False if this scope has the name already.
+  bool define(const std::string& name, Value value) { return values_.emplace(name, value).second; }
+  // The value, seen from here outwards; null if the name is unknown.
+  const Value* find(const std::string& name) const {
+    for (const Scope* scope = this; scope; scope = scope->outer_) {
+      auto found = scope->values_.find(name);
+      if (found != scope->values_.end()) return &found->second;
+    }
+    return nullptr;
+  }
+
+private:
+  const Scope* outer_;
+  const Frame* frame_;
+  std::unordered_map<std::string, Value> values_;
+};
+
+// Elements of integer vectors and scalars as expressions over symbols, for values that are not constant but made of
+// dims. Only the first result of an instruction can be known.
+class KnownInts {
+public:
+  // From here and from constants of integers and bools with at most kMaxKnown elements.
+  std::optional<std::vector<IntExpr>> find(Value value) const;
+  // What `instruction` computes, if its operands are known and it is simple enough.
+  std::optional<std::vector<IntExpr>> compute(const Instruction& instruction) const;
+  void set(const Instruction* instruction, std::vector<IntExpr> elements) { elements_[instruction] = std::move(elements); }
+  void forget(const Instruction* instruction) { elements_.erase(instruction); }
+
+  static constexpr int64_t kMaxKnown = 64;
+
+private:
+  std::unordered_map<const Instruction*, std::vector<IntExpr>> elements_;
+};
+
+class ImportState {
+public:
+  ImportState(const ImportOptions& options, LoadedModel& model, Module& module, ModelFacts& facts,
+              DiagnosticList& diagnostics)
+      : options(options), model(model), module(module), facts(facts), diagnostics(diagnostics) {}
+
+  const ImportOptions& options;
+  LoadedModel& model;
+  Module& module;
+  ModelFacts& facts;
+  DiagnosticList& diagnostics;
+  KnownInts known;
+  int64_t nodes = 0;
+  int depth = 0;
+  bool out_of_budget = false;
+
+  // A symbol of the module for a name of the model; made at first use, its name made a word of the text form.
+  SymbolRef symbol(const std::string& name, DimRange range);
+  // A fresh symbol for a count that only a run knows.
+  SymbolRef count_symbol(int64_t upper);
+  const wire::FunctionProto* find_function(const wire::NodeProto& node) const;
+  void warn(std::string message);
+
+private:
+  std::map<std::string, SymbolRef> symbols_;
+};
+
+// Imports graphs and function bodies node by node.
+class GraphImporter {
+public:
+  GraphImporter(ImportState& state, Region& region) : state_(state), region_(region) {}
+
+  // Initializers and nodes of `graph`; names of its inputs are defined already. Nothing is said about names that failed.
+  void import_body(const wire::GraphProto& graph, Scope& scope);
+  // Values of a graph's outputs, or nothing after a diagnostic.
+  std::optional<Values> outputs(const wire::GraphProto& graph, const Scope& scope, const std::string& where);
+
+private:
+  using Nodes = google::protobuf::RepeatedPtrField<wire::NodeProto>;
+  void import_initializers(const wire::GraphProto& graph, Scope& scope);
+  void add_initializer(const std::string& name, Expected<LiteralRef> literal, Scope& scope);
+  void import_nodes(const Nodes& nodes, Scope& scope);
+  void import_node(const wire::NodeProto& node, int index, Scope& scope);
+  void import_operator(NodeContext& context, const OperatorRow& row);
+  void inline_function(NodeContext& context, const wire::FunctionProto& function);
+  bool resolve_inputs(NodeContext& context);
+  void define_outputs(NodeContext& context);
+  std::string missing_value(const std::string& name) const;
+
+  ImportState& state_;
+  Region& region_;
+  const Nodes* nodes_ = nullptr;  // of the graph being imported, to tell unsorted nodes from missing values
+};
+
+// Input dtypes against a row's types column; false after a diagnostic.
+bool check_types(NodeContext& node, const OperatorRow& row);
+
+// A dim within what later arithmetic may do with it.
+bool is_safe_dim(const IntExpr& extent);
+
+} // namespace firn::onnx

@@ -1,0 +1,105 @@
+// Loading of model files, and tensor files of test data.
+#include "compiler/frontend/onnx/load.h"
+
+#include "compiler/frontend/onnx/onnx.pb.h"
+#include "compiler/frontend/onnx/wire_skeleton.h"
+
+#include <climits>
+#include <fstream>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+namespace firn::onnx {
+namespace {
+
+// Graph, node and attribute messages may nest as deep as the skeleton allows; types nest a little deeper.
+constexpr int kParserRecursion = kMaxNesting + 8;
+
+Result parse(const std::string& bytes, google::protobuf::MessageLite& message) {
+  if (bytes.size() > INT_MAX) return model_error("the model without its weights is larger than 2 GiB");
+  google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+  google::protobuf::io::CodedInputStream input(&stream);
+  input.SetRecursionLimit(kParserRecursion);
+  if (!message.ParseFromCodedStream(&input) || !input.ConsumedEntireMessage())
+    return model_error("not a readable ONNX file: its protobuf encoding is broken");
+  return {};
+}
+
+Result read_opsets(LoadedModel& model) {
+  for (const auto& entry : model.proto->opset_import()) {
+    std::string domain = canonical_domain(entry.domain());
+    int64_t version = entry.version();
+    if (version < 1 || version > INT_MAX)
+      return model_error("opset version " + std::to_string(version) + " of " + shown_domain(domain) + " is out of range");
+    if (domain.empty() && version > kMaxOpset)
+      return unsupported_error("the model uses opset " + std::to_string(version) + " of ai.onnx, the newest that Firn knows is " +
+                               std::to_string(kMaxOpset));
+    int& known = model.opsets[domain];
+    known = std::max(known, static_cast<int>(version));
+  }
+  if (model.opsets.empty()) return model_error("the model imports no opset");
+  return {};
+}
+
+} // namespace
+
+std::string canonical_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
+std::string shown_domain(const std::string& domain) { return domain.empty() ? "ai.onnx" : domain; }
+
+std::string node_label(const wire::NodeProto& node, int index) {
+  std::string number = "node " + std::to_string(index);
+  if (node.name().empty()) return number + " (" + node.op_type() + ")";
+  return node.name() + " (" + node.op_type() + ", " + number + ")";
+}
+
+Expected<LoadedModel> load_model(std::shared_ptr<const MappedFile> file, std::string folder) {
+  if (file->bytes().empty()) return model_error("the file is empty");
+  auto skeleton = make_skeleton(file->bytes(), WireMessage::Model);
+  if (!skeleton) return skeleton.error();
+  LoadedModel model;
+  model.proto = std::make_shared<wire::ModelProto>();
+  if (Result ok = parse(*skeleton, *model.proto); !ok) return ok.error();
+  model.source.file = std::move(file);
+  model.source.folder = std::move(folder);
+  int64_t version = model.proto->ir_version();
+  if (!model.proto->has_graph()) return model_error("not an ONNX model: it has no graph");
+  if (version < kMinIrVersion || version > kMaxIrVersion) {
+    std::string text = "IR version " + std::to_string(version) + ", Firn reads " + std::to_string(kMinIrVersion) +
+                       " to " + std::to_string(kMaxIrVersion);
+    return version > kMaxIrVersion ? unsupported_error(text) : model_error(text);
+  }
+  if (Result ok = read_opsets(model); !ok) return ok.error();
+  return model;
+}
+
+Expected<NamedTensor> read_tensor_file(const std::string& path) {
+  auto file = MappedFile::open(path);
+  if (!file) return file.error();
+  auto skeleton = make_skeleton((*file)->bytes(), WireMessage::Tensor);
+  if (!skeleton) return model_error(path + ": " + skeleton.error().message);
+  wire::TensorProto tensor;
+  if (Result ok = parse(*skeleton, tensor); !ok) return model_error(path + ": not a tensor: its protobuf encoding is broken");
+  TensorSource source{*file, "", {}};
+  auto literal = read_tensor(tensor, source);
+  if (!literal) return model_error(path + ": " + literal.error().message);
+  return NamedTensor{tensor.name(), *literal};
+}
+
+Result write_tensor_file(const std::string& path, const std::string& name, const Literal& literal) {
+  wire::TensorProto tensor;
+  for (int64_t dim : literal.dims()) tensor.add_dims(dim);
+  tensor.set_data_type(dtype_to_wire(literal.dtype()));
+  tensor.set_name(name);
+  if (literal.dtype() == DType::String)
+    for (const std::string& text : literal.string_values()) tensor.add_string_data(text);
+  else
+    tensor.set_raw_data(literal.bytes().data(), literal.bytes().size());
+  std::ofstream stream(path, std::ios::binary);
+  std::string bytes = tensor.SerializeAsString();
+  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  stream.close();
+  if (!stream) return usage_error("cannot write '" + path + "'");
+  return {};
+}
+
+} // namespace firn::onnx

@@ -1,0 +1,39 @@
+// From a mapped file to a parsed ModelProto: skeleton, protobuf, and the checks that need no graph.
+#pragma once
+
+#include "compiler/frontend/onnx/import.h"
+#include "compiler/frontend/onnx/tensor_data.h"
+
+#include <functional>
+
+namespace firn::onnx {
+
+namespace wire {
+class GraphProto;
+class ModelProto;
+class NodeProto;
+} // namespace wire
+
+inline constexpr int kMinIrVersion = 3, kMaxIrVersion = 14;
+inline constexpr int kMaxOpset = 28;  // of the default domain
+
+struct LoadedModel {
+  std::shared_ptr<wire::ModelProto> proto;
+  TensorSource source;
+  std::map<std::string, int> opsets;  // domain "" is the default
+};
+
+// Parses `file`; folder is where external data may lie. Refuses unknown IR versions and opsets.
+Expected<LoadedModel> load_model(std::shared_ptr<const MappedFile> file, std::string folder);
+
+// The domain with "ai.onnx" made "".
+std::string canonical_domain(const std::string& domain);
+std::string shown_domain(const std::string& domain);  // the other way, for messages
+
+// "name (Op, node 7)", "node 7 (Op)" for a node without a name; `index` counts within its graph.
+std::string node_label(const wire::NodeProto& node, int index);
+
+// Everything that facts say of a model without importing it.
+ModelFacts read_facts(const LoadedModel& model);
+
+} // namespace firn::onnx
