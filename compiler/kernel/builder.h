@@ -10,7 +10,8 @@ namespace firn::kernel {
 
 class Builder {
 public:
-  explicit Builder(Kernel& kernel) : kernel_(kernel), block_(&kernel.body) {}
+  // Starts at the end of the kernel's body.
+  explicit Builder(Kernel& kernel);
   Kernel& kernel() const { return kernel_; }
   Type type(Value value) const { return kernel_.type_of(value); }
 
@@ -72,8 +73,23 @@ public:
 private:
   Op& append(OpKind kind);
   Value add_value(Type type);
+  Value emit_simple(OpKind kind, std::vector<Value> operands, Type result);
+  Op& emit_memory(OpKind kind, std::vector<Value> operands, int buffer, const IntExpr& index);
+  SymbolRef new_symbol(std::string name, int64_t lower, int64_t upper);
+  Block make_block(const std::vector<Type>& argument_types,
+                   const std::function<std::vector<Value>(const std::vector<Value>&)>& body);
+  void remember_definitions(const Block& block);
+  const Op* definition(Value value) const;
+  // The constant that all lanes of an integer value hold.
+  bool constant_integer(Value value, int64_t& number) const;
+  Value fold_float(OpKind kind, Value lhs, Value rhs);
+  Value fold_integer(OpKind kind, Value lhs, Value rhs);
+  Value fold_cast(OpKind kind, Value operand, Type to);
+  std::vector<Type> types_of(const std::vector<Value>& values) const;
+
   Kernel& kernel_;
   Block* block_;
+  std::vector<const Op*> definitions_;  // by Value::id; null for block arguments
   int next_symbol_ = 0;
 };
 

@@ -1,0 +1,31 @@
+// Names and sizes of ops and machine types.
+#include "compiler/kernel/kernel.h"
+
+namespace firn::kernel {
+
+const OpKindInfo& op_kind_info(OpKind kind) {
+  static constexpr OpKindInfo table[] = {
+#define FIRN_KERNEL_OP(enumerator, mnemonic, operands, group) {mnemonic, operands, OpGroup::group},
+#include "compiler/kernel/kernel_ops.def"
+  };
+  return table[static_cast<size_t>(kind)];
+}
+
+std::string_view scalar_name(Scalar scalar) {
+  static constexpr std::string_view names[] = {"i1",  "i8",   "i16", "i32", "i64",
+                                               "index", "f16", "bf16", "f32", "f64"};
+  return names[static_cast<size_t>(scalar)];
+}
+
+int scalar_bytes(Scalar scalar) {
+  static constexpr int bytes[] = {1, 1, 2, 4, 8, 8, 2, 2, 4, 8};
+  return bytes[static_cast<size_t>(scalar)];
+}
+
+std::string Type::to_string() const {
+  std::string text(scalar_name(scalar));
+  if (lanes != 1) text += "x" + std::to_string(lanes);
+  return text;
+}
+
+} // namespace firn::kernel

@@ -1,0 +1,491 @@
+// The verifier of the kernel IR. It checks of a kernel:
+// - every value is defined once, before its uses, in the block of the use or one around it;
+// - operands, results and blocks have the number and types that the op's kind wants;
+// - constants have one number or one per lane, and lane numbers exist;
+// - every block inside an op ends in its only yield, whose types are those the op wants; the kernel's body has none;
+// - symbols of index expressions are in scope: the parallel loop's, those of enclosing loops, earlier `symbolic` ops;
+// - buffers exist, hold storable elements, are marked written if they are, and no access lies wholly outside them;
+// - loops have positive steps and unroll factors.
+// Of a program: buffer numbers and sizes, calls with one argument per parameter that lie in their buffer and are
+// aligned as promised, only writable spaces written, at most one constant per buffer, and of its size.
+#include "compiler/kernel/kernel.h"
+
+#include <algorithm>
+#include <set>
+
+namespace firn::kernel {
+
+namespace {
+
+int scalar_bits(Scalar scalar) { return scalar == Scalar::I1 ? 1 : 8 * scalar_bytes(scalar); }
+
+class KernelVerifier {
+public:
+  explicit KernelVerifier(const Kernel& kernel)
+      : kernel_(kernel), defined_(kernel.value_types.size()), visible_(kernel.value_types.size()) {}
+
+  Result run() {
+    check_buffers();
+    if (kernel_.parallel_count < 1) fail("parallel count is below 1");
+    if (kernel_.parallel_count > 1 && !kernel_.parallel) fail("has a parallel count but no parallel symbol");
+    if (kernel_.parallel) symbols_.push_back(kernel_.parallel.get());
+    check_block(kernel_.body, nullptr, {});
+    if (message_.empty()) return {};
+    return Diagnostic{Fault::Internal, "kernel '" + kernel_.name + "': " + message_};
+  }
+
+private:
+  void fail(const std::string& text) {
+    if (message_.empty()) message_ = text;
+  }
+  void fail(const Op& op, const std::string& text) {
+    std::string prefix(op_kind_info(op.kind).mnemonic);
+    if (!op.results.empty()) prefix = "%" + std::to_string(op.results[0].id) + " = " + prefix;
+    fail(prefix + ": " + text);
+  }
+  void want(bool condition, const Op& op, const char* text) {
+    if (!condition) fail(op, text);
+  }
+
+  void check_buffers() {
+    for (size_t i = 0; i < kernel_.parameters.size() + kernel_.scratch.size(); ++i) {
+      const BufferParameter& buffer = kernel_.buffer(static_cast<int>(i));
+      if (buffer.element == Scalar::I1 || buffer.element == Scalar::Index) {
+        fail("buffer '" + buffer.name + "' has elements of type " + std::string(scalar_name(buffer.element)) +
+             ", which does not lie in memory");
+      }
+      if (buffer.size < 0 || buffer.size > INT64_MAX / 16) fail("buffer '" + buffer.name + "' has a bad size");
+      if (buffer.alignment < 1 || (buffer.alignment & (buffer.alignment - 1)) || buffer.alignment > 4096) {
+        fail("buffer '" + buffer.name + "' has alignment " + std::to_string(buffer.alignment) +
+             ", which is no power of two up to 4096");
+      }
+    }
+  }
+
+  bool is_value(Value value) const {
+    return value.id >= 0 && static_cast<size_t>(value.id) < kernel_.value_types.size();
+  }
+  void define(Value value, const std::string& what) {
+    if (!is_value(value)) return fail(what + " defines a value that has no type");
+    size_t id = static_cast<size_t>(value.id);
+    Type type = kernel_.value_types[id];
+    if (type.lanes < 1 || type.lanes > 4096) fail(what + " has " + std::to_string(type.lanes) + " lanes");
+    if (defined_[id]) fail("%" + std::to_string(value.id) + " is defined twice");
+    defined_[id] = visible_[id] = true;
+    scope_.push_back(value);
+  }
+
+  // A block that is the body of `op`; `yields` are the types it must end with (`op` null: no yield at all).
+  void check_block(const Block& block, const Op* op, const std::vector<Type>& yields) {
+    size_t scope_start = scope_.size(), symbol_start = symbols_.size();
+    if (++depth_ > 200) fail("is nested more than 200 levels deep");
+    for (Value argument : block.arguments) define(argument, "a block");
+    if (op && op->kind == OpKind::For) symbols_.push_back(op->symbol.get());
+    for (size_t i = 0; message_.empty() && i < block.ops.size(); ++i) {
+      const Op& inner = *block.ops[i];
+      bool last = i + 1 == block.ops.size();
+      if (inner.kind == OpKind::Yield && (!op || !last)) fail(inner, "only a block inside an op ends in a yield");
+      if (op && last && inner.kind != OpKind::Yield) fail(*op, "has a block that does not end in a yield");
+      check_op(inner);
+      if (inner.kind == OpKind::Yield && message_.empty()) check_types(inner, types(inner.operands), yields);
+    }
+    if (op && block.ops.empty()) fail(*op, "has an empty block");
+    while (scope_.size() > scope_start) {
+      visible_[static_cast<size_t>(scope_.back().id)] = false;
+      scope_.pop_back();
+    }
+    symbols_.resize(symbol_start);
+    --depth_;
+  }
+
+  std::vector<Type> types(const std::vector<Value>& values) const {
+    std::vector<Type> result;
+    for (Value value : values) result.push_back(kernel_.type_of(value));
+    return result;
+  }
+  void check_types(const Op& op, const std::vector<Type>& got, const std::vector<Type>& wanted) {
+    if (got == wanted) return;
+    auto list = [](const std::vector<Type>& types) {
+      std::string text;
+      for (Type type : types) text += (text.empty() ? "" : ", ") + type.to_string();
+      return "(" + text + ")";
+    };
+    fail(op, "has types " + list(got) + ", wants " + list(wanted));
+  }
+
+  void check_op(const Op& op) {
+    for (Value operand : op.operands) {
+      if (!is_value(operand) || !visible_[static_cast<size_t>(operand.id)]) {
+        return fail(op, "uses %" + std::to_string(operand.id) + ", which is not defined here");
+      }
+    }
+    const OpKindInfo& info = op_kind_info(op.kind);
+    if (info.operands >= 0 && op.operands.size() != static_cast<size_t>(info.operands)) {
+      return fail(op, "has " + std::to_string(op.operands.size()) + " operands, wants " +
+                          std::to_string(info.operands));
+    }
+    for (Value result : op.results) {
+      if (!is_value(result)) return fail(op, "has a result without a type");
+    }
+    size_t blocks = op.kind == OpKind::For ? 1 : op.kind == OpKind::While || op.kind == OpKind::If ? 2 : 0;
+    if (op.blocks.size() != blocks) return fail(op, "has the wrong number of blocks");
+    if (info.group != OpGroup::Memory && info.group != OpGroup::Control && op.results.size() != 1) {
+      return fail(op, "has no single result");
+    }
+    switch (info.group) {
+      case OpGroup::Leaf: check_leaf(op); break;
+      case OpGroup::Float: check_uniform(op, /*floats=*/true); break;
+      case OpGroup::Integer: check_uniform(op, /*floats=*/false); break;
+      case OpGroup::Compare: check_compare(op); break;
+      case OpGroup::Cast: check_cast(op); break;
+      case OpGroup::Vector: check_vector(op); break;
+      case OpGroup::Memory: check_memory(op); break;
+      case OpGroup::Control: check_control(op); break;
+    }
+    for (Value result : op.results) define(result, "an op");
+  }
+
+  Type operand(const Op& op, size_t i) const { return kernel_.type_of(op.operands[i]); }
+  Type result(const Op& op) const { return kernel_.type_of(op.results[0]); }
+
+  void check_expression(const Op& op, const IntExpr& expression) {
+    for (const SymbolRef& symbol : expression.symbols()) {
+      if (std::find(symbols_.begin(), symbols_.end(), symbol.get()) == symbols_.end()) {
+        fail(op, "symbol '" + symbol->name + "' is not in scope");
+      }
+    }
+  }
+
+  void check_leaf(const Op& op) {
+    if (op.kind == OpKind::IndexValue) {
+      want(result(op) == Type{Scalar::Index, 1}, op, "must give a scalar index");
+      return check_expression(op, op.index);
+    }
+    bool floats = is_float(result(op).scalar);
+    size_t count = floats ? op.numbers.size() : op.integers.size();
+    want((floats ? op.integers.size() : op.numbers.size()) == 0, op, "has numbers of the other kind");
+    want(count == 1 || count == static_cast<size_t>(result(op).lanes), op,
+         "must have one number, or one for each lane");
+  }
+
+  void check_uniform(const Op& op, bool floats) {
+    Type type = result(op);
+    want(is_float(type.scalar) == floats, op, floats ? "wants floats" : "wants integers");
+    check_types(op, types(op.operands), std::vector<Type>(op.operands.size(), type));
+  }
+
+  void check_compare(const Op& op) {
+    if (op.kind == OpKind::Select) {
+      Type condition = operand(op, 0);
+      want(condition.scalar == Scalar::I1, op, "condition must be i1");
+      want(condition.lanes == 1 || condition.lanes == result(op).lanes, op, "condition has the wrong lanes");
+      want(operand(op, 1) == result(op) && operand(op, 2) == result(op), op, "both values must have its type");
+      return;
+    }
+    Type type = operand(op, 0);
+    want(operand(op, 1) == type, op, "compares different types");
+    want(is_float(type.scalar) == (op.kind == OpKind::FCmp), op, "compares the wrong kind of type");
+    want(result(op) == type.with_scalar(Scalar::I1), op, "must give i1 of as many lanes");
+  }
+
+  void check_cast(const Op& op) {
+    Type from = operand(op, 0), to = result(op);
+    if (op.kind == OpKind::Bitcast) {
+      want(from.lanes * scalar_bits(from.scalar) == to.lanes * scalar_bits(to.scalar) &&
+               from.scalar != Scalar::Index && to.scalar != Scalar::Index,
+           op, "operand and result must have the same number of bits");
+      return;
+    }
+    want(from.lanes == to.lanes, op, "must keep the lanes");
+    bool float_from = is_float(from.scalar), float_to = is_float(to.scalar);
+    int from_bits = scalar_bits(from.scalar), to_bits = scalar_bits(to.scalar);
+    bool integers = !float_from && !float_to && from.scalar != Scalar::Index && to.scalar != Scalar::Index;
+    switch (op.kind) {
+      case OpKind::FExt: want(float_from && float_to && to_bits > from_bits, op, "must widen a float"); break;
+      case OpKind::FTruncTo: want(float_from && float_to && to_bits < from_bits, op, "must narrow a float"); break;
+      case OpKind::SIToF: case OpKind::UIToF:
+        want(!float_from && float_to && from.scalar != Scalar::Index, op, "must turn integers into floats");
+        break;
+      case OpKind::FToSI: case OpKind::FToUI: case OpKind::FToSISat: case OpKind::FToUISat:
+        want(float_from && !float_to && to.scalar != Scalar::Index && to.scalar != Scalar::I1, op,
+             "must turn floats into integers");
+        break;
+      case OpKind::SExt: case OpKind::ZExt:
+        want(integers && to_bits > from_bits, op, "must widen an integer");
+        break;
+      case OpKind::Trunc: want(integers && to_bits < from_bits, op, "must narrow an integer"); break;
+      case OpKind::IndexCast:
+        want(!float_from && !float_to && (from.scalar == Scalar::Index) != (to.scalar == Scalar::Index) &&
+                 from.scalar != Scalar::I1 && to.scalar != Scalar::I1,
+             op, "must cast between index and an integer");
+        break;
+      default: FIRN_UNREACHABLE("op is no cast");
+    }
+  }
+
+  void check_lanes(const Op& op, int limit) {
+    for (int64_t lane : op.integers) want(lane >= 0 && lane < limit, op, "names a lane that does not exist");
+  }
+
+  void check_vector(const Op& op) {
+    Type first = operand(op, 0), to = result(op);
+    switch (op.kind) {
+      case OpKind::Splat: want(first.lanes == 1 && first.scalar == to.scalar, op, "wants a scalar of its type"); break;
+      case OpKind::Extract:
+        want(op.integers.size() == 1, op, "needs one lane");
+        check_lanes(op, first.lanes);
+        want(to == first.with_lanes(1), op, "must give one lane's type");
+        break;
+      case OpKind::Insert:
+        want(op.integers.size() == 1, op, "needs one lane");
+        check_lanes(op, first.lanes);
+        want(to == first && operand(op, 1) == first.with_lanes(1), op, "wants a vector and one lane's type");
+        break;
+      case OpKind::Shuffle:
+        check_lanes(op, 2 * first.lanes);
+        want(first == operand(op, 1), op, "wants two vectors of one type");
+        want(to == first.with_lanes(static_cast<int>(op.integers.size())), op, "must have a lane per lane number");
+        break;
+      case OpKind::DotU8S8: case OpKind::DotBF16: {
+        bool bytes = op.kind == OpKind::DotU8S8;
+        Type narrow{bytes ? Scalar::I8 : Scalar::BF16, first.lanes * (bytes ? 4 : 2)};
+        want(first == to && first.scalar == (bytes ? Scalar::I32 : Scalar::F32), op, "accumulates in the wrong type");
+        want(operand(op, 1) == narrow && operand(op, 2) == narrow, op, "multiplies the wrong types");
+        break;
+      }
+      default:
+        want(is_float(first.scalar) == (op.kind != OpKind::ReduceIAdd), op, "reduces the wrong kind of type");
+        want(to == first.with_lanes(1), op, "must give a scalar of the same type");
+    }
+  }
+
+  void check_mask(const Op& op, size_t position, int lanes) {
+    if (op.operands.size() > position) {
+      want(operand(op, position) == Type{Scalar::I1, lanes}, op, "mask must be i1 of as many lanes");
+    }
+  }
+
+  void check_memory(const Op& op) {
+    size_t buffers = kernel_.parameters.size() + kernel_.scratch.size();
+    if (op.buffer < 0 || static_cast<size_t>(op.buffer) >= buffers) return fail(op, "buffer does not exist");
+    check_expression(op, op.index);
+    if (!message_.empty() || op.kind == OpKind::Prefetch) return;
+    const BufferParameter& buffer = kernel_.buffer(op.buffer);
+    bool reads = op.kind == OpKind::Load || op.kind == OpKind::Gather;
+    bool offsets = op.kind == OpKind::Gather || op.kind == OpKind::Scatter;
+    size_t fixed = (reads ? 0 : 1) + (offsets ? 1 : 0), most = fixed + 1 + (op.kind == OpKind::Load);
+    if (op.operands.size() < fixed || op.operands.size() > most) return fail(op, "has the wrong number of operands");
+    if (op.results.size() != (reads ? 1u : 0u)) return fail(op, "has the wrong number of results");
+    if (op.alignment < 0 || (op.alignment & (op.alignment - 1))) fail(op, "alignment is no power of two");
+    Type type = reads ? result(op) : operand(op, 0);
+    want(type.scalar != Scalar::I1 && type.scalar != Scalar::Index, op, "i1 and index do not lie in memory");
+    if (!reads && !buffer.written) fail(op, "writes buffer '" + buffer.name + "', which is not marked written");
+    check_mask(op, fixed, type.lanes);
+    if (op.kind == OpKind::Load && op.operands.size() == 2) want(operand(op, 1) == type, op, "pass-through has another type");
+    if (offsets) {
+      Type offset = operand(op, fixed - 1);
+      want(offset.lanes == type.lanes && (offset.scalar == Scalar::I32 || offset.scalar == Scalar::I64 ||
+                                          offset.scalar == Scalar::Index),
+           op, "offsets must be i32, i64 or index, one per lane");
+      return;
+    }
+    // Only what is certainly wrong: bounds of expressions are not tight.
+    int64_t bytes = static_cast<int64_t>(type.lanes) * scalar_bytes(type.scalar);
+    int64_t elements = op.operands.size() > fixed ? 1 : (bytes + scalar_bytes(buffer.element) - 1) / scalar_bytes(buffer.element);
+    bool masked = op.operands.size() > fixed;
+    if (!masked && (op.index.upper_bound() < 0 || op.index.lower_bound() > buffer.size - elements)) {
+      fail(op, "accesses " + std::to_string(elements) + " elements at " + op.index.to_string() + " of buffer '" +
+                   buffer.name + "', which has " + std::to_string(buffer.size));
+    }
+  }
+
+  void check_control(const Op& op) {
+    switch (op.kind) {
+      case OpKind::Symbolic: {
+        Type type = operand(op, 0);
+        want(type.lanes == 1 && type.scalar == Scalar::Index, op, "wants a scalar index");
+        want(op.symbol && op.results.empty(), op, "must define a symbol and no value");
+        if (op.symbol) symbols_.push_back(op.symbol.get());
+        return;
+      }
+      case OpKind::For: return check_for(op);
+      case OpKind::While: return check_while(op);
+      case OpKind::If:
+        want(operand(op, 0) == Type{Scalar::I1, 1}, op, "condition must be a scalar i1");
+        for (const Block& block : op.blocks) {
+          want(block.arguments.empty(), op, "blocks have no arguments");
+          check_block(block, &op, types(op.results));
+        }
+        return;
+      case OpKind::CallRuntime:
+        want(op.callee.starts_with("firn_rt1_"), op, "callee must be a runtime function");
+        want(op.results.size() <= 1, op, "has more than one result");
+        for (int buffer : op.buffers) {
+          want(buffer >= 0 && static_cast<size_t>(buffer) < kernel_.parameters.size() + kernel_.scratch.size(), op,
+               "buffer does not exist");
+        }
+        for (Type type : types(op.operands)) want(type.lanes == 1, op, "passes scalars only");
+        return;
+      default: want(op.results.empty(), op, "has no results");
+    }
+  }
+
+  std::vector<Type> argument_types(const Op& op, const Block& block) {
+    for (Value argument : block.arguments) {
+      if (!is_value(argument)) {
+        fail(op, "has a block argument without a type");
+        return {};
+      }
+    }
+    return types(block.arguments);
+  }
+
+  void check_for(const Op& op) {
+    if (!op.symbol) return fail(op, "has no induction variable");
+    want(op.step > 0, op, "step must be positive");
+    want(op.unroll >= 1 && op.unroll <= 1024, op, "unroll must lie in 1..1024");
+    check_expression(op, op.lower);
+    check_expression(op, op.upper);
+    std::vector<Type> carried = types(op.operands);
+    check_types(op, types(op.results), carried);
+    check_types(op, argument_types(op, op.blocks[0]), carried);
+    if (message_.empty()) check_block(op.blocks[0], &op, carried);
+  }
+
+  void check_while(const Op& op) {
+    std::vector<Type> carried = types(op.operands), test = {Type{Scalar::I1, 1}};
+    check_types(op, argument_types(op, op.blocks[0]), carried);
+    std::vector<Type> passed = argument_types(op, op.blocks[1]);
+    check_types(op, types(op.results), passed);
+    test.insert(test.end(), passed.begin(), passed.end());
+    if (message_.empty()) check_block(op.blocks[0], &op, test);
+    if (message_.empty()) check_block(op.blocks[1], &op, carried);
+  }
+
+  const Kernel& kernel_;
+  std::vector<bool> defined_, visible_;
+  std::vector<Value> scope_;
+  std::vector<const Symbol*> symbols_;
+  int depth_ = 0;
+  std::string message_;
+};
+
+class ProgramVerifier {
+public:
+  explicit ProgramVerifier(const Program& program) : program_(program) {}
+
+  Result run() {
+    for (const Buffer& buffer : program_.buffers) check_buffer(buffer);
+    std::set<std::string> names;
+    for (const auto& kernel : program_.kernels) {
+      if (Result result = verify(*kernel); !result) return result;
+      if (!names.insert(kernel->name).second) fail("two kernels are named '" + kernel->name + "'");
+    }
+    check_constants();
+    check_steps(program_.steps, /*depth=*/0);
+    if (message_.empty()) return {};
+    return Diagnostic{Fault::Internal, "program '" + program_.name + "': " + message_};
+  }
+
+private:
+  void fail(const std::string& text) {
+    if (message_.empty()) message_ = text;
+  }
+  bool is_buffer(int number) const {
+    return number >= 0 && static_cast<size_t>(number) < program_.buffers.size();
+  }
+  const Buffer& buffer(int number) const { return program_.buffers[static_cast<size_t>(number)]; }
+
+  void check_buffer(const Buffer& buffer) {
+    if (buffer.bytes < 0) fail("buffer '" + buffer.name + "' has a negative size");
+    if (buffer.alignment < 1 || (buffer.alignment & (buffer.alignment - 1))) {
+      fail("buffer '" + buffer.name + "' has alignment " + std::to_string(buffer.alignment));
+    }
+    if (buffer.space == Space::Scratch) fail("buffer '" + buffer.name + "' is scratch, which belongs to kernels");
+    if ((buffer.space == Space::Input || buffer.space == Space::Output) && buffer.io_index < 0) {
+      fail("buffer '" + buffer.name + "' does not say which input or output it is");
+    }
+    if (buffer.offset >= 0 && buffer.offset % buffer.alignment != 0 && buffer.bytes > 0) {
+      fail("buffer '" + buffer.name + "' lies at offset " + std::to_string(buffer.offset) + ", against its alignment");
+    }
+  }
+
+  void check_constants() {
+    std::set<int> filled;
+    for (const Constant& constant : program_.constants) {
+      if (!is_buffer(constant.buffer) || buffer(constant.buffer).space != Space::Weights) {
+        fail("a constant fills buffer " + std::to_string(constant.buffer) + ", which is no weights buffer");
+      } else if (!filled.insert(constant.buffer).second) {
+        fail("buffer '" + buffer(constant.buffer).name + "' is filled twice");
+      }
+    }
+  }
+
+  void check_steps(const std::vector<Step>& steps, int depth) {
+    if (depth > 200) return fail("steps are nested more than 200 levels deep");
+    for (const Step& step : steps) {
+      if (!message_.empty()) return;
+      if (step.kind == Step::Kind::Call) {
+        check_call(step);
+        continue;
+      }
+      if (!is_buffer(step.condition.buffer) || step.condition.byte_offset < 0 ||
+          step.condition.byte_offset >= buffer(step.condition.buffer).bytes) {
+        fail("a condition lies outside its buffer");
+      }
+      check_steps(step.first, depth + 1);
+      check_steps(step.second, depth + 1);
+    }
+  }
+
+  void check_call(const Step& step) {
+    if (step.kernel < 0 || static_cast<size_t>(step.kernel) >= program_.kernels.size()) {
+      return fail("a step calls kernel " + std::to_string(step.kernel) + ", which does not exist");
+    }
+    const Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
+    if (step.arguments.size() != kernel.parameters.size()) {
+      return fail("kernel '" + kernel.name + "' is called with " + std::to_string(step.arguments.size()) +
+                  " arguments, has " + std::to_string(kernel.parameters.size()) + " parameters");
+    }
+    for (size_t i = 0; i < step.arguments.size(); ++i) {
+      check_argument(kernel, kernel.parameters[i], step.arguments[i]);
+    }
+    for (auto [written, read] : step.in_place) {
+      auto exists = [&](int n) { return n >= 0 && static_cast<size_t>(n) < kernel.parameters.size(); };
+      if (!exists(written) || !exists(read) || !kernel.parameters[static_cast<size_t>(written)].written) {
+        fail("kernel '" + kernel.name + "' is called with a bad in-place pair");
+      }
+    }
+  }
+
+  void check_argument(const Kernel& kernel, const BufferParameter& parameter, const Argument& argument) {
+    std::string what = "argument '" + parameter.name + "' of kernel '" + kernel.name + "' ";
+    if (!is_buffer(argument.buffer)) return fail(what + "names a buffer that does not exist");
+    const Buffer& memory = buffer(argument.buffer);
+    int64_t bytes = parameter.size * scalar_bytes(parameter.element);
+    if (argument.byte_offset < 0 || argument.byte_offset > memory.bytes - bytes) {
+      fail(what + "needs " + std::to_string(bytes) + " bytes at " + std::to_string(argument.byte_offset) +
+           " of buffer '" + memory.name + "', which has " + std::to_string(memory.bytes));
+    }
+    bool io = memory.space == Space::Input || memory.space == Space::Output;
+    // Inputs and outputs may be the caller's own memory, of which only the element's alignment is known.
+    if (!io && (memory.alignment % parameter.alignment != 0 || argument.byte_offset % parameter.alignment != 0)) {
+      fail(what + "is promised alignment " + std::to_string(parameter.alignment) + ", buffer '" + memory.name +
+           "' has " + std::to_string(memory.alignment) + " at offset " + std::to_string(argument.byte_offset));
+    }
+    if (parameter.written && (memory.space == Space::Weights || memory.space == Space::Input)) {
+      fail(what + "is written, but buffer '" + memory.name + "' is read-only");
+    }
+  }
+
+  const Program& program_;
+  std::string message_;
+};
+
+} // namespace
+
+Result verify(const Kernel& kernel) { return KernelVerifier(kernel).run(); }
+
+Result verify(const Program& program) { return ProgramVerifier(program).run(); }
+
+} // namespace firn::kernel

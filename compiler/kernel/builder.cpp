@@ -1,0 +1,365 @@
+// Builder: appends ops at the end of the current block. Folding lives in builder_fold.cpp.
+#include "compiler/kernel/builder.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace firn::kernel {
+
+Builder::Builder(Kernel& kernel) : kernel_(kernel), block_(&kernel.body) {
+  definitions_.resize(kernel.value_types.size());
+  remember_definitions(kernel.body);
+}
+
+void Builder::remember_definitions(const Block& block) {
+  for (const auto& op : block.ops) {
+    for (Value result : op->results) definitions_[static_cast<size_t>(result.id)] = op.get();
+    for (const Block& inner : op->blocks) remember_definitions(inner);
+  }
+}
+
+const Op* Builder::definition(Value value) const {
+  size_t id = static_cast<size_t>(value.id);
+  return value && id < definitions_.size() ? definitions_[id] : nullptr;
+}
+
+Value Builder::add_value(Type type) {
+  kernel_.value_types.push_back(type);
+  definitions_.resize(kernel_.value_types.size());
+  return Value{static_cast<int>(kernel_.value_types.size()) - 1};
+}
+
+Op& Builder::append(OpKind kind) {
+  block_->ops.push_back(std::make_unique<Op>());
+  block_->ops.back()->kind = kind;
+  return *block_->ops.back();
+}
+
+Value Builder::emit_simple(OpKind kind, std::vector<Value> operands, Type result) {
+  for (Value operand : operands) {
+    FIRN_CHECK(operand.id >= 0 && static_cast<size_t>(operand.id) < kernel_.value_types.size(),
+               std::string(op_kind_info(kind).mnemonic) + " has an operand that is no value of this kernel");
+  }
+  Value value = add_value(result);
+  Op& op = append(kind);
+  op.operands = std::move(operands);
+  op.results = {value};
+  definitions_[static_cast<size_t>(value.id)] = &op;
+  return value;
+}
+
+Value Builder::emit(OpKind kind, std::vector<Value> operands, Type result) {
+  return emit_simple(kind, std::move(operands), result);
+}
+
+std::vector<Type> Builder::types_of(const std::vector<Value>& values) const {
+  std::vector<Type> types;
+  for (Value value : values) types.push_back(type(value));
+  return types;
+}
+
+// Parameters and constants.
+
+int Builder::add_parameter(std::string name, Scalar element, int64_t size, bool written, int alignment,
+                           bool no_alias) {
+  FIRN_CHECK(kernel_.scratch.empty(), "kernel parameter '" + name + "' added after scratch");
+  kernel_.parameters.push_back({std::move(name), element, size, written, no_alias, alignment});
+  return static_cast<int>(kernel_.parameters.size()) - 1;
+}
+
+int Builder::add_scratch(std::string name, Scalar element, int64_t size) {
+  kernel_.scratch.push_back({std::move(name), element, size, /*written=*/true, /*no_alias=*/true, /*alignment=*/64});
+  return static_cast<int>(kernel_.parameters.size() + kernel_.scratch.size()) - 1;
+}
+
+Value Builder::constant(Type type, double value) {
+  if (!is_float(type.scalar)) return constant_int(type, static_cast<int64_t>(value));
+  Value result = emit_simple(OpKind::Constant, {}, type);
+  Op& op = *block_->ops.back();
+  op.numbers = {type.scalar == Scalar::F32 ? static_cast<double>(static_cast<float>(value)) : value};
+  return result;
+}
+
+Value Builder::constant_int(Type type, int64_t value) {
+  if (is_float(type.scalar)) return constant(type, static_cast<double>(value));
+  return constant_lanes(type, {value});
+}
+
+Value Builder::constant_lanes(Type type, std::vector<int64_t> values) {
+  FIRN_CHECK(!is_float(type.scalar), "lane constants are integers, not " + type.to_string());
+  for (int64_t& value : values) {
+    int bits = type.scalar == Scalar::I1 ? 1 : 8 * scalar_bytes(type.scalar);
+    // Stored sign-extended (i1: 0 or 1), so that equal constants have equal text.
+    if (bits == 1) value &= 1;
+    else if (bits < 64) value = static_cast<int64_t>(static_cast<uint64_t>(value) << (64 - bits)) >> (64 - bits);
+  }
+  if (std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end()) values.resize(1);
+  FIRN_CHECK(values.size() == 1 || values.size() == static_cast<size_t>(type.lanes), "constant has the wrong lanes");
+  Value result = emit_simple(OpKind::Constant, {}, type);
+  block_->ops.back()->integers = std::move(values);
+  return result;
+}
+
+Value Builder::index(const IntExpr& expression) {
+  if (expression.is_constant()) return constant_int({Scalar::Index, 1}, expression.value());
+  Value result = emit_simple(OpKind::IndexValue, {}, {Scalar::Index, 1});
+  block_->ops.back()->index = expression;
+  return result;
+}
+
+// Vectors.
+
+Value Builder::splat(Value scalar, int lanes) {
+  FIRN_CHECK(type(scalar).lanes == 1, "splat of a vector");
+  if (lanes == 1) return scalar;
+  double number;
+  int64_t integer;
+  Type wide = type(scalar).with_lanes(lanes);
+  if (is_float(wide.scalar) && constant_value(scalar, number)) return constant(wide, number);
+  if (!is_float(wide.scalar) && constant_integer(scalar, integer)) return constant_int(wide, integer);
+  return emit_simple(OpKind::Splat, {scalar}, wide);
+}
+
+Value Builder::extract(Value vector, int lane) {
+  Type from = type(vector);
+  if (from.lanes == 1) return vector;
+  const Op* op = definition(vector);
+  if (op && op->kind == OpKind::Splat) return op->operands[0];
+  Value result = emit_simple(OpKind::Extract, {vector}, from.with_lanes(1));
+  block_->ops.back()->integers = {lane};
+  return result;
+}
+
+Value Builder::insert(Value vector, Value scalar, int lane) {
+  if (type(vector).lanes == 1) return scalar;
+  Value result = emit_simple(OpKind::Insert, {vector, scalar}, type(vector));
+  block_->ops.back()->integers = {lane};
+  return result;
+}
+
+Value Builder::shuffle(Value lhs, Value rhs, std::vector<int64_t> lanes) {
+  Type result_type = type(lhs).with_lanes(static_cast<int>(lanes.size()));
+  Value result = emit_simple(OpKind::Shuffle, {lhs, rhs}, result_type);
+  block_->ops.back()->integers = std::move(lanes);
+  return result;
+}
+
+Value Builder::reduce(OpKind kind, Value vector) {
+  if (type(vector).lanes == 1) return vector;
+  return emit_simple(kind, {vector}, type(vector).with_lanes(1));
+}
+
+// Memory.
+
+Op& Builder::emit_memory(OpKind kind, std::vector<Value> operands, int buffer, const IntExpr& index) {
+  FIRN_CHECK(buffer >= 0 && static_cast<size_t>(buffer) < kernel_.parameters.size() + kernel_.scratch.size(),
+             std::string(op_kind_info(kind).mnemonic) + " of buffer " + std::to_string(buffer) +
+                 ", which the kernel does not have");
+  Op& op = append(kind);
+  op.operands = std::move(operands);
+  op.buffer = buffer;
+  op.index = index;
+  return op;
+}
+
+static bool all_ones(const Op* mask) {
+  return mask && mask->kind == OpKind::Constant && mask->integers == std::vector<int64_t>{1};
+}
+
+Value Builder::load(Type type, int buffer, const IntExpr& index, int alignment) {
+  Value value = add_value(type);
+  Op& op = emit_memory(OpKind::Load, {}, buffer, index);
+  op.alignment = alignment;
+  op.results = {value};
+  definitions_[static_cast<size_t>(value.id)] = &op;
+  return value;
+}
+
+Value Builder::load_masked(Type type, int buffer, const IntExpr& index, Value mask, Value pass_through) {
+  if (all_ones(definition(mask))) return load(type, buffer, index);
+  std::vector<Value> operands = {mask};
+  if (pass_through) operands.push_back(pass_through);
+  Value value = add_value(type);
+  Op& op = emit_memory(OpKind::Load, std::move(operands), buffer, index);
+  op.results = {value};
+  definitions_[static_cast<size_t>(value.id)] = &op;
+  return value;
+}
+
+void Builder::store(Value value, int buffer, const IntExpr& index, int alignment) {
+  emit_memory(OpKind::Store, {value}, buffer, index).alignment = alignment;
+}
+
+void Builder::store_masked(Value value, int buffer, const IntExpr& index, Value mask) {
+  if (all_ones(definition(mask))) return store(value, buffer, index);
+  emit_memory(OpKind::Store, {value, mask}, buffer, index);
+}
+
+Value Builder::gather(Type type, int buffer, const IntExpr& index, Value offsets, Value mask) {
+  std::vector<Value> operands = {offsets};
+  if (mask && !all_ones(definition(mask))) operands.push_back(mask);
+  Value value = add_value(type);
+  Op& op = emit_memory(OpKind::Gather, std::move(operands), buffer, index);
+  op.results = {value};
+  definitions_[static_cast<size_t>(value.id)] = &op;
+  return value;
+}
+
+void Builder::scatter(Value value, int buffer, const IntExpr& index, Value offsets, Value mask) {
+  std::vector<Value> operands = {value, offsets};
+  if (mask && !all_ones(definition(mask))) operands.push_back(mask);
+  emit_memory(OpKind::Scatter, std::move(operands), buffer, index);
+}
+
+void Builder::prefetch(int buffer, const IntExpr& index, bool into_l2) {
+  emit_memory(OpKind::Prefetch, {}, buffer, index).streaming = into_l2;
+}
+
+Value Builder::lane_mask(int lanes, const IntExpr& count) {
+  std::vector<int64_t> numbers(static_cast<size_t>(lanes));
+  if (count.is_constant() || count.lower_bound() >= lanes) {
+    int64_t on = count.is_constant() ? count.value() : lanes;
+    for (int i = 0; i < lanes; ++i) numbers[static_cast<size_t>(i)] = i < on;
+    return constant_lanes({Scalar::I1, lanes}, numbers);
+  }
+  for (int i = 0; i < lanes; ++i) numbers[static_cast<size_t>(i)] = i;
+  Type wide{Scalar::I32, lanes};
+  Value limit = splat(cast(OpKind::IndexCast, index(min(count, IntExpr(lanes))), Scalar::I32), lanes);
+  return compare(OpKind::SCmp, Predicate::Lt, constant_lanes(wide, numbers), limit);
+}
+
+// Control flow.
+
+SymbolRef Builder::new_symbol(std::string name, int64_t lower, int64_t upper) {
+  return std::make_shared<const Symbol>(Symbol{name + std::to_string(next_symbol_++), lower, upper});
+}
+
+IntExpr Builder::symbolic(Value value, int64_t lower, int64_t upper, std::string name) {
+  FIRN_CHECK(type(value).lanes == 1 && !is_float(type(value).scalar), "only scalar integers become symbols");
+  int64_t number;
+  if (constant_integer(value, number)) return number;
+  if (const Op* op = definition(value); op && op->kind == OpKind::IndexValue) return op->index;
+  if (type(value).scalar != Scalar::Index) value = cast(OpKind::IndexCast, value, Scalar::Index);
+  SymbolRef symbol = new_symbol(std::move(name), lower, upper);
+  Op& op = append(OpKind::Symbolic);
+  op.operands = {value};
+  op.symbol = symbol;
+  return IntExpr::symbol(symbol);
+}
+
+Block Builder::make_block(const std::vector<Type>& argument_types,
+                          const std::function<std::vector<Value>(const std::vector<Value>&)>& body) {
+  Block block;
+  for (Type type : argument_types) block.arguments.push_back(add_value(type));
+  Block* outer = block_;
+  block_ = &block;
+  std::vector<Value> yielded = body(block.arguments);
+  Op& yield = append(OpKind::Yield);
+  yield.operands = std::move(yielded);
+  block_ = outer;
+  return block;
+}
+
+void Builder::loop(const IntExpr& lower, const IntExpr& upper, int64_t step,
+                   const std::function<void(const IntExpr& iv)>& body, int64_t unroll) {
+  loop_carried(
+      lower, upper, step, {},
+      [&](const IntExpr& iv, const std::vector<Value>&) {
+        body(iv);
+        return std::vector<Value>();
+      },
+      unroll);
+}
+
+std::vector<Value> Builder::loop_carried(
+    const IntExpr& lower, const IntExpr& upper, int64_t step, std::vector<Value> initial,
+    const std::function<std::vector<Value>(const IntExpr& iv, const std::vector<Value>& carried)>& body,
+    int64_t unroll) {
+  FIRN_CHECK(step > 0, "loop step must be positive");
+  IntExpr extent = upper - lower;
+  if (extent.upper_bound() <= 0) return initial;
+  if (extent.lower_bound() >= 1 && extent.upper_bound() <= step) return body(lower, initial);
+
+  int64_t last = upper.upper_bound() == INT64_MAX ? INT64_MAX : upper.upper_bound() - 1;
+  if (lower.is_constant() && last != INT64_MAX) last = lower.value() + (last - lower.value()) / step * step;
+  SymbolRef symbol = new_symbol("i", lower.lower_bound(), last);
+  Block block = make_block(types_of(initial), [&](const std::vector<Value>& carried) {
+    std::vector<Value> next = body(IntExpr::symbol(symbol), carried);
+    FIRN_CHECK(types_of(next) == types_of(initial), "loop body yields other types than its carried values have");
+    return next;
+  });
+  std::vector<Value> results;
+  for (Value value : initial) results.push_back(add_value(type(value)));
+  Op& op = append(OpKind::For);
+  op.symbol = symbol;
+  op.lower = lower;
+  op.upper = upper;
+  op.step = step;
+  op.unroll = unroll;
+  op.operands = std::move(initial);
+  op.results = results;
+  op.blocks.push_back(std::move(block));
+  return results;
+}
+
+std::vector<Value> Builder::if_then_else(Value condition, const std::function<std::vector<Value>()>& then_body,
+                                         const std::function<std::vector<Value>()>& else_body) {
+  FIRN_CHECK((type(condition) == Type{Scalar::I1, 1}), "an if needs a scalar i1, not " + type(condition).to_string());
+  int64_t known;
+  if (constant_integer(condition, known)) return known ? then_body() : else_body();
+  std::vector<Type> types;
+  Block then_block = make_block({}, [&](const std::vector<Value>&) {
+    std::vector<Value> values = then_body();
+    types = types_of(values);
+    return values;
+  });
+  Block else_block = make_block({}, [&](const std::vector<Value>&) {
+    std::vector<Value> values = else_body();
+    FIRN_CHECK(types_of(values) == types, "the branches of an if yield different types");
+    return values;
+  });
+  std::vector<Value> results;
+  for (Type type : types) results.push_back(add_value(type));
+  Op& op = append(OpKind::If);
+  op.operands = {condition};
+  op.results = results;
+  op.blocks.push_back(std::move(then_block));
+  op.blocks.push_back(std::move(else_block));
+  return results;
+}
+
+std::vector<Value> Builder::while_loop(
+    std::vector<Value> initial, const std::function<Value(const std::vector<Value>&)>& condition,
+    const std::function<std::vector<Value>(const std::vector<Value>&)>& body) {
+  std::vector<Type> types = types_of(initial);
+  Block test = make_block(types, [&](const std::vector<Value>& carried) {
+    std::vector<Value> yielded = {condition(carried)};
+    FIRN_CHECK((type(yielded[0]) == Type{Scalar::I1, 1}), "a while condition must be a scalar i1");
+    yielded.insert(yielded.end(), carried.begin(), carried.end());
+    return yielded;
+  });
+  Block repeat = make_block(types, [&](const std::vector<Value>& carried) {
+    std::vector<Value> next = body(carried);
+    FIRN_CHECK(types_of(next) == types, "while body yields other types than its carried values have");
+    return next;
+  });
+  std::vector<Value> results;
+  for (Type type : types) results.push_back(add_value(type));
+  Op& op = append(OpKind::While);
+  op.operands = std::move(initial);
+  op.results = results;
+  op.blocks.push_back(std::move(test));
+  op.blocks.push_back(std::move(repeat));
+  return results;
+}
+
+IntExpr Builder::set_parallel(int64_t count, std::string name) {
+  FIRN_CHECK(!kernel_.parallel, "a kernel has one parallel loop");
+  FIRN_CHECK(count >= 1, "a parallel loop needs at least one iteration");
+  kernel_.parallel_count = count;
+  if (count == 1) return 0;
+  kernel_.parallel = std::make_shared<const Symbol>(Symbol{std::move(name), 0, count - 1});
+  return IntExpr::symbol(kernel_.parallel);
+}
+
+} // namespace firn::kernel
