@@ -1,0 +1,183 @@
+// Importers of elementwise arithmetic, comparison, logic and bit operators, with numpy broadcasting and the explicit
+// `broadcast`/`axis` attributes of opsets before 7.
+#include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/operator_table.h"
+
+#include <cmath>
+#include <limits>
+
+namespace firn::onnx {
+
+namespace {
+
+// Before opset 7 rhs covers the dims of lhs from `axis` on (absent: the last ones): rhs with dims of 1 appended, so
+// that numpy's rule aligns it.
+Value aligned_rhs(NodeContext& node) {
+  Value lhs = node.input(0), rhs = node.input(1);
+  if (node.opset() >= 7 || !node.flag_attribute("broadcast", false) || !node.has_attribute("axis")) return rhs;
+  auto axis = node.axis(node.int_attribute("axis", 0), lhs.rank());
+  if (!axis) return {};
+  int trailing = lhs.rank() - *axis - rhs.rank();
+  // An rhs of one element may be given with more dims than remain.
+  if (!node.check(trailing >= 0, "attribute axis = " + std::to_string(*axis) + " leaves no room for " +
+                                     node.input_label(1) + " of rank " + std::to_string(rhs.rank())))
+    return {};
+  std::vector<Dim> dims = rhs.type().dims;
+  dims.insert(dims.end(), static_cast<size_t>(trailing), Dim(1));
+  return node.reshape(rhs, std::move(dims));
+}
+
+template <Opcode opcode> void import_unary(NodeContext& node) { node.set_output(0, node.unary(opcode, node.input(0))); }
+
+template <Opcode opcode> void import_binary(NodeContext& node) {
+  node.set_output(0, node.binary(opcode, node.input(0), aligned_rhs(node)));
+}
+
+enum class Direction { Equal, Less, LessOrEqual, Greater, GreaterOrEqual };
+template <Direction direction> void import_compare(NodeContext& node) {
+  constexpr const char* words[] = {"eq", "lt", "le", "gt", "ge"};
+  node.set_output(0, node.compare(words[static_cast<int>(direction)], node.input(0), aligned_rhs(node)));
+}
+
+template <Opcode opcode> void import_variadic(NodeContext& node) {
+  Value result = node.input(0);
+  for (int i = 1; i < node.num_inputs(); ++i) result = node.binary(opcode, result, node.input(i));
+  node.set_output(0, result);
+}
+
+void import_mean(NodeContext& node) {
+  Value sum = node.input(0);
+  for (int i = 1; i < node.num_inputs(); ++i) sum = node.binary(Opcode::Add, sum, node.input(i));
+  if (!sum) return;
+  node.set_output(0, node.binary(Opcode::Divide, sum, node.scalar(sum.dtype(), node.num_inputs())));
+}
+
+void import_reciprocal(NodeContext& node) {
+  Value x = node.input(0);
+  node.set_output(0, node.binary(Opcode::Divide, node.scalar(x.dtype(), 1), x));
+}
+
+// The result has the base's dtype; an exponent of another dtype decides where the power is computed.
+void import_pow(NodeContext& node) {
+  Value base = node.input(0), exponent = aligned_rhs(node);
+  if (!exponent) return;
+  DType result = base.dtype(), work = result;
+  if (is_integer(result) && is_float(exponent.dtype())) work = DType::F64;
+  Value power = node.binary(Opcode::Power, node.convert(base, work), node.convert(exponent, work));
+  node.set_output(0, node.convert(power, result));
+}
+
+// fmod = 0: the remainder takes the divisor's sign, as in Python; fmod = 1: the dividend's, as in C.
+void import_mod(NodeContext& node) {
+  Value lhs = node.input(0), rhs = node.input(1);
+  DType dtype = lhs.dtype();
+  bool truncated = node.flag_attribute("fmod", false);
+  if (!truncated && is_float(dtype) && node.opset() < 28) {
+    node.fail(node.input_label(0) + " has dtype " + std::string(dtype_name(dtype)) + ", floats want fmod = 1");
+    return;
+  }
+  Value remainder = node.binary(Opcode::Remainder, lhs, rhs);
+  if (truncated || is_unsigned(dtype)) {
+    node.set_output(0, remainder);
+    return;
+  }
+  Value zero = node.scalar(dtype, 0);
+  Value opposite = node.compare("ne", node.compare("lt", remainder, zero), node.compare("lt", rhs, zero));
+  Value adjust = node.binary(Opcode::And, node.compare("ne", remainder, zero), opposite);
+  node.set_output(0, node.select(adjust, node.binary(Opcode::Add, remainder, rhs), remainder));
+}
+
+void import_bit_shift(NodeContext& node) {
+  std::string direction = node.choice_attribute("direction", "", {"LEFT", "RIGHT"});
+  Opcode opcode = direction == "LEFT" ? Opcode::ShiftLeft : Opcode::ShiftRight;
+  node.set_output(0, node.binary(opcode, node.input(0), node.input(1)));
+}
+
+// Eight-bit floats are tested through f32, which holds them exactly.
+Value testable(NodeContext& node) {
+  Value x = node.input(0);
+  return bit_width(x.dtype()) <= 8 ? node.convert(x, DType::F32) : x;
+}
+
+void import_is_nan(NodeContext& node) { node.set_output(0, node.unary(Opcode::IsNaN, testable(node))); }
+
+void import_is_inf(NodeContext& node) {
+  Value x = testable(node);
+  if (!x) return;
+  bool negative = node.flag_attribute("detect_negative", true), positive = node.flag_attribute("detect_positive", true);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  if (negative && positive)
+    node.set_output(0, node.unary(Opcode::IsInf, x));
+  else if (negative || positive)
+    node.set_output(0, node.compare("eq", x, node.scalar(x.dtype(), positive ? infinity : -infinity)));
+  else
+    node.set_output(0, node.splat(DType::Bool, x.type().dims, 0));
+}
+
+constexpr const char* kSameNumbers = "T=num T";
+constexpr const char* kSameFloats = "T=float T";
+constexpr const char* kSameIntegers = "T=int T";
+
+const OperatorRow kRows[] = {
+    {"", "Abs", 1, kLatest, 1, 1, 1, 1, "num", import_unary<Opcode::Abs>, "absolute value"},
+    {"", "Acos", 7, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Acos>, "arc cosine"},
+    {"", "Acosh", 9, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Acosh>, "inverse hyperbolic cosine"},
+    {"", "Add", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_binary<Opcode::Add>, "sum with broadcasting"},
+    {"", "And", 1, kLatest, 2, 2, 1, 1, "bool", import_binary<Opcode::And>, "logical and with broadcasting"},
+    {"", "Asin", 7, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Asin>, "arc sine"},
+    {"", "Asinh", 9, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Asinh>, "inverse hyperbolic sine"},
+    {"", "Atan", 7, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Atan>, "arc tangent"},
+    {"", "Atanh", 9, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Atanh>, "inverse hyperbolic tangent"},
+    {"", "BitShift", 11, kLatest, 2, 2, 1, 1, kSameIntegers, import_bit_shift, "shift by bits, either direction"},
+    {"", "BitwiseAnd", 18, kLatest, 2, 2, 1, 1, kSameIntegers, import_binary<Opcode::And>, "bitwise and"},
+    {"", "BitwiseNot", 18, kLatest, 1, 1, 1, 1, "int", import_unary<Opcode::Not>, "bitwise complement"},
+    {"", "BitwiseOr", 18, kLatest, 2, 2, 1, 1, kSameIntegers, import_binary<Opcode::Or>, "bitwise or"},
+    {"", "BitwiseXor", 18, kLatest, 2, 2, 1, 1, kSameIntegers, import_binary<Opcode::Xor>, "bitwise exclusive or"},
+    {"", "Ceil", 1, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Ceil>, "smallest integer not below"},
+    {"", "Cos", 7, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Cosine>, "cosine"},
+    {"", "Cosh", 9, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Cosh>, "hyperbolic cosine"},
+    {"", "Div", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_binary<Opcode::Divide>,
+     "quotient with broadcasting; integers truncate"},
+    {"", "Equal", 1, kLatest, 2, 2, 1, 1, "T=any T", import_compare<Direction::Equal>, "elementwise equality"},
+    {"", "Erf", 9, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Erf>, "error function"},
+    {"", "Exp", 1, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Exponential>, "exponential"},
+    {"", "Floor", 1, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Floor>, "largest integer not above"},
+    {"", "Greater", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_compare<Direction::Greater>, "elementwise lhs > rhs"},
+    {"", "GreaterOrEqual", 12, kLatest, 2, 2, 1, 1, kSameNumbers, import_compare<Direction::GreaterOrEqual>,
+     "elementwise lhs >= rhs"},
+    {"", "IsInf", 10, kLatest, 1, 1, 1, 1, "float", import_is_inf, "test for infinity of either or one sign"},
+    {"", "IsNaN", 9, kLatest, 1, 1, 1, 1, "float", import_is_nan, "test for not-a-number"},
+    {"", "Less", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_compare<Direction::Less>, "elementwise lhs < rhs"},
+    {"", "LessOrEqual", 12, kLatest, 2, 2, 1, 1, kSameNumbers, import_compare<Direction::LessOrEqual>,
+     "elementwise lhs <= rhs"},
+    {"", "Log", 1, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Log>, "natural logarithm"},
+    {"", "Max", 1, kLatest, 1, kVariadic, 1, 1, kSameNumbers, import_variadic<Opcode::Maximum>,
+     "largest of all inputs with broadcasting; NaN wins"},
+    {"", "Mean", 1, kLatest, 1, kVariadic, 1, 1, kSameFloats, import_mean, "mean of all inputs with broadcasting"},
+    {"", "Min", 1, kLatest, 1, kVariadic, 1, 1, kSameNumbers, import_variadic<Opcode::Minimum>,
+     "smallest of all inputs with broadcasting; NaN wins"},
+    {"", "Mod", 10, kLatest, 2, 2, 1, 1, kSameNumbers, import_mod, "remainder, Python's or C's (fmod)"},
+    {"", "Mul", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_binary<Opcode::Multiply>, "product with broadcasting"},
+    {"", "Neg", 1, kLatest, 1, 1, 1, 1, "num", import_unary<Opcode::Negate>, "negation"},
+    {"", "Not", 1, kLatest, 1, 1, 1, 1, "bool", import_unary<Opcode::Not>, "logical complement"},
+    {"", "Or", 1, kLatest, 2, 2, 1, 1, "bool", import_binary<Opcode::Or>, "logical or with broadcasting"},
+    {"", "Pow", 1, kLatest, 2, 2, 1, 1, "num num", import_pow, "power; the result has the base's dtype"},
+    {"", "Reciprocal", 1, kLatest, 1, 1, 1, 1, "float", import_reciprocal, "1 / x"},
+    {"", "Round", 11, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::RoundNearestEven>,
+     "nearest integer, halves to even"},
+    {"", "Sign", 9, kLatest, 1, 1, 1, 1, "num", import_unary<Opcode::Sign>, "-1, 0 or 1"},
+    {"", "Sin", 7, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Sine>, "sine"},
+    {"", "Sinh", 9, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Sinh>, "hyperbolic sine"},
+    {"", "Sqrt", 1, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Sqrt>, "square root"},
+    {"", "Sub", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_binary<Opcode::Subtract>, "difference with broadcasting"},
+    {"", "Sum", 1, kLatest, 1, kVariadic, 1, 1, kSameFloats, import_variadic<Opcode::Add>,
+     "sum of all inputs with broadcasting"},
+    {"", "Tan", 7, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Tan>, "tangent"},
+    {"", "Xor", 1, kLatest, 2, 2, 1, 1, "bool", import_binary<Opcode::Xor>, "logical exclusive or with broadcasting"},
+};
+
+} // namespace
+
+std::span<const OperatorRow> elementwise_operators() { return kRows; }
+
+} // namespace firn::onnx

@@ -1,0 +1,98 @@
+// Importers of MatMul, Gemm and Einsum: all are dots with dims moved around.
+#include "compiler/frontend/onnx/einsum.h"
+#include "compiler/frontend/onnx/matrix_product.h"
+#include "compiler/frontend/onnx/operator_table.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace firn::onnx {
+
+namespace {
+
+void import_matmul(NodeContext& node) { node.set_output(0, matrix_product(node, node.input(0), node.input(1))); }
+
+// alpha * A' * B' + beta * C
+void import_gemm(NodeContext& node) {
+  if (!node.check_rank(0, 2) || !node.check_rank(1, 2)) return;
+  Value a = node.input(0), b = node.input(1);
+  int64_t a_contract = node.flag_attribute("transA", false) ? 0 : 1;
+  int64_t b_contract = node.flag_attribute("transB", false) ? 1 : 0;
+  const Dim& lhs = a.type().dims[static_cast<size_t>(a_contract)];
+  const Dim& rhs = b.type().dims[static_cast<size_t>(b_contract)];
+  if (!node.check(lhs == rhs || !lhs.is_static() || !rhs.is_static(),
+                  "matrices " + a.type().to_string() + " and " + b.type().to_string() + " do not multiply"))
+    return;
+  double alpha = node.float_attribute("alpha", 1), beta = node.float_attribute("beta", 1);
+  Value y = dot(node, a, b, {}, {}, {a_contract}, {b_contract});
+  if (!y) return;
+  auto scaled = [&](Value x, double factor) {
+    if (factor == 1) return x;
+    if (is_float(x.dtype())) return node.binary(Opcode::Multiply, x, node.scalar(x.dtype(), factor));
+    Value product = node.binary(Opcode::Multiply, node.convert(x, DType::F64), node.scalar(DType::F64, factor));
+    return node.convert(product, x.dtype());
+  };
+  y = scaled(y, alpha);
+  if (node.has_input(2) && beta != 0) {
+    Value c = node.input(2);
+    auto dims = broadcast_dims(c.type().dims, y.type().dims);
+    if (!node.check(dims && *dims == y.type().dims,
+                    node.input_label(2) + " is " + c.type().to_string() + ", wants a shape that broadcasts to " +
+                        y.type().to_string()))
+      return;
+    y = node.binary(Opcode::Add, y, scaled(c, beta));
+  }
+  node.set_output(0, y);
+}
+
+const OperatorRow kRows[] = {
+    {"", "Einsum", 12, kLatest, 1, kVariadic, 1, 1, "T=num T", import_einsum, "sums of products by index letters"},
+    {"", "Gemm", 1, kLatest, 2, 3, 1, 1, "T=num T", import_gemm, "alpha * A * B + beta * C, with transposes"},
+    {"", "MatMul", 1, kLatest, 2, 2, 1, 1, "T=num T", import_matmul, "matrix product with broadcast batch dims"},
+};
+
+} // namespace
+
+Value dot(NodeContext& node, Value lhs, Value rhs, const Ints& lhs_batch, const Ints& rhs_batch, const Ints& lhs_contract,
+          const Ints& rhs_contract) {
+  return node.op(Opcode::Dot, {lhs, rhs},
+                 {{"lhs_batch", lhs_batch},
+                  {"rhs_batch", rhs_batch},
+                  {"lhs_contract", lhs_contract},
+                  {"rhs_contract", rhs_contract}});
+}
+
+Value matrix_product(NodeContext& node, Value lhs, Value rhs) {
+  if (!lhs || !rhs) return {};
+  std::string shapes = lhs.type().to_string() + " and " + rhs.type().to_string();
+  if (!node.check(lhs.rank() >= 1 && rhs.rank() >= 1, "operands are " + shapes + ", wants vectors or matrices")) return {};
+  int64_t lhs_last = lhs.rank() - 1, rhs_rows = std::max(rhs.rank() - 2, 0);
+  const Dim& inner = lhs.type().dims[static_cast<size_t>(lhs_last)];
+  const Dim& outer = rhs.type().dims[static_cast<size_t>(rhs_rows)];
+  if (!node.check(inner == outer || !inner.is_static() || !outer.is_static(),
+                  "operands are " + shapes + ", whose inner extents differ"))
+    return {};
+  // One matrix for the whole batch, or vectors: a single dot without batch dims.
+  if (rhs.rank() <= 2) return dot(node, lhs, rhs, {}, {}, {lhs_last}, {rhs_rows});
+  if (lhs.rank() == 1) {
+    Value y = matrix_product(node, node.unsqueeze(lhs, 0), rhs);
+    return y ? node.squeeze(y, y.rank() - 2) : y;
+  }
+
+  const std::vector<Dim>&l = lhs.type().dims, &r = rhs.type().dims;
+  auto batch = broadcast_dims({l.begin(), l.end() - 2}, {r.begin(), r.end() - 2});
+  if (!node.check(batch.has_value(), "operands are " + shapes + ", whose batch dims do not broadcast")) return {};
+  auto batched = [&](Value x) {
+    std::vector<Dim> dims = *batch;
+    dims.insert(dims.end(), x.type().dims.end() - 2, x.type().dims.end());
+    return node.broadcast_to(x, dims);
+  };
+  Ints batch_dims(batch->size());
+  std::iota(batch_dims.begin(), batch_dims.end(), 0);
+  int64_t rank = static_cast<int64_t>(batch->size()) + 2;
+  return dot(node, batched(lhs), batched(rhs), batch_dims, batch_dims, {rank - 1}, {rank - 2});
+}
+
+std::span<const OperatorRow> matmul_operators() { return kRows; }
+
+} // namespace firn::onnx

@@ -1,0 +1,240 @@
+// Importers of batch, layer, instance, group and other normalisations, and of Dropout, which infers as the identity.
+#include "compiler/frontend/onnx/convolution.h"
+#include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/graph/composites.h"
+
+#include <numeric>
+
+namespace firn::onnx {
+
+namespace {
+
+double epsilon_attribute(NodeContext& node) { return node.float_attribute("epsilon", 1e-5f); }
+
+std::vector<int> dims_from(int first, int rank) {
+  std::vector<int> dims(static_cast<size_t>(rank - first));
+  std::iota(dims.begin(), dims.end(), first);
+  return dims;
+}
+
+// The dtype of statistics named by the attribute stash_type: f32 unless it says otherwise, and never narrower than f64 data.
+std::optional<DType> stash_dtype(NodeContext& node, DType data) {
+  DType stash = node.has_attribute("stash_type") ? node.dtype_attribute("stash_type").value_or(DType::F32) : DType::F32;
+  if (!node.check(is_float(stash) && bit_width(stash) >= 16,
+                  "attribute stash_type is " + std::string(dtype_name(stash)) + ", wants a float type"))
+    return std::nullopt;
+  return data == DType::F64 ? DType::F64 : stash;
+}
+
+Value mean_over(NodeContext& node, Value x, const std::vector<int>& dims) {
+  return node.binary(Opcode::Divide, node.reduce(Opcode::Add, x, dims, true), node.count(x, dims, x.dtype()));
+}
+Value product(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Multiply, lhs, rhs); }
+
+// The inputs from `first` on as vectors [C] (or, before opset 9 with spatial = 0, [C,D1,...]) shaped for x.
+std::optional<Values> batch_norm_parameters(NodeContext& node, bool spatial, DType work) {
+  Value x = node.input(0);
+  Values parameters;
+  for (int i = 1; i < 5; ++i) {
+    Value parameter = node.convert(node.input(i), work);
+    if (!parameter) return std::nullopt;
+    if (spatial) {
+      const Dim& channels = x.type().dims[1];
+      if (!node.check(parameter.rank() == 1 && (parameter.type().dims[0] == channels || !channels.is_static()),
+                      node.input_label(i) + " is " + parameter.type().to_string() + ", wants one element per channel of " +
+                          x.type().to_string()))
+        return std::nullopt;
+      parameter = per_channel(node, parameter, x.rank());
+    }
+    parameters.push_back(parameter);
+  }
+  return parameters;
+}
+
+struct AffineNorm {
+  Value factor, offset;
+};
+
+// scale / sqrt(variance + epsilon), and bias - mean * that: the normalisation as one multiplication and one addition.
+AffineNorm affine_norm(NodeContext& node, Value scale, Value bias, Value mean, Value variance, double epsilon) {
+  if (!variance) return {};
+  Value stabilised = node.binary(Opcode::Add, variance, node.scalar(variance.dtype(), epsilon));
+  Value factor = node.binary(Opcode::Divide, scale, node.unary(Opcode::Sqrt, stabilised));
+  return {factor, node.binary(Opcode::Subtract, bias, product(node, mean, factor))};
+}
+
+void import_batch_normalization(NodeContext& node) {
+  Value x = node.input(0);
+  if (!node.check_rank_at_least(0, 2)) return;
+  bool training = node.opset() >= 14 && node.flag_attribute("training_mode", false);
+  bool spatial = node.opset() >= 9 || node.flag_attribute("spatial", true);
+  if (!training && node.num_outputs() > 1) {
+    node.fail_unsupported("outputs beyond the first exist only in training, " + std::to_string(node.num_outputs()) +
+                          " are wanted");
+    return;
+  }
+  double epsilon = epsilon_attribute(node), momentum = node.float_attribute("momentum", 0.9f);
+  DType work = bit_width(x.dtype()) < 32 ? DType::F32 : x.dtype();
+  auto parameters = batch_norm_parameters(node, spatial, work);
+  if (!parameters) return;
+  const Values& p = *parameters;
+  Value wide = node.convert(x, work), mean = p[2], variance = p[3];
+  if (training) {
+    std::vector<int> dims = dims_from(2, x.rank());
+    dims.insert(dims.begin(), 0);
+    mean = mean_over(node, wide, dims);
+    Value centered = node.binary(Opcode::Subtract, wide, mean);
+    variance = mean_over(node, product(node, centered, centered), dims);
+  }
+  AffineNorm norm = affine_norm(node, p[0], p[1], mean, variance, epsilon);
+  node.set_output(0, node.convert(node.binary(Opcode::Add, product(node, wide, norm.factor), norm.offset), x.dtype()));
+  // Running statistics: momentum * old + (1 - momentum) * those of the batch.
+  for (int i = 1; training && i < 3; ++i) {
+    if (!node.wants_output(i)) continue;
+    Value old = p[static_cast<size_t>(i) + 1], batch = i == 1 ? mean : variance;
+    Value running = node.binary(Opcode::Add, product(node, old, node.scalar(work, momentum)),
+                                product(node, batch, node.scalar(work, 1 - momentum)));
+    Value input = node.input(i + 2);
+    node.set_output(i, node.convert(node.reshape(running, input.type().dims), input.dtype()));
+  }
+}
+
+// Scale and bias must hold one element per channel.
+bool check_channel_vectors(NodeContext& node) {
+  if (!node.check_rank_at_least(0, 3)) return false;
+  auto channels = node.static_dim(0, 1);
+  return channels && node.check_dims(1, {*channels}) && node.check_dims(2, {*channels});
+}
+
+void import_instance_normalization(NodeContext& node) {
+  double epsilon = epsilon_attribute(node);
+  if (!check_channel_vectors(node) || node.failed()) return;
+  Builder builder = node.builder();
+  node.set_output(0, make_instance_norm(builder, node.input(0), node.input(1), node.input(2), epsilon));
+}
+
+// Before opset 21 scale and bias hold one element per group.
+void import_group_normalization(NodeContext& node) {
+  Value x = node.input(0), scale = node.input(1), bias = node.input(2);
+  int64_t groups = node.required_int("num_groups");
+  double epsilon = epsilon_attribute(node);
+  if (node.failed() || !node.check_rank_at_least(0, 3)) return;
+  auto channels = node.static_dim(0, 1);
+  if (!channels || !node.check(groups > 0 && *channels % groups == 0,
+                               "attribute num_groups is " + std::to_string(groups) + ", wants a divisor of the " +
+                                   std::to_string(*channels) + " channels"))
+    return;
+  if (node.opset() < 21) {
+    if (!node.check_dims(1, {groups}) || !node.check_dims(2, {groups})) return;
+    for (Value* vector : {&scale, &bias}) {
+      Value column = node.reshape_to(*vector, {groups, 1});
+      *vector = node.reshape_to(node.broadcast_to(column, {Dim(groups), Dim(*channels / groups)}), {*channels});
+    }
+  } else if (!check_channel_vectors(node)) {
+    return;
+  }
+  auto stash = stash_dtype(node, x.dtype());
+  if (!stash || node.failed()) return;
+  Builder builder = node.builder();
+  node.set_output(0, make_group_norm(builder, x, scale, bias, groups, epsilon, *stash));
+}
+
+// Scale or bias must broadcast to x without growing it.
+bool check_broadcasts_to_x(NodeContext& node, int input) {
+  Value x = node.input(0), value = node.input(input);
+  auto dims = broadcast_dims(value.type().dims, x.type().dims);
+  return node.check(dims && *dims == x.type().dims, node.input_label(input) + " is " + value.type().to_string() +
+                                                        ", wants a shape that broadcasts to " + x.type().to_string());
+}
+
+void import_layer_normalization(NodeContext& node) {
+  Value x = node.input(0);
+  auto axis = node.axis(node.int_attribute("axis", -1), x.rank());
+  auto stash = stash_dtype(node, x.dtype());
+  double epsilon = epsilon_attribute(node);
+  if (!axis || !stash || !check_broadcasts_to_x(node, 1)) return;
+  if (node.has_input(2) && !check_broadcasts_to_x(node, 2)) return;
+  if (node.failed()) return;
+  bool statistics = node.wants_output(1) || node.wants_output(2);
+  Builder builder = node.builder();
+  Instruction* norm = make_layer_norm(builder, x, node.input(1), node.input(2), *axis, epsilon, *stash, statistics);
+  for (int i = 0; i < 3; ++i)
+    if (node.wants_output(i)) node.set_output(i, norm->result(i));
+}
+
+void import_rms_normalization(NodeContext& node) {
+  Value x = node.input(0);
+  auto axis = node.axis(node.int_attribute("axis", -1), x.rank());
+  auto stash = stash_dtype(node, x.dtype());
+  double epsilon = epsilon_attribute(node);
+  if (!axis || !stash || !check_broadcasts_to_x(node, 1) || node.failed()) return;
+  Builder builder = node.builder();
+  node.set_output(0, make_rms_norm(builder, x, node.input(1), *axis, epsilon, *stash));
+}
+
+// (x - mean) / (deviation + 1e-9) over the axes
+void import_mean_variance_normalization(NodeContext& node) {
+  Value x = node.input(0);
+  auto dims = node.axes(node.ints_attribute("axes", {0, 2, 3}), x.rank());
+  if (!dims) return;
+  Value centered = node.binary(Opcode::Subtract, x, mean_over(node, x, *dims));
+  Value deviation = node.unary(Opcode::Sqrt, mean_over(node, product(node, centered, centered), *dims));
+  if (!deviation) return;
+  Value divisor = node.binary(Opcode::Add, deviation, node.scalar(x.dtype(), 1e-9));
+  node.set_output(0, node.binary(Opcode::Divide, centered, divisor));
+}
+
+// x / its p-norm along the axis; 0 where the norm is 0
+void import_lp_normalization(NodeContext& node) {
+  Value x = node.input(0);
+  auto axis = node.axis(node.int_attribute("axis", -1), x.rank());
+  int64_t p = node.int_attribute("p", 2);
+  if (!axis || !node.check(p == 1 || p == 2, "attribute p is " + std::to_string(p) + ", wants 1 or 2")) return;
+  Value powers = p == 1 ? node.unary(Opcode::Abs, x) : product(node, x, x);
+  Value norm = node.reduce(Opcode::Add, powers, {*axis}, true);
+  if (p == 2) norm = node.unary(Opcode::Sqrt, norm);
+  if (!norm) return;
+  Value zero = node.scalar(x.dtype(), 0);
+  Value quotient = node.binary(Opcode::Divide, x, norm);
+  node.set_output(0, node.select(node.compare("eq", norm, zero), zero, quotient));
+}
+
+void import_dropout(NodeContext& node) {
+  Value x = node.input(0);
+  if (node.opset() >= 12 && node.has_input(2)) {
+    auto training = node.required_constant_ints(2);
+    if (!training) return;
+    // Without a ratio input half of the elements would be dropped.
+    auto ratio = node.has_input(1) ? node.constant_doubles(node.input(1)) : std::vector<double>{0.5};
+    bool drops = !ratio || ratio->empty() || ratio->front() != 0;
+    if (!training->empty() && training->front() != 0 && drops) {
+      node.fail_unsupported("training_mode is true, wants inference");
+      return;
+    }
+  }
+  node.set_output(0, x);
+  if (node.wants_output(1)) node.set_output(1, node.splat(node.opset() < 10 ? x.dtype() : DType::Bool, x.type().dims, 1));
+}
+
+const OperatorRow kRows[] = {
+    {"", "BatchNormalization", 1, kLatest, 5, 5, 1, 5, "float", import_batch_normalization,
+     "normalisation by given statistics per channel"},
+    {"", "Dropout", 1, kLatest, 1, 3, 1, 2, "float float bool", import_dropout, "the identity at inference"},
+    {"", "GroupNormalization", 18, kLatest, 3, 3, 1, 1, "T=float T", import_group_normalization,
+     "normalisation over groups of channels"},
+    {"", "InstanceNormalization", 1, kLatest, 3, 3, 1, 1, "T=float T", import_instance_normalization,
+     "normalisation over the spatial dims of each channel"},
+    {"", "LayerNormalization", 17, kLatest, 2, 3, 1, 3, "float", import_layer_normalization,
+     "normalisation over the dims from an axis on"},
+    {"", "LpNormalization", 1, kLatest, 1, 1, 1, 1, "float", import_lp_normalization, "division by the 1- or 2-norm along an axis"},
+    {"", "MeanVarianceNormalization", 9, kLatest, 1, 1, 1, 1, "float", import_mean_variance_normalization,
+     "zero mean and unit variance over axes"},
+    {"", "RMSNormalization", 23, kLatest, 2, 2, 1, 1, "float", import_rms_normalization,
+     "division by the root mean square over the dims from an axis on"},
+};
+
+} // namespace
+
+std::span<const OperatorRow> normalization_operators() { return kRows; }
+
+} // namespace firn::onnx

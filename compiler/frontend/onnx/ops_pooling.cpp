@@ -1,0 +1,236 @@
+// Importers of pooling over windows and over all spatial dims, and of local response normalisation.
+#include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/window.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace firn::onnx {
+
+namespace {
+
+struct Pool {
+  Window window;        // over all dims
+  Ints pads_low, pads_high;  // of spatial dims, without what ceil_mode adds
+};
+
+std::optional<Pool> read_pool(NodeContext& node) {
+  if (!node.check_rank_at_least(0, 3)) return std::nullopt;
+  auto attributes = read_window(node, node.input(0).rank() - 2, {});
+  if (!attributes) return std::nullopt;
+  auto exact = spatial_window(node, 0, *attributes, false);
+  bool ceil_mode = node.flag_attribute("ceil_mode", false);
+  auto spatial = ceil_mode ? spatial_window(node, 0, *attributes, true) : exact;
+  if (!spatial || !exact) return std::nullopt;
+  Pool pool{with_batch_and_channel(*spatial), {}, {}};
+  for (const WindowDim& dim : exact->dims) {
+    pool.pads_low.push_back(dim.pad_low);
+    pool.pads_high.push_back(dim.pad_high);
+  }
+  return pool;
+}
+
+// For each position along one dim, how many of the window's taps lie in [-low, input + high).
+Ints count_taps(const WindowDim& dim, int64_t input, int64_t low, int64_t high) {
+  Ints counts;
+  for (int64_t o = 0; o < dim.output_size(input); ++o) {
+    int64_t count = 0;
+    for (int64_t k = 0; k < dim.size; ++k) {
+      int64_t at = o * dim.stride - dim.pad_low + k * dim.dilation;
+      if (at >= -low && at < input + high) ++count;
+    }
+    counts.push_back(count);
+  }
+  return counts;
+}
+
+bool is_constant_count(const Ints& counts) {
+  for (int64_t count : counts)
+    if (count != counts.front()) return false;
+  return true;
+}
+
+// The divisors of an average pooling: a scalar where all are equal, otherwise broadcastable to the result.
+Value pool_counts(NodeContext& node, const Pool& pool, bool include_padding) {
+  Value x = node.input(0);
+  double uniform = 1;
+  Value counts;
+  for (int axis = 2; axis < x.rank(); ++axis) {
+    size_t i = static_cast<size_t>(axis);
+    const WindowDim& dim = pool.window.dims[i];
+    int64_t low = include_padding ? pool.pads_low[i - 2] : 0, high = include_padding ? pool.pads_high[i - 2] : 0;
+    std::vector<Dim> along(static_cast<size_t>(x.rank()), Dim(1));
+    Value factor;
+    if (x.type().dims[i].is_static()) {
+      Ints taps = count_taps(dim, x.dim(axis), low, high);
+      if (taps.empty() || is_constant_count(taps)) {
+        uniform *= taps.empty() ? 1 : static_cast<double>(taps.front());
+        continue;
+      }
+      along[i] = Dim(static_cast<int64_t>(taps.size()));
+      factor = node.constant(Literal::of(x.dtype(), {static_cast<int64_t>(taps.size())}, taps));
+      factor = node.reshape(factor, along);
+    } else if (dim.pad_low <= low && dim.pad_high <= high) {
+      uniform *= static_cast<double>(dim.size);
+      continue;
+    } else {
+      // A symbolic extent with padding that does not count: sum ones under the window.
+      along[i] = x.type().dims[i];
+      Window window;
+      window.dims.assign(static_cast<size_t>(x.rank()), WindowDim{});
+      window.dims[i] = dim;
+      factor = node.reduce_window(Opcode::Add, node.splat(x.dtype(), along, 1), window);
+    }
+    counts = counts ? node.binary(Opcode::Multiply, counts, factor) : factor;
+  }
+  Value scalar = node.scalar(x.dtype(), uniform);
+  if (!counts) return scalar;
+  return uniform == 1 ? counts : node.binary(Opcode::Multiply, counts, scalar);
+}
+
+void import_average_pool(NodeContext& node) {
+  auto pool = read_pool(node);
+  if (!pool) return;
+  Value sum = node.reduce_window(Opcode::Add, node.input(0), pool->window);
+  Value counts = pool_counts(node, *pool, node.flag_attribute("count_include_pad", false));
+  node.set_output(0, node.binary(Opcode::Divide, sum, counts));
+}
+
+// Flat positions of the elements of [N,C,...]; with column_major the spatial dims count first dim fastest.
+Value flat_positions(NodeContext& node, const std::vector<Dim>& dims, bool column_major) {
+  size_t rank = dims.size();
+  std::vector<size_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  if (column_major) std::reverse(order.begin() + 2, order.end());
+  // Horner's scheme from the outermost dim on.
+  Value position = node.scalar(DType::I64, 0);
+  for (size_t i : order) {
+    Value extent = dims[i].is_static() ? node.scalar_int(DType::I64, dims[i].value())
+                                       : node.dim_size(node.input(0), static_cast<int>(i));
+    position = node.binary(Opcode::Multiply, position, extent);
+    std::vector<Dim> along(rank, Dim(1));
+    along[i] = dims[i];
+    position = node.binary(Opcode::Add, position, node.iota(DType::I64, along, static_cast<int>(i)));
+  }
+  return position ? node.broadcast_to(position, dims) : position;
+}
+
+// Largest element and its position: a reduce_window over pairs, whose region keeps the larger value, of equal ones the
+// earlier position.
+void import_max_pool_with_indices(NodeContext& node, const Pool& pool) {
+  Value x = node.input(0);
+  Value values = node.reduce_window(Opcode::Maximum, x, pool.window);
+  Value positions = flat_positions(node, x.type().dims, node.flag_attribute("storage_order", false));
+  if (!values || !positions) return;
+  Builder builder = node.builder();
+  Value lowest = builder.constant(reducer_identity(Opcode::Maximum, x.dtype()));
+  Value last = node.scalar_int(DType::I64, INT64_MAX);
+  Instruction* pooled =
+      builder.make_typed(Opcode::ReduceWindow, {x, positions, lowest, last},
+                         {values.type(), Type::tensor(DType::I64, values.type().dims)}, {{"window", pool.window}});
+  Region& region = pooled->add_region();
+  Value value = region.add_parameter(Type::tensor(x.dtype(), {}))->result();
+  Value position = region.add_parameter(Type::tensor(DType::I64, {}))->result();
+  Value other_value = region.add_parameter(Type::tensor(x.dtype(), {}))->result();
+  Value other_position = region.add_parameter(Type::tensor(DType::I64, {}))->result();
+  Builder body(region);
+  Value earlier = body.binary(Opcode::And, body.compare("eq", other_value, value),
+                              body.compare("lt", other_position, position));
+  Value take = body.binary(Opcode::Or, body.compare("gt", other_value, value), earlier);
+  region.set_results({body.select(take, other_value, value), body.select(take, other_position, position)});
+  node.set_output(0, pooled->result(0));
+  node.set_output(1, pooled->result(1));
+}
+
+void import_max_pool(NodeContext& node) {
+  auto pool = read_pool(node);
+  if (!pool) return;
+  if (node.wants_output(1)) return import_max_pool_with_indices(node, *pool);
+  node.set_output(0, node.reduce_window(Opcode::Maximum, node.input(0), pool->window));
+}
+
+// (sum of |x|^p)^(1/p), with `sum` adding up a tensor.
+template <class Sum> Value lp_norm(NodeContext& node, Value x, double p, const Sum& sum) {
+  Value magnitude = node.unary(Opcode::Abs, x);
+  if (p == 1) return sum(magnitude);
+  if (p == 2) return node.unary(Opcode::Sqrt, sum(node.binary(Opcode::Multiply, x, x)));
+  Value powers = node.binary(Opcode::Power, magnitude, node.scalar(x.dtype(), p));
+  return node.binary(Opcode::Power, sum(powers), node.scalar(x.dtype(), 1 / p));
+}
+
+// The exponent p; a float in opset 1.
+double norm_exponent(NodeContext& node) {
+  double p = node.opset() < 2 ? node.float_attribute("p", 2) : static_cast<double>(node.int_attribute("p", 2));
+  node.check(p > 0, "attribute p is not positive");
+  return p;
+}
+
+void import_lp_pool(NodeContext& node) {
+  auto pool = read_pool(node);
+  double p = norm_exponent(node);
+  if (!pool || node.failed()) return;
+  node.set_output(0, lp_norm(node, node.input(0), p,
+                             [&](Value v) { return node.reduce_window(Opcode::Add, v, pool->window); }));
+}
+
+std::vector<int> spatial_dims(NodeContext& node) {
+  if (!node.check_rank_at_least(0, 3)) return {};
+  std::vector<int> dims(static_cast<size_t>(node.input(0).rank() - 2));
+  std::iota(dims.begin(), dims.end(), 2);
+  return dims;
+}
+
+void import_global_average_pool(NodeContext& node) {
+  Value x = node.input(0);
+  std::vector<int> dims = spatial_dims(node);
+  Value sum = node.reduce(Opcode::Add, x, dims, true);
+  node.set_output(0, node.binary(Opcode::Divide, sum, node.count(x, dims, x.dtype())));
+}
+
+void import_global_max_pool(NodeContext& node) {
+  std::vector<int> dims = spatial_dims(node);
+  node.set_output(0, node.reduce(Opcode::Maximum, node.input(0), dims, true));
+}
+
+void import_global_lp_pool(NodeContext& node) {
+  std::vector<int> dims = spatial_dims(node);
+  double p = norm_exponent(node);
+  if (node.failed()) return;
+  node.set_output(0, lp_norm(node, node.input(0), p, [&](Value v) { return node.reduce(Opcode::Add, v, dims, true); }));
+}
+
+// x / (bias + alpha / size * (sum of squares over `size` channels))^beta
+void import_lrn(NodeContext& node) {
+  Value x = node.input(0);
+  int64_t size = node.required_int("size");
+  if (node.failed() || !node.check_rank_at_least(0, 2)) return;
+  if (!node.check(size > 0 && size < (int64_t{1} << 31), "attribute size is " + std::to_string(size) + ", wants a positive number"))
+    return;
+  double alpha = node.float_attribute("alpha", 0.0001f), beta = node.float_attribute("beta", 0.75);
+  double bias = node.float_attribute("bias", 1);
+  Window window;
+  window.dims.assign(static_cast<size_t>(x.rank()), WindowDim{});
+  window.dims[1].size = size;
+  window.dims[1].pad_low = (size - 1) / 2;
+  window.dims[1].pad_high = size - 1 - window.dims[1].pad_low;
+  Value squares = node.reduce_window(Opcode::Add, node.binary(Opcode::Multiply, x, x), window);
+  Value scaled = node.binary(Opcode::Multiply, squares, node.scalar(x.dtype(), alpha / static_cast<double>(size)));
+  Value sum = node.binary(Opcode::Add, scaled, node.scalar(x.dtype(), bias));
+  node.set_output(0, node.binary(Opcode::Divide, x, node.binary(Opcode::Power, sum, node.scalar(x.dtype(), beta))));
+}
+
+const OperatorRow kRows[] = {
+    {"", "AveragePool", 1, kLatest, 1, 1, 1, 1, "float", import_average_pool, "mean under a window"},
+    {"", "GlobalAveragePool", 1, kLatest, 1, 1, 1, 1, "float", import_global_average_pool, "mean over spatial dims"},
+    {"", "GlobalLpPool", 1, kLatest, 1, 1, 1, 1, "float", import_global_lp_pool, "p-norm over spatial dims"},
+    {"", "GlobalMaxPool", 1, kLatest, 1, 1, 1, 1, "float", import_global_max_pool, "largest element over spatial dims"},
+    {"", "LRN", 1, kLatest, 1, 1, 1, 1, "float", import_lrn, "local response normalisation across channels"},
+    {"", "LpPool", 1, kLatest, 1, 1, 1, 1, "float", import_lp_pool, "p-norm under a window"},
+    {"", "MaxPool", 1, kLatest, 1, 1, 1, 2, "num", import_max_pool, "largest element under a window, and its position"},
+};
+
+} // namespace
+
+std::span<const OperatorRow> pooling_operators() { return kRows; }
+
+} // namespace firn::onnx

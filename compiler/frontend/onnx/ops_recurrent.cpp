@@ -1,0 +1,213 @@
+// Importers of LSTM, GRU and RNN: each direction becomes one composite.
+#include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/graph/composites.h"
+
+#include <algorithm>
+
+namespace firn::onnx {
+
+namespace {
+
+enum class Cell { Lstm, Gru, Rnn };
+
+// What the node says, checked, in layout 0.
+struct Recurrent {
+  Cell cell;
+  int gates;              // weights per hidden unit
+  int functions;          // activations per direction
+  int64_t directions = 1, hidden = 0;
+  bool reverse = false;   // of the first direction
+  bool batch_first = false;
+  Value x;                // [seq, batch, in]
+  RecurrentOptions options[2];
+};
+
+// Default parameters of an activation; both 0 where it has none.
+void default_parameters(const std::string& name, double& alpha, double& beta) {
+  alpha = name == "leakyrelu" ? 0.01f : name == "hardsigmoid" ? 0.2f : 0;
+  alpha = name == "elu" || name == "thresholdedrelu" || name == "affine" || name == "scaledtanh" ? 1 : alpha;
+  beta = name == "hardsigmoid" ? 0.5 : name == "scaledtanh" ? 1 : 0;
+}
+bool takes_alpha(const std::string& name) {
+  return name == "affine" || name == "leakyrelu" || name == "thresholdedrelu" || name == "scaledtanh" ||
+         name == "hardsigmoid" || name == "elu";
+}
+bool takes_beta(const std::string& name) { return name == "affine" || name == "scaledtanh" || name == "hardsigmoid"; }
+
+// Activations of all directions; activation_alpha and activation_beta list numbers only for those that take them.
+bool read_activations(NodeContext& node, Recurrent& layer) {
+  std::vector<std::string> names = node.strings_attribute("activations");
+  if (names.empty()) return true;
+  std::vector<double> alphas = node.floats_attribute("activation_alpha"), betas = node.floats_attribute("activation_beta");
+  size_t wanted = static_cast<size_t>(layer.functions) * static_cast<size_t>(layer.directions);
+  // The schema's default lists two of them even for one direction.
+  if (names.size() > wanted && layer.cell == Cell::Rnn) names.resize(wanted);
+  if (!node.check(names.size() == wanted, "attribute activations has " + std::to_string(names.size()) +
+                                              " names, wants " + std::to_string(wanted)))
+    return false;
+  static constexpr const char* kDefaults[][3] = {{"sigmoid", "tanh", "tanh"}, {"sigmoid", "tanh", ""}, {"tanh", "", ""}};
+  size_t next_alpha = 0, next_beta = 0;
+  for (size_t direction = 0; direction < static_cast<size_t>(layer.directions); ++direction) {
+    RecurrentOptions& options = layer.options[direction];
+    bool all_default = true;
+    for (size_t i = 0; i < static_cast<size_t>(layer.functions); ++i) {
+      std::string name = names[direction * static_cast<size_t>(layer.functions) + i];
+      std::transform(name.begin(), name.end(), name.begin(),
+                     [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+      if (!node.check(is_recurrent_activation(name), "attribute activations has the unknown name '" + name + "'")) return false;
+      double alpha, beta;
+      default_parameters(name, alpha, beta);
+      if (takes_alpha(name) && next_alpha < alphas.size()) alpha = alphas[next_alpha++];
+      if (takes_beta(name) && next_beta < betas.size()) beta = betas[next_beta++];
+      all_default &= name == kDefaults[static_cast<int>(layer.cell)][i];
+      options.activations.push_back(name);
+      options.alpha.push_back(alpha);
+      options.beta.push_back(beta);
+    }
+    if (!all_default) continue;
+    options.activations.clear();
+    options.alpha.clear();
+    options.beta.clear();
+  }
+  return true;
+}
+
+bool read_layer(NodeContext& node, Recurrent& layer) {
+  if (!node.check_rank(0, 3) || !node.check_rank(1, 3) || !node.check_rank(2, 3)) return false;
+  layer.batch_first = node.opset() >= 14 && node.flag_attribute("layout", false);
+  std::string direction = node.choice_attribute("direction", "forward", {"forward", "reverse", "bidirectional"});
+  layer.directions = direction == "bidirectional" ? 2 : 1;
+  auto w = node.static_dims(1), r = node.static_dims(2);
+  if (!w || !r || node.failed()) return false;
+  layer.hidden = (*r)[2];
+  if (!node.check(node.int_attribute("hidden_size", layer.hidden) == layer.hidden,
+                  "attribute hidden_size is " + std::to_string(node.int_attribute("hidden_size", 0)) + ", " +
+                      node.input_label(2) + " has " + std::to_string(layer.hidden)) ||
+      !node.check(layer.hidden > 0, node.input_label(2) + " has hidden size 0"))
+    return false;
+  int64_t gates = layer.gates * layer.hidden;
+  const Dim& features = node.input(0).type().dims[2];
+  if (!node.check_dims(1, {layer.directions, gates, features.is_static() ? features.value() : -1}) ||
+      !node.check_dims(2, {layer.directions, gates, layer.hidden}) ||
+      (node.has_input(3) && !node.check_dims(3, {layer.directions, 2 * gates})))
+    return false;
+  if (node.has_input(4) && !node.check_rank(4, 1)) return false;
+  double clip = node.has_attribute("clip") ? node.float_attribute("clip", 0) : 0;
+  if (!node.check(clip >= 0, "attribute clip is negative") || !read_activations(node, layer)) return false;
+  for (int64_t d = 0; d < layer.directions; ++d) {
+    layer.options[d].reverse = d == 1 || direction == "reverse";
+    layer.options[d].clip = clip;
+    layer.options[d].input_forget = layer.cell == Cell::Lstm && node.flag_attribute("input_forget", false);
+    layer.options[d].linear_before_reset = layer.cell == Cell::Gru && node.flag_attribute("linear_before_reset", false);
+  }
+  layer.x = layer.batch_first ? node.transpose(node.input(0), {1, 0, 2}) : node.input(0);
+  return !node.failed();
+}
+
+// Row `direction` of an input whose dim 0 counts directions.
+Value row(NodeContext& node, Value value, int64_t direction) {
+  return node.squeeze(node.slice_dim(value, 0, direction, direction + 1), 0);
+}
+
+// The first state [batch, h] of a direction: input number `input`, or zeros.
+Value first_state(NodeContext& node, const Recurrent& layer, int input, int64_t direction) {
+  std::vector<Dim> dims{layer.x.type().dims[1], Dim(layer.hidden)};
+  if (!node.has_input(input)) return node.splat(layer.x.dtype(), dims, 0);
+  if (!node.check_rank(input, 3)) return {};
+  Value states = layer.batch_first ? node.transpose(node.input(input), {1, 0, 2}) : node.input(input);
+  if (!states) return {};
+  std::vector<Dim> wanted{Dim(layer.directions), dims[0], dims[1]};
+  if (!node.check(states.type().dims == wanted, node.input_label(input) + " is " + node.input(input).type().to_string() +
+                                                    ", wants one state per direction and batch entry of " +
+                                                    node.input(0).type().to_string()))
+    return {};
+  return row(node, states, direction);
+}
+
+// The bias [gates * h], input's and recurrent one added; `apart` keeps the last gate's recurrent bias out, in *apart.
+Value bias(NodeContext& node, const Recurrent& layer, int64_t direction, Value* apart) {
+  int64_t gates = layer.gates * layer.hidden, h = layer.hidden;
+  DType dtype = layer.x.dtype();
+  if (!node.has_input(3)) {
+    if (apart) *apart = node.splat(dtype, {Dim(h)}, 0);
+    return node.splat(dtype, {Dim(gates)}, 0);
+  }
+  Value both = row(node, node.input(3), direction);
+  Value input = node.slice_dim(both, 0, 0, gates);
+  Value recurrent = node.slice_dim(both, 0, gates, 2 * gates);
+  if (!apart) return node.binary(Opcode::Add, input, recurrent);
+  *apart = node.slice_dim(recurrent, 0, gates - h, gates);
+  Value zeros = node.splat(dtype, {Dim(h)}, 0);
+  Value rest = node.concatenate({node.slice_dim(recurrent, 0, 0, gates - h), zeros}, 0);
+  return node.binary(Opcode::Add, input, rest);
+}
+
+Instruction* make_direction(NodeContext& node, const Recurrent& layer, int64_t direction) {
+  const RecurrentOptions& options = layer.options[direction];
+  RecurrentOperands operands;
+  operands.x = layer.x;
+  operands.w = row(node, node.input(1), direction);
+  operands.r = row(node, node.input(2), direction);
+  operands.b = bias(node, layer, direction, options.linear_before_reset ? &operands.b_r : nullptr);
+  operands.h0 = first_state(node, layer, 5, direction);
+  if (node.has_input(4)) {
+    operands.lens = node.input(4);
+    if (!node.check(operands.lens.type().dims[0] == layer.x.type().dims[1],
+                    node.input_label(4) + " is " + operands.lens.type().to_string() + ", wants one length per batch entry"))
+      return nullptr;
+  }
+  if (layer.cell == Cell::Lstm) {
+    operands.c0 = first_state(node, layer, 6, direction);
+    if (node.has_input(7)) {
+      if (!node.check_dims(7, {layer.directions, 3 * layer.hidden})) return nullptr;
+      operands.peepholes = row(node, node.input(7), direction);
+    }
+  }
+  if (node.failed()) return nullptr;
+  Builder builder = node.builder();
+  switch (layer.cell) {
+  case Cell::Lstm: return make_lstm(builder, operands, options);
+  case Cell::Gru: return make_gru(builder, operands, options);
+  case Cell::Rnn: return make_rnn(builder, operands, options);
+  }
+  return nullptr;
+}
+
+// Joins the results of the directions as dim `dim`, and moves the batch to the front if the node wants it there.
+Value join(NodeContext& node, const Recurrent& layer, const std::vector<Instruction*>& made, int result, int dim) {
+  Values parts;
+  for (Instruction* direction : made) parts.push_back(node.unsqueeze(direction->result(result), dim));
+  Value joined = node.concatenate(parts, dim);
+  if (!layer.batch_first) return joined;
+  // y: [seq, directions, batch, h] to [batch, seq, directions, h]; states: [directions, batch, h] to [batch, directions, h].
+  return node.transpose(joined, result == 0 ? Ints{2, 0, 1, 3} : Ints{1, 0, 2});
+}
+
+template <Cell cell> void import_recurrent(NodeContext& node) {
+  Recurrent layer{};
+  layer.cell = cell;
+  layer.gates = cell == Cell::Lstm ? 4 : cell == Cell::Gru ? 3 : 1;
+  layer.functions = cell == Cell::Lstm ? 3 : cell == Cell::Gru ? 2 : 1;
+  if (!read_layer(node, layer)) return;
+  std::vector<Instruction*> made;
+  for (int64_t direction = 0; direction < layer.directions; ++direction) {
+    made.push_back(make_direction(node, layer, direction));
+    if (!made.back()) return;
+  }
+  for (int result = 0; result < (cell == Cell::Lstm ? 3 : 2); ++result)
+    if (node.wants_output(result)) node.set_output(result, join(node, layer, made, result, result == 0 ? 1 : 0));
+}
+
+const OperatorRow kRows[] = {
+    {"", "GRU", 1, kLatest, 3, 6, 0, 2, "T=float T T T i32 T", import_recurrent<Cell::Gru>, "gated recurrent unit layer"},
+    {"", "LSTM", 1, kLatest, 3, 8, 0, 3, "T=float T T T i32 T", import_recurrent<Cell::Lstm>,
+     "long short-term memory layer"},
+    {"", "RNN", 1, kLatest, 3, 6, 0, 2, "T=float T T T i32 T", import_recurrent<Cell::Rnn>, "simple recurrent layer"},
+};
+
+} // namespace
+
+std::span<const OperatorRow> recurrent_operators() { return kRows; }
+
+} // namespace firn::onnx

@@ -1,0 +1,119 @@
+// Windows from ONNX attributes.
+#include "compiler/frontend/onnx/window.h"
+
+#include <algorithm>
+
+namespace firn::onnx {
+
+namespace {
+
+// Bound of every window number, so that sums of products of them stay far from overflow.
+constexpr int64_t kLargest = int64_t{1} << 31;
+
+std::string list(const Ints& values) {
+  std::string text;
+  for (int64_t value : values) text += (text.empty() ? "" : ", ") + std::to_string(value);
+  return "[" + text + "]";
+}
+
+// An attribute of `size` numbers from `least` on; absent: all `fallback`.
+std::optional<Ints> read(NodeContext& node, std::string_view name, size_t size, int64_t fallback, int64_t least) {
+  Ints values = node.ints_attribute(name);
+  if (values.empty()) values.assign(size, fallback);
+  std::string found = "attribute " + std::string(name) + " is " + list(values);
+  if (!node.check(values.size() == size, found + ", wants " + std::to_string(size) + " numbers")) return std::nullopt;
+  for (int64_t value : values)
+    if (!node.check(value >= least && value < kLargest,
+                    found + ", wants numbers of " + std::to_string(least) + " or more"))
+      return std::nullopt;
+  return values;
+}
+
+} // namespace
+
+std::optional<WindowAttributes> read_window(NodeContext& node, int rank, const Ints& kernel) {
+  WindowAttributes window;
+  size_t size = static_cast<size_t>(rank);
+  if (!node.check(rank >= 1, "input has no spatial dims, wants rank 3 or more")) return std::nullopt;
+  if (kernel.empty() && !node.has_attribute("kernel_shape")) {
+    node.fail("attribute kernel_shape is missing");
+    return std::nullopt;
+  }
+  auto shape = kernel.empty() || node.has_attribute("kernel_shape") ? read(node, "kernel_shape", size, 1, 1) : kernel;
+  if (!shape) return std::nullopt;
+  if (!kernel.empty() && !node.check(*shape == kernel, "attribute kernel_shape is " + list(*shape) +
+                                                           ", the filter's is " + list(kernel)))
+    return std::nullopt;
+  auto strides = read(node, "strides", size, 1, 1), dilations = read(node, "dilations", size, 1, 1);
+  std::string auto_pad =
+      node.choice_attribute("auto_pad", "NOTSET", {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"});
+  auto pads = read(node, "pads", 2 * size, 0, -kLargest);
+  if (!strides || !dilations || !pads || node.failed()) return std::nullopt;
+  window.kernel = *shape;
+  window.strides = *strides;
+  window.dilations = *dilations;
+  window.auto_pad = auto_pad == "SAME_UPPER"   ? AutoPad::SameUpper
+                    : auto_pad == "SAME_LOWER" ? AutoPad::SameLower
+                    : auto_pad == "VALID"      ? AutoPad::Valid
+                                               : AutoPad::NotSet;
+  if (window.auto_pad != AutoPad::NotSet) pads->assign(2 * size, 0);
+  window.pads_low.assign(pads->begin(), pads->begin() + rank);
+  window.pads_high.assign(pads->begin() + rank, pads->end());
+  return window;
+}
+
+std::optional<Window> spatial_window(NodeContext& node, int input, const WindowAttributes& attributes, bool ceil_mode) {
+  Window window;
+  for (size_t i = 0; i < attributes.kernel.size(); ++i) {
+    WindowDim dim;
+    dim.size = attributes.kernel[i];
+    dim.stride = attributes.strides[i];
+    dim.dilation = attributes.dilations[i];
+    dim.pad_low = attributes.pads_low[i];
+    dim.pad_high = attributes.pads_high[i];
+    bool same = attributes.auto_pad == AutoPad::SameUpper || attributes.auto_pad == AutoPad::SameLower;
+    int axis = static_cast<int>(i) + 2;
+    const Dim& extent = node.input(input).type().dims[static_cast<size_t>(axis)];
+    if (same && (extent.is_static() || dim.stride != 1)) {
+      auto in = node.static_dim(input, axis);
+      if (!in) return std::nullopt;
+      int64_t positions = (*in + dim.stride - 1) / dim.stride;
+      int64_t total = std::max<int64_t>((positions - 1) * dim.stride + dim.dilated_size() - *in, 0);
+      dim.pad_low = attributes.auto_pad == AutoPad::SameUpper ? total / 2 : total - total / 2;
+      dim.pad_high = total - dim.pad_low;
+    } else if (same) {
+      int64_t total = dim.dilated_size() - 1;
+      dim.pad_low = attributes.auto_pad == AutoPad::SameUpper ? total / 2 : total - total / 2;
+      dim.pad_high = total - dim.pad_low;
+    } else if (ceil_mode && dim.stride != 1) {
+      auto in = node.static_dim(input, axis);
+      if (!in) return std::nullopt;
+      int64_t room = *in + dim.pad_low + dim.pad_high - dim.dilated_size();
+      int64_t positions = room < 0 ? 0 : (room + dim.stride - 1) / dim.stride + 1;
+      if (positions > 0 && (positions - 1) * dim.stride >= *in + dim.pad_low) --positions;
+      if (positions > 0) {
+        int64_t reached = (positions - 1) * dim.stride + dim.dilated_size() - *in - dim.pad_low;
+        dim.pad_high = std::max(dim.pad_high, reached);
+        // A dropped last window must not come back through the padding that was asked for.
+        while (dim.output_size(*in) > positions) --dim.pad_high;
+      }
+    }
+    if (extent.is_static() &&
+        !node.check(extent.value() == 0 || dim.output_size(extent.value()) > 0,
+                    node.input_label(input) + " has extent " + std::to_string(extent.value()) + " along axis " +
+                        std::to_string(axis) + ", with padding " + std::to_string(dim.pad_low) + " and " +
+                        std::to_string(dim.pad_high) + " too small for a window of " +
+                        std::to_string(dim.dilated_size())))
+      return std::nullopt;
+    window.dims.push_back(dim);
+  }
+  return window;
+}
+
+Window with_batch_and_channel(const Window& spatial) {
+  Window window = spatial;
+  window.dims.insert(window.dims.begin(), 2, WindowDim{});
+  return window;
+}
+
+} // namespace firn::onnx

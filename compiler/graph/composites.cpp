@@ -1,0 +1,254 @@
+// Reference bodies of softmax, normalisations and activations.
+#include "compiler/graph/composites.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace firn {
+
+namespace {
+
+using Values = std::vector<Value>;
+
+std::vector<int64_t> dims_from(int first, int rank) {
+  std::vector<int64_t> dims(static_cast<size_t>(rank - first));
+  std::iota(dims.begin(), dims.end(), first);
+  return dims;
+}
+
+Type with_dtype(Type type, DType dtype) {
+  type.dtype = dtype;
+  return type;
+}
+
+// Half precision is too narrow for sums of exponentials.
+DType accumulator(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype; }
+
+Value mean(Builder& b, Value x, const std::vector<int64_t>& dims) {
+  Value sum = b.reduce(Opcode::Add, x, dims, true);
+  return b.binary(Opcode::Divide, sum, count_elements(b, x, dims, x.dtype()));
+}
+
+struct Normalized {
+  Value y, mean, inverse_deviation;
+};
+
+// (x - mean) / sqrt(variance + epsilon), all over `dims`, in x's dtype.
+Normalized normalize(Builder& b, Value x, const std::vector<int64_t>& dims, double epsilon) {
+  Value center = mean(b, x, dims);
+  Value centered = b.binary(Opcode::Subtract, x, center);
+  Value variance = mean(b, b.binary(Opcode::Multiply, centered, centered), dims);
+  Value inverse = b.unary(Opcode::Rsqrt, b.binary(Opcode::Add, variance, b.scalar(x.dtype(), epsilon)));
+  return {b.binary(Opcode::Multiply, centered, inverse), center, inverse};
+}
+
+// A [C] vector as [1,C,1,...] of `rank` dims.
+Value per_channel(Builder& b, Value vector, int rank) {
+  std::vector<Dim> dims(static_cast<size_t>(rank), Dim(1));
+  dims[1] = vector.type().dims[0];
+  return b.reshape(vector, std::move(dims));
+}
+
+Value elementwise_composite(Builder& builder, std::string_view name, Value x, Attributes attributes,
+                            const std::function<Value(Builder&, Value)>& body) {
+  return make_composite(builder, name, {x}, {x.type()}, std::move(attributes), [&](Builder& b, const Values& p) {
+           return Values{body(b, p[0])};
+         })->result();
+}
+
+} // namespace
+
+Instruction* make_composite(Builder& builder, std::string_view name, std::vector<Value> operands,
+                            std::vector<Type> types, Attributes attributes, const CompositeBody& body) {
+  attributes.set("name", Word{std::string(name)});
+  Instruction* composite =
+      builder.make_typed(Opcode::Composite, std::move(operands), std::move(types), std::move(attributes));
+  Region& region = composite->add_region();
+  Values parameters;
+  for (Value operand : composite->operands()) parameters.push_back(region.add_parameter(operand.type())->result());
+  Builder inside(region);
+  inside.set_location(composite->location());
+  Values results = body(inside, parameters);
+  FIRN_CHECK(static_cast<int>(results.size()) == composite->num_results(), "composite body with wrong result count");
+  for (size_t i = 0; i < results.size(); ++i)
+    FIRN_CHECK(results[i].type() == composite->type(static_cast<int>(i)),
+               "composite " + std::string(name) + ": body gives " + results[i].type().to_string() + ", wants " +
+                   composite->type(static_cast<int>(i)).to_string());
+  region.set_results(std::move(results));
+  return composite;
+}
+
+Instruction* make_while(Builder& builder, std::vector<Value> initial, const CompositeBody& condition,
+                        const CompositeBody& body) {
+  std::vector<Type> types;
+  for (Value value : initial) types.push_back(value.type());
+  Instruction* loop = builder.make_typed(Opcode::While, std::move(initial), types);
+  for (const CompositeBody* write : {&condition, &body}) {
+    Region& region = loop->add_region();
+    Values parameters;
+    for (const Type& type : types) parameters.push_back(region.add_parameter(type)->result());
+    Builder inside(region);
+    inside.set_location(loop->location());
+    region.set_results((*write)(inside, parameters));
+  }
+  return loop;
+}
+
+bool is_composite(const Instruction& instruction, std::string_view name) {
+  return instruction.is(Opcode::Composite) && instruction.word("name") == name;
+}
+
+Value slice_dim(Builder& builder, Value x, int dim, int64_t start, int64_t limit) {
+  size_t rank = static_cast<size_t>(x.rank());
+  std::vector<int64_t> starts(rank, 0), limits, strides(rank, 1);
+  for (const Dim& extent : x.type().dims) limits.push_back(extent.extent.upper_bound());
+  starts[static_cast<size_t>(dim)] = start;
+  limits[static_cast<size_t>(dim)] = limit;
+  return builder.slice(x, std::move(starts), std::move(limits), std::move(strides));
+}
+
+Value count_elements(Builder& builder, Value x, const std::vector<int64_t>& dims, DType dtype) {
+  int64_t count = 1;
+  Value symbolic;
+  for (int64_t dim : dims) {
+    const Dim& extent = x.type().dims[static_cast<size_t>(dim)];
+    if (extent.is_static()) {
+      count *= extent.value();
+      continue;
+    }
+    Value size = builder.op(Opcode::DimSize, {x}, {{"dim", dim}});
+    symbolic = symbolic ? builder.binary(Opcode::Multiply, symbolic, size) : size;
+  }
+  if (!symbolic) return builder.scalar(dtype, static_cast<double>(count));
+  if (count != 1)
+    symbolic = builder.binary(Opcode::Multiply, symbolic, builder.scalar(DType::I64, static_cast<double>(count)));
+  return builder.convert(symbolic, dtype);
+}
+
+Value make_softmax(Builder& builder, Value x, int dim) {
+  return elementwise_composite(builder, "softmax", x, {{"dim", int64_t{dim}}}, [dim](Builder& b, Value whole) {
+    Value wide = b.convert(whole, accumulator(whole.dtype()));
+    Value shifted = b.binary(Opcode::Subtract, wide, b.reduce(Opcode::Maximum, wide, {dim}, true));
+    Value powers = b.unary(Opcode::Exponential, shifted);
+    Value sum = b.reduce(Opcode::Add, powers, {dim}, true);
+    return b.convert(b.binary(Opcode::Divide, powers, sum), whole.dtype());
+  });
+}
+
+Value make_log_softmax(Builder& builder, Value x, int dim) {
+  return elementwise_composite(builder, "log_softmax", x, {{"dim", int64_t{dim}}}, [dim](Builder& b, Value whole) {
+    Value wide = b.convert(whole, accumulator(whole.dtype()));
+    Value shifted = b.binary(Opcode::Subtract, wide, b.reduce(Opcode::Maximum, wide, {dim}, true));
+    Value sum = b.reduce(Opcode::Add, b.unary(Opcode::Exponential, shifted), {dim}, true);
+    return b.convert(b.binary(Opcode::Subtract, shifted, b.unary(Opcode::Log, sum)), whole.dtype());
+  });
+}
+
+Instruction* make_layer_norm(Builder& builder, Value x, Value scale, Value bias, int dim, double epsilon, DType stash,
+                             bool statistics) {
+  Attributes attributes{{"dim", int64_t{dim}}, {"epsilon", epsilon}, {"stash", stash}};
+  std::vector<Type> types{x.type()};
+  if (statistics) {
+    attributes.set("statistics", true);
+    Type reduced = with_dtype(x.type(), stash);
+    std::fill(reduced.dims.begin() + dim, reduced.dims.end(), Dim(1));
+    types.insert(types.end(), 2, reduced);
+  }
+  Values operands{x, scale};
+  if (bias) operands.push_back(bias);
+  return make_composite(builder, "layer_norm", operands, types, attributes, [&](Builder& b, const Values& p) {
+    Normalized n = normalize(b, b.convert(p[0], stash), dims_from(dim, x.rank()), epsilon);
+    Value y = b.binary(Opcode::Multiply, b.convert(n.y, x.dtype()), b.convert(p[1], x.dtype()));
+    if (p.size() > 2) y = b.binary(Opcode::Add, y, b.convert(p[2], x.dtype()));
+    return statistics ? Values{y, n.mean, n.inverse_deviation} : Values{y};
+  });
+}
+
+Value make_rms_norm(Builder& builder, Value x, Value scale, int dim, double epsilon, DType stash) {
+  Attributes attributes{{"dim", int64_t{dim}}, {"epsilon", epsilon}, {"stash", stash}};
+  Type type = with_dtype(x.type(), scale.dtype());
+  return make_composite(builder, "rms_norm", {x, scale}, {type}, attributes, [&](Builder& b, const Values& p) {
+           Value wide = b.convert(p[0], stash);
+           Value square = mean(b, b.binary(Opcode::Multiply, wide, wide), dims_from(dim, x.rank()));
+           Value inverse = b.unary(Opcode::Rsqrt, b.binary(Opcode::Add, square, b.scalar(stash, epsilon)));
+           Value y = b.convert(b.binary(Opcode::Multiply, wide, inverse), scale.dtype());
+           return Values{b.binary(Opcode::Multiply, y, p[1])};
+         })->result();
+}
+
+Value make_instance_norm(Builder& builder, Value x, Value scale, Value bias, double epsilon) {
+  return make_composite(builder, "instance_norm", {x, scale, bias}, {x.type()}, {{"epsilon", epsilon}},
+                        [&](Builder& b, const Values& p) {
+                          DType wide = accumulator(x.dtype());
+                          Value y = normalize(b, b.convert(p[0], wide), dims_from(2, x.rank()), epsilon).y;
+                          Value factor = per_channel(b, b.convert(p[1], wide), x.rank());
+                          Value offset = per_channel(b, b.convert(p[2], wide), x.rank());
+                          y = b.binary(Opcode::Add, b.binary(Opcode::Multiply, y, factor), offset);
+                          return Values{b.convert(y, x.dtype())};
+                        })->result();
+}
+
+Value make_group_norm(Builder& builder, Value x, Value scale, Value bias, int64_t groups, double epsilon, DType stash) {
+  Attributes attributes{{"groups", groups}, {"epsilon", epsilon}, {"stash", stash}};
+  return make_composite(builder, "group_norm", {x, scale, bias}, {x.type()}, attributes,
+                        [&](Builder& b, const Values& p) {
+                          const std::vector<Dim>& dims = x.type().dims;
+                          std::vector<Dim> split{dims[0], Dim(groups), Dim(dims[1].value() / groups)};
+                          split.insert(split.end(), dims.begin() + 2, dims.end());
+                          Value grouped = b.reshape(b.convert(p[0], stash), split);
+                          Value y = normalize(b, grouped, dims_from(2, grouped.rank()), epsilon).y;
+                          y = b.convert(b.reshape(y, dims), x.dtype());
+                          y = b.binary(Opcode::Multiply, y, per_channel(b, b.convert(p[1], x.dtype()), x.rank()));
+                          y = b.binary(Opcode::Add, y, per_channel(b, b.convert(p[2], x.dtype()), x.rank()));
+                          return Values{y};
+                        })->result();
+}
+
+Value make_gelu(Builder& builder, Value x, bool tanh_approximation) {
+  Attributes attributes{{"approximate", Word{tanh_approximation ? "tanh" : "none"}}};
+  return elementwise_composite(builder, "gelu", x, attributes, [&](Builder& b, Value v) {
+    auto number = [&](double value) { return b.scalar(v.dtype(), value); };
+    Value inner;
+    if (tanh_approximation) {
+      // tanh(sqrt(2/pi) * (x + 0.044715 x^3))
+      Value cube = b.binary(Opcode::Multiply, v, b.binary(Opcode::Multiply, v, v));
+      Value sum = b.binary(Opcode::Add, v, b.binary(Opcode::Multiply, cube, number(0.044715)));
+      inner = b.unary(Opcode::Tanh, b.binary(Opcode::Multiply, sum, number(0.79788456080286535588)));
+    } else {
+      inner = b.unary(Opcode::Erf, b.binary(Opcode::Multiply, v, number(0.70710678118654752440)));
+    }
+    Value half = b.binary(Opcode::Multiply, v, number(0.5));
+    return b.binary(Opcode::Multiply, half, b.binary(Opcode::Add, inner, number(1)));
+  });
+}
+
+Value make_silu(Builder& builder, Value x) {
+  return elementwise_composite(builder, "silu", x, {}, [](Builder& b, Value v) {
+    return b.binary(Opcode::Multiply, v, b.unary(Opcode::Logistic, v));
+  });
+}
+
+Value make_hard_swish(Builder& builder, Value x) {
+  return elementwise_composite(builder, "hard_swish", x, {}, [](Builder& b, Value v) {
+    auto number = [&](double value) { return b.splat_like(v, value); };
+    Value linear = b.binary(Opcode::Multiply, v, number(1.0 / 6.0));
+    Value gate = b.op(Opcode::Clamp, {number(0), b.binary(Opcode::Add, linear, number(0.5)), number(1)});
+    return b.binary(Opcode::Multiply, v, gate);
+  });
+}
+
+Value softplus(Builder& b, Value x) {
+  // max(x, 0) + log1p(exp(-|x|)): NaN stays, infinity stays.
+  Value decay = b.unary(Opcode::Exponential, b.unary(Opcode::Negate, b.unary(Opcode::Abs, x)));
+  Value positive = b.binary(Opcode::Maximum, x, b.scalar(x.dtype(), 0));
+  return b.binary(Opcode::Add, positive, b.unary(Opcode::LogPlusOne, decay));
+}
+
+Value make_mish(Builder& builder, Value x) {
+  return elementwise_composite(builder, "mish", x, {}, [](Builder& b, Value v) {
+    return b.binary(Opcode::Multiply, v, b.unary(Opcode::Tanh, softplus(b, v)));
+  });
+}
+
+} // namespace firn
