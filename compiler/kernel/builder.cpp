@@ -231,7 +231,7 @@ Value Builder::lane_mask(int lanes, const IntExpr& count) {
 // Control flow.
 
 SymbolRef Builder::new_symbol(std::string name, int64_t lower, int64_t upper) {
-  return std::make_shared<const Symbol>(Symbol{name + std::to_string(next_symbol_++), lower, upper});
+  return std::make_shared<const Symbol>(Symbol{name + "_" + std::to_string(next_symbol_++), lower, upper});
 }
 
 IntExpr Builder::symbolic(Value value, int64_t lower, int64_t upper, std::string name) {

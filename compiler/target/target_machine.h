@@ -26,6 +26,7 @@ struct TargetMachine {
   bool has_f16_arithmetic = false;
   bool has_f16_conversion = false;
   bool has_float = true;      // hardware f32
+  bool has_double = true;     // hardware f64
   bool has_masked_memory = false;  // cheap masked vector loads and stores (AVX-512, SVE)
   bool has_embedded_broadcast = false;  // a load that broadcasts one element as an operand of an FMA (AVX-512)
   int fma_latency = 4, fma_pipes = 2;

@@ -1,0 +1,33 @@
+// The table of CPUs: what LLVM's feature lists do not tell, which is caches, pipes and the usual triple.
+#pragma once
+
+#include "compiler/target/target_machine.h"
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace firn {
+
+struct CpuRow {
+  std::string_view name;    // LLVM's
+  Arch arch;
+  std::string_view triple;  // what a bare -mcpu means on a host of another architecture
+  int vector_bits;          // widest vector worth using; 0: scalar code only
+  int fma_latency, fma_pipes;
+  int64_t l1_kib, l2_kib, l3_kib;
+  double l2_bytes_per_cycle, l3_bytes_per_cycle, memory_bytes_per_cycle;
+};
+std::span<const CpuRow> cpu_table();
+// The row of that name, or null.
+const CpuRow* find_cpu_row(std::string_view name, Arch arch);
+
+// A CPU feature by LLVM's name and its bit in TargetMachine::required_cpu_features. The numbers are those of
+// include/firn/cpu_features.h, which this folder does not include; a test compares them.
+struct CpuFeature {
+  std::string_view name;
+  int bit;
+};
+std::span<const CpuFeature> cpu_features(Arch arch);
+
+} // namespace firn
