@@ -1,0 +1,222 @@
+// Importers of quantisation: linear quantise and dequantise per tensor, axis or block, and products of integers.
+// Products are written over i32 with zero points subtracted first, so that padding is zero.
+#include "compiler/frontend/onnx/convolution.h"
+#include "compiler/frontend/onnx/matrix_product.h"
+#include "compiler/frontend/onnx/operator_table.h"
+
+#include <cmath>
+
+namespace firn::onnx {
+
+namespace {
+
+struct Granularity {
+  Value x;           // what is quantised
+  int64_t axis = 1;  // as the node says
+  int64_t block = 0;
+};
+
+// A scale or zero point repeated `block` times along the axis, cut to x's extent.
+Value repeat_blocks(NodeContext& node, Value parameter, const Granularity& by, int axis) {
+  size_t i = static_cast<size_t>(axis);
+  const std::vector<Dim>& dims = by.x.type().dims;
+  std::vector<Dim> blocks = parameter.type().dims;
+  auto extent = node.static_dims(by.x, "the quantised input");
+  if (!extent || !node.check(blocks[i].is_static() && blocks[i].value() == (dims[i].value() + by.block - 1) / by.block,
+                             "scale is " + parameter.type().to_string() + " for blocks of " + std::to_string(by.block) +
+                                 " of " + by.x.type().to_string()))
+    return {};
+  std::vector<Dim> repeated = blocks, joined = blocks;
+  repeated.insert(repeated.begin() + axis + 1, Dim(by.block));
+  joined[i] = Dim(blocks[i].value() * by.block);
+  Value all = node.reshape(node.broadcast_to(node.unsqueeze(parameter, axis + 1), repeated), joined);
+  all = joined[i] == dims[i] ? all : node.slice_dim(all, axis, 0, dims[i].value());
+  return all ? node.broadcast_to(all, dims) : all;
+}
+
+// A scale or zero point in a shape that broadcasts to x: one element, one per index of the axis, or one per block.
+Value align(NodeContext& node, Value parameter, const Granularity& by) {
+  if (!parameter) return {};
+  const Type& type = parameter.type();
+  if (type.is_static() && type.num_elements() == 1 && type.rank() <= 1) return node.reshape_to(parameter, {});
+  auto axis = node.axis(by.axis, by.x.rank());
+  if (!axis) return {};
+  if (by.block > 0) {
+    if (node.check(type.rank() == by.x.rank(), "scale is " + type.to_string() + ", wants the rank of " + by.x.type().to_string()))
+      return repeat_blocks(node, parameter, by, *axis);
+    return {};
+  }
+  if (!node.check(type.rank() == 1, "scale or zero point is " + type.to_string() + ", wants a scalar or a vector")) return {};
+  std::vector<Dim> dims(static_cast<size_t>(by.x.rank() - *axis), Dim(1));
+  dims[0] = type.dims[0];
+  return node.reshape(parameter, std::move(dims));
+}
+
+bool is_zero(NodeContext& node, Value value) {
+  if (!value) return true;
+  auto elements = node.constant_doubles(value);
+  if (!elements) return false;
+  for (double element : *elements)
+    if (element != 0) return false;
+  return true;
+}
+
+// round(scaled) + zero point, bounded to the dtype's range. `scaled` is f32 or f64, `zero_point` aligned or null.
+Value to_integer(NodeContext& node, Value scaled, Value zero_point, DType dtype) {
+  if (!scaled) return {};
+  int bits = bit_width(dtype);
+  double low = is_signed(dtype) ? -std::ldexp(1.0, bits - 1) : 0;
+  double high = std::ldexp(1.0, is_signed(dtype) ? bits - 1 : bits) - 1;
+  Value rounded = node.unary(Opcode::RoundNearestEven, scaled);
+  if (!is_zero(node, zero_point)) rounded = node.binary(Opcode::Add, rounded, node.convert(zero_point, scaled.dtype()));
+  if (!rounded) return {};
+  Value bounded = node.op(Opcode::Clamp, {node.splat_like(rounded, low), rounded, node.splat_like(rounded, high)});
+  return node.convert(bounded, dtype);
+}
+
+// Division runs in the dtype that `precision` names, or the scale's, at least f16; rounding in f32 or more.
+void import_quantize(NodeContext& node) {
+  Granularity by{node.input(0), node.int_attribute("axis", 1), node.int_attribute("block_size", 0)};
+  Value scale = align(node, node.input(1), by), zero_point = align(node, node.input(2), by);
+  auto precision = node.dtype_attribute("precision"), wanted = node.dtype_attribute("output_dtype");
+  if (!scale || node.failed()) return;
+  DType dtype = node.has_input(2) ? node.input(2).dtype() : wanted.value_or(DType::U8);
+  DType work = precision.value_or(scale.dtype());
+  if (!is_float(work) || bit_width(work) < 16) work = DType::F32;
+  Value quotient = node.binary(Opcode::Divide, node.convert(by.x, work), node.convert(scale, work));
+  quotient = node.convert(quotient, work == DType::F64 ? DType::F64 : DType::F32);
+  if (!is_float(dtype)) {
+    node.set_output(0, to_integer(node, quotient, zero_point, dtype));
+    return;
+  }
+  if (!is_zero(node, zero_point)) quotient = node.binary(Opcode::Add, quotient, node.convert(zero_point, quotient.dtype()));
+  node.set_output(0, node.op(Opcode::Convert, {quotient},
+                             {{"to", dtype}, {"saturate", node.flag_attribute("saturate", true)}}));
+}
+
+// x as i32 (f32 where it holds floats) with the aligned zero point subtracted.
+Value centered(NodeContext& node, Value x, Value zero_point) {
+  DType work = is_float(x.dtype()) ? DType::F32 : DType::I32;
+  Value wide = node.convert(x, work);
+  if (is_zero(node, zero_point)) return wide;
+  return node.binary(Opcode::Subtract, wide, node.convert(zero_point, work));
+}
+
+void import_dequantize(NodeContext& node) {
+  Granularity by{node.input(0), node.int_attribute("axis", 1), node.int_attribute("block_size", 0)};
+  Value scale = align(node, node.input(1), by), zero_point = align(node, node.input(2), by);
+  auto wanted = node.dtype_attribute("output_dtype");
+  if (!scale || node.failed()) return;
+  DType result = wanted.value_or(bit_width(scale.dtype()) < 16 ? DType::F32 : scale.dtype());
+  DType work = bit_width(result) < 32 ? DType::F32 : result;
+  Value difference = centered(node, by.x, zero_point);
+  Value product = node.binary(Opcode::Multiply, node.convert(difference, work), node.convert(scale, work));
+  node.set_output(0, node.convert(product, result));
+}
+
+// scale = (max - min) / 255 over x and 0, zero point = -min / scale.
+void import_dynamic_quantize(NodeContext& node) {
+  Value x = node.input(0);
+  std::vector<int> dims;
+  for (int i = 0; i < x.rank(); ++i) dims.push_back(i);
+  Value zero = node.scalar(x.dtype(), 0), one = node.scalar(x.dtype(), 1);
+  Value high = node.binary(Opcode::Maximum, node.reduce(Opcode::Maximum, x, dims, false), zero);
+  Value low = node.binary(Opcode::Minimum, node.reduce(Opcode::Minimum, x, dims, false), zero);
+  Value scale = node.binary(Opcode::Divide, node.binary(Opcode::Subtract, high, low), node.scalar(x.dtype(), 255));
+  if (!scale) return;
+  // Where all of x is zero any scale will do.
+  scale = node.select(node.compare("eq", scale, zero), one, scale);
+  Value offset = node.binary(Opcode::Divide, node.unary(Opcode::Negate, low), scale);
+  Value zero_point = to_integer(node, offset, {}, DType::U8);
+  node.set_output(0, to_integer(node, node.binary(Opcode::Divide, x, scale), zero_point, DType::U8));
+  node.set_output(1, scale);
+  node.set_output(2, zero_point);
+}
+
+// A parameter of a matrix's rows as a column; scalars and full shapes as they are.
+Value by_row(NodeContext& node, Value parameter) {
+  return parameter && parameter.rank() == 1 ? node.unsqueeze(parameter, 1) : parameter;
+}
+Value by_channel(NodeContext& node, Value parameter, int rank) {
+  return parameter && parameter.rank() == 1 ? per_channel(node, parameter, rank) : parameter;
+}
+// A zero point of a filter [O,...], one or one per output channel.
+Value by_filter(NodeContext& node, Value parameter, int rank) {
+  return parameter && parameter.rank() == 1 ? per_channel(node, parameter, rank + 1) : parameter;
+}
+
+// acc * (x_scale * w_scale / y_scale), rounded, as the dtype of the result's zero point.
+Value requantize(NodeContext& node, Value accumulator, Value x_scale, Value w_scale, Value y_scale, Value zero_point) {
+  if (!accumulator || !x_scale || !w_scale || !y_scale) return {};
+  Value factor = node.binary(Opcode::Divide, node.binary(Opcode::Multiply, node.convert(x_scale, DType::F32), node.convert(w_scale, DType::F32)),
+                             node.convert(y_scale, DType::F32));
+  Value scaled = node.binary(Opcode::Multiply, node.convert(accumulator, DType::F32), factor);
+  if (!is_float(zero_point.dtype())) return to_integer(node, scaled, zero_point, zero_point.dtype());
+  return node.op(Opcode::Convert, {scaled}, {{"to", zero_point.dtype()}, {"saturate", true}});
+}
+
+void import_qlinear_matmul(NodeContext& node) {
+  for (int i : {6, 7})
+    if (!node.check_scalar(i)) return;
+  Value a = centered(node, node.input(0), by_row(node, node.input(2)));
+  Value b = centered(node, node.input(3), node.input(5));
+  Value product = matrix_product(node, a, b);
+  Value y_scale = node.reshape_to(node.input(6), {}), y_zero_point = node.reshape_to(node.input(7), {});
+  if (!product || node.failed()) return;
+  node.set_output(0, requantize(node, product, by_row(node, node.input(1)), node.input(4), y_scale, y_zero_point));
+}
+
+void import_matmul_integer(NodeContext& node) {
+  Value a = centered(node, node.input(0), by_row(node, node.input(2)));
+  Value b = centered(node, node.input(1), node.input(3));
+  node.set_output(0, matrix_product(node, a, b));
+}
+
+void import_qlinear_conv(NodeContext& node) {
+  int rank = node.input(0).rank();
+  for (int i : {1, 2, 6, 7})
+    if (!node.check_scalar(i)) return;
+  if (!node.check_rank_at_least(0, 3)) return;
+  Value x = centered(node, node.input(0), node.reshape_to(node.input(2), {}));
+  Value w = centered(node, node.input(3), by_filter(node, node.input(5), rank));
+  Value sum = convolve(node, x, 0, w, 3);
+  if (!sum) return;
+  if (node.has_input(8)) {
+    if (!node.check_dims(8, {sum.dim(1)})) return;
+    sum = node.binary(Opcode::Add, sum, per_channel(node, node.input(8), rank));
+  }
+  Value x_scale = node.reshape_to(node.input(1), {}), y_scale = node.reshape_to(node.input(6), {});
+  Value y_zero_point = node.reshape_to(node.input(7), {});
+  if (node.failed()) return;
+  node.set_output(0, requantize(node, sum, x_scale, by_channel(node, node.input(4), rank), y_scale, y_zero_point));
+}
+
+void import_conv_integer(NodeContext& node) {
+  int rank = node.input(0).rank();
+  if (!node.check_rank_at_least(0, 3) || (node.has_input(2) && !node.check_scalar(2))) return;
+  Value x_zero_point = node.has_input(2) ? node.reshape_to(node.input(2), {}) : Value{};
+  Value x = centered(node, node.input(0), x_zero_point);
+  Value w = centered(node, node.input(1), by_filter(node, node.input(3), rank));
+  node.set_output(0, convolve(node, x, 0, w, 1));
+}
+
+const OperatorRow kRows[] = {
+    {"", "ConvInteger", 10, kLatest, 2, 4, 1, 1, "T=int W=int T W", import_conv_integer, "convolution of integers to i32"},
+    {"", "DequantizeLinear", 10, kLatest, 2, 3, 1, 1, "T=num float T", import_dequantize,
+     "(x - zero point) * scale, per tensor, axis or block"},
+    {"", "DynamicQuantizeLinear", 11, kLatest, 1, 1, 3, 3, "f32", import_dynamic_quantize,
+     "quantisation to u8 by the range of the data"},
+    {"", "MatMulInteger", 10, kLatest, 2, 4, 1, 1, "A=int B=int A B", import_matmul_integer, "matrix product of integers to i32"},
+    {"", "QLinearConv", 10, kLatest, 8, 9, 1, 1, "T=int f32 T W=int f32 W f32 int i32", import_qlinear_conv,
+     "convolution of quantised tensors"},
+    {"", "QLinearMatMul", 10, kLatest, 8, 8, 1, 1, "A=num S=float A B=num S B S num", import_qlinear_matmul,
+     "matrix product of quantised tensors"},
+    {"", "QuantizeLinear", 10, kLatest, 2, 3, 1, 1, "num num num", import_quantize,
+     "round(x / scale) + zero point, per tensor, axis or block"},
+};
+
+} // namespace
+
+std::span<const OperatorRow> quantization_operators() { return kRows; }
+
+} // namespace firn::onnx
