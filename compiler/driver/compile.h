@@ -1,0 +1,70 @@
+// `firn compile`: a model file to object, header and manifest.
+#pragma once
+
+#include "compiler/artifact/model_description.h"
+#include "compiler/codegen/codegen.h"
+#include "compiler/frontend/onnx/import.h"
+#include "compiler/kernel/kernel.h"
+#include "compiler/lower/lower.h"
+#include "compiler/support/diagnostic.h"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace firn::driver {
+
+// What is written; each but Object stops after its stage.
+enum class Emit { Object, Graph, Kernel, Llvm, Assembly, Header, Manifest };
+
+struct CompileOptions {
+  std::string model;                     // path of the .onnx file
+  std::string output;                    // stem: NAME.o, NAME.h, NAME.json; or the file of --emit. Empty: from the model
+  Emit emit = Emit::Object;
+  std::string class_name;                // empty: from the model's file name
+  onnx::ImportOptions import;
+  std::vector<std::pair<std::string, std::string>> renames;  // (new, old) names of inputs and outputs
+  std::vector<std::string> external;     // inputs and outputs without arena space
+  std::string triple, cpu, features;
+  codegen::OptLevel opt_level = codegen::OptLevel::O3;
+  lower::Math math = lower::Math::Default;
+  std::string passes = "default";
+  std::string dump_folder;               // graph text after every changing pass
+  int rewrite_limit = -1;
+  std::string weights_out;               // side file of --emit=graph
+  std::string depfile;
+  std::optional<int64_t> flash_budget, ram_budget;
+  std::vector<std::string> flags;        // as given, for the manifest
+  std::function<void(const std::string& phase)> progress;  // called when a phase begins
+};
+
+// One phase of a compilation, for --time-passes.
+struct Phase {
+  std::string name;
+  double seconds = 0;
+  int64_t peak_bytes = 0;  // of the process, when the phase ended
+};
+
+// What a compilation found and made. Later members are empty when --emit stopped before them.
+struct Compilation {
+  onnx::ModelFacts facts;
+  std::unique_ptr<Module> module;        // after the passes
+  kernel::Program program;               // planned
+  artifact::ModelDescription description;
+  TargetMachine target;
+  codegen::Options codegen;
+  codegen::ObjectFacts object;
+  std::vector<Phase> phases;
+  std::vector<std::string> files;        // written, in order
+  double seconds = 0;
+};
+
+// Runs the whole flow. Null with the reasons in `diagnostics` when something failed; nothing is written then.
+std::unique_ptr<Compilation> compile(const CompileOptions& options, DiagnosticList& diagnostics);
+
+// Everything up to the planned program, without writing files: what run, verify and bench start from.
+std::unique_ptr<Compilation> compile_in_memory(const CompileOptions& options, DiagnosticList& diagnostics);
+
+} // namespace firn::driver

@@ -1,0 +1,128 @@
+// Gathers the description of a compiled model.
+#include "compiler/driver/describe.h"
+
+#include "compiler/artifact/identifiers.h"
+#include "compiler/artifact/interface.h"
+#include "compiler/driver/version.h"
+#include "include/firn/abi.h"
+
+#include <algorithm>
+#include <map>
+
+namespace firn::driver {
+namespace {
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string public_name(const std::vector<std::string>& names, size_t i, const char* fallback) {
+  return i < names.size() ? names[i] : fallback + std::to_string(i);
+}
+
+const kernel::Buffer* io_buffer(const kernel::Program& program, kernel::Space space, size_t index) {
+  for (const kernel::Buffer& buffer : program.buffers)
+    if (buffer.space == space && buffer.io_index == static_cast<int>(index)) return &buffer;
+  return nullptr;
+}
+
+artifact::TensorDescription describe_tensor(const Compilation& c, const std::string& name, const Type& type,
+                                            kernel::Space space, size_t index) {
+  artifact::TensorDescription tensor;
+  tensor.name = name;
+  tensor.dtype = type.dtype;
+  tensor.dims = type.static_dims();
+  const kernel::Buffer* buffer = io_buffer(c.program, space, index);
+  if (buffer && buffer->offset >= 0) tensor.arena_offset = buffer->offset;
+  return tensor;
+}
+
+void count_steps(const std::vector<kernel::Step>& steps, std::map<int, int64_t>& calls) {
+  for (const kernel::Step& step : steps) {
+    if (step.kind == kernel::Step::Kind::Call) ++calls[step.kernel];
+    count_steps(step.first, calls);
+    count_steps(step.second, calls);
+  }
+}
+
+void describe_kernels(Compilation& c) {
+  std::map<int, int64_t> calls;
+  count_steps(c.program.steps, calls);
+  c.description.flops = 0;
+  for (size_t i = 0; i < c.program.kernels.size(); ++i) {
+    const kernel::Kernel& kernel = *c.program.kernels[i];
+    artifact::KernelDescription row;
+    row.name = kernel.name;
+    row.calls = calls[static_cast<int>(i)];
+    row.flops = kernel.flops * row.calls;
+    row.bytes = kernel.bytes * row.calls;
+    c.description.flops += row.flops;
+    c.description.kernels.push_back(std::move(row));
+  }
+}
+
+int32_t abi_architecture(Arch arch) {
+  return arch == Arch::X86_64 ? FIRN_ARCH_X86_64 : arch == Arch::AArch64 ? FIRN_ARCH_AARCH64 : FIRN_ARCH_OTHER;
+}
+
+} // namespace
+
+memory::PlanOptions plan_options(const CompileOptions& options, const Module& module) {
+  memory::PlanOptions plan;
+  const Function& main = module.main();
+  for (size_t i = 0; i < main.body().parameters().size(); ++i)
+    plan.external_inputs.push_back(contains(options.external, public_name(main.parameter_names, i, "input_")));
+  for (size_t i = 0; i < main.body().results().size(); ++i)
+    plan.external_outputs.push_back(contains(options.external, public_name(main.result_names, i, "output_")));
+  return plan;
+}
+
+Result describe(const CompileOptions& options, Compilation& c) {
+  artifact::ModelDescription& d = c.description;
+  const Function& main = c.module->main();
+  d.model_name = c.module->name();
+  d.source_file = options.model;
+  d.source_sha256 = c.facts.sha256;
+  d.class_name = options.class_name.empty() ? artifact::default_class_name(options.model) : options.class_name;
+  if (Result valid = artifact::check_class_name(d.class_name); !valid) return valid;
+  for (size_t i = 0; i < main.body().parameters().size(); ++i)
+    d.inputs.push_back(describe_tensor(c, public_name(main.parameter_names, i, "input_"), main.body().parameters()[i]->type(),
+                                       kernel::Space::Input, i));
+  for (size_t i = 0; i < main.body().results().size(); ++i)
+    d.outputs.push_back(describe_tensor(c, public_name(main.result_names, i, "output_"), main.body().results()[i].type(),
+                                        kernel::Space::Output, i));
+  if (Result named = artifact::assign_identifiers(d, options.renames); !named) return named;
+  d.arena_bytes = c.program.arena_bytes;
+  d.arena_lower_bound = c.program.arena_lower_bound;
+  d.weight_bytes = c.program.weight_bytes;
+  d.parameters = c.facts.parameters;
+  d.node_count = c.facts.nodes;
+  d.firn_version = kVersion;
+  d.triple = c.target.triple;
+  d.cpu = c.target.display_name();
+  d.architecture = abi_architecture(c.target.arch);
+  d.required_features = c.target.required_cpu_features;
+  d.flags = options.flags;
+  describe_kernels(c);
+  for (const kernel::Constant& constant : c.program.constants) {
+    const kernel::Buffer& buffer = c.program.buffers[static_cast<size_t>(constant.buffer)];
+    d.weights.push_back({buffer.name, buffer.bytes});
+  }
+  return {};
+}
+
+codegen::Options codegen_options(const CompileOptions& options, const Compilation& c) {
+  artifact::SymbolNames symbols = artifact::symbol_names(c.description);
+  return {c.target, options.opt_level, symbols.run, symbols.weights, symbols.prefix};
+}
+
+void describe_object(Compilation& c) {
+  c.description.code_bytes = c.object.text_bytes + c.object.rodata_bytes;
+  c.description.object_bytes = c.object.object_bytes;
+  c.description.stack_bytes = c.object.stack_bytes;
+  for (auto& row : c.description.kernels)
+    for (const auto& [name, bytes] : c.object.kernel_text_bytes)
+      if (name == row.name) row.code_bytes = bytes;
+}
+
+} // namespace firn::driver

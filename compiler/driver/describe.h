@@ -1,0 +1,17 @@
+// From a planned program to the facts that headers, manifests and code generation want.
+#pragma once
+
+#include "compiler/driver/compile.h"
+#include "compiler/memory/plan.h"
+
+namespace firn::driver {
+
+memory::PlanOptions plan_options(const CompileOptions& options, const Module& module);
+// Fills compilation.description but for what only the object tells (code bytes, stack).
+Result describe(const CompileOptions& options, Compilation& compilation);
+// Symbols and target for code generation; wants the description.
+codegen::Options codegen_options(const CompileOptions& options, const Compilation& compilation);
+// Adds what the object told to the description.
+void describe_object(Compilation& compilation);
+
+} // namespace firn::driver

@@ -1,0 +1,88 @@
+// The files of a compilation.
+#include "compiler/driver/write_outputs.h"
+
+#include "compiler/artifact/depfile.h"
+#include "compiler/artifact/header.h"
+#include "compiler/artifact/manifest.h"
+#include "compiler/artifact/output_set.h"
+#include "compiler/artifact/report.h"
+#include "compiler/driver/describe.h"
+#include "compiler/graph/text.h"
+
+#include <cstdio>
+#include <filesystem>
+
+namespace firn::driver {
+namespace {
+
+// The output without its extension: `-o build/digits` and `-o build/digits.o` mean the same.
+std::string output_stem(const CompileOptions& options) {
+  if (options.output.empty()) return std::filesystem::path(options.model).stem().string();
+  std::filesystem::path path(options.output);
+  if (path.extension() == ".o" || path.extension() == ".h" || path.extension() == ".json") path.replace_extension();
+  return path.string();
+}
+
+Expected<std::string> emit_text(const CompileOptions& options, Compilation& c) {
+  switch (options.emit) {
+  case Emit::Graph: return print_module(*c.module);
+  case Emit::Kernel: return kernel::print_program(c.program);
+  case Emit::Llvm: return codegen::emit_llvm_text(c.program, c.codegen);
+  case Emit::Assembly: return codegen::emit_assembly(c.program, c.codegen);
+  case Emit::Header: return artifact::write_header(c.description);
+  case Emit::Manifest: return artifact::write_manifest(c.description);
+  case Emit::Object: break;
+  }
+  FIRN_UNREACHABLE("emitting an object as text");
+}
+
+// One text, to the file given or to standard output.
+Result write_text(const CompileOptions& options, Compilation& c, artifact::OutputSet& outputs) {
+  auto text = emit_text(options, c);
+  if (!text) return text.error();
+  if (!options.weights_out.empty())
+    if (Result written = outputs.write(options.weights_out, write_literals(*c.module)); !written) return written;
+  if (options.output.empty() || options.output == "-") {
+    std::fputs(text->c_str(), stdout);
+    return outputs.commit();
+  }
+  if (Result written = outputs.write(options.output, *text); !written) return written;
+  c.files.push_back(options.output);
+  return outputs.commit();
+}
+
+} // namespace
+
+Result write_outputs(const CompileOptions& options, Compilation& c) {
+  artifact::OutputSet outputs;
+  bool wants_object = options.emit == Emit::Object || options.emit == Emit::Manifest || options.emit == Emit::Header;
+  if (!wants_object) return write_text(options, c, outputs);
+
+  std::string stem = output_stem(options), object = stem + ".o", header = stem + ".h", manifest = stem + ".json";
+  auto staged = outputs.stage(object);
+  if (!staged) return staged.error();
+  auto facts = codegen::emit_object(c.program, c.codegen, *staged);
+  if (!facts) return facts.error();
+  c.object = std::move(*facts);
+  describe_object(c);
+  artifact::Budgets budgets{options.flash_budget, options.ram_budget};
+  if (Result kept = artifact::check_budgets(c.description, budgets); !kept) return kept;
+  if (options.emit != Emit::Object) {
+    artifact::OutputSet text_only;
+    return write_text(options, c, text_only);
+  }
+  auto header_text = artifact::write_header(c.description);
+  if (!header_text) return header_text.error();
+  if (Result written = outputs.write(header, *header_text); !written) return written;
+  if (Result written = outputs.write(manifest, artifact::write_manifest(c.description)); !written) return written;
+  if (!options.depfile.empty()) {
+    std::vector<std::string> inputs{options.model};
+    inputs.insert(inputs.end(), c.facts.external_files.begin(), c.facts.external_files.end());
+    if (Result written = outputs.write(options.depfile, artifact::write_depfile({object, header, manifest}, inputs)); !written)
+      return written;
+  }
+  c.files = {object, header, manifest};
+  return outputs.commit();
+}
+
+} // namespace firn::driver
