@@ -1,0 +1,103 @@
+// Liveness of buffers over nested steps.
+#include "compiler/memory/liveness.h"
+
+#include <map>
+
+namespace firn::memory {
+namespace {
+
+using kernel::Step;
+
+class LivenessBuilder {
+public:
+  explicit LivenessBuilder(kernel::Program& program) : program_(program) {
+    result_.buffers.resize(program.buffers.size());
+  }
+
+  Liveness run() {
+    visit(program_.steps);
+    result_.num_steps = time_;
+    extend_over_loops();
+    return std::move(result_);
+  }
+
+private:
+  struct Loop {
+    int first, last;
+    std::map<int, bool> reads_first;  // by buffer: whether its first access in an iteration is a read
+  };
+
+  void touch(int buffer, bool written) {
+    result_.buffers[static_cast<size_t>(buffer)].add(time_);
+    for (size_t loop : open_) loops_[loop].reads_first.emplace(buffer, !written);
+  }
+
+  void visit_call(Step& step) {
+    const kernel::Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
+    for (bool written : {false, true})  // reads first: a buffer both read and written counts as read
+      for (size_t i = 0; i < step.arguments.size(); ++i)
+        if (kernel.parameters[i].written == written) touch(step.arguments[i].buffer, written);
+    result_.calls.push_back(&step);
+    ++time_;
+  }
+
+  void visit(std::vector<Step>& steps) {
+    for (Step& step : steps) {
+      if (step.kind == Step::Kind::Call) {
+        visit_call(step);
+      } else if (step.kind == Step::Kind::If) {
+        visit_condition(step);
+        visit(step.first);
+        visit(step.second);
+      } else {
+        visit_loop(step);
+      }
+    }
+  }
+
+  void visit_condition(Step& step) {
+    touch(step.condition.buffer, false);
+    result_.calls.push_back(nullptr);
+    ++time_;
+  }
+
+  void visit_loop(Step& step) {
+    size_t number = loops_.size();
+    loops_.push_back({time_, time_, {}});
+    open_.push_back(number);
+    visit(step.first);
+    visit_condition(step);
+    visit(step.second);
+    open_.pop_back();
+    loops_[number].last = time_ - 1;
+  }
+
+  // Inner loops come after outer ones in the list; repeating until nothing grows handles nesting.
+  void extend_over_loops() {
+    for (bool grown = true; grown;) {
+      grown = false;
+      for (const Loop& loop : loops_)
+        for (auto [buffer, reads_first] : loop.reads_first) {
+          Interval& interval = result_.buffers[static_cast<size_t>(buffer)];
+          bool outside = interval.first < loop.first || interval.last > loop.last;
+          if (!outside && !reads_first) continue;
+          Interval before = interval;
+          interval.add(loop.first);
+          interval.add(loop.last);
+          grown |= before.first != interval.first || before.last != interval.last;
+        }
+    }
+  }
+
+  kernel::Program& program_;
+  Liveness result_;
+  std::vector<Loop> loops_;
+  std::vector<size_t> open_;
+  int time_ = 0;
+};
+
+} // namespace
+
+Liveness compute_liveness(kernel::Program& program) { return LivenessBuilder(program).run(); }
+
+} // namespace firn::memory

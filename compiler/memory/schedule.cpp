@@ -1,0 +1,164 @@
+// Greedy list scheduling for memory.
+#include "compiler/memory/schedule.h"
+
+#include <algorithm>
+#include <set>
+#include <unordered_map>
+
+namespace firn::memory {
+namespace {
+
+constexpr size_t kMaxInstructions = 20000;  // the greedy choice looks at all ready instructions at every step
+
+struct Node {
+  Instruction* instruction;
+  int64_t bytes = 0;             // of the results that take memory
+  std::vector<size_t> operands;  // distinct nodes read, views followed to what they view
+  std::vector<size_t> waits;     // distinct nodes that must come before
+  size_t uses_left = 0;
+  bool is_result = false;
+};
+
+bool is_view(const Instruction& instruction) {
+  return instruction.is(Opcode::Reshape) || instruction.is(Opcode::BitcastConvert);
+}
+
+int64_t result_bytes(const Instruction& instruction) {
+  if (instruction.is(Opcode::Constant) || is_view(instruction)) return 0;
+  int64_t bytes = 0;
+  for (int i = 0; i < instruction.num_results(); ++i)
+    if (instruction.type(i).is_static()) bytes += static_cast<int64_t>(instruction.type(i).physical_byte_size());
+  return bytes;
+}
+
+// Instructions outside `region` that the regions of `instruction` read.
+void collect_captures(const Instruction& instruction, std::set<const Instruction*>& found) {
+  for (int r = 0; r < instruction.num_regions(); ++r)
+    for (const auto& inner : instruction.region(r).instructions()) {
+      for (const Value& operand : inner->operands()) found.insert(operand.def);
+      collect_captures(*inner, found);
+    }
+  for (int r = 0; r < instruction.num_regions(); ++r)
+    for (const Value& result : instruction.region(r).results()) found.insert(result.def);
+}
+
+std::vector<Node> build_nodes(Region& region) {
+  std::vector<Node> nodes;
+  std::unordered_map<const Instruction*, size_t> numbers;
+  for (const auto& owned : region.instructions()) {
+    Node node{owned.get(), result_bytes(*owned), {}, {}, 0, false};
+    std::set<const Instruction*> read;
+    for (const Value& operand : owned->operands()) read.insert(operand.def);
+    if (owned->num_regions() > 0 && (owned->is(Opcode::If) || owned->is(Opcode::While))) collect_captures(*owned, read);
+    std::set<size_t> waits, operands;
+    for (const Instruction* operand : read) {
+      auto found = numbers.find(operand);
+      if (found == numbers.end()) continue;  // inside the instruction's own regions
+      waits.insert(found->second);
+      // A view keeps alive what it views.
+      if (is_view(*operand))
+        operands.insert(nodes[found->second].operands.begin(), nodes[found->second].operands.end());
+      else
+        operands.insert(found->second);
+    }
+    node.waits.assign(waits.begin(), waits.end());
+    node.operands.assign(operands.begin(), operands.end());
+    numbers[owned.get()] = nodes.size();
+    nodes.push_back(std::move(node));
+  }
+  for (const Node& node : nodes)
+    if (!is_view(*node.instruction))
+      for (size_t operand : node.operands) ++nodes[operand].uses_left;
+  for (const Value& result : region.results()) {
+    const Node& node = nodes[numbers[result.def]];
+    nodes[numbers[result.def]].is_result = true;
+    if (is_view(*node.instruction))
+      for (size_t operand : node.operands) nodes[operand].is_result = true;
+  }
+  return nodes;
+}
+
+class Simulation {
+public:
+  explicit Simulation(const std::vector<Node>& nodes) : nodes_(nodes) {
+    for (const Node& node : nodes) uses_left_.push_back(node.uses_left);
+  }
+  // Bytes freed by running node i now.
+  int64_t freed_by(size_t i) const {
+    if (is_view(*nodes_[i].instruction)) return 0;
+    int64_t freed = 0;
+    for (size_t operand : nodes_[i].operands)
+      if (uses_left_[operand] == 1 && dies(operand)) freed += nodes_[operand].bytes;
+    return freed;
+  }
+  void run(size_t i) {
+    alive_ += nodes_[i].bytes;
+    peak_ = std::max(peak_, alive_);
+    alive_ -= freed_by(i);
+    if (!is_view(*nodes_[i].instruction))
+      for (size_t operand : nodes_[i].operands) --uses_left_[operand];
+  }
+  int64_t peak() const { return peak_; }
+
+private:
+  bool dies(size_t i) const { return !nodes_[i].is_result && !nodes_[i].instruction->is(Opcode::Parameter); }
+  const std::vector<Node>& nodes_;
+  std::vector<size_t> uses_left_;
+  int64_t alive_ = 0, peak_ = 0;
+};
+
+int64_t peak_of(const std::vector<Node>& nodes, const std::vector<size_t>& order) {
+  Simulation simulation(nodes);
+  for (size_t i : order) simulation.run(i);
+  return simulation.peak();
+}
+
+// Always runs the ready instruction that leaves the least memory alive; ties keep the given order.
+std::vector<size_t> greedy_order(const std::vector<Node>& nodes) {
+  Simulation simulation(nodes);
+  std::vector<size_t> waiting(nodes.size());
+  std::vector<std::vector<size_t>> wakes(nodes.size());
+  std::set<size_t> ready;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    waiting[i] = nodes[i].waits.size();
+    for (size_t before : nodes[i].waits) wakes[before].push_back(i);
+    if (waiting[i] == 0) ready.insert(i);
+  }
+  std::vector<size_t> order;
+  while (!ready.empty()) {
+    size_t best = *ready.begin();
+    int64_t best_growth = INT64_MAX;
+    for (size_t i : ready) {
+      bool parameter = nodes[i].instruction->is(Opcode::Parameter);
+      int64_t growth = parameter ? INT64_MIN : nodes[i].bytes - simulation.freed_by(i);
+      if (growth < best_growth) best = i, best_growth = growth;
+    }
+    ready.erase(best);
+    simulation.run(best);
+    order.push_back(best);
+    for (size_t woken : wakes[best])
+      if (--waiting[woken] == 0) ready.insert(woken);
+  }
+  return order;
+}
+
+} // namespace
+
+bool minimize_peak(Module& module) {
+  Region& region = module.main().body();
+  if (region.instructions().size() > kMaxInstructions) return false;
+  std::vector<Node> nodes = build_nodes(region);
+  std::vector<size_t> given(nodes.size());
+  for (size_t i = 0; i < given.size(); ++i) given[i] = i;
+  std::vector<size_t> greedy = greedy_order(nodes);
+  if (peak_of(nodes, greedy) >= peak_of(nodes, given)) return false;
+  // Moving each to the front in reverse order leaves them in order.
+  for (size_t i = greedy.size(); i-- > 0;) {
+    Instruction* instruction = nodes[greedy[i]].instruction;
+    Instruction* front = region.instructions().front().get();
+    if (instruction != front) region.move_before(instruction, front);
+  }
+  return true;
+}
+
+} // namespace firn::memory
