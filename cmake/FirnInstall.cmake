@@ -1,1 +1,35 @@
-# Included by the root: installation and package files.
+# Included by the root: the functions for models, and installation as a CMake package. The package carries the runtime as
+# source, because each program builds it with its own toolchain.
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+include(${CMAKE_CURRENT_LIST_DIR}/FirnModel.cmake)
+
+if(TARGET firn)
+  add_executable(Firn::firn ALIAS firn)
+endif()
+
+option(FIRN_INSTALL "Install Firn together with this project" ${PROJECT_IS_TOP_LEVEL})
+if(NOT FIRN_INSTALL)
+  return()
+endif()
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Firn)
+set(runtime_dir ${CMAKE_INSTALL_DATADIR}/firn/runtime)
+if(TARGET firn)
+  install(TARGETS firn RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+install(DIRECTORY include/firn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY runtime/ DESTINATION ${runtime_dir} FILES_MATCHING PATTERN "*.cpp" PATTERN "*.h")
+install(DIRECTORY cmake/golden DESTINATION ${package_dir})
+
+configure_package_config_file(cmake/FirnConfig.cmake.in ${PROJECT_BINARY_DIR}/FirnConfig.cmake
+  INSTALL_DESTINATION ${package_dir}
+  PATH_VARS CMAKE_INSTALL_BINDIR CMAKE_INSTALL_INCLUDEDIR runtime_dir)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/FirnConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+install(FILES
+  cmake/FirnModel.cmake
+  cmake/FirnRuntime.cmake
+  ${PROJECT_BINARY_DIR}/FirnConfig.cmake
+  ${PROJECT_BINARY_DIR}/FirnConfigVersion.cmake
+  DESTINATION ${package_dir})

@@ -279,7 +279,8 @@ std::string info_table(const std::vector<TensorDescription>& tensors, const std:
     text += "\n    {\"" + tensor.identifier + "\", " + c_string(tensor.name) +
             ", firn::ElementType::" + header_type(tensor.dtype).info + ", " +
             std::to_string(tensor.dims.size()) + ", " + dims + ", " + std::to_string(tensor.byte_size()) +
-            ", " + (tensor.arena_offset ? "false" : "true") + "},";
+            ", " + (tensor.arena_offset ? "false" : "true") + ", " +
+            (tensor.counted_dims.empty() ? "false" : "true") + "},";
   }
   return text + "\n};";
 }

@@ -157,7 +157,7 @@ struct TensorInfo {
   const char* original_name; // in the model file
   ElementType dtype;
   std::size_t rank;
-  const std::size_t* dims; // bounds where the size depends on data; null for a scalar
+  const std::size_t* dims; // null for a scalar
   std::size_t bytes;
   bool external; // no arena space: has to be bound
 };

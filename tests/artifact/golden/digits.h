@@ -115,10 +115,10 @@ private:
     static constexpr std::size_t input_dims_0[] = {1, 1, 28, 28};
     static constexpr std::size_t output_dims_0[] = {1, 10};
     static constexpr firn::TensorInfo inputs[] = {
-        {"image", "image", firn::ElementType::F32, 4, input_dims_0, 3136, false},
+        {"image", "image", firn::ElementType::F32, 4, input_dims_0, 3136, false, false},
     };
     static constexpr firn::TensorInfo outputs[] = {
-        {"probabilities", "probabilities", firn::ElementType::F32, 2, output_dims_0, 40, false},
+        {"probabilities", "probabilities", firn::ElementType::F32, 2, output_dims_0, 40, false, false},
     };
     static constexpr firn::ModelInfo model = {
         "digits", Digits::model_sha256, "0.1.0", "x86-64-v3",

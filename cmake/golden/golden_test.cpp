@@ -1,0 +1,165 @@
+// The program of firn_add_golden_test(): feeds a model class the inputs of test data sets and compares its
+// outputs with the stored ones.  usage: golden_test FOLDER TOLERANCE The error of an output is its largest
+// |difference| over its largest |expected| (absolute if all expected are zero); NaN equals NaN, infinities
+// and integers are exact.
+#include FIRN_GOLDEN_HEADER
+#include "stored_tensor.h"
+
+#include <firn/owned.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+namespace {
+
+using Model = FIRN_GOLDEN_CLASS;
+using firn::ElementType;
+
+bool is_inexact(ElementType type) {
+  return type <= ElementType::F8E8M0 || type == ElementType::C64 || type == ElementType::C128;
+}
+
+template <class T> double load(const unsigned char* bytes, std::size_t index) {
+  T value;
+  std::memcpy(&value, bytes + index * sizeof(T), sizeof(T));
+  return static_cast<double>(value);
+}
+
+template <class T> double load_small(const unsigned char* bytes, std::size_t index) {
+  T value;
+  std::memcpy(&value.bits, bytes + index * sizeof(T), sizeof(T));
+  return static_cast<double>(static_cast<float>(value));
+}
+
+// Element `index` of a tensor of floats (complex numbers count as two).
+double float_at(ElementType type, const unsigned char* bytes, std::size_t index) {
+  switch (type) {
+  case ElementType::F64:
+  case ElementType::C128: return load<double>(bytes, index);
+  case ElementType::F16: return load_small<firn::half>(bytes, index);
+  case ElementType::BF16: return load_small<firn::bfloat16>(bytes, index);
+  case ElementType::F8E4M3FN: return load_small<firn::float8_e4m3fn>(bytes, index);
+  case ElementType::F8E4M3FNUZ: return load_small<firn::float8_e4m3fnuz>(bytes, index);
+  case ElementType::F8E5M2: return load_small<firn::float8_e5m2>(bytes, index);
+  case ElementType::F8E5M2FNUZ: return load_small<firn::float8_e5m2fnuz>(bytes, index);
+  case ElementType::F8E8M0: return load_small<firn::float8_e8m0>(bytes, index);
+  default: return load<float>(bytes, index);
+  }
+}
+
+std::size_t float_width(ElementType type) {
+  switch (type) {
+  case ElementType::F64:
+  case ElementType::C128: return 8;
+  case ElementType::F16:
+  case ElementType::BF16: return 2;
+  case ElementType::F32:
+  case ElementType::C64: return 4;
+  default: return 1;
+  }
+}
+
+// The error measure; infinite where an exact comparison fails.
+double error_of(ElementType type, const unsigned char* actual, const std::vector<unsigned char>& expected) {
+  if (!is_inexact(type)) return std::memcmp(actual, expected.data(), expected.size()) == 0 ? 0 : INFINITY;
+  double difference = 0, scale = 0;
+  for (std::size_t i = 0; i < expected.size() / float_width(type); ++i) {
+    const double a = float_at(type, actual, i), e = float_at(type, expected.data(), i);
+    if ((std::isnan(a) && std::isnan(e)) || a == e) {
+      if (std::isfinite(e)) scale = std::max(scale, std::fabs(e));
+      continue;
+    }
+    if (!std::isfinite(a) || !std::isfinite(e)) return INFINITY;
+    difference = std::max(difference, std::fabs(a - e));
+    scale = std::max(scale, std::fabs(e));
+  }
+  return scale > 0 ? difference / scale : difference;
+}
+
+// The stored tensor for position `index`: the one that carries the tensor's name, else file number `index`.
+bool find_tensor(const std::string& stem, const firn::TensorInfo& info, std::size_t index, std::size_t count,
+                 golden::StoredTensor& tensor) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (golden::read_tensor(stem + std::to_string(i) + ".pb", tensor) && tensor.name == info.original_name)
+      return true;
+  }
+  return golden::read_tensor(stem + std::to_string(index) + ".pb", tensor);
+}
+
+bool has_size(const firn::TensorInfo& info, std::size_t bytes) {
+  return info.counted ? bytes <= info.bytes : bytes == info.bytes;
+}
+
+// Runs one data set; prints and returns whether all outputs agree.
+bool check_data_set(Model& model, const std::string& folder, double tolerance) {
+  const firn::ModelInfo& info = Model::info();
+  std::vector<golden::StoredTensor> inputs(info.input_count);
+  for (std::size_t i = 0; i < info.input_count; ++i) {
+    if (!find_tensor(folder + "/input_", info.inputs[i], i, info.input_count, inputs[i]) ||
+        inputs[i].bytes.size() != info.inputs[i].bytes) {
+      std::printf("%s: input '%s': %zu bytes stored, the model wants %zu\n", folder.c_str(),
+                  info.inputs[i].original_name, inputs[i].bytes.size(), info.inputs[i].bytes);
+      return false;
+    }
+    model.bind_input(i, inputs[i].bytes.data());
+  }
+  std::vector<std::vector<unsigned char>> external(info.output_count);
+  for (std::size_t i = 0; i < info.output_count; ++i) {
+    if (!info.outputs[i].external) continue;
+    external[i].resize(info.outputs[i].bytes + 1);
+    model.bind_output(i, external[i].data());
+  }
+  if (const firn::Status status = model.run(); !status) {
+    std::printf("%s: %s\n", folder.c_str(), status.message());
+    return false;
+  }
+  bool agrees = true;
+  for (std::size_t i = 0; i < info.output_count; ++i) {
+    golden::StoredTensor expected;
+    if (!find_tensor(folder + "/output_", info.outputs[i], i, info.output_count, expected) ||
+        !has_size(info.outputs[i], expected.bytes.size())) {
+      std::printf("%s: output '%s': %zu bytes stored, the model gives %zu\n", folder.c_str(),
+                  info.outputs[i].original_name, expected.bytes.size(), info.outputs[i].bytes);
+      return false;
+    }
+    const auto* actual = static_cast<const unsigned char*>(model.output_data(i));
+    const double error = error_of(info.outputs[i].dtype, actual, expected.bytes);
+    std::printf("%s: %s: error %.3g\n", folder.c_str(), info.outputs[i].original_name, error);
+    agrees = agrees && error <= tolerance;
+  }
+  return agrees;
+}
+
+std::vector<std::string> data_sets(const std::string& folder) {
+  if (std::filesystem::exists(folder + "/output_0.pb")) return {folder};
+  std::vector<std::string> result;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().filename().string().rfind("test_data_set_", 0) == 0)
+      result.push_back(entry.path().string());
+  }
+  std::sort(result.begin(), result.end());
+  return result;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::printf("usage: %s FOLDER TOLERANCE\n", argv[0]);
+    return 2;
+  }
+  firn::Owned<Model> model;
+  if (const firn::Status status = model.status(); !status && status.code() != FIRN_STATUS_NOT_BOUND) {
+    std::printf("%s\n", status.message());
+    return 1;
+  }
+  const std::vector<std::string> folders = data_sets(argv[1]);
+  if (folders.empty()) std::printf("%s holds no test data\n", argv[1]);
+  bool agrees = !folders.empty();
+  for (const std::string& folder : folders)
+    agrees = check_data_set(*model, folder, std::atof(argv[2])) && agrees;
+  return agrees ? 0 : 1;
+}
