@@ -160,6 +160,7 @@ struct TensorInfo {
   const std::size_t* dims; // null for a scalar
   std::size_t bytes;
   bool external; // no arena space: has to be bound
+  bool counted;  // dims are bounds: run() finds the actual size
 };
 
 struct ModelInfo {
