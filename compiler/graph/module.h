@@ -46,6 +46,7 @@ public:
 
   int num_results() const { return static_cast<int>(types_.size()); }
   const Type& type(int result = 0) const { return types_[static_cast<size_t>(result)]; }
+  void set_types(std::vector<Type> types) { types_ = std::move(types); }  // of all results, once regions decide them
   void set_type(Type type, int result = 0) { types_[static_cast<size_t>(result)] = std::move(type); }
   Value result(int index = 0) { return {this, index}; }
 
