@@ -1,0 +1,120 @@
+// Linking and loading of freshly compiled objects.
+#include "compiler/driver/object_runner.h"
+
+#include "compiler/driver/describe.h"
+#include "include/firn/abi.h"
+
+#include <cstring>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace firn::driver {
+namespace {
+
+std::string read_log(const std::string& path) {
+  std::ifstream stream(path);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+} // namespace
+
+TemporaryFolder::TemporaryFolder() {
+  std::error_code error;
+  std::string pattern = (std::filesystem::temp_directory_path(error) / "firn-XXXXXX").string();
+  if (!error && ::mkdtemp(pattern.data())) path_ = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code error;
+  if (!path_.empty()) std::filesystem::remove_all(path_, error);
+}
+
+int run_program(const std::vector<std::string>& arguments, const std::string& log) {
+  std::vector<char*> argv;
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  pid_t child = 0;
+  int failed = ::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  ::posix_spawn_file_actions_destroy(&actions);
+  int status = 0;
+  if (failed != 0 || ::waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
+  return WEXITSTATUS(status);
+}
+
+Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c) {
+  TemporaryFolder folder;
+  if (folder.path().empty()) return usage_error("cannot make a temporary folder");
+  std::string object = folder.path() + "/model.o", library = folder.path() + "/model.so", log = folder.path() + "/log";
+  auto facts = codegen::emit_object(c.program, c.codegen, object);
+  if (!facts) return facts.error();
+  c.object = std::move(*facts);
+  describe_object(c);
+  const char* compiler = std::getenv("CC");
+  int code = run_program({compiler && *compiler ? compiler : "cc", "-shared", "-o", library, object}, log);
+  if (code != 0) return usage_error("linking the object with 'cc' failed: " + read_log(log));
+  auto runner = std::unique_ptr<ObjectRunner>(new ObjectRunner);
+  runner->compilation_ = &c;
+  runner->library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!runner->library_) return usage_error(std::string("loading the object failed: ") + ::dlerror());
+  runner->function_ = reinterpret_cast<int (*)(const void*)>(::dlsym(runner->library_, c.codegen.run_symbol.c_str()));
+  auto weights = reinterpret_cast<const unsigned char* (*)()>(::dlsym(runner->library_, c.codegen.weights_symbol.c_str()));
+  FIRN_CHECK(runner->function_ && weights, "the object lacks its exported functions");
+  runner->weights_ = weights();
+
+  auto size = static_cast<size_t>(c.program.arena_bytes) + 64;
+  runner->memory_ = std::make_unique<std::byte[]>(size);
+  auto address = reinterpret_cast<uintptr_t>(runner->memory_.get());
+  runner->arena_ = runner->memory_.get() + (64 - address % 64) % 64;
+  auto slot = [&](const artifact::TensorDescription& tensor) -> void* {
+    if (tensor.arena_offset) return runner->arena_ + *tensor.arena_offset;
+    runner->external_.emplace_back(static_cast<size_t>(tensor.byte_size()));
+    return runner->external_.back().data();
+  };
+  for (const auto& input : c.description.inputs) runner->inputs_.push_back(slot(input));
+  for (const auto& output : c.description.outputs) runner->outputs_.push_back(slot(output));
+  return runner;
+}
+
+ObjectRunner::~ObjectRunner() {
+  if (library_) ::dlclose(library_);
+}
+
+void ObjectRunner::run_again() {
+  firn_rt1_call call{reinterpret_cast<unsigned char*>(arena_), weights_, inputs_.data(), outputs_.data(), nullptr};
+  function_(&call);
+}
+
+Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef>& inputs) {
+  const auto& wanted = compilation_->description.inputs;
+  if (inputs.size() != wanted.size())
+    return usage_error("got " + std::to_string(inputs.size()) + " inputs, the model has " + std::to_string(wanted.size()));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i]->dtype() != wanted[i].dtype || inputs[i]->dims() != wanted[i].dims)
+      return usage_error("input '" + wanted[i].name + "' is " + inputs[i]->type().to_string() + ", the model wants " +
+                         Type::tensor_of(wanted[i].dtype, wanted[i].dims).to_string());
+    std::memcpy(const_cast<void*>(inputs_[i]), inputs[i]->bytes().data(), inputs[i]->bytes().size());
+  }
+  run_again();
+  std::vector<LiteralRef> results;
+  const auto& outputs = compilation_->description.outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    auto literal = std::make_shared<Literal>(outputs[i].dtype, outputs[i].dims);
+    std::memcpy(literal->mutable_bytes().data(), outputs_[i], literal->bytes().size());
+    results.push_back(std::move(literal));
+  }
+  return results;
+}
+
+} // namespace firn::driver

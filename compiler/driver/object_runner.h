@@ -1,0 +1,50 @@
+// Runs a compiled model in this process: the object is written to a temporary folder, linked by the system's compiler
+// into a shared library and loaded. What runs is the code that `firn compile` emits.
+#pragma once
+
+#include "compiler/driver/compile.h"
+
+namespace firn::driver {
+
+class ObjectRunner {
+public:
+  // Generates code for a compilation that compile_in_memory made for this host.
+  static Expected<std::unique_ptr<ObjectRunner>> create(Compilation& compilation);
+  ~ObjectRunner();
+  ObjectRunner(const ObjectRunner&) = delete;
+
+  // Checks dtypes and dims of `inputs`, runs, and copies the outputs.
+  Expected<std::vector<LiteralRef>> run(const std::vector<LiteralRef>& inputs);
+  // Runs again on the inputs of the last run().
+  void run_again();
+
+private:
+  ObjectRunner() = default;
+  const Compilation* compilation_ = nullptr;
+  void* library_ = nullptr;
+  int (*function_)(const void*) = nullptr;
+  std::unique_ptr<std::byte[]> memory_;
+  std::byte* arena_ = nullptr;
+  const unsigned char* weights_ = nullptr;
+  std::vector<const void*> inputs_;
+  std::vector<void*> outputs_;
+  std::vector<std::vector<std::byte>> external_;
+};
+
+// The first folder that $TMPDIR or the system gives for temporary files, with a new folder in it; removed with all its
+// content by the destructor.
+class TemporaryFolder {
+public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  const std::string& path() const { return path_; }  // empty if none could be made
+
+private:
+  std::string path_;
+};
+
+// Runs a program without a shell, its output to `log`; its exit code, or -1 if it could not be started.
+int run_program(const std::vector<std::string>& arguments, const std::string& log);
+
+} // namespace firn::driver

@@ -1,0 +1,54 @@
+// The measure of error.
+#include "compiler/driver/tensor_error.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace firn::driver {
+
+double tensor_error(const Literal& got, const Literal& want, std::string& why) {
+  if (got.dtype() != want.dtype() || got.dims() != want.dims()) {
+    why = "got " + got.type().to_string() + ", expected " + want.type().to_string();
+    return INFINITY;
+  }
+  if (want.dtype() == DType::String) {
+    if (got.string_values() == want.string_values()) return 0;
+    why = "strings differ";
+    return INFINITY;
+  }
+  if (!is_float(want.dtype()) && !is_complex(want.dtype())) {
+    for (int64_t i = 0; i < want.num_elements(); ++i)
+      if (got.get_int(i) != want.get_int(i)) {
+        why = "element " + std::to_string(i) + " is " + std::to_string(got.get_int(i)) + ", expected " + std::to_string(want.get_int(i));
+        return INFINITY;
+      }
+    return 0;
+  }
+  double difference = 0, scale = 0;
+  int64_t worst = 0;
+  auto read = [](const Literal& literal, int64_t i) {
+    if (literal.dtype() == DType::C64) return static_cast<double>(literal.data<float>()[static_cast<size_t>(i)]);
+    if (literal.dtype() == DType::C128) return literal.data<double>()[static_cast<size_t>(i)];
+    return literal.get_double(i);
+  };
+  int64_t count = want.num_elements() * (is_complex(want.dtype()) ? 2 : 1);
+  for (int64_t i = 0; i < count; ++i) {
+    double g = read(got, i), w = read(want, i);
+    if (std::isfinite(w)) scale = std::max(scale, std::fabs(w));
+    if (g == w || (std::isnan(g) && std::isnan(w))) continue;
+    double d = std::fabs(g - w);
+    if (std::isnan(d) || std::isinf(w)) d = INFINITY;
+    if (d > difference) difference = d, worst = i;
+  }
+  double error = scale > 0 ? difference / scale : difference;
+  if (error > 0)
+    why = "element " + std::to_string(worst) + " is " + std::to_string(read(got, worst)) + ", expected " + std::to_string(read(want, worst));
+  return error;
+}
+
+double default_tolerance(DType dtype) {
+  if (dtype == DType::F16) return 1e-2;
+  return dtype == DType::BF16 ? 5e-2 : 1e-5;
+}
+
+} // namespace firn::driver
