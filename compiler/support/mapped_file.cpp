@@ -48,7 +48,9 @@ Expected<std::shared_ptr<const MappedFile>> MappedFile::open_beneath(const std::
                                                                      const std::string& relative) {
   if (relative.empty() || relative.find('\0') != std::string::npos)
     return model_error("external data has an empty or broken path");
-  if (relative[0] == '/') return model_error("external data path '" + relative + "' is absolute, wanted one beneath the model's folder");
+  if (relative[0] == '/')
+    return model_error("external data path '" + relative +
+                       "' is absolute, wanted one beneath the model's folder");
   auto root = resolve(folder.empty() ? "." : folder);
   if (!root) return model_error("cannot find the model's folder '" + folder + "'");
   auto target = resolve(*root + "/" + relative);

@@ -8,8 +8,12 @@
 namespace firn {
 namespace {
 
-bool is_word_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$'; }
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '$'; }
+bool is_word_start(char c) {
+  return std::isalpha(static_cast<unsigned char>(c)) || c == '_' || c == '$';
+}
+bool is_word(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '$';
+}
 // A dash belongs to a word only between letters or digits, so that `a->b` and `x -1` read as expected.
 bool dash_in_word(std::string_view text, size_t at) {
   return text[at] == '-' && at + 1 < text.size() && std::isalnum(static_cast<unsigned char>(text[at + 1]));
@@ -44,7 +48,8 @@ bool TextScanner::next_is(std::string_view token) {
   skip_blanks();
   if (text_.substr(at_, token.size()) != token) return false;
   size_t end = at_ + token.size();
-  bool cut = end < text_.size() && is_word_start(token[0]) && (is_word(text_[end]) || dash_in_word(text_, end));
+  bool cut =
+      end < text_.size() && is_word_start(token[0]) && (is_word(text_[end]) || dash_in_word(text_, end));
   return !cut;
 }
 
@@ -97,15 +102,16 @@ bool TextScanner::integer(int64_t& value) {
 bool TextScanner::number(double& value) {
   skip_blanks();
   if (failed_ || at_ == text_.size()) return false;
-  for (auto [token, meaning] : {std::pair<std::string_view, double>{"inf", INFINITY}, {"-inf", -INFINITY}, {"nan", NAN}})
+  for (auto [token, meaning] :
+       {std::pair<std::string_view, double>{"inf", INFINITY}, {"-inf", -INFINITY}, {"nan", NAN}})
     if (accept(token)) {
       value = meaning;
       return true;
     }
   size_t end = at_;
   while (end < text_.size() && (is_word(text_[end]) || ((text_[end] == '-' || text_[end] == '+') &&
-                                                       (end == at_ || std::tolower(text_[end - 1]) == 'e' ||
-                                                        std::tolower(text_[end - 1]) == 'p'))))
+                                                        (end == at_ || std::tolower(text_[end - 1]) == 'e' ||
+                                                         std::tolower(text_[end - 1]) == 'p'))))
     ++end;
   std::string digits(text_.substr(at_, end - at_));
   if (digits.empty() || is_word_start(digits[0])) return false;
@@ -162,7 +168,9 @@ bool TextScanner::fail(const std::string& message) {
   return false;
 }
 
-Diagnostic TextScanner::error() const { return model_error(message_); }
+Diagnostic TextScanner::error() const {
+  return model_error(message_);
+}
 
 std::string quote(std::string_view text) {
   std::string quoted = "\"";
