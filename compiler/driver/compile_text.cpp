@@ -1,0 +1,101 @@
+// Texts about a compilation.
+#include "compiler/driver/compile_text.h"
+
+#include "compiler/artifact/report.h"
+#include "compiler/driver/phase_timer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+namespace firn::driver {
+namespace {
+
+std::string format(const char* pattern, auto... values) {
+  char text[256];
+  std::snprintf(text, sizeof text, pattern, values...);
+  return text;
+}
+
+// "9.8 kB", "4.7 M": three digits and a power of 1000.
+std::string scaled(double value, const char* unit) {
+  const char* prefixes[] = {"", "k", "M", "G", "T"};
+  int power = 0;
+  while (value >= 1000 && power < 4) value /= 1000, ++power;
+  return format(power == 0 ? "%.0f %s%s" : "%.1f %s%s", value, prefixes[power], unit);
+}
+
+std::string with_commas(int64_t value) {
+  std::string digits = std::to_string(value);
+  for (auto at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+std::string signature(const std::vector<artifact::TensorDescription>& tensors) {
+  std::string text;
+  for (const auto& tensor : tensors)
+    text += (text.empty() ? "" : ", ") + Type::tensor_of(tensor.dtype, tensor.dims).to_string();
+  return text;
+}
+
+} // namespace
+
+std::string summary_text(const Compilation& c) {
+  const artifact::ModelDescription& d = c.description;
+  std::string text = std::filesystem::path(d.source_file).filename().string() + "  " + signature(d.inputs) + " -> " +
+                     signature(d.outputs) + "  " + with_commas(d.node_count) + " nodes, " +
+                     scaled(static_cast<double>(d.flops), "FLOP") + ", " + with_commas(d.parameters) + " parameters\n";
+  for (const std::string& file : c.files) {
+    std::string detail;
+    if (file.ends_with(".o"))
+      detail = scaled(static_cast<double>(d.object_bytes), "B") + "  (weights " + scaled(static_cast<double>(d.weight_bytes), "B") +
+               ", code " + scaled(static_cast<double>(d.code_bytes), "B") + ")";
+    else if (file.ends_with(".h"))
+      detail = "arena " + scaled(static_cast<double>(d.arena_bytes), "B") + " (lower bound " +
+               scaled(static_cast<double>(d.arena_lower_bound), "B") + "), stack " + scaled(static_cast<double>(d.stack_bytes), "B");
+    else
+      detail = "manifest";
+    text += "  " + file + std::string(file.size() < 20 ? 20 - file.size() : 1, ' ') + detail + "\n";
+  }
+  return text + format("compiled for %s in %.2f s, %.0f MB\n", d.cpu.c_str(), c.seconds, static_cast<double>(peak_resident_bytes()) / 1e6);
+}
+
+std::string timing_text(const Compilation& c) {
+  std::string text = "phase                              seconds    peak MB\n";
+  for (const Phase& phase : c.phases) {
+    text += format("%-32s %9.3f", phase.name.c_str(), phase.seconds);
+    text += phase.peak_bytes > 0 ? format(" %10.0f\n", static_cast<double>(phase.peak_bytes) / 1e6) : "\n";
+  }
+  return text + format("%-32s %9.3f %10.0f\n", "total", c.seconds, static_cast<double>(peak_resident_bytes()) / 1e6);
+}
+
+std::string report_text(const Compilation& c) { return artifact::write_report(c.description); }
+
+std::string diagnostics_text(const DiagnosticList& diagnostics) {
+  std::string text;
+  for (const Diagnostic& diagnostic : diagnostics.messages()) text += diagnostic.message + "\n";
+  if (diagnostics.count() > diagnostics.messages().size())
+    text += "... and " + std::to_string(diagnostics.count() - diagnostics.messages().size()) + " more\n";
+  return text + std::to_string(diagnostics.count()) + (diagnostics.count() == 1 ? " error" : " errors") + "; nothing was written\n";
+}
+
+int exit_code(const DiagnosticList& diagnostics) {
+  // Our own fault outranks a broken model, which outranks what is merely unsupported.
+  Fault gravest = Fault::None;
+  auto rank = [](Fault fault) {
+    switch (fault) {
+    case Fault::Internal: return 4;
+    case Fault::Usage: return 3;
+    case Fault::Model: return 2;
+    case Fault::Unsupported: return 1;
+    case Fault::None: return 0;
+    }
+    return 0;
+  };
+  for (const Diagnostic& diagnostic : diagnostics.messages())
+    if (rank(diagnostic.fault) > rank(gravest)) gravest = diagnostic.fault;
+  return static_cast<int>(gravest);
+}
+
+} // namespace firn::driver

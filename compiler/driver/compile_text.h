@@ -1,0 +1,19 @@
+// What `firn compile` says to people: the summary, --time-passes, --report.
+#pragma once
+
+#include "compiler/driver/compile.h"
+
+namespace firn::driver {
+
+// The lines of api "firn compile": signature, files with sizes, time and memory.
+std::string summary_text(const Compilation& compilation);
+// One row per phase with seconds and peak memory.
+std::string timing_text(const Compilation& compilation);
+// Sizes, arena against its lower bound, kernels.
+std::string report_text(const Compilation& compilation);
+// Every diagnostic on a line of its own, and the closing line with the count.
+std::string diagnostics_text(const DiagnosticList& diagnostics);
+// The exit code for a failed run: that of the gravest message.
+int exit_code(const DiagnosticList& diagnostics);
+
+} // namespace firn::driver

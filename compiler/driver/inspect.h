@@ -1,0 +1,14 @@
+// `firn inspect` and `firn ops`: facts about models and about Firn.
+#pragma once
+
+#include "compiler/driver/compile.h"
+
+namespace firn::driver {
+
+// What a model is and whether it will compile: inputs, outputs, operators, parameters, multiply-adds, opsets.
+Expected<std::string> inspect(const CompileOptions& options, bool json);
+
+// The operators that Firn imports, one line each; `filter` selects names that contain it.
+std::string list_operators(const std::string& filter, bool json);
+
+} // namespace firn::driver

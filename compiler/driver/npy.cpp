@@ -1,0 +1,115 @@
+// NumPy's .npy format: magic, version, a Python dict literal as header, raw elements.
+#include "compiler/driver/run.h"
+
+#include <array>
+#include <cstring>
+#include <fstream>
+
+namespace firn::driver {
+namespace {
+
+struct Descriptor {
+  std::string_view text;
+  DType dtype;
+};
+constexpr std::array kDescriptors = {
+    Descriptor{"f8", DType::F64}, Descriptor{"f4", DType::F32}, Descriptor{"f2", DType::F16}, Descriptor{"i8", DType::I64},
+    Descriptor{"i4", DType::I32}, Descriptor{"i2", DType::I16}, Descriptor{"i1", DType::I8},  Descriptor{"u8", DType::U64},
+    Descriptor{"u4", DType::U32}, Descriptor{"u2", DType::U16}, Descriptor{"u1", DType::U8},  Descriptor{"b1", DType::Bool},
+    Descriptor{"c8", DType::C64}, Descriptor{"c16", DType::C128}};
+
+// The text after 'key': in the header, up to the next comma outside parentheses.
+std::string_view header_value(std::string_view header, std::string_view key) {
+  size_t at = header.find("'" + std::string(key) + "'");
+  if (at == header.npos) return {};
+  at = header.find(':', at);
+  if (at == header.npos) return {};
+  size_t end = ++at;
+  for (int depth = 0; end < header.size() && (depth > 0 || (header[end] != ',' && header[end] != '}')); ++end)
+    depth += header[end] == '(' ? 1 : header[end] == ')' ? -1 : 0;
+  while (at < end && header[at] == ' ') ++at;
+  return header.substr(at, end - at);
+}
+
+bool parse_shape(std::string_view text, std::vector<int64_t>& dims) {
+  if (text.empty() || text.front() != '(') return false;
+  int64_t value = -1;
+  for (char c : text.substr(1)) {
+    if (c >= '0' && c <= '9') {
+      value = std::max<int64_t>(value, 0) * 10 + (c - '0');
+      if (value > int64_t(1) << 48) return false;
+    } else if (c == ',' || c == ')') {
+      if (value >= 0) dims.push_back(value);
+      value = -1;
+    }
+  }
+  return true;
+}
+
+// Column-major elements of `size` bytes into row-major order.
+void transpose_elements(const std::vector<int64_t>& dims, size_t size, const std::byte* from, std::byte* to, int64_t count) {
+  std::vector<int64_t> index(dims.size(), 0);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t offset = 0, stride = 1;
+    for (size_t d = 0; d < dims.size(); ++d) offset += index[d] * stride, stride *= dims[d];
+    std::memcpy(to + static_cast<size_t>(i) * size, from + static_cast<size_t>(offset) * size, size);
+    for (size_t d = dims.size(); d-- > 0;) {
+      if (++index[d] < dims[d]) break;
+      index[d] = 0;
+    }
+  }
+}
+
+} // namespace
+
+Expected<LiteralRef> read_npy(const std::string& path) {
+  auto file = MappedFile::open(path);
+  if (!file) return file.error();
+  auto bytes = (*file)->bytes();
+  auto broken = [&](const char* what) { return usage_error("'" + path + "' is not a .npy file that can be read: " + what); };
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (text.size() < 12 || !text.starts_with("\x93NUMPY")) return broken("wrong magic");
+  bool wide = text[6] >= 2;
+  size_t header_size = 0;
+  for (int i = 0; i < (wide ? 4 : 2); ++i) header_size |= static_cast<size_t>(static_cast<uint8_t>(text[8 + static_cast<size_t>(i)])) << (8 * i);
+  size_t start = wide ? 12 : 10;
+  if (header_size > text.size() - start) return broken("cut short");
+  std::string_view header = text.substr(start, header_size), descriptor = header_value(header, "descr");
+  std::optional<DType> dtype;
+  if (descriptor.size() >= 4 && descriptor[1] != '>')
+    for (const Descriptor& row : kDescriptors)
+      if (descriptor.substr(2, descriptor.size() - 3) == row.text) dtype = row.dtype;
+  if (!dtype) return broken("unknown element type");
+  std::vector<int64_t> dims;
+  if (!parse_shape(header_value(header, "shape"), dims)) return broken("broken shape");
+  auto count = checked_num_elements(dims);
+  if (!count || byte_size(*dtype, static_cast<size_t>(*count)) != text.size() - start - header_size) return broken("size differs from shape");
+  if (header_value(header, "fortran_order") != "True") return Literal::mapped(*dtype, dims, *file, start + header_size);
+  auto literal = std::make_shared<Literal>(*dtype, dims);
+  transpose_elements(dims, static_cast<size_t>(bit_width(*dtype)) / 8, bytes.data() + start + header_size, literal->mutable_bytes().data(), *count);
+  return LiteralRef(literal);
+}
+
+Result write_npy(const std::string& path, const Literal& literal) {
+  std::string_view type;
+  for (const Descriptor& row : kDescriptors)
+    if (row.dtype == literal.dtype()) type = row.text;
+  if (type.empty()) return usage_error("'" + path + "': .npy files cannot hold " + std::string(dtype_name(literal.dtype())));
+  bool single = bit_width(literal.dtype()) == 8;
+  std::string header = std::string("{'descr': '") + (single ? "|" : "<") + std::string(type) + "', 'fortran_order': False, 'shape': (";
+  for (int64_t dim : literal.dims()) header += std::to_string(dim) + ",";
+  header += "), }";
+  while ((10 + header.size() + 1) % 64 != 0) header += ' ';
+  header += '\n';
+  std::ofstream stream(path, std::ios::binary);
+  stream.write("\x93NUMPY\x01\x00", 8);
+  const char size[2] = {static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
+  stream.write(size, 2);
+  stream.write(header.data(), static_cast<std::streamsize>(header.size()));
+  stream.write(reinterpret_cast<const char*>(literal.bytes().data()), static_cast<std::streamsize>(literal.bytes().size()));
+  stream.close();
+  if (!stream) return usage_error("cannot write '" + path + "'");
+  return {};
+}
+
+} // namespace firn::driver

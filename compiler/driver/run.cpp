@@ -1,0 +1,106 @@
+// `firn run`.
+#include "compiler/driver/run.h"
+
+#include "compiler/driver/compile_text.h"
+#include "compiler/driver/object_runner.h"
+#include "compiler/graph/evaluate.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+
+namespace firn::driver {
+namespace {
+
+constexpr int64_t kShownElements = 8;
+
+Expected<LiteralRef> read_tensor(const std::string& path) {
+  if (path.ends_with(".npy")) return read_npy(path);
+  if (!path.ends_with(".pb")) return usage_error("'" + path + "': inputs are .npy or .pb files");
+  auto tensor = onnx::read_tensor_file(path);
+  if (!tensor) return tensor.error();
+  return tensor->literal;
+}
+
+// The inputs in the model's order; every one must be given, under its name or in order under names "0", "1", ...
+Expected<std::vector<LiteralRef>> match_inputs(const RunOptions& options, const onnx::ModelFacts& facts) {
+  std::vector<LiteralRef> tensors(facts.inputs.size());
+  for (const auto& [name, path] : options.inputs) {
+    auto found = std::find_if(facts.inputs.begin(), facts.inputs.end(), [&](const auto& input) { return input.name == name; });
+    if (found == facts.inputs.end()) {
+      std::string names;
+      for (const auto& input : facts.inputs) names += (names.empty() ? "'" : ", '") + input.name + "'";
+      return usage_error("the model has no input '" + name + "'; it has " + names);
+    }
+    auto tensor = read_tensor(path);
+    if (!tensor) return tensor.error();
+    tensors[static_cast<size_t>(found - facts.inputs.begin())] = *tensor;
+  }
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (!tensors[i]) return usage_error("input '" + facts.inputs[i].name + "' (" + facts.inputs[i].type + ") is not given: --input '" + facts.inputs[i].name + "'=FILE");
+  return tensors;
+}
+
+std::string shown(const std::string& name, const Literal& literal) {
+  std::string text = name + ": " + literal.type().to_string() + " = [";
+  int64_t count = std::min(literal.num_elements(), kShownElements);
+  for (int64_t i = 0; i < count; ++i) {
+    char number[40];
+    if (literal.dtype() == DType::String) {
+      text += (i ? ", \"" : "\"") + literal.string_values()[static_cast<size_t>(i)] + "\"";
+      continue;
+    }
+    std::snprintf(number, sizeof number, "%.7g", literal.get_double(i));
+    text += (i ? ", " : "") + std::string(number);
+  }
+  return text + (count < literal.num_elements() ? ", ...]\n" : "]\n");
+}
+
+std::string file_name(const std::string& output) {
+  std::string name = output;
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name;
+}
+
+Expected<std::vector<LiteralRef>> compute(const RunOptions& options, const CompileOptions& compile, const std::vector<LiteralRef>& inputs) {
+  DiagnosticList diagnostics;
+  if (options.engine == Engine::Evaluator) {
+    auto imported = onnx::import_onnx(compile.model, compile.import, diagnostics);
+    if (!imported) return diagnostics.messages()[0];
+    return evaluate(*imported->module, inputs);
+  }
+  auto compilation = compile_in_memory(compile, diagnostics);
+  if (!compilation) return diagnostics.messages()[0];
+  auto runner = ObjectRunner::create(*compilation);
+  if (!runner) return runner.error();
+  return (*runner)->run(inputs);
+}
+
+} // namespace
+
+Expected<std::string> run(const RunOptions& options) {
+  auto facts = onnx::inspect_onnx(options.compile.model);
+  if (!facts) return facts.error();
+  auto inputs = match_inputs(options, *facts);
+  if (!inputs) return inputs.error();
+  CompileOptions compile = options.compile;
+  for (size_t i = 0; i < inputs->size(); ++i) compile.import.shapes[facts->inputs[i].name] = (*inputs)[i]->dims();
+  auto outputs = compute(options, compile, *inputs);
+  if (!outputs) return outputs.error();
+  std::string text;
+  std::error_code error;
+  if (!options.output_dir.empty()) std::filesystem::create_directories(options.output_dir, error);
+  for (size_t i = 0; i < outputs->size(); ++i) {
+    std::string name = i < facts->outputs.size() ? facts->outputs[i].name : "output_" + std::to_string(i);
+    if (options.output_dir.empty()) {
+      text += shown(name, *(*outputs)[i]);
+      continue;
+    }
+    std::string path = options.output_dir + "/" + file_name(name) + ".npy";
+    if (Result written = write_npy(path, *(*outputs)[i]); !written) return written.error();
+    text += path + "\n";
+  }
+  return text;
+}
+
+} // namespace firn::driver

@@ -1,0 +1,22 @@
+// `firn run`: one inference on tensors from files.
+#pragma once
+
+#include "compiler/driver/verify.h"
+
+namespace firn::driver {
+
+struct RunOptions {
+  CompileOptions compile;
+  Engine engine = Engine::Object;
+  std::vector<std::pair<std::string, std::string>> inputs;  // name and file (.npy or .pb)
+  std::string output_dir;   // outputs as NAME.npy; empty: printed
+};
+
+// Text for standard output: each output's type and first values, or the files written.
+Expected<std::string> run(const RunOptions& options);
+
+// NumPy's .npy files, format versions 1 to 3, little-endian, row- or column-major.
+Expected<LiteralRef> read_npy(const std::string& path);
+Result write_npy(const std::string& path, const Literal& literal);
+
+} // namespace firn::driver
