@@ -1,0 +1,66 @@
+"""Makes the models of the consumer tests: python make_models.py, with onnx and numpy.
+
+affine.onnx: scores = relu(features * W + b), with W in the external file affine.weights, and a data set for it.
+doubler.onnx: y = x + x, with names that are no identifiers.
+"""
+import os
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def save(model, name):
+    onnx.checker.check_model(model)
+    with open(os.path.join(FOLDER, name), "wb") as file:
+        file.write(model.SerializeToString())
+
+
+def save_tensor(array, name, path):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(numpy_helper.from_array(array, name).SerializeToString())
+
+
+def make_model(graph):
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def affine():
+    weight = (np.arange(12, dtype=np.float32).reshape(4, 3) - 5) / 4
+    bias = np.array([0.5, -1, 2], dtype=np.float32)
+    with open(os.path.join(FOLDER, "affine.weights"), "wb") as file:
+        file.write(weight.tobytes())
+    external = TensorProto(name="W", data_type=TensorProto.FLOAT, dims=[4, 3], data_location=TensorProto.EXTERNAL)
+    for key, value in (("location", "affine.weights"), ("offset", "0"), ("length", str(weight.nbytes))):
+        entry = external.external_data.add()
+        entry.key, entry.value = key, value
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["features", "W"], ["product"]),
+         helper.make_node("Add", ["product", "b"], ["sum"]),
+         helper.make_node("Relu", ["sum"], ["scores"])],
+        "affine",
+        [helper.make_tensor_value_info("features", TensorProto.FLOAT, [2, 4])],
+        [helper.make_tensor_value_info("scores", TensorProto.FLOAT, [2, 3])],
+        [external, numpy_helper.from_array(bias, "b")])
+    with open(os.path.join(FOLDER, "affine.onnx"), "wb") as file:
+        file.write(make_model(graph).SerializeToString())
+    features = np.array([[1, 2, 3, 4], [-1, 0.5, 0, 2]], dtype=np.float32)
+    data = os.path.join(FOLDER, "affine_data", "test_data_set_0")
+    save_tensor(features, "features", os.path.join(data, "input_0.pb"))
+    save_tensor(np.maximum(features @ weight + bias, 0), "scores", os.path.join(data, "output_0.pb"))
+
+
+def doubler():
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["serving_default_x:0", "serving_default_x:0"], ["class"])],
+        "doubler",
+        [helper.make_tensor_value_info("serving_default_x:0", TensorProto.FLOAT, [5])],
+        [helper.make_tensor_value_info("class", TensorProto.FLOAT, [5])])
+    save(make_model(graph), "doubler.onnx")
+
+
+affine()
+doubler()

@@ -1,0 +1,46 @@
+# What firn_add_library cannot do is refused when configuring, with a message that names the option and the way out;
+# what does not fit a budget, when building.
+include(${CMAKE_CURRENT_LIST_DIR}/consumer.cmake)
+
+# Configures with these arguments and fails unless CMake stops with a message that holds `expected`.
+function(expect_refusal arguments expected)
+  execute_process(
+    COMMAND ${CMAKE_COMMAND} -G ${GENERATOR} -S "${tests}/refusals" -B "${work}" "-DCMAKE_PREFIX_PATH=${prefix}"
+      ${compilers} "-DARGUMENTS=${arguments}"
+    OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE failed)
+  string(REGEX REPLACE "[ \n]+" " " flat "${output}")
+  string(FIND "${flat}" "${expected}" found)
+  if(NOT failed OR found EQUAL -1)
+    message(FATAL_ERROR "'${arguments}': expected a refusal with '${expected}', got:\n${output}")
+  endif()
+endfunction()
+
+set(start "firn_add_library(affine): ")
+expect_refusal("MULTIVERSION x86-64-v2 x86-64-v3"
+  "${start}MULTIVERSION is not supported by this version of Firn; choose one CPU")
+expect_refusal("THREADS 4"
+  "${start}THREADS 4 is not supported by this version of Firn; models run on one thread")
+expect_refusal("WEIGHTS init"
+  "${start}WEIGHTS init is not supported by this version of Firn; use WEIGHTS embed")
+expect_refusal("WEIGHTS file"
+  "${start}WEIGHTS file is not supported by this version of Firn; use WEIGHTS embed")
+expect_refusal("DIMS n=1..8"
+  "${start}DIMS n=1..8: ranges are not supported by this version of Firn; give one value")
+expect_refusal("DIMS n"
+  "${start}DIMS n: wanted name=value")
+expect_refusal("STATE past=present"
+  "${start}STATE is not supported by this version of Firn")
+expect_refusal("OPT fastest"
+  "${start}OPT is 'fastest', wanted one of: speed, size, debug")
+expect_refusal("MATH loose"
+  "${start}MATH is 'loose', wanted one of: default, strict, fast")
+expect_refusal("PREBUILT_OBJECT a.o"
+  "${start}PREBUILT_OBJECT and PREBUILT_HEADER belong together")
+
+# The budget's error comes from the compiler and names the largest contributors.
+configure("${tests}/refusals" "${work}/budget" ${compilers} "-DARGUMENTS=RAM_BUDGET 8")
+execute_process(COMMAND ${CMAKE_COMMAND} --build "${work}/budget" OUTPUT_VARIABLE output ERROR_VARIABLE output
+  RESULT_VARIABLE failed)
+if(NOT failed OR NOT output MATCHES "RAM use of [0-9,]+ B exceeds the budget of 8 B by [0-9,]+ B; largest: ")
+  message(FATAL_ERROR "expected an exceeded budget, got:\n${output}")
+endif()
