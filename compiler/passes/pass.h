@@ -15,7 +15,16 @@ struct PassOptions {
   bool optimize_size = false;
   bool strict_math = false;
   int64_t fold_bytes_limit = 64 << 20;    // constants larger than this are not made by folding unless inputs were as large
-  int rewrite_limit = -1;                 // -1: none; else stop after so many changes of passes, to bisect
+  int rewrite_limit = -1;                 // -1: none; else stop after so many rewrites, to bisect
+  int* rewrites_left = nullptr;           // set by run_passes when there is a limit: what is left of it
+
+  // Asked before every rewrite: whether the limit allows one more. Counts it.
+  bool take_rewrite() const {
+    if (!rewrites_left) return true;
+    if (*rewrites_left <= 0) return false;
+    --*rewrites_left;
+    return true;
+  }
 };
 
 // Runs over the whole module and tells whether it changed anything.
@@ -39,6 +48,8 @@ struct PipelineRun {
   // Called after every pass with its number, name, and whether it changed the module: dumps hang here.
   std::function<void(int number, const std::string& name, bool changed, const Module& module)> after_pass;
   std::vector<PassTiming> timings;
+  // Compares the printed module around every pass that reports no change: a check for tests.
+  bool check_reports = false;
 };
 
 // Runs the named passes ("fold-constants,eliminate-dead-code"), verifying after each that changed something. An

@@ -1,0 +1,171 @@
+// fold-constants: evaluates instructions on constants.
+//
+//   %t = f32[3,2] transpose(%c) {permutation = [1,0]}    %c is constant    ->   constant of f32[3,2]
+//   %w = f32[8,3,3,3] multiply(%k, %s)   %s = broadcast_in_dim(constant)   ->   constant of f32[8,3,3,3]
+//
+// A broadcast of a small constant stays a broadcast: it is cheaper to compute than to store; so do large tables that
+// little arithmetic makes from little data. Folding is bounded in bytes and in work.
+// Requires: nothing. Establishes: no instruction on constants alone, within those bounds. Breaks: nothing.
+#include "compiler/graph/evaluate.h"
+#include "compiler/passes/match.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/rewrite.h"
+
+#include <algorithm>
+
+namespace firn {
+namespace {
+
+constexpr int64_t kSmallElements = 4096;          // results up to here are always worth a constant
+constexpr int64_t kTableElements = 1 << 18;       // tables made by costly ops (sine, dot) from less data than they hold
+constexpr double kMaximumWork = 2e8;              // multiply-adds that the evaluator may spend on one instruction
+
+bool is_static_tensor(Value value) { return value.type().is_tensor() && value.type().is_static(); }
+
+// Elements that the operand takes as a constant now; broadcasts count what they read.
+int64_t stored_elements(Value value) {
+  if (value.def->is(Opcode::BroadcastInDim)) return stored_elements(value.def->operand(0));
+  return value.def->is(Opcode::Constant) ? value.type().num_elements() : 0;
+}
+
+bool is_foldable_operand(Value value) {
+  if (!is_static_tensor(value)) return false;
+  if (constant_literal(value)) return true;
+  if (value.def->is(Opcode::BroadcastInDim)) return constant_literal(value.def->operand(0)) != nullptr;
+  return value.def->is(Opcode::Iota);
+}
+
+LiteralRef materialise(Value value) {
+  if (value.def->is(Opcode::Constant)) return value.def->literal();
+  std::vector<LiteralRef> operands;
+  for (Value operand : value.def->operands()) operands.push_back(operand.def->literal());
+  auto results = evaluate_instruction(*value.def, operands);
+  return results ? (*results)[0] : nullptr;
+}
+
+// Multiply-adds or so.
+double work_of(const Instruction& instruction) {
+  double elements = static_cast<double>(instruction.type().num_elements());
+  switch (instruction.opcode()) {
+  case Opcode::Dot: {
+    double depth = 1;
+    for (int64_t dim : instruction.attributes().ints("lhs_contract")) depth *= static_cast<double>(instruction.operand(0).dim(static_cast<int>(dim)));
+    return elements * depth;
+  }
+  case Opcode::Convolution:
+    return elements * static_cast<double>(instruction.operand(1).type().num_elements()) / static_cast<double>(std::max<int64_t>(1, instruction.operand(1).dim(0)));
+  case Opcode::ReduceWindow: {
+    double size = 1;
+    for (const WindowDim& dim : instruction.attributes().window().dims) size *= static_cast<double>(dim.size);
+    return elements * size;
+  }
+  default: {
+    double most = elements;
+    for (Value operand : instruction.operands()) most = std::max(most, static_cast<double>(operand.type().num_elements()));
+    return most;
+  }
+  }
+}
+
+// Costs more per element than loading it would.
+bool is_costly(const Instruction& instruction) {
+  switch (instruction.opcode()) {
+  case Opcode::Dot:
+  case Opcode::Convolution:
+  case Opcode::Reduce:
+  case Opcode::ReduceWindow:
+  case Opcode::Cosine:
+  case Opcode::Sine:
+  case Opcode::Exponential:
+  case Opcode::Power:
+  case Opcode::Log:
+  case Opcode::Tanh:
+  case Opcode::Gather:
+  case Opcode::GatherElements:
+  case Opcode::GatherND:
+  case Opcode::ScatterElements:
+  case Opcode::ScatterND: return true;
+  default: return false;
+  }
+}
+
+bool is_foldable_op(const Instruction& instruction) {
+  switch (instruction.opcode()) {
+  case Opcode::Constant:
+  case Opcode::Parameter:
+  case Opcode::Iota:
+  case Opcode::RngUniform:
+  case Opcode::Fusion:
+  case Opcode::If:
+  case Opcode::While:
+  case Opcode::Call: return false;
+  default: return true;
+  }
+}
+
+bool is_worth_folding(const Instruction& instruction, const PassOptions& options) {
+  int64_t stored = 0, results = 0, largest = 0;
+  for (Value operand : instruction.operands()) {
+    stored += stored_elements(operand);
+    largest = std::max(largest, static_cast<int64_t>(operand.type().byte_size()));
+  }
+  int64_t result_bytes = 0;
+  for (int i = 0; i < instruction.num_results(); ++i) {
+    results += instruction.type(i).num_elements();
+    result_bytes += static_cast<int64_t>(instruction.type(i).byte_size());
+  }
+  if (work_of(instruction) > kMaximumWork) return false;
+  if (instruction.is(Opcode::BroadcastInDim)) {
+    bool shape_data = is_integer(instruction.type().dtype) && results <= 64;
+    return results <= stored || shape_data;
+  }
+  if (result_bytes > options.fold_bytes_limit && results > stored) return false;
+  if (results <= kSmallElements || results <= 4 * stored) return true;
+  return is_costly(instruction) && results <= kTableElements;
+}
+
+// The name of the initializer that the constant comes from survives folding.
+std::string folded_location(const Instruction& instruction) {
+  for (Value operand : instruction.operands())
+    if (operand.def->is(Opcode::Constant) && operand.type().num_elements() > 1 && !operand.def->location().empty())
+      return operand.def->location();
+  return instruction.location();
+}
+
+bool fold(Instruction& instruction, const PassOptions& options) {
+  if (!is_foldable_op(instruction) || instruction.num_results() == 0) return false;
+  for (Value operand : instruction.operands())
+    if (!is_foldable_operand(operand)) return false;
+  for (int i = 0; i < instruction.num_results(); ++i)
+    if (!is_static_tensor(instruction.result(i))) return false;
+  if (!instruction.has_uses() || !is_worth_folding(instruction, options)) return false;
+  std::vector<LiteralRef> operands;
+  for (Value operand : instruction.operands()) {
+    operands.push_back(materialise(operand));
+    if (!operands.back()) return false;
+  }
+  auto results = evaluate_instruction(instruction, operands);
+  if (!results) return false;
+  for (int i = 0; i < instruction.num_results(); ++i)
+    if (!same_dims((*results)[static_cast<size_t>(i)]->type(), instruction.type(i))) return false;
+  if (!options.take_rewrite()) return false;
+  Builder builder(*instruction.parent(), &instruction);
+  builder.set_location(folded_location(instruction));
+  for (int i = 0; i < instruction.num_results(); ++i)
+    instruction.parent()->replace_uses(instruction.result(i), builder.constant((*results)[static_cast<size_t>(i)]));
+  erase_if_dead(&instruction);
+  return true;
+}
+
+} // namespace
+
+bool fold_constants(Module& module, const PassOptions& options) {
+  bool changed = false;
+  for_each_region(module, [&](Region& region) {
+    // In order, so that chains fold in one walk. Erasing a chain takes its operands with it, but those stand earlier.
+    for (Instruction* instruction : region.snapshot()) changed |= fold(*instruction, options);
+  });
+  return changed;
+}
+
+} // namespace firn

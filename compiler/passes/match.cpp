@@ -1,0 +1,106 @@
+// Questions that rewrite rules ask about values.
+#include "compiler/passes/match.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace firn {
+
+const Literal* constant_literal(Value value) {
+  if (!value.def->is(Opcode::Constant)) return nullptr;
+  const Literal* literal = value.def->literal().get();
+  return literal && !literal->is_opaque() ? literal : nullptr;
+}
+
+bool is_arithmetic(Value value) {
+  if (!value.type().is_tensor()) return false;
+  DType dtype = value.dtype();
+  return is_float(dtype) || is_integer(dtype);
+}
+
+std::optional<double> splat_value(Value value) {
+  if (!value.type().is_tensor()) return std::nullopt;
+  while (value.def->is(Opcode::BroadcastInDim) || value.def->is(Opcode::Reshape) ||
+         value.def->is(Opcode::Transpose) || value.def->is(Opcode::Copy))
+    value = value.def->operand(0);
+  const Literal* literal = constant_literal(value);
+  if (!literal || literal->num_elements() == 0 || is_complex(literal->dtype()) ||
+      literal->dtype() == DType::String || !literal->is_splat())
+    return std::nullopt;
+  return literal->get_double(0);
+}
+
+bool has_one_use(Value value) { return value.def->num_uses(value.index) == 1; }
+
+namespace {
+
+bool is_non_negative_within(Value value, int depth) {
+  if (depth == 0 || !is_arithmetic(value)) return false;
+  if (is_unsigned(value.dtype())) return true;
+  if (auto splat = splat_value(value)) return *splat >= 0;
+  auto operand = [&](int i) { return is_non_negative_within(value.def->operand(i), depth - 1); };
+  switch (value.def->opcode()) {
+  case Opcode::Abs:
+  case Opcode::Exponential:
+  case Opcode::Logistic:
+  case Opcode::Sqrt:
+  case Opcode::Rsqrt:
+  case Opcode::Cosh: return true;
+  case Opcode::Multiply: return value.def->operand(0) == value.def->operand(1) || (operand(0) && operand(1));
+  case Opcode::Add:
+  case Opcode::Divide:
+  case Opcode::Minimum: return operand(0) && operand(1);
+  case Opcode::Maximum: return operand(0) || operand(1);
+  case Opcode::Clamp: return operand(0) && operand(2);
+  case Opcode::Select: return operand(1) && operand(2);
+  case Opcode::BroadcastInDim:
+  case Opcode::Reshape:
+  case Opcode::Transpose:
+  case Opcode::Slice: return operand(0);
+  case Opcode::Reduce: return value.def->num_operands() == 2 && simple_reducer(*value.def) && operand(0) && operand(1);
+  default: return false;
+  }
+}
+
+} // namespace
+
+bool is_non_negative(Value value) { return is_non_negative_within(value, 6); }
+
+Value make_splat(Builder& builder, const Type& type, double value) {
+  return make_broadcast(builder, builder.scalar(type.dtype, value), type, {});
+}
+
+Value make_broadcast(Builder& builder, Value operand, const Type& result, std::vector<int64_t> dims) {
+  if (operand.type() == result && is_identity_permutation(dims)) return operand;
+  Type type = result;
+  type.dtype = operand.dtype();
+  return builder.make_typed(Opcode::BroadcastInDim, {operand}, {type}, {{"dims", std::move(dims)}})->result();
+}
+
+bool is_identity_permutation(const std::vector<int64_t>& permutation) {
+  for (size_t i = 0; i < permutation.size(); ++i)
+    if (permutation[i] != static_cast<int64_t>(i)) return false;
+  return true;
+}
+
+std::vector<int64_t> inverse_permutation(const std::vector<int64_t>& permutation) {
+  std::vector<int64_t> inverse(permutation.size());
+  for (size_t i = 0; i < permutation.size(); ++i) inverse[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
+  return inverse;
+}
+
+std::vector<int64_t> first_dims(int64_t count) {
+  std::vector<int64_t> dims(static_cast<size_t>(count));
+  std::iota(dims.begin(), dims.end(), int64_t{0});
+  return dims;
+}
+
+bool contains(const std::vector<int64_t>& values, int64_t value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+bool same_dims(const Type& lhs, const Type& rhs) { return lhs.dims == rhs.dims; }
+
+bool is_movement(Opcode opcode) { return op_info(opcode).op_class == OpClass::Movement; }
+
+} // namespace firn

@@ -1,0 +1,42 @@
+// Questions that rewrite rules ask about values: constants seen through broadcasts, permutations, signs.
+#pragma once
+
+#include "compiler/graph/builder.h"
+
+#include <optional>
+
+namespace firn {
+
+// The defining instruction if it has that opcode, else null.
+inline Instruction* defined_by(Value value, Opcode opcode) { return value.def->is(opcode) ? value.def : nullptr; }
+// The literal of a constant with bytes, else null.
+const Literal* constant_literal(Value value);
+// The value that all elements of a real-valued tensor have: splat constants, also behind broadcasts, reshapes,
+// transposes and copies.
+std::optional<double> splat_value(Value value);
+inline bool is_splat_of(Value value, double wanted) {
+  auto found = splat_value(value);
+  return found && *found == wanted;
+}
+// Of a floating-point or integer type (not bool, string, complex), so that splat_value tells all about its constants.
+bool is_arithmetic(Value value);
+// Exactly one operand slot or region result names it.
+bool has_one_use(Value value);
+// No element can be below zero (NaN may occur). Conservative.
+bool is_non_negative(Value value);
+
+// A scalar constant of `type`'s dtype broadcast to its dims and layout.
+Value make_splat(Builder& builder, const Type& type, double value);
+// broadcast_in_dim with the result type given; the operand itself if it has the dims already.
+Value make_broadcast(Builder& builder, Value operand, const Type& result, std::vector<int64_t> dims);
+
+bool is_identity_permutation(const std::vector<int64_t>& permutation);
+std::vector<int64_t> inverse_permutation(const std::vector<int64_t>& permutation);
+// The numbers 0 ... count-1.
+std::vector<int64_t> first_dims(int64_t count);
+bool contains(const std::vector<int64_t>& values, int64_t value);
+bool same_dims(const Type& lhs, const Type& rhs);
+// Moves data without arithmetic and costs no more than the copy: reshape, transpose, slice, broadcast, ...
+bool is_movement(Opcode opcode);
+
+} // namespace firn

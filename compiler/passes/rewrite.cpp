@@ -1,0 +1,82 @@
+// The driver of local rewrites.
+#include "compiler/passes/rewrite.h"
+
+#include <unordered_set>
+
+namespace firn {
+namespace {
+
+constexpr int kMaximumRounds = 16;
+
+void visit_region(Region& region, const std::function<void(Region&)>& visit) {
+  visit(region);
+  for (Instruction* instruction : region.snapshot())
+    if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
+      for (int i = 0; i < instruction->num_regions(); ++i) visit_region(instruction->region(i), visit);
+}
+
+bool rewrite_region(Region& region, const PassOptions& options, RewriteRule rule) {
+  bool changed = false;
+  for (Instruction* instruction : region.snapshot()) {
+    if (instruction->is(Opcode::Parameter) || instruction->is(Opcode::Constant)) continue;
+    if (!instruction->has_uses()) continue;
+    for (int i = 0; i < instruction->num_regions(); ++i)
+      if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
+        changed |= rewrite_region(instruction->region(i), options, rule);
+    if (instruction->num_results() != 1) continue;
+    Value value = rule(*instruction, options);
+    if (!value || value == instruction->result()) continue;
+    if (!options.take_rewrite()) return changed;
+    instruction->parent()->replace_uses(instruction->result(), value);
+    changed = true;
+  }
+  return changed;
+}
+
+// Erases what rewriting left without uses; last to first, so that chains go in one sweep.
+void sweep(Region& region) {
+  std::vector<Instruction*> all = region.snapshot();
+  for (size_t i = all.size(); i-- > 0;) {
+    Instruction* instruction = all[i];
+    if (instruction->is(Opcode::Parameter)) continue;
+    if (!instruction->has_uses()) region.erase(instruction);
+  }
+}
+
+} // namespace
+
+void for_each_region(Module& module, const std::function<void(Region&)>& visit) {
+  for (const auto& function : module.functions()) visit_region(function->body(), visit);
+}
+
+bool rewrite_module(Module& module, const PassOptions& options, RewriteRule rule) {
+  bool changed = false;
+  for (int round = 0; round < kMaximumRounds; ++round) {
+    bool again = false;
+    for (const auto& function : module.functions()) again |= rewrite_region(function->body(), options, rule);
+    if (!again) break;
+    changed = true;
+    for_each_region(module, sweep);
+  }
+  return changed;
+}
+
+void replace_instruction(Instruction& instruction, Value value) {
+  instruction.parent()->replace_uses(instruction.result(), value);
+  instruction.parent()->erase(&instruction);
+}
+
+void erase_if_dead(Instruction* instruction) {
+  std::vector<Instruction*> pending = {instruction};
+  std::unordered_set<Instruction*> erased;
+  while (!pending.empty()) {
+    Instruction* next = pending.back();
+    pending.pop_back();
+    if (erased.count(next) || next->is(Opcode::Parameter) || next->has_uses()) continue;
+    for (Value operand : next->operands()) pending.push_back(operand.def);
+    erased.insert(next);
+    next->parent()->erase(next);
+  }
+}
+
+} // namespace firn
