@@ -1,0 +1,93 @@
+// The flow of an import: load, refuse unknown operators, make @main's parameters, import the graph, drop what is unused.
+#include "compiler/frontend/onnx/import.h"
+
+#include "compiler/frontend/onnx/facts.h"
+#include "compiler/frontend/onnx/graph_inputs.h"
+#include "compiler/frontend/onnx/import_state.h"
+
+#include <cctype>
+
+namespace firn::onnx {
+namespace {
+
+std::string folder_of(const std::string& path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// "models/my net.onnx" is module my_net.
+std::string module_name(const std::string& path) {
+  size_t slash = path.rfind('/');
+  std::string stem = slash == std::string::npos ? path : path.substr(slash + 1);
+  stem = stem.substr(0, stem.rfind('.'));
+  for (char& c : stem)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  if (stem.empty() || std::isdigit(static_cast<unsigned char>(stem[0]))) stem = "model_" + stem;
+  return stem;
+}
+
+// The graph's outputs as @main's results.
+void set_results(const wire::GraphProto& graph, Function& main, Values values, DiagnosticList& diagnostics) {
+  for (const auto& output : graph.output()) {
+    for (const std::string& name : main.result_names)
+      if (name == output.name()) diagnostics.add(model_error("two graph outputs are called '" + name + "'"));
+    main.result_names.push_back(output.name());
+    main.aliases.push_back(-1);
+  }
+  main.body().set_results(std::move(values));
+}
+
+std::unique_ptr<ImportedModel> import_file(std::shared_ptr<const MappedFile> file, std::string folder,
+                                           const ImportOptions& options, DiagnosticList& diagnostics) {
+  std::string name = module_name(file->path());
+  auto model = load_model(std::move(file), std::move(folder));
+  if (!model) return diagnostics.add(model.error()), nullptr;
+  auto unsupported = find_unsupported(*model);
+  if (unsupported.certain) return diagnostics.add(unsupported_error(unsupported_message(unsupported.operators))), nullptr;
+  auto imported = std::make_unique<ImportedModel>();
+  imported->facts = read_facts(*model);
+  imported->module = std::make_unique<Module>(name);
+  Function& main = imported->module->add_function("main");
+  ImportState state(options, *model, *imported->module, imported->facts, diagnostics);
+  const wire::GraphProto& graph = model->proto->graph();
+  Frame frame;
+  frame.opsets = model->opsets;
+  Scope scope(nullptr, frame);
+  add_graph_inputs(graph, state, main, scope);
+  if (!diagnostics.empty()) return nullptr;
+  GraphImporter importer(state, main.body());
+  importer.import_body(graph, scope);
+  if (graph.output_size() == 0) diagnostics.add(model_error("the graph has no outputs"));
+  auto results = importer.outputs(graph, scope, "graph ");
+  if (results) set_results(graph, main, std::move(*results), diagnostics);
+  if (!diagnostics.empty()) return nullptr;
+  if (!results) return diagnostics.add(model_error("the graph's outputs could not be imported")), nullptr;
+  erase_unused(main.body());
+  for (const auto& [location, external] : model->source.external)
+    if (external) imported->facts.external_files.push_back(external->path());
+  return imported;
+}
+
+} // namespace
+
+std::unique_ptr<ImportedModel> import_onnx(const std::string& path, const ImportOptions& options,
+                                           DiagnosticList& diagnostics) {
+  auto file = MappedFile::open(path);
+  if (!file) return diagnostics.add(file.error()), nullptr;
+  return import_file(*file, folder_of(path), options, diagnostics);
+}
+
+std::unique_ptr<ImportedModel> import_onnx_bytes(std::string name, std::string bytes, const ImportOptions& options,
+                                                 DiagnosticList& diagnostics) {
+  return import_file(MappedFile::from_bytes(std::move(name), std::move(bytes)), "", options, diagnostics);
+}
+
+Expected<ModelFacts> inspect_onnx(const std::string& path) {
+  auto file = MappedFile::open(path);
+  if (!file) return file.error();
+  auto model = load_model(*file, folder_of(path));
+  if (!model) return model.error();
+  return read_facts(*model);
+}
+
+} // namespace firn::onnx

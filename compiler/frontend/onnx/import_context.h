@@ -137,20 +137,18 @@ public:
   // The number of elements of `value` along dims, of dtype: a constant, or computed from dim_size.
   Value count(Value value, const std::vector<int>& dims, DType dtype);
 
-  // A builder at the end of the current region, for the makers of graph/composites.h. It checks nothing: operands must be
-  // valid, as after `if (node.failed()) return`.
-  Builder builder() const;
-
-  // --- Regions. `body` gets the parameters and returns the results; ops it makes go into the region.
+  // --- Regions. `body` gets the parameters and returns the results, or an empty list after a failure; ops it makes go
+  // into the region. Composites: compiler/graph/composites.h through builder(), or composite() here.
   using Body = std::function<Values(const Values& parameters)>;
   // A composite over `operands`, isolated: the body may use its parameters only. Results have the body's types.
   Instruction* composite(std::string_view name, Values operands, Attributes attributes, const Body& body);
-  // An if or while region op whose bodies may use outside values; `types` are the results' types.
+  // Region ops whose bodies may use outside values. Both branches of an if must give the same types; a loop's body must
+  // give the types of `initial`.
   Instruction* if_then_else(Value condition, const Body& then_body, const Body& else_body);
   Instruction* while_loop(Values initial, const Body& condition, const Body& body);
-  // Sorts `operands` together along `dim` by the first one (NaN last when ascending, first when descending).
+  // Sorts `operands` together along `dim` by the first one; stable.
   Instruction* sort(Values operands, int dim, bool descending);
-  // Imports an ONNX subgraph's nodes into the current region; `arguments` stand for its inputs.
+  // Imports an ONNX subgraph's nodes into the current region; `arguments` stand for its inputs. Nothing after a failure.
   std::optional<Values> import_subgraph(const wire::GraphProto& graph, const Values& arguments);
 
   // --- Outputs.
@@ -171,7 +169,7 @@ private:
   void wrong_kind(std::string_view name, const wire::AttributeProto& attribute, std::string_view wanted);
   bool usable(const Values& operands) const;
   Instruction* folded(Instruction* made);
-  Values fill_region(Region& region, const Values& parameters, const Body& body);
+  bool fill_region(Region& region, const Values& parameters, const Body& body);
 
   ImportState* state_;
   Scope* scope_;

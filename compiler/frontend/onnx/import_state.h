@@ -6,12 +6,13 @@
 #include "compiler/frontend/onnx/load.h"
 #include "compiler/frontend/onnx/onnx.pb.h"
 
+#include <array>
 #include <unordered_map>
 
 namespace firn::onnx {
 
 // Caps on what a hostile model can make the importer do.
-inline constexpr int64_t kMaxNodes = 1'000'000;      // imported nodes, inlined functions and unrolled bodies included
+inline constexpr int64_t kMaxNodes = 250'000;        // imported nodes, inlined functions and unrolled bodies included
 inline constexpr int kMaxDepth = 64;                 // of function calls and subgraphs
 inline constexpr int64_t kAttributeLimit = int64_t{1} << 31;  // of integers in attributes: products of two still fit
 
@@ -24,15 +25,22 @@ struct Frame {
   std::string prefix;  // of node labels: "call/"
 };
 
-// Names of values within one graph. A name with a null value belongs to a node that failed: uses of it are silent.
+// What a name stands for. Without a value it is an optional input that was left out, or the output of a node that failed:
+// uses of the latter are skipped without a word.
+struct NamedValue {
+  Value value;
+  bool failed = false;
+};
+
+// Names of values within one graph, and of the graphs around it.
 class Scope {
 public:
   Scope(const Scope* outer, const Frame& frame) : outer_(outer), frame_(&frame) {}
   const Frame& frame() const { return *frame_; }
   // False if this scope has the name already.
-  bool define(const std::string& name, Value value) { return values_.emplace(name, value).second; }
-  // The value, seen from here outwards; null if the name is unknown.
-  const Value* find(const std::string& name) const {
+  bool define(const std::string& name, NamedValue value) { return values_.emplace(name, value).second; }
+  // The innermost meaning of a name; null if it has none.
+  const NamedValue* find(const std::string& name) const {
     for (const Scope* scope = this; scope; scope = scope->outer_) {
       auto found = scope->values_.find(name);
       if (found != scope->values_.end()) return &found->second;
@@ -43,7 +51,7 @@ public:
 private:
   const Scope* outer_;
   const Frame* frame_;
-  std::unordered_map<std::string, Value> values_;
+  std::unordered_map<std::string, NamedValue> values_;
 };
 
 // Elements of integer vectors and scalars as expressions over symbols, for values that are not constant but made of
@@ -66,8 +74,7 @@ private:
 class ImportState {
 public:
   ImportState(const ImportOptions& options, LoadedModel& model, Module& module, ModelFacts& facts,
-              DiagnosticList& diagnostics)
-      : options(options), model(model), module(module), facts(facts), diagnostics(diagnostics) {}
+              DiagnosticList& diagnostics);
 
   const ImportOptions& options;
   LoadedModel& model;
@@ -78,6 +85,7 @@ public:
   int64_t nodes = 0;
   int depth = 0;
   bool out_of_budget = false;
+  size_t fold_budget = size_t{64} << 20;  // bytes that eager evaluation may still make
 
   // A symbol of the module for a name of the model; made at first use, its name made a word of the text form.
   SymbolRef symbol(const std::string& name, DimRange range);
@@ -88,39 +96,43 @@ public:
 
 private:
   std::map<std::string, SymbolRef> symbols_;
+  std::map<std::array<std::string, 3>, const wire::FunctionProto*> functions_;  // by domain, name, overload
 };
 
-// Imports graphs and function bodies node by node.
+// Imports the nodes of one graph or function body into one region.
 class GraphImporter {
 public:
   GraphImporter(ImportState& state, Region& region) : state_(state), region_(region) {}
 
-  // Initializers and nodes of `graph`; names of its inputs are defined already. Nothing is said about names that failed.
+  // Initializers and nodes of `graph`; its inputs are defined in `scope` already.
   void import_body(const wire::GraphProto& graph, Scope& scope);
-  // Values of a graph's outputs, or nothing after a diagnostic.
+  // The value of each of a graph's outputs, or nothing after a diagnostic that `where` begins.
   std::optional<Values> outputs(const wire::GraphProto& graph, const Scope& scope, const std::string& where);
 
 private:
   using Nodes = google::protobuf::RepeatedPtrField<wire::NodeProto>;
   void import_initializers(const wire::GraphProto& graph, Scope& scope);
-  void add_initializer(const std::string& name, Expected<LiteralRef> literal, Scope& scope);
+  void add_initializer(const std::string& name, const Expected<LiteralRef>& literal, Scope& scope);
   void import_nodes(const Nodes& nodes, Scope& scope);
-  void import_node(const wire::NodeProto& node, int index, Scope& scope);
-  void import_operator(NodeContext& context, const OperatorRow& row);
-  void inline_function(NodeContext& context, const wire::FunctionProto& function);
-  bool resolve_inputs(NodeContext& context);
-  void define_outputs(NodeContext& context);
-  std::string missing_value(const std::string& name) const;
+  void import_node(const Nodes& nodes, int index, Scope& scope);
+  void import_operator(NodeContext& node);
+  void inline_function(NodeContext& node, const wire::FunctionProto& function);
+  bool resolve_inputs(NodeContext& node, const Nodes& nodes);
+  void define_outputs(NodeContext& node);
 
   ImportState& state_;
   Region& region_;
-  const Nodes* nodes_ = nullptr;  // of the graph being imported, to tell unsorted nodes from missing values
 };
 
 // Input dtypes against a row's types column; false after a diagnostic.
 bool check_types(NodeContext& node, const OperatorRow& row);
 
-// A dim within what later arithmetic may do with it.
+// A dim within what later arithmetic may do with it, and a type of such dims whose static ones have a bounded product
+// (dims of 0 counted as 1, so that every partial product is bounded too).
 bool is_safe_dim(const IntExpr& extent);
+bool is_sane_type(const Type& type);
+
+// Erases what no result needs, from the end, in regions too. True if something was erased.
+bool erase_unused(Region& region);
 
 } // namespace firn::onnx

@@ -33,7 +33,4 @@ std::string shown_domain(const std::string& domain);  // the other way, for mess
 // "name (Op, node 7)", "node 7 (Op)" for a node without a name; `index` counts within its graph.
 std::string node_label(const wire::NodeProto& node, int index);
 
-// Everything that facts say of a model without importing it.
-ModelFacts read_facts(const LoadedModel& model);
-
 } // namespace firn::onnx

@@ -26,20 +26,6 @@ bool may_fold(const Type& type) {
   return type.num_elements() <= (index ? kFoldIndexElements : kFoldElements);
 }
 
-// The product of static dims is bounded and symbolic ones are safe to calculate with.
-bool is_sane(const Type& type) {
-  if (!type.is_tensor()) return true;
-  if (type.rank() > kMaxRank) return false;
-  std::vector<int64_t> extents;
-  for (const Dim& dim : type.dims) {
-    if (!is_safe_dim(dim.extent)) return false;
-    if (dim.is_static()) extents.push_back(dim.value());
-  }
-  if (std::find(extents.begin(), extents.end(), 0) != extents.end()) return true;
-  auto count = checked_num_elements(extents);
-  return count && *count <= kMaxElements;
-}
-
 // Attributes from a model feed the arithmetic of type inference: 64-bit products of two must not overflow.
 bool is_sane(const Attribute& attribute) {
   auto small = [](int64_t value) { return value >= -kAttributeLimit && value <= kAttributeLimit; };
@@ -64,6 +50,18 @@ bool is_safe_dim(const IntExpr& extent) {
   return true;
 }
 
+bool is_sane_type(const Type& type) {
+  if (!type.is_tensor()) return true;
+  if (type.rank() > kMaxRank) return false;
+  std::vector<int64_t> extents;
+  for (const Dim& dim : type.dims) {
+    if (!is_safe_dim(dim.extent)) return false;
+    if (dim.is_static()) extents.push_back(dim.value() == 0 ? 1 : dim.value());
+  }
+  auto count = checked_num_elements(extents);
+  return count && *count <= kMaxElements;
+}
+
 bool NodeContext::usable(const Values& operands) const {
   return !failed_ && std::all_of(operands.begin(), operands.end(), [](Value value) { return static_cast<bool>(value); });
 }
@@ -78,8 +76,12 @@ Instruction* NodeContext::folded(Instruction* made) {
     operands.push_back(constant(operand));
     foldable = foldable && operands.back() && may_fold(*operands.back());
   }
-  if (foldable)
-    if (auto values = evaluate_instruction(*made, operands, kFoldBytes)) literal = (*values)[0];
+  size_t bytes = made->type().is_static() ? made->type().byte_size() : kFoldBytes;
+  if (foldable && bytes <= state_->fold_budget)
+    if (auto values = evaluate_instruction(*made, operands, kFoldBytes)) {
+      literal = (*values)[0];
+      state_->fold_budget -= std::min(state_->fold_budget, literal->bytes().size());
+    }
   if (!literal) {
     auto known = state_->known.compute(*made);
     if (!known) return made;
@@ -98,7 +100,7 @@ Instruction* NodeContext::folded(Instruction* made) {
 Instruction* NodeContext::make_typed(Opcode opcode, Values operands, std::vector<Type> types, Attributes attributes) {
   if (!usable(operands)) return nullptr;
   for (const Type& type : types)
-    if (!is_sane(type)) {
+    if (!is_sane_type(type)) {
       fail("the result would be " + type.to_string() + ", more than Firn can hold");
       return nullptr;
     }
@@ -225,7 +227,7 @@ std::optional<IntExpr> element_count(const std::vector<Dim>& dims) {
       count = *product;
       continue;
     }
-    for (const IntExpr* factor : {&count, &dim.extent})
+    for (const IntExpr* factor : std::array<const IntExpr*, 2>{&count, &dim.extent})
       for (const auto& term : factor->terms())
         if (factor->terms().size() > 4 || term.atoms.size() > 4 || std::abs(term.coefficient) >= int64_t{1} << 27) return std::nullopt;
     if (std::abs(count.constant_part()) >= int64_t{1} << 31 || std::abs(dim.extent.constant_part()) >= int64_t{1} << 31) return std::nullopt;
@@ -240,7 +242,7 @@ Value NodeContext::reshape(Value operand, std::vector<Dim> dims) {
   if (!usable({operand})) return {};
   if (operand.type().dims == dims) return operand;
   Type result = Type::tensor(operand.dtype(), std::move(dims));
-  if (!is_sane(result)) return fail("the result would be " + result.to_string() + ", more than Firn can hold"), Value{};
+  if (!is_sane_type(result)) return fail("the result would be " + result.to_string() + ", more than Firn can hold"), Value{};
   auto before = element_count(operand.type().dims), after = element_count(result.dims);
   if (!before || !after || *before != *after) {
     bool provable = before && after && before->is_constant() && after->is_constant();

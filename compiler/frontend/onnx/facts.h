@@ -1,0 +1,18 @@
+// What a model file says of itself, and which of its operators Firn lacks. Internal to the frontend.
+#pragma once
+
+#include "compiler/frontend/onnx/load.h"
+
+namespace firn::onnx {
+
+struct UnsupportedOperators {
+  std::vector<UnsupportedOperator> operators;  // sorted by domain and name
+  bool certain = false;  // one stands outside every If, whose branches may turn out not to be taken
+};
+
+UnsupportedOperators find_unsupported(const LoadedModel& model);
+
+// Everything that facts say of a model without importing it.
+ModelFacts read_facts(const LoadedModel& model);
+
+} // namespace firn::onnx

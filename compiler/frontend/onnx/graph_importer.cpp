@@ -1,0 +1,212 @@
+// The walk over nodes: names to values, rows to importers, function calls to their bodies.
+#include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/operator_table.h"
+
+#include <unordered_set>
+
+namespace firn::onnx {
+namespace {
+
+using Nodes = google::protobuf::RepeatedPtrField<wire::NodeProto>;
+using Names = std::unordered_set<std::string_view>;
+
+// Names that nodes read, those of subgraphs included.
+void collect_used(const Nodes& nodes, Names& names) {
+  for (const auto& node : nodes) {
+    names.insert(node.input().begin(), node.input().end());
+    for (const auto& attribute : node.attribute()) {
+      std::vector<const wire::GraphProto*> graphs;
+      if (attribute.has_g()) graphs.push_back(&attribute.g());
+      for (const auto& graph : attribute.graphs()) graphs.push_back(&graph);
+      for (const auto* graph : graphs) {
+        collect_used(graph->node(), names);
+        for (const auto& output : graph->output()) names.insert(output.name());
+      }
+    }
+  }
+}
+
+std::string plural(int64_t count, const char* noun) { return std::to_string(count) + " " + noun + (count == 1 ? "" : "s"); }
+
+std::string range_text(int low, int high) {
+  if (high >= kVariadic) return std::to_string(low) + " or more";
+  return low == high ? std::to_string(low) : std::to_string(low) + " to " + std::to_string(high);
+}
+
+} // namespace
+
+void GraphImporter::add_initializer(const std::string& name, const Expected<LiteralRef>& literal, Scope& scope) {
+  if (!literal) {
+    state_.diagnostics.add({literal.error().fault, "initializer '" + name + "': " + literal.error().message});
+    (void)scope.define(name, {{}, true});
+    return;
+  }
+  Instruction* made = region_.append_constant(*literal);
+  made->set_location(name);
+  if (!scope.define(name, {made->result(), false}))
+    state_.diagnostics.add(model_error("initializer '" + name + "': the name is defined twice"));
+}
+
+void GraphImporter::import_initializers(const wire::GraphProto& graph, Scope& scope) {
+  Names used;
+  collect_used(graph.node(), used);
+  for (const auto& output : graph.output()) used.insert(output.name());
+  Names inputs;  // that stay inputs although they have an initializer
+  if (state_.options.initializers_are_inputs)
+    for (const auto& input : graph.input()) inputs.insert(input.name());
+  auto wanted = [&](const std::string& name) { return used.count(name) && !inputs.count(name); };
+  for (const auto& tensor : graph.initializer()) {
+    if (tensor.name().empty()) {
+      state_.diagnostics.add(model_error("an initializer has no name"));
+    } else if (wanted(tensor.name())) {
+      add_initializer(tensor.name(), read_tensor(tensor, state_.model.source), scope);
+    }
+  }
+  for (const auto& tensor : graph.sparse_initializer())
+    if (wanted(tensor.values().name()))
+      add_initializer(tensor.values().name(), read_sparse_tensor(tensor, state_.model.source), scope);
+}
+
+void GraphImporter::import_body(const wire::GraphProto& graph, Scope& scope) {
+  import_initializers(graph, scope);
+  import_nodes(graph.node(), scope);
+}
+
+void GraphImporter::import_nodes(const Nodes& nodes, Scope& scope) {
+  for (int i = 0; i < nodes.size() && !state_.out_of_budget; ++i) import_node(nodes, i, scope);
+}
+
+void GraphImporter::import_node(const Nodes& nodes, int index, Scope& scope) {
+  const wire::NodeProto& node = nodes[index];
+  const Frame& frame = scope.frame();
+  std::string domain = canonical_domain(node.domain());
+  auto opset = frame.opsets.find(domain);
+  int version = opset == frame.opsets.end() ? 1 : opset->second;
+  NodeContext context(state_, scope, node, index, version, region_);
+  context.location_ = frame.prefix + (node.name().empty() && node.output_size() ? node.output(0) : node.name());
+  if (++state_.nodes > kMaxNodes || state_.diagnostics.count() >= DiagnosticList::limit) {
+    if (state_.nodes > kMaxNodes) context.fail("the model has more than " + std::to_string(kMaxNodes) + " nodes, functions inlined");
+    state_.out_of_budget = true;
+    return;
+  }
+  if (node.op_type().empty()) context.fail("the node has no operator");
+  if (!context.failed() && resolve_inputs(context, nodes)) {
+    if (const auto* function = state_.find_function(node)) {
+      inline_function(context, *function);
+    } else if (opset == frame.opsets.end() && domain.empty()) {
+      context.fail("the model does not say which opset of ai.onnx it uses");
+    } else {
+      import_operator(context);
+    }
+  }
+  define_outputs(context);
+}
+
+// False if a name is unknown (with a diagnostic), or its node has failed (without).
+bool GraphImporter::resolve_inputs(NodeContext& node, const Nodes& nodes) {
+  const wire::NodeProto& proto = *node.node_;
+  int count = proto.input_size();
+  while (count > 0 && proto.input(count - 1).empty()) --count;
+  for (int i = 0; i < count; ++i) {
+    const std::string& name = proto.input(i);
+    node.inputs_.emplace_back();
+    if (name.empty()) continue;
+    const NamedValue* found = node.scope_->find(name);
+    if (found) {
+      node.failed_ |= found->failed;
+      node.inputs_.back() = found->value;
+      continue;
+    }
+    std::string text = "input '" + name + "' is not defined";
+    for (int later = node.index_; later < nodes.size(); ++later)
+      for (const std::string& output : nodes[later].output())
+        if (output == name) {
+          node.fail(later == node.index_ ? "input '" + name + "' is its own output"
+                                         : "input '" + name + "' comes from the later node " + node_label(nodes[later], later) +
+                                               "; nodes must stand in order of use");
+          return false;
+        }
+    node.fail(text);
+    return false;
+  }
+  return !node.failed_;
+}
+
+void GraphImporter::import_operator(NodeContext& node) {
+  std::string domain = canonical_domain(node.node_->domain());
+  const OperatorRow* row = find_operator(domain, node.op(), node.opset());
+  if (!row)
+    return node.fail_unsupported("operator " + shown_domain(domain) + "." + node.op() + " (opset " +
+                                 std::to_string(node.opset()) + ") is not supported");
+  int inputs = node.num_inputs(), outputs = node.num_outputs();
+  if (inputs < row->min_inputs || inputs > row->max_inputs)
+    return node.fail("has " + plural(inputs, "input") + ", wants " + range_text(row->min_inputs, row->max_inputs));
+  if (outputs < row->min_outputs || outputs > row->max_outputs)
+    return node.fail("has " + plural(outputs, "output") + ", wants " + range_text(row->min_outputs, row->max_outputs));
+  for (int i = 0; i < row->min_inputs; ++i)
+    if (!node.has_input(i)) return node.fail("input " + std::to_string(i) + " is left out");
+  if (!check_types(node, *row)) return;
+  row->import(node);
+}
+
+void GraphImporter::inline_function(NodeContext& node, const wire::FunctionProto& function) {
+  for (const Frame* frame = &node.scope_->frame(); frame; frame = frame->caller)
+    if (frame->function == &function) return node.fail("function '" + function.name() + "' calls itself");
+  if (state_.depth >= kMaxDepth) return node.fail("functions and subgraphs are nested more than " + std::to_string(kMaxDepth) + " deep");
+  if (node.num_inputs() > function.input_size())
+    return node.fail("has " + plural(node.num_inputs(), "input") + ", function '" + function.name() + "' has " +
+                     std::to_string(function.input_size()));
+  Frame frame;
+  frame.caller = &node.scope_->frame();
+  frame.function = &function;
+  frame.prefix = node.location_ + "/";
+  frame.opsets = frame.caller->opsets;
+  for (const auto& entry : function.opset_import())
+    if (entry.version() >= 1 && entry.version() <= kVariadic)
+      frame.opsets[canonical_domain(entry.domain())] = static_cast<int>(entry.version());
+  for (const auto& attribute : function.attribute_proto()) frame.attributes[attribute.name()] = &attribute;
+  for (const auto& attribute : node.node_->attribute())
+    if (const auto* value = node.find_attribute(attribute.name())) frame.attributes[attribute.name()] = value;
+  Scope scope(nullptr, frame);
+  for (int i = 0; i < function.input_size(); ++i)
+    if (!scope.define(function.input(i), {node.input(i), false}))
+      return node.fail("function '" + function.name() + "' has two inputs '" + function.input(i) + "'");
+  ++state_.depth;
+  import_nodes(function.node(), scope);
+  --state_.depth;
+  for (int i = 0; i < std::min(function.output_size(), node.num_outputs()); ++i) {
+    const NamedValue* found = scope.find(function.output(i));
+    if (!found && !state_.out_of_budget)
+      return node.fail("function '" + function.name() + "' has no value for its output '" + function.output(i) + "'");
+    if (!found || found->failed) node.failed_ = true;
+    if (found) node.set_output(i, found->value);
+  }
+}
+
+void GraphImporter::define_outputs(NodeContext& node) {
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    const std::string& name = node.node_->output(i);
+    if (name.empty()) continue;
+    Value value = i < static_cast<int>(node.outputs_.size()) ? node.outputs_[static_cast<size_t>(i)] : Value{};
+    if (!value) node.fail_unsupported("output '" + name + "' is not supported");
+    if (value && !is_sane_type(value.type())) node.fail("output '" + name + "' would be " + value.type().to_string() + ", more than Firn can hold");
+    if (!node.scope_->define(name, {node.failed_ ? Value{} : value, node.failed_}))
+      node.fail("output '" + name + "' is defined twice");
+  }
+}
+
+std::optional<Values> GraphImporter::outputs(const wire::GraphProto& graph, const Scope& scope, const std::string& where) {
+  Values values;
+  for (const auto& output : graph.output()) {
+    const NamedValue* found = scope.find(output.name());
+    if (!found) {
+      if (!state_.out_of_budget) state_.diagnostics.add(model_error(where + "output '" + output.name() + "' is not defined"));
+      return std::nullopt;
+    }
+    if (found->failed || !found->value) return std::nullopt;
+    values.push_back(found->value);
+  }
+  return values;
+}
+
+} // namespace firn::onnx

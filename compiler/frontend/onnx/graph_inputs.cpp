@@ -1,0 +1,157 @@
+// Types of graph inputs.
+#include "compiler/frontend/onnx/graph_inputs.h"
+
+#include <set>
+
+namespace firn::onnx {
+namespace {
+
+class InputTypes {
+public:
+  InputTypes(const wire::GraphProto& graph, ImportState& state) : state_(state), bound_(state.options.dims) {
+    for (const auto& tensor : graph.initializer()) initializers_.insert(tensor.name());
+    for (const auto& tensor : graph.sparse_initializer()) initializers_.insert(tensor.values().name());
+    for (const auto& input : graph.input()) bind_shape(input);
+  }
+
+  bool is_constant(const std::string& name) const {
+    return initializers_.count(name) && !state_.options.initializers_are_inputs;
+  }
+
+  // Nothing after a diagnostic.
+  std::optional<Type> type_of(const wire::ValueInfoProto& input) {
+    const wire::TypeProto& wire_type = input.type();
+    if (!wire_type.has_tensor_type()) {
+      bool container = wire_type.has_sequence_type() || wire_type.has_optional_type() || wire_type.has_map_type() ||
+                       wire_type.has_sparse_tensor_type() || wire_type.has_opaque_type();
+      if (!container) return fail(input, "has no type");
+      state_.diagnostics.add(unsupported_error(label(input) + " is no tensor; sequences, optionals, maps and sparse tensors as "
+                                               "inputs are not supported"));
+      return std::nullopt;
+    }
+    const auto& tensor = wire_type.tensor_type();
+    auto dtype = dtype_from_wire(tensor.elem_type());
+    if (!dtype) return fail(input, "has unknown " + wire_dtype_name(tensor.elem_type()));
+    auto given = state_.options.shapes.find(input.name());
+    bool has_given = given != state_.options.shapes.end();
+    if (!tensor.has_shape() && !has_given) return fail(input, "has no shape; give one with --shape " + input.name() + "=...");
+    auto rank = tensor.has_shape() ? tensor.shape().dim_size() : static_cast<int>(given->second.size());
+    if (rank > kMaxRank) return fail(input, "has rank " + std::to_string(rank) + ", the largest allowed is " + std::to_string(kMaxRank));
+    std::vector<Dim> dims;
+    for (int i = 0; i < rank; ++i) {
+      auto dim = tensor.has_shape() ? dim_of(input, i) : std::optional<Dim>(given->second[static_cast<size_t>(i)]);
+      if (!dim) return std::nullopt;
+      dims.push_back(*dim);
+    }
+    Type type = Type::tensor(*dtype, std::move(dims));
+    if (!is_sane_type(type)) return fail(input, "is " + type.to_string() + ", more than Firn can hold");
+    return type;
+  }
+
+  // Names given on the command line that the model does not have.
+  void check_options(const wire::GraphProto& graph) {
+    auto check = [&](const std::string& name) {
+      if (seen_.count(name)) return;
+      std::string known;
+      for (const auto& each : seen_) known += (known.empty() ? "" : ", ") + each;
+      state_.diagnostics.add(usage_error("the model has no symbolic dim '" + name + "'" +
+                                         (known.empty() ? "; all its dims are static" : "; it has " + known)));
+    };
+    for (const auto& [name, value] : state_.options.dims) check(name);
+    for (const auto& [name, range] : state_.options.ranges) check(name);
+    for (const auto& [name, shape] : state_.options.shapes) {
+      bool found = false;
+      for (const auto& input : graph.input()) found |= input.name() == name;
+      if (!found) state_.diagnostics.add(usage_error("the model has no input '" + name + "'"));
+    }
+  }
+
+private:
+  static std::string label(const wire::ValueInfoProto& input) { return "graph input '" + input.name() + "'"; }
+  std::nullopt_t fail(const wire::ValueInfoProto& input, const std::string& text) {
+    state_.diagnostics.add(model_error(label(input) + " " + text));
+    return std::nullopt;
+  }
+
+  // What options call the dim: the model's name for it, or one made of the input's.
+  static std::string dim_name(const wire::ValueInfoProto& input, int i) {
+    const std::string& name = input.type().tensor_type().shape().dim(i).dim_param();
+    return name.empty() ? input.name() + "_dim" + std::to_string(i) : name;
+  }
+
+  // A whole shape given for an input binds its symbolic dims everywhere.
+  void bind_shape(const wire::ValueInfoProto& input) {
+    auto given = state_.options.shapes.find(input.name());
+    if (given == state_.options.shapes.end() || !input.type().tensor_type().has_shape()) return;
+    const auto& shape = input.type().tensor_type().shape();
+    const auto& extents = given->second;
+    if (static_cast<int>(extents.size()) != shape.dim_size()) {
+      state_.diagnostics.add(usage_error(label(input) + " has rank " + std::to_string(shape.dim_size()) + ", the shape given has " +
+                                         std::to_string(extents.size())));
+      return;
+    }
+    for (int i = 0; i < shape.dim_size(); ++i) {
+      int64_t extent = extents[static_cast<size_t>(i)];
+      const auto& dim = shape.dim(i);
+      bool clash = dim.has_dim_value() ? dim.dim_value() != extent : bound_.emplace(dim_name(input, i), extent).first->second != extent;
+      if (clash)
+        state_.diagnostics.add(usage_error(label(input) + ": dim " + std::to_string(i) + " cannot be " + std::to_string(extent) +
+                                           ", the model or another option says otherwise"));
+    }
+  }
+
+  std::optional<Dim> dim_of(const wire::ValueInfoProto& input, int i) {
+    const auto& dim = input.type().tensor_type().shape().dim(i);
+    std::string place = "dim " + std::to_string(i) + " ";
+    if (dim.has_dim_value()) {
+      if (dim.dim_value() < 0 || dim.dim_value() > kMaxElements)
+        return fail(input, "has " + place + "= " + std::to_string(dim.dim_value()) + ", out of range");
+      return Dim(dim.dim_value());
+    }
+    std::string name = dim_name(input, i);
+    seen_.insert(name);
+    auto value = bound_.find(name);
+    if (value != bound_.end()) {
+      if (value->second >= 0 && value->second <= kMaxElements) return Dim(value->second);
+      state_.diagnostics.add(usage_error("dim '" + name + "' is given as " + std::to_string(value->second) + ", out of range"));
+      return std::nullopt;
+    }
+    DimRange range;
+    auto given = state_.options.ranges.find(name);
+    if (given != state_.options.ranges.end()) range = given->second;
+    if (range.lower < 0 || range.upper < range.lower || (range.upper != INT64_MAX && range.upper > kMaxElements)) {
+      state_.diagnostics.add(usage_error("dim '" + name + "' is given the range " + std::to_string(range.lower) + ".." +
+                                         std::to_string(range.upper) + ", out of range"));
+      return std::nullopt;
+    }
+    if (range.lower == range.upper) return Dim(range.lower);
+    return Dim(IntExpr::symbol(state_.symbol(name, range)));
+  }
+
+  ImportState& state_;
+  std::map<std::string, int64_t> bound_;
+  std::set<std::string> initializers_, seen_;
+};
+
+} // namespace
+
+void add_graph_inputs(const wire::GraphProto& graph, ImportState& state, Function& main, Scope& scope) {
+  InputTypes types(graph, state);
+  for (const auto& input : graph.input()) {
+    if (types.is_constant(input.name())) continue;
+    if (input.name().empty()) {
+      state.diagnostics.add(model_error("a graph input has no name"));
+      continue;
+    }
+    auto type = types.type_of(input);
+    if (!type) continue;
+    Instruction* parameter = main.body().add_parameter(*type, input.name());
+    parameter->set_location(input.name());
+    if (!scope.define(input.name(), {parameter->result(), false}))
+      state.diagnostics.add(model_error("two graph inputs are called '" + input.name() + "'"));
+    main.parameter_names.push_back(input.name());
+  }
+  types.check_options(graph);
+}
+
+} // namespace firn::onnx

@@ -1,0 +1,80 @@
+// What one import shares: symbols, functions, warnings.
+#include "compiler/frontend/onnx/import_state.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace firn::onnx {
+namespace {
+
+// Symbols are words of the text form: letters, digits and '_', not starting with a digit.
+std::string word_of(const std::string& name) {
+  std::string word;
+  for (char c : name) word += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (word.empty() || std::isdigit(static_cast<unsigned char>(word[0]))) word = "dim_" + word;
+  return word;
+}
+
+// Words of expressions that a symbol must not be called.
+bool is_reserved(const std::string& word) {
+  return word == "floordiv" || word == "mod" || word == "min" || word == "max" || word == "inf";
+}
+
+constexpr size_t kMaxWarnings = 100;
+
+} // namespace
+
+ImportState::ImportState(const ImportOptions& options, LoadedModel& model, Module& module, ModelFacts& facts,
+                         DiagnosticList& diagnostics)
+    : options(options), model(model), module(module), facts(facts), diagnostics(diagnostics) {
+  for (const auto& function : model.proto->functions())
+    functions_.emplace(std::array{canonical_domain(function.domain()), function.name(), function.overload()}, &function);
+}
+
+SymbolRef ImportState::symbol(const std::string& name, DimRange range) {
+  auto& symbol = symbols_[name];
+  if (symbol) return symbol;
+  std::string word = word_of(name), unique = word;
+  for (int suffix = 1; is_reserved(unique) || module.find_symbol(unique); ++suffix) unique = word + "_" + std::to_string(suffix);
+  auto made = std::make_shared<Symbol>();
+  made->name = unique;
+  made->lower = range.lower;
+  made->upper = range.upper;
+  symbol = made;
+  module.symbols.push_back(symbol);
+  return symbol;
+}
+
+SymbolRef ImportState::count_symbol(int64_t upper) {
+  return symbol("count_" + std::to_string(module.symbols.size()), {0, upper});
+}
+
+const wire::FunctionProto* ImportState::find_function(const wire::NodeProto& node) const {
+  if (functions_.empty()) return nullptr;
+  auto found = functions_.find({canonical_domain(node.domain()), node.op_type(), node.overload()});
+  return found == functions_.end() ? nullptr : found->second;
+}
+
+void ImportState::warn(std::string message) {
+  auto& warnings = facts.warnings;
+  if (warnings.size() < kMaxWarnings && std::find(warnings.begin(), warnings.end(), message) == warnings.end())
+    warnings.push_back(std::move(message));
+}
+
+bool erase_unused(Region& region) {
+  bool changed = false;
+  auto instructions = region.snapshot();
+  for (size_t i = instructions.size(); i-- > 0;) {
+    Instruction* instruction = instructions[i];
+    if (instruction->is(Opcode::Parameter)) continue;
+    if (!instruction->has_uses()) {
+      region.erase(instruction);
+      changed = true;
+      continue;
+    }
+    for (int r = 0; r < instruction->num_regions(); ++r) changed |= erase_unused(instruction->region(r));
+  }
+  return changed;
+}
+
+} // namespace firn::onnx

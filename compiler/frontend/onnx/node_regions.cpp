@@ -1,0 +1,134 @@
+// NodeContext: ops with regions, and subgraphs.
+#include "compiler/frontend/onnx/import_state.h"
+
+namespace firn::onnx {
+
+// Runs `body` with the region as the place where ops are made. The new instruction that owns the region must be the
+// last of its own region until then: what the body refers to stands before it.
+bool NodeContext::fill_region(Region& region, const Values& parameters, const Body& body) {
+  Region* outer = region_;
+  region_ = &region;
+  Values results = body(parameters);
+  region_ = outer;
+  if (failed_) return false;
+  for (Value result : results)
+    if (!result) return false;
+  region.set_results(std::move(results));
+  return true;
+}
+
+namespace {
+
+Values add_parameters(Region& region, const Values& like) {
+  Values parameters;
+  for (Value value : like) parameters.push_back(region.add_parameter(value.type())->result());
+  return parameters;
+}
+
+std::vector<Type> types_of(const Values& values) {
+  std::vector<Type> types;
+  for (Value value : values) types.push_back(value.type());
+  return types;
+}
+
+} // namespace
+
+Instruction* NodeContext::composite(std::string_view name, Values operands, Attributes attributes, const Body& body) {
+  if (!usable(operands)) return nullptr;
+  attributes.set("name", Word{std::string(name)});
+  Instruction* made = make_typed(Opcode::Composite, operands, {}, std::move(attributes));
+  if (!made) return nullptr;
+  Region& region = made->add_region();
+  if (!fill_region(region, add_parameters(region, operands), body)) {
+    region_->erase(made);
+    fail("internal body of composite '" + std::string(name) + "' could not be made");
+    return nullptr;
+  }
+  made->set_types(types_of(region.results()));
+  return made;
+}
+
+Instruction* NodeContext::if_then_else(Value condition, const Body& then_body, const Body& else_body) {
+  if (!usable({condition})) return nullptr;
+  Instruction* made = make_typed(Opcode::If, {condition}, {});
+  if (!made) return nullptr;
+  Region &on_true = made->add_region(), &on_false = made->add_region();
+  if (!fill_region(on_true, {}, then_body) || !fill_region(on_false, {}, else_body)) {
+    region_->erase(made);
+    failed_ = true;
+    return nullptr;
+  }
+  auto types = types_of(on_true.results()), others = types_of(on_false.results());
+  if (types != others) {
+    std::string found = "different numbers of outputs";
+    for (size_t i = 0; i < std::min(types.size(), others.size()); ++i)
+      if (!(types[i] == others[i]))
+        found = types[i].to_string() + " and " + others[i].to_string() + " as output " + std::to_string(i);
+    region_->erase(made);
+    fail_unsupported("the branches give " + found + "; both must have one type unless the condition is constant");
+    return nullptr;
+  }
+  made->set_types(std::move(types));
+  return made;
+}
+
+Instruction* NodeContext::while_loop(Values initial, const Body& condition, const Body& body) {
+  if (!usable(initial)) return nullptr;
+  Instruction* made = make_typed(Opcode::While, initial, types_of(initial));
+  if (!made) return nullptr;
+  Region &test = made->add_region(), &step = made->add_region();
+  if (!fill_region(test, add_parameters(test, initial), condition) ||
+      !fill_region(step, add_parameters(step, initial), body)) {
+    region_->erase(made);
+    failed_ = true;
+    return nullptr;
+  }
+  auto before = types_of(initial), after = types_of(step.results());
+  for (size_t i = 0; i < before.size(); ++i) {
+    if (i < after.size() && before[i] == after[i]) continue;
+    std::string text = "a loop-carried value is " + before[i].to_string() + " at first and " +
+                       (i < after.size() ? after[i].to_string() : "nothing") + " after a step; its type must not change";
+    region_->erase(made);
+    fail_unsupported(text);
+    return nullptr;
+  }
+  return made;
+}
+
+Instruction* NodeContext::sort(Values operands, int dim, bool descending) {
+  if (!usable(operands)) return nullptr;
+  Attributes attributes{{"dim", int64_t{dim}}, {"stable", true}};
+  auto types = infer_types(Opcode::Sort, operands, attributes);
+  if (!types) return fail(types.error().message), nullptr;
+  Instruction* made = make_typed(Opcode::Sort, operands, std::move(*types), std::move(attributes));
+  if (!made) return nullptr;
+  Region& region = made->add_region();
+  Values parameters;
+  for (Value operand : operands)
+    for (const char* side : {"lhs", "rhs"})
+      parameters.push_back(region.add_parameter(Type::tensor(operand.dtype(), {}), side)->result());
+  fill_region(region, parameters, [&](const Values& values) {
+    return Values{compare(descending ? "gt" : "lt", values[0], values[1])};
+  });
+  return made;
+}
+
+std::optional<Values> NodeContext::import_subgraph(const wire::GraphProto& graph, const Values& arguments) {
+  if (failed_) return std::nullopt;
+  if (state_->depth >= kMaxDepth) return fail("functions and subgraphs are nested more than " + std::to_string(kMaxDepth) + " deep"), std::nullopt;
+  if (static_cast<int>(arguments.size()) != graph.input_size())
+    return fail("its subgraph has " + std::to_string(graph.input_size()) + " inputs, wants " + std::to_string(arguments.size())), std::nullopt;
+  Scope scope(scope_, scope_->frame());
+  for (int i = 0; i < graph.input_size(); ++i)
+    if (graph.input(i).name().empty() || !scope.define(graph.input(i).name(), {arguments[static_cast<size_t>(i)], false}))
+      return fail("its subgraph has two inputs '" + graph.input(i).name() + "'"), std::nullopt;
+  GraphImporter importer(*state_, *region_);
+  ++state_->depth;
+  importer.import_body(graph, scope);
+  --state_->depth;
+  auto results = importer.outputs(graph, scope, label() + ": subgraph '" + graph.name() + "': ");
+  if (!results) failed_ = true;
+  return results;
+}
+
+} // namespace firn::onnx
