@@ -1,6 +1,7 @@
 // Texts about a compilation.
 #include "compiler/driver/compile_text.h"
 
+#include "compiler/artifact/manifest.h"
 #include "compiler/artifact/report.h"
 #include "compiler/driver/phase_timer.h"
 
@@ -71,6 +72,10 @@ std::string timing_text(const Compilation& c) {
 }
 
 std::string report_text(const Compilation& c) { return artifact::write_report(c.description); }
+
+std::string manifest_text(const Compilation& c) { return artifact::write_manifest(c.description); }
+
+std::optional<int64_t> parse_size(const std::string& text) { return artifact::parse_byte_count(text); }
 
 std::string diagnostics_text(const DiagnosticList& diagnostics) {
   std::string text;

@@ -11,6 +11,10 @@ std::string summary_text(const Compilation& compilation);
 std::string timing_text(const Compilation& compilation);
 // Sizes, arena against its lower bound, kernels.
 std::string report_text(const Compilation& compilation);
+// The manifest, as written to NAME.json.
+std::string manifest_text(const Compilation& compilation);
+// "64K", "1M", "2G" (powers of 1024) or plain bytes; nothing for other text.
+std::optional<int64_t> parse_size(const std::string& text);
 // Every diagnostic on a line of its own, and the closing line with the count.
 std::string diagnostics_text(const DiagnosticList& diagnostics);
 // The exit code for a failed run: that of the gravest message.

@@ -34,7 +34,13 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "firn " FIRN_VERSION);
   app.require_subcommand(1);
   Action action;
+  add_compile_command(app, action);
+  add_run_command(app, action);
+  add_inspect_command(app, action);
   add_opt_command(app, action);
+  add_bench_command(app, action);
+  add_verify_command(app, action);
+  add_ops_command(app, action);
   try {
     app.parse(normalise_arguments(argc, argv));
   } catch (const CLI::ParseError& error) {

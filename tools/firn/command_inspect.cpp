@@ -1,0 +1,53 @@
+// The verbs `inspect` and `ops`.
+#include "tools/firn/command.h"
+#include "tools/firn/compile_flags.h"
+
+#include "compiler/driver/inspect.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+namespace firn::tool {
+
+void add_inspect_command(CLI::App& app, Action& action) {
+  struct Command {
+    CompileFlags flags;
+    bool json = false;
+  };
+  auto command = std::make_shared<Command>();
+  CLI::App* verb = app.add_subcommand("inspect", "Show what a model is and whether it compiles");
+  verb->add_option("model", command->flags.options.model, "the ONNX model")->required();
+  command->flags.add_to(*verb);
+  verb->add_flag("--json", command->json, "print JSON");
+  verb->footer("Example:\n  firn inspect net.onnx --dim batch=1");
+  verb->callback([command, &action] {
+    action = [command] {
+      if (Result done = command->flags.finish(); !done) return report(done.error());
+      auto text = driver::inspect(command->flags.options, command->json);
+      if (!text) return report(text.error());
+      std::fputs(text->c_str(), stdout);
+      return 0;
+    };
+  });
+}
+
+void add_ops_command(CLI::App& app, Action& action) {
+  struct Command {
+    std::string filter;
+    bool json = false;
+  };
+  auto command = std::make_shared<Command>();
+  CLI::App* verb = app.add_subcommand("ops", "List the ONNX operators that compile");
+  verb->add_option("filter", command->filter, "only names that contain this");
+  verb->add_flag("--json", command->json, "print JSON");
+  verb->footer("Example:\n  firn ops Conv");
+  verb->callback([command, &action] {
+    action = [command] {
+      std::fputs(driver::list_operators(command->filter, command->json).c_str(), stdout);
+      return 0;
+    };
+  });
+}
+
+} // namespace firn::tool

@@ -1,0 +1,24 @@
+// The options that compile, run, verify, bench and inspect share.
+#pragma once
+
+#include "compiler/driver/compile.h"
+
+namespace CLI {
+class App;
+}
+
+namespace firn::tool {
+
+// Raw words of the command line, turned into CompileOptions by finish().
+struct CompileFlags {
+  driver::CompileOptions options;
+  std::string opt_level, math;
+  std::vector<std::string> dims, names;
+
+  // Target, optimisation, dims. `verb` keeps a reference to this object.
+  void add_to(CLI::App& verb);
+  // Fills `options`; an unusable word is a usage error.
+  Result finish();
+};
+
+} // namespace firn::tool
