@@ -16,6 +16,9 @@ struct Options {
   // Names of the exported functions; see include/firn/abi.h for their types.
   std::string run_symbol, weights_symbol;
   std::string section_suffix;     // appended to section names: .text.firn.<suffix>
+  // Builds for measuring: firn_rt1_call::executor points to an array of uint64_t that gets the cycle counter before the
+  // first top-level step and after each.
+  bool profile = false;
 };
 
 // The program as LLVM IR text (before optimisation), and as assembly. For --emit=llvm and --emit=asm.

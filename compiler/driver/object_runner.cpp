@@ -4,6 +4,8 @@
 #include "compiler/driver/describe.h"
 #include "include/firn/abi.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -94,6 +96,27 @@ ObjectRunner::~ObjectRunner() {
 void ObjectRunner::run_again() {
   firn_rt1_call call{reinterpret_cast<unsigned char*>(arena_), weights_, inputs_.data(), outputs_.data(), nullptr};
   function_(&call);
+}
+
+std::vector<double> ObjectRunner::profile(size_t num_steps, double seconds) {
+  std::vector<uint64_t> stamps(num_steps + 1);
+  std::vector<std::vector<double>> cycles(num_steps);
+  firn_rt1_call call{reinterpret_cast<unsigned char*>(arena_), weights_, inputs_.data(), outputs_.data(),
+                     reinterpret_cast<const firn_executor*>(stamps.data())};
+  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  for (int runs = 0; runs < 5 || (std::chrono::steady_clock::now() < end && runs < 10000); ++runs) {
+    function_(&call);
+    for (size_t i = 0; i < num_steps; ++i) cycles[i].push_back(static_cast<double>(stamps[i + 1] - stamps[i]));
+  }
+  std::vector<double> shares;
+  double total = 0;
+  for (std::vector<double>& samples : cycles) {
+    std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2), samples.end());
+    shares.push_back(samples[samples.size() / 2]);
+    total += shares.back();
+  }
+  for (double& share : shares) share /= total > 0 ? total : 1;
+  return shares;
 }
 
 Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef>& inputs) {

@@ -17,6 +17,8 @@ public:
   Expected<std::vector<LiteralRef>> run(const std::vector<LiteralRef>& inputs);
   // Runs again on the inputs of the last run().
   void run_again();
+  // For code generated with Options::profile: each top-level step's share of a run's time, the median over many runs.
+  std::vector<double> profile(size_t num_steps, double seconds);
 
 private:
   ObjectRunner() = default;

@@ -1,0 +1,244 @@
+// The program that `firn bench --build` links with a model's object: checks the stored outputs once, then times runs on
+// request. Called with MODEL_DIR THREADS; one JSON object per line on standard output:
+//   at the start   {"ready": true, "load_s": S, "max_error": E}  or  {"ready": false, "reason": "..."}
+//   run S hot|cold {"median_ns": N, "min_ns": N, "runs": N}
+//   quit           {"peak_rss_kib": N}
+// `facts.h` is written beside this file for the model: symbols, arena size and the tables of inputs and outputs.
+#include "facts.h"
+
+#include "firn/abi.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void refuse(const std::string& reason) {
+  std::printf("{\"ready\": false, \"reason\": \"%s\"}\n", reason.c_str());
+  std::fflush(stdout);
+  std::_Exit(1);
+}
+
+// ---- Stored tensors: the few fields of ONNX's TensorProto that test data use.
+
+struct StoredTensor {
+  int type = 0;
+  std::vector<unsigned char> bytes;
+};
+
+class WireReader {
+public:
+  WireReader(const unsigned char* data, size_t size) : at_(data), end_(data + size) {}
+  bool at_end() const { return at_ == end_; }
+  uint64_t varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64 && at_ < end_; shift += 7) {
+      unsigned char byte = *at_++;
+      value |= uint64_t(byte & 127) << shift;
+      if (byte < 128) return value;
+    }
+    refuse("broken tensor file");
+  }
+  WireReader take(uint64_t size) {
+    if (size > size_t(end_ - at_)) refuse("broken tensor file");
+    at_ += size;
+    return {at_ - size, size_t(size)};
+  }
+  const unsigned char* data() const { return at_; }
+  size_t size() const { return size_t(end_ - at_); }
+
+private:
+  const unsigned char *at_, *end_;
+};
+
+std::vector<unsigned char> read_file(const std::string& path) {
+  std::vector<unsigned char> bytes;
+  if (FILE* file = std::fopen(path.c_str(), "rb")) {
+    unsigned char buffer[65536];
+    for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, file)) > 0;) bytes.insert(bytes.end(), buffer, buffer + got);
+    std::fclose(file);
+  }
+  if (bytes.empty()) refuse("cannot read " + path);
+  return bytes;
+}
+
+int element_bytes(int type) {
+  switch (type) {
+  case 2: case 3: case 9: return 1;            // u8, i8, bool
+  case 4: case 5: case 10: case 16: return 2;  // u16, i16, f16, bf16
+  case 1: case 6: case 12: return 4;           // f32, i32, u32
+  case 7: case 11: case 13: return 8;          // i64, f64, u64
+  default: refuse("stored tensor of type " + std::to_string(type));
+  }
+}
+
+StoredTensor read_tensor(const std::string& path) {
+  std::vector<unsigned char> file = read_file(path);
+  WireReader wire(file.data(), file.size());
+  StoredTensor tensor;
+  std::vector<uint64_t> integers;
+  while (!wire.at_end()) {
+    uint64_t key = wire.varint();
+    uint64_t field = key >> 3, kind = key & 7;
+    uint64_t value = kind == 0 ? wire.varint() : 0;
+    WireReader body = kind == 2 ? wire.take(wire.varint()) : wire.take(kind == 5 ? 4 : kind == 1 ? 8 : 0);
+    if (field == 2 && kind == 0) tensor.type = int(value);
+    bool is_integer = field == 5 || field == 7 || field == 11;  // int32_data, int64_data, uint64_data
+    if (is_integer && kind == 0) integers.push_back(value);
+    while (is_integer && kind == 2 && !body.at_end()) integers.push_back(body.varint());
+    if (field == 4 || field == 9 || field == 10)  // float_data, raw_data, double_data
+      tensor.bytes.insert(tensor.bytes.end(), body.data(), body.data() + body.size());
+  }
+  for (uint64_t value : integers) {
+    auto* bytes = reinterpret_cast<const unsigned char*>(&value);
+    tensor.bytes.insert(tensor.bytes.end(), bytes, bytes + element_bytes(tensor.type));
+  }
+  return tensor;
+}
+
+// ---- The measure of error.
+
+double half_value(uint16_t bits) {
+  int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  double size = exponent == 31 ? (fraction ? NAN : INFINITY)
+                : exponent == 0 ? std::ldexp(fraction, -24)
+                                : std::ldexp(fraction + 1024, exponent - 25);
+  return bits >> 15 ? -size : size;
+}
+
+template <class T> T load(const unsigned char* data, size_t i) {
+  T value;
+  std::memcpy(&value, data + i * sizeof(T), sizeof(T));
+  return value;
+}
+
+double element(int type, const unsigned char* data, size_t i) {
+  switch (type) {
+  case 1: return load<float>(data, i);
+  case 2: case 9: return load<uint8_t>(data, i);
+  case 3: return load<int8_t>(data, i);
+  case 4: return load<uint16_t>(data, i);
+  case 5: return load<int16_t>(data, i);
+  case 6: return load<int32_t>(data, i);
+  case 7: return double(load<int64_t>(data, i));
+  case 10: return half_value(load<uint16_t>(data, i));
+  case 11: return load<double>(data, i);
+  case 12: return load<uint32_t>(data, i);
+  case 13: return double(load<uint64_t>(data, i));
+  default: {
+    uint32_t bits = uint32_t(load<uint16_t>(data, i)) << 16;  // bf16
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+  }
+  }
+}
+
+double error_of(const unsigned char* got, const StoredTensor& want) {
+  double difference = 0, scale = 0;
+  for (size_t i = 0; i < want.bytes.size() / size_t(element_bytes(want.type)); ++i) {
+    double g = element(want.type, got, i), w = element(want.type, want.bytes.data(), i);
+    if (std::isfinite(w)) scale = std::max(scale, std::fabs(w));
+    if (g == w || (std::isnan(g) && std::isnan(w))) continue;
+    double d = std::fabs(g - w);
+    difference = std::max(difference, std::isnan(d) ? INFINITY : d);
+  }
+  return std::min(scale > 0 ? difference / scale : difference, 1e300);
+}
+
+// ---- The model.
+
+struct Model {
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  firn_rt1_call call{};
+
+  Model() {
+    auto* arena = static_cast<unsigned char*>(std::aligned_alloc(64, (kArenaBytes + 127) / 64 * 64));
+    auto slot = [&](const IoFacts& io) -> void* { return io.offset >= 0 ? arena + io.offset : std::aligned_alloc(64, (size_t(io.bytes) + 127) / 64 * 64); };
+    for (int i = 0; i < kNumInputs; ++i) inputs.push_back(slot(kInputs[i]));
+    for (int i = 0; i < kNumOutputs; ++i) outputs.push_back(slot(kOutputs[i]));
+    call.arena = arena;
+    call.weights = FIRN_WEIGHTS_SYMBOL();
+    call.inputs = inputs.data();
+    call.outputs = outputs.data();
+  }
+  void run() { FIRN_RUN_SYMBOL(&call); }
+};
+
+void measure(Model& model, double seconds, bool cold) {
+  static std::vector<unsigned char> memory(cold ? 64 << 20 : 0);
+  if (cold) memory.resize(64 << 20);
+  auto timed = [&](size_t repeat) {
+    for (size_t i = 0; cold && i < memory.size(); i += 64) ++memory[i];
+    auto start = Clock::now();
+    for (size_t i = 0; i < repeat; ++i) model.run();
+    return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+  };
+  auto end = Clock::now() + std::chrono::duration<double>(seconds);
+  model.run();
+  size_t repeat = 1;  // a reading of the clock covers 20 us or more
+  while (!cold && timed(repeat) < 20e3) repeat *= 2;
+  std::vector<double> times;
+  while (times.size() < 3 || Clock::now() < end) times.push_back(timed(repeat) / double(repeat));
+  std::sort(times.begin(), times.end());
+  size_t half = times.size() / 2;
+  double median = times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
+  std::printf("{\"median_ns\": %.2f, \"min_ns\": %.2f, \"runs\": %zu}\n", median, times[0], times.size() * repeat);
+}
+
+long peak_rss_kib() {
+  long kib = 0;
+  if (FILE* status = std::fopen("/proc/self/status", "r")) {
+    for (char line[256]; std::fgets(line, sizeof line, status);)
+      if (std::sscanf(line, "VmHWM: %ld", &kib) == 1) break;
+    std::fclose(status);
+  }
+  return kib;
+}
+
+std::string tensor_path(const std::string& folder, const char* kind, int i) {
+  return folder + "/test_data_set_0/" + kind + "_" + std::to_string(i) + ".pb";
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) refuse("usage: worker MODEL_DIR THREADS");
+  std::string folder = argv[1];
+  std::vector<StoredTensor> inputs, wanted;
+  for (int i = 0; i < kNumInputs; ++i) inputs.push_back(read_tensor(tensor_path(folder, "input", i)));
+  for (int i = 0; i < kNumOutputs; ++i) wanted.push_back(read_tensor(tensor_path(folder, "output", i)));
+  for (int i = 0; i < kNumInputs; ++i)
+    if (inputs[size_t(i)].bytes.size() != size_t(kInputs[i].bytes)) refuse("stored input of another size");
+  for (int i = 0; i < kNumOutputs; ++i)
+    if (wanted[size_t(i)].bytes.size() != size_t(kOutputs[i].bytes)) refuse("stored output of another size");
+  auto start = Clock::now();
+  Model model;
+  for (size_t i = 0; i < inputs.size(); ++i) std::memcpy(const_cast<void*>(model.inputs[i]), inputs[i].bytes.data(), inputs[i].bytes.size());
+  model.run();
+  double load = std::chrono::duration<double>(Clock::now() - start).count(), error = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) error = std::max(error, error_of(static_cast<unsigned char*>(model.outputs[i]), wanted[i]));
+  std::printf("{\"ready\": true, \"load_s\": %.6f, \"max_error\": %.6g}\n", load, error);
+  std::fflush(stdout);
+  char word[16], mode[16];
+  double seconds = 0;
+  while (std::scanf("%15s", word) == 1) {
+    if (std::strcmp(word, "run") != 0 || std::scanf("%lf %15s", &seconds, mode) != 2) {
+      std::printf("{\"peak_rss_kib\": %ld}\n", peak_rss_kib());
+      break;
+    }
+    measure(model, seconds, std::strcmp(mode, "cold") == 0);
+    std::fflush(stdout);
+  }
+  return 0;
+}

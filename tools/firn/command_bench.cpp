@@ -1,0 +1,54 @@
+// The verb `bench`.
+#include "tools/firn/command.h"
+#include "tools/firn/compile_flags.h"
+
+#include "compiler/driver/bench.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+
+namespace firn::tool {
+namespace {
+
+struct BenchCommand {
+  CompileFlags flags;
+  driver::BenchOptions options;
+  int threads = 1;
+};
+
+int run(BenchCommand& command) {
+  if (Result done = command.flags.finish(); !done) return report(done.error());
+  driver::BenchOptions& options = command.options;
+  if (command.threads != 1) return report(usage_error("--threads: this version runs models on one thread"));
+  options.compile = command.flags.options;
+  if (options.compile.cpu.empty()) options.compile.cpu = "native";
+  if (!options.build_folder.empty()) {
+    if (options.output.empty()) return report(usage_error("--build wants -o PROGRAM"));
+    Result built = driver::build_worker(options);
+    return built ? 0 : report(built.error());
+  }
+  if (options.compile.model.empty()) return report(usage_error("bench wants a model, or --build DIR -o PROGRAM"));
+  auto text = driver::bench(options);
+  if (!text) return report(text.error());
+  std::fputs(text->c_str(), stdout);
+  return 0;
+}
+
+} // namespace
+
+void add_bench_command(CLI::App& app, Action& action) {
+  auto command = std::make_shared<BenchCommand>();
+  CLI::App* verb = app.add_subcommand("bench", "Time a model, kernel by kernel, against the machine's bounds");
+  verb->add_option("model", command->flags.options.model, "the ONNX model");
+  verb->add_option("--seconds", command->options.seconds, "time to measure");
+  verb->add_option("--threads", command->threads, "threads to plan for; this version has one");
+  verb->add_flag("--json", command->options.json, "print JSON");
+  verb->add_option("--build", command->options.build_folder, "write a program that checks and times the model in this folder");
+  verb->add_option("-o,--output", command->options.output, "the program that --build writes");
+  command->flags.add_to(*verb);
+  verb->footer("Examples:\n  firn bench resnet50.onnx\n  firn bench --build zoo/resnet50 -o worker -mcpu=native");
+  verb->callback([command, &action] { action = [command] { return run(*command); }; });
+}
+
+} // namespace firn::tool
