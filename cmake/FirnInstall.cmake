@@ -16,6 +16,8 @@ endif()
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Firn)
 set(runtime_dir ${CMAKE_INSTALL_DATADIR}/firn/runtime)
 if(TARGET firn)
+  # LLVM may lie outside the loader's default folders.
+  set_target_properties(firn PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS firn RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 install(DIRECTORY include/firn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -106,4 +106,16 @@ ModelDescription bare_sample() {
   return model;
 }
 
+ModelDescription demanding_sample() {
+  ModelDescription model = bare_sample();
+  model.class_name = "Demanding";
+#if defined(__x86_64__)
+  model.architecture = FIRN_ARCH_X86_64;
+#else
+  model.architecture = FIRN_ARCH_AARCH64;
+#endif
+  model.required_features = uint64_t{1} << 63;
+  return model;
+}
+
 } // namespace firn::artifact

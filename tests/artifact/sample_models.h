@@ -11,5 +11,7 @@ ModelDescription digits_sample();
 ModelDescription everything_sample();
 // No input, weights or arena; a nested namespace.
 ModelDescription bare_sample();
+// The bare sample compiled for a CPU feature that no CPU has.
+ModelDescription demanding_sample();
 
 } // namespace firn::artifact

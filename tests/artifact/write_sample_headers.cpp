@@ -28,6 +28,7 @@ int main(int argc, char** argv) {
   const bool written = write_sample(outputs, folder + "/digits", firn::artifact::digits_sample()) &&
                        write_sample(outputs, folder + "/everything", firn::artifact::everything_sample()) &&
                        write_sample(outputs, folder + "/bare", firn::artifact::bare_sample()) &&
+                       write_sample(outputs, folder + "/demanding", firn::artifact::demanding_sample()) &&
                        outputs.commit();
   if (!written) std::fprintf(stderr, "cannot write sample headers to %s\n", folder.c_str());
   return written ? 0 : 1;

@@ -1,5 +1,7 @@
-// Every element type, external and counted tensors, states, and a model without arena or weights.
+// Every element type, external and counted tensors, states, a model without arena or weights, and one
+// for another CPU.
 #include "bare.h"
+#include "demanding.h"
 #include "everything.h"
 #include "expect.h"
 
@@ -86,11 +88,22 @@ static void a_bare_model_runs() {
   EXPECT(a::b::BareModel::info().inputs == nullptr);
 }
 
+static void a_model_for_another_cpu_refuses_to_run() {
+  Demanding::Arena arena;
+  Demanding model(arena);
+  float output[2] = {};
+  model.bind_Y(output);
+  EXPECT(model.status().code() == FIRN_STATUS_UNSUPPORTED_CPU);
+  EXPECT(model.run().code() == FIRN_STATUS_UNSUPPORTED_CPU);
+  EXPECT(std::strcmp(model.status().message(), "the model was compiled for another CPU") == 0);
+}
+
 int main() {
   element_types_pass_through();
   counted_outputs_show_the_rows_that_exist();
   state_is_kept_until_reset();
   names_of_the_model_survive();
   a_bare_model_runs();
+  a_model_for_another_cpu_refuses_to_run();
   return failures;
 }
