@@ -45,7 +45,7 @@ const unsigned char* {{WEIGHTS}}(void);
 //   {{QUALIFIED}} model(arena);
 {{USAGE}}
 //
-// Instances are independent of each other: one per thread is always safe. Arena and weights outlive the model.
+// Instances are independent of each other: one per thread is always safe. Arena and weights outlive them.
 class {{CLASS}} final {
 public:
   static constexpr std::size_t arena_bytes = {{ARENA_BYTES}}, arena_alignment = {{ARENA_ALIGNMENT}};
@@ -65,7 +65,9 @@ public:
     static Weights embedded() noexcept {
       return Weights({{WEIGHTS}}(), weight_bytes);
     }
-    static Weights bound(firn::ConstByteSpan packed) noexcept { return Weights(packed.data(), packed.size()); }
+    static Weights bound(firn::ConstByteSpan packed) noexcept {
+      return Weights(packed.data(), packed.size());
+    }
 
   private:
     friend class {{CLASS}};
@@ -78,7 +80,8 @@ public:
       : {{CLASS}}(firn::ByteSpan(arena_memory.bytes), packed) {}
   explicit {{CLASS}}(firn::ByteSpan memory, const Weights& packed = embedded()) noexcept {
     instance_.weights = packed.data();
-    instance_.arena = firn_rt1_place_arena(memory.data(), memory.size(), arena_bytes, arena_alignment, &instance_.status);
+    instance_.arena = firn_rt1_place_arena(memory.data(), memory.size(), arena_bytes, arena_alignment,
+                                           &instance_.status);
     if (instance_.status == FIRN_STATUS_OK) instance_.status = packed.check(weight_bytes).value();
     if (instance_.status == FIRN_STATUS_OK)
       instance_.status = firn_rt1_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
@@ -124,7 +127,8 @@ private:
     {{STATE_TABLE}}
     static constexpr firn::ModelInfo model = {
         {{MODEL_NAME}}, {{CLASS}}::model_sha256, "{{VERSION}}", "{{CPU}}",
-        {{INPUT_TABLE_NAME}}, input_count, {{OUTPUT_TABLE_NAME}}, output_count, {{STATE_TABLE_NAME}}, {{STATE_COUNT}},
+        {{INPUT_TABLE_NAME}}, input_count, {{OUTPUT_TABLE_NAME}}, output_count,
+        {{STATE_TABLE_NAME}}, {{STATE_COUNT}},
         arena_bytes, arena_alignment, weight_bytes, stack_bytes, {{CLASS}}::flops};
   };
 

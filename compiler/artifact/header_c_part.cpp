@@ -27,7 +27,7 @@ typedef struct {{PREFIX}} {
 } {{PREFIX}};
 
 {{RESET}}
-// Takes memory of {{MACRO}}_ARENA_BYTES, which outlives the model. Returns FIRN_STATUS_OK or why the model cannot run.
+// Takes memory of {{MACRO}}_ARENA_BYTES, which outlives the model. Returns FIRN_STATUS_OK or why it cannot run.
 static inline firn_status {{PREFIX}}_init({{PREFIX}}* model, void* memory, size_t bytes) {
   memset(model, 0, sizeof *model);
   model->arena = firn_rt1_place_arena(memory, bytes, {{ARENA_BYTES}}, {{ARENA_ALIGNMENT}}, &model->status);
