@@ -1,0 +1,219 @@
+// Loads, stores and addresses. An address is base + outer terms + inner terms + constant, in that order: what does not
+// change in a loop is hoisted as one pointer, and the constant lands in the instruction's displacement.
+#include "compiler/codegen/kernel_emitter.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Intrinsics.h>
+
+#include <algorithm>
+#include <map>
+
+namespace firn::codegen {
+
+using namespace kernel;
+
+// Replaces the variables of unrolled copies by variable + offset, which moves the offset into the constant part.
+IntExpr KernelEmitter::resolve(const IntExpr& expression) const {
+  if (!has_offsets_) return expression;
+  return expression.substitute([&](const Symbol& symbol) -> std::optional<IntExpr> {
+    auto found = symbols_.find(&symbol);
+    if (found == symbols_.end() || found->second.offset == 0) return std::nullopt;
+    for (const SymbolRef& ref : expression.symbols()) {
+      if (ref.get() == &symbol) return IntExpr::symbol(ref) + found->second.offset;
+    }
+    return std::nullopt;
+  });
+}
+
+int KernelEmitter::depth_of(const IntExpr::Term& term) const {
+  int depth = 0;
+  for (const AtomRef& atom : term.atoms) {
+    std::vector<SymbolRef> symbols;
+    if (atom->kind == IntAtom::Kind::Symbol) symbols.push_back(atom->symbol);
+    else {
+      symbols = atom->lhs->symbols();
+      for (const SymbolRef& symbol : atom->rhs->symbols()) symbols.push_back(symbol);
+    }
+    for (const SymbolRef& symbol : symbols) {
+      auto found = symbols_.find(symbol.get());
+      FIRN_CHECK(found != symbols_.end(), "symbol '" + symbol->name + "' has no value in kernel " + kernel_.name);
+      depth = std::max(depth, found->second.depth);
+    }
+  }
+  return depth;
+}
+
+llvm::Value* KernelEmitter::atom(const IntAtom& atom) {
+  if (atom.kind == IntAtom::Kind::Symbol) {
+    auto found = symbols_.find(atom.symbol.get());
+    FIRN_CHECK(found != symbols_.end(), "symbol '" + atom.symbol->name + "' has no value in kernel " + kernel_.name);
+    return found->second.value;
+  }
+  llvm::Value *lhs = expression(*atom.lhs), *rhs = expression(*atom.rhs);
+  if (atom.kind == IntAtom::Kind::Min) return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, lhs, rhs);
+  if (atom.kind == IntAtom::Kind::Max) return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, lhs, rhs);
+  bool quotient = atom.kind == IntAtom::Kind::FloorDiv;
+  int64_t divisor = atom.rhs->is_constant() ? atom.rhs->value() : 0;
+  if (divisor > 0 && (divisor & (divisor - 1)) == 0) {
+    uint64_t shift = static_cast<uint64_t>(__builtin_ctzll(static_cast<uint64_t>(divisor)));
+    return quotient ? ir_.CreateAShr(lhs, shift) : ir_.CreateAnd(lhs, index_constant(divisor - 1));
+  }
+  if (atom.lhs->lower_bound() >= 0) return quotient ? ir_.CreateUDiv(lhs, rhs) : ir_.CreateURem(lhs, rhs);
+  // Towards minus infinity: a negative remainder takes one more step down.
+  llvm::Value* remainder = ir_.CreateSRem(lhs, rhs);
+  llvm::Value* negative = ir_.CreateICmpSLT(remainder, index_constant(0));
+  if (!quotient) return ir_.CreateSelect(negative, ir_.CreateAdd(remainder, rhs), remainder);
+  return ir_.CreateAdd(ir_.CreateSDiv(lhs, rhs), ir_.CreateSExt(negative, context_.index_type()));
+}
+
+llvm::Value* KernelEmitter::term(const IntExpr::Term& term, int64_t scale) {
+  llvm::Value* product = nullptr;
+  for (const AtomRef& factor : term.atoms) {
+    llvm::Value* value = atom(*factor);
+    product = product ? ir_.CreateNSWMul(product, value) : value;
+  }
+  int64_t coefficient = term.coefficient * scale;
+  return coefficient == 1 ? product : ir_.CreateNSWMul(product, index_constant(coefficient));
+}
+
+llvm::Value* KernelEmitter::expression(const IntExpr& expression) {
+  std::map<int, llvm::Value*> by_depth;
+  for (const IntExpr::Term& part : expression.terms()) {
+    llvm::Value*& sum = by_depth[depth_of(part)];
+    llvm::Value* value = term(part, 1);
+    sum = sum ? ir_.CreateNSWAdd(sum, value) : value;
+  }
+  llvm::Value* total = nullptr;
+  for (auto& [depth, sum] : by_depth) total = total ? ir_.CreateNSWAdd(total, sum) : sum;
+  if (!total) return index_constant(expression.constant_part());
+  if (expression.constant_part() == 0) return total;
+  return ir_.CreateNSWAdd(total, index_constant(expression.constant_part()));
+}
+
+llvm::Value* KernelEmitter::address(int buffer, const IntExpr& unresolved) {
+  IntExpr index = resolve(unresolved);
+  int64_t bytes = scalar_bytes(kernel_.buffer(buffer).element);
+  IntExpr variable_part = index - index.constant_part();
+  llvm::Value* pointer = nullptr;
+  for (size_t i = addresses_.size(); i-- > 0 && addresses_.size() - i <= 16 && !pointer;) {
+    const AddressEntry& entry = addresses_[i];
+    if (entry.buffer == buffer && entry.variable_part == variable_part) pointer = entry.pointer;
+  }
+  if (!pointer) {
+    pointer = buffers_[static_cast<size_t>(buffer)];
+    std::map<int, llvm::Value*> by_depth;
+    for (const IntExpr::Term& part : variable_part.terms()) {
+      llvm::Value*& sum = by_depth[depth_of(part)];
+      llvm::Value* value = term(part, bytes);
+      sum = sum ? ir_.CreateNSWAdd(sum, value) : value;
+    }
+    for (auto& [depth, sum] : by_depth) pointer = ir_.CreatePtrAdd(pointer, sum);
+    addresses_.push_back({buffer, variable_part, pointer});
+  }
+  int64_t offset = index.constant_part() * bytes;
+  return offset == 0 ? pointer : ir_.CreatePtrAdd(pointer, index_constant(offset));
+}
+
+// The op's own promise, or the element's size; never more than the parameter is known to have at any call.
+llvm::Align KernelEmitter::access_alignment(const Op& op) const {
+  const BufferParameter& buffer = kernel_.buffer(op.buffer);
+  size_t number = static_cast<size_t>(op.buffer);
+  int known = number < facts_.size() ? facts_[number].alignment : buffer.alignment;
+  int claimed = op.alignment > 0 ? op.alignment : scalar_bytes(buffer.element);
+  return llvm::Align(static_cast<uint64_t>(std::max(1, std::min(known, claimed))));
+}
+
+void KernelEmitter::emit_memory(const Op& op) {
+  llvm::Value* pointer = address(op.buffer, op.index);
+  llvm::Align alignment = access_alignment(op);
+  auto operand = [&](size_t i) { return i < op.operands.size() ? value(op.operands[i]) : nullptr; };
+  auto all_lanes = [&](Type type) {
+    return llvm::Constant::getAllOnesValue(type_of(type.with_scalar(Scalar::I1)));
+  };
+  switch (op.kind) {
+    case OpKind::Prefetch:
+      ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
+                          {pointer, ir_.getInt32(0), ir_.getInt32(op.streaming ? 2 : 3), ir_.getInt32(1)});
+      return;
+    case OpKind::Load: {
+      llvm::Type* result = type_of(type(op.results[0]));
+      if (op.operands.empty()) return set(op.results[0], ir_.CreateAlignedLoad(result, pointer, alignment));
+      llvm::Value* otherwise = op.operands.size() > 1 ? operand(1) : llvm::Constant::getNullValue(result);
+      if (result->isVectorTy()) {
+        return set(op.results[0], ir_.CreateMaskedLoad(result, pointer, alignment, operand(0), otherwise));
+      }
+      return set(op.results[0], emit_guarded(operand(0), otherwise, [&] {
+                   return static_cast<llvm::Value*>(ir_.CreateAlignedLoad(result, pointer, alignment));
+                 }));
+    }
+    case OpKind::Store: {
+      llvm::Value* stored = operand(0);
+      if (op.operands.size() > 1) {
+        if (stored->getType()->isVectorTy()) {
+          ir_.CreateMaskedStore(stored, pointer, alignment, operand(1));
+        } else {
+          emit_guarded(operand(1), nullptr, [&] {
+            ir_.CreateAlignedStore(stored, pointer, alignment);
+            return static_cast<llvm::Value*>(nullptr);
+          });
+        }
+        return;
+      }
+      llvm::StoreInst* store = ir_.CreateAlignedStore(stored, pointer, alignment);
+      uint64_t bytes = stored->getType()->getPrimitiveSizeInBits() / 8;
+      if (op.streaming && alignment.value() >= bytes && bytes >= 16) {
+        has_streaming_stores_ = true;
+        store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                           llvm::MDNode::get(context_.context, llvm::ConstantAsMetadata::get(ir_.getInt32(1))));
+      }
+      return;
+    }
+    case OpKind::Gather: case OpKind::Scatter: return emit_indexed(op, pointer, all_lanes);
+    default: FIRN_UNREACHABLE("op is no memory op");
+  }
+}
+
+llvm::Value* KernelEmitter::emit_guarded(llvm::Value* condition, llvm::Value* otherwise,
+                                         const std::function<llvm::Value*()>& body) {
+  llvm::BasicBlock *before = ir_.GetInsertBlock(), *inside = new_block("guarded"), *after = new_block("after");
+  ir_.CreateCondBr(condition, inside, after);
+  start_block(inside);
+  llvm::Value* result = body();
+  ir_.CreateBr(after);
+  start_block(after);
+  if (!result) return nullptr;
+  llvm::PHINode* phi = ir_.CreatePHI(result->getType(), 2);
+  phi->addIncoming(otherwise, before);
+  phi->addIncoming(result, inside);
+  return phi;
+}
+
+// Gathers and scatters: pointer + offsets in elements of the buffer.
+void KernelEmitter::emit_indexed(const Op& op, llvm::Value* pointer,
+                                 const std::function<llvm::Value*(Type)>& all_lanes) {
+  bool gather = op.kind == OpKind::Gather;
+  size_t first = gather ? 0 : 1;
+  Type accessed = gather ? type(op.results[0]) : type(op.operands[0]);
+  llvm::Value* offsets = value(op.operands[first]);
+  llvm::Value* mask = op.operands.size() > first + 1 ? value(op.operands[first + 1]) : all_lanes(accessed);
+  llvm::Align alignment = access_alignment(op);
+  llvm::Type* element = type_of({kernel_.buffer(op.buffer).element, 1});
+  llvm::Value* places = ir_.CreateGEP(element, pointer, {offsets});
+  llvm::Type* result = type_of(accessed);
+  if (accessed.lanes > 1) {
+    if (gather) {
+      set(op.results[0], ir_.CreateMaskedGather(result, places, alignment, mask, llvm::Constant::getNullValue(result)));
+    } else {
+      ir_.CreateMaskedScatter(value(op.operands[0]), places, alignment, mask);
+    }
+    return;
+  }
+  llvm::Value* loaded = emit_guarded(mask, gather ? llvm::Constant::getNullValue(result) : nullptr, [&] {
+    if (gather) return static_cast<llvm::Value*>(ir_.CreateAlignedLoad(result, places, alignment));
+    ir_.CreateAlignedStore(value(op.operands[0]), places, alignment);
+    return static_cast<llvm::Value*>(nullptr);
+  });
+  if (gather) set(op.results[0], loaded);
+}
+
+} // namespace firn::codegen

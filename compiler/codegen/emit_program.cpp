@@ -1,0 +1,265 @@
+// The run function: loads the pointers of the call, then calls one kernel after the other.
+#include "compiler/codegen/program_emitter.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace firn::codegen {
+
+using namespace kernel;
+
+std::string weights_section(const Options& options) {
+  std::string prefix = options.target.arch == Arch::X86_64 ? ".lrodata.firn." : ".rodata.firn.";
+  return prefix + options.section_suffix;
+}
+
+namespace {
+
+// Where an argument lies in the arena; inputs and outputs may have a slot there.
+struct ArenaRange {
+  int64_t first = 0, end = 0;
+  bool overlaps(const ArenaRange& other) const { return first < other.end && other.first < end; }
+};
+
+class ProgramEmitter {
+public:
+  ProgramEmitter(ModuleContext& context, const Program& program, const Options& options)
+      : context_(context), program_(program), options_(options), ir_(context.context) {}
+
+  void emit(bool embed_weights) {
+    gather_facts();
+    for (size_t i = 0; i < program_.kernels.size(); ++i) {
+      kernels_.push_back(KernelEmitter(context_, *program_.kernels[i], facts_[i]).emit());
+    }
+    emit_run();
+    emit_weights(embed_weights);
+  }
+
+private:
+  const Buffer& buffer(int number) const { return program_.buffers[static_cast<size_t>(number)]; }
+
+  void gather_facts() {
+    for (const auto& kernel : program_.kernels) {
+      std::vector<ParameterFacts> facts;
+      for (const BufferParameter& parameter : kernel->parameters) {
+        facts.push_back({parameter.alignment, parameter.no_alias});
+      }
+      facts_.push_back(std::move(facts));
+    }
+    gather_facts(program_.steps);
+  }
+
+  void gather_facts(const std::vector<Step>& steps) {
+    for (const Step& step : steps) {
+      gather_facts(step.first);
+      gather_facts(step.second);
+      if (step.kind != Step::Kind::Call) continue;
+      const Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
+      std::vector<ParameterFacts>& facts = facts_[static_cast<size_t>(step.kernel)];
+      std::vector<ArenaRange> ranges;
+      for (size_t i = 0; i < step.arguments.size(); ++i) {
+        const BufferParameter& parameter = kernel.parameters[i];
+        const Argument& argument = step.arguments[i];
+        const Buffer& memory = buffer(argument.buffer);
+        bool io = memory.space == Space::Input || memory.space == Space::Output;
+        int64_t place = std::max<int64_t>(memory.offset, 0) + argument.byte_offset;
+        int64_t known = place == 0 ? 4096 : place & -place;
+        // Memory that the caller bound has the alignment of its elements and no more.
+        if (io) known = scalar_bytes(parameter.element);
+        facts[i].alignment = static_cast<int>(std::min<int64_t>(facts[i].alignment, known));
+        ArenaRange range;
+        if (memory.space != Space::Weights && memory.offset >= 0) {
+          range = {place, place + parameter.size * scalar_bytes(parameter.element)};
+        }
+        ranges.push_back(range);
+      }
+      for (size_t i = 0; i < ranges.size(); ++i) {
+        for (size_t j = 0; j < i; ++j) {
+          if (!(kernel.parameters[i].written || kernel.parameters[j].written)) continue;
+          if (ranges[i].overlaps(ranges[j])) facts[i].no_alias = facts[j].no_alias = false;
+        }
+      }
+    }
+  }
+
+  llvm::Type* pointer() const { return llvm::PointerType::getUnqual(context_.context); }
+
+  llvm::Function* create(const std::string& name, llvm::Type* result, std::vector<llvm::Type*> parameters) {
+    auto* type = llvm::FunctionType::get(result, parameters, /*isVarArg=*/false);
+    auto* function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, context_.module);
+    context_.set_attributes(*function);
+    ir_.SetInsertPoint(llvm::BasicBlock::Create(context_.context, "entry", function));
+    return function;
+  }
+
+  // Field `i` of firn_rt1_call, whose fields are all pointers.
+  llvm::Value* field(llvm::Value* call, unsigned i) {
+    return ir_.CreateLoad(pointer(), ir_.CreateConstGEP1_32(pointer(), call, i));
+  }
+
+  static void mark_used(const Program& program, const std::vector<Step>& steps, std::vector<bool>& used) {
+    for (const Step& step : steps) {
+      for (const Argument& argument : step.arguments) used[static_cast<size_t>(argument.buffer)] = true;
+      if (step.kind != Step::Kind::Call) used[static_cast<size_t>(step.condition.buffer)] = true;
+      mark_used(program, step.first, used);
+      mark_used(program, step.second, used);
+    }
+  }
+
+  void emit_run() {
+    llvm::Type* status = llvm::Type::getInt32Ty(context_.context);
+    run_ = create(options_.run_symbol, status, {pointer()});
+    llvm::Value* call = run_->getArg(0);
+    run_->addParamAttr(0, llvm::Attribute::NoCapture);
+    run_->addParamAttr(0, llvm::Attribute::NonNull);
+    llvm::Value* spaces[] = {field(call, 0), field(call, 1), field(call, 2), field(call, 3)};
+    std::vector<bool> used(program_.buffers.size());
+    mark_used(program_, program_.steps, used);
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      const Buffer& buffer = program_.buffers[i];
+      llvm::Value* start = nullptr;
+      if (!used[i]) {
+      } else if (buffer.space == Space::Input || buffer.space == Space::Output) {
+        llvm::Value* table = spaces[buffer.space == Space::Input ? 2 : 3];
+        start = ir_.CreateLoad(pointer(), ir_.CreateConstGEP1_64(pointer(), table, static_cast<uint64_t>(buffer.io_index)));
+      } else {
+        FIRN_CHECK(buffer.offset >= 0, "buffer '" + buffer.name + "' has no place in the arena or the weights");
+        start = offset(spaces[buffer.space == Space::Arena ? 0 : 1], buffer.offset);
+      }
+      starts_.push_back(start);
+    }
+    emit_steps(program_.steps);
+    ir_.CreateRet(llvm::ConstantInt::get(status, 0));
+  }
+
+  llvm::Value* offset(llvm::Value* base, int64_t bytes) {
+    if (bytes == 0) return base;
+    return ir_.CreatePtrAdd(base, llvm::ConstantInt::getSigned(context_.index_type(), bytes));
+  }
+  llvm::Value* address(const Argument& argument) {
+    return offset(starts_[static_cast<size_t>(argument.buffer)], argument.byte_offset);
+  }
+  llvm::Value* condition(const Argument& argument) {
+    return ir_.CreateICmpNE(ir_.CreateLoad(ir_.getInt8Ty(), address(argument)), ir_.getInt8(0));
+  }
+  llvm::BasicBlock* new_block(const char* name) { return llvm::BasicBlock::Create(context_.context, name, run_); }
+
+  void emit_steps(const std::vector<Step>& steps) {
+    for (const Step& step : steps) {
+      switch (step.kind) {
+        case Step::Kind::Call: emit_call(step); break;
+        case Step::Kind::If: emit_if(step); break;
+        case Step::Kind::While: emit_while(step); break;
+      }
+    }
+  }
+
+  void emit_call(const Step& step) {
+    const Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
+    std::vector<llvm::Value*> arguments;
+    for (const Argument& argument : step.arguments) arguments.push_back(address(argument));
+    if (kernel.parallel_count > 1) {
+      arguments.push_back(llvm::ConstantInt::get(context_.index_type(), 0));
+      arguments.push_back(llvm::ConstantInt::getSigned(context_.index_type(), kernel.parallel_count));
+    }
+    ir_.CreateCall(kernels_[static_cast<size_t>(step.kernel)], arguments);
+  }
+
+  void emit_if(const Step& step) {
+    llvm::BasicBlock *yes = new_block("then"), *no = new_block("else"), *merge = new_block("endif");
+    ir_.CreateCondBr(condition(step.condition), yes, no);
+    ir_.SetInsertPoint(yes);
+    emit_steps(step.first);
+    ir_.CreateBr(merge);
+    ir_.SetInsertPoint(no);
+    emit_steps(step.second);
+    ir_.CreateBr(merge);
+    ir_.SetInsertPoint(merge);
+  }
+
+  void emit_while(const Step& step) {
+    llvm::BasicBlock *test = new_block("while"), *body = new_block("body"), *exit = new_block("exit");
+    ir_.CreateBr(test);
+    ir_.SetInsertPoint(test);
+    emit_steps(step.first);
+    ir_.CreateCondBr(condition(step.condition), body, exit);
+    ir_.SetInsertPoint(body);
+    emit_steps(step.second);
+    ir_.CreateBr(test);
+    ir_.SetInsertPoint(exit);
+  }
+
+  void emit_weights(bool embed) {
+    if (options_.weights_symbol.empty()) return;
+    create(options_.weights_symbol, pointer(), {});
+    if (program_.constants.empty() || program_.weight_bytes == 0) {
+      ir_.CreateRet(llvm::Constant::getNullValue(pointer()));
+      return;
+    }
+    llvm::GlobalVariable* weights = create_weights(embed);
+    if (embed) {
+      ir_.CreateRet(weights);
+      return;
+    }
+    // The distance from a nearby constant, loaded so that no instruction holds a 32-bit offset to the weights; the
+    // load is volatile so that LLVM does not see through it.
+    llvm::IntegerType* word = context_.index_type();
+    auto* nearby = new llvm::GlobalVariable(context_.module, word, /*isConstant=*/true,
+                                            llvm::GlobalValue::InternalLinkage, nullptr, "firn.weights_distance");
+    nearby->setInitializer(llvm::ConstantExpr::getSub(llvm::ConstantExpr::getPtrToInt(weights, word),
+                                                      llvm::ConstantExpr::getPtrToInt(nearby, word)));
+    nearby->setDSOLocal(true);
+    llvm::Value* distance = ir_.CreateLoad(word, nearby, /*isVolatile=*/true);
+    ir_.CreateRet(ir_.CreatePtrAdd(nearby, distance));
+  }
+
+  llvm::GlobalVariable* create_weights(bool embed) {
+    size_t size = static_cast<size_t>(embed ? program_.weight_bytes : weights_placeholder_bytes);
+    std::vector<uint8_t> bytes(size);
+    if (embed) {
+      for (const Constant& constant : program_.constants) {
+        const Buffer& memory = buffer(constant.buffer);
+        constant.fill(std::span(reinterpret_cast<std::byte*>(bytes.data()) + memory.offset,
+                                static_cast<size_t>(memory.bytes)));
+      }
+    }
+    auto* data = llvm::ConstantDataArray::get(context_.context, llvm::ArrayRef<uint8_t>(bytes));
+    auto* weights = new llvm::GlobalVariable(context_.module, data->getType(), /*isConstant=*/true,
+                                             llvm::GlobalValue::InternalLinkage, data, "firn.weights");
+    weights->setAlignment(llvm::Align(64));
+    weights->setDSOLocal(true);
+    if (!embed) weights->setSection(weights_section(options_));
+    return weights;
+  }
+
+  ModuleContext& context_;
+  const Program& program_;
+  const Options& options_;
+  llvm::IRBuilder<> ir_;
+  llvm::Function* run_ = nullptr;
+  std::vector<std::vector<ParameterFacts>> facts_;
+  std::vector<llvm::Function*> kernels_;
+  std::vector<llvm::Value*> starts_;  // of buffers
+};
+
+} // namespace
+
+EmittedModule emit_module(const Program& program, const Options& options, const TargetFeatures& features,
+                          const llvm::DataLayout& layout, llvm::LLVMContext& context, bool embed_weights) {
+  EmittedModule result;
+  result.module = std::make_unique<llvm::Module>("firn", context);
+  result.module->setTargetTriple(options.target.triple);
+  result.module->setDataLayout(layout);
+  result.module->setPICLevel(llvm::PICLevel::BigPIC);
+  bool elf = llvm::Triple(options.target.triple).isOSBinFormatELF();
+  ModuleContext shared{context, *result.module, options.target, features,
+                       elf ? ".text.firn." + options.section_suffix : ""};
+  ProgramEmitter(shared, program, options).emit(embed_weights);
+  for (const auto& kernel : program.kernels) result.kernel_symbols.push_back(kernel_symbol(*kernel));
+  return result;
+}
+
+} // namespace firn::codegen

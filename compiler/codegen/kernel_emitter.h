@@ -1,0 +1,157 @@
+// Emits one kernel as one LLVM function. The class is split by concern over emit_kernel, emit_arithmetic, emit_cast,
+// emit_vector and emit_memory; emit_expand holds what targets lack and code must spell out.
+#pragma once
+
+#include "compiler/kernel/kernel.h"
+#include "compiler/target/target_machine.h"
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+namespace firn::codegen {
+
+// What emission asks of the target beyond TargetMachine.
+struct TargetFeatures {
+  bool rounding = true;       // floor, ceil, trunc, roundeven are instructions
+  bool ieee_minimum = false;  // llvm.minimum and llvm.maximum are instructions
+  bool vnni_512 = false, vnni_256 = false;
+  bool bf16_dot = false;
+  bool dot_product = false, mixed_dot_product = false;  // AArch64 sdot/udot, usdot
+  bool integer_division = true;   // 32-bit division is an instruction
+  bool long_shifts = true;        // 64-bit shifts and multiplications need no library
+};
+
+// What the calls of a kernel allow to be said about its parameters.
+struct ParameterFacts {
+  int alignment = 1;
+  bool no_alias = true;
+};
+
+// A module under construction and what every emitter needs of it.
+struct ModuleContext {
+  llvm::LLVMContext& context;
+  llvm::Module& module;
+  const TargetMachine& target;
+  TargetFeatures features;
+  std::string text_section;
+
+  llvm::IntegerType* index_type() const {
+    return llvm::Type::getIntNTy(context, static_cast<unsigned>(target.pointer_bits));
+  }
+  // The attributes every function has: cpu, features, no unwinding, no library idioms.
+  void set_attributes(llvm::Function& function) const;
+};
+
+// The LLVM name of a kernel's function.
+std::string kernel_symbol(const kernel::Kernel& kernel);
+
+class KernelEmitter {
+public:
+  KernelEmitter(ModuleContext& context, const kernel::Kernel& kernel, std::span<const ParameterFacts> facts);
+  llvm::Function* emit();
+
+private:
+  struct SymbolValue {
+    llvm::Value* value = nullptr;
+    int64_t offset = 0;  // what an unrolled copy adds to the loop's variable
+    int depth = 0;       // of the loop that defines it; parts of an address are added outermost first
+  };
+  struct AddressEntry {
+    int buffer;
+    IntExpr variable_part;
+    llvm::Value* pointer;
+  };
+
+  // emit_kernel.cpp
+  llvm::Function* create_function();
+  void emit_scratch();
+  void emit_block(const kernel::Block& block, std::vector<llvm::Value*>* yielded);
+  void emit_op(const kernel::Op& op, std::vector<llvm::Value*>* yielded);
+  void emit_for(const kernel::Op& op);
+  // One rotated loop; `body` emits an iteration given the variable and carried values and returns the next ones.
+  template <class Body>
+  std::vector<llvm::Value*> emit_loop(llvm::Value* lower, llvm::Value* upper, int64_t step, bool runs_at_least_once,
+                                      std::vector<llvm::Value*> carried, Body body);
+  void emit_while(const kernel::Op& op);
+  void emit_if(const kernel::Op& op);
+  void emit_call_runtime(const kernel::Op& op);
+  void emit_constant(const kernel::Op& op);
+  llvm::BasicBlock* new_block(const char* name);
+  void start_block(llvm::BasicBlock* block);
+
+  // emit_arithmetic.cpp
+  llvm::Value* emit_float(const kernel::Op& op);
+  llvm::Value* emit_float_op(kernel::OpKind kind, std::span<llvm::Value* const> operands);
+  llvm::Value* emit_minimum(llvm::Value* a, llvm::Value* b, bool maximum);
+  llvm::Value* emit_integer(const kernel::Op& op);
+  llvm::Value* emit_division(kernel::OpKind kind, llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_shift(kernel::OpKind kind, llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_compare(const kernel::Op& op);
+
+  // emit_cast.cpp
+  llvm::Value* emit_cast(const kernel::Op& op);
+  // 16-bit floats are carried as i16; these convert the carrier.
+  llvm::Value* to_f32(llvm::Value* carrier, kernel::Scalar from);
+  llvm::Value* from_f32(llvm::Value* value, kernel::Scalar to);
+  llvm::Value* round_to_odd(llvm::Value* wide);
+  llvm::Value* half_to_float_bits(llvm::Value* carrier);
+  llvm::Value* float_to_half_bits(llvm::Value* value);
+
+  // emit_vector.cpp
+  llvm::Value* emit_vector(const kernel::Op& op);
+  llvm::Value* emit_reduction(const kernel::Op& op);
+  llvm::Value* emit_dot_u8s8(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_dot_bf16(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* slice(llvm::Value* vector, int first, int count);
+  llvm::Value* concatenate(std::vector<llvm::Value*> parts);
+  llvm::Value* every_nth(llvm::Value* vector, int n, int first);
+
+  // emit_memory.cpp
+  void emit_memory(const kernel::Op& op);
+  llvm::Value* address(int buffer, const IntExpr& index);
+  llvm::Value* expression(const IntExpr& expression);
+  llvm::Value* atom(const IntAtom& atom);
+  llvm::Value* term(const IntExpr::Term& term, int64_t scale);
+  int depth_of(const IntExpr::Term& term) const;
+  IntExpr resolve(const IntExpr& expression) const;
+  llvm::Align access_alignment(const kernel::Op& op) const;
+  void emit_indexed(const kernel::Op& op, llvm::Value* pointer,
+                    const std::function<llvm::Value*(kernel::Type)>& all_lanes);
+  // `body` under a condition; its value, or `otherwise` where the condition is false.
+  llvm::Value* emit_guarded(llvm::Value* condition, llvm::Value* otherwise,
+                            const std::function<llvm::Value*()>& body);
+
+  llvm::Type* type_of(kernel::Type type) const;
+  llvm::Value* value(kernel::Value value) const { return values_[static_cast<size_t>(value.id)]; }
+  kernel::Type type(kernel::Value value) const { return kernel_.type_of(value); }
+  void set(kernel::Value to, llvm::Value* value) { values_[static_cast<size_t>(to.id)] = value; }
+  llvm::ConstantInt* index_constant(int64_t value) const {
+    return llvm::ConstantInt::getSigned(context_.index_type(), value);
+  }
+
+  ModuleContext& context_;
+  const kernel::Kernel& kernel_;
+  std::span<const ParameterFacts> facts_;
+  llvm::IRBuilder<> ir_;
+  llvm::Function* function_ = nullptr;
+  std::vector<llvm::Value*> buffers_;  // parameters, then scratch
+  std::vector<llvm::Value*> values_;
+  std::unordered_map<const Symbol*, SymbolValue> symbols_;
+  std::vector<AddressEntry> addresses_;  // of the current basic block
+  bool has_offsets_ = false;             // some symbol has one
+  bool has_streaming_stores_ = false;
+  int depth_ = 0;
+};
+
+// emit_expand.cpp: what targets without the instruction compute instead.
+
+// floor, ceil, trunc or roundeven (by `kind`) with additions alone.
+llvm::Value* expand_rounding(llvm::IRBuilder<>& ir, kernel::OpKind kind, llvm::Value* value);
+// The internal function T firn_fmod(T, T), exact as C's fmod, made on first use.
+llvm::Function* fmod_function(const ModuleContext& context, llvm::Type* type);
+
+} // namespace firn::codegen

@@ -1,0 +1,28 @@
+// LLVM's target machine and the passes that turn a module into machine code.
+#pragma once
+
+#include "compiler/codegen/codegen.h"
+#include "compiler/codegen/kernel_emitter.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include <memory>
+
+namespace firn::codegen {
+
+Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const Options& options);
+TargetFeatures target_features(const TargetMachine& target, const llvm::TargetMachine& machine);
+
+// Runs LLVM's pipeline of the level, without its vectorisers and unrollers.
+void optimise(llvm::Module& module, llvm::TargetMachine& machine, OptLevel level);
+
+// Frame sizes by function name, and the first error of the backend.
+struct BackendReport {
+  std::vector<std::pair<std::string, int64_t>> stack_bytes;
+  std::string error;
+};
+BackendReport run_backend(llvm::Module& module, llvm::TargetMachine& machine, bool assembly,
+                          llvm::SmallVectorImpl<char>& output);
+
+} // namespace firn::codegen

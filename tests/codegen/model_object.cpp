@@ -1,0 +1,95 @@
+// See model_object.h.
+#include "tests/codegen/model_object.h"
+
+#include "include/firn/abi.h"
+
+#include <catch2/catch.hpp>
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace firn::test {
+
+TargetMachine target_of(const std::string& triple, const std::string& cpu, const std::string& features) {
+  auto target = find_target(triple, cpu, features);
+  if (!target) FAIL(target.error().message);
+  return *target;
+}
+
+TargetMachine host_target() { return target_of("", "native"); }
+
+codegen::Options options_for(const TargetMachine& target) {
+  codegen::Options options;
+  options.target = target;
+  options.run_symbol = "model_run";
+  options.weights_symbol = "model_weights";
+  options.section_suffix = "model";
+  return options;
+}
+
+kernel::Program program_of(std::unique_ptr<kernel::Kernel> kernel) {
+  kernel::Program program;
+  program.name = "test";
+  kernel::Step step;
+  step.kernel = 0;
+  int inputs = 0, outputs = 0;
+  for (const kernel::BufferParameter& parameter : kernel->parameters) {
+    kernel::Buffer buffer;
+    buffer.name = parameter.name;
+    buffer.space = parameter.written ? kernel::Space::Output : kernel::Space::Input;
+    buffer.bytes = parameter.size * scalar_bytes(parameter.element);
+    buffer.io_index = parameter.written ? outputs++ : inputs++;
+    step.arguments.push_back({program.add_buffer(buffer), 0});
+  }
+  program.steps.push_back(step);
+  program.kernels.push_back(std::move(kernel));
+  return program;
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "firn-codegen-XXXXXX").string();
+  path_ = mkdtemp(pattern.data());
+}
+TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
+
+std::string shell(const std::string& command) {
+  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  REQUIRE(pipe);
+  std::string output;
+  char chunk[4096];
+  while (size_t n = fread(chunk, 1, sizeof chunk, pipe)) output.append(chunk, n);
+  INFO(command << "\n" << output);
+  REQUIRE(pclose(pipe) == 0);
+  return output;
+}
+
+LoadedObject::LoadedObject(const kernel::Program& program, const codegen::Options& options) {
+  auto facts = codegen::emit_object(program, options, folder_.file("model.o"));
+  if (!facts) FAIL(facts.error().message);
+  facts_ = *facts;
+  shell("ld.lld-19 -shared -o " + folder_.file("model.so") + " " + folder_.file("model.o"));
+  library_ = dlopen(folder_.file("model.so").c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library_) FAIL(dlerror());
+}
+
+LoadedObject::~LoadedObject() { dlclose(library_); }
+
+const unsigned char* LoadedObject::weights() const {
+  auto function = reinterpret_cast<const unsigned char* (*)()>(dlsym(library_, "model_weights"));
+  REQUIRE(function);
+  return function();
+}
+
+int LoadedObject::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* arena) const {
+  auto function = reinterpret_cast<firn_status (*)(const firn_rt1_call*)>(dlsym(library_, "model_run"));
+  REQUIRE(function);
+  firn_rt1_call call = {static_cast<unsigned char*>(arena), weights(), inputs.data(), outputs.data(), nullptr};
+  return function(&call);
+}
+
+std::string LoadedObject::disassembly() const {
+  return shell("llvm-objdump-19 -d --no-show-raw-insn " + path());
+}
+
+} // namespace firn::test

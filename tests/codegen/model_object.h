@@ -1,0 +1,52 @@
+// Compiles programs to objects, links them into shared libraries and calls them in this process.
+#pragma once
+
+#include "compiler/codegen/codegen.h"
+#include "compiler/kernel/builder.h"
+
+#include <string>
+#include <vector>
+
+namespace firn::test {
+
+// The target that this machine can run: the host's own CPU.
+TargetMachine host_target();
+TargetMachine target_of(const std::string& triple, const std::string& cpu, const std::string& features = "");
+codegen::Options options_for(const TargetMachine& target);
+
+// A program of one kernel whose parameters, in order, are inputs (read) and outputs (written) of the program.
+kernel::Program program_of(std::unique_ptr<kernel::Kernel> kernel);
+
+// A folder for files of one test, removed at the end.
+class TemporaryFolder {
+public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+private:
+  std::string path_;
+};
+
+// An object linked and loaded.
+class LoadedObject {
+public:
+  LoadedObject(const kernel::Program& program, const codegen::Options& options);
+  ~LoadedObject();
+  LoadedObject(const LoadedObject&) = delete;
+  int run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* arena = nullptr) const;
+  const unsigned char* weights() const;
+  const codegen::ObjectFacts& facts() const { return facts_; }
+  std::string disassembly() const;
+  std::string path() const { return folder_.file("model.o"); }
+
+private:
+  TemporaryFolder folder_;
+  codegen::ObjectFacts facts_;
+  void* library_ = nullptr;
+};
+
+// The output of a shell command; fails the test when the command fails.
+std::string shell(const std::string& command);
+
+} // namespace firn::test
