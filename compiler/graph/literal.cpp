@@ -3,6 +3,7 @@
 
 #include "compiler/support/sha256.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace firn {
@@ -69,7 +70,8 @@ LiteralRef Literal::mapped(DType dtype, std::vector<int64_t> dims, std::shared_p
   literal->dims_ = std::move(dims);
   literal->num_elements_ = product(literal->dims_);
   size_t size = firn::byte_size(dtype, static_cast<size_t>(literal->num_elements_));
-  FIRN_CHECK(offset <= file->bytes().size() && size <= file->bytes().size() - offset, "literal beyond its file");
+  FIRN_CHECK(offset <= file->bytes().size() && size <= file->bytes().size() - offset,
+             "literal beyond its file");
   literal->shared_ = file->bytes().subspan(offset, size);
   literal->keep_alive_ = std::move(file);
   return literal;
@@ -94,7 +96,15 @@ LiteralRef Literal::strings(std::vector<int64_t> dims, std::vector<std::string> 
 
 LiteralRef Literal::splat(DType dtype, std::vector<int64_t> dims, double value) {
   auto literal = std::make_shared<Literal>(dtype, std::move(dims));
-  for (int64_t i = 0; i < literal->num_elements_; ++i) literal->set_double(i, value);
+  // One byte's worth of elements (or one element), then copies of it.
+  int64_t first = bit_width(dtype) < 8 ? 8 / bit_width(dtype) : 1;
+  for (int64_t i = 0; i < std::min(first, literal->num_elements_); ++i) literal->set_double(i, value);
+  auto raw = literal->mutable_bytes();
+  auto size = std::min(firn::byte_size(dtype, static_cast<size_t>(first)), raw.size());
+  for (size_t at = size; at < raw.size(); at += size) std::memcpy(raw.data() + at, raw.data(), size);
+  // The bits after the last element of a part-filled byte stay zero, so that equal literals have equal bytes.
+  for (int64_t i = literal->num_elements_; bit_width(dtype) < 8 && i % first != 0; ++i)
+    write_bits(raw, i, bit_width(dtype), 0);
   return literal;
 }
 
@@ -115,12 +125,17 @@ std::span<std::byte> Literal::mutable_bytes() {
 double Literal::get_double(int64_t i) const {
   auto raw = bytes();
   switch (dtype_) {
-  case DType::F64: case DType::C128: return read<double>(raw, dtype_ == DType::C128 ? 2 * i : i);
-  case DType::F32: case DType::C64: return read<float>(raw, dtype_ == DType::C64 ? 2 * i : i);
+  case DType::F64:
+  case DType::C128: return read<double>(raw, dtype_ == DType::C128 ? 2 * i : i);
+  case DType::F32:
+  case DType::C64: return read<float>(raw, dtype_ == DType::C64 ? 2 * i : i);
   case DType::F16: return half_to_float(read<uint16_t>(raw, i));
   case DType::BF16: return bfloat16_to_float(read<uint16_t>(raw, i));
-  case DType::F8E4M3FN: case DType::F8E4M3FNUZ: case DType::F8E5M2: case DType::F8E5M2FNUZ: case DType::F8E8M0:
-    return float8_to_float(dtype_, read<uint8_t>(raw, i));
+  case DType::F8E4M3FN:
+  case DType::F8E4M3FNUZ:
+  case DType::F8E5M2:
+  case DType::F8E5M2FNUZ:
+  case DType::F8E8M0: return float8_to_float(dtype_, read<uint8_t>(raw, i));
   case DType::F4E2M1: return float8_to_float(dtype_, read_bits(raw, i, 4));
   case DType::U64: return static_cast<double>(read<uint64_t>(raw, i));
   default: return static_cast<double>(get_int(i));
@@ -130,7 +145,8 @@ double Literal::get_double(int64_t i) const {
 int64_t Literal::get_int(int64_t i) const {
   auto raw = bytes();
   switch (dtype_) {
-  case DType::I64: case DType::U64: return read<int64_t>(raw, i);
+  case DType::I64:
+  case DType::U64: return read<int64_t>(raw, i);
   case DType::I32: return read<int32_t>(raw, i);
   case DType::I16: return read<int16_t>(raw, i);
   case DType::I8: return read<int8_t>(raw, i);
@@ -152,12 +168,8 @@ void Literal::set_double(int64_t i, double value) {
   switch (dtype_) {
   case DType::F64: return write(raw, i, value);
   case DType::F32: return write(raw, i, static_cast<float>(value));
-  case DType::C64:
-    write(raw, 2 * i, static_cast<float>(value));
-    return write(raw, 2 * i + 1, 0.0f);
-  case DType::C128:
-    write(raw, 2 * i, value);
-    return write(raw, 2 * i + 1, 0.0);
+  case DType::C64: write(raw, 2 * i, static_cast<float>(value)); return write(raw, 2 * i + 1, 0.0f);
+  case DType::C128: write(raw, 2 * i, value); return write(raw, 2 * i + 1, 0.0);
   case DType::F16: return write(raw, i, double_to_half(value));
   case DType::BF16: {
     // Rounding through f32 must not round twice: the f32 is made sticky (round to odd) first.
@@ -171,10 +183,12 @@ void Literal::set_double(int64_t i, double value) {
     }
     return write(raw, i, float_to_bfloat16(narrow));
   }
-  case DType::F8E4M3FN: case DType::F8E4M3FNUZ: case DType::F8E5M2: case DType::F8E5M2FNUZ: case DType::F8E8M0:
-    return write(raw, i, float_to_float8(dtype_, static_cast<float>(value), /*saturate=*/false));
-  case DType::F4E2M1:
-    return write_bits(raw, i, 4, float_to_float8(dtype_, static_cast<float>(value), /*saturate=*/true));
+  case DType::F8E4M3FN:
+  case DType::F8E4M3FNUZ:
+  case DType::F8E5M2:
+  case DType::F8E5M2FNUZ:
+  case DType::F8E8M0: return write(raw, i, double_to_float8(dtype_, value, /*saturate=*/false));
+  case DType::F4E2M1: return write_bits(raw, i, 4, double_to_float8(dtype_, value, /*saturate=*/true));
   case DType::Bool: return write(raw, i, static_cast<uint8_t>(value != 0));
   default: return set_int(i, truncate(value));
   }
@@ -183,12 +197,18 @@ void Literal::set_double(int64_t i, double value) {
 void Literal::set_int(int64_t i, int64_t value) {
   auto raw = mutable_bytes();
   switch (dtype_) {
-  case DType::I64: case DType::U64: return write(raw, i, value);
-  case DType::I32: case DType::U32: return write(raw, i, static_cast<uint32_t>(value));
-  case DType::I16: case DType::U16: return write(raw, i, static_cast<uint16_t>(value));
-  case DType::I8: case DType::U8: return write(raw, i, static_cast<uint8_t>(value));
-  case DType::I4: case DType::U4: return write_bits(raw, i, 4, static_cast<uint64_t>(value));
-  case DType::I2: case DType::U2: return write_bits(raw, i, 2, static_cast<uint64_t>(value));
+  case DType::I64:
+  case DType::U64: return write(raw, i, value);
+  case DType::I32:
+  case DType::U32: return write(raw, i, static_cast<uint32_t>(value));
+  case DType::I16:
+  case DType::U16: return write(raw, i, static_cast<uint16_t>(value));
+  case DType::I8:
+  case DType::U8: return write(raw, i, static_cast<uint8_t>(value));
+  case DType::I4:
+  case DType::U4: return write_bits(raw, i, 4, static_cast<uint64_t>(value));
+  case DType::I2:
+  case DType::U2: return write_bits(raw, i, 2, static_cast<uint64_t>(value));
   case DType::Bool: return write(raw, i, static_cast<uint8_t>(value != 0));
   case DType::String: FIRN_UNREACHABLE("integer into a string literal");
   default: return set_double(i, static_cast<double>(value));

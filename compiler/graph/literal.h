@@ -100,5 +100,6 @@ uint16_t float_to_bfloat16(float value);
 // largest finite value with saturate=1.
 float float8_to_float(DType dtype, uint8_t bits);
 uint8_t float_to_float8(DType dtype, float value, bool saturate);
+uint8_t double_to_float8(DType dtype, double value, bool saturate);  // rounds once
 
 } // namespace firn

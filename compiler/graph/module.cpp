@@ -35,7 +35,7 @@ namespace {
 int region_result_uses(const Region& region, const Instruction* def, int result) {
   int count = 0;
   for (const Value& value : region.results())
-    if (value.def == def && (result < 0 || value.index == result)) ++count;
+    if (value.def == def && value.index == result) ++count;
   return count;
 }
 
@@ -44,16 +44,19 @@ int result_uses(const Region& region, const Instruction* def, int result) {
   int count = region_result_uses(region, def, result);
   for (const auto& instruction : region.instructions())
     if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
-      for (int i = 0; i < instruction->num_regions(); ++i) count += result_uses(instruction->region(i), def, result);
+      for (int i = 0; i < instruction->num_regions(); ++i)
+        count += result_uses(instruction->region(i), def, result);
   return count;
 }
 
 } // namespace
 
-bool Instruction::has_uses() const { return !users_.empty() || result_uses(*parent_, this, -1) > 0; }
+bool Instruction::has_uses() const {
+  return !users_.empty() || result_uses_ > 0;
+}
 
 int Instruction::num_uses(int result) const {
-  int count = result_uses(*parent_, this, result);
+  int count = result_uses_ > 0 ? result_uses(*parent_, this, result) : 0;
   std::vector<Instruction*> seen;
   for (Instruction* user : users_) {
     if (std::find(seen.begin(), seen.end(), user) != seen.end()) continue;
@@ -70,10 +73,25 @@ Region& Instruction::add_region() {
 }
 
 Region::~Region() {
-  results_.clear();
+  set_results({});
   // Uses are dropped before the instructions, so that the order of destruction does not matter.
   for (auto& instruction : instructions_) instruction->regions_.clear();
   for (auto& instruction : instructions_) instruction->set_operands({});
+}
+
+void Region::set_results(std::vector<Value> results) {
+  for (Value& old : results_)
+    if (old.def) --old.def->result_uses_;
+  results_ = std::move(results);
+  for (Value& value : results_)
+    if (value.def) ++value.def->result_uses_;
+}
+
+void Region::set_result(int index, Value value) {
+  Value& slot = results_[static_cast<size_t>(index)];
+  if (slot.def) --slot.def->result_uses_;
+  slot = value;
+  if (value.def) ++value.def->result_uses_;
 }
 
 Instruction* Region::append(Opcode opcode, std::vector<Value> operands, std::vector<Type> types,
@@ -135,7 +153,8 @@ void replace_region_results(Region& region, Value from, Value to) {
     if (region.results()[i] == from) region.set_result(static_cast<int>(i), to);
   for (auto& instruction : region.instructions())
     if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
-      for (int i = 0; i < instruction->num_regions(); ++i) replace_region_results(instruction->region(i), from, to);
+      for (int i = 0; i < instruction->num_regions(); ++i)
+        replace_region_results(instruction->region(i), from, to);
 }
 
 } // namespace
@@ -146,7 +165,7 @@ void Region::replace_uses(Value from, Value to) {
   for (Instruction* user : users)
     for (int i = 0; i < user->num_operands(); ++i)
       if (user->operand(i) == from) user->set_operand(i, to);
-  replace_region_results(*this, from, to);
+  if (from.def->result_uses_ > 0) replace_region_results(*this, from, to);
 }
 
 std::vector<Instruction*> Region::snapshot() const {
@@ -159,10 +178,11 @@ namespace {
 
 using ValueMap = std::unordered_map<const Instruction*, Instruction*>;
 
-Value mapped(const ValueMap& map, const std::unordered_map<const Instruction*, Value>& parameters, Value value) {
+Value mapped(const ValueMap& map, const std::unordered_map<const Instruction*, Value>& parameters,
+             Value value) {
   if (auto found = parameters.find(value.def); found != parameters.end()) return found->second;
   auto found = map.find(value.def);
-  return found == map.end() ? value : Value{found->second, value.index};  // values from outside stay
+  return found == map.end() ? value : Value{found->second, value.index}; // values from outside stay
 }
 
 // Copies the instructions of `from` that are not its parameters into `to`.
@@ -174,7 +194,8 @@ void clone_instructions(const Region& from, Region& to, Instruction* before, Val
     for (const Value& operand : original->operands()) operands.push_back(mapped(map, parameters, operand));
     std::vector<Type> types;
     for (int i = 0; i < original->num_results(); ++i) types.push_back(original->type(i));
-    Instruction* copy = to.append(original->opcode(), std::move(operands), std::move(types), original->attributes(), before);
+    Instruction* copy =
+        to.append(original->opcode(), std::move(operands), std::move(types), original->attributes(), before);
     copy->set_literal(original->literal());
     copy->set_name(original->name());
     copy->set_location(original->location());
@@ -185,7 +206,8 @@ void clone_instructions(const Region& from, Region& to, Instruction* before, Val
         parameters[parameter] = nested.add_parameter(parameter->type(), parameter->name())->result();
       clone_instructions(original->region(i), nested, nullptr, map, parameters);
       std::vector<Value> results;
-      for (const Value& result : original->region(i).results()) results.push_back(mapped(map, parameters, result));
+      for (const Value& result : original->region(i).results())
+        results.push_back(mapped(map, parameters, result));
       nested.set_results(std::move(results));
     }
   }

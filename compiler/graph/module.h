@@ -87,6 +87,7 @@ private:
   std::vector<Value> operands_;
   std::vector<Type> types_;
   std::vector<Instruction*> users_;
+  int result_uses_ = 0;  // how often regions return a result of this instruction
   Attributes attributes_;
   LiteralRef literal_;
   std::vector<std::unique_ptr<Region>> regions_;
@@ -123,8 +124,8 @@ public:
   void replace_uses(Value from, Value to);
 
   const std::vector<Value>& results() const { return results_; }
-  void set_results(std::vector<Value> results) { results_ = std::move(results); }
-  void set_result(int index, Value value) { results_[static_cast<size_t>(index)] = value; }
+  void set_results(std::vector<Value> results);
+  void set_result(int index, Value value);
 
   List& instructions() { return instructions_; }
   const List& instructions() const { return instructions_; }

@@ -24,7 +24,7 @@ constexpr Format kE2M1 = {2, 1, 1, Format::Special::None};
 uint32_t nan_bits(const Format& format) {
   uint32_t all = (1u << (format.exponent_bits + format.mantissa_bits)) - 1;
   switch (format.special) {
-  case Format::Special::Ieee: return all & ~((1u << (format.mantissa_bits - 1)) - 1);  // quiet NaN
+  case Format::Special::Ieee: return all & ~((1u << (format.mantissa_bits - 1)) - 1); // quiet NaN
   case Format::Special::NanOnlyAllOnes: return all;
   case Format::Special::NanIsNegativeZero: return all + 1;
   case Format::Special::None: return all;
@@ -48,14 +48,16 @@ uint32_t encode(const Format& format, double value, bool saturate) {
   }
   double magnitude = std::fabs(value);
   uint32_t bits;
-  if (std::isinf(magnitude)) {
+  if (magnitude >= std::ldexp(1.0, 128)) { // beyond every format: also keeps the integers below small
     bits = UINT32_MAX;
   } else {
     int exponent = 0;
-    std::frexp(magnitude, &exponent);                         // magnitude = f * 2^exponent, f in [0.5, 1)
-    int step = std::max(exponent - 1, 1 - format.bias) - format.mantissa_bits;  // weight of the last mantissa bit
-    double units = std::nearbyint(std::ldexp(magnitude, -step));                // ties to even
-    // Counting in units of the subnormal step, the encoding of a magnitude is exponent field and mantissa as one number.
+    std::frexp(magnitude, &exponent); // magnitude = f * 2^exponent, f in [0.5, 1)
+    int step =
+        std::max(exponent - 1, 1 - format.bias) - format.mantissa_bits; // weight of the last mantissa bit
+    double units = std::nearbyint(std::ldexp(magnitude, -step));        // ties to even
+    // Counting in units of the subnormal step, the encoding of a magnitude is exponent field and mantissa as
+    // one number.
     int field = step + format.mantissa_bits - (1 - format.bias);
     bits = static_cast<uint32_t>(units) + (static_cast<uint32_t>(field) << format.mantissa_bits);
     if (magnitude == 0) bits = 0;
@@ -66,17 +68,20 @@ uint32_t encode(const Format& format, double value, bool saturate) {
     } else if (format.special == Format::Special::Ieee) {
       bits = ((1u << format.exponent_bits) - 1) << format.mantissa_bits;
     } else {
-      return format.special == Format::Special::NanIsNegativeZero ? nan_bits(format) : sign | nan_bits(format);
+      return format.special == Format::Special::NanIsNegativeZero ? nan_bits(format)
+                                                                  : sign | nan_bits(format);
     }
   }
-  if (bits == 0 && format.special == Format::Special::NanIsNegativeZero) return 0;  // there is no negative zero
+  if (bits == 0 && format.special == Format::Special::NanIsNegativeZero)
+    return 0; // there is no negative zero
   return sign | bits;
 }
 
 double decode(const Format& format, uint32_t bits) {
   uint32_t sign_bit = 1u << (format.exponent_bits + format.mantissa_bits);
   uint32_t magnitude = bits & (sign_bit - 1);
-  uint32_t exponent = magnitude >> format.mantissa_bits, mantissa = magnitude & ((1u << format.mantissa_bits) - 1);
+  uint32_t exponent = magnitude >> format.mantissa_bits,
+           mantissa = magnitude & ((1u << format.mantissa_bits) - 1);
   double sign = bits & sign_bit ? -1 : 1;
   if (format.special == Format::Special::NanIsNegativeZero && bits == sign_bit) return NAN;
   if (format.special == Format::Special::NanOnlyAllOnes && magnitude == sign_bit - 1) return NAN;
@@ -100,11 +105,19 @@ const Format& format_of(DType dtype) {
 
 } // namespace
 
-float half_to_float(uint16_t bits) { return static_cast<float>(decode(kHalf, bits)); }
-uint16_t float_to_half(float value) { return static_cast<uint16_t>(encode(kHalf, value, /*saturate=*/false)); }
-uint16_t double_to_half(double value) { return static_cast<uint16_t>(encode(kHalf, value, /*saturate=*/false)); }
+float half_to_float(uint16_t bits) {
+  return static_cast<float>(decode(kHalf, bits));
+}
+uint16_t float_to_half(float value) {
+  return static_cast<uint16_t>(encode(kHalf, value, /*saturate=*/false));
+}
+uint16_t double_to_half(double value) {
+  return static_cast<uint16_t>(encode(kHalf, value, /*saturate=*/false));
+}
 
-float bfloat16_to_float(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+float bfloat16_to_float(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
 
 uint16_t float_to_bfloat16(float value) {
   auto bits = std::bit_cast<uint32_t>(value);
@@ -118,14 +131,18 @@ float float8_to_float(DType dtype, uint8_t bits) {
 }
 
 uint8_t float_to_float8(DType dtype, float value, bool saturate) {
+  return double_to_float8(dtype, value, saturate);
+}
+
+uint8_t double_to_float8(DType dtype, double value, bool saturate) {
   if (dtype != DType::F8E8M0) return static_cast<uint8_t>(encode(format_of(dtype), value, saturate));
   // Powers of two only: the exponent, rounded to nearest with ties upwards.
   if (std::isnan(value) || value < 0) return 255;
   if (value == 0) return 0;
   if (std::isinf(value)) return saturate ? 254 : 255;
   int exponent = 0;
-  float fraction = std::frexp(value, &exponent);  // [0.5, 1)
-  int field = exponent - 1 + (fraction >= 0.75f ? 1 : 0) + 127;
+  double fraction = std::frexp(value, &exponent); // [0.5, 1)
+  int field = exponent - 1 + (fraction >= 0.75 ? 1 : 0) + 127;
   if (field > 254) return saturate ? 254 : 255;
   return static_cast<uint8_t>(std::max(field, 0));
 }

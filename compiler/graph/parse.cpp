@@ -1,16 +1,15 @@
-// The parser of the graph IR's text form. Every error names line and column; nothing in the text can crash it.
+// The parser of the graph IR's text form. Every error names line and column; nothing in the text can crash
+// it.
 #include "compiler/graph/text.h"
 
+#include "compiler/graph/parse_literal.h"
 #include "compiler/graph/parse_type.h"
 #include "compiler/support/text_scanner.h"
-
-#include <cstring>
 
 namespace firn {
 namespace {
 
 constexpr int kMaxRegionDepth = 64;
-constexpr int64_t kMaxInlineElements = 1 << 16;
 
 class Parser {
 public:
@@ -31,7 +30,17 @@ public:
   }
 
 private:
-  using Scope = std::map<std::string, Instruction*, std::less<>>;
+  // The names of a region; `outer` has those of the enclosing one if the region may use them.
+  struct Scope {
+    const Scope* outer = nullptr;
+    std::map<std::string, Instruction*> names;
+
+    Instruction* find(const std::string& name) const {
+      for (const Scope* scope = this; scope; scope = scope->outer)
+        if (auto found = scope->names.find(name); found != scope->names.end()) return found->second;
+      return nullptr;
+    }
+  };
 
   std::string name() {
     std::string text;
@@ -57,7 +66,7 @@ private:
   }
 
   void define(Scope& scope, const std::string& name, Instruction* instruction) {
-    if (!scope.emplace(name, instruction).second) s_.fail("'%" + name + "' is defined twice");
+    if (!scope.names.emplace(name, instruction).second) s_.fail("'%" + name + "' is defined twice");
   }
 
   void parse_parameters(Region& region, Scope& scope) {
@@ -107,7 +116,8 @@ private:
     if (s_.accept("aliases")) {
       s_.expect("[");
       for (int64_t value = 0; s_.integer(value);) {
-        function.aliases.push_back(static_cast<int>(std::max<int64_t>(-2, std::min<int64_t>(value, 1 << 20))));
+        function.aliases.push_back(
+            static_cast<int>(std::max<int64_t>(-2, std::min<int64_t>(value, 1 << 20))));
         if (!s_.accept(",")) break;
       }
       s_.expect("]");
@@ -135,25 +145,26 @@ private:
   Value parse_value(const Scope& scope) {
     s_.expect("%");
     std::string wanted = name();
-    auto found = scope.find(wanted);
+    Instruction* found = scope.find(wanted);
     int64_t index = 0;
     if (s_.accept("#") && !s_.integer(index)) s_.fail("expected a result number");
-    if (found == scope.end()) {
+    if (!found) {
       s_.fail("'%" + wanted + "' is not defined");
       return {};
     }
-    if (index < 0 || index >= found->second->num_results()) {
+    if (index < 0 || index >= found->num_results()) {
       s_.fail("'%" + wanted + "' has no result " + std::to_string(index));
       return {};
     }
-    return {found->second, static_cast<int>(index)};
+    return {found, static_cast<int>(index)};
   }
 
   void parse_instruction(Region& region, Scope& scope, int depth) {
     s_.expect("%");
     std::string result_name = name();
     int64_t num_results = 1;
-    if (s_.accept(":") && (!s_.integer(num_results) || num_results < 0 || num_results > 4096)) s_.fail("broken result count");
+    if (s_.accept(":") && (!s_.integer(num_results) || num_results < 0 || num_results > 4096))
+      s_.fail("broken result count");
     s_.expect("=");
     std::string mnemonic(s_.word());
     auto opcode = parse_opcode(mnemonic);
@@ -165,15 +176,15 @@ private:
       while (!s_.failed() && s_.accept(","));
     }
     if (s_.failed()) return;
-    Instruction* made = region.append(*opcode, std::move(operands), std::vector<Type>(static_cast<size_t>(num_results)));
-    std::string hash;
-    std::vector<std::string> elements;
-    if (*opcode == Opcode::Constant) scan_literal(hash, elements);
+    Instruction* made =
+        region.append(*opcode, std::move(operands), std::vector<Type>(static_cast<size_t>(num_results)));
+    LiteralText literal;
+    if (*opcode == Opcode::Constant) literal = parse_literal_text(s_);
     if (s_.accept("{")) parse_attributes(made->attributes());
     if (s_.accept("region")) {
       do {
         Region& nested = made->add_region();
-        Scope inner = captures(*opcode) ? scope : Scope{};
+        Scope inner{captures(*opcode) ? &scope : nullptr, {}};
         parse_parameters(nested, inner);
         parse_body(nested, inner, depth + 1);
       } while (!s_.failed() && s_.accept(",") && s_.expect("region"));
@@ -193,111 +204,14 @@ private:
     }
     if (s_.failed()) return;
     made->set_name(result_name);
-    if (*opcode == Opcode::Constant) make_literal(*made, hash, elements);
+    if (*opcode == Opcode::Constant) {
+      made->set_literal(make_literal(s_, literal, made->type(), literals_));
+      if (!literal.in_place) made->set_location(literal.name);
+    }
     define(scope, result_name, made);
   }
 
   static bool captures(Opcode opcode) { return opcode == Opcode::If || opcode == Opcode::While; }
-
-  // Elements stay text until the type, which follows them, is known.
-  void scan_literal(std::string& hash, std::vector<std::string>& elements) {
-    if (s_.accept("<")) {
-      hash = s_.word_with("");
-      s_.expect(">");
-      return;
-    }
-    s_.expect("[");
-    if (s_.accept("]")) return;
-    do {
-      std::string text;
-      if (s_.quoted(text)) {
-        elements.push_back(text);
-      } else if (s_.accept("bits")) {
-        elements.push_back("bits " + std::string(s_.word_with("")));
-      } else if (s_.accept("(")) {
-        text = std::string(s_.word_with("+-"));
-        s_.expect(",");
-        elements.push_back(text + " " + std::string(s_.word_with("+-")));
-        s_.expect(")");
-      } else {
-        text = std::string(s_.word_with("+-"));
-        if (text.empty()) s_.fail("expected an element");
-        elements.push_back(text);
-      }
-      if (static_cast<int64_t>(elements.size()) > kMaxInlineElements) s_.fail("too many elements in place");
-    } while (!s_.failed() && s_.accept(","));
-    s_.expect("]");
-  }
-
-  void make_literal(Instruction& constant, const std::string& hash, const std::vector<std::string>& elements) {
-    const Type& type = constant.type();
-    if (!type.is_static()) {
-      s_.fail("constant of a type that is not static");
-      return;
-    }
-    std::vector<int64_t> dims = type.static_dims();
-    if (!hash.empty()) {
-      auto found = literals_.find(hash);
-      bool fits = found != literals_.end() && found->second->dtype() == type.dtype && found->second->dims() == dims;
-      if (found != literals_.end() && !fits) s_.fail("the side file's literal " + hash + " has another type");
-      constant.set_literal(fits ? found->second : Literal::opaque(type.dtype, dims, hash));
-      return;
-    }
-    if (type.num_elements() != static_cast<int64_t>(elements.size())) {
-      s_.fail("constant has " + std::to_string(elements.size()) + " elements, its type " + std::to_string(type.num_elements()));
-      return;
-    }
-    if (type.dtype == DType::String) {
-      constant.set_literal(Literal::strings(dims, elements));
-      return;
-    }
-    auto literal = std::make_shared<Literal>(type.dtype, dims);
-    for (size_t i = 0; i < elements.size(); ++i)
-      if (!set_element(*literal, static_cast<int64_t>(i), elements[i])) {
-        s_.fail("broken element '" + elements[i] + "'");
-        return;
-      }
-    constant.set_literal(std::move(literal));
-  }
-
-  static bool set_element(Literal& literal, int64_t i, const std::string& text) {
-    DType dtype = literal.dtype();
-    char* end = nullptr;
-    if (text.starts_with("bits ")) {
-      if (bit_width(dtype) < 8 || bit_width(dtype) > 64) return false;
-      uint64_t bits = std::strtoull(text.c_str() + 5, &end, 16);
-      size_t bytes = static_cast<size_t>(bit_width(dtype)) / 8;
-      std::memcpy(literal.mutable_bytes().data() + static_cast<size_t>(i) * bytes, &bits, bytes);
-      return *end == 0;
-    }
-    if (dtype == DType::Bool) {
-      if (text != "true" && text != "false") return false;
-      literal.set_int(i, text == "true");
-      return true;
-    }
-    if (is_integer(dtype)) {
-      literal.set_int(i, text[0] == '-' ? std::strtoll(text.c_str(), &end, 10)
-                                        : static_cast<int64_t>(std::strtoull(text.c_str(), &end, 10)));
-      return *end == 0;
-    }
-    if (!is_complex(dtype)) {
-      // f32 is read as f32: through f64 it would round twice.
-      literal.set_double(i, dtype == DType::F64 ? std::strtod(text.c_str(), &end)
-                                                : static_cast<double>(std::strtof(text.c_str(), &end)));
-      return *end == 0;
-    }
-    double real = std::strtod(text.c_str(), &end);
-    double imaginary = *end == ' ' ? std::strtod(end, &end) : 0;
-    auto at = static_cast<size_t>(2 * i);
-    if (dtype == DType::C128) {
-      literal.mutable_data<double>()[at] = real;
-      literal.mutable_data<double>()[at + 1] = imaginary;
-    } else {
-      literal.mutable_data<float>()[at] = static_cast<float>(real);
-      literal.mutable_data<float>()[at + 1] = static_cast<float>(imaginary);
-    }
-    return *end == 0;
-  }
 
   void parse_attributes(Attributes& attributes) {
     if (s_.accept("}")) return;
@@ -364,7 +278,8 @@ private:
 
 } // namespace
 
-Expected<std::unique_ptr<Module>> parse_module(std::string file, std::string_view text, const LiteralTable& literals) {
+Expected<std::unique_ptr<Module>> parse_module(std::string file, std::string_view text,
+                                               const LiteralTable& literals) {
   return Parser(std::move(file), text, literals).run();
 }
 

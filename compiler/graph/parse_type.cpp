@@ -4,9 +4,36 @@
 namespace firn {
 namespace {
 
-constexpr int kMaxDepth = 32;          // nesting of types and expressions
-constexpr int64_t kMaxFactor = 1 << 30;  // numbers in dim expressions, so that products stay far below 2^62
+constexpr int kMaxDepth = 32; // nesting of types and expressions
+constexpr int64_t kMaxFactor =
+    1 << 30; // of numbers that are combined with symbols: products stay far below 2^62
+constexpr size_t kMaxNodes =
+    256; // of an expression written out as a tree, so that no operation on it is slow
+constexpr size_t kMaxFactors = 4; // of a term
 constexpr size_t kMaxRank = 64;
+
+// Counts the terms and atoms of an expression, up to a little more than `limit`.
+size_t count_nodes(const IntExpr& expression, size_t limit) {
+  size_t count = 1;
+  for (const IntExpr::Term& term : expression.terms())
+    for (const AtomRef& atom : term.atoms) {
+      ++count;
+      if (atom->kind == IntAtom::Kind::Symbol || count > limit) continue;
+      count += count_nodes(*atom->lhs, limit - count);
+      if (count <= limit) count += count_nodes(*atom->rhs, limit - count);
+    }
+  return count;
+}
+
+// Whether an expression may be combined with another one and stay in the range and size that expressions can
+// have.
+bool is_tame(const IntExpr& expression) {
+  auto small = [](int64_t value) { return value <= kMaxFactor && value >= -kMaxFactor; };
+  if (!small(expression.constant_part())) return false;
+  for (const IntExpr::Term& term : expression.terms())
+    if (!small(term.coefficient) || term.atoms.size() > kMaxFactors) return false;
+  return count_nodes(expression, kMaxNodes) <= kMaxNodes;
+}
 
 IntExpr parse_atom(TextScanner& scanner, const Module& module, int depth) {
   int64_t number = 0;
@@ -21,7 +48,8 @@ IntExpr parse_atom(TextScanner& scanner, const Module& module, int depth) {
       scanner.expect(",");
       IntExpr rhs = parse_int_expr(scanner, module, depth + 1);
       scanner.expect(")");
-      return is_min ? min(lhs, rhs) : max(lhs, rhs);
+      if (!is_tame(lhs) || !is_tame(rhs)) scanner.fail("expression too large");
+      return scanner.failed() ? 0 : is_min ? min(lhs, rhs) : max(lhs, rhs);
     }
   if (scanner.integer(number)) {
     if (number > (int64_t(1) << 60) || number < -(int64_t(1) << 60)) scanner.fail("number out of range");
@@ -37,26 +65,29 @@ IntExpr parse_atom(TextScanner& scanner, const Module& module, int depth) {
   return IntExpr::symbol(symbol);
 }
 
-// Whether an expression may be multiplied or divided again without leaving the checked range.
-bool tame(const IntExpr& expression) {
-  if (expression.constant_part() > kMaxFactor || expression.constant_part() < -kMaxFactor) return expression.is_constant();
-  for (const IntExpr::Term& term : expression.terms())
-    if (term.coefficient > kMaxFactor || term.coefficient < -kMaxFactor || term.atoms.size() > 4) return false;
-  return expression.terms().size() <= 16;
+enum class Operator { Times, FloorDiv, Mod };
+
+std::optional<Operator> accept_operator(TextScanner& scanner) {
+  if (scanner.accept("*")) return Operator::Times;
+  if (scanner.accept("floordiv")) return Operator::FloorDiv;
+  if (scanner.accept("mod")) return Operator::Mod;
+  return std::nullopt;
 }
 
 IntExpr parse_product(TextScanner& scanner, const Module& module, int depth) {
   IntExpr product = parse_atom(scanner, module, depth);
-  while (!scanner.failed()) {
-    bool times = scanner.accept("*"), divide = !times && scanner.accept("floordiv"), mod = !times && !divide && scanner.accept("mod");
-    if (!times && !divide && !mod) break;
+  while (auto op = accept_operator(scanner)) {
     IntExpr rhs = parse_atom(scanner, module, depth);
-    bool small = !product.is_constant() || (product.value() <= kMaxFactor && product.value() >= -kMaxFactor);
-    if (!tame(product) || !tame(rhs) || !small || (rhs.is_constant() && rhs.value() > kMaxFactor))
+    if (!is_tame(product) || !is_tame(rhs) || product.terms().size() * rhs.terms().size() > kMaxNodes)
       scanner.fail("expression too large");
-    if (!times && rhs.is_constant() && rhs.value() <= 0) scanner.fail("division by " + rhs.to_string());
+    if (*op != Operator::Times && rhs.is_constant() && rhs.value() <= 0)
+      scanner.fail("division by " + rhs.to_string());
     if (scanner.failed()) return 0;
-    product = times ? product * rhs : divide ? floor_div(product, rhs) : floor_mod(product, rhs);
+    switch (*op) {
+    case Operator::Times: product = product * rhs; break;
+    case Operator::FloorDiv: product = floor_div(product, rhs); break;
+    case Operator::Mod: product = floor_mod(product, rhs); break;
+    }
   }
   return product;
 }
@@ -67,9 +98,9 @@ void parse_layout(TextScanner& scanner, Type& type) {
     if (!scanner.integer(value) || value < low || value >= high) scanner.fail("broken layout");
     return value;
   };
-  bool ordered = true;
+  bool ordered = !scanner.next_is(":") && !scanner.next_is(";");
   std::vector<bool> seen(type.dims.size());
-  for (size_t i = 0; i < type.dims.size() && !scanner.failed(); ++i) {
+  for (size_t i = 0; ordered && i < type.dims.size() && !scanner.failed(); ++i) {
     if (i) scanner.expect(",");
     auto axis = static_cast<size_t>(number(0, type.rank()));
     if (scanner.failed() || seen[axis]) {
@@ -77,15 +108,15 @@ void parse_layout(TextScanner& scanner, Type& type) {
       return;
     }
     seen[axis] = true;
-    ordered &= axis == i;
     type.layout.order.push_back(static_cast<int>(axis));
   }
   if (scanner.accept(":")) {
     do {
       auto axis = static_cast<int>(number(0, type.rank()));
-      std::string_view by = scanner.word_with("");  // "x16"
+      std::string_view by = scanner.word_with(""); // "x16"
       int64_t size = 0;
-      for (char c : by.substr(by.empty() ? 0 : 1)) size = c >= '0' && c <= '9' && size < 100000 ? size * 10 + (c - '0') : -1;
+      for (char c : by.substr(by.empty() ? 0 : 1))
+        size = c >= '0' && c <= '9' && size < 100000 ? size * 10 + (c - '0') : -1;
       if (by.empty() || by[0] != 'x' || size < 1) scanner.fail("broken layout");
       type.layout.blocks.push_back({axis, static_cast<int>(size)});
     } while (scanner.accept(",") && !scanner.failed());
@@ -93,7 +124,8 @@ void parse_layout(TextScanner& scanner, Type& type) {
   if (scanner.accept(";")) {
     do type.layout.strides.push_back(number(0, int64_t(1) << 40));
     while (scanner.accept(",") && !scanner.failed());
-    if (type.layout.strides.size() != type.dims.size() + type.layout.blocks.size()) scanner.fail("broken layout");
+    if (type.layout.strides.size() != type.dims.size() + type.layout.blocks.size())
+      scanner.fail("broken layout");
   }
   scanner.expect("}");
 }
@@ -112,12 +144,12 @@ IntExpr parse_int_expr(TextScanner& scanner, const Module& module, int depth) {
     return !copy.integer(number) && scanner.accept("-");
   }();
   IntExpr sum = parse_product(scanner, module, depth);
-  if (negative) sum = sum * IntExpr(-1);
+  if (negative && !scanner.failed()) sum = sum * IntExpr(-1);
   while (!scanner.failed()) {
     bool plus = scanner.accept("+");
     if (!plus && !scanner.accept("-")) break;
     IntExpr rhs = parse_product(scanner, module, depth);
-    if (!tame(sum) || !tame(rhs)) scanner.fail("expression too large");
+    if (!is_tame(sum) || !is_tame(rhs)) scanner.fail("expression too large");
     if (!scanner.failed()) sum = plus ? sum + rhs : sum - rhs;
   }
   return sum;
@@ -132,7 +164,8 @@ Type parse_type(TextScanner& scanner, const Module& module, int depth) {
     scanner.expect("<");
     Type element = parse_type(scanner, module, depth + 1);
     int64_t bound = 0;
-    if (!scanner.expect(";") || !scanner.integer(bound) || bound < 0) scanner.fail("expected the bound of a sequence");
+    if (!scanner.expect(";") || !scanner.integer(bound) || bound < 0)
+      scanner.fail("expected the bound of a sequence");
     scanner.expect(">");
     return Type::sequence(std::move(element), bound);
   }
@@ -149,7 +182,8 @@ Type parse_type(TextScanner& scanner, const Module& module, int depth) {
     return {};
   }
   Type type = Type::tensor(*dtype, {});
-  if (scanner.accept("<") && (!scanner.integer(type.bound) || type.bound < 1 || !scanner.expect(">"))) scanner.fail("broken string bound");
+  if (scanner.accept("<") && (!scanner.integer(type.bound) || type.bound < 1 || !scanner.expect(">")))
+    scanner.fail("broken string bound");
   scanner.expect("[");
   if (!scanner.accept("]")) {
     do {
@@ -157,6 +191,7 @@ Type parse_type(TextScanner& scanner, const Module& module, int depth) {
       Dim dim(parse_int_expr(scanner, module, depth + 1));
       dim.counted = counted;
       if (dim.is_static() && dim.value() < 0) scanner.fail("negative dim");
+      if (!dim.is_static() && !is_tame(dim.extent)) scanner.fail("expression too large");
       if (type.dims.size() == kMaxRank) scanner.fail("rank too large");
       type.dims.push_back(std::move(dim));
     } while (scanner.accept(",") && !scanner.failed());
@@ -200,7 +235,8 @@ Window parse_window(TextScanner& scanner) {
   if (scanner.accept("pad"))
     fields([&](size_t dim, const std::string& text) {
       size_t split = text.find('_');
-      return dim < window.dims.size() && split != text.npos && number(text.substr(0, split), window.dims[dim].pad_low) &&
+      return dim < window.dims.size() && split != text.npos &&
+             number(text.substr(0, split), window.dims[dim].pad_low) &&
              number(text.substr(split + 1), window.dims[dim].pad_high);
     });
   if (scanner.accept("stride")) plain(&WindowDim::stride);

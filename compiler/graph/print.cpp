@@ -1,4 +1,4 @@
-// Printing of the graph IR, and the side file of large literals.
+// Printing of the graph IR.
 #include "compiler/graph/text.h"
 
 #include "compiler/support/text_scanner.h"
@@ -19,39 +19,65 @@ bool is_plain_name(const std::string& name) {
   return true;
 }
 
-std::string print_float(double value, const char* format) {
-  if (std::isnan(value)) return "nan";
-  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
-  char text[40];
-  std::snprintf(text, sizeof text, format, value);
+template <class T> std::string print_bits(T value) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof value);
+  char text[24];
+  std::snprintf(text, sizeof text, "0x%0*llx", static_cast<int>(2 * sizeof value),
+                static_cast<unsigned long long>(bits));
   return text;
 }
 
-// NaNs other than the default one keep their bits by printing them.
-std::string print_element(const Literal& literal, int64_t i) {
-  DType dtype = literal.dtype();
-  if (dtype == DType::String) return quote(literal.string_values()[static_cast<size_t>(i)]);
-  if (dtype == DType::Bool) return literal.get_int(i) ? "true" : "false";
-  if (dtype == DType::U64) return std::to_string(static_cast<uint64_t>(literal.get_int(i)));
-  if (is_integer(dtype)) return std::to_string(literal.get_int(i));
-  auto raw_bits = [&](int bytes) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, literal.bytes().data() + i * bytes, static_cast<size_t>(bytes));
-    char text[24];
-    std::snprintf(text, sizeof text, "0x%0*llx", bytes * 2, static_cast<unsigned long long>(bits));
-    return std::string("bits ") + text;
-  };
-  double value = is_complex(dtype) ? 0 : literal.get_double(i);
-  if (is_complex(dtype)) {
-    bool wide = dtype == DType::C128;
-    double parts[2];
-    for (int part = 0; part < 2; ++part)
-      parts[part] = wide ? literal.data<double>()[static_cast<size_t>(2 * i + part)]
-                         : static_cast<double>(literal.data<float>()[static_cast<size_t>(2 * i + part)]);
-    return "(" + print_float(parts[0], "%.17g") + ", " + print_float(parts[1], "%.17g") + ")";
+// Decimals that read back to the same bits; T is float or double.
+template <class T> std::string print_float(T value) {
+  if (std::isnan(value)) {
+    T plain = static_cast<T>(NAN);
+    return std::memcmp(&value, &plain, sizeof value) == 0 ? "nan" : print_bits(value);
   }
-  if (std::isnan(value) && bit_width(dtype) >= 8) return raw_bits(bit_width(dtype) / 8);
-  return print_float(value, dtype == DType::F64 ? "%.17g" : "%.9g");
+  if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
+  char text[40];
+  std::snprintf(text, sizeof text, sizeof value == 8 ? "%.17g" : "%.9g", static_cast<double>(value));
+  return text;
+}
+
+template <class T> std::string print_complex(const Literal& literal, int64_t i) {
+  T parts[2];
+  std::memcpy(parts, literal.bytes().data() + static_cast<size_t>(i) * sizeof parts, sizeof parts);
+  return "(" + print_float(parts[0]) + ", " + print_float(parts[1]) + ")";
+}
+
+// A float of 32 or fewer bits: its value as f32 says it, except for NaNs other than the default one.
+std::string print_narrow_float(const Literal& literal, int64_t i) {
+  auto value = static_cast<float>(literal.get_double(i));
+  if (!std::isnan(value)) return print_float(value);
+  size_t bytes = static_cast<size_t>(bit_width(literal.dtype())) / 8;
+  uint64_t bits = 0, plain = 0;
+  std::memcpy(&bits, literal.bytes().data() + static_cast<size_t>(i) * bytes, bytes);
+  std::memcpy(&plain, Literal::scalar(literal.dtype(), NAN)->bytes().data(), bytes);
+  if (bits == plain) return "nan";
+  return bytes == 4   ? print_bits(static_cast<uint32_t>(bits))
+         : bytes == 2 ? print_bits(static_cast<uint16_t>(bits))
+                      : print_bits(static_cast<uint8_t>(bits));
+}
+
+std::string print_element(const Literal& literal, int64_t i) {
+  switch (DType dtype = literal.dtype(); dtype) {
+  case DType::String: return quote(literal.string_values()[static_cast<size_t>(i)]);
+  case DType::Bool: return literal.get_int(i) ? "true" : "false";
+  case DType::U64: return std::to_string(static_cast<uint64_t>(literal.get_int(i)));
+  case DType::C64: return print_complex<float>(literal, i);
+  case DType::C128: return print_complex<double>(literal, i);
+  case DType::F64: {
+    double value = 0;
+    std::memcpy(&value, literal.bytes().data() + static_cast<size_t>(i) * sizeof value, sizeof value);
+    return print_float(value);
+  }
+  default: return is_integer(dtype) ? std::to_string(literal.get_int(i)) : print_narrow_float(literal, i);
+  }
+}
+
+bool prints_in_place(const Literal& literal) {
+  return !literal.is_opaque() && literal.num_elements() <= kInlineLiteralElements;
 }
 
 class Printer {
@@ -73,7 +99,9 @@ public:
   }
 
 private:
-  static std::string printed_name(const std::string& name) { return is_plain_name(name) ? name : quote(name); }
+  static std::string printed_name(const std::string& name) {
+    return is_plain_name(name) ? name : quote(name);
+  }
 
   // A name unique within the function: the instruction's own if it is still free, else numbered.
   const std::string& name_of(const Instruction* instruction) {
@@ -124,7 +152,8 @@ private:
     print_names("outputs", function.result_names);
     if (!function.aliases.empty()) {
       out_ += " aliases [";
-      for (size_t i = 0; i < function.aliases.size(); ++i) out_ += (i ? ", " : "") + std::to_string(function.aliases[i]);
+      for (size_t i = 0; i < function.aliases.size(); ++i)
+        out_ += (i ? ", " : "") + std::to_string(function.aliases[i]);
       out_ += "]";
     }
     out_ += " {\n";
@@ -139,7 +168,8 @@ private:
         out_ += "\n";
       }
     out_ += indent + "return";
-    for (size_t i = 0; i < region.results().size(); ++i) out_ += (i ? ", " : " ") + value(region.results()[i]);
+    for (size_t i = 0; i < region.results().size(); ++i)
+      out_ += (i ? ", " : " ") + value(region.results()[i]);
     out_ += "\n";
   }
 
@@ -147,8 +177,10 @@ private:
     out_ += indent + "%" + printed_name(name_of(&instruction));
     if (instruction.num_results() != 1) out_ += ":" + std::to_string(instruction.num_results());
     out_ += " = " + std::string(opcode_name(instruction.opcode()));
-    for (int i = 0; i < instruction.num_operands(); ++i) out_ += (i ? ", " : " ") + value(instruction.operand(i));
-    if (instruction.literal()) print_literal(*instruction.literal(), instruction.name());
+    for (int i = 0; i < instruction.num_operands(); ++i)
+      out_ += (i ? ", " : " ") + value(instruction.operand(i));
+    const LiteralRef& literal = instruction.literal();
+    if (literal) print_literal(*literal, instruction.location());
     if (!instruction.attributes().empty()) out_ += " " + instruction.attributes().to_string();
     for (int i = 0; i < instruction.num_regions(); ++i) {
       out_ += i ? ", region" : " region";
@@ -159,14 +191,16 @@ private:
     }
     out_ += " : ";
     if (instruction.num_results() != 1) out_ += "(";
-    for (int i = 0; i < instruction.num_results(); ++i) out_ += (i ? ", " : "") + instruction.type(i).to_string();
+    for (int i = 0; i < instruction.num_results(); ++i)
+      out_ += (i ? ", " : "") + instruction.type(i).to_string();
     if (instruction.num_results() != 1) out_ += ")";
-    if (!instruction.location().empty()) out_ += " loc(" + quote(instruction.location()) + ")";
+    bool named = literal && !prints_in_place(*literal); // the literal's name is the location
+    if (!instruction.location().empty() && !named) out_ += " loc(" + quote(instruction.location()) + ")";
   }
 
-  void print_literal(const Literal& literal, const std::string&) {
-    if (literal.is_opaque() || literal.num_elements() > kInlineLiteralElements) {
-      out_ += " <" + literal.hash() + ">";
+  void print_literal(const Literal& literal, const std::string& name) {
+    if (!prints_in_place(literal)) {
+      out_ += " <" + (name.empty() ? "" : printed_name(name) + " ") + "#" + literal.hash() + ">";
       return;
     }
     out_ += " [";
@@ -180,87 +214,13 @@ private:
   int next_ = 0;
 };
 
-void collect_literals(const Region& region, std::map<std::string, LiteralRef>& found) {
-  for (const auto& instruction : region.instructions()) {
-    const LiteralRef& literal = instruction->literal();
-    if (literal && !literal->is_opaque() && literal->num_elements() > kInlineLiteralElements)
-      found.emplace(literal->hash(), literal);
-    for (int i = 0; i < instruction->num_regions(); ++i) collect_literals(instruction->region(i), found);
-  }
-}
-
-constexpr std::string_view kSideFileHead = "firn literals 1\n";
-
 } // namespace
 
-std::string print_module(const Module& module) { return Printer().print(module); }
-std::string print_instruction(const Instruction& instruction) { return Printer().print_line(instruction); }
-
-// A side file is its head line, then per literal one line "hash type size" and the bytes (strings: each prefixed by its
-// 8-byte length).
-std::string write_literals(const Module& module) {
-  std::map<std::string, LiteralRef> found;
-  for (const auto& function : module.functions()) collect_literals(function->body(), found);
-  std::string out(kSideFileHead);
-  for (const auto& [hash, literal] : found) {
-    std::string content;
-    if (literal->dtype() == DType::String) {
-      for (const std::string& text : literal->string_values()) {
-        uint64_t size = text.size();
-        content.append(reinterpret_cast<const char*>(&size), sizeof size);
-        content += text;
-      }
-    } else {
-      content.assign(reinterpret_cast<const char*>(literal->bytes().data()), literal->bytes().size());
-    }
-    out += hash + " " + literal->type().to_string() + " " + std::to_string(content.size()) + "\n" + content;
-  }
-  return out;
+std::string print_module(const Module& module) {
+  return Printer().print(module);
 }
-
-Expected<LiteralTable> read_literals(std::shared_ptr<const MappedFile> file) {
-  auto broken = [&] { return model_error(file->path() + ": not a side file of literals, or cut short"); };
-  std::string_view text(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
-  if (!text.starts_with(kSideFileHead)) return broken();
-  LiteralTable table;
-  size_t at = kSideFileHead.size();
-  while (at < text.size()) {
-    size_t end = text.find('\n', at);
-    if (end == text.npos) return broken();
-    TextScanner line(file->path(), text.substr(at, end - at));
-    std::string hash(line.word_with(""));
-    auto dtype = parse_dtype(line.word());
-    std::vector<int64_t> dims;
-    int64_t value = 0, size = 0;
-    if (!dtype || !line.expect("[")) return broken();
-    while (line.integer(value)) {
-      dims.push_back(value);
-      line.accept(",");
-    }
-    if (!line.expect("]") || !line.integer(size) || !checked_num_elements(dims)) return broken();
-    at = end + 1;
-    if (size < 0 || static_cast<size_t>(size) > text.size() - at) return broken();
-    auto count = static_cast<size_t>(*checked_num_elements(dims));
-    if (*dtype == DType::String) {
-      std::vector<std::string> strings;
-      size_t stop = at + static_cast<size_t>(size), cursor = at;
-      while (strings.size() < count) {
-        uint64_t length = 0;
-        if (stop - cursor < sizeof length) return broken();
-        std::memcpy(&length, text.data() + cursor, sizeof length);
-        cursor += sizeof length;
-        if (length > stop - cursor) return broken();
-        strings.emplace_back(text.substr(cursor, length));
-        cursor += length;
-      }
-      table[hash] = Literal::strings(std::move(dims), std::move(strings));
-    } else {
-      if (byte_size(*dtype, count) != static_cast<size_t>(size)) return broken();
-      table[hash] = Literal::mapped(*dtype, std::move(dims), file, at);
-    }
-    at += static_cast<size_t>(size);
-  }
-  return table;
+std::string print_instruction(const Instruction& instruction) {
+  return Printer().print_line(instruction);
 }
 
 } // namespace firn

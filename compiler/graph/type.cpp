@@ -8,14 +8,17 @@
 namespace firn {
 namespace {
 
-std::string print_layout(const Layout& layout, int rank) {
+// "{1,0:1x16;2,1}": order, blocks, strides; each part only if there is one.
+std::string print_layout(const Layout& layout) {
   if (layout.is_plain()) return "";
   std::string text = "{";
-  for (int i = 0; i < rank; ++i)
-    text += (i ? "," : "") + std::to_string(layout.order.empty() ? i : layout.order[static_cast<size_t>(i)]);
-  for (size_t i = 0; i < layout.blocks.size(); ++i)
-    text += (i ? "," : ":") + std::to_string(layout.blocks[i].dim) + "x" + std::to_string(layout.blocks[i].size);
-  for (size_t i = 0; i < layout.strides.size(); ++i) text += (i ? "," : ";") + std::to_string(layout.strides[i]);
+  for (size_t i = 0; i < layout.order.size(); ++i) text += (i ? "," : "") + std::to_string(layout.order[i]);
+  for (size_t i = 0; i < layout.blocks.size(); ++i) {
+    const Layout::Block& block = layout.blocks[i];
+    text += (i ? "," : ":") + std::to_string(block.dim) + "x" + std::to_string(block.size);
+  }
+  for (size_t i = 0; i < layout.strides.size(); ++i)
+    text += (i ? "," : ";") + std::to_string(layout.strides[i]);
   return text + "}";
 }
 
@@ -55,7 +58,9 @@ bool Type::is_static() const {
   return true;
 }
 
-int64_t Type::dim(int axis) const { return dims[static_cast<size_t>(axis)].value(); }
+int64_t Type::dim(int axis) const {
+  return dims[static_cast<size_t>(axis)].value();
+}
 
 std::vector<int64_t> Type::static_dims() const {
   std::vector<int64_t> extents;
@@ -69,7 +74,9 @@ int64_t Type::num_elements() const {
   return count;
 }
 
-size_t Type::byte_size() const { return firn::byte_size(dtype, static_cast<size_t>(num_elements())); }
+size_t Type::byte_size() const {
+  return firn::byte_size(dtype, static_cast<size_t>(num_elements()));
+}
 
 std::vector<int64_t> Type::physical_dims() const {
   std::vector<int64_t> extents;
@@ -124,7 +131,7 @@ std::string Type::to_string() const {
   text += "[";
   for (size_t i = 0; i < dims.size(); ++i)
     text += (i ? "," : "") + std::string(dims[i].counted ? "<=" : "") + dims[i].extent.to_string();
-  return text + "]" + print_layout(layout, rank());
+  return text + "]" + print_layout(layout);
 }
 
 bool Type::operator==(const Type& other) const {

@@ -32,7 +32,7 @@ TEST_CASE("what must not or cannot fold gives nothing", "[evaluator]") {
   CHECK_FALSE(fold("%x = constant [5] : i64[1] %d = constant [1, 2] : i8[2] %r = gather %d, %x {axis = 0} : i8[1]", "i8[1]"));
   CHECK_FALSE(fold("%x = constant [1] : i64[] %r = while %x region (%i: i64[]) { %c = constant [true] : bool[] return %c }, "
                    "region (%i: i64[]) { return %i } : i64[]", "i64[]"));
-  CHECK_FALSE(fold("%x = constant <0123456789abcdef> : f32[2] %r = add %x, %x : f32[2]", "f32[2]"));
+  CHECK_FALSE(fold("%x = constant <#0123456789abcdef> : f32[2] %r = add %x, %x : f32[2]", "f32[2]"));
 }
 
 TEST_CASE("large results are not made", "[evaluator]") {

@@ -1,0 +1,14 @@
+// The attributes that ops must or may have: part of the verifier.
+#pragma once
+
+#include "compiler/graph/module.h"
+
+#include <optional>
+
+namespace firn {
+
+// What is wrong with an instruction's attributes: one is missing, of another kind, or a word that the op does
+// not know; or nothing. Attributes that the table does not list are free, but must print and read back.
+std::optional<std::string> check_attributes(const Instruction& instruction);
+
+} // namespace firn
