@@ -30,7 +30,7 @@ namespace vision {
 //   if (firn::Status status = model.run(); !status) ... status.message();
 //   ... read model.probabilities();
 //
-// Instances are independent of each other: one per thread is always safe. Arena and weights outlive the model.
+// Instances are independent of each other: one per thread is always safe. Arena and weights outlive them.
 class Digits final {
 public:
   static constexpr std::size_t arena_bytes = 24576, arena_alignment = 64;
@@ -50,7 +50,9 @@ public:
     static Weights embedded() noexcept {
       return Weights(vision_digits_weights_a1_938c29452ac3(), weight_bytes);
     }
-    static Weights bound(firn::ConstByteSpan packed) noexcept { return Weights(packed.data(), packed.size()); }
+    static Weights bound(firn::ConstByteSpan packed) noexcept {
+      return Weights(packed.data(), packed.size());
+    }
 
   private:
     friend class Digits;
@@ -63,7 +65,8 @@ public:
       : Digits(firn::ByteSpan(arena_memory.bytes), packed) {}
   explicit Digits(firn::ByteSpan memory, const Weights& packed = embedded()) noexcept {
     instance_.weights = packed.data();
-    instance_.arena = firn_rt1_place_arena(memory.data(), memory.size(), arena_bytes, arena_alignment, &instance_.status);
+    instance_.arena = firn_rt1_place_arena(memory.data(), memory.size(), arena_bytes, arena_alignment,
+                                           &instance_.status);
     if (instance_.status == FIRN_STATUS_OK) instance_.status = packed.check(weight_bytes).value();
     if (instance_.status == FIRN_STATUS_OK)
       instance_.status = firn_rt1_check_cpu(FIRN_ARCH_X86_64, 0x8u);
@@ -122,7 +125,8 @@ private:
     };
     static constexpr firn::ModelInfo model = {
         "digits", Digits::model_sha256, "0.1.0", "x86-64-v3",
-        inputs, input_count, outputs, output_count, nullptr, 0,
+        inputs, input_count, outputs, output_count,
+        nullptr, 0,
         arena_bytes, arena_alignment, weight_bytes, stack_bytes, Digits::flops};
   };
 
@@ -153,7 +157,7 @@ typedef struct vision_digits {
   firn_status status;
 } vision_digits;
 
-// Takes memory of VISION_DIGITS_ARENA_BYTES, which outlives the model. Returns FIRN_STATUS_OK or why the model cannot run.
+// Takes memory of VISION_DIGITS_ARENA_BYTES, which outlives the model. Returns FIRN_STATUS_OK or why it cannot run.
 static inline firn_status vision_digits_init(vision_digits* model, void* memory, size_t bytes) {
   memset(model, 0, sizeof *model);
   model->arena = firn_rt1_place_arena(memory, bytes, 24576, 64, &model->status);
