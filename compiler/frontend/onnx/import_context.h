@@ -40,6 +40,7 @@ public:
   // --- The node.
   const std::string& op() const;             // operator name
   int opset() const { return opset_; }       // version of the operator's domain
+  int number() const { return index_; }      // within its graph
   std::string label() const;                 // "/conv1/Conv (Conv, node 17)"
 
   // --- Errors. `message` is lower case and says what was found and what is wanted; the label is put before it.
@@ -81,6 +82,7 @@ public:
   Ints ints_attribute(std::string_view name, Ints fallback = {});
   // Integers beyond +-2^31 fail(), so that products of two do not overflow; not with this one (ends of Slice).
   Ints unbounded_ints_attribute(std::string_view name, Ints fallback = {});
+  Ints unbounded_int_attribute(std::string_view name);  // a list of one number
   std::vector<double> floats_attribute(std::string_view name, std::vector<double> fallback = {});
   std::vector<std::string> strings_attribute(std::string_view name);
   std::optional<DType> dtype_attribute(std::string_view name);  // unknown numbers fail(); absent: nothing
@@ -134,6 +136,8 @@ public:
   Value reduce(Opcode reducer, Value operand, const std::vector<int>& dims, bool keep_dims);
   Value reduce_window(Opcode reducer, Value operand, Window window);
   Value dim_size(Value operand, int dim);            // i64 scalar; constant for a static dim
+  // The product of dims, or nothing after a failure where it could leave 64 bits.
+  std::optional<Dim> product(const std::vector<Dim>& dims);
   // The number of elements of `value` along dims, of dtype: a constant, or computed from dim_size.
   Value count(Value value, const std::vector<int>& dims, DType dtype);
 
@@ -158,6 +162,11 @@ public:
   const Values& outputs() const { return outputs_; }
 
   Region& region() const { return *region_; }
+  const std::string& location() const { return location_; }
+  // Runs `f` with `region` as the place where ops are made.
+  void in_region(Region& region, const std::function<void()>& f);
+  // Erases an unused op with its regions; nothing made in them may be referred to again.
+  void discard(Instruction* instruction);
   // For makers of composites (compiler/graph/composites.h). What it makes is neither validated nor folded: the caller has
   // checked ranks, dtypes and dims. The end of the current region, at the node's location.
   Builder builder() const;

@@ -63,7 +63,8 @@ public:
   // What `instruction` computes, if its operands are known and it is simple enough.
   std::optional<std::vector<IntExpr>> compute(const Instruction& instruction) const;
   void set(const Instruction* instruction, std::vector<IntExpr> elements) { elements_[instruction] = std::move(elements); }
-  void forget(const Instruction* instruction) { elements_.erase(instruction); }
+  // Of an instruction that is about to be erased, and those in its regions.
+  void forget_all(const Instruction& instruction);
 
   static constexpr int64_t kMaxKnown = 64;
 

@@ -152,13 +152,18 @@ bool is_known_type(const Type& type) {
 std::optional<Elements> KnownInts::find(Value value) const {
   if (!value || value.index != 0) return std::nullopt;
   auto found = elements_.find(value.def);
-  if (found != elements_.end() && static_cast<int64_t>(found->second.size()) == value.type().num_elements())
-    return found->second;
+  if (found != elements_.end()) return found->second;
   const LiteralRef& literal = value.def->literal();
   if (!value.def->is(Opcode::Constant) || literal->is_opaque() || literal->num_elements() > kMaxKnown) return std::nullopt;
   if (!is_integer(literal->dtype()) && literal->dtype() != DType::Bool) return std::nullopt;
   auto values = literal->to_ints();
   return Elements(values.begin(), values.end());
+}
+
+void KnownInts::forget_all(const Instruction& instruction) {
+  elements_.erase(&instruction);
+  for (int i = 0; i < instruction.num_regions(); ++i)
+    for (const auto& inner : instruction.region(i).instructions()) forget_all(*inner);
 }
 
 std::optional<Elements> KnownInts::compute(const Instruction& instruction) const {

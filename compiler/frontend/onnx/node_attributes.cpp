@@ -87,6 +87,12 @@ Ints NodeContext::unbounded_ints_attribute(std::string_view name, Ints fallback)
   return {attribute->ints().begin(), attribute->ints().end()};
 }
 
+Ints NodeContext::unbounded_int_attribute(std::string_view name) {
+  const auto* attribute = find_attribute(name);
+  if (!attribute || kind_of(*attribute) != Int) return int_attribute(name, 0), Ints{0};
+  return {attribute->i()};
+}
+
 Ints NodeContext::ints_attribute(std::string_view name, Ints fallback) {
   Ints values = unbounded_ints_attribute(name, fallback);
   for (int64_t value : values)

@@ -4,6 +4,7 @@
 #include "compiler/graph/evaluate.h"
 
 #include <algorithm>
+#include <array>
 
 namespace firn::onnx {
 namespace {
@@ -237,6 +238,19 @@ std::optional<IntExpr> element_count(const std::vector<Dim>& dims) {
 }
 
 } // namespace
+
+std::optional<Dim> NodeContext::product(const std::vector<Dim>& dims) {
+  if (failed_) return std::nullopt;
+  auto count = element_count(dims);
+  if (!count) return fail("the product of dims " + Type::tensor(DType::I64, dims).to_string().substr(3) + " is out of range"), std::nullopt;
+  Dim result(*count);
+  // A dim alone stays what it is, counted or not; products of counted dims are known to nobody.
+  for (const Dim& dim : dims)
+    if (dim.counted) result.counted = true;
+  if (result.counted && std::count(dims.begin(), dims.end(), Dim(1)) + 1 < static_cast<int64_t>(dims.size()))
+    return fail_unsupported("calculates with a dim whose extent is known only at run time"), std::nullopt;
+  return result;
+}
 
 Value NodeContext::reshape(Value operand, std::vector<Dim> dims) {
   if (!usable({operand})) return {};

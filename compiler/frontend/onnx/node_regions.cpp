@@ -3,13 +3,21 @@
 
 namespace firn::onnx {
 
-// Runs `body` with the region as the place where ops are made. The new instruction that owns the region must be the
-// last of its own region until then: what the body refers to stands before it.
-bool NodeContext::fill_region(Region& region, const Values& parameters, const Body& body) {
+void NodeContext::in_region(Region& region, const std::function<void()>& f) {
   Region* outer = region_;
   region_ = &region;
-  Values results = body(parameters);
+  f();
   region_ = outer;
+}
+
+void NodeContext::discard(Instruction* instruction) {
+  state_->known.forget_all(*instruction);
+  instruction->parent()->erase(instruction);
+}
+
+bool NodeContext::fill_region(Region& region, const Values& parameters, const Body& body) {
+  Values results;
+  in_region(region, [&] { results = body(parameters); });
   if (failed_) return false;
   for (Value result : results)
     if (!result) return false;
@@ -40,7 +48,7 @@ Instruction* NodeContext::composite(std::string_view name, Values operands, Attr
   if (!made) return nullptr;
   Region& region = made->add_region();
   if (!fill_region(region, add_parameters(region, operands), body)) {
-    region_->erase(made);
+    discard(made);
     fail("internal body of composite '" + std::string(name) + "' could not be made");
     return nullptr;
   }
@@ -54,7 +62,7 @@ Instruction* NodeContext::if_then_else(Value condition, const Body& then_body, c
   if (!made) return nullptr;
   Region &on_true = made->add_region(), &on_false = made->add_region();
   if (!fill_region(on_true, {}, then_body) || !fill_region(on_false, {}, else_body)) {
-    region_->erase(made);
+    discard(made);
     failed_ = true;
     return nullptr;
   }
@@ -64,7 +72,7 @@ Instruction* NodeContext::if_then_else(Value condition, const Body& then_body, c
     for (size_t i = 0; i < std::min(types.size(), others.size()); ++i)
       if (!(types[i] == others[i]))
         found = types[i].to_string() + " and " + others[i].to_string() + " as output " + std::to_string(i);
-    region_->erase(made);
+    discard(made);
     fail_unsupported("the branches give " + found + "; both must have one type unless the condition is constant");
     return nullptr;
   }
@@ -79,7 +87,7 @@ Instruction* NodeContext::while_loop(Values initial, const Body& condition, cons
   Region &test = made->add_region(), &step = made->add_region();
   if (!fill_region(test, add_parameters(test, initial), condition) ||
       !fill_region(step, add_parameters(step, initial), body)) {
-    region_->erase(made);
+    discard(made);
     failed_ = true;
     return nullptr;
   }
@@ -88,7 +96,7 @@ Instruction* NodeContext::while_loop(Values initial, const Body& condition, cons
     if (i < after.size() && before[i] == after[i]) continue;
     std::string text = "a loop-carried value is " + before[i].to_string() + " at first and " +
                        (i < after.size() ? after[i].to_string() : "nothing") + " after a step; its type must not change";
-    region_->erase(made);
+    discard(made);
     fail_unsupported(text);
     return nullptr;
   }

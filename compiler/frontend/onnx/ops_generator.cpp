@@ -1,0 +1,177 @@
+// Importers of operators that make tensors from little: constants, ranges, identity matrices, random numbers.
+#include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/operator_table.h"
+
+#include <cmath>
+
+namespace firn::onnx {
+
+namespace {
+
+void import_constant(NodeContext& node) {
+  LiteralRef literal;
+  int given = 0;
+  auto has = [&](const char* name) { return node.has_attribute(name) && ++given; };
+  if (has("value")) literal = node.tensor_attribute("value");
+  if (has("sparse_value")) literal = node.tensor_attribute("sparse_value");
+  if (has("value_float")) literal = Literal::scalar(DType::F32, node.float_attribute("value_float", 0));
+  if (has("value_int")) literal = Literal::of(DType::I64, {}, node.unbounded_int_attribute("value_int"));
+  if (has("value_floats")) {
+    auto values = node.floats_attribute("value_floats");
+    literal = Literal::of(DType::F32, {static_cast<int64_t>(values.size())}, values);
+  }
+  if (has("value_ints")) literal = Literal::of_i64(node.unbounded_ints_attribute("value_ints"));
+  if (has("value_string")) literal = Literal::strings({}, {node.string_attribute("value_string", "")});
+  if (has("value_strings")) {
+    auto values = node.strings_attribute("value_strings");
+    auto count = static_cast<int64_t>(values.size());
+    literal = Literal::strings({count}, std::move(values));
+  }
+  if (given != 1) return node.fail("has " + std::to_string(given) + " of the value attributes, wants exactly one");
+  node.set_output(0, node.constant(literal));
+}
+
+void import_constant_of_shape(NodeContext& node) {
+  if (!node.check_rank(0, 1)) return;
+  auto dims = node.known_dims(0);
+  if (!dims) return;
+  LiteralRef value = Literal::scalar(DType::F32, 0);
+  if (node.has_attribute("value")) {
+    value = node.tensor_attribute("value");
+    if (!value) return;
+    if (!node.check(value->num_elements() == 1 && value->dtype() != DType::String, "attribute 'value' is " + value->type().to_string() + ", wants one number")) return;
+  }
+  node.set_output(0, node.broadcast_to(node.constant(Literal::reshaped(value, {})), *dims));
+}
+
+// The values of a range of constants, in the arithmetic of their dtype.
+LiteralRef constant_range(NodeContext& node, const Literal& start, const Literal& limit, const Literal& delta) {
+  constexpr double kMax = 16777216;  // elements; real ranges are positions and frequencies
+  double count = 0;
+  if (is_integer(start.dtype())) {
+    int64_t first = start.get_int(0), last = limit.get_int(0), step = delta.get_int(0);
+    if (step == 0) return node.fail("delta is 0"), nullptr;
+    count = std::ceil((static_cast<double>(last) - static_cast<double>(first)) / static_cast<double>(step));
+  } else {
+    if (delta.get_double(0) == 0) return node.fail("delta is 0"), nullptr;
+    count = std::ceil((limit.get_double(0) - start.get_double(0)) / delta.get_double(0));
+  }
+  if (!(count <= kMax)) return node.fail("the range has " + std::to_string(count) + " elements, more than Firn can hold"), nullptr;
+  auto literal = std::make_shared<Literal>(start.dtype(), Ints{static_cast<int64_t>(std::max(count, 0.0))});
+  for (int64_t i = 0; i < literal->num_elements(); ++i) {
+    if (is_integer(start.dtype()))
+      literal->set_int(i, static_cast<int64_t>(static_cast<uint64_t>(start.get_int(0)) + static_cast<uint64_t>(i) * static_cast<uint64_t>(delta.get_int(0))));
+    else
+      literal->set_double(i, start.get_double(0) + static_cast<double>(i) * delta.get_double(0));
+  }
+  return literal;
+}
+
+void import_range(NodeContext& node) {
+  for (int i = 0; i < 3; ++i)
+    if (!node.check_scalar(i)) return;
+  LiteralRef start = node.constant(node.input(0)), limit = node.constant(node.input(1)), delta = node.constant(node.input(2));
+  if (start && limit && delta) return node.set_output(0, node.constant(constant_range(node, *start, *limit, *delta)));
+  auto from = node.known_ints(node.input(0)), to = node.known_ints(node.input(1));
+  auto by = node.constant_ints(node.input(2));
+  if (!from || !to || !by) return node.fail_unsupported("start, limit and delta must be made of constants and dims");
+  if (!node.check((*by)[0] != 0, "delta is 0")) return;
+  if ((*by)[0] < 0 || ((*to)[0] - (*from)[0]).lower_bound() < 0)
+    return node.fail_unsupported("a range from " + (*from)[0].to_string() + " to " + (*to)[0].to_string() + " needs symbolic dims bound (--dim name=<n>)");
+  Dim count(ceil_div((*to)[0] - (*from)[0], (*by)[0]));
+  DType dtype = node.input(0).dtype();
+  Value index = node.iota(dtype, {count}, 0);
+  Value step = node.reshape(node.input(2), {}), first = node.reshape(node.input(0), {});
+  if ((*by)[0] != 1) index = node.binary(Opcode::Multiply, index, step);
+  node.set_output(0, node.binary(Opcode::Add, index, first));
+}
+
+void import_eye_like(NodeContext& node) {
+  Value x = node.input(0);
+  if (!node.check_rank(0, 2)) return;
+  DType dtype = node.dtype_attribute("dtype").value_or(x.dtype());
+  int64_t k = node.int_attribute("k", 0);
+  if (dtype == DType::String) return node.fail_unsupported("a matrix of strings");
+  Value row = node.iota(DType::I64, x.type().dims, 0), column = node.iota(DType::I64, x.type().dims, 1);
+  Value diagonal = node.compare("eq", column, node.binary(Opcode::Add, row, node.scalar_int(DType::I64, k)));
+  node.set_output(0, node.convert(diagonal, dtype));
+}
+
+// --- Random numbers: the same on every run of the program, as the seed says; a node without one is numbered.
+
+int64_t seed_of(NodeContext& node) {
+  if (!node.has_attribute("seed")) return node.number();
+  double seed = node.float_attribute("seed", 0);
+  return std::isfinite(seed) ? static_cast<int64_t>(std::fmod(seed, 2147483648.0) * 1024.0) % 2147483648 : 0;
+}
+
+Value uniform(NodeContext& node, DType dtype, const std::vector<Dim>& dims, double low, double high, int64_t seed) {
+  if (!is_float(dtype)) return node.fail("gives " + std::string(dtype_name(dtype)) + ", wants a float type"), Value{};
+  Instruction* made = node.make_typed(Opcode::RngUniform, {node.scalar(dtype, low), node.scalar(dtype, high)},
+                                      {Type::tensor(dtype, dims)}, {{"seed", seed}});
+  return made ? made->result() : Value{};
+}
+
+// Box and Muller: sqrt(-2 log u) cos(2 pi v), with u in (0, 1].
+Value normal(NodeContext& node, DType dtype, const std::vector<Dim>& dims, double mean, double scale, int64_t seed) {
+  Value u = uniform(node, DType::F32, dims, 0, 1, seed), v = uniform(node, DType::F32, dims, 0, 1, seed + 1);
+  auto number = [&](double value) { return node.scalar(DType::F32, value); };
+  Value log = node.unary(Opcode::Log, node.binary(Opcode::Subtract, number(1), u));
+  Value radius = node.unary(Opcode::Sqrt, node.binary(Opcode::Multiply, log, number(-2)));
+  Value angle = node.unary(Opcode::Cosine, node.binary(Opcode::Multiply, v, number(2 * M_PI)));
+  Value x = node.binary(Opcode::Multiply, radius, angle);
+  x = node.binary(Opcode::Add, node.binary(Opcode::Multiply, x, number(scale)), number(mean));
+  return node.convert(x, dtype);
+}
+
+std::optional<std::vector<Dim>> random_dims(NodeContext& node) {
+  if (node.num_inputs() > 0) return node.input(0).type().dims;
+  Ints shape = node.required_ints("shape");
+  for (int64_t extent : shape)
+    if (!node.check(extent >= 0, "attribute 'shape' holds " + std::to_string(extent))) return std::nullopt;
+  if (node.failed()) return std::nullopt;
+  return std::vector<Dim>(shape.begin(), shape.end());
+}
+
+DType random_dtype(NodeContext& node) {
+  if (auto dtype = node.dtype_attribute("dtype")) return *dtype;
+  return node.num_inputs() > 0 ? node.input(0).dtype() : DType::F32;
+}
+
+void import_random_uniform(NodeContext& node) {
+  auto dims = random_dims(node);
+  if (dims) node.set_output(0, uniform(node, random_dtype(node), *dims, node.float_attribute("low", 0), node.float_attribute("high", 1), seed_of(node)));
+}
+
+void import_random_normal(NodeContext& node) {
+  auto dims = random_dims(node);
+  DType dtype = random_dtype(node);
+  if (!dims || !node.check(is_float(dtype), "gives " + std::string(dtype_name(dtype)) + ", wants a float type")) return;
+  node.set_output(0, normal(node, dtype, *dims, node.float_attribute("mean", 0), node.float_attribute("scale", 1), seed_of(node)));
+}
+
+void import_bernoulli(NodeContext& node) {
+  Value x = node.input(0);
+  DType dtype = node.dtype_attribute("dtype").value_or(x.dtype());
+  if (dtype == DType::String) return node.fail_unsupported("a tensor of strings");
+  Value draw = uniform(node, x.dtype(), x.type().dims, 0, 1, seed_of(node));
+  node.set_output(0, node.convert(node.compare("lt", draw, x), dtype));
+}
+
+constexpr OperatorRow kRows[] = {
+  {"", "Bernoulli", 15, kLatest, 1, 1, 1, 1, "float", import_bernoulli, "ones with given probabilities; the same on every run"},
+  {"", "Constant", 1, kLatest, 0, 0, 1, 1, "", import_constant, "a tensor, dense or sparse, or a list of numbers or strings"},
+  {"", "ConstantOfShape", 9, kLatest, 1, 1, 1, 1, "i64~int", import_constant_of_shape, "one value in a shape that is constant or made of dims"},
+  {"", "EyeLike", 9, kLatest, 1, 1, 1, 1, "any", import_eye_like, "ones on a diagonal"},
+  {"", "RandomNormal", 1, kLatest, 0, 0, 1, 1, "", import_random_normal, "normal random numbers; the same on every run"},
+  {"", "RandomNormalLike", 1, kLatest, 1, 1, 1, 1, "any", import_random_normal, "normal random numbers; the same on every run"},
+  {"", "RandomUniform", 1, kLatest, 0, 0, 1, 1, "", import_random_uniform, "uniform random numbers; the same on every run"},
+  {"", "RandomUniformLike", 1, kLatest, 1, 1, 1, 1, "any", import_random_uniform, "uniform random numbers; the same on every run"},
+  {"", "Range", 11, kLatest, 3, 3, 1, 1, "T=num T T", import_range, "numbers in steps; bounds constant or made of dims"},
+};
+
+} // namespace
+
+std::span<const OperatorRow> generator_operators() { return kRows; }
+
+} // namespace firn::onnx
