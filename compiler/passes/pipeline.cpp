@@ -27,7 +27,9 @@ constexpr Step kSteps[] = {
     {kCleanup, false, "inlined branches bring their own shape arithmetic"},
     {"simplify-algebra", false, "merged pads and scales; before dots take their final form"},
     {kCleanup, false, "folds the weights that scales and transposes were moved into"},
+    {"inline-composites", true, "what has no kernel of its own must be plain ops before layouts and fusion see it"},
     {"simplify-algebra,eliminate-common-subexpressions,eliminate-dead-code", true, "tidies the inlined bodies"},
+    {"form-fusions", true, "last: other passes do not look into fusions"},
     {"eliminate-dead-code", true, "fused producers are left without users"},
 };
 

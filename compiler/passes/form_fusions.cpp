@@ -1,0 +1,264 @@
+// form-fusions: groups instructions into the kernels that lowering emits.
+//
+//   %d = dot %x, %w                                  %f = fusion %x, %w, %b {kind = contraction} region(...) {
+//   %b2 = broadcast_in_dim %b {dims = [1]}      ->     dot, broadcast_in_dim, add, maximum as before
+//   %s = add %d, %b2                                   return
+//   %r = maximum %s, %zero                           }
+//
+// Kinds: `contraction` (one dot or convolution whose operands are parameters, then elementwise ops on its result's
+// dims), `window` (the same around a reduce_window), `reduce` (elementwise producers of a reduce or arg_reduce, and
+// elementwise ops on its result), `elementwise` (one loop over the result's elements). Every fusion has one result.
+// Work is never done twice: a value with users in two kernels is computed once, unless it is free to compute (a
+// broadcast, a slice, an index).
+// Requires: composites without kernels are inlined; layouts are assigned.
+// Establishes: no broadcast_in_dim feeds an elementwise op outside a fusion. Breaks: other passes do not look inside.
+#include "compiler/passes/fusion_builder.h"
+#include "compiler/passes/match.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/reshape_groups.h"
+#include "compiler/passes/rewrite.h"
+
+#include <algorithm>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace firn {
+namespace {
+
+constexpr size_t kMaximumMembers = 48;     // beyond this, registers spill and code grows without gain
+constexpr size_t kMaximumEpilogue = 24;    // members after a contraction, which holds most registers itself
+constexpr int64_t kMinimumRow = 8;         // rows shorter than a vector gain nothing from being contiguous
+
+// Costs about as much as loading its operand would: may be computed once per element of a larger shape.
+bool is_cheap(const Instruction& instruction) {
+  switch (instruction.opcode()) {
+  case Opcode::Abs:
+  case Opcode::Add:
+  case Opcode::And:
+  case Opcode::Clamp:
+  case Opcode::Compare:
+  case Opcode::Convert:
+  case Opcode::Maximum:
+  case Opcode::Minimum:
+  case Opcode::Multiply:
+  case Opcode::Negate:
+  case Opcode::Not:
+  case Opcode::Or:
+  case Opcode::Select:
+  case Opcode::Subtract:
+  case Opcode::Xor: return true;
+  default: return false;
+  }
+}
+
+bool has_fusible_type(const Type& type) {
+  return type.is_tensor() && type.is_static() && !is_complex(type.dtype) && type.dtype != DType::String &&
+         bit_width(type.dtype) >= 8 && type.num_elements() > 0;
+}
+
+bool is_fusible_elementwise(const Instruction& instruction) {
+  if (!is_elementwise(instruction.opcode()) || !has_fusible_type(instruction.type())) return false;
+  return std::all_of(instruction.operands().begin(), instruction.operands().end(),
+                     [](Value operand) { return has_fusible_type(operand.type()); });
+}
+
+bool is_plain_movement(const Instruction& instruction) {
+  return instruction.type().layout.is_plain() && instruction.operand(0).type().layout.is_plain();
+}
+
+bool has_long_rows(const Type& type) { return type.rank() > 0 && type.dim(type.rank() - 1) >= kMinimumRow; }
+
+// What an instruction may be to a group that uses it. Free: costs nothing to compute where it is needed, so that other
+// users do not matter.
+enum class Role { None, Producer, Free };
+
+Role movement_role(const Instruction& producer, bool repeated) {
+  switch (producer.opcode()) {
+  case Opcode::BroadcastInDim: return has_fusible_type(producer.operand(0).type()) ? Role::Free : Role::None;
+  case Opcode::Iota: return Role::Free;
+  case Opcode::Slice: return is_plain_movement(producer) ? Role::Free : Role::None;
+  case Opcode::Reshape: {
+    bool units = changes_only_units(producer.operand(0).type().dims, producer.type().dims);
+    return units && is_plain_movement(producer) ? Role::Free : Role::None;
+  }
+  case Opcode::Transpose: {  // rows stay rows, so that vectors are loaded as they lie
+    const std::vector<int64_t>& permutation = producer.attributes().ints("permutation");
+    bool keeps_rows = !permutation.empty() && permutation.back() + 1 == static_cast<int64_t>(permutation.size());
+    return keeps_rows && is_plain_movement(producer) && has_long_rows(producer.type()) ? Role::Producer : Role::None;
+  }
+  case Opcode::Gather: {
+    bool of_rows = producer.attributes().integer("axis") + producer.operand(1).rank() < producer.type().rank();
+    return of_rows && !repeated && is_plain_movement(producer) && has_long_rows(producer.type()) ? Role::Producer : Role::None;
+  }
+  default: return Role::None;
+  }
+}
+
+// `repeated`: more of its elements would be computed than there are.
+Role role_of(const Instruction& producer, bool repeated) {
+  if (producer.num_results() != 1 || !has_fusible_type(producer.type())) return Role::None;
+  if (!is_elementwise(producer.opcode())) return movement_role(producer, repeated);
+  bool joins = is_fusible_elementwise(producer) && (!repeated || is_cheap(producer));
+  return joins ? Role::Producer : Role::None;
+}
+
+class FusionFormer {
+public:
+  FusionFormer(Region& region, const PassOptions& options) : options_(options), order_(region.snapshot()) {
+    for (size_t i = 0; i < order_.size(); ++i) position_[order_[i]] = i;
+    collect_results(region);
+  }
+
+  bool run() {
+    // Later contractions first: of two that are added, the later one has the other's result at hand.
+    for (size_t i = order_.size(); i-- > 0;)
+      if (!fused_.count(order_[i])) fuse_around(*order_[i]);
+    for (size_t i = order_.size(); i-- > 0;)
+      if (!fused_.count(order_[i]) && is_fusible_elementwise(*order_[i])) add_producers({order_[i]}, "elementwise");
+    bool changed = false;
+    for (size_t i = order_.size(); i-- > 0;)
+      if (fused_.count(order_[i])) {
+        order_[i]->parent()->erase(order_[i]);
+        changed = true;
+      }
+    return changed;
+  }
+
+private:
+  using Group = std::vector<Instruction*>;
+  using Members = std::unordered_set<const Instruction*>;
+
+  // Instructions that are results of the region or of regions within it.
+  void collect_results(const Region& region) {
+    for (Value result : region.results()) results_.insert(result.def);
+    for (const auto& instruction : region.instructions())
+      if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
+        for (int r = 0; r < instruction->num_regions(); ++r) collect_results(instruction->region(r));
+  }
+
+  // Whether anything but members that live in the group alone uses the instruction. A free member with users outside
+  // stays there too, and its operands with it.
+  bool is_used_outside(const Instruction& instruction, const Members& group, const Instruction* root) const {
+    if (results_.count(&instruction)) return true;
+    return std::any_of(instruction.users().begin(), instruction.users().end(), [&](const Instruction* user) {
+      if (fused_.count(user) || user == root) return false;
+      return !group.count(user) || is_used_outside(*user, group, root);
+    });
+  }
+
+  void fuse_around(Instruction& root) {
+    if (root.num_results() != 1 || !has_fusible_type(root.type())) return;
+    for (Value operand : root.operands())
+      if (!has_fusible_type(operand.type())) return;
+    switch (root.opcode()) {
+    case Opcode::Dot:
+    case Opcode::Convolution: return add_producers(grow_epilogue(root), "contraction");
+    case Opcode::ReduceWindow: return add_producers(grow_epilogue(root), "window");
+    case Opcode::Reduce: return add_producers(grow_epilogue(root), "reduce");
+    case Opcode::ArgReduce: return add_producers({&root}, "reduce");
+    default: return;
+    }
+  }
+
+  // The root and the elementwise ops that depend on it, as many as leave one value for the outside: the last.
+  // Candidates come in program order, so that every prefix is a candidate group.
+  Group grow_epilogue(Instruction& root) const {
+    Group grown = {&root};
+    Members inside = {&root};
+    size_t best = 1;
+    auto later = [this](const Instruction* a, const Instruction* b) { return position_.at(a) > position_.at(b); };
+    std::priority_queue<Instruction*, std::vector<Instruction*>, decltype(later)> candidates(later);
+    auto add_users = [&](const Instruction& member) {
+      for (Instruction* user : member.users())
+        if (position_.count(user) && !fused_.count(user)) candidates.push(user);
+    };
+    add_users(root);
+    while (!candidates.empty() && grown.size() <= kMaximumEpilogue) {
+      Instruction* next = candidates.top();
+      candidates.pop();
+      bool fits = is_fusible_elementwise(*next) && same_dims(next->type(), root.type()) && next->type().layout == root.type().layout;
+      if (!fits || !inside.insert(next).second) continue;
+      grown.push_back(next);
+      add_users(*next);
+      bool closed = std::none_of(grown.begin(), grown.end() - 1,
+                                 [&](Instruction* member) { return is_used_outside(*member, inside, next); });
+      if (closed) best = grown.size();
+    }
+    grown.resize(best);
+    return grown;
+  }
+
+  // Adds producers to a group until nothing more may join, and makes the fusion if there is something to fuse.
+  void add_producers(Group group, std::string_view kind) {
+    struct Pending {
+      Instruction* instruction;
+      bool repeated;
+    };
+    Members inside(group.begin(), group.end());
+    Instruction *first = group.front(), *root = group.back();
+    bool takes_inputs = kind == "elementwise" || kind == "reduce";
+    std::vector<Pending> pending;
+    for (Instruction* member : group) pending.push_back({member, false});
+    // A producer that is used elsewhere in the group is judged again when that user has joined.
+    for (size_t i = 0; i < pending.size() && group.size() < kMaximumMembers; ++i) {
+      auto [member, repeated] = pending[i];
+      if (member == first && !takes_inputs) continue;
+      if (member->is(Opcode::Gather)) continue;  // reads its operands at computed places: from memory
+      bool enlarges = member->is(Opcode::BroadcastInDim) && member->operand(0).type().num_elements() < member->type().num_elements();
+      for (Value operand : member->operands()) {
+        Instruction* producer = operand.def;
+        if (!position_.count(producer) || fused_.count(producer) || inside.count(producer)) continue;
+        Role role = role_of(*producer, repeated || enlarges);
+        if (role == Role::None || (role == Role::Producer && is_used_outside(*producer, inside, root))) continue;
+        inside.insert(producer);
+        group.push_back(producer);
+        pending.push_back({producer, repeated || enlarges});
+      }
+    }
+    drop_views(group, inside);
+    if (group.size() < 2 || !options_.take_rewrite()) return;
+    auto earlier = [this](const Instruction* a, const Instruction* b) { return position_.at(a) < position_.at(b); };
+    std::sort(group.begin(), group.end(), earlier);
+    FIRN_CHECK(group.back() == root, "fusion whose root is not its last member");
+    finish(group, kind);
+  }
+
+  // A reshape of a value from memory is a view there: computing its indices gains nothing.
+  static void drop_views(Group& group, Members& inside) {
+    auto is_view = [&](const Instruction* member) {
+      return member->is(Opcode::Reshape) && !inside.count(member->operand(0).def);
+    };
+    for (const Instruction* member : group)
+      if (is_view(member)) inside.erase(member);
+    group.erase(std::remove_if(group.begin(), group.end(), [&](Instruction* member) { return !inside.count(member); }), group.end());
+  }
+
+  void finish(const Group& group, std::string_view kind) {
+    Instruction* root = group.back();
+    Instruction* fusion = make_fusion(group, kind);
+    if (results_.erase(root)) results_.insert(fusion);
+    fused_.insert(root);
+    for (size_t i = group.size() - 1; i-- > 0;) {  // members without users left are gone with it
+      bool used = results_.count(group[i]) > 0;
+      for (const Instruction* user : group[i]->users()) used |= !fused_.count(user);
+      if (!used) fused_.insert(group[i]);
+    }
+  }
+
+  const PassOptions& options_;
+  std::vector<Instruction*> order_;
+  std::unordered_map<const Instruction*, size_t> position_;
+  Members results_;  // see collect_results
+  Members fused_;    // copied into fusions and without other users; erased at the end
+};
+
+} // namespace
+
+bool form_fusions(Module& module, const PassOptions& options) {
+  bool changed = false;
+  for_each_region(module, [&](Region& region) { changed |= FusionFormer(region, options).run(); });
+  return changed;
+}
+
+} // namespace firn

@@ -1,0 +1,50 @@
+// inline-composites: replaces composites for which lowering has no kernel by their reference bodies.
+//
+//   %y = composite %x {name = silu} region(%p) { ... }     ->     the body, on %x
+//
+// Composites with kernels of their own (softmax, norms over rows, recurrent layers) stay. Elementwise ones are inlined
+// because fusions compute them as part of larger loops.
+// Requires: nothing. Establishes: every composite has a kernel. Breaks: composites can no longer be recognised by name.
+#include "compiler/graph/composites.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/rewrite.h"
+
+namespace firn {
+namespace {
+
+constexpr std::string_view kWithKernel[] = {"softmax", "log_softmax", "layer_norm", "rms_norm", "lstm", "gru", "rnn"};
+
+bool has_kernel(const Instruction& composite) {
+  for (std::string_view name : kWithKernel)
+    if (is_composite(composite, name)) return true;
+  return false;
+}
+
+bool inline_in(Region& region, const PassOptions& options) {
+  bool changed = false;
+  for (Instruction* instruction : region.snapshot()) {
+    if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
+      for (int r = 0; r < instruction->num_regions(); ++r) changed |= inline_in(instruction->region(r), options);
+    if (!instruction->is(Opcode::Composite) || has_kernel(*instruction) || !options.take_rewrite()) continue;
+    std::vector<Value> results = region.inline_region(instruction->region(), instruction->operands(), instruction);
+    for (int i = 0; i < instruction->num_results(); ++i)
+      region.replace_uses(instruction->result(i), results[static_cast<size_t>(i)]);
+    region.erase(instruction);
+    changed = true;
+  }
+  return changed;
+}
+
+} // namespace
+
+bool inline_composites(Module& module, const PassOptions& options) {
+  bool changed = false;
+  for (bool again = true; again;) {  // bodies may hold composites themselves
+    again = false;
+    for (const auto& function : module.functions()) again |= inline_in(function->body(), options);
+    changed |= again;
+  }
+  return changed;
+}
+
+} // namespace firn
