@@ -71,21 +71,21 @@ LoadedObject::LoadedObject(const kernel::Program& program, const codegen::Option
   shell("ld.lld-19 -shared -o " + folder_.file("model.so") + " " + folder_.file("model.o"));
   library_ = dlopen(folder_.file("model.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library_) FAIL(dlerror());
+  run_ = dlsym(library_, "model_run");
+  weights_ = dlsym(library_, "model_weights");
+  REQUIRE(run_);
+  REQUIRE(weights_);
 }
 
 LoadedObject::~LoadedObject() { dlclose(library_); }
 
 const unsigned char* LoadedObject::weights() const {
-  auto function = reinterpret_cast<const unsigned char* (*)()>(dlsym(library_, "model_weights"));
-  REQUIRE(function);
-  return function();
+  return reinterpret_cast<const unsigned char* (*)()>(weights_)();
 }
 
 int LoadedObject::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* arena) const {
-  auto function = reinterpret_cast<firn_status (*)(const firn_rt1_call*)>(dlsym(library_, "model_run"));
-  REQUIRE(function);
   firn_rt1_call call = {static_cast<unsigned char*>(arena), weights(), inputs.data(), outputs.data(), nullptr};
-  return function(&call);
+  return reinterpret_cast<firn_status (*)(const firn_rt1_call*)>(run_)(&call);
 }
 
 std::string LoadedObject::disassembly() const {

@@ -44,6 +44,8 @@ private:
   TemporaryFolder folder_;
   codegen::ObjectFacts facts_;
   void* library_ = nullptr;
+  void* run_ = nullptr;
+  void* weights_ = nullptr;
 };
 
 // The output of a shell command; fails the test when the command fails.

@@ -1,0 +1,336 @@
+// Reads one kernel. Values must be typed where they are first written; operands may only name values seen before.
+#include "compiler/kernel/text.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <unordered_map>
+
+namespace firn::kernel {
+
+namespace {
+
+// Limits that keep expressions of hostile text within what IntExpr computes without overflow.
+constexpr int64_t largest_coefficient = int64_t{1} << 48;
+constexpr size_t most_terms = 64;
+
+class KernelParser {
+public:
+  KernelParser(TextScanner& scanner, Kernel& kernel) : scanner_(scanner), kernel_(kernel) {}
+
+  bool parse() {
+    return (scanner_.quoted(kernel_.name) || scanner_.fail("expected the kernel's name in quotes")) && parse_facts() &&
+           scanner_.expect("{") && parse_buffers("parameter", kernel_.parameters) &&
+           parse_buffers("scratch", kernel_.scratch) && parse_parallel() && parse_block(kernel_.body, /*depth=*/0);
+  }
+
+private:
+  bool fail(const std::string& message) { return scanner_.fail(message); }
+  bool integer(int64_t& value) { return scanner_.integer(value) || fail("expected an integer"); }
+  bool number(int& value, int64_t limit = INT32_MAX) {
+    int64_t wide = 0;
+    if (!integer(wide)) return false;
+    if (wide < 0 || wide > limit) return fail("number is out of range");
+    value = static_cast<int>(wide);
+    return true;
+  }
+
+  bool parse_facts() {
+    auto text = [&](std::string& to) { return scanner_.quoted(to) || fail("expected text in quotes"); };
+    if (scanner_.accept("flops") && !integer(kernel_.flops)) return false;
+    if (scanner_.accept("bytes") && !integer(kernel_.bytes)) return false;
+    if (scanner_.accept("algorithm") && !text(kernel_.algorithm)) return false;
+    return !scanner_.accept("at") || text(kernel_.location);
+  }
+
+  bool parse_scalar(Scalar& scalar, std::string_view word) {
+    for (int i = 0; i <= static_cast<int>(Scalar::F64); ++i) {
+      if (scalar_name(static_cast<Scalar>(i)) != word) continue;
+      scalar = static_cast<Scalar>(i);
+      return true;
+    }
+    return fail("'" + std::string(word) + "' is no type");
+  }
+
+  bool parse_type(Type& type) {
+    std::string_view word = scanner_.word();
+    // "index" holds an x, which no other type does before its lanes.
+    size_t cross = word.starts_with("index") ? word.find('x', 5) : word.find('x');
+    if (!parse_scalar(type.scalar, word.substr(0, cross))) return false;
+    if (cross == std::string_view::npos) return true;
+    std::string lanes(word.substr(cross + 1));
+    type.lanes = lanes.empty() || lanes.size() > 4 ? 0 : std::atoi(lanes.c_str());
+    return (type.lanes >= 1 && type.lanes <= 4096) || fail("'" + std::string(word) + "' has a bad number of lanes");
+  }
+
+  bool parse_buffers(std::string_view kind, std::vector<BufferParameter>& buffers) {
+    while (scanner_.accept(kind)) {
+      BufferParameter buffer;
+      if (!scanner_.quoted(buffer.name)) return fail("expected the buffer's name in quotes");
+      if (!parse_scalar(buffer.element, scanner_.word()) || !scanner_.expect("[") || !integer(buffer.size) ||
+          !scanner_.expect("]") || !scanner_.expect("align") || !number(buffer.alignment)) {
+        return false;
+      }
+      buffer.written = scanner_.accept("written");
+      buffer.no_alias = !scanner_.accept("aliased");
+      buffers.push_back(std::move(buffer));
+    }
+    return !scanner_.failed();
+  }
+
+  bool parse_parallel() {
+    if (!scanner_.accept("parallel")) return true;
+    return parse_symbol(kernel_.parallel) && scanner_.expect("count") && integer(kernel_.parallel_count);
+  }
+
+  // name [lower, upper]
+  bool parse_symbol(SymbolRef& symbol) {
+    std::string name(scanner_.word());
+    if (name.empty()) return fail("expected the name of a symbol");
+    int64_t lower = 0, upper = 0;
+    if (!scanner_.expect("[") || !integer(lower) || !scanner_.expect(",") || !integer(upper) || !scanner_.expect("]")) {
+      return false;
+    }
+    if (lower > upper) return fail("bounds of symbol '" + name + "' are the wrong way round");
+    symbol = std::make_shared<const Symbol>(Symbol{name, lower, upper});
+    symbols_[name] = symbol;
+    return true;
+  }
+
+  // Expressions: sums of products; floordiv and mod bind as products do.
+  static int64_t size_of(const IntExpr& expression) {
+    int64_t largest = std::max<int64_t>(1, std::abs(expression.constant_part()));
+    for (const IntExpr::Term& term : expression.terms()) largest = std::max(largest, std::abs(term.coefficient));
+    return largest;
+  }
+  bool within_limits(const IntExpr& expression) {
+    return (size_of(expression) <= largest_coefficient && expression.terms().size() <= most_terms) ||
+           fail("expression is too large");
+  }
+
+  bool parse_sum(IntExpr& sum, int depth) {
+    if (depth > 50) return fail("expression is nested too deeply");
+    bool negative = scanner_.accept("-");
+    if (!parse_product(sum, depth)) return false;
+    if (negative) sum = 0 - sum;
+    while (true) {
+      bool minus = scanner_.accept("-");
+      if (!minus && !scanner_.accept("+")) return !scanner_.failed();
+      IntExpr next;
+      if (!parse_product(next, depth)) return false;
+      sum = minus ? sum - next : sum + next;
+      if (!within_limits(sum)) return false;
+    }
+  }
+
+  bool parse_product(IntExpr& product, int depth) {
+    if (!parse_primary(product, depth)) return false;
+    while (true) {
+      IntExpr next;
+      if (scanner_.accept("*")) {
+        if (!parse_primary(next, depth)) return false;
+        if (size_of(product) > largest_coefficient / size_of(next) ||
+            (product.terms().size() + 1) * (next.terms().size() + 1) > most_terms) {
+          return fail("expression is too large");
+        }
+        product = product * next;
+        continue;
+      }
+      bool quotient = scanner_.accept("floordiv");
+      if (!quotient && !scanner_.accept("mod")) return !scanner_.failed();
+      if (!parse_primary(next, depth)) return false;
+      if (next.lower_bound() < 1) return fail("divisor may be below 1");
+      product = quotient ? floor_div(product, next) : floor_mod(product, next);
+    }
+  }
+
+  bool parse_primary(IntExpr& expression, int depth) {
+    int64_t value = 0;
+    if (scanner_.accept("(")) return parse_sum(expression, depth + 1) && scanner_.expect(")");
+    if (scanner_.integer(value)) {
+      expression = value;
+      return (value > -largest_coefficient && value < largest_coefficient) || fail("number is too large");
+    }
+    std::string name(scanner_.word());
+    if (name == "min" || name == "max") {
+      IntExpr lhs, rhs;
+      if (!scanner_.expect("(") || !parse_sum(lhs, depth + 1) || !scanner_.expect(",") || !parse_sum(rhs, depth + 1) ||
+          !scanner_.expect(")")) {
+        return false;
+      }
+      expression = name == "min" ? min(lhs, rhs) : max(lhs, rhs);
+      return true;
+    }
+    auto found = symbols_.find(name);
+    if (found == symbols_.end()) return fail("symbol '" + name + "' is not known");
+    expression = IntExpr::symbol(found->second);
+    return within_limits(expression);
+  }
+  bool parse_expression(IntExpr& expression) { return parse_sum(expression, /*depth=*/0); }
+
+  // %7: f32x16 defines, %7 uses.
+  bool parse_definition(std::vector<Value>& values) {
+    int name = 0;
+    Type type;
+    if (!scanner_.expect("%") || !number(name) || !scanner_.expect(":") || !parse_type(type)) return false;
+    if (values_.contains(name)) return fail("%" + std::to_string(name) + " is defined twice");
+    Value value{static_cast<int>(kernel_.value_types.size())};
+    kernel_.value_types.push_back(type);
+    values_[name] = value;
+    values.push_back(value);
+    return true;
+  }
+  bool parse_use(std::vector<Value>& values) {
+    int name = 0;
+    if (!scanner_.expect("%") || !number(name)) return false;
+    auto found = values_.find(name);
+    if (found == values_.end()) return fail("%" + std::to_string(name) + " is not defined");
+    values.push_back(found->second);
+    return true;
+  }
+
+  // Ops up to and with the closing brace.
+  bool parse_block(Block& block, int depth) {
+    if (depth > 100) return fail("blocks are nested too deeply");
+    while (!scanner_.accept("}")) {
+      if (scanner_.failed() || scanner_.at_end()) return fail("expected an op or '}'");
+      block.ops.push_back(std::make_unique<Op>());
+      if (!parse_op(*block.ops.back(), depth)) return false;
+    }
+    return true;
+  }
+
+  bool parse_kind(OpKind& kind) {
+    std::string_view word = scanner_.word();
+    for (int i = 0; i <= static_cast<int>(OpKind::CallRuntime); ++i) {
+      if (op_kind_info(static_cast<OpKind>(i)).mnemonic != word) continue;
+      kind = static_cast<OpKind>(i);
+      return true;
+    }
+    return fail("'" + std::string(word) + "' is no op");
+  }
+
+  bool parse_op(Op& op, int depth) {
+    if (scanner_.next_is("%")) {
+      do {
+        if (!parse_definition(op.results)) return false;
+      } while (scanner_.accept(","));
+      if (!scanner_.expect("=")) return false;
+    }
+    if (!parse_kind(op.kind)) return false;
+    // An op without operands may be followed by the next one's result, which has a colon.
+    OpGroup group = op_kind_info(op.kind).group;
+    bool has_operands = op_kind_info(op.kind).operands != 0;
+    while (has_operands && scanner_.next_is("%") && !is_definition()) {
+      if (!parse_use(op.operands)) return false;
+    }
+    if (!parse_attributes(op, group)) return false;
+    size_t blocks = op.kind == OpKind::For ? 1 : op.kind == OpKind::While || op.kind == OpKind::If ? 2 : 0;
+    for (size_t i = 0; i < blocks; ++i) {
+      op.blocks.emplace_back();
+      if (!parse_arguments(op.blocks.back()) || !scanner_.expect("{") || !parse_block(op.blocks.back(), depth + 1)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Whether `%n` is followed by a colon: looks ahead with a copy of the scanner.
+  bool is_definition() {
+    TextScanner ahead = scanner_;
+    int64_t name = 0;
+    return ahead.accept("%") && ahead.integer(name) && ahead.next_is(":");
+  }
+
+  bool parse_arguments(Block& block) {
+    if (!scanner_.expect("(")) return false;
+    if (scanner_.accept(")")) return true;
+    do {
+      if (!parse_definition(block.arguments)) return false;
+    } while (scanner_.accept(","));
+    return scanner_.expect(")");
+  }
+
+  bool parse_attributes(Op& op, OpGroup group) {
+    if (group == OpGroup::Compare && op.kind != OpKind::Select && !parse_predicate(op.predicate)) return false;
+    if (scanner_.accept("[") && !parse_numbers(op)) return false;
+    if (op.kind == OpKind::IndexValue) return scanner_.expect("(") && parse_expression(op.index) && scanner_.expect(")");
+    if (group == OpGroup::Memory) {
+      if (!parse_buffer_number(op.buffer) || !scanner_.expect("[") || !parse_expression(op.index) ||
+          !scanner_.expect("]") || (scanner_.accept("align") && !number(op.alignment))) {
+        return false;
+      }
+      op.streaming = scanner_.accept("streaming");
+    }
+    if (op.kind == OpKind::For) {
+      if (!scanner_.expect("from") || !scanner_.expect("(") || !parse_expression(op.lower) || !scanner_.expect(")") ||
+          !scanner_.expect("to") || !scanner_.expect("(") || !parse_expression(op.upper) || !scanner_.expect(")")) {
+        return false;
+      }
+    }
+    if (op.kind == OpKind::For || op.kind == OpKind::Symbolic) {
+      if (!scanner_.expect("as") || !parse_symbol(op.symbol)) return false;
+    }
+    if (op.kind == OpKind::For) {
+      if (scanner_.accept("step") && !integer(op.step)) return false;
+      if (scanner_.accept("unroll") && !integer(op.unroll)) return false;
+    }
+    if (op.kind == OpKind::CallRuntime) return parse_callee(op);
+    return !scanner_.failed();
+  }
+
+  bool parse_predicate(Predicate& predicate) {
+    static constexpr std::string_view names[] = {"eq", "ne", "lt", "le", "gt", "ge"};
+    for (size_t i = 0; i < 6; ++i) {
+      if (!scanner_.accept(names[i])) continue;
+      predicate = static_cast<Predicate>(i);
+      return true;
+    }
+    return fail("expected eq, ne, lt, le, gt or ge");
+  }
+
+  bool parse_numbers(Op& op) {
+    bool floats = op.kind == OpKind::Constant && op.results.size() == 1 &&
+                  is_float(kernel_.type_of(op.results[0]).scalar);
+    do {
+      double value = 0;
+      int64_t whole = 0;
+      if (floats ? !scanner_.number(value) : !scanner_.integer(whole)) return fail("expected a number");
+      if (floats) op.numbers.push_back(value);
+      else op.integers.push_back(whole);
+      if (op.numbers.size() + op.integers.size() > 8192) return fail("too many numbers");
+    } while (scanner_.accept(","));
+    return scanner_.expect("]");
+  }
+
+  bool parse_buffer_number(int& buffer) {
+    std::string word(scanner_.word());
+    bool good = word.size() >= 2 && word.size() <= 6 && word[0] == 'b' &&
+                word.find_first_not_of("0123456789", 1) == std::string::npos;
+    if (!good) return fail("expected a buffer such as b0");
+    buffer = std::atoi(word.c_str() + 1);
+    return true;
+  }
+
+  bool parse_callee(Op& op) {
+    op.callee = std::string(scanner_.word());
+    if (!scanner_.expect("(")) return false;
+    if (scanner_.accept(")")) return true;
+    do {
+      op.buffers.push_back(-1);
+      if (!parse_buffer_number(op.buffers.back())) return false;
+    } while (scanner_.accept(","));
+    return scanner_.expect(")");
+  }
+
+  TextScanner& scanner_;
+  Kernel& kernel_;
+  std::unordered_map<int, Value> values_;
+  std::map<std::string, SymbolRef> symbols_;
+};
+
+} // namespace
+
+bool parse_kernel(TextScanner& scanner, Kernel& kernel) { return KernelParser(scanner, kernel).parse(); }
+
+} // namespace firn::kernel
