@@ -37,6 +37,20 @@ kernel::Value index_lanes(kernel::Builder& builder, const IntExpr& expression, c
 // Gives the elements of a value at an index: from memory, or accumulators that ignore the index.
 using Leaf = std::function<kernel::Value(const Index& index, const Lanes& lanes)>;
 
+// What one element's code reads and depends on, found by a trial emission.
+struct ElementUses {
+  // Where the code for `expression` < `threshold` differs from that for the rest: loops cut there need no conditions.
+  struct Cut {
+    IntExpr expression;
+    int64_t threshold;
+    bool only_innermost;               // worth it only to make the innermost loop fit for vectors
+  };
+  std::vector<IntExpr> expressions;    // offsets of loads and stores, and indices that decide something
+  std::vector<Cut> cuts;
+  bool reduces = false;                // holds loops of its own, whose loads should not be strided
+  int64_t operations = 0;              // kernel ops it took
+};
+
 class ElementEmitter {
 public:
   // Values made by one emitter live in the block where the builder stands: make a new one for every loop body.
@@ -47,9 +61,10 @@ public:
   // The element of `value` at `index` (one expression per logical dim), as value_type(dtype, lanes.count).
   kernel::Value emit(Value value, const Index& index);
 
-  // Collects, instead of nothing, every index expression on which a decision or a computed value depends: for the
-  // analysis of loops (element_loops.h).
-  void record_uses(std::vector<IntExpr>* uses) { uses_ = uses; }
+  // Makes this a trial that records on which indices decisions and computed values depend (element_loops.h).
+  void record_uses(ElementUses* uses) { uses_ = uses; }
+  // Lanes for vectors along a reduced dim, where the results themselves are computed one by one.
+  void set_preferred_lanes(int lanes) { preferred_lanes_ = lanes; }
 
   // Whether a fused region may contain the instruction.
   static bool can_emit(const Instruction& instruction);
@@ -62,7 +77,10 @@ private:
     kernel::Value value;
   };
   void use(const IntExpr& expression) {
-    if (uses_) uses_->push_back(expression);
+    if (uses_) uses_->expressions.push_back(expression);
+  }
+  void cut(const IntExpr& expression, int64_t threshold, bool only_innermost) {
+    if (uses_) uses_->cuts.push_back({expression, threshold, only_innermost});
   }
   bool is_uniform(const IntExpr& expression) const;
 
@@ -78,6 +96,27 @@ private:
   kernel::Value emit_dynamic_slice(const Instruction& instruction, const Index& index);
   kernel::Value emit_bitcast(const Instruction& instruction, const Index& index);
   kernel::Value emit_region(const Instruction& instruction, int result, const Index& index);
+  // Reductions (element_reductions.cpp): loops around the operands' elements.
+  using Values = std::vector<kernel::Value>;
+  Values emit_reduce(const Instruction& reduce, const Index& index);
+  Values emit_reduce_window(const Instruction& reduce, const Index& index);
+  // The reference algorithm of contractions (element_contractions.cpp).
+  kernel::Value emit_dot(const Instruction& dot, const Index& index);
+  kernel::Value emit_convolution(const Instruction& convolution, const Index& index);
+  kernel::Value multiply_add(Value lhs, const Index& at_lhs, Value rhs, const Index& at_rhs, DType dtype,
+                             kernel::Value sum);
+  kernel::Value reduce_in_vectors(const Instruction& reduce, const Index& from, const std::vector<int>& dims);
+  Values initial_values(const Instruction& reduce);
+  Values combine(const Instruction& reduce, const Values& sums, const Values& elements, int lanes);
+  kernel::Value combine_lanes(const Instruction& reduce, kernel::Value vector);
+  bool walks_as_one(Value value, const Type& like) const;
+  // Runs `make` in an inner block: what it makes is not remembered.
+  template <class Make> auto in_inner_block(Make make) {
+    auto outside = cache_;
+    auto result = make();
+    cache_ = std::move(outside);
+    return result;
+  }
   // One value of an index tensor as an expression within [0, extent): negative ones count from the end if they may,
   // others are clamped, so that no index reads outside its tensor.
   IntExpr runtime_index(Value indices, const Index& at, int64_t extent, bool negative_from_end);
@@ -91,7 +130,8 @@ private:
   Lanes lanes_;
   std::map<Key, Leaf> leaves_;
   std::map<Key, std::vector<Cached>> cache_;
-  std::vector<IntExpr>* uses_ = nullptr;
+  ElementUses* uses_ = nullptr;
+  int preferred_lanes_ = 1;
 };
 
 // The runtime value of an integer scalar as an expression, clamped to [lower, upper].

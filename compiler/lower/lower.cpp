@@ -1,0 +1,154 @@
+// The walk over @main: inputs and outputs get their buffers, values their places, instructions their kernels.
+#include "compiler/lower/lower.h"
+
+#include "compiler/lower/emitters.h"
+#include "compiler/lower/placement.h"
+
+namespace firn::lower {
+namespace {
+
+std::string describe(const Instruction& instruction) {
+  std::string text = std::string(opcode_name(instruction.opcode()));
+  if (instruction.is(Opcode::Composite)) text += " " + instruction.attributes().word("name");
+  if (instruction.is(Opcode::Fusion)) text += " " + instruction.attributes().word("kind", "");
+  return (instruction.location().empty() ? "instruction" : instruction.location()) + " (" + text + ")";
+}
+
+// Only values of static shape whose elements machines know can be lowered.
+Result check_types(const Region& region) {
+  for (const auto& instruction : region.instructions()) {
+    for (int i = 0; i < instruction->num_results(); ++i) {
+      const Type& type = instruction->type(i);
+      if (!type.is_tensor() || (!has_machine_type(type.dtype) && !instruction->is(Opcode::Constant)))
+        return unsupported_error(describe(*instruction) + ": no code can be made for values of type " +
+                                 type.to_string());
+      if (!type.is_static())
+        return unsupported_error(describe(*instruction) + ": the shape of " + type.to_string() +
+                                 " is not known at compile time; name its symbols with --dim");
+    }
+    for (int i = 0; i < instruction->num_regions(); ++i)
+      if (Result result = check_types(instruction->region(i)); !result) return result;
+  }
+  return {};
+}
+
+kernel::Buffer io_buffer(std::string name, kernel::Space space, const Type& type, int index) {
+  kernel::Buffer buffer;
+  buffer.name = std::move(name);
+  buffer.space = space;
+  buffer.bytes = static_cast<int64_t>(type.physical_byte_size());
+  // Callers bind their own memory, which is aligned as C++ aligns its elements.
+  buffer.alignment = kernel::scalar_bytes(memory_scalar(type.dtype));
+  buffer.io_index = index;
+  return buffer;
+}
+
+// A result that could not be computed in its output buffer, and is copied there at the end.
+struct ResultCopy {
+  Value value;
+  Place to;
+};
+
+class ModuleLowering {
+public:
+  ModuleLowering(const Module& module, const Options& options) : main_(module.main()), context_(program_, options) {
+    program_.name = module.name();
+  }
+
+  Expected<kernel::Program> run() {
+    const Region& body = main_.body();
+    if (Result result = check_types(body); !result) return result.error();
+    place_views(context_, body);
+    place_inputs();
+    place_outputs();
+    place_concatenations(context_, body);
+    if (Result result = context_.lower_region(body, program_.steps); !result) return result.error();
+    LoweringContext::Steps copies;
+    context_.with_steps(copies, [&] {
+      for (const ResultCopy& copy : copies_) emit_copy(context_, copy.value, copy.to, "");
+    });
+    for (kernel::Step& step : copies) program_.steps.push_back(std::move(step));
+    return std::move(program_);
+  }
+
+private:
+  static std::string name_at(const std::vector<std::string>& names, size_t at, const char* fallback) {
+    return at < names.size() && !names[at].empty() ? names[at] : fallback + std::to_string(at);
+  }
+
+  void place_inputs() {
+    const Region& body = main_.body();
+    for (size_t i = 0; i < body.parameters().size(); ++i) {
+      Value parameter = body.parameter(static_cast<int>(i));
+      std::string name = name_at(main_.parameter_names, i, "input");
+      inputs_.push_back(program_.add_buffer(
+          io_buffer(std::move(name), kernel::Space::Input, parameter.type(), static_cast<int>(i))));
+      context_.set_place(parameter, {inputs_.back(), 0});
+    }
+  }
+
+  // Output i that lives in the memory of an input is computed elsewhere and copied there at the end of the run, when
+  // nothing reads the input's old value any more.
+  void place_outputs() {
+    const Region& body = main_.body();
+    for (size_t i = 0; i < body.results().size(); ++i) {
+      Value result = body.results()[i];
+      int alias = i < main_.aliases.size() ? main_.aliases[i] : -1;
+      if (alias >= 0) {
+        copies_.push_back({result, {inputs_[static_cast<size_t>(alias)], 0}});
+        continue;
+      }
+      std::string name = name_at(main_.result_names, i, "output");
+      int buffer = program_.add_buffer(
+          io_buffer(std::move(name), kernel::Space::Output, result.type(), static_cast<int>(i)));
+      if (!claim_place(context_, result, body, {buffer, 0})) copies_.push_back({result, {buffer, 0}});
+    }
+  }
+
+  const Function& main_;
+  kernel::Program program_;
+  LoweringContext context_;
+  std::vector<int> inputs_;
+  std::vector<ResultCopy> copies_;
+};
+
+} // namespace
+
+bool LoweringContext::has_emitter(const Instruction& instruction) const {
+  return !find_emitters(instruction).empty();
+}
+
+Result LoweringContext::lower_region(const Region& region, Steps& steps) {
+  Result result;
+  with_steps(steps, [&] { result = lower_instructions(region); });
+  return result;
+}
+
+Result LoweringContext::lower_instructions(const Region& region) {
+  for (const auto& pointer : region.instructions()) {
+    const Instruction& instruction = *pointer;
+    if (instruction.is(Opcode::Constant) || instruction.is(Opcode::Parameter)) continue;
+    if (!instruction.has_uses()) continue;
+    // A view is not computed; a value that lies in another's buffer is.
+    if (instruction.num_results() == 1 && is_view_of_operand(instruction)) continue;
+    std::vector<Emitter> emitters = find_emitters(instruction);
+    bool done = false;
+    for (Emitter emit : emitters) {
+      Expected<bool> outcome = emit(*this, instruction);
+      if (!outcome) return Diagnostic{outcome.error().fault, describe(instruction) + ": " + outcome.error().message};
+      if ((done = *outcome)) break;
+    }
+    if (!done && instruction.is(Opcode::Composite) && emitters.empty()) {
+      if (Result result = lower_instructions(instruction.region()); !result) return result;
+      done = true;
+    }
+    if (!done) return unsupported_error(describe(instruction) + ": there is no kernel for this operation yet");
+  }
+  return {};
+}
+
+Expected<kernel::Program> lower_module(const Module& module, const Options& options) {
+  return ModuleLowering(module, options).run();
+}
+
+} // namespace firn::lower

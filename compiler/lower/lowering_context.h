@@ -69,15 +69,24 @@ public:
   // The value that a chain of views starts from, and the offset from it.
   std::pair<Value, int64_t> root_of(Value value) const;
 
+  // Whether an emitter of its own computes the instruction; composites without one are lowered as their body.
+  bool has_emitter(const Instruction& instruction) const;
   // Lowers the instructions of a region, appending to `steps` (control flow and inlined composites).
   Result lower_region(const Region& region, Steps& steps);
-  Result lower_region(const Region& region) { return lower_region(region, *steps_); }
+  // Runs `make` while kernels go to `steps`.
+  template <class Make> void with_steps(Steps& steps, Make make) {
+    Steps* outer = std::exchange(steps_, &steps);
+    make();
+    steps_ = outer;
+  }
   Steps& steps() { return *steps_; }
 
 private:
   using Key = std::pair<const Instruction*, int>;
   static Key key(Value value) { return {value.def, value.index}; }
   Place place_constant(const Instruction& constant);
+  Result lower_instructions(const Region& region);
+  bool is_view_of_operand(const Instruction& instruction) const;
 
   kernel::Program& program_;
   const Options& options_;
@@ -92,7 +101,9 @@ private:
 class KernelMaker {
 public:
   // `stem` names the kernel ("softmax"), `algorithm` is what reports say of it.
-  KernelMaker(LoweringContext& context, const Instruction& instruction, std::string stem);
+  KernelMaker(LoweringContext& context, const std::string& location, std::string stem);
+  KernelMaker(LoweringContext& context, const Instruction& instruction, std::string stem)
+      : KernelMaker(context, instruction.location(), std::move(stem)) {}
 
   kernel::Builder& builder() { return builder_; }
   LoweringContext& context() { return context_; }

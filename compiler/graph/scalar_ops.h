@@ -1,0 +1,223 @@
+// What every elementwise op means, written once as templates over a builder B: the kernel emitter's builder makes code,
+// the host builder (scalar_host.h) computes at once. Values of f16 and bf16 travel as f32 that the narrow type can
+// represent; every op whose result may need rounding rounds to it. Bool is a one-bit integer.
+//
+// B has a value type V (with as many lanes as it likes) and
+//   constant(like, double)  integer(like, int64)          of like's type;  bits(v)  is_known(v, double&)
+//   add sub mul div rem fma neg abs sqrt floor ceil trunc round copysign   floats; min max (NaN wins), min_fast max_fast
+//   iadd isub imul idiv irem imin imax (last argument: signed)  iand ior ixor shl lshr ashr popcount   integers
+//   fcmp(Cmp, a, b)  icmp(Cmp, a, b, signed)  select(condition, a, b)
+//   to_float(v, bits, signed)  to_int(v, bits)  to_int_saturating(v, bits, signed)    integers <-> floats
+//   resize_float(v, bits)  resize_int(v, bits, signed)  bits_of(v)  float_of(v)
+//   round_narrow(v, DType)                                f32 to the nearest f16 or bf16 value, as f32
+#pragma once
+
+#include "compiler/graph/opcode.h"
+#include "compiler/graph/scalar_math.h"
+
+#include <string_view>
+#include <utility>
+
+namespace firn::scalar_ops {
+
+inline bool is_narrow_float(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
+
+template <class B> using V = typename B::V;
+
+// Rounds the result of an op to its dtype, if that is narrower than the computation.
+template <class B> V<B> rounded(B& b, DType dtype, V<B> x) {
+  return is_narrow_float(dtype) ? b.round_narrow(x, dtype) : x;
+}
+
+template <class B> V<B> logical_not(B& b, V<B> x) { return b.ixor(x, b.integer(x, -1)); }
+
+// Integer power by squaring; a negative exponent gives 0 unless the base is 1 or -1.
+template <class B> V<B> integer_power(B& b, V<B> base, V<B> exponent, bool is_signed) {
+  V<B> one = b.integer(base, 1), zero = b.integer(base, 0);
+  V<B> result = one, square = base;
+  int bits = b.bits(base) - (is_signed ? 1 : 0);
+  for (int i = 0; i < bits; ++i) {
+    V<B> set = b.icmp(Cmp::Ne, b.iand(exponent, b.integer(base, int64_t{1} << i)), zero, false);
+    result = b.select(set, b.imul(result, square), result);
+    square = b.imul(square, square);
+  }
+  if (!is_signed) return result;
+  V<B> minus_one = b.integer(base, -1);
+  V<B> odd = b.icmp(Cmp::Ne, b.iand(exponent, one), zero, false);
+  V<B> inverse = b.select(b.icmp(Cmp::Eq, base, one, true), one,
+                          b.select(b.icmp(Cmp::Eq, base, minus_one, true), b.select(odd, minus_one, one), zero));
+  return b.select(b.icmp(Cmp::Lt, exponent, zero, true), inverse, result);
+}
+
+template <class B> V<B> float_power(B& b, V<B> x, V<B> y) {
+  double exponent;
+  if (b.is_known(y, exponent)) {
+    if (exponent == 2) return b.mul(x, x);
+    if (exponent == 3) return b.mul(b.mul(x, x), x);
+    if (exponent == -1) return b.div(b.constant(x, 1), x);
+    if (exponent == 1) return x;
+  }
+  return math::power(b, x, y);
+}
+
+template <class B> V<B> convert(B& b, DType from, DType to, V<B> x, bool saturate) {
+  if (from == to) return x;
+  bool from_float = is_float(from), to_float = is_float(to);
+  int to_bits = to == DType::Bool ? 1 : to == DType::F64 ? 64 : to_float ? 32 : bit_width(to);
+  if (to == DType::Bool)
+    return from_float ? b.fcmp(Cmp::Ne, x, b.constant(x, 0)) : b.icmp(Cmp::Ne, x, b.integer(x, 0), false);
+  if (from_float && to_float) return rounded(b, to, b.resize_float(x, to_bits));
+  if (from_float) {
+    if (saturate) return b.to_int_saturating(x, to_bits, is_signed(to));
+    // Through a wider integer, whose low bits are what wrapping keeps.
+    return b.resize_int(b.to_int(x, to_bits < 32 ? 32 : 64), to_bits, true);
+  }
+  bool from_signed = is_signed(from);
+  if (to_float) {
+    // i64 to f16 must round once: through f64, whose rounding of what f16 can hold is exact.
+    if (is_narrow_float(to) && b.bits(x) > 16)
+      return rounded(b, to, math::to_f32_by_odd(b, b.to_float(x, 64, from_signed)));
+    return rounded(b, to, b.to_float(x, to_bits, from_signed));
+  }
+  return b.resize_int(x, to_bits, from_signed);
+}
+
+template <class B> V<B> sign_of(B& b, DType dtype, V<B> x) {
+  if (is_float(dtype)) {
+    V<B> unit = b.copysign(b.constant(x, 1), x);
+    V<B> nonzero = b.fcmp(Cmp::Ne, b.abs(x), b.constant(x, 0));
+    V<B> is_number = b.fcmp(Cmp::Eq, x, x);
+    return b.select(b.select(nonzero, is_number, nonzero), unit, x);
+  }
+  V<B> zero = b.integer(x, 0), one = b.integer(x, 1);
+  V<B> positive = b.select(b.icmp(Cmp::Ne, x, zero, false), one, zero);
+  if (!is_signed(dtype)) return positive;
+  return b.select(b.icmp(Cmp::Lt, x, zero, true), b.integer(x, -1), positive);
+}
+
+template <class B> V<B> float_unary(B& b, Opcode opcode, V<B> x) {
+  switch (opcode) {
+  case Opcode::Abs: return b.abs(x);
+  case Opcode::Acos: return math::acos(b, x);
+  case Opcode::Acosh: return math::acosh(b, x);
+  case Opcode::Asin: return math::asin(b, x);
+  case Opcode::Asinh: return math::asinh(b, x);
+  case Opcode::Atan: return math::atan(b, x);
+  case Opcode::Atanh: return math::atanh(b, x);
+  case Opcode::Ceil: return b.ceil(x);
+  case Opcode::Cosh: return math::cosh(b, x);
+  case Opcode::Cosine: return math::cos(b, x);
+  case Opcode::Erf: return math::erf(b, x);
+  case Opcode::Exponential: return math::exp(b, x);
+  case Opcode::ExponentialMinusOne: return math::expm1(b, x);
+  case Opcode::Floor: return b.floor(x);
+  case Opcode::IsInf: return b.fcmp(Cmp::Eq, b.abs(x), b.constant(x, math::kInfinity));
+  case Opcode::IsNaN: return b.fcmp(Cmp::Ne, x, x);
+  case Opcode::Log: return math::log(b, x);
+  case Opcode::LogPlusOne: return math::log1p(b, x);
+  case Opcode::Logistic: return math::logistic(b, x);
+  case Opcode::Negate: return b.neg(x);
+  case Opcode::RoundNearestEven: return b.round(x);
+  case Opcode::Rsqrt: return b.div(b.constant(x, 1), b.sqrt(x));
+  case Opcode::Sign: return sign_of(b, DType::F32, x);
+  case Opcode::Sine: return math::sin(b, x);
+  case Opcode::Sinh: return math::sinh(b, x);
+  case Opcode::Sqrt: return b.sqrt(x);
+  case Opcode::Tan: return math::tan(b, x);
+  case Opcode::Tanh: return math::tanh(b, x);
+  default: FIRN_UNREACHABLE("no meaning for " + std::string(opcode_name(opcode)) + " of floats");
+  }
+}
+
+template <class B> V<B> integer_unary(B& b, Opcode opcode, DType dtype, V<B> x) {
+  switch (opcode) {
+  case Opcode::Abs: return is_signed(dtype) ? b.imax(x, b.isub(b.integer(x, 0), x), true) : x;
+  case Opcode::CountOnes: return b.popcount(x);
+  case Opcode::Negate: return b.isub(b.integer(x, 0), x);
+  case Opcode::Not: return logical_not(b, x);
+  case Opcode::Sign: return sign_of(b, dtype, x);
+  case Opcode::Ceil: case Opcode::Floor: case Opcode::RoundNearestEven: return x;
+  case Opcode::IsInf: case Opcode::IsNaN: return b.icmp(Cmp::Ne, x, x, false);
+  default: FIRN_UNREACHABLE("no meaning for " + std::string(opcode_name(opcode)) + " of integers");
+  }
+}
+
+template <class B> V<B> unary(B& b, Opcode opcode, DType dtype, V<B> x) {
+  if (!is_float(dtype)) return integer_unary(b, opcode, dtype, x);
+  V<B> result = float_unary(b, opcode, x);
+  bool exact = opcode == Opcode::Abs || opcode == Opcode::Negate || opcode == Opcode::IsInf ||
+               opcode == Opcode::IsNaN || opcode == Opcode::Sign;
+  return exact ? result : rounded(b, dtype, result);
+}
+
+template <class B> V<B> float_binary(B& b, Opcode opcode, V<B> x, V<B> y) {
+  switch (opcode) {
+  case Opcode::Add: return b.add(x, y);
+  case Opcode::Atan2: return math::atan2(b, x, y);
+  case Opcode::Divide: return b.div(x, y);
+  case Opcode::Maximum: return b.max(x, y);
+  case Opcode::Minimum: return b.min(x, y);
+  case Opcode::Multiply: return b.mul(x, y);
+  case Opcode::Power: return float_power(b, x, y);
+  case Opcode::Remainder: return b.rem(x, y);
+  case Opcode::Subtract: return b.sub(x, y);
+  default: FIRN_UNREACHABLE("no meaning for " + std::string(opcode_name(opcode)) + " of floats");
+  }
+}
+
+template <class B> V<B> bool_binary(B& b, Opcode opcode, V<B> x, V<B> y) {
+  switch (opcode) {
+  case Opcode::And: case Opcode::Multiply: case Opcode::Minimum: return b.iand(x, y);
+  case Opcode::Or: case Opcode::Add: case Opcode::Maximum: return b.ior(x, y);
+  case Opcode::Xor: case Opcode::Subtract: return b.ixor(x, y);
+  default: FIRN_UNREACHABLE("no meaning for " + std::string(opcode_name(opcode)) + " of bools");
+  }
+}
+
+template <class B> V<B> integer_binary(B& b, Opcode opcode, DType dtype, V<B> x, V<B> y) {
+  bool sgn = is_signed(dtype);
+  switch (opcode) {
+  case Opcode::Add: return b.iadd(x, y);
+  case Opcode::And: return b.iand(x, y);
+  case Opcode::Divide: return b.idiv(x, y, sgn);
+  case Opcode::Maximum: return b.imax(x, y, sgn);
+  case Opcode::Minimum: return b.imin(x, y, sgn);
+  case Opcode::Multiply: return b.imul(x, y);
+  case Opcode::Or: return b.ior(x, y);
+  case Opcode::Power: return integer_power(b, x, y, sgn);
+  case Opcode::Remainder: return b.irem(x, y, sgn);
+  case Opcode::ShiftLeft: return b.shl(x, y);
+  case Opcode::ShiftRight: return sgn ? b.ashr(x, y) : b.lshr(x, y);
+  case Opcode::Subtract: return b.isub(x, y);
+  case Opcode::Xor: return b.ixor(x, y);
+  default: FIRN_UNREACHABLE("no meaning for " + std::string(opcode_name(opcode)) + " of integers");
+  }
+}
+
+template <class B> V<B> binary(B& b, Opcode opcode, DType dtype, V<B> x, V<B> y) {
+  if (dtype == DType::Bool) return bool_binary(b, opcode, x, y);
+  if (!is_float(dtype)) return integer_binary(b, opcode, dtype, x, y);
+  V<B> result = float_binary(b, opcode, x, y);
+  bool exact = opcode == Opcode::Maximum || opcode == Opcode::Minimum;
+  return exact ? result : rounded(b, dtype, result);
+}
+
+inline Cmp comparison(std::string_view direction) {
+  static constexpr std::pair<std::string_view, Cmp> kNames[] = {{"eq", Cmp::Eq}, {"ne", Cmp::Ne}, {"lt", Cmp::Lt},
+                                                                {"le", Cmp::Le}, {"gt", Cmp::Gt}, {"ge", Cmp::Ge}};
+  for (auto [name, cmp] : kNames)
+    if (direction == name) return cmp;
+  FIRN_UNREACHABLE("compare direction " + std::string(direction));
+}
+
+template <class B> V<B> compare(B& b, std::string_view direction, DType dtype, V<B> x, V<B> y) {
+  Cmp cmp = comparison(direction);
+  return is_float(dtype) ? b.fcmp(cmp, x, y) : b.icmp(cmp, x, y, is_signed(dtype));
+}
+
+template <class B> V<B> clamp(B& b, DType dtype, V<B> low, V<B> x, V<B> high) {
+  if (is_float(dtype)) return b.min(b.max(x, low), high);
+  return b.imin(b.imax(x, low, is_signed(dtype)), high, is_signed(dtype));
+}
+
+} // namespace firn::scalar_ops

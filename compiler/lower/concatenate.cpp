@@ -1,0 +1,59 @@
+// Concatenation: operands that do not lie in the result already are copied there, each by a kernel of its own.
+#include "compiler/lower/element_loops.h"
+#include "compiler/lower/emitters.h"
+#include "compiler/lower/placement.h"
+
+namespace firn::lower {
+namespace {
+
+// Copies one operand to where it starts in the result.
+void emit_part(LoweringContext& context, const Instruction& concatenate, Value part, const Index& start) {
+  Value result = result_of(concatenate);
+  KernelMaker maker(context, concatenate, "concatenate");
+  bool splat = part.def->is(Opcode::Constant) && part.def->literal()->is_splat();
+  int source = splat ? -1 : maker.read(part);
+  int target = maker.write(result);
+  ElementLoops loops;
+  loops.type = Type::tensor(part.dtype(), part.type().dims, result.type().layout);
+  loops.type.layout.strides.clear();
+  loops.element_bits = value_bits(part.dtype());
+  auto shifted = [&](Index index) {
+    for (size_t d = 0; d < index.size(); ++d) index[d] = index[d] + start[d];
+    return index;
+  };
+  loops.uses = [&](const Index& index) {
+    ElementUses uses;
+    uses.expressions = {result.type().offset_of(shifted(index))};
+    if (!splat) uses.expressions.push_back(part.type().offset_of(index));
+    return uses;
+  };
+  loops.body = [&](const Index& index, const Lanes& lanes) {
+    kernel::Builder& b = maker.builder();
+    kernel::Value value = splat ? ElementEmitter(b, lanes).emit(part, index)
+                                : load_element(b, source, part.type(), index, lanes);
+    store_element(b, target, result.type(), shifted(index), lanes, value);
+  };
+  emit_element_loops(maker, loops);
+  maker.finish();
+}
+
+} // namespace
+
+Expected<bool> emit_concatenate(LoweringContext& context, const Instruction& instruction) {
+  size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
+  const Type& type = instruction.type();
+  std::vector<int64_t> start(type.dims.size(), 0);
+  for (Value operand : instruction.operands()) {
+    std::vector<int64_t> here = start;
+    start[dim] += operand.dim(static_cast<int>(dim));
+    if (operand.type().num_elements() == 0) continue;
+    if (auto offset = contiguous_offset(type, operand.type(), here); offset && !operand.def->is(Opcode::Constant)) {
+      Place result = context.place_of(result_of(instruction));
+      if (context.place_of(operand) == Place{result.buffer, result.byte_offset + *offset}) continue;
+    }
+    emit_part(context, instruction, operand, Index(here.begin(), here.end()));
+  }
+  return true;
+}
+
+} // namespace firn::lower

@@ -1,0 +1,122 @@
+// If and While become steps around the steps of their regions. Values that flow into or around them live in one buffer
+// each; a region's result is computed there where that is safe, and copied otherwise.
+#include "compiler/lower/emitters.h"
+#include "compiler/lower/placement.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+// Whether anything in the region, nested regions included, reads memory that starts at `root`.
+bool reads(const LoweringContext& context, const Instruction& instruction, Value root) {
+  for (Value operand : instruction.operands())
+    if (context.root_of(operand).first == root) return true;
+  for (int i = 0; i < instruction.num_regions(); ++i) {
+    const Region& region = instruction.region(i);
+    for (const auto& inner : region.instructions())
+      if (reads(context, *inner, root)) return true;
+    for (Value result : region.results())
+      if (context.root_of(result).first == root) return true;
+  }
+  return false;
+}
+
+// Whether the body's result i can overwrite the carried value i where it lies: nothing reads the old value at or after
+// the instruction that makes the new one.
+bool may_overwrite(const LoweringContext& context, const Region& body, size_t i) {
+  Value parameter = body.parameter(static_cast<int>(i));
+  Value root = context.root_of(body.results()[i]).first;
+  if (root.def->parent() != &body) return false;
+  for (Value result : body.results())
+    if (context.root_of(result).first == parameter) return false;
+  bool made = false;
+  for (const auto& instruction : body.instructions()) {
+    made |= instruction.get() == root.def;
+    if (made && reads(context, *instruction, parameter)) return false;
+  }
+  return true;
+}
+
+Result lower_branch(LoweringContext& context, const Instruction& instruction, int number, LoweringContext::Steps& steps) {
+  const Region& region = instruction.region(number);
+  place_views(context, region);
+  std::vector<bool> claimed;
+  for (int i = 0; i < instruction.num_results(); ++i)
+    claimed.push_back(claim_place(context, region.results()[static_cast<size_t>(i)], region,
+                                  context.place_of(result_of(instruction, i))));
+  place_concatenations(context, region);
+  if (Result result = context.lower_region(region, steps); !result) return result;
+  context.with_steps(steps, [&] {
+    for (int i = 0; i < instruction.num_results(); ++i)
+      if (!claimed[static_cast<size_t>(i)])
+        emit_copy(context, region.results()[static_cast<size_t>(i)], context.place_of(result_of(instruction, i)),
+                  instruction.location());
+  });
+  return {};
+}
+
+} // namespace
+
+Expected<bool> emit_if(LoweringContext& context, const Instruction& instruction) {
+  kernel::Step step;
+  step.kind = kernel::Step::Kind::If;
+  step.location = instruction.location();
+  Place condition = context.place_of(instruction.operand(0));
+  step.condition = {condition.buffer, condition.byte_offset};
+  if (Result result = lower_branch(context, instruction, 0, step.first); !result) return result.error();
+  if (Result result = lower_branch(context, instruction, 1, step.second); !result) return result.error();
+  context.steps().push_back(std::move(step));
+  return true;
+}
+
+Expected<bool> emit_while(LoweringContext& context, const Instruction& instruction) {
+  const Region &condition = instruction.region(0), &body = instruction.region(1);
+  size_t count = static_cast<size_t>(instruction.num_operands());
+  std::vector<Place> carried;
+  for (size_t i = 0; i < count; ++i) {
+    int n = static_cast<int>(i);
+    carried.push_back(context.place_of(result_of(instruction, n)));
+    emit_copy(context, instruction.operand(n), carried[i], instruction.location());
+    context.set_place(condition.parameter(n), carried[i]);
+    context.set_place(body.parameter(n), carried[i]);
+  }
+  kernel::Step step;
+  step.kind = kernel::Step::Kind::While;
+  step.location = instruction.location();
+  place_views(context, condition);
+  place_concatenations(context, condition);
+  if (Result result = context.lower_region(condition, step.first); !result) return result.error();
+  Place holds = context.place_of(condition.results()[0]);
+  step.condition = {holds.buffer, holds.byte_offset};
+
+  place_views(context, body);
+  std::vector<bool> done(count, false);
+  for (size_t i = 0; i < count; ++i) {
+    auto [root, offset] = context.root_of(body.results()[i]);
+    done[i] = (root == body.parameter(static_cast<int>(i)) && offset == 0) ||
+              (may_overwrite(context, body, i) && claim_place(context, body.results()[i], body, carried[i]));
+  }
+  place_concatenations(context, body);
+  if (Result result = context.lower_region(body, step.second); !result) return result.error();
+  context.with_steps(step.second, [&] {
+    // New values that are old values of other slots are saved before any slot is overwritten.
+    std::vector<Place> from(count);
+    for (size_t i = 0; i < count; ++i) {
+      if (done[i]) continue;
+      Value result = body.results()[i];
+      from[i] = context.place_of(result);
+      bool is_old = std::any_of(carried.begin(), carried.end(), [&](Place p) { return p.buffer == from[i].buffer; });
+      if (!is_old) continue;
+      int saved = context.add_scratch_buffer(static_cast<int64_t>(result.type().physical_byte_size()), "saved");
+      emit_copy(context, from[i], {saved, 0}, result.type(), instruction.location());
+      from[i] = {saved, 0};
+    }
+    for (size_t i = 0; i < count; ++i)
+      if (!done[i]) emit_copy(context, from[i], carried[i], body.results()[i].type(), instruction.location());
+  });
+  context.steps().push_back(std::move(step));
+  return true;
+}
+
+} // namespace firn::lower

@@ -1,0 +1,377 @@
+// Code for elements of elementwise and data-moving graph ops, computed where they are needed.
+#include "compiler/lower/element_emitter.h"
+
+#include "compiler/lower/kernel_scalars.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+
+using kernel::OpKind;
+using kernel::Scalar;
+
+bool ElementEmitter::can_emit(const Instruction& instruction) {
+  if (is_elementwise(instruction.opcode())) return true;
+  switch (instruction.opcode()) {
+  case Opcode::Constant: case Opcode::Iota: case Opcode::BroadcastInDim: case Opcode::Concatenate: case Opcode::Copy:
+  case Opcode::DynamicSlice: case Opcode::Gather: case Opcode::GatherElements: case Opcode::GatherND:
+  case Opcode::Pad: case Opcode::Reshape: case Opcode::Reverse: case Opcode::Slice: case Opcode::Transpose:
+    return true;
+  case Opcode::BitcastConvert: return bit_width(instruction.type().dtype) == bit_width(instruction.operand(0).dtype());
+  case Opcode::Parameter: return true;
+  case Opcode::Reduce: case Opcode::Dot: return true;
+  case Opcode::Convolution:
+    for (const WindowDim& dim : instruction.attributes().window().dims)
+      if (dim.input_dilation != 1 && dim.dilation != 1) return false;
+    return true;
+  case Opcode::ReduceWindow:
+    for (const WindowDim& dim : instruction.attributes().window().dims)
+      if (dim.input_dilation != 1) return false;
+    return true;
+  case Opcode::Composite: case Opcode::Fusion:
+    for (const auto& inner : instruction.region().instructions())
+      if (!can_emit(*inner)) return false;
+    return true;
+  default: return false;
+  }
+}
+
+bool ElementEmitter::is_uniform(const IntExpr& expression) const {
+  return lanes_.count == 1 || !expression.mentions(*lanes_.symbol);
+}
+
+kernel::Value ElementEmitter::emit(Value value, const Index& index) {
+  std::vector<Cached>& known = cache_[key(value)];
+  for (const Cached& cached : known)
+    if (cached.index == index) return cached.value;
+  auto leaf = leaves_.find(key(value));
+  const Instruction& instruction = *value.def;
+  if (leaf == leaves_.end() && (instruction.is(Opcode::Reduce) || instruction.is(Opcode::ReduceWindow))) {
+    Values values = instruction.is(Opcode::Reduce) ? emit_reduce(instruction, index)
+                                                   : emit_reduce_window(instruction, index);
+    for (int i = 0; i < instruction.num_results(); ++i)
+      cache_[{value.def, i}].push_back({index, values[static_cast<size_t>(i)]});
+    return values[static_cast<size_t>(value.index)];
+  }
+  kernel::Value result = leaf != leaves_.end() ? leaf->second(index, lanes_) : emit_uncached(value, index);
+  cache_[key(value)].push_back({index, result});
+  return result;
+}
+
+kernel::Value ElementEmitter::emit_uncached(Value value, const Index& index) {
+  const Instruction& instruction = *value.def;
+  const Attributes& attributes = instruction.attributes();
+  if (is_elementwise(instruction.opcode())) return emit_elementwise(instruction, index);
+  Index from = index;
+  switch (instruction.opcode()) {
+  case Opcode::Constant: return emit_constant(instruction, index);
+  case Opcode::Iota: return emit_iota(instruction, index);
+  case Opcode::Pad: return emit_pad(instruction, index);
+  case Opcode::Concatenate: return emit_concatenate(instruction, index);
+  case Opcode::Gather: return emit_gather(instruction, index);
+  case Opcode::GatherElements: return emit_gather_elements(instruction, index);
+  case Opcode::GatherND: return emit_gather_nd(instruction, index);
+  case Opcode::DynamicSlice: return emit_dynamic_slice(instruction, index);
+  case Opcode::BitcastConvert: return emit_bitcast(instruction, index);
+  case Opcode::Composite: case Opcode::Fusion: return emit_region(instruction, value.index, index);
+  case Opcode::Copy: return emit(instruction.operand(0), index);
+  case Opcode::Dot: return emit_dot(instruction, index);
+  case Opcode::Convolution: return emit_convolution(instruction, index);
+  case Opcode::Parameter: {
+    // An unbound parameter of a nested region stands for an operand of its owner.
+    const Region& region = *instruction.parent();
+    const auto& parameters = region.parameters();
+    auto at = std::find(parameters.begin(), parameters.end(), &instruction);
+    FIRN_CHECK(region.owner(), "unbound parameter in a fused region");
+    return emit(region.owner()->operand(static_cast<int>(at - parameters.begin())), index);
+  }
+  case Opcode::BroadcastInDim: {
+    const std::vector<int64_t>& dims = attributes.ints("dims");
+    from.clear();
+    for (size_t i = 0; i < dims.size(); ++i)
+      from.push_back(instruction.operand(0).dim(static_cast<int>(i)) == 1 ? IntExpr(0)
+                                                                          : index[static_cast<size_t>(dims[i])]);
+    return emit(instruction.operand(0), from);
+  }
+  case Opcode::Transpose: {
+    const std::vector<int64_t>& permutation = attributes.ints("permutation");
+    for (size_t i = 0; i < permutation.size(); ++i) from[static_cast<size_t>(permutation[i])] = index[i];
+    return emit(instruction.operand(0), from);
+  }
+  case Opcode::Slice:
+    for (size_t i = 0; i < from.size(); ++i)
+      from[i] = index[i] * attributes.ints("strides")[i] + attributes.ints("starts")[i];
+    return emit(instruction.operand(0), from);
+  case Opcode::Reverse:
+    for (int64_t dim : attributes.ints("dims")) {
+      size_t d = static_cast<size_t>(dim);
+      from[d] = IntExpr(instruction.type().dim(static_cast<int>(dim)) - 1) - index[d];
+    }
+    return emit(instruction.operand(0), from);
+  case Opcode::Reshape: {
+    // Through the row-major position; dims that both shapes share at the front and at the back pass unchanged.
+    std::vector<int64_t> to_dims = instruction.type().static_dims();
+    std::vector<int64_t> from_dims = instruction.operand(0).type().static_dims();
+    size_t front = 0, back = 0;
+    size_t shared = std::min(to_dims.size(), from_dims.size());
+    while (front < shared && to_dims[front] == from_dims[front]) ++front;
+    while (back < shared - front && to_dims[to_dims.size() - 1 - back] == from_dims[from_dims.size() - 1 - back]) ++back;
+    IntExpr position = 0;
+    for (size_t i = front; i < to_dims.size() - back; ++i) position = position * to_dims[i] + index[i];
+    from.assign(from_dims.size(), IntExpr(0));
+    for (size_t i = 0; i < front; ++i) from[i] = index[i];
+    for (size_t i = 0; i < back; ++i) from[from.size() - 1 - i] = index[index.size() - 1 - i];
+    for (size_t i = from_dims.size() - back; i-- > front;) {
+      from[i] = i == front ? position : floor_mod(position, from_dims[i]);
+      position = floor_div(position, from_dims[i]);
+    }
+    return emit(instruction.operand(0), from);
+  }
+  default: FIRN_UNREACHABLE("no element code for " + std::string(opcode_name(instruction.opcode())));
+  }
+}
+
+kernel::Value ElementEmitter::emit_elementwise(const Instruction& instruction, const Index& index) {
+  KernelScalars scalars(builder_);
+  std::vector<kernel::Value> x;
+  for (Value operand : instruction.operands()) x.push_back(emit(operand, index));
+  DType dtype = instruction.operand(0).dtype();
+  switch (instruction.opcode()) {
+  case Opcode::Convert:
+    return scalar_ops::convert(scalars, dtype, instruction.type().dtype, x[0],
+                               instruction.attributes().flag("saturate"));
+  case Opcode::Compare:
+    return scalar_ops::compare(scalars, instruction.attributes().word("direction"), dtype, x[0], x[1]);
+  case Opcode::Select: return builder_.select(x[0], x[1], x[2]);
+  case Opcode::Clamp: return scalar_ops::clamp(scalars, dtype, x[0], x[1], x[2]);
+  default: break;
+  }
+  if (x.size() == 1) return scalar_ops::unary(scalars, instruction.opcode(), dtype, x[0]);
+  return scalar_ops::binary(scalars, instruction.opcode(), dtype, x[0], x[1]);
+}
+
+kernel::Value ElementEmitter::emit_constant(const Instruction& instruction, const Index&) {
+  const Literal& literal = *instruction.literal();
+  FIRN_CHECK(literal.num_elements() > 0 && literal.is_splat(), "constant of many values needs a leaf");
+  kernel::Type type = value_type(literal.dtype(), lanes_.count);
+  if (kernel::is_float(type.scalar)) return builder_.constant(type, literal.get_double(0));
+  return builder_.constant_int(type, literal.get_int(0));
+}
+
+kernel::Value ElementEmitter::emit_iota(const Instruction& instruction, const Index& index) {
+  const IntExpr& at = index[static_cast<size_t>(instruction.attributes().integer("dim"))];
+  use(at);
+  KernelScalars scalars(builder_);
+  return scalar_ops::convert(scalars, DType::I64, instruction.type().dtype, index_lanes(builder_, at, lanes_), false);
+}
+
+kernel::Value ElementEmitter::emit_bitcast(const Instruction& instruction, const Index& index) {
+  DType from = instruction.operand(0).dtype(), to = instruction.type().dtype;
+  kernel::Value value = emit(instruction.operand(0), index);
+  if (scalar_ops::is_narrow_float(from)) value = builder_.cast(OpKind::FTruncTo, value, memory_scalar(from));
+  if (from == DType::Bool) value = builder_.cast(OpKind::ZExt, value, Scalar::I8);
+  if (memory_scalar(from) != memory_scalar(to)) value = builder_.cast(OpKind::Bitcast, value, memory_scalar(to));
+  if (scalar_ops::is_narrow_float(to)) value = builder_.cast(OpKind::FExt, value, Scalar::F32);
+  if (to == DType::Bool)
+    value = builder_.compare(OpKind::UCmp, kernel::Predicate::Ne, value, builder_.constant_int(builder_.type(value), 0));
+  return value;
+}
+
+kernel::Value ElementEmitter::emit_region(const Instruction& instruction, int result, const Index& index) {
+  return emit(instruction.region().results()[static_cast<size_t>(result)], index);
+}
+
+kernel::Value ElementEmitter::choose(kernel::Value condition, const std::function<kernel::Value()>& on_true,
+                                     const std::function<kernel::Value()>& on_false) {
+  auto branch = [this](const std::function<kernel::Value()>& make) {
+    return [this, &make]() { return in_inner_block([&] { return Values{make()}; }); };
+  };
+  return builder_.if_then_else(condition, branch(on_true), branch(on_false))[0];
+}
+
+kernel::Value ElementEmitter::lane_by_lane(Value value, const Index& index) {
+  kernel::Value vector;
+  for (int lane = 0; lane < lanes_.count; ++lane) {
+    ElementEmitter single(builder_);
+    single.leaves_ = leaves_;
+    Lanes at{lanes_.symbol, lanes_.first + lane, 1};
+    Index here;
+    for (const IntExpr& expression : index) here.push_back(at.at_first(expression));
+    kernel::Value element = single.emit(value, here);
+    vector = lane == 0 ? builder_.splat(element, lanes_.count) : builder_.insert(vector, element, lane);
+  }
+  return vector;
+}
+
+kernel::Value ElementEmitter::emit_pad(const Instruction& pad, const Index& index) {
+  const Attributes& attributes = pad.attributes();
+  Index from = index;
+  kernel::Value inside;
+  bool uniform = true;
+  auto require = [&](bool known, size_t dim, kernel::Predicate predicate, const IntExpr& lhs, const IntExpr& rhs) {
+    if (known) return;
+    use(index[dim]);
+    uniform &= is_uniform(index[dim]);
+    if (!uniform) return;
+    kernel::Value holds = builder_.compare(OpKind::SCmp, predicate, builder_.index(lhs), builder_.index(rhs));
+    inside = inside ? builder_.binary(OpKind::And, inside, holds) : holds;
+  };
+  for (size_t d = 0; d < index.size(); ++d) {
+    int64_t low = attributes.ints("low")[d], period = attributes.ints("interior")[d] + 1;
+    int64_t span = (pad.operand(0).dim(static_cast<int>(d)) - 1) * period + 1;
+    IntExpr shifted = index[d] - low;
+    if (shifted.upper_bound() < 0 || shifted.lower_bound() >= span) return emit(pad.operand(1), {});
+    bool above = shifted.lower_bound() >= 0, below = shifted.upper_bound() < span;
+    if (!above) cut(index[d], low, false);
+    if (!below) cut(index[d], low + span, false);
+    require(above, d, kernel::Predicate::Ge, shifted, 0);
+    require(period == 1, d, kernel::Predicate::Eq, floor_mod(shifted, period), 0);
+    require(below, d, kernel::Predicate::Lt, shifted, span);
+    from[d] = floor_div(shifted, period);
+  }
+  if (!uniform) return lane_by_lane(result_of(pad), index);
+  if (!inside) return emit(pad.operand(0), from);
+  return choose(inside, [&] { return emit(pad.operand(0), from); }, [&] { return emit(pad.operand(1), {}); });
+}
+
+kernel::Value ElementEmitter::emit_concatenate(const Instruction& concatenate, const Index& index) {
+  size_t dim = static_cast<size_t>(concatenate.attributes().integer("dim"));
+  const IntExpr& at = index[dim];
+  std::function<kernel::Value(int, int64_t)> from = [&](int operand, int64_t start) -> kernel::Value {
+    Value part = concatenate.operand(operand);
+    int64_t end = start + part.dim(static_cast<int>(dim));
+    Index inner = index;
+    inner[dim] = at - start;
+    if (at.upper_bound() < end || operand + 1 == concatenate.num_operands()) return emit(part, inner);
+    if (at.lower_bound() >= end) return from(operand + 1, end);
+    cut(at, end, false);
+    use(at);
+    if (!is_uniform(at)) return lane_by_lane(result_of(concatenate), index);
+    kernel::Value here =
+        builder_.compare(OpKind::SCmp, kernel::Predicate::Lt, builder_.index(at), builder_.index(end));
+    return choose(here, [&] { return emit(part, inner); }, [&] { return from(operand + 1, end); });
+  };
+  return from(0, 0);
+}
+
+IntExpr ElementEmitter::runtime_index(Value indices, const Index& at, int64_t extent, bool negative_from_end) {
+  for (const IntExpr& expression : at) use(expression);
+  kernel::Value value = emit(indices, at);
+  if (lanes_.count > 1) value = builder_.extract(value, 0);
+  DType dtype = indices.dtype();
+  if (bit_width(dtype) < 64) value = builder_.cast(is_signed(dtype) ? OpKind::SExt : OpKind::ZExt, value, Scalar::I64);
+  if (negative_from_end && is_signed(dtype)) {
+    kernel::Type type = builder_.type(value);
+    kernel::Value negative =
+        builder_.compare(OpKind::SCmp, kernel::Predicate::Lt, value, builder_.constant_int(type, 0));
+    value = builder_.select(negative, builder_.binary(OpKind::IAdd, value, builder_.constant_int(type, extent)), value);
+  }
+  return clamped_symbol(builder_, value, 0, extent - 1);
+}
+
+kernel::Value ElementEmitter::emit_gather(const Instruction& gather, const Index& index) {
+  size_t axis = static_cast<size_t>(gather.attributes().integer("axis"));
+  Value data = gather.operand(0), indices = gather.operand(1);
+  size_t rank = indices.type().dims.size();
+  auto begin = index.begin() + static_cast<std::ptrdiff_t>(axis);
+  Index at(begin, begin + static_cast<std::ptrdiff_t>(rank));
+  for (const IntExpr& expression : at)
+    if (!is_uniform(expression)) return lane_by_lane(result_of(gather), index);
+  Index from(index.begin(), begin);
+  from.push_back(runtime_index(indices, at, data.dim(static_cast<int>(axis)), /*negative_from_end=*/true));
+  from.insert(from.end(), begin + static_cast<std::ptrdiff_t>(rank), index.end());
+  return emit(data, from);
+}
+
+kernel::Value ElementEmitter::emit_gather_elements(const Instruction& gather, const Index& index) {
+  size_t axis = static_cast<size_t>(gather.attributes().integer("axis"));
+  for (const IntExpr& expression : index)
+    if (!is_uniform(expression)) return lane_by_lane(result_of(gather), index);
+  Index from = index;
+  from[axis] = runtime_index(gather.operand(1), index, gather.operand(0).dim(static_cast<int>(axis)), true);
+  return emit(gather.operand(0), from);
+}
+
+kernel::Value ElementEmitter::emit_gather_nd(const Instruction& gather, const Index& index) {
+  size_t batch = static_cast<size_t>(gather.attributes().integer("batch_dims", 0));
+  Value data = gather.operand(0), indices = gather.operand(1);
+  size_t rank = indices.type().dims.size();
+  Index at(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(rank - 1));
+  for (const IntExpr& expression : at)
+    if (!is_uniform(expression)) return lane_by_lane(result_of(gather), index);
+  Index from(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(batch));
+  int64_t depth = indices.dim(static_cast<int>(rank) - 1);
+  for (int64_t k = 0; k < depth; ++k) {
+    Index tuple = at;
+    tuple.push_back(k);
+    from.push_back(runtime_index(indices, tuple, data.dim(static_cast<int>(batch) + static_cast<int>(k)), true));
+  }
+  from.insert(from.end(), index.begin() + static_cast<std::ptrdiff_t>(rank - 1), index.end());
+  return emit(data, from);
+}
+
+kernel::Value ElementEmitter::emit_dynamic_slice(const Instruction& slice, const Index& index) {
+  const std::vector<int64_t>& sizes = slice.attributes().ints("sizes");
+  Index from;
+  for (size_t d = 0; d < index.size(); ++d) {
+    int64_t room = slice.operand(0).dim(static_cast<int>(d)) - sizes[d];
+    IntExpr start = room == 0 ? IntExpr(0) : runtime_index(slice.operand(static_cast<int>(d) + 1), {}, room + 1, false);
+    from.push_back(index[d] + start);
+  }
+  return emit(slice.operand(0), from);
+}
+
+// Leaves in memory.
+
+RegionLeaves::RegionLeaves(KernelMaker& maker, const Instruction& instruction) : builder_(&maker.builder()) {
+  const Region& region = instruction.region();
+  for (int i = 0; i < instruction.num_operands(); ++i) {
+    Value operand = instruction.operand(i);
+    if (region.parameters()[static_cast<size_t>(i)]->has_uses())
+      entries_.push_back({region.parameter(i), operand.type(), maker.read(operand)});
+  }
+  add_constants(maker, region);
+}
+
+RegionLeaves RegionLeaves::of_operands(KernelMaker& maker, const Instruction& instruction) {
+  RegionLeaves leaves(maker);
+  for (Value operand : instruction.operands()) {
+    bool splat = operand.def->is(Opcode::Constant) && operand.def->literal()->num_elements() > 0 &&
+                 operand.def->literal()->is_splat();
+    if (!splat) leaves.entries_.push_back({operand, operand.type(), maker.read(operand)});
+  }
+  return leaves;
+}
+
+void RegionLeaves::add_constants(KernelMaker& maker, const Region& region) {
+  for (const auto& inner : region.instructions()) {
+    if (inner->is(Opcode::Constant) && inner->has_uses() && inner->literal()->num_elements() > 0 &&
+        !inner->literal()->is_splat())
+      entries_.push_back({inner->result(), inner->type(), maker.read(inner->result())});
+    for (int i = 0; i < inner->num_regions(); ++i) add_constants(maker, inner->region(i));
+  }
+}
+
+void RegionLeaves::bind_to(ElementEmitter& emitter) const {
+  for (const Entry& entry : entries_)
+    emitter.bind(entry.value, [builder = builder_, entry](const Index& index, const Lanes& lanes) {
+      return load_element(*builder, entry.buffer, entry.type, index, lanes);
+    });
+}
+
+void RegionLeaves::bind_recording(kernel::Builder& builder, ElementEmitter& emitter,
+                                  std::vector<IntExpr>* record) const {
+  for (const Entry& entry : entries_)
+    emitter.bind(entry.value, [&builder, record, entry](const Index& index, const Lanes& lanes) {
+      record->push_back(entry.type.offset_of(index));
+      // No constant, so that what it feeds does not fold away.
+      kernel::Type type = value_type(entry.type.dtype, lanes.count);
+      return builder.emit(OpKind::Constant, {}, type);
+    });
+}
+
+void RegionLeaves::remove(Value value) {
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.value == value; });
+}
+
+} // namespace firn::lower

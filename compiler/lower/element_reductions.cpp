@@ -1,0 +1,257 @@
+// Reductions inside the element emitter: the reduced dims become loops around the operands' elements. With lanes, every
+// lane reduces for its own result; without, a sum over elements that lie together is made in vectors and their lanes are
+// added at the end. The order of additions depends on shapes alone.
+#include "compiler/lower/element_emitter.h"
+
+#include "compiler/graph/builder.h"
+#include "compiler/lower/element_loops.h"
+#include "compiler/lower/kernel_scalars.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+// Windows of up to so many elements are unrolled.
+constexpr int64_t kUnrolledWindow = 16;
+
+} // namespace
+
+ElementEmitter::Values ElementEmitter::initial_values(const Instruction& reduce) {
+  Values values;
+  int count = reduce.num_operands() / 2;
+  for (int i = 0; i < count; ++i) values.push_back(emit(reduce.operand(count + i), {}));
+  return values;
+}
+
+ElementEmitter::Values ElementEmitter::combine(const Instruction& reduce, const Values& sums, const Values& elements,
+                                               int lanes) {
+  DType dtype = reduce.operand(0).dtype();
+  if (std::optional<Opcode> op = simple_reducer(reduce)) {
+    // Sums of narrow floats are kept in f32 until the end.
+    KernelScalars scalars(builder_);
+    DType computed = scalar_ops::is_narrow_float(dtype) ? DType::F32 : dtype;
+    return {scalar_ops::binary(scalars, *op, computed, sums[0], elements[0])};
+  }
+  Lanes shape;
+  shape.count = lanes;
+  ElementEmitter inner(builder_, shape);
+  const Region& region = reduce.region();
+  for (size_t i = 0; i < sums.size(); ++i) {
+    inner.bind(region.parameter(static_cast<int>(i)), [v = sums[i]](const Index&, const Lanes&) { return v; });
+    inner.bind(region.parameter(static_cast<int>(i + sums.size())),
+               [v = elements[i]](const Index&, const Lanes&) { return v; });
+  }
+  Values results;
+  for (Value result : region.results()) results.push_back(inner.emit(result, {}));
+  return results;
+}
+
+kernel::Value ElementEmitter::combine_lanes(const Instruction& reduce, kernel::Value vector) {
+  int lanes = builder_.type(vector).lanes;
+  kernel::Value odd;  // sum of lanes that found no partner
+  while (lanes > 1) {
+    int half = lanes / 2;
+    auto part = [&](int first) {
+      if (half == 1) return builder_.extract(vector, first);
+      std::vector<int64_t> order;
+      for (int i = 0; i < half; ++i) order.push_back(first + i);
+      return builder_.shuffle(vector, vector, std::move(order));
+    };
+    if (lanes % 2 == 1) {
+      kernel::Value last = builder_.extract(vector, lanes - 1);
+      odd = odd ? combine(reduce, {odd}, {last}, 1)[0] : last;
+    }
+    vector = combine(reduce, {part(0)}, {part(half)}, half)[0];
+    lanes = half;
+  }
+  return odd ? combine(reduce, {vector}, {odd}, 1)[0] : vector;
+}
+
+bool ElementEmitter::walks_as_one(Value value, const Type& like) const {
+  if (leaves_.count(key(value))) return value.type().dims == like.dims && value.type().layout.is_plain();
+  const Instruction& instruction = *value.def;
+  if (instruction.is(Opcode::Constant)) return true;
+  if (instruction.is(Opcode::BroadcastInDim)) return instruction.operand(0).type().num_elements() == 1;
+  if (!is_elementwise(instruction.opcode())) return false;
+  return std::all_of(instruction.operands().begin(), instruction.operands().end(),
+                     [&](Value operand) { return walks_as_one(operand, like); });
+}
+
+// Sums over `dims` (the innermost last, adjacent ones that walk as one first merged) in vectors along the last.
+kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const Index& from,
+                                                const std::vector<int>& dims) {
+  Value operand = reduce.operand(0);
+  DType dtype = operand.dtype();
+  // The trailing reduced dims that are one stretch of memory.
+  size_t merged = 1;
+  if (walks_as_one(operand, operand.type()))
+    while (merged < dims.size() && dims[dims.size() - merged - 1] + 1 == dims[dims.size() - merged]) ++merged;
+  int64_t extent = 1;
+  for (size_t i = dims.size() - merged; i < dims.size(); ++i) extent *= operand.dim(dims[i]);
+
+  int lanes = static_cast<int>(std::min<int64_t>(preferred_lanes_, extent));
+  int64_t vectors = extent / lanes, rest = extent % lanes;
+  // Several sums side by side hide the latency of the additions.
+  int64_t chains = vectors >= 16 ? 4 : vectors >= 4 ? 2 : 1;
+  LiteralRef identity = reducer_identity(*simple_reducer(reduce), dtype);
+  kernel::Type type = value_type(dtype, lanes);
+  kernel::Value start = kernel::is_float(type.scalar) ? builder_.constant(type, identity->get_double(0))
+                                                      : builder_.constant_int(type, identity->get_int(0));
+  SymbolRef symbol = std::make_shared<const Symbol>(Symbol{"r", 0, extent - 1});
+  auto element = [&](Index at, const IntExpr& first, int count) {
+    Lanes span{symbol, first, count};
+    ElementEmitter inner(builder_, span);
+    inner.leaves_ = leaves_;
+    IntExpr position = symbol->upper == 0 ? IntExpr(0) : IntExpr::symbol(symbol);
+    for (size_t i = dims.size(); i-- > dims.size() - merged;) {
+      size_t d = static_cast<size_t>(dims[i]);
+      int64_t size = operand.dim(dims[i]);
+      at[d] = i == dims.size() - merged ? position : floor_mod(position, size);
+      position = floor_div(position, size);
+    }
+    return inner.emit(operand, at);
+  };
+  // One stretch: whole vectors round robin into the sums, then the rest.
+  auto stretch = [&](const Index& at, Values sums) {
+    int64_t rounds = vectors / chains;
+    sums = builder_.loop_carried(0, rounds, 1, sums, [&](const IntExpr& v, const Values& carried) {
+      Values next;
+      for (int64_t c = 0; c < chains; ++c)
+        next.push_back(combine(reduce, {carried[static_cast<size_t>(c)]},
+                               {element(at, (v * chains + c) * lanes, lanes)}, lanes)[0]);
+      next.push_back(carried.back());
+      return next;
+    });
+    for (int64_t v = rounds * chains; v < vectors; ++v)
+      sums[0] = combine(reduce, {sums[0]}, {element(at, v * lanes, lanes)}, lanes)[0];
+    if (rest > 0) {
+      kernel::Value tail = combine_lanes(reduce, element(at, vectors * lanes, static_cast<int>(rest)));
+      sums.back() = combine(reduce, {sums.back()}, {tail}, 1)[0];
+    }
+    return sums;
+  };
+  Values sums(static_cast<size_t>(chains), start);
+  sums.push_back(kernel::is_float(type.scalar) ? builder_.constant(type.with_lanes(1), identity->get_double(0))
+                                               : builder_.constant_int(type.with_lanes(1), identity->get_int(0)));
+  std::function<Values(size_t, Index, Values)> nest = [&](size_t at, Index index, Values carried) -> Values {
+    if (at == dims.size() - merged) return stretch(index, carried);
+    return builder_.loop_carried(0, operand.dim(dims[at]), 1, carried, [&](const IntExpr& iv, const Values& inner) {
+      index[static_cast<size_t>(dims[at])] = iv;
+      return nest(at + 1, index, inner);
+    });
+  };
+  sums = nest(0, from, sums);
+  for (int64_t c = 1; c < chains; ++c)
+    sums[0] = combine(reduce, {sums[0]}, {sums[static_cast<size_t>(c)]}, lanes)[0];
+  kernel::Value total = combine_lanes(reduce, sums[0]);
+  return combine(reduce, {total}, {sums.back()}, 1)[0];
+}
+
+ElementEmitter::Values ElementEmitter::emit_reduce(const Instruction& reduce, const Index& index) {
+  int count = reduce.num_operands() / 2;
+  std::vector<int64_t> reduced = reduce.attributes().ints("dims");
+  std::sort(reduced.begin(), reduced.end());
+  Value operand = reduce.operand(0);
+  if (uses_) uses_->reduces = true;
+  Index from(operand.type().dims.size(), IntExpr(0));
+  std::vector<int> dims;
+  size_t kept = 0;
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (!std::binary_search(reduced.begin(), reduced.end(), static_cast<int64_t>(d))) from[d] = index[kept++];
+    else if (operand.dim(static_cast<int>(d)) != 1) dims.push_back(static_cast<int>(d));
+  }
+  // In memory order, so that the innermost loop walks along memory.
+  std::vector<PhysicalDim> order = physical_dims_of(operand.type());
+  std::erase_if(order, [](const PhysicalDim& dim) { return dim.extent == 1; });
+  Values sums = initial_values(reduce);
+  bool reduces_innermost = !order.empty() && std::find(dims.begin(), dims.end(), order.back().logical) != dims.end() &&
+                           order.back().logical == (dims.empty() ? -1 : dims.back());
+  if (lanes_.count == 1 && !uses_ && preferred_lanes_ > 1 && count == 1 && reduces_innermost &&
+      operand.type().layout.blocks.empty() && simple_reducer(reduce)) {
+    Values total = {reduce_in_vectors(reduce, from, dims)};
+    sums = combine(reduce, sums, total, 1);
+  } else {
+    std::function<Values(size_t, Index, Values)> nest = [&](size_t at, Index here, Values carried) -> Values {
+      if (at == dims.size()) {
+        Values elements;
+        for (int i = 0; i < count; ++i) elements.push_back(emit(reduce.operand(i), here));
+        return combine(reduce, carried, elements, lanes_.count);
+      }
+      return builder_.loop_carried(0, operand.dim(dims[at]), 1, carried, [&](const IntExpr& iv, const Values& inner) {
+        here[static_cast<size_t>(dims[at])] = iv;
+        return in_inner_block([&] { return nest(at + 1, here, inner); });
+      });
+    };
+    sums = nest(0, from, sums);
+  }
+  KernelScalars scalars(builder_);
+  for (int i = 0; i < count; ++i)
+    sums[static_cast<size_t>(i)] =
+        scalar_ops::rounded(scalars, reduce.operand(i).dtype(), sums[static_cast<size_t>(i)]);
+  return sums;
+}
+
+ElementEmitter::Values ElementEmitter::emit_reduce_window(const Instruction& reduce, const Index& index) {
+  int count = reduce.num_operands() / 2;
+  const Window& window = reduce.attributes().window();
+  Value operand = reduce.operand(0);
+  struct Walk {
+    size_t dim;
+    IntExpr start, lower, upper;  // first position, range of window elements within the operand
+    int64_t dilation;
+    int64_t unroll;
+  };
+  std::vector<Walk> walks;
+  Index from(index.size(), IntExpr(0));
+  bool uniform = true;
+  int64_t unrolled = 1;
+  for (size_t d = index.size(); d-- > 0;) {
+    const WindowDim& dim = window.dims[d];
+    int64_t extent = operand.dim(static_cast<int>(d)), reach = (dim.size - 1) * dim.dilation;
+    Walk walk{d, index[d] * dim.stride - dim.pad_low, 0, dim.size, dim.dilation, 1};
+    bool inside = walk.start.lower_bound() >= 0 && (walk.start + reach).upper_bound() < extent;
+    if (!inside) {
+      cut(walk.start, 0, true);
+      cut(walk.start, extent - reach, true);
+      use(index[d]);
+      uniform &= is_uniform(index[d]);
+      walk.lower = max(0, ceil_div(walk.start * -1, dim.dilation));
+      walk.upper = min(dim.size, floor_div(IntExpr(extent - 1) - walk.start, dim.dilation) + 1);
+    } else if (unrolled * dim.size <= kUnrolledWindow) {
+      walk.unroll = dim.size;
+      unrolled *= dim.size;
+    }
+    from[d] = walk.start;
+    if (dim.size > 1 || !inside) walks.push_back(walk);
+  }
+  if (!uniform) {
+    Values lanes;
+    for (int i = 0; i < count; ++i) lanes.push_back(lane_by_lane(result_of(reduce, i), index));
+    return lanes;
+  }
+  std::reverse(walks.begin(), walks.end());
+  std::function<Values(size_t, Index, Values)> nest = [&](size_t at, Index here, Values carried) -> Values {
+    if (at == walks.size()) {
+      Values elements;
+      for (int i = 0; i < count; ++i) elements.push_back(emit(reduce.operand(i), here));
+      return combine(reduce, carried, elements, lanes_.count);
+    }
+    const Walk& walk = walks[at];
+    return builder_.loop_carried(
+        walk.lower, walk.upper, 1, carried,
+        [&](const IntExpr& iv, const Values& inner) {
+          here[walk.dim] = walk.start + iv * walk.dilation;
+          return in_inner_block([&] { return nest(at + 1, here, inner); });
+        },
+        walk.unroll);
+  };
+  Values sums = nest(0, from, initial_values(reduce));
+  KernelScalars scalars(builder_);
+  for (int i = 0; i < count; ++i)
+    sums[static_cast<size_t>(i)] =
+        scalar_ops::rounded(scalars, reduce.operand(i).dtype(), sums[static_cast<size_t>(i)]);
+  return sums;
+}
+
+} // namespace firn::lower

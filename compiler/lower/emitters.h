@@ -1,0 +1,34 @@
+// The emitters: each lowers one instruction to kernels, or says why it cannot. The table is in emitter_table.cpp.
+#pragma once
+
+#include "compiler/lower/lowering_context.h"
+
+namespace firn::lower {
+
+// True: done. False: this emitter declines, the next of the same row is asked. Errors name what was found.
+using Emitter = Expected<bool> (*)(LoweringContext& context, const Instruction& instruction);
+
+// The emitters of an instruction, best first; none if it cannot be lowered.
+std::vector<Emitter> find_emitters(const Instruction& instruction);
+
+Expected<bool> emit_elementwise(LoweringContext& context, const Instruction& instruction);   // ops and fusions
+Expected<bool> emit_concatenate(LoweringContext& context, const Instruction& instruction);
+Expected<bool> emit_update_slice(LoweringContext& context, const Instruction& instruction);
+Expected<bool> emit_scatter_elements(LoweringContext& context, const Instruction& instruction);
+Expected<bool> emit_scatter_nd(LoweringContext& context, const Instruction& instruction);
+Expected<bool> emit_arg_reduce(LoweringContext& context, const Instruction& instruction);
+Expected<bool> emit_cumulative(LoweringContext& context, const Instruction& instruction);
+Expected<bool> emit_sort(LoweringContext& context, const Instruction& instruction);
+Expected<bool> emit_top_k(LoweringContext& context, const Instruction& instruction);
+Expected<bool> emit_rows(LoweringContext& context, const Instruction& instruction);          // softmax, norms
+// Whether the body of a composite has the form that emit_rows covers.
+bool has_row_form(const Instruction& composite);
+Expected<bool> emit_recurrence(LoweringContext& context, const Instruction& instruction);    // rnn, gru, lstm
+Expected<bool> emit_if(LoweringContext& context, const Instruction& instruction);
+Expected<bool> emit_while(LoweringContext& context, const Instruction& instruction);
+
+// Copies a value's elements to another place of the same type: results that are inputs, loop-carried values.
+void emit_copy(LoweringContext& context, Value from, Place to, const std::string& location);
+void emit_copy(LoweringContext& context, Place from, Place to, const Type& type, const std::string& location);
+
+} // namespace firn::lower

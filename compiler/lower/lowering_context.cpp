@@ -1,0 +1,215 @@
+// Places of values, and the growing program.
+#include "compiler/lower/lowering_context.h"
+
+#include <cstring>
+
+namespace firn::lower {
+
+using kernel::Scalar;
+
+bool has_machine_type(DType dtype) {
+  switch (dtype) {
+  case DType::F64: case DType::F32: case DType::F16: case DType::BF16:
+  case DType::I64: case DType::I32: case DType::I16: case DType::I8:
+  case DType::U64: case DType::U32: case DType::U16: case DType::U8:
+  case DType::Bool: return true;
+  default: return false;
+  }
+}
+
+Scalar memory_scalar(DType dtype) {
+  switch (dtype) {
+  case DType::F64: return Scalar::F64;
+  case DType::F32: return Scalar::F32;
+  case DType::F16: return Scalar::F16;
+  case DType::BF16: return Scalar::BF16;
+  case DType::I64: case DType::U64: return Scalar::I64;
+  case DType::I32: case DType::U32: return Scalar::I32;
+  case DType::I16: case DType::U16: return Scalar::I16;
+  case DType::I8: case DType::U8: case DType::Bool: return Scalar::I8;
+  default: FIRN_UNREACHABLE("no machine type for " + std::string(dtype_name(dtype)));
+  }
+}
+
+kernel::Type value_type(DType dtype, int lanes) {
+  if (dtype == DType::Bool) return {Scalar::I1, lanes};
+  if (dtype == DType::F16 || dtype == DType::BF16) return {Scalar::F32, lanes};
+  return {memory_scalar(dtype), lanes};
+}
+
+int value_bits(DType dtype) {
+  if (dtype == DType::F16 || dtype == DType::BF16) return 32;
+  return 8 * kernel::scalar_bytes(memory_scalar(dtype));
+}
+
+void fill_laid_out(const Literal& literal, const Type& type, std::span<std::byte> out) {
+  std::span<const std::byte> bytes = literal.bytes();
+  if (type.layout.is_plain()) {
+    FIRN_CHECK(bytes.size() == out.size(), "literal and buffer differ in size");
+    if (!bytes.empty()) std::memcpy(out.data(), bytes.data(), bytes.size());
+    return;
+  }
+  std::fill(out.begin(), out.end(), std::byte{0});
+  size_t element = static_cast<size_t>(bit_width(type.dtype)) / 8;
+  std::vector<int64_t> dims = type.static_dims();
+  std::vector<int64_t> at(dims.size(), 0);
+  for (int64_t i = 0; i < literal.num_elements(); ++i) {
+    std::vector<IntExpr> index(at.begin(), at.end());
+    size_t offset = static_cast<size_t>(type.offset_of(index).value());
+    std::memcpy(out.data() + offset * element, bytes.data() + static_cast<size_t>(i) * element, element);
+    for (size_t d = dims.size(); d-- > 0 && ++at[d] == dims[d];) at[d] = 0;
+  }
+}
+
+void LoweringContext::set_view(Value value, Value base, int64_t byte_offset) {
+  FIRN_CHECK(!is_placed(value), "value placed twice");
+  views_[key(value)] = {base, byte_offset};
+}
+
+void LoweringContext::set_place(Value value, Place place) {
+  FIRN_CHECK(!is_placed(value), "value placed twice");
+  places_[key(value)] = place;
+}
+
+std::pair<Value, int64_t> LoweringContext::root_of(Value value) const {
+  int64_t offset = 0;
+  for (auto view = views_.find(key(value)); view != views_.end(); view = views_.find(key(value))) {
+    offset += view->second.second;
+    value = view->second.first;
+  }
+  return {value, offset};
+}
+
+bool LoweringContext::is_view_of_operand(const Instruction& instruction) const {
+  auto view = views_.find(key(result_of(instruction)));
+  return view != views_.end() && instruction.num_operands() > 0 && view->second.first == instruction.operand(0);
+}
+
+Place LoweringContext::place_of(Value value) {
+  auto [root, offset] = root_of(value);
+  auto found = places_.find(key(root));
+  if (found == places_.end()) {
+    Place place;
+    if (root.def->is(Opcode::Constant)) {
+      place = place_constant(*root.def);
+    } else {
+      kernel::Buffer buffer;
+      buffer.name = root.def->name().empty() ? std::string(opcode_name(root.def->opcode())) : root.def->name();
+      buffer.bytes = static_cast<int64_t>(root.type().physical_byte_size());
+      buffer.location = root.def->location();
+      place = {program_.add_buffer(std::move(buffer)), 0};
+    }
+    found = places_.emplace(key(root), place).first;
+  }
+  return {found->second.buffer, found->second.byte_offset + offset};
+}
+
+Place LoweringContext::place_constant(const Instruction& constant) {
+  const LiteralRef& literal = constant.literal();
+  Type type = constant.type();
+  auto [known, is_new] = literal_buffers_.try_emplace({literal.get(), type.to_string()}, -1);
+  if (is_new) {
+    known->second = add_constant(
+        static_cast<int64_t>(type.physical_byte_size()),
+        [literal, type](std::span<std::byte> out) { fill_laid_out(*literal, type, out); }, constant.location());
+  }
+  return {known->second, 0};
+}
+
+int LoweringContext::alignment_of(Place place) const {
+  const kernel::Buffer& buffer = program_.buffers[static_cast<size_t>(place.buffer)];
+  int64_t alignment = buffer.alignment;
+  while (alignment > 1 && place.byte_offset % alignment != 0) alignment /= 2;
+  return static_cast<int>(alignment);
+}
+
+void LoweringContext::add_kernel(std::unique_ptr<kernel::Kernel> kernel, std::vector<kernel::Argument> arguments,
+                                 std::string location, std::vector<std::pair<int, int>> in_place) {
+  FIRN_CHECK(kernel->parameters.size() == arguments.size(), "kernel " + kernel->name + " has another number of "
+             "parameters than arguments");
+  kernel::Step step;
+  step.kernel = static_cast<int>(program_.kernels.size());
+  step.arguments = std::move(arguments);
+  step.in_place = std::move(in_place);
+  step.location = std::move(location);
+  program_.kernels.push_back(std::move(kernel));
+  steps_->push_back(std::move(step));
+}
+
+int LoweringContext::add_constant(int64_t bytes, std::function<void(std::span<std::byte>)> fill, std::string name) {
+  kernel::Buffer buffer;
+  buffer.name = std::move(name);
+  buffer.space = kernel::Space::Weights;
+  buffer.bytes = bytes;
+  int number = program_.add_buffer(std::move(buffer));
+  program_.constants.push_back({number, std::move(fill)});
+  return number;
+}
+
+int LoweringContext::add_scratch_buffer(int64_t bytes, std::string name) {
+  kernel::Buffer buffer;
+  buffer.name = std::move(name);
+  buffer.bytes = bytes;
+  return program_.add_buffer(std::move(buffer));
+}
+
+std::string LoweringContext::kernel_name(std::string_view stem) {
+  return std::string(stem) + "_" + std::to_string(next_kernel_++);
+}
+
+KernelMaker::KernelMaker(LoweringContext& context, const std::string& location, std::string stem)
+    : context_(context), kernel_(std::make_unique<kernel::Kernel>()), builder_(*kernel_), location_(location) {
+  kernel_->name = context.kernel_name(stem);
+  kernel_->location = location_;
+  kernel_->algorithm = std::move(stem);
+}
+
+int KernelMaker::parameter(Place place, Scalar element, int64_t elements, bool written, std::string name) {
+  for (size_t i = 0; i < arguments_.size(); ++i) {
+    kernel::BufferParameter& known = kernel_->parameters[i];
+    if (arguments_[i].buffer != place.buffer || arguments_[i].byte_offset != place.byte_offset ||
+        known.element != element)
+      continue;
+    known.size = std::max(known.size, elements);
+    known.written |= written;
+    return static_cast<int>(i);
+  }
+  arguments_.push_back({place.buffer, place.byte_offset});
+  return builder_.add_parameter(std::move(name), element, elements, written, context_.alignment_of(place));
+}
+
+int KernelMaker::read(Value value) {
+  Scalar element = memory_scalar(value.dtype());
+  int64_t elements = static_cast<int64_t>(value.type().physical_byte_size()) / kernel::scalar_bytes(element);
+  kernel_->bytes += static_cast<int64_t>(value.type().physical_byte_size());
+  return parameter(context_.place_of(value), element, elements, /*written=*/false,
+                   "in" + std::to_string(arguments_.size()));
+}
+
+int KernelMaker::write(Value value) {
+  Scalar element = memory_scalar(value.dtype());
+  int64_t elements = static_cast<int64_t>(value.type().physical_byte_size()) / kernel::scalar_bytes(element);
+  kernel_->bytes += static_cast<int64_t>(value.type().physical_byte_size());
+  return parameter(context_.place_of(value), element, elements, /*written=*/true,
+                   "out" + std::to_string(arguments_.size()));
+}
+
+void KernelMaker::allow_in_place(int written, int read) {
+  if (written == read) return;
+  const kernel::Argument& from = arguments_[static_cast<size_t>(read)];
+  const kernel::Argument& to = arguments_[static_cast<size_t>(written)];
+  // Only whole arena buffers can be merged.
+  for (const kernel::Argument* argument : {&from, &to}) {
+    const kernel::Buffer& buffer = context_.program().buffers[static_cast<size_t>(argument->buffer)];
+    if (buffer.space != kernel::Space::Arena || argument->byte_offset != 0) return;
+  }
+  kernel_->parameters[static_cast<size_t>(written)].no_alias = false;
+  kernel_->parameters[static_cast<size_t>(read)].no_alias = false;
+  in_place_.push_back({written, read});
+}
+
+void KernelMaker::finish() {
+  context_.add_kernel(std::move(kernel_), std::move(arguments_), location_, std::move(in_place_));
+}
+
+} // namespace firn::lower

@@ -1,0 +1,165 @@
+// Softmax, layer norm and their like as one kernel: for every row, the reductions of the composite's body one after the
+// other, each vectorised along the row, then the result. A row is what the body's reductions reduce; where it does not
+// lie together in memory, vectors run across rows.
+#include "compiler/lower/element_loops.h"
+#include "compiler/lower/emitters.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+class RowsKernel {
+public:
+  explicit RowsKernel(const Instruction& composite) : composite_(composite) {}
+
+  // Whether the body has the form: reductions over the same dims, each of one value, and elementwise code.
+  bool fits() {
+    const Region& body = composite_.region();
+    if (composite_.num_results() != 1) return false;
+    type_ = composite_.type();
+    for (const auto& instruction : body.instructions()) {
+      if (!ElementEmitter::can_emit(*instruction)) return false;
+      switch (instruction->opcode()) {
+      case Opcode::Reduce: {
+        std::vector<int64_t> dims = instruction->attributes().ints("dims");
+        std::sort(dims.begin(), dims.end());
+        if (instruction->num_results() != 1 || instruction->operand(0).type().dims != type_.dims) return false;
+        if (!reductions_.empty() && dims != dims_) return false;
+        dims_ = dims;
+        reductions_.push_back(instruction->result());
+        break;
+      }
+      case Opcode::Constant: case Opcode::Parameter: case Opcode::BroadcastInDim: case Opcode::Reshape: break;
+      default:
+        if (!is_elementwise(instruction->opcode())) return false;
+      }
+    }
+    return !reductions_.empty() && type_.layout.blocks.empty() && type_.num_elements() > 0;
+  }
+
+  void emit(LoweringContext& context) {
+    KernelMaker maker(context, composite_, composite_.attributes().word("name"));
+    maker_ = &maker;
+    leaves_.emplace(maker, composite_);
+    out_ = maker.write(result_of(composite_));
+    for (const RegionLeaves::Entry& leaf : leaves_->entries())
+      if (leaf.type == type_) {
+        maker.allow_in_place(out_, leaf.buffer);
+        break;
+      }
+    ElementLoops loops;
+    loops.type = type_;
+    for (int64_t dim : dims_) loops.type.dims[static_cast<size_t>(dim)] = Dim(1);
+    // The loops walk rows; offsets are still those of the whole tensor.
+    loops.element_bits = std::max(32, value_bits(type_.dtype));
+    lanes_ = context.target().lanes(loops.element_bits);
+    loops.uses = [&](const Index& index) {
+      ElementUses uses;
+      uses.reduces = true;
+      uses.operations = 100;
+      uses.expressions = {type_.offset_of(index)};
+      return uses;
+    };
+    loops.body = [&](const Index& index, const Lanes& lanes) { emit_row(index, lanes); };
+    emit_element_loops(maker, loops);
+    maker.set_flops(type_.num_elements() * 8);
+    maker.finish();
+  }
+
+private:
+  void emit_row(const Index& row, const Lanes& lanes) {
+    kernel::Builder& b = maker_->builder();
+    ElementEmitter emitter(b, lanes);
+    emitter.set_preferred_lanes(lanes_);
+    leaves_->bind_to(emitter);
+    Index kept;
+    for (size_t d = 0; d < row.size(); ++d)
+      if (!std::binary_search(dims_.begin(), dims_.end(), static_cast<int64_t>(d))) kept.push_back(row[d]);
+    std::vector<std::pair<Value, Leaf>> known;
+    for (Value reduction : reductions_) {
+      Value operand = reduction.def->operand(0);
+      bool keep = can_keep(operand);
+      if (keep) bind_storing(emitter, operand, known);
+      kernel::Value total = emitter.emit(reduction, kept);
+      known.push_back({reduction, [&b, total](const Index&, const Lanes& at) {
+                         return at.count == b.type(total).lanes ? total : b.splat(total, at.count);
+                       }});
+      emitter.bind(reduction, known.back().second);
+      if (!keep) continue;
+      known.push_back({operand, [this](const Index& index, const Lanes& at) {
+                         return load_element(maker_->builder(), out_, type_, index, at);
+                       }});
+      emitter.bind(operand, known.back().second);
+    }
+    emit_results(row, lanes, known);
+  }
+
+  // The terms of softmax's sum are stored where the result will be, so that exp is computed once.
+  bool can_keep(Value operand) const {
+    return operand.def->is(Opcode::Exponential) && operand.type() == type_ && !(type_.dtype == DType::F16) &&
+           type_.dtype != DType::BF16;
+  }
+  void bind_storing(ElementEmitter& emitter, Value operand, const std::vector<std::pair<Value, Leaf>>& known) {
+    emitter.bind(operand, [this, operand, known](const Index& index, const Lanes& at) {
+      kernel::Builder& b = maker_->builder();
+      ElementEmitter inner(b, at);
+      leaves_->bind_to(inner);
+      for (const auto& [value, leaf] : known) inner.bind(value, leaf);
+      kernel::Value value = inner.emit(operand, index);
+      store_element(b, out_, type_, index, at, value);
+      return value;
+    });
+  }
+
+  void emit_results(const Index& row, const Lanes& lanes, const std::vector<std::pair<Value, Leaf>>& known) {
+    auto element = [&](const Index& index, const Lanes& at) {
+      kernel::Builder& b = maker_->builder();
+      ElementEmitter emitter(b, at);
+      leaves_->bind_to(emitter);
+      for (const auto& [value, leaf] : known) emitter.bind(value, leaf);
+      store_element(b, out_, type_, index, at, emitter.emit(composite_.region().results()[0], index));
+    };
+    std::function<void(size_t, Index)> nest = [&](size_t at, Index index) {
+      size_t dim = static_cast<size_t>(dims_[at]);
+      int64_t extent = type_.dim(static_cast<int>(dim));
+      bool last = at + 1 == dims_.size();
+      if (last && lanes.count == 1) {
+        int count = static_cast<int>(std::min<int64_t>(lanes_, extent));
+        emit_vector_loop(maker_->builder(), extent, count, 2, [&](const Lanes& along) {
+          index[dim] = along.symbol ? IntExpr::symbol(along.symbol) : along.first;
+          element(index, along);
+        });
+        return;
+      }
+      maker_->builder().loop(0, extent, 1, [&](const IntExpr& iv) {
+        index[dim] = iv;
+        if (last) element(index, lanes);
+        else nest(at + 1, index);
+      });
+    };
+    nest(0, row);
+  }
+
+  const Instruction& composite_;
+  Type type_;
+  std::vector<int64_t> dims_;
+  std::vector<Value> reductions_;
+  KernelMaker* maker_ = nullptr;
+  std::optional<RegionLeaves> leaves_;
+  int out_ = -1;
+  int lanes_ = 1;
+};
+
+} // namespace
+
+bool has_row_form(const Instruction& composite) { return RowsKernel(composite).fits(); }
+
+Expected<bool> emit_rows(LoweringContext& context, const Instruction& composite) {
+  RowsKernel rows(composite);
+  if (!rows.fits()) return false;
+  rows.emit(context);
+  return true;
+}
+
+} // namespace firn::lower
