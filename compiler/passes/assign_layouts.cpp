@@ -1,0 +1,262 @@
+// assign-layouts: chooses channel-blocked layouts for chains of convolutions.
+//
+//   %c = convolution %x, %w : f32[1,64,56,56]             %c : f32[1,64,56,56]{0,1,2,3:1x16}
+//   %r = maximum %c, %z : f32[1,64,56,56]           ->    %r : f32[1,64,56,56]{0,1,2,3:1x16}
+//   %f = reshape %r : f32[1,200704]                       %p = copy %r : f32[1,64,56,56]; reshape %p
+//
+// Convolutions compute a block of output channels in one vector, so a blocked result is stored as it is computed; ops
+// that work position by position go along; `copy` converts where plain and blocked values meet. What decides is the
+// number of elements that have to be converted.
+// Requires: static shapes where anything is blocked; a target. Establishes: elementwise ops, concatenations and windows
+// have operands and result of one layout; parameters, results and values of other ops are plain.
+// Breaks: rules that compare types or make plain values (simplify-algebra) must not run afterwards.
+#include "compiler/passes/match.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/reshape_groups.h"
+#include "compiler/passes/rewrite.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+namespace firn {
+namespace {
+
+constexpr int64_t kFewChannels = 8;  // an input with fewer is read plain: a block would be mostly empty
+
+bool is_blockable(const Type& type) {
+  return type.is_tensor() && bit_width(type.dtype) >= 8 && !is_complex(type.dtype) && type.rank() >= 3 &&
+         type.rank() <= 5 && type.is_static() && type.num_elements() > 0;
+}
+
+int64_t positions_of(const Type& type) {
+  int64_t count = 1;
+  for (int d = 2; d < type.rank(); ++d) count *= type.dim(d);
+  return count;
+}
+
+class LayoutAssignment {
+public:
+  LayoutAssignment(Region& region, const PassOptions& options)
+      : region_(region), block_(options.target->channel_block()), options_(options) {}
+
+  bool run() {
+    std::vector<Instruction*> all = region_.snapshot();
+    for (Instruction* instruction : all)
+      if (wants_block(*instruction)) blocked_.insert(instruction);
+    if (blocked_.empty() || !options_.take_rewrite()) return false;
+    for (Instruction* instruction : all)
+      if (!instruction->is(Opcode::Constant) && !instruction->is(Opcode::Parameter)) assign(*instruction);
+    std::vector<Value> results = region_.results();
+    for (size_t i = 0; i < results.size(); ++i) region_.set_result(static_cast<int>(i), plain(results[i]));
+    return true;
+  }
+
+private:
+  bool is_blocked(Value value) const { return blocked_.count(value.def) > 0; }
+
+  Layout blocked_layout(const Type& type) const {
+    Layout layout;
+    for (int d = 0; d < type.rank(); ++d) layout.order.push_back(d);
+    layout.blocks = {{1, block_}};
+    return layout;
+  }
+
+  // --- Decisions, in program order.
+
+  bool wants_block(const Instruction& instruction) const {
+    if (instruction.num_results() != 1 || !is_blockable(instruction.type())) return false;
+    for (Value operand : instruction.operands())
+      if (!operand.type().is_tensor() || !operand.type().is_static()) return false;
+    if (instruction.is(Opcode::Convolution)) return is_seed(instruction);
+    return can_follow(instruction) && is_worth_following(instruction);
+  }
+
+  bool is_seed(const Instruction& convolution) const {
+    const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
+    bool narrow = input.dtype == DType::F32 || input.dtype == DType::F16 || input.dtype == DType::BF16;
+    if (!narrow || input.dtype != filter.dtype || positions_of(convolution.type()) == 1) return false;
+    for (const WindowDim& dim : convolution.attributes().window().dims)
+      if (dim.input_dilation != 1) return false;
+    int64_t groups = convolution.attributes().integer("groups", 1), filters = filter.dim(0) / groups;
+    if (groups == 1) return 2 * filters >= block_;
+    if (is_depthwise(convolution)) return true;
+    return filters % block_ == 0 && filter.dim(1) % block_ == 0;
+  }
+
+  static bool is_depthwise(const Instruction& convolution) {
+    int64_t groups = convolution.attributes().integer("groups", 1);
+    const Type& filter = convolution.operand(1).type();
+    return groups > 1 && filter.dim(1) == 1 && filter.dim(0) == groups;
+  }
+
+  // Whether the op can compute a blocked result from blocked operands.
+  bool can_follow(const Instruction& instruction) const {
+    auto untouched = [&](const char* name, int64_t neutral) {  // dims 0 and 1
+      const std::vector<int64_t>& values = instruction.attributes().ints(name);
+      return values[0] == neutral && values[1] == neutral;
+    };
+    switch (instruction.opcode()) {
+    case Opcode::ReduceWindow: {
+      const std::vector<WindowDim>& dims = instruction.attributes().window().dims;
+      return dims[0] == WindowDim{} && dims[1] == WindowDim{} && instruction.num_operands() == 2;
+    }
+    case Opcode::Concatenate: return can_concatenate(instruction);
+    case Opcode::Pad: return untouched("low", 0) && untouched("high", 0) && untouched("interior", 0);
+    case Opcode::Slice: {
+      int64_t start = instruction.attributes().ints("starts")[1];
+      return instruction.attributes().ints("strides")[1] == 1 && start % block_ == 0;
+    }
+    case Opcode::Reverse: return !contains(instruction.attributes().ints("dims"), 1);
+    case Opcode::Gather:
+      return instruction.attributes().integer("axis") >= 2 && instruction.operand(1).rank() == 1;
+    default: return is_elementwise(instruction.opcode());
+    }
+  }
+
+  bool can_concatenate(const Instruction& concatenate) const {
+    if (concatenate.attributes().integer("dim") != 1) return true;
+    for (int i = 0; i + 1 < concatenate.num_operands(); ++i)
+      if (concatenate.operand(i).dim(1) % block_ != 0) return false;
+    return true;
+  }
+
+  // Broadcasts, constants and indices take any layout for free.
+  static bool is_free(Value operand) {
+    return operand.def->is(Opcode::BroadcastInDim) || operand.def->is(Opcode::Constant) || operand.def->is(Opcode::Iota);
+  }
+
+  static std::vector<Value> tensor_operands(const Instruction& instruction) {
+    if (is_elementwise(instruction.opcode()) || instruction.is(Opcode::Concatenate)) return instruction.operands();
+    return {instruction.operand(0)};
+  }
+
+  bool is_worth_following(const Instruction& instruction) const {
+    int64_t blocked = 0, plain = 0;
+    for (Value operand : tensor_operands(instruction)) {
+      if (is_free(operand)) continue;
+      (is_blocked(operand) ? blocked : plain) += operand.type().num_elements();
+    }
+    return blocked > 0 && blocked >= plain;
+  }
+
+  // --- Carrying out.
+
+  void assign(Instruction& instruction) {
+    bool blocked = blocked_.count(&instruction) > 0;
+    if (blocked) {
+      Type type = instruction.type();
+      type.layout = blocked_layout(type);
+      instruction.set_type(type);
+    }
+    if (instruction.is(Opcode::Convolution)) return assign_convolution(instruction, blocked);
+    if (blocked) {
+      int count = is_elementwise(instruction.opcode()) || instruction.is(Opcode::Concatenate) ? instruction.num_operands() : 1;
+      for (int i = 0; i < count; ++i) instruction.set_operand(i, blocked_form(instruction.operand(i)));
+      return;
+    }
+    if (reads_blocks(instruction)) return;
+    for (int i = 0; i < instruction.num_operands(); ++i) instruction.set_operand(i, plain(instruction.operand(i)));
+    // Values that regions capture are plain inside.
+    for (int r = 0; r < instruction.num_regions(); ++r)
+      if (instruction.is(Opcode::If) || instruction.is(Opcode::While)) make_captures_plain(instruction.region(r));
+  }
+
+  // Ops with a plain result that read blocked operands well: reductions over all positions.
+  bool reads_blocks(const Instruction& instruction) const {
+    if (!instruction.is(Opcode::Reduce) || instruction.num_operands() != 2 || !is_blocked(instruction.operand(0))) return false;
+    const std::vector<int64_t>& dims = instruction.attributes().ints("dims");
+    if (contains(dims, 0) || contains(dims, 1)) return false;
+    return static_cast<int>(dims.size()) == instruction.operand(0).rank() - 2;
+  }
+
+  void assign_convolution(Instruction& convolution, bool blocked) {
+    Value input = convolution.operand(0);
+    convolution.set_operand(1, plain(convolution.operand(1)));
+    if (is_depthwise(convolution)) {
+      convolution.set_operand(0, blocked ? blocked_form(input) : plain(input));
+      return;
+    }
+    int64_t groups = convolution.attributes().integer("groups", 1);
+    if (groups > 1 && !blocked) {
+      convolution.set_operand(0, plain(input));
+      return;
+    }
+    if (is_blocked(input) || !blocked) return;
+    // Converting costs one pass over the input; the convolution reads it once per window position and block of filters.
+    bool pays = input.dim(1) >= kFewChannels && is_blockable(input.type()) && positions_of(input.type()) > 1 &&
+                positions_of(convolution.operand(1).type()) * convolution.operand(1).dim(0) >= 4 * block_;
+    if (pays) convolution.set_operand(0, blocked_form(input));
+  }
+
+  void make_captures_plain(Region& region) {
+    for (Instruction* instruction : region.snapshot()) {
+      for (int i = 0; i < instruction->num_operands(); ++i)
+        if (is_blocked(instruction->operand(i))) instruction->set_operand(i, plain(instruction->operand(i)));
+      for (int r = 0; r < instruction->num_regions(); ++r) make_captures_plain(instruction->region(r));
+    }
+    for (size_t i = 0; i < region.results().size(); ++i)
+      if (is_blocked(region.results()[i])) region.set_result(static_cast<int>(i), plain(region.results()[i]));
+  }
+
+  Value plain(Value value) { return is_blocked(value) ? converted(value, Layout{}) : value; }
+
+  // The value in blocks: as it is, made so from the start, or copied.
+  Value blocked_form(Value value) {
+    if (is_blocked(value)) return value;
+    Layout layout = blocked_layout(value.type());
+    if (value.type().layout == layout || !is_free(value)) return converted(value, layout);
+    auto [found, added] = copies_.try_emplace({value.def, value.index});
+    if (!added) return found->second;
+    // Right behind the original, so that later users of the same form find it above them.
+    Type type = value.type();
+    type.layout = layout;
+    Instruction* made = nullptr;
+    if (value.def->is(Opcode::Constant)) {
+      made = region_of(value).append_constant(value.def->literal(), after(value));
+      made->set_type(type);
+    } else {
+      made = region_of(value).append(value.def->opcode(), value.def->operands(), {type}, value.def->attributes(), after(value));
+    }
+    made->set_location(value.def->location());
+    return found->second = made->result();
+  }
+
+  Value converted(Value value, Layout layout) {
+    auto [found, added] = copies_.try_emplace({value.def, value.index});
+    if (!added) return found->second;
+    Type type = value.type();
+    type.layout = std::move(layout);
+    Instruction* copy = region_of(value).append(Opcode::Copy, {value}, {type}, {}, after(value));
+    copy->set_location(value.def->location());
+    return found->second = copy->result();
+  }
+
+  static Region& region_of(Value value) { return *value.def->parent(); }
+
+  // The instruction behind the value's, past all parameters.
+  static Instruction* after(Value value) {
+    auto& list = region_of(value).instructions();
+    auto at = std::find_if(list.begin(), list.end(), [&](const auto& instruction) { return instruction.get() == value.def; });
+    do ++at;
+    while (at != list.end() && (*at)->is(Opcode::Parameter));
+    return at == list.end() ? nullptr : at->get();
+  }
+
+  Region& region_;
+  int block_;
+  const PassOptions& options_;
+  std::unordered_set<const Instruction*> blocked_;
+  std::map<std::pair<Instruction*, int>, Value> copies_;  // of a value, in the layout that it does not have itself
+};
+
+} // namespace
+
+bool assign_layouts(Module& module, const PassOptions& options) {
+  if (!options.target) return false;
+  bool changed = false;
+  for_each_region(module, [&](Region& region) { changed |= LayoutAssignment(region, options).run(); });
+  return changed;
+}
+
+} // namespace firn
