@@ -8,9 +8,13 @@ warnings="-Wall -Wextra -Wpedantic -Wconversion -Werror"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 tried=0
+seen=
 for cc in gcc gcc-12 clang clang-19 aarch64-linux-gnu-gcc; do
   cxx=$(echo "$cc" | sed 's/clang/clang++/; s/gcc/g++/')
-  command -v "$cxx" >/dev/null || continue
+  path=$(readlink -f "$(command -v "$cxx")" 2>/dev/null) || continue
+  test -n "$path" || continue
+  case " $seen " in *" $path "*) continue ;; esac
+  seen="$seen $path"
   tried=$((tried + 1))
   for header in "$generated"/bare.h "$generated"/digits.h "$generated"/everything.h; do
     echo "#include \"$header\"" >"$scratch/alone.cpp"
