@@ -1,0 +1,122 @@
+// What the builder folds, and the shape of what it makes.
+#include "compiler/kernel/builder.h"
+
+#include <catch2/catch.hpp>
+
+#include <limits>
+
+namespace firn::kernel {
+
+static const Type f32{Scalar::F32, 1}, i32{Scalar::I32, 1}, wide{Scalar::F32, 8};
+
+struct Fixture {
+  Kernel kernel;
+  Builder b{kernel};
+  int input = b.add_parameter("x", Scalar::F32, 64, /*written=*/false);
+  int output = b.add_parameter("y", Scalar::F32, 64, /*written=*/true);
+
+  double number(Value value) {
+    double result = std::numeric_limits<double>::quiet_NaN();
+    REQUIRE(b.constant_value(value, result));
+    return result;
+  }
+  bool is_constant(Value value) {
+    double ignored;
+    return b.constant_value(value, ignored);
+  }
+};
+
+TEST_CASE_METHOD(Fixture, "arithmetic of constants folds in the type's precision") {
+  CHECK(number(b.binary(OpKind::FAdd, b.constant(f32, 16777216), b.constant(f32, 1))) == 16777216);
+  CHECK(number(b.binary(OpKind::FMul, b.constant(wide, 3), b.constant(wide, 0.5))) == 1.5);
+  CHECK(number(b.binary(OpKind::IAdd, b.constant_int(i32, INT32_MAX), b.constant_int(i32, 1))) == INT32_MIN);
+  CHECK(number(b.unary(OpKind::FNeg, b.constant(f32, 2))) == -2);
+  CHECK(number(b.constant({Scalar::F32, 1}, 0.1)) == static_cast<double>(0.1f));
+}
+
+TEST_CASE_METHOD(Fixture, "identities vanish only where floats allow it") {
+  Value x = b.load(f32, input, 0);
+  CHECK(b.binary(OpKind::FMul, x, b.constant(f32, 1)) == x);
+  CHECK(b.binary(OpKind::FSub, x, b.constant(f32, 0)) == x);
+  CHECK(b.binary(OpKind::FAdd, x, b.constant(f32, -0.0)) == x);
+  CHECK_FALSE(b.binary(OpKind::FAdd, x, b.constant(f32, 0.0)) == x);  // -0 + 0 is +0
+  CHECK_FALSE(is_constant(b.binary(OpKind::FMul, x, b.constant(f32, 0))));
+  Value n = b.cast(OpKind::FToSI, x, Scalar::I32);
+  CHECK(b.binary(OpKind::IAdd, n, b.constant_int(i32, 0)) == n);
+  CHECK(b.binary(OpKind::IMul, b.constant_int(i32, 1), n) == n);
+  CHECK(number(b.binary(OpKind::IMul, n, b.constant_int(i32, 0))) == 0);
+  CHECK(b.binary(OpKind::SDiv, n, b.constant_int(i32, 1)) == n);
+}
+
+TEST_CASE_METHOD(Fixture, "casts of constants wrap and extend as machines do") {
+  Value byte = b.constant_int({Scalar::I8, 1}, -1);
+  CHECK(number(b.cast(OpKind::ZExt, byte, Scalar::I32)) == 255);
+  CHECK(number(b.cast(OpKind::SExt, byte, Scalar::I32)) == -1);
+  CHECK(number(b.cast(OpKind::Trunc, b.constant_int(i32, 0x1ff), Scalar::I8)) == -1);
+  CHECK(number(b.cast(OpKind::ZExt, b.constant_int({Scalar::I1, 1}, 1), Scalar::I8)) == 1);
+  CHECK(b.type(b.cast(OpKind::Bitcast, b.constant(wide, 1), Scalar::I8)) == Type{Scalar::I8, 32});
+}
+
+TEST_CASE_METHOD(Fixture, "a scalar is its own splat, extract and reduction") {
+  Value x = b.load(f32, input, 0);
+  CHECK(b.splat(x, 1) == x);
+  CHECK(b.extract(x, 0) == x);
+  CHECK(b.reduce(OpKind::ReduceFAdd, x) == x);
+  CHECK(b.extract(b.splat(x, 8), 3) == x);
+  CHECK(number(b.splat(b.constant(f32, 2), 8)) == 2);
+}
+
+TEST_CASE_METHOD(Fixture, "loops that run once or never leave no loop") {
+  int ran = 0;
+  b.loop(3, 3, 1, [&](const IntExpr&) { ++ran; });
+  CHECK(ran == 0);
+  b.loop(5, 8, 4, [&](const IntExpr& i) {
+    ++ran;
+    CHECK(i == IntExpr(5));
+  });
+  CHECK(ran == 1);
+  CHECK(kernel.body.ops.empty());
+}
+
+TEST_CASE_METHOD(Fixture, "an induction variable knows its last value") {
+  b.loop(0, 10, 4, [&](const IntExpr& i) {
+    CHECK(i.lower_bound() == 0);
+    CHECK(i.upper_bound() == 8);
+  });
+  REQUIRE(kernel.body.ops.size() == 1);
+  CHECK(kernel.body.ops[0]->kind == OpKind::For);
+  CHECK(verify(kernel));
+}
+
+TEST_CASE_METHOD(Fixture, "full masks and known branches vanish") {
+  Value all = b.lane_mask(8, 8);
+  Value x = b.load_masked(wide, input, 0, all);
+  CHECK(kernel.body.ops.back()->operands.empty());
+  b.store_masked(x, output, 0, b.lane_mask(8, 3));
+  CHECK(kernel.body.ops.back()->operands.size() == 2);
+  auto chosen = b.if_then_else(b.constant_int({Scalar::I1, 1}, 1), [&] { return std::vector<Value>{x}; },
+                               [&] { return std::vector<Value>{}; });
+  CHECK(chosen == std::vector<Value>{x});
+  CHECK(verify(kernel));
+}
+
+TEST_CASE_METHOD(Fixture, "a symbol of a known value is that value") {
+  CHECK(b.symbolic(b.constant_int(i32, 7), 0, 10) == IntExpr(7));
+  Value n = b.cast(OpKind::FToSI, b.load(f32, input, 0), Scalar::I32);
+  IntExpr s = b.symbolic(n, 0, 63);
+  CHECK(s.upper_bound() == 63);
+  CHECK(b.symbolic(b.index(s + 1), 0, 64) == s + 1);
+  b.store(b.load(f32, input, s), output, s);
+  CHECK(verify(kernel));
+}
+
+TEST_CASE_METHOD(Fixture, "one parallel iteration is no loop") {
+  CHECK(b.set_parallel(1) == IntExpr(0));
+  CHECK(verify(kernel));
+  Kernel other;
+  Builder c(other);
+  CHECK(c.set_parallel(4).upper_bound() == 3);
+  CHECK(verify(other));
+}
+
+} // namespace firn::kernel

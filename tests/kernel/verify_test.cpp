@@ -1,0 +1,85 @@
+// One case per invariant of the verifier: text that breaks it, and the message.
+#include "tests/kernel/sample_kernels.h"
+
+#include <catch2/catch.hpp>
+
+namespace firn::kernel {
+
+static std::string verify_text(const std::string& head, const std::string& kernel) {
+  std::string text = "program \"p\" arena 4096 lower_bound 0 weights 64 {\n" + head + "}\nkernel \"k\" {\n" + kernel + "}\n";
+  auto parsed = parse_program("t", text);
+  if (!parsed) return "parse: " + parsed.error().message;
+  Result result = verify(*parsed);
+  if (result) return "good";
+  CHECK(result.error().fault == Fault::Internal);
+  return result.error().message;
+}
+
+static void rejects(const std::string& kernel, const std::string& message) {
+  std::string got = verify_text("", kernel);
+  INFO(got);
+  CHECK(got.find(message) != std::string::npos);
+}
+
+static const std::string x = "  parameter \"x\" f32[64] align 64\n", y = "  parameter \"y\" f32[64] align 64 written\n";
+
+TEST_CASE("types of operands and results are checked") {
+  rejects("%0: f32 = const [1]\n%1: f32x4 = fadd %0 %0\n", "has types (f32, f32), wants (f32x4, f32x4)");
+  rejects("%0: f32 = const [1]\n%1: f32 = iadd %0 %0\n", "wants integers");
+  rejects("%0: i32 = const [1]\n%1: i32 = fneg %0\n", "wants floats");
+  rejects("%0: f32 = const [1]\n%1: f32 = fadd %0\n", "has 1 operands, wants 2");
+  rejects("%0: f32 = const [1]\n%1: i32 = fcmp %0 %0 lt\n", "must give i1");
+  rejects("%0: f32x4 = const [1, 2]\n", "one for each lane");
+  rejects("%0: f32 = const [1]\n%1: f32 = fext %0\n", "must widen a float");
+  rejects("%0: i8 = const [1]\n%1: i32 = trunc %0\n", "must narrow an integer");
+  rejects("%0: f32x4 = const [1]\n%1: i32 = bitcast %0\n", "same number of bits");
+  rejects("%0: f32x4 = const [1]\n%1: f32 = extract %0 [4]\n", "names a lane that does not exist");
+  rejects("%0: f32x4 = const [1]\n%1: f32x2 = shuffle %0 %0 [0, 8]\n", "names a lane that does not exist");
+  rejects("%0: i32 = const [1]\n%1: i32 = select %0 %0 %0\n", "condition must be i1");
+  rejects("%0: i8x4 = const [1]\n%1: i32 = const [1]\n%2: i32 = dot_u8s8 %1 %0 %1\n", "multiplies the wrong types");
+}
+
+TEST_CASE("memory accesses are checked") {
+  rejects(x + "%0: f32 = load b1[0]\n", "buffer does not exist");
+  rejects(x + "%0: f32 = load b0[64]\n", "accesses 1 elements at 64");
+  rejects(x + "%0: f32x16 = load b0[49]\n", "accesses 16 elements at 49");
+  rejects(x + "%0: f32 = const [1]\nstore %0 b0[0]\n", "not marked written");
+  rejects(x + "%0: f32x4 = const [1]\n%1: f32x4 = gather %0 b0[0]\n", "offsets must be");
+  rejects(x + "%0: i1x4 = const [1]\n%1: f32x8 = load %0 b0[0]\n", "mask must be i1");
+  rejects("  parameter \"m\" i1[64] align 64\n", "does not lie in memory");
+  rejects("  parameter \"m\" i8[64] align 3\n", "no power of two");
+}
+
+TEST_CASE("scopes and blocks are checked") {
+  rejects("for from (0) to (4) as i [0, 3] () {\n%0: f32 = const [1]\nyield\n}\n%1: f32 = fneg %0\n", "not defined here");
+  rejects("for from (0) to (4) as i [0, 3] () {\n}\n", "empty block");
+  rejects("for from (0) to (4) as i [0, 3] () {\n%0: f32 = const [1]\n}\n", "does not end in a yield");
+  rejects("for from (0) to (4) as i [0, 3] () {\nyield\n}\n%0: index = index (i)\n", "symbol 'i' is not in scope");
+  rejects("for from (0) to (4) as i [0, 3] step 0 () {\nyield\n}\n", "step must be positive");
+  rejects("%0: f32 = const [1]\n%1: f32 = for %0 from (0) to (4) as i [0, 3] (%2: f32) {\nyield\n}\n", "has types (), wants (f32)");
+  rejects("%0: f32 = const [1]\nif %0 () {\nyield\n} () {\nyield\n}\n", "condition must be a scalar i1");
+  rejects("yield\n", "only a block inside an op ends in a yield");
+  rejects("%0: f32 = const [1]\n%1: f32 = while %0 (%2: f32) {\nyield %2\n} (%3: f32) {\nyield %3\n}\n", "wants (i1, f32)");
+  rejects("call_runtime system ()\n", "callee must be a runtime function");
+}
+
+TEST_CASE("calls and buffers of a program are checked") {
+  auto program_rejects = [](const std::string& head, const std::string& message) {
+    std::string got = verify_text(head, x + y);
+    INFO(got);
+    CHECK(got.find(message) != std::string::npos);
+  };
+  std::string a = "buffer \"a\" arena bytes 512 align 64 offset 0\n", w = "buffer \"w\" weights bytes 256 align 64 offset 0\n";
+  CHECK(verify_text(a + w + "call 0 (1, 0)\n", x + y) == "good");
+  program_rejects(a + "call 1 (0, 0)\n", "calls kernel 1");
+  program_rejects(a + "call 0 (0)\n", "called with 1 arguments, has 2 parameters");
+  program_rejects(a + "call 0 (0, 0 + 257)\n", "needs 256 bytes at 257");
+  program_rejects(a + "call 0 (0, 0 + 32)\n", "is promised alignment 64");
+  program_rejects(a + w + "call 0 (0, 1)\n", "read-only");
+  program_rejects(a + w + "constant 0\n", "no weights buffer");
+  program_rejects(w + "constant 0\nconstant 0\n", "filled twice");
+  program_rejects(a + "if 0 + 512 {\n} {\n}\n", "condition lies outside");
+  program_rejects("buffer \"a\" arena bytes 512 align 64 offset 32\n", "against its alignment");
+}
+
+} // namespace firn::kernel
