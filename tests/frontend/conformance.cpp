@@ -71,7 +71,14 @@ Expected<std::vector<LiteralRef>> read_tensors(const fs::path& folder, const std
   }
 }
 
-// "" if the data set passes.
+// Inputs that can decide shapes: small tensors of integers or bools, and scalars.
+bool decides_shapes(const Literal& input) {
+  if (input.dtype() == DType::String) return false;
+  bool list = input.dims().size() == 1 && input.num_elements() <= 8;  // scales and regions of Resize
+  return is_float(input.dtype()) ? input.num_elements() == 1 || list : input.num_elements() <= 64;
+}
+
+// "" if the data set passes. Where the importer wants constants, inputs that decide shapes are fixed to their values.
 std::string run_data_set(const fs::path& model, const fs::path& data) {
   auto inputs = read_tensors(data, "input"), outputs = read_tensors(data, "output");
   if (!inputs) return "data: " + inputs.error().message;
@@ -81,12 +88,20 @@ std::string run_data_set(const fs::path& model, const fs::path& data) {
   onnx::ImportOptions options;
   for (size_t i = 0; i < inputs->size() && i < facts->inputs.size(); ++i)
     options.shapes[facts->inputs[i].name] = (*inputs)[i]->dims();
-  DiagnosticList diagnostics;
-  auto imported = onnx::import_onnx(model.string(), options, diagnostics);
+  DiagnosticList diagnostics, unfixed;
+  auto imported = onnx::import_onnx(model.string(), options, unfixed);
+  std::vector<LiteralRef> arguments;
+  for (size_t i = 0; i < inputs->size(); ++i) {
+    if (!imported && i < facts->inputs.size() && decides_shapes(*(*inputs)[i]))
+      options.constants[facts->inputs[i].name] = (*inputs)[i];
+    else
+      arguments.push_back((*inputs)[i]);
+  }
+  if (!imported) imported = onnx::import_onnx(model.string(), options, diagnostics);
   if (!imported) return "import: " + (diagnostics.empty() ? "no message" : diagnostics.messages()[0].message);
   if (Result verified = verify(*imported->module); !verified) return "verify: " + verified.error().message;
-  inputs->resize(std::min(inputs->size(), imported->module->main().parameter_names.size()));
-  auto results = evaluate(*imported->module, *inputs);
+  arguments.resize(std::min(arguments.size(), imported->module->main().parameter_names.size()));
+  auto results = evaluate(*imported->module, arguments);
   if (!results) return "evaluate: " + results.error().message;
   if (results->size() < outputs->size()) return std::to_string(results->size()) + " results";
   for (size_t i = 0; i < outputs->size(); ++i)

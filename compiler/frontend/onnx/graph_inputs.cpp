@@ -145,11 +145,18 @@ void add_graph_inputs(const wire::GraphProto& graph, ImportState& state, Functio
     }
     auto type = types.type_of(input);
     if (!type) continue;
-    Instruction* parameter = main.body().add_parameter(*type, input.name());
-    parameter->set_location(input.name());
-    if (!scope.define(input.name(), {parameter->result(), false}))
+    auto fixed = state.options.constants.find(input.name());
+    bool is_fixed = fixed != state.options.constants.end();
+    if (is_fixed && !(fixed->second->type() == *type)) {
+      state.diagnostics.add(usage_error("graph input '" + input.name() + "' is " + type->to_string() + ", the value given is " +
+                                        fixed->second->type().to_string()));
+      continue;
+    }
+    Instruction* made = is_fixed ? main.body().append_constant(fixed->second) : main.body().add_parameter(*type, input.name());
+    made->set_location(input.name());
+    if (!scope.define(input.name(), {made->result(), false}))
       state.diagnostics.add(model_error("two graph inputs are called '" + input.name() + "'"));
-    main.parameter_names.push_back(input.name());
+    if (!is_fixed) main.parameter_names.push_back(input.name());
   }
   types.check_options(graph);
 }

@@ -24,6 +24,8 @@ struct ImportOptions {
   std::map<std::string, DimRange> ranges;
   // Whole shapes of graph inputs by name: for inputs whose shape the model leaves open.
   std::map<std::string, std::vector<int64_t>> shapes;
+  // Graph inputs fixed to these values: they are no parameters of the module. For inputs that decide shapes.
+  std::map<std::string, LiteralRef> constants;
   // Initializers that are listed as graph inputs too stay inputs; otherwise they are constants.
   bool initializers_are_inputs = false;
 };

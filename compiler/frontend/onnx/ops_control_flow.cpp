@@ -162,7 +162,7 @@ private:
     if (!step || node_.failed()) return false;
     if (!same_types(step->state, form_.state)) return changes_type = true, false;
     results.insert(results.end(), step->state.begin(), step->state.end());
-    asks_ = !is_true(node_, step->go_on);
+    asks_ = !is_true(node_, step->go_on) && !(step->go_on == parameters[1]);
     return add_rows(body, *step, parameters[0], std::move(results));
   }
 

@@ -202,7 +202,8 @@ void import_slice_1(NodeContext& node) {
   slice_by(node, {starts.begin(), starts.end()}, {ends.begin(), ends.end()}, axes, Ints(starts.size(), 1));
 }
 
-// The data of a slice that only a run knows, but whose size is one: dynamic_slice of one dim.
+// The row at a place that only a run knows, x[i:i+1]: a dynamic_slice, which takes the place to be in range (ONNX would
+// give no row otherwise, a shape that nothing after it could be planned for).
 void slice_at_value(NodeContext& node, Value start, int axis) {
   Value x = node.input(0);
   Values operands{x};
@@ -214,12 +215,19 @@ void slice_at_value(NodeContext& node, Value start, int axis) {
   node.set_output(0, node.op(Opcode::DynamicSlice, std::move(operands), {{"sizes", *dims}}));
 }
 
+Value without_reshapes(Value value) {
+  while (value.def->is(Opcode::Reshape)) value = value.def->operand(0);
+  return value;
+}
+
 // True if `end` is `start` + 1 computed by an add.
 bool is_next(NodeContext& node, Value start, Value end) {
+  start = without_reshapes(start);
+  end = without_reshapes(end);
   if (!end.def->is(Opcode::Add)) return false;
   for (int i = 0; i < 2; ++i) {
     auto one = node.constant_ints(end.def->operand(1 - i));
-    if (end.def->operand(i) == start && one == Ints{1}) return true;
+    if (without_reshapes(end.def->operand(i)) == start && one == Ints{1}) return true;
   }
   return false;
 }

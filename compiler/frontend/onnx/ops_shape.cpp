@@ -168,6 +168,21 @@ void import_expand(NodeContext& node) {
 
 bool is_float8(DType dtype) { return is_float(dtype) && bit_width(dtype) <= 8; }
 
+// A positive number rounded to a power of two, as f32: e8m0 has no other values. `up` rounds towards infinity.
+Value round_to_power(NodeContext& node, Value x, const std::string& mode) {
+  Value wide = node.convert(x, DType::F32);
+  if (!wide) return {};
+  Instruction* bits = node.make_typed(Opcode::BitcastConvert, {wide}, {Type::tensor(DType::U32, wide.type().dims)});
+  if (!bits) return {};
+  int64_t carry = mode == "up" ? 0x7fffff : mode == "nearest" ? 0x400000 : 0;
+  Value rounded = node.binary(Opcode::Add, bits->result(), node.scalar_int(DType::U32, carry));
+  rounded = node.binary(Opcode::And, rounded, node.scalar_int(DType::U32, 0x7f800000));
+  if (!rounded) return {};
+  Instruction* power = node.make_typed(Opcode::BitcastConvert, {rounded}, {wide.type()});
+  if (!power) return {};
+  return node.select(node.unary(Opcode::IsNaN, wide), wide, power->result());
+}
+
 Value cast(NodeContext& node, Value x, DType to) {
   if (x.dtype() == to) return x;
   if (x.dtype() == DType::String || to == DType::String) {
@@ -176,10 +191,11 @@ Value cast(NodeContext& node, Value x, DType to) {
   }
   Attributes attributes{{"to", to}};
   if (is_float8(to) && node.flag_attribute("saturate", true)) attributes.set("saturate", true);
-  if (to == DType::F8E8M0) {
-    std::string mode = node.choice_attribute("round_mode", "up", {"up", "down", "nearest"});
-    attributes.set("round_mode", Word{mode});
-  }
+  if (to == DType::F8E8M0 && is_float(x.dtype()))
+    x = round_to_power(node, x, node.choice_attribute("round_mode", "up", {"up", "down", "nearest"}));
+  // f4 has neither NaN nor infinity: conformance wants NaN to be -0.
+  if (to == DType::F4E2M1 && is_float(x.dtype()))
+    x = node.select(node.unary(Opcode::IsNaN, x), node.scalar(x.dtype(), -0.0), x);
   return node.op(Opcode::Convert, {x}, std::move(attributes));
 }
 
