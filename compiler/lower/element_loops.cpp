@@ -266,6 +266,8 @@ std::vector<PhysicalDim> physical_dims_of(const Type& type) {
   return dims;
 }
 
+void emit_element_loops(KernelMaker& maker, const ElementLoops& loops) { LoopsEmitter(maker, loops).emit(); }
+
 int vector_lanes(const TargetMachine& target, int element_bits, int64_t extent) {
   return static_cast<int>(std::clamp<int64_t>(target.lanes(element_bits), 1, std::max<int64_t>(extent, 1)));
 }
