@@ -54,7 +54,7 @@ TemporaryFolder::TemporaryFolder() {
 TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
 
 std::string shell(const std::string& command) {
-  FILE* pipe = popen((command + " 2>&1").c_str(), "r");
+  FILE* pipe = popen(("( " + command + " ) 2>&1").c_str(), "r");
   REQUIRE(pipe);
   std::string output;
   char chunk[4096];
@@ -86,6 +86,47 @@ const unsigned char* LoadedObject::weights() const {
 int LoadedObject::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* arena) const {
   firn_rt1_call call = {static_cast<unsigned char*>(arena), weights(), inputs.data(), outputs.data(), nullptr};
   return reinterpret_cast<firn_status (*)(const firn_rt1_call*)>(run_)(&call);
+}
+
+// The emulator of a target and the flags that compile the driver for it.
+static std::pair<std::string, std::string> emulation(const TargetMachine& target) {
+  std::string flags = " --target=" + target.triple + " -mcpu=" + target.cpu;
+  if (target.arch == Arch::AArch64) return {"qemu-aarch64", flags};
+  if (target.arch == Arch::Arm) return {"qemu-arm -cpu max", flags};
+  return {"qemu-riscv64", " --target=" + target.triple + " -march=rv64gc -mabi=lp64d"};
+}
+
+bool EmulatedObject::available(const TargetMachine& target) {
+  std::string emulator = emulation(target).first;
+  std::string probe = "command -v clang-19 ld.lld-19 " + emulator.substr(0, emulator.find(' ')) + " >/dev/null";
+  return std::system(probe.c_str()) == 0;
+}
+
+EmulatedObject::EmulatedObject(const kernel::Program& program, const codegen::Options& options) {
+  auto facts = codegen::emit_object(program, options, folder_.file("model.o"));
+  if (!facts) FAIL(facts.error().message);
+  auto [emulator, flags] = emulation(options.target);
+  emulator_ = emulator;
+  shell("clang-19 -O1 -ffreestanding -fno-builtin -c" + flags + " -o " + folder_.file("driver.o") + " " +
+        FIRN_TEST_SOURCES "/freestanding_driver.c");
+  shell("ld.lld-19 -static -o " + folder_.file("model") + " " + folder_.file("driver.o") + " " + folder_.file("model.o"));
+}
+
+void EmulatedObject::run(const std::vector<std::vector<char>>& inputs, std::vector<std::vector<char>>& outputs) const {
+  FILE* file = fopen(folder_.file("in").c_str(), "wb");
+  auto word = [&](size_t n) {
+    uint32_t value = static_cast<uint32_t>(n);
+    fwrite(&value, 1, 4, file);
+  };
+  word(inputs.size()), word(outputs.size());
+  for (const auto& bytes : inputs) word(bytes.size());
+  for (const auto& bytes : outputs) word(bytes.size());
+  for (const auto& bytes : inputs) fwrite(bytes.data(), 1, bytes.size(), file);
+  fclose(file);
+  shell(emulator_ + " " + folder_.file("model") + " <" + folder_.file("in") + " >" + folder_.file("out"));
+  file = fopen(folder_.file("out").c_str(), "rb");
+  for (auto& bytes : outputs) REQUIRE(fread(bytes.data(), 1, bytes.size(), file) == bytes.size());
+  fclose(file);
 }
 
 std::string LoadedObject::disassembly() const {

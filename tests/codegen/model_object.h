@@ -48,6 +48,20 @@ private:
   void* weights_ = nullptr;
 };
 
+// An object of another architecture, linked with freestanding_driver.c and run by an emulator.
+class EmulatedObject {
+public:
+  EmulatedObject(const kernel::Program& program, const codegen::Options& options);
+  // Whether this machine has the emulator and compiler for that target.
+  static bool available(const TargetMachine& target);
+  // Sizes of `outputs` are those of the vectors on entry.
+  void run(const std::vector<std::vector<char>>& inputs, std::vector<std::vector<char>>& outputs) const;
+
+private:
+  TemporaryFolder folder_;
+  std::string emulator_;
+};
+
 // The output of a shell command; fails the test when the command fails.
 std::string shell(const std::string& command);
 
