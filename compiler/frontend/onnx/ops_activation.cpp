@@ -159,12 +159,10 @@ SoftmaxView softmax_view(NodeContext& node) {
   auto axis = node.axis(given, x.rank());
   if (!axis) return {};
   if (!coerced || *axis == x.rank() - 1) return {x, *axis};
-  IntExpr outer = 1, inner = 1;
-  for (int i = 0; i < x.rank(); ++i) {
-    const IntExpr& extent = x.type().dims[static_cast<size_t>(i)].extent;
-    (i < *axis ? outer : inner) = (i < *axis ? outer : inner) * extent;
-  }
-  return {node.reshape(x, {Dim(outer), Dim(inner)}), 1};
+  const std::vector<Dim>& dims = x.type().dims;
+  auto outer = node.product({dims.begin(), dims.begin() + *axis}), inner = node.product({dims.begin() + *axis, dims.end()});
+  if (!outer || !inner) return {};
+  return {node.reshape(x, {*outer, *inner}), 1};
 }
 
 template <Value (*make)(Builder&, Value, int)> void import_softmax(NodeContext& node) {

@@ -1,4 +1,4 @@
-// Importers of MatMul, Gemm and Einsum: all are dots with dims moved around.
+// Importers of MatMul, Gemm and Einsum, which are dots with dims moved around, and of Det.
 #include "compiler/frontend/onnx/einsum.h"
 #include "compiler/frontend/onnx/matrix_product.h"
 #include "compiler/frontend/onnx/operator_table.h"
@@ -45,7 +45,53 @@ void import_gemm(NodeContext& node) {
   node.set_output(0, y);
 }
 
+// One step of Gaussian elimination with partial pivoting on matrices [batch,n,n]: column k below row k becomes 0. The
+// state is k, the matrices and the product of the pivots so far [batch,1,1].
+Values eliminate(NodeContext& node, const Values& state, int64_t n) {
+  Value k = state[0], matrix = state[1];
+  if (!matrix) return {};
+  DType dtype = matrix.dtype();
+  auto number = [&](double value) { return node.scalar(dtype, value); };
+  auto op = [&](Opcode opcode, Value lhs, Value rhs) { return node.binary(opcode, lhs, rhs); };
+  Value rows = node.iota(DType::I64, {Dim(n), Dim(1)}, 0), columns = node.iota(DType::I64, {Dim(1), Dim(n)}, 1);
+  auto column_k = [&](Value m) {
+    return node.reduce(Opcode::Add, node.select(node.compare("eq", columns, k), m, number(0)), {2}, true);
+  };
+  auto row = [&](Value mask, Value m) { return node.reduce(Opcode::Add, node.select(mask, m, number(0)), {1}, true); };
+  Value candidates = node.select(node.compare("ge", rows, k), node.unary(Opcode::Abs, column_k(matrix)), number(-1));
+  Value best = node.op(Opcode::ArgReduce, {candidates}, {{"dim", int64_t{1}}, {"kind", Word{"max"}}, {"select_last", false}});
+  best = node.unsqueeze(best, 1);
+  Value is_best = node.compare("eq", rows, best), is_k = node.compare("eq", rows, k);
+  Value pivot_row = row(is_best, matrix), old_row = row(is_k, matrix);
+  Value swapped = node.select(is_k, pivot_row, node.select(is_best, old_row, matrix));
+  Value pivot = column_k(pivot_row);
+  Value sign = node.select(node.compare("eq", best, k), number(1), number(-1));
+  Value usable = op(Opcode::And, node.compare("gt", rows, k), node.compare("ne", pivot, number(0)));
+  Value factor = node.select(usable, op(Opcode::Divide, column_k(swapped), pivot), number(0));
+  Value reduced = op(Opcode::Subtract, swapped, op(Opcode::Multiply, factor, pivot_row));
+  Value product = op(Opcode::Multiply, state[2], op(Opcode::Multiply, pivot, sign));
+  return {op(Opcode::Add, k, node.scalar_int(DType::I64, 1)), reduced, product};
+}
+
+void import_det(NodeContext& node) {
+  Value x = node.input(0);
+  if (!node.check_rank_at_least(0, 2)) return;
+  std::vector<Dim> outer(x.type().dims.begin(), x.type().dims.end() - 2);
+  auto n = node.static_dim(0, x.rank() - 1);
+  auto batch = node.product(outer);
+  if (!n || !batch || !node.check(x.type().dims[outer.size()] == Dim(*n), node.input_label(0) + " is " + x.type().to_string() + ", wants square matrices"))
+    return;
+  DType work = x.dtype() == DType::F64 ? DType::F64 : DType::F32;
+  Value matrices = node.reshape(node.convert(x, work), {*batch, Dim(*n), Dim(*n)});
+  Value last = node.scalar_int(DType::I64, *n);
+  Values initial{node.scalar_int(DType::I64, 0), matrices, node.splat(work, {*batch, Dim(1), Dim(1)}, 1)};
+  Instruction* loop = node.while_loop(initial, [&](const Values& p) { return Values{node.compare("lt", p[0], last)}; },
+                                      [&](const Values& p) { return eliminate(node, p, *n); });
+  if (loop) node.set_output(0, node.convert(node.reshape(loop->result(2), outer), x.dtype()));
+}
+
 const OperatorRow kRows[] = {
+    {"", "Det", 11, kLatest, 1, 1, 1, 1, "float", import_det, "determinants of square matrices"},
     {"", "Einsum", 12, kLatest, 1, kVariadic, 1, 1, "T=num T", import_einsum, "sums of products by index letters"},
     {"", "Gemm", 1, kLatest, 2, 3, 1, 1, "T=num T", import_gemm, "alpha * A * B + beta * C, with transposes"},
     {"", "MatMul", 1, kLatest, 2, 2, 1, 1, "T=num T", import_matmul, "matrix product with broadcast batch dims"},

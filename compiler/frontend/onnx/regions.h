@@ -1,0 +1,11 @@
+// Operators on regions of images.
+#pragma once
+
+namespace firn::onnx {
+
+class NodeContext;
+
+void import_roi_align(NodeContext& node);
+void import_non_max_suppression(NodeContext& node);
+
+} // namespace firn::onnx

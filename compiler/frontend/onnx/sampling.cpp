@@ -1,0 +1,135 @@
+// Interpolated sampling as sums of gathered pixels times weights, one per corner of the cell around each point.
+#include "compiler/frontend/onnx/sampling.h"
+
+#include <algorithm>
+
+namespace firn::onnx {
+
+namespace {
+
+Value add(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Add, lhs, rhs); }
+Value subtract(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Subtract, lhs, rhs); }
+Value multiply(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Multiply, lhs, rhs); }
+
+// One tap of one dim: the pixel's index and its weight, both [B,P]; a null weight is 1.
+struct Tap {
+  Value index, weight;
+};
+
+struct Axis {
+  NodeContext& node;
+  int64_t extent;
+  const Sampling& sampling;
+  double low, high;  // borders for reflection
+
+  Value number(Value like, double value) const { return node.scalar(like.dtype(), value); }
+
+  // x mirrored at the borders until it lies between them.
+  Value reflect(Value x) const {
+    double range = high - low;
+    if (range <= 0) return multiply(node, x, number(x, 0));
+    // Distance beyond the lower border; whole ranges in it flip the side from which the rest counts.
+    Value distance = node.unary(Opcode::Abs, subtract(node, x, number(x, low)));
+    Value flips = node.unary(Opcode::Floor, node.binary(Opcode::Divide, distance, number(x, range)));
+    Value rest = subtract(node, distance, multiply(node, flips, number(x, range)));
+    Value odd = node.compare("ne", node.binary(Opcode::Remainder, flips, number(x, 2)), number(x, 0));
+    Value from_low = add(node, rest, number(x, low)), from_high = subtract(node, number(x, high), rest);
+    return node.select(odd, from_high, from_low);
+  }
+
+  // Points far outside are brought back before the cell around them is chosen.
+  Value bring_inside(Value x) const {
+    if (sampling.edge == EdgeMode::Zeros) return x;
+    Value outside = node.binary(Opcode::Or, node.compare("lt", x, number(x, low)), node.compare("gt", x, number(x, high)));
+    Value inside;
+    if (sampling.edge == EdgeMode::Reflection) {
+      inside = reflect(x);
+    } else {
+      Value last = number(x, static_cast<double>(extent - 1));
+      inside = node.binary(Opcode::Minimum, node.binary(Opcode::Maximum, x, number(x, 0)), last);
+    }
+    return node.select(outside, inside, x);
+  }
+
+  // The tap at the whole-numbered position `at`.
+  Tap tap(Value at, Value weight) const {
+    if (sampling.edge == EdgeMode::Reflection) {
+      Value outside = node.binary(Opcode::Or, node.compare("lt", at, number(at, low)), node.compare("gt", at, number(at, high)));
+      at = node.select(outside, reflect(at), at);
+    }
+    Value index = node.convert(at, DType::I64);
+    Value zero = node.scalar_int(DType::I64, 0), last = node.scalar_int(DType::I64, extent - 1);
+    Value clamped = node.binary(Opcode::Minimum, node.binary(Opcode::Maximum, index, zero), last);
+    if (sampling.edge == EdgeMode::Zeros) {
+      Value one = number(at, 1);
+      weight = node.select(node.compare("eq", clamped, index), weight ? weight : one, number(at, 0));
+    }
+    return {clamped, weight};
+  }
+
+  // Keys' cubic kernel with a = -0.75 at distances d in [0,1] and [1,2].
+  Value near_weight(Value d) const {
+    Value inner = subtract(node, multiply(node, d, number(d, 1.25)), number(d, 2.25));
+    return add(node, multiply(node, inner, multiply(node, d, d)), number(d, 1));
+  }
+  Value far_weight(Value d) const {
+    Value inner = add(node, multiply(node, d, number(d, -0.75)), number(d, 3.75));
+    return add(node, multiply(node, add(node, multiply(node, inner, d), number(d, -6)), d), number(d, 3));
+  }
+
+  std::vector<Tap> taps(Value x) const {
+    if (sampling.interpolation == Interpolation::Nearest)
+      return {tap(bring_inside(node.unary(Opcode::RoundNearestEven, x)), {})};
+    x = bring_inside(x);
+    Value base = node.unary(Opcode::Floor, x);
+    Value t = subtract(node, x, base);
+    if (!t) return {};
+    Value one = number(t, 1), two = number(t, 2);
+    Value rest = subtract(node, one, t), next = add(node, base, one);
+    if (sampling.interpolation == Interpolation::Linear) return {tap(base, rest), tap(next, t)};
+    return {tap(subtract(node, base, one), far_weight(add(node, t, one))), tap(base, near_weight(t)),
+            tap(next, near_weight(rest)), tap(add(node, base, two), far_weight(subtract(node, two, t)))};
+  }
+};
+
+} // namespace
+
+Value sample_image(NodeContext& node, Value image, const Ints& extents, const Values& points, const Sampling& sampling) {
+  if (!image || node.failed()) return {};
+  DType result = image.dtype(), work = points[0].dtype();
+  if (sampling.interpolation == Interpolation::Nearest && sampling.edge != EdgeMode::Zeros) work = result;
+  int64_t pixels = 1;
+  for (int64_t extent : extents) pixels *= extent;
+  const std::vector<Dim> dims = image.type().dims;
+  Value table = node.transpose(node.reshape(image, {dims[0], dims[1], Dim(pixels)}), {0, 2, 1});
+  table = node.convert(table, work);
+
+  std::vector<std::vector<Tap>> taps;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    bool aligned = sampling.align_corners;
+    double last = static_cast<double>(extents[i] - 1);
+    taps.push_back(Axis{node, extents[i], sampling, aligned ? 0 : -0.5, aligned ? last : last + 0.5}.taps(points[i]));
+    if (node.failed()) return {};
+  }
+  // All combinations of taps, the last dim's fastest.
+  std::vector<size_t> choice(extents.size(), 0);
+  Value sum;
+  while (true) {
+    Value index, weight;
+    for (size_t i = 0; i < extents.size(); ++i) {
+      const Tap& tap = taps[i][choice[i]];
+      index = index ? add(node, multiply(node, index, node.scalar_int(DType::I64, extents[i])), tap.index) : tap.index;
+      if (tap.weight) weight = weight ? multiply(node, weight, tap.weight) : tap.weight;
+    }
+    Value part = node.op(Opcode::GatherND, {table, node.unsqueeze(index, 2)}, {{"batch_dims", int64_t{1}}});
+    if (weight) part = multiply(node, part, node.convert(node.unsqueeze(weight, 2), work));
+    sum = sum ? add(node, sum, part) : part;
+    if (!sum) return {};
+    size_t i = extents.size();
+    while (i > 0 && ++choice[i - 1] == taps[i - 1].size()) choice[--i] = 0;
+    if (i == 0) break;
+  }
+  return node.convert(sum, result);
+}
+
+} // namespace firn::onnx

@@ -1,0 +1,23 @@
+// Sampling of images at fractional positions: what GridSample and DeformConv have in common.
+#pragma once
+
+#include "compiler/frontend/onnx/import_context.h"
+
+namespace firn::onnx {
+
+enum class Interpolation { Nearest, Linear, Cubic };
+// Of pixels beyond the edges: zero, the nearest one, or the one mirrored at the border (at pixel centres with
+// align_corners, otherwise at pixel edges).
+enum class EdgeMode { Zeros, Border, Reflection };
+
+struct Sampling {
+  Interpolation interpolation = Interpolation::Linear;
+  EdgeMode edge = EdgeMode::Zeros;
+  bool align_corners = false;
+};
+
+// The elements of `image` [B,C,s...] (`extents` are the static s) at `points`: per spatial dim a tensor [B,P] of f32 or
+// f64 positions in pixels. Result [B,P,C], of the image's dtype. Null after a failure.
+Value sample_image(NodeContext& node, Value image, const Ints& extents, const Values& points, const Sampling& sampling);
+
+} // namespace firn::onnx
