@@ -209,6 +209,7 @@ private:
       for (Value operand : member->operands()) {
         Instruction* producer = operand.def;
         if (!position_.count(producer) || fused_.count(producer) || inside.count(producer)) continue;
+        if (!takes_inputs && is_operand_of(*first, *producer)) continue;  // it reads them from memory
         Role role = role_of(*producer, repeated || enlarges);
         if (role == Role::None || (role == Role::Producer && is_used_outside(*producer, inside, root))) continue;
         inside.insert(producer);
@@ -222,6 +223,10 @@ private:
     std::sort(group.begin(), group.end(), earlier);
     FIRN_CHECK(group.back() == root, "fusion whose root is not its last member");
     finish(group, kind);
+  }
+
+  static bool is_operand_of(const Instruction& user, const Instruction& producer) {
+    return std::any_of(user.operands().begin(), user.operands().end(), [&](Value operand) { return operand.def == &producer; });
   }
 
   // A reshape of a value from memory is a view there: computing its indices gains nothing.
