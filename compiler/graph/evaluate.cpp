@@ -1,4 +1,5 @@
-// The interpreter's flow: functions, regions, control ops, the checks around every instruction, and the entry points.
+// The interpreter's flow: functions, regions, control ops, the checks around every instruction, and the entry
+// points.
 #include "compiler/graph/evaluate.h"
 
 #include "compiler/graph/evaluate_interpreter.h"
@@ -154,7 +155,8 @@ Expected<Values> Interpreter::run_instruction(const Instruction& instruction, co
 Result Interpreter::check_operands(const OpCall& call) const {
   const OpInfo& info = op_info(call.opcode());
   if (info.arity >= 0 && call.num_operands() != info.arity)
-    return call.fail("wants " + std::to_string(info.arity) + " operands, has " + std::to_string(call.num_operands()));
+    return call.fail("wants " + std::to_string(info.arity) + " operands, has " +
+                     std::to_string(call.num_operands()));
   bool any_kind = info.op_class == OpClass::Container || info.op_class == OpClass::Control;
   for (int i = 0; i < call.num_operands(); ++i) {
     const RuntimeValue& value = call.value(i);
@@ -163,7 +165,8 @@ Result Interpreter::check_operands(const OpCall& call) const {
       continue;
     }
     if (!value.tensor) return call.fail("operand " + std::to_string(i) + " has no value");
-    if (value.tensor->is_opaque()) return call.fail("operand " + std::to_string(i) + " is a constant without its bytes");
+    if (value.tensor->is_opaque())
+      return call.fail("operand " + std::to_string(i) + " is a constant without its bytes");
   }
   return {};
 }
@@ -199,7 +202,8 @@ Result Interpreter::check_results(const Instruction& instruction, const Values& 
     const Type& type = instruction.type(i);
     const RuntimeValue& value = results[static_cast<size_t>(i)];
     if (value.kind != type.kind)
-      return model_error(instruction_label(instruction) + ": gives a value of another kind than " + type.to_string());
+      return model_error(instruction_label(instruction) + ": gives a value of another kind than " +
+                         type.to_string());
     if (!type.is_tensor() || !value.tensor) continue;
     if (Result ok = check_dims(type, *value.tensor, instruction_label(instruction)); !ok) return ok;
   }
@@ -208,7 +212,8 @@ Result Interpreter::check_results(const Instruction& instruction, const Values& 
 
 Expected<Values> Interpreter::evaluate_if(const OpCall& call) {
   const Literal& condition = call.tensor(0);
-  if (condition.num_elements() != 1) return call.fail("the condition must be a scalar, it is " + describe(condition));
+  if (condition.num_elements() != 1)
+    return call.fail("the condition must be a scalar, it is " + describe(condition));
   if (call.instruction().num_regions() != 2) return call.fail("wants two regions");
   return call.run_region(condition.get_int(0) != 0 ? 0 : 1, {});
 }
@@ -221,7 +226,8 @@ Expected<Values> Interpreter::evaluate_while(const OpCall& call) {
     auto condition = call.run_region(0, carried);
     if (!condition) return condition;
     const LiteralRef& flag = condition->front().tensor;
-    if (condition->size() != 1 || !flag || flag->num_elements() != 1) return call.fail("the condition must be a scalar");
+    if (condition->size() != 1 || !flag || flag->num_elements() != 1)
+      return call.fail("the condition must be a scalar");
     if (flag->get_int(0) == 0) return carried;
     auto next = call.run_region(1, std::move(carried));
     if (!next) return next;
@@ -251,7 +257,8 @@ Expected<Values> Interpreter::run_function(const Function& function, Values argu
 Expected<Values> Interpreter::dispatch(const OpCall& call) {
   const OpInfo& info = op_info(call.opcode());
   bool isolated = call.opcode() == Opcode::Composite || call.opcode() == Opcode::Fusion;
-  if (!limits_.control && (info.op_class == OpClass::Random || (info.op_class == OpClass::Control && !isolated)))
+  if (!limits_.control &&
+      (info.op_class == OpClass::Random || (info.op_class == OpClass::Control && !isolated)))
     return call.unsupported("is not evaluated at compile time");
   switch (call.opcode()) {
   case Opcode::Convert: return evaluate_convert(call);
@@ -303,7 +310,8 @@ Expected<Values> Interpreter::dispatch(const OpCall& call) {
 
 } // namespace evaluation
 
-Expected<std::vector<RuntimeValue>> evaluate_function(const Function& function, std::vector<RuntimeValue> arguments) {
+Expected<std::vector<RuntimeValue>> evaluate_function(const Function& function,
+                                                      std::vector<RuntimeValue> arguments) {
   return evaluation::Interpreter(evaluation::Limits()).run_function(function, std::move(arguments));
 }
 
@@ -343,7 +351,8 @@ std::optional<std::vector<LiteralRef>> evaluate_instruction(const Instruction& i
                                                             const std::vector<LiteralRef>& operands,
                                                             size_t max_bytes) {
   evaluation::Limits limits{max_bytes, 50'000'000, false};
-  auto results = evaluation::Interpreter(limits).run_instruction(instruction, {operands.begin(), operands.end()});
+  auto results =
+      evaluation::Interpreter(limits).run_instruction(instruction, {operands.begin(), operands.end()});
   if (!results) return {};
   auto literals = tensors_only(*results);
   if (!literals) return {};

@@ -1,4 +1,5 @@
-// What an op of the evaluator sees: one instruction with the actual values of its operands. Internal to evaluate*.cpp.
+// What an op of the evaluator sees: one instruction with the actual values of its operands. Internal to
+// evaluate*.cpp.
 #pragma once
 
 #include "compiler/graph/evaluate.h"
@@ -18,9 +19,11 @@ public:
   const Instruction& instruction() const { return instruction_; }
   Opcode opcode() const { return instruction_.opcode(); }
   const Attributes& attributes() const { return instruction_.attributes(); }
-  int64_t integer(std::string_view name, int64_t fallback = 0) const { return attributes().integer(name, fallback); }
+  int64_t integer(std::string_view name, int64_t fallback = 0) const {
+    return attributes().integer(name, fallback);
+  }
   bool flag(std::string_view name) const { return attributes().flag(name); }
-  Dims ints(std::string_view name) const;  // empty if absent
+  Dims ints(std::string_view name) const; // empty if absent
   DType result_dtype(int result = 0) const { return instruction_.type(result).dtype; }
   // The extents of a result's declared type, with symbols replaced by their present values.
   Expected<Dims> result_dims(int result = 0) const;
@@ -65,10 +68,16 @@ Expected<Values> evaluate_random(const OpCall& call);
 Expected<Values> evaluate_container(const OpCall& call);
 
 // "f32[2,3]": a literal's type for messages.
-inline std::string describe(const Literal& literal) { return literal.type().to_string(); }
+inline std::string describe(const Literal& literal) {
+  return literal.type().to_string();
+}
 // The product of dims[begin..end).
 int64_t product(const Dims& dims, size_t begin, size_t end);
-inline int64_t product(const Dims& dims) { return product(dims, 0, dims.size()); }
-inline Values one(LiteralRef literal) { return {RuntimeValue(std::move(literal))}; }
+inline int64_t product(const Dims& dims) {
+  return product(dims, 0, dims.size());
+}
+inline Values one(LiteralRef literal) {
+  return {RuntimeValue(std::move(literal))};
+}
 
 } // namespace firn::evaluation

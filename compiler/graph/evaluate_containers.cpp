@@ -5,11 +5,14 @@ namespace firn::evaluation {
 
 namespace {
 
-RuntimeValue as_value(Type::Kind kind, std::vector<RuntimeValue> elements) { return {kind, std::move(elements)}; }
+RuntimeValue as_value(Type::Kind kind, std::vector<RuntimeValue> elements) {
+  return {kind, std::move(elements)};
+}
 
 // The position operand in [0, limit), or limit itself if `end_allowed`.
 Expected<size_t> position(const OpCall& call, const RuntimeValue& operand, size_t length, bool end_allowed) {
-  if (operand.kind != Type::Kind::Tensor || operand.tensor->num_elements() != 1 || !is_integer(operand.tensor->dtype()))
+  if (operand.kind != Type::Kind::Tensor || operand.tensor->num_elements() != 1 ||
+      !is_integer(operand.tensor->dtype()))
     return call.fail("the position must be an integer scalar");
   int64_t found = operand.tensor->get_int(0), limit = static_cast<int64_t>(length);
   int64_t index = found < 0 ? found + limit : found;

@@ -1,5 +1,5 @@
-// dot and convolution as matrix products: floats in f64, integers exactly modulo 2^64, complex numbers in complex f64.
-// A convolution gathers the input under the window into a matrix (im2col), block by block.
+// dot and convolution as matrix products: floats in f64, integers exactly modulo 2^64, complex numbers in
+// complex f64. A convolution gathers the input under the window into a matrix (im2col), block by block.
 #include "compiler/graph/evaluate_elements.h"
 #include "compiler/graph/evaluate_lanes.h"
 
@@ -29,7 +29,8 @@ template <class T> void multiply(const T* a, const T* b, T* out, int64_t m, int6
   }
 }
 
-// The domain to compute in. Sums of products of narrow integers are exact in f64, which has the faster product.
+// The domain to compute in. Sums of products of narrow integers are exact in f64, which has the faster
+// product.
 Domain accumulator_domain(const Literal& lhs, const Literal& rhs, DType result, int64_t terms) {
   Domain domain = domain_of(result);
   bool narrow = domain == Domain::Integer && bit_width(lhs.dtype()) <= 16 && bit_width(rhs.dtype()) <= 16;
@@ -56,11 +57,12 @@ void store_sums(std::vector<std::complex<double>>& sums, Literal& literal) {
 }
 
 // Runs f(T()) with the type to compute in; refuses mixtures that have no meaning.
-template <class F>
-Expected<Values> with_accumulator(const OpCall& call, int64_t terms, F f) {
+template <class F> Expected<Values> with_accumulator(const OpCall& call, int64_t terms, F f) {
   const Literal &lhs = call.tensor(0), &rhs = call.tensor(1);
   Domain result = domain_of(call.result_dtype());
-  auto fits = [&](Domain domain) { return domain == result || (domain == Domain::Real && result == Domain::Complex); };
+  auto fits = [&](Domain domain) {
+    return domain == result || (domain == Domain::Real && result == Domain::Complex);
+  };
   if (result == Domain::Text || !fits(domain_of(lhs.dtype())) || !fits(domain_of(rhs.dtype())))
     return call.unsupported("cannot combine " + describe(lhs) + " and " + describe(rhs) + " to " +
                             std::string(dtype_name(call.result_dtype())));
@@ -73,7 +75,7 @@ Expected<Values> with_accumulator(const OpCall& call, int64_t terms, F f) {
 
 // The dims of one side of a dot in three groups.
 struct DotSide {
-  Dims order;  // batch, free, contracted dims (lhs) or batch, contracted, free (rhs)
+  Dims order; // batch, free, contracted dims (lhs) or batch, contracted, free (rhs)
   int64_t batch = 1, free = 1, contracted = 1;
   Dims batch_dims, free_dims, contracted_dims;
 };
@@ -84,7 +86,8 @@ Expected<DotSide> dot_side(const OpCall& call, int operand, const Dims& batch, c
   DotSide side;
   auto take = [&](const Dims& group, Dims& extents, int64_t& count) {
     for (int64_t dim : group) {
-      if (dim < 0 || dim >= static_cast<int64_t>(dims.size()) || taken[static_cast<size_t>(dim)]) return false;
+      if (dim < 0 || dim >= static_cast<int64_t>(dims.size()) || taken[static_cast<size_t>(dim)])
+        return false;
       taken[static_cast<size_t>(dim)] = true;
       extents.push_back(dims[static_cast<size_t>(dim)]);
       count *= extents.back();
@@ -136,11 +139,11 @@ Expected<Values> evaluate_dot(const OpCall& call) {
 
 namespace {
 
-// A convolution's extents and, per spatial dim, which input index lies under a window element: source[dim][k * out + o]
-// is that index, or -1 in the padding.
+// A convolution's extents and, per spatial dim, which input index lies under a window element: source[dim][k
+// * out + o] is that index, or -1 in the padding.
 struct ConvolutionShape {
   int64_t batch, channels, outputs, groups, group_channels, group_outputs;
-  Dims input, window, output;  // spatial
+  Dims input, window, output; // spatial
   std::vector<std::vector<int64_t>> source;
   int64_t input_size, window_size, output_size;
   Dims result_dims;
@@ -149,11 +152,11 @@ struct ConvolutionShape {
 Result check_convolution(const OpCall& call, const Window& window, int64_t groups) {
   const Dims &input = call.tensor(0).dims(), &filter = call.tensor(1).dims();
   if (input.size() < 2 || filter.size() != input.size() || window.dims.size() + 2 != input.size())
-    return call.fail("input " + describe(call.tensor(0)) + ", filter " + describe(call.tensor(1)) + " and a window of rank " +
-                     std::to_string(window.dims.size()) + " do not fit");
+    return call.fail("input " + describe(call.tensor(0)) + ", filter " + describe(call.tensor(1)) +
+                     " and a window of rank " + std::to_string(window.dims.size()) + " do not fit");
   if (groups < 1 || input[1] % groups != 0 || filter[0] % groups != 0 || filter[1] != input[1] / groups)
-    return call.fail("input " + describe(call.tensor(0)) + " and filter " + describe(call.tensor(1)) + " do not fit with " +
-                     std::to_string(groups) + " groups");
+    return call.fail("input " + describe(call.tensor(0)) + " and filter " + describe(call.tensor(1)) +
+                     " do not fit with " + std::to_string(groups) + " groups");
   constexpr int64_t limit = int64_t{1} << 31;
   for (size_t i = 0; i < window.dims.size(); ++i) {
     const WindowDim& dim = window.dims[i];
@@ -206,7 +209,8 @@ Expected<ConvolutionShape> convolution_shape(const OpCall& call) {
 // One row of the im2col matrix: the inputs of one channel under window element `tap`, for output positions
 // [begin, begin + count).
 template <class T>
-void gather_row(const ConvolutionShape& shape, const T* channel, int64_t tap, int64_t begin, int64_t count, T* row) {
+void gather_row(const ConvolutionShape& shape, const T* channel, int64_t tap, int64_t begin, int64_t count,
+                T* row) {
   size_t rank = shape.output.size();
   if (rank == 0) return void(*row = *channel);
   Dims window_index(rank), position(rank);
@@ -237,10 +241,11 @@ void gather_row(const ConvolutionShape& shape, const T* channel, int64_t tap, in
   }
 }
 
-// One group of one image: filter[group_outputs, terms] times the gathered input, in blocks of output positions.
+// One group of one image: filter[group_outputs, terms] times the gathered input, in blocks of output
+// positions.
 template <class T>
-void convolve_group(const ConvolutionShape& shape, const T* input, const T* filter, T* out, std::vector<T>& columns,
-                    std::vector<T>& sums) {
+void convolve_group(const ConvolutionShape& shape, const T* input, const T* filter, T* out,
+                    std::vector<T>& columns, std::vector<T>& sums) {
   int64_t terms = shape.group_channels * shape.window_size;
   int64_t block = std::clamp<int64_t>((int64_t{1} << 20) / std::max<int64_t>(terms, 1), 64, 8192);
   for (int64_t begin = 0; begin < shape.output_size; begin += block) {
@@ -271,10 +276,12 @@ Expected<Values> evaluate_convolution(const OpCall& call) {
     std::vector<T> out(static_cast<size_t>((*result)->num_elements()));
     for (int64_t image = 0; image < shape->batch && !out.empty() && terms != 0; ++image)
       for (int64_t group = 0; group < shape->groups; ++group)
-        convolve_group(*shape, input.data() + (image * shape->channels + group * shape->group_channels) * shape->input_size,
-                       filter.data() + group * shape->group_outputs * terms,
-                       out.data() + (image * shape->outputs + group * shape->group_outputs) * shape->output_size,
-                       columns, sums);
+        convolve_group(
+            *shape,
+            input.data() + (image * shape->channels + group * shape->group_channels) * shape->input_size,
+            filter.data() + group * shape->group_outputs * terms,
+            out.data() + (image * shape->outputs + group * shape->group_outputs) * shape->output_size,
+            columns, sums);
     store_sums(out, **result);
     return one(*result);
   });

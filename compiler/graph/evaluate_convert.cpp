@@ -9,7 +9,9 @@ namespace firn::evaluation {
 
 namespace {
 
-int64_t smallest(DType dtype) { return is_signed(dtype) ? INT64_MIN >> (64 - bit_width(dtype)) : 0; }
+int64_t smallest(DType dtype) {
+  return is_signed(dtype) ? INT64_MIN >> (64 - bit_width(dtype)) : 0;
+}
 // The largest value; for u64 its bit pattern.
 int64_t largest(DType dtype) {
   if (dtype == DType::Bool) return 1;
@@ -39,8 +41,8 @@ int64_t integer_to_integer(const ElementOp& op, int64_t x) {
   return std::min(static_cast<uint64_t>(x), static_cast<uint64_t>(largest(op.result)));
 }
 
-// Beyond 2^53 the nearest f64 may sit on a tie of a narrower float that the integer is not on: the lowest bit, set
-// when inexact (rounding to odd), keeps the second rounding right.
+// Beyond 2^53 the nearest f64 may sit on a tie of a narrower float that the integer is not on: the lowest
+// bit, set when inexact (rounding to odd), keeps the second rounding right.
 double integer_to_real(const ElementOp& op, int64_t x) {
   bool negative = !is_unsigned(op.operand) && x < 0;
   uint64_t magnitude = negative ? 0 - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
@@ -67,11 +69,13 @@ void convert_lanes(const ElementOp& op, const Lanes& in, int64_t count, Lanes& o
     if (out.domain == Domain::Real) {
       if (in.domain == Domain::Real) out.real[i] = round_real(op.result, in.real[i], op.saturate);
       if (in.domain == Domain::Integer) out.real[i] = integer_to_real(op, in.integer[i]);
-      if (in.domain == Domain::Complex) out.real[i] = round_real(op.result, in.complex[i].real(), op.saturate);
+      if (in.domain == Domain::Complex)
+        out.real[i] = round_real(op.result, in.complex[i].real(), op.saturate);
     } else if (out.domain == Domain::Integer) {
       if (in.domain == Domain::Real) out.integer[i] = real_to_integer(op.result, in.real[i], op.saturate);
       if (in.domain == Domain::Integer) out.integer[i] = integer_to_integer(op, in.integer[i]);
-      if (in.domain == Domain::Complex) out.integer[i] = real_to_integer(op.result, in.complex[i].real(), op.saturate);
+      if (in.domain == Domain::Complex)
+        out.integer[i] = real_to_integer(op.result, in.complex[i].real(), op.saturate);
     } else {
       DType part = op.result == DType::C64 ? DType::F32 : DType::F64;
       ElementOp to_part = op;
@@ -120,7 +124,8 @@ std::optional<int64_t> parse_integer(const std::string& text, bool* is_real) {
   const char *begin = text.data(), *end = begin + text.size();
   if (begin != end && *begin == '+') ++begin;
   int64_t value = 0;
-  if (auto parsed = std::from_chars(begin, end, value); parsed.ec == std::errc() && parsed.ptr == end) return value;
+  if (auto parsed = std::from_chars(begin, end, value); parsed.ec == std::errc() && parsed.ptr == end)
+    return value;
   uint64_t wide = 0;
   if (auto parsed = std::from_chars(begin, end, wide); parsed.ec == std::errc() && parsed.ptr == end)
     return static_cast<int64_t>(wide);

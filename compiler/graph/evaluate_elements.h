@@ -1,5 +1,5 @@
-// Elements moved without being looked at: literals as arrays of a storage type of the element's size, and strided
-// copies between them. Internal to evaluate*.cpp.
+// Elements moved without being looked at: literals as arrays of a storage type of the element's size, and
+// strided copies between them. Internal to evaluate*.cpp.
 #pragma once
 
 #include "compiler/graph/evaluate_call.h"
@@ -10,7 +10,8 @@ struct Bytes16 {
   uint64_t low = 0, high = 0;
 };
 
-// Calls f with a value of the type that stores an element of `dtype`; sub-byte elements are unpacked to a byte each.
+// Calls f with a value of the type that stores an element of `dtype`; sub-byte elements are unpacked to a
+// byte each.
 template <class F> auto with_storage(DType dtype, F f) {
   if (dtype == DType::String) return f(std::string());
   switch (bit_width(dtype)) {
@@ -121,7 +122,8 @@ void copy_strided(const Dims& dims, const T* from, const Dims& from_strides, T* 
 }
 
 // A literal of `dims` whose element i (a multi-index) is operand element at offset + sum(i * strides).
-Expected<LiteralRef> strided_view(const OpCall& call, const Literal& operand, Dims dims, int64_t offset, Dims strides);
+Expected<LiteralRef> strided_view(const OpCall& call, const Literal& operand, Dims dims, int64_t offset,
+                                  Dims strides);
 // The operand with its dims in the order of `permutation`.
 Expected<LiteralRef> transposed(const OpCall& call, const LiteralRef& operand, const Dims& permutation);
 

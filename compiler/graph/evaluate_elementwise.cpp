@@ -1,5 +1,5 @@
-// Elementwise ops: the meaning of every unary, binary and ternary op on one element, in f64, i64 or complex f64, and
-// their application to whole tensors in chunks.
+// Elementwise ops: the meaning of every unary, binary and ternary op on one element, in f64, i64 or complex
+// f64, and their application to whole tensors in chunks.
 #include "compiler/graph/evaluate_lanes.h"
 
 #include <bit>
@@ -13,7 +13,8 @@ namespace {
 using Complex = std::complex<double>;
 using Direction = ElementOp::Direction;
 
-template <class R, class T, class F> bool map(std::vector<R>& out, int64_t count, const std::vector<T>& a, F f) {
+template <class R, class T, class F>
+bool map(std::vector<R>& out, int64_t count, const std::vector<T>& a, F f) {
   for (int64_t i = 0; i < count; ++i) out[static_cast<size_t>(i)] = f(a[static_cast<size_t>(i)]);
   return true;
 }
@@ -24,7 +25,9 @@ bool map(std::vector<R>& out, int64_t count, const std::vector<T>& a, const std:
   return true;
 }
 
-double sign(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }
+double sign(double x) {
+  return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
+}
 
 bool unary_real(const ElementOp& op, const std::vector<double>& a, int64_t n, Lanes& out) {
   std::vector<double>& r = out.real;
@@ -61,7 +64,9 @@ bool unary_real(const ElementOp& op, const std::vector<double>& a, int64_t n, La
   }
 }
 
-int64_t negate(int64_t x) { return static_cast<int64_t>(0 - static_cast<uint64_t>(x)); }
+int64_t negate(int64_t x) {
+  return static_cast<int64_t>(0 - static_cast<uint64_t>(x));
+}
 
 bool unary_integer(const ElementOp& op, const std::vector<int64_t>& a, int64_t n, Lanes& out) {
   std::vector<int64_t>& r = out.integer;
@@ -72,7 +77,9 @@ bool unary_integer(const ElementOp& op, const std::vector<int64_t>& a, int64_t n
   case Opcode::Abs: return map(r, n, a, [=](int64_t x) { return signedness && x < 0 ? negate(x) : x; });
   case Opcode::Negate: return map(r, n, a, negate);
   case Opcode::Sign:
-    return map(r, n, a, [=](int64_t x) { return x == 0 ? int64_t{0} : signedness && x < 0 ? int64_t{-1} : int64_t{1}; });
+    return map(r, n, a, [=](int64_t x) {
+      return x == 0 ? int64_t{0} : signedness && x < 0 ? int64_t{-1} : int64_t{1};
+    });
   case Opcode::Not:
     if (op.operand == DType::Bool) return map(r, n, a, [](int64_t x) { return int64_t{x == 0}; });
     return map(r, n, a, [](int64_t x) { return ~x; });
@@ -120,7 +127,8 @@ bool binary_real(Opcode opcode, const std::vector<double>& a, const std::vector<
   }
 }
 
-// Division by zero gives all bits set, its remainder the dividend; the smallest integer over -1 wraps to itself.
+// Division by zero gives all bits set, its remainder the dividend; the smallest integer over -1 wraps to
+// itself.
 int64_t divide(DType dtype, int64_t a, int64_t b) {
   if (b == 0) return -1;
   if (is_unsigned(dtype)) return static_cast<int64_t>(static_cast<uint64_t>(a) / static_cast<uint64_t>(b));
@@ -132,9 +140,12 @@ int64_t remainder(DType dtype, int64_t a, int64_t b) {
   return b == -1 ? 0 : a % b;
 }
 
-int64_t multiply(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
+int64_t multiply(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
 
-// A negative exponent gives the truncated reciprocal: 0 unless the base is 1 or -1 (0 too, where none exists).
+// A negative exponent gives the truncated reciprocal: 0 unless the base is 1 or -1 (0 too, where none
+// exists).
 int64_t power(DType dtype, int64_t base, int64_t exponent) {
   if (!is_unsigned(dtype) && exponent < 0) {
     if (base == 1) return 1;
@@ -160,16 +171,20 @@ int64_t shift_right(DType dtype, int64_t a, int64_t amount) {
   return inside ? static_cast<int64_t>(static_cast<uint64_t>(a) >> amount) : 0;
 }
 
-bool binary_integer(const ElementOp& op, const std::vector<int64_t>& a, const std::vector<int64_t>& b, int64_t n,
-                    std::vector<int64_t>& r) {
+bool binary_integer(const ElementOp& op, const std::vector<int64_t>& a, const std::vector<int64_t>& b,
+                    int64_t n, std::vector<int64_t>& r) {
   DType dtype = op.operand;
   bool boolean = dtype == DType::Bool;
   auto run = [&](auto f) { return map(r, n, a, b, f); };
   switch (op.opcode) {
   case Opcode::Add:
-    return run([](int64_t x, int64_t y) { return static_cast<int64_t>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y)); });
+    return run([](int64_t x, int64_t y) {
+      return static_cast<int64_t>(static_cast<uint64_t>(x) + static_cast<uint64_t>(y));
+    });
   case Opcode::Subtract:
-    return run([](int64_t x, int64_t y) { return static_cast<int64_t>(static_cast<uint64_t>(x) - static_cast<uint64_t>(y)); });
+    return run([](int64_t x, int64_t y) {
+      return static_cast<int64_t>(static_cast<uint64_t>(x) - static_cast<uint64_t>(y));
+    });
   case Opcode::Multiply: return run(multiply);
   case Opcode::And: return run([](int64_t x, int64_t y) { return x & y; });
   case Opcode::Or: return run([](int64_t x, int64_t y) { return x | y; });
@@ -256,7 +271,8 @@ bool compute(const ElementOp& op, const Lanes* const* operands, int64_t n, Lanes
   switch (op_info(op.opcode).op_class) {
   case OpClass::Unary:
     if (a.domain == Domain::Real) return unary_real(op, a.real, n, out);
-    return a.domain == Domain::Integer ? unary_integer(op, a.integer, n, out) : unary_complex(op, a.complex, n, out);
+    return a.domain == Domain::Integer ? unary_integer(op, a.integer, n, out)
+                                       : unary_complex(op, a.complex, n, out);
   case OpClass::Binary: {
     const Lanes& b = *operands[1];
     if (a.domain != b.domain) return false;
@@ -334,7 +350,8 @@ Expected<Values> evaluate_text(const OpCall& call) {
                                  [](const std::string& x, const std::string& y) { return x < y; });
     return one(Literal::of(DType::Bool, last.dims(), result));
   }
-  if (op.opcode != Opcode::Select) return call.unsupported("strings can only be compared, selected and moved");
+  if (op.opcode != Opcode::Select)
+    return call.unsupported("strings can only be compared, selected and moved");
   std::vector<std::string> result(count);
   for (size_t i = 0; i < count; ++i)
     result[i] = call.tensor(call.tensor(0).get_int(static_cast<int64_t>(i)) ? 1 : 2).string_values()[i];

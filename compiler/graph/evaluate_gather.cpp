@@ -15,21 +15,22 @@ std::optional<int64_t> normalized(int64_t index, int64_t extent) {
 }
 
 Diagnostic out_of_range(const OpCall& call, int64_t index, int64_t axis) {
-  return call.fail("index " + std::to_string(index) + " is out of range for dim " + std::to_string(axis) + " of " +
-                   describe(call.tensor(0)));
+  return call.fail("index " + std::to_string(index) + " is out of range for dim " + std::to_string(axis) +
+                   " of " + describe(call.tensor(0)));
 }
 
 // The runs of `run` elements that a gather reads or a scatter writes: where in the operand each begins.
 struct Runs {
   std::vector<int64_t> offsets;
   int64_t run = 1;
-  Dims result_dims;  // of a gather
+  Dims result_dims; // of a gather
 };
 
 Expected<int64_t> checked_axis(const OpCall& call) {
   auto rank = static_cast<int64_t>(call.tensor(0).dims().size());
   int64_t axis = call.integer("axis", 0);
-  if (axis < 0 || axis >= rank) return call.fail("axis " + std::to_string(axis) + " is out of range for " + describe(call.tensor(0)));
+  if (axis < 0 || axis >= rank)
+    return call.fail("axis " + std::to_string(axis) + " is out of range for " + describe(call.tensor(0)));
   return axis;
 }
 
@@ -87,7 +88,8 @@ Expected<Runs> element_runs(const OpCall& call) {
   return runs;
 }
 
-// gather_nd and scatter_nd: the last dim of `indices` holds coordinates of leading operand dims after batch_dims.
+// gather_nd and scatter_nd: the last dim of `indices` holds coordinates of leading operand dims after
+// batch_dims.
 Expected<Runs> tuple_runs(const OpCall& call) {
   const Literal &operand = call.tensor(0), &indices = call.tensor(1);
   const Dims &dims = operand.dims(), &index_dims = indices.dims();
@@ -96,7 +98,8 @@ Expected<Runs> tuple_runs(const OpCall& call) {
     return call.fail("indices " + describe(indices) + " do not hold tuples");
   auto batch = static_cast<size_t>(signed_batch);
   if (index_dims.back() + signed_batch > static_cast<int64_t>(dims.size()))
-    return call.fail("index tuples of " + describe(indices) + " are longer than the rank of " + describe(operand));
+    return call.fail("index tuples of " + describe(indices) + " are longer than the rank of " +
+                     describe(operand));
   for (size_t i = 0; i < batch; ++i)
     if (dims[i] != index_dims[i]) return call.fail("batch dims of operand and indices differ");
   size_t fixed = batch + static_cast<size_t>(index_dims.back());
@@ -123,7 +126,8 @@ Expected<Runs> tuple_runs(const OpCall& call) {
 
 Expected<Runs> find_runs(const OpCall& call) {
   const Literal& indices = call.tensor(1);
-  if (!is_integer(indices.dtype())) return call.fail("indices must be integers, they are " + describe(indices));
+  if (!is_integer(indices.dtype()))
+    return call.fail("indices must be integers, they are " + describe(indices));
   switch (call.opcode()) {
   case Opcode::Gather: return gather_runs(call);
   case Opcode::GatherND:
@@ -133,7 +137,10 @@ Expected<Runs> find_runs(const OpCall& call) {
 }
 
 Opcode reduction_opcode(const std::string& word) {
-  return word == "add" ? Opcode::Add : word == "multiply" ? Opcode::Multiply : word == "maximum" ? Opcode::Maximum : Opcode::Minimum;
+  return word == "add"        ? Opcode::Add
+         : word == "multiply" ? Opcode::Multiply
+         : word == "maximum"  ? Opcode::Maximum
+                              : Opcode::Minimum;
 }
 
 Expected<Values> scatter_reduced(const OpCall& call, const Runs& runs, Opcode reducer) {

@@ -12,8 +12,8 @@ namespace firn::evaluation {
 using SymbolTable = std::unordered_map<const Symbol*, int64_t>;
 // The value of an expression, or nothing if a symbol is not bound.
 std::optional<int64_t> resolve(const IntExpr& expr, const SymbolTable& symbols);
-// Binds what the actual dims of function inputs decide, and checks the rest: dtype, rank, extents, bounds of symbols.
-// A diagnostic names the input.
+// Binds what the actual dims of function inputs decide, and checks the rest: dtype, rank, extents, bounds of
+// symbols. A diagnostic names the input.
 Result bind_inputs(const Function& function, const Values& arguments, SymbolTable& symbols);
 
 struct Limits {

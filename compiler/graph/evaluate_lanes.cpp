@@ -30,7 +30,8 @@ void Lanes::copy_lane(int64_t to, const Lanes& from, int64_t index) {
 float round_to_odd(double x) {
   float nearest = static_cast<float>(x);
   if (static_cast<double>(nearest) == x || std::isnan(x) || std::isinf(x)) return nearest;
-  float toward_zero = std::fabs(static_cast<double>(nearest)) > std::fabs(x) ? std::nextafterf(nearest, 0.0f) : nearest;
+  float toward_zero =
+      std::fabs(static_cast<double>(nearest)) > std::fabs(x) ? std::nextafterf(nearest, 0.0f) : nearest;
   return std::bit_cast<float>(std::bit_cast<uint32_t>(toward_zero) | 1u);
 }
 
@@ -80,11 +81,14 @@ void load_real(const Literal& literal, int64_t start, int64_t count, double* lan
   const std::byte* bytes = literal.bytes().data() + start * (bit_width(dtype) / 8);
   switch (dtype) {
   case DType::F64: return read_elements<double>(bytes, count, lanes, [](double x) { return x; });
-  case DType::F32: return read_elements<float>(bytes, count, lanes, [](float x) { return static_cast<double>(x); });
-  case DType::F16: return read_elements<uint16_t>(bytes, count, lanes, [](uint16_t x) { return half_to_float(x); });
+  case DType::F32:
+    return read_elements<float>(bytes, count, lanes, [](float x) { return static_cast<double>(x); });
+  case DType::F16:
+    return read_elements<uint16_t>(bytes, count, lanes, [](uint16_t x) { return half_to_float(x); });
   case DType::BF16:
     return read_elements<uint16_t>(bytes, count, lanes, [](uint16_t x) { return bfloat16_to_float(x); });
-  default: return read_elements<uint8_t>(bytes, count, lanes, [=](uint8_t x) { return float8_to_float(dtype, x); });
+  default:
+    return read_elements<uint8_t>(bytes, count, lanes, [=](uint8_t x) { return float8_to_float(dtype, x); });
   }
 }
 
@@ -97,18 +101,25 @@ void store_real(const double* lanes, int64_t count, Literal& literal, int64_t st
   std::byte* bytes = literal.mutable_bytes().data() + start * (bit_width(dtype) / 8);
   switch (dtype) {
   case DType::F64: return write_elements<double>(lanes, count, bytes, [](double x) { return x; });
-  case DType::F32: return write_elements<float>(lanes, count, bytes, [](double x) { return static_cast<float>(x); });
-  case DType::F16: return write_elements<uint16_t>(lanes, count, bytes, [](double x) { return double_to_half(x); });
+  case DType::F32:
+    return write_elements<float>(lanes, count, bytes, [](double x) { return static_cast<float>(x); });
+  case DType::F16:
+    return write_elements<uint16_t>(lanes, count, bytes, [](double x) { return double_to_half(x); });
   case DType::BF16:
-    return write_elements<uint16_t>(lanes, count, bytes, [](double x) { return float_to_bfloat16(round_to_odd(x)); });
+    return write_elements<uint16_t>(lanes, count, bytes,
+                                    [](double x) { return float_to_bfloat16(round_to_odd(x)); });
   default:
     return write_elements<uint8_t>(lanes, count, bytes,
                                    [=](double x) { return float_to_float8(dtype, round_to_odd(x), false); });
   }
 }
 
-template <class Stored> int64_t widen(Stored x) { return static_cast<int64_t>(x); }
-template <class Stored> Stored narrow(int64_t x) { return static_cast<Stored>(x); }
+template <class Stored> int64_t widen(Stored x) {
+  return static_cast<int64_t>(x);
+}
+template <class Stored> Stored narrow(int64_t x) {
+  return static_cast<Stored>(x);
+}
 
 void load_integer(const Literal& literal, int64_t start, int64_t count, int64_t* lanes) {
   DType dtype = literal.dtype();
@@ -124,7 +135,8 @@ void load_integer(const Literal& literal, int64_t start, int64_t count, int64_t*
   case DType::U16: return read_elements<uint16_t>(bytes, count, lanes, widen<uint16_t>);
   case DType::I8: return read_elements<int8_t>(bytes, count, lanes, widen<int8_t>);
   case DType::U8: return read_elements<uint8_t>(bytes, count, lanes, widen<uint8_t>);
-  case DType::Bool: return read_elements<uint8_t>(bytes, count, lanes, [](uint8_t x) { return int64_t{x != 0}; });
+  case DType::Bool:
+    return read_elements<uint8_t>(bytes, count, lanes, [](uint8_t x) { return int64_t{x != 0}; });
   default: return read_elements<int64_t>(bytes, count, lanes, widen<int64_t>);
   }
 }
@@ -158,7 +170,8 @@ void load_complex(const Literal& literal, int64_t start, int64_t count, std::com
 void store_complex(const std::complex<double>* lanes, int64_t count, Literal& literal, int64_t start) {
   std::byte* bytes = literal.mutable_bytes().data() + start * (bit_width(literal.dtype()) / 8);
   if (literal.dtype() == DType::C128)
-    return write_elements<std::complex<double>>(lanes, count, bytes, [](std::complex<double> x) { return x; });
+    return write_elements<std::complex<double>>(lanes, count, bytes,
+                                                [](std::complex<double> x) { return x; });
   write_elements<std::complex<float>>(lanes, count, bytes,
                                       [](std::complex<double> x) { return std::complex<float>(x); });
 }
@@ -189,7 +202,9 @@ Lanes load_all(const Literal& literal) {
   return lanes;
 }
 
-void store_all(const Lanes& lanes, Literal& literal) { store_lanes(lanes, literal.num_elements(), literal, 0); }
+void store_all(const Lanes& lanes, Literal& literal) {
+  store_lanes(lanes, literal.num_elements(), literal, 0);
+}
 
 template <class T> std::vector<T> load_as(const Literal& literal) {
   Lanes lanes = load_all(literal);
@@ -228,7 +243,8 @@ bool less(DType dtype, int64_t a, int64_t b) {
 
 namespace {
 
-template <class T, class F> bool fold_with(T& accumulator, const T* values, int64_t count, int64_t stride, F combine) {
+template <class T, class F>
+bool fold_with(T& accumulator, const T* values, int64_t count, int64_t stride, F combine) {
   T sum = accumulator;
   for (int64_t i = 0; i < count; ++i) sum = combine(sum, values[i * stride]);
   accumulator = sum;
@@ -238,23 +254,30 @@ template <class T, class F> bool fold_with(T& accumulator, const T* values, int6
 bool fold_real(Opcode reducer, double& lane, const double* values, int64_t count, int64_t stride) {
   switch (reducer) {
   case Opcode::Add: return fold_with(lane, values, count, stride, [](double a, double b) { return a + b; });
-  case Opcode::Multiply: return fold_with(lane, values, count, stride, [](double a, double b) { return a * b; });
+  case Opcode::Multiply:
+    return fold_with(lane, values, count, stride, [](double a, double b) { return a * b; });
   case Opcode::Maximum: return fold_with(lane, values, count, stride, ieee_maximum);
   case Opcode::Minimum: return fold_with(lane, values, count, stride, ieee_minimum);
   default: return false;
   }
 }
 
-// Wrapping to the width may wait until the end: all these commute with reduction modulo 2^width, or stay in range.
-bool fold_integer(Opcode reducer, DType dtype, int64_t& lane, const int64_t* values, int64_t count, int64_t stride) {
+// Wrapping to the width may wait until the end: all these commute with reduction modulo 2^width, or stay in
+// range.
+bool fold_integer(Opcode reducer, DType dtype, int64_t& lane, const int64_t* values, int64_t count,
+                  int64_t stride) {
   bool boolean = dtype == DType::Bool;
   auto run = [&](auto combine) { return fold_with(lane, values, count, stride, combine); };
   switch (reducer) {
   case Opcode::Add:
     if (boolean) return run([](int64_t a, int64_t b) { return a | b; });
-    return run([](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); });
+    return run([](int64_t a, int64_t b) {
+      return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+    });
   case Opcode::Multiply:
-    return run([](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); });
+    return run([](int64_t a, int64_t b) {
+      return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+    });
   case Opcode::Maximum: return run([=](int64_t a, int64_t b) { return less(dtype, a, b) ? b : a; });
   case Opcode::Minimum: return run([=](int64_t a, int64_t b) { return less(dtype, b, a) ? b : a; });
   case Opcode::And: return run([](int64_t a, int64_t b) { return a & b; });
@@ -270,15 +293,19 @@ bool fold(Opcode reducer, DType dtype, Lanes& accumulator, int64_t lane, const L
           int64_t count, int64_t stride) {
   auto index = static_cast<size_t>(lane);
   switch (accumulator.domain) {
-  case Domain::Real: return fold_real(reducer, accumulator.real[index], values.real.data() + start, count, stride);
+  case Domain::Real:
+    return fold_real(reducer, accumulator.real[index], values.real.data() + start, count, stride);
   case Domain::Integer:
-    return fold_integer(reducer, dtype, accumulator.integer[index], values.integer.data() + start, count, stride);
+    return fold_integer(reducer, dtype, accumulator.integer[index], values.integer.data() + start, count,
+                        stride);
   case Domain::Complex: {
     using C = std::complex<double>;
     C& target = accumulator.complex[index];
     const C* source = values.complex.data() + start;
-    if (reducer == Opcode::Add) return fold_with(target, source, count, stride, [](C a, C b) { return a + b; });
-    if (reducer == Opcode::Multiply) return fold_with(target, source, count, stride, [](C a, C b) { return a * b; });
+    if (reducer == Opcode::Add)
+      return fold_with(target, source, count, stride, [](C a, C b) { return a + b; });
+    if (reducer == Opcode::Multiply)
+      return fold_with(target, source, count, stride, [](C a, C b) { return a * b; });
     return false;
   }
   case Domain::Text: return false;

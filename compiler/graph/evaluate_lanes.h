@@ -1,5 +1,6 @@
-// Lanes: elements of any dtype widened to one of three domains, f64, i64 and complex f64, in which the evaluator
-// computes. Values in lanes are always exactly representable in their dtype, except accumulators before rounding.
+// Lanes: elements of any dtype widened to one of three domains, f64, i64 and complex f64, in which the
+// evaluator computes. Values in lanes are always exactly representable in their dtype, except accumulators
+// before rounding.
 #pragma once
 
 #include "compiler/graph/evaluate_call.h"
@@ -27,7 +28,7 @@ void load_lanes(const Literal& literal, int64_t start, int64_t count, Lanes& lan
 void store_lanes(const Lanes& lanes, int64_t count, Literal& literal, int64_t start);
 Lanes load_all(const Literal& literal);
 void store_all(const Lanes& lanes, Literal& literal);
-template <class T> std::vector<T> load_as(const Literal& literal);  // double, int64_t, complex<double>
+template <class T> std::vector<T> load_as(const Literal& literal); // double, int64_t, complex<double>
 
 // The value of `dtype` nearest to x, ties to even. Narrow floats overflow as float_to_float8 says.
 double round_real(DType dtype, double x, bool saturate = false);
@@ -40,7 +41,7 @@ float round_to_odd(double x);
 struct ElementOp {
   enum class Direction : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
   Opcode opcode = Opcode::Add;
-  DType operand = DType::F32;  // of the values (not of Select's condition)
+  DType operand = DType::F32; // of the values (not of Select's condition)
   DType result = DType::F32;
   Direction direction = Direction::Eq;
   bool saturate = false;
@@ -50,8 +51,8 @@ ElementOp element_op(const Instruction& instruction);
 [[nodiscard]] bool apply(const ElementOp& op, const Lanes* const* operands, int64_t count, Lanes& out);
 void convert_lanes(const ElementOp& op, const Lanes& in, int64_t count, Lanes& out);
 
-// Folds values[start + i * stride], i < count, into one lane of `accumulator`, without rounding. False if `reducer` is
-// not an associative op that has a meaning for the domain.
+// Folds values[start + i * stride], i < count, into one lane of `accumulator`, without rounding. False if
+// `reducer` is not an associative op that has a meaning for the domain.
 [[nodiscard]] bool fold(Opcode reducer, DType dtype, Lanes& accumulator, int64_t lane, const Lanes& values,
                         int64_t start, int64_t count, int64_t stride = 1);
 

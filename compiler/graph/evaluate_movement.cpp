@@ -11,14 +11,16 @@ std::vector<StridedDim> collapse(const Dims& dims, const Dims& from_strides, con
   for (size_t i = 0; i < dims.size(); ++i) {
     if (dims[i] == 1) continue;
     StridedDim next{dims[i], from_strides[i], to_strides[i]};
-    if (!loops.empty() && loops.back().from == next.from * next.extent && loops.back().to == next.to * next.extent)
+    if (!loops.empty() && loops.back().from == next.from * next.extent &&
+        loops.back().to == next.to * next.extent)
       next.extent *= loops.back().extent, loops.pop_back();
     loops.push_back(next);
   }
   return loops;
 }
 
-Expected<LiteralRef> strided_view(const OpCall& call, const Literal& operand, Dims dims, int64_t offset, Dims strides) {
+Expected<LiteralRef> strided_view(const OpCall& call, const Literal& operand, Dims dims, int64_t offset,
+                                  Dims strides) {
   auto result = call.allocate(operand.dtype(), dims);
   if (!result) return result.error();
   return with_storage(operand.dtype(), [&](auto storage) -> Expected<LiteralRef> {
@@ -58,16 +60,18 @@ Expected<Values> broadcast_in_dim(const OpCall& call) {
   const Literal& operand = call.tensor(0);
   auto dims = call.result_dims();
   if (!dims) return dims.error();
-  Dims targets = call.ints("dims"), operand_strides = row_major_strides(operand.dims()), strides(dims->size(), 0);
+  Dims targets = call.ints("dims"), operand_strides = row_major_strides(operand.dims()),
+       strides(dims->size(), 0);
   if (targets.size() != operand.dims().size()) return call.fail("dims does not list each dim of the operand");
   for (size_t i = 0; i < targets.size(); ++i) {
-    if (targets[i] < 0 || targets[i] >= static_cast<int64_t>(dims->size())) return call.fail("dims is out of range");
+    if (targets[i] < 0 || targets[i] >= static_cast<int64_t>(dims->size()))
+      return call.fail("dims is out of range");
     auto target = static_cast<size_t>(targets[i]);
     if (operand.dims()[i] == (*dims)[target])
       strides[target] = operand_strides[i];
     else if (operand.dims()[i] != 1)
-      return call.fail("cannot broadcast " + describe(operand) + " to dim " + std::to_string(target) + " of extent " +
-                       std::to_string((*dims)[target]));
+      return call.fail("cannot broadcast " + describe(operand) + " to dim " + std::to_string(target) +
+                       " of extent " + std::to_string((*dims)[target]));
   }
   return wrap(strided_view(call, operand, *dims, 0, strides));
 }
@@ -98,7 +102,8 @@ Expected<Values> concatenate(const OpCall& call) {
     for (int i = 0; i < call.num_operands(); ++i) {
       const Dims& part = call.tensor(i).dims();
       ElementReader<T> reader(call.tensor(i));
-      copy_strided<T>(part, reader.data(), row_major_strides(part), writer.data() + at * strides[dim], strides);
+      copy_strided<T>(part, reader.data(), row_major_strides(part), writer.data() + at * strides[dim],
+                      strides);
       at += part[dim];
     }
     return one(writer.finish());
@@ -214,8 +219,8 @@ Expected<Dims> clamped_starts(const OpCall& call, int first, const Dims& sizes) 
   Dims starts;
   for (size_t i = 0; i < rank; ++i) {
     if (sizes[i] < 0 || sizes[i] > operand.dims()[i])
-      return call.fail("a window of extent " + std::to_string(sizes[i]) + " does not fit dim " + std::to_string(i) +
-                       " of " + describe(operand));
+      return call.fail("a window of extent " + std::to_string(sizes[i]) + " does not fit dim " +
+                       std::to_string(i) + " of " + describe(operand));
     const Literal& start = call.tensor(first + static_cast<int>(i));
     if (start.num_elements() != 1) return call.fail("starts must be scalars");
     starts.push_back(std::clamp<int64_t>(start.get_int(0), 0, operand.dims()[i] - sizes[i]));
@@ -247,7 +252,8 @@ Expected<Values> dynamic_update_slice(const OpCall& call) {
     ElementWriter<T> writer(*result);
     std::copy_n(old.data(), operand.num_elements(), writer.data());
     if (update.num_elements() != 0)
-      copy_strided<T>(update.dims(), reader.data(), row_major_strides(update.dims()), writer.data() + offset, strides);
+      copy_strided<T>(update.dims(), reader.data(), row_major_strides(update.dims()), writer.data() + offset,
+                      strides);
     return one(writer.finish());
   });
 }
@@ -272,13 +278,15 @@ Expected<Values> bitcast_convert(const OpCall& call) {
   Dims dims = operand.dims();
   if (to < from) dims.push_back(from / to);
   if (to > from) {
-    if (dims.empty() || dims.back() != to / from) return call.fail("the last dim must be " + std::to_string(to / from));
+    if (dims.empty() || dims.back() != to / from)
+      return call.fail("the last dim must be " + std::to_string(to / from));
     dims.pop_back();
   }
   auto result = call.allocate(call.result_dtype(), dims);
   if (!result) return result.error();
   auto bytes = operand.bytes();
-  if ((*result)->mutable_bytes().size() != bytes.size()) return call.fail("sizes of operand and result differ");
+  if ((*result)->mutable_bytes().size() != bytes.size())
+    return call.fail("sizes of operand and result differ");
   if (!bytes.empty()) std::memcpy((*result)->mutable_bytes().data(), bytes.data(), bytes.size());
   return one(*result);
 }

@@ -1,5 +1,5 @@
-// reduce, arg_reduce and cumulative. A reduce whose region is one associative op folds in f64 (or i64) and rounds once;
-// any other region runs as written, element after element in row-major order.
+// reduce, arg_reduce and cumulative. A reduce whose region is one associative op folds in f64 (or i64) and
+// rounds once; any other region runs as written, element after element in row-major order.
 #include "compiler/graph/builder.h"
 #include "compiler/graph/evaluate_elements.h"
 #include "compiler/graph/evaluate_scalar_region.h"
@@ -14,7 +14,7 @@ namespace {
 // A reduction seen as a matrix: each row holds what is combined into one result element.
 struct Rows {
   Dims kept_dims;
-  Dims permutation;  // kept dims, then reduced ones
+  Dims permutation; // kept dims, then reduced ones
   int64_t rows = 1, columns = 1;
 };
 
@@ -39,7 +39,8 @@ Expected<Rows> arrange(const OpCall& call, const Literal& operand) {
   return rows;
 }
 
-Expected<Values> reduce_simply(const OpCall& call, const Rows& rows, const LiteralRef& operand, Opcode reducer) {
+Expected<Values> reduce_simply(const OpCall& call, const Rows& rows, const LiteralRef& operand,
+                               Opcode reducer) {
   DType dtype = operand->dtype();
   auto result = call.allocate(dtype, rows.kept_dims);
   if (!result) return result.error();
@@ -54,7 +55,8 @@ Expected<Values> reduce_simply(const OpCall& call, const Rows& rows, const Liter
   return one(*result);
 }
 
-Expected<Values> reduce_by_region(const OpCall& call, const Rows& rows, const std::vector<LiteralRef>& operands) {
+Expected<Values> reduce_by_region(const OpCall& call, const Rows& rows,
+                                  const std::vector<LiteralRef>& operands) {
   size_t count = operands.size();
   auto region = ScalarRegion::create(call, 0);
   if (!region) return region.error();
@@ -86,7 +88,8 @@ Expected<Values> reduce_by_region(const OpCall& call, const Rows& rows, const st
 
 Expected<Values> evaluate_reduce(const OpCall& call) {
   int count = call.num_operands() / 2;
-  if (count == 0 || call.num_operands() % 2 != 0) return call.fail("wants as many initial values as operands");
+  if (count == 0 || call.num_operands() % 2 != 0)
+    return call.fail("wants as many initial values as operands");
   auto rows = arrange(call, call.tensor(0));
   if (!rows) return rows.error();
   std::vector<LiteralRef> operands;
@@ -108,7 +111,9 @@ Expected<Values> evaluate_reduce(const OpCall& call) {
 
 namespace {
 
-bool is_nan(const Lanes& lanes, size_t index) { return lanes.domain == Domain::Real && std::isnan(lanes.real[index]); }
+bool is_nan(const Lanes& lanes, size_t index) {
+  return lanes.domain == Domain::Real && std::isnan(lanes.real[index]);
+}
 
 bool lane_less(DType dtype, const Lanes& lanes, size_t a, size_t b) {
   if (lanes.domain == Domain::Real) return lanes.real[a] < lanes.real[b];
@@ -116,7 +121,8 @@ bool lane_less(DType dtype, const Lanes& lanes, size_t a, size_t b) {
 }
 
 // Whether element `candidate`, which comes later, replaces `best`.
-bool replaces(DType dtype, const Lanes& lanes, size_t candidate, size_t best, bool maximum, bool select_last) {
+bool replaces(DType dtype, const Lanes& lanes, size_t candidate, size_t best, bool maximum,
+              bool select_last) {
   bool new_nan = is_nan(lanes, candidate), old_nan = is_nan(lanes, best);
   if (new_nan || old_nan) return new_nan && (!old_nan || select_last);
   bool better = maximum ? lane_less(dtype, lanes, best, candidate) : lane_less(dtype, lanes, candidate, best);
@@ -131,7 +137,8 @@ Expected<Values> evaluate_arg_reduce(const OpCall& call) {
   auto dim = static_cast<size_t>(call.integer("dim"));
   if (dim >= operand.dims().size()) return call.fail("dim is out of range for " + describe(operand));
   Lanes lanes;
-  if (domain_of(operand.dtype()) > Domain::Integer) return call.unsupported("has no meaning for " + describe(operand));
+  if (domain_of(operand.dtype()) > Domain::Integer)
+    return call.unsupported("has no meaning for " + describe(operand));
   lanes = load_all(operand);
   bool maximum = call.attributes().word("kind", "max") == "max", last = call.flag("select_last");
   Dims dims = operand.dims();
@@ -139,7 +146,8 @@ Expected<Values> evaluate_arg_reduce(const OpCall& call) {
   dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(dim));
   auto result = call.allocate(DType::I64, dims);
   if (!result) return result.error();
-  if ((*result)->num_elements() != 0 && extent == 0) return call.fail("dim of extent 0 has no largest element");
+  if ((*result)->num_elements() != 0 && extent == 0)
+    return call.fail("dim of extent 0 has no largest element");
   for (int64_t i = 0; i < outer * inner; ++i) {
     int64_t start = i / inner * extent * inner + i % inner, best = 0;
     for (int64_t k = 1; k < extent; ++k)

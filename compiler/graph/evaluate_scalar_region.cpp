@@ -36,7 +36,8 @@ bool ScalarRegion::compile(const Region& region) {
   for (const auto& instruction : region.instructions()) {
     const Instruction& current = *instruction;
     if (current.is(Opcode::Parameter)) continue;
-    if (current.num_results() != 1 || !current.type().is_scalar() || current.type().dtype == DType::String) return false;
+    if (current.num_results() != 1 || !current.type().is_scalar() || current.type().dtype == DType::String)
+      return false;
     for (Value operand : current.operands())
       if (!slot_of.count(operand.def) || !operand.type().is_scalar()) return false;
     if (current.is(Opcode::Reshape) || current.is(Opcode::BroadcastInDim) || current.is(Opcode::Copy)) {
@@ -67,10 +68,11 @@ Result ScalarRegion::run() {
   if (!call_->interpreter().spend(1)) return call_->fail("takes too many steps");
   if (!compiled_) return run_interpreted();
   for (const Step& step : steps_) {
-    const Lanes* operands[] = {&slots_[step.operands[0]], &slots_[step.operands[1]], &slots_[step.operands[2]]};
+    const Lanes* operands[] = {&slots_[step.operands[0]], &slots_[step.operands[1]],
+                               &slots_[step.operands[2]]};
     if (!apply(step.op, operands, 1, slots_[step.result]))
-      return call_->unsupported("the region's " + std::string(opcode_name(step.op.opcode)) + " has no meaning for " +
-                                std::string(dtype_name(step.op.operand)));
+      return call_->unsupported("the region's " + std::string(opcode_name(step.op.opcode)) +
+                                " has no meaning for " + std::string(dtype_name(step.op.operand)));
   }
   return {};
 }

@@ -1,5 +1,6 @@
-// Regions over scalars (of reduce, reduce_window, select_and_scatter, sort), compiled to a list of steps on single lanes
-// so that calling them millions of times is bearable. Regions with other ops run through the interpreter.
+// Regions over scalars (of reduce, reduce_window, select_and_scatter, sort), compiled to a list of steps on
+// single lanes so that calling them millions of times is bearable. Regions with other ops run through the
+// interpreter.
 #pragma once
 
 #include "compiler/graph/evaluate_lanes.h"
@@ -31,7 +32,7 @@ private:
   const OpCall* call_;
   const Region* region_ = nullptr;
   std::vector<DType> parameters_;
-  std::vector<Lanes> slots_;  // parameters first; one lane each
+  std::vector<Lanes> slots_; // parameters first; one lane each
   std::vector<Step> steps_;
   std::vector<size_t> results_;
   bool compiled_ = false;

@@ -30,7 +30,8 @@ Expected<Values> iota(const OpCall& call) {
 
 Expected<Values> dim_size(const OpCall& call) {
   auto dim = static_cast<size_t>(call.integer("dim"));
-  if (dim >= call.tensor(0).dims().size()) return call.fail("dim is out of range for " + describe(call.tensor(0)));
+  if (dim >= call.tensor(0).dims().size())
+    return call.fail("dim is out of range for " + describe(call.tensor(0)));
   return one(Literal::of<int64_t>(DType::I64, {}, {call.tensor(0).dims()[dim]}));
 }
 
@@ -53,7 +54,8 @@ Expected<Values> dynamic_iota(const OpCall& call) {
   if (start.domain == Domain::Complex) return call.unsupported("has no meaning for complex numbers");
   bool real = start.domain == Domain::Real;
   int64_t count = 0;
-  if (real ? delta.real[0] == 0 || std::isnan(delta.real[0]) : delta.integer[0] == 0) return call.fail("delta is 0");
+  if (real ? delta.real[0] == 0 || std::isnan(delta.real[0]) : delta.integer[0] == 0)
+    return call.fail("delta is 0");
   if (real) {
     double steps = std::ceil((limit.real[0] - start.real[0]) / delta.real[0]);
     if (std::isnan(steps) || steps > 1e15) return call.fail("the number of elements is not finite");
@@ -68,8 +70,9 @@ Expected<Values> dynamic_iota(const OpCall& call) {
     if (real)
       lanes.real[static_cast<size_t>(i)] = start.real[0] + static_cast<double>(i) * delta.real[0];
     else
-      lanes.integer[static_cast<size_t>(i)] = static_cast<int64_t>(
-          static_cast<uint64_t>(start.integer[0]) + static_cast<uint64_t>(i) * static_cast<uint64_t>(delta.integer[0]));
+      lanes.integer[static_cast<size_t>(i)] =
+          static_cast<int64_t>(static_cast<uint64_t>(start.integer[0]) +
+                               static_cast<uint64_t>(i) * static_cast<uint64_t>(delta.integer[0]));
   }
   store_all(lanes, **result);
   return one(*result);
@@ -118,8 +121,8 @@ Expected<Values> evaluate_shape(const OpCall& call) {
   }
 }
 
-// Element i depends on the seed and i alone: u(i) = top bits of scramble(scramble(seed) + (i + 1) * golden), 24 of them
-// (53 for f64), over 2^24 (2^53); the value is low + u * (high - low), in f64, rounded once.
+// Element i depends on the seed and i alone: u(i) = top bits of scramble(scramble(seed) + (i + 1) * golden),
+// 24 of them (53 for f64), over 2^24 (2^53); the value is low + u * (high - low), in f64, rounded once.
 Expected<Values> evaluate_random(const OpCall& call) {
   if (call.num_operands() < 2) return call.fail("wants low and high");
   auto dims = call.result_dims();

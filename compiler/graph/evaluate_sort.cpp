@@ -1,5 +1,5 @@
-// sort and top_k. The merge sort is written out because a comparator from a model may be inconsistent, which the
-// standard library's algorithms do not survive.
+// sort and top_k. The merge sort is written out because a comparator from a model may be inconsistent, which
+// the standard library's algorithms do not survive.
 #include "compiler/graph/evaluate_elements.h"
 #include "compiler/graph/evaluate_scalar_region.h"
 
@@ -28,7 +28,8 @@ template <class Before> void merge_sort(std::vector<int64_t>& order, Before befo
 }
 
 // A literal whose elements are those of `operand` at the given flat positions.
-LiteralRef permuted(const Literal& operand, std::shared_ptr<Literal> result, const std::vector<int64_t>& positions) {
+LiteralRef permuted(const Literal& operand, std::shared_ptr<Literal> result,
+                    const std::vector<int64_t>& positions) {
   return with_storage(operand.dtype(), [&](auto storage) -> LiteralRef {
     using T = decltype(storage);
     ElementReader<T> reader(operand);
@@ -98,7 +99,8 @@ Expected<Values> evaluate_top_k(const OpCall& call) {
   bool largest = call.attributes().flag("largest", true);
   if (dim >= operand.dims().size()) return call.fail("dim is out of range for " + describe(operand));
   if (k < 0 || k > operand.dims()[dim])
-    return call.fail("k = " + std::to_string(k) + " exceeds dim " + std::to_string(dim) + " of " + describe(operand));
+    return call.fail("k = " + std::to_string(k) + " exceeds dim " + std::to_string(dim) + " of " +
+                     describe(operand));
   if (domain_of(dtype) > Domain::Integer) return call.unsupported("has no meaning for " + describe(operand));
   Lanes lanes = load_all(operand);
   auto smaller = [&](int64_t a, int64_t b) {

@@ -31,13 +31,15 @@ Diagnostic mismatch(const std::string& label, int64_t actual, const std::string&
   return model_error(label + " is " + std::to_string(actual) + ", " + wanted);
 }
 
-// Solves coefficient * symbol + constant = actual for the only symbol left. Sets *done unless more must be known.
+// Solves coefficient * symbol + constant = actual for the only symbol left. Sets *done unless more must be
+// known.
 Result bind_dim(const Pending& pending, SymbolTable& symbols, bool* done) {
   *done = true;
   if (auto value = resolve(pending.expr, symbols)) {
     if (*value == pending.actual) return {};
-    return mismatch(pending.label, pending.actual, "wanted " + pending.expr.to_string() +
-                                                       (pending.expr.is_constant() ? "" : " = " + std::to_string(*value)));
+    return mismatch(pending.label, pending.actual,
+                    "wanted " + pending.expr.to_string() +
+                        (pending.expr.is_constant() ? "" : " = " + std::to_string(*value)));
   }
   IntExpr rest = pending.expr.substitute([&](const Symbol& symbol) -> std::optional<IntExpr> {
     auto found = symbols.find(&symbol);
@@ -57,7 +59,8 @@ Result bind_dim(const Pending& pending, SymbolTable& symbols, bool* done) {
     return mismatch(pending.label, pending.actual, "wanted " + pending.expr.to_string());
   if (value < symbol.lower || value > symbol.upper)
     return mismatch(pending.label, pending.actual,
-                    symbol.name + " = " + std::to_string(value) + " is outside " + std::to_string(symbol.lower) + ".." +
+                    symbol.name + " = " + std::to_string(value) + " is outside " +
+                        std::to_string(symbol.lower) + ".." +
                         (symbol.upper == INT64_MAX ? std::string() : std::to_string(symbol.upper)));
   symbols[&symbol] = value;
   return {};
@@ -72,7 +75,9 @@ Result check_input(const Type& type, const RuntimeValue& value, const std::strin
     if (type.kind == Type::Kind::Optional && value.elements.size() > 1)
       return model_error(label + " has several elements, wanted " + type.to_string());
     for (size_t i = 0; type.element && i < value.elements.size(); ++i)
-      if (Result ok = check_input(*type.element, value.elements[i], label + " element " + std::to_string(i), pending); !ok)
+      if (Result ok =
+              check_input(*type.element, value.elements[i], label + " element " + std::to_string(i), pending);
+          !ok)
         return ok;
     return {};
   }

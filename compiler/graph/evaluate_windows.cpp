@@ -1,5 +1,5 @@
-// reduce_window and select_and_scatter: a window slides over the operand; positions in the padding or between dilated
-// input elements hold the initial value.
+// reduce_window and select_and_scatter: a window slides over the operand; positions in the padding or between
+// dilated input elements hold the initial value.
 #include "compiler/graph/builder.h"
 #include "compiler/graph/evaluate_scalar_region.h"
 
@@ -7,19 +7,21 @@ namespace firn::evaluation {
 
 namespace {
 
-// Visits the elements under a window. Dims in which the window is a single element with unit stride cost nothing.
+// Visits the elements under a window. Dims in which the window is a single element with unit stride cost
+// nothing.
 class WindowWalk {
 public:
   static Expected<WindowWalk> create(const OpCall& call, const Dims& operand) {
     WindowWalk walk;
     const Attribute* attribute = call.attributes().find("window");
     const auto* window = attribute ? std::get_if<Window>(attribute) : nullptr;
-    if (!window || window->dims.size() != operand.size()) return call.fail("the window must have the operand's rank");
+    if (!window || window->dims.size() != operand.size())
+      return call.fail("the window must have the operand's rank");
     constexpr int64_t limit = int64_t{1} << 31;
     for (const WindowDim& dim : window->dims)
       if (dim.size < 1 || dim.stride < 1 || dim.dilation < 1 || dim.input_dilation < 1 || dim.size > limit ||
-          dim.stride > limit || dim.dilation > limit || dim.input_dilation > limit || std::abs(dim.pad_low) > limit ||
-          std::abs(dim.pad_high) > limit)
+          dim.stride > limit || dim.dilation > limit || dim.input_dilation > limit ||
+          std::abs(dim.pad_low) > limit || std::abs(dim.pad_high) > limit)
         return call.fail("the window is out of range");
     walk.strides_ = row_major_strides(operand);
     walk.operand_ = operand;
@@ -36,7 +38,8 @@ public:
     return walk;
   }
 
-  // f(flat operand index) for each element under the window at `position`, -1 for padding, in row-major order.
+  // f(flat operand index) for each element under the window at `position`, -1 for padding, in row-major
+  // order.
   template <class F> void visit(const Dims& position, F f) const {
     int64_t base = 0;
     for (size_t dim : plain_) base += position[dim] * window_.dims[dim].stride * strides_[dim];
@@ -52,7 +55,8 @@ private:
     const WindowDim& window = window_.dims[dim];
     int64_t at = position[dim] * window.stride - window.pad_low;
     for (int64_t k = 0; k < window.size; ++k, at += window.dilation) {
-      bool inside = offset >= 0 && at >= 0 && at % window.input_dilation == 0 && at / window.input_dilation < operand_[dim];
+      bool inside = offset >= 0 && at >= 0 && at % window.input_dilation == 0 &&
+                    at / window.input_dilation < operand_[dim];
       visit_dim(level + 1, inside ? offset + at / window.input_dilation * strides_[dim] : -1, position, f);
     }
   }
@@ -82,7 +86,8 @@ Expected<Values> pool_simply(const OpCall& call, const WindowWalk& walk, Opcode 
   for (int64_t i = 0; i < (*result)->num_elements(); ++i, advance(position, walk.result_dims)) {
     out.copy_lane(i, initial, 0);
     walk.visit(position, [&](int64_t at) {
-      known &= at < 0 ? fold(reducer, dtype, out, i, initial, 0, 1) : fold(reducer, dtype, out, i, values, at, 1);
+      known &=
+          at < 0 ? fold(reducer, dtype, out, i, initial, 0, 1) : fold(reducer, dtype, out, i, values, at, 1);
     });
   }
   if (!known) return call.unsupported("cannot reduce " + std::string(dtype_name(dtype)));
@@ -126,7 +131,8 @@ Expected<Values> pool_by_region(const OpCall& call, const WindowWalk& walk, int 
 
 Expected<Values> evaluate_reduce_window(const OpCall& call) {
   int count = call.num_operands() / 2;
-  if (count == 0 || call.num_operands() % 2 != 0) return call.fail("wants as many initial values as operands");
+  if (count == 0 || call.num_operands() % 2 != 0)
+    return call.fail("wants as many initial values as operands");
   for (int i = 0; i < count; ++i) {
     const Literal& initial = call.tensor(count + i);
     if (call.tensor(i).dims() != call.tensor(0).dims()) return call.fail("operands must have one shape");
@@ -141,14 +147,16 @@ Expected<Values> evaluate_reduce_window(const OpCall& call) {
   return pool_by_region(call, *walk, count);
 }
 
-// Region 0 selects: of two operand elements, whether the first stays chosen. Region 1 combines what the source adds to
-// a chosen element with what is there, beginning with the initial value. Padding is never chosen.
+// Region 0 selects: of two operand elements, whether the first stays chosen. Region 1 combines what the
+// source adds to a chosen element with what is there, beginning with the initial value. Padding is never
+// chosen.
 Expected<Values> evaluate_select_and_scatter(const OpCall& call) {
   const Literal &operand = call.tensor(0), &source = call.tensor(1);
   if (operand.dtype() == DType::String) return call.unsupported("has no meaning for strings");
   auto walk = WindowWalk::create(call, operand.dims());
   if (!walk) return walk.error();
-  if (source.dims() != walk->result_dims || source.dtype() != call.tensor(2).dtype() || call.tensor(2).num_elements() != 1)
+  if (source.dims() != walk->result_dims || source.dtype() != call.tensor(2).dtype() ||
+      call.tensor(2).num_elements() != 1)
     return call.fail("source is " + describe(source) + ", the window wants " +
                      Type::tensor_of(source.dtype(), walk->result_dims).to_string());
   auto select = ScalarRegion::create(call, 0), combine = ScalarRegion::create(call, 1);

@@ -25,7 +25,7 @@
 //   reduce_window      as reduce, with {window = ...} of the operand's rank; padding contributes the initial value
 //   arg_reduce         {dim = d, kind = max|min, select_last = bool}: i64 indices, the dim vanishes; NaN wins
 //   cumulative         {dim = d, reducer = add|multiply, exclusive = bool, reverse = bool}
-//   sort               N operands {dim = d, stable = bool}; region (2N scalars) -> bool "lhs before rhs"
+//   sort               N operands {dim = d, stable = bool}; region (lhs0, rhs0, lhs1, rhs1, ... scalars) -> bool "lhs before rhs"
 //   top_k              {dim = d, k = n, largest = bool}: two results, values and i64 indices; equal values: lower index
 //                      first; NaN is larger than every number
 //   select_and_scatter operand, source, scalar initial value {window = ...}; regions select (2 scalars -> bool: the first

@@ -6,11 +6,11 @@ using namespace firn::test;
 
 namespace {
 
-void expect_convert(const std::string& from, const std::string& x, const std::string& to, const std::string& wanted,
-                    bool saturate = false) {
+void expect_convert(const std::string& from, const std::string& x, const std::string& to,
+                    const std::string& wanted, bool saturate = false) {
   std::string dtype = to.substr(0, to.find('['));
-  expect("%x = constant [" + x + "] : " + from + " %r = convert %x {saturate = " + (saturate ? "true" : "false") +
-             ", to = dtype " + dtype + "} : " + to,
+  expect("%x = constant [" + x + "] : " + from + " %r = convert %x {saturate = " +
+             (saturate ? "true" : "false") + ", to = dtype " + dtype + "} : " + to,
          to, wanted);
 }
 
@@ -31,7 +31,8 @@ TEST_CASE("floats to integers", "[evaluator]") {
 }
 
 TEST_CASE("integers to floats round once", "[evaluator]") {
-  expect_convert("i64[3]", "16777217, 9007199791611905, -3", "f32[3]", "16777216.0, 9007200328482816.0, -3.0");
+  expect_convert("i64[3]", "16777217, 9007199791611905, -3", "f32[3]",
+                 "16777216.0, 9007200328482816.0, -3.0");
   expect_convert("u64[1]", "18446744073709551615", "f64[1]", "18446744073709551616.0");
   expect_convert("bool[2]", "true, false", "f16[2]", "1.0, 0.0");
   expect_convert("i32[2]", "65520, 65519", "f16[2]", "inf, 65504.0");
@@ -61,9 +62,12 @@ TEST_CASE("complex conversions", "[evaluator]") {
 }
 
 TEST_CASE("text", "[evaluator]") {
-  expect_convert("string[5]", "\"1.5\", \"-3e2\", \"nan\", \"-INF\", \"0.1\"", "f32[5]", "1.5, -300.0, nan, -inf, 0.1");
-  expect_convert("string[3]", "\"42\", \"-7\", \"18446744073709551615\"", "u64[3]", "42, 18446744073709551609, 18446744073709551615");
-  expect_convert("f32[5]", "0.1, 1.0, nan, -inf, 1e20", "string[5]", "\"0.1\", \"1.0\", \"nan\", \"-inf\", \"1e+20\"");
+  expect_convert("string[5]", "\"1.5\", \"-3e2\", \"nan\", \"-INF\", \"0.1\"", "f32[5]",
+                 "1.5, -300.0, nan, -inf, 0.1");
+  expect_convert("string[3]", "\"42\", \"-7\", \"18446744073709551615\"", "u64[3]",
+                 "42, 18446744073709551609, 18446744073709551615");
+  expect_convert("f32[5]", "0.1, 1.0, nan, -inf, 1e20", "string[5]",
+                 "\"0.1\", \"1.0\", \"nan\", \"-inf\", \"1e+20\"");
   expect_convert("i8[2]", "-3, 100", "string[2]", "\"-3\", \"100\"");
   expect_error("%x = constant [\"1.5x\"] : string[1] %r = convert %x {to = dtype f32} : f32[1]", "f32[1]",
                "\"1.5x\" is not a number");

@@ -11,7 +11,8 @@ TEST_CASE("float unary ops", "[evaluator]") {
   expect_unary("negate", "f32[3]", "1.0, 0.0, -inf", "-1.0, -0.0, inf");
   expect_unary("ceil", "f32[4]", "1.2, -0.5, -1.2, inf", "2.0, -0.0, -1.0, inf");
   expect_unary("floor", "f32[4]", "1.8, -0.5, -0.0, nan", "1.0, -1.0, -0.0, nan");
-  expect_unary("round_nearest_even", "f32[6]", "0.5, 1.5, 2.5, -0.5, -2.5, 2.51", "0.0, 2.0, 2.0, -0.0, -2.0, 3.0");
+  expect_unary("round_nearest_even", "f32[6]", "0.5, 1.5, 2.5, -0.5, -2.5, 2.51",
+               "0.0, 2.0, 2.0, -0.0, -2.0, 3.0");
   expect_unary("sign", "f32[5]", "3.0, -inf, 0.0, -0.0, nan", "1.0, -1.0, 0.0, -0.0, nan");
   expect_unary("sqrt", "f32[4]", "4.0, -0.0, -1.0, inf", "2.0, -0.0, nan, inf");
   expect_unary("rsqrt", "f32[4]", "4.0, 0.0, -1.0, inf", "0.5, inf, nan, 0.0");
@@ -25,11 +26,23 @@ TEST_CASE("float unary ops", "[evaluator]") {
 }
 
 TEST_CASE("trigonometry is libm's in f64", "[evaluator]") {
-  struct Case { const char* op; double (*function)(double); double x; };
-  for (Case c : {Case{"acos", std::acos, 0.3}, {"acosh", std::acosh, 1.7}, {"asin", std::asin, 0.3},
-                 {"asinh", std::asinh, 0.3}, {"atan", std::atan, 0.3}, {"atanh", std::atanh, 0.3},
-                 {"cosh", std::cosh, 0.3}, {"cosine", std::cos, 0.3}, {"sine", std::sin, 0.3},
-                 {"sinh", std::sinh, 0.3}, {"tan", std::tan, 0.3}, {"tanh", std::tanh, 0.3}}) {
+  struct Case {
+    const char* op;
+    double (*function)(double);
+    double x;
+  };
+  for (Case c : {Case{"acos", std::acos, 0.3},
+                 {"acosh", std::acosh, 1.7},
+                 {"asin", std::asin, 0.3},
+                 {"asinh", std::asinh, 0.3},
+                 {"atan", std::atan, 0.3},
+                 {"atanh", std::atanh, 0.3},
+                 {"cosh", std::cosh, 0.3},
+                 {"cosine", std::cos, 0.3},
+                 {"sine", std::sin, 0.3},
+                 {"sinh", std::sinh, 0.3},
+                 {"tan", std::tan, 0.3},
+                 {"tanh", std::tanh, 0.3}}) {
     INFO(c.op);
     auto module = parse("module @m { func @main(%x: f64[1]) -> (f64[1]) { %r = " + std::string(c.op) +
                         " %x : f64[1] return %r } }");
@@ -40,17 +53,21 @@ TEST_CASE("trigonometry is libm's in f64", "[evaluator]") {
 }
 
 TEST_CASE("classification gives bool", "[evaluator]") {
-  expect("%x = constant [nan, inf, -inf, 0.0] : f32[4] %r = is_nan %x : bool[4]", "bool[4]", "true, false, false, false");
-  expect("%x = constant [nan, inf, -inf, 0.0] : f32[4] %r = is_inf %x : bool[4]", "bool[4]", "false, true, true, false");
+  expect("%x = constant [nan, inf, -inf, 0.0] : f32[4] %r = is_nan %x : bool[4]", "bool[4]",
+         "true, false, false, false");
+  expect("%x = constant [nan, inf, -inf, 0.0] : f32[4] %r = is_inf %x : bool[4]", "bool[4]",
+         "false, true, true, false");
 }
 
 TEST_CASE("float binary ops", "[evaluator]") {
   expect_binary("add", "f32[3]", "1.0, inf, -0.0", "2.0, -inf, -0.0", "3.0, nan, -0.0");
   expect_binary("subtract", "f32[2]", "1.0, 0.0", "2.0, 0.0", "-1.0, 0.0");
   expect_binary("multiply", "f32[2]", "0.0, -0.0", "inf, 1.0", "nan, -0.0");
-  expect_binary("divide", "f32[4]", "1.0, -1.0, 0.0, 1.0", "0.0, 0.0, 0.0, 3.0", "inf, -inf, nan, 0.333333343");
+  expect_binary("divide", "f32[4]", "1.0, -1.0, 0.0, 1.0", "0.0, 0.0, 0.0, 3.0",
+                "inf, -inf, nan, 0.333333343");
   expect_binary("remainder", "f32[4]", "5.5, -5.5, 1.0, 1.0", "2.0, 2.0, 0.0, inf", "1.5, -1.5, nan, 1.0");
-  expect_binary("power", "f32[4]", "2.0, -8.0, 0.0, nan", "0.5, 0.333, 0.0, 0.0", "1.41421354, nan, 1.0, 1.0");
+  expect_binary("power", "f32[4]", "2.0, -8.0, 0.0, nan", "0.5, 0.333, 0.0, 0.0",
+                "1.41421354, nan, 1.0, 1.0");
   expect_binary("maximum", "f32[4]", "1.0, nan, -0.0, -inf", "2.0, 1.0, 0.0, nan", "2.0, nan, 0.0, nan");
   expect_binary("minimum", "f32[4]", "1.0, nan, 0.0, inf", "2.0, 1.0, -0.0, 3.0", "1.0, nan, -0.0, 3.0");
   expect_binary("atan2", "f32[3]", "0.0, -0.0, 1.0", "1.0, -1.0, 0.0", "0.0, -3.14159274, 1.57079637");
@@ -67,7 +84,8 @@ TEST_CASE("narrow floats round once to nearest even", "[evaluator]") {
 TEST_CASE("signed integers wrap and divide towards zero", "[evaluator]") {
   expect_binary("add", "i8[2]", "127, -128", "1, -1", "-128, 127");
   expect_binary("multiply", "i16[1]", "300", "300", "24464");
-  expect_binary("divide", "i32[5]", "7, -7, 7, -2147483648, 5", "2, 2, -2, -1, 0", "3, -3, -3, -2147483648, -1");
+  expect_binary("divide", "i32[5]", "7, -7, 7, -2147483648, 5", "2, 2, -2, -1, 0",
+                "3, -3, -3, -2147483648, -1");
   expect_binary("remainder", "i32[5]", "7, -7, 7, -2147483648, 5", "2, 2, -2, -1, 0", "1, -1, 1, 0, 5");
   expect_binary("power", "i64[6]", "3, -2, 2, 1, -1, 0", "4, 3, -1, -5, -3, 0", "81, -8, 0, 1, -1, 1");
   expect_binary("shift_right", "i8[3]", "-8, -8, 64", "1, 9, 3", "-4, -1, 8");
@@ -81,7 +99,8 @@ TEST_CASE("signed integers wrap and divide towards zero", "[evaluator]") {
 
 TEST_CASE("unsigned integers", "[evaluator]") {
   expect_binary("subtract", "u8[1]", "3", "5", "254");
-  expect_binary("divide", "u64[2]", "18446744073709551615, 8", "2, 0", "9223372036854775807, 18446744073709551615");
+  expect_binary("divide", "u64[2]", "18446744073709551615, 8", "2, 0",
+                "9223372036854775807, 18446744073709551615");
   expect_binary("maximum", "u64[1]", "18446744073709551615", "1", "18446744073709551615");
   expect_binary("shift_right", "u8[2]", "255, 255", "4, 8", "15, 0");
   expect_binary("add", "u4[4]", "15, 7, 1, 0", "1, 8, 1, 9", "0, 15, 2, 9");
@@ -97,8 +116,8 @@ TEST_CASE("bool", "[evaluator]") {
 }
 
 TEST_CASE("compare", "[evaluator]") {
-  auto compare = [](const std::string& direction, const std::string& type, const std::string& x, const std::string& y,
-                    const std::string& wanted) {
+  auto compare = [](const std::string& direction, const std::string& type, const std::string& x,
+                    const std::string& y, const std::string& wanted) {
     expect("%x = constant [" + x + "] : " + type + "[3] %y = constant [" + y + "] : " + type +
                "[3] %r = compare %x, %y {direction = " + direction + "} : bool[3]",
            "bool[3]", wanted);
@@ -111,7 +130,8 @@ TEST_CASE("compare", "[evaluator]") {
   compare("ge", "u64", "18446744073709551615, 0, 3", "1, 1, 3", "true, false, true");
   compare("eq", "string", "\"a\", \"b\", \"\"", "\"a\", \"c\", \"\"", "true, false, true");
   compare("lt", "string", "\"a\", \"b\", \"\"", "\"ab\", \"b\", \"x\"", "true, false, true");
-  compare("eq", "c64", "(1.0, 2.0), (0.0, 0.0), (1.0, 0.0)", "(1.0, 2.0), (0.0, 1.0), (1.0, 0.0)", "true, false, true");
+  compare("eq", "c64", "(1.0, 2.0), (0.0, 0.0), (1.0, 0.0)", "(1.0, 2.0), (0.0, 1.0), (1.0, 0.0)",
+          "true, false, true");
 }
 
 TEST_CASE("clamp and select", "[evaluator]") {
@@ -135,7 +155,8 @@ TEST_CASE("complex arithmetic", "[evaluator]") {
 
 TEST_CASE("elementwise ops on empty tensors and across chunks", "[evaluator]") {
   expect_binary("add", "f32[0,3]", "", "", "");
-  auto module = parse("module @m { func @main(%x: i4[5001]) -> (i4[5001]) { %r = add %x, %x : i4[5001] return %r } }");
+  auto module =
+      parse("module @m { func @main(%x: i4[5001]) -> (i4[5001]) { %r = add %x, %x : i4[5001] return %r } }");
   auto input = std::make_shared<Literal>(DType::I4, std::vector<int64_t>{5001});
   for (int64_t i = 0; i < 5001; ++i) input->set_int(i, i % 16);
   auto results = evaluate(*module, {input});
@@ -144,8 +165,8 @@ TEST_CASE("elementwise ops on empty tensors and across chunks", "[evaluator]") {
 }
 
 TEST_CASE("ops without a meaning for a dtype are refused", "[evaluator]") {
-  expect_error("%x = constant [1] : i32[1] %r = erf %x : i32[1] loc(\"/gelu\")", "i32[1]", "/gelu (erf): has no meaning for i32",
-               Fault::Unsupported);
-  expect_error("%x = constant [\"a\"] : string[1] %r = add %x, %x : string[1]", "string[1]", "strings can only",
-               Fault::Unsupported);
+  expect_error("%x = constant [1] : i32[1] %r = erf %x : i32[1] loc(\"/gelu\")", "i32[1]",
+               "/gelu (erf): has no meaning for i32", Fault::Unsupported);
+  expect_error("%x = constant [\"a\"] : string[1] %r = add %x, %x : string[1]", "string[1]",
+               "strings can only", Fault::Unsupported);
 }

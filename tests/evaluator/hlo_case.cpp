@@ -17,7 +17,11 @@ std::unique_ptr<Module> program(const std::string& body, const std::string& type
 }
 
 LiteralRef literal(const std::string& elements, const std::string& type) {
-  return program("%r = constant [" + elements + "] : " + type, type)->main().body().results()[0].def->literal();
+  return program("%r = constant [" + elements + "] : " + type, type)
+      ->main()
+      .body()
+      .results()[0]
+      .def->literal();
 }
 
 void expect_equal(const Literal& actual, const Literal& wanted) {
@@ -28,12 +32,14 @@ void expect_equal(const Literal& actual, const Literal& wanted) {
     INFO("element " << i << " is " << x << ", wanted " << y);
     CHECK(((std::isnan(x) && std::isnan(y)) || (x == y && std::signbit(x) == std::signbit(y))));
   }
-  for (int64_t i = 0; i < wanted.num_elements() && (is_integer(wanted.dtype()) || wanted.dtype() == DType::Bool); ++i) {
+  for (int64_t i = 0;
+       i < wanted.num_elements() && (is_integer(wanted.dtype()) || wanted.dtype() == DType::Bool); ++i) {
     INFO("element " << i);
     CHECK(actual.get_int(i) == wanted.get_int(i));
   }
   if (is_complex(wanted.dtype())) {
-    bool same = std::equal(actual.bytes().begin(), actual.bytes().end(), wanted.bytes().begin(), wanted.bytes().end());
+    bool same = std::equal(actual.bytes().begin(), actual.bytes().end(), wanted.bytes().begin(),
+                           wanted.bytes().end());
     CHECK(same);
   }
 }
@@ -55,7 +61,8 @@ void expect_error(const std::string& body, const std::string& type, const std::s
   CHECK(results.error().fault == fault);
 }
 
-void expect_unary(const std::string& op, const std::string& type, const std::string& x, const std::string& wanted) {
+void expect_unary(const std::string& op, const std::string& type, const std::string& x,
+                  const std::string& wanted) {
   expect("%x = constant [" + x + "] : " + type + "\n%r = " + op + " %x : " + type, type, wanted);
 }
 

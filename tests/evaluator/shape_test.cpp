@@ -12,35 +12,45 @@ TEST_CASE("iota and dim_size", "[evaluator]") {
 }
 
 TEST_CASE("dynamic_iota", "[evaluator]") {
-  auto range = [](const std::string& dtype, const std::string& start, const std::string& limit, const std::string& delta,
-                  const std::string& count, const std::string& wanted) {
+  auto range = [](const std::string& dtype, const std::string& start, const std::string& limit,
+                  const std::string& delta, const std::string& count, const std::string& wanted) {
     auto constant = [&](const std::string& name, const std::string& value) {
       return "%" + name + " = constant [" + value + "] : " + dtype + "[] ";
     };
     std::string type = dtype + "[" + count + "]";
-    expect(constant("s", start) + constant("l", limit) + constant("d", delta) + "%r = dynamic_iota %s, %l, %d : " + type, type, wanted);
+    expect(constant("s", start) + constant("l", limit) + constant("d", delta) +
+               "%r = dynamic_iota %s, %l, %d : " + type,
+           type, wanted);
   };
   range("i64", "10", "4", "-2", "3", "10, 8, 6");
   range("i64", "1", "1", "1", "0", "");
   range("i64", "5", "1", "1", "0", "");
   range("f32", "1.0", "2.1", "0.5", "3", "1.0, 1.5, 2.0");
   range("f64", "1.0", "-1.0", "-1.5", "2", "1.0, -0.5");
-  expect_error("%a = constant [1] : i64[] %z = constant [0] : i64[] %r = dynamic_iota %a, %a, %z : i64[0]", "i64[0]", "delta is 0");
-  expect_error("%a = constant [0] : i64[] %b = constant [9000000000000000000] : i64[] %d = constant [1] : i64[] "
-               "%r = dynamic_iota %a, %b, %d : i64[0]",
-               "i64[0]", "would take more than");
+  expect_error("%a = constant [1] : i64[] %z = constant [0] : i64[] %r = dynamic_iota %a, %a, %z : i64[0]",
+               "i64[0]", "delta is 0");
+  expect_error(
+      "%a = constant [0] : i64[] %b = constant [9000000000000000000] : i64[] %d = constant [1] : i64[] "
+      "%r = dynamic_iota %a, %b, %d : i64[0]",
+      "i64[0]", "would take more than");
 }
 
 TEST_CASE("dynamic shapes use the actual sizes", "[evaluator]") {
-  expect("%x = constant [1, 2, 3, 4] : i32[4] %s = constant [2, 2] : i64[2] %r = dynamic_reshape %x, %s : i32[2,2]", "i32[2,2]", "1, 2, 3, 4");
-  expect("%x = constant [1, 2] : i32[2,1] %s = constant [3, 1, 2] : i64[3] %r = dynamic_broadcast %x, %s : i32[3,2,2]",
+  expect("%x = constant [1, 2, 3, 4] : i32[4] %s = constant [2, 2] : i64[2] %r = dynamic_reshape %x, %s : "
+         "i32[2,2]",
+         "i32[2,2]", "1, 2, 3, 4");
+  expect("%x = constant [1, 2] : i32[2,1] %s = constant [3, 1, 2] : i64[3] %r = dynamic_broadcast %x, %s : "
+         "i32[3,2,2]",
          "i32[3,2,2]", "1, 1, 2, 2, 1, 1, 2, 2, 1, 1, 2, 2");
-  expect("%x = constant [1, 2] : i32[2] %s = constant [1] : i64[1] %r = dynamic_broadcast %x, %s : i32[2]", "i32[2]", "1, 2");
-  expect("%x = constant [1, 2] : i32[2] %v = constant [0] : i32[] %l = constant [1] : i64[1] %h = constant [-1] : i64[1] "
+  expect("%x = constant [1, 2] : i32[2] %s = constant [1] : i64[1] %r = dynamic_broadcast %x, %s : i32[2]",
+         "i32[2]", "1, 2");
+  expect("%x = constant [1, 2] : i32[2] %v = constant [0] : i32[] %l = constant [1] : i64[1] %h = constant "
+         "[-1] : i64[1] "
          "%r = dynamic_pad %x, %v, %l, %h : i32[2]",
          "i32[2]", "0, 1");
-  expect_error("%x = constant [1, 2, 3] : i32[3] %s = constant [2, 2] : i64[2] %r = dynamic_reshape %x, %s : i32[2,2]", "i32[2,2]",
-               "cannot reshape i32[3] to [2,2]");
+  expect_error(
+      "%x = constant [1, 2, 3] : i32[3] %s = constant [2, 2] : i64[2] %r = dynamic_reshape %x, %s : i32[2,2]",
+      "i32[2,2]", "cannot reshape i32[3] to [2,2]");
 }
 
 TEST_CASE("non_zero counts, and its dim is the count", "[evaluator]") {
@@ -53,10 +63,12 @@ TEST_CASE("non_zero counts, and its dim is the count", "[evaluator]") {
 }
 
 TEST_CASE("a counted extent is known to what follows", "[evaluator]") {
-  auto module = parse("module @m { symbol n in [0, 3] func @main(%x: bool[3]) -> (i64[1,<=n]) { "
-                      "%z:2 = non_zero %x : (i64[1,<=n], i64[]) %c = constant [5] : i64[] "
-                      "%b = broadcast_in_dim %c {dims = []} : i64[1,<=n] %r = add %z#0, %b : i64[1,<=n] return %r } }");
-  for (auto [x, wanted, type] : {std::tuple{"true, false, true", "5, 7", "i64[1,2]"}, {"false, false, false", "", "i64[1,0]"}}) {
+  auto module =
+      parse("module @m { symbol n in [0, 3] func @main(%x: bool[3]) -> (i64[1,<=n]) { "
+            "%z:2 = non_zero %x : (i64[1,<=n], i64[]) %c = constant [5] : i64[] "
+            "%b = broadcast_in_dim %c {dims = []} : i64[1,<=n] %r = add %z#0, %b : i64[1,<=n] return %r } }");
+  for (auto [x, wanted, type] :
+       {std::tuple{"true, false, true", "5, 7", "i64[1,2]"}, {"false, false, false", "", "i64[1,0]"}}) {
     auto results = evaluate(*module, {literal(x, "bool[3]")});
     REQUIRE(results);
     expect_equal(*results->front(), *literal(wanted, type));
@@ -74,7 +86,10 @@ TEST_CASE("a count beyond its bound is an error", "[evaluator]") {
 TEST_CASE("random numbers depend on seed and index alone", "[evaluator]") {
   auto run = [](const std::string& seed, const std::string& dims) {
     std::string type = "f32" + dims;
-    auto module = program("%l = constant [-1.0] : f32[] %h = constant [3.0] : f32[] %r = rng_uniform %l, %h {seed = " + seed + "} : " + type, type);
+    auto module = program(
+        "%l = constant [-1.0] : f32[] %h = constant [3.0] : f32[] %r = rng_uniform %l, %h {seed = " + seed +
+            "} : " + type,
+        type);
     auto results = evaluate(*module, {});
     REQUIRE(results);
     return results->front();

@@ -7,20 +7,23 @@ using namespace firn::test;
 namespace {
 
 const char* module_text = "module @m { symbol batch in [1, 8] symbol width in [1, inf] "
-                          "func @main(%x: f32[batch,2*width], %y: f32[width,batch]) -> (f32[2*width,batch]) inputs [\"image\", \"mask\"] { "
+                          "func @main(%x: f32[batch,2*width], %y: f32[width,batch]) -> (f32[2*width,batch]) "
+                          "inputs [\"image\", \"mask\"] { "
                           "%t = transpose %x {permutation = [1, 0]} : f32[2*width,batch] "
                           "%z = concatenate %y, %y {dim = 0} : f32[2*width,batch] "
                           "%r = add %t, %z : f32[2*width,batch] return %r } }";
 
 std::string error_for(std::vector<int64_t> image, std::vector<int64_t> mask, DType dtype = DType::F32) {
-  auto results = evaluate(*parse(module_text), {Literal::splat(dtype, image, 1), Literal::splat(DType::F32, mask, 1)});
+  auto results =
+      evaluate(*parse(module_text), {Literal::splat(dtype, image, 1), Literal::splat(DType::F32, mask, 1)});
   return results ? "" : results.error().message;
 }
 
 } // namespace
 
 TEST_CASE("symbols are bound from the inputs", "[evaluator]") {
-  auto results = evaluate(*parse(module_text), {Literal::splat(DType::F32, {3, 4}, 1), Literal::splat(DType::F32, {2, 3}, 1)});
+  auto results = evaluate(*parse(module_text),
+                          {Literal::splat(DType::F32, {3, 4}, 1), Literal::splat(DType::F32, {2, 3}, 1)});
   REQUIRE(results);
   expect_equal(*results->front(), *Literal::splat(DType::F32, {4, 3}, 2));
 }
@@ -37,6 +40,6 @@ TEST_CASE("inputs that do not fit are named", "[evaluator]") {
 }
 
 TEST_CASE("a result that breaks its declared type is an error", "[evaluator]") {
-  expect_error("%x = constant [1, 2] : i8[2] %r = concatenate %x, %x {dim = 0} : i8[3] loc(\"/cat\")", "i8[3]",
-               "/cat (concatenate): gives i8[4], its type says i8[3]");
+  expect_error("%x = constant [1, 2] : i8[2] %r = concatenate %x, %x {dim = 0} : i8[3] loc(\"/cat\")",
+               "i8[3]", "/cat (concatenate): gives i8[4], its type says i8[3]");
 }
