@@ -26,13 +26,16 @@ std::string shape_text(const wire::TypeProto::Tensor& tensor) {
 }
 
 std::string type_text(const wire::TypeProto& type) {
-  if (type.has_tensor_type()) return wire_dtype_name(type.tensor_type().elem_type()) + shape_text(type.tensor_type());
+  if (type.has_tensor_type())
+    return wire_dtype_name(type.tensor_type().elem_type()) + shape_text(type.tensor_type());
   if (type.has_sequence_type()) return "sequence<" + type_text(type.sequence_type().elem_type()) + ">";
   if (type.has_optional_type()) return "optional<" + type_text(type.optional_type().elem_type()) + ">";
   if (type.has_sparse_tensor_type())
-    return "sparse " + wire_dtype_name(type.sparse_tensor_type().elem_type()) + shape_text(type.sparse_tensor_type());
+    return "sparse " + wire_dtype_name(type.sparse_tensor_type().elem_type()) +
+           shape_text(type.sparse_tensor_type());
   if (type.has_map_type())
-    return "map<" + wire_dtype_name(type.map_type().key_type()) + ", " + type_text(type.map_type().value_type()) + ">";
+    return "map<" + wire_dtype_name(type.map_type().key_type()) + ", " +
+           type_text(type.map_type().value_type()) + ">";
   return "?";
 }
 
@@ -68,8 +71,8 @@ public:
       functions_[{canonical_domain(function.domain()), function.name(), function.overload()}] = &function;
   }
 
-  void nodes(const google::protobuf::RepeatedPtrField<wire::NodeProto>& nodes, const std::map<std::string, int>& opsets,
-             bool in_branch) {
+  void nodes(const google::protobuf::RepeatedPtrField<wire::NodeProto>& nodes,
+             const std::map<std::string, int>& opsets, bool in_branch) {
     for (int i = 0; i < nodes.size(); ++i) {
       const auto& node = nodes[i];
       std::string domain = canonical_domain(node.domain());
@@ -81,7 +84,9 @@ public:
       else if (!node.op_type().empty() && !find_operator(domain, node.op_type(), version))
         note(node, i, domain, version, in_branch);
       bool branches = node.op_type() == "If" && domain.empty();
-      for_each_subgraph(node, [&](const wire::GraphProto& graph) { this->nodes(graph.node(), opsets, in_branch || branches); });
+      for_each_subgraph(node, [&](const wire::GraphProto& graph) {
+        this->nodes(graph.node(), opsets, in_branch || branches);
+      });
     }
   }
 
@@ -141,7 +146,8 @@ ModelFacts read_facts(const LoadedModel& model) {
   for (const auto& tensor : proto.graph().initializer()) initializers.insert(tensor.name());
   for (const auto& input : proto.graph().input())
     if (!initializers.count(input.name())) facts.inputs.push_back({input.name(), type_text(input.type())});
-  for (const auto& output : proto.graph().output()) facts.outputs.push_back({output.name(), type_text(output.type())});
+  for (const auto& output : proto.graph().output())
+    facts.outputs.push_back({output.name(), type_text(output.type())});
   facts.unsupported = find_unsupported(model).operators;
   return facts;
 }
@@ -155,8 +161,9 @@ std::string unsupported_message(const std::vector<UnsupportedOperator>& operator
     name_width = std::max(name_width, rows.back().first.size());
     count_width = std::max(count_width, rows.back().second.size());
   }
-  std::string text = operators.size() == 1 ? "1 operator is not supported"
-                                           : std::to_string(operators.size()) + " operators are not supported";
+  std::string text = operators.size() == 1
+                         ? "1 operator is not supported"
+                         : std::to_string(operators.size()) + " operators are not supported";
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i].first.resize(name_width, ' ');
     rows[i].second.resize(count_width, ' ');

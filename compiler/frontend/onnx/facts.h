@@ -6,8 +6,8 @@
 namespace firn::onnx {
 
 struct UnsupportedOperators {
-  std::vector<UnsupportedOperator> operators;  // sorted by domain and name
-  bool certain = false;  // one stands outside every If, whose branches may turn out not to be taken
+  std::vector<UnsupportedOperator> operators; // sorted by domain and name
+  bool certain = false; // one stands outside every If, whose branches may turn out not to be taken
 };
 
 UnsupportedOperators find_unsupported(const LoadedModel& model);

@@ -26,7 +26,9 @@ void collect_used(const Nodes& nodes, Names& names) {
   }
 }
 
-std::string plural(int64_t count, const char* noun) { return std::to_string(count) + " " + noun + (count == 1 ? "" : "s"); }
+std::string plural(int64_t count, const char* noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
 
 std::string range_text(int low, int high) {
   if (high >= kVariadic) return std::to_string(low) + " or more";
@@ -35,7 +37,8 @@ std::string range_text(int low, int high) {
 
 } // namespace
 
-void GraphImporter::add_initializer(const std::string& name, const Expected<LiteralRef>& literal, Scope& scope) {
+void GraphImporter::add_initializer(const std::string& name, const Expected<LiteralRef>& literal,
+                                    Scope& scope) {
   if (!literal) {
     state_.diagnostics.add({literal.error().fault, "initializer '" + name + "': " + literal.error().message});
     (void)scope.define(name, {{}, true});
@@ -51,7 +54,7 @@ void GraphImporter::import_initializers(const wire::GraphProto& graph, Scope& sc
   Names used;
   collect_used(graph.node(), used);
   for (const auto& output : graph.output()) used.insert(output.name());
-  Names inputs;  // that stay inputs although they have an initializer
+  Names inputs; // that stay inputs although they have an initializer
   if (state_.options.initializers_are_inputs)
     for (const auto& input : graph.input()) inputs.insert(input.name());
   auto wanted = [&](const std::string& name) { return used.count(name) && !inputs.count(name); };
@@ -83,9 +86,11 @@ void GraphImporter::import_node(const Nodes& nodes, int index, Scope& scope) {
   auto opset = frame.opsets.find(domain);
   int version = opset == frame.opsets.end() ? 1 : opset->second;
   NodeContext context(state_, scope, node, index, version, region_);
-  context.location_ = frame.prefix + (node.name().empty() && node.output_size() ? node.output(0) : node.name());
+  context.location_ =
+      frame.prefix + (node.name().empty() && node.output_size() ? node.output(0) : node.name());
   if (++state_.nodes > kMaxNodes || state_.diagnostics.count() >= DiagnosticList::limit) {
-    if (state_.nodes > kMaxNodes) context.fail("the model has more than " + std::to_string(kMaxNodes) + " nodes, functions inlined");
+    if (state_.nodes > kMaxNodes)
+      context.fail("the model has more than " + std::to_string(kMaxNodes) + " nodes, functions inlined");
     state_.out_of_budget = true;
     return;
   }
@@ -121,9 +126,10 @@ bool GraphImporter::resolve_inputs(NodeContext& node, const Nodes& nodes) {
     for (int later = node.index_; later < nodes.size(); ++later)
       for (const std::string& output : nodes[later].output())
         if (output == name) {
-          node.fail(later == node.index_ ? "input '" + name + "' is its own output"
-                                         : "input '" + name + "' comes from the later node " + node_label(nodes[later], later) +
-                                               "; nodes must stand in order of use");
+          node.fail(later == node.index_
+                        ? "input '" + name + "' is its own output"
+                        : "input '" + name + "' comes from the later node " +
+                              node_label(nodes[later], later) + "; nodes must stand in order of use");
           return false;
         }
     node.fail(text);
@@ -140,9 +146,11 @@ void GraphImporter::import_operator(NodeContext& node) {
                                  std::to_string(node.opset()) + ") is not supported");
   int inputs = node.num_inputs(), outputs = node.num_outputs();
   if (inputs < row->min_inputs || inputs > row->max_inputs)
-    return node.fail("has " + plural(inputs, "input") + ", wants " + range_text(row->min_inputs, row->max_inputs));
+    return node.fail("has " + plural(inputs, "input") + ", wants " +
+                     range_text(row->min_inputs, row->max_inputs));
   if (outputs < row->min_outputs || outputs > row->max_outputs)
-    return node.fail("has " + plural(outputs, "output") + ", wants " + range_text(row->min_outputs, row->max_outputs));
+    return node.fail("has " + plural(outputs, "output") + ", wants " +
+                     range_text(row->min_outputs, row->max_outputs));
   for (int i = 0; i < row->min_inputs; ++i)
     if (!node.has_input(i)) return node.fail("input " + std::to_string(i) + " is left out");
   if (!check_types(node, *row)) return;
@@ -152,10 +160,11 @@ void GraphImporter::import_operator(NodeContext& node) {
 void GraphImporter::inline_function(NodeContext& node, const wire::FunctionProto& function) {
   for (const Frame* frame = &node.scope_->frame(); frame; frame = frame->caller)
     if (frame->function == &function) return node.fail("function '" + function.name() + "' calls itself");
-  if (state_.depth >= kMaxDepth) return node.fail("functions and subgraphs are nested more than " + std::to_string(kMaxDepth) + " deep");
+  if (state_.depth >= kMaxDepth)
+    return node.fail("functions and subgraphs are nested more than " + std::to_string(kMaxDepth) + " deep");
   if (node.num_inputs() > function.input_size())
-    return node.fail("has " + plural(node.num_inputs(), "input") + ", function '" + function.name() + "' has " +
-                     std::to_string(function.input_size()));
+    return node.fail("has " + plural(node.num_inputs(), "input") + ", function '" + function.name() +
+                     "' has " + std::to_string(function.input_size()));
   Frame frame;
   frame.caller = &node.scope_->frame();
   frame.function = &function;
@@ -177,7 +186,8 @@ void GraphImporter::inline_function(NodeContext& node, const wire::FunctionProto
   for (int i = 0; i < std::min(function.output_size(), node.num_outputs()); ++i) {
     const NamedValue* found = scope.find(function.output(i));
     if (!found && !state_.out_of_budget)
-      return node.fail("function '" + function.name() + "' has no value for its output '" + function.output(i) + "'");
+      return node.fail("function '" + function.name() + "' has no value for its output '" +
+                       function.output(i) + "'");
     if (!found || found->failed) node.failed_ = true;
     if (found) node.set_output(i, found->value);
   }
@@ -187,20 +197,24 @@ void GraphImporter::define_outputs(NodeContext& node) {
   for (int i = 0; i < node.num_outputs(); ++i) {
     const std::string& name = node.node_->output(i);
     if (name.empty()) continue;
-    Value value = i < static_cast<int>(node.outputs_.size()) ? node.outputs_[static_cast<size_t>(i)] : Value{};
+    Value value =
+        i < static_cast<int>(node.outputs_.size()) ? node.outputs_[static_cast<size_t>(i)] : Value{};
     if (!value) node.fail_unsupported("output '" + name + "' is not supported");
-    if (value && !is_sane_type(value.type())) node.fail("output '" + name + "' would be " + value.type().to_string() + ", more than Firn can hold");
+    if (value && !is_sane_type(value.type()))
+      node.fail("output '" + name + "' would be " + value.type().to_string() + ", more than Firn can hold");
     if (!node.scope_->define(name, {node.failed_ ? Value{} : value, node.failed_}))
       node.fail("output '" + name + "' is defined twice");
   }
 }
 
-std::optional<Values> GraphImporter::outputs(const wire::GraphProto& graph, const Scope& scope, const std::string& where) {
+std::optional<Values> GraphImporter::outputs(const wire::GraphProto& graph, const Scope& scope,
+                                             const std::string& where) {
   Values values;
   for (const auto& output : graph.output()) {
     const NamedValue* found = scope.find(output.name());
     if (!found) {
-      if (!state_.out_of_budget) state_.diagnostics.add(model_error(where + "output '" + output.name() + "' is not defined"));
+      if (!state_.out_of_budget)
+        state_.diagnostics.add(model_error(where + "output '" + output.name() + "' is not defined"));
       return std::nullopt;
     }
     if (found->failed || !found->value) return std::nullopt;

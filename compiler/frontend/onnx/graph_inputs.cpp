@@ -22,11 +22,13 @@ public:
   std::optional<Type> type_of(const wire::ValueInfoProto& input) {
     const wire::TypeProto& wire_type = input.type();
     if (!wire_type.has_tensor_type()) {
-      bool container = wire_type.has_sequence_type() || wire_type.has_optional_type() || wire_type.has_map_type() ||
-                       wire_type.has_sparse_tensor_type() || wire_type.has_opaque_type();
+      bool container = wire_type.has_sequence_type() || wire_type.has_optional_type() ||
+                       wire_type.has_map_type() || wire_type.has_sparse_tensor_type() ||
+                       wire_type.has_opaque_type();
       if (!container) return fail(input, "has no type");
-      state_.diagnostics.add(unsupported_error(label(input) + " is no tensor; sequences, optionals, maps and sparse tensors as "
-                                               "inputs are not supported"));
+      state_.diagnostics.add(
+          unsupported_error(label(input) + " is no tensor; sequences, optionals, maps and sparse tensors as "
+                                           "inputs are not supported"));
       return std::nullopt;
     }
     const auto& tensor = wire_type.tensor_type();
@@ -34,12 +36,16 @@ public:
     if (!dtype) return fail(input, "has unknown " + wire_dtype_name(tensor.elem_type()));
     auto given = state_.options.shapes.find(input.name());
     bool has_given = given != state_.options.shapes.end();
-    if (!tensor.has_shape() && !has_given) return fail(input, "has no shape; give one with --shape " + input.name() + "=...");
+    if (!tensor.has_shape() && !has_given)
+      return fail(input, "has no shape; give one with --shape " + input.name() + "=...");
     auto rank = tensor.has_shape() ? tensor.shape().dim_size() : static_cast<int>(given->second.size());
-    if (rank > kMaxRank) return fail(input, "has rank " + std::to_string(rank) + ", the largest allowed is " + std::to_string(kMaxRank));
+    if (rank > kMaxRank)
+      return fail(input, "has rank " + std::to_string(rank) + ", the largest allowed is " +
+                             std::to_string(kMaxRank));
     std::vector<Dim> dims;
     for (int i = 0; i < rank; ++i) {
-      auto dim = tensor.has_shape() ? dim_of(input, i) : std::optional<Dim>(given->second[static_cast<size_t>(i)]);
+      auto dim =
+          tensor.has_shape() ? dim_of(input, i) : std::optional<Dim>(given->second[static_cast<size_t>(i)]);
       if (!dim) return std::nullopt;
       dims.push_back(*dim);
     }
@@ -54,8 +60,9 @@ public:
       if (seen_.count(name)) return;
       std::string known;
       for (const auto& each : seen_) known += (known.empty() ? "" : ", ") + each;
-      state_.diagnostics.add(usage_error("the model has no symbolic dim '" + name + "'" +
-                                         (known.empty() ? "; all its dims are static" : "; it has " + known)));
+      state_.diagnostics.add(
+          usage_error("the model has no symbolic dim '" + name + "'" +
+                      (known.empty() ? "; all its dims are static" : "; it has " + known)));
     };
     for (const auto& [name, value] : state_.options.dims) check(name);
     for (const auto& [name, range] : state_.options.ranges) check(name);
@@ -86,16 +93,18 @@ private:
     const auto& shape = input.type().tensor_type().shape();
     const auto& extents = given->second;
     if (static_cast<int>(extents.size()) != shape.dim_size()) {
-      state_.diagnostics.add(usage_error(label(input) + " has rank " + std::to_string(shape.dim_size()) + ", the shape given has " +
-                                         std::to_string(extents.size())));
+      state_.diagnostics.add(usage_error(label(input) + " has rank " + std::to_string(shape.dim_size()) +
+                                         ", the shape given has " + std::to_string(extents.size())));
       return;
     }
     for (int i = 0; i < shape.dim_size(); ++i) {
       int64_t extent = extents[static_cast<size_t>(i)];
       const auto& dim = shape.dim(i);
-      bool clash = dim.has_dim_value() ? dim.dim_value() != extent : bound_.emplace(dim_name(input, i), extent).first->second != extent;
+      bool clash = dim.has_dim_value() ? dim.dim_value() != extent
+                                       : bound_.emplace(dim_name(input, i), extent).first->second != extent;
       if (clash)
-        state_.diagnostics.add(usage_error(label(input) + ": dim " + std::to_string(i) + " cannot be " + std::to_string(extent) +
+        state_.diagnostics.add(usage_error(label(input) + ": dim " + std::to_string(i) + " cannot be " +
+                                           std::to_string(extent) +
                                            ", the model or another option says otherwise"));
     }
   }
@@ -113,15 +122,18 @@ private:
     auto value = bound_.find(name);
     if (value != bound_.end()) {
       if (value->second >= 0 && value->second <= kMaxElements) return Dim(value->second);
-      state_.diagnostics.add(usage_error("dim '" + name + "' is given as " + std::to_string(value->second) + ", out of range"));
+      state_.diagnostics.add(
+          usage_error("dim '" + name + "' is given as " + std::to_string(value->second) + ", out of range"));
       return std::nullopt;
     }
     DimRange range;
     auto given = state_.options.ranges.find(name);
     if (given != state_.options.ranges.end()) range = given->second;
-    if (range.lower < 0 || range.upper < range.lower || (range.upper != INT64_MAX && range.upper > kMaxElements)) {
-      state_.diagnostics.add(usage_error("dim '" + name + "' is given the range " + std::to_string(range.lower) + ".." +
-                                         std::to_string(range.upper) + ", out of range"));
+    if (range.lower < 0 || range.upper < range.lower ||
+        (range.upper != INT64_MAX && range.upper > kMaxElements)) {
+      state_.diagnostics.add(usage_error("dim '" + name + "' is given the range " +
+                                         std::to_string(range.lower) + ".." + std::to_string(range.upper) +
+                                         ", out of range"));
       return std::nullopt;
     }
     if (range.lower == range.upper) return Dim(range.lower);
@@ -148,11 +160,12 @@ void add_graph_inputs(const wire::GraphProto& graph, ImportState& state, Functio
     auto fixed = state.options.constants.find(input.name());
     bool is_fixed = fixed != state.options.constants.end();
     if (is_fixed && !(fixed->second->type() == *type)) {
-      state.diagnostics.add(usage_error("graph input '" + input.name() + "' is " + type->to_string() + ", the value given is " +
-                                        fixed->second->type().to_string()));
+      state.diagnostics.add(usage_error("graph input '" + input.name() + "' is " + type->to_string() +
+                                        ", the value given is " + fixed->second->type().to_string()));
       continue;
     }
-    Instruction* made = is_fixed ? main.body().append_constant(fixed->second) : main.body().add_parameter(*type, input.name());
+    Instruction* made = is_fixed ? main.body().append_constant(fixed->second)
+                                 : main.body().add_parameter(*type, input.name());
     made->set_location(input.name());
     if (!scope.define(input.name(), {made->result(), false}))
       state.diagnostics.add(model_error("two graph inputs are called '" + input.name() + "'"));

@@ -1,4 +1,5 @@
-// The flow of an import: load, refuse unknown operators, make @main's parameters, import the graph, drop what is unused.
+// The flow of an import: load, refuse unknown operators, make @main's parameters, import the graph, drop what
+// is unused.
 #include "compiler/frontend/onnx/import.h"
 
 #include "compiler/frontend/onnx/facts.h"
@@ -43,7 +44,8 @@ std::unique_ptr<ImportedModel> import_file(std::shared_ptr<const MappedFile> fil
   auto model = load_model(std::move(file), std::move(folder));
   if (!model) return diagnostics.add(model.error()), nullptr;
   auto unsupported = find_unsupported(*model);
-  if (unsupported.certain) return diagnostics.add(unsupported_error(unsupported_message(unsupported.operators))), nullptr;
+  if (unsupported.certain)
+    return diagnostics.add(unsupported_error(unsupported_message(unsupported.operators))), nullptr;
   auto imported = std::make_unique<ImportedModel>();
   imported->facts = read_facts(*model);
   imported->module = std::make_unique<Module>(name);
@@ -77,8 +79,8 @@ std::unique_ptr<ImportedModel> import_onnx(const std::string& path, const Import
   return import_file(*file, folder_of(path), options, diagnostics);
 }
 
-std::unique_ptr<ImportedModel> import_onnx_bytes(std::string name, std::string bytes, const ImportOptions& options,
-                                                 DiagnosticList& diagnostics) {
+std::unique_ptr<ImportedModel> import_onnx_bytes(std::string name, std::string bytes,
+                                                 const ImportOptions& options, DiagnosticList& diagnostics) {
   return import_file(MappedFile::from_bytes(std::move(name), std::move(bytes)), "", options, diagnostics);
 }
 

@@ -1,4 +1,5 @@
-// ONNX in: reads a model file, validates it and writes it as a graph IR module. The only folder that sees protobuf.
+// ONNX in: reads a model file, validates it and writes it as a graph IR module. The only folder that sees
+// protobuf.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -18,8 +19,8 @@ struct DimRange {
 };
 
 struct ImportOptions {
-  // Symbolic dims by the model's name for them (dim_param; for a dim without one: "<input>_dim<i>"). Bound dims become
-  // numbers; ranges bound the symbols that stay.
+  // Symbolic dims by the model's name for them (dim_param; for a dim without one: "<input>_dim<i>"). Bound
+  // dims become numbers; ranges bound the symbols that stay.
   std::map<std::string, int64_t> dims;
   std::map<std::string, DimRange> ranges;
   // Whole shapes of graph inputs by name: for inputs whose shape the model leaves open.
@@ -31,28 +32,28 @@ struct ImportOptions {
 };
 
 struct UnsupportedOperator {
-  std::string domain, name;  // domain "ai.onnx" for the default one
-  int64_t version = 0;       // opset version that the model imports
+  std::string domain, name; // domain "ai.onnx" for the default one
+  int64_t version = 0;      // opset version that the model imports
   int64_t count = 0;
-  std::string first;         // label of the first node
+  std::string first; // label of the first node
 };
 
 // An input or output as the model declares it.
 struct ValueFacts {
   std::string name;
-  std::string type;  // "f32[batch,3,224,224]", "f32[?]" without a shape
+  std::string type; // "f32[batch,3,224,224]", "f32[?]" without a shape
 };
 
 struct ModelFacts {
   int64_t ir_version = 0;
-  std::vector<std::pair<std::string, int64_t>> opsets;  // domain ("ai.onnx") and version, sorted
+  std::vector<std::pair<std::string, int64_t>> opsets; // domain ("ai.onnx") and version, sorted
   std::string producer, graph_name;
-  std::string sha256;                            // of the model file
-  std::map<std::string, int64_t> operators;      // "Conv", "com.acme:Pool" to number of nodes, subgraphs included
-  int64_t nodes = 0, parameters = 0, parameter_bytes = 0;  // parameters: elements of initializers
+  std::string sha256;                       // of the model file
+  std::map<std::string, int64_t> operators; // "Conv", "com.acme:Pool" to number of nodes, subgraphs included
+  int64_t nodes = 0, parameters = 0, parameter_bytes = 0; // parameters: elements of initializers
   std::vector<ValueFacts> inputs, outputs;
-  std::vector<UnsupportedOperator> unsupported;  // sorted by domain and name
-  std::vector<std::string> external_files;       // paths of external data that were read
+  std::vector<UnsupportedOperator> unsupported; // sorted by domain and name
+  std::vector<std::string> external_files;      // paths of external data that were read
   std::vector<std::string> warnings;
 };
 
@@ -61,14 +62,15 @@ struct ImportedModel {
   ModelFacts facts;
 };
 
-// Imports the model at `path`. On failure returns null and `diagnostics` says why, naming nodes: Fault::Unsupported when
-// operators are not known (one message with all of them), Fault::Model when the model is wrong.
+// Imports the model at `path`. On failure returns null and `diagnostics` says why, naming nodes:
+// Fault::Unsupported when operators are not known (one message with all of them), Fault::Model when the model
+// is wrong.
 std::unique_ptr<ImportedModel> import_onnx(const std::string& path, const ImportOptions& options,
                                            DiagnosticList& diagnostics);
 
 // The same for bytes in memory; external data is refused.
-std::unique_ptr<ImportedModel> import_onnx_bytes(std::string name, std::string bytes, const ImportOptions& options,
-                                                 DiagnosticList& diagnostics);
+std::unique_ptr<ImportedModel> import_onnx_bytes(std::string name, std::string bytes,
+                                                 const ImportOptions& options, DiagnosticList& diagnostics);
 
 // Facts of a model that can be read, whether or not it can be imported.
 Expected<ModelFacts> inspect_onnx(const std::string& path);
@@ -76,7 +78,8 @@ Expected<ModelFacts> inspect_onnx(const std::string& path);
 // The message for operators that are refused, as `firn compile` prints it.
 std::string unsupported_message(const std::vector<UnsupportedOperator>& operators);
 
-// A tensor in a `.pb` file, as ONNX's test data holds them, and back. `name` is what the file calls the tensor.
+// A tensor in a `.pb` file, as ONNX's test data holds them, and back. `name` is what the file calls the
+// tensor.
 struct NamedTensor {
   std::string name;
   LiteralRef literal;

@@ -178,6 +178,7 @@ private:
   void wrong_kind(std::string_view name, const wire::AttributeProto& attribute, std::string_view wanted);
   bool usable(const Values& operands) const;
   Instruction* folded(Instruction* made);
+  void unify_one_element(Region& first, Region& second);
   bool fill_region(Region& region, const Values& parameters, const Body& body);
 
   ImportState* state_;

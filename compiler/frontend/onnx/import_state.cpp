@@ -28,14 +28,16 @@ ImportState::ImportState(const ImportOptions& options, LoadedModel& model, Modul
                          DiagnosticList& diagnostics)
     : options(options), model(model), module(module), facts(facts), diagnostics(diagnostics) {
   for (const auto& function : model.proto->functions())
-    functions_.emplace(std::array{canonical_domain(function.domain()), function.name(), function.overload()}, &function);
+    functions_.emplace(std::array{canonical_domain(function.domain()), function.name(), function.overload()},
+                       &function);
 }
 
 SymbolRef ImportState::symbol(const std::string& name, DimRange range) {
   auto& symbol = symbols_[name];
   if (symbol) return symbol;
   std::string word = word_of(name), unique = word;
-  for (int suffix = 1; is_reserved(unique) || module.find_symbol(unique); ++suffix) unique = word + "_" + std::to_string(suffix);
+  for (int suffix = 1; is_reserved(unique) || module.find_symbol(unique); ++suffix)
+    unique = word + "_" + std::to_string(suffix);
   auto made = std::make_shared<Symbol>();
   made->name = unique;
   made->lower = range.lower;
@@ -57,7 +59,8 @@ const wire::FunctionProto* ImportState::find_function(const wire::NodeProto& nod
 
 void ImportState::warn(std::string message) {
   auto& warnings = facts.warnings;
-  if (warnings.size() < kMaxWarnings && std::find(warnings.begin(), warnings.end(), message) == warnings.end())
+  if (warnings.size() < kMaxWarnings &&
+      std::find(warnings.begin(), warnings.end(), message) == warnings.end())
     warnings.push_back(std::move(message));
 }
 

@@ -1,5 +1,5 @@
-// The state of one import: what every node of every graph shares, and the scopes in which names are looked up.
-// Internal to the frontend; importers see NodeContext only.
+// The state of one import: what every node of every graph shares, and the scopes in which names are looked
+// up. Internal to the frontend; importers see NodeContext only.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
@@ -12,21 +12,24 @@
 namespace firn::onnx {
 
 // Caps on what a hostile model can make the importer do.
-inline constexpr int64_t kMaxNodes = 250'000;        // imported nodes, inlined functions and unrolled bodies included
-inline constexpr int kMaxDepth = 64;                 // of function calls and subgraphs
-inline constexpr int64_t kAttributeLimit = int64_t{1} << 31;  // of integers in attributes: products of two still fit
+inline constexpr int64_t kMaxNodes =
+    250'000;                         // imported nodes, inlined functions and unrolled bodies included
+inline constexpr int kMaxDepth = 64; // of function calls and subgraphs
+inline constexpr int64_t kAttributeLimit = int64_t{1}
+                                           << 31; // of integers in attributes: products of two still fit
 
-// The call of a model-local function, or the main graph: what names of attributes and versions of opsets mean.
+// The call of a model-local function, or the main graph: what names of attributes and versions of opsets
+// mean.
 struct Frame {
   const Frame* caller = nullptr;
   const wire::FunctionProto* function = nullptr;
-  std::map<std::string, const wire::AttributeProto*> attributes;  // by the function's name for them
+  std::map<std::string, const wire::AttributeProto*> attributes; // by the function's name for them
   std::map<std::string, int> opsets;
-  std::string prefix;  // of node labels: "call/"
+  std::string prefix; // of node labels: "call/"
 };
 
-// What a name stands for. Without a value it is an optional input that was left out, or the output of a node that failed:
-// uses of the latter are skipped without a word.
+// What a name stands for. Without a value it is an optional input that was left out, or the output of a node
+// that failed: uses of the latter are skipped without a word.
 struct NamedValue {
   Value value;
   bool failed = false;
@@ -54,15 +57,17 @@ private:
   std::unordered_map<std::string, NamedValue> values_;
 };
 
-// Elements of integer vectors and scalars as expressions over symbols, for values that are not constant but made of
-// dims. Only the first result of an instruction can be known.
+// Elements of integer vectors and scalars as expressions over symbols, for values that are not constant but
+// made of dims. Only the first result of an instruction can be known.
 class KnownInts {
 public:
   // From here and from constants of integers and bools with at most kMaxKnown elements.
   std::optional<std::vector<IntExpr>> find(Value value) const;
   // What `instruction` computes, if its operands are known and it is simple enough.
   std::optional<std::vector<IntExpr>> compute(const Instruction& instruction) const;
-  void set(const Instruction* instruction, std::vector<IntExpr> elements) { elements_[instruction] = std::move(elements); }
+  void set(const Instruction* instruction, std::vector<IntExpr> elements) {
+    elements_[instruction] = std::move(elements);
+  }
   // Of an instruction that is about to be erased, and those in its regions.
   void forget_all(const Instruction& instruction);
 
@@ -86,7 +91,7 @@ public:
   int64_t nodes = 0;
   int depth = 0;
   bool out_of_budget = false;
-  size_t fold_budget = size_t{64} << 20;  // bytes that eager evaluation may still make
+  size_t fold_budget = size_t{64} << 20; // bytes that eager evaluation may still make
 
   // A symbol of the module for a name of the model; made at first use, its name made a word of the text form.
   SymbolRef symbol(const std::string& name, DimRange range);
@@ -97,7 +102,7 @@ public:
 
 private:
   std::map<std::string, SymbolRef> symbols_;
-  std::map<std::array<std::string, 3>, const wire::FunctionProto*> functions_;  // by domain, name, overload
+  std::map<std::array<std::string, 3>, const wire::FunctionProto*> functions_; // by domain, name, overload
 };
 
 // Imports the nodes of one graph or function body into one region.
@@ -128,8 +133,8 @@ private:
 // Input dtypes against a row's types column; false after a diagnostic.
 bool check_types(NodeContext& node, const OperatorRow& row);
 
-// A dim within what later arithmetic may do with it, and a type of such dims whose static ones have a bounded product
-// (dims of 0 counted as 1, so that every partial product is bounded too).
+// A dim within what later arithmetic may do with it, and a type of such dims whose static ones have a bounded
+// product (dims of 0 counted as 1, so that every partial product is bounded too).
 bool is_safe_dim(const IntExpr& extent);
 bool is_sane_type(const Type& type);
 

@@ -12,13 +12,17 @@ using Elements = std::vector<IntExpr>;
 __extension__ typedef __int128 Wide;
 
 Wide largest(const IntExpr& value) {
-  Wide result = value.constant_part() < 0 ? -static_cast<Wide>(value.constant_part()) : static_cast<Wide>(value.constant_part());
-  for (const auto& term : value.terms()) result = std::max(result, static_cast<Wide>(std::abs(term.coefficient)));
+  Wide result = value.constant_part() < 0 ? -static_cast<Wide>(value.constant_part())
+                                          : static_cast<Wide>(value.constant_part());
+  for (const auto& term : value.terms())
+    result = std::max(result, static_cast<Wide>(std::abs(term.coefficient)));
   return result;
 }
 
 // Arithmetic that gives nothing where an expression would leave what dims may be.
-std::optional<IntExpr> checked(const IntExpr& value) { return is_safe_dim(value) ? std::optional(value) : std::nullopt; }
+std::optional<IntExpr> checked(const IntExpr& value) {
+  return is_safe_dim(value) ? std::optional(value) : std::nullopt;
+}
 
 std::optional<IntExpr> multiply(const IntExpr& lhs, const IntExpr& rhs) {
   Wide products = static_cast<Wide>(lhs.terms().size() + 1) * static_cast<Wide>(rhs.terms().size() + 1);
@@ -66,8 +70,10 @@ std::optional<IntExpr> binary(const Instruction& instruction, const IntExpr& lhs
   case Opcode::Maximum: return checked(max(lhs, rhs));
   case Opcode::Minimum: return checked(min(lhs, rhs));
   case Opcode::Compare: return compare(instruction.word("direction"), lhs, rhs);
-  case Opcode::And: case Opcode::Or: {
-    if (!lhs.is_constant() || !rhs.is_constant() || instruction.type().dtype != DType::Bool) return std::nullopt;
+  case Opcode::And:
+  case Opcode::Or: {
+    if (!lhs.is_constant() || !rhs.is_constant() || instruction.type().dtype != DType::Bool)
+      return std::nullopt;
     bool both = instruction.is(Opcode::And);
     return IntExpr(both ? lhs.value() & rhs.value() : lhs.value() | rhs.value());
   }
@@ -86,7 +92,8 @@ std::optional<Elements> convert(const Elements& from, DType to) {
   return result;
 }
 
-std::optional<Elements> gather(const Instruction& instruction, const Elements& from, const Elements& indices) {
+std::optional<Elements> gather(const Instruction& instruction, const Elements& from,
+                               const Elements& indices) {
   if (instruction.operand(0).rank() != 1) return std::nullopt;
   auto size = static_cast<int64_t>(from.size());
   Elements result;
@@ -127,15 +134,18 @@ std::optional<Elements> broadcast(const Instruction& instruction, const Elements
   return result;
 }
 
-std::optional<Elements> reduce(const Instruction& instruction, const Elements& from, const Elements& initial) {
+std::optional<Elements> reduce(const Instruction& instruction, const Elements& from,
+                               const Elements& initial) {
   auto reducer = simple_reducer(instruction);
   bool known = reducer == Opcode::Add || reducer == Opcode::Multiply;
-  if (!known || instruction.num_operands() != 2 || instruction.operand(0).rank() != 1 || instruction.type().rank() != 0)
+  if (!known || instruction.num_operands() != 2 || instruction.operand(0).rank() != 1 ||
+      instruction.type().rank() != 0)
     return std::nullopt;
   IntExpr total = initial[0];
   for (const IntExpr& value : from) {
-    auto next = !is_safe_dim(value) ? std::nullopt
-                : reducer == Opcode::Add ? checked(total + value) : multiply(total, value);
+    auto next = !is_safe_dim(value)      ? std::nullopt
+                : reducer == Opcode::Add ? checked(total + value)
+                                         : multiply(total, value);
     if (!next) return std::nullopt;
     total = *next;
   }
@@ -154,7 +164,8 @@ std::optional<Elements> KnownInts::find(Value value) const {
   auto found = elements_.find(value.def);
   if (found != elements_.end()) return found->second;
   const LiteralRef& literal = value.def->literal();
-  if (!value.def->is(Opcode::Constant) || literal->is_opaque() || literal->num_elements() > kMaxKnown) return std::nullopt;
+  if (!value.def->is(Opcode::Constant) || literal->is_opaque() || literal->num_elements() > kMaxKnown)
+    return std::nullopt;
   if (!is_integer(literal->dtype()) && literal->dtype() != DType::Bool) return std::nullopt;
   auto values = literal->to_ints();
   return Elements(values.begin(), values.end());
@@ -169,7 +180,8 @@ void KnownInts::forget_all(const Instruction& instruction) {
 std::optional<Elements> KnownInts::compute(const Instruction& instruction) const {
   if (!is_known_type(instruction.type())) return std::nullopt;
   if (instruction.is(Opcode::DimSize)) {
-    const Dim& dim = instruction.operand(0).type().dims[static_cast<size_t>(instruction.attributes().integer("dim"))];
+    const Dim& dim =
+        instruction.operand(0).type().dims[static_cast<size_t>(instruction.attributes().integer("dim"))];
     if (dim.counted || !is_safe_dim(dim.extent)) return std::nullopt;
     return Elements{dim.extent};
   }
@@ -196,7 +208,8 @@ std::optional<Elements> KnownInts::compute(const Instruction& instruction) const
   default: break;
   }
   bool is_binary = op_info(instruction.opcode()).op_class == OpClass::Binary;
-  bool is_other = instruction.is(Opcode::Select) || instruction.is(Opcode::Not) || instruction.is(Opcode::Negate);
+  bool is_other =
+      instruction.is(Opcode::Select) || instruction.is(Opcode::Not) || instruction.is(Opcode::Negate);
   if (!is_binary && !is_other) return std::nullopt;
   Elements result;
   for (size_t i = 0; i < operands[0].size(); ++i) {

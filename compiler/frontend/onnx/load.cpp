@@ -30,10 +30,11 @@ Result read_opsets(LoadedModel& model) {
     std::string domain = canonical_domain(entry.domain());
     int64_t version = entry.version();
     if (version < 1 || version > INT_MAX)
-      return model_error("opset version " + std::to_string(version) + " of " + shown_domain(domain) + " is out of range");
+      return model_error("opset version " + std::to_string(version) + " of " + shown_domain(domain) +
+                         " is out of range");
     if (domain.empty() && version > kMaxOpset)
-      return unsupported_error("the model uses opset " + std::to_string(version) + " of ai.onnx, the newest that Firn knows is " +
-                               std::to_string(kMaxOpset));
+      return unsupported_error("the model uses opset " + std::to_string(version) +
+                               " of ai.onnx, the newest that Firn knows is " + std::to_string(kMaxOpset));
     int& known = model.opsets[domain];
     known = std::max(known, static_cast<int>(version));
   }
@@ -43,8 +44,12 @@ Result read_opsets(LoadedModel& model) {
 
 } // namespace
 
-std::string canonical_domain(const std::string& domain) { return domain == "ai.onnx" ? "" : domain; }
-std::string shown_domain(const std::string& domain) { return domain.empty() ? "ai.onnx" : domain; }
+std::string canonical_domain(const std::string& domain) {
+  return domain == "ai.onnx" ? "" : domain;
+}
+std::string shown_domain(const std::string& domain) {
+  return domain.empty() ? "ai.onnx" : domain;
+}
 
 std::string node_label(const wire::NodeProto& node, int index) {
   std::string number = "node " + std::to_string(index);
@@ -64,8 +69,8 @@ Expected<LoadedModel> load_model(std::shared_ptr<const MappedFile> file, std::st
   int64_t version = model.proto->ir_version();
   if (!model.proto->has_graph()) return model_error("not an ONNX model: it has no graph");
   if (version < kMinIrVersion || version > kMaxIrVersion) {
-    std::string text = "IR version " + std::to_string(version) + ", Firn reads " + std::to_string(kMinIrVersion) +
-                       " to " + std::to_string(kMaxIrVersion);
+    std::string text = "IR version " + std::to_string(version) + ", Firn reads " +
+                       std::to_string(kMinIrVersion) + " to " + std::to_string(kMaxIrVersion);
     return version > kMaxIrVersion ? unsupported_error(text) : model_error(text);
   }
   if (Result ok = read_opsets(model); !ok) return ok.error();
@@ -78,7 +83,8 @@ Expected<NamedTensor> read_tensor_file(const std::string& path) {
   auto skeleton = make_skeleton((*file)->bytes(), WireMessage::Tensor);
   if (!skeleton) return model_error(path + ": " + skeleton.error().message);
   wire::TensorProto tensor;
-  if (Result ok = parse(*skeleton, tensor); !ok) return model_error(path + ": not a tensor: its protobuf encoding is broken");
+  if (Result ok = parse(*skeleton, tensor); !ok)
+    return model_error(path + ": not a tensor: its protobuf encoding is broken");
   TensorSource source{*file, "", {}};
   auto literal = read_tensor(tensor, source);
   if (!literal) return model_error(path + ": " + literal.error().message);

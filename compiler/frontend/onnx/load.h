@@ -15,12 +15,12 @@ class NodeProto;
 } // namespace wire
 
 inline constexpr int kMinIrVersion = 3, kMaxIrVersion = 14;
-inline constexpr int kMaxOpset = 28;  // of the default domain
+inline constexpr int kMaxOpset = 28; // of the default domain
 
 struct LoadedModel {
   std::shared_ptr<wire::ModelProto> proto;
   TensorSource source;
-  std::map<std::string, int> opsets;  // domain "" is the default
+  std::map<std::string, int> opsets; // domain "" is the default
 };
 
 // Parses `file`; folder is where external data may lie. Refuses unknown IR versions and opsets.
@@ -28,7 +28,7 @@ Expected<LoadedModel> load_model(std::shared_ptr<const MappedFile> file, std::st
 
 // The domain with "ai.onnx" made "".
 std::string canonical_domain(const std::string& domain);
-std::string shown_domain(const std::string& domain);  // the other way, for messages
+std::string shown_domain(const std::string& domain); // the other way, for messages
 
 // "name (Op, node 7)", "node 7 (Op)" for a node without a name; `index` counts within its graph.
 std::string node_label(const wire::NodeProto& node, int index);

@@ -5,12 +5,27 @@ namespace firn::onnx {
 namespace {
 
 // AttributeProto.AttributeType.
-enum Kind { Undefined = 0, Float = 1, Int = 2, String = 3, Tensor = 4, Graph = 5, Floats = 6, IntList = 7, Strings = 8,
-            Tensors = 9, Graphs = 10, SparseTensor = 11, SparseTensors = 12, TypeKind = 13, TypeKinds = 14 };
+enum Kind {
+  Undefined = 0,
+  Float = 1,
+  Int = 2,
+  String = 3,
+  Tensor = 4,
+  Graph = 5,
+  Floats = 6,
+  IntList = 7,
+  Strings = 8,
+  Tensors = 9,
+  Graphs = 10,
+  SparseTensor = 11,
+  SparseTensors = 12,
+  TypeKind = 13,
+  TypeKinds = 14
+};
 
-constexpr std::string_view kKindNames[] = {"undefined", "a float", "an int", "a string", "a tensor", "a graph", "floats",
-                                           "ints", "strings", "tensors", "graphs", "a sparse tensor", "sparse tensors",
-                                           "a type", "types"};
+constexpr std::string_view kKindNames[] = {
+    "undefined", "a float", "an int", "a string",        "a tensor",       "a graph", "floats", "ints",
+    "strings",   "tensors", "graphs", "a sparse tensor", "sparse tensors", "a type",  "types"};
 
 // The kind, inferred from the field that is set for old files that do not say it. Empty lists stay undefined.
 int kind_of(const wire::AttributeProto& attribute) {
@@ -32,7 +47,9 @@ std::string kind_name(int kind) {
   return kind >= 0 && kind <= TypeKinds ? std::string(kKindNames[kind]) : "kind " + std::to_string(kind);
 }
 
-bool in_range(int64_t value) { return value >= -kAttributeLimit && value <= kAttributeLimit; }
+bool in_range(int64_t value) {
+  return value >= -kAttributeLimit && value <= kAttributeLimit;
+}
 
 } // namespace
 
@@ -47,11 +64,15 @@ const wire::AttributeProto* NodeContext::find_attribute(std::string_view name) c
   return nullptr;
 }
 
-void NodeContext::wrong_kind(std::string_view name, const wire::AttributeProto& attribute, std::string_view wanted) {
-  fail("attribute '" + std::string(name) + "' is " + kind_name(kind_of(attribute)) + ", wants " + std::string(wanted));
+void NodeContext::wrong_kind(std::string_view name, const wire::AttributeProto& attribute,
+                             std::string_view wanted) {
+  fail("attribute '" + std::string(name) + "' is " + kind_name(kind_of(attribute)) + ", wants " +
+       std::string(wanted));
 }
 
-bool NodeContext::has_attribute(std::string_view name) const { return find_attribute(name) != nullptr; }
+bool NodeContext::has_attribute(std::string_view name) const {
+  return find_attribute(name) != nullptr;
+}
 
 int64_t NodeContext::int_attribute(std::string_view name, int64_t fallback) {
   const auto* attribute = find_attribute(name);
@@ -115,7 +136,8 @@ std::vector<std::string> NodeContext::strings_attribute(std::string_view name) {
   const auto* attribute = find_attribute(name);
   if (!attribute) return {};
   int kind = kind_of(*attribute);
-  if (kind != Strings && kind != Undefined) return wrong_kind(name, *attribute, "strings"), std::vector<std::string>();
+  if (kind != Strings && kind != Undefined)
+    return wrong_kind(name, *attribute, "strings"), std::vector<std::string>();
   return {attribute->strings().begin(), attribute->strings().end()};
 }
 
@@ -124,7 +146,9 @@ std::optional<DType> NodeContext::dtype_attribute(std::string_view name) {
   int64_t number = int_attribute(name, 0);
   if (failed_) return std::nullopt;
   auto dtype = dtype_from_wire(number >= 0 && number < 1000 ? static_cast<int>(number) : -1);
-  if (!dtype) fail("attribute '" + std::string(name) + "' is element type " + std::to_string(number) + ", which Firn does not know");
+  if (!dtype)
+    fail("attribute '" + std::string(name) + "' is element type " + std::to_string(number) +
+         ", which Firn does not know");
   return dtype;
 }
 
@@ -143,7 +167,8 @@ LiteralRef NodeContext::tensor_attribute(std::string_view name) {
 const wire::GraphProto* NodeContext::graph_attribute(std::string_view name) {
   const auto* attribute = find_attribute(name);
   if (!attribute) return fail("attribute '" + std::string(name) + "' is missing, wants a graph"), nullptr;
-  if (kind_of(*attribute) != Graph || !attribute->has_g()) return wrong_kind(name, *attribute, "a graph"), nullptr;
+  if (kind_of(*attribute) != Graph || !attribute->has_g())
+    return wrong_kind(name, *attribute, "a graph"), nullptr;
   return &attribute->g();
 }
 

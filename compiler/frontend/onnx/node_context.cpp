@@ -11,9 +11,13 @@ NodeContext::NodeContext(ImportState& state, Scope& scope, const wire::NodeProto
                          Region& region)
     : state_(&state), scope_(&scope), node_(&node), index_(index), opset_(opset), region_(&region) {}
 
-const std::string& NodeContext::op() const { return node_->op_type(); }
+const std::string& NodeContext::op() const {
+  return node_->op_type();
+}
 
-std::string NodeContext::label() const { return scope_->frame().prefix + node_label(*node_, index_); }
+std::string NodeContext::label() const {
+  return scope_->frame().prefix + node_label(*node_, index_);
+}
 
 Builder NodeContext::builder() const {
   Builder builder(*region_);
@@ -31,10 +35,13 @@ void NodeContext::fail_unsupported(std::string message) {
   failed_ = true;
 }
 
-void NodeContext::warn(std::string message) { state_->warn(label() + ": " + std::move(message)); }
+void NodeContext::warn(std::string message) {
+  state_->warn(label() + ": " + std::move(message));
+}
 
 std::string NodeContext::input_label(int index) const {
-  if (index < node_->input_size() && !node_->input(index).empty()) return "input '" + node_->input(index) + "'";
+  if (index < node_->input_size() && !node_->input(index).empty())
+    return "input '" + node_->input(index) + "'";
   return "input " + std::to_string(index);
 }
 
@@ -45,21 +52,24 @@ bool NodeContext::check(bool condition, std::string message) {
 
 bool NodeContext::check_rank(int index, int rank) {
   Value value = input(index);
-  return check(value && value.rank() == rank, input_label(index) + " is " + (value ? value.type().to_string() : "absent") +
+  return check(value && value.rank() == rank, input_label(index) + " is " +
+                                                  (value ? value.type().to_string() : "absent") +
                                                   ", wants rank " + std::to_string(rank));
 }
 
 bool NodeContext::check_rank_at_least(int index, int rank) {
   Value value = input(index);
-  return check(value && value.rank() >= rank, input_label(index) + " is " + (value ? value.type().to_string() : "absent") +
+  return check(value && value.rank() >= rank, input_label(index) + " is " +
+                                                  (value ? value.type().to_string() : "absent") +
                                                   ", wants rank " + std::to_string(rank) + " or more");
 }
 
 bool NodeContext::check_same_dtype(int index, int other) {
   Value a = input(index), b = input(other);
   return check(a && b && a.dtype() == b.dtype(),
-               input_label(index) + " is " + (a ? a.type().to_string() : "absent") + ", " + input_label(other) + " is " +
-                   (b ? b.type().to_string() : "absent") + ": both must have one type");
+               input_label(index) + " is " + (a ? a.type().to_string() : "absent") + ", " +
+                   input_label(other) + " is " + (b ? b.type().to_string() : "absent") +
+                   ": both must have one type");
 }
 
 bool NodeContext::check_dims(int index, const Ints& wanted) {
@@ -70,13 +80,15 @@ bool NodeContext::check_dims(int index, const Ints& wanted) {
     text += (i ? "," : "") + (wanted[i] < 0 ? std::string("?") : std::to_string(wanted[i]));
     fits = fits && (wanted[i] < 0 || value.type().dims[i] == Dim(wanted[i]));
   }
-  return check(fits, input_label(index) + " is " + (value ? value.type().to_string() : "absent") + ", wants dims " + text + "]");
+  return check(fits, input_label(index) + " is " + (value ? value.type().to_string() : "absent") +
+                         ", wants dims " + text + "]");
 }
 
 bool NodeContext::check_scalar(int index) {
   Value value = input(index);
   bool one = value && value.type().is_static() && value.type().num_elements() == 1;
-  return check(one, input_label(index) + " is " + (value ? value.type().to_string() : "absent") + ", wants one element");
+  return check(one, input_label(index) + " is " + (value ? value.type().to_string() : "absent") +
+                        ", wants one element");
 }
 
 namespace {
@@ -84,7 +96,8 @@ namespace {
 // "symbolic dim 'batch' (bind it with --dim batch=...)"
 std::string unbound_dim(const Dim& dim) {
   std::string names;
-  for (const SymbolRef& symbol : dim.extent.symbols()) names += (names.empty() ? "--dim " : " --dim ") + symbol->name + "=<n>";
+  for (const SymbolRef& symbol : dim.extent.symbols())
+    names += (names.empty() ? "--dim " : " --dim ") + symbol->name + "=<n>";
   if (dim.counted) return "a dim whose extent is known only at run time";
   return "symbolic dim '" + dim.extent.to_string() + "'; bind it with " + names;
 }
@@ -99,24 +112,29 @@ std::optional<Ints> NodeContext::static_dims(Value value, std::string_view what)
   }
   for (const Dim& dim : value.type().dims)
     if (!dim.is_static()) {
-      fail_unsupported(std::string(what) + " is " + value.type().to_string() + ", " + op() + " does not support " + unbound_dim(dim));
+      fail_unsupported(std::string(what) + " is " + value.type().to_string() + ", " + op() +
+                       " does not support " + unbound_dim(dim));
       return std::nullopt;
     }
   return value.type().static_dims();
 }
 
-std::optional<Ints> NodeContext::static_dims(int index) { return static_dims(input(index), input_label(index)); }
+std::optional<Ints> NodeContext::static_dims(int index) {
+  return static_dims(input(index), input_label(index));
+}
 
 std::optional<int64_t> NodeContext::static_dim(int index, int axis) {
   Value value = input(index);
   if (!value || failed_) return std::nullopt;
   if (axis < 0 || axis >= value.rank()) {
-    fail(input_label(index) + " is " + value.type().to_string() + ", wants rank " + std::to_string(axis + 1) + " or more");
+    fail(input_label(index) + " is " + value.type().to_string() + ", wants rank " + std::to_string(axis + 1) +
+         " or more");
     return std::nullopt;
   }
   const Dim& dim = value.type().dims[static_cast<size_t>(axis)];
   if (dim.is_static()) return dim.value();
-  fail_unsupported(input_label(index) + " is " + value.type().to_string() + ", " + op() + " does not support " + unbound_dim(dim));
+  fail_unsupported(input_label(index) + " is " + value.type().to_string() + ", " + op() +
+                   " does not support " + unbound_dim(dim));
   return std::nullopt;
 }
 

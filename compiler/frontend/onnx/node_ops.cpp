@@ -1,28 +1,29 @@
-// NodeContext: graph ops that never abort. Operands are inferred before they are built; what fails becomes a diagnostic
-// of the node, and small constant results are evaluated at once.
+// NodeContext: graph ops that never abort. Operands are inferred before they are built; what fails becomes a
+// diagnostic of the node, and small constant results are evaluated at once.
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/graph/evaluate.h"
 
 #include <algorithm>
-#include <array>
 
 namespace firn::onnx {
 namespace {
 
-// Eager evaluation serves shapes and indices, not weights: those stay named initializers for the passes to fold.
+// Eager evaluation serves shapes and indices, not weights: those stay named initializers for the passes to
+// fold.
 constexpr int64_t kFoldIndexElements = 65536;
 constexpr int64_t kFoldElements = 16;
 constexpr size_t kFoldBytes = size_t{1} << 20;
 
 bool may_fold(const Literal& literal) {
   if (literal.is_opaque() || literal.dtype() == DType::String) return false;
-  bool index = literal.dtype() == DType::I64 || literal.dtype() == DType::I32 || literal.dtype() == DType::Bool;
+  bool index =
+      literal.dtype() == DType::I64 || literal.dtype() == DType::I32 || literal.dtype() == DType::Bool;
   return literal.num_elements() <= (index ? kFoldIndexElements : kFoldElements);
 }
 
 bool may_fold(const Type& type) {
   if (!type.is_tensor() || type.dtype == DType::String) return false;
-  if (!type.is_static()) return true;  // a NonZero of constants
+  if (!type.is_static()) return true; // a NonZero of constants
   bool index = type.dtype == DType::I64 || type.dtype == DType::I32 || type.dtype == DType::Bool;
   return type.num_elements() <= (index ? kFoldIndexElements : kFoldElements);
 }
@@ -31,11 +32,12 @@ bool may_fold(const Type& type) {
 bool is_sane(const Attribute& attribute) {
   auto small = [](int64_t value) { return value >= -kAttributeLimit && value <= kAttributeLimit; };
   if (const auto* value = std::get_if<int64_t>(&attribute)) return small(*value);
-  if (const auto* values = std::get_if<std::vector<int64_t>>(&attribute)) return std::all_of(values->begin(), values->end(), small);
+  if (const auto* values = std::get_if<std::vector<int64_t>>(&attribute))
+    return std::all_of(values->begin(), values->end(), small);
   if (const auto* window = std::get_if<Window>(&attribute))
     return std::all_of(window->dims.begin(), window->dims.end(), [&](const WindowDim& dim) {
-      return small(dim.size) && small(dim.stride) && small(dim.pad_low) && small(dim.pad_high) && small(dim.dilation) &&
-             small(dim.input_dilation) && dim.stride > 0;
+      return small(dim.size) && small(dim.stride) && small(dim.pad_low) && small(dim.pad_high) &&
+             small(dim.dilation) && small(dim.input_dilation) && dim.stride > 0;
     });
   return true;
 }
@@ -64,10 +66,12 @@ bool is_sane_type(const Type& type) {
 }
 
 bool NodeContext::usable(const Values& operands) const {
-  return !failed_ && std::all_of(operands.begin(), operands.end(), [](Value value) { return static_cast<bool>(value); });
+  return !failed_ &&
+         std::all_of(operands.begin(), operands.end(), [](Value value) { return static_cast<bool>(value); });
 }
 
-// Replaces an instruction on constants by its value, and records what is known of integers made of symbolic dims.
+// Replaces an instruction on constants by its value, and records what is known of integers made of symbolic
+// dims.
 Instruction* NodeContext::folded(Instruction* made) {
   if (made->num_results() != 1 || !made->type().is_tensor()) return made;
   LiteralRef literal;
@@ -98,7 +102,8 @@ Instruction* NodeContext::folded(Instruction* made) {
   return replacement;
 }
 
-Instruction* NodeContext::make_typed(Opcode opcode, Values operands, std::vector<Type> types, Attributes attributes) {
+Instruction* NodeContext::make_typed(Opcode opcode, Values operands, std::vector<Type> types,
+                                     Attributes attributes) {
   if (!usable(operands)) return nullptr;
   for (const Type& type : types)
     if (!is_sane_type(type)) {
@@ -178,166 +183,18 @@ Value NodeContext::select(Value condition, Value on_true, Value on_false) {
   if (!dims) return fail(broadcast_error(on_true, on_false)), Value{};
   dims = broadcast_dims(*dims, condition.type().dims);
   if (!dims) return fail(broadcast_error(condition, on_true)), Value{};
-  return op(Opcode::Select, {broadcast_to(condition, *dims), broadcast_to(on_true, *dims), broadcast_to(on_false, *dims)});
+  return op(Opcode::Select,
+            {broadcast_to(condition, *dims), broadcast_to(on_true, *dims), broadcast_to(on_false, *dims)});
 }
 
 Value NodeContext::convert(Value operand, DType dtype) {
   if (!usable({operand})) return {};
   if (operand.dtype() == dtype) return operand;
   if (operand.dtype() == DType::String || dtype == DType::String)
-    return fail_unsupported("conversion of " + operand.type().to_string() + " to " + std::string(dtype_name(dtype)) + " is not supported"), Value{};
+    return fail_unsupported("conversion of " + operand.type().to_string() + " to " +
+                            std::string(dtype_name(dtype)) + " is not supported"),
+           Value{};
   return op(Opcode::Convert, {operand}, {{"to", dtype}});
-}
-
-Value NodeContext::broadcast_to(Value operand, const std::vector<Dim>& dims) {
-  if (!usable({operand})) return {};
-  if (operand.type().dims == dims) return operand;
-  int64_t shift = static_cast<int64_t>(dims.size()) - operand.rank();
-  Ints map;
-  for (int64_t i = 0; i < operand.rank(); ++i) map.push_back(i + shift);
-  return broadcast_in_dim(operand, dims, map);
-}
-
-Value NodeContext::broadcast_in_dim(Value operand, const std::vector<Dim>& dims, const Ints& operand_dims) {
-  if (!usable({operand})) return {};
-  Type result = Type::tensor(operand.dtype(), dims);
-  bool fits = static_cast<int>(operand_dims.size()) == operand.rank();
-  int64_t last = -1;
-  for (size_t i = 0; fits && i < operand_dims.size(); ++i) {
-    int64_t to = operand_dims[i];
-    fits = to > last && to < result.rank();
-    if (!fits) break;
-    const Dim& extent = operand.type().dims[i];
-    fits = extent == Dim(1) || extent == dims[static_cast<size_t>(to)];
-    last = to;
-  }
-  if (!fits) return fail(operand.type().to_string() + " does not broadcast to " + result.to_string()), Value{};
-  Instruction* made = make_typed(Opcode::BroadcastInDim, {operand}, {result}, {{"dims", operand_dims}});
-  return made ? folded(made)->result() : Value{};
-}
-
-namespace {
-
-// The number of elements as an expression, or nothing where the arithmetic could leave 64 bits.
-std::optional<IntExpr> element_count(const std::vector<Dim>& dims) {
-  IntExpr count = 1;
-  for (const Dim& dim : dims) {
-    if (dim.extent.is_constant() && count.is_constant()) {
-      auto product = checked_num_elements({count.value(), dim.value()});
-      if (!product) return std::nullopt;
-      count = *product;
-      continue;
-    }
-    for (const IntExpr* factor : std::array<const IntExpr*, 2>{&count, &dim.extent})
-      for (const auto& term : factor->terms())
-        if (factor->terms().size() > 4 || term.atoms.size() > 4 || std::abs(term.coefficient) >= int64_t{1} << 27) return std::nullopt;
-    if (std::abs(count.constant_part()) >= int64_t{1} << 31 || std::abs(dim.extent.constant_part()) >= int64_t{1} << 31) return std::nullopt;
-    count = count * dim.extent;
-  }
-  return count;
-}
-
-} // namespace
-
-std::optional<Dim> NodeContext::product(const std::vector<Dim>& dims) {
-  if (failed_) return std::nullopt;
-  auto count = element_count(dims);
-  if (!count) return fail("the product of dims " + Type::tensor(DType::I64, dims).to_string().substr(3) + " is out of range"), std::nullopt;
-  Dim result(*count);
-  // A dim alone stays what it is, counted or not; products of counted dims are known to nobody.
-  for (const Dim& dim : dims)
-    if (dim.counted) result.counted = true;
-  if (result.counted && std::count(dims.begin(), dims.end(), Dim(1)) + 1 < static_cast<int64_t>(dims.size()))
-    return fail_unsupported("calculates with a dim whose extent is known only at run time"), std::nullopt;
-  return result;
-}
-
-Value NodeContext::reshape(Value operand, std::vector<Dim> dims) {
-  if (!usable({operand})) return {};
-  if (operand.type().dims == dims) return operand;
-  Type result = Type::tensor(operand.dtype(), std::move(dims));
-  if (!is_sane_type(result)) return fail("the result would be " + result.to_string() + ", more than Firn can hold"), Value{};
-  auto before = element_count(operand.type().dims), after = element_count(result.dims);
-  if (!before || !after || *before != *after) {
-    bool provable = before && after && before->is_constant() && after->is_constant();
-    std::string text = "cannot reshape " + operand.type().to_string() + " to " + result.to_string();
-    if (provable) return fail(text), Value{};
-    return fail_unsupported(text + " unless symbolic dims are bound (--dim name=<n>)"), Value{};
-  }
-  Instruction* made = make_typed(Opcode::Reshape, {operand}, {result});
-  return made ? folded(made)->result() : Value{};
-}
-
-Value NodeContext::reshape_to(Value operand, const Ints& dims) {
-  return reshape(operand, std::vector<Dim>(dims.begin(), dims.end()));
-}
-
-Value NodeContext::unsqueeze(Value operand, int axis) {
-  if (!usable({operand})) return {};
-  std::vector<Dim> dims = operand.type().dims;
-  if (axis < 0 || axis > operand.rank()) return fail("dim " + std::to_string(axis) + " is out of range"), Value{};
-  dims.insert(dims.begin() + axis, Dim(1));
-  return reshape(operand, std::move(dims));
-}
-
-Value NodeContext::squeeze(Value operand, int axis) {
-  if (!usable({operand})) return {};
-  std::vector<Dim> dims = operand.type().dims;
-  if (axis < 0 || axis >= operand.rank() || !(dims[static_cast<size_t>(axis)] == Dim(1)))
-    return fail("dim " + std::to_string(axis) + " of " + operand.type().to_string() + " is not 1"), Value{};
-  dims.erase(dims.begin() + axis);
-  return reshape(operand, std::move(dims));
-}
-
-Value NodeContext::transpose(Value operand, Ints permutation) {
-  if (!usable({operand})) return {};
-  bool identity = static_cast<int>(permutation.size()) == operand.rank();
-  for (size_t i = 0; i < permutation.size(); ++i) identity = identity && permutation[i] == static_cast<int64_t>(i);
-  if (identity) return operand;
-  return op(Opcode::Transpose, {operand}, {{"permutation", std::move(permutation)}});
-}
-
-Value NodeContext::slice(Value operand, Ints starts, Ints limits, Ints strides) {
-  if (!usable({operand})) return {};
-  bool whole = static_cast<int>(starts.size()) == operand.rank() && limits.size() == starts.size() && strides.size() == starts.size();
-  for (size_t i = 0; whole && i < starts.size(); ++i) {
-    const Dim& dim = operand.type().dims[i];
-    bool all = limits[i] == -1 || (dim.is_static() && limits[i] == dim.value());
-    whole = starts[i] == 0 && strides[i] == 1 && all;
-  }
-  if (whole) return operand;
-  return op(Opcode::Slice, {operand},
-            {{"starts", std::move(starts)}, {"limits", std::move(limits)}, {"strides", std::move(strides)}});
-}
-
-Value NodeContext::slice_dim(Value operand, int dim, int64_t start, int64_t limit) {
-  if (!usable({operand})) return {};
-  if (dim < 0 || dim >= operand.rank()) return fail("dim " + std::to_string(dim) + " is out of range"), Value{};
-  Ints starts(static_cast<size_t>(operand.rank()), 0), limits, strides(starts.size(), 1);
-  for (const Dim& each : operand.type().dims) limits.push_back(each.is_static() ? each.value() : -1);
-  starts[static_cast<size_t>(dim)] = start;
-  limits[static_cast<size_t>(dim)] = limit;
-  return slice(operand, std::move(starts), std::move(limits), std::move(strides));
-}
-
-Value NodeContext::concatenate(Values operands, int dim) {
-  if (!usable(operands)) return {};
-  if (operands.size() == 1) return operands[0];
-  return op(Opcode::Concatenate, std::move(operands), {{"dim", int64_t{dim}}});
-}
-
-Value NodeContext::pad(Value operand, Value value, Ints low, Ints high, Ints interior) {
-  if (!usable({operand, value})) return {};
-  if (interior.empty()) interior.resize(low.size(), 0);
-  return op(Opcode::Pad, {operand, value},
-            {{"low", std::move(low)}, {"high", std::move(high)}, {"interior", std::move(interior)}});
-}
-
-Value NodeContext::iota(DType dtype, const std::vector<Dim>& dims, int dim) {
-  if (failed_) return {};
-  if (dim < 0 || dim >= static_cast<int>(dims.size())) return fail("dim " + std::to_string(dim) + " is out of range"), Value{};
-  Instruction* made = make_typed(Opcode::Iota, {}, {Type::tensor(dtype, dims)}, {{"dim", int64_t{dim}}});
-  return made ? folded(made)->result() : Value{};
 }
 
 namespace {
@@ -352,8 +209,13 @@ void add_reducer(Instruction* reduce, Opcode reducer, DType dtype) {
 bool has_identity(Opcode reducer, DType dtype) {
   if (dtype == DType::String || is_complex(dtype)) return false;
   switch (reducer) {
-  case Opcode::Add: case Opcode::Multiply: case Opcode::Maximum: case Opcode::Minimum: return true;
-  case Opcode::And: case Opcode::Or: case Opcode::Xor: return !is_float(dtype);
+  case Opcode::Add:
+  case Opcode::Multiply:
+  case Opcode::Maximum:
+  case Opcode::Minimum: return true;
+  case Opcode::And:
+  case Opcode::Or:
+  case Opcode::Xor: return !is_float(dtype);
   default: return false;
   }
 }
@@ -363,7 +225,8 @@ bool has_identity(Opcode reducer, DType dtype) {
 Value NodeContext::reduce(Opcode reducer, Value operand, const std::vector<int>& dims, bool keep_dims) {
   if (!usable({operand})) return {};
   if (!has_identity(reducer, operand.dtype()))
-    return fail("cannot reduce " + operand.type().to_string() + " by " + std::string(opcode_name(reducer))), Value{};
+    return fail("cannot reduce " + operand.type().to_string() + " by " + std::string(opcode_name(reducer))),
+           Value{};
   std::vector<Dim> kept, squeezed;
   for (int i = 0; i < operand.rank(); ++i) {
     bool reduced = std::find(dims.begin(), dims.end(), i) != dims.end();
@@ -375,7 +238,8 @@ Value NodeContext::reduce(Opcode reducer, Value operand, const std::vector<int>&
   Attributes attributes{{"dims", Ints(dims.begin(), dims.end())}};
   auto types = infer_types(Opcode::Reduce, {operand, initial}, attributes);
   if (!types) return fail(types.error().message), Value{};
-  Instruction* made = make_typed(Opcode::Reduce, {operand, initial}, std::move(*types), std::move(attributes));
+  Instruction* made =
+      make_typed(Opcode::Reduce, {operand, initial}, std::move(*types), std::move(attributes));
   if (!made) return {};
   add_reducer(made, reducer, operand.dtype());
   Value result = folded(made)->result();
@@ -385,14 +249,16 @@ Value NodeContext::reduce(Opcode reducer, Value operand, const std::vector<int>&
 Value NodeContext::reduce_window(Opcode reducer, Value operand, Window window) {
   if (!usable({operand})) return {};
   if (!has_identity(reducer, operand.dtype()))
-    return fail("cannot reduce " + operand.type().to_string() + " by " + std::string(opcode_name(reducer))), Value{};
+    return fail("cannot reduce " + operand.type().to_string() + " by " + std::string(opcode_name(reducer))),
+           Value{};
   Value initial = constant(reducer_identity(reducer, operand.dtype()));
   Attributes attributes{{"window", std::move(window)}};
   for (const auto& [name, value] : attributes)
     if (!is_sane(value)) return fail("a number in its window is out of range"), Value{};
   auto types = infer_types(Opcode::ReduceWindow, {operand, initial}, attributes);
   if (!types) return fail(types.error().message), Value{};
-  Instruction* made = make_typed(Opcode::ReduceWindow, {operand, initial}, std::move(*types), std::move(attributes));
+  Instruction* made =
+      make_typed(Opcode::ReduceWindow, {operand, initial}, std::move(*types), std::move(attributes));
   if (!made) return {};
   add_reducer(made, reducer, operand.dtype());
   return made->result();
@@ -400,7 +266,8 @@ Value NodeContext::reduce_window(Opcode reducer, Value operand, Window window) {
 
 Value NodeContext::dim_size(Value operand, int dim) {
   if (!usable({operand})) return {};
-  if (dim < 0 || dim >= operand.rank()) return fail("dim " + std::to_string(dim) + " is out of range"), Value{};
+  if (dim < 0 || dim >= operand.rank())
+    return fail("dim " + std::to_string(dim) + " is out of range"), Value{};
   const Dim& extent = operand.type().dims[static_cast<size_t>(dim)];
   if (extent.is_static()) return scalar_int(DType::I64, extent.value());
   return op(Opcode::DimSize, {operand}, {{"dim", int64_t{dim}}});
@@ -411,10 +278,11 @@ Value NodeContext::count(Value value, const std::vector<int>& dims, DType dtype)
   int64_t known = 1;
   Value result;
   for (int dim : dims) {
-    if (dim < 0 || dim >= value.rank()) return fail("dim " + std::to_string(dim) + " is out of range"), Value{};
+    if (dim < 0 || dim >= value.rank())
+      return fail("dim " + std::to_string(dim) + " is out of range"), Value{};
     const Dim& extent = value.type().dims[static_cast<size_t>(dim)];
     if (extent.is_static()) {
-      known *= extent.value();  // the value's type is sane: the product fits
+      known *= extent.value(); // the value's type is sane: the product fits
       continue;
     }
     Value size = dim_size(value, dim);

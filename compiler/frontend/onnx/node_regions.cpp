@@ -41,7 +41,8 @@ std::vector<Type> types_of(const Values& values) {
 
 } // namespace
 
-Instruction* NodeContext::composite(std::string_view name, Values operands, Attributes attributes, const Body& body) {
+Instruction* NodeContext::composite(std::string_view name, Values operands, Attributes attributes,
+                                    const Body& body) {
   if (!usable(operands)) return nullptr;
   attributes.set("name", Word{std::string(name)});
   Instruction* made = make_typed(Opcode::Composite, operands, {}, std::move(attributes));
@@ -56,6 +57,21 @@ Instruction* NodeContext::composite(std::string_view name, Values operands, Attr
   return made;
 }
 
+// Exporters give a scalar from one branch and a vector of one element from the other: both become what the
+// first gives.
+void NodeContext::unify_one_element(Region& first, Region& second) {
+  for (size_t i = 0; i < std::min(first.results().size(), second.results().size()); ++i) {
+    const Type &wanted = first.results()[i].type(), &found = second.results()[i].type();
+    bool one = wanted.is_static() && found.is_static() && wanted.is_tensor() && found.is_tensor() &&
+               wanted.dtype == found.dtype && wanted.num_elements() == 1 && found.num_elements() == 1;
+    if (!one || wanted == found) continue;
+    warn("the branches give " + wanted.to_string() + " and " + found.to_string() + " as output " +
+         std::to_string(i) + "; the first is taken");
+    std::vector<Dim> dims = wanted.dims;
+    in_region(second, [&] { second.set_result(static_cast<int>(i), reshape(second.results()[i], dims)); });
+  }
+}
+
 Instruction* NodeContext::if_then_else(Value condition, const Body& then_body, const Body& else_body) {
   if (!usable({condition})) return nullptr;
   Instruction* made = make_typed(Opcode::If, {condition}, {});
@@ -66,6 +82,7 @@ Instruction* NodeContext::if_then_else(Value condition, const Body& then_body, c
     failed_ = true;
     return nullptr;
   }
+  unify_one_element(on_true, on_false);
   auto types = types_of(on_true.results()), others = types_of(on_false.results());
   if (types != others) {
     std::string found = "different numbers of outputs";
@@ -73,7 +90,8 @@ Instruction* NodeContext::if_then_else(Value condition, const Body& then_body, c
       if (!(types[i] == others[i]))
         found = types[i].to_string() + " and " + others[i].to_string() + " as output " + std::to_string(i);
     discard(made);
-    fail_unsupported("the branches give " + found + "; both must have one type unless the condition is constant");
+    fail_unsupported("the branches give " + found +
+                     "; both must have one type unless the condition is constant");
     return nullptr;
   }
   made->set_types(std::move(types));
@@ -95,7 +113,8 @@ Instruction* NodeContext::while_loop(Values initial, const Body& condition, cons
   for (size_t i = 0; i < before.size(); ++i) {
     if (i < after.size() && before[i] == after[i]) continue;
     std::string text = "a loop-carried value is " + before[i].to_string() + " at first and " +
-                       (i < after.size() ? after[i].to_string() : "nothing") + " after a step; its type must not change";
+                       (i < after.size() ? after[i].to_string() : "nothing") +
+                       " after a step; its type must not change";
     discard(made);
     fail_unsupported(text);
     return nullptr;
@@ -123,12 +142,17 @@ Instruction* NodeContext::sort(Values operands, int dim, bool descending) {
 
 std::optional<Values> NodeContext::import_subgraph(const wire::GraphProto& graph, const Values& arguments) {
   if (failed_) return std::nullopt;
-  if (state_->depth >= kMaxDepth) return fail("functions and subgraphs are nested more than " + std::to_string(kMaxDepth) + " deep"), std::nullopt;
+  if (state_->depth >= kMaxDepth)
+    return fail("functions and subgraphs are nested more than " + std::to_string(kMaxDepth) + " deep"),
+           std::nullopt;
   if (static_cast<int>(arguments.size()) != graph.input_size())
-    return fail("its subgraph has " + std::to_string(graph.input_size()) + " inputs, wants " + std::to_string(arguments.size())), std::nullopt;
+    return fail("its subgraph has " + std::to_string(graph.input_size()) + " inputs, wants " +
+                std::to_string(arguments.size())),
+           std::nullopt;
   Scope scope(scope_, scope_->frame());
   for (int i = 0; i < graph.input_size(); ++i)
-    if (graph.input(i).name().empty() || !scope.define(graph.input(i).name(), {arguments[static_cast<size_t>(i)], false}))
+    if (graph.input(i).name().empty() ||
+        !scope.define(graph.input(i).name(), {arguments[static_cast<size_t>(i)], false}))
       return fail("its subgraph has two inputs '" + graph.input(i).name() + "'"), std::nullopt;
   GraphImporter importer(*state_, *region_);
   ++state_->depth;

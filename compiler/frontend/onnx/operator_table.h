@@ -49,12 +49,14 @@ std::span<const OperatorRow> loss_operators();
 std::span<const OperatorRow> matmul_operators();
 std::span<const OperatorRow> movement_operators();
 std::span<const OperatorRow> normalization_operators();
+std::span<const OperatorRow> pad_operators();
 std::span<const OperatorRow> pooling_operators();
 std::span<const OperatorRow> quantization_operators();
 std::span<const OperatorRow> recurrent_operators();
 std::span<const OperatorRow> reduction_operators();
 std::span<const OperatorRow> resize_operators();
 std::span<const OperatorRow> shape_operators();
+std::span<const OperatorRow> slice_operators();
 std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> vision_operators();
 

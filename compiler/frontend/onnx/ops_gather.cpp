@@ -1,4 +1,5 @@
-// Importers of operators that read or write at computed places: Gather, Scatter, OneHot, NonZero, TopK, Where and kin.
+// Importers of operators that read or write at computed places: Gather, Scatter, OneHot, NonZero, TopK, Where
+// and kin.
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
@@ -9,7 +10,9 @@ namespace firn::onnx {
 
 namespace {
 
-size_t at(int64_t index) { return static_cast<size_t>(index); }
+size_t at(int64_t index) {
+  return static_cast<size_t>(index);
+}
 
 void import_gather(NodeContext& node) {
   Value x = node.input(0);
@@ -20,12 +23,16 @@ void import_gather(NodeContext& node) {
 // Indices may be smaller than the data in every other dim.
 bool check_element_indices(NodeContext& node, int axis) {
   Value x = node.input(0), indices = node.input(1);
-  if (!node.check(indices.rank() == x.rank(), node.input_label(1) + " is " + indices.type().to_string() + ", wants the rank of " + x.type().to_string()))
+  if (!node.check(indices.rank() == x.rank(), node.input_label(1) + " is " + indices.type().to_string() +
+                                                  ", wants the rank of " + x.type().to_string()))
     return false;
   for (int i = 0; i < x.rank(); ++i) {
     const Dim &extent = x.type().dims[at(i)], &wanted = indices.type().dims[at(i)];
-    bool fits = i == axis || extent == wanted || !extent.is_static() || !wanted.is_static() || wanted.value() <= extent.value();
-    if (!node.check(fits, node.input_label(1) + " is " + indices.type().to_string() + ", which exceeds " + x.type().to_string())) return false;
+    bool fits = i == axis || extent == wanted || !extent.is_static() || !wanted.is_static() ||
+                wanted.value() <= extent.value();
+    if (!node.check(fits, node.input_label(1) + " is " + indices.type().to_string() + ", which exceeds " +
+                              x.type().to_string()))
+      return false;
   }
   return true;
 }
@@ -41,9 +48,14 @@ void import_gather_nd(NodeContext& node) {
   int64_t batch = node.int_attribute("batch_dims", 0);
   if (node.failed()) return;
   Value x = node.input(0), indices = node.input(1);
-  if (!node.check(batch >= 0 && batch < indices.rank() && batch < std::max(1, x.rank()), "batch_dims " + std::to_string(batch) + " is out of range")) return;
+  if (!node.check(batch >= 0 && batch < indices.rank() && batch < std::max(1, x.rank()),
+                  "batch_dims " + std::to_string(batch) + " is out of range"))
+    return;
   for (int64_t i = 0; i < batch; ++i)
-    if (!node.check(x.type().dims[at(i)] == indices.type().dims[at(i)], "batch dims of " + x.type().to_string() + " and " + indices.type().to_string() + " differ")) return;
+    if (!node.check(x.type().dims[at(i)] == indices.type().dims[at(i)],
+                    "batch dims of " + x.type().to_string() + " and " + indices.type().to_string() +
+                        " differ"))
+      return;
   node.set_output(0, node.op(Opcode::GatherND, {x, indices}, {{"batch_dims", batch}}));
 }
 
@@ -58,7 +70,8 @@ void import_scatter_elements(NodeContext& node) {
   auto axis = node.axis(node.int_attribute("axis", 0), x.rank());
   if (!axis || !check_element_indices(node, *axis)) return;
   Word reduction = reduction_word(node);
-  node.set_output(0, node.op(Opcode::ScatterElements, {x, node.input(1), node.input(2)}, {{"axis", int64_t{*axis}}, {"reduction", reduction}}));
+  node.set_output(0, node.op(Opcode::ScatterElements, {x, node.input(1), node.input(2)},
+                             {{"axis", int64_t{*axis}}, {"reduction", reduction}}));
 }
 
 void import_scatter_nd(NodeContext& node) {
@@ -66,10 +79,16 @@ void import_scatter_nd(NodeContext& node) {
   if (!node.check_rank_at_least(1, 1)) return;
   auto depth = node.static_dim(1, indices.rank() - 1);
   if (!depth) return;
-  if (!node.check(*depth >= 1 && *depth <= x.rank(), node.input_label(1) + " is " + indices.type().to_string() + ", too deep for " + x.type().to_string())) return;
+  if (!node.check(*depth >= 1 && *depth <= x.rank(), node.input_label(1) + " is " +
+                                                         indices.type().to_string() + ", too deep for " +
+                                                         x.type().to_string()))
+    return;
   std::vector<Dim> wanted(indices.type().dims.begin(), indices.type().dims.end() - 1);
   wanted.insert(wanted.end(), x.type().dims.begin() + *depth, x.type().dims.end());
-  if (!node.check(updates.type().dims == wanted, node.input_label(2) + " is " + updates.type().to_string() + ", wants " + Type::tensor(x.dtype(), wanted).to_string())) return;
+  if (!node.check(updates.type().dims == wanted, node.input_label(2) + " is " + updates.type().to_string() +
+                                                     ", wants " +
+                                                     Type::tensor(x.dtype(), wanted).to_string()))
+    return;
   Word reduction = reduction_word(node);
   node.set_output(0, node.op(Opcode::ScatterND, {x, indices, updates}, {{"reduction", reduction}}));
 }
@@ -85,7 +104,10 @@ void import_tensor_scatter(NodeContext& node) {
   Value position = node.iota(DType::I64, dims, *axis);
   if (node.has_input(2)) {
     if (!node.check_rank(2, 1)) return;
-    if (!node.check(node.input(2).type().dims[0] == dims[0], node.input_label(2) + " is " + node.input(2).type().to_string() + ", wants an entry per batch")) return;
+    if (!node.check(node.input(2).type().dims[0] == dims[0], node.input_label(2) + " is " +
+                                                                 node.input(2).type().to_string() +
+                                                                 ", wants an entry per batch"))
+      return;
     Value start = node.broadcast_in_dim(node.convert(node.input(2), DType::I64), dims, {0});
     position = node.binary(Opcode::Add, position, start);
   }
@@ -94,17 +116,23 @@ void import_tensor_scatter(NodeContext& node) {
     if (!extent || !node.check(*extent > 0, "the cache is empty")) return;
     position = node.binary(Opcode::Remainder, position, node.scalar_int(DType::I64, *extent));
   }
-  node.set_output(0, node.op(Opcode::ScatterElements, {past, position, update}, {{"axis", int64_t{*axis}}, {"reduction", Word{"none"}}}));
+  node.set_output(0, node.op(Opcode::ScatterElements, {past, position, update},
+                             {{"axis", int64_t{*axis}}, {"reduction", Word{"none"}}}));
 }
 
-void import_where(NodeContext& node) { node.set_output(0, node.select(node.input(0), node.input(1), node.input(2))); }
+void import_where(NodeContext& node) {
+  node.set_output(0, node.select(node.input(0), node.input(1), node.input(2)));
+}
 
 void import_one_hot(NodeContext& node) {
   Value indices = node.input(0), values = node.input(2);
   auto literal = node.constant(node.input(1));
-  if (!literal || literal->num_elements() != 1) return node.fail_unsupported(node.input_label(1) + " must be a constant of one element");
+  if (!literal || literal->num_elements() != 1)
+    return node.fail_unsupported(node.input_label(1) + " must be a constant of one element");
   double depth_value = literal->get_double(0);
-  if (!node.check(depth_value >= 0 && depth_value <= 2147483648.0, "depth " + std::to_string(depth_value) + " is out of range")) return;
+  if (!node.check(depth_value >= 0 && depth_value <= 2147483648.0,
+                  "depth " + std::to_string(depth_value) + " is out of range"))
+    return;
   auto depth = static_cast<int64_t>(depth_value);
   if (!node.check_dims(2, {2})) return;
   auto axis = node.axis(node.int_attribute("axis", -1), indices.rank() + 1);
@@ -117,7 +145,8 @@ void import_one_hot(NodeContext& node) {
   Ints map;
   for (int i = 0; i < indices.rank(); ++i) map.push_back(i < *axis ? i : i + 1);
   Value hot = node.compare("eq", node.iota(DType::I64, dims, *axis), node.broadcast_in_dim(index, dims, map));
-  Value off = node.reshape(node.slice_dim(values, 0, 0, 1), {}), on = node.reshape(node.slice_dim(values, 0, 1, 2), {});
+  Value off = node.reshape(node.slice_dim(values, 0, 0, 1), {}),
+        on = node.reshape(node.slice_dim(values, 0, 1, 2), {});
   node.set_output(0, node.select(hot, on, off));
 }
 
@@ -131,13 +160,15 @@ LiteralRef coordinates(const Literal& x) {
   std::vector<int64_t> columns;
   for (size_t d = 0; d < strides.size(); ++d)
     for (int64_t index : found) columns.push_back(index / strides[d] % x.dims()[d]);
-  return Literal::of(DType::I64, {static_cast<int64_t>(strides.size()), static_cast<int64_t>(found.size())}, columns);
+  return Literal::of(DType::I64, {static_cast<int64_t>(strides.size()), static_cast<int64_t>(found.size())},
+                     columns);
 }
 
 constexpr int64_t kFoldedNonZeros = 65536;
 
 bool can_count_now(const LiteralRef& literal) {
-  return literal && literal->num_elements() <= kFoldedNonZeros && literal->dtype() != DType::String && !is_complex(literal->dtype());
+  return literal && literal->num_elements() <= kFoldedNonZeros && literal->dtype() != DType::String &&
+         !is_complex(literal->dtype());
 }
 
 Value non_zero(NodeContext& node, Value x) {
@@ -147,13 +178,17 @@ Value non_zero(NodeContext& node, Value x) {
   for (int i = 0; i < x.rank(); ++i) dims.push_back(i);
   auto elements = node.product(x.type().dims);
   if (!elements) return {};
-  Dim count(IntExpr::symbol(node.state().count_symbol(std::min(elements->extent.upper_bound(), kMaxElements))));
+  Dim count(
+      IntExpr::symbol(node.state().count_symbol(std::min(elements->extent.upper_bound(), kMaxElements))));
   count.counted = true;
-  Instruction* made = node.make_typed(Opcode::NonZero, {x}, {Type::tensor(DType::I64, {Dim(x.rank()), count}), Type::tensor(DType::I64, {})});
+  Instruction* made = node.make_typed(
+      Opcode::NonZero, {x}, {Type::tensor(DType::I64, {Dim(x.rank()), count}), Type::tensor(DType::I64, {})});
   return made ? made->result() : Value{};
 }
 
-void import_non_zero(NodeContext& node) { node.set_output(0, non_zero(node, node.input(0))); }
+void import_non_zero(NodeContext& node) {
+  node.set_output(0, non_zero(node, node.input(0)));
+}
 
 void import_compress(NodeContext& node) {
   Value x = node.input(0), condition = node.input(1);
@@ -170,7 +205,9 @@ void import_compress(NodeContext& node) {
     if (!x) return;
   }
   const Dim &extent = x.type().dims[at(axis)], &length = condition.type().dims[0];
-  if (!node.check(!extent.is_static() || !length.is_static() || length.value() <= extent.value(), node.input_label(1) + " is longer than the axis")) return;
+  if (!node.check(!extent.is_static() || !length.is_static() || length.value() <= extent.value(),
+                  node.input_label(1) + " is longer than the axis"))
+    return;
   Value found = non_zero(node, condition);
   if (!found) return;
   Value positions = node.reshape(found, {found.type().dims[1]});
@@ -185,7 +222,10 @@ void top_k(NodeContext& node, int64_t k) {
   bool largest = node.flag_attribute("largest", true);
   if (!axis || node.failed()) return;
   const Dim& extent = x.type().dims[at(*axis)];
-  if (!node.check(k >= 0 && k <= extent.extent.upper_bound(), "k is " + std::to_string(k) + ", dim " + std::to_string(*axis) + " of " + x.type().to_string() + " has fewer")) return;
+  if (!node.check(k >= 0 && k <= extent.extent.upper_bound(), "k is " + std::to_string(k) + ", dim " +
+                                                                  std::to_string(*axis) + " of " +
+                                                                  x.type().to_string() + " has fewer"))
+    return;
   Instruction* made = node.make(Opcode::TopK, {x}, {{"dim", int64_t{*axis}}, {"k", k}, {"largest", largest}});
   if (!made) return;
   node.set_output(0, made->result(0));
@@ -219,24 +259,37 @@ void import_trilu(NodeContext& node) {
 }
 
 constexpr OperatorRow kRows[] = {
-  {"", "Compress", 9, kLatest, 2, 2, 1, 1, "any bool", import_compress, "slices where a condition holds; the count may be known at run time only"},
-  {"", "Gather", 1, kLatest, 2, 2, 1, 1, "any index~int", import_gather, "slices at indices"},
-  {"", "GatherElements", 11, kLatest, 2, 2, 1, 1, "any index~int", import_gather_elements, "elements at indices along an axis"},
-  {"", "GatherND", 11, kLatest, 2, 2, 1, 1, "any i64~int", import_gather_nd, "slices at coordinates"},
-  {"", "NonZero", 9, kLatest, 1, 1, 1, 1, "num|bool", import_non_zero, "coordinates of elements that are not zero"},
-  {"", "OneHot", 9, kLatest, 3, 3, 1, 1, "num num any", import_one_hot, "vectors with one element set; depth constant"},
-  {"", "Scatter", 9, kLatest, 3, 3, 1, 1, "T=any index~int T", import_scatter_elements, "former name of ScatterElements"},
-  {"", "ScatterElements", 11, kLatest, 3, 3, 1, 1, "T=any index~int T", import_scatter_elements, "replaces or combines elements at indices"},
-  {"", "ScatterND", 11, kLatest, 3, 3, 1, 1, "T=any i64~int T", import_scatter_nd, "replaces or combines slices at coordinates"},
-  {"", "TensorScatter", 24, kLatest, 2, 3, 1, 1, "T=any T i64", import_tensor_scatter, "writes rows into a cache"},
-  {"", "TopK", 1, 9, 1, 1, 2, 2, "num", import_top_k_1, "largest elements and their indices; k by attribute"},
-  {"", "TopK", 10, kLatest, 2, 2, 1, 2, "num i64~int", import_top_k, "largest or smallest elements and their indices; k constant"},
-  {"", "Trilu", 14, kLatest, 1, 2, 1, 1, "num|bool i64", import_trilu, "upper or lower triangle"},
-  {"", "Where", 9, kLatest, 3, 3, 1, 1, "bool T=any T", import_where, "elements of one or the other tensor"},
+    {"", "Compress", 9, kLatest, 2, 2, 1, 1, "any bool", import_compress,
+     "slices where a condition holds; the count may be known at run time only"},
+    {"", "Gather", 1, kLatest, 2, 2, 1, 1, "any index~int", import_gather, "slices at indices"},
+    {"", "GatherElements", 11, kLatest, 2, 2, 1, 1, "any index~int", import_gather_elements,
+     "elements at indices along an axis"},
+    {"", "GatherND", 11, kLatest, 2, 2, 1, 1, "any i64~int", import_gather_nd, "slices at coordinates"},
+    {"", "NonZero", 9, kLatest, 1, 1, 1, 1, "num|bool", import_non_zero,
+     "coordinates of elements that are not zero"},
+    {"", "OneHot", 9, kLatest, 3, 3, 1, 1, "num num any", import_one_hot,
+     "vectors with one element set; depth constant"},
+    {"", "Scatter", 9, kLatest, 3, 3, 1, 1, "T=any index~int T", import_scatter_elements,
+     "former name of ScatterElements"},
+    {"", "ScatterElements", 11, kLatest, 3, 3, 1, 1, "T=any index~int T", import_scatter_elements,
+     "replaces or combines elements at indices"},
+    {"", "ScatterND", 11, kLatest, 3, 3, 1, 1, "T=any i64~int T", import_scatter_nd,
+     "replaces or combines slices at coordinates"},
+    {"", "TensorScatter", 24, kLatest, 2, 3, 1, 1, "T=any T i64", import_tensor_scatter,
+     "writes rows into a cache"},
+    {"", "TopK", 1, 9, 1, 1, 2, 2, "num", import_top_k_1,
+     "largest elements and their indices; k by attribute"},
+    {"", "TopK", 10, kLatest, 2, 2, 1, 2, "num i64~int", import_top_k,
+     "largest or smallest elements and their indices; k constant"},
+    {"", "Trilu", 14, kLatest, 1, 2, 1, 1, "num|bool i64", import_trilu, "upper or lower triangle"},
+    {"", "Where", 9, kLatest, 3, 3, 1, 1, "bool T=any T", import_where,
+     "elements of one or the other tensor"},
 };
 
 } // namespace
 
-std::span<const OperatorRow> gather_operators() { return kRows; }
+std::span<const OperatorRow> gather_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

@@ -1,5 +1,6 @@
 // Importers of operators that make tensors from little: constants, ranges, identity matrices, random numbers.
 #include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
 #include <cmath>
@@ -27,7 +28,8 @@ void import_constant(NodeContext& node) {
     auto count = static_cast<int64_t>(values.size());
     literal = Literal::strings({count}, std::move(values));
   }
-  if (given != 1) return node.fail("has " + std::to_string(given) + " of the value attributes, wants exactly one");
+  if (given != 1)
+    return node.fail("has " + std::to_string(given) + " of the value attributes, wants exactly one");
   node.set_output(0, node.constant(literal));
 }
 
@@ -39,14 +41,17 @@ void import_constant_of_shape(NodeContext& node) {
   if (node.has_attribute("value")) {
     value = node.tensor_attribute("value");
     if (!value) return;
-    if (!node.check(value->num_elements() == 1 && value->dtype() != DType::String, "attribute 'value' is " + value->type().to_string() + ", wants one number")) return;
+    if (!node.check(value->num_elements() == 1 && value->dtype() != DType::String,
+                    "attribute 'value' is " + value->type().to_string() + ", wants one number"))
+      return;
   }
   node.set_output(0, node.broadcast_to(node.constant(Literal::reshaped(value, {})), *dims));
 }
 
 // The values of a range of constants, in the arithmetic of their dtype.
-LiteralRef constant_range(NodeContext& node, const Literal& start, const Literal& limit, const Literal& delta) {
-  constexpr double kMax = 16777216;  // elements; real ranges are positions and frequencies
+LiteralRef constant_range(NodeContext& node, const Literal& start, const Literal& limit,
+                          const Literal& delta) {
+  constexpr double kMax = 16777216; // elements; real ranges are positions and frequencies
   double count = 0;
   if (is_integer(start.dtype())) {
     int64_t first = start.get_int(0), last = limit.get_int(0), step = delta.get_int(0);
@@ -56,11 +61,15 @@ LiteralRef constant_range(NodeContext& node, const Literal& start, const Literal
     if (delta.get_double(0) == 0) return node.fail("delta is 0"), nullptr;
     count = std::ceil((limit.get_double(0) - start.get_double(0)) / delta.get_double(0));
   }
-  if (!(count <= kMax)) return node.fail("the range has " + std::to_string(count) + " elements, more than Firn can hold"), nullptr;
+  if (!(count <= kMax))
+    return node.fail("the range has " + std::to_string(count) + " elements, more than Firn can hold"),
+           nullptr;
   auto literal = std::make_shared<Literal>(start.dtype(), Ints{static_cast<int64_t>(std::max(count, 0.0))});
   for (int64_t i = 0; i < literal->num_elements(); ++i) {
     if (is_integer(start.dtype()))
-      literal->set_int(i, static_cast<int64_t>(static_cast<uint64_t>(start.get_int(0)) + static_cast<uint64_t>(i) * static_cast<uint64_t>(delta.get_int(0))));
+      literal->set_int(
+          i, static_cast<int64_t>(static_cast<uint64_t>(start.get_int(0)) +
+                                  static_cast<uint64_t>(i) * static_cast<uint64_t>(delta.get_int(0))));
     else
       literal->set_double(i, start.get_double(0) + static_cast<double>(i) * delta.get_double(0));
   }
@@ -70,14 +79,20 @@ LiteralRef constant_range(NodeContext& node, const Literal& start, const Literal
 void import_range(NodeContext& node) {
   for (int i = 0; i < 3; ++i)
     if (!node.check_scalar(i)) return;
-  LiteralRef start = node.constant(node.input(0)), limit = node.constant(node.input(1)), delta = node.constant(node.input(2));
-  if (start && limit && delta) return node.set_output(0, node.constant(constant_range(node, *start, *limit, *delta)));
+  LiteralRef start = node.constant(node.input(0)), limit = node.constant(node.input(1)),
+             delta = node.constant(node.input(2));
+  if (start && limit && delta)
+    return node.set_output(0, node.constant(constant_range(node, *start, *limit, *delta)));
   auto from = node.known_ints(node.input(0)), to = node.known_ints(node.input(1));
   auto by = node.constant_ints(node.input(2));
-  if (!from || !to || !by) return node.fail_unsupported("start, limit and delta must be made of constants and dims");
+  if (!from || !to || !by)
+    return node.fail_unsupported("start, limit and delta must be made of constants and dims");
   if (!node.check((*by)[0] != 0, "delta is 0")) return;
+  bool safe = is_safe_dim((*from)[0]) && is_safe_dim((*to)[0]) && is_safe_dim((*by)[0]);
+  if (!node.check(safe, "a bound is out of range")) return;
   if ((*by)[0] < 0 || ((*to)[0] - (*from)[0]).lower_bound() < 0)
-    return node.fail_unsupported("a range from " + (*from)[0].to_string() + " to " + (*to)[0].to_string() + " needs symbolic dims bound (--dim name=<n>)");
+    return node.fail_unsupported("a range from " + (*from)[0].to_string() + " to " + (*to)[0].to_string() +
+                                 " needs symbolic dims bound (--dim name=<n>)");
   Dim count(ceil_div((*to)[0] - (*from)[0], (*by)[0]));
   DType dtype = node.input(0).dtype();
   Value index = node.iota(dtype, {count}, 0);
@@ -105,15 +120,18 @@ int64_t seed_of(NodeContext& node) {
   return std::isfinite(seed) ? static_cast<int64_t>(std::fmod(seed, 2147483648.0) * 1024.0) % 2147483648 : 0;
 }
 
-Value uniform(NodeContext& node, DType dtype, const std::vector<Dim>& dims, double low, double high, int64_t seed) {
-  if (!is_float(dtype)) return node.fail("gives " + std::string(dtype_name(dtype)) + ", wants a float type"), Value{};
+Value uniform(NodeContext& node, DType dtype, const std::vector<Dim>& dims, double low, double high,
+              int64_t seed) {
+  if (!is_float(dtype))
+    return node.fail("gives " + std::string(dtype_name(dtype)) + ", wants a float type"), Value{};
   Instruction* made = node.make_typed(Opcode::RngUniform, {node.scalar(dtype, low), node.scalar(dtype, high)},
                                       {Type::tensor(dtype, dims)}, {{"seed", seed}});
   return made ? made->result() : Value{};
 }
 
 // Box and Muller: sqrt(-2 log u) cos(2 pi v), with u in (0, 1].
-Value normal(NodeContext& node, DType dtype, const std::vector<Dim>& dims, double mean, double scale, int64_t seed) {
+Value normal(NodeContext& node, DType dtype, const std::vector<Dim>& dims, double mean, double scale,
+             int64_t seed) {
   Value u = uniform(node, DType::F32, dims, 0, 1, seed), v = uniform(node, DType::F32, dims, 0, 1, seed + 1);
   auto number = [&](double value) { return node.scalar(DType::F32, value); };
   Value log = node.unary(Opcode::Log, node.binary(Opcode::Subtract, number(1), u));
@@ -140,14 +158,19 @@ DType random_dtype(NodeContext& node) {
 
 void import_random_uniform(NodeContext& node) {
   auto dims = random_dims(node);
-  if (dims) node.set_output(0, uniform(node, random_dtype(node), *dims, node.float_attribute("low", 0), node.float_attribute("high", 1), seed_of(node)));
+  if (dims)
+    node.set_output(0, uniform(node, random_dtype(node), *dims, node.float_attribute("low", 0),
+                               node.float_attribute("high", 1), seed_of(node)));
 }
 
 void import_random_normal(NodeContext& node) {
   auto dims = random_dims(node);
   DType dtype = random_dtype(node);
-  if (!dims || !node.check(is_float(dtype), "gives " + std::string(dtype_name(dtype)) + ", wants a float type")) return;
-  node.set_output(0, normal(node, dtype, *dims, node.float_attribute("mean", 0), node.float_attribute("scale", 1), seed_of(node)));
+  if (!dims ||
+      !node.check(is_float(dtype), "gives " + std::string(dtype_name(dtype)) + ", wants a float type"))
+    return;
+  node.set_output(0, normal(node, dtype, *dims, node.float_attribute("mean", 0),
+                            node.float_attribute("scale", 1), seed_of(node)));
 }
 
 void import_bernoulli(NodeContext& node) {
@@ -159,19 +182,29 @@ void import_bernoulli(NodeContext& node) {
 }
 
 constexpr OperatorRow kRows[] = {
-  {"", "Bernoulli", 15, kLatest, 1, 1, 1, 1, "float", import_bernoulli, "ones with given probabilities; the same on every run"},
-  {"", "Constant", 1, kLatest, 0, 0, 1, 1, "", import_constant, "a tensor, dense or sparse, or a list of numbers or strings"},
-  {"", "ConstantOfShape", 9, kLatest, 1, 1, 1, 1, "i64~int", import_constant_of_shape, "one value in a shape that is constant or made of dims"},
-  {"", "EyeLike", 9, kLatest, 1, 1, 1, 1, "any", import_eye_like, "ones on a diagonal"},
-  {"", "RandomNormal", 1, kLatest, 0, 0, 1, 1, "", import_random_normal, "normal random numbers; the same on every run"},
-  {"", "RandomNormalLike", 1, kLatest, 1, 1, 1, 1, "any", import_random_normal, "normal random numbers; the same on every run"},
-  {"", "RandomUniform", 1, kLatest, 0, 0, 1, 1, "", import_random_uniform, "uniform random numbers; the same on every run"},
-  {"", "RandomUniformLike", 1, kLatest, 1, 1, 1, 1, "any", import_random_uniform, "uniform random numbers; the same on every run"},
-  {"", "Range", 11, kLatest, 3, 3, 1, 1, "T=num T T", import_range, "numbers in steps; bounds constant or made of dims"},
+    {"", "Bernoulli", 15, kLatest, 1, 1, 1, 1, "float", import_bernoulli,
+     "ones with given probabilities; the same on every run"},
+    {"", "Constant", 1, kLatest, 0, 0, 1, 1, "", import_constant,
+     "a tensor, dense or sparse, or a list of numbers or strings"},
+    {"", "ConstantOfShape", 9, kLatest, 1, 1, 1, 1, "i64~int", import_constant_of_shape,
+     "one value in a shape that is constant or made of dims"},
+    {"", "EyeLike", 9, kLatest, 1, 1, 1, 1, "any", import_eye_like, "ones on a diagonal"},
+    {"", "RandomNormal", 1, kLatest, 0, 0, 1, 1, "", import_random_normal,
+     "normal random numbers; the same on every run"},
+    {"", "RandomNormalLike", 1, kLatest, 1, 1, 1, 1, "any", import_random_normal,
+     "normal random numbers; the same on every run"},
+    {"", "RandomUniform", 1, kLatest, 0, 0, 1, 1, "", import_random_uniform,
+     "uniform random numbers; the same on every run"},
+    {"", "RandomUniformLike", 1, kLatest, 1, 1, 1, 1, "any", import_random_uniform,
+     "uniform random numbers; the same on every run"},
+    {"", "Range", 11, kLatest, 3, 3, 1, 1, "T=num T T", import_range,
+     "numbers in steps; bounds constant or made of dims"},
 };
 
 } // namespace
 
-std::span<const OperatorRow> generator_operators() { return kRows; }
+std::span<const OperatorRow> generator_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

@@ -1,8 +1,9 @@
-// Importers of Resize and its predecessor Upsample. Every axis is resized by itself: indices and weights are computed
-// here from static extents, so that what remains are gathers and weighted sums (or broadcasts and slices where the
-// indices are regular, or a small matrix product where a filter has many taps).
+// Importers of Resize and its predecessor Upsample. Every axis is resized by itself: indices and weights are
+// computed here from static extents, so that what remains are gathers and weighted sums (or broadcasts and
+// slices where the indices are regular, or a small matrix product where a filter has many taps).
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/resize_taps.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,116 +12,8 @@ namespace firn::onnx {
 
 namespace {
 
-enum class Mode { Nearest, Linear, Cubic };
-
-struct ResizeForm {
-  Mode mode = Mode::Nearest;
-  std::string coordinates = "half_pixel", nearest = "round_prefer_floor";
-  double cubic_a = -0.75, extrapolation = 0;
-  bool antialias = false, exclude_outside = false;
-};
-
-// One axis: extents, the scale between them, and the part of the input that is read (tf_crop_and_resize).
-struct AxisResize {
-  int axis = 0;
-  int64_t input = 0, output = 0;
-  double scale = 1, roi_start = 0, roi_end = 1;
-};
-
-// Taps of one axis: output i is the sum over t of weights[i][t] * input[indices[i][t]].
-struct Taps {
-  int count = 1;
-  Ints indices;                 // [output, count], in [0, input)
-  std::vector<double> weights;  // empty: one tap of weight 1
-  std::vector<bool> outside;    // per output: takes the extrapolation value
-};
-
-// The place in the input that output element i comes from.
-double original_place(const ResizeForm& form, const AxisResize& axis, int64_t i) {
-  double x = static_cast<double>(i), width = static_cast<double>(axis.input), output = axis.scale * width;
-  const std::string& mode = form.coordinates;
-  if (mode == "align_corners") return output == 1 ? 0 : x * (width - 1) / (output - 1);
-  if (mode == "asymmetric") return x / axis.scale;
-  if (mode == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
-  if (mode == "tf_crop_and_resize") {
-    double span = axis.roi_end - axis.roi_start;
-    double place = output == 1 ? span * (width - 1) / 2 : x * span * (width - 1) / (output - 1);
-    return place + axis.roi_start * (width - 1);
-  }
-  double place = (x + 0.5) / axis.scale - 0.5;
-  if (mode == "pytorch_half_pixel") return axis.output == 1 ? 0 : place;
-  if (mode == "half_pixel_symmetric") return width / 2 * (1 - static_cast<double>(axis.output) / output) + place;
-  return place;
-}
-
-int64_t nearest_index(const std::string& mode, double place) {
-  double low = std::floor(place), ratio = place - low;
-  bool up = mode == "ceil" ? ratio > 0 : mode == "floor" ? false : mode == "round_prefer_ceil" ? ratio >= 0.5 : ratio > 0.5;
-  return static_cast<int64_t>(low) + (up ? 1 : 0);
-}
-
-double cubic_weight(double x, double a) {
-  x = std::abs(x);
-  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
-  return 0;
-}
-
-// Weights of the taps around a place whose fractional part is `ratio`, and the offset of the first tap from its floor.
-// With antialias and a scale below 1 the filter is stretched by 1/scale.
-std::vector<double> filter(const ResizeForm& form, double scale, double ratio, int64_t& first) {
-  bool cubic = form.mode == Mode::Cubic;
-  double shrink = form.antialias ? std::min(scale, 1.0) : 1.0;
-  double support = cubic ? 2 : 1;
-  first = static_cast<int64_t>(std::floor(-support / shrink)) + 1;
-  int64_t count = 2 - 2 * first;
-  std::vector<double> weights;
-  double sum = 0;
-  for (int64_t t = 0; t < count; ++t) {
-    double x = (static_cast<double>(first + t) - ratio) * shrink;
-    weights.push_back(cubic ? cubic_weight(x, form.cubic_a) : std::clamp(1 - std::abs(x), 0.0, 1.0));
-    sum += weights.back();
-  }
-  if (form.antialias && sum != 0)
-    for (double& weight : weights) weight /= sum;
-  return weights;
-}
-
-void add_taps(Taps& taps, const ResizeForm& form, const AxisResize& axis, double place) {
-  int64_t base = static_cast<int64_t>(std::floor(place)), first = 0;
-  std::vector<double> weights = filter(form, axis.scale, place - std::floor(place), first);
-  double sum = 0;
-  for (size_t t = 0; t < weights.size(); ++t) {
-    int64_t index = base + first + static_cast<int64_t>(t);
-    if (form.exclude_outside && (index < 0 || index >= axis.input)) weights[t] = 0;
-    sum += weights[t];
-    taps.indices.push_back(std::clamp<int64_t>(index, 0, axis.input - 1));
-  }
-  if (form.exclude_outside && sum != 0)
-    for (double& weight : weights) weight /= sum;
-  taps.count = static_cast<int>(weights.size());
-  taps.weights.insert(taps.weights.end(), weights.begin(), weights.end());
-}
-
-Taps make_taps(const ResizeForm& form, const AxisResize& axis) {
-  Taps taps;
-  for (int64_t i = 0; i < axis.output; ++i) {
-    double place = original_place(form, axis, i);
-    // Far outside, the index would leave 64 bits; clamping reads the same edge.
-    place = std::isnan(place) ? 0 : std::clamp(place, -4.0e9, 8.0e9);
-    bool outside = form.coordinates == "tf_crop_and_resize" && (place < 0 || place > static_cast<double>(axis.input - 1));
-    taps.outside.push_back(outside);
-    if (form.mode == Mode::Nearest)
-      taps.indices.push_back(std::clamp<int64_t>(nearest_index(form.nearest, place), 0, axis.input - 1));
-    else
-      add_taps(taps, form, axis, place);
-  }
-  return taps;
-}
-
-// --- Application of taps.
-
-// Gather along one axis, as a broadcast where every element repeats f times and as a slice where every f-th is read.
+// Gather along one axis, as a broadcast where every element repeats f times and as a slice where every f-th
+// is read.
 Value pick(NodeContext& node, Value x, int axis, const Ints& indices) {
   int64_t extent = x.dim(axis), count = static_cast<int64_t>(indices.size());
   int64_t factor = count / std::max<int64_t>(extent, 1);
@@ -166,7 +59,8 @@ Value weighted_sum(NodeContext& node, Value x, int axis, const Taps& taps) {
       weights.push_back(taps.weights[i]);
     }
     LiteralRef literal = Literal::of(x.dtype(), {static_cast<int64_t>(weights.size())}, weights);
-    Value term = node.binary(Opcode::Multiply, pick(node, x, axis, indices), along(node, literal, axis, x.rank()));
+    Value term =
+        node.binary(Opcode::Multiply, pick(node, x, axis, indices), along(node, literal, axis, x.rank()));
     sum = sum ? node.binary(Opcode::Add, sum, term) : term;
   }
   return sum;
@@ -179,10 +73,15 @@ Value matrix_product(NodeContext& node, Value x, const AxisResize& axis, const T
   auto count = static_cast<size_t>(taps.count);
   for (int64_t i = 0; i < axis.output; ++i) {
     std::fill(row.begin(), row.end(), 0.0);
-    for (size_t t = static_cast<size_t>(i) * count; t < static_cast<size_t>(i + 1) * count; ++t) row[static_cast<size_t>(taps.indices[t])] += taps.weights[t];
-    for (int64_t j = 0; j < axis.input; ++j) matrix->set_double(i * axis.input + j, row[static_cast<size_t>(j)]);
+    for (size_t t = static_cast<size_t>(i) * count; t < static_cast<size_t>(i + 1) * count; ++t)
+      row[static_cast<size_t>(taps.indices[t])] += taps.weights[t];
+    for (int64_t j = 0; j < axis.input; ++j)
+      matrix->set_double(i * axis.input + j, row[static_cast<size_t>(j)]);
   }
-  Attributes attributes{{"lhs_batch", Ints{}}, {"rhs_batch", Ints{}}, {"lhs_contract", Ints{axis.axis}}, {"rhs_contract", Ints{1}}};
+  Attributes attributes{{"lhs_batch", Ints{}},
+                        {"rhs_batch", Ints{}},
+                        {"lhs_contract", Ints{axis.axis}},
+                        {"rhs_contract", Ints{1}}};
   Value product = node.op(Opcode::Dot, {x, node.constant(LiteralRef(matrix))}, attributes);
   Ints permutation;
   for (int i = 0; i + 1 < x.rank(); ++i) permutation.push_back(i);
@@ -193,28 +92,34 @@ Value matrix_product(NodeContext& node, Value x, const AxisResize& axis, const T
 Value resize_axis(NodeContext& node, Value x, const ResizeForm& form, const AxisResize& axis) {
   Taps taps = make_taps(form, axis);
   constexpr int kMostGathers = 4;
-  Value result = taps.weights.empty() ? pick(node, x, axis.axis, taps.indices)
+  Value result = taps.weights.empty()         ? pick(node, x, axis.axis, taps.indices)
                  : taps.count <= kMostGathers ? weighted_sum(node, x, axis.axis, taps)
                                               : matrix_product(node, x, axis, taps);
-  if (!result || std::none_of(taps.outside.begin(), taps.outside.end(), [](bool outside) { return outside; })) return result;
+  if (!result || std::none_of(taps.outside.begin(), taps.outside.end(), [](bool outside) { return outside; }))
+    return result;
   auto mask = std::make_shared<Literal>(DType::Bool, Ints{axis.output});
   for (int64_t i = 0; i < axis.output; ++i) mask->set_int(i, taps.outside[static_cast<size_t>(i)]);
-  return node.select(along(node, LiteralRef(mask), axis.axis, x.rank()), node.scalar(result.dtype(), form.extrapolation), result);
+  return node.select(along(node, LiteralRef(mask), axis.axis, x.rank()),
+                     node.scalar(result.dtype(), form.extrapolation), result);
 }
 
 // Interpolation of narrow floats and of integers runs in f32 and rounds at the end; integers saturate.
 void resize(NodeContext& node, const ResizeForm& form, const std::vector<AxisResize>& axes) {
   Value x = node.input(0);
   DType dtype = x.dtype();
-  bool wide = form.mode != Mode::Nearest && dtype != DType::F32 && dtype != DType::F64;
+  bool wide = form.mode != ResizeMode::Nearest && dtype != DType::F32 && dtype != DType::F64;
   if (wide) x = node.convert(x, DType::F32);
   for (const AxisResize& axis : axes) {
     bool whole = axis.roi_start == 0 && axis.roi_end == 1;
-    if (!x || (axis.input == axis.output && axis.scale == 1 && (whole || form.coordinates != "tf_crop_and_resize"))) continue;
+    if (!x ||
+        (axis.input == axis.output && axis.scale == 1 && (whole || form.coordinates != "tf_crop_and_resize")))
+      continue;
     if (!node.check(axis.input > 0 || axis.output == 0, "resizes an empty dim")) return;
     x = resize_axis(node, x, form, axis);
   }
-  if (wide && x) x = is_integer(dtype) ? node.op(Opcode::Convert, {x}, {{"to", dtype}, {"saturate", true}}) : node.convert(x, dtype);
+  if (wide && x)
+    x = is_integer(dtype) ? node.op(Opcode::Convert, {x}, {{"to", dtype}, {"saturate", true}})
+                          : node.convert(x, dtype);
   node.set_output(0, x);
 }
 
@@ -223,62 +128,86 @@ void resize(NodeContext& node, const ResizeForm& form, const std::vector<AxisRes
 constexpr int64_t kMaxExtent = int64_t{1} << 24;
 
 // Output extents from scales, one per axis in `axes`. Axes with scale 1 may be symbolic.
-std::optional<std::vector<AxisResize>> axes_by_scale(NodeContext& node, const std::vector<int>& axes, const std::vector<double>& scales) {
-  if (!node.check(scales.size() == axes.size(), "has " + std::to_string(scales.size()) + " scales for " + std::to_string(axes.size()) + " axes")) return std::nullopt;
+std::optional<std::vector<AxisResize>> axes_by_scale(NodeContext& node, const std::vector<int>& axes,
+                                                     const std::vector<double>& scales) {
+  if (!node.check(scales.size() == axes.size(), "has " + std::to_string(scales.size()) + " scales for " +
+                                                    std::to_string(axes.size()) + " axes"))
+    return std::nullopt;
   std::vector<AxisResize> result;
   for (size_t i = 0; i < axes.size(); ++i) {
     double scale = scales[i];
-    if (!node.check(scale > 0 && scale <= 1e6, "scale " + std::to_string(scale) + " is out of range")) return std::nullopt;
+    if (!node.check(scale > 0 && scale <= 1e6, "scale " + std::to_string(scale) + " is out of range"))
+      return std::nullopt;
     const Dim& dim = node.input(0).type().dims[static_cast<size_t>(axes[i])];
     if (scale == 1 && !dim.is_static()) continue;
     auto extent = node.static_dim(0, axes[i]);
     if (!extent) return std::nullopt;
     double output = std::floor(static_cast<double>(*extent) * scale);
-    if (!node.check(*extent <= kMaxExtent && output <= static_cast<double>(kMaxExtent), "resizes a dim beyond 2^24")) return std::nullopt;
+    if (!node.check(*extent <= kMaxExtent && output <= static_cast<double>(kMaxExtent),
+                    "resizes a dim beyond 2^24"))
+      return std::nullopt;
     result.push_back({axes[i], *extent, static_cast<int64_t>(output), scale});
   }
   return result;
 }
 
-std::optional<std::vector<AxisResize>> axes_by_size(NodeContext& node, const std::vector<int>& axes, const std::vector<Dim>& sizes) {
-  std::string policy = node.choice_attribute("keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
-  if (!node.check(sizes.size() == axes.size(), "has " + std::to_string(sizes.size()) + " sizes for " + std::to_string(axes.size()) + " axes")) return std::nullopt;
+std::optional<std::vector<AxisResize>> axes_by_size(NodeContext& node, const std::vector<int>& axes,
+                                                    const std::vector<Dim>& sizes) {
+  std::string policy =
+      node.choice_attribute("keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
+  if (!node.check(sizes.size() == axes.size(), "has " + std::to_string(sizes.size()) + " sizes for " +
+                                                   std::to_string(axes.size()) + " axes"))
+    return std::nullopt;
   std::vector<AxisResize> result;
   for (size_t i = 0; i < axes.size(); ++i) {
     const Dim& dim = node.input(0).type().dims[static_cast<size_t>(axes[i])];
     if (dim == sizes[i] && !dim.is_static() && policy == "stretch") continue;
     auto extent = node.static_dim(0, axes[i]);
     if (!extent) return std::nullopt;
-    if (!sizes[i].is_static()) return node.fail_unsupported("size " + sizes[i].extent.to_string() + " needs symbolic dims bound (--dim name=<n>)"), std::nullopt;
+    if (!sizes[i].is_static())
+      return node.fail_unsupported("size " + sizes[i].extent.to_string() +
+                                   " needs symbolic dims bound (--dim name=<n>)"),
+             std::nullopt;
     int64_t output = sizes[i].value();
-    if (!node.check(*extent > 0 && *extent <= kMaxExtent && output <= kMaxExtent, "cannot resize an extent of " + std::to_string(*extent) + " to " + std::to_string(output))) return std::nullopt;
+    if (!node.check(*extent > 0 && *extent <= kMaxExtent && output <= kMaxExtent,
+                    "cannot resize an extent of " + std::to_string(*extent) + " to " +
+                        std::to_string(output)))
+      return std::nullopt;
     result.push_back({axes[i], *extent, output, static_cast<double>(output) / static_cast<double>(*extent)});
   }
   if (policy == "stretch" || result.empty()) return result;
   double scale = result[0].scale;
-  for (const AxisResize& axis : result) scale = policy == "not_larger" ? std::min(scale, axis.scale) : std::max(scale, axis.scale);
+  for (const AxisResize& axis : result)
+    scale = policy == "not_larger" ? std::min(scale, axis.scale) : std::max(scale, axis.scale);
   for (AxisResize& axis : result) {
     axis.scale = scale;
     double output = std::floor(scale * static_cast<double>(axis.input) + 0.5);
-    if (!node.check(output <= static_cast<double>(kMaxExtent), "resizes a dim beyond 2^24")) return std::nullopt;
+    if (!node.check(output <= static_cast<double>(kMaxExtent), "resizes a dim beyond 2^24"))
+      return std::nullopt;
     axis.output = static_cast<int64_t>(output);
   }
   return result;
 }
 
 bool read_mode(NodeContext& node, ResizeForm& form) {
-  std::string mode = node.choice_attribute("mode", "nearest", {"nearest", "linear", "bilinear", "trilinear", "cubic"});
-  form.mode = mode == "nearest" ? Mode::Nearest : mode == "cubic" ? Mode::Cubic : Mode::Linear;
+  std::string mode =
+      node.choice_attribute("mode", "nearest", {"nearest", "linear", "bilinear", "trilinear", "cubic"});
+  form.mode = mode == "nearest" ? ResizeMode::Nearest
+              : mode == "cubic" ? ResizeMode::Cubic
+                                : ResizeMode::Linear;
   return !node.failed();
 }
 
 bool has_elements(NodeContext& node, int input) {
-  return node.has_input(input) && !(node.input(input).type().is_static() && node.input(input).type().num_elements() == 0);
+  return node.has_input(input) &&
+         !(node.input(input).type().is_static() && node.input(input).type().num_elements() == 0);
 }
 
 std::optional<std::vector<double>> constant_floats(NodeContext& node, int input) {
   auto values = node.constant_doubles(node.input(input));
-  if (!values) node.fail_unsupported(node.input_label(input) + " must be constant, or computed from constants and static dims");
+  if (!values)
+    node.fail_unsupported(node.input_label(input) +
+                          " must be constant, or computed from constants and static dims");
   return values;
 }
 
@@ -301,7 +230,8 @@ void resize_asymmetric(NodeContext& node, const std::vector<double>& scales) {
 void import_upsample_1(NodeContext& node) {
   if (node.opset() >= 7) return resize_asymmetric(node, node.floats_attribute("scales"));
   if (!node.check_rank(0, 4)) return;
-  resize_asymmetric(node, {1, 1, node.float_attribute("height_scale", 1), node.float_attribute("width_scale", 1)});
+  resize_asymmetric(node,
+                    {1, 1, node.float_attribute("height_scale", 1), node.float_attribute("width_scale", 1)});
 }
 
 void import_resize_10(NodeContext& node) {
@@ -312,7 +242,10 @@ void import_resize_10(NodeContext& node) {
 bool read_roi(NodeContext& node, std::vector<AxisResize>& axes, const std::vector<int>& all) {
   if (!has_elements(node, 1)) return node.check(false, "tf_crop_and_resize wants the input 'roi'");
   auto roi = constant_floats(node, 1);
-  if (!roi || !node.check(roi->size() == 2 * all.size(), "roi has " + std::to_string(roi->size()) + " entries, wants " + std::to_string(2 * all.size()))) return false;
+  if (!roi ||
+      !node.check(roi->size() == 2 * all.size(), "roi has " + std::to_string(roi->size()) +
+                                                     " entries, wants " + std::to_string(2 * all.size())))
+    return false;
   for (AxisResize& axis : axes) {
     auto i = static_cast<size_t>(std::find(all.begin(), all.end(), axis.axis) - all.begin());
     axis.roi_start = (*roi)[i];
@@ -324,10 +257,12 @@ bool read_roi(NodeContext& node, std::vector<AxisResize>& axes, const std::vecto
 void import_resize(NodeContext& node) {
   ResizeForm form;
   if (!read_mode(node, form)) return;
-  form.coordinates = node.choice_attribute("coordinate_transformation_mode", "half_pixel",
-                                           {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
-                                            "tf_half_pixel_for_nn", "tf_crop_and_resize"});
-  form.nearest = node.choice_attribute("nearest_mode", "round_prefer_floor", {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
+  form.coordinates =
+      node.choice_attribute("coordinate_transformation_mode", "half_pixel",
+                            {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                             "asymmetric", "tf_half_pixel_for_nn", "tf_crop_and_resize"});
+  form.nearest = node.choice_attribute("nearest_mode", "round_prefer_floor",
+                                       {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"});
   form.cubic_a = node.float_attribute("cubic_coeff_a", -0.75);
   form.extrapolation = node.float_attribute("extrapolation_value", 0);
   form.antialias = node.flag_attribute("antialias", false);
@@ -354,14 +289,18 @@ void import_resize(NodeContext& node) {
 }
 
 constexpr OperatorRow kRows[] = {
-  {"", "Resize", 10, 10, 2, 2, 1, 1, "num float", import_resize_10, "resampling by scales: nearest, linear"},
-  {"", "Resize", 11, kLatest, 1, 4, 1, 1, "num float float i64", import_resize, "resampling: nearest, linear, cubic, antialias; scales or sizes constant"},
-  {"", "Upsample", 1, 8, 1, 1, 1, 1, "num|bool", import_upsample_1, "resampling by scales in attributes"},
-  {"", "Upsample", 9, 10, 2, 2, 1, 1, "num|bool float", import_resize_10, "resampling by scales"},
+    {"", "Resize", 10, 10, 2, 2, 1, 1, "num float", import_resize_10,
+     "resampling by scales: nearest, linear"},
+    {"", "Resize", 11, kLatest, 1, 4, 1, 1, "num float float i64", import_resize,
+     "resampling: nearest, linear, cubic, antialias; scales or sizes constant"},
+    {"", "Upsample", 1, 8, 1, 1, 1, 1, "num|bool", import_upsample_1, "resampling by scales in attributes"},
+    {"", "Upsample", 9, 10, 2, 2, 1, 1, "num|bool float", import_resize_10, "resampling by scales"},
 };
 
 } // namespace
 
-std::span<const OperatorRow> resize_operators() { return kRows; }
+std::span<const OperatorRow> resize_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

@@ -8,12 +8,14 @@ namespace firn::onnx {
 
 namespace {
 
-void import_identity(NodeContext& node) { node.set_output(0, node.input(0)); }
+void import_identity(NodeContext& node) {
+  node.set_output(0, node.input(0));
+}
 
 // --- Reshape: 0 copies the input's dim, -1 takes what is left.
 
-// The extent of the dim that -1 stands for: elements of `from` over those of `to` without it. Dims that occur on both
-// sides cancel, so that symbolic ones need not be divided.
+// The extent of the dim that -1 stands for: elements of `from` over those of `to` without it. Dims that occur
+// on both sides cancel, so that symbolic ones need not be divided.
 std::optional<Dim> rest_of(NodeContext& node, std::vector<Dim> from, std::vector<Dim> to) {
   for (size_t i = 0; i < to.size();) {
     auto same = std::find(from.begin(), from.end(), to[i]);
@@ -51,10 +53,12 @@ void reshape_by(NodeContext& node, const std::vector<IntExpr>& shape, bool allow
   for (size_t i = 0; i < shape.size(); ++i) {
     const IntExpr& extent = shape[i];
     bool zero = extent == IntExpr(0), minus_one = extent == IntExpr(-1);
-    if (extent.is_constant() && extent.value() < -1) return node.fail("the shape holds " + extent.to_string());
+    if (extent.is_constant() && extent.value() < -1)
+      return node.fail("the shape holds " + extent.to_string());
     if (minus_one && rest >= 0) return node.fail("the shape holds -1 twice");
     if (zero && !allow_zero && static_cast<int>(i) >= x.rank())
-      return node.fail("the shape holds 0 as dim " + std::to_string(i) + ", the input is " + x.type().to_string());
+      return node.fail("the shape holds 0 as dim " + std::to_string(i) + ", the input is " +
+                       x.type().to_string());
     if (minus_one) rest = static_cast<int>(i);
     dims.push_back(minus_one ? Dim(1) : zero && !allow_zero ? x.type().dims[i] : Dim(extent));
   }
@@ -70,7 +74,8 @@ void reshape_by(NodeContext& node, const std::vector<IntExpr>& shape, bool allow
 
 void import_reshape(NodeContext& node) {
   Value shape = node.input(1);
-  if (shape.rank() != 1) return node.fail("input 'shape' is " + shape.type().to_string() + ", wants a vector");
+  if (shape.rank() != 1)
+    return node.fail("input 'shape' is " + shape.type().to_string() + ", wants a vector");
   auto known = node.known_ints(shape);
   if (!known) {
     (void)node.required_constant_ints(1);
@@ -88,10 +93,13 @@ void import_reshape_1(NodeContext& node) {
 void import_flatten(NodeContext& node) {
   Value x = node.input(0);
   int64_t axis = node.int_attribute("axis", 1);
-  if (axis < -x.rank() || axis > x.rank()) return node.fail("axis " + std::to_string(axis) + " is out of range for rank " + std::to_string(x.rank()));
+  if (axis < -x.rank() || axis > x.rank())
+    return node.fail("axis " + std::to_string(axis) + " is out of range for rank " +
+                     std::to_string(x.rank()));
   if (axis < 0) axis += x.rank();
   const auto& dims = x.type().dims;
-  auto rows = node.product({dims.begin(), dims.begin() + axis}), columns = node.product({dims.begin() + axis, dims.end()});
+  auto rows = node.product({dims.begin(), dims.begin() + axis}),
+       columns = node.product({dims.begin() + axis, dims.end()});
   if (rows && columns) node.set_output(0, node.reshape(x, {*rows, *columns}));
 }
 
@@ -112,7 +120,9 @@ void import_squeeze(NodeContext& node) {
   for (int i = 0; i < x.rank(); ++i) {
     const Dim& dim = x.type().dims[static_cast<size_t>(i)];
     bool listed = std::find(axes->begin(), axes->end(), i) != axes->end();
-    if (listed && !(dim == Dim(1))) return node.fail("cannot squeeze dim " + std::to_string(i) + " of " + x.type().to_string() + ": it is not 1");
+    if (listed && !(dim == Dim(1)))
+      return node.fail("cannot squeeze dim " + std::to_string(i) + " of " + x.type().to_string() +
+                       ": it is not 1");
     if (!listed && !(all && dim == Dim(1))) dims.push_back(dim);
   }
   node.set_output(0, node.reshape(x, std::move(dims)));
@@ -120,7 +130,8 @@ void import_squeeze(NodeContext& node) {
 
 void import_unsqueeze(NodeContext& node) {
   Value x = node.input(0);
-  if (node.opset() < 13 && !node.has_attribute("axes")) return node.fail("attribute 'axes' is missing, wants ints");
+  if (node.opset() < 13 && !node.has_attribute("axes"))
+    return node.fail("attribute 'axes' is missing, wants ints");
   auto given = given_axes(node);
   if (!given) return;
   int rank = x.rank() + static_cast<int>(given->size());
@@ -137,7 +148,9 @@ void import_unsqueeze(NodeContext& node) {
 
 void import_shape(NodeContext& node) {
   Value x = node.input(0);
-  auto clamp = [&](int64_t value) { return static_cast<int>(std::clamp<int64_t>(value < 0 ? value + x.rank() : value, 0, x.rank())); };
+  auto clamp = [&](int64_t value) {
+    return static_cast<int>(std::clamp<int64_t>(value < 0 ? value + x.rank() : value, 0, x.rank()));
+  };
   int start = clamp(node.int_attribute("start", 0));
   int end = node.has_attribute("end") ? clamp(node.int_attribute("end", 0)) : x.rank();
   Values sizes;
@@ -160,19 +173,24 @@ void import_expand(NodeContext& node) {
   if (!wanted) return;
   auto dims = broadcast_dims(x.type().dims, *wanted);
   if (!dims)
-    return node.fail(x.type().to_string() + " does not broadcast with shape " + Type::tensor(DType::I64, *wanted).to_string().substr(3));
+    return node.fail(x.type().to_string() + " does not broadcast with shape " +
+                     Type::tensor(DType::I64, *wanted).to_string().substr(3));
   node.set_output(0, node.broadcast_to(x, *dims));
 }
 
 // --- Casts.
 
-bool is_float8(DType dtype) { return is_float(dtype) && bit_width(dtype) <= 8; }
+bool is_float8(DType dtype) {
+  return is_float(dtype) && bit_width(dtype) <= 8;
+}
 
-// A positive number rounded to a power of two, as f32: e8m0 has no other values. `up` rounds towards infinity.
+// A positive number rounded to a power of two, as f32: e8m0 has no other values. `up` rounds towards
+// infinity.
 Value round_to_power(NodeContext& node, Value x, const std::string& mode) {
   Value wide = node.convert(x, DType::F32);
   if (!wide) return {};
-  Instruction* bits = node.make_typed(Opcode::BitcastConvert, {wide}, {Type::tensor(DType::U32, wide.type().dims)});
+  Instruction* bits =
+      node.make_typed(Opcode::BitcastConvert, {wide}, {Type::tensor(DType::U32, wide.type().dims)});
   if (!bits) return {};
   int64_t carry = mode == "up" ? 0x7fffff : mode == "nearest" ? 0x400000 : 0;
   Value rounded = node.binary(Opcode::Add, bits->result(), node.scalar_int(DType::U32, carry));
@@ -186,7 +204,8 @@ Value round_to_power(NodeContext& node, Value x, const std::string& mode) {
 Value cast(NodeContext& node, Value x, DType to) {
   if (x.dtype() == to) return x;
   if (x.dtype() == DType::String || to == DType::String) {
-    node.fail_unsupported("casts of " + x.type().to_string() + " to " + std::string(dtype_name(to)) + " are not supported");
+    node.fail_unsupported("casts of " + x.type().to_string() + " to " + std::string(dtype_name(to)) +
+                          " are not supported");
     return {};
   }
   Attributes attributes{{"to", to}};
@@ -208,9 +227,9 @@ void import_cast(NodeContext& node) {
 // Opset 1 to 5 spelled the type: "FLOAT".
 void import_cast_1(NodeContext& node) {
   static constexpr std::pair<std::string_view, DType> kNames[] = {
-    {"FLOAT", DType::F32}, {"UINT8", DType::U8}, {"INT8", DType::I8}, {"UINT16", DType::U16}, {"INT16", DType::I16},
-    {"INT32", DType::I32}, {"INT64", DType::I64}, {"BOOL", DType::Bool}, {"FLOAT16", DType::F16}, {"DOUBLE", DType::F64},
-    {"UINT32", DType::U32}, {"UINT64", DType::U64},
+      {"FLOAT", DType::F32},   {"UINT8", DType::U8},   {"INT8", DType::I8},    {"UINT16", DType::U16},
+      {"INT16", DType::I16},   {"INT32", DType::I32},  {"INT64", DType::I64},  {"BOOL", DType::Bool},
+      {"FLOAT16", DType::F16}, {"DOUBLE", DType::F64}, {"UINT32", DType::U32}, {"UINT64", DType::U64},
   };
   std::string to = node.string_attribute("to", "");
   for (const auto& [name, dtype] : kNames)
@@ -218,37 +237,47 @@ void import_cast_1(NodeContext& node) {
   node.fail("attribute 'to' is '" + to + "', wants the name of a type such as FLOAT");
 }
 
-void import_cast_like(NodeContext& node) { node.set_output(0, cast(node, node.input(0), node.input(1).dtype())); }
+void import_cast_like(NodeContext& node) {
+  node.set_output(0, cast(node, node.input(0), node.input(1).dtype()));
+}
 
 void import_bit_cast(NodeContext& node) {
   Value x = node.input(0);
   auto to = node.dtype_attribute("to");
   if (!to) return node.fail("attribute 'to' is missing");
   if (*to == DType::String || x.dtype() == DType::String || bit_width(*to) != bit_width(x.dtype()))
-    return node.fail("cannot read " + x.type().to_string() + " as " + std::string(dtype_name(*to)) + ": both must have one width");
+    return node.fail("cannot read " + x.type().to_string() + " as " + std::string(dtype_name(*to)) +
+                     ": both must have one width");
   if (*to == x.dtype()) return node.set_output(0, x);
   Instruction* made = node.make_typed(Opcode::BitcastConvert, {x}, {Type::tensor(*to, x.type().dims)});
   if (made) node.set_output(0, made->result());
 }
 
 constexpr OperatorRow kRows[] = {
-  {"", "BitCast", 26, kLatest, 1, 1, 1, 1, "any", import_bit_cast, "the same bits as another type of that width"},
-  {"", "Cast", 1, 5, 1, 1, 1, 1, "any", import_cast_1, "conversion to another dtype"},
-  {"", "Cast", 6, kLatest, 1, 1, 1, 1, "any", import_cast, "conversion to another dtype; not from or to strings"},
-  {"", "CastLike", 15, kLatest, 2, 2, 1, 1, "any any", import_cast_like, "conversion to the second input's dtype"},
-  {"", "Expand", 8, kLatest, 2, 2, 1, 1, "any int", import_expand, "broadcast to a shape that is constant or made of dims"},
-  {"", "Flatten", 1, kLatest, 1, 1, 1, 1, "any", import_flatten, "reshape to a matrix"},
-  {"", "Identity", 1, kLatest, 1, 1, 1, 1, "value", import_identity, "the input"},
-  {"", "Reshape", 1, 4, 1, 1, 1, 1, "any", import_reshape_1, "other dims by attribute"},
-  {"", "Reshape", 5, kLatest, 2, 2, 1, 1, "any i64~int", import_reshape, "other dims, constant or made of dims"},
-  {"", "Shape", 1, kLatest, 1, 1, 1, 1, "any", import_shape, "dims as a vector"},
-  {"", "Size", 1, kLatest, 1, 1, 1, 1, "any", import_size, "number of elements"},
-  {"", "Squeeze", 1, kLatest, 1, 2, 1, 1, "any i64~int", import_squeeze, "drops dims of extent 1"},
-  {"", "Unsqueeze", 1, kLatest, 1, 2, 1, 1, "any i64~int", import_unsqueeze, "inserts dims of extent 1"},
+    {"", "BitCast", 26, kLatest, 1, 1, 1, 1, "any", import_bit_cast,
+     "the same bits as another type of that width"},
+    {"", "Cast", 1, 5, 1, 1, 1, 1, "any", import_cast_1, "conversion to another dtype"},
+    {"", "Cast", 6, kLatest, 1, 1, 1, 1, "any", import_cast,
+     "conversion to another dtype; not from or to strings"},
+    {"", "CastLike", 15, kLatest, 2, 2, 1, 1, "any any", import_cast_like,
+     "conversion to the second input's dtype"},
+    {"", "Expand", 8, kLatest, 2, 2, 1, 1, "any int", import_expand,
+     "broadcast to a shape that is constant or made of dims"},
+    {"", "Flatten", 1, kLatest, 1, 1, 1, 1, "any", import_flatten, "reshape to a matrix"},
+    {"", "Identity", 1, kLatest, 1, 1, 1, 1, "value", import_identity, "the input"},
+    {"", "Reshape", 1, 4, 1, 1, 1, 1, "any", import_reshape_1, "other dims by attribute"},
+    {"", "Reshape", 5, kLatest, 2, 2, 1, 1, "any i64~int", import_reshape,
+     "other dims, constant or made of dims"},
+    {"", "Shape", 1, kLatest, 1, 1, 1, 1, "any", import_shape, "dims as a vector"},
+    {"", "Size", 1, kLatest, 1, 1, 1, 1, "any", import_size, "number of elements"},
+    {"", "Squeeze", 1, kLatest, 1, 2, 1, 1, "any i64~int", import_squeeze, "drops dims of extent 1"},
+    {"", "Unsqueeze", 1, kLatest, 1, 2, 1, 1, "any i64~int", import_unsqueeze, "inserts dims of extent 1"},
 };
 
 } // namespace
 
-std::span<const OperatorRow> shape_operators() { return kRows; }
+std::span<const OperatorRow> shape_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

@@ -1,5 +1,5 @@
-// Tensors of the wire format as literals: raw data stays where it is mapped, typed fields are copied, external data is
-// mapped from a file beneath the model's folder.
+// Tensors of the wire format as literals: raw data stays where it is mapped, typed fields are copied,
+// external data is mapped from a file beneath the model's folder.
 #pragma once
 
 #include "compiler/graph/literal.h"

@@ -57,7 +57,8 @@ bool check_input(NodeContext& node, int index, const Constraint& constraint) {
   const Type& type = node.input(index).type();
   if (constraint.classes.empty() || constraint.classes == "value") return true;
   if (type.is_tensor() && in_classes(type.dtype, constraint.classes)) return true;
-  std::string text = node.input_label(index) + " is " + type.to_string() + ", wants " + shown_classes(constraint.classes);
+  std::string text =
+      node.input_label(index) + " is " + type.to_string() + ", wants " + shown_classes(constraint.classes);
   if (!type.is_tensor() || !in_classes(type.dtype, constraint.tolerated)) return node.check(false, text);
   node.warn(text + "; accepted");
   return true;
@@ -67,7 +68,7 @@ bool check_input(NodeContext& node, int index, const Constraint& constraint) {
 
 bool check_types(NodeContext& node, const OperatorRow& row) {
   std::string_view rest = row.types;
-  std::vector<std::pair<std::string_view, int>> variables;  // and the first input of each
+  std::vector<std::pair<std::string_view, int>> variables; // and the first input of each
   std::string_view word;
   for (int i = 0; i < node.num_inputs(); ++i) {
     if (!rest.empty()) word = next_part(rest, ' ');

@@ -1,4 +1,5 @@
-// A walk over the protobuf encoding that copies what Firn reads. Messages that cannot hold tensors are copied whole.
+// A walk over the protobuf encoding that copies what Firn reads. Messages that cannot hold tensors are copied
+// whole.
 #include "compiler/frontend/onnx/wire_skeleton.h"
 
 #include <cstdint>
@@ -80,7 +81,8 @@ public:
 
   // Copies the message in [begin, end) of the file to `out`; false after an error.
   bool copy(WireMessage kind, size_t begin, size_t end, int depth, std::string& out) {
-    if (depth > kMaxNesting) return fail("messages are nested more than " + std::to_string(kMaxNesting) + " deep", begin);
+    if (depth > kMaxNesting)
+      return fail("messages are nested more than " + std::to_string(kMaxNesting) + " deep", begin);
     const uint32_t kept = kept_fields(kind);
     size_t at = begin;
     while (at < end) {
@@ -89,12 +91,14 @@ public:
       if (!read_varint(at, end, key)) return fail("broken field key", start);
       const uint64_t field = key >> 3;
       if (field == 0 || field > UINT32_MAX) return fail("field number out of range", start);
-      uint64_t length = 0;  // of a Bytes field, which then ends at `at`
+      uint64_t length = 0; // of a Bytes field, which then ends at `at`
       if (!skip_value(static_cast<uint32_t>(key & 7), at, end, length)) return false;
       if (field >= 32 || !(kept >> field & 1)) continue;
-      if (!copy_field(kind, static_cast<uint32_t>(field), static_cast<uint32_t>(key & 7), start, at, length, depth, out))
+      if (!copy_field(kind, static_cast<uint32_t>(field), static_cast<uint32_t>(key & 7), start, at, length,
+                      depth, out))
         return false;
-      if (out.size() > kMaxSkeletonBytes) return fail("the model without its weights is larger than 1 GiB", start);
+      if (out.size() > kMaxSkeletonBytes)
+        return fail("the model without its weights is larger than 1 GiB", start);
     }
     return true;
   }
@@ -103,7 +107,8 @@ public:
 
 private:
   bool fail(const std::string& message, size_t at) {
-    if (message_.empty()) message_ = "not a readable ONNX file: " + message + " at byte " + std::to_string(at);
+    if (message_.empty())
+      message_ = "not a readable ONNX file: " + message + " at byte " + std::to_string(at);
     return false;
   }
 
@@ -130,14 +135,16 @@ private:
     default: return fail("unknown wire type " + std::to_string(wire_type), start);
     }
     if (length > end - at)
-      return fail("a field of " + std::to_string(length) + " bytes where " + std::to_string(end - at) + " are left", start);
+      return fail("a field of " + std::to_string(length) + " bytes where " + std::to_string(end - at) +
+                      " are left",
+                  start);
     at += length;
     return true;
   }
 
   // The field lies in [start, at); the payload of a Bytes field is its last `length` bytes.
-  bool copy_field(WireMessage kind, uint32_t field, uint32_t wire_type, size_t start, size_t at, uint64_t length,
-                  int depth, std::string& out) {
+  bool copy_field(WireMessage kind, uint32_t field, uint32_t wire_type, size_t start, size_t at,
+                  uint64_t length, int depth, std::string& out) {
     if (wire_type == Bytes && kind == WireMessage::Tensor && field == kRawDataField) {
       append_varint(out, uint64_t{kRawOffsetField} << 3 | Varint);
       append_varint(out, at - length);

@@ -1,0 +1,191 @@
+// Making of while ops, and unrolling where they cannot carry the state.
+#include "compiler/frontend/onnx/loop.h"
+
+#include "compiler/frontend/onnx/import_state.h"
+
+namespace firn::onnx {
+
+namespace {
+
+bool same_types(const Values& lhs, const Values& rhs) {
+  if (lhs.size() != rhs.size()) return false;
+  for (size_t i = 0; i < lhs.size(); ++i)
+    if (!(lhs[i].type() == rhs[i].type())) return false;
+  return true;
+}
+
+// The loop written out: for bodies that change the shape of the state, or decide by constants when to stop.
+std::optional<LoopResults> unroll(NodeContext& node, const LoopForm& form) {
+  LoopResults results{form.state, {}};
+  std::vector<Values> rows(static_cast<size_t>(form.num_rows));
+  Value go_on = form.go_on ? form.go_on : node.constant(Literal::scalar(DType::Bool, 1));
+  for (int64_t i = 0; i < *form.trips; ++i) {
+    auto known = node.constant_ints(go_on);
+    if (!known) {
+      node.fail_unsupported(
+          "the condition depends on data, while the state changes its shape from step to step");
+      return std::nullopt;
+    }
+    if (!(*known)[0]) break;
+    auto step = form.body(node.scalar_int(DType::I64, i), go_on, results.state);
+    if (!step) return std::nullopt;
+    results.state = step->state;
+    if (step->go_on) go_on = step->go_on;
+    for (size_t r = 0; r < rows.size(); ++r) rows[r].push_back(node.unsqueeze(step->rows[r], 0));
+  }
+  for (Values& each : rows) {
+    if (each.empty()) {
+      node.fail_unsupported("a scan output of a loop without steps");
+      return std::nullopt;
+    }
+    results.rows.push_back(node.concatenate(each, 0));
+  }
+  return results;
+}
+
+// A zeroed buffer of `trips` rows, made before the loop.
+Value row_buffer(Instruction* loop, Value row, int64_t trips, const std::string& location) {
+  Region& region = *loop->parent();
+  Instruction* zero = region.append_constant(Literal::scalar(row.dtype(), 0), loop);
+  std::vector<Dim> dims = row.type().dims;
+  dims.insert(dims.begin(), Dim(trips));
+  Instruction* buffer = region.append(Opcode::BroadcastInDim, {zero->result()},
+                                      {Type::tensor(row.dtype(), dims)}, {{"dims", Ints{}}}, loop);
+  zero->set_location(location);
+  buffer->set_location(location);
+  return buffer->result();
+}
+
+Value write_row(NodeContext& node, Value buffer, Value row, Value step) {
+  Values operands{buffer, node.unsqueeze(row, 0), step};
+  for (int i = 0; i < row.rank(); ++i) operands.push_back(node.scalar_int(DType::I64, 0));
+  return node.op(Opcode::DynamicUpdateSlice, std::move(operands));
+}
+
+bool is_true(NodeContext& node, Value value) {
+  return !value || node.constant_ints(value) == Ints{1};
+}
+
+// The loop as a while op. `changes_type` is set where it is none because a step changes the type of the
+// state.
+class WhileMaker {
+public:
+  WhileMaker(NodeContext& node, const LoopForm& form) : node_(node), form_(form) {}
+  bool changes_type = false;
+
+  std::optional<LoopResults> make() {
+    Values initial{node_.scalar_int(DType::I64, 0),
+                   form_.go_on ? form_.go_on : node_.constant(Literal::scalar(DType::Bool, 1))};
+    initial.insert(initial.end(), form_.state.begin(), form_.state.end());
+    std::vector<Type> types;
+    for (Value value : initial) {
+      if (!value) return std::nullopt;
+      types.push_back(value.type());
+    }
+    loop_ = node_.make_typed(Opcode::While, initial, types);
+    if (!loop_) return std::nullopt;
+    Region &test = loop_->add_region(), &body = loop_->add_region();
+    if (!fill_body(body, types) || !fill_test(test)) {
+      node_.discard(loop_);
+      return std::nullopt;
+    }
+    LoopResults results;
+    auto states = static_cast<int>(form_.state.size());
+    for (int i = 0; i < states; ++i) results.state.push_back(loop_->result(2 + i));
+    for (int i = 0; i < form_.num_rows; ++i) results.rows.push_back(loop_->result(2 + states + i));
+    return results;
+  }
+
+private:
+  bool fill_body(Region& body, const std::vector<Type>& types) {
+    Values parameters;
+    for (const Type& type : types) parameters.push_back(body.add_parameter(type)->result());
+    std::optional<Step> step;
+    Values results;
+    node_.in_region(body, [&] {
+      step = form_.body(parameters[0], parameters[1], {parameters.begin() + 2, parameters.end()});
+      if (!step) return;
+      Value next = node_.binary(Opcode::Add, parameters[0], node_.scalar_int(DType::I64, 1));
+      Value go_on = step->go_on ? step->go_on : node_.constant(Literal::scalar(DType::Bool, 1));
+      results = {next, go_on};
+    });
+    if (!step || node_.failed()) return false;
+    if (!same_types(step->state, form_.state)) return changes_type = true, false;
+    results.insert(results.end(), step->state.begin(), step->state.end());
+    asks_ = !is_true(node_, step->go_on) && !(step->go_on == parameters[1]);
+    return add_rows(body, *step, parameters[0], std::move(results));
+  }
+
+  bool add_rows(Region& body, const Step& step, Value index, Values results) {
+    bool counted = form_.trips && !asks_ && is_true(node_, form_.go_on);
+    if (form_.num_rows > 0 && !counted) {
+      node_.fail_unsupported("its scan outputs have as many rows as there are steps, which only a run knows");
+      return false;
+    }
+    Values operands = loop_->operands();
+    std::vector<Type> types;
+    for (Value value : operands) types.push_back(value.type());
+    for (Value row : step.rows) {
+      if (!row.type().is_static() || row.dtype() == DType::String) {
+        node_.fail_unsupported("a scan output has rows of " + row.type().to_string() +
+                               ", wants static dims (bind symbolic ones with --dim name=<n>)");
+        return false;
+      }
+      Type buffer_type = Type::tensor(row.dtype(), row.type().dims);
+      buffer_type.dims.insert(buffer_type.dims.begin(), Dim(*form_.trips));
+      if (!node_.check(is_sane_type(buffer_type),
+                       "a scan output would be " + buffer_type.to_string() + ", more than Firn can hold"))
+        return false;
+      Value buffer = row_buffer(loop_, row, *form_.trips, node_.location());
+      operands.push_back(buffer);
+      types.push_back(buffer.type());
+      Value parameter = body.add_parameter(buffer.type())->result();
+      node_.in_region(body, [&] { results.push_back(write_row(node_, parameter, row, index)); });
+    }
+    if (node_.failed()) return false;
+    body.set_results(std::move(results));
+    loop_->set_operands(std::move(operands));
+    loop_->set_types(std::move(types));
+    return true;
+  }
+
+  bool fill_test(Region& test) {
+    Values parameters;
+    for (int i = 0; i < loop_->num_operands(); ++i)
+      parameters.push_back(test.add_parameter(loop_->type(i))->result());
+    Value result;
+    node_.in_region(test, [&] {
+      bool always = !asks_ && is_true(node_, form_.go_on);
+      if (form_.trip_count) result = node_.compare("lt", parameters[0], form_.trip_count);
+      if (!form_.trip_count)
+        result = parameters[1];
+      else if (!always)
+        result = node_.binary(Opcode::And, parameters[1], result);
+    });
+    if (node_.failed() || !result) return false;
+    test.set_results({result});
+    return true;
+  }
+
+  NodeContext& node_;
+  const LoopForm& form_;
+  Instruction* loop_ = nullptr;
+  bool asks_ = true;
+};
+
+} // namespace
+
+std::optional<LoopResults> make_loop(NodeContext& node, const LoopForm& form) {
+  if (form.trips == 0 && form.num_rows == 0) return LoopResults{form.state, {}};
+  WhileMaker maker(node, form);
+  auto results = maker.make();
+  if (results || node.failed()) return results;
+  if (!form.trips || *form.trips > kMaxUnrolled) {
+    node.fail_unsupported(
+        "the state changes its type from step to step, and the number of steps is not a small constant");
+    return std::nullopt;
+  }
+  return unroll(node, form);
+}
+
+} // namespace firn::onnx

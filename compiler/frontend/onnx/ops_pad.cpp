@@ -1,0 +1,156 @@
+// Importers of padding: constants around, elements repeated or mirrored, and cropping.
+#include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/operator_table.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace firn::onnx {
+
+namespace {
+
+size_t at(int64_t index) {
+  return static_cast<size_t>(index);
+}
+
+Ints first_axes(size_t count) {
+  Ints axes;
+  for (size_t i = 0; i < count; ++i) axes.push_back(static_cast<int64_t>(i));
+  return axes;
+}
+
+// Positions in [0, extent) that the padded dim reads, for the modes that repeat elements.
+std::optional<Ints> padded_positions(const std::string& mode, int64_t extent, int64_t low, int64_t high) {
+  Ints positions;
+  if (extent == 0) return low + high == 0 ? std::optional(positions) : std::nullopt;
+  int64_t period = mode == "reflect" ? std::max<int64_t>(1, 2 * (extent - 1)) : extent;
+  for (int64_t i = -low; i < extent + high; ++i) {
+    int64_t place = ((i % period) + period) % period;
+    if (mode == "edge") place = std::clamp<int64_t>(i, 0, extent - 1);
+    if (mode == "reflect" && place >= extent) place = period - place;
+    positions.push_back(place);
+  }
+  return positions;
+}
+
+Value pad_by_position(NodeContext& node, Value x, const std::string& mode, const Ints& low,
+                      const Ints& high) {
+  for (int i = 0; i < x.rank(); ++i) {
+    int64_t before = low[at(i)], after = high[at(i)];
+    if (before == 0 && after == 0) continue;
+    auto dims = node.static_dims(x, "input 'data'");
+    if (!dims) return {};
+    if (!node.check(before + after + (*dims)[at(i)] <= int64_t{1} << 26,
+                    "pads dim " + std::to_string(i) + " beyond 2^26"))
+      return {};
+    auto positions = padded_positions(mode, (*dims)[at(i)], before, after);
+    if (!positions) return node.fail("pads an empty dim"), Value{};
+    x = node.op(Opcode::Gather, {x, node.constant_ints(*positions)}, {{"axis", int64_t{i}}});
+    if (!x) return {};
+  }
+  return x;
+}
+
+void pad_by(NodeContext& node, Ints pads, const std::vector<int>& axes, Value value) {
+  Value x = node.input(0);
+  std::string mode = node.choice_attribute("mode", "constant", {"constant", "reflect", "edge", "wrap"});
+  size_t n = axes.size();
+  if (!node.check(pads.size() == 2 * n,
+                  "has " + std::to_string(pads.size()) + " pads, wants " + std::to_string(2 * n)))
+    return;
+  Ints low(at(x.rank()), 0), high(low), crop_low(low), crop_high(low);
+  for (size_t i = 0; i < n; ++i) {
+    constexpr int64_t limit = int64_t{1} << 31;
+    if (std::abs(pads[i]) > limit || std::abs(pads[i + n]) > limit || pads[i] == INT64_MIN ||
+        pads[i + n] == INT64_MIN)
+      return node.fail("pad is out of range");
+    auto d = at(axes[i]);
+    low[d] = std::max<int64_t>(pads[i], 0);
+    high[d] = std::max<int64_t>(pads[i + n], 0);
+    crop_low[d] = std::min<int64_t>(pads[i], 0);
+    crop_high[d] = std::min<int64_t>(pads[i + n], 0);
+  }
+  Value zero = value ? value : node.scalar(x.dtype(), 0);
+  bool crops = std::any_of(crop_low.begin(), crop_low.end(), [](int64_t p) { return p < 0; }) ||
+               std::any_of(crop_high.begin(), crop_high.end(), [](int64_t p) { return p < 0; });
+  if (crops) x = node.pad(x, zero, crop_low, crop_high);
+  bool pads_any = std::any_of(low.begin(), low.end(), [](int64_t p) { return p > 0; }) ||
+                  std::any_of(high.begin(), high.end(), [](int64_t p) { return p > 0; });
+  if (!x || !pads_any) return node.set_output(0, x);
+  node.set_output(0, mode == "constant" ? node.pad(x, zero, low, high)
+                                        : pad_by_position(node, x, mode, low, high));
+}
+
+std::vector<int> all_axes(int rank) {
+  std::vector<int> axes;
+  for (int i = 0; i < rank; ++i) axes.push_back(i);
+  return axes;
+}
+
+// The pads and the value are attributes before opset 11; opset 1 calls the former `paddings`.
+void import_pad_2(NodeContext& node) {
+  Value x = node.input(0);
+  Ints pads = node.required_ints(node.opset() < 2 ? "paddings" : "pads");
+  Value value = node.scalar(x.dtype(), node.float_attribute("value", 0));
+  if (!node.failed()) pad_by(node, std::move(pads), all_axes(x.rank()), value);
+}
+
+void import_pad(NodeContext& node) {
+  Value x = node.input(0), value;
+  auto pads = node.required_constant_ints(1);
+  if (!pads) return;
+  if (node.has_input(2)) {
+    if (!node.check_scalar(2)) return;
+    value = node.reshape(node.input(2), {});
+    if (value && value.dtype() != x.dtype()) value = node.convert(value, x.dtype());
+  }
+  std::vector<int> axes = all_axes(x.rank());
+  if (node.has_input(3)) {
+    auto given = node.required_constant_ints(3);
+    if (!given) return;
+    auto normalized = node.axes(*given, x.rank());
+    if (!normalized) return;
+    axes = *normalized;
+  }
+  pad_by(node, std::move(*pads), axes, value);
+}
+
+void import_center_crop_pad(NodeContext& node) {
+  Value x = node.input(0);
+  auto wanted = node.required_constant_ints(1);
+  auto dims = node.static_dims(0);
+  if (!wanted || !dims) return;
+  auto axes = node.axes(node.ints_attribute("axes", first_axes(at(x.rank()))), x.rank());
+  if (!axes) return;
+  if (!node.check(axes->size() == wanted->size(), "has " + std::to_string(wanted->size()) + " extents for " +
+                                                      std::to_string(axes->size()) + " axes"))
+    return;
+  Ints low(at(x.rank()), 0), high(low);
+  for (size_t i = 0; i < axes->size(); ++i) {
+    auto d = at((*axes)[i]);
+    int64_t extent = (*dims)[d], target = (*wanted)[i];
+    if (!node.check(target >= 0 && target <= int64_t{1} << 31,
+                    "extent " + std::to_string(target) + " is out of range"))
+      return;
+    int64_t difference = target - extent;
+    low[d] = difference >= 0 ? difference / 2 : -(-difference / 2);
+    high[d] = difference - low[d];
+  }
+  node.set_output(0, node.pad(x, node.scalar(x.dtype(), 0), low, high));
+}
+
+constexpr OperatorRow kRows[] = {
+    {"", "CenterCropPad", 18, kLatest, 2, 2, 1, 1, "any index", import_center_crop_pad,
+     "crops or zero-pads around the centre to given extents"},
+    {"", "Pad", 1, 10, 1, 1, 1, 1, "num|bool", import_pad_2, "pads: constant, reflect, edge"},
+    {"", "Pad", 11, kLatest, 2, 4, 1, 1, "num|bool i64~int any index", import_pad,
+     "pads: constant, reflect, edge, wrap"},
+};
+
+} // namespace
+
+std::span<const OperatorRow> pad_operators() {
+  return kRows;
+}
+
+} // namespace firn::onnx

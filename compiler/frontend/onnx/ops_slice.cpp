@@ -1,0 +1,207 @@
+// Importers of Slice: bounds are constants, or made of dims, or one row at a place that only a run knows.
+#include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/operator_table.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace firn::onnx {
+
+namespace {
+
+size_t at(int64_t index) {
+  return static_cast<size_t>(index);
+}
+
+Ints first_axes(size_t count) {
+  Ints axes;
+  for (size_t i = 0; i < count; ++i) axes.push_back(static_cast<int64_t>(i));
+  return axes;
+}
+
+// One dim of a Slice with bounds as expressions, before clamping.
+struct SliceDim {
+  int dim;
+  IntExpr start, end;
+  int64_t step;
+};
+
+// `value` in [low, high] where bounds prove it; counts from the end when it is negative.
+std::optional<IntExpr> clamped(const IntExpr& value, const IntExpr& extent, int64_t low,
+                               const IntExpr& high) {
+  IntExpr index = value;
+  constexpr int64_t far = int64_t{1} << 40;
+  if (value.is_constant() && value.value() >= far) return high;
+  if (value.is_constant() && value.value() <= -far) return IntExpr(low);
+  if (value.upper_bound() < 0)
+    index = value + extent;
+  else if (value.lower_bound() < 0)
+    return std::nullopt;
+  if ((index - low).upper_bound() <= 0) return IntExpr(low);
+  if ((index - high).lower_bound() >= 0) return high;
+  if ((index - low).lower_bound() >= 0 && (high - index).lower_bound() >= 0) return index;
+  return index.is_constant() && high.is_constant()
+             ? std::optional(IntExpr(std::clamp(index.value(), low, std::max(low, high.value()))))
+             : std::nullopt;
+}
+
+Value reverse(NodeContext& node, Value x, int dim) {
+  return node.op(Opcode::Reverse, {x}, {{"dims", Ints{dim}}});
+}
+
+Value undecided(NodeContext& node, const SliceDim& slice, const Dim& dim) {
+  node.fail_unsupported("slice [" + slice.start.to_string() + ", " + slice.end.to_string() + ") of dim '" +
+                        dim.extent.to_string() + "' needs symbolic dims bound (--dim name=<n>)");
+  return {};
+}
+
+// The part [start, start + size) of one dim whose extent or start is symbolic.
+Value slice_symbolic(NodeContext& node, Value x, const SliceDim& slice, const IntExpr& start,
+                     const IntExpr& size) {
+  if (!size.is_constant()) return undecided(node, slice, x.type().dims[at(slice.dim)]);
+  Values operands{x};
+  Ints sizes;
+  for (int i = 0; i < x.rank(); ++i) {
+    const Dim& dim = x.type().dims[at(i)];
+    Value begin = node.scalar_int(DType::I64, 0);
+    if (i == slice.dim) {
+      if (start.is_constant()) {
+        begin = node.scalar_int(DType::I64, start.value());
+      } else {
+        IntExpr offset = start - dim.extent;
+        if (!offset.is_constant()) return undecided(node, slice, dim);
+        begin = node.binary(Opcode::Add, node.dim_size(x, i), node.scalar_int(DType::I64, offset.value()));
+      }
+    } else if (!dim.is_static()) {
+      node.fail_unsupported("slices of " + x.type().to_string() +
+                            " need symbolic dims bound (--dim name=<n>)");
+      return {};
+    }
+    operands.push_back(begin);
+    sizes.push_back(i == slice.dim ? size.value() : dim.value());
+  }
+  return node.op(Opcode::DynamicSlice, std::move(operands), {{"sizes", sizes}});
+}
+
+Value slice_one(NodeContext& node, Value x, const SliceDim& slice) {
+  const Dim dim = x.type().dims[at(slice.dim)];
+  const IntExpr& extent = dim.extent;
+  bool backward = slice.step < 0;
+  // Backwards, positions run from `start` down to, but not including, `end`: reverse first, then the same
+  // forwards.
+  auto start =
+      backward ? clamped(slice.start, extent, 0, extent - 1) : clamped(slice.start, extent, 0, extent);
+  auto end = backward ? clamped(slice.end, extent, -1, extent - 1) : clamped(slice.end, extent, 0, extent);
+  if (!start || !end) return undecided(node, slice, dim);
+  if (backward) {
+    x = reverse(node, x, slice.dim);
+    start = extent - 1 - *start;
+    end = extent - 1 - *end;
+  }
+  IntExpr size = *end - *start;
+  if (size.upper_bound() <= 0) size = 0;
+  int64_t step = std::min<int64_t>(std::abs(slice.step), int64_t{1} << 31);
+  if (!x || (*start == IntExpr(0) && size == extent && step == 1)) return x;
+  if (!extent.is_constant() || !start->is_constant()) {
+    if (step != 1) return undecided(node, slice, dim);
+    return slice_symbolic(node, x, slice, *start, size);
+  }
+  Ints starts(at(x.rank()), 0), limits, strides(at(x.rank()), 1);
+  for (const Dim& each : x.type().dims) limits.push_back(each.is_static() ? each.value() : -1);
+  starts[at(slice.dim)] = start->value();
+  limits[at(slice.dim)] = start->value() + std::max<int64_t>(0, size.value());
+  strides[at(slice.dim)] = step;
+  return node.slice(x, starts, limits, strides);
+}
+
+void slice_by(NodeContext& node, const std::vector<IntExpr>& starts, const std::vector<IntExpr>& ends,
+              const Ints& given_axes, const Ints& steps) {
+  Value x = node.input(0);
+  if (starts.size() != ends.size() || starts.size() != given_axes.size() || starts.size() != steps.size())
+    return node.fail("starts, ends, axes and steps have " + std::to_string(starts.size()) + ", " +
+                     std::to_string(ends.size()) + ", " + std::to_string(given_axes.size()) + " and " +
+                     std::to_string(steps.size()) + " entries, wants equal numbers");
+  auto axes = node.axes(given_axes, x.rank());
+  if (!axes) return;
+  for (size_t i = 0; i < starts.size() && x; ++i) {
+    if (steps[i] == 0 || steps[i] == INT64_MIN)
+      return node.fail("step " + std::to_string(steps[i]) + " of axis " + std::to_string((*axes)[i]));
+    x = slice_one(node, x, {(*axes)[i], starts[i], ends[i], steps[i]});
+  }
+  node.set_output(0, x);
+}
+
+void import_slice_1(NodeContext& node) {
+  Ints starts = node.unbounded_ints_attribute("starts"), ends = node.unbounded_ints_attribute("ends");
+  Ints axes = node.has_attribute("axes") ? node.ints_attribute("axes") : first_axes(starts.size());
+  if (node.failed()) return;
+  slice_by(node, {starts.begin(), starts.end()}, {ends.begin(), ends.end()}, axes, Ints(starts.size(), 1));
+}
+
+// The row at a place that only a run knows, x[i:i+1]: a dynamic_slice, which takes the place to be in range
+// (ONNX would give no row otherwise, a shape that nothing after it could be planned for).
+void slice_at_value(NodeContext& node, Value start, int axis) {
+  Value x = node.input(0);
+  Values operands{x};
+  auto dims = node.static_dims(0);
+  if (!dims) return;
+  for (int i = 0; i < x.rank(); ++i)
+    operands.push_back(i == axis ? node.convert(node.reshape(start, {}), DType::I64)
+                                 : node.scalar_int(DType::I64, 0));
+  (*dims)[at(axis)] = 1;
+  node.set_output(0, node.op(Opcode::DynamicSlice, std::move(operands), {{"sizes", *dims}}));
+}
+
+Value without_reshapes(Value value) {
+  while (value.def->is(Opcode::Reshape)) value = value.def->operand(0);
+  return value;
+}
+
+// True if `end` is `start` + 1 computed by an add.
+bool is_next(NodeContext& node, Value start, Value end) {
+  start = without_reshapes(start);
+  end = without_reshapes(end);
+  if (!end.def->is(Opcode::Add)) return false;
+  for (int i = 0; i < 2; ++i) {
+    auto one = node.constant_ints(end.def->operand(1 - i));
+    if (without_reshapes(end.def->operand(i)) == start && one == Ints{1}) return true;
+  }
+  return false;
+}
+
+void import_slice(NodeContext& node) {
+  auto starts = node.known_ints(node.input(1)), ends = node.known_ints(node.input(2));
+  auto axes = node.has_input(3) ? node.required_constant_ints(3)
+              : starts          ? first_axes(starts->size())
+                                : Ints{0};
+  if (!axes) return;
+  auto steps = node.has_input(4) ? node.required_constant_ints(4) : Ints(axes->size(), 1);
+  if (!steps) return;
+  bool one_row = !starts && !ends && axes->size() == 1 && *steps == Ints{1} &&
+                 node.input(1).type() == Type::tensor_of(node.input(1).dtype(), {1});
+  if (one_row && is_next(node, node.input(1), node.input(2))) {
+    auto axis = node.axis((*axes)[0], node.input(0).rank());
+    if (axis) slice_at_value(node, node.input(1), *axis);
+    return;
+  }
+  for (int i : {1, 2})
+    if (!node.known_ints(node.input(i))) {
+      (void)node.required_constant_ints(i);
+      return node.fail_unsupported(node.input_label(i) + " must be made of constants and dims");
+    }
+  slice_by(node, *starts, *ends, *axes, *steps);
+}
+
+constexpr OperatorRow kRows[] = {
+    {"", "Slice", 1, 9, 1, 1, 1, 1, "any", import_slice_1, "part of a tensor by attributes"},
+    {"", "Slice", 10, kLatest, 3, 5, 1, 1, "any index", import_slice,
+     "part of a tensor, with steps; bounds constant or made of dims"},
+};
+
+} // namespace
+
+std::span<const OperatorRow> slice_operators() {
+  return kRows;
+}
+
+} // namespace firn::onnx
