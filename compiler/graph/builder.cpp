@@ -15,7 +15,8 @@ Instruction* Builder::make(Opcode opcode, std::vector<Value> operands, Attribute
 
 Instruction* Builder::make_typed(Opcode opcode, std::vector<Value> operands, std::vector<Type> types,
                                  Attributes attributes) {
-  Instruction* made = region_->append(opcode, std::move(operands), std::move(types), std::move(attributes), before_);
+  Instruction* made =
+      region_->append(opcode, std::move(operands), std::move(types), std::move(attributes), before_);
   made->set_location(location_);
   return made;
 }
@@ -41,7 +42,8 @@ Value Builder::select(Value condition, Value on_true, Value on_false) {
   auto dims = broadcast_dims(on_true.type().dims, on_false.type().dims);
   if (dims) dims = broadcast_dims(*dims, condition.type().dims);
   FIRN_CHECK(dims, "select on shapes that do not broadcast");
-  return op(Opcode::Select, {broadcast_to(condition, *dims), broadcast_to(on_true, *dims), broadcast_to(on_false, *dims)});
+  return op(Opcode::Select,
+            {broadcast_to(condition, *dims), broadcast_to(on_true, *dims), broadcast_to(on_false, *dims)});
 }
 
 Value Builder::convert(Value operand, DType dtype) {
@@ -56,7 +58,8 @@ Value Builder::broadcast_to(Value operand, const std::vector<Dim>& dims) {
   std::vector<int64_t> map;
   for (int64_t i = 0; i < operand.rank(); ++i) map.push_back(i + shift);
   std::vector<Type> types{Type::tensor(operand.dtype(), dims)};
-  return make_typed(Opcode::BroadcastInDim, {operand}, std::move(types), {{"dims", std::move(map)}})->result();
+  return make_typed(Opcode::BroadcastInDim, {operand}, std::move(types), {{"dims", std::move(map)}})
+      ->result();
 }
 
 Value Builder::reshape(Value operand, std::vector<Dim> dims) {
@@ -110,8 +113,8 @@ Value Builder::reduce(Opcode reducer, Value operand, std::vector<int64_t> dims, 
     kept.push_back(reduced ? Dim(1) : operand.type().dims[static_cast<size_t>(i)]);
   }
   Value initial = constant(reducer_identity(reducer, operand.dtype()));
-  Instruction* made = make_typed(Opcode::Reduce, {operand, initial}, {Type::tensor(operand.dtype(), squeezed)},
-                                 {{"dims", std::move(dims)}});
+  Instruction* made = make_typed(Opcode::Reduce, {operand, initial},
+                                 {Type::tensor(operand.dtype(), squeezed)}, {{"dims", std::move(dims)}});
   add_reducer(made, reducer, operand.dtype());
   return keep_dims ? reshape(made->result(), kept) : made->result();
 }
@@ -121,8 +124,8 @@ Value Builder::reduce_window(Opcode reducer, Value operand, Window window) {
   std::vector<Dim> dims;
   for (int i = 0; i < operand.rank(); ++i)
     dims.emplace_back(window.dims[static_cast<size_t>(i)].output_size(operand.dim(i)));
-  Instruction* made = make_typed(Opcode::ReduceWindow, {operand, initial}, {Type::tensor(operand.dtype(), dims)},
-                                 {{"window", std::move(window)}});
+  Instruction* made = make_typed(Opcode::ReduceWindow, {operand, initial},
+                                 {Type::tensor(operand.dtype(), dims)}, {{"window", std::move(window)}});
   add_reducer(made, reducer, operand.dtype());
   return made->result();
 }
@@ -141,6 +144,21 @@ std::optional<Opcode> simple_reducer(const Instruction& reduce) {
   return body->opcode();
 }
 
+namespace {
+
+// Infinity, or the largest magnitude of a format without it; the smallest value of f8e8m0, which has no sign.
+LiteralRef float_extreme(DType dtype, bool negative) {
+  auto literal = std::make_shared<Literal>(dtype, std::vector<int64_t>{});
+  literal->set_double(0, negative ? -INFINITY : INFINITY);
+  if (!std::isnan(literal->get_double(0))) return literal;
+  uint8_t largest = double_to_float8(dtype, INFINITY, /*saturate=*/true);
+  uint8_t smallest = dtype == DType::F8E8M0 ? 0 : double_to_float8(dtype, -INFINITY, /*saturate=*/true);
+  literal->mutable_data<uint8_t>()[0] = negative ? smallest : largest;
+  return literal;
+}
+
+} // namespace
+
 LiteralRef reducer_identity(Opcode reducer, DType dtype) {
   auto integer = [&](int64_t value) {
     auto literal = std::make_shared<Literal>(dtype, std::vector<int64_t>{});
@@ -149,14 +167,19 @@ LiteralRef reducer_identity(Opcode reducer, DType dtype) {
   };
   int bits = bit_width(dtype);
   int64_t smallest = is_signed(dtype) ? (bits == 64 ? INT64_MIN : -(int64_t(1) << (bits - 1))) : 0;
-  int64_t largest = is_signed(dtype) ? (bits == 64 ? INT64_MAX : (int64_t(1) << (bits - 1)) - 1)
-                    : dtype == DType::Bool ? 1 : bits == 64 ? -1 : (int64_t(1) << bits) - 1;
+  int64_t largest = is_signed(dtype)       ? (bits == 64 ? INT64_MAX : (int64_t(1) << (bits - 1)) - 1)
+                    : dtype == DType::Bool ? 1
+                    : bits == 64           ? -1
+                                           : (int64_t(1) << bits) - 1;
   switch (reducer) {
-  case Opcode::Add: case Opcode::Or: case Opcode::Xor: return Literal::scalar(dtype, 0);
+  case Opcode::Add:
+  case Opcode::Or:
+  case Opcode::Xor: return Literal::scalar(dtype, 0);
   case Opcode::Multiply: return Literal::scalar(dtype, 1);
-  case Opcode::And: return is_float(dtype) ? Literal::scalar(dtype, 1) : integer(dtype == DType::Bool ? 1 : -1);
-  case Opcode::Maximum: return is_float(dtype) ? Literal::scalar(dtype, -INFINITY) : integer(smallest);
-  case Opcode::Minimum: return is_float(dtype) ? Literal::scalar(dtype, INFINITY) : integer(largest);
+  case Opcode::And:
+    return is_float(dtype) ? Literal::scalar(dtype, 1) : integer(dtype == DType::Bool ? 1 : -1);
+  case Opcode::Maximum: return is_float(dtype) ? float_extreme(dtype, /*negative=*/true) : integer(smallest);
+  case Opcode::Minimum: return is_float(dtype) ? float_extreme(dtype, /*negative=*/false) : integer(largest);
   default: FIRN_UNREACHABLE("reducer without an identity");
   }
 }

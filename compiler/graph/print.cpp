@@ -85,7 +85,7 @@ public:
   std::string print(const Module& module) {
     out_ = "module @" + printed_name(module.name()) + " {\n";
     for (const SymbolRef& symbol : module.symbols) {
-      out_ += "  symbol " + printed_name(symbol->name) + " in [" + std::to_string(symbol->lower) + ", ";
+      out_ += "  symbol " + word_or_quoted(symbol->name) + " in [" + std::to_string(symbol->lower) + ", ";
       out_ += (symbol->upper == INT64_MAX ? "inf" : std::to_string(symbol->upper)) + "]\n";
     }
     for (const auto& function : module.functions()) print_function(*function);
@@ -93,7 +93,8 @@ public:
   }
 
   std::string print_line(const Instruction& instruction) {
-    for (const Value& operand : instruction.operands()) name_of(operand.def);
+    for (const Value& operand : instruction.operands())
+      if (operand) name_of(operand.def);
     print_instruction(instruction, "");
     return out_;
   }

@@ -124,6 +124,10 @@ private:
     bool wants_region = has_trait(instruction.opcode(), HasRegion);
     if (wants_region != (instruction.num_regions() > 0))
       return fail(instruction, wants_region ? "region is missing" : "region on an op without");
+    int regions_wanted = num_regions(instruction.opcode());
+    if (wants_region && instruction.num_regions() != regions_wanted)
+      return fail(instruction, "op with " + std::to_string(instruction.num_regions()) + " regions, wants " +
+                                   std::to_string(regions_wanted));
     if (auto wrong = check_attributes(instruction)) return fail(instruction, *wrong);
     for (int i = 0; i < instruction.num_results(); ++i)
       if (!has_known_symbols(instruction.type(i)))
@@ -150,6 +154,11 @@ private:
     for (size_t i = 0; i < inferred.dims.size(); ++i)
       if (!(inferred.dims[i].extent == actual.dims[i].extent)) return false;
     return !is_elementwise(instruction.opcode()) || inferred.layout == actual.layout;
+  }
+
+  static int num_regions(Opcode opcode) {
+    bool two = opcode == Opcode::If || opcode == Opcode::While || opcode == Opcode::SelectAndScatter;
+    return two ? 2 : 1;
   }
 
   bool has_known_symbols(const Type& type) const {
@@ -200,6 +209,10 @@ private:
       if (instruction.is(Opcode::Sort)) results = {Type::tensor(DType::Bool, {})};
       break;
     }
+    case Opcode::SelectAndScatter:
+      parameters.assign(2, Type::tensor(instruction.operand(0).dtype(), {}));
+      results = {Type::tensor(number == 0 ? DType::Bool : instruction.operand(0).dtype(), {})};
+      break;
     default: return;
     }
     if (region.parameters().size() != parameters.size() || region.results().size() != results.size())

@@ -1,5 +1,6 @@
 // Canonical form of integer expressions: order, sums, products, substitution, text.
 #include "compiler/support/int_expr_form.h"
+#include "compiler/support/text_scanner.h"
 
 namespace firn {
 namespace int_form {
@@ -68,7 +69,11 @@ using namespace int_form;
 namespace {
 
 std::string print_atom(const IntAtom& atom) {
-  if (atom.kind == IntAtom::Kind::Symbol) return atom.symbol->name;
+  if (atom.kind == IntAtom::Kind::Symbol) {
+    // Loop variables of kernels are named with their sign.
+    const std::string& name = atom.symbol->name;
+    return name.starts_with('%') ? "%" + word_or_quoted(name.substr(1)) : word_or_quoted(name);
+  }
   auto operand = [](const IntExpr& expression) {
     std::string text = expression.to_string();
     bool simple = expression.is_constant() ||

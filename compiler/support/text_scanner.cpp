@@ -48,8 +48,7 @@ bool TextScanner::next_is(std::string_view token) {
   skip_blanks();
   if (text_.substr(at_, token.size()) != token) return false;
   size_t end = at_ + token.size();
-  bool cut =
-      end < text_.size() && is_word_start(token[0]) && (is_word(text_[end]) || dash_in_word(text_, end));
+  bool cut = end < text_.size() && is_word(token.back()) && (is_word(text_[end]) || dash_in_word(text_, end));
   return !cut;
 }
 
@@ -190,6 +189,12 @@ std::string quote(std::string_view text) {
     }
   }
   return quoted + '"';
+}
+
+std::string word_or_quoted(std::string_view text) {
+  bool plain = !text.empty() && is_word_start(text[0]);
+  for (char c : text) plain &= is_word(c);
+  return plain ? std::string(text) : quote(text);
 }
 
 } // namespace firn

@@ -48,5 +48,7 @@ private:
 
 // `text` in double quotes with the escapes that TextScanner::quoted reads.
 std::string quote(std::string_view text);
+// `text` as it is when TextScanner::word reads all of it and no '-' is in it, else quoted.
+std::string word_or_quoted(std::string_view text);
 
 } // namespace firn
