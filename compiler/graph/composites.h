@@ -59,8 +59,8 @@ Value count_elements(Builder& builder, Value x, const std::vector<int64_t>& dims
 //
 // All: x [seq,batch,in], weights w and r with the gates stacked in dim 0, h the hidden size, first state h0 [batch,h];
 // results y [seq,batch,h] and the last state y_h [batch,h]. Attributes: hidden = h, direction = forward|reverse,
-// clip = c (only if there is one: bounds the inputs of activations), and unless the activations are the default ones,
-// activations = "sigmoid tanh tanh" with activation_alpha and activation_beta, one number per activation.
+// clip = c (only if there is one: bounds what enters the activations of gates and candidates to [-c, c], but not lstm's
+// output activation), and unless the activations are the default ones, activations = "sigmoid tanh tanh" with activation_alpha and activation_beta, one number per activation.
 // With {sequence_lens = true} the last operand holds each batch entry's length as i32[batch]: later steps keep the
 // state and give y = 0.
 //   lstm  x, w [4h,in], r [4h,h], b [4h], h0, c0 [batch,h], p [3h] if {peepholes = true}, lens?; gates i o f c,

@@ -45,8 +45,9 @@ struct Cell {
   int64_t hidden;
 
   Value op(Opcode opcode, Value lhs, Value rhs) const { return b.binary(opcode, lhs, rhs); }
-  Value apply(size_t activation, Value x) const {
-    if (options.clip > 0) {
+  // `bounded`: the clip threshold applies, as it does to gates and candidates.
+  Value apply(size_t activation, Value x, bool bounded = true) const {
+    if (bounded && options.clip > 0) {
       x = op(Opcode::Maximum, x, b.scalar(x.dtype(), -options.clip));
       x = op(Opcode::Minimum, x, b.scalar(x.dtype(), options.clip));
     }
@@ -173,7 +174,7 @@ Instruction* make_lstm(Builder& builder, const RecurrentOperands& from, const Re
       Value candidate = cell.apply(1, cell.gate(gates, 3));
       Value c = cell.op(Opcode::Add, cell.op(Opcode::Multiply, f, old[1]), cell.op(Opcode::Multiply, i, candidate));
       Value o = cell.apply(0, peep(cell.gate(gates, 1), 1, c));
-      return Values{cell.op(Opcode::Multiply, o, cell.apply(2, c)), c};
+      return Values{cell.op(Opcode::Multiply, o, cell.apply(2, c, false)), c};
     });
   });
 }

@@ -3,6 +3,8 @@
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/graph/composites.h"
 
+#include <limits>
+
 namespace firn::onnx {
 
 namespace {
@@ -111,8 +113,11 @@ void import_swish(NodeContext& node) {
 void import_clip(NodeContext& node) {
   Value x = node.input(0), low, high;
   if (node.opset() < 11) {
-    if (node.has_attribute("min")) low = node.scalar(x.dtype(), node.float_attribute("min", 0));
-    if (node.has_attribute("max")) high = node.scalar(x.dtype(), node.float_attribute("max", 0));
+    // From opset 6 on a bound that is not given is the largest float, which only infinities notice.
+    constexpr double largest = std::numeric_limits<float>::max();
+    bool always = node.opset() >= 6;
+    if (always || node.has_attribute("min")) low = node.scalar(x.dtype(), node.float_attribute("min", -largest));
+    if (always || node.has_attribute("max")) high = node.scalar(x.dtype(), node.float_attribute("max", largest));
   } else {
     for (int i = 1; i < 3; ++i)
       if (node.has_input(i) && !node.check_scalar(i)) return;
