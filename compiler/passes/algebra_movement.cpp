@@ -1,5 +1,6 @@
 // Rules of simplify-algebra for reshape, transpose, broadcast, reverse.
 #include "compiler/passes/algebra.h"
+#include "compiler/passes/reshape_broadcast.h"
 #include "compiler/passes/reshape_groups.h"
 
 #include <algorithm>
@@ -35,29 +36,10 @@ Value simplify_broadcast(Instruction& broadcast, Builder& builder) {
   return make_broadcast(builder, builder.reshape(operand, kept), broadcast.type(), dims);
 }
 
-// reshape(broadcast(x)) that only adds or drops extents of 1 = broadcast(x) along the dims' new places.
-Value reshape_of_broadcast(Instruction& reshape, Instruction& broadcast, Builder& builder) {
-  if (broadcast.operand(0).rank() == 0) return make_broadcast(builder, broadcast.operand(0), reshape.type(), {});
-  const std::vector<Dim>&from = broadcast.type().dims, &to = reshape.type().dims;
-  if (!changes_only_units(from, to)) return {};
-  std::vector<int64_t> place(from.size(), -1);
-  for (size_t i = 0, j = 0; i < from.size(); ++i) {
-    if (is_unit(from[i])) continue;
-    while (is_unit(to[j])) ++j;
-    place[i] = static_cast<int64_t>(j++);
-  }
-  std::vector<int64_t> dims;
-  for (int64_t dim : broadcast.attributes().ints("dims")) {
-    dims.push_back(place[static_cast<size_t>(dim)]);
-    if (dims.back() < 0) return {};  // its operand still has extents of 1
-  }
-  return make_broadcast(builder, broadcast.operand(0), reshape.type(), dims);
-}
-
 Value simplify_reshape(Instruction& reshape, Builder& builder) {
   Value operand = reshape.operand(0);
   if (Instruction* inner = defined_by(operand, Opcode::Reshape)) return builder.reshape(inner->operand(0), reshape.type().dims);
-  if (Instruction* broadcast = defined_by(operand, Opcode::BroadcastInDim)) return reshape_of_broadcast(reshape, *broadcast, builder);
+  if (Instruction* broadcast = defined_by(operand, Opcode::BroadcastInDim)) return reshape_broadcast(*broadcast, reshape.type(), builder);
   return {};
 }
 

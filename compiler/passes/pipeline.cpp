@@ -25,6 +25,8 @@ constexpr Step kSteps[] = {
     {kCleanup, false, "resolves exporters' shape arithmetic; every later pattern expects canonical forms"},
     {"simplify-control", false, "after constants are known: conditions have become constants"},
     {kCleanup, false, "inlined branches bring their own shape arithmetic"},
+    {"recover-composites", false, "before anything moves transposes or scales into the decompositions it looks for"},
+    {"sink-transposes", false, "cancelled transposes let scales and biases stand next to their convolutions"},
     {"simplify-algebra,fold-conv-scales", false, "merged pads and scales; before dots take their final form"},
     {"simplify-dots", false, "after sinking, which moves transposes into the operands of dots"},
     {kCleanup, false, "folds the weights that scales and transposes were moved into"},

@@ -15,19 +15,34 @@ void visit_region(Region& region, const std::function<void(Region&)>& visit) {
       for (int i = 0; i < instruction->num_regions(); ++i) visit_region(instruction->region(i), visit);
 }
 
+// Erases what a rule made in front of `at` before it gave up.
+void discard(Region& region, Region::List::iterator first, Region::List::iterator at) {
+  std::vector<Instruction*> made;
+  for (; first != at; ++first) made.push_back(first->get());
+  while (!made.empty()) {
+    region.erase(made.back());
+    made.pop_back();
+  }
+}
+
 bool rewrite_region(Region& region, const PassOptions& options, RewriteRule rule) {
   bool changed = false;
-  for (Instruction* instruction : region.snapshot()) {
-    if (instruction->is(Opcode::Parameter) || instruction->is(Opcode::Constant)) continue;
-    if (!instruction->has_uses()) continue;
+  Region::List& list = region.instructions();
+  for (auto at = list.begin(); at != list.end(); ++at) {
+    Instruction* instruction = at->get();
+    if (instruction->is(Opcode::Parameter) || instruction->is(Opcode::Constant) || !instruction->has_uses()) continue;
     for (int i = 0; i < instruction->num_regions(); ++i)
       if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
         changed |= rewrite_region(instruction->region(i), options, rule);
     if (instruction->num_results() != 1) continue;
+    bool is_first = at == list.begin();
+    auto before = is_first ? at : std::prev(at);
     Value value = rule(*instruction, options);
-    if (!value || value == instruction->result()) continue;
-    if (!options.take_rewrite()) return changed;
-    instruction->parent()->replace_uses(instruction->result(), value);
+    if (!value || value == instruction->result() || !options.take_rewrite()) {
+      discard(region, is_first ? list.begin() : std::next(before), at);
+      continue;
+    }
+    region.replace_uses(instruction->result(), value);
     changed = true;
   }
   return changed;

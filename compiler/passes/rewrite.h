@@ -12,8 +12,8 @@ namespace firn {
 // of fusions, composites and reducers are contracts with other parts of the compiler and are left alone.
 void for_each_region(Module& module, const std::function<void(Region&)>& visit);
 
-// Returns the value that replaces the instruction's only result (of the same type), or no value to leave it. New
-// instructions go in front of the instruction. The rule may not erase anything.
+// Returns the value that replaces the instruction's only result (of the same type), or no value to leave it; what it
+// made until then is discarded. New instructions go in front of the instruction. The rule may not erase anything.
 using RewriteRule = Value (*)(Instruction& instruction, const PassOptions& options);
 
 // Applies the rule in order to every instruction of every region until nothing changes (at most a fixed number of

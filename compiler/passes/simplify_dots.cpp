@@ -8,10 +8,9 @@
 // A transpose moves into a dot's dimension numbers if the free dims keep their order and dims of one role still lie
 // evenly in memory.
 // Requires: static shapes where anything changes. Establishes: dots read no transposes or broadcasts that they could
-// read through; batch dims of extent 1 are gone. Breaks: nothing.
+// read through. Breaks: nothing.
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
-#include "compiler/passes/reshape_groups.h"
 #include "compiler/passes/rewrite.h"
 
 #include <algorithm>
@@ -77,39 +76,6 @@ Value read_through_transpose(Instruction& dot, int side, Builder& builder) {
   return builder.op(Opcode::Dot, operands, dims.attributes(dot));
 }
 
-// Removes batch dims for which `drop` holds, by reshaping both operands; the result gets them back. All batch dims come
-// first in the result.
-Value drop_unit_batches(Instruction& dot, Builder& builder) {
-  DotDims dims(dot);
-  auto is_unit_batch = [&](size_t i) { return dot.operand(0).dim(static_cast<int>(dims.batch[0][i])) == 1; };
-  bool any = false;
-  for (size_t i = 0; i < dims.batch[0].size(); ++i) any |= is_unit_batch(i);
-  if (!any) return {};
-  std::vector<Value> operands;
-  Dims dropped[2];
-  for (size_t i = 0; i < dims.batch[0].size(); ++i)
-    if (is_unit_batch(i))
-      for (int side : {0, 1}) dropped[side].push_back(dims.batch[side][i]);
-  for (int side : {0, 1}) {
-    Value operand = dot.operand(side);
-    std::vector<Dim> kept;
-    Dims place;  // of each old dim; -1 if dropped
-    for (int64_t d = 0; d < operand.rank(); ++d) {
-      bool drop = contains(dropped[side], d);
-      place.push_back(drop ? -1 : static_cast<int64_t>(kept.size()));
-      if (!drop) kept.push_back(operand.type().dims[static_cast<size_t>(d)]);
-    }
-    operands.push_back(builder.reshape(operand, kept));
-    for (Dims* list : {&dims.batch[side], &dims.contract[side]}) {
-      Dims moved;
-      for (int64_t d : *list)
-        if (place[static_cast<size_t>(d)] >= 0) moved.push_back(place[static_cast<size_t>(d)]);
-      *list = moved;
-    }
-  }
-  return builder.reshape(builder.op(Opcode::Dot, operands, dims.attributes(dot)), dot.type().dims);
-}
-
 // dot(x, broadcast(w)) over a batch dim that the broadcast adds: the dim is a free dim of x instead. Only the last
 // batch dims can go, and only from the rhs: the result's dims are batch, lhs free, rhs free.
 Value read_through_broadcast(Instruction& dot, Builder& builder) {
@@ -162,7 +128,6 @@ Value simplify(Instruction& instruction, const PassOptions&) {
   for (Value operand : instruction.operands())
     if (!operand.type().is_static() || operand.type().num_elements() == 0) return {};
   if (Value result = read_through_broadcast(instruction, builder)) return result;
-  if (Value result = drop_unit_batches(instruction, builder)) return result;
   for (int side : {0, 1})
     if (Value result = read_through_transpose(instruction, side, builder)) return result;
   return {};

@@ -1,0 +1,84 @@
+// sink-transposes: moves transposes and reshapes towards each other until they cancel.
+//
+//   %t = transpose %x {permutation = [0,2,3,1]}           %r = maximum %x, %z2
+//   %r = maximum %t, %z                              ->   (uses of %u use %r)
+//   %u = transpose %r {permutation = [0,3,1,2]}
+//
+//   %s = reshape %d : f32[2,8,16]   (%d = dot, f32[16,16])      %a = add %d, reshape(%y)
+//   %a = add %s, %y                                       ->    reshape %a
+//
+// Ops that do not mind the order of dims (elementwise, concatenate, pad, slice, windows, softmax) form clusters; a
+// cluster is rewritten in the order of dims from before a transpose if that saves more transposed elements at its
+// borders than it costs. Reshapes sink through elementwise ops behind the value that was computed: they are free, but
+// in between they keep what is around them out of one kernel.
+// Requires: static shapes where anything moves. Establishes: no cluster that would be cheaper in the order of dims of
+// one of its inputs. Breaks: nothing (simplify-algebra merges the transposes that now meet).
+#include "compiler/passes/match.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/reshape_broadcast.h"
+#include "compiler/passes/rewrite.h"
+#include "compiler/passes/transpose_cluster.h"
+
+namespace firn {
+namespace {
+
+bool is_computed(Value value) {
+  switch (op_info(value.def->opcode()).op_class) {
+  case OpClass::Unary:
+  case OpClass::Binary:
+  case OpClass::Ternary:
+  case OpClass::Contraction: return true;
+  case OpClass::Reduction: return value.def->num_results() == 1;
+  default: return value.def->is(Opcode::Composite);
+  }
+}
+
+// f(reshape(x), y) = reshape(f(x, reshape(y))) for a computed x; y may be anything that can be looked at in x's shape
+// for nothing.
+Value sink_reshape(Instruction& instruction, const PassOptions&) {
+  if (!is_elementwise(instruction.opcode()) || !instruction.type().is_tensor() || !instruction.type().is_static()) return {};
+  const Instruction* source = nullptr;
+  for (Value operand : instruction.operands()) {
+    Instruction* reshape = defined_by(operand, Opcode::Reshape);
+    if (!source && reshape && has_one_use(operand) && is_computed(reshape->operand(0))) source = reshape;
+  }
+  if (!source) return {};
+  const std::vector<Dim>& dims = source->operand(0).type().dims;
+  Builder builder(*instruction.parent(), &instruction);
+  std::vector<Value> operands;
+  for (Value operand : instruction.operands()) {
+    Instruction* broadcast = defined_by(operand, Opcode::BroadcastInDim);
+    Type type = operand.type();
+    type.dims = dims;
+    Value viewed = broadcast ? reshape_broadcast(*broadcast, type, builder) : builder.reshape(operand, dims);
+    if (!viewed) return {};
+    operands.push_back(viewed);
+  }
+  return builder.reshape(builder.op(instruction.opcode(), operands, instruction.attributes()), instruction.type().dims);
+}
+
+bool move_clusters(Region& region, const PassOptions& options) {
+  bool changed = false;
+  for (bool again = true; again;) {
+    again = false;
+    for (Instruction* instruction : region.snapshot()) {
+      if (!instruction->is(Opcode::Transpose) || !instruction->has_uses()) continue;
+      TransposeCluster cluster(*instruction);
+      if (cluster.gain() <= 0 || !options.take_rewrite()) continue;
+      cluster.rewrite();
+      changed = again = true;
+      break;  // pointers of the snapshot may be gone
+    }
+  }
+  return changed;
+}
+
+} // namespace
+
+bool sink_transposes(Module& module, const PassOptions& options) {
+  bool changed = false;
+  for_each_region(module, [&](Region& region) { changed |= move_clusters(region, options); });
+  return rewrite_module(module, options, sink_reshape) || changed;
+}
+
+} // namespace firn
