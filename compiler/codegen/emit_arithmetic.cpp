@@ -54,7 +54,7 @@ llvm::Value* KernelEmitter::emit_float_op(OpKind kind, std::span<llvm::Value* co
       return result;
     }
     case OpKind::FFloor: case OpKind::FCeil: case OpKind::FTrunc: case OpKind::FRoundEven:
-      if (!context_.features.rounding) return expand_rounding(ir_, kind, a);
+      if (!(kind == OpKind::FRoundEven ? context_.features.round_even : context_.features.rounding)) return expand_rounding(ir_, kind, a);
       return intrinsic(kind == OpKind::FFloor   ? llvm::Intrinsic::floor
                        : kind == OpKind::FCeil  ? llvm::Intrinsic::ceil
                        : kind == OpKind::FTrunc ? llvm::Intrinsic::trunc

@@ -16,7 +16,8 @@ namespace firn::codegen {
 
 // What emission asks of the target beyond TargetMachine.
 struct TargetFeatures {
-  bool rounding = true;       // floor, ceil, trunc, roundeven are instructions
+  bool rounding = true;       // floor, ceil, trunc are instructions
+  bool round_even = true;     // roundeven is
   bool ieee_minimum = false;  // llvm.minimum and llvm.maximum are instructions
   bool vnni_512 = false, vnni_256 = false;
   bool bf16_dot = false;

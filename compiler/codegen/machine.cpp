@@ -110,7 +110,7 @@ TargetFeatures target_features(const TargetMachine& target, const llvm::TargetMa
   auto has = [&](const char* name) { return machine.getMCSubtargetInfo()->checkFeatures(std::string("+") + name); };
   TargetFeatures features;
   if (target.arch == Arch::X86_64) {
-    features.rounding = has("sse4.1");
+    features.rounding = features.round_even = has("sse4.1");
     bool wide = target.vector_bits >= 512;
     features.vnni_512 = wide && has("avx512vnni");
     features.vnni_256 = has("avxvnni") || (has("avx512vnni") && has("avx512vl"));
@@ -121,6 +121,7 @@ TargetFeatures target_features(const TargetMachine& target, const llvm::TargetMa
     features.mixed_dot_product = has("i8mm");
   } else if (target.arch == Arch::Arm) {
     features.rounding = has("fp-armv8d16sp");
+    features.round_even = false;
     features.integer_division = has("hwdiv");
     features.long_shifts = has("thumb2") || !has("thumb-mode");
   } else {

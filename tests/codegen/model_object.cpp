@@ -107,7 +107,7 @@ EmulatedObject::EmulatedObject(const kernel::Program& program, const codegen::Op
   if (!facts) FAIL(facts.error().message);
   auto [emulator, flags] = emulation(options.target);
   emulator_ = emulator;
-  shell("clang-19 -O1 -ffreestanding -fno-builtin -c" + flags + " -o " + folder_.file("driver.o") + " " +
+  shell("clang-19 -O1 -fomit-frame-pointer -ffreestanding -fno-builtin -c" + flags + " -o " + folder_.file("driver.o") + " " +
         FIRN_TEST_SOURCES "/freestanding_driver.c");
   shell("ld.lld-19 -static -o " + folder_.file("model") + " " + folder_.file("driver.o") + " " + folder_.file("model.o"));
 }
