@@ -133,7 +133,7 @@ bool has_elements(const Instruction& instruction) {
 Expected<bool> emit_elementwise(LoweringContext& context, const Instruction& instruction) {
   if (!ElementEmitter::can_emit(instruction)) return false;
   if (!has_elements(instruction)) return true;
-  bool has_region = instruction.num_regions() > 0;
+  bool has_region = instruction.is(Opcode::Fusion) || instruction.is(Opcode::Composite);  // a reduction's region is its combiner
   // Results of one type share a walk; those of different types get a kernel each.
   std::vector<bool> done(static_cast<size_t>(instruction.num_results()), false);
   for (int first = 0; first < instruction.num_results(); ++first) {
