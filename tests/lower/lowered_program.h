@@ -1,0 +1,33 @@
+// Programs in .hlo text, lowered, compiled and run in this process on random inputs, against the evaluator.
+#pragma once
+
+#include "compiler/graph/text.h"
+#include "compiler/lower/lower.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace firn::test {
+
+struct Range {
+  double low, high;
+};
+
+struct LoweredOptions {
+  double tolerance = 1e-6;                 // times the largest expected magnitude; 0: bitwise
+  std::map<std::string, Range> ranges = {};     // of inputs by name; others: [-2, 2], integers in [-5, 5]
+  std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "native"};
+};
+
+// The program after lowering, verified and planned; fails the test if that fails.
+kernel::Program lower_text(const std::string& text, const std::string& cpu);
+// `parameters`: "%x: f32[3]"; `body`: instructions whose last result is named %r; `type`: of %r.
+void expect_lowered(const std::string& parameters, const std::string& body, const std::string& type,
+                    const LoweredOptions& options = {});
+// A whole module.
+void expect_lowered_module(const std::string& text, const LoweredOptions& options = {});
+// The message of the diagnostic with which lowering is refused.
+std::string lowering_error(const std::string& text);
+
+} // namespace firn::test

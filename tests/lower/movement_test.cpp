@@ -1,0 +1,97 @@
+// Data movement: views, copies between layouts, slices, padding, concatenation, gathers.
+#include "tests/lower/lowered_program.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn::test;
+
+namespace {
+const LoweredOptions kExact = {.tolerance = 0};
+} // namespace
+
+TEST_CASE("reshapes and contiguous slices are views", "[lower]") {
+  auto program = lower_text("module @m { func @main(%x: f32[4,6]) -> (f32[12]) { %a = negate %x : f32[4,6] "
+                            "%s = slice %a {starts = [2, 0], limits = [4, 6], strides = [1, 1]} : f32[2,6] "
+                            "%t = reshape %s : f32[12] %r = negate %t : f32[12] return %r } }",
+                            "x86-64-v3");
+  CHECK(program.kernels.size() == 2);
+  expect_lowered("%x: f32[4,6]",
+                 "%a = negate %x : f32[4,6] %s = slice %a {starts = [2, 0], limits = [4, 6], strides = [1, 1]} : f32[2,6] "
+                 "%t = reshape %s : f32[12] %r = negate %t : f32[12]",
+                 "f32[12]", kExact);
+}
+
+TEST_CASE("results that are inputs, constants or duplicates are copied", "[lower]") {
+  expect_lowered_module("module @m { func @main(%x: f32[5]) -> (f32[5], f32[3], f32[5], f32[5]) { "
+                        "%c = constant [1.0, 2.0, 3.0] : f32[3] %n = negate %x : f32[5] return %x, %c, %n, %n } }",
+                        kExact);
+  expect_lowered_module("module @m { func @main(%x: i64[5]) -> (i64[2]) { "
+                        "%s = slice %x {starts = [1], limits = [3], strides = [1]} : i64[2] return %s } }",
+                        kExact);
+}
+
+TEST_CASE("transposes", "[lower]") {
+  expect_lowered("%x: f32[5,7]", "%r = transpose %x {permutation = [1, 0]} : f32[7,5]", "f32[7,5]", kExact);
+  expect_lowered("%x: f32[33,65]", "%r = transpose %x {permutation = [1, 0]} : f32[65,33]", "f32[65,33]", kExact);
+  expect_lowered("%x: f32[2,3,17,9]", "%r = transpose %x {permutation = [0, 2, 3, 1]} : f32[2,17,9,3]", "f32[2,17,9,3]", kExact);
+  expect_lowered("%x: i8[2,3,17,9]", "%r = transpose %x {permutation = [3, 1, 0, 2]} : i8[9,3,2,17]", "i8[9,3,2,17]", kExact);
+}
+
+TEST_CASE("slices, reversals and strides", "[lower]") {
+  expect_lowered("%x: f32[5,37]", "%r = slice %x {starts = [1, 3], limits = [5, 36], strides = [2, 3]} : f32[2,11]", "f32[2,11]", kExact);
+  expect_lowered("%x: f32[5,37]", "%r = reverse %x {dims = [1]} : f32[5,37]", "f32[5,37]", kExact);
+  expect_lowered("%x: f16[5,37]", "%r = reverse %x {dims = [0, 1]} : f16[5,37]", "f16[5,37]", kExact);
+}
+
+TEST_CASE("padding", "[lower]") {
+  expect_lowered("%x: f32[3,5,7], %v: f32[]",
+                 "%r = pad %x, %v {low = [0, 1, 2], high = [0, 2, 1], interior = [0, 0, 0]} : f32[3,8,10]", "f32[3,8,10]", kExact);
+  expect_lowered("%x: f32[5,37], %v: f32[]",
+                 "%r = pad %x, %v {low = [-1, 9], high = [1, -4], interior = [0, 0]} : f32[5,42]", "f32[5,42]", kExact);
+  expect_lowered("%x: i32[3,4], %v: i32[]",
+                 "%r = pad %x, %v {low = [1, 0], high = [0, 2], interior = [1, 2]} : i32[6,12]", "i32[6,12]", kExact);
+}
+
+TEST_CASE("concatenation with and without copies", "[lower]") {
+  expect_lowered("%x: f32[2,3,5], %y: f32[2,4,5]",
+                 "%a = negate %x : f32[2,3,5] %b = negate %y : f32[2,4,5] %r = concatenate %a, %b, %a {dim = 1} : f32[2,10,5]",
+                 "f32[2,10,5]", kExact);
+  std::string text = "module @m { func @main(%x: f32[1,3,5], %y: f32[1,4,5]) -> (f32[1,7,5]) { %a = negate %x : f32[1,3,5] "
+                     "%b = negate %y : f32[1,4,5] %r = concatenate %a, %b {dim = 1} : f32[1,7,5] return %r } }";
+  CHECK(lower_text(text, "x86-64-v3").kernels.size() == 2);
+  expect_lowered_module(text, kExact);
+  expect_lowered("%x: f32[1,16,5,5], %y: f32[1,24,5,5]",
+                 "%a = copy %x : f32[1,16,5,5]{0,1,2,3:1x8} %b = copy %y : f32[1,24,5,5]{0,1,2,3:1x8} "
+                 "%c = concatenate %a, %b {dim = 1} : f32[1,40,5,5]{0,1,2,3:1x8} %r = copy %c : f32[1,40,5,5]",
+                 "f32[1,40,5,5]", kExact);
+}
+
+TEST_CASE("copies between plain and blocked layouts", "[lower]") {
+  for (const char* dims : {"1,16,5,7", "1,40,7,7", "2,3,9,9", "1,64,8,8"}) {
+    std::string type = std::string("f32[") + dims + "]";
+    expect_lowered("%x: " + type,
+                   "%a = copy %x : " + type + "{0,1,2,3:1x16} %b = negate %a : " + type + "{0,1,2,3:1x16} %r = copy %b : " + type,
+                   type, kExact);
+    expect_lowered("%x: " + type,
+                   "%a = copy %x : " + type + "{0,1,2,3:1x8} %b = copy %a : " + type + "{0,2,3,1} %r = copy %b : " + type,
+                   type, kExact);
+  }
+}
+
+TEST_CASE("gathers", "[lower]") {
+  LoweredOptions options = {.tolerance = 0, .ranges = {{"i", {-4, 3}}}};
+  expect_lowered("%x: f32[4,37], %i: i64[5]", "%r = gather %x, %i {axis = 0} : f32[5,37]", "f32[5,37]", options);
+  expect_lowered("%x: f32[3,4,5], %i: i32[2,3]", "%r = gather %x, %i {axis = 1} : f32[3,2,3,5]", "f32[3,2,3,5]", options);
+  expect_lowered("%x: f32[3,4], %i: i64[]", "%r = gather %x, %i {axis = 1} : f32[3]", "f32[3]", options);
+  expect_lowered("%x: f32[4,9], %i: i64[3,9]", "%r = gather_elements %x, %i {axis = 0} : f32[3,9]", "f32[3,9]", options);
+  expect_lowered("%x: f32[4,4,9], %i: i64[5,2]", "%r = gather_nd %x, %i {batch_dims = 0} : f32[5,9]", "f32[5,9]", options);
+  expect_lowered("%x: f32[9,11], %i: i64[], %j: i64[]",
+                 "%r = dynamic_slice %x, %i, %j {sizes = [3, 8]} : f32[3,8]", "f32[3,8]",
+                 {.tolerance = 0, .ranges = {{"i", {-3, 12}}, {"j", {0, 5}}}});
+}
+
+TEST_CASE("iota and bit casts", "[lower]") {
+  expect_lowered("", "%r = iota {dim = 1} : f32[3,19]", "f32[3,19]", kExact);
+  expect_lowered("", "%r = iota {dim = 0} : i64[19]", "i64[19]", kExact);
+  expect_lowered("%x: f32[19]", "%r = bitcast_convert %x : i32[19]", "i32[19]", kExact);
+}
