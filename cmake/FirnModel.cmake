@@ -219,7 +219,8 @@ function(firn_add_library target)
   file(MAKE_DIRECTORY "${folder}")
   add_custom_command(
     OUTPUT "${stem}.o" "${stem}.h" "${stem}.json"
-    COMMAND "${compiler}" compile "${model}" -o "${stem}" --class "${arg_CLASS}" --depfile "${stem}.d" ${options}
+    COMMAND "${compiler}" compile "${model}" -o "${stem}" --class "${arg_CLASS}" --depfile "${stem}.d" --quiet
+      ${options}
     DEPENDS "${model}" "${compiler}"
     DEPFILE "${stem}.d"
     COMMENT "Compiling model ${model_name}"

@@ -1,6 +1,7 @@
 """Makes the models of the consumer tests: python make_models.py, with onnx and numpy.
 
 affine.onnx: scores = relu(features * W + b), with W in the external file affine.weights, and a data set for it.
+negate.onnx: y = -x, with a symbolic batch dimension.
 doubler.onnx: y = x + x, with names that are no identifiers.
 """
 import os
@@ -62,5 +63,15 @@ def doubler():
     save(make_model(graph), "doubler.onnx")
 
 
+def negate():
+    graph = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["y"])],
+        "negate",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 3])])
+    save(make_model(graph), "negate.onnx")
+
+
 affine()
 doubler()
+negate()
