@@ -102,7 +102,7 @@ bool is_composite(const Instruction& instruction, std::string_view name) {
 Value slice_dim(Builder& builder, Value x, int dim, int64_t start, int64_t limit) {
   size_t rank = static_cast<size_t>(x.rank());
   std::vector<int64_t> starts(rank, 0), limits, strides(rank, 1);
-  for (const Dim& extent : x.type().dims) limits.push_back(extent.extent.upper_bound());
+  for (const Dim& extent : x.type().dims) limits.push_back(extent.is_static() ? extent.value() : -1);
   starts[static_cast<size_t>(dim)] = start;
   limits[static_cast<size_t>(dim)] = limit;
   return builder.slice(x, std::move(starts), std::move(limits), std::move(strides));
