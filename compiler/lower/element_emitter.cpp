@@ -160,7 +160,7 @@ kernel::Value ElementEmitter::emit_constant(const Instruction& instruction, cons
 
 kernel::Value ElementEmitter::emit_iota(const Instruction& instruction, const Index& index) {
   const IntExpr& at = index[static_cast<size_t>(instruction.attributes().integer("dim"))];
-  use(at);
+  if (uses_) uses_->offsets.push_back(at);
   KernelScalars scalars(builder_);
   return scalar_ops::convert(scalars, DType::I64, instruction.type().dtype, index_lanes(builder_, at, lanes_), false);
 }
@@ -323,11 +323,17 @@ kernel::Value ElementEmitter::emit_dynamic_slice(const Instruction& slice, const
 
 // Leaves in memory.
 
-RegionLeaves::RegionLeaves(KernelMaker& maker, const Instruction& instruction) : builder_(&maker.builder()) {
+RegionLeaves::RegionLeaves(KernelMaker& maker, const Instruction& instruction, const Instruction* computed_apart)
+    : builder_(&maker.builder()) {
   const Region& region = instruction.region();
   for (int i = 0; i < instruction.num_operands(); ++i) {
     Value operand = instruction.operand(i);
-    if (region.parameters()[static_cast<size_t>(i)]->has_uses())
+    const Instruction& parameter = *region.parameters()[static_cast<size_t>(i)];
+    bool needed = std::any_of(parameter.users().begin(), parameter.users().end(),
+                              [&](const Instruction* user) { return user != computed_apart; });
+    bool is_result = std::any_of(region.results().begin(), region.results().end(),
+                                 [&](Value result) { return result.def == &parameter; });
+    if (needed || is_result)
       entries_.push_back({region.parameter(i), operand.type(), maker.read(operand)});
   }
   add_constants(maker, region);

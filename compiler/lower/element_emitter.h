@@ -45,7 +45,8 @@ struct ElementUses {
     int64_t threshold;
     bool only_innermost;               // worth it only to make the innermost loop fit for vectors
   };
-  std::vector<IntExpr> expressions;    // offsets of loads and stores, and indices that decide something
+  std::vector<IntExpr> offsets;        // of loads and stores, and indices that are values
+  std::vector<IntExpr> decisions;      // what conditions, loop bounds and indices from memory depend on
   std::vector<Cut> cuts;
   bool reduces = false;                // holds loops of its own, whose loads should not be strided
   int64_t operations = 0;              // kernel ops it took
@@ -77,7 +78,7 @@ private:
     kernel::Value value;
   };
   void use(const IntExpr& expression) {
-    if (uses_) uses_->expressions.push_back(expression);
+    if (uses_) uses_->decisions.push_back(expression);
   }
   void cut(const IntExpr& expression, int64_t threshold, bool only_innermost) {
     if (uses_) uses_->cuts.push_back({expression, threshold, only_innermost});
@@ -141,7 +142,9 @@ IntExpr clamped_symbol(kernel::Builder& builder, kernel::Value value, int64_t lo
 // kernel, and so does every constant. Splat constants need no binding.
 class RegionLeaves {
 public:
-  RegionLeaves(KernelMaker& maker, const Instruction& instruction);   // fusion or composite: its region's leaves
+  // Leaves of a fusion's or composite's region, but for parameters that only `computed_apart` reads: an instruction of
+  // the region whose elements the caller supplies.
+  RegionLeaves(KernelMaker& maker, const Instruction& instruction, const Instruction* computed_apart = nullptr);
   static RegionLeaves of_operands(KernelMaker& maker, const Instruction& instruction);  // a plain op: its operands
   void bind_to(ElementEmitter& emitter) const;
   // The same leaves for analysis: bound to `record`, which gets the offsets they would read.
