@@ -97,7 +97,8 @@ uint16_t double_to_half(double value);
 float bfloat16_to_float(uint16_t bits);
 uint16_t float_to_bfloat16(float value);
 // `dtype` is one of F8* or F4E2M1. Overflow goes to NaN or infinity as ONNX's Cast does with saturate=0, to the
-// largest finite value with saturate=1.
+// largest finite value with saturate=1. F4E2M1 has neither: it always saturates, and NaN becomes a zero of the other sign,
+// as ONNX's reference has it.
 float float8_to_float(DType dtype, uint8_t bits);
 uint8_t float_to_float8(DType dtype, float value, bool saturate);
 uint8_t double_to_float8(DType dtype, double value, bool saturate);  // rounds once

@@ -27,7 +27,7 @@ uint32_t nan_bits(const Format& format) {
   case Format::Special::Ieee: return all & ~((1u << (format.mantissa_bits - 1)) - 1); // quiet NaN
   case Format::Special::NanOnlyAllOnes: return all;
   case Format::Special::NanIsNegativeZero: return all + 1;
-  case Format::Special::None: return all;
+  case Format::Special::None: break;
   }
   return all;
 }
@@ -42,8 +42,9 @@ uint32_t largest_bits(const Format& format) {
 uint32_t encode(const Format& format, double value, bool saturate) {
   uint32_t sign = std::signbit(value) ? 1u << (format.exponent_bits + format.mantissa_bits) : 0;
   if (std::isnan(value)) {
-    if (format.special == Format::Special::NanIsNegativeZero || format.special == Format::Special::None)
-      return nan_bits(format);
+    if (format.special == Format::Special::None)
+      return sign ^ 1u << (format.exponent_bits + format.mantissa_bits);
+    if (format.special == Format::Special::NanIsNegativeZero) return nan_bits(format);
     return sign | nan_bits(format);
   }
   double magnitude = std::fabs(value);

@@ -1,4 +1,7 @@
-// The text form of the graph IR (`.hlo`): printing, and parsing back to the identical module.
+// The text form of the graph IR (`.hlo`): printing, and parsing back to the identical module. An instruction is
+//   %name = mnemonic %a, %b#1 {attribute = value} region(%p: f32[]) { ... return %x } : type loc("nodes")
+// with `%r:2 = ... : (type, type)` for several results, used as %r#0. Names that are no words are quoted: %"a b".
+// tests/graph/text holds an example of everything.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -7,7 +10,7 @@
 
 namespace firn {
 
-// Literals with up to this many elements print in place; larger ones as <name-or-hash> and go to the side file.
+// Literals with up to this many elements print in place; larger ones as <name #hash> and go to the side file.
 inline constexpr int64_t kInlineLiteralElements = 16;
 
 std::string print_module(const Module& module);

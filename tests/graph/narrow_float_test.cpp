@@ -131,6 +131,8 @@ TEST_CASE("NaN stays NaN where the format has one") {
     if (format.dtype != DType::F4E2M1) CHECK(is_nan_pattern(format, bits));
   }
   CHECK(float_to_float8(DType::F8E8M0, NAN, true) == 255);
+  CHECK(float_to_float8(DType::F4E2M1, NAN, true) == 0x8);
+  CHECK(float_to_float8(DType::F4E2M1, -NAN, true) == 0x0);
 }
 
 TEST_CASE("f8e8m0 holds powers of two") {
