@@ -16,4 +16,7 @@ cmake -G Ninja -S tools/demo -B build/demo -DCMAKE_BUILD_TYPE=Release -DFIRN_EXE
   > /dev/null || firn_fail "configuring the digits program failed"
 cmake --build build/demo || firn_fail "building the digits program failed"
 
-build/demo/digits build/demo || firn_fail "the digits program failed"
+build/demo/digits || firn_fail "the digits program failed"
+firn_say "sizes: the model's object, and the runtime parts that the program may link"
+size "$(find build/demo -name 'digits_model*.o' -not -path '*CMakeFiles/digits.dir*' | head -n 1)"
+size "$(find build/demo -name 'libfirn_runtime.a' | head -n 1)"
