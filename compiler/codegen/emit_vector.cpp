@@ -23,8 +23,10 @@ llvm::Value* KernelEmitter::slice(llvm::Value* vector, int first, int count) {
   return ir_.CreateShuffleVector(vector, lanes);
 }
 
-// Joins vectors of equal type pairwise.
+// Joins vectors of equal type pairwise; a number of them that is no power of two is filled up and cut again.
 llvm::Value* KernelEmitter::concatenate(std::vector<llvm::Value*> parts) {
+  int total = lanes_of(parts[0]) * static_cast<int>(parts.size());
+  while (parts.size() & (parts.size() - 1)) parts.push_back(llvm::PoisonValue::get(parts[0]->getType()));
   while (parts.size() > 1) {
     std::vector<llvm::Value*> joined;
     for (size_t i = 0; i + 1 < parts.size(); i += 2) {
@@ -34,7 +36,7 @@ llvm::Value* KernelEmitter::concatenate(std::vector<llvm::Value*> parts) {
     }
     parts = std::move(joined);
   }
-  return parts[0];
+  return slice(parts[0], 0, total);
 }
 
 llvm::Value* KernelEmitter::every_nth(llvm::Value* vector, int n, int first) {
@@ -146,13 +148,8 @@ llvm::Value* KernelEmitter::emit_dot_u8s8(llvm::Value* sum, llvm::Value* a, llvm
     for (int i = 0; i < 4 * lanes; i += step) {
       parts.push_back(ir_.CreateIntrinsic(id, {}, {slice(x, i, step), slice(y, i, step)}));
     }
-    if (parts.size() & (parts.size() - 1)) {
-      // Only powers of two concatenate pairwise; other widths take the general path below.
-      for (llvm::Value* part : parts) llvm::cast<llvm::Instruction>(part)->eraseFromParent();
-    } else {
-      llvm::Value* pairs = concatenate(parts);
-      return ir_.CreateAdd(sum, ir_.CreateAdd(every_nth(pairs, 2, 0), every_nth(pairs, 2, 1)));
-    }
+    llvm::Value* pairs = concatenate(parts);
+    return ir_.CreateAdd(sum, ir_.CreateAdd(every_nth(pairs, 2, 0), every_nth(pairs, 2, 1)));
   }
   auto* words = lanes == 1 ? i32 : llvm::FixedVectorType::get(i32, static_cast<unsigned>(lanes));
   for (int k = 0; k < 4; ++k) {
@@ -173,7 +170,7 @@ llvm::Value* KernelEmitter::emit_dot_bf16(llvm::Value* sum, llvm::Value* a, llvm
       llvm::Value *x = ir_.CreateBitCast(slice(a, 2 * i, 32), type), *y = ir_.CreateBitCast(slice(b, 2 * i, 32), type);
       parts.push_back(ir_.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {}, {slice(sum, i, 16), x, y}));
     }
-    if ((parts.size() & (parts.size() - 1)) == 0) return concatenate(parts);
+    return concatenate(parts);
   }
   for (int k = 0; k < 2; ++k) {
     auto pick = [&](llvm::Value* v) {

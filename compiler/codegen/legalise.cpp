@@ -158,7 +158,7 @@ Value* leading_zeros(Builder& ir, Value* number) {
 class Legaliser {
 public:
   Legaliser(const TargetMachine& target, const TargetFeatures& features)
-      : narrow_(target.pointer_bits == 32), long_arithmetic_(features.long_shifts),
+      : narrow_(target.pointer_bits == 32), rounds_twice_(target.arch == Arch::AArch64), long_arithmetic_(features.long_shifts),
         widest_division_(!narrow_ ? 64 : features.integer_division ? 32 : 0) {}
 
   void run(llvm::Function& function) {
@@ -175,6 +175,7 @@ public:
 private:
   bool lacks(const Instruction& instruction) const {
     if (is_division(instruction)) return bits_of(&instruction) > widest_division_;
+    if (rounds_twice_ && converts_long_to_float(instruction)) return instruction.getType()->isVectorTy();
     if (!narrow_) return false;
     bool wide = bits_of(&instruction) == 64;
     switch (instruction.getOpcode()) {
@@ -220,6 +221,7 @@ private:
   Value* scalar(Builder& ir, const Instruction& instruction, Value* const operands[2]) {
     switch (instruction.getOpcode()) {
       case Instruction::SIToFP: case Instruction::UIToFP:
+        if (!narrow_) return keep_scalar(ir, instruction, operands[0]);
         return long_to_float(ir, operands[0], instruction.getType()->getScalarType(),
                              instruction.getOpcode() == Instruction::SIToFP);
       case Instruction::FPToSI: case Instruction::FPToUI:
@@ -243,6 +245,16 @@ private:
     return division;
   }
 
+  static Value* keep_scalar(Builder& ir, const Instruction& instruction, Value* operand) {
+    auto opcode = llvm::cast<llvm::CastInst>(instruction).getOpcode();
+    return ir.CreateCast(opcode, operand, instruction.getType()->getScalarType());
+  }
+
+  static bool converts_long_to_float(const Instruction& instruction) {
+    bool integer = instruction.getOpcode() == Instruction::SIToFP || instruction.getOpcode() == Instruction::UIToFP;
+    return integer && bits_of(instruction.getOperand(0)) == 64 && instruction.getType()->getScalarType()->isFloatTy();
+  }
+
   static void expand_division(llvm::BinaryOperator* division) {
     bool remainder = division->getOpcode() == Instruction::URem || division->getOpcode() == Instruction::SRem;
     if (bits_of(division) <= 32) {
@@ -252,7 +264,9 @@ private:
     }
   }
 
-  bool narrow_, long_arithmetic_;
+  bool narrow_;
+  bool rounds_twice_;  // LLVM converts vectors of i64 to f32 by way of f64
+  bool long_arithmetic_;
   unsigned widest_division_;
   std::vector<llvm::BinaryOperator*> divisions_;
 };

@@ -1,0 +1,308 @@
+// Whole programs: weights, arena, control flow between kernels; and what the object file promises.
+#include "tests/codegen/model_object.h"
+#include "tests/kernel/sample_kernels.h"
+
+#include "include/firn/cpu_features.h"
+#include "compiler/target/cpu_table.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+
+namespace firn::test {
+
+using namespace kernel;
+
+static std::string bytes_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// y[i] = x[i] + w[i] as a kernel of n floats.
+static std::unique_ptr<Kernel> add_kernel(const std::string& name, int64_t n, int alignment = 64) {
+  auto kernel = std::make_unique<Kernel>();
+  kernel->name = name;
+  Builder b(*kernel);
+  int x = b.add_parameter("x", Scalar::F32, n, false, alignment), w = b.add_parameter("w", Scalar::F32, n, false, alignment);
+  int y = b.add_parameter("y", Scalar::F32, n, true, alignment);
+  Type wide{Scalar::F32, 8};
+  b.loop(0, n, 8, [&](const IntExpr& i) {
+    b.store(b.binary(OpKind::FAdd, b.load(wide, x, i, 32), b.load(wide, w, i, 32)), y, i, 32);
+  });
+  return kernel;
+}
+
+static int buffer(Program& program, Space space, int64_t bytes, int64_t offset, int io = -1) {
+  Buffer buffer;
+  buffer.name = "b" + std::to_string(program.buffers.size());
+  buffer.space = space;
+  buffer.bytes = bytes;
+  buffer.offset = offset;
+  buffer.io_index = io;
+  return program.add_buffer(buffer);
+}
+
+static void fill_with(Program& program, int buffer, float value) {
+  Constant constant;
+  constant.buffer = buffer;
+  constant.fill = [value](std::span<std::byte> out) {
+    for (size_t i = 0; i + 4 <= out.size(); i += 4) std::memcpy(&out[i], &value, 4);
+  };
+  program.constants.push_back(std::move(constant));
+}
+
+// out = (in + w0) + w1 through the arena, with a gap between the constants.
+static Program chain_program() {
+  Program program;
+  program.name = "chain";
+  program.kernels.push_back(add_kernel("add", 64));
+  int in = buffer(program, Space::Input, 256, -1, 0), out = buffer(program, Space::Output, 256, -1, 0);
+  int w1 = buffer(program, Space::Weights, 256, 512), w0 = buffer(program, Space::Weights, 256, 0);
+  int middle = buffer(program, Space::Arena, 256, 128);
+  program.arena_bytes = 384;
+  program.weight_bytes = 768;
+  fill_with(program, w1, 10);
+  fill_with(program, w0, 0.5f);
+  Step first, second;
+  first.kernel = second.kernel = 0;
+  first.arguments = {{in, 0}, {w0, 0}, {middle, 0}};
+  second.arguments = {{middle, 0}, {w1, 0}, {out, 0}};
+  program.steps = {first, second};
+  return program;
+}
+
+TEST_CASE("a program runs its kernels over arena and weights", "[object]") {
+  for (const char* cpu : {"x86-64", "native"}) {
+    LoadedObject object(chain_program(), options_for(target_of("x86_64-linux-gnu", cpu)));
+    alignas(64) unsigned char arena[384];
+    // One float beyond alignment: bound memory is aligned for its elements alone.
+    alignas(64) float in[65], out[65];
+    for (int i = 0; i < 64; ++i) in[i + 1] = static_cast<float>(i);
+    CHECK(object.run({in + 1}, {out + 1}, arena) == 0);
+    for (int i = 0; i < 64; ++i) CHECK(out[i + 1] == static_cast<float>(i) + 10.5f);
+    CHECK(reinterpret_cast<uintptr_t>(object.weights()) % 64 == 0);
+  }
+}
+
+TEST_CASE("weights stream into a section of their own", "[object]") {
+  LoadedObject object(chain_program(), options_for(host_target()));
+  std::string sections = shell("llvm-readelf-19 -SW " + object.path());
+  INFO(sections);
+  size_t at = sections.find(".lrodata.firn.model");
+  REQUIRE(at != std::string::npos);
+  std::string line = sections.substr(at, sections.find('\n', at) - at);
+  CHECK(line.find("000300") != std::string::npos);  // 768 bytes
+  CHECK(line.find(" Al ") != std::string::npos);    // allocated, large
+  CHECK(line.substr(line.size() - 2) == "64");
+  float first, gap, last;
+  std::memcpy(&first, object.weights(), 4);
+  std::memcpy(&gap, object.weights() + 256, 4);
+  std::memcpy(&last, object.weights() + 764, 4);
+  CHECK((first == 0.5f && gap == 0 && last == 10));
+}
+
+TEST_CASE("only one constant is in memory at a time", "[object]") {
+  Program program = chain_program();
+  int alive = 0, most = 0;
+  for (Constant& constant : program.constants) {
+    constant.fill = [&](std::span<std::byte> out) {
+      ++alive;
+      most = std::max(most, alive);
+      CHECK(out.size() == 256);
+      std::fill(out.begin(), out.end(), std::byte{1});
+      --alive;
+    };
+  }
+  TemporaryFolder folder;
+  CHECK(codegen::emit_object(program, options_for(host_target()), folder.file("a.o")));
+  CHECK(most == 1);
+}
+
+TEST_CASE("a program without weights has none", "[object]") {
+  auto kernel = add_kernel("add", 8, 4);
+  LoadedObject object(program_of(std::move(kernel)), options_for(host_target()));
+  CHECK(object.weights() == nullptr);
+  float x[8] = {1, 2, 3}, w[8] = {4}, y[8];
+  CHECK(object.run({x, w}, {y}) == 0);
+  CHECK(y[0] == 5);
+}
+
+TEST_CASE("steps branch and loop on bytes in buffers", "[object]") {
+  Program program;
+  // count -= 1; flag = count > 0; total += count
+  auto kernel = std::make_unique<Kernel>();
+  kernel->name = "step";
+  Builder b(*kernel);
+  int count = b.add_parameter("count", Scalar::I32, 1, true, 4), flag = b.add_parameter("flag", Scalar::I8, 1, true, 1);
+  int total = b.add_parameter("total", Scalar::I32, 1, true, 4);
+  Type i32{Scalar::I32, 1};
+  Value left = b.binary(OpKind::ISub, b.load(i32, count, 0), b.constant_int(i32, 1));
+  b.store(left, count, 0);
+  b.store(b.cast(OpKind::ZExt, b.compare(OpKind::SCmp, Predicate::Gt, left, b.constant_int(i32, 0)), Scalar::I8), flag, 0);
+  b.store(b.binary(OpKind::IAdd, b.load(i32, total, 0), left), total, 0);
+  program.kernels.push_back(std::move(kernel));
+  int counts = buffer(program, Space::Arena, 64, 0), flags = buffer(program, Space::Arena, 64, 64), totals = buffer(program, Space::Output, 4, -1, 0);
+  Step step, loop, branch;
+  step.kernel = 0;
+  step.arguments = {{counts, 0}, {flags, 5}, {totals, 0}};
+  loop.kind = Step::Kind::While;
+  loop.condition = {flags, 5};
+  loop.first = {step};
+  branch.kind = Step::Kind::If;
+  branch.condition = {flags, 5};
+  branch.first = {step};
+  branch.second = {step, step};
+  program.steps = {loop, branch};
+  LoadedObject object(program, options_for(host_target()));
+  alignas(64) int32_t arena[32] = {4};
+  int32_t sum = 100;
+  CHECK(object.run({}, {&sum}, arena) == 0);
+  CHECK(sum == 100 + 3 + 2 + 1 + 0 - 1 - 2);
+}
+
+TEST_CASE("arguments that share memory are not promised apart", "[object]") {
+  Program program = chain_program();
+  // In place: the second call reads and writes the same bytes, though the kernel says no_alias.
+  program.steps[0].arguments[2] = {4, 0};
+  program.steps[1].arguments = {{4, 0}, {2, 0}, {4, 0}};
+  auto text = codegen::emit_llvm_text(program, options_for(host_target()));
+  REQUIRE(text);
+  size_t at = text->find("define internal void @firn.k.add(");
+  REQUIRE(at != std::string::npos);
+  std::string line = text->substr(at, text->find('\n', at) - at);
+  std::string x = line.substr(line.find('('), line.find("%x") - line.find('('));
+  std::string w = line.substr(line.find("%x"), line.find("%w") - line.find("%x"));
+  CHECK(x.find("noalias") == std::string::npos);
+  CHECK(w.find("noalias") != std::string::npos);
+}
+
+TEST_CASE("objects are equal byte for byte", "[object]") {
+  TemporaryFolder folder;
+  Program program = kernel::sample_program();
+  program.kernels[1]->body.ops.erase(std::remove_if(program.kernels[1]->body.ops.begin(), program.kernels[1]->body.ops.end(),
+                                                    [](const auto& op) { return op->kind == OpKind::CallRuntime; }),
+                                     program.kernels[1]->body.ops.end());
+  for (const char* cpu : {"x86-64-v3", "znver4", "cortex-a72", "generic-rv64"}) {
+    codegen::Options options = options_for(target_of("", cpu));
+    std::string files[2];
+    for (std::string& file : files) {
+      auto facts = codegen::emit_object(program, options, folder.file("a.o"));
+      if (!facts) FAIL(facts.error().message);
+      file = bytes_of_file(folder.file("a.o"));
+      CHECK(facts->object_bytes == static_cast<int64_t>(file.size()));
+    }
+    INFO(cpu);
+    CHECK(files[0] == files[1]);
+  }
+}
+
+TEST_CASE("facts of the object are those of the file", "[object]") {
+  Program program = kernel::sample_program();
+  TemporaryFolder folder;
+  auto facts = codegen::emit_object(program, options_for(host_target()), folder.file("a.o"));
+  if (!facts) FAIL(facts.error().message);
+  CHECK(facts->undefined_symbols == std::vector<std::string>{"firn_rt1_sort"});
+  REQUIRE(facts->kernel_text_bytes.size() == 2);
+  CHECK(facts->kernel_text_bytes[0].first == "flow");
+  CHECK(facts->kernel_text_bytes[0].second > 100);
+  CHECK(facts->kernel_text_bytes[1].first == "vectors");
+  CHECK(facts->text_bytes >= facts->kernel_text_bytes[0].second + facts->kernel_text_bytes[1].second);
+  CHECK(facts->stack_bytes >= 64 * 4);  // the scratch of 64 floats
+  CHECK(facts->stack_bytes < 2048);
+}
+
+TEST_CASE("embedded targets need no library for integer and float kernels", "[object]") {
+  TemporaryFolder folder;
+  Program program = kernel::sample_program();
+  for (const char* cpu : {"cortex-m4", "cortex-m7", "cortex-m33", "cortex-a53"}) {
+    auto facts = codegen::emit_object(program, options_for(target_of("", cpu)), folder.file("a.o"));
+    if (!facts) FAIL(cpu << ": " << facts.error().message);
+    CHECK(facts->undefined_symbols == std::vector<std::string>{"firn_rt1_sort"});
+    std::string sections = shell("llvm-readelf-19 -SW " + folder.file("a.o"));
+    CHECK(sections.find(".ARM.exidx") == std::string::npos);
+    CHECK(sections.find(".eh_frame") == std::string::npos);
+  }
+}
+
+TEST_CASE("types without instructions are refused by name", "[object]") {
+  auto kernel = std::make_unique<Kernel>();
+  kernel->name = "kernel_under_test";
+  kernel->location = "/net/sum";
+  Builder b(*kernel);
+  b.store(b.constant({Scalar::F64, 1}, 1), b.add_parameter("y", Scalar::F64, 1, true), 0);
+  Program program = program_of(std::move(kernel));
+  TemporaryFolder folder;
+  auto facts = codegen::emit_object(program, options_for(target_of("", "cortex-m4")), folder.file("a.o"));
+  REQUIRE_FALSE(facts);
+  CHECK(facts.error().fault == Fault::Unsupported);
+  CHECK(facts.error().message == "'/net/sum' computes in f64, for which cortex-m4 has no instructions");
+}
+
+TEST_CASE("an unwritable path is a usage error", "[object]") {
+  auto facts = codegen::emit_object(chain_program(), options_for(host_target()), "/nonexistent/a.o");
+  REQUIRE_FALSE(facts);
+  CHECK(facts.error().fault == Fault::Usage);
+}
+
+TEST_CASE("Mach-O and COFF objects carry the weights too", "[object]") {
+  TemporaryFolder folder;
+  for (auto [triple, cpu] : {std::pair{"arm64-apple-macosx", "apple-m1"}, {"x86_64-pc-windows-msvc", "x86-64-v3"}}) {
+    auto facts = codegen::emit_object(chain_program(), options_for(target_of(triple, cpu)), folder.file("a.o"));
+    if (!facts) FAIL(triple << ": " << facts.error().message);
+    CHECK(facts->object_bytes > 768);
+  }
+}
+
+TEST_CASE("feature bits are those of the public header", "[target]") {
+  auto bit = [](Arch arch, const std::string& name) {
+    for (const CpuFeature& feature : cpu_features(arch)) {
+      if (feature.name == name) return feature.bit;
+    }
+    return -1;
+  };
+  size_t x86 = 0, arm64 = 0;
+#define FIRN_CHECK_BIT(number, enumerator, name, ...) CHECK(bit(Arch::X86_64, name) == number); ++x86;
+  FIRN_X86_64_FEATURES(FIRN_CHECK_BIT)
+#undef FIRN_CHECK_BIT
+#define FIRN_CHECK_BIT(number, enumerator, name, ...) CHECK(bit(Arch::AArch64, name) == number); ++arm64;
+  FIRN_AARCH64_FEATURES(FIRN_CHECK_BIT)
+#undef FIRN_CHECK_BIT
+  CHECK(cpu_features(Arch::X86_64).size() == x86);
+  CHECK(cpu_features(Arch::AArch64).size() == arm64);
+}
+
+TEST_CASE("every row of the CPU table is a CPU that LLVM knows", "[target]") {
+  for (const CpuRow& row : cpu_table()) {
+    auto target = find_target(row.triple, row.name, "");
+    if (!target) FAIL(target.error().message);
+    INFO(row.name);
+    CHECK(target->arch == row.arch);
+    CHECK(target->vector_bits == row.vector_bits);
+  }
+}
+
+TEST_CASE("unknown targets are usage errors that list choices", "[target]") {
+  auto fault = [](std::string_view triple, std::string_view cpu, std::string_view features) {
+    auto target = find_target(triple, cpu, features);
+    REQUIRE_FALSE(target);
+    CHECK(target.error().fault == Fault::Usage);
+    return target.error().message;
+  };
+  CHECK(fault("", "znver9", "").find("znver4") != std::string::npos);
+  CHECK(fault("vax-dec-ultrix", "", "").find("x86_64-unknown-linux-gnu") != std::string::npos);
+  CHECK(fault("x86_64-linux-gnu", "", "+neon2").find("'neon2' is not known") != std::string::npos);
+  CHECK(fault("aarch64-linux-gnu", "native", "").find("needs a target of the host's architecture") != std::string::npos);
+}
+
+TEST_CASE("features widen and narrow a target", "[target]") {
+  CHECK(target_of("x86_64-linux-gnu", "").vector_bits == 256);
+  TargetMachine plain = target_of("x86_64-linux-gnu", "x86-64-v3", "-fma");
+  CHECK_FALSE(plain.has_fma);
+  CHECK((plain.required_cpu_features & (1u << 9)) == 0);
+  CHECK(target_of("x86_64-linux-gnu", "znver4").vector_registers == 32);
+  CHECK(target_of("x86_64-linux-gnu", "x86-64").required_cpu_features == 0);
+}
+
+} // namespace firn::test
