@@ -23,7 +23,9 @@ Type with_dtype(Type type, DType dtype) {
 }
 
 // Half precision is too narrow for sums of exponentials.
-DType accumulator(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype; }
+DType accumulator(DType dtype) {
+  return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
+}
 
 Value mean(Builder& b, Value x, const std::vector<int64_t>& dims) {
   Value sum = b.reduce(Opcode::Add, x, dims, true);
@@ -52,9 +54,9 @@ Value per_channel(Builder& b, Value vector, int rank) {
 
 Value elementwise_composite(Builder& builder, std::string_view name, Value x, Attributes attributes,
                             const std::function<Value(Builder&, Value)>& body) {
-  return make_composite(builder, name, {x}, {x.type()}, std::move(attributes), [&](Builder& b, const Values& p) {
-           return Values{body(b, p[0])};
-         })->result();
+  return make_composite(builder, name, {x}, {x.type()}, std::move(attributes),
+                        [&](Builder& b, const Values& p) { return Values{body(b, p[0])}; })
+      ->result();
 }
 
 } // namespace
@@ -66,15 +68,17 @@ Instruction* make_composite(Builder& builder, std::string_view name, std::vector
       builder.make_typed(Opcode::Composite, std::move(operands), std::move(types), std::move(attributes));
   Region& region = composite->add_region();
   Values parameters;
-  for (Value operand : composite->operands()) parameters.push_back(region.add_parameter(operand.type())->result());
+  for (Value operand : composite->operands())
+    parameters.push_back(region.add_parameter(operand.type())->result());
   Builder inside(region);
   inside.set_location(composite->location());
   Values results = body(inside, parameters);
-  FIRN_CHECK(static_cast<int>(results.size()) == composite->num_results(), "composite body with wrong result count");
+  FIRN_CHECK(static_cast<int>(results.size()) == composite->num_results(),
+             "composite body with wrong result count");
   for (size_t i = 0; i < results.size(); ++i)
     FIRN_CHECK(results[i].type() == composite->type(static_cast<int>(i)),
-               "composite " + std::string(name) + ": body gives " + results[i].type().to_string() + ", wants " +
-                   composite->type(static_cast<int>(i)).to_string());
+               "composite " + std::string(name) + ": body gives " + results[i].type().to_string() +
+                   ", wants " + composite->type(static_cast<int>(i)).to_string());
   region.set_results(std::move(results));
   return composite;
 }
@@ -122,31 +126,34 @@ Value count_elements(Builder& builder, Value x, const std::vector<int64_t>& dims
   }
   if (!symbolic) return builder.scalar(dtype, static_cast<double>(count));
   if (count != 1)
-    symbolic = builder.binary(Opcode::Multiply, symbolic, builder.scalar(DType::I64, static_cast<double>(count)));
+    symbolic =
+        builder.binary(Opcode::Multiply, symbolic, builder.scalar(DType::I64, static_cast<double>(count)));
   return builder.convert(symbolic, dtype);
 }
 
 Value make_softmax(Builder& builder, Value x, int dim) {
-  return elementwise_composite(builder, "softmax", x, {{"dim", int64_t{dim}}}, [dim](Builder& b, Value whole) {
-    Value wide = b.convert(whole, accumulator(whole.dtype()));
-    Value shifted = b.binary(Opcode::Subtract, wide, b.reduce(Opcode::Maximum, wide, {dim}, true));
-    Value powers = b.unary(Opcode::Exponential, shifted);
-    Value sum = b.reduce(Opcode::Add, powers, {dim}, true);
-    return b.convert(b.binary(Opcode::Divide, powers, sum), whole.dtype());
-  });
+  return elementwise_composite(
+      builder, "softmax", x, {{"dim", int64_t{dim}}}, [dim](Builder& b, Value whole) {
+        Value wide = b.convert(whole, accumulator(whole.dtype()));
+        Value shifted = b.binary(Opcode::Subtract, wide, b.reduce(Opcode::Maximum, wide, {dim}, true));
+        Value powers = b.unary(Opcode::Exponential, shifted);
+        Value sum = b.reduce(Opcode::Add, powers, {dim}, true);
+        return b.convert(b.binary(Opcode::Divide, powers, sum), whole.dtype());
+      });
 }
 
 Value make_log_softmax(Builder& builder, Value x, int dim) {
-  return elementwise_composite(builder, "log_softmax", x, {{"dim", int64_t{dim}}}, [dim](Builder& b, Value whole) {
-    Value wide = b.convert(whole, accumulator(whole.dtype()));
-    Value shifted = b.binary(Opcode::Subtract, wide, b.reduce(Opcode::Maximum, wide, {dim}, true));
-    Value sum = b.reduce(Opcode::Add, b.unary(Opcode::Exponential, shifted), {dim}, true);
-    return b.convert(b.binary(Opcode::Subtract, shifted, b.unary(Opcode::Log, sum)), whole.dtype());
-  });
+  return elementwise_composite(
+      builder, "log_softmax", x, {{"dim", int64_t{dim}}}, [dim](Builder& b, Value whole) {
+        Value wide = b.convert(whole, accumulator(whole.dtype()));
+        Value shifted = b.binary(Opcode::Subtract, wide, b.reduce(Opcode::Maximum, wide, {dim}, true));
+        Value sum = b.reduce(Opcode::Add, b.unary(Opcode::Exponential, shifted), {dim}, true);
+        return b.convert(b.binary(Opcode::Subtract, shifted, b.unary(Opcode::Log, sum)), whole.dtype());
+      });
 }
 
-Instruction* make_layer_norm(Builder& builder, Value x, Value scale, Value bias, int dim, double epsilon, DType stash,
-                             bool statistics) {
+Instruction* make_layer_norm(Builder& builder, Value x, Value scale, Value bias, int dim, double epsilon,
+                             DType stash, bool statistics) {
   Attributes attributes{{"dim", int64_t{dim}}, {"epsilon", epsilon}, {"stash", stash}};
   std::vector<Type> types{x.type()};
   if (statistics) {
@@ -168,13 +175,17 @@ Instruction* make_layer_norm(Builder& builder, Value x, Value scale, Value bias,
 Value make_rms_norm(Builder& builder, Value x, Value scale, int dim, double epsilon, DType stash) {
   Attributes attributes{{"dim", int64_t{dim}}, {"epsilon", epsilon}, {"stash", stash}};
   Type type = with_dtype(x.type(), scale.dtype());
-  return make_composite(builder, "rms_norm", {x, scale}, {type}, attributes, [&](Builder& b, const Values& p) {
-           Value wide = b.convert(p[0], stash);
-           Value square = mean(b, b.binary(Opcode::Multiply, wide, wide), dims_from(dim, x.rank()));
-           Value inverse = b.unary(Opcode::Rsqrt, b.binary(Opcode::Add, square, b.scalar(stash, epsilon)));
-           Value y = b.convert(b.binary(Opcode::Multiply, wide, inverse), scale.dtype());
-           return Values{b.binary(Opcode::Multiply, y, p[1])};
-         })->result();
+  return make_composite(builder, "rms_norm", {x, scale}, {type}, attributes,
+                        [&](Builder& b, const Values& p) {
+                          Value wide = b.convert(p[0], stash);
+                          Value square =
+                              mean(b, b.binary(Opcode::Multiply, wide, wide), dims_from(dim, x.rank()));
+                          Value inverse =
+                              b.unary(Opcode::Rsqrt, b.binary(Opcode::Add, square, b.scalar(stash, epsilon)));
+                          Value y = b.convert(b.binary(Opcode::Multiply, wide, inverse), scale.dtype());
+                          return Values{b.binary(Opcode::Multiply, y, p[1])};
+                        })
+      ->result();
 }
 
 Value make_instance_norm(Builder& builder, Value x, Value scale, Value bias, double epsilon) {
@@ -186,10 +197,12 @@ Value make_instance_norm(Builder& builder, Value x, Value scale, Value bias, dou
                           Value offset = per_channel(b, b.convert(p[2], wide), x.rank());
                           y = b.binary(Opcode::Add, b.binary(Opcode::Multiply, y, factor), offset);
                           return Values{b.convert(y, x.dtype())};
-                        })->result();
+                        })
+      ->result();
 }
 
-Value make_group_norm(Builder& builder, Value x, Value scale, Value bias, int64_t groups, double epsilon, DType stash) {
+Value make_group_norm(Builder& builder, Value x, Value scale, Value bias, int64_t groups, double epsilon,
+                      DType stash) {
   Attributes attributes{{"groups", groups}, {"epsilon", epsilon}, {"stash", stash}};
   return make_composite(builder, "group_norm", {x, scale, bias}, {x.type()}, attributes,
                         [&](Builder& b, const Values& p) {
@@ -199,10 +212,12 @@ Value make_group_norm(Builder& builder, Value x, Value scale, Value bias, int64_
                           Value grouped = b.reshape(b.convert(p[0], stash), split);
                           Value y = normalize(b, grouped, dims_from(2, grouped.rank()), epsilon).y;
                           y = b.convert(b.reshape(y, dims), x.dtype());
-                          y = b.binary(Opcode::Multiply, y, per_channel(b, b.convert(p[1], x.dtype()), x.rank()));
+                          y = b.binary(Opcode::Multiply, y,
+                                       per_channel(b, b.convert(p[1], x.dtype()), x.rank()));
                           y = b.binary(Opcode::Add, y, per_channel(b, b.convert(p[2], x.dtype()), x.rank()));
                           return Values{y};
-                        })->result();
+                        })
+      ->result();
 }
 
 Value make_gelu(Builder& builder, Value x, bool tanh_approximation) {

@@ -1,10 +1,12 @@
-// Makers of composites: ops with a name that targets have kernels for, and a reference body of plain ops that says what
-// they mean. Frontends and passes that recover composites from decompositions make them here, so that both agree.
+// Makers of composites: ops with a name that targets have kernels for, and a reference body of plain ops that
+// says what they mean. Frontends and passes that recover composites from decompositions make them here, so
+// that both agree.
 //
 // Operands, attributes and results, by name ("?": optional; d: a dim's number):
 //   softmax, log_softmax  x {dim = d}: over one dim. Bodies of f16 and bf16 compute in f32.
-//   layer_norm            x, scale, bias? {dim = d, epsilon = e, stash = f32}: over dims d and up; scale and bias broadcast
-//                         to x. {statistics = true} adds two results, mean and 1/deviation, of dtype stash, extents 1
+//   layer_norm            x, scale, bias? {dim = d, epsilon = e, stash = f32}: over dims d and up; scale and bias
+//                         broadcast to x. {statistics = true} adds two results, mean and 1/deviation, of
+//                         dtype stash and extents 1
 //   rms_norm              x, scale {dim, epsilon, stash}: the result has scale's dtype
 //   instance_norm         x [N,C,...], scale [C], bias [C] {epsilon}: over dims 2 and up
 //   group_norm            x [N,C,...], scale [C], bias [C] {groups = g, epsilon, stash}
@@ -38,11 +40,12 @@ bool is_composite(const Instruction& instruction, std::string_view name);
 Value make_softmax(Builder& builder, Value x, int dim);
 Value make_log_softmax(Builder& builder, Value x, int dim);
 // `bias` may be null. Results: y, and with `statistics` also mean and 1/deviation.
-Instruction* make_layer_norm(Builder& builder, Value x, Value scale, Value bias, int dim, double epsilon, DType stash,
-                             bool statistics = false);
+Instruction* make_layer_norm(Builder& builder, Value x, Value scale, Value bias, int dim, double epsilon,
+                             DType stash, bool statistics = false);
 Value make_rms_norm(Builder& builder, Value x, Value scale, int dim, double epsilon, DType stash);
 Value make_instance_norm(Builder& builder, Value x, Value scale, Value bias, double epsilon);
-Value make_group_norm(Builder& builder, Value x, Value scale, Value bias, int64_t groups, double epsilon, DType stash);
+Value make_group_norm(Builder& builder, Value x, Value scale, Value bias, int64_t groups, double epsilon,
+                      DType stash);
 Value make_gelu(Builder& builder, Value x, bool tanh_approximation);
 Value make_silu(Builder& builder, Value x);
 Value make_hard_swish(Builder& builder, Value x);
@@ -57,35 +60,37 @@ Value count_elements(Builder& builder, Value x, const std::vector<int64_t>& dims
 
 // What varies between recurrent layers. A composite processes one direction over a whole sequence.
 //
-// All: x [seq,batch,in], weights w and r with the gates stacked in dim 0, h the hidden size, first state h0 [batch,h];
-// results y [seq,batch,h] and the last state y_h [batch,h]. Attributes: hidden = h, direction = forward|reverse,
-// clip = c (only if there is one: bounds what enters the activations of gates and candidates to [-c, c], but not lstm's
-// output activation), and unless the activations are the default ones, activations = "sigmoid tanh tanh" with activation_alpha and activation_beta, one number per activation.
-// With {sequence_lens = true} the last operand holds each batch entry's length as i32[batch]: later steps keep the
+// All: x [seq,batch,in], weights w and r with the gates stacked in dim 0, h the hidden size, first state h0
+// [batch,h]; results y [seq,batch,h] and the last state y_h [batch,h]. Attributes: hidden = h, direction =
+// forward|reverse, clip = c (only if there is one: bounds what enters the activations of gates and candidates
+// to [-c, c], but not lstm's output activation), and unless the activations are the default ones, activations
+// = "sigmoid tanh tanh" with activation_alpha and activation_beta, one number per activation. With
+// {sequence_lens = true} the last operand holds each batch entry's length as i32[batch]: later steps keep the
 // state and give y = 0.
-//   lstm  x, w [4h,in], r [4h,h], b [4h], h0, c0 [batch,h], p [3h] if {peepholes = true}, lens?; gates i o f c,
-//         peepholes i o f; {input_forget = true} makes f = 1 - i. Results y, y_h, y_c. Activations: gates, cell, output
-//   gru   x, w [3h,in], r [3h,h], b [3h], h0, b_r [h] if {linear_before_reset = true}, lens?; gates z r h. b holds the sum
-//         of input and recurrent bias; with linear_before_reset the recurrent bias of gate h is b_r: then
-//         h' = g(x wh + bh + rt * (h rh + b_r)), otherwise h' = g(x wh + bh + (rt * h) rh)
+//   lstm  x, w [4h,in], r [4h,h], b [4h], h0, c0 [batch,h], p [3h] if {peepholes = true}, lens?; gates in the
+//         order i o f c, peepholes i o f; {input_forget = true} makes f = 1 - i. Results y, y_h, y_c.
+//         Activations: gates, candidate, output
+//   gru   x, w [3h,in], r [3h,h], b [3h], h0, b_r [h] if {linear_before_reset = true}, lens?; gates z r h.
+//         b is the sum of input and recurrent bias; with linear_before_reset the recurrent bias of gate h is
+//         b_r: then h' = g(x wh + bh + rt * (h rh + b_r)), otherwise h' = g(x wh + bh + (rt * h) rh)
 //   rnn   x, w [h,in], r [h,h], b [h], h0, lens?
 struct RecurrentOptions {
   bool reverse = false;
   bool input_forget = false;
   bool linear_before_reset = false;
-  double clip = 0;                       // 0: none
-  // Names as ONNX spells them, in lower case: relu tanh sigmoid affine leakyrelu thresholdedrelu scaledtanh hardsigmoid
-  // elu softsign softplus. Empty: sigmoid tanh tanh (lstm), sigmoid tanh (gru), tanh (rnn).
+  double clip = 0; // 0: none
+  // Names as ONNX spells them, in lower case: relu tanh sigmoid affine leakyrelu thresholdedrelu scaledtanh
+  // hardsigmoid elu softsign softplus. Empty: sigmoid tanh tanh (lstm), sigmoid tanh (gru), tanh (rnn).
   std::vector<std::string> activations;
-  std::vector<double> alpha, beta;       // one per activation, read by those that have such parameters
+  std::vector<double> alpha, beta; // one per activation, read by those that have such parameters
 };
 
 struct RecurrentOperands {
   Value x, w, r, b, h0;
-  Value c0;         // lstm
-  Value peepholes;  // lstm, may be null
-  Value b_r;        // gru with linear_before_reset
-  Value lens;       // may be null
+  Value c0;        // lstm
+  Value peepholes; // lstm, may be null
+  Value b_r;       // gru with linear_before_reset
+  Value lens;      // may be null
 };
 
 bool is_recurrent_activation(std::string_view name);

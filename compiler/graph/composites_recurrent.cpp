@@ -1,5 +1,5 @@
-// Reference bodies of the recurrent composites lstm, gru and rnn: the input's contribution to all gates is one dot over
-// the whole sequence, the recurrence is a while loop over steps.
+// Reference bodies of the recurrent composites lstm, gru and rnn: the input's contribution to all gates is
+// one dot over the whole sequence, the recurrence is a while loop over steps.
 #include "compiler/graph/composites.h"
 
 #include <algorithm>
@@ -10,8 +10,9 @@ namespace {
 
 using Values = std::vector<Value>;
 
-constexpr std::string_view kActivations[] = {"relu",       "tanh",        "sigmoid", "affine",   "leakyrelu", "thresholdedrelu",
-                                             "scaledtanh", "hardsigmoid", "elu",     "softsign", "softplus"};
+constexpr std::string_view kActivations[] = {
+    "relu",       "tanh",        "sigmoid", "affine",   "leakyrelu", "thresholdedrelu",
+    "scaledtanh", "hardsigmoid", "elu",     "softsign", "softplus"};
 
 // One activation of a cell; `index` selects its parameters.
 Value activate(Builder& b, Value x, const std::string& name, double alpha, double beta) {
@@ -24,7 +25,8 @@ Value activate(Builder& b, Value x, const std::string& name, double alpha, doubl
   if (name == "softsign") return op(Opcode::Divide, x, op(Opcode::Add, b.unary(Opcode::Abs, x), number(1)));
   if (name == "softplus") return softplus(b, x);
   if (name == "affine") return op(Opcode::Add, op(Opcode::Multiply, x, number(alpha)), number(beta));
-  if (name == "leakyrelu") return b.select(b.compare("lt", x, zero), op(Opcode::Multiply, x, number(alpha)), x);
+  if (name == "leakyrelu")
+    return b.select(b.compare("lt", x, zero), op(Opcode::Multiply, x, number(alpha)), x);
   if (name == "thresholdedrelu") return b.select(b.compare("ge", x, number(alpha)), x, zero);
   if (name == "scaledtanh")
     return op(Opcode::Multiply, b.unary(Opcode::Tanh, op(Opcode::Multiply, x, number(beta))), number(alpha));
@@ -55,7 +57,9 @@ struct Cell {
     double beta = activation < options.beta.size() ? options.beta[activation] : 0;
     return activate(b, x, activations[activation], alpha, beta);
   }
-  Value gate(Value gates, int index) const { return slice_dim(b, gates, 1, index * hidden, (index + 1) * hidden); }
+  Value gate(Value gates, int index) const {
+    return slice_dim(b, gates, 1, index * hidden, (index + 1) * hidden);
+  }
 };
 
 // x [..., k] times w [n, k] transposed.
@@ -68,7 +72,8 @@ Value times_transposed(Builder& b, Value x, Value w) {
                {"rhs_contract", Ints{1}}});
 }
 
-// One step: gets the input's part of the gates [batch, gates * h] and the states; returns the new states, h first.
+// One step: gets the input's part of the gates [batch, gates * h] and the states; returns the new states, h
+// first.
 using Step = std::function<Values(Builder&, Value gates, const Values& states)>;
 
 // The loop over the sequence. `projected` is [seq, batch, gates * h]. Returns y and the last states.
@@ -115,7 +120,8 @@ struct Assembly {
   Attributes attributes;
 };
 
-Assembly assemble(const RecurrentOperands& from, const RecurrentOptions& options, Values operands, int num_states) {
+Assembly assemble(const RecurrentOperands& from, const RecurrentOptions& options, Values operands,
+                  int num_states) {
   Assembly made{std::move(operands), {}, {}};
   const Type& state = from.h0.type();
   std::vector<Dim> y_dims = state.dims;
@@ -139,7 +145,8 @@ Assembly assemble(const RecurrentOperands& from, const RecurrentOptions& options
   return made;
 }
 
-Cell make_cell(Builder& b, const RecurrentOptions& options, std::vector<std::string> defaults, int64_t hidden) {
+Cell make_cell(Builder& b, const RecurrentOptions& options, std::vector<std::string> defaults,
+               int64_t hidden) {
   return {b, options, options.activations.empty() ? std::move(defaults) : options.activations, hidden};
 }
 
@@ -156,27 +163,32 @@ Instruction* make_lstm(Builder& builder, const RecurrentOperands& from, const Re
   if (from.peepholes) made.attributes.set("peepholes", true);
   if (options.input_forget) made.attributes.set("input_forget", true);
   int64_t hidden = from.h0.type().dims[1].value();
-  return make_composite(builder, "lstm", made.operands, made.types, made.attributes, [&](Builder& b, const Values& p) {
-    Value projected = b.binary(Opcode::Add, times_transposed(b, p[0], p[1]), p[3]);
-    Value lens = from.lens ? p.back() : Value{};
-    Values peepholes;
-    for (int i = 0; from.peepholes && i < 3; ++i) peepholes.push_back(slice_dim(b, p[6], 0, i * hidden, (i + 1) * hidden));
-    return run_sequence(b, projected, {p[4], p[5]}, lens, options.reverse, [&](Builder& s, Value input, const Values& old) {
-      Cell cell = make_cell(s, options, {"sigmoid", "tanh", "tanh"}, hidden);
-      Value gates = cell.op(Opcode::Add, input, times_transposed(s, old[0], p[2]));
-      auto peep = [&](Value gate, size_t index, Value state) {
-        if (peepholes.empty()) return gate;
-        return cell.op(Opcode::Add, gate, cell.op(Opcode::Multiply, state, peepholes[index]));
-      };
-      Value i = cell.apply(0, peep(cell.gate(gates, 0), 0, old[1]));
-      Value f = options.input_forget ? cell.op(Opcode::Subtract, s.scalar(i.dtype(), 1), i)
-                                     : cell.apply(0, peep(cell.gate(gates, 2), 2, old[1]));
-      Value candidate = cell.apply(1, cell.gate(gates, 3));
-      Value c = cell.op(Opcode::Add, cell.op(Opcode::Multiply, f, old[1]), cell.op(Opcode::Multiply, i, candidate));
-      Value o = cell.apply(0, peep(cell.gate(gates, 1), 1, c));
-      return Values{cell.op(Opcode::Multiply, o, cell.apply(2, c, false)), c};
-    });
-  });
+  return make_composite(
+      builder, "lstm", made.operands, made.types, made.attributes, [&](Builder& b, const Values& p) {
+        Value projected = b.binary(Opcode::Add, times_transposed(b, p[0], p[1]), p[3]);
+        Value lens = from.lens ? p.back() : Value{};
+        Values peepholes;
+        for (int i = 0; from.peepholes && i < 3; ++i)
+          peepholes.push_back(slice_dim(b, p[6], 0, i * hidden, (i + 1) * hidden));
+        return run_sequence(
+            b, projected, {p[4], p[5]}, lens, options.reverse,
+            [&](Builder& s, Value input, const Values& old) {
+              Cell cell = make_cell(s, options, {"sigmoid", "tanh", "tanh"}, hidden);
+              Value gates = cell.op(Opcode::Add, input, times_transposed(s, old[0], p[2]));
+              auto peep = [&](Value gate, size_t index, Value state) {
+                if (peepholes.empty()) return gate;
+                return cell.op(Opcode::Add, gate, cell.op(Opcode::Multiply, state, peepholes[index]));
+              };
+              Value i = cell.apply(0, peep(cell.gate(gates, 0), 0, old[1]));
+              Value f = options.input_forget ? cell.op(Opcode::Subtract, s.scalar(i.dtype(), 1), i)
+                                             : cell.apply(0, peep(cell.gate(gates, 2), 2, old[1]));
+              Value candidate = cell.apply(1, cell.gate(gates, 3));
+              Value c = cell.op(Opcode::Add, cell.op(Opcode::Multiply, f, old[1]),
+                                cell.op(Opcode::Multiply, i, candidate));
+              Value o = cell.apply(0, peep(cell.gate(gates, 1), 1, c));
+              return Values{cell.op(Opcode::Multiply, o, cell.apply(2, c, false)), c};
+            });
+      });
 }
 
 Instruction* make_gru(Builder& builder, const RecurrentOperands& from, const RecurrentOptions& options) {
@@ -185,39 +197,46 @@ Instruction* make_gru(Builder& builder, const RecurrentOperands& from, const Rec
   Assembly made = assemble(from, options, operands, 1);
   if (options.linear_before_reset) made.attributes.set("linear_before_reset", true);
   int64_t hidden = from.h0.type().dims[1].value();
-  return make_composite(builder, "gru", made.operands, made.types, made.attributes, [&](Builder& b, const Values& p) {
-    Value projected = b.binary(Opcode::Add, times_transposed(b, p[0], p[1]), p[3]);
-    Value lens = from.lens ? p.back() : Value{};
-    Value r_zr = slice_dim(b, p[2], 0, 0, 2 * hidden), r_h = slice_dim(b, p[2], 0, 2 * hidden, 3 * hidden);
-    return run_sequence(b, projected, {p[4]}, lens, options.reverse, [&](Builder& s, Value input, const Values& old) {
-      Cell cell = make_cell(s, options, {"sigmoid", "tanh"}, hidden);
-      Value recurrent = times_transposed(s, old[0], r_zr);
-      Value z = cell.apply(0, cell.op(Opcode::Add, cell.gate(input, 0), cell.gate(recurrent, 0)));
-      Value r = cell.apply(0, cell.op(Opcode::Add, cell.gate(input, 1), cell.gate(recurrent, 1)));
-      Value inner;
-      if (options.linear_before_reset)
-        inner = cell.op(Opcode::Multiply, r, cell.op(Opcode::Add, times_transposed(s, old[0], r_h), p[5]));
-      else
-        inner = times_transposed(s, cell.op(Opcode::Multiply, r, old[0]), r_h);
-      Value candidate = cell.apply(1, cell.op(Opcode::Add, cell.gate(input, 2), inner));
-      // (1 - z) * candidate + z * h
-      Value rest = cell.op(Opcode::Subtract, s.scalar(z.dtype(), 1), z);
-      return Values{cell.op(Opcode::Add, cell.op(Opcode::Multiply, rest, candidate), cell.op(Opcode::Multiply, z, old[0]))};
-    });
-  });
+  return make_composite(
+      builder, "gru", made.operands, made.types, made.attributes, [&](Builder& b, const Values& p) {
+        Value projected = b.binary(Opcode::Add, times_transposed(b, p[0], p[1]), p[3]);
+        Value lens = from.lens ? p.back() : Value{};
+        Value r_zr = slice_dim(b, p[2], 0, 0, 2 * hidden),
+              r_h = slice_dim(b, p[2], 0, 2 * hidden, 3 * hidden);
+        return run_sequence(
+            b, projected, {p[4]}, lens, options.reverse, [&](Builder& s, Value input, const Values& old) {
+              Cell cell = make_cell(s, options, {"sigmoid", "tanh"}, hidden);
+              Value recurrent = times_transposed(s, old[0], r_zr);
+              Value z = cell.apply(0, cell.op(Opcode::Add, cell.gate(input, 0), cell.gate(recurrent, 0)));
+              Value r = cell.apply(0, cell.op(Opcode::Add, cell.gate(input, 1), cell.gate(recurrent, 1)));
+              Value inner;
+              if (options.linear_before_reset)
+                inner = cell.op(Opcode::Multiply, r,
+                                cell.op(Opcode::Add, times_transposed(s, old[0], r_h), p[5]));
+              else
+                inner = times_transposed(s, cell.op(Opcode::Multiply, r, old[0]), r_h);
+              Value candidate = cell.apply(1, cell.op(Opcode::Add, cell.gate(input, 2), inner));
+              // (1 - z) * candidate + z * h
+              Value rest = cell.op(Opcode::Subtract, s.scalar(z.dtype(), 1), z);
+              return Values{cell.op(Opcode::Add, cell.op(Opcode::Multiply, rest, candidate),
+                                    cell.op(Opcode::Multiply, z, old[0]))};
+            });
+      });
 }
 
 Instruction* make_rnn(Builder& builder, const RecurrentOperands& from, const RecurrentOptions& options) {
   Assembly made = assemble(from, options, {from.x, from.w, from.r, from.b, from.h0}, 1);
   int64_t hidden = from.h0.type().dims[1].value();
-  return make_composite(builder, "rnn", made.operands, made.types, made.attributes, [&](Builder& b, const Values& p) {
-    Value projected = b.binary(Opcode::Add, times_transposed(b, p[0], p[1]), p[3]);
-    Value lens = from.lens ? p.back() : Value{};
-    return run_sequence(b, projected, {p[4]}, lens, options.reverse, [&](Builder& s, Value input, const Values& old) {
-      Cell cell = make_cell(s, options, {"tanh"}, hidden);
-      return Values{cell.apply(0, cell.op(Opcode::Add, input, times_transposed(s, old[0], p[2])))};
-    });
-  });
+  return make_composite(
+      builder, "rnn", made.operands, made.types, made.attributes, [&](Builder& b, const Values& p) {
+        Value projected = b.binary(Opcode::Add, times_transposed(b, p[0], p[1]), p[3]);
+        Value lens = from.lens ? p.back() : Value{};
+        return run_sequence(
+            b, projected, {p[4]}, lens, options.reverse, [&](Builder& s, Value input, const Values& old) {
+              Cell cell = make_cell(s, options, {"tanh"}, hidden);
+              return Values{cell.apply(0, cell.op(Opcode::Add, input, times_transposed(s, old[0], p[2])))};
+            });
+      });
 }
 
 } // namespace firn

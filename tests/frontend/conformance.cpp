@@ -1,8 +1,9 @@
 // Runs ONNX's conformance cases through the importer and the evaluator and compares with the stored outputs.
 //   frontend_conformance CASES REFUSED [PART]
-// CASES holds folders of cases (node, simple, ...). REFUSED lists, one per line, cases that may fail and why; a listed case
-// that passes is an error, as is any other failure. With PART only cases whose name contains it run, and every result is
-// printed. Each case runs in a process of its own, so that a crash is one failure among others.
+// CASES holds folders of cases (node, simple, ...). REFUSED lists, one per line, cases that may fail and why;
+// a listed case that passes is an error, as is any other failure. With PART only cases whose name contains it
+// run, and every result is printed. Each case runs in a process of its own, so that a crash is one failure
+// among others.
 #include "compiler/frontend/onnx/import.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/verify.h"
@@ -21,13 +22,15 @@ namespace {
 namespace fs = std::filesystem;
 using namespace firn;
 
-// Largest allowed difference relative to the largest expected element. Sums are rounded in other orders than where
-// the expectations came from, some of which were computed in f64 and some step by step in half precision.
+// Largest allowed difference relative to the largest expected element. Sums are rounded in other orders than
+// where the expectations came from, some of which were computed in f64 and some step by step in half
+// precision.
 double tolerance(DType dtype) {
   switch (dtype) {
   case DType::F16: return 4e-3;
   case DType::BF16: return 2e-2;
-  case DType::F64: case DType::F32: return 2e-4;  // one expectation is rounded to four digits
+  case DType::F64:
+  case DType::F32: return 2e-4; // one expectation is rounded to four digits
   default: return 0;
   }
 }
@@ -56,7 +59,9 @@ std::string compare(const Literal& found, const Literal& expected) {
     }
   }
   double allowed = tolerance(found.dtype()) * (largest == 0 ? 1e-3 : largest);
-  return difference <= allowed ? "" : "differs by " + std::to_string(difference) + " of " + std::to_string(largest);
+  return difference <= allowed
+             ? ""
+             : "differs by " + std::to_string(difference) + " of " + std::to_string(largest);
 }
 
 // The tensors <stem>_0.pb, <stem>_1.pb, ... of a data set.
@@ -74,12 +79,13 @@ Expected<std::vector<LiteralRef>> read_tensors(const fs::path& folder, const std
 // Inputs that can decide shapes: small tensors of integers or bools, and scalars.
 bool decides_shapes(const Literal& input) {
   if (input.dtype() == DType::String) return false;
-  bool list = input.dims().size() == 1 && input.num_elements() <= 8;  // scales and regions of Resize
+  bool list = input.dims().size() == 1 && input.num_elements() <= 8; // scales and regions of Resize
   return is_float(input.dtype()) ? input.num_elements() == 1 || list : input.num_elements() <= 64;
 }
 
 // Evaluates the module and compares; "" if all is well.
-std::string check(const Module& module, std::vector<LiteralRef> arguments, const std::vector<LiteralRef>& outputs) {
+std::string check(const Module& module, std::vector<LiteralRef> arguments,
+                  const std::vector<LiteralRef>& outputs) {
   if (Result verified = verify(module); !verified) return "verify: " + verified.error().message;
   // Initializers that are inputs too may have data, but are no parameters.
   arguments.resize(std::min(arguments.size(), module.main().parameter_names.size()));
@@ -92,8 +98,8 @@ std::string check(const Module& module, std::vector<LiteralRef> arguments, const
   return "";
 }
 
-// "" if the data set passes. Where the importer wants constants, inputs that decide shapes are fixed to their values.
-// Models with symbolic dims run once more with their dims left open, if they import so.
+// "" if the data set passes. Where the importer wants constants, inputs that decide shapes are fixed to their
+// values. Models with symbolic dims run once more with their dims left open, if they import so.
 std::string run_data_set(const fs::path& model, const fs::path& data) {
   auto inputs = read_tensors(data, "input"), outputs = read_tensors(data, "output");
   if (!inputs) return "data: " + inputs.error().message;
@@ -110,7 +116,8 @@ std::string run_data_set(const fs::path& model, const fs::path& data) {
   auto imported = onnx::import_onnx(model.string(), options, unfixed);
   if (imported && symbolic)
     if (auto unbound = onnx::import_onnx(model.string(), {}, open))
-      if (std::string what = check(*unbound->module, *inputs, *outputs); !what.empty()) return "with open dims: " + what;
+      if (std::string what = check(*unbound->module, *inputs, *outputs); !what.empty())
+        return "with open dims: " + what;
   std::vector<LiteralRef> arguments;
   for (size_t i = 0; i < inputs->size(); ++i) {
     if (!imported && i < facts->inputs.size() && decides_shapes(*(*inputs)[i]))
@@ -147,7 +154,8 @@ std::string run_apart(const fs::path& folder) {
   close(ends[1]);
   std::string text;
   char buffer[4096];
-  for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<size_t>(got));
+  for (ssize_t got; (got = read(ends[0], buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<size_t>(got));
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);

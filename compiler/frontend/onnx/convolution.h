@@ -5,8 +5,8 @@
 
 namespace firn::onnx {
 
-// Convolves values that stand for the inputs numbered `input` and `filter` (same dims, perhaps another dtype) by the
-// node's window attributes and `group`. Null after a failure.
+// Convolves values that stand for the inputs numbered `input` and `filter` (same dims, perhaps another dtype)
+// by the node's window attributes and `group`. Null after a failure.
 Value convolve(NodeContext& node, Value x, int input, Value w, int filter);
 // A vector per channel as [C,1,...], so that it broadcasts to [N,C,...] of `rank` dims.
 Value per_channel(NodeContext& node, Value vector, int rank);

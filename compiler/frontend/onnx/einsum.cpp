@@ -1,5 +1,5 @@
-// The importer of Einsum: operands are multiplied pairwise from the left, each pair by one dot; letters that nothing
-// later needs are summed as early as possible.
+// The importer of Einsum: operands are multiplied pairwise from the left, each pair by one dot; letters that
+// nothing later needs are summed as early as possible.
 #include "compiler/frontend/onnx/einsum.h"
 
 #include "compiler/frontend/onnx/matrix_product.h"
@@ -25,7 +25,9 @@ struct Term {
   Labels labels;
 };
 
-bool contains(const Labels& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
+bool contains(const Labels& labels, int label) {
+  return std::find(labels.begin(), labels.end(), label) != labels.end();
+}
 int64_t position(const Labels& labels, int label) {
   return std::find(labels.begin(), labels.end(), label) - labels.begin();
 }
@@ -37,19 +39,21 @@ std::optional<Labels> parse_part(NodeContext& node, const std::string& text, int
   for (size_t i = 0; i < text.size(); ++i) {
     if (text.compare(i, 3, "...") == 0) {
       int dims = rank < 0 ? ellipsis : rank - letters;
-      if (!node.check(dims >= 0, "equation part '" + text + "' has more letters than an operand has dims")) return std::nullopt;
+      if (!node.check(dims >= 0, "equation part '" + text + "' has more letters than an operand has dims"))
+        return std::nullopt;
       for (int d = dims - 1; d >= 0; --d) labels.push_back(kEllipsis + d);
       i += 2;
       continue;
     }
     bool letter = (text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z');
-    if (!node.check(letter, std::string("equation has '") + text[i] + "', wants letters, '...', ',' and '->'"))
+    if (!node.check(letter,
+                    std::string("equation has '") + text[i] + "', wants letters, '...', ',' and '->'"))
       return std::nullopt;
     labels.push_back(text[i]);
   }
   if (!node.check(rank < 0 || static_cast<int>(labels.size()) == rank,
-                  "equation part '" + text + "' names " + std::to_string(labels.size()) + " dims of an operand of rank " +
-                      std::to_string(rank)))
+                  "equation part '" + text + "' names " + std::to_string(labels.size()) +
+                      " dims of an operand of rank " + std::to_string(rank)))
     return std::nullopt;
   return labels;
 }
@@ -98,7 +102,8 @@ std::optional<Equation> parse_equation(NodeContext& node) {
     bool known = std::any_of(equation.operands.begin(), equation.operands.end(),
                              [&](const Labels& operand) { return contains(operand, (*labels)[i]); });
     bool repeated = std::count(labels->begin(), labels->end(), (*labels)[i]) > 1;
-    if (!node.check(known && !repeated, "equation '" + text + "' has a result letter that is repeated or in no operand"))
+    if (!node.check(known && !repeated,
+                    "equation '" + text + "' has a result letter that is repeated or in no operand"))
       return std::nullopt;
   }
   equation.result = std::move(*labels);
@@ -118,7 +123,8 @@ Term sum_over(NodeContext& node, Term term, const Labels& kept) {
   return {term.value, labels};
 }
 
-// Letters that occur twice in one operand select a diagonal: elements off it become 0, then one of the dims is summed.
+// Letters that occur twice in one operand select a diagonal: elements off it become 0, then one of the dims
+// is summed.
 Term diagonal(NodeContext& node, Term term) {
   for (size_t i = 0; i < term.labels.size(); ++i) {
     for (size_t j = i + 1; j < term.labels.size();) {
@@ -128,7 +134,8 @@ Term diagonal(NodeContext& node, Term term) {
       }
       if (!term.value) return term;
       const std::vector<Dim> dims = term.value.type().dims;
-      if (!node.check(dims[i] == dims[j], "a repeated letter stands for different extents in " + term.value.type().to_string()))
+      if (!node.check(dims[i] == dims[j],
+                      "a repeated letter stands for different extents in " + term.value.type().to_string()))
         return {};
       Value same = node.compare("eq", node.iota(DType::I64, dims, static_cast<int>(i)),
                                 node.iota(DType::I64, dims, static_cast<int>(j)));
@@ -146,15 +153,17 @@ bool drop_broadcast_dims(NodeContext& node, Term& term, const Term& other) {
     int label = term.labels[i];
     const Dim extent = term.value.type().dims[i];
     bool shared = contains(other.labels, label);
-    const Dim against = shared ? other.value.type().dims[static_cast<size_t>(position(other.labels, label))] : extent;
+    const Dim against =
+        shared ? other.value.type().dims[static_cast<size_t>(position(other.labels, label))] : extent;
     if (shared && extent == Dim(1) && against != Dim(1)) {
       term.value = node.squeeze(term.value, static_cast<int>(i));
       if (!term.value) return false;
       term.labels.erase(term.labels.begin() + static_cast<std::ptrdiff_t>(i));
       continue;
     }
-    if (!node.check(extent == against || against == Dim(1),
-                    "a letter stands for extents " + extent.extent.to_string() + " and " + against.extent.to_string()))
+    if (!node.check(extent == against || against == Dim(1), "a letter stands for extents " +
+                                                                extent.extent.to_string() + " and " +
+                                                                against.extent.to_string()))
       return false;
     ++i;
   }
@@ -163,7 +172,9 @@ bool drop_broadcast_dims(NodeContext& node, Term& term, const Term& other) {
 
 // The product of two terms, summed over shared labels that are not in `kept`.
 Term multiply(NodeContext& node, Term lhs, Term rhs, const Labels& kept) {
-  if (!lhs.value || !rhs.value || !drop_broadcast_dims(node, lhs, rhs) || !drop_broadcast_dims(node, rhs, lhs)) return {};
+  if (!lhs.value || !rhs.value || !drop_broadcast_dims(node, lhs, rhs) ||
+      !drop_broadcast_dims(node, rhs, lhs))
+    return {};
   auto needed_by = [&](const Term& other) {
     Labels labels = kept;
     labels.insert(labels.end(), other.labels.begin(), other.labels.end());

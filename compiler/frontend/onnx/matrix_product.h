@@ -5,12 +5,12 @@
 
 namespace firn::onnx {
 
-// numpy.matmul: vectors count as a row (lhs) or a column (rhs) and lose that dim again; dims before the last two
-// broadcast. Null after a failure.
+// numpy.matmul: vectors count as a row (lhs) or a column (rhs) and lose that dim again; dims before the last
+// two broadcast. Null after a failure.
 Value matrix_product(NodeContext& node, Value lhs, Value rhs);
 
 // dot with the given dims.
-Value dot(NodeContext& node, Value lhs, Value rhs, const Ints& lhs_batch, const Ints& rhs_batch, const Ints& lhs_contract,
-          const Ints& rhs_contract);
+Value dot(NodeContext& node, Value lhs, Value rhs, const Ints& lhs_batch, const Ints& rhs_batch,
+          const Ints& lhs_contract, const Ints& rhs_contract);
 
 } // namespace firn::onnx

@@ -1,4 +1,5 @@
-// Importers of activation functions and of softmax and its kin. Those that targets have kernels for become composites.
+// Importers of activation functions and of softmax and its kin. Those that targets have kernels for become
+// composites.
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/graph/composites.h"
@@ -9,7 +10,9 @@ namespace firn::onnx {
 
 namespace {
 
-template <Opcode opcode> void import_unary(NodeContext& node) { node.set_output(0, node.unary(opcode, node.input(0))); }
+template <Opcode opcode> void import_unary(NodeContext& node) {
+  node.set_output(0, node.unary(opcode, node.input(0)));
+}
 
 template <Value (*make)(Builder&, Value)> void import_composite(NodeContext& node) {
   Builder builder = node.builder();
@@ -22,7 +25,9 @@ Value times(NodeContext& node, Value x, double factor) {
 Value plus(NodeContext& node, Value x, double offset) {
   return node.binary(Opcode::Add, x, node.scalar(x.dtype(), offset));
 }
-Value is_negative(NodeContext& node, Value x) { return node.compare("lt", x, node.scalar(x.dtype(), 0)); }
+Value is_negative(NodeContext& node, Value x) {
+  return node.compare("lt", x, node.scalar(x.dtype(), 0));
+}
 
 void import_relu(NodeContext& node) {
   Value x = node.input(0);
@@ -54,7 +59,9 @@ Value elu(NodeContext& node, Value x, double alpha) {
   return node.select(is_negative(node, x), curve, x);
 }
 
-void import_elu(NodeContext& node) { node.set_output(0, elu(node, node.input(0), node.float_attribute("alpha", 1))); }
+void import_elu(NodeContext& node) {
+  node.set_output(0, elu(node, node.input(0), node.float_attribute("alpha", 1)));
+}
 
 void import_selu(NodeContext& node) {
   // The defaults before opset 6 were rounded to four digits.
@@ -116,8 +123,10 @@ void import_clip(NodeContext& node) {
     // From opset 6 on a bound that is not given is the largest float, which only infinities notice.
     constexpr double largest = std::numeric_limits<float>::max();
     bool always = node.opset() >= 6;
-    if (always || node.has_attribute("min")) low = node.scalar(x.dtype(), node.float_attribute("min", -largest));
-    if (always || node.has_attribute("max")) high = node.scalar(x.dtype(), node.float_attribute("max", largest));
+    if (always || node.has_attribute("min"))
+      low = node.scalar(x.dtype(), node.float_attribute("min", -largest));
+    if (always || node.has_attribute("max"))
+      high = node.scalar(x.dtype(), node.float_attribute("max", largest));
   } else {
     for (int i = 1; i < 3; ++i)
       if (node.has_input(i) && !node.check_scalar(i)) return;
@@ -144,7 +153,8 @@ void import_shrink(NodeContext& node) {
   Value wide = is_float(dtype) ? x : node.convert(x, DType::F64);
   if (!wide) return;
   Value zero = node.scalar(wide.dtype(), 0);
-  Value high = node.select(node.compare("gt", wide, node.scalar(wide.dtype(), lambda)), plus(node, wide, -bias), zero);
+  Value high =
+      node.select(node.compare("gt", wide, node.scalar(wide.dtype(), lambda)), plus(node, wide, -bias), zero);
   Value low = node.compare("lt", wide, node.scalar(wide.dtype(), -lambda));
   node.set_output(0, node.convert(node.select(low, plus(node, wide, bias), high), dtype));
 }
@@ -165,7 +175,8 @@ SoftmaxView softmax_view(NodeContext& node) {
   if (!axis) return {};
   if (!coerced || *axis == x.rank() - 1) return {x, *axis};
   const std::vector<Dim>& dims = x.type().dims;
-  auto outer = node.product({dims.begin(), dims.begin() + *axis}), inner = node.product({dims.begin() + *axis, dims.end()});
+  auto outer = node.product({dims.begin(), dims.begin() + *axis}),
+       inner = node.product({dims.begin() + *axis, dims.end()});
   if (!outer || !inner) return {};
   return {node.reshape(x, {*outer, *inner}), 1};
 }
@@ -189,31 +200,40 @@ void import_hardmax(NodeContext& node) {
 }
 
 const OperatorRow kRows[] = {
-    {"", "Celu", 12, kLatest, 1, 1, 1, 1, "float", import_celu, "continuously differentiable exponential unit"},
+    {"", "Celu", 12, kLatest, 1, 1, 1, 1, "float", import_celu,
+     "continuously differentiable exponential unit"},
     {"", "Clip", 1, kLatest, 1, 3, 1, 1, "T=num T", import_clip, "bounds elements from either side"},
     {"", "Elu", 1, kLatest, 1, 1, 1, 1, "float", import_elu, "exponential linear unit"},
-    {"", "Gelu", 20, kLatest, 1, 1, 1, 1, "float", import_gelu, "Gaussian error linear unit, exact or by tanh"},
+    {"", "Gelu", 20, kLatest, 1, 1, 1, 1, "float", import_gelu,
+     "Gaussian error linear unit, exact or by tanh"},
     {"", "HardSigmoid", 1, kLatest, 1, 1, 1, 1, "float", import_hard_sigmoid, "piecewise linear sigmoid"},
-    {"", "HardSwish", 14, kLatest, 1, 1, 1, 1, "float", import_composite<make_hard_swish>, "x * hard_sigmoid(x)"},
-    {"", "Hardmax", 1, kLatest, 1, 1, 1, 1, "float", import_hardmax, "1 at the first largest element, 0 elsewhere"},
+    {"", "HardSwish", 14, kLatest, 1, 1, 1, 1, "float", import_composite<make_hard_swish>,
+     "x * hard_sigmoid(x)"},
+    {"", "Hardmax", 1, kLatest, 1, 1, 1, 1, "float", import_hardmax,
+     "1 at the first largest element, 0 elsewhere"},
     {"", "LeakyRelu", 1, kLatest, 1, 1, 1, 1, "float", import_leaky_relu, "rectifier with a slope below 0"},
-    {"", "LogSoftmax", 1, kLatest, 1, 1, 1, 1, "float", import_softmax<make_log_softmax>, "logarithm of softmax"},
+    {"", "LogSoftmax", 1, kLatest, 1, 1, 1, 1, "float", import_softmax<make_log_softmax>,
+     "logarithm of softmax"},
     {"", "Mish", 18, kLatest, 1, 1, 1, 1, "float", import_composite<make_mish>, "x * tanh(softplus(x))"},
     {"", "PRelu", 1, kLatest, 2, 2, 1, 1, "T=num T", import_prelu, "rectifier with given slopes below 0"},
     {"", "Relu", 1, kLatest, 1, 1, 1, 1, "num", import_relu, "max(x, 0)"},
     {"", "Selu", 1, kLatest, 1, 1, 1, 1, "float", import_selu, "scaled exponential linear unit"},
-    {"", "Shrink", 9, kLatest, 1, 1, 1, 1, "num", import_shrink, "shrinks towards 0 by a bias outside a band"},
+    {"", "Shrink", 9, kLatest, 1, 1, 1, 1, "num", import_shrink,
+     "shrinks towards 0 by a bias outside a band"},
     {"", "Sigmoid", 1, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Logistic>, "1 / (1 + exp(-x))"},
     {"", "Softmax", 1, kLatest, 1, 1, 1, 1, "float", import_softmax<make_softmax>, "normalised exponentials"},
     {"", "Softplus", 1, kLatest, 1, 1, 1, 1, "float", import_composite<softplus>, "log(1 + exp(x))"},
     {"", "Softsign", 1, kLatest, 1, 1, 1, 1, "float", import_softsign, "x / (1 + |x|)"},
     {"", "Swish", 24, kLatest, 1, 1, 1, 1, "float", import_swish, "x * sigmoid(alpha * x)"},
     {"", "Tanh", 1, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Tanh>, "hyperbolic tangent"},
-    {"", "ThresholdedRelu", 10, kLatest, 1, 1, 1, 1, "float", import_thresholded_relu, "x above alpha, 0 elsewhere"},
+    {"", "ThresholdedRelu", 10, kLatest, 1, 1, 1, 1, "float", import_thresholded_relu,
+     "x above alpha, 0 elsewhere"},
 };
 
 } // namespace
 
-std::span<const OperatorRow> activation_operators() { return kRows; }
+std::span<const OperatorRow> activation_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

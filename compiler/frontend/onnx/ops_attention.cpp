@@ -1,4 +1,5 @@
-// Importers of Attention, rotary position embeddings, linear attention and the causal convolution that goes with it.
+// Importers of attention and of rotary position embeddings.
+#include "compiler/frontend/onnx/attention.h"
 #include "compiler/frontend/onnx/matrix_product.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/graph/composites.h"
@@ -12,30 +13,27 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-Value add(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Add, lhs, rhs); }
-Value multiply(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Multiply, lhs, rhs); }
-Value times(NodeContext& node, Value x, double factor) { return multiply(node, x, node.scalar(x.dtype(), factor)); }
-
-// [batch, seq, heads * size] as [batch, seq, heads, size]; fails unless the last extent divides.
-Value split_heads(NodeContext& node, Value x, int64_t heads, const std::string& what) {
-  if (!x) return x;
-  const std::vector<Dim> dims = x.type().dims;
-  bool divides = heads > 0 && dims[2].is_static() && dims[2].value() % heads == 0;
-  if (!node.check(divides, what + " is " + x.type().to_string() + ", which does not split into " + std::to_string(heads) + " heads"))
-    return {};
-  return node.reshape(x, {dims[0], dims[1], Dim(heads), Dim(dims[2].value() / heads)});
+Value add(NodeContext& node, Value lhs, Value rhs) {
+  return node.binary(Opcode::Add, lhs, rhs);
+}
+Value multiply(NodeContext& node, Value lhs, Value rhs) {
+  return node.binary(Opcode::Multiply, lhs, rhs);
+}
+Value times(NodeContext& node, Value x, double factor) {
+  return multiply(node, x, node.scalar(x.dtype(), factor));
 }
 
 // --- Attention.
 
 struct Heads {
-  Value q, k, v;        // [batch, heads, seq, size]; k and v with the past in front
-  bool joined = false;  // the node's tensors are [batch, seq, heads * size]
+  Value q, k, v;       // [batch, heads, seq, size]; k and v with the past in front
+  bool joined = false; // the node's tensors are [batch, seq, heads * size]
 };
 
 std::optional<Heads> read_heads(NodeContext& node) {
   int rank = node.input(0).rank();
-  if (!node.check(rank == 3 || rank == 4, node.input_label(0) + " has rank " + std::to_string(rank) + ", wants 3 or 4") ||
+  if (!node.check(rank == 3 || rank == 4,
+                  node.input_label(0) + " has rank " + std::to_string(rank) + ", wants 3 or 4") ||
       !node.check_rank(1, rank) || !node.check_rank(2, rank))
     return std::nullopt;
   Heads heads{node.input(0), node.input(1), node.input(2), rank == 3};
@@ -49,25 +47,27 @@ std::optional<Heads> read_heads(NodeContext& node) {
     heads.k = split(heads.k, kv_heads, 1);
     heads.v = split(heads.v, kv_heads, 2);
   }
-  if (!node.check(node.has_input(4) == node.has_input(5), "past_key and past_value are wanted together")) return std::nullopt;
+  if (!node.check(node.has_input(4) == node.has_input(5), "past_key and past_value are wanted together"))
+    return std::nullopt;
   if (node.has_input(4)) {
     heads.k = node.concatenate({node.input(4), heads.k}, 2);
     heads.v = node.concatenate({node.input(5), heads.v}, 2);
   }
   if (!heads.q || !heads.k || !heads.v) return std::nullopt;
   for (Value x : {heads.q, heads.k, heads.v})
-    if (!node.check(x.type().dims[1].is_static() && x.type().dims[3].is_static() && x.type().dims[1] != Dim(0),
+    if (!node.check(x.type().dims[1].is_static() && x.type().dims[3].is_static() &&
+                        x.type().dims[1] != Dim(0),
                     "heads and head sizes must be static, found " + x.type().to_string()))
       return std::nullopt;
   if (!node.check(heads.q.dim(1) % heads.k.dim(1) == 0 && heads.k.dim(1) == heads.v.dim(1),
-                  std::to_string(heads.q.dim(1)) + " query heads for " + std::to_string(heads.k.dim(1)) + " key heads and " +
-                      std::to_string(heads.v.dim(1)) + " value heads"))
+                  std::to_string(heads.q.dim(1)) + " query heads for " + std::to_string(heads.k.dim(1)) +
+                      " key heads and " + std::to_string(heads.v.dim(1)) + " value heads"))
     return std::nullopt;
   return heads;
 }
 
-// lhs [batch, heads, m, n] times rhs [batch, kv_heads, ...], whose dim `contract` meets lhs's last: groups of query heads
-// share a key head, so lhs is split by groups instead of repeating rhs.
+// lhs [batch, heads, m, n] times rhs [batch, kv_heads, ...], whose dim `contract` meets lhs's last: groups of
+// query heads share a key head, so lhs is split by groups instead of repeating rhs.
 Value grouped_product(NodeContext& node, Value lhs, Value rhs, int64_t contract) {
   const std::vector<Dim> l = lhs.type().dims, r = rhs.type().dims;
   Dim free = r[contract == 3 ? 2 : 3];
@@ -77,7 +77,8 @@ Value grouped_product(NodeContext& node, Value lhs, Value rhs, int64_t contract)
   return node.reshape(dot(node, grouped, rhs, {0, 1}, {0, 1}, {4}, {contract}), {l[0], l[1], l[2], free});
 }
 
-// Positions of queries minus positions of keys, as [q, kv], or [batch, 1, q, kv] with lengths of a cache given.
+// Positions of queries minus positions of keys, as [q, kv], or [batch, 1, q, kv] with lengths of a cache
+// given.
 Value distances(NodeContext& node, const Heads& heads) {
   const Dim q = heads.q.type().dims[2], kv = heads.k.type().dims[2];
   Value rows = node.iota(DType::I64, {q, Dim(1)}, 0), columns = node.iota(DType::I64, {Dim(1), kv}, 1);
@@ -85,7 +86,8 @@ Value distances(NodeContext& node, const Heads& heads) {
   if (node.has_input(4)) {
     offset = node.dim_size(node.input(4), 2);
   } else if (node.has_input(6)) {
-    offset = node.binary(Opcode::Subtract, node.convert(node.input(6), DType::I64), node.dim_size(heads.q, 2));
+    offset =
+        node.binary(Opcode::Subtract, node.convert(node.input(6), DType::I64), node.dim_size(heads.q, 2));
     offset = node.reshape(offset, {heads.q.type().dims[0], Dim(1), Dim(1), Dim(1)});
   }
   if (offset) rows = add(node, rows, offset);
@@ -110,19 +112,23 @@ Value padded_mask(NodeContext& node, const Heads& heads) {
 Value attention_bias(NodeContext& node, const Heads& heads) {
   DType dtype = heads.q.dtype();
   Value allowed, bias;
-  auto also = [&](Value condition) { allowed = allowed ? node.binary(Opcode::And, allowed, condition) : condition; };
+  auto also = [&](Value condition) {
+    allowed = allowed ? node.binary(Opcode::And, allowed, condition) : condition;
+  };
   Value distance;
   auto bounded = [&](const char* direction, int64_t bound) {
     if (!distance) distance = distances(node, heads);
     also(node.compare(direction, distance, node.scalar_int(DType::I64, bound)));
   };
   if (node.flag_attribute("is_causal", false)) bounded("ge", 0);
-  int64_t left = node.int_attribute("left_window_size", -1), right = node.int_attribute("right_window_size", -1);
+  int64_t left = node.int_attribute("left_window_size", -1),
+          right = node.int_attribute("right_window_size", -1);
   if (left >= 0) bounded("le", left);
   if (right >= 0) bounded("ge", -right);
   if (node.has_input(6)) {
     const Dim kv = heads.k.type().dims[2];
-    Value lengths = node.reshape(node.convert(node.input(6), DType::I64), {heads.q.type().dims[0], Dim(1), Dim(1), Dim(1)});
+    Value lengths = node.reshape(node.convert(node.input(6), DType::I64),
+                                 {heads.q.type().dims[0], Dim(1), Dim(1), Dim(1)});
     also(node.compare("lt", node.iota(DType::I64, {kv}, 0), lengths));
   }
   if (node.has_input(3)) {
@@ -163,13 +169,17 @@ Value attention_weights(NodeContext& node, Value scores, Value bias) {
 void import_attention(NodeContext& node) {
   auto heads = read_heads(node);
   if (!heads) return;
-  double scale = node.has_attribute("scale") ? node.float_attribute("scale", 1) : 1 / std::sqrt(static_cast<double>(heads->q.dim(3)));
+  double scale = node.has_attribute("scale") ? node.float_attribute("scale", 1)
+                                             : 1 / std::sqrt(static_cast<double>(heads->q.dim(3)));
   double softcap = node.float_attribute("softcap", 0);
   int64_t mode = node.int_attribute("qk_matmul_output_mode", 0);
-  if (!node.check(mode >= 0 && mode <= 3, "attribute qk_matmul_output_mode is " + std::to_string(mode) + ", wants 0 to 3")) return;
+  if (!node.check(mode >= 0 && mode <= 3,
+                  "attribute qk_matmul_output_mode is " + std::to_string(mode) + ", wants 0 to 3"))
+    return;
   Value scores = grouped_product(node, times(node, heads->q, scale), heads->k, 3);
   Value shown = scores;
-  if (softcap > 0 && scores) scores = times(node, node.unary(Opcode::Tanh, times(node, scores, 1 / softcap)), softcap);
+  if (softcap > 0 && scores)
+    scores = times(node, node.unary(Opcode::Tanh, times(node, scores, 1 / softcap)), softcap);
   if (mode == 1) shown = scores;
   Value bias = attention_bias(node, *heads);
   if (bias) scores = add(node, scores, bias);
@@ -181,7 +191,8 @@ void import_attention(NodeContext& node) {
   Value y = grouped_product(node, weights, node.convert(heads->v, heads->q.dtype()), 2);
   if (heads->joined && y) {
     const std::vector<Dim> dims = y.type().dims;
-    y = node.reshape(node.transpose(y, {0, 2, 1, 3}), {dims[0], dims[2], Dim(dims[1].value() * dims[3].value())});
+    y = node.reshape(node.transpose(y, {0, 2, 1, 3}),
+                     {dims[0], dims[2], Dim(dims[1].value() * dims[3].value())});
   }
   node.set_output(0, y);
   if (node.wants_output(1)) node.set_output(1, heads->k);
@@ -204,19 +215,24 @@ Pairs split_pairs(NodeContext& node, Value x, bool interleaved) {
   dims.back() = Dim(half);
   dims.emplace_back(2);
   Value pairs = node.reshape(x, dims);
-  return {node.squeeze(node.slice_dim(pairs, last + 1, 0, 1), last + 1), node.squeeze(node.slice_dim(pairs, last + 1, 1, 2), last + 1)};
+  return {node.squeeze(node.slice_dim(pairs, last + 1, 0, 1), last + 1),
+          node.squeeze(node.slice_dim(pairs, last + 1, 1, 2), last + 1)};
 }
 
-Value join_pairs(NodeContext& node, Value first, Value second, bool interleaved, const std::vector<Dim>& dims) {
+Value join_pairs(NodeContext& node, Value first, Value second, bool interleaved,
+                 const std::vector<Dim>& dims) {
   if (!first || !second) return {};
   int last = first.rank() - 1;
   if (!interleaved) return node.concatenate({first, second}, last);
-  return node.reshape(node.concatenate({node.unsqueeze(first, last + 1), node.unsqueeze(second, last + 1)}, last + 1), dims);
+  return node.reshape(
+      node.concatenate({node.unsqueeze(first, last + 1), node.unsqueeze(second, last + 1)}, last + 1), dims);
 }
 
 void import_rotary_embedding(NodeContext& node) {
   Value x = node.input(0);
-  if (!node.check(x.rank() == 3 || x.rank() == 4, node.input_label(0) + " has rank " + std::to_string(x.rank()) + ", wants 3 or 4")) return;
+  if (!node.check(x.rank() == 3 || x.rank() == 4,
+                  node.input_label(0) + " has rank " + std::to_string(x.rank()) + ", wants 3 or 4"))
+    return;
   bool joined = x.rank() == 3, interleaved = node.flag_attribute("interleaved", false);
   int heads_dim = joined ? 2 : 1;
   if (joined) x = split_heads(node, x, node.int_attribute("num_heads", 0), node.input_label(0));
@@ -226,7 +242,8 @@ void import_rotary_embedding(NodeContext& node) {
   int64_t head = size->back(), rotated = node.int_attribute("rotary_embedding_dim", 0);
   if (rotated == 0) rotated = head;
   if (!node.check(rotated > 0 && rotated <= head && rotated % 2 == 0,
-                  "attribute rotary_embedding_dim is " + std::to_string(rotated) + ", wants an even number up to " + std::to_string(head)))
+                  "attribute rotary_embedding_dim is " + std::to_string(rotated) +
+                      ", wants an even number up to " + std::to_string(head)))
     return;
   Value caches[2];
   for (int i = 0; i < 2; ++i) {
@@ -234,121 +251,20 @@ void import_rotary_embedding(NodeContext& node) {
     if (node.has_input(3)) cache = node.op(Opcode::Gather, {cache, node.input(3)}, {{"axis", int64_t{0}}});
     if (!cache) return;
     if (!node.check(cache.rank() == 3 && cache.type().dims[2] == Dim(rotated / 2),
-                    node.input_label(i + 1) + " gives " + cache.type().to_string() + ", wants " + std::to_string(rotated / 2) + " angles"))
+                    node.input_label(i + 1) + " gives " + cache.type().to_string() + ", wants " +
+                        std::to_string(rotated / 2) + " angles"))
       return;
     caches[i] = node.unsqueeze(cache, heads_dim);
   }
   Value part = rotated == head ? x : node.slice_dim(x, 3, 0, rotated);
   Pairs pairs = split_pairs(node, part, interleaved);
-  Value real = node.binary(Opcode::Subtract, multiply(node, caches[0], pairs.first), multiply(node, caches[1], pairs.second));
-  Value imaginary = add(node, multiply(node, caches[1], pairs.first), multiply(node, caches[0], pairs.second));
+  Value real = node.binary(Opcode::Subtract, multiply(node, caches[0], pairs.first),
+                           multiply(node, caches[1], pairs.second));
+  Value imaginary =
+      add(node, multiply(node, caches[1], pairs.first), multiply(node, caches[0], pairs.second));
   Value y = join_pairs(node, real, imaginary, interleaved, part.type().dims);
   if (rotated != head) y = node.concatenate({y, node.slice_dim(x, 3, rotated, head)}, 3);
   node.set_output(0, node.reshape(y, node.input(0).type().dims));
-}
-
-// --- Causal convolution with a state: the last inputs of the call before stand in front instead of zeros.
-
-void import_causal_conv_with_state(NodeContext& node) {
-  if (!node.check_rank(0, 3) || !node.check_rank(1, 3)) return;
-  Value x = node.input(0);
-  auto weight = node.static_dims(1);
-  auto channels = node.static_dim(0, 1), length = node.static_dim(0, 2);
-  if (!weight || !channels || !length) return;
-  int64_t taps = (*weight)[2];
-  if (!node.check_dims(1, {*channels, 1, taps}) || !node.check(taps > 0, "the filter is empty")) return;
-  std::string activation = node.choice_attribute("activation", "none", {"none", "silu", "swish"});
-  std::vector<Dim> state{x.type().dims[0], Dim(*channels), Dim(taps - 1)};
-  if (node.has_input(3) && !node.check(node.input(3).type().dims == state, node.input_label(3) + " has the wrong shape")) return;
-  Value past = node.has_input(3) ? node.input(3) : node.splat(x.dtype(), state, 0);
-  Value padded = taps == 1 ? x : node.concatenate({past, x}, 2);
-  Window window;
-  window.dims.resize(1);
-  window.dims[0].size = taps;
-  Value y = node.op(Opcode::Convolution, {padded, node.input(1)}, {{"window", window}, {"groups", *channels}});
-  if (node.has_input(2) && node.check_dims(2, {*channels})) y = add(node, y, node.unsqueeze(node.input(2), 1));
-  if (activation != "none") {
-    Value wide = node.convert(y, x.dtype() == DType::F64 ? DType::F64 : DType::F32);
-    if (!wide) return;
-    Builder builder = node.builder();
-    y = node.convert(make_silu(builder, wide), x.dtype());
-  }
-  node.set_output(0, y);
-  node.set_output(1, node.slice_dim(padded, 2, *length, *length + taps - 1));
-}
-
-// --- Linear attention: a state per head, updated and read step by step.
-
-struct LinearHeads {
-  int64_t q_heads = 0, kv_heads = 0, key = 0, value = 0;
-  bool gated = false, corrected = false;
-  double scale = 1;
-};
-
-std::optional<LinearHeads> read_linear_heads(NodeContext& node) {
-  for (int i = 0; i < 3; ++i)
-    if (!node.check_rank(i, 3)) return std::nullopt;
-  LinearHeads heads;
-  heads.q_heads = node.required_int("q_num_heads");
-  heads.kv_heads = node.required_int("kv_num_heads");
-  std::string rule = node.choice_attribute("update_rule", "gated_delta", {"linear", "gated", "delta", "gated_delta"});
-  auto q = node.static_dim(0, 2), k = node.static_dim(1, 2), v = node.static_dim(2, 2);
-  if (!q || !k || !v || node.failed()) return std::nullopt;
-  heads.gated = rule == "gated" || rule == "gated_delta";
-  heads.corrected = rule == "delta" || rule == "gated_delta";
-  bool fits = heads.q_heads > 0 && heads.kv_heads > 0 && heads.q_heads % heads.kv_heads == 0 && *q % heads.q_heads == 0 &&
-              *k % heads.kv_heads == 0 && *v % heads.kv_heads == 0 && *q / heads.q_heads == *k / heads.kv_heads;
-  if (!node.check(fits, "heads do not fit query, key and value") ||
-      !node.check(heads.gated == node.has_input(4), "update rule " + rule + (heads.gated ? " wants" : " takes no") + " decay") ||
-      !node.check(heads.corrected == node.has_input(5), "update rule " + rule + (heads.corrected ? " wants" : " takes no") + " beta"))
-    return std::nullopt;
-  heads.key = *k / heads.kv_heads;
-  heads.value = *v / heads.kv_heads;
-  heads.scale = node.float_attribute("scale", 0);
-  if (heads.scale == 0) heads.scale = 1 / std::sqrt(static_cast<double>(heads.key));
-  return heads;
-}
-
-// An input [batch, time, n] as f32 [batch, time, heads, n / heads].
-Value time_major_heads(NodeContext& node, int input, int64_t heads) {
-  return split_heads(node, node.convert(node.input(input), DType::F32), heads, node.input_label(input));
-}
-
-void import_linear_attention(NodeContext& node) {
-  auto heads = read_linear_heads(node);
-  if (!heads) return;
-  const Dim batch = node.input(0).type().dims[0], time = node.input(0).type().dims[1];
-  Value q = time_major_heads(node, 0, heads->q_heads), k = time_major_heads(node, 1, heads->kv_heads);
-  Value v = time_major_heads(node, 2, heads->kv_heads);
-  Value decay = heads->gated ? time_major_heads(node, 4, heads->kv_heads) : Value{};
-  Value beta;
-  if (heads->corrected && node.check_rank(5, 3)) beta = node.unsqueeze(node.convert(node.input(5), DType::F32), 3);
-  std::vector<Dim> state_dims{batch, Dim(heads->kv_heads), Dim(heads->key), Dim(heads->value)};
-  if (node.has_input(3) && !node.check(node.input(3).type().dims == state_dims, node.input_label(3) + " has the wrong shape")) return;
-  Value state = node.has_input(3) ? node.convert(node.input(3), DType::F32) : node.splat(DType::F32, state_dims, 0);
-  Value outputs = node.splat(DType::F32, {batch, time, Dim(heads->q_heads * heads->value)}, 0);
-  Value steps = node.dim_size(node.input(0), 1), zero = node.scalar_int(DType::I64, 0);
-  if (node.failed()) return;
-  auto condition = [&](const Values& p) { return Values{node.compare("lt", p[0], steps)}; };
-  auto body = [&](const Values& p) {
-    auto at = [&](Value x) { return node.op(Opcode::Gather, {x, p[0]}, {{"axis", int64_t{1}}}); };
-    Value memory = p[2], key = at(k), value = at(v);
-    if (decay) memory = multiply(node, memory, node.unsqueeze(node.unary(Opcode::Exponential, at(decay)), 3));
-    if (beta) {
-      Value retrieved = dot(node, memory, key, {0, 1}, {0, 1}, {2}, {2});
-      value = multiply(node, at(beta), node.binary(Opcode::Subtract, value, retrieved));
-    }
-    memory = add(node, memory, multiply(node, node.unsqueeze(key, 3), node.unsqueeze(value, 2)));
-    Value query = node.reshape(at(q), {batch, Dim(heads->kv_heads), Dim(heads->q_heads / heads->kv_heads), Dim(heads->key)});
-    Value read = times(node, dot(node, query, memory, {0, 1}, {0, 1}, {3}, {2}), heads->scale);
-    Value row = node.reshape(read, {batch, Dim(1), Dim(heads->q_heads * heads->value)});
-    Value written = node.op(Opcode::DynamicUpdateSlice, {p[1], row, zero, p[0], zero});
-    return Values{add(node, p[0], node.scalar_int(DType::I64, 1)), written, memory};
-  };
-  Instruction* loop = node.while_loop({zero, outputs, state}, condition, body);
-  if (!loop) return;
-  node.set_output(0, node.convert(loop->result(1), node.input(0).dtype()));
-  node.set_output(1, node.convert(loop->result(2), (node.has_input(3) ? node.input(3) : node.input(0)).dtype()));
 }
 
 const OperatorRow kRows[] = {
@@ -364,6 +280,19 @@ const OperatorRow kRows[] = {
 
 } // namespace
 
-std::span<const OperatorRow> attention_operators() { return kRows; }
+// [batch, seq, heads * size] as [batch, seq, heads, size]; fails unless the last extent divides.
+Value split_heads(NodeContext& node, Value x, int64_t heads, const std::string& what) {
+  if (!x) return x;
+  const std::vector<Dim> dims = x.type().dims;
+  bool divides = heads > 0 && dims[2].is_static() && dims[2].value() % heads == 0;
+  if (!node.check(divides, what + " is " + x.type().to_string() + ", which does not split into " +
+                               std::to_string(heads) + " heads"))
+    return {};
+  return node.reshape(x, {dims[0], dims[1], Dim(heads), Dim(dims[2].value() / heads)});
+}
+
+std::span<const OperatorRow> attention_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

@@ -1,4 +1,4 @@
-// Importers of Conv and ConvTranspose.
+// Importers of Conv, ConvTranspose and Col2Im.
 #include "compiler/frontend/onnx/convolution.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/window.h"
@@ -11,7 +11,8 @@ namespace {
 
 // The filter's static dims, checked to have the input's rank.
 std::optional<Ints> filter_dims(NodeContext& node, int input, int filter) {
-  if (!node.check_rank_at_least(input, 3) || !node.check_rank(filter, node.input(input).rank())) return std::nullopt;
+  if (!node.check_rank_at_least(input, 3) || !node.check_rank(filter, node.input(input).rank()))
+    return std::nullopt;
   auto dims = node.static_dims(filter);
   if (!dims) return std::nullopt;
   for (int64_t extent : *dims)
@@ -31,8 +32,8 @@ void import_conv(NodeContext& node) {
   node.set_output(0, add_bias(node, y, 2, y.dim(1)));
 }
 
-// Filter [C, M/g, k...] of a transposed convolution as the filter [M, C/g, k...] of the convolution over dilated input:
-// groups apart, channels swapped, taps reversed.
+// Filter [C, M/g, k...] of a transposed convolution as the filter [M, C/g, k...] of the convolution over
+// dilated input: groups apart, channels swapped, taps reversed.
 Value transposed_filter(NodeContext& node, Value w, const Ints& dims, int64_t groups) {
   size_t rank = dims.size();
   Ints split{groups, dims[0] / groups, dims[1]}, order{0, 2, 1}, joined{groups * dims[1], dims[0] / groups};
@@ -63,12 +64,16 @@ Cut split_cut(int64_t full, int64_t wanted, AutoPad auto_pad) {
 // The window of a transposed convolution: stride 1 over the input dilated by `strides`.
 std::optional<Window> transposed_window(NodeContext& node, const WindowAttributes& attributes) {
   size_t rank = attributes.kernel.size();
-  Ints output_padding = node.ints_attribute("output_padding", Ints(rank, 0)), output_shape = node.ints_attribute("output_shape");
+  Ints output_padding = node.ints_attribute("output_padding", Ints(rank, 0)),
+       output_shape = node.ints_attribute("output_shape");
   // Some exporters list batch and channel too.
   if (output_shape.size() == rank + 2) output_shape.erase(output_shape.begin(), output_shape.begin() + 2);
-  bool sized = !output_shape.empty(), same = attributes.auto_pad == AutoPad::SameUpper || attributes.auto_pad == AutoPad::SameLower;
-  if (!node.check(output_padding.size() == rank, "attribute output_padding wants one number per spatial dim") ||
-      !node.check(!sized || output_shape.size() == rank, "attribute output_shape wants one number per spatial dim"))
+  bool sized = !output_shape.empty(),
+       same = attributes.auto_pad == AutoPad::SameUpper || attributes.auto_pad == AutoPad::SameLower;
+  if (!node.check(output_padding.size() == rank,
+                  "attribute output_padding wants one number per spatial dim") ||
+      !node.check(!sized || output_shape.size() == rank,
+                  "attribute output_shape wants one number per spatial dim"))
     return std::nullopt;
   Window window;
   for (size_t i = 0; i < rank; ++i) {
@@ -76,7 +81,8 @@ std::optional<Window> transposed_window(NodeContext& node, const WindowAttribute
     dim.size = attributes.kernel[i];
     dim.dilation = attributes.dilations[i];
     dim.input_dilation = attributes.strides[i];
-    if (!node.check(output_padding[i] >= 0 && output_padding[i] < (int64_t{1} << 31), "attribute output_padding is negative") ||
+    if (!node.check(output_padding[i] >= 0 && output_padding[i] < (int64_t{1} << 31),
+                    "attribute output_padding is negative") ||
         !node.check(!sized || (output_shape[i] > 0 && output_shape[i] < (int64_t{1} << 40)),
                     "attribute output_shape is not positive"))
       return std::nullopt;
@@ -99,9 +105,10 @@ void import_conv_transpose(NodeContext& node) {
   if (!dims) return;
   auto channels = node.static_dim(0, 1);
   int64_t groups = node.int_attribute("group", 1);
-  if (!channels || !node.check(groups > 0 && *channels % groups == 0 && (*dims)[0] == *channels,
-                               "input has " + std::to_string(*channels) + " channels in " + std::to_string(groups) +
-                                   " groups, the filter has " + std::to_string((*dims)[0])))
+  if (!channels ||
+      !node.check(groups > 0 && *channels % groups == 0 && (*dims)[0] == *channels,
+                  "input has " + std::to_string(*channels) + " channels in " + std::to_string(groups) +
+                      " groups, the filter has " + std::to_string((*dims)[0])))
     return;
   auto attributes = read_window(node, node.input(0).rank() - 2, Ints(dims->begin() + 2, dims->end()));
   if (!attributes) return;
@@ -112,8 +119,81 @@ void import_conv_transpose(NodeContext& node) {
   node.set_output(0, add_bias(node, y, 2, groups * (*dims)[1]));
 }
 
+// --- Col2Im: columns [N, C * taps, positions] are added up where their taps lie in the image: a transposed
+// convolution whose filters pick one tap each.
+
+struct Columns {
+  Ints image, block; // static extents
+  Ints positions;    // per spatial dim
+  Window window;
+  int64_t taps = 1;
+};
+
+std::optional<Columns> read_columns(NodeContext& node) {
+  auto image = node.required_constant_ints(1), block = node.required_constant_ints(2);
+  if (!image || !block || !node.check_rank(0, 3)) return std::nullopt;
+  size_t rank = image->size();
+  bool sane = rank > 0 && rank < 8 && block->size() == rank;
+  for (size_t i = 0; sane && i < rank; ++i)
+    sane = (*block)[i] > 0 && (*block)[i] <= (*image)[i] + (1 << 16) && (*image)[i] > 0 &&
+           (*image)[i] < (1 << 24);
+  if (!node.check(sane, "inputs 'image_shape' and 'block_shape' do not fit each other")) return std::nullopt;
+  auto attributes = read_window(node, static_cast<int>(rank), *block);
+  if (!attributes) return std::nullopt;
+  Columns columns{*image, *block, {}, {}, 1};
+  for (size_t i = 0; i < rank; ++i) {
+    WindowDim dim;
+    dim.size = (*block)[i];
+    dim.dilation = attributes->dilations[i];
+    dim.input_dilation = attributes->strides[i];
+    int64_t room = (*image)[i] + attributes->pads_low[i] + attributes->pads_high[i] - dim.dilated_size();
+    if (!node.check(room >= 0, "the block is larger than the padded image")) return std::nullopt;
+    columns.positions.push_back(room / dim.input_dilation + 1);
+    dim.pad_low = dim.dilated_size() - 1 - attributes->pads_low[i];
+    dim.pad_high = (*image)[i] + dim.dilated_size() - 2 -
+                   (columns.positions.back() - 1) * dim.input_dilation - dim.pad_low;
+    columns.window.dims.push_back(dim);
+    columns.taps *= dim.size;
+    if (!node.check(columns.taps < (1 << 12), "the block has too many elements")) return std::nullopt;
+  }
+  return columns;
+}
+
+// The filters [taps, block...]: number k is 1 at tap k counted from the end, as a transposed convolution
+// reads them.
+Value tap_filters(NodeContext& node, DType dtype, const Columns& columns) {
+  Ints dims{columns.taps};
+  dims.insert(dims.end(), columns.block.begin(), columns.block.end());
+  std::vector<double> ones(static_cast<size_t>(columns.taps * columns.taps), 0);
+  for (int64_t k = 0; k < columns.taps; ++k)
+    ones[static_cast<size_t>(k * columns.taps + columns.taps - 1 - k)] = 1;
+  return node.constant(Literal::of(dtype, dims, ones));
+}
+
+void import_col2im(NodeContext& node) {
+  auto columns = read_columns(node);
+  auto rows = columns ? node.static_dim(0, 1) : std::nullopt;
+  if (!rows) return;
+  const Type& type = node.input(0).type();
+  int64_t channels = *rows / columns->taps, positions = 1;
+  for (int64_t count : columns->positions) positions *= count;
+  if (!node.check(*rows % columns->taps == 0 && channels > 0 && type.dims[2] == Dim(positions),
+                  node.input_label(0) + " is " + type.to_string() + ", wants columns of " +
+                      std::to_string(columns->taps) + " elements at " + std::to_string(positions) +
+                      " positions"))
+    return;
+  std::vector<Dim> dims{type.dims[0], type.dims[1]}, filters{Dim(channels), Dim(columns->taps)};
+  for (int64_t count : columns->positions) dims.emplace_back(count);
+  for (int64_t extent : columns->block) filters.emplace_back(extent);
+  Value filter = node.broadcast_to(tap_filters(node, type.dtype, *columns), filters);
+  node.set_output(0, node.op(Opcode::Convolution, {node.reshape(node.input(0), dims), filter},
+                             {{"window", columns->window}, {"groups", channels}}));
+}
+
 const OperatorRow kRows[] = {
-    {"", "Conv", 1, kLatest, 2, 3, 1, 1, "T=float T", import_conv, "convolution with groups, strides and dilations"},
+    {"", "Col2Im", 18, kLatest, 3, 3, 1, 1, "float i64 i64", import_col2im, "columns added up to an image"},
+    {"", "Conv", 1, kLatest, 2, 3, 1, 1, "T=float T", import_conv,
+     "convolution with groups, strides and dilations"},
     {"", "ConvTranspose", 1, kLatest, 2, 3, 1, 1, "T=float T", import_conv_transpose,
      "transposed convolution with output padding or shape"},
 };
@@ -133,7 +213,8 @@ Value convolve(NodeContext& node, Value x, int input, Value w, int filter) {
   auto channels = node.static_dim(input, 1);
   int64_t groups = node.int_attribute("group", 1);
   if (!channels) return {};
-  if (!node.check(groups > 0 && *channels % groups == 0 && (*dims)[0] % groups == 0 && (*dims)[1] == *channels / groups,
+  if (!node.check(groups > 0 && *channels % groups == 0 && (*dims)[0] % groups == 0 &&
+                      (*dims)[1] == *channels / groups,
                   "input has " + std::to_string(*channels) + " channels in " + std::to_string(groups) +
                       " groups, the filter is " + node.input(filter).type().to_string()))
     return {};
@@ -144,6 +225,8 @@ Value convolve(NodeContext& node, Value x, int input, Value w, int filter) {
   return node.op(Opcode::Convolution, {x, w}, {{"window", *window}, {"groups", groups}});
 }
 
-std::span<const OperatorRow> convolution_operators() { return kRows; }
+std::span<const OperatorRow> convolution_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

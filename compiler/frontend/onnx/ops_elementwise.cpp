@@ -1,5 +1,5 @@
-// Importers of elementwise arithmetic, comparison, logic and bit operators, with numpy broadcasting and the explicit
-// `broadcast`/`axis` attributes of opsets before 7.
+// Importers of elementwise arithmetic, comparison, logic and bit operators, with numpy broadcasting and the
+// explicit `broadcast`/`axis` attributes of opsets before 7.
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
@@ -10,11 +10,12 @@ namespace firn::onnx {
 
 namespace {
 
-// Before opset 7 rhs covers the dims of lhs from `axis` on (absent: the last ones): rhs with dims of 1 appended, so
-// that numpy's rule aligns it.
+// Before opset 7 rhs covers the dims of lhs from `axis` on (absent: the last ones): rhs with dims of 1
+// appended, so that numpy's rule aligns it.
 Value aligned_rhs(NodeContext& node) {
   Value lhs = node.input(0), rhs = node.input(1);
-  if (node.opset() >= 7 || !node.flag_attribute("broadcast", false) || !node.has_attribute("axis")) return rhs;
+  if (node.opset() >= 7 || !node.flag_attribute("broadcast", false) || !node.has_attribute("axis"))
+    return rhs;
   auto axis = node.axis(node.int_attribute("axis", 0), lhs.rank());
   if (!axis) return {};
   int trailing = lhs.rank() - *axis - rhs.rank();
@@ -27,7 +28,9 @@ Value aligned_rhs(NodeContext& node) {
   return node.reshape(rhs, std::move(dims));
 }
 
-template <Opcode opcode> void import_unary(NodeContext& node) { node.set_output(0, node.unary(opcode, node.input(0))); }
+template <Opcode opcode> void import_unary(NodeContext& node) {
+  node.set_output(0, node.unary(opcode, node.input(0)));
+}
 
 template <Opcode opcode> void import_binary(NodeContext& node) {
   node.set_output(0, node.binary(opcode, node.input(0), aligned_rhs(node)));
@@ -73,7 +76,8 @@ void import_mod(NodeContext& node) {
   DType dtype = lhs.dtype();
   bool truncated = node.flag_attribute("fmod", false);
   if (!truncated && is_float(dtype) && node.opset() < 28) {
-    node.fail(node.input_label(0) + " has dtype " + std::string(dtype_name(dtype)) + ", floats want fmod = 1");
+    node.fail(node.input_label(0) + " has dtype " + std::string(dtype_name(dtype)) +
+              ", floats want fmod = 1");
     return;
   }
   Value remainder = node.binary(Opcode::Remainder, lhs, rhs);
@@ -99,12 +103,15 @@ Value testable(NodeContext& node) {
   return bit_width(x.dtype()) <= 8 ? node.convert(x, DType::F32) : x;
 }
 
-void import_is_nan(NodeContext& node) { node.set_output(0, node.unary(Opcode::IsNaN, testable(node))); }
+void import_is_nan(NodeContext& node) {
+  node.set_output(0, node.unary(Opcode::IsNaN, testable(node)));
+}
 
 void import_is_inf(NodeContext& node) {
   Value x = testable(node);
   if (!x) return;
-  bool negative = node.flag_attribute("detect_negative", true), positive = node.flag_attribute("detect_positive", true);
+  bool negative = node.flag_attribute("detect_negative", true),
+       positive = node.flag_attribute("detect_positive", true);
   constexpr double infinity = std::numeric_limits<double>::infinity();
   if (negative && positive)
     node.set_output(0, node.unary(Opcode::IsInf, x));
@@ -128,36 +135,43 @@ const OperatorRow kRows[] = {
     {"", "Asinh", 9, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Asinh>, "inverse hyperbolic sine"},
     {"", "Atan", 7, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Atan>, "arc tangent"},
     {"", "Atanh", 9, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Atanh>, "inverse hyperbolic tangent"},
-    {"", "BitShift", 11, kLatest, 2, 2, 1, 1, kSameIntegers, import_bit_shift, "shift by bits, either direction"},
+    {"", "BitShift", 11, kLatest, 2, 2, 1, 1, kSameIntegers, import_bit_shift,
+     "shift by bits, either direction"},
     {"", "BitwiseAnd", 18, kLatest, 2, 2, 1, 1, kSameIntegers, import_binary<Opcode::And>, "bitwise and"},
     {"", "BitwiseNot", 18, kLatest, 1, 1, 1, 1, "int", import_unary<Opcode::Not>, "bitwise complement"},
     {"", "BitwiseOr", 18, kLatest, 2, 2, 1, 1, kSameIntegers, import_binary<Opcode::Or>, "bitwise or"},
-    {"", "BitwiseXor", 18, kLatest, 2, 2, 1, 1, kSameIntegers, import_binary<Opcode::Xor>, "bitwise exclusive or"},
+    {"", "BitwiseXor", 18, kLatest, 2, 2, 1, 1, kSameIntegers, import_binary<Opcode::Xor>,
+     "bitwise exclusive or"},
     {"", "Ceil", 1, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Ceil>, "smallest integer not below"},
     {"", "Cos", 7, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Cosine>, "cosine"},
     {"", "Cosh", 9, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Cosh>, "hyperbolic cosine"},
     {"", "Div", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_binary<Opcode::Divide>,
      "quotient with broadcasting; integers truncate"},
-    {"", "Equal", 1, kLatest, 2, 2, 1, 1, "T=any T", import_compare<Direction::Equal>, "elementwise equality"},
+    {"", "Equal", 1, kLatest, 2, 2, 1, 1, "T=any T", import_compare<Direction::Equal>,
+     "elementwise equality"},
     {"", "Erf", 9, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Erf>, "error function"},
     {"", "Exp", 1, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Exponential>, "exponential"},
     {"", "Floor", 1, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Floor>, "largest integer not above"},
-    {"", "Greater", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_compare<Direction::Greater>, "elementwise lhs > rhs"},
+    {"", "Greater", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_compare<Direction::Greater>,
+     "elementwise lhs > rhs"},
     {"", "GreaterOrEqual", 12, kLatest, 2, 2, 1, 1, kSameNumbers, import_compare<Direction::GreaterOrEqual>,
      "elementwise lhs >= rhs"},
     {"", "IsInf", 10, kLatest, 1, 1, 1, 1, "float", import_is_inf, "test for infinity of either or one sign"},
     {"", "IsNaN", 9, kLatest, 1, 1, 1, 1, "float", import_is_nan, "test for not-a-number"},
-    {"", "Less", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_compare<Direction::Less>, "elementwise lhs < rhs"},
+    {"", "Less", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_compare<Direction::Less>,
+     "elementwise lhs < rhs"},
     {"", "LessOrEqual", 12, kLatest, 2, 2, 1, 1, kSameNumbers, import_compare<Direction::LessOrEqual>,
      "elementwise lhs <= rhs"},
     {"", "Log", 1, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Log>, "natural logarithm"},
     {"", "Max", 1, kLatest, 1, kVariadic, 1, 1, kSameNumbers, import_variadic<Opcode::Maximum>,
      "largest of all inputs with broadcasting; NaN wins"},
-    {"", "Mean", 1, kLatest, 1, kVariadic, 1, 1, kSameFloats, import_mean, "mean of all inputs with broadcasting"},
+    {"", "Mean", 1, kLatest, 1, kVariadic, 1, 1, kSameFloats, import_mean,
+     "mean of all inputs with broadcasting"},
     {"", "Min", 1, kLatest, 1, kVariadic, 1, 1, kSameNumbers, import_variadic<Opcode::Minimum>,
      "smallest of all inputs with broadcasting; NaN wins"},
     {"", "Mod", 10, kLatest, 2, 2, 1, 1, kSameNumbers, import_mod, "remainder, Python's or C's (fmod)"},
-    {"", "Mul", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_binary<Opcode::Multiply>, "product with broadcasting"},
+    {"", "Mul", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_binary<Opcode::Multiply>,
+     "product with broadcasting"},
     {"", "Neg", 1, kLatest, 1, 1, 1, 1, "num", import_unary<Opcode::Negate>, "negation"},
     {"", "Not", 1, kLatest, 1, 1, 1, 1, "bool", import_unary<Opcode::Not>, "logical complement"},
     {"", "Or", 1, kLatest, 2, 2, 1, 1, "bool", import_binary<Opcode::Or>, "logical or with broadcasting"},
@@ -169,15 +183,19 @@ const OperatorRow kRows[] = {
     {"", "Sin", 7, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Sine>, "sine"},
     {"", "Sinh", 9, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Sinh>, "hyperbolic sine"},
     {"", "Sqrt", 1, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Sqrt>, "square root"},
-    {"", "Sub", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_binary<Opcode::Subtract>, "difference with broadcasting"},
+    {"", "Sub", 1, kLatest, 2, 2, 1, 1, kSameNumbers, import_binary<Opcode::Subtract>,
+     "difference with broadcasting"},
     {"", "Sum", 1, kLatest, 1, kVariadic, 1, 1, kSameFloats, import_variadic<Opcode::Add>,
      "sum of all inputs with broadcasting"},
     {"", "Tan", 7, kLatest, 1, 1, 1, 1, "float", import_unary<Opcode::Tan>, "tangent"},
-    {"", "Xor", 1, kLatest, 2, 2, 1, 1, "bool", import_binary<Opcode::Xor>, "logical exclusive or with broadcasting"},
+    {"", "Xor", 1, kLatest, 2, 2, 1, 1, "bool", import_binary<Opcode::Xor>,
+     "logical exclusive or with broadcasting"},
 };
 
 } // namespace
 
-std::span<const OperatorRow> elementwise_operators() { return kRows; }
+std::span<const OperatorRow> elementwise_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

@@ -14,8 +14,8 @@ Value reduce_all(NodeContext& node, Value x) {
   return node.reduce(Opcode::Add, x, dims, false);
 }
 
-// -weight[target] * logs[target] for logs [N,C,d...] and targets [N,d...] (inputs 1 and, optionally, 2), reduced as the
-// node says; targets equal to ignore_index count nothing.
+// -weight[target] * logs[target] for logs [N,C,d...] and targets [N,d...] (inputs 1 and, optionally, 2),
+// reduced as the node says; targets equal to ignore_index count nothing.
 Value class_loss(NodeContext& node, Value logs) {
   Value target = node.input(1);
   std::string reduction = node.choice_attribute("reduction", "mean", {"none", "sum", "mean"});
@@ -23,7 +23,8 @@ Value class_loss(NodeContext& node, Value logs) {
   DType dtype = logs.dtype();
   Value ignored;
   if (node.has_attribute("ignore_index")) {
-    ignored = node.compare("eq", target, node.scalar_int(target.dtype(), node.int_attribute("ignore_index", 0)));
+    ignored =
+        node.compare("eq", target, node.scalar_int(target.dtype(), node.int_attribute("ignore_index", 0)));
     target = node.select(ignored, node.scalar_int(target.dtype(), 0), target);
   }
   Value picked = node.op(Opcode::GatherElements, {logs, node.unsqueeze(target, 1)}, {{"axis", int64_t{1}}});
@@ -43,7 +44,9 @@ Value class_loss(NodeContext& node, Value logs) {
   return node.binary(Opcode::Divide, sum, weight ? reduce_all(node, weight) : node.count(loss, dims, dtype));
 }
 
-void import_negative_log_likelihood(NodeContext& node) { node.set_output(0, class_loss(node, node.input(0))); }
+void import_negative_log_likelihood(NodeContext& node) {
+  node.set_output(0, class_loss(node, node.input(0)));
+}
 
 void import_softmax_cross_entropy(NodeContext& node) {
   if (!node.check_rank_at_least(0, 2)) return;
@@ -54,14 +57,16 @@ void import_softmax_cross_entropy(NodeContext& node) {
 }
 
 const OperatorRow kRows[] = {
-    {"", "NegativeLogLikelihoodLoss", 12, kLatest, 2, 3, 1, 1, "T=float index T", import_negative_log_likelihood,
-     "weighted negative log likelihood of target classes"},
+    {"", "NegativeLogLikelihoodLoss", 12, kLatest, 2, 3, 1, 1, "T=float index T",
+     import_negative_log_likelihood, "weighted negative log likelihood of target classes"},
     {"", "SoftmaxCrossEntropyLoss", 12, kLatest, 2, 3, 1, 2, "T=float index T", import_softmax_cross_entropy,
      "cross entropy of softmax with target classes"},
 };
 
 } // namespace
 
-std::span<const OperatorRow> loss_operators() { return kRows; }
+std::span<const OperatorRow> loss_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

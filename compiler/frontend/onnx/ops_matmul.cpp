@@ -10,7 +10,9 @@ namespace firn::onnx {
 
 namespace {
 
-void import_matmul(NodeContext& node) { node.set_output(0, matrix_product(node, node.input(0), node.input(1))); }
+void import_matmul(NodeContext& node) {
+  node.set_output(0, matrix_product(node, node.input(0), node.input(1)));
+}
 
 // alpha * A' * B' + beta * C
 void import_gemm(NodeContext& node) {
@@ -29,37 +31,43 @@ void import_gemm(NodeContext& node) {
   auto scaled = [&](Value x, double factor) {
     if (factor == 1) return x;
     if (is_float(x.dtype())) return node.binary(Opcode::Multiply, x, node.scalar(x.dtype(), factor));
-    Value product = node.binary(Opcode::Multiply, node.convert(x, DType::F64), node.scalar(DType::F64, factor));
+    Value product =
+        node.binary(Opcode::Multiply, node.convert(x, DType::F64), node.scalar(DType::F64, factor));
     return node.convert(product, x.dtype());
   };
   y = scaled(y, alpha);
   if (node.has_input(2) && beta != 0) {
     Value c = node.input(2);
     auto dims = broadcast_dims(c.type().dims, y.type().dims);
-    if (!node.check(dims && *dims == y.type().dims,
-                    node.input_label(2) + " is " + c.type().to_string() + ", wants a shape that broadcasts to " +
-                        y.type().to_string()))
+    if (!node.check(dims && *dims == y.type().dims, node.input_label(2) + " is " + c.type().to_string() +
+                                                        ", wants a shape that broadcasts to " +
+                                                        y.type().to_string()))
       return;
     y = node.binary(Opcode::Add, y, scaled(c, beta));
   }
   node.set_output(0, y);
 }
 
-// One step of Gaussian elimination with partial pivoting on matrices [batch,n,n]: column k below row k becomes 0. The
-// state is k, the matrices and the product of the pivots so far [batch,1,1].
+// One step of Gaussian elimination with partial pivoting on matrices [batch,n,n]: column k below row k
+// becomes 0. The state is k, the matrices and the product of the pivots so far [batch,1,1].
 Values eliminate(NodeContext& node, const Values& state, int64_t n) {
   Value k = state[0], matrix = state[1];
   if (!matrix) return {};
   DType dtype = matrix.dtype();
   auto number = [&](double value) { return node.scalar(dtype, value); };
   auto op = [&](Opcode opcode, Value lhs, Value rhs) { return node.binary(opcode, lhs, rhs); };
-  Value rows = node.iota(DType::I64, {Dim(n), Dim(1)}, 0), columns = node.iota(DType::I64, {Dim(1), Dim(n)}, 1);
+  Value rows = node.iota(DType::I64, {Dim(n), Dim(1)}, 0),
+        columns = node.iota(DType::I64, {Dim(1), Dim(n)}, 1);
   auto column_k = [&](Value m) {
     return node.reduce(Opcode::Add, node.select(node.compare("eq", columns, k), m, number(0)), {2}, true);
   };
-  auto row = [&](Value mask, Value m) { return node.reduce(Opcode::Add, node.select(mask, m, number(0)), {1}, true); };
-  Value candidates = node.select(node.compare("ge", rows, k), node.unary(Opcode::Abs, column_k(matrix)), number(-1));
-  Value best = node.op(Opcode::ArgReduce, {candidates}, {{"dim", int64_t{1}}, {"kind", Word{"max"}}, {"select_last", false}});
+  auto row = [&](Value mask, Value m) {
+    return node.reduce(Opcode::Add, node.select(mask, m, number(0)), {1}, true);
+  };
+  Value candidates =
+      node.select(node.compare("ge", rows, k), node.unary(Opcode::Abs, column_k(matrix)), number(-1));
+  Value best = node.op(Opcode::ArgReduce, {candidates},
+                       {{"dim", int64_t{1}}, {"kind", Word{"max"}}, {"select_last", false}});
   best = node.unsqueeze(best, 1);
   Value is_best = node.compare("eq", rows, best), is_k = node.compare("eq", rows, k);
   Value pivot_row = row(is_best, matrix), old_row = row(is_k, matrix);
@@ -79,28 +87,33 @@ void import_det(NodeContext& node) {
   std::vector<Dim> outer(x.type().dims.begin(), x.type().dims.end() - 2);
   auto n = node.static_dim(0, x.rank() - 1);
   auto batch = node.product(outer);
-  if (!n || !batch || !node.check(x.type().dims[outer.size()] == Dim(*n), node.input_label(0) + " is " + x.type().to_string() + ", wants square matrices"))
+  if (!n || !batch ||
+      !node.check(x.type().dims[outer.size()] == Dim(*n),
+                  node.input_label(0) + " is " + x.type().to_string() + ", wants square matrices"))
     return;
   DType work = x.dtype() == DType::F64 ? DType::F64 : DType::F32;
   Value matrices = node.reshape(node.convert(x, work), {*batch, Dim(*n), Dim(*n)});
   Value last = node.scalar_int(DType::I64, *n);
   Values initial{node.scalar_int(DType::I64, 0), matrices, node.splat(work, {*batch, Dim(1), Dim(1)}, 1)};
-  Instruction* loop = node.while_loop(initial, [&](const Values& p) { return Values{node.compare("lt", p[0], last)}; },
-                                      [&](const Values& p) { return eliminate(node, p, *n); });
+  Instruction* loop = node.while_loop(
+      initial, [&](const Values& p) { return Values{node.compare("lt", p[0], last)}; },
+      [&](const Values& p) { return eliminate(node, p, *n); });
   if (loop) node.set_output(0, node.convert(node.reshape(loop->result(2), outer), x.dtype()));
 }
 
 const OperatorRow kRows[] = {
     {"", "Det", 11, kLatest, 1, 1, 1, 1, "float", import_det, "determinants of square matrices"},
-    {"", "Einsum", 12, kLatest, 1, kVariadic, 1, 1, "T=num T", import_einsum, "sums of products by index letters"},
+    {"", "Einsum", 12, kLatest, 1, kVariadic, 1, 1, "T=num T", import_einsum,
+     "sums of products by index letters"},
     {"", "Gemm", 1, kLatest, 2, 3, 1, 1, "T=num T", import_gemm, "alpha * A * B + beta * C, with transposes"},
-    {"", "MatMul", 1, kLatest, 2, 2, 1, 1, "T=num T", import_matmul, "matrix product with broadcast batch dims"},
+    {"", "MatMul", 1, kLatest, 2, 2, 1, 1, "T=num T", import_matmul,
+     "matrix product with broadcast batch dims"},
 };
 
 } // namespace
 
-Value dot(NodeContext& node, Value lhs, Value rhs, const Ints& lhs_batch, const Ints& rhs_batch, const Ints& lhs_contract,
-          const Ints& rhs_contract) {
+Value dot(NodeContext& node, Value lhs, Value rhs, const Ints& lhs_batch, const Ints& rhs_batch,
+          const Ints& lhs_contract, const Ints& rhs_contract) {
   return node.op(Opcode::Dot, {lhs, rhs},
                  {{"lhs_batch", lhs_batch},
                   {"rhs_batch", rhs_batch},
@@ -111,7 +124,9 @@ Value dot(NodeContext& node, Value lhs, Value rhs, const Ints& lhs_batch, const 
 Value matrix_product(NodeContext& node, Value lhs, Value rhs) {
   if (!lhs || !rhs) return {};
   std::string shapes = lhs.type().to_string() + " and " + rhs.type().to_string();
-  if (!node.check(lhs.rank() >= 1 && rhs.rank() >= 1, "operands are " + shapes + ", wants vectors or matrices")) return {};
+  if (!node.check(lhs.rank() >= 1 && rhs.rank() >= 1,
+                  "operands are " + shapes + ", wants vectors or matrices"))
+    return {};
   int64_t lhs_last = lhs.rank() - 1, rhs_rows = std::max(rhs.rank() - 2, 0);
   const Dim& inner = lhs.type().dims[static_cast<size_t>(lhs_last)];
   const Dim& outer = rhs.type().dims[static_cast<size_t>(rhs_rows)];
@@ -127,7 +142,8 @@ Value matrix_product(NodeContext& node, Value lhs, Value rhs) {
 
   const std::vector<Dim>&l = lhs.type().dims, &r = rhs.type().dims;
   auto batch = broadcast_dims({l.begin(), l.end() - 2}, {r.begin(), r.end() - 2});
-  if (!node.check(batch.has_value(), "operands are " + shapes + ", whose batch dims do not broadcast")) return {};
+  if (!node.check(batch.has_value(), "operands are " + shapes + ", whose batch dims do not broadcast"))
+    return {};
   auto batched = [&](Value x) {
     std::vector<Dim> dims = *batch;
     dims.insert(dims.end(), x.type().dims.end() - 2, x.type().dims.end());
@@ -139,6 +155,8 @@ Value matrix_product(NodeContext& node, Value lhs, Value rhs) {
   return dot(node, batched(lhs), batched(rhs), batch_dims, batch_dims, {rank - 1}, {rank - 2});
 }
 
-std::span<const OperatorRow> matmul_operators() { return kRows; }
+std::span<const OperatorRow> matmul_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

@@ -1,4 +1,5 @@
-// Importers of batch, layer, instance, group and other normalisations, and of Dropout, which infers as the identity.
+// Importers of batch, layer, instance, group and other normalisations, and of Dropout, which infers as the
+// identity.
 #include "compiler/frontend/onnx/convolution.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/graph/composites.h"
@@ -9,7 +10,9 @@ namespace firn::onnx {
 
 namespace {
 
-double epsilon_attribute(NodeContext& node) { return node.float_attribute("epsilon", 1e-5f); }
+double epsilon_attribute(NodeContext& node) {
+  return node.float_attribute("epsilon", 1e-5f);
+}
 
 std::vector<int> dims_from(int first, int rank) {
   std::vector<int> dims(static_cast<size_t>(rank - first));
@@ -17,9 +20,11 @@ std::vector<int> dims_from(int first, int rank) {
   return dims;
 }
 
-// The dtype of statistics named by the attribute stash_type: f32 unless it says otherwise, and never narrower than f64 data.
+// The dtype of statistics named by the attribute stash_type: f32 unless it says otherwise, and never narrower
+// than f64 data.
 std::optional<DType> stash_dtype(NodeContext& node, DType data) {
-  DType stash = node.has_attribute("stash_type") ? node.dtype_attribute("stash_type").value_or(DType::F32) : DType::F32;
+  DType stash =
+      node.has_attribute("stash_type") ? node.dtype_attribute("stash_type").value_or(DType::F32) : DType::F32;
   if (!node.check(is_float(stash) && bit_width(stash) >= 16,
                   "attribute stash_type is " + std::string(dtype_name(stash)) + ", wants a float type"))
     return std::nullopt;
@@ -29,7 +34,9 @@ std::optional<DType> stash_dtype(NodeContext& node, DType data) {
 Value mean_over(NodeContext& node, Value x, const std::vector<int>& dims) {
   return node.binary(Opcode::Divide, node.reduce(Opcode::Add, x, dims, true), node.count(x, dims, x.dtype()));
 }
-Value product(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Multiply, lhs, rhs); }
+Value product(NodeContext& node, Value lhs, Value rhs) {
+  return node.binary(Opcode::Multiply, lhs, rhs);
+}
 
 // The inputs from `first` on as vectors [C] (or, before opset 9 with spatial = 0, [C,D1,...]) shaped for x.
 std::optional<Values> batch_norm_parameters(NodeContext& node, bool spatial, DType work) {
@@ -40,9 +47,10 @@ std::optional<Values> batch_norm_parameters(NodeContext& node, bool spatial, DTy
     if (!parameter) return std::nullopt;
     if (spatial) {
       const Dim& channels = x.type().dims[1];
-      if (!node.check(parameter.rank() == 1 && (parameter.type().dims[0] == channels || !channels.is_static()),
-                      node.input_label(i) + " is " + parameter.type().to_string() + ", wants one element per channel of " +
-                          x.type().to_string()))
+      if (!node.check(parameter.rank() == 1 &&
+                          (parameter.type().dims[0] == channels || !channels.is_static()),
+                      node.input_label(i) + " is " + parameter.type().to_string() +
+                          ", wants one element per channel of " + x.type().to_string()))
         return std::nullopt;
       parameter = per_channel(node, parameter, x.rank());
     }
@@ -55,8 +63,10 @@ struct AffineNorm {
   Value factor, offset;
 };
 
-// scale / sqrt(variance + epsilon), and bias - mean * that: the normalisation as one multiplication and one addition.
-AffineNorm affine_norm(NodeContext& node, Value scale, Value bias, Value mean, Value variance, double epsilon) {
+// scale / sqrt(variance + epsilon), and bias - mean * that: the normalisation as one multiplication and one
+// addition.
+AffineNorm affine_norm(NodeContext& node, Value scale, Value bias, Value mean, Value variance,
+                       double epsilon) {
   if (!variance) return {};
   Value stabilised = node.binary(Opcode::Add, variance, node.scalar(variance.dtype(), epsilon));
   Value factor = node.binary(Opcode::Divide, scale, node.unary(Opcode::Sqrt, stabilised));
@@ -69,8 +79,8 @@ void import_batch_normalization(NodeContext& node) {
   bool training = node.opset() >= 14 && node.flag_attribute("training_mode", false);
   bool spatial = node.opset() >= 9 || node.flag_attribute("spatial", true);
   if (!training && node.num_outputs() > 1) {
-    node.fail_unsupported("outputs beyond the first exist only in training, " + std::to_string(node.num_outputs()) +
-                          " are wanted");
+    node.fail_unsupported("outputs beyond the first exist only in training, " +
+                          std::to_string(node.num_outputs()) + " are wanted");
     return;
   }
   double epsilon = epsilon_attribute(node), momentum = node.float_attribute("momentum", 0.9f);
@@ -87,7 +97,8 @@ void import_batch_normalization(NodeContext& node) {
     variance = mean_over(node, product(node, centered, centered), dims);
   }
   AffineNorm norm = affine_norm(node, p[0], p[1], mean, variance, epsilon);
-  node.set_output(0, node.convert(node.binary(Opcode::Add, product(node, wide, norm.factor), norm.offset), x.dtype()));
+  node.set_output(
+      0, node.convert(node.binary(Opcode::Add, product(node, wide, norm.factor), norm.offset), x.dtype()));
   // Running statistics: momentum * old + (1 - momentum) * those of the batch.
   for (int i = 1; training && i < 3; ++i) {
     if (!node.wants_output(i)) continue;
@@ -121,14 +132,15 @@ void import_group_normalization(NodeContext& node) {
   if (node.failed() || !node.check_rank_at_least(0, 3)) return;
   auto channels = node.static_dim(0, 1);
   if (!channels || !node.check(groups > 0 && *channels % groups == 0,
-                               "attribute num_groups is " + std::to_string(groups) + ", wants a divisor of the " +
-                                   std::to_string(*channels) + " channels"))
+                               "attribute num_groups is " + std::to_string(groups) +
+                                   ", wants a divisor of the " + std::to_string(*channels) + " channels"))
     return;
   if (node.opset() < 21) {
     if (!node.check_dims(1, {groups}) || !node.check_dims(2, {groups})) return;
     for (Value* vector : {&scale, &bias}) {
       Value column = node.reshape_to(*vector, {groups, 1});
-      *vector = node.reshape_to(node.broadcast_to(column, {Dim(groups), Dim(*channels / groups)}), {*channels});
+      *vector =
+          node.reshape_to(node.broadcast_to(column, {Dim(groups), Dim(*channels / groups)}), {*channels});
     }
   } else if (!check_channel_vectors(node)) {
     return;
@@ -143,8 +155,9 @@ void import_group_normalization(NodeContext& node) {
 bool check_broadcasts_to_x(NodeContext& node, int input) {
   Value x = node.input(0), value = node.input(input);
   auto dims = broadcast_dims(value.type().dims, x.type().dims);
-  return node.check(dims && *dims == x.type().dims, node.input_label(input) + " is " + value.type().to_string() +
-                                                        ", wants a shape that broadcasts to " + x.type().to_string());
+  return node.check(dims && *dims == x.type().dims,
+                    node.input_label(input) + " is " + value.type().to_string() +
+                        ", wants a shape that broadcasts to " + x.type().to_string());
 }
 
 void import_layer_normalization(NodeContext& node) {
@@ -157,7 +170,8 @@ void import_layer_normalization(NodeContext& node) {
   if (node.failed()) return;
   bool statistics = node.wants_output(1) || node.wants_output(2);
   Builder builder = node.builder();
-  Instruction* norm = make_layer_norm(builder, x, node.input(1), node.input(2), *axis, epsilon, *stash, statistics);
+  Instruction* norm =
+      make_layer_norm(builder, x, node.input(1), node.input(2), *axis, epsilon, *stash, statistics);
   for (int i = 0; i < 3; ++i)
     if (node.wants_output(i)) node.set_output(i, norm->result(i));
 }
@@ -189,7 +203,8 @@ void import_lp_normalization(NodeContext& node) {
   Value x = node.input(0);
   auto axis = node.axis(node.int_attribute("axis", -1), x.rank());
   int64_t p = node.int_attribute("p", 2);
-  if (!axis || !node.check(p == 1 || p == 2, "attribute p is " + std::to_string(p) + ", wants 1 or 2")) return;
+  if (!axis || !node.check(p == 1 || p == 2, "attribute p is " + std::to_string(p) + ", wants 1 or 2"))
+    return;
   Value powers = p == 1 ? node.unary(Opcode::Abs, x) : product(node, x, x);
   Value norm = node.reduce(Opcode::Add, powers, {*axis}, true);
   if (p == 2) norm = node.unary(Opcode::Sqrt, norm);
@@ -213,7 +228,8 @@ void import_dropout(NodeContext& node) {
     }
   }
   node.set_output(0, x);
-  if (node.wants_output(1)) node.set_output(1, node.splat(node.opset() < 10 ? x.dtype() : DType::Bool, x.type().dims, 1));
+  if (node.wants_output(1))
+    node.set_output(1, node.splat(node.opset() < 10 ? x.dtype() : DType::Bool, x.type().dims, 1));
 }
 
 const OperatorRow kRows[] = {
@@ -226,7 +242,8 @@ const OperatorRow kRows[] = {
      "normalisation over the spatial dims of each channel"},
     {"", "LayerNormalization", 17, kLatest, 2, 3, 1, 3, "float", import_layer_normalization,
      "normalisation over the dims from an axis on"},
-    {"", "LpNormalization", 1, kLatest, 1, 1, 1, 1, "float", import_lp_normalization, "division by the 1- or 2-norm along an axis"},
+    {"", "LpNormalization", 1, kLatest, 1, 1, 1, 1, "float", import_lp_normalization,
+     "division by the 1- or 2-norm along an axis"},
     {"", "MeanVarianceNormalization", 9, kLatest, 1, 1, 1, 1, "float", import_mean_variance_normalization,
      "zero mean and unit variance over axes"},
     {"", "RMSNormalization", 23, kLatest, 2, 2, 1, 1, "float", import_rms_normalization,
@@ -235,6 +252,8 @@ const OperatorRow kRows[] = {
 
 } // namespace
 
-std::span<const OperatorRow> normalization_operators() { return kRows; }
+std::span<const OperatorRow> normalization_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

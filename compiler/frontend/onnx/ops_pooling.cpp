@@ -10,8 +10,8 @@ namespace firn::onnx {
 namespace {
 
 struct Pool {
-  Window window;        // over all dims
-  Ints pads_low, pads_high;  // of spatial dims, without what ceil_mode adds
+  Window window;            // over all dims
+  Ints pads_low, pads_high; // of spatial dims, without what ceil_mode adds
 };
 
 std::optional<Pool> read_pool(NodeContext& node) {
@@ -58,7 +58,8 @@ Value pool_counts(NodeContext& node, const Pool& pool, bool include_padding) {
   for (int axis = 2; axis < x.rank(); ++axis) {
     size_t i = static_cast<size_t>(axis);
     const WindowDim& dim = pool.window.dims[i];
-    int64_t low = include_padding ? pool.pads_low[i - 2] : 0, high = include_padding ? pool.pads_high[i - 2] : 0;
+    int64_t low = include_padding ? pool.pads_low[i - 2] : 0,
+            high = include_padding ? pool.pads_high[i - 2] : 0;
     std::vector<Dim> along(static_cast<size_t>(x.rank()), Dim(1));
     Value factor;
     if (x.type().dims[i].is_static()) {
@@ -115,8 +116,8 @@ Value flat_positions(NodeContext& node, const std::vector<Dim>& dims, bool colum
   return position ? node.broadcast_to(position, dims) : position;
 }
 
-// Largest element and its position: a reduce_window over pairs, whose region keeps the larger value, of equal ones the
-// earlier position.
+// Largest element and its position: a reduce_window over pairs, whose region keeps the larger value, of equal
+// ones the earlier position.
 void import_max_pool_with_indices(NodeContext& node, const Pool& pool) {
   Value x = node.input(0);
   Value values = node.reduce_window(Opcode::Maximum, x, pool.window);
@@ -125,9 +126,9 @@ void import_max_pool_with_indices(NodeContext& node, const Pool& pool) {
   Builder builder = node.builder();
   Value lowest = builder.constant(reducer_identity(Opcode::Maximum, x.dtype()));
   Value last = node.scalar_int(DType::I64, INT64_MAX);
-  Instruction* pooled =
-      builder.make_typed(Opcode::ReduceWindow, {x, positions, lowest, last},
-                         {values.type(), Type::tensor(DType::I64, values.type().dims)}, {{"window", pool.window}});
+  Instruction* pooled = builder.make_typed(Opcode::ReduceWindow, {x, positions, lowest, last},
+                                           {values.type(), Type::tensor(DType::I64, values.type().dims)},
+                                           {{"window", pool.window}});
   Region& region = pooled->add_region();
   Value value = region.add_parameter(Type::tensor(x.dtype(), {}))->result();
   Value position = region.add_parameter(Type::tensor(DType::I64, {}))->result();
@@ -160,7 +161,8 @@ template <class Sum> Value lp_norm(NodeContext& node, Value x, double p, const S
 
 // The exponent p; a float in opset 1.
 double norm_exponent(NodeContext& node) {
-  double p = node.opset() < 2 ? node.float_attribute("p", 2) : static_cast<double>(node.int_attribute("p", 2));
+  double p =
+      node.opset() < 2 ? node.float_attribute("p", 2) : static_cast<double>(node.int_attribute("p", 2));
   node.check(p > 0, "attribute p is not positive");
   return p;
 }
@@ -196,7 +198,8 @@ void import_global_lp_pool(NodeContext& node) {
   std::vector<int> dims = spatial_dims(node);
   double p = norm_exponent(node);
   if (node.failed()) return;
-  node.set_output(0, lp_norm(node, node.input(0), p, [&](Value v) { return node.reduce(Opcode::Add, v, dims, true); }));
+  node.set_output(
+      0, lp_norm(node, node.input(0), p, [&](Value v) { return node.reduce(Opcode::Add, v, dims, true); }));
 }
 
 // x / (bias + alpha / size * (sum of squares over `size` channels))^beta
@@ -204,7 +207,8 @@ void import_lrn(NodeContext& node) {
   Value x = node.input(0);
   int64_t size = node.required_int("size");
   if (node.failed() || !node.check_rank_at_least(0, 2)) return;
-  if (!node.check(size > 0 && size < (int64_t{1} << 31), "attribute size is " + std::to_string(size) + ", wants a positive number"))
+  if (!node.check(size > 0 && size < (int64_t{1} << 31),
+                  "attribute size is " + std::to_string(size) + ", wants a positive number"))
     return;
   double alpha = node.float_attribute("alpha", 0.0001f), beta = node.float_attribute("beta", 0.75);
   double bias = node.float_attribute("bias", 1);
@@ -214,23 +218,30 @@ void import_lrn(NodeContext& node) {
   window.dims[1].pad_low = (size - 1) / 2;
   window.dims[1].pad_high = size - 1 - window.dims[1].pad_low;
   Value squares = node.reduce_window(Opcode::Add, node.binary(Opcode::Multiply, x, x), window);
-  Value scaled = node.binary(Opcode::Multiply, squares, node.scalar(x.dtype(), alpha / static_cast<double>(size)));
+  Value scaled =
+      node.binary(Opcode::Multiply, squares, node.scalar(x.dtype(), alpha / static_cast<double>(size)));
   Value sum = node.binary(Opcode::Add, scaled, node.scalar(x.dtype(), bias));
-  node.set_output(0, node.binary(Opcode::Divide, x, node.binary(Opcode::Power, sum, node.scalar(x.dtype(), beta))));
+  node.set_output(
+      0, node.binary(Opcode::Divide, x, node.binary(Opcode::Power, sum, node.scalar(x.dtype(), beta))));
 }
 
 const OperatorRow kRows[] = {
     {"", "AveragePool", 1, kLatest, 1, 1, 1, 1, "float", import_average_pool, "mean under a window"},
-    {"", "GlobalAveragePool", 1, kLatest, 1, 1, 1, 1, "float", import_global_average_pool, "mean over spatial dims"},
+    {"", "GlobalAveragePool", 1, kLatest, 1, 1, 1, 1, "float", import_global_average_pool,
+     "mean over spatial dims"},
     {"", "GlobalLpPool", 1, kLatest, 1, 1, 1, 1, "float", import_global_lp_pool, "p-norm over spatial dims"},
-    {"", "GlobalMaxPool", 1, kLatest, 1, 1, 1, 1, "float", import_global_max_pool, "largest element over spatial dims"},
+    {"", "GlobalMaxPool", 1, kLatest, 1, 1, 1, 1, "float", import_global_max_pool,
+     "largest element over spatial dims"},
     {"", "LRN", 1, kLatest, 1, 1, 1, 1, "float", import_lrn, "local response normalisation across channels"},
     {"", "LpPool", 1, kLatest, 1, 1, 1, 1, "float", import_lp_pool, "p-norm under a window"},
-    {"", "MaxPool", 1, kLatest, 1, 1, 1, 2, "num", import_max_pool, "largest element under a window, and its position"},
+    {"", "MaxPool", 1, kLatest, 1, 1, 1, 2, "num", import_max_pool,
+     "largest element under a window, and its position"},
 };
 
 } // namespace
 
-std::span<const OperatorRow> pooling_operators() { return kRows; }
+std::span<const OperatorRow> pooling_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

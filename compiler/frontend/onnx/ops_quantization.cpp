@@ -1,5 +1,5 @@
-// Importers of quantisation: linear quantise and dequantise per tensor, axis or block, and products of integers.
-// Products are written over i32 with zero points subtracted first, so that padding is zero.
+// Importers of quantisation: linear quantise and dequantise per tensor, axis or block, and products of
+// integers. Products are written over i32 with zero points subtracted first, so that padding is zero.
 #include "compiler/frontend/onnx/convolution.h"
 #include "compiler/frontend/onnx/matrix_product.h"
 #include "compiler/frontend/onnx/operator_table.h"
@@ -11,8 +11,8 @@ namespace firn::onnx {
 namespace {
 
 struct Granularity {
-  Value x;           // what is quantised
-  int64_t axis = 1;  // as the node says
+  Value x;          // what is quantised
+  int64_t axis = 1; // as the node says
   int64_t block = 0;
 };
 
@@ -22,9 +22,10 @@ Value repeat_blocks(NodeContext& node, Value parameter, const Granularity& by, i
   const std::vector<Dim>& dims = by.x.type().dims;
   std::vector<Dim> blocks = parameter.type().dims;
   auto extent = node.static_dims(by.x, "the quantised input");
-  if (!extent || !node.check(blocks[i].is_static() && blocks[i].value() == (dims[i].value() + by.block - 1) / by.block,
-                             "scale is " + parameter.type().to_string() + " for blocks of " + std::to_string(by.block) +
-                                 " of " + by.x.type().to_string()))
+  if (!extent ||
+      !node.check(blocks[i].is_static() && blocks[i].value() == (dims[i].value() + by.block - 1) / by.block,
+                  "scale is " + parameter.type().to_string() + " for blocks of " + std::to_string(by.block) +
+                      " of " + by.x.type().to_string()))
     return {};
   std::vector<Dim> repeated = blocks, joined = blocks;
   repeated.insert(repeated.begin() + axis + 1, Dim(by.block));
@@ -34,7 +35,8 @@ Value repeat_blocks(NodeContext& node, Value parameter, const Granularity& by, i
   return all ? node.broadcast_to(all, dims) : all;
 }
 
-// A scale or zero point in a shape that broadcasts to x: one element, one per index of the axis, or one per block.
+// A scale or zero point in a shape that broadcasts to x: one element, one per index of the axis, or one per
+// block.
 Value align(NodeContext& node, Value parameter, const Granularity& by) {
   if (!parameter) return {};
   const Type& type = parameter.type();
@@ -42,11 +44,14 @@ Value align(NodeContext& node, Value parameter, const Granularity& by) {
   auto axis = node.axis(by.axis, by.x.rank());
   if (!axis) return {};
   if (by.block > 0) {
-    if (node.check(type.rank() == by.x.rank(), "scale is " + type.to_string() + ", wants the rank of " + by.x.type().to_string()))
+    if (node.check(type.rank() == by.x.rank(),
+                   "scale is " + type.to_string() + ", wants the rank of " + by.x.type().to_string()))
       return repeat_blocks(node, parameter, by, *axis);
     return {};
   }
-  if (!node.check(type.rank() == 1, "scale or zero point is " + type.to_string() + ", wants a scalar or a vector")) return {};
+  if (!node.check(type.rank() == 1,
+                  "scale or zero point is " + type.to_string() + ", wants a scalar or a vector"))
+    return {};
   std::vector<Dim> dims(static_cast<size_t>(by.x.rank() - *axis), Dim(1));
   dims[0] = type.dims[0];
   return node.reshape(parameter, std::move(dims));
@@ -61,16 +66,19 @@ bool is_zero(NodeContext& node, Value value) {
   return true;
 }
 
-// round(scaled) + zero point, bounded to the dtype's range. `scaled` is f32 or f64, `zero_point` aligned or null.
+// round(scaled) + zero point, bounded to the dtype's range. `scaled` is f32 or f64, `zero_point` aligned or
+// null.
 Value to_integer(NodeContext& node, Value scaled, Value zero_point, DType dtype) {
   if (!scaled) return {};
   int bits = bit_width(dtype);
   double low = is_signed(dtype) ? -std::ldexp(1.0, bits - 1) : 0;
   double high = std::ldexp(1.0, is_signed(dtype) ? bits - 1 : bits) - 1;
   Value rounded = node.unary(Opcode::RoundNearestEven, scaled);
-  if (!is_zero(node, zero_point)) rounded = node.binary(Opcode::Add, rounded, node.convert(zero_point, scaled.dtype()));
+  if (!is_zero(node, zero_point))
+    rounded = node.binary(Opcode::Add, rounded, node.convert(zero_point, scaled.dtype()));
   if (!rounded) return {};
-  Value bounded = node.op(Opcode::Clamp, {node.splat_like(rounded, low), rounded, node.splat_like(rounded, high)});
+  Value bounded =
+      node.op(Opcode::Clamp, {node.splat_like(rounded, low), rounded, node.splat_like(rounded, high)});
   return node.convert(bounded, dtype);
 }
 
@@ -89,7 +97,8 @@ void import_quantize(NodeContext& node) {
     node.set_output(0, to_integer(node, quotient, zero_point, dtype));
     return;
   }
-  if (!is_zero(node, zero_point)) quotient = node.binary(Opcode::Add, quotient, node.convert(zero_point, quotient.dtype()));
+  if (!is_zero(node, zero_point))
+    quotient = node.binary(Opcode::Add, quotient, node.convert(zero_point, quotient.dtype()));
   node.set_output(0, node.op(Opcode::Convert, {quotient},
                              {{"to", dtype}, {"saturate", node.flag_attribute("saturate", true)}}));
 }
@@ -122,7 +131,8 @@ void import_dynamic_quantize(NodeContext& node) {
   Value zero = node.scalar(x.dtype(), 0), one = node.scalar(x.dtype(), 1);
   Value high = node.binary(Opcode::Maximum, node.reduce(Opcode::Maximum, x, dims, false), zero);
   Value low = node.binary(Opcode::Minimum, node.reduce(Opcode::Minimum, x, dims, false), zero);
-  Value scale = node.binary(Opcode::Divide, node.binary(Opcode::Subtract, high, low), node.scalar(x.dtype(), 255));
+  Value scale =
+      node.binary(Opcode::Divide, node.binary(Opcode::Subtract, high, low), node.scalar(x.dtype(), 255));
   if (!scale) return;
   // Where all of x is zero any scale will do.
   scale = node.select(node.compare("eq", scale, zero), one, scale);
@@ -146,10 +156,13 @@ Value by_filter(NodeContext& node, Value parameter, int rank) {
 }
 
 // acc * (x_scale * w_scale / y_scale), rounded, as the dtype of the result's zero point.
-Value requantize(NodeContext& node, Value accumulator, Value x_scale, Value w_scale, Value y_scale, Value zero_point) {
+Value requantize(NodeContext& node, Value accumulator, Value x_scale, Value w_scale, Value y_scale,
+                 Value zero_point) {
   if (!accumulator || !x_scale || !w_scale || !y_scale) return {};
-  Value factor = node.binary(Opcode::Divide, node.binary(Opcode::Multiply, node.convert(x_scale, DType::F32), node.convert(w_scale, DType::F32)),
-                             node.convert(y_scale, DType::F32));
+  Value factor = node.binary(
+      Opcode::Divide,
+      node.binary(Opcode::Multiply, node.convert(x_scale, DType::F32), node.convert(w_scale, DType::F32)),
+      node.convert(y_scale, DType::F32));
   Value scaled = node.binary(Opcode::Multiply, node.convert(accumulator, DType::F32), factor);
   if (!is_float(zero_point.dtype())) return to_integer(node, scaled, zero_point, zero_point.dtype());
   return node.op(Opcode::Convert, {scaled}, {{"to", zero_point.dtype()}, {"saturate", true}});
@@ -163,7 +176,8 @@ void import_qlinear_matmul(NodeContext& node) {
   Value product = matrix_product(node, a, b);
   Value y_scale = node.reshape_to(node.input(6), {}), y_zero_point = node.reshape_to(node.input(7), {});
   if (!product || node.failed()) return;
-  node.set_output(0, requantize(node, product, by_row(node, node.input(1)), node.input(4), y_scale, y_zero_point));
+  node.set_output(
+      0, requantize(node, product, by_row(node, node.input(1)), node.input(4), y_scale, y_zero_point));
 }
 
 void import_matmul_integer(NodeContext& node) {
@@ -188,7 +202,8 @@ void import_qlinear_conv(NodeContext& node) {
   Value x_scale = node.reshape_to(node.input(1), {}), y_scale = node.reshape_to(node.input(6), {});
   Value y_zero_point = node.reshape_to(node.input(7), {});
   if (node.failed()) return;
-  node.set_output(0, requantize(node, sum, x_scale, by_channel(node, node.input(4), rank), y_scale, y_zero_point));
+  node.set_output(
+      0, requantize(node, sum, x_scale, by_channel(node, node.input(4), rank), y_scale, y_zero_point));
 }
 
 void import_conv_integer(NodeContext& node) {
@@ -201,12 +216,14 @@ void import_conv_integer(NodeContext& node) {
 }
 
 const OperatorRow kRows[] = {
-    {"", "ConvInteger", 10, kLatest, 2, 4, 1, 1, "T=int W=int T W", import_conv_integer, "convolution of integers to i32"},
+    {"", "ConvInteger", 10, kLatest, 2, 4, 1, 1, "T=int W=int T W", import_conv_integer,
+     "convolution of integers to i32"},
     {"", "DequantizeLinear", 10, kLatest, 2, 3, 1, 1, "T=num float T", import_dequantize,
      "(x - zero point) * scale, per tensor, axis or block"},
     {"", "DynamicQuantizeLinear", 11, kLatest, 1, 1, 3, 3, "f32", import_dynamic_quantize,
      "quantisation to u8 by the range of the data"},
-    {"", "MatMulInteger", 10, kLatest, 2, 4, 1, 1, "A=int B=int A B", import_matmul_integer, "matrix product of integers to i32"},
+    {"", "MatMulInteger", 10, kLatest, 2, 4, 1, 1, "A=int B=int A B", import_matmul_integer,
+     "matrix product of integers to i32"},
     {"", "QLinearConv", 10, kLatest, 8, 9, 1, 1, "T=int f32 T W=int f32 W f32 int i32", import_qlinear_conv,
      "convolution of quantised tensors"},
     {"", "QLinearMatMul", 10, kLatest, 8, 8, 1, 1, "A=num S=float A B=num S B S num", import_qlinear_matmul,
@@ -217,6 +234,8 @@ const OperatorRow kRows[] = {
 
 } // namespace
 
-std::span<const OperatorRow> quantization_operators() { return kRows; }
+std::span<const OperatorRow> quantization_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

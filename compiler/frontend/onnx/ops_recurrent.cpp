@@ -14,12 +14,12 @@ enum class Cell { Lstm, Gru, Rnn };
 // What the node says, checked, in layout 0.
 struct Recurrent {
   Cell cell;
-  int gates;              // weights per hidden unit
-  int functions;          // activations per direction
+  int gates;     // weights per hidden unit
+  int functions; // activations per direction
   int64_t directions = 1, hidden = 0;
-  bool reverse = false;   // of the first direction
+  bool reverse = false; // of the first direction
   bool batch_first = false;
-  Value x;                // [seq, batch, in]
+  Value x; // [seq, batch, in]
   RecurrentOptions options[2];
 };
 
@@ -33,20 +33,25 @@ bool takes_alpha(const std::string& name) {
   return name == "affine" || name == "leakyrelu" || name == "thresholdedrelu" || name == "scaledtanh" ||
          name == "hardsigmoid" || name == "elu";
 }
-bool takes_beta(const std::string& name) { return name == "affine" || name == "scaledtanh" || name == "hardsigmoid"; }
+bool takes_beta(const std::string& name) {
+  return name == "affine" || name == "scaledtanh" || name == "hardsigmoid";
+}
 
-// Activations of all directions; activation_alpha and activation_beta list numbers only for those that take them.
+// Activations of all directions; activation_alpha and activation_beta list numbers only for those that take
+// them.
 bool read_activations(NodeContext& node, Recurrent& layer) {
   std::vector<std::string> names = node.strings_attribute("activations");
   if (names.empty()) return true;
-  std::vector<double> alphas = node.floats_attribute("activation_alpha"), betas = node.floats_attribute("activation_beta");
+  std::vector<double> alphas = node.floats_attribute("activation_alpha"),
+                      betas = node.floats_attribute("activation_beta");
   size_t wanted = static_cast<size_t>(layer.functions) * static_cast<size_t>(layer.directions);
   // The schema's default lists two of them even for one direction.
   if (names.size() > wanted && layer.cell == Cell::Rnn) names.resize(wanted);
   if (!node.check(names.size() == wanted, "attribute activations has " + std::to_string(names.size()) +
                                               " names, wants " + std::to_string(wanted)))
     return false;
-  static constexpr const char* kDefaults[][3] = {{"sigmoid", "tanh", "tanh"}, {"sigmoid", "tanh", ""}, {"tanh", "", ""}};
+  static constexpr const char* kDefaults[][3] = {
+      {"sigmoid", "tanh", "tanh"}, {"sigmoid", "tanh", ""}, {"tanh", "", ""}};
   size_t next_alpha = 0, next_beta = 0;
   for (size_t direction = 0; direction < static_cast<size_t>(layer.directions); ++direction) {
     RecurrentOptions& options = layer.options[direction];
@@ -55,7 +60,9 @@ bool read_activations(NodeContext& node, Recurrent& layer) {
       std::string name = names[direction * static_cast<size_t>(layer.functions) + i];
       std::transform(name.begin(), name.end(), name.begin(),
                      [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-      if (!node.check(is_recurrent_activation(name), "attribute activations has the unknown name '" + name + "'")) return false;
+      if (!node.check(is_recurrent_activation(name),
+                      "attribute activations has the unknown name '" + name + "'"))
+        return false;
       double alpha, beta;
       default_parameters(name, alpha, beta);
       if (takes_alpha(name) && next_alpha < alphas.size()) alpha = alphas[next_alpha++];
@@ -76,7 +83,8 @@ bool read_activations(NodeContext& node, Recurrent& layer) {
 bool read_layer(NodeContext& node, Recurrent& layer) {
   if (!node.check_rank(0, 3) || !node.check_rank(1, 3) || !node.check_rank(2, 3)) return false;
   layer.batch_first = node.opset() >= 14 && node.flag_attribute("layout", false);
-  std::string direction = node.choice_attribute("direction", "forward", {"forward", "reverse", "bidirectional"});
+  std::string direction =
+      node.choice_attribute("direction", "forward", {"forward", "reverse", "bidirectional"});
   layer.directions = direction == "bidirectional" ? 2 : 1;
   auto w = node.static_dims(1), r = node.static_dims(2);
   if (!w || !r || node.failed()) return false;
@@ -99,7 +107,8 @@ bool read_layer(NodeContext& node, Recurrent& layer) {
     layer.options[d].reverse = d == 1 || direction == "reverse";
     layer.options[d].clip = clip;
     layer.options[d].input_forget = layer.cell == Cell::Lstm && node.flag_attribute("input_forget", false);
-    layer.options[d].linear_before_reset = layer.cell == Cell::Gru && node.flag_attribute("linear_before_reset", false);
+    layer.options[d].linear_before_reset =
+        layer.cell == Cell::Gru && node.flag_attribute("linear_before_reset", false);
   }
   layer.x = layer.batch_first ? node.transpose(node.input(0), {1, 0, 2}) : node.input(0);
   return !node.failed();
@@ -118,14 +127,16 @@ Value first_state(NodeContext& node, const Recurrent& layer, int input, int64_t 
   Value states = layer.batch_first ? node.transpose(node.input(input), {1, 0, 2}) : node.input(input);
   if (!states) return {};
   std::vector<Dim> wanted{Dim(layer.directions), dims[0], dims[1]};
-  if (!node.check(states.type().dims == wanted, node.input_label(input) + " is " + node.input(input).type().to_string() +
+  if (!node.check(states.type().dims == wanted, node.input_label(input) + " is " +
+                                                    node.input(input).type().to_string() +
                                                     ", wants one state per direction and batch entry of " +
                                                     node.input(0).type().to_string()))
     return {};
   return row(node, states, direction);
 }
 
-// The bias [gates * h], input's and recurrent one added; `apart` keeps the last gate's recurrent bias out, in *apart.
+// The bias [gates * h], input's and recurrent one added; `apart` keeps the last gate's recurrent bias out, in
+// *apart.
 Value bias(NodeContext& node, const Recurrent& layer, int64_t direction, Value* apart) {
   int64_t gates = layer.gates * layer.hidden, h = layer.hidden;
   DType dtype = layer.x.dtype();
@@ -154,7 +165,8 @@ Instruction* make_direction(NodeContext& node, const Recurrent& layer, int64_t d
   if (node.has_input(4)) {
     operands.lens = node.input(4);
     if (!node.check(operands.lens.type().dims[0] == layer.x.type().dims[1],
-                    node.input_label(4) + " is " + operands.lens.type().to_string() + ", wants one length per batch entry"))
+                    node.input_label(4) + " is " + operands.lens.type().to_string() +
+                        ", wants one length per batch entry"))
       return nullptr;
   }
   if (layer.cell == Cell::Lstm) {
@@ -174,13 +186,16 @@ Instruction* make_direction(NodeContext& node, const Recurrent& layer, int64_t d
   return nullptr;
 }
 
-// Joins the results of the directions as dim `dim`, and moves the batch to the front if the node wants it there.
-Value join(NodeContext& node, const Recurrent& layer, const std::vector<Instruction*>& made, int result, int dim) {
+// Joins the results of the directions as dim `dim`, and moves the batch to the front if the node wants it
+// there.
+Value join(NodeContext& node, const Recurrent& layer, const std::vector<Instruction*>& made, int result,
+           int dim) {
   Values parts;
   for (Instruction* direction : made) parts.push_back(node.unsqueeze(direction->result(result), dim));
   Value joined = node.concatenate(parts, dim);
   if (!layer.batch_first) return joined;
-  // y: [seq, directions, batch, h] to [batch, seq, directions, h]; states: [directions, batch, h] to [batch, directions, h].
+  // y: [seq, directions, batch, h] to [batch, seq, directions, h]; states: [directions, batch, h] to [batch,
+  // directions, h].
   return node.transpose(joined, result == 0 ? Ints{2, 0, 1, 3} : Ints{1, 0, 2});
 }
 
@@ -196,18 +211,23 @@ template <Cell cell> void import_recurrent(NodeContext& node) {
     if (!made.back()) return;
   }
   for (int result = 0; result < (cell == Cell::Lstm ? 3 : 2); ++result)
-    if (node.wants_output(result)) node.set_output(result, join(node, layer, made, result, result == 0 ? 1 : 0));
+    if (node.wants_output(result))
+      node.set_output(result, join(node, layer, made, result, result == 0 ? 1 : 0));
 }
 
 const OperatorRow kRows[] = {
-    {"", "GRU", 1, kLatest, 3, 6, 0, 2, "T=float T T T i32 T", import_recurrent<Cell::Gru>, "gated recurrent unit layer"},
+    {"", "GRU", 1, kLatest, 3, 6, 0, 2, "T=float T T T i32 T", import_recurrent<Cell::Gru>,
+     "gated recurrent unit layer"},
     {"", "LSTM", 1, kLatest, 3, 8, 0, 3, "T=float T T T i32 T", import_recurrent<Cell::Lstm>,
      "long short-term memory layer"},
-    {"", "RNN", 1, kLatest, 3, 6, 0, 2, "T=float T T T i32 T", import_recurrent<Cell::Rnn>, "simple recurrent layer"},
+    {"", "RNN", 1, kLatest, 3, 6, 0, 2, "T=float T T T i32 T", import_recurrent<Cell::Rnn>,
+     "simple recurrent layer"},
 };
 
 } // namespace
 
-std::span<const OperatorRow> recurrent_operators() { return kRows; }
+std::span<const OperatorRow> recurrent_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

@@ -33,18 +33,34 @@ struct Reduction {
   std::vector<int> dims;
   bool keep = true;
 
-  Value operator()(Opcode reducer, Value x) const { return dims.empty() ? x : node.reduce(reducer, x, dims, keep); }
-  Value keeping(Opcode reducer, Value x) const { return dims.empty() ? x : node.reduce(reducer, x, dims, true); }
+  Value operator()(Opcode reducer, Value x) const {
+    return dims.empty() ? x : node.reduce(reducer, x, dims, keep);
+  }
+  Value keeping(Opcode reducer, Value x) const {
+    return dims.empty() ? x : node.reduce(reducer, x, dims, true);
+  }
   Value unary(Opcode opcode, Value x) const { return node.unary(opcode, x); }
   Value square(Value x) const { return node.binary(Opcode::Multiply, x, x); }
 };
 
-Value write_sum(const Reduction& r, Value x) { return r(Opcode::Add, x); }
-Value write_product(const Reduction& r, Value x) { return r(Opcode::Multiply, x); }
-Value write_maximum(const Reduction& r, Value x) { return r(x.dtype() == DType::Bool ? Opcode::Or : Opcode::Maximum, x); }
-Value write_minimum(const Reduction& r, Value x) { return r(x.dtype() == DType::Bool ? Opcode::And : Opcode::Minimum, x); }
-Value write_l1(const Reduction& r, Value x) { return r(Opcode::Add, r.unary(Opcode::Abs, x)); }
-Value write_sum_of_squares(const Reduction& r, Value x) { return r(Opcode::Add, r.square(x)); }
+Value write_sum(const Reduction& r, Value x) {
+  return r(Opcode::Add, x);
+}
+Value write_product(const Reduction& r, Value x) {
+  return r(Opcode::Multiply, x);
+}
+Value write_maximum(const Reduction& r, Value x) {
+  return r(x.dtype() == DType::Bool ? Opcode::Or : Opcode::Maximum, x);
+}
+Value write_minimum(const Reduction& r, Value x) {
+  return r(x.dtype() == DType::Bool ? Opcode::And : Opcode::Minimum, x);
+}
+Value write_l1(const Reduction& r, Value x) {
+  return r(Opcode::Add, r.unary(Opcode::Abs, x));
+}
+Value write_sum_of_squares(const Reduction& r, Value x) {
+  return r(Opcode::Add, r.square(x));
+}
 
 Value write_mean(const Reduction& r, Value x) {
   if (r.dims.empty()) return x;
@@ -59,7 +75,8 @@ Value in_floats(const Reduction& r, Value x, Value (*write)(const Reduction&, Va
 }
 
 Value write_l2(const Reduction& r, Value x) {
-  return in_floats(r, x, [](const Reduction& w, Value v) { return w.unary(Opcode::Sqrt, w(Opcode::Add, w.square(v))); });
+  return in_floats(
+      r, x, [](const Reduction& w, Value v) { return w.unary(Opcode::Sqrt, w(Opcode::Add, w.square(v))); });
 }
 Value write_log_sum(const Reduction& r, Value x) {
   return in_floats(r, x, [](const Reduction& w, Value v) { return w.unary(Opcode::Log, w(Opcode::Add, v)); });
@@ -77,7 +94,9 @@ Value log_sum_exp(const Reduction& r, Value x) {
   if (!sum) return {};
   return node.binary(Opcode::Add, r.unary(Opcode::Log, sum), node.reshape(largest, sum.type().dims));
 }
-Value write_log_sum_exp(const Reduction& r, Value x) { return in_floats(r, x, log_sum_exp); }
+Value write_log_sum_exp(const Reduction& r, Value x) {
+  return in_floats(r, x, log_sum_exp);
+}
 
 template <Value (*write)(const Reduction&, Value)> void import_reduction(NodeContext& node) {
   auto dims = reduced_dims(node);
@@ -89,8 +108,8 @@ template <bool largest> void import_arg_reduction(NodeContext& node) {
   Value x = node.input(0);
   auto dim = node.axis(node.int_attribute("axis", 0), x.rank());
   if (!dim) return;
-  if (!node.check(x.type().dims[static_cast<size_t>(*dim)] != Dim(0), node.input_label(0) + " has no elements along axis " +
-                                                                          std::to_string(*dim)))
+  if (!node.check(x.type().dims[static_cast<size_t>(*dim)] != Dim(0),
+                  node.input_label(0) + " has no elements along axis " + std::to_string(*dim)))
     return;
   Value index = node.op(Opcode::ArgReduce, {x},
                         {{"dim", int64_t{*dim}},
@@ -103,7 +122,9 @@ template <bool largest> void import_arg_reduction(NodeContext& node) {
 template <bool product> void import_cumulative(NodeContext& node) {
   auto axes = node.required_constant_ints(1);
   if (!axes) return;
-  if (!node.check(axes->size() == 1, "input 'axis' has " + std::to_string(axes->size()) + " elements, wants 1")) return;
+  if (!node.check(axes->size() == 1,
+                  "input 'axis' has " + std::to_string(axes->size()) + " elements, wants 1"))
+    return;
   auto dim = node.axis(axes->front(), node.input(0).rank());
   if (!dim) return;
   node.set_output(0, node.op(Opcode::Cumulative, {node.input(0)},
@@ -114,13 +135,18 @@ template <bool product> void import_cumulative(NodeContext& node) {
 }
 
 const OperatorRow kRows[] = {
-    {"", "ArgMax", 1, kLatest, 1, 1, 1, 1, "num", import_arg_reduction<true>, "index of the largest element along an axis"},
+    {"", "ArgMax", 1, kLatest, 1, 1, 1, 1, "num", import_arg_reduction<true>,
+     "index of the largest element along an axis"},
     {"", "ArgMin", 1, kLatest, 1, 1, 1, 1, "num", import_arg_reduction<false>,
      "index of the smallest element along an axis"},
-    {"", "CumProd", 26, kLatest, 2, 2, 1, 1, "num index", import_cumulative<true>, "running product along an axis"},
-    {"", "CumSum", 11, kLatest, 2, 2, 1, 1, "num index", import_cumulative<false>, "running sum along an axis"},
-    {"", "ReduceL1", 1, kLatest, 1, 2, 1, 1, "num i64", import_reduction<write_l1>, "sum of absolute values over axes"},
-    {"", "ReduceL2", 1, kLatest, 1, 2, 1, 1, "num i64", import_reduction<write_l2>, "Euclidean norm over axes"},
+    {"", "CumProd", 26, kLatest, 2, 2, 1, 1, "num index", import_cumulative<true>,
+     "running product along an axis"},
+    {"", "CumSum", 11, kLatest, 2, 2, 1, 1, "num index", import_cumulative<false>,
+     "running sum along an axis"},
+    {"", "ReduceL1", 1, kLatest, 1, 2, 1, 1, "num i64", import_reduction<write_l1>,
+     "sum of absolute values over axes"},
+    {"", "ReduceL2", 1, kLatest, 1, 2, 1, 1, "num i64", import_reduction<write_l2>,
+     "Euclidean norm over axes"},
     {"", "ReduceLogSum", 1, kLatest, 1, 2, 1, 1, "num i64", import_reduction<write_log_sum>,
      "logarithm of the sum over axes"},
     {"", "ReduceLogSumExp", 1, kLatest, 1, 2, 1, 1, "num i64", import_reduction<write_log_sum_exp>,
@@ -130,7 +156,8 @@ const OperatorRow kRows[] = {
     {"", "ReduceMean", 1, kLatest, 1, 2, 1, 1, "num i64", import_reduction<write_mean>, "mean over axes"},
     {"", "ReduceMin", 1, kLatest, 1, 2, 1, 1, "num|bool i64", import_reduction<write_minimum>,
      "smallest element over axes"},
-    {"", "ReduceProd", 1, kLatest, 1, 2, 1, 1, "num i64", import_reduction<write_product>, "product over axes"},
+    {"", "ReduceProd", 1, kLatest, 1, 2, 1, 1, "num i64", import_reduction<write_product>,
+     "product over axes"},
     {"", "ReduceSum", 1, kLatest, 1, 2, 1, 1, "num i64", import_reduction<write_sum>, "sum over axes"},
     {"", "ReduceSumSquare", 1, kLatest, 1, 2, 1, 1, "num i64", import_reduction<write_sum_of_squares>,
      "sum of squares over axes"},
@@ -138,6 +165,8 @@ const OperatorRow kRows[] = {
 
 } // namespace
 
-std::span<const OperatorRow> reduction_operators() { return kRows; }
+std::span<const OperatorRow> reduction_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

@@ -1,4 +1,5 @@
-// Importers of signal operators: windows, discrete Fourier transforms as products with constant matrices, mel weights.
+// Importers of signal operators: windows, discrete Fourier transforms as products with constant matrices, mel
+// weights.
 #include "compiler/frontend/onnx/matrix_product.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
@@ -15,12 +16,15 @@ constexpr int64_t kMaxMatrix = int64_t{1} << 25;
 
 std::optional<int64_t> constant_scalar(NodeContext& node, int input) {
   auto values = node.required_constant_ints(input);
-  if (!values || !node.check(values->size() == 1, node.input_label(input) + " wants one element")) return std::nullopt;
+  if (!values || !node.check(values->size() == 1, node.input_label(input) + " wants one element"))
+    return std::nullopt;
   return values->front();
 }
 std::optional<double> constant_number(NodeContext& node, int input) {
   auto values = node.constant_doubles(node.input(input));
-  if (!node.check(values && values->size() == 1, node.input_label(input) + " must be a constant of one element")) return std::nullopt;
+  if (!node.check(values && values->size() == 1,
+                  node.input_label(input) + " must be a constant of one element"))
+    return std::nullopt;
   return values->front();
 }
 
@@ -30,7 +34,8 @@ void import_cosine_window(NodeContext& node, double a0, double a1, double a2) {
   auto size = constant_scalar(node, 0);
   DType dtype = node.dtype_attribute("output_datatype").value_or(DType::F32);
   if (!size || node.failed()) return;
-  if (!node.check(*size >= 0 && *size <= kMaxMatrix, node.input_label(0) + " is " + std::to_string(*size))) return;
+  if (!node.check(*size >= 0 && *size <= kMaxMatrix, node.input_label(0) + " is " + std::to_string(*size)))
+    return;
   double period = static_cast<double>(node.flag_attribute("periodic", true) ? *size : *size - 1);
   std::vector<double> values;
   for (int64_t i = 0; i < *size; ++i) {
@@ -40,19 +45,25 @@ void import_cosine_window(NodeContext& node, double a0, double a1, double a2) {
   node.set_output(0, node.constant(Literal::of(dtype, {*size}, values)));
 }
 
-void import_hann_window(NodeContext& node) { import_cosine_window(node, 0.5, 0.5, 0); }
-void import_hamming_window(NodeContext& node) { import_cosine_window(node, 25.0 / 46, 21.0 / 46, 0); }
-void import_blackman_window(NodeContext& node) { import_cosine_window(node, 0.42, 0.5, 0.08); }
+void import_hann_window(NodeContext& node) {
+  import_cosine_window(node, 0.5, 0.5, 0);
+}
+void import_hamming_window(NodeContext& node) {
+  import_cosine_window(node, 25.0 / 46, 21.0 / 46, 0);
+}
+void import_blackman_window(NodeContext& node) {
+  import_cosine_window(node, 0.42, 0.5, 0.08);
+}
 
 // --- Fourier transforms.
 
 struct Transform {
-  int64_t length = 0;  // of the transform
-  int64_t inputs = 0;  // elements of the signal that are used; the rest is zero
+  int64_t length = 0; // of the transform
+  int64_t inputs = 0; // elements of the signal that are used; the rest is zero
   int64_t outputs = 0;
-  int64_t in_parts = 1, out_parts = 2;  // 1: real, 2: real and imaginary
+  int64_t in_parts = 1, out_parts = 2; // 1: real, 2: real and imaginary
   bool inverse = false;
-  bool mirrored = false;  // the input is one half of a spectrum whose other half is its conjugate
+  bool mirrored = false; // the input is one half of a spectrum whose other half is its conjugate
 };
 
 // The matrix [inputs, in_parts, outputs, out_parts] of a transform, scaled by 1/length if inverse.
@@ -66,7 +77,8 @@ LiteralRef transform_matrix(DType dtype, const Transform& t) {
     for (int64_t in = 0; in < t.in_parts; ++in)
       for (int64_t k = 0; k < t.outputs; ++k) {
         // Reducing the angle's index first keeps it exact.
-        double angle = 2 * std::numbers::pi * static_cast<double>(n * k % t.length) / static_cast<double>(t.length);
+        double angle =
+            2 * std::numbers::pi * static_cast<double>(n * k % t.length) / static_cast<double>(t.length);
         double c = weight * std::cos(angle), s = weight * std::sin(angle) * (t.inverse ? 1 : -1);
         values.push_back(in == 0 ? c : -s);
         if (t.out_parts == 2) values.push_back(in == 0 ? s : c);
@@ -93,7 +105,8 @@ std::optional<int> transform_axis(NodeContext& node) {
     given = *constant;
   }
   auto axis = node.axis(given, node.input(0).rank());
-  if (axis && !node.check(*axis != node.input(0).rank() - 1, "axis is the last one, which holds real and imaginary parts"))
+  if (axis && !node.check(*axis != node.input(0).rank() - 1,
+                          "axis is the last one, which holds real and imaginary parts"))
     return std::nullopt;
   return axis;
 }
@@ -104,7 +117,10 @@ void import_dft(NodeContext& node) {
   auto axis = transform_axis(node);
   if (!axis) return;
   auto parts = node.static_dim(0, x.rank() - 1), extent = node.static_dim(0, *axis);
-  if (!parts || !extent || !node.check(*parts == 1 || *parts == 2, "the last extent is " + std::to_string(*parts) + ", wants 1 or 2")) return;
+  if (!parts || !extent ||
+      !node.check(*parts == 1 || *parts == 2,
+                  "the last extent is " + std::to_string(*parts) + ", wants 1 or 2"))
+    return;
   bool onesided = node.flag_attribute("onesided", false);
   Transform t;
   t.inverse = node.flag_attribute("inverse", false);
@@ -122,7 +138,8 @@ void import_dft(NodeContext& node) {
   t.outputs = onesided && !t.inverse ? t.length / 2 + 1 : t.length;
   if (node.failed() || !check_size(node, t)) return;
   Value signal = t.inputs == *extent ? x : node.slice_dim(x, *axis, 0, t.inputs);
-  Value y = dot(node, signal, node.constant(transform_matrix(x.dtype(), t)), {}, {}, {*axis, x.rank() - 1}, {0, 1});
+  Value y =
+      dot(node, signal, node.constant(transform_matrix(x.dtype(), t)), {}, {}, {*axis, x.rank() - 1}, {0, 1});
   // The transformed axis comes out last but one.
   Ints permutation;
   for (int i = 0; i < x.rank() - 2; ++i) permutation.push_back(i);
@@ -131,12 +148,17 @@ void import_dft(NodeContext& node) {
   node.set_output(0, node.transpose(y, permutation));
 }
 
-// Frames of the signal times the window, transformed: a strided convolution with the windowed matrix as its filter.
+// Frames of the signal times the window, transformed: a strided convolution with the windowed matrix as its
+// filter.
 void import_stft(NodeContext& node) {
   Value signal = node.input(0);
-  if (!node.check(signal.rank() == 2 || signal.rank() == 3, node.input_label(0) + " has rank " + std::to_string(signal.rank()) + ", wants 3")) return;
+  if (!node.check(signal.rank() == 2 || signal.rank() == 3,
+                  node.input_label(0) + " has rank " + std::to_string(signal.rank()) + ", wants 3"))
+    return;
   if (signal.rank() == 2) signal = node.unsqueeze(signal, 2);
-  auto parts = signal ? node.static_dims(node.slice_dim(node.slice_dim(signal, 0, 0, 1), 1, 0, 1), "the signal") : std::nullopt;
+  auto parts = signal
+                   ? node.static_dims(node.slice_dim(node.slice_dim(signal, 0, 0, 1), 1, 0, 1), "the signal")
+                   : std::nullopt;
   auto step = constant_scalar(node, 1);
   if (!parts || !step) return;
   Transform t;
@@ -157,8 +179,10 @@ void import_stft(NodeContext& node) {
   t.inputs = t.length;
   t.outputs = onesided ? t.length / 2 + 1 : t.length;
   if (!check_size(node, t) || (node.has_input(2) && !node.check_dims(2, {t.length}))) return;
-  if (!node.check(*step > 0 && *step < (int64_t{1} << 31), node.input_label(1) + " is " + std::to_string(*step) + ", wants a positive number") ||
-      !node.check(t.in_parts == 1 || (t.in_parts == 2 && !onesided), "a one-sided transform wants a real signal"))
+  if (!node.check(*step > 0 && *step < (int64_t{1} << 31),
+                  node.input_label(1) + " is " + std::to_string(*step) + ", wants a positive number") ||
+      !node.check(t.in_parts == 1 || (t.in_parts == 2 && !onesided),
+                  "a one-sided transform wants a real signal"))
     return;
   // [inputs, parts, outputs, 2] to filters [outputs * 2, parts, inputs]
   Value matrix = node.constant(transform_matrix(signal.dtype(), t));
@@ -168,10 +192,12 @@ void import_stft(NodeContext& node) {
   window.dims.resize(1);
   window.dims[0].size = t.length;
   window.dims[0].stride = *step;
-  Value y = node.op(Opcode::Convolution, {node.transpose(signal, {0, 2, 1}), filter}, {{"window", window}, {"groups", int64_t{1}}});
+  Value y = node.op(Opcode::Convolution, {node.transpose(signal, {0, 2, 1}), filter},
+                    {{"window", window}, {"groups", int64_t{1}}});
   if (!y) return;
   const std::vector<Dim> dims = y.type().dims;
-  node.set_output(0, node.transpose(node.reshape(y, {dims[0], Dim(t.outputs), Dim(2), dims[2]}), {0, 3, 1, 2}));
+  node.set_output(0,
+                  node.transpose(node.reshape(y, {dims[0], Dim(t.outputs), Dim(2), dims[2]}), {0, 3, 1, 2}));
 }
 
 // Triangular filters over the bins of a spectrum, their corners evenly spaced in mels.
@@ -180,9 +206,11 @@ void import_mel_weight_matrix(NodeContext& node) {
   auto low = constant_number(node, 3), high = constant_number(node, 4);
   if (!mels || !length || !rate || !low || !high) return;
   DType dtype = node.dtype_attribute("output_datatype").value_or(DType::F32);
-  bool sane = *mels > 0 && *length > 0 && *rate > 0 && *mels < (1 << 16) && *length < (1 << 20) && *low >= 0 && *high >= *low &&
-              *high <= static_cast<double>(*rate);
-  if (node.failed() || !node.check(sane, "num_mel_bins, dft_length, sample_rate and the edges do not fit each other")) return;
+  bool sane = *mels > 0 && *length > 0 && *rate > 0 && *mels < (1 << 16) && *length < (1 << 20) &&
+              *low >= 0 && *high >= *low && *high <= static_cast<double>(*rate);
+  if (node.failed() ||
+      !node.check(sane, "num_mel_bins, dft_length, sample_rate and the edges do not fit each other"))
+    return;
   int64_t bins = *length / 2 + 1;
   if (!node.check(bins * *mels <= kMaxMatrix, "the matrix would be too large")) return;
   auto to_mel = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
@@ -196,7 +224,8 @@ void import_mel_weight_matrix(NodeContext& node) {
   std::vector<double> weights(static_cast<size_t>(bins * *mels), 0);
   for (int64_t i = 0; i < *mels; ++i) {
     auto at = [&](int64_t bin) -> double& { return weights[static_cast<size_t>(bin * *mels + i)]; };
-    int64_t left = corners[static_cast<size_t>(i)], center = corners[static_cast<size_t>(i) + 1], right = corners[static_cast<size_t>(i) + 2];
+    int64_t left = corners[static_cast<size_t>(i)], center = corners[static_cast<size_t>(i) + 1],
+            right = corners[static_cast<size_t>(i) + 2];
     if (center == left) at(center) = 1;
     for (int64_t bin = left; center != left && bin <= center; ++bin)
       at(bin) = static_cast<double>(bin - left) / static_cast<double>(center - left);
@@ -207,17 +236,23 @@ void import_mel_weight_matrix(NodeContext& node) {
 }
 
 const OperatorRow kRows[] = {
-    {"", "BlackmanWindow", 17, kLatest, 1, 1, 1, 1, "index", import_blackman_window, "Blackman window of constant size"},
-    {"", "DFT", 17, kLatest, 1, 3, 1, 1, "float index i64", import_dft, "discrete Fourier transform and its inverse"},
-    {"", "HammingWindow", 17, kLatest, 1, 1, 1, 1, "index", import_hamming_window, "Hamming window of constant size"},
+    {"", "BlackmanWindow", 17, kLatest, 1, 1, 1, 1, "index", import_blackman_window,
+     "Blackman window of constant size"},
+    {"", "DFT", 17, kLatest, 1, 3, 1, 1, "float index i64", import_dft,
+     "discrete Fourier transform and its inverse"},
+    {"", "HammingWindow", 17, kLatest, 1, 1, 1, 1, "index", import_hamming_window,
+     "Hamming window of constant size"},
     {"", "HannWindow", 17, kLatest, 1, 1, 1, 1, "index", import_hann_window, "Hann window of constant size"},
-    {"", "MelWeightMatrix", 17, kLatest, 5, 5, 1, 1, "index index index float float", import_mel_weight_matrix,
-     "weights from a spectrum to mel bands"},
-    {"", "STFT", 17, kLatest, 2, 4, 1, 1, "T=float index T index", import_stft, "Fourier transforms of overlapping frames"},
+    {"", "MelWeightMatrix", 17, kLatest, 5, 5, 1, 1, "index index index float float",
+     import_mel_weight_matrix, "weights from a spectrum to mel bands"},
+    {"", "STFT", 17, kLatest, 2, 4, 1, 1, "T=float index T index", import_stft,
+     "Fourier transforms of overlapping frames"},
 };
 
 } // namespace
 
-std::span<const OperatorRow> signal_operators() { return kRows; }
+std::span<const OperatorRow> signal_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

@@ -1,4 +1,5 @@
-// Importers of operators on images and regions: sampling by grids, deformable convolution, region pooling, unpooling.
+// Importers of operators on images and regions: sampling by grids, deformable convolution, region pooling,
+// unpooling.
 #include "compiler/frontend/onnx/convolution.h"
 #include "compiler/frontend/onnx/matrix_product.h"
 #include "compiler/frontend/onnx/operator_table.h"
@@ -32,15 +33,18 @@ std::optional<Ints> spatial_extents(NodeContext& node, int input) {
 }
 
 std::optional<Sampling> read_sampling(NodeContext& node) {
-  std::string mode = node.opset() < 20 ? node.choice_attribute("mode", "bilinear", {"bilinear", "nearest", "bicubic"})
-                                       : node.choice_attribute("mode", "linear", {"linear", "nearest", "cubic"});
+  std::string mode = node.opset() < 20
+                         ? node.choice_attribute("mode", "bilinear", {"bilinear", "nearest", "bicubic"})
+                         : node.choice_attribute("mode", "linear", {"linear", "nearest", "cubic"});
   std::string padding = node.choice_attribute("padding_mode", "zeros", {"zeros", "border", "reflection"});
   if (node.failed()) return std::nullopt;
   Sampling sampling;
-  sampling.interpolation = mode == "nearest"                     ? Interpolation::Nearest
+  sampling.interpolation = mode == "nearest"                      ? Interpolation::Nearest
                            : mode == "cubic" || mode == "bicubic" ? Interpolation::Cubic
                                                                   : Interpolation::Linear;
-  sampling.edge = padding == "zeros" ? EdgeMode::Zeros : padding == "border" ? EdgeMode::Border : EdgeMode::Reflection;
+  sampling.edge = padding == "zeros"    ? EdgeMode::Zeros
+                  : padding == "border" ? EdgeMode::Border
+                                        : EdgeMode::Reflection;
   sampling.align_corners = node.flag_attribute("align_corners", false);
   return sampling;
 }
@@ -52,7 +56,8 @@ void import_grid_sample(NodeContext& node) {
   auto sampling = read_sampling(node);
   if (!extents || !sampling || !node.check_rank(1, x.rank())) return;
   int64_t count = static_cast<int64_t>(extents->size());
-  if (!node.check(grid.type().dims.back() == Dim(count), node.input_label(1) + " is " + grid.type().to_string() + ", wants " +
+  if (!node.check(grid.type().dims.back() == Dim(count), node.input_label(1) + " is " +
+                                                             grid.type().to_string() + ", wants " +
                                                              std::to_string(count) + " coordinates") ||
       !node.check(grid.type().dims[0] == x.type().dims[0], node.input_label(1) + " is of another batch"))
     return;
@@ -67,8 +72,9 @@ void import_grid_sample(NodeContext& node) {
     Value g = node.squeeze(node.slice_dim(wide, 2, count - 1 - i, count - i), 2);
     if (!g) return;
     // (g + 1) / 2 * (extent - 1), or ((g + 1) * extent - 1) / 2
-    points.push_back(sampling->align_corners ? times(node, plus(node, g, 1), (extent - 1) / 2)
-                                             : times(node, plus(node, times(node, plus(node, g, 1), extent), -1), 0.5));
+    points.push_back(sampling->align_corners
+                         ? times(node, plus(node, g, 1), (extent - 1) / 2)
+                         : times(node, plus(node, times(node, plus(node, g, 1), extent), -1), 0.5));
   }
   Value y = node.transpose(sample_image(node, x, *extents, points, *sampling), {0, 2, 1});
   out.insert(out.begin(), {x.type().dims[0], x.type().dims[1]});
@@ -80,11 +86,15 @@ void import_affine_grid(NodeContext& node) {
   Value theta = node.input(0);
   auto size = node.required_constant_ints(1);
   if (!size) return;
-  if (!node.check(size->size() == 4 || size->size() == 5, "input 'size' has " + std::to_string(size->size()) + " elements, wants 4 or 5")) return;
+  if (!node.check(size->size() == 4 || size->size() == 5,
+                  "input 'size' has " + std::to_string(size->size()) + " elements, wants 4 or 5"))
+    return;
   Ints extents(size->begin() + 2, size->end());
   int64_t rank = static_cast<int64_t>(extents.size()), count = 1;
   for (int64_t extent : extents) {
-    if (!node.check(extent > 0 && extent < (1 << 20) && count < (int64_t{1} << 26) / extent, "input 'size' is out of range")) return;
+    if (!node.check(extent > 0 && extent < (1 << 20) && count < (int64_t{1} << 26) / extent,
+                    "input 'size' is out of range"))
+      return;
     count *= extent;
   }
   if (!node.check_dims(0, {-1, rank, rank + 1})) return;
@@ -111,8 +121,8 @@ void import_affine_grid(NodeContext& node) {
 // --- Deformable convolution: columns sampled at shifted positions, then a product with the filter.
 
 struct Deformable {
-  Ints x, w;            // dims
-  Ints out;             // output extents
+  Ints x, w; // dims
+  Ints out;  // output extents
   int64_t groups, offset_groups, taps;
   Window window;
 };
@@ -125,7 +135,13 @@ std::optional<Deformable> read_deformable(NodeContext& node) {
   if (!attributes) return std::nullopt;
   auto window = spatial_window(node, 0, *attributes, false);
   if (!window) return std::nullopt;
-  Deformable d{*x, *w, {}, node.int_attribute("group", 1), node.int_attribute("offset_group", 1), (*w)[2] * (*w)[3], *window};
+  Deformable d{*x,
+               *w,
+               {},
+               node.int_attribute("group", 1),
+               node.int_attribute("offset_group", 1),
+               (*w)[2] * (*w)[3],
+               *window};
   for (size_t i = 0; i < 2; ++i) d.out.push_back(window->dims[i].output_size((*x)[i + 2]));
   bool fits = d.groups > 0 && d.offset_groups > 0 && (*x)[1] % d.groups == 0 && (*w)[0] % d.groups == 0 &&
               (*x)[1] % d.offset_groups == 0 && (*w)[1] == (*x)[1] / d.groups && (*x)[1] > 0;
@@ -147,8 +163,10 @@ Value deformed_positions(NodeContext& node, const Deformable& d, int axis, DType
       regular.push_back(static_cast<double>(at * dim.stride - dim.pad_low + k * dim.dilation));
     }
   int64_t positions = d.out[0] * d.out[1];
-  Value offsets = node.reshape_to(node.convert(node.input(2), work), {d.x[0] * d.offset_groups, d.taps, 2, positions});
-  Value along = node.reshape_to(node.slice_dim(offsets, 2, axis, axis + 1), {d.x[0] * d.offset_groups, d.taps * positions});
+  Value offsets =
+      node.reshape_to(node.convert(node.input(2), work), {d.x[0] * d.offset_groups, d.taps, 2, positions});
+  Value along = node.reshape_to(node.slice_dim(offsets, 2, axis, axis + 1),
+                                {d.x[0] * d.offset_groups, d.taps * positions});
   return node.binary(Opcode::Add, along, node.constant(Literal::of(work, {d.taps * positions}, regular)));
 }
 
@@ -158,26 +176,31 @@ void import_deform_conv(NodeContext& node) {
   const Deformable& d = *read;
   DType dtype = node.input(0).dtype(), work = dtype == DType::F64 ? DType::F64 : DType::F32;
   int64_t positions = d.out[0] * d.out[1], batch = d.x[0], channels = d.x[1] / d.offset_groups;
-  Value image = node.reshape_to(node.convert(node.input(0), work), {batch * d.offset_groups, channels, d.x[2], d.x[3]});
+  Value image =
+      node.reshape_to(node.convert(node.input(0), work), {batch * d.offset_groups, channels, d.x[2], d.x[3]});
   Values points{deformed_positions(node, d, 0, work), deformed_positions(node, d, 1, work)};
   if (node.failed()) return;
   Value columns = sample_image(node, image, {d.x[2], d.x[3]}, points, Sampling{});
   if (node.has_input(4)) {
-    Value mask = node.reshape_to(node.convert(node.input(4), work), {batch * d.offset_groups, d.taps * positions, 1});
+    Value mask =
+        node.reshape_to(node.convert(node.input(4), work), {batch * d.offset_groups, d.taps * positions, 1});
     columns = node.binary(Opcode::Multiply, columns, mask);
   }
-  // [batch * offset_groups, taps, positions, channels] to [batch, groups, channels of a group * taps, positions]
+  // [batch * offset_groups, taps, positions, channels] to [batch, groups, channels of a group * taps,
+  // positions]
   columns = node.reshape_to(columns, {batch * d.offset_groups, d.taps, positions, channels});
-  columns = node.reshape_to(node.transpose(columns, {0, 3, 1, 2}), {batch, d.groups, d.w[1] * d.taps, positions});
-  Value filter = node.reshape_to(node.convert(node.input(1), work), {d.groups, d.w[0] / d.groups, d.w[1] * d.taps});
+  columns =
+      node.reshape_to(node.transpose(columns, {0, 3, 1, 2}), {batch, d.groups, d.w[1] * d.taps, positions});
+  Value filter =
+      node.reshape_to(node.convert(node.input(1), work), {d.groups, d.w[0] / d.groups, d.w[1] * d.taps});
   Value y = node.transpose(dot(node, filter, columns, {0}, {1}, {2}, {2}), {2, 0, 1, 3});
   y = node.convert(node.reshape_to(y, {batch, d.w[0], d.out[0], d.out[1]}), dtype);
   if (node.has_input(3)) y = node.binary(Opcode::Add, y, per_channel(node, node.input(3), 4));
   node.set_output(0, y);
 }
 
-// Elements put back where MaxPool's indices say, zeros elsewhere. Indices count within the shape that the window undoes;
-// a larger output_shape adds zeros behind.
+// Elements put back where MaxPool's indices say, zeros elsewhere. Indices count within the shape that the
+// window undoes; a larger output_shape adds zeros behind.
 void import_max_unpool(NodeContext& node) {
   auto dims = node.static_dims(0);
   if (!dims || !node.check_rank_at_least(0, 3) || !node.check_dims(1, *dims)) return;
@@ -186,23 +209,31 @@ void import_max_unpool(NodeContext& node) {
   Ints inferred(dims->begin(), dims->begin() + 2);
   int64_t count = inferred[0] * inferred[1];
   for (size_t i = 0; i < window->kernel.size(); ++i) {
-    inferred.push_back(((*dims)[i + 2] - 1) * window->strides[i] - window->pads_low[i] - window->pads_high[i] + window->kernel[i]);
-    if (!node.check(inferred.back() > 0 && count < (int64_t{1} << 31) / inferred.back(), "the unpooled shape is out of range")) return;
+    inferred.push_back(((*dims)[i + 2] - 1) * window->strides[i] - window->pads_low[i] -
+                       window->pads_high[i] + window->kernel[i]);
+    if (!node.check(inferred.back() > 0 && count < (int64_t{1} << 31) / inferred.back(),
+                    "the unpooled shape is out of range"))
+      return;
     count *= inferred.back();
   }
   int64_t elements = node.input(0).type().num_elements();
   Value zeros = node.splat(node.input(0).dtype(), {Dim(count)}, 0);
-  Value y = node.op(Opcode::ScatterElements,
-                    {zeros, node.reshape_to(node.input(1), {elements}), node.reshape_to(node.input(0), {elements})},
-                    {{"axis", int64_t{0}}, {"reduction", Word{"none"}}});
+  Value y =
+      node.op(Opcode::ScatterElements,
+              {zeros, node.reshape_to(node.input(1), {elements}), node.reshape_to(node.input(0), {elements})},
+              {{"axis", int64_t{0}}, {"reduction", Word{"none"}}});
   y = node.reshape_to(y, inferred);
   if (node.has_input(2)) {
     auto wanted = node.required_constant_ints(2);
-    if (!wanted || !node.check(wanted->size() == inferred.size(), "input 'output_shape' wants one extent per dim")) return;
+    if (!wanted ||
+        !node.check(wanted->size() == inferred.size(), "input 'output_shape' wants one extent per dim"))
+      return;
     Ints low(inferred.size(), 0), high;
     for (size_t i = 0; i < inferred.size(); ++i) {
       high.push_back((*wanted)[i] - inferred[i]);
-      if (!node.check(high.back() >= 0 && high.back() < (1 << 24), "input 'output_shape' is smaller than the unpooled shape")) return;
+      if (!node.check(high.back() >= 0 && high.back() < (1 << 24),
+                      "input 'output_shape' is smaller than the unpooled shape"))
+        return;
     }
     y = node.pad(y, node.scalar(node.input(0).dtype(), 0), low, high);
   }
@@ -210,18 +241,24 @@ void import_max_unpool(NodeContext& node) {
 }
 
 const OperatorRow kRows[] = {
-    {"", "AffineGrid", 20, kLatest, 2, 2, 1, 1, "float i64", import_affine_grid, "sampling positions of an affine map"},
-    {"", "DeformConv", 19, kLatest, 3, 5, 1, 1, "T=float T", import_deform_conv, "convolution at shifted positions"},
+    {"", "AffineGrid", 20, kLatest, 2, 2, 1, 1, "float i64", import_affine_grid,
+     "sampling positions of an affine map"},
+    {"", "DeformConv", 19, kLatest, 3, 5, 1, 1, "T=float T", import_deform_conv,
+     "convolution at shifted positions"},
     {"", "GridSample", 16, kLatest, 2, 2, 1, 1, "num float", import_grid_sample,
      "elements of an image at given positions, interpolated"},
-    {"", "MaxUnpool", 9, kLatest, 2, 3, 1, 1, "float i64 i64", import_max_unpool, "elements put back to MaxPool's positions"},
+    {"", "MaxUnpool", 9, kLatest, 2, 3, 1, 1, "float i64 i64", import_max_unpool,
+     "elements put back to MaxPool's positions"},
     {"", "NonMaxSuppression", 10, kLatest, 2, 5, 1, 1, "f32 f32 i64 f32 f32", import_non_max_suppression,
      "boxes of highest score that do not overlap"},
-    {"", "RoiAlign", 10, kLatest, 3, 3, 1, 1, "T=float T i64", import_roi_align, "regions of an image resampled to one size"},
+    {"", "RoiAlign", 10, kLatest, 3, 3, 1, 1, "T=float T i64", import_roi_align,
+     "regions of an image resampled to one size"},
 };
 
 } // namespace
 
-std::span<const OperatorRow> vision_operators() { return kRows; }
+std::span<const OperatorRow> vision_operators() {
+  return kRows;
+}
 
 } // namespace firn::onnx

@@ -9,13 +9,27 @@ namespace firn::onnx {
 
 namespace {
 
-Value add(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Add, lhs, rhs); }
-Value subtract(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Subtract, lhs, rhs); }
-Value multiply(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Multiply, lhs, rhs); }
-Value divide(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Divide, lhs, rhs); }
-Value larger(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Maximum, lhs, rhs); }
-Value smaller(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Minimum, lhs, rhs); }
-Value both(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::And, lhs, rhs); }
+Value add(NodeContext& node, Value lhs, Value rhs) {
+  return node.binary(Opcode::Add, lhs, rhs);
+}
+Value subtract(NodeContext& node, Value lhs, Value rhs) {
+  return node.binary(Opcode::Subtract, lhs, rhs);
+}
+Value multiply(NodeContext& node, Value lhs, Value rhs) {
+  return node.binary(Opcode::Multiply, lhs, rhs);
+}
+Value divide(NodeContext& node, Value lhs, Value rhs) {
+  return node.binary(Opcode::Divide, lhs, rhs);
+}
+Value larger(NodeContext& node, Value lhs, Value rhs) {
+  return node.binary(Opcode::Maximum, lhs, rhs);
+}
+Value smaller(NodeContext& node, Value lhs, Value rhs) {
+  return node.binary(Opcode::Minimum, lhs, rhs);
+}
+Value both(NodeContext& node, Value lhs, Value rhs) {
+  return node.binary(Opcode::And, lhs, rhs);
+}
 
 // Column `index` of the last dim, that dim removed.
 Value column(NodeContext& node, Value x, int64_t index) {
@@ -29,8 +43,8 @@ Value column(NodeContext& node, Value x, int64_t index) {
 // Along one spatial dim; all tensors are [R] or [R, bins].
 struct RoiAxis {
   int64_t extent;
-  Value start, bin, grid;  // [R,1]: first position, extent of a bin, samples per bin
-  Value bins;              // [1,bins]: 0, 1, ...
+  Value start, bin, grid; // [R,1]: first position, extent of a bin, samples per bin
+  Value bins;             // [1,bins]: 0, 1, ...
 };
 
 // One sample per bin: the two pixels around it, their weights, and whether it lies in the image at all.
@@ -42,7 +56,7 @@ struct RoiAlign {
   NodeContext& node;
   DType work;
   bool largest;
-  Value table, batch;  // pixels of all images [N*H*W, C]; first pixel of each region's image [R,1,1]
+  Value table, batch; // pixels of all images [N*H*W, C]; first pixel of each region's image [R,1,1]
   RoiAxis y, x;
 
   Value number(double value) const { return node.scalar(work, value); }
@@ -73,10 +87,12 @@ struct RoiAlign {
     Value inside = both(node, node.unsqueeze(v.inside, 2), node.unsqueeze(h.inside, 1));
     Value result;
     for (int corner = 0; corner < 4; ++corner) {
-      Value row = node.unsqueeze(corner < 2 ? v.low : v.high, 2), col = node.unsqueeze(corner % 2 ? h.high : h.low, 1);
+      Value row = node.unsqueeze(corner < 2 ? v.low : v.high, 2),
+            col = node.unsqueeze(corner % 2 ? h.high : h.low, 1);
       Value row_weight = node.unsqueeze(corner < 2 ? v.low_weight : v.high_weight, 2);
       Value col_weight = node.unsqueeze(corner % 2 ? h.high_weight : h.low_weight, 1);
-      Value index = add(node, add(node, multiply(node, row, node.scalar_int(DType::I64, x.extent)), col), batch);
+      Value index =
+          add(node, add(node, multiply(node, row, node.scalar_int(DType::I64, x.extent)), col), batch);
       Value weight = node.select(inside, multiply(node, row_weight, col_weight), number(0));
       Value pixels = node.op(Opcode::Gather, {table, index}, {{"axis", int64_t{0}}});
       Value part = multiply(node, pixels, node.unsqueeze(weight, 3));
@@ -86,8 +102,8 @@ struct RoiAlign {
   }
 };
 
-RoiAxis make_axis(NodeContext& node, DType work, Value rois, int first, double scale, double offset, int64_t bins,
-                  int64_t extent, int64_t ratio, bool half_pixel) {
+RoiAxis make_axis(NodeContext& node, DType work, Value rois, int first, double scale, double offset,
+                  int64_t bins, int64_t extent, int64_t ratio, bool half_pixel) {
   auto edge = [&](int index) {
     Value scaled = multiply(node, column(node, rois, index), node.scalar(work, scale));
     return node.unsqueeze(subtract(node, scaled, node.scalar(work, offset)), 1);
@@ -96,7 +112,8 @@ RoiAxis make_axis(NodeContext& node, DType work, Value rois, int first, double s
   Value size = subtract(node, edge(first + 2), axis.start);
   if (!half_pixel) size = larger(node, size, node.scalar(work, 1));
   axis.bin = divide(node, size, node.scalar(work, static_cast<double>(bins)));
-  axis.grid = ratio > 0 ? node.splat_like(axis.bin, static_cast<double>(ratio)) : node.unary(Opcode::Ceil, axis.bin);
+  axis.grid =
+      ratio > 0 ? node.splat_like(axis.bin, static_cast<double>(ratio)) : node.unary(Opcode::Ceil, axis.bin);
   axis.bins = node.iota(work, {Dim(1), Dim(bins)}, 1);
   return axis;
 }
@@ -104,7 +121,8 @@ RoiAxis make_axis(NodeContext& node, DType work, Value rois, int first, double s
 // All samples of each bin, one after the other; regions with fewer samples skip the last ones.
 Value pool_samples(NodeContext& node, const RoiAlign& align, const std::vector<Dim>& dims) {
   DType work = align.work;
-  Value one = node.scalar(work, 1), count = larger(node, multiply(node, align.y.grid, align.x.grid), node.scalar(work, 0));
+  Value one = node.scalar(work, 1),
+        count = larger(node, multiply(node, align.y.grid, align.x.grid), node.scalar(work, 0));
   Value most = node.reduce(Opcode::Maximum, count, {0, 1}, false);
   if (!most) return {};
   Value initial = node.splat(work, dims, align.largest ? -std::numeric_limits<double>::infinity() : 0);
@@ -134,7 +152,8 @@ struct Corners {
 };
 
 Corners corners(NodeContext& node, Value boxes, bool centered) {
-  Value a = column(node, boxes, 0), b = column(node, boxes, 1), c = column(node, boxes, 2), d = column(node, boxes, 3);
+  Value a = column(node, boxes, 0), b = column(node, boxes, 1), c = column(node, boxes, 2),
+        d = column(node, boxes, 3);
   if (!centered) return {smaller(node, a, c), smaller(node, b, d), larger(node, a, c), larger(node, b, d)};
   Value half = node.scalar(boxes.dtype(), 0.5);
   Value width = multiply(node, c, half), height = multiply(node, d, half);
@@ -144,13 +163,17 @@ Corners corners(NodeContext& node, Value boxes, bool centered) {
 // Whether boxes `one` and `other` overlap by more than the threshold, as intersection over union.
 Value overlap(NodeContext& node, const Corners& one, const Corners& other, Value threshold) {
   Value zero = node.scalar(one.low_y.dtype(), 0);
-  Value height = subtract(node, smaller(node, one.high_y, other.high_y), larger(node, one.low_y, other.low_y));
+  Value height =
+      subtract(node, smaller(node, one.high_y, other.high_y), larger(node, one.low_y, other.low_y));
   Value width = subtract(node, smaller(node, one.high_x, other.high_x), larger(node, one.low_x, other.low_x));
   Value shared = multiply(node, larger(node, height, zero), larger(node, width, zero));
-  auto area = [&](const Corners& c) { return multiply(node, subtract(node, c.high_y, c.low_y), subtract(node, c.high_x, c.low_x)); };
+  auto area = [&](const Corners& c) {
+    return multiply(node, subtract(node, c.high_y, c.low_y), subtract(node, c.high_x, c.low_x));
+  };
   Value joint = subtract(node, add(node, area(one), area(other)), shared);
   // Empty boxes share nothing: 0 / 0 compares false.
-  return both(node, node.compare("gt", shared, zero), node.compare("gt", divide(node, shared, joint), threshold));
+  return both(node, node.compare("gt", shared, zero),
+              node.compare("gt", divide(node, shared, joint), threshold));
 }
 
 // Element 0 of a scalar input that may be a vector of one element, or a fallback.
@@ -164,28 +187,39 @@ Value scalar_input(NodeContext& node, int input, DType dtype, double fallback) {
 
 void import_roi_align(NodeContext& node) {
   Value image = node.input(0), rois = node.input(1);
-  if (!node.check_rank(0, 4) || !node.check_rank(1, 2) || !node.check_dims(1, {-1, 4}) || !node.check_rank(2, 1)) return;
+  if (!node.check_rank(0, 4) || !node.check_rank(1, 2) || !node.check_dims(1, {-1, 4}) ||
+      !node.check_rank(2, 1))
+    return;
   auto height = node.static_dim(0, 2), width = node.static_dim(0, 3);
   if (!height || !width) return;
-  bool half_pixel = node.opset() >= 16 &&
-                    node.choice_attribute("coordinate_transformation_mode", "half_pixel", {"half_pixel", "output_half_pixel"}) == "half_pixel";
+  bool half_pixel =
+      node.opset() >= 16 && node.choice_attribute("coordinate_transformation_mode", "half_pixel",
+                                                  {"half_pixel", "output_half_pixel"}) == "half_pixel";
   std::string mode = node.choice_attribute("mode", "avg", {"avg", "max"});
   int64_t rows = node.int_attribute("output_height", 1), columns = node.int_attribute("output_width", 1);
   int64_t ratio = node.int_attribute("sampling_ratio", 0);
   double scale = node.float_attribute("spatial_scale", 1);
-  bool sane = *height > 0 && *width > 0 && rows > 0 && columns > 0 && rows < 65536 && columns < 65536 && ratio >= 0 && ratio < 1024;
-  if (node.failed() || !node.check(sane, "the image is empty, or output size or sampling_ratio is out of range")) return;
+  bool sane = *height > 0 && *width > 0 && rows > 0 && columns > 0 && rows < 65536 && columns < 65536 &&
+              ratio >= 0 && ratio < 1024;
+  if (node.failed() ||
+      !node.check(sane, "the image is empty, or output size or sampling_ratio is out of range"))
+    return;
   DType work = image.dtype() == DType::F64 ? DType::F64 : DType::F32;
   const std::vector<Dim> dims = image.type().dims;
   Dim regions = rois.type().dims[0], pixels(0);
   if (auto product = node.product({dims[0], dims[2], dims[3]})) pixels = *product;
   Value table = node.reshape(node.transpose(node.convert(image, work), {0, 2, 3, 1}), {pixels, dims[1]});
-  Value images = node.dim_size(image, 0), zero = node.scalar_int(DType::I64, 0), one = node.scalar_int(DType::I64, 1);
+  Value images = node.dim_size(image, 0), zero = node.scalar_int(DType::I64, 0),
+        one = node.scalar_int(DType::I64, 1);
   Value batch = smaller(node, larger(node, node.input(2), zero), subtract(node, images, one));
   batch = multiply(node, batch, node.scalar_int(DType::I64, *height * *width));
   double offset = half_pixel ? 0.5 : 0;
   Value wide = node.convert(rois, work);
-  RoiAlign align{node, work, mode == "max", table, node.reshape(batch, {regions, Dim(1), Dim(1)}),
+  RoiAlign align{node,
+                 work,
+                 mode == "max",
+                 table,
+                 node.reshape(batch, {regions, Dim(1), Dim(1)}),
                  make_axis(node, work, wide, 1, scale, offset, rows, *height, ratio, half_pixel),
                  make_axis(node, work, wide, 0, scale, offset, columns, *width, ratio, half_pixel)};
   if (node.failed()) return;
@@ -193,8 +227,8 @@ void import_roi_align(NodeContext& node) {
   node.set_output(0, node.convert(node.transpose(pooled, {0, 3, 1, 2}), image.dtype()));
 }
 
-// Boxes are visited by falling score; one is kept if its score passes, its class has room and no kept box of higher
-// score overlaps it. The kept ones, found by non_zero, come out by batch, class and score.
+// Boxes are visited by falling score; one is kept if its score passes, its class has room and no kept box of
+// higher score overlaps it. The kept ones, found by non_zero, come out by batch, class and score.
 void import_non_max_suppression(NodeContext& node) {
   Value boxes = node.input(0), scores = node.input(1);
   if (!node.check_rank(0, 3) || !node.check_rank(1, 3) || !node.check_dims(0, {-1, -1, 4})) return;
@@ -205,9 +239,11 @@ void import_non_max_suppression(NodeContext& node) {
   Value iou_threshold = scalar_input(node, 3, DType::F32, 0);
   if (!limit || !iou_threshold || node.failed()) return;
 
-  // Scores and their boxes in order of falling score; a stable sort of the negated scores keeps ties in order.
+  // Scores and their boxes in order of falling score; a stable sort of the negated scores keeps ties in
+  // order.
   std::vector<Dim> dims{Dim(*batches), Dim(*classes), Dim(*count)};
-  Instruction* sorted = node.sort({node.unary(Opcode::Negate, scores), node.iota(DType::I64, dims, 2)}, 2, false);
+  Instruction* sorted =
+      node.sort({node.unary(Opcode::Negate, scores), node.iota(DType::I64, dims, 2)}, 2, false);
   if (!sorted) return;
   Value order = sorted->result(1);
   Value passes = node.splat(DType::Bool, dims, 1);
@@ -215,7 +251,8 @@ void import_non_max_suppression(NodeContext& node) {
     Value threshold = scalar_input(node, 4, DType::F32, 0);
     passes = node.compare("gt", node.unary(Opcode::Negate, sorted->result(0)), threshold);
   }
-  Value ranked = node.op(Opcode::GatherND, {boxes, node.unsqueeze(node.reshape_to(order, {*batches, *classes * *count}), 2)},
+  Value ranked = node.op(Opcode::GatherND,
+                         {boxes, node.unsqueeze(node.reshape_to(order, {*batches, *classes * *count}), 2)},
                          {{"batch_dims", int64_t{1}}});
   ranked = node.reshape_to(ranked, {*batches, *classes, *count, 4});
   Corners all = corners(node, ranked, centered);
@@ -224,7 +261,9 @@ void import_non_max_suppression(NodeContext& node) {
   Value one = node.scalar_int(DType::I64, 1), last = node.scalar_int(DType::I64, *count);
   auto condition = [&](const Values& p) { return Values{node.compare("lt", p[0], last)}; };
   auto body = [&](const Values& p) {
-    auto at = [&](Value x) { return node.unsqueeze(node.op(Opcode::Gather, {x, p[0]}, {{"axis", int64_t{2}}}), 2); };
+    auto at = [&](Value x) {
+      return node.unsqueeze(node.op(Opcode::Gather, {x, p[0]}, {{"axis", int64_t{2}}}), 2);
+    };
     Corners current{at(all.low_y), at(all.low_x), at(all.high_y), at(all.high_x)};
     Value clashes = both(node, overlap(node, all, current, iou_threshold), p[1]);
     Value free = node.unary(Opcode::Not, node.reduce(Opcode::Or, clashes, {2}, true));
@@ -233,14 +272,16 @@ void import_non_max_suppression(NodeContext& node) {
     Value here = node.compare("eq", node.iota(DType::I64, dims, 2), p[0]);
     return Values{add(node, p[0], one), node.select(here, keep, p[1])};
   };
-  Instruction* loop = node.while_loop({node.scalar_int(DType::I64, 0), node.splat(DType::Bool, dims, 0)}, condition, body);
+  Instruction* loop =
+      node.while_loop({node.scalar_int(DType::I64, 0), node.splat(DType::Bool, dims, 0)}, condition, body);
   if (!loop) return;
   Dim selected(IntExpr::symbol(node.state().count_symbol(*batches * *classes * *count)));
   selected.counted = true;
-  Instruction* found = node.make_typed(Opcode::NonZero, {loop->result(1)},
-                                       {Type::tensor(DType::I64, {Dim(3), selected}), Type::tensor(DType::I64, {})});
+  Instruction* found =
+      node.make_typed(Opcode::NonZero, {loop->result(1)},
+                      {Type::tensor(DType::I64, {Dim(3), selected}), Type::tensor(DType::I64, {})});
   if (!found) return;
-  Value positions = node.transpose(found->result(0), {1, 0});  // [<=n, 3]: batch, class, rank
+  Value positions = node.transpose(found->result(0), {1, 0}); // [<=n, 3]: batch, class, rank
   Value box = node.op(Opcode::GatherND, {order, positions}, {{"batch_dims", int64_t{0}}});
   node.set_output(0, node.concatenate({node.slice_dim(positions, 1, 0, 2), node.unsqueeze(box, 1)}, 1));
 }

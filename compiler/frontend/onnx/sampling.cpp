@@ -1,4 +1,5 @@
-// Interpolated sampling as sums of gathered pixels times weights, one per corner of the cell around each point.
+// Interpolated sampling as sums of gathered pixels times weights, one per corner of the cell around each
+// point.
 #include "compiler/frontend/onnx/sampling.h"
 
 #include <algorithm>
@@ -7,9 +8,15 @@ namespace firn::onnx {
 
 namespace {
 
-Value add(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Add, lhs, rhs); }
-Value subtract(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Subtract, lhs, rhs); }
-Value multiply(NodeContext& node, Value lhs, Value rhs) { return node.binary(Opcode::Multiply, lhs, rhs); }
+Value add(NodeContext& node, Value lhs, Value rhs) {
+  return node.binary(Opcode::Add, lhs, rhs);
+}
+Value subtract(NodeContext& node, Value lhs, Value rhs) {
+  return node.binary(Opcode::Subtract, lhs, rhs);
+}
+Value multiply(NodeContext& node, Value lhs, Value rhs) {
+  return node.binary(Opcode::Multiply, lhs, rhs);
+}
 
 // One tap of one dim: the pixel's index and its weight, both [B,P]; a null weight is 1.
 struct Tap {
@@ -20,7 +27,7 @@ struct Axis {
   NodeContext& node;
   int64_t extent;
   const Sampling& sampling;
-  double low, high;  // borders for reflection
+  double low, high; // borders for reflection
 
   Value number(Value like, double value) const { return node.scalar(like.dtype(), value); }
 
@@ -40,7 +47,8 @@ struct Axis {
   // Points far outside are brought back before the cell around them is chosen.
   Value bring_inside(Value x) const {
     if (sampling.edge == EdgeMode::Zeros) return x;
-    Value outside = node.binary(Opcode::Or, node.compare("lt", x, number(x, low)), node.compare("gt", x, number(x, high)));
+    Value outside = node.binary(Opcode::Or, node.compare("lt", x, number(x, low)),
+                                node.compare("gt", x, number(x, high)));
     Value inside;
     if (sampling.edge == EdgeMode::Reflection) {
       inside = reflect(x);
@@ -54,7 +62,8 @@ struct Axis {
   // The tap at the whole-numbered position `at`.
   Tap tap(Value at, Value weight) const {
     if (sampling.edge == EdgeMode::Reflection) {
-      Value outside = node.binary(Opcode::Or, node.compare("lt", at, number(at, low)), node.compare("gt", at, number(at, high)));
+      Value outside = node.binary(Opcode::Or, node.compare("lt", at, number(at, low)),
+                                  node.compare("gt", at, number(at, high)));
       at = node.select(outside, reflect(at), at);
     }
     Value index = node.convert(at, DType::I64);
@@ -94,7 +103,8 @@ struct Axis {
 
 } // namespace
 
-Value sample_image(NodeContext& node, Value image, const Ints& extents, const Values& points, const Sampling& sampling) {
+Value sample_image(NodeContext& node, Value image, const Ints& extents, const Values& points,
+                   const Sampling& sampling) {
   if (!image || node.failed()) return {};
   DType result = image.dtype(), work = points[0].dtype();
   if (sampling.interpolation == Interpolation::Nearest && sampling.edge != EdgeMode::Zeros) work = result;
@@ -108,7 +118,8 @@ Value sample_image(NodeContext& node, Value image, const Ints& extents, const Va
   for (size_t i = 0; i < extents.size(); ++i) {
     bool aligned = sampling.align_corners;
     double last = static_cast<double>(extents[i] - 1);
-    taps.push_back(Axis{node, extents[i], sampling, aligned ? 0 : -0.5, aligned ? last : last + 0.5}.taps(points[i]));
+    taps.push_back(
+        Axis{node, extents[i], sampling, aligned ? 0 : -0.5, aligned ? last : last + 0.5}.taps(points[i]));
     if (node.failed()) return {};
   }
   // All combinations of taps, the last dim's fastest.
@@ -118,7 +129,8 @@ Value sample_image(NodeContext& node, Value image, const Ints& extents, const Va
     Value index, weight;
     for (size_t i = 0; i < extents.size(); ++i) {
       const Tap& tap = taps[i][choice[i]];
-      index = index ? add(node, multiply(node, index, node.scalar_int(DType::I64, extents[i])), tap.index) : tap.index;
+      index = index ? add(node, multiply(node, index, node.scalar_int(DType::I64, extents[i])), tap.index)
+                    : tap.index;
       if (tap.weight) weight = weight ? multiply(node, weight, tap.weight) : tap.weight;
     }
     Value part = node.op(Opcode::GatherND, {table, node.unsqueeze(index, 2)}, {{"batch_dims", int64_t{1}}});

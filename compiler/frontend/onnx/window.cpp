@@ -17,11 +17,13 @@ std::string list(const Ints& values) {
 }
 
 // An attribute of `size` numbers from `least` on; absent: all `fallback`.
-std::optional<Ints> read(NodeContext& node, std::string_view name, size_t size, int64_t fallback, int64_t least) {
+std::optional<Ints> read(NodeContext& node, std::string_view name, size_t size, int64_t fallback,
+                         int64_t least) {
   Ints values = node.ints_attribute(name);
   if (values.empty()) values.assign(size, fallback);
   std::string found = "attribute " + std::string(name) + " is " + list(values);
-  if (!node.check(values.size() == size, found + ", wants " + std::to_string(size) + " numbers")) return std::nullopt;
+  if (!node.check(values.size() == size, found + ", wants " + std::to_string(size) + " numbers"))
+    return std::nullopt;
   for (int64_t value : values)
     if (!node.check(value >= least && value < kLargest,
                     found + ", wants numbers of " + std::to_string(least) + " or more"))
@@ -39,7 +41,8 @@ std::optional<WindowAttributes> read_window(NodeContext& node, int rank, const I
     node.fail("attribute kernel_shape is missing");
     return std::nullopt;
   }
-  auto shape = kernel.empty() || node.has_attribute("kernel_shape") ? read(node, "kernel_shape", size, 1, 1) : kernel;
+  auto shape =
+      kernel.empty() || node.has_attribute("kernel_shape") ? read(node, "kernel_shape", size, 1, 1) : kernel;
   if (!shape) return std::nullopt;
   if (!kernel.empty() && !node.check(*shape == kernel, "attribute kernel_shape is " + list(*shape) +
                                                            ", the filter's is " + list(kernel)))
@@ -62,7 +65,8 @@ std::optional<WindowAttributes> read_window(NodeContext& node, int rank, const I
   return window;
 }
 
-std::optional<Window> spatial_window(NodeContext& node, int input, const WindowAttributes& attributes, bool ceil_mode) {
+std::optional<Window> spatial_window(NodeContext& node, int input, const WindowAttributes& attributes,
+                                     bool ceil_mode) {
   Window window;
   for (size_t i = 0; i < attributes.kernel.size(); ++i) {
     WindowDim dim;
@@ -100,10 +104,10 @@ std::optional<Window> spatial_window(NodeContext& node, int input, const WindowA
     }
     if (extent.is_static() &&
         !node.check(extent.value() == 0 || dim.output_size(extent.value()) > 0,
-                    node.input_label(input) + " has extent " + std::to_string(extent.value()) + " along axis " +
-                        std::to_string(axis) + ", with padding " + std::to_string(dim.pad_low) + " and " +
-                        std::to_string(dim.pad_high) + " too small for a window of " +
-                        std::to_string(dim.dilated_size())))
+                    node.input_label(input) + " has extent " + std::to_string(extent.value()) +
+                        " along axis " + std::to_string(axis) + ", with padding " +
+                        std::to_string(dim.pad_low) + " and " + std::to_string(dim.pad_high) +
+                        " too small for a window of " + std::to_string(dim.dilated_size())))
       return std::nullopt;
     window.dims.push_back(dim);
   }

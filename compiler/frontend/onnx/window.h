@@ -1,4 +1,5 @@
-// Windows of convolutions and pooling from the attributes kernel_shape, strides, dilations, pads, auto_pad, ceil_mode.
+// Windows of convolutions and pooling from the attributes kernel_shape, strides, dilations, pads, auto_pad,
+// ceil_mode.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
@@ -13,12 +14,15 @@ struct WindowAttributes {
   AutoPad auto_pad = AutoPad::NotSet;
 };
 
-// Reads and checks them; `kernel` is the default for kernel_shape and must agree with it (empty: it is required).
+// Reads and checks them; `kernel` is the default for kernel_shape and must agree with it (empty: it is
+// required).
 std::optional<WindowAttributes> read_window(NodeContext& node, int rank, const Ints& kernel);
 
-// The window over spatial dims, which begin at dim 2 of `input`. With ceil_mode the upper padding grows so that a last,
-// partial window fits, unless it would begin in the padding. Needs static extents where they decide the padding.
-std::optional<Window> spatial_window(NodeContext& node, int input, const WindowAttributes& attributes, bool ceil_mode);
+// The window over spatial dims, which begin at dim 2 of `input`. With ceil_mode the upper padding grows so
+// that a last, partial window fits, unless it would begin in the padding. Needs static extents where they
+// decide the padding.
+std::optional<Window> spatial_window(NodeContext& node, int input, const WindowAttributes& attributes,
+                                     bool ceil_mode);
 
 // The window with one-element dims in front for batch and channel.
 Window with_batch_and_channel(const Window& spatial);

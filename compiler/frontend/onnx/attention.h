@@ -1,0 +1,15 @@
+// What attention operators have in common.
+#pragma once
+
+#include "compiler/frontend/onnx/import_context.h"
+
+namespace firn::onnx {
+
+// [batch, seq, heads * size] as [batch, seq, heads, size]; fails unless the last extent divides. `what` names
+// x.
+Value split_heads(NodeContext& node, Value x, int64_t heads, const std::string& what);
+
+void import_causal_conv_with_state(NodeContext& node);
+void import_linear_attention(NodeContext& node);
+
+} // namespace firn::onnx

@@ -1,0 +1,186 @@
+// Graphs: names, initializers, opsets, symbolic dims, and what is said of graphs that are wrong.
+#include "tests/frontend/import_case.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn;
+using namespace firn::test;
+
+namespace {
+
+// y = relu(x), with x of the given dims.
+Model relu_model(const std::vector<WireDim>& dims) {
+  Model model;
+  model.graph.inputs = {value("x", F32, dims)};
+  model.graph.outputs = {value("y", F32, dims)};
+  model.graph.nodes = {node("Relu", {"x"}, {"y"}, {}, "", "act")};
+  return model;
+}
+
+} // namespace
+
+TEST_CASE("names of inputs, outputs and nodes are kept") {
+  Imported imported = import_model(relu_model({2, 3}));
+  std::string text = imported.text();
+  CHECK(contains(text, "act"));
+  const Function& main = imported.model->module->main();
+  CHECK(main.parameter_names == std::vector<std::string>{"x"});
+  CHECK(main.result_names == std::vector<std::string>{"y"});
+  CHECK(imported.model->facts.operators.at("Relu") == 1);
+  CHECK(imported.model->facts.ir_version == 10);
+}
+
+TEST_CASE("a symbolic dim stays a symbol, or becomes the number that is given") {
+  Imported symbolic = import_model(relu_model({"batch size", 3}));
+  CHECK(contains(symbolic.text(), "f32[batch_size,3]"));
+  onnx::ImportOptions options;
+  options.dims["batch size"] = 4;
+  CHECK(contains(import_model(relu_model({"batch size", 3}), options).text(), "f32[4,3]"));
+  onnx::ImportOptions ranged;
+  ranged.ranges["batch size"] = {2, 8};
+  CHECK(contains(import_model(relu_model({"batch size", 3}), ranged).text(), "symbol batch_size in [2, 8]"));
+}
+
+TEST_CASE("a dim without a name is called after its input") {
+  Model model = relu_model({"", 3});
+  model.graph.inputs = {Message().text(1, "x").message(
+      2, Message().message(1, Message().number(1, F32).message(
+                                  2, Message().message(1, Message()).message(1, Message().number(1, 3)))))};
+  CHECK(contains(import_model(model).text(), "f32[x_dim0,3]"));
+}
+
+TEST_CASE("a symbolic dim that the model does not have is a usage error") {
+  onnx::ImportOptions options;
+  options.dims["bach"] = 4;
+  Imported imported = import_model(relu_model({"batch", 3}), options);
+  CHECK(imported.fault == Fault::Usage);
+  CHECK(imported.messages == "the model has no symbolic dim 'bach'; it has batch\n");
+}
+
+TEST_CASE("an input without a shape needs one given") {
+  Model model = relu_model({1});
+  model.graph.inputs = {Message().text(1, "x").message(2, Message().message(1, Message().number(1, F32)))};
+  CHECK(contains(import_model(model).messages, "graph input 'x' has no shape"));
+  onnx::ImportOptions options;
+  options.shapes["x"] = {2, 5};
+  CHECK(contains(import_model(model, options).text(), "f32[2,5]"));
+}
+
+TEST_CASE("initializers are constants, also when they are listed as inputs, unless asked otherwise") {
+  Model model;
+  model.ir_version = 3;
+  model.graph.inputs = {value("x", F32, {2}), value("w", F32, {2})};
+  model.graph.initializers = {floats("w", {2}, {1, 2}), floats("unused", {1}, {7})};
+  model.graph.nodes = {node("Add", {"x", "w"}, {"y"})};
+  model.graph.outputs = {value("y", F32, {2})};
+  Imported constant = import_model(model);
+  CHECK(constant.model->module->main().parameter_names == std::vector<std::string>{"x"});
+  CHECK(numbers(run(constant, {f32({2}, {10, 20})})[0]) == std::vector<double>{11, 22});
+  CHECK(contains(constant.text(), "loc(\"w\")"));
+  CHECK(!contains(constant.text(), "unused"));
+  onnx::ImportOptions options;
+  options.initializers_are_inputs = true;
+  CHECK(import_model(model, options).model->module->main().parameter_names ==
+        std::vector<std::string>{"x", "w"});
+}
+
+TEST_CASE("nodes that no output needs leave nothing behind") {
+  Model model = relu_model({2});
+  model.graph.nodes.push_back(node("Exp", {"x"}, {"unused"}));
+  CHECK(!contains(import_model(model).text(), "exponential"));
+}
+
+TEST_CASE("a missing value, an unsorted node and a cycle name the node") {
+  Model model = relu_model({2});
+  model.graph.nodes = {node("Relu", {"nowhere"}, {"y"}, {}, "", "act")};
+  CHECK(import_model(model).messages == "act (Relu, node 0): input 'nowhere' is not defined\n");
+  model.graph.nodes = {node("Relu", {"z"}, {"y"}), node("Exp", {"x"}, {"z"}, {}, "", "late")};
+  CHECK(contains(import_model(model).messages, "node 0 (Relu): input 'z' comes from the later node late "
+                                               "(Exp, node 1); nodes must stand in order of use"));
+  model.graph.nodes = {node("Relu", {"y"}, {"y"})};
+  CHECK(contains(import_model(model).messages, "input 'y' is its own output"));
+}
+
+TEST_CASE("a name is defined once") {
+  Model model = relu_model({2});
+  model.graph.nodes.push_back(node("Exp", {"x"}, {"y"}));
+  CHECK(contains(import_model(model).messages, "output 'y' is defined twice"));
+  model = relu_model({2});
+  model.graph.inputs.push_back(value("x", F32, {2}));
+  CHECK(contains(import_model(model).messages, "two graph inputs are called 'x'"));
+}
+
+TEST_CASE("all errors are reported at once, at most twenty, and followers of a failed node are silent") {
+  Model model = relu_model({2});
+  model.graph.nodes = {node("Add", {"x"}, {"a"}), node("Relu", {"a"}, {"b"}), node("Concat", {"x"}, {"y"})};
+  CHECK(import_model(model).messages == "node 0 (Add): has 1 input, wants 2\n"
+                                        "node 2 (Concat): attribute 'axis' is missing, wants an int\n");
+  for (int i = 0; i < 100; ++i) model.graph.nodes.push_back(node("Add", {"x"}, {"a" + std::to_string(i)}));
+  std::string messages = import_model(model).messages;
+  CHECK(std::count(messages.begin(), messages.end(), '\n') == 20);
+}
+
+TEST_CASE("arity, dtypes and attribute kinds are checked") {
+  Model model = relu_model({2});
+  model.graph.initializers = {int_scalar("k", 1)};
+  model.graph.nodes = {node("Add", {"x", "k"}, {"y"}, {}, "", "sum")};
+  CHECK(contains(import_model(model).messages,
+                 "sum (Add, node 0): input 'k' is i64[], input 'x' is f32[2]: both must have one type"));
+  model.graph.nodes = {node("Transpose", {"x"}, {"y"}, {attribute("perm", 0)})};
+  CHECK(contains(import_model(model).messages, "attribute 'perm' is an int, wants ints"));
+  model.graph.nodes = {node("Gather", {"x", "x"}, {"y"})};
+  CHECK(contains(import_model(model).messages, "input 'x' is f32[2], wants index"));
+  model.graph.nodes = {node("Softmax", {"x"}, {"y"}, {attribute("axis", 5)})};
+  CHECK(contains(import_model(model).messages, "axis 5 is out of range for rank 1"));
+}
+
+TEST_CASE("rules that real models break give a warning") {
+  Model model = relu_model({2});
+  model.opsets = {{"", 10}};
+  model.graph.outputs = {value("y", Bool, {2})};
+  model.graph.nodes = {node("Equal", {"x", "x"}, {"y"})};
+  Imported imported = import_model(model);
+  (void)imported.text();
+  REQUIRE(imported.model->facts.warnings.size() == 1);
+  CHECK(contains(imported.model->facts.warnings[0], "input 'x' is f32[2]"));
+}
+
+TEST_CASE("unknown operators are listed together") {
+  Model model = relu_model({2});
+  model.opsets = {{"", 17}, {"com.acme", 3}};
+  model.graph.nodes = {node("Pool", {"x"}, {"a"}, {}, "com.acme", "/stage/pool"),
+                       node("Pool", {"a"}, {"b"}, {}, "com.acme"),
+                       node("ImageDecoder", {"b"}, {"y"}, {}, "", "/decode")};
+  Imported imported = import_model(model);
+  CHECK(imported.fault == Fault::Unsupported);
+  CHECK(imported.messages == "2 operators are not supported\n"
+                             "  ai.onnx.ImageDecoder (opset 17)   1 node:         /decode\n"
+                             "  com.acme.Pool (opset 3)           2 nodes, first: /stage/pool\n");
+}
+
+TEST_CASE("versions that are not known are refused") {
+  Model model = relu_model({2});
+  model.ir_version = 15;
+  CHECK(import_model(model).messages == "IR version 15, Firn reads 3 to 14\n");
+  for (int64_t version = 3; version <= 14; ++version) {
+    model.ir_version = version;
+    CHECK(import_model(model).model);
+  }
+  model.opsets = {{"", 29}};
+  CHECK(import_model(model).fault == Fault::Unsupported);
+  model.opsets = {{"ai.onnx", 28}};
+  CHECK(import_model(model).model);
+  model.opsets = {};
+  CHECK(import_model(model).messages == "the model imports no opset\n");
+}
+
+TEST_CASE("tensors too large to hold are refused") {
+  Model model = relu_model({int64_t{1} << 20, int64_t{1} << 20});
+  CHECK(contains(import_model(model).messages, "more than Firn can hold"));
+  model = relu_model({-1, 2});
+  CHECK(contains(import_model(model).messages, "graph input 'x' has dim 0 = -1, out of range"));
+  model = relu_model({2});
+  model.graph.initializers = {ints("shape", {1 << 20, 1 << 20})};
+  model.graph.nodes = {node("ConstantOfShape", {"shape"}, {"y"})};
+  CHECK(contains(import_model(model).messages, "more than Firn can hold"));
+}

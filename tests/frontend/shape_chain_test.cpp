@@ -1,0 +1,106 @@
+// Shape arithmetic is resolved while importing: with static dims to constants, with symbolic ones to
+// expressions.
+#include "tests/frontend/import_case.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn;
+using namespace firn::test;
+
+namespace {
+
+// y = reshape(x, [shape(x)[0], -1]): what exporters write for flatten.
+Model flatten_model(const std::vector<WireDim>& dims) {
+  Model model;
+  model.graph.inputs = {value("x", F32, dims)};
+  model.graph.outputs = {value("y", F32, {"a", "b"})};
+  model.graph.initializers = {int_scalar("zero", 0), ints("axes", {0}), ints("rest", {-1})};
+  model.graph.nodes = {node("Shape", {"x"}, {"shape"}), node("Gather", {"shape", "zero"}, {"batch"}),
+                       node("Unsqueeze", {"batch", "axes"}, {"row"}),
+                       node("Concat", {"row", "rest"}, {"target"}, {attribute("axis", 0)}),
+                       node("Reshape", {"x", "target"}, {"y"})};
+  return model;
+}
+
+} // namespace
+
+TEST_CASE("a chain on static dims leaves one reshape") {
+  std::string text = import_model(flatten_model({2, 3, 4})).text();
+  CHECK(contains(text, "f32[2,12]"));
+  CHECK(!contains(text, "gather"));
+  CHECK(!contains(text, "concatenate"));
+}
+
+TEST_CASE("a chain on a symbolic dim leaves one reshape") {
+  std::string text = import_model(flatten_model({"batch", 3, 4})).text();
+  CHECK(contains(text, "reshape"));
+  CHECK(contains(text, "f32[batch,12]"));
+  CHECK(!contains(text, "dim_size"));
+}
+
+TEST_CASE("two symbolic dims multiply") {
+  CHECK(contains(import_model(flatten_model({2, "h", "w"})).text(), "f32[2,h*w]"));
+}
+
+TEST_CASE("Expand and ConstantOfShape take dims as they are known") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n", 1}), value("z", F32, {1})};
+  model.graph.outputs = {value("y", F32, {"n", 5}), value("ones", F32, {"n", 1})};
+  model.graph.initializers = {ints("five", {1, 5})};
+  model.graph.nodes = {node("Expand", {"x", "five"}, {"y"}), node("Shape", {"x"}, {"shape"}),
+                       node("ConstantOfShape", {"shape"}, {"ones"})};
+  std::string text = import_model(model).text();
+  CHECK(contains(text, "f32[n,5]"));
+  CHECK(contains(text, "f32[n,1]"));
+}
+
+TEST_CASE("a range to a symbolic dim is an iota") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n"})};
+  model.graph.outputs = {value("y", I64, {"n"})};
+  model.graph.initializers = {int_scalar("zero", 0), int_scalar("one", 1)};
+  model.graph.nodes = {node("Size", {"x"}, {"n"}), node("Range", {"zero", "n", "one"}, {"y"})};
+  Imported imported = import_model(model);
+  CHECK(contains(imported.text(), "iota"));
+  CHECK(numbers(run(imported, {f32({3}, {5, 6, 7})})[0]) == std::vector<double>{0, 1, 2});
+}
+
+TEST_CASE("the last rows of a symbolic dim are a slice at a computed place") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n"})};
+  model.graph.outputs = {value("y", F32, {1})};
+  model.graph.initializers = {ints("start", {-1}), ints("end", {INT64_MAX}), ints("axes", {0})};
+  model.graph.nodes = {node("Slice", {"x", "start", "end", "axes"}, {"y"})};
+  Imported imported = import_model(model);
+  CHECK(contains(imported.text(), "dynamic_slice"));
+  CHECK(numbers(run(imported, {f32({3}, {5, 6, 7})})[0]) == std::vector<double>{7});
+}
+
+TEST_CASE("what needs a static dim names the symbolic one") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n", 4})};
+  model.graph.outputs = {value("y", F32, {4, 4})};
+  model.graph.nodes = {node("Split", {"x"}, {"y", "z"}, {attribute("axis", 0)})};
+  Imported imported = import_model(model);
+  CHECK(imported.fault == Fault::Unsupported);
+  CHECK(contains(imported.messages, "does not support symbolic dim 'n'; bind it with --dim n=<n>"));
+}
+
+TEST_CASE("reshapes that do not fit are refused") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {2, 3})};
+  model.graph.outputs = {value("y", F32, {6})};
+  auto messages = [&](const std::vector<int64_t>& shape) {
+    model.graph.initializers = {ints("shape", shape)};
+    model.graph.nodes = {node("Reshape", {"x", "shape"}, {"y"})};
+    return import_model(model).messages;
+  };
+  CHECK(messages({6}).empty());
+  CHECK(messages({0, -1}).empty());
+  CHECK(contains(messages({7}), "cannot reshape f32[2,3] to f32[7]"));
+  CHECK(contains(messages({-1, -1}), "-1 twice"));
+  CHECK(contains(messages({4, -1}), "do not divide"));
+  CHECK(contains(messages({-5}), "the shape holds -5"));
+  CHECK(contains(messages({1, 1, 0}), "0 as dim 2"));
+  CHECK(contains(messages({INT64_MAX, INT64_MAX}), "more than Firn can hold"));
+}
