@@ -32,6 +32,9 @@ std::vector<Emitter> emitters_of_opcode(Opcode opcode) {
       {Opcode::Dot, {emit_register_tiles, emit_elementwise}},
       {Opcode::Convolution, {emit_register_tiles, emit_elementwise}},
       {Opcode::Concatenate, {emit_concatenate}},
+      {Opcode::DynamicUpdateSlice, {emit_update_slice}},
+      {Opcode::ScatterElements, {emit_scatter_elements}},
+      {Opcode::ScatterND, {emit_scatter_nd}},
       {Opcode::If, {emit_if}},
       {Opcode::While, {emit_while}},
   };
