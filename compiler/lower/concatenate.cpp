@@ -23,8 +23,8 @@ void emit_part(LoweringContext& context, const Instruction& concatenate, Value p
   };
   loops.uses = [&](const Index& index) {
     ElementUses uses;
-    uses.expressions = {result.type().offset_of(shifted(index))};
-    if (!splat) uses.expressions.push_back(part.type().offset_of(index));
+    uses.offsets = {result.type().offset_of(shifted(index))};
+    if (!splat) uses.offsets.push_back(part.type().offset_of(index));
     return uses;
   };
   loops.body = [&](const Index& index, const Lanes& lanes) {

@@ -18,7 +18,7 @@ void emit_copy(LoweringContext& context, Place from, Place to, const Type& type,
   loops.element_bits = 8 * element;
   loops.uses = [](const Index& index) {
     ElementUses uses;
-    uses.expressions = {index[0]};
+    uses.offsets = {index[0]};
     return uses;
   };
   loops.body = [&](const Index& index, const Lanes& lanes) {

@@ -138,11 +138,12 @@ private:
       if (box.extent[i] == 1) continue;
       if (!groups.empty()) {
         size_t outer = groups.back().dims.back();
-        bool joined = std::all_of(uses.expressions.begin(), uses.expressions.end(), [&](const IntExpr& expression) {
+        auto joined = [&](const IntExpr& expression) {
           auto a = expression.linear_coefficient(*symbols[outer]), c = expression.linear_coefficient(*symbols[i]);
           return a && c && *a == *c * box.extent[i];
-        });
-        if (joined) {
+        };
+        if (std::all_of(uses.offsets.begin(), uses.offsets.end(), joined) &&
+            std::all_of(uses.decisions.begin(), uses.decisions.end(), joined)) {
           groups.back().dims.push_back(i);
           groups.back().extent *= box.extent[i];
           continue;
@@ -154,12 +155,15 @@ private:
   }
 
   bool can_vectorise(const Group& group, const ElementUses& uses, const std::vector<SymbolRef>& symbols) const {
-    for (size_t dim : group.dims)
-      for (const IntExpr& expression : uses.expressions)
+    for (size_t dim : group.dims) {
+      for (const IntExpr& expression : uses.offsets)
         if (!expression.linear_coefficient(*symbols[dim])) return false;
+      for (const IntExpr& expression : uses.decisions)
+        if (expression.mentions(*symbols[dim])) return false;
+    }
     if (!uses.reduces) return true;
     // A reduction with strided loads is better done in vectors along what it reduces.
-    return std::all_of(uses.expressions.begin(), uses.expressions.end(), [&](const IntExpr& expression) {
+    return std::all_of(uses.offsets.begin(), uses.offsets.end(), [&](const IntExpr& expression) {
       return std::abs(*expression.linear_coefficient(*symbols[group.dims.back()])) <= 1;
     });
   }
@@ -229,7 +233,7 @@ private:
     IntExpr p = b_.set_parallel(count);
     SymbolRef symbol = lanes_ > 1 ? make_symbol("lane", group.extent) : nullptr;
     auto body = [&](const IntExpr& v, int64_t lanes) {
-      emit_vector(box, group, positions, {symbol, v, static_cast<int>(lanes)});
+      emit_vector(box, group, positions, {lanes > 1 ? symbol : nullptr, v, static_cast<int>(lanes)});
     };
     b_.loop(p * chunk, min(p * chunk + chunk, vectors), 1, [&](const IntExpr& v) { body(v * lanes_, lanes_); }, unroll_);
     if (rest == 0) return;
@@ -282,7 +286,7 @@ void emit_vector_loop(Builder& builder, int64_t extent, int lanes, int64_t unrol
   int64_t vectors = extent / lanes, rest = extent % lanes;
   builder.loop(0, vectors, 1, [&](const IntExpr& v) { body({symbol, v * lanes, lanes}); },
                vectors >= 2 * unroll ? unroll : 1);
-  if (rest > 0) body({symbol, vectors * lanes, static_cast<int>(rest)});
+  if (rest > 0) body({rest > 1 ? symbol : nullptr, vectors * lanes, static_cast<int>(rest)});
 }
 
 } // namespace firn::lower

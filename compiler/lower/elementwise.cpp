@@ -68,10 +68,10 @@ private:
     ElementUses uses;
     ElementEmitter emitter(builder);
     emitter.record_uses(&uses);
-    leaves_.bind_recording(builder, emitter, &uses.expressions);
+    leaves_.bind_recording(builder, emitter, &uses.offsets);
     for (const ElementResult& result : results_) {
       emitter.emit(result.source, index);
-      uses.expressions.push_back(result.type.offset_of(index));
+      uses.offsets.push_back(result.type.offset_of(index));
     }
     uses.operations = static_cast<int64_t>(trial.value_types.size());
     return uses;

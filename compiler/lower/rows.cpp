@@ -58,7 +58,7 @@ public:
       ElementUses uses;
       uses.reduces = true;
       uses.operations = 100;
-      uses.expressions = {type_.offset_of(index)};
+      uses.offsets = {type_.offset_of(index)};
       return uses;
     };
     loops.body = [&](const Index& index, const Lanes& lanes) { emit_row(index, lanes); };
