@@ -93,6 +93,7 @@ void import_mod(NodeContext& node) {
 
 void import_bit_shift(NodeContext& node) {
   std::string direction = node.choice_attribute("direction", "", {"LEFT", "RIGHT"});
+  if (!node.check(!direction.empty(), "attribute direction is missing")) return;
   Opcode opcode = direction == "LEFT" ? Opcode::ShiftLeft : Opcode::ShiftRight;
   node.set_output(0, node.binary(opcode, node.input(0), node.input(1)));
 }

@@ -34,21 +34,24 @@ std::optional<Pool> read_pool(NodeContext& node) {
 Ints count_taps(const WindowDim& dim, int64_t input, int64_t low, int64_t high) {
   Ints counts;
   for (int64_t o = 0; o < dim.output_size(input); ++o) {
-    int64_t count = 0;
-    for (int64_t k = 0; k < dim.size; ++k) {
-      int64_t at = o * dim.stride - dim.pad_low + k * dim.dilation;
-      if (at >= -low && at < input + high) ++count;
-    }
-    counts.push_back(count);
+    int64_t first = o * dim.stride - dim.pad_low;
+    auto taps_before = [&](int64_t end) {
+      int64_t room = end - first;
+      return room <= 0 ? 0 : std::min(dim.size, (room + dim.dilation - 1) / dim.dilation);
+    };
+    counts.push_back(taps_before(input + high) - taps_before(-low));
   }
   return counts;
 }
 
-bool is_constant_count(const Ints& counts) {
-  for (int64_t count : counts)
-    if (count != counts.front()) return false;
-  return true;
+// Whether every window lies whole in [-low, input + high).
+bool is_whole(const WindowDim& dim, int64_t input, int64_t low, int64_t high) {
+  int64_t last = (dim.output_size(input) - 1) * dim.stride - dim.pad_low + dim.dilated_size() - 1;
+  return dim.pad_low <= low && last < input + high;
 }
+
+// Largest number of counts along one dim that become a constant.
+constexpr int64_t kMaxCounts = 1 << 16;
 
 // The divisors of an average pooling: a scalar where all are equal, otherwise broadcastable to the result.
 Value pool_counts(NodeContext& node, const Pool& pool, bool include_padding) {
@@ -62,20 +65,18 @@ Value pool_counts(NodeContext& node, const Pool& pool, bool include_padding) {
             high = include_padding ? pool.pads_high[i - 2] : 0;
     std::vector<Dim> along(static_cast<size_t>(x.rank()), Dim(1));
     Value factor;
-    if (x.type().dims[i].is_static()) {
-      Ints taps = count_taps(dim, x.dim(axis), low, high);
-      if (taps.empty() || is_constant_count(taps)) {
-        uniform *= taps.empty() ? 1 : static_cast<double>(taps.front());
-        continue;
-      }
-      along[i] = Dim(static_cast<int64_t>(taps.size()));
-      factor = node.constant(Literal::of(x.dtype(), {static_cast<int64_t>(taps.size())}, taps));
-      factor = node.reshape(factor, along);
-    } else if (dim.pad_low <= low && dim.pad_high <= high) {
+    bool is_static = x.type().dims[i].is_static();
+    int64_t positions = is_static ? dim.output_size(x.dim(axis)) : 0;
+    if (is_static ? is_whole(dim, x.dim(axis), low, high) : dim.pad_low <= low && dim.pad_high <= high) {
       uniform *= static_cast<double>(dim.size);
       continue;
+    }
+    if (is_static && positions <= kMaxCounts) {
+      along[i] = Dim(positions);
+      factor = node.constant(Literal::of(x.dtype(), {positions}, count_taps(dim, x.dim(axis), low, high)));
+      factor = node.reshape(factor, along);
     } else {
-      // A symbolic extent with padding that does not count: sum ones under the window.
+      // The counts are not known here, or too many: sum ones under the window.
       along[i] = x.type().dims[i];
       Window window;
       window.dims.assign(static_cast<size_t>(x.rank()), WindowDim{});
@@ -93,6 +94,7 @@ void import_average_pool(NodeContext& node) {
   auto pool = read_pool(node);
   if (!pool) return;
   Value sum = node.reduce_window(Opcode::Add, node.input(0), pool->window);
+  if (!sum) return;
   Value counts = pool_counts(node, *pool, node.flag_attribute("count_include_pad", false));
   node.set_output(0, node.binary(Opcode::Divide, sum, counts));
 }

@@ -93,6 +93,9 @@ void import_quantize(NodeContext& node) {
   if (!is_float(work) || bit_width(work) < 16) work = DType::F32;
   Value quotient = node.binary(Opcode::Divide, node.convert(by.x, work), node.convert(scale, work));
   quotient = node.convert(quotient, work == DType::F64 ? DType::F64 : DType::F32);
+  if (!node.check(bit_width(dtype) <= 16 && dtype != DType::Bool,
+                  "the quantised dtype is " + std::string(dtype_name(dtype)) + ", wants at most 16 bits"))
+    return;
   if (!is_float(dtype)) {
     node.set_output(0, to_integer(node, quotient, zero_point, dtype));
     return;

@@ -20,6 +20,9 @@ Value plus(NodeContext& node, Value x, double offset) {
   return node.binary(Opcode::Add, x, node.scalar(x.dtype(), offset));
 }
 
+// Largest number of positions for which an importer here makes a constant.
+constexpr int64_t kMaxElements = int64_t{1} << 23;
+
 // The static extents of an input's spatial dims, none of them 0.
 std::optional<Ints> spatial_extents(NodeContext& node, int input) {
   if (!node.check_rank_at_least(input, 3)) return std::nullopt;
@@ -56,6 +59,9 @@ void import_grid_sample(NodeContext& node) {
   auto sampling = read_sampling(node);
   if (!extents || !sampling || !node.check_rank(1, x.rank())) return;
   int64_t count = static_cast<int64_t>(extents->size());
+  if (!node.check(count <= 3,
+                  node.input_label(0) + " has " + std::to_string(count) + " spatial dims, wants 1 to 3"))
+    return;
   if (!node.check(grid.type().dims.back() == Dim(count), node.input_label(1) + " is " +
                                                              grid.type().to_string() + ", wants " +
                                                              std::to_string(count) + " coordinates") ||
@@ -92,7 +98,7 @@ void import_affine_grid(NodeContext& node) {
   Ints extents(size->begin() + 2, size->end());
   int64_t rank = static_cast<int64_t>(extents.size()), count = 1;
   for (int64_t extent : extents) {
-    if (!node.check(extent > 0 && extent < (1 << 20) && count < (int64_t{1} << 26) / extent,
+    if (!node.check(extent > 0 && extent < (1 << 20) && count <= kMaxElements / extent,
                     "input 'size' is out of range"))
       return;
     count *= extent;
@@ -150,7 +156,10 @@ std::optional<Deformable> read_deformable(NodeContext& node) {
       (node.has_input(3) && !node.check_dims(3, {(*w)[0]})) ||
       (node.has_input(4) && !node.check_dims(4, {(*x)[0], d.offset_groups * d.taps, d.out[0], d.out[1]})))
     return std::nullopt;
-  return d;
+  if (d.taps * d.out[0] <= kMaxElements / d.out[1]) return d;
+  node.fail_unsupported("the filter is too large for an output of " + std::to_string(d.out[0]) + " x " +
+                        std::to_string(d.out[1]));
+  return std::nullopt;
 }
 
 // Positions of all taps along spatial dim `axis`: [batch * offset_groups, taps * positions].
