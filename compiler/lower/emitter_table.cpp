@@ -35,6 +35,10 @@ std::vector<Emitter> emitters_of_opcode(Opcode opcode) {
       {Opcode::DynamicUpdateSlice, {emit_update_slice}},
       {Opcode::ScatterElements, {emit_scatter_elements}},
       {Opcode::ScatterND, {emit_scatter_nd}},
+      {Opcode::ArgReduce, {emit_arg_reduce}},
+      {Opcode::Cumulative, {emit_cumulative}},
+      {Opcode::Sort, {emit_sort}},
+      {Opcode::TopK, {emit_top_k}},
       {Opcode::If, {emit_if}},
       {Opcode::While, {emit_while}},
   };
