@@ -53,6 +53,11 @@ Expected<std::shared_ptr<Literal>> OpCall::allocate(DType dtype, Dims dims) cons
   return std::make_shared<Literal>(dtype, std::move(dims));
 }
 
+Result OpCall::spend(double steps) const {
+  if (!interpreter_.spend(steps)) return fail("takes too many steps");
+  return {};
+}
+
 Expected<Values> OpCall::run_region(int region, Values arguments) const {
   return interpreter_.run_region(instruction_.region(region), std::move(arguments));
 }
@@ -63,7 +68,7 @@ int64_t product(const Dims& dims, size_t begin, size_t end) {
   return count;
 }
 
-bool Interpreter::spend(int64_t steps) {
+bool Interpreter::spend(double steps) {
   steps_ += steps;
   return limits_.max_steps < 0 || steps_ <= limits_.max_steps;
 }
@@ -144,7 +149,7 @@ Result Interpreter::step(const Instruction& instruction) {
 
 Expected<Values> Interpreter::run_instruction(const Instruction& instruction, const Values& operands) {
   OpCall call(instruction, operands, *this);
-  if (!spend(1)) return call.fail("takes too many steps");
+  if (Result ok = call.spend(1); !ok) return ok.error();
   if (Result ok = check_operands(call); !ok) return ok.error();
   auto results = dispatch(call);
   if (!results) return results;

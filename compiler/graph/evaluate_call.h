@@ -39,6 +39,8 @@ public:
   // A zeroed literal, unless it is larger than the interpreter may make.
   Expected<std::shared_ptr<Literal>> allocate(DType dtype, Dims dims) const;
   Result check_size(DType dtype, const Dims& dims) const;
+  // Counts work, in units of a scalar region's step, against the interpreter's limit.
+  Result spend(double steps) const;
   Expected<Values> run_region(int region, Values arguments) const;
   Interpreter& interpreter() const { return interpreter_; }
 

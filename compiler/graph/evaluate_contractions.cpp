@@ -56,9 +56,13 @@ void store_sums(std::vector<std::complex<double>>& sums, Literal& literal) {
   store_all(lanes, literal);
 }
 
-// Runs f(T()) with the type to compute in; refuses mixtures that have no meaning.
-template <class F> Expected<Values> with_accumulator(const OpCall& call, int64_t terms, F f) {
+// Runs f(T()) with the type to compute in, for `sums` sums of `terms` products; refuses mixtures that have no
+// meaning.
+template <class F> Expected<Values> with_accumulator(const OpCall& call, int64_t sums, int64_t terms, F f) {
   const Literal &lhs = call.tensor(0), &rhs = call.tensor(1);
+  constexpr double products_per_step = 64;
+  double work = static_cast<double>(sums) * static_cast<double>(terms) / products_per_step;
+  if (Result ok = call.spend(work); !ok) return ok.error();
   Domain result = domain_of(call.result_dtype());
   auto fits = [&](Domain domain) {
     return domain == result || (domain == Domain::Real && result == Domain::Complex);
@@ -119,14 +123,15 @@ Expected<Values> evaluate_dot(const OpCall& call) {
   Dims dims = lhs->batch_dims;
   dims.insert(dims.end(), lhs->free_dims.begin(), lhs->free_dims.end());
   dims.insert(dims.end(), rhs->free_dims.begin(), rhs->free_dims.end());
-  auto result = call.allocate(call.result_dtype(), dims);
-  if (!result) return result.error();
+  if (Result fits = call.check_size(call.result_dtype(), dims); !fits) return fits.error();
   auto a = transposed(call, call.literal(0), lhs->order), b = transposed(call, call.literal(1), rhs->order);
   if (!a) return a.error();
   if (!b) return b.error();
   int64_t m = lhs->free, k = lhs->contracted, n = rhs->free;
-  return with_accumulator(call, k, [&](auto type) -> Expected<Values> {
+  return with_accumulator(call, product(dims), k, [&](auto type) -> Expected<Values> {
     using T = decltype(type);
+    auto result = call.allocate(call.result_dtype(), dims);
+    if (!result) return result.error();
     std::vector<T> left = load_as<T>(**a), right = load_as<T>(**b);
     std::vector<T> sums(static_cast<size_t>((*result)->num_elements()));
     if (!sums.empty())
@@ -267,11 +272,11 @@ void convolve_group(const ConvolutionShape& shape, const T* input, const T* filt
 Expected<Values> evaluate_convolution(const OpCall& call) {
   auto shape = convolution_shape(call);
   if (!shape) return shape.error();
-  auto result = call.allocate(call.result_dtype(), shape->result_dims);
-  if (!result) return result.error();
   int64_t terms = shape->group_channels * shape->window_size;
-  return with_accumulator(call, terms, [&](auto type) -> Expected<Values> {
+  return with_accumulator(call, product(shape->result_dims), terms, [&](auto type) -> Expected<Values> {
     using T = decltype(type);
+    auto result = call.allocate(call.result_dtype(), shape->result_dims);
+    if (!result) return result.error();
     std::vector<T> input = load_as<T>(call.tensor(0)), filter = load_as<T>(call.tensor(1)), columns, sums;
     std::vector<T> out(static_cast<size_t>((*result)->num_elements()));
     for (int64_t image = 0; image < shape->batch && !out.empty() && terms != 0; ++image)

@@ -18,8 +18,8 @@ Result bind_inputs(const Function& function, const Values& arguments, SymbolTabl
 
 struct Limits {
   size_t max_literal_bytes = size_t{1} << 34;
-  // Instructions that regions may run; negative: any number.
-  int64_t max_steps = -1;
+  // Work that may be done, in instructions or calls of a scalar region; negative: any amount.
+  double max_steps = -1;
   // Calls, loops, branches and random numbers are allowed.
   bool control = true;
 };
@@ -35,7 +35,7 @@ public:
   const Limits& limits() const { return limits_; }
   const SymbolTable& symbols() const { return symbols_; }
   // Counts `steps` against the limit; false when it is exceeded.
-  bool spend(int64_t steps);
+  bool spend(double steps);
 
 private:
   // An instruction and the definitions that nothing uses after it.
@@ -56,7 +56,7 @@ private:
 
   Limits limits_;
   int depth_;
-  int64_t steps_ = 0;
+  double steps_ = 0;
   SymbolTable symbols_;
   std::unordered_map<const Instruction*, Values> values_;
   std::unordered_map<const Region*, std::vector<Step>> plans_;

@@ -65,7 +65,7 @@ bool ScalarRegion::compile(const Region& region) {
 }
 
 Result ScalarRegion::run() {
-  if (!call_->interpreter().spend(1)) return call_->fail("takes too many steps");
+  if (Result ok = call_->spend(1); !ok) return ok;
   if (!compiled_) return run_interpreted();
   for (const Step& step : steps_) {
     const Lanes* operands[] = {&slots_[step.operands[0]], &slots_[step.operands[1]],

@@ -35,6 +35,9 @@ public:
       taps = taps > limit / dim.size ? limit : taps * dim.size;
     }
     if (taps >= limit) return call.fail("the window has too many elements");
+    double positions = 1;
+    for (int64_t extent : walk.result_dims) positions *= static_cast<double>(extent);
+    if (Result ok = call.spend(positions * static_cast<double>(taps)); !ok) return ok.error();
     return walk;
   }
 

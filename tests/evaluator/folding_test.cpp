@@ -47,3 +47,13 @@ TEST_CASE("large results are not made", "[evaluator]") {
   CHECK_FALSE(fold(body, "f32[1000]", 3999));
   CHECK(fold(body, "f32[1000]", 4000));
 }
+
+TEST_CASE("folding gives up on what would take long", "[evaluator]") {
+  auto module =
+      parse("module @m { func @main(%x: f32[100000], %y: f32[100000]) -> (f32[100000,100000]) { "
+            "%r = dot %x, %y {lhs_batch = [], rhs_batch = [], lhs_contract = [], rhs_contract = []} "
+            ": f32[100000,100000] return %r } }");
+  LiteralRef operand = Literal::splat(DType::F32, {100000}, 1);
+  const Instruction& last = *module->main().body().instructions().back();
+  CHECK_FALSE(evaluate_instruction(last, {operand, operand}, size_t{1} << 40));
+}
