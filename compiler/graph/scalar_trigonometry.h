@@ -220,6 +220,7 @@ template <class B> V<B> acosh(B& b, V<B> x) {
     V<B> t = b.sub(v, b.constant(v, 1));
     V<B> value = log1p(b, b.add(t, b.sqrt(b.fma(t, t, b.add(t, t)))));
     V<B> large = b.fcmp(Cmp::Gt, v, b.constant(v, 1e8));
+    value = b.select(b.fcmp(Cmp::Lt, t, b.constant(v, 0)), b.constant(v, kNaN), value);
     return b.select(large, b.add(log(b, v), b.constant(v, kLn2)), value);
   });
 }
