@@ -3,6 +3,7 @@
 
 #include "compiler/frontend/onnx/import_state.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace firn::onnx {
@@ -232,8 +233,14 @@ void import_roi_align(NodeContext& node) {
 void import_non_max_suppression(NodeContext& node) {
   Value boxes = node.input(0), scores = node.input(1);
   if (!node.check_rank(0, 3) || !node.check_rank(1, 3) || !node.check_dims(0, {-1, -1, 4})) return;
-  auto count = node.static_dim(1, 2), classes = node.static_dim(1, 1), batches = node.static_dim(1, 0);
-  if (!count || !classes || !batches || !node.check_dims(0, {*batches, *count, 4})) return;
+  const std::vector<Dim> dims = scores.type().dims; // batches, classes, boxes
+  auto flat = node.product({dims[1], dims[2]}), all_boxes = node.product(dims);
+  if (!flat || !all_boxes) return;
+  const std::vector<Dim>& box_dims = boxes.type().dims;
+  if (!node.check(box_dims[0] == dims[0] && box_dims[1] == dims[2],
+                  node.input_label(0) + " is " + boxes.type().to_string() + ", the scores are " +
+                      scores.type().to_string()))
+    return;
   bool centered = node.flag_attribute("center_point_box", false);
   Value limit = node.has_input(2) ? scalar_input(node, 2, DType::I64, 0) : node.scalar_int(DType::I64, 0);
   Value iou_threshold = scalar_input(node, 3, DType::F32, 0);
@@ -241,7 +248,6 @@ void import_non_max_suppression(NodeContext& node) {
 
   // Scores and their boxes in order of falling score; a stable sort of the negated scores keeps ties in
   // order.
-  std::vector<Dim> dims{Dim(*batches), Dim(*classes), Dim(*count)};
   Instruction* sorted =
       node.sort({node.unary(Opcode::Negate, scores), node.iota(DType::I64, dims, 2)}, 2, false);
   if (!sorted) return;
@@ -251,14 +257,13 @@ void import_non_max_suppression(NodeContext& node) {
     Value threshold = scalar_input(node, 4, DType::F32, 0);
     passes = node.compare("gt", node.unary(Opcode::Negate, sorted->result(0)), threshold);
   }
-  Value ranked = node.op(Opcode::GatherND,
-                         {boxes, node.unsqueeze(node.reshape_to(order, {*batches, *classes * *count}), 2)},
+  Value ranked = node.op(Opcode::GatherND, {boxes, node.unsqueeze(node.reshape(order, {dims[0], *flat}), 2)},
                          {{"batch_dims", int64_t{1}}});
-  ranked = node.reshape_to(ranked, {*batches, *classes, *count, 4});
+  ranked = node.reshape(ranked, {dims[0], dims[1], dims[2], Dim(4)});
   Corners all = corners(node, ranked, centered);
   if (node.failed()) return;
 
-  Value one = node.scalar_int(DType::I64, 1), last = node.scalar_int(DType::I64, *count);
+  Value one = node.scalar_int(DType::I64, 1), last = node.dim_size(scores, 2);
   auto condition = [&](const Values& p) { return Values{node.compare("lt", p[0], last)}; };
   auto body = [&](const Values& p) {
     auto at = [&](Value x) {
@@ -275,7 +280,11 @@ void import_non_max_suppression(NodeContext& node) {
   Instruction* loop =
       node.while_loop({node.scalar_int(DType::I64, 0), node.splat(DType::Bool, dims, 0)}, condition, body);
   if (!loop) return;
-  Dim selected(IntExpr::symbol(node.state().count_symbol(*batches * *classes * *count)));
+  int64_t most = all_boxes->extent.upper_bound();
+  auto groups = node.product({dims[0], dims[1]});
+  if (auto known = node.constant_ints(limit); groups && known && groups->extent.upper_bound() < INT32_MAX)
+    most = std::min(most, groups->extent.upper_bound() * std::clamp<int64_t>((*known)[0], 0, INT32_MAX));
+  Dim selected(IntExpr::symbol(node.state().count_symbol(most)));
   selected.counted = true;
   Instruction* found =
       node.make_typed(Opcode::NonZero, {loop->result(1)},
