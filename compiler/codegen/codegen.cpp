@@ -1,4 +1,5 @@
-// The flow of code generation: emit, legalise, optimise, legalise what the optimiser made, run the backend, check.
+// The flow of code generation: emit, legalise, optimise, legalise what the optimiser made, run the backend,
+// check.
 #include "compiler/codegen/codegen.h"
 
 #include "compiler/codegen/elf_file.h"
@@ -38,26 +39,28 @@ Result check_types(const kernel::Program& program, const TargetMachine& target) 
                      (kernel::is_float(type.scalar) && !target.has_float);
       if (!lacking) continue;
       std::string where = kernel->location.empty() ? kernel->name : kernel->location;
-      return unsupported_error("'" + where + "' computes in " + std::string(scalar_name(type.scalar)) + ", for which " +
-                               target.display_name() + " has no instructions");
+      return unsupported_error("'" + where + "' computes in " + std::string(scalar_name(type.scalar)) +
+                               ", for which " + target.display_name() + " has no instructions");
     }
   }
   return {};
 }
 
-Result emit(Generation& generation, const kernel::Program& program, const Options& options, bool embed_weights) {
+Result emit(Generation& generation, const kernel::Program& program, const Options& options,
+            bool embed_weights) {
   if (Result result = kernel::verify(program); !result) return result;
   if (Result result = check_types(program, options.target); !result) return result;
   auto machine = create_machine(options);
   if (!machine) return machine.error();
   generation.machine = std::move(*machine);
   generation.features = target_features(options.target, *generation.machine);
-  generation.emitted = emit_module(program, options, generation.features, generation.machine->createDataLayout(),
-                                   generation.context, embed_weights);
+  generation.emitted = emit_module(program, options, generation.features,
+                                   generation.machine->createDataLayout(), generation.context, embed_weights);
   llvm::Module& module = *generation.emitted.module;
   std::string message;
   llvm::raw_string_ostream stream(message);
-  if (llvm::verifyModule(module, &stream)) return Diagnostic{Fault::Internal, "emitted LLVM IR is broken: " + message};
+  if (llvm::verifyModule(module, &stream))
+    return Diagnostic{Fault::Internal, "emitted LLVM IR is broken: " + message};
   return {};
 }
 
@@ -67,19 +70,21 @@ Result compile(Generation& generation, const Options& options, bool assembly) {
   optimise(module, *generation.machine, options.opt_level);
   legalise(module, options.target, generation.features);
   generation.report = run_backend(module, *generation.machine, assembly, generation.output);
-  if (!generation.report.error.empty()) return Diagnostic{Fault::Internal, "code generation: " + generation.report.error};
+  if (!generation.report.error.empty())
+    return Diagnostic{Fault::Internal, "code generation: " + generation.report.error};
   return {};
 }
 
-// The run function's frame and the deepest below it: a kernel, and what that calls. Return addresses are pushed on x86
-// and, at worst, saved elsewhere within the frames already counted.
+// The run function's frame and the deepest below it: a kernel, and what that calls. Return addresses are
+// pushed on x86 and, at worst, saved elsewhere within the frames already counted.
 int64_t deepest_stack(const BackendReport& report, const Options& options, const EmittedModule& emitted) {
   int64_t run = 0, kernel = 0, other = 0;
   int64_t word = options.target.arch == Arch::X86_64 ? options.target.pointer_bits / 8 : 0;
   for (const auto& [name, bytes] : report.stack_bytes) {
     const auto& kernels = emitted.kernel_symbols;
-    int64_t& deepest = name == options.run_symbol ? run
-                       : std::find(kernels.begin(), kernels.end(), name) != kernels.end() ? kernel : other;
+    int64_t& deepest = name == options.run_symbol                                         ? run
+                       : std::find(kernels.begin(), kernels.end(), name) != kernels.end() ? kernel
+                                                                                          : other;
     deepest = std::max(deepest, bytes);
   }
   if (other > 0) other += word;
@@ -88,7 +93,8 @@ int64_t deepest_stack(const BackendReport& report, const Options& options, const
 
 Expected<ObjectFacts> write_plain(const Generation& generation, const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
-  bool good = file && std::fwrite(generation.output.data(), 1, generation.output.size(), file) == generation.output.size();
+  bool good = file && std::fwrite(generation.output.data(), 1, generation.output.size(), file) ==
+                          generation.output.size();
   good = file && std::fclose(file) == 0 && good;
   if (!good) return usage_error("cannot write '" + path + "': " + std::strerror(errno));
   ObjectFacts facts;
@@ -100,7 +106,8 @@ Expected<ObjectFacts> write_plain(const Generation& generation, const std::strin
 
 Expected<std::string> emit_llvm_text(const kernel::Program& program, const Options& options) {
   Generation generation;
-  if (Result result = emit(generation, program, options, /*embed_weights=*/false); !result) return result.error();
+  if (Result result = emit(generation, program, options, /*embed_weights=*/false); !result)
+    return result.error();
   std::string text;
   llvm::raw_string_ostream stream(text);
   generation.emitted.module->print(stream, nullptr);
@@ -109,15 +116,18 @@ Expected<std::string> emit_llvm_text(const kernel::Program& program, const Optio
 
 Expected<std::string> emit_assembly(const kernel::Program& program, const Options& options) {
   Generation generation;
-  if (Result result = emit(generation, program, options, /*embed_weights=*/false); !result) return result.error();
+  if (Result result = emit(generation, program, options, /*embed_weights=*/false); !result)
+    return result.error();
   if (Result result = compile(generation, options, /*assembly=*/true); !result) return result.error();
   return std::string(generation.output.data(), generation.output.size());
 }
 
-Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options, const std::string& path) {
+Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options,
+                                  const std::string& path) {
   bool elf = llvm::Triple(options.target.triple).isOSBinFormatELF();
   Generation generation;
-  if (Result result = emit(generation, program, options, /*embed_weights=*/!elf); !result) return result.error();
+  if (Result result = emit(generation, program, options, /*embed_weights=*/!elf); !result)
+    return result.error();
   if (Result result = compile(generation, options, /*assembly=*/false); !result) return result.error();
   if (!elf) {
     auto facts = write_plain(generation, path);
@@ -132,7 +142,8 @@ Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options&
   std::vector<std::pair<std::string, int64_t>> by_name;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
     for (const auto& [symbol, bytes] : facts->kernel_text_bytes) {
-      if (symbol == generation.emitted.kernel_symbols[i]) by_name.emplace_back(program.kernels[i]->name, bytes);
+      if (symbol == generation.emitted.kernel_symbols[i])
+        by_name.emplace_back(program.kernels[i]->name, bytes);
     }
   }
   facts->kernel_text_bytes = std::move(by_name);

@@ -1,4 +1,5 @@
-// Kernel IR to machine code: one entry function, one function per kernel, constants. The only place that knows LLVM.
+// Kernel IR to machine code: one entry function, one function per kernel, constants. The only place that
+// knows LLVM.
 #pragma once
 
 #include "compiler/kernel/kernel.h"
@@ -15,9 +16,9 @@ struct Options {
   OptLevel opt_level = OptLevel::O3;
   // Names of the exported functions; see include/firn/abi.h for their types.
   std::string run_symbol, weights_symbol;
-  std::string section_suffix;     // appended to section names: .text.firn.<suffix>
-  // Builds for measuring: firn_rt1_call::executor points to an array of uint64_t that gets the cycle counter before the
-  // first top-level step and after each.
+  std::string section_suffix; // appended to section names: .text.firn.<suffix>
+  // Builds for measuring: firn_rt1_call::executor points to an array of uint64_t that gets the cycle counter
+  // before the first top-level step and after each.
   bool profile = false;
 };
 
@@ -26,17 +27,18 @@ Expected<std::string> emit_llvm_text(const kernel::Program& program, const Optio
 Expected<std::string> emit_assembly(const kernel::Program& program, const Options& options);
 
 struct ObjectFacts {
-  int64_t text_bytes = 0;                              // machine code
-  int64_t rodata_bytes = 0;                            // constants of the code itself, weights excluded
+  int64_t text_bytes = 0;   // machine code
+  int64_t rodata_bytes = 0; // constants of the code itself, weights excluded
   int64_t object_bytes = 0;
-  int64_t stack_bytes = 0;                             // deepest frame of entry plus kernel
-  std::vector<std::pair<std::string, int64_t>> kernel_text_bytes;  // by kernel name
-  std::vector<std::string> undefined_symbols;          // sorted
+  int64_t stack_bytes = 0;                                        // deepest frame of entry plus kernel
+  std::vector<std::pair<std::string, int64_t>> kernel_text_bytes; // by kernel name
+  std::vector<std::string> undefined_symbols;                     // sorted
 };
 
-// Writes the object to `path`, streaming the constants one at a time into a 64-byte aligned read-only section.
-// Fails with Fault::Internal when the object would need a symbol outside memcpy, memset, memmove and firn_rt1_*, or
-// has a constructor, writable data or unwind tables.
-Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options, const std::string& path);
+// Writes the object to `path`, streaming the constants one at a time into a 64-byte aligned read-only
+// section. Fails with Fault::Internal when the object would need a symbol outside memcpy, memset, memmove and
+// firn_rt1_*, or has a constructor, writable data or unwind tables.
+Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options,
+                                  const std::string& path);
 
 } // namespace firn::codegen

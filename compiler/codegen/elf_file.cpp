@@ -1,5 +1,5 @@
-// ELF of both widths, little-endian. Sections keep their bytes and order; only the placeholder's header is pointed at
-// the weights, which are appended, and the section headers move behind them.
+// ELF of both widths, little-endian. Sections keep their bytes and order; only the placeholder's header is
+// pointed at the weights, which are appended, and the section headers move behind them.
 #include "compiler/codegen/elf_file.h"
 
 #include <elf.h>
@@ -24,7 +24,9 @@ struct Elf64 {
   using Symbol = Elf64_Sym;
 };
 
-Diagnostic internal(std::string text) { return {Fault::Internal, "generated object " + std::move(text)}; }
+Diagnostic internal(std::string text) {
+  return {Fault::Internal, "generated object " + std::move(text)};
+}
 
 bool is_elf(std::span<const char> object) {
   return object.size() > sizeof(Elf32_Ehdr) && std::memcmp(object.data(), ELFMAG, SELFMAG) == 0 &&
@@ -75,22 +77,26 @@ Expected<ObjectFacts> inspect(std::span<const char> object, std::span<const std:
   for (const auto& section : view.sections) {
     std::string name = view.name(section);
     int64_t size = static_cast<int64_t>(section.sh_size);
-    for (std::string_view banned : {".init_array", ".ctors", ".fini_array", ".eh_frame", ".ARM.extab", ".ARM.exidx"}) {
+    for (std::string_view banned :
+         {".init_array", ".ctors", ".fini_array", ".eh_frame", ".ARM.extab", ".ARM.exidx"}) {
       if (std::string_view(name).starts_with(banned)) return internal("has a section " + name);
     }
     if (!(section.sh_flags & SHF_ALLOC) || size == 0) continue;
     if (section.sh_flags & SHF_WRITE) {
       return internal("has " + std::to_string(size) + " bytes of writable data in " + name);
     }
-    if (section.sh_flags & SHF_EXECINSTR) facts.text_bytes += size;
-    else if (!std::string_view(name).starts_with(".lrodata.firn.") && !std::string_view(name).starts_with(".rodata.firn.")) {
+    if (section.sh_flags & SHF_EXECINSTR)
+      facts.text_bytes += size;
+    else if (!std::string_view(name).starts_with(".lrodata.firn.") &&
+             !std::string_view(name).starts_with(".rodata.firn.")) {
       facts.rodata_bytes += size;
     }
   }
   for (const auto& symbol : view.symbols) {
     std::string name = view.name(symbol);
     if (symbol.st_shndx == SHN_UNDEF && !name.empty()) {
-      if (!is_allowed(name)) return internal("needs the symbol '" + name + "', which nothing promises to be there");
+      if (!is_allowed(name))
+        return internal("needs the symbol '" + name + "', which nothing promises to be there");
       facts.undefined_symbols.push_back(name);
     }
     if ((symbol.st_info & 0xf) == STT_FUNC &&
@@ -160,7 +166,8 @@ Expected<int64_t> write(std::span<const char> object, const std::string& path, c
   View<Elf> view(object);
   OutputFile file(path);
   auto align = [](int64_t n, int64_t alignment) { return (n + alignment - 1) / alignment * alignment; };
-  int64_t body_end = static_cast<int64_t>(view.header.e_shoff), weights_at = align(body_end, 64), weights_size = 0;
+  int64_t body_end = static_cast<int64_t>(view.header.e_shoff), weights_at = align(body_end, 64),
+          weights_size = 0;
   for (auto& section : view.sections) {
     if (view.name(section) != weights || section.sh_type != SHT_PROGBITS) continue;
     weights_size = program.weight_bytes;
@@ -188,7 +195,8 @@ Expected<int64_t> write(std::span<const char> object, const std::string& path, c
 
 Expected<ObjectFacts> inspect_elf(std::span<const char> object, std::span<const std::string> kernel_symbols) {
   if (!is_elf(object)) return internal("is no little-endian ELF file");
-  return object[EI_CLASS] == ELFCLASS64 ? inspect<Elf64>(object, kernel_symbols) : inspect<Elf32>(object, kernel_symbols);
+  return object[EI_CLASS] == ELFCLASS64 ? inspect<Elf64>(object, kernel_symbols)
+                                        : inspect<Elf32>(object, kernel_symbols);
 }
 
 Expected<int64_t> write_elf(std::span<const char> object, const std::string& path, const std::string& weights,

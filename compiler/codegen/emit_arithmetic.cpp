@@ -9,7 +9,9 @@ namespace firn::codegen {
 
 using namespace kernel;
 
-static bool is_half(Scalar scalar) { return scalar == Scalar::F16 || scalar == Scalar::BF16; }
+static bool is_half(Scalar scalar) {
+  return scalar == Scalar::F16 || scalar == Scalar::BF16;
+}
 
 // 16-bit floats compute in f32 and round: with 24 >= 2 * 11 + 2 bits that is exact for + - * / and sqrt.
 llvm::Value* KernelEmitter::emit_float(const Op& op) {
@@ -27,45 +29,50 @@ llvm::Value* KernelEmitter::emit_float_op(OpKind kind, std::span<llvm::Value* co
   llvm::Value* b = operands.size() > 1 ? operands[1] : nullptr;
   auto intrinsic = [&](llvm::Intrinsic::ID id) { return ir_.CreateUnaryIntrinsic(id, a); };
   switch (kind) {
-    case OpKind::FAdd: return ir_.CreateFAdd(a, b);
-    case OpKind::FSub: return ir_.CreateFSub(a, b);
-    case OpKind::FMul: return ir_.CreateFMul(a, b);
-    case OpKind::FDiv: return ir_.CreateFDiv(a, b);
-    case OpKind::Fma:
-      if (!context_.target.has_fma) return ir_.CreateFAdd(ir_.CreateFMul(a, b), operands[2]);
-      return ir_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, operands[2]});
-    case OpKind::FNeg: return ir_.CreateFNeg(a);
-    case OpKind::FAbs: return intrinsic(llvm::Intrinsic::fabs);
-    case OpKind::FMinimum: return emit_minimum(a, b, /*maximum=*/false);
-    case OpKind::FMaximum: return emit_minimum(a, b, /*maximum=*/true);
-    case OpKind::FMinFast: return ir_.CreateSelect(ir_.CreateFCmpOLT(a, b), a, b);
-    case OpKind::FMaxFast: return ir_.CreateSelect(ir_.CreateFCmpOGT(a, b), a, b);
-    case OpKind::FSqrt: return intrinsic(llvm::Intrinsic::sqrt);
-    case OpKind::FCopySign: return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, a, b);
-    case OpKind::FRem: {
-      llvm::Function* fmod = fmod_function(context_, a->getType()->getScalarType());
-      auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
-      if (!vector) return ir_.CreateCall(fmod, {a, b});
-      llvm::Value* result = llvm::PoisonValue::get(vector);
-      for (uint64_t i = 0; i < vector->getNumElements(); ++i) {
-        llvm::Value* lane = ir_.CreateCall(fmod, {ir_.CreateExtractElement(a, i), ir_.CreateExtractElement(b, i)});
-        result = ir_.CreateInsertElement(result, lane, i);
-      }
-      return result;
+  case OpKind::FAdd: return ir_.CreateFAdd(a, b);
+  case OpKind::FSub: return ir_.CreateFSub(a, b);
+  case OpKind::FMul: return ir_.CreateFMul(a, b);
+  case OpKind::FDiv: return ir_.CreateFDiv(a, b);
+  case OpKind::Fma:
+    if (!context_.target.has_fma) return ir_.CreateFAdd(ir_.CreateFMul(a, b), operands[2]);
+    return ir_.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {a, b, operands[2]});
+  case OpKind::FNeg: return ir_.CreateFNeg(a);
+  case OpKind::FAbs: return intrinsic(llvm::Intrinsic::fabs);
+  case OpKind::FMinimum: return emit_minimum(a, b, /*maximum=*/false);
+  case OpKind::FMaximum: return emit_minimum(a, b, /*maximum=*/true);
+  case OpKind::FMinFast: return ir_.CreateSelect(ir_.CreateFCmpOLT(a, b), a, b);
+  case OpKind::FMaxFast: return ir_.CreateSelect(ir_.CreateFCmpOGT(a, b), a, b);
+  case OpKind::FSqrt: return intrinsic(llvm::Intrinsic::sqrt);
+  case OpKind::FCopySign: return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, a, b);
+  case OpKind::FRem: {
+    llvm::Function* fmod = fmod_function(context_, a->getType()->getScalarType());
+    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(a->getType());
+    if (!vector) return ir_.CreateCall(fmod, {a, b});
+    llvm::Value* result = llvm::PoisonValue::get(vector);
+    for (uint64_t i = 0; i < vector->getNumElements(); ++i) {
+      llvm::Value* lane =
+          ir_.CreateCall(fmod, {ir_.CreateExtractElement(a, i), ir_.CreateExtractElement(b, i)});
+      result = ir_.CreateInsertElement(result, lane, i);
     }
-    case OpKind::FFloor: case OpKind::FCeil: case OpKind::FTrunc: case OpKind::FRoundEven:
-      if (!(kind == OpKind::FRoundEven ? context_.features.round_even : context_.features.rounding)) return expand_rounding(ir_, kind, a);
-      return intrinsic(kind == OpKind::FFloor   ? llvm::Intrinsic::floor
-                       : kind == OpKind::FCeil  ? llvm::Intrinsic::ceil
-                       : kind == OpKind::FTrunc ? llvm::Intrinsic::trunc
-                                                : llvm::Intrinsic::roundeven);
-    default: FIRN_UNREACHABLE("op is no float op");
+    return result;
+  }
+  case OpKind::FFloor:
+  case OpKind::FCeil:
+  case OpKind::FTrunc:
+  case OpKind::FRoundEven:
+    if (!(kind == OpKind::FRoundEven ? context_.features.round_even : context_.features.rounding))
+      return expand_rounding(ir_, kind, a);
+    return intrinsic(kind == OpKind::FFloor   ? llvm::Intrinsic::floor
+                     : kind == OpKind::FCeil  ? llvm::Intrinsic::ceil
+                     : kind == OpKind::FTrunc ? llvm::Intrinsic::trunc
+                                              : llvm::Intrinsic::roundeven);
+  default: FIRN_UNREACHABLE("op is no float op");
   }
 }
 
-// IEEE minimum and maximum. x86's minps(a, b) = a < b ? a : b gives b for equal or unordered operands. Taking it both
-// ways round and OR-ing the bits gives min(-0, +0) = -0 and keeps the NaN; for the maximum AND gives +0, and the NaN
-// has to be put back.
+// IEEE minimum and maximum. x86's minps(a, b) = a < b ? a : b gives b for equal or unordered operands. Taking
+// it both ways round and OR-ing the bits gives min(-0, +0) = -0 and keeps the NaN; for the maximum AND gives
+// +0, and the NaN has to be put back.
 llvm::Value* KernelEmitter::emit_minimum(llvm::Value* a, llvm::Value* b, bool maximum) {
   using namespace llvm::PatternMatch;
   if (context_.features.ieee_minimum) {
@@ -97,20 +104,25 @@ llvm::Value* KernelEmitter::emit_integer(const Op& op) {
   llvm::Value* a = value(op.operands[0]);
   llvm::Value* b = op.operands.size() > 1 ? value(op.operands[1]) : nullptr;
   switch (op.kind) {
-    case OpKind::IAdd: return ir_.CreateAdd(a, b);
-    case OpKind::ISub: return ir_.CreateSub(a, b);
-    case OpKind::IMul: return ir_.CreateMul(a, b);
-    case OpKind::SDiv: case OpKind::UDiv: case OpKind::SRem: case OpKind::URem: return emit_division(op.kind, a, b);
-    case OpKind::And: return ir_.CreateAnd(a, b);
-    case OpKind::Or: return ir_.CreateOr(a, b);
-    case OpKind::Xor: return ir_.CreateXor(a, b);
-    case OpKind::Shl: case OpKind::LShr: case OpKind::AShr: return emit_shift(op.kind, a, b);
-    case OpKind::SMin: return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
-    case OpKind::SMax: return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b);
-    case OpKind::UMin: return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, a, b);
-    case OpKind::UMax: return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, a, b);
-    case OpKind::CtPop: return ir_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, a);
-    default: FIRN_UNREACHABLE("op is no integer op");
+  case OpKind::IAdd: return ir_.CreateAdd(a, b);
+  case OpKind::ISub: return ir_.CreateSub(a, b);
+  case OpKind::IMul: return ir_.CreateMul(a, b);
+  case OpKind::SDiv:
+  case OpKind::UDiv:
+  case OpKind::SRem:
+  case OpKind::URem: return emit_division(op.kind, a, b);
+  case OpKind::And: return ir_.CreateAnd(a, b);
+  case OpKind::Or: return ir_.CreateOr(a, b);
+  case OpKind::Xor: return ir_.CreateXor(a, b);
+  case OpKind::Shl:
+  case OpKind::LShr:
+  case OpKind::AShr: return emit_shift(op.kind, a, b);
+  case OpKind::SMin: return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b);
+  case OpKind::SMax: return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, a, b);
+  case OpKind::UMin: return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, a, b);
+  case OpKind::UMax: return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, a, b);
+  case OpKind::CtPop: return ir_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, a);
+  default: FIRN_UNREACHABLE("op is no integer op");
   }
 }
 
@@ -136,13 +148,14 @@ llvm::Value* KernelEmitter::emit_division(OpKind kind, llvm::Value* a, llvm::Val
   }
   llvm::Value* result = divide(ir_.CreateSelect(unsafe, one, b));
   if (is_signed && quotient) result = ir_.CreateSelect(by_minus_one, ir_.CreateNeg(a), result);
-  return quotient ? ir_.CreateSelect(by_zero, zero, result) : result;  // a rem 1 is 0 already
+  return quotient ? ir_.CreateSelect(by_zero, zero, result) : result; // a rem 1 is 0 already
 }
 
 llvm::Value* KernelEmitter::emit_shift(OpKind kind, llvm::Value* a, llvm::Value* b) {
   unsigned bits = a->getType()->getScalarSizeInBits();
   llvm::Value* limit = llvm::ConstantInt::get(b->getType(), bits - 1);
-  if (kind == OpKind::AShr) return ir_.CreateAShr(a, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b, limit));
+  if (kind == OpKind::AShr)
+    return ir_.CreateAShr(a, ir_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, b, limit));
   auto shift = [&](llvm::Value* amount) {
     return kind == OpKind::Shl ? ir_.CreateShl(a, amount) : ir_.CreateLShr(a, amount);
   };
@@ -160,7 +173,8 @@ llvm::Value* KernelEmitter::emit_compare(const Op& op) {
   if (op.kind == OpKind::Select) return ir_.CreateSelect(a, b, value(op.operands[2]));
   size_t predicate = static_cast<size_t>(op.predicate);
   if (op.kind == OpKind::FCmp) {
-    static constexpr P table[] = {P::FCMP_OEQ, P::FCMP_UNE, P::FCMP_OLT, P::FCMP_OLE, P::FCMP_OGT, P::FCMP_OGE};
+    static constexpr P table[] = {P::FCMP_OEQ, P::FCMP_UNE, P::FCMP_OLT,
+                                  P::FCMP_OLE, P::FCMP_OGT, P::FCMP_OGE};
     Scalar scalar = type(op.operands[0]).scalar;
     if (is_half(scalar)) a = to_f32(a, scalar), b = to_f32(b, scalar);
     return ir_.CreateFCmp(table[predicate], a, b);

@@ -1,5 +1,5 @@
-// Conversions. LLVM would call the library for 16-bit floats where the CPU has no instruction (and for f64 -> f16 on
-// almost all), so those are carried as i16 and converted here.
+// Conversions. LLVM would call the library for 16-bit floats where the CPU has no instruction (and for f64 ->
+// f16 on almost all), so those are carried as i16 and converted here.
 #include "compiler/codegen/kernel_emitter.h"
 
 #include <llvm/IR/Constants.h>
@@ -9,7 +9,9 @@ namespace firn::codegen {
 
 using namespace kernel;
 
-static bool is_half(Scalar scalar) { return scalar == Scalar::F16 || scalar == Scalar::BF16; }
+static bool is_half(Scalar scalar) {
+  return scalar == Scalar::F16 || scalar == Scalar::BF16;
+}
 
 // `element` with as many lanes as `like`.
 static llvm::Type* shaped(llvm::Type* element, llvm::Type* like) {
@@ -19,10 +21,12 @@ static llvm::Type* shaped(llvm::Type* element, llvm::Type* like) {
   return element;
 }
 
-static llvm::Value* number(llvm::Value* like, uint64_t bits) { return llvm::ConstantInt::get(like->getType(), bits); }
+static llvm::Value* number(llvm::Value* like, uint64_t bits) {
+  return llvm::ConstantInt::get(like->getType(), bits);
+}
 
-// A half's exponent and mantissa move to a float's place; the bias is mended by an integer addition, subnormals by a
-// float subtraction that normalises them.
+// A half's exponent and mantissa move to a float's place; the bias is mended by an integer addition,
+// subnormals by a float subtraction that normalises them.
 llvm::Value* KernelEmitter::half_to_float_bits(llvm::Value* carrier) {
   llvm::Type* integer = shaped(ir_.getInt32Ty(), carrier->getType());
   llvm::Type* real = shaped(ir_.getFloatTy(), carrier->getType());
@@ -34,14 +38,15 @@ llvm::Value* KernelEmitter::half_to_float_bits(llvm::Value* carrier) {
   llvm::Value* special = ir_.CreateAdd(moved, number(bits, uint64_t{224} << 23));
   llvm::Value* magic = number(bits, uint64_t{113} << 23);
   llvm::Value* subnormal = ir_.CreateBitCast(
-      ir_.CreateFSub(ir_.CreateBitCast(ir_.CreateAdd(moved, magic), real), ir_.CreateBitCast(magic, real)), integer);
+      ir_.CreateFSub(ir_.CreateBitCast(ir_.CreateAdd(moved, magic), real), ir_.CreateBitCast(magic, real)),
+      integer);
   llvm::Value* result = ir_.CreateSelect(ir_.CreateICmpUGE(magnitude, number(bits, 0x7c00)), special, normal);
   result = ir_.CreateSelect(ir_.CreateICmpULT(magnitude, number(bits, 0x400)), subnormal, result);
   return ir_.CreateBitCast(ir_.CreateOr(result, sign), real);
 }
 
-// Round to nearest even by adding half an ulp less one plus the last kept bit; subnormal results are rounded by the
-// float adder against a magic number of the right exponent.
+// Round to nearest even by adding half an ulp less one plus the last kept bit; subnormal results are rounded
+// by the float adder against a magic number of the right exponent.
 llvm::Value* KernelEmitter::float_to_half_bits(llvm::Value* value) {
   llvm::Type* real = value->getType();
   llvm::Type* integer = shaped(ir_.getInt32Ty(), real);
@@ -56,7 +61,8 @@ llvm::Value* KernelEmitter::float_to_half_bits(llvm::Value* value) {
   llvm::Value* subnormal = ir_.CreateSub(ir_.CreateBitCast(rounded, integer), magic);
   llvm::Value* is_nan = ir_.CreateICmpUGT(magnitude, number(all, 0x7f800000));
   llvm::Value* special = ir_.CreateSelect(is_nan, number(all, 0x7e00), number(all, 0x7c00));
-  llvm::Value* result = ir_.CreateSelect(ir_.CreateICmpULT(magnitude, number(all, uint64_t{113} << 23)), subnormal, normal);
+  llvm::Value* result =
+      ir_.CreateSelect(ir_.CreateICmpULT(magnitude, number(all, uint64_t{113} << 23)), subnormal, normal);
   result = ir_.CreateSelect(ir_.CreateICmpUGE(magnitude, number(all, uint64_t{143} << 23)), special, result);
   return ir_.CreateTrunc(ir_.CreateOr(result, sign), shaped(ir_.getInt16Ty(), real));
 }
@@ -64,7 +70,8 @@ llvm::Value* KernelEmitter::float_to_half_bits(llvm::Value* value) {
 llvm::Value* KernelEmitter::to_f32(llvm::Value* carrier, Scalar from) {
   llvm::Type* real = shaped(ir_.getFloatTy(), carrier->getType());
   if (from == Scalar::BF16) {
-    return ir_.CreateBitCast(ir_.CreateShl(ir_.CreateZExt(carrier, shaped(ir_.getInt32Ty(), real)), 16), real);
+    return ir_.CreateBitCast(ir_.CreateShl(ir_.CreateZExt(carrier, shaped(ir_.getInt32Ty(), real)), 16),
+                             real);
   }
   if (!context_.target.has_f16_conversion) return half_to_float_bits(carrier);
   return ir_.CreateFPExt(ir_.CreateBitCast(carrier, shaped(ir_.getHalfTy(), real)), real);
@@ -84,7 +91,8 @@ llvm::Value* KernelEmitter::from_f32(llvm::Value* value, Scalar to) {
   return ir_.CreateTrunc(ir_.CreateLShr(chosen, 16), carrier);
 }
 
-// f64 -> f32 towards the neighbour with an odd last bit when inexact: rounding that again to 16 bits is as rounding once.
+// f64 -> f32 towards the neighbour with an odd last bit when inexact: rounding that again to 16 bits is as
+// rounding once.
 llvm::Value* KernelEmitter::round_to_odd(llvm::Value* wide) {
   llvm::Type* real = shaped(ir_.getFloatTy(), wide->getType());
   llvm::Value* narrow = ir_.CreateFPTrunc(wide, real);
@@ -103,36 +111,40 @@ llvm::Value* KernelEmitter::emit_cast(const Op& op) {
   Type from = type(op.operands[0]), to = type(op.results[0]);
   llvm::Type* result = type_of(to);
   switch (op.kind) {
-    case OpKind::FExt:
-      if (is_half(from.scalar)) a = to_f32(a, from.scalar);
-      return a->getType() == result ? a : ir_.CreateFPExt(a, result);
-    case OpKind::FTruncTo:
-      if (!is_half(to.scalar)) return ir_.CreateFPTrunc(a, result);
-      return from_f32(from.scalar == Scalar::F64 ? round_to_odd(a) : a, to.scalar);
-    case OpKind::SIToF: case OpKind::UIToF: {
-      bool is_signed = op.kind == OpKind::SIToF;
-      if (!is_half(to.scalar)) return is_signed ? ir_.CreateSIToFP(a, result) : ir_.CreateUIToFP(a, result);
-      // f32 holds every integer that f16 does not overflow; bf16 needs more bits to round once.
-      bool wide = to.scalar == Scalar::BF16 && scalar_bytes(from.scalar) >= 4 && context_.target.has_double;
-      llvm::Type* real = shaped(wide ? ir_.getDoubleTy() : ir_.getFloatTy(), result);
-      llvm::Value* exact = is_signed ? ir_.CreateSIToFP(a, real) : ir_.CreateUIToFP(a, real);
-      return from_f32(wide ? round_to_odd(exact) : exact, to.scalar);
-    }
-    case OpKind::FToSI: case OpKind::FToUI:
-      if (is_half(from.scalar)) a = to_f32(a, from.scalar);
-      // Out of range LLVM gives poison; frozen it is merely any number.
-      return ir_.CreateFreeze(op.kind == OpKind::FToSI ? ir_.CreateFPToSI(a, result) : ir_.CreateFPToUI(a, result));
-    case OpKind::FToSISat: case OpKind::FToUISat:
-      if (is_half(from.scalar)) a = to_f32(a, from.scalar);
-      return ir_.CreateIntrinsic(
-          op.kind == OpKind::FToSISat ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
-          {result, a->getType()}, {a});
-    case OpKind::SExt: return ir_.CreateSExt(a, result);
-    case OpKind::ZExt: return ir_.CreateZExt(a, result);
-    case OpKind::Trunc: return ir_.CreateTrunc(a, result);
-    case OpKind::Bitcast: return ir_.CreateBitCast(a, result);
-    case OpKind::IndexCast: return ir_.CreateSExtOrTrunc(a, result);
-    default: FIRN_UNREACHABLE("op is no cast");
+  case OpKind::FExt:
+    if (is_half(from.scalar)) a = to_f32(a, from.scalar);
+    return a->getType() == result ? a : ir_.CreateFPExt(a, result);
+  case OpKind::FTruncTo:
+    if (!is_half(to.scalar)) return ir_.CreateFPTrunc(a, result);
+    return from_f32(from.scalar == Scalar::F64 ? round_to_odd(a) : a, to.scalar);
+  case OpKind::SIToF:
+  case OpKind::UIToF: {
+    bool is_signed = op.kind == OpKind::SIToF;
+    if (!is_half(to.scalar)) return is_signed ? ir_.CreateSIToFP(a, result) : ir_.CreateUIToFP(a, result);
+    // f32 holds every integer that f16 does not overflow; bf16 needs more bits to round once.
+    bool wide = to.scalar == Scalar::BF16 && scalar_bytes(from.scalar) >= 4 && context_.target.has_double;
+    llvm::Type* real = shaped(wide ? ir_.getDoubleTy() : ir_.getFloatTy(), result);
+    llvm::Value* exact = is_signed ? ir_.CreateSIToFP(a, real) : ir_.CreateUIToFP(a, real);
+    return from_f32(wide ? round_to_odd(exact) : exact, to.scalar);
+  }
+  case OpKind::FToSI:
+  case OpKind::FToUI:
+    if (is_half(from.scalar)) a = to_f32(a, from.scalar);
+    // Out of range LLVM gives poison; frozen it is merely any number.
+    return ir_.CreateFreeze(op.kind == OpKind::FToSI ? ir_.CreateFPToSI(a, result)
+                                                     : ir_.CreateFPToUI(a, result));
+  case OpKind::FToSISat:
+  case OpKind::FToUISat:
+    if (is_half(from.scalar)) a = to_f32(a, from.scalar);
+    return ir_.CreateIntrinsic(op.kind == OpKind::FToSISat ? llvm::Intrinsic::fptosi_sat
+                                                           : llvm::Intrinsic::fptoui_sat,
+                               {result, a->getType()}, {a});
+  case OpKind::SExt: return ir_.CreateSExt(a, result);
+  case OpKind::ZExt: return ir_.CreateZExt(a, result);
+  case OpKind::Trunc: return ir_.CreateTrunc(a, result);
+  case OpKind::Bitcast: return ir_.CreateBitCast(a, result);
+  case OpKind::IndexCast: return ir_.CreateSExtOrTrunc(a, result);
+  default: FIRN_UNREACHABLE("op is no cast");
   }
 }
 

@@ -8,7 +8,8 @@ namespace firn::codegen {
 
 using kernel::OpKind;
 
-// Adding and subtracting 2^mantissa_bits rounds |x| to an integer, ties to even; the other modes step from there.
+// Adding and subtracting 2^mantissa_bits rounds |x| to an integer, ties to even; the other modes step from
+// there.
 llvm::Value* expand_rounding(llvm::IRBuilder<>& ir, OpKind kind, llvm::Value* x) {
   llvm::Type* type = x->getType();
   bool is_double = type->getScalarType()->isDoubleTy();
@@ -16,14 +17,18 @@ llvm::Value* expand_rounding(llvm::IRBuilder<>& ir, OpKind kind, llvm::Value* x)
   llvm::Value* limit = number(is_double ? 0x1p52 : 0x1p23);
   llvm::Value* magnitude = ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   llvm::Value* nearest = ir.CreateFSub(ir.CreateFAdd(magnitude, limit), limit);
-  auto step = [&](llvm::Value* condition, double size) { return ir.CreateSelect(condition, number(size), number(0)); };
+  auto step = [&](llvm::Value* condition, double size) {
+    return ir.CreateSelect(condition, number(size), number(0));
+  };
   llvm::Value* result = nearest;
   if (kind == OpKind::FTrunc) {
     result = ir.CreateFSub(nearest, step(ir.CreateFCmpOGT(nearest, magnitude), 1));
   } else if (kind != OpKind::FRoundEven) {
     result = ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, nearest, x);
-    if (kind == OpKind::FFloor) result = ir.CreateFSub(result, step(ir.CreateFCmpOGT(result, x), 1));
-    else result = ir.CreateFAdd(result, step(ir.CreateFCmpOLT(result, x), 1));
+    if (kind == OpKind::FFloor)
+      result = ir.CreateFSub(result, step(ir.CreateFCmpOGT(result, x), 1));
+    else
+      result = ir.CreateFAdd(result, step(ir.CreateFCmpOLT(result, x), 1));
   }
   result = ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result, x);
   // Beyond the limit all floats are integers; NaN fails the test too.
@@ -32,8 +37,9 @@ llvm::Value* expand_rounding(llvm::IRBuilder<>& ir, OpKind kind, llvm::Value* x)
 
 namespace {
 
-// Builds fmod by long division of the mantissas, one bit of the exponents' difference at a time. With |x| = mx 2^ex and
-// |y| = my 2^ey, mantissas shifted so that bit `top` is set, each step takes x -= y if it can and doubles it.
+// Builds fmod by long division of the mantissas, one bit of the exponents' difference at a time. With |x| =
+// mx 2^ex and |y| = my 2^ey, mantissas shifted so that bit `top` is set, each step takes x -= y if it can and
+// doubles it.
 class FmodBuilder {
 public:
   FmodBuilder(llvm::Function* function, llvm::Type* real)
@@ -42,14 +48,18 @@ public:
         mantissa_bits_(real->isDoubleTy() ? 52 : 23), width_(bits_->getIntegerBitWidth()) {}
 
   void build() {
-    auto block = [&](const char* name) { return llvm::BasicBlock::Create(ir_.getContext(), name, function_); };
+    auto block = [&](const char* name) {
+      return llvm::BasicBlock::Create(ir_.getContext(), name, function_);
+    };
     llvm::BasicBlock *entry = block("entry"), *special = block("special"), *regular = block("regular"),
-                     *small = block("small"), *divide = block("divide"), *loop = block("loop"), *done = block("done");
+                     *small = block("small"), *divide = block("divide"), *loop = block("loop"),
+                     *done = block("done");
     ir_.SetInsertPoint(entry);
     llvm::Value *x = function_->getArg(0), *y = function_->getArg(1);
     llvm::Value *ux = ir_.CreateBitCast(x, bits_), *uy = ir_.CreateBitCast(y, bits_);
     llvm::Value* sign = ir_.CreateAnd(ux, constant(uint64_t{1} << (width_ - 1)));
-    llvm::Value *ax = ir_.CreateXor(ux, sign), *ay = ir_.CreateAnd(uy, constant((uint64_t{1} << (width_ - 1)) - 1));
+    llvm::Value *ax = ir_.CreateXor(ux, sign),
+                *ay = ir_.CreateAnd(uy, constant((uint64_t{1} << (width_ - 1)) - 1));
     llvm::Value* infinity = constant(((uint64_t{1} << (width_ - 1 - mantissa_bits_)) - 1) << mantissa_bits_);
     llvm::Value* bad = ir_.CreateOr(ir_.CreateICmpEQ(ay, constant(0)), ir_.CreateICmpUGE(ax, infinity));
     bad = ir_.CreateOr(bad, ir_.CreateICmpUGT(ay, infinity));
@@ -71,7 +81,8 @@ public:
 
     ir_.SetInsertPoint(loop);
     llvm::PHINode *mantissa = ir_.CreatePHI(bits_, 2), *exponent = ir_.CreatePHI(bits_, 2);
-    llvm::Value* rest = ir_.CreateSelect(ir_.CreateICmpUGE(mantissa, my), ir_.CreateSub(mantissa, my), mantissa);
+    llvm::Value* rest =
+        ir_.CreateSelect(ir_.CreateICmpUGE(mantissa, my), ir_.CreateSub(mantissa, my), mantissa);
     llvm::Value* last = ir_.CreateICmpEQ(exponent, ey);
     llvm::Value *doubled = ir_.CreateShl(rest, 1), *lower = ir_.CreateSub(exponent, constant(1));
     mantissa->addIncoming(mx, divide), mantissa->addIncoming(doubled, loop);
@@ -83,16 +94,20 @@ public:
   }
 
 private:
-  llvm::ConstantInt* constant(uint64_t value) { return llvm::ConstantInt::get(ir_.getContext(), llvm::APInt(width_, value)); }
+  llvm::ConstantInt* constant(uint64_t value) {
+    return llvm::ConstantInt::get(ir_.getContext(), llvm::APInt(width_, value));
+  }
   llvm::Value* leading_zeros(llvm::Value* v) {
     return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, v, ir_.getFalse());
   }
-  // Mantissa with its leading bit at position mantissa_bits_, and the biased exponent (below 1 for subnormals).
+  // Mantissa with its leading bit at position mantissa_bits_, and the biased exponent (below 1 for
+  // subnormals).
   std::pair<llvm::Value*, llvm::Value*> split(llvm::Value* bits) {
     llvm::Value* exponent = ir_.CreateLShr(bits, mantissa_bits_);
     llvm::Value* hidden = constant(uint64_t{1} << mantissa_bits_);
     llvm::Value* is_normal = ir_.CreateICmpNE(exponent, constant(0));
-    llvm::Value* normal = ir_.CreateOr(ir_.CreateAnd(bits, constant((uint64_t{1} << mantissa_bits_) - 1)), hidden);
+    llvm::Value* normal =
+        ir_.CreateOr(ir_.CreateAnd(bits, constant((uint64_t{1} << mantissa_bits_) - 1)), hidden);
     llvm::Value* shift = ir_.CreateSub(leading_zeros(bits), constant(width_ - 1 - mantissa_bits_));
     llvm::Value* safe = ir_.CreateSelect(is_normal, constant(0), shift);
     return {ir_.CreateSelect(is_normal, normal, ir_.CreateShl(bits, safe)),

@@ -9,9 +9,12 @@ namespace firn::codegen {
 
 using namespace kernel;
 
-std::string kernel_symbol(const Kernel& kernel) { return "firn.k." + kernel.name; }
+std::string kernel_symbol(const Kernel& kernel) {
+  return "firn.k." + kernel.name;
+}
 
-KernelEmitter::KernelEmitter(ModuleContext& context, const Kernel& kernel, std::span<const ParameterFacts> facts)
+KernelEmitter::KernelEmitter(ModuleContext& context, const Kernel& kernel,
+                             std::span<const ParameterFacts> facts)
     : context_(context), kernel_(kernel), facts_(facts), ir_(context.context),
       values_(kernel.value_types.size(), nullptr) {}
 
@@ -25,9 +28,9 @@ void ModuleContext::set_attributes(llvm::Function& function) const {
     function.addFnAttr("min-legal-vector-width", bits);
   }
   function.addFnAttr(llvm::Attribute::NoUnwind);
-  function.addFnAttr("no-builtins");        // loops stay loops instead of calls of memset and friends
+  function.addFnAttr("no-builtins"); // loops stay loops instead of calls of memset and friends
   function.addFnAttr("no-jump-tables", "true");
-  function.addFnAttr("warn-stack-size", "0");  // how the size of the frame is learnt
+  function.addFnAttr("warn-stack-size", "0"); // how the size of the frame is learnt
   function.setDSOLocal(true);
   if (!text_section.empty()) function.setSection(text_section);
 }
@@ -36,14 +39,16 @@ llvm::Type* KernelEmitter::type_of(Type type) const {
   llvm::LLVMContext& c = context_.context;
   llvm::Type* scalar = nullptr;
   switch (type.scalar) {
-    case Scalar::I1: scalar = llvm::Type::getInt1Ty(c); break;
-    case Scalar::I8: scalar = llvm::Type::getInt8Ty(c); break;
-    case Scalar::I16: case Scalar::F16: case Scalar::BF16: scalar = llvm::Type::getInt16Ty(c); break;
-    case Scalar::I32: scalar = llvm::Type::getInt32Ty(c); break;
-    case Scalar::I64: scalar = llvm::Type::getInt64Ty(c); break;
-    case Scalar::Index: scalar = context_.index_type(); break;
-    case Scalar::F32: scalar = llvm::Type::getFloatTy(c); break;
-    case Scalar::F64: scalar = llvm::Type::getDoubleTy(c); break;
+  case Scalar::I1: scalar = llvm::Type::getInt1Ty(c); break;
+  case Scalar::I8: scalar = llvm::Type::getInt8Ty(c); break;
+  case Scalar::I16:
+  case Scalar::F16:
+  case Scalar::BF16: scalar = llvm::Type::getInt16Ty(c); break;
+  case Scalar::I32: scalar = llvm::Type::getInt32Ty(c); break;
+  case Scalar::I64: scalar = llvm::Type::getInt64Ty(c); break;
+  case Scalar::Index: scalar = context_.index_type(); break;
+  case Scalar::F32: scalar = llvm::Type::getFloatTy(c); break;
+  case Scalar::F64: scalar = llvm::Type::getDoubleTy(c); break;
   }
   if (type.lanes == 1) return scalar;
   return llvm::FixedVectorType::get(scalar, static_cast<unsigned>(type.lanes));
@@ -54,8 +59,8 @@ llvm::Function* KernelEmitter::create_function() {
   std::vector<llvm::Type*> types(kernel_.parameters.size(), llvm::PointerType::getUnqual(c));
   if (kernel_.parallel_count > 1) types.insert(types.end(), 2, context_.index_type());
   auto* signature = llvm::FunctionType::get(llvm::Type::getVoidTy(c), types, /*isVarArg=*/false);
-  auto* function = llvm::Function::Create(signature, llvm::GlobalValue::InternalLinkage, kernel_symbol(kernel_),
-                                          context_.module);
+  auto* function = llvm::Function::Create(signature, llvm::GlobalValue::InternalLinkage,
+                                          kernel_symbol(kernel_), context_.module);
   context_.set_attributes(*function);
   function->addFnAttr(llvm::Attribute::NoInline);
   function->setAlignment(llvm::Align(64));
@@ -128,28 +133,33 @@ void KernelEmitter::emit_block(const Block& block, std::vector<llvm::Value*>* yi
 
 void KernelEmitter::emit_op(const Op& op, std::vector<llvm::Value*>* yielded) {
   switch (op_kind_info(op.kind).group) {
-    case OpGroup::Leaf:
-      if (op.kind == OpKind::Constant) emit_constant(op);
-      else set(op.results[0], expression(resolve(op.index)));
-      return;
-    case OpGroup::Float: return set(op.results[0], emit_float(op));
-    case OpGroup::Integer: return set(op.results[0], emit_integer(op));
-    case OpGroup::Compare: return set(op.results[0], emit_compare(op));
-    case OpGroup::Cast: return set(op.results[0], emit_cast(op));
-    case OpGroup::Vector: return set(op.results[0], emit_vector(op));
-    case OpGroup::Memory: return emit_memory(op);
-    case OpGroup::Control: break;
+  case OpGroup::Leaf:
+    if (op.kind == OpKind::Constant)
+      emit_constant(op);
+    else
+      set(op.results[0], expression(resolve(op.index)));
+    return;
+  case OpGroup::Float: return set(op.results[0], emit_float(op));
+  case OpGroup::Integer: return set(op.results[0], emit_integer(op));
+  case OpGroup::Compare: return set(op.results[0], emit_compare(op));
+  case OpGroup::Cast: return set(op.results[0], emit_cast(op));
+  case OpGroup::Vector: return set(op.results[0], emit_vector(op));
+  case OpGroup::Memory: return emit_memory(op);
+  case OpGroup::Control: break;
   }
   switch (op.kind) {
-    case OpKind::Symbolic: symbols_[op.symbol.get()] = {value(op.operands[0]), 0, depth_}; return;
-    case OpKind::For: return emit_for(op);
-    case OpKind::While: return emit_while(op);
-    case OpKind::If: return emit_if(op);
-    case OpKind::CallRuntime: return emit_call_runtime(op);
-    case OpKind::Yield:
-      for (kernel::Value operand : op.operands) yielded->push_back(value(operand));
-      return;
-    default: FIRN_UNREACHABLE("op is no control flow");
+  case OpKind::Symbolic:
+    symbols_[op.symbol.get()] = {value(op.operands[0]), 0, depth_};
+    addresses_.clear();  // an unrolled copy defines the symbol anew
+    return;
+  case OpKind::For: return emit_for(op);
+  case OpKind::While: return emit_while(op);
+  case OpKind::If: return emit_if(op);
+  case OpKind::CallRuntime: return emit_call_runtime(op);
+  case OpKind::Yield:
+    for (kernel::Value operand : op.operands) yielded->push_back(value(operand));
+    return;
+  default: FIRN_UNREACHABLE("op is no control flow");
   }
 }
 
@@ -204,7 +214,7 @@ std::vector<llvm::Value*> KernelEmitter::emit_loop(llvm::Value* lower, llvm::Val
     ir_.CreateBr(loop);
   } else {
     guard = before;
-    guard_branch = ir_.CreateCondBr(ir_.CreateICmpSLT(lower, upper), loop, loop);  // its exit is set below
+    guard_branch = ir_.CreateCondBr(ir_.CreateICmpSLT(lower, upper), loop, loop); // its exit is set below
   }
   start_block(loop);
   llvm::PHINode* variable = ir_.CreatePHI(context_.index_type(), 2, "i");
@@ -216,7 +226,8 @@ std::vector<llvm::Value*> KernelEmitter::emit_loop(llvm::Value* lower, llvm::Val
   }
   std::vector<llvm::Value*> next = body(variable, std::vector<llvm::Value*>(phis.begin(), phis.end()));
   llvm::BasicBlock* latch = ir_.GetInsertBlock();
-  llvm::Value* advanced = ir_.CreateAdd(variable, index_constant(step), "i.next", /*HasNUW=*/false, /*HasNSW=*/true);
+  llvm::Value* advanced =
+      ir_.CreateAdd(variable, index_constant(step), "i.next", /*HasNUW=*/false, /*HasNSW=*/true);
   llvm::BasicBlock* exit = new_block("exit");
   forbid_unrolling(ir_.CreateCondBr(ir_.CreateICmpSLT(advanced, upper), loop, exit));
   variable->addIncoming(advanced, latch);
@@ -333,7 +344,8 @@ void KernelEmitter::emit_call_runtime(const Op& op) {
   for (kernel::Value operand : op.operands) arguments.push_back(value(operand));
   std::vector<llvm::Type*> types;
   for (llvm::Value* argument : arguments) types.push_back(argument->getType());
-  llvm::Type* result = op.results.empty() ? llvm::Type::getVoidTy(context_.context) : type_of(type(op.results[0]));
+  llvm::Type* result =
+      op.results.empty() ? llvm::Type::getVoidTy(context_.context) : type_of(type(op.results[0]));
   auto callee = context_.module.getOrInsertFunction(op.callee, llvm::FunctionType::get(result, types, false));
   llvm::CallInst* call = ir_.CreateCall(callee, arguments);
   call->addFnAttr(llvm::Attribute::NoUnwind);

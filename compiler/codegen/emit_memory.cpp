@@ -1,5 +1,6 @@
-// Loads, stores and addresses. An address is base + outer terms + inner terms + constant, in that order: what does not
-// change in a loop is hoisted as one pointer, and the constant lands in the instruction's displacement.
+// Loads, stores and addresses. An address is base + outer terms + inner terms + constant, in that order: what
+// does not change in a loop is hoisted as one pointer, and the constant lands in the instruction's
+// displacement.
 #include "compiler/codegen/kernel_emitter.h"
 
 #include <llvm/IR/Constants.h>
@@ -12,7 +13,8 @@ namespace firn::codegen {
 
 using namespace kernel;
 
-// Replaces the variables of unrolled copies by variable + offset, which moves the offset into the constant part.
+// Replaces the variables of unrolled copies by variable + offset, which moves the offset into the constant
+// part.
 IntExpr KernelEmitter::resolve(const IntExpr& expression) const {
   if (!has_offsets_) return expression;
   return expression.substitute([&](const Symbol& symbol) -> std::optional<IntExpr> {
@@ -29,14 +31,16 @@ int KernelEmitter::depth_of(const IntExpr::Term& term) const {
   int depth = 0;
   for (const AtomRef& atom : term.atoms) {
     std::vector<SymbolRef> symbols;
-    if (atom->kind == IntAtom::Kind::Symbol) symbols.push_back(atom->symbol);
+    if (atom->kind == IntAtom::Kind::Symbol)
+      symbols.push_back(atom->symbol);
     else {
       symbols = atom->lhs->symbols();
       for (const SymbolRef& symbol : atom->rhs->symbols()) symbols.push_back(symbol);
     }
     for (const SymbolRef& symbol : symbols) {
       auto found = symbols_.find(symbol.get());
-      FIRN_CHECK(found != symbols_.end(), "symbol '" + symbol->name + "' has no value in kernel " + kernel_.name);
+      FIRN_CHECK(found != symbols_.end(),
+                 "symbol '" + symbol->name + "' has no value in kernel " + kernel_.name);
       depth = std::max(depth, found->second.depth);
     }
   }
@@ -46,7 +50,8 @@ int KernelEmitter::depth_of(const IntExpr::Term& term) const {
 llvm::Value* KernelEmitter::atom(const IntAtom& atom) {
   if (atom.kind == IntAtom::Kind::Symbol) {
     auto found = symbols_.find(atom.symbol.get());
-    FIRN_CHECK(found != symbols_.end(), "symbol '" + atom.symbol->name + "' has no value in kernel " + kernel_.name);
+    FIRN_CHECK(found != symbols_.end(),
+               "symbol '" + atom.symbol->name + "' has no value in kernel " + kernel_.name);
     return found->second.value;
   }
   llvm::Value *lhs = expression(*atom.lhs), *rhs = expression(*atom.rhs);
@@ -131,51 +136,53 @@ void KernelEmitter::emit_memory(const Op& op) {
     return llvm::Constant::getAllOnesValue(type_of(type.with_scalar(Scalar::I1)));
   };
   switch (op.kind) {
-    case OpKind::Prefetch:
-      ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
-                          {pointer, ir_.getInt32(0), ir_.getInt32(op.streaming ? 2 : 3), ir_.getInt32(1)});
-      return;
-    case OpKind::Load: {
-      llvm::Type* result = type_of(type(op.results[0]));
-      if (op.operands.empty()) return set(op.results[0], ir_.CreateAlignedLoad(result, pointer, alignment));
-      llvm::Value* otherwise = op.operands.size() > 1 ? operand(1) : llvm::Constant::getNullValue(result);
-      if (result->isVectorTy()) {
-        return set(op.results[0], ir_.CreateMaskedLoad(result, pointer, alignment, operand(0), otherwise));
-      }
-      return set(op.results[0], emit_guarded(operand(0), otherwise, [&] {
-                   return static_cast<llvm::Value*>(ir_.CreateAlignedLoad(result, pointer, alignment));
-                 }));
+  case OpKind::Prefetch:
+    ir_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
+                        {pointer, ir_.getInt32(0), ir_.getInt32(op.streaming ? 2 : 3), ir_.getInt32(1)});
+    return;
+  case OpKind::Load: {
+    llvm::Type* result = type_of(type(op.results[0]));
+    if (op.operands.empty()) return set(op.results[0], ir_.CreateAlignedLoad(result, pointer, alignment));
+    llvm::Value* otherwise = op.operands.size() > 1 ? operand(1) : llvm::Constant::getNullValue(result);
+    if (result->isVectorTy()) {
+      return set(op.results[0], ir_.CreateMaskedLoad(result, pointer, alignment, operand(0), otherwise));
     }
-    case OpKind::Store: {
-      llvm::Value* stored = operand(0);
-      if (op.operands.size() > 1) {
-        if (stored->getType()->isVectorTy()) {
-          ir_.CreateMaskedStore(stored, pointer, alignment, operand(1));
-        } else {
-          emit_guarded(operand(1), nullptr, [&] {
-            ir_.CreateAlignedStore(stored, pointer, alignment);
-            return static_cast<llvm::Value*>(nullptr);
-          });
-        }
-        return;
-      }
-      llvm::StoreInst* store = ir_.CreateAlignedStore(stored, pointer, alignment);
-      uint64_t bytes = stored->getType()->getPrimitiveSizeInBits() / 8;
-      if (op.streaming && alignment.value() >= bytes && bytes >= 16) {
-        has_streaming_stores_ = true;
-        store->setMetadata(llvm::LLVMContext::MD_nontemporal,
-                           llvm::MDNode::get(context_.context, llvm::ConstantAsMetadata::get(ir_.getInt32(1))));
+    return set(op.results[0], emit_guarded(operand(0), otherwise, [&] {
+                 return static_cast<llvm::Value*>(ir_.CreateAlignedLoad(result, pointer, alignment));
+               }));
+  }
+  case OpKind::Store: {
+    llvm::Value* stored = operand(0);
+    if (op.operands.size() > 1) {
+      if (stored->getType()->isVectorTy()) {
+        ir_.CreateMaskedStore(stored, pointer, alignment, operand(1));
+      } else {
+        emit_guarded(operand(1), nullptr, [&] {
+          ir_.CreateAlignedStore(stored, pointer, alignment);
+          return static_cast<llvm::Value*>(nullptr);
+        });
       }
       return;
     }
-    case OpKind::Gather: case OpKind::Scatter: return emit_indexed(op, pointer, all_lanes);
-    default: FIRN_UNREACHABLE("op is no memory op");
+    llvm::StoreInst* store = ir_.CreateAlignedStore(stored, pointer, alignment);
+    uint64_t bytes = stored->getType()->getPrimitiveSizeInBits() / 8;
+    if (op.streaming && alignment.value() >= bytes && bytes >= 16) {
+      has_streaming_stores_ = true;
+      store->setMetadata(llvm::LLVMContext::MD_nontemporal,
+                         llvm::MDNode::get(context_.context, llvm::ConstantAsMetadata::get(ir_.getInt32(1))));
+    }
+    return;
+  }
+  case OpKind::Gather:
+  case OpKind::Scatter: return emit_indexed(op, pointer, all_lanes);
+  default: FIRN_UNREACHABLE("op is no memory op");
   }
 }
 
 llvm::Value* KernelEmitter::emit_guarded(llvm::Value* condition, llvm::Value* otherwise,
                                          const std::function<llvm::Value*()>& body) {
-  llvm::BasicBlock *before = ir_.GetInsertBlock(), *inside = new_block("guarded"), *after = new_block("after");
+  llvm::BasicBlock *before = ir_.GetInsertBlock(), *inside = new_block("guarded"),
+                   *after = new_block("after");
   ir_.CreateCondBr(condition, inside, after);
   start_block(inside);
   llvm::Value* result = body();
@@ -202,7 +209,8 @@ void KernelEmitter::emit_indexed(const Op& op, llvm::Value* pointer,
   llvm::Type* result = type_of(accessed);
   if (accessed.lanes > 1) {
     if (gather) {
-      set(op.results[0], ir_.CreateMaskedGather(result, places, alignment, mask, llvm::Constant::getNullValue(result)));
+      set(op.results[0],
+          ir_.CreateMaskedGather(result, places, alignment, mask, llvm::Constant::getNullValue(result)));
     } else {
       ir_.CreateMaskedScatter(value(op.operands[0]), places, alignment, mask);
     }

@@ -124,9 +124,11 @@ private:
       if (!used[i]) {
       } else if (buffer.space == Space::Input || buffer.space == Space::Output) {
         llvm::Value* table = spaces[buffer.space == Space::Input ? 2 : 3];
-        start = ir_.CreateLoad(pointer(), ir_.CreateConstGEP1_64(pointer(), table, static_cast<uint64_t>(buffer.io_index)));
+        start = ir_.CreateLoad(
+            pointer(), ir_.CreateConstGEP1_64(pointer(), table, static_cast<uint64_t>(buffer.io_index)));
       } else {
-        FIRN_CHECK(buffer.offset >= 0, "buffer '" + buffer.name + "' has no place in the arena or the weights");
+        FIRN_CHECK(buffer.offset >= 0,
+                   "buffer '" + buffer.name + "' has no place in the arena or the weights");
         start = offset(spaces[buffer.space == Space::Arena ? 0 : 1], buffer.offset);
       }
       starts_.push_back(start);
@@ -145,14 +147,16 @@ private:
   llvm::Value* condition(const Argument& argument) {
     return ir_.CreateICmpNE(ir_.CreateLoad(ir_.getInt8Ty(), address(argument)), ir_.getInt8(0));
   }
-  llvm::BasicBlock* new_block(const char* name) { return llvm::BasicBlock::Create(context_.context, name, run_); }
+  llvm::BasicBlock* new_block(const char* name) {
+    return llvm::BasicBlock::Create(context_.context, name, run_);
+  }
 
   void emit_steps(const std::vector<Step>& steps) {
     for (const Step& step : steps) {
       switch (step.kind) {
-        case Step::Kind::Call: emit_call(step); break;
-        case Step::Kind::If: emit_if(step); break;
-        case Step::Kind::While: emit_while(step); break;
+      case Step::Kind::Call: emit_call(step); break;
+      case Step::Kind::If: emit_if(step); break;
+      case Step::Kind::While: emit_while(step); break;
       }
     }
   }
@@ -204,11 +208,12 @@ private:
       ir_.CreateRet(weights);
       return;
     }
-    // The distance from a nearby constant, loaded so that no instruction holds a 32-bit offset to the weights; the
-    // load is volatile so that LLVM does not see through it.
+    // The distance from a nearby constant, loaded so that no instruction holds a 32-bit offset to the
+    // weights; the load is volatile so that LLVM does not see through it.
     llvm::IntegerType* word = context_.index_type();
-    auto* nearby = new llvm::GlobalVariable(context_.module, word, /*isConstant=*/true,
-                                            llvm::GlobalValue::InternalLinkage, nullptr, "firn.weights_distance");
+    auto* nearby =
+        new llvm::GlobalVariable(context_.module, word, /*isConstant=*/true,
+                                 llvm::GlobalValue::InternalLinkage, nullptr, "firn.weights_distance");
     nearby->setInitializer(llvm::ConstantExpr::getSub(llvm::ConstantExpr::getPtrToInt(weights, word),
                                                       llvm::ConstantExpr::getPtrToInt(nearby, word)));
     nearby->setDSOLocal(true);
@@ -242,7 +247,7 @@ private:
   llvm::Function* run_ = nullptr;
   std::vector<std::vector<ParameterFacts>> facts_;
   std::vector<llvm::Function*> kernels_;
-  std::vector<llvm::Value*> starts_;  // of buffers
+  std::vector<llvm::Value*> starts_; // of buffers
 };
 
 } // namespace

@@ -1,5 +1,5 @@
-// Emits one kernel as one LLVM function. The class is split by concern over emit_kernel, emit_arithmetic, emit_cast,
-// emit_vector and emit_memory; emit_expand holds what targets lack and code must spell out.
+// Emits one kernel as one LLVM function. The class is split by concern over emit_kernel, emit_arithmetic,
+// emit_cast, emit_vector and emit_memory; emit_expand holds what targets lack and code must spell out.
 #pragma once
 
 #include "compiler/kernel/kernel.h"
@@ -16,14 +16,14 @@ namespace firn::codegen {
 
 // What emission asks of the target beyond TargetMachine.
 struct TargetFeatures {
-  bool rounding = true;       // floor, ceil, trunc are instructions
-  bool round_even = true;     // roundeven is
-  bool ieee_minimum = false;  // llvm.minimum and llvm.maximum are instructions
+  bool rounding = true;      // floor, ceil, trunc are instructions
+  bool round_even = true;    // roundeven is
+  bool ieee_minimum = false; // llvm.minimum and llvm.maximum are instructions
   bool vnni_512 = false, vnni_256 = false;
   bool bf16_dot = false;
-  bool dot_product = false, mixed_dot_product = false;  // AArch64 sdot/udot, usdot
-  bool integer_division = true;   // 32-bit division is an instruction
-  bool long_shifts = true;        // 64-bit shifts and multiplications need no library
+  bool dot_product = false, mixed_dot_product = false; // AArch64 sdot/udot, usdot
+  bool integer_division = true;                        // 32-bit division is an instruction
+  bool long_shifts = true;                             // 64-bit shifts and multiplications need no library
 };
 
 // What the calls of a kernel allow to be said about its parameters.
@@ -58,8 +58,8 @@ public:
 private:
   struct SymbolValue {
     llvm::Value* value = nullptr;
-    int64_t offset = 0;  // what an unrolled copy adds to the loop's variable
-    int depth = 0;       // of the loop that defines it; parts of an address are added outermost first
+    int64_t offset = 0; // what an unrolled copy adds to the loop's variable
+    int depth = 0;      // of the loop that defines it; parts of an address are added outermost first
   };
   struct AddressEntry {
     int buffer;
@@ -73,10 +73,11 @@ private:
   void emit_block(const kernel::Block& block, std::vector<llvm::Value*>* yielded);
   void emit_op(const kernel::Op& op, std::vector<llvm::Value*>* yielded);
   void emit_for(const kernel::Op& op);
-  // One rotated loop; `body` emits an iteration given the variable and carried values and returns the next ones.
+  // One rotated loop; `body` emits an iteration given the variable and carried values and returns the next
+  // ones.
   template <class Body>
-  std::vector<llvm::Value*> emit_loop(llvm::Value* lower, llvm::Value* upper, int64_t step, bool runs_at_least_once,
-                                      std::vector<llvm::Value*> carried, Body body);
+  std::vector<llvm::Value*> emit_loop(llvm::Value* lower, llvm::Value* upper, int64_t step,
+                                      bool runs_at_least_once, std::vector<llvm::Value*> carried, Body body);
   void emit_while(const kernel::Op& op);
   void emit_if(const kernel::Op& op);
   void emit_call_runtime(const kernel::Op& op);
@@ -139,11 +140,11 @@ private:
   std::span<const ParameterFacts> facts_;
   llvm::IRBuilder<> ir_;
   llvm::Function* function_ = nullptr;
-  std::vector<llvm::Value*> buffers_;  // parameters, then scratch
+  std::vector<llvm::Value*> buffers_; // parameters, then scratch
   std::vector<llvm::Value*> values_;
   std::unordered_map<const Symbol*, SymbolValue> symbols_;
-  std::vector<AddressEntry> addresses_;  // of the current basic block
-  bool has_offsets_ = false;             // some symbol has one
+  std::vector<AddressEntry> addresses_; // of the current basic block
+  bool has_offsets_ = false;            // some symbol has one
   bool has_streaming_stores_ = false;
   int depth_ = 0;
 };

@@ -1,5 +1,5 @@
-// What a target lacks, in terms of what it has. Each rule takes one scalar instruction and gives its value anew; vectors
-// are taken apart first, which costs nothing where the backend would have done so anyway.
+// What a target lacks, in terms of what it has. Each rule takes one scalar instruction and gives its value
+// anew; vectors are taken apart first, which costs nothing where the backend would have done so anyway.
 #include "compiler/codegen/legalise.h"
 
 #include <llvm/IR/InstIterator.h>
@@ -29,14 +29,17 @@ bool is_saturating(const Instruction& instruction) {
                        intrinsic->getIntrinsicID() == llvm::Intrinsic::fptoui_sat);
 }
 
-unsigned bits_of(const Value* value) { return value->getType()->getScalarSizeInBits(); }
+unsigned bits_of(const Value* value) {
+  return value->getType()->getScalarSizeInBits();
+}
 
 // Layout of a float type's bits.
 struct FloatLayout {
   unsigned width, mantissa;
   int bias;
   explicit FloatLayout(llvm::Type* type)
-      : width(type->isDoubleTy() ? 64 : 32), mantissa(type->isDoubleTy() ? 52 : 23), bias(type->isDoubleTy() ? 1023 : 127) {}
+      : width(type->isDoubleTy() ? 64 : 32), mantissa(type->isDoubleTy() ? 52 : 23),
+        bias(type->isDoubleTy() ? 1023 : 127) {}
 };
 
 // Rounds to nearest even: the leading one is shifted to bit 63, the bits below the mantissa decide.
@@ -68,7 +71,8 @@ Value* float_to_long(Builder& ir, Value* number, bool is_signed) {
   FloatLayout layout(number->getType());
   auto constant = [&](uint64_t v) { return ir.getInt64(v); };
   Value* bits = ir.CreateZExt(ir.CreateBitCast(number, ir.getIntNTy(layout.width)), ir.getInt64Ty());
-  Value* field = ir.CreateLShr(ir.CreateAnd(bits, constant((uint64_t{1} << (layout.width - 1)) - 1)), layout.mantissa);
+  Value* field =
+      ir.CreateLShr(ir.CreateAnd(bits, constant((uint64_t{1} << (layout.width - 1)) - 1)), layout.mantissa);
   Value* exponent = ir.CreateSub(field, constant(static_cast<uint64_t>(layout.bias)));
   Value* fraction = ir.CreateAnd(bits, constant((uint64_t{1} << layout.mantissa) - 1));
   Value* mantissa = ir.CreateOr(fraction, constant(uint64_t{1} << layout.mantissa));
@@ -97,7 +101,8 @@ struct Halves {
   Value *low, *high;
 };
 Halves split(Builder& ir, Value* number) {
-  return {ir.CreateTrunc(number, ir.getInt32Ty()), ir.CreateTrunc(ir.CreateLShr(number, 32), ir.getInt32Ty())};
+  return {ir.CreateTrunc(number, ir.getInt32Ty()),
+          ir.CreateTrunc(ir.CreateLShr(number, 32), ir.getInt32Ty())};
 }
 Value* join(Builder& ir, Halves halves) {
   Value* high = ir.CreateShl(ir.CreateZExt(halves.high, ir.getInt64Ty()), 32);
@@ -151,15 +156,18 @@ bool counts_zeros(const Instruction& instruction) {
 
 // All bits below the leading one are set; the zeros that stay are the leading ones.
 Value* leading_zeros(Builder& ir, Value* number) {
-  for (unsigned shift = 1; shift < bits_of(number); shift *= 2) number = ir.CreateOr(number, ir.CreateLShr(number, shift));
+  for (unsigned shift = 1; shift < bits_of(number); shift *= 2)
+    number = ir.CreateOr(number, ir.CreateLShr(number, shift));
   return ir.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, ir.CreateNot(number));
 }
 
 class Legaliser {
 public:
   Legaliser(const TargetMachine& target, const TargetFeatures& features)
-      : narrow_(target.pointer_bits == 32), rounds_twice_(target.arch == Arch::AArch64), long_arithmetic_(features.long_shifts),
-        widest_division_(!narrow_ ? 64 : features.integer_division ? 32 : 0) {}
+      : narrow_(target.pointer_bits == 32), rounds_twice_(target.arch == Arch::AArch64),
+        long_arithmetic_(features.long_shifts), widest_division_(!narrow_                    ? 64
+                                                                 : features.integer_division ? 32
+                                                                                             : 0) {}
 
   void run(llvm::Function& function) {
     std::vector<Instruction*> found;
@@ -179,14 +187,18 @@ private:
     if (!narrow_) return false;
     bool wide = bits_of(&instruction) == 64;
     switch (instruction.getOpcode()) {
-      case Instruction::SIToFP: case Instruction::UIToFP: return bits_of(instruction.getOperand(0)) == 64;
-      case Instruction::FPToSI: case Instruction::FPToUI: return wide;
-      case Instruction::Call:
-        return (wide && is_saturating(instruction)) || (!long_arithmetic_ && counts_zeros(instruction));
-      case Instruction::Shl: case Instruction::LShr: case Instruction::AShr:
-        return !long_arithmetic_ && wide && !llvm::isa<llvm::Constant>(instruction.getOperand(1));
-      case Instruction::Mul: return !long_arithmetic_ && wide;
-      default: return false;
+    case Instruction::SIToFP:
+    case Instruction::UIToFP: return bits_of(instruction.getOperand(0)) == 64;
+    case Instruction::FPToSI:
+    case Instruction::FPToUI: return wide;
+    case Instruction::Call:
+      return (wide && is_saturating(instruction)) || (!long_arithmetic_ && counts_zeros(instruction));
+    case Instruction::Shl:
+    case Instruction::LShr:
+    case Instruction::AShr:
+      return !long_arithmetic_ && wide && !llvm::isa<llvm::Constant>(instruction.getOperand(1));
+    case Instruction::Mul: return !long_arithmetic_ && wide;
+    default: return false;
     }
   }
 
@@ -203,7 +215,8 @@ private:
         result = ir.CreateInsertElement(result, scalar(ir, instruction, operands), lane);
       }
     } else {
-      Value* operands[2] = {instruction.getOperand(0), arity(instruction) > 1 ? instruction.getOperand(1) : nullptr};
+      Value* operands[2] = {instruction.getOperand(0),
+                            arity(instruction) > 1 ? instruction.getOperand(1) : nullptr};
       if (is_division(instruction)) {
         divisions_.push_back(llvm::cast<llvm::BinaryOperator>(&instruction));
         return;
@@ -220,21 +233,25 @@ private:
 
   Value* scalar(Builder& ir, const Instruction& instruction, Value* const operands[2]) {
     switch (instruction.getOpcode()) {
-      case Instruction::SIToFP: case Instruction::UIToFP:
-        if (!narrow_) return keep_scalar(ir, instruction, operands[0]);
-        return long_to_float(ir, operands[0], instruction.getType()->getScalarType(),
-                             instruction.getOpcode() == Instruction::SIToFP);
-      case Instruction::FPToSI: case Instruction::FPToUI:
-        return float_to_long(ir, operands[0], instruction.getOpcode() == Instruction::FPToSI);
-      case Instruction::Call: {
-        if (counts_zeros(instruction)) return leading_zeros(ir, operands[0]);
-        const auto& intrinsic = llvm::cast<llvm::IntrinsicInst>(instruction);
-        return saturating_float_to_long(ir, operands[0], intrinsic.getIntrinsicID() == llvm::Intrinsic::fptosi_sat);
-      }
-      case Instruction::Shl: case Instruction::LShr: case Instruction::AShr:
-        return long_shift(ir, instruction.getOpcode(), operands[0], operands[1]);
-      case Instruction::Mul: return long_product(ir, operands[0], operands[1]);
-      default: break;
+    case Instruction::SIToFP:
+    case Instruction::UIToFP:
+      if (!narrow_) return keep_scalar(ir, instruction, operands[0]);
+      return long_to_float(ir, operands[0], instruction.getType()->getScalarType(),
+                           instruction.getOpcode() == Instruction::SIToFP);
+    case Instruction::FPToSI:
+    case Instruction::FPToUI:
+      return float_to_long(ir, operands[0], instruction.getOpcode() == Instruction::FPToSI);
+    case Instruction::Call: {
+      if (counts_zeros(instruction)) return leading_zeros(ir, operands[0]);
+      const auto& intrinsic = llvm::cast<llvm::IntrinsicInst>(instruction);
+      return saturating_float_to_long(ir, operands[0],
+                                      intrinsic.getIntrinsicID() == llvm::Intrinsic::fptosi_sat);
+    }
+    case Instruction::Shl:
+    case Instruction::LShr:
+    case Instruction::AShr: return long_shift(ir, instruction.getOpcode(), operands[0], operands[1]);
+    case Instruction::Mul: return long_product(ir, operands[0], operands[1]);
+    default: break;
     }
     FIRN_CHECK(is_division(instruction), "no legalising rule for the instruction");
     auto opcode = static_cast<Instruction::BinaryOps>(instruction.getOpcode());
@@ -251,8 +268,10 @@ private:
   }
 
   static bool converts_long_to_float(const Instruction& instruction) {
-    bool integer = instruction.getOpcode() == Instruction::SIToFP || instruction.getOpcode() == Instruction::UIToFP;
-    return integer && bits_of(instruction.getOperand(0)) == 64 && instruction.getType()->getScalarType()->isFloatTy();
+    bool integer =
+        instruction.getOpcode() == Instruction::SIToFP || instruction.getOpcode() == Instruction::UIToFP;
+    return integer && bits_of(instruction.getOperand(0)) == 64 &&
+           instruction.getType()->getScalarType()->isFloatTy();
   }
 
   static void expand_division(llvm::BinaryOperator* division) {
@@ -265,7 +284,7 @@ private:
   }
 
   bool narrow_;
-  bool rounds_twice_;  // LLVM converts vectors of i64 to f32 by way of f64
+  bool rounds_twice_; // LLVM converts vectors of i64 to f32 by way of f64
   bool long_arithmetic_;
   unsigned widest_division_;
   std::vector<llvm::BinaryOperator*> divisions_;

@@ -5,8 +5,8 @@
 
 namespace firn::codegen {
 
-// Divisions, shifts, multiplications and float conversions of integers wider than the target's registers become code;
-// idempotent, so that it can run again on what the optimiser made.
+// Divisions, shifts, multiplications and float conversions of integers wider than the target's registers
+// become code; idempotent, so that it can run again on what the optimiser made.
 void legalise(llvm::Module& module, const TargetMachine& target, const TargetFeatures& features);
 
 } // namespace firn::codegen

@@ -1,4 +1,5 @@
-// Configures LLVM: no fusion of roundings, no calls of library functions, no loop passes that second-guess schedules.
+// Configures LLVM: no fusion of roundings, no calls of library functions, no loop passes that second-guess
+// schedules.
 #include "compiler/codegen/machine.h"
 
 #include <llvm/Analysis/TargetLibraryInfo.h>
@@ -31,22 +32,24 @@ void initialise_backends() {
 
 llvm::CodeGenOptLevel backend_level(OptLevel level) {
   switch (level) {
-    case OptLevel::O0: return llvm::CodeGenOptLevel::None;
-    case OptLevel::O1: return llvm::CodeGenOptLevel::Less;
-    case OptLevel::O3: return llvm::CodeGenOptLevel::Aggressive;
-    case OptLevel::O2: case OptLevel::Os: case OptLevel::Oz: break;
+  case OptLevel::O0: return llvm::CodeGenOptLevel::None;
+  case OptLevel::O1: return llvm::CodeGenOptLevel::Less;
+  case OptLevel::O3: return llvm::CodeGenOptLevel::Aggressive;
+  case OptLevel::O2:
+  case OptLevel::Os:
+  case OptLevel::Oz: break;
   }
   return llvm::CodeGenOptLevel::Default;
 }
 
 llvm::OptimizationLevel pipeline_level(OptLevel level) {
   switch (level) {
-    case OptLevel::O0: return llvm::OptimizationLevel::O0;
-    case OptLevel::O1: return llvm::OptimizationLevel::O1;
-    case OptLevel::O2: return llvm::OptimizationLevel::O2;
-    case OptLevel::O3: return llvm::OptimizationLevel::O3;
-    case OptLevel::Os: return llvm::OptimizationLevel::Os;
-    case OptLevel::Oz: break;
+  case OptLevel::O0: return llvm::OptimizationLevel::O0;
+  case OptLevel::O1: return llvm::OptimizationLevel::O1;
+  case OptLevel::O2: return llvm::OptimizationLevel::O2;
+  case OptLevel::O3: return llvm::OptimizationLevel::O3;
+  case OptLevel::Os: return llvm::OptimizationLevel::Os;
+  case OptLevel::Oz: break;
   }
   return llvm::OptimizationLevel::Oz;
 }
@@ -107,7 +110,9 @@ Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const Options& opt
 }
 
 TargetFeatures target_features(const TargetMachine& target, const llvm::TargetMachine& machine) {
-  auto has = [&](const char* name) { return machine.getMCSubtargetInfo()->checkFeatures(std::string("+") + name); };
+  auto has = [&](const char* name) {
+    return machine.getMCSubtargetInfo()->checkFeatures(std::string("+") + name);
+  };
   TargetFeatures features;
   if (target.arch == Arch::X86_64) {
     features.rounding = features.round_even = has("sse4.1");

@@ -1,4 +1,5 @@
-// Emits a whole program as one LLVM module: its kernels, the run function and the function that finds the weights.
+// Emits a whole program as one LLVM module: its kernels, the run function and the function that finds the
+// weights.
 #pragma once
 
 #include "compiler/codegen/codegen.h"
@@ -13,13 +14,14 @@ std::string weights_section(const Options& options);
 
 struct EmittedModule {
   std::unique_ptr<llvm::Module> module;
-  std::vector<std::string> kernel_symbols;  // by kernel number
+  std::vector<std::string> kernel_symbols; // by kernel number
 };
 
-// `embed_weights`: the constants' bytes go into the module itself, for object formats that Firn does not write itself.
-// Otherwise a placeholder section stands where they will be.
-EmittedModule emit_module(const kernel::Program& program, const Options& options, const TargetFeatures& features,
-                          const llvm::DataLayout& layout, llvm::LLVMContext& context, bool embed_weights);
+// `embed_weights`: the constants' bytes go into the module itself, for object formats that Firn does not
+// write itself. Otherwise a placeholder section stands where they will be.
+EmittedModule emit_module(const kernel::Program& program, const Options& options,
+                          const TargetFeatures& features, const llvm::DataLayout& layout,
+                          llvm::LLVMContext& context, bool embed_weights);
 
 // Bytes of the placeholder.
 inline constexpr int weights_placeholder_bytes = 64;

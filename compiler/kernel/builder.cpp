@@ -68,7 +68,8 @@ int Builder::add_parameter(std::string name, Scalar element, int64_t size, bool 
 }
 
 int Builder::add_scratch(std::string name, Scalar element, int64_t size) {
-  kernel_.scratch.push_back({std::move(name), element, size, /*written=*/true, /*no_alias=*/true, /*alignment=*/64});
+  kernel_.scratch.push_back(
+      {std::move(name), element, size, /*written=*/true, /*no_alias=*/true, /*alignment=*/64});
   return static_cast<int>(kernel_.parameters.size() + kernel_.scratch.size()) - 1;
 }
 
@@ -90,11 +91,15 @@ Value Builder::constant_lanes(Type type, std::vector<int64_t> values) {
   for (int64_t& value : values) {
     int bits = type.scalar == Scalar::I1 ? 1 : 8 * scalar_bytes(type.scalar);
     // Stored sign-extended (i1: 0 or 1), so that equal constants have equal text.
-    if (bits == 1) value &= 1;
-    else if (bits < 64) value = static_cast<int64_t>(static_cast<uint64_t>(value) << (64 - bits)) >> (64 - bits);
+    if (bits == 1)
+      value &= 1;
+    else if (bits < 64)
+      value = static_cast<int64_t>(static_cast<uint64_t>(value) << (64 - bits)) >> (64 - bits);
   }
-  if (std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end()) values.resize(1);
-  FIRN_CHECK(values.size() == 1 || values.size() == static_cast<size_t>(type.lanes), "constant has the wrong lanes");
+  if (std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end())
+    values.resize(1);
+  FIRN_CHECK(values.size() == 1 || values.size() == static_cast<size_t>(type.lanes),
+             "constant has the wrong lanes");
   Value result = emit_simple(OpKind::Constant, {}, type);
   block_->ops.back()->integers = std::move(values);
   return result;
@@ -285,7 +290,8 @@ std::vector<Value> Builder::loop_carried(
   SymbolRef symbol = new_symbol("i", lower.lower_bound(), last);
   Block block = make_block(types_of(initial), [&](const std::vector<Value>& carried) {
     std::vector<Value> next = body(IntExpr::symbol(symbol), carried);
-    FIRN_CHECK(types_of(next) == types_of(initial), "loop body yields other types than its carried values have");
+    FIRN_CHECK(types_of(next) == types_of(initial),
+               "loop body yields other types than its carried values have");
     return next;
   });
   std::vector<Value> results;
@@ -302,9 +308,11 @@ std::vector<Value> Builder::loop_carried(
   return results;
 }
 
-std::vector<Value> Builder::if_then_else(Value condition, const std::function<std::vector<Value>()>& then_body,
+std::vector<Value> Builder::if_then_else(Value condition,
+                                         const std::function<std::vector<Value>()>& then_body,
                                          const std::function<std::vector<Value>()>& else_body) {
-  FIRN_CHECK((type(condition) == Type{Scalar::I1, 1}), "an if needs a scalar i1, not " + type(condition).to_string());
+  FIRN_CHECK((type(condition) == Type{Scalar::I1, 1}),
+             "an if needs a scalar i1, not " + type(condition).to_string());
   int64_t known;
   if (constant_integer(condition, known)) return known ? then_body() : else_body();
   std::vector<Type> types;
@@ -328,9 +336,10 @@ std::vector<Value> Builder::if_then_else(Value condition, const std::function<st
   return results;
 }
 
-std::vector<Value> Builder::while_loop(
-    std::vector<Value> initial, const std::function<Value(const std::vector<Value>&)>& condition,
-    const std::function<std::vector<Value>(const std::vector<Value>&)>& body) {
+std::vector<Value>
+Builder::while_loop(std::vector<Value> initial,
+                    const std::function<Value(const std::vector<Value>&)>& condition,
+                    const std::function<std::vector<Value>(const std::vector<Value>&)>& body) {
   std::vector<Type> types = types_of(initial);
   Block test = make_block(types, [&](const std::vector<Value>& carried) {
     std::vector<Value> yielded = {condition(carried)};

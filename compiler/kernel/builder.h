@@ -1,5 +1,5 @@
-// Makes kernel code: a cursor into a kernel's blocks. Constant operands fold, trivial identities vanish (x+0 of
-// integers, x*1), so that generators need no special cases of their own.
+// Makes kernel code: a cursor into a kernel's blocks. Constant operands fold, trivial identities vanish (x+0
+// of integers, x*1), so that generators need no special cases of their own.
 #pragma once
 
 #include "compiler/kernel/kernel.h"
@@ -20,11 +20,11 @@ public:
                     bool no_alias = true);
   int add_scratch(std::string name, Scalar element, int64_t size);
 
-  Value constant(Type type, double value);            // floats: rounded to the type; integers: exact up to 2^53
+  Value constant(Type type, double value); // floats: rounded to the type; integers: exact up to 2^53
   Value constant_int(Type type, int64_t value);
   Value constant_lanes(Type type, std::vector<int64_t> values);
-  Value index(const IntExpr& expression);             // of type index
-  bool constant_value(Value value, double& number) const;  // splat or scalar constants
+  Value index(const IntExpr& expression);                 // of type index
+  bool constant_value(Value value, double& number) const; // splat or scalar constants
 
   Value unary(OpKind kind, Value operand);
   Value binary(OpKind kind, Value lhs, Value rhs);
@@ -32,12 +32,12 @@ public:
   Value compare(OpKind kind, Predicate predicate, Value lhs, Value rhs);
   Value select(Value condition, Value on_true, Value on_false);
   Value cast(OpKind kind, Value operand, Scalar to);
-  Value splat(Value scalar, int lanes);               // the value itself when lanes is 1
+  Value splat(Value scalar, int lanes); // the value itself when lanes is 1
   Value extract(Value vector, int lane);
   Value insert(Value vector, Value scalar, int lane);
   Value shuffle(Value lhs, Value rhs, std::vector<int64_t> lanes);
-  Value reduce(OpKind kind, Value vector);            // the value itself for a scalar
-  Value emit(OpKind kind, std::vector<Value> operands, Type result);  // any other op with one result
+  Value reduce(OpKind kind, Value vector);                           // the value itself for a scalar
+  Value emit(OpKind kind, std::vector<Value> operands, Type result); // any other op with one result
 
   // `alignment`: bytes the address is known to have, 0 for the element's own.
   Value load(Type type, int buffer, const IntExpr& index, int alignment = 0);
@@ -53,8 +53,9 @@ public:
   // A runtime value as a symbol for index expressions; the caller promises lower <= value <= upper.
   IntExpr symbolic(Value value, int64_t lower, int64_t upper, std::string name = "s");
 
-  // for iv = lower; iv < upper; iv += step. A loop that provably runs once is emitted straight with iv = lower, one
-  // that provably never runs not at all. The induction variable's bounds are derived from lower and upper.
+  // for iv = lower; iv < upper; iv += step. A loop that provably runs once is emitted straight with iv =
+  // lower, one that provably never runs not at all. The induction variable's bounds are derived from lower
+  // and upper.
   void loop(const IntExpr& lower, const IntExpr& upper, int64_t step,
             const std::function<void(const IntExpr& iv)>& body, int64_t unroll = 1);
   // With loop-carried values: the body gets their current values and returns the next.
@@ -67,7 +68,8 @@ public:
   std::vector<Value> while_loop(std::vector<Value> initial,
                                 const std::function<Value(const std::vector<Value>&)>& condition,
                                 const std::function<std::vector<Value>(const std::vector<Value>&)>& body);
-  // Sets the kernel's outermost parallel loop: `count` independent iterations; returns its induction variable.
+  // Sets the kernel's outermost parallel loop: `count` independent iterations; returns its induction
+  // variable.
   IntExpr set_parallel(int64_t count, std::string name = "p");
 
 private:
@@ -89,7 +91,7 @@ private:
 
   Kernel& kernel_;
   Block* block_;
-  std::vector<const Op*> definitions_;  // by Value::id; null for block arguments
+  std::vector<const Op*> definitions_; // by Value::id; null for block arguments
   int next_symbol_ = 0;
 };
 

@@ -1,5 +1,5 @@
-// The folding half of Builder: ops on constants and trivial identities vanish while code is being made. Floats fold
-// only where the result is exactly what the op would give at run time.
+// The folding half of Builder: ops on constants and trivial identities vanish while code is being made.
+// Floats fold only where the result is exactly what the op would give at run time.
 #include "compiler/kernel/builder.h"
 
 #include <cmath>
@@ -26,12 +26,12 @@ Value Builder::unary(OpKind kind, Value operand) {
   Scalar scalar = type(operand).scalar;
   if ((scalar == Scalar::F32 || scalar == Scalar::F64) && constant_value(operand, number)) {
     switch (kind) {
-      case OpKind::FNeg: return constant(type(operand), -number);
-      case OpKind::FAbs: return constant(type(operand), std::fabs(number));
-      case OpKind::FFloor: return constant(type(operand), std::floor(number));
-      case OpKind::FCeil: return constant(type(operand), std::ceil(number));
-      case OpKind::FTrunc: return constant(type(operand), std::trunc(number));
-      default: break;
+    case OpKind::FNeg: return constant(type(operand), -number);
+    case OpKind::FAbs: return constant(type(operand), std::fabs(number));
+    case OpKind::FFloor: return constant(type(operand), std::floor(number));
+    case OpKind::FCeil: return constant(type(operand), std::ceil(number));
+    case OpKind::FTrunc: return constant(type(operand), std::trunc(number));
+    default: break;
     }
   }
   return emit_simple(kind, {operand}, type(operand));
@@ -50,11 +50,11 @@ Value Builder::fold_float(OpKind kind, Value lhs, Value rhs) {
   Type to = type(lhs);
   if (to.scalar != Scalar::F32 && to.scalar != Scalar::F64) return {};
   switch (kind) {
-    case OpKind::FAdd: return constant(to, a + b);
-    case OpKind::FSub: return constant(to, a - b);
-    case OpKind::FMul: return constant(to, a * b);
-    case OpKind::FDiv: return b == 0 ? Value{} : constant(to, a / b);
-    default: return {};
+  case OpKind::FAdd: return constant(to, a + b);
+  case OpKind::FSub: return constant(to, a - b);
+  case OpKind::FMul: return constant(to, a * b);
+  case OpKind::FDiv: return b == 0 ? Value{} : constant(to, a / b);
+  default: return {};
   }
 }
 
@@ -63,17 +63,23 @@ Value Builder::fold_integer(OpKind kind, Value lhs, Value rhs) {
   bool known_a = constant_integer(lhs, a), known_b = constant_integer(rhs, b);
   if (known_b && b == 0) {
     switch (kind) {
-      case OpKind::IAdd: case OpKind::ISub: case OpKind::Or: case OpKind::Xor:
-      case OpKind::Shl: case OpKind::LShr: case OpKind::AShr: return lhs;
-      case OpKind::IMul: case OpKind::And: return rhs;
-      default: break;
+    case OpKind::IAdd:
+    case OpKind::ISub:
+    case OpKind::Or:
+    case OpKind::Xor:
+    case OpKind::Shl:
+    case OpKind::LShr:
+    case OpKind::AShr: return lhs;
+    case OpKind::IMul:
+    case OpKind::And: return rhs;
+    default: break;
     }
   }
   if (known_a && a == 0) {
     if (kind == OpKind::IAdd || kind == OpKind::Or || kind == OpKind::Xor) return rhs;
     if (kind == OpKind::IMul || kind == OpKind::And) return lhs;
   }
-  bool one_is_minus_one = type(lhs).scalar == Scalar::I1;  // in i1, a divisor 1 reads as -1
+  bool one_is_minus_one = type(lhs).scalar == Scalar::I1; // in i1, a divisor 1 reads as -1
   if (known_b && b == 1 && !one_is_minus_one &&
       (kind == OpKind::IMul || kind == OpKind::SDiv || kind == OpKind::UDiv)) {
     return lhs;
@@ -82,21 +88,21 @@ Value Builder::fold_integer(OpKind kind, Value lhs, Value rhs) {
   if (!known_a || !known_b) return {};
   uint64_t x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
   switch (kind) {
-    case OpKind::IAdd: return constant_int(type(lhs), static_cast<int64_t>(x + y));
-    case OpKind::ISub: return constant_int(type(lhs), static_cast<int64_t>(x - y));
-    case OpKind::IMul: return constant_int(type(lhs), static_cast<int64_t>(x * y));
-    case OpKind::And: return constant_int(type(lhs), a & b);
-    case OpKind::Or: return constant_int(type(lhs), a | b);
-    case OpKind::Xor: return constant_int(type(lhs), a ^ b);
-    case OpKind::SMin: return one_is_minus_one ? Value{} : a < b ? lhs : rhs;
-    case OpKind::SMax: return one_is_minus_one ? Value{} : a > b ? lhs : rhs;
-    default: return {};
+  case OpKind::IAdd: return constant_int(type(lhs), static_cast<int64_t>(x + y));
+  case OpKind::ISub: return constant_int(type(lhs), static_cast<int64_t>(x - y));
+  case OpKind::IMul: return constant_int(type(lhs), static_cast<int64_t>(x * y));
+  case OpKind::And: return constant_int(type(lhs), a & b);
+  case OpKind::Or: return constant_int(type(lhs), a | b);
+  case OpKind::Xor: return constant_int(type(lhs), a ^ b);
+  case OpKind::SMin: return one_is_minus_one ? Value{} : a < b ? lhs : rhs;
+  case OpKind::SMax: return one_is_minus_one ? Value{} : a > b ? lhs : rhs;
+  default: return {};
   }
 }
 
 Value Builder::binary(OpKind kind, Value lhs, Value rhs) {
-  FIRN_CHECK(type(lhs) == type(rhs), std::string(op_kind_info(kind).mnemonic) + " of " + type(lhs).to_string() +
-                                         " and " + type(rhs).to_string());
+  FIRN_CHECK(type(lhs) == type(rhs), std::string(op_kind_info(kind).mnemonic) + " of " +
+                                         type(lhs).to_string() + " and " + type(rhs).to_string());
   Value folded = is_float(type(lhs).scalar) ? fold_float(kind, lhs, rhs) : fold_integer(kind, lhs, rhs);
   return folded ? folded : emit_simple(kind, {lhs, rhs}, type(lhs));
 }
@@ -130,17 +136,19 @@ Value Builder::fold_cast(OpKind kind, Value operand, Type to) {
   if (constant_integer(operand, integer)) {
     bool narrow = from == Scalar::I8 || from == Scalar::I16 || from == Scalar::I32;
     uint64_t mask = narrow ? (uint64_t{1} << (8 * scalar_bytes(from))) - 1 : ~uint64_t{0};
-    int64_t unsigned_value = from == Scalar::I1 ? integer : static_cast<int64_t>(static_cast<uint64_t>(integer) & mask);
+    int64_t unsigned_value =
+        from == Scalar::I1 ? integer : static_cast<int64_t>(static_cast<uint64_t>(integer) & mask);
     switch (kind) {
-      case OpKind::SExt: return constant_int(to, from == Scalar::I1 ? -integer : integer);
-      case OpKind::ZExt: return constant_int(to, unsigned_value);
-      case OpKind::Trunc: return constant_int(to, integer);
-      case OpKind::IndexCast: return from == Scalar::I1 ? Value{} : constant_int(to, integer);
-      default: return {};
+    case OpKind::SExt: return constant_int(to, from == Scalar::I1 ? -integer : integer);
+    case OpKind::ZExt: return constant_int(to, unsigned_value);
+    case OpKind::Trunc: return constant_int(to, integer);
+    case OpKind::IndexCast: return from == Scalar::I1 ? Value{} : constant_int(to, integer);
+    default: return {};
     }
   }
   double number;
-  if (kind == OpKind::FExt && constant_value(operand, number) && (from == Scalar::F32 || from == Scalar::F64)) {
+  if (kind == OpKind::FExt && constant_value(operand, number) &&
+      (from == Scalar::F32 || from == Scalar::F64)) {
     return constant(to, number);
   }
   return {};
@@ -151,7 +159,8 @@ Value Builder::cast(OpKind kind, Value operand, Scalar to) {
   if (kind == OpKind::Bitcast) {
     int from_bits = from.scalar == Scalar::I1 ? 1 : 8 * scalar_bytes(from.scalar);
     int to_bits = to == Scalar::I1 ? 1 : 8 * scalar_bytes(to);
-    FIRN_CHECK(from.lanes * from_bits % to_bits == 0, "bitcast of " + from.to_string() + " to lanes of other bits");
+    FIRN_CHECK(from.lanes * from_bits % to_bits == 0,
+               "bitcast of " + from.to_string() + " to lanes of other bits");
     result.lanes = from.lanes * from_bits / to_bits;
   }
   if (from == result) return operand;

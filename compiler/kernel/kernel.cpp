@@ -12,7 +12,7 @@ const OpKindInfo& op_kind_info(OpKind kind) {
 }
 
 std::string_view scalar_name(Scalar scalar) {
-  static constexpr std::string_view names[] = {"i1",  "i8",   "i16", "i32", "i64",
+  static constexpr std::string_view names[] = {"i1",    "i8",  "i16",  "i32", "i64",
                                                "index", "f16", "bf16", "f32", "f64"};
   return names[static_cast<size_t>(scalar)];
 }

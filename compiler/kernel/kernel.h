@@ -1,5 +1,5 @@
-// The kernel IR: structured loops over buffers. It says how a computation runs: tiles, vectors, addresses. A Kernel is
-// one function; a Program is the model: buffers, kernels, and the order in which they are called.
+// The kernel IR: structured loops over buffers. It says how a computation runs: tiles, vectors, addresses. A
+// Kernel is one function; a Program is the model: buffers, kernels, and the order in which they are called.
 #pragma once
 
 #include "compiler/support/diagnostic.h"
@@ -26,20 +26,22 @@ struct OpKindInfo {
 };
 const OpKindInfo& op_kind_info(OpKind kind);
 
-// Machine types. Signedness is in the ops; Index is an integer as wide as a pointer; Bool lies in memory as I8 does,
-// so I1 exists in values only.
+// Machine types. Signedness is in the ops; Index is an integer as wide as a pointer; Bool lies in memory as
+// I8 does, so I1 exists in values only.
 enum class Scalar : uint8_t { I1, I8, I16, I32, I64, Index, F16, BF16, F32, F64 };
-std::string_view scalar_name(Scalar scalar);  // "i1", "i8", ..., "index", "f16", "bf16", "f32", "f64"
-int scalar_bytes(Scalar scalar);              // in memory; Index: 8
-inline bool is_float(Scalar scalar) { return scalar >= Scalar::F16; }
+std::string_view scalar_name(Scalar scalar); // "i1", "i8", ..., "index", "f16", "bf16", "f32", "f64"
+int scalar_bytes(Scalar scalar);             // in memory; Index: 8
+inline bool is_float(Scalar scalar) {
+  return scalar >= Scalar::F16;
+}
 
 struct Type {
   Scalar scalar = Scalar::F32;
-  int lanes = 1;  // 1: a scalar, not a vector
+  int lanes = 1; // 1: a scalar, not a vector
   bool operator==(const Type&) const = default;
   Type with_lanes(int n) const { return {scalar, n}; }
   Type with_scalar(Scalar s) const { return {s, lanes}; }
-  std::string to_string() const;  // "f32", "f32x16"
+  std::string to_string() const; // "f32", "f32x16"
 };
 
 // An SSA value: an index into Kernel::value_types.
@@ -53,7 +55,7 @@ enum class Predicate : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
 
 struct Op;
 struct Block {
-  std::vector<Value> arguments;  // For: the carried values
+  std::vector<Value> arguments; // For: the carried values
   std::vector<std::unique_ptr<Op>> ops;
 };
 
@@ -62,19 +64,19 @@ struct Op {
   OpKind kind;
   std::vector<Value> operands;
   std::vector<Value> results;
-  Predicate predicate = Predicate::Eq;   // compares
-  std::vector<double> numbers;           // Constant of a float type
-  std::vector<int64_t> integers;         // Constant of an integer type, lanes of extract, insert, shuffle
-  int buffer = -1;                       // memory ops: parameter or scratch number
-  IntExpr index;                         // memory ops: element index in units of the buffer's element; IndexValue
-  int alignment = 0;                     // memory ops: bytes known of the address; 0: the element's
-  bool streaming = false;                // stores that bypass the cache; prefetch: into L2 rather than L1
-  SymbolRef symbol;                      // For: the induction variable; Symbolic: what it defines
-  IntExpr lower, upper;                  // For
-  int64_t step = 1;                      // For, > 0
-  int64_t unroll = 1;                    // For: copies of the body that code generation makes
-  std::string callee;                    // CallRuntime
-  std::vector<int> buffers;              // CallRuntime
+  Predicate predicate = Predicate::Eq; // compares
+  std::vector<double> numbers;         // Constant of a float type
+  std::vector<int64_t> integers;       // Constant of an integer type, lanes of extract, insert, shuffle
+  int buffer = -1;                     // memory ops: parameter or scratch number
+  IntExpr index;            // memory ops: element index in units of the buffer's element; IndexValue
+  int alignment = 0;        // memory ops: bytes known of the address; 0: the element's
+  bool streaming = false;   // stores that bypass the cache; prefetch: into L2 rather than L1
+  SymbolRef symbol;         // For: the induction variable; Symbolic: what it defines
+  IntExpr lower, upper;     // For
+  int64_t step = 1;         // For, > 0
+  int64_t unroll = 1;       // For: copies of the body that code generation makes
+  std::string callee;       // CallRuntime
+  std::vector<int> buffers; // CallRuntime
   std::vector<Block> blocks;
 };
 
@@ -84,22 +86,22 @@ enum class Space : uint8_t { Arena, Weights, Input, Output, Scratch };
 struct BufferParameter {
   std::string name;
   Scalar element = Scalar::F32;
-  int64_t size = 0;          // elements that may be touched
+  int64_t size = 0; // elements that may be touched
   bool written = false;
-  bool no_alias = true;      // false: another parameter may be the same memory (in-place kernels)
-  int alignment = 64;        // bytes known of the pointer
+  bool no_alias = true; // false: another parameter may be the same memory (in-place kernels)
+  int alignment = 64;   // bytes known of the pointer
 };
 
-// One function: runs `body` once for every value of `parallel` in [begin, end), the range given at the call; the
-// iterations are independent of each other.
+// One function: runs `body` once for every value of `parallel` in [begin, end), the range given at the call;
+// the iterations are independent of each other.
 struct Kernel {
   std::string name;
   std::vector<BufferParameter> parameters;
-  std::vector<BufferParameter> scratch;  // numbered after the parameters; per call, uninitialised
-  SymbolRef parallel;                    // induction variable of the outermost loop
+  std::vector<BufferParameter> scratch; // numbered after the parameters; per call, uninitialised
+  SymbolRef parallel;                   // induction variable of the outermost loop
   int64_t parallel_count = 1;
   Block body;
-  std::vector<Type> value_types;         // by Value::id
+  std::vector<Type> value_types; // by Value::id
   // Facts for reports: work of one whole run, the ONNX nodes it computes, what algorithm it is.
   int64_t flops = 0, bytes = 0;
   std::string location, algorithm;
@@ -111,14 +113,14 @@ struct Kernel {
   }
 };
 
-// A stretch of memory that the program uses. Arena offsets are set by the memory planner, weight offsets by layout of
-// constants.
+// A stretch of memory that the program uses. Arena offsets are set by the memory planner, weight offsets by
+// layout of constants.
 struct Buffer {
   std::string name;
   Space space = Space::Arena;
   int64_t bytes = 0;
   int alignment = 64;
-  int io_index = -1;         // Input, Output: which one; its arena slot, if any, is `offset`
+  int io_index = -1; // Input, Output: which one; its arena slot, if any, is `offset`
   int64_t offset = -1;
   std::string location;
 };
@@ -132,13 +134,13 @@ struct Argument {
 // One step of the program: a kernel call, or control flow whose condition is a bool in a buffer.
 struct Step {
   enum class Kind : uint8_t { Call, If, While } kind = Kind::Call;
-  int kernel = -1;                       // Call
-  std::vector<Argument> arguments;       // Call: one per parameter
+  int kernel = -1;                 // Call
+  std::vector<Argument> arguments; // Call: one per parameter
   // Call: pairs (written argument, read argument) that may share memory when the read one dies here.
   std::vector<std::pair<int, int>> in_place;
   std::string location;
-  Argument condition;                    // If, While
-  std::vector<Step> first, second;       // If: then, else. While: steps that compute the condition, the body.
+  Argument condition;              // If, While
+  std::vector<Step> first, second; // If: then, else. While: steps that compute the condition, the body.
 };
 
 // Bytes of one weights buffer, made when the object is written so that only one is in memory at a time.

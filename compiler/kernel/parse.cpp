@@ -1,5 +1,5 @@
-// Reads programs; kernels are read by parse_kernel.cpp. Text is hostile: whatever it says, the answer is a program or a
-// message, and what the verifier checks is left to the verifier.
+// Reads programs; kernels are read by parse_kernel.cpp. Text is hostile: whatever it says, the answer is a
+// program or a message, and what the verifier checks is left to the verifier.
 #include "compiler/kernel/text.h"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ public:
   bool parse() {
     return scanner_.expect("program") && name(program.name) && field("arena", program.arena_bytes) &&
            field("lower_bound", program.arena_lower_bound) && field("weights", program.weight_bytes) &&
-           scanner_.expect("{") && parse_buffers() && parse_steps(program.steps, /*depth=*/0) && parse_kernels();
+           scanner_.expect("{") && parse_buffers() && parse_steps(program.steps, /*depth=*/0) &&
+           parse_kernels();
   }
 
   Program program;
@@ -35,8 +36,8 @@ private:
   bool parse_buffers() {
     while (scanner_.accept("buffer")) {
       Buffer buffer;
-      if (!name(buffer.name) || !parse_space(buffer) || !field("bytes", buffer.bytes) || !scanner_.expect("align") ||
-          !number(buffer.alignment)) {
+      if (!name(buffer.name) || !parse_space(buffer) || !field("bytes", buffer.bytes) ||
+          !scanner_.expect("align") || !number(buffer.alignment)) {
         return false;
       }
       if (scanner_.accept("offset") && !integer(buffer.offset)) return false;

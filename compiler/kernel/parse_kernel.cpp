@@ -1,4 +1,5 @@
-// Reads one kernel. Values must be typed where they are first written; operands may only name values seen before.
+// Reads one kernel. Values must be typed where they are first written; operands may only name values seen
+// before.
 #include "compiler/kernel/text.h"
 
 #include <algorithm>
@@ -19,9 +20,10 @@ public:
   KernelParser(TextScanner& scanner, Kernel& kernel) : scanner_(scanner), kernel_(kernel) {}
 
   bool parse() {
-    return (scanner_.quoted(kernel_.name) || scanner_.fail("expected the kernel's name in quotes")) && parse_facts() &&
-           scanner_.expect("{") && parse_buffers("parameter", kernel_.parameters) &&
-           parse_buffers("scratch", kernel_.scratch) && parse_parallel() && parse_block(kernel_.body, /*depth=*/0);
+    return (scanner_.quoted(kernel_.name) || scanner_.fail("expected the kernel's name in quotes")) &&
+           parse_facts() && scanner_.expect("{") && parse_buffers("parameter", kernel_.parameters) &&
+           parse_buffers("scratch", kernel_.scratch) && parse_parallel() &&
+           parse_block(kernel_.body, /*depth=*/0);
   }
 
 private:
@@ -60,7 +62,8 @@ private:
     if (cross == std::string_view::npos) return true;
     std::string lanes(word.substr(cross + 1));
     type.lanes = lanes.empty() || lanes.size() > 4 ? 0 : std::atoi(lanes.c_str());
-    return (type.lanes >= 1 && type.lanes <= 4096) || fail("'" + std::string(word) + "' has a bad number of lanes");
+    return (type.lanes >= 1 && type.lanes <= 4096) ||
+           fail("'" + std::string(word) + "' has a bad number of lanes");
   }
 
   bool parse_buffers(std::string_view kind, std::vector<BufferParameter>& buffers) {
@@ -88,7 +91,8 @@ private:
     std::string name(scanner_.word());
     if (name.empty()) return fail("expected the name of a symbol");
     int64_t lower = 0, upper = 0;
-    if (!scanner_.expect("[") || !integer(lower) || !scanner_.expect(",") || !integer(upper) || !scanner_.expect("]")) {
+    if (!scanner_.expect("[") || !integer(lower) || !scanner_.expect(",") || !integer(upper) ||
+        !scanner_.expect("]")) {
       return false;
     }
     if (lower > upper) return fail("bounds of symbol '" + name + "' are the wrong way round");
@@ -100,7 +104,8 @@ private:
   // Expressions: sums of products; floordiv and mod bind as products do.
   static int64_t size_of(const IntExpr& expression) {
     int64_t largest = std::max<int64_t>(1, std::abs(expression.constant_part()));
-    for (const IntExpr::Term& term : expression.terms()) largest = std::max(largest, std::abs(term.coefficient));
+    for (const IntExpr::Term& term : expression.terms())
+      largest = std::max(largest, std::abs(term.coefficient));
     return largest;
   }
   bool within_limits(const IntExpr& expression) {
@@ -154,8 +159,8 @@ private:
     std::string name(scanner_.word());
     if (name == "min" || name == "max") {
       IntExpr lhs, rhs;
-      if (!scanner_.expect("(") || !parse_sum(lhs, depth + 1) || !scanner_.expect(",") || !parse_sum(rhs, depth + 1) ||
-          !scanner_.expect(")")) {
+      if (!scanner_.expect("(") || !parse_sum(lhs, depth + 1) || !scanner_.expect(",") ||
+          !parse_sum(rhs, depth + 1) || !scanner_.expect(")")) {
         return false;
       }
       expression = name == "min" ? min(lhs, rhs) : max(lhs, rhs);
@@ -228,7 +233,8 @@ private:
     size_t blocks = op.kind == OpKind::For ? 1 : op.kind == OpKind::While || op.kind == OpKind::If ? 2 : 0;
     for (size_t i = 0; i < blocks; ++i) {
       op.blocks.emplace_back();
-      if (!parse_arguments(op.blocks.back()) || !scanner_.expect("{") || !parse_block(op.blocks.back(), depth + 1)) {
+      if (!parse_arguments(op.blocks.back()) || !scanner_.expect("{") ||
+          !parse_block(op.blocks.back(), depth + 1)) {
         return false;
       }
     }
@@ -252,9 +258,11 @@ private:
   }
 
   bool parse_attributes(Op& op, OpGroup group) {
-    if (group == OpGroup::Compare && op.kind != OpKind::Select && !parse_predicate(op.predicate)) return false;
+    if (group == OpGroup::Compare && op.kind != OpKind::Select && !parse_predicate(op.predicate))
+      return false;
     if (scanner_.accept("[") && !parse_numbers(op)) return false;
-    if (op.kind == OpKind::IndexValue) return scanner_.expect("(") && parse_expression(op.index) && scanner_.expect(")");
+    if (op.kind == OpKind::IndexValue)
+      return scanner_.expect("(") && parse_expression(op.index) && scanner_.expect(")");
     if (group == OpGroup::Memory) {
       if (!parse_buffer_number(op.buffer) || !scanner_.expect("[") || !parse_expression(op.index) ||
           !scanner_.expect("]") || (scanner_.accept("align") && !number(op.alignment))) {
@@ -263,8 +271,9 @@ private:
       op.streaming = scanner_.accept("streaming");
     }
     if (op.kind == OpKind::For) {
-      if (!scanner_.expect("from") || !scanner_.expect("(") || !parse_expression(op.lower) || !scanner_.expect(")") ||
-          !scanner_.expect("to") || !scanner_.expect("(") || !parse_expression(op.upper) || !scanner_.expect(")")) {
+      if (!scanner_.expect("from") || !scanner_.expect("(") || !parse_expression(op.lower) ||
+          !scanner_.expect(")") || !scanner_.expect("to") || !scanner_.expect("(") ||
+          !parse_expression(op.upper) || !scanner_.expect(")")) {
         return false;
       }
     }
@@ -296,8 +305,10 @@ private:
       double value = 0;
       int64_t whole = 0;
       if (floats ? !scanner_.number(value) : !scanner_.integer(whole)) return fail("expected a number");
-      if (floats) op.numbers.push_back(value);
-      else op.integers.push_back(whole);
+      if (floats)
+        op.numbers.push_back(value);
+      else
+        op.integers.push_back(whole);
       if (op.numbers.size() + op.integers.size() > 8192) return fail("too many numbers");
     } while (scanner_.accept(","));
     return scanner_.expect("]");
@@ -331,6 +342,8 @@ private:
 
 } // namespace
 
-bool parse_kernel(TextScanner& scanner, Kernel& kernel) { return KernelParser(scanner, kernel).parse(); }
+bool parse_kernel(TextScanner& scanner, Kernel& kernel) {
+  return KernelParser(scanner, kernel).parse();
+}
 
 } // namespace firn::kernel

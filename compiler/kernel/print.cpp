@@ -1,5 +1,5 @@
-// Prints kernels and programs. Values and symbols are renumbered in the order of the text, so that kernels built in
-// different ways but equal in meaning have equal text.
+// Prints kernels and programs. Values and symbols are renumbered in the order of the text, so that kernels
+// built in different ways but equal in meaning have equal text.
 #include "compiler/kernel/text.h"
 
 #include <algorithm>
@@ -41,7 +41,8 @@ public:
     print_buffers("parameter", kernel_.parameters, "p");
     print_buffers("scratch", kernel_.scratch, "s");
     if (kernel_.parallel) {
-      text_ += "  parallel " + declare(kernel_.parallel) + " count " + std::to_string(kernel_.parallel_count) + "\n";
+      text_ += "  parallel " + declare(kernel_.parallel) + " count " +
+               std::to_string(kernel_.parallel_count) + "\n";
     }
     print_block(kernel_.body, 1);
     return text_ + "}\n";
@@ -58,9 +59,9 @@ private:
   void print_buffers(const char* kind, const std::vector<BufferParameter>& buffers, const char* prefix) {
     for (size_t i = 0; i < buffers.size(); ++i) {
       const BufferParameter& buffer = buffers[i];
-      text_ += std::string("  ") + kind + " " + quote(anonymous_ ? prefix + std::to_string(i) : buffer.name) + " " +
-               std::string(scalar_name(buffer.element)) + "[" + std::to_string(buffer.size) + "] align " +
-               std::to_string(buffer.alignment);
+      text_ += std::string("  ") + kind + " " + quote(anonymous_ ? prefix + std::to_string(i) : buffer.name) +
+               " " + std::string(scalar_name(buffer.element)) + "[" + std::to_string(buffer.size) +
+               "] align " + std::to_string(buffer.alignment);
       if (buffer.written) text_ += " written";
       if (!buffer.no_alias) text_ += " aliased";
       text_ += "\n";
@@ -73,7 +74,8 @@ private:
   }
   std::string typed(const std::vector<Value>& values) {
     std::string text;
-    for (Value v : values) text += (text.empty() ? "" : ", ") + value(v) + ": " + kernel_.type_of(v).to_string();
+    for (Value v : values)
+      text += (text.empty() ? "" : ", ") + value(v) + ": " + kernel_.type_of(v).to_string();
     return text;
   }
 
@@ -128,7 +130,8 @@ private:
 
   void print_attributes(const Op& op) {
     OpGroup group = op_kind_info(op.kind).group;
-    if (group == OpGroup::Compare && op.kind != OpKind::Select) text_ += " " + std::string(predicate_name(op.predicate));
+    if (group == OpGroup::Compare && op.kind != OpKind::Select)
+      text_ += " " + std::string(predicate_name(op.predicate));
     if (!op.numbers.empty() || !op.integers.empty()) {
       std::string list;
       for (double number : op.numbers) list += (list.empty() ? "" : ", ") + number_text(number);
@@ -149,7 +152,8 @@ private:
     if (op.unroll != 1) text_ += " unroll " + std::to_string(op.unroll);
     if (op.kind == OpKind::CallRuntime) {
       text_ += " " + op.callee + " (";
-      for (size_t i = 0; i < op.buffers.size(); ++i) text_ += (i ? ", b" : "b") + std::to_string(op.buffers[i]);
+      for (size_t i = 0; i < op.buffers.size(); ++i)
+        text_ += (i ? ", b" : "b") + std::to_string(op.buffers[i]);
       text_ += ")";
     }
   }
@@ -168,10 +172,12 @@ public:
   explicit ProgramPrinter(const Program& program) : program_(program) {}
 
   std::string print() {
-    text_ = "program " + quote(program_.name) + " arena " + std::to_string(program_.arena_bytes) + " lower_bound " +
-            std::to_string(program_.arena_lower_bound) + " weights " + std::to_string(program_.weight_bytes) + " {\n";
+    text_ = "program " + quote(program_.name) + " arena " + std::to_string(program_.arena_bytes) +
+            " lower_bound " + std::to_string(program_.arena_lower_bound) + " weights " +
+            std::to_string(program_.weight_bytes) + " {\n";
     for (const Buffer& buffer : program_.buffers) print_buffer(buffer);
-    for (const Constant& constant : program_.constants) text_ += "  constant " + std::to_string(constant.buffer) + "\n";
+    for (const Constant& constant : program_.constants)
+      text_ += "  constant " + std::to_string(constant.buffer) + "\n";
     print_steps(program_.steps, 1);
     text_ += "}\n";
     for (const auto& kernel : program_.kernels) text_ += kernel_text(*kernel, /*anonymous=*/false);
@@ -227,10 +233,16 @@ private:
 
 } // namespace
 
-std::string kernel_text(const Kernel& kernel, bool anonymous) { return KernelPrinter(kernel, anonymous).print(); }
+std::string kernel_text(const Kernel& kernel, bool anonymous) {
+  return KernelPrinter(kernel, anonymous).print();
+}
 
-std::string print_kernel(const Kernel& kernel) { return kernel_text(kernel, /*anonymous=*/false); }
+std::string print_kernel(const Kernel& kernel) {
+  return kernel_text(kernel, /*anonymous=*/false);
+}
 
-std::string print_program(const Program& program) { return ProgramPrinter(program).print(); }
+std::string print_program(const Program& program) {
+  return ProgramPrinter(program).print();
+}
 
 } // namespace firn::kernel

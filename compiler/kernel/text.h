@@ -6,7 +6,8 @@
 
 namespace firn::kernel {
 
-// The text of a kernel; `anonymous` leaves out what does not change its code: names, location, algorithm, work.
+// The text of a kernel; `anonymous` leaves out what does not change its code: names, location, algorithm,
+// work.
 std::string kernel_text(const Kernel& kernel, bool anonymous);
 
 // Reads what follows the word `kernel`. Records an error in the scanner and returns false when it cannot.

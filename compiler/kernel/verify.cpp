@@ -1,23 +1,25 @@
-// The verifier of the kernel IR. It checks of a kernel:
+// The verifier of kernels (programs: verify_program.cpp). It checks that
 // - every value is defined once, before its uses, in the block of the use or one around it;
 // - operands, results and blocks have the number and types that the op's kind wants;
 // - constants have one number or one per lane, and lane numbers exist;
-// - every block inside an op ends in its only yield, whose types are those the op wants; the kernel's body has none;
-// - symbols of index expressions are in scope: the parallel loop's, those of enclosing loops, earlier `symbolic` ops;
-// - buffers exist, hold storable elements, are marked written if they are, and no access lies wholly outside them;
+// - every block inside an op ends in its only yield, whose types are those the op wants; the kernel's body
+// has none;
+// - symbols of index expressions are in scope: the parallel loop's, those of enclosing loops, earlier
+// `symbolic` ops;
+// - buffers exist, hold storable elements, are marked written if they are, and no access lies wholly outside
+// them;
 // - loops have positive steps and unroll factors.
-// Of a program: buffer numbers and sizes, calls with one argument per parameter that lie in their buffer and are
-// aligned as promised, only writable spaces written, at most one constant per buffer, and of its size.
 #include "compiler/kernel/kernel.h"
 
 #include <algorithm>
-#include <set>
 
 namespace firn::kernel {
 
 namespace {
 
-int scalar_bits(Scalar scalar) { return scalar == Scalar::I1 ? 1 : 8 * scalar_bytes(scalar); }
+int scalar_bits(Scalar scalar) {
+  return scalar == Scalar::I1 ? 1 : 8 * scalar_bytes(scalar);
+}
 
 class KernelVerifier {
 public:
@@ -54,7 +56,8 @@ private:
         fail("buffer '" + buffer.name + "' has elements of type " + std::string(scalar_name(buffer.element)) +
              ", which does not lie in memory");
       }
-      if (buffer.size < 0 || buffer.size > INT64_MAX / 16) fail("buffer '" + buffer.name + "' has a bad size");
+      if (buffer.size < 0 || buffer.size > INT64_MAX / 16)
+        fail("buffer '" + buffer.name + "' has a bad size");
       if (buffer.alignment < 1 || (buffer.alignment & (buffer.alignment - 1)) || buffer.alignment > 4096) {
         fail("buffer '" + buffer.name + "' has alignment " + std::to_string(buffer.alignment) +
              ", which is no power of two up to 4096");
@@ -84,7 +87,8 @@ private:
     for (size_t i = 0; message_.empty() && i < block.ops.size(); ++i) {
       const Op& inner = *block.ops[i];
       bool last = i + 1 == block.ops.size();
-      if (inner.kind == OpKind::Yield && (!op || !last)) fail(inner, "only a block inside an op ends in a yield");
+      if (inner.kind == OpKind::Yield && (!op || !last))
+        fail(inner, "only a block inside an op ends in a yield");
       if (op && last && inner.kind != OpKind::Yield) fail(*op, "has a block that does not end in a yield");
       check_op(inner);
       if (inner.kind == OpKind::Yield && message_.empty()) check_types(inner, types(inner.operands), yields);
@@ -133,14 +137,14 @@ private:
       return fail(op, "has no single result");
     }
     switch (info.group) {
-      case OpGroup::Leaf: check_leaf(op); break;
-      case OpGroup::Float: check_uniform(op, /*floats=*/true); break;
-      case OpGroup::Integer: check_uniform(op, /*floats=*/false); break;
-      case OpGroup::Compare: check_compare(op); break;
-      case OpGroup::Cast: check_cast(op); break;
-      case OpGroup::Vector: check_vector(op); break;
-      case OpGroup::Memory: check_memory(op); break;
-      case OpGroup::Control: check_control(op); break;
+    case OpGroup::Leaf: check_leaf(op); break;
+    case OpGroup::Float: check_uniform(op, /*floats=*/true); break;
+    case OpGroup::Integer: check_uniform(op, /*floats=*/false); break;
+    case OpGroup::Compare: check_compare(op); break;
+    case OpGroup::Cast: check_cast(op); break;
+    case OpGroup::Vector: check_vector(op); break;
+    case OpGroup::Memory: check_memory(op); break;
+    case OpGroup::Control: check_control(op); break;
     }
     for (Value result : op.results) define(result, "an op");
   }
@@ -179,7 +183,8 @@ private:
       Type condition = operand(op, 0);
       want(condition.scalar == Scalar::I1, op, "condition must be i1");
       want(condition.lanes == 1 || condition.lanes == result(op).lanes, op, "condition has the wrong lanes");
-      want(operand(op, 1) == result(op) && operand(op, 2) == result(op), op, "both values must have its type");
+      want(operand(op, 1) == result(op) && operand(op, 2) == result(op), op,
+           "both values must have its type");
       return;
     }
     Type type = operand(op, 0);
@@ -201,25 +206,30 @@ private:
     int from_bits = scalar_bits(from.scalar), to_bits = scalar_bits(to.scalar);
     bool integers = !float_from && !float_to && from.scalar != Scalar::Index && to.scalar != Scalar::Index;
     switch (op.kind) {
-      case OpKind::FExt: want(float_from && float_to && to_bits > from_bits, op, "must widen a float"); break;
-      case OpKind::FTruncTo: want(float_from && float_to && to_bits < from_bits, op, "must narrow a float"); break;
-      case OpKind::SIToF: case OpKind::UIToF:
-        want(!float_from && float_to && from.scalar != Scalar::Index, op, "must turn integers into floats");
-        break;
-      case OpKind::FToSI: case OpKind::FToUI: case OpKind::FToSISat: case OpKind::FToUISat:
-        want(float_from && !float_to && to.scalar != Scalar::Index && to.scalar != Scalar::I1, op,
-             "must turn floats into integers");
-        break;
-      case OpKind::SExt: case OpKind::ZExt:
-        want(integers && to_bits > from_bits, op, "must widen an integer");
-        break;
-      case OpKind::Trunc: want(integers && to_bits < from_bits, op, "must narrow an integer"); break;
-      case OpKind::IndexCast:
-        want(!float_from && !float_to && (from.scalar == Scalar::Index) != (to.scalar == Scalar::Index) &&
-                 from.scalar != Scalar::I1 && to.scalar != Scalar::I1,
-             op, "must cast between index and an integer");
-        break;
-      default: FIRN_UNREACHABLE("op is no cast");
+    case OpKind::FExt: want(float_from && float_to && to_bits > from_bits, op, "must widen a float"); break;
+    case OpKind::FTruncTo:
+      want(float_from && float_to && to_bits < from_bits, op, "must narrow a float");
+      break;
+    case OpKind::SIToF:
+    case OpKind::UIToF:
+      want(!float_from && float_to && from.scalar != Scalar::Index, op, "must turn integers into floats");
+      break;
+    case OpKind::FToSI:
+    case OpKind::FToUI:
+    case OpKind::FToSISat:
+    case OpKind::FToUISat:
+      want(float_from && !float_to && to.scalar != Scalar::Index && to.scalar != Scalar::I1, op,
+           "must turn floats into integers");
+      break;
+    case OpKind::SExt:
+    case OpKind::ZExt: want(integers && to_bits > from_bits, op, "must widen an integer"); break;
+    case OpKind::Trunc: want(integers && to_bits < from_bits, op, "must narrow an integer"); break;
+    case OpKind::IndexCast:
+      want(!float_from && !float_to && (from.scalar == Scalar::Index) != (to.scalar == Scalar::Index) &&
+               from.scalar != Scalar::I1 && to.scalar != Scalar::I1,
+           op, "must cast between index and an integer");
+      break;
+    default: FIRN_UNREACHABLE("op is no cast");
     }
   }
 
@@ -230,32 +240,37 @@ private:
   void check_vector(const Op& op) {
     Type first = operand(op, 0), to = result(op);
     switch (op.kind) {
-      case OpKind::Splat: want(first.lanes == 1 && first.scalar == to.scalar, op, "wants a scalar of its type"); break;
-      case OpKind::Extract:
-        want(op.integers.size() == 1, op, "needs one lane");
-        check_lanes(op, first.lanes);
-        want(to == first.with_lanes(1), op, "must give one lane's type");
-        break;
-      case OpKind::Insert:
-        want(op.integers.size() == 1, op, "needs one lane");
-        check_lanes(op, first.lanes);
-        want(to == first && operand(op, 1) == first.with_lanes(1), op, "wants a vector and one lane's type");
-        break;
-      case OpKind::Shuffle:
-        check_lanes(op, 2 * first.lanes);
-        want(first == operand(op, 1), op, "wants two vectors of one type");
-        want(to == first.with_lanes(static_cast<int>(op.integers.size())), op, "must have a lane per lane number");
-        break;
-      case OpKind::DotU8S8: case OpKind::DotBF16: {
-        bool bytes = op.kind == OpKind::DotU8S8;
-        Type narrow{bytes ? Scalar::I8 : Scalar::BF16, first.lanes * (bytes ? 4 : 2)};
-        want(first == to && first.scalar == (bytes ? Scalar::I32 : Scalar::F32), op, "accumulates in the wrong type");
-        want(operand(op, 1) == narrow && operand(op, 2) == narrow, op, "multiplies the wrong types");
-        break;
-      }
-      default:
-        want(is_float(first.scalar) == (op.kind != OpKind::ReduceIAdd), op, "reduces the wrong kind of type");
-        want(to == first.with_lanes(1), op, "must give a scalar of the same type");
+    case OpKind::Splat:
+      want(first.lanes == 1 && first.scalar == to.scalar, op, "wants a scalar of its type");
+      break;
+    case OpKind::Extract:
+      want(op.integers.size() == 1, op, "needs one lane");
+      check_lanes(op, first.lanes);
+      want(to == first.with_lanes(1), op, "must give one lane's type");
+      break;
+    case OpKind::Insert:
+      want(op.integers.size() == 1, op, "needs one lane");
+      check_lanes(op, first.lanes);
+      want(to == first && operand(op, 1) == first.with_lanes(1), op, "wants a vector and one lane's type");
+      break;
+    case OpKind::Shuffle:
+      check_lanes(op, 2 * first.lanes);
+      want(first == operand(op, 1), op, "wants two vectors of one type");
+      want(to == first.with_lanes(static_cast<int>(op.integers.size())), op,
+           "must have a lane per lane number");
+      break;
+    case OpKind::DotU8S8:
+    case OpKind::DotBF16: {
+      bool bytes = op.kind == OpKind::DotU8S8;
+      Type narrow{bytes ? Scalar::I8 : Scalar::BF16, first.lanes * (bytes ? 4 : 2)};
+      want(first == to && first.scalar == (bytes ? Scalar::I32 : Scalar::F32), op,
+           "accumulates in the wrong type");
+      want(operand(op, 1) == narrow && operand(op, 2) == narrow, op, "multiplies the wrong types");
+      break;
+    }
+    default:
+      want(is_float(first.scalar) == (op.kind != OpKind::ReduceIAdd), op, "reduces the wrong kind of type");
+      want(to == first.with_lanes(1), op, "must give a scalar of the same type");
     }
   }
 
@@ -274,14 +289,17 @@ private:
     bool reads = op.kind == OpKind::Load || op.kind == OpKind::Gather;
     bool offsets = op.kind == OpKind::Gather || op.kind == OpKind::Scatter;
     size_t fixed = (reads ? 0 : 1) + (offsets ? 1 : 0), most = fixed + 1 + (op.kind == OpKind::Load);
-    if (op.operands.size() < fixed || op.operands.size() > most) return fail(op, "has the wrong number of operands");
+    if (op.operands.size() < fixed || op.operands.size() > most)
+      return fail(op, "has the wrong number of operands");
     if (op.results.size() != (reads ? 1u : 0u)) return fail(op, "has the wrong number of results");
     if (op.alignment < 0 || (op.alignment & (op.alignment - 1))) fail(op, "alignment is no power of two");
     Type type = reads ? result(op) : operand(op, 0);
     want(type.scalar != Scalar::I1 && type.scalar != Scalar::Index, op, "i1 and index do not lie in memory");
-    if (!reads && !buffer.written) fail(op, "writes buffer '" + buffer.name + "', which is not marked written");
+    if (!reads && !buffer.written)
+      fail(op, "writes buffer '" + buffer.name + "', which is not marked written");
     check_mask(op, fixed, type.lanes);
-    if (op.kind == OpKind::Load && op.operands.size() == 2) want(operand(op, 1) == type, op, "pass-through has another type");
+    if (op.kind == OpKind::Load && op.operands.size() == 2)
+      want(operand(op, 1) == type, op, "pass-through has another type");
     if (offsets) {
       Type offset = operand(op, fixed - 1);
       want(offset.lanes == type.lanes && (offset.scalar == Scalar::I32 || offset.scalar == Scalar::I64 ||
@@ -291,42 +309,44 @@ private:
     }
     // Only what is certainly wrong: bounds of expressions are not tight.
     int64_t bytes = static_cast<int64_t>(type.lanes) * scalar_bytes(type.scalar);
-    int64_t elements = op.operands.size() > fixed ? 1 : (bytes + scalar_bytes(buffer.element) - 1) / scalar_bytes(buffer.element);
+    int64_t elements = op.operands.size() > fixed
+                           ? 1
+                           : (bytes + scalar_bytes(buffer.element) - 1) / scalar_bytes(buffer.element);
     bool masked = op.operands.size() > fixed;
     if (!masked && (op.index.upper_bound() < 0 || op.index.lower_bound() > buffer.size - elements)) {
-      fail(op, "accesses " + std::to_string(elements) + " elements at " + op.index.to_string() + " of buffer '" +
-                   buffer.name + "', which has " + std::to_string(buffer.size));
+      fail(op, "accesses " + std::to_string(elements) + " elements at " + op.index.to_string() +
+                   " of buffer '" + buffer.name + "', which has " + std::to_string(buffer.size));
     }
   }
 
   void check_control(const Op& op) {
     switch (op.kind) {
-      case OpKind::Symbolic: {
-        Type type = operand(op, 0);
-        want(type.lanes == 1 && type.scalar == Scalar::Index, op, "wants a scalar index");
-        want(op.symbol && op.results.empty(), op, "must define a symbol and no value");
-        if (op.symbol) symbols_.push_back(op.symbol.get());
-        return;
+    case OpKind::Symbolic: {
+      Type type = operand(op, 0);
+      want(type.lanes == 1 && type.scalar == Scalar::Index, op, "wants a scalar index");
+      want(op.symbol && op.results.empty(), op, "must define a symbol and no value");
+      if (op.symbol) symbols_.push_back(op.symbol.get());
+      return;
+    }
+    case OpKind::For: return check_for(op);
+    case OpKind::While: return check_while(op);
+    case OpKind::If:
+      want(operand(op, 0) == Type{Scalar::I1, 1}, op, "condition must be a scalar i1");
+      for (const Block& block : op.blocks) {
+        want(block.arguments.empty(), op, "blocks have no arguments");
+        check_block(block, &op, types(op.results));
       }
-      case OpKind::For: return check_for(op);
-      case OpKind::While: return check_while(op);
-      case OpKind::If:
-        want(operand(op, 0) == Type{Scalar::I1, 1}, op, "condition must be a scalar i1");
-        for (const Block& block : op.blocks) {
-          want(block.arguments.empty(), op, "blocks have no arguments");
-          check_block(block, &op, types(op.results));
-        }
-        return;
-      case OpKind::CallRuntime:
-        want(op.callee.starts_with("firn_rt1_"), op, "callee must be a runtime function");
-        want(op.results.size() <= 1, op, "has more than one result");
-        for (int buffer : op.buffers) {
-          want(buffer >= 0 && static_cast<size_t>(buffer) < kernel_.parameters.size() + kernel_.scratch.size(), op,
-               "buffer does not exist");
-        }
-        for (Type type : types(op.operands)) want(type.lanes == 1, op, "passes scalars only");
-        return;
-      default: want(op.results.empty(), op, "has no results");
+      return;
+    case OpKind::CallRuntime:
+      want(op.callee.starts_with("firn_rt1_"), op, "callee must be a runtime function");
+      want(op.results.size() <= 1, op, "has more than one result");
+      for (int buffer : op.buffers) {
+        want(buffer >= 0 && static_cast<size_t>(buffer) < kernel_.parameters.size() + kernel_.scratch.size(),
+             op, "buffer does not exist");
+      }
+      for (Type type : types(op.operands)) want(type.lanes == 1, op, "passes scalars only");
+      return;
+    default: want(op.results.empty(), op, "has no results");
     }
   }
 
@@ -370,122 +390,10 @@ private:
   std::string message_;
 };
 
-class ProgramVerifier {
-public:
-  explicit ProgramVerifier(const Program& program) : program_(program) {}
-
-  Result run() {
-    for (const Buffer& buffer : program_.buffers) check_buffer(buffer);
-    std::set<std::string> names;
-    for (const auto& kernel : program_.kernels) {
-      if (Result result = verify(*kernel); !result) return result;
-      if (!names.insert(kernel->name).second) fail("two kernels are named '" + kernel->name + "'");
-    }
-    check_constants();
-    check_steps(program_.steps, /*depth=*/0);
-    if (message_.empty()) return {};
-    return Diagnostic{Fault::Internal, "program '" + program_.name + "': " + message_};
-  }
-
-private:
-  void fail(const std::string& text) {
-    if (message_.empty()) message_ = text;
-  }
-  bool is_buffer(int number) const {
-    return number >= 0 && static_cast<size_t>(number) < program_.buffers.size();
-  }
-  const Buffer& buffer(int number) const { return program_.buffers[static_cast<size_t>(number)]; }
-
-  void check_buffer(const Buffer& buffer) {
-    if (buffer.bytes < 0) fail("buffer '" + buffer.name + "' has a negative size");
-    if (buffer.alignment < 1 || (buffer.alignment & (buffer.alignment - 1))) {
-      fail("buffer '" + buffer.name + "' has alignment " + std::to_string(buffer.alignment));
-    }
-    if (buffer.space == Space::Scratch) fail("buffer '" + buffer.name + "' is scratch, which belongs to kernels");
-    if ((buffer.space == Space::Input || buffer.space == Space::Output) && buffer.io_index < 0) {
-      fail("buffer '" + buffer.name + "' does not say which input or output it is");
-    }
-    if (buffer.offset >= 0 && buffer.offset % buffer.alignment != 0 && buffer.bytes > 0) {
-      fail("buffer '" + buffer.name + "' lies at offset " + std::to_string(buffer.offset) + ", against its alignment");
-    }
-  }
-
-  void check_constants() {
-    std::set<int> filled;
-    for (const Constant& constant : program_.constants) {
-      if (!is_buffer(constant.buffer) || buffer(constant.buffer).space != Space::Weights) {
-        fail("a constant fills buffer " + std::to_string(constant.buffer) + ", which is no weights buffer");
-      } else if (!filled.insert(constant.buffer).second) {
-        fail("buffer '" + buffer(constant.buffer).name + "' is filled twice");
-      }
-    }
-  }
-
-  void check_steps(const std::vector<Step>& steps, int depth) {
-    if (depth > 200) return fail("steps are nested more than 200 levels deep");
-    for (const Step& step : steps) {
-      if (!message_.empty()) return;
-      if (step.kind == Step::Kind::Call) {
-        check_call(step);
-        continue;
-      }
-      if (!is_buffer(step.condition.buffer) || step.condition.byte_offset < 0 ||
-          step.condition.byte_offset >= buffer(step.condition.buffer).bytes) {
-        fail("a condition lies outside its buffer");
-      }
-      check_steps(step.first, depth + 1);
-      check_steps(step.second, depth + 1);
-    }
-  }
-
-  void check_call(const Step& step) {
-    if (step.kernel < 0 || static_cast<size_t>(step.kernel) >= program_.kernels.size()) {
-      return fail("a step calls kernel " + std::to_string(step.kernel) + ", which does not exist");
-    }
-    const Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
-    if (step.arguments.size() != kernel.parameters.size()) {
-      return fail("kernel '" + kernel.name + "' is called with " + std::to_string(step.arguments.size()) +
-                  " arguments, has " + std::to_string(kernel.parameters.size()) + " parameters");
-    }
-    for (size_t i = 0; i < step.arguments.size(); ++i) {
-      check_argument(kernel, kernel.parameters[i], step.arguments[i]);
-    }
-    for (auto [written, read] : step.in_place) {
-      auto exists = [&](int n) { return n >= 0 && static_cast<size_t>(n) < kernel.parameters.size(); };
-      if (!exists(written) || !exists(read) || !kernel.parameters[static_cast<size_t>(written)].written) {
-        fail("kernel '" + kernel.name + "' is called with a bad in-place pair");
-      }
-    }
-  }
-
-  void check_argument(const Kernel& kernel, const BufferParameter& parameter, const Argument& argument) {
-    std::string what = "argument '" + parameter.name + "' of kernel '" + kernel.name + "' ";
-    if (!is_buffer(argument.buffer)) return fail(what + "names a buffer that does not exist");
-    const Buffer& memory = buffer(argument.buffer);
-    int64_t bytes = parameter.size * scalar_bytes(parameter.element);
-    if (argument.byte_offset < 0 || argument.byte_offset > memory.bytes - bytes) {
-      fail(what + "needs " + std::to_string(bytes) + " bytes at " + std::to_string(argument.byte_offset) +
-           " of buffer '" + memory.name + "', which has " + std::to_string(memory.bytes));
-    }
-    bool io = memory.space == Space::Input || memory.space == Space::Output;
-    // Inputs and outputs may be the caller's own memory, of which only the element's alignment is known.
-    if (!io && (memory.alignment % parameter.alignment != 0 || argument.byte_offset % parameter.alignment != 0)) {
-      fail(what + "is promised alignment " + std::to_string(parameter.alignment) + ", buffer '" + memory.name +
-           "' has " + std::to_string(memory.alignment) + " at offset " + std::to_string(argument.byte_offset));
-    }
-    if (parameter.written && (memory.space == Space::Weights || memory.space == Space::Input)) {
-      fail(what + "is written, but buffer '" + memory.name + "' is read-only");
-    }
-  }
-
-  const Program& program_;
-  std::string message_;
-};
-
 } // namespace
 
-Result verify(const Kernel& kernel) { return KernelVerifier(kernel).run(); }
-
-Result verify(const Program& program) { return ProgramVerifier(program).run(); }
+Result verify(const Kernel& kernel) {
+  return KernelVerifier(kernel).run();
+}
 
 } // namespace firn::kernel

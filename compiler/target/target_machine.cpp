@@ -1,5 +1,5 @@
-// Turns triple, CPU and features into a TargetMachine: LLVM knows which features a CPU has, the table of cpu_table.cpp
-// knows its caches and pipes.
+// Turns triple, CPU and features into a TargetMachine: LLVM knows which features a CPU has, the table of
+// cpu_table.cpp knows its caches and pipes.
 #include "compiler/target/target_machine.h"
 
 #include "compiler/target/cpu_table.h"
@@ -38,11 +38,11 @@ Arch arch_of(const llvm::Triple& triple) {
 
 std::string default_cpu(const llvm::Triple& triple) {
   switch (triple.getArch()) {
-    case llvm::Triple::x86_64: return "x86-64-v3";
-    case llvm::Triple::aarch64: return triple.isOSDarwin() ? "apple-m1" : "generic";
-    case llvm::Triple::riscv64: return "generic-rv64";
-    case llvm::Triple::riscv32: return "generic-rv32";
-    default: break;
+  case llvm::Triple::x86_64: return "x86-64-v3";
+  case llvm::Triple::aarch64: return triple.isOSDarwin() ? "apple-m1" : "generic";
+  case llvm::Triple::riscv64: return "generic-rv64";
+  case llvm::Triple::riscv32: return "generic-rv32";
+  default: break;
   }
   llvm::StringRef name = triple.getArchName();
   if (name.ends_with("v6m")) return "cortex-m0";
@@ -163,15 +163,17 @@ llvm::Triple choose_triple(std::string_view triple, std::string_view cpu) {
 
 } // namespace
 
-Expected<TargetMachine> find_target(std::string_view triple, std::string_view cpu, std::string_view features) {
+Expected<TargetMachine> find_target(std::string_view triple, std::string_view cpu,
+                                    std::string_view features) {
   initialise_llvm_targets();
   llvm::Triple chosen = choose_triple(triple, cpu);
   std::string message;
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(chosen.str(), message);
   if (!target) {
-    return usage_error("target '" + std::string(triple) +
-                       "' is not known; known are triples of x86_64, aarch64, arm, thumb, riscv32 and riscv64, such as "
-                       "x86_64-unknown-linux-gnu or thumbv7em-none-eabihf");
+    return usage_error(
+        "target '" + std::string(triple) +
+        "' is not known; known are triples of x86_64, aarch64, arm, thumb, riscv32 and riscv64, such as "
+        "x86_64-unknown-linux-gnu or thumbv7em-none-eabihf");
   }
   TargetMachine machine;
   machine.triple = chosen.str();
@@ -189,8 +191,8 @@ Expected<TargetMachine> find_target(std::string_view triple, std::string_view cp
   }
   std::unique_ptr<llvm::MCSubtargetInfo> plain(target->createMCSubtargetInfo(machine.triple, "", ""));
   if (!plain || !plain->isCPUStringValid(machine.cpu)) {
-    return usage_error("cpu '" + machine.cpu + "' is not known for " + machine.triple + "; choices: " +
-                       cpu_choices(machine.arch));
+    return usage_error("cpu '" + machine.cpu + "' is not known for " + machine.triple +
+                       "; choices: " + cpu_choices(machine.arch));
   }
   Expected<std::string> extra = check_features(features, *plain);
   if (!extra) return extra.error();
@@ -201,8 +203,10 @@ Expected<TargetMachine> find_target(std::string_view triple, std::string_view cp
   std::unique_ptr<llvm::MCSubtargetInfo> subtarget(
       target->createMCSubtargetInfo(machine.triple, machine.cpu, machine.features));
   set_cache_facts(machine, find_cpu_row(machine.cpu, machine.arch));
-  if (machine.arch == Arch::X86_64) set_x86_facts(machine, *subtarget);
-  else set_other_facts(machine, *subtarget);
+  if (machine.arch == Arch::X86_64)
+    set_x86_facts(machine, *subtarget);
+  else
+    set_other_facts(machine, *subtarget);
   for (const CpuFeature& feature : cpu_features(machine.arch)) {
     if (subtarget->checkFeatures("+" + std::string(feature.name))) {
       machine.required_cpu_features |= uint64_t{1} << feature.bit;

@@ -13,7 +13,8 @@ using namespace kernel;
 // A 16-bit float by its definition.
 static double decode(uint16_t bits, int mantissa_bits) {
   int exponent_bits = 15 - mantissa_bits, bias = (1 << (exponent_bits - 1)) - 1;
-  int exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1), fraction = bits & ((1 << mantissa_bits) - 1);
+  int exponent = (bits >> mantissa_bits) & ((1 << exponent_bits) - 1),
+      fraction = bits & ((1 << mantissa_bits) - 1);
   double sign = bits & 0x8000 ? -1 : 1;
   if (exponent == (1 << exponent_bits) - 1) return fraction ? NAN : sign * INFINITY;
   if (exponent == 0) return sign * std::ldexp(fraction, 1 - bias - mantissa_bits);
@@ -22,10 +23,11 @@ static double decode(uint16_t bits, int mantissa_bits) {
 
 // The nearest 16-bit float, ties to even, by search among neighbours.
 static uint16_t encode(double value, int mantissa_bits) {
-  uint16_t sign = std::signbit(value) ? 0x8000 : 0, infinity = static_cast<uint16_t>(((1 << (15 - mantissa_bits)) - 1) << mantissa_bits);
+  uint16_t sign = std::signbit(value) ? 0x8000 : 0,
+           infinity = static_cast<uint16_t>(((1 << (15 - mantissa_bits)) - 1) << mantissa_bits);
   if (std::isnan(value)) return infinity | 1;
   double magnitude = std::fabs(value);
-  uint16_t low = 0, high = infinity;  // low <= magnitude, as numbers
+  uint16_t low = 0, high = infinity; // low <= magnitude, as numbers
   while (high - low > 1) {
     uint16_t middle = static_cast<uint16_t>((low + high) / 2);
     (decode(middle, mantissa_bits) <= magnitude ? low : high) = middle;
@@ -33,12 +35,15 @@ static uint16_t encode(double value, int mantissa_bits) {
   if (std::isinf(magnitude)) return sign | infinity;
   double below = decode(low, mantissa_bits);
   // Infinity stands for the number that would follow the largest.
-  double above = high == infinity ? below + (below - decode(static_cast<uint16_t>(low - 1), mantissa_bits)) : decode(high, mantissa_bits);
+  double above = high == infinity ? below + (below - decode(static_cast<uint16_t>(low - 1), mantissa_bits))
+                                  : decode(high, mantissa_bits);
   double down = magnitude - below, up = above - magnitude;
   return sign | (down < up || (down == up && low % 2 == 0) ? low : high);
 }
 
-static bool is_nan_bits(uint16_t bits, int mantissa_bits) { return std::isnan(decode(bits, mantissa_bits)); }
+static bool is_nan_bits(uint16_t bits, int mantissa_bits) {
+  return std::isnan(decode(bits, mantissa_bits));
+}
 
 struct HalfKind {
   Scalar scalar;
@@ -53,14 +58,18 @@ TEST_CASE("every 16-bit float widens exactly", "[ops]") {
     if (!target.has_float) continue;
     for (HalfKind kind : half_kinds) {
       for (int lanes : {1, 16}) {
-        auto got = numbers_of<float>(run_ops(target, lanes, {kind.scalar}, {bytes_of(all)}, Scalar::F32,
-                                             [](Builder& b, const std::vector<Value>& v) {
-                                               return std::vector<Value>{b.cast(OpKind::FExt, v[0], Scalar::F32)};
-                                             })[0]);
+        auto got =
+            numbers_of<float>(run_ops(target, lanes, {kind.scalar}, {bytes_of(all)}, Scalar::F32,
+                                      [](Builder& b, const std::vector<Value>& v) {
+                                        return std::vector<Value>{b.cast(OpKind::FExt, v[0], Scalar::F32)};
+                                      })[0]);
         for (size_t i = 0; i < all.size(); ++i) {
           double want = decode(all[i], kind.mantissa_bits);
-          bool good = std::isnan(want) ? std::isnan(got[i]) : got[i] == want && std::signbit(got[i]) == std::signbit(want);
-          if (!good) FAIL(scalar_name(kind.scalar) << " " << i << " gave " << got[i] << ", wanted " << want << " on " << target.cpu);
+          bool good = std::isnan(want) ? std::isnan(got[i])
+                                       : got[i] == want && std::signbit(got[i]) == std::signbit(want);
+          if (!good)
+            FAIL(scalar_name(kind.scalar)
+                 << " " << i << " gave " << got[i] << ", wanted " << want << " on " << target.cpu);
         }
       }
     }
@@ -69,13 +78,24 @@ TEST_CASE("every 16-bit float widens exactly", "[ops]") {
 
 // Numbers at and around every rounding boundary of the format.
 template <class T> static std::vector<T> boundaries(int mantissa_bits) {
-  std::vector<T> numbers = {T(0), T(-0.0), T(INFINITY), T(-INFINITY), T(NAN), std::numeric_limits<T>::max(),
-                            std::numeric_limits<T>::denorm_min(), T(65519.996), T(65520), T(65536), T(1e-30)};
+  std::vector<T> numbers = {T(0),
+                            T(-0.0),
+                            T(INFINITY),
+                            T(-INFINITY),
+                            T(NAN),
+                            std::numeric_limits<T>::max(),
+                            std::numeric_limits<T>::denorm_min(),
+                            T(65519.996),
+                            T(65520),
+                            T(65536),
+                            T(1e-30)};
   for (uint32_t bits = 0; bits < 0x7f80; bits += bits < 40 ? 1 : 97) {
-    double low = decode(static_cast<uint16_t>(bits), mantissa_bits), high = decode(static_cast<uint16_t>(bits + 1), mantissa_bits);
+    double low = decode(static_cast<uint16_t>(bits), mantissa_bits),
+           high = decode(static_cast<uint16_t>(bits + 1), mantissa_bits);
     if (!std::isfinite(low) || !std::isfinite(high)) continue;
     T middle = static_cast<T>((low + high) / 2);
-    for (T x : {static_cast<T>(low), middle, std::nextafter(middle, T(0)), std::nextafter(middle, T(INFINITY))}) {
+    for (T x :
+         {static_cast<T>(low), middle, std::nextafter(middle, T(0)), std::nextafter(middle, T(INFINITY))}) {
       numbers.push_back(x), numbers.push_back(-x);
     }
   }
@@ -83,18 +103,20 @@ template <class T> static std::vector<T> boundaries(int mantissa_bits) {
   return numbers;
 }
 
-template <class T> static void check_narrowing(const TargetMachine& target, Scalar from, HalfKind kind, int lanes) {
+template <class T>
+static void check_narrowing(const TargetMachine& target, Scalar from, HalfKind kind, int lanes) {
   std::vector<T> numbers = boundaries<T>(kind.mantissa_bits);
-  auto got = numbers_of<uint16_t>(run_ops(target, lanes, {from}, {bytes_of(numbers)}, kind.scalar,
-                                          [&](Builder& b, const std::vector<Value>& v) {
-                                            return std::vector<Value>{b.cast(OpKind::FTruncTo, v[0], kind.scalar)};
-                                          })[0]);
+  auto got = numbers_of<uint16_t>(run_ops(
+      target, lanes, {from}, {bytes_of(numbers)}, kind.scalar, [&](Builder& b, const std::vector<Value>& v) {
+        return std::vector<Value>{b.cast(OpKind::FTruncTo, v[0], kind.scalar)};
+      })[0]);
   for (size_t i = 0; i < numbers.size(); ++i) {
     uint16_t want = encode(static_cast<double>(numbers[i]), kind.mantissa_bits);
-    bool good = is_nan_bits(want, kind.mantissa_bits) ? is_nan_bits(got[i], kind.mantissa_bits) : got[i] == want;
+    bool good =
+        is_nan_bits(want, kind.mantissa_bits) ? is_nan_bits(got[i], kind.mantissa_bits) : got[i] == want;
     if (!good) {
-      FAIL(scalar_name(from) << " " << numbers[i] << " to " << scalar_name(kind.scalar) << " gave " << got[i] << ", wanted "
-                             << want << " on " << target.cpu << ", " << lanes << " lanes");
+      FAIL(scalar_name(from) << " " << numbers[i] << " to " << scalar_name(kind.scalar) << " gave " << got[i]
+                             << ", wanted " << want << " on " << target.cpu << ", " << lanes << " lanes");
     }
   }
 }
@@ -113,13 +135,15 @@ TEST_CASE("narrowing to 16-bit floats rounds once, to nearest even", "[ops]") {
 TEST_CASE("arithmetic of 16-bit floats rounds each result", "[ops]") {
   std::vector<uint16_t> a, b;
   for (uint32_t i = 0; i < 64; ++i)
-    for (uint32_t j = 0; j < 64; ++j) a.push_back(static_cast<uint16_t>(i * 1021)), b.push_back(static_cast<uint16_t>(j * 1019 + 7));
+    for (uint32_t j = 0; j < 64; ++j)
+      a.push_back(static_cast<uint16_t>(i * 1021)), b.push_back(static_cast<uint16_t>(j * 1019 + 7));
   for (const TargetMachine& target : runnable_targets()) {
     if (!target.has_float) continue;
     for (HalfKind kind : half_kinds) {
       auto results = run_ops(target, 16, {kind.scalar, kind.scalar}, {bytes_of(a), bytes_of(b)}, kind.scalar,
                              [](Builder& builder, const std::vector<Value>& v) {
-                               return std::vector<Value>{builder.binary(OpKind::FAdd, v[0], v[1]), builder.binary(OpKind::FMul, v[0], v[1]),
+                               return std::vector<Value>{builder.binary(OpKind::FAdd, v[0], v[1]),
+                                                         builder.binary(OpKind::FMul, v[0], v[1]),
                                                          builder.binary(OpKind::FDiv, v[0], v[1])};
                              });
       for (size_t i = 0; i < a.size(); ++i) {
@@ -127,8 +151,11 @@ TEST_CASE("arithmetic of 16-bit floats rounds each result", "[ops]") {
         double wants[] = {x + y, x * y, x / y};
         for (size_t r = 0; r < 3; ++r) {
           uint16_t got = numbers_of<uint16_t>(results[r])[i], want = encode(wants[r], kind.mantissa_bits);
-          bool good = is_nan_bits(want, kind.mantissa_bits) ? is_nan_bits(got, kind.mantissa_bits) : got == want;
-          if (!good) FAIL("op " << r << " of " << x << ", " << y << " gave " << got << ", wanted " << want << " on " << target.cpu);
+          bool good =
+              is_nan_bits(want, kind.mantissa_bits) ? is_nan_bits(got, kind.mantissa_bits) : got == want;
+          if (!good)
+            FAIL("op " << r << " of " << x << ", " << y << " gave " << got << ", wanted " << want << " on "
+                       << target.cpu);
         }
       }
     }
@@ -136,10 +163,38 @@ TEST_CASE("arithmetic of 16-bit floats rounds each result", "[ops]") {
 }
 
 template <class F> static std::vector<F> edge_floats() {
-  std::vector<F> numbers = {0, F(-0.0), F(0.9), F(-0.9), 1, -1, F(127.5), F(128), F(-128.9), F(-129), 255, 256, F(32767.9), 32768,
-                            F(2147483520.0), F(2147483648.0), F(-2147483648.0), F(4294967040.0), F(4294967296.0), F(9.2233715e18),
-                            F(9.2233720368547758e18), F(-9.2233720368547758e18), F(1.8446743e19), F(1.8446744073709552e19), F(1e30),
-                            F(-1e30), F(INFINITY), F(-INFINITY), F(NAN), F(1e-40), F(123456.7), F(-77777.7)};
+  std::vector<F> numbers = {0,
+                            F(-0.0),
+                            F(0.9),
+                            F(-0.9),
+                            1,
+                            -1,
+                            F(127.5),
+                            F(128),
+                            F(-128.9),
+                            F(-129),
+                            255,
+                            256,
+                            F(32767.9),
+                            32768,
+                            F(2147483520.0),
+                            F(2147483648.0),
+                            F(-2147483648.0),
+                            F(4294967040.0),
+                            F(4294967296.0),
+                            F(9.2233715e18),
+                            F(9.2233720368547758e18),
+                            F(-9.2233720368547758e18),
+                            F(1.8446743e19),
+                            F(1.8446744073709552e19),
+                            F(1e30),
+                            F(-1e30),
+                            F(INFINITY),
+                            F(-INFINITY),
+                            F(NAN),
+                            F(1e-40),
+                            F(123456.7),
+                            F(-77777.7)};
   return numbers;
 }
 
@@ -150,21 +205,25 @@ template <class I, class F> static I saturate(F value) {
   return static_cast<I>(value);
 }
 
-template <class I, class F> static void check_float_to_integer(const TargetMachine& target, Scalar from, Scalar to, int lanes) {
+template <class I, class F>
+static void check_float_to_integer(const TargetMachine& target, Scalar from, Scalar to, int lanes) {
   std::vector<F> numbers = edge_floats<F>();
   bool is_signed = std::is_signed_v<I>;
-  auto results = run_ops(target, lanes, {from}, {bytes_of(numbers)}, to, [&](Builder& b, const std::vector<Value>& v) {
-    return std::vector<Value>{b.cast(is_signed ? OpKind::FToSISat : OpKind::FToUISat, v[0], to),
-                              b.cast(is_signed ? OpKind::FToSI : OpKind::FToUI, v[0], to)};
-  });
+  auto results =
+      run_ops(target, lanes, {from}, {bytes_of(numbers)}, to, [&](Builder& b, const std::vector<Value>& v) {
+        return std::vector<Value>{b.cast(is_signed ? OpKind::FToSISat : OpKind::FToUISat, v[0], to),
+                                  b.cast(is_signed ? OpKind::FToSI : OpKind::FToUI, v[0], to)};
+      });
   for (size_t i = 0; i < numbers.size(); ++i) {
-    I want = saturate<I>(numbers[i]), got = numbers_of<I>(results[0])[i], plain = numbers_of<I>(results[1])[i];
+    I want = saturate<I>(numbers[i]), got = numbers_of<I>(results[0])[i],
+      plain = numbers_of<I>(results[1])[i];
     // Truncation alone is defined where the number fits.
     bool fits = !std::isnan(numbers[i]) && std::trunc(numbers[i]) == static_cast<F>(want) &&
                 numbers[i] < std::ldexp(F(1), std::numeric_limits<I>::digits);
     if (got != want || (fits && plain != want)) {
-      FAIL(numbers[i] << " of " << scalar_name(from) << " to " << scalar_name(to) << " gave " << +got << " and " << +plain
-                      << ", wanted " << +want << " on " << target.cpu << ", " << lanes << " lanes");
+      FAIL(numbers[i] << " of " << scalar_name(from) << " to " << scalar_name(to) << " gave " << +got
+                      << " and " << +plain << ", wanted " << +want << " on " << target.cpu << ", " << lanes
+                      << " lanes");
     }
   }
 }
@@ -188,17 +247,33 @@ TEST_CASE("floats to integers truncate, and saturate where asked", "[ops]") {
   }
 }
 
-template <class I, class F> static void check_integer_to_float(const TargetMachine& target, Scalar from, Scalar to, int lanes) {
+template <class I, class F>
+static void check_integer_to_float(const TargetMachine& target, Scalar from, Scalar to, int lanes) {
   using L = std::numeric_limits<I>;
-  std::vector<I> numbers = {0, 1, 2, 3, 100, L::max(), L::min(), static_cast<I>(L::max() / 2), static_cast<I>(L::max() - 1),
-                            static_cast<I>(L::min() + 1), static_cast<I>(-1), static_cast<I>(16777217), static_cast<I>(16777219),
-                            static_cast<I>(33554431), static_cast<I>(9007199254740993), static_cast<I>(0x8000004000000001)};
-  auto got = numbers_of<F>(run_ops(target, lanes, {from}, {bytes_of(numbers)}, to, [&](Builder& b, const std::vector<Value>& v) {
-    return std::vector<Value>{b.cast(std::is_signed_v<I> ? OpKind::SIToF : OpKind::UIToF, v[0], to)};
-  })[0]);
+  std::vector<I> numbers = {0,
+                            1,
+                            2,
+                            3,
+                            100,
+                            L::max(),
+                            L::min(),
+                            static_cast<I>(L::max() / 2),
+                            static_cast<I>(L::max() - 1),
+                            static_cast<I>(L::min() + 1),
+                            static_cast<I>(-1),
+                            static_cast<I>(16777217),
+                            static_cast<I>(16777219),
+                            static_cast<I>(33554431),
+                            static_cast<I>(9007199254740993),
+                            static_cast<I>(0x8000004000000001)};
+  auto got = numbers_of<F>(
+      run_ops(target, lanes, {from}, {bytes_of(numbers)}, to, [&](Builder& b, const std::vector<Value>& v) {
+        return std::vector<Value>{b.cast(std::is_signed_v<I> ? OpKind::SIToF : OpKind::UIToF, v[0], to)};
+      })[0]);
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (got[i] != static_cast<F>(numbers[i])) {
-      FAIL(+numbers[i] << " of " << scalar_name(from) << " to " << scalar_name(to) << " gave " << got[i] << " on " << target.cpu);
+      FAIL(+numbers[i] << " of " << scalar_name(from) << " to " << scalar_name(to) << " gave " << got[i]
+                       << " on " << target.cpu);
     }
   }
 }
@@ -222,22 +297,35 @@ TEST_CASE("integers to floats round to nearest even", "[ops]") {
 }
 
 TEST_CASE("integers widen, narrow and change kind", "[ops]") {
-  std::vector<int16_t> numbers = {0, 1, -1, 127, 128, 255, 256, -128, -129, 32767, -32768, 77, -77, 1000, -1000, 5};
+  std::vector<int16_t> numbers = {0,    1,     -1,     127, 128, 255,  256,   -128,
+                                  -129, 32767, -32768, 77,  -77, 1000, -1000, 5};
   for (const TargetMachine& target : runnable_targets()) {
     for (int lanes : {1, 16}) {
-      auto results = run_ops(target, lanes, {Scalar::I16}, {bytes_of(numbers)}, Scalar::I64, [&](Builder& b, const std::vector<Value>& v) {
-        Value byte = b.cast(OpKind::Trunc, v[0], Scalar::I8);
-        Value bit = b.compare(OpKind::SCmp, Predicate::Gt, v[0], b.constant_int(b.type(v[0]), 100));
-        std::vector<Value> out = {b.cast(OpKind::SExt, v[0], Scalar::I64), b.cast(OpKind::ZExt, v[0], Scalar::I64),
-                                  b.cast(OpKind::SExt, byte, Scalar::I64), b.cast(OpKind::ZExt, byte, Scalar::I64),
-                                  b.cast(OpKind::SExt, bit, Scalar::I64), b.cast(OpKind::ZExt, bit, Scalar::I64)};
-        if (b.type(v[0]).lanes == 1) out.push_back(b.cast(OpKind::IndexCast, b.cast(OpKind::IndexCast, v[0], Scalar::Index), Scalar::I64));
-        else out.push_back(out[0]);
-        return out;
-      });
+      auto results = run_ops(
+          target, lanes, {Scalar::I16}, {bytes_of(numbers)}, Scalar::I64,
+          [&](Builder& b, const std::vector<Value>& v) {
+            Value byte = b.cast(OpKind::Trunc, v[0], Scalar::I8);
+            Value bit = b.compare(OpKind::SCmp, Predicate::Gt, v[0], b.constant_int(b.type(v[0]), 100));
+            std::vector<Value> out = {
+                b.cast(OpKind::SExt, v[0], Scalar::I64), b.cast(OpKind::ZExt, v[0], Scalar::I64),
+                b.cast(OpKind::SExt, byte, Scalar::I64), b.cast(OpKind::ZExt, byte, Scalar::I64),
+                b.cast(OpKind::SExt, bit, Scalar::I64),  b.cast(OpKind::ZExt, bit, Scalar::I64)};
+            if (b.type(v[0]).lanes == 1)
+              out.push_back(
+                  b.cast(OpKind::IndexCast, b.cast(OpKind::IndexCast, v[0], Scalar::Index), Scalar::I64));
+            else
+              out.push_back(out[0]);
+            return out;
+          });
       for (size_t i = 0; i < numbers.size(); ++i) {
         int64_t n = numbers[i];
-        int64_t want[] = {n, static_cast<uint16_t>(n), static_cast<int8_t>(n), static_cast<uint8_t>(n), n > 100 ? -1 : 0, n > 100, n};
+        int64_t want[] = {n,
+                          static_cast<uint16_t>(n),
+                          static_cast<int8_t>(n),
+                          static_cast<uint8_t>(n),
+                          n > 100 ? -1 : 0,
+                          n > 100,
+                          n};
         for (size_t r = 0; r < 7; ++r) CHECK(numbers_of<int64_t>(results[r])[i] == want[r]);
       }
     }

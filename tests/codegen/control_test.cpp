@@ -12,8 +12,8 @@ using namespace kernel;
 
 static const Type i32{Scalar::I32, 1};
 
-static std::vector<int32_t> run_kernel(const TargetMachine& target, const std::vector<int32_t>& in, size_t out_size,
-                                       const std::function<void(Builder&)>& build) {
+static std::vector<int32_t> run_kernel(const TargetMachine& target, const std::vector<int32_t>& in,
+                                       size_t out_size, const std::function<void(Builder&)>& build) {
   auto kernel = std::make_unique<Kernel>();
   kernel->name = "kernel_under_test";
   Builder b(*kernel);
@@ -31,32 +31,42 @@ static std::vector<int32_t> run_kernel(const TargetMachine& target, const std::v
   return numbers_of<int32_t>(outputs[0]);
 }
 
+// out[row][0] = the last carried value, out[row][i] = that of iteration i.
+static void hashing_loop(Builder& b, const IntExpr& upper, int64_t step, int64_t unroll, int64_t row) {
+  auto last = b.loop_carried(
+      1, upper, step, {b.constant_int(i32, 7)},
+      [&](const IntExpr& i, const std::vector<Value>& carried) {
+        Value index = b.cast(OpKind::IndexCast, b.index(i), Scalar::I32);
+        Value next =
+            b.binary(OpKind::IAdd, b.binary(OpKind::IMul, carried[0], b.constant_int(i32, 31)), index);
+        b.store(next, 1, 32 * row + i);
+        return std::vector<Value>{next};
+      },
+      unroll);
+  b.store(last[0], 1, 32 * row);
+}
+
 TEST_CASE("unrolled loops do every iteration once and in order", "[control]") {
-  // Bounds read at run time and bounds known; trip counts around the number of copies.
+  // Bounds known, then read at run time; trip counts around the number of copies.
+  const std::vector<int32_t> counts = {0, 1, 3, 4, 5, 8, 11};
   for (int64_t unroll : {1, 3, 4}) {
     for (int64_t step : {1, 2}) {
-      for (int32_t count : {0, 1, 3, 4, 5, 8, 11}) {
-        auto build = [&](Builder& b, const IntExpr& upper) {
-          auto last = b.loop_carried(
-              1, upper, step, {b.constant_int(i32, 7)},
-              [&](const IntExpr& i, const std::vector<Value>& carried) {
-                Value index = b.cast(OpKind::IndexCast, b.index(i), Scalar::I32);
-                Value next = b.binary(OpKind::IAdd, b.binary(OpKind::IMul, carried[0], b.constant_int(i32, 31)), index);
-                b.store(next, 1, i);
-                return std::vector<Value>{next};
-              },
-              unroll);
-          b.store(last[0], 1, 0);
-        };
-        std::vector<int32_t> want(32, -1);
-        int32_t value = 7;
-        for (int64_t i = 1; i < count; i += step) want[static_cast<size_t>(i)] = value = value * 31 + static_cast<int32_t>(i);
+      auto got = run_kernel(host_target(), counts, 2 * 7 * 32, [&](Builder& b) {
+        for (size_t n = 0; n < counts.size(); ++n) {
+          int64_t row = static_cast<int64_t>(n);
+          hashing_loop(b, counts[n], step, unroll, row);
+          hashing_loop(b, b.symbolic(b.load(i32, 0, row), 0, 31), step, unroll, row + 7);
+        }
+      });
+      for (size_t row = 0; row < 14; ++row) {
+        int32_t count = counts[row % 7], value = 7;
+        std::vector<int32_t> want(32, -1), found(got.begin() + static_cast<std::ptrdiff_t>(32 * row),
+                                                 got.begin() + static_cast<std::ptrdiff_t>(32 * row + 32));
+        for (int64_t i = 1; i < count; i += step)
+          want[static_cast<size_t>(i)] = value = value * 31 + static_cast<int32_t>(i);
         want[0] = value;
         INFO("unroll " << unroll << ", step " << step << ", count " << count);
-        CHECK(run_kernel(host_target(), {count}, 32, [&](Builder& b) { build(b, count); }) == want);
-        CHECK(run_kernel(host_target(), {count}, 32, [&](Builder& b) {
-                build(b, b.symbolic(b.load(i32, 0, 0), 0, 31));
-              }) == want);
+        CHECK(found == want);
       }
     }
   }
@@ -69,17 +79,24 @@ TEST_CASE("branches and while loops carry their values", "[control]") {
         // Collatz steps and the largest number on the way.
         auto result = b.while_loop(
             {b.load(i32, 0, n), b.constant_int(i32, 0), b.constant_int(i32, 0)},
-            [&](const std::vector<Value>& v) { return b.compare(OpKind::SCmp, Predicate::Ne, v[0], b.constant_int(i32, 1)); },
             [&](const std::vector<Value>& v) {
-              Value odd = b.compare(OpKind::SCmp, Predicate::Eq, b.binary(OpKind::And, v[0], b.constant_int(i32, 1)), b.constant_int(i32, 1));
+              return b.compare(OpKind::SCmp, Predicate::Ne, v[0], b.constant_int(i32, 1));
+            },
+            [&](const std::vector<Value>& v) {
+              Value odd =
+                  b.compare(OpKind::SCmp, Predicate::Eq, b.binary(OpKind::And, v[0], b.constant_int(i32, 1)),
+                            b.constant_int(i32, 1));
               Value next = b.if_then_else(
                   odd,
                   [&] {
                     Value tripled = b.binary(OpKind::IMul, v[0], b.constant_int(i32, 3));
                     return std::vector<Value>{b.binary(OpKind::IAdd, tripled, b.constant_int(i32, 1))};
                   },
-                  [&] { return std::vector<Value>{b.binary(OpKind::LShr, v[0], b.constant_int(i32, 1))}; })[0];
-              return std::vector<Value>{next, b.binary(OpKind::IAdd, v[1], b.constant_int(i32, 1)), b.binary(OpKind::SMax, v[2], next)};
+                  [&] {
+                    return std::vector<Value>{b.binary(OpKind::LShr, v[0], b.constant_int(i32, 1))};
+                  })[0];
+              return std::vector<Value>{next, b.binary(OpKind::IAdd, v[1], b.constant_int(i32, 1)),
+                                        b.binary(OpKind::SMax, v[2], next)};
             });
         b.store(result[1], 1, 2 * n);
         b.store(result[2], 1, 2 * n + 1);
@@ -97,13 +114,17 @@ TEST_CASE("index expressions divide towards minus infinity", "[control]") {
     auto got = run_kernel(target, in, 9 * 6, [](Builder& b) {
       b.loop(0, 9, 1, [&](const IntExpr& n) {
         IntExpr x = b.symbolic(b.load(i32, 0, n), -4, 4);
-        IntExpr results[] = {floor_div(x, 3), floor_mod(x, 3), floor_div(x, 4), floor_mod(x, 4), min(x, 2) * max(x, -1), floor_div(x + 4, 3)};
-        for (int r = 0; r < 6; ++r) b.store(b.cast(OpKind::IndexCast, b.index(results[r]), Scalar::I32), 1, 6 * n + r);
+        IntExpr results[] = {floor_div(x, 3), floor_mod(x, 3),        floor_div(x, 4),
+                             floor_mod(x, 4), min(x, 2) * max(x, -1), floor_div(x + 4, 3)};
+        for (int r = 0; r < 6; ++r)
+          b.store(b.cast(OpKind::IndexCast, b.index(results[r]), Scalar::I32), 1, 6 * n + r);
       });
     });
     for (int x = -4; x <= 4; ++x) {
       auto down = [](int a, int d) { return (a - (a % d + d) % d) / d; };
-      int want[] = {down(x, 3), x - 3 * down(x, 3), down(x, 4), x - 4 * down(x, 4), std::min(x, 2) * std::max(x, -1), (x + 4) / 3};
+      int want[] = {
+          down(x, 3), x - 3 * down(x, 3), down(x, 4), x - 4 * down(x, 4), std::min(x, 2) * std::max(x, -1),
+          (x + 4) / 3};
       for (int r = 0; r < 6; ++r) {
         INFO(target.cpu << ", x = " << x << ", result " << r);
         CHECK(got[static_cast<size_t>(6 * (x + 4) + r)] == want[r]);

@@ -12,8 +12,9 @@ using namespace kernel;
 
 template <class T> static std::vector<T> special_numbers() {
   using L = std::numeric_limits<T>;
-  std::vector<T> numbers = {T(0.0), T(1), T(0.5), T(1.5), T(2.5), T(3.7), T(1e-3), L::min(), L::denorm_min(), L::min() / 4,
-                            L::max(), L::infinity(), T(8388607.5), T(8388609), T(123456.789), T(0.49999997), T(1e30)};
+  std::vector<T> numbers = {T(0.0),       T(1),       T(0.5),          T(1.5),        T(2.5),   T(3.7),
+                            T(1e-3),      L::min(),   L::denorm_min(), L::min() / 4,  L::max(), L::infinity(),
+                            T(8388607.5), T(8388609), T(123456.789),   T(0.49999997), T(1e30)};
   if (sizeof(T) == 8) numbers.push_back(T(4503599627370495.5));
   size_t count = numbers.size();
   for (size_t i = 0; i < count; ++i) numbers.push_back(-numbers[i]);
@@ -60,7 +61,8 @@ template <class T> static void check_binary(const TargetMachine& target, Scalar 
   auto results = run_ops(target, lanes, {scalar, scalar}, {bytes_of(a), bytes_of(b)}, scalar,
                          [&](Builder& builder, const std::vector<Value>& v) {
                            std::vector<Value> out;
-                           for (const auto& test : cases) out.push_back(builder.binary(test.kind, v[0], v[1]));
+                           for (const auto& test : cases)
+                             out.push_back(builder.binary(test.kind, v[0], v[1]));
                            return out;
                          });
   for (size_t c = 0; c < cases.size(); ++c) {
@@ -68,8 +70,9 @@ template <class T> static void check_binary(const TargetMachine& target, Scalar 
     for (size_t i = 0; i < a.size(); ++i) {
       T want = cases[c].reference(a[i], b[i]);
       if (same(got[i], want)) continue;
-      FAIL(op_kind_info(cases[c].kind).mnemonic << "(" << a[i] << ", " << b[i] << ") = " << got[i] << ", wanted " << want
-                                                << " on " << target.cpu << ", " << lanes << " lanes");
+      FAIL(op_kind_info(cases[c].kind).mnemonic << "(" << a[i] << ", " << b[i] << ") = " << got[i]
+                                                << ", wanted " << want << " on " << target.cpu << ", "
+                                                << lanes << " lanes");
     }
   }
 }
@@ -116,11 +119,13 @@ template <class T> static void check_unary(const TargetMachine& target, Scalar s
   auto check = [&](size_t result, std::string_view name, size_t i, T want) {
     T got = numbers_of<T>(results[result])[i];
     if (!same(got, want)) {
-      FAIL(name << "(" << a[i] << ") = " << got << ", wanted " << want << " on " << target.cpu << ", " << lanes << " lanes");
+      FAIL(name << "(" << a[i] << ") = " << got << ", wanted " << want << " on " << target.cpu << ", "
+                << lanes << " lanes");
     }
   };
   for (size_t i = 0; i < a.size(); ++i) {
-    for (size_t c = 0; c < cases.size(); ++c) check(c, op_kind_info(cases[c].kind).mnemonic, i, cases[c].reference(a[i]));
+    for (size_t c = 0; c < cases.size(); ++c)
+      check(c, op_kind_info(cases[c].kind).mnemonic, i, cases[c].reference(a[i]));
     size_t at = cases.size();
     for (T number : {T(0.0), T(-0.0), T(1.0)}) {
       check(at++, "fmaximum with a constant", i, -minimum(-a[i], -number));
@@ -144,7 +149,9 @@ TEST_CASE("fma rounds once where the target fuses and twice where it does not", 
   for (const TargetMachine& target : runnable_targets()) {
     if (!target.has_float) continue;
     for (int lanes : {1, 16}) {
-      auto emit = [](Builder& builder, const std::vector<Value>& v) { return std::vector<Value>{builder.fma(v[0], v[1], v[2])}; };
+      auto emit = [](Builder& builder, const std::vector<Value>& v) {
+        return std::vector<Value>{builder.fma(v[0], v[1], v[2])};
+      };
       auto got = numbers_of<float>(run_ops(target, lanes, {Scalar::F32, Scalar::F32, Scalar::F32},
                                            {bytes_of(a), bytes_of(b), bytes_of(c)}, Scalar::F32, emit)[0]);
       volatile float product = a[0] * b[0];
@@ -162,18 +169,20 @@ TEST_CASE("float compares order NaN as C does", "[ops]") {
   for (const TargetMachine& target : runnable_targets()) {
     if (!target.has_float) continue;
     for (int lanes : {1, 16}) {
-      auto results = run_ops(target, lanes, {Scalar::F32, Scalar::F32}, {bytes_of(a), bytes_of(b)}, Scalar::I8,
-                             [&](Builder& builder, const std::vector<Value>& v) {
+      auto results = run_ops(target, lanes, {Scalar::F32, Scalar::F32}, {bytes_of(a), bytes_of(b)},
+                             Scalar::I8, [&](Builder& builder, const std::vector<Value>& v) {
                                std::vector<Value> out;
                                for (Predicate p : predicates) {
-                                 out.push_back(builder.cast(OpKind::ZExt, builder.compare(OpKind::FCmp, p, v[0], v[1]), Scalar::I8));
+                                 out.push_back(builder.cast(
+                                     OpKind::ZExt, builder.compare(OpKind::FCmp, p, v[0], v[1]), Scalar::I8));
                                }
                                return out;
                              });
       for (size_t i = 0; i < a.size(); ++i) {
-        bool want[] = {a[i] == b[i], a[i] != b[i], a[i] < b[i], a[i] <= b[i], a[i] > b[i], a[i] >= b[i]};
+        bool want[] = {a[i] == b[i], a[i] != b[i], a[i]<b[i], a[i] <= b[i], a[i]> b[i], a[i] >= b[i]};
         for (size_t p = 0; p < 6; ++p) {
-          if (results[p][i] != want[p]) FAIL("predicate " << p << " of " << a[i] << " and " << b[i] << " on " << target.cpu);
+          if (results[p][i] != want[p])
+            FAIL("predicate " << p << " of " << a[i] << " and " << b[i] << " on " << target.cpu);
         }
       }
     }

@@ -16,36 +16,39 @@ template <class T> struct Reference {
   static T run(OpKind kind, T a, T b) {
     U ua = static_cast<U>(a), ub = static_cast<U>(b);
     switch (kind) {
-      case OpKind::IAdd: return static_cast<T>(ua + ub);
-      case OpKind::ISub: return static_cast<T>(ua - ub);
-      case OpKind::IMul: return static_cast<T>(static_cast<uint64_t>(ua) * ub);
-      case OpKind::SDiv: return b == 0 ? T(0) : b == -1 ? static_cast<T>(U(0) - ua) : static_cast<T>(a / b);
-      case OpKind::UDiv: return ub == 0 ? T(0) : static_cast<T>(ua / ub);
-      case OpKind::SRem: return b == 0 || b == -1 ? T(0) : static_cast<T>(a % b);
-      case OpKind::URem: return ub == 0 ? T(0) : static_cast<T>(ua % ub);
-      case OpKind::And: return a & b;
-      case OpKind::Or: return a | b;
-      case OpKind::Xor: return a ^ b;
-      case OpKind::Shl: return ub >= bits ? T(0) : static_cast<T>(static_cast<U>(static_cast<uint64_t>(ua) << ub));
-      case OpKind::LShr: return ub >= bits ? T(0) : static_cast<T>(ua >> ub);
-      case OpKind::AShr: return static_cast<T>(a >> (ub >= bits ? bits - 1 : ub));
-      case OpKind::SMin: return a < b ? a : b;
-      case OpKind::SMax: return a > b ? a : b;
-      case OpKind::UMin: return ua < ub ? a : b;
-      case OpKind::UMax: return ua > ub ? a : b;
-      case OpKind::CtPop: return static_cast<T>(std::popcount(ua));
-      default: FAIL("no reference"); return 0;
+    case OpKind::IAdd: return static_cast<T>(ua + ub);
+    case OpKind::ISub: return static_cast<T>(ua - ub);
+    case OpKind::IMul: return static_cast<T>(static_cast<uint64_t>(ua) * ub);
+    case OpKind::SDiv: return b == 0 ? T(0) : b == -1 ? static_cast<T>(U(0) - ua) : static_cast<T>(a / b);
+    case OpKind::UDiv: return ub == 0 ? T(0) : static_cast<T>(ua / ub);
+    case OpKind::SRem: return b == 0 || b == -1 ? T(0) : static_cast<T>(a % b);
+    case OpKind::URem: return ub == 0 ? T(0) : static_cast<T>(ua % ub);
+    case OpKind::And: return a & b;
+    case OpKind::Or: return a | b;
+    case OpKind::Xor: return a ^ b;
+    case OpKind::Shl:
+      return ub >= bits ? T(0) : static_cast<T>(static_cast<U>(static_cast<uint64_t>(ua) << ub));
+    case OpKind::LShr: return ub >= bits ? T(0) : static_cast<T>(ua >> ub);
+    case OpKind::AShr: return static_cast<T>(a >> (ub >= bits ? bits - 1 : ub));
+    case OpKind::SMin: return a < b ? a : b;
+    case OpKind::SMax: return a > b ? a : b;
+    case OpKind::UMin: return ua < ub ? a : b;
+    case OpKind::UMax: return ua > ub ? a : b;
+    case OpKind::CtPop: return static_cast<T>(std::popcount(ua));
+    default: FAIL("no reference"); return 0;
     }
   }
 };
 
-static constexpr OpKind kinds[] = {OpKind::IAdd, OpKind::ISub, OpKind::IMul, OpKind::SDiv, OpKind::UDiv, OpKind::SRem,
-                                   OpKind::URem, OpKind::And,  OpKind::Or,   OpKind::Xor,  OpKind::Shl,  OpKind::LShr,
-                                   OpKind::AShr, OpKind::SMin, OpKind::SMax, OpKind::UMin, OpKind::UMax, OpKind::CtPop};
+static constexpr OpKind kinds[] = {OpKind::IAdd, OpKind::ISub, OpKind::IMul, OpKind::SDiv, OpKind::UDiv,
+                                   OpKind::SRem, OpKind::URem, OpKind::And,  OpKind::Or,   OpKind::Xor,
+                                   OpKind::Shl,  OpKind::LShr, OpKind::AShr, OpKind::SMin, OpKind::SMax,
+                                   OpKind::UMin, OpKind::UMax, OpKind::CtPop};
 
 template <class T> static void check(const TargetMachine& target, Scalar scalar, int lanes) {
   using L = std::numeric_limits<T>;
-  std::vector<T> numbers = {0, 1, -1, 2, 3, 7, 8, 31, 32, 63, 64, 100, -7, L::max(), L::min(), static_cast<T>(L::max() / 3)};
+  std::vector<T> numbers = {0,  1,  -1, 2,   3,  7,        8,        31,
+                            32, 63, 64, 100, -7, L::max(), L::min(), static_cast<T>(L::max() / 3)};
   std::vector<T> a, b;
   for (T x : numbers)
     for (T y : numbers) a.push_back(x), b.push_back(y);
@@ -54,7 +57,8 @@ template <class T> static void check(const TargetMachine& target, Scalar scalar,
                          [&](Builder& builder, const std::vector<Value>& v) {
                            std::vector<Value> out;
                            for (OpKind kind : kinds) {
-                             out.push_back(kind == OpKind::CtPop ? builder.unary(kind, v[0]) : builder.binary(kind, v[0], v[1]));
+                             out.push_back(kind == OpKind::CtPop ? builder.unary(kind, v[0])
+                                                                 : builder.binary(kind, v[0], v[1]));
                            }
                            for (int64_t divisor : divisors) {
                              Value constant = builder.constant_int({scalar, lanes}, divisor);
@@ -66,8 +70,9 @@ template <class T> static void check(const TargetMachine& target, Scalar scalar,
   auto expect = [&](size_t result, OpKind kind, size_t i, T left, T right) {
     T got = numbers_of<T>(results[result])[i], want = Reference<T>::run(kind, left, right);
     if (got == want) return;
-    FAIL(op_kind_info(kind).mnemonic << "(" << +left << ", " << +right << ") = " << +got << ", wanted " << +want << " in "
-                                     << scalar_name(scalar) << " on " << target.cpu << ", " << lanes << " lanes");
+    FAIL(op_kind_info(kind).mnemonic << "(" << +left << ", " << +right << ") = " << +got << ", wanted "
+                                     << +want << " in " << scalar_name(scalar) << " on " << target.cpu << ", "
+                                     << lanes << " lanes");
   };
   for (size_t i = 0; i < a.size(); ++i) {
     size_t result = 0;
@@ -95,22 +100,26 @@ TEST_CASE("integer compares are signed or unsigned as told", "[ops]") {
   for (int32_t x : numbers)
     for (int32_t y : numbers) a.push_back(x), b.push_back(y);
   for (const TargetMachine& target : runnable_targets()) {
-    auto results = run_ops(target, 8, {Scalar::I32, Scalar::I32}, {bytes_of(a), bytes_of(b)}, Scalar::I32,
-                           [&](Builder& builder, const std::vector<Value>& v) {
-                             std::vector<Value> out;
-                             for (OpKind kind : {OpKind::SCmp, OpKind::UCmp}) {
-                               for (Predicate p : {Predicate::Eq, Predicate::Ne, Predicate::Lt, Predicate::Le, Predicate::Gt, Predicate::Ge}) {
-                                 out.push_back(builder.select(builder.compare(kind, p, v[0], v[1]), v[0], v[1]));
-                               }
-                             }
-                             return out;
-                           });
+    auto results =
+        run_ops(target, 8, {Scalar::I32, Scalar::I32}, {bytes_of(a), bytes_of(b)}, Scalar::I32,
+                [&](Builder& builder, const std::vector<Value>& v) {
+                  std::vector<Value> out;
+                  for (OpKind kind : {OpKind::SCmp, OpKind::UCmp}) {
+                    for (Predicate p : {Predicate::Eq, Predicate::Ne, Predicate::Lt, Predicate::Le,
+                                        Predicate::Gt, Predicate::Ge}) {
+                      out.push_back(builder.select(builder.compare(kind, p, v[0], v[1]), v[0], v[1]));
+                    }
+                  }
+                  return out;
+                });
     for (size_t i = 0; i < a.size(); ++i) {
       uint32_t x = static_cast<uint32_t>(a[i]), y = static_cast<uint32_t>(b[i]);
-      bool want[] = {a[i] == b[i], a[i] != b[i], a[i] < b[i], a[i] <= b[i], a[i] > b[i], a[i] >= b[i],
-                     x == y,       x != y,       x < y,       x <= y,       x > y,       x >= y};
+      bool want[] = {a[i] == b[i],      a[i] != b[i], a[i]<b[i], a[i] <= b[i], a[i]> b[i],
+                     a[i] >= b[i],      x == y,       x != y,
+                     x<y, x <= y, x> y, x >= y};
       for (size_t p = 0; p < 12; ++p) {
-        if (numbers_of<int32_t>(results[p])[i] != (want[p] ? a[i] : b[i])) FAIL("compare " << p << " of " << a[i] << " and " << b[i]);
+        if (numbers_of<int32_t>(results[p])[i] != (want[p] ? a[i] : b[i]))
+          FAIL("compare " << p << " of " << a[i] << " and " << b[i]);
       }
     }
   }

@@ -17,7 +17,9 @@ TargetMachine target_of(const std::string& triple, const std::string& cpu, const
   return *target;
 }
 
-TargetMachine host_target() { return target_of("", "native"); }
+TargetMachine host_target() {
+  return target_of("", "native");
+}
 
 codegen::Options options_for(const TargetMachine& target) {
   codegen::Options options;
@@ -51,7 +53,9 @@ TemporaryFolder::TemporaryFolder() {
   std::string pattern = (std::filesystem::temp_directory_path() / "firn-codegen-XXXXXX").string();
   path_ = mkdtemp(pattern.data());
 }
-TemporaryFolder::~TemporaryFolder() { std::filesystem::remove_all(path_); }
+TemporaryFolder::~TemporaryFolder() {
+  std::filesystem::remove_all(path_);
+}
 
 std::string shell(const std::string& command) {
   FILE* pipe = popen(("( " + command + " ) 2>&1").c_str(), "r");
@@ -77,14 +81,18 @@ LoadedObject::LoadedObject(const kernel::Program& program, const codegen::Option
   REQUIRE(weights_);
 }
 
-LoadedObject::~LoadedObject() { dlclose(library_); }
+LoadedObject::~LoadedObject() {
+  dlclose(library_);
+}
 
 const unsigned char* LoadedObject::weights() const {
   return reinterpret_cast<const unsigned char* (*)()>(weights_)();
 }
 
-int LoadedObject::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* arena) const {
-  firn_rt1_call call = {static_cast<unsigned char*>(arena), weights(), inputs.data(), outputs.data(), nullptr};
+int LoadedObject::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
+                      void* arena) const {
+  firn_rt1_call call = {static_cast<unsigned char*>(arena), weights(), inputs.data(), outputs.data(),
+                        nullptr};
   return reinterpret_cast<firn_status (*)(const firn_rt1_call*)>(run_)(&call);
 }
 
@@ -98,7 +106,8 @@ static std::pair<std::string, std::string> emulation(const TargetMachine& target
 
 bool EmulatedObject::available(const TargetMachine& target) {
   std::string emulator = emulation(target).first;
-  std::string probe = "command -v clang-19 ld.lld-19 " + emulator.substr(0, emulator.find(' ')) + " >/dev/null";
+  std::string probe =
+      "command -v clang-19 ld.lld-19 " + emulator.substr(0, emulator.find(' ')) + " >/dev/null";
   return std::system(probe.c_str()) == 0;
 }
 
@@ -107,12 +116,14 @@ EmulatedObject::EmulatedObject(const kernel::Program& program, const codegen::Op
   if (!facts) FAIL(facts.error().message);
   auto [emulator, flags] = emulation(options.target);
   emulator_ = emulator;
-  shell("clang-19 -O1 -fomit-frame-pointer -ffreestanding -fno-builtin -c" + flags + " -o " + folder_.file("driver.o") + " " +
-        FIRN_TEST_SOURCES "/freestanding_driver.c");
-  shell("ld.lld-19 -static -o " + folder_.file("model") + " " + folder_.file("driver.o") + " " + folder_.file("model.o"));
+  shell("clang-19 -O1 -fomit-frame-pointer -ffreestanding -fno-builtin -c" + flags + " -o " +
+        folder_.file("driver.o") + " " + FIRN_TEST_SOURCES "/freestanding_driver.c");
+  shell("ld.lld-19 -static -o " + folder_.file("model") + " " + folder_.file("driver.o") + " " +
+        folder_.file("model.o"));
 }
 
-void EmulatedObject::run(const std::vector<std::vector<char>>& inputs, std::vector<std::vector<char>>& outputs) const {
+void EmulatedObject::run(const std::vector<std::vector<char>>& inputs,
+                         std::vector<std::vector<char>>& outputs) const {
   FILE* file = fopen(folder_.file("in").c_str(), "wb");
   auto word = [&](size_t n) {
     uint32_t value = static_cast<uint32_t>(n);

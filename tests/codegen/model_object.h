@@ -34,7 +34,8 @@ public:
   LoadedObject(const kernel::Program& program, const codegen::Options& options);
   ~LoadedObject();
   LoadedObject(const LoadedObject&) = delete;
-  int run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* arena = nullptr) const;
+  int run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
+          void* arena = nullptr) const;
   const unsigned char* weights() const;
   const codegen::ObjectFacts& facts() const { return facts_; }
   std::string disassembly() const;

@@ -2,8 +2,8 @@
 #include "tests/codegen/model_object.h"
 #include "tests/kernel/sample_kernels.h"
 
-#include "include/firn/cpu_features.h"
 #include "compiler/target/cpu_table.h"
+#include "include/firn/cpu_features.h"
 
 #include <catch2/catch.hpp>
 
@@ -25,7 +25,8 @@ static std::unique_ptr<Kernel> add_kernel(const std::string& name, int64_t n, in
   auto kernel = std::make_unique<Kernel>();
   kernel->name = name;
   Builder b(*kernel);
-  int x = b.add_parameter("x", Scalar::F32, n, false, alignment), w = b.add_parameter("w", Scalar::F32, n, false, alignment);
+  int x = b.add_parameter("x", Scalar::F32, n, false, alignment),
+      w = b.add_parameter("w", Scalar::F32, n, false, alignment);
   int y = b.add_parameter("y", Scalar::F32, n, true, alignment);
   Type wide{Scalar::F32, 8};
   b.loop(0, n, 8, [&](const IntExpr& i) {
@@ -93,8 +94,8 @@ TEST_CASE("weights stream into a section of their own", "[object]") {
   size_t at = sections.find(".lrodata.firn.model");
   REQUIRE(at != std::string::npos);
   std::string line = sections.substr(at, sections.find('\n', at) - at);
-  CHECK(line.find("000300") != std::string::npos);  // 768 bytes
-  CHECK(line.find(" Al ") != std::string::npos);    // allocated, large
+  CHECK(line.find("000300") != std::string::npos); // 768 bytes
+  CHECK(line.find(" Al ") != std::string::npos);   // allocated, large
   CHECK(line.substr(line.size() - 2) == "64");
   float first, gap, last;
   std::memcpy(&first, object.weights(), 4);
@@ -135,15 +136,19 @@ TEST_CASE("steps branch and loop on bytes in buffers", "[object]") {
   auto kernel = std::make_unique<Kernel>();
   kernel->name = "step";
   Builder b(*kernel);
-  int count = b.add_parameter("count", Scalar::I32, 1, true, 4), flag = b.add_parameter("flag", Scalar::I8, 1, true, 1);
+  int count = b.add_parameter("count", Scalar::I32, 1, true, 4),
+      flag = b.add_parameter("flag", Scalar::I8, 1, true, 1);
   int total = b.add_parameter("total", Scalar::I32, 1, true, 4);
   Type i32{Scalar::I32, 1};
   Value left = b.binary(OpKind::ISub, b.load(i32, count, 0), b.constant_int(i32, 1));
   b.store(left, count, 0);
-  b.store(b.cast(OpKind::ZExt, b.compare(OpKind::SCmp, Predicate::Gt, left, b.constant_int(i32, 0)), Scalar::I8), flag, 0);
+  b.store(
+      b.cast(OpKind::ZExt, b.compare(OpKind::SCmp, Predicate::Gt, left, b.constant_int(i32, 0)), Scalar::I8),
+      flag, 0);
   b.store(b.binary(OpKind::IAdd, b.load(i32, total, 0), left), total, 0);
   program.kernels.push_back(std::move(kernel));
-  int counts = buffer(program, Space::Arena, 64, 0), flags = buffer(program, Space::Arena, 64, 64), totals = buffer(program, Space::Output, 4, -1, 0);
+  int counts = buffer(program, Space::Arena, 64, 0), flags = buffer(program, Space::Arena, 64, 64),
+      totals = buffer(program, Space::Output, 4, -1, 0);
   Step step, loop, branch;
   step.kernel = 0;
   step.arguments = {{counts, 0}, {flags, 5}, {totals, 0}};
@@ -181,9 +186,10 @@ TEST_CASE("arguments that share memory are not promised apart", "[object]") {
 TEST_CASE("objects are equal byte for byte", "[object]") {
   TemporaryFolder folder;
   Program program = kernel::sample_program();
-  program.kernels[1]->body.ops.erase(std::remove_if(program.kernels[1]->body.ops.begin(), program.kernels[1]->body.ops.end(),
-                                                    [](const auto& op) { return op->kind == OpKind::CallRuntime; }),
-                                     program.kernels[1]->body.ops.end());
+  program.kernels[1]->body.ops.erase(
+      std::remove_if(program.kernels[1]->body.ops.begin(), program.kernels[1]->body.ops.end(),
+                     [](const auto& op) { return op->kind == OpKind::CallRuntime; }),
+      program.kernels[1]->body.ops.end());
   for (const char* cpu : {"x86-64-v3", "znver4", "cortex-a72", "generic-rv64"}) {
     codegen::Options options = options_for(target_of("", cpu));
     std::string files[2];
@@ -209,7 +215,7 @@ TEST_CASE("facts of the object are those of the file", "[object]") {
   CHECK(facts->kernel_text_bytes[0].second > 100);
   CHECK(facts->kernel_text_bytes[1].first == "vectors");
   CHECK(facts->text_bytes >= facts->kernel_text_bytes[0].second + facts->kernel_text_bytes[1].second);
-  CHECK(facts->stack_bytes >= 64 * 4);  // the scratch of 64 floats
+  CHECK(facts->stack_bytes >= 64 * 4); // the scratch of 64 floats
   CHECK(facts->stack_bytes < 2048);
 }
 
@@ -248,8 +254,10 @@ TEST_CASE("an unwritable path is a usage error", "[object]") {
 
 TEST_CASE("Mach-O and COFF objects carry the weights too", "[object]") {
   TemporaryFolder folder;
-  for (auto [triple, cpu] : {std::pair{"arm64-apple-macosx", "apple-m1"}, {"x86_64-pc-windows-msvc", "x86-64-v3"}}) {
-    auto facts = codegen::emit_object(chain_program(), options_for(target_of(triple, cpu)), folder.file("a.o"));
+  for (auto [triple, cpu] :
+       {std::pair{"arm64-apple-macosx", "apple-m1"}, {"x86_64-pc-windows-msvc", "x86-64-v3"}}) {
+    auto facts =
+        codegen::emit_object(chain_program(), options_for(target_of(triple, cpu)), folder.file("a.o"));
     if (!facts) FAIL(triple << ": " << facts.error().message);
     CHECK(facts->object_bytes > 768);
   }
@@ -263,10 +271,14 @@ TEST_CASE("feature bits are those of the public header", "[target]") {
     return -1;
   };
   size_t x86 = 0, arm64 = 0;
-#define FIRN_CHECK_BIT(number, enumerator, name, ...) CHECK(bit(Arch::X86_64, name) == number); ++x86;
+#define FIRN_CHECK_BIT(number, enumerator, name, ...)                                                        \
+  CHECK(bit(Arch::X86_64, name) == number);                                                                  \
+  ++x86;
   FIRN_X86_64_FEATURES(FIRN_CHECK_BIT)
 #undef FIRN_CHECK_BIT
-#define FIRN_CHECK_BIT(number, enumerator, name, ...) CHECK(bit(Arch::AArch64, name) == number); ++arm64;
+#define FIRN_CHECK_BIT(number, enumerator, name, ...)                                                        \
+  CHECK(bit(Arch::AArch64, name) == number);                                                                 \
+  ++arm64;
   FIRN_AARCH64_FEATURES(FIRN_CHECK_BIT)
 #undef FIRN_CHECK_BIT
   CHECK(cpu_features(Arch::X86_64).size() == x86);
@@ -293,7 +305,8 @@ TEST_CASE("unknown targets are usage errors that list choices", "[target]") {
   CHECK(fault("", "znver9", "").find("znver4") != std::string::npos);
   CHECK(fault("vax-dec-ultrix", "", "").find("x86_64-unknown-linux-gnu") != std::string::npos);
   CHECK(fault("x86_64-linux-gnu", "", "+neon2").find("'neon2' is not known") != std::string::npos);
-  CHECK(fault("aarch64-linux-gnu", "native", "").find("needs a target of the host's architecture") != std::string::npos);
+  CHECK(fault("aarch64-linux-gnu", "native", "").find("needs a target of the host's architecture") !=
+        std::string::npos);
 }
 
 TEST_CASE("features widen and narrow a target", "[target]") {

@@ -19,7 +19,8 @@ std::vector<TargetMachine> runnable_targets() {
   return targets;
 }
 
-std::vector<std::vector<char>> run_ops(const TargetMachine& target, int lanes, const std::vector<Scalar>& types,
+std::vector<std::vector<char>> run_ops(const TargetMachine& target, int lanes,
+                                       const std::vector<Scalar>& types,
                                        const std::vector<std::vector<char>>& operands, Scalar result,
                                        const EmitOps& emit) {
   int64_t rows = static_cast<int64_t>(operands[0].size()) / scalar_bytes(types[0]);
@@ -42,7 +43,8 @@ std::vector<std::vector<char>> run_ops(const TargetMachine& target, int lanes, c
   int out = b.add_parameter("out", result, rows * static_cast<int64_t>(results), true);
   b.loop(0, rows, lanes, [&](const IntExpr& i) {
     std::vector<Value> values;
-    for (size_t k = 0; k < types.size(); ++k) values.push_back(b.load({types[k], lanes}, static_cast<int>(k), i));
+    for (size_t k = 0; k < types.size(); ++k)
+      values.push_back(b.load({types[k], lanes}, static_cast<int>(k), i));
     std::vector<Value> emitted = emit(b, values);
     for (size_t r = 0; r < emitted.size(); ++r) b.store(emitted[r], out, i + static_cast<int64_t>(r) * rows);
   });

@@ -9,15 +9,19 @@
 namespace firn::test {
 
 // Emits the results to store for one vector of operands; all results have the same type.
-using EmitOps = std::function<std::vector<kernel::Value>(kernel::Builder&, const std::vector<kernel::Value>& operands)>;
+using EmitOps =
+    std::function<std::vector<kernel::Value>(kernel::Builder&, const std::vector<kernel::Value>& operands)>;
 
-// Runs `emit` over all rows of operands, `lanes` rows at a time; the number of rows must be a multiple of `lanes`.
-// operands[k] are the bytes of the k-th operand of every row; the answer is one byte vector per result.
-std::vector<std::vector<char>> run_ops(const TargetMachine& target, int lanes, const std::vector<kernel::Scalar>& types,
+// Runs `emit` over all rows of operands, `lanes` rows at a time; the number of rows must be a multiple of
+// `lanes`. operands[k] are the bytes of the k-th operand of every row; the answer is one byte vector per
+// result.
+std::vector<std::vector<char>> run_ops(const TargetMachine& target, int lanes,
+                                       const std::vector<kernel::Scalar>& types,
                                        const std::vector<std::vector<char>>& operands, kernel::Scalar result,
                                        const EmitOps& emit);
 
-// Targets whose code differs: old and new x86, ARM with and without vectors, RISC-V; those that this machine can run.
+// Targets whose code differs: old and new x86, ARM with and without vectors, RISC-V; those that this machine
+// can run.
 std::vector<TargetMachine> runnable_targets();
 
 template <class T> std::vector<char> bytes_of(const std::vector<T>& values) {

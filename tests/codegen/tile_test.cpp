@@ -1,4 +1,5 @@
-// The register tile that convolutions and matrix products are made of: 14 rows by 2 vectors in 28 accumulators.
+// The register tile that convolutions and matrix products are made of: 14 rows by 2 vectors in 28
+// accumulators.
 #include "tests/codegen/model_object.h"
 
 #include <catch2/catch.hpp>

@@ -11,9 +11,9 @@ using namespace kernel;
 
 // Runs a kernel that `build` makes with input "in" (f32 or i32 words) and output "out" on every target.
 template <class In, class Out>
-static std::vector<std::pair<TargetMachine, std::vector<Out>>> run_everywhere(
-    Scalar in_type, const std::vector<In>& in, Scalar out_type, size_t out_size, const std::function<void(Builder&)>& build,
-    bool needs_float = true) {
+static std::vector<std::pair<TargetMachine, std::vector<Out>>>
+run_everywhere(Scalar in_type, const std::vector<In>& in, Scalar out_type, size_t out_size,
+               const std::function<void(Builder&)>& build, bool needs_float = true) {
   std::vector<std::pair<TargetMachine, std::vector<Out>>> answers;
   for (const TargetMachine& target : runnable_targets()) {
     if (needs_float && !target.has_float) continue;
@@ -56,7 +56,8 @@ TEST_CASE("lanes are shuffled, inserted and extracted", "[vector]") {
     b.store(pair, 1, 12);
     b.store(b.splat(b.load({Scalar::F32, 1}, 0, 6), 2), 1, 14);
   });
-  std::vector<float> want = {0.5f, 8.5f, 1.5f, 9.5f, 15.5f, 7.5f, 3.5f, 3.5f, 13.5f, 1.5f, 0.5f, 14.5f, 5.5f, 4.5f, 6.5f, 6.5f};
+  std::vector<float> want = {0.5f,  8.5f, 1.5f, 9.5f,  15.5f, 7.5f, 3.5f, 3.5f,
+                             13.5f, 1.5f, 0.5f, 14.5f, 5.5f,  4.5f, 6.5f, 6.5f};
   for (const auto& [target, got] : answers) {
     INFO(target.cpu);
     CHECK(got == want);
@@ -108,14 +109,18 @@ TEST_CASE("u8 x s8 dots accumulate without saturation at any width", "[vector]")
   std::vector<uint8_t> in(512);
   for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint8_t>(i < 64 ? 255 : i * 37 + 128);
   static constexpr int widths[] = {1, 3, 4, 8, 12, 16, 32};
-  auto answers = run_everywhere<uint8_t, int32_t>(Scalar::I8, in, Scalar::I32, 32 * 7, [](Builder& b) {
-    for (size_t i = 0; i < 7; ++i) {
-      int lanes = widths[i];
-      Value x = b.load({Scalar::I8, 4 * lanes}, 0, 0), y = b.load({Scalar::I8, 4 * lanes}, 0, 256);
-      Value sum = b.constant_int({Scalar::I32, lanes}, 1000);
-      b.store(b.emit(OpKind::DotU8S8, {sum, x, y}, {Scalar::I32, lanes}), 1, static_cast<int64_t>(32 * i));
-    }
-  }, /*needs_float=*/false);
+  auto answers = run_everywhere<uint8_t, int32_t>(
+      Scalar::I8, in, Scalar::I32, 32 * 7,
+      [](Builder& b) {
+        for (size_t i = 0; i < 7; ++i) {
+          int lanes = widths[i];
+          Value x = b.load({Scalar::I8, 4 * lanes}, 0, 0), y = b.load({Scalar::I8, 4 * lanes}, 0, 256);
+          Value sum = b.constant_int({Scalar::I32, lanes}, 1000);
+          b.store(b.emit(OpKind::DotU8S8, {sum, x, y}, {Scalar::I32, lanes}), 1,
+                  static_cast<int64_t>(32 * i));
+        }
+      },
+      /*needs_float=*/false);
   for (const auto& [target, got] : answers) {
     for (size_t i = 0; i < 7; ++i) {
       for (size_t lane = 0; lane < static_cast<size_t>(widths[i]); ++lane) {
@@ -135,7 +140,9 @@ TEST_CASE("bf16 dots are exact on small integers", "[vector]") {
   auto answers = run_everywhere<uint16_t, float>(Scalar::BF16, in, Scalar::F32, 17, [](Builder& b) {
     auto dot = [&](int lanes, int at) {
       Value sum = b.constant({Scalar::F32, lanes}, 0.5), x = b.load({Scalar::BF16, 2 * lanes}, 0, 0);
-      b.store(b.emit(OpKind::DotBF16, {sum, x, b.load({Scalar::BF16, 2 * lanes}, 0, 64)}, {Scalar::F32, lanes}), 1, at);
+      b.store(
+          b.emit(OpKind::DotBF16, {sum, x, b.load({Scalar::BF16, 2 * lanes}, 0, 64)}, {Scalar::F32, lanes}),
+          1, at);
     };
     dot(16, 0);
     dot(1, 16);
@@ -144,7 +151,8 @@ TEST_CASE("bf16 dots are exact on small integers", "[vector]") {
   for (const auto& [target, got] : answers) {
     INFO(target.cpu);
     for (size_t lane = 0; lane < 16; ++lane) {
-      CHECK(got[lane] == 0.5f + value(2 * lane) * value(64 + 2 * lane) + value(2 * lane + 1) * value(65 + 2 * lane));
+      CHECK(got[lane] ==
+            0.5f + value(2 * lane) * value(64 + 2 * lane) + value(2 * lane + 1) * value(65 + 2 * lane));
     }
     CHECK(got[16] == got[0]);
   }
@@ -153,7 +161,7 @@ TEST_CASE("bf16 dots are exact on small integers", "[vector]") {
 // The mask is computed, so that nothing folds; memory behind the masked lanes must stay untouched.
 TEST_CASE("masked loads and stores touch the chosen lanes alone", "[memory]") {
   auto in = ramp(40);
-  in[39] = 5;  // how many lanes
+  in[39] = 5; // how many lanes
   auto answers = run_everywhere<float, float>(Scalar::F32, in, Scalar::F32, 64, [](Builder& b) {
     Type wide{Scalar::F32, 16};
     Value count = b.cast(OpKind::FToSI, b.load({Scalar::F32, 1}, 0, 39), Scalar::I32);
@@ -181,17 +189,20 @@ TEST_CASE("masked loads and stores touch the chosen lanes alone", "[memory]") {
 TEST_CASE("gathers and scatters follow their offsets; later lanes win", "[memory]") {
   std::vector<int32_t> in(64);
   for (size_t i = 0; i < 64; ++i) in[i] = static_cast<int32_t>(i * i);
-  auto answers = run_everywhere<int32_t, int32_t>(Scalar::I32, in, Scalar::I32, 64, [](Builder& b) {
-    Type wide{Scalar::I32, 8};
-    Value offsets = b.constant_lanes(wide, {7, -3, 0, 21, 4, 4, 9, 1});
-    Value mask = b.constant_lanes({Scalar::I1, 8}, {1, 1, 0, 1, 1, 1, 0, 1});
-    b.store(b.gather(wide, 0, 10, offsets), 1, 0);
-    b.store(b.gather(wide, 0, 10, offsets, mask), 1, 8);
-    b.scatter(b.load(wide, 0, 0), 1, 30, offsets, mask);
-    Value far = b.cast(OpKind::SExt, offsets, Scalar::I64);
-    b.store(b.gather(wide, 0, 20, far), 1, 16);
-    b.store(b.gather({Scalar::I32, 1}, 0, 2, b.index(5)), 1, 63);
-  }, /*needs_float=*/false);
+  auto answers = run_everywhere<int32_t, int32_t>(
+      Scalar::I32, in, Scalar::I32, 64,
+      [](Builder& b) {
+        Type wide{Scalar::I32, 8};
+        Value offsets = b.constant_lanes(wide, {7, -3, 0, 21, 4, 4, 9, 1});
+        Value mask = b.constant_lanes({Scalar::I1, 8}, {1, 1, 0, 1, 1, 1, 0, 1});
+        b.store(b.gather(wide, 0, 10, offsets), 1, 0);
+        b.store(b.gather(wide, 0, 10, offsets, mask), 1, 8);
+        b.scatter(b.load(wide, 0, 0), 1, 30, offsets, mask);
+        Value far = b.cast(OpKind::SExt, offsets, Scalar::I64);
+        b.store(b.gather(wide, 0, 20, far), 1, 16);
+        b.store(b.gather({Scalar::I32, 1}, 0, 2, b.index(5)), 1, 63);
+      },
+      /*needs_float=*/false);
   const int64_t offsets[] = {7, -3, 0, 21, 4, 4, 9, 1};
   for (const auto& [target, got] : answers) {
     INFO(target.cpu);

@@ -39,7 +39,7 @@ TEST_CASE_METHOD(Fixture, "identities vanish only where floats allow it") {
   CHECK(b.binary(OpKind::FMul, x, b.constant(f32, 1)) == x);
   CHECK(b.binary(OpKind::FSub, x, b.constant(f32, 0)) == x);
   CHECK(b.binary(OpKind::FAdd, x, b.constant(f32, -0.0)) == x);
-  CHECK_FALSE(b.binary(OpKind::FAdd, x, b.constant(f32, 0.0)) == x);  // -0 + 0 is +0
+  CHECK_FALSE(b.binary(OpKind::FAdd, x, b.constant(f32, 0.0)) == x); // -0 + 0 is +0
   CHECK_FALSE(is_constant(b.binary(OpKind::FMul, x, b.constant(f32, 0))));
   Value n = b.cast(OpKind::FToSI, x, Scalar::I32);
   CHECK(b.binary(OpKind::IAdd, n, b.constant_int(i32, 0)) == n);
@@ -94,8 +94,9 @@ TEST_CASE_METHOD(Fixture, "full masks and known branches vanish") {
   CHECK(kernel.body.ops.back()->operands.empty());
   b.store_masked(x, output, 0, b.lane_mask(8, 3));
   CHECK(kernel.body.ops.back()->operands.size() == 2);
-  auto chosen = b.if_then_else(b.constant_int({Scalar::I1, 1}, 1), [&] { return std::vector<Value>{x}; },
-                               [&] { return std::vector<Value>{}; });
+  auto chosen = b.if_then_else(
+      b.constant_int({Scalar::I1, 1}, 1), [&] { return std::vector<Value>{x}; },
+      [&] { return std::vector<Value>{}; });
   CHECK(chosen == std::vector<Value>{x});
   CHECK(verify(kernel));
 }

@@ -36,8 +36,13 @@ inline std::unique_ptr<Kernel> sample_control_flow(const std::string& name) {
       big, [&] { return std::vector<Value>{b.unary(OpKind::FSqrt, total)}; },
       [&] { return std::vector<Value>{b.binary(OpKind::FDiv, total, b.constant(f32, 3))}; })[0];
   Value halved = b.while_loop(
-      {chosen}, [&](const std::vector<Value>& v) { return b.compare(OpKind::FCmp, Predicate::Ge, v[0], b.constant(f32, 1)); },
-      [&](const std::vector<Value>& v) { return std::vector<Value>{b.binary(OpKind::FMul, v[0], b.constant(f32, 0.5))}; })[0];
+      {chosen},
+      [&](const std::vector<Value>& v) {
+        return b.compare(OpKind::FCmp, Predicate::Ge, v[0], b.constant(f32, 1));
+      },
+      [&](const std::vector<Value>& v) {
+        return std::vector<Value>{b.binary(OpKind::FMul, v[0], b.constant(f32, 0.5))};
+      })[0];
   Value mask = b.lane_mask(16, count - floor_div(count, 16) * 16);
   b.store_masked(b.splat(halved, 16), y, min(1024 * p, 3000), mask);
   b.store(b.load(wide, t, 0), y, 1024 * p + 512);
@@ -54,7 +59,8 @@ inline std::unique_ptr<Kernel> sample_vectors(const std::string& name) {
   Value bytes = b.load({Scalar::I8, 64}, a, 0), sum = b.constant_int({Scalar::I32, 16}, 0);
   Value dot = b.emit(OpKind::DotU8S8, {sum, bytes, bytes}, {Scalar::I32, 16});
   Value pairs = b.load({Scalar::BF16, 32}, w, 0);
-  Value real = b.emit(OpKind::DotBF16, {b.constant({Scalar::F32, 16}, 0.25), pairs, pairs}, {Scalar::F32, 16});
+  Value real =
+      b.emit(OpKind::DotBF16, {b.constant({Scalar::F32, 16}, 0.25), pairs, pairs}, {Scalar::F32, 16});
   Value rounded = b.cast(OpKind::FToSISat, b.unary(OpKind::FRoundEven, real), Scalar::I32);
   Value mixed = b.shuffle(dot, rounded, {0, 16, 1, 17});
   mixed = b.insert(mixed, b.extract(dot, 5), 2);
@@ -71,7 +77,8 @@ inline std::unique_ptr<Kernel> sample_vectors(const std::string& name) {
   call.callee = "firn_rt1_sort";
   call.buffers = {a, out};
   call.operands = {b.extract(dot, 0)};
-  std::swap(b.kernel().body.ops[b.kernel().body.ops.size() - 1], b.kernel().body.ops[b.kernel().body.ops.size() - 2]);
+  std::swap(b.kernel().body.ops[b.kernel().body.ops.size() - 1],
+            b.kernel().body.ops[b.kernel().body.ops.size() - 2]);
   return kernel;
 }
 

@@ -39,7 +39,8 @@ TEST_CASE("symbols of one name are told apart in text") {
 TEST_CASE("special floats survive text") {
   Kernel kernel;
   Builder b(kernel);
-  for (double number : {1.0 / 3, -0.0, 1e-310, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+  for (double number : {1.0 / 3, -0.0, 1e-310, std::numeric_limits<double>::infinity(),
+                        std::numeric_limits<double>::quiet_NaN()}) {
     b.constant({Scalar::F64, 1}, number);
   }
   std::string text = "program \"p\" arena 0 lower_bound 0 weights 0 {\n}\n" + print_kernel(kernel);
@@ -50,7 +51,8 @@ TEST_CASE("special floats survive text") {
 }
 
 static std::string error_of(const std::string& body) {
-  auto parsed = parse_program("t", "program \"p\" arena 0 lower_bound 0 weights 0 {\n}\nkernel \"k\" {\n" + body + "}\n");
+  auto parsed = parse_program("t", "program \"p\" arena 0 lower_bound 0 weights 0 {\n}\nkernel \"k\" {\n" +
+                                       body + "}\n");
   return parsed ? "none" : parsed.error().message;
 }
 
@@ -60,8 +62,10 @@ TEST_CASE("the parser says where and what") {
   CHECK(error_of("  %0: f32 = fneg %1\n").find("%1 is not defined") != std::string::npos);
   CHECK(error_of("  %0: index = index (i_0 + 1)\n").find("symbol 'i_0' is not known") != std::string::npos);
   CHECK(error_of("  %0: index = index (3 floordiv 0)\n").find("divisor may be below 1") != std::string::npos);
-  CHECK(error_of("  %0: index = index (281474976710655*281474976710655)\n").find("too large") != std::string::npos);
-  CHECK(error_of("  %0: f32 = const [1]\n  %0: f32 = const [1]\n").find("defined twice") != std::string::npos);
+  CHECK(error_of("  %0: index = index (281474976710655*281474976710655)\n").find("too large") !=
+        std::string::npos);
+  CHECK(error_of("  %0: f32 = const [1]\n  %0: f32 = const [1]\n").find("defined twice") !=
+        std::string::npos);
 }
 
 // Mutated text is refused or parsed, never fatal; what parses and verifies prints and parses again.
@@ -74,10 +78,10 @@ TEST_CASE("mutated text never harms") {
     for (unsigned edits = 1 + random() % 3; edits > 0; --edits) {
       size_t at = random() % mutant.size(), other = random() % text.size(), length = random() % 12;
       switch (random() % 4) {
-        case 0: mutant[at] = static_cast<char>(random() % 96 + 32); break;
-        case 1: mutant.erase(at, length); break;
-        case 2: mutant.insert(at, text.substr(other, length)); break;
-        default: mutant.replace(at, length, std::to_string(static_cast<int64_t>(random()) << (random() % 33)));
+      case 0: mutant[at] = static_cast<char>(random() % 96 + 32); break;
+      case 1: mutant.erase(at, length); break;
+      case 2: mutant.insert(at, text.substr(other, length)); break;
+      default: mutant.replace(at, length, std::to_string(static_cast<int64_t>(random()) << (random() % 33)));
       }
     }
     auto parsed = parse_program("mutant", mutant);

@@ -6,7 +6,8 @@
 namespace firn::kernel {
 
 static std::string verify_text(const std::string& head, const std::string& kernel) {
-  std::string text = "program \"p\" arena 4096 lower_bound 0 weights 64 {\n" + head + "}\nkernel \"k\" {\n" + kernel + "}\n";
+  std::string text =
+      "program \"p\" arena 4096 lower_bound 0 weights 64 {\n" + head + "}\nkernel \"k\" {\n" + kernel + "}\n";
   auto parsed = parse_program("t", text);
   if (!parsed) return "parse: " + parsed.error().message;
   Result result = verify(*parsed);
@@ -21,7 +22,8 @@ static void rejects(const std::string& kernel, const std::string& message) {
   CHECK(got.find(message) != std::string::npos);
 }
 
-static const std::string x = "  parameter \"x\" f32[64] align 64\n", y = "  parameter \"y\" f32[64] align 64 written\n";
+static const std::string x = "  parameter \"x\" f32[64] align 64\n",
+                         y = "  parameter \"y\" f32[64] align 64 written\n";
 
 TEST_CASE("types of operands and results are checked") {
   rejects("%0: f32 = const [1]\n%1: f32x4 = fadd %0 %0\n", "has types (f32, f32), wants (f32x4, f32x4)");
@@ -36,7 +38,8 @@ TEST_CASE("types of operands and results are checked") {
   rejects("%0: f32x4 = const [1]\n%1: f32 = extract %0 [4]\n", "names a lane that does not exist");
   rejects("%0: f32x4 = const [1]\n%1: f32x2 = shuffle %0 %0 [0, 8]\n", "names a lane that does not exist");
   rejects("%0: i32 = const [1]\n%1: i32 = select %0 %0 %0\n", "condition must be i1");
-  rejects("%0: i8x4 = const [1]\n%1: i32 = const [1]\n%2: i32 = dot_u8s8 %1 %0 %1\n", "multiplies the wrong types");
+  rejects("%0: i8x4 = const [1]\n%1: i32 = const [1]\n%2: i32 = dot_u8s8 %1 %0 %1\n",
+          "multiplies the wrong types");
 }
 
 TEST_CASE("memory accesses are checked") {
@@ -51,15 +54,19 @@ TEST_CASE("memory accesses are checked") {
 }
 
 TEST_CASE("scopes and blocks are checked") {
-  rejects("for from (0) to (4) as i [0, 3] () {\n%0: f32 = const [1]\nyield\n}\n%1: f32 = fneg %0\n", "not defined here");
+  rejects("for from (0) to (4) as i [0, 3] () {\n%0: f32 = const [1]\nyield\n}\n%1: f32 = fneg %0\n",
+          "not defined here");
   rejects("for from (0) to (4) as i [0, 3] () {\n}\n", "empty block");
   rejects("for from (0) to (4) as i [0, 3] () {\n%0: f32 = const [1]\n}\n", "does not end in a yield");
-  rejects("for from (0) to (4) as i [0, 3] () {\nyield\n}\n%0: index = index (i)\n", "symbol 'i' is not in scope");
+  rejects("for from (0) to (4) as i [0, 3] () {\nyield\n}\n%0: index = index (i)\n",
+          "symbol 'i' is not in scope");
   rejects("for from (0) to (4) as i [0, 3] step 0 () {\nyield\n}\n", "step must be positive");
-  rejects("%0: f32 = const [1]\n%1: f32 = for %0 from (0) to (4) as i [0, 3] (%2: f32) {\nyield\n}\n", "has types (), wants (f32)");
+  rejects("%0: f32 = const [1]\n%1: f32 = for %0 from (0) to (4) as i [0, 3] (%2: f32) {\nyield\n}\n",
+          "has types (), wants (f32)");
   rejects("%0: f32 = const [1]\nif %0 () {\nyield\n} () {\nyield\n}\n", "condition must be a scalar i1");
   rejects("yield\n", "only a block inside an op ends in a yield");
-  rejects("%0: f32 = const [1]\n%1: f32 = while %0 (%2: f32) {\nyield %2\n} (%3: f32) {\nyield %3\n}\n", "wants (i1, f32)");
+  rejects("%0: f32 = const [1]\n%1: f32 = while %0 (%2: f32) {\nyield %2\n} (%3: f32) {\nyield %3\n}\n",
+          "wants (i1, f32)");
   rejects("call_runtime system ()\n", "callee must be a runtime function");
 }
 
@@ -69,7 +76,8 @@ TEST_CASE("calls and buffers of a program are checked") {
     INFO(got);
     CHECK(got.find(message) != std::string::npos);
   };
-  std::string a = "buffer \"a\" arena bytes 512 align 64 offset 0\n", w = "buffer \"w\" weights bytes 256 align 64 offset 0\n";
+  std::string a = "buffer \"a\" arena bytes 512 align 64 offset 0\n",
+              w = "buffer \"w\" weights bytes 256 align 64 offset 0\n";
   CHECK(verify_text(a + w + "call 0 (1, 0)\n", x + y) == "good");
   program_rejects(a + "call 1 (0, 0)\n", "calls kernel 1");
   program_rejects(a + "call 0 (0)\n", "called with 1 arguments, has 2 parameters");

@@ -1,0 +1,137 @@
+// The verifier of programs. It checks that
+// - buffers have a size, an alignment that their offset keeps, and, as inputs and outputs, their number;
+// - kernels verify and have names of their own;
+// - constants fill weights, each buffer once;
+// - calls pass one argument per parameter, which lies in its buffer and is aligned as the parameter promises;
+// - nothing writes inputs or weights; in-place pairs and conditions name what exists.
+#include "compiler/kernel/kernel.h"
+
+#include <set>
+
+namespace firn::kernel {
+
+namespace {
+
+class ProgramVerifier {
+public:
+  explicit ProgramVerifier(const Program& program) : program_(program) {}
+
+  Result run() {
+    for (const Buffer& buffer : program_.buffers) check_buffer(buffer);
+    std::set<std::string> names;
+    for (const auto& kernel : program_.kernels) {
+      if (Result result = verify(*kernel); !result) return result;
+      if (!names.insert(kernel->name).second) fail("two kernels are named '" + kernel->name + "'");
+    }
+    check_constants();
+    check_steps(program_.steps, /*depth=*/0);
+    if (message_.empty()) return {};
+    return Diagnostic{Fault::Internal, "program '" + program_.name + "': " + message_};
+  }
+
+private:
+  void fail(const std::string& text) {
+    if (message_.empty()) message_ = text;
+  }
+  bool is_buffer(int number) const {
+    return number >= 0 && static_cast<size_t>(number) < program_.buffers.size();
+  }
+  const Buffer& buffer(int number) const { return program_.buffers[static_cast<size_t>(number)]; }
+
+  void check_buffer(const Buffer& buffer) {
+    if (buffer.bytes < 0) fail("buffer '" + buffer.name + "' has a negative size");
+    if (buffer.alignment < 1 || (buffer.alignment & (buffer.alignment - 1))) {
+      fail("buffer '" + buffer.name + "' has alignment " + std::to_string(buffer.alignment));
+    }
+    if (buffer.space == Space::Scratch)
+      fail("buffer '" + buffer.name + "' is scratch, which belongs to kernels");
+    if ((buffer.space == Space::Input || buffer.space == Space::Output) && buffer.io_index < 0) {
+      fail("buffer '" + buffer.name + "' does not say which input or output it is");
+    }
+    if (buffer.offset >= 0 && buffer.offset % buffer.alignment != 0 && buffer.bytes > 0) {
+      fail("buffer '" + buffer.name + "' lies at offset " + std::to_string(buffer.offset) +
+           ", against its alignment");
+    }
+  }
+
+  void check_constants() {
+    std::set<int> filled;
+    for (const Constant& constant : program_.constants) {
+      if (!is_buffer(constant.buffer) || buffer(constant.buffer).space != Space::Weights) {
+        fail("a constant fills buffer " + std::to_string(constant.buffer) + ", which is no weights buffer");
+      } else if (!filled.insert(constant.buffer).second) {
+        fail("buffer '" + buffer(constant.buffer).name + "' is filled twice");
+      }
+    }
+  }
+
+  void check_steps(const std::vector<Step>& steps, int depth) {
+    if (depth > 200) return fail("steps are nested more than 200 levels deep");
+    for (const Step& step : steps) {
+      if (!message_.empty()) return;
+      if (step.kind == Step::Kind::Call) {
+        check_call(step);
+        continue;
+      }
+      if (!is_buffer(step.condition.buffer) || step.condition.byte_offset < 0 ||
+          step.condition.byte_offset >= buffer(step.condition.buffer).bytes) {
+        fail("a condition lies outside its buffer");
+      }
+      check_steps(step.first, depth + 1);
+      check_steps(step.second, depth + 1);
+    }
+  }
+
+  void check_call(const Step& step) {
+    if (step.kernel < 0 || static_cast<size_t>(step.kernel) >= program_.kernels.size()) {
+      return fail("a step calls kernel " + std::to_string(step.kernel) + ", which does not exist");
+    }
+    const Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
+    if (step.arguments.size() != kernel.parameters.size()) {
+      return fail("kernel '" + kernel.name + "' is called with " + std::to_string(step.arguments.size()) +
+                  " arguments, has " + std::to_string(kernel.parameters.size()) + " parameters");
+    }
+    for (size_t i = 0; i < step.arguments.size(); ++i) {
+      check_argument(kernel, kernel.parameters[i], step.arguments[i]);
+    }
+    for (auto [written, read] : step.in_place) {
+      auto exists = [&](int n) { return n >= 0 && static_cast<size_t>(n) < kernel.parameters.size(); };
+      if (!exists(written) || !exists(read) || !kernel.parameters[static_cast<size_t>(written)].written) {
+        fail("kernel '" + kernel.name + "' is called with a bad in-place pair");
+      }
+    }
+  }
+
+  void check_argument(const Kernel& kernel, const BufferParameter& parameter, const Argument& argument) {
+    std::string what = "argument '" + parameter.name + "' of kernel '" + kernel.name + "' ";
+    if (!is_buffer(argument.buffer)) return fail(what + "names a buffer that does not exist");
+    const Buffer& memory = buffer(argument.buffer);
+    int64_t bytes = parameter.size * scalar_bytes(parameter.element);
+    if (argument.byte_offset < 0 || argument.byte_offset > memory.bytes - bytes) {
+      fail(what + "needs " + std::to_string(bytes) + " bytes at " + std::to_string(argument.byte_offset) +
+           " of buffer '" + memory.name + "', which has " + std::to_string(memory.bytes));
+    }
+    bool io = memory.space == Space::Input || memory.space == Space::Output;
+    // Inputs and outputs may be the caller's own memory, of which only the element's alignment is known.
+    if (!io &&
+        (memory.alignment % parameter.alignment != 0 || argument.byte_offset % parameter.alignment != 0)) {
+      fail(what + "is promised alignment " + std::to_string(parameter.alignment) + ", buffer '" +
+           memory.name + "' has " + std::to_string(memory.alignment) + " at offset " +
+           std::to_string(argument.byte_offset));
+    }
+    if (parameter.written && (memory.space == Space::Weights || memory.space == Space::Input)) {
+      fail(what + "is written, but buffer '" + memory.name + "' is read-only");
+    }
+  }
+
+  const Program& program_;
+  std::string message_;
+};
+
+} // namespace
+
+Result verify(const Program& program) {
+  return ProgramVerifier(program).run();
+}
+
+} // namespace firn::kernel
