@@ -37,7 +37,7 @@ std::string print_attribute(const Attribute& attribute) {
     return print_list(*v, [](int64_t i) { return std::to_string(i); });
   if (auto* v = std::get_if<std::vector<double>>(&attribute))
     return v->empty() ? "[.]" : print_list(*v, print_double);
-  if (auto* v = std::get_if<DType>(&attribute)) return "dtype " + std::string(dtype_name(*v));
+  if (auto* v = std::get_if<DType>(&attribute)) return std::string(dtype_name(*v));
   if (auto* v = std::get_if<Window>(&attribute)) return v->to_string();
   return "type " + std::get_if<Type>(&attribute)->to_string();
 }

@@ -36,7 +36,7 @@ struct Window {
   bool operator==(const Window&) const = default;
 };
 
-// A bare word in the text form: direction = lt.
+// A bare word in the text form: direction = lt. Never the name of a dtype: that reads as one.
 struct Word {
   std::string text;
   bool operator==(const Word&) const = default;

@@ -243,15 +243,11 @@ private:
     if (s_.accept("true")) return true;
     if (s_.accept("false")) return false;
     if (s_.next_is("inf") || s_.next_is("nan")) return parse_number();
-    if (s_.accept("dtype")) {
-      auto dtype = parse_dtype(s_.word());
-      if (!dtype) s_.fail("unknown dtype");
-      return dtype.value_or(DType::F32);
-    }
     if (s_.accept("type")) return parse_type(s_, *module_);
     if (s_.accept("[.]")) return std::vector<double>{};
     if (s_.accept("[")) return parse_list();
     std::string word(s_.word());
+    if (auto dtype = parse_dtype(word)) return *dtype;
     if (!word.empty()) return Word{word};
     return parse_number();
   }
