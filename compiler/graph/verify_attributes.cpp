@@ -88,8 +88,8 @@ bool is_word(std::string_view text) {
 
 // Words that mean something else where a value stands.
 bool is_reserved(std::string_view text) {
-  constexpr std::string_view reserved[] = {"true", "false", "inf", "nan", "dtype", "type"};
-  return std::find(std::begin(reserved), std::end(reserved), text) != std::end(reserved);
+  constexpr std::string_view reserved[] = {"true", "false", "inf", "nan", "type"};
+  return parse_dtype(text) || std::find(std::begin(reserved), std::end(reserved), text) != std::end(reserved);
 }
 
 // Whether the parser reads this attribute back as it is.
