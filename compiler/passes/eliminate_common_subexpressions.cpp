@@ -1,7 +1,7 @@
 // eliminate-common-subexpressions: computes equal values once.
 //
-//   %a = f32[4] add(%x, %y)
-//   %b = f32[4] add(%y, %x)      ->   uses of %b become uses of %a
+//   %a = add %x, %y : f32[4]
+//   %b = add %y, %x : f32[4]      ->   uses of %b become uses of %a
 //
 // Instructions are equal if opcode, attributes, types, operands (in any order for commutative ops) and regions are.
 // A value computed outside a branch or loop also serves inside. Equal constants merge by content.

@@ -1,8 +1,8 @@
 // eliminate-nops: removes instructions that return their operand.
 //
-//   %r = f32[2,3] reshape(%x)            %x is f32[2,3]            ->   %x
-//   %s = f32[4] slice(%x) {starts = [0], limits = [4], ...}        ->   %x
-//   %c = f32[4] concatenate(%x) {dim = 0}                          ->   %x
+//   %r = reshape %x : f32[2,3]          %x is f32[2,3]                        ->   %x
+//   %s = slice %x {limits = [4], starts = [0], strides = [1]} : f32[4]        ->   %x
+//   %c = concatenate %x {dim = 0} : f32[4]                                    ->   %x
 //
 // Requires: nothing. Establishes: no identity reshape, transpose, slice, pad, convert, broadcast, concatenate, copy,
 // reduce, reverse; reverse names only dims of extent above 1. Breaks: nothing.

@@ -1,8 +1,8 @@
 // eliminate-zero-elements: replaces what is computed into or from empty tensors.
 //
-//   %e = f32[0,4] multiply(%x, %y)                      ->   constant of f32[0,4]
-//   %c = f32[4] concatenate(%x, %empty) {dim = 0}       ->   concatenate(%x)
-//   %d = f32[2,3] dot(%a, %b)   over a dim of extent 0  ->   zeros
+//   %e = multiply %x, %y : f32[0,4]                     ->   constant [] : f32[0,4]
+//   %c = concatenate %x, %empty {dim = 0} : f32[4]      ->   concatenate %x
+//   %d = dot %a, %b : f32[2,3]  over a dim of extent 0  ->   zeros
 //
 // Requires: nothing. Establishes: the only static empty tensors are parameters, constants and loop values; no
 // instruction but while, if and call has an empty operand. Breaks: nothing.

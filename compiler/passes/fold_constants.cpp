@@ -1,7 +1,7 @@
 // fold-constants: evaluates instructions on constants.
 //
-//   %t = f32[3,2] transpose(%c) {permutation = [1,0]}    %c is constant    ->   constant of f32[3,2]
-//   %w = f32[8,3,3,3] multiply(%k, %s)   %s = broadcast_in_dim(constant)   ->   constant of f32[8,3,3,3]
+//   %t = transpose %c {permutation = [1, 0]} : f32[3,2]     %c is constant    ->   constant : f32[3,2]
+//   %w = multiply %k, %s : f32[8,3,3,3]   %s = broadcast_in_dim of a constant   ->   constant : f32[8,3,3,3]
 //
 // A broadcast of a small constant stays a broadcast: it is cheaper to compute than to store; so do large tables that
 // little arithmetic makes from little data. Folding is bounded in bytes and in work.

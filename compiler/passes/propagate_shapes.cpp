@@ -1,7 +1,7 @@
 // propagate-shapes: computes shapes and turns dynamic ops with known shapes into static ones.
 //
-//   %n = i64[] dim_size(%x) {dim = 1}             %x is f32[2,8]             ->   constant 8
-//   %y = f32[<=n] dynamic_reshape(%x, %shape)     %shape is known as [16]    ->   f32[16] reshape(%x)
+//   %n = dim_size %x {dim = 1} : i64[]            %x is f32[2,8]             ->   constant [8]
+//   %y = dynamic_reshape %x, %shape : f32[<=n]    %shape is known as [16]    ->   reshape %x : f32[16]
 //
 // A bounded extent that turns out to be known is replaced in the types of all that depend on it.
 // Requires: nothing. Establishes: no dynamic_* op, dynamic_slice or dim_size with operands known at compile time; types

@@ -1,8 +1,8 @@
 // simplify-algebra: rewrites expressions into cheaper equal ones.
 //
-//   %p = power(%x, 2)                            ->   multiply(%x, %x)
-//   %t = transpose(transpose(%x))                ->   transpose(%x), or %x
-//   %s = slice(concatenate(%a, %b))  within %a   ->   slice(%a)
+//   %p = power %x, %two                                         ->   multiply %x, %x
+//   %t = transpose (transpose %x)                               ->   transpose %x, or %x
+//   %s = slice (concatenate %a, %b)  that reads %a alone        ->   slice %a
 //
 // The rules stand in algebra_arithmetic.cpp, algebra_movement.cpp and algebra_reduction.cpp, each with its formula and
 // the condition that makes it sound for floats. Results may differ from IEEE only in the sign of a zero, and not at

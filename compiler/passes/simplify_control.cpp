@@ -1,8 +1,8 @@
 // simplify-control: resolves conditionals and loops whose conditions are known.
 //
-//   %r = if(%true) {A} {B}                        ->   A, inlined
-//   %w:2 = while(%i, %x) {...} body returns %x unchanged   ->   %w = while(%i) {...}, uses of the second become %x
-//   %w = while(%i) {constant false} {...}         ->   %i
+//   %r = if %true region() {A}, region() {B}              ->   A, inlined
+//   %w:2 = while %i, %x ...  body passes %x on unchanged  ->   %w = while %i ..., uses of the second become %x
+//   %w = while %i ...  condition is constant false        ->   %i
 //
 // Requires: constants folded. Establishes: no `if` on a constant; loops carry no invariant values. Breaks: nothing.
 #include "compiler/passes/loops.h"

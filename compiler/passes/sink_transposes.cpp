@@ -59,7 +59,11 @@ Value sink_reshape(Instruction& instruction, const PassOptions&) {
 
 bool move_clusters(Region& region, const PassOptions& options) {
   bool changed = false;
-  for (bool again = true; again;) {
+  // Every move should leave fewer transposes than before, so that there are no more moves than transposes; the bound
+  // keeps moves that undo each other from going on for ever.
+  int64_t moves_left = 0;
+  for (Instruction* instruction : region.snapshot()) moves_left += instruction->is(Opcode::Transpose);
+  for (bool again = true; again && moves_left > 0; --moves_left) {
     again = false;
     for (Instruction* instruction : region.snapshot()) {
       if (!instruction->is(Opcode::Transpose) || !instruction->has_uses()) continue;

@@ -35,7 +35,7 @@ int num_carriers(const Instruction& instruction) {
 } // namespace
 
 TransposeCluster::TransposeCluster(Instruction& transpose) : region_(*transpose.parent()) {
-  if (!transpose.type().is_static()) return;
+  if (!transpose.type().is_static() || is_free_to_transpose(transpose.operand(0))) return;
   permutation_ = transpose.attributes().ints("permutation");
   inverse_ = inverse_permutation(permutation_);
   collect(transpose);
@@ -77,7 +77,8 @@ void TransposeCluster::collect(Instruction& transpose) {
 int64_t TransposeCluster::input_cost(Value operand) const {
   int64_t elements = operand.type().num_elements();
   Instruction* transpose = defined_by(operand, Opcode::Transpose);
-  if (!transpose) return is_free_to_transpose(operand) ? 0 : elements;
+  if (is_free_to_transpose(transpose ? transpose->operand(0) : operand)) return 0;
+  if (!transpose) return elements;
   bool cancels = transpose->attributes().ints("permutation") == permutation_;
   auto slots = static_cast<int>(transpose->users().size());
   bool stays = transpose->num_uses(0) > slots;  // a result of the region
@@ -120,9 +121,12 @@ void TransposeCluster::measure() {
 // A value of the old order in the new one.
 Value TransposeCluster::before_transpose(Value value, Instruction& user) {
   if (auto found = rewritten_.find(value.def); found != rewritten_.end()) return found->second->result();
+  Builder builder(region_, &user);
   Instruction* transpose = defined_by(value, Opcode::Transpose);
-  if (transpose && transpose->attributes().ints("permutation") == permutation_) return transpose->operand(0);
-  return Builder(region_, &user).transpose(value, inverse_);
+  if (!transpose) return builder.transpose(value, inverse_);
+  std::vector<int64_t> merged;
+  for (int64_t dim : inverse_) merged.push_back(transpose->attributes().ints("permutation")[static_cast<size_t>(dim)]);
+  return builder.transpose(transpose->operand(0), merged);
 }
 
 Instruction* TransposeCluster::rewrite_member(Instruction& member) {
