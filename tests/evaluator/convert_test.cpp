@@ -10,7 +10,7 @@ void expect_convert(const std::string& from, const std::string& x, const std::st
                     const std::string& wanted, bool saturate = false) {
   std::string dtype = to.substr(0, to.find('['));
   expect("%x = constant [" + x + "] : " + from + " %r = convert %x {saturate = " +
-             (saturate ? "true" : "false") + ", to = dtype " + dtype + "} : " + to,
+             (saturate ? "true" : "false") + ", to = " + dtype + "} : " + to,
          to, wanted);
 }
 
@@ -69,6 +69,6 @@ TEST_CASE("text", "[evaluator]") {
   expect_convert("f32[5]", "0.1, 1.0, nan, -inf, 1e20", "string[5]",
                  "\"0.1\", \"1.0\", \"nan\", \"-inf\", \"1e+20\"");
   expect_convert("i8[2]", "-3, 100", "string[2]", "\"-3\", \"100\"");
-  expect_error("%x = constant [\"1.5x\"] : string[1] %r = convert %x {to = dtype f32} : f32[1]", "f32[1]",
+  expect_error("%x = constant [\"1.5x\"] : string[1] %r = convert %x {to = f32} : f32[1]", "f32[1]",
                "\"1.5x\" is not a number");
 }

@@ -91,7 +91,7 @@ TEST_CASE("arity and attributes") {
              "attribute 'largest' wants a flag");
   auto module = parse_or_fail("m", main_text("%x: f32[2]", "", "%y = negate %x : f32[2] return"));
   Instruction& negate = *module->main().body().snapshot()[1];
-  for (const Attribute& value : {Attribute(Word{"true"}), Attribute(Word{"f32"}),
+  for (const Attribute& value : {Attribute(Word{"true"}), Attribute(Word{"f32"}), Attribute(Word{"f32"}),
                                  Attribute(Word{"two words"}), Attribute(Word{""}), Attribute(Window{})}) {
     negate.attributes().set("odd", value);
     check_error(*module, "attribute 'odd' has no text form");

@@ -89,11 +89,11 @@ TEST_CASE("conversions", "[lower]") {
   for (const std::string& from : dtypes)
     for (const std::string& to : dtypes) {
       Range range = from[0] == 'u' || to[0] == 'u' ? Range{0, 100} : Range{-100, 100};
-      expect_lowered("%x: " + from + "[19]", "%r = convert %x {to = dtype " + to + "} : " + to + "[19]", to + "[19]",
+      expect_lowered("%x: " + from + "[19]", "%r = convert %x {to = " + to + "} : " + to + "[19]", to + "[19]",
                      {.tolerance = 0, .ranges = {{"x", range}}, .cpus = {"x86-64-v3"}});
     }
   for (const char* to : {"i8", "u8", "i32"})
-    expect_lowered("%x: f32[19]", std::string("%r = convert %x {saturate = true, to = dtype ") + to + "} : " + to + "[19]",
+    expect_lowered("%x: f32[19]", std::string("%r = convert %x {saturate = true, to = ") + to + "} : " + to + "[19]",
                    std::string(to) + "[19]", {.ranges = {{"x", {-300, 300}}}});
 }
 

@@ -15,7 +15,7 @@ TEST_CASE("sorts carry operands along", "[lower]") {
     std::string dims = "[3," + std::to_string(n) + "]";
     for (const char* result : {"%s#0 : f32", "%s#1 : i64"}) {
       std::string type = std::string(result).substr(7) + dims;
-      expect_lowered("%x: i32" + dims, "%f = convert %x {to = dtype f32} : f32" + dims + " %p = iota {dim = 1} : i64" + dims +
+      expect_lowered("%x: i32" + dims, "%f = convert %x {to = f32} : f32" + dims + " %p = iota {dim = 1} : i64" + dims +
                                            " %s:2 = sort %f, %p {dim = 1, stable = true} " + kLess + " : (f32" + dims +
                                            ", i64" + dims + ") %r = copy " + result + dims,
                      type, {.tolerance = 0, .cpus = {"x86-64-v3"}});
