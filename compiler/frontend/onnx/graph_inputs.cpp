@@ -57,7 +57,7 @@ public:
   // Names given on the command line that the model does not have.
   void check_options(const wire::GraphProto& graph) {
     auto check = [&](const std::string& name) {
-      if (seen_.count(name)) return;
+      if (seen_.count(name) || words_.count(name)) return;
       std::string known;
       for (const auto& each : seen_) known += (known.empty() ? "" : ", ") + each;
       state_.diagnostics.add(
@@ -78,6 +78,12 @@ private:
   std::nullopt_t fail(const wire::ValueInfoProto& input, const std::string& text) {
     state_.diagnostics.add(model_error(label(input) + " " + text));
     return std::nullopt;
+  }
+
+  // Options may call a dim by the word that stands for it in messages, too.
+  template <class Options> static auto find_option(const Options& options, const std::string& name) {
+    auto found = options.find(name);
+    return found != options.end() ? found : options.find(ImportState::word_of(name));
   }
 
   // What options call the dim: the model's name for it, or one made of the input's.
@@ -119,7 +125,8 @@ private:
     }
     std::string name = dim_name(input, i);
     seen_.insert(name);
-    auto value = bound_.find(name);
+    words_.insert(ImportState::word_of(name));
+    auto value = find_option(bound_, name);
     if (value != bound_.end()) {
       if (value->second >= 0 && value->second <= kMaxElements) return Dim(value->second);
       state_.diagnostics.add(
@@ -127,7 +134,7 @@ private:
       return std::nullopt;
     }
     DimRange range;
-    auto given = state_.options.ranges.find(name);
+    auto given = find_option(state_.options.ranges, name);
     if (given != state_.options.ranges.end()) range = given->second;
     if (range.lower < 0 || range.upper < range.lower ||
         (range.upper != INT64_MAX && range.upper > kMaxElements)) {
@@ -142,7 +149,7 @@ private:
 
   ImportState& state_;
   std::map<std::string, int64_t> bound_;
-  std::set<std::string> initializers_, seen_;
+  std::set<std::string> initializers_, seen_, words_;  // words_: of the names seen
 };
 
 } // namespace

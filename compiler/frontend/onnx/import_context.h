@@ -69,6 +69,7 @@ public:
   std::optional<Ints> static_dims(Value value, std::string_view what);
   std::optional<Ints> static_dims(int input);
   std::optional<int64_t> static_dim(int input, int axis);
+  std::optional<int64_t> static_dim(Value value, int axis, std::string_view what);
   // Axis in [-rank, rank) to [0, rank), or fail().
   std::optional<int> axis(int64_t axis, int rank);
   std::optional<std::vector<int>> axes(const Ints& axes, int rank);  // duplicates fail
@@ -111,6 +112,7 @@ public:
   Instruction* make_typed(Opcode opcode, Values operands, std::vector<Type> types, Attributes attributes = {});
   Value op(Opcode opcode, Values operands, Attributes attributes = {});
   Value constant(LiteralRef literal);
+  Value model_constant(LiteralRef literal);  // the model's own data, which counts towards no limit
   Value constant_ints(const Ints& values) { return constant(Literal::of_i64(values)); }  // i64 vector
   Value scalar(DType dtype, double value);
   Value scalar_int(DType dtype, int64_t value);      // exact beyond 2^53

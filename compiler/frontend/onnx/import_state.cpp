@@ -7,14 +7,6 @@
 namespace firn::onnx {
 namespace {
 
-// Symbols are words of the text form: letters, digits and '_', not starting with a digit.
-std::string word_of(const std::string& name) {
-  std::string word;
-  for (char c : name) word += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (word.empty() || std::isdigit(static_cast<unsigned char>(word[0]))) word = "dim_" + word;
-  return word;
-}
-
 // Words of expressions that a symbol must not be called.
 bool is_reserved(const std::string& word) {
   return word == "floordiv" || word == "mod" || word == "min" || word == "max" || word == "inf";
@@ -23,6 +15,14 @@ bool is_reserved(const std::string& word) {
 constexpr size_t kMaxWarnings = 100;
 
 } // namespace
+
+// Symbols are words of the text form: letters, digits and '_', not starting with a digit.
+std::string ImportState::word_of(const std::string& name) {
+  std::string word;
+  for (char c : name) word += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (word.empty() || std::isdigit(static_cast<unsigned char>(word[0]))) word = "dim_" + word;
+  return word;
+}
 
 ImportState::ImportState(const ImportOptions& options, LoadedModel& model, Module& module, ModelFacts& facts,
                          DiagnosticList& diagnostics)

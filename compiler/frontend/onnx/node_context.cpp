@@ -123,19 +123,21 @@ std::optional<Ints> NodeContext::static_dims(int index) {
   return static_dims(input(index), input_label(index));
 }
 
-std::optional<int64_t> NodeContext::static_dim(int index, int axis) {
-  Value value = input(index);
+std::optional<int64_t> NodeContext::static_dim(Value value, int axis, std::string_view what) {
   if (!value || failed_) return std::nullopt;
+  std::string text = std::string(what) + " is " + value.type().to_string() + ", ";
   if (axis < 0 || axis >= value.rank()) {
-    fail(input_label(index) + " is " + value.type().to_string() + ", wants rank " + std::to_string(axis + 1) +
-         " or more");
+    fail(text + "wants rank " + std::to_string(axis + 1) + " or more");
     return std::nullopt;
   }
   const Dim& dim = value.type().dims[static_cast<size_t>(axis)];
   if (dim.is_static()) return dim.value();
-  fail_unsupported(input_label(index) + " is " + value.type().to_string() + ", " + op() +
-                   " does not support " + unbound_dim(dim));
+  fail_unsupported(text + op() + " does not support " + unbound_dim(dim));
   return std::nullopt;
+}
+
+std::optional<int64_t> NodeContext::static_dim(int index, int axis) {
+  return static_dim(input(index), axis, input_label(index));
 }
 
 std::optional<int> NodeContext::axis(int64_t axis, int rank) {

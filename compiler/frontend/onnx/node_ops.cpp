@@ -132,6 +132,14 @@ Value NodeContext::op(Opcode opcode, Values operands, Attributes attributes) {
 
 Value NodeContext::constant(LiteralRef literal) {
   if (failed_ || !literal) return {};
+  size_t size = literal->dtype() == DType::String ? 0 : literal->bytes().size();
+  if (size > state_->constant_budget) return fail("the constants that the model's nodes ask for take too much memory"), Value{};
+  state_->constant_budget -= size;
+  return model_constant(std::move(literal));
+}
+
+Value NodeContext::model_constant(LiteralRef literal) {
+  if (failed_ || !literal) return {};
   Instruction* made = region_->append_constant(std::move(literal));
   made->set_location(location_);
   return made->result();

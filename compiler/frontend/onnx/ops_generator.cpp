@@ -30,7 +30,7 @@ void import_constant(NodeContext& node) {
   }
   if (given != 1)
     return node.fail("has " + std::to_string(given) + " of the value attributes, wants exactly one");
-  node.set_output(0, node.constant(literal));
+  node.set_output(0, node.model_constant(literal));
 }
 
 void import_constant_of_shape(NodeContext& node) {
@@ -51,7 +51,7 @@ void import_constant_of_shape(NodeContext& node) {
 // The values of a range of constants, in the arithmetic of their dtype.
 LiteralRef constant_range(NodeContext& node, const Literal& start, const Literal& limit,
                           const Literal& delta) {
-  constexpr double kMax = 16777216; // elements; real ranges are positions and frequencies
+  constexpr double kMax = 4194304; // elements; real ranges are positions and frequencies
   double count = 0;
   if (is_integer(start.dtype())) {
     int64_t first = start.get_int(0), last = limit.get_int(0), step = delta.get_int(0);

@@ -142,21 +142,22 @@ void import_tile(NodeContext& node) {
 
 void import_depth_to_space(NodeContext& node) {
   if (!node.check_rank(0, 4)) return;
-  auto dims = node.static_dims(0);
+  auto channels = node.static_dim(0, 1);
   int64_t block = node.required_int("blocksize");
-  std::string mode = node.choice_attribute("mode", "DCR", {"DCR", "CRD"});
-  if (!dims || node.failed()) return;
-  int64_t n = (*dims)[0], c = (*dims)[1], h = (*dims)[2], w = (*dims)[3];
-  if (!node.check(block > 0 && block < 65536 && c % (block * block) == 0,
-                  "blocksize " + std::to_string(block) + " does not divide " + std::to_string(c) +
+  bool dcr = node.choice_attribute("mode", "DCR", {"DCR", "CRD"}) == "DCR";
+  if (!channels || node.failed()) return;
+  if (!node.check(block > 0 && block < 65536 && *channels % (block * block) == 0,
+                  "blocksize " + std::to_string(block) + " does not divide " + std::to_string(*channels) +
                       " channels"))
     return;
-  int64_t depth = c / (block * block);
-  bool dcr = mode == "DCR";
-  Value x = node.reshape_to(node.input(0),
-                            dcr ? Ints{n, block, block, depth, h, w} : Ints{n, depth, block, block, h, w});
+  const std::vector<Dim> dims = node.input(0).type().dims;
+  const Dim n = dims[0], h = dims[2], w = dims[3], depth(*channels / (block * block)), by(block);
+  auto height = node.product({h, by}), width = node.product({w, by});
+  if (!height || !width) return;
+  std::vector<Dim> split = dcr ? std::vector<Dim>{n, by, by, depth, h, w} : std::vector<Dim>{n, depth, by, by, h, w};
+  Value x = node.reshape(node.input(0), std::move(split));
   x = node.transpose(x, dcr ? Ints{0, 3, 4, 1, 5, 2} : Ints{0, 1, 4, 2, 5, 3});
-  node.set_output(0, node.reshape_to(x, {n, depth, h * block, w * block}));
+  node.set_output(0, node.reshape(x, {n, depth, *height, *width}));
 }
 
 void import_space_to_depth(NodeContext& node) {

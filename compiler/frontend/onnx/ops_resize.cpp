@@ -68,6 +68,7 @@ Value weighted_sum(NodeContext& node, Value x, int axis, const Taps& taps) {
 
 // The same as a product with a dense matrix [output, input].
 Value matrix_product(NodeContext& node, Value x, const AxisResize& axis, const Taps& taps) {
+  if (!node.check(axis.input * axis.output <= int64_t{1} << 24, "a filter over dims this long takes too much memory")) return {};
   auto matrix = std::make_shared<Literal>(x.dtype(), Ints{axis.output, axis.input});
   std::vector<double> row(static_cast<size_t>(axis.input));
   auto count = static_cast<size_t>(taps.count);
@@ -125,7 +126,7 @@ void resize(NodeContext& node, const ResizeForm& form, const std::vector<AxisRes
 
 // --- Reading the operators.
 
-constexpr int64_t kMaxExtent = int64_t{1} << 24;
+constexpr int64_t kMaxExtent = int64_t{1} << 20;
 
 // Output extents from scales, one per axis in `axes`. Axes with scale 1 may be symbolic.
 std::optional<std::vector<AxisResize>> axes_by_scale(NodeContext& node, const std::vector<int>& axes,
@@ -144,7 +145,7 @@ std::optional<std::vector<AxisResize>> axes_by_scale(NodeContext& node, const st
     if (!extent) return std::nullopt;
     double output = std::floor(static_cast<double>(*extent) * scale);
     if (!node.check(*extent <= kMaxExtent && output <= static_cast<double>(kMaxExtent),
-                    "resizes a dim beyond 2^24"))
+                    "resizes a dim beyond 2^20"))
       return std::nullopt;
     result.push_back({axes[i], *extent, static_cast<int64_t>(output), scale});
   }
@@ -182,7 +183,7 @@ std::optional<std::vector<AxisResize>> axes_by_size(NodeContext& node, const std
   for (AxisResize& axis : result) {
     axis.scale = scale;
     double output = std::floor(scale * static_cast<double>(axis.input) + 0.5);
-    if (!node.check(output <= static_cast<double>(kMaxExtent), "resizes a dim beyond 2^24"))
+    if (!node.check(output <= static_cast<double>(kMaxExtent), "resizes a dim beyond 2^20"))
       return std::nullopt;
     axis.output = static_cast<int64_t>(output);
   }
