@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 install_packages
 build=build/release
 firn_say "building firn (some minutes the first time)"
-cmake --preset release -DFIRN_BUILD_TESTS=OFF > /dev/null || firn_fail "configuring firn failed"
+cmake --preset release > /dev/null || firn_fail "configuring firn failed"
 cmake --build $build -j "$(nproc)" --target firn firn_runtime || firn_fail "building firn failed"
 
 firn_say "building the digits program: tools/demo/CMakeLists.txt"
