@@ -72,7 +72,7 @@ LoadedObject::LoadedObject(const kernel::Program& program, const codegen::Option
   auto facts = codegen::emit_object(program, options, folder_.file("model.o"));
   if (!facts) FAIL(facts.error().message);
   facts_ = *facts;
-  shell("ld.lld-19 -shared -o " + folder_.file("model.so") + " " + folder_.file("model.o"));
+  shell("cc -shared -nostdlib -o " + folder_.file("model.so") + " " + folder_.file("model.o"));
   library_ = dlopen(folder_.file("model.so").c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library_) FAIL(dlerror());
   run_ = dlsym(library_, "model_run");
