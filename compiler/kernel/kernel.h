@@ -90,6 +90,7 @@ struct BufferParameter {
   bool written = false;
   bool no_alias = true; // false: another parameter may be the same memory (in-place kernels)
   int alignment = 64;   // bytes known of the pointer
+  bool per_worker = false; // scratch that iterations of the parallel loop reuse: each worker has its own
 };
 
 // One function: runs `body` once for every value of `parallel` in [begin, end), the range given at the call;

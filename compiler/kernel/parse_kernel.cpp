@@ -76,6 +76,7 @@ private:
       }
       buffer.written = scanner_.accept("written");
       buffer.no_alias = !scanner_.accept("aliased");
+      buffer.per_worker = scanner_.accept("per_worker");
       buffers.push_back(std::move(buffer));
     }
     return !scanner_.failed();

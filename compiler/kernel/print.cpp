@@ -64,6 +64,7 @@ private:
                "] align " + std::to_string(buffer.alignment);
       if (buffer.written) text_ += " written";
       if (!buffer.no_alias) text_ += " aliased";
+      if (buffer.per_worker) text_ += " per_worker";
       text_ += "\n";
     }
   }

@@ -78,6 +78,10 @@ double streamed_cost(double bytes, double working_set, const TargetMachine& targ
 Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target) {
   Tiling tiling;
   tiling.tile = choose_tile(spec, target);
+  double steps = 1;
+  for (const ReductionLoop& loop : spec.reduction) steps *= static_cast<double>(loop.extent);
+  for (int64_t extent : spec.outer) steps *= static_cast<double>(extent);
+  tiling.cycles = tiling_cycles(spec, tiling.tile, target) * steps;
   ColumnGroups groups = column_groups(spec.columns, tiling.tile);
   double scalar_bytes = static_cast<double>(spec.scalar_bytes), vector_bytes = static_cast<double>(spec.vector_bytes);
   int64_t outer = 1;

@@ -55,6 +55,23 @@ public:
     }
   }
 
+  void emit_rows(TilePosition& position) {
+    for (size_t i = 0; i < segments_.size(); ++i) {
+      Segment segment = segments_[i];
+      if (i == 0) {
+        fetching_ = spec_.fetch_ahead != nullptr;
+        position.row = segment.first;
+        emit_tile(position, segment.rows, position.vectors);
+        fetching_ = false;
+        segment = {segment.first + segment.rows, segment.count - 1, segment.rows};
+      }
+      loop_over_tiles(segment, [&](const IntExpr& row) {
+        position.row = row;
+        emit_tile(position, segment.rows, position.vectors);
+      });
+    }
+  }
+
 private:
   // Rows in tiles of tile.rows; a remainder is spread so that the last two kinds of tile differ by one row at most when
   // positions do not matter, and edge tiles stand alone when rows near the edges are partly outside.
@@ -279,6 +296,7 @@ private:
   // One step of the reduction: vectors loaded once, every scalar multiplied into its row.
   std::vector<Value> emit_step(const TilePosition& position, int rows, int vectors, const std::vector<IntExpr>& k,
                                int phase, std::vector<Value> acc) {
+    if (fetching_) spec_.fetch_ahead(b_, position, k);
     std::vector<Value> loaded;
     for (int vector = 0; vector < vectors; ++vector)
       loaded.push_back(spec_.vector(b_, position, vector, k));
@@ -305,6 +323,7 @@ private:
   const Tiling& tiling_;
   ColumnGroups groups_;
   std::vector<Segment> segments_;
+  bool fetching_ = false;
 };
 
 } // namespace
@@ -321,6 +340,10 @@ ColumnGroups column_groups(int64_t columns, const TileShape& tile) {
 
 void emit_contraction(Builder& builder, const ContractionSpec& spec, const Tiling& tiling) {
   ContractionEmitter(builder, spec, tiling).emit();
+}
+
+void emit_row_tiles(Builder& builder, const ContractionSpec& spec, const Tiling& tiling, TilePosition position) {
+  ContractionEmitter(builder, spec, tiling).emit_rows(position);
 }
 
 } // namespace firn::lower

@@ -68,12 +68,15 @@ struct ContractionSpec {
   // Takes the sums of one row and vector; `valid_lanes` of them are columns of the result.
   std::function<void(kernel::Builder&, const TilePosition&, int row, int vector, kernel::Value sum, int valid_lanes)>
       store;
+  // Called at every step of the first tile of emit_row_tiles, to fetch what comes after it. May be unset.
+  std::function<void(kernel::Builder&, const TilePosition&, const std::vector<IntExpr>& k)> fetch_ahead;
 };
 
 // The loops of a contraction, decided by choose_tiling.
 struct Tiling {
   TileShape tile;              // of full tiles; edges use fewer rows or vectors
   bool columns_outermost = true;
+  double cycles = 0;           // estimate for the whole contraction, its operands near
 };
 
 // Picks the tile by counting cycles of whole and edge tiles, and the loop order by the bytes each order streams.
@@ -81,6 +84,9 @@ Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target);
 
 // Emits the loops of `spec` into the builder's kernel and sets its parallel loop.
 void emit_contraction(kernel::Builder& builder, const ContractionSpec& spec, const Tiling& tiling);
+// Emits the tiles of all rows at the outer position and column group that `position` names, for kernels that have loops
+// of their own around them.
+void emit_row_tiles(kernel::Builder& builder, const ContractionSpec& spec, const Tiling& tiling, TilePosition position);
 
 // The vectors a column group of the packed operand holds: groups of tile.vectors, the last one smaller.
 struct ColumnGroups {

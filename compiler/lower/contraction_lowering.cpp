@@ -1,6 +1,6 @@
 // From a dot, a convolution or a contraction fusion to kernels: binds operands and epilogue, packs the vector operand
 // at compile time or by a kernel of its own, and emits the tiles.
-#include "compiler/lower/contraction_ops.h"
+#include "compiler/lower/winograd.h"
 
 namespace firn::lower {
 namespace {
@@ -51,6 +51,7 @@ public:
                                          binding_, context_.target())
                            : prepare_convolution(*root_.contraction, binding_, context_.target());
     if (!prepared || !epilogue_is_covered()) return false;
+    if (!is_dot && run_winograd(*prepared)) return true;
     Value vector = root_.operands[prepared->swapped ? 0 : 1], scalar = root_.operands[prepared->swapped ? 1 : 0];
     Place packed = prepared->vector_direct ? Place{} : pack_vector_operand(*prepared, vector);
 
@@ -70,6 +71,37 @@ public:
   }
 
 private:
+  // By Winograd's algorithm, if that is allowed and faster than `direct`.
+  bool run_winograd(const PreparedContraction& direct) {
+    const Options& options = context_.options();
+    if (options.math == Math::Strict || options.optimize_size || !is_constant(root_.operands[1])) return false;
+    LiteralRef literal = root_.operands[1].def->literal();
+    auto plan = plan_winograd(*root_.contraction, binding_->result_type, *literal, context_.target(), direct.tiling.cycles);
+    if (!plan) return false;
+    auto fill = [literal, plan = *plan](std::span<std::byte> out) {
+      pack_winograd_filters(plan, reinterpret_cast<const float*>(literal->bytes().data()), out);
+    };
+    Place filters{context_.add_constant(plan->filter_elements() * 4, fill, root_.operands[1].def->location()), 0};
+    KernelMaker maker(context_, instruction_, "convolution");
+    binding_->scalar = maker.read(root_.operands[0]);
+    binding_->vector = maker.parameter(filters, kernel::Scalar::F32, plan->filter_elements(), false, "packed");
+    if (instruction_.is(Opcode::Fusion)) bind_epilogue(maker);
+    binding_->result = maker.write(result_of(instruction_));
+    auto scratch = [&](int64_t elements, const char* name) {
+      Place place{context_.add_scratch_buffer(elements * 4, name), 0};
+      int number = maker.parameter(place, kernel::Scalar::F32, elements, /*written=*/true, name);
+      maker.kernel().parameters[static_cast<size_t>(number)].per_worker = true;
+      return number;
+    };
+    int inputs = scratch(plan->input_scratch(), "inputs"), products = scratch(plan->product_scratch(), "products");
+    for (int buffer : in_place_) maker.allow_in_place(binding_->result, buffer);
+    maker.kernel().algorithm = plan->name();
+    maker.set_flops(direct.flops);
+    emit_winograd(maker.builder(), *plan, binding_, inputs, products);
+    maker.finish();
+    return true;
+  }
+
   // The rest of the fusion must be code per element.
   bool epilogue_is_covered() const {
     if (!instruction_.is(Opcode::Fusion)) return true;

@@ -1,0 +1,271 @@
+// Whether and how Winograd's algorithm serves a convolution: sizes of transforms and batches by counted cycles, packing
+// of filters, and the guard on accuracy.
+#include "compiler/lower/winograd.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+namespace firn::lower {
+namespace {
+
+constexpr double kLargestErrorRatio = 4;
+// Cycles of memory instructions and arithmetic in transforms, where all is in the first cache level.
+constexpr double kLoadCycles = 0.5, kStoreCycles = 1, kArithmeticCycles = 0.5;
+
+std::vector<int> output_sizes(int64_t taps) {
+  if (taps == 1) return {1};
+  if (taps == 3) return {4, 2};
+  if (taps == 5) return {2};
+  return {};
+}
+
+// Cycles of transforming one tile of one vector of channels.
+double input_transform_cycles(const WinogradPlan& plan) {
+  double points = plan.points(), n = plan.height.inputs() + plan.width.inputs();
+  return points * 2 * (kLoadCycles + kStoreCycles) + points * n / 3 * kArithmeticCycles;
+}
+double output_transform_cycles(const WinogradPlan& plan) {
+  double points = plan.points(), half = plan.height.outputs * plan.width.inputs();
+  double outputs = plan.height.outputs * plan.width.outputs;
+  return (points + half) * kLoadCycles + (half + outputs) * kStoreCycles +
+         (points + half) * kArithmeticCycles + outputs * 2;
+}
+
+ContractionSpec product_spec(const WinogradPlan& plan) {
+  ContractionSpec spec;
+  spec.element = {kernel::Scalar::F32, 1};
+  spec.outer = {plan.points()};
+  spec.vector_outer_dims = 1;
+  spec.rows = plan.batch;
+  spec.columns = plan.filters;
+  ReductionLoop loop;
+  loop.extent = plan.channels;
+  loop.block = plan.lanes;
+  spec.reduction.push_back(loop);
+  spec.scalar_bytes = plan.points() * plan.batch * plan.channels * 4;
+  spec.vector_bytes = plan.points() * plan.filters * plan.channels * 4;
+  return spec;
+}
+
+// Cycles to stream the filters once per batch, beyond what their products hide.
+double filter_stream_cycles(const WinogradPlan& plan, const TargetMachine& target) {
+  double bytes = static_cast<double>(plan.filter_elements()) * 4;
+  double rate = bytes <= static_cast<double>(target.l2_bytes) / 2   ? target.l2_bytes_per_cycle
+                : bytes <= static_cast<double>(target.l3_bytes) / 2 ? target.l3_bytes_per_cycle
+                                                                    : target.memory_bytes_per_cycle;
+  return static_cast<double>(plan.batches) * bytes / rate;
+}
+
+double plan_cycles(const WinogradPlan& plan, const TargetMachine& target) {
+  double tiles = static_cast<double>(plan.tiles);
+  double filter_vectors = std::ceil(static_cast<double>(plan.filters) / plan.lanes);
+  double products = static_cast<double>(plan.batches) * plan.tiling.cycles;
+  double stream = filter_stream_cycles(plan, target);
+  double cycles = std::max(products, stream) + 0.2 * std::min(products, stream);
+  cycles += tiles * static_cast<double>(plan.channel_blocks()) * input_transform_cycles(plan);
+  cycles += tiles * filter_vectors * output_transform_cycles(plan);
+  // V beyond the second cache level is written to and read from the third.
+  double scratch = static_cast<double>(plan.input_scratch()) * 4;
+  double spilled = std::max(0.0, scratch - 0.6 * static_cast<double>(target.l2_bytes));
+  return cycles + static_cast<double>(plan.batches) * spilled * 2 / target.l3_bytes_per_cycle;
+}
+
+// Splits the tiles into batches of nearly equal size, as many as make the fewest cycles.
+void choose_batches(WinogradPlan& plan, const TargetMachine& target) {
+  WinogradPlan best;
+  double best_cycles = INFINITY;
+  for (int64_t batches = 1; batches <= plan.tiles; batches = batches < 16 ? batches + 1 : batches * 5 / 4) {
+    plan.batch = (plan.tiles + batches - 1) / batches;
+    plan.batches = (plan.tiles + plan.batch - 1) / plan.batch;
+    // V of more than twice the cache cannot win, of less than one register tile neither.
+    if (plan.input_scratch() * 4 > 2 * target.l2_bytes && batches < plan.tiles) continue;
+    if (plan.batch < 6 && best_cycles < INFINITY) break;
+    plan.tiling = choose_tiling(product_spec(plan), target);
+    plan.cycles = plan_cycles(plan, target);
+    if (plan.cycles < best_cycles) {
+      best_cycles = plan.cycles;
+      best = plan;
+    }
+  }
+  plan = best;
+}
+
+std::optional<WinogradPlan> describe_geometry(const Instruction& convolution, const Type& result,
+                                              const TargetMachine& target) {
+  WinogradPlan plan;
+  const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
+  const std::vector<WindowDim>& window = convolution.attributes().window().dims;
+  bool supported = window.size() >= 1 && window.size() <= 2 && input.is_static() && target.vector_bits >= 128 &&
+                   convolution.attributes().integer("groups", 1) == 1;
+  for (const Type* type : {&input, &filter, &result}) supported &= type->dtype == DType::F32;
+  if (!supported || convolution.type().dtype != DType::F32 || result.num_elements() == 0) return std::nullopt;
+  for (const WindowDim& dim : window)
+    if (dim.stride != 1 || dim.dilation != 1 || dim.input_dilation != 1) return std::nullopt;
+  plan.lanes = target.lanes(32);
+  for (const Type* type : {&input, &result})
+    if (type->layout.blocks.size() != 1 || type->layout.blocks[0].dim != 1 || type->layout.blocks[0].size != plan.lanes)
+      return std::nullopt;
+  plan.input = input;
+  plan.result = result;
+  plan.channels = filter.dim(1);
+  plan.filters = filter.dim(0);
+  int last = input.rank() - 1;
+  plan.in_width = input.dim(last);
+  plan.out_width = result.dim(last);
+  plan.pad_width = window.back().pad_low;
+  if (window.size() == 2) {
+    plan.in_height = input.dim(last - 1);
+    plan.out_height = result.dim(last - 1);
+    plan.pad_height = window[0].pad_low;
+  }
+  return plan;
+}
+
+} // namespace
+
+int64_t WinogradPlan::filter_elements() const {
+  return points() * channels * ((filters + lanes - 1) / lanes) * lanes;
+}
+int64_t WinogradPlan::input_scratch() const { return points() * channel_blocks() * batch * lanes; }
+int64_t WinogradPlan::product_scratch() const { return points() * batch * tiling.tile.vectors * lanes; }
+
+std::string WinogradPlan::name() const {
+  auto shape = [](int h, int w) { return std::to_string(h) + "x" + std::to_string(w); };
+  return shape(height.taps, width.taps) + " winograd " + shape(height.outputs, width.outputs);
+}
+
+std::optional<WinogradPlan> plan_winograd(const Instruction& convolution, const Type& result, const Literal& filter,
+                                          const TargetMachine& target, double direct_cycles) {
+  std::optional<WinogradPlan> plan = describe_geometry(convolution, result, target);
+  if (!plan) return std::nullopt;
+  const std::vector<WindowDim>& window = convolution.attributes().window().dims;
+  std::vector<WinogradPlan> candidates;
+  for (int high : window.size() == 2 ? output_sizes(window[0].size) : std::vector<int>{1})
+    for (int wide : output_sizes(window.back().size)) {
+      if (high == 1 && wide == 1) continue;
+      WinogradPlan candidate = *plan;
+      candidate.height = make_winograd_transform(high, window.size() == 2 ? static_cast<int>(window[0].size) : 1);
+      candidate.width = make_winograd_transform(wide, static_cast<int>(window.back().size));
+      candidate.tiles_high = (plan->out_height + high - 1) / high;
+      candidate.tiles_wide = (plan->out_width + wide - 1) / wide;
+      candidate.tiles = plan->input.dim(0) * candidate.tiles_high * candidate.tiles_wide;
+      choose_batches(candidate, target);
+      if (candidate.cycles < direct_cycles) candidates.push_back(std::move(candidate));
+    }
+  std::sort(candidates.begin(), candidates.end(),
+            [](const WinogradPlan& a, const WinogradPlan& b) { return a.cycles < b.cycles; });
+  const float* values = reinterpret_cast<const float*>(filter.bytes().data());
+  for (WinogradPlan& candidate : candidates)
+    if (winograd_error_ratio(candidate, values) <= kLargestErrorRatio) return std::move(candidate);
+  return std::nullopt;
+}
+
+namespace {
+
+// One filter of one channel, transformed: G_h f G_w^T, in `out[point]`.
+void transform_filter(const WinogradPlan& plan, const float* filter, double* out) {
+  int high = plan.height.taps, wide = plan.width.taps, n_high = plan.height.inputs(), n_wide = plan.width.inputs();
+  double taps[64], half[64];
+  for (int i = 0; i < high * wide; ++i) taps[i] = static_cast<double>(filter[i]);
+  for (int row = 0; row < high; ++row) apply_transform(plan.width.filter, taps + row * wide, 1, half + row * n_wide, 1);
+  for (int column = 0; column < n_wide; ++column)
+    apply_transform(plan.height.filter, half + column, n_wide, out + column, n_wide);
+  static_cast<void>(n_high);
+}
+
+} // namespace
+
+void pack_winograd_filters(const WinogradPlan& plan, const float* filters, std::span<std::byte> out) {
+  float* packed = reinterpret_cast<float*>(out.data());
+  std::fill(packed, packed + plan.filter_elements(), 0.0f);
+  int64_t taps = plan.height.taps * plan.width.taps;
+  ColumnGroups groups = column_groups(plan.filters, plan.tiling.tile);
+  double points[64];
+  for (int64_t filter = 0; filter < plan.filters; ++filter) {
+    int64_t vector = filter / plan.lanes, group = vector / groups.vectors;
+    int64_t vectors = group < groups.full_groups ? groups.vectors : groups.rest_vectors;
+    float* base = packed + group * groups.vectors * plan.lanes * plan.points() * plan.channels +
+                  (vector - group * groups.vectors) * plan.lanes + filter % plan.lanes;
+    for (int64_t channel = 0; channel < plan.channels; ++channel) {
+      transform_filter(plan, filters + (filter * plan.channels + channel) * taps, points);
+      for (int64_t point = 0; point < plan.points(); ++point)
+        base[(point * plan.channels + channel) * vectors * plan.lanes] = static_cast<float>(points[point]);
+    }
+  }
+}
+
+namespace {
+
+// Applies both transforms of a tile in f32.
+std::vector<float> transform_tile(const TransformMatrix& high, const TransformMatrix& wide,
+                                  const std::vector<float>& tile) {
+  auto apply = [](const TransformMatrix& matrix, const float* in, int stride, float* out) {
+    for (int row = 0; row < matrix.rows; ++row) {
+      float sum = 0;
+      for (int c = 0; c < matrix.columns; ++c) sum = std::fma(static_cast<float>(matrix.at(row, c)), in[c * stride], sum);
+      out[row * stride] = sum;
+    }
+  };
+  std::vector<float> half(static_cast<size_t>(high.columns * wide.rows)), out(static_cast<size_t>(high.rows * wide.rows));
+  std::vector<float> line(static_cast<size_t>(std::max(high.columns, high.rows) * wide.rows));
+  for (int row = 0; row < high.columns; ++row)
+    apply(wide, tile.data() + row * wide.columns, 1, half.data() + row * wide.rows);
+  for (int column = 0; column < wide.rows; ++column) {
+    std::copy(half.begin(), half.end(), line.begin());
+    apply(high, half.data() + column, wide.rows, out.data() + column);
+  }
+  return out;
+}
+
+} // namespace
+
+double winograd_error_ratio(const WinogradPlan& plan, const float* filters) {
+  constexpr int64_t kFilters = 6, kTiles = 3;
+  const int high = plan.height.inputs(), wide = plan.width.inputs();
+  const int taps_high = plan.height.taps, taps_wide = plan.width.taps, taps = taps_high * taps_wide;
+  const int out_high = plan.height.outputs, out_wide = plan.width.outputs;
+  std::mt19937 random(20);
+  std::normal_distribution<float> normal;
+  double winograd_error = 0, direct_error = 0;
+  for (int64_t sample = 0; sample < kTiles; ++sample) {
+    std::vector<std::vector<float>> tiles, transformed;
+    for (int64_t channel = 0; channel < plan.channels; ++channel) {
+      std::vector<float> tile(static_cast<size_t>(high * wide));
+      for (float& value : tile) value = normal(random);
+      transformed.push_back(transform_tile(plan.height.input, plan.width.input, tile));
+      tiles.push_back(std::move(tile));
+    }
+    for (int64_t i = 0; i < std::min(kFilters, plan.filters); ++i) {
+      const float* filter = filters + i * plan.filters / std::min(kFilters, plan.filters) * plan.channels * taps;
+      std::vector<float> products(static_cast<size_t>(plan.points()), 0.0f);
+      for (int64_t channel = 0; channel < plan.channels; ++channel) {
+        double points[64];
+        transform_filter(plan, filter + channel * taps, points);
+        for (size_t p = 0; p < products.size(); ++p)
+          products[p] = std::fma(transformed[static_cast<size_t>(channel)][p], static_cast<float>(points[p]), products[p]);
+      }
+      std::vector<float> got = transform_tile(plan.height.output, plan.width.output, products);
+      for (int y = 0; y < out_high; ++y)
+        for (int x = 0; x < out_wide; ++x) {
+          double exact = 0;
+          float direct = 0;
+          for (int64_t channel = 0; channel < plan.channels; ++channel)
+            for (int tap = 0; tap < taps; ++tap) {
+              float in = tiles[static_cast<size_t>(channel)]
+                              [static_cast<size_t>((y + tap / taps_wide) * wide + x + tap % taps_wide)];
+              float weight = filter[channel * taps + tap];
+              exact += static_cast<double>(in) * static_cast<double>(weight);
+              direct = std::fma(in, weight, direct);
+            }
+          double off = static_cast<double>(got[static_cast<size_t>(y * out_wide + x)]) - exact;
+          winograd_error += off * off;
+          direct_error += (static_cast<double>(direct) - exact) * (static_cast<double>(direct) - exact);
+        }
+    }
+  }
+  if (winograd_error == 0) return 0;
+  return direct_error == 0 ? INFINITY : std::sqrt(winograd_error / direct_error);
+}
+
+} // namespace firn::lower

@@ -1,0 +1,246 @@
+// The kernel of a Winograd convolution: for every batch of tiles the transforms of its inputs, then for every group of
+// filters the products of all points and the transforms back into the result.
+#include "compiler/lower/winograd.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::OpKind;
+using kernel::Predicate;
+using kernel::Scalar;
+using kernel::Value;
+
+// Positions of tiles along one dim that share which of their elements are inside: a run [first, last].
+struct TileClass {
+  int64_t first, last;
+  int low, high;  // elements [low, high) of the tile are inside
+};
+
+// Classes of the tiles of one dim, the largest run first: tile t covers [t*step + offset, + size) of [0, extent).
+std::vector<TileClass> classify(int64_t tiles, int step, int64_t offset, int size, int64_t extent) {
+  std::vector<TileClass> classes;
+  for (int64_t t = 0; t < tiles; ++t) {
+    int64_t first = t * step + offset;
+    int low = static_cast<int>(std::clamp<int64_t>(-first, 0, size));
+    int high = static_cast<int>(std::clamp<int64_t>(extent - first, low, size));
+    if (!classes.empty() && classes.back().low == low && classes.back().high == high) classes.back().last = t;
+    else classes.push_back({t, t, low, high});
+  }
+  std::stable_sort(classes.begin(), classes.end(), [](const TileClass& a, const TileClass& b) {
+    return a.last - a.first > b.last - b.first;
+  });
+  return classes;
+}
+
+class WinogradEmitter {
+public:
+  WinogradEmitter(Builder& builder, const WinogradPlan& plan, const BindingRef& binding, int inputs, int products)
+      : b_(builder), plan_(plan), binding_(binding), inputs_(inputs), products_(products),
+        vector_{Scalar::F32, plan.lanes} {
+    tile_ = b_.add_scratch("tile", Scalar::F32, static_cast<int64_t>(plan.points()) * plan.lanes);
+  }
+
+  void emit() {
+    IntExpr p = b_.set_parallel(plan_.batches);
+    IntExpr first = p * plan_.batch;
+    IntExpr count = min(plan_.batch, plan_.tiles - first);
+    b_.loop(0, plan_.channel_blocks(), 1, [&](const IntExpr& block) {
+      b_.loop(0, count, 1, [&](const IntExpr& tile) { transform_input(position(first + tile), block, tile); });
+    });
+    ContractionSpec spec = products();
+    for_each_group([&](const TilePosition& group) {
+      b_.loop(0, plan_.points(), 1, [&](const IntExpr& point) {
+        TilePosition at = group;
+        at.outer = {point};
+        emit_row_tiles(b_, spec, plan_.tiling, at);
+      });
+      b_.loop(0, count, 1, [&](const IntExpr& tile) {
+        for_each_vector(group, [&](const IntExpr& vector, int valid) {
+          transform_output(position(first + tile), group, vector, valid, tile);
+        });
+      });
+    });
+  }
+
+private:
+  struct Position {
+    IntExpr image, row, column;  // of the tile among tiles
+  };
+
+  Position position(const IntExpr& tile) const {
+    IntExpr line = floor_div(tile, plan_.tiles_wide);
+    return {floor_div(line, plan_.tiles_high), floor_mod(line, plan_.tiles_high), floor_mod(tile, plan_.tiles_wide)};
+  }
+
+  // The group with the last filters stands alone where its last vector is not full.
+  void for_each_group(const std::function<void(const TilePosition&)>& body) {
+    ColumnGroups groups = column_groups(plan_.filters, plan_.tiling.tile);
+    bool partial = plan_.filters % plan_.lanes != 0;
+    int64_t alike = groups.full_groups - (partial && groups.rest_vectors == 0 ? 1 : 0);
+    TilePosition at;
+    at.vectors = groups.vectors;
+    b_.loop(0, alike, 1, [&](const IntExpr& group) {
+      at.column_vector = group * groups.vectors;
+      body(at);
+    });
+    if (alike == groups.count()) return;
+    at.column_vector = alike * groups.vectors;
+    at.vectors = alike == groups.full_groups ? groups.rest_vectors : groups.vectors;
+    body(at);
+  }
+
+  // Calls body(vector, valid lanes) for the vectors of a group.
+  void for_each_vector(const TilePosition& group, const std::function<void(const IntExpr&, int)>& body) {
+    int rest = static_cast<int>(plan_.filters % plan_.lanes);
+    bool ends = rest > 0 && (group.column_vector + group.vectors) == IntExpr(plan_.filters / plan_.lanes + 1);
+    b_.loop(0, group.vectors - (ends ? 1 : 0), 1, [&](const IntExpr& vector) { body(vector, plan_.lanes); });
+    if (ends) body(group.vectors - 1, rest);
+  }
+
+  // Runs `body` with the class of the tile at `at`, one copy of it per class.
+  void by_class(const std::vector<TileClass>& classes, const IntExpr& at, const std::function<void(const TileClass&)>& body,
+                size_t number = 0) {
+    const TileClass& here = classes[number];
+    if (number + 1 == classes.size()) return body(here);
+    kernel::Type index{Scalar::Index, 1};
+    // An unsigned comparison tests both ends of the run.
+    Value inside = b_.compare(OpKind::UCmp, Predicate::Le, b_.index(at - here.first),
+                              b_.constant_int(index, here.last - here.first));
+    b_.if_then_else(
+        inside, [&] { body(here); return std::vector<Value>{}; },
+        [&] { by_class(classes, at, body, number + 1); return std::vector<Value>{}; });
+  }
+
+  Value load(int buffer, const IntExpr& vector) { return b_.load(vector_, buffer, vector * plan_.lanes, plan_.lanes * 4); }
+  void store(Value value, int buffer, const IntExpr& vector) { b_.store(value, buffer, vector * plan_.lanes, plan_.lanes * 4); }
+
+  // Offset in V, in vectors.
+  IntExpr input_vector(const IntExpr& point, const IntExpr& block, const IntExpr& tile) const {
+    return (point * plan_.channel_blocks() + block) * plan_.batch + tile;
+  }
+
+  // One tile of one block of channels: rows first, by way of `tile_`, then columns into V.
+  void transform_input(const Position& at, const IntExpr& block, const IntExpr& tile) {
+    int high = plan_.height.inputs(), wide = plan_.width.inputs();
+    std::vector<TileClass> classes =
+        classify(plan_.tiles_wide, plan_.width.outputs, -plan_.pad_width, wide, plan_.in_width);
+    IntExpr top = at.row * plan_.height.outputs - plan_.pad_height, left = at.column * plan_.width.outputs - plan_.pad_width;
+    IntExpr low = min(max(0, 0 - top), high), end = max(low, min(high, plan_.in_height - top));
+    Value zero = b_.constant(vector_, 0.0);
+    auto clear_row = [&](const IntExpr& row) {
+      for (int column = 0; column < wide; ++column) store(zero, tile_, row * wide + column);
+    };
+    if (plan_.pad_height > 0) b_.loop(0, low, 1, clear_row);
+    by_class(classes, at.column, [&](const TileClass& inside) {
+      b_.loop(low, end, 1, [&](const IntExpr& row) {
+        std::vector<Value> values(static_cast<size_t>(wide), zero);
+        for (int column = inside.low; column < inside.high; ++column)
+          values[static_cast<size_t>(column)] = load_input(at.image, block, top + row, left + column);
+        values = emit_transform(b_, plan_.width.input, std::move(values));
+        for (int column = 0; column < wide; ++column)
+          store(values[static_cast<size_t>(column)], tile_, row * wide + column);
+      });
+    });
+    b_.loop(end, high, 1, clear_row);
+    b_.loop(0, wide, 1, [&](const IntExpr& column) {
+      std::vector<Value> values;
+      for (int row = 0; row < high; ++row) values.push_back(load(tile_, column + row * wide));
+      values = emit_transform(b_, plan_.height.input, std::move(values));
+      for (int row = 0; row < high; ++row)
+        store(values[static_cast<size_t>(row)], inputs_, input_vector(column + row * wide, block, tile));
+    });
+  }
+
+  Value load_input(const IntExpr& image, const IntExpr& block, const IntExpr& row, const IntExpr& column) {
+    Index index{image, block * plan_.lanes};
+    if (plan_.input.rank() == 4) index.push_back(row);
+    index.push_back(column);
+    return b_.load(vector_, binding_->scalar, plan_.input.offset_of(index), plan_.lanes * 4);
+  }
+
+  ContractionSpec products() {
+    ContractionSpec spec;
+    spec.element = {Scalar::F32, 1};
+    spec.outer = {plan_.points()};
+    spec.vector_outer_dims = 1;
+    spec.rows = plan_.batch;
+    spec.columns = plan_.filters;
+    ReductionLoop channels;
+    channels.extent = plan_.channels;
+    channels.block = plan_.lanes;
+    spec.reduction.push_back(channels);
+    spec.scalar = [this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
+      IntExpr vector = input_vector(at.outer[0], floor_div(k[0], plan_.lanes), at.row + row);
+      return b.load({Scalar::F32, 1}, inputs_, vector * plan_.lanes + floor_mod(k[0], plan_.lanes));
+    };
+    spec.vector = [this](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
+      return b.load(vector_, binding_->vector, filter_offset(at, k[0]) + vector * plan_.lanes, plan_.lanes * 4);
+    };
+    spec.store = [this](Builder&, const TilePosition& at, int row, int vector, Value sum, int) {
+      store(sum, products_, (at.outer[0] * plan_.batch + at.row + row) * at.vectors + vector);
+    };
+    // The filters of the point after this one lie right behind.
+    spec.fetch_ahead = [this](Builder& b, const TilePosition& at, const std::vector<IntExpr>& k) {
+      IntExpr next = filter_offset(at, k[0]) + plan_.channels * at.vectors * plan_.lanes;
+      for (int vector = 0; vector < at.vectors; ++vector)
+        b.prefetch(binding_->vector, next + vector * plan_.lanes, /*into_l2=*/true);
+    };
+    return spec;
+  }
+
+  IntExpr filter_offset(const TilePosition& at, const IntExpr& channel) const {
+    return at.column_vector * (plan_.lanes * plan_.points() * plan_.channels) +
+           (at.outer[0] * plan_.channels + channel) * (at.vectors * plan_.lanes);
+  }
+
+  // One tile of one vector of filters: columns first, by way of `tile_`, then rows into the epilogue.
+  void transform_output(const Position& at, const TilePosition& group, const IntExpr& vector, int valid,
+                        const IntExpr& tile) {
+    int high = plan_.height.inputs(), wide = plan_.width.inputs(), out_high = plan_.height.outputs;
+    b_.loop(0, wide, 1, [&](const IntExpr& column) {
+      std::vector<Value> values;
+      for (int row = 0; row < high; ++row)
+        values.push_back(load(products_, ((column + row * wide) * plan_.batch + tile) * group.vectors + vector));
+      values = emit_transform(b_, plan_.height.output, std::move(values));
+      for (int row = 0; row < out_high; ++row) store(values[static_cast<size_t>(row)], tile_, column + row * wide);
+    });
+    std::vector<TileClass> classes =
+        classify(plan_.tiles_wide, plan_.width.outputs, 0, plan_.width.outputs, plan_.out_width);
+    IntExpr top = at.row * out_high, left = at.column * plan_.width.outputs;
+    IntExpr end = min(out_high, plan_.out_height - top);
+    by_class(classes, at.column, [&](const TileClass& inside) {
+      b_.loop(0, end, 1, [&](const IntExpr& row) {
+        std::vector<Value> values;
+        for (int column = 0; column < wide; ++column) values.push_back(load(tile_, row * wide + column));
+        values = emit_transform(b_, plan_.width.output, std::move(values));
+        for (int column = inside.low; column < inside.high; ++column)
+          finish({at.image, top + row, left + column}, group.column_vector + vector, valid,
+                 values[static_cast<size_t>(column)]);
+      });
+    });
+  }
+
+  void finish(const Position& at, const IntExpr& filter_vector, int valid, Value sums) {
+    Index index{at.image, filter_vector * plan_.lanes};
+    if (plan_.result.rank() == 4) index.push_back(at.row);
+    index.push_back(at.column);
+    finish_lanes(b_, *binding_, std::move(index), 1, plan_.lanes, valid, sums);
+  }
+
+  Builder& b_;
+  const WinogradPlan& plan_;
+  BindingRef binding_;
+  int inputs_, products_, tile_;
+  kernel::Type vector_;
+};
+
+} // namespace
+
+void emit_winograd(Builder& builder, const WinogradPlan& plan, const BindingRef& binding, int inputs, int products) {
+  WinogradEmitter(builder, plan, binding, inputs, products).emit();
+}
+
+} // namespace firn::lower

@@ -1,0 +1,54 @@
+// Convolutions by Winograd's algorithm: tiles of the input are transformed, multiplied with transformed filters by the
+// register-tile emitter, one product per point of the transform, and transformed back into the epilogue.
+//
+//   packed filters   U[column group][point][input channel][vector][lane]
+//   scratch          V[point][channel block][tile][lane], M[point][tile][vector][lane] of one column group
+//
+// Tiles go in batches whose V stays in the second cache level; while a batch multiplies one point, the filters of the
+// next are fetched.
+#pragma once
+
+#include "compiler/lower/contraction_ops.h"
+#include "compiler/lower/winograd_transform.h"
+
+namespace firn::lower {
+
+// What the algorithm is for one convolution on one target.
+struct WinogradPlan {
+  WinogradTransform height, width;            // width: of the last spatial dim; height: F(1,1) for 1-D convolutions
+  Type input, result;                         // [batch, channels, (height,) width], channels blocked by `lanes`
+  int64_t pad_height = 0, pad_width = 0;      // before the first row and column
+  int64_t channels = 0, filters = 0;
+  int64_t in_height = 1, in_width = 1, out_height = 1, out_width = 1;
+  int64_t tiles_high = 0, tiles_wide = 0, tiles = 0;  // of one image; of all
+  int64_t batch = 0, batches = 0;             // tiles per batch; the last one may have fewer
+  int lanes = 0;
+  Tiling tiling;                              // of the products: rows are tiles, columns filters
+  double cycles = 0;                          // estimate of the whole
+
+  int points() const { return height.inputs() * width.inputs(); }
+  int64_t channel_blocks() const { return (channels + lanes - 1) / lanes; }
+  int64_t filter_elements() const;            // of packed, transformed filters
+  int64_t input_scratch() const;              // elements of V
+  int64_t product_scratch() const;            // elements of M
+  std::string name() const;                   // "3x3 winograd 4x4"
+};
+
+// The fastest plan by the count of cycles, if Winograd applies (stride 1, taps of 1, 3 or 5, blocked channels, f32,
+// constant `filter`) and promises to be faster than `direct_cycles`, and if its rounding error on random data with
+// these filters is at most 4 times that of the direct sum.
+std::optional<WinogradPlan> plan_winograd(const Instruction& convolution, const Type& result, const Literal& filter,
+                                          const TargetMachine& target, double direct_cycles);
+
+// Transforms and packs the filters [filters, channels, (height,) width].
+void pack_winograd_filters(const WinogradPlan& plan, const float* filters, std::span<std::byte> out);
+
+// Root mean square error of the plan's algorithm relative to that of the direct sum in f32, both against f64, on seeded
+// normal data with some of the layer's own filters.
+double winograd_error_ratio(const WinogradPlan& plan, const float* filters);
+
+// Emits the kernel. `inputs` and `products` are the parameters of the scratch V and M.
+void emit_winograd(kernel::Builder& builder, const WinogradPlan& plan, const BindingRef& binding, int inputs,
+                   int products);
+
+} // namespace firn::lower

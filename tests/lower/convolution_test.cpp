@@ -1,0 +1,147 @@
+// Convolutions in blocked layouts, by register tiles and by Winograd's algorithm.
+#include "compiler/lower/winograd.h"
+#include "tests/lower/lowered_program.h"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+
+using namespace firn;
+using namespace firn::test;
+
+namespace {
+
+struct Convolution {
+  int64_t batch = 1, channels = 16, filters = 16;
+  std::vector<int64_t> in, kernel, pad_low, pad_high;
+  std::vector<int64_t> stride = {};
+};
+
+std::string join(const std::vector<int64_t>& values, const char* between) {
+  std::string text;
+  for (int64_t value : values) text += (text.empty() ? "" : between) + std::to_string(value);
+  return text;
+}
+
+std::string random_constant(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::string text = "constant [";
+  for (int64_t i = 0; i < count; ++i) text += (i ? ", " : "") + std::to_string(uniform(random));
+  return text + "]";
+}
+
+// The module for one block size: convolution, then bias and activation in a fusion.
+std::string module_text(const Convolution& c, int block) {
+  size_t dims = c.in.size();
+  std::vector<int64_t> out;
+  std::string window, layout;
+  int64_t taps = 1;
+  for (size_t i = 0; i < dims; ++i) {
+    int64_t stride = c.stride.empty() ? 1 : c.stride[i];
+    out.push_back((c.in[i] + c.pad_low[i] + c.pad_high[i] - c.kernel[i]) / stride + 1);
+    taps *= c.kernel[i];
+  }
+  window = join(c.kernel, "x") + " pad ";
+  for (size_t i = 0; i < dims; ++i)
+    window += (i ? "x" : "") + std::to_string(c.pad_low[i]) + "_" + std::to_string(c.pad_high[i]);
+  if (!c.stride.empty()) window += " stride " + join(c.stride, "x");
+  for (size_t i = 0; i < dims + 2; ++i) layout += (i ? "," : "") + std::to_string(i);
+  layout = "{" + layout + ":1x" + std::to_string(block) + "}";
+  auto tensor = [&](int64_t n, int64_t channels, const std::vector<int64_t>& extents) {
+    return "f32[" + std::to_string(n) + "," + std::to_string(channels) + "," + join(extents, ",") + "]";
+  };
+  std::string in = tensor(c.batch, c.channels, c.in) + layout, result = tensor(c.batch, c.filters, out) + layout;
+  std::string weights = tensor(c.filters, c.channels, c.kernel), plain = tensor(c.batch, c.filters, out);
+  std::string bias = "f32[" + std::to_string(c.filters) + "]";
+  std::string outer_in = tensor(c.batch, c.channels, c.in);
+  return "module @m {\n  func @main(%x: " + outer_in + ") -> (" + plain + ") {\n    %xb = copy %x : " + in +
+         "\n    %w = " + random_constant(c.filters * c.channels * taps, 1) + " : " + weights + "\n    %b = " +
+         random_constant(c.filters, 2) + " : " + bias +
+         "\n    %f = fusion %xb, %w, %b {kind = contraction} region(%p: " + in + ", %q: " + weights + ", %v: " + bias +
+         ") {\n      %c = convolution %p, %q {window = " + window + ", groups = 1} : " + result +
+         "\n      %s = broadcast_in_dim %v {dims = [1]} : " + result + "\n      %a = add %c, %s : " + result +
+         "\n      %t = maximum %a, %s : " + result + "\n      return %t\n    } : " + result +
+         "\n    %r = copy %f : " + plain + "\n    return %r\n  }\n}\n";
+}
+
+void expect_convolution(const Convolution& c, double tolerance = 1e-5) {
+  INFO(c.batch << "x" << c.channels << "x" << join(c.in, "x") << " to " << c.filters << " by " << join(c.kernel, "x"));
+  for (const char* cpu : {"x86-64", "x86-64-v3", "x86-64-v4"}) {
+    if (std::string(cpu) == "x86-64-v4" && !__builtin_cpu_supports("avx512f")) continue;
+    int block = std::string(cpu) == "x86-64" ? 4 : std::string(cpu) == "x86-64-v3" ? 8 : 16;
+    expect_lowered_module(module_text(c, block), {.tolerance = tolerance, .cpus = {cpu}});
+  }
+}
+
+bool uses_winograd(const Convolution& c) {
+  kernel::Program program = lower_text(module_text(c, 8), "x86-64-v3");
+  for (const auto& kernel : program.kernels)
+    if (kernel->algorithm.find("winograd") != std::string::npos) return true;
+  return false;
+}
+
+} // namespace
+
+TEST_CASE("3x3 convolutions by Winograd's algorithm", "[lower]") {
+  CHECK(uses_winograd({.channels = 32, .filters = 32, .in = {14, 14}, .kernel = {3, 3}, .pad_low = {1, 1}, .pad_high = {1, 1}}));
+  for (auto [height, width] : {std::pair{14, 14}, {12, 17}, {7, 9}, {30, 5}, {1, 40}})
+    expect_convolution({.channels = 32, .filters = 48, .in = {height, width}, .kernel = {3, 3}, .pad_low = {1, 1}, .pad_high = {1, 1}});
+  expect_convolution({.channels = 24, .filters = 40, .in = {13, 13}, .kernel = {3, 3}, .pad_low = {1, 1}, .pad_high = {1, 1}});
+  expect_convolution({.channels = 33, .filters = 17, .in = {10, 11}, .kernel = {3, 3}, .pad_low = {0, 0}, .pad_high = {0, 0}});
+  expect_convolution({.channels = 32, .filters = 32, .in = {9, 9}, .kernel = {3, 3}, .pad_low = {2, 0}, .pad_high = {1, 2}});
+  expect_convolution({.batch = 3, .channels = 32, .filters = 32, .in = {8, 8}, .kernel = {3, 3}, .pad_low = {1, 1}, .pad_high = {1, 1}});
+  expect_convolution({.channels = 64, .filters = 64, .in = {60, 50}, .kernel = {3, 3}, .pad_low = {1, 1}, .pad_high = {1, 1}});
+}
+
+TEST_CASE("other windows by Winograd's algorithm", "[lower]") {
+  CHECK(uses_winograd({.channels = 64, .filters = 64, .in = {100}, .kernel = {3}, .pad_low = {1}, .pad_high = {1}}));
+  expect_convolution({.channels = 64, .filters = 64, .in = {101}, .kernel = {3}, .pad_low = {1}, .pad_high = {1}});
+  expect_convolution({.channels = 32, .filters = 32, .in = {20, 21}, .kernel = {1, 3}, .pad_low = {0, 1}, .pad_high = {0, 1}});
+  expect_convolution({.channels = 32, .filters = 32, .in = {20, 21}, .kernel = {3, 1}, .pad_low = {1, 0}, .pad_high = {1, 0}});
+  expect_convolution({.channels = 32, .filters = 32, .in = {19, 18}, .kernel = {5, 5}, .pad_low = {2, 2}, .pad_high = {2, 2}});
+}
+
+TEST_CASE("convolutions that Winograd's algorithm does not cover", "[lower]") {
+  Convolution strided{.channels = 32, .filters = 32, .in = {15, 15}, .kernel = {3, 3}, .pad_low = {1, 1}, .pad_high = {1, 1}, .stride = {2, 2}};
+  CHECK_FALSE(uses_winograd(strided));
+  expect_convolution(strided);
+  expect_convolution({.channels = 20, .filters = 36, .in = {9, 13}, .kernel = {7, 7}, .pad_low = {3, 3}, .pad_high = {3, 3}});
+  expect_convolution({.channels = 16, .filters = 20, .in = {9, 13}, .kernel = {1, 1}, .pad_low = {0, 0}, .pad_high = {0, 0}});
+}
+
+TEST_CASE("Winograd transforms compute what the direct sum does", "[lower]") {
+  std::mt19937 random(3);
+  std::normal_distribution<double> normal;
+  for (auto [outputs, taps] : {std::pair{4, 3}, {2, 3}, {2, 5}, {1, 1}}) {
+    lower::WinogradTransform t = lower::make_winograd_transform(outputs, taps);
+    double in[6], filter[6], in_points[6], filter_points[6], got[6];
+    for (double& value : in) value = normal(random);
+    for (double& value : filter) value = normal(random);
+    lower::apply_transform(t.input, in, 1, in_points, 1);
+    lower::apply_transform(t.filter, filter, 1, filter_points, 1);
+    for (int i = 0; i < t.inputs(); ++i) in_points[i] *= filter_points[i];
+    lower::apply_transform(t.output, in_points, 1, got, 1);
+    for (int i = 0; i < outputs; ++i) {
+      double want = 0;
+      for (int k = 0; k < taps; ++k) want += in[i + k] * filter[k];
+      CHECK(got[i] == Approx(want).epsilon(1e-12).margin(1e-12));
+    }
+  }
+}
+
+TEST_CASE("the guard sees filters that Winograd's algorithm ruins", "[lower]") {
+  lower::WinogradPlan plan;
+  plan.height = plan.width = lower::make_winograd_transform(4, 3);
+  plan.channels = plan.filters = 16;
+  std::vector<float> filters(16 * 16 * 9);
+  std::mt19937 random(4);
+  std::normal_distribution<float> normal;
+  for (float& value : filters) value = normal(random);
+  double ordinary = lower::winograd_error_ratio(plan, filters.data());
+  CHECK(ordinary > 0.5);
+  CHECK(ordinary < 4);
+  // One tap only: the direct sum hardly rounds at all.
+  for (size_t i = 0; i < filters.size(); ++i) filters[i] = i % 144 == 0 ? 1.0f : 0.0f;
+  CHECK(lower::winograd_error_ratio(plan, filters.data()) > 4);
+}
