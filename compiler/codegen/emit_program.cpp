@@ -2,6 +2,7 @@
 #include "compiler/codegen/program_emitter.h"
 
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/Intrinsics.h>
 #include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
@@ -133,8 +134,24 @@ private:
       }
       starts_.push_back(start);
     }
-    emit_steps(program_.steps);
+    if (options_.profile)
+      emit_profiled_steps(field(call, 4));
+    else
+      emit_steps(program_.steps);
     ir_.CreateRet(llvm::ConstantInt::get(status, 0));
+  }
+
+  // The cycle counter before the first step and after each, into the array where an executor would be.
+  void emit_profiled_steps(llvm::Value* stamps) {
+    auto stamp = [&](uint64_t number) {
+      llvm::Value* cycles = ir_.CreateIntrinsic(llvm::Intrinsic::readcyclecounter, {}, {});
+      ir_.CreateStore(cycles, ir_.CreateConstGEP1_64(ir_.getInt64Ty(), stamps, number));
+    };
+    stamp(0);
+    for (uint64_t i = 0; i < program_.steps.size(); ++i) {
+      emit_step(program_.steps[i]);
+      stamp(i + 1);
+    }
   }
 
   llvm::Value* offset(llvm::Value* base, int64_t bytes) {
@@ -152,12 +169,14 @@ private:
   }
 
   void emit_steps(const std::vector<Step>& steps) {
-    for (const Step& step : steps) {
-      switch (step.kind) {
-      case Step::Kind::Call: emit_call(step); break;
-      case Step::Kind::If: emit_if(step); break;
-      case Step::Kind::While: emit_while(step); break;
-      }
+    for (const Step& step : steps) emit_step(step);
+  }
+
+  void emit_step(const Step& step) {
+    switch (step.kind) {
+    case Step::Kind::Call: return emit_call(step);
+    case Step::Kind::If: return emit_if(step);
+    case Step::Kind::While: return emit_while(step);
     }
   }
 

@@ -134,7 +134,7 @@ Expected<std::string> bench(const BenchOptions& options) {
   auto profiled = ObjectRunner::create(*c);
   if (!profiled) return profiled.error();
   if (auto first = (*profiled)->run(inputs); !first) return first.error();
-  std::vector<double> shares = (*profiled)->profile(c->program.steps.size(), options.seconds / 2);
+  std::vector<double> shares = (*profiled)->profile(options.seconds / 2);
   std::vector<Row> rows = kernel_rows(*c, shares, times.median, probe);
   std::string name = std::filesystem::path(options.compile.model).stem().string();
   return options.json ? json(*c, times, rows) : table(name, *c, times, rows, probe);

@@ -86,6 +86,7 @@ Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c) {
   };
   for (const auto& input : c.description.inputs) runner->inputs_.push_back(slot(input));
   for (const auto& output : c.description.outputs) runner->outputs_.push_back(slot(output));
+  if (c.codegen.profile) runner->stamps_.resize(c.program.steps.size() + 1);
   return runner;
 }
 
@@ -94,19 +95,18 @@ ObjectRunner::~ObjectRunner() {
 }
 
 void ObjectRunner::run_again() {
-  firn_rt1_call call{reinterpret_cast<unsigned char*>(arena_), weights_, inputs_.data(), outputs_.data(), nullptr};
+  firn_rt1_call call{reinterpret_cast<unsigned char*>(arena_), weights_, inputs_.data(), outputs_.data(),
+                     stamps_.empty() ? nullptr : reinterpret_cast<const firn_executor*>(stamps_.data())};
   function_(&call);
 }
 
-std::vector<double> ObjectRunner::profile(size_t num_steps, double seconds) {
-  std::vector<uint64_t> stamps(num_steps + 1);
-  std::vector<std::vector<double>> cycles(num_steps);
-  firn_rt1_call call{reinterpret_cast<unsigned char*>(arena_), weights_, inputs_.data(), outputs_.data(),
-                     reinterpret_cast<const firn_executor*>(stamps.data())};
+std::vector<double> ObjectRunner::profile(double seconds) {
+  FIRN_CHECK(!stamps_.empty(), "only profiled code tells the time of its steps");
+  std::vector<std::vector<double>> cycles(stamps_.size() - 1);
   auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   for (int runs = 0; runs < 5 || (std::chrono::steady_clock::now() < end && runs < 10000); ++runs) {
-    function_(&call);
-    for (size_t i = 0; i < num_steps; ++i) cycles[i].push_back(static_cast<double>(stamps[i + 1] - stamps[i]));
+    run_again();
+    for (size_t i = 0; i < cycles.size(); ++i) cycles[i].push_back(static_cast<double>(stamps_[i + 1] - stamps_[i]));
   }
   std::vector<double> shares;
   double total = 0;

@@ -18,7 +18,7 @@ public:
   // Runs again on the inputs of the last run().
   void run_again();
   // For code generated with Options::profile: each top-level step's share of a run's time, the median over many runs.
-  std::vector<double> profile(size_t num_steps, double seconds);
+  std::vector<double> profile(double seconds);
 
 private:
   ObjectRunner() = default;
@@ -31,6 +31,7 @@ private:
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;
   std::vector<std::vector<std::byte>> external_;
+  std::vector<uint64_t> stamps_;  // of profiled code, else empty
 };
 
 // The first folder that $TMPDIR or the system gives for temporary files, with a new folder in it; removed with all its

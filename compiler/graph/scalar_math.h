@@ -94,6 +94,12 @@ template <class B> V<B> exp(B& b, V<B> x) {
   return b.mul(value, power_of_two(b, x, b.bits_of(rest)));
 }
 
+// exp of an argument that is not positive; results below the normal numbers are 0.
+template <class B> V<B> exp_nonpositive(B& b, V<B> x) {
+  V<B> tiny = b.fcmp(Cmp::Lt, x, b.constant(x, is_double(b, x) ? -708 : -87));
+  return b.select(tiny, b.constant(x, 0), exp_normal(b, x));
+}
+
 template <class B> V<B> expm1(B& b, V<B> x) {
   V<B> bound = is_double(b, x) ? bounded(b, x, -60, 710) : bounded(b, x, -30, 89);
   ExpReduction<B> reduced = reduce_exp(b, bound);

@@ -258,6 +258,8 @@ private:
     IntExpr lower = clipped ? loop.lower(position.outer) : IntExpr(0);
     IntExpr upper = clipped ? loop.upper(position.outer) : IntExpr(loop.extent);
     bool innermost = level + 1 == spec_.reduction.size();
+    if (innermost && !clipped && tiling_.tile.phases <= 1 && tiling_.unroll > 1)
+      return emit_unrolled_loop(position, rows, vectors, k, loop.extent, std::move(acc));
     int phases = innermost && !clipped ? std::max(1, tiling_.tile.phases) : 1;
     int64_t main = loop.extent / phases * phases;
     if (phases == 1)
@@ -278,6 +280,32 @@ private:
       acc = emit_step(position, rows, vectors, k, static_cast<int>(i - main), std::move(acc));
     }
     return acc;
+  }
+
+  // Several steps per iteration, and between them requests for the column group after this one: every tile of rows asks
+  // for its share, so that the group has come near when its turn comes.
+  std::vector<Value> emit_unrolled_loop(const TilePosition& position, int rows, int vectors, std::vector<IntExpr>& k,
+                                        int64_t extent, std::vector<Value> acc) {
+    int64_t unroll = tiling_.unroll, main = extent / unroll * unroll;
+    int64_t lines_per_row = 0, requests = 0;
+    if (spec_.prefetch && main > 0) {
+      lines_per_row = (spec_.group_lines + spec_.rows - 1) / spec_.rows;
+      requests = (lines_per_row * rows + main / unroll - 1) / (main / unroll);
+    }
+    auto steps = [&](const IntExpr& first, int64_t count, std::vector<Value> in) {
+      for (int64_t step = 0; step < count; ++step) {
+        k.back() = first + step;
+        in = emit_step(position, rows, vectors, k, 0, std::move(in));
+      }
+      return in;
+    };
+    acc = b_.loop_carried(0, main / unroll, 1, std::move(acc), [&](const IntExpr& iv, const std::vector<Value>& in) {
+      std::vector<Value> out = steps(iv * unroll, unroll, in);
+      for (int64_t i = 0; i < requests; ++i)
+        spec_.prefetch(b_, position, position.row * lines_per_row + iv * requests + i);
+      return out;
+    });
+    return steps(main, extent - main, std::move(acc));
   }
 
   using CarriedBody = std::function<std::vector<Value>(const IntExpr&, const std::vector<Value>&)>;

@@ -65,6 +65,10 @@ struct ContractionSpec {
   std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, const std::vector<IntExpr>& k)> scalar;
   // The vector operand: `lanes` columns from vector column_vector + vector on.
   std::function<kernel::Value(kernel::Builder&, const TilePosition&, int vector, const std::vector<IntExpr>& k)> vector;
+  // Prefetches line `line` (64 bytes) of what follows the tile's column group in a packed vector operand: the group's
+  // successor, or whatever the program reads next. Unset: the operand is not streamed from beyond the second cache level.
+  std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& line)> prefetch;
+  int64_t group_lines = 0;              // of a full column group of the packed operand
   // Takes the sums of one row and vector; `valid_lanes` of them are columns of the result.
   std::function<void(kernel::Builder&, const TilePosition&, int row, int vector, kernel::Value sum, int valid_lanes)>
       store;
@@ -77,6 +81,7 @@ struct Tiling {
   TileShape tile;              // of full tiles; edges use fewer rows or vectors
   bool columns_outermost = true;
   double cycles = 0;           // estimate for the whole contraction, its operands near
+  int unroll = 1;              // steps of the innermost reduction loop per iteration
 };
 
 // Picks the tile by counting cycles of whole and edge tiles, and the loop order by the bytes each order streams.

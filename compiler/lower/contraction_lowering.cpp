@@ -128,7 +128,8 @@ private:
   }
 
   void bind_epilogue(KernelMaker& maker) {
-    auto leaves = std::make_shared<RegionLeaves>(maker, instruction_, root_.contraction);
+    auto leaves = std::make_shared<RegionLeaves>(
+        maker, instruction_, [this](const Instruction& user) { return &user == root_.contraction; });
     const Region& region = instruction_.region();
     Value root = result_of(*root_.contraction);
     for (const RegionLeaves::Entry& entry : leaves->entries()) allow_in_place(entry);

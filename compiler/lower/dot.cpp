@@ -11,6 +11,8 @@ namespace {
 using kernel::Builder;
 using kernel::Value;
 
+constexpr int kUnroll = 4;  // steps of the reduction per iteration: loop control and prefetches cost nothing then
+
 struct Axis {
   int64_t extent, stride;
 };
@@ -91,6 +93,9 @@ public:
     if (!prepared.vector_direct) fill_packing(prepared);
     prepared.spec.scalar = scalar_operand();
     prepared.spec.vector = prepared.vector_direct ? direct_vector(prepared.tiling.tile.lanes) : packed_vector(prepared.packed);
+    prepared.tiling.unroll = kUnroll;
+    if (!prepared.vector_direct && vector_constant && prepared.spec.vector_bytes > target_.l1_bytes)
+      prefetch_next_group(prepared.spec, prepared.packed);
     prepared.spec.store = store_result(prepared.tiling.tile.lanes);
     prepared.algorithm = std::string("dot ") + std::to_string(prepared.tiling.tile.rows) + "x" + std::to_string(prepared.tiling.tile.vectors);
     return prepared;
@@ -197,12 +202,28 @@ private:
 
   std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)> packed_vector(const PackedOperand& packed) const {
     return [this_ = *this, packed](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
-      IntExpr part = 0;
-      for (size_t i = 0; i < this_.columns_.batch.size(); ++i) part = part * this_.columns_.batch[i].extent + at.outer[i];
+      IntExpr part = this_.packed_part(at);
       kernel::Type type{packed.element, packed.tile.lanes};
       Value value = b.load(type, this_.binding_->vector, packed.index(part, at, vector, k), type.lanes * kernel::scalar_bytes(type.scalar));
       return widen_to_f32(b, value);
     };
+  }
+
+  // Weights pass once per run: the group after the one at hand comes from memory unless it is asked for early.
+  void prefetch_next_group(ContractionSpec& spec, const PackedOperand& packed) const {
+    int64_t elements = 64 / kernel::scalar_bytes(packed.element);
+    spec.group_lines = packed.reduction_size() * packed.tile.vectors * packed.tile.lanes / elements;
+    spec.prefetch = [this_ = *this, packed, elements](Builder& b, const TilePosition& at, const IntExpr& line) {
+      IntExpr next = this_.packed_part(at) * (packed.elements() / packed.selected) +
+                     (at.column_vector + at.vectors) * (packed.tile.lanes * packed.reduction_size());
+      b.prefetch(this_.binding_->vector, next + line * elements, /*into_l2=*/true);
+    };
+  }
+
+  IntExpr packed_part(const TilePosition& at) const {
+    IntExpr part = 0;
+    for (size_t i = 0; i < columns_.batch.size(); ++i) part = part * columns_.batch[i].extent + at.outer[i];
+    return part;
   }
 
   static Value widen_to_f32(Builder& b, Value value) {

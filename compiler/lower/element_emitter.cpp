@@ -323,14 +323,15 @@ kernel::Value ElementEmitter::emit_dynamic_slice(const Instruction& slice, const
 
 // Leaves in memory.
 
-RegionLeaves::RegionLeaves(KernelMaker& maker, const Instruction& instruction, const Instruction* computed_apart)
+RegionLeaves::RegionLeaves(KernelMaker& maker, const Instruction& instruction,
+                           const std::function<bool(const Instruction&)>& computed_apart)
     : builder_(&maker.builder()) {
   const Region& region = instruction.region();
   for (int i = 0; i < instruction.num_operands(); ++i) {
     Value operand = instruction.operand(i);
     const Instruction& parameter = *region.parameters()[static_cast<size_t>(i)];
     bool needed = std::any_of(parameter.users().begin(), parameter.users().end(),
-                              [&](const Instruction* user) { return user != computed_apart; });
+                              [&](const Instruction* user) { return !computed_apart(*user); });
     bool is_result = std::any_of(region.results().begin(), region.results().end(),
                                  [&](Value result) { return result.def == &parameter; });
     if (needed || is_result)

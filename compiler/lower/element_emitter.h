@@ -142,9 +142,10 @@ IntExpr clamped_symbol(kernel::Builder& builder, kernel::Value value, int64_t lo
 // kernel, and so does every constant. Splat constants need no binding.
 class RegionLeaves {
 public:
-  // Leaves of a fusion's or composite's region, but for parameters that only `computed_apart` reads: an instruction of
-  // the region whose elements the caller supplies.
-  RegionLeaves(KernelMaker& maker, const Instruction& instruction, const Instruction* computed_apart = nullptr);
+  // Leaves of a fusion's or composite's region, but for parameters that are read by none but instructions
+  // `computed_apart`, whose elements the caller supplies.
+  RegionLeaves(KernelMaker& maker, const Instruction& instruction,
+               const std::function<bool(const Instruction&)>& computed_apart = [](const Instruction&) { return false; });
   static RegionLeaves of_operands(KernelMaker& maker, const Instruction& instruction);  // a plain op: its operands
   void bind_to(ElementEmitter& emitter) const;
   // The same leaves for analysis: bound to `record`, which gets the offsets they would read.

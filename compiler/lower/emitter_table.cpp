@@ -49,6 +49,7 @@ std::vector<Emitter> emitters_of_opcode(Opcode opcode) {
 
 std::vector<Emitter> emitters_of_fusion(std::string_view kind) {
   if (kind == "contraction") return {emit_register_tiles, emit_elementwise};
+  if (kind == "attention") return {emit_attention};
   return {emit_elementwise};
 }
 

@@ -33,6 +33,7 @@ constexpr Step kSteps[] = {
     {"inline-composites", true, "what has no kernel of its own must be plain ops before layouts and fusion see it"},
     {"simplify-algebra,eliminate-common-subexpressions,eliminate-dead-code", true, "tidies the inlined bodies"},
     {"assign-layouts", true, "on plain instructions: fusion then never has to look through a change of layout"},
+    {"fuse-attention,eliminate-dead-code", true, "before form-fusions gives each of its dots a kernel"},
     {"form-fusions", true, "last: other passes do not look into fusions"},
     {"eliminate-dead-code", true, "fused producers are left without users"},
 };

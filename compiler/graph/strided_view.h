@@ -1,0 +1,38 @@
+// Values that are another value's elements read with other strides: what chains of slices, transposes,
+// broadcasts and reshapes amount to, so that a kernel can read through them instead of a copy.
+#pragma once
+
+#include "compiler/graph/module.h"
+
+#include <optional>
+#include <vector>
+
+namespace firn {
+
+// Element (i, j, ...) of the value is element offset + i * strides[0] + j * strides[1] + ... of `source` in
+// row-major order. Dims of extent 1 have stride 0.
+struct StridedView {
+  Value source;
+  int64_t offset = 0;
+  std::vector<int64_t> dims, strides;
+};
+
+// How an op that only moves data shows its operand's elements, given how the operand shows its own source's.
+// Nothing if the op is no such movement, or if no strides can say what it does. Plain layouts and static
+// shapes only.
+std::optional<StridedView> view_through(const Instruction& movement, const StridedView& operand);
+
+// Tensors of static shape, with elements, that lie in row-major order.
+bool is_viewable(const Type& type);
+// The value itself as a view; its type must be viewable.
+StridedView whole_view(Value value);
+// The value as a view of the outermost source that its chain of movements allows; `may_pass` decides whether
+// a movement may be looked through.
+template <class MayPass> StridedView strided_view(Value value, MayPass may_pass) {
+  const Instruction& instruction = *value.def;
+  if (instruction.num_operands() == 1 && is_viewable(instruction.operand(0).type()) && may_pass(instruction))
+    if (auto view = view_through(instruction, strided_view(instruction.operand(0), may_pass))) return *view;
+  return whole_view(value);
+}
+
+} // namespace firn

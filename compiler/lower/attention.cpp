@@ -1,0 +1,480 @@
+// Attention as one kernel: for a tile of query rows the scores of a block of keys stand in a small array, are
+// turned into weights, and are multiplied into the values at once; the running maximum and sum of each row
+// scale what earlier blocks gave (Milakov and Gimelshein's online softmax). Keys are packed by a kernel of
+// their own, since the first product wants them along lanes.
+#include "compiler/graph/attention.h"
+#include "compiler/lower/contraction_ops.h"
+#include "compiler/lower/emitters.h"
+#include "compiler/lower/kernel_scalars.h"
+#include "compiler/lower/transpose_lanes.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::OpKind;
+using kernel::Scalar;
+using KernelValue = kernel::Value;
+using KernelValues = std::vector<KernelValue>;
+
+constexpr double kLowest = -3.4028234663852886e38;
+constexpr int64_t kLargestScoreBytes = 16 << 10; // of one tile, on the stack
+
+// How a kernel walks the scores of one outer index.
+struct Schedule {
+  int lanes, vectors;   // of a column group
+  int rows;             // of the larger row tiles
+  int64_t large, small; // row tiles of `rows` rows, and of one row less
+  int64_t block;        // keys whose scores are there at a time
+};
+
+// Register tiles as choose_tiling weighs them, but of rows that suit both products.
+Schedule choose_schedule(const Attention& a, const TargetMachine& target) {
+  Schedule s{};
+  s.lanes = target.lanes(32);
+  int registers =
+      target.vector_bits == 0 ? std::max(4, target.vector_registers / 2) : target.vector_registers;
+  int64_t widest = std::max<int64_t>(1, std::min<int64_t>(8, (a.keys + s.lanes - 1) / s.lanes));
+  double best = INFINITY;
+  for (int vectors = 1; vectors <= widest; ++vectors) {
+    int64_t most = std::min<int64_t>(a.rows, (registers - 1 - vectors) / vectors);
+    if (most < 1) break;
+    int64_t tiles = (a.rows + most - 1) / most;
+    int rows = static_cast<int>((a.rows + tiles - 1) / tiles);
+    double cycles = std::max({static_cast<double>(rows * vectors) / target.fma_pipes, (rows + vectors) / 2.0,
+                              static_cast<double>(target.fma_latency)});
+    double cost = cycles / (rows * vectors);
+    if (cost > best * 0.999) continue;
+    best = cost;
+    s.vectors = vectors, s.rows = rows;
+    s.large = a.rows - tiles * (rows - 1), s.small = tiles - s.large;
+  }
+  int64_t group = static_cast<int64_t>(s.vectors) * s.lanes;
+  int64_t bytes = std::clamp<int64_t>(target.l1_bytes / 3, 1 << 10, kLargestScoreBytes);
+  int64_t most = std::max<int64_t>(group, bytes / 4 / s.rows / group * group);
+  int64_t blocks = (a.keys + most - 1) / most;
+  s.block = ((a.keys + blocks - 1) / blocks + group - 1) / group * group;
+  return s;
+}
+
+// The values of dims of `extents` at row-major position `flat`.
+std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<int64_t>& extents) {
+  std::vector<IntExpr> index(extents.size());
+  for (size_t i = extents.size(); i-- > 0;) {
+    index[i] = i == 0 ? flat : floor_mod(flat, extents[i]);
+    flat = floor_div(flat, extents[i]);
+  }
+  return index;
+}
+
+IntExpr place_of(const IntExpr& flat, const std::vector<int64_t>& extents,
+                 const std::vector<int64_t>& strides) {
+  std::vector<IntExpr> index = unflatten(flat, extents);
+  IntExpr place = 0;
+  for (size_t i = 0; i < index.size(); ++i) place = place + index[i] * strides[i];
+  return place;
+}
+
+class AttentionKernel {
+public:
+  AttentionKernel(LoweringContext& context, const Instruction& fusion, const Attention& attention)
+      : context_(context), fusion_(fusion), a_(attention), s_(choose_schedule(attention, context.target())) {}
+
+  void emit() {
+    int64_t key_vectors = (a_.keys + s_.lanes - 1) / s_.lanes,
+            depth_vectors = (a_.value_depth + s_.lanes - 1) / s_.lanes;
+    keys_ = {key_vectors, a_.depth, a_.keys, a_.score_dims, a_.k_outer, a_.k_key, a_.k_depth};
+    Place keys = pack(keys_, a_.k, "pack keys"), values;
+    // Values lie along lanes already unless they came transposed.
+    packs_values_ = a_.v_depth != 1 && a_.value_depth > 1;
+    values_ = {depth_vectors, a_.keys, a_.value_depth, a_.weight_dims, a_.v_outer, a_.v_depth, a_.v_key};
+    if (packs_values_) values = pack(values_, a_.v, "pack values");
+
+    KernelMaker maker(context_, fusion_, "attention");
+    b_ = &maker.builder();
+    q_ = maker.read(operand_of(a_.q));
+    k_ = maker.parameter(keys, Scalar::F32, keys_.elements(s_.lanes), false, "keys");
+    v_ = packs_values_ ? maker.parameter(values, Scalar::F32, values_.elements(s_.lanes), false, "values")
+                       : maker.read(operand_of(a_.v));
+    leaves_.emplace(maker, fusion_, [&](const Instruction& user) { return !computes_scores(user); });
+    result_ = maker.write(result_of(fusion_));
+    int64_t padded = std::min(s_.block, keys_.vectors * s_.lanes);
+    scores_ = b_->add_scratch("scores", Scalar::F32, s_.rows * padded);
+    score_stride_ = padded;
+    blocks_ = (a_.keys + s_.block - 1) / s_.block;
+    depth_stride_ = values_.vectors * s_.lanes;
+    inverse_ = b_->add_scratch("sums", Scalar::F32, s_.rows);
+    if (blocks_ > 1) {
+      largest_ = b_->add_scratch("largest", Scalar::F32, s_.rows);
+      sums_ = b_->add_scratch("scaled", Scalar::F32, s_.rows * depth_stride_);
+    }
+    emit_tiles();
+    maker.kernel().algorithm = "attention " + std::to_string(s_.rows) + "x" + std::to_string(s_.vectors);
+    maker.set_flops(2 * a_.outer * a_.rows * a_.keys * (a_.depth + a_.value_depth));
+    maker.finish();
+  }
+
+private:
+  // An operand in lanes: [different outer index][vector of columns][step][lane], columns beyond the last
+  // zero.
+  struct Packed {
+    int64_t vectors, steps, columns;
+    std::vector<int64_t> outer_dims, outer_strides;
+    int64_t column_stride, step_stride;
+
+    // Outer dims along which the operand differs: the others share a packed part.
+    std::vector<int64_t> part_dims() const {
+      std::vector<int64_t> dims;
+      for (size_t i = 0; i < outer_dims.size(); ++i)
+        dims.push_back(outer_strides[i] == 0 ? 1 : outer_dims[i]);
+      return dims;
+    }
+    int64_t parts() const {
+      int64_t count = 1;
+      for (int64_t extent : part_dims()) count *= extent;
+      return count;
+    }
+    int64_t elements(int lanes) const { return parts() * vectors * steps * lanes; }
+    // Where the part of the outer index `flat` begins.
+    IntExpr part(const IntExpr& flat, int lanes) const {
+      std::vector<int64_t> strides(outer_dims.size(), 0), extents = part_dims();
+      int64_t stride = vectors * steps * lanes;
+      for (size_t i = extents.size(); i-- > 0; stride *= extents[i])
+        if (extents[i] > 1) strides[i] = stride;
+      return place_of(flat, outer_dims, strides);
+    }
+  };
+
+  bool computes_scores(const Instruction& instruction) const {
+    return std::find(a_.path.begin(), a_.path.end(), &instruction) != a_.path.end() ||
+           is_mask_code(instruction);
+  }
+  // Part of the code between the dots that does not start at the first of them.
+  bool is_mask_code(const Instruction& instruction) const {
+    if (&instruction == a_.softmax || &instruction == a_.scores || &instruction == a_.values) return false;
+    return std::any_of(instruction.users().begin(), instruction.users().end(), [&](const Instruction* user) {
+      return user != a_.softmax && user != a_.scores && user != a_.values && computes_scores(*user);
+    });
+  }
+
+  Value operand_of(const StridedView& view) const {
+    const auto& parameters = fusion_.region().parameters();
+    auto at = std::find(parameters.begin(), parameters.end(), view.source.def);
+    FIRN_CHECK(at != parameters.end(), "attention on a value that is no operand of its fusion");
+    return fusion_.operand(static_cast<int>(at - parameters.begin()));
+  }
+
+  Place pack(const Packed& packed, const StridedView& view, const char* algorithm) {
+    Place place{context_.add_scratch_buffer(packed.elements(s_.lanes) * 4, "packed"), 0};
+    KernelMaker maker(context_, fusion_, "pack");
+    int source = maker.read(operand_of(view));
+    int out = maker.parameter(place, Scalar::F32, packed.elements(s_.lanes), true, "packed");
+    maker.kernel().algorithm = algorithm;
+    Builder& b = maker.builder();
+    std::vector<int64_t> extents = packed.part_dims();
+    IntExpr p = b.set_parallel(packed.parts() * packed.vectors);
+    IntExpr part = floor_div(p, packed.vectors), vector = floor_mod(p, packed.vectors);
+    IntExpr from = place_of(part, extents, packed.outer_strides) + view.offset;
+    IntExpr to = p * (packed.steps * s_.lanes);
+    auto copy = [&](const IntExpr& first, int64_t columns) {
+      copy_columns(b, {source, from + first * packed.column_stride, packed.column_stride, packed.step_stride},
+                   {out, to}, columns, packed.steps, s_.lanes);
+    };
+    int64_t rest = packed.columns % s_.lanes;
+    if (rest == 0) {
+      copy(vector * s_.lanes, s_.lanes);
+    } else if (packed.vectors == 1) {
+      copy(0, rest);
+    } else {
+      KernelValue full =
+          b.compare(OpKind::SCmp, kernel::Predicate::Lt, b.index(vector), b.index(packed.vectors - 1));
+      b.if_then_else(
+          full,
+          [&] {
+            copy(min(vector, packed.vectors - 2) * s_.lanes, s_.lanes);
+            return KernelValues{};
+          },
+          [&] {
+            copy((packed.vectors - 1) * s_.lanes, rest);
+            return KernelValues{};
+          });
+    }
+    maker.finish();
+    return place;
+  }
+
+  void emit_tiles() {
+    Builder& b = *b_;
+    int64_t tiles = s_.large + s_.small;
+    IntExpr p = b.set_parallel(a_.outer * tiles);
+    outer_ = floor_div(p, tiles);
+    IntExpr tile = floor_mod(p, tiles);
+    q_place_ = place_of(outer_, a_.score_dims, a_.q_outer) + a_.q.offset;
+    k_place_ = keys_.part(outer_, s_.lanes);
+    v_place_ = packs_values_ ? values_.part(outer_, s_.lanes)
+                             : place_of(outer_, a_.weight_dims, a_.v_outer) + a_.v.offset;
+    result_place_ = place_of(outer_, a_.weight_dims, a_.result_outer);
+    if (s_.small == 0) return emit_tile(tile * s_.rows, s_.rows);
+    KernelValue large = b.compare(OpKind::SCmp, kernel::Predicate::Lt, b.index(tile), b.index(s_.large));
+    b.if_then_else(
+        large,
+        [&] {
+          emit_tile(min(tile, s_.large - 1) * s_.rows, s_.rows);
+          return KernelValues{};
+        },
+        [&] {
+          emit_tile((max(tile, s_.large) - s_.large) * (s_.rows - 1) + s_.large * s_.rows, s_.rows - 1);
+          return KernelValues{};
+        });
+  }
+
+  void emit_tile(const IntExpr& row, int rows) {
+    Builder& b = *b_;
+    kernel::Type scalar{Scalar::F32, 1};
+    if (blocks_ == 1) return emit_block(row, rows, 0, a_.keys, true);
+    b.loop(0, rows, 1, [&](const IntExpr& r) {
+      b.store(b.constant(scalar, kLowest), largest_, r);
+      b.store(b.constant(scalar, 0), inverse_, r);
+      b.loop(0, depth_stride_, s_.lanes, [&](const IntExpr& d) {
+        b.store(b.constant({Scalar::F32, s_.lanes}, 0), sums_, r * depth_stride_ + d);
+      });
+    });
+    b.loop(0, blocks_ - 1, 1,
+           [&](const IntExpr& block) { emit_block(row, rows, block * s_.block, s_.block, false); });
+    emit_block(row, rows, (blocks_ - 1) * s_.block, a_.keys - (blocks_ - 1) * s_.block, true);
+  }
+
+  // Scores, weights and weighted values of `keys` keys from `first` on.
+  void emit_block(const IntExpr& row, int rows, const IntExpr& first, int64_t keys, bool last) {
+    int64_t group = static_cast<int64_t>(s_.vectors) * s_.lanes, full = keys / group,
+            rest = keys - full * group;
+    b_->loop(0, full, 1,
+             [&](const IntExpr& g) { emit_scores(row, rows, first, g * s_.vectors, s_.vectors, group); });
+    if (rest > 0)
+      emit_scores(row, rows, first, full * s_.vectors, static_cast<int>((rest + s_.lanes - 1) / s_.lanes),
+                  rest);
+    b_->loop(0, rows, 1, [&](const IntExpr& r) { emit_weights(r, keys, last); });
+    int64_t vectors = values_.vectors, groups = vectors / s_.vectors;
+    int64_t partial = a_.value_depth % s_.lanes;
+    // Only the last vector may be partial; its group has a place of its own.
+    if (partial != 0 && groups * s_.vectors == vectors) --groups;
+    b_->loop(0, groups, 1, [&](const IntExpr& g) {
+      emit_values(row, rows, first, keys, g * s_.vectors, s_.vectors, last);
+    });
+    if (vectors > groups * s_.vectors)
+      emit_values(row, rows, first, keys, groups * s_.vectors,
+                  static_cast<int>(vectors - groups * s_.vectors), last);
+  }
+
+  // acc[row][vector] += scalar(row, k) * vector(vector, k) over k.
+  template <class ScalarAt, class VectorAt>
+  KernelValues multiply(int rows, int vectors, int64_t steps, KernelValues start, ScalarAt scalar_at,
+                        VectorAt vector_at) {
+    return b_->loop_carried(0, steps, 1, std::move(start), [&](const IntExpr& k, const KernelValues& in) {
+      KernelValues out = in, loaded;
+      for (int v = 0; v < vectors; ++v) loaded.push_back(vector_at(v, k));
+      for (int r = 0; r < rows; ++r) {
+        KernelValue scalar = b_->splat(scalar_at(r, k), s_.lanes);
+        for (int v = 0; v < vectors; ++v) {
+          KernelValue& sum = out[static_cast<size_t>(r * vectors + v)];
+          sum = b_->fma(scalar, loaded[static_cast<size_t>(v)], sum);
+        }
+      }
+      return out;
+    });
+  }
+
+  // Scores of one group of keys: `vector` counts from `first`, `keys` of its lanes are keys.
+  void emit_scores(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector, int vectors,
+                   int64_t keys) {
+    Builder& b = *b_;
+    kernel::Type type{Scalar::F32, s_.lanes};
+    IntExpr first_vector = floor_div(first, s_.lanes);
+    KernelValues sums = multiply(
+        rows, vectors, a_.depth, KernelValues(static_cast<size_t>(rows * vectors), b.constant(type, 0)),
+        [&](int r, const IntExpr& k) {
+          return b.load({Scalar::F32, 1}, q_, q_place_ + (row + r) * a_.q_row + k * a_.q_depth);
+        },
+        [&](int v, const IntExpr& k) {
+          return b.load(type, k_,
+                        k_place_ + (first_vector + vector + v) * (a_.depth * s_.lanes) + k * s_.lanes,
+                        4 * s_.lanes);
+        });
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < vectors; ++v) {
+        int valid = static_cast<int>(std::min<int64_t>(s_.lanes, keys - v * s_.lanes));
+        KernelValue score = score_of(row + r, first + (vector + v) * s_.lanes, valid,
+                                     sums[static_cast<size_t>(r * vectors + v)]);
+        if (valid < s_.lanes)
+          score = b.select(b.lane_mask(s_.lanes, valid), score, b.constant(type, -INFINITY));
+        b.store(score, scores_, (vector + v) * s_.lanes + r * score_stride_, 4 * s_.lanes);
+      }
+  }
+
+  // What the fusion computes of a product before softmax.
+  KernelValue score_of(const IntExpr& row, const IntExpr& key, int valid, KernelValue product) {
+    if (a_.path.empty()) return product;
+    const Type& type = a_.softmax->type();
+    std::vector<int64_t> dims = type.static_dims();
+    dims.resize(dims.size() - 2);
+    Index index = unflatten(outer_, dims);
+    index.push_back(row);
+    Lanes lanes;
+    if (s_.lanes > 1) {
+      auto symbol = std::make_shared<Symbol>(Symbol{"lane", 0, a_.keys - 1});
+      lanes = {symbol, key, s_.lanes};
+      index.push_back(a_.keys == 1 ? IntExpr(0) : IntExpr::symbol(symbol));
+    } else {
+      index.push_back(key);
+    }
+    ElementEmitter emitter(*b_, lanes);
+    for (const RegionLeaves::Entry& entry : leaves_->entries())
+      emitter.bind(entry.value, [this, entry, valid](const Index& at, const Lanes& along) {
+        return load_valid_lanes(*b_, entry.buffer, entry.type, at, along, valid);
+      });
+    emitter.bind(a_.scores->result(), [product](const Index&, const Lanes&) { return product; });
+    return emitter.emit(a_.softmax->operand(0), index);
+  }
+
+  // Turns one row of scores into weights relative to the largest score so far.
+  void emit_weights(const IntExpr& r, int64_t keys, bool last) {
+    Builder& b = *b_;
+    KernelScalars math(b);
+    kernel::Type type{Scalar::F32, s_.lanes}, scalar{Scalar::F32, 1};
+    int64_t vectors = (keys + s_.lanes - 1) / s_.lanes;
+    IntExpr at = r * score_stride_;
+    auto load = [&](const IntExpr& v) { return b.load(type, scores_, at + v * s_.lanes, 4 * s_.lanes); };
+    KernelValue largest = combine(vectors, b.constant(type, kLowest), OpKind::FMaxFast,
+                                  [&](const IntExpr& v) { return load(v); });
+    KernelValue before;
+    if (blocks_ > 1) {
+      before = b.load(scalar, largest_, r);
+      largest = b.binary(OpKind::FMaxFast, before, largest);
+      b.store(largest, largest_, r);
+    }
+    KernelValue center = b.splat(largest, s_.lanes);
+    KernelValue sum = combine(vectors, b.constant(type, 0), OpKind::FAdd, [&](const IntExpr& v) {
+      KernelValue weight = scalar_ops::math::exp_nonpositive(math, b.binary(OpKind::FSub, load(v), center));
+      b.store(weight, scores_, at + v * s_.lanes, 4 * s_.lanes);
+      return weight;
+    });
+    if (blocks_ > 1) {
+      KernelValue shrink = scalar_ops::math::exp_nonpositive(math, b.binary(OpKind::FSub, before, largest));
+      sum = b.fma(b.load(scalar, inverse_, r), shrink, sum);
+      KernelValue wide = b.splat(shrink, s_.lanes);
+      b.loop(0, depth_stride_, s_.lanes, [&](const IntExpr& d) {
+        IntExpr place = r * depth_stride_ + d;
+        b.store(b.binary(OpKind::FMul, b.load(type, sums_, place, 4 * s_.lanes), wide), sums_, place,
+                4 * s_.lanes);
+      });
+    }
+    if (last) sum = b.binary(OpKind::FDiv, b.constant(scalar, 1), sum);
+    b.store(sum, inverse_, r);
+  }
+
+  // Combines element(v) for all vectors into one scalar, in four chains.
+  template <class Element>
+  KernelValue combine(int64_t vectors, KernelValue start, OpKind kind, Element element) {
+    Builder& b = *b_;
+    int64_t chains = std::min<int64_t>(4, vectors), rounds = vectors / chains;
+    KernelValues sums = b.loop_carried(
+        0, rounds, 1, KernelValues(static_cast<size_t>(chains), start),
+        [&](const IntExpr& round, const KernelValues& in) {
+          KernelValues out;
+          for (int64_t c = 0; c < chains; ++c)
+            out.push_back(b.binary(kind, in[static_cast<size_t>(c)], element(round * chains + c)));
+          return out;
+        });
+    for (int64_t v = rounds * chains; v < vectors; ++v) {
+      KernelValue& sum = sums[static_cast<size_t>(v - rounds * chains)];
+      sum = b.binary(kind, sum, element(v));
+    }
+    for (size_t count = sums.size(); count > 1; count = (count + 1) / 2)
+      for (size_t i = 0; i < count / 2; ++i) sums[i] = b.binary(kind, sums[i], sums[count - 1 - i]);
+    KernelValue vector = sums[0];
+    for (int half = s_.lanes / 2; half > 0; half /= 2) {
+      std::vector<int64_t> low, high;
+      for (int i = 0; i < half; ++i) low.push_back(i), high.push_back(half + i);
+      vector = half == 1 ? b.binary(kind, b.extract(vector, 0), b.extract(vector, 1))
+                         : b.binary(kind, b.shuffle(vector, vector, low), b.shuffle(vector, vector, high));
+    }
+    return vector;
+  }
+
+  // The weighted values of a group of columns.
+  void emit_values(const IntExpr& row, int rows, const IntExpr& first, int64_t keys, const IntExpr& vector,
+                   int vectors, bool last) {
+    Builder& b = *b_;
+    kernel::Type type{Scalar::F32, s_.lanes}, scalar{Scalar::F32, 1};
+    KernelValues start;
+    auto sum_place = [&](int r, int v) { return (vector + v) * s_.lanes + r * depth_stride_; };
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < vectors; ++v)
+        start.push_back(blocks_ == 1 ? b.constant(type, 0)
+                                     : b.load(type, sums_, sum_place(r, v), 4 * s_.lanes));
+    KernelValues sums = multiply(
+        rows, vectors, keys, std::move(start),
+        [&](int r, const IntExpr& k) { return b.load(scalar, scores_, k + r * score_stride_); },
+        [&](int v, const IntExpr& k) {
+          return load_values(first + k, vector + v, valid_columns(vector, v));
+        });
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < vectors; ++v) {
+        KernelValue sum = sums[static_cast<size_t>(r * vectors + v)];
+        if (!last) {
+          b.store(sum, sums_, sum_place(r, v), 4 * s_.lanes);
+          continue;
+        }
+        sum = b.binary(OpKind::FMul, sum, b.splat(b.load(scalar, inverse_, r), s_.lanes));
+        store_result(row + r, (vector + v) * s_.lanes, valid_columns(vector, v), sum);
+      }
+  }
+
+  int valid_columns(const IntExpr& vector, int v) const {
+    if (!vector.is_constant()) return s_.lanes;
+    return static_cast<int>(std::min<int64_t>(s_.lanes, a_.value_depth - (vector.value() + v) * s_.lanes));
+  }
+
+  KernelValue load_values(const IntExpr& key, const IntExpr& vector, int valid) {
+    Builder& b = *b_;
+    kernel::Type type{Scalar::F32, s_.lanes};
+    if (packs_values_)
+      return b.load(type, v_, v_place_ + vector * (a_.keys * s_.lanes) + key * s_.lanes, 4 * s_.lanes);
+    IntExpr place = v_place_ + key * a_.v_key + vector * s_.lanes;
+    if (valid == s_.lanes) return b.load(type, v_, place);
+    return b.load_masked(type, v_, place, b.lane_mask(s_.lanes, valid), b.constant(type, 0));
+  }
+
+  void store_result(const IntExpr& row, const IntExpr& column, int valid, KernelValue value) {
+    Builder& b = *b_;
+    IntExpr place = result_place_ + row * a_.result_row + column * a_.result_depth;
+    if (valid == s_.lanes && (a_.result_depth == 1 || s_.lanes == 1)) return b.store(value, result_, place);
+    for (int lane = 0; lane < valid; ++lane)
+      b.store(s_.lanes == 1 ? value : b.extract(value, lane), result_, place + lane * a_.result_depth);
+  }
+
+  LoweringContext& context_;
+  const Instruction& fusion_;
+  const Attention& a_;
+  Schedule s_;
+  Packed keys_{}, values_{};
+  bool packs_values_ = false;
+  Builder* b_ = nullptr;
+  std::optional<RegionLeaves> leaves_;
+  int q_ = -1, k_ = -1, v_ = -1, result_ = -1, scores_ = -1, inverse_ = -1, largest_ = -1, sums_ = -1;
+  int64_t score_stride_ = 0, depth_stride_ = 0, blocks_ = 1;
+  IntExpr outer_, q_place_, k_place_, v_place_, result_place_;
+};
+
+} // namespace
+
+Expected<bool> emit_attention(LoweringContext& context, const Instruction& fusion) {
+  auto attention = match_attention(*fusion.region().results()[0].def);
+  if (!attention) return false;
+  AttentionKernel(context, fusion, *attention).emit();
+  return true;
+}
+
+} // namespace firn::lower

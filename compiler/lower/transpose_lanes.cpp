@@ -1,0 +1,66 @@
+// Transposition in registers, by halves: log2(lanes) rounds of two shuffles per pair of vectors.
+#include "compiler/lower/transpose_lanes.h"
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::Scalar;
+using kernel::Value;
+
+// rows[i] lane j becomes rows[j] lane i. In the round of a distance d, the d-wide halves that face each other
+// across the diagonal of every square of 2d x 2d change places.
+void transpose(Builder& b, std::vector<Value>& rows) {
+  int count = static_cast<int>(rows.size());
+  for (int distance = count / 2; distance > 0; distance /= 2) {
+    std::vector<int64_t> upper, lower;
+    for (int j = 0; j < count; ++j) {
+      bool second = (j & distance) != 0;
+      upper.push_back(second ? count + j - distance : j);
+      lower.push_back(second ? count + j : j + distance);
+    }
+    for (int i = 0; i < count; ++i) {
+      if (i & distance) continue;
+      Value first = rows[static_cast<size_t>(i)], second = rows[static_cast<size_t>(i + distance)];
+      rows[static_cast<size_t>(i)] = b.shuffle(first, second, upper);
+      rows[static_cast<size_t>(i + distance)] = b.shuffle(first, second, lower);
+    }
+  }
+}
+
+} // namespace
+
+void copy_columns(Builder& b, const MatrixSource& source, const MatrixTarget& target, int64_t columns,
+                  int64_t steps, int lanes) {
+  kernel::Type vector{Scalar::F32, lanes}, scalar{Scalar::F32, 1};
+  auto store = [&](Value value, const IntExpr& step) {
+    b.store(value, target.buffer, target.place + step * lanes, 4 * lanes);
+  };
+  if (source.column_stride == 1 && columns == lanes) {
+    b.loop(0, steps, 1, [&](const IntExpr& step) {
+      store(b.load(vector, source.buffer, source.place + step * source.step_stride), step);
+    });
+    return;
+  }
+  int64_t squares = source.step_stride == 1 && lanes > 1 ? steps / lanes : 0;
+  b.loop(0, squares, 1, [&](const IntExpr& square) {
+    std::vector<Value> rows;
+    for (int column = 0; column < lanes; ++column)
+      rows.push_back(column < columns ? b.load(vector, source.buffer,
+                                               source.place + column * source.column_stride + square * lanes)
+                                      : b.constant(vector, 0));
+    transpose(b, rows);
+    for (int step = 0; step < lanes; ++step) store(rows[static_cast<size_t>(step)], square * lanes + step);
+  });
+  b.loop(squares * lanes, steps, 1, [&](const IntExpr& step) {
+    Value value = b.constant(vector, 0);
+    for (int column = 0; column < columns; ++column) {
+      Value element = b.load(scalar, source.buffer,
+                             source.place + column * source.column_stride + step * source.step_stride);
+      value = lanes == 1 ? element : b.insert(value, element, column);
+    }
+    store(value, step);
+  });
+}
+
+} // namespace firn::lower

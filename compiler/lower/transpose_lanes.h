@@ -1,0 +1,25 @@
+// Copies of matrices into the order that vectors want: columns of the source along lanes.
+#pragma once
+
+#include "compiler/kernel/builder.h"
+
+namespace firn::lower {
+
+// A matrix in a buffer: element (column, step) lies at place + column * column_stride + step * step_stride.
+struct MatrixSource {
+  int buffer;
+  IntExpr place;
+  int64_t column_stride, step_stride;
+};
+struct MatrixTarget {
+  int buffer;
+  IntExpr place; // a multiple of the lanes
+};
+
+// target[step][lane] = source(column lane, step) for the first `columns` lanes and all `steps`, zero in the
+// others. Vectors are loaded along whichever dim lies together in memory; where that is the steps, squares of
+// lanes x lanes are transposed in registers.
+void copy_columns(kernel::Builder& builder, const MatrixSource& source, const MatrixTarget& target,
+                  int64_t columns, int64_t steps, int lanes);
+
+} // namespace firn::lower

@@ -1,0 +1,99 @@
+// fuse-attention: makes one kernel of attention, so that the matrix of scores never exists as a whole.
+//
+//   %s = dot %q, %k                                  %y = fusion %q, %k, %v, %mask {kind = attention}
+//   region(...) { %m = add(multiply(%s, %scale), %mask)      ->      dot, multiply, add, softmax, dot,
+//   transpose as before %w = composite %m {name = softmax}                 return %y = transpose(dot %w, %v)
+//   }
+//
+// What computes the scores from the first dot may be any elementwise code: scales, masks that are added or
+// selected, caps. The operands of the dots are read through slices, transposes, broadcasts and reshapes where
+// strides can say what those do, and the result is stored as a transpose behind the last dot wants it.
+// Requires: softmax as a composite; layouts are assigned. Establishes: no dot(softmax(dot)) of f32 is left
+// whose parts have no other use. Breaks: other passes do not look inside.
+#include "compiler/graph/attention.h"
+#include "compiler/passes/fusion_builder.h"
+#include "compiler/passes/match.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/rewrite.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+namespace firn {
+namespace {
+
+class AttentionFuser {
+public:
+  explicit AttentionFuser(const Attention& attention) {
+    add(attention.last);
+    add(attention.values);
+    for (Value operand : attention.values->operands()) add_movements(operand, attention.v.source);
+    add(attention.softmax);
+    for (Instruction* instruction : attention.path) add(instruction);
+    for (Instruction* instruction : attention.path) add_mask(*instruction);
+    add(attention.scores);
+    add_movements(attention.scores->operand(0), attention.q.source);
+    add_movements(attention.scores->operand(1), attention.k.source);
+  }
+
+  // In program order.
+  std::vector<Instruction*> members(const Region& region) const {
+    std::vector<Instruction*> ordered;
+    for (const auto& instruction : region.instructions())
+      if (inside_.count(instruction.get())) ordered.push_back(instruction.get());
+    return ordered;
+  }
+
+private:
+  void add(Instruction* instruction) { inside_.insert(instruction); }
+
+  // The chain of movements that the kernel reads through, from `value` down to the source.
+  void add_movements(Value value, Value source) {
+    for (; !(value == source) && is_movement(value.def->opcode()); value = value.def->operand(0))
+      add(value.def);
+  }
+
+  // What widens a mask to the scores' dims costs nothing inside, and a tensor as large as the scores outside.
+  void add_mask(const Instruction& user) {
+    for (Value operand : user.operands()) {
+      Instruction* producer = operand.def;
+      if (inside_.count(producer)) continue;
+      bool widens = producer->is(Opcode::BroadcastInDim);
+      bool computes = is_elementwise(producer->opcode()) && has_one_use(operand) &&
+                      producer->num_results() == 1 && producer->type().is_tensor() &&
+                      producer->type().layout.is_plain();
+      if (!widens && !computes) continue;
+      add(producer);
+      if (computes) add_mask(*producer);
+    }
+  }
+
+  std::unordered_set<const Instruction*> inside_;
+};
+
+bool fuse_in(Region& region, const PassOptions& options) {
+  bool changed = false;
+  std::vector<Instruction*> order = region.snapshot();
+  std::unordered_set<const Instruction*> done;
+  for (size_t i = order.size(); i-- > 0;) { // later first: a transpose before the dot that it follows
+    Instruction& last = *order[i];
+    if (!last.is(Opcode::Dot) && !last.is(Opcode::Transpose)) continue;
+    if (done.count(&last)) continue;
+    auto attention = match_attention(last);
+    if (!attention || !options.take_rewrite()) continue;
+    done.insert(attention->values);
+    make_fusion(AttentionFuser(*attention).members(region), "attention");
+    changed = true;
+  }
+  return changed;
+}
+
+} // namespace
+
+bool fuse_attention(Module& module, const PassOptions& options) {
+  bool changed = false;
+  for_each_region(module, [&](Region& region) { changed |= fuse_in(region, options); });
+  return changed;
+}
+
+} // namespace firn

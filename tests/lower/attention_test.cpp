@@ -1,0 +1,168 @@
+// The attention kernel against the evaluator: sizes around tiles and vectors, blocks of keys, operands read
+// through movements, masks.
+#include "tests/lower/lowered_program.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn::test;
+
+namespace {
+
+std::string dims(std::initializer_list<int> extents) {
+  std::string text;
+  for (int extent : extents) text += (text.empty() ? "[" : ",") + std::to_string(extent);
+  return text + "]";
+}
+
+std::string softmax(const std::string& x, const std::string& result, std::initializer_list<int> extents) {
+  std::string type = "f32" + dims(extents), axis = std::to_string(extents.size() - 1), outer = "[0, 1]",
+              reduced = "f32[";
+  int count = 0;
+  for (int extent : extents)
+    if (++count < static_cast<int>(extents.size()))
+      reduced += (count > 1 ? "," : "") + std::to_string(extent);
+  reduced += "]";
+  std::string kept;
+  for (size_t i = 0; i + 1 < extents.size(); ++i) kept += (i ? ", " : "") + std::to_string(i);
+  return result + " = composite " + x + " {name = softmax, dim = " + axis + "} region (%p: " + type +
+         ") { "
+         "%l = constant [-inf] : f32[] %mx = reduce %p, %l {dims = [" +
+         axis +
+         "]} region (%a: f32[], %b: f32[]) { %s = "
+         "maximum %a, %b : f32[] return %s } : " +
+         reduced + " %w = broadcast_in_dim %mx {dims = [" + kept + "]} : " + type +
+         " %d = subtract %p, %w : " + type + " %e = exponential %d : " + type +
+         " %z = constant [0.0] : f32[] "
+         "%t = reduce %e, %z {dims = [" +
+         axis + "]} region (%a: f32[], %b: f32[]) { %s = add %a, %b : f32[] return %s } : " + reduced +
+         " %u = broadcast_in_dim %t {dims = [" + kept + "]} : " + type + " %y = divide %e, %u : " + type +
+         " return %y } : " + type + "\n";
+}
+
+struct Sizes {
+  int batch, heads, rows, keys, depth, value_depth;
+};
+
+// Operands [batch, seq, heads, depth], the result [batch, rows, heads, value_depth], as transformers have
+// them; `mask` is code from %s to %m.
+void expect_attention(const Sizes& z, const std::string& parameters, const std::string& mask_code,
+                      const LoweredOptions& options) {
+  std::string q = "f32" + dims({z.batch, z.rows, z.heads, z.depth}),
+              k = "f32" + dims({z.batch, z.keys, z.heads, z.depth});
+  std::string v = "f32" + dims({z.batch, z.keys, z.heads, z.value_depth});
+  std::string scores = "f32" + dims({z.batch, z.heads, z.rows, z.keys});
+  std::string y = "f32" + dims({z.batch, z.heads, z.rows, z.value_depth}),
+              r = "f32" + dims({z.batch, z.rows, z.heads, z.value_depth});
+  std::string names = parameters.empty() ? "" : ", %mask",
+              inner = parameters.empty() ? "" : ", " + parameters;
+  expect_lowered("%q: " + q + ", %k: " + k + ", %v: " + v + inner,
+                 "%r = fusion %q, %k, %v" + names + " {kind = attention} region (%q1: " + q + ", %k1: " + k +
+                     ", %v1: " + v + inner +
+                     ") {\n%s = dot %q1, %k1 {lhs_batch = [0, 2], rhs_batch = [0, 2], lhs_contract = [3], "
+                     "rhs_contract = [3]} : " +
+                     scores + "\n" + mask_code + softmax("%m", "%w", {z.batch, z.heads, z.rows, z.keys}) +
+                     "%y = dot %w, %v1 {lhs_batch = [0, 1], rhs_batch = [0, 2], lhs_contract = [3], "
+                     "rhs_contract = [1]} : " +
+                     y + "\n%o = transpose %y {permutation = [0, 2, 1, 3]} : " + r + "\nreturn %o } : " + r,
+                 r, options);
+}
+
+std::string scaled(const Sizes& z, double scale, const std::string& result = "%m") {
+  std::string type = "f32" + dims({z.batch, z.heads, z.rows, z.keys});
+  return "%c = constant [" + std::to_string(scale) +
+         "] : f32[]\n%cc = broadcast_in_dim %c {dims = []} : " + type + "\n" + result +
+         " = multiply %s, %cc : " + type + "\n";
+}
+
+} // namespace
+
+TEST_CASE("attention of many sizes", "[lower][attention]") {
+  for (const Sizes& z :
+       {Sizes{1, 2, 1, 1, 4, 4}, Sizes{1, 3, 5, 7, 8, 8}, Sizes{2, 2, 16, 16, 16, 16},
+        Sizes{1, 1, 33, 40, 20, 12}, Sizes{1, 2, 29, 65, 32, 48}, Sizes{2, 1, 14, 31, 17, 33},
+        Sizes{1, 1, 2, 129, 64, 64}, Sizes{1, 2, 47, 50, 3, 1}}) {
+    INFO(z.rows << " x " << z.keys << " x " << z.depth);
+    expect_attention(z, "", scaled(z, 0.5), {.tolerance = 3e-6});
+  }
+}
+
+TEST_CASE("attention over blocks of keys", "[lower][attention]") {
+  Sizes z{1, 2, 20, 700, 16, 24};
+  // Scores so large that a row's maximum often moves from block to block; their own rounding limits what is
+  // exact.
+  expect_attention(z, "", scaled(z, 4.0), {.tolerance = 2e-5});
+  z = {1, 1, 9, 1500, 33, 20};
+  expect_attention(z, "", scaled(z, 1.0), {.tolerance = 3e-6});
+}
+
+TEST_CASE("attention with masks", "[lower][attention]") {
+  for (const Sizes& z : {Sizes{2, 3, 9, 21, 8, 8}, Sizes{1, 2, 30, 600, 16, 16}}) {
+    std::string type = "f32" + dims({z.batch, z.heads, z.rows, z.keys});
+    // Added, one per batch entry and key.
+    expect_attention(z, "%mask: f32" + dims({z.batch, z.keys}),
+                     scaled(z, 0.25, "%c1") + "%mm = broadcast_in_dim %mask {dims = [0, 3]} : " + type +
+                         "\n%m = add %c1, %mm : " + type + "\n",
+                     {.tolerance = 3e-6, .ranges = {{"mask", {-9, 0}}}});
+    // Selected, one per row and key; whole rows may be masked with a finite number.
+    expect_attention(z, "%mask: bool" + dims({z.rows, z.keys}),
+                     "%low = constant [-3e38] : f32[]\n%ll = broadcast_in_dim %low {dims = []} : " + type +
+                         "\n%mm = broadcast_in_dim %mask {dims = [2, 3]} : bool" +
+                         dims({z.batch, z.heads, z.rows, z.keys}) + "\n%m = select %mm, %s, %ll : " + type +
+                         "\n",
+                     {.tolerance = 3e-6});
+    // Capped, and causal by positions.
+    std::string positions = "i32" + dims({z.batch, z.heads, z.rows, z.keys});
+    expect_attention(
+        z, "",
+        "%t = tanh %s : " + type + "\n%i = iota {dim = 2} : " + positions +
+            "\n%j = iota {dim = 3} : " + positions + "\n%before = compare %i, %j {direction = ge} : bool" +
+            dims({z.batch, z.heads, z.rows, z.keys}) +
+            "\n%low = constant [-inf] : f32[]\n%ll = broadcast_in_dim %low {dims = []} : " + type +
+            "\n%m = select %before, %t, %ll : " + type + "\n",
+        {.tolerance = 3e-6});
+  }
+}
+
+TEST_CASE("attention whose first block of keys is masked whole", "[lower][attention]") {
+  Sizes z{1, 1, 3, 1200, 8, 8};
+  std::string type = "f32" + dims({1, 1, 3, 1200}), positions = "i32" + dims({1, 1, 3, 1200});
+  expect_attention(
+      z, "",
+      "%j = iota {dim = 3} : " + positions +
+          "\n%n = constant [1100] : i32[]\n%nn = broadcast_in_dim %n {dims = []} : " + positions +
+          "\n%late = compare %j, %nn {direction = ge} : bool" + dims({1, 1, 3, 1200}) +
+          "\n%low = constant [-inf] : f32[]\n%ll = broadcast_in_dim %low {dims = []} : " + type +
+          "\n%m = select %late, %s, %ll : " + type + "\n",
+      {.tolerance = 3e-6});
+}
+
+TEST_CASE("attention on parts of one tensor, with shared key heads", "[lower][attention]") {
+  // q, k and v lie in [seq, 6 heads, depth]: four query heads in two groups, one key head and one value head.
+  std::string text =
+      "%r = fusion %x {kind = attention} region (%x1: f32[19,6,8]) {\n"
+      "%q = slice %x1 {starts = [0, 0, 0], limits = [19, 4, 8], strides = [1, 1, 1]} : f32[19,4,8]\n"
+      "%k = slice %x1 {starts = [0, 4, 0], limits = [19, 5, 8], strides = [1, 1, 1]} : f32[19,1,8]\n"
+      "%v = slice %x1 {starts = [0, 5, 0], limits = [19, 6, 8], strides = [1, 1, 1]} : f32[19,1,8]\n"
+      "%qt = transpose %q {permutation = [1, 0, 2]} : f32[4,19,8]\n"
+      "%qs = reshape %qt : f32[1,4,19,8]\n"
+      "%s = dot %qs, %k {lhs_batch = [0], rhs_batch = [1], lhs_contract = [3], rhs_contract = [2]} : "
+      "f32[1,4,19,19]\n" +
+      softmax("%s", "%w", {1, 4, 19, 19}) +
+      "%y = dot %w, %v {lhs_batch = [0], rhs_batch = [1], lhs_contract = [3], rhs_contract = [0]} : "
+      "f32[1,4,19,8]\n"
+      "return %y } : f32[1,4,19,8]";
+  expect_lowered("%x: f32[19,6,8]", text, "f32[1,4,19,8]", {.tolerance = 3e-6});
+}
+
+TEST_CASE("attention whose values come transposed", "[lower][attention]") {
+  std::string text = "%r = fusion %q, %k, %v {kind = attention} region (%q1: f32[2,11,8], %k1: f32[2,8,40], "
+                     "%v1: f32[2,9,40]) {\n"
+                     "%s = dot %q1, %k1 {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract "
+                     "= [1]} : f32[2,11,40]\n" +
+                     softmax("%s", "%w", {2, 11, 40}) +
+                     "%y = dot %v1, %w {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = "
+                     "[2]} : f32[2,9,11]\n"
+                     "return %y } : f32[2,9,11]";
+  expect_lowered("%q: f32[2,11,8], %k: f32[2,8,40], %v: f32[2,9,40]", text, "f32[2,9,11]",
+                 {.tolerance = 3e-6});
+}
