@@ -100,7 +100,7 @@ def structural():
     yield "duplicate_input", model(graph([node("Relu", ["x"], ["y"])], X + X, Y))
     for op, many in (("Relu", 0), ("Relu", 3), ("Conv", 1), ("Conv", 9), ("Add", 1), ("Add", 5), ("Gemm", 1), ("Concat", 0), ("LSTM", 2)):
         yield f"arity_{op}_{many}", one(node(op, ["x"] * many, ["y"]))
-    for kernel in ([0, 0], [-1, -1], [1 << 40, 1 << 40], [3], [3, 3, 3]):
+    for kernel in ([], [0, 0], [-1, -1], [1 << 40, 1 << 40], [3], [3, 3, 3]):
         yield f"pool_{len(kernel)}_{sum(kernel)}", one(node("MaxPool", ["x"], ["y"], ints("kernel_shape", kernel)))
     for name, values in (("strides", [0, 0]), ("strides", [-1, 1]), ("dilations", [0, 1]), ("pads", [1, 2]), ("pads", [1 << 60] * 4), ("pads", [-9] * 4)):
         yield f"pool_{name}_{values[0]}_{len(values)}", one(node("AveragePool", ["x"], ["y"], ints("kernel_shape", [2, 2]), ints(name, values)))

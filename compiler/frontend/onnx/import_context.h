@@ -65,6 +65,7 @@ public:
   bool check_same_dtype(int input, int other);
   bool check_dims(int input, const Ints& wanted);  // -1 matches any extent; symbolic dims match only -1
   bool check_scalar(int input);                     // one element, of any rank
+  bool check_vector(int input);                     // rank 1, or the scalar that stands for one element
   // Extents, or fail() naming the symbolic dim and how to bind it.
   std::optional<Ints> static_dims(Value value, std::string_view what);
   std::optional<Ints> static_dims(int input);

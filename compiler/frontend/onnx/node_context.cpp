@@ -91,6 +91,13 @@ bool NodeContext::check_scalar(int index) {
                         ", wants one element");
 }
 
+bool NodeContext::check_vector(int index) {
+  Value value = input(index);
+  return check(value && value.type().is_tensor() && value.rank() <= 1,
+               input_label(index) + " is " + (value ? value.type().to_string() : "absent") +
+                   ", wants a vector or a scalar");
+}
+
 namespace {
 
 // "symbolic dim 'batch' (bind it with --dim batch=...)"
@@ -148,6 +155,9 @@ std::optional<int> NodeContext::axis(int64_t axis, int rank) {
 
 std::optional<std::vector<int>> NodeContext::axes(const Ints& axes, int rank) {
   std::vector<int> result;
+  if (!check(axes.size() <= static_cast<size_t>(rank),
+             std::to_string(axes.size()) + " axes are listed for rank " + std::to_string(rank)))
+    return std::nullopt;
   for (int64_t each : axes) {
     auto found = axis(each, rank);
     if (!found) return std::nullopt;
@@ -187,9 +197,10 @@ std::optional<std::vector<IntExpr>> NodeContext::known_ints(Value value) const {
 
 std::optional<Ints> NodeContext::required_constant_ints(int index) {
   if (failed_) return std::nullopt;
-  auto values = constant_ints(input(index));
-  if (values) return values;
   Value value = input(index);
+  if (!check_vector(index)) return std::nullopt;
+  auto values = constant_ints(value);
+  if (values) return values;
   if (constant(value))
     fail(input_label(index) + " is " + value.type().to_string() + ", wants integers");
   else

@@ -142,6 +142,11 @@ std::optional<Values> scan(NodeContext& node, const ScanForm& scan) {
   form.trips = trips;
   form.trip_count = node.scalar_int(DType::I64, *trips);
   if (!node.check(form.num_rows >= 0, "its body has fewer outputs than states")) return std::nullopt;
+  for (const Ints* list : {&scan.output_directions, &scan.output_axes})
+    if (!node.check(list->empty() || static_cast<int64_t>(list->size()) == form.num_rows,
+                    "attributes scan_output_directions and scan_output_axes want one number for each of " +
+                        std::to_string(form.num_rows) + " scan outputs"))
+      return std::nullopt;
   form.body = [&](Value step, Value, const Values& state) -> std::optional<Step> {
     Values arguments = state;
     for (size_t i = 0; i < scan.inputs.size(); ++i)

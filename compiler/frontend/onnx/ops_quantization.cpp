@@ -16,6 +16,12 @@ struct Granularity {
   int64_t block = 0;
 };
 
+Granularity read_granularity(NodeContext& node) {
+  Granularity by{node.input(0), node.int_attribute("axis", 1), node.int_attribute("block_size", 0)};
+  node.check(by.block >= 0, "attribute block_size is " + std::to_string(by.block) + ", wants 0 or more");
+  return by;
+}
+
 // A scale or zero point repeated `block` times along the axis, cut to x's extent.
 Value repeat_blocks(NodeContext& node, Value parameter, const Granularity& by, int axis) {
   size_t i = static_cast<size_t>(axis);
@@ -52,6 +58,11 @@ Value align(NodeContext& node, Value parameter, const Granularity& by) {
   if (!node.check(type.rank() == 1,
                   "scale or zero point is " + type.to_string() + ", wants a scalar or a vector"))
     return {};
+  const Dim& extent = by.x.type().dims[static_cast<size_t>(*axis)];
+  if (!node.check(type.dims[0] == extent || !type.dims[0].is_static() || !extent.is_static(),
+                  "scale or zero point is " + type.to_string() + ", wants one element per index of axis " +
+                      std::to_string(*axis) + " of " + by.x.type().to_string()))
+    return {};
   std::vector<Dim> dims(static_cast<size_t>(by.x.rank() - *axis), Dim(1));
   dims[0] = type.dims[0];
   return node.reshape(parameter, std::move(dims));
@@ -84,7 +95,7 @@ Value to_integer(NodeContext& node, Value scaled, Value zero_point, DType dtype)
 
 // Division runs in the dtype that `precision` names, or the scale's, at least f16; rounding in f32 or more.
 void import_quantize(NodeContext& node) {
-  Granularity by{node.input(0), node.int_attribute("axis", 1), node.int_attribute("block_size", 0)};
+  Granularity by = read_granularity(node);
   Value scale = align(node, node.input(1), by), zero_point = align(node, node.input(2), by);
   auto precision = node.dtype_attribute("precision"), wanted = node.dtype_attribute("output_dtype");
   if (!scale || node.failed()) return;
@@ -115,7 +126,7 @@ Value centered(NodeContext& node, Value x, Value zero_point) {
 }
 
 void import_dequantize(NodeContext& node) {
-  Granularity by{node.input(0), node.int_attribute("axis", 1), node.int_attribute("block_size", 0)};
+  Granularity by = read_granularity(node);
   Value scale = align(node, node.input(1), by), zero_point = align(node, node.input(2), by);
   auto wanted = node.dtype_attribute("output_dtype");
   if (!scale || node.failed()) return;

@@ -1,6 +1,7 @@
 // Importers of operators about shapes and dtypes: reshape and its kin, Shape, Size, Cast, Identity.
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/tensor_data.h"
 
 #include <algorithm>
 
@@ -120,6 +121,7 @@ void import_squeeze(NodeContext& node) {
   for (int i = 0; i < x.rank(); ++i) {
     const Dim& dim = x.type().dims[static_cast<size_t>(i)];
     bool listed = std::find(axes->begin(), axes->end(), i) != axes->end();
+    if (listed && !node.static_dim(0, i)) return;
     if (listed && !(dim == Dim(1)))
       return node.fail("cannot squeeze dim " + std::to_string(i) + " of " + x.type().to_string() +
                        ": it is not 1");
@@ -134,6 +136,9 @@ void import_unsqueeze(NodeContext& node) {
     return node.fail("attribute 'axes' is missing, wants ints");
   auto given = given_axes(node);
   if (!given) return;
+  if (!node.check(given->size() <= kMaxRank, std::to_string(given->size()) + " axes are inserted, wants at most " +
+                                                 std::to_string(kMaxRank)))
+    return;
   int rank = x.rank() + static_cast<int>(given->size());
   auto axes = node.axes(*given, rank);
   if (!axes) return;

@@ -21,11 +21,11 @@ std::optional<int64_t> constant_scalar(NodeContext& node, int input) {
   return values->front();
 }
 std::optional<double> constant_number(NodeContext& node, int input) {
+  if (!node.check_scalar(input)) return std::nullopt;
   auto values = node.constant_doubles(node.input(input));
-  if (!node.check(values && values->size() == 1,
-                  node.input_label(input) + " must be a constant of one element"))
-    return std::nullopt;
-  return values->front();
+  if (values) return values->front();
+  node.fail_unsupported(node.input_label(input) + " must be constant");
+  return std::nullopt;
 }
 
 // --- Windows: a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n).

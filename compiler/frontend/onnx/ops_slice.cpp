@@ -170,6 +170,7 @@ bool is_next(NodeContext& node, Value start, Value end) {
 }
 
 void import_slice(NodeContext& node) {
+  if (!node.check_vector(1) || !node.check_vector(2)) return;
   auto starts = node.known_ints(node.input(1)), ends = node.known_ints(node.input(2));
   auto axes = node.has_input(3) ? node.required_constant_ints(3)
               : starts          ? first_axes(starts->size())

@@ -41,8 +41,12 @@ std::optional<WindowAttributes> read_window(NodeContext& node, int rank, const I
     node.fail("attribute kernel_shape is missing");
     return std::nullopt;
   }
-  auto shape =
-      kernel.empty() || node.has_attribute("kernel_shape") ? read(node, "kernel_shape", size, 1, 1) : kernel;
+  // An empty list means the default for the others; a window without dims is none.
+  if (node.has_attribute("kernel_shape") &&
+      !node.check(!node.ints_attribute("kernel_shape").empty(),
+                  "attribute kernel_shape is [], wants " + std::to_string(size) + " numbers"))
+    return std::nullopt;
+  auto shape = node.has_attribute("kernel_shape") ? read(node, "kernel_shape", size, 1, 1) : kernel;
   if (!shape) return std::nullopt;
   if (!kernel.empty() && !node.check(*shape == kernel, "attribute kernel_shape is " + list(*shape) +
                                                            ", the filter's is " + list(kernel)))
