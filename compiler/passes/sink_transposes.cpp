@@ -57,20 +57,21 @@ Value sink_reshape(Instruction& instruction, const PassOptions&) {
   return builder.reshape(builder.op(instruction.opcode(), operands, instruction.attributes()), instruction.type().dims);
 }
 
+// Moves clusters while that lowers the number of transposed elements, which ends because it strictly falls.
 bool move_clusters(Region& region, const PassOptions& options) {
   bool changed = false;
-  // Every move should leave fewer transposes than before, so that there are no more moves than transposes; the bound
-  // keeps moves that undo each other from going on for ever.
-  int64_t moves_left = 0;
-  for (Instruction* instruction : region.snapshot()) moves_left += instruction->is(Opcode::Transpose);
-  for (bool again = true; again && moves_left > 0; --moves_left) {
+  int64_t elements = transposed_elements(region);
+  for (bool again = elements > 0; again;) {
     again = false;
     for (Instruction* instruction : region.snapshot()) {
       if (!instruction->is(Opcode::Transpose) || !instruction->has_uses()) continue;
       TransposeCluster cluster(*instruction);
       if (cluster.gain() <= 0 || !options.take_rewrite()) continue;
       cluster.rewrite();
-      changed = again = true;
+      changed = true;
+      int64_t left = transposed_elements(region);
+      again = left < elements;
+      elements = left;
       break;  // pointers of the snapshot may be gone
     }
   }

@@ -6,6 +6,8 @@
 #include "compiler/passes/rewrite.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 namespace firn {
 namespace {
@@ -23,6 +25,13 @@ bool is_free_to_transpose(Value value) {
   return value.def->is(Opcode::Constant) || value.def->is(Opcode::BroadcastInDim) || value.def->is(Opcode::Iota);
 }
 
+// The permutation of transpose(transpose(x, first), second).
+std::vector<int64_t> composed(const std::vector<int64_t>& first, const std::vector<int64_t>& second) {
+  std::vector<int64_t> result;
+  for (int64_t dim : second) result.push_back(first[static_cast<size_t>(dim)]);
+  return result;
+}
+
 // Operands that carry the dims of the result; the others (padding, initial values) are scalars.
 int num_carriers(const Instruction& instruction) {
   switch (instruction.opcode()) {
@@ -33,6 +42,14 @@ int num_carriers(const Instruction& instruction) {
 }
 
 } // namespace
+
+int64_t transposed_elements(const Region& region) {
+  int64_t elements = 0;
+  for (const auto& instruction : region.instructions())
+    if (instruction->is(Opcode::Transpose) && instruction->type().is_static() && !is_free_to_transpose(instruction->operand(0)))
+      elements += instruction->type().num_elements();
+  return elements;
+}
 
 TransposeCluster::TransposeCluster(Instruction& transpose) : region_(*transpose.parent()) {
   if (!transpose.type().is_static() || is_free_to_transpose(transpose.operand(0))) return;
@@ -73,66 +90,86 @@ void TransposeCluster::collect(Instruction& transpose) {
     if (inside_.count(instruction.get())) members_.push_back(instruction.get());
 }
 
-// Elements transposed at an input after, less before.
-int64_t TransposeCluster::input_cost(Value operand) const {
-  int64_t elements = operand.type().num_elements();
-  Instruction* transpose = defined_by(operand, Opcode::Transpose);
-  if (is_free_to_transpose(transpose ? transpose->operand(0) : operand)) return 0;
-  if (!transpose) return elements;
-  bool cancels = transpose->attributes().ints("permutation") == permutation_;
-  auto slots = static_cast<int>(transpose->users().size());
-  bool stays = transpose->num_uses(0) > slots;  // a result of the region
-  for (const Instruction* user : transpose->users()) stays |= !inside_.count(user);
-  if (cancels) return stays ? 0 : -elements;
-  return stays ? elements : 0;  // merges with the one that is there
+// Whether something besides members of the cluster reads it.
+bool TransposeCluster::stays(const Instruction& transpose) const {
+  const std::vector<Instruction*>& users = transpose.users();
+  return transpose.num_uses(0) > static_cast<int>(users.size()) ||  // a result of the region
+         std::any_of(users.begin(), users.end(), [&](const Instruction* user) { return !inside_.count(user); });
 }
 
-// The same at an output: a transpose that undoes this one is gone, another merges, any other user wants the old order.
-int64_t TransposeCluster::output_cost(const Instruction& member) const {
-  int64_t elements = member.type().num_elements(), cost = 0;
-  bool wants_old = false;
-  int uses_by_instructions = 0;
-  for (const Instruction* user : member.users()) {
-    ++uses_by_instructions;
-    if (inside_.count(user)) continue;
-    if (user->is(Opcode::Transpose)) {
-      if (user->attributes().ints("permutation") == inverse_) cost -= elements;
-      continue;
-    }
-    wants_old = true;
-  }
-  wants_old |= member.num_uses(0) > uses_by_instructions;  // a result of the region
-  return wants_old ? cost + elements : cost;
+std::vector<Instruction*> TransposeCluster::readers(const Instruction& member) const {
+  std::vector<Instruction*> transposes;
+  for (Instruction* user : member.users())
+    if (user->is(Opcode::Transpose) && user->parent() == &region_ && user->has_uses()) transposes.push_back(user);
+  return transposes;
 }
 
+// Whether anything but members and transposes beside them reads it.
+bool TransposeCluster::wants_old_order(const Instruction& member) const {
+  const std::vector<Instruction*>& users = member.users();
+  return member.num_uses(0) > static_cast<int>(users.size()) ||
+         std::any_of(users.begin(), users.end(), [&](const Instruction* user) {
+           return !inside_.count(user) && !(user->is(Opcode::Transpose) && user->parent() == &region_);
+         });
+}
+
+TransposeCluster::View TransposeCluster::view_of(Value value) const {
+  std::vector<int64_t> permutation = first_dims(value.rank());
+  for (; !is_inside(value) && value.def->is(Opcode::Transpose) && value.def->parent() == &region_; value = value.def->operand(0))
+    permutation = composed(value.def->attributes().ints("permutation"), permutation);
+  return {value, is_inside(value) ? composed(permutation_, permutation) : permutation};
+}
+
+TransposeCluster::View TransposeCluster::view_in_new_order(Value value) const {
+  View view = view_of(value);
+  view.permutation = composed(view.permutation, inverse_);
+  return view;
+}
+
+// Compares the transposes at the border of the cluster with those that rewriting leaves there. Each counts once, also
+// one that goes from a member to a member, which is an output and an input.
 void TransposeCluster::measure() {
-  std::vector<Value> counted;
+  std::set<std::tuple<const Instruction*, int, std::vector<int64_t>>> needed;
+  auto need = [&](const View& view) {
+    bool is_free = is_identity_permutation(view.permutation) || (!is_inside(view.source) && is_free_to_transpose(view.source));
+    if (!is_free && needed.emplace(view.source.def, view.source.index, view.permutation).second)
+      gain_ -= view.source.type().num_elements();
+  };
+  std::unordered_set<Instruction*> border;
   for (const Instruction* member : members_) {
-    gain_ -= output_cost(*member);
     for (int i = 0; i < num_carriers(*member); ++i) {
       Value operand = member->operand(i);
-      if (inside_.count(operand.def) || std::find(counted.begin(), counted.end(), operand) != counted.end()) continue;
-      counted.push_back(operand);
-      gain_ -= input_cost(operand);
+      if (is_inside(operand)) continue;
+      if (operand.def->is(Opcode::Transpose) && operand.def->parent() == &region_) border.insert(operand.def);
+      need(view_in_new_order(operand));
     }
+    for (Instruction* reader : readers(*member)) border.insert(reader);
+    if (wants_old_order(*member)) need({{const_cast<Instruction*>(member), 0}, permutation_});
+  }
+  for (Instruction* transpose : border) {
+    if (stays(*transpose) && !is_inside(transpose->operand(0))) continue;  // nothing changes for it
+    if (stays(*transpose)) need(view_of(transpose->result()));
+    if (!is_free_to_transpose(transpose->operand(0))) gain_ += transpose->type().num_elements();
   }
 }
 
-// A value of the old order in the new one.
-Value TransposeCluster::before_transpose(Value value, Instruction& user) {
-  if (auto found = rewritten_.find(value.def); found != rewritten_.end()) return found->second->result();
-  Builder builder(region_, &user);
-  Instruction* transpose = defined_by(value, Opcode::Transpose);
-  if (!transpose) return builder.transpose(value, inverse_);
-  std::vector<int64_t> merged;
-  for (int64_t dim : inverse_) merged.push_back(transpose->attributes().ints("permutation")[static_cast<size_t>(dim)]);
-  return builder.transpose(transpose->operand(0), merged);
+// The value that a view stands for, as a transpose in front of the first user of an outer value or behind a member.
+Value TransposeCluster::make_view(const View& view, Instruction& user) {
+  auto renewed = rewritten_.find(view.source.def);
+  Value source = renewed == rewritten_.end() ? view.source : renewed->second->result();
+  if (is_identity_permutation(view.permutation)) return source;
+  for (const auto& [made, value] : made_)
+    if (made.source == view.source && made.permutation == view.permutation) return value;
+  Instruction& place = renewed == rewritten_.end() ? user : *view.source.def;
+  Value made = Builder(region_, &place).transpose(source, view.permutation);
+  made_.push_back({view, made});
+  return made;
 }
 
 Instruction* TransposeCluster::rewrite_member(Instruction& member) {
   std::vector<Value> operands = member.operands();
   for (int i = 0; i < num_carriers(member); ++i)
-    operands[static_cast<size_t>(i)] = before_transpose(operands[static_cast<size_t>(i)], member);
+    operands[static_cast<size_t>(i)] = make_view(view_in_new_order(operands[static_cast<size_t>(i)]), member);
   Attributes attributes = member.attributes();
   auto reorder = [&](const char* name) { attributes.set(name, reordered(attributes.ints(name), permutation_)); };
   auto move_dim = [&](const char* name) { attributes.set(name, permutation_[static_cast<size_t>(attributes.integer(name))]); };
@@ -177,19 +214,16 @@ Instruction* TransposeCluster::rewrite_member(Instruction& member) {
 void TransposeCluster::rewrite() {
   for (Instruction* member : members_) rewritten_[member] = rewrite_member(*member);
   for (Instruction* member : members_) {
-    Value renewed = rewritten_[member]->result();
-    std::vector<Instruction*> users = member->users();
-    for (Instruction* user : users)
-      if (!inside_.count(user) && user->is(Opcode::Transpose) && user->parent() == &region_ &&
-          user->attributes().ints("permutation") == inverse_ && user->has_uses())
-        region_.replace_uses(user->result(), renewed);
-    Value old_order = Builder(region_, member).transpose(renewed, permutation_);
-    region_.replace_uses(member->result(), old_order);
+    bool wants_old = wants_old_order(*member);
+    for (Instruction* reader : readers(*member)) {
+      region_.replace_uses(reader->result(), make_view(view_of(reader->result()), *reader));
+      region_.erase(reader);
+    }
+    if (wants_old) region_.replace_uses(member->result(), make_view({member->result(), permutation_}, *member));
   }
-  for (size_t i = members_.size(); i-- > 0;) erase_if_dead(members_[i]);
   std::vector<Instruction*> all = region_.snapshot();
   for (size_t i = all.size(); i-- > 0;)
-    if (all[i]->is(Opcode::Transpose) && !all[i]->has_uses()) region_.erase(all[i]);
+    if ((inside_.count(all[i]) || all[i]->is(Opcode::Transpose)) && !all[i]->has_uses()) region_.erase(all[i]);
 }
 
 } // namespace firn
