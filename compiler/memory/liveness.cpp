@@ -1,6 +1,7 @@
 // Liveness of buffers over nested steps.
 #include "compiler/memory/liveness.h"
 
+#include <algorithm>
 #include <map>
 
 namespace firn::memory {
@@ -84,6 +85,7 @@ private:
           Interval before = interval;
           interval.add(loop.first);
           interval.add(loop.last);
+          interval.held_until = std::max(interval.held_until, loop.last);
           grown |= before.first != interval.first || before.last != interval.last;
         }
     }

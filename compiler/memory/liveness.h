@@ -7,6 +7,7 @@ namespace firn::memory {
 
 struct Interval {
   int first = -1, last = -1;  // inclusive; -1: no step touches the buffer
+  int held_until = -1;        // end of the last loop that needs the value again, though that step may not touch it
   bool is_used() const { return first >= 0; }
   bool overlaps(const Interval& other) const {
     return is_used() && other.is_used() && first <= other.last && other.first <= last;

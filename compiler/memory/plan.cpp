@@ -35,7 +35,8 @@ bool can_merge(const Program& program, const Step& step, int written, int read, 
   const kernel::Buffer &target = program.buffers[static_cast<size_t>(to.buffer)], &source = program.buffers[static_cast<size_t>(from.buffer)];
   if (source.space != Space::Arena || (target.space != Space::Arena && target.space != Space::Output)) return false;
   if (source.bytes != target.bytes) return false;
-  if (liveness.buffers[static_cast<size_t>(from.buffer)].last != time || liveness.buffers[static_cast<size_t>(to.buffer)].first != time) return false;
+  const Interval &read_life = liveness.buffers[static_cast<size_t>(from.buffer)], &written_life = liveness.buffers[static_cast<size_t>(to.buffer)];
+  if (read_life.last != time || read_life.held_until == time || written_life.first != time) return false;
   for (size_t i = 0; i < step.arguments.size(); ++i) {
     int buffer = step.arguments[i].buffer;
     if (static_cast<int>(i) != written && static_cast<int>(i) != read && (buffer == to.buffer || buffer == from.buffer)) return false;
@@ -55,7 +56,7 @@ void merge_in_place(Program& program) {
       // An output keeps its identity; otherwise the older buffer goes on.
       if (program.buffers[static_cast<size_t>(to)].space == Space::Output) std::swap(to, from);
       Interval &kept = liveness.buffers[static_cast<size_t>(from)], &gone = liveness.buffers[static_cast<size_t>(to)];
-      kept = {std::min(kept.first, gone.first), std::max(kept.last, gone.last)};
+      kept = {std::min(kept.first, gone.first), std::max(kept.last, gone.last), std::max(kept.held_until, gone.held_until)};
       gone = {};
       replace_buffer(program.steps, to, from);
       break;
