@@ -74,6 +74,7 @@ Value count_elements(Builder& builder, Value x, const std::vector<int64_t>& dims
 //         b is the sum of input and recurrent bias; with linear_before_reset the recurrent bias of gate h is
 //         b_r: then h' = g(x wh + bh + rt * (h rh + b_r)), otherwise h' = g(x wh + bh + (rt * h) rh)
 //   rnn   x, w [h,in], r [h,h], b [h], h0, lens?
+// With {projected = true} x is [seq,batch,gates*h], the gates' input part with its bias, and there is no w and no b.
 struct RecurrentOptions {
   bool reverse = false;
   bool input_forget = false;
@@ -81,12 +82,12 @@ struct RecurrentOptions {
   double clip = 0; // 0: none
   // Names as ONNX spells them, in lower case: relu tanh sigmoid affine leakyrelu thresholdedrelu scaledtanh
   // hardsigmoid elu softsign softplus. Empty: sigmoid tanh tanh (lstm), sigmoid tanh (gru), tanh (rnn).
-  std::vector<std::string> activations;
-  std::vector<double> alpha, beta; // one per activation, read by those that have such parameters
+  std::vector<std::string> activations = {};
+  std::vector<double> alpha = {}, beta = {}; // one per activation, read by those that have such parameters
 };
 
 struct RecurrentOperands {
-  Value x, w, r, b, h0;
+  Value x, w, r, b, h0; // w and b null: x is projected
   Value c0;        // lstm
   Value peepholes; // lstm, may be null
   Value b_r;       // gru with linear_before_reset

@@ -1,66 +1,12 @@
 // Reference bodies of the recurrent composites lstm, gru and rnn: the input's contribution to all gates is
 // one dot over the whole sequence, the recurrence is a while loop over steps.
-#include "compiler/graph/composites.h"
-
-#include <algorithm>
+#include "compiler/graph/recurrent_cells.h"
 
 namespace firn {
 
 namespace {
 
 using Values = std::vector<Value>;
-
-constexpr std::string_view kActivations[] = {
-    "relu",       "tanh",        "sigmoid", "affine",   "leakyrelu", "thresholdedrelu",
-    "scaledtanh", "hardsigmoid", "elu",     "softsign", "softplus"};
-
-// One activation of a cell; `index` selects its parameters.
-Value activate(Builder& b, Value x, const std::string& name, double alpha, double beta) {
-  auto number = [&](double value) { return b.scalar(x.dtype(), value); };
-  auto op = [&](Opcode opcode, Value lhs, Value rhs) { return b.binary(opcode, lhs, rhs); };
-  Value zero = number(0);
-  if (name == "tanh") return b.unary(Opcode::Tanh, x);
-  if (name == "sigmoid") return b.unary(Opcode::Logistic, x);
-  if (name == "relu") return op(Opcode::Maximum, x, zero);
-  if (name == "softsign") return op(Opcode::Divide, x, op(Opcode::Add, b.unary(Opcode::Abs, x), number(1)));
-  if (name == "softplus") return softplus(b, x);
-  if (name == "affine") return op(Opcode::Add, op(Opcode::Multiply, x, number(alpha)), number(beta));
-  if (name == "leakyrelu")
-    return b.select(b.compare("lt", x, zero), op(Opcode::Multiply, x, number(alpha)), x);
-  if (name == "thresholdedrelu") return b.select(b.compare("ge", x, number(alpha)), x, zero);
-  if (name == "scaledtanh")
-    return op(Opcode::Multiply, b.unary(Opcode::Tanh, op(Opcode::Multiply, x, number(beta))), number(alpha));
-  if (name == "hardsigmoid") {
-    Value line = op(Opcode::Add, op(Opcode::Multiply, x, number(alpha)), number(beta));
-    return op(Opcode::Minimum, op(Opcode::Maximum, line, zero), number(1));
-  }
-  FIRN_CHECK(name == "elu", "unknown recurrent activation " + name);
-  Value negative = op(Opcode::Multiply, b.unary(Opcode::ExponentialMinusOne, x), number(alpha));
-  return b.select(b.compare("lt", x, zero), negative, x);
-}
-
-// The state of writing one step's gates.
-struct Cell {
-  Builder& b;
-  const RecurrentOptions& options;
-  std::vector<std::string> activations;
-  int64_t hidden;
-
-  Value op(Opcode opcode, Value lhs, Value rhs) const { return b.binary(opcode, lhs, rhs); }
-  // `bounded`: the clip threshold applies, as it does to gates and candidates.
-  Value apply(size_t activation, Value x, bool bounded = true) const {
-    if (bounded && options.clip > 0) {
-      x = op(Opcode::Maximum, x, b.scalar(x.dtype(), -options.clip));
-      x = op(Opcode::Minimum, x, b.scalar(x.dtype(), options.clip));
-    }
-    double alpha = activation < options.alpha.size() ? options.alpha[activation] : 0;
-    double beta = activation < options.beta.size() ? options.beta[activation] : 0;
-    return activate(b, x, activations[activation], alpha, beta);
-  }
-  Value gate(Value gates, int index) const {
-    return slice_dim(b, gates, 1, index * hidden, (index + 1) * hidden);
-  }
-};
 
 // x [..., k] times w [n, k] transposed.
 Value times_transposed(Builder& b, Value x, Value w) {
@@ -130,6 +76,7 @@ Assembly assemble(const RecurrentOperands& from, const RecurrentOptions& options
   made.types.insert(made.types.end(), static_cast<size_t>(num_states), state);
   made.attributes.set("hidden", state.dims[1].value());
   made.attributes.set("direction", Word{options.reverse ? "reverse" : "forward"});
+  if (!from.w) made.attributes.set("projected", true);
   if (options.clip > 0) made.attributes.set("clip", options.clip);
   if (!options.activations.empty()) {
     std::string names;
@@ -145,19 +92,35 @@ Assembly assemble(const RecurrentOperands& from, const RecurrentOptions& options
   return made;
 }
 
-Cell make_cell(Builder& b, const RecurrentOptions& options, std::vector<std::string> defaults,
-               int64_t hidden) {
-  return {b, options, options.activations.empty() ? std::move(defaults) : options.activations, hidden};
+// The operands of all three before the states: x, w, r, b, or projected gates and r.
+Values leading_operands(const RecurrentOperands& from) {
+  if (from.w) return {from.x, from.w, from.r, from.b};
+  return {from.x, from.r};
+}
+
+// The body's view of its parameters: the gates' input part, r, and what follows them.
+struct Parameters {
+  Value projected, r;
+  Values rest;
+};
+Parameters read_parameters(Builder& b, const RecurrentOperands& from, const Values& p) {
+  if (!from.w) return {p[0], p[1], Values(p.begin() + 2, p.end())};
+  return {b.binary(Opcode::Add, times_transposed(b, p[0], p[1]), p[3]), p[2], Values(p.begin() + 4, p.end())};
+}
+
+Value gate(Builder& b, Value gates, int index, int64_t hidden) {
+  return slice_dim(b, gates, 1, index * hidden, (index + 1) * hidden);
+}
+
+Value add(Builder& b, Value lhs, Value rhs) {
+  return b.binary(Opcode::Add, lhs, rhs);
 }
 
 } // namespace
 
-bool is_recurrent_activation(std::string_view name) {
-  return std::find(std::begin(kActivations), std::end(kActivations), name) != std::end(kActivations);
-}
-
 Instruction* make_lstm(Builder& builder, const RecurrentOperands& from, const RecurrentOptions& options) {
-  Values operands{from.x, from.w, from.r, from.b, from.h0, from.c0};
+  Values operands = leading_operands(from);
+  operands.insert(operands.end(), {from.h0, from.c0});
   if (from.peepholes) operands.push_back(from.peepholes);
   Assembly made = assemble(from, options, operands, 2);
   if (from.peepholes) made.attributes.set("peepholes", true);
@@ -165,77 +128,62 @@ Instruction* make_lstm(Builder& builder, const RecurrentOperands& from, const Re
   int64_t hidden = from.h0.type().dims[1].value();
   return make_composite(
       builder, "lstm", made.operands, made.types, made.attributes, [&](Builder& b, const Values& p) {
-        Value projected = b.binary(Opcode::Add, times_transposed(b, p[0], p[1]), p[3]);
-        Value lens = from.lens ? p.back() : Value{};
+        Parameters in = read_parameters(b, from, p);
         Values peepholes;
         for (int i = 0; from.peepholes && i < 3; ++i)
-          peepholes.push_back(slice_dim(b, p[6], 0, i * hidden, (i + 1) * hidden));
-        return run_sequence(
-            b, projected, {p[4], p[5]}, lens, options.reverse,
-            [&](Builder& s, Value input, const Values& old) {
-              Cell cell = make_cell(s, options, {"sigmoid", "tanh", "tanh"}, hidden);
-              Value gates = cell.op(Opcode::Add, input, times_transposed(s, old[0], p[2]));
-              auto peep = [&](Value gate, size_t index, Value state) {
-                if (peepholes.empty()) return gate;
-                return cell.op(Opcode::Add, gate, cell.op(Opcode::Multiply, state, peepholes[index]));
-              };
-              Value i = cell.apply(0, peep(cell.gate(gates, 0), 0, old[1]));
-              Value f = options.input_forget ? cell.op(Opcode::Subtract, s.scalar(i.dtype(), 1), i)
-                                             : cell.apply(0, peep(cell.gate(gates, 2), 2, old[1]));
-              Value candidate = cell.apply(1, cell.gate(gates, 3));
-              Value c = cell.op(Opcode::Add, cell.op(Opcode::Multiply, f, old[1]),
-                                cell.op(Opcode::Multiply, i, candidate));
-              Value o = cell.apply(0, peep(cell.gate(gates, 1), 1, c));
-              return Values{cell.op(Opcode::Multiply, o, cell.apply(2, c, false)), c};
-            });
+          peepholes.push_back(slice_dim(b, in.rest[2], 0, i * hidden, (i + 1) * hidden));
+        return run_sequence(b, in.projected, {in.rest[0], in.rest[1]}, from.lens ? p.back() : Value{},
+                            options.reverse, [&](Builder& s, Value input, const Values& old) {
+                              Value gates = add(s, input, times_transposed(s, old[0], in.r));
+                              RecurrentCell cell(s, RecurrentKind::Lstm, options);
+                              auto part = [&](int index) { return gate(s, gates, index, hidden); };
+                              auto next = cell.lstm({part(0), part(1), part(2), part(3)}, old[1], peepholes);
+                              return Values{next.h, next.c};
+                            });
       });
 }
 
 Instruction* make_gru(Builder& builder, const RecurrentOperands& from, const RecurrentOptions& options) {
-  Values operands{from.x, from.w, from.r, from.b, from.h0};
+  Values operands = leading_operands(from);
+  operands.push_back(from.h0);
   if (options.linear_before_reset) operands.push_back(from.b_r);
   Assembly made = assemble(from, options, operands, 1);
   if (options.linear_before_reset) made.attributes.set("linear_before_reset", true);
   int64_t hidden = from.h0.type().dims[1].value();
   return make_composite(
       builder, "gru", made.operands, made.types, made.attributes, [&](Builder& b, const Values& p) {
-        Value projected = b.binary(Opcode::Add, times_transposed(b, p[0], p[1]), p[3]);
-        Value lens = from.lens ? p.back() : Value{};
-        Value r_zr = slice_dim(b, p[2], 0, 0, 2 * hidden),
-              r_h = slice_dim(b, p[2], 0, 2 * hidden, 3 * hidden);
+        Parameters in = read_parameters(b, from, p);
+        Value r_zr = slice_dim(b, in.r, 0, 0, 2 * hidden),
+              r_h = slice_dim(b, in.r, 0, 2 * hidden, 3 * hidden);
         return run_sequence(
-            b, projected, {p[4]}, lens, options.reverse, [&](Builder& s, Value input, const Values& old) {
-              Cell cell = make_cell(s, options, {"sigmoid", "tanh"}, hidden);
+            b, in.projected, {in.rest[0]}, from.lens ? p.back() : Value{}, options.reverse,
+            [&](Builder& s, Value input, const Values& old) {
+              RecurrentCell cell(s, RecurrentKind::Gru, options);
               Value recurrent = times_transposed(s, old[0], r_zr);
-              Value z = cell.apply(0, cell.op(Opcode::Add, cell.gate(input, 0), cell.gate(recurrent, 0)));
-              Value r = cell.apply(0, cell.op(Opcode::Add, cell.gate(input, 1), cell.gate(recurrent, 1)));
+              Value z = cell.gru_gate(add(s, gate(s, input, 0, hidden), gate(s, recurrent, 0, hidden)));
+              Value r = cell.gru_gate(add(s, gate(s, input, 1, hidden), gate(s, recurrent, 1, hidden)));
               Value inner;
               if (options.linear_before_reset)
-                inner = cell.op(Opcode::Multiply, r,
-                                cell.op(Opcode::Add, times_transposed(s, old[0], r_h), p[5]));
+                inner = s.binary(Opcode::Multiply, r, add(s, times_transposed(s, old[0], r_h), in.rest[1]));
               else
-                inner = times_transposed(s, cell.op(Opcode::Multiply, r, old[0]), r_h);
-              Value candidate = cell.apply(1, cell.op(Opcode::Add, cell.gate(input, 2), inner));
-              // (1 - z) * candidate + z * h
-              Value rest = cell.op(Opcode::Subtract, s.scalar(z.dtype(), 1), z);
-              return Values{cell.op(Opcode::Add, cell.op(Opcode::Multiply, rest, candidate),
-                                    cell.op(Opcode::Multiply, z, old[0]))};
+                inner = times_transposed(s, s.binary(Opcode::Multiply, r, old[0]), r_h);
+              return Values{cell.gru(z, add(s, gate(s, input, 2, hidden), inner), old[0])};
             });
       });
 }
 
 Instruction* make_rnn(Builder& builder, const RecurrentOperands& from, const RecurrentOptions& options) {
-  Assembly made = assemble(from, options, {from.x, from.w, from.r, from.b, from.h0}, 1);
-  int64_t hidden = from.h0.type().dims[1].value();
+  Values operands = leading_operands(from);
+  operands.push_back(from.h0);
+  Assembly made = assemble(from, options, operands, 1);
   return make_composite(
       builder, "rnn", made.operands, made.types, made.attributes, [&](Builder& b, const Values& p) {
-        Value projected = b.binary(Opcode::Add, times_transposed(b, p[0], p[1]), p[3]);
-        Value lens = from.lens ? p.back() : Value{};
-        return run_sequence(
-            b, projected, {p[4]}, lens, options.reverse, [&](Builder& s, Value input, const Values& old) {
-              Cell cell = make_cell(s, options, {"tanh"}, hidden);
-              return Values{cell.apply(0, cell.op(Opcode::Add, input, times_transposed(s, old[0], p[2])))};
-            });
+        Parameters in = read_parameters(b, from, p);
+        return run_sequence(b, in.projected, {in.rest[0]}, from.lens ? p.back() : Value{}, options.reverse,
+                            [&](Builder& s, Value input, const Values& old) {
+                              RecurrentCell cell(s, RecurrentKind::Rnn, options);
+                              return Values{cell.rnn(add(s, input, times_transposed(s, old[0], in.r)))};
+                            });
       });
 }
 

@@ -59,6 +59,7 @@ std::vector<Emitter> emitters_of_composite(const Instruction& composite) {
   const std::string& name = composite.attributes().word("name");
   if (std::find(std::begin(kRows), std::end(kRows), name) != std::end(kRows) && has_row_form(composite))
     return {emit_rows};
+  if (has_recurrent_form(composite)) return {emit_recurrence};
   if (is_elementwise_composite(composite)) return {emit_elementwise};
   return {};
 }

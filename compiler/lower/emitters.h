@@ -25,6 +25,7 @@ Expected<bool> emit_rows(LoweringContext& context, const Instruction& instructio
 // Whether the body of a composite has the form that emit_rows covers.
 bool has_row_form(const Instruction& composite);
 Expected<bool> emit_recurrence(LoweringContext& context, const Instruction& instruction);    // rnn, gru, lstm
+bool has_recurrent_form(const Instruction& composite);                                       // that emit_recurrence covers
 Expected<bool> emit_if(LoweringContext& context, const Instruction& instruction);
 Expected<bool> emit_while(LoweringContext& context, const Instruction& instruction);
 

@@ -73,9 +73,17 @@ kernel::Program lower_text(const std::string& text, const std::string& cpu) {
   return lower(*parse(text), target_of("", cpu));
 }
 
+kernel::Program lower_program(const Module& module, const std::string& cpu) {
+  return lower(module, target_of("", cpu));
+}
+
 void expect_lowered_module(const std::string& text, const LoweredOptions& options) {
-  auto module = parse(text);
-  const Region& body = module->main().body();
+  expect_lowered_module(*parse(text), options);
+}
+
+void expect_lowered_module(const Module& module, const LoweredOptions& options) {
+  std::string text = print_module(module);
+  const Region& body = module.main().body();
   std::mt19937 random(1);
   std::vector<LiteralRef> inputs;
   for (size_t i = 0; i < body.parameters().size(); ++i) {
@@ -83,12 +91,12 @@ void expect_lowered_module(const std::string& text, const LoweredOptions& option
     inputs.push_back(random_literal(body.parameter(static_cast<int>(i)).type(),
                                     range == options.ranges.end() ? nullptr : &range->second, random));
   }
-  auto expected = evaluate(*module, inputs);
+  auto expected = evaluate(module, inputs);
   if (!expected) FAIL(expected.error().message << "\n" << text);
   for (const std::string& cpu : options.cpus) {
     INFO(cpu << "\n" << text);
     TargetMachine target = target_of("", cpu);
-    kernel::Program program = lower(*module, target);
+    kernel::Program program = lower(module, target);
     INFO(kernel::print_program(program));
     LoadedObject object(program, options_for(target));
     std::vector<const void*> arguments;

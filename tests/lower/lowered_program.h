@@ -22,11 +22,13 @@ struct LoweredOptions {
 
 // The program after lowering, verified and planned; fails the test if that fails.
 kernel::Program lower_text(const std::string& text, const std::string& cpu);
+kernel::Program lower_program(const Module& module, const std::string& cpu);
 // `parameters`: "%x: f32[3]"; `body`: instructions whose last result is named %r; `type`: of %r.
 void expect_lowered(const std::string& parameters, const std::string& body, const std::string& type,
                     const LoweredOptions& options = {});
-// A whole module.
+// A whole module; constants too large for text need it as it is.
 void expect_lowered_module(const std::string& text, const LoweredOptions& options = {});
+void expect_lowered_module(const Module& module, const LoweredOptions& options = {});
 // The message of the diagnostic with which lowering is refused.
 std::string lowering_error(const std::string& text);
 

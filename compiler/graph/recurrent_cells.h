@@ -1,0 +1,54 @@
+// The elementwise half of recurrent layers: what one step makes of its gates. The reference bodies of the
+// composites and the kernels for whole sequences are both written with these, so that they agree.
+#pragma once
+
+#include "compiler/graph/composites.h"
+
+#include <optional>
+
+namespace firn {
+
+enum class RecurrentKind : uint8_t { Lstm, Gru, Rnn };
+
+// What a recurrent composite says, read back from its operands and attributes.
+struct RecurrentLayer {
+  RecurrentKind kind;
+  RecurrentOperands operands; // values outside the composite
+  RecurrentOptions options;
+  int64_t hidden = 0;
+  int gates = 1; // gates stacked in dim 0 of w and r
+  bool projected() const { return !operands.w; }
+};
+// Nothing if the instruction is no recurrent composite, or one whose operands are not what its attributes
+// say.
+std::optional<RecurrentLayer> read_recurrent(const Instruction& composite);
+
+// One step's cells. Gates come before their activation, inputs and recurrent products added.
+struct RecurrentCell {
+  RecurrentCell(Builder& builder, RecurrentKind kind, const RecurrentOptions& options);
+
+  struct LstmGates {
+    Value i, o, f, c;
+  };
+  struct LstmState {
+    Value h, c;
+  };
+  // `peepholes`: of i, o, f, each [h]; or none.
+  LstmState lstm(const LstmGates& gates, Value c, const std::vector<Value>& peepholes) const;
+  // z and r.
+  Value gru_gate(Value gate) const { return apply(0, gate, true); }
+  // `candidate` is the sum of the input's part and the reset recurrent part.
+  Value gru(Value z, Value candidate, Value h) const;
+  Value rnn(Value gate) const { return apply(0, gate, true); }
+
+private:
+  // `bounded`: the clip threshold applies, as it does to gates and candidates.
+  Value apply(size_t activation, Value x, bool bounded) const;
+  Value op(Opcode opcode, Value lhs, Value rhs) const { return b_.binary(opcode, lhs, rhs); }
+
+  Builder& b_;
+  const RecurrentOptions& options_;
+  std::vector<std::string> activations_;
+};
+
+} // namespace firn

@@ -1,0 +1,130 @@
+// Recurrent layers as kernels against their reference bodies: all kinds and options, sizes that fill no
+// vector.
+#include "compiler/graph/composites.h"
+#include "tests/lower/lowered_program.h"
+
+#include <catch2/catch.hpp>
+#include <random>
+
+using namespace firn;
+using namespace firn::test;
+
+namespace {
+
+struct Case {
+  const char* kind = "lstm";
+  int64_t steps = 4, batch = 1, in = 7, hidden = 21;
+  bool projected = false, constant_weights = true, peepholes = false, lens = false;
+  RecurrentOptions options = {};
+  bool only_last = false; // y is not used
+};
+
+LiteralRef weights(std::vector<int64_t> dims, std::mt19937& random) {
+  auto literal = std::make_shared<Literal>(DType::F32, dims);
+  std::uniform_real_distribution<float> value(-0.2f, 0.2f);
+  auto* data = reinterpret_cast<float*>(literal->mutable_bytes().data());
+  for (int64_t i = 0; i < literal->num_elements(); ++i) data[i] = value(random);
+  return literal;
+}
+
+void expect_layer(const Case& c) {
+  INFO(c.kind << " steps " << c.steps << " batch " << c.batch << " in " << c.in << " hidden " << c.hidden);
+  Module module("test");
+  Function& main = module.add_function("main");
+  Builder b(main.body());
+  std::mt19937 random(1);
+  auto input = [&](const char* name, DType dtype, std::vector<Dim> dims) {
+    return main.body().add_parameter(Type::tensor(dtype, std::move(dims)), name)->result();
+  };
+  auto weight = [&](const char* name, std::vector<int64_t> dims) {
+    if (c.constant_weights) return b.constant(weights(dims, random));
+    return input(name, DType::F32, std::vector<Dim>(dims.begin(), dims.end()));
+  };
+  std::string kind = c.kind;
+  int64_t h = c.hidden, gates = (kind == "lstm" ? 4 : kind == "gru" ? 3 : 1) * h;
+  RecurrentOperands o;
+  o.x = input("x", DType::F32, {c.steps, c.batch, c.projected ? gates : c.in});
+  if (!c.projected) o.w = weight("w", {gates, c.in}), o.b = weight("b", {gates});
+  o.r = weight("r", {gates, h});
+  o.h0 = input("h0", DType::F32, {c.batch, h});
+  if (kind == "lstm") o.c0 = input("c0", DType::F32, {c.batch, h});
+  if (c.peepholes) o.peepholes = weight("p", {3 * h});
+  if (c.options.linear_before_reset) o.b_r = weight("b_r", {h});
+  if (c.lens) o.lens = input("lens", DType::I32, {c.batch});
+  Instruction* layer = kind == "lstm"  ? make_lstm(b, o, c.options)
+                       : kind == "gru" ? make_gru(b, o, c.options)
+                                       : make_rnn(b, o, c.options);
+  std::vector<Value> results;
+  for (int i = c.only_last ? 1 : 0; i < layer->num_results(); ++i) results.push_back(layer->result(i));
+  main.body().set_results(results);
+  expect_lowered_module(
+      module, {.tolerance = 2e-6, .ranges = {{"w", {-0.4, 0.4}}, {"r", {-0.4, 0.4}}, {"b", {-0.4, 0.4}}}});
+}
+
+} // namespace
+
+TEST_CASE("recurrent layers of all kinds", "[lower]") {
+  for (const char* kind : {"lstm", "gru", "rnn"}) {
+    expect_layer({.kind = kind});
+    expect_layer({.kind = kind, .steps = 1, .hidden = 64});
+    expect_layer({.kind = kind, .steps = 3, .batch = 5, .hidden = 40});
+    expect_layer({.kind = kind, .projected = true});
+    expect_layer({.kind = kind, .batch = 2, .constant_weights = false});
+    expect_layer({.kind = kind, .batch = 3, .lens = true, .options = {.reverse = true}});
+  }
+}
+
+TEST_CASE("recurrent layers of odd sizes", "[lower]") {
+  for (int64_t hidden : {1, 3, 8, 31, 130})
+    expect_layer({.steps = 2, .in = 1, .hidden = hidden, .only_last = true});
+  expect_layer({.kind = "gru", .steps = 1, .in = 2, .hidden = 1});
+  expect_layer({.kind = "gru",
+                .steps = 1,
+                .batch = 9,
+                .in = 3,
+                .hidden = 35,
+                .options = {.linear_before_reset = true}});
+  expect_layer({.kind = "rnn", .steps = 2, .batch = 17, .in = 1, .hidden = 150});
+}
+
+TEST_CASE("options of lstm layers", "[lower]") {
+  expect_layer({.peepholes = true});
+  expect_layer({.projected = true, .peepholes = true, .options = {.input_forget = true}});
+  expect_layer({.batch = 2, .lens = true, .options = {.clip = 0.3}});
+  expect_layer({.options = {.activations = {"hardsigmoid", "softsign", "elu"},
+                            .alpha = {0.2, 0, 0.7},
+                            .beta = {0.5, 0, 0}}});
+}
+
+TEST_CASE("options of gru and rnn layers", "[lower]") {
+  expect_layer({.kind = "gru", .options = {.linear_before_reset = true}});
+  expect_layer({.kind = "gru",
+                .batch = 2,
+                .projected = true,
+                .lens = true,
+                .options = {.linear_before_reset = true, .clip = 0.5}});
+  expect_layer(
+      {.kind = "gru",
+       .options = {
+           .reverse = true, .activations = {"sigmoid", "scaledtanh"}, .alpha = {0, 1.5}, .beta = {0, 0.5}}});
+  for (const char* name : {"relu", "affine", "leakyrelu", "thresholdedrelu", "softplus"})
+    expect_layer({.kind = "rnn", .options = {.activations = {name}, .alpha = {0.5}, .beta = {0.1}}});
+}
+
+TEST_CASE("a recurrent layer is one kernel", "[lower]") {
+  Module module("test");
+  Function& main = module.add_function("main");
+  Builder b(main.body());
+  std::mt19937 random(1);
+  RecurrentOperands o;
+  o.x = main.body().add_parameter(Type::tensor(DType::F32, {6, 1, 4}), "x")->result();
+  o.h0 = main.body().add_parameter(Type::tensor(DType::F32, {1, 8}), "h")->result();
+  o.c0 = main.body().add_parameter(Type::tensor(DType::F32, {1, 8}), "c")->result();
+  o.w = b.constant(weights({32, 4}, random));
+  o.r = b.constant(weights({32, 8}, random));
+  o.b = b.constant(weights({32}, random));
+  main.body().set_results({make_lstm(b, o, {})->result()});
+  kernel::Program program = lower_program(module, "x86-64-v3");
+  CHECK(program.kernels.size() == 1);
+  CHECK(program.steps.size() == 1);
+}
