@@ -30,7 +30,7 @@ struct PreparedContraction {
 };
 
 // Describes a convolution. Nothing if this emitter does not cover it (input dilation, integers or f64, layouts other
-// than plain and blocked channels, depthwise in plain layout).
+// than plain and blocked channels, depthwise).
 std::optional<PreparedContraction> prepare_convolution(const Instruction& convolution, const BindingRef& binding,
                                                        const TargetMachine& target);
 // Likewise for a dot; the flags say which operands can be packed at compile time.
@@ -43,6 +43,9 @@ void finish_lanes(kernel::Builder& builder, const ContractionBinding& binding, I
 // Reads a tensor as load_element does, but no more than the first `valid` lanes from memory that may end there.
 kernel::Value load_valid_lanes(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
                                const Lanes& lanes, int valid);
+
+// `count` consecutive channels from index[1] on, which a blocked layout keeps together.
+kernel::Value load_channels(kernel::Builder& builder, int buffer, const Type& type, const Index& index, int count);
 
 // Lowers a dot, a convolution, or a contraction fusion to kernels. False, with nothing added, if it is not covered.
 bool emit_contraction(LoweringContext& context, const Instruction& instruction);

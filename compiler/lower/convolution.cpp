@@ -19,7 +19,6 @@ struct Geometry {
   std::vector<int64_t> in, out;          // their extents
   int64_t batch, groups, channels, filters;  // channels and filters per group
   size_t tiled = 0;                      // the spatial dim whose positions are rows
-  bool depthwise = false;                // one channel per group, channels in lanes
   int64_t filter_size = 1;               // positions of the window
 };
 
@@ -53,13 +52,6 @@ Type flatten_spatial(const Type& type) {
   return flat;
 }
 
-// `lanes` consecutive channels from index[1] on, which a blocked layout keeps together.
-Value load_channels(Builder& b, int buffer, const Type& type, const Index& index, int count) {
-  auto lane = std::make_shared<Symbol>(Symbol{"lane", 0, count - 1});
-  IntExpr offset = type.offset_of(index) + IntExpr::symbol(lane);
-  return load_at(b, buffer, type.dtype, offset, Lanes{lane, 0, count});
-}
-
 class ConvolutionLowering {
 public:
   ConvolutionLowering(const Instruction& convolution, BindingRef binding, const TargetMachine& target)
@@ -73,10 +65,7 @@ public:
     spec.element = {Scalar::F32, 1};
     spec.rows = g_.out[g_.tiled];
     set_outer_dims(spec);
-    if (g_.depthwise)
-      set_depthwise_columns(spec);
-    else
-      spec.columns = g_.filters;
+    spec.columns = g_.filters;
     set_reduction(spec);
     int64_t positions = 1;
     for (int64_t extent : g_.out) positions *= extent;
@@ -85,7 +74,6 @@ public:
     spec.vector_bytes = g_.groups * g_.filters * g_.channels * g_.filter_size * 4;
     spec.row_valid = row_validity();
     prepared.tiling = choose_tiling(spec, target_);
-    if (g_.depthwise) prepared.tiling.columns_outermost = true;
     fill_packing(prepared);
     auto packed = prepared.packed;
     spec.scalar = scalar_operand();
@@ -94,8 +82,7 @@ public:
     };
     spec.store = store_result();
     for (const WindowDim& dim : g_.window) prepared.algorithm += (prepared.algorithm.empty() ? "" : "x") + std::to_string(dim.size);
-    prepared.algorithm += g_.depthwise ? " depthwise " : " direct ";
-    prepared.algorithm += std::to_string(prepared.tiling.tile.rows) + "x" + std::to_string(prepared.tiling.tile.vectors);
+    prepared.algorithm += " direct " + std::to_string(prepared.tiling.tile.rows) + "x" + std::to_string(prepared.tiling.tile.vectors);
     return prepared;
   }
 
@@ -117,9 +104,7 @@ private:
     g_.filters = filter.dim(0) / g_.groups;
     if (input.num_elements() == 0 || full_result_.num_elements() == 0 || filter.num_elements() == 0) return false;
     for (const WindowDim& dim : g_.window) g_.filter_size *= dim.size;
-    int lanes = target_.lanes(32);
-    g_.depthwise = g_.groups > 1 && g_.channels == 1 && g_.filters == 1;
-    if (g_.depthwise && (*in_block != lanes || *out_block != lanes)) return false;
+    if (g_.groups > 1 && g_.channels == 1 && g_.filters == 1) return false;
     bool flat = std::all_of(g_.window.begin(), g_.window.end(), is_pointwise);
     if (flat && g_.window.size() > 1) {
       g_.input = flatten_spatial(g_.input);
@@ -145,20 +130,13 @@ private:
       if (g_.out[i] > g_.out[g_.tiled]) g_.tiled = i;
   }
 
-  // Outer dims: group (or block of channels), batch, then the spatial dims but the tiled one.
+  // Outer dims: group, batch, then the spatial dims but the tiled one.
   void set_outer_dims(ContractionSpec& spec) {
     spec.vector_outer_dims = g_.groups > 1 ? 1 : 0;
     if (g_.groups > 1) spec.outer.push_back(g_.groups);
     spec.outer.push_back(g_.batch);
     for (size_t i = 0; i < g_.out.size(); ++i)
       if (i != g_.tiled) spec.outer.push_back(g_.out[i]);
-  }
-
-  void set_depthwise_columns(ContractionSpec& spec) {
-    int lanes = target_.lanes(32);
-    spec.outer[0] = (g_.groups + lanes - 1) / lanes;
-    spec.vector_outer_dims = 1;
-    spec.columns = lanes;
   }
 
   // Position of spatial dim i among the outer dims.
@@ -169,7 +147,6 @@ private:
   void set_reduction(ContractionSpec& spec) {
     bool few_channels = g_.channels <= 4;
     auto add_channels = [&] {
-      if (g_.depthwise) return;
       channel_level_ = spec.reduction.size();
       ReductionLoop loop;
       loop.extent = g_.channels;
@@ -238,13 +215,6 @@ private:
       packed.extents[window_level_[i]] = g_.window[i].size;
       packed.strides[window_level_[i]] = window_strides[i];
     }
-    if (g_.depthwise) {
-      // Columns are channels; the last block of lanes may be short, so all channels count as one part.
-      packed.tile.vectors = 1;
-      packed.columns = g_.groups;
-      packed.column_stride = g_.filter_size;
-      return;
-    }
     packed.extents[channel_level_] = g_.channels;
     packed.strides[channel_level_] = g_.filter_size;
     packed.selected = g_.groups;
@@ -253,16 +223,9 @@ private:
     packed.column_stride = g_.channels * g_.filter_size;
   }
 
-  Value load_filter(Builder& b, const PackedOperand& packed, TilePosition at, int vector,
+  Value load_filter(Builder& b, const PackedOperand& packed, const TilePosition& at, int vector,
                     const std::vector<IntExpr>& k) const {
-    IntExpr part = 0;
-    if (g_.depthwise) {
-      at.column_vector = at.outer[0];
-      at.vectors = 1;
-      vector = 0;
-    } else if (g_.groups > 1) {
-      part = at.outer[0];
-    }
+    IntExpr part = g_.groups > 1 ? at.outer[0] : IntExpr(0);
     kernel::Type type{packed.element, packed.tile.lanes};
     Value value = b.load(type, binding_->vector, packed.index(part, at, vector, k), type.lanes * kernel::scalar_bytes(type.scalar));
     return type.scalar == Scalar::F32 ? value : b.cast(kernel::OpKind::FExt, value, Scalar::F32);
@@ -271,16 +234,14 @@ private:
   std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)> scalar_operand() const {
     return [this_ = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
       const Geometry& g = this_.g_;
-      int lanes = g.depthwise ? this_.target_.lanes(32) : 1;
       IntExpr group = g.groups > 1 ? at.outer[0] : IntExpr(0);
       std::vector<IntExpr> index{at.outer[g.groups > 1 ? 1 : 0]};
-      index.push_back(g.depthwise ? group * lanes : group * g.channels + k[this_.channel_level_]);
+      index.push_back(group * g.channels + k[this_.channel_level_]);
       for (size_t i = 0; i < g.window.size(); ++i) {
         IntExpr position = i == g.tiled ? at.row + row : at.outer[this_.outer_position(i)];
         index.push_back(position * g.window[i].stride + k[this_.window_level_[i]] * g.window[i].dilation - g.window[i].pad_low);
       }
-      if (lanes == 1) return load_element(b, this_.binding_->scalar, g.input, index, Lanes{});
-      return load_channels(b, this_.binding_->scalar, g.input, index, lanes);
+      return load_element(b, this_.binding_->scalar, g.input, index, Lanes{});
     };
   }
 
@@ -290,7 +251,7 @@ private:
       int lanes = this_.target_.lanes(32);
       IntExpr group = g.groups > 1 ? at.outer[0] : IntExpr(0);
       std::vector<IntExpr> index{at.outer[g.groups > 1 ? 1 : 0]};
-      index.push_back(g.depthwise ? group * lanes : group * g.filters + (at.column_vector + vector) * lanes);
+      index.push_back(group * g.filters + (at.column_vector + vector) * lanes);
       for (size_t i = 0; i < g.window.size(); ++i) index.push_back(i == g.tiled ? at.row + row : at.outer[this_.outer_position(i)]);
       if (this_.flattened_) this_.unflatten(index);
       finish_lanes(b, *this_.binding_, std::move(index), 1, lanes, valid, sum);

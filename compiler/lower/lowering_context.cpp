@@ -1,6 +1,7 @@
 // Places of values, and the growing program.
 #include "compiler/lower/lowering_context.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace firn::lower {
@@ -109,9 +110,13 @@ Place LoweringContext::place_constant(const Instruction& constant) {
   Type type = constant.type();
   auto [known, is_new] = literal_buffers_.try_emplace({literal.get(), type.to_string()}, -1);
   if (is_new) {
-    known->second = add_constant(
-        static_cast<int64_t>(type.physical_byte_size()),
-        [literal, type](std::span<std::byte> out) { fill_laid_out(*literal, type, out); }, constant.location());
+    size_t bytes = type.physical_byte_size();
+    auto fill = [literal, type, bytes](std::span<std::byte> out) {
+      fill_laid_out(*literal, type, out.first(bytes));
+      std::fill(out.begin() + static_cast<std::ptrdiff_t>(bytes), out.end(), std::byte{0});
+    };
+    // Whole vectors may be read of what constants occupy anyway.
+    known->second = add_constant(static_cast<int64_t>((bytes + 63) / 64 * 64), fill, constant.location());
   }
   return {known->second, 0};
 }
@@ -180,9 +185,12 @@ int KernelMaker::parameter(Place place, Scalar element, int64_t elements, bool w
 
 int KernelMaker::read(Value value) {
   Scalar element = memory_scalar(value.dtype());
-  int64_t elements = static_cast<int64_t>(value.type().physical_byte_size()) / kernel::scalar_bytes(element);
-  kernel_->bytes += static_cast<int64_t>(value.type().physical_byte_size());
-  return parameter(context_.place_of(value), element, elements, /*written=*/false,
+  int64_t bytes = static_cast<int64_t>(value.type().physical_byte_size());
+  kernel_->bytes += bytes;
+  Place place = context_.place_of(value);
+  const kernel::Buffer& buffer = context_.program().buffers[static_cast<size_t>(place.buffer)];
+  if (buffer.space == kernel::Space::Weights && place.byte_offset == 0) bytes = buffer.bytes;
+  return parameter(place, element, bytes / kernel::scalar_bytes(element), /*written=*/false,
                    "in" + std::to_string(arguments_.size()));
 }
 

@@ -1,0 +1,78 @@
+// Depthwise convolutions over blocked channels: windows, strides, dilations, padding, channel tails, ranks.
+#include "tests/codegen/model_object.h"
+#include "tests/lower/lowered_program.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn::test;
+
+namespace {
+
+struct Case {
+  std::string in;      // spatial dims, "9x9"
+  std::string window;  // of the spatial dims, as the text form has it
+  std::string taps;    // "3x3"
+  std::string out;
+  int channels = 24, batch = 1;
+};
+
+std::string type_of(const Case& c, const std::string& spatial, const std::string& cpu) {
+  std::string dims = std::to_string(c.batch) + "," + std::to_string(c.channels), order = "0,1";
+  int rank = 2;
+  for (size_t begin = 0; begin <= spatial.size(); ++rank) {
+    size_t end = std::min(spatial.find('x', begin), spatial.size());
+    dims += "," + spatial.substr(begin, end - begin);
+    order += "," + std::to_string(rank);
+    begin = end + 1;
+  }
+  std::string type = "f32[" + dims + "]";
+  if (!cpu.empty()) type += "{" + order + ":1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
+  return type;
+}
+
+std::string text_of(const Case& c, const std::string& cpu) {
+  std::string taps = "f32[" + std::to_string(c.channels) + ",1";
+  for (char letter : "," + c.taps) taps += letter == 'x' ? ',' : letter;
+  taps += "]";
+  std::string plain = type_of(c, c.in, ""), in = type_of(c, c.in, cpu), out = type_of(c, c.out, cpu);
+  std::string bias = "f32[" + std::to_string(c.channels) + "]";
+  return "module @m { func @main(%x: " + plain + ", %w: " + taps + ", %bias: " + bias + ") -> (" + type_of(c, c.out, "") +
+         ") { %b = copy %x : " + in + " %own = copy %bias : " + bias + " %e = exponential %own : " + bias +
+         " %f = fusion %b, %w, %e {kind = contraction} region (%p: " + in + ", %q: " + taps + ", %v: " + bias +
+         ") { %c = convolution %p, %q {window = " + c.window + ", groups = " + std::to_string(c.channels) + "} : " + out +
+         " %u = broadcast_in_dim %v {dims = [1]} : " + out + " %s = add %c, %u : " + out + " return %s } : " + out +
+         " %r = copy %f : " + type_of(c, c.out, "") + " return %r } }";
+}
+
+void expect_depthwise(const Case& c) {
+  for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
+    firn::kernel::Program program = lower_text(text_of(c, cpu), cpu);
+    bool found = false;
+    for (const auto& kernel : program.kernels) found |= kernel->algorithm.find("depthwise") != std::string::npos;
+    CHECK(found);
+    expect_lowered_module(text_of(c, cpu), {.tolerance = 1e-5, .cpus = {cpu}});
+  }
+}
+
+} // namespace
+
+TEST_CASE("depthwise windows, strides and edges", "[lower]") {
+  expect_depthwise({"9x9", "3x3 pad 1_1x1_1", "3x3", "9x9"});
+  expect_depthwise({"9x31", "3x3 pad 1_1x1_1", "3x3", "9x31", 16});
+  expect_depthwise({"12x33", "3x3 pad 0_1x1_1 stride 2x2", "3x3", "6x17"});
+  expect_depthwise({"11x30", "3x3", "3x3", "9x28", 5});
+  expect_depthwise({"10x17", "5x5 pad 2_2x2_2", "5x5", "10x17", 40});
+  expect_depthwise({"14x29", "5x5 pad 2_2x2_2 stride 2x2", "5x5", "7x15", 12});
+  expect_depthwise({"8x20", "7x7 pad 3_3x3_3", "7x7", "8x20", 16});
+  expect_depthwise({"3x2", "5x5 pad 2_2x2_2", "5x5", "3x2", 16});
+  expect_depthwise({"25x5", "3x3 pad 1_1x1_1", "3x3", "25x5", 64});
+  expect_depthwise({"6x40", "1x3 pad 0_0x2_0", "1x3", "6x40", 16});
+}
+
+TEST_CASE("depthwise dilations, ranks and batches", "[lower]") {
+  expect_depthwise({"15x40", "3x3 pad 2_2x2_2 dilate 2x2", "3x3", "15x40", 20});
+  expect_depthwise({"100", "3 pad 16_16 dilate 16", "3", "100", 24, 2});
+  expect_depthwise({"64", "4 pad 3_0 stride 1", "4", "64", 8});
+  expect_depthwise({"4x5x18", "3x3x3 pad 1_1x1_1x1_1", "3x3x3", "4x5x18", 17});
+  expect_depthwise({"5x5", "3x3 pad 3_3x3_3", "3x3", "9x9", 16, 3});
+}
