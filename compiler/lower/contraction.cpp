@@ -55,22 +55,7 @@ public:
     }
   }
 
-  void emit_rows(TilePosition& position) {
-    for (size_t i = 0; i < segments_.size(); ++i) {
-      Segment segment = segments_[i];
-      if (i == 0) {
-        fetching_ = spec_.fetch_ahead != nullptr;
-        position.row = segment.first;
-        emit_tile(position, segment.rows, position.vectors);
-        fetching_ = false;
-        segment = {segment.first + segment.rows, segment.count - 1, segment.rows};
-      }
-      loop_over_tiles(segment, [&](const IntExpr& row) {
-        position.row = row;
-        emit_tile(position, segment.rows, position.vectors);
-      });
-    }
-  }
+  void emit_rows(TilePosition& position) { emit_all_segments(position, position.vectors); }
 
 private:
   // Rows in tiles of tile.rows; a remainder is spread so that the last two kinds of tile differ by one row at most when
@@ -247,19 +232,13 @@ private:
       }
       return acc;
     }
-    if (loop.block > 0 && tiling_.tile.phases == 1) {
-      auto body = [&](const IntExpr& at, const std::vector<Value>& in) {
-        k[level] = at;
-        return emit_reduction(position, rows, vectors, level + 1, k, in);
-      };
-      return emit_blocked_loop(loop, std::move(acc), body);
-    }
+    bool innermost = level + 1 == spec_.reduction.size();
+    if (loop.kind == ReductionLoop::Kind::Rolled && innermost && tiling_.tile.phases <= 1 &&
+        (loop.block > 0 || tiling_.unroll > 1))
+      return emit_innermost_loop(position, rows, vectors, k, std::move(acc));
     bool clipped = loop.kind == ReductionLoop::Kind::Clipped;
     IntExpr lower = clipped ? loop.lower(position.outer) : IntExpr(0);
     IntExpr upper = clipped ? loop.upper(position.outer) : IntExpr(loop.extent);
-    bool innermost = level + 1 == spec_.reduction.size();
-    if (innermost && !clipped && tiling_.tile.phases <= 1 && tiling_.unroll > 1)
-      return emit_unrolled_loop(position, rows, vectors, k, loop.extent, std::move(acc));
     int phases = innermost && !clipped ? std::max(1, tiling_.tile.phases) : 1;
     int64_t main = loop.extent / phases * phases;
     if (phases == 1)
@@ -282,49 +261,83 @@ private:
     return acc;
   }
 
-  // Several steps per iteration, and between them requests for the column group after this one: every tile of rows asks
-  // for its share, so that the group has come near when its turn comes.
-  std::vector<Value> emit_unrolled_loop(const TilePosition& position, int rows, int vectors, std::vector<IntExpr>& k,
-                                        int64_t extent, std::vector<Value> acc) {
-    int64_t unroll = tiling_.unroll, main = extent / unroll * unroll;
-    int64_t lines_per_row = 0, requests = 0;
-    if (spec_.prefetch && main > 0) {
-      lines_per_row = (spec_.group_lines + spec_.rows - 1) / spec_.rows;
-      requests = (lines_per_row * rows + main / unroll - 1) / (main / unroll);
-    }
-    auto steps = [&](const IntExpr& first, int64_t count, std::vector<Value> in) {
-      for (int64_t step = 0; step < count; ++step) {
-        k.back() = first + step;
-        in = emit_step(position, rows, vectors, k, 0, std::move(in));
-      }
-      return in;
+  // The innermost loop: over whole blocks and the rest of a block if the scalar operand lies in blocks, several steps per
+  // iteration, and between them requests for the column group after this one: every tile of rows asks for its share, so
+  // that the group has come near when its turn comes.
+  std::vector<Value> emit_innermost_loop(const TilePosition& position, int rows, int vectors, std::vector<IntExpr>& k,
+                                         std::vector<Value> acc) {
+    const ReductionLoop& loop = spec_.reduction.back();
+    int64_t block = loop.block > 0 ? loop.block : loop.extent, blocks = loop.extent / block;
+    // Short loops stay rolled: straight code of many steps tempts the scheduler to spill.
+    int64_t unroll = block >= 2 * tiling_.unroll ? std::max(1, tiling_.unroll) : 1;
+    Requests requests = requests_per_iteration(rows, unroll);
+    auto run = [&](const IntExpr& first, int64_t extent, std::vector<Value> in) {
+      int64_t main = extent / unroll * unroll;
+      in = b_.loop_carried(0, main / unroll, 1, std::move(in), [&](const IntExpr& iv, const std::vector<Value>& carried) {
+        std::vector<Value> out = emit_steps(position, rows, vectors, k, first + iv * unroll, unroll, carried);
+        request_lines(requests, position, k, first + iv * unroll, unroll);
+        if (spec_.prefetch_scalar && extent == loop.block) request_scalars(position, rows, k, first + block, iv, block / unroll);
+        return out;
+      });
+      return emit_steps(position, rows, vectors, k, first + main, extent - main, std::move(in));
     };
-    acc = b_.loop_carried(0, main / unroll, 1, std::move(acc), [&](const IntExpr& iv, const std::vector<Value>& in) {
-      std::vector<Value> out = steps(iv * unroll, unroll, in);
-      for (int64_t i = 0; i < requests; ++i)
-        spec_.prefetch(b_, position, position.row * lines_per_row + iv * requests + i);
-      return out;
+    acc = b_.loop_carried(0, blocks, 1, std::move(acc), [&](const IntExpr& iv, const std::vector<Value>& carried) {
+      return run(iv * block, block, carried);
     });
-    return steps(main, extent - main, std::move(acc));
+    return run(blocks * block, loop.extent % block, std::move(acc));
   }
 
-  using CarriedBody = std::function<std::vector<Value>(const IntExpr&, const std::vector<Value>&)>;
-  std::vector<Value> emit_blocked_loop(const ReductionLoop& loop, std::vector<Value> acc, const CarriedBody& body) {
-    int64_t blocks = loop.extent / loop.block, rest = loop.extent % loop.block;
-    acc = b_.loop_carried(0, blocks, 1, std::move(acc), [&](const IntExpr& block, const std::vector<Value>& outer) {
-      return b_.loop_carried(0, loop.block, 1, outer, [&](const IntExpr& lane, const std::vector<Value>& in) {
-        return body(block * loop.block + lane, in);
-      });
-    });
-    return b_.loop_carried(0, rest, 1, std::move(acc), [&](const IntExpr& lane, const std::vector<Value>& in) {
-      return body(lane + blocks * loop.block, in);
-    });
+  // Asks for the rows of the scalar operand's next block, spread over the iterations of this one.
+  void request_scalars(const TilePosition& position, int rows, std::vector<IntExpr>& k, const IntExpr& next_block,
+                       const IntExpr& iteration, int64_t iterations) {
+    int64_t share = (rows + iterations - 1) / iterations;
+    k.back() = next_block;
+    for (int64_t i = 0; i < share; ++i) spec_.prefetch_scalar(b_, position, iteration * share + i, k);
+  }
+
+  std::vector<Value> emit_steps(const TilePosition& position, int rows, int vectors, std::vector<IntExpr>& k,
+                                const IntExpr& first, int64_t count, std::vector<Value> acc) {
+    for (int64_t step = 0; step < count; ++step) {
+      k.back() = first + step;
+      acc = emit_step(position, rows, vectors, k, 0, std::move(acc));
+    }
+    return acc;
+  }
+
+  // How many lines of the next column group an iteration asks for, so that all rows together ask for all of it. None
+  // where the group is so small beside the work on it that its arrival hardly matters.
+  struct Requests {
+    int64_t per_row = 0, per_iteration = 0;
+  };
+  Requests requests_per_iteration(int rows, int64_t unroll) const {
+    if (!spec_.prefetch) return {};
+    int64_t positions = rows_around() * spec_.rows, steps = 1;
+    for (const ReductionLoop& loop : spec_.reduction) steps *= loop.extent;
+    if (spec_.group_lines < positions || steps < unroll) return {};
+    int64_t per_row = (spec_.group_lines + positions - 1) / positions;
+    return {per_row, (per_row * rows + steps / unroll - 1) / (steps / unroll)};
+  }
+  // Rows of tiles that share a column group: the extent of the outer dims that do not select vectors.
+  int64_t rows_around() const {
+    int64_t count = 1;
+    for (size_t i = static_cast<size_t>(spec_.vector_outer_dims); i < spec_.outer.size(); ++i) count *= spec_.outer[i];
+    return count;
+  }
+  void request_lines(const Requests& requests, const TilePosition& position, const std::vector<IntExpr>& k,
+                     const IntExpr& step, int64_t unroll) {
+    if (requests.per_iteration == 0) return;
+    IntExpr row = 0, iteration = 0;
+    for (size_t i = static_cast<size_t>(spec_.vector_outer_dims); i < spec_.outer.size(); ++i)
+      row = row * spec_.outer[i] + position.outer[i];
+    for (size_t i = 0; i + 1 < spec_.reduction.size(); ++i) iteration = iteration * spec_.reduction[i].extent + k[i];
+    iteration = iteration * (spec_.reduction.back().extent / unroll) + floor_div(step, unroll);
+    IntExpr line = (row * spec_.rows + position.row) * requests.per_row + iteration * requests.per_iteration;
+    for (int64_t i = 0; i < requests.per_iteration; ++i) spec_.prefetch(b_, position, line + i);
   }
 
   // One step of the reduction: vectors loaded once, every scalar multiplied into its row.
   std::vector<Value> emit_step(const TilePosition& position, int rows, int vectors, const std::vector<IntExpr>& k,
                                int phase, std::vector<Value> acc) {
-    if (fetching_) spec_.fetch_ahead(b_, position, k);
     std::vector<Value> loaded;
     for (int vector = 0; vector < vectors; ++vector)
       loaded.push_back(spec_.vector(b_, position, vector, k));
@@ -351,7 +364,6 @@ private:
   const Tiling& tiling_;
   ColumnGroups groups_;
   std::vector<Segment> segments_;
-  bool fetching_ = false;
 };
 
 } // namespace

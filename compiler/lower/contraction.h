@@ -68,12 +68,14 @@ struct ContractionSpec {
   // Prefetches line `line` (64 bytes) of what follows the tile's column group in a packed vector operand: the group's
   // successor, or whatever the program reads next. Unset: the operand is not streamed from beyond the second cache level.
   std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& line)> prefetch;
+  // Prefetches the scalar operand of a row at `k`, one line of a blocked layout. Unset: it is near, or the CPU sees its
+  // pattern.
+  std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& row, const std::vector<IntExpr>& k)>
+      prefetch_scalar;
   int64_t group_lines = 0;              // of a full column group of the packed operand
   // Takes the sums of one row and vector; `valid_lanes` of them are columns of the result.
   std::function<void(kernel::Builder&, const TilePosition&, int row, int vector, kernel::Value sum, int valid_lanes)>
       store;
-  // Called at every step of the first tile of emit_row_tiles, to fetch what comes after it. May be unset.
-  std::function<void(kernel::Builder&, const TilePosition&, const std::vector<IntExpr>& k)> fetch_ahead;
 };
 
 // The loops of a contraction, decided by choose_tiling.

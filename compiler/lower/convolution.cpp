@@ -13,6 +13,8 @@ using kernel::Builder;
 using kernel::Scalar;
 using kernel::Value;
 
+constexpr int kUnroll = 4;  // steps of the reduction per iteration of the innermost loop
+
 struct Geometry {
   Type input, result;
   std::vector<WindowDim> window;         // spatial dims
@@ -80,6 +82,13 @@ public:
     spec.vector = [this_ = *this, packed](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
       return this_.load_filter(b, packed, at, vector, k);
     };
+    prepared.tiling.unroll = kUnroll;
+    if (spec.vector_bytes > target_.l2_bytes / 4) prefetch_next_group(spec, packed);
+    if (in_block_ > 0 && spec.scalar_bytes > target_.l1_bytes / 2) {
+      spec.prefetch_scalar = [this_ = *this](Builder& b, const TilePosition& at, const IntExpr& row, const std::vector<IntExpr>& k) {
+        b.prefetch(this_.binding_->scalar, this_.g_.input.offset_of(this_.input_index(at, row, k)));
+      };
+    }
     spec.store = store_result();
     for (const WindowDim& dim : g_.window) prepared.algorithm += (prepared.algorithm.empty() ? "" : "x") + std::to_string(dim.size);
     prepared.algorithm += " direct " + std::to_string(prepared.tiling.tile.rows) + "x" + std::to_string(prepared.tiling.tile.vectors);
@@ -231,17 +240,33 @@ private:
     return type.scalar == Scalar::F32 ? value : b.cast(kernel::OpKind::FExt, value, Scalar::F32);
   }
 
+  // Filters pass once per run: those after the group at hand come from far unless they are asked for early.
+  void prefetch_next_group(ContractionSpec& spec, const PackedOperand& packed) const {
+    int64_t elements = 64 / kernel::scalar_bytes(packed.element);
+    spec.group_lines = packed.reduction_size() * packed.tile.vectors * packed.tile.lanes / elements;
+    spec.prefetch = [this_ = *this, packed, elements](Builder& b, const TilePosition& at, const IntExpr& line) {
+      IntExpr part = this_.g_.groups > 1 ? at.outer[0] : IntExpr(0);
+      IntExpr next = part * (packed.elements() / packed.selected) +
+                     (at.column_vector + at.vectors) * (packed.tile.lanes * packed.reduction_size());
+      b.prefetch(this_.binding_->vector, next + line * elements, /*into_l2=*/true);
+    };
+  }
+
+  // Of the scalar operand, for row `row` of a tile.
+  Index input_index(const TilePosition& at, const IntExpr& row, const std::vector<IntExpr>& k) const {
+    IntExpr group = g_.groups > 1 ? at.outer[0] : IntExpr(0);
+    Index index{at.outer[g_.groups > 1 ? 1 : 0]};
+    index.push_back(group * g_.channels + k[channel_level_]);
+    for (size_t i = 0; i < g_.window.size(); ++i) {
+      IntExpr position = i == g_.tiled ? at.row + row : at.outer[outer_position(i)];
+      index.push_back(position * g_.window[i].stride + k[window_level_[i]] * g_.window[i].dilation - g_.window[i].pad_low);
+    }
+    return index;
+  }
+
   std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)> scalar_operand() const {
     return [this_ = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
-      const Geometry& g = this_.g_;
-      IntExpr group = g.groups > 1 ? at.outer[0] : IntExpr(0);
-      std::vector<IntExpr> index{at.outer[g.groups > 1 ? 1 : 0]};
-      index.push_back(group * g.channels + k[this_.channel_level_]);
-      for (size_t i = 0; i < g.window.size(); ++i) {
-        IntExpr position = i == g.tiled ? at.row + row : at.outer[this_.outer_position(i)];
-        index.push_back(position * g.window[i].stride + k[this_.window_level_[i]] * g.window[i].dilation - g.window[i].pad_low);
-      }
-      return load_element(b, this_.binding_->scalar, g.input, index, Lanes{});
+      return load_element(b, this_.binding_->scalar, this_.g_.input, this_.input_index(at, row, k), Lanes{});
     };
   }
 

@@ -183,10 +183,10 @@ private:
       store(sum, products_, (at.outer[0] * plan_.batch + at.row + row) * at.vectors + vector);
     };
     // The filters of the point after this one lie right behind.
-    spec.fetch_ahead = [this](Builder& b, const TilePosition& at, const std::vector<IntExpr>& k) {
-      IntExpr next = filter_offset(at, k[0]) + plan_.channels * at.vectors * plan_.lanes;
-      for (int vector = 0; vector < at.vectors; ++vector)
-        b.prefetch(binding_->vector, next + vector * plan_.lanes, /*into_l2=*/true);
+    spec.group_lines = plan_.channels * plan_.tiling.tile.vectors * plan_.lanes / 16;
+    spec.prefetch = [this](Builder& b, const TilePosition& at, const IntExpr& line) {
+      IntExpr next = filter_offset(at, 0) + plan_.channels * at.vectors * plan_.lanes;
+      b.prefetch(binding_->vector, next + line * 16, /*into_l2=*/true);
     };
     return spec;
   }
