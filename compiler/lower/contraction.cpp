@@ -26,7 +26,16 @@ public:
   void emit() {
     int64_t outer = 1;
     for (int64_t extent : spec_.outer) outer *= extent;
-    if (tiling_.columns_outermost) {
+    if (tiling_.row_block > 0) {
+      int64_t blocks = (spec_.rows + tiling_.row_block - 1) / tiling_.row_block;
+      IntExpr p = b_.set_parallel(blocks * groups_.count());
+      IntExpr block = floor_div(p, groups_.count());
+      TilePosition position;
+      emit_column_group(floor_mod(p, groups_.count()), [&](const IntExpr& vector, int vectors) {
+        position.column_vector = vector;
+        emit_row_block(position, block, blocks, vectors);
+      });
+    } else if (tiling_.columns_outermost) {
       int64_t selected = 1;  // the outer dims that select other vectors belong outside the columns
       for (int i = 0; i < spec_.vector_outer_dims; ++i) selected *= spec_.outer[static_cast<size_t>(i)];
       IntExpr p = b_.set_parallel(selected * groups_.count());
@@ -142,6 +151,20 @@ private:
       });
   }
 
+  // The tiles of one block of rows; those of another height than most belong to the last block.
+  void emit_row_block(TilePosition& position, const IntExpr& block, int64_t blocks, int vectors) {
+    int64_t tiles = tiling_.row_block / tiling_.tile.rows;
+    for (const Segment& segment : segments_) {
+      bool main = segment.first == 0;
+      IntExpr first = main ? block * tiles : IntExpr(blocks - 1);
+      IntExpr end = main ? min(block * tiles + tiles, segment.count) : block + 1;
+      b_.loop(first, end, 1, [&](const IntExpr& i) {
+        position.row = main ? i * segment.rows : IntExpr(segment.first);
+        emit_tile(position, segment.rows, vectors);
+      });
+    }
+  }
+
   // All columns of one row of tiles.
   void emit_groups(TilePosition& position, int rows) {
     b_.loop(0, groups_.full_groups, 1, [&](const IntExpr& group) {
@@ -192,6 +215,8 @@ private:
     int phases = std::max(1, tiling_.tile.phases);
     Value zero = b_.constant(type, 0.0);
     std::vector<Value> acc(static_cast<size_t>(sums * phases), zero);
+    if (spec_.initial)
+      for (int i = 0; i < sums; ++i) acc[static_cast<size_t>(i)] = spec_.initial(b_, position, i / vectors, i % vectors);
     std::vector<IntExpr> k(spec_.reduction.size());
     acc = emit_reduction(position, rows, vectors, 0, k, acc);
     for (int phase = phases; phase > 1; phase /= 2)  // pairwise, so that the order is fixed
@@ -311,12 +336,14 @@ private:
   };
   Requests requests_per_iteration(int rows, int64_t unroll) const {
     if (!spec_.prefetch) return {};
-    int64_t positions = rows_around() * spec_.rows, steps = 1;
+    int64_t positions = rows_around() * rows_per_pass(), steps = 1;
     for (const ReductionLoop& loop : spec_.reduction) steps *= loop.extent;
     if (spec_.group_lines < positions || steps < unroll) return {};
     int64_t per_row = (spec_.group_lines + positions - 1) / positions;
     return {per_row, (per_row * rows + steps / unroll - 1) / (steps / unroll)};
   }
+  // Rows between one column group and the next.
+  int64_t rows_per_pass() const { return tiling_.row_block > 0 ? tiling_.row_block : spec_.rows; }
   // Rows of tiles that share a column group: the extent of the outer dims that do not select vectors.
   int64_t rows_around() const {
     int64_t count = 1;
@@ -331,7 +358,8 @@ private:
       row = row * spec_.outer[i] + position.outer[i];
     for (size_t i = 0; i + 1 < spec_.reduction.size(); ++i) iteration = iteration * spec_.reduction[i].extent + k[i];
     iteration = iteration * (spec_.reduction.back().extent / unroll) + floor_div(step, unroll);
-    IntExpr line = (row * spec_.rows + position.row) * requests.per_row + iteration * requests.per_iteration;
+    IntExpr in_pass = tiling_.row_block > 0 ? floor_mod(position.row, tiling_.row_block) : position.row;
+    IntExpr line = (row * rows_per_pass() + in_pass) * requests.per_row + iteration * requests.per_iteration;
     for (int64_t i = 0; i < requests.per_iteration; ++i) spec_.prefetch(b_, position, line + i);
   }
 

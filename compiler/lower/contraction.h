@@ -65,6 +65,8 @@ struct ContractionSpec {
   std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, const std::vector<IntExpr>& k)> scalar;
   // The vector operand: `lanes` columns from vector column_vector + vector on.
   std::function<kernel::Value(kernel::Builder&, const TilePosition&, int vector, const std::vector<IntExpr>& k)> vector;
+  // What the sums of one row and vector start from. Unset: zeros.
+  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, int vector)> initial;
   // Prefetches line `line` (64 bytes) of what follows the tile's column group in a packed vector operand: the group's
   // successor, or whatever the program reads next. Unset: the operand is not streamed from beyond the second cache level.
   std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& line)> prefetch;
@@ -83,6 +85,8 @@ struct Tiling {
   TileShape tile;              // of full tiles; edges use fewer rows or vectors
   bool columns_outermost = true;
   double cycles = 0;           // estimate for the whole contraction, its operands near
+  int parts = 1;               // of the reduction, one after the other over all tiles, so that operands stay near
+  int64_t row_block = 0;       // rows that pass all columns before the next ones do; 0: all of them
   int unroll = 1;              // steps of the innermost reduction loop per iteration
 };
 

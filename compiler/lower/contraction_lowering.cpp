@@ -189,33 +189,61 @@ bool emit_winograd_convolution(LoweringContext& context, const Instruction& inst
   return true;
 }
 
+// Sums between the parts of a reduction.
+struct PartialSums {
+  Place place;
+  int64_t elements = 0;
+};
+
+// One kernel: the whole contraction, or a part of its reduction.
+void emit_part(LoweringContext& context, const Instruction& instruction, const ContractionRoot& root,
+               const PreparedContraction& prepared, ContractionBinding& binding, ReductionPart part,
+               const PartialSums& sums) {
+  Value vector = root.operands[prepared.swapped ? 0 : 1], scalar = root.operands[prepared.swapped ? 1 : 0];
+  Place packed = prepared.vector_direct ? Place{} : pack_operand(context, instruction, prepared.packed, vector);
+  KernelMaker maker(context, instruction, root.contraction->is(Opcode::Dot) ? "dot" : "convolution");
+  binding.scalar = maker.read(scalar);
+  binding.vector = prepared.vector_direct
+                       ? maker.read(vector)
+                       : maker.parameter(packed, prepared.packed.element, prepared.packed.elements(), false, "packed");
+  if (part.count > 1)
+    binding.partial = maker.parameter(sums.place, kernel::Scalar::F32, sums.elements, !part.is_last(), "sums");
+  if (part.is_last()) bind_result(maker, instruction, root, binding);
+  maker.kernel().algorithm = prepared.algorithm;
+  maker.set_flops(prepared.flops / part.count);
+  emit_contraction(maker.builder(), prepared.spec, prepared.tiling);
+  maker.finish();
+}
+
 } // namespace
 
 bool emit_contraction(LoweringContext& context, const Instruction& instruction) {
   auto root = find_contraction_root(instruction);
   if (!root) return false;
-  auto binding = std::make_shared<ContractionBinding>();
-  binding->result_type = instruction.type();
-  binding->sum_dtype = root->contraction->type().dtype;
   bool is_dot = root->contraction->is(Opcode::Dot);
-  auto prepared = is_dot ? prepare_dot(*root->contraction, is_packable_constant(root->operands[0]),
-                                       is_packable_constant(root->operands[1]), binding, context.target())
-                         : prepare_convolution(*root->contraction, binding, context.target());
+  BindingRef binding;
+  auto prepare = [&](ReductionPart part) {
+    binding = std::make_shared<ContractionBinding>();
+    binding->result_type = instruction.type();
+    binding->sum_dtype = root->contraction->type().dtype;
+    return is_dot ? prepare_dot(*root->contraction, is_packable_constant(root->operands[0]),
+                                is_packable_constant(root->operands[1]), binding, context.target(), part)
+                  : prepare_convolution(*root->contraction, binding, context.target());
+  };
+  auto prepared = prepare({});
   if (!prepared) return false;
   if (!is_dot && emit_winograd_convolution(context, instruction, *root, binding, *prepared)) return true;
-  Value vector = root->operands[prepared->swapped ? 0 : 1], scalar = root->operands[prepared->swapped ? 1 : 0];
-  Place packed = prepared->vector_direct ? Place{} : pack_operand(context, instruction, prepared->packed, vector);
-
-  KernelMaker maker(context, instruction, is_dot ? "dot" : "convolution");
-  binding->scalar = maker.read(scalar);
-  binding->vector = prepared->vector_direct
-                        ? maker.read(vector)
-                        : maker.parameter(packed, prepared->packed.element, prepared->packed.elements(), false, "packed");
-  bind_result(maker, instruction, *root, *binding);
-  maker.kernel().algorithm = prepared->algorithm;
-  maker.set_flops(prepared->flops);
-  emit_contraction(maker.builder(), prepared->spec, prepared->tiling);
-  maker.finish();
+  if (prepared->tiling.parts == 1) {
+    emit_part(context, instruction, *root, *prepared, *binding, {}, {});
+    return true;
+  }
+  PartialSums sums{{context.add_scratch_buffer(prepared->partial_elements * 4, "sums"), 0}, prepared->partial_elements};
+  int count = prepared->tiling.parts;
+  for (int number = 0; number < count; ++number) {
+    ReductionPart part{number, count};
+    prepared = prepare(part);
+    emit_part(context, instruction, *root, *prepared, *binding, part, sums);
+  }
   return true;
 }
 

@@ -11,6 +11,7 @@ namespace firn::lower {
 // What the code of a contraction refers to; filled in before it is emitted.
 struct ContractionBinding {
   int scalar = -1, vector = -1, result = -1;  // parameter numbers
+  int partial = -1;                           // sums between parts of the reduction
   Type result_type;                           // of what is stored: the contraction's dims
   DType sum_dtype = DType::F32;               // of the contraction: sums are rounded to it before the epilogue
   // What is stored in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the sums.
@@ -27,15 +28,25 @@ struct PreparedContraction {
   bool swapped = false;        // dot: the lhs is the vector operand
   std::string algorithm;       // for reports: "3x3 direct 7x4"
   int64_t flops = 0;
+  int64_t partial_elements = 0;  // of the sums between parts, if there are several
+};
+
+// One of the parts into which a reduction is cut; sums pass from one to the next in memory.
+struct ReductionPart {
+  int number = 0, count = 1;
+  bool is_first() const { return number == 0; }
+  bool is_last() const { return number + 1 == count; }
 };
 
 // Describes a convolution. Nothing if this emitter does not cover it (input dilation, integers or f64, layouts other
 // than plain and blocked channels, depthwise).
 std::optional<PreparedContraction> prepare_convolution(const Instruction& convolution, const BindingRef& binding,
                                                        const TargetMachine& target);
-// Likewise for a dot; the flags say which operands can be packed at compile time.
+// Likewise for a dot; the flags say which operands can be packed at compile time. Where the tiling asks for parts, each of
+// them is prepared by a call of its own.
 std::optional<PreparedContraction> prepare_dot(const Instruction& dot, bool lhs_constant, bool rhs_constant,
-                                               const BindingRef& binding, const TargetMachine& target);
+                                               const BindingRef& binding, const TargetMachine& target,
+                                               ReductionPart part = {});
 
 // Runs the epilogue and stores one vector of results whose lanes lie along `lane_dim`, first at index[lane_dim].
 void finish_lanes(kernel::Builder& builder, const ContractionBinding& binding, Index index, int lane_dim, int lanes,

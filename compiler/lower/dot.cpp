@@ -58,8 +58,8 @@ std::optional<Axis> as_one(const std::vector<Axis>& axes) {
 
 class DotLowering {
 public:
-  DotLowering(const Instruction& dot, BindingRef binding, const TargetMachine& target)
-      : dot_(dot), binding_(std::move(binding)), target_(target) {}
+  DotLowering(const Instruction& dot, BindingRef binding, const TargetMachine& target, ReductionPart part)
+      : dot_(dot), binding_(std::move(binding)), target_(target), part_(part) {}
 
   std::optional<PreparedContraction> run(bool lhs_constant, bool rhs_constant) {
     if (!covered()) return std::nullopt;
@@ -79,7 +79,8 @@ public:
     set_rows(prepared.spec);
     prepared.spec.element = {kernel::Scalar::F32, 1};
     prepared.spec.columns = column_.extent;
-    for (const ContractAxis& axis : merged_contract()) {
+    contract_ = merged_contract();
+    for (const ContractAxis& axis : contract_) {
       prepared.spec.reduction.emplace_back();
       prepared.spec.reduction.back().extent = axis.extent;
     }
@@ -89,6 +90,8 @@ public:
     prepared.flops = 2 * dot_.type().num_elements() * reduction;
     prepared.swapped = swapped_;
     prepared.tiling = choose_tiling(prepared.spec, target_);
+    if (vector_constant) choose_blocks(prepared);
+    if (part_.count > 1) take_part(prepared.spec);
     prepared.vector_direct = !vector_constant && column_.stride == 1 && binding_scalar_is_f32();
     if (!prepared.vector_direct) fill_packing(prepared);
     prepared.spec.scalar = scalar_operand();
@@ -96,7 +99,8 @@ public:
     prepared.tiling.unroll = kUnroll;
     if (!prepared.vector_direct && vector_constant && prepared.spec.vector_bytes > target_.l1_bytes)
       prefetch_next_group(prepared.spec, prepared.packed);
-    prepared.spec.store = store_result(prepared.tiling.tile.lanes);
+    if (!part_.is_first()) prepared.spec.initial = load_partial(prepared.tiling.tile.lanes);
+    prepared.spec.store = part_.is_last() ? store_result(prepared.tiling.tile.lanes) : store_partial(prepared.tiling.tile.lanes);
     prepared.algorithm = std::string("dot ") + std::to_string(prepared.tiling.tile.rows) + "x" + std::to_string(prepared.tiling.tile.vectors);
     return prepared;
   }
@@ -165,10 +169,35 @@ private:
     if (auto batch = as_one(columns_.batch)) packed.selected_stride = batch->extent == 1 ? 0 : batch->stride;
     packed.columns = column_.extent;
     packed.column_stride = column_.stride;
-    for (const ContractAxis& axis : merged_contract()) {
+    packed.first_element = first_step_ * contract_[0].column_stride;
+    for (const ContractAxis& axis : contract_) {
       packed.extents.push_back(axis.extent);
       packed.strides.push_back(axis.column_stride);
     }
+  }
+
+  // Weights pass from memory once if all rows are done with a column group while it is near. Of a long reduction that
+  // takes parts, so that one part of both operands stays in the second cache level; of many rows, blocks of rows.
+  void choose_blocks(PreparedContraction& prepared) const {
+    const TileShape& tile = prepared.tiling.tile;
+    int64_t rows = prepared.spec.rows, steps = contract_[0].extent;
+    if (contract_.size() > 1 || !prepared.spec.outer.empty() || rows <= tile.rows || target_.l2_bytes == 0) return;
+    prepared.tiling.columns_outermost = true;
+    int64_t group_bytes = steps * tile.vectors * tile.lanes * 4, most = target_.l2_bytes / 8;
+    if (group_bytes > most && rows * steps * 4 > target_.l2_bytes / 4)
+      prepared.tiling.parts = static_cast<int>((group_bytes + most - 1) / most);
+    int64_t row_bytes = steps / prepared.tiling.parts * 4;
+    int64_t block = std::max<int64_t>(1, target_.l2_bytes / 2 / row_bytes / tile.rows) * tile.rows;
+    if (rows > block + block / 2) prepared.tiling.row_block = block;
+    if (prepared.tiling.parts > 1)
+      prepared.partial_elements = rows * column_groups(prepared.spec.columns, tile).total_vectors * tile.lanes;
+  }
+
+  // Narrows the one reduction loop to this part.
+  void take_part(ContractionSpec& spec) {
+    int64_t steps = contract_[0].extent, size = (steps + part_.count - 1) / part_.count;
+    first_step_ = std::min(steps, size * part_.number);
+    contract_[0].extent = spec.reduction[0].extent = std::min(steps - first_step_, size);
   }
 
   static IntExpr offset(const std::vector<Axis>& axes, const std::vector<IntExpr>& index) {
@@ -178,8 +207,9 @@ private:
   }
 
   std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)> scalar_operand() const {
-    return [this_ = *this, contract = merged_contract()](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
+    return [this_ = *this, contract = contract_](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
       IntExpr place = offset(this_.rows_.batch, at.outer) + (at.row + row) * this_.row_.stride;
+      place = place + this_.first_step_ * contract[0].row_stride;
       size_t first = this_.rows_.batch.size();
       for (size_t i = first; i < at.outer.size(); ++i) place = place + at.outer[i] * this_.rows_.free[i - first].stride;
       for (size_t i = 0; i < contract.size(); ++i) place = place + k[i] * contract[i].row_stride;
@@ -189,7 +219,7 @@ private:
 
   // Columns read where they lie; lanes beyond the last column may end the buffer and are not read.
   std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)> direct_vector(int lanes) const {
-    return [this_ = *this, contract = merged_contract(), lanes](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
+    return [this_ = *this, contract = contract_, lanes](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
       IntExpr first = (at.column_vector + vector) * lanes;
       IntExpr place = offset(this_.columns_.batch, at.outer) + first;
       for (size_t i = 0; i < contract.size(); ++i) place = place + k[i] * contract[i].column_stride;
@@ -256,6 +286,22 @@ private:
     };
   }
 
+  // Sums between parts, row by row with whole vectors.
+  IntExpr partial_place(const TilePosition& at, int row, int vector, int lanes) const {
+    int64_t vectors = (column_.extent + lanes - 1) / lanes;
+    return (at.row + row) * (vectors * lanes) + (at.column_vector + vector) * lanes;
+  }
+  std::function<Value(Builder&, const TilePosition&, int, int)> load_partial(int lanes) const {
+    return [this_ = *this, lanes](Builder& b, const TilePosition& at, int row, int vector) {
+      return b.load({kernel::Scalar::F32, lanes}, this_.binding_->partial, this_.partial_place(at, row, vector, lanes), 4 * lanes);
+    };
+  }
+  std::function<void(Builder&, const TilePosition&, int, int, Value, int)> store_partial(int lanes) const {
+    return [this_ = *this, lanes](Builder& b, const TilePosition& at, int row, int vector, Value sum, int) {
+      b.store(sum, this_.binding_->partial, this_.partial_place(at, row, vector, lanes), 4 * lanes);
+    };
+  }
+
   // Several column dims (or none) in the result: one element at a time.
   void finish_each_lane(Builder& b, const Index& batch, const Index& rows, const IntExpr& column, int lanes, int valid, Value sum) const {
     for (int lane = 0; lane < valid; ++lane) {
@@ -283,6 +329,9 @@ private:
   BindingRef binding_;
   const TargetMachine& target_;
   Side rows_, columns_;
+  ReductionPart part_;
+  std::vector<ContractAxis> contract_;  // of this part
+  int64_t first_step_ = 0;
   Axis row_{1, 1}, column_{1, 1};
   bool swapped_ = false, rows_as_one_ = false;
 };
@@ -290,8 +339,9 @@ private:
 } // namespace
 
 std::optional<PreparedContraction> prepare_dot(const Instruction& dot, bool lhs_constant, bool rhs_constant,
-                                               const BindingRef& binding, const TargetMachine& target) {
-  return DotLowering(dot, binding, target).run(lhs_constant, rhs_constant);
+                                               const BindingRef& binding, const TargetMachine& target,
+                                               ReductionPart part) {
+  return DotLowering(dot, binding, target, part).run(lhs_constant, rhs_constant);
 }
 
 } // namespace firn::lower

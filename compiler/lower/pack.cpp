@@ -22,7 +22,7 @@ void pack_elements(const PackedOperand& operand, const Element* source, Element*
       int64_t vectors = group < groups.full_groups ? groups.vectors : groups.rest_vectors;
       int64_t width = vectors * groups.lanes;
       int64_t valid = std::min(width, operand.columns - first);
-      const Element* base = source + selected * operand.selected_stride + first * operand.column_stride;
+      const Element* base = source + operand.first_element + selected * operand.selected_stride + first * operand.column_stride;
       auto visit = [&](int64_t offset) {
         for (int64_t column = 0; column < valid; ++column) out[column] = base[offset + column * operand.column_stride];
         for (int64_t column = valid; column < width; ++column) out[column] = Element{};
@@ -98,7 +98,7 @@ void emit_pack(kernel::Builder& b, const PackedOperand& operand, int source, int
         k.pop_back();
       });
     };
-    nest(part * operand.selected_stride + (first_vector + vector) * (lanes * operand.column_stride));
+    nest(part * operand.selected_stride + operand.first_element + (first_vector + vector) * (lanes * operand.column_stride));
   };
   IntExpr part = b.set_parallel(operand.selected);
   // Whole groups share a body; only the very last vector of all may be partial.

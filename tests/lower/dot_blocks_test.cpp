@@ -1,0 +1,52 @@
+// Dots whose reductions are cut into parts and whose rows pass in blocks, on sizes that leave rests
+// everywhere.
+#include "tests/lower/lowered_program.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn::test;
+
+namespace {
+
+std::string matrix(int rows, int columns) {
+  std::string text = "[";
+  unsigned state = 1;
+  for (int i = 0; i < rows * columns; ++i) {
+    state = state * 1664525u + 1013904223u;
+    text += (i ? ", " : "") + std::to_string(static_cast<int>(state >> 24) - 128);
+  }
+  return text + "] : f32[" + std::to_string(rows) + "," + std::to_string(columns) + "]";
+}
+
+// x [rows, inner] times constant weights [inner, columns], plus a bias and x's own kind of residual.
+void expect_dot(const std::string& cpu, int rows, int inner, int columns, bool in_parts) {
+  std::string result = "f32[" + std::to_string(rows) + "," + std::to_string(columns) + "]";
+  std::string body =
+      "%w = constant " + matrix(inner, columns) +
+      "\n%r = fusion %x, %w, %y {kind = contraction} region (%a: f32[" + std::to_string(rows) + "," +
+      std::to_string(inner) + "], %b: f32[" + std::to_string(inner) + "," + std::to_string(columns) +
+      "], %c: " + result +
+      ") { %d = dot %a, %b {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : " +
+      result + " %s = add %d, %c : " + result + " return %s } : " + result;
+  std::string parameters =
+      "%x: f32[" + std::to_string(rows) + "," + std::to_string(inner) + "], %y: " + result;
+  expect_lowered(parameters, body, result, {.tolerance = 2e-6, .cpus = {cpu}});
+  auto program = lower_text("module @test {\n  func @main(" + parameters + ") -> (" + result + ") {\n" +
+                                body + "\n    return %r\n  }\n}\n",
+                            cpu);
+  bool several = program.steps.size() > 1;
+  CHECK(several == in_parts);
+}
+
+} // namespace
+
+TEST_CASE("long reductions run in parts", "[lower][dot]") {
+  expect_dot("x86-64", 37, 2111, 21, true); // second cache level of 256 KiB
+  expect_dot("x86-64-v3", 67, 2111, 29, true);
+  expect_dot("x86-64-v3", 67, 300, 37, false);
+}
+
+TEST_CASE("many rows pass in blocks", "[lower][dot]") {
+  expect_dot("x86-64", 700, 111, 19, false);
+  expect_dot("x86-64-v3", 1501, 131, 37, false);
+}
