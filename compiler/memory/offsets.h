@@ -17,8 +17,8 @@ struct Packing {
   int64_t lower_bound = 0;  // most bytes alive at once
 };
 
-// Tries several greedy orders with first and best fit, then improves the best by swapping items in its order, until
-// the lower bound is met or the effort is spent. Deterministic.
+// Tries several greedy orders with first and best fit, then improves the best of them by moving the items that end highest,
+// until the lower bound is met or the effort is spent. Deterministic.
 Packing pack_items(const std::vector<Item>& items);
 
 } // namespace firn::memory
