@@ -13,8 +13,19 @@ if(FIRN_SANITIZE)
   target_link_options(firn_compile_options INTERFACE -fsanitize=${FIRN_SANITIZE})
 endif()
 if(FIRN_FUZZ)
-  target_compile_options(firn_compile_options INTERFACE -fsanitize=fuzzer-no-link,address)
-  target_link_options(firn_compile_options INTERFACE -fsanitize=fuzzer-no-link,address)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_FLAGS -fsanitize=fuzzer)
+  check_cxx_source_compiles("extern \"C\" int LLVMFuzzerTestOneInput(const unsigned char*, decltype(sizeof 0)) { return 0; }"
+                            FIRN_HAS_LIBFUZZER)
+  unset(CMAKE_REQUIRED_FLAGS)
+  if(FIRN_HAS_LIBFUZZER)
+    # Warnings are for the compilers that Firn is developed with.
+    target_compile_options(firn_compile_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize=vptr
+                           -fno-sanitize-recover=undefined -Wno-error)
+    target_link_options(firn_compile_options INTERFACE -fsanitize=fuzzer-no-link,address,undefined)
+  else()
+    message(STATUS "FIRN_FUZZ: ${CMAKE_CXX_COMPILER} has no libFuzzer; the fuzz targets only replay their corpus")
+  endif()
 endif()
 
 # firn_add_component(<folder> SOURCES <files...> DEPENDS <folders...> [LIBRARIES <external targets...>])
