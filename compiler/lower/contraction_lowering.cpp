@@ -165,7 +165,8 @@ bool emit_winograd_convolution(LoweringContext& context, const Instruction& inst
   const Options& options = context.options();
   if (options.math == Math::Strict || options.optimize_size || !is_packable_constant(root.operands[1])) return false;
   LiteralRef literal = root.operands[1].def->literal();
-  auto plan = plan_winograd(*root.contraction, binding->result_type, *literal, context.target(), direct.tiling.cycles);
+  auto plan = plan_winograd(*root.contraction, binding->result_type, *literal, context.target(),
+                            direct.tiling.cycles, context.model_weight_bytes());
   if (!plan) return false;
   auto fill = [literal, plan = *plan](std::span<std::byte> out) {
     pack_winograd_filters(plan, reinterpret_cast<const float*>(literal->bytes().data()), out);

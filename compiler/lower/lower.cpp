@@ -58,6 +58,7 @@ public:
   Expected<kernel::Program> run() {
     const Region& body = main_.body();
     if (Result result = check_types(body); !result) return result.error();
+    context_.set_model_weight_bytes(constant_bytes(body));
     place_views(context_, body);
     place_inputs();
     place_outputs();
@@ -72,6 +73,15 @@ public:
   }
 
 private:
+  static int64_t constant_bytes(const Region& region) {
+    int64_t bytes = 0;
+    for (const auto& instruction : region.instructions()) {
+      if (instruction->is(Opcode::Constant)) bytes += static_cast<int64_t>(instruction->type().byte_size());
+      for (int i = 0; i < instruction->num_regions(); ++i) bytes += constant_bytes(instruction->region(i));
+    }
+    return bytes;
+  }
+
   static std::string name_at(const std::vector<std::string>& names, size_t at, const char* fallback) {
     return at < names.size() && !names[at].empty() ? names[at] : fallback + std::to_string(at);
   }

@@ -45,6 +45,9 @@ public:
   const Options& options() const { return options_; }
   const TargetMachine& target() const { return options_.target; }
   kernel::Program& program() { return program_; }
+  // Bytes of all constants of the module: what a run draws through the caches.
+  int64_t model_weight_bytes() const { return model_weight_bytes_; }
+  void set_model_weight_bytes(int64_t bytes) { model_weight_bytes_ = bytes; }
 
   // The place of a value; buffers come into being when first asked for. Constants get a weights buffer only then, so
   // that weights which a kernel packs for itself are not stored twice.
@@ -94,6 +97,7 @@ private:
   std::map<Key, std::pair<Value, int64_t>> views_;
   std::map<Key, Place> places_;
   std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
+  int64_t model_weight_bytes_ = 0;
   int next_kernel_ = 0;
 };
 

@@ -12,6 +12,8 @@ namespace {
 constexpr double kLargestErrorRatio = 4;
 // Cycles of memory instructions and arithmetic in transforms, where all is in the first cache level.
 constexpr double kLoadCycles = 0.5, kStoreCycles = 1, kArithmeticCycles = 0.5;
+// Of the shorter one of computing and streaming, the part that the other does not hide.
+constexpr double kExposed = 0.5;
 
 std::vector<int> output_sizes(int64_t taps) {
   if (taps == 1) return {1};
@@ -48,21 +50,27 @@ ContractionSpec product_spec(const WinogradPlan& plan) {
   return spec;
 }
 
-// Cycles to stream the filters once per batch, beyond what their products hide.
-double filter_stream_cycles(const WinogradPlan& plan, const TargetMachine& target) {
-  double bytes = static_cast<double>(plan.filter_elements()) * 4;
-  double rate = bytes <= static_cast<double>(target.l2_bytes) / 2   ? target.l2_bytes_per_cycle
-                : bytes <= static_cast<double>(target.l3_bytes) / 2 ? target.l3_bytes_per_cycle
-                                                                    : target.memory_bytes_per_cycle;
-  return static_cast<double>(plan.batches) * bytes / rate;
+// The first pass of a run comes from where the whole model's weights stay between runs.
+double stream_cycles(double bytes, int64_t passes, const TargetMachine& target, int64_t model_weight_bytes) {
+  auto rate = [&](double stays) {
+    return stays <= 0.6 * static_cast<double>(target.l2_bytes) ? target.l2_bytes_per_cycle
+           : stays <= static_cast<double>(target.l3_bytes)     ? target.l3_bytes_per_cycle
+                                                               : target.memory_bytes_per_cycle;
+  };
+  double first = bytes / rate(std::max(bytes, static_cast<double>(model_weight_bytes)));
+  return first + static_cast<double>(passes - 1) * bytes / rate(bytes);
 }
 
-double plan_cycles(const WinogradPlan& plan, const TargetMachine& target) {
+double overlapped(double compute, double stream) {
+  return std::max(compute, stream) + kExposed * std::min(compute, stream);
+}
+
+double plan_cycles(const WinogradPlan& plan, const TargetMachine& target, int64_t model_weight_bytes) {
   double tiles = static_cast<double>(plan.tiles);
   double filter_vectors = std::ceil(static_cast<double>(plan.filters) / plan.lanes);
   double products = static_cast<double>(plan.batches) * plan.tiling.cycles;
-  double stream = filter_stream_cycles(plan, target);
-  double cycles = std::max(products, stream) + 0.2 * std::min(products, stream);
+  double stream = stream_cycles(static_cast<double>(plan.filter_elements()) * 4, plan.batches, target, model_weight_bytes);
+  double cycles = overlapped(products, stream);
   cycles += tiles * static_cast<double>(plan.channel_blocks()) * input_transform_cycles(plan);
   cycles += tiles * filter_vectors * output_transform_cycles(plan);
   // V beyond the second cache level is written to and read from the third.
@@ -72,7 +80,7 @@ double plan_cycles(const WinogradPlan& plan, const TargetMachine& target) {
 }
 
 // Splits the tiles into batches of nearly equal size, as many as make the fewest cycles.
-void choose_batches(WinogradPlan& plan, const TargetMachine& target) {
+void choose_batches(WinogradPlan& plan, const TargetMachine& target, int64_t model_weight_bytes) {
   WinogradPlan best;
   double best_cycles = INFINITY;
   for (int64_t batches = 1; batches <= plan.tiles; batches = batches < 16 ? batches + 1 : batches * 5 / 4) {
@@ -82,7 +90,7 @@ void choose_batches(WinogradPlan& plan, const TargetMachine& target) {
     if (plan.input_scratch() * 4 > 2 * target.l2_bytes && batches < plan.tiles) continue;
     if (plan.batch < 6 && best_cycles < INFINITY) break;
     plan.tiling = choose_tiling(product_spec(plan), target);
-    plan.cycles = plan_cycles(plan, target);
+    plan.cycles = plan_cycles(plan, target, model_weight_bytes);
     if (plan.cycles < best_cycles) {
       best_cycles = plan.cycles;
       best = plan;
@@ -103,6 +111,7 @@ std::optional<WinogradPlan> describe_geometry(const Instruction& convolution, co
   for (const WindowDim& dim : window)
     if (dim.stride != 1 || dim.dilation != 1 || dim.input_dilation != 1) return std::nullopt;
   plan.lanes = target.lanes(32);
+  plan.transforms_in_registers = target.vector_registers >= 32 && target.has_masked_memory;
   for (const Type* type : {&input, &result})
     if (type->layout.blocks.size() != 1 || type->layout.blocks[0].dim != 1 || type->layout.blocks[0].size != plan.lanes)
       return std::nullopt;
@@ -132,14 +141,18 @@ int64_t WinogradPlan::product_scratch() const { return points() * batch * tiling
 
 std::string WinogradPlan::name() const {
   auto shape = [](int h, int w) { return std::to_string(h) + "x" + std::to_string(w); };
-  return shape(height.taps, width.taps) + " winograd " + shape(height.outputs, width.outputs);
+  return shape(height.taps, width.taps) + " winograd " + shape(height.outputs, width.outputs) + " " +
+         shape(tiling.tile.rows, tiling.tile.vectors);
 }
 
 std::optional<WinogradPlan> plan_winograd(const Instruction& convolution, const Type& result, const Literal& filter,
-                                          const TargetMachine& target, double direct_cycles) {
+                                          const TargetMachine& target, double direct_cycles,
+                                          int64_t model_weight_bytes) {
   std::optional<WinogradPlan> plan = describe_geometry(convolution, result, target);
   if (!plan) return std::nullopt;
   const std::vector<WindowDim>& window = convolution.attributes().window().dims;
+  double direct_bytes = static_cast<double>(convolution.operand(1).type().byte_size());
+  direct_cycles = overlapped(direct_cycles, stream_cycles(direct_bytes, 1, target, model_weight_bytes));
   std::vector<WinogradPlan> candidates;
   for (int high : window.size() == 2 ? output_sizes(window[0].size) : std::vector<int>{1})
     for (int wide : output_sizes(window.back().size)) {
@@ -150,7 +163,7 @@ std::optional<WinogradPlan> plan_winograd(const Instruction& convolution, const 
       candidate.tiles_high = (plan->out_height + high - 1) / high;
       candidate.tiles_wide = (plan->out_width + wide - 1) / wide;
       candidate.tiles = plan->input.dim(0) * candidate.tiles_high * candidate.tiles_wide;
-      choose_batches(candidate, target);
+      choose_batches(candidate, target, model_weight_bytes);
       if (candidate.cycles < direct_cycles) candidates.push_back(std::move(candidate));
     }
   std::sort(candidates.begin(), candidates.end(),

@@ -13,6 +13,8 @@ using kernel::Predicate;
 using kernel::Scalar;
 using kernel::Value;
 
+constexpr int kLiveVectors = 20;  // of 32 registers, beside what the transform itself needs
+
 // Positions of tiles along one dim that share which of their elements are inside: a run [first, last].
 struct TileClass {
   int64_t first, last;
@@ -39,7 +41,7 @@ class WinogradEmitter {
 public:
   WinogradEmitter(Builder& builder, const WinogradPlan& plan, const BindingRef& binding, int inputs, int products)
       : b_(builder), plan_(plan), binding_(binding), inputs_(inputs), products_(products),
-        vector_{Scalar::F32, plan.lanes} {
+        in_registers_(plan.transforms_in_registers), vector_{Scalar::F32, plan.lanes} {
     tile_ = b_.add_scratch("tile", Scalar::F32, static_cast<int64_t>(plan.points()) * plan.lanes);
   }
 
@@ -122,23 +124,77 @@ private:
     return (point * plan_.channel_blocks() + block) * plan_.batch + tile;
   }
 
-  // One tile of one block of channels: rows first, by way of `tile_`, then columns into V.
+  // One tile of one block of channels.
   void transform_input(const Position& at, const IntExpr& block, const IntExpr& tile) {
-    int high = plan_.height.inputs(), wide = plan_.width.inputs();
     std::vector<TileClass> classes =
-        classify(plan_.tiles_wide, plan_.width.outputs, -plan_.pad_width, wide, plan_.in_width);
-    IntExpr top = at.row * plan_.height.outputs - plan_.pad_height, left = at.column * plan_.width.outputs - plan_.pad_width;
+        classify(plan_.tiles_wide, plan_.width.outputs, -plan_.pad_width, plan_.width.inputs(), plan_.in_width);
+    Position corner{at.image, at.row * plan_.height.outputs - plan_.pad_height,
+                    at.column * plan_.width.outputs - plan_.pad_width};
+    if (!in_registers_) return transform_input_in_memory(classes, at.column, corner, block, tile);
+    by_class(classes, at.column, [&](const TileClass& inside) {
+      // As many columns of points at a time as registers hold.
+      int step = std::max(1, kLiveVectors / plan_.height.inputs());
+      for (int first = 0; first < plan_.width.inputs(); first += step)
+        transform_input_columns(first, std::min(step, plan_.width.inputs() - first), inside, corner, block, tile);
+    });
+  }
+
+  // The columns [first, first + count) of a tile's points. Rows outside the input are masked away.
+  void transform_input_columns(int first, int count, const TileClass& inside, const Position& corner,
+                               const IntExpr& block, const IntExpr& tile) {
+    int high = plan_.height.inputs(), wide = plan_.width.inputs();
+    TransformMatrix matrix{count, wide, {}};
+    auto from = plan_.width.input.values.begin() + first * wide;
+    matrix.values.assign(from, from + count * wide);
+    bool rows_outside = plan_.pad_height > 0 ||
+                        (plan_.tiles_high - 1) * plan_.height.outputs - plan_.pad_height + high > plan_.in_height;
+    Value zero = b_.constant(vector_, 0.0);
+    std::vector<std::vector<Value>> rows;
+    for (int row = 0; row < high; ++row) {
+      Value mask = rows_outside ? row_mask(corner.row + row) : Value{};
+      std::vector<Value> values(static_cast<size_t>(wide), zero);
+      for (int column = inside.low; column < inside.high; ++column)
+        if (uses_column(matrix, column))
+          values[static_cast<size_t>(column)] = load_input(corner.image, block, corner.row + row, corner.column + column, mask);
+      rows.push_back(emit_transform(b_, matrix, std::move(values)));
+    }
+    for (int column = 0; column < count; ++column) {
+      std::vector<Value> values;
+      for (const std::vector<Value>& row : rows) values.push_back(row[static_cast<size_t>(column)]);
+      values = emit_transform(b_, plan_.height.input, std::move(values));
+      for (int row = 0; row < high; ++row)
+        store(values[static_cast<size_t>(row)], inputs_, input_vector(first + column + row * wide, block, tile));
+    }
+  }
+
+  static bool uses_column(const TransformMatrix& matrix, int column) {
+    for (int row = 0; row < matrix.rows; ++row)
+      if (matrix.at(row, column) != 0) return true;
+    return false;
+  }
+
+  Value row_mask(const IntExpr& row) {
+    Value inside = b_.compare(OpKind::UCmp, Predicate::Lt, b_.index(row),
+                              b_.constant_int({Scalar::Index, 1}, plan_.in_height));
+    return b_.splat(inside, plan_.lanes);
+  }
+
+  // Rows first, by way of `tile_`, then columns into V.
+  void transform_input_in_memory(const std::vector<TileClass>& classes, const IntExpr& tile_column, const Position& corner,
+                                 const IntExpr& block, const IntExpr& tile) {
+    int high = plan_.height.inputs(), wide = plan_.width.inputs();
+    const IntExpr &top = corner.row, &left = corner.column;
     IntExpr low = min(max(0, 0 - top), high), end = max(low, min(high, plan_.in_height - top));
     Value zero = b_.constant(vector_, 0.0);
     auto clear_row = [&](const IntExpr& row) {
       for (int column = 0; column < wide; ++column) store(zero, tile_, row * wide + column);
     };
     if (plan_.pad_height > 0) b_.loop(0, low, 1, clear_row);
-    by_class(classes, at.column, [&](const TileClass& inside) {
+    by_class(classes, tile_column, [&](const TileClass& inside) {
       b_.loop(low, end, 1, [&](const IntExpr& row) {
         std::vector<Value> values(static_cast<size_t>(wide), zero);
         for (int column = inside.low; column < inside.high; ++column)
-          values[static_cast<size_t>(column)] = load_input(at.image, block, top + row, left + column);
+          values[static_cast<size_t>(column)] = load_input(corner.image, block, top + row, left + column, Value{});
         values = emit_transform(b_, plan_.width.input, std::move(values));
         for (int column = 0; column < wide; ++column)
           store(values[static_cast<size_t>(column)], tile_, row * wide + column);
@@ -154,11 +210,13 @@ private:
     });
   }
 
-  Value load_input(const IntExpr& image, const IntExpr& block, const IntExpr& row, const IntExpr& column) {
+  Value load_input(const IntExpr& image, const IntExpr& block, const IntExpr& row, const IntExpr& column, Value mask) {
     Index index{image, block * plan_.lanes};
     if (plan_.input.rank() == 4) index.push_back(row);
     index.push_back(column);
-    return b_.load(vector_, binding_->scalar, plan_.input.offset_of(index), plan_.lanes * 4);
+    IntExpr offset = plan_.input.offset_of(index);
+    if (mask) return b_.load_masked(vector_, binding_->scalar, offset, mask);
+    return b_.load(vector_, binding_->scalar, offset, plan_.lanes * 4);
   }
 
   ContractionSpec products() {
@@ -188,6 +246,9 @@ private:
       IntExpr next = filter_offset(at, 0) + plan_.channels * at.vectors * plan_.lanes;
       b.prefetch(binding_->vector, next + line * 16, /*into_l2=*/true);
     };
+    spec.prefetch_scalar = [this](Builder& b, const TilePosition& at, const IntExpr& row, const std::vector<IntExpr>& k) {
+      b.prefetch(inputs_, input_vector(at.outer[0], floor_div(k[0], plan_.lanes), at.row + row) * plan_.lanes);
+    };
     return spec;
   }
 
@@ -196,29 +257,76 @@ private:
            (at.outer[0] * plan_.channels + channel) * (at.vectors * plan_.lanes);
   }
 
-  // One tile of one vector of filters: columns first, by way of `tile_`, then rows into the epilogue.
+  // One tile of one vector of filters.
   void transform_output(const Position& at, const TilePosition& group, const IntExpr& vector, int valid,
                         const IntExpr& tile) {
-    int high = plan_.height.inputs(), wide = plan_.width.inputs(), out_high = plan_.height.outputs;
-    b_.loop(0, wide, 1, [&](const IntExpr& column) {
-      std::vector<Value> values;
-      for (int row = 0; row < high; ++row)
-        values.push_back(load(products_, ((column + row * wide) * plan_.batch + tile) * group.vectors + vector));
-      values = emit_transform(b_, plan_.height.output, std::move(values));
-      for (int row = 0; row < out_high; ++row) store(values[static_cast<size_t>(row)], tile_, column + row * wide);
-    });
     std::vector<TileClass> classes =
         classify(plan_.tiles_wide, plan_.width.outputs, 0, plan_.width.outputs, plan_.out_width);
-    IntExpr top = at.row * out_high, left = at.column * plan_.width.outputs;
-    IntExpr end = min(out_high, plan_.out_height - top);
-    by_class(classes, at.column, [&](const TileClass& inside) {
+    Position corner{at.image, at.row * plan_.height.outputs, at.column * plan_.width.outputs};
+    auto in_memory = [&] {
+      transform_output_in_memory(classes, at.column, corner, group, vector, valid, tile);
+      return std::vector<Value>{};
+    };
+    auto in_registers = [&] {
+      by_class(classes, at.column, [&](const TileClass& inside) {
+        transform_output_in_registers(inside, corner, group, vector, valid, tile);
+      });
+      return std::vector<Value>{};
+    };
+    int64_t whole = plan_.out_height / plan_.height.outputs;
+    if (!in_registers_ || whole == 0) {
+      in_memory();
+    } else if (whole == plan_.tiles_high) {
+      in_registers();
+    } else {  // the last row of tiles hangs over the edge
+      Value inside = b_.compare(OpKind::SCmp, Predicate::Lt, b_.index(at.row), b_.constant_int({Scalar::Index, 1}, whole));
+      b_.if_then_else(inside, in_registers, in_memory);
+    }
+  }
+
+  std::vector<Value> transformed_column(const TilePosition& group, const IntExpr& vector, const IntExpr& tile,
+                                        const IntExpr& column) {
+    int wide = plan_.width.inputs();
+    std::vector<Value> values;
+    for (int row = 0; row < plan_.height.inputs(); ++row)
+      values.push_back(load(products_, ((column + row * wide) * plan_.batch + tile) * group.vectors + vector));
+    return emit_transform(b_, plan_.height.output, std::move(values));
+  }
+
+  void finish_row(const TileClass& inside, const Position& corner, const IntExpr& row, const IntExpr& filter_vector,
+                  int valid, std::vector<Value> values) {
+    values = emit_transform(b_, plan_.width.output, std::move(values));
+    for (int column = inside.low; column < inside.high; ++column)
+      finish({corner.image, corner.row + row, corner.column + column}, filter_vector, valid,
+             values[static_cast<size_t>(column)]);
+  }
+
+  void transform_output_in_registers(const TileClass& inside, const Position& corner, const TilePosition& group,
+                                     const IntExpr& vector, int valid, const IntExpr& tile) {
+    std::vector<std::vector<Value>> columns;
+    for (int column = 0; column < plan_.width.inputs(); ++column)
+      columns.push_back(transformed_column(group, vector, tile, column));
+    for (int row = 0; row < plan_.height.outputs; ++row) {
+      std::vector<Value> values;
+      for (const std::vector<Value>& column : columns) values.push_back(column[static_cast<size_t>(row)]);
+      finish_row(inside, corner, row, group.column_vector + vector, valid, std::move(values));
+    }
+  }
+
+  // Columns first, by way of `tile_`, then rows into the epilogue.
+  void transform_output_in_memory(const std::vector<TileClass>& classes, const IntExpr& tile_column, const Position& corner,
+                                  const TilePosition& group, const IntExpr& vector, int valid, const IntExpr& tile) {
+    int wide = plan_.width.inputs(), out_high = plan_.height.outputs;
+    b_.loop(0, wide, 1, [&](const IntExpr& column) {
+      std::vector<Value> values = transformed_column(group, vector, tile, column);
+      for (int row = 0; row < out_high; ++row) store(values[static_cast<size_t>(row)], tile_, column + row * wide);
+    });
+    IntExpr end = min(out_high, plan_.out_height - corner.row);
+    by_class(classes, tile_column, [&](const TileClass& inside) {
       b_.loop(0, end, 1, [&](const IntExpr& row) {
         std::vector<Value> values;
         for (int column = 0; column < wide; ++column) values.push_back(load(tile_, row * wide + column));
-        values = emit_transform(b_, plan_.width.output, std::move(values));
-        for (int column = inside.low; column < inside.high; ++column)
-          finish({at.image, top + row, left + column}, group.column_vector + vector, valid,
-                 values[static_cast<size_t>(column)]);
+        finish_row(inside, corner, row, group.column_vector + vector, valid, std::move(values));
       });
     });
   }
@@ -233,7 +341,8 @@ private:
   Builder& b_;
   const WinogradPlan& plan_;
   BindingRef binding_;
-  int inputs_, products_, tile_;
+  int inputs_, products_, tile_ = -1;
+  bool in_registers_;
   kernel::Type vector_;
 };
 

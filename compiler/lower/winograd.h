@@ -23,6 +23,7 @@ struct WinogradPlan {
   int64_t tiles_high = 0, tiles_wide = 0, tiles = 0;  // of one image; of all
   int64_t batch = 0, batches = 0;             // tiles per batch; the last one may have fewer
   int lanes = 0;
+  bool transforms_in_registers = false;       // whole tiles fit; needs masked loads for the rows at the edges
   Tiling tiling;                              // of the products: rows are tiles, columns filters
   double cycles = 0;                          // estimate of the whole
 
@@ -31,14 +32,16 @@ struct WinogradPlan {
   int64_t filter_elements() const;            // of packed, transformed filters
   int64_t input_scratch() const;              // elements of V
   int64_t product_scratch() const;            // elements of M
-  std::string name() const;                   // "3x3 winograd 4x4"
+  std::string name() const;                   // "3x3 winograd 4x4 14x2": taps, outputs, tile of products
 };
 
 // The fastest plan by the count of cycles, if Winograd applies (stride 1, taps of 1, 3 or 5, blocked channels, f32,
 // constant `filter`) and promises to be faster than `direct_cycles`, and if its rounding error on random data with
-// these filters is at most 4 times that of the direct sum.
+// these filters is at most 4 times that of the direct sum. `model_weight_bytes`: of all layers, which pass through the
+// caches between two runs of this one.
 std::optional<WinogradPlan> plan_winograd(const Instruction& convolution, const Type& result, const Literal& filter,
-                                          const TargetMachine& target, double direct_cycles);
+                                          const TargetMachine& target, double direct_cycles,
+                                          int64_t model_weight_bytes);
 
 // Transforms and packs the filters [filters, channels, (height,) width].
 void pack_winograd_filters(const WinogradPlan& plan, const float* filters, std::span<std::byte> out);
