@@ -94,10 +94,24 @@ template <class B> V<B> exp(B& b, V<B> x) {
   return b.mul(value, power_of_two(b, x, b.bits_of(rest)));
 }
 
-// exp of an argument that is not positive; results below the normal numbers are 0.
+// exp for [-87, 0] to about 2e-7, relative: with the shortest polynomial and ln 2 in one part. For sums of weights and
+// the like, where larger terms hide the error of small ones.
+template <class B> V<B> exp_short(B& b, V<B> x) {
+  static constexpr double kTail[] = {0.49999993447767616, 0.16666520631511608, 0.04166838805112017,
+                                     0.008368716898094972, 0.0013814598365644306};
+  if (is_double(b, x)) return exp_normal(b, x);
+  V<B> shift = b.constant(x, magic(b, x));
+  V<B> shifted = b.fma(x, b.constant(x, 1 / kLn2), shift);
+  V<B> r = b.fma(b.sub(shifted, shift), b.constant(x, -kLn2), x);
+  V<B> tail = b.fma(b.mul(r, r), polynomial(b, r, kTail), r);
+  V<B> scale = power_of_two(b, x, b.bits_of(shifted));
+  return b.fma(tail, scale, scale);
+}
+
+// exp_short of an argument that is not positive; what is below e^-87 is 0.
 template <class B> V<B> exp_nonpositive(B& b, V<B> x) {
   V<B> tiny = b.fcmp(Cmp::Lt, x, b.constant(x, is_double(b, x) ? -708 : -87));
-  return b.select(tiny, b.constant(x, 0), exp_normal(b, x));
+  return b.select(tiny, b.constant(x, 0), exp_short(b, x));
 }
 
 template <class B> V<B> expm1(B& b, V<B> x) {
@@ -223,6 +237,20 @@ template <class B> V<B> erf_double(B& b, V<B> x) {
 }
 
 template <class B> V<B> erf(B& b, V<B> x) { return is_double(b, x) ? erf_double(b, x) : erf_float(b, x); }
+
+// 1 + erf(x) to 1e-7, absolute: from 1 - erf(|x|) = exp(polynomial), which serves the whole range and leaves no
+// cancellation for negative arguments.
+template <class B> V<B> one_plus_erf(B& b, V<B> x) {
+  static constexpr double kLog[] = {1.505351817851497e-08, -1.128380759481013, -0.6365931735141752,
+                                    -0.10293696395307443, 0.019617373302405136, -0.0005719615578634509,
+                                    -0.001012258875786846, 0.0003028664373655889, -3.074301311145962e-05};
+  V<B> one = b.constant(x, 1);
+  if (is_double(b, x)) return b.add(erf_double(b, x), one);
+  V<B> a = b.abs(x), zero = b.constant(x, 0);
+  V<B> none = b.fcmp(Cmp::Gt, a, b.constant(x, 4.1));
+  V<B> rest = b.select(none, zero, exp_short(b, polynomial(b, a, kLog)));
+  return b.select(b.fcmp(Cmp::Lt, x, zero), rest, b.sub(b.constant(x, 2), rest));
+}
 
 // f64 to f32 such that a further rounding to f16 or bf16 gives what rounding the f64 at once would: inexact results
 // get an odd last bit.

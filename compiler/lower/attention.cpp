@@ -20,6 +20,7 @@ using KernelValue = kernel::Value;
 using KernelValues = std::vector<KernelValue>;
 
 constexpr double kLowest = -3.4028234663852886e38;
+constexpr int kUnroll = 4;  // steps of a product per iteration
 constexpr int64_t kLargestScoreBytes = 16 << 10; // of one tile, on the stack
 
 // How a kernel walks the scores of one outer index.
@@ -272,18 +273,23 @@ private:
   template <class ScalarAt, class VectorAt>
   KernelValues multiply(int rows, int vectors, int64_t steps, KernelValues start, ScalarAt scalar_at,
                         VectorAt vector_at) {
-    return b_->loop_carried(0, steps, 1, std::move(start), [&](const IntExpr& k, const KernelValues& in) {
-      KernelValues out = in, loaded;
+    auto step = [&](const IntExpr& k, KernelValues& sums) {
+      KernelValues loaded;
       for (int v = 0; v < vectors; ++v) loaded.push_back(vector_at(v, k));
       for (int r = 0; r < rows; ++r) {
         KernelValue scalar = b_->splat(scalar_at(r, k), s_.lanes);
         for (int v = 0; v < vectors; ++v) {
-          KernelValue& sum = out[static_cast<size_t>(r * vectors + v)];
+          KernelValue& sum = sums[static_cast<size_t>(r * vectors + v)];
           sum = b_->fma(scalar, loaded[static_cast<size_t>(v)], sum);
         }
       }
-      return out;
+    };
+    KernelValues sums = b_->loop_carried(0, steps / kUnroll, 1, std::move(start), [&](const IntExpr& i, KernelValues in) {
+      for (int j = 0; j < kUnroll; ++j) step(i * kUnroll + j, in);
+      return in;
     });
+    for (int64_t k = steps / kUnroll * kUnroll; k < steps; ++k) step(k, sums);
+    return sums;
   }
 
   // Scores of one group of keys: `vector` counts from `first`, `keys` of its lanes are keys.

@@ -11,6 +11,7 @@ namespace {
 using kernel::Builder;
 using kernel::Value;
 
+constexpr int64_t kAhead = 4096;  // bytes; enough to hide the latency of memory, and within reach of its page
 constexpr int kUnroll = 4;  // steps of the reduction per iteration: loop control and prefetches cost nothing then
 
 struct Axis {
@@ -98,7 +99,7 @@ public:
     prepared.spec.vector = prepared.vector_direct ? direct_vector(prepared.tiling.tile.lanes) : packed_vector(prepared.packed);
     prepared.tiling.unroll = kUnroll;
     if (!prepared.vector_direct && vector_constant && prepared.spec.vector_bytes > target_.l1_bytes)
-      prefetch_next_group(prepared.spec, prepared.packed);
+      prefetch_groups(prepared.spec, prepared.packed);
     if (!part_.is_first()) prepared.spec.initial = load_partial(prepared.tiling.tile.lanes);
     prepared.spec.store = part_.is_last() ? store_result(prepared.tiling.tile.lanes) : store_partial(prepared.tiling.tile.lanes);
     prepared.algorithm = std::string("dot ") + std::to_string(prepared.tiling.tile.rows) + "x" + std::to_string(prepared.tiling.tile.vectors);
@@ -239,14 +240,17 @@ private:
     };
   }
 
-  // Weights pass once per run: the group after the one at hand comes from memory unless it is asked for early.
-  void prefetch_next_group(ContractionSpec& spec, const PackedOperand& packed) const {
-    int64_t elements = 64 / kernel::scalar_bytes(packed.element);
-    spec.group_lines = packed.reduction_size() * packed.tile.vectors * packed.tile.lanes / elements;
-    spec.prefetch = [this_ = *this, packed, elements](Builder& b, const TilePosition& at, const IntExpr& line) {
-      IntExpr next = this_.packed_part(at) * (packed.elements() / packed.selected) +
-                     (at.column_vector + at.vectors) * (packed.tile.lanes * packed.reduction_size());
-      b.prefetch(this_.binding_->vector, next + line * elements, /*into_l2=*/true);
+  // Weights pass once per run: the group after the one at hand comes from memory unless it is asked for early. Where one
+  // tile holds all rows the memory sets the pace, and what is read next is asked for just ahead of it.
+  void prefetch_groups(ContractionSpec& spec, const PackedOperand& packed) const {
+    int64_t elements = 64 / kernel::scalar_bytes(packed.element), group = packed.tile.vectors * packed.tile.lanes;
+    spec.group_lines = packed.reduction_size() * group / elements;
+    bool passes_once = spec.rows <= packed.tile.rows;
+    spec.prefetch = [this_ = *this, packed, elements, passes_once](Builder& b, const TilePosition& at, const IntExpr& line) {
+      int64_t step = packed.tile.lanes * packed.reduction_size();
+      IntExpr here = this_.packed_part(at) * (packed.elements() / packed.selected) + at.column_vector * step;
+      IntExpr ahead = here + (passes_once ? kAhead / 64 * elements : at.vectors * step);
+      b.prefetch(this_.binding_->vector, ahead + line * elements, /*into_l2=*/true);
     };
   }
 

@@ -131,8 +131,23 @@ kernel::Value ElementEmitter::emit_uncached(Value value, const Index& index) {
   }
 }
 
+// The operand of an erf to which 1 is added, as gelu does it.
+static Value erf_beside_one(const Instruction& add) {
+  if (!add.is(Opcode::Add) || add.type().dtype != DType::F32) return {};
+  for (int i : {0, 1}) {
+    Value erf = add.operand(i), one = add.operand(1 - i);
+    while (one.def->is(Opcode::BroadcastInDim) || one.def->is(Opcode::Reshape)) one = one.def->operand(0);
+    if (!erf.def->is(Opcode::Erf) || !one.def->is(Opcode::Constant)) continue;
+    const Literal& literal = *one.def->literal();
+    if (!literal.is_opaque() && literal.num_elements() > 0 && literal.is_splat() && literal.get_double(0) == 1) return erf;
+  }
+  return {};
+}
+
 kernel::Value ElementEmitter::emit_elementwise(const Instruction& instruction, const Index& index) {
   KernelScalars scalars(builder_);
+  if (Value erf = erf_beside_one(instruction); erf && !leaves_.count(key(erf)))
+    return scalar_ops::math::one_plus_erf(scalars, emit(erf.def->operand(0), index));
   std::vector<kernel::Value> x;
   for (Value operand : instruction.operands()) x.push_back(emit(operand, index));
   DType dtype = instruction.operand(0).dtype();
