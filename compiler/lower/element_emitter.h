@@ -107,6 +107,7 @@ private:
   kernel::Value multiply_add(Value lhs, const Index& at_lhs, Value rhs, const Index& at_rhs, DType dtype,
                              kernel::Value sum);
   kernel::Value reduce_in_vectors(const Instruction& reduce, const Index& from, const std::vector<int>& dims);
+  Values reduce_in_loops(const Instruction& reduce, const Index& from, const std::vector<int>& dims, Values initial);
   Values initial_values(const Instruction& reduce);
   Values combine(const Instruction& reduce, const Values& sums, const Values& elements, int lanes);
   kernel::Value combine_lanes(const Instruction& reduce, kernel::Value vector);

@@ -12,6 +12,8 @@
 namespace firn::lower {
 namespace {
 
+// Partial results of one reduction.
+constexpr int64_t kChains = 4;
 // Windows of up to so many elements are unrolled.
 constexpr int64_t kUnrolledWindow = 16;
 
@@ -148,6 +150,53 @@ kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const
   return combine(reduce, {total}, {sums.back()}, 1)[0];
 }
 
+// Loops over `dims`, every lane for its own result. Simple reducers get several partial results side by side, taken
+// round robin along the innermost dim, which hide the latency of combining.
+ElementEmitter::Values ElementEmitter::reduce_in_loops(const Instruction& reduce, const Index& from,
+                                                       const std::vector<int>& dims, Values initial) {
+  size_t count = initial.size();
+  int64_t innermost = dims.empty() ? 1 : reduce.operand(0).dim(dims.back());
+  bool splits = count == 1 && simple_reducer(reduce) && is_float(reduce.operand(0).dtype());
+  int64_t chains = splits ? std::clamp<int64_t>(innermost / 2, 1, kChains) : 1;
+  auto step = [&](Index here, const IntExpr& at, Values carried, size_t chain) {
+    if (!dims.empty()) here[static_cast<size_t>(dims.back())] = at;
+    Values elements, sums(carried.begin() + static_cast<std::ptrdiff_t>(chain * count),
+                          carried.begin() + static_cast<std::ptrdiff_t>((chain + 1) * count));
+    for (size_t i = 0; i < count; ++i) elements.push_back(emit(reduce.operand(static_cast<int>(i)), here));
+    Values next = combine(reduce, sums, elements, lanes_.count);
+    std::copy(next.begin(), next.end(), carried.begin() + static_cast<std::ptrdiff_t>(chain * count));
+    return carried;
+  };
+  auto along_innermost = [&](const Index& here, Values carried) {
+    int64_t rounds = innermost / chains;
+    carried = builder_.loop_carried(0, rounds, 1, carried, [&](const IntExpr& iv, Values inner) {
+      return in_inner_block([&] {
+        for (int64_t c = 0; c < chains; ++c) inner = step(here, iv * chains + c, std::move(inner), static_cast<size_t>(c));
+        return inner;
+      });
+    });
+    for (int64_t i = rounds * chains; i < innermost; ++i)
+      carried = step(here, i, std::move(carried), static_cast<size_t>(i - rounds * chains));
+    return carried;
+  };
+  std::function<Values(size_t, Index, Values)> nest = [&](size_t at, Index here, Values carried) -> Values {
+    if (at + 1 >= dims.size()) return along_innermost(here, std::move(carried));
+    return builder_.loop_carried(0, reduce.operand(0).dim(dims[at]), 1, carried, [&](const IntExpr& iv, const Values& inner) {
+      here[static_cast<size_t>(dims[at])] = iv;
+      return in_inner_block([&] { return nest(at + 1, here, inner); });
+    });
+  };
+  if (splits && chains > 1) {
+    LiteralRef identity = reducer_identity(*simple_reducer(reduce), reduce.operand(0).dtype());
+    kernel::Type type = value_type(reduce.operand(0).dtype(), lanes_.count);
+    initial.resize(static_cast<size_t>(chains), builder_.constant(type, identity->get_double(0)));
+  }
+  Values sums = nest(0, from, std::move(initial));
+  for (size_t c = 1; c < static_cast<size_t>(chains); ++c) sums[0] = combine(reduce, {sums[0]}, {sums[c]}, lanes_.count)[0];
+  sums.resize(count);
+  return sums;
+}
+
 ElementEmitter::Values ElementEmitter::emit_reduce(const Instruction& reduce, const Index& index) {
   int count = reduce.num_operands() / 2;
   std::vector<int64_t> reduced = reduce.attributes().ints("dims");
@@ -172,18 +221,7 @@ ElementEmitter::Values ElementEmitter::emit_reduce(const Instruction& reduce, co
     Values total = {reduce_in_vectors(reduce, from, dims)};
     sums = combine(reduce, sums, total, 1);
   } else {
-    std::function<Values(size_t, Index, Values)> nest = [&](size_t at, Index here, Values carried) -> Values {
-      if (at == dims.size()) {
-        Values elements;
-        for (int i = 0; i < count; ++i) elements.push_back(emit(reduce.operand(i), here));
-        return combine(reduce, carried, elements, lanes_.count);
-      }
-      return builder_.loop_carried(0, operand.dim(dims[at]), 1, carried, [&](const IntExpr& iv, const Values& inner) {
-        here[static_cast<size_t>(dims[at])] = iv;
-        return in_inner_block([&] { return nest(at + 1, here, inner); });
-      });
-    };
-    sums = nest(0, from, sums);
+    sums = reduce_in_loops(reduce, from, dims, std::move(sums));
   }
   KernelScalars scalars(builder_);
   for (int i = 0; i < count; ++i)

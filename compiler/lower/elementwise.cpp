@@ -45,7 +45,7 @@ public:
 
   void emit() {
     ElementLoops loops;
-    loops.type = results_[0].type;
+    loops.type = walked_type();
     loops.element_bits = widest_bits(instruction_);
     loops.uses = [&](const Index& index) { return analyse(index); };
     loops.body = [&](const Index& index, const Lanes& lanes) { emit_elements(index, lanes); };
@@ -60,6 +60,27 @@ private:
     Type type;
     int buffer;
   };
+
+  // The result as it is walked: a plain result whose operands lie in blocks of one of its dims, such as a mean over all
+  // positions, goes block by block, so that vectors of it are vectors of the operands.
+  Type walked_type() const {
+    Type type = results_[0].type;
+    if (results_.size() != 1 || !type.layout.is_plain() || type.rank() == 0) return type;
+    Index index;
+    for (const Dim& dim : type.dims)
+      index.push_back(IntExpr::symbol(std::make_shared<const Symbol>(Symbol{"i", 0, dim.value() - 1})));
+    if (!analyse(index).reduces) return type;
+    int dim = type.rank() - 1;
+    while (dim > 0 && type.dim(dim) == 1) --dim;
+    for (const RegionLeaves::Entry& leaf : leaves_.entries()) {
+      const Layout& layout = leaf.type.layout;
+      if (layout.blocks.size() != 1 || leaf.type.dim(layout.blocks[0].dim) != type.dim(dim)) continue;
+      for (int d = 0; d < type.rank(); ++d) type.layout.order.push_back(d);
+      type.layout.blocks = {{dim, layout.blocks[0].size}};
+      return type;
+    }
+    return type;
+  }
 
   // Emits one element into a kernel that is thrown away.
   ElementUses analyse(const Index& index) const {

@@ -31,6 +31,7 @@ std::vector<Emitter> emitters_of_opcode(Opcode opcode) {
   static const OpcodeRow kRows[] = {
       {Opcode::Dot, {emit_register_tiles, emit_elementwise}},
       {Opcode::Convolution, {emit_depthwise, emit_register_tiles, emit_elementwise}},
+      {Opcode::ReduceWindow, {emit_pooling, emit_elementwise}},
       {Opcode::Concatenate, {emit_concatenate}},
       {Opcode::DynamicUpdateSlice, {emit_update_slice}},
       {Opcode::ScatterElements, {emit_scatter_elements}},
@@ -49,6 +50,7 @@ std::vector<Emitter> emitters_of_opcode(Opcode opcode) {
 
 std::vector<Emitter> emitters_of_fusion(std::string_view kind) {
   if (kind == "contraction") return {emit_depthwise, emit_register_tiles, emit_elementwise};
+  if (kind == "window") return {emit_pooling, emit_elementwise};
   if (kind == "attention") return {emit_attention};
   return {emit_elementwise};
 }

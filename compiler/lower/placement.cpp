@@ -147,6 +147,26 @@ bool claim_place(LoweringContext& context, Value value, const Region& scope, Pla
   return true;
 }
 
+namespace {
+
+// Where in one common base the operands lie, if they lie there as the concatenation has them: then so does the whole.
+std::optional<std::pair<Value, int64_t>> assembled_in(const LoweringContext& context, const Instruction& concatenate) {
+  size_t dim = static_cast<size_t>(concatenate.attributes().integer("dim"));
+  std::vector<int64_t> starts(concatenate.type().dims.size(), 0);
+  std::optional<std::pair<Value, int64_t>> whole;
+  for (Value operand : concatenate.operands()) {
+    auto offset = contiguous_offset(concatenate.type(), operand.type(), starts);
+    auto [base, at] = context.root_of(operand);
+    starts[dim] += operand.dim(static_cast<int>(dim));
+    if (!offset || base == operand || !base.def->is(Opcode::Concatenate)) return std::nullopt;
+    if (whole && (!(whole->first == base) || whole->second != at - *offset)) return std::nullopt;
+    whole = {base, at - *offset};
+  }
+  return whole;
+}
+
+} // namespace
+
 void place_concatenations(LoweringContext& context, const Region& region) {
   const auto& list = region.instructions();
   // Later concatenations first, so that an inner one lies inside an outer one before its own operands follow.
@@ -155,6 +175,12 @@ void place_concatenations(LoweringContext& context, const Region& region) {
     if (instruction.is(Opcode::Composite) && !context.has_emitter(instruction))
       place_concatenations(context, instruction.region());
     if (!instruction.is(Opcode::Concatenate)) continue;
+    Value result = result_of(instruction);
+    if (!context.is_placed(result))
+      if (auto whole = assembled_in(context, instruction)) {
+        context.set_view(result, whole->first, whole->second);
+        continue;
+      }
     size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
     const Type& type = instruction.type();
     std::vector<int64_t> starts(type.dims.size(), 0);

@@ -111,9 +111,11 @@ public:
   }
 
   bool run() {
-    // Later contractions first: of two that are added, the later one has the other's result at hand.
-    for (size_t i = order_.size(); i-- > 0;)
-      if (!fused_.count(order_[i])) fuse_around(*order_[i]);
+    // Later contractions first: of two that are added, the later one has the other's result at hand. Reductions after
+    // them: what is computed behind a contraction belongs to its epilogue, in registers.
+    for (bool contractions : {true, false})
+      for (size_t i = order_.size(); i-- > 0;)
+        if (!fused_.count(order_[i]) && is_contraction(*order_[i]) == contractions) fuse_around(*order_[i]);
     for (size_t i = order_.size(); i-- > 0;)
       if (!fused_.count(order_[i]) && is_fusible_elementwise(*order_[i])) add_producers({order_[i]}, "elementwise");
     bool changed = false;
@@ -128,6 +130,10 @@ public:
 private:
   using Group = std::vector<Instruction*>;
   using Members = std::unordered_set<const Instruction*>;
+
+  static bool is_contraction(const Instruction& instruction) {
+    return instruction.is(Opcode::Dot) || instruction.is(Opcode::Convolution);
+  }
 
   // Instructions that are results of the region or of regions within it.
   void collect_results(const Region& region) {

@@ -66,6 +66,16 @@ TEST_CASE("concatenation with and without copies", "[lower]") {
                  "f32[1,40,5,5]", kExact);
 }
 
+TEST_CASE("concatenations of the same values share memory", "[lower]") {
+  std::string part = "f32[1,3,5]";
+  std::string text = "module @m { func @main(%x: " + part + ") -> (f32[1,9,5]) { %a = negate %x : " + part + " %b = tanh %x : " + part +
+                     " %c = concatenate %a, %b {dim = 1} : f32[1,6,5] %d = slice %c {starts = [0, 2, 0], limits = [1, 5, 5], "
+                     "strides = [1, 1, 1]} : " + part + " %e = exponential %d : " + part +
+                     " %r = concatenate %a, %b, %e {dim = 1} : f32[1,9,5] return %r } }";
+  CHECK(lower_text(text, "x86-64-v3").kernels.size() == 3);
+  expect_lowered_module(text, {.tolerance = 1e-6});
+}
+
 TEST_CASE("copies between plain and blocked layouts", "[lower]") {
   for (const char* dims : {"1,16,5,7", "1,40,7,7", "2,3,9,9", "1,64,8,8"}) {
     std::string type = std::string("f32[") + dims + "]";

@@ -1,4 +1,5 @@
 // Reductions, pooling windows, softmax and norms.
+#include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
 
 #include <catch2/catch.hpp>
@@ -95,5 +96,50 @@ TEST_CASE("softmax and norms in one kernel", "[lower]") {
         " %u = reshape %t : " + one + " %v = broadcast_in_dim %u {dims = " + all + "} : " + type +
         " %q = divide %e, %v : " + type + " return %q } : " + type;
     expect_lowered("%x: " + type, text, type, {.tolerance = 1e-6, .ranges = {{"x", {-9, 9}}}});
+  }
+}
+
+namespace {
+
+// Pooling of a blocked tensor, with an epilogue; `special` puts NaNs and infinities into the input.
+void expect_pooling(const std::string& op, const std::string& initial, const std::string& dims, const std::string& window,
+                    const std::string& result_dims, bool special = false) {
+  for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
+    std::string blocks = "{0,1,2,3:1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
+    std::string in = "f32" + dims + blocks, out = "f32" + result_dims + blocks;
+    // sqrt of negative numbers is NaN, the reciprocal of zero infinite.
+    std::string made = special ? "%k = floor %x : f32" + dims + " %q = divide %x, %k : f32" + dims + " %y = sqrt %q : f32" + dims
+                               : "%y = negate %x : f32" + dims;
+    std::string text = "module @m { func @main(%x: f32" + dims + ") -> (f32" + result_dims + ") { " + made + " %b = copy %y : " + in +
+                       " %f = fusion %b {kind = window} region (%p: " + in + ") { %i = constant [" + initial +
+                       "] : f32[] %w = reduce_window %p, %i {window = " + window + "} " + region(op, "f32") + " : " + out +
+                       " %h = constant [0.5] : f32[] %hb = broadcast_in_dim %h {dims = []} : " + out + " %m = multiply %w, %hb : " + out +
+                       " return %m } : " + out + " %r = copy %f : f32" + result_dims + " return %r } }";
+    firn::kernel::Program program = lower_text(text, cpu);
+    CHECK(std::any_of(program.kernels.begin(), program.kernels.end(), [](const auto& k) { return k->algorithm == "pooling"; }));
+    expect_lowered_module(text, {.tolerance = 1e-6, .cpus = {cpu}});
+  }
+}
+
+} // namespace
+
+TEST_CASE("pooling over blocked channels", "[lower]") {
+  expect_pooling("maximum", "-inf", "[1,24,11,19]", "1x1x3x3 pad 0_0x0_0x1_1x1_1 stride 1x1x2x2", "[1,24,6,10]");
+  expect_pooling("maximum", "-inf", "[2,16,9,13]", "1x1x5x5 pad 0_0x0_0x2_2x2_2", "[2,16,9,13]");
+  expect_pooling("maximum", "-inf", "[1,20,9,40]", "1x1x3x3 pad 0_0x0_0x1_1x1_1", "[1,20,9,40]", true);
+  expect_pooling("minimum", "inf", "[1,8,7,7]", "1x1x2x3 stride 1x1x2x1", "[1,8,3,5]", true);
+  expect_pooling("add", "0.0", "[1,17,8,8]", "1x1x2x2 stride 1x1x2x2", "[1,17,4,4]");
+  expect_pooling("add", "0.0", "[1,32,7,7]", "1x1x7x7", "[1,32,1,1]");
+  expect_pooling("add", "0.0", "[1,5,14,30]", "1x1x3x3 pad 0_0x0_0x1_1x1_1 stride 1x1x2x2 dilate 1x1x2x2", "[1,5,6,14]");
+}
+
+TEST_CASE("means over all positions of blocked channels", "[lower]") {
+  for (const char* dims : {"1,16,7,7", "2,24,5,9", "1,40,1,3", "1,7,33,2"}) {
+    std::string plain = std::string("f32[") + dims + "]", kept = plain.substr(0, plain.find(',', plain.find(',') + 1)) + "]";
+    for (int block : {4, 8, 16})
+      expect_lowered("%x: " + plain,
+                     "%b = copy %x : " + plain + "{0,1,2,3:1x" + std::to_string(block) + "} %i = constant [0.0] : f32[] "
+                     "%r = reduce %b, %i {dims = [2, 3]} " + region("add", "f32") + " : " + kept,
+                     kept, {.tolerance = 1e-5});
   }
 }

@@ -1,0 +1,169 @@
+// Tiles of windows over blocked channels: how lines are cut, and the loops around tiles and within windows.
+#include "compiler/lower/window_tiles.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::Value;
+
+// Independent pieces of work that a kernel is cut into for threads.
+constexpr int64_t kPieces = 16;
+
+bool is_channel_blocked(const Type& type, int lanes) {
+  const Layout& layout = type.layout;
+  if (layout.blocks.size() != 1 || layout.blocks[0].dim != 1 || layout.blocks[0].size != lanes) return false;
+  for (size_t i = 0; i < layout.order.size(); ++i)
+    if (layout.order[i] != static_cast<int>(i)) return false;
+  return layout.strides.empty();
+}
+
+} // namespace
+
+std::optional<WindowTiles> WindowTiles::create(const Type& input, const Type& result, std::vector<WindowDim> window,
+                                               int lanes) {
+  if (!is_channel_blocked(input, lanes) || !is_channel_blocked(result, lanes) || lanes < 2 || window.empty())
+    return std::nullopt;
+  if (input.num_elements() == 0 || result.num_elements() == 0) return std::nullopt;
+  for (const WindowDim& dim : window)
+    if (dim.input_dilation != 1) return std::nullopt;
+  WindowTiles tiles;
+  tiles.input_ = input;
+  tiles.result_ = result;
+  tiles.window_ = std::move(window);
+  tiles.lanes_ = lanes;
+  return tiles;
+}
+
+int64_t WindowTiles::window_size() const {
+  int64_t size = 1;
+  for (const WindowDim& dim : window_) size *= dim.size;
+  return size;
+}
+
+// Tiles lie along the last spatial dim unless it is too short to keep the pipes busy and another is longer.
+void WindowTiles::cut(int64_t most_pixels, int64_t most_steps) {
+  along_ = window_.size() - 1;
+  if (out_extent(along_) < 6)
+    for (size_t i = 0; i < window_.size(); ++i)
+      if (out_extent(i) > out_extent(along_)) along_ = i;
+  int64_t extent = out_extent(along_), tiles = (extent + most_pixels - 1) / most_pixels;
+  int64_t pixels = (extent + tiles - 1) / tiles;
+  straight_ = window_size() * pixels <= most_steps;
+  segments_.clear();
+  for (int64_t first = 0; first < extent; first += pixels)
+    add_tile(first, static_cast<int>(std::min(pixels, extent - first)));
+}
+
+void WindowTiles::add_tile(int64_t first, int pixels) {
+  const WindowDim& w = window_[along_];
+  WindowColumns columns;
+  for (int p = 0; p < pixels; ++p)
+    for (int64_t j = 0; j < w.size; ++j) {
+      int64_t at = (first + p) * w.stride + j * w.dilation - w.pad_low;
+      if (at >= 0 && at < in_extent(along_)) columns[p * w.stride + j * w.dilation].push_back({p, j});
+    }
+  if (!segments_.empty() && segments_.back().pixels == pixels && segments_.back().columns == columns)
+    ++segments_.back().tiles;
+  else
+    segments_.push_back({first, 1, pixels, std::move(columns)});
+}
+
+// Blocks of channels outermost, so that the lines of a block's image stay near; cut along the first spatial dim where
+// blocks alone are too few for threads.
+void WindowTiles::emit(Builder& b, const std::function<void(const Position&)>& block, const TileBody& tile) const {
+  int64_t blocks = (result_.dim(1) + lanes_ - 1) / lanes_, images = result_.dim(0) * blocks;
+  int64_t lines = along_ == 0 ? 1 : out_extent(0);
+  int64_t pieces = std::clamp<int64_t>(kPieces / images, 1, lines), chunk = (lines + pieces - 1) / pieces;
+  pieces = (lines + chunk - 1) / chunk;
+  IntExpr p = b.set_parallel(images * pieces);
+  IntExpr image = floor_div(p, pieces), piece = floor_mod(p, pieces);
+  Position position;
+  position.block = floor_mod(image, blocks);
+  position.pixel.assign(window_.size() + 2, IntExpr(0));
+  position.pixel[0] = floor_div(image, blocks);
+  position.pixel[1] = position.block * lanes_;
+  block(position);
+  emit_lines(b, 0, piece * chunk, min(piece * chunk + chunk, lines), position, tile);
+}
+
+void WindowTiles::emit_lines(Builder& b, size_t dim, const IntExpr& lower, const IntExpr& upper, Position& position,
+                             const TileBody& tile) const {
+  if (dim == window_.size()) return emit_line(b, position, tile);
+  auto next = [&] { emit_lines(b, dim + 1, 0, dim + 1 < window_.size() ? out_extent(dim + 1) : 0, position, tile); };
+  if (dim == along_) return next();
+  b.loop(lower, upper, 1, [&](const IntExpr& iv) {
+    position.pixel[dim + 2] = iv;
+    next();
+  });
+}
+
+void WindowTiles::emit_line(Builder& b, Position& position, const TileBody& tile) const {
+  auto emit_tiles = [&](bool clipped) {
+    for (const Segment& segment : segments_)
+      b.loop(0, segment.tiles, 1, [&](const IntExpr& number) {
+        position.pixel[along_ + 2] = number * segment.pixels + segment.first;
+        tile(segment, position, clipped);
+      });
+  };
+  Value inside;
+  bool never = false;
+  auto require = [&](kernel::Predicate predicate, const IntExpr& at, int64_t bound) {
+    Value holds = b.compare(kernel::OpKind::SCmp, predicate, b.index(at), b.index(bound));
+    inside = inside ? b.binary(kernel::OpKind::And, inside, holds) : holds;
+  };
+  for (size_t i = 0; i < window_.size() && straight_; ++i) {
+    if (i == along_) continue;
+    const WindowDim& w = window_[i];
+    int64_t low = std::max<int64_t>((w.pad_low + w.stride - 1) / w.stride, 0);
+    int64_t room = in_extent(i) + w.pad_low - w.dilated_size();
+    int64_t high = room < 0 ? 0 : std::min(room / w.stride + 1, out_extent(i));
+    never |= low >= high;
+    if (never) break;
+    if (low > 0) require(kernel::Predicate::Ge, position.pixel[i + 2], low);
+    if (high < out_extent(i)) require(kernel::Predicate::Lt, position.pixel[i + 2], high);
+  }
+  if (!straight_ || never) return emit_tiles(/*clipped=*/true);
+  if (!inside) return emit_tiles(/*clipped=*/false);
+  b.if_then_else(
+      inside, [&] { return emit_tiles(false), Values{}; }, [&] { return emit_tiles(true), Values{}; });
+}
+
+WindowTiles::Values WindowTiles::over_window(Builder& b, const Position& position, bool clipped, Values values,
+                                             const Line& line) const {
+  std::vector<IntExpr> k(window_.size(), IntExpr(0));
+  std::function<Values(size_t, Values)> nest = [&](size_t dim, Values carried) -> Values {
+    if (dim == window_.size()) return line(k, carried);
+    if (dim == along_) return nest(dim + 1, std::move(carried));
+    const WindowDim& w = window_[dim];
+    if (!clipped) {
+      for (int64_t i = 0; i < w.size; ++i) {
+        k[dim] = i;
+        carried = nest(dim + 1, std::move(carried));
+      }
+      return carried;
+    }
+    IntExpr start = position.pixel[dim + 2] * w.stride - w.pad_low;
+    IntExpr lower = max(0, ceil_div(start * -1, w.dilation));
+    IntExpr upper = min(w.size, floor_div(IntExpr(in_extent(dim) - 1) - start, w.dilation) + 1);
+    return b.loop_carried(lower, upper, 1, std::move(carried), [&](const IntExpr& iv, const Values& inner) {
+      k[dim] = iv;
+      return nest(dim + 1, inner);
+    });
+  };
+  return nest(0, std::move(values));
+}
+
+WindowTiles::Index WindowTiles::input_index(const Position& position, const std::vector<IntExpr>& k, int64_t column) const {
+  Index index{position.pixel[0], position.pixel[1]};
+  for (size_t i = 0; i < window_.size(); ++i) {
+    const WindowDim& w = window_[i];
+    IntExpr offset = i == along_ ? IntExpr(column) : k[i] * w.dilation;
+    index.push_back(position.pixel[i + 2] * w.stride + offset - w.pad_low);
+  }
+  return index;
+}
+
+} // namespace firn::lower
