@@ -2,7 +2,6 @@
 // Where the whole window is inside, a column of it is reduced once for all pixels of the tile that it belongs to.
 #include "compiler/lower/contraction_fusion.h"
 #include "compiler/lower/emitters.h"
-#include "compiler/lower/kernel_scalars.h"
 #include "compiler/lower/window_tiles.h"
 
 #include "compiler/graph/builder.h"
@@ -82,48 +81,40 @@ private:
     return load_channels(b, binding_.scalar, tiles_.input(), tiles_.input_index(position, k, column), tiles_.lanes());
   }
 
-  kernel::Value combine(Builder& b, kernel::Value lhs, kernel::Value rhs) const {
-    KernelScalars scalars(b);
-    return scalar_ops::binary(scalars, reducer_, DType::F32, lhs, rhs);
+  // The machine's maximum ignores a NaN in its first operand, which is put in its place then.
+  kernel::Value combine(Builder& b, kernel::Value input, kernel::Value reduced) const {
+    if (reducer_ == Opcode::Add) return b.binary(OpKind::FAdd, reduced, input);
+    kernel::Value larger = b.binary(reducer_ == Opcode::Maximum ? OpKind::FMaxFast : OpKind::FMinFast, input, reduced);
+    return b.select(b.compare(OpKind::FCmp, kernel::Predicate::Ne, input, input), input, larger);
   }
 
-  // Line by line of the window.
+  // Line by line of the window, or column by column.
   Values pool_lines(Builder& b, const WindowTiles::Segment& segment, const WindowTiles::Position& position, Values starts) const {
     return tiles_.over_window(b, position, true, std::move(starts), [&](std::vector<IntExpr>& k, Values pixels) {
       for (const auto& [column, uses] : segment.columns) {
         kernel::Value input = load(b, position, k, column);
         for (const WindowUse& use : uses) {
           kernel::Value& pixel = pixels[static_cast<size_t>(use.pixel)];
-          pixel = combine(b, pixel, input);
+          pixel = combine(b, input, pixel);
         }
       }
       return pixels;
     });
   }
 
-  // Column by column. Maxima are taken by the one instruction that ignores NaN, NaNs are looked for beside it.
   Values pool_columns(Builder& b, const WindowTiles::Segment& segment, const WindowTiles::Position& position, Values pixels) const {
-    bool sums = reducer_ == Opcode::Add;
-    OpKind op = sums ? OpKind::FAdd : reducer_ == Opcode::Maximum ? OpKind::FMaxFast : OpKind::FMinFast;
-    Values nans(pixels.size());
-    auto join = [&](kernel::Value& nan, kernel::Value other) { nan = nan ? b.binary(OpKind::Or, nan, other) : other; };
     for (const auto& [column, uses] : segment.columns) {
-      kernel::Value reduced, nan;
+      kernel::Value reduced;
       tiles_.over_window(b, position, false, {}, [&](std::vector<IntExpr>& k, const Values&) {
         kernel::Value input = load(b, position, k, column);
-        reduced = reduced ? b.binary(op, input, reduced) : input;
-        if (!sums) join(nan, b.compare(OpKind::FCmp, kernel::Predicate::Ne, input, input));
+        reduced = reduced ? combine(b, input, reduced) : input;
         return Values{};
       });
       for (const WindowUse& use : uses) {
-        size_t p = static_cast<size_t>(use.pixel);
-        pixels[p] = b.binary(op, reduced, pixels[p]);
-        if (!sums) join(nans[p], nan);
+        kernel::Value& pixel = pixels[static_cast<size_t>(use.pixel)];
+        pixel = combine(b, reduced, pixel);
       }
     }
-    if (!sums)
-      for (size_t p = 0; p < pixels.size(); ++p)
-        if (nans[p]) pixels[p] = b.select(nans[p], b.constant(b.type(pixels[p]), std::nan("")), pixels[p]);
     return pixels;
   }
 
