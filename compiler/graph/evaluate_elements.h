@@ -33,18 +33,18 @@ public:
       std::span<const std::byte> bytes = literal.bytes();
       int bits = bit_width(literal.dtype());
       auto count = static_cast<size_t>(literal.num_elements());
-      if (bits < 8) {
-        copy_.resize(count);
+      if (bits >= 8 && reinterpret_cast<uintptr_t>(bytes.data()) % alignof(T) == 0) {
+        data_ = reinterpret_cast<const T*>(bytes.data());
+        return;
+      }
+      copy_.resize(count);
+      if (bits >= 8) {
+        std::memcpy(copy_.data(), bytes.data(), count * sizeof(T));
+      } else if constexpr (sizeof(T) == 1) {
         for (size_t i = 0; i < count; ++i) {
           auto byte = static_cast<unsigned>(bytes[i * static_cast<size_t>(bits) / 8]);
           copy_[i] = static_cast<T>(byte >> (i * static_cast<size_t>(bits) % 8) & ((1u << bits) - 1));
         }
-      } else if (reinterpret_cast<uintptr_t>(bytes.data()) % alignof(T) != 0) {
-        copy_.resize(count);
-        std::memcpy(copy_.data(), bytes.data(), count * sizeof(T));
-      } else {
-        data_ = reinterpret_cast<const T*>(bytes.data());
-        return;
       }
       data_ = copy_.data();
     }
