@@ -2,11 +2,10 @@
 // turned into weights, and are multiplied into the values at once; the running maximum and sum of each row
 // scale what earlier blocks gave (Milakov and Gimelshein's online softmax). Keys are packed by a kernel of
 // their own, since the first product wants them along lanes.
-#include "compiler/graph/attention.h"
+#include "compiler/lower/attention_plan.h"
 #include "compiler/lower/contraction_ops.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_scalars.h"
-#include "compiler/lower/transpose_lanes.h"
 
 #include <algorithm>
 
@@ -20,63 +19,7 @@ using KernelValue = kernel::Value;
 using KernelValues = std::vector<KernelValue>;
 
 constexpr double kLowest = -3.4028234663852886e38;
-constexpr int kUnroll = 4;  // steps of a product per iteration
-constexpr int64_t kLargestScoreBytes = 16 << 10; // of one tile, on the stack
-
-// How a kernel walks the scores of one outer index.
-struct Schedule {
-  int lanes, vectors;   // of a column group
-  int rows;             // of the larger row tiles
-  int64_t large, small; // row tiles of `rows` rows, and of one row less
-  int64_t block;        // keys whose scores are there at a time
-};
-
-// Register tiles as choose_tiling weighs them, but of rows that suit both products.
-Schedule choose_schedule(const Attention& a, const TargetMachine& target) {
-  Schedule s{};
-  s.lanes = target.lanes(32);
-  int registers =
-      target.vector_bits == 0 ? std::max(4, target.vector_registers / 2) : target.vector_registers;
-  int64_t widest = std::max<int64_t>(1, std::min<int64_t>(8, (a.keys + s.lanes - 1) / s.lanes));
-  double best = INFINITY;
-  for (int vectors = 1; vectors <= widest; ++vectors) {
-    int64_t most = std::min<int64_t>(a.rows, (registers - 1 - vectors) / vectors);
-    if (most < 1) break;
-    int64_t tiles = (a.rows + most - 1) / most;
-    int rows = static_cast<int>((a.rows + tiles - 1) / tiles);
-    double cycles = std::max({static_cast<double>(rows * vectors) / target.fma_pipes, (rows + vectors) / 2.0,
-                              static_cast<double>(target.fma_latency)});
-    double cost = cycles / (rows * vectors);
-    if (cost > best * 0.999) continue;
-    best = cost;
-    s.vectors = vectors, s.rows = rows;
-    s.large = a.rows - tiles * (rows - 1), s.small = tiles - s.large;
-  }
-  int64_t group = static_cast<int64_t>(s.vectors) * s.lanes;
-  int64_t bytes = std::clamp<int64_t>(target.l1_bytes / 3, 1 << 10, kLargestScoreBytes);
-  int64_t most = std::max<int64_t>(group, bytes / 4 / s.rows / group * group);
-  int64_t blocks = (a.keys + most - 1) / most;
-  s.block = ((a.keys + blocks - 1) / blocks + group - 1) / group * group;
-  return s;
-}
-
-// The values of dims of `extents` at row-major position `flat`.
-std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<int64_t>& extents) {
-  std::vector<IntExpr> index(extents.size());
-  for (size_t i = extents.size(); i-- > 0;) {
-    index[i] = i == 0 ? flat : floor_mod(flat, extents[i]);
-    flat = floor_div(flat, extents[i]);
-  }
-  return index;
-}
-
-IntExpr place_of(const IntExpr& flat, const std::vector<int64_t>& extents,
-                 const std::vector<int64_t>& strides) {
-  std::vector<IntExpr> index = unflatten(flat, extents);
-  IntExpr place = 0;
-  for (size_t i = 0; i < index.size(); ++i) place = place + index[i] * strides[i];
-  return place;
-}
+constexpr int kUnroll = 4; // steps of a product per iteration
 
 class AttentionKernel {
 public:
@@ -84,32 +27,27 @@ public:
       : context_(context), fusion_(fusion), a_(attention), s_(choose_schedule(attention, context.target())) {}
 
   void emit() {
-    int64_t key_vectors = (a_.keys + s_.lanes - 1) / s_.lanes,
-            depth_vectors = (a_.value_depth + s_.lanes - 1) / s_.lanes;
-    keys_ = {key_vectors, a_.depth, a_.keys, a_.score_dims, a_.k_outer, a_.k_key, a_.k_depth};
+    keys_ = {s_.lanes, a_.depth, a_.keys, a_.score_dims, a_.k_outer, a_.k_key, a_.k_depth};
+    values_ = {s_.lanes, a_.keys, a_.value_depth, a_.weight_dims, a_.v_outer, a_.v_depth, a_.v_key};
     Place keys = pack(keys_, a_.k, "pack keys"), values;
-    // Values lie along lanes already unless they came transposed.
-    packs_values_ = a_.v_depth != 1 && a_.value_depth > 1;
-    values_ = {depth_vectors, a_.keys, a_.value_depth, a_.weight_dims, a_.v_outer, a_.v_depth, a_.v_key};
-    if (packs_values_) values = pack(values_, a_.v, "pack values");
-
+    if (s_.packs_values) values = pack(values_, a_.v, "pack values");
     KernelMaker maker(context_, fusion_, "attention");
     b_ = &maker.builder();
     q_ = maker.read(operand_of(a_.q));
-    k_ = maker.parameter(keys, Scalar::F32, keys_.elements(s_.lanes), false, "keys");
-    v_ = packs_values_ ? maker.parameter(values, Scalar::F32, values_.elements(s_.lanes), false, "values")
-                       : maker.read(operand_of(a_.v));
+    k_ = maker.parameter(keys, Scalar::F32, keys_.elements(), false, "keys");
+    v_ = s_.packs_values ? maker.parameter(values, Scalar::F32, values_.elements(), false, "values")
+                         : maker.read(operand_of(a_.v));
     leaves_.emplace(maker, fusion_, [&](const Instruction& user) { return !computes_scores(user); });
     result_ = maker.write(result_of(fusion_));
-    int64_t padded = std::min(s_.block, keys_.vectors * s_.lanes);
-    scores_ = b_->add_scratch("scores", Scalar::F32, s_.rows * padded);
+    int64_t padded = std::min(s_.block, keys_.vectors() * s_.lanes);
+    scores_ = scratch(maker, s_.rows * padded, "scores");
     score_stride_ = padded;
     blocks_ = (a_.keys + s_.block - 1) / s_.block;
-    depth_stride_ = values_.vectors * s_.lanes;
-    inverse_ = b_->add_scratch("sums", Scalar::F32, s_.rows);
+    depth_stride_ = values_.vectors() * s_.lanes;
+    inverse_ = scratch(maker, s_.rows, "sums");
     if (blocks_ > 1) {
-      largest_ = b_->add_scratch("largest", Scalar::F32, s_.rows);
-      sums_ = b_->add_scratch("scaled", Scalar::F32, s_.rows * depth_stride_);
+      largest_ = scratch(maker, s_.rows, "largest");
+      sums_ = scratch(maker, s_.rows * depth_stride_, "scaled");
     }
     emit_tiles();
     maker.kernel().algorithm = "attention " + std::to_string(s_.rows) + "x" + std::to_string(s_.vectors);
@@ -118,35 +56,12 @@ public:
   }
 
 private:
-  // An operand in lanes: [different outer index][vector of columns][step][lane], columns beyond the last
-  // zero.
-  struct Packed {
-    int64_t vectors, steps, columns;
-    std::vector<int64_t> outer_dims, outer_strides;
-    int64_t column_stride, step_stride;
-
-    // Outer dims along which the operand differs: the others share a packed part.
-    std::vector<int64_t> part_dims() const {
-      std::vector<int64_t> dims;
-      for (size_t i = 0; i < outer_dims.size(); ++i)
-        dims.push_back(outer_strides[i] == 0 ? 1 : outer_dims[i]);
-      return dims;
-    }
-    int64_t parts() const {
-      int64_t count = 1;
-      for (int64_t extent : part_dims()) count *= extent;
-      return count;
-    }
-    int64_t elements(int lanes) const { return parts() * vectors * steps * lanes; }
-    // Where the part of the outer index `flat` begins.
-    IntExpr part(const IntExpr& flat, int lanes) const {
-      std::vector<int64_t> strides(outer_dims.size(), 0), extents = part_dims();
-      int64_t stride = vectors * steps * lanes;
-      for (size_t i = extents.size(); i-- > 0; stride *= extents[i])
-        if (extents[i] > 1) strides[i] = stride;
-      return place_of(flat, outer_dims, strides);
-    }
-  };
+  int scratch(KernelMaker& maker, int64_t elements, const char* name) {
+    Place place{context_.add_scratch_buffer(elements * 4, name), 0};
+    int number = maker.parameter(place, Scalar::F32, elements, /*written=*/true, name);
+    maker.kernel().parameters[static_cast<size_t>(number)].per_worker = true;
+    return number;
+  }
 
   bool computes_scores(const Instruction& instruction) const {
     return std::find(a_.path.begin(), a_.path.end(), &instruction) != a_.path.end() ||
@@ -167,41 +82,13 @@ private:
     return fusion_.operand(static_cast<int>(at - parameters.begin()));
   }
 
-  Place pack(const Packed& packed, const StridedView& view, const char* algorithm) {
-    Place place{context_.add_scratch_buffer(packed.elements(s_.lanes) * 4, "packed"), 0};
+  Place pack(const LaneOperand& operand, const StridedView& view, const char* algorithm) {
+    Place place{context_.add_scratch_buffer(operand.elements() * 4, "packed"), 0};
     KernelMaker maker(context_, fusion_, "pack");
     int source = maker.read(operand_of(view));
-    int out = maker.parameter(place, Scalar::F32, packed.elements(s_.lanes), true, "packed");
+    int out = maker.parameter(place, Scalar::F32, operand.elements(), true, "packed");
     maker.kernel().algorithm = algorithm;
-    Builder& b = maker.builder();
-    std::vector<int64_t> extents = packed.part_dims();
-    IntExpr p = b.set_parallel(packed.parts() * packed.vectors);
-    IntExpr part = floor_div(p, packed.vectors), vector = floor_mod(p, packed.vectors);
-    IntExpr from = place_of(part, extents, packed.outer_strides) + view.offset;
-    IntExpr to = p * (packed.steps * s_.lanes);
-    auto copy = [&](const IntExpr& first, int64_t columns) {
-      copy_columns(b, {source, from + first * packed.column_stride, packed.column_stride, packed.step_stride},
-                   {out, to}, columns, packed.steps, s_.lanes);
-    };
-    int64_t rest = packed.columns % s_.lanes;
-    if (rest == 0) {
-      copy(vector * s_.lanes, s_.lanes);
-    } else if (packed.vectors == 1) {
-      copy(0, rest);
-    } else {
-      KernelValue full =
-          b.compare(OpKind::SCmp, kernel::Predicate::Lt, b.index(vector), b.index(packed.vectors - 1));
-      b.if_then_else(
-          full,
-          [&] {
-            copy(min(vector, packed.vectors - 2) * s_.lanes, s_.lanes);
-            return KernelValues{};
-          },
-          [&] {
-            copy((packed.vectors - 1) * s_.lanes, rest);
-            return KernelValues{};
-          });
-    }
+    emit_pack(maker.builder(), operand, source, view.offset, out);
     maker.finish();
     return place;
   }
@@ -212,11 +99,11 @@ private:
     IntExpr p = b.set_parallel(a_.outer * tiles);
     outer_ = floor_div(p, tiles);
     IntExpr tile = floor_mod(p, tiles);
-    q_place_ = place_of(outer_, a_.score_dims, a_.q_outer) + a_.q.offset;
-    k_place_ = keys_.part(outer_, s_.lanes);
-    v_place_ = packs_values_ ? values_.part(outer_, s_.lanes)
-                             : place_of(outer_, a_.weight_dims, a_.v_outer) + a_.v.offset;
-    result_place_ = place_of(outer_, a_.weight_dims, a_.result_outer);
+    q_place_ = offset_at(outer_, a_.score_dims, a_.q_outer) + a_.q.offset;
+    k_place_ = keys_.part(outer_);
+    v_place_ =
+        s_.packs_values ? values_.part(outer_) : offset_at(outer_, a_.weight_dims, a_.v_outer) + a_.v.offset;
+    result_place_ = offset_at(outer_, a_.weight_dims, a_.result_outer);
     if (s_.small == 0) return emit_tile(tile * s_.rows, s_.rows);
     KernelValue large = b.compare(OpKind::SCmp, kernel::Predicate::Lt, b.index(tile), b.index(s_.large));
     b.if_then_else(
@@ -257,7 +144,7 @@ private:
       emit_scores(row, rows, first, full * s_.vectors, static_cast<int>((rest + s_.lanes - 1) / s_.lanes),
                   rest);
     b_->loop(0, rows, 1, [&](const IntExpr& r) { emit_weights(r, keys, last); });
-    int64_t vectors = values_.vectors, groups = vectors / s_.vectors;
+    int64_t vectors = values_.vectors(), groups = vectors / s_.vectors;
     int64_t partial = a_.value_depth % s_.lanes;
     // Only the last vector may be partial; its group has a place of its own.
     if (partial != 0 && groups * s_.vectors == vectors) --groups;
@@ -284,10 +171,11 @@ private:
         }
       }
     };
-    KernelValues sums = b_->loop_carried(0, steps / kUnroll, 1, std::move(start), [&](const IntExpr& i, KernelValues in) {
-      for (int j = 0; j < kUnroll; ++j) step(i * kUnroll + j, in);
-      return in;
-    });
+    KernelValues sums =
+        b_->loop_carried(0, steps / kUnroll, 1, std::move(start), [&](const IntExpr& i, KernelValues in) {
+          for (int j = 0; j < kUnroll; ++j) step(i * kUnroll + j, in);
+          return in;
+        });
     for (int64_t k = steps / kUnroll * kUnroll; k < steps; ++k) step(k, sums);
     return sums;
   }
@@ -446,7 +334,7 @@ private:
   KernelValue load_values(const IntExpr& key, const IntExpr& vector, int valid) {
     Builder& b = *b_;
     kernel::Type type{Scalar::F32, s_.lanes};
-    if (packs_values_)
+    if (s_.packs_values)
       return b.load(type, v_, v_place_ + vector * (a_.keys * s_.lanes) + key * s_.lanes, 4 * s_.lanes);
     IntExpr place = v_place_ + key * a_.v_key + vector * s_.lanes;
     if (valid == s_.lanes) return b.load(type, v_, place);
@@ -464,9 +352,8 @@ private:
   LoweringContext& context_;
   const Instruction& fusion_;
   const Attention& a_;
-  Schedule s_;
-  Packed keys_{}, values_{};
-  bool packs_values_ = false;
+  AttentionSchedule s_;
+  LaneOperand keys_, values_;
   Builder* b_ = nullptr;
   std::optional<RegionLeaves> leaves_;
   int q_ = -1, k_ = -1, v_ = -1, result_ = -1, scores_ = -1, inverse_ = -1, largest_ = -1, sums_ = -1;

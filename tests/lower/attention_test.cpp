@@ -95,6 +95,11 @@ TEST_CASE("attention over blocks of keys", "[lower][attention]") {
   expect_attention(z, "", scaled(z, 1.0), {.tolerance = 3e-6});
 }
 
+TEST_CASE("attention whose values lie scattered", "[lower][attention]") {
+  Sizes z{1, 8, 70, 600, 8, 8};  // 150 KiB from the first row of values to the last
+  expect_attention(z, "", scaled(z, 0.5), {.tolerance = 3e-6, .cpus = {"x86-64"}});
+}
+
 TEST_CASE("attention with masks", "[lower][attention]") {
   for (const Sizes& z : {Sizes{2, 3, 9, 21, 8, 8}, Sizes{1, 2, 30, 600, 16, 16}}) {
     std::string type = "f32" + dims({z.batch, z.heads, z.rows, z.keys});
