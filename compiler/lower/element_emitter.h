@@ -108,6 +108,7 @@ private:
                              kernel::Value sum);
   kernel::Value reduce_in_vectors(const Instruction& reduce, const Index& from, const std::vector<int>& dims);
   Values reduce_in_loops(const Instruction& reduce, const Index& from, const std::vector<int>& dims, Values initial);
+  kernel::Value reduce_in_blocks(const Instruction& reduce, const Index& from, std::vector<int> dims);
   Values initial_values(const Instruction& reduce);
   Values combine(const Instruction& reduce, const Values& sums, const Values& elements, int lanes);
   kernel::Value combine_lanes(const Instruction& reduce, kernel::Value vector);

@@ -17,6 +17,13 @@ constexpr int64_t kChains = 4;
 // Windows of up to so many elements are unrolled.
 constexpr int64_t kUnrolledWindow = 16;
 
+// Whether one of the dims lies in blocks that are all full.
+bool has_whole_blocks(const Type& type, const std::vector<int>& dims) {
+  if (type.layout.blocks.size() != 1) return false;
+  const Layout::Block& block = type.layout.blocks[0];
+  return std::find(dims.begin(), dims.end(), block.dim) != dims.end() && type.dim(block.dim) % block.size == 0;
+}
+
 } // namespace
 
 ElementEmitter::Values ElementEmitter::initial_values(const Instruction& reduce) {
@@ -197,6 +204,55 @@ ElementEmitter::Values ElementEmitter::reduce_in_loops(const Instruction& reduce
   return sums;
 }
 
+// Sums over `dims`, one of them in whole blocks, each of which is a vector. Along the innermost of the others the vectors
+// go round robin into several sums.
+kernel::Value ElementEmitter::reduce_in_blocks(const Instruction& reduce, const Index& from, std::vector<int> dims) {
+  Value operand = reduce.operand(0);
+  const Layout::Block& block = operand.type().layout.blocks[0];
+  int lanes = static_cast<int>(block.size);
+  int64_t blocks = operand.dim(block.dim) / block.size;
+  std::erase(dims, block.dim);
+  int64_t innermost = dims.empty() ? 1 : operand.dim(dims.back());
+  int64_t chains = innermost >= 8 ? 4 : innermost >= 4 ? 2 : 1;
+  LiteralRef identity = reducer_identity(*simple_reducer(reduce), operand.dtype());
+  kernel::Type type = value_type(operand.dtype(), lanes);
+  Values sums(static_cast<size_t>(chains), kernel::is_float(type.scalar) ? builder_.constant(type, identity->get_double(0))
+                                                                        : builder_.constant_int(type, identity->get_int(0)));
+  SymbolRef lane = std::make_shared<const Symbol>(Symbol{"r", 0, block.size - 1});
+  auto add = [&](Index at, const IntExpr& position, kernel::Value sum) {
+    if (!dims.empty()) at[static_cast<size_t>(dims.back())] = position;
+    ElementEmitter inner(builder_, Lanes{lane, 0, lanes});
+    inner.leaves_ = leaves_;
+    return combine(reduce, {sum}, {inner.emit(operand, at)}, lanes)[0];
+  };
+  auto along_innermost = [&](const Index& at, const Values& carried) {
+    int64_t rounds = innermost / chains;
+    Values next = builder_.loop_carried(0, rounds, 1, carried, [&](const IntExpr& iv, Values in) {
+      for (int64_t c = 0; c < chains; ++c) {
+        kernel::Value& sum = in[static_cast<size_t>(c)];
+        sum = add(at, iv * chains + c, sum);
+      }
+      return in;
+    });
+    for (int64_t i = rounds * chains; i < innermost; ++i) next[0] = add(at, i, next[0]);
+    return next;
+  };
+  std::function<Values(size_t, Index, const Values&)> nest = [&](size_t level, Index at, const Values& carried) -> Values {
+    if (level + 1 >= dims.size()) return along_innermost(at, carried);
+    return builder_.loop_carried(0, operand.dim(dims[level]), 1, carried, [&](const IntExpr& iv, const Values& in) {
+      at[static_cast<size_t>(dims[level])] = iv;
+      return nest(level + 1, at, in);
+    });
+  };
+  sums = builder_.loop_carried(0, blocks, 1, sums, [&](const IntExpr& iv, const Values& in) {
+    Index at = from;
+    at[static_cast<size_t>(block.dim)] = iv * block.size + IntExpr::symbol(lane);
+    return nest(0, at, in);
+  });
+  for (size_t c = 1; c < sums.size(); ++c) sums[0] = combine(reduce, {sums[0]}, {sums[c]}, lanes)[0];
+  return combine_lanes(reduce, sums[0]);
+}
+
 ElementEmitter::Values ElementEmitter::emit_reduce(const Instruction& reduce, const Index& index) {
   int count = reduce.num_operands() / 2;
   std::vector<int64_t> reduced = reduce.attributes().ints("dims");
@@ -220,6 +276,8 @@ ElementEmitter::Values ElementEmitter::emit_reduce(const Instruction& reduce, co
       operand.type().layout.blocks.empty() && simple_reducer(reduce)) {
     Values total = {reduce_in_vectors(reduce, from, dims)};
     sums = combine(reduce, sums, total, 1);
+  } else if (lanes_.count == 1 && !uses_ && count == 1 && simple_reducer(reduce) && has_whole_blocks(operand.type(), dims)) {
+    sums = combine(reduce, sums, {reduce_in_blocks(reduce, from, dims)}, 1);
   } else {
     sums = reduce_in_loops(reduce, from, dims, std::move(sums));
   }

@@ -162,12 +162,16 @@ private:
       if (instruction.is(Opcode::If) || instruction.is(Opcode::While)) make_captures_plain(instruction.region(r));
   }
 
-  // Ops with a plain result that read blocked operands well: reductions over all positions.
+  // Ops with a plain result that read blocked operands well: reductions over all positions, or also over all channels
+  // where these fill their blocks.
   bool reads_blocks(const Instruction& instruction) const {
     if (!instruction.is(Opcode::Reduce) || instruction.num_operands() != 2 || !is_blocked(instruction.operand(0))) return false;
     const std::vector<int64_t>& dims = instruction.attributes().ints("dims");
-    if (contains(dims, 0) || contains(dims, 1)) return false;
-    return static_cast<int>(dims.size()) == instruction.operand(0).rank() - 2;
+    Value operand = instruction.operand(0);
+    for (int64_t d = 2; d < operand.rank(); ++d)
+      if (!contains(dims, d)) return false;
+    if (contains(dims, 1)) return operand.dim(1) % block_ == 0 && simple_reducer(instruction);
+    return !contains(dims, 0);
   }
 
   void assign_convolution(Instruction& convolution, bool blocked) {

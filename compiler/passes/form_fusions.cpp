@@ -8,8 +8,8 @@
 // Kinds: `contraction` (one dot or convolution whose operands are parameters, then elementwise ops on its result's
 // dims), `window` (the same around a reduce_window), `reduce` (elementwise producers of a reduce or arg_reduce, and
 // elementwise ops on its result), `elementwise` (one loop over the result's elements). Every fusion has one result.
-// Work is never done twice: a value with users in two kernels is computed once, unless it is free to compute (a
-// broadcast, a slice, an index).
+// Work is never done twice: a value with users in two kernels is computed once, unless it is free to compute: a
+// broadcast, a slice, an index, or a cheap op on a value that lies in memory anyway.
 // Requires: composites without kernels are inlined; layouts are assigned.
 // Establishes: no broadcast_in_dim feeds an elementwise op outside a fusion. Breaks: other passes do not look inside.
 #include "compiler/passes/fusion_builder.h"
@@ -95,11 +95,26 @@ Role movement_role(const Instruction& producer, bool repeated) {
   }
 }
 
+// Whether the op takes one value that others read from memory too, and broadcasts: then loading that value costs what
+// loading the result would, and the result need not be stored.
+bool is_as_cheap_as_loading(const Instruction& instruction) {
+  if (!is_cheap(instruction)) return false;
+  const Instruction* loaded = nullptr;
+  for (Value operand : instruction.operands()) {
+    if (operand.def->is(Opcode::BroadcastInDim) && operand.def->operand(0).type().num_elements() == 1) continue;
+    if (loaded && loaded != operand.def) return false;
+    loaded = operand.def;
+  }
+  if (!loaded || bit_width(loaded->type().dtype) > bit_width(instruction.type().dtype)) return false;
+  return std::any_of(loaded->users().begin(), loaded->users().end(), [&](const Instruction* user) { return user != &instruction; });
+}
+
 // `repeated`: more of its elements would be computed than there are.
 Role role_of(const Instruction& producer, bool repeated) {
   if (producer.num_results() != 1 || !has_fusible_type(producer.type())) return Role::None;
   if (!is_elementwise(producer.opcode())) return movement_role(producer, repeated);
   bool joins = is_fusible_elementwise(producer) && (!repeated || is_cheap(producer));
+  if (joins && !repeated && is_as_cheap_as_loading(producer)) return Role::Free;
   return joins ? Role::Producer : Role::None;
 }
 

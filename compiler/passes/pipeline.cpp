@@ -33,6 +33,7 @@ constexpr Step kSteps[] = {
     {"simplify-dots", false, "after sinking, which moves transposes into the operands of dots"},
     {kCleanup, false, "folds the weights that scales and transposes were moved into"},
     {"inline-composites", true, "what has no kernel of its own must be plain ops before layouts and fusion see it"},
+    {"sink-transposes", true, "exporters reshape around norms: their inlined bodies can do without"},
     {"simplify-algebra,eliminate-common-subexpressions,eliminate-dead-code", true, "tidies the inlined bodies"},
     {"assign-layouts", true, "on plain instructions: fusion then never has to look through a change of layout"},
     {"fuse-attention,eliminate-dead-code", true, "before form-fusions gives each of its dots a kernel"},

@@ -19,6 +19,8 @@
 #include "compiler/passes/rewrite.h"
 #include "compiler/passes/transpose_cluster.h"
 
+#include <algorithm>
+
 namespace firn {
 namespace {
 
@@ -33,6 +35,16 @@ bool is_computed(Value value) {
   }
 }
 
+// Whether the reshape's users can all do without it: elementwise ops, and reductions and reshapes, which simplify-algebra
+// takes through it. One that cannot would still need the reshape, and keep x apart from what is computed of it.
+bool is_only_computed_with(Value reshape) {
+  const std::vector<Instruction*>& users = reshape.def->users();
+  if (static_cast<size_t>(reshape.def->num_uses(0)) != users.size()) return false;
+  return has_one_use(reshape) || std::all_of(users.begin(), users.end(), [](const Instruction* user) {
+           return is_elementwise(user->opcode()) || user->is(Opcode::Reduce) || user->is(Opcode::Reshape);
+         });
+}
+
 // f(reshape(x), y) = reshape(f(x, reshape(y))) for a computed x; y may be anything that can be looked at in x's shape
 // for nothing.
 Value sink_reshape(Instruction& instruction, const PassOptions&) {
@@ -40,7 +52,7 @@ Value sink_reshape(Instruction& instruction, const PassOptions&) {
   const Instruction* source = nullptr;
   for (Value operand : instruction.operands()) {
     Instruction* reshape = defined_by(operand, Opcode::Reshape);
-    if (!source && reshape && has_one_use(operand) && is_computed(reshape->operand(0))) source = reshape;
+    if (!source && reshape && is_only_computed_with(operand) && is_computed(reshape->operand(0))) source = reshape;
   }
   if (!source) return {};
   const std::vector<Dim>& dims = source->operand(0).type().dims;
@@ -50,7 +62,10 @@ Value sink_reshape(Instruction& instruction, const PassOptions&) {
     Instruction* broadcast = defined_by(operand, Opcode::BroadcastInDim);
     Type type = operand.type();
     type.dims = dims;
-    Value viewed = broadcast ? reshape_broadcast(*broadcast, type, builder) : builder.reshape(operand, dims);
+    Instruction* reshape = defined_by(operand, Opcode::Reshape);
+    Value viewed = broadcast ? reshape_broadcast(*broadcast, type, builder)
+                   : reshape ? builder.reshape(reshape->operand(0), dims)
+                             : builder.reshape(operand, dims);
     if (!viewed) return {};
     operands.push_back(viewed);
   }

@@ -143,3 +143,15 @@ TEST_CASE("means over all positions of blocked channels", "[lower]") {
                      kept, {.tolerance = 1e-5});
   }
 }
+
+TEST_CASE("reductions over channels that lie in blocks", "[lower]") {
+  for (const char* extents : {"7,9", "2,3", "1,1"})
+    for (const char* block : {"8", "16"}) {
+      std::string type = "f32[2,32," + std::string(extents) + "]", blocks = "{0,1,2,3:1x" + std::string(block) + "}";
+      for (const char* reducer : {"add", "maximum"})
+        expect_lowered("%x: " + type,
+                       "%t = copy %x : " + type + blocks + " %i = constant [0.0] : f32[] " +
+                           "%r = reduce %t, %i {dims = [1, 2, 3]} " + region(reducer, "f32") + " : f32[2]",
+                       "f32[2]", {.tolerance = 1e-5});
+    }
+}
