@@ -63,7 +63,15 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   if (options.emit == Emit::Graph) return true;
 
   timer.begin("lower");
-  lower::Options lowering{c.target, options.opt_level >= codegen::OptLevel::Os, options.math};
+  lower::Options lowering{c.target, options.opt_level >= codegen::OptLevel::Os, options.math, options.winograd};
+  lowering.explanations = &c.explanations;
+  std::optional<lower::ScheduleDatabase> schedules;
+  if (!options.schedule_db.empty()) {
+    auto read = lower::ScheduleDatabase::read(options.schedule_db);
+    if (!read) return diagnostics.add(read.error()), false;
+    schedules = std::move(*read);
+    lowering.schedules = &*schedules;
+  }
   auto program = lower::lower_module(*c.module, lowering);
   if (!program) return failed(program.error());
   c.program = std::move(*program);

@@ -30,6 +30,8 @@ struct CompileOptions {
   std::string triple, cpu, features;
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
+  lower::Winograd winograd = lower::Winograd::Embed;
+  std::string schedule_db;               // text file of schedules that overrule the cost model
   std::string passes = "default";
   std::string dump_folder;               // graph text after every changing pass
   int rewrite_limit = -1;
@@ -56,6 +58,7 @@ struct Compilation {
   TargetMachine target;
   codegen::Options codegen;
   codegen::ObjectFacts object;
+  std::vector<lower::Explanation> explanations;  // of contractions, in the order of the program
   std::vector<Phase> phases;
   std::vector<std::string> files;        // written, in order
   double seconds = 0;

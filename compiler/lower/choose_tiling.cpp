@@ -75,9 +75,14 @@ double streamed_cost(double bytes, double working_set, const TargetMachine& targ
 
 } // namespace
 
-Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target) {
+Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target, const Schedule* schedule) {
   Tiling tiling;
   tiling.tile = choose_tile(spec, target);
+  if (schedule && schedule->rows > 0) {
+    tiling.tile.rows = schedule->rows;
+    tiling.tile.vectors = schedule->vectors;
+    tiling.tile.phases = schedule->phases;
+  }
   double steps = 1;
   for (const ReductionLoop& loop : spec.reduction) steps *= static_cast<double>(loop.extent);
   for (int64_t extent : spec.outer) steps *= static_cast<double>(extent);
@@ -94,6 +99,8 @@ Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target) {
   // Rows outermost: all vectors pass once per tile row.
   double rows_first = streamed_cost(vector_bytes * (row_tiles - 1), vector_bytes, target);
   tiling.columns_outermost = columns_first <= rows_first || spec.vector_outer_dims > 0;
+  if (schedule && schedule->columns_outermost && spec.vector_outer_dims == 0)
+    tiling.columns_outermost = *schedule->columns_outermost;
   return tiling;
 }
 

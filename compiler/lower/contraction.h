@@ -7,6 +7,7 @@
 #pragma once
 
 #include "compiler/kernel/builder.h"
+#include "compiler/lower/schedule.h"
 #include "compiler/target/target_machine.h"
 
 #include <functional>
@@ -91,7 +92,8 @@ struct Tiling {
 };
 
 // Picks the tile by counting cycles of whole and edge tiles, and the loop order by the bytes each order streams.
-Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target);
+// `schedule`, if any, overrules tile and order.
+Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target, const Schedule* schedule = nullptr);
 
 // Emits the loops of `spec` into the builder's kernel and sets its parallel loop.
 void emit_contraction(kernel::Builder& builder, const ContractionSpec& spec, const Tiling& tiling);

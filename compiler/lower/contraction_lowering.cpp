@@ -161,13 +161,17 @@ namespace {
 
 // A convolution by Winograd's algorithm, if that is allowed and faster than `direct`.
 bool emit_winograd_convolution(LoweringContext& context, const Instruction& instruction, const ContractionRoot& root,
-                               const BindingRef& binding, const PreparedContraction& direct) {
+                               const BindingRef& binding, const PreparedContraction& direct, Explanation& explanation) {
   const Options& options = context.options();
-  if (options.math == Math::Strict || options.optimize_size || !is_packable_constant(root.operands[1])) return false;
+  const Schedule* schedule = binding->schedule;
+  if (options.math == Math::Strict || options.optimize_size || options.winograd == Winograd::Off) return false;
+  if (!is_packable_constant(root.operands[1]) || (schedule && schedule->algorithm != Schedule::Algorithm::Winograd)) return false;
   LiteralRef literal = root.operands[1].def->literal();
-  auto plan = plan_winograd(*root.contraction, binding->result_type, *literal, context.target(),
-                            direct.tiling.cycles, context.model_weight_bytes());
+  auto plan = plan_winograd({*root.contraction, binding->result_type, *literal, context.target(), direct.tiling.cycles,
+                             context.model_weight_bytes(), schedule},
+                            explanation.candidates);
   if (!plan) return false;
+  explanation.chosen = plan->schedule();
   auto fill = [literal, plan = *plan](std::span<std::byte> out) {
     pack_winograd_filters(plan, reinterpret_cast<const float*>(literal->bytes().data()), out);
   };
@@ -196,6 +200,15 @@ struct PartialSums {
   int64_t elements = 0;
 };
 
+Schedule schedule_of(const Tiling& tiling) {
+  Schedule schedule;
+  schedule.rows = tiling.tile.rows;
+  schedule.vectors = tiling.tile.vectors;
+  schedule.phases = tiling.tile.phases;
+  schedule.columns_outermost = tiling.columns_outermost;
+  return schedule;
+}
+
 // One kernel: the whole contraction, or a part of its reduction.
 void emit_part(LoweringContext& context, const Instruction& instruction, const ContractionRoot& root,
                const PreparedContraction& prepared, ContractionBinding& binding, ReductionPart part,
@@ -222,18 +235,29 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
   auto root = find_contraction_root(instruction);
   if (!root) return false;
   bool is_dot = root->contraction->is(Opcode::Dot);
+  Explanation explanation;
+  explanation.location = instruction.location();
+  explanation.signature = contraction_signature(*root->contraction, instruction.type(), context.target());
+  const ScheduleDatabase* schedules = context.options().schedules;
+  const Schedule* schedule = schedules ? schedules->find(explanation.signature) : nullptr;
+  explanation.overruled = schedule != nullptr;
   BindingRef binding;
   auto prepare = [&](ReductionPart part) {
     binding = std::make_shared<ContractionBinding>();
     binding->result_type = instruction.type();
     binding->sum_dtype = root->contraction->type().dtype;
+    binding->schedule = schedule;
     return is_dot ? prepare_dot(*root->contraction, is_packable_constant(root->operands[0]),
                                 is_packable_constant(root->operands[1]), binding, context.target(), part)
                   : prepare_convolution(*root->contraction, binding, context.target());
   };
   auto prepared = prepare({});
   if (!prepared) return false;
-  if (!is_dot && emit_winograd_convolution(context, instruction, *root, binding, *prepared)) return true;
+  explanation.chosen = schedule_of(prepared->tiling);
+  explanation.candidates.push_back({explanation.chosen, prepared->tiling.cycles, ""});
+  bool done = !is_dot && emit_winograd_convolution(context, instruction, *root, binding, *prepared, explanation);
+  if (context.options().explanations) context.options().explanations->push_back(std::move(explanation));
+  if (done) return true;
   if (prepared->tiling.parts == 1) {
     emit_part(context, instruction, *root, *prepared, *binding, {}, {});
     return true;

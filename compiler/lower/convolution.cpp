@@ -75,7 +75,7 @@ public:
     spec.scalar_bytes = static_cast<int64_t>(g_.input.physical_byte_size());
     spec.vector_bytes = g_.groups * g_.filters * g_.channels * g_.filter_size * 4;
     spec.row_valid = row_validity();
-    prepared.tiling = choose_tiling(spec, target_);
+    prepared.tiling = choose_tiling(spec, target_, binding_->schedule);
     fill_packing(prepared);
     auto packed = prepared.packed;
     spec.scalar = scalar_operand();

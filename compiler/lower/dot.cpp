@@ -90,7 +90,7 @@ public:
     prepared.spec.vector_bytes = columns_.type.num_elements() * 4;
     prepared.flops = 2 * dot_.type().num_elements() * reduction;
     prepared.swapped = swapped_;
-    prepared.tiling = choose_tiling(prepared.spec, target_);
+    prepared.tiling = choose_tiling(prepared.spec, target_, binding_->schedule);
     if (vector_constant) choose_blocks(prepared);
     if (part_.count > 1) take_part(prepared.spec);
     prepared.vector_direct = !vector_constant && column_.stride == 1 && binding_scalar_is_f32();

@@ -3,16 +3,23 @@
 
 #include "compiler/graph/module.h"
 #include "compiler/kernel/kernel.h"
+#include "compiler/lower/schedule.h"
 #include "compiler/target/target_machine.h"
 
 namespace firn::lower {
 
 enum class Math : uint8_t { Default, Strict, Fast };
 
+// Where the transformed filters of Winograd convolutions come from: in the object, or nowhere (never that algorithm).
+enum class Winograd : uint8_t { Embed, Off };
+
 struct Options {
   TargetMachine target;
   bool optimize_size = false;
   Math math = Math::Default;
+  Winograd winograd = Winograd::Embed;
+  const ScheduleDatabase* schedules = nullptr;         // overrules the cost model where it has an entry
+  std::vector<Explanation>* explanations = nullptr;    // filled with one entry per contraction
 };
 
 // The program that computes @main. What cannot be lowered is an error (Fault::Unsupported) naming the instruction's

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <random>
 
 namespace firn::lower {
@@ -80,21 +81,25 @@ double plan_cycles(const WinogradPlan& plan, const TargetMachine& target, int64_
 }
 
 // Splits the tiles into batches of nearly equal size, as many as make the fewest cycles.
-void choose_batches(WinogradPlan& plan, const TargetMachine& target, int64_t model_weight_bytes) {
+void choose_batches(WinogradPlan& plan, const WinogradRequest& request) {
+  const TargetMachine& target = request.target;
+  const Schedule* schedule = request.schedule;
+  int64_t forced = schedule ? std::min(schedule->batch, plan.tiles) : 0;
   WinogradPlan best;
   double best_cycles = INFINITY;
   for (int64_t batches = 1; batches <= plan.tiles; batches = batches < 16 ? batches + 1 : batches * 5 / 4) {
-    plan.batch = (plan.tiles + batches - 1) / batches;
+    plan.batch = forced > 0 ? forced : (plan.tiles + batches - 1) / batches;
     plan.batches = (plan.tiles + plan.batch - 1) / plan.batch;
     // V of more than twice the cache cannot win, of less than one register tile neither.
-    if (plan.input_scratch() * 4 > 2 * target.l2_bytes && batches < plan.tiles) continue;
+    if (!forced && plan.input_scratch() * 4 > 2 * target.l2_bytes && batches < plan.tiles) continue;
     if (plan.batch < 6 && best_cycles < INFINITY) break;
-    plan.tiling = choose_tiling(product_spec(plan), target);
-    plan.cycles = plan_cycles(plan, target, model_weight_bytes);
+    plan.tiling = choose_tiling(product_spec(plan), target, schedule);
+    plan.cycles = plan_cycles(plan, target, request.model_weight_bytes);
     if (plan.cycles < best_cycles) {
       best_cycles = plan.cycles;
       best = plan;
     }
+    if (forced) break;
   }
   plan = best;
 }
@@ -145,33 +150,65 @@ std::string WinogradPlan::name() const {
          shape(tiling.tile.rows, tiling.tile.vectors);
 }
 
-std::optional<WinogradPlan> plan_winograd(const Instruction& convolution, const Type& result, const Literal& filter,
-                                          const TargetMachine& target, double direct_cycles,
-                                          int64_t model_weight_bytes) {
-  std::optional<WinogradPlan> plan = describe_geometry(convolution, result, target);
-  if (!plan) return std::nullopt;
-  const std::vector<WindowDim>& window = convolution.attributes().window().dims;
-  double direct_bytes = static_cast<double>(convolution.operand(1).type().byte_size());
-  direct_cycles = overlapped(direct_cycles, stream_cycles(direct_bytes, 1, target, model_weight_bytes));
-  std::vector<WinogradPlan> candidates;
-  for (int high : window.size() == 2 ? output_sizes(window[0].size) : std::vector<int>{1})
-    for (int wide : output_sizes(window.back().size)) {
+Schedule WinogradPlan::schedule() const {
+  Schedule schedule;
+  schedule.algorithm = Schedule::Algorithm::Winograd;
+  schedule.outputs_high = height.outputs;
+  schedule.outputs_wide = width.outputs;
+  schedule.rows = tiling.tile.rows;
+  schedule.vectors = tiling.tile.vectors;
+  schedule.phases = tiling.tile.phases;
+  schedule.batch = batch;
+  return schedule;
+}
+
+namespace {
+
+std::vector<WinogradPlan> plan_all_sizes(const WinogradRequest& request) {
+  std::vector<WinogradPlan> plans;
+  std::optional<WinogradPlan> geometry = describe_geometry(request.convolution, request.result, request.target);
+  if (!geometry) return plans;
+  const std::vector<WindowDim>& window = request.convolution.attributes().window().dims;
+  int taps_high = window.size() == 2 ? static_cast<int>(window[0].size) : 1, taps_wide = static_cast<int>(window.back().size);
+  for (int high : output_sizes(taps_high))
+    for (int wide : output_sizes(taps_wide)) {
       if (high == 1 && wide == 1) continue;
-      WinogradPlan candidate = *plan;
-      candidate.height = make_winograd_transform(high, window.size() == 2 ? static_cast<int>(window[0].size) : 1);
-      candidate.width = make_winograd_transform(wide, static_cast<int>(window.back().size));
-      candidate.tiles_high = (plan->out_height + high - 1) / high;
-      candidate.tiles_wide = (plan->out_width + wide - 1) / wide;
-      candidate.tiles = plan->input.dim(0) * candidate.tiles_high * candidate.tiles_wide;
-      choose_batches(candidate, target, model_weight_bytes);
-      if (candidate.cycles < direct_cycles) candidates.push_back(std::move(candidate));
+      const Schedule* forced = request.schedule;
+      if (forced && (forced->outputs_high != high || forced->outputs_wide != wide)) continue;
+      WinogradPlan plan = *geometry;
+      plan.height = make_winograd_transform(high, taps_high);
+      plan.width = make_winograd_transform(wide, taps_wide);
+      plan.tiles_high = (plan.out_height + high - 1) / high;
+      plan.tiles_wide = (plan.out_width + wide - 1) / wide;
+      plan.tiles = plan.input.dim(0) * plan.tiles_high * plan.tiles_wide;
+      choose_batches(plan, request);
+      plans.push_back(std::move(plan));
     }
-  std::sort(candidates.begin(), candidates.end(),
-            [](const WinogradPlan& a, const WinogradPlan& b) { return a.cycles < b.cycles; });
-  const float* values = reinterpret_cast<const float*>(filter.bytes().data());
-  for (WinogradPlan& candidate : candidates)
-    if (winograd_error_ratio(candidate, values) <= kLargestErrorRatio) return std::move(candidate);
-  return std::nullopt;
+  std::sort(plans.begin(), plans.end(), [](const WinogradPlan& a, const WinogradPlan& b) { return a.cycles < b.cycles; });
+  return plans;
+}
+
+} // namespace
+
+std::optional<WinogradPlan> plan_winograd(const WinogradRequest& request, std::vector<Explanation::Candidate>& considered) {
+  double direct_bytes = static_cast<double>(request.convolution.operand(1).type().byte_size());
+  double stream = stream_cycles(direct_bytes, 1, request.target, request.model_weight_bytes);
+  double direct_cycles = request.schedule ? INFINITY : overlapped(request.direct_cycles, stream);
+  const float* values = reinterpret_cast<const float*>(request.filter.bytes().data());
+  std::optional<WinogradPlan> chosen;
+  for (WinogradPlan& plan : plan_all_sizes(request)) {
+    Explanation::Candidate candidate{plan.schedule(), plan.cycles, ""};
+    if (!chosen && plan.cycles < direct_cycles) {
+      double error = winograd_error_ratio(plan, values);
+      char text[64];
+      std::snprintf(text, sizeof text, "%.2g times the direct sum's error", error);
+      candidate.note = text;
+      if (error <= kLargestErrorRatio) chosen = std::move(plan);
+      else candidate.note += ": too much";
+    }
+    considered.push_back(std::move(candidate));
+  }
+  return chosen;
 }
 
 namespace {

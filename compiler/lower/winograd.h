@@ -32,16 +32,25 @@ struct WinogradPlan {
   int64_t filter_elements() const;            // of packed, transformed filters
   int64_t input_scratch() const;              // elements of V
   int64_t product_scratch() const;            // elements of M
+  Schedule schedule() const;
   std::string name() const;                   // "3x3 winograd 4x4 14x2": taps, outputs, tile of products
 };
 
-// The fastest plan by the count of cycles, if Winograd applies (stride 1, taps of 1, 3 or 5, blocked channels, f32,
-// constant `filter`) and promises to be faster than `direct_cycles`, and if its rounding error on random data with
-// these filters is at most 4 times that of the direct sum. `model_weight_bytes`: of all layers, which pass through the
-// caches between two runs of this one.
-std::optional<WinogradPlan> plan_winograd(const Instruction& convolution, const Type& result, const Literal& filter,
-                                          const TargetMachine& target, double direct_cycles,
-                                          int64_t model_weight_bytes);
+// What a plan is made for.
+struct WinogradRequest {
+  const Instruction& convolution;
+  const Type& result;              // as laid out
+  const Literal& filter;
+  const TargetMachine& target;
+  double direct_cycles;            // estimate for the direct convolution, its operands near
+  int64_t model_weight_bytes;      // of all layers, which pass through the caches between two runs of this one
+  const Schedule* schedule;        // overrules the choice; may be null
+};
+
+// The fastest plan by the count of cycles, if Winograd applies (stride 1, taps of 1, 3 or 5, blocked channels, f32) and
+// promises to be faster than the direct convolution, and if its rounding error on random data with these filters is at
+// most 4 times that of the direct sum. Adds what was weighed, the direct convolution apart, to `considered`.
+std::optional<WinogradPlan> plan_winograd(const WinogradRequest& request, std::vector<Explanation::Candidate>& considered);
 
 // Transforms and packs the filters [filters, channels, (height,) width].
 void pack_winograd_filters(const WinogradPlan& plan, const float* filters, std::span<std::byte> out);

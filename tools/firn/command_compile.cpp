@@ -16,7 +16,7 @@ namespace {
 struct CompileCommand {
   CompileFlags flags;
   std::string emit = "obj", flash_budget, ram_budget;
-  bool time_passes = false, report = false, quiet = false, json = false;
+  bool time_passes = false, report = false, explain = false, quiet = false, json = false;
 };
 
 Result read_budget(const char* option, const std::string& text, std::optional<int64_t>& budget) {
@@ -63,6 +63,7 @@ int run(CompileCommand& command) {
   if (options.emit == driver::Emit::Object && !command.quiet && !command.json) std::fputs(driver::summary_text(*compilation).c_str(), out);
   if (command.json) std::fputs(driver::manifest_text(*compilation).c_str(), stdout);
   if (command.report) std::fputs(driver::report_text(*compilation).c_str(), out);
+  if (command.explain) std::fputs(lower::explanation_text(compilation->explanations).c_str(), out);
   if (command.time_passes) std::fputs(driver::timing_text(*compilation).c_str(), out);
   return 0;
 }
@@ -88,6 +89,7 @@ void add_compile_command(CLI::App& app, Action& action) {
   verb->add_option("--ram-budget", command->ram_budget, "fail if arena and stack exceed this, e.g. 20K");
   verb->add_flag("--time-passes", command->time_passes, "print seconds and peak memory per phase");
   verb->add_flag("--report", command->report, "print sizes, the arena's lower bound and kernels");
+  verb->add_flag("--explain", command->explain, "print what the cost model weighed and chose per contraction");
   verb->add_flag("--json", command->json, "print the manifest instead of the summary");
   verb->add_flag("-q,--quiet", command->quiet, "print nothing but errors");
   verb->footer("Examples:\n"

@@ -40,6 +40,8 @@ void CompileFlags::add_to(CLI::App& verb) {
   verb.add_option("--mattr", options.features, "extra CPU features, e.g. +avx512bf16 (also -mattr=)");
   verb.add_option("--optimize", opt_level, "0, 1, 2, 3, s or z (also -O3); default 3");
   verb.add_option("--math", math, "float rules: default, strict or fast");
+  verb.add_option("--winograd", winograd, "filters of Winograd convolutions: embed (default) or off");
+  verb.add_option("--schedule-db", options.schedule_db, "schedules that overrule the cost model, as --explain prints them");
   verb.add_option("--dim", dims, "value of a symbolic dim: NAME=VALUE; repeatable")->take_all();
   verb.add_option("--passes", options.passes, "passes to run instead of the default ones, comma-separated");
   verb.add_flag("--initializers-are-inputs", options.import.initializers_are_inputs,
@@ -64,6 +66,13 @@ Result CompileFlags::finish() {
     else return usage_error("unknown --math=" + math + ": wanted default, strict or fast");
     options.flags.push_back("--math=" + math);
   }
+  if (!winograd.empty()) {
+    if (winograd == "embed") options.winograd = lower::Winograd::Embed;
+    else if (winograd == "off") options.winograd = lower::Winograd::Off;
+    else return usage_error("unknown --winograd=" + winograd + ": wanted embed or off");
+    options.flags.push_back("--winograd=" + winograd);
+  }
+  if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");
   for (const std::string& word : dims) {
     if (Result parsed = parse_dim(word, options.import); !parsed) return parsed;
     options.flags.push_back("--dim=" + word);

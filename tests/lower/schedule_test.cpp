@@ -1,0 +1,82 @@
+// Schedules as text, and their power over the cost model.
+#include "compiler/graph/text.h"
+#include "compiler/lower/lower.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn;
+using namespace firn::lower;
+
+namespace {
+
+std::string error_of(const std::string& text) {
+  auto database = ScheduleDatabase::parse("db", text);
+  return database ? "" : database.error().message;
+}
+
+// One 3x3 convolution in blocks of 8.
+std::unique_ptr<Module> convolution_module() {
+  std::string filters = "constant [";
+  for (int i = 0; i < 32 * 32 * 9; ++i) filters += (i ? ", " : "") + std::to_string((i * 37 % 101) * 0.01 - 0.5);
+  auto module = parse_module("test.hlo", "module @m {\n func @main(%x: f32[1,32,16,16]) -> (f32[1,32,16,16]) {\n"
+                                         " %b = copy %x : f32[1,32,16,16]{0,1,2,3:1x8}\n %w = " +
+                                             filters +
+                                             "] : f32[32,32,3,3]\n %c = convolution %b, %w {window = 3x3 pad 1_1x1_1, groups = 1} : "
+                                             "f32[1,32,16,16]{0,1,2,3:1x8}\n %r = copy %c : f32[1,32,16,16]\n return %r\n }\n}\n");
+  REQUIRE(module);
+  return std::move(*module);
+}
+
+Explanation explain(const ScheduleDatabase* schedules, Winograd winograd = Winograd::Embed) {
+  auto module = convolution_module();
+  std::vector<Explanation> explanations;
+  Options options;
+  options.target = *find_target("x86_64-linux-gnu", "x86-64-v3", "");
+  options.winograd = winograd;
+  options.schedules = schedules;
+  options.explanations = &explanations;
+  auto program = lower_module(*module, options);
+  REQUIRE(program);
+  REQUIRE(explanations.size() == 1);
+  return explanations[0];
+}
+
+} // namespace
+
+TEST_CASE("a schedule overrules the cost model", "[lower]") {
+  Explanation own = explain(nullptr);
+  CHECK(own.chosen.algorithm == Schedule::Algorithm::Winograd);
+  CHECK_FALSE(own.overruled);
+  for (const char* text : {"direct tile 4x2 rows outermost", "direct tile 2x3 phases 2 columns outermost",
+                           "winograd 2x2 tile 4x3 batch 10", "winograd 4x2 tile 3x2 batch 7"}) {
+    auto database = ScheduleDatabase::parse("db", "# comment\n\n" + own.signature + " => " + text + " # more\n");
+    REQUIRE(database);
+    Explanation forced = explain(&*database);
+    CHECK(forced.overruled);
+    CHECK(forced.chosen.to_string() == text);
+  }
+  auto other = ScheduleDatabase::parse("db", "znver4 " + own.signature + " => direct tile 1x1\n");
+  REQUIRE(other);
+  CHECK(explain(&*other).chosen.to_string() == own.chosen.to_string());
+  CHECK(explain(nullptr, Winograd::Off).chosen.algorithm == Schedule::Algorithm::Direct);
+}
+
+TEST_CASE("an explanation reads back as a database", "[lower]") {
+  Explanation own = explain(nullptr);
+  CHECK(own.candidates.size() == 5);  // direct, and two sizes per dim
+  auto database = ScheduleDatabase::parse("db", explanation_text({own}));
+  REQUIRE(database);
+  REQUIRE(database->find(own.signature));
+  CHECK(explain(&*database).chosen.to_string() == own.chosen.to_string());
+}
+
+TEST_CASE("broken schedule databases name the line", "[lower]") {
+  CHECK(error_of("a => direct\n") == "");
+  CHECK(error_of("a => direct\nnonsense\n").find("db:2: wanted 'CPU SIGNATURE => SCHEDULE'") == 0);
+  CHECK(error_of("a => fast\n").find("db:1") == 0);
+  CHECK(error_of("a => direct tile 0x2\n").find("wanted two sizes from 1 to 64") != std::string::npos);
+  CHECK(error_of("a => direct tile 4x2 phases 3\n").find("phases are 1, 2, 4 or 8") != std::string::npos);
+  CHECK(error_of("a => winograd 5x5\n").find("from 1 to 4") != std::string::npos);
+  CHECK(error_of("a => winograd 4x4 batch 0\n").find("at least one tile") != std::string::npos);
+  CHECK(error_of("a => direct tile 4x2 rows outermost please\n").find("expected the end of the line") != std::string::npos);
+}
