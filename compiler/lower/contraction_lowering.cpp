@@ -247,9 +247,13 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
     binding->result_type = instruction.type();
     binding->sum_dtype = root->contraction->type().dtype;
     binding->schedule = schedule;
-    return is_dot ? prepare_dot(*root->contraction, is_packable_constant(root->operands[0]),
-                                is_packable_constant(root->operands[1]), binding, context.target(), part)
-                  : prepare_convolution(*root->contraction, binding, context.target());
+    auto made = is_dot ? prepare_dot(*root->contraction, is_packable_constant(root->operands[0]),
+                                     is_packable_constant(root->operands[1]), binding, context.target(), part)
+                       : prepare_convolution(*root->contraction, binding, context.target());
+    // A single pass over weights that stay in a cache between runs: the hardware fetches ahead better than code can.
+    bool passes_once = is_dot && made && made->spec.rows <= made->tiling.tile.rows;
+    if (passes_once && context.model_weight_bytes() <= context.target().l3_bytes / 2) made->spec.prefetch = nullptr;
+    return made;
   };
   auto prepared = prepare({});
   if (!prepared) return false;

@@ -16,6 +16,9 @@ namespace {
 using kernel::Builder;
 using kernel::OpKind;
 
+// Bytes ahead at which weights are asked for that the second cache level does not hold from step to step.
+constexpr int64_t kAhead = 4096;
+
 // One sum per unit: the input's part of gate `input` plus the recurrent part of gate `recurrent`; -1: without
 // it.
 struct GateSum {
@@ -131,6 +134,11 @@ private:
       input_panels_.push_back(bind_panels(o.w, input, layer_.projected() ? 1 : inputs()));
       recurrent_panels_.push_back(bind_panels(o.r, recurrent, hidden_));
     }
+    int64_t weight_bytes = 0;
+    for (const auto* list : {&input_panels_, &recurrent_panels_})
+      for (const BoundPanels& bound : *list)
+        if (bound.buffer >= 0) weight_bytes += bound.panels.elements() * 4;
+    fetches_ahead_ = weight_bytes > context_.target().l2_bytes * 3 / 4;
     x_ = maker_.read(o.x);
     if (o.b) bias_ = maker_.read(o.b);
     h0_ = maker_.read(o.h0);
@@ -312,6 +320,7 @@ private:
             IntExpr from =
                 bound.panels.index(tile.first, tile.vectors, k + phase, static_cast<int>(gate), vector);
             kernel::Value weights = b_.load(vector_type(), bound.buffer, from, units_.lanes * 4);
+            if (fetches_ahead_) b_.prefetch(bound.buffer, from + kAhead / 4);
             for (int row = 0; row < tile.rows; ++row) {
               kernel::Value& sum = in[next + static_cast<size_t>(row * tile.vectors + vector)];
               sum = b_.fma(scalars[static_cast<size_t>(row)], weights, sum);
@@ -423,6 +432,7 @@ private:
   int64_t hidden_, steps_, batch_;
   UnitBlocks units_;
   int rows_ = 1; // batch entries per tile
+  bool fetches_ahead_ = false;
   std::vector<Sweep> sweeps_;
   std::vector<BoundPanels> input_panels_, recurrent_panels_; // by sweep
   // Parameters; `state_` holds old and new h, in turn, or is y_h where there is one step.

@@ -1,5 +1,6 @@
 // Dots whose reductions are cut into parts and whose rows pass in blocks, on sizes that leave rests
 // everywhere.
+#include "compiler/graph/builder.h"
 #include "tests/lower/lowered_program.h"
 
 #include <catch2/catch.hpp>
@@ -49,4 +50,21 @@ TEST_CASE("long reductions run in parts", "[lower][dot]") {
 TEST_CASE("many rows pass in blocks", "[lower][dot]") {
   expect_dot("x86-64", 700, 111, 19, false);
   expect_dot("x86-64-v3", 1501, 131, 37, false);
+}
+
+TEST_CASE("single rows ask ahead for weights that no cache holds", "[lower][dot]") {
+  auto asks_ahead = [](int64_t inner) {
+    firn::Module module("test");
+    firn::Region& body = module.add_function("main").body();
+    firn::Builder b(body);
+    firn::Value x = body.add_parameter(firn::Type::tensor(firn::DType::F32, {1, inner}), "x")->result();
+    firn::Value w = b.constant(std::make_shared<firn::Literal>(firn::DType::F32, std::vector<int64_t>{inner, 1024}));
+    using Ints = std::vector<int64_t>;
+    body.set_results({b.op(firn::Opcode::Dot, {x, w},
+                           {{"lhs_batch", Ints{}}, {"rhs_batch", Ints{}}, {"lhs_contract", Ints{1}}, {"rhs_contract", Ints{0}}})});
+    std::string text = firn::kernel::print_program(lower_program(module, "x86-64-v3"));
+    return text.find("prefetch") != std::string::npos;
+  };
+  CHECK_FALSE(asks_ahead(64));
+  CHECK(asks_ahead(4096));
 }

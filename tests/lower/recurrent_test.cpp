@@ -128,3 +128,7 @@ TEST_CASE("a recurrent layer is one kernel", "[lower]") {
   CHECK(program.kernels.size() == 1);
   CHECK(program.steps.size() == 1);
 }
+
+TEST_CASE("large recurrent layers fetch their weights ahead", "[lower]") {
+  expect_layer({.kind = "gru", .steps = 2, .hidden = 200, .options = {.linear_before_reset = true}});
+}
