@@ -45,6 +45,28 @@ bool is_only_computed_with(Value reshape) {
          });
 }
 
+// How much keeps a value in its shape: a contraction's result takes elementwise ops along in its own dims.
+enum class Hold { None, Computed, Contracted };
+
+Hold hold_of(Value value, int depth = 12) {
+  if (op_info(value.def->opcode()).op_class == OpClass::Contraction) return Hold::Contracted;
+  if (!is_computed(value)) return Hold::None;
+  if (depth > 0 && is_elementwise(value.def->opcode()))
+    for (Value operand : value.def->operands())
+      if (hold_of(operand, depth - 1) == Hold::Contracted) return Hold::Contracted;
+  return Hold::Computed;
+}
+
+// Whether the op may take the shape of `source`: the other operands must have it before their own reshapes or be held in
+// theirs by less, so that no two operands take the op to and fro.
+bool may_take_shape(const Instruction& instruction, Value source) {
+  Hold hold = hold_of(source);
+  return std::all_of(instruction.operands().begin(), instruction.operands().end(), [&](Value operand) {
+    Value viewed = operand.def->is(Opcode::Reshape) ? operand.def->operand(0) : operand;
+    return viewed.type().dims == source.type().dims || hold_of(viewed) < hold;
+  });
+}
+
 // f(reshape(x), y) = reshape(f(x, reshape(y))) for a computed x; y may be anything that can be looked at in x's shape
 // for nothing.
 Value sink_reshape(Instruction& instruction, const PassOptions&) {
@@ -52,7 +74,9 @@ Value sink_reshape(Instruction& instruction, const PassOptions&) {
   const Instruction* source = nullptr;
   for (Value operand : instruction.operands()) {
     Instruction* reshape = defined_by(operand, Opcode::Reshape);
-    if (!source && reshape && is_only_computed_with(operand) && is_computed(reshape->operand(0))) source = reshape;
+    if (!source && reshape && is_only_computed_with(operand) && is_computed(reshape->operand(0)) &&
+        may_take_shape(instruction, reshape->operand(0)))
+      source = reshape;
   }
   if (!source) return {};
   const std::vector<Dim>& dims = source->operand(0).type().dims;
