@@ -165,3 +165,38 @@ TEST_CASE("scales and zero points fit the axis") {
   expect(quantize({1, 1, 1}, 1, 0), Fault::Model, "f32[3], wants one element per index of axis 1");
   expect(quantize({1, 1, 1, 1}, 1, -1), Fault::Model, "block_size is -1, wants 0 or more");
 }
+
+TEST_CASE("a decay of linear attention has a row per step") {
+  Model model;
+  model.opsets = {{"", 27}};
+  for (const char* name : {"q", "k", "v"}) model.graph.inputs.push_back(value(name, F32, {1, 3, 8}));
+  model.graph.inputs.push_back(value("decay", F32, {3, 8}));
+  model.graph.outputs = {value("y", F32, {1, 3, 8})};
+  model.graph.nodes = {node("LinearAttention", {"q", "k", "v", "", "decay"}, {"y", "s"},
+                            {attribute("q_num_heads", 2), attribute("kv_num_heads", 2),
+                             attribute_text("update_rule", "gated")})};
+  Imported imported = import_model(model);
+  CHECK(imported.fault == Fault::Model);
+  INFO(imported.messages);
+  CHECK(contains(imported.messages, "input 'decay' is f32[3,8], which does not split into 2 heads"));
+}
+
+TEST_CASE("attributes of the wrong kind end every importer that computes with them") {
+  Message wrong = attribute_text("alpha", "one");
+  for (const char* op : {"Celu", "Elu", "Selu", "HardSigmoid", "LeakyRelu", "ThresholdedRelu"})
+    expect({op, {wrong}, {}, {}, {}}, Fault::Model, "'alpha' is a string, wants a float");
+  expect({"Shrink", {attribute_text("bias", "one")}, {}, {}, {}}, Fault::Model, "'bias' is a string");
+  expect({"MeanVarianceNormalization", {attribute_text("axes", "one")}, {}, {}, {}}, Fault::Model, "'axes' is a string");
+}
+
+TEST_CASE("a beta of linear attention that does not fit its heads ends the import of the loop") {
+  Model model;
+  model.opsets = {{"", 27}};
+  for (const char* name : {"q", "k", "v", "decay"}) model.graph.inputs.push_back(value(name, F32, {1, 3, 8}));
+  model.graph.inputs.push_back(value("beta", F32, {1, 3, 5}));
+  model.graph.outputs = {value("y", F32, {1, 3, 8})};
+  model.graph.nodes = {node("LinearAttention", {"q", "k", "v", "", "decay", "beta"}, {"y", "s"},
+                            {attribute("q_num_heads", 2), attribute("kv_num_heads", 2)})};
+  Imported imported = import_model(model);
+  CHECK(imported.fault == Fault::Model);
+}

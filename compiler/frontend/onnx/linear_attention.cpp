@@ -17,7 +17,7 @@ Value multiply(NodeContext& node, Value lhs, Value rhs) {
   return node.binary(Opcode::Multiply, lhs, rhs);
 }
 Value times(NodeContext& node, Value x, double factor) {
-  return multiply(node, x, node.scalar(x.dtype(), factor));
+  return x ? multiply(node, x, node.scalar(x.dtype(), factor)) : x;
 }
 
 // --- Linear attention: a state per head, updated and read step by step.

@@ -20,13 +20,13 @@ template <Value (*make)(Builder&, Value)> void import_composite(NodeContext& nod
 }
 
 Value times(NodeContext& node, Value x, double factor) {
-  return node.binary(Opcode::Multiply, x, node.scalar(x.dtype(), factor));
+  return x ? node.binary(Opcode::Multiply, x, node.scalar(x.dtype(), factor)) : x;
 }
 Value plus(NodeContext& node, Value x, double offset) {
-  return node.binary(Opcode::Add, x, node.scalar(x.dtype(), offset));
+  return x ? node.binary(Opcode::Add, x, node.scalar(x.dtype(), offset)) : x;
 }
 Value is_negative(NodeContext& node, Value x) {
-  return node.compare("lt", x, node.scalar(x.dtype(), 0));
+  return x ? node.compare("lt", x, node.scalar(x.dtype(), 0)) : x;
 }
 
 void import_relu(NodeContext& node) {

@@ -20,7 +20,7 @@ Value multiply(NodeContext& node, Value lhs, Value rhs) {
   return node.binary(Opcode::Multiply, lhs, rhs);
 }
 Value times(NodeContext& node, Value x, double factor) {
-  return multiply(node, x, node.scalar(x.dtype(), factor));
+  return x ? multiply(node, x, node.scalar(x.dtype(), factor)) : x;
 }
 
 // --- Attention.
@@ -284,7 +284,7 @@ const OperatorRow kRows[] = {
 Value split_heads(NodeContext& node, Value x, int64_t heads, const std::string& what) {
   if (!x) return x;
   const std::vector<Dim> dims = x.type().dims;
-  bool divides = heads > 0 && dims[2].is_static() && dims[2].value() % heads == 0;
+  bool divides = heads > 0 && dims.size() == 3 && dims[2].is_static() && dims[2].value() % heads == 0;
   if (!node.check(divides, what + " is " + x.type().to_string() + ", which does not split into " +
                                std::to_string(heads) + " heads"))
     return {};

@@ -32,6 +32,7 @@ std::optional<DType> stash_dtype(NodeContext& node, DType data) {
 }
 
 Value mean_over(NodeContext& node, Value x, const std::vector<int>& dims) {
+  if (!x) return {};
   return node.binary(Opcode::Divide, node.reduce(Opcode::Add, x, dims, true), node.count(x, dims, x.dtype()));
 }
 Value product(NodeContext& node, Value lhs, Value rhs) {

@@ -14,10 +14,10 @@ namespace firn::onnx {
 namespace {
 
 Value times(NodeContext& node, Value x, double factor) {
-  return node.binary(Opcode::Multiply, x, node.scalar(x.dtype(), factor));
+  return x ? node.binary(Opcode::Multiply, x, node.scalar(x.dtype(), factor)) : x;
 }
 Value plus(NodeContext& node, Value x, double offset) {
-  return node.binary(Opcode::Add, x, node.scalar(x.dtype(), offset));
+  return x ? node.binary(Opcode::Add, x, node.scalar(x.dtype(), offset)) : x;
 }
 
 // Largest number of positions for which an importer here makes a constant.
