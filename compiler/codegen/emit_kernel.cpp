@@ -150,7 +150,7 @@ void KernelEmitter::emit_op(const Op& op, std::vector<llvm::Value*>* yielded) {
   switch (op.kind) {
   case OpKind::Symbolic:
     symbols_[op.symbol.get()] = {value(op.operands[0]), 0, depth_};
-    addresses_.clear();  // an unrolled copy defines the symbol anew
+    addresses_.clear(); // an unrolled copy defines the symbol anew
     return;
   case OpKind::For: return emit_for(op);
   case OpKind::While: return emit_while(op);

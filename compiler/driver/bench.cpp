@@ -1,4 +1,5 @@
-// Timing of compiled models: whole runs by the clock, kernels by time stamps in a profiled build of the same program.
+// Timing of compiled models: whole runs by the clock, kernels by time stamps in a profiled build of the same
+// program.
 #include "compiler/driver/bench.h"
 
 #include "compiler/artifact/manifest.h"
@@ -19,7 +20,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Times {
-  double median = 0, least = 0;  // seconds per run
+  double median = 0, least = 0; // seconds per run
 };
 
 Times time_runs(ObjectRunner& runner, double seconds) {
@@ -45,8 +46,10 @@ std::vector<LiteralRef> random_inputs(const Compilation& c) {
   for (const auto& input : c.description.inputs) {
     auto literal = std::make_shared<Literal>(input.dtype, input.dims);
     for (int64_t i = 0; i < literal->num_elements(); ++i)
-      if (is_float(input.dtype)) literal->set_double(i, normal(random));
-      else literal->set_int(i, static_cast<int64_t>(random() % 2));
+      if (is_float(input.dtype))
+        literal->set_double(i, normal(random));
+      else
+        literal->set_int(i, static_cast<int64_t>(random() % 2));
     inputs.push_back(std::move(literal));
   }
   return inputs;
@@ -60,7 +63,8 @@ struct Row {
 };
 
 // Seconds of every step from the profile, made absolute by the run's own time.
-std::vector<Row> kernel_rows(const Compilation& c, const std::vector<double>& step_shares, double seconds, const MachineProbe& probe) {
+std::vector<Row> kernel_rows(const Compilation& c, const std::vector<double>& step_shares, double seconds,
+                             const MachineProbe& probe) {
   std::vector<Row> rows;
   size_t number = 0;
   for (const kernel::Step& step : c.program.steps) {
@@ -72,35 +76,43 @@ std::vector<Row> kernel_rows(const Compilation& c, const std::vector<double>& st
     if (step.kind == kernel::Step::Kind::Call) {
       const kernel::Kernel& kernel = *c.program.kernels[static_cast<size_t>(step.kernel)];
       int64_t bytes = 0;
-      for (const kernel::BufferParameter& parameter : kernel.parameters) bytes += parameter.size * kernel::scalar_bytes(parameter.element);
+      for (const kernel::BufferParameter& parameter : kernel.parameters)
+        bytes += parameter.size * kernel::scalar_bytes(parameter.element);
       double compute = static_cast<double>(kernel.flops) / probe.flops_per_second;
       double memory = static_cast<double>(bytes) / probe.cache_bytes_per_second;
       row.compute_bound = compute > memory;
       row.bound_seconds = std::max(compute, memory);
-      row.name = (step.location.empty() ? kernel.name : step.location) + " " + (kernel.algorithm.empty() ? kernel.name : kernel.algorithm);
+      row.name = (step.location.empty() ? kernel.name : step.location) + " " +
+                 (kernel.algorithm.empty() ? kernel.name : kernel.algorithm);
     } else {
       row.name = step.kind == kernel::Step::Kind::If ? "if" : "while";
     }
     rows.push_back(std::move(row));
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.seconds > b.seconds; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const Row& a, const Row& b) { return a.seconds > b.seconds; });
   return rows;
 }
 
-std::string table(const std::string& name, const Compilation& c, const Times& times, const std::vector<Row>& rows, const MachineProbe& probe) {
+std::string table(const std::string& name, const Compilation& c, const Times& times,
+                  const std::vector<Row>& rows, const MachineProbe& probe) {
   char line[320];
   double flops = static_cast<double>(c.description.flops);
-  std::snprintf(line, sizeof line, "probe: %.0f GFLOP/s fp32, %.0f GB/s memory, %.0f GB/s cache, 1 thread\n", probe.flops_per_second / 1e9,
-                probe.memory_bytes_per_second / 1e9, probe.cache_bytes_per_second / 1e9);
+  std::snprintf(line, sizeof line, "probe: %.0f GFLOP/s fp32, %.0f GB/s memory, %.0f GB/s cache, 1 thread\n",
+                probe.flops_per_second / 1e9, probe.memory_bytes_per_second / 1e9,
+                probe.cache_bytes_per_second / 1e9);
   std::string text = line;
-  std::snprintf(line, sizeof line, "%-24s %.4g ms   (min %.4g)   %.1f GFLOP/s = %.0f %% of the FMA peak\n", name.c_str(), times.median * 1e3,
-                times.least * 1e3, flops / times.median / 1e9, 100 * flops / times.median / probe.flops_per_second);
+  std::snprintf(line, sizeof line, "%-24s %.4g ms   (min %.4g)   %.1f GFLOP/s = %.0f %% of the FMA peak\n",
+                name.c_str(), times.median * 1e3, times.least * 1e3, flops / times.median / 1e9,
+                100 * flops / times.median / probe.flops_per_second);
   text += line;
-  std::snprintf(line, sizeof line, "%-60s %11s %8s  %-8s %8s\n", "kernel", "time", "share", "bound", "of bound");
+  std::snprintf(line, sizeof line, "%-60s %11s %8s  %-8s %8s\n", "kernel", "time", "share", "bound",
+                "of bound");
   text += line;
   for (const Row& row : rows) {
-    std::snprintf(line, sizeof line, "%-60.60s %8.4f ms %6.1f %%  %-8s %6.0f %%\n", row.name.c_str(), row.seconds * 1e3, row.share * 100,
-                  row.compute_bound ? "compute" : "memory", row.seconds > 0 ? 100 * row.bound_seconds / row.seconds : 0);
+    std::snprintf(line, sizeof line, "%-60.60s %8.4f ms %6.1f %%  %-8s %6.0f %%\n", row.name.c_str(),
+                  row.seconds * 1e3, row.share * 100, row.compute_bound ? "compute" : "memory",
+                  row.seconds > 0 ? 100 * row.bound_seconds / row.seconds : 0);
     text += line;
   }
   return text;
@@ -109,10 +121,12 @@ std::string table(const std::string& name, const Compilation& c, const Times& ti
 std::string json(const Compilation& c, const Times& times, const std::vector<Row>& rows) {
   char number[64];
   std::snprintf(number, sizeof number, "%.9g, \"min_s\": %.9g", times.median, times.least);
-  std::string text = "{\"median_s\": " + std::string(number) + ", \"flops\": " + std::to_string(c.description.flops) + ", \"kernels\": [";
+  std::string text = "{\"median_s\": " + std::string(number) +
+                     ", \"flops\": " + std::to_string(c.description.flops) + ", \"kernels\": [";
   for (size_t i = 0; i < rows.size(); ++i) {
     std::snprintf(number, sizeof number, "%.9g", rows[i].seconds);
-    text += (i ? ", " : "") + ("{\"name\": " + artifact::json_string(rows[i].name)) + ", \"seconds\": " + number + "}";
+    text += (i ? ", " : "") + ("{\"name\": " + artifact::json_string(rows[i].name)) +
+            ", \"seconds\": " + number + "}";
   }
   return text + "]}\n";
 }

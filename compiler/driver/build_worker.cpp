@@ -14,7 +14,8 @@ namespace {
 std::string io_table(const char* name, const std::vector<artifact::TensorDescription>& tensors) {
   std::string text = std::string("constexpr IoFacts ") + name + "[] = {";
   for (const auto& tensor : tensors)
-    text += "{" + std::to_string(tensor.arena_offset ? *tensor.arena_offset : -1) + ", " + std::to_string(tensor.byte_size()) + "}, ";
+    text += "{" + std::to_string(tensor.arena_offset ? *tensor.arena_offset : -1) + ", " +
+            std::to_string(tensor.byte_size()) + "}, ";
   return text + "{-1, 0}};\n";
 }
 
@@ -23,12 +24,19 @@ std::string facts_header(const Compilation& c) {
   std::string run = c.codegen.run_symbol, weights = c.codegen.weights_symbol;
   return "#pragma once\n#include <cstddef>\n#include <cstdint>\nstruct firn_rt1_call;\n"
          "struct IoFacts { long long offset, bytes; };\n"
-         "constexpr std::size_t kArenaBytes = " + std::to_string(d.arena_bytes) + ";\n"
-         "constexpr int kNumInputs = " + std::to_string(d.inputs.size()) + ", kNumOutputs = " + std::to_string(d.outputs.size()) + ";\n" +
-         io_table("kInputs", d.inputs) + io_table("kOutputs", d.outputs) +
-         "extern \"C\" std::int32_t " + run + "(const firn_rt1_call*);\n"
-         "extern \"C\" const unsigned char* " + weights + "(void);\n"
-         "#define FIRN_RUN_SYMBOL " + run + "\n#define FIRN_WEIGHTS_SYMBOL " + weights + "\n";
+         "constexpr std::size_t kArenaBytes = " +
+         std::to_string(d.arena_bytes) +
+         ";\n"
+         "constexpr int kNumInputs = " +
+         std::to_string(d.inputs.size()) + ", kNumOutputs = " + std::to_string(d.outputs.size()) + ";\n" +
+         io_table("kInputs", d.inputs) + io_table("kOutputs", d.outputs) + "extern \"C\" std::int32_t " +
+         run +
+         "(const firn_rt1_call*);\n"
+         "extern \"C\" const unsigned char* " +
+         weights +
+         "(void);\n"
+         "#define FIRN_RUN_SYMBOL " +
+         run + "\n#define FIRN_WEIGHTS_SYMBOL " + weights + "\n";
 }
 
 // Shapes that the model leaves open come from the stored inputs.
@@ -64,11 +72,13 @@ Result build_worker(const BenchOptions& options) {
   std::ofstream(folder.path() + "/facts.h") << facts_header(*c);
   const char* chosen = std::getenv("CXX");
   std::string log = folder.path() + "/log";
-  int code = run_program({chosen && *chosen ? chosen : "c++", "-std=c++17", "-O2", "-I", folder.path(), folder.path() + "/worker.cpp",
-                          folder.path() + "/model.o", "-o", options.output}, log);
+  int code = run_program({chosen && *chosen ? chosen : "c++", "-std=c++17", "-O2", "-I", folder.path(),
+                          folder.path() + "/worker.cpp", folder.path() + "/model.o", "-o", options.output},
+                         log);
   if (code == 0) return {};
   std::ifstream stream(log);
-  return usage_error("building the worker with 'c++' failed:\n" + std::string{std::istreambuf_iterator<char>(stream), {}});
+  return usage_error("building the worker with 'c++' failed:\n" +
+                     std::string{std::istreambuf_iterator<char>(stream), {}});
 }
 
 } // namespace firn::driver

@@ -29,7 +29,8 @@ std::string scaled(double value, const char* unit) {
 
 std::string with_commas(int64_t value) {
   std::string digits = std::to_string(value);
-  for (auto at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  for (auto at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
   return digits;
 }
 
@@ -44,22 +45,26 @@ std::string signature(const std::vector<artifact::TensorDescription>& tensors) {
 
 std::string summary_text(const Compilation& c) {
   const artifact::ModelDescription& d = c.description;
-  std::string text = std::filesystem::path(d.source_file).filename().string() + "  " + signature(d.inputs) + " -> " +
-                     signature(d.outputs) + "  " + with_commas(d.node_count) + " nodes, " +
-                     scaled(static_cast<double>(d.flops), "FLOP") + ", " + with_commas(d.parameters) + " parameters\n";
+  std::string text = std::filesystem::path(d.source_file).filename().string() + "  " + signature(d.inputs) +
+                     " -> " + signature(d.outputs) + "  " + with_commas(d.node_count) + " nodes, " +
+                     scaled(static_cast<double>(d.flops), "FLOP") + ", " + with_commas(d.parameters) +
+                     " parameters\n";
   for (const std::string& file : c.files) {
     std::string detail;
     if (file.ends_with(".o"))
-      detail = scaled(static_cast<double>(d.object_bytes), "B") + "  (weights " + scaled(static_cast<double>(d.weight_bytes), "B") +
-               ", code " + scaled(static_cast<double>(d.code_bytes), "B") + ")";
+      detail = scaled(static_cast<double>(d.object_bytes), "B") + "  (weights " +
+               scaled(static_cast<double>(d.weight_bytes), "B") + ", code " +
+               scaled(static_cast<double>(d.code_bytes), "B") + ")";
     else if (file.ends_with(".h"))
       detail = "arena " + scaled(static_cast<double>(d.arena_bytes), "B") + " (lower bound " +
-               scaled(static_cast<double>(d.arena_lower_bound), "B") + "), stack " + scaled(static_cast<double>(d.stack_bytes), "B");
+               scaled(static_cast<double>(d.arena_lower_bound), "B") + "), stack " +
+               scaled(static_cast<double>(d.stack_bytes), "B");
     else
       detail = "manifest";
     text += "  " + file + std::string(file.size() < 20 ? 20 - file.size() : 1, ' ') + detail + "\n";
   }
-  return text + format("compiled for %s in %.2f s, %.0f MB\n", d.cpu.c_str(), c.seconds, static_cast<double>(peak_resident_bytes()) / 1e6);
+  return text + format("compiled for %s in %.2f s, %.0f MB\n", d.cpu.c_str(), c.seconds,
+                       static_cast<double>(peak_resident_bytes()) / 1e6);
 }
 
 std::string timing_text(const Compilation& c) {
@@ -68,21 +73,29 @@ std::string timing_text(const Compilation& c) {
     text += format("%-32s %9.3f", phase.name.c_str(), phase.seconds);
     text += phase.peak_bytes > 0 ? format(" %10.0f\n", static_cast<double>(phase.peak_bytes) / 1e6) : "\n";
   }
-  return text + format("%-32s %9.3f %10.0f\n", "total", c.seconds, static_cast<double>(peak_resident_bytes()) / 1e6);
+  return text +
+         format("%-32s %9.3f %10.0f\n", "total", c.seconds, static_cast<double>(peak_resident_bytes()) / 1e6);
 }
 
-std::string report_text(const Compilation& c) { return artifact::write_report(c.description); }
+std::string report_text(const Compilation& c) {
+  return artifact::write_report(c.description);
+}
 
-std::string manifest_text(const Compilation& c) { return artifact::write_manifest(c.description); }
+std::string manifest_text(const Compilation& c) {
+  return artifact::write_manifest(c.description);
+}
 
-std::optional<int64_t> parse_size(const std::string& text) { return artifact::parse_byte_count(text); }
+std::optional<int64_t> parse_size(const std::string& text) {
+  return artifact::parse_byte_count(text);
+}
 
 std::string diagnostics_text(const DiagnosticList& diagnostics) {
   std::string text;
   for (const Diagnostic& diagnostic : diagnostics.messages()) text += diagnostic.message + "\n";
   if (diagnostics.count() > diagnostics.messages().size())
     text += "... and " + std::to_string(diagnostics.count() - diagnostics.messages().size()) + " more\n";
-  return text + std::to_string(diagnostics.count()) + (diagnostics.count() == 1 ? " error" : " errors") + "; nothing was written\n";
+  return text + std::to_string(diagnostics.count()) + (diagnostics.count() == 1 ? " error" : " errors") +
+         "; nothing was written\n";
 }
 
 int exit_code(const DiagnosticList& diagnostics) {

@@ -62,7 +62,9 @@ void describe_kernels(Compilation& c) {
 }
 
 int32_t abi_architecture(Arch arch) {
-  return arch == Arch::X86_64 ? FIRN_ARCH_X86_64 : arch == Arch::AArch64 ? FIRN_ARCH_AARCH64 : FIRN_ARCH_OTHER;
+  return arch == Arch::X86_64    ? FIRN_ARCH_X86_64
+         : arch == Arch::AArch64 ? FIRN_ARCH_AARCH64
+                                 : FIRN_ARCH_OTHER;
 }
 
 } // namespace
@@ -71,7 +73,8 @@ memory::PlanOptions plan_options(const CompileOptions& options, const Module& mo
   memory::PlanOptions plan;
   const Function& main = module.main();
   for (size_t i = 0; i < main.body().parameters().size(); ++i)
-    plan.external_inputs.push_back(contains(options.external, public_name(main.parameter_names, i, "input_")));
+    plan.external_inputs.push_back(
+        contains(options.external, public_name(main.parameter_names, i, "input_")));
   for (size_t i = 0; i < main.body().results().size(); ++i)
     plan.external_outputs.push_back(contains(options.external, public_name(main.result_names, i, "output_")));
   return plan;
@@ -83,14 +86,15 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.model_name = c.module->name();
   d.source_file = options.model;
   d.source_sha256 = c.facts.sha256;
-  d.class_name = options.class_name.empty() ? artifact::default_class_name(options.model) : options.class_name;
+  d.class_name =
+      options.class_name.empty() ? artifact::default_class_name(options.model) : options.class_name;
   if (Result valid = artifact::check_class_name(d.class_name); !valid) return valid;
   for (size_t i = 0; i < main.body().parameters().size(); ++i)
-    d.inputs.push_back(describe_tensor(c, public_name(main.parameter_names, i, "input_"), main.body().parameters()[i]->type(),
-                                       kernel::Space::Input, i));
+    d.inputs.push_back(describe_tensor(c, public_name(main.parameter_names, i, "input_"),
+                                       main.body().parameters()[i]->type(), kernel::Space::Input, i));
   for (size_t i = 0; i < main.body().results().size(); ++i)
-    d.outputs.push_back(describe_tensor(c, public_name(main.result_names, i, "output_"), main.body().results()[i].type(),
-                                        kernel::Space::Output, i));
+    d.outputs.push_back(describe_tensor(c, public_name(main.result_names, i, "output_"),
+                                        main.body().results()[i].type(), kernel::Space::Output, i));
   if (Result named = artifact::assign_identifiers(d, options.renames); !named) return named;
   d.arena_bytes = c.program.arena_bytes;
   d.arena_lower_bound = c.program.arena_lower_bound;

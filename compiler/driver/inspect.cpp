@@ -15,34 +15,42 @@ using artifact::json_string;
 
 std::string opset_text(const onnx::ModelFacts& facts) {
   std::string text;
-  for (const auto& [domain, version] : facts.opsets) text += (text.empty() ? "" : ", ") + domain + " " + std::to_string(version);
+  for (const auto& [domain, version] : facts.opsets)
+    text += (text.empty() ? "" : ", ") + domain + " " + std::to_string(version);
   return text;
 }
 
-std::string as_json(const onnx::ModelFacts& facts, int64_t macs, const std::string& verdict, const DiagnosticList& diagnostics) {
+std::string as_json(const onnx::ModelFacts& facts, int64_t macs, const std::string& verdict,
+                    const DiagnosticList& diagnostics) {
   std::string text = "{\n  \"ir_version\": " + std::to_string(facts.ir_version) + ",\n  \"opsets\": {";
   for (size_t i = 0; i < facts.opsets.size(); ++i)
-    text += (i ? ", " : "") + json_string(facts.opsets[i].first) + ": " + std::to_string(facts.opsets[i].second);
-  text += "},\n  \"producer\": " + json_string(facts.producer) + ",\n  \"sha256\": " + json_string(facts.sha256);
+    text +=
+        (i ? ", " : "") + json_string(facts.opsets[i].first) + ": " + std::to_string(facts.opsets[i].second);
+  text +=
+      "},\n  \"producer\": " + json_string(facts.producer) + ",\n  \"sha256\": " + json_string(facts.sha256);
   auto values = [&](const char* name, const std::vector<onnx::ValueFacts>& list) {
     text += std::string(",\n  \"") + name + "\": [";
     for (size_t i = 0; i < list.size(); ++i)
-      text += (i ? ", " : "") + ("{\"name\": " + json_string(list[i].name)) + ", \"type\": " + json_string(list[i].type) + "}";
+      text += (i ? ", " : "") + ("{\"name\": " + json_string(list[i].name)) +
+              ", \"type\": " + json_string(list[i].type) + "}";
     text += "]";
   };
   values("inputs", facts.inputs);
   values("outputs", facts.outputs);
-  text += ",\n  \"nodes\": " + std::to_string(facts.nodes) + ",\n  \"parameters\": " + std::to_string(facts.parameters) + ",\n  \"operators\": {";
+  text += ",\n  \"nodes\": " + std::to_string(facts.nodes) +
+          ",\n  \"parameters\": " + std::to_string(facts.parameters) + ",\n  \"operators\": {";
   bool first = true;
   for (const auto& [name, count] : facts.operators) {
     text += (first ? "" : ", ") + json_string(name) + ": " + std::to_string(count);
     first = false;
   }
-  text += "},\n  \"multiply_adds\": " + (macs >= 0 ? std::to_string(macs) : "null") + ",\n  \"compiles\": " + (diagnostics.empty() ? "true" : "false");
+  text += "},\n  \"multiply_adds\": " + (macs >= 0 ? std::to_string(macs) : "null") +
+          ",\n  \"compiles\": " + (diagnostics.empty() ? "true" : "false");
   return text + ",\n  \"verdict\": " + json_string(verdict) + "\n}\n";
 }
 
-std::string as_text(const CompileOptions& options, const onnx::ModelFacts& facts, int64_t macs, const std::string& verdict) {
+std::string as_text(const CompileOptions& options, const onnx::ModelFacts& facts, int64_t macs,
+                    const std::string& verdict) {
   std::string text = options.model + "\n";
   auto row = [&](const char* name, const std::string& value) {
     char head[32];
@@ -54,7 +62,8 @@ std::string as_text(const CompileOptions& options, const onnx::ModelFacts& facts
   if (!facts.producer.empty()) row("producer", facts.producer);
   for (const auto& input : facts.inputs) row("input", input.name + ": " + input.type);
   for (const auto& output : facts.outputs) row("output", output.name + ": " + output.type);
-  row("parameters", std::to_string(facts.parameters) + " (" + std::to_string(facts.parameter_bytes) + " bytes)");
+  row("parameters",
+      std::to_string(facts.parameters) + " (" + std::to_string(facts.parameter_bytes) + " bytes)");
   if (macs >= 0) row("multiply-adds", std::to_string(macs));
   row("nodes", std::to_string(facts.nodes));
   std::vector<std::pair<int64_t, std::string>> histogram;
@@ -84,9 +93,11 @@ std::string list_operators(const std::string& filter, bool json) {
   for (const onnx::OperatorRow& row : onnx::operator_table()) {
     std::string name = *row.domain ? std::string(row.domain) + "." + row.name : row.name;
     if (name.find(filter) == name.npos) continue;
-    std::string versions = std::to_string(row.since) + (row.until >= onnx::kLatest ? "+" : "-" + std::to_string(row.until));
+    std::string versions =
+        std::to_string(row.since) + (row.until >= onnx::kLatest ? "+" : "-" + std::to_string(row.until));
     if (json) {
-      text += (first ? "  {\"name\": " : ",\n  {\"name\": ") + json_string(name) + ", \"opsets\": " + json_string(versions) +
+      text += (first ? "  {\"name\": " : ",\n  {\"name\": ") + json_string(name) +
+              ", \"opsets\": " + json_string(versions) +
               ", \"documentation\": " + json_string(row.documentation) + "}";
     } else {
       char line[64];

@@ -15,7 +15,7 @@ using kernel::Builder;
 using kernel::Value;
 using Clock = std::chrono::steady_clock;
 
-constexpr int kAccumulators = 14;    // enough to hide the latency of two pipes, fits 16 registers
+constexpr int kAccumulators = 14; // enough to hide the latency of two pipes, fits 16 registers
 constexpr int64_t kFmaSteps = 20000;
 
 // parameter 0: floats to read; parameter 1: where the result goes, so that nothing is optimised away.
@@ -71,7 +71,8 @@ double fma_rate(Compilation& c) {
       return in;
     });
     Value total = sums[0];
-    for (int i = 1; i < kAccumulators; ++i) total = b.binary(kernel::OpKind::FAdd, total, sums[static_cast<size_t>(i)]);
+    for (int i = 1; i < kAccumulators; ++i)
+      total = b.binary(kernel::OpKind::FAdd, total, sums[static_cast<size_t>(i)]);
     b.store(total, 1, 0);
   });
   double seconds = best_time(c);
@@ -85,15 +86,17 @@ double read_rate(Compilation& c, int64_t floats, int64_t passes) {
   c.program = one_kernel_program(floats, [&](Builder& b) {
     std::vector<Value> sums(kStreams, b.constant(type, 0));
     sums = b.loop_carried(0, passes, 1, sums, [&](const IntExpr&, const std::vector<Value>& outer) {
-      return b.loop_carried(0, floats / (kStreams * lanes), 1, outer, [&](const IntExpr& i, std::vector<Value> in) {
-        for (int s = 0; s < kStreams; ++s) {
-          Value& sum = in[static_cast<size_t>(s)];
-          sum = b.binary(kernel::OpKind::FAdd, sum, b.load(type, 0, i * (kStreams * lanes) + s * lanes));
-        }
-        return in;
-      });
+      return b.loop_carried(
+          0, floats / (kStreams * lanes), 1, outer, [&](const IntExpr& i, std::vector<Value> in) {
+            for (int s = 0; s < kStreams; ++s) {
+              Value& sum = in[static_cast<size_t>(s)];
+              sum = b.binary(kernel::OpKind::FAdd, sum, b.load(type, 0, i * (kStreams * lanes) + s * lanes));
+            }
+            return in;
+          });
     });
-    for (int s = 1; s < kStreams; ++s) sums[0] = b.binary(kernel::OpKind::FAdd, sums[0], sums[static_cast<size_t>(s)]);
+    for (int s = 1; s < kStreams; ++s)
+      sums[0] = b.binary(kernel::OpKind::FAdd, sums[0], sums[static_cast<size_t>(s)]);
     b.store(sums[0], 1, 0);
   });
   double seconds = best_time(c);

@@ -13,9 +13,10 @@ struct Descriptor {
   DType dtype;
 };
 constexpr std::array kDescriptors = {
-    Descriptor{"f8", DType::F64}, Descriptor{"f4", DType::F32}, Descriptor{"f2", DType::F16}, Descriptor{"i8", DType::I64},
-    Descriptor{"i4", DType::I32}, Descriptor{"i2", DType::I16}, Descriptor{"i1", DType::I8},  Descriptor{"u8", DType::U64},
-    Descriptor{"u4", DType::U32}, Descriptor{"u2", DType::U16}, Descriptor{"u1", DType::U8},  Descriptor{"b1", DType::Bool},
+    Descriptor{"f8", DType::F64}, Descriptor{"f4", DType::F32},  Descriptor{"f2", DType::F16},
+    Descriptor{"i8", DType::I64}, Descriptor{"i4", DType::I32},  Descriptor{"i2", DType::I16},
+    Descriptor{"i1", DType::I8},  Descriptor{"u8", DType::U64},  Descriptor{"u4", DType::U32},
+    Descriptor{"u2", DType::U16}, Descriptor{"u1", DType::U8},   Descriptor{"b1", DType::Bool},
     Descriptor{"c8", DType::C64}, Descriptor{"c16", DType::C128}};
 
 // The text after 'key': in the header, up to the next comma outside parentheses.
@@ -47,7 +48,8 @@ bool parse_shape(std::string_view text, std::vector<int64_t>& dims) {
 }
 
 // Column-major elements of `size` bytes into row-major order.
-void transpose_elements(const std::vector<int64_t>& dims, size_t size, const std::byte* from, std::byte* to, int64_t count) {
+void transpose_elements(const std::vector<int64_t>& dims, size_t size, const std::byte* from, std::byte* to,
+                        int64_t count) {
   std::vector<int64_t> index(dims.size(), 0);
   for (int64_t i = 0; i < count; ++i) {
     int64_t offset = 0, stride = 1;
@@ -66,12 +68,15 @@ Expected<LiteralRef> read_npy(const std::string& path) {
   auto file = MappedFile::open(path);
   if (!file) return file.error();
   auto bytes = (*file)->bytes();
-  auto broken = [&](const char* what) { return usage_error("'" + path + "' is not a .npy file that can be read: " + what); };
+  auto broken = [&](const char* what) {
+    return usage_error("'" + path + "' is not a .npy file that can be read: " + what);
+  };
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (text.size() < 12 || !text.starts_with("\x93NUMPY")) return broken("wrong magic");
   bool wide = text[6] >= 2;
   size_t header_size = 0;
-  for (int i = 0; i < (wide ? 4 : 2); ++i) header_size |= static_cast<size_t>(static_cast<uint8_t>(text[8 + static_cast<size_t>(i)])) << (8 * i);
+  for (int i = 0; i < (wide ? 4 : 2); ++i)
+    header_size |= static_cast<size_t>(static_cast<uint8_t>(text[8 + static_cast<size_t>(i)])) << (8 * i);
   size_t start = wide ? 12 : 10;
   if (header_size > text.size() - start) return broken("cut short");
   std::string_view header = text.substr(start, header_size), descriptor = header_value(header, "descr");
@@ -83,10 +88,13 @@ Expected<LiteralRef> read_npy(const std::string& path) {
   std::vector<int64_t> dims;
   if (!parse_shape(header_value(header, "shape"), dims)) return broken("broken shape");
   auto count = checked_num_elements(dims);
-  if (!count || byte_size(*dtype, static_cast<size_t>(*count)) != text.size() - start - header_size) return broken("size differs from shape");
-  if (header_value(header, "fortran_order") != "True") return Literal::mapped(*dtype, dims, *file, start + header_size);
+  if (!count || byte_size(*dtype, static_cast<size_t>(*count)) != text.size() - start - header_size)
+    return broken("size differs from shape");
+  if (header_value(header, "fortran_order") != "True")
+    return Literal::mapped(*dtype, dims, *file, start + header_size);
   auto literal = std::make_shared<Literal>(*dtype, dims);
-  transpose_elements(dims, static_cast<size_t>(bit_width(*dtype)) / 8, bytes.data() + start + header_size, literal->mutable_bytes().data(), *count);
+  transpose_elements(dims, static_cast<size_t>(bit_width(*dtype)) / 8, bytes.data() + start + header_size,
+                     literal->mutable_bytes().data(), *count);
   return LiteralRef(literal);
 }
 
@@ -94,9 +102,11 @@ Result write_npy(const std::string& path, const Literal& literal) {
   std::string_view type;
   for (const Descriptor& row : kDescriptors)
     if (row.dtype == literal.dtype()) type = row.text;
-  if (type.empty()) return usage_error("'" + path + "': .npy files cannot hold " + std::string(dtype_name(literal.dtype())));
+  if (type.empty())
+    return usage_error("'" + path + "': .npy files cannot hold " + std::string(dtype_name(literal.dtype())));
   bool single = bit_width(literal.dtype()) == 8;
-  std::string header = std::string("{'descr': '") + (single ? "|" : "<") + std::string(type) + "', 'fortran_order': False, 'shape': (";
+  std::string header = std::string("{'descr': '") + (single ? "|" : "<") + std::string(type) +
+                       "', 'fortran_order': False, 'shape': (";
   for (int64_t dim : literal.dims()) header += std::to_string(dim) + ",";
   header += "), }";
   while ((10 + header.size() + 1) % 64 != 0) header += ' ';
@@ -106,7 +116,8 @@ Result write_npy(const std::string& path, const Literal& literal) {
   const char size[2] = {static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
   stream.write(size, 2);
   stream.write(header.data(), static_cast<std::streamsize>(header.size()));
-  stream.write(reinterpret_cast<const char*>(literal.bytes().data()), static_cast<std::streamsize>(literal.bytes().size()));
+  stream.write(reinterpret_cast<const char*>(literal.bytes().data()),
+               static_cast<std::streamsize>(literal.bytes().size()));
   stream.close();
   if (!stream) return usage_error("cannot write '" + path + "'");
   return {};

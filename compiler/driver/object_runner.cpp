@@ -58,7 +58,8 @@ int run_program(const std::vector<std::string>& arguments, const std::string& lo
 Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c) {
   TemporaryFolder folder;
   if (folder.path().empty()) return usage_error("cannot make a temporary folder");
-  std::string object = folder.path() + "/model.o", library = folder.path() + "/model.so", log = folder.path() + "/log";
+  std::string object = folder.path() + "/model.o", library = folder.path() + "/model.so",
+              log = folder.path() + "/log";
   auto facts = codegen::emit_object(c.program, c.codegen, object);
   if (!facts) return facts.error();
   c.object = std::move(*facts);
@@ -70,8 +71,10 @@ Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c) {
   runner->compilation_ = &c;
   runner->library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!runner->library_) return usage_error(std::string("loading the object failed: ") + ::dlerror());
-  runner->function_ = reinterpret_cast<int (*)(const void*)>(::dlsym(runner->library_, c.codegen.run_symbol.c_str()));
-  auto weights = reinterpret_cast<const unsigned char* (*)()>(::dlsym(runner->library_, c.codegen.weights_symbol.c_str()));
+  runner->function_ =
+      reinterpret_cast<int (*)(const void*)>(::dlsym(runner->library_, c.codegen.run_symbol.c_str()));
+  auto weights = reinterpret_cast<const unsigned char* (*)()>(
+      ::dlsym(runner->library_, c.codegen.weights_symbol.c_str()));
   FIRN_CHECK(runner->function_ && weights, "the object lacks its exported functions");
   runner->weights_ = weights();
 
@@ -106,12 +109,14 @@ std::vector<double> ObjectRunner::profile(double seconds) {
   auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   for (int runs = 0; runs < 5 || (std::chrono::steady_clock::now() < end && runs < 10000); ++runs) {
     run_again();
-    for (size_t i = 0; i < cycles.size(); ++i) cycles[i].push_back(static_cast<double>(stamps_[i + 1] - stamps_[i]));
+    for (size_t i = 0; i < cycles.size(); ++i)
+      cycles[i].push_back(static_cast<double>(stamps_[i + 1] - stamps_[i]));
   }
   std::vector<double> shares;
   double total = 0;
   for (std::vector<double>& samples : cycles) {
-    std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2), samples.end());
+    std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2),
+                     samples.end());
     shares.push_back(samples[samples.size() / 2]);
     total += shares.back();
   }
@@ -122,11 +127,12 @@ std::vector<double> ObjectRunner::profile(double seconds) {
 Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef>& inputs) {
   const auto& wanted = compilation_->description.inputs;
   if (inputs.size() != wanted.size())
-    return usage_error("got " + std::to_string(inputs.size()) + " inputs, the model has " + std::to_string(wanted.size()));
+    return usage_error("got " + std::to_string(inputs.size()) + " inputs, the model has " +
+                       std::to_string(wanted.size()));
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i]->dtype() != wanted[i].dtype || inputs[i]->dims() != wanted[i].dims)
-      return usage_error("input '" + wanted[i].name + "' is " + inputs[i]->type().to_string() + ", the model wants " +
-                         Type::tensor_of(wanted[i].dtype, wanted[i].dims).to_string());
+      return usage_error("input '" + wanted[i].name + "' is " + inputs[i]->type().to_string() +
+                         ", the model wants " + Type::tensor_of(wanted[i].dtype, wanted[i].dims).to_string());
     std::memcpy(const_cast<void*>(inputs_[i]), inputs[i]->bytes().data(), inputs[i]->bytes().size());
   }
   run_again();

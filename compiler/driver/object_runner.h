@@ -1,5 +1,5 @@
-// Runs a compiled model in this process: the object is written to a temporary folder, linked by the system's compiler
-// into a shared library and loaded. What runs is the code that `firn compile` emits.
+// Runs a compiled model in this process: the object is written to a temporary folder, linked by the system's
+// compiler into a shared library and loaded. What runs is the code that `firn compile` emits.
 #pragma once
 
 #include "compiler/driver/compile.h"
@@ -17,7 +17,8 @@ public:
   Expected<std::vector<LiteralRef>> run(const std::vector<LiteralRef>& inputs);
   // Runs again on the inputs of the last run().
   void run_again();
-  // For code generated with Options::profile: each top-level step's share of a run's time, the median over many runs.
+  // For code generated with Options::profile: each top-level step's share of a run's time, the median over
+  // many runs.
   std::vector<double> profile(double seconds);
 
 private:
@@ -31,17 +32,17 @@ private:
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;
   std::vector<std::vector<std::byte>> external_;
-  std::vector<uint64_t> stamps_;  // of profiled code, else empty
+  std::vector<uint64_t> stamps_; // of profiled code, else empty
 };
 
-// The first folder that $TMPDIR or the system gives for temporary files, with a new folder in it; removed with all its
-// content by the destructor.
+// The first folder that $TMPDIR or the system gives for temporary files, with a new folder in it; removed
+// with all its content by the destructor.
 class TemporaryFolder {
 public:
   TemporaryFolder();
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; }  // empty if none could be made
+  const std::string& path() const { return path_; } // empty if none could be made
 
 private:
   std::string path_;

@@ -45,7 +45,8 @@ Expected<std::string> opt(const OptOptions& options) {
   if (!literals) return literals.error();
   auto module = parse_module(options.input, *text, *literals);
   if (!module) return module.error();
-  if (Result valid = verify(**module); !valid) return model_error(options.input + ": " + valid.error().message);
+  if (Result valid = verify(**module); !valid)
+    return model_error(options.input + ": " + valid.error().message);
   if (options.verify_only) return print_module(**module);
 
   PipelineRun run;
@@ -61,7 +62,8 @@ Expected<std::string> opt(const OptOptions& options) {
   std::string passes = options.passes == "default" ? default_pipeline(for_target) : options.passes;
   if (Result done = run_passes(**module, passes, run); !done) return done.error();
   if (!options.weights_out.empty())
-    if (Result written = write_file(options.weights_out, write_literals(**module)); !written) return written.error();
+    if (Result written = write_file(options.weights_out, write_literals(**module)); !written)
+      return written.error();
   return print_module(**module);
 }
 

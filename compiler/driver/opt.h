@@ -8,11 +8,11 @@
 namespace firn::driver {
 
 struct OptOptions {
-  std::string input;          // an .hlo file, or - for standard input
-  std::string passes;         // comma-separated; "default" for what compile runs
-  std::string weights;        // side file with literals, optional
-  std::string weights_out;    // where to write the result's literals, optional
-  std::string triple, cpu, features;  // with a cpu, target-dependent passes see it
+  std::string input;                 // an .hlo file, or - for standard input
+  std::string passes;                // comma-separated; "default" for what compile runs
+  std::string weights;               // side file with literals, optional
+  std::string weights_out;           // where to write the result's literals, optional
+  std::string triple, cpu, features; // with a cpu, target-dependent passes see it
   int rewrite_limit = -1;
   bool verify_only = false;
 };

@@ -20,7 +20,8 @@ void PhaseTimer::begin(std::string name) {
 void PhaseTimer::end() {
   auto now = Clock::now();
   if (!running_.empty())
-    compilation_.phases.push_back({running_, std::chrono::duration<double>(now - begun_).count(), peak_resident_bytes()});
+    compilation_.phases.push_back(
+        {running_, std::chrono::duration<double>(now - begun_).count(), peak_resident_bytes()});
   running_.clear();
   begun_ = now;
   compilation_.seconds = std::chrono::duration<double>(now - start_).count();

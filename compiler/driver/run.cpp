@@ -22,11 +22,13 @@ Expected<LiteralRef> read_tensor(const std::string& path) {
   return tensor->literal;
 }
 
-// The inputs in the model's order; every one must be given, under its name or in order under names "0", "1", ...
+// The inputs in the model's order; every one must be given, under its name or in order under names "0", "1",
+// ...
 Expected<std::vector<LiteralRef>> match_inputs(const RunOptions& options, const onnx::ModelFacts& facts) {
   std::vector<LiteralRef> tensors(facts.inputs.size());
   for (const auto& [name, path] : options.inputs) {
-    auto found = std::find_if(facts.inputs.begin(), facts.inputs.end(), [&](const auto& input) { return input.name == name; });
+    auto found = std::find_if(facts.inputs.begin(), facts.inputs.end(),
+                              [&](const auto& input) { return input.name == name; });
     if (found == facts.inputs.end()) {
       std::string names;
       for (const auto& input : facts.inputs) names += (names.empty() ? "'" : ", '") + input.name + "'";
@@ -37,7 +39,9 @@ Expected<std::vector<LiteralRef>> match_inputs(const RunOptions& options, const 
     tensors[static_cast<size_t>(found - facts.inputs.begin())] = *tensor;
   }
   for (size_t i = 0; i < tensors.size(); ++i)
-    if (!tensors[i]) return usage_error("input '" + facts.inputs[i].name + "' (" + facts.inputs[i].type + ") is not given: --input '" + facts.inputs[i].name + "'=FILE");
+    if (!tensors[i])
+      return usage_error("input '" + facts.inputs[i].name + "' (" + facts.inputs[i].type +
+                         ") is not given: --input '" + facts.inputs[i].name + "'=FILE");
   return tensors;
 }
 
@@ -62,7 +66,8 @@ std::string file_name(const std::string& output) {
   return name;
 }
 
-Expected<std::vector<LiteralRef>> compute(const RunOptions& options, const CompileOptions& compile, const std::vector<LiteralRef>& inputs) {
+Expected<std::vector<LiteralRef>> compute(const RunOptions& options, const CompileOptions& compile,
+                                          const std::vector<LiteralRef>& inputs) {
   DiagnosticList diagnostics;
   if (options.engine == Engine::Evaluator) {
     auto imported = onnx::import_onnx(compile.model, compile.import, diagnostics);
@@ -84,7 +89,8 @@ Expected<std::string> run(const RunOptions& options) {
   auto inputs = match_inputs(options, *facts);
   if (!inputs) return inputs.error();
   CompileOptions compile = options.compile;
-  for (size_t i = 0; i < inputs->size(); ++i) compile.import.shapes[facts->inputs[i].name] = (*inputs)[i]->dims();
+  for (size_t i = 0; i < inputs->size(); ++i)
+    compile.import.shapes[facts->inputs[i].name] = (*inputs)[i]->dims();
   auto outputs = compute(options, compile, *inputs);
   if (!outputs) return outputs.error();
   std::string text;

@@ -8,8 +8,8 @@ namespace firn::driver {
 struct RunOptions {
   CompileOptions compile;
   Engine engine = Engine::Object;
-  std::vector<std::pair<std::string, std::string>> inputs;  // name and file (.npy or .pb)
-  std::string output_dir;   // outputs as NAME.npy; empty: printed
+  std::vector<std::pair<std::string, std::string>> inputs; // name and file (.npy or .pb)
+  std::string output_dir;                                  // outputs as NAME.npy; empty: printed
 };
 
 // Text for standard output: each output's type and first values, or the files written.

@@ -19,7 +19,8 @@ double tensor_error(const Literal& got, const Literal& want, std::string& why) {
   if (!is_float(want.dtype()) && !is_complex(want.dtype())) {
     for (int64_t i = 0; i < want.num_elements(); ++i)
       if (got.get_int(i) != want.get_int(i)) {
-        why = "element " + std::to_string(i) + " is " + std::to_string(got.get_int(i)) + ", expected " + std::to_string(want.get_int(i));
+        why = "element " + std::to_string(i) + " is " + std::to_string(got.get_int(i)) + ", expected " +
+              std::to_string(want.get_int(i));
         return INFINITY;
       }
     return 0;
@@ -27,7 +28,8 @@ double tensor_error(const Literal& got, const Literal& want, std::string& why) {
   double difference = 0, scale = 0;
   int64_t worst = 0;
   auto read = [](const Literal& literal, int64_t i) {
-    if (literal.dtype() == DType::C64) return static_cast<double>(literal.data<float>()[static_cast<size_t>(i)]);
+    if (literal.dtype() == DType::C64)
+      return static_cast<double>(literal.data<float>()[static_cast<size_t>(i)]);
     if (literal.dtype() == DType::C128) return literal.data<double>()[static_cast<size_t>(i)];
     return literal.get_double(i);
   };
@@ -42,7 +44,8 @@ double tensor_error(const Literal& got, const Literal& want, std::string& why) {
   }
   double error = scale > 0 ? difference / scale : difference;
   if (error > 0)
-    why = "element " + std::to_string(worst) + " is " + std::to_string(read(got, worst)) + ", expected " + std::to_string(read(want, worst));
+    why = "element " + std::to_string(worst) + " is " + std::to_string(read(got, worst)) + ", expected " +
+          std::to_string(read(want, worst));
   return error;
 }
 

@@ -1,4 +1,5 @@
-// `firn verify`: finds cases, runs each in a process of its own so that a crash is one wrong case, and reports.
+// `firn verify`: finds cases, runs each in a process of its own so that a crash is one wrong case, and
+// reports.
 #include "compiler/driver/verify.h"
 
 #include "compiler/artifact/manifest.h"
@@ -6,8 +7,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -91,7 +92,8 @@ CaseResult finish_child(Child& child, bool timed_out) {
 // Results in the order of the cases, as children end.
 class Runner {
 public:
-  Runner(const VerifyOptions& options, const std::vector<std::string>& cases) : options_(options), cases_(cases) {}
+  Runner(const VerifyOptions& options, const std::vector<std::string>& cases)
+      : options_(options), cases_(cases) {}
 
   void run(const std::function<void(const CaseResult&)>& report) {
     size_t next = 0, reported = 0;
@@ -147,10 +149,13 @@ std::map<std::string, std::string> read_list(const std::string& path) {
 }
 
 void print_case(const VerifyOptions& options, const CaseResult& result) {
-  const char* verdict = result.verdict == Verdict::Pass ? "pass" : result.verdict == Verdict::Wrong ? "WRONG" : "refused";
+  const char* verdict = result.verdict == Verdict::Pass    ? "pass"
+                        : result.verdict == Verdict::Wrong ? "WRONG"
+                                                           : "refused";
   if (options.json) {
-    std::printf("{\"name\": %s, \"verdict\": \"%s\", \"error\": %s, \"message\": %s}\n", artifact::json_string(result.name).c_str(),
-                verdict, std::isfinite(result.error) ? std::to_string(result.error).c_str() : "null",
+    std::printf("{\"name\": %s, \"verdict\": \"%s\", \"error\": %s, \"message\": %s}\n",
+                artifact::json_string(result.name).c_str(), verdict,
+                std::isfinite(result.error) ? std::to_string(result.error).c_str() : "null",
                 artifact::json_string(result.message).c_str());
   } else if (result.verdict == Verdict::Pass) {
     if (!options.quiet) std::printf("%-44s pass     %.2g\n", result.name.c_str(), result.error);
@@ -169,14 +174,16 @@ Expected<int> verify(const VerifyOptions& options) {
     if (!fs::is_directory(folder)) return usage_error("'" + folder + "' is not a folder");
     find_cases(folder, cases);
   }
-  if (cases.empty()) return usage_error("no cases found: a case is a folder with model.onnx and test_data_set_*");
+  if (cases.empty())
+    return usage_error("no cases found: a case is a folder with model.onnx and test_data_set_*");
   auto start = Clock::now();
   std::map<Verdict, int> totals;
   std::map<std::string, std::string> refused;
   Runner(options, cases).run([&](const CaseResult& result) {
     print_case(options, result);
     ++totals[result.verdict];
-    if (result.verdict == Verdict::Refused) refused[result.name] = result.message.substr(0, result.message.find('\n'));
+    if (result.verdict == Verdict::Refused)
+      refused[result.name] = result.message.substr(0, result.message.find('\n'));
   });
   double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   bool list_differs = false;
@@ -186,11 +193,14 @@ Expected<int> verify(const VerifyOptions& options) {
   } else if (!options.list.empty()) {
     auto expected = read_list(options.list);
     for (const auto& [name, reason] : refused)
-      if (!expected.count(name)) std::printf("%s is refused but not in the list\n", name.c_str()), list_differs = true;
+      if (!expected.count(name))
+        std::printf("%s is refused but not in the list\n", name.c_str()), list_differs = true;
     for (const auto& [name, reason] : expected)
-      if (!refused.count(name)) std::printf("%s is in the list but not refused\n", name.c_str()), list_differs = true;
+      if (!refused.count(name))
+        std::printf("%s is in the list but not refused\n", name.c_str()), list_differs = true;
   }
-  std::printf("%d passed, %d wrong, %d refused in %.0f s\n", totals[Verdict::Pass], totals[Verdict::Wrong], totals[Verdict::Refused], seconds);
+  std::printf("%d passed, %d wrong, %d refused in %.0f s\n", totals[Verdict::Pass], totals[Verdict::Wrong],
+              totals[Verdict::Refused], seconds);
   return totals[Verdict::Wrong] > 0 || list_differs ? 1 : 0;
 }
 

@@ -1,4 +1,5 @@
-// One case of `firn verify`: every data set through the engine, one compilation per distinct binding of shapes.
+// One case of `firn verify`: every data set through the engine, one compilation per distinct binding of
+// shapes.
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/tensor_error.h"
 #include "compiler/driver/verify.h"
@@ -33,7 +34,8 @@ Expected<std::vector<onnx::NamedTensor>> read_tensors(const fs::path& folder, co
 Expected<std::vector<DataSet>> read_data_sets(const std::string& folder) {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::directory_iterator(folder))
-    if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_")) paths.push_back(entry.path());
+    if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_"))
+      paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   std::vector<DataSet> sets;
   for (const fs::path& path : paths) {
@@ -116,7 +118,8 @@ CaseResult verify_case(const VerifyOptions& options, const std::string& folder) 
     auto got = engines.run(set);
     if (!got) return fail(got.error());
     if (got->size() != set.outputs.size())
-      return fail(model_error(set.name + ": got " + std::to_string(got->size()) + " outputs, expected " + std::to_string(set.outputs.size())));
+      return fail(model_error(set.name + ": got " + std::to_string(got->size()) + " outputs, expected " +
+                              std::to_string(set.outputs.size())));
     for (size_t i = 0; i < got->size(); ++i) {
       std::string why;
       const Literal& want = *set.outputs[i].literal;

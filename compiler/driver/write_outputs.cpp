@@ -19,7 +19,8 @@ namespace {
 std::string output_stem(const CompileOptions& options) {
   if (options.output.empty()) return std::filesystem::path(options.model).stem().string();
   std::filesystem::path path(options.output);
-  if (path.extension() == ".o" || path.extension() == ".h" || path.extension() == ".json") path.replace_extension();
+  if (path.extension() == ".o" || path.extension() == ".h" || path.extension() == ".json")
+    path.replace_extension();
   return path.string();
 }
 
@@ -41,7 +42,8 @@ Result write_text(const CompileOptions& options, Compilation& c, artifact::Outpu
   auto text = emit_text(options, c);
   if (!text) return text.error();
   if (!options.weights_out.empty())
-    if (Result written = outputs.write(options.weights_out, write_literals(*c.module)); !written) return written;
+    if (Result written = outputs.write(options.weights_out, write_literals(*c.module)); !written)
+      return written;
   if (options.output.empty() || options.output == "-") {
     std::fputs(text->c_str(), stdout);
     return outputs.commit();
@@ -55,10 +57,12 @@ Result write_text(const CompileOptions& options, Compilation& c, artifact::Outpu
 
 Result write_outputs(const CompileOptions& options, Compilation& c) {
   artifact::OutputSet outputs;
-  bool wants_object = options.emit == Emit::Object || options.emit == Emit::Manifest || options.emit == Emit::Header;
+  bool wants_object =
+      options.emit == Emit::Object || options.emit == Emit::Manifest || options.emit == Emit::Header;
   if (!wants_object) return write_text(options, c, outputs);
 
-  std::string stem = output_stem(options), object = stem + ".o", header = stem + ".h", manifest = stem + ".json";
+  std::string stem = output_stem(options), object = stem + ".o", header = stem + ".h",
+              manifest = stem + ".json";
   auto staged = outputs.stage(object);
   if (!staged) return staged.error();
   auto facts = codegen::emit_object(c.program, c.codegen, *staged);
@@ -74,11 +78,14 @@ Result write_outputs(const CompileOptions& options, Compilation& c) {
   auto header_text = artifact::write_header(c.description);
   if (!header_text) return header_text.error();
   if (Result written = outputs.write(header, *header_text); !written) return written;
-  if (Result written = outputs.write(manifest, artifact::write_manifest(c.description)); !written) return written;
+  if (Result written = outputs.write(manifest, artifact::write_manifest(c.description)); !written)
+    return written;
   if (!options.depfile.empty()) {
     std::vector<std::string> inputs{options.model};
     inputs.insert(inputs.end(), c.facts.external_files.begin(), c.facts.external_files.end());
-    if (Result written = outputs.write(options.depfile, artifact::write_depfile({object, header, manifest}, inputs)); !written)
+    if (Result written =
+            outputs.write(options.depfile, artifact::write_depfile({object, header, manifest}, inputs));
+        !written)
       return written;
   }
   c.files = {object, header, manifest};

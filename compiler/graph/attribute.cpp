@@ -64,7 +64,8 @@ template <class T> const T& get(const Attributes& attributes, std::string_view n
 std::string Window::to_string() const {
   std::string text;
   for (size_t i = 0; i < dims.size(); ++i) text += (i ? "x" : "") + std::to_string(dims[i].size);
-  bool padded = std::any_of(dims.begin(), dims.end(), [](const WindowDim& d) { return d.pad_low || d.pad_high; });
+  bool padded =
+      std::any_of(dims.begin(), dims.end(), [](const WindowDim& d) { return d.pad_low || d.pad_high; });
   if (padded) {
     text += " pad ";
     for (size_t i = 0; i < dims.size(); ++i)
@@ -95,7 +96,9 @@ const Attribute* Attributes::find(std::string_view name) const {
   return nullptr;
 }
 
-int64_t Attributes::integer(std::string_view name) const { return get<int64_t>(*this, name); }
+int64_t Attributes::integer(std::string_view name) const {
+  return get<int64_t>(*this, name);
+}
 int64_t Attributes::integer(std::string_view name, int64_t fallback) const {
   return has(name) ? get<int64_t>(*this, name) : fallback;
 }
@@ -105,18 +108,24 @@ double Attributes::number(std::string_view name, double fallback) const {
 bool Attributes::flag(std::string_view name, bool fallback) const {
   return has(name) ? get<bool>(*this, name) : fallback;
 }
-const std::string& Attributes::word(std::string_view name) const { return get<Word>(*this, name).text; }
+const std::string& Attributes::word(std::string_view name) const {
+  return get<Word>(*this, name).text;
+}
 std::string Attributes::word(std::string_view name, std::string_view fallback) const {
   return has(name) ? get<Word>(*this, name).text : std::string(fallback);
 }
-const std::string& Attributes::text(std::string_view name) const { return get<std::string>(*this, name); }
+const std::string& Attributes::text(std::string_view name) const {
+  return get<std::string>(*this, name);
+}
 const std::vector<int64_t>& Attributes::ints(std::string_view name) const {
   return get<std::vector<int64_t>>(*this, name);
 }
 const std::vector<double>& Attributes::numbers(std::string_view name) const {
   return get<std::vector<double>>(*this, name);
 }
-const Window& Attributes::window() const { return get<Window>(*this, "window"); }
+const Window& Attributes::window() const {
+  return get<Window>(*this, "window");
+}
 
 std::string Attributes::to_string() const {
   if (entries_.empty()) return "";

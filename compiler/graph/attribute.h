@@ -1,5 +1,5 @@
-// Attributes of instructions: a small sorted dictionary of typed values, so that printing, parsing, hashing and
-// comparing are written once for all ops.
+// Attributes of instructions: a small sorted dictionary of typed values, so that printing, parsing, hashing
+// and comparing are written once for all ops.
 #pragma once
 
 #include "compiler/graph/type.h"
@@ -17,11 +17,12 @@ struct WindowDim {
   int64_t size = 1;
   int64_t stride = 1;
   int64_t pad_low = 0, pad_high = 0;
-  int64_t dilation = 1;        // of the window
-  int64_t input_dilation = 1;  // zeros between input elements (transposed convolution)
+  int64_t dilation = 1;       // of the window
+  int64_t input_dilation = 1; // zeros between input elements (transposed convolution)
   bool operator==(const WindowDim&) const = default;
 
-  // Extent of the window with its holes, and number of positions over `input` elements (0 if it does not fit).
+  // Extent of the window with its holes, and number of positions over `input` elements (0 if it does not
+  // fit).
   int64_t dilated_size() const { return (size - 1) * dilation + 1; }
   int64_t output_size(int64_t input) const {
     int64_t padded = (input > 0 ? (input - 1) * input_dilation + 1 : 0) + pad_low + pad_high;
@@ -42,10 +43,11 @@ struct Word {
   bool operator==(const Word&) const = default;
 };
 
-using Attribute = std::variant<int64_t, double, bool, Word, std::string, std::vector<int64_t>, std::vector<double>,
-                               DType, Window, Type>;
+using Attribute = std::variant<int64_t, double, bool, Word, std::string, std::vector<int64_t>,
+                               std::vector<double>, DType, Window, Type>;
 
-// Sorted by name; printed as {a = 1, b = [1, 2]}. Doubles print with 17 significant digits and a point or exponent.
+// Sorted by name; printed as {a = 1, b = [1, 2]}. Doubles print with 17 significant digits and a point or
+// exponent.
 class Attributes {
 public:
   Attributes() = default;
@@ -58,8 +60,8 @@ public:
   bool has(std::string_view name) const { return find(name) != nullptr; }
   bool empty() const { return entries_.empty(); }
 
-  // Typed reads. Those with a fallback return it when the attribute is absent; those without are failed checks then,
-  // as is a value of another kind: the verifier has seen to both.
+  // Typed reads. Those with a fallback return it when the attribute is absent; those without are failed
+  // checks then, as is a value of another kind: the verifier has seen to both.
   int64_t integer(std::string_view name) const;
   int64_t integer(std::string_view name, int64_t fallback) const;
   double number(std::string_view name, double fallback) const;
@@ -69,11 +71,11 @@ public:
   const std::string& text(std::string_view name) const;
   const std::vector<int64_t>& ints(std::string_view name) const;
   const std::vector<double>& numbers(std::string_view name) const;
-  const Window& window() const;  // the attribute named "window"
+  const Window& window() const; // the attribute named "window"
 
   auto begin() const { return entries_.begin(); }
   auto end() const { return entries_.end(); }
-  std::string to_string() const;  // "{...}", or "" when empty
+  std::string to_string() const; // "{...}", or "" when empty
   bool operator==(const Attributes&) const = default;
 
 private:

@@ -1,5 +1,6 @@
 // Makes instructions with inferred types at one place of a region: how importers and passes write graph code.
-// Preconditions of ops are the caller's: a type that does not infer is a failed check here, so importers validate first.
+// Preconditions of ops are the caller's: a type that does not infer is a failed check here, so importers
+// validate first.
 #pragma once
 
 #include "compiler/graph/infer_type.h"
@@ -34,13 +35,14 @@ public:
   Value compare(std::string_view direction, Value lhs, Value rhs) {
     return binary(Opcode::Compare, lhs, rhs, {{"direction", Word{std::string(direction)}}});
   }
-  Value select(Value condition, Value on_true, Value on_false);  // broadcasts all three
-  Value convert(Value operand, DType dtype);                     // the operand itself if it has the dtype
+  Value select(Value condition, Value on_true, Value on_false); // broadcasts all three
+  Value convert(Value operand, DType dtype);                    // the operand itself if it has the dtype
   // Numpy broadcasting of a value to dims (right-aligned); the value itself if it has them.
   Value broadcast_to(Value operand, const std::vector<Dim>& dims);
-  Value reshape(Value operand, std::vector<Dim> dims);           // the operand itself if it has the dims
+  Value reshape(Value operand, std::vector<Dim> dims); // the operand itself if it has the dims
   Value transpose(Value operand, std::vector<int64_t> permutation);
-  Value slice(Value operand, std::vector<int64_t> starts, std::vector<int64_t> limits, std::vector<int64_t> strides);
+  Value slice(Value operand, std::vector<int64_t> starts, std::vector<int64_t> limits,
+              std::vector<int64_t> strides);
   Value concatenate(std::vector<Value> operands, int64_t dim);
   Value pad(Value operand, Value value, std::vector<int64_t> low, std::vector<int64_t> high);
   // Reduction by one binary op from its identity element; keep_dims keeps extents of 1.
@@ -53,7 +55,8 @@ private:
   std::string location_;
 };
 
-// If the region of a reduce or reduce_window with one operand is a single binary op of its two parameters, that op.
+// If the region of a reduce or reduce_window with one operand is a single binary op of its two parameters,
+// that op.
 std::optional<Opcode> simple_reducer(const Instruction& reduce);
 // The identity element of a reducer: 0 for add, -inf or the smallest integer for maximum, ...
 LiteralRef reducer_identity(Opcode reducer, DType dtype);

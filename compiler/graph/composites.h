@@ -4,7 +4,8 @@
 //
 // Operands, attributes and results, by name ("?": optional; d: a dim's number):
 //   softmax, log_softmax  x {dim = d}: over one dim. Bodies of f16 and bf16 compute in f32.
-//   layer_norm            x, scale, bias? {dim = d, epsilon = e, stash = f32}: over dims d and up; scale and bias
+//   layer_norm            x, scale, bias? {dim = d, epsilon = e, stash = f32}: over dims d and up; scale and
+//   bias
 //                         broadcast to x. {statistics = true} adds two results, mean and 1/deviation, of
 //                         dtype stash and extents 1
 //   rms_norm              x, scale {dim, epsilon, stash}: the result has scale's dtype
@@ -74,7 +75,8 @@ Value count_elements(Builder& builder, Value x, const std::vector<int64_t>& dims
 //         b is the sum of input and recurrent bias; with linear_before_reset the recurrent bias of gate h is
 //         b_r: then h' = g(x wh + bh + rt * (h rh + b_r)), otherwise h' = g(x wh + bh + (rt * h) rh)
 //   rnn   x, w [h,in], r [h,h], b [h], h0, lens?
-// With {projected = true} x is [seq,batch,gates*h], the gates' input part with its bias, and there is no w and no b.
+// With {projected = true} x is [seq,batch,gates*h], the gates' input part with its bias, and there is no w
+// and no b.
 struct RecurrentOptions {
   bool reverse = false;
   bool input_forget = false;
@@ -88,10 +90,10 @@ struct RecurrentOptions {
 
 struct RecurrentOperands {
   Value x, w, r, b, h0; // w and b null: x is projected
-  Value c0;        // lstm
-  Value peepholes; // lstm, may be null
-  Value b_r;       // gru with linear_before_reset
-  Value lens;      // may be null
+  Value c0;             // lstm
+  Value peepholes;      // lstm, may be null
+  Value b_r;            // gru with linear_before_reset
+  Value lens;           // may be null
 };
 
 bool is_recurrent_activation(std::string_view name);

@@ -50,11 +50,15 @@ constexpr bool in_enum_order() {
 }
 static_assert(in_enum_order());
 
-const DTypeInfo& info(DType dtype) { return kTypes[static_cast<size_t>(dtype)]; }
+const DTypeInfo& info(DType dtype) {
+  return kTypes[static_cast<size_t>(dtype)];
+}
 
 } // namespace
 
-std::string_view dtype_name(DType dtype) { return info(dtype).name; }
+std::string_view dtype_name(DType dtype) {
+  return info(dtype).name;
+}
 
 std::optional<DType> parse_dtype(std::string_view name) {
   for (const DTypeInfo& row : kTypes)
@@ -62,12 +66,26 @@ std::optional<DType> parse_dtype(std::string_view name) {
   return std::nullopt;
 }
 
-int bit_width(DType dtype) { return info(dtype).bits; }
-size_t byte_size(DType dtype, size_t count) { return (count * static_cast<size_t>(bit_width(dtype)) + 7) / 8; }
-bool is_float(DType dtype) { return info(dtype).family == Family::Float; }
-bool is_signed(DType dtype) { return info(dtype).family == Family::Signed; }
-bool is_unsigned(DType dtype) { return info(dtype).family == Family::Unsigned; }
-bool is_integer(DType dtype) { return is_signed(dtype) || is_unsigned(dtype); }
-bool is_complex(DType dtype) { return info(dtype).family == Family::Complex; }
+int bit_width(DType dtype) {
+  return info(dtype).bits;
+}
+size_t byte_size(DType dtype, size_t count) {
+  return (count * static_cast<size_t>(bit_width(dtype)) + 7) / 8;
+}
+bool is_float(DType dtype) {
+  return info(dtype).family == Family::Float;
+}
+bool is_signed(DType dtype) {
+  return info(dtype).family == Family::Signed;
+}
+bool is_unsigned(DType dtype) {
+  return info(dtype).family == Family::Unsigned;
+}
+bool is_integer(DType dtype) {
+  return is_signed(dtype) || is_unsigned(dtype);
+}
+bool is_complex(DType dtype) {
+  return info(dtype).family == Family::Complex;
+}
 
 } // namespace firn

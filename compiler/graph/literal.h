@@ -1,5 +1,5 @@
-// Constant tensors. A literal's bytes lie in memory or in a mapped file (weights are never copied to be named); a
-// literal read from a dump without its side file is opaque: typed and named, without bytes.
+// Constant tensors. A literal's bytes lie in memory or in a mapped file (weights are never copied to be
+// named); a literal read from a dump without its side file is opaque: typed and named, without bytes.
 #pragma once
 
 #include "compiler/graph/type.h"
@@ -25,8 +25,9 @@ public:
   static LiteralRef strings(std::vector<int64_t> dims, std::vector<std::string> values);
   // One element repeated: all elements are `value` converted to dtype.
   static LiteralRef splat(DType dtype, std::vector<int64_t> dims, double value);
-  template <class T> static LiteralRef of(DType dtype, std::vector<int64_t> dims, const std::vector<T>& values);
-  static LiteralRef of_i64(const std::vector<int64_t>& values);  // rank 1
+  template <class T>
+  static LiteralRef of(DType dtype, std::vector<int64_t> dims, const std::vector<T>& values);
+  static LiteralRef of_i64(const std::vector<int64_t>& values); // rank 1
   static LiteralRef scalar(DType dtype, double value) { return splat(dtype, {}, value); }
 
   DType dtype() const { return dtype_; }
@@ -36,7 +37,7 @@ public:
   bool is_opaque() const { return opaque_; }
 
   std::span<const std::byte> bytes() const;
-  std::span<std::byte> mutable_bytes();  // owned bytes only
+  std::span<std::byte> mutable_bytes(); // owned bytes only
   const std::vector<std::string>& string_values() const { return strings_; }
   // Elements as T, which must have the dtype's size (uint16_t for F16 and BF16); not for sub-byte types.
   template <class T> std::span<const T> data() const;
@@ -45,13 +46,14 @@ public:
   // One element, converted: any real dtype to double (i64 beyond 2^53 rounds), any integer or bool to int64.
   double get_double(int64_t index) const;
   int64_t get_int(int64_t index) const;
-  void set_double(int64_t index, double value);  // rounds to nearest even, integers truncate and wrap
+  void set_double(int64_t index, double value); // rounds to nearest even, integers truncate and wrap
   void set_int(int64_t index, int64_t value);
-  std::vector<int64_t> to_ints() const;  // all elements through get_int
+  std::vector<int64_t> to_ints() const; // all elements through get_int
   // All elements equal to the first (bitwise); its value through get_double.
   bool is_splat() const;
 
-  // First 16 hex digits of SHA-256 over dtype, dims and bytes: the name of the literal in dumps. Computed once.
+  // First 16 hex digits of SHA-256 over dtype, dims and bytes: the name of the literal in dumps. Computed
+  // once.
   const std::string& hash() const;
   // The same elements under other dims (equal product); shares the bytes.
   static LiteralRef reshaped(const LiteralRef& literal, std::vector<int64_t> dims);
@@ -63,7 +65,7 @@ private:
   int64_t num_elements_ = 0;
   bool opaque_ = false;
   std::vector<std::byte> owned_;
-  std::shared_ptr<const void> keep_alive_;      // file or literal whose bytes are shared
+  std::shared_ptr<const void> keep_alive_; // file or literal whose bytes are shared
   std::span<const std::byte> shared_;
   std::vector<std::string> strings_;
   mutable std::string hash_;
@@ -80,7 +82,8 @@ template <class T> std::span<T> Literal::mutable_data() {
 template <class T>
 LiteralRef Literal::of(DType dtype, std::vector<int64_t> dims, const std::vector<T>& values) {
   auto literal = std::make_shared<Literal>(dtype, std::move(dims));
-  FIRN_CHECK(static_cast<int64_t>(values.size()) == literal->num_elements(), "literal with wrong element count");
+  FIRN_CHECK(static_cast<int64_t>(values.size()) == literal->num_elements(),
+             "literal with wrong element count");
   for (size_t i = 0; i < values.size(); ++i) {
     if constexpr (std::is_floating_point_v<T>)
       literal->set_double(static_cast<int64_t>(i), values[i]);
@@ -90,17 +93,18 @@ LiteralRef Literal::of(DType dtype, std::vector<int64_t> dims, const std::vector
   return literal;
 }
 
-// Conversions between float and its 16- and 8-bit storage forms, round to nearest even. Exact for narrow to wide.
+// Conversions between float and its 16- and 8-bit storage forms, round to nearest even. Exact for narrow to
+// wide.
 float half_to_float(uint16_t bits);
-uint16_t float_to_half(float value);      // from the float's exact value
+uint16_t float_to_half(float value); // from the float's exact value
 uint16_t double_to_half(double value);
 float bfloat16_to_float(uint16_t bits);
 uint16_t float_to_bfloat16(float value);
-// `dtype` is one of F8* or F4E2M1. Overflow goes to NaN or infinity as ONNX's Cast does with saturate=0, to the
-// largest finite value with saturate=1. F4E2M1 has neither: it always saturates, and NaN becomes a zero of the other sign,
-// as ONNX's reference has it.
+// `dtype` is one of F8* or F4E2M1. Overflow goes to NaN or infinity as ONNX's Cast does with saturate=0, to
+// the largest finite value with saturate=1. F4E2M1 has neither: it always saturates, and NaN becomes a zero
+// of the other sign, as ONNX's reference has it.
 float float8_to_float(DType dtype, uint8_t bits);
 uint8_t float_to_float8(DType dtype, float value, bool saturate);
-uint8_t double_to_float8(DType dtype, double value, bool saturate);  // rounds once
+uint8_t double_to_float8(DType dtype, double value, bool saturate); // rounds once
 
 } // namespace firn

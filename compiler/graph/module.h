@@ -1,6 +1,6 @@
-// The graph IR: a Module of Functions whose Regions hold Instructions in SSA form. Instructions stand in an order in
-// which every operand precedes its users. Ownership: module > function > region > instruction; values, operands and
-// users are plain pointers into that tree.
+// The graph IR: a Module of Functions whose Regions hold Instructions in SSA form. Instructions stand in an
+// order in which every operand precedes its users. Ownership: module > function > region > instruction;
+// values, operands and users are plain pointers into that tree.
 #pragma once
 
 #include "compiler/graph/attribute.h"
@@ -46,19 +46,21 @@ public:
 
   int num_results() const { return static_cast<int>(types_.size()); }
   const Type& type(int result = 0) const { return types_[static_cast<size_t>(result)]; }
-  void set_types(std::vector<Type> types) { types_ = std::move(types); }  // of all results, once regions decide them
+  void set_types(std::vector<Type> types) {
+    types_ = std::move(types);
+  } // of all results, once regions decide them
   void set_type(Type type, int result = 0) { types_[static_cast<size_t>(result)] = std::move(type); }
   Value result(int index = 0) { return {this, index}; }
 
-  // Instructions that use any result, once per operand slot, in no order that output may depend on. Uses as a region's
-  // result (Region::results) are not listed here; see has_uses().
+  // Instructions that use any result, once per operand slot, in no order that output may depend on. Uses as a
+  // region's result (Region::results) are not listed here; see has_uses().
   const std::vector<Instruction*>& users() const { return users_; }
-  bool has_uses() const;             // any operand slot or region result
-  int num_uses(int result) const;    // operand slots and region results that name this result
+  bool has_uses() const;          // any operand slot or region result
+  int num_uses(int result) const; // operand slots and region results that name this result
 
   Attributes& attributes() { return attributes_; }
   const Attributes& attributes() const { return attributes_; }
-  const LiteralRef& literal() const { return literal_; }     // Constant
+  const LiteralRef& literal() const { return literal_; } // Constant
   void set_literal(LiteralRef literal) { literal_ = std::move(literal); }
 
   int num_regions() const { return static_cast<int>(regions_.size()); }
@@ -87,24 +89,26 @@ private:
   std::vector<Value> operands_;
   std::vector<Type> types_;
   std::vector<Instruction*> users_;
-  int result_uses_ = 0;  // how often regions return a result of this instruction
+  int result_uses_ = 0; // how often regions return a result of this instruction
   Attributes attributes_;
   LiteralRef literal_;
   std::vector<std::unique_ptr<Region>> regions_;
   std::string name_, location_;
 };
 
-inline const Type& Value::type() const { return def->type(index); }
+inline const Type& Value::type() const {
+  return def->type(index);
+}
 
-// A list of instructions with parameters and results. Regions of `if` and `while` may use values of enclosing regions;
-// those of fusion, composite, reduce, reduce_window, sort are isolated.
+// A list of instructions with parameters and results. Regions of `if` and `while` may use values of enclosing
+// regions; those of fusion, composite, reduce, reduce_window, sort are isolated.
 class Region {
 public:
   using List = std::list<std::unique_ptr<Instruction>>;
 
   explicit Region(Instruction* owner, Function* function) : owner_(owner), function_(function) {}
   ~Region();
-  Instruction* owner() const { return owner_; }        // null for a function's body
+  Instruction* owner() const { return owner_; } // null for a function's body
   Function* function() const { return function_; }
 
   const std::vector<Instruction*>& parameters() const { return parameters_; }
@@ -114,12 +118,12 @@ public:
   void remove_parameter(int index);
 
   // Appends, or inserts before `before`. The caller keeps the order valid.
-  Instruction* append(Opcode opcode, std::vector<Value> operands, std::vector<Type> types, Attributes attributes = {},
-                      Instruction* before = nullptr);
+  Instruction* append(Opcode opcode, std::vector<Value> operands, std::vector<Type> types,
+                      Attributes attributes = {}, Instruction* before = nullptr);
   Instruction* append_constant(LiteralRef literal, Instruction* before = nullptr);
   // Erases an instruction without uses.
   void erase(Instruction* instruction);
-  void move_before(Instruction* instruction, Instruction* before);  // within this region
+  void move_before(Instruction* instruction, Instruction* before); // within this region
   // Replaces every use of `from` (operands anywhere beneath its region, region results) by `to`.
   void replace_uses(Value from, Value to);
 
@@ -129,18 +133,20 @@ public:
 
   List& instructions() { return instructions_; }
   const List& instructions() const { return instructions_; }
-  // The instructions as plain pointers: safe to iterate while instructions are added or the current one is erased.
+  // The instructions as plain pointers: safe to iterate while instructions are added or the current one is
+  // erased.
   std::vector<Instruction*> snapshot() const;
 
-  // Copies instructions and results of `from` to the end of this region, before `before` if given; `arguments` stand
-  // for its parameters. Returns what stands for its results. With `from` isolated this is inlining.
+  // Copies instructions and results of `from` to the end of this region, before `before` if given;
+  // `arguments` stand for its parameters. Returns what stands for its results. With `from` isolated this is
+  // inlining.
   std::vector<Value> inline_region(const Region& from, const std::vector<Value>& arguments,
                                    Instruction* before = nullptr);
 
 private:
   Instruction* owner_;
   Function* function_;
-  std::vector<Instruction*> parameters_;  // also the first instructions of the list
+  std::vector<Instruction*> parameters_; // also the first instructions of the list
   List instructions_;
   std::vector<Value> results_;
 };
@@ -148,7 +154,8 @@ private:
 // A function: named parameters and results, with the inputs that outputs may overwrite.
 class Function {
 public:
-  Function(Module* module, std::string name) : module_(module), name_(std::move(name)), body_(nullptr, this) {}
+  Function(Module* module, std::string name)
+      : module_(module), name_(std::move(name)), body_(nullptr, this) {}
   Module* module() const { return module_; }
   const std::string& name() const { return name_; }
   Region& body() { return body_; }
@@ -170,7 +177,7 @@ public:
   explicit Module(std::string name) : name_(std::move(name)) {}
   const std::string& name() const { return name_; }
   const std::vector<std::unique_ptr<Function>>& functions() const { return functions_; }
-  Function* find(std::string_view name) const;  // "main", "prepare"; null if absent
+  Function* find(std::string_view name) const; // "main", "prepare"; null if absent
   Function& main() const;
   Function& add_function(std::string name);
   // Symbols of dims by name, shared by all functions.

@@ -7,14 +7,16 @@ namespace firn {
 namespace {
 
 constexpr std::array kOps = {
-#define FIRN_OP(enumerator, mnemonic, arity, cls, traits) \
+#define FIRN_OP(enumerator, mnemonic, arity, cls, traits)                                                    \
   OpInfo{mnemonic, arity, OpClass::cls, static_cast<uint8_t>(traits)},
 #include "compiler/graph/ops.def"
 };
 
 } // namespace
 
-const OpInfo& op_info(Opcode opcode) { return kOps[static_cast<size_t>(opcode)]; }
+const OpInfo& op_info(Opcode opcode) {
+  return kOps[static_cast<size_t>(opcode)];
+}
 
 std::optional<Opcode> parse_opcode(std::string_view mnemonic) {
   for (size_t i = 0; i < kOps.size(); ++i)

@@ -1,5 +1,5 @@
-// The host builder of scalar_ops: values are numbers, computed at once with the machine operations that kernels use.
-// For tests of the polynomials and for folding. Floats are f32 or f64 as `bits` says.
+// The host builder of scalar_ops: values are numbers, computed at once with the machine operations that
+// kernels use. For tests of the polynomials and for folding. Floats are f32 or f64 as `bits` says.
 #pragma once
 
 #include "compiler/graph/literal.h"
@@ -15,8 +15,8 @@ public:
   struct V {
     int bits = 32;
     bool is_float = true;
-    double number = 0;    // floats; an f32 is held exactly
-    int64_t integer = 0;  // integers, sign-extended; bools 0 or 1
+    double number = 0;   // floats; an f32 is held exactly
+    int64_t integer = 0; // integers, sign-extended; bools 0 or 1
   };
   static V f32(float value) { return {32, true, value, 0}; }
   static V f64(double value) { return {64, true, value, 0}; }
@@ -25,7 +25,9 @@ public:
   V constant(V like, double value) { return make(like.bits, value); }
   V integer(V like, int64_t value) { return i(like.bits, value); }
   int bits(V v) const { return v.bits; }
-  bool is_known(V v, double& number) const { return number = v.is_float ? v.number : static_cast<double>(v.integer), true; }
+  bool is_known(V v, double& number) const {
+    return number = v.is_float ? v.number : static_cast<double>(v.integer), true;
+  }
 
   V add(V a, V b) { return a.bits == 32 ? single(f(a) + f(b)) : make(64, a.number + b.number); }
   V sub(V a, V b) { return a.bits == 32 ? single(f(a) - f(b)) : make(64, a.number - b.number); }
@@ -34,7 +36,8 @@ public:
   V rem(V a, V b) { return make(a.bits, std::fmod(a.number, b.number)); }
   V fma(V a, V b, V c) {
     if (!fused) return add(mul(a, b), c);
-    return a.bits == 32 ? single(std::fmaf(f(a), f(b), f(c))) : make(64, std::fma(a.number, b.number, c.number));
+    return a.bits == 32 ? single(std::fmaf(f(a), f(b), f(c)))
+                        : make(64, std::fma(a.number, b.number, c.number));
   }
   V neg(V a) { return make(a.bits, -a.number); }
   V abs(V a) { return make(a.bits, std::fabs(a.number)); }
@@ -63,7 +66,9 @@ public:
   V iand(V a, V b) { return i(a.bits, a.integer & b.integer); }
   V ior(V a, V b) { return i(a.bits, a.integer | b.integer); }
   V ixor(V a, V b) { return i(a.bits, a.integer ^ b.integer); }
-  V shl(V a, V b) { return i(a.bits, zero_extended(b) >= bound(a) ? 0 : static_cast<int64_t>(u(a) << b.integer)); }
+  V shl(V a, V b) {
+    return i(a.bits, zero_extended(b) >= bound(a) ? 0 : static_cast<int64_t>(u(a) << b.integer));
+  }
   V lshr(V a, V b) {
     return i(a.bits, zero_extended(b) >= bound(a) ? 0 : static_cast<int64_t>(zero_extended(a) >> b.integer));
   }
@@ -77,7 +82,8 @@ public:
   V select(V condition, V a, V b) { return condition.integer & 1 ? a : b; }
 
   V to_float(V v, int bits, bool sgn) {
-    if (sgn) return bits == 32 ? single(static_cast<float>(v.integer)) : make(64, static_cast<double>(v.integer));
+    if (sgn)
+      return bits == 32 ? single(static_cast<float>(v.integer)) : make(64, static_cast<double>(v.integer));
     uint64_t value = zero_extended(v);
     return bits == 32 ? single(static_cast<float>(value)) : make(64, static_cast<double>(value));
   }
@@ -91,10 +97,13 @@ public:
     double low = sgn ? -std::ldexp(1.0, bits - 1) : 0, high = std::ldexp(1.0, sgn ? bits - 1 : bits);
     if (v.number <= low) return i(bits, sgn ? INT64_MIN >> (64 - bits) : 0);
     if (v.number >= high) return i(bits, sgn ? static_cast<int64_t>(~uint64_t{0} >> (65 - bits)) : -1);
-    return i(bits, sgn ? static_cast<int64_t>(v.number) : static_cast<int64_t>(static_cast<uint64_t>(v.number)));
+    return i(bits,
+             sgn ? static_cast<int64_t>(v.number) : static_cast<int64_t>(static_cast<uint64_t>(v.number)));
   }
   V resize_float(V v, int to) { return make(to, v.number); }
-  V resize_int(V v, int to, bool sgn) { return i(to, sgn ? v.integer : static_cast<int64_t>(zero_extended(v))); }
+  V resize_int(V v, int to, bool sgn) {
+    return i(to, sgn ? v.integer : static_cast<int64_t>(zero_extended(v)));
+  }
   V bits_of(V v) {
     return v.bits == 32 ? i(32, std::bit_cast<int32_t>(f(v))) : i(64, std::bit_cast<int64_t>(v.number));
   }
@@ -103,10 +112,11 @@ public:
                         : make(64, std::bit_cast<double>(v.integer));
   }
   V round_narrow(V v, DType dtype) {
-    return single(dtype == DType::F16 ? half_to_float(float_to_half(f(v))) : bfloat16_to_float(float_to_bfloat16(f(v))));
+    return single(dtype == DType::F16 ? half_to_float(float_to_half(f(v)))
+                                      : bfloat16_to_float(float_to_bfloat16(f(v))));
   }
 
-  bool fused = true;  // whether fma rounds once
+  bool fused = true; // whether fma rounds once
 
 private:
   static float f(V v) { return static_cast<float>(v.number); }
@@ -118,7 +128,9 @@ private:
     return static_cast<int64_t>(static_cast<uint64_t>(value) << (64 - bits)) >> (64 - bits);
   }
   static V single(float value) { return {32, true, value, 0}; }
-  static V make(int bits, double value) { return bits == 32 ? single(static_cast<float>(value)) : V{64, true, value, 0}; }
+  static V make(int bits, double value) {
+    return bits == 32 ? single(static_cast<float>(value)) : V{64, true, value, 0};
+  }
   template <class T> static bool holds(Cmp cmp, T a, T b) {
     switch (cmp) {
     case Cmp::Eq: return a == b;

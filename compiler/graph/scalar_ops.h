@@ -1,15 +1,16 @@
-// What every elementwise op means, written once as templates over a builder B: the kernel emitter's builder makes code,
-// the host builder (scalar_host.h) computes at once. Values of f16 and bf16 travel as f32 that the narrow type can
-// represent; every op whose result may need rounding rounds to it. Bool is a one-bit integer.
+// What every elementwise op means, written once as templates over a builder B: the kernel emitter's builder
+// makes code, the host builder (scalar_host.h) computes at once. Values of f16 and bf16 travel as f32 that
+// the narrow type can represent; every op whose result may need rounding rounds to it. Bool is a one-bit
+// integer.
 //
 // B has a value type V (with as many lanes as it likes) and
 //   constant(like, double)  integer(like, int64)          of like's type;  bits(v)  is_known(v, double&)
-//   add sub mul div rem fma neg abs sqrt floor ceil trunc round copysign   floats; min max (NaN wins), min_fast max_fast
-//   iadd isub imul idiv irem imin imax (last argument: signed)  iand ior ixor shl lshr ashr popcount   integers
-//   fcmp(Cmp, a, b)  icmp(Cmp, a, b, signed)  select(condition, a, b)
-//   to_float(v, bits, signed)  to_int(v, bits)  to_int_saturating(v, bits, signed)    integers <-> floats
-//   resize_float(v, bits)  resize_int(v, bits, signed)  bits_of(v)  float_of(v)
-//   round_narrow(v, DType)                                f32 to the nearest f16 or bf16 value, as f32
+//   add sub mul div rem fma neg abs sqrt floor ceil trunc round copysign   floats; min max (NaN wins),
+//   min_fast max_fast iadd isub imul idiv irem imin imax (last argument: signed)  iand ior ixor shl lshr ashr
+//   popcount   integers fcmp(Cmp, a, b)  icmp(Cmp, a, b, signed)  select(condition, a, b) to_float(v, bits,
+//   signed)  to_int(v, bits)  to_int_saturating(v, bits, signed)    integers <-> floats resize_float(v, bits)
+//   resize_int(v, bits, signed)  bits_of(v)  float_of(v) round_narrow(v, DType) f32 to the nearest f16 or
+//   bf16 value, as f32
 #pragma once
 
 #include "compiler/graph/opcode.h"
@@ -20,7 +21,9 @@
 
 namespace firn::scalar_ops {
 
-inline bool is_narrow_float(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
+inline bool is_narrow_float(DType dtype) {
+  return dtype == DType::F16 || dtype == DType::BF16;
+}
 
 template <class B> using V = typename B::V;
 
@@ -29,7 +32,9 @@ template <class B> V<B> rounded(B& b, DType dtype, V<B> x) {
   return is_narrow_float(dtype) ? b.round_narrow(x, dtype) : x;
 }
 
-template <class B> V<B> logical_not(B& b, V<B> x) { return b.ixor(x, b.integer(x, -1)); }
+template <class B> V<B> logical_not(B& b, V<B> x) {
+  return b.ixor(x, b.integer(x, -1));
+}
 
 // Integer power by squaring; a negative exponent gives 0 unless the base is 1 or -1.
 template <class B> V<B> integer_power(B& b, V<B> base, V<B> exponent, bool is_signed) {
@@ -44,8 +49,9 @@ template <class B> V<B> integer_power(B& b, V<B> base, V<B> exponent, bool is_si
   if (!is_signed) return result;
   V<B> minus_one = b.integer(base, -1);
   V<B> odd = b.icmp(Cmp::Ne, b.iand(exponent, one), zero, false);
-  V<B> inverse = b.select(b.icmp(Cmp::Eq, base, one, true), one,
-                          b.select(b.icmp(Cmp::Eq, base, minus_one, true), b.select(odd, minus_one, one), zero));
+  V<B> inverse =
+      b.select(b.icmp(Cmp::Eq, base, one, true), one,
+               b.select(b.icmp(Cmp::Eq, base, minus_one, true), b.select(odd, minus_one, one), zero));
   return b.select(b.icmp(Cmp::Lt, exponent, zero, true), inverse, result);
 }
 
@@ -136,8 +142,11 @@ template <class B> V<B> integer_unary(B& b, Opcode opcode, DType dtype, V<B> x) 
   case Opcode::Negate: return b.isub(b.integer(x, 0), x);
   case Opcode::Not: return logical_not(b, x);
   case Opcode::Sign: return sign_of(b, dtype, x);
-  case Opcode::Ceil: case Opcode::Floor: case Opcode::RoundNearestEven: return x;
-  case Opcode::IsInf: case Opcode::IsNaN: return b.icmp(Cmp::Ne, x, x, false);
+  case Opcode::Ceil:
+  case Opcode::Floor:
+  case Opcode::RoundNearestEven: return x;
+  case Opcode::IsInf:
+  case Opcode::IsNaN: return b.icmp(Cmp::Ne, x, x, false);
   default: FIRN_UNREACHABLE("no meaning for " + std::string(opcode_name(opcode)) + " of integers");
   }
 }
@@ -167,9 +176,14 @@ template <class B> V<B> float_binary(B& b, Opcode opcode, V<B> x, V<B> y) {
 
 template <class B> V<B> bool_binary(B& b, Opcode opcode, V<B> x, V<B> y) {
   switch (opcode) {
-  case Opcode::And: case Opcode::Multiply: case Opcode::Minimum: return b.iand(x, y);
-  case Opcode::Or: case Opcode::Add: case Opcode::Maximum: return b.ior(x, y);
-  case Opcode::Xor: case Opcode::Subtract: return b.ixor(x, y);
+  case Opcode::And:
+  case Opcode::Multiply:
+  case Opcode::Minimum: return b.iand(x, y);
+  case Opcode::Or:
+  case Opcode::Add:
+  case Opcode::Maximum: return b.ior(x, y);
+  case Opcode::Xor:
+  case Opcode::Subtract: return b.ixor(x, y);
   default: FIRN_UNREACHABLE("no meaning for " + std::string(opcode_name(opcode)) + " of bools");
   }
 }
@@ -203,8 +217,8 @@ template <class B> V<B> binary(B& b, Opcode opcode, DType dtype, V<B> x, V<B> y)
 }
 
 inline Cmp comparison(std::string_view direction) {
-  static constexpr std::pair<std::string_view, Cmp> kNames[] = {{"eq", Cmp::Eq}, {"ne", Cmp::Ne}, {"lt", Cmp::Lt},
-                                                                {"le", Cmp::Le}, {"gt", Cmp::Gt}, {"ge", Cmp::Ge}};
+  static constexpr std::pair<std::string_view, Cmp> kNames[] = {
+      {"eq", Cmp::Eq}, {"ne", Cmp::Ne}, {"lt", Cmp::Lt}, {"le", Cmp::Le}, {"gt", Cmp::Gt}, {"ge", Cmp::Ge}};
   for (auto [name, cmp] : kNames)
     if (direction == name) return cmp;
   FIRN_UNREACHABLE("compare direction " + std::string(direction));

@@ -1,7 +1,7 @@
 // The circular and hyperbolic functions and the power, built on scalar_math.h, which includes this file.
 //
-// Sine and cosine of f32 reduce every argument with 96 bits of 2/pi in integer arithmetic, so that huge ones are as good
-// as small ones. Functions that networks seldom use compute f32 in f64.
+// Sine and cosine of f32 reduce every argument with 96 bits of 2/pi in integer arithmetic, so that huge ones
+// are as good as small ones. Functions that networks seldom use compute f32 in f64.
 #pragma once
 
 namespace firn::scalar_ops::math {
@@ -13,12 +13,10 @@ template <class B, class F> V<B> through_double(B& b, V<B> x, F function) {
 }
 
 // x = quadrant * pi/2 + r with |r| <= pi/4; the quadrant's low two bits count.
-template <class B> struct AngleReduction {
-  V<B> quadrant, r;
-};
+template <class B> struct AngleReduction { V<B> quadrant, r; };
 
-// Reduction of f32 after Payne and Hanek: x = m 2^e with an integer m of 24 bits; of 2/pi only the bits matter whose
-// product with m 2^e lies below 4 and above 2^-62.
+// Reduction of f32 after Payne and Hanek: x = m 2^e with an integer m of 24 bits; of 2/pi only the bits
+// matter whose product with m 2^e lies below 4 and above 2^-62.
 template <class B> AngleReduction<B> reduce_angle_float(B& b, V<B> x) {
   // 2/pi in words of 32 bits behind the binary point, after two words of zeros for arguments below one.
   static constexpr int64_t kTwoOverPi[] = {0,          0,          0xa2f9836e, 0x4e441529,
@@ -26,8 +24,8 @@ template <class B> AngleReduction<B> reduce_angle_float(B& b, V<B> x) {
   V<B> bits = b.iand(b.bits_of(x), b.integer(b.bits_of(x), 0x7fffffff));
   V<B> exponent = b.lshr(bits, b.integer(bits, 23));
   V<B> mantissa = b.ior(b.iand(bits, b.integer(bits, 0x7fffff)), b.integer(bits, 0x800000));
-  // The window of 96 bits starts 64 + e - 2 bits into the words, where e = exponent - 150; arguments so small that
-  // it would start before them are their own remainder.
+  // The window of 96 bits starts 64 + e - 2 bits into the words, where e = exponent - 150; arguments so small
+  // that it would start before them are their own remainder.
   V<B> start = b.imax(b.isub(exponent, b.integer(bits, 150 - 62)), b.integer(bits, 0), true);
   V<B> word = b.lshr(start, b.integer(bits, 5));
   V<B> shift = b.resize_int(b.iand(start, b.integer(bits, 31)), 64, false);
@@ -42,25 +40,29 @@ template <class B> AngleReduction<B> reduce_angle_float(B& b, V<B> x) {
     }
   }
   V<B> c32 = b.integer(wide, 32);
-  auto aligned = [&](V<B> high, V<B> low) {  // 32 bits at `shift` of two words
+  auto aligned = [&](V<B> high, V<B> low) { // 32 bits at `shift` of two words
     V<B> pair = b.ior(b.shl(high, c32), low);
     return b.lshr(b.shl(pair, shift), c32);
   };
-  V<B> w0 = aligned(window[0], window[1]), w1 = aligned(window[1], window[2]), w2 = aligned(window[2], window[3]);
+  V<B> w0 = aligned(window[0], window[1]), w1 = aligned(window[1], window[2]),
+       w2 = aligned(window[2], window[3]);
   V<B> m = b.resize_int(mantissa, 64, false);
   // The product modulo 2^64 of m with the window's upper 64 bits, plus the carry from the lowest word.
   V<B> product = b.iadd(b.shl(b.imul(m, w0), c32), b.iadd(b.imul(m, w1), b.lshr(b.imul(m, w2), c32)));
-  // Two bits of quadrant, the rest a fraction of a quarter turn; the nearest quadrant leaves a signed fraction.
+  // Two bits of quadrant, the rest a fraction of a quarter turn; the nearest quadrant leaves a signed
+  // fraction.
   V<B> quadrant = b.lshr(b.iadd(product, b.integer(wide, int64_t{1} << 61)), b.integer(wide, 62));
   V<B> fraction = b.isub(product, b.shl(quadrant, b.integer(wide, 62)));
   V<B> high = b.resize_int(b.ashr(fraction, c32), 32, true);
-  V<B> low = b.resize_int(b.lshr(b.iand(fraction, b.integer(wide, 0xffffffff)), b.integer(wide, 1)), 32, false);
+  V<B> low =
+      b.resize_int(b.lshr(b.iand(fraction, b.integer(wide, 0xffffffff)), b.integer(wide, 1)), 32, false);
   // fraction = high 2^-30 + low 2^-61, in units of a quarter turn: two floats and their product with pi/2.
   V<B> f1 = b.mul(b.to_float(b.iand(high, b.integer(high, ~0x7f)), 32, true), b.constant(x, 0x1p-30));
   V<B> f2 = b.mul(b.to_float(b.iand(high, b.integer(high, 0x7f)), 32, true), b.constant(x, 0x1p-30));
   V<B> f3 = b.mul(b.to_float(low, 32, true), b.constant(x, 0x1p-61));
   V<B> rest = b.add(f2, f3);
-  // pi/2 = 1.5703125 + ..., whose first part times f1 would not be exact; the sum of f1 and rest is taken first.
+  // pi/2 = 1.5703125 + ..., whose first part times f1 would not be exact; the sum of f1 and rest is taken
+  // first.
   V<B> sum = b.add(f1, rest);
   V<B> lost = b.sub(rest, b.sub(sum, f1));
   V<B> r = b.fma(sum, b.constant(x, 1.57079637050628662109375),
@@ -98,9 +100,9 @@ template <class B> AngleReduction<B> reduce_angle(B& b, V<B> x) {
 template <class B> V<B> sin_core(B& b, V<B> r) {
   static constexpr double kFloat[] = {-0.16666666663826582, 0.0083333318635607674, -0.00019840080719912243,
                                       2.7249146796813168e-06};
-  static constexpr double kDouble[] = {-0.16666666666666666, 0.0083333333333333315, -0.00019841269841265003,
-                                       2.7557319219291695e-06, -2.5052106215978872e-08, 1.6058529011960858e-10,
-                                       -7.5865436341019028e-13};
+  static constexpr double kDouble[] = {
+      -0.16666666666666666,    0.0083333333333333315,  -0.00019841269841265003, 2.7557319219291695e-06,
+      -2.5052106215978872e-08, 1.6058529011960858e-10, -7.5865436341019028e-13};
   V<B> z = b.mul(r, r);
   V<B> tail = is_double(b, r) ? polynomial(b, z, kDouble) : polynomial(b, z, kFloat);
   return b.fma(b.mul(r, z), tail, r);
@@ -108,9 +110,9 @@ template <class B> V<B> sin_core(B& b, V<B> r) {
 template <class B> V<B> cos_core(B& b, V<B> r) {
   static constexpr double kFloat[] = {0.041666666664297247, -0.0013888887662711772, 2.4800595356594502e-05,
                                       -2.7300309020522222e-07};
-  static constexpr double kDouble[] = {0.041666666666666664, -0.0013888888888888887, 2.4801587301584611e-05,
-                                       -2.7557319221376434e-07, 2.0876755781924198e-09, -1.1470459438155826e-11,
-                                       4.7457865678652127e-14};
+  static constexpr double kDouble[] = {
+      0.041666666666666664,   -0.0013888888888888887,  2.4801587301584611e-05, -2.7557319221376434e-07,
+      2.0876755781924198e-09, -1.1470459438155826e-11, 4.7457865678652127e-14};
   V<B> z = b.mul(r, r);
   V<B> tail = is_double(b, r) ? polynomial(b, z, kDouble) : polynomial(b, z, kFloat);
   V<B> value = b.fma(z, b.constant(r, -0.5), b.constant(r, 1));
@@ -127,22 +129,27 @@ template <class B> V<B> sin_shifted(B& b, V<B> x, int ahead) {
   V<B> negative = b.icmp(Cmp::Ne, b.iand(quadrant, b.integer(quadrant, 2)), zero, false);
   return b.select(negative, b.neg(value), value);
 }
-template <class B> V<B> sin(B& b, V<B> x) { return sin_shifted(b, x, 0); }
-template <class B> V<B> cos(B& b, V<B> x) { return sin_shifted(b, x, 1); }
+template <class B> V<B> sin(B& b, V<B> x) {
+  return sin_shifted(b, x, 0);
+}
+template <class B> V<B> cos(B& b, V<B> x) {
+  return sin_shifted(b, x, 1);
+}
 
 template <class B> V<B> tan(B& b, V<B> x) {
   AngleReduction<B> angle = reduce_angle(b, x);
   V<B> s = sin_core(b, angle.r), c = cos_core(b, angle.r);
-  V<B> odd = b.icmp(Cmp::Ne, b.iand(angle.quadrant, b.integer(angle.quadrant, 1)), b.integer(angle.quadrant, 0), false);
+  V<B> odd = b.icmp(Cmp::Ne, b.iand(angle.quadrant, b.integer(angle.quadrant, 1)),
+                    b.integer(angle.quadrant, 0), false);
   return b.div(b.select(odd, c, s), b.select(odd, b.neg(s), c));
 }
 
 // atan of 0 <= x <= 1, in f64.
 template <class B> V<B> atan_core(B& b, V<B> x) {
-  static constexpr double kTail[] = {-0.33333333333333331, 0.19999999999999804, -0.1428571428565962,
-                                     0.11111111105135144, -0.090909087524907797, 0.076922963458330149,
-                                     -0.066664243614049268, 0.058789229703096683, -0.052304098866177415,
-                                     0.045513908032899016, -0.034565357291900668, 0.016279990057820569};
+  static constexpr double kTail[] = {-0.33333333333333331,  0.19999999999999804,   -0.1428571428565962,
+                                     0.11111111105135144,   -0.090909087524907797, 0.076922963458330149,
+                                     -0.066664243614049268, 0.058789229703096683,  -0.052304098866177415,
+                                     0.045513908032899016,  -0.034565357291900668, 0.016279990057820569};
   V<B> one = b.constant(x, 1);
   // atan(x) = pi/4 + atan((x - 1) / (x + 1)) brings arguments above tan(pi/8) below it.
   V<B> large = b.fcmp(Cmp::Gt, x, b.constant(x, 0.41421356237309503));
@@ -158,8 +165,8 @@ template <class B> V<B> atan2_double(B& b, V<B> y, V<B> x) {
   V<B> low = b.select(steep, ax, ay), high = b.select(steep, ay, ax);
   V<B> one = b.constant(x, 1), zero = b.constant(x, 0);
   V<B> ratio = b.div(low, high);
-  ratio = b.select(b.fcmp(Cmp::Eq, high, zero), zero, ratio);                        // 0 / 0
-  ratio = b.select(b.fcmp(Cmp::Eq, low, b.constant(x, kInfinity)), one, ratio);       // infinity / infinity
+  ratio = b.select(b.fcmp(Cmp::Eq, high, zero), zero, ratio);                   // 0 / 0
+  ratio = b.select(b.fcmp(Cmp::Eq, low, b.constant(x, kInfinity)), one, ratio); // infinity / infinity
   V<B> angle = atan_core(b, ratio);
   angle = b.select(steep, b.sub(b.constant(x, kPi / 2), angle), angle);
   V<B> left = b.fcmp(Cmp::Lt, b.copysign(one, x), zero);

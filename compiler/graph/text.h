@@ -1,7 +1,8 @@
-// The text form of the graph IR (`.hlo`): printing, and parsing back to the identical module. An instruction is
+// The text form of the graph IR (`.hlo`): printing, and parsing back to the identical module. An instruction
+// is
 //   %name = mnemonic %a, %b#1 {attribute = value} region(%p: f32[]) { ... return %x } : type loc("nodes")
-// with `%r:2 = ... : (type, type)` for several results, used as %r#0. Names that are no words are quoted: %"a b".
-// tests/graph/text holds an example of everything.
+// with `%r:2 = ... : (type, type)` for several results, used as %r#0. Names that are no words are quoted: %"a
+// b". tests/graph/text holds an example of everything.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -14,7 +15,7 @@ namespace firn {
 inline constexpr int64_t kInlineLiteralElements = 16;
 
 std::string print_module(const Module& module);
-std::string print_instruction(const Instruction& instruction);  // one line, for messages
+std::string print_instruction(const Instruction& instruction); // one line, for messages
 
 // Literals by hash, as a side file holds them.
 using LiteralTable = std::map<std::string, LiteralRef>;
@@ -22,8 +23,8 @@ using LiteralTable = std::map<std::string, LiteralRef>;
 std::string write_literals(const Module& module);
 Expected<LiteralTable> read_literals(std::shared_ptr<const MappedFile> file);
 
-// Parses what print_module writes. `file` names the text in messages. Literals that `literals` lacks become opaque.
-// The result is not verified.
+// Parses what print_module writes. `file` names the text in messages. Literals that `literals` lacks become
+// opaque. The result is not verified.
 Expected<std::unique_ptr<Module>> parse_module(std::string file, std::string_view text,
                                                const LiteralTable& literals = {});
 

@@ -11,9 +11,9 @@
 
 namespace firn {
 
-// One dim of a tensor. Static: the extent is a constant. Symbolic: an expression over bounded symbols. Counted: the
-// extent is known only when the program runs (the rows of a NonZero); `extent` is then a symbol with an upper bound
-// that no input decides, and the producing instruction's count result holds its value.
+// One dim of a tensor. Static: the extent is a constant. Symbolic: an expression over bounded symbols.
+// Counted: the extent is known only when the program runs (the rows of a NonZero); `extent` is then a symbol
+// with an upper bound that no input decides, and the producing instruction's count result holds its value.
 struct Dim {
   IntExpr extent;
   bool counted = false;
@@ -21,14 +21,14 @@ struct Dim {
   Dim(int64_t value = 0) : extent(value) {}
   Dim(IntExpr value) : extent(std::move(value)) {}
   bool is_static() const { return extent.is_constant(); }
-  int64_t value() const { return extent.value(); }  // a failed check unless static
+  int64_t value() const { return extent.value(); } // a failed check unless static
   bool operator==(const Dim& other) const { return extent == other.extent && counted == other.counted; }
 };
 
-// How a tensor lies in memory: logical dims in the order of `order` (outermost first), then blocks, innermost last.
-// NCHW16c is order {0,1,2,3}, blocks {{dim 1, 16}}: dim 1 is split into ceil(C/16) outer steps and 16 inner lanes,
-// whose last block may have unused lanes. Empty order and blocks: plain row-major. Strides (elements, per physical dim)
-// are set only for views into a larger buffer.
+// How a tensor lies in memory: logical dims in the order of `order` (outermost first), then blocks, innermost
+// last. NCHW16c is order {0,1,2,3}, blocks {{dim 1, 16}}: dim 1 is split into ceil(C/16) outer steps and 16
+// inner lanes, whose last block may have unused lanes. Empty order and blocks: plain row-major. Strides
+// (elements, per physical dim) are set only for views into a larger buffer.
 struct Layout {
   struct Block {
     int dim;
@@ -60,12 +60,12 @@ struct Type {
 
   bool is_tensor() const { return kind == Kind::Tensor; }
   int rank() const { return static_cast<int>(dims.size()); }
-  bool is_static() const;                   // tensor with only static dims
+  bool is_static() const; // tensor with only static dims
   bool is_scalar() const { return is_tensor() && dims.empty(); }
   int64_t dim(int axis) const;              // extent of a static dim
   std::vector<int64_t> static_dims() const; // all extents; a failed check unless is_static()
-  // Product of the dims (0 if any is 0), and the bytes of the elements in plain layout. Static tensors only. Frontends
-  // bound the product with checked_num_elements before a type is made, so this cannot overflow.
+  // Product of the dims (0 if any is 0), and the bytes of the elements in plain layout. Static tensors only.
+  // Frontends bound the product with checked_num_elements before a type is made, so this cannot overflow.
   int64_t num_elements() const;
   size_t byte_size() const;
   // Bytes of the tensor as laid out, unused lanes of the last block included.

@@ -88,8 +88,8 @@ struct BufferParameter {
   Scalar element = Scalar::F32;
   int64_t size = 0; // elements that may be touched
   bool written = false;
-  bool no_alias = true; // false: another parameter may be the same memory (in-place kernels)
-  int alignment = 64;   // bytes known of the pointer
+  bool no_alias = true;    // false: another parameter may be the same memory (in-place kernels)
+  int alignment = 64;      // bytes known of the pointer
   bool per_worker = false; // scratch that iterations of the parallel loop reuse: each worker has its own
 };
 

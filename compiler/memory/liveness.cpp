@@ -25,7 +25,7 @@ public:
 private:
   struct Loop {
     int first, last;
-    std::map<int, bool> reads_first;  // by buffer: whether its first access in an iteration is a read
+    std::map<int, bool> reads_first; // by buffer: whether its first access in an iteration is a read
   };
 
   void touch(int buffer, bool written) {
@@ -35,7 +35,7 @@ private:
 
   void visit_call(Step& step) {
     const kernel::Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
-    for (bool written : {false, true})  // reads first: a buffer both read and written counts as read
+    for (bool written : {false, true}) // reads first: a buffer both read and written counts as read
       for (size_t i = 0; i < step.arguments.size(); ++i)
         if (kernel.parameters[i].written == written) touch(step.arguments[i].buffer, written);
     result_.calls.push_back(&step);
@@ -100,6 +100,8 @@ private:
 
 } // namespace
 
-Liveness compute_liveness(kernel::Program& program) { return LivenessBuilder(program).run(); }
+Liveness compute_liveness(kernel::Program& program) {
+  return LivenessBuilder(program).run();
+}
 
 } // namespace firn::memory

@@ -6,8 +6,8 @@
 namespace firn::memory {
 
 struct Interval {
-  int first = -1, last = -1;  // inclusive; -1: no step touches the buffer
-  int held_until = -1;        // end of the last loop that needs the value again, though that step may not touch it
+  int first = -1, last = -1; // inclusive; -1: no step touches the buffer
+  int held_until = -1; // end of the last loop that needs the value again, though that step may not touch it
   bool is_used() const { return first >= 0; }
   bool overlaps(const Interval& other) const {
     return is_used() && other.is_used() && first <= other.last && other.first <= last;
@@ -19,13 +19,13 @@ struct Interval {
 };
 
 struct Liveness {
-  std::vector<Interval> buffers;            // by buffer number
-  std::vector<kernel::Step*> calls;         // call steps by their number; null for conditions
+  std::vector<Interval> buffers;    // by buffer number
+  std::vector<kernel::Step*> calls; // call steps by their number; null for conditions
   int num_steps = 0;
 };
 
-// Numbers the steps in order, both branches of an If one after the other. A buffer that a While touches lives through
-// the whole loop if it is touched outside it too, or if an iteration reads it before writing it.
+// Numbers the steps in order, both branches of an If one after the other. A buffer that a While touches lives
+// through the whole loop if it is touched outside it too, or if an iteration reads it before writing it.
 Liveness compute_liveness(kernel::Program& program);
 
 } // namespace firn::memory

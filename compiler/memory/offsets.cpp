@@ -9,8 +9,8 @@
 namespace firn::memory {
 namespace {
 
-constexpr size_t kStarts = 3;             // greedy attempts that hill climbing starts from
-constexpr int64_t kEffort = 10'000'000;  // pairs of items compared from each: a fraction of a second
+constexpr size_t kStarts = 3;           // greedy attempts that hill climbing starts from
+constexpr int64_t kEffort = 10'000'000; // pairs of items compared from each: a fraction of a second
 constexpr int64_t kMaxSteps = 4000;
 
 using Order = std::vector<size_t>;
@@ -27,8 +27,8 @@ public:
         }
   }
 
-  // Places the items in `order`, each at the lowest gap that fits or at the tightest one. Returns the highest end, or gives
-  // up with an end that is beyond `limit`.
+  // Places the items in `order`, each at the lowest gap that fits or at the tightest one. Returns the highest
+  // end, or gives up with an end that is beyond `limit`.
   int64_t place(const Order& order, bool best_fit, int64_t limit, std::vector<int64_t>& offsets) {
     offsets.assign(items_.size(), -1);
     int64_t end = 0;
@@ -45,7 +45,7 @@ public:
   }
 
   const std::vector<size_t>& conflicts(size_t item) const { return conflicts_[item]; }
-  int64_t num_pairs() const { return num_pairs_; }  // looked at by one placement
+  int64_t num_pairs() const { return num_pairs_; } // looked at by one placement
 
 private:
   int64_t find_gap(int64_t bytes, bool best_fit) const {
@@ -87,8 +87,7 @@ std::vector<Order> greedy_orders(const std::vector<Item>& items, const Placer& p
   };
   auto life = [&](size_t i) { return static_cast<int64_t>(items[i].last - items[i].first + 1); };
   return {by([&](size_t i) { return items[i].bytes; }),
-          by([&](size_t i) { return items[i].bytes * life(i); }),
-          by([&](size_t i) { return life(i); }),
+          by([&](size_t i) { return items[i].bytes * life(i); }), by([&](size_t i) { return life(i); }),
           by([&](size_t i) { return static_cast<int64_t>(placer.conflicts(i).size()); }),
           by([&](size_t i) { return -static_cast<int64_t>(items[i].first); })};
 }
@@ -101,11 +100,12 @@ struct Attempt {
   int64_t bytes = INT64_MAX;
 };
 
-// Changes the order at an item that ends highest: it goes to the place of an item that it conflicts with, which takes its
-// place or follows it. What ends elsewhere cannot lower the end.
-Order neighbour(const Attempt& from, const std::vector<Item>& items, const Placer& placer, std::mt19937& random) {
+// Changes the order at an item that ends highest: it goes to the place of an item that it conflicts with,
+// which takes its place or follows it. What ends elsewhere cannot lower the end.
+Order neighbour(const Attempt& from, const std::vector<Item>& items, const Placer& placer,
+                std::mt19937& random) {
   Order order = from.order;
-  std::vector<size_t> highest;  // positions in the order
+  std::vector<size_t> highest; // positions in the order
   for (size_t i = 0; i < order.size(); ++i)
     if (from.offsets[order[i]] + items[order[i]].bytes == from.bytes) highest.push_back(i);
   size_t moved = highest[random() % highest.size()];
@@ -117,10 +117,12 @@ Order neighbour(const Attempt& from, const std::vector<Item>& items, const Place
   if (random() % 2 == 0) {
     std::swap(order[at], order[moved]);
   } else if (at < moved) {
-    std::rotate(order.begin() + static_cast<std::ptrdiff_t>(at), order.begin() + static_cast<std::ptrdiff_t>(moved),
+    std::rotate(order.begin() + static_cast<std::ptrdiff_t>(at),
+                order.begin() + static_cast<std::ptrdiff_t>(moved),
                 order.begin() + static_cast<std::ptrdiff_t>(moved) + 1);
   } else {
-    std::rotate(order.begin() + static_cast<std::ptrdiff_t>(moved), order.begin() + static_cast<std::ptrdiff_t>(moved) + 1,
+    std::rotate(order.begin() + static_cast<std::ptrdiff_t>(moved),
+                order.begin() + static_cast<std::ptrdiff_t>(moved) + 1,
                 order.begin() + static_cast<std::ptrdiff_t>(at) + 1);
   }
   return order;

@@ -7,18 +7,18 @@
 namespace firn::memory {
 
 struct Item {
-  int64_t bytes;     // a multiple of the alignment
-  int first, last;   // life, inclusive
+  int64_t bytes;   // a multiple of the alignment
+  int first, last; // life, inclusive
 };
 
 struct Packing {
   std::vector<int64_t> offsets;
-  int64_t bytes = 0;        // highest end
-  int64_t lower_bound = 0;  // most bytes alive at once
+  int64_t bytes = 0;       // highest end
+  int64_t lower_bound = 0; // most bytes alive at once
 };
 
-// Tries several greedy orders with first and best fit, then improves the best of them by moving the items that end highest,
-// until the lower bound is met or the effort is spent. Deterministic.
+// Tries several greedy orders with first and best fit, then improves the best of them by moving the items
+// that end highest, until the lower bound is met or the effort is spent. Deterministic.
 Packing pack_items(const std::vector<Item>& items);
 
 } // namespace firn::memory

@@ -15,7 +15,9 @@ using kernel::Step;
 
 constexpr int64_t kAlignment = 64;
 
-int64_t align_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t align_up(int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 void replace_buffer(std::vector<Step>& steps, int from, int to) {
   for (Step& step : steps) {
@@ -27,19 +29,26 @@ void replace_buffer(std::vector<Step>& steps, int from, int to) {
   }
 }
 
-// Whether the pair of arguments may become one buffer: the read one dies in this step, the written one is born here,
-// and nothing else of the step touches either.
-bool can_merge(const Program& program, const Step& step, int written, int read, int time, const Liveness& liveness) {
-  const kernel::Argument &to = step.arguments[static_cast<size_t>(written)], &from = step.arguments[static_cast<size_t>(read)];
+// Whether the pair of arguments may become one buffer: the read one dies in this step, the written one is
+// born here, and nothing else of the step touches either.
+bool can_merge(const Program& program, const Step& step, int written, int read, int time,
+               const Liveness& liveness) {
+  const kernel::Argument &to = step.arguments[static_cast<size_t>(written)],
+                         &from = step.arguments[static_cast<size_t>(read)];
   if (to.buffer == from.buffer || to.byte_offset != 0 || from.byte_offset != 0) return false;
-  const kernel::Buffer &target = program.buffers[static_cast<size_t>(to.buffer)], &source = program.buffers[static_cast<size_t>(from.buffer)];
-  if (source.space != Space::Arena || (target.space != Space::Arena && target.space != Space::Output)) return false;
+  const kernel::Buffer &target = program.buffers[static_cast<size_t>(to.buffer)],
+                       &source = program.buffers[static_cast<size_t>(from.buffer)];
+  if (source.space != Space::Arena || (target.space != Space::Arena && target.space != Space::Output))
+    return false;
   if (source.bytes != target.bytes) return false;
-  const Interval &read_life = liveness.buffers[static_cast<size_t>(from.buffer)], &written_life = liveness.buffers[static_cast<size_t>(to.buffer)];
+  const Interval &read_life = liveness.buffers[static_cast<size_t>(from.buffer)],
+                 &written_life = liveness.buffers[static_cast<size_t>(to.buffer)];
   if (read_life.last != time || read_life.held_until == time || written_life.first != time) return false;
   for (size_t i = 0; i < step.arguments.size(); ++i) {
     int buffer = step.arguments[i].buffer;
-    if (static_cast<int>(i) != written && static_cast<int>(i) != read && (buffer == to.buffer || buffer == from.buffer)) return false;
+    if (static_cast<int>(i) != written && static_cast<int>(i) != read &&
+        (buffer == to.buffer || buffer == from.buffer))
+      return false;
   }
   return true;
 }
@@ -52,11 +61,14 @@ void merge_in_place(Program& program) {
     if (!step) continue;
     for (auto [written, read] : step->in_place) {
       if (!can_merge(program, *step, written, read, time, liveness)) continue;
-      int to = step->arguments[static_cast<size_t>(written)].buffer, from = step->arguments[static_cast<size_t>(read)].buffer;
+      int to = step->arguments[static_cast<size_t>(written)].buffer,
+          from = step->arguments[static_cast<size_t>(read)].buffer;
       // An output keeps its identity; otherwise the older buffer goes on.
       if (program.buffers[static_cast<size_t>(to)].space == Space::Output) std::swap(to, from);
-      Interval &kept = liveness.buffers[static_cast<size_t>(from)], &gone = liveness.buffers[static_cast<size_t>(to)];
-      kept = {std::min(kept.first, gone.first), std::max(kept.last, gone.last), std::max(kept.held_until, gone.held_until)};
+      Interval &kept = liveness.buffers[static_cast<size_t>(from)],
+               &gone = liveness.buffers[static_cast<size_t>(to)];
+      kept = {std::min(kept.first, gone.first), std::max(kept.last, gone.last),
+              std::max(kept.held_until, gone.held_until)};
       gone = {};
       replace_buffer(program.steps, to, from);
       break;

@@ -8,13 +8,13 @@
 namespace firn::memory {
 namespace {
 
-constexpr size_t kMaxInstructions = 20000;  // the greedy choice looks at all ready instructions at every step
+constexpr size_t kMaxInstructions = 20000; // the greedy choice looks at all ready instructions at every step
 
 struct Node {
   Instruction* instruction;
-  int64_t bytes = 0;             // of the results that take memory
-  std::vector<size_t> operands;  // distinct nodes read, views followed to what they view
-  std::vector<size_t> waits;     // distinct nodes that must come before
+  int64_t bytes = 0;            // of the results that take memory
+  std::vector<size_t> operands; // distinct nodes read, views followed to what they view
+  std::vector<size_t> waits;    // distinct nodes that must come before
   size_t uses_left = 0;
   bool is_result = false;
 };
@@ -27,7 +27,8 @@ int64_t result_bytes(const Instruction& instruction) {
   if (instruction.is(Opcode::Constant) || is_view(instruction)) return 0;
   int64_t bytes = 0;
   for (int i = 0; i < instruction.num_results(); ++i)
-    if (instruction.type(i).is_static()) bytes += static_cast<int64_t>(instruction.type(i).physical_byte_size());
+    if (instruction.type(i).is_static())
+      bytes += static_cast<int64_t>(instruction.type(i).physical_byte_size());
   return bytes;
 }
 
@@ -49,11 +50,12 @@ std::vector<Node> build_nodes(Region& region) {
     Node node{owned.get(), result_bytes(*owned), {}, {}, 0, false};
     std::set<const Instruction*> read;
     for (const Value& operand : owned->operands()) read.insert(operand.def);
-    if (owned->num_regions() > 0 && (owned->is(Opcode::If) || owned->is(Opcode::While))) collect_captures(*owned, read);
+    if (owned->num_regions() > 0 && (owned->is(Opcode::If) || owned->is(Opcode::While)))
+      collect_captures(*owned, read);
     std::set<size_t> waits, operands;
     for (const Instruction* operand : read) {
       auto found = numbers.find(operand);
-      if (found == numbers.end()) continue;  // inside the instruction's own regions
+      if (found == numbers.end()) continue; // inside the instruction's own regions
       waits.insert(found->second);
       // A view keeps alive what it views.
       if (is_view(*operand))

@@ -21,11 +21,18 @@ struct Diagnostic {
   std::string message;
 };
 
-inline Diagnostic model_error(std::string message) { return {Fault::Model, std::move(message)}; }
-inline Diagnostic usage_error(std::string message) { return {Fault::Usage, std::move(message)}; }
-inline Diagnostic unsupported_error(std::string message) { return {Fault::Unsupported, std::move(message)}; }
+inline Diagnostic model_error(std::string message) {
+  return {Fault::Model, std::move(message)};
+}
+inline Diagnostic usage_error(std::string message) {
+  return {Fault::Usage, std::move(message)};
+}
+inline Diagnostic unsupported_error(std::string message) {
+  return {Fault::Unsupported, std::move(message)};
+}
 
-// A value or the reason why there is none. Test with `if (!x)`, read with `*x` / `x->`, report with `x.error()`.
+// A value or the reason why there is none. Test with `if (!x)`, read with `*x` / `x->`, report with
+// `x.error()`.
 template <class T> class [[nodiscard]] Expected {
 public:
   Expected(T value) : state_(std::in_place_index<0>, std::move(value)) {}
@@ -53,7 +60,8 @@ private:
   std::optional<Diagnostic> error_;
 };
 
-// Collects up to `limit` messages and counts the rest, so that one run reports all that is wrong with a model.
+// Collects up to `limit` messages and counts the rest, so that one run reports all that is wrong with a
+// model.
 class DiagnosticList {
 public:
   static constexpr size_t limit = 20;
@@ -62,7 +70,7 @@ public:
     ++count_;
   }
   bool empty() const { return count_ == 0; }
-  size_t count() const { return count_; }  // including those beyond the limit
+  size_t count() const { return count_; } // including those beyond the limit
   const std::vector<Diagnostic>& messages() const { return messages_; }
 
 private:
@@ -71,8 +79,9 @@ private:
 };
 
 [[noreturn]] inline void internal_failure(const char* file, int line, const std::string& text) {
-  std::fprintf(stderr, "firn: internal error at %s:%d: %s\nPlease report this with the model that caused it.\n",
-               file, line, text.c_str());
+  std::fprintf(stderr,
+               "firn: internal error at %s:%d: %s\nPlease report this with the model that caused it.\n", file,
+               line, text.c_str());
   std::fflush(stderr);
   std::_Exit(static_cast<int>(Fault::Internal));
 }

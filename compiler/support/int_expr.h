@@ -1,5 +1,6 @@
-// Integer expressions over bounded symbols, kept in a canonical sum-of-products form and simplified with the symbols'
-// bounds. They are the dims of graph tensors (`3*height`, `past+1`) and the addresses of kernels (loop variables).
+// Integer expressions over bounded symbols, kept in a canonical sum-of-products form and simplified with the
+// symbols' bounds. They are the dims of graph tensors (`3*height`, `past+1`) and the addresses of kernels
+// (loop variables).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace firn {
 struct Symbol {
   std::string name;
   int64_t lower = 0;
-  int64_t upper = INT64_MAX;  // INT64_MAX: no bound known
+  int64_t upper = INT64_MAX; // INT64_MAX: no bound known
 };
 using SymbolRef = std::shared_ptr<const Symbol>;
 
@@ -25,19 +26,20 @@ class IntExpr;
 struct IntAtom {
   enum class Kind { Symbol, FloorDiv, Mod, Min, Max };
   Kind kind;
-  SymbolRef symbol;                       // Kind::Symbol
-  std::shared_ptr<const IntExpr> lhs, rhs;  // the others; FloorDiv and Mod round towards minus infinity
+  SymbolRef symbol;                        // Kind::Symbol
+  std::shared_ptr<const IntExpr> lhs, rhs; // the others; FloorDiv and Mod round towards minus infinity
 };
 using AtomRef = std::shared_ptr<const IntAtom>;
 
-// An immutable integer expression: constant + sum of coefficient * product of atoms. Terms are sorted, equal terms
-// merged and zero terms dropped, so that equality of expressions is equality of form. Arithmetic wraps never:
-// coefficients beyond 2^62 are a failed check (callers bound model values before building expressions).
+// An immutable integer expression: constant + sum of coefficient * product of atoms. Terms are sorted, equal
+// terms merged and zero terms dropped, so that equality of expressions is equality of form. Arithmetic wraps
+// never: coefficients beyond 2^62 are a failed check (callers bound model values before building
+// expressions).
 class IntExpr {
 public:
   struct Term {
     int64_t coefficient;
-    std::vector<AtomRef> atoms;  // sorted, at least one
+    std::vector<AtomRef> atoms; // sorted, at least one
   };
 
   IntExpr(int64_t value = 0) : constant_(value) {}
@@ -51,18 +53,20 @@ public:
   int64_t constant_part() const { return constant_; }
   const std::vector<Term>& terms() const { return terms_; }
 
-  // Smallest and largest value under the symbols' bounds (saturating at +-INT64_MAX); conservative, not tight.
+  // Smallest and largest value under the symbols' bounds (saturating at +-INT64_MAX); conservative, not
+  // tight.
   int64_t lower_bound() const;
   int64_t upper_bound() const;
 
-  // The symbol's coefficient when the expression is linear in it with a constant coefficient (0 when it does not
-  // occur); nothing when it occurs in a product or inside an atom.
+  // The symbol's coefficient when the expression is linear in it with a constant coefficient (0 when it does
+  // not occur); nothing when it occurs in a product or inside an atom.
   std::optional<int64_t> linear_coefficient(const Symbol& symbol) const;
   bool mentions(const Symbol& symbol) const;
   // Every symbol that occurs, each once, in order of first occurrence.
   std::vector<SymbolRef> symbols() const;
 
-  // Replaces symbols: `replace` returns the new expression or nothing to keep the symbol. The result is simplified anew.
+  // Replaces symbols: `replace` returns the new expression or nothing to keep the symbol. The result is
+  // simplified anew.
   IntExpr substitute(const std::function<std::optional<IntExpr>(const Symbol&)>& replace) const;
 
   // Prints `3*height + past + 1`, `(%i + 4) floordiv 8`, `%i mod 8`, `min(a, b)`.
@@ -71,8 +75,8 @@ public:
   friend IntExpr operator+(const IntExpr& lhs, const IntExpr& rhs);
   friend IntExpr operator-(const IntExpr& lhs, const IntExpr& rhs);
   friend IntExpr operator*(const IntExpr& lhs, const IntExpr& rhs);
-  // Division and remainder towards minus infinity by a positive divisor. Simplified where the bounds prove it:
-  // (16*a + b) floordiv 16 = a and (16*a + b) mod 16 = b for 0 <= b < 16.
+  // Division and remainder towards minus infinity by a positive divisor. Simplified where the bounds prove
+  // it: (16*a + b) floordiv 16 = a and (16*a + b) mod 16 = b for 0 <= b < 16.
   friend IntExpr floor_div(const IntExpr& lhs, const IntExpr& rhs);
   friend IntExpr floor_mod(const IntExpr& lhs, const IntExpr& rhs);
   friend IntExpr min(const IntExpr& lhs, const IntExpr& rhs);
@@ -85,6 +89,8 @@ private:
   std::vector<Term> terms_;
 };
 
-inline IntExpr ceil_div(const IntExpr& lhs, const IntExpr& rhs) { return floor_div(lhs + rhs - 1, rhs); }
+inline IntExpr ceil_div(const IntExpr& lhs, const IntExpr& rhs) {
+  return floor_div(lhs + rhs - 1, rhs);
+}
 
 } // namespace firn

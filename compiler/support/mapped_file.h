@@ -14,8 +14,8 @@ class MappedFile {
 public:
   // Maps `path`; an unreadable file or a folder is a usage error that names the path.
   static Expected<std::shared_ptr<const MappedFile>> open(const std::string& path);
-  // Maps `relative` only if it is a regular file beneath `folder` after resolving symbolic links; a path that leaves
-  // the folder is a model error. This is how external data of untrusted models is opened.
+  // Maps `relative` only if it is a regular file beneath `folder` after resolving symbolic links; a path that
+  // leaves the folder is a model error. This is how external data of untrusted models is opened.
   static Expected<std::shared_ptr<const MappedFile>> open_beneath(const std::string& folder,
                                                                   const std::string& relative);
   // Wraps bytes that live in memory, for tests.
@@ -31,7 +31,7 @@ public:
 private:
   MappedFile() = default;
   std::string path_;
-  std::string owned_;  // from_bytes
+  std::string owned_; // from_bytes
   std::span<const std::byte> bytes_;
 };
 

@@ -1,5 +1,5 @@
-// A cursor over text for the parsers of `.hlo` and `.kir` files: skips blanks and `//` comments, reads words, numbers
-// and quoted strings, and turns a position into line and column for messages.
+// A cursor over text for the parsers of `.hlo` and `.kir` files: skips blanks and `//` comments, reads words,
+// numbers and quoted strings, and turns a position into line and column for messages.
 #pragma once
 
 #include "compiler/support/diagnostic.h"
@@ -21,9 +21,11 @@ public:
   bool next_is(std::string_view token);
   // Consumes `token` or records "expected 'token'".
   bool expect(std::string_view token);
-  // A word of letters, digits, '_', '.', '-' or '$' that starts with a letter, '_' or '$'; empty if none is next.
+  // A word of letters, digits, '_', '.', '-' or '$' that starts with a letter, '_' or '$'; empty if none is
+  // next.
   std::string_view word();
-  // As word(), but may start with a digit and holds any of `extra` too (for dims such as `3x3` or `bf01_oi01->bf01`).
+  // As word(), but may start with a digit and holds any of `extra` too (for dims such as `3x3` or
+  // `bf01_oi01->bf01`).
   std::string_view word_with(std::string_view extra);
   bool integer(int64_t& value);
   // A decimal or hexadecimal float, `inf`, `-inf` or `nan`.

@@ -10,10 +10,10 @@
 namespace firn {
 
 struct CpuRow {
-  std::string_view name;    // LLVM's
+  std::string_view name; // LLVM's
   Arch arch;
-  std::string_view triple;  // what a bare -mcpu means on a host of another architecture
-  int vector_bits;          // widest vector worth using; 0: scalar code only
+  std::string_view triple; // what a bare -mcpu means on a host of another architecture
+  int vector_bits;         // widest vector worth using; 0: scalar code only
   int fma_latency, fma_pipes;
   int64_t l1_kib, l2_kib, l3_kib;
   double l2_bytes_per_cycle, l3_bytes_per_cycle, memory_bytes_per_cycle;

@@ -1,5 +1,5 @@
-// The CPU features that a model can require: one table from which the runtime's check, its messages and the compiler's
-// masks are expanded. A feature's number is its bit in a mask and is never reused.
+// The CPU features that a model can require: one table from which the runtime's check, its messages and the
+// compiler's masks are expanded. A feature's number is its bit in a mask and is never reused.
 #ifndef FIRN_CPU_FEATURES_H
 #define FIRN_CPU_FEATURES_H
 
@@ -37,7 +37,8 @@
   F(28, Avxvnni, "avxvnni", "AVX-VNNI", 0x71, 0, 4, 0x6)                                                     \
   F(29, Gfni, "gfni", "GFNI", 0x70, 2, 8, 0)
 
-// F(number, enumerator, LLVM's name, name for people, word of the auxiliary vector: AT_HWCAP 1 or AT_HWCAP2 2, bit)
+// F(number, enumerator, LLVM's name, name for people, word of the auxiliary vector: AT_HWCAP 1 or AT_HWCAP2
+// 2, bit)
 #define FIRN_AARCH64_FEATURES(F)                                                                             \
   F(0, Neon, "neon", "Advanced SIMD", 1, 1)                                                                  \
   F(1, Fullfp16, "fullfp16", "FP16 arithmetic", 1, 10)                                                       \

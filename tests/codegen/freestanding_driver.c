@@ -1,5 +1,6 @@
-// Runs a model object under an emulator without any library: reads its call from the standard input, writes its outputs.
-// Input: words count of inputs, count of outputs, then their sizes in bytes, then the inputs' bytes.
+// Runs a model object under an emulator without any library: reads its call from the standard input, writes
+// its outputs. Input: words count of inputs, count of outputs, then their sizes in bytes, then the inputs'
+// bytes.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,7 +44,8 @@ void* memset(void* to, int value, size_t n) {
   return to;
 }
 
-static unsigned char memory[1 << 20] __attribute__((aligned(64))), arena[1 << 16] __attribute__((aligned(64)));
+static unsigned char memory[1 << 20] __attribute__((aligned(64))),
+    arena[1 << 16] __attribute__((aligned(64)));
 static const void* inputs[16];
 static void* outputs[16];
 static uint32_t header[2], sizes[32];
@@ -60,8 +62,10 @@ __attribute__((used)) void start_c(void) {
   read_all(sizes, 4 * (long)(header[0] + header[1]));
   long at = 0;
   for (uint32_t i = 0; i < header[0] + header[1]; ++i) {
-    if (i < header[0]) inputs[i] = memory + at;
-    else outputs[i - header[0]] = memory + at;
+    if (i < header[0])
+      inputs[i] = memory + at;
+    else
+      outputs[i - header[0]] = memory + at;
     if (i < header[0]) read_all(memory + at, sizes[i]);
     at = (at + sizes[i] + 63) / 64 * 64;
   }
@@ -72,7 +76,7 @@ __attribute__((used)) void start_c(void) {
 }
 
 #if defined(__aarch64__) || defined(__riscv)
-__asm__(".globl _start\n_start:\n  " 
+__asm__(".globl _start\n_start:\n  "
 #if defined(__riscv)
         "call start_c\n"
 #else
@@ -81,5 +85,7 @@ __asm__(".globl _start\n_start:\n  "
 );
 #else
 // Thumb code needs its address' low bit: C knows.
-__attribute__((naked)) void _start(void) { __asm__("bl start_c"); }
+__attribute__((naked)) void _start(void) {
+  __asm__("bl start_c");
+}
 #endif

@@ -33,8 +33,7 @@ TEST_CASE("dot", "[evaluator]") {
 }
 
 TEST_CASE("integer and complex dots", "[evaluator]") {
-  std::string dims =
-      "{lhs_batch = [], rhs_batch = [], lhs_contract = [0], rhs_contract = [0], result = ";
+  std::string dims = "{lhs_batch = [], rhs_batch = [], lhs_contract = [0], rhs_contract = [0], result = ";
   expect("%x = constant [255, 255] : u8[2] %y = constant [-128, 127] : i8[2] %r = dot %x, %y " + dims +
              "i32} : i32[]",
          "i32[]", "-255");

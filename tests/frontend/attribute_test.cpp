@@ -1,5 +1,5 @@
-// Attributes and shape-like inputs that do not fit: each ends in a message that names what was found and what is
-// wanted, as the model's fault; what only a run could know is unsupported.
+// Attributes and shape-like inputs that do not fit: each ends in a message that names what was found and what
+// is wanted, as the model's fault; what only a run could know is unsupported.
 #include "tests/frontend/import_case.h"
 
 #include <catch2/catch.hpp>
@@ -13,8 +13,8 @@ namespace {
 struct Case {
   std::string op;
   std::vector<Message> attributes, initializers;
-  Names inputs;               // after x
-  std::vector<Message> fed;   // graph inputs after x
+  Names inputs;             // after x
+  std::vector<Message> fed; // graph inputs after x
   int64_t opset = 17;
   int outputs = 1;
 };
@@ -43,7 +43,8 @@ void expect(const Case& wanted, Fault fault, const std::string& message) {
 Message filter() {
   return floats("w", {6, 4, 3, 3}, std::vector<float>(216, 0.5f));
 }
-Message matrix(const std::string& name, const std::vector<int64_t>& dims, const std::vector<int64_t>& values) {
+Message matrix(const std::string& name, const std::vector<int64_t>& dims,
+               const std::vector<int64_t>& values) {
   return tensor_header(name, I64, dims).raw(9, values);
 }
 
@@ -60,13 +61,18 @@ TEST_CASE("windows want one positive number per spatial dim") {
     expect({op, pool("kernel_shape", {}), {}, {}, {}}, Fault::Model, "kernel_shape is [], wants 2 numbers");
     expect({op, pool("kernel_shape", {2}), {}, {}, {}}, Fault::Model, "kernel_shape is [2], wants 2 numbers");
     expect({op, pool("kernel_shape", {0, 2}), {}, {}, {}}, Fault::Model, "wants numbers of 1 or more");
-    expect({op, pool("strides", {1, 1, 1}), {}, {}, {}}, Fault::Model, "strides is [1, 1, 1], wants 2 numbers");
+    expect({op, pool("strides", {1, 1, 1}), {}, {}, {}}, Fault::Model,
+           "strides is [1, 1, 1], wants 2 numbers");
     expect({op, pool("strides", {0, 1}), {}, {}, {}}, Fault::Model, "strides is [0, 1], wants numbers of 1");
     expect({op, pool("pads", {1, 1}), {}, {}, {}}, Fault::Model, "pads is [1, 1], wants 4 numbers");
   }
   expect({"MaxPool", pool("dilations", {-1, 1}), {}, {}, {}}, Fault::Model, "dilations is [-1, 1]");
   expect({"MaxPool", pool("dilations", {2}), {}, {}, {}}, Fault::Model, "dilations is [2], wants 2 numbers");
-  expect({"MaxUnpool", pool("kernel_shape", {}), {matrix("i", {1, 4, 8, 8}, std::vector<int64_t>(256))}, {"i"}, {}},
+  expect({"MaxUnpool",
+          pool("kernel_shape", {}),
+          {matrix("i", {1, 4, 8, 8}, std::vector<int64_t>(256))},
+          {"i"},
+          {}},
          Fault::Model, "kernel_shape is [], wants 2 numbers");
 }
 
@@ -80,7 +86,8 @@ TEST_CASE("convolutions want windows and groups that fit") {
   expect(conv(attribute("group", 0)), Fault::Model, "4 channels in 0 groups");
   expect(conv(attribute("group", -2)), Fault::Model, "4 channels in -2 groups");
   auto transposed = [](const Message& attribute_) {
-    return Case{"ConvTranspose", {attribute_}, {floats("w", {4, 2, 3, 3}, std::vector<float>(72))}, {"w"}, {}};
+    return Case{
+        "ConvTranspose", {attribute_}, {floats("w", {4, 2, 3, 3}, std::vector<float>(72))}, {"w"}, {}};
   };
   expect(transposed(attribute("group", 3)), Fault::Model, "4 channels in 3 groups");
   expect(transposed(attribute_ints("output_padding", {1})), Fault::Model, "output_padding wants one number");
@@ -96,7 +103,8 @@ TEST_CASE("lists of axes, starts and pads must be vectors of the right length") 
     return Case{op, {}, tensors, inputs, {}};
   };
   Message square = matrix("m", {2, 2}, {0, 1, 2, 3}), one = ints("o", {1}), two = ints("t", {1, 1});
-  expect(with("ReduceSum", {square}, {"m"}), Fault::Model, "input 'm' is i64[2,2], wants a vector or a scalar");
+  expect(with("ReduceSum", {square}, {"m"}), Fault::Model,
+         "input 'm' is i64[2,2], wants a vector or a scalar");
   expect(with("Unsqueeze", {square}, {"m"}), Fault::Model, "wants a vector or a scalar");
   expect(with("Slice", {square, one}, {"m", "o"}), Fault::Model, "wants a vector or a scalar");
   expect(with("Slice", {one, two}, {"o", "t"}), Fault::Model, "have 1, 2, 1 and 1 entries");
@@ -106,12 +114,14 @@ TEST_CASE("lists of axes, starts and pads must be vectors of the right length") 
   expect(with("Pad", {two}, {"t"}), Fault::Model, "has 2 pads, wants 8");
   expect(with("Squeeze", {two}, {"t"}), Fault::Model, "axis 1 is listed twice");
   expect(with("Squeeze", {one}, {"o"}), Fault::Model, "cannot squeeze dim 1");
-  expect(with("ReduceSum", {ints("z", {0, 1, 2, 3, 0})}, {"z"}), Fault::Model, "5 axes are listed for rank 4");
+  expect(with("ReduceSum", {ints("z", {0, 1, 2, 3, 0})}, {"z"}), Fault::Model,
+         "5 axes are listed for rank 4");
   expect(with("Unsqueeze", {ints("z", std::vector<int64_t>(100000, 1))}, {"z"}), Fault::Model,
          "100000 axes are inserted, wants at most 32");
   expect(with("Tile", {two}, {"t"}), Fault::Model, "has 2 repeats");
   expect({"Transpose", {attribute_ints("perm", {0, 1})}, {}, {}, {}}, Fault::Model, "'perm' has 2 entries");
-  expect({"ReduceMax", {attribute_ints("axes", {4})}, {}, {}, {}, 13}, Fault::Model, "axis 4 is out of range");
+  expect({"ReduceMax", {attribute_ints("axes", {4})}, {}, {}, {}, 13}, Fault::Model,
+         "axis 4 is out of range");
 }
 
 TEST_CASE("shape-like inputs that only a run knows are unsupported, by name") {
@@ -159,7 +169,8 @@ TEST_CASE("squeezing a symbolic dim asks for its binding") {
 TEST_CASE("scales and zero points fit the axis") {
   auto quantize = [](const std::vector<float>& scale, int64_t axis, int64_t block) {
     Message vector = floats("s", {static_cast<int64_t>(scale.size())}, scale);
-    return Case{"QuantizeLinear", {attribute("axis", axis), attribute("block_size", block)}, {vector}, {"s"}, {}, 21};
+    return Case{
+        "QuantizeLinear", {attribute("axis", axis), attribute("block_size", block)}, {vector}, {"s"}, {}, 21};
   };
   expect(quantize({1, 1, 1}, 0, 0), Fault::Model, "f32[3], wants one element per index of axis 0");
   expect(quantize({1, 1, 1}, 1, 0), Fault::Model, "f32[3], wants one element per index of axis 1");
@@ -172,9 +183,9 @@ TEST_CASE("a decay of linear attention has a row per step") {
   for (const char* name : {"q", "k", "v"}) model.graph.inputs.push_back(value(name, F32, {1, 3, 8}));
   model.graph.inputs.push_back(value("decay", F32, {3, 8}));
   model.graph.outputs = {value("y", F32, {1, 3, 8})};
-  model.graph.nodes = {node("LinearAttention", {"q", "k", "v", "", "decay"}, {"y", "s"},
-                            {attribute("q_num_heads", 2), attribute("kv_num_heads", 2),
-                             attribute_text("update_rule", "gated")})};
+  model.graph.nodes = {node(
+      "LinearAttention", {"q", "k", "v", "", "decay"}, {"y", "s"},
+      {attribute("q_num_heads", 2), attribute("kv_num_heads", 2), attribute_text("update_rule", "gated")})};
   Imported imported = import_model(model);
   CHECK(imported.fault == Fault::Model);
   INFO(imported.messages);
@@ -186,7 +197,8 @@ TEST_CASE("attributes of the wrong kind end every importer that computes with th
   for (const char* op : {"Celu", "Elu", "Selu", "HardSigmoid", "LeakyRelu", "ThresholdedRelu"})
     expect({op, {wrong}, {}, {}, {}}, Fault::Model, "'alpha' is a string, wants a float");
   expect({"Shrink", {attribute_text("bias", "one")}, {}, {}, {}}, Fault::Model, "'bias' is a string");
-  expect({"MeanVarianceNormalization", {attribute_text("axes", "one")}, {}, {}, {}}, Fault::Model, "'axes' is a string");
+  expect({"MeanVarianceNormalization", {attribute_text("axes", "one")}, {}, {}, {}}, Fault::Model,
+         "'axes' is a string");
 }
 
 TEST_CASE("a beta of linear attention that does not fit its heads ends the import of the loop") {

@@ -1,5 +1,5 @@
-// Bytes as graph IR text: the parser ends in a message, or in a module whose text is a fixed point of parsing and
-// printing once it verifies.
+// Bytes as graph IR text: the parser ends in a message, or in a module whose text is a fixed point of parsing
+// and printing once it verifies.
 #include "compiler/graph/text.h"
 #include "compiler/graph/verify.h"
 
@@ -13,6 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::string printed = print_module(**module);
   auto again = parse_module("again.hlo", printed);
   if (again && print_module(**again) == printed) return 0;
-  std::fprintf(stderr, "%s\n%s\n", again ? "printing changes" : again.error().message.c_str(), printed.c_str());
+  std::fprintf(stderr, "%s\n%s\n", again ? "printing changes" : again.error().message.c_str(),
+               printed.c_str());
   std::abort();
 }

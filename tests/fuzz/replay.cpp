@@ -1,5 +1,5 @@
-// Stands in for libFuzzer where there is none: runs the target on every file beneath the folders that are named, and on
-// the start of each, cut at 64 places.
+// Stands in for libFuzzer where there is none: runs the target on every file beneath the folders that are
+// named, and on the start of each, cut at 64 places.
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>

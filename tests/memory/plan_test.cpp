@@ -20,7 +20,9 @@ void plan_and_run(Program& program, const PlanOptions& options = {}) {
   CHECK(reads_in_arena(program) == wanted);
 }
 
-int written_buffer(const Program& program, size_t step) { return program.steps[step].arguments[0].buffer; }
+int written_buffer(const Program& program, size_t step) {
+  return program.steps[step].arguments[0].buffer;
+}
 
 } // namespace
 
@@ -113,8 +115,8 @@ TEST_CASE("what the caller binds takes no place; inputs keep theirs throughout")
 
 TEST_CASE("constants lie in the order of their first use, and unused ones nowhere") {
   ProgramMaker m;
-  int first = m.buffer(1, Space::Weights), unused = m.buffer(5, Space::Weights), second = m.buffer(2, Space::Weights),
-      out = m.buffer(1, Space::Output, 0);
+  int first = m.buffer(1, Space::Weights), unused = m.buffer(5, Space::Weights),
+      second = m.buffer(2, Space::Weights), out = m.buffer(1, Space::Output, 0);
   m.program.buffers[static_cast<size_t>(second)].bytes = 100;
   m.program.steps = {m.call({out}, {second}), m.call({out}, {first, second})};
   for (int buffer : {first, unused, second}) m.program.constants.push_back({buffer, nullptr});
@@ -149,13 +151,15 @@ public:
 private:
   size_t pick(size_t count) { return random_() % count; }
   int size() { return 1 + static_cast<int>(pick(3)); }
-  int any(const std::vector<int>& known) { return known[known.size() - 1 - pick(std::min<size_t>(known.size(), 6))]; }
+  int any(const std::vector<int>& known) {
+    return known[known.size() - 1 - pick(std::min<size_t>(known.size(), 6))];
+  }
 
   std::vector<Step> steps(std::vector<int>& known, size_t count, int depth) {
     std::vector<Step> result;
     for (size_t i = 0; i < count; ++i) {
       size_t choice = depth < 2 ? pick(10) : 9;
-      std::vector<int> inner = known;  // what branches and bodies write may be left unwritten
+      std::vector<int> inner = known; // what branches and bodies write may be left unwritten
       if (choice == 0) {
         int condition = any(known);
         std::vector<int> other = known;

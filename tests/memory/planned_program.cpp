@@ -93,7 +93,8 @@ private:
   std::pair<size_t, size_t> range(int buffer) {
     auto number = static_cast<size_t>(buffer);
     REQUIRE(places_[number] >= 0);
-    auto begin = static_cast<size_t>(places_[number]), count = static_cast<size_t>(program_.buffers[number].bytes / 64);
+    auto begin = static_cast<size_t>(places_[number]),
+         count = static_cast<size_t>(program_.buffers[number].bytes / 64);
     REQUIRE(begin + count <= memory_.size());
     return {begin, count};
   }
@@ -120,7 +121,8 @@ private:
     const kernel::Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
     uint64_t value = ++calls_;
     for (size_t i = 0; i < step.arguments.size(); ++i)
-      if (!kernel.parameters[i].written) value = (value ^ read(step.arguments[i].buffer)) * 0x9e3779b97f4a7c15u;
+      if (!kernel.parameters[i].written)
+        value = (value ^ read(step.arguments[i].buffer)) * 0x9e3779b97f4a7c15u;
     for (size_t i = 0; i < step.arguments.size(); ++i)
       if (kernel.parameters[i].written) write(step.arguments[i].buffer, value + i);
   }
@@ -133,7 +135,11 @@ private:
 
 } // namespace
 
-std::vector<uint64_t> reads_apart(const Program& program) { return Interpreter(program, false).run(); }
-std::vector<uint64_t> reads_in_arena(const Program& program) { return Interpreter(program, true).run(); }
+std::vector<uint64_t> reads_apart(const Program& program) {
+  return Interpreter(program, false).run();
+}
+std::vector<uint64_t> reads_in_arena(const Program& program) {
+  return Interpreter(program, true).run();
+}
 
 } // namespace firn::memory

@@ -21,10 +21,13 @@ std::unique_ptr<Module> parse(const std::string& text) {
 TEST_CASE("branches that shrink are finished one after the other") {
   // Given breadth first, all wide values live at once.
   std::string body;
-  for (const char* i : {"0", "1", "2"}) body += "%w" + std::string(i) + " = broadcast_in_dim %x {dims = [0]} : f32[8,100]\n";
-  for (const char* i : {"0", "1", "2"}) body += "%e" + std::string(i) + " = exponential %w" + i + " : f32[8,100]\n";
   for (const char* i : {"0", "1", "2"})
-    body += "%s" + std::string(i) + " = slice %e" + i + " {starts = [0, 0], limits = [8, 1], strides = [1, 1]} : f32[8,1]\n";
+    body += "%w" + std::string(i) + " = broadcast_in_dim %x {dims = [0]} : f32[8,100]\n";
+  for (const char* i : {"0", "1", "2"})
+    body += "%e" + std::string(i) + " = exponential %w" + i + " : f32[8,100]\n";
+  for (const char* i : {"0", "1", "2"})
+    body += "%s" + std::string(i) + " = slice %e" + i +
+            " {starts = [0, 0], limits = [8, 1], strides = [1, 1]} : f32[8,1]\n";
   body += "%a = add %s0, %s1 : f32[8,1]\n%b = add %a, %s2 : f32[8,1]\nreturn %b\n";
   auto module = parse("module @m {\nfunc @main(%x: f32[8]) -> (f32[8,1]) {\n" + body + "}\n}\n");
   CHECK(memory::minimize_peak(*module));

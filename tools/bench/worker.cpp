@@ -1,9 +1,10 @@
-// The program that `firn bench --build` links with a model's object: checks the stored outputs once, then times runs on
-// request. Called with MODEL_DIR THREADS; one JSON object per line on standard output:
+// The program that `firn bench --build` links with a model's object: checks the stored outputs once, then
+// times runs on request. Called with MODEL_DIR THREADS; one JSON object per line on standard output:
 //   at the start   {"ready": true, "load_s": S, "max_error": E}  or  {"ready": false, "reason": "..."}
 //   run S hot|cold {"median_ns": N, "min_ns": N, "runs": N}
 //   quit           {"peak_rss_kib": N}
-// `facts.h` is written beside this file for the model: symbols, arena size and the tables of inputs and outputs.
+// `facts.h` is written beside this file for the model: symbols, arena size and the tables of inputs and
+// outputs.
 #include "facts.h"
 
 #include "firn/abi.h"
@@ -64,7 +65,8 @@ std::vector<unsigned char> read_file(const std::string& path) {
   std::vector<unsigned char> bytes;
   if (FILE* file = std::fopen(path.c_str(), "rb")) {
     unsigned char buffer[65536];
-    for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, file)) > 0;) bytes.insert(bytes.end(), buffer, buffer + got);
+    for (size_t got; (got = std::fread(buffer, 1, sizeof buffer, file)) > 0;)
+      bytes.insert(bytes.end(), buffer, buffer + got);
     std::fclose(file);
   }
   if (bytes.empty()) refuse("cannot read " + path);
@@ -73,10 +75,19 @@ std::vector<unsigned char> read_file(const std::string& path) {
 
 int element_bytes(int type) {
   switch (type) {
-  case 2: case 3: case 9: return 1;            // u8, i8, bool
-  case 4: case 5: case 10: case 16: return 2;  // u16, i16, f16, bf16
-  case 1: case 6: case 12: return 4;           // f32, i32, u32
-  case 7: case 11: case 13: return 8;          // i64, f64, u64
+  case 2:
+  case 3:
+  case 9: return 1; // u8, i8, bool
+  case 4:
+  case 5:
+  case 10:
+  case 16: return 2; // u16, i16, f16, bf16
+  case 1:
+  case 6:
+  case 12: return 4; // f32, i32, u32
+  case 7:
+  case 11:
+  case 13: return 8; // i64, f64, u64
   default: refuse("stored tensor of type " + std::to_string(type));
   }
 }
@@ -92,10 +103,10 @@ StoredTensor read_tensor(const std::string& path) {
     uint64_t value = kind == 0 ? wire.varint() : 0;
     WireReader body = kind == 2 ? wire.take(wire.varint()) : wire.take(kind == 5 ? 4 : kind == 1 ? 8 : 0);
     if (field == 2 && kind == 0) tensor.type = int(value);
-    bool is_integer = field == 5 || field == 7 || field == 11;  // int32_data, int64_data, uint64_data
+    bool is_integer = field == 5 || field == 7 || field == 11; // int32_data, int64_data, uint64_data
     if (is_integer && kind == 0) integers.push_back(value);
     while (is_integer && kind == 2 && !body.at_end()) integers.push_back(body.varint());
-    if (field == 4 || field == 9 || field == 10)  // float_data, raw_data, double_data
+    if (field == 4 || field == 9 || field == 10) // float_data, raw_data, double_data
       tensor.bytes.insert(tensor.bytes.end(), body.data(), body.data() + body.size());
   }
   for (uint64_t value : integers) {
@@ -109,7 +120,7 @@ StoredTensor read_tensor(const std::string& path) {
 
 double half_value(uint16_t bits) {
   int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double size = exponent == 31 ? (fraction ? NAN : INFINITY)
+  double size = exponent == 31  ? (fraction ? NAN : INFINITY)
                 : exponent == 0 ? std::ldexp(fraction, -24)
                                 : std::ldexp(fraction + 1024, exponent - 25);
   return bits >> 15 ? -size : size;
@@ -124,7 +135,8 @@ template <class T> T load(const unsigned char* data, size_t i) {
 double element(int type, const unsigned char* data, size_t i) {
   switch (type) {
   case 1: return load<float>(data, i);
-  case 2: case 9: return load<uint8_t>(data, i);
+  case 2:
+  case 9: return load<uint8_t>(data, i);
   case 3: return load<int8_t>(data, i);
   case 4: return load<uint16_t>(data, i);
   case 5: return load<int16_t>(data, i);
@@ -135,7 +147,7 @@ double element(int type, const unsigned char* data, size_t i) {
   case 12: return load<uint32_t>(data, i);
   case 13: return double(load<uint64_t>(data, i));
   default: {
-    uint32_t bits = uint32_t(load<uint16_t>(data, i)) << 16;  // bf16
+    uint32_t bits = uint32_t(load<uint16_t>(data, i)) << 16; // bf16
     float value;
     std::memcpy(&value, &bits, sizeof value);
     return value;
@@ -164,7 +176,9 @@ struct Model {
 
   Model() {
     auto* arena = static_cast<unsigned char*>(std::aligned_alloc(64, (kArenaBytes + 127) / 64 * 64));
-    auto slot = [&](const IoFacts& io) -> void* { return io.offset >= 0 ? arena + io.offset : std::aligned_alloc(64, (size_t(io.bytes) + 127) / 64 * 64); };
+    auto slot = [&](const IoFacts& io) -> void* {
+      return io.offset >= 0 ? arena + io.offset : std::aligned_alloc(64, (size_t(io.bytes) + 127) / 64 * 64);
+    };
     for (int i = 0; i < kNumInputs; ++i) inputs.push_back(slot(kInputs[i]));
     for (int i = 0; i < kNumOutputs; ++i) outputs.push_back(slot(kOutputs[i]));
     call.arena = arena;
@@ -186,14 +200,15 @@ void measure(Model& model, double seconds, bool cold) {
   };
   auto end = Clock::now() + std::chrono::duration<double>(seconds);
   model.run();
-  size_t repeat = 1;  // a reading of the clock covers 20 us or more
+  size_t repeat = 1; // a reading of the clock covers 20 us or more
   while (!cold && timed(repeat) < 20e3) repeat *= 2;
   std::vector<double> times;
   while (times.size() < 3 || Clock::now() < end) times.push_back(timed(repeat) / double(repeat));
   std::sort(times.begin(), times.end());
   size_t half = times.size() / 2;
   double median = times.size() % 2 ? times[half] : (times[half - 1] + times[half]) / 2;
-  std::printf("{\"median_ns\": %.2f, \"min_ns\": %.2f, \"runs\": %zu}\n", median, times[0], times.size() * repeat);
+  std::printf("{\"median_ns\": %.2f, \"min_ns\": %.2f, \"runs\": %zu}\n", median, times[0],
+              times.size() * repeat);
 }
 
 long peak_rss_kib() {
@@ -224,10 +239,12 @@ int main(int argc, char** argv) {
     if (wanted[size_t(i)].bytes.size() != size_t(kOutputs[i].bytes)) refuse("stored output of another size");
   auto start = Clock::now();
   Model model;
-  for (size_t i = 0; i < inputs.size(); ++i) std::memcpy(const_cast<void*>(model.inputs[i]), inputs[i].bytes.data(), inputs[i].bytes.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    std::memcpy(const_cast<void*>(model.inputs[i]), inputs[i].bytes.data(), inputs[i].bytes.size());
   model.run();
   double load = std::chrono::duration<double>(Clock::now() - start).count(), error = 0;
-  for (size_t i = 0; i < wanted.size(); ++i) error = std::max(error, error_of(static_cast<unsigned char*>(model.outputs[i]), wanted[i]));
+  for (size_t i = 0; i < wanted.size(); ++i)
+    error = std::max(error, error_of(static_cast<unsigned char*>(model.outputs[i]), wanted[i]));
   std::printf("{\"ready\": true, \"load_s\": %.6f, \"max_error\": %.6g}\n", load, error);
   std::fflush(stdout);
   char word[16], mode[16];

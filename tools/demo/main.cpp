@@ -1,5 +1,6 @@
-// The digits demo: draws digits with random strokes, shows them as text, lets the compiled network read them, and tells
-// what that costs. The network is vision::Digits, compiled from models/digits/model.onnx by the build.
+// The digits demo: draws digits with random strokes, shows them as text, lets the compiled network read them,
+// and tells what that costs. The network is vision::Digits, compiled from models/digits/model.onnx by the
+// build.
 #include "digits_model.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ constexpr int kSize = 28;
 constexpr double kPi = 3.14159265358979;
 
 struct Point {
-  double x, y;  // in the unit square, y down
+  double x, y; // in the unit square, y down
 };
 using Stroke = std::vector<Point>;
 
@@ -56,13 +57,15 @@ double distance_to(Point p, Point a, Point b) {
   return std::hypot(p.x - a.x - along * dx, p.y - a.y - along * dy);
 }
 
-// Ink in [0, 1] for every pixel: the strokes under random turn, shear, scale, shift and wobble, with some noise.
+// Ink in [0, 1] for every pixel: the strokes under random turn, shear, scale, shift and wobble, with some
+// noise.
 std::vector<float> draw(int digit, std::mt19937& random) {
   std::normal_distribution<double> normal;
   std::uniform_real_distribution<double> uniform;
   double turn = .12 * normal(random), shear = .18 * normal(random);
   double sx = .72 + .28 * uniform(random), sy = .72 + .28 * uniform(random);
-  double ox = .5 + .04 * normal(random), oy = .5 + .04 * normal(random), thickness = .035 + .04 * uniform(random);
+  double ox = .5 + .04 * normal(random), oy = .5 + .04 * normal(random),
+         thickness = .035 + .04 * uniform(random);
   std::vector<Stroke> strokes = strokes_of(digit);
   for (Stroke& stroke : strokes)
     for (Point& point : stroke) {
@@ -76,7 +79,8 @@ std::vector<float> draw(int digit, std::mt19937& random) {
       double nearest = 9;
       for (const Stroke& stroke : strokes)
         for (size_t i = 0; i + 1 < stroke.size(); ++i)
-          nearest = std::min(nearest, distance_to({(x + .5) / kSize, (y + .5) / kSize}, stroke[i], stroke[i + 1]));
+          nearest =
+              std::min(nearest, distance_to({(x + .5) / kSize, (y + .5) / kSize}, stroke[i], stroke[i + 1]));
       double ink = std::clamp((thickness - nearest) * kSize + .5, 0.0, 1.0) + .05 * normal(random);
       picture.push_back(static_cast<float>(std::clamp(ink, 0.0, 1.0)));
     }
@@ -109,7 +113,8 @@ double time_runs(vision::Digits& model) {
   for (int i = 0; i < 2000; ++i) {
     auto start = std::chrono::steady_clock::now();
     (void)model.run();
-    times.push_back(std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
+    times.push_back(
+        std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count());
   }
   std::nth_element(times.begin(), times.begin() + 1000, times.end());
   return times[1000];
@@ -140,6 +145,7 @@ int main() {
   std::printf("%d of 3 drawings read rightly.\n", right);
   std::printf("weights %zu B, arena %zu B, stack %zu B, %.1f us per run\n", vision::Digits::weight_bytes,
               vision::Digits::arena_bytes, vision::Digits::stack_bytes, time_runs(*digits));
-  std::puts("Read next: tools/demo/CMakeLists.txt, then compiler/driver/compile.cpp, the map of the compiler.");
+  std::puts(
+      "Read next: tools/demo/CMakeLists.txt, then compiler/driver/compile.cpp, the map of the compiler.");
   return 0;
 }

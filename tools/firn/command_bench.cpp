@@ -28,7 +28,8 @@ int run(BenchCommand& command) {
     Result built = driver::build_worker(options);
     return built ? 0 : report(built.error());
   }
-  if (options.compile.model.empty()) return report(usage_error("bench wants a model, or --build DIR -o PROGRAM"));
+  if (options.compile.model.empty())
+    return report(usage_error("bench wants a model, or --build DIR -o PROGRAM"));
   auto text = driver::bench(options);
   if (!text) return report(text.error());
   std::fputs(text->c_str(), stdout);
@@ -39,15 +40,18 @@ int run(BenchCommand& command) {
 
 void add_bench_command(CLI::App& app, Action& action) {
   auto command = std::make_shared<BenchCommand>();
-  CLI::App* verb = app.add_subcommand("bench", "Time a model, kernel by kernel, against the machine's bounds");
+  CLI::App* verb =
+      app.add_subcommand("bench", "Time a model, kernel by kernel, against the machine's bounds");
   verb->add_option("model", command->flags.options.model, "the ONNX model");
   verb->add_option("--seconds", command->options.seconds, "time to measure");
   verb->add_option("--threads", command->threads, "threads to plan for; this version has one");
   verb->add_flag("--json", command->options.json, "print JSON");
-  verb->add_option("--build", command->options.build_folder, "write a program that checks and times the model in this folder");
+  verb->add_option("--build", command->options.build_folder,
+                   "write a program that checks and times the model in this folder");
   verb->add_option("-o,--output", command->options.output, "the program that --build writes");
   command->flags.add_to(*verb);
-  verb->footer("Examples:\n  firn bench resnet50.onnx\n  firn bench --build zoo/resnet50 -o worker -mcpu=native");
+  verb->footer(
+      "Examples:\n  firn bench resnet50.onnx\n  firn bench --build zoo/resnet50 -o worker -mcpu=native");
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }
 

@@ -13,9 +13,12 @@ namespace firn::tool {
 namespace {
 
 Result read_engine(const std::string& word, driver::Engine& engine) {
-  if (word == "object") engine = driver::Engine::Object;
-  else if (word == "eval") engine = driver::Engine::Evaluator;
-  else return usage_error("unknown --engine=" + word + ": wanted object or eval");
+  if (word == "object")
+    engine = driver::Engine::Object;
+  else if (word == "eval")
+    engine = driver::Engine::Evaluator;
+  else
+    return usage_error("unknown --engine=" + word + ": wanted object or eval");
   return {};
 }
 
@@ -31,7 +34,8 @@ int run(RunCommand& command) {
   if (Result done = read_engine(command.engine, command.options.engine); !done) return report(done.error());
   for (const std::string& word : command.inputs) {
     size_t at = word.rfind('=');
-    if (at == word.npos || at == 0) return report(usage_error("--input wants NAME=FILE, found '" + word + "'"));
+    if (at == word.npos || at == 0)
+      return report(usage_error("--input wants NAME=FILE, found '" + word + "'"));
     command.options.inputs.push_back({word.substr(0, at), word.substr(at + 1)});
   }
   command.options.compile = command.flags.options;
@@ -64,7 +68,8 @@ void add_run_command(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("run", "Run a model once on tensors from files");
   verb->add_option("model", command->flags.options.model, "the ONNX model")->required();
   verb->add_option("--input", command->inputs, "NAME=FILE, a .npy or .pb file; repeatable")->take_all();
-  verb->add_option("--output-dir", command->options.output_dir, "write outputs here as NAME.npy; default: print them");
+  verb->add_option("--output-dir", command->options.output_dir,
+                   "write outputs here as NAME.npy; default: print them");
   verb->add_option("--engine", command->engine, "object: the compiled code; eval: the reference interpreter");
   command->flags.add_to(*verb);
   verb->footer("Example:\n  firn run digits.onnx --input image=three.npy --output-dir out");
@@ -75,13 +80,18 @@ void add_verify_command(CLI::App& app, Action& action) {
   auto command = std::make_shared<VerifyCommand>();
   driver::VerifyOptions& options = command->options;
   CLI::App* verb = app.add_subcommand("verify", "Check models against stored inputs and outputs");
-  verb->add_option("folders", options.folders, "folders of cases (model.onnx and test_data_set_*), searched recursively")->required();
+  verb->add_option("folders", options.folders,
+                   "folders of cases (model.onnx and test_data_set_*), searched recursively")
+      ->required();
   verb->add_option("--engine", command->engine, "object: the compiled code; eval: the reference interpreter");
-  verb->add_option("--tolerance", options.tolerance, "largest relative error; default 1e-5, f16 1e-2, bf16 5e-2");
-  verb->add_flag("--absolute-floor", options.absolute_floor, "measure errors relative to max(1, largest expected)");
+  verb->add_option("--tolerance", options.tolerance,
+                   "largest relative error; default 1e-5, f16 1e-2, bf16 5e-2");
+  verb->add_flag("--absolute-floor", options.absolute_floor,
+                 "measure errors relative to max(1, largest expected)");
   verb->add_option("--jobs,-j", options.jobs, "cases at once");
   verb->add_option("--timeout", options.timeout_seconds, "seconds per case");
-  verb->add_option("--list", options.list, "file of cases whose refusal is expected, one 'name reason' per line");
+  verb->add_option("--list", options.list,
+                   "file of cases whose refusal is expected, one 'name reason' per line");
   verb->add_flag("--update-list", options.update_list, "write the refusals to --list");
   verb->add_flag("--json", options.json, "print one JSON object per case");
   verb->add_flag("-q,--quiet", options.quiet, "print only what is not a pass");

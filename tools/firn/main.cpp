@@ -17,7 +17,7 @@ namespace {
 // clang's letters (-O3, -mcpu=x, -mattr=x) as the long options that the parser knows.
 std::vector<std::string> normalise_arguments(int argc, char** argv) {
   std::vector<std::string> arguments;
-  for (int i = argc - 1; i > 0; --i) {  // CLI11 wants them in reverse
+  for (int i = argc - 1; i > 0; --i) { // CLI11 wants them in reverse
     std::string_view argument = argv[i];
     if (argument.starts_with("-mcpu=") || argument.starts_with("-mattr=") || argument.starts_with("-target="))
       arguments.push_back("-" + std::string(argument));
@@ -53,4 +53,6 @@ int run(int argc, char** argv) {
 } // namespace
 } // namespace firn::tool
 
-int main(int argc, char** argv) { return firn::tool::run(argc, argv); }
+int main(int argc, char** argv) {
+  return firn::tool::run(argc, argv);
+}

@@ -149,7 +149,7 @@ private:
 
   ImportState& state_;
   std::map<std::string, int64_t> bound_;
-  std::set<std::string> initializers_, seen_, words_;  // words_: of the names seen
+  std::set<std::string> initializers_, seen_, words_; // words_: of the names seen
 };
 
 } // namespace

@@ -1,11 +1,14 @@
-// What an importer sees of one ONNX node: checked inputs, typed attributes, graph ops that never abort, and outputs to set.
+// What an importer sees of one ONNX node: checked inputs, typed attributes, graph ops that never abort, and
+// outputs to set.
 //
-// A failure is sticky: fail() records one diagnostic and every later op returns a null Value, as does any op with a null
-// operand. An importer may therefore chain ops without checks, but asks `if (!value) return` (or failed()) before it
-// looks at the type of a value it has computed. Inputs that the operator's row demands are never null.
+// A failure is sticky: fail() records one diagnostic and every later op returns a null Value, as does any op
+// with a null operand. An importer may therefore chain ops without checks, but asks `if (!value) return` (or
+// failed()) before it looks at the type of a value it has computed. Inputs that the operator's row demands
+// are never null.
 //
-// Ops on small constant operands are evaluated at once, so that shape arithmetic (Shape, Gather, Concat, Reshape) is
-// constant when it is needed; integers computed from symbolic dims are known as expressions (known_dims).
+// Ops on small constant operands are evaluated at once, so that shape arithmetic (Shape, Gather, Concat,
+// Reshape) is constant when it is needed; integers computed from symbolic dims are known as expressions
+// (known_dims).
 #pragma once
 
 #include "compiler/graph/builder.h"
@@ -35,17 +38,19 @@ using Ints = std::vector<int64_t>;
 
 class NodeContext {
 public:
-  NodeContext(ImportState& state, Scope& scope, const wire::NodeProto& node, int index, int opset, Region& region);
+  NodeContext(ImportState& state, Scope& scope, const wire::NodeProto& node, int index, int opset,
+              Region& region);
 
   // --- The node.
-  const std::string& op() const;             // operator name
-  int opset() const { return opset_; }       // version of the operator's domain
-  int number() const { return index_; }      // within its graph
-  std::string label() const;                 // "/conv1/Conv (Conv, node 17)"
+  const std::string& op() const;        // operator name
+  int opset() const { return opset_; }  // version of the operator's domain
+  int number() const { return index_; } // within its graph
+  std::string label() const;            // "/conv1/Conv (Conv, node 17)"
 
-  // --- Errors. `message` is lower case and says what was found and what is wanted; the label is put before it.
-  void fail(std::string message);              // the model is wrong
-  void fail_unsupported(std::string message);  // the model is right, Firn cannot do it yet
+  // --- Errors. `message` is lower case and says what was found and what is wanted; the label is put before
+  // it.
+  void fail(std::string message);             // the model is wrong
+  void fail_unsupported(std::string message); // the model is right, Firn cannot do it yet
   void warn(std::string message);
   bool failed() const { return failed_; }
 
@@ -56,16 +61,16 @@ public:
     return index >= 0 && index < num_inputs() ? inputs_[static_cast<size_t>(index)] : Value{};
   }
   const Values& inputs() const { return inputs_; }
-  std::string input_label(int index) const;    // "input 'x'"
+  std::string input_label(int index) const; // "input 'x'"
 
   // --- Checks: true, or fail() with a message that names the input.
   bool check(bool condition, std::string message);
   bool check_rank(int input, int rank);
   bool check_rank_at_least(int input, int rank);
   bool check_same_dtype(int input, int other);
-  bool check_dims(int input, const Ints& wanted);  // -1 matches any extent; symbolic dims match only -1
-  bool check_scalar(int input);                     // one element, of any rank
-  bool check_vector(int input);                     // rank 1, or the scalar that stands for one element
+  bool check_dims(int input, const Ints& wanted); // -1 matches any extent; symbolic dims match only -1
+  bool check_scalar(int input);                   // one element, of any rank
+  bool check_vector(int input);                   // rank 1, or the scalar that stands for one element
   // Extents, or fail() naming the symbolic dim and how to bind it.
   std::optional<Ints> static_dims(Value value, std::string_view what);
   std::optional<Ints> static_dims(int input);
@@ -73,7 +78,7 @@ public:
   std::optional<int64_t> static_dim(Value value, int axis, std::string_view what);
   // Axis in [-rank, rank) to [0, rank), or fail().
   std::optional<int> axis(int64_t axis, int rank);
-  std::optional<std::vector<int>> axes(const Ints& axes, int rank);  // duplicates fail
+  std::optional<std::vector<int>> axes(const Ints& axes, int rank); // duplicates fail
 
   // --- Attributes. Absent: the fallback. Present with another kind: fail() and the fallback.
   bool has_attribute(std::string_view name) const;
@@ -82,13 +87,14 @@ public:
   double float_attribute(std::string_view name, double fallback);
   std::string string_attribute(std::string_view name, std::string_view fallback);
   Ints ints_attribute(std::string_view name, Ints fallback = {});
-  // Integers beyond +-2^31 fail(), so that products of two do not overflow; not with this one (ends of Slice).
+  // Integers beyond +-2^31 fail(), so that products of two do not overflow; not with this one (ends of
+  // Slice).
   Ints unbounded_ints_attribute(std::string_view name, Ints fallback = {});
-  Ints unbounded_int_attribute(std::string_view name);  // a list of one number
+  Ints unbounded_int_attribute(std::string_view name); // a list of one number
   std::vector<double> floats_attribute(std::string_view name, std::vector<double> fallback = {});
   std::vector<std::string> strings_attribute(std::string_view name);
-  std::optional<DType> dtype_attribute(std::string_view name);  // unknown numbers fail(); absent: nothing
-  LiteralRef tensor_attribute(std::string_view name);           // null if absent or after fail(); sparse is made dense
+  std::optional<DType> dtype_attribute(std::string_view name); // unknown numbers fail(); absent: nothing
+  LiteralRef tensor_attribute(std::string_view name); // null if absent or after fail(); sparse is made dense
   const wire::GraphProto* graph_attribute(std::string_view name);
   // As above, but absent is a fail() too.
   int64_t required_int(std::string_view name);
@@ -98,69 +104,73 @@ public:
                                std::initializer_list<std::string_view> allowed);
 
   // --- What is known of values now.
-  LiteralRef constant(Value value) const;                      // the literal of a constant; null otherwise
-  std::optional<Ints> constant_ints(Value value) const;        // elements of an integer or bool constant
+  LiteralRef constant(Value value) const;               // the literal of a constant; null otherwise
+  std::optional<Ints> constant_ints(Value value) const; // elements of an integer or bool constant
   std::optional<std::vector<double>> constant_doubles(Value value) const;
-  std::optional<std::vector<IntExpr>> known_ints(Value value) const;  // elements as expressions over symbols
+  std::optional<std::vector<IntExpr>> known_ints(Value value) const; // elements as expressions over symbols
   // As constant_ints for an input, but fail() with "input 'axes' must be constant".
   std::optional<Ints> required_constant_ints(int input);
   // Elements that must be usable as dims: constants >= 0 or expressions over symbols; fail() otherwise.
   std::optional<std::vector<Dim>> known_dims(int input);
 
-  // --- Graph ops, at the end of the current region. All return a null Value after a failure; wrong operands fail().
+  // --- Graph ops, at the end of the current region. All return a null Value after a failure; wrong operands
+  // fail().
   Instruction* make(Opcode opcode, Values operands, Attributes attributes = {});
   // With result types given, for ops whose types do not follow from operands; only their size is checked.
-  Instruction* make_typed(Opcode opcode, Values operands, std::vector<Type> types, Attributes attributes = {});
+  Instruction* make_typed(Opcode opcode, Values operands, std::vector<Type> types,
+                          Attributes attributes = {});
   Value op(Opcode opcode, Values operands, Attributes attributes = {});
   Value constant(LiteralRef literal);
-  Value model_constant(LiteralRef literal);  // the model's own data, which counts towards no limit
-  Value constant_ints(const Ints& values) { return constant(Literal::of_i64(values)); }  // i64 vector
+  Value model_constant(LiteralRef literal); // the model's own data, which counts towards no limit
+  Value constant_ints(const Ints& values) { return constant(Literal::of_i64(values)); } // i64 vector
   Value scalar(DType dtype, double value);
-  Value scalar_int(DType dtype, int64_t value);      // exact beyond 2^53
+  Value scalar_int(DType dtype, int64_t value); // exact beyond 2^53
   Value splat(DType dtype, const std::vector<Dim>& dims, double value);
   Value splat_like(Value like, double value);
   Value unary(Opcode opcode, Value operand) { return op(opcode, {operand}); }
-  Value binary(Opcode opcode, Value lhs, Value rhs, Attributes attributes = {});  // broadcasts
+  Value binary(Opcode opcode, Value lhs, Value rhs, Attributes attributes = {}); // broadcasts
   Value compare(std::string_view direction, Value lhs, Value rhs);
-  Value select(Value condition, Value on_true, Value on_false);  // broadcasts
+  Value select(Value condition, Value on_true, Value on_false); // broadcasts
   Value convert(Value operand, DType dtype);
   Value broadcast_to(Value operand, const std::vector<Dim>& dims);
   Value broadcast_in_dim(Value operand, const std::vector<Dim>& dims, const Ints& operand_dims);
   Value reshape(Value operand, std::vector<Dim> dims);
   Value reshape_to(Value operand, const Ints& dims);
-  Value unsqueeze(Value operand, int axis);          // a dim of extent 1 before dim `axis` (or at the end)
+  Value unsqueeze(Value operand, int axis); // a dim of extent 1 before dim `axis` (or at the end)
   Value squeeze(Value operand, int axis);
   Value transpose(Value operand, Ints permutation);
   Value slice(Value operand, Ints starts, Ints limits, Ints strides);
-  Value slice_dim(Value operand, int dim, int64_t start, int64_t limit);  // other dims whole
+  Value slice_dim(Value operand, int dim, int64_t start, int64_t limit); // other dims whole
   Value concatenate(Values operands, int dim);
   Value pad(Value operand, Value value, Ints low, Ints high, Ints interior = {});
   Value iota(DType dtype, const std::vector<Dim>& dims, int dim);
   Value reduce(Opcode reducer, Value operand, const std::vector<int>& dims, bool keep_dims);
   Value reduce_window(Opcode reducer, Value operand, Window window);
-  Value dim_size(Value operand, int dim);            // i64 scalar; constant for a static dim
+  Value dim_size(Value operand, int dim); // i64 scalar; constant for a static dim
   // The product of dims, or nothing after a failure where it could leave 64 bits.
   std::optional<Dim> product(const std::vector<Dim>& dims);
   // The number of elements of `value` along dims, of dtype: a constant, or computed from dim_size.
   Value count(Value value, const std::vector<int>& dims, DType dtype);
 
-  // --- Regions. `body` gets the parameters and returns the results, or an empty list after a failure; ops it makes go
-  // into the region. Composites: compiler/graph/composites.h through builder(), or composite() here.
+  // --- Regions. `body` gets the parameters and returns the results, or an empty list after a failure; ops it
+  // makes go into the region. Composites: compiler/graph/composites.h through builder(), or composite() here.
   using Body = std::function<Values(const Values& parameters)>;
-  // A composite over `operands`, isolated: the body may use its parameters only. Results have the body's types.
+  // A composite over `operands`, isolated: the body may use its parameters only. Results have the body's
+  // types.
   Instruction* composite(std::string_view name, Values operands, Attributes attributes, const Body& body);
-  // Region ops whose bodies may use outside values. Both branches of an if must give the same types; a loop's body must
-  // give the types of `initial`.
+  // Region ops whose bodies may use outside values. Both branches of an if must give the same types; a loop's
+  // body must give the types of `initial`.
   Instruction* if_then_else(Value condition, const Body& then_body, const Body& else_body);
   Instruction* while_loop(Values initial, const Body& condition, const Body& body);
   // Sorts `operands` together along `dim` by the first one; stable.
   Instruction* sort(Values operands, int dim, bool descending);
-  // Imports an ONNX subgraph's nodes into the current region; `arguments` stand for its inputs. Nothing after a failure.
+  // Imports an ONNX subgraph's nodes into the current region; `arguments` stand for its inputs. Nothing after
+  // a failure.
   std::optional<Values> import_subgraph(const wire::GraphProto& graph, const Values& arguments);
 
   // --- Outputs.
-  int num_outputs() const;                     // names that the node lists, trailing empty ones dropped
-  bool wants_output(int index) const;          // listed with a name
+  int num_outputs() const;            // names that the node lists, trailing empty ones dropped
+  bool wants_output(int index) const; // listed with a name
   void set_output(int index, Value value);
   const Values& outputs() const { return outputs_; }
 
@@ -170,8 +180,8 @@ public:
   void in_region(Region& region, const std::function<void()>& f);
   // Erases an unused op with its regions; nothing made in them may be referred to again.
   void discard(Instruction* instruction);
-  // For makers of composites (compiler/graph/composites.h). What it makes is neither validated nor folded: the caller has
-  // checked ranks, dtypes and dims. The end of the current region, at the node's location.
+  // For makers of composites (compiler/graph/composites.h). What it makes is neither validated nor folded:
+  // the caller has checked ranks, dtypes and dims. The end of the current region, at the node's location.
   Builder builder() const;
   ImportState& state() const { return *state_; }
 
@@ -190,7 +200,7 @@ private:
   int index_;
   int opset_;
   Region* region_;
-  std::string location_;  // of instructions: the node's name, or its first output's
+  std::string location_; // of instructions: the node's name, or its first output's
   Values inputs_, outputs_;
   bool failed_ = false;
 };

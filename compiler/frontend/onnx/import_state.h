@@ -91,8 +91,8 @@ public:
   int64_t nodes = 0;
   int depth = 0;
   bool out_of_budget = false;
-  size_t constant_budget = size_t{256} << 20;  // bytes of constants that importers may still make
-  size_t fold_budget = size_t{64} << 20; // bytes that eager evaluation may still make
+  size_t constant_budget = size_t{256} << 20; // bytes of constants that importers may still make
+  size_t fold_budget = size_t{64} << 20;      // bytes that eager evaluation may still make
 
   // The word of the text form that stands for a name of the model: "batch size" becomes batch_size.
   static std::string word_of(const std::string& name);

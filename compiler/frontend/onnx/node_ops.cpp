@@ -133,7 +133,8 @@ Value NodeContext::op(Opcode opcode, Values operands, Attributes attributes) {
 Value NodeContext::constant(LiteralRef literal) {
   if (failed_ || !literal) return {};
   size_t size = literal->dtype() == DType::String ? 0 : literal->bytes().size();
-  if (size > state_->constant_budget) return fail("the constants that the model's nodes ask for take too much memory"), Value{};
+  if (size > state_->constant_budget)
+    return fail("the constants that the model's nodes ask for take too much memory"), Value{};
   state_->constant_budget -= size;
   return model_constant(std::move(literal));
 }

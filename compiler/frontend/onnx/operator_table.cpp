@@ -9,11 +9,13 @@ namespace {
 
 std::vector<OperatorRow> collect() {
   std::vector<OperatorRow> rows;
-  for (auto family : {activation_operators(), attention_operators(), control_flow_operators(), convolution_operators(),
-                      elementwise_operators(), gather_operators(), generator_operators(), loss_operators(),
-                      matmul_operators(), movement_operators(), normalization_operators(), pad_operators(), pooling_operators(),
-                      quantization_operators(), recurrent_operators(), reduction_operators(), resize_operators(),
-                      shape_operators(), slice_operators(), signal_operators(), vision_operators()})
+  for (auto family :
+       {activation_operators(),  attention_operators(),    control_flow_operators(),  convolution_operators(),
+        elementwise_operators(), gather_operators(),       generator_operators(),     loss_operators(),
+        matmul_operators(),      movement_operators(),     normalization_operators(), pad_operators(),
+        pooling_operators(),     quantization_operators(), recurrent_operators(),     reduction_operators(),
+        resize_operators(),      shape_operators(),        slice_operators(),         signal_operators(),
+        vision_operators()})
     rows.insert(rows.end(), family.begin(), family.end());
   std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
     return std::make_tuple(std::string_view(a.domain), std::string_view(a.name), a.since) <
@@ -33,7 +35,8 @@ const OperatorRow* find_operator(std::string_view domain, std::string_view name,
   if (domain == "ai.onnx") domain = "";
   const auto& rows = operator_table();
   auto before = [&](const OperatorRow& row, int) {
-    return std::make_pair(std::string_view(row.domain), std::string_view(row.name)) < std::make_pair(domain, name);
+    return std::make_pair(std::string_view(row.domain), std::string_view(row.name)) <
+           std::make_pair(domain, name);
   };
   for (auto row = std::lower_bound(rows.begin(), rows.end(), 0, before); row != rows.end(); ++row) {
     if (row->domain != domain || row->name != name) break;

@@ -1,5 +1,6 @@
-// The table of ONNX operators that Firn imports: one row per operator and range of opset versions. Each ops_<family>.cpp
-// holds its importers and their rows; operator_table.cpp concatenates the families explicitly.
+// The table of ONNX operators that Firn imports: one row per operator and range of opset versions. Each
+// ops_<family>.cpp holds its importers and their rows; operator_table.cpp concatenates the families
+// explicitly.
 #pragma once
 
 #include <span>
@@ -10,30 +11,31 @@ namespace firn::onnx {
 
 class NodeContext;
 
-// Writes the graph ops of one node and sets its outputs, or calls NodeContext::fail. Arity and input dtypes have been
-// checked against the row.
+// Writes the graph ops of one node and sets its outputs, or calls NodeContext::fail. Arity and input dtypes
+// have been checked against the row.
 using Importer = void (*)(NodeContext& node);
 
-inline constexpr int kVariadic = 1 << 20;      // as max_inputs, max_outputs: any number
-inline constexpr int kLatest = 1 << 20;        // as until: every later version
+inline constexpr int kVariadic = 1 << 20; // as max_inputs, max_outputs: any number
+inline constexpr int kLatest = 1 << 20;   // as until: every later version
 
 struct OperatorRow {
-  const char* domain;  // "" is ai.onnx
+  const char* domain; // "" is ai.onnx
   const char* name;
-  int since, until;    // opset versions of the domain, inclusive
+  int since, until; // opset versions of the domain, inclusive
   int min_inputs, max_inputs, min_outputs, max_outputs;
-  // Input dtypes, one word per input, the last word repeats. A word is `class` or `Var=class` or `Var`: inputs of one Var
-  // have one dtype. Classes, joined by '|': any, num (int or float), float, int, signed, unsigned, bool, string, complex,
-  // index (i32 or i64), or a dtype's name. After '~' stand classes that are accepted with a warning.
-  // "T=float T T" is Conv; "bool T=any T" is Where; "" checks nothing.
+  // Input dtypes, one word per input, the last word repeats. A word is `class` or `Var=class` or `Var`:
+  // inputs of one Var have one dtype. Classes, joined by '|': any, num (int or float), float, int, signed,
+  // unsigned, bool, string, complex, index (i32 or i64), or a dtype's name. After '~' stand classes that are
+  // accepted with a warning. "T=float T T" is Conv; "bool T=any T" is Where; "" checks nothing.
   const char* types;
   Importer import;
-  const char* documentation;  // one line for `firn ops`
+  const char* documentation; // one line for `firn ops`
 };
 
 // All rows, sorted by domain, name, since.
 const std::vector<OperatorRow>& operator_table();
-// The row for an operator at an opset version of its domain; null if there is none. Domain "ai.onnx" equals "".
+// The row for an operator at an opset version of its domain; null if there is none. Domain "ai.onnx" equals
+// "".
 const OperatorRow* find_operator(std::string_view domain, std::string_view name, int version);
 
 // The families. Each is defined in ops_<family>.cpp.

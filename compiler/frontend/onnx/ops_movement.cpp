@@ -154,7 +154,8 @@ void import_depth_to_space(NodeContext& node) {
   const Dim n = dims[0], h = dims[2], w = dims[3], depth(*channels / (block * block)), by(block);
   auto height = node.product({h, by}), width = node.product({w, by});
   if (!height || !width) return;
-  std::vector<Dim> split = dcr ? std::vector<Dim>{n, by, by, depth, h, w} : std::vector<Dim>{n, depth, by, by, h, w};
+  std::vector<Dim> split =
+      dcr ? std::vector<Dim>{n, by, by, depth, h, w} : std::vector<Dim>{n, depth, by, by, h, w};
   Value x = node.reshape(node.input(0), std::move(split));
   x = node.transpose(x, dcr ? Ints{0, 3, 4, 1, 5, 2} : Ints{0, 1, 4, 2, 5, 3});
   node.set_output(0, node.reshape(x, {n, depth, *height, *width}));

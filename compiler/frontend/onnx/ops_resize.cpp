@@ -68,7 +68,9 @@ Value weighted_sum(NodeContext& node, Value x, int axis, const Taps& taps) {
 
 // The same as a product with a dense matrix [output, input].
 Value matrix_product(NodeContext& node, Value x, const AxisResize& axis, const Taps& taps) {
-  if (!node.check(axis.input * axis.output <= int64_t{1} << 24, "a filter over dims this long takes too much memory")) return {};
+  if (!node.check(axis.input * axis.output <= int64_t{1} << 24,
+                  "a filter over dims this long takes too much memory"))
+    return {};
   auto matrix = std::make_shared<Literal>(x.dtype(), Ints{axis.output, axis.input});
   std::vector<double> row(static_cast<size_t>(axis.input));
   auto count = static_cast<size_t>(taps.count);

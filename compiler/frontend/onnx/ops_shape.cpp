@@ -136,7 +136,8 @@ void import_unsqueeze(NodeContext& node) {
     return node.fail("attribute 'axes' is missing, wants ints");
   auto given = given_axes(node);
   if (!given) return;
-  if (!node.check(given->size() <= kMaxRank, std::to_string(given->size()) + " axes are inserted, wants at most " +
+  if (!node.check(given->size() <= kMaxRank, std::to_string(given->size()) +
+                                                 " axes are inserted, wants at most " +
                                                  std::to_string(kMaxRank)))
     return;
   int rank = x.rank() + static_cast<int>(given->size());

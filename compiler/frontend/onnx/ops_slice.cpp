@@ -30,7 +30,7 @@ struct SliceDim {
 std::optional<IntExpr> clamped(const IntExpr& value, const IntExpr& extent, int64_t low,
                                const IntExpr& high) {
   IntExpr index = value;
-  constexpr int64_t far = INT32_MAX;  // exporters write it for "to the end"; no dim is longer
+  constexpr int64_t far = INT32_MAX; // exporters write it for "to the end"; no dim is longer
   if (value.is_constant() && value.value() >= far) return high;
   if (value.is_constant() && value.value() <= -far) return IntExpr(low);
   if (value.upper_bound() < 0)

@@ -29,9 +29,7 @@ struct Axis {
   const Sampling& sampling;
   double low, high; // borders for reflection
 
-  Value number(Value like, double value) const {
-    return like ? node.scalar(like.dtype(), value) : like;
-  }
+  Value number(Value like, double value) const { return like ? node.scalar(like.dtype(), value) : like; }
 
   // x mirrored at the borders until it lies between them.
   Value reflect(Value x) const {
