@@ -11,6 +11,7 @@ namespace firn::lower {
 namespace {
 
 constexpr double kLargestErrorRatio = 4;
+constexpr int kUnroll = 4;  // steps of the products per iteration
 // Cycles of memory instructions and arithmetic in transforms, where all is in the first cache level.
 constexpr double kLoadCycles = 0.5, kStoreCycles = 1, kArithmeticCycles = 0.5;
 // Of the shorter one of computing and streaming, the part that the other does not hide.
@@ -94,6 +95,7 @@ void choose_batches(WinogradPlan& plan, const WinogradRequest& request) {
     if (!forced && plan.input_scratch() * 4 > 2 * target.l2_bytes && batches < plan.tiles) continue;
     if (plan.batch < 6 && best_cycles < INFINITY) break;
     plan.tiling = choose_tiling(product_spec(plan), target, schedule);
+    plan.tiling.unroll = kUnroll;
     plan.cycles = plan_cycles(plan, target, request.model_weight_bytes);
     if (plan.cycles < best_cycles) {
       best_cycles = plan.cycles;
