@@ -7,9 +7,9 @@ target_compile_options(firn_compile_options INTERFACE -Wall -Wextra -Werror -fno
 string(REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 string(REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 if(FIRN_SANITIZE)
-  # GCC sees uninitialised members where sanitizers keep it from following the standard library's constructors.
+  # GCC warns of uninitialised members and mismatched deletes where sanitizers keep it from following constructors.
   target_compile_options(firn_compile_options INTERFACE -fsanitize=${FIRN_SANITIZE} -fno-omit-frame-pointer
-                         -fno-sanitize-recover=all $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+                         -fno-sanitize-recover=all "$<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized;-Wno-mismatched-new-delete>")
   target_link_options(firn_compile_options INTERFACE -fsanitize=${FIRN_SANITIZE})
 endif()
 if(FIRN_FUZZ)
