@@ -53,12 +53,24 @@ bool is_transpose_view(const Instruction& transpose) {
   return dims == nontrivial_dims(from);
 }
 
+// Both in blocks of one leading dim; what is divided anew lies between the blocks and their lanes.
+bool keeps_blocks(const Type& from, const Type& to) {
+  auto is_in_order = [](const Layout& layout) {
+    return layout.strides.empty() && std::is_sorted(layout.order.begin(), layout.order.end());
+  };
+  if (from.layout.blocks.size() != 1 || from.layout.blocks != to.layout.blocks) return false;
+  if (!is_in_order(from.layout) || !is_in_order(to.layout)) return false;
+  for (int d = 0; d <= from.layout.blocks[0].dim; ++d)
+    if (d >= to.rank() || from.dim(d) != to.dim(d)) return false;
+  return true;
+}
+
 // The bytes of the result are the operand's bytes.
 bool is_whole_view(const Instruction& instruction) {
   const Type& to = instruction.type();
   const Type& from = instruction.operand(0).type();
   switch (instruction.opcode()) {
-  case Opcode::Reshape: return is_row_major(from) && is_row_major(to);
+  case Opcode::Reshape: return (is_row_major(from) && is_row_major(to)) || keeps_blocks(from, to);
   case Opcode::BitcastConvert:
     return from.byte_size() == to.byte_size() && is_row_major(from) && is_row_major(to);
   case Opcode::Copy: return from == to || (is_row_major(from) && is_row_major(to));

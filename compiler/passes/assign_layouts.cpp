@@ -11,6 +11,7 @@
 // have operands and result of one layout; parameters, results and values of other ops are plain.
 // Breaks: rules that compare types or make plain values (simplify-algebra) must not run afterwards.
 #include "compiler/passes/match.h"
+#include "compiler/passes/merge_upsampling.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/reshape_groups.h"
 #include "compiler/passes/rewrite.h"
@@ -26,7 +27,7 @@ constexpr int64_t kFewChannels = 8;  // an input with fewer is read plain: a blo
 
 bool is_blockable(const Type& type) {
   return type.is_tensor() && bit_width(type.dtype) >= 8 && !is_complex(type.dtype) && type.rank() >= 3 &&
-         type.rank() <= 5 && type.is_static() && type.num_elements() > 0;
+         type.rank() <= 6 && type.is_static() && type.num_elements() > 0;
 }
 
 int64_t positions_of(const Type& type) {
@@ -41,10 +42,11 @@ public:
       : region_(region), block_(options.target->channel_block()), options_(options) {}
 
   bool run() {
-    std::vector<Instruction*> all = region_.snapshot();
-    for (Instruction* instruction : all)
-      if (wants_block(*instruction)) blocked_.insert(instruction);
+    decide();
     if (blocked_.empty() || !options_.take_rewrite()) return false;
+    // The other form of upsampling can be computed in blocks too.
+    if (merge_upsampling(region_, [this](Value source) { return is_blocked(source); })) decide();
+    std::vector<Instruction*> all = region_.snapshot();
     for (Instruction* instruction : all)
       if (!instruction->is(Opcode::Constant) && !instruction->is(Opcode::Parameter)) assign(*instruction);
     std::vector<Value> results = region_.results();
@@ -63,6 +65,12 @@ private:
   }
 
   // --- Decisions, in program order.
+
+  void decide() {
+    blocked_.clear();
+    for (Instruction* instruction : region_.snapshot())
+      if (wants_block(*instruction)) blocked_.insert(instruction);
+  }
 
   bool wants_block(const Instruction& instruction) const {
     if (instruction.num_results() != 1 || !is_blockable(instruction.type())) return false;
@@ -110,8 +118,19 @@ private:
     case Opcode::Reverse: return !contains(instruction.attributes().ints("dims"), 1);
     case Opcode::Gather:
       return instruction.attributes().integer("axis") >= 2 && instruction.operand(1).rank() == 1;
+    case Opcode::BroadcastInDim:
+    case Opcode::Reshape: return keeps_channels(instruction);
     default: return is_elementwise(instruction.opcode());
     }
+  }
+
+  // Batch and channels stay the leading dims, the others are repeated or divided anew (upsampling).
+  bool keeps_channels(const Instruction& instruction) const {
+    const Type &from = instruction.operand(0).type(), &to = instruction.type();
+    if (from.rank() < 3 || to.rank() < 4 || from.dim(0) != to.dim(0) || from.dim(1) != to.dim(1)) return false;
+    if (instruction.is(Opcode::Reshape)) return true;
+    const std::vector<int64_t>& dims = instruction.attributes().ints("dims");
+    return dims[0] == 0 && dims[1] == 1;
   }
 
   bool can_concatenate(const Instruction& concatenate) const {
@@ -134,7 +153,7 @@ private:
   bool is_worth_following(const Instruction& instruction) const {
     int64_t blocked = 0, plain = 0;
     for (Value operand : tensor_operands(instruction)) {
-      if (is_free(operand)) continue;
+      if (is_free(operand) && !is_blocked(operand)) continue;
       (is_blocked(operand) ? blocked : plain) += operand.type().num_elements();
     }
     return blocked > 0 && blocked >= plain;

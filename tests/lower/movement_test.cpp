@@ -76,6 +76,16 @@ TEST_CASE("concatenations of the same values share memory", "[lower]") {
   expect_lowered_module(text, {.tolerance = 1e-6});
 }
 
+TEST_CASE("upsampling in blocks lies where it is concatenated", "[lower]") {
+  std::string in = "f32[1,24,3,5]{0,1,2,3:1x8}", out = "f32[1,24,6,10]{0,1,2,3:1x8}", both = "f32[1,48,6,10]{0,1,2,3:1x8}";
+  std::string text = "module @m { func @main(%x: f32[1,24,3,5], %y: f32[1,24,6,10]) -> (f32[1,48,6,10]) { %a = copy %x : " + in +
+                     " %b = broadcast_in_dim %a {dims = [0, 1, 2, 4]} : f32[1,24,3,2,5,2]{0,1,2,3,4,5:1x8} %c = reshape %b : " + out +
+                     " %d = copy %y : " + out + " %e = concatenate %c, %d {dim = 1} : " + both +
+                     " %r = copy %e : f32[1,48,6,10] return %r } }";
+  CHECK(lower_text(text, "x86-64-v3").kernels.size() == 4);
+  expect_lowered_module(text, kExact);
+}
+
 TEST_CASE("copies between plain and blocked layouts", "[lower]") {
   for (const char* dims : {"1,16,5,7", "1,40,7,7", "2,3,9,9", "1,64,8,8"}) {
     std::string type = std::string("f32[") + dims + "]";
