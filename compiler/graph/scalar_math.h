@@ -1,6 +1,6 @@
 // Our own exp, log, tanh, erf and their like as templates over the builder of scalar_ops.h: straight code without
 // branches, tables or library calls, for f32 and f64. f32 is within 4 ulp over its whole range, denormals, infinities and
-// NaN included; f64 is good to about 1e-15. Polynomials are Chebyshev interpolants on the reduced range; lists of
+// NaN included (but see logistic); f64 is good to about 1e-15. Polynomials are Chebyshev interpolants on the reduced range; lists of
 // coefficients begin with the lowest power.
 #pragma once
 
@@ -192,10 +192,17 @@ template <class B> V<B> tanh(B& b, V<B> x) {
   return b.copysign(b.select(large, b.constant(x, 1), value), x);
 }
 
-// 1 / (1 + exp(-x)), from exp(-|x|) so that small results keep their digits.
+// 1 / (1 + exp(-x)). In f32 exp(-x) is a normal number or infinite, so that results below the smallest normal number may
+// become zero; in f64 from exp(-|x|), so that they keep their digits.
 template <class B> V<B> logistic(B& b, V<B> x) {
-  V<B> e = exp(b, b.neg(b.abs(x)));
   V<B> one = b.constant(x, 1);
+  if (!is_double(b, x)) {
+    ExpReduction<B> reduced = reduce_exp(b, b.neg(bounded(b, x, -89, 87)));
+    V<B> tail = b.fma(b.mul(reduced.r, reduced.r), exp_tail(b, reduced.r), reduced.r);
+    V<B> e = b.mul(b.add(tail, one), power_of_two(b, x, reduced.bits));
+    return b.div(one, b.add(one, e));
+  }
+  V<B> e = exp(b, b.neg(b.abs(x)));
   return b.div(b.select(b.fcmp(Cmp::Ge, x, b.constant(x, 0)), one, e), b.add(one, e));
 }
 

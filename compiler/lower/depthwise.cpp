@@ -18,7 +18,7 @@ using kernel::Builder;
 using kernel::Scalar;
 using Values = WindowTiles::Values;
 
-constexpr int kMaxPixels = 14;
+constexpr int64_t kMinPixels = 6, kMaxPixels = 14;
 // FMAs of one tile that are emitted as straight code.
 constexpr int64_t kStraightFmas = 160;
 
@@ -52,14 +52,32 @@ public:
   }
 
 private:
+  // As many pixels as leave registers for taps and epilogue; enough to hide the latency of FMAs all the same.
   void choose_tiles() {
     int64_t line = 0;
     for (const WindowDim& dim : tiles_.window()) line = std::max(line, dim.size);
-    int registers = context_.target().vector_registers;
-    int64_t spare = 3;  // an input vector, one on its way, and a constant of the epilogue
-    int64_t most = std::clamp<int64_t>(registers - spare - std::min<int64_t>(line, registers / 2), 2, kMaxPixels);
-    tiles_.cut(most, kStraightFmas);
-    hoisted_ = tiles_.is_straight() && tiles_.window_size() + kMaxPixels + spare <= registers;
+    int64_t registers = context_.target().vector_registers;
+    int64_t spare = 3 + epilogue_constants();  // an input vector, one on its way
+    int64_t window = tiles_.window_size();
+    bool fits = window + kMinPixels + spare <= registers;
+    int64_t most = registers - spare - (fits ? window : std::min(line, registers / 2));
+    tiles_.cut(std::clamp<int64_t>(most, kMinPixels, kMaxPixels), kStraightFmas);
+    hoisted_ = tiles_.is_straight() && fits;
+  }
+
+  // Constants that the epilogue wants in registers: a transcendental function brings its polynomial.
+  int64_t epilogue_constants() const {
+    if (!instruction_.is(Opcode::Fusion)) return 0;
+    int64_t count = 0;
+    for (const auto& inner : instruction_.region().instructions()) {
+      switch (inner->opcode()) {
+      case Opcode::Logistic: case Opcode::Tanh: case Opcode::Exponential: case Opcode::Erf: return 12;
+      case Opcode::Add: case Opcode::Multiply: case Opcode::Maximum: case Opcode::Minimum: count += 1; break;
+      case Opcode::Clamp: count += 2; break;
+      default: break;
+      }
+    }
+    return std::min<int64_t>(count, 6);
   }
 
   PackedOperand describe_packing() const {

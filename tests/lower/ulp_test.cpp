@@ -28,6 +28,7 @@ struct Function {
   Opcode opcode;
   std::function<long double(long double)> reference;
   double limit;
+  bool flushes = false;  // results that are no normal numbers may become zero
 };
 
 const std::vector<Function>& functions() {
@@ -37,7 +38,7 @@ const std::vector<Function>& functions() {
       {Opcode::Log, [](long double x) { return std::log(x); }, 4},
       {Opcode::LogPlusOne, [](long double x) { return std::log1p(x); }, 4},
       {Opcode::Tanh, [](long double x) { return std::tanh(x); }, 4},
-      {Opcode::Logistic, [](long double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }, 4},
+      {Opcode::Logistic, [](long double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }, 4, true},
       {Opcode::Erf, [](long double x) { return std::erf(x); }, 4},
       {Opcode::Sine, [](long double x) { return std::sin(x); }, 4},
       {Opcode::Cosine, [](long double x) { return std::cos(x); }, 4},
@@ -76,7 +77,9 @@ bool check_unary(uint64_t stride, bool fused) {
     Worst worst;
     auto see = [&](float x) {
       auto y = firn::scalar_ops::unary(host, function.opcode, firn::DType::F32, HostScalars::f32(x));
-      worst.see(ulps(static_cast<float>(y.number), function.reference(x)), x);
+      long double wanted = function.reference(x);
+      bool flushed = function.flushes && y.number == 0 && std::fabs(wanted) < std::numeric_limits<float>::min();
+      worst.see(flushed ? 0 : ulps(static_cast<float>(y.number), wanted), x);
     };
     for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += stride) see(std::bit_cast<float>(static_cast<uint32_t>(bits)));
     for (float x : {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f, 1e-45f, -1e-45f, 3.4028235e38f, 88.72284f, -103.97f,
