@@ -32,14 +32,14 @@ bool is_pointwise(const WindowDim& w) {
   return w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0;
 }
 
-// The block size if the layout is plain but for one block of channels; 0 if plain; nothing otherwise.
+bool is_in_order(const Layout& layout) {
+  return layout.strides.empty() && std::is_sorted(layout.order.begin(), layout.order.end());
+}
+
+// The block size if the layout is in order but for one block of channels; 0 without blocks; nothing otherwise.
 std::optional<int> channel_block(const Type& type) {
-  if (type.layout.is_plain()) return 0;
-  bool identity = type.layout.strides.empty();
-  for (size_t i = 0; i < type.layout.order.size(); ++i) identity &= type.layout.order[i] == static_cast<int>(i);
-  if (!identity || type.layout.blocks.size() > 1) return std::nullopt;
   if (type.layout.blocks.empty()) return 0;
-  if (type.layout.blocks[0].dim != 1) return std::nullopt;
+  if (!is_in_order(type.layout) || type.layout.blocks.size() > 1 || type.layout.blocks[0].dim != 1) return std::nullopt;
   return type.layout.blocks[0].size;
 }
 
@@ -101,7 +101,7 @@ private:
     if (!input.is_static() || !filter.is_static()) return false;
     if (!is_small_float(input.dtype) || input.dtype != filter.dtype || !is_small_float(instruction_.type().dtype)) return false;
     auto in_block = channel_block(input), out_block = channel_block(full_result_);
-    if (!in_block || !out_block || !filter.layout.is_plain()) return false;
+    if (!in_block || !out_block || !is_in_order(full_result_.layout) || !filter.layout.is_plain()) return false;
     g_.input = input;
     g_.result = full_result_;
     g_.window = instruction_.attributes().window().dims;
@@ -114,7 +114,7 @@ private:
     if (input.num_elements() == 0 || full_result_.num_elements() == 0 || filter.num_elements() == 0) return false;
     for (const WindowDim& dim : g_.window) g_.filter_size *= dim.size;
     if (g_.groups > 1 && g_.channels == 1 && g_.filters == 1) return false;
-    bool flat = std::all_of(g_.window.begin(), g_.window.end(), is_pointwise);
+    bool flat = is_in_order(input.layout) && std::all_of(g_.window.begin(), g_.window.end(), is_pointwise);
     if (flat && g_.window.size() > 1) {
       g_.input = flatten_spatial(g_.input);
       g_.result = flatten_spatial(g_.result);

@@ -51,6 +51,7 @@ public:
       if (!instruction->is(Opcode::Constant) && !instruction->is(Opcode::Parameter)) assign(*instruction);
     std::vector<Value> results = region_.results();
     for (size_t i = 0; i < results.size(); ++i) region_.set_result(static_cast<int>(i), plain(results[i]));
+    for (Instruction* instruction : all) read_transposed(*instruction);
     return true;
   }
 
@@ -210,6 +211,26 @@ private:
     bool pays = input.dim(1) >= kFewChannels && is_blockable(input.type()) && positions_of(input.type()) > 1 &&
                 positions_of(convolution.operand(1).type()) * convolution.operand(1).dim(0) >= 4 * block_;
     if (pays) convolution.set_operand(0, blocked_form(input));
+  }
+
+  // Convolutions read single elements of plain images: as well where they lie, in another order. The transpose of an
+  // image is a view then.
+  static void read_transposed(Instruction& transpose) {
+    if (!transpose.is(Opcode::Transpose) || !transpose.has_uses()) return;
+    Type type = transpose.type();
+    if (!type.layout.is_plain() || !transpose.operand(0).type().layout.is_plain()) return;
+    for (const Instruction* user : transpose.users())
+      if (!user->is(Opcode::Convolution) || user->attributes().integer("groups", 1) != 1 || user->operand(1).def == &transpose)
+        return;
+    if (contains_result(*transpose.parent(), transpose)) return;
+    for (int64_t dim : inverse_permutation(transpose.attributes().ints("permutation")))
+      type.layout.order.push_back(static_cast<int>(dim));
+    transpose.set_type(type);
+  }
+
+  static bool contains_result(const Region& region, const Instruction& instruction) {
+    return std::any_of(region.results().begin(), region.results().end(),
+                       [&](Value result) { return result.def == &instruction; });
   }
 
   void make_captures_plain(Region& region) {
