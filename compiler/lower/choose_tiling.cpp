@@ -9,6 +9,8 @@ namespace firn::lower {
 namespace {
 
 constexpr double kLoadsPerCycle = 2;
+// Accumulators of compact tiles: enough to hide the latency of FMAs on two pipes.
+constexpr int kCompactSums = 12;
 
 // Cycles of one reduction step of a rows x vectors tile. Where a scalar operand cannot be folded into the FMA it costs
 // a load; where it can, every FMA that folds it loads it again, which two loads per cycle cover.
@@ -53,6 +55,7 @@ TileShape choose_tile(const ContractionSpec& spec, const TargetMachine& target) 
     for (int rows = 1; rows <= 30 && rows <= spec.rows; ++rows)
       for (int phases = 1; phases <= 8; phases *= 2) {
         if (registers_needed(rows, vectors, phases) > registers) break;
+        if (spec.compact && rows * vectors * phases > kCompactSums) break;
         if (phases > 1 && rows * vectors * phases > 2 * target.fma_latency * target.fma_pipes) break;
         TileShape tile{rows, vectors, best.lanes, phases};
         double cycles = tiling_cycles(spec, tile, target);

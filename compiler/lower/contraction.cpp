@@ -95,6 +95,10 @@ private:
       if (!all_valid(row, k, 0)) return false;
     return true;
   }
+  // Tiles at varying positions are inside: only such share a body.
+  bool is_inside(const TilePosition& position, int rows) const {
+    return !position.row.is_constant() || tile_is_inside(position.row.value(), rows);
+  }
   bool all_valid(int64_t row, std::vector<IntExpr>& k, size_t level) const {
     if (level == spec_.reduction.size()) return spec_.row_valid(row, k);
     if (spec_.reduction[level].kind != ReductionLoop::Kind::Unrolled) return all_valid(row, k, level + 1);
@@ -250,6 +254,11 @@ private:
                                     std::vector<IntExpr>& k, std::vector<Value> acc) {
     if (level == spec_.reduction.size()) return emit_step(position, rows, vectors, k, 0, std::move(acc));
     const ReductionLoop& loop = spec_.reduction[level];
+    if (loop.kind == ReductionLoop::Kind::Unrolled && spec_.compact && is_inside(position, rows))
+      return b_.loop_carried(0, loop.extent, 1, std::move(acc), [&](const IntExpr& iv, const std::vector<Value>& in) {
+        k[level] = iv;
+        return emit_reduction(position, rows, vectors, level + 1, k, in);
+      });
     if (loop.kind == ReductionLoop::Kind::Unrolled) {
       for (int64_t i = 0; i < loop.extent; ++i) {
         k[level] = i;
@@ -371,7 +380,7 @@ private:
       loaded.push_back(spec_.vector(b_, position, vector, k));
     for (int row = 0; row < rows; ++row) {
       IntExpr at = position.row + row;
-      if (spec_.row_valid && at.is_constant() && !spec_.row_valid(at.value(), k)) continue;
+      if (at.is_constant() && !contributes(at.value(), k)) continue;
       Value scalar = spec_.scalar(b_, position, row, k);
       if (b_.type(scalar).lanes == 1) scalar = b_.splat(scalar, groups_.lanes);
       for (int vector = 0; vector < vectors; ++vector) {
@@ -380,6 +389,14 @@ private:
       }
     }
     return acc;
+  }
+
+  // Unrolled loops that are rolled all the same have no values to ask with: their tile is inside.
+  bool contributes(int64_t row, const std::vector<IntExpr>& k) const {
+    if (!spec_.row_valid) return true;
+    for (size_t i = 0; i < k.size(); ++i)
+      if (spec_.reduction[i].kind == ReductionLoop::Kind::Unrolled && !k[i].is_constant()) return true;
+    return spec_.row_valid(row, k);
   }
 
   Value multiply_add(Value a, Value b, Value c) {

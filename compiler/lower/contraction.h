@@ -54,6 +54,7 @@ struct ContractionSpec {
   int64_t columns = 1;                  // extent of the column dim, in elements
   std::vector<ReductionLoop> reduction;
 
+  bool compact = false;                 // small code before speed: few accumulators, nothing unrolled
   // Bytes touched, for the choice of tile and loop order: one pass over the scalar operand and over the vector operand.
   int64_t scalar_bytes = 0, vector_bytes = 0;
   // How many of the leading `outer` dims also select another part of the vector operand (batch, groups).

@@ -247,6 +247,7 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
     binding->result_type = instruction.type();
     binding->sum_dtype = root->contraction->type().dtype;
     binding->schedule = schedule;
+    binding->compact = context.options().optimize_size;
     auto made = is_dot ? prepare_dot(*root->contraction, is_packable_constant(root->operands[0]),
                                      is_packable_constant(root->operands[1]), binding, context.target(), part)
                        : prepare_convolution(*root->contraction, binding, context.target());

@@ -14,6 +14,7 @@ struct ContractionBinding {
   int partial = -1;                           // sums between parts of the reduction
   Type result_type;                           // of what is stored: the contraction's dims
   const Schedule* schedule = nullptr;         // what the schedule database says of this contraction
+  bool compact = false;                       // small code before speed
   DType sum_dtype = DType::F32;               // of the contraction: sums are rounded to it before the epilogue
   // What is stored in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the sums.
   // The first `valid` lanes are inside the tensor.

@@ -75,6 +75,7 @@ public:
     spec.scalar_bytes = static_cast<int64_t>(g_.input.physical_byte_size());
     spec.vector_bytes = g_.groups * g_.filters * g_.channels * g_.filter_size * 4;
     spec.row_valid = row_validity();
+    spec.compact = binding_->compact;
     prepared.tiling = choose_tiling(spec, target_, binding_->schedule);
     fill_packing(prepared);
     auto packed = prepared.packed;
@@ -82,7 +83,7 @@ public:
     spec.vector = [this_ = *this, packed](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
       return this_.load_filter(b, packed, at, vector, k);
     };
-    prepared.tiling.unroll = kUnroll;
+    prepared.tiling.unroll = binding_->compact ? 1 : kUnroll;
     if (spec.vector_bytes > target_.l2_bytes / 4) prefetch_next_group(spec, packed);
     if (in_block_ > 0 && spec.scalar_bytes > target_.l1_bytes / 2) {
       spec.prefetch_scalar = [this_ = *this](Builder& b, const TilePosition& at, const IntExpr& row, const std::vector<IntExpr>& k) {

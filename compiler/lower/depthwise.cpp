@@ -19,6 +19,7 @@ using kernel::Scalar;
 using Values = WindowTiles::Values;
 
 constexpr int64_t kMinPixels = 6, kMaxPixels = 14;
+constexpr int64_t kCompactPixels = 6;  // where small code comes before speed
 // FMAs of one tile that are emitted as straight code.
 constexpr int64_t kStraightFmas = 160;
 
@@ -61,7 +62,8 @@ private:
     int64_t window = tiles_.window_size();
     bool fits = window + kMinPixels + spare <= registers;
     int64_t most = registers - spare - (fits ? window : std::min(line, registers / 2));
-    tiles_.cut(std::clamp<int64_t>(most, kMinPixels, kMaxPixels), kStraightFmas);
+    if (context_.options().optimize_size) tiles_.cut(kCompactPixels, 0);
+    else tiles_.cut(std::clamp<int64_t>(most, kMinPixels, kMaxPixels), kStraightFmas);
     hoisted_ = tiles_.is_straight() && fits;
   }
 

@@ -90,6 +90,7 @@ public:
     prepared.spec.vector_bytes = columns_.type.num_elements() * 4;
     prepared.flops = 2 * dot_.type().num_elements() * reduction;
     prepared.swapped = swapped_;
+    prepared.spec.compact = binding_->compact;
     prepared.tiling = choose_tiling(prepared.spec, target_, binding_->schedule);
     if (vector_constant) choose_blocks(prepared);
     if (part_.count > 1) take_part(prepared.spec);
@@ -97,7 +98,7 @@ public:
     if (!prepared.vector_direct) fill_packing(prepared);
     prepared.spec.scalar = scalar_operand();
     prepared.spec.vector = prepared.vector_direct ? direct_vector(prepared.tiling.tile.lanes) : packed_vector(prepared.packed);
-    prepared.tiling.unroll = kUnroll;
+    prepared.tiling.unroll = binding_->compact ? 1 : kUnroll;
     if (!prepared.vector_direct && vector_constant && prepared.spec.vector_bytes > target_.l1_bytes)
       prefetch_groups(prepared.spec, prepared.packed);
     if (!part_.is_first()) prepared.spec.initial = load_partial(prepared.tiling.tile.lanes);

@@ -54,7 +54,8 @@ public:
       : context_(context), instruction_(instruction), root_(root), tiles_(std::move(tiles)), reducer_(reducer) {}
 
   void emit(double identity) {
-    tiles_.cut(std::min(kMaxPixels, context_.target().vector_registers / 2), kStraightSteps);
+    if (context_.options().optimize_size) tiles_.cut(1, 0);
+    else tiles_.cut(std::min(kMaxPixels, context_.target().vector_registers / 2), kStraightSteps);
     KernelMaker maker(context_, instruction_, "pooling");
     Builder& b = maker.builder();
     binding_.result_type = instruction_.type();
