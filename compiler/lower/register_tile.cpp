@@ -1,0 +1,255 @@
+// The reduction nest of a register tile, with its sums as loop-carried values.
+#include "compiler/lower/register_tile.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::Value;
+
+class RegisterTile {
+public:
+  RegisterTile(Builder& builder, const ContractionSpec& spec, const Tiling& tiling)
+      : b_(builder), spec_(spec), tiling_(tiling), groups_(column_groups(spec.columns, tiling.tile)) {}
+
+  void emit(TilePosition& position, int rows, int vectors) {
+    position.vectors = vectors;
+    kernel::Type type = spec_.element.with_lanes(groups_.lanes);
+    int sums = rows * vectors;
+    int phases = std::max(1, tiling_.tile.phases);
+    Value zero = b_.constant(type, 0.0);
+    std::vector<Value> acc(static_cast<size_t>(sums * phases), zero);
+    if (spec_.initial)
+      for (int i = 0; i < sums; ++i) acc[static_cast<size_t>(i)] = spec_.initial(b_, position, i / vectors, i % vectors);
+    std::vector<IntExpr> k(spec_.reduction.size());
+    acc = emit_reduction(position, rows, vectors, 0, k, acc);
+    for (int phase = phases; phase > 1; phase /= 2)  // pairwise, so that the order is fixed
+      for (int p = 0; p < phase / 2; ++p)
+        for (int i = 0; i < sums; ++i) {
+          Value& lhs = acc[static_cast<size_t>(p * sums + i)];
+          lhs = b_.binary(add_op(), lhs, acc[static_cast<size_t>((p + phase / 2) * sums + i)]);
+        }
+    for (int row = 0; row < rows; ++row)
+      for (int vector = 0; vector < vectors; ++vector)
+        store(position, row, vector, acc[static_cast<size_t>(row * vectors + vector)]);
+  }
+
+private:
+  int valid_lanes(const TilePosition& position, int vector) const {
+    int64_t rest = spec_.columns % groups_.lanes;
+    if (rest == 0) return groups_.lanes;
+    IntExpr last = position.column_vector + vector;
+    // Only the very last vector is partial, and column groups that hold it have a constant position or are the only one.
+    if (last.is_constant()) return last.value() == groups_.total_vectors - 1 ? static_cast<int>(rest) : groups_.lanes;
+    return last.upper_bound() == groups_.total_vectors - 1 ? -static_cast<int>(rest) : groups_.lanes;
+  }
+
+  // Tiles at varying positions are inside: only such share a body.
+  bool is_inside(const TilePosition& position, int rows) const {
+    return !position.row.is_constant() || tile_is_inside(spec_, position.row.value(), rows);
+  }
+
+  kernel::OpKind add_op() const {
+    return kernel::is_float(spec_.element.scalar) ? kernel::OpKind::FAdd : kernel::OpKind::IAdd;
+  }
+
+  void store(const TilePosition& position, int row, int vector, Value sum) {
+    int lanes = valid_lanes(position, vector);
+    if (lanes > 0) return spec_.store(b_, position, row, vector, sum, lanes);
+    // A full-width group whose position varies and that holds the partial vector in its last round only.
+    kernel::Type index_type{kernel::Scalar::Index, 1};
+    Value is_last = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(position.column_vector + vector),
+                               b_.constant_int(index_type, groups_.total_vectors - 1));
+    b_.if_then_else(
+        is_last, [&] { spec_.store(b_, position, row, vector, sum, -lanes); return std::vector<Value>{}; },
+        [&] { spec_.store(b_, position, row, vector, sum, groups_.lanes); return std::vector<Value>{}; });
+  }
+
+  std::vector<Value> emit_reduction(const TilePosition& position, int rows, int vectors, size_t level,
+                                    std::vector<IntExpr>& k, std::vector<Value> acc) {
+    if (level == spec_.reduction.size()) return emit_step(position, rows, vectors, k, 0, std::move(acc));
+    const ReductionLoop& loop = spec_.reduction[level];
+    if (loop.kind == ReductionLoop::Kind::Unrolled && spec_.compact && is_inside(position, rows))
+      return b_.loop_carried(0, loop.extent, 1, std::move(acc), [&](const IntExpr& iv, const std::vector<Value>& in) {
+        k[level] = iv;
+        return emit_reduction(position, rows, vectors, level + 1, k, in);
+      });
+    if (loop.kind == ReductionLoop::Kind::Unrolled) {
+      for (int64_t i = 0; i < loop.extent; ++i) {
+        k[level] = i;
+        acc = emit_reduction(position, rows, vectors, level + 1, k, std::move(acc));
+      }
+      return acc;
+    }
+    bool innermost = level + 1 == spec_.reduction.size();
+    if (loop.kind == ReductionLoop::Kind::Rolled && innermost && tiling_.tile.phases <= 1 &&
+        (loop.block > 0 || tiling_.unroll > 1))
+      return emit_innermost_loop(position, rows, vectors, k, std::move(acc));
+    bool clipped = loop.kind == ReductionLoop::Kind::Clipped;
+    IntExpr lower = clipped ? loop.lower(position.outer) : IntExpr(0);
+    IntExpr upper = clipped ? loop.upper(position.outer) : IntExpr(loop.extent);
+    int phases = innermost && !clipped ? std::max(1, tiling_.tile.phases) : 1;
+    int64_t main = loop.extent / phases * phases;
+    if (phases == 1)
+      return b_.loop_carried(lower, upper, 1, std::move(acc), [&](const IntExpr& iv, const std::vector<Value>& in) {
+        k[level] = iv;
+        return emit_reduction(position, rows, vectors, level + 1, k, in);
+      });
+    if (main > 0)
+      acc = b_.loop_carried(0, main, phases, std::move(acc), [&](const IntExpr& iv, std::vector<Value> in) {
+        for (int phase = 0; phase < phases; ++phase) {
+          k[level] = iv + phase;
+          in = emit_step(position, rows, vectors, k, phase, std::move(in));
+        }
+        return in;
+      });
+    for (int64_t i = main; i < loop.extent; ++i) {
+      k[level] = i;
+      acc = emit_step(position, rows, vectors, k, static_cast<int>(i - main), std::move(acc));
+    }
+    return acc;
+  }
+
+  // The innermost loop: over whole blocks and the rest of a block if the scalar operand lies in blocks, several steps per
+  // iteration, and between them requests for the column group after this one: every tile of rows asks for its share, so
+  // that the group has come near when its turn comes.
+  std::vector<Value> emit_innermost_loop(const TilePosition& position, int rows, int vectors, std::vector<IntExpr>& k,
+                                         std::vector<Value> acc) {
+    const ReductionLoop& loop = spec_.reduction.back();
+    int64_t block = loop.block > 0 ? loop.block : loop.extent, blocks = loop.extent / block;
+    // Short loops stay rolled: straight code of many steps tempts the scheduler to spill.
+    int64_t unroll = block >= 2 * tiling_.unroll ? std::max(1, tiling_.unroll) : 1;
+    Requests requests = requests_per_iteration(rows, unroll);
+    auto run = [&](const IntExpr& first, int64_t extent, std::vector<Value> in) {
+      int64_t main = extent / unroll * unroll;
+      in = b_.loop_carried(0, main / unroll, 1, std::move(in), [&](const IntExpr& iv, const std::vector<Value>& carried) {
+        std::vector<Value> out = emit_steps(position, rows, vectors, k, first + iv * unroll, unroll, carried);
+        request_lines(requests, position, k, first + iv * unroll, unroll);
+        if (spec_.prefetch_scalar && extent == loop.block) request_scalars(position, rows, k, first + block, iv, block / unroll);
+        return out;
+      });
+      return emit_steps(position, rows, vectors, k, first + main, extent - main, std::move(in));
+    };
+    acc = b_.loop_carried(0, blocks, 1, std::move(acc), [&](const IntExpr& iv, const std::vector<Value>& carried) {
+      return run(iv * block, block, carried);
+    });
+    return run(blocks * block, loop.extent % block, std::move(acc));
+  }
+
+  // Asks for the rows of the scalar operand's next block, spread over the iterations of this one.
+  void request_scalars(const TilePosition& position, int rows, std::vector<IntExpr>& k, const IntExpr& next_block,
+                       const IntExpr& iteration, int64_t iterations) {
+    int64_t share = (rows + iterations - 1) / iterations;
+    k.back() = next_block;
+    for (int64_t i = 0; i < share; ++i) spec_.prefetch_scalar(b_, position, iteration * share + i, k);
+  }
+
+  std::vector<Value> emit_steps(const TilePosition& position, int rows, int vectors, std::vector<IntExpr>& k,
+                                const IntExpr& first, int64_t count, std::vector<Value> acc) {
+    for (int64_t step = 0; step < count; ++step) {
+      k.back() = first + step;
+      acc = emit_step(position, rows, vectors, k, 0, std::move(acc));
+    }
+    return acc;
+  }
+
+  // How many lines of the next column group an iteration asks for, so that all rows together ask for all of it. None
+  // where the group is so small beside the work on it that its arrival hardly matters.
+  struct Requests {
+    int64_t per_row = 0, per_iteration = 0;
+  };
+  Requests requests_per_iteration(int rows, int64_t unroll) const {
+    if (!spec_.prefetch) return {};
+    int64_t positions = rows_around() * rows_per_pass(), steps = 1;
+    for (const ReductionLoop& loop : spec_.reduction) steps *= loop.extent;
+    if (spec_.group_lines < positions || steps < unroll) return {};
+    int64_t per_row = (spec_.group_lines + positions - 1) / positions;
+    return {per_row, (per_row * rows + steps / unroll - 1) / (steps / unroll)};
+  }
+  // Rows between one column group and the next.
+  int64_t rows_per_pass() const { return tiling_.row_block > 0 ? tiling_.row_block : spec_.rows; }
+  // Rows of tiles that share a column group: the extent of the outer dims that do not select vectors.
+  int64_t rows_around() const {
+    int64_t count = 1;
+    for (size_t i = static_cast<size_t>(spec_.vector_outer_dims); i < spec_.outer.size(); ++i) count *= spec_.outer[i];
+    return count;
+  }
+  void request_lines(const Requests& requests, const TilePosition& position, const std::vector<IntExpr>& k,
+                     const IntExpr& step, int64_t unroll) {
+    if (requests.per_iteration == 0) return;
+    IntExpr row = 0, iteration = 0;
+    for (size_t i = static_cast<size_t>(spec_.vector_outer_dims); i < spec_.outer.size(); ++i)
+      row = row * spec_.outer[i] + position.outer[i];
+    for (size_t i = 0; i + 1 < spec_.reduction.size(); ++i) iteration = iteration * spec_.reduction[i].extent + k[i];
+    iteration = iteration * (spec_.reduction.back().extent / unroll) + floor_div(step, unroll);
+    IntExpr in_pass = tiling_.row_block > 0 ? floor_mod(position.row, tiling_.row_block) : position.row;
+    IntExpr line = (row * rows_per_pass() + in_pass) * requests.per_row + iteration * requests.per_iteration;
+    for (int64_t i = 0; i < requests.per_iteration; ++i) spec_.prefetch(b_, position, line + i);
+  }
+
+  // One step of the reduction: vectors loaded once, every scalar multiplied into its row.
+  std::vector<Value> emit_step(const TilePosition& position, int rows, int vectors, const std::vector<IntExpr>& k,
+                               int phase, std::vector<Value> acc) {
+    std::vector<Value> loaded;
+    for (int vector = 0; vector < vectors; ++vector)
+      loaded.push_back(spec_.vector(b_, position, vector, k));
+    for (int row = 0; row < rows; ++row) {
+      IntExpr at = position.row + row;
+      if (at.is_constant() && !contributes(at.value(), k)) continue;
+      Value scalar = spec_.scalar(b_, position, row, k);
+      if (b_.type(scalar).lanes == 1) scalar = b_.splat(scalar, groups_.lanes);
+      for (int vector = 0; vector < vectors; ++vector) {
+        Value& sum = acc[static_cast<size_t>((phase * rows + row) * vectors + vector)];
+        sum = multiply_add(scalar, loaded[static_cast<size_t>(vector)], sum);
+      }
+    }
+    return acc;
+  }
+
+  // Unrolled loops that are rolled all the same have no values to ask with: their tile is inside.
+  bool contributes(int64_t row, const std::vector<IntExpr>& k) const {
+    if (!spec_.row_valid) return true;
+    for (size_t i = 0; i < k.size(); ++i)
+      if (spec_.reduction[i].kind == ReductionLoop::Kind::Unrolled && !k[i].is_constant()) return true;
+    return spec_.row_valid(row, k);
+  }
+
+  Value multiply_add(Value a, Value b, Value c) {
+    if (kernel::is_float(spec_.element.scalar)) return b_.fma(a, b, c);
+    return b_.binary(kernel::OpKind::IAdd, b_.binary(kernel::OpKind::IMul, a, b), c);
+  }
+
+  Builder& b_;
+  const ContractionSpec& spec_;
+  const Tiling& tiling_;
+  ColumnGroups groups_;
+};
+
+bool all_valid(const ContractionSpec& spec, int64_t row, std::vector<IntExpr>& k, size_t level) {
+  if (level == spec.reduction.size()) return spec.row_valid(row, k);
+  if (spec.reduction[level].kind != ReductionLoop::Kind::Unrolled) return all_valid(spec, row, k, level + 1);
+  for (int64_t i = 0; i < spec.reduction[level].extent; ++i) {
+    k[level] = i;
+    if (!all_valid(spec, row, k, level + 1)) return false;
+  }
+  return true;
+}
+
+} // namespace
+
+void emit_register_tile(Builder& builder, const ContractionSpec& spec, const Tiling& tiling, TilePosition position,
+                        int rows, int vectors) {
+  RegisterTile(builder, spec, tiling).emit(position, rows, vectors);
+}
+
+bool tile_is_inside(const ContractionSpec& spec, int64_t first, int rows) {
+  if (!spec.row_valid) return true;
+  std::vector<IntExpr> k(spec.reduction.size());
+  for (int64_t row : {first, first + rows - 1})
+    if (!all_valid(spec, row, k, 0)) return false;
+  return true;
+}
+
+} // namespace firn::lower
