@@ -3,7 +3,7 @@
 #
 #   firn_add_library(<target> MODEL <file.onnx> CLASS <ns::Name>
 #     [NAMES new=old ...] [DIMS name=value ...] [EXTERNAL name ...]
-#     [CPU <name>] [OPT speed|size|debug] [MATH default|strict|fast] [WEIGHTS embed] [THREADS 1]
+#     [CPU <name>] [OPT speed|size|debug] [MATH default|strict|fast] [WEIGHTS embed|init] [THREADS 1]
 #     [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
 #   firn_add_golden_test(<test> LIBRARY <target> DATA <folder> [TOLERANCE 1e-5])
 #
@@ -140,8 +140,8 @@ function(_firn_check_supported call multiversion threads weights state dims)
   if(threads AND NOT threads STREQUAL "1")
     _firn_refuse("${call}" "THREADS ${threads} is not supported by this version of Firn; models run on one thread")
   endif()
-  if(weights MATCHES "^(init|file)$")
-    _firn_refuse("${call}" "WEIGHTS ${weights} is not supported by this version of Firn; use WEIGHTS embed")
+  if(weights STREQUAL "file")
+    _firn_refuse("${call}" "WEIGHTS file is not supported by this version of Firn; use WEIGHTS embed or init")
   endif()
   foreach(dim IN LISTS dims)
     if(dim MATCHES "\\.\\.")
@@ -197,6 +197,9 @@ function(firn_add_library target)
   list(APPEND options ${opt_${arg_OPT}})
   if(arg_MATH)
     list(APPEND options "--math=${arg_MATH}")
+  endif()
+  if(arg_WEIGHTS STREQUAL "init")
+    list(APPEND options "--winograd=init")
   endif()
   if(arg_FLASH_BUDGET)
     list(APPEND options "--flash-budget=${arg_FLASH_BUDGET}")

@@ -144,6 +144,19 @@ std::vector<std::string> data_sets(const std::string& folder) {
   return result;
 }
 
+// The model, on weights prepared in `memory` if its object embeds raw ones.
+template <class Any> firn::Owned<Any> make_model([[maybe_unused]] std::vector<unsigned char>& memory) {
+  if constexpr (std::is_constructible_v<Any, firn::ByteSpan>) {
+    return firn::Owned<Any>();
+  } else {
+    memory.resize(Any::weight_bytes + FIRN_WEIGHT_ALIGNMENT);
+    firn_status status = FIRN_STATUS_OK;
+    unsigned char* weights =
+        firn_rt1_place_arena(memory.data(), memory.size(), Any::weight_bytes, FIRN_WEIGHT_ALIGNMENT, &status);
+    return firn::Owned<Any>(Any::Weights::prepare(firn::ByteSpan(weights, Any::weight_bytes)));
+  }
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -151,7 +164,8 @@ int main(int argc, char** argv) {
     std::printf("usage: %s FOLDER TOLERANCE\n", argv[0]);
     return 2;
   }
-  firn::Owned<Model> model;
+  std::vector<unsigned char> memory;
+  firn::Owned<Model> model = make_model<Model>(memory);
   if (const firn::Status status = model.status(); !status && status.code() != FIRN_STATUS_NOT_BOUND) {
     std::printf("%s\n", status.message());
     return 1;

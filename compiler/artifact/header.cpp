@@ -3,6 +3,7 @@
 #include "compiler/artifact/header.h"
 
 #include "compiler/artifact/header_types.h"
+#include "compiler/artifact/header_weights.h"
 #include "compiler/artifact/identifiers.h"
 #include "compiler/artifact/interface.h"
 #include "compiler/artifact/text_template.h"
@@ -29,6 +30,7 @@ extern "C" {
 #endif
 firn_status {{RUN}}(const firn_rt1_call* call);
 const unsigned char* {{WEIGHTS}}(void);
+{{PREPARE_PROTOTYPE}}
 #ifdef __cplusplus
 }
 
@@ -41,8 +43,7 @@ const unsigned char* {{WEIGHTS}}(void);
 {{NAMESPACE_OPEN}}
 // {{SOURCE}} as a class: {{SIGNATURE}}.
 //
-//   static {{QUALIFIED}}::Arena arena;
-//   {{QUALIFIED}} model(arena);
+{{CONSTRUCTION}}
 {{USAGE}}
 //
 // Instances are independent of each other: one per thread is always safe. Arena and weights outlive them.
@@ -50,6 +51,7 @@ class {{CLASS}} final {
 public:
   static constexpr std::size_t arena_bytes = {{ARENA_BYTES}}, arena_alignment = {{ARENA_ALIGNMENT}};
   static constexpr std::size_t weight_bytes = {{WEIGHT_BYTES}}, stack_bytes = {{STACK_BYTES}};
+  {{RAW_WEIGHT_BYTES}}
   static constexpr std::size_t input_count = {{INPUT_COUNT}}, output_count = {{OUTPUT_COUNT}};
   static constexpr std::uint64_t flops = {{FLOPS}};
   static constexpr const char* model_sha256 = "{{SHA256}}";
@@ -59,12 +61,10 @@ public:
     unsigned char bytes[{{ARENA_ARRAY}}];
   };
 
-  // The packed weights, immutable: those in the object, or a copy of them elsewhere.
+  {{WEIGHTS_COMMENT}}
   class Weights : public firn::Weights {
   public:
-    static Weights embedded() noexcept {
-      return Weights({{WEIGHTS}}(), weight_bytes);
-    }
+    {{WEIGHT_SOURCES}}
     static Weights bound(firn::ConstByteSpan packed) noexcept {
       return Weights(packed.data(), packed.size());
     }
@@ -72,13 +72,14 @@ public:
   private:
     friend class {{CLASS}};
     Weights(const unsigned char* data, std::size_t bytes) noexcept : firn::Weights(data, bytes) {}
+    {{WEIGHTS_CONVERSION}}
   };
-  static Weights embedded() noexcept { return Weights::embedded(); }
+  {{EMBEDDED}}
 
   // If the memory, the weights or this CPU do not fit, status() says so and run() returns it.
-  explicit {{CLASS}}(Arena& arena_memory, const Weights& packed = embedded()) noexcept
+  explicit {{CLASS}}(Arena& arena_memory, const Weights& packed{{DEFAULT_WEIGHTS}}) noexcept
       : {{CLASS}}(firn::ByteSpan(arena_memory.bytes), packed) {}
-  explicit {{CLASS}}(firn::ByteSpan memory, const Weights& packed = embedded()) noexcept {
+  explicit {{CLASS}}(firn::ByteSpan memory, const Weights& packed{{DEFAULT_WEIGHTS}}) noexcept {
     instance_.weights = packed.data();
     instance_.arena = firn_rt1_place_arena(memory.data(), memory.size(), arena_bytes, arena_alignment,
                                            &instance_.status);
@@ -142,8 +143,6 @@ private:
 
 #endif
 )";
-
-enum class Role { Input, Output, State };
 
 std::string hex(uint64_t value) {
   std::array<char, 24> buffer;
@@ -405,6 +404,7 @@ Expected<std::string> write_header(const ModelDescription& model) {
   slots["C_PART"] = write_c_part(model);
   add_class_slots(slots, model);
   add_size_slots(slots, model);
+  add_weight_slots(slots, model);
   add_table_slots(slots, model);
   return expand_template(header_template, slots);
 }

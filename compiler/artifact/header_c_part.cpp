@@ -16,6 +16,7 @@ constexpr std::string_view c_template = R"(#include <stdbool.h>
 
 // Room for the arena at any address: {{ARENA_BYTES}} bytes and the slack to align them.
 #define {{MACRO}}_ARENA_BYTES {{ARENA_WITH_SLACK}}
+{{WEIGHT_MACROS}}
 {{TENSOR_MACROS}}
 
 typedef struct {{PREFIX}} {
@@ -27,13 +28,16 @@ typedef struct {{PREFIX}} {
 } {{PREFIX}};
 
 {{RESET}}
+{{PREPARE_FUNCTION}}
 // Takes memory of {{MACRO}}_ARENA_BYTES, which outlives the model. Returns FIRN_STATUS_OK or why it cannot run.
-static inline firn_status {{PREFIX}}_init({{PREFIX}}* model, void* memory, size_t bytes) {
+{{WEIGHTS_NOTE}}
+static inline firn_status {{PREFIX}}_init({{PREFIX}}* model, void* memory, size_t bytes{{WEIGHTS_PARAMETER}}) {
   memset(model, 0, sizeof *model);
   model->arena = firn_rt1_place_arena(memory, bytes, {{ARENA_BYTES}}, {{ARENA_ALIGNMENT}}, &model->status);
   if (model->status == FIRN_STATUS_OK) model->status = firn_rt1_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
+  {{CHECK_WEIGHTS}}
   if (!model->arena) return model->status;
-  model->weights = {{WEIGHTS}}();
+  model->weights = {{WEIGHTS_VALUE}};
   {{BIND_ALL}}
   return model->status;
 }
@@ -50,6 +54,44 @@ static inline firn_status {{PREFIX}}_run({{PREFIX}}* model) { return {{PREFIX}}_
 
 {{ACCESSORS}}
 )";
+
+// Makes the packed weights, for models whose object embeds raw ones.
+constexpr std::string_view prepare_template =
+    R"(// Computes the weights in memory of {{MACRO}}_WEIGHTS_SIZE bytes, aligned to FIRN_WEIGHT_ALIGNMENT; any number of
+// models can share them.
+static inline firn_status {{PREFIX}}_prepare(void* memory, size_t bytes) {
+  const firn_rt1_call call = {(unsigned char*)memory, {{WEIGHTS}}(), NULL, NULL, NULL};
+  const firn_status cpu = firn_rt1_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
+  if (cpu != FIRN_STATUS_OK || {{MACRO}}_WEIGHTS_SIZE == 0) return cpu;
+  if (!memory) return FIRN_STATUS_NO_WEIGHTS;
+  if (bytes != {{MACRO}}_WEIGHTS_SIZE) return FIRN_STATUS_WEIGHTS_SIZE;
+  if ((uintptr_t)memory % FIRN_WEIGHT_ALIGNMENT != 0) return FIRN_STATUS_WEIGHTS_MISALIGNED;
+  return {{PREPARE}}(&call);
+}
+)";
+
+constexpr std::string_view check_weights_template =
+    R"(if (model->status == FIRN_STATUS_OK && {{MACRO}}_WEIGHTS_SIZE > 0) {
+  if (!weights) model->status = FIRN_STATUS_NO_WEIGHTS;
+  if ((uintptr_t)weights % FIRN_WEIGHT_ALIGNMENT != 0) model->status = FIRN_STATUS_WEIGHTS_MISALIGNED;
+})";
+
+// After the slots that its texts use. The macros end as none of a tensor does.
+void add_weight_slots(Slots& slots, const ModelDescription& model) {
+  const bool is_raw = model.raw_weight_bytes.has_value();
+  const auto macro = [&](const char* name, int64_t value) {
+    return "#define " + slots["MACRO"] + "_" + name + " " + std::to_string(value);
+  };
+  slots["WEIGHT_MACROS"] = is_raw ? macro("WEIGHTS_SIZE", model.weight_bytes) + "\n" +
+                                        macro("RAW_WEIGHTS_SIZE", *model.raw_weight_bytes)
+                                  : "";
+  slots["WEIGHTS_NOTE"] =
+      is_raw ? "// The weights are those that " + slots["PREFIX"] + "_prepare() made." : "";
+  slots["WEIGHTS_PARAMETER"] = is_raw ? ", const void* weights" : "";
+  slots["WEIGHTS_VALUE"] = is_raw ? "(const unsigned char*)weights" : slots["WEIGHTS"] + "()";
+  slots["PREPARE_FUNCTION"] = is_raw ? expand_template(prepare_template, slots) : "";
+  slots["CHECK_WEIGHTS"] = is_raw ? expand_template(check_weights_template, slots) : "";
+}
 
 std::string tensor_macros(const std::vector<TensorDescription>& tensors, const std::string& macro) {
   std::string text;
@@ -171,6 +213,7 @@ std::string write_c_part(const ModelDescription& model) {
   slots["MACRO"] = macro;
   slots["RUN"] = symbols.run;
   slots["WEIGHTS"] = symbols.weights;
+  slots["PREPARE"] = symbols.prepare;
   slots["ARENA_BYTES"] = std::to_string(model.arena_bytes);
   slots["ARENA_ALIGNMENT"] = std::to_string(model.arena_alignment);
   slots["ARENA_WITH_SLACK"] = std::to_string(model.arena_bytes + model.arena_alignment - 1);
@@ -183,6 +226,7 @@ std::string write_c_part(const ModelDescription& model) {
   slots["BIND_ALL"] = bind_all(model, symbols.prefix);
   slots["CHECK_BOUND"] = check_bound(model);
   slots["ACCESSORS"] = all_accessors(model, symbols.prefix);
+  add_weight_slots(slots, model);
   return expand_template(c_template, slots);
 }
 

@@ -12,6 +12,7 @@ struct SymbolNames {
   std::string prefix;  // vision_digits
   std::string run;     // vision_digits_run_a1_<hash>
   std::string weights; // vision_digits_weights_a1_<hash>
+  std::string prepare; // vision_digits_prepare_a1_<hash>; only of models with raw weights
 };
 
 // The first 12 hex digits of the SHA-256 of the interface: ABI number, CPU features, arena, weights, and

@@ -54,8 +54,11 @@ struct ModelDescription {
   std::vector<TensorDescription> inputs, outputs, states;
 
   int64_t arena_bytes = 0, arena_alignment = 64, arena_lower_bound = 0;
-  int64_t weight_bytes = 0; // packed, as embedded
-  int64_t code_bytes = 0;   // machine code and its own constants
+  int64_t weight_bytes = 0; // packed, as run() reads them
+  // Of what the object embeds, where that has to be prepared first; nothing: the packed weights themselves.
+  std::optional<int64_t> raw_weight_bytes;
+  int64_t embedded_weight_bytes() const { return raw_weight_bytes.value_or(weight_bytes); }
+  int64_t code_bytes = 0; // machine code and its own constants
   int64_t object_bytes = 0;
   int64_t stack_bytes = 0;
   int64_t parameters = 0;
@@ -69,7 +72,8 @@ struct ModelDescription {
   std::vector<std::string> flags; // those that shape the code, in a fixed order
 
   std::vector<KernelDescription> kernels;
-  std::vector<Contributor> weights, peak_buffers; // for budgets and the report; may be empty
+  std::vector<Contributor> weights,
+      peak_buffers; // embedded weights; for budgets and the report; may be empty
 };
 
 inline int64_t TensorDescription::byte_size() const {

@@ -65,6 +65,9 @@ std::string write_report(const ModelDescription& model) {
     return name + std::string(name.size() < 14 ? 14 - name.size() : 1, ' ') + value + "\n";
   };
   std::string text;
+  if (model.raw_weight_bytes)
+    text += line("raw weights",
+                 with_separators(*model.raw_weight_bytes) + " B in the object, prepared in memory");
   text += line("weights", with_separators(model.weight_bytes) + " B, " + with_separators(model.parameters) +
                               " parameters");
   text += line("code", with_separators(model.code_bytes) + " B");
@@ -82,13 +85,16 @@ Result check_budgets(const ModelDescription& model, const Budgets& budgets) {
   std::vector<Contributor> flash = model.weights;
   for (const KernelDescription& kernel : model.kernels)
     flash.push_back({"code of " + kernel.name, kernel.code_bytes});
-  if (Result result =
-          check("flash use", model.weight_bytes + model.code_bytes, budgets.flash_bytes, std::move(flash));
+  if (Result result = check("flash use", model.embedded_weight_bytes() + model.code_bytes,
+                            budgets.flash_bytes, std::move(flash));
       !result)
     return result;
   std::vector<Contributor> ram = model.peak_buffers;
   ram.push_back({"stack", model.stack_bytes});
-  return check("RAM use", model.arena_bytes + model.stack_bytes, budgets.ram_bytes, std::move(ram));
+  int64_t prepared = model.raw_weight_bytes ? model.weight_bytes : 0;
+  if (prepared > 0) ram.push_back({"prepared weights", prepared});
+  return check("RAM use", model.arena_bytes + model.stack_bytes + prepared, budgets.ram_bytes,
+               std::move(ram));
 }
 
 std::optional<int64_t> parse_byte_count(const std::string& text) {

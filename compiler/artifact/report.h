@@ -14,8 +14,8 @@ namespace firn::artifact {
 std::string write_report(const ModelDescription& model);
 
 struct Budgets {
-  std::optional<int64_t> flash_bytes; // weights and code
-  std::optional<int64_t> ram_bytes;   // arena and stack
+  std::optional<int64_t> flash_bytes; // embedded weights and code
+  std::optional<int64_t> ram_bytes;   // arena, stack and prepared weights
 };
 
 // An error that names what exceeds its budget, by how much, and the largest contributors.

@@ -48,8 +48,11 @@ Result check_types(const kernel::Program& program, const TargetMachine& target) 
 
 Result emit(Generation& generation, const kernel::Program& program, const Options& options,
             bool embed_weights) {
-  if (Result result = kernel::verify(program); !result) return result;
-  if (Result result = check_types(program, options.target); !result) return result;
+  for (const kernel::Program* one : {&program, options.prepare}) {
+    if (!one) continue;
+    if (Result result = kernel::verify(*one); !result) return result;
+    if (Result result = check_types(*one, options.target); !result) return result;
+  }
   auto machine = create_machine(options);
   if (!machine) return machine.error();
   generation.machine = std::move(*machine);
@@ -75,20 +78,21 @@ Result compile(Generation& generation, const Options& options, bool assembly) {
   return {};
 }
 
-// The run function's frame and the deepest below it: a kernel, and what that calls. Return addresses are
-// pushed on x86 and, at worst, saved elsewhere within the frames already counted.
+// The deeper entry function's frame and the deepest below it: a kernel, and what that calls. Return addresses
+// are pushed on x86 and, at worst, saved elsewhere within the frames already counted.
 int64_t deepest_stack(const BackendReport& report, const Options& options, const EmittedModule& emitted) {
-  int64_t run = 0, kernel = 0, other = 0;
+  int64_t entry = 0, kernel = 0, other = 0;
   int64_t word = options.target.arch == Arch::X86_64 ? options.target.pointer_bits / 8 : 0;
   for (const auto& [name, bytes] : report.stack_bytes) {
     const auto& kernels = emitted.kernel_symbols;
-    int64_t& deepest = name == options.run_symbol                                         ? run
+    bool is_entry = name == options.run_symbol || name == options.prepare_symbol;
+    int64_t& deepest = is_entry                                                           ? entry
                        : std::find(kernels.begin(), kernels.end(), name) != kernels.end() ? kernel
                                                                                           : other;
     deepest = std::max(deepest, bytes);
   }
   if (other > 0) other += word;
-  return run + kernel + other + 2 * word;
+  return entry + kernel + other + 2 * word;
 }
 
 Expected<ObjectFacts> write_plain(const Generation& generation, const std::string& path) {
@@ -149,7 +153,7 @@ Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options&
   facts->kernel_text_bytes = std::move(by_name);
   // The module is large; it must not be in memory beside the weights.
   generation.emitted.module.reset();
-  auto size = write_elf(object, path, weights_section(options), program);
+  auto size = write_elf(object, path, weights_section(options), options.embedded(program));
   if (!size) return size.error();
   facts->object_bytes = *size;
   return facts;

@@ -1,5 +1,5 @@
-// Kernel IR to machine code: one entry function, one function per kernel, constants. The only place that
-// knows LLVM.
+// Kernel IR to machine code: one entry function per program, one function per kernel, constants. The only
+// place that knows LLVM.
 #pragma once
 
 #include "compiler/kernel/kernel.h"
@@ -20,6 +20,15 @@ struct Options {
   // Builds for measuring: firn_rt1_call::executor points to an array of uint64_t that gets the cycle counter
   // before the first top-level step and after each.
   bool profile = false;
+  // The program that prepares the weights where the model runs (memory/prepare.h), or null: its constants are
+  // then what the object holds, and the function of this name runs it.
+  const kernel::Program* prepare = nullptr;
+  std::string prepare_symbol = {};
+
+  // The program whose constants the object holds.
+  const kernel::Program& embedded(const kernel::Program& program) const {
+    return prepare ? *prepare : program;
+  }
 };
 
 // The program as LLVM IR text (before optimisation), and as assembly. For --emit=llvm and --emit=asm.

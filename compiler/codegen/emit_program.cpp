@@ -1,4 +1,4 @@
-// The run function: loads the pointers of the call, then calls one kernel after the other.
+// The entry function of a program: loads the pointers of the call, then calls one kernel after the other.
 #include "compiler/codegen/program_emitter.h"
 
 #include <llvm/IR/Constants.h>
@@ -30,13 +30,39 @@ public:
   ProgramEmitter(ModuleContext& context, const Program& program, const Options& options)
       : context_(context), program_(program), options_(options), ir_(context.context) {}
 
-  void emit(bool embed_weights) {
+  // `profile`: the entry function stamps its steps.
+  void emit_code(const std::string& entry_symbol, bool profile) {
     gather_facts();
     for (size_t i = 0; i < program_.kernels.size(); ++i) {
       kernels_.push_back(KernelEmitter(context_, *program_.kernels[i], facts_[i]).emit());
     }
-    emit_run();
-    emit_weights(embed_weights);
+    emit_entry(entry_symbol, profile);
+  }
+
+  // The function that finds the program's constants.
+  void emit_weights(bool embed) {
+    if (options_.weights_symbol.empty()) return;
+    create(options_.weights_symbol, pointer(), {});
+    if (program_.constants.empty() || program_.weight_bytes == 0) {
+      ir_.CreateRet(llvm::Constant::getNullValue(pointer()));
+      return;
+    }
+    llvm::GlobalVariable* weights = create_weights(embed);
+    if (embed) {
+      ir_.CreateRet(weights);
+      return;
+    }
+    // The distance from a nearby constant, loaded so that no instruction holds a 32-bit offset to the
+    // weights; the load is volatile so that LLVM does not see through it.
+    llvm::IntegerType* word = context_.index_type();
+    auto* nearby =
+        new llvm::GlobalVariable(context_.module, word, /*isConstant=*/true,
+                                 llvm::GlobalValue::InternalLinkage, nullptr, "firn.weights_distance");
+    nearby->setInitializer(llvm::ConstantExpr::getSub(llvm::ConstantExpr::getPtrToInt(weights, word),
+                                                      llvm::ConstantExpr::getPtrToInt(nearby, word)));
+    nearby->setDSOLocal(true);
+    llvm::Value* distance = ir_.CreateLoad(word, nearby, /*isVolatile=*/true);
+    ir_.CreateRet(ir_.CreatePtrAdd(nearby, distance));
   }
 
 private:
@@ -110,12 +136,12 @@ private:
     }
   }
 
-  void emit_run() {
+  void emit_entry(const std::string& symbol, bool profile) {
     llvm::Type* status = llvm::Type::getInt32Ty(context_.context);
-    run_ = create(options_.run_symbol, status, {pointer()});
-    llvm::Value* call = run_->getArg(0);
-    run_->addParamAttr(0, llvm::Attribute::NoCapture);
-    run_->addParamAttr(0, llvm::Attribute::NonNull);
+    entry_ = create(symbol, status, {pointer()});
+    llvm::Value* call = entry_->getArg(0);
+    entry_->addParamAttr(0, llvm::Attribute::NoCapture);
+    entry_->addParamAttr(0, llvm::Attribute::NonNull);
     llvm::Value* spaces[] = {field(call, 0), field(call, 1), field(call, 2), field(call, 3)};
     std::vector<bool> used(program_.buffers.size());
     mark_used(program_, program_.steps, used);
@@ -134,7 +160,7 @@ private:
       }
       starts_.push_back(start);
     }
-    if (options_.profile)
+    if (profile)
       emit_profiled_steps(field(call, 4));
     else
       emit_steps(program_.steps);
@@ -165,7 +191,7 @@ private:
     return ir_.CreateICmpNE(ir_.CreateLoad(ir_.getInt8Ty(), address(argument)), ir_.getInt8(0));
   }
   llvm::BasicBlock* new_block(const char* name) {
-    return llvm::BasicBlock::Create(context_.context, name, run_);
+    return llvm::BasicBlock::Create(context_.context, name, entry_);
   }
 
   void emit_steps(const std::vector<Step>& steps) {
@@ -215,31 +241,6 @@ private:
     ir_.SetInsertPoint(exit);
   }
 
-  void emit_weights(bool embed) {
-    if (options_.weights_symbol.empty()) return;
-    create(options_.weights_symbol, pointer(), {});
-    if (program_.constants.empty() || program_.weight_bytes == 0) {
-      ir_.CreateRet(llvm::Constant::getNullValue(pointer()));
-      return;
-    }
-    llvm::GlobalVariable* weights = create_weights(embed);
-    if (embed) {
-      ir_.CreateRet(weights);
-      return;
-    }
-    // The distance from a nearby constant, loaded so that no instruction holds a 32-bit offset to the
-    // weights; the load is volatile so that LLVM does not see through it.
-    llvm::IntegerType* word = context_.index_type();
-    auto* nearby =
-        new llvm::GlobalVariable(context_.module, word, /*isConstant=*/true,
-                                 llvm::GlobalValue::InternalLinkage, nullptr, "firn.weights_distance");
-    nearby->setInitializer(llvm::ConstantExpr::getSub(llvm::ConstantExpr::getPtrToInt(weights, word),
-                                                      llvm::ConstantExpr::getPtrToInt(nearby, word)));
-    nearby->setDSOLocal(true);
-    llvm::Value* distance = ir_.CreateLoad(word, nearby, /*isVolatile=*/true);
-    ir_.CreateRet(ir_.CreatePtrAdd(nearby, distance));
-  }
-
   llvm::GlobalVariable* create_weights(bool embed) {
     size_t size = static_cast<size_t>(embed ? program_.weight_bytes : weights_placeholder_bytes);
     std::vector<uint8_t> bytes(size);
@@ -263,7 +264,7 @@ private:
   const Program& program_;
   const Options& options_;
   llvm::IRBuilder<> ir_;
-  llvm::Function* run_ = nullptr;
+  llvm::Function* entry_ = nullptr;
   std::vector<std::vector<ParameterFacts>> facts_;
   std::vector<llvm::Function*> kernels_;
   std::vector<llvm::Value*> starts_; // of buffers
@@ -281,8 +282,18 @@ EmittedModule emit_module(const Program& program, const Options& options, const 
   bool elf = llvm::Triple(options.target.triple).isOSBinFormatELF();
   ModuleContext shared{context, *result.module, options.target, features,
                        elf ? ".text.firn." + options.section_suffix : ""};
-  ProgramEmitter(shared, program, options).emit(embed_weights);
-  for (const auto& kernel : program.kernels) result.kernel_symbols.push_back(kernel_symbol(*kernel));
+  ProgramEmitter emitter(shared, program, options);
+  emitter.emit_code(options.run_symbol, options.profile);
+  if (!options.prepare) {
+    emitter.emit_weights(embed_weights);
+  } else {
+    ProgramEmitter prepare(shared, *options.prepare, options);
+    prepare.emit_code(options.prepare_symbol, /*profile=*/false);
+    prepare.emit_weights(embed_weights);
+  }
+  for (const Program* one : {&program, options.prepare})
+    for (size_t i = 0; one && i < one->kernels.size(); ++i)
+      result.kernel_symbols.push_back(kernel_symbol(*one->kernels[i]));
   return result;
 }
 

@@ -1,5 +1,5 @@
-// Emits a whole program as one LLVM module: its kernels, the run function and the function that finds the
-// weights.
+// Emits a program, with the one that prepares its weights, as one LLVM module: their kernels and entry
+// functions, and the function that finds the embedded weights.
 #pragma once
 
 #include "compiler/codegen/codegen.h"
@@ -14,7 +14,7 @@ std::string weights_section(const Options& options);
 
 struct EmittedModule {
   std::unique_ptr<llvm::Module> module;
-  std::vector<std::string> kernel_symbols; // by kernel number
+  std::vector<std::string> kernel_symbols; // by kernel number; those of the preparing program follow
 };
 
 // `embed_weights`: the constants' bytes go into the module itself, for object formats that Firn does not

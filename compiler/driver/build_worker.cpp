@@ -19,6 +19,14 @@ std::string io_table(const char* name, const std::vector<artifact::TensorDescrip
   return text + "{-1, 0}};\n";
 }
 
+// What the worker needs to know of weights that have to be prepared.
+std::string prepare_facts(const Compilation& c) {
+  if (!c.prepare) return "";
+  return "constexpr std::size_t kWeightBytes = " + std::to_string(c.description.weight_bytes) +
+         ";\nextern \"C\" std::int32_t " + c.codegen.prepare_symbol +
+         "(const firn_rt1_call*);\n#define FIRN_PREPARE_SYMBOL " + c.codegen.prepare_symbol + "\n";
+}
+
 std::string facts_header(const Compilation& c) {
   const auto& d = c.description;
   std::string run = c.codegen.run_symbol, weights = c.codegen.weights_symbol;
@@ -36,7 +44,7 @@ std::string facts_header(const Compilation& c) {
          weights +
          "(void);\n"
          "#define FIRN_RUN_SYMBOL " +
-         run + "\n#define FIRN_WEIGHTS_SYMBOL " + weights + "\n";
+         run + "\n#define FIRN_WEIGHTS_SYMBOL " + weights + "\n" + prepare_facts(c);
 }
 
 // Shapes that the model leaves open come from the stored inputs.

@@ -6,6 +6,7 @@
 #include "compiler/driver/write_outputs.h"
 #include "compiler/graph/text.h"
 #include "compiler/memory/plan.h"
+#include "compiler/memory/prepare.h"
 #include "compiler/memory/schedule.h"
 #include "compiler/passes/pass.h"
 
@@ -81,6 +82,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   memory::place_constants(c.program);
   memory::plan_arena(c.program, plan_options(options, *c.module));
   if (Result valid = kernel::verify(c.program); !valid) return failed(valid.error());
+  if (options.winograd == lower::Winograd::Init) c.prepare = memory::make_prepare_program(c.program, c.target);
   if (Result described = describe(options, c); !described) return failed(described.error());
   c.codegen = codegen_options(options, c);
   return true;

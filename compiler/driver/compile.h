@@ -54,6 +54,7 @@ struct Compilation {
   onnx::ModelFacts facts;
   std::unique_ptr<Module> module;        // after the passes
   kernel::Program program;               // planned
+  std::optional<kernel::Program> prepare; // makes the weights of `program`, with --winograd=init
   artifact::ModelDescription description;
   TargetMachine target;
   codegen::Options codegen;

@@ -41,6 +41,13 @@ std::string signature(const std::vector<artifact::TensorDescription>& tensors) {
   return text;
 }
 
+// "weights 46.8 MB", "raw weights 46.8 MB, prepared 180.1 MB"
+std::string weights_text(const artifact::ModelDescription& d) {
+  std::string packed = scaled(static_cast<double>(d.weight_bytes), "B");
+  if (!d.raw_weight_bytes) return "weights " + packed;
+  return "raw weights " + scaled(static_cast<double>(*d.raw_weight_bytes), "B") + ", prepared " + packed;
+}
+
 } // namespace
 
 std::string summary_text(const Compilation& c) {
@@ -52,8 +59,7 @@ std::string summary_text(const Compilation& c) {
   for (const std::string& file : c.files) {
     std::string detail;
     if (file.ends_with(".o"))
-      detail = scaled(static_cast<double>(d.object_bytes), "B") + "  (weights " +
-               scaled(static_cast<double>(d.weight_bytes), "B") + ", code " +
+      detail = scaled(static_cast<double>(d.object_bytes), "B") + "  (" + weights_text(d) + ", code " +
                scaled(static_cast<double>(d.code_bytes), "B") + ")";
     else if (file.ends_with(".h"))
       detail = "arena " + scaled(static_cast<double>(d.arena_bytes), "B") + " (lower bound " +

@@ -99,6 +99,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.arena_bytes = c.program.arena_bytes;
   d.arena_lower_bound = c.program.arena_lower_bound;
   d.weight_bytes = c.program.weight_bytes;
+  if (c.prepare) d.raw_weight_bytes = c.prepare->weight_bytes;
   d.parameters = c.facts.parameters;
   d.node_count = c.facts.nodes;
   d.firn_version = kVersion;
@@ -108,8 +109,9 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.required_features = c.target.required_cpu_features;
   d.flags = options.flags;
   describe_kernels(c);
-  for (const kernel::Constant& constant : c.program.constants) {
-    const kernel::Buffer& buffer = c.program.buffers[static_cast<size_t>(constant.buffer)];
+  const kernel::Program& embedded = c.prepare ? *c.prepare : c.program;
+  for (const kernel::Constant& constant : embedded.constants) {
+    const kernel::Buffer& buffer = embedded.buffers[static_cast<size_t>(constant.buffer)];
     d.weights.push_back({buffer.name, buffer.bytes});
   }
   return {};
@@ -117,7 +119,10 @@ Result describe(const CompileOptions& options, Compilation& c) {
 
 codegen::Options codegen_options(const CompileOptions& options, const Compilation& c) {
   artifact::SymbolNames symbols = artifact::symbol_names(c.description);
-  return {c.target, options.opt_level, symbols.run, symbols.weights, symbols.prefix};
+  codegen::Options result{c.target, options.opt_level, symbols.run, symbols.weights, symbols.prefix};
+  if (c.prepare) result.prepare = &*c.prepare;
+  result.prepare_symbol = symbols.prepare;
+  return result;
 }
 
 void describe_object(Compilation& c) {

@@ -26,6 +26,13 @@ std::string read_log(const std::string& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
+// Memory of `bytes` in `memory`, aligned as arenas and weights are.
+std::byte* allocate(std::unique_ptr<std::byte[]>& memory, int64_t bytes) {
+  memory = std::make_unique<std::byte[]>(static_cast<size_t>(bytes) + 64);
+  auto address = reinterpret_cast<uintptr_t>(memory.get());
+  return memory.get() + (64 - address % 64) % 64;
+}
+
 } // namespace
 
 TemporaryFolder::TemporaryFolder() {
@@ -77,11 +84,8 @@ Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c) {
       ::dlsym(runner->library_, c.codegen.weights_symbol.c_str()));
   FIRN_CHECK(runner->function_ && weights, "the object lacks its exported functions");
   runner->weights_ = weights();
-
-  auto size = static_cast<size_t>(c.program.arena_bytes) + 64;
-  runner->memory_ = std::make_unique<std::byte[]>(size);
-  auto address = reinterpret_cast<uintptr_t>(runner->memory_.get());
-  runner->arena_ = runner->memory_.get() + (64 - address % 64) % 64;
+  if (c.prepare) runner->prepare_weights();
+  runner->arena_ = allocate(runner->memory_, c.program.arena_bytes);
   auto slot = [&](const artifact::TensorDescription& tensor) -> void* {
     if (tensor.arena_offset) return runner->arena_ + *tensor.arena_offset;
     runner->external_.emplace_back(static_cast<size_t>(tensor.byte_size()));
@@ -91,6 +95,16 @@ Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c) {
   for (const auto& output : c.description.outputs) runner->outputs_.push_back(slot(output));
   if (c.codegen.profile) runner->stamps_.resize(c.program.steps.size() + 1);
   return runner;
+}
+
+void ObjectRunner::prepare_weights() {
+  auto prepare =
+      reinterpret_cast<int (*)(const void*)>(::dlsym(library_, compilation_->codegen.prepare_symbol.c_str()));
+  FIRN_CHECK(prepare, "the object lacks its prepare function");
+  auto* packed = reinterpret_cast<unsigned char*>(allocate(prepared_, compilation_->program.weight_bytes));
+  firn_rt1_call call{packed, weights_, nullptr, nullptr, nullptr};
+  prepare(&call);
+  weights_ = packed;
 }
 
 ObjectRunner::~ObjectRunner() {

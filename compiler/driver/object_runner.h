@@ -23,11 +23,13 @@ public:
 
 private:
   ObjectRunner() = default;
+  void prepare_weights();
   const Compilation* compilation_ = nullptr;
   void* library_ = nullptr;
   int (*function_)(const void*) = nullptr;
   std::unique_ptr<std::byte[]> memory_;
   std::byte* arena_ = nullptr;
+  std::unique_ptr<std::byte[]> prepared_; // memory of weights that the object does not hold as they are
   const unsigned char* weights_ = nullptr;
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;

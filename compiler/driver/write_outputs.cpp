@@ -27,7 +27,8 @@ std::string output_stem(const CompileOptions& options) {
 Expected<std::string> emit_text(const CompileOptions& options, Compilation& c) {
   switch (options.emit) {
   case Emit::Graph: return print_module(*c.module);
-  case Emit::Kernel: return kernel::print_program(c.program);
+  case Emit::Kernel:
+    return kernel::print_program(c.program) + (c.prepare ? "\n" + kernel::print_program(*c.prepare) : "");
   case Emit::Llvm: return codegen::emit_llvm_text(c.program, c.codegen);
   case Emit::Assembly: return codegen::emit_assembly(c.program, c.codegen);
   case Emit::Header: return artifact::write_header(c.description);

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -144,10 +145,19 @@ struct Step {
   std::vector<Step> first, second; // If: then, else. While: steps that compute the condition, the body.
 };
 
+// What a constant is computed from where the program runs: fewer bytes, and the kernel that reads them (its
+// first parameter) and writes the constant's own (its second).
+struct RawForm {
+  int64_t bytes = 0;
+  std::function<void(std::span<std::byte> out)> fill;
+  std::function<std::unique_ptr<Kernel>()> make_expansion;
+};
+
 // Bytes of one weights buffer, made when the object is written so that only one is in memory at a time.
 struct Constant {
   int buffer = -1;
   std::function<void(std::span<std::byte> out)> fill;
+  std::optional<RawForm> raw; // for the program that prepares the weights (memory/prepare.h)
 };
 
 struct Program {

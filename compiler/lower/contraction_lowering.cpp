@@ -175,7 +175,9 @@ bool emit_winograd_convolution(LoweringContext& context, const Instruction& inst
   auto fill = [literal, plan = *plan](std::span<std::byte> out) {
     pack_winograd_filters(plan, reinterpret_cast<const float*>(literal->bytes().data()), out);
   };
-  Place filters{context.add_constant(plan->filter_elements() * 4, fill, root.operands[1].def->location()), 0};
+  std::optional<kernel::RawForm> raw;
+  if (options.winograd == Winograd::Init) raw = raw_winograd_filters(*plan, literal);
+  Place filters{context.add_constant(plan->filter_elements() * 4, fill, root.operands[1].def->location(), std::move(raw)), 0};
   KernelMaker maker(context, instruction, "convolution");
   binding->scalar = maker.read(root.operands[0]);
   binding->vector = maker.parameter(filters, kernel::Scalar::F32, plan->filter_elements(), false, "packed");

@@ -10,8 +10,9 @@ namespace firn::lower {
 
 enum class Math : uint8_t { Default, Strict, Fast };
 
-// Where the transformed filters of Winograd convolutions come from: in the object, or nowhere (never that algorithm).
-enum class Winograd : uint8_t { Embed, Off };
+// Where the transformed filters of Winograd convolutions come from: from the object, from its raw filters before the
+// first run, or nowhere (never that algorithm).
+enum class Winograd : uint8_t { Embed, Init, Off };
 
 struct Options {
   TargetMachine target;

@@ -141,13 +141,14 @@ void LoweringContext::add_kernel(std::unique_ptr<kernel::Kernel> kernel, std::ve
   steps_->push_back(std::move(step));
 }
 
-int LoweringContext::add_constant(int64_t bytes, std::function<void(std::span<std::byte>)> fill, std::string name) {
+int LoweringContext::add_constant(int64_t bytes, std::function<void(std::span<std::byte>)> fill, std::string name,
+                                  std::optional<kernel::RawForm> raw) {
   kernel::Buffer buffer;
   buffer.name = std::move(name);
   buffer.space = kernel::Space::Weights;
   buffer.bytes = bytes;
   int number = program_.add_buffer(std::move(buffer));
-  program_.constants.push_back({number, std::move(fill)});
+  program_.constants.push_back({number, std::move(fill), std::move(raw)});
   return number;
 }
 

@@ -57,8 +57,9 @@ public:
   // Adds a kernel and a step that calls it. `in_place`: pairs (written argument, read argument).
   void add_kernel(std::unique_ptr<kernel::Kernel> kernel, std::vector<kernel::Argument> arguments,
                   std::string location, std::vector<std::pair<int, int>> in_place = {});
-  // A weights buffer whose bytes `fill` makes when the object is written.
-  int add_constant(int64_t bytes, std::function<void(std::span<std::byte>)> fill, std::string name);
+  // A weights buffer whose bytes `fill` makes when the object is written, or `raw` before the first run.
+  int add_constant(int64_t bytes, std::function<void(std::span<std::byte>)> fill, std::string name,
+                   std::optional<kernel::RawForm> raw = {});
   // A buffer in the arena for one kernel's use, or between kernels of one instruction.
   int add_scratch_buffer(int64_t bytes, std::string name);
   // A name for a kernel that nothing else has.

@@ -55,6 +55,9 @@ std::optional<WinogradPlan> plan_winograd(const WinogradRequest& request, std::v
 // Transforms and packs the filters [filters, channels, (height,) width].
 void pack_winograd_filters(const WinogradPlan& plan, const float* filters, std::span<std::byte> out);
 
+// The filters as the model stores them, and the kernel that does what pack_winograd_filters() does.
+kernel::RawForm raw_winograd_filters(const WinogradPlan& plan, LiteralRef filters);
+
 // Root mean square error of the plan's algorithm relative to that of the direct sum in f32, both against f64, on seeded
 // normal data with some of the layer's own filters.
 double winograd_error_ratio(const WinogradPlan& plan, const float* filters);

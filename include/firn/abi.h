@@ -28,7 +28,7 @@ enum {
   FIRN_STATUS_UNSUPPORTED_CPU = 2, // detail: number of the first missing feature (firn/cpu_features.h)
   FIRN_STATUS_ARENA_TOO_SMALL = 3,
   FIRN_STATUS_ARENA_MISALIGNED = 4, // room for the arena, but none for aligning it
-  FIRN_STATUS_WEIGHTS_SIZE = 5,     // bound weights are not weight_bytes long
+  FIRN_STATUS_WEIGHTS_SIZE = 5, // bound or prepared weights are not weight_bytes long, raw ones not theirs
   FIRN_STATUS_WEIGHTS_MISALIGNED = 6,
   FIRN_STATUS_NOT_BOUND = 7,    // an external input or output has no buffer
   FIRN_STATUS_NO_MEMORY = 8,    // the memory for the arena is null: an allocation failed
@@ -66,6 +66,8 @@ typedef struct firn_rt1_call {
 //   firn_status PREFIX_run_a1_HASH(const firn_rt1_call*);          computes; FIRN_STATUS_OK or why not
 //   const unsigned char* PREFIX_weights_a1_HASH(void);             its embedded weights, null if there are
 //   none
+// and, if those are raw weights from which the packed ones are made before the first run:
+//   firn_status PREFIX_prepare_a1_HASH(const firn_rt1_call*);      arena: where to; weights: the raw ones
 
 // The text of a status: static storage, never null.
 const char* firn_rt1_status_message(firn_status status) FIRN_NOEXCEPT;

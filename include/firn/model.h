@@ -87,9 +87,23 @@ public:
 
 protected:
   constexpr Weights(const unsigned char* data, std::size_t bytes) noexcept : data_(data), bytes_(bytes) {}
+  // Lets a model's function compute its `bytes` of weights in the buffer. check() tells what was wrong with
+  // `cpu`, with `raw` or with the buffer.
+  static Weights prepare(firn_status (*function)(const firn_rt1_call*), firn_status cpu, ConstByteSpan raw,
+                         std::size_t raw_bytes, ByteSpan buffer, std::size_t bytes) noexcept {
+    Weights result(buffer.data(), buffer.size());
+    if (bytes == 0 || !result.check(bytes)) return result;
+    result.status_ = cpu;
+    if (result.status_ == FIRN_STATUS_OK)
+      result.status_ = Weights(raw.data(), raw.size()).check(raw_bytes).value();
+    const firn_rt1_call call = {buffer.data(), raw.data(), nullptr, nullptr, nullptr};
+    if (result.status_ == FIRN_STATUS_OK) result.status_ = function(&call);
+    return result;
+  }
   // Whether these can serve a model that wants `bytes` of weights.
   Status check(std::size_t bytes) const noexcept {
     if (bytes == 0) return Status();
+    if (status_ != FIRN_STATUS_OK) return Status(status_);
     if (!data_) return Status(FIRN_STATUS_NO_WEIGHTS);
     if (bytes_ != bytes) return Status(FIRN_STATUS_WEIGHTS_SIZE);
     const bool aligned = reinterpret_cast<std::uintptr_t>(data_) % FIRN_WEIGHT_ALIGNMENT == 0;
@@ -99,6 +113,7 @@ protected:
 private:
   const unsigned char* data_;
   std::size_t bytes_;
+  firn_status status_ = FIRN_STATUS_OK; // of preparing them
 };
 
 // Lends threads to run(). Wraps the C struct, or any object callable as pool(count, task) that calls task(i)

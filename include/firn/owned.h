@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <new>
+#include <type_traits>
 #include <utility>
 
 namespace firn {
@@ -14,7 +15,7 @@ inline namespace rt1 {
 
 template <class Model> class Owned {
 public:
-  Owned() noexcept : arena_(allocate()), model_(place(arena_.get())) {}
+  Owned() noexcept : arena_(allocate()), model_(place_embedded(arena_.get())) {}
   explicit Owned(const typename Model::Weights& weights) noexcept
       : arena_(allocate()), model_(place(arena_.get()), weights) {}
   Owned(Owned&&) noexcept = default;
@@ -42,6 +43,12 @@ private:
     void* memory =
         ::operator new(sizeof(typename Model::Arena), std::align_val_t(Model::arena_alignment), std::nothrow);
     return Memory(static_cast<unsigned char*>(memory));
+  }
+  static Model place_embedded(unsigned char* memory) noexcept {
+    static_assert(
+        std::is_constructible_v<Model, ByteSpan>,
+        "this model's weights have to be prepared: construct it with Model::Weights::prepare(buffer)");
+    if constexpr (std::is_constructible_v<Model, ByteSpan>) return Model(place(memory));
   }
   static ByteSpan place(unsigned char* memory) noexcept {
     return ByteSpan(memory, memory ? sizeof(typename Model::Arena) : 0);

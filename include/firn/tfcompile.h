@@ -21,6 +21,10 @@ public:
   enum class AllocMode { ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS, RESULTS_PROFILES_AND_TEMPS_ONLY };
 
   explicit TfCompiled(AllocMode = AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS) noexcept {}
+  // For models whose weights have to be prepared.
+  explicit TfCompiled(const typename Model::Weights& weights,
+                      AllocMode = AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS) noexcept
+      : model_(weights) {}
 
   // Computes on the calling thread; on failure error_msg() says why.
   bool Run() {

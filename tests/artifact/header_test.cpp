@@ -69,3 +69,12 @@ TEST_CASE("reset exists only with state") {
   CHECK(header_of(digits_sample()).find("reset()") == std::string::npos);
   CHECK(header_of(everything_sample()).find("void reset() noexcept") != std::string::npos);
 }
+
+TEST_CASE("models with weights to prepare have no default weights") {
+  const std::string header = header_of(prepared_sample());
+  CHECK(header.find("raw_weight_bytes = 128") != std::string::npos);
+  CHECK(header.find("embedded()") == std::string::npos);
+  CHECK(header.find("const Weights& packed) noexcept") != std::string::npos);
+  CHECK(write_manifest(prepared_sample()).find("\"raw_weight_bytes\": 128") != std::string::npos);
+  CHECK(header_of(digits_sample()).find("prepare") == std::string::npos);
+}

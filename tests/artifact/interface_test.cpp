@@ -25,6 +25,9 @@ TEST_CASE("symbols carry the ABI number and the hash") {
   CHECK(hash.size() == 12);
   CHECK(symbol_names(model).run == "vision_digits_run_a1_" + hash);
   CHECK(symbol_names(model).weights == "vision_digits_weights_a1_" + hash);
+  CHECK(symbol_names(model).prepare.empty());
+  CHECK(symbol_names(prepared_sample()).prepare ==
+        "vision_prepared_prepare_a1_" + interface_hash(prepared_sample()));
 }
 
 TEST_CASE("what both sides rely on is hashed") {
@@ -39,6 +42,7 @@ TEST_CASE("what both sides rely on is hashed") {
   CHECK(changes_hash([](ModelDescription& m) { m.states = m.outputs; }));
   CHECK(changes_hash([](ModelDescription& m) { m.arena_bytes += 64; }));
   CHECK(changes_hash([](ModelDescription& m) { m.weight_bytes += 64; }));
+  CHECK(changes_hash([](ModelDescription& m) { m.raw_weight_bytes = m.weight_bytes; }));
   CHECK(changes_hash([](ModelDescription& m) { m.required_features ^= 1; }));
 }
 

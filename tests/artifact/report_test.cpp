@@ -31,6 +31,17 @@ TEST_CASE("an exceeded budget names the excess and the largest contributors") {
         "12.5 kB, image 3.1 kB, stack 448 B");
 }
 
+TEST_CASE("prepared weights are RAM, raw ones flash") {
+  ModelDescription model = digits_sample();
+  model.raw_weight_bytes = 128;
+  CHECK(write_report(model).find("raw weights   128 B in the object") != std::string::npos);
+  CHECK(check_budgets(model, {9800 + 128, 24576 + 448 + 256}));
+  CHECK_FALSE(check_budgets(model, {9800 + 127, std::nullopt}));
+  const Result ram = check_budgets(model, {std::nullopt, 24576 + 448 + 255});
+  REQUIRE_FALSE(ram);
+  CHECK(ram.error().message.find("prepared weights 256 B") != std::string::npos);
+}
+
 TEST_CASE("byte counts with binary suffixes") {
   CHECK(parse_byte_count("64K") == 65536);
   CHECK(parse_byte_count("1M") == 1 << 20);

@@ -106,6 +106,13 @@ ModelDescription bare_sample() {
   return model;
 }
 
+ModelDescription prepared_sample() {
+  ModelDescription model = digits_sample();
+  model.class_name = "vision::Prepared";
+  model.raw_weight_bytes = 128;
+  return model;
+}
+
 ModelDescription demanding_sample() {
   ModelDescription model = bare_sample();
   model.class_name = "Demanding";

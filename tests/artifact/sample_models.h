@@ -11,6 +11,8 @@ ModelDescription digits_sample();
 ModelDescription everything_sample();
 // No input, weights or arena; a nested namespace.
 ModelDescription bare_sample();
+// The digits sample with weights that have to be prepared.
+ModelDescription prepared_sample();
 // The bare sample compiled for a CPU feature that no CPU has.
 ModelDescription demanding_sample();
 

@@ -16,7 +16,8 @@ bool write_sample(firn::artifact::OutputSet& outputs, const std::string& stem,
   const firn::artifact::SymbolNames symbols = firn::artifact::symbol_names(model);
   return outputs.write(stem + ".h", *header) &&
          outputs.write(stem + "_symbols.h", "#define RUN_SYMBOL " + symbols.run +
-                                                "\n#define WEIGHTS_SYMBOL " + symbols.weights + "\n");
+                                                "\n#define WEIGHTS_SYMBOL " + symbols.weights +
+                                                "\n#define PREPARE_SYMBOL " + symbols.prepare + "\n");
 }
 
 } // namespace
@@ -28,6 +29,7 @@ int main(int argc, char** argv) {
   const bool written = write_sample(outputs, folder + "/digits", firn::artifact::digits_sample()) &&
                        write_sample(outputs, folder + "/everything", firn::artifact::everything_sample()) &&
                        write_sample(outputs, folder + "/bare", firn::artifact::bare_sample()) &&
+                       write_sample(outputs, folder + "/prepared", firn::artifact::prepared_sample()) &&
                        write_sample(outputs, folder + "/demanding", firn::artifact::demanding_sample()) &&
                        outputs.commit();
   if (!written) std::fprintf(stderr, "cannot write sample headers to %s\n", folder.c_str());

@@ -96,6 +96,13 @@ int LoadedObject::run(const std::vector<const void*>& inputs, const std::vector<
   return reinterpret_cast<firn_status (*)(const firn_rt1_call*)>(run_)(&call);
 }
 
+int LoadedObject::prepare(void* packed) const {
+  void* function = dlsym(library_, "model_prepare");
+  REQUIRE(function);
+  firn_rt1_call call = {static_cast<unsigned char*>(packed), weights(), nullptr, nullptr, nullptr};
+  return reinterpret_cast<firn_status (*)(const firn_rt1_call*)>(function)(&call);
+}
+
 // The emulator of a target and the flags that compile the driver for it.
 static std::pair<std::string, std::string> emulation(const TargetMachine& target) {
   std::string flags = " --target=" + target.triple + " -mcpu=" + target.cpu;

@@ -37,6 +37,8 @@ public:
   int run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
           void* arena = nullptr) const;
   const unsigned char* weights() const;
+  // Calls the function that prepares the weights, which Options::prepare_symbol names "model_prepare".
+  int prepare(void* packed) const;
   const codegen::ObjectFacts& facts() const { return facts_; }
   std::string disassembly() const;
   std::string path() const { return folder_.file("model.o"); }

@@ -121,6 +121,48 @@ TEST_CASE("only one constant is in memory at a time", "[object]") {
   CHECK(most == 1);
 }
 
+TEST_CASE("an object that prepares its weights holds the raw ones", "[object]") {
+  // packed = raw + raw, for the two constants that the chain reads.
+  Program prepare;
+  prepare.name = "prepare";
+  prepare.kernels.push_back(add_kernel("prepare_0", 64));
+  prepare.arena_bytes = 768;
+  prepare.weight_bytes = 512;
+  int most = 0, alive = 0;
+  for (int64_t i : {0, 1}) {
+    int raw = buffer(prepare, Space::Weights, 256, 256 * i),
+        packed = buffer(prepare, Space::Arena, 256, 512 * i);
+    fill_with(prepare, raw, i == 0 ? 0.25f : 5.0f);
+    prepare.constants.back().fill = [&, fill = prepare.constants.back().fill](std::span<std::byte> out) {
+      most = std::max(most, ++alive);
+      fill(out);
+      --alive;
+    };
+    Step step;
+    step.kernel = 0;
+    step.arguments = {{raw, 0}, {raw, 0}, {packed, 0}};
+    prepare.steps.push_back(step);
+  }
+  Program program = chain_program();
+  for (Constant& constant : program.constants)
+    constant.fill = [](std::span<std::byte>) { FAIL("packed weights are not in the object"); };
+  codegen::Options options = options_for(host_target());
+  options.prepare = &prepare;
+  options.prepare_symbol = "model_prepare";
+  // Stamps are for steps of the program itself.
+  options.profile = true;
+  LoadedObject object(program, options);
+  CHECK(most == 1);
+  CHECK(object.facts().object_bytes > 512);
+  alignas(64) float packed[192];
+  CHECK(object.prepare(packed) == 0);
+  CHECK((packed[0] == 0.5f && packed[63] == 0.5f && packed[128] == 10 && packed[191] == 10));
+  float raw[2];
+  std::memcpy(&raw[0], object.weights(), 4);
+  std::memcpy(&raw[1], object.weights() + 256, 4);
+  CHECK((raw[0] == 0.25f && raw[1] == 5));
+}
+
 TEST_CASE("a program without weights has none", "[object]") {
   auto kernel = add_kernel("add", 8, 4);
   LoadedObject object(program_of(std::move(kernel)), options_for(host_target()));

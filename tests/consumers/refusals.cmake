@@ -20,10 +20,8 @@ expect_refusal("MULTIVERSION x86-64-v2 x86-64-v3"
   "${start}MULTIVERSION is not supported by this version of Firn; choose one CPU")
 expect_refusal("THREADS 4"
   "${start}THREADS 4 is not supported by this version of Firn; models run on one thread")
-expect_refusal("WEIGHTS init"
-  "${start}WEIGHTS init is not supported by this version of Firn; use WEIGHTS embed")
 expect_refusal("WEIGHTS file"
-  "${start}WEIGHTS file is not supported by this version of Firn; use WEIGHTS embed")
+  "${start}WEIGHTS file is not supported by this version of Firn; use WEIGHTS embed or init")
 expect_refusal("DIMS n=1..8"
   "${start}DIMS n=1..8: ranges are not supported by this version of Firn; give one value")
 expect_refusal("DIMS n"

@@ -52,9 +52,11 @@ void compare(const Literal& actual, const Literal& expected, double tolerance) {
   }
 }
 
-kernel::Program lower(const Module& module, const TargetMachine& target) {
+kernel::Program lower(const Module& module, const TargetMachine& target,
+                      lower::Winograd winograd = lower::Winograd::Embed) {
   lower::Options options;
   options.target = target;
+  options.winograd = winograd;
   auto program = lower::lower_module(module, options);
   if (!program) FAIL(program.error().message);
   if (Result result = kernel::verify(*program); !result)
@@ -69,8 +71,8 @@ kernel::Program lower(const Module& module, const TargetMachine& target) {
 
 } // namespace
 
-kernel::Program lower_text(const std::string& text, const std::string& cpu) {
-  return lower(*parse(text), target_of("", cpu));
+kernel::Program lower_text(const std::string& text, const std::string& cpu, lower::Winograd winograd) {
+  return lower(*parse(text), target_of("", cpu), winograd);
 }
 
 kernel::Program lower_program(const Module& module, const std::string& cpu) {

@@ -181,12 +181,19 @@ struct Model {
     };
     for (int i = 0; i < kNumInputs; ++i) inputs.push_back(slot(kInputs[i]));
     for (int i = 0; i < kNumOutputs; ++i) outputs.push_back(slot(kOutputs[i]));
-    call.arena = arena;
     call.weights = FIRN_WEIGHTS_SYMBOL();
+#ifdef FIRN_PREPARE_SYMBOL
+    call.arena = static_cast<unsigned char*>(std::aligned_alloc(64, (kWeightBytes + 127) / 64 * 64));
+    FIRN_PREPARE_SYMBOL(&call);
+    call.weights = call.arena;
+#endif
+    call.arena = arena;
     call.inputs = inputs.data();
     call.outputs = outputs.data();
   }
-  void run() { FIRN_RUN_SYMBOL(&call); }
+  void run() {
+    FIRN_RUN_SYMBOL(&call);
+  }
 };
 
 void measure(Model& model, double seconds, bool cold) {

@@ -40,7 +40,7 @@ void CompileFlags::add_to(CLI::App& verb) {
   verb.add_option("--mattr", options.features, "extra CPU features, e.g. +avx512bf16 (also -mattr=)");
   verb.add_option("--optimize", opt_level, "0, 1, 2, 3, s or z (also -O3); default 3");
   verb.add_option("--math", math, "float rules: default, strict or fast");
-  verb.add_option("--winograd", winograd, "filters of Winograd convolutions: embed (default) or off");
+  verb.add_option("--winograd", winograd, "filters of Winograd convolutions: embed (default), init (made before the first run: a smaller object) or off");
   verb.add_option("--schedule-db", options.schedule_db, "schedules that overrule the cost model, as --explain prints them");
   verb.add_option("--dim", dims, "value of a symbolic dim: NAME=VALUE; repeatable")->take_all();
   verb.add_option("--passes", options.passes, "passes to run instead of the default ones, comma-separated");
@@ -68,8 +68,9 @@ Result CompileFlags::finish() {
   }
   if (!winograd.empty()) {
     if (winograd == "embed") options.winograd = lower::Winograd::Embed;
+    else if (winograd == "init") options.winograd = lower::Winograd::Init;
     else if (winograd == "off") options.winograd = lower::Winograd::Off;
-    else return usage_error("unknown --winograd=" + winograd + ": wanted embed or off");
+    else return usage_error("unknown --winograd=" + winograd + ": wanted embed, init or off");
     options.flags.push_back("--winograd=" + winograd);
   }
   if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");

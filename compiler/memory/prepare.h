@@ -1,0 +1,14 @@
+// The program that prepares a model's weights where it runs: it reads the raw constants, which the object
+// holds, and writes the bytes that the model's own program reads.
+#pragma once
+
+#include "compiler/kernel/kernel.h"
+#include "compiler/target/target_machine.h"
+
+namespace firn::memory {
+
+// The arena of the result is laid out as the weights of `program`, whose constants are placed. A constant
+// with a raw form is expanded by its kernel, any other is copied.
+kernel::Program make_prepare_program(const kernel::Program& program, const TargetMachine& target);
+
+} // namespace firn::memory
