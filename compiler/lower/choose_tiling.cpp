@@ -25,6 +25,14 @@ double step_cycles(int rows, int vectors, int phases, const TargetMachine& targe
 
 int registers_needed(int rows, int vectors, int phases) { return rows * vectors * phases + vectors + 1; }
 
+// Whether straight code of several steps would tempt the scheduler to load a step's operands while the step before still
+// needs its own, at the price of sums spilled. Where a step is short the loop around it would cost more.
+bool leaves_no_registers(const TileShape& tile, const TargetMachine& target) {
+  int sums = tile.rows * tile.vectors * tile.phases;
+  int scalars = target.has_embedded_broadcast && tile.vectors == 1 ? 0 : 2;
+  return tile.rows * tile.vectors >= 24 && sums + 2 * tile.vectors + scalars > target.vector_registers;
+}
+
 double tiling_cycles(const ContractionSpec& spec, const TileShape& tile, const TargetMachine& target) {
   ColumnGroups groups = column_groups(spec.columns, tile);
   int64_t full_rows = spec.rows / tile.rows;
@@ -86,6 +94,7 @@ Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target, c
     tiling.tile.vectors = schedule->vectors;
     tiling.tile.phases = schedule->phases;
   }
+  tiling.rolls_steps = leaves_no_registers(tiling.tile, target);
   double steps = 1;
   for (const ReductionLoop& loop : spec.reduction) steps *= static_cast<double>(loop.extent);
   for (int64_t extent : spec.outer) steps *= static_cast<double>(extent);

@@ -90,6 +90,7 @@ struct Tiling {
   int parts = 1;               // of the reduction, one after the other over all tiles, so that operands stay near
   int64_t row_block = 0;       // rows that pass all columns before the next ones do; 0: all of them
   int unroll = 1;              // steps of the innermost reduction loop per iteration
+  bool rolls_steps = false;    // those steps are a loop: no registers are free for operands of the step after
 };
 
 // Picks the tile by counting cycles of whole and edge tiles, and the loop order by the bytes each order streams.

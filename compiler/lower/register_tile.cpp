@@ -122,10 +122,11 @@ private:
     // Short loops stay rolled: straight code of many steps tempts the scheduler to spill.
     int64_t unroll = block >= 2 * tiling_.unroll ? std::max(1, tiling_.unroll) : 1;
     Requests requests = requests_per_iteration(rows, unroll);
+    if (tiling_.rolls_steps && requests.per_iteration == 0 && !spec_.prefetch_scalar) unroll = 1;
     auto run = [&](const IntExpr& first, int64_t extent, std::vector<Value> in) {
       int64_t main = extent / unroll * unroll;
       in = b_.loop_carried(0, main / unroll, 1, std::move(in), [&](const IntExpr& iv, const std::vector<Value>& carried) {
-        std::vector<Value> out = emit_steps(position, rows, vectors, k, first + iv * unroll, unroll, carried);
+        std::vector<Value> out = emit_iteration(position, rows, vectors, k, first + iv * unroll, unroll, carried);
         request_lines(requests, position, k, first + iv * unroll, unroll);
         if (spec_.prefetch_scalar && extent == loop.block) request_scalars(position, rows, k, first + block, iv, block / unroll);
         return out;
@@ -136,6 +137,15 @@ private:
       return run(iv * block, block, carried);
     });
     return run(blocks * block, loop.extent % block, std::move(acc));
+  }
+
+  // The steps of one iteration, as straight code if there are registers for that.
+  std::vector<Value> emit_iteration(const TilePosition& position, int rows, int vectors, std::vector<IntExpr>& k,
+                                    const IntExpr& first, int64_t count, const std::vector<Value>& acc) {
+    if (!tiling_.rolls_steps || count == 1) return emit_steps(position, rows, vectors, k, first, count, acc);
+    return b_.loop_carried(0, count, 1, acc, [&](const IntExpr& step, const std::vector<Value>& in) {
+      return emit_steps(position, rows, vectors, k, first + step, 1, in);
+    });
   }
 
   // Asks for the rows of the scalar operand's next block, spread over the iterations of this one.

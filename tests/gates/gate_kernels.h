@@ -1,0 +1,38 @@
+// The kernels whose machine code the gates watch: one contraction each, written as graph text, compiled for
+// CPUs that need not be this machine's.
+#pragma once
+
+#include "compiler/lower/lower.h"
+#include "tests/gates/assembly_loops.h"
+
+#include <functional>
+
+namespace firn::test {
+
+struct GateKernel {
+  std::string name;
+  std::function<std::unique_ptr<Module>(int block)> module; // with blocked layouts of that many channels
+  int64_t columns = 0; // extent along lanes that register tiles divide; 0: the kernel has no such tile
+};
+
+const std::vector<GateKernel>& gate_kernels();
+const std::vector<std::string>& gate_cpus();
+
+// The register tile that a kernel's algorithm promises: "1x1 direct 14x2".
+struct PromisedTile {
+  int rows = 0, vectors = 0, phases = 1;
+  int rest_vectors = 0; // of the last column group; 0: it is a full one
+};
+
+struct GateCode {
+  std::string algorithm;
+  PromisedTile tile;               // rows is 0 without a register tile
+  std::vector<AssemblyLoop> loops; // innermost ones of the kernel, hot or not
+};
+
+// Compiles for `cpu` and picks the kernel with the most work. `schedule`, if not empty, overrules the cost
+// model: "direct tile 4x2".
+GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu,
+                             const std::string& schedule = "");
+
+} // namespace firn::test

@@ -1,0 +1,103 @@
+// Every hot loop of the gate kernels: no spills, the tile that the algorithm promises, and no more loads than
+// it needs.
+#include "tests/gates/gate_kernels.h"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <sstream>
+
+using namespace firn::test;
+
+namespace {
+
+// Loads of a step over its FMAs for the tile that the loop's accumulators make, edge tiles included; 0 if
+// they make none.
+double loads_allowed(const AssemblyLoop& loop, const PromisedTile& tile) {
+  double allowed = 0;
+  for (int vectors : {tile.vectors, tile.rest_vectors}) {
+    if (vectors == 0 || loop.accumulators % (vectors * tile.phases) != 0) continue;
+    int rows = loop.accumulators / (vectors * tile.phases);
+    if (rows <= tile.rows)
+      allowed = std::max(allowed, static_cast<double>(rows + vectors) / (rows * vectors));
+  }
+  return allowed;
+}
+
+// Products, as opposed to polynomials and Winograd's transforms, spread elements of an operand, or are
+// depthwise.
+bool is_product(const AssemblyLoop& loop, const GateCode& code) {
+  return loop.broadcasts > 0 || code.algorithm.find("depthwise") != std::string::npos;
+}
+
+// Loops known to spill, with the stack accesses per FMA they may take; the list may only get shorter.
+double spills_allowed(const AssemblyLoop& loop, const GateCode& code, const std::string& name) {
+  if (!is_product(loop, code)) return 0.76;                // 36 points of a transform, 32 registers
+  if (name == "convolution 3x3 few channels") return 0.26; // straight code over three channels and three taps
+  return 0;
+}
+
+// What is wrong with the hot loops of a kernel, one line each; empty if nothing is.
+std::string faults(const GateCode& code, const std::string& name) {
+  std::ostringstream text;
+  bool full_tile = code.tile.rows == 0;
+  int full = code.tile.rows * code.tile.vectors * code.tile.phases;
+  for (const AssemblyLoop& loop : code.loops) {
+    if (!loop.is_hot()) continue;
+    if (loop.spills > loop.fmas * spills_allowed(loop, code, name))
+      text << loop.to_string() << ": it spills\n";
+    if (code.tile.rows == 0 || loop.broadcasts == 0) continue;
+    full_tile |= loop.accumulators == full;
+    double allowed = loads_allowed(loop, code.tile);
+    if (loop.fmas % code.tile.vectors != 0 && code.tile.rest_vectors == 0)
+      text << loop.to_string() << ": not a multiple of " << code.tile.vectors << " vectors\n";
+    if (allowed == 0)
+      text << loop.to_string() << ": its accumulators are no tile of at most " << code.algorithm << "\n";
+    else if (loop.loads > loop.fmas * allowed * 1.05)
+      text << loop.to_string() << ": " << loop.fmas * allowed << " loads are enough\n";
+  }
+  if (!full_tile) text << "no loop has the " << full << " accumulators of the full tile\n";
+  return text.str();
+}
+
+const GateKernel& kernel_of(const std::string& name) {
+  for (const GateKernel& kernel : gate_kernels())
+    if (kernel.name == name) return kernel;
+  FAIL("no gate kernel '" << name << "'");
+  return gate_kernels()[0];
+}
+
+} // namespace
+
+TEST_CASE("hot loops keep their tiles in registers", "[gates]") {
+  for (const GateKernel& kernel : gate_kernels())
+    for (const std::string& cpu : gate_cpus()) {
+      GateCode code = compile_gate_kernel(kernel, cpu);
+      INFO(kernel.name << " on " << cpu << ": " << code.algorithm);
+      CHECK(faults(code, kernel.name) == "");
+    }
+}
+
+TEST_CASE("a tile beyond the registers is seen to spill", "[gates]") {
+  const GateKernel& kernel = kernel_of("convolution 1x1");
+  for (const std::string& cpu : gate_cpus()) {
+    GateCode code = compile_gate_kernel(kernel, cpu, "direct tile 20x3");
+    INFO(cpu << ": " << code.algorithm);
+    CHECK(code.tile.rows == 20);
+    CHECK(faults(code, kernel.name).find("it spills") != std::string::npos);
+  }
+}
+
+TEST_CASE("loops of assembly are counted", "[gates]") {
+  const char* text =
+      "kernel:\n.LBB0_1:\n\txorl %eax, %eax\n.LBB0_2: # loop\n\tvmovups (%rdi,%rax,4), %zmm0\n"
+      "\tvfmadd231ps (%rsi){1to16}, %zmm0, %zmm1\n\tvbroadcastss 4(%rsi), %zmm3\n"
+      "\tvfmadd231ps %zmm3, %zmm0, %zmm2\n\tvmovups %zmm2, -64(%rsp)\n\tvmovups -64(%rsp), %zmm2\n"
+      "\tvmovups 128(%rsp), %zmm4\n\tvmovups %zmm1, (%rdx,%rax,4)\n\tprefetcht0 64(%rsi)\n"
+      "\tjne .LBB0_2\n\tjne .LBB0_1\n\tretq\n";
+  auto loops = innermost_loops(text);
+  REQUIRE(loops.size() == 1);
+  CHECK(loops[0].to_string() ==
+        "kernel .LBB0_2: 2 FMAs into 2 accumulators, 5 loads, 2 spills, 1 stack reads");
+  CHECK(loops[0].broadcasts == 2);
+}
