@@ -42,7 +42,8 @@ Result optimise(Compilation& c, const CompileOptions& options) {
 }
 
 // Every level up to the planned program. False with the reason in `diagnostics`.
-bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& timer, DiagnosticList& diagnostics) {
+bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& timer,
+                     DiagnosticList& diagnostics) {
   auto failed = [&](const Diagnostic& error) {
     diagnostics.add({error.fault, options.model + ": " + error.message});
     return false;
@@ -64,7 +65,8 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   if (options.emit == Emit::Graph) return true;
 
   timer.begin("lower");
-  lower::Options lowering{c.target, options.opt_level >= codegen::OptLevel::Os, options.math, options.winograd};
+  lower::Options lowering{c.target, options.opt_level >= codegen::OptLevel::Os, options.math,
+                          options.winograd};
   lowering.explanations = &c.explanations;
   std::optional<lower::ScheduleDatabase> schedules;
   if (!options.schedule_db.empty()) {
@@ -82,7 +84,8 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   memory::place_constants(c.program);
   memory::plan_arena(c.program, plan_options(options, *c.module));
   if (Result valid = kernel::verify(c.program); !valid) return failed(valid.error());
-  if (options.winograd == lower::Winograd::Init) c.prepare = memory::make_prepare_program(c.program, c.target);
+  if (options.winograd == lower::Winograd::Init)
+    c.prepare = memory::make_prepare_program(c.program, c.target);
   if (Result described = describe(options, c); !described) return failed(described.error());
   c.codegen = codegen_options(options, c);
   return true;

@@ -20,48 +20,48 @@ namespace firn::driver {
 enum class Emit { Object, Graph, Kernel, Llvm, Assembly, Header, Manifest };
 
 struct CompileOptions {
-  std::string model;                     // path of the .onnx file
-  std::string output;                    // stem: NAME.o, NAME.h, NAME.json; or the file of --emit. Empty: from the model
+  std::string model;  // path of the .onnx file
+  std::string output; // stem: NAME.o, NAME.h, NAME.json; or the file of --emit. Empty: from the model
   Emit emit = Emit::Object;
-  std::string class_name;                // empty: from the model's file name
+  std::string class_name; // empty: from the model's file name
   onnx::ImportOptions import;
-  std::vector<std::pair<std::string, std::string>> renames;  // (new, old) names of inputs and outputs
-  std::vector<std::string> external;     // inputs and outputs without arena space
+  std::vector<std::pair<std::string, std::string>> renames; // (new, old) names of inputs and outputs
+  std::vector<std::string> external;                        // inputs and outputs without arena space
   std::string triple, cpu, features;
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
   lower::Winograd winograd = lower::Winograd::Embed;
-  std::string schedule_db;               // text file of schedules that overrule the cost model
+  std::string schedule_db; // text file of schedules that overrule the cost model
   std::string passes = "default";
-  std::string dump_folder;               // graph text after every changing pass
+  std::string dump_folder; // graph text after every changing pass
   int rewrite_limit = -1;
-  std::string weights_out;               // side file of --emit=graph
+  std::string weights_out; // side file of --emit=graph
   std::string depfile;
   std::optional<int64_t> flash_budget, ram_budget;
-  std::vector<std::string> flags;        // as given, for the manifest
-  std::function<void(const std::string& phase)> progress;  // called when a phase begins
+  std::vector<std::string> flags;                         // as given, for the manifest
+  std::function<void(const std::string& phase)> progress; // called when a phase begins
 };
 
 // One phase of a compilation, for --time-passes.
 struct Phase {
   std::string name;
   double seconds = 0;
-  int64_t peak_bytes = 0;  // of the process, when the phase ended
+  int64_t peak_bytes = 0; // of the process, when the phase ended
 };
 
 // What a compilation found and made. Later members are empty when --emit stopped before them.
 struct Compilation {
   onnx::ModelFacts facts;
-  std::unique_ptr<Module> module;        // after the passes
-  kernel::Program program;               // planned
+  std::unique_ptr<Module> module;         // after the passes
+  kernel::Program program;                // planned
   std::optional<kernel::Program> prepare; // makes the weights of `program`, with --winograd=init
   artifact::ModelDescription description;
   TargetMachine target;
   codegen::Options codegen;
   codegen::ObjectFacts object;
-  std::vector<lower::Explanation> explanations;  // of contractions, in the order of the program
+  std::vector<lower::Explanation> explanations; // of contractions, in the order of the program
   std::vector<Phase> phases;
-  std::vector<std::string> files;        // written, in order
+  std::vector<std::string> files; // written, in order
   double seconds = 0;
 };
 

@@ -1,7 +1,7 @@
-// Our own exp, log, tanh, erf and their like as templates over the builder of scalar_ops.h: straight code without
-// branches, tables or library calls, for f32 and f64. f32 is within 4 ulp over its whole range, denormals, infinities and
-// NaN included (but see logistic); f64 is good to about 1e-15. Polynomials are Chebyshev interpolants on the reduced range; lists of
-// coefficients begin with the lowest power.
+// Our own exp, log, tanh, erf and their like as templates over the builder of scalar_ops.h: straight code
+// without branches, tables or library calls, for f32 and f64. f32 is within 4 ulp over its whole range,
+// denormals, infinities and NaN included (but see logistic); f64 is good to about 1e-15. Polynomials are
+// Chebyshev interpolants on the reduced range; lists of coefficients begin with the lowest power.
 #pragma once
 
 #include "compiler/graph/dtype.h"
@@ -23,7 +23,9 @@ inline constexpr double kPi = 3.14159265358979323846;
 
 template <class B> using V = typename B::V;
 
-template <class B> bool is_double(B& b, V<B> x) { return b.bits(x) == 64; }
+template <class B> bool is_double(B& b, V<B> x) {
+  return b.bits(x) == 64;
+}
 
 template <class B, size_t N> V<B> polynomial(B& b, V<B> x, const double (&coefficients)[N]) {
   V<B> sum = b.constant(x, coefficients[N - 1]);
@@ -33,21 +35,29 @@ template <class B, size_t N> V<B> polynomial(B& b, V<B> x, const double (&coeffi
 
 // (exp(r) - 1 - r) / r^2 for |r| <= ln 2 / 2.
 template <class B> V<B> exp_tail(B& b, V<B> r) {
-  static constexpr double kFloat[] = {0.50000000135747191, 0.16666666681744183, 0.041666463838650997,
+  static constexpr double kFloat[] = {0.50000000135747191,   0.16666666681744183,   0.041666463838650997,
                                       0.0083333108048072244, 0.0013933770447165223, 0.00019891124585823478};
-  static constexpr double kDouble[] = {0.5, 0.16666666666666671, 0.041666666666666671, 0.0083333333333260578,
-                                       0.0013888888888883692, 0.00019841269875091932, 2.4801587325741483e-05,
-                                       2.7557255056538237e-06, 2.7557273397693973e-07, 2.5105359846830094e-08,
+  static constexpr double kDouble[] = {0.5,
+                                       0.16666666666666671,
+                                       0.041666666666666671,
+                                       0.0083333333333260578,
+                                       0.0013888888888883692,
+                                       0.00019841269875091932,
+                                       2.4801587325741483e-05,
+                                       2.7557255056538237e-06,
+                                       2.7557273397693973e-07,
+                                       2.5105359846830094e-08,
                                        2.0914788972602161e-09};
   return is_double(b, r) ? polynomial(b, r, kDouble) : polynomial(b, r, kFloat);
 }
 
-// x = n ln 2 + r with |r| <= ln 2 / 2. `bits` holds n in its low bits, the rest is that of the constant kMagic.
-template <class B> struct ExpReduction {
-  V<B> n, bits, r;
-};
+// x = n ln 2 + r with |r| <= ln 2 / 2. `bits` holds n in its low bits, the rest is that of the constant
+// kMagic.
+template <class B> struct ExpReduction { V<B> n, bits, r; };
 // Adding this makes the last bit of the sum the unit.
-template <class B> double magic(B& b, V<B> x) { return is_double(b, x) ? 0x1.8p52 : 0x1.8p23; }
+template <class B> double magic(B& b, V<B> x) {
+  return is_double(b, x) ? 0x1.8p52 : 0x1.8p23;
+}
 
 template <class B> ExpReduction<B> reduce_exp(B& b, V<B> x) {
   // ln 2 in two parts, the first short enough that n times it is exact without a fused multiply-add.
@@ -94,8 +104,8 @@ template <class B> V<B> exp(B& b, V<B> x) {
   return b.mul(value, power_of_two(b, x, b.bits_of(rest)));
 }
 
-// exp for [-87, 0] to about 2e-7, relative: with the shortest polynomial and ln 2 in one part. For sums of weights and
-// the like, where larger terms hide the error of small ones.
+// exp for [-87, 0] to about 2e-7, relative: with the shortest polynomial and ln 2 in one part. For sums of
+// weights and the like, where larger terms hide the error of small ones.
 template <class B> V<B> exp_short(B& b, V<B> x) {
   static constexpr double kTail[] = {0.49999993447767616, 0.16666520631511608, 0.04166838805112017,
                                      0.008368716898094972, 0.0013814598365644306};
@@ -132,13 +142,13 @@ template <class B> V<B> log_tail(B& b, V<B> z) {
   static constexpr double kFloat[] = {0.66666666667376651, 0.39999998795219155, 0.28571754968350349,
                                       0.22191373380944632, 0.19363186932161763};
   static constexpr double kDouble[] = {0.66666666666666663, 0.39999999999999991, 0.28571428571435381,
-                                       0.22222222219852464, 0.1818181859457047, 0.15384575060560599,
-                                       0.13335641774000268, 0.1168805409426866, 0.11882627381096524};
+                                       0.22222222219852464, 0.1818181859457047,  0.15384575060560599,
+                                       0.13335641774000268, 0.1168805409426866,  0.11882627381096524};
   return is_double(b, z) ? polynomial(b, z, kDouble) : polynomial(b, z, kFloat);
 }
 
-// Integers below 2^22 (f32) or 2^51 (f64) in absolute value, as floats: machines without a conversion from 64-bit
-// integers take this path too.
+// Integers below 2^22 (f32) or 2^51 (f64) in absolute value, as floats: machines without a conversion from
+// 64-bit integers take this path too.
 template <class B> V<B> small_int_to_float(B& b, V<B> like, V<B> integer) {
   V<B> shift = b.constant(like, magic(b, like));
   return b.sub(b.float_of(b.iadd(integer, b.bits_of(shift))), shift);
@@ -192,8 +202,8 @@ template <class B> V<B> tanh(B& b, V<B> x) {
   return b.copysign(b.select(large, b.constant(x, 1), value), x);
 }
 
-// 1 / (1 + exp(-x)). In f32 exp(-x) is a normal number or infinite, so that results below the smallest normal number may
-// become zero; in f64 from exp(-|x|), so that they keep their digits.
+// 1 / (1 + exp(-x)). In f32 exp(-x) is a normal number or infinite, so that results below the smallest normal
+// number may become zero; in f64 from exp(-|x|), so that they keep their digits.
 template <class B> V<B> logistic(B& b, V<B> x) {
   V<B> one = b.constant(x, 1);
   if (!is_double(b, x)) {
@@ -208,12 +218,13 @@ template <class B> V<B> logistic(B& b, V<B> x) {
 
 template <class B> V<B> erf_float(B& b, V<B> x) {
   // erf(x) / x in x^2 for |x| <= 1, and log(1 - erf(x)) for 1 <= x <= 4.1.
-  static constexpr double kSmall[] = {1.1283791658483509, -0.37612626666720334, 0.11283594715160218,
+  static constexpr double kSmall[] = {1.1283791658483509,    -0.37612626666720334,  0.11283594715160218,
                                       -0.026854212010626412, 0.0051890874234339739, -0.00080168642871658699,
                                       7.8758750626854883e-05};
-  static constexpr double kLarge[] = {0.00029793746218116451, -1.1301414603887128, -0.63198706590277531,
-                                      -0.10992448102469804, 0.026330274603214635, -0.004726724976851975,
-                                      0.00058959892853278971, -4.5181017043665538e-05, 1.5917062180435699e-06};
+  static constexpr double kLarge[] = {
+      0.00029793746218116451, -1.1301414603887128,     -0.63198706590277531,
+      -0.10992448102469804,   0.026330274603214635,    -0.004726724976851975,
+      0.00058959892853278971, -4.5181017043665538e-05, 1.5917062180435699e-06};
   V<B> a = b.abs(x);
   V<B> small = b.mul(x, polynomial(b, b.mul(x, x), kSmall));
   V<B> rest = exp_normal(b, polynomial(b, b.min_fast(b.constant(x, 4.1), a), kLarge));
@@ -223,16 +234,16 @@ template <class B> V<B> erf_float(B& b, V<B> x) {
 
 template <class B> V<B> erf_double(B& b, V<B> x) {
   // erf(x) / x in x^2 for |x| <= 1, and (1 - erf(x)) exp(x^2) in (x - 3) / (x + 3) for 1 <= x <= 6.
-  static constexpr double kSmall[] = {1.1283791670955126, -0.37612638903183543, 0.11283791670945006,
-                                      -0.02686617064323777, 0.0052239776071164225, -0.00085483259753896918,
-                                      0.00012055294904839707, -1.4924736907419661e-05, 1.6447424703317362e-06,
-                                      -1.6208483801871705e-07, 1.3720064546777686e-08, -7.7958988270021425e-10};
-  static constexpr double kLarge[] = {0.17900115118138996, -0.32623356004303722, 0.24560380171233093,
-                                      -0.15011593650077582, 0.071665837197973314, -0.024392499318790735,
-                                      0.0042691363330778689, 0.00070774644356119719, -0.00059706195318153519,
-                                      4.5255201405795361e-05, 6.4056577940516663e-05, -1.2859347351455289e-05,
-                                      -7.9776965796440723e-06, 2.1124428949403864e-06, 1.2459620847174093e-06,
-                                      -2.6915157592850126e-07, -2.0355575642200858e-07};
+  static constexpr double kSmall[] = {
+      1.1283791670955126,     -0.37612638903183543,    0.11283791670945006,    -0.02686617064323777,
+      0.0052239776071164225,  -0.00085483259753896918, 0.00012055294904839707, -1.4924736907419661e-05,
+      1.6447424703317362e-06, -1.6208483801871705e-07, 1.3720064546777686e-08, -7.7958988270021425e-10};
+  static constexpr double kLarge[] = {
+      0.17900115118138996,     -0.32623356004303722,   0.24560380171233093,    -0.15011593650077582,
+      0.071665837197973314,    -0.024392499318790735,  0.0042691363330778689,  0.00070774644356119719,
+      -0.00059706195318153519, 4.5255201405795361e-05, 6.4056577940516663e-05, -1.2859347351455289e-05,
+      -7.9776965796440723e-06, 2.1124428949403864e-06, 1.2459620847174093e-06, -2.6915157592850126e-07,
+      -2.0355575642200858e-07};
   V<B> a = b.abs(x);
   V<B> small = b.mul(x, polynomial(b, b.mul(x, x), kSmall));
   V<B> u = b.min_fast(b.constant(x, 6), a);
@@ -243,13 +254,15 @@ template <class B> V<B> erf_double(B& b, V<B> x) {
   return b.select(b.fcmp(Cmp::Lt, a, b.constant(x, 1)), small, large);
 }
 
-template <class B> V<B> erf(B& b, V<B> x) { return is_double(b, x) ? erf_double(b, x) : erf_float(b, x); }
+template <class B> V<B> erf(B& b, V<B> x) {
+  return is_double(b, x) ? erf_double(b, x) : erf_float(b, x);
+}
 
-// 1 + erf(x) to 1e-7, absolute: from 1 - erf(|x|) = exp(polynomial), which serves the whole range and leaves no
-// cancellation for negative arguments.
+// 1 + erf(x) to 1e-7, absolute: from 1 - erf(|x|) = exp(polynomial), which serves the whole range and leaves
+// no cancellation for negative arguments.
 template <class B> V<B> one_plus_erf(B& b, V<B> x) {
-  static constexpr double kLog[] = {1.505351817851497e-08, -1.128380759481013, -0.6365931735141752,
-                                    -0.10293696395307443, 0.019617373302405136, -0.0005719615578634509,
+  static constexpr double kLog[] = {1.505351817851497e-08, -1.128380759481013,    -0.6365931735141752,
+                                    -0.10293696395307443,  0.019617373302405136,  -0.0005719615578634509,
                                     -0.001012258875786846, 0.0003028664373655889, -3.074301311145962e-05};
   V<B> one = b.constant(x, 1);
   if (is_double(b, x)) return b.add(erf_double(b, x), one);
@@ -259,8 +272,8 @@ template <class B> V<B> one_plus_erf(B& b, V<B> x) {
   return b.select(b.fcmp(Cmp::Lt, x, zero), rest, b.sub(b.constant(x, 2), rest));
 }
 
-// f64 to f32 such that a further rounding to f16 or bf16 gives what rounding the f64 at once would: inexact results
-// get an odd last bit.
+// f64 to f32 such that a further rounding to f16 or bf16 gives what rounding the f64 at once would: inexact
+// results get an odd last bit.
 template <class B> V<B> to_f32_by_odd(B& b, V<B> x) {
   V<B> near = b.resize_float(x, 32);
   V<B> back = b.resize_float(near, 64);

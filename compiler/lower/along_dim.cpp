@@ -1,5 +1,5 @@
-// Kernels that walk along one dim with a running value: arg_reduce and cumulative sums. Where other dims lie innermost,
-// lanes run across them.
+// Kernels that walk along one dim with a running value: arg_reduce and cumulative sums. Where other dims lie
+// innermost, lanes run across them.
 #include "compiler/lower/element_loops.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_scalars.h"
@@ -38,7 +38,8 @@ kernel::Value replaces(kernel::Builder& b, DType dtype, bool maximum, bool selec
   kernel::Value wins = scalar_ops::compare(scalars, better, dtype, value, best);
   if (!is_float(dtype)) return wins;
   kernel::Value value_nan = scalars.fcmp(Cmp::Ne, value, value), best_nan = scalars.fcmp(Cmp::Ne, best, best);
-  kernel::Value by_nan = select_last ? value_nan : scalars.iand(value_nan, scalar_ops::logical_not(scalars, best_nan));
+  kernel::Value by_nan =
+      select_last ? value_nan : scalars.iand(value_nan, scalar_ops::logical_not(scalars, best_nan));
   return scalars.ior(wins, by_nan);
 }
 
@@ -56,22 +57,25 @@ Expected<bool> emit_arg_reduce(LoweringContext& context, const Instruction& inst
   KernelMaker maker(context, instruction, "arg_reduce");
   kernel::Builder& b = maker.builder();
   int in = maker.read(operand), out = maker.write(result_of(instruction));
-  emit_lines(maker, operand.type(), dim, std::max(32, value_bits(dtype)), [&](const Index& line, const Lanes& lanes) {
-    Index at = line;
-    kernel::Value first = load_element(b, in, operand.type(), at, lanes);
-    kernel::Type index_type{kernel::Scalar::I64, lanes.count};
-    Values best = b.loop_carried(1, extent, 1, {first, b.constant_int(index_type, 0)},
-                                 [&](const IntExpr& k, const Values& carried) {
-      at[dim] = k;
-      kernel::Value value = load_element(b, in, operand.type(), at, lanes);
-      kernel::Value position = b.splat(b.cast(OpKind::IndexCast, b.index(k), kernel::Scalar::I64), lanes.count);
-      kernel::Value wins = replaces(b, dtype, maximum, select_last, value, carried[0]);
-      return Values{b.select(wins, value, carried[0]), b.select(wins, position, carried[1])};
-    });
-    Index result = line;
-    result.erase(result.begin() + static_cast<std::ptrdiff_t>(dim));
-    store_element(b, out, instruction.type(), result, lanes, best[1]);
-  });
+  emit_lines(maker, operand.type(), dim, std::max(32, value_bits(dtype)),
+             [&](const Index& line, const Lanes& lanes) {
+               Index at = line;
+               kernel::Value first = load_element(b, in, operand.type(), at, lanes);
+               kernel::Type index_type{kernel::Scalar::I64, lanes.count};
+               Values best = b.loop_carried(
+                   1, extent, 1, {first, b.constant_int(index_type, 0)},
+                   [&](const IntExpr& k, const Values& carried) {
+                     at[dim] = k;
+                     kernel::Value value = load_element(b, in, operand.type(), at, lanes);
+                     kernel::Value position =
+                         b.splat(b.cast(OpKind::IndexCast, b.index(k), kernel::Scalar::I64), lanes.count);
+                     kernel::Value wins = replaces(b, dtype, maximum, select_last, value, carried[0]);
+                     return Values{b.select(wins, value, carried[0]), b.select(wins, position, carried[1])};
+                   });
+               Index result = line;
+               result.erase(result.begin() + static_cast<std::ptrdiff_t>(dim));
+               store_element(b, out, instruction.type(), result, lanes, best[1]);
+             });
   maker.set_flops(operand.type().num_elements());
   maker.finish();
   return true;
@@ -92,21 +96,23 @@ Expected<bool> emit_cumulative(LoweringContext& context, const Instruction& inst
   KernelMaker maker(context, instruction, "cumulative");
   kernel::Builder& b = maker.builder();
   int in = maker.read(operand), out = maker.write(result_of(instruction));
-  emit_lines(maker, operand.type(), dim, std::max(32, value_bits(dtype)), [&](const Index& line, const Lanes& lanes) {
-    Index at = line;
-    kernel::Type type = value_type(dtype, lanes.count);
-    kernel::Value start = kernel::is_float(type.scalar) ? b.constant(type, identity->get_double(0))
-                                                        : b.constant_int(type, identity->get_int(0));
-    b.loop_carried(0, extent, 1, {start}, [&](const IntExpr& k, const Values& carried) {
-      at[dim] = backwards ? IntExpr(extent - 1) - k : k;
-      KernelScalars scalars(b);
-      DType computed = scalar_ops::is_narrow_float(dtype) ? DType::F32 : dtype;
-      kernel::Value next = scalar_ops::binary(scalars, *reducer, computed, carried[0],
-                                              load_element(b, in, operand.type(), at, lanes));
-      store_element(b, out, instruction.type(), at, lanes, exclusive ? carried[0] : next);
-      return Values{next};
-    });
-  });
+  emit_lines(maker, operand.type(), dim, std::max(32, value_bits(dtype)),
+             [&](const Index& line, const Lanes& lanes) {
+               Index at = line;
+               kernel::Type type = value_type(dtype, lanes.count);
+               kernel::Value start = kernel::is_float(type.scalar)
+                                         ? b.constant(type, identity->get_double(0))
+                                         : b.constant_int(type, identity->get_int(0));
+               b.loop_carried(0, extent, 1, {start}, [&](const IntExpr& k, const Values& carried) {
+                 at[dim] = backwards ? IntExpr(extent - 1) - k : k;
+                 KernelScalars scalars(b);
+                 DType computed = scalar_ops::is_narrow_float(dtype) ? DType::F32 : dtype;
+                 kernel::Value next = scalar_ops::binary(scalars, *reducer, computed, carried[0],
+                                                         load_element(b, in, operand.type(), at, lanes));
+                 store_element(b, out, instruction.type(), at, lanes, exclusive ? carried[0] : next);
+                 return Values{next};
+               });
+             });
   maker.set_flops(operand.type().num_elements());
   maker.finish();
   return true;

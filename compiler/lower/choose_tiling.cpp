@@ -1,5 +1,6 @@
-// The choice of register tile and loop order. Cycles of every candidate tile are counted exactly, edges included:
-// per reduction step a tile takes as long as its FMAs need pipes, its loads need ports, or one FMA's latency.
+// The choice of register tile and loop order. Cycles of every candidate tile are counted exactly, edges
+// included: per reduction step a tile takes as long as its FMAs need pipes, its loads need ports, or one
+// FMA's latency.
 #include "compiler/lower/contraction.h"
 
 #include <algorithm>
@@ -12,8 +13,8 @@ constexpr double kLoadsPerCycle = 2;
 // Accumulators of compact tiles: enough to hide the latency of FMAs on two pipes.
 constexpr int kCompactSums = 12;
 
-// Cycles of one reduction step of a rows x vectors tile. Where a scalar operand cannot be folded into the FMA it costs
-// a load; where it can, every FMA that folds it loads it again, which two loads per cycle cover.
+// Cycles of one reduction step of a rows x vectors tile. Where a scalar operand cannot be folded into the FMA
+// it costs a load; where it can, every FMA that folds it loads it again, which two loads per cycle cover.
 double step_cycles(int rows, int vectors, int phases, const TargetMachine& target) {
   double fmas = static_cast<double>(rows) * vectors;
   if (!target.has_fma) fmas *= 2;
@@ -23,10 +24,13 @@ double step_cycles(int rows, int vectors, int phases, const TargetMachine& targe
   return std::max({compute, loads, latency});
 }
 
-int registers_needed(int rows, int vectors, int phases) { return rows * vectors * phases + vectors + 1; }
+int registers_needed(int rows, int vectors, int phases) {
+  return rows * vectors * phases + vectors + 1;
+}
 
-// Whether straight code of several steps would tempt the scheduler to load a step's operands while the step before still
-// needs its own, at the price of sums spilled. Where a step is short the loop around it would cost more.
+// Whether straight code of several steps would tempt the scheduler to load a step's operands while the step
+// before still needs its own, at the price of sums spilled. Where a step is short the loop around it would
+// cost more.
 bool leaves_no_registers(const TileShape& tile, const TargetMachine& target) {
   int sums = tile.rows * tile.vectors * tile.phases;
   int scalars = target.has_embedded_broadcast && tile.vectors == 1 ? 0 : 2;
@@ -56,7 +60,8 @@ double tiling_cycles(const ContractionSpec& spec, const TileShape& tile, const T
 TileShape choose_tile(const ContractionSpec& spec, const TargetMachine& target) {
   TileShape best;
   best.lanes = target.lanes(kernel::scalar_bytes(spec.element.scalar) * 8);
-  int registers = target.vector_bits == 0 ? std::max(4, target.vector_registers / 2) : target.vector_registers;
+  int registers =
+      target.vector_bits == 0 ? std::max(4, target.vector_registers / 2) : target.vector_registers;
   int64_t total_vectors = (spec.columns + best.lanes - 1) / best.lanes;
   double best_cycles = INFINITY;
   for (int vectors = 1; vectors <= 8 && vectors <= total_vectors; ++vectors)
@@ -100,14 +105,18 @@ Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target, c
   for (int64_t extent : spec.outer) steps *= static_cast<double>(extent);
   tiling.cycles = tiling_cycles(spec, tiling.tile, target) * steps;
   ColumnGroups groups = column_groups(spec.columns, tiling.tile);
-  double scalar_bytes = static_cast<double>(spec.scalar_bytes), vector_bytes = static_cast<double>(spec.vector_bytes);
+  double scalar_bytes = static_cast<double>(spec.scalar_bytes),
+         vector_bytes = static_cast<double>(spec.vector_bytes);
   int64_t outer = 1;
-  for (size_t i = static_cast<size_t>(spec.vector_outer_dims); i < spec.outer.size(); ++i) outer *= spec.outer[i];
-  double row_tiles = static_cast<double>(outer) * std::ceil(static_cast<double>(spec.rows) / tiling.tile.rows);
+  for (size_t i = static_cast<size_t>(spec.vector_outer_dims); i < spec.outer.size(); ++i)
+    outer *= spec.outer[i];
+  double row_tiles =
+      static_cast<double>(outer) * std::ceil(static_cast<double>(spec.rows) / tiling.tile.rows);
   double panel = vector_bytes / static_cast<double>(groups.count());
   // Columns outermost: the scalar operand passes once per group, one panel of vectors stays near.
-  double columns_first = streamed_cost(scalar_bytes * static_cast<double>(groups.count()), scalar_bytes + panel, target) +
-                         streamed_cost(panel * (row_tiles - 1) * static_cast<double>(groups.count()), panel, target);
+  double columns_first =
+      streamed_cost(scalar_bytes * static_cast<double>(groups.count()), scalar_bytes + panel, target) +
+      streamed_cost(panel * (row_tiles - 1) * static_cast<double>(groups.count()), panel, target);
   // Rows outermost: all vectors pass once per tile row.
   double rows_first = streamed_cost(vector_bytes * (row_tiles - 1), vector_bytes, target);
   tiling.columns_outermost = columns_first <= rows_first || spec.vector_outer_dims > 0;

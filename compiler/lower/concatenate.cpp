@@ -1,4 +1,5 @@
-// Concatenation: operands that do not lie in the result already are copied there, each by a kernel of its own.
+// Concatenation: operands that do not lie in the result already are copied there, each by a kernel of its
+// own.
 #include "compiler/lower/element_loops.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/placement.h"
@@ -47,7 +48,8 @@ Expected<bool> emit_concatenate(LoweringContext& context, const Instruction& ins
     std::vector<int64_t> here = start;
     start[dim] += operand.dim(static_cast<int>(dim));
     if (operand.type().num_elements() == 0) continue;
-    if (auto offset = contiguous_offset(type, operand.type(), here); offset && !operand.def->is(Opcode::Constant)) {
+    if (auto offset = contiguous_offset(type, operand.type(), here);
+        offset && !operand.def->is(Opcode::Constant)) {
       Place result = context.place_of(result_of(instruction));
       if (context.place_of(operand) == Place{result.buffer, result.byte_offset + *offset}) continue;
     }

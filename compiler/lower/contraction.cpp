@@ -9,8 +9,8 @@ namespace {
 using kernel::Builder;
 using kernel::Value;
 
-// A run of tiles along the rows that share one body: `count` tiles of `rows` rows from `first` on. A run of one tile
-// has a constant position, so that rows outside the input can be left out of it.
+// A run of tiles along the rows that share one body: `count` tiles of `rows` rows from `first` on. A run of
+// one tile has a constant position, so that rows outside the input can be left out of it.
 struct Segment {
   int64_t first;
   int64_t count;
@@ -36,7 +36,7 @@ public:
         emit_row_block(position, block, blocks, vectors);
       });
     } else if (tiling_.columns_outermost) {
-      int64_t selected = 1;  // the outer dims that select other vectors belong outside the columns
+      int64_t selected = 1; // the outer dims that select other vectors belong outside the columns
       for (int i = 0; i < spec_.vector_outer_dims; ++i) selected *= spec_.outer[static_cast<size_t>(i)];
       IntExpr p = b_.set_parallel(selected * groups_.count());
       TilePosition position;
@@ -67,8 +67,9 @@ public:
   void emit_rows(TilePosition& position) { emit_all_segments(position, position.vectors); }
 
 private:
-  // Rows in tiles of tile.rows; a remainder is spread so that the last two kinds of tile differ by one row at most when
-  // positions do not matter, and edge tiles stand alone when rows near the edges are partly outside.
+  // Rows in tiles of tile.rows; a remainder is spread so that the last two kinds of tile differ by one row at
+  // most when positions do not matter, and edge tiles stand alone when rows near the edges are partly
+  // outside.
   std::vector<Segment> split_rows() const {
     int64_t rows = spec_.rows;
     int step = tiling_.tile.rows;
@@ -105,7 +106,11 @@ private:
     Value is_full = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(group),
                                b_.constant_int(index_type, groups_.full_groups));
     b_.if_then_else(
-        is_full, [&] { body(group * groups_.vectors, groups_.vectors); return std::vector<Value>{}; },
+        is_full,
+        [&] {
+          body(group * groups_.vectors, groups_.vectors);
+          return std::vector<Value>{};
+        },
         [&] {
           body(groups_.full_groups * groups_.vectors, groups_.rest_vectors);
           return std::vector<Value>{};
@@ -163,8 +168,8 @@ private:
   void emit_segment_of(const IntExpr& p, size_t segment_number, int64_t first_tile, TilePosition& position) {
     const Segment& segment = segments_[segment_number];
     auto body = [&] {
-      position.row = segment.count == 1 ? IntExpr(segment.first)
-                                        : (p - first_tile) * segment.rows + segment.first;
+      position.row =
+          segment.count == 1 ? IntExpr(segment.first) : (p - first_tile) * segment.rows + segment.first;
       emit_groups(position, segment.rows);
       return std::vector<Value>{};
     };
@@ -204,7 +209,8 @@ void emit_contraction(Builder& builder, const ContractionSpec& spec, const Tilin
   ContractionEmitter(builder, spec, tiling).emit();
 }
 
-void emit_row_tiles(Builder& builder, const ContractionSpec& spec, const Tiling& tiling, TilePosition position) {
+void emit_row_tiles(Builder& builder, const ContractionSpec& spec, const Tiling& tiling,
+                    TilePosition position) {
   ContractionEmitter(builder, spec, tiling).emit_rows(position);
 }
 

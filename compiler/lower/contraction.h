@@ -2,8 +2,9 @@
 //
 //   result[outer, row, column] = sum over k of scalar(outer, row, k) * vector(outer, k, column)
 //
-// A tile of `rows` x `vectors` accumulators lives in registers as loop-carried values; per reduction step the tile loads
-// `vectors` vectors and `rows` scalars. Rows and columns are tiled exactly: there is no generic remainder path.
+// A tile of `rows` x `vectors` accumulators lives in registers as loop-carried values; per reduction step the
+// tile loads `vectors` vectors and `rows` scalars. Rows and columns are tiled exactly: there is no generic
+// remainder path.
 #pragma once
 
 #include "compiler/kernel/builder.h"
@@ -16,8 +17,9 @@
 
 namespace firn::lower {
 
-// Accumulators of one register tile: rows x vectors of `lanes` lanes. `phases` > 1 keeps as many partial sums, taken
-// round robin over the reduction, where rows x vectors alone would not hide the latency of the FMA.
+// Accumulators of one register tile: rows x vectors of `lanes` lanes. `phases` > 1 keeps as many partial
+// sums, taken round robin over the reduction, where rows x vectors alone would not hide the latency of the
+// FMA.
 struct TileShape {
   int rows = 1;
   int vectors = 1;
@@ -28,86 +30,95 @@ struct TileShape {
 // One loop of the reduction, outermost first. The extent is static.
 struct ReductionLoop {
   enum class Kind : uint8_t {
-    Rolled,    // a loop
-    Unrolled,  // straight code per value: rows may be skipped by value (ContractionSpec::row_valid)
-    Clipped,   // a loop over [lower(outer), upper(outer)) within [0, extent)
+    Rolled,   // a loop
+    Unrolled, // straight code per value: rows may be skipped by value (ContractionSpec::row_valid)
+    Clipped,  // a loop over [lower(outer), upper(outer)) within [0, extent)
   };
   Kind kind = Kind::Rolled;
   int64_t extent = 1;
-  int64_t block = 0;   // Rolled: if set, two nested loops over whole blocks and one over the rest, so that addresses in
-                       // a blocked layout are affine in the loop variables
-  std::function<IntExpr(const std::vector<IntExpr>& outer)> lower, upper;  // Clipped
+  int64_t block = 0; // Rolled: if set, two nested loops over whole blocks and one over the rest, so that
+                     // addresses in a blocked layout are affine in the loop variables
+  std::function<IntExpr(const std::vector<IntExpr>&outer)> lower, upper; // Clipped
 };
 
 // Where a tile stands: values of the outer dims, first row, first column in vectors.
 struct TilePosition {
   std::vector<IntExpr> outer;
-  IntExpr row;            // of the tile's row 0
-  IntExpr column_vector;  // of the tile's vector 0
-  int vectors = 1;        // of the column group, edge groups have fewer
+  IntExpr row;           // of the tile's row 0
+  IntExpr column_vector; // of the tile's vector 0
+  int vectors = 1;       // of the column group, edge groups have fewer
 };
 
 struct ContractionSpec {
-  kernel::Type element;                 // of the accumulators, as a scalar type
-  std::vector<int64_t> outer;           // extents of dims around the tiles: batch, groups, output rows
-  int64_t rows = 1;                     // extent of the tiled row dim
-  int64_t columns = 1;                  // extent of the column dim, in elements
+  kernel::Type element;       // of the accumulators, as a scalar type
+  std::vector<int64_t> outer; // extents of dims around the tiles: batch, groups, output rows
+  int64_t rows = 1;           // extent of the tiled row dim
+  int64_t columns = 1;        // extent of the column dim, in elements
   std::vector<ReductionLoop> reduction;
 
-  bool compact = false;                 // small code before speed: few accumulators, nothing unrolled
-  // Bytes touched, for the choice of tile and loop order: one pass over the scalar operand and over the vector operand.
+  bool compact = false; // small code before speed: few accumulators, nothing unrolled
+  // Bytes touched, for the choice of tile and loop order: one pass over the scalar operand and over the
+  // vector operand.
   int64_t scalar_bytes = 0, vector_bytes = 0;
   // How many of the leading `outer` dims also select another part of the vector operand (batch, groups).
   int vector_outer_dims = 0;
 
-  // Whether row `row` (a constant) contributes at the values of the unrolled reduction loops (by loop position; rolled
-  // ones are absent expressions). Unset: always.
+  // Whether row `row` (a constant) contributes at the values of the unrolled reduction loops (by loop
+  // position; rolled ones are absent expressions). Unset: always.
   std::function<bool(int64_t row, const std::vector<IntExpr>& k)> row_valid;
   // The scalar operand at a row: a scalar value, or a vector whose lanes go with the columns' (depthwise).
-  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, const std::vector<IntExpr>& k)> scalar;
+  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, const std::vector<IntExpr>& k)>
+      scalar;
   // The vector operand: `lanes` columns from vector column_vector + vector on.
-  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int vector, const std::vector<IntExpr>& k)> vector;
+  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int vector,
+                              const std::vector<IntExpr>& k)>
+      vector;
   // What the sums of one row and vector start from. Unset: zeros.
   std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, int vector)> initial;
-  // Prefetches line `line` (64 bytes) of what follows the tile's column group in a packed vector operand: the group's
-  // successor, or whatever the program reads next. Unset: the operand is not streamed from beyond the second cache level.
+  // Prefetches line `line` (64 bytes) of what follows the tile's column group in a packed vector operand: the
+  // group's successor, or whatever the program reads next. Unset: the operand is not streamed from beyond the
+  // second cache level.
   std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& line)> prefetch;
-  // Prefetches the scalar operand of a row at `k`, one line of a blocked layout. Unset: it is near, or the CPU sees its
-  // pattern.
-  std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& row, const std::vector<IntExpr>& k)>
+  // Prefetches the scalar operand of a row at `k`, one line of a blocked layout. Unset: it is near, or the
+  // CPU sees its pattern.
+  std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& row,
+                     const std::vector<IntExpr>& k)>
       prefetch_scalar;
-  int64_t group_lines = 0;              // of a full column group of the packed operand
+  int64_t group_lines = 0; // of a full column group of the packed operand
   // Takes the sums of one row and vector; `valid_lanes` of them are columns of the result.
-  std::function<void(kernel::Builder&, const TilePosition&, int row, int vector, kernel::Value sum, int valid_lanes)>
+  std::function<void(kernel::Builder&, const TilePosition&, int row, int vector, kernel::Value sum,
+                     int valid_lanes)>
       store;
 };
 
 // The loops of a contraction, decided by choose_tiling.
 struct Tiling {
-  TileShape tile;              // of full tiles; edges use fewer rows or vectors
+  TileShape tile; // of full tiles; edges use fewer rows or vectors
   bool columns_outermost = true;
-  double cycles = 0;           // estimate for the whole contraction, its operands near
-  int parts = 1;               // of the reduction, one after the other over all tiles, so that operands stay near
-  int64_t row_block = 0;       // rows that pass all columns before the next ones do; 0: all of them
-  int unroll = 1;              // steps of the innermost reduction loop per iteration
-  bool rolls_steps = false;    // those steps are a loop: no registers are free for operands of the step after
+  double cycles = 0;     // estimate for the whole contraction, its operands near
+  int parts = 1;         // of the reduction, one after the other over all tiles, so that operands stay near
+  int64_t row_block = 0; // rows that pass all columns before the next ones do; 0: all of them
+  int unroll = 1;        // steps of the innermost reduction loop per iteration
+  bool rolls_steps = false; // those steps are a loop: no registers are free for operands of the step after
 };
 
-// Picks the tile by counting cycles of whole and edge tiles, and the loop order by the bytes each order streams.
-// `schedule`, if any, overrules tile and order.
-Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target, const Schedule* schedule = nullptr);
+// Picks the tile by counting cycles of whole and edge tiles, and the loop order by the bytes each order
+// streams. `schedule`, if any, overrules tile and order.
+Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target,
+                     const Schedule* schedule = nullptr);
 
 // Emits the loops of `spec` into the builder's kernel and sets its parallel loop.
 void emit_contraction(kernel::Builder& builder, const ContractionSpec& spec, const Tiling& tiling);
-// Emits the tiles of all rows at the outer position and column group that `position` names, for kernels that have loops
-// of their own around them.
-void emit_row_tiles(kernel::Builder& builder, const ContractionSpec& spec, const Tiling& tiling, TilePosition position);
+// Emits the tiles of all rows at the outer position and column group that `position` names, for kernels that
+// have loops of their own around them.
+void emit_row_tiles(kernel::Builder& builder, const ContractionSpec& spec, const Tiling& tiling,
+                    TilePosition position);
 
 // The vectors a column group of the packed operand holds: groups of tile.vectors, the last one smaller.
 struct ColumnGroups {
-  int64_t total_vectors;  // ceil(columns / lanes)
-  int64_t full_groups;    // of `vectors` each
-  int rest_vectors;       // of the last group; 0: none
+  int64_t total_vectors; // ceil(columns / lanes)
+  int64_t full_groups;   // of `vectors` each
+  int rest_vectors;      // of the last group; 0: none
   int vectors, lanes;
   int64_t count() const { return full_groups + (rest_vectors > 0 ? 1 : 0); }
 };

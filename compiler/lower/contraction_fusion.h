@@ -1,5 +1,5 @@
-// What every emitter of a contraction shares: finding the dot or convolution of an instruction, packing its constant
-// operand, and the epilogue that the rest of a fusion becomes.
+// What every emitter of a contraction shares: finding the dot or convolution of an instruction, packing its
+// constant operand, and the epilogue that the rest of a fusion becomes.
 #pragma once
 
 #include "compiler/lower/contraction_ops.h"
@@ -17,9 +17,11 @@ std::optional<ContractionRoot> find_contraction_root(const Instruction& instruct
 // Whether the value is known at compile time, bytes and all.
 bool is_packable_constant(Value value);
 // The packed operand: a constant, or scratch that a kernel of its own fills.
-Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed, Value operand);
+Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
+                   Value operand);
 
-// Binds the result and, of a fusion, the epilogue with its operands. `binding` knows the parameters of the operands.
+// Binds the result and, of a fusion, the epilogue with its operands. `binding` knows the parameters of the
+// operands.
 void bind_result(KernelMaker& maker, const Instruction& instruction, const ContractionRoot& root,
                  ContractionBinding& binding);
 

@@ -1,5 +1,5 @@
-// From a dot, a convolution or a contraction fusion to kernels: binds operands and epilogue, packs the vector operand
-// at compile time or by a kernel of its own, and emits the tiles.
+// From a dot, a convolution or a contraction fusion to kernels: binds operands and epilogue, packs the vector
+// operand at compile time or by a kernel of its own, and emits the tiles.
 #include "compiler/lower/contraction_fusion.h"
 #include "compiler/lower/winograd.h"
 
@@ -16,7 +16,7 @@ std::optional<ContractionRoot> find_contraction_root(const Instruction& instruct
   ContractionRoot root;
   for (const auto& inner : region.instructions()) {
     if (!is_contraction(*inner)) {
-      if (!ElementEmitter::can_emit(*inner)) return std::nullopt;  // the rest must be code per element
+      if (!ElementEmitter::can_emit(*inner)) return std::nullopt; // the rest must be code per element
       continue;
     }
     if (root.contraction) return std::nullopt;
@@ -27,15 +27,18 @@ std::optional<ContractionRoot> find_contraction_root(const Instruction& instruct
     const Instruction* parameter = root.contraction->operand(i).def;
     for (size_t p = 0; p < region.parameters().size(); ++p)
       if (region.parameters()[p] == parameter) root.operands[i] = instruction.operand(static_cast<int>(p));
-    if (!root.operands[i]) return std::nullopt;  // computed inside the fusion
+    if (!root.operands[i]) return std::nullopt; // computed inside the fusion
   }
   if (region.results()[0].type().dims != root.contraction->type().dims) return std::nullopt;
   return root;
 }
 
-bool is_packable_constant(Value value) { return value.def->is(Opcode::Constant) && !value.def->literal()->is_opaque(); }
+bool is_packable_constant(Value value) {
+  return value.def->is(Opcode::Constant) && !value.def->literal()->is_opaque();
+}
 
-Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed, Value operand) {
+Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
+                   Value operand) {
   int64_t bytes = packed.elements() * kernel::scalar_bytes(packed.element);
   if (is_packable_constant(operand)) {
     LiteralRef literal = operand.def->literal();
@@ -56,7 +59,8 @@ namespace {
 // A residual of the result's own type may be overwritten, unless the contraction still reads it.
 bool may_be_overwritten(LoweringContext& context, const Instruction& fusion, const ContractionRoot& root,
                         const ContractionBinding& binding, const RegionLeaves::Entry& entry) {
-  if (!(entry.type == fusion.type()) || entry.buffer == binding.scalar || entry.buffer == binding.vector) return false;
+  if (!(entry.type == fusion.type()) || entry.buffer == binding.scalar || entry.buffer == binding.vector)
+    return false;
   const Region& region = fusion.region();
   for (size_t p = 0; p < region.parameters().size(); ++p) {
     if (region.parameters()[p] != entry.value.def) continue;
@@ -79,7 +83,8 @@ void bind_result(KernelMaker& maker, const Instruction& instruction, const Contr
     const Region& region = instruction.region();
     Value sum = result_of(*root.contraction);
     for (const RegionLeaves::Entry& entry : leaves->entries())
-      if (may_be_overwritten(maker.context(), instruction, root, binding, entry)) in_place.push_back(entry.buffer);
+      if (may_be_overwritten(maker.context(), instruction, root, binding, entry))
+        in_place.push_back(entry.buffer);
     binding.epilogue = [leaves, sum, &region](Builder& b, const Index& index, const Lanes& lanes, int valid,
                                               kernel::Value sums) {
       ElementEmitter emitter(b, lanes);
@@ -101,14 +106,16 @@ namespace {
 Lanes make_lanes(Index& index, int lane_dim, int count) {
   if (count == 1) return {};
   IntExpr first = index[static_cast<size_t>(lane_dim)];
-  auto symbol = std::make_shared<Symbol>(Symbol{"lane", first.lower_bound(), first.upper_bound() + count - 1});
+  auto symbol =
+      std::make_shared<Symbol>(Symbol{"lane", first.lower_bound(), first.upper_bound() + count - 1});
   index[static_cast<size_t>(lane_dim)] = IntExpr::symbol(symbol);
   return {symbol, first, count};
 }
 
 } // namespace
 
-kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const Index& index, const Lanes& lanes, int valid) {
+kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const Index& index,
+                               const Lanes& lanes, int valid) {
   if (!type.layout.blocks.empty()) return load_element(b, buffer, type, index, lanes);
   IntExpr offset = type.offset_of(index), first = lanes.at_first(offset);
   auto step = lanes.step(offset);
@@ -118,7 +125,8 @@ kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const I
     if (first.upper_bound() + lanes.count <= size) return load_element(b, buffer, type, index, lanes);
     if (is_float(type.dtype)) {
       kernel::Type narrow{memory_scalar(type.dtype), lanes.count};
-      kernel::Value part = b.load_masked(narrow, buffer, first, b.lane_mask(lanes.count, IntExpr(size) - first));
+      kernel::Value part =
+          b.load_masked(narrow, buffer, first, b.lane_mask(lanes.count, IntExpr(size) - first));
       kernel::Type wide = value_type(type.dtype, lanes.count);
       return narrow == wide ? part : b.cast(kernel::OpKind::FExt, part, wide.scalar);
     }
@@ -135,15 +143,16 @@ kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const I
   return vector;
 }
 
-void finish_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim, int count, int valid,
-                  kernel::Value sums) {
+void finish_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim, int count,
+                  int valid, kernel::Value sums) {
   Lanes lanes = make_lanes(index, lane_dim, count);
   if (kernel::Scalar narrow = memory_scalar(binding.sum_dtype); narrow != kernel::Scalar::F32)
     sums = b.cast(kernel::OpKind::FExt, b.cast(kernel::OpKind::FTruncTo, sums, narrow), kernel::Scalar::F32);
   kernel::Value value = binding.epilogue ? binding.epilogue(b, index, lanes, valid, sums) : sums;
   const Type& type = binding.result_type;
   // Unused lanes of a block may be written; beyond a plain row other elements begin.
-  if (valid >= count || !type.layout.blocks.empty()) return store_element(b, binding.result, type, index, lanes, value);
+  if (valid >= count || !type.layout.blocks.empty())
+    return store_element(b, binding.result, type, index, lanes, value);
   for (int lane = 0; lane < valid; ++lane) {
     Index at = index;
     at[static_cast<size_t>(lane_dim)] = lanes.first + lane;
@@ -160,15 +169,19 @@ kernel::Value load_channels(Builder& b, int buffer, const Type& type, const Inde
 namespace {
 
 // A convolution by Winograd's algorithm, if that is allowed and faster than `direct`.
-bool emit_winograd_convolution(LoweringContext& context, const Instruction& instruction, const ContractionRoot& root,
-                               const BindingRef& binding, const PreparedContraction& direct, Explanation& explanation) {
+bool emit_winograd_convolution(LoweringContext& context, const Instruction& instruction,
+                               const ContractionRoot& root, const BindingRef& binding,
+                               const PreparedContraction& direct, Explanation& explanation) {
   const Options& options = context.options();
   const Schedule* schedule = binding->schedule;
-  if (options.math == Math::Strict || options.optimize_size || options.winograd == Winograd::Off) return false;
-  if (!is_packable_constant(root.operands[1]) || (schedule && schedule->algorithm != Schedule::Algorithm::Winograd)) return false;
+  if (options.math == Math::Strict || options.optimize_size || options.winograd == Winograd::Off)
+    return false;
+  if (!is_packable_constant(root.operands[1]) ||
+      (schedule && schedule->algorithm != Schedule::Algorithm::Winograd))
+    return false;
   LiteralRef literal = root.operands[1].def->literal();
-  auto plan = plan_winograd({*root.contraction, binding->result_type, *literal, context.target(), direct.tiling.cycles,
-                             context.model_weight_bytes(), schedule},
+  auto plan = plan_winograd({*root.contraction, binding->result_type, *literal, context.target(),
+                             direct.tiling.cycles, context.model_weight_bytes(), schedule},
                             explanation.candidates);
   if (!plan) return false;
   explanation.chosen = plan->schedule();
@@ -177,7 +190,9 @@ bool emit_winograd_convolution(LoweringContext& context, const Instruction& inst
   };
   std::optional<kernel::RawForm> raw;
   if (options.winograd == Winograd::Init) raw = raw_winograd_filters(*plan, literal);
-  Place filters{context.add_constant(plan->filter_elements() * 4, fill, root.operands[1].def->location(), std::move(raw)), 0};
+  Place filters{context.add_constant(plan->filter_elements() * 4, fill, root.operands[1].def->location(),
+                                     std::move(raw)),
+                0};
   KernelMaker maker(context, instruction, "convolution");
   binding->scalar = maker.read(root.operands[0]);
   binding->vector = maker.parameter(filters, kernel::Scalar::F32, plan->filter_elements(), false, "packed");
@@ -188,7 +203,8 @@ bool emit_winograd_convolution(LoweringContext& context, const Instruction& inst
     maker.kernel().parameters[static_cast<size_t>(number)].per_worker = true;
     return number;
   };
-  int inputs = scratch(plan->input_scratch(), "inputs"), products = scratch(plan->product_scratch(), "products");
+  int inputs = scratch(plan->input_scratch(), "inputs"),
+      products = scratch(plan->product_scratch(), "products");
   maker.kernel().algorithm = plan->name();
   maker.set_flops(direct.flops);
   emit_winograd(maker.builder(), *plan, binding, inputs, products);
@@ -216,14 +232,16 @@ void emit_part(LoweringContext& context, const Instruction& instruction, const C
                const PreparedContraction& prepared, ContractionBinding& binding, ReductionPart part,
                const PartialSums& sums) {
   Value vector = root.operands[prepared.swapped ? 0 : 1], scalar = root.operands[prepared.swapped ? 1 : 0];
-  Place packed = prepared.vector_direct ? Place{} : pack_operand(context, instruction, prepared.packed, vector);
+  Place packed =
+      prepared.vector_direct ? Place{} : pack_operand(context, instruction, prepared.packed, vector);
   KernelMaker maker(context, instruction, root.contraction->is(Opcode::Dot) ? "dot" : "convolution");
   binding.scalar = maker.read(scalar);
-  binding.vector = prepared.vector_direct
-                       ? maker.read(vector)
-                       : maker.parameter(packed, prepared.packed.element, prepared.packed.elements(), false, "packed");
+  binding.vector = prepared.vector_direct ? maker.read(vector)
+                                          : maker.parameter(packed, prepared.packed.element,
+                                                            prepared.packed.elements(), false, "packed");
   if (part.count > 1)
-    binding.partial = maker.parameter(sums.place, kernel::Scalar::F32, sums.elements, !part.is_last(), "sums");
+    binding.partial =
+        maker.parameter(sums.place, kernel::Scalar::F32, sums.elements, !part.is_last(), "sums");
   if (part.is_last()) bind_result(maker, instruction, root, binding);
   maker.kernel().algorithm = prepared.algorithm;
   maker.set_flops(prepared.flops / part.count);
@@ -253,23 +271,27 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
     auto made = is_dot ? prepare_dot(*root->contraction, is_packable_constant(root->operands[0]),
                                      is_packable_constant(root->operands[1]), binding, context.target(), part)
                        : prepare_convolution(*root->contraction, binding, context.target());
-    // A single pass over weights that stay in a cache between runs: the hardware fetches ahead better than code can.
+    // A single pass over weights that stay in a cache between runs: the hardware fetches ahead better than
+    // code can.
     bool passes_once = is_dot && made && made->spec.rows <= made->tiling.tile.rows;
-    if (passes_once && context.model_weight_bytes() <= context.target().l3_bytes / 2) made->spec.prefetch = nullptr;
+    if (passes_once && context.model_weight_bytes() <= context.target().l3_bytes / 2)
+      made->spec.prefetch = nullptr;
     return made;
   };
   auto prepared = prepare({});
   if (!prepared) return false;
   explanation.chosen = schedule_of(prepared->tiling);
   explanation.candidates.push_back({explanation.chosen, prepared->tiling.cycles, ""});
-  bool done = !is_dot && emit_winograd_convolution(context, instruction, *root, binding, *prepared, explanation);
+  bool done =
+      !is_dot && emit_winograd_convolution(context, instruction, *root, binding, *prepared, explanation);
   if (context.options().explanations) context.options().explanations->push_back(std::move(explanation));
   if (done) return true;
   if (prepared->tiling.parts == 1) {
     emit_part(context, instruction, *root, *prepared, *binding, {}, {});
     return true;
   }
-  PartialSums sums{{context.add_scratch_buffer(prepared->partial_elements * 4, "sums"), 0}, prepared->partial_elements};
+  PartialSums sums{{context.add_scratch_buffer(prepared->partial_elements * 4, "sums"), 0},
+                   prepared->partial_elements};
   int count = prepared->tiling.parts;
   for (int number = 0; number < count; ++number) {
     ReductionPart part{number, count};

@@ -1,5 +1,5 @@
-// Convolutions and dots of the graph as contractions: which dims become rows, columns and reduction loops, and where
-// operands and results lie.
+// Convolutions and dots of the graph as contractions: which dims become rows, columns and reduction loops,
+// and where operands and results lie.
 #pragma once
 
 #include "compiler/lower/contraction.h"
@@ -10,27 +10,28 @@ namespace firn::lower {
 
 // What the code of a contraction refers to; filled in before it is emitted.
 struct ContractionBinding {
-  int scalar = -1, vector = -1, result = -1;  // parameter numbers
-  int partial = -1;                           // sums between parts of the reduction
-  Type result_type;                           // of what is stored: the contraction's dims
-  const Schedule* schedule = nullptr;         // what the schedule database says of this contraction
-  bool compact = false;                       // small code before speed
-  DType sum_dtype = DType::F32;               // of the contraction: sums are rounded to it before the epilogue
-  // What is stored in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the sums.
-  // The first `valid` lanes are inside the tensor.
-  std::function<kernel::Value(kernel::Builder&, const Index&, const Lanes&, int valid, kernel::Value sums)> epilogue;
+  int scalar = -1, vector = -1, result = -1; // parameter numbers
+  int partial = -1;                          // sums between parts of the reduction
+  Type result_type;                          // of what is stored: the contraction's dims
+  const Schedule* schedule = nullptr;        // what the schedule database says of this contraction
+  bool compact = false;                      // small code before speed
+  DType sum_dtype = DType::F32;              // of the contraction: sums are rounded to it before the epilogue
+  // What is stored in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the
+  // sums. The first `valid` lanes are inside the tensor.
+  std::function<kernel::Value(kernel::Builder&, const Index&, const Lanes&, int valid, kernel::Value sums)>
+      epilogue;
 };
 using BindingRef = std::shared_ptr<ContractionBinding>;
 
 struct PreparedContraction {
   ContractionSpec spec;
   Tiling tiling;
-  PackedOperand packed;        // of the vector operand, unless it is read where it lies
+  PackedOperand packed; // of the vector operand, unless it is read where it lies
   bool vector_direct = false;
-  bool swapped = false;        // dot: the lhs is the vector operand
-  std::string algorithm;       // for reports: "3x3 direct 7x4"
+  bool swapped = false;  // dot: the lhs is the vector operand
+  std::string algorithm; // for reports: "3x3 direct 7x4"
   int64_t flops = 0;
-  int64_t partial_elements = 0;  // of the sums between parts, if there are several
+  int64_t partial_elements = 0; // of the sums between parts, if there are several
 };
 
 // One of the parts into which a reduction is cut; sums pass from one to the next in memory.
@@ -40,27 +41,31 @@ struct ReductionPart {
   bool is_last() const { return number + 1 == count; }
 };
 
-// Describes a convolution. Nothing if this emitter does not cover it (input dilation, integers or f64, layouts other
-// than plain and blocked channels, depthwise).
-std::optional<PreparedContraction> prepare_convolution(const Instruction& convolution, const BindingRef& binding,
-                                                       const TargetMachine& target);
-// Likewise for a dot; the flags say which operands can be packed at compile time. Where the tiling asks for parts, each of
-// them is prepared by a call of its own.
+// Describes a convolution. Nothing if this emitter does not cover it (input dilation, integers or f64,
+// layouts other than plain and blocked channels, depthwise).
+std::optional<PreparedContraction>
+prepare_convolution(const Instruction& convolution, const BindingRef& binding, const TargetMachine& target);
+// Likewise for a dot; the flags say which operands can be packed at compile time. Where the tiling asks for
+// parts, each of them is prepared by a call of its own.
 std::optional<PreparedContraction> prepare_dot(const Instruction& dot, bool lhs_constant, bool rhs_constant,
                                                const BindingRef& binding, const TargetMachine& target,
                                                ReductionPart part = {});
 
-// Runs the epilogue and stores one vector of results whose lanes lie along `lane_dim`, first at index[lane_dim].
-void finish_lanes(kernel::Builder& builder, const ContractionBinding& binding, Index index, int lane_dim, int lanes,
-                  int valid, kernel::Value sums);
-// Reads a tensor as load_element does, but no more than the first `valid` lanes from memory that may end there.
+// Runs the epilogue and stores one vector of results whose lanes lie along `lane_dim`, first at
+// index[lane_dim].
+void finish_lanes(kernel::Builder& builder, const ContractionBinding& binding, Index index, int lane_dim,
+                  int lanes, int valid, kernel::Value sums);
+// Reads a tensor as load_element does, but no more than the first `valid` lanes from memory that may end
+// there.
 kernel::Value load_valid_lanes(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
                                const Lanes& lanes, int valid);
 
 // `count` consecutive channels from index[1] on, which a blocked layout keeps together.
-kernel::Value load_channels(kernel::Builder& builder, int buffer, const Type& type, const Index& index, int count);
+kernel::Value load_channels(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
+                            int count);
 
-// Lowers a dot, a convolution, or a contraction fusion to kernels. False, with nothing added, if it is not covered.
+// Lowers a dot, a convolution, or a contraction fusion to kernels. False, with nothing added, if it is not
+// covered.
 bool emit_contraction(LoweringContext& context, const Instruction& instruction);
 
 } // namespace firn::lower

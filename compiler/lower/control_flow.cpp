@@ -1,5 +1,5 @@
-// If and While become steps around the steps of their regions. Values that flow into or around them live in one buffer
-// each; a region's result is computed there where that is safe, and copied otherwise.
+// If and While become steps around the steps of their regions. Values that flow into or around them live in
+// one buffer each; a region's result is computed there where that is safe, and copied otherwise.
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/placement.h"
 
@@ -22,8 +22,8 @@ bool reads(const LoweringContext& context, const Instruction& instruction, Value
   return false;
 }
 
-// Whether the body's result i can overwrite the carried value i where it lies: nothing reads the old value at or after
-// the instruction that makes the new one.
+// Whether the body's result i can overwrite the carried value i where it lies: nothing reads the old value at
+// or after the instruction that makes the new one.
 bool may_overwrite(const LoweringContext& context, const Region& body, size_t i) {
   Value parameter = body.parameter(static_cast<int>(i));
   Value root = context.root_of(body.results()[i]).first;
@@ -38,7 +38,8 @@ bool may_overwrite(const LoweringContext& context, const Region& body, size_t i)
   return true;
 }
 
-Result lower_branch(LoweringContext& context, const Instruction& instruction, int number, LoweringContext::Steps& steps) {
+Result lower_branch(LoweringContext& context, const Instruction& instruction, int number,
+                    LoweringContext::Steps& steps) {
   const Region& region = instruction.region(number);
   place_views(context, region);
   std::vector<bool> claimed;
@@ -50,8 +51,8 @@ Result lower_branch(LoweringContext& context, const Instruction& instruction, in
   context.with_steps(steps, [&] {
     for (int i = 0; i < instruction.num_results(); ++i)
       if (!claimed[static_cast<size_t>(i)])
-        emit_copy(context, region.results()[static_cast<size_t>(i)], context.place_of(result_of(instruction, i)),
-                  instruction.location());
+        emit_copy(context, region.results()[static_cast<size_t>(i)],
+                  context.place_of(result_of(instruction, i)), instruction.location());
   });
   return {};
 }
@@ -106,9 +107,11 @@ Expected<bool> emit_while(LoweringContext& context, const Instruction& instructi
       if (done[i]) continue;
       Value result = body.results()[i];
       from[i] = context.place_of(result);
-      bool is_old = std::any_of(carried.begin(), carried.end(), [&](Place p) { return p.buffer == from[i].buffer; });
+      bool is_old =
+          std::any_of(carried.begin(), carried.end(), [&](Place p) { return p.buffer == from[i].buffer; });
       if (!is_old) continue;
-      int saved = context.add_scratch_buffer(static_cast<int64_t>(result.type().physical_byte_size()), "saved");
+      int saved =
+          context.add_scratch_buffer(static_cast<int64_t>(result.type().physical_byte_size()), "saved");
       emit_copy(context, from[i], {saved, 0}, result.type(), instruction.location());
       from[i] = {saved, 0};
     }

@@ -1,7 +1,7 @@
-// Convolutions as contractions. Output channels lie in lanes, one spatial dim makes the rows of the tile, the others
-// are loops around it. The reduction runs over the window, outermost, then over input channels, so that the innermost
-// loop is long and its addresses are affine. Padding is never copied: rows outside the input are left out of tiles at
-// the edges, and windows are clipped in the other dims.
+// Convolutions as contractions. Output channels lie in lanes, one spatial dim makes the rows of the tile, the
+// others are loops around it. The reduction runs over the window, outermost, then over input channels, so
+// that the innermost loop is long and its addresses are affine. Padding is never copied: rows outside the
+// input are left out of tiles at the edges, and windows are clipped in the other dims.
 #include "compiler/lower/contraction_ops.h"
 
 #include <algorithm>
@@ -13,15 +13,15 @@ using kernel::Builder;
 using kernel::Scalar;
 using kernel::Value;
 
-constexpr int kUnroll = 4;  // steps of the reduction per iteration of the innermost loop
+constexpr int kUnroll = 4; // steps of the reduction per iteration of the innermost loop
 
 struct Geometry {
   Type input, result;
-  std::vector<WindowDim> window;         // spatial dims
-  std::vector<int64_t> in, out;          // their extents
-  int64_t batch, groups, channels, filters;  // channels and filters per group
-  size_t tiled = 0;                      // the spatial dim whose positions are rows
-  int64_t filter_size = 1;               // positions of the window
+  std::vector<WindowDim> window;            // spatial dims
+  std::vector<int64_t> in, out;             // their extents
+  int64_t batch, groups, channels, filters; // channels and filters per group
+  size_t tiled = 0;                         // the spatial dim whose positions are rows
+  int64_t filter_size = 1;                  // positions of the window
 };
 
 bool reads_outside(const WindowDim& window, int64_t in, int64_t out) {
@@ -36,10 +36,12 @@ bool is_in_order(const Layout& layout) {
   return layout.strides.empty() && std::is_sorted(layout.order.begin(), layout.order.end());
 }
 
-// The block size if the layout is in order but for one block of channels; 0 without blocks; nothing otherwise.
+// The block size if the layout is in order but for one block of channels; 0 without blocks; nothing
+// otherwise.
 std::optional<int> channel_block(const Type& type) {
   if (type.layout.blocks.empty()) return 0;
-  if (!is_in_order(type.layout) || type.layout.blocks.size() > 1 || type.layout.blocks[0].dim != 1) return std::nullopt;
+  if (!is_in_order(type.layout) || type.layout.blocks.size() > 1 || type.layout.blocks[0].dim != 1)
+    return std::nullopt;
   return type.layout.blocks[0].size;
 }
 
@@ -57,7 +59,8 @@ Type flatten_spatial(const Type& type) {
 class ConvolutionLowering {
 public:
   ConvolutionLowering(const Instruction& convolution, BindingRef binding, const TargetMachine& target)
-      : instruction_(convolution), binding_(std::move(binding)), target_(target), full_result_(binding_->result_type) {}
+      : instruction_(convolution), binding_(std::move(binding)), target_(target),
+        full_result_(binding_->result_type) {}
 
   std::optional<PreparedContraction> run() {
     if (!read_geometry()) return std::nullopt;
@@ -80,19 +83,23 @@ public:
     fill_packing(prepared);
     auto packed = prepared.packed;
     spec.scalar = scalar_operand();
-    spec.vector = [this_ = *this, packed](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
+    spec.vector = [this_ = *this, packed](Builder& b, const TilePosition& at, int vector,
+                                          const std::vector<IntExpr>& k) {
       return this_.load_filter(b, packed, at, vector, k);
     };
     prepared.tiling.unroll = binding_->compact ? 1 : kUnroll;
     if (spec.vector_bytes > target_.l2_bytes / 4) prefetch_next_group(spec, packed);
     if (in_block_ > 0 && spec.scalar_bytes > target_.l1_bytes / 2) {
-      spec.prefetch_scalar = [this_ = *this](Builder& b, const TilePosition& at, const IntExpr& row, const std::vector<IntExpr>& k) {
+      spec.prefetch_scalar = [this_ = *this](Builder& b, const TilePosition& at, const IntExpr& row,
+                                             const std::vector<IntExpr>& k) {
         b.prefetch(this_.binding_->scalar, this_.g_.input.offset_of(this_.input_index(at, row, k)));
       };
     }
     spec.store = store_result();
-    for (const WindowDim& dim : g_.window) prepared.algorithm += (prepared.algorithm.empty() ? "" : "x") + std::to_string(dim.size);
-    prepared.algorithm += " direct " + std::to_string(prepared.tiling.tile.rows) + "x" + std::to_string(prepared.tiling.tile.vectors);
+    for (const WindowDim& dim : g_.window)
+      prepared.algorithm += (prepared.algorithm.empty() ? "" : "x") + std::to_string(dim.size);
+    prepared.algorithm += " direct " + std::to_string(prepared.tiling.tile.rows) + "x" +
+                          std::to_string(prepared.tiling.tile.vectors);
     return prepared;
   }
 
@@ -100,9 +107,12 @@ private:
   bool read_geometry() {
     const Type &input = instruction_.operand(0).type(), &filter = instruction_.operand(1).type();
     if (!input.is_static() || !filter.is_static()) return false;
-    if (!is_small_float(input.dtype) || input.dtype != filter.dtype || !is_small_float(instruction_.type().dtype)) return false;
+    if (!is_small_float(input.dtype) || input.dtype != filter.dtype ||
+        !is_small_float(instruction_.type().dtype))
+      return false;
     auto in_block = channel_block(input), out_block = channel_block(full_result_);
-    if (!in_block || !out_block || !is_in_order(full_result_.layout) || !filter.layout.is_plain()) return false;
+    if (!in_block || !out_block || !is_in_order(full_result_.layout) || !filter.layout.is_plain())
+      return false;
     g_.input = input;
     g_.result = full_result_;
     g_.window = instruction_.attributes().window().dims;
@@ -112,7 +122,8 @@ private:
     g_.groups = instruction_.attributes().integer("groups", 1);
     g_.channels = filter.dim(1);
     g_.filters = filter.dim(0) / g_.groups;
-    if (input.num_elements() == 0 || full_result_.num_elements() == 0 || filter.num_elements() == 0) return false;
+    if (input.num_elements() == 0 || full_result_.num_elements() == 0 || filter.num_elements() == 0)
+      return false;
     for (const WindowDim& dim : g_.window) g_.filter_size *= dim.size;
     if (g_.groups > 1 && g_.channels == 1 && g_.filters == 1) return false;
     bool flat = is_in_order(input.layout) && std::all_of(g_.window.begin(), g_.window.end(), is_pointwise);
@@ -130,7 +141,9 @@ private:
     return true;
   }
 
-  static bool is_small_float(DType dtype) { return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16; }
+  static bool is_small_float(DType dtype) {
+    return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
+  }
 
   // Rows run along the last spatial dim unless it is too short to fill a tile and another one is longer.
   void choose_rows() {
@@ -150,9 +163,7 @@ private:
   }
 
   // Position of spatial dim i among the outer dims.
-  size_t outer_position(size_t i) const {
-    return (g_.groups > 1 ? 2u : 1u) + i - (i > g_.tiled ? 1u : 0u);
-  }
+  size_t outer_position(size_t i) const { return (g_.groups > 1 ? 2u : 1u) + i - (i > g_.tiled ? 1u : 0u); }
 
   void set_reduction(ContractionSpec& spec) {
     bool few_channels = g_.channels <= 4;
@@ -160,7 +171,9 @@ private:
       channel_level_ = spec.reduction.size();
       ReductionLoop loop;
       loop.extent = g_.channels;
-      loop.block = in_block_ > 0 && g_.channels % in_block_ == 0 ? in_block_ : in_block_ > 0 && g_.groups == 1 ? in_block_ : 0;
+      loop.block = in_block_ > 0 && g_.channels % in_block_ == 0 ? in_block_
+                   : in_block_ > 0 && g_.groups == 1             ? in_block_
+                                                                 : 0;
       spec.reduction.push_back(loop);
     };
     bool unrolled = reads_outside(g_.window[g_.tiled], g_.in[g_.tiled], g_.out[g_.tiled]);
@@ -237,7 +250,8 @@ private:
                     const std::vector<IntExpr>& k) const {
     IntExpr part = g_.groups > 1 ? at.outer[0] : IntExpr(0);
     kernel::Type type{packed.element, packed.tile.lanes};
-    Value value = b.load(type, binding_->vector, packed.index(part, at, vector, k), type.lanes * kernel::scalar_bytes(type.scalar));
+    Value value = b.load(type, binding_->vector, packed.index(part, at, vector, k),
+                         type.lanes * kernel::scalar_bytes(type.scalar));
     return type.scalar == Scalar::F32 ? value : b.cast(kernel::OpKind::FExt, value, Scalar::F32);
   }
 
@@ -245,7 +259,8 @@ private:
   void prefetch_next_group(ContractionSpec& spec, const PackedOperand& packed) const {
     int64_t elements = 64 / kernel::scalar_bytes(packed.element);
     spec.group_lines = packed.reduction_size() * packed.tile.vectors * packed.tile.lanes / elements;
-    spec.prefetch = [this_ = *this, packed, elements](Builder& b, const TilePosition& at, const IntExpr& line) {
+    spec.prefetch = [this_ = *this, packed, elements](Builder& b, const TilePosition& at,
+                                                      const IntExpr& line) {
       IntExpr part = this_.g_.groups > 1 ? at.outer[0] : IntExpr(0);
       IntExpr next = part * (packed.elements() / packed.selected) +
                      (at.column_vector + at.vectors) * (packed.tile.lanes * packed.reduction_size());
@@ -260,12 +275,14 @@ private:
     index.push_back(group * g_.channels + k[channel_level_]);
     for (size_t i = 0; i < g_.window.size(); ++i) {
       IntExpr position = i == g_.tiled ? at.row + row : at.outer[outer_position(i)];
-      index.push_back(position * g_.window[i].stride + k[window_level_[i]] * g_.window[i].dilation - g_.window[i].pad_low);
+      index.push_back(position * g_.window[i].stride + k[window_level_[i]] * g_.window[i].dilation -
+                      g_.window[i].pad_low);
     }
     return index;
   }
 
-  std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)> scalar_operand() const {
+  std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)>
+  scalar_operand() const {
     return [this_ = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
       return load_element(b, this_.binding_->scalar, this_.g_.input, this_.input_index(at, row, k), Lanes{});
     };
@@ -278,7 +295,8 @@ private:
       IntExpr group = g.groups > 1 ? at.outer[0] : IntExpr(0);
       std::vector<IntExpr> index{at.outer[g.groups > 1 ? 1 : 0]};
       index.push_back(group * g.filters + (at.column_vector + vector) * lanes);
-      for (size_t i = 0; i < g.window.size(); ++i) index.push_back(i == g.tiled ? at.row + row : at.outer[this_.outer_position(i)]);
+      for (size_t i = 0; i < g.window.size(); ++i)
+        index.push_back(i == g.tiled ? at.row + row : at.outer[this_.outer_position(i)]);
       if (this_.flattened_) this_.unflatten(index);
       finish_lanes(b, *this_.binding_, std::move(index), 1, lanes, valid, sum);
     };
@@ -307,8 +325,8 @@ private:
 
 } // namespace
 
-std::optional<PreparedContraction> prepare_convolution(const Instruction& convolution, const BindingRef& binding,
-                                                       const TargetMachine& target) {
+std::optional<PreparedContraction>
+prepare_convolution(const Instruction& convolution, const BindingRef& binding, const TargetMachine& target) {
   return ConvolutionLowering(convolution, binding, target).run();
 }
 

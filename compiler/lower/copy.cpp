@@ -4,7 +4,8 @@
 
 namespace firn::lower {
 
-void emit_copy(LoweringContext& context, Place from, Place to, const Type& type, const std::string& location) {
+void emit_copy(LoweringContext& context, Place from, Place to, const Type& type,
+               const std::string& location) {
   int64_t bytes = static_cast<int64_t>(type.physical_byte_size());
   if (from == to || bytes == 0) return;
   // As integers of the elements' size, so that nothing is converted.
@@ -22,7 +23,8 @@ void emit_copy(LoweringContext& context, Place from, Place to, const Type& type,
     return uses;
   };
   loops.body = [&](const Index& index, const Lanes& lanes) {
-    store_at(maker.builder(), target, dtype, index[0], lanes, load_at(maker.builder(), source, dtype, index[0], lanes));
+    store_at(maker.builder(), target, dtype, index[0], lanes,
+             load_at(maker.builder(), source, dtype, index[0], lanes));
   };
   emit_element_loops(maker, loops);
   maker.kernel().bytes = 2 * bytes;

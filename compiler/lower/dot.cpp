@@ -1,6 +1,6 @@
-// Dots as contractions. Free dims of one operand become rows and of the other columns; dims that lie evenly in memory are
-// taken as one. The operand with the columns is packed, at compile time if it is constant, unless its columns are
-// neighbours in memory already.
+// Dots as contractions. Free dims of one operand become rows and of the other columns; dims that lie evenly
+// in memory are taken as one. The operand with the columns is packed, at compile time if it is constant,
+// unless its columns are neighbours in memory already.
 #include "compiler/lower/contraction_ops.h"
 
 #include <algorithm>
@@ -11,8 +11,9 @@ namespace {
 using kernel::Builder;
 using kernel::Value;
 
-constexpr int64_t kAhead = 4096;  // bytes; enough to hide the latency of memory, and within reach of its page
-constexpr int kUnroll = 4;  // steps of the reduction per iteration: loop control and prefetches cost nothing then
+constexpr int64_t kAhead = 4096; // bytes; enough to hide the latency of memory, and within reach of its page
+constexpr int kUnroll =
+    4; // steps of the reduction per iteration: loop control and prefetches cost nothing then
 
 struct Axis {
   int64_t extent, stride;
@@ -27,7 +28,8 @@ struct Side {
 std::vector<Axis> axes_of(const Type& type, const std::vector<int64_t>& dims) {
   std::vector<int64_t> strides = row_major_strides(type.static_dims());
   std::vector<Axis> axes;
-  for (int64_t dim : dims) axes.push_back({type.dim(static_cast<int>(dim)), strides[static_cast<size_t>(dim)]});
+  for (int64_t dim : dims)
+    axes.push_back({type.dim(static_cast<int>(dim)), strides[static_cast<size_t>(dim)]});
   return axes;
 }
 
@@ -97,13 +99,16 @@ public:
     prepared.vector_direct = !vector_constant && column_.stride == 1 && binding_scalar_is_f32();
     if (!prepared.vector_direct) fill_packing(prepared);
     prepared.spec.scalar = scalar_operand();
-    prepared.spec.vector = prepared.vector_direct ? direct_vector(prepared.tiling.tile.lanes) : packed_vector(prepared.packed);
+    prepared.spec.vector =
+        prepared.vector_direct ? direct_vector(prepared.tiling.tile.lanes) : packed_vector(prepared.packed);
     prepared.tiling.unroll = binding_->compact ? 1 : kUnroll;
     if (!prepared.vector_direct && vector_constant && prepared.spec.vector_bytes > target_.l1_bytes)
       prefetch_groups(prepared.spec, prepared.packed);
     if (!part_.is_first()) prepared.spec.initial = load_partial(prepared.tiling.tile.lanes);
-    prepared.spec.store = part_.is_last() ? store_result(prepared.tiling.tile.lanes) : store_partial(prepared.tiling.tile.lanes);
-    prepared.algorithm = std::string("dot ") + std::to_string(prepared.tiling.tile.rows) + "x" + std::to_string(prepared.tiling.tile.vectors);
+    prepared.spec.store = part_.is_last() ? store_result(prepared.tiling.tile.lanes)
+                                          : store_partial(prepared.tiling.tile.lanes);
+    prepared.algorithm = std::string("dot ") + std::to_string(prepared.tiling.tile.rows) + "x" +
+                         std::to_string(prepared.tiling.tile.vectors);
     return prepared;
   }
 
@@ -112,11 +117,13 @@ private:
     for (int i = 0; i < 2; ++i) {
       const Type& type = dot_.operand(i).type();
       bool small_float = type.dtype == DType::F32 || type.dtype == DType::F16 || type.dtype == DType::BF16;
-      if (!type.is_static() || !type.layout.is_plain() || !small_float || type.num_elements() == 0) return false;
+      if (!type.is_static() || !type.layout.is_plain() || !small_float || type.num_elements() == 0)
+        return false;
     }
     DType result = dot_.type().dtype;
     return dot_.operand(0).dtype() == dot_.operand(1).dtype() && binding_->result_type.layout.is_plain() &&
-           (result == DType::F32 || result == DType::F16 || result == DType::BF16) && dot_.type().num_elements() > 0;
+           (result == DType::F32 || result == DType::F16 || result == DType::BF16) &&
+           dot_.type().num_elements() > 0;
   }
 
   bool binding_scalar_is_f32() const { return columns_.type.dtype == DType::F32; }
@@ -127,7 +134,8 @@ private:
     return extent;
   }
 
-  // Batch dims, then free dims of the row side: the last of them, or all when they lie evenly, are the tiled rows.
+  // Batch dims, then free dims of the row side: the last of them, or all when they lie evenly, are the tiled
+  // rows.
   void set_rows(ContractionSpec& spec) {
     for (const Axis& axis : columns_.batch) spec.outer.push_back(axis.extent);
     spec.vector_outer_dims = static_cast<int>(columns_.batch.size());
@@ -178,12 +186,14 @@ private:
     }
   }
 
-  // Weights pass from memory once if all rows are done with a column group while it is near. Of a long reduction that
-  // takes parts, so that one part of both operands stays in the second cache level; of many rows, blocks of rows.
+  // Weights pass from memory once if all rows are done with a column group while it is near. Of a long
+  // reduction that takes parts, so that one part of both operands stays in the second cache level; of many
+  // rows, blocks of rows.
   void choose_blocks(PreparedContraction& prepared) const {
     const TileShape& tile = prepared.tiling.tile;
     int64_t rows = prepared.spec.rows, steps = contract_[0].extent;
-    if (contract_.size() > 1 || !prepared.spec.outer.empty() || rows <= tile.rows || target_.l2_bytes == 0) return;
+    if (contract_.size() > 1 || !prepared.spec.outer.empty() || rows <= tile.rows || target_.l2_bytes == 0)
+      return;
     prepared.tiling.columns_outermost = true;
     int64_t group_bytes = steps * tile.vectors * tile.lanes * 4, most = target_.l2_bytes / 8;
     if (group_bytes > most && rows * steps * 4 > target_.l2_bytes / 4)
@@ -192,7 +202,8 @@ private:
     int64_t block = std::max<int64_t>(1, target_.l2_bytes / 2 / row_bytes / tile.rows) * tile.rows;
     if (rows > block + block / 2) prepared.tiling.row_block = block;
     if (prepared.tiling.parts > 1)
-      prepared.partial_elements = rows * column_groups(prepared.spec.columns, tile).total_vectors * tile.lanes;
+      prepared.partial_elements =
+          rows * column_groups(prepared.spec.columns, tile).total_vectors * tile.lanes;
   }
 
   // Narrows the one reduction loop to this part.
@@ -208,46 +219,58 @@ private:
     return sum;
   }
 
-  std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)> scalar_operand() const {
-    return [this_ = *this, contract = contract_](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
+  std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)>
+  scalar_operand() const {
+    return [this_ = *this, contract = contract_](Builder& b, const TilePosition& at, int row,
+                                                 const std::vector<IntExpr>& k) {
       IntExpr place = offset(this_.rows_.batch, at.outer) + (at.row + row) * this_.row_.stride;
       place = place + this_.first_step_ * contract[0].row_stride;
       size_t first = this_.rows_.batch.size();
-      for (size_t i = first; i < at.outer.size(); ++i) place = place + at.outer[i] * this_.rows_.free[i - first].stride;
+      for (size_t i = first; i < at.outer.size(); ++i)
+        place = place + at.outer[i] * this_.rows_.free[i - first].stride;
       for (size_t i = 0; i < contract.size(); ++i) place = place + k[i] * contract[i].row_stride;
       return load_at(b, this_.binding_->scalar, this_.rows_.type.dtype, place, Lanes{});
     };
   }
 
   // Columns read where they lie; lanes beyond the last column may end the buffer and are not read.
-  std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)> direct_vector(int lanes) const {
-    return [this_ = *this, contract = contract_, lanes](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
+  std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)>
+  direct_vector(int lanes) const {
+    return [this_ = *this, contract = contract_, lanes](Builder& b, const TilePosition& at, int vector,
+                                                        const std::vector<IntExpr>& k) {
       IntExpr first = (at.column_vector + vector) * lanes;
       IntExpr place = offset(this_.columns_.batch, at.outer) + first;
       for (size_t i = 0; i < contract.size(); ++i) place = place + k[i] * contract[i].column_stride;
       kernel::Type type{kernel::Scalar::F32, lanes};
       int64_t columns = this_.column_.extent;
       if (first.upper_bound() + lanes <= columns) return b.load(type, this_.binding_->vector, place);
-      return b.load_masked(type, this_.binding_->vector, place, b.lane_mask(lanes, min(lanes, IntExpr(columns) - first)), b.constant(type, 0));
+      return b.load_masked(type, this_.binding_->vector, place,
+                           b.lane_mask(lanes, min(lanes, IntExpr(columns) - first)), b.constant(type, 0));
     };
   }
 
-  std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)> packed_vector(const PackedOperand& packed) const {
-    return [this_ = *this, packed](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
+  std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)>
+  packed_vector(const PackedOperand& packed) const {
+    return [this_ = *this, packed](Builder& b, const TilePosition& at, int vector,
+                                   const std::vector<IntExpr>& k) {
       IntExpr part = this_.packed_part(at);
       kernel::Type type{packed.element, packed.tile.lanes};
-      Value value = b.load(type, this_.binding_->vector, packed.index(part, at, vector, k), type.lanes * kernel::scalar_bytes(type.scalar));
+      Value value = b.load(type, this_.binding_->vector, packed.index(part, at, vector, k),
+                           type.lanes * kernel::scalar_bytes(type.scalar));
       return widen_to_f32(b, value);
     };
   }
 
-  // Weights pass once per run: the group after the one at hand comes from memory unless it is asked for early. Where one
-  // tile holds all rows the memory sets the pace, and what is read next is asked for just ahead of it.
+  // Weights pass once per run: the group after the one at hand comes from memory unless it is asked for
+  // early. Where one tile holds all rows the memory sets the pace, and what is read next is asked for just
+  // ahead of it.
   void prefetch_groups(ContractionSpec& spec, const PackedOperand& packed) const {
-    int64_t elements = 64 / kernel::scalar_bytes(packed.element), group = packed.tile.vectors * packed.tile.lanes;
+    int64_t elements = 64 / kernel::scalar_bytes(packed.element),
+            group = packed.tile.vectors * packed.tile.lanes;
     spec.group_lines = packed.reduction_size() * group / elements;
     bool passes_once = spec.rows <= packed.tile.rows;
-    spec.prefetch = [this_ = *this, packed, elements, passes_once](Builder& b, const TilePosition& at, const IntExpr& line) {
+    spec.prefetch = [this_ = *this, packed, elements, passes_once](Builder& b, const TilePosition& at,
+                                                                   const IntExpr& line) {
       int64_t step = packed.tile.lanes * packed.reduction_size();
       IntExpr here = this_.packed_part(at) * (packed.elements() / packed.selected) + at.column_vector * step;
       IntExpr ahead = here + (passes_once ? kAhead / 64 * elements : at.vectors * step);
@@ -262,11 +285,14 @@ private:
   }
 
   static Value widen_to_f32(Builder& b, Value value) {
-    return b.type(value).scalar == kernel::Scalar::F32 ? value : b.cast(kernel::OpKind::FExt, value, kernel::Scalar::F32);
+    return b.type(value).scalar == kernel::Scalar::F32
+               ? value
+               : b.cast(kernel::OpKind::FExt, value, kernel::Scalar::F32);
   }
 
   std::function<void(Builder&, const TilePosition&, int, int, Value, int)> store_result(int lanes) const {
-    return [this_ = *this, lanes](Builder& b, const TilePosition& at, int row, int vector, Value sum, int valid) {
+    return [this_ = *this, lanes](Builder& b, const TilePosition& at, int row, int vector, Value sum,
+                                  int valid) {
       Index batch(at.outer.begin(), at.outer.begin() + static_cast<std::ptrdiff_t>(this_.rows_.batch.size()));
       Index rows(at.outer.begin() + static_cast<std::ptrdiff_t>(this_.rows_.batch.size()), at.outer.end());
       IntExpr row_index = at.row + row;
@@ -285,7 +311,8 @@ private:
       size_t column_dims = columns.size();
       if (column_dims == 1) {
         size_t lane_dim = batch.size() + (this_.swapped_ ? 0 : rows.size());
-        return finish_lanes(b, *this_.binding_, std::move(index), static_cast<int>(lane_dim), lanes, valid, sum);
+        return finish_lanes(b, *this_.binding_, std::move(index), static_cast<int>(lane_dim), lanes, valid,
+                            sum);
       }
       this_.finish_each_lane(b, batch, rows, column, lanes, valid, sum);
     };
@@ -298,7 +325,8 @@ private:
   }
   std::function<Value(Builder&, const TilePosition&, int, int)> load_partial(int lanes) const {
     return [this_ = *this, lanes](Builder& b, const TilePosition& at, int row, int vector) {
-      return b.load({kernel::Scalar::F32, lanes}, this_.binding_->partial, this_.partial_place(at, row, vector, lanes), 4 * lanes);
+      return b.load({kernel::Scalar::F32, lanes}, this_.binding_->partial,
+                    this_.partial_place(at, row, vector, lanes), 4 * lanes);
     };
   }
   std::function<void(Builder&, const TilePosition&, int, int, Value, int)> store_partial(int lanes) const {
@@ -308,7 +336,8 @@ private:
   }
 
   // Several column dims (or none) in the result: one element at a time.
-  void finish_each_lane(Builder& b, const Index& batch, const Index& rows, const IntExpr& column, int lanes, int valid, Value sum) const {
+  void finish_each_lane(Builder& b, const Index& batch, const Index& rows, const IntExpr& column, int lanes,
+                        int valid, Value sum) const {
     for (int lane = 0; lane < valid; ++lane) {
       Index columns;
       append_unflattened(columns, columns_.free, column + lane);
@@ -335,7 +364,7 @@ private:
   const TargetMachine& target_;
   Side rows_, columns_;
   ReductionPart part_;
-  std::vector<ContractAxis> contract_;  // of this part
+  std::vector<ContractAxis> contract_; // of this part
   int64_t first_step_ = 0;
   Axis row_{1, 1}, column_{1, 1};
   bool swapped_ = false, rows_as_one_ = false;

@@ -22,7 +22,9 @@ std::optional<int64_t> Lanes::step(const IntExpr& expression) const {
 
 namespace {
 
-Lanes lane_of(const Lanes& lanes, int lane) { return {lanes.symbol, lanes.first + lane, 1}; }
+Lanes lane_of(const Lanes& lanes, int lane) {
+  return {lanes.symbol, lanes.first + lane, 1};
+}
 
 kernel::Value reversed(Builder& builder, kernel::Value vector) {
   std::vector<int64_t> order;
@@ -30,13 +32,15 @@ kernel::Value reversed(Builder& builder, kernel::Value vector) {
   return builder.shuffle(vector, vector, std::move(order));
 }
 
-kernel::Value load_raw(Builder& builder, int buffer, Scalar scalar, const IntExpr& offset, const Lanes& lanes) {
+kernel::Value load_raw(Builder& builder, int buffer, Scalar scalar, const IntExpr& offset,
+                       const Lanes& lanes) {
   if (lanes.count == 1) return builder.load({scalar, 1}, buffer, lanes.at_first(offset));
   std::optional<int64_t> step = lanes.step(offset);
   kernel::Type type{scalar, lanes.count};
   if (step == 0) return builder.splat(builder.load({scalar, 1}, buffer, lanes.at_first(offset)), lanes.count);
   if (step == 1) return builder.load(type, buffer, lanes.at_first(offset));
-  if (step == -1) return reversed(builder, builder.load(type, buffer, lanes.at_first(offset) - (lanes.count - 1)));
+  if (step == -1)
+    return reversed(builder, builder.load(type, buffer, lanes.at_first(offset) - (lanes.count - 1)));
   kernel::Value vector;
   for (int i = 0; i < lanes.count; ++i) {
     kernel::Value element = builder.load({scalar, 1}, buffer, lane_of(lanes, i).at_first(offset));
@@ -60,7 +64,8 @@ void store_raw(Builder& builder, int buffer, const IntExpr& offset, const Lanes&
 kernel::Value load_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes) {
   kernel::Value raw = load_raw(builder, buffer, memory_scalar(dtype), offset, lanes);
   if (dtype == DType::Bool)
-    return builder.compare(OpKind::UCmp, kernel::Predicate::Ne, raw, builder.constant_int(builder.type(raw), 0));
+    return builder.compare(OpKind::UCmp, kernel::Predicate::Ne, raw,
+                           builder.constant_int(builder.type(raw), 0));
   if (dtype == DType::F16 || dtype == DType::BF16) return builder.cast(OpKind::FExt, raw, Scalar::F32);
   return raw;
 }
@@ -68,11 +73,13 @@ kernel::Value load_at(Builder& builder, int buffer, DType dtype, const IntExpr& 
 void store_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes,
               kernel::Value value) {
   if (dtype == DType::Bool) value = builder.cast(OpKind::ZExt, value, Scalar::I8);
-  if (dtype == DType::F16 || dtype == DType::BF16) value = builder.cast(OpKind::FTruncTo, value, memory_scalar(dtype));
+  if (dtype == DType::F16 || dtype == DType::BF16)
+    value = builder.cast(OpKind::FTruncTo, value, memory_scalar(dtype));
   store_raw(builder, buffer, offset, lanes, value);
 }
 
-kernel::Value load_element(Builder& builder, int buffer, const Type& type, const Index& index, const Lanes& lanes) {
+kernel::Value load_element(Builder& builder, int buffer, const Type& type, const Index& index,
+                           const Lanes& lanes) {
   return load_at(builder, buffer, type.dtype, type.offset_of(index), lanes);
 }
 
@@ -108,7 +115,8 @@ IntExpr clamped_symbol(Builder& builder, kernel::Value value, int64_t lower, int
   kernel::Type type = builder.type(value);
   value = builder.binary(OpKind::SMax, value, builder.constant_int(type, lower));
   value = builder.binary(OpKind::SMin, value, builder.constant_int(type, std::max(lower, upper)));
-  return builder.symbolic(builder.cast(OpKind::IndexCast, value, Scalar::Index), lower, std::max(lower, upper));
+  return builder.symbolic(builder.cast(OpKind::IndexCast, value, Scalar::Index), lower,
+                          std::max(lower, upper));
 }
 
 } // namespace firn::lower

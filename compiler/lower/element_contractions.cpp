@@ -1,5 +1,6 @@
-// Dots and convolutions inside the element emitter, as plain loops around one multiply-add: for what the register-tile
-// emitter declines (integers, f64, odd groups). Vectors run along the result's innermost dim where strides permit.
+// Dots and convolutions inside the element emitter, as plain loops around one multiply-add: for what the
+// register-tile emitter declines (integers, f64, odd groups). Vectors run along the result's innermost dim
+// where strides permit.
 #include "compiler/lower/element_emitter.h"
 
 #include "compiler/lower/kernel_scalars.h"
@@ -10,7 +11,9 @@ namespace firn::lower {
 namespace {
 
 // Narrow floats are summed in f32.
-DType sum_dtype(DType result) { return scalar_ops::is_narrow_float(result) ? DType::F32 : result; }
+DType sum_dtype(DType result) {
+  return scalar_ops::is_narrow_float(result) ? DType::F32 : result;
+}
 
 bool contains(const std::vector<int64_t>& dims, size_t dim) {
   return std::find(dims.begin(), dims.end(), static_cast<int64_t>(dim)) != dims.end();
@@ -18,8 +21,8 @@ bool contains(const std::vector<int64_t>& dims, size_t dim) {
 
 } // namespace
 
-kernel::Value ElementEmitter::multiply_add(Value lhs, const Index& at_lhs, Value rhs, const Index& at_rhs, DType dtype,
-                                           kernel::Value sum) {
+kernel::Value ElementEmitter::multiply_add(Value lhs, const Index& at_lhs, Value rhs, const Index& at_rhs,
+                                           DType dtype, kernel::Value sum) {
   KernelScalars scalars(builder_);
   kernel::Value a = scalar_ops::convert(scalars, lhs.dtype(), dtype, emit(lhs, at_lhs), false);
   kernel::Value c = scalar_ops::convert(scalars, rhs.dtype(), dtype, emit(rhs, at_rhs), false);
@@ -47,7 +50,8 @@ kernel::Value ElementEmitter::emit_dot(const Instruction& dot, const Index& inde
 
   DType dtype = sum_dtype(dot.type().dtype);
   kernel::Type type = value_type(dtype, lanes_.count);
-  kernel::Value zero = kernel::is_float(type.scalar) ? builder_.constant(type, 0) : builder_.constant_int(type, 0);
+  kernel::Value zero =
+      kernel::is_float(type.scalar) ? builder_.constant(type, 0) : builder_.constant_int(type, 0);
   std::function<Values(size_t, Values)> nest = [&](size_t at, Values sums) -> Values {
     if (at == lhs_contract.size()) return {multiply_add(lhs, at_lhs, rhs, at_rhs, dtype, sums[0])};
     size_t l = static_cast<size_t>(lhs_contract[at]), r = static_cast<size_t>(rhs_contract[at]);
@@ -69,7 +73,8 @@ kernel::Value ElementEmitter::emit_convolution(const Instruction& convolution, c
   int64_t groups = convolution.attributes().integer("groups", 1);
   int64_t per_group = filter.dim(1), outputs = filter.dim(0) / groups;
   if (uses_) uses_->reduces = true;
-  // Per spatial dim: filter element first + step * j and input position base + dilation * j, for j in [lower, upper).
+  // Per spatial dim: filter element first + step * j and input position base + dilation * j, for j in [lower,
+  // upper).
   struct Walk {
     IntExpr first, base, lower, upper;
     int64_t step, dilation;
@@ -82,10 +87,15 @@ kernel::Value ElementEmitter::emit_convolution(const Instruction& convolution, c
     IntExpr start = index[s + 2] * dim.stride - dim.pad_low;
     // With holes between input elements only every input_dilation-th filter element meets one.
     IntExpr first = floor_mod(start * -1, dim.input_dilation);
-    Walk walk{first, floor_div(start + first, dim.input_dilation), 0, ceil_div(IntExpr(dim.size) - first, dim.input_dilation),
-              dim.input_dilation, dim.dilation};
+    Walk walk{first,
+              floor_div(start + first, dim.input_dilation),
+              0,
+              ceil_div(IntExpr(dim.size) - first, dim.input_dilation),
+              dim.input_dilation,
+              dim.dilation};
     int64_t reach = (dim.size - 1) * dim.dilation;
-    bool inside = dim.input_dilation == 1 && start.lower_bound() >= 0 && (start + reach).upper_bound() < extent;
+    bool inside =
+        dim.input_dilation == 1 && start.lower_bound() >= 0 && (start + reach).upper_bound() < extent;
     if (!inside) {
       cut(start, 0, true);
       cut(start, extent - reach, true);
@@ -104,7 +114,8 @@ kernel::Value ElementEmitter::emit_convolution(const Instruction& convolution, c
 
   DType dtype = sum_dtype(convolution.type().dtype);
   kernel::Type type = value_type(dtype, lanes_.count);
-  kernel::Value zero = kernel::is_float(type.scalar) ? builder_.constant(type, 0) : builder_.constant_int(type, 0);
+  kernel::Value zero =
+      kernel::is_float(type.scalar) ? builder_.constant(type, 0) : builder_.constant_int(type, 0);
   std::function<Values(size_t, Values)> nest = [&](size_t at, Values sums) -> Values {
     if (at == walks.size()) return {multiply_add(input, at_input, filter, at_filter, dtype, sums[0])};
     const Walk& walk = walks[at];

@@ -13,13 +13,25 @@ using kernel::Scalar;
 bool ElementEmitter::can_emit(const Instruction& instruction) {
   if (is_elementwise(instruction.opcode())) return true;
   switch (instruction.opcode()) {
-  case Opcode::Constant: case Opcode::Iota: case Opcode::BroadcastInDim: case Opcode::Concatenate: case Opcode::Copy:
-  case Opcode::DynamicSlice: case Opcode::Gather: case Opcode::GatherElements: case Opcode::GatherND:
-  case Opcode::Pad: case Opcode::Reshape: case Opcode::Reverse: case Opcode::Slice: case Opcode::Transpose:
-    return true;
-  case Opcode::BitcastConvert: return bit_width(instruction.type().dtype) == bit_width(instruction.operand(0).dtype());
+  case Opcode::Constant:
+  case Opcode::Iota:
+  case Opcode::BroadcastInDim:
+  case Opcode::Concatenate:
+  case Opcode::Copy:
+  case Opcode::DynamicSlice:
+  case Opcode::Gather:
+  case Opcode::GatherElements:
+  case Opcode::GatherND:
+  case Opcode::Pad:
+  case Opcode::Reshape:
+  case Opcode::Reverse:
+  case Opcode::Slice:
+  case Opcode::Transpose: return true;
+  case Opcode::BitcastConvert:
+    return bit_width(instruction.type().dtype) == bit_width(instruction.operand(0).dtype());
   case Opcode::Parameter: return true;
-  case Opcode::Reduce: case Opcode::Dot: return true;
+  case Opcode::Reduce:
+  case Opcode::Dot: return true;
   case Opcode::Convolution:
     for (const WindowDim& dim : instruction.attributes().window().dims)
       if (dim.input_dilation != 1 && dim.dilation != 1) return false;
@@ -28,7 +40,8 @@ bool ElementEmitter::can_emit(const Instruction& instruction) {
     for (const WindowDim& dim : instruction.attributes().window().dims)
       if (dim.input_dilation != 1) return false;
     return true;
-  case Opcode::Composite: case Opcode::Fusion:
+  case Opcode::Composite:
+  case Opcode::Fusion:
     for (const auto& inner : instruction.region().instructions())
       if (!can_emit(*inner)) return false;
     return true;
@@ -73,7 +86,8 @@ kernel::Value ElementEmitter::emit_uncached(Value value, const Index& index) {
   case Opcode::GatherND: return emit_gather_nd(instruction, index);
   case Opcode::DynamicSlice: return emit_dynamic_slice(instruction, index);
   case Opcode::BitcastConvert: return emit_bitcast(instruction, index);
-  case Opcode::Composite: case Opcode::Fusion: return emit_region(instruction, value.index, index);
+  case Opcode::Composite:
+  case Opcode::Fusion: return emit_region(instruction, value.index, index);
   case Opcode::Copy: return emit(instruction.operand(0), index);
   case Opcode::Dot: return emit_dot(instruction, index);
   case Opcode::Convolution: return emit_convolution(instruction, index);
@@ -89,8 +103,9 @@ kernel::Value ElementEmitter::emit_uncached(Value value, const Index& index) {
     const std::vector<int64_t>& dims = attributes.ints("dims");
     from.clear();
     for (size_t i = 0; i < dims.size(); ++i)
-      from.push_back(instruction.operand(0).dim(static_cast<int>(i)) == 1 ? IntExpr(0)
-                                                                          : index[static_cast<size_t>(dims[i])]);
+      from.push_back(instruction.operand(0).dim(static_cast<int>(i)) == 1
+                         ? IntExpr(0)
+                         : index[static_cast<size_t>(dims[i])]);
     return emit(instruction.operand(0), from);
   }
   case Opcode::Transpose: {
@@ -109,13 +124,16 @@ kernel::Value ElementEmitter::emit_uncached(Value value, const Index& index) {
     }
     return emit(instruction.operand(0), from);
   case Opcode::Reshape: {
-    // Through the row-major position; dims that both shapes share at the front and at the back pass unchanged.
+    // Through the row-major position; dims that both shapes share at the front and at the back pass
+    // unchanged.
     std::vector<int64_t> to_dims = instruction.type().static_dims();
     std::vector<int64_t> from_dims = instruction.operand(0).type().static_dims();
     size_t front = 0, back = 0;
     size_t shared = std::min(to_dims.size(), from_dims.size());
     while (front < shared && to_dims[front] == from_dims[front]) ++front;
-    while (back < shared - front && to_dims[to_dims.size() - 1 - back] == from_dims[from_dims.size() - 1 - back]) ++back;
+    while (back < shared - front &&
+           to_dims[to_dims.size() - 1 - back] == from_dims[from_dims.size() - 1 - back])
+      ++back;
     IntExpr position = 0;
     for (size_t i = front; i < to_dims.size() - back; ++i) position = position * to_dims[i] + index[i];
     from.assign(from_dims.size(), IntExpr(0));
@@ -139,7 +157,9 @@ static Value erf_beside_one(const Instruction& add) {
     while (one.def->is(Opcode::BroadcastInDim) || one.def->is(Opcode::Reshape)) one = one.def->operand(0);
     if (!erf.def->is(Opcode::Erf) || !one.def->is(Opcode::Constant)) continue;
     const Literal& literal = *one.def->literal();
-    if (!literal.is_opaque() && literal.num_elements() > 0 && literal.is_splat() && literal.get_double(0) == 1) return erf;
+    if (!literal.is_opaque() && literal.num_elements() > 0 && literal.is_splat() &&
+        literal.get_double(0) == 1)
+      return erf;
   }
   return {};
 }
@@ -177,7 +197,8 @@ kernel::Value ElementEmitter::emit_iota(const Instruction& instruction, const In
   const IntExpr& at = index[static_cast<size_t>(instruction.attributes().integer("dim"))];
   if (uses_) uses_->offsets.push_back(at);
   KernelScalars scalars(builder_);
-  return scalar_ops::convert(scalars, DType::I64, instruction.type().dtype, index_lanes(builder_, at, lanes_), false);
+  return scalar_ops::convert(scalars, DType::I64, instruction.type().dtype, index_lanes(builder_, at, lanes_),
+                             false);
 }
 
 kernel::Value ElementEmitter::emit_bitcast(const Instruction& instruction, const Index& index) {
@@ -185,10 +206,12 @@ kernel::Value ElementEmitter::emit_bitcast(const Instruction& instruction, const
   kernel::Value value = emit(instruction.operand(0), index);
   if (scalar_ops::is_narrow_float(from)) value = builder_.cast(OpKind::FTruncTo, value, memory_scalar(from));
   if (from == DType::Bool) value = builder_.cast(OpKind::ZExt, value, Scalar::I8);
-  if (memory_scalar(from) != memory_scalar(to)) value = builder_.cast(OpKind::Bitcast, value, memory_scalar(to));
+  if (memory_scalar(from) != memory_scalar(to))
+    value = builder_.cast(OpKind::Bitcast, value, memory_scalar(to));
   if (scalar_ops::is_narrow_float(to)) value = builder_.cast(OpKind::FExt, value, Scalar::F32);
   if (to == DType::Bool)
-    value = builder_.compare(OpKind::UCmp, kernel::Predicate::Ne, value, builder_.constant_int(builder_.type(value), 0));
+    value = builder_.compare(OpKind::UCmp, kernel::Predicate::Ne, value,
+                             builder_.constant_int(builder_.type(value), 0));
   return value;
 }
 
@@ -223,7 +246,8 @@ kernel::Value ElementEmitter::emit_pad(const Instruction& pad, const Index& inde
   Index from = index;
   kernel::Value inside;
   bool uniform = true;
-  auto require = [&](bool known, size_t dim, kernel::Predicate predicate, const IntExpr& lhs, const IntExpr& rhs) {
+  auto require = [&](bool known, size_t dim, kernel::Predicate predicate, const IntExpr& lhs,
+                     const IntExpr& rhs) {
     if (known) return;
     use(index[dim]);
     uniform &= is_uniform(index[dim]);
@@ -246,7 +270,8 @@ kernel::Value ElementEmitter::emit_pad(const Instruction& pad, const Index& inde
   }
   if (!uniform) return lane_by_lane(result_of(pad), index);
   if (!inside) return emit(pad.operand(0), from);
-  return choose(inside, [&] { return emit(pad.operand(0), from); }, [&] { return emit(pad.operand(1), {}); });
+  return choose(
+      inside, [&] { return emit(pad.operand(0), from); }, [&] { return emit(pad.operand(1), {}); });
 }
 
 kernel::Value ElementEmitter::emit_concatenate(const Instruction& concatenate, const Index& index) {
@@ -264,22 +289,26 @@ kernel::Value ElementEmitter::emit_concatenate(const Instruction& concatenate, c
     if (!is_uniform(at)) return lane_by_lane(result_of(concatenate), index);
     kernel::Value here =
         builder_.compare(OpKind::SCmp, kernel::Predicate::Lt, builder_.index(at), builder_.index(end));
-    return choose(here, [&] { return emit(part, inner); }, [&] { return from(operand + 1, end); });
+    return choose(
+        here, [&] { return emit(part, inner); }, [&] { return from(operand + 1, end); });
   };
   return from(0, 0);
 }
 
-IntExpr ElementEmitter::runtime_index(Value indices, const Index& at, int64_t extent, bool negative_from_end) {
+IntExpr ElementEmitter::runtime_index(Value indices, const Index& at, int64_t extent,
+                                      bool negative_from_end) {
   for (const IntExpr& expression : at) use(expression);
   kernel::Value value = emit(indices, at);
   if (lanes_.count > 1) value = builder_.extract(value, 0);
   DType dtype = indices.dtype();
-  if (bit_width(dtype) < 64) value = builder_.cast(is_signed(dtype) ? OpKind::SExt : OpKind::ZExt, value, Scalar::I64);
+  if (bit_width(dtype) < 64)
+    value = builder_.cast(is_signed(dtype) ? OpKind::SExt : OpKind::ZExt, value, Scalar::I64);
   if (negative_from_end && is_signed(dtype)) {
     kernel::Type type = builder_.type(value);
     kernel::Value negative =
         builder_.compare(OpKind::SCmp, kernel::Predicate::Lt, value, builder_.constant_int(type, 0));
-    value = builder_.select(negative, builder_.binary(OpKind::IAdd, value, builder_.constant_int(type, extent)), value);
+    value = builder_.select(negative,
+                            builder_.binary(OpKind::IAdd, value, builder_.constant_int(type, extent)), value);
   }
   return clamped_symbol(builder_, value, 0, extent - 1);
 }
@@ -319,7 +348,8 @@ kernel::Value ElementEmitter::emit_gather_nd(const Instruction& gather, const In
   for (int64_t k = 0; k < depth; ++k) {
     Index tuple = at;
     tuple.push_back(k);
-    from.push_back(runtime_index(indices, tuple, data.dim(static_cast<int>(batch) + static_cast<int>(k)), true));
+    from.push_back(
+        runtime_index(indices, tuple, data.dim(static_cast<int>(batch) + static_cast<int>(k)), true));
   }
   from.insert(from.end(), index.begin() + static_cast<std::ptrdiff_t>(rank - 1), index.end());
   return emit(data, from);
@@ -330,7 +360,8 @@ kernel::Value ElementEmitter::emit_dynamic_slice(const Instruction& slice, const
   Index from;
   for (size_t d = 0; d < index.size(); ++d) {
     int64_t room = slice.operand(0).dim(static_cast<int>(d)) - sizes[d];
-    IntExpr start = room == 0 ? IntExpr(0) : runtime_index(slice.operand(static_cast<int>(d) + 1), {}, room + 1, false);
+    IntExpr start =
+        room == 0 ? IntExpr(0) : runtime_index(slice.operand(static_cast<int>(d) + 1), {}, room + 1, false);
     from.push_back(index[d] + start);
   }
   return emit(slice.operand(0), from);
@@ -349,8 +380,7 @@ RegionLeaves::RegionLeaves(KernelMaker& maker, const Instruction& instruction,
                               [&](const Instruction* user) { return !computed_apart(*user); });
     bool is_result = std::any_of(region.results().begin(), region.results().end(),
                                  [&](Value result) { return result.def == &parameter; });
-    if (needed || is_result)
-      entries_.push_back({region.parameter(i), operand.type(), maker.read(operand)});
+    if (needed || is_result) entries_.push_back({region.parameter(i), operand.type(), maker.read(operand)});
   }
   add_constants(maker, region);
 }

@@ -1,5 +1,5 @@
-// The element emitter: code for one element, or one vector of elements, of a graph value at a logical index. Fused
-// producers are computed where they are needed; what comes from memory is a leaf.
+// The element emitter: code for one element, or one vector of elements, of a graph value at a logical index.
+// Fused producers are computed where they are needed; what comes from memory is a leaf.
 #pragma once
 
 #include "compiler/lower/lowering_context.h"
@@ -8,8 +8,8 @@ namespace firn::lower {
 
 using Index = std::vector<IntExpr>;
 
-// Which elements a vector holds: index expressions mention `symbol`, and lane i stands for symbol = first + i.
-// count 1: no vector; `symbol` may be null, else it stands for `first`.
+// Which elements a vector holds: index expressions mention `symbol`, and lane i stands for symbol = first +
+// i. count 1: no vector; `symbol` may be null, else it stands for `first`.
 struct Lanes {
   SymbolRef symbol;
   IntExpr first = 0;
@@ -21,14 +21,15 @@ struct Lanes {
   std::optional<int64_t> step(const IntExpr& expression) const;
 };
 
-// Reads or writes a tensor of `type` in parameter `buffer` at a logical index: contiguous lanes as vectors, equal ones
-// by a splat, others one by one. Values have value_type(type.dtype, lanes.count).
+// Reads or writes a tensor of `type` in parameter `buffer` at a logical index: contiguous lanes as vectors,
+// equal ones by a splat, others one by one. Values have value_type(type.dtype, lanes.count).
 kernel::Value load_element(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
                            const Lanes& lanes);
-void store_element(kernel::Builder& builder, int buffer, const Type& type, const Index& index, const Lanes& lanes,
-                   kernel::Value value);
+void store_element(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
+                   const Lanes& lanes, kernel::Value value);
 // The same at an element offset.
-kernel::Value load_at(kernel::Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes);
+kernel::Value load_at(kernel::Builder& builder, int buffer, DType dtype, const IntExpr& offset,
+                      const Lanes& lanes);
 void store_at(kernel::Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes,
               kernel::Value value);
 // An index expression as i64 lanes.
@@ -39,22 +40,24 @@ using Leaf = std::function<kernel::Value(const Index& index, const Lanes& lanes)
 
 // What one element's code reads and depends on, found by a trial emission.
 struct ElementUses {
-  // Where the code for `expression` < `threshold` differs from that for the rest: loops cut there need no conditions.
+  // Where the code for `expression` < `threshold` differs from that for the rest: loops cut there need no
+  // conditions.
   struct Cut {
     IntExpr expression;
     int64_t threshold;
-    bool only_innermost;               // worth it only to make the innermost loop fit for vectors
+    bool only_innermost; // worth it only to make the innermost loop fit for vectors
   };
-  std::vector<IntExpr> offsets;        // of loads and stores, and indices that are values
-  std::vector<IntExpr> decisions;      // what conditions, loop bounds and indices from memory depend on
+  std::vector<IntExpr> offsets;   // of loads and stores, and indices that are values
+  std::vector<IntExpr> decisions; // what conditions, loop bounds and indices from memory depend on
   std::vector<Cut> cuts;
-  bool reduces = false;                // holds loops of its own, whose loads should not be strided
-  int64_t operations = 0;              // kernel ops it took
+  bool reduces = false;   // holds loops of its own, whose loads should not be strided
+  int64_t operations = 0; // kernel ops it took
 };
 
 class ElementEmitter {
 public:
-  // Values made by one emitter live in the block where the builder stands: make a new one for every loop body.
+  // Values made by one emitter live in the block where the builder stands: make a new one for every loop
+  // body.
   ElementEmitter(kernel::Builder& builder, Lanes lanes = {}) : builder_(builder), lanes_(std::move(lanes)) {}
 
   // What stands for a value, such as a region's parameter.
@@ -107,7 +110,8 @@ private:
   kernel::Value multiply_add(Value lhs, const Index& at_lhs, Value rhs, const Index& at_rhs, DType dtype,
                              kernel::Value sum);
   kernel::Value reduce_in_vectors(const Instruction& reduce, const Index& from, const std::vector<int>& dims);
-  Values reduce_in_loops(const Instruction& reduce, const Index& from, const std::vector<int>& dims, Values initial);
+  Values reduce_in_loops(const Instruction& reduce, const Index& from, const std::vector<int>& dims,
+                         Values initial);
   kernel::Value reduce_in_blocks(const Instruction& reduce, const Index& from, std::vector<int> dims);
   Values initial_values(const Instruction& reduce);
   Values combine(const Instruction& reduce, const Values& sums, const Values& elements, int lanes);
@@ -120,8 +124,8 @@ private:
     cache_ = std::move(outside);
     return result;
   }
-  // One value of an index tensor as an expression within [0, extent): negative ones count from the end if they may,
-  // others are clamped, so that no index reads outside its tensor.
+  // One value of an index tensor as an expression within [0, extent): negative ones count from the end if
+  // they may, others are clamped, so that no index reads outside its tensor.
   IntExpr runtime_index(Value indices, const Index& at, int64_t extent, bool negative_from_end);
   // If the condition differs between lanes, computes them one by one.
   kernel::Value lane_by_lane(Value value, const Index& index);
@@ -140,15 +144,19 @@ private:
 // The runtime value of an integer scalar as an expression, clamped to [lower, upper].
 IntExpr clamped_symbol(kernel::Builder& builder, kernel::Value value, int64_t lower, int64_t upper);
 
-// Binds parameters and non-splat constants of a fused region to memory: each operand becomes a read parameter of the
-// kernel, and so does every constant. Splat constants need no binding.
+// Binds parameters and non-splat constants of a fused region to memory: each operand becomes a read parameter
+// of the kernel, and so does every constant. Splat constants need no binding.
 class RegionLeaves {
 public:
   // Leaves of a fusion's or composite's region, but for parameters that are read by none but instructions
   // `computed_apart`, whose elements the caller supplies.
-  RegionLeaves(KernelMaker& maker, const Instruction& instruction,
-               const std::function<bool(const Instruction&)>& computed_apart = [](const Instruction&) { return false; });
-  static RegionLeaves of_operands(KernelMaker& maker, const Instruction& instruction);  // a plain op: its operands
+  RegionLeaves(
+      KernelMaker& maker, const Instruction& instruction,
+      const std::function<bool(const Instruction&)>& computed_apart = [](const Instruction&) {
+        return false;
+      });
+  static RegionLeaves of_operands(KernelMaker& maker,
+                                  const Instruction& instruction); // a plain op: its operands
   void bind_to(ElementEmitter& emitter) const;
   // The same leaves for analysis: bound to `record`, which gets the offsets they would read.
   void bind_recording(kernel::Builder& builder, ElementEmitter& emitter, std::vector<IntExpr>* record) const;
@@ -156,9 +164,9 @@ public:
   void remove(Value value);
 
   struct Entry {
-    Value value;       // in the region
-    Type type;         // as it lies in memory
-    int buffer;        // parameter number
+    Value value; // in the region
+    Type type;   // as it lies in memory
+    int buffer;  // parameter number
   };
   const std::vector<Entry>& entries() const { return entries_; }
 

@@ -15,7 +15,7 @@ constexpr int64_t kParallelElements = 1 << 14;
 
 // Physical dims that one loop walks.
 struct Group {
-  std::vector<size_t> dims;  // outermost first
+  std::vector<size_t> dims; // outermost first
   int64_t extent = 1;
 };
 
@@ -25,7 +25,7 @@ SymbolRef make_symbol(std::string name, int64_t extent) {
 
 // One box of elements: the whole tensor, or what lies in whole blocks, or the rest of the last block.
 struct Box {
-  std::vector<int64_t> start, extent;  // per physical dim
+  std::vector<int64_t> start, extent; // per physical dim
   int64_t elements() const {
     int64_t product = 1;
     for (int64_t e : extent) product *= e;
@@ -112,7 +112,8 @@ private:
 
   std::vector<SymbolRef> make_symbols(const Box& box) const {
     std::vector<SymbolRef> symbols;
-    for (size_t i = 0; i < dims_.size(); ++i) symbols.push_back(make_symbol("d" + std::to_string(i), box.extent[i]));
+    for (size_t i = 0; i < dims_.size(); ++i)
+      symbols.push_back(make_symbol("d" + std::to_string(i), box.extent[i]));
     return symbols;
   }
   static std::vector<IntExpr> as_positions(const std::vector<SymbolRef>& symbols) {
@@ -132,14 +133,16 @@ private:
   }
 
   // Groups of dims that every access walks through with one stride.
-  std::vector<Group> collapse(const Box& box, const ElementUses& uses, const std::vector<SymbolRef>& symbols) const {
+  std::vector<Group> collapse(const Box& box, const ElementUses& uses,
+                              const std::vector<SymbolRef>& symbols) const {
     std::vector<Group> groups;
     for (size_t i = 0; i < dims_.size(); ++i) {
       if (box.extent[i] == 1) continue;
       if (!groups.empty()) {
         size_t outer = groups.back().dims.back();
         auto joined = [&](const IntExpr& expression) {
-          auto a = expression.linear_coefficient(*symbols[outer]), c = expression.linear_coefficient(*symbols[i]);
+          auto a = expression.linear_coefficient(*symbols[outer]),
+               c = expression.linear_coefficient(*symbols[i]);
           return a && c && *a == *c * box.extent[i];
         };
         if (std::all_of(uses.offsets.begin(), uses.offsets.end(), joined) &&
@@ -154,7 +157,8 @@ private:
     return groups;
   }
 
-  bool can_vectorise(const Group& group, const ElementUses& uses, const std::vector<SymbolRef>& symbols) const {
+  bool can_vectorise(const Group& group, const ElementUses& uses,
+                     const std::vector<SymbolRef>& symbols) const {
     for (size_t dim : group.dims) {
       for (const IntExpr& expression : uses.offsets)
         if (!expression.linear_coefficient(*symbols[dim])) return false;
@@ -204,7 +208,8 @@ private:
     emit_groups(box, groups, first, positions);
   }
 
-  void emit_groups(const Box& box, const std::vector<Group>& groups, size_t at, std::vector<IntExpr> positions) {
+  void emit_groups(const Box& box, const std::vector<Group>& groups, size_t at,
+                   std::vector<IntExpr> positions) {
     const Group& group = groups[at];
     if (at + 1 == groups.size()) return emit_innermost(box, group, positions);
     b_.loop(0, group.extent, 1, [&](const IntExpr& iv) {
@@ -235,11 +240,15 @@ private:
     auto body = [&](const IntExpr& v, int64_t lanes) {
       emit_vector(box, group, positions, {lanes > 1 ? symbol : nullptr, v, static_cast<int>(lanes)});
     };
-    b_.loop(p * chunk, min(p * chunk + chunk, vectors), 1, [&](const IntExpr& v) { body(v * lanes_, lanes_); }, unroll_);
+    b_.loop(
+        p * chunk, min(p * chunk + chunk, vectors), 1, [&](const IntExpr& v) { body(v * lanes_, lanes_); },
+        unroll_);
     if (rest == 0) return;
-    kernel::Value last = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(p), b_.index(count - 1));
-    b_.if_then_else(last, [&] { return body(vectors * lanes_, rest), std::vector<kernel::Value>{}; },
-                    [] { return std::vector<kernel::Value>{}; });
+    kernel::Value last =
+        b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(p), b_.index(count - 1));
+    b_.if_then_else(
+        last, [&] { return body(vectors * lanes_, rest), std::vector<kernel::Value>{}; },
+        [] { return std::vector<kernel::Value>{}; });
   }
 
   KernelMaker& maker_;
@@ -270,7 +279,9 @@ std::vector<PhysicalDim> physical_dims_of(const Type& type) {
   return dims;
 }
 
-void emit_element_loops(KernelMaker& maker, const ElementLoops& loops) { LoopsEmitter(maker, loops).emit(); }
+void emit_element_loops(KernelMaker& maker, const ElementLoops& loops) {
+  LoopsEmitter(maker, loops).emit();
+}
 
 int vector_lanes(const TargetMachine& target, int element_bits, int64_t extent) {
   return static_cast<int>(std::clamp<int64_t>(target.lanes(element_bits), 1, std::max<int64_t>(extent, 1)));
@@ -279,13 +290,22 @@ int vector_lanes(const TargetMachine& target, int element_bits, int64_t extent) 
 void emit_vector_loop(Builder& builder, int64_t extent, int lanes, int64_t unroll,
                       const std::function<void(const Lanes&)>& body) {
   if (lanes == 1) {
-    builder.loop(0, extent, 1, [&](const IntExpr& iv) { body({nullptr, iv, 1}); }, unroll);
+    builder.loop(
+        0, extent, 1,
+        [&](const IntExpr& iv) {
+          body({nullptr, iv, 1});
+        },
+        unroll);
     return;
   }
   SymbolRef symbol = make_symbol("lane", extent);
   int64_t vectors = extent / lanes, rest = extent % lanes;
-  builder.loop(0, vectors, 1, [&](const IntExpr& v) { body({symbol, v * lanes, lanes}); },
-               vectors >= 2 * unroll ? unroll : 1);
+  builder.loop(
+      0, vectors, 1,
+      [&](const IntExpr& v) {
+        body({symbol, v * lanes, lanes});
+      },
+      vectors >= 2 * unroll ? unroll : 1);
   if (rest > 0) body({rest > 1 ? symbol : nullptr, vectors * lanes, static_cast<int>(rest)});
 }
 

@@ -1,6 +1,6 @@
-// Reductions inside the element emitter: the reduced dims become loops around the operands' elements. With lanes, every
-// lane reduces for its own result; without, a sum over elements that lie together is made in vectors and their lanes are
-// added at the end. The order of additions depends on shapes alone.
+// Reductions inside the element emitter: the reduced dims become loops around the operands' elements. With
+// lanes, every lane reduces for its own result; without, a sum over elements that lie together is made in
+// vectors and their lanes are added at the end. The order of additions depends on shapes alone.
 #include "compiler/lower/element_emitter.h"
 
 #include "compiler/graph/builder.h"
@@ -21,7 +21,8 @@ constexpr int64_t kUnrolledWindow = 16;
 bool has_whole_blocks(const Type& type, const std::vector<int>& dims) {
   if (type.layout.blocks.size() != 1) return false;
   const Layout::Block& block = type.layout.blocks[0];
-  return std::find(dims.begin(), dims.end(), block.dim) != dims.end() && type.dim(block.dim) % block.size == 0;
+  return std::find(dims.begin(), dims.end(), block.dim) != dims.end() &&
+         type.dim(block.dim) % block.size == 0;
 }
 
 } // namespace
@@ -33,8 +34,8 @@ ElementEmitter::Values ElementEmitter::initial_values(const Instruction& reduce)
   return values;
 }
 
-ElementEmitter::Values ElementEmitter::combine(const Instruction& reduce, const Values& sums, const Values& elements,
-                                               int lanes) {
+ElementEmitter::Values ElementEmitter::combine(const Instruction& reduce, const Values& sums,
+                                               const Values& elements, int lanes) {
   DType dtype = reduce.operand(0).dtype();
   if (std::optional<Opcode> op = simple_reducer(reduce)) {
     // Sums of narrow floats are kept in f32 until the end.
@@ -47,7 +48,8 @@ ElementEmitter::Values ElementEmitter::combine(const Instruction& reduce, const 
   ElementEmitter inner(builder_, shape);
   const Region& region = reduce.region();
   for (size_t i = 0; i < sums.size(); ++i) {
-    inner.bind(region.parameter(static_cast<int>(i)), [v = sums[i]](const Index&, const Lanes&) { return v; });
+    inner.bind(region.parameter(static_cast<int>(i)),
+               [v = sums[i]](const Index&, const Lanes&) { return v; });
     inner.bind(region.parameter(static_cast<int>(i + sums.size())),
                [v = elements[i]](const Index&, const Lanes&) { return v; });
   }
@@ -58,7 +60,7 @@ ElementEmitter::Values ElementEmitter::combine(const Instruction& reduce, const 
 
 kernel::Value ElementEmitter::combine_lanes(const Instruction& reduce, kernel::Value vector) {
   int lanes = builder_.type(vector).lanes;
-  kernel::Value odd;  // sum of lanes that found no partner
+  kernel::Value odd; // sum of lanes that found no partner
   while (lanes > 1) {
     int half = lanes / 2;
     auto part = [&](int first) {
@@ -87,7 +89,8 @@ bool ElementEmitter::walks_as_one(Value value, const Type& like) const {
                      [&](Value operand) { return walks_as_one(operand, like); });
 }
 
-// Sums over `dims` (the innermost last, adjacent ones that walk as one first merged) in vectors along the last.
+// Sums over `dims` (the innermost last, adjacent ones that walk as one first merged) in vectors along the
+// last.
 kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const Index& from,
                                                 const std::vector<int>& dims) {
   Value operand = reduce.operand(0);
@@ -141,14 +144,16 @@ kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const
     return sums;
   };
   Values sums(static_cast<size_t>(chains), start);
-  sums.push_back(kernel::is_float(type.scalar) ? builder_.constant(type.with_lanes(1), identity->get_double(0))
-                                               : builder_.constant_int(type.with_lanes(1), identity->get_int(0)));
+  sums.push_back(kernel::is_float(type.scalar)
+                     ? builder_.constant(type.with_lanes(1), identity->get_double(0))
+                     : builder_.constant_int(type.with_lanes(1), identity->get_int(0)));
   std::function<Values(size_t, Index, Values)> nest = [&](size_t at, Index index, Values carried) -> Values {
     if (at == dims.size() - merged) return stretch(index, carried);
-    return builder_.loop_carried(0, operand.dim(dims[at]), 1, carried, [&](const IntExpr& iv, const Values& inner) {
-      index[static_cast<size_t>(dims[at])] = iv;
-      return nest(at + 1, index, inner);
-    });
+    return builder_.loop_carried(0, operand.dim(dims[at]), 1, carried,
+                                 [&](const IntExpr& iv, const Values& inner) {
+                                   index[static_cast<size_t>(dims[at])] = iv;
+                                   return nest(at + 1, index, inner);
+                                 });
   };
   sums = nest(0, from, sums);
   for (int64_t c = 1; c < chains; ++c)
@@ -157,8 +162,8 @@ kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const
   return combine(reduce, {total}, {sums.back()}, 1)[0];
 }
 
-// Loops over `dims`, every lane for its own result. Simple reducers get several partial results side by side, taken
-// round robin along the innermost dim, which hide the latency of combining.
+// Loops over `dims`, every lane for its own result. Simple reducers get several partial results side by side,
+// taken round robin along the innermost dim, which hide the latency of combining.
 ElementEmitter::Values ElementEmitter::reduce_in_loops(const Instruction& reduce, const Index& from,
                                                        const std::vector<int>& dims, Values initial) {
   size_t count = initial.size();
@@ -178,7 +183,8 @@ ElementEmitter::Values ElementEmitter::reduce_in_loops(const Instruction& reduce
     int64_t rounds = innermost / chains;
     carried = builder_.loop_carried(0, rounds, 1, carried, [&](const IntExpr& iv, Values inner) {
       return in_inner_block([&] {
-        for (int64_t c = 0; c < chains; ++c) inner = step(here, iv * chains + c, std::move(inner), static_cast<size_t>(c));
+        for (int64_t c = 0; c < chains; ++c)
+          inner = step(here, iv * chains + c, std::move(inner), static_cast<size_t>(c));
         return inner;
       });
     });
@@ -188,10 +194,11 @@ ElementEmitter::Values ElementEmitter::reduce_in_loops(const Instruction& reduce
   };
   std::function<Values(size_t, Index, Values)> nest = [&](size_t at, Index here, Values carried) -> Values {
     if (at + 1 >= dims.size()) return along_innermost(here, std::move(carried));
-    return builder_.loop_carried(0, reduce.operand(0).dim(dims[at]), 1, carried, [&](const IntExpr& iv, const Values& inner) {
-      here[static_cast<size_t>(dims[at])] = iv;
-      return in_inner_block([&] { return nest(at + 1, here, inner); });
-    });
+    return builder_.loop_carried(0, reduce.operand(0).dim(dims[at]), 1, carried,
+                                 [&](const IntExpr& iv, const Values& inner) {
+                                   here[static_cast<size_t>(dims[at])] = iv;
+                                   return in_inner_block([&] { return nest(at + 1, here, inner); });
+                                 });
   };
   if (splits && chains > 1) {
     LiteralRef identity = reducer_identity(*simple_reducer(reduce), reduce.operand(0).dtype());
@@ -199,14 +206,16 @@ ElementEmitter::Values ElementEmitter::reduce_in_loops(const Instruction& reduce
     initial.resize(static_cast<size_t>(chains), builder_.constant(type, identity->get_double(0)));
   }
   Values sums = nest(0, from, std::move(initial));
-  for (size_t c = 1; c < static_cast<size_t>(chains); ++c) sums[0] = combine(reduce, {sums[0]}, {sums[c]}, lanes_.count)[0];
+  for (size_t c = 1; c < static_cast<size_t>(chains); ++c)
+    sums[0] = combine(reduce, {sums[0]}, {sums[c]}, lanes_.count)[0];
   sums.resize(count);
   return sums;
 }
 
-// Sums over `dims`, one of them in whole blocks, each of which is a vector. Along the innermost of the others the vectors
-// go round robin into several sums.
-kernel::Value ElementEmitter::reduce_in_blocks(const Instruction& reduce, const Index& from, std::vector<int> dims) {
+// Sums over `dims`, one of them in whole blocks, each of which is a vector. Along the innermost of the others
+// the vectors go round robin into several sums.
+kernel::Value ElementEmitter::reduce_in_blocks(const Instruction& reduce, const Index& from,
+                                               std::vector<int> dims) {
   Value operand = reduce.operand(0);
   const Layout::Block& block = operand.type().layout.blocks[0];
   int lanes = static_cast<int>(block.size);
@@ -216,8 +225,9 @@ kernel::Value ElementEmitter::reduce_in_blocks(const Instruction& reduce, const 
   int64_t chains = innermost >= 8 ? 4 : innermost >= 4 ? 2 : 1;
   LiteralRef identity = reducer_identity(*simple_reducer(reduce), operand.dtype());
   kernel::Type type = value_type(operand.dtype(), lanes);
-  Values sums(static_cast<size_t>(chains), kernel::is_float(type.scalar) ? builder_.constant(type, identity->get_double(0))
-                                                                        : builder_.constant_int(type, identity->get_int(0)));
+  Values sums(static_cast<size_t>(chains), kernel::is_float(type.scalar)
+                                               ? builder_.constant(type, identity->get_double(0))
+                                               : builder_.constant_int(type, identity->get_int(0)));
   SymbolRef lane = std::make_shared<const Symbol>(Symbol{"r", 0, block.size - 1});
   auto add = [&](Index at, const IntExpr& position, kernel::Value sum) {
     if (!dims.empty()) at[static_cast<size_t>(dims.back())] = position;
@@ -237,12 +247,14 @@ kernel::Value ElementEmitter::reduce_in_blocks(const Instruction& reduce, const 
     for (int64_t i = rounds * chains; i < innermost; ++i) next[0] = add(at, i, next[0]);
     return next;
   };
-  std::function<Values(size_t, Index, const Values&)> nest = [&](size_t level, Index at, const Values& carried) -> Values {
+  std::function<Values(size_t, Index, const Values&)> nest = [&](size_t level, Index at,
+                                                                 const Values& carried) -> Values {
     if (level + 1 >= dims.size()) return along_innermost(at, carried);
-    return builder_.loop_carried(0, operand.dim(dims[level]), 1, carried, [&](const IntExpr& iv, const Values& in) {
-      at[static_cast<size_t>(dims[level])] = iv;
-      return nest(level + 1, at, in);
-    });
+    return builder_.loop_carried(0, operand.dim(dims[level]), 1, carried,
+                                 [&](const IntExpr& iv, const Values& in) {
+                                   at[static_cast<size_t>(dims[level])] = iv;
+                                   return nest(level + 1, at, in);
+                                 });
   };
   sums = builder_.loop_carried(0, blocks, 1, sums, [&](const IntExpr& iv, const Values& in) {
     Index at = from;
@@ -263,20 +275,24 @@ ElementEmitter::Values ElementEmitter::emit_reduce(const Instruction& reduce, co
   std::vector<int> dims;
   size_t kept = 0;
   for (size_t d = 0; d < from.size(); ++d) {
-    if (!std::binary_search(reduced.begin(), reduced.end(), static_cast<int64_t>(d))) from[d] = index[kept++];
-    else if (operand.dim(static_cast<int>(d)) != 1) dims.push_back(static_cast<int>(d));
+    if (!std::binary_search(reduced.begin(), reduced.end(), static_cast<int64_t>(d)))
+      from[d] = index[kept++];
+    else if (operand.dim(static_cast<int>(d)) != 1)
+      dims.push_back(static_cast<int>(d));
   }
   // In memory order, so that the innermost loop walks along memory.
   std::vector<PhysicalDim> order = physical_dims_of(operand.type());
   std::erase_if(order, [](const PhysicalDim& dim) { return dim.extent == 1; });
   Values sums = initial_values(reduce);
-  bool reduces_innermost = !order.empty() && std::find(dims.begin(), dims.end(), order.back().logical) != dims.end() &&
+  bool reduces_innermost = !order.empty() &&
+                           std::find(dims.begin(), dims.end(), order.back().logical) != dims.end() &&
                            order.back().logical == (dims.empty() ? -1 : dims.back());
   if (lanes_.count == 1 && !uses_ && preferred_lanes_ > 1 && count == 1 && reduces_innermost &&
       operand.type().layout.blocks.empty() && simple_reducer(reduce)) {
     Values total = {reduce_in_vectors(reduce, from, dims)};
     sums = combine(reduce, sums, total, 1);
-  } else if (lanes_.count == 1 && !uses_ && count == 1 && simple_reducer(reduce) && has_whole_blocks(operand.type(), dims)) {
+  } else if (lanes_.count == 1 && !uses_ && count == 1 && simple_reducer(reduce) &&
+             has_whole_blocks(operand.type(), dims)) {
     sums = combine(reduce, sums, {reduce_in_blocks(reduce, from, dims)}, 1);
   } else {
     sums = reduce_in_loops(reduce, from, dims, std::move(sums));
@@ -294,7 +310,7 @@ ElementEmitter::Values ElementEmitter::emit_reduce_window(const Instruction& red
   Value operand = reduce.operand(0);
   struct Walk {
     size_t dim;
-    IntExpr start, lower, upper;  // first position, range of window elements within the operand
+    IntExpr start, lower, upper; // first position, range of window elements within the operand
     int64_t dilation;
     int64_t unroll;
   };

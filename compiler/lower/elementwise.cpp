@@ -1,4 +1,5 @@
-// Kernels whose every result element is computed on its own: elementwise ops, data movement, and fusions of them.
+// Kernels whose every result element is computed on its own: elementwise ops, data movement, and fusions of
+// them.
 #include "compiler/lower/element_loops.h"
 #include "compiler/lower/emitters.h"
 
@@ -7,11 +8,12 @@
 namespace firn::lower {
 namespace {
 
-// The widest element that vectors hold. Integers of 64 bits count only where they are results: elsewhere they are
-// indices, of which there is one per vector.
+// The widest element that vectors hold. Integers of 64 bits count only where they are results: elsewhere they
+// are indices, of which there is one per vector.
 int widest_bits(const Instruction& instruction) {
   int bits = 8;
-  for (int i = 0; i < instruction.num_results(); ++i) bits = std::max(bits, value_bits(instruction.type(i).dtype));
+  for (int i = 0; i < instruction.num_results(); ++i)
+    bits = std::max(bits, value_bits(instruction.type(i).dtype));
   auto visit = [&](const Instruction& op) {
     if (!is_elementwise(op.opcode())) return;
     for (Value operand : op.operands()) {
@@ -19,7 +21,8 @@ int widest_bits(const Instruction& instruction) {
       if (width < 64 || is_float(operand.dtype())) bits = std::max(bits, width);
     }
   };
-  if (instruction.num_regions() == 0) visit(instruction);
+  if (instruction.num_regions() == 0)
+    visit(instruction);
   else
     for (const auto& op : instruction.region().instructions()) visit(*op);
   return bits;
@@ -61,8 +64,8 @@ private:
     int buffer;
   };
 
-  // The result as it is walked: a plain result whose operands lie in blocks of one of its dims, such as a mean over all
-  // positions, goes block by block, so that vectors of it are vectors of the operands.
+  // The result as it is walked: a plain result whose operands lie in blocks of one of its dims, such as a
+  // mean over all positions, goes block by block, so that vectors of it are vectors of the operands.
   Type walked_type() const {
     Type type = results_[0].type;
     if (results_.size() != 1 || !type.layout.is_plain() || type.rank() == 0) return type;
@@ -154,12 +157,14 @@ bool has_elements(const Instruction& instruction) {
 Expected<bool> emit_elementwise(LoweringContext& context, const Instruction& instruction) {
   if (!ElementEmitter::can_emit(instruction)) return false;
   if (!has_elements(instruction)) return true;
-  bool has_region = instruction.is(Opcode::Fusion) || instruction.is(Opcode::Composite);  // a reduction's region is its combiner
+  bool has_region = instruction.is(Opcode::Fusion) ||
+                    instruction.is(Opcode::Composite); // a reduction's region is its combiner
   // Results of one type share a walk; those of different types get a kernel each.
   std::vector<bool> done(static_cast<size_t>(instruction.num_results()), false);
   for (int first = 0; first < instruction.num_results(); ++first) {
     if (done[static_cast<size_t>(first)] || instruction.type(first).num_elements() == 0) continue;
-    KernelMaker maker(context, instruction, has_region ? "elementwise" : std::string(opcode_name(instruction.opcode())));
+    KernelMaker maker(context, instruction,
+                      has_region ? "elementwise" : std::string(opcode_name(instruction.opcode())));
     ElementwiseKernel kernel(maker, instruction,
                              has_region ? RegionLeaves(maker, instruction)
                                         : RegionLeaves::of_operands(maker, instruction));

@@ -57,7 +57,8 @@ std::vector<Emitter> emitters_of_fusion(std::string_view kind) {
 
 // None means that the body is lowered in its place.
 std::vector<Emitter> emitters_of_composite(const Instruction& composite) {
-  static constexpr std::string_view kRows[] = {"softmax", "log_softmax", "layer_norm", "rms_norm", "instance_norm"};
+  static constexpr std::string_view kRows[] = {"softmax", "log_softmax", "layer_norm", "rms_norm",
+                                               "instance_norm"};
   const std::string& name = composite.attributes().word("name");
   if (std::find(std::begin(kRows), std::end(kRows), name) != std::end(kRows) && has_row_form(composite))
     return {emit_rows};

@@ -1,4 +1,5 @@
-// The emitters: each lowers one instruction to kernels, or says why it cannot. The table is in emitter_table.cpp.
+// The emitters: each lowers one instruction to kernels, or says why it cannot. The table is in
+// emitter_table.cpp.
 #pragma once
 
 #include "compiler/lower/lowering_context.h"
@@ -11,10 +12,10 @@ using Emitter = Expected<bool> (*)(LoweringContext& context, const Instruction& 
 // The emitters of an instruction, best first; none if it cannot be lowered.
 std::vector<Emitter> find_emitters(const Instruction& instruction);
 
-Expected<bool> emit_elementwise(LoweringContext& context, const Instruction& instruction);   // ops and fusions
-Expected<bool> emit_attention(LoweringContext& context, const Instruction& fusion);          // fuse-attention's
-Expected<bool> emit_depthwise(LoweringContext& context, const Instruction& instruction);     // and fusions of one
-Expected<bool> emit_pooling(LoweringContext& context, const Instruction& instruction);       // and fusions of one
+Expected<bool> emit_elementwise(LoweringContext& context, const Instruction& instruction); // ops and fusions
+Expected<bool> emit_attention(LoweringContext& context, const Instruction& fusion);        // fuse-attention's
+Expected<bool> emit_depthwise(LoweringContext& context, const Instruction& instruction); // and fusions of one
+Expected<bool> emit_pooling(LoweringContext& context, const Instruction& instruction);   // and fusions of one
 Expected<bool> emit_concatenate(LoweringContext& context, const Instruction& instruction);
 Expected<bool> emit_update_slice(LoweringContext& context, const Instruction& instruction);
 Expected<bool> emit_scatter_elements(LoweringContext& context, const Instruction& instruction);
@@ -23,11 +24,11 @@ Expected<bool> emit_arg_reduce(LoweringContext& context, const Instruction& inst
 Expected<bool> emit_cumulative(LoweringContext& context, const Instruction& instruction);
 Expected<bool> emit_sort(LoweringContext& context, const Instruction& instruction);
 Expected<bool> emit_top_k(LoweringContext& context, const Instruction& instruction);
-Expected<bool> emit_rows(LoweringContext& context, const Instruction& instruction);          // softmax, norms
+Expected<bool> emit_rows(LoweringContext& context, const Instruction& instruction); // softmax, norms
 // Whether the body of a composite has the form that emit_rows covers.
 bool has_row_form(const Instruction& composite);
-Expected<bool> emit_recurrence(LoweringContext& context, const Instruction& instruction);    // rnn, gru, lstm
-bool has_recurrent_form(const Instruction& composite);                                       // that emit_recurrence covers
+Expected<bool> emit_recurrence(LoweringContext& context, const Instruction& instruction); // rnn, gru, lstm
+bool has_recurrent_form(const Instruction& composite); // that emit_recurrence covers
 Expected<bool> emit_if(LoweringContext& context, const Instruction& instruction);
 Expected<bool> emit_while(LoweringContext& context, const Instruction& instruction);
 

@@ -83,7 +83,8 @@ public:
   }
 
 private:
-  // The fast ops give their second operand if either is NaN: one instruction where the first is known not to be.
+  // The fast ops give their second operand if either is NaN: one instruction where the first is known not to
+  // be.
   V keep_nan(K kind, V a, V b) {
     double known;
     if (is_known(a, known) && known == known) return b_.binary(kind, a, b);
@@ -91,7 +92,9 @@ private:
     return b_.select(fcmp(Cmp::Ne, a, a), a, b_.binary(kind, a, b));
   }
   static kernel::Predicate predicate(Cmp cmp) { return static_cast<kernel::Predicate>(cmp); }
-  static kernel::Scalar float_scalar(int bits) { return bits == 64 ? kernel::Scalar::F64 : kernel::Scalar::F32; }
+  static kernel::Scalar float_scalar(int bits) {
+    return bits == 64 ? kernel::Scalar::F64 : kernel::Scalar::F32;
+  }
   static kernel::Scalar int_scalar(int bits) {
     switch (bits) {
     case 1: return kernel::Scalar::I1;

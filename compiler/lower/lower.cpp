@@ -51,7 +51,8 @@ struct ResultCopy {
 
 class ModuleLowering {
 public:
-  ModuleLowering(const Module& module, const Options& options) : main_(module.main()), context_(program_, options) {
+  ModuleLowering(const Module& module, const Options& options)
+      : main_(module.main()), context_(program_, options) {
     program_.name = module.name();
   }
 
@@ -97,8 +98,8 @@ private:
     }
   }
 
-  // Output i that lives in the memory of an input is computed elsewhere and copied there at the end of the run, when
-  // nothing reads the input's old value any more.
+  // Output i that lives in the memory of an input is computed elsewhere and copied there at the end of the
+  // run, when nothing reads the input's old value any more.
   void place_outputs() {
     const Region& body = main_.body();
     for (size_t i = 0; i < body.results().size(); ++i) {
@@ -145,14 +146,16 @@ Result LoweringContext::lower_instructions(const Region& region) {
     bool done = false;
     for (Emitter emit : emitters) {
       Expected<bool> outcome = emit(*this, instruction);
-      if (!outcome) return Diagnostic{outcome.error().fault, describe(instruction) + ": " + outcome.error().message};
+      if (!outcome)
+        return Diagnostic{outcome.error().fault, describe(instruction) + ": " + outcome.error().message};
       if ((done = *outcome)) break;
     }
     if (!done && instruction.is(Opcode::Composite) && emitters.empty()) {
       if (Result result = lower_instructions(instruction.region()); !result) return result;
       done = true;
     }
-    if (!done) return unsupported_error(describe(instruction) + ": there is no kernel for this operation yet");
+    if (!done)
+      return unsupported_error(describe(instruction) + ": there is no kernel for this operation yet");
   }
   return {};
 }

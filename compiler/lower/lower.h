@@ -1,4 +1,5 @@
-// Graph IR to kernel IR: every instruction of @main becomes a kernel call, a view of another buffer, or nothing.
+// Graph IR to kernel IR: every instruction of @main becomes a kernel call, a view of another buffer, or
+// nothing.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -10,8 +11,8 @@ namespace firn::lower {
 
 enum class Math : uint8_t { Default, Strict, Fast };
 
-// Where the transformed filters of Winograd convolutions come from: from the object, from its raw filters before the
-// first run, or nowhere (never that algorithm).
+// Where the transformed filters of Winograd convolutions come from: from the object, from its raw filters
+// before the first run, or nowhere (never that algorithm).
 enum class Winograd : uint8_t { Embed, Init, Off };
 
 struct Options {
@@ -19,12 +20,12 @@ struct Options {
   bool optimize_size = false;
   Math math = Math::Default;
   Winograd winograd = Winograd::Embed;
-  const ScheduleDatabase* schedules = nullptr;         // overrules the cost model where it has an entry
-  std::vector<Explanation>* explanations = nullptr;    // filled with one entry per contraction
+  const ScheduleDatabase* schedules = nullptr;      // overrules the cost model where it has an entry
+  std::vector<Explanation>* explanations = nullptr; // filled with one entry per contraction
 };
 
-// The program that computes @main. What cannot be lowered is an error (Fault::Unsupported) naming the instruction's
-// location and op.
+// The program that computes @main. What cannot be lowered is an error (Fault::Unsupported) naming the
+// instruction's location and op.
 Expected<kernel::Program> lower_module(const Module& module, const Options& options);
 
 } // namespace firn::lower

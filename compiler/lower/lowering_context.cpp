@@ -10,9 +10,18 @@ using kernel::Scalar;
 
 bool has_machine_type(DType dtype) {
   switch (dtype) {
-  case DType::F64: case DType::F32: case DType::F16: case DType::BF16:
-  case DType::I64: case DType::I32: case DType::I16: case DType::I8:
-  case DType::U64: case DType::U32: case DType::U16: case DType::U8:
+  case DType::F64:
+  case DType::F32:
+  case DType::F16:
+  case DType::BF16:
+  case DType::I64:
+  case DType::I32:
+  case DType::I16:
+  case DType::I8:
+  case DType::U64:
+  case DType::U32:
+  case DType::U16:
+  case DType::U8:
   case DType::Bool: return true;
   default: return false;
   }
@@ -24,10 +33,15 @@ Scalar memory_scalar(DType dtype) {
   case DType::F32: return Scalar::F32;
   case DType::F16: return Scalar::F16;
   case DType::BF16: return Scalar::BF16;
-  case DType::I64: case DType::U64: return Scalar::I64;
-  case DType::I32: case DType::U32: return Scalar::I32;
-  case DType::I16: case DType::U16: return Scalar::I16;
-  case DType::I8: case DType::U8: case DType::Bool: return Scalar::I8;
+  case DType::I64:
+  case DType::U64: return Scalar::I64;
+  case DType::I32:
+  case DType::U32: return Scalar::I32;
+  case DType::I16:
+  case DType::U16: return Scalar::I16;
+  case DType::I8:
+  case DType::U8:
+  case DType::Bool: return Scalar::I8;
   default: FIRN_UNREACHABLE("no machine type for " + std::string(dtype_name(dtype)));
   }
 }
@@ -83,7 +97,8 @@ std::pair<Value, int64_t> LoweringContext::root_of(Value value) const {
 
 bool LoweringContext::is_view_of_operand(const Instruction& instruction) const {
   auto view = views_.find(key(result_of(instruction)));
-  return view != views_.end() && instruction.num_operands() > 0 && view->second.first == instruction.operand(0);
+  return view != views_.end() && instruction.num_operands() > 0 &&
+         view->second.first == instruction.operand(0);
 }
 
 Place LoweringContext::place_of(Value value) {
@@ -95,7 +110,8 @@ Place LoweringContext::place_of(Value value) {
       place = place_constant(*root.def);
     } else {
       kernel::Buffer buffer;
-      buffer.name = root.def->name().empty() ? std::string(opcode_name(root.def->opcode())) : root.def->name();
+      buffer.name =
+          root.def->name().empty() ? std::string(opcode_name(root.def->opcode())) : root.def->name();
       buffer.bytes = static_cast<int64_t>(root.type().physical_byte_size());
       buffer.location = root.def->location();
       place = {program_.add_buffer(std::move(buffer)), 0};
@@ -128,10 +144,12 @@ int LoweringContext::alignment_of(Place place) const {
   return static_cast<int>(alignment);
 }
 
-void LoweringContext::add_kernel(std::unique_ptr<kernel::Kernel> kernel, std::vector<kernel::Argument> arguments,
-                                 std::string location, std::vector<std::pair<int, int>> in_place) {
-  FIRN_CHECK(kernel->parameters.size() == arguments.size(), "kernel " + kernel->name + " has another number of "
-             "parameters than arguments");
+void LoweringContext::add_kernel(std::unique_ptr<kernel::Kernel> kernel,
+                                 std::vector<kernel::Argument> arguments, std::string location,
+                                 std::vector<std::pair<int, int>> in_place) {
+  FIRN_CHECK(kernel->parameters.size() == arguments.size(), "kernel " + kernel->name +
+                                                                " has another number of "
+                                                                "parameters than arguments");
   kernel::Step step;
   step.kernel = static_cast<int>(program_.kernels.size());
   step.arguments = std::move(arguments);
@@ -141,8 +159,8 @@ void LoweringContext::add_kernel(std::unique_ptr<kernel::Kernel> kernel, std::ve
   steps_->push_back(std::move(step));
 }
 
-int LoweringContext::add_constant(int64_t bytes, std::function<void(std::span<std::byte>)> fill, std::string name,
-                                  std::optional<kernel::RawForm> raw) {
+int LoweringContext::add_constant(int64_t bytes, std::function<void(std::span<std::byte>)> fill,
+                                  std::string name, std::optional<kernel::RawForm> raw) {
   kernel::Buffer buffer;
   buffer.name = std::move(name);
   buffer.space = kernel::Space::Weights;
@@ -164,7 +182,8 @@ std::string LoweringContext::kernel_name(std::string_view stem) {
 }
 
 KernelMaker::KernelMaker(LoweringContext& context, const std::string& location, std::string stem)
-    : context_(context), kernel_(std::make_unique<kernel::Kernel>()), builder_(*kernel_), location_(location) {
+    : context_(context), kernel_(std::make_unique<kernel::Kernel>()), builder_(*kernel_),
+      location_(location) {
   kernel_->name = context.kernel_name(stem);
   kernel_->location = location_;
   kernel_->algorithm = std::move(stem);

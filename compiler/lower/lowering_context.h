@@ -1,8 +1,8 @@
-// The state of lowering one module: where every graph value lies, and the program that grows. Emitters see this class
-// and little else: they ask for places, build a kernel, and add it.
+// The state of lowering one module: where every graph value lies, and the program that grows. Emitters see
+// this class and little else: they ask for places, build a kernel, and add it.
 //
-// Unused lanes of a blocked layout's last block hold anything: nobody writes them on purpose, and no kernel may let
-// them reach a result.
+// Unused lanes of a blocked layout's last block hold anything: nobody writes them on purpose, and no kernel
+// may let them reach a result.
 #pragma once
 
 #include "compiler/kernel/builder.h"
@@ -21,11 +21,13 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// Whether elements of this dtype can be held by machine types: not packed sub-byte, 8-bit float, complex or string.
+// Whether elements of this dtype can be held by machine types: not packed sub-byte, 8-bit float, complex or
+// string.
 bool has_machine_type(DType dtype);
 // The scalar that holds an element in memory; Bool lies as I8.
 kernel::Scalar memory_scalar(DType dtype);
-// The type of an element in computations: f16 and bf16 are f32 values that the narrow type can represent, Bool is I1.
+// The type of an element in computations: f16 and bf16 are f32 values that the narrow type can represent,
+// Bool is I1.
 kernel::Type value_type(DType dtype, int lanes = 1);
 // Bits of that type, Bool counted as 8: what limits the lanes of a vector.
 int value_bits(DType dtype);
@@ -49,8 +51,8 @@ public:
   int64_t model_weight_bytes() const { return model_weight_bytes_; }
   void set_model_weight_bytes(int64_t bytes) { model_weight_bytes_ = bytes; }
 
-  // The place of a value; buffers come into being when first asked for. Constants get a weights buffer only then, so
-  // that weights which a kernel packs for itself are not stored twice.
+  // The place of a value; buffers come into being when first asked for. Constants get a weights buffer only
+  // then, so that weights which a kernel packs for itself are not stored twice.
   Place place_of(Value value);
   // Bytes known of the address of a place: 64 at most; inputs and outputs are aligned as their elements.
   int alignment_of(Place place) const;

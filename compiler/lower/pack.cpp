@@ -7,7 +7,8 @@ namespace firn::lower {
 namespace {
 
 // Calls visit(k offset in the source) for every step of the reduction, in packed order.
-template <class Visit> void for_each_step(const PackedOperand& operand, size_t level, int64_t offset, Visit& visit) {
+template <class Visit>
+void for_each_step(const PackedOperand& operand, size_t level, int64_t offset, Visit& visit) {
   if (level == operand.extents.size()) return visit(offset);
   for (int64_t i = 0; i < operand.extents[level]; ++i)
     for_each_step(operand, level + 1, offset + i * operand.strides[level], visit);
@@ -22,9 +23,11 @@ void pack_elements(const PackedOperand& operand, const Element* source, Element*
       int64_t vectors = group < groups.full_groups ? groups.vectors : groups.rest_vectors;
       int64_t width = vectors * groups.lanes;
       int64_t valid = std::min(width, operand.columns - first);
-      const Element* base = source + operand.first_element + selected * operand.selected_stride + first * operand.column_stride;
+      const Element* base =
+          source + operand.first_element + selected * operand.selected_stride + first * operand.column_stride;
       auto visit = [&](int64_t offset) {
-        for (int64_t column = 0; column < valid; ++column) out[column] = base[offset + column * operand.column_stride];
+        for (int64_t column = 0; column < valid; ++column)
+          out[column] = base[offset + column * operand.column_stride];
         for (int64_t column = valid; column < width; ++column) out[column] = Element{};
         out += width;
       };
@@ -49,7 +52,8 @@ IntExpr PackedOperand::index(const IntExpr& part, const TilePosition& position, 
   IntExpr step = 0;
   for (size_t i = 0; i < extents.size(); ++i) step = step * extents[i] + k[i];
   return part * (elements() / selected) + position.column_vector * (tile.lanes * reduction_size()) +
-         step * (static_cast<int64_t>(position.vectors) * tile.lanes) + static_cast<int64_t>(vector) * tile.lanes;
+         step * (static_cast<int64_t>(position.vectors) * tile.lanes) +
+         static_cast<int64_t>(vector) * tile.lanes;
 }
 
 void pack(const PackedOperand& operand, std::span<const std::byte> source, std::span<std::byte> out) {
@@ -75,7 +79,8 @@ void emit_pack(kernel::Builder& b, const PackedOperand& operand, int source, int
   kernel::Type vector_type{operand.element, lanes}, scalar_type{operand.element, 1};
   bool contiguous = operand.column_stride == 1 && lanes > 1;
   int64_t rest = operand.columns % lanes;
-  // One vector of columns at all steps: whole vectors by vector loads where columns are neighbours, else lane by lane.
+  // One vector of columns at all steps: whole vectors by vector loads where columns are neighbours, else lane
+  // by lane.
   auto copy_vector = [&](const IntExpr& from, const IntExpr& to, int64_t valid) {
     if (contiguous && valid == lanes) return b.store(b.load(vector_type, source, from), out, to);
     for (int64_t lane = 0; lane < lanes; ++lane)
@@ -83,7 +88,8 @@ void emit_pack(kernel::Builder& b, const PackedOperand& operand, int source, int
                            : b.constant(scalar_type, 0.0),
               out, to + lane);
   };
-  auto copy_steps = [&](const IntExpr& part, const IntExpr& first_vector, int vectors, int vector, int64_t valid) {
+  auto copy_steps = [&](const IntExpr& part, const IntExpr& first_vector, int vectors, int vector,
+                        int64_t valid) {
     TilePosition position;
     position.column_vector = first_vector;
     position.vectors = vectors;
@@ -98,7 +104,8 @@ void emit_pack(kernel::Builder& b, const PackedOperand& operand, int source, int
         k.pop_back();
       });
     };
-    nest(part * operand.selected_stride + operand.first_element + (first_vector + vector) * (lanes * operand.column_stride));
+    nest(part * operand.selected_stride + operand.first_element +
+         (first_vector + vector) * (lanes * operand.column_stride));
   };
   IntExpr part = b.set_parallel(operand.selected);
   // Whole groups share a body; only the very last vector of all may be partial.

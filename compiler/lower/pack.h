@@ -1,5 +1,5 @@
-// Packing of a contraction's vector operand: the order in which the register tiles read it, so that a whole run streams
-// it front to back.
+// Packing of a contraction's vector operand: the order in which the register tiles read it, so that a whole
+// run streams it front to back.
 //
 //   packed[selected][column group][reduction loops, row-major][vector][lane]
 //
@@ -15,19 +15,20 @@ namespace firn::lower {
 
 // Strides, in elements, of the unpacked operand along each index of the packed one.
 struct PackedOperand {
-  int64_t selected = 1;                    // parts chosen by the leading outer dims (batch, groups)
+  int64_t selected = 1; // parts chosen by the leading outer dims (batch, groups)
   int64_t selected_stride = 0;
-  std::vector<int64_t> extents, strides;   // of the reduction loops
+  std::vector<int64_t> extents, strides; // of the reduction loops
   int64_t columns = 1, column_stride = 0;
-  int64_t first_element = 0;               // of the unpacked operand, where this is a part of it
+  int64_t first_element = 0; // of the unpacked operand, where this is a part of it
   TileShape tile;
   kernel::Scalar element = kernel::Scalar::F32;
 
   int64_t reduction_size() const;
-  int64_t elements() const;                // of the packed operand
-  // Where the tile's vector lies for the values `k` of the reduction loops. Each column group is addressed by its
-  // first vector: groups before it hold `columns before it` x reduction_size elements.
-  IntExpr index(const IntExpr& selected, const TilePosition& position, int vector, const std::vector<IntExpr>& k) const;
+  int64_t elements() const; // of the packed operand
+  // Where the tile's vector lies for the values `k` of the reduction loops. Each column group is addressed by
+  // its first vector: groups before it hold `columns before it` x reduction_size elements.
+  IntExpr index(const IntExpr& selected, const TilePosition& position, int vector,
+                const std::vector<IntExpr>& k) const;
 };
 
 // Packs `source` (row-major elements of the operand's size) into `out` at compile time.

@@ -8,7 +8,8 @@
 namespace firn::lower {
 namespace {
 
-// The dims of extent greater than one in memory order, with strides: equal lists mean equal order of elements.
+// The dims of extent greater than one in memory order, with strides: equal lists mean equal order of
+// elements.
 std::vector<std::pair<int, int64_t>> nontrivial_dims(const Type& type) {
   std::vector<std::pair<int, int64_t>> dims;
   for (const PhysicalDim& dim : physical_dims_of(type))
@@ -80,8 +81,7 @@ bool is_whole_view(const Instruction& instruction) {
     return from.num_elements() == to.num_elements() && is_row_major(from) && is_row_major(to) &&
            std::is_sorted(dims.begin(), dims.end());
   }
-  case Opcode::Convert:
-    return from == to;
+  case Opcode::Convert: return from == to;
   default: return false;
   }
 }
@@ -91,7 +91,8 @@ std::optional<int64_t> view_offset(const Instruction& instruction) {
   if (!instruction.is(Opcode::Slice)) return std::nullopt;
   const Attributes& attributes = instruction.attributes();
   for (size_t d = 0; d < instruction.type().dims.size(); ++d)
-    if (attributes.ints("strides")[d] != 1 && instruction.type().dim(static_cast<int>(d)) > 1) return std::nullopt;
+    if (attributes.ints("strides")[d] != 1 && instruction.type().dim(static_cast<int>(d)) > 1)
+      return std::nullopt;
   return contiguous_offset(instruction.operand(0).type(), instruction.type(), attributes.ints("starts"));
 }
 
@@ -103,14 +104,18 @@ const Region* step_region(const Region* region) {
 
 bool computes_into_own_memory(const Instruction& instruction) {
   switch (instruction.opcode()) {
-  case Opcode::Constant: case Opcode::Parameter: case Opcode::While: case Opcode::If: return false;
+  case Opcode::Constant:
+  case Opcode::Parameter:
+  case Opcode::While:
+  case Opcode::If: return false;
   default: return true;
   }
 }
 
 } // namespace
 
-std::optional<int64_t> contiguous_offset(const Type& whole, const Type& part, const std::vector<int64_t>& starts) {
+std::optional<int64_t> contiguous_offset(const Type& whole, const Type& part,
+                                         const std::vector<int64_t>& starts) {
   if (!whole.layout.strides.empty() || whole.layout.order != part.layout.order ||
       whole.layout.blocks != part.layout.blocks || bit_width(whole.dtype) % 8 != 0)
     return std::nullopt;
@@ -123,7 +128,7 @@ std::optional<int64_t> contiguous_offset(const Type& whole, const Type& part, co
     if (partial && inner[i].extent != 1) return std::nullopt;
     int64_t start = rest[static_cast<size_t>(outer[i].logical)];
     if (!whole.layout.blocks.empty() && outer[i].unit == 1 && i >= whole.dims.size()) {
-      if (start % outer[i].extent != 0) return std::nullopt;  // inner dim of a block: whole blocks only
+      if (start % outer[i].extent != 0) return std::nullopt; // inner dim of a block: whole blocks only
       continue;
     }
     if (start % outer[i].unit != 0) return std::nullopt;
@@ -161,8 +166,10 @@ bool claim_place(LoweringContext& context, Value value, const Region& scope, Pla
 
 namespace {
 
-// Where in one common base the operands lie, if they lie there as the concatenation has them: then so does the whole.
-std::optional<std::pair<Value, int64_t>> assembled_in(const LoweringContext& context, const Instruction& concatenate) {
+// Where in one common base the operands lie, if they lie there as the concatenation has them: then so does
+// the whole.
+std::optional<std::pair<Value, int64_t>> assembled_in(const LoweringContext& context,
+                                                      const Instruction& concatenate) {
   size_t dim = static_cast<size_t>(concatenate.attributes().integer("dim"));
   std::vector<int64_t> starts(concatenate.type().dims.size(), 0);
   std::optional<std::pair<Value, int64_t>> whole;

@@ -1,22 +1,23 @@
-// Decides, before any kernel is made, which values need no memory of their own: views of their operand, parts of a
-// concatenation, values that are outputs.
+// Decides, before any kernel is made, which values need no memory of their own: views of their operand, parts
+// of a concatenation, values that are outputs.
 #pragma once
 
 #include "compiler/lower/lowering_context.h"
 
 namespace firn::lower {
 
-// Sets the views of a region's values, nested inlined composites included. Reshapes and bitcasts that keep the
-// physical order, contiguous slices and same-layout copies become views of their operand.
+// Sets the views of a region's values, nested inlined composites included. Reshapes and bitcasts that keep
+// the physical order, contiguous slices and same-layout copies become views of their operand.
 void place_views(LoweringContext& context, const Region& region);
-// Makes `value` itself lie in `place`, if its elements are computed in the region `scope` into memory of their own
-// that nothing else has claimed. Tells whether it does; otherwise the caller copies.
+// Makes `value` itself lie in `place`, if its elements are computed in the region `scope` into memory of
+// their own that nothing else has claimed. Tells whether it does; otherwise the caller copies.
 bool claim_place(LoweringContext& context, Value value, const Region& scope, Place place);
 // Lays operands of contiguous concatenations into the result. After results have been claimed.
 void place_concatenations(LoweringContext& context, const Region& region);
 
-// The bytes from the start of `whole` at which `part` lies if both are the elements of a slice that is contiguous in
-// memory: starts (per logical dim) of the part within the whole. Nothing if it is not.
-std::optional<int64_t> contiguous_offset(const Type& whole, const Type& part, const std::vector<int64_t>& starts);
+// The bytes from the start of `whole` at which `part` lies if both are the elements of a slice that is
+// contiguous in memory: starts (per logical dim) of the part within the whole. Nothing if it is not.
+std::optional<int64_t> contiguous_offset(const Type& whole, const Type& part,
+                                         const std::vector<int64_t>& starts);
 
 } // namespace firn::lower

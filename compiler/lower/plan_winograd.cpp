@@ -1,5 +1,5 @@
-// Whether and how Winograd's algorithm serves a convolution: sizes of transforms and batches by counted cycles, packing
-// of filters, and the guard on accuracy.
+// Whether and how Winograd's algorithm serves a convolution: sizes of transforms and batches by counted
+// cycles, packing of filters, and the guard on accuracy.
 #include "compiler/lower/winograd.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace firn::lower {
 namespace {
 
 constexpr double kLargestErrorRatio = 4;
-constexpr int kUnroll = 4;  // steps of the products per iteration
+constexpr int kUnroll = 4; // steps of the products per iteration
 // Cycles of memory instructions and arithmetic in transforms, where all is in the first cache level.
 constexpr double kLoadCycles = 0.5, kStoreCycles = 1, kArithmeticCycles = 0.5;
 // Of the shorter one of computing and streaming, the part that the other does not hide.
@@ -71,7 +71,8 @@ double plan_cycles(const WinogradPlan& plan, const TargetMachine& target, int64_
   double tiles = static_cast<double>(plan.tiles);
   double filter_vectors = std::ceil(static_cast<double>(plan.filters) / plan.lanes);
   double products = static_cast<double>(plan.batches) * plan.tiling.cycles;
-  double stream = stream_cycles(static_cast<double>(plan.filter_elements()) * 4, plan.batches, target, model_weight_bytes);
+  double stream = stream_cycles(static_cast<double>(plan.filter_elements()) * 4, plan.batches, target,
+                                model_weight_bytes);
   double cycles = overlapped(products, stream);
   cycles += tiles * static_cast<double>(plan.channel_blocks()) * input_transform_cycles(plan);
   cycles += tiles * filter_vectors * output_transform_cycles(plan);
@@ -111,8 +112,8 @@ std::optional<WinogradPlan> describe_geometry(const Instruction& convolution, co
   WinogradPlan plan;
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   const std::vector<WindowDim>& window = convolution.attributes().window().dims;
-  bool supported = window.size() >= 1 && window.size() <= 2 && input.is_static() && target.vector_bits >= 128 &&
-                   convolution.attributes().integer("groups", 1) == 1;
+  bool supported = window.size() >= 1 && window.size() <= 2 && input.is_static() &&
+                   target.vector_bits >= 128 && convolution.attributes().integer("groups", 1) == 1;
   for (const Type* type : {&input, &filter, &result}) supported &= type->dtype == DType::F32;
   if (!supported || convolution.type().dtype != DType::F32 || result.num_elements() == 0) return std::nullopt;
   for (const WindowDim& dim : window)
@@ -120,7 +121,8 @@ std::optional<WinogradPlan> describe_geometry(const Instruction& convolution, co
   plan.lanes = target.lanes(32);
   plan.transforms_in_registers = target.vector_registers >= 32 && target.has_masked_memory;
   for (const Type* type : {&input, &result})
-    if (type->layout.blocks.size() != 1 || type->layout.blocks[0].dim != 1 || type->layout.blocks[0].size != plan.lanes)
+    if (type->layout.blocks.size() != 1 || type->layout.blocks[0].dim != 1 ||
+        type->layout.blocks[0].size != plan.lanes)
       return std::nullopt;
   plan.input = input;
   plan.result = result;
@@ -143,8 +145,12 @@ std::optional<WinogradPlan> describe_geometry(const Instruction& convolution, co
 int64_t WinogradPlan::filter_elements() const {
   return points() * channels * ((filters + lanes - 1) / lanes) * lanes;
 }
-int64_t WinogradPlan::input_scratch() const { return points() * channel_blocks() * batch * lanes; }
-int64_t WinogradPlan::product_scratch() const { return points() * batch * tiling.tile.vectors * lanes; }
+int64_t WinogradPlan::input_scratch() const {
+  return points() * channel_blocks() * batch * lanes;
+}
+int64_t WinogradPlan::product_scratch() const {
+  return points() * batch * tiling.tile.vectors * lanes;
+}
 
 std::string WinogradPlan::name() const {
   auto shape = [](int h, int w) { return std::to_string(h) + "x" + std::to_string(w); };
@@ -168,10 +174,12 @@ namespace {
 
 std::vector<WinogradPlan> plan_all_sizes(const WinogradRequest& request) {
   std::vector<WinogradPlan> plans;
-  std::optional<WinogradPlan> geometry = describe_geometry(request.convolution, request.result, request.target);
+  std::optional<WinogradPlan> geometry =
+      describe_geometry(request.convolution, request.result, request.target);
   if (!geometry) return plans;
   const std::vector<WindowDim>& window = request.convolution.attributes().window().dims;
-  int taps_high = window.size() == 2 ? static_cast<int>(window[0].size) : 1, taps_wide = static_cast<int>(window.back().size);
+  int taps_high = window.size() == 2 ? static_cast<int>(window[0].size) : 1,
+      taps_wide = static_cast<int>(window.back().size);
   for (int high : output_sizes(taps_high))
     for (int wide : output_sizes(taps_wide)) {
       if (high == 1 && wide == 1) continue;
@@ -186,13 +194,15 @@ std::vector<WinogradPlan> plan_all_sizes(const WinogradRequest& request) {
       choose_batches(plan, request);
       plans.push_back(std::move(plan));
     }
-  std::sort(plans.begin(), plans.end(), [](const WinogradPlan& a, const WinogradPlan& b) { return a.cycles < b.cycles; });
+  std::sort(plans.begin(), plans.end(),
+            [](const WinogradPlan& a, const WinogradPlan& b) { return a.cycles < b.cycles; });
   return plans;
 }
 
 } // namespace
 
-std::optional<WinogradPlan> plan_winograd(const WinogradRequest& request, std::vector<Explanation::Candidate>& considered) {
+std::optional<WinogradPlan> plan_winograd(const WinogradRequest& request,
+                                          std::vector<Explanation::Candidate>& considered) {
   double direct_bytes = static_cast<double>(request.convolution.operand(1).type().byte_size());
   double stream = stream_cycles(direct_bytes, 1, request.target, request.model_weight_bytes);
   double direct_cycles = request.schedule ? INFINITY : overlapped(request.direct_cycles, stream);
@@ -205,8 +215,10 @@ std::optional<WinogradPlan> plan_winograd(const WinogradRequest& request, std::v
       char text[64];
       std::snprintf(text, sizeof text, "%.2g times the direct sum's error", error);
       candidate.note = text;
-      if (error <= kLargestErrorRatio) chosen = std::move(plan);
-      else candidate.note += ": too much";
+      if (error <= kLargestErrorRatio)
+        chosen = std::move(plan);
+      else
+        candidate.note += ": too much";
     }
     considered.push_back(std::move(candidate));
   }
@@ -217,10 +229,12 @@ namespace {
 
 // One filter of one channel, transformed: G_h f G_w^T, in `out[point]`.
 void transform_filter(const WinogradPlan& plan, const float* filter, double* out) {
-  int high = plan.height.taps, wide = plan.width.taps, n_high = plan.height.inputs(), n_wide = plan.width.inputs();
+  int high = plan.height.taps, wide = plan.width.taps, n_high = plan.height.inputs(),
+      n_wide = plan.width.inputs();
   double taps[64], half[64];
   for (int i = 0; i < high * wide; ++i) taps[i] = static_cast<double>(filter[i]);
-  for (int row = 0; row < high; ++row) apply_transform(plan.width.filter, taps + row * wide, 1, half + row * n_wide, 1);
+  for (int row = 0; row < high; ++row)
+    apply_transform(plan.width.filter, taps + row * wide, 1, half + row * n_wide, 1);
   for (int column = 0; column < n_wide; ++column)
     apply_transform(plan.height.filter, half + column, n_wide, out + column, n_wide);
   static_cast<void>(n_high);
@@ -255,11 +269,13 @@ std::vector<float> transform_tile(const TransformMatrix& high, const TransformMa
   auto apply = [](const TransformMatrix& matrix, const float* in, int stride, float* out) {
     for (int row = 0; row < matrix.rows; ++row) {
       float sum = 0;
-      for (int c = 0; c < matrix.columns; ++c) sum = std::fma(static_cast<float>(matrix.at(row, c)), in[c * stride], sum);
+      for (int c = 0; c < matrix.columns; ++c)
+        sum = std::fma(static_cast<float>(matrix.at(row, c)), in[c * stride], sum);
       out[row * stride] = sum;
     }
   };
-  std::vector<float> half(static_cast<size_t>(high.columns * wide.rows)), out(static_cast<size_t>(high.rows * wide.rows));
+  std::vector<float> half(static_cast<size_t>(high.columns * wide.rows)),
+      out(static_cast<size_t>(high.rows * wide.rows));
   std::vector<float> line(static_cast<size_t>(std::max(high.columns, high.rows) * wide.rows));
   for (int row = 0; row < high.columns; ++row)
     apply(wide, tile.data() + row * wide.columns, 1, half.data() + row * wide.rows);
@@ -289,13 +305,15 @@ double winograd_error_ratio(const WinogradPlan& plan, const float* filters) {
       tiles.push_back(std::move(tile));
     }
     for (int64_t i = 0; i < std::min(kFilters, plan.filters); ++i) {
-      const float* filter = filters + i * plan.filters / std::min(kFilters, plan.filters) * plan.channels * taps;
+      const float* filter =
+          filters + i * plan.filters / std::min(kFilters, plan.filters) * plan.channels * taps;
       std::vector<float> products(static_cast<size_t>(plan.points()), 0.0f);
       for (int64_t channel = 0; channel < plan.channels; ++channel) {
         double points[64];
         transform_filter(plan, filter + channel * taps, points);
         for (size_t p = 0; p < products.size(); ++p)
-          products[p] = std::fma(transformed[static_cast<size_t>(channel)][p], static_cast<float>(points[p]), products[p]);
+          products[p] = std::fma(transformed[static_cast<size_t>(channel)][p], static_cast<float>(points[p]),
+                                 products[p]);
       }
       std::vector<float> got = transform_tile(plan.height.output, plan.width.output, products);
       for (int y = 0; y < out_high; ++y)

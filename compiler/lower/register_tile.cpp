@@ -22,10 +22,11 @@ public:
     Value zero = b_.constant(type, 0.0);
     std::vector<Value> acc(static_cast<size_t>(sums * phases), zero);
     if (spec_.initial)
-      for (int i = 0; i < sums; ++i) acc[static_cast<size_t>(i)] = spec_.initial(b_, position, i / vectors, i % vectors);
+      for (int i = 0; i < sums; ++i)
+        acc[static_cast<size_t>(i)] = spec_.initial(b_, position, i / vectors, i % vectors);
     std::vector<IntExpr> k(spec_.reduction.size());
     acc = emit_reduction(position, rows, vectors, 0, k, acc);
-    for (int phase = phases; phase > 1; phase /= 2)  // pairwise, so that the order is fixed
+    for (int phase = phases; phase > 1; phase /= 2) // pairwise, so that the order is fixed
       for (int p = 0; p < phase / 2; ++p)
         for (int i = 0; i < sums; ++i) {
           Value& lhs = acc[static_cast<size_t>(p * sums + i)];
@@ -41,8 +42,10 @@ private:
     int64_t rest = spec_.columns % groups_.lanes;
     if (rest == 0) return groups_.lanes;
     IntExpr last = position.column_vector + vector;
-    // Only the very last vector is partial, and column groups that hold it have a constant position or are the only one.
-    if (last.is_constant()) return last.value() == groups_.total_vectors - 1 ? static_cast<int>(rest) : groups_.lanes;
+    // Only the very last vector is partial, and column groups that hold it have a constant position or are
+    // the only one.
+    if (last.is_constant())
+      return last.value() == groups_.total_vectors - 1 ? static_cast<int>(rest) : groups_.lanes;
     return last.upper_bound() == groups_.total_vectors - 1 ? -static_cast<int>(rest) : groups_.lanes;
   }
 
@@ -60,11 +63,19 @@ private:
     if (lanes > 0) return spec_.store(b_, position, row, vector, sum, lanes);
     // A full-width group whose position varies and that holds the partial vector in its last round only.
     kernel::Type index_type{kernel::Scalar::Index, 1};
-    Value is_last = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(position.column_vector + vector),
-                               b_.constant_int(index_type, groups_.total_vectors - 1));
+    Value is_last =
+        b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(position.column_vector + vector),
+                   b_.constant_int(index_type, groups_.total_vectors - 1));
     b_.if_then_else(
-        is_last, [&] { spec_.store(b_, position, row, vector, sum, -lanes); return std::vector<Value>{}; },
-        [&] { spec_.store(b_, position, row, vector, sum, groups_.lanes); return std::vector<Value>{}; });
+        is_last,
+        [&] {
+          spec_.store(b_, position, row, vector, sum, -lanes);
+          return std::vector<Value>{};
+        },
+        [&] {
+          spec_.store(b_, position, row, vector, sum, groups_.lanes);
+          return std::vector<Value>{};
+        });
   }
 
   std::vector<Value> emit_reduction(const TilePosition& position, int rows, int vectors, size_t level,
@@ -72,10 +83,11 @@ private:
     if (level == spec_.reduction.size()) return emit_step(position, rows, vectors, k, 0, std::move(acc));
     const ReductionLoop& loop = spec_.reduction[level];
     if (loop.kind == ReductionLoop::Kind::Unrolled && spec_.compact && is_inside(position, rows))
-      return b_.loop_carried(0, loop.extent, 1, std::move(acc), [&](const IntExpr& iv, const std::vector<Value>& in) {
-        k[level] = iv;
-        return emit_reduction(position, rows, vectors, level + 1, k, in);
-      });
+      return b_.loop_carried(0, loop.extent, 1, std::move(acc),
+                             [&](const IntExpr& iv, const std::vector<Value>& in) {
+                               k[level] = iv;
+                               return emit_reduction(position, rows, vectors, level + 1, k, in);
+                             });
     if (loop.kind == ReductionLoop::Kind::Unrolled) {
       for (int64_t i = 0; i < loop.extent; ++i) {
         k[level] = i;
@@ -93,10 +105,11 @@ private:
     int phases = innermost && !clipped ? std::max(1, tiling_.tile.phases) : 1;
     int64_t main = loop.extent / phases * phases;
     if (phases == 1)
-      return b_.loop_carried(lower, upper, 1, std::move(acc), [&](const IntExpr& iv, const std::vector<Value>& in) {
-        k[level] = iv;
-        return emit_reduction(position, rows, vectors, level + 1, k, in);
-      });
+      return b_.loop_carried(lower, upper, 1, std::move(acc),
+                             [&](const IntExpr& iv, const std::vector<Value>& in) {
+                               k[level] = iv;
+                               return emit_reduction(position, rows, vectors, level + 1, k, in);
+                             });
     if (main > 0)
       acc = b_.loop_carried(0, main, phases, std::move(acc), [&](const IntExpr& iv, std::vector<Value> in) {
         for (int phase = 0; phase < phases; ++phase) {
@@ -112,11 +125,11 @@ private:
     return acc;
   }
 
-  // The innermost loop: over whole blocks and the rest of a block if the scalar operand lies in blocks, several steps per
-  // iteration, and between them requests for the column group after this one: every tile of rows asks for its share, so
-  // that the group has come near when its turn comes.
-  std::vector<Value> emit_innermost_loop(const TilePosition& position, int rows, int vectors, std::vector<IntExpr>& k,
-                                         std::vector<Value> acc) {
+  // The innermost loop: over whole blocks and the rest of a block if the scalar operand lies in blocks,
+  // several steps per iteration, and between them requests for the column group after this one: every tile of
+  // rows asks for its share, so that the group has come near when its turn comes.
+  std::vector<Value> emit_innermost_loop(const TilePosition& position, int rows, int vectors,
+                                         std::vector<IntExpr>& k, std::vector<Value> acc) {
     const ReductionLoop& loop = spec_.reduction.back();
     int64_t block = loop.block > 0 ? loop.block : loop.extent, blocks = loop.extent / block;
     // Short loops stay rolled: straight code of many steps tempts the scheduler to spill.
@@ -125,23 +138,28 @@ private:
     if (tiling_.rolls_steps && requests.per_iteration == 0 && !spec_.prefetch_scalar) unroll = 1;
     auto run = [&](const IntExpr& first, int64_t extent, std::vector<Value> in) {
       int64_t main = extent / unroll * unroll;
-      in = b_.loop_carried(0, main / unroll, 1, std::move(in), [&](const IntExpr& iv, const std::vector<Value>& carried) {
-        std::vector<Value> out = emit_iteration(position, rows, vectors, k, first + iv * unroll, unroll, carried);
-        request_lines(requests, position, k, first + iv * unroll, unroll);
-        if (spec_.prefetch_scalar && extent == loop.block) request_scalars(position, rows, k, first + block, iv, block / unroll);
-        return out;
-      });
+      in = b_.loop_carried(
+          0, main / unroll, 1, std::move(in), [&](const IntExpr& iv, const std::vector<Value>& carried) {
+            std::vector<Value> out =
+                emit_iteration(position, rows, vectors, k, first + iv * unroll, unroll, carried);
+            request_lines(requests, position, k, first + iv * unroll, unroll);
+            if (spec_.prefetch_scalar && extent == loop.block)
+              request_scalars(position, rows, k, first + block, iv, block / unroll);
+            return out;
+          });
       return emit_steps(position, rows, vectors, k, first + main, extent - main, std::move(in));
     };
-    acc = b_.loop_carried(0, blocks, 1, std::move(acc), [&](const IntExpr& iv, const std::vector<Value>& carried) {
-      return run(iv * block, block, carried);
-    });
+    acc = b_.loop_carried(0, blocks, 1, std::move(acc),
+                          [&](const IntExpr& iv, const std::vector<Value>& carried) {
+                            return run(iv * block, block, carried);
+                          });
     return run(blocks * block, loop.extent % block, std::move(acc));
   }
 
   // The steps of one iteration, as straight code if there are registers for that.
-  std::vector<Value> emit_iteration(const TilePosition& position, int rows, int vectors, std::vector<IntExpr>& k,
-                                    const IntExpr& first, int64_t count, const std::vector<Value>& acc) {
+  std::vector<Value> emit_iteration(const TilePosition& position, int rows, int vectors,
+                                    std::vector<IntExpr>& k, const IntExpr& first, int64_t count,
+                                    const std::vector<Value>& acc) {
     if (!tiling_.rolls_steps || count == 1) return emit_steps(position, rows, vectors, k, first, count, acc);
     return b_.loop_carried(0, count, 1, acc, [&](const IntExpr& step, const std::vector<Value>& in) {
       return emit_steps(position, rows, vectors, k, first + step, 1, in);
@@ -149,8 +167,8 @@ private:
   }
 
   // Asks for the rows of the scalar operand's next block, spread over the iterations of this one.
-  void request_scalars(const TilePosition& position, int rows, std::vector<IntExpr>& k, const IntExpr& next_block,
-                       const IntExpr& iteration, int64_t iterations) {
+  void request_scalars(const TilePosition& position, int rows, std::vector<IntExpr>& k,
+                       const IntExpr& next_block, const IntExpr& iteration, int64_t iterations) {
     int64_t share = (rows + iterations - 1) / iterations;
     k.back() = next_block;
     for (int64_t i = 0; i < share; ++i) spec_.prefetch_scalar(b_, position, iteration * share + i, k);
@@ -165,8 +183,8 @@ private:
     return acc;
   }
 
-  // How many lines of the next column group an iteration asks for, so that all rows together ask for all of it. None
-  // where the group is so small beside the work on it that its arrival hardly matters.
+  // How many lines of the next column group an iteration asks for, so that all rows together ask for all of
+  // it. None where the group is so small beside the work on it that its arrival hardly matters.
   struct Requests {
     int64_t per_row = 0, per_iteration = 0;
   };
@@ -183,7 +201,8 @@ private:
   // Rows of tiles that share a column group: the extent of the outer dims that do not select vectors.
   int64_t rows_around() const {
     int64_t count = 1;
-    for (size_t i = static_cast<size_t>(spec_.vector_outer_dims); i < spec_.outer.size(); ++i) count *= spec_.outer[i];
+    for (size_t i = static_cast<size_t>(spec_.vector_outer_dims); i < spec_.outer.size(); ++i)
+      count *= spec_.outer[i];
     return count;
   }
   void request_lines(const Requests& requests, const TilePosition& position, const std::vector<IntExpr>& k,
@@ -192,7 +211,8 @@ private:
     IntExpr row = 0, iteration = 0;
     for (size_t i = static_cast<size_t>(spec_.vector_outer_dims); i < spec_.outer.size(); ++i)
       row = row * spec_.outer[i] + position.outer[i];
-    for (size_t i = 0; i + 1 < spec_.reduction.size(); ++i) iteration = iteration * spec_.reduction[i].extent + k[i];
+    for (size_t i = 0; i + 1 < spec_.reduction.size(); ++i)
+      iteration = iteration * spec_.reduction[i].extent + k[i];
     iteration = iteration * (spec_.reduction.back().extent / unroll) + floor_div(step, unroll);
     IntExpr in_pass = tiling_.row_block > 0 ? floor_mod(position.row, tiling_.row_block) : position.row;
     IntExpr line = (row * rows_per_pass() + in_pass) * requests.per_row + iteration * requests.per_iteration;
@@ -200,11 +220,10 @@ private:
   }
 
   // One step of the reduction: vectors loaded once, every scalar multiplied into its row.
-  std::vector<Value> emit_step(const TilePosition& position, int rows, int vectors, const std::vector<IntExpr>& k,
-                               int phase, std::vector<Value> acc) {
+  std::vector<Value> emit_step(const TilePosition& position, int rows, int vectors,
+                               const std::vector<IntExpr>& k, int phase, std::vector<Value> acc) {
     std::vector<Value> loaded;
-    for (int vector = 0; vector < vectors; ++vector)
-      loaded.push_back(spec_.vector(b_, position, vector, k));
+    for (int vector = 0; vector < vectors; ++vector) loaded.push_back(spec_.vector(b_, position, vector, k));
     for (int row = 0; row < rows; ++row) {
       IntExpr at = position.row + row;
       if (at.is_constant() && !contributes(at.value(), k)) continue;
@@ -249,8 +268,8 @@ bool all_valid(const ContractionSpec& spec, int64_t row, std::vector<IntExpr>& k
 
 } // namespace
 
-void emit_register_tile(Builder& builder, const ContractionSpec& spec, const Tiling& tiling, TilePosition position,
-                        int rows, int vectors) {
+void emit_register_tile(Builder& builder, const ContractionSpec& spec, const Tiling& tiling,
+                        TilePosition position, int rows, int vectors) {
   RegisterTile(builder, spec, tiling).emit(position, rows, vectors);
 }
 

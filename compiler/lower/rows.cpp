@@ -1,6 +1,6 @@
-// Softmax, layer norm and their like as one kernel: for every row, the reductions of the composite's body one after the
-// other, each vectorised along the row, then the result. A row is what the body's reductions reduce; where it does not
-// lie together in memory, vectors run across rows.
+// Softmax, layer norm and their like as one kernel: for every row, the reductions of the composite's body one
+// after the other, each vectorised along the row, then the result. A row is what the body's reductions
+// reduce; where it does not lie together in memory, vectors run across rows.
 #include "compiler/lower/element_loops.h"
 #include "compiler/lower/emitters.h"
 
@@ -24,13 +24,17 @@ public:
       case Opcode::Reduce: {
         std::vector<int64_t> dims = instruction->attributes().ints("dims");
         std::sort(dims.begin(), dims.end());
-        if (instruction->num_results() != 1 || instruction->operand(0).type().dims != type_.dims) return false;
+        if (instruction->num_results() != 1 || instruction->operand(0).type().dims != type_.dims)
+          return false;
         if (!reductions_.empty() && dims != dims_) return false;
         dims_ = dims;
         reductions_.push_back(instruction->result());
         break;
       }
-      case Opcode::Constant: case Opcode::Parameter: case Opcode::BroadcastInDim: case Opcode::Reshape: break;
+      case Opcode::Constant:
+      case Opcode::Parameter:
+      case Opcode::BroadcastInDim:
+      case Opcode::Reshape: break;
       default:
         if (!is_elementwise(instruction->opcode())) return false;
       }
@@ -100,7 +104,8 @@ private:
     return operand.def->is(Opcode::Exponential) && operand.type() == type_ && !(type_.dtype == DType::F16) &&
            type_.dtype != DType::BF16;
   }
-  void bind_storing(ElementEmitter& emitter, Value operand, const std::vector<std::pair<Value, Leaf>>& known) {
+  void bind_storing(ElementEmitter& emitter, Value operand,
+                    const std::vector<std::pair<Value, Leaf>>& known) {
     emitter.bind(operand, [this, operand, known](const Index& index, const Lanes& at) {
       kernel::Builder& b = maker_->builder();
       ElementEmitter inner(b, at);
@@ -134,8 +139,10 @@ private:
       }
       maker_->builder().loop(0, extent, 1, [&](const IntExpr& iv) {
         index[dim] = iv;
-        if (last) element(index, lanes);
-        else nest(at + 1, index);
+        if (last)
+          element(index, lanes);
+        else
+          nest(at + 1, index);
       });
     };
     nest(0, row);
@@ -153,7 +160,9 @@ private:
 
 } // namespace
 
-bool has_row_form(const Instruction& composite) { return RowsKernel(composite).fits(); }
+bool has_row_form(const Instruction& composite) {
+  return RowsKernel(composite).fits();
+}
 
 Expected<bool> emit_rows(LoweringContext& context, const Instruction& composite) {
   RowsKernel rows(composite);

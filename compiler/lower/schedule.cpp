@@ -11,7 +11,9 @@ namespace {
 
 constexpr std::string_view kArrow = " => ";
 
-std::string pair_text(int64_t a, int64_t b) { return std::to_string(a) + "x" + std::to_string(b); }
+std::string pair_text(int64_t a, int64_t b) {
+  return std::to_string(a) + "x" + std::to_string(b);
+}
 
 // "14x2"; both at least 1 and at most `limit`.
 bool read_pair(TextScanner& scanner, int64_t limit, int& first, int& second) {
@@ -19,9 +21,11 @@ bool read_pair(TextScanner& scanner, int64_t limit, int& first, int& second) {
   size_t cross = word.find('x');
   char* end = nullptr;
   long a = std::strtol(word.c_str(), &end, 10), b = 0;
-  if (cross != std::string::npos && end == word.c_str() + cross) b = std::strtol(word.c_str() + cross + 1, &end, 10);
+  if (cross != std::string::npos && end == word.c_str() + cross)
+    b = std::strtol(word.c_str() + cross + 1, &end, 10);
   if (cross == std::string::npos || *end || a < 1 || b < 1 || a > limit || b > limit)
-    return scanner.fail("wanted two sizes from 1 to " + std::to_string(limit) + " such as 4x2, found '" + word + "'");
+    return scanner.fail("wanted two sizes from 1 to " + std::to_string(limit) + " such as 4x2, found '" +
+                        word + "'");
   first = static_cast<int>(a);
   second = static_cast<int>(b);
   return true;
@@ -30,7 +34,8 @@ bool read_pair(TextScanner& scanner, int64_t limit, int& first, int& second) {
 bool read_direct(TextScanner& scanner, Schedule& schedule) {
   if (scanner.accept("tile") && !read_pair(scanner, 64, schedule.rows, schedule.vectors)) return false;
   int64_t phases = 1;
-  if (scanner.accept("phases") && (!scanner.integer(phases) || (phases != 1 && phases != 2 && phases != 4 && phases != 8)))
+  if (scanner.accept("phases") &&
+      (!scanner.integer(phases) || (phases != 1 && phases != 2 && phases != 4 && phases != 8)))
     return scanner.fail("phases are 1, 2, 4 or 8");
   schedule.phases = static_cast<int>(phases);
   bool columns = scanner.accept("columns");
@@ -65,7 +70,8 @@ std::string trimmed(std::string_view text) {
 } // namespace
 
 std::string Schedule::to_string() const {
-  std::string text = algorithm == Algorithm::Winograd ? "winograd " + pair_text(outputs_high, outputs_wide) : "direct";
+  std::string text =
+      algorithm == Algorithm::Winograd ? "winograd " + pair_text(outputs_high, outputs_wide) : "direct";
   if (rows > 0) text += " tile " + pair_text(rows, vectors);
   if (algorithm == Algorithm::Winograd && batch > 0) text += " batch " + std::to_string(batch);
   if (phases > 1) text += " phases " + std::to_string(phases);
@@ -73,7 +79,8 @@ std::string Schedule::to_string() const {
   return text;
 }
 
-std::string contraction_signature(const Instruction& contraction, const Type& result, const TargetMachine& target) {
+std::string contraction_signature(const Instruction& contraction, const Type& result,
+                                  const TargetMachine& target) {
   std::string text = target.cpu + " " + std::string(opcode_name(contraction.opcode())) + "(";
   text += contraction.operand(0).type().to_string() + ", " + contraction.operand(1).type().to_string() + ") ";
   std::string attributes = contraction.attributes().to_string();
@@ -96,10 +103,13 @@ Expected<ScheduleDatabase> ScheduleDatabase::parse(const std::string& name, std:
     if (line.empty()) continue;
     size_t arrow = line.rfind(kArrow);
     if (arrow == std::string::npos)
-      return usage_error(name + ":" + std::to_string(number) + ": wanted 'CPU SIGNATURE => SCHEDULE', found '" + line + "'");
-    TextScanner scanner(name + ":" + std::to_string(number), std::string_view(line).substr(arrow + kArrow.size()));
+      return usage_error(name + ":" + std::to_string(number) +
+                         ": wanted 'CPU SIGNATURE => SCHEDULE', found '" + line + "'");
+    TextScanner scanner(name + ":" + std::to_string(number),
+                        std::string_view(line).substr(arrow + kArrow.size()));
     Schedule schedule;
-    if (!read_schedule(scanner, schedule) || (!scanner.at_end() && !scanner.fail("expected the end of the line")))
+    if (!read_schedule(scanner, schedule) ||
+        (!scanner.at_end() && !scanner.fail("expected the end of the line")))
       return usage_error(scanner.error().message);
     database.schedules_[trimmed(std::string_view(line).substr(0, arrow))] = schedule;
   }
@@ -119,7 +129,8 @@ std::string explanation_text(const std::vector<Explanation>& explanations) {
     if (explanation.overruled) text += "#   from the schedule database\n";
     for (const Explanation::Candidate& candidate : explanation.candidates) {
       char line[160];
-      std::snprintf(line, sizeof line, "#   %14.0f cycles  %s", candidate.cycles, candidate.schedule.to_string().c_str());
+      std::snprintf(line, sizeof line, "#   %14.0f cycles  %s", candidate.cycles,
+                    candidate.schedule.to_string().c_str());
       text += line + (candidate.note.empty() ? "" : "  (" + candidate.note + ")") + "\n";
     }
   }

@@ -1,5 +1,5 @@
-// Schedules of contractions as text: what --explain prints and --schedule-db reads back, so that the choice of the cost
-// model can be seen and overruled. One line of a database:
+// Schedules of contractions as text: what --explain prints and --schedule-db reads back, so that the choice
+// of the cost model can be seen and overruled. One line of a database:
 //
 //   CPU SIGNATURE => direct tile ROWSxVECTORS [phases N] [columns|rows outermost]
 //   CPU SIGNATURE => winograd HxW [tile ROWSxVECTORS] [batch TILES]
@@ -19,15 +19,16 @@ namespace firn::lower {
 
 struct Schedule {
   enum class Algorithm : uint8_t { Direct, Winograd } algorithm = Algorithm::Direct;
-  int outputs_high = 0, outputs_wide = 0;  // Winograd
-  int64_t batch = 0;                       // Winograd: tiles per batch; 0: chosen
-  int rows = 0, vectors = 0, phases = 1;   // of the register tile; 0: chosen
-  std::optional<bool> columns_outermost;   // Direct
+  int outputs_high = 0, outputs_wide = 0; // Winograd
+  int64_t batch = 0;                      // Winograd: tiles per batch; 0: chosen
+  int rows = 0, vectors = 0, phases = 1;  // of the register tile; 0: chosen
+  std::optional<bool> columns_outermost;  // Direct
   std::string to_string() const;
 };
 
 // What identifies a contraction in a database: CPU, operand types, attributes.
-std::string contraction_signature(const Instruction& contraction, const Type& result, const TargetMachine& target);
+std::string contraction_signature(const Instruction& contraction, const Type& result,
+                                  const TargetMachine& target);
 
 class ScheduleDatabase {
 public:
@@ -46,12 +47,12 @@ struct Explanation {
   struct Candidate {
     Schedule schedule;
     double cycles = 0;
-    std::string note;  // why it was not taken, or what else is known of it
+    std::string note; // why it was not taken, or what else is known of it
   };
   std::string location, signature;
   Schedule chosen;
-  bool overruled = false;  // by the database
-  std::vector<Candidate> candidates;  // chosen one included, fastest first
+  bool overruled = false;            // by the database
+  std::vector<Candidate> candidates; // chosen one included, fastest first
 };
 std::string explanation_text(const std::vector<Explanation>& explanations);
 

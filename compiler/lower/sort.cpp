@@ -1,5 +1,6 @@
-// Sort and top_k by one stable merge sort: passes over runs of doubling width between the result and a scratch buffer.
-// The merge takes the right element only if it must come before the left one, so any comparator terminates.
+// Sort and top_k by one stable merge sort: passes over runs of doubling width between the result and a
+// scratch buffer. The merge takes the right element only if it must come before the left one, so any
+// comparator terminates.
 #include "compiler/lower/element_loops.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_scalars.h"
@@ -22,12 +23,13 @@ class MergeSort {
 public:
   // `before(right, left)`: whether the right elements must come before the left ones.
   using Before = std::function<kernel::Value(const Values& right, const Values& left)>;
-  MergeSort(Builder& builder, int64_t extent, Before before) : b_(builder), extent_(extent), before_(std::move(before)) {}
+  MergeSort(Builder& builder, int64_t extent, Before before)
+      : b_(builder), extent_(extent), before_(std::move(before)) {}
 
   // Sorts `data`, with `scratch` as room for as much again.
   void emit(const std::vector<Array>& data, const std::vector<Array>& scratch) {
     kernel::Type type{kernel::Scalar::I64, 1};
-    int64_t pairs = 0;  // of passes, there and back: the last may be a plain copy
+    int64_t pairs = 0; // of passes, there and back: the last may be a plain copy
     for (int64_t width = 1; width < extent_; width *= 4) ++pairs;
     b_.loop_carried(0, pairs, 1, {b_.constant_int(type, 1)}, [&](const IntExpr&, const Values& carried) {
       kernel::Value width = carried[0];
@@ -42,12 +44,15 @@ private:
   kernel::Value number(int64_t value) { return b_.constant_int({kernel::Scalar::I64, 1}, value); }
   kernel::Value add(kernel::Value a, kernel::Value c) { return b_.binary(OpKind::IAdd, a, c); }
   kernel::Value least(kernel::Value a, kernel::Value c) { return b_.binary(OpKind::SMin, a, c); }
-  kernel::Value less(kernel::Value a, kernel::Value c) { return b_.compare(OpKind::SCmp, kernel::Predicate::Lt, a, c); }
+  kernel::Value less(kernel::Value a, kernel::Value c) {
+    return b_.compare(OpKind::SCmp, kernel::Predicate::Lt, a, c);
+  }
 
   Values load(const std::vector<Array>& arrays, kernel::Value position) {
     IntExpr at = clamped_symbol(b_, position, 0, extent_ - 1);
     Values values;
-    for (const Array& array : arrays) values.push_back(load_at(b_, array.buffer, array.dtype, array.offset(at), {}));
+    for (const Array& array : arrays)
+      values.push_back(load_at(b_, array.buffer, array.dtype, array.offset(at), {}));
     return values;
   }
 
@@ -58,17 +63,21 @@ private:
       kernel::Value at = b_.cast(OpKind::IndexCast, b_.index(k), kernel::Scalar::I64);
       kernel::Value within = b_.binary(OpKind::And, at, mask);
       kernel::Value start = b_.binary(OpKind::ISub, at, within);
-      kernel::Value middle = least(add(start, width), number(extent_)), end = least(add(start, two), number(extent_));
+      kernel::Value middle = least(add(start, width), number(extent_)),
+                    end = least(add(start, two), number(extent_));
       kernel::Value first = b_.compare(OpKind::SCmp, kernel::Predicate::Eq, within, number(0));
       kernel::Value left = b_.select(first, start, carried[0]), right = b_.select(first, middle, carried[1]);
       Values left_values = load(from, left), right_values = load(from, right);
-      kernel::Value left_empty = b_.binary(OpKind::Xor, less(left, middle), b_.constant_int({kernel::Scalar::I1, 1}, 1));
+      kernel::Value left_empty =
+          b_.binary(OpKind::Xor, less(left, middle), b_.constant_int({kernel::Scalar::I1, 1}, 1));
       kernel::Value take_right = b_.binary(OpKind::Or, left_empty, before_(right_values, left_values));
       take_right = b_.binary(OpKind::And, take_right, less(right, end));
       for (size_t i = 0; i < to.size(); ++i)
-        store_at(b_, to[i].buffer, to[i].dtype, to[i].offset(k), {}, b_.select(take_right, right_values[i], left_values[i]));
+        store_at(b_, to[i].buffer, to[i].dtype, to[i].offset(k), {},
+                 b_.select(take_right, right_values[i], left_values[i]));
       kernel::Value one = number(1);
-      return Values{b_.select(take_right, left, add(left, one)), b_.select(take_right, add(right, one), right)};
+      return Values{b_.select(take_right, left, add(left, one)),
+                    b_.select(take_right, add(right, one), right)};
     });
   }
 
@@ -78,11 +87,12 @@ private:
 };
 
 // Walks the lines along `dim` one after the other.
-void emit_lines(KernelMaker& maker, const Type& type, size_t dim, const std::function<void(const Index&)>& body) {
+void emit_lines(KernelMaker& maker, const Type& type, size_t dim,
+                const std::function<void(const Index&)>& body) {
   ElementLoops loops;
   loops.type = Type::tensor(type.dtype, type.dims);
   loops.type.dims[dim] = Dim(1);
-  loops.parallel = false;  // lines share the scratch
+  loops.parallel = false; // lines share the scratch
   loops.uses = [&](const Index& index) {
     ElementUses uses;
     uses.decisions = index;
@@ -122,7 +132,8 @@ kernel::Value smaller(Builder& b, DType dtype, kernel::Value a, kernel::Value c)
 Expected<bool> emit_sort(LoweringContext& context, const Instruction& sort) {
   const Type& type = sort.type();
   if (type.num_elements() == 0) return true;
-  size_t dim = static_cast<size_t>(sort.attributes().integer("dim")), count = static_cast<size_t>(sort.num_operands());
+  size_t dim = static_cast<size_t>(sort.attributes().integer("dim")),
+         count = static_cast<size_t>(sort.num_operands());
   int64_t extent = type.dim(static_cast<int>(dim));
   KernelMaker maker(context, sort, "sort");
   Builder& b = maker.builder();
@@ -137,14 +148,17 @@ Expected<bool> emit_sort(LoweringContext& context, const Instruction& sort) {
     const Region& region = sort.region();
     ElementEmitter emitter(b);
     for (size_t i = 0; i < count; ++i) {
-      emitter.bind(region.parameter(static_cast<int>(2 * i)), [v = right[i]](const Index&, const Lanes&) { return v; });
-      emitter.bind(region.parameter(static_cast<int>(2 * i + 1)), [v = left[i]](const Index&, const Lanes&) { return v; });
+      emitter.bind(region.parameter(static_cast<int>(2 * i)),
+                   [v = right[i]](const Index&, const Lanes&) { return v; });
+      emitter.bind(region.parameter(static_cast<int>(2 * i + 1)),
+                   [v = left[i]](const Index&, const Lanes&) { return v; });
     }
     return emitter.emit(region.results()[0], {});
   });
   emit_lines(maker, type, dim, [&](const Index& line) {
     std::vector<Array> data;
-    for (size_t i = 0; i < count; ++i) data.push_back(line_of(sort.type(static_cast<int>(i)), out[i], line, dim));
+    for (size_t i = 0; i < count; ++i)
+      data.push_back(line_of(sort.type(static_cast<int>(i)), out[i], line, dim));
     b.loop(0, extent, 1, [&](const IntExpr& k) {
       Index at = line;
       at[dim] = k;
@@ -168,9 +182,11 @@ Expected<bool> emit_top_k(LoweringContext& context, const Instruction& top_k) {
   DType dtype = operand.dtype();
   KernelMaker maker(context, top_k, "top_k");
   Builder& b = maker.builder();
-  int in = maker.read(operand), values = maker.write(result_of(top_k, 0)), indices = maker.write(result_of(top_k, 1));
+  int in = maker.read(operand), values = maker.write(result_of(top_k, 0)),
+      indices = maker.write(result_of(top_k, 1));
   std::vector<Array> data = {scratch_array(maker, dtype, extent), scratch_array(maker, DType::I64, extent)};
-  std::vector<Array> scratch = {scratch_array(maker, dtype, extent), scratch_array(maker, DType::I64, extent)};
+  std::vector<Array> scratch = {scratch_array(maker, dtype, extent),
+                                scratch_array(maker, DType::I64, extent)};
   // The sort is stable: equal values keep the order of their indices.
   MergeSort merge(b, extent, [&](const Values& right, const Values& left) {
     return largest ? smaller(b, dtype, left[0], right[0]) : smaller(b, dtype, right[0], left[0]);

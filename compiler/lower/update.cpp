@@ -1,5 +1,6 @@
-// Ops that give a tensor with some elements replaced: dynamic_update_slice and the scatters. The operand is copied to
-// the result, which costs nothing where both may share memory, then the updates are written over it.
+// Ops that give a tensor with some elements replaced: dynamic_update_slice and the scatters. The operand is
+// copied to the result, which costs nothing where both may share memory, then the updates are written over
+// it.
 #include "compiler/lower/element_loops.h"
 #include "compiler/lower/emitters.h"
 
@@ -10,7 +11,8 @@ using kernel::Builder;
 using kernel::OpKind;
 
 // Loops over all indices of a tensor, one element at a time.
-void for_each_index(Builder& b, const std::vector<int64_t>& extents, Index& index, const std::function<void(const Index&)>& body) {
+void for_each_index(Builder& b, const std::vector<int64_t>& extents, Index& index,
+                    const std::function<void(const Index&)>& body) {
   if (index.size() == extents.size()) return body(index);
   b.loop(0, extents[index.size()], 1, [&](const IntExpr& iv) {
     index.push_back(iv);
@@ -28,26 +30,32 @@ IntExpr read_index(Builder& b, int buffer, const Type& type, const Index& at, in
   return clamped_symbol(b, value, 0, extent - 1);
 }
 
-kernel::Value combine(Builder& b, const std::string& reduction, DType dtype, kernel::Value old, kernel::Value update) {
+kernel::Value combine(Builder& b, const std::string& reduction, DType dtype, kernel::Value old,
+                      kernel::Value update) {
   bool real = is_float(dtype), is_signed_type = is_signed(dtype);
   if (reduction == "add") return b.binary(real ? OpKind::FAdd : OpKind::IAdd, old, update);
   if (reduction == "multiply") return b.binary(real ? OpKind::FMul : OpKind::IMul, old, update);
-  if (reduction == "maximum") return b.binary(real ? OpKind::FMaximum : is_signed_type ? OpKind::SMax : OpKind::UMax, old, update);
-  if (reduction == "minimum") return b.binary(real ? OpKind::FMinimum : is_signed_type ? OpKind::SMin : OpKind::UMin, old, update);
+  if (reduction == "maximum")
+    return b.binary(real ? OpKind::FMaximum : is_signed_type ? OpKind::SMax : OpKind::UMax, old, update);
+  if (reduction == "minimum")
+    return b.binary(real ? OpKind::FMinimum : is_signed_type ? OpKind::SMin : OpKind::UMin, old, update);
   return update;
 }
 
-void write_update(Builder& b, const Instruction& scatter, int result, int updates, const Index& target, const Index& at) {
+void write_update(Builder& b, const Instruction& scatter, int result, int updates, const Index& target,
+                  const Index& at) {
   const Type &type = scatter.type(), &update_type = scatter.operand(2).type();
   std::string reduction = scatter.attributes().word("reduction", "none");
   kernel::Value value = load_element(b, updates, update_type, at, Lanes{});
-  if (reduction != "none") value = combine(b, reduction, type.dtype, load_element(b, result, type, target, Lanes{}), value);
+  if (reduction != "none")
+    value = combine(b, reduction, type.dtype, load_element(b, result, type, target, Lanes{}), value);
   store_element(b, result, type, target, Lanes{}, value);
 }
 
 // What both scatters need: dtypes that machine types hold.
 bool can_scatter(const Instruction& scatter) {
-  return has_machine_type(scatter.type().dtype) && has_machine_type(scatter.operand(1).dtype()) && scatter.type().is_static();
+  return has_machine_type(scatter.type().dtype) && has_machine_type(scatter.operand(1).dtype()) &&
+         scatter.type().is_static();
 }
 
 } // namespace
@@ -62,14 +70,18 @@ Expected<bool> emit_update_slice(LoweringContext& context, const Instruction& in
   Builder& b = maker.builder();
   int update = maker.read(instruction.operand(1));
   std::vector<int> start_buffers;
-  for (int i = 2; i < instruction.num_operands(); ++i) start_buffers.push_back(maker.read(instruction.operand(i)));
+  for (int i = 2; i < instruction.num_operands(); ++i)
+    start_buffers.push_back(maker.read(instruction.operand(i)));
   int target = maker.write(result);
   Index starts;
   for (int d = 0; d < type.rank(); ++d) {
     int64_t room = type.dim(d) - update_type.dim(d);
     Value start = instruction.operand(d + 2);
     starts.push_back(room == 0 ? IntExpr(0)
-                               : clamped_symbol(b, load_element(b, start_buffers[static_cast<size_t>(d)], start.type(), {}, Lanes{}), 0, room));
+                               : clamped_symbol(b,
+                                                load_element(b, start_buffers[static_cast<size_t>(d)],
+                                                             start.type(), {}, Lanes{}),
+                                                0, room));
   }
   auto shifted = [&](const Index& index) {
     Index moved = index;
@@ -100,7 +112,8 @@ Expected<bool> emit_scatter_elements(LoweringContext& context, const Instruction
   emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
   if (index_type.num_elements() == 0) return true;
   KernelMaker maker(context, instruction, "scatter");
-  int indices = maker.read(instruction.operand(1)), updates = maker.read(instruction.operand(2)), target = maker.write(result);
+  int indices = maker.read(instruction.operand(1)), updates = maker.read(instruction.operand(2)),
+      target = maker.write(result);
   auto axis = static_cast<size_t>(instruction.attributes().integer("axis"));
   maker.builder().set_parallel(1);
   Index index;
@@ -115,13 +128,15 @@ Expected<bool> emit_scatter_elements(LoweringContext& context, const Instruction
 
 Expected<bool> emit_scatter_nd(LoweringContext& context, const Instruction& instruction) {
   if (!can_scatter(instruction)) return false;
-  const Type &type = instruction.type(), &index_type = instruction.operand(1).type(), &update_type = instruction.operand(2).type();
+  const Type &type = instruction.type(), &index_type = instruction.operand(1).type(),
+             &update_type = instruction.operand(2).type();
   Value result = result_of(instruction);
   emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
   if (update_type.num_elements() == 0) return true;
   KernelMaker maker(context, instruction, "scatter");
   Builder& b = maker.builder();
-  int indices = maker.read(instruction.operand(1)), updates = maker.read(instruction.operand(2)), target = maker.write(result);
+  int indices = maker.read(instruction.operand(1)), updates = maker.read(instruction.operand(2)),
+      target = maker.write(result);
   std::vector<int64_t> outer = index_type.static_dims();
   int64_t depth = outer.back();
   outer.pop_back();

@@ -22,8 +22,8 @@ bool is_channel_blocked(const Type& type, int lanes) {
 
 } // namespace
 
-std::optional<WindowTiles> WindowTiles::create(const Type& input, const Type& result, std::vector<WindowDim> window,
-                                               int lanes) {
+std::optional<WindowTiles> WindowTiles::create(const Type& input, const Type& result,
+                                               std::vector<WindowDim> window, int lanes) {
   if (!is_channel_blocked(input, lanes) || !is_channel_blocked(result, lanes) || lanes < 2 || window.empty())
     return std::nullopt;
   if (input.num_elements() == 0 || result.num_elements() == 0) return std::nullopt;
@@ -71,9 +71,10 @@ void WindowTiles::add_tile(int64_t first, int pixels) {
     segments_.push_back({first, 1, pixels, std::move(columns)});
 }
 
-// Blocks of channels outermost, so that the lines of a block's image stay near; cut along the first spatial dim where
-// blocks alone are too few for threads.
-void WindowTiles::emit(Builder& b, const std::function<void(const Position&)>& block, const TileBody& tile) const {
+// Blocks of channels outermost, so that the lines of a block's image stay near; cut along the first spatial
+// dim where blocks alone are too few for threads.
+void WindowTiles::emit(Builder& b, const std::function<void(const Position&)>& block,
+                       const TileBody& tile) const {
   int64_t blocks = (result_.dim(1) + lanes_ - 1) / lanes_, images = result_.dim(0) * blocks;
   int64_t lines = along_ == 0 ? 1 : out_extent(0);
   int64_t pieces = std::clamp<int64_t>(kPieces / images, 1, lines), chunk = (lines + pieces - 1) / pieces;
@@ -89,10 +90,12 @@ void WindowTiles::emit(Builder& b, const std::function<void(const Position&)>& b
   emit_lines(b, 0, piece * chunk, min(piece * chunk + chunk, lines), position, tile);
 }
 
-void WindowTiles::emit_lines(Builder& b, size_t dim, const IntExpr& lower, const IntExpr& upper, Position& position,
-                             const TileBody& tile) const {
+void WindowTiles::emit_lines(Builder& b, size_t dim, const IntExpr& lower, const IntExpr& upper,
+                             Position& position, const TileBody& tile) const {
   if (dim == window_.size()) return emit_line(b, position, tile);
-  auto next = [&] { emit_lines(b, dim + 1, 0, dim + 1 < window_.size() ? out_extent(dim + 1) : 0, position, tile); };
+  auto next = [&] {
+    emit_lines(b, dim + 1, 0, dim + 1 < window_.size() ? out_extent(dim + 1) : 0, position, tile);
+  };
   if (dim == along_) return next();
   b.loop(lower, upper, 1, [&](const IntExpr& iv) {
     position.pixel[dim + 2] = iv;
@@ -131,8 +134,8 @@ void WindowTiles::emit_line(Builder& b, Position& position, const TileBody& tile
       inside, [&] { return emit_tiles(false), Values{}; }, [&] { return emit_tiles(true), Values{}; });
 }
 
-WindowTiles::Values WindowTiles::over_window(Builder& b, const Position& position, bool clipped, Values values,
-                                             const Line& line) const {
+WindowTiles::Values WindowTiles::over_window(Builder& b, const Position& position, bool clipped,
+                                             Values values, const Line& line) const {
   std::vector<IntExpr> k(window_.size(), IntExpr(0));
   std::function<Values(size_t, Values)> nest = [&](size_t dim, Values carried) -> Values {
     if (dim == window_.size()) return line(k, carried);
@@ -156,7 +159,8 @@ WindowTiles::Values WindowTiles::over_window(Builder& b, const Position& positio
   return nest(0, std::move(values));
 }
 
-WindowTiles::Index WindowTiles::input_index(const Position& position, const std::vector<IntExpr>& k, int64_t column) const {
+WindowTiles::Index WindowTiles::input_index(const Position& position, const std::vector<IntExpr>& k,
+                                            int64_t column) const {
   Index index{position.pixel[0], position.pixel[1]};
   for (size_t i = 0; i < window_.size(); ++i) {
     const WindowDim& w = window_[i];

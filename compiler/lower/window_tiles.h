@@ -1,7 +1,8 @@
-// The walk over a tensor of blocked channels that depthwise convolutions and pooling share. A tile is a run of output
-// pixels along one spatial dim (`along`), one vector of channels each. Tiles whose taps fall partly outside the input
-// are told apart from others at compile time; in the other dims, lines of the window outside the input are left out by
-// the bounds of loops, and straight code serves positions where the whole window is inside.
+// The walk over a tensor of blocked channels that depthwise convolutions and pooling share. A tile is a run
+// of output pixels along one spatial dim (`along`), one vector of channels each. Tiles whose taps fall partly
+// outside the input are told apart from others at compile time; in the other dims, lines of the window
+// outside the input are left out by the bounds of loops, and straight code serves positions where the whole
+// window is inside.
 #pragma once
 
 #include "compiler/lower/lowering_context.h"
@@ -14,10 +15,11 @@ namespace firn::lower {
 // A tap of one pixel of a tile.
 struct WindowUse {
   int pixel;
-  int64_t tap;  // along `along`
+  int64_t tap; // along `along`
   bool operator==(const WindowUse&) const = default;
 };
-// Which taps read which input column, counted from where the first pixel's window starts. A column is loaded once.
+// Which taps read which input column, counted from where the first pixel's window starts. A column is loaded
+// once.
 using WindowColumns = std::map<int64_t, std::vector<WindowUse>>;
 
 class WindowTiles {
@@ -30,17 +32,21 @@ public:
     int pixels = 0;
     WindowColumns columns;
   };
-  // Where a tile stands: batch, first channel, first pixel's spatial position; the number of the channel block.
+  // Where a tile stands: batch, first channel, first pixel's spatial position; the number of the channel
+  // block.
   struct Position {
     Index pixel;
     IntExpr block;
   };
   using TileBody = std::function<void(const Segment& segment, const Position& position, bool clipped)>;
 
-  // `window`: of the spatial dims. Nothing unless both tensors are plain but for one block of `lanes` channels.
-  static std::optional<WindowTiles> create(const Type& input, const Type& result, std::vector<WindowDim> window, int lanes);
+  // `window`: of the spatial dims. Nothing unless both tensors are plain but for one block of `lanes`
+  // channels.
+  static std::optional<WindowTiles> create(const Type& input, const Type& result,
+                                           std::vector<WindowDim> window, int lanes);
 
-  // Cuts the lines into tiles of at most `most_pixels`; straight code holds at most `most_steps` window positions.
+  // Cuts the lines into tiles of at most `most_pixels`; straight code holds at most `most_steps` window
+  // positions.
   void cut(int64_t most_pixels, int64_t most_steps);
   // Whether positions with the whole window inside get straight code. After `cut`.
   bool is_straight() const { return straight_; }
@@ -51,13 +57,16 @@ public:
   const std::vector<WindowDim>& window() const { return window_; }
   int64_t window_size() const;
 
-  // Sets the kernel's parallel loop over blocks of channels and emits `tile` for all tiles; `block` runs once per block.
-  void emit(kernel::Builder& builder, const std::function<void(const Position&)>& block, const TileBody& tile) const;
+  // Sets the kernel's parallel loop over blocks of channels and emits `tile` for all tiles; `block` runs once
+  // per block.
+  void emit(kernel::Builder& builder, const std::function<void(const Position&)>& block,
+            const TileBody& tile) const;
 
-  // `line` for the lines of the window along `along`: k has the window's position in the other dims. All lines one after
-  // the other, or with `clipped` a loop over those inside the input, which carries `values`.
+  // `line` for the lines of the window along `along`: k has the window's position in the other dims. All
+  // lines one after the other, or with `clipped` a loop over those inside the input, which carries `values`.
   using Line = std::function<Values(std::vector<IntExpr>& k, const Values& values)>;
-  Values over_window(kernel::Builder& builder, const Position& position, bool clipped, Values values, const Line& line) const;
+  Values over_window(kernel::Builder& builder, const Position& position, bool clipped, Values values,
+                     const Line& line) const;
   // The input's index of a column of the tile, at position k of the window in the other dims.
   Index input_index(const Position& position, const std::vector<IntExpr>& k, int64_t column) const;
 
@@ -65,8 +74,8 @@ private:
   int64_t in_extent(size_t i) const { return input_.dim(static_cast<int>(i) + 2); }
   int64_t out_extent(size_t i) const { return result_.dim(static_cast<int>(i) + 2); }
   void add_tile(int64_t first, int pixels);
-  void emit_lines(kernel::Builder& b, size_t dim, const IntExpr& lower, const IntExpr& upper, Position& position,
-                  const TileBody& tile) const;
+  void emit_lines(kernel::Builder& b, size_t dim, const IntExpr& lower, const IntExpr& upper,
+                  Position& position, const TileBody& tile) const;
   void emit_line(kernel::Builder& b, Position& position, const TileBody& tile) const;
 
   Type input_, result_;

@@ -1,5 +1,5 @@
-// The kernel of a Winograd convolution: for every batch of tiles the transforms of its inputs, then for every group of
-// filters the products of all points and the transforms back into the result.
+// The kernel of a Winograd convolution: for every batch of tiles the transforms of its inputs, then for every
+// group of filters the products of all points and the transforms back into the result.
 #include "compiler/lower/winograd.h"
 
 #include <algorithm>
@@ -13,23 +13,26 @@ using kernel::Predicate;
 using kernel::Scalar;
 using kernel::Value;
 
-constexpr int kLiveVectors = 20;  // of 32 registers, beside what the transform itself needs
+constexpr int kLiveVectors = 20; // of 32 registers, beside what the transform itself needs
 
 // Positions of tiles along one dim that share which of their elements are inside: a run [first, last].
 struct TileClass {
   int64_t first, last;
-  int low, high;  // elements [low, high) of the tile are inside
+  int low, high; // elements [low, high) of the tile are inside
 };
 
-// Classes of the tiles of one dim, the largest run first: tile t covers [t*step + offset, + size) of [0, extent).
+// Classes of the tiles of one dim, the largest run first: tile t covers [t*step + offset, + size) of [0,
+// extent).
 std::vector<TileClass> classify(int64_t tiles, int step, int64_t offset, int size, int64_t extent) {
   std::vector<TileClass> classes;
   for (int64_t t = 0; t < tiles; ++t) {
     int64_t first = t * step + offset;
     int low = static_cast<int>(std::clamp<int64_t>(-first, 0, size));
     int high = static_cast<int>(std::clamp<int64_t>(extent - first, low, size));
-    if (!classes.empty() && classes.back().low == low && classes.back().high == high) classes.back().last = t;
-    else classes.push_back({t, t, low, high});
+    if (!classes.empty() && classes.back().low == low && classes.back().high == high)
+      classes.back().last = t;
+    else
+      classes.push_back({t, t, low, high});
   }
   std::stable_sort(classes.begin(), classes.end(), [](const TileClass& a, const TileClass& b) {
     return a.last - a.first > b.last - b.first;
@@ -39,7 +42,8 @@ std::vector<TileClass> classify(int64_t tiles, int step, int64_t offset, int siz
 
 class WinogradEmitter {
 public:
-  WinogradEmitter(Builder& builder, const WinogradPlan& plan, const BindingRef& binding, int inputs, int products)
+  WinogradEmitter(Builder& builder, const WinogradPlan& plan, const BindingRef& binding, int inputs,
+                  int products)
       : b_(builder), plan_(plan), binding_(binding), inputs_(inputs), products_(products),
         in_registers_(plan.transforms_in_registers), vector_{Scalar::F32, plan.lanes} {
     tile_ = b_.add_scratch("tile", Scalar::F32, static_cast<int64_t>(plan.points()) * plan.lanes);
@@ -50,7 +54,8 @@ public:
     IntExpr first = p * plan_.batch;
     IntExpr count = min(plan_.batch, plan_.tiles - first);
     b_.loop(0, plan_.channel_blocks(), 1, [&](const IntExpr& block) {
-      b_.loop(0, count, 1, [&](const IntExpr& tile) { transform_input(position(first + tile), block, tile); });
+      b_.loop(0, count, 1,
+              [&](const IntExpr& tile) { transform_input(position(first + tile), block, tile); });
     });
     ContractionSpec spec = products();
     for_each_group([&](const TilePosition& group) {
@@ -69,12 +74,13 @@ public:
 
 private:
   struct Position {
-    IntExpr image, row, column;  // of the tile among tiles
+    IntExpr image, row, column; // of the tile among tiles
   };
 
   Position position(const IntExpr& tile) const {
     IntExpr line = floor_div(tile, plan_.tiles_wide);
-    return {floor_div(line, plan_.tiles_high), floor_mod(line, plan_.tiles_high), floor_mod(tile, plan_.tiles_wide)};
+    return {floor_div(line, plan_.tiles_high), floor_mod(line, plan_.tiles_high),
+            floor_mod(tile, plan_.tiles_wide)};
   }
 
   // The group with the last filters stands alone where its last vector is not full.
@@ -103,8 +109,8 @@ private:
   }
 
   // Runs `body` with the class of the tile at `at`, one copy of it per class.
-  void by_class(const std::vector<TileClass>& classes, const IntExpr& at, const std::function<void(const TileClass&)>& body,
-                size_t number = 0) {
+  void by_class(const std::vector<TileClass>& classes, const IntExpr& at,
+                const std::function<void(const TileClass&)>& body, size_t number = 0) {
     const TileClass& here = classes[number];
     if (number + 1 == classes.size()) return body(here);
     kernel::Type index{Scalar::Index, 1};
@@ -112,12 +118,23 @@ private:
     Value inside = b_.compare(OpKind::UCmp, Predicate::Le, b_.index(at - here.first),
                               b_.constant_int(index, here.last - here.first));
     b_.if_then_else(
-        inside, [&] { body(here); return std::vector<Value>{}; },
-        [&] { by_class(classes, at, body, number + 1); return std::vector<Value>{}; });
+        inside,
+        [&] {
+          body(here);
+          return std::vector<Value>{};
+        },
+        [&] {
+          by_class(classes, at, body, number + 1);
+          return std::vector<Value>{};
+        });
   }
 
-  Value load(int buffer, const IntExpr& vector) { return b_.load(vector_, buffer, vector * plan_.lanes, plan_.lanes * 4); }
-  void store(Value value, int buffer, const IntExpr& vector) { b_.store(value, buffer, vector * plan_.lanes, plan_.lanes * 4); }
+  Value load(int buffer, const IntExpr& vector) {
+    return b_.load(vector_, buffer, vector * plan_.lanes, plan_.lanes * 4);
+  }
+  void store(Value value, int buffer, const IntExpr& vector) {
+    b_.store(value, buffer, vector * plan_.lanes, plan_.lanes * 4);
+  }
 
   // Offset in V, in vectors.
   IntExpr input_vector(const IntExpr& point, const IntExpr& block, const IntExpr& tile) const {
@@ -126,8 +143,8 @@ private:
 
   // One tile of one block of channels.
   void transform_input(const Position& at, const IntExpr& block, const IntExpr& tile) {
-    std::vector<TileClass> classes =
-        classify(plan_.tiles_wide, plan_.width.outputs, -plan_.pad_width, plan_.width.inputs(), plan_.in_width);
+    std::vector<TileClass> classes = classify(plan_.tiles_wide, plan_.width.outputs, -plan_.pad_width,
+                                              plan_.width.inputs(), plan_.in_width);
     Position corner{at.image, at.row * plan_.height.outputs - plan_.pad_height,
                     at.column * plan_.width.outputs - plan_.pad_width};
     if (!in_registers_) return transform_input_in_memory(classes, at.column, corner, block, tile);
@@ -135,7 +152,8 @@ private:
       // As many columns of points at a time as registers hold.
       int step = std::max(1, kLiveVectors / plan_.height.inputs());
       for (int first = 0; first < plan_.width.inputs(); first += step)
-        transform_input_columns(first, std::min(step, plan_.width.inputs() - first), inside, corner, block, tile);
+        transform_input_columns(first, std::min(step, plan_.width.inputs() - first), inside, corner, block,
+                                tile);
     });
   }
 
@@ -146,8 +164,9 @@ private:
     TransformMatrix matrix{count, wide, {}};
     auto from = plan_.width.input.values.begin() + first * wide;
     matrix.values.assign(from, from + count * wide);
-    bool rows_outside = plan_.pad_height > 0 ||
-                        (plan_.tiles_high - 1) * plan_.height.outputs - plan_.pad_height + high > plan_.in_height;
+    bool rows_outside =
+        plan_.pad_height > 0 ||
+        (plan_.tiles_high - 1) * plan_.height.outputs - plan_.pad_height + high > plan_.in_height;
     Value zero = b_.constant(vector_, 0.0);
     std::vector<std::vector<Value>> rows;
     for (int row = 0; row < high; ++row) {
@@ -155,7 +174,8 @@ private:
       std::vector<Value> values(static_cast<size_t>(wide), zero);
       for (int column = inside.low; column < inside.high; ++column)
         if (uses_column(matrix, column))
-          values[static_cast<size_t>(column)] = load_input(corner.image, block, corner.row + row, corner.column + column, mask);
+          values[static_cast<size_t>(column)] =
+              load_input(corner.image, block, corner.row + row, corner.column + column, mask);
       rows.push_back(emit_transform(b_, matrix, std::move(values)));
     }
     for (int column = 0; column < count; ++column) {
@@ -163,7 +183,8 @@ private:
       for (const std::vector<Value>& row : rows) values.push_back(row[static_cast<size_t>(column)]);
       values = emit_transform(b_, plan_.height.input, std::move(values));
       for (int row = 0; row < high; ++row)
-        store(values[static_cast<size_t>(row)], inputs_, input_vector(first + column + row * wide, block, tile));
+        store(values[static_cast<size_t>(row)], inputs_,
+              input_vector(first + column + row * wide, block, tile));
     }
   }
 
@@ -180,8 +201,8 @@ private:
   }
 
   // Rows first, by way of `tile_`, then columns into V.
-  void transform_input_in_memory(const std::vector<TileClass>& classes, const IntExpr& tile_column, const Position& corner,
-                                 const IntExpr& block, const IntExpr& tile) {
+  void transform_input_in_memory(const std::vector<TileClass>& classes, const IntExpr& tile_column,
+                                 const Position& corner, const IntExpr& block, const IntExpr& tile) {
     int high = plan_.height.inputs(), wide = plan_.width.inputs();
     const IntExpr &top = corner.row, &left = corner.column;
     IntExpr low = min(max(0, 0 - top), high), end = max(low, min(high, plan_.in_height - top));
@@ -194,7 +215,8 @@ private:
       b_.loop(low, end, 1, [&](const IntExpr& row) {
         std::vector<Value> values(static_cast<size_t>(wide), zero);
         for (int column = inside.low; column < inside.high; ++column)
-          values[static_cast<size_t>(column)] = load_input(corner.image, block, top + row, left + column, Value{});
+          values[static_cast<size_t>(column)] =
+              load_input(corner.image, block, top + row, left + column, Value{});
         values = emit_transform(b_, plan_.width.input, std::move(values));
         for (int column = 0; column < wide; ++column)
           store(values[static_cast<size_t>(column)], tile_, row * wide + column);
@@ -210,7 +232,8 @@ private:
     });
   }
 
-  Value load_input(const IntExpr& image, const IntExpr& block, const IntExpr& row, const IntExpr& column, Value mask) {
+  Value load_input(const IntExpr& image, const IntExpr& block, const IntExpr& row, const IntExpr& column,
+                   Value mask) {
     Index index{image, block * plan_.lanes};
     if (plan_.input.rank() == 4) index.push_back(row);
     index.push_back(column);
@@ -235,7 +258,8 @@ private:
       return b.load({Scalar::F32, 1}, inputs_, vector * plan_.lanes + floor_mod(k[0], plan_.lanes));
     };
     spec.vector = [this](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
-      return b.load(vector_, binding_->vector, filter_offset(at, k[0]) + vector * plan_.lanes, plan_.lanes * 4);
+      return b.load(vector_, binding_->vector, filter_offset(at, k[0]) + vector * plan_.lanes,
+                    plan_.lanes * 4);
     };
     spec.store = [this](Builder&, const TilePosition& at, int row, int vector, Value sum, int) {
       store(sum, products_, (at.outer[0] * plan_.batch + at.row + row) * at.vectors + vector);
@@ -246,8 +270,10 @@ private:
       IntExpr next = filter_offset(at, 0) + plan_.channels * at.vectors * plan_.lanes;
       b.prefetch(binding_->vector, next + line * 16, /*into_l2=*/true);
     };
-    spec.prefetch_scalar = [this](Builder& b, const TilePosition& at, const IntExpr& row, const std::vector<IntExpr>& k) {
-      b.prefetch(inputs_, input_vector(at.outer[0], floor_div(k[0], plan_.lanes), at.row + row) * plan_.lanes);
+    spec.prefetch_scalar = [this](Builder& b, const TilePosition& at, const IntExpr& row,
+                                  const std::vector<IntExpr>& k) {
+      b.prefetch(inputs_,
+                 input_vector(at.outer[0], floor_div(k[0], plan_.lanes), at.row + row) * plan_.lanes);
     };
     return spec;
   }
@@ -278,8 +304,9 @@ private:
       in_memory();
     } else if (whole == plan_.tiles_high) {
       in_registers();
-    } else {  // the last row of tiles hangs over the edge
-      Value inside = b_.compare(OpKind::SCmp, Predicate::Lt, b_.index(at.row), b_.constant_int({Scalar::Index, 1}, whole));
+    } else { // the last row of tiles hangs over the edge
+      Value inside = b_.compare(OpKind::SCmp, Predicate::Lt, b_.index(at.row),
+                                b_.constant_int({Scalar::Index, 1}, whole));
       b_.if_then_else(inside, in_registers, in_memory);
     }
   }
@@ -289,20 +316,22 @@ private:
     int wide = plan_.width.inputs();
     std::vector<Value> values;
     for (int row = 0; row < plan_.height.inputs(); ++row)
-      values.push_back(load(products_, ((column + row * wide) * plan_.batch + tile) * group.vectors + vector));
+      values.push_back(
+          load(products_, ((column + row * wide) * plan_.batch + tile) * group.vectors + vector));
     return emit_transform(b_, plan_.height.output, std::move(values));
   }
 
-  void finish_row(const TileClass& inside, const Position& corner, const IntExpr& row, const IntExpr& filter_vector,
-                  int valid, std::vector<Value> values) {
+  void finish_row(const TileClass& inside, const Position& corner, const IntExpr& row,
+                  const IntExpr& filter_vector, int valid, std::vector<Value> values) {
     values = emit_transform(b_, plan_.width.output, std::move(values));
     for (int column = inside.low; column < inside.high; ++column)
       finish({corner.image, corner.row + row, corner.column + column}, filter_vector, valid,
              values[static_cast<size_t>(column)]);
   }
 
-  void transform_output_in_registers(const TileClass& inside, const Position& corner, const TilePosition& group,
-                                     const IntExpr& vector, int valid, const IntExpr& tile) {
+  void transform_output_in_registers(const TileClass& inside, const Position& corner,
+                                     const TilePosition& group, const IntExpr& vector, int valid,
+                                     const IntExpr& tile) {
     std::vector<std::vector<Value>> columns;
     for (int column = 0; column < plan_.width.inputs(); ++column)
       columns.push_back(transformed_column(group, vector, tile, column));
@@ -314,12 +343,14 @@ private:
   }
 
   // Columns first, by way of `tile_`, then rows into the epilogue.
-  void transform_output_in_memory(const std::vector<TileClass>& classes, const IntExpr& tile_column, const Position& corner,
-                                  const TilePosition& group, const IntExpr& vector, int valid, const IntExpr& tile) {
+  void transform_output_in_memory(const std::vector<TileClass>& classes, const IntExpr& tile_column,
+                                  const Position& corner, const TilePosition& group, const IntExpr& vector,
+                                  int valid, const IntExpr& tile) {
     int wide = plan_.width.inputs(), out_high = plan_.height.outputs;
     b_.loop(0, wide, 1, [&](const IntExpr& column) {
       std::vector<Value> values = transformed_column(group, vector, tile, column);
-      for (int row = 0; row < out_high; ++row) store(values[static_cast<size_t>(row)], tile_, column + row * wide);
+      for (int row = 0; row < out_high; ++row)
+        store(values[static_cast<size_t>(row)], tile_, column + row * wide);
     });
     IntExpr end = min(out_high, plan_.out_height - corner.row);
     by_class(classes, tile_column, [&](const TileClass& inside) {
@@ -348,7 +379,8 @@ private:
 
 } // namespace
 
-void emit_winograd(Builder& builder, const WinogradPlan& plan, const BindingRef& binding, int inputs, int products) {
+void emit_winograd(Builder& builder, const WinogradPlan& plan, const BindingRef& binding, int inputs,
+                   int products) {
   WinogradEmitter(builder, plan, binding, inputs, products).emit();
 }
 

@@ -1,5 +1,5 @@
-// Transformed filters made where the model runs: a kernel that reads the filters [filters][channels][taps] and writes
-// them as pack_winograd_filters() lays them out.
+// Transformed filters made where the model runs: a kernel that reads the filters [filters][channels][taps]
+// and writes them as pack_winograd_filters() lays them out.
 #include "compiler/lower/winograd.h"
 
 #include <cstring>
@@ -27,8 +27,15 @@ public:
     Value full = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(group),
                             b_.constant_int({Scalar::Index, 1}, groups_.full_groups));
     b_.if_then_else(
-        full, [&] { expand_group(group, groups_.vectors); return std::vector<Value>{}; },
-        [&] { expand_group(groups_.full_groups, groups_.rest_vectors); return std::vector<Value>{}; });
+        full,
+        [&] {
+          expand_group(group, groups_.vectors);
+          return std::vector<Value>{};
+        },
+        [&] {
+          expand_group(groups_.full_groups, groups_.rest_vectors);
+          return std::vector<Value>{};
+        });
   }
 
 private:
@@ -37,11 +44,11 @@ private:
     b_.loop(0, vectors, 1, [&](const IntExpr& vector) {
       b_.loop(0, plan_.channels, 1, [&](const IntExpr& channel) {
         std::vector<Value> points = transform(load_taps(first + vector, channel));
-        IntExpr at = first * (plan_.lanes * plan_.points() * plan_.channels) + channel * (vectors * plan_.lanes) +
-                     vector * plan_.lanes;
+        IntExpr at = first * (plan_.lanes * plan_.points() * plan_.channels) +
+                     channel * (vectors * plan_.lanes) + vector * plan_.lanes;
         for (int point = 0; point < plan_.points(); ++point)
-          b_.store(points[static_cast<size_t>(point)], packed_, at + point * plan_.channels * vectors * plan_.lanes,
-                   plan_.lanes * 4);
+          b_.store(points[static_cast<size_t>(point)], packed_,
+                   at + point * plan_.channels * vectors * plan_.lanes, plan_.lanes * 4);
       });
     });
   }
@@ -51,11 +58,13 @@ private:
     std::vector<int64_t> offsets;
     for (int lane = 0; lane < plan_.lanes; ++lane) offsets.push_back(lane * plan_.channels * taps_);
     Value lanes = b_.constant_lanes({Scalar::I64, plan_.lanes}, offsets), mask;
-    if (plan_.filters % plan_.lanes != 0) mask = b_.lane_mask(plan_.lanes, IntExpr(plan_.filters) - vector * plan_.lanes);
+    if (plan_.filters % plan_.lanes != 0)
+      mask = b_.lane_mask(plan_.lanes, IntExpr(plan_.filters) - vector * plan_.lanes);
     std::vector<Value> values;
     for (int64_t tap = 0; tap < taps_; ++tap)
       values.push_back(b_.gather({Scalar::F32, plan_.lanes}, raw_,
-                                 (vector * plan_.lanes * plan_.channels + channel) * taps_ + tap, lanes, mask));
+                                 (vector * plan_.lanes * plan_.channels + channel) * taps_ + tap, lanes,
+                                 mask));
     return values;
   }
 
@@ -90,7 +99,9 @@ private:
 kernel::RawForm raw_winograd_filters(const WinogradPlan& plan, LiteralRef filters) {
   kernel::RawForm raw;
   raw.bytes = static_cast<int64_t>(filters->bytes().size());
-  raw.fill = [filters](std::span<std::byte> out) { std::memcpy(out.data(), filters->bytes().data(), out.size()); };
+  raw.fill = [filters](std::span<std::byte> out) {
+    std::memcpy(out.data(), filters->bytes().data(), out.size());
+  };
   raw.make_expansion = [plan] {
     auto kernel = std::make_unique<kernel::Kernel>();
     kernel->algorithm = "winograd filters";

@@ -17,7 +17,8 @@ std::vector<double> product_of_roots(const std::vector<double>& points, int skip
   for (size_t i = 0; i < points.size(); ++i) {
     if (static_cast<int>(i) == skip) continue;
     product.push_back(0);
-    for (size_t k = product.size(); k-- > 0;) product[k] = (k > 0 ? product[k - 1] : 0) - points[i] * product[k];
+    for (size_t k = product.size(); k-- > 0;)
+      product[k] = (k > 0 ? product[k - 1] : 0) - points[i] * product[k];
   }
   return product;
 }
@@ -41,7 +42,7 @@ public:
       sum_ = value;
       return;
     }
-    if (std::abs(pending_) != 1 && std::abs(coefficient) == 1) {  // start from the term without a product
+    if (std::abs(pending_) != 1 && std::abs(coefficient) == 1) { // start from the term without a product
       std::swap(pending_, coefficient);
       std::swap(sum_, value);
     }
@@ -50,12 +51,16 @@ public:
       std::swap(sum_, value);
     }
     if (pending_ != 1) {
-      sum_ = pending_ == -1 ? b_.unary(OpKind::FNeg, sum_) : b_.binary(OpKind::FMul, sum_, b_.constant(type, pending_));
+      sum_ = pending_ == -1 ? b_.unary(OpKind::FNeg, sum_)
+                            : b_.binary(OpKind::FMul, sum_, b_.constant(type, pending_));
       pending_ = 1;
     }
-    if (coefficient == 1) sum_ = b_.binary(OpKind::FAdd, sum_, value);
-    else if (coefficient == -1) sum_ = b_.binary(OpKind::FSub, sum_, value);
-    else sum_ = b_.fma(value, b_.constant(type, coefficient), sum_);
+    if (coefficient == 1)
+      sum_ = b_.binary(OpKind::FAdd, sum_, value);
+    else if (coefficient == -1)
+      sum_ = b_.binary(OpKind::FSub, sum_, value);
+    else
+      sum_ = b_.fma(value, b_.constant(type, coefficient), sum_);
   }
   // Nothing for the empty sum.
   Value take() {
@@ -70,9 +75,12 @@ private:
   double pending_ = 1;
 };
 
-bool near(double a, double b) { return std::abs(a - b) < 1e-12; }
+bool near(double a, double b) {
+  return std::abs(a - b) < 1e-12;
+}
 
-// Replaces columns c, d of equal magnitude by their sum and difference where every row uses just one of the two.
+// Replaces columns c, d of equal magnitude by their sum and difference where every row uses just one of the
+// two.
 void pair_columns(Builder& b, TransformMatrix& matrix, std::vector<Value>& values) {
   std::vector<bool> taken(static_cast<size_t>(matrix.columns), false);
   for (int c = 0; c < matrix.columns; ++c)
@@ -88,7 +96,8 @@ void pair_columns(Builder& b, TransformMatrix& matrix, std::vector<Value>& value
       if (!pairs || equal == 0 || opposite == 0 || equal + opposite < 3) continue;
       taken[static_cast<size_t>(c)] = taken[static_cast<size_t>(d)] = true;
       Value sum = b.binary(OpKind::FAdd, values[static_cast<size_t>(c)], values[static_cast<size_t>(d)]);
-      Value difference = b.binary(OpKind::FSub, values[static_cast<size_t>(c)], values[static_cast<size_t>(d)]);
+      Value difference =
+          b.binary(OpKind::FSub, values[static_cast<size_t>(c)], values[static_cast<size_t>(d)]);
       values[static_cast<size_t>(c)] = sum;
       values[static_cast<size_t>(d)] = difference;
       for (int row = 0; row < matrix.rows; ++row) {

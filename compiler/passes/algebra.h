@@ -1,5 +1,5 @@
-// The rules of simplify-algebra by class of op. Each returns the value to use instead of the instruction's result, or
-// no value. All operands and the result are tensors.
+// The rules of simplify-algebra by class of op. Each returns the value to use instead of the instruction's
+// result, or no value. All operands and the result are tensors.
 #pragma once
 
 #include "compiler/passes/match.h"

@@ -35,9 +35,11 @@ Value simplify_add(Rule& r) {
 Value simplify_subtract(Rule& r) {
   Value x = r.operand(0), y = r.operand(1);
   auto splat = splat_value(y);
-  if (splat && *splat == 0 && (r.on_integers() || !std::signbit(*splat) || !r.options.strict_math)) return x;  // x - 0 = x
-  if (x == y && r.on_integers()) return r.splat(0);                                     // x - x = 0, not for inf
-  if (Instruction* negate = defined_by(y, Opcode::Negate)) return r.op(Opcode::Add, {x, negate->operand(0)});  // x - (-y) = x + y
+  if (splat && *splat == 0 && (r.on_integers() || !std::signbit(*splat) || !r.options.strict_math))
+    return x;                                       // x - 0 = x
+  if (x == y && r.on_integers()) return r.splat(0); // x - x = 0, not for inf
+  if (Instruction* negate = defined_by(y, Opcode::Negate))
+    return r.op(Opcode::Add, {x, negate->operand(0)}); // x - (-y) = x + y
   // 0 - x = -x; 0 - 0 = 0 becomes -0.
   if (is_splat_of(x, 0) && (r.on_integers() || !r.options.strict_math)) return r.op(Opcode::Negate, {y});
   return {};
@@ -48,12 +50,12 @@ Value simplify_multiply(Rule& r) {
     Value x = r.operand(i);
     auto splat = splat_value(r.operand(1 - i));
     if (!splat) continue;
-    if (*splat == 1) return x;                                              // x * 1 = x
-    if (*splat == -1 && !is_unsigned(x.dtype())) return r.op(Opcode::Negate, {x});  // x * -1 = -x
-    if (*splat == 0 && r.on_integers()) return r.operand(1 - i);            // x * 0 = 0, not for inf and NaN
+    if (*splat == 1) return x;                                                     // x * 1 = x
+    if (*splat == -1 && !is_unsigned(x.dtype())) return r.op(Opcode::Negate, {x}); // x * -1 = -x
+    if (*splat == 0 && r.on_integers()) return r.operand(1 - i); // x * 0 = 0, not for inf and NaN
   }
   Instruction *a = defined_by(r.operand(0), Opcode::Negate), *b = defined_by(r.operand(1), Opcode::Negate);
-  if (a && b) return r.op(Opcode::Multiply, {a->operand(0), b->operand(0)});  // -x * -y = x * y
+  if (a && b) return r.op(Opcode::Multiply, {a->operand(0), b->operand(0)}); // -x * -y = x * y
   return {};
 }
 
@@ -61,7 +63,10 @@ Value simplify_multiply(Rule& r) {
 bool has_exact_inverse(double c, DType dtype) {
   int exponent = 0;
   if (!std::isfinite(c) || std::abs(std::frexp(c, &exponent)) != 0.5) return false;
-  int limit = dtype == DType::F64 ? 1000 : dtype == DType::F32 || dtype == DType::BF16 ? 120 : dtype == DType::F16 ? 13 : 0;
+  int limit = dtype == DType::F64                           ? 1000
+              : dtype == DType::F32 || dtype == DType::BF16 ? 120
+              : dtype == DType::F16                         ? 13
+                                                            : 0;
   return std::abs(exponent) <= limit;
 }
 
@@ -69,9 +74,9 @@ Value simplify_divide(Rule& r) {
   Value x = r.operand(0);
   auto splat = splat_value(r.operand(1));
   if (!splat) return {};
-  if (*splat == 1) return x;                                                // x / 1 = x
+  if (*splat == 1) return x; // x / 1 = x
   if (r.on_floats() && *splat == -1) return r.op(Opcode::Negate, {x});
-  if (r.on_floats() && has_exact_inverse(*splat, x.dtype()))                // x / 2^k = x * 2^-k, exact
+  if (r.on_floats() && has_exact_inverse(*splat, x.dtype())) // x / 2^k = x * 2^-k, exact
     return r.op(Opcode::Multiply, {x, r.splat(1 / *splat)});
   return {};
 }
@@ -81,7 +86,7 @@ Value simplify_power(Rule& r) {
   Value x = r.operand(0);
   auto exponent = splat_value(r.operand(1));
   if (!exponent || !(r.on_floats() || *exponent >= 0)) return {};
-  if (*exponent == 0) return r.splat(1);                                    // x^0 = 1, also for NaN
+  if (*exponent == 0) return r.splat(1); // x^0 = 1, also for NaN
   if (*exponent == 1) return x;
   if (*exponent == 2) return r.op(Opcode::Multiply, {x, x});
   if (*exponent == 3) return r.op(Opcode::Multiply, {r.op(Opcode::Multiply, {x, x}), x});
@@ -112,7 +117,8 @@ Value simplify_extremum(Rule& r) {
       if (!x.def->is(r.instruction.opcode())) break;
       auto inner = splat_value(x.def->operand(1 - j));
       if (inner && !std::isnan(*inner))
-        return r.op(r.instruction.opcode(), {x.def->operand(j), r.splat(is_max ? std::max(*inner, *outer) : std::min(*inner, *outer))});
+        return r.op(r.instruction.opcode(), {x.def->operand(j), r.splat(is_max ? std::max(*inner, *outer)
+                                                                               : std::min(*inner, *outer))});
     }
     // min(max(x, low), high) = clamp(low, x, high); max(min(x, high), low) too if low <= high.
     Opcode other = is_max ? Opcode::Minimum : Opcode::Maximum;
@@ -139,20 +145,22 @@ Value simplify_clamp(Rule& r) {
   auto inner_low = splat_value(x.def->operand(0)), inner_high = splat_value(x.def->operand(2));
   if (!inner_low || !inner_high || !(*inner_low <= *inner_high) || !(*low <= *high)) return {};
   auto clamp = [](double value, double least, double most) { return std::min(std::max(value, least), most); };
-  return r.op(Opcode::Clamp, {r.splat(clamp(*inner_low, *low, *high)), x.def->operand(1), r.splat(clamp(*inner_high, *low, *high))});
+  return r.op(Opcode::Clamp, {r.splat(clamp(*inner_low, *low, *high)), x.def->operand(1),
+                              r.splat(clamp(*inner_high, *low, *high))});
 }
 
 Value simplify_select(Rule& r) {
   if (r.operand(1) == r.operand(2)) return r.operand(1);
   if (auto condition = splat_value(r.operand(0))) return r.operand(*condition != 0 ? 1 : 2);
-  if (Instruction* inverted = defined_by(r.operand(0), Opcode::Not))  // select(!c, x, y) = select(c, y, x)
+  if (Instruction* inverted = defined_by(r.operand(0), Opcode::Not)) // select(!c, x, y) = select(c, y, x)
     return r.op(Opcode::Select, {inverted->operand(0), r.operand(2), r.operand(1)});
   return {};
 }
 
 // Whether every value of `from` is a value of `to`.
 bool holds_all(DType to, DType from) {
-  if (to == from || from == DType::Bool) return to == from || is_integer(to) || to == DType::F32 || to == DType::F64;
+  if (to == from || from == DType::Bool)
+    return to == from || is_integer(to) || to == DType::F32 || to == DType::F64;
   int wide = bit_width(to), narrow = bit_width(from);
   if (is_integer(from) && is_integer(to)) {
     if (is_signed(from)) return is_signed(to) && wide >= narrow;
@@ -183,21 +191,23 @@ Value simplify_unary(Rule& r) {
   Value x = r.operand(0);
   switch (r.instruction.opcode()) {
   case Opcode::Negate:
-    if (Instruction* inner = defined_by(x, Opcode::Negate)) return inner->operand(0);      // -(-x) = x
-    if (Instruction* inner = defined_by(x, Opcode::Subtract); inner && has_one_use(x) && (r.on_integers() || !r.options.strict_math))
-      return r.op(Opcode::Subtract, {inner->operand(1), inner->operand(0)});               // -(x - y) = y - x but for 0
+    if (Instruction* inner = defined_by(x, Opcode::Negate)) return inner->operand(0); // -(-x) = x
+    if (Instruction* inner = defined_by(x, Opcode::Subtract);
+        inner && has_one_use(x) && (r.on_integers() || !r.options.strict_math))
+      return r.op(Opcode::Subtract, {inner->operand(1), inner->operand(0)}); // -(x - y) = y - x but for 0
     return {};
   case Opcode::Not:
     if (Instruction* inner = defined_by(x, Opcode::Not)) return inner->operand(0);
     return {};
   case Opcode::Abs:
     if (Instruction* inner = defined_by(x, Opcode::Abs)) return inner->result();
-    if (Instruction* inner = defined_by(x, Opcode::Negate); inner && is_float(x.dtype())) return r.op(Opcode::Abs, {inner->operand(0)});
+    if (Instruction* inner = defined_by(x, Opcode::Negate); inner && is_float(x.dtype()))
+      return r.op(Opcode::Abs, {inner->operand(0)});
     return {};
   case Opcode::Ceil:
   case Opcode::Floor:
   case Opcode::RoundNearestEven:
-  case Opcode::Sign: return x.def->is(r.instruction.opcode()) ? x : Value{};               // f(f(x)) = f(x)
+  case Opcode::Sign: return x.def->is(r.instruction.opcode()) ? x : Value{}; // f(f(x)) = f(x)
   case Opcode::Convert: return simplify_convert(r);
   default: return {};
   }

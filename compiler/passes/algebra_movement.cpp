@@ -14,16 +14,18 @@ Value merge_broadcasts(Instruction& broadcast, Builder& builder) {
   Instruction* inner = defined_by(broadcast.operand(0), Opcode::BroadcastInDim);
   if (!inner) return {};
   std::vector<int64_t> dims;
-  for (int64_t dim : inner->attributes().ints("dims")) dims.push_back(broadcast.attributes().ints("dims")[static_cast<size_t>(dim)]);
+  for (int64_t dim : inner->attributes().ints("dims"))
+    dims.push_back(broadcast.attributes().ints("dims")[static_cast<size_t>(dim)]);
   return make_broadcast(builder, inner->operand(0), broadcast.type(), dims);
 }
 
-// A broadcast that repeats nothing is a reshape; otherwise extents of 1 are dropped from its operand, so that equal
-// broadcasts look equal.
+// A broadcast that repeats nothing is a reshape; otherwise extents of 1 are dropped from its operand, so that
+// equal broadcasts look equal.
 Value simplify_broadcast(Instruction& broadcast, Builder& builder) {
   if (Value merged = merge_broadcasts(broadcast, builder)) return merged;
   Value operand = broadcast.operand(0);
-  if (changes_only_units(operand.type().dims, broadcast.type().dims)) return builder.reshape(operand, broadcast.type().dims);
+  if (changes_only_units(operand.type().dims, broadcast.type().dims))
+    return builder.reshape(operand, broadcast.type().dims);
   std::vector<Dim> kept;
   std::vector<int64_t> dims;
   for (int i = 0; i < operand.rank(); ++i) {
@@ -38,8 +40,10 @@ Value simplify_broadcast(Instruction& broadcast, Builder& builder) {
 
 Value simplify_reshape(Instruction& reshape, Builder& builder) {
   Value operand = reshape.operand(0);
-  if (Instruction* inner = defined_by(operand, Opcode::Reshape)) return builder.reshape(inner->operand(0), reshape.type().dims);
-  if (Instruction* broadcast = defined_by(operand, Opcode::BroadcastInDim)) return reshape_broadcast(*broadcast, reshape.type(), builder);
+  if (Instruction* inner = defined_by(operand, Opcode::Reshape))
+    return builder.reshape(inner->operand(0), reshape.type().dims);
+  if (Instruction* broadcast = defined_by(operand, Opcode::BroadcastInDim))
+    return reshape_broadcast(*broadcast, reshape.type(), builder);
   return {};
 }
 
@@ -49,7 +53,9 @@ Value transpose_of_broadcast(Instruction& transpose, Instruction& broadcast, Bui
   std::vector<int64_t> dims;
   for (int64_t dim : broadcast.attributes().ints("dims")) dims.push_back(place[static_cast<size_t>(dim)]);
   std::vector<int64_t> order = first_dims(static_cast<int64_t>(dims.size()));
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return dims[static_cast<size_t>(a)] < dims[static_cast<size_t>(b)]; });
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return dims[static_cast<size_t>(a)] < dims[static_cast<size_t>(b)];
+  });
   std::sort(dims.begin(), dims.end());
   return make_broadcast(builder, builder.transpose(broadcast.operand(0), order), transpose.type(), dims);
 }
@@ -59,10 +65,12 @@ Value simplify_transpose(Instruction& transpose, Builder& builder) {
   Value operand = transpose.operand(0);
   if (Instruction* inner = defined_by(operand, Opcode::Transpose)) {
     std::vector<int64_t> merged;
-    for (int64_t dim : permutation) merged.push_back(inner->attributes().ints("permutation")[static_cast<size_t>(dim)]);
+    for (int64_t dim : permutation)
+      merged.push_back(inner->attributes().ints("permutation")[static_cast<size_t>(dim)]);
     return builder.transpose(inner->operand(0), merged);
   }
-  if (Instruction* broadcast = defined_by(operand, Opcode::BroadcastInDim)) return transpose_of_broadcast(transpose, *broadcast, builder);
+  if (Instruction* broadcast = defined_by(operand, Opcode::BroadcastInDim))
+    return transpose_of_broadcast(transpose, *broadcast, builder);
   if (Instruction* iota = defined_by(operand, Opcode::Iota)) {
     int64_t dim = inverse_permutation(permutation)[static_cast<size_t>(iota->attributes().integer("dim"))];
     return builder.make_typed(Opcode::Iota, {}, {transpose.type()}, {{"dim", dim}})->result();
@@ -81,13 +89,14 @@ Value simplify_reverse(Instruction& reverse, Builder& builder) {
   if (splat_value(reverse.operand(0))) return reverse.operand(0);
   Instruction* inner = defined_by(reverse.operand(0), Opcode::Reverse);
   if (!inner) return {};
-  std::vector<int64_t> dims;  // reversed by exactly one of the two
+  std::vector<int64_t> dims; // reversed by exactly one of the two
   for (int64_t dim : reverse.attributes().ints("dims"))
     if (!contains(inner->attributes().ints("dims"), dim)) dims.push_back(dim);
   for (int64_t dim : inner->attributes().ints("dims"))
     if (!contains(reverse.attributes().ints("dims"), dim)) dims.push_back(dim);
   std::sort(dims.begin(), dims.end());
-  return dims.empty() ? inner->operand(0) : builder.op(Opcode::Reverse, {inner->operand(0)}, {{"dims", dims}});
+  return dims.empty() ? inner->operand(0)
+                      : builder.op(Opcode::Reverse, {inner->operand(0)}, {{"dims", dims}});
 }
 
 } // namespace

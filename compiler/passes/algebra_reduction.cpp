@@ -58,7 +58,8 @@ Value reduce_of_transpose(Instruction& reduce, Instruction& transpose, Opcode re
   const std::vector<int64_t>& permutation = transpose.attributes().ints("permutation");
   std::vector<int64_t> dims, left, sorted;
   for (size_t i = 0; i < permutation.size(); ++i)
-    (contains(reduce.attributes().ints("dims"), static_cast<int64_t>(i)) ? dims : left).push_back(permutation[i]);
+    (contains(reduce.attributes().ints("dims"), static_cast<int64_t>(i)) ? dims : left)
+        .push_back(permutation[i]);
   std::sort(dims.begin(), dims.end());
   sorted = left;
   std::sort(sorted.begin(), sorted.end());
@@ -82,7 +83,7 @@ Value reduce_of_reshape(Instruction& reduce, Instruction& reshape, Opcode reduce
     if (count > 0)
       for (int d = group.from_begin; d < group.from_end; ++d) dims.push_back(d);
     else if (!group.is_kept() && group.from_end - group.from_begin > 1)
-      return {};  // the reshape would only move behind the reduction
+      return {}; // the reshape would only move behind the reduction
   }
   if (dims.empty()) return {};
   return builder.reshape(builder.reduce(reducer, x, dims, /*keep_dims=*/false), reduce.type().dims);
@@ -103,8 +104,8 @@ bool all_zero(const std::vector<int64_t>& values) {
   return std::all_of(values.begin(), values.end(), [](int64_t value) { return value == 0; });
 }
 
-// Adds a pad in front to a window's own padding. False if the pad does not fit: it crops, or has holes where the
-// window dilates its input already. `first` is the tensor dim of the window's first dim.
+// Adds a pad in front to a window's own padding. False if the pad does not fit: it crops, or has holes where
+// the window dilates its input already. `first` is the tensor dim of the window's first dim.
 bool take_padding(Window& window, const Instruction& pad, size_t first) {
   const std::vector<int64_t>&low = pad.attributes().ints("low"), &high = pad.attributes().ints("high");
   const std::vector<int64_t>& interior = pad.attributes().ints("interior");
@@ -113,7 +114,9 @@ bool take_padding(Window& window, const Instruction& pad, size_t first) {
     if (d < first && (low[d] != 0 || high[d] != 0 || interior[d] != 0)) return false;
     if (d < first) continue;
     WindowDim& dim = window.dims[d - first];
-    if (dim.pad_low < 0 || dim.pad_high < 0 || (dim.input_dilation != 1 && (low[d] != 0 || high[d] != 0 || interior[d] != 0))) return false;
+    if (dim.pad_low < 0 || dim.pad_high < 0 ||
+        (dim.input_dilation != 1 && (low[d] != 0 || high[d] != 0 || interior[d] != 0)))
+      return false;
     dim.pad_low += low[d];
     dim.pad_high += high[d];
     if (interior[d] > 0) dim.input_dilation = interior[d] + 1;
@@ -139,13 +142,14 @@ bool sees_operand_everywhere(const Window& window) {
   });
 }
 
-// reduce_window(pad(x, v)) = reduce_window(x) with that padding, if v is the reducer's identity; also if v is 0, the
-// reducer is max, x is never negative and no window lies in the padding.
+// reduce_window(pad(x, v)) = reduce_window(x) with that padding, if v is the reducer's identity; also if v is
+// 0, the reducer is max, x is never negative and no window lies in the padding.
 Value window_of_pad(Instruction& reduce_window, Opcode reducer, Builder& builder) {
   Instruction* pad = defined_by(reduce_window.operand(0), Opcode::Pad);
   if (!pad || !all_zero(pad->attributes().ints("interior"))) return {};
   Window window = reduce_window.attributes().window();
-  bool was_padded = std::any_of(window.dims.begin(), window.dims.end(), [](const WindowDim& dim) { return dim.pad_low != 0 || dim.pad_high != 0; });
+  bool was_padded = std::any_of(window.dims.begin(), window.dims.end(),
+                                [](const WindowDim& dim) { return dim.pad_low != 0 || dim.pad_high != 0; });
   if (!take_padding(window, *pad, 0)) return {};
   auto identity = reducer_identity(reducer, pad->operand(0).dtype());
   bool is_identity = is_splat_of(pad->operand(1), identity->get_double(0));
@@ -162,7 +166,8 @@ Value window_as_reduce(Instruction& reduce_window, Opcode reducer, Builder& buil
   std::vector<int64_t> dims;
   for (size_t d = 0; d < window.dims.size(); ++d) {
     const WindowDim& dim = window.dims[d];
-    if (dim.pad_low != 0 || dim.pad_high != 0 || dim.input_dilation != 1 || !x.type().dims[d].is_static()) return {};
+    if (dim.pad_low != 0 || dim.pad_high != 0 || dim.input_dilation != 1 || !x.type().dims[d].is_static())
+      return {};
     if (dim.size == 1 && (dim.stride == 1 || x.type().dims[d].value() == 1)) continue;
     if (dim.size != x.type().dims[d].value() || dim.dilation != 1) return {};
     dims.push_back(static_cast<int64_t>(d));
@@ -183,7 +188,8 @@ Value simplify_reduction(Instruction& instruction, const PassOptions&) {
     if (Value result = window_of_pad(instruction, *reducer, builder)) return result;
     return window_as_reduce(instruction, *reducer, builder);
   }
-  case Opcode::Convolution: return instruction.type().is_static() ? convolution_of_pad(instruction, builder) : Value{};
+  case Opcode::Convolution:
+    return instruction.type().is_static() ? convolution_of_pad(instruction, builder) : Value{};
   default: return {};
   }
 }

@@ -14,9 +14,12 @@ struct SliceRange {
         strides(slice.attributes().ints("strides")) {}
   size_t rank() const { return starts.size(); }
   bool is_whole(size_t dim, const Type& type) const {
-    return starts[dim] == 0 && strides[dim] == 1 && (limits[dim] == -1 || (type.dims[dim].is_static() && limits[dim] == type.dims[dim].value()));
+    return starts[dim] == 0 && strides[dim] == 1 &&
+           (limits[dim] == -1 || (type.dims[dim].is_static() && limits[dim] == type.dims[dim].value()));
   }
-  int64_t last(size_t dim) const { return starts[dim] + (limits[dim] - 1 - starts[dim]) / strides[dim] * strides[dim]; }
+  int64_t last(size_t dim) const {
+    return starts[dim] + (limits[dim] - 1 - starts[dim]) / strides[dim] * strides[dim];
+  }
 };
 
 // slice(slice(x)): the outer range counted in steps of the inner one.
@@ -25,12 +28,15 @@ Value slice_of_slice(const SliceRange& outer, Instruction& inner_slice, Builder&
   for (size_t d = 0; d < outer.rank(); ++d) {
     if (outer.is_whole(d, inner_slice.type())) continue;
     if (inner.limits[d] == -1) {
-      merged.starts[d] = outer.starts[d], merged.limits[d] = outer.limits[d], merged.strides[d] = outer.strides[d];
+      merged.starts[d] = outer.starts[d], merged.limits[d] = outer.limits[d],
+      merged.strides[d] = outer.strides[d];
       continue;
     }
     merged.starts[d] = inner.starts[d] + outer.starts[d] * inner.strides[d];
     merged.strides[d] = inner.strides[d] * outer.strides[d];
-    merged.limits[d] = outer.limits[d] == outer.starts[d] ? merged.starts[d] : inner.starts[d] + outer.last(d) * inner.strides[d] + 1;
+    merged.limits[d] = outer.limits[d] == outer.starts[d]
+                           ? merged.starts[d]
+                           : inner.starts[d] + outer.last(d) * inner.strides[d] + 1;
   }
   return builder.slice(inner_slice.operand(0), merged.starts, merged.limits, merged.strides);
 }
@@ -54,7 +60,8 @@ Value slice_of_concatenate(const SliceRange& range, Instruction& concatenate, Bu
   SliceRange moved = range;
   moved.starts[dim] -= first;
   moved.limits[dim] = range.last(dim) + 1 - first;
-  return builder.slice(builder.concatenate(read, static_cast<int64_t>(dim)), moved.starts, moved.limits, moved.strides);
+  return builder.slice(builder.concatenate(read, static_cast<int64_t>(dim)), moved.starts, moved.limits,
+                       moved.strides);
 }
 
 // slice(pad(x)) that reads none of the padding = slice(x).
@@ -73,11 +80,13 @@ Value slice_of_pad(const SliceRange& range, Instruction& pad, Builder& builder) 
 }
 
 // slice(broadcast(x)) = broadcast(slice(x))
-Value slice_of_broadcast(const SliceRange& range, Instruction& slice, Instruction& broadcast, Builder& builder) {
+Value slice_of_broadcast(const SliceRange& range, Instruction& slice, Instruction& broadcast,
+                         Builder& builder) {
   Value x = broadcast.operand(0);
   const std::vector<int64_t>& dims = broadcast.attributes().ints("dims");
   SliceRange small = range;
-  small.starts.assign(dims.size(), 0), small.strides.assign(dims.size(), 1), small.limits.assign(dims.size(), -1);
+  small.starts.assign(dims.size(), 0), small.strides.assign(dims.size(), 1),
+      small.limits.assign(dims.size(), -1);
   bool whole = true;
   for (size_t i = 0; i < dims.size(); ++i) {
     auto d = static_cast<size_t>(dims[i]);
@@ -106,9 +115,11 @@ bool merge_slices(std::vector<Value>& operands, size_t dim, Builder& builder) {
     Instruction *a = defined_by(operands[i], Opcode::Slice), *b = defined_by(operands[i + 1], Opcode::Slice);
     if (!a || !b || !(a->operand(0) == b->operand(0))) continue;
     SliceRange left(*a), right(*b);
-    bool adjacent = left.strides[dim] == 1 && right.strides[dim] == 1 && left.limits[dim] == right.starts[dim] && left.limits[dim] != -1;
+    bool adjacent = left.strides[dim] == 1 && right.strides[dim] == 1 &&
+                    left.limits[dim] == right.starts[dim] && left.limits[dim] != -1;
     for (size_t d = 0; d < left.rank() && adjacent; ++d)
-      adjacent = d == dim || (left.starts[d] == right.starts[d] && left.limits[d] == right.limits[d] && left.strides[d] == right.strides[d]);
+      adjacent = d == dim || (left.starts[d] == right.starts[d] && left.limits[d] == right.limits[d] &&
+                              left.strides[d] == right.strides[d]);
     if (!adjacent) continue;
     left.limits[dim] = right.limits[dim];
     operands[i] = builder.slice(a->operand(0), left.starts, left.limits, left.strides);
@@ -165,7 +176,8 @@ Value simplify_concatenate(Instruction& concatenate) {
   Builder builder(*concatenate.parent(), &concatenate);
   auto dim = static_cast<size_t>(concatenate.attributes().integer("dim"));
   if (concatenate.num_operands() == 1) return {};
-  // concatenate(concatenate(a, b), c) = concatenate(a, b, c), if the inner one has no other use to be made for.
+  // concatenate(concatenate(a, b), c) = concatenate(a, b, c), if the inner one has no other use to be made
+  // for.
   std::vector<Value> operands;
   for (Value operand : concatenate.operands()) {
     Instruction* inner = defined_by(operand, Opcode::Concatenate);
@@ -177,8 +189,10 @@ Value simplify_concatenate(Instruction& concatenate) {
   bool changed = operands.size() != concatenate.operands().size();
   while (merge_slices(operands, dim, builder)) changed = true;
   if (changed) return builder.concatenate(operands, static_cast<int64_t>(dim));
-  if (auto all = splat_value(operands[0]); all && is_arithmetic(operands[0]) &&
-      std::all_of(operands.begin(), operands.end(), [&](Value operand) { return same_scalar(operand, operands[0]); }))
+  if (auto all = splat_value(operands[0]);
+      all && is_arithmetic(operands[0]) && std::all_of(operands.begin(), operands.end(), [&](Value operand) {
+        return same_scalar(operand, operands[0]);
+      }))
     return make_splat(builder, concatenate.type(), *all);
   return concatenate_as_pad(concatenate, dim, builder);
 }
@@ -189,7 +203,7 @@ Value simplify_pad(Instruction& pad) {
   const std::vector<int64_t>& interior = pad.attributes().ints("interior");
   if (any_positive(interior)) return {};
   Value x = pad.operand(0);
-  if (!any_positive(low) && !any_positive(high) && x.type().is_static()) {  // cropping
+  if (!any_positive(low) && !any_positive(high) && x.type().is_static()) { // cropping
     std::vector<int64_t> starts, limits, strides(low.size(), 1);
     for (size_t d = 0; d < low.size(); ++d) {
       starts.push_back(-low[d]);
@@ -198,12 +212,14 @@ Value simplify_pad(Instruction& pad) {
     return builder.slice(x, starts, limits, strides);
   }
   if (any_negative(low) || any_negative(high)) return {};
-  if (auto splat = splat_value(x); splat && is_arithmetic(x) && same_scalar(x, pad.operand(1))) return make_splat(builder, pad.type(), *splat);
+  if (auto splat = splat_value(x); splat && is_arithmetic(x) && same_scalar(x, pad.operand(1)))
+    return make_splat(builder, pad.type(), *splat);
   Instruction* inner = defined_by(x, Opcode::Pad);
-  if (!inner || !same_scalar(inner->operand(1), pad.operand(1)) || any_positive(inner->attributes().ints("interior")) ||
-      any_negative(inner->attributes().ints("low")) || any_negative(inner->attributes().ints("high")))
+  if (!inner || !same_scalar(inner->operand(1), pad.operand(1)) ||
+      any_positive(inner->attributes().ints("interior")) || any_negative(inner->attributes().ints("low")) ||
+      any_negative(inner->attributes().ints("high")))
     return {};
-  std::vector<int64_t> lows = low, highs = high;  // pad(pad(x)) by the same value
+  std::vector<int64_t> lows = low, highs = high; // pad(pad(x)) by the same value
   for (size_t d = 0; d < low.size(); ++d) {
     lows[d] += inner->attributes().ints("low")[d];
     highs[d] += inner->attributes().ints("high")[d];
@@ -218,20 +234,25 @@ Value simplify_gather(Instruction& gather) {
   const Literal* literal = constant_literal(gather.operand(1));
   if (!literal || literal->num_elements() == 0 || !x.type().is_static()) return {};
   int64_t extent = x.type().dims[axis].value(), count = literal->num_elements();
-  auto at = [&](int64_t i) { return literal->get_int(i) < 0 ? literal->get_int(i) + extent : literal->get_int(i); };
+  auto at = [&](int64_t i) {
+    return literal->get_int(i) < 0 ? literal->get_int(i) + extent : literal->get_int(i);
+  };
   int64_t first = at(0), step = count > 1 ? at(1) - first : 1;
   if (step == 0) return {};
   for (int64_t i = 0; i < count; ++i)
     if (at(i) != first + i * step || at(i) < 0 || at(i) >= extent) return {};
   if (step < 0 && count == 1) return {};
   Builder builder(*gather.parent(), &gather);
-  std::vector<int64_t> starts(x.type().dims.size(), 0), limits = x.type().static_dims(), strides(starts.size(), 1);
+  std::vector<int64_t> starts(x.type().dims.size(), 0), limits = x.type().static_dims(),
+                                                        strides(starts.size(), 1);
   int64_t low = std::min(first, at(count - 1));
   starts[axis] = low;
   limits[axis] = std::max(first, at(count - 1)) + 1;
   strides[axis] = std::abs(step);
   Value piece = builder.slice(x, starts, limits, strides);
-  if (step < 0) piece = builder.op(Opcode::Reverse, {piece}, {{"dims", std::vector<int64_t>{static_cast<int64_t>(axis)}}});
+  if (step < 0)
+    piece =
+        builder.op(Opcode::Reverse, {piece}, {{"dims", std::vector<int64_t>{static_cast<int64_t>(axis)}}});
   return builder.reshape(piece, gather.type().dims);
 }
 

@@ -4,12 +4,12 @@
 //   %r = maximum %c, %z : f32[1,64,56,56]           ->    %r : f32[1,64,56,56]{0,1,2,3:1x16}
 //   %f = reshape %r : f32[1,200704]                       %p = copy %r : f32[1,64,56,56]; reshape %p
 //
-// Convolutions compute a block of output channels in one vector, so a blocked result is stored as it is computed; ops
-// that work position by position go along; `copy` converts where plain and blocked values meet. What decides is the
-// number of elements that have to be converted.
-// Requires: static shapes where anything is blocked; a target. Establishes: elementwise ops, concatenations and windows
-// have operands and result of one layout; parameters, results and values of other ops are plain.
-// Breaks: rules that compare types or make plain values (simplify-algebra) must not run afterwards.
+// Convolutions compute a block of output channels in one vector, so a blocked result is stored as it is
+// computed; ops that work position by position go along; `copy` converts where plain and blocked values meet.
+// What decides is the number of elements that have to be converted. Requires: static shapes where anything is
+// blocked; a target. Establishes: elementwise ops, concatenations and windows have operands and result of one
+// layout; parameters, results and values of other ops are plain. Breaks: rules that compare types or make
+// plain values (simplify-algebra) must not run afterwards.
 #include "compiler/passes/match.h"
 #include "compiler/passes/merge_upsampling.h"
 #include "compiler/passes/passes.h"
@@ -23,7 +23,7 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kFewChannels = 8;  // an input with fewer is read plain: a block would be mostly empty
+constexpr int64_t kFewChannels = 8; // an input with fewer is read plain: a block would be mostly empty
 
 bool is_blockable(const Type& type) {
   return type.is_tensor() && bit_width(type.dtype) >= 8 && !is_complex(type.dtype) && type.rank() >= 3 &&
@@ -101,7 +101,7 @@ private:
 
   // Whether the op can compute a blocked result from blocked operands.
   bool can_follow(const Instruction& instruction) const {
-    auto untouched = [&](const char* name, int64_t neutral) {  // dims 0 and 1
+    auto untouched = [&](const char* name, int64_t neutral) { // dims 0 and 1
       const std::vector<int64_t>& values = instruction.attributes().ints(name);
       return values[0] == neutral && values[1] == neutral;
     };
@@ -128,7 +128,8 @@ private:
   // Batch and channels stay the leading dims, the others are repeated or divided anew (upsampling).
   bool keeps_channels(const Instruction& instruction) const {
     const Type &from = instruction.operand(0).type(), &to = instruction.type();
-    if (from.rank() < 3 || to.rank() < 4 || from.dim(0) != to.dim(0) || from.dim(1) != to.dim(1)) return false;
+    if (from.rank() < 3 || to.rank() < 4 || from.dim(0) != to.dim(0) || from.dim(1) != to.dim(1))
+      return false;
     if (instruction.is(Opcode::Reshape)) return true;
     const std::vector<int64_t>& dims = instruction.attributes().ints("dims");
     return dims[0] == 0 && dims[1] == 1;
@@ -143,11 +144,13 @@ private:
 
   // Broadcasts, constants and indices take any layout for free.
   static bool is_free(Value operand) {
-    return operand.def->is(Opcode::BroadcastInDim) || operand.def->is(Opcode::Constant) || operand.def->is(Opcode::Iota);
+    return operand.def->is(Opcode::BroadcastInDim) || operand.def->is(Opcode::Constant) ||
+           operand.def->is(Opcode::Iota);
   }
 
   static std::vector<Value> tensor_operands(const Instruction& instruction) {
-    if (is_elementwise(instruction.opcode()) || instruction.is(Opcode::Concatenate)) return instruction.operands();
+    if (is_elementwise(instruction.opcode()) || instruction.is(Opcode::Concatenate))
+      return instruction.operands();
     return {instruction.operand(0)};
   }
 
@@ -171,21 +174,27 @@ private:
     }
     if (instruction.is(Opcode::Convolution)) return assign_convolution(instruction, blocked);
     if (blocked) {
-      int count = is_elementwise(instruction.opcode()) || instruction.is(Opcode::Concatenate) ? instruction.num_operands() : 1;
+      int count = is_elementwise(instruction.opcode()) || instruction.is(Opcode::Concatenate)
+                      ? instruction.num_operands()
+                      : 1;
       for (int i = 0; i < count; ++i) instruction.set_operand(i, blocked_form(instruction.operand(i)));
       return;
     }
     if (reads_blocks(instruction)) return;
-    for (int i = 0; i < instruction.num_operands(); ++i) instruction.set_operand(i, plain(instruction.operand(i)));
+    for (int i = 0; i < instruction.num_operands(); ++i)
+      instruction.set_operand(i, plain(instruction.operand(i)));
     // Values that regions capture are plain inside.
     for (int r = 0; r < instruction.num_regions(); ++r)
-      if (instruction.is(Opcode::If) || instruction.is(Opcode::While)) make_captures_plain(instruction.region(r));
+      if (instruction.is(Opcode::If) || instruction.is(Opcode::While))
+        make_captures_plain(instruction.region(r));
   }
 
-  // Ops with a plain result that read blocked operands well: reductions over all positions, or also over all channels
-  // where these fill their blocks.
+  // Ops with a plain result that read blocked operands well: reductions over all positions, or also over all
+  // channels where these fill their blocks.
   bool reads_blocks(const Instruction& instruction) const {
-    if (!instruction.is(Opcode::Reduce) || instruction.num_operands() != 2 || !is_blocked(instruction.operand(0))) return false;
+    if (!instruction.is(Opcode::Reduce) || instruction.num_operands() != 2 ||
+        !is_blocked(instruction.operand(0)))
+      return false;
     const std::vector<int64_t>& dims = instruction.attributes().ints("dims");
     Value operand = instruction.operand(0);
     for (int64_t d = 2; d < operand.rank(); ++d)
@@ -207,20 +216,23 @@ private:
       return;
     }
     if (is_blocked(input) || !blocked) return;
-    // Converting costs one pass over the input; the convolution reads it once per window position and block of filters.
-    bool pays = input.dim(1) >= kFewChannels && is_blockable(input.type()) && positions_of(input.type()) > 1 &&
+    // Converting costs one pass over the input; the convolution reads it once per window position and block
+    // of filters.
+    bool pays = input.dim(1) >= kFewChannels && is_blockable(input.type()) &&
+                positions_of(input.type()) > 1 &&
                 positions_of(convolution.operand(1).type()) * convolution.operand(1).dim(0) >= 4 * block_;
     if (pays) convolution.set_operand(0, blocked_form(input));
   }
 
-  // Convolutions read single elements of plain images: as well where they lie, in another order. The transpose of an
-  // image is a view then.
+  // Convolutions read single elements of plain images: as well where they lie, in another order. The
+  // transpose of an image is a view then.
   static void read_transposed(Instruction& transpose) {
     if (!transpose.is(Opcode::Transpose) || !transpose.has_uses()) return;
     Type type = transpose.type();
     if (!type.layout.is_plain() || !transpose.operand(0).type().layout.is_plain()) return;
     for (const Instruction* user : transpose.users())
-      if (!user->is(Opcode::Convolution) || user->attributes().integer("groups", 1) != 1 || user->operand(1).def == &transpose)
+      if (!user->is(Opcode::Convolution) || user->attributes().integer("groups", 1) != 1 ||
+          user->operand(1).def == &transpose)
         return;
     if (contains_result(*transpose.parent(), transpose)) return;
     for (int64_t dim : inverse_permutation(transpose.attributes().ints("permutation")))
@@ -260,7 +272,8 @@ private:
       made = region_of(value).append_constant(value.def->literal(), after(value));
       made->set_type(type);
     } else {
-      made = region_of(value).append(value.def->opcode(), value.def->operands(), {type}, value.def->attributes(), after(value));
+      made = region_of(value).append(value.def->opcode(), value.def->operands(), {type},
+                                     value.def->attributes(), after(value));
     }
     made->set_location(value.def->location());
     return found->second = made->result();
@@ -281,7 +294,8 @@ private:
   // The instruction behind the value's, past all parameters.
   static Instruction* after(Value value) {
     auto& list = region_of(value).instructions();
-    auto at = std::find_if(list.begin(), list.end(), [&](const auto& instruction) { return instruction.get() == value.def; });
+    auto at = std::find_if(list.begin(), list.end(),
+                           [&](const auto& instruction) { return instruction.get() == value.def; });
     do ++at;
     while (at != list.end() && (*at)->is(Opcode::Parameter));
     return at == list.end() ? nullptr : at->get();
@@ -291,7 +305,8 @@ private:
   int block_;
   const PassOptions& options_;
   std::unordered_set<const Instruction*> blocked_;
-  std::map<std::pair<Instruction*, int>, Value> copies_;  // of a value, in the layout that it does not have itself
+  std::map<std::pair<Instruction*, int>, Value>
+      copies_; // of a value, in the layout that it does not have itself
 };
 
 } // namespace

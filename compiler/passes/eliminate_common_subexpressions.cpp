@@ -3,9 +3,10 @@
 //   %a = add %x, %y : f32[4]
 //   %b = add %y, %x : f32[4]      ->   uses of %b become uses of %a
 //
-// Instructions are equal if opcode, attributes, types, operands (in any order for commutative ops) and regions are.
-// A value computed outside a branch or loop also serves inside. Equal constants merge by content.
-// Requires: nothing. Establishes: no two equal instructions where one dominates the other. Breaks: nothing.
+// Instructions are equal if opcode, attributes, types, operands (in any order for commutative ops) and
+// regions are. A value computed outside a branch or loop also serves inside. Equal constants merge by
+// content. Requires: nothing. Establishes: no two equal instructions where one dominates the other. Breaks:
+// nothing.
 #include "compiler/passes/passes.h"
 
 #include <algorithm>
@@ -25,7 +26,8 @@ bool equal_literals(const Literal& a, const Literal& b) {
   return x.data() == y.data() || (x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size()) == 0);
 }
 
-bool equal_regions(const Region& a, const Region& b, std::unordered_map<const Instruction*, const Instruction*>& same);
+bool equal_regions(const Region& a, const Region& b,
+                   std::unordered_map<const Instruction*, const Instruction*>& same);
 
 bool equal_operand(Value a, Value b, const std::unordered_map<const Instruction*, const Instruction*>& same) {
   auto found = same.find(a.def);
@@ -34,8 +36,9 @@ bool equal_operand(Value a, Value b, const std::unordered_map<const Instruction*
 
 bool equal_instructions(const Instruction& a, const Instruction& b,
                         std::unordered_map<const Instruction*, const Instruction*>& same) {
-  if (a.opcode() != b.opcode() || a.num_results() != b.num_results() || a.num_operands() != b.num_operands() ||
-      a.num_regions() != b.num_regions() || !(a.attributes() == b.attributes()))
+  if (a.opcode() != b.opcode() || a.num_results() != b.num_results() ||
+      a.num_operands() != b.num_operands() || a.num_regions() != b.num_regions() ||
+      !(a.attributes() == b.attributes()))
     return false;
   for (int i = 0; i < a.num_results(); ++i)
     if (!(a.type(i) == b.type(i))) return false;
@@ -47,9 +50,12 @@ bool equal_instructions(const Instruction& a, const Instruction& b,
   return true;
 }
 
-bool equal_regions(const Region& a, const Region& b, std::unordered_map<const Instruction*, const Instruction*>& same) {
-  if (a.instructions().size() != b.instructions().size() || a.results().size() != b.results().size()) return false;
-  for (auto x = a.instructions().begin(), y = b.instructions().begin(); x != a.instructions().end(); ++x, ++y) {
+bool equal_regions(const Region& a, const Region& b,
+                   std::unordered_map<const Instruction*, const Instruction*>& same) {
+  if (a.instructions().size() != b.instructions().size() || a.results().size() != b.results().size())
+    return false;
+  for (auto x = a.instructions().begin(), y = b.instructions().begin(); x != a.instructions().end();
+       ++x, ++y) {
     if (!equal_instructions(**x, **y, same)) return false;
     same[x->get()] = y->get();
   }
@@ -70,7 +76,8 @@ public:
       numbers_.emplace(instruction, static_cast<int64_t>(numbers_.size()));
       if (!may_merge(*instruction)) {
         for (int r = 0; r < instruction->num_regions(); ++r)
-          if (instruction->is(Opcode::If) || instruction->is(Opcode::While)) changed |= merge_in(instruction->region(r));
+          if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
+            changed |= merge_in(instruction->region(r));
         continue;
       }
       sort_operands(*instruction);
@@ -87,7 +94,7 @@ public:
         added.push_back(std::move(key));
       }
     }
-    for (const std::string& key : added) table_[key].pop_back();  // out of scope for what follows the region
+    for (const std::string& key : added) table_[key].pop_back(); // out of scope for what follows the region
     return changed;
   }
 
@@ -115,12 +122,13 @@ private:
 
   std::string key_of(const Instruction& instruction) {
     std::string key(opcode_name(instruction.opcode()));
-    for (Value operand : operands_) key += ' ' + std::to_string(numbers_[operand.def]) + '.' + std::to_string(operand.index);
+    for (Value operand : operands_)
+      key += ' ' + std::to_string(numbers_[operand.def]) + '.' + std::to_string(operand.index);
     if (!instruction.is(Opcode::Constant)) return key + instruction.attributes().to_string();
     const Literal& literal = *instruction.literal();
     key += literal.type().to_string();
     if (literal.is_opaque() || literal.dtype() == DType::String) return key;
-    auto bytes = literal.bytes();  // both ends tell most constants apart without reading gigabytes
+    auto bytes = literal.bytes(); // both ends tell most constants apart without reading gigabytes
     size_t end = std::min<size_t>(bytes.size(), 32);
     key.append(reinterpret_cast<const char*>(bytes.data()), end);
     key.append(reinterpret_cast<const char*>(bytes.data() + bytes.size() - end), end);
@@ -140,11 +148,12 @@ private:
   static bool equal_but_for_order(const Instruction& a, const Instruction& b,
                                   std::unordered_map<const Instruction*, const Instruction*>& same) {
     if (!has_trait(a.opcode(), Commutative)) return equal_instructions(a, b, same);
-    return a.type() == b.type() && a.attributes() == b.attributes();  // the key holds the sorted operands
+    return a.type() == b.type() && a.attributes() == b.attributes(); // the key holds the sorted operands
   }
 
   static void merge_locations(Instruction& kept, const Instruction& merged) {
-    if (kept.is(Opcode::Constant) || merged.location().empty() || kept.location() == merged.location()) return;
+    if (kept.is(Opcode::Constant) || merged.location().empty() || kept.location() == merged.location())
+      return;
     if (kept.location().empty()) kept.set_location(merged.location());
   }
 

@@ -1,7 +1,9 @@
-// eliminate-dead-code: removes instructions whose results nothing uses, and values carried around loops for nothing.
+// eliminate-dead-code: removes instructions whose results nothing uses, and values carried around loops for
+// nothing.
 //
 //   %a = negate %x : f32[4]         ->   (gone, if %a has no use)
-//   %w:2 = while %i, %dead ...      ->   %w = while %i ...   when only the loop itself looks at the second value
+//   %w:2 = while %i, %dead ...      ->   %w = while %i ...   when only the loop itself looks at the second
+//   value
 //
 // All ops are free of side effects; parameters stay, as they are the signature of their region.
 // Requires: nothing. Establishes: every instruction but parameters is used. Breaks: nothing.
@@ -31,7 +33,8 @@ bool erase_dead(Region& region, const PassOptions& options) {
       }
     }
     if (instruction->is(Opcode::If) || instruction->is(Opcode::While) || instruction->is(Opcode::Fusion))
-      for (int r = 0; r < instruction->num_regions(); ++r) changed |= erase_dead(instruction->region(r), options);
+      for (int r = 0; r < instruction->num_regions(); ++r)
+        changed |= erase_dead(instruction->region(r), options);
   }
   return changed;
 }

@@ -4,8 +4,8 @@
 //   %s = slice %x {limits = [4], starts = [0], strides = [1]} : f32[4]        ->   %x
 //   %c = concatenate %x {dim = 0} : f32[4]                                    ->   %x
 //
-// Requires: nothing. Establishes: no identity reshape, transpose, slice, pad, convert, broadcast, concatenate, copy,
-// reduce, reverse; reverse names only dims of extent above 1. Breaks: nothing.
+// Requires: nothing. Establishes: no identity reshape, transpose, slice, pad, convert, broadcast,
+// concatenate, copy, reduce, reverse; reverse names only dims of extent above 1. Breaks: nothing.
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
@@ -21,7 +21,8 @@ bool all_equal_to(const std::vector<int64_t>& values, int64_t wanted) {
 
 // x[0:n:1] = x
 bool is_whole_slice(const Instruction& slice) {
-  return all_equal_to(slice.attributes().ints("starts"), 0) && all_equal_to(slice.attributes().ints("strides"), 1);
+  return all_equal_to(slice.attributes().ints("starts"), 0) &&
+         all_equal_to(slice.attributes().ints("strides"), 1);
 }
 
 bool is_empty_pad(const Instruction& pad) {
@@ -64,7 +65,7 @@ bool returns_operand(const Instruction& instruction) {
   case Opcode::Concatenate: return instruction.num_operands() == 1;
   case Opcode::Slice: return is_whole_slice(instruction);
   case Opcode::Pad: return is_empty_pad(instruction);
-  case Opcode::DynamicSlice: return true;  // starts are clamped to zero
+  case Opcode::DynamicSlice: return true; // starts are clamped to zero
   default: return rounds_integer(instruction);
   }
 }
@@ -73,7 +74,7 @@ Value eliminate(Instruction& instruction, const PassOptions&) {
   if (instruction.num_results() != 1 || instruction.num_operands() == 0) return {};
   Value operand = instruction.operand(0);
   if (instruction.is(Opcode::Reverse)) return drop_reversed_units(instruction);
-  if (instruction.is(Opcode::DynamicUpdateSlice))  // an update of the whole replaces it
+  if (instruction.is(Opcode::DynamicUpdateSlice)) // an update of the whole replaces it
     return instruction.operand(1).type() == instruction.type() ? instruction.operand(1) : Value{};
   if (instruction.is(Opcode::Reduce) && instruction.num_operands() == 2 && simple_reducer(instruction) &&
       instruction.attributes().ints("dims").empty() && operand.type() == instruction.type()) {
@@ -86,6 +87,8 @@ Value eliminate(Instruction& instruction, const PassOptions&) {
 
 } // namespace
 
-bool eliminate_nops(Module& module, const PassOptions& options) { return rewrite_module(module, options, eliminate); }
+bool eliminate_nops(Module& module, const PassOptions& options) {
+  return rewrite_module(module, options, eliminate);
+}
 
 } // namespace firn

@@ -45,11 +45,13 @@ Value eliminate(Instruction& instruction, const PassOptions&) {
   case Opcode::Concatenate: return drop_empty_operands(instruction, builder);
   case Opcode::Dot:
   case Opcode::Convolution:
-    return is_empty(operand.type()) || is_empty(instruction.operand(1).type()) ? make_splat(builder, type, 0) : Value{};
+    return is_empty(operand.type()) || is_empty(instruction.operand(1).type()) ? make_splat(builder, type, 0)
+                                                                               : Value{};
   case Opcode::Reduce:
   case Opcode::ReduceWindow:
     return is_empty(operand.type()) ? make_broadcast(builder, instruction.operand(1), type, {}) : Value{};
-  case Opcode::Pad: return is_empty(operand.type()) ? make_broadcast(builder, instruction.operand(1), type, {}) : Value{};
+  case Opcode::Pad:
+    return is_empty(operand.type()) ? make_broadcast(builder, instruction.operand(1), type, {}) : Value{};
   case Opcode::DynamicUpdateSlice:
   case Opcode::ScatterElements:
   case Opcode::ScatterND: return is_empty(instruction.operand(1).type()) ? operand : Value{};

@@ -3,9 +3,9 @@
 //   %t = transpose %c {permutation = [1, 0]} : f32[3,2]     %c is constant    ->   constant : f32[3,2]
 //   %w = multiply %k, %s : f32[8,3,3,3]   %s = broadcast_in_dim of a constant   ->   constant : f32[8,3,3,3]
 //
-// A broadcast of a small constant stays a broadcast: it is cheaper to compute than to store; so do large tables that
-// little arithmetic makes from little data. Folding is bounded in bytes and in work.
-// Requires: nothing. Establishes: no instruction on constants alone, within those bounds. Breaks: nothing.
+// A broadcast of a small constant stays a broadcast: it is cheaper to compute than to store; so do large
+// tables that little arithmetic makes from little data. Folding is bounded in bytes and in work. Requires:
+// nothing. Establishes: no instruction on constants alone, within those bounds. Breaks: nothing.
 #include "compiler/graph/evaluate.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
@@ -16,11 +16,14 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kSmallElements = 4096;          // results up to here are always worth a constant
-constexpr int64_t kTableElements = 1 << 18;       // tables made by costly ops (sine, dot) from less data than they hold
-constexpr double kMaximumWork = 2e8;              // multiply-adds that the evaluator may spend on one instruction
+constexpr int64_t kSmallElements = 4096; // results up to here are always worth a constant
+constexpr int64_t kTableElements =
+    1 << 18;                         // tables made by costly ops (sine, dot) from less data than they hold
+constexpr double kMaximumWork = 2e8; // multiply-adds that the evaluator may spend on one instruction
 
-bool is_static_tensor(Value value) { return value.type().is_tensor() && value.type().is_static(); }
+bool is_static_tensor(Value value) {
+  return value.type().is_tensor() && value.type().is_static();
+}
 
 // Elements that the operand takes as a constant now; broadcasts count what they read.
 int64_t stored_elements(Value value) {
@@ -49,11 +52,13 @@ double work_of(const Instruction& instruction) {
   switch (instruction.opcode()) {
   case Opcode::Dot: {
     double depth = 1;
-    for (int64_t dim : instruction.attributes().ints("lhs_contract")) depth *= static_cast<double>(instruction.operand(0).dim(static_cast<int>(dim)));
+    for (int64_t dim : instruction.attributes().ints("lhs_contract"))
+      depth *= static_cast<double>(instruction.operand(0).dim(static_cast<int>(dim)));
     return elements * depth;
   }
   case Opcode::Convolution:
-    return elements * static_cast<double>(instruction.operand(1).type().num_elements()) / static_cast<double>(std::max<int64_t>(1, instruction.operand(1).dim(0)));
+    return elements * static_cast<double>(instruction.operand(1).type().num_elements()) /
+           static_cast<double>(std::max<int64_t>(1, instruction.operand(1).dim(0)));
   case Opcode::ReduceWindow: {
     double size = 1;
     for (const WindowDim& dim : instruction.attributes().window().dims) size *= static_cast<double>(dim.size);
@@ -61,7 +66,8 @@ double work_of(const Instruction& instruction) {
   }
   default: {
     double most = elements;
-    for (Value operand : instruction.operands()) most = std::max(most, static_cast<double>(operand.type().num_elements()));
+    for (Value operand : instruction.operands())
+      most = std::max(most, static_cast<double>(operand.type().num_elements()));
     return most;
   }
   }
@@ -127,7 +133,8 @@ bool is_worth_folding(const Instruction& instruction, const PassOptions& options
 // The name of the initializer that the constant comes from survives folding.
 std::string folded_location(const Instruction& instruction) {
   for (Value operand : instruction.operands())
-    if (operand.def->is(Opcode::Constant) && operand.type().num_elements() > 1 && !operand.def->location().empty())
+    if (operand.def->is(Opcode::Constant) && operand.type().num_elements() > 1 &&
+        !operand.def->location().empty())
       return operand.def->location();
   return instruction.location();
 }
@@ -152,7 +159,8 @@ bool fold(Instruction& instruction, const PassOptions& options) {
   Builder builder(*instruction.parent(), &instruction);
   builder.set_location(folded_location(instruction));
   for (int i = 0; i < instruction.num_results(); ++i)
-    instruction.parent()->replace_uses(instruction.result(i), builder.constant((*results)[static_cast<size_t>(i)]));
+    instruction.parent()->replace_uses(instruction.result(i),
+                                       builder.constant((*results)[static_cast<size_t>(i)]));
   erase_if_dead(&instruction);
   return true;
 }
@@ -162,7 +170,8 @@ bool fold(Instruction& instruction, const PassOptions& options) {
 bool fold_constants(Module& module, const PassOptions& options) {
   bool changed = false;
   for_each_region(module, [&](Region& region) {
-    // In order, so that chains fold in one walk. Erasing a chain takes its operands with it, but those stand earlier.
+    // In order, so that chains fold in one walk. Erasing a chain takes its operands with it, but those stand
+    // earlier.
     for (Instruction* instruction : region.snapshot()) changed |= fold(*instruction, options);
   });
   return changed;

@@ -2,17 +2,19 @@
 //
 //   %c = convolution %x, %w                               %w2 = multiply %w, broadcast(%s)
 //   %b = add %c, broadcast(%bias)                  ->     %c = convolution %x, %w2
-//   %y = multiply %b, broadcast(%s)                       %y = add %c, multiply(broadcast(%bias), broadcast(%s))
+//   %y = multiply %b, broadcast(%s)                       %y = add %c, multiply(broadcast(%bias),
+//   broadcast(%s))
 //
-// %w, %bias and %s are constant; what is made of them is left to fold-constants and simplify-algebra. Rules, with conv
-// linear in its weights and c, s constant per output channel (or one number):
+// %w, %bias and %s are constant; what is made of them is left to fold-constants and simplify-algebra. Rules,
+// with conv linear in its weights and c, s constant per output channel (or one number):
 //   conv(x, w) * s = conv(x, w * s)            conv(x, w) / s = conv(x, w / s)
 //   (conv(x, w) + c) * s = conv(x, w) * s + c * s
 //   (conv(x, w) + c) + d = conv(x, w) + (c + d)
 //   conv(x * s, w) = conv(x, w * s)   with s per input channel: padding stays zero under scaling
 // Sums round differently by some ulp; strict maths keeps the order of the model.
-// Requires: constants folded, broadcasts canonical. Establishes: a contraction with constant weights is followed by at
-// most one addition of constants and no multiplication. Breaks: weights no longer are initializers by name alone.
+// Requires: constants folded, broadcasts canonical. Establishes: a contraction with constant weights is
+// followed by at most one addition of constants and no multiplication. Breaks: weights no longer are
+// initializers by name alone.
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
@@ -20,12 +22,13 @@
 namespace firn {
 namespace {
 
-constexpr int kMaximumDepth = 8;  // of expressions of constants that have not been folded yet
+constexpr int kMaximumDepth = 8; // of expressions of constants that have not been folded yet
 
 bool is_constant_expression(Value value, int depth = kMaximumDepth) {
   const Instruction& def = *value.def;
   if (def.is(Opcode::Constant)) return !def.literal()->is_opaque();
-  bool transparent = is_elementwise(def.opcode()) || def.is(Opcode::BroadcastInDim) || def.is(Opcode::Reshape);
+  bool transparent =
+      is_elementwise(def.opcode()) || def.is(Opcode::BroadcastInDim) || def.is(Opcode::Reshape);
   if (!transparent || depth == 0) return false;
   for (Value operand : def.operands())
     if (!is_constant_expression(operand, depth - 1)) return false;
@@ -34,8 +37,8 @@ bool is_constant_expression(Value value, int depth = kMaximumDepth) {
 
 // A constant that varies along at most one dim of the tensor it is combined with.
 struct ChannelConstant {
-  Value vector;   // rank 1, or a scalar
-  int64_t dim;    // -1 for a scalar
+  Value vector; // rank 1, or a scalar
+  int64_t dim;  // -1 for a scalar
 };
 
 // Looks through what simplify-algebra would hoist: elementwise ops on broadcasts along one dim.
@@ -94,12 +97,14 @@ std::optional<WeightDim> weight_of_result(const Instruction& contraction, int64_
 
 bool is_contraction(Value value) {
   bool contraction = value.def->is(Opcode::Convolution) || value.def->is(Opcode::Dot);
-  return contraction && is_float(value.dtype()) && value.type().is_static() && has_one_use(value) && constant_operand(*value.def) >= 0 &&
+  return contraction && is_float(value.dtype()) && value.type().is_static() && has_one_use(value) &&
+         constant_operand(*value.def) >= 0 &&
          value.def->operand(constant_operand(*value.def)).dtype() == value.dtype();
 }
 
 // The same contraction with its constant operand combined with a constant along one dim.
-Value rescaled(Instruction& contraction, WeightDim at, Value scale, Opcode opcode, Value other_operand, Builder& builder) {
+Value rescaled(Instruction& contraction, WeightDim at, Value scale, Opcode opcode, Value other_operand,
+               Builder& builder) {
   Value weights = contraction.operand(at.operand);
   Builder where = builder;
   where.set_location(weights.def->location());
@@ -119,14 +124,15 @@ struct Folding {
   // Splits `instruction` into a chain (operand `x`) and the constant combined with it.
   struct Match {
     Value x;
-    Value constant;          // as it stands, of x's dims
+    Value constant; // as it stands, of x's dims
     ChannelConstant channel;
   };
   std::optional<Match> match(bool commutative) {
     for (int i = 0; i < (commutative ? 2 : 1); ++i) {
       Value constant = instruction.operand(1 - i);
       if (is_constant_expression(instruction.operand(i))) continue;
-      if (auto channel = channel_constant(constant, builder)) return Match{instruction.operand(i), constant, *channel};
+      if (auto channel = channel_constant(constant, builder))
+        return Match{instruction.operand(i), constant, *channel};
     }
     return std::nullopt;
   }
@@ -150,7 +156,8 @@ struct Folding {
     }
     auto at = weight_of_result(*x.def, found->channel.dim);
     if (!at) return {};
-    Value scaled = rescaled(*x.def, *at, found->channel.vector, opcode, x.def->operand(1 - at->operand), builder);
+    Value scaled =
+        rescaled(*x.def, *at, found->channel.vector, opcode, x.def->operand(1 - at->operand), builder);
     return bias ? builder.op(Opcode::Add, {scaled, builder.op(opcode, {bias, found->constant})}) : scaled;
   }
 
@@ -170,9 +177,12 @@ struct Folding {
   // conv(x * s, w) and dot(x * s, w)
   Value fold_input_scale() {
     int weights = constant_operand(instruction);
-    if (weights < 0 || instruction.type().dtype == DType::F16) return {};  // unscaled sums may exceed f16's range
+    if (weights < 0 || instruction.type().dtype == DType::F16)
+      return {}; // unscaled sums may exceed f16's range
     Value input = instruction.operand(1 - weights);
-    if (!input.def->is(Opcode::Multiply) || !has_one_use(input) || input.dtype() != instruction.operand(weights).dtype()) return {};
+    if (!input.def->is(Opcode::Multiply) || !has_one_use(input) ||
+        input.dtype() != instruction.operand(weights).dtype())
+      return {};
     for (int i : {0, 1}) {
       Value x = input.def->operand(i);
       auto channel = channel_constant(input.def->operand(1 - i), builder);
@@ -206,7 +216,9 @@ struct Folding {
 };
 
 Value fold(Instruction& instruction, const PassOptions& options) {
-  if (options.strict_math || !instruction.type().is_tensor() || !is_float(instruction.type().dtype) || !instruction.type().is_static()) return {};
+  if (options.strict_math || !instruction.type().is_tensor() || !is_float(instruction.type().dtype) ||
+      !instruction.type().is_static())
+    return {};
   Folding folding{instruction, Builder(*instruction.parent(), &instruction)};
   switch (instruction.opcode()) {
   case Opcode::Multiply:
@@ -221,6 +233,8 @@ Value fold(Instruction& instruction, const PassOptions& options) {
 
 } // namespace
 
-bool fold_conv_scales(Module& module, const PassOptions& options) { return rewrite_module(module, options, fold); }
+bool fold_conv_scales(Module& module, const PassOptions& options) {
+  return rewrite_module(module, options, fold);
+}
 
 } // namespace firn

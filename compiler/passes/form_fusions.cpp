@@ -1,17 +1,17 @@
 // form-fusions: groups instructions into the kernels that lowering emits.
 //
-//   %d = dot %x, %w                                  %f = fusion %x, %w, %b {kind = contraction} region(...) {
-//   %b2 = broadcast_in_dim %b {dims = [1]}      ->     dot, broadcast_in_dim, add, maximum as before
-//   %s = add %d, %b2                                   return
-//   %r = maximum %s, %zero                           }
+//   %d = dot %x, %w                                  %f = fusion %x, %w, %b {kind = contraction} region(...)
+//   { %b2 = broadcast_in_dim %b {dims = [1]}      ->     dot, broadcast_in_dim, add, maximum as before %s =
+//   add %d, %b2                                   return %r = maximum %s, %zero                           }
 //
-// Kinds: `contraction` (one dot or convolution whose operands are parameters, then elementwise ops on its result's
-// dims), `window` (the same around a reduce_window), `reduce` (elementwise producers of a reduce or arg_reduce, and
-// elementwise ops on its result), `elementwise` (one loop over the result's elements). Every fusion has one result.
-// Work is never done twice: a value with users in two kernels is computed once, unless it is free to compute: a
-// broadcast, a slice, an index, or a cheap op on a value that lies in memory anyway.
+// Kinds: `contraction` (one dot or convolution whose operands are parameters, then elementwise ops on its
+// result's dims), `window` (the same around a reduce_window), `reduce` (elementwise producers of a reduce or
+// arg_reduce, and elementwise ops on its result), `elementwise` (one loop over the result's elements). Every
+// fusion has one result. Work is never done twice: a value with users in two kernels is computed once, unless
+// it is free to compute: a broadcast, a slice, an index, or a cheap op on a value that lies in memory anyway.
 // Requires: composites without kernels are inlined; layouts are assigned.
-// Establishes: no broadcast_in_dim feeds an elementwise op outside a fusion. Breaks: other passes do not look inside.
+// Establishes: no broadcast_in_dim feeds an elementwise op outside a fusion. Breaks: other passes do not look
+// inside.
 #include "compiler/passes/fusion_builder.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
@@ -26,9 +26,9 @@
 namespace firn {
 namespace {
 
-constexpr size_t kMaximumMembers = 48;     // beyond this, registers spill and code grows without gain
-constexpr size_t kMaximumEpilogue = 24;    // members after a contraction, which holds most registers itself
-constexpr int64_t kMinimumRow = 8;         // rows shorter than a vector gain nothing from being contiguous
+constexpr size_t kMaximumMembers = 48;  // beyond this, registers spill and code grows without gain
+constexpr size_t kMaximumEpilogue = 24; // members after a contraction, which holds most registers itself
+constexpr int64_t kMinimumRow = 8;      // rows shorter than a vector gain nothing from being contiguous
 
 // Costs about as much as loading its operand would: may be computed once per element of a larger shape.
 bool is_cheap(const Instruction& instruction) {
@@ -67,10 +67,12 @@ bool is_plain_movement(const Instruction& instruction) {
   return instruction.type().layout.is_plain() && instruction.operand(0).type().layout.is_plain();
 }
 
-bool has_long_rows(const Type& type) { return type.rank() > 0 && type.dim(type.rank() - 1) >= kMinimumRow; }
+bool has_long_rows(const Type& type) {
+  return type.rank() > 0 && type.dim(type.rank() - 1) >= kMinimumRow;
+}
 
-// What an instruction may be to a group that uses it. Free: costs nothing to compute where it is needed, so that other
-// users do not matter.
+// What an instruction may be to a group that uses it. Free: costs nothing to compute where it is needed, so
+// that other users do not matter.
 enum class Role { None, Producer, Free };
 
 Role movement_role(const Instruction& producer, bool repeated) {
@@ -82,31 +84,38 @@ Role movement_role(const Instruction& producer, bool repeated) {
     bool units = changes_only_units(producer.operand(0).type().dims, producer.type().dims);
     return units && is_plain_movement(producer) ? Role::Free : Role::None;
   }
-  case Opcode::Transpose: {  // rows stay rows, so that vectors are loaded as they lie
+  case Opcode::Transpose: { // rows stay rows, so that vectors are loaded as they lie
     const std::vector<int64_t>& permutation = producer.attributes().ints("permutation");
-    bool keeps_rows = !permutation.empty() && permutation.back() + 1 == static_cast<int64_t>(permutation.size());
-    return keeps_rows && is_plain_movement(producer) && has_long_rows(producer.type()) ? Role::Producer : Role::None;
+    bool keeps_rows =
+        !permutation.empty() && permutation.back() + 1 == static_cast<int64_t>(permutation.size());
+    return keeps_rows && is_plain_movement(producer) && has_long_rows(producer.type()) ? Role::Producer
+                                                                                       : Role::None;
   }
   case Opcode::Gather: {
-    bool of_rows = producer.attributes().integer("axis") + producer.operand(1).rank() < producer.type().rank();
-    return of_rows && !repeated && is_plain_movement(producer) && has_long_rows(producer.type()) ? Role::Producer : Role::None;
+    bool of_rows =
+        producer.attributes().integer("axis") + producer.operand(1).rank() < producer.type().rank();
+    return of_rows && !repeated && is_plain_movement(producer) && has_long_rows(producer.type())
+               ? Role::Producer
+               : Role::None;
   }
   default: return Role::None;
   }
 }
 
-// Whether the op takes one value that others read from memory too, and broadcasts: then loading that value costs what
-// loading the result would, and the result need not be stored.
+// Whether the op takes one value that others read from memory too, and broadcasts: then loading that value
+// costs what loading the result would, and the result need not be stored.
 bool is_as_cheap_as_loading(const Instruction& instruction) {
   if (!is_cheap(instruction)) return false;
   const Instruction* loaded = nullptr;
   for (Value operand : instruction.operands()) {
-    if (operand.def->is(Opcode::BroadcastInDim) && operand.def->operand(0).type().num_elements() == 1) continue;
+    if (operand.def->is(Opcode::BroadcastInDim) && operand.def->operand(0).type().num_elements() == 1)
+      continue;
     if (loaded && loaded != operand.def) return false;
     loaded = operand.def;
   }
   if (!loaded || bit_width(loaded->type().dtype) > bit_width(instruction.type().dtype)) return false;
-  return std::any_of(loaded->users().begin(), loaded->users().end(), [&](const Instruction* user) { return user != &instruction; });
+  return std::any_of(loaded->users().begin(), loaded->users().end(),
+                     [&](const Instruction* user) { return user != &instruction; });
 }
 
 // `repeated`: more of its elements would be computed than there are.
@@ -126,13 +135,14 @@ public:
   }
 
   bool run() {
-    // Later contractions first: of two that are added, the later one has the other's result at hand. Reductions after
-    // them: what is computed behind a contraction belongs to its epilogue, in registers.
+    // Later contractions first: of two that are added, the later one has the other's result at hand.
+    // Reductions after them: what is computed behind a contraction belongs to its epilogue, in registers.
     for (bool contractions : {true, false})
       for (size_t i = order_.size(); i-- > 0;)
         if (!fused_.count(order_[i]) && is_contraction(*order_[i]) == contractions) fuse_around(*order_[i]);
     for (size_t i = order_.size(); i-- > 0;)
-      if (!fused_.count(order_[i]) && is_fusible_elementwise(*order_[i])) add_producers({order_[i]}, "elementwise");
+      if (!fused_.count(order_[i]) && is_fusible_elementwise(*order_[i]))
+        add_producers({order_[i]}, "elementwise");
     bool changed = false;
     for (size_t i = order_.size(); i-- > 0;)
       if (fused_.count(order_[i])) {
@@ -158,8 +168,8 @@ private:
         for (int r = 0; r < instruction->num_regions(); ++r) collect_results(instruction->region(r));
   }
 
-  // Whether anything but members that live in the group alone uses the instruction. A free member with users outside
-  // stays there too, and its operands with it.
+  // Whether anything but members that live in the group alone uses the instruction. A free member with users
+  // outside stays there too, and its operands with it.
   bool is_used_outside(const Instruction& instruction, const Members& group, const Instruction* root) const {
     if (results_.count(&instruction)) return true;
     return std::any_of(instruction.users().begin(), instruction.users().end(), [&](const Instruction* user) {
@@ -188,7 +198,9 @@ private:
     Group grown = {&root};
     Members inside = {&root};
     size_t best = 1;
-    auto later = [this](const Instruction* a, const Instruction* b) { return position_.at(a) > position_.at(b); };
+    auto later = [this](const Instruction* a, const Instruction* b) {
+      return position_.at(a) > position_.at(b);
+    };
     std::priority_queue<Instruction*, std::vector<Instruction*>, decltype(later)> candidates(later);
     auto add_users = [&](const Instruction& member) {
       for (Instruction* user : member.users())
@@ -198,7 +210,8 @@ private:
     while (!candidates.empty() && grown.size() <= kMaximumEpilogue) {
       Instruction* next = candidates.top();
       candidates.pop();
-      bool fits = is_fusible_elementwise(*next) && same_dims(next->type(), root.type()) && next->type().layout == root.type().layout;
+      bool fits = is_fusible_elementwise(*next) && same_dims(next->type(), root.type()) &&
+                  next->type().layout == root.type().layout;
       if (!fits || !inside.insert(next).second) continue;
       grown.push_back(next);
       add_users(*next);
@@ -210,7 +223,8 @@ private:
     return grown;
   }
 
-  // Adds producers to a group until nothing more may join, and makes the fusion if there is something to fuse.
+  // Adds producers to a group until nothing more may join, and makes the fusion if there is something to
+  // fuse.
   void add_producers(Group group, std::string_view kind) {
     struct Pending {
       Instruction* instruction;
@@ -225,14 +239,16 @@ private:
     for (size_t i = 0; i < pending.size() && group.size() < kMaximumMembers; ++i) {
       auto [member, repeated] = pending[i];
       if (member == first && !takes_inputs) continue;
-      if (member->is(Opcode::Gather)) continue;  // reads its operands at computed places: from memory
-      bool enlarges = member->is(Opcode::BroadcastInDim) && member->operand(0).type().num_elements() < member->type().num_elements();
+      if (member->is(Opcode::Gather)) continue; // reads its operands at computed places: from memory
+      bool enlarges = member->is(Opcode::BroadcastInDim) &&
+                      member->operand(0).type().num_elements() < member->type().num_elements();
       for (Value operand : member->operands()) {
         Instruction* producer = operand.def;
         if (!position_.count(producer) || fused_.count(producer) || inside.count(producer)) continue;
-        if (!takes_inputs && is_operand_of(*first, *producer)) continue;  // it reads them from memory
+        if (!takes_inputs && is_operand_of(*first, *producer)) continue; // it reads them from memory
         Role role = role_of(*producer, repeated || enlarges);
-        if (role == Role::None || (role == Role::Producer && is_used_outside(*producer, inside, root))) continue;
+        if (role == Role::None || (role == Role::Producer && is_used_outside(*producer, inside, root)))
+          continue;
         inside.insert(producer);
         group.push_back(producer);
         pending.push_back({producer, repeated || enlarges});
@@ -240,14 +256,17 @@ private:
     }
     drop_views(group, inside);
     if (group.size() < 2 || !options_.take_rewrite()) return;
-    auto earlier = [this](const Instruction* a, const Instruction* b) { return position_.at(a) < position_.at(b); };
+    auto earlier = [this](const Instruction* a, const Instruction* b) {
+      return position_.at(a) < position_.at(b);
+    };
     std::sort(group.begin(), group.end(), earlier);
     FIRN_CHECK(group.back() == root, "fusion whose root is not its last member");
     finish(group, kind);
   }
 
   static bool is_operand_of(const Instruction& user, const Instruction& producer) {
-    return std::any_of(user.operands().begin(), user.operands().end(), [&](Value operand) { return operand.def == &producer; });
+    return std::any_of(user.operands().begin(), user.operands().end(),
+                       [&](Value operand) { return operand.def == &producer; });
   }
 
   // A reshape of a value from memory is a view there: computing its indices gains nothing.
@@ -257,7 +276,9 @@ private:
     };
     for (const Instruction* member : group)
       if (is_view(member)) inside.erase(member);
-    group.erase(std::remove_if(group.begin(), group.end(), [&](Instruction* member) { return !inside.count(member); }), group.end());
+    group.erase(std::remove_if(group.begin(), group.end(),
+                               [&](Instruction* member) { return !inside.count(member); }),
+                group.end());
   }
 
   void finish(const Group& group, std::string_view kind) {
@@ -265,7 +286,7 @@ private:
     Instruction* fusion = make_fusion(group, kind);
     if (results_.erase(root)) results_.insert(fusion);
     fused_.insert(root);
-    for (size_t i = group.size() - 1; i-- > 0;) {  // members without users left are gone with it
+    for (size_t i = group.size() - 1; i-- > 0;) { // members without users left are gone with it
       bool used = results_.count(group[i]) > 0;
       for (const Instruction* user : group[i]->users()) used |= !fused_.count(user);
       if (!used) fused_.insert(group[i]);
@@ -275,8 +296,8 @@ private:
   const PassOptions& options_;
   std::vector<Instruction*> order_;
   std::unordered_map<const Instruction*, size_t> position_;
-  Members results_;  // see collect_results
-  Members fused_;    // copied into fusions and without other users; erased at the end
+  Members results_; // see collect_results
+  Members fused_;   // copied into fusions and without other users; erased at the end
 };
 
 } // namespace

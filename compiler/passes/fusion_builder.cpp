@@ -8,7 +8,7 @@
 namespace firn {
 namespace {
 
-constexpr size_t kMaximumNames = 4;  // of ONNX nodes that a fusion's location lists
+constexpr size_t kMaximumNames = 4; // of ONNX nodes that a fusion's location lists
 
 std::string merged_location(const std::vector<Instruction*>& members) {
   std::vector<std::string> names;
@@ -25,7 +25,8 @@ std::string merged_location(const std::vector<Instruction*>& members) {
 
 class FusionBuilder {
 public:
-  FusionBuilder(const std::vector<Instruction*>& members, std::string_view kind) : members_(members), root_(members.back()) {
+  FusionBuilder(const std::vector<Instruction*>& members, std::string_view kind)
+      : members_(members), root_(members.back()) {
     for (Instruction* member : members_) copies_[member] = nullptr;
     collect_operands();
     std::vector<Type> types;
@@ -37,7 +38,8 @@ public:
 
   Instruction* run() {
     Region& region = fusion_->add_region();
-    for (size_t i = 0; i < operands_.size(); ++i) parameters_.push_back(region.add_parameter(operands_[i].type())->result());
+    for (size_t i = 0; i < operands_.size(); ++i)
+      parameters_.push_back(region.add_parameter(operands_[i].type())->result());
     for (Instruction* member : members_) copy(*member, region);
     std::vector<Value> results;
     for (int i = 0; i < root_->num_results(); ++i) {
@@ -59,12 +61,14 @@ private:
     for (Instruction* member : members_)
       for (Value operand : member->operands()) {
         bool inside = copies_.count(operand.def) > 0 || moves_inside(*operand.def, *member);
-        if (!inside && std::find(operands_.begin(), operands_.end(), operand) == operands_.end()) operands_.push_back(operand);
+        if (!inside && std::find(operands_.begin(), operands_.end(), operand) == operands_.end())
+          operands_.push_back(operand);
       }
   }
 
   Value inside(Value value, Region& region) {
-    if (auto found = copies_.find(value.def); found != copies_.end() && found->second) return {found->second, value.index};
+    if (auto found = copies_.find(value.def); found != copies_.end() && found->second)
+      return {found->second, value.index};
     auto operand = std::find(operands_.begin(), operands_.end(), value);
     if (operand != operands_.end()) return parameters_[static_cast<size_t>(operand - operands_.begin())];
     Instruction* constant = region.append_constant(value.def->literal());
@@ -81,7 +85,7 @@ private:
     Instruction* made = region.append(member.opcode(), operands, types, member.attributes());
     made->set_literal(member.literal());
     made->set_location(member.location());
-    for (int r = 0; r < member.num_regions(); ++r) {  // reducers: isolated
+    for (int r = 0; r < member.num_regions(); ++r) { // reducers: isolated
       Region& nested = made->add_region();
       std::vector<Value> arguments;
       for (Instruction* parameter : member.region(r).parameters())

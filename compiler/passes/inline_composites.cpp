@@ -2,9 +2,9 @@
 //
 //   %y = composite %x {name = silu} region(%p) { ... }     ->     the body, on %x
 //
-// Composites with kernels of their own (softmax, norms over rows, recurrent layers) stay. Elementwise ones are inlined
-// because fusions compute them as part of larger loops.
-// Requires: nothing. Establishes: every composite has a kernel. Breaks: composites can no longer be recognised by name.
+// Composites with kernels of their own (softmax, norms over rows, recurrent layers) stay. Elementwise ones
+// are inlined because fusions compute them as part of larger loops. Requires: nothing. Establishes: every
+// composite has a kernel. Breaks: composites can no longer be recognised by name.
 #include "compiler/graph/composites.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
@@ -12,7 +12,8 @@
 namespace firn {
 namespace {
 
-constexpr std::string_view kWithKernel[] = {"softmax", "log_softmax", "layer_norm", "rms_norm", "lstm", "gru", "rnn"};
+constexpr std::string_view kWithKernel[] = {"softmax", "log_softmax", "layer_norm", "rms_norm",
+                                            "lstm",    "gru",         "rnn"};
 
 bool has_kernel(const Instruction& composite) {
   for (std::string_view name : kWithKernel)
@@ -24,9 +25,11 @@ bool inline_in(Region& region, const PassOptions& options) {
   bool changed = false;
   for (Instruction* instruction : region.snapshot()) {
     if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
-      for (int r = 0; r < instruction->num_regions(); ++r) changed |= inline_in(instruction->region(r), options);
+      for (int r = 0; r < instruction->num_regions(); ++r)
+        changed |= inline_in(instruction->region(r), options);
     if (!instruction->is(Opcode::Composite) || has_kernel(*instruction) || !options.take_rewrite()) continue;
-    std::vector<Value> results = region.inline_region(instruction->region(), instruction->operands(), instruction);
+    std::vector<Value> results =
+        region.inline_region(instruction->region(), instruction->operands(), instruction);
     for (int i = 0; i < instruction->num_results(); ++i)
       region.replace_uses(instruction->result(i), results[static_cast<size_t>(i)]);
     region.erase(instruction);
@@ -39,7 +42,7 @@ bool inline_in(Region& region, const PassOptions& options) {
 
 bool inline_composites(Module& module, const PassOptions& options) {
   bool changed = false;
-  for (bool again = true; again;) {  // bodies may hold composites themselves
+  for (bool again = true; again;) { // bodies may hold composites themselves
     again = false;
     for (const auto& function : module.functions()) again |= inline_in(function->body(), options);
     changed |= again;

@@ -79,7 +79,7 @@ Instruction* drop_loop_values(Instruction& loop, const std::vector<bool>& keep) 
     const Region& from = loop.region(r);
     Region& to = smaller->add_region();
     copy_region(from, loop, keep, to);
-    if (r == 0) continue;  // the condition's only result stays
+    if (r == 0) continue; // the condition's only result stays
     std::vector<Value> results;
     for (size_t i = 0; i < keep.size(); ++i)
       if (keep[i]) results.push_back(to.results()[i]);

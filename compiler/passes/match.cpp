@@ -30,7 +30,9 @@ std::optional<double> splat_value(Value value) {
   return literal->get_double(0);
 }
 
-bool has_one_use(Value value) { return value.def->num_uses(value.index) == 1; }
+bool has_one_use(Value value) {
+  return value.def->num_uses(value.index) == 1;
+}
 
 namespace {
 
@@ -57,14 +59,17 @@ bool is_non_negative_within(Value value, int depth) {
   case Opcode::Reshape:
   case Opcode::Transpose:
   case Opcode::Slice: return operand(0);
-  case Opcode::Reduce: return value.def->num_operands() == 2 && simple_reducer(*value.def) && operand(0) && operand(1);
+  case Opcode::Reduce:
+    return value.def->num_operands() == 2 && simple_reducer(*value.def) && operand(0) && operand(1);
   default: return false;
   }
 }
 
 } // namespace
 
-bool is_non_negative(Value value) { return is_non_negative_within(value, 6); }
+bool is_non_negative(Value value) {
+  return is_non_negative_within(value, 6);
+}
 
 Value make_splat(Builder& builder, const Type& type, double value) {
   return make_broadcast(builder, builder.scalar(type.dtype, value), type, {});
@@ -85,7 +90,8 @@ bool is_identity_permutation(const std::vector<int64_t>& permutation) {
 
 std::vector<int64_t> inverse_permutation(const std::vector<int64_t>& permutation) {
   std::vector<int64_t> inverse(permutation.size());
-  for (size_t i = 0; i < permutation.size(); ++i) inverse[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < permutation.size(); ++i)
+    inverse[static_cast<size_t>(permutation[i])] = static_cast<int64_t>(i);
   return inverse;
 }
 
@@ -99,8 +105,12 @@ bool contains(const std::vector<int64_t>& values, int64_t value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-bool same_dims(const Type& lhs, const Type& rhs) { return lhs.dims == rhs.dims; }
+bool same_dims(const Type& lhs, const Type& rhs) {
+  return lhs.dims == rhs.dims;
+}
 
-bool is_movement(Opcode opcode) { return op_info(opcode).op_class == OpClass::Movement; }
+bool is_movement(Opcode opcode) {
+  return op_info(opcode).op_class == OpClass::Movement;
+}
 
 } // namespace firn

@@ -8,17 +8,20 @@
 namespace firn {
 
 // The defining instruction if it has that opcode, else null.
-inline Instruction* defined_by(Value value, Opcode opcode) { return value.def->is(opcode) ? value.def : nullptr; }
+inline Instruction* defined_by(Value value, Opcode opcode) {
+  return value.def->is(opcode) ? value.def : nullptr;
+}
 // The literal of a constant with bytes, else null.
 const Literal* constant_literal(Value value);
-// The value that all elements of a real-valued tensor have: splat constants, also behind broadcasts, reshapes,
-// transposes and copies.
+// The value that all elements of a real-valued tensor have: splat constants, also behind broadcasts,
+// reshapes, transposes and copies.
 std::optional<double> splat_value(Value value);
 inline bool is_splat_of(Value value, double wanted) {
   auto found = splat_value(value);
   return found && *found == wanted;
 }
-// Of a floating-point or integer type (not bool, string, complex), so that splat_value tells all about its constants.
+// Of a floating-point or integer type (not bool, string, complex), so that splat_value tells all about its
+// constants.
 bool is_arithmetic(Value value);
 // Exactly one operand slot or region result names it.
 bool has_one_use(Value value);

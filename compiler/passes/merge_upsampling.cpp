@@ -31,7 +31,7 @@ std::optional<Repeat> match_repeat(Value value) {
   if (!broadcast.is(Opcode::BroadcastInDim) || !broadcast.type().is_static()) return std::nullopt;
   Value source = broadcast.operand(0);
   const std::vector<int64_t>& map = broadcast.attributes().ints("dims");
-  std::vector<int64_t> joined;  // extents with the repetition in the dim before it
+  std::vector<int64_t> joined; // extents with the repetition in the dim before it
   std::optional<size_t> dim;
   int64_t factor = 1;
   for (int d = 0; d < broadcast.type().rank(); ++d) {
@@ -49,7 +49,8 @@ std::optional<Repeat> match_repeat(Value value) {
     joined.back() *= factor;
   }
   if (!dim || joined != without_units(value.type())) return std::nullopt;
-  bool units = source.def->is(Opcode::Reshape) && changes_only_units(source.def->operand(0).type().dims, source.type().dims);
+  bool units = source.def->is(Opcode::Reshape) &&
+               changes_only_units(source.def->operand(0).type().dims, source.type().dims);
   return Repeat{units ? source.def->operand(0) : source, *dim, factor};
 }
 
@@ -76,7 +77,8 @@ Value merged(Value value, const std::function<bool(Value)>& wanted) {
   Region& region = *value.def->parent();
   Type type = source.type();
   type.dims = std::move(expanded);
-  Instruction* broadcast = region.append(Opcode::BroadcastInDim, {source}, {type}, {{"dims", map}}, value.def);
+  Instruction* broadcast =
+      region.append(Opcode::BroadcastInDim, {source}, {type}, {{"dims", map}}, value.def);
   Instruction* reshape = region.append(Opcode::Reshape, {broadcast->result()}, {value.type()}, {}, value.def);
   for (Instruction* made : {broadcast, reshape}) made->set_location(value.def->location());
   return reshape->result();
@@ -90,14 +92,15 @@ bool merge_upsampling(Region& region, const std::function<bool(Value)>& wanted) 
   // Whole chains before their parts.
   for (size_t i = all.size(); i-- > 0;) {
     Instruction& instruction = *all[i];
-    bool repeats = instruction.is(Opcode::Reshape) && instruction.has_uses() && instruction.type().is_static() &&
-                   instruction.type().rank() == 4;
+    bool repeats = instruction.is(Opcode::Reshape) && instruction.has_uses() &&
+                   instruction.type().is_static() && instruction.type().rank() == 4;
     if (repeats)
       if (Value value = merged(instruction.result(), wanted)) {
         region.replace_uses(instruction.result(), value);
         changed = true;
       }
-    if (changed && !instruction.has_uses() && (instruction.is(Opcode::Reshape) || instruction.is(Opcode::BroadcastInDim)))
+    if (changed && !instruction.has_uses() &&
+        (instruction.is(Opcode::Reshape) || instruction.is(Opcode::BroadcastInDim)))
       region.erase(&instruction);
   }
   return changed;

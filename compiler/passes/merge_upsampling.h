@@ -7,12 +7,13 @@
 
 namespace firn {
 
-// Rewrites images whose rows and columns are repeated, one axis after the other, as one broadcast and a reshape that
-// keeps batch and channels:
+// Rewrites images whose rows and columns are repeated, one axis after the other, as one broadcast and a
+// reshape that keeps batch and channels:
 //
 //   broadcast_in_dim %x {dims = [0, 1, 2, 4]} : [n, c, h, fh, w, fw]; reshape : [n, c, h * fh, w * fw]
 //
-// Only images for which `wanted` holds; read from memory in rows, the repetitions axis by axis are the better ones.
+// Only images for which `wanted` holds; read from memory in rows, the repetitions axis by axis are the better
+// ones.
 bool merge_upsampling(Region& region, const std::function<bool(Value image)>& wanted);
 
 } // namespace firn

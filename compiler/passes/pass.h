@@ -11,12 +11,13 @@
 namespace firn {
 
 struct PassOptions {
-  const TargetMachine* target = nullptr;  // null: target-independent passes only
+  const TargetMachine* target = nullptr; // null: target-independent passes only
   bool optimize_size = false;
   bool strict_math = false;
-  int64_t fold_bytes_limit = 64 << 20;    // constants larger than this are not made by folding unless inputs were as large
-  int rewrite_limit = -1;                 // -1: none; else stop after so many rewrites, to bisect
-  int* rewrites_left = nullptr;           // set by run_passes when there is a limit: what is left of it
+  int64_t fold_bytes_limit =
+      64 << 20;           // constants larger than this are not made by folding unless inputs were as large
+  int rewrite_limit = -1; // -1: none; else stop after so many rewrites, to bisect
+  int* rewrites_left = nullptr; // set by run_passes when there is a limit: what is left of it
 
   // Asked before every rewrite: whether the limit allows one more. Counts it.
   bool take_rewrite() const {
@@ -31,7 +32,7 @@ struct PassOptions {
 using PassFunction = bool (*)(Module& module, const PassOptions& options);
 
 struct PassInfo {
-  const char* name;   // kebab-case, as on the command line
+  const char* name; // kebab-case, as on the command line
   const char* summary;
   PassFunction run;
 };
@@ -52,8 +53,8 @@ struct PipelineRun {
   bool check_reports = false;
 };
 
-// Runs the named passes ("fold-constants,eliminate-dead-code"), verifying after each that changed something. An
-// unknown name is a usage error; a broken module is Fault::Internal naming the pass.
+// Runs the named passes ("fold-constants,eliminate-dead-code"), verifying after each that changed something.
+// An unknown name is a usage error; a broken module is Fault::Internal naming the pass.
 Result run_passes(Module& module, const std::string& names, PipelineRun& run);
 // The list that `firn compile` runs, as such a string, for a target-independent or a compiling pipeline.
 std::string default_pipeline(bool for_target);

@@ -9,8 +9,8 @@
 namespace firn {
 namespace {
 
-// Simplifications that enable one another: shapes make constants, constants make no-ops and algebra, which leave
-// equal and dead values behind.
+// Simplifications that enable one another: shapes make constants, constants make no-ops and algebra, which
+// leave equal and dead values behind.
 constexpr const char* kCleanup = "propagate-shapes,fold-constants,eliminate-zero-elements,eliminate-nops,"
                                  "simplify-algebra,eliminate-common-subexpressions,eliminate-dead-code";
 
@@ -25,17 +25,21 @@ constexpr Step kSteps[] = {
     {kCleanup, false, "resolves exporters' shape arithmetic; every later pattern expects canonical forms"},
     {"simplify-control", false, "after constants are known: conditions have become constants"},
     {kCleanup, false, "inlined branches bring their own shape arithmetic"},
-    {"recover-composites", false, "before anything moves transposes or scales into the decompositions it looks for"},
+    {"recover-composites", false,
+     "before anything moves transposes or scales into the decompositions it looks for"},
     {"sink-transposes", false, "cancelled transposes let scales and biases stand next to their convolutions"},
     {"simplify-algebra,fold-conv-scales", false, "merged pads and scales; before dots take their final form"},
     {"split-input-dilations", true, "after scales are folded, which know nothing of phases"},
     {"project-recurrent-inputs", true, "before simplify-dots, for the dots it makes"},
     {"simplify-dots", false, "after sinking, which moves transposes into the operands of dots"},
     {kCleanup, false, "folds the weights that scales and transposes were moved into"},
-    {"inline-composites", true, "what has no kernel of its own must be plain ops before layouts and fusion see it"},
+    {"inline-composites", true,
+     "what has no kernel of its own must be plain ops before layouts and fusion see it"},
     {"sink-transposes", true, "exporters reshape around norms: their inlined bodies can do without"},
-    {"simplify-algebra,eliminate-common-subexpressions,eliminate-dead-code", true, "tidies the inlined bodies"},
-    {"assign-layouts", true, "on plain instructions: fusion then never has to look through a change of layout"},
+    {"simplify-algebra,eliminate-common-subexpressions,eliminate-dead-code", true,
+     "tidies the inlined bodies"},
+    {"assign-layouts", true,
+     "on plain instructions: fusion then never has to look through a change of layout"},
     {"fuse-attention,eliminate-dead-code", true, "before form-fusions gives each of its dots a kernel"},
     {"form-fusions", true, "last: other passes do not look into fusions"},
     {"eliminate-dead-code", true, "fused producers are left without users"},
@@ -69,7 +73,8 @@ Expected<std::vector<const PassInfo*>> parse_names(const std::string& names) {
 }
 
 // Runs one pass, times it, and checks what it left behind.
-Result run_pass(const PassInfo& pass, int number, Module& module, PipelineRun& run, const PassOptions& options) {
+Result run_pass(const PassInfo& pass, int number, Module& module, PipelineRun& run,
+                const PassOptions& options) {
   std::string before = run.check_reports ? print_module(module) : std::string();
   auto start = std::chrono::steady_clock::now();
   bool changed = pass.run(module, options);
@@ -79,7 +84,8 @@ Result run_pass(const PassInfo& pass, int number, Module& module, PipelineRun& r
     return Diagnostic{Fault::Internal, std::string("pass ") + pass.name + " reports no change but made one"};
   if (changed)
     if (Result valid = verify(module); !valid)
-      return Diagnostic{Fault::Internal, std::string("after pass ") + pass.name + ": " + valid.error().message};
+      return Diagnostic{Fault::Internal,
+                        std::string("after pass ") + pass.name + ": " + valid.error().message};
   if (run.after_pass) run.after_pass(number, pass.name, changed, module);
   return {};
 }

@@ -4,8 +4,8 @@
 //   %y = dynamic_reshape %x, %shape : f32[<=n]    %shape is known as [16]    ->   reshape %x : f32[16]
 //
 // A bounded extent that turns out to be known is replaced in the types of all that depend on it.
-// Requires: nothing. Establishes: no dynamic_* op, dynamic_slice or dim_size with operands known at compile time; types
-// are as precise as inference can make them. Breaks: nothing.
+// Requires: nothing. Establishes: no dynamic_* op, dynamic_slice or dim_size with operands known at compile
+// time; types are as precise as inference can make them. Breaks: nothing.
 #include "compiler/graph/evaluate.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
@@ -17,7 +17,8 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kMaximumIotaElements = 4096;  // a longer range with a known start and step is computed, not stored
+constexpr int64_t kMaximumIotaElements =
+    4096; // a longer range with a known start and step is computed, not stored
 
 class Propagation {
 public:
@@ -36,7 +37,8 @@ private:
     for (Instruction* instruction : region.snapshot()) {
       if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
         for (int r = 0; r < instruction->num_regions(); ++r) visit(instruction->region(r));
-      if (instruction->num_results() != 1 || !instruction->type().is_tensor() || !instruction->has_uses()) continue;
+      if (instruction->num_results() != 1 || !instruction->type().is_tensor() || !instruction->has_uses())
+        continue;
       Value value = make_static(*instruction);
       if (!value || value == instruction->result() || !options_.take_rewrite()) continue;
       region.replace_uses(instruction->result(), value);
@@ -55,7 +57,8 @@ private:
     case Opcode::DynamicIota: return static_iota(instruction, builder);
     case Opcode::DynamicSlice: return static_slice(instruction, builder);
     default: {
-      // Integer arithmetic on symbolic dims that happens to be a number. Numbers alone are fold-constants' business.
+      // Integer arithmetic on symbolic dims that happens to be a number. Numbers alone are fold-constants'
+      // business.
       if (!depends_on_dims(instruction)) return {};
       LiteralRef literal = values_.literal(instruction.result());
       return literal ? builder.constant(literal) : Value{};
@@ -70,8 +73,8 @@ private:
     return false;
   }
 
-  // Makes the extents of `type` equal to `dims`, by binding extents that only the run decides. False if one is fixed
-  // to something else.
+  // Makes the extents of `type` equal to `dims`, by binding extents that only the run decides. False if one
+  // is fixed to something else.
   bool bind(const Type& type, const std::vector<IntExpr>& dims, Type& result) {
     if (type.dims.size() != dims.size()) return false;
     result = type;
@@ -81,7 +84,8 @@ private:
       const IntExpr& extent = type.dims[i].extent;
       if (extent == dims[i]) continue;
       std::vector<SymbolRef> symbols = extent.symbols();
-      if (symbols.size() != 1 || extent != IntExpr::symbol(symbols[0]) || !type.dims[i].counted || dims[i].mentions(*symbols[0]))
+      if (symbols.size() != 1 || extent != IntExpr::symbol(symbols[0]) || !type.dims[i].counted ||
+          dims[i].mentions(*symbols[0]))
         return false;
       bound.emplace(symbols[0].get(), std::pair(symbols[0], dims[i]));
       result.dims[i] = Dim(dims[i]);
@@ -189,7 +193,8 @@ private:
   }
 
   IntExpr resolve(IntExpr extent) const {
-    // A binding may mention symbols that are bound themselves; chains are short and free of cycles by construction.
+    // A binding may mention symbols that are bound themselves; chains are short and free of cycles by
+    // construction.
     for (size_t step = 0; step <= bound_.size(); ++step) {
       IntExpr next = extent.substitute([this](const Symbol& symbol) -> std::optional<IntExpr> {
         auto found = bound_.find(&symbol);
@@ -212,7 +217,9 @@ private:
     for (auto& instruction : region.instructions()) {
       for (int r = 0; r < instruction->num_regions(); ++r)
         if (instruction->is(Opcode::If) || instruction->is(Opcode::While)) infer(instruction->region(r));
-      if (instruction->num_regions() > 0 && !instruction->is(Opcode::Reduce) && !instruction->is(Opcode::ReduceWindow)) continue;
+      if (instruction->num_regions() > 0 && !instruction->is(Opcode::Reduce) &&
+          !instruction->is(Opcode::ReduceWindow))
+        continue;
       auto types = infer_types(instruction->opcode(), instruction->operands(), instruction->attributes());
       if (!types || static_cast<int>(types->size()) != instruction->num_results()) continue;
       for (int i = 0; i < instruction->num_results(); ++i) {
@@ -234,6 +241,8 @@ private:
 
 } // namespace
 
-bool propagate_shapes(Module& module, const PassOptions& options) { return Propagation(module, options).run(); }
+bool propagate_shapes(Module& module, const PassOptions& options) {
+  return Propagation(module, options).run();
+}
 
 } // namespace firn

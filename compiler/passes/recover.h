@@ -1,5 +1,5 @@
-// The patterns of recover-composites. Each looks at the last instruction of a decomposition and returns the composite's
-// result, or no value.
+// The patterns of recover-composites. Each looks at the last instruction of a decomposition and returns the
+// composite's result, or no value.
 #pragma once
 
 #include "compiler/passes/match.h"
@@ -10,19 +10,22 @@
 namespace firn {
 
 Value recover_logistic(Instruction& divide, Builder& builder);
-Value recover_activation(Instruction& multiply, Builder& builder);   // silu, hard_swish, gelu; also ends in divide
+Value recover_activation(Instruction& multiply,
+                         Builder& builder); // silu, hard_swish, gelu; also ends in divide
 Value recover_softmax(Instruction& divide, Builder& builder);
 Value recover_log_softmax(Instruction& subtract, Builder& builder);
-Value recover_norm(Instruction& instruction, Builder& builder);      // layer_norm, rms_norm without scale and bias
-Value absorb_norm_affine(Instruction& instruction, Builder& builder);  // scale and bias into a norm recovered before
+Value recover_norm(Instruction& instruction, Builder& builder); // layer_norm, rms_norm without scale and bias
+Value absorb_norm_affine(Instruction& instruction,
+                         Builder& builder); // scale and bias into a norm recovered before
 
-// `value` is a broadcast, to `x`'s dims, of a tensor that a reduction of x-shaped values over `dims` gives. Returns that
-// tensor (the dims may be missing or have extent 1).
+// `value` is a broadcast, to `x`'s dims, of a tensor that a reduction of x-shaped values over `dims` gives.
+// Returns that tensor (the dims may be missing or have extent 1).
 struct ReducedBroadcast {
   Value source;
   std::vector<int64_t> dims;
 };
-// The dims of `x` along which `value` is a broadcast of fewer elements: all of extent above 1 that the broadcast repeats.
+// The dims of `x` along which `value` is a broadcast of fewer elements: all of extent above 1 that the
+// broadcast repeats.
 std::optional<ReducedBroadcast> reduced_broadcast(Value value);
 // `value` as reduce(operand) over `dims`, extents of 1 aside: the operand.
 Value reduction_operand(Value value, Opcode reducer, const std::vector<int64_t>& dims);

@@ -8,7 +8,8 @@
 namespace firn {
 namespace {
 
-// The factors of a product; constant splats are collected into one number. Divisions by splats count as their inverse.
+// The factors of a product; constant splats are collected into one number. Divisions by splats count as their
+// inverse.
 struct Product {
   std::vector<Value> factors;
   double constant = 1;
@@ -36,7 +37,9 @@ Product factors_of(Value value) {
   return product;
 }
 
-bool about(double found, double wanted) { return std::abs(found - wanted) <= 2e-5 * std::abs(wanted); }
+bool about(double found, double wanted) {
+  return std::abs(found - wanted) <= 2e-5 * std::abs(wanted);
+}
 
 // Removes one occurrence; false if there is none.
 bool remove(std::vector<Value>& values, Value value) {
@@ -59,7 +62,7 @@ bool is_erf_gate(Value gate, Value x) {
 bool is_cube(Value value, Value x, double c) {
   Product product = factors_of(value);
   std::vector<Value> factors;
-  for (Value factor : product.factors) {  // a shared square
+  for (Value factor : product.factors) { // a shared square
     Instruction* square = defined_by(factor, Opcode::Multiply);
     bool of_x = square && square->operand(0) == x && square->operand(1) == x;
     factors.insert(factors.end(), of_x ? 2 : 1, of_x ? x : factor);
@@ -77,7 +80,7 @@ bool is_tanh_gate(Value gate, Value x) {
   bool has_x = inner.factors.size() == 2 && remove(inner.factors, x);
   Instruction* sum = inner.factors.size() == 1 ? defined_by(inner.factors[0], Opcode::Add) : nullptr;
   if (!sum) return false;
-  if (has_x) {  // x * (1 + c x^2)
+  if (has_x) { // x * (1 + c x^2)
     Value square = other_than(*sum, 1);
     Product product = square ? factors_of(square) : Product{};
     if (product.factors.size() == 1) {
@@ -94,7 +97,8 @@ bool is_tanh_gate(Value gate, Value x) {
 // clamp(0, x + 3, 6), or with `scaled` clamp(0, x / 6 + 0.5, 1)
 bool is_hard_gate(Value gate, Value x, bool scaled) {
   Instruction* clamp = defined_by(gate, Opcode::Clamp);
-  if (!clamp || !is_splat_of(clamp->operand(0), 0) || !is_splat_of(clamp->operand(2), scaled ? 1 : 6)) return false;
+  if (!clamp || !is_splat_of(clamp->operand(0), 0) || !is_splat_of(clamp->operand(2), scaled ? 1 : 6))
+    return false;
   Instruction* add = defined_by(clamp->operand(1), Opcode::Add);
   Value inner = add ? other_than(*add, scaled ? 0.5 : 3) : Value{};
   if (!inner) return false;
@@ -113,7 +117,8 @@ Value recover_logistic(Instruction& divide, Builder& builder) {
   for (int i : {0, 1}) {
     Instruction* exp = defined_by(add->operand(i), Opcode::Exponential);
     if (!exp || !is_splat_of(add->operand(1 - i), 1)) continue;
-    if (Instruction* negate = defined_by(exp->operand(0), Opcode::Negate)) return builder.op(Opcode::Logistic, {negate->operand(0)});
+    if (Instruction* negate = defined_by(exp->operand(0), Opcode::Negate))
+      return builder.op(Opcode::Logistic, {negate->operand(0)});
   }
   return {};
 }
@@ -124,11 +129,15 @@ Value recover_activation(Instruction& last, Builder& builder) {
   if (product.factors.size() != 2) return {};
   for (int i : {0, 1}) {
     Value x = product.factors[static_cast<size_t>(i)], gate = product.factors[static_cast<size_t>(1 - i)];
-    if (product.constant == 1 && gate.def->is(Opcode::Logistic) && gate.def->operand(0) == x) return make_silu(builder, x);
-    if (about(product.constant, 1.0 / 6) && is_hard_gate(gate, x, /*scaled=*/false)) return make_hard_swish(builder, x);
+    if (product.constant == 1 && gate.def->is(Opcode::Logistic) && gate.def->operand(0) == x)
+      return make_silu(builder, x);
+    if (about(product.constant, 1.0 / 6) && is_hard_gate(gate, x, /*scaled=*/false))
+      return make_hard_swish(builder, x);
     if (product.constant == 1 && is_hard_gate(gate, x, /*scaled=*/true)) return make_hard_swish(builder, x);
-    if (product.constant == 0.5 && is_erf_gate(gate, x)) return make_gelu(builder, x, /*tanh_approximation=*/false);
-    if (product.constant == 0.5 && is_tanh_gate(gate, x)) return make_gelu(builder, x, /*tanh_approximation=*/true);
+    if (product.constant == 0.5 && is_erf_gate(gate, x))
+      return make_gelu(builder, x, /*tanh_approximation=*/false);
+    if (product.constant == 0.5 && is_tanh_gate(gate, x))
+      return make_gelu(builder, x, /*tanh_approximation=*/true);
   }
   return {};
 }
@@ -161,9 +170,12 @@ Value recover_softmax(Instruction& divide, Builder& builder) {
 Value recover_log_softmax(Instruction& subtract, Builder& builder) {
   auto log_sum = reduced_broadcast(subtract.operand(1));
   auto shifted = log_sum ? shifted_by_maximum(subtract.operand(0)) : std::nullopt;
-  if (!shifted || log_sum->dims != std::vector<int64_t>{shifted->second} || !log_sum->source.def->is(Opcode::Log)) return {};
+  if (!shifted || log_sum->dims != std::vector<int64_t>{shifted->second} ||
+      !log_sum->source.def->is(Opcode::Log))
+    return {};
   Value powers = reduction_operand(log_sum->source.def->operand(0), Opcode::Add, log_sum->dims);
-  if (!powers || !powers.def->is(Opcode::Exponential) || !(powers.def->operand(0) == subtract.operand(0))) return {};
+  if (!powers || !powers.def->is(Opcode::Exponential) || !(powers.def->operand(0) == subtract.operand(0)))
+    return {};
   return make_log_softmax(builder, shifted->first, static_cast<int>(shifted->second));
 }
 

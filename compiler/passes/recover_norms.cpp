@@ -1,5 +1,5 @@
-// Patterns of recover-composites: layer and RMS normalisation. First the normalisation alone is recognised, with a
-// scale of ones; multiplications and additions that follow are then taken in one by one.
+// Patterns of recover-composites: layer and RMS normalisation. First the normalisation alone is recognised,
+// with a scale of ones; multiplications and additions that follow are then taken in one by one.
 #include "compiler/graph/composites.h"
 #include "compiler/passes/recover.h"
 
@@ -13,7 +13,8 @@ std::optional<int> first_trailing_dim(const Type& type, const std::vector<int64_
   if (dims.empty()) return std::nullopt;
   int64_t next = dims.front();
   for (int64_t d = dims.front(); d < type.rank(); ++d) {
-    bool unit = type.dims[static_cast<size_t>(d)].is_static() && type.dims[static_cast<size_t>(d)].value() == 1;
+    bool unit =
+        type.dims[static_cast<size_t>(d)].is_static() && type.dims[static_cast<size_t>(d)].value() == 1;
     if (!unit && !contains(dims, d)) return std::nullopt;
     next = d;
   }
@@ -47,7 +48,8 @@ std::optional<Deviation> deviation(Value value) {
 
 // `square` = x * x
 bool is_square_of(Value square, Value x) {
-  return square && square.def->is(Opcode::Multiply) && square.def->operand(0) == x && square.def->operand(1) == x;
+  return square && square.def->is(Opcode::Multiply) && square.def->operand(0) == x &&
+         square.def->operand(1) == x;
 }
 
 // `centered` = x - mean(x) over dims: x.
@@ -94,13 +96,16 @@ Value recover_norm(Instruction& instruction, Builder& builder) {
     if (!dim || !is_square_of(mean_operand(found->variance, spread->dims), numerator)) continue;
     DType stash = numerator.dtype();
     if (Value x = uncentered(numerator, spread->dims))
-      return make_layer_norm(builder, x, ones(builder, x.type(), *dim), {}, *dim, found->epsilon, stash)->result();
-    return make_rms_norm(builder, numerator, ones(builder, numerator.type(), *dim), *dim, found->epsilon, stash);
+      return make_layer_norm(builder, x, ones(builder, x.type(), *dim), {}, *dim, found->epsilon, stash)
+          ->result();
+    return make_rms_norm(builder, numerator, ones(builder, numerator.type(), *dim), *dim, found->epsilon,
+                         stash);
   }
   return {};
 }
 
-// norm(x, 1) * s = norm(x, s); norm(x, s) + b = norm(x, s, b), for s and b that vary along the normalised dims alone.
+// norm(x, 1) * s = norm(x, s); norm(x, s) + b = norm(x, s, b), for s and b that vary along the normalised
+// dims alone.
 Value absorb_norm_affine(Instruction& instruction, Builder& builder) {
   bool scales = instruction.is(Opcode::Multiply);
   for (int i : {0, 1}) {

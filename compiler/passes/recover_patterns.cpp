@@ -1,4 +1,5 @@
-// Pieces that decompositions of composites share: means, reductions that are broadcast back, rounded constants.
+// Pieces that decompositions of composites share: means, reductions that are broadcast back, rounded
+// constants.
 #include "compiler/passes/recover.h"
 #include "compiler/passes/reshape_groups.h"
 
@@ -7,7 +8,8 @@
 namespace firn {
 
 Value strip_unit_reshapes(Value value) {
-  while (value.def->is(Opcode::Reshape) && changes_only_units(value.def->operand(0).type().dims, value.type().dims))
+  while (value.def->is(Opcode::Reshape) &&
+         changes_only_units(value.def->operand(0).type().dims, value.type().dims))
     value = value.def->operand(0);
   return value;
 }
@@ -33,7 +35,8 @@ std::optional<ReducedBroadcast> reduced_broadcast(Value value) {
     const Dim& extent = value.type().dims[static_cast<size_t>(d)];
     if (is_unit(extent)) continue;
     bool kept = false;
-    for (size_t i = 0; i < map.size(); ++i) kept |= map[i] == d && source.type().dims[i].extent == extent.extent;
+    for (size_t i = 0; i < map.size(); ++i)
+      kept |= map[i] == d && source.type().dims[i].extent == extent.extent;
     if (!kept) result.dims.push_back(d);
   }
   return result;
@@ -54,7 +57,9 @@ std::vector<int64_t> wide_dims(const Type& type, const std::vector<int64_t>& dim
 Value reduction_operand(Value value, Opcode reducer, const std::vector<int64_t>& dims) {
   value = strip_unit_reshapes(value);
   Instruction* reduce = defined_by(value, Opcode::Reduce);
-  if (!reduce || reduce->num_operands() != 2 || simple_reducer(*reduce) != reducer || !is_float(value.dtype())) return {};
+  if (!reduce || reduce->num_operands() != 2 || simple_reducer(*reduce) != reducer ||
+      !is_float(value.dtype()))
+    return {};
   auto identity = reducer_identity(reducer, value.dtype());
   if (!is_splat_of(reduce->operand(1), identity->get_double(0))) return {};
   Value operand = reduce->operand(0);

@@ -30,7 +30,8 @@ bool rewrite_region(Region& region, const PassOptions& options, RewriteRule rule
   Region::List& list = region.instructions();
   for (auto at = list.begin(); at != list.end(); ++at) {
     Instruction* instruction = at->get();
-    if (instruction->is(Opcode::Parameter) || instruction->is(Opcode::Constant) || !instruction->has_uses()) continue;
+    if (instruction->is(Opcode::Parameter) || instruction->is(Opcode::Constant) || !instruction->has_uses())
+      continue;
     for (int i = 0; i < instruction->num_regions(); ++i)
       if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
         changed |= rewrite_region(instruction->region(i), options, rule);

@@ -8,17 +8,19 @@
 
 namespace firn {
 
-// Calls `visit` on the body of every function and on the regions of if and while beneath, outer before inner. Regions
-// of fusions, composites and reducers are contracts with other parts of the compiler and are left alone.
+// Calls `visit` on the body of every function and on the regions of if and while beneath, outer before inner.
+// Regions of fusions, composites and reducers are contracts with other parts of the compiler and are left
+// alone.
 void for_each_region(Module& module, const std::function<void(Region&)>& visit);
 
-// Returns the value that replaces the instruction's only result (of the same type), or no value to leave it; what it
-// made until then is discarded. New instructions go in front of the instruction. The rule may not erase anything.
+// Returns the value that replaces the instruction's only result (of the same type), or no value to leave it;
+// what it made until then is discarded. New instructions go in front of the instruction. The rule may not
+// erase anything.
 using RewriteRule = Value (*)(Instruction& instruction, const PassOptions& options);
 
-// Applies the rule in order to every instruction of every region until nothing changes (at most a fixed number of
-// rounds, so that two rules that undo each other cannot hang the compiler). Instructions that lose their last use are
-// erased. Tells whether anything changed.
+// Applies the rule in order to every instruction of every region until nothing changes (at most a fixed
+// number of rounds, so that two rules that undo each other cannot hang the compiler). Instructions that lose
+// their last use are erased. Tells whether anything changed.
 bool rewrite_module(Module& module, const PassOptions& options, RewriteRule rule);
 
 // Makes all users of the instruction's only result use `value`, and erases the instruction.

@@ -11,8 +11,9 @@ namespace {
 
 using Exprs = std::vector<IntExpr>;
 
-constexpr int64_t kMaximumElements = 256;        // shapes are short; longer integer tensors are data
-constexpr int64_t kMaximumNumber = int64_t{1} << 40;  // products of such numbers stay within an expression's range
+constexpr int64_t kMaximumElements = 256; // shapes are short; longer integer tensors are data
+constexpr int64_t kMaximumNumber = int64_t{1}
+                                   << 40; // products of such numbers stay within an expression's range
 
 bool is_small_integer(const Type& type) {
   return type.is_tensor() && type.is_static() && type.num_elements() <= kMaximumElements &&
@@ -40,7 +41,7 @@ std::optional<IntExpr> combine(Opcode opcode, const IntExpr& lhs, const IntExpr&
     bool bounded = lhs.is_constant() || rhs.is_constant() || lhs.terms().size() * rhs.terms().size() <= 64;
     return bounded ? std::optional(lhs * rhs) : std::nullopt;
   }
-  case Opcode::Divide:  // truncation is rounding down for what is not negative
+  case Opcode::Divide: // truncation is rounding down for what is not negative
     if (!rhs.is_constant() || rhs.value() <= 0 || lhs.lower_bound() < 0) return std::nullopt;
     return floor_div(lhs, rhs);
   case Opcode::Remainder:
@@ -58,7 +59,9 @@ std::optional<bool> decide(const std::string& direction, const IntExpr& lhs, con
   IntExpr difference = lhs - rhs;
   int64_t low = difference.lower_bound(), high = difference.upper_bound();
   bool never_equal = low > 0 || high < 0, always_equal = low == 0 && high == 0;
-  auto known = [](bool yes, bool no) { return yes ? std::optional(true) : no ? std::optional(false) : std::nullopt; };
+  auto known = [](bool yes, bool no) {
+    return yes ? std::optional(true) : no ? std::optional(false) : std::nullopt;
+  };
   if (direction == "eq") return known(always_equal, never_equal);
   if (direction == "ne") return known(never_equal, always_equal);
   if (direction == "lt") return known(high < 0, low >= 0);
@@ -93,7 +96,8 @@ std::optional<Exprs> gather_vector(const Exprs& operand, const Exprs& indices) {
 
 Exprs slice_vector(const Exprs& operand, const Attributes& attributes) {
   Exprs result;
-  for (int64_t i = attributes.ints("starts")[0]; i < attributes.ints("limits")[0]; i += attributes.ints("strides")[0])
+  for (int64_t i = attributes.ints("starts")[0]; i < attributes.ints("limits")[0];
+       i += attributes.ints("strides")[0])
     result.push_back(operand[static_cast<size_t>(i)]);
   return result;
 }
@@ -109,7 +113,8 @@ std::optional<std::vector<IntExpr>> ShapeValues::of(Value value) {
 }
 
 LiteralRef ShapeValues::literal(Value value) {
-  if (value.def->is(Opcode::Constant)) return value.def->literal()->is_opaque() ? nullptr : value.def->literal();
+  if (value.def->is(Opcode::Constant))
+    return value.def->literal()->is_opaque() ? nullptr : value.def->literal();
   auto exprs = of(value);
   return exprs && all_numbers(*exprs) ? to_literal(*exprs, value.type()) : nullptr;
 }
@@ -118,7 +123,8 @@ LiteralRef ShapeValues::literal(Value value) {
 std::optional<Exprs> ShapeValues::evaluate(Value value) {
   std::vector<LiteralRef> operands;
   for (Value operand : value.def->operands()) {
-    if (!operand.type().is_tensor() || !operand.type().is_static() || operand.type().num_elements() > kMaximumElements)
+    if (!operand.type().is_tensor() || !operand.type().is_static() ||
+        operand.type().num_elements() > kMaximumElements)
       return std::nullopt;
     LiteralRef known = literal(operand);
     if (!known) return std::nullopt;
@@ -134,9 +140,11 @@ std::optional<Exprs> ShapeValues::compute(Value value) {
   const Instruction& instruction = *value.def;
   if (instruction.is(Opcode::Parameter)) return std::nullopt;
   if (instruction.is(Opcode::Constant))
-    return instruction.literal()->is_opaque() ? std::nullopt : std::optional(from_literal(*instruction.literal()));
+    return instruction.literal()->is_opaque() ? std::nullopt
+                                              : std::optional(from_literal(*instruction.literal()));
   if (instruction.is(Opcode::DimSize)) {
-    const Dim& dim = instruction.operand(0).type().dims[static_cast<size_t>(instruction.attributes().integer("dim"))];
+    const Dim& dim =
+        instruction.operand(0).type().dims[static_cast<size_t>(instruction.attributes().integer("dim"))];
     return Exprs{dim.extent};
   }
   if (instruction.num_regions() > 0 && !instruction.is(Opcode::Reduce)) return std::nullopt;
@@ -163,8 +171,11 @@ std::optional<Exprs> ShapeValues::compute(Value value) {
     if (value.rank() != 1) return std::nullopt;
     for (const Exprs& part : operands) result.insert(result.end(), part.begin(), part.end());
     return result;
-  case Opcode::Slice: return value.rank() == 1 ? std::optional(slice_vector(operands[0], instruction.attributes())) : std::nullopt;
-  case Opcode::Gather: return instruction.operand(0).rank() == 1 ? gather_vector(operands[0], operands[1]) : std::nullopt;
+  case Opcode::Slice:
+    return value.rank() == 1 ? std::optional(slice_vector(operands[0], instruction.attributes()))
+                             : std::nullopt;
+  case Opcode::Gather:
+    return instruction.operand(0).rank() == 1 ? gather_vector(operands[0], operands[1]) : std::nullopt;
   case Opcode::Compare:
     for (size_t i = 0; i < count; ++i) {
       auto decided = decide(instruction.word("direction"), operands[0][i], operands[1][i]);
@@ -190,7 +201,9 @@ std::optional<Exprs> ShapeValues::compute(Value value) {
     return Exprs{total};
   }
   default:
-    if (operands.size() != 2 || operands[0].size() != operands[1].size() || !is_elementwise(instruction.opcode())) return std::nullopt;
+    if (operands.size() != 2 || operands[0].size() != operands[1].size() ||
+        !is_elementwise(instruction.opcode()))
+      return std::nullopt;
     for (size_t i = 0; i < count; ++i) {
       auto combined = combine(instruction.opcode(), operands[0][i], operands[1][i]);
       if (!combined) return std::nullopt;

@@ -1,10 +1,11 @@
 // simplify-control: resolves conditionals and loops whose conditions are known.
 //
 //   %r = if %true region() {A}, region() {B}              ->   A, inlined
-//   %w:2 = while %i, %x ...  body passes %x on unchanged  ->   %w = while %i ..., uses of the second become %x
-//   %w = while %i ...  condition is constant false        ->   %i
+//   %w:2 = while %i, %x ...  body passes %x on unchanged  ->   %w = while %i ..., uses of the second become
+//   %x %w = while %i ...  condition is constant false        ->   %i
 //
-// Requires: constants folded. Establishes: no `if` on a constant; loops carry no invariant values. Breaks: nothing.
+// Requires: constants folded. Establishes: no `if` on a constant; loops carry no invariant values. Breaks:
+// nothing.
 #include "compiler/passes/loops.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
@@ -59,8 +60,10 @@ bool simplify_region(Region& region, const PassOptions& options) {
   for (Instruction* instruction : region.snapshot()) {
     bool branches = instruction->is(Opcode::If) || instruction->is(Opcode::While);
     if (!branches) continue;
-    for (int r = 0; r < instruction->num_regions(); ++r) changed |= simplify_region(instruction->region(r), options);
-    changed |= instruction->is(Opcode::If) ? simplify_if(*instruction, options) : simplify_while(*instruction, options);
+    for (int r = 0; r < instruction->num_regions(); ++r)
+      changed |= simplify_region(instruction->region(r), options);
+    changed |= instruction->is(Opcode::If) ? simplify_if(*instruction, options)
+                                           : simplify_while(*instruction, options);
   }
   return changed;
 }

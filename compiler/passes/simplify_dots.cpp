@@ -5,10 +5,9 @@
 //   %d = dot %x, broadcast(%w) {lhs_batch = [0], rhs_batch = [0]}   ->   dot %x, %w without batch dims
 //   transpose(dot(%a, %b)) that swaps the sides              ->   dot(%b, %a)
 //
-// A transpose moves into a dot's dimension numbers if the free dims keep their order and dims of one role still lie
-// evenly in memory.
-// Requires: static shapes where anything changes. Establishes: dots read no transposes or broadcasts that they could
-// read through. Breaks: nothing.
+// A transpose moves into a dot's dimension numbers if the free dims keep their order and dims of one role
+// still lie evenly in memory. Requires: static shapes where anything changes. Establishes: dots read no
+// transposes or broadcasts that they could read through. Breaks: nothing.
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
@@ -76,8 +75,8 @@ Value read_through_transpose(Instruction& dot, int side, Builder& builder) {
   return builder.op(Opcode::Dot, operands, dims.attributes(dot));
 }
 
-// dot(x, broadcast(w)) over a batch dim that the broadcast adds: the dim is a free dim of x instead. Only the last
-// batch dims can go, and only from the rhs: the result's dims are batch, lhs free, rhs free.
+// dot(x, broadcast(w)) over a batch dim that the broadcast adds: the dim is a free dim of x instead. Only the
+// last batch dims can go, and only from the rhs: the result's dims are batch, lhs free, rhs free.
 Value read_through_broadcast(Instruction& dot, Builder& builder) {
   Instruction* broadcast = defined_by(dot.operand(1), Opcode::BroadcastInDim);
   DotDims dims(dot);
@@ -93,11 +92,13 @@ Value read_through_broadcast(Instruction& dot, Builder& builder) {
   if (!std::is_sorted(order.begin(), order.end())) return {};
   for (int64_t d = 0; d < dot.operand(1).rank(); ++d) {
     auto at = std::find(dims.batch[1].begin(), dims.batch[1].end(), d) - dims.batch[1].begin();
-    bool goes = at < static_cast<std::ptrdiff_t>(dims.batch[1].size()) && at >= static_cast<std::ptrdiff_t>(kept);
-    if (!goes && is_added(d)) return {};  // what stays must come from w as it is
+    bool goes =
+        at < static_cast<std::ptrdiff_t>(dims.batch[1].size()) && at >= static_cast<std::ptrdiff_t>(kept);
+    if (!goes && is_added(d)) return {}; // what stays must come from w as it is
   }
   for (size_t i = 0; i < map.size(); ++i)
-    if (!(broadcast->operand(0).type().dims[i] == broadcast->type().dims[static_cast<size_t>(map[i])])) return {};
+    if (!(broadcast->operand(0).type().dims[i] == broadcast->type().dims[static_cast<size_t>(map[i])]))
+      return {};
   for (int side : {0, 1}) dims.batch[side].resize(kept);
   for (Dims* list : {&dims.batch[1], &dims.contract[1]})
     for (int64_t& d : *list) d = std::find(map.begin(), map.end(), d) - map.begin();
@@ -135,6 +136,8 @@ Value simplify(Instruction& instruction, const PassOptions&) {
 
 } // namespace
 
-bool simplify_dots(Module& module, const PassOptions& options) { return rewrite_module(module, options, simplify); }
+bool simplify_dots(Module& module, const PassOptions& options) {
+  return rewrite_module(module, options, simplify);
+}
 
 } // namespace firn

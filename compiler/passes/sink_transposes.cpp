@@ -7,12 +7,12 @@
 //   %s = reshape %d : f32[2,8,16]   (%d = dot, f32[16,16])      %a = add %d, reshape(%y)
 //   %a = add %s, %y                                       ->    reshape %a
 //
-// Ops that do not mind the order of dims (elementwise, concatenate, pad, slice, windows, softmax) form clusters; a
-// cluster is rewritten in the order of dims from before a transpose if that saves more transposed elements at its
-// borders than it costs. Reshapes sink through elementwise ops behind the value that was computed: they are free, but
-// in between they keep what is around them out of one kernel.
-// Requires: static shapes where anything moves. Establishes: no cluster that would be cheaper in the order of dims of
-// one of its inputs. Breaks: nothing (simplify-algebra merges the transposes that now meet).
+// Ops that do not mind the order of dims (elementwise, concatenate, pad, slice, windows, softmax) form
+// clusters; a cluster is rewritten in the order of dims from before a transpose if that saves more transposed
+// elements at its borders than it costs. Reshapes sink through elementwise ops behind the value that was
+// computed: they are free, but in between they keep what is around them out of one kernel. Requires: static
+// shapes where anything moves. Establishes: no cluster that would be cheaper in the order of dims of one of
+// its inputs. Breaks: nothing (simplify-algebra merges the transposes that now meet).
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/reshape_broadcast.h"
@@ -35,8 +35,9 @@ bool is_computed(Value value) {
   }
 }
 
-// Whether the reshape's users can all do without it: elementwise ops, and reductions and reshapes, which simplify-algebra
-// takes through it. One that cannot would still need the reshape, and keep x apart from what is computed of it.
+// Whether the reshape's users can all do without it: elementwise ops, and reductions and reshapes, which
+// simplify-algebra takes through it. One that cannot would still need the reshape, and keep x apart from what
+// is computed of it.
 bool is_only_computed_with(Value reshape) {
   const std::vector<Instruction*>& users = reshape.def->users();
   if (static_cast<size_t>(reshape.def->num_uses(0)) != users.size()) return false;
@@ -57,8 +58,8 @@ Hold hold_of(Value value, int depth = 12) {
   return Hold::Computed;
 }
 
-// Whether the op may take the shape of `source`: the other operands must have it before their own reshapes or be held in
-// theirs by less, so that no two operands take the op to and fro.
+// Whether the op may take the shape of `source`: the other operands must have it before their own reshapes or
+// be held in theirs by less, so that no two operands take the op to and fro.
 bool may_take_shape(const Instruction& instruction, Value source) {
   Hold hold = hold_of(source);
   return std::all_of(instruction.operands().begin(), instruction.operands().end(), [&](Value operand) {
@@ -67,10 +68,12 @@ bool may_take_shape(const Instruction& instruction, Value source) {
   });
 }
 
-// f(reshape(x), y) = reshape(f(x, reshape(y))) for a computed x; y may be anything that can be looked at in x's shape
-// for nothing.
+// f(reshape(x), y) = reshape(f(x, reshape(y))) for a computed x; y may be anything that can be looked at in
+// x's shape for nothing.
 Value sink_reshape(Instruction& instruction, const PassOptions&) {
-  if (!is_elementwise(instruction.opcode()) || !instruction.type().is_tensor() || !instruction.type().is_static()) return {};
+  if (!is_elementwise(instruction.opcode()) || !instruction.type().is_tensor() ||
+      !instruction.type().is_static())
+    return {};
   const Instruction* source = nullptr;
   for (Value operand : instruction.operands()) {
     Instruction* reshape = defined_by(operand, Opcode::Reshape);
@@ -93,7 +96,8 @@ Value sink_reshape(Instruction& instruction, const PassOptions&) {
     if (!viewed) return {};
     operands.push_back(viewed);
   }
-  return builder.reshape(builder.op(instruction.opcode(), operands, instruction.attributes()), instruction.type().dims);
+  return builder.reshape(builder.op(instruction.opcode(), operands, instruction.attributes()),
+                         instruction.type().dims);
 }
 
 // Moves clusters while that lowers the number of transposed elements, which ends because it strictly falls.
@@ -111,7 +115,7 @@ bool move_clusters(Region& region, const PassOptions& options) {
       int64_t left = transposed_elements(region);
       again = left < elements;
       elements = left;
-      break;  // pointers of the snapshot may be gone
+      break; // pointers of the snapshot may be gone
     }
   }
   return changed;

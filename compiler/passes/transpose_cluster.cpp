@@ -12,17 +12,19 @@
 namespace firn {
 namespace {
 
-constexpr size_t kMaximumMembers = 512;  // bounds the work per transpose
+constexpr size_t kMaximumMembers = 512; // bounds the work per transpose
 
 // `values` per dim of the old order, in the new one.
-template <class T> std::vector<T> reordered(const std::vector<T>& values, const std::vector<int64_t>& permutation) {
+template <class T>
+std::vector<T> reordered(const std::vector<T>& values, const std::vector<int64_t>& permutation) {
   std::vector<T> result(values.size());
   for (size_t i = 0; i < values.size(); ++i) result[static_cast<size_t>(permutation[i])] = values[i];
   return result;
 }
 
 bool is_free_to_transpose(Value value) {
-  return value.def->is(Opcode::Constant) || value.def->is(Opcode::BroadcastInDim) || value.def->is(Opcode::Iota);
+  return value.def->is(Opcode::Constant) || value.def->is(Opcode::BroadcastInDim) ||
+         value.def->is(Opcode::Iota);
 }
 
 // The permutation of transpose(transpose(x, first), second).
@@ -46,7 +48,8 @@ int num_carriers(const Instruction& instruction) {
 int64_t transposed_elements(const Region& region) {
   int64_t elements = 0;
   for (const auto& instruction : region.instructions())
-    if (instruction->is(Opcode::Transpose) && instruction->type().is_static() && !is_free_to_transpose(instruction->operand(0)))
+    if (instruction->is(Opcode::Transpose) && instruction->type().is_static() &&
+        !is_free_to_transpose(instruction->operand(0)))
       elements += instruction->type().num_elements();
   return elements;
 }
@@ -69,7 +72,8 @@ bool TransposeCluster::is_member_op(const Instruction& instruction) const {
   case Opcode::Reverse:
   case Opcode::Slice: return true;
   case Opcode::ReduceWindow: return instruction.num_operands() == 2 && simple_reducer(instruction);
-  case Opcode::Composite: return is_composite(instruction, "softmax") || is_composite(instruction, "log_softmax");
+  case Opcode::Composite:
+    return is_composite(instruction, "softmax") || is_composite(instruction, "log_softmax");
   default: return is_elementwise(instruction.opcode()) && !is_complex(instruction.type().dtype);
   }
 }
@@ -77,7 +81,8 @@ bool TransposeCluster::is_member_op(const Instruction& instruction) const {
 void TransposeCluster::collect(Instruction& transpose) {
   std::vector<Instruction*> pending;
   auto add = [&](Instruction* instruction) {
-    if (inside_.size() < kMaximumMembers && is_member_op(*instruction) && inside_.insert(instruction).second) pending.push_back(instruction);
+    if (inside_.size() < kMaximumMembers && is_member_op(*instruction) && inside_.insert(instruction).second)
+      pending.push_back(instruction);
   };
   for (Instruction* user : transpose.users()) add(user);
   while (!pending.empty()) {
@@ -93,14 +98,16 @@ void TransposeCluster::collect(Instruction& transpose) {
 // Whether something besides members of the cluster reads it.
 bool TransposeCluster::stays(const Instruction& transpose) const {
   const std::vector<Instruction*>& users = transpose.users();
-  return transpose.num_uses(0) > static_cast<int>(users.size()) ||  // a result of the region
-         std::any_of(users.begin(), users.end(), [&](const Instruction* user) { return !inside_.count(user); });
+  return transpose.num_uses(0) > static_cast<int>(users.size()) || // a result of the region
+         std::any_of(users.begin(), users.end(),
+                     [&](const Instruction* user) { return !inside_.count(user); });
 }
 
 std::vector<Instruction*> TransposeCluster::readers(const Instruction& member) const {
   std::vector<Instruction*> transposes;
   for (Instruction* user : member.users())
-    if (user->is(Opcode::Transpose) && user->parent() == &region_ && user->has_uses()) transposes.push_back(user);
+    if (user->is(Opcode::Transpose) && user->parent() == &region_ && user->has_uses())
+      transposes.push_back(user);
   return transposes;
 }
 
@@ -115,7 +122,8 @@ bool TransposeCluster::wants_old_order(const Instruction& member) const {
 
 TransposeCluster::View TransposeCluster::view_of(Value value) const {
   std::vector<int64_t> permutation = first_dims(value.rank());
-  for (; !is_inside(value) && value.def->is(Opcode::Transpose) && value.def->parent() == &region_; value = value.def->operand(0))
+  for (; !is_inside(value) && value.def->is(Opcode::Transpose) && value.def->parent() == &region_;
+       value = value.def->operand(0))
     permutation = composed(value.def->attributes().ints("permutation"), permutation);
   return {value, is_inside(value) ? composed(permutation_, permutation) : permutation};
 }
@@ -126,12 +134,13 @@ TransposeCluster::View TransposeCluster::view_in_new_order(Value value) const {
   return view;
 }
 
-// Compares the transposes at the border of the cluster with those that rewriting leaves there. Each counts once, also
-// one that goes from a member to a member, which is an output and an input.
+// Compares the transposes at the border of the cluster with those that rewriting leaves there. Each counts
+// once, also one that goes from a member to a member, which is an output and an input.
 void TransposeCluster::measure() {
   std::set<std::tuple<const Instruction*, int, std::vector<int64_t>>> needed;
   auto need = [&](const View& view) {
-    bool is_free = is_identity_permutation(view.permutation) || (!is_inside(view.source) && is_free_to_transpose(view.source));
+    bool is_free = is_identity_permutation(view.permutation) ||
+                   (!is_inside(view.source) && is_free_to_transpose(view.source));
     if (!is_free && needed.emplace(view.source.def, view.source.index, view.permutation).second)
       gain_ -= view.source.type().num_elements();
   };
@@ -147,13 +156,14 @@ void TransposeCluster::measure() {
     if (wants_old_order(*member)) need({{const_cast<Instruction*>(member), 0}, permutation_});
   }
   for (Instruction* transpose : border) {
-    if (stays(*transpose) && !is_inside(transpose->operand(0))) continue;  // nothing changes for it
+    if (stays(*transpose) && !is_inside(transpose->operand(0))) continue; // nothing changes for it
     if (stays(*transpose)) need(view_of(transpose->result()));
     if (!is_free_to_transpose(transpose->operand(0))) gain_ += transpose->type().num_elements();
   }
 }
 
-// The value that a view stands for, as a transpose in front of the first user of an outer value or behind a member.
+// The value that a view stands for, as a transpose in front of the first user of an outer value or behind a
+// member.
 Value TransposeCluster::make_view(const View& view, Instruction& user) {
   auto renewed = rewritten_.find(view.source.def);
   Value source = renewed == rewritten_.end() ? view.source : renewed->second->result();
@@ -171,8 +181,12 @@ Instruction* TransposeCluster::rewrite_member(Instruction& member) {
   for (int i = 0; i < num_carriers(member); ++i)
     operands[static_cast<size_t>(i)] = make_view(view_in_new_order(operands[static_cast<size_t>(i)]), member);
   Attributes attributes = member.attributes();
-  auto reorder = [&](const char* name) { attributes.set(name, reordered(attributes.ints(name), permutation_)); };
-  auto move_dim = [&](const char* name) { attributes.set(name, permutation_[static_cast<size_t>(attributes.integer(name))]); };
+  auto reorder = [&](const char* name) {
+    attributes.set(name, reordered(attributes.ints(name), permutation_));
+  };
+  auto move_dim = [&](const char* name) {
+    attributes.set(name, permutation_[static_cast<size_t>(attributes.integer(name))]);
+  };
   Builder builder(region_, &member);
   switch (member.opcode()) {
   case Opcode::Concatenate: move_dim("dim"); break;
@@ -219,11 +233,13 @@ void TransposeCluster::rewrite() {
       region_.replace_uses(reader->result(), make_view(view_of(reader->result()), *reader));
       region_.erase(reader);
     }
-    if (wants_old) region_.replace_uses(member->result(), make_view({member->result(), permutation_}, *member));
+    if (wants_old)
+      region_.replace_uses(member->result(), make_view({member->result(), permutation_}, *member));
   }
   std::vector<Instruction*> all = region_.snapshot();
   for (size_t i = all.size(); i-- > 0;)
-    if ((inside_.count(all[i]) || all[i]->is(Opcode::Transpose)) && !all[i]->has_uses()) region_.erase(all[i]);
+    if ((inside_.count(all[i]) || all[i]->is(Opcode::Transpose)) && !all[i]->has_uses())
+      region_.erase(all[i]);
 }
 
 } // namespace firn

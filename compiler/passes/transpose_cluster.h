@@ -1,5 +1,5 @@
-// A cluster of ops that do not mind the order of dims, seen in the order from before one transpose: what rewriting it in
-// that order would save, and the rewriting.
+// A cluster of ops that do not mind the order of dims, seen in the order from before one transpose: what
+// rewriting it in that order would save, and the rewriting.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -10,7 +10,8 @@
 
 namespace firn {
 
-// Elements that the transposes of a region move. Those of constants, broadcasts and iotas count nothing: they fold.
+// Elements that the transposes of a region move. Those of constants, broadcasts and iotas count nothing: they
+// fold.
 int64_t transposed_elements(const Region& region);
 
 class TransposeCluster {
@@ -44,11 +45,11 @@ private:
   Instruction* rewrite_member(Instruction& member);
 
   Region& region_;
-  std::vector<int64_t> permutation_, inverse_;  // value = transpose(value in the new order, permutation)
-  std::vector<Instruction*> members_;           // in program order
+  std::vector<int64_t> permutation_, inverse_; // value = transpose(value in the new order, permutation)
+  std::vector<Instruction*> members_;          // in program order
   std::unordered_set<const Instruction*> inside_;
   std::unordered_map<const Instruction*, Instruction*> rewritten_;
-  std::vector<std::pair<View, Value>> made_;    // views, made once each
+  std::vector<std::pair<View, Value>> made_; // views, made once each
   int64_t gain_ = 0;
 };
 

@@ -96,7 +96,7 @@ TEST_CASE("attention over blocks of keys", "[lower][attention]") {
 }
 
 TEST_CASE("attention whose values lie scattered", "[lower][attention]") {
-  Sizes z{1, 8, 70, 600, 8, 8};  // 150 KiB from the first row of values to the last
+  Sizes z{1, 8, 70, 600, 8, 8}; // 150 KiB from the first row of values to the last
   expect_attention(z, "", scaled(z, 0.5), {.tolerance = 3e-6, .cpus = {"x86-64"}});
 }
 

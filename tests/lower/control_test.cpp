@@ -7,11 +7,15 @@ using namespace firn::test;
 
 TEST_CASE("if runs one branch", "[lower]") {
   for (const char* lane : {"gt", "le"})
-    expect_lowered("%x: f32[9]",
-                   std::string("%z = constant [-3.0] : f32[] %f = slice %x {starts = [0], limits = [1], strides = [1]} : f32[1] "
-                               "%s = reshape %f : f32[] %c = compare %s, %z {direction = ") +
-                       lane + "} : bool[] %r = if %c region () { %a = add %x, %x : f32[9] return %a }, region () { return %x } : f32[9]",
-                   "f32[9]", {.tolerance = 0});
+    expect_lowered(
+        "%x: f32[9]",
+        std::string(
+            "%z = constant [-3.0] : f32[] %f = slice %x {starts = [0], limits = [1], strides = [1]} : f32[1] "
+            "%s = reshape %f : f32[] %c = compare %s, %z {direction = ") +
+            lane +
+            "} : bool[] %r = if %c region () { %a = add %x, %x : f32[9] return %a }, region () { return %x } "
+            ": f32[9]",
+        "f32[9]", {.tolerance = 0});
 }
 
 TEST_CASE("while carries values through buffers", "[lower]") {

@@ -55,24 +55,29 @@ std::string module_text(const Convolution& c, int block) {
   auto tensor = [&](int64_t n, int64_t channels, const std::vector<int64_t>& extents) {
     return "f32[" + std::to_string(n) + "," + std::to_string(channels) + "," + join(extents, ",") + "]";
   };
-  std::string in = tensor(c.batch, c.channels, c.in) + layout, result = tensor(c.batch, c.filters, out) + layout;
+  std::string in = tensor(c.batch, c.channels, c.in) + layout,
+              result = tensor(c.batch, c.filters, out) + layout;
   std::string weights = tensor(c.filters, c.channels, c.kernel), plain = tensor(c.batch, c.filters, out);
   std::string bias = "f32[" + std::to_string(c.filters) + "]";
   std::string outer_in = tensor(c.batch, c.channels, c.in);
   return "module @m {\n  func @main(%x: " + outer_in + ") -> (" + plain + ") {\n    %xb = copy %x : " + in +
-         "\n    %w = " + random_constant(c.filters * c.channels * taps, 1) + " : " + weights + "\n    %b = " +
-         random_constant(c.filters, 2) + " : " + bias +
-         "\n    %f = fusion %xb, %w, %b {kind = contraction} region(%p: " + in + ", %q: " + weights + ", %v: " + bias +
-         ") {\n      %c = convolution %p, %q {window = " + window + ", groups = 1} : " + result +
-         "\n      %s = broadcast_in_dim %v {dims = [1]} : " + result + "\n      %a = add %c, %s : " + result +
-         "\n      %t = maximum %a, %s : " + result + "\n      return %t\n    } : " + result +
-         "\n    %r = copy %f : " + plain + "\n    return %r\n  }\n}\n";
+         "\n    %w = " + random_constant(c.filters * c.channels * taps, 1) + " : " + weights +
+         "\n    %b = " + random_constant(c.filters, 2) + " : " + bias +
+         "\n    %f = fusion %xb, %w, %b {kind = contraction} region(%p: " + in + ", %q: " + weights +
+         ", %v: " + bias + ") {\n      %c = convolution %p, %q {window = " + window +
+         ", groups = 1} : " + result + "\n      %s = broadcast_in_dim %v {dims = [1]} : " + result +
+         "\n      %a = add %c, %s : " + result + "\n      %t = maximum %a, %s : " + result +
+         "\n      return %t\n    } : " + result + "\n    %r = copy %f : " + plain +
+         "\n    return %r\n  }\n}\n";
 }
 
-int block_of(const std::string& cpu) { return cpu == "x86-64" ? 4 : cpu == "x86-64-v3" ? 8 : 16; }
+int block_of(const std::string& cpu) {
+  return cpu == "x86-64" ? 4 : cpu == "x86-64-v3" ? 8 : 16;
+}
 
 void expect_convolution(const Convolution& c, double tolerance = 1e-5) {
-  INFO(c.batch << "x" << c.channels << "x" << join(c.in, "x") << " to " << c.filters << " by " << join(c.kernel, "x"));
+  INFO(c.batch << "x" << c.channels << "x" << join(c.in, "x") << " to " << c.filters << " by "
+               << join(c.kernel, "x"));
   for (const char* cpu : {"x86-64", "x86-64-v3", "x86-64-v4"}) {
     if (std::string(cpu) == "x86-64-v4" && !__builtin_cpu_supports("avx512f")) continue;
     expect_lowered_module(module_text(c, block_of(cpu)), {.tolerance = tolerance, .cpus = {cpu}});
@@ -127,42 +132,138 @@ bool expect_prepared(const Convolution& c, const std::string& cpu) {
 TEST_CASE("weights prepared from raw filters are those of the compiler", "[lower]") {
   for (const char* cpu : {"x86-64", "x86-64-v3", "x86-64-v4"}) {
     if (std::string(cpu) == "x86-64-v4" && !__builtin_cpu_supports("avx512f")) continue;
-    CHECK(expect_prepared({.channels = 32, .filters = 80, .in = {20, 20}, .kernel = {3, 3}, .pad_low = {1, 1}, .pad_high = {1, 1}}, cpu));
+    CHECK(expect_prepared({.channels = 32,
+                           .filters = 80,
+                           .in = {20, 20},
+                           .kernel = {3, 3},
+                           .pad_low = {1, 1},
+                           .pad_high = {1, 1}},
+                          cpu));
     // Column groups and vectors that are not full.
-    CHECK(expect_prepared({.channels = 33, .filters = 49, .in = {28, 28}, .kernel = {3, 3}, .pad_low = {1, 1}, .pad_high = {1, 1}}, cpu));
-    CHECK(expect_prepared({.channels = 64, .filters = 64, .in = {100}, .kernel = {3}, .pad_low = {1}, .pad_high = {1}}, cpu));
-    expect_prepared({.channels = 32, .filters = 32, .in = {20, 21}, .kernel = {3, 1}, .pad_low = {1, 0}, .pad_high = {1, 0}}, cpu);
-    expect_prepared({.channels = 32, .filters = 32, .in = {19, 18}, .kernel = {5, 5}, .pad_low = {2, 2}, .pad_high = {2, 2}}, cpu);
+    CHECK(expect_prepared({.channels = 33,
+                           .filters = 49,
+                           .in = {28, 28},
+                           .kernel = {3, 3},
+                           .pad_low = {1, 1},
+                           .pad_high = {1, 1}},
+                          cpu));
+    CHECK(expect_prepared(
+        {.channels = 64, .filters = 64, .in = {100}, .kernel = {3}, .pad_low = {1}, .pad_high = {1}}, cpu));
+    expect_prepared({.channels = 32,
+                     .filters = 32,
+                     .in = {20, 21},
+                     .kernel = {3, 1},
+                     .pad_low = {1, 0},
+                     .pad_high = {1, 0}},
+                    cpu);
+    expect_prepared({.channels = 32,
+                     .filters = 32,
+                     .in = {19, 18},
+                     .kernel = {5, 5},
+                     .pad_low = {2, 2},
+                     .pad_high = {2, 2}},
+                    cpu);
     // Nothing to expand: everything is copied.
-    CHECK_FALSE(expect_prepared({.channels = 16, .filters = 20, .in = {9, 13}, .kernel = {1, 1}, .pad_low = {0, 0}, .pad_high = {0, 0}}, cpu));
+    CHECK_FALSE(expect_prepared({.channels = 16,
+                                 .filters = 20,
+                                 .in = {9, 13},
+                                 .kernel = {1, 1},
+                                 .pad_low = {0, 0},
+                                 .pad_high = {0, 0}},
+                                cpu));
   }
 }
 
 TEST_CASE("3x3 convolutions by Winograd's algorithm", "[lower]") {
-  CHECK(uses_winograd({.channels = 32, .filters = 32, .in = {14, 14}, .kernel = {3, 3}, .pad_low = {1, 1}, .pad_high = {1, 1}}));
+  CHECK(uses_winograd({.channels = 32,
+                       .filters = 32,
+                       .in = {14, 14},
+                       .kernel = {3, 3},
+                       .pad_low = {1, 1},
+                       .pad_high = {1, 1}}));
   for (auto [height, width] : {std::pair{14, 14}, {12, 17}, {7, 9}, {30, 5}, {1, 40}})
-    expect_convolution({.channels = 32, .filters = 48, .in = {height, width}, .kernel = {3, 3}, .pad_low = {1, 1}, .pad_high = {1, 1}});
-  expect_convolution({.channels = 24, .filters = 40, .in = {13, 13}, .kernel = {3, 3}, .pad_low = {1, 1}, .pad_high = {1, 1}});
-  expect_convolution({.channels = 33, .filters = 17, .in = {10, 11}, .kernel = {3, 3}, .pad_low = {0, 0}, .pad_high = {0, 0}});
-  expect_convolution({.channels = 32, .filters = 32, .in = {9, 9}, .kernel = {3, 3}, .pad_low = {2, 0}, .pad_high = {1, 2}});
-  expect_convolution({.batch = 3, .channels = 32, .filters = 32, .in = {8, 8}, .kernel = {3, 3}, .pad_low = {1, 1}, .pad_high = {1, 1}});
-  expect_convolution({.channels = 64, .filters = 64, .in = {60, 50}, .kernel = {3, 3}, .pad_low = {1, 1}, .pad_high = {1, 1}});
+    expect_convolution({.channels = 32,
+                        .filters = 48,
+                        .in = {height, width},
+                        .kernel = {3, 3},
+                        .pad_low = {1, 1},
+                        .pad_high = {1, 1}});
+  expect_convolution({.channels = 24,
+                      .filters = 40,
+                      .in = {13, 13},
+                      .kernel = {3, 3},
+                      .pad_low = {1, 1},
+                      .pad_high = {1, 1}});
+  expect_convolution({.channels = 33,
+                      .filters = 17,
+                      .in = {10, 11},
+                      .kernel = {3, 3},
+                      .pad_low = {0, 0},
+                      .pad_high = {0, 0}});
+  expect_convolution(
+      {.channels = 32, .filters = 32, .in = {9, 9}, .kernel = {3, 3}, .pad_low = {2, 0}, .pad_high = {1, 2}});
+  expect_convolution({.batch = 3,
+                      .channels = 32,
+                      .filters = 32,
+                      .in = {8, 8},
+                      .kernel = {3, 3},
+                      .pad_low = {1, 1},
+                      .pad_high = {1, 1}});
+  expect_convolution({.channels = 64,
+                      .filters = 64,
+                      .in = {60, 50},
+                      .kernel = {3, 3},
+                      .pad_low = {1, 1},
+                      .pad_high = {1, 1}});
 }
 
 TEST_CASE("other windows by Winograd's algorithm", "[lower]") {
-  CHECK(uses_winograd({.channels = 64, .filters = 64, .in = {100}, .kernel = {3}, .pad_low = {1}, .pad_high = {1}}));
-  expect_convolution({.channels = 64, .filters = 64, .in = {101}, .kernel = {3}, .pad_low = {1}, .pad_high = {1}});
-  expect_convolution({.channels = 32, .filters = 32, .in = {20, 21}, .kernel = {1, 3}, .pad_low = {0, 1}, .pad_high = {0, 1}});
-  expect_convolution({.channels = 32, .filters = 32, .in = {20, 21}, .kernel = {3, 1}, .pad_low = {1, 0}, .pad_high = {1, 0}});
-  expect_convolution({.channels = 32, .filters = 32, .in = {19, 18}, .kernel = {5, 5}, .pad_low = {2, 2}, .pad_high = {2, 2}});
+  CHECK(uses_winograd(
+      {.channels = 64, .filters = 64, .in = {100}, .kernel = {3}, .pad_low = {1}, .pad_high = {1}}));
+  expect_convolution(
+      {.channels = 64, .filters = 64, .in = {101}, .kernel = {3}, .pad_low = {1}, .pad_high = {1}});
+  expect_convolution({.channels = 32,
+                      .filters = 32,
+                      .in = {20, 21},
+                      .kernel = {1, 3},
+                      .pad_low = {0, 1},
+                      .pad_high = {0, 1}});
+  expect_convolution({.channels = 32,
+                      .filters = 32,
+                      .in = {20, 21},
+                      .kernel = {3, 1},
+                      .pad_low = {1, 0},
+                      .pad_high = {1, 0}});
+  expect_convolution({.channels = 32,
+                      .filters = 32,
+                      .in = {19, 18},
+                      .kernel = {5, 5},
+                      .pad_low = {2, 2},
+                      .pad_high = {2, 2}});
 }
 
 TEST_CASE("convolutions that Winograd's algorithm does not cover", "[lower]") {
-  Convolution strided{.channels = 32, .filters = 32, .in = {15, 15}, .kernel = {3, 3}, .pad_low = {1, 1}, .pad_high = {1, 1}, .stride = {2, 2}};
+  Convolution strided{.channels = 32,
+                      .filters = 32,
+                      .in = {15, 15},
+                      .kernel = {3, 3},
+                      .pad_low = {1, 1},
+                      .pad_high = {1, 1},
+                      .stride = {2, 2}};
   CHECK_FALSE(uses_winograd(strided));
   expect_convolution(strided);
-  expect_convolution({.channels = 20, .filters = 36, .in = {9, 13}, .kernel = {7, 7}, .pad_low = {3, 3}, .pad_high = {3, 3}});
-  expect_convolution({.channels = 16, .filters = 20, .in = {9, 13}, .kernel = {1, 1}, .pad_low = {0, 0}, .pad_high = {0, 0}});
+  expect_convolution({.channels = 20,
+                      .filters = 36,
+                      .in = {9, 13},
+                      .kernel = {7, 7},
+                      .pad_low = {3, 3},
+                      .pad_high = {3, 3}});
+  expect_convolution({.channels = 16,
+                      .filters = 20,
+                      .in = {9, 13},
+                      .kernel = {1, 1},
+                      .pad_low = {0, 0},
+                      .pad_high = {0, 0}});
 }
 
 TEST_CASE("Winograd transforms compute what the direct sum does", "[lower]") {

@@ -9,9 +9,9 @@ using namespace firn::test;
 namespace {
 
 struct Case {
-  std::string in;      // spatial dims, "9x9"
-  std::string window;  // of the spatial dims, as the text form has it
-  std::string taps;    // "3x3"
+  std::string in;     // spatial dims, "9x9"
+  std::string window; // of the spatial dims, as the text form has it
+  std::string taps;   // "3x3"
   std::string out;
   int channels = 24, batch = 1;
 };
@@ -36,19 +36,22 @@ std::string text_of(const Case& c, const std::string& cpu) {
   taps += "]";
   std::string plain = type_of(c, c.in, ""), in = type_of(c, c.in, cpu), out = type_of(c, c.out, cpu);
   std::string bias = "f32[" + std::to_string(c.channels) + "]";
-  return "module @m { func @main(%x: " + plain + ", %w: " + taps + ", %bias: " + bias + ") -> (" + type_of(c, c.out, "") +
-         ") { %b = copy %x : " + in + " %own = copy %bias : " + bias + " %e = exponential %own : " + bias +
-         " %f = fusion %b, %w, %e {kind = contraction} region (%p: " + in + ", %q: " + taps + ", %v: " + bias +
-         ") { %c = convolution %p, %q {window = " + c.window + ", groups = " + std::to_string(c.channels) + "} : " + out +
-         " %u = broadcast_in_dim %v {dims = [1]} : " + out + " %s = add %c, %u : " + out + " return %s } : " + out +
-         " %r = copy %f : " + type_of(c, c.out, "") + " return %r } }";
+  return "module @m { func @main(%x: " + plain + ", %w: " + taps + ", %bias: " + bias + ") -> (" +
+         type_of(c, c.out, "") + ") { %b = copy %x : " + in + " %own = copy %bias : " + bias +
+         " %e = exponential %own : " + bias +
+         " %f = fusion %b, %w, %e {kind = contraction} region (%p: " + in + ", %q: " + taps +
+         ", %v: " + bias + ") { %c = convolution %p, %q {window = " + c.window +
+         ", groups = " + std::to_string(c.channels) + "} : " + out +
+         " %u = broadcast_in_dim %v {dims = [1]} : " + out + " %s = add %c, %u : " + out +
+         " return %s } : " + out + " %r = copy %f : " + type_of(c, c.out, "") + " return %r } }";
 }
 
 void expect_depthwise(const Case& c) {
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
     firn::kernel::Program program = lower_text(text_of(c, cpu), cpu);
     bool found = false;
-    for (const auto& kernel : program.kernels) found |= kernel->algorithm.find("depthwise") != std::string::npos;
+    for (const auto& kernel : program.kernels)
+      found |= kernel->algorithm.find("depthwise") != std::string::npos;
     CHECK(found);
     expect_lowered_module(text_of(c, cpu), {.tolerance = 1e-5, .cpus = {cpu}});
   }

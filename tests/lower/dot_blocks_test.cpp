@@ -58,10 +58,14 @@ TEST_CASE("single rows ask ahead for weights that no cache holds", "[lower][dot]
     firn::Region& body = module.add_function("main").body();
     firn::Builder b(body);
     firn::Value x = body.add_parameter(firn::Type::tensor(firn::DType::F32, {1, inner}), "x")->result();
-    firn::Value w = b.constant(std::make_shared<firn::Literal>(firn::DType::F32, std::vector<int64_t>{inner, 1024}));
+    firn::Value w =
+        b.constant(std::make_shared<firn::Literal>(firn::DType::F32, std::vector<int64_t>{inner, 1024}));
     using Ints = std::vector<int64_t>;
     body.set_results({b.op(firn::Opcode::Dot, {x, w},
-                           {{"lhs_batch", Ints{}}, {"rhs_batch", Ints{}}, {"lhs_contract", Ints{1}}, {"rhs_contract", Ints{0}}})});
+                           {{"lhs_batch", Ints{}},
+                            {"rhs_batch", Ints{}},
+                            {"lhs_contract", Ints{1}},
+                            {"rhs_contract", Ints{0}}})});
     std::string text = firn::kernel::print_program(lower_program(module, "x86-64-v3"));
     return text.find("prefetch") != std::string::npos;
   };

@@ -7,12 +7,14 @@ using namespace firn::test;
 
 namespace {
 
-void expect_unary(const std::string& op, const std::string& dtype, Range range = {-2, 2}, double tolerance = 1e-6) {
+void expect_unary(const std::string& op, const std::string& dtype, Range range = {-2, 2},
+                  double tolerance = 1e-6) {
   std::string type = dtype + "[67]";
   expect_lowered("%x: " + type, "%r = " + op + " %x : " + type, type,
                  {.tolerance = tolerance, .ranges = {{"x", range}}, .cpus = {"x86-64-v3"}});
 }
-void expect_binary(const std::string& op, const std::string& dtype, Range y = {-5, 5}, double tolerance = 1e-6) {
+void expect_binary(const std::string& op, const std::string& dtype, Range y = {-5, 5},
+                   double tolerance = 1e-6) {
   std::string type = dtype + "[67]";
   expect_lowered("%x: " + type + ", %y: " + type, "%r = " + op + " %x, %y : " + type, type,
                  {.tolerance = tolerance, .ranges = {{"y", y}}, .cpus = {"x86-64-v3"}});
@@ -29,18 +31,19 @@ TEST_CASE("sizes around vectors", "[lower]") {
 
 TEST_CASE("broadcasting operands", "[lower]") {
   expect_lowered("%x: f32[2,5,7,9], %b: f32[5]",
-                 "%c = broadcast_in_dim %b {dims = [1]} : f32[2,5,7,9] %r = add %x, %c : f32[2,5,7,9]", "f32[2,5,7,9]",
+                 "%c = broadcast_in_dim %b {dims = [1]} : f32[2,5,7,9] %r = add %x, %c : f32[2,5,7,9]",
+                 "f32[2,5,7,9]", {.tolerance = 0});
+  expect_lowered("%x: f32[3,1,17]", "%r = broadcast_in_dim %x {dims = [0, 1, 2]} : f32[3,4,17]",
+                 "f32[3,4,17]", {.tolerance = 0});
+  expect_lowered("%x: f32[]", "%r = broadcast_in_dim %x {dims = []} : f32[3,11]", "f32[3,11]",
                  {.tolerance = 0});
-  expect_lowered("%x: f32[3,1,17]", "%r = broadcast_in_dim %x {dims = [0, 1, 2]} : f32[3,4,17]", "f32[3,4,17]",
-                 {.tolerance = 0});
-  expect_lowered("%x: f32[]", "%r = broadcast_in_dim %x {dims = []} : f32[3,11]", "f32[3,11]", {.tolerance = 0});
 }
 
 TEST_CASE("unary float ops", "[lower]") {
   for (const char* dtype : {"f32", "f64"})
     for (const char* op : {"abs", "ceil", "floor", "negate", "round_nearest_even", "sign", "exponential",
-                           "exponential_minus_one", "logistic", "tanh", "erf", "sine", "cosine", "tan", "atan", "sinh",
-                           "cosh", "asinh"})
+                           "exponential_minus_one", "logistic", "tanh", "erf", "sine", "cosine", "tan",
+                           "atan", "sinh", "cosh", "asinh"})
       expect_unary(op, dtype);
   for (const char* op : {"sqrt", "rsqrt", "log", "log_plus_one"}) expect_unary(op, "f32", {0.01, 9});
   for (const char* op : {"acos", "asin", "atanh"}) expect_unary(op, "f32", {-0.99, 0.99});
@@ -52,18 +55,21 @@ TEST_CASE("ops on narrow floats round after every op", "[lower]") {
     for (const char* op : {"negate", "sqrt", "tanh", "exponential"}) expect_unary(op, dtype, {0.1, 2}, 2e-2);
     std::string type = std::string(dtype) + "[37]";
     expect_lowered("%x: " + type + ", %y: " + type,
-                   "%a = add %x, %y : " + type + " %b = multiply %a, %y : " + type + " %r = subtract %b, %x : " + type,
+                   "%a = add %x, %y : " + type + " %b = multiply %a, %y : " + type +
+                       " %r = subtract %b, %x : " + type,
                    type, {.tolerance = 0});
   }
 }
 
 TEST_CASE("binary ops", "[lower]") {
   for (const char* dtype : {"f32", "f64", "i8", "i32", "u8", "i64", "u32", "i16", "u64"})
-    for (const char* op : {"add", "subtract", "multiply", "maximum", "minimum"}) expect_binary(op, dtype, {0, 5});
+    for (const char* op : {"add", "subtract", "multiply", "maximum", "minimum"})
+      expect_binary(op, dtype, {0, 5});
   for (const char* dtype : {"f32", "f64", "i8", "i32", "u8", "i64"})
     for (const char* op : {"divide", "remainder"}) expect_binary(op, dtype, {1, 5});
   for (const char* dtype : {"i8", "i32", "u8", "i64"})
-    for (const char* op : {"and", "or", "xor", "shift_left", "shift_right", "power"}) expect_binary(op, dtype, {0, 5});
+    for (const char* op : {"and", "or", "xor", "shift_left", "shift_right", "power"})
+      expect_binary(op, dtype, {0, 5});
   expect_binary("atan2", "f32");
   expect_lowered("%x: f32[67], %y: f32[67]", "%r = power %x, %y : f32[67]", "f32[67]",
                  {.ranges = {{"x", {0.1, 3}}, {"y", {-3, 3}}}});
@@ -73,36 +79,41 @@ TEST_CASE("comparisons, selection and bools", "[lower]") {
   for (const char* direction : {"eq", "ne", "lt", "le", "gt", "ge"})
     for (const char* dtype : {"f32", "i8", "u8", "i64"})
       expect_lowered(std::string("%x: ") + dtype + "[37], %y: " + dtype + "[37]",
-                     std::string("%r = compare %x, %y {direction = ") + direction + "} : bool[37]", "bool[37]",
-                     {.cpus = {"x86-64-v3"}});
+                     std::string("%r = compare %x, %y {direction = ") + direction + "} : bool[37]",
+                     "bool[37]", {.cpus = {"x86-64-v3"}});
   expect_lowered("%c: bool[37], %d: bool[37], %x: f32[37], %y: f32[37]",
-                 "%e = xor %c, %d : bool[37] %n = not %e : bool[37] %r = select %n, %x, %y : f32[37]", "f32[37]");
-  expect_lowered("%x: f32[37]",
-                 "%l = constant [-1.0] : f32[] %h = constant [1.0] : f32[] "
-                 "%a = broadcast_in_dim %l {dims = []} : f32[37] %b = broadcast_in_dim %h {dims = []} : f32[37] "
-                 "%r = clamp %a, %x, %b : f32[37]",
-                 "f32[37]", {.tolerance = 0});
+                 "%e = xor %c, %d : bool[37] %n = not %e : bool[37] %r = select %n, %x, %y : f32[37]",
+                 "f32[37]");
+  expect_lowered(
+      "%x: f32[37]",
+      "%l = constant [-1.0] : f32[] %h = constant [1.0] : f32[] "
+      "%a = broadcast_in_dim %l {dims = []} : f32[37] %b = broadcast_in_dim %h {dims = []} : f32[37] "
+      "%r = clamp %a, %x, %b : f32[37]",
+      "f32[37]", {.tolerance = 0});
 }
 
 TEST_CASE("conversions", "[lower]") {
-  std::vector<std::string> dtypes = {"f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool"};
+  std::vector<std::string> dtypes = {"f64", "f32", "f16", "bf16", "i64", "i32", "i16",
+                                     "i8",  "u64", "u32", "u16",  "u8",  "bool"};
   for (const std::string& from : dtypes)
     for (const std::string& to : dtypes) {
       Range range = from[0] == 'u' || to[0] == 'u' ? Range{0, 100} : Range{-100, 100};
-      expect_lowered("%x: " + from + "[19]", "%r = convert %x {to = " + to + "} : " + to + "[19]", to + "[19]",
-                     {.tolerance = 0, .ranges = {{"x", range}}, .cpus = {"x86-64-v3"}});
+      expect_lowered("%x: " + from + "[19]", "%r = convert %x {to = " + to + "} : " + to + "[19]",
+                     to + "[19]", {.tolerance = 0, .ranges = {{"x", range}}, .cpus = {"x86-64-v3"}});
     }
   for (const char* to : {"i8", "u8", "i32"})
-    expect_lowered("%x: f32[19]", std::string("%r = convert %x {saturate = true, to = ") + to + "} : " + to + "[19]",
+    expect_lowered("%x: f32[19]",
+                   std::string("%r = convert %x {saturate = true, to = ") + to + "} : " + to + "[19]",
                    std::string(to) + "[19]", {.ranges = {{"x", {-300, 300}}}});
 }
 
 TEST_CASE("fusions compute chains without memory between", "[lower]") {
-  std::string text = "module @m { func @main(%x: f32[3,37], %y: f32[37]) -> (f32[3,37], f32[3,37]) { "
-                     "%f:2 = fusion %x, %y {kind = elementwise} region (%p: f32[3,37], %q: f32[37]) { "
-                     "%b = broadcast_in_dim %q {dims = [1]} : f32[3,37] %s = add %p, %b : f32[3,37] "
-                     "%t = tanh %s : f32[3,37] %u = multiply %t, %s : f32[3,37] return %u, %t } : (f32[3,37], f32[3,37]) "
-                     "return %f#0, %f#1 } }";
+  std::string text =
+      "module @m { func @main(%x: f32[3,37], %y: f32[37]) -> (f32[3,37], f32[3,37]) { "
+      "%f:2 = fusion %x, %y {kind = elementwise} region (%p: f32[3,37], %q: f32[37]) { "
+      "%b = broadcast_in_dim %q {dims = [1]} : f32[3,37] %s = add %p, %b : f32[3,37] "
+      "%t = tanh %s : f32[3,37] %u = multiply %t, %s : f32[3,37] return %u, %t } : (f32[3,37], f32[3,37]) "
+      "return %f#0, %f#1 } }";
   CHECK(lower_text(text, "x86-64-v3").kernels.size() == 1);
   expect_lowered_module(text);
 }

@@ -15,8 +15,8 @@ struct Range {
 };
 
 struct LoweredOptions {
-  double tolerance = 1e-6;                 // times the largest expected magnitude; 0: bitwise
-  std::map<std::string, Range> ranges = {};     // of inputs by name; others: [-2, 2], integers in [-5, 5]
+  double tolerance = 1e-6;                  // times the largest expected magnitude; 0: bitwise
+  std::map<std::string, Range> ranges = {}; // of inputs by name; others: [-2, 2], integers in [-5, 5]
   std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "native"};
 };
 

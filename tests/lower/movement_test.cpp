@@ -16,15 +16,17 @@ TEST_CASE("reshapes and contiguous slices are views", "[lower]") {
                             "x86-64-v3");
   CHECK(program.kernels.size() == 2);
   expect_lowered("%x: f32[4,6]",
-                 "%a = negate %x : f32[4,6] %s = slice %a {starts = [2, 0], limits = [4, 6], strides = [1, 1]} : f32[2,6] "
+                 "%a = negate %x : f32[4,6] %s = slice %a {starts = [2, 0], limits = [4, 6], strides = [1, "
+                 "1]} : f32[2,6] "
                  "%t = reshape %s : f32[12] %r = negate %t : f32[12]",
                  "f32[12]", kExact);
 }
 
 TEST_CASE("results that are inputs, constants or duplicates are copied", "[lower]") {
-  expect_lowered_module("module @m { func @main(%x: f32[5]) -> (f32[5], f32[3], f32[5], f32[5]) { "
-                        "%c = constant [1.0, 2.0, 3.0] : f32[3] %n = negate %x : f32[5] return %x, %c, %n, %n } }",
-                        kExact);
+  expect_lowered_module(
+      "module @m { func @main(%x: f32[5]) -> (f32[5], f32[3], f32[5], f32[5]) { "
+      "%c = constant [1.0, 2.0, 3.0] : f32[3] %n = negate %x : f32[5] return %x, %c, %n, %n } }",
+      kExact);
   expect_lowered_module("module @m { func @main(%x: i64[5]) -> (i64[2]) { "
                         "%s = slice %x {starts = [1], limits = [3], strides = [1]} : i64[2] return %s } }",
                         kExact);
@@ -32,56 +34,74 @@ TEST_CASE("results that are inputs, constants or duplicates are copied", "[lower
 
 TEST_CASE("transposes", "[lower]") {
   expect_lowered("%x: f32[5,7]", "%r = transpose %x {permutation = [1, 0]} : f32[7,5]", "f32[7,5]", kExact);
-  expect_lowered("%x: f32[33,65]", "%r = transpose %x {permutation = [1, 0]} : f32[65,33]", "f32[65,33]", kExact);
-  expect_lowered("%x: f32[2,3,17,9]", "%r = transpose %x {permutation = [0, 2, 3, 1]} : f32[2,17,9,3]", "f32[2,17,9,3]", kExact);
-  expect_lowered("%x: i8[2,3,17,9]", "%r = transpose %x {permutation = [3, 1, 0, 2]} : i8[9,3,2,17]", "i8[9,3,2,17]", kExact);
+  expect_lowered("%x: f32[33,65]", "%r = transpose %x {permutation = [1, 0]} : f32[65,33]", "f32[65,33]",
+                 kExact);
+  expect_lowered("%x: f32[2,3,17,9]", "%r = transpose %x {permutation = [0, 2, 3, 1]} : f32[2,17,9,3]",
+                 "f32[2,17,9,3]", kExact);
+  expect_lowered("%x: i8[2,3,17,9]", "%r = transpose %x {permutation = [3, 1, 0, 2]} : i8[9,3,2,17]",
+                 "i8[9,3,2,17]", kExact);
 }
 
 TEST_CASE("slices, reversals and strides", "[lower]") {
-  expect_lowered("%x: f32[5,37]", "%r = slice %x {starts = [1, 3], limits = [5, 36], strides = [2, 3]} : f32[2,11]", "f32[2,11]", kExact);
+  expect_lowered("%x: f32[5,37]",
+                 "%r = slice %x {starts = [1, 3], limits = [5, 36], strides = [2, 3]} : f32[2,11]",
+                 "f32[2,11]", kExact);
   expect_lowered("%x: f32[5,37]", "%r = reverse %x {dims = [1]} : f32[5,37]", "f32[5,37]", kExact);
   expect_lowered("%x: f16[5,37]", "%r = reverse %x {dims = [0, 1]} : f16[5,37]", "f16[5,37]", kExact);
 }
 
 TEST_CASE("padding", "[lower]") {
   expect_lowered("%x: f32[3,5,7], %v: f32[]",
-                 "%r = pad %x, %v {low = [0, 1, 2], high = [0, 2, 1], interior = [0, 0, 0]} : f32[3,8,10]", "f32[3,8,10]", kExact);
+                 "%r = pad %x, %v {low = [0, 1, 2], high = [0, 2, 1], interior = [0, 0, 0]} : f32[3,8,10]",
+                 "f32[3,8,10]", kExact);
   expect_lowered("%x: f32[5,37], %v: f32[]",
-                 "%r = pad %x, %v {low = [-1, 9], high = [1, -4], interior = [0, 0]} : f32[5,42]", "f32[5,42]", kExact);
+                 "%r = pad %x, %v {low = [-1, 9], high = [1, -4], interior = [0, 0]} : f32[5,42]",
+                 "f32[5,42]", kExact);
   expect_lowered("%x: i32[3,4], %v: i32[]",
-                 "%r = pad %x, %v {low = [1, 0], high = [0, 2], interior = [1, 2]} : i32[6,12]", "i32[6,12]", kExact);
+                 "%r = pad %x, %v {low = [1, 0], high = [0, 2], interior = [1, 2]} : i32[6,12]", "i32[6,12]",
+                 kExact);
 }
 
 TEST_CASE("concatenation with and without copies", "[lower]") {
   expect_lowered("%x: f32[2,3,5], %y: f32[2,4,5]",
-                 "%a = negate %x : f32[2,3,5] %b = negate %y : f32[2,4,5] %r = concatenate %a, %b, %a {dim = 1} : f32[2,10,5]",
+                 "%a = negate %x : f32[2,3,5] %b = negate %y : f32[2,4,5] %r = concatenate %a, %b, %a {dim = "
+                 "1} : f32[2,10,5]",
                  "f32[2,10,5]", kExact);
-  std::string text = "module @m { func @main(%x: f32[1,3,5], %y: f32[1,4,5]) -> (f32[1,7,5]) { %a = negate %x : f32[1,3,5] "
-                     "%b = negate %y : f32[1,4,5] %r = concatenate %a, %b {dim = 1} : f32[1,7,5] return %r } }";
+  std::string text =
+      "module @m { func @main(%x: f32[1,3,5], %y: f32[1,4,5]) -> (f32[1,7,5]) { %a = negate %x : f32[1,3,5] "
+      "%b = negate %y : f32[1,4,5] %r = concatenate %a, %b {dim = 1} : f32[1,7,5] return %r } }";
   CHECK(lower_text(text, "x86-64-v3").kernels.size() == 2);
   expect_lowered_module(text, kExact);
-  expect_lowered("%x: f32[1,16,5,5], %y: f32[1,24,5,5]",
-                 "%a = copy %x : f32[1,16,5,5]{0,1,2,3:1x8} %b = copy %y : f32[1,24,5,5]{0,1,2,3:1x8} "
-                 "%c = concatenate %a, %b {dim = 1} : f32[1,40,5,5]{0,1,2,3:1x8} %r = copy %c : f32[1,40,5,5]",
-                 "f32[1,40,5,5]", kExact);
+  expect_lowered(
+      "%x: f32[1,16,5,5], %y: f32[1,24,5,5]",
+      "%a = copy %x : f32[1,16,5,5]{0,1,2,3:1x8} %b = copy %y : f32[1,24,5,5]{0,1,2,3:1x8} "
+      "%c = concatenate %a, %b {dim = 1} : f32[1,40,5,5]{0,1,2,3:1x8} %r = copy %c : f32[1,40,5,5]",
+      "f32[1,40,5,5]", kExact);
 }
 
 TEST_CASE("concatenations of the same values share memory", "[lower]") {
   std::string part = "f32[1,3,5]";
-  std::string text = "module @m { func @main(%x: " + part + ") -> (f32[1,9,5]) { %a = negate %x : " + part + " %b = tanh %x : " + part +
-                     " %c = concatenate %a, %b {dim = 1} : f32[1,6,5] %d = slice %c {starts = [0, 2, 0], limits = [1, 5, 5], "
-                     "strides = [1, 1, 1]} : " + part + " %e = exponential %d : " + part +
+  std::string text = "module @m { func @main(%x: " + part + ") -> (f32[1,9,5]) { %a = negate %x : " + part +
+                     " %b = tanh %x : " + part +
+                     " %c = concatenate %a, %b {dim = 1} : f32[1,6,5] %d = slice %c {starts = [0, 2, 0], "
+                     "limits = [1, 5, 5], "
+                     "strides = [1, 1, 1]} : " +
+                     part + " %e = exponential %d : " + part +
                      " %r = concatenate %a, %b, %e {dim = 1} : f32[1,9,5] return %r } }";
   CHECK(lower_text(text, "x86-64-v3").kernels.size() == 3);
   expect_lowered_module(text, {.tolerance = 1e-6});
 }
 
 TEST_CASE("upsampling in blocks lies where it is concatenated", "[lower]") {
-  std::string in = "f32[1,24,3,5]{0,1,2,3:1x8}", out = "f32[1,24,6,10]{0,1,2,3:1x8}", both = "f32[1,48,6,10]{0,1,2,3:1x8}";
-  std::string text = "module @m { func @main(%x: f32[1,24,3,5], %y: f32[1,24,6,10]) -> (f32[1,48,6,10]) { %a = copy %x : " + in +
-                     " %b = broadcast_in_dim %a {dims = [0, 1, 2, 4]} : f32[1,24,3,2,5,2]{0,1,2,3,4,5:1x8} %c = reshape %b : " + out +
-                     " %d = copy %y : " + out + " %e = concatenate %c, %d {dim = 1} : " + both +
-                     " %r = copy %e : f32[1,48,6,10] return %r } }";
+  std::string in = "f32[1,24,3,5]{0,1,2,3:1x8}", out = "f32[1,24,6,10]{0,1,2,3:1x8}",
+              both = "f32[1,48,6,10]{0,1,2,3:1x8}";
+  std::string text =
+      "module @m { func @main(%x: f32[1,24,3,5], %y: f32[1,24,6,10]) -> (f32[1,48,6,10]) { %a = copy %x : " +
+      in +
+      " %b = broadcast_in_dim %a {dims = [0, 1, 2, 4]} : f32[1,24,3,2,5,2]{0,1,2,3,4,5:1x8} %c = reshape %b "
+      ": " +
+      out + " %d = copy %y : " + out + " %e = concatenate %c, %d {dim = 1} : " + both +
+      " %r = copy %e : f32[1,48,6,10] return %r } }";
   CHECK(lower_text(text, "x86-64-v3").kernels.size() == 4);
   expect_lowered_module(text, kExact);
 }
@@ -90,21 +110,27 @@ TEST_CASE("copies between plain and blocked layouts", "[lower]") {
   for (const char* dims : {"1,16,5,7", "1,40,7,7", "2,3,9,9", "1,64,8,8"}) {
     std::string type = std::string("f32[") + dims + "]";
     expect_lowered("%x: " + type,
-                   "%a = copy %x : " + type + "{0,1,2,3:1x16} %b = negate %a : " + type + "{0,1,2,3:1x16} %r = copy %b : " + type,
+                   "%a = copy %x : " + type + "{0,1,2,3:1x16} %b = negate %a : " + type +
+                       "{0,1,2,3:1x16} %r = copy %b : " + type,
                    type, kExact);
     expect_lowered("%x: " + type,
-                   "%a = copy %x : " + type + "{0,1,2,3:1x8} %b = copy %a : " + type + "{0,2,3,1} %r = copy %b : " + type,
+                   "%a = copy %x : " + type + "{0,1,2,3:1x8} %b = copy %a : " + type +
+                       "{0,2,3,1} %r = copy %b : " + type,
                    type, kExact);
   }
 }
 
 TEST_CASE("gathers", "[lower]") {
   LoweredOptions options = {.tolerance = 0, .ranges = {{"i", {-4, 3}}}};
-  expect_lowered("%x: f32[4,37], %i: i64[5]", "%r = gather %x, %i {axis = 0} : f32[5,37]", "f32[5,37]", options);
-  expect_lowered("%x: f32[3,4,5], %i: i32[2,3]", "%r = gather %x, %i {axis = 1} : f32[3,2,3,5]", "f32[3,2,3,5]", options);
+  expect_lowered("%x: f32[4,37], %i: i64[5]", "%r = gather %x, %i {axis = 0} : f32[5,37]", "f32[5,37]",
+                 options);
+  expect_lowered("%x: f32[3,4,5], %i: i32[2,3]", "%r = gather %x, %i {axis = 1} : f32[3,2,3,5]",
+                 "f32[3,2,3,5]", options);
   expect_lowered("%x: f32[3,4], %i: i64[]", "%r = gather %x, %i {axis = 1} : f32[3]", "f32[3]", options);
-  expect_lowered("%x: f32[4,9], %i: i64[3,9]", "%r = gather_elements %x, %i {axis = 0} : f32[3,9]", "f32[3,9]", options);
-  expect_lowered("%x: f32[4,4,9], %i: i64[5,2]", "%r = gather_nd %x, %i {batch_dims = 0} : f32[5,9]", "f32[5,9]", options);
+  expect_lowered("%x: f32[4,9], %i: i64[3,9]", "%r = gather_elements %x, %i {axis = 0} : f32[3,9]",
+                 "f32[3,9]", options);
+  expect_lowered("%x: f32[4,4,9], %i: i64[5,2]", "%r = gather_nd %x, %i {batch_dims = 0} : f32[5,9]",
+                 "f32[5,9]", options);
   expect_lowered("%x: f32[9,11], %i: i64[], %j: i64[]",
                  "%r = dynamic_slice %x, %i, %j {sizes = [3, 8]} : f32[3,8]", "f32[3,8]",
                  {.tolerance = 0, .ranges = {{"i", {-3, 12}}, {"j", {0, 5}}}});

@@ -15,24 +15,31 @@ TEST_CASE("sorts carry operands along", "[lower]") {
     std::string dims = "[3," + std::to_string(n) + "]";
     for (const char* result : {"%s#0 : f32", "%s#1 : i64"}) {
       std::string type = std::string(result).substr(7) + dims;
-      expect_lowered("%x: i32" + dims, "%f = convert %x {to = f32} : f32" + dims + " %p = iota {dim = 1} : i64" + dims +
-                                           " %s:2 = sort %f, %p {dim = 1, stable = true} " + kLess + " : (f32" + dims +
-                                           ", i64" + dims + ") %r = copy " + result + dims,
+      expect_lowered("%x: i32" + dims,
+                     "%f = convert %x {to = f32} : f32" + dims + " %p = iota {dim = 1} : i64" + dims +
+                         " %s:2 = sort %f, %p {dim = 1, stable = true} " + kLess + " : (f32" + dims +
+                         ", i64" + dims + ") %r = copy " + result + dims,
                      type, {.tolerance = 0, .cpus = {"x86-64-v3"}});
     }
   }
-  expect_lowered("%x: i8[7,5]", "%r = sort %x {dim = 0, stable = true} region (%a: i8[], %b: i8[]) { "
-                                "%q = compare %a, %b {direction = gt} : bool[] return %q } : i8[7,5]", "i8[7,5]");
+  expect_lowered("%x: i8[7,5]",
+                 "%r = sort %x {dim = 0, stable = true} region (%a: i8[], %b: i8[]) { "
+                 "%q = compare %a, %b {direction = gt} : bool[] return %q } : i8[7,5]",
+                 "i8[7,5]");
 }
 
 TEST_CASE("top_k prefers lower indices among equals", "[lower]") {
   for (const char* result : {"%s#0 : i32", "%s#1 : i64"})
     for (const char* largest : {"true", "false"}) {
       std::string type = std::string(result).substr(7);
-      expect_lowered("%x: i32[3,41]", std::string("%s:2 = top_k %x {dim = 1, k = 7, largest = ") + largest +
-                                          "} : (i32[3,7], i64[3,7]) %r = copy " + result + "[3,7]", type + "[3,7]");
-      expect_lowered("%x: i32[9,4]", std::string("%s:2 = top_k %x {dim = 0, k = 2, largest = ") + largest +
-                                         "} : (i32[2,4], i64[2,4]) %r = copy " + result + "[2,4]", type + "[2,4]");
+      expect_lowered("%x: i32[3,41]",
+                     std::string("%s:2 = top_k %x {dim = 1, k = 7, largest = ") + largest +
+                         "} : (i32[3,7], i64[3,7]) %r = copy " + result + "[3,7]",
+                     type + "[3,7]");
+      expect_lowered("%x: i32[9,4]",
+                     std::string("%s:2 = top_k %x {dim = 0, k = 2, largest = ") + largest +
+                         "} : (i32[2,4], i64[2,4]) %r = copy " + result + "[2,4]",
+                     type + "[2,4]");
     }
 }
 
@@ -50,7 +57,9 @@ TEST_CASE("running sums", "[lower]") {
   for (const char* mode : {"exclusive = false, reverse = false", "exclusive = true, reverse = false",
                            "exclusive = true, reverse = true"})
     for (const char* dim : {"0", "1"})
-      expect_lowered("%x: f32[9,19]", std::string("%r = cumulative %x {dim = ") + dim + ", " + mode + ", reducer = add} : f32[9,19]",
+      expect_lowered("%x: f32[9,19]",
+                     std::string("%r = cumulative %x {dim = ") + dim + ", " + mode +
+                         ", reducer = add} : f32[9,19]",
                      "f32[9,19]", {.tolerance = 1e-5});
 }
 
@@ -60,10 +69,11 @@ TEST_CASE("updates at computed places", "[lower]") {
                  "%r = dynamic_update_slice %x, %u, %i, %j : f32[4,37]", "f32[4,37]", options);
   for (const char* reduction : {"none", "add", "multiply", "maximum", "minimum"}) {
     expect_lowered("%x: i32[4,9], %i: i64[3,9], %u: i32[3,9]",
-                   std::string("%r = scatter_elements %x, %i, %u {axis = 0, reduction = ") + reduction + "} : i32[4,9]",
+                   std::string("%r = scatter_elements %x, %i, %u {axis = 0, reduction = ") + reduction +
+                       "} : i32[4,9]",
                    "i32[4,9]", options);
     expect_lowered("%x: f32[4,4,9], %i: i64[5,2], %u: f32[5,9]",
-                   std::string("%r = scatter_nd %x, %i, %u {reduction = ") + reduction + "} : f32[4,4,9]", "f32[4,4,9]",
-                   {.tolerance = 1e-6, .ranges = options.ranges});
+                   std::string("%r = scatter_nd %x, %i, %u {reduction = ") + reduction + "} : f32[4,4,9]",
+                   "f32[4,4,9]", {.tolerance = 1e-6, .ranges = options.ranges});
   }
 }

@@ -17,12 +17,14 @@ std::string error_of(const std::string& text) {
 // One 3x3 convolution in blocks of 8.
 std::unique_ptr<Module> convolution_module() {
   std::string filters = "constant [";
-  for (int i = 0; i < 32 * 32 * 9; ++i) filters += (i ? ", " : "") + std::to_string((i * 37 % 101) * 0.01 - 0.5);
-  auto module = parse_module("test.hlo", "module @m {\n func @main(%x: f32[1,32,16,16]) -> (f32[1,32,16,16]) {\n"
-                                         " %b = copy %x : f32[1,32,16,16]{0,1,2,3:1x8}\n %w = " +
-                                             filters +
-                                             "] : f32[32,32,3,3]\n %c = convolution %b, %w {window = 3x3 pad 1_1x1_1, groups = 1} : "
-                                             "f32[1,32,16,16]{0,1,2,3:1x8}\n %r = copy %c : f32[1,32,16,16]\n return %r\n }\n}\n");
+  for (int i = 0; i < 32 * 32 * 9; ++i)
+    filters += (i ? ", " : "") + std::to_string((i * 37 % 101) * 0.01 - 0.5);
+  auto module = parse_module(
+      "test.hlo", "module @m {\n func @main(%x: f32[1,32,16,16]) -> (f32[1,32,16,16]) {\n"
+                  " %b = copy %x : f32[1,32,16,16]{0,1,2,3:1x8}\n %w = " +
+                      filters +
+                      "] : f32[32,32,3,3]\n %c = convolution %b, %w {window = 3x3 pad 1_1x1_1, groups = 1} : "
+                      "f32[1,32,16,16]{0,1,2,3:1x8}\n %r = copy %c : f32[1,32,16,16]\n return %r\n }\n}\n");
   REQUIRE(module);
   return std::move(*module);
 }
@@ -49,7 +51,8 @@ TEST_CASE("a schedule overrules the cost model", "[lower]") {
   CHECK_FALSE(own.overruled);
   for (const char* text : {"direct tile 4x2 rows outermost", "direct tile 2x3 phases 2 columns outermost",
                            "winograd 2x2 tile 4x3 batch 10", "winograd 4x2 tile 3x2 batch 7"}) {
-    auto database = ScheduleDatabase::parse("db", "# comment\n\n" + own.signature + " => " + text + " # more\n");
+    auto database =
+        ScheduleDatabase::parse("db", "# comment\n\n" + own.signature + " => " + text + " # more\n");
     REQUIRE(database);
     Explanation forced = explain(&*database);
     CHECK(forced.overruled);
@@ -63,7 +66,7 @@ TEST_CASE("a schedule overrules the cost model", "[lower]") {
 
 TEST_CASE("an explanation reads back as a database", "[lower]") {
   Explanation own = explain(nullptr);
-  CHECK(own.candidates.size() == 5);  // direct, and two sizes per dim
+  CHECK(own.candidates.size() == 5); // direct, and two sizes per dim
   auto database = ScheduleDatabase::parse("db", explanation_text({own}));
   REQUIRE(database);
   REQUIRE(database->find(own.signature));
@@ -78,5 +81,6 @@ TEST_CASE("broken schedule databases name the line", "[lower]") {
   CHECK(error_of("a => direct tile 4x2 phases 3\n").find("phases are 1, 2, 4 or 8") != std::string::npos);
   CHECK(error_of("a => winograd 5x5\n").find("from 1 to 4") != std::string::npos);
   CHECK(error_of("a => winograd 4x4 batch 0\n").find("at least one tile") != std::string::npos);
-  CHECK(error_of("a => direct tile 4x2 rows outermost please\n").find("expected the end of the line") != std::string::npos);
+  CHECK(error_of("a => direct tile 4x2 rows outermost please\n").find("expected the end of the line") !=
+        std::string::npos);
 }

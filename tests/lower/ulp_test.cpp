@@ -16,10 +16,13 @@ namespace {
 // The distance of an f32 from the true value in units of the last place of the true value's binade.
 double ulps(float actual, long double wanted) {
   if (std::isnan(wanted)) return std::isnan(actual) ? 0 : HUGE_VAL;
-  long double largest = std::ldexp(1.0L, 128) - std::ldexp(1.0L, 103);  // beyond: rounds to infinity
-  if (std::fabs(wanted) >= largest) return std::isinf(actual) && std::signbit(actual) == std::signbit(wanted) ? 0
-                                           : std::fabs(actual) == std::numeric_limits<float>::max() ? 1 : HUGE_VAL;
-  if (!std::isfinite(actual)) return std::isinf(actual) && std::fabs(wanted) > 0.9999999L * largest ? 1 : HUGE_VAL;
+  long double largest = std::ldexp(1.0L, 128) - std::ldexp(1.0L, 103); // beyond: rounds to infinity
+  if (std::fabs(wanted) >= largest)
+    return std::isinf(actual) && std::signbit(actual) == std::signbit(wanted) ? 0
+           : std::fabs(actual) == std::numeric_limits<float>::max()           ? 1
+                                                                              : HUGE_VAL;
+  if (!std::isfinite(actual))
+    return std::isinf(actual) && std::fabs(wanted) > 0.9999999L * largest ? 1 : HUGE_VAL;
   int exponent = wanted == 0 ? -126 : std::max(std::ilogb(wanted), -126);
   return static_cast<double>(std::fabs(actual - wanted) / std::ldexp(1.0L, exponent - 23));
 }
@@ -28,7 +31,7 @@ struct Function {
   Opcode opcode;
   std::function<long double(long double)> reference;
   double limit;
-  bool flushes = false;  // results that are no normal numbers may become zero
+  bool flushes = false; // results that are no normal numbers may become zero
 };
 
 const std::vector<Function>& functions() {
@@ -38,7 +41,9 @@ const std::vector<Function>& functions() {
       {Opcode::Log, [](long double x) { return std::log(x); }, 4},
       {Opcode::LogPlusOne, [](long double x) { return std::log1p(x); }, 4},
       {Opcode::Tanh, [](long double x) { return std::tanh(x); }, 4},
-      {Opcode::Logistic, [](long double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }, 4, true},
+      {Opcode::Logistic,
+       [](long double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }, 4,
+       true},
       {Opcode::Erf, [](long double x) { return std::erf(x); }, 4},
       {Opcode::Sine, [](long double x) { return std::sin(x); }, 4},
       {Opcode::Cosine, [](long double x) { return std::cos(x); }, 4},
@@ -65,7 +70,8 @@ struct Worst {
 
 bool report(const std::string& name, const Worst& worst, double limit) {
   bool good = worst.ulps <= limit;
-  std::printf("%-24s %8.3f ulp at %.9g %.9g%s\n", name.c_str(), worst.ulps, worst.x, worst.y, good ? "" : "  TOO MUCH");
+  std::printf("%-24s %8.3f ulp at %.9g %.9g%s\n", name.c_str(), worst.ulps, worst.x, worst.y,
+              good ? "" : "  TOO MUCH");
   return good;
 }
 
@@ -78,14 +84,18 @@ bool check_unary(uint64_t stride, bool fused) {
     auto see = [&](float x) {
       auto y = firn::scalar_ops::unary(host, function.opcode, firn::DType::F32, HostScalars::f32(x));
       long double wanted = function.reference(x);
-      bool flushed = function.flushes && y.number == 0 && std::fabs(wanted) < std::numeric_limits<float>::min();
+      bool flushed =
+          function.flushes && y.number == 0 && std::fabs(wanted) < std::numeric_limits<float>::min();
       worst.see(flushed ? 0 : ulps(static_cast<float>(y.number), wanted), x);
     };
-    for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += stride) see(std::bit_cast<float>(static_cast<uint32_t>(bits)));
-    for (float x : {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 1.0f, -1.0f, 1e-45f, -1e-45f, 3.4028235e38f, 88.72284f, -103.97f,
-                    88.7f, -87.4f, 0.5f, 2.0f, 1.5707964f, 3.1415927f, 1e-38f, 0.99999994f})
+    for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += stride)
+      see(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    for (float x : {0.0f,   -0.0f,   INFINITY,      -INFINITY,  NAN,      1.0f,       -1.0f,
+                    1e-45f, -1e-45f, 3.4028235e38f, 88.72284f,  -103.97f, 88.7f,      -87.4f,
+                    0.5f,   2.0f,    1.5707964f,    3.1415927f, 1e-38f,   0.99999994f})
       see(x);
-    good &= report(std::string(firn::opcode_name(function.opcode)) + (fused ? "" : " without fma"), worst, function.limit);
+    good &= report(std::string(firn::opcode_name(function.opcode)) + (fused ? "" : " without fma"), worst,
+                   function.limit);
   }
   return good;
 }
@@ -98,12 +108,19 @@ bool check_binary(uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) {
     // Half of the pairs over all floats, half where powers are neither zero nor infinite.
     uint64_t random = next();
-    float x = std::bit_cast<float>(static_cast<uint32_t>(random)), y = std::bit_cast<float>(static_cast<uint32_t>(random >> 32));
-    if (i % 2 == 0) x = std::exp2f(static_cast<float>(static_cast<int32_t>(random)) * 0x1p-28f), y = static_cast<float>(static_cast<int32_t>(random >> 32)) * 0x1p-27f;
+    float x = std::bit_cast<float>(static_cast<uint32_t>(random)),
+          y = std::bit_cast<float>(static_cast<uint32_t>(random >> 32));
+    if (i % 2 == 0)
+      x = std::exp2f(static_cast<float>(static_cast<int32_t>(random)) * 0x1p-28f),
+      y = static_cast<float>(static_cast<int32_t>(random >> 32)) * 0x1p-27f;
     if (i % 4 == 0) x = -x, y = std::round(y);
     auto a = HostScalars::f32(x), b = HostScalars::f32(y);
-    power.see(ulps(static_cast<float>(firn::scalar_ops::math::power(host, a, b).number), std::pow(static_cast<long double>(x), static_cast<long double>(y))), x, y);
-    atan2.see(ulps(static_cast<float>(firn::scalar_ops::math::atan2(host, a, b).number), std::atan2(static_cast<long double>(x), static_cast<long double>(y))), x, y);
+    power.see(ulps(static_cast<float>(firn::scalar_ops::math::power(host, a, b).number),
+                   std::pow(static_cast<long double>(x), static_cast<long double>(y))),
+              x, y);
+    atan2.see(ulps(static_cast<float>(firn::scalar_ops::math::atan2(host, a, b).number),
+                   std::atan2(static_cast<long double>(x), static_cast<long double>(y))),
+              x, y);
   }
   for (float x : {0.0f, -0.0f, 1.0f, -1.0f, 2.0f, -2.0f, INFINITY, -INFINITY, NAN, 0.5f})
     for (float y : {0.0f, -0.0f, 1.0f, -1.0f, 2.0f, 3.0f, -3.0f, 0.5f, INFINITY, -INFINITY, NAN}) {
@@ -128,11 +145,13 @@ bool check_short(uint64_t stride) {
     special &= std::isnan(sum) == std::isnan(x);
     if (!std::isnan(x)) erf = std::max(erf, std::fabs(sum - (1 + std::erf(static_cast<double>(x)))));
     if (x > 0 || std::isnan(x)) continue;
-    double power = firn::scalar_ops::math::exp_nonpositive(host, value).number, wanted = std::exp(static_cast<double>(x));
+    double power = firn::scalar_ops::math::exp_nonpositive(host, value).number,
+           wanted = std::exp(static_cast<double>(x));
     exp = std::max(exp, x < -87 ? (power == 0 ? 0 : 1) : std::fabs(power / wanted - 1));
   }
   special &= std::isnan(firn::scalar_ops::math::exp_nonpositive(host, HostScalars::f32(NAN)).number);
-  std::printf("1 + erf: %.3g absolute, exp of weights: %.3g relative, NaN %s\n", erf, exp, special ? "kept" : "LOST");
+  std::printf("1 + erf: %.3g absolute, exp of weights: %.3g relative, NaN %s\n", erf, exp,
+              special ? "kept" : "LOST");
   return erf < 2.5e-7 && exp < 5e-7 && special;
 }
 
@@ -149,7 +168,8 @@ bool check_double() {
       double error = static_cast<double>(std::fabs(y - wanted) / std::max(std::fabs(wanted), 1e-300L));
       if (!(error <= worst)) worst = error, at = x;
     }
-    std::printf("%-24s %.3g relative at %.17g in f64\n", std::string(firn::opcode_name(function.opcode)).c_str(), worst, at);
+    std::printf("%-24s %.3g relative at %.17g in f64\n",
+                std::string(firn::opcode_name(function.opcode)).c_str(), worst, at);
     good &= worst < 4e-15;
   }
   return good;

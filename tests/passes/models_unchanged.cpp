@@ -1,6 +1,6 @@
-// models_unchanged FOLDER...: the pipelines do not change what real networks compute. Each folder holds model.onnx and
-// test_data_set_*; the module is evaluated as imported and after each pipeline, on the stored inputs. Passes that report
-// "unchanged" are held to it.
+// models_unchanged FOLDER...: the pipelines do not change what real networks compute. Each folder holds
+// model.onnx and test_data_set_*; the module is evaluated as imported and after each pipeline, on the stored
+// inputs. Passes that report "unchanged" are held to it.
 #include "compiler/frontend/onnx/import.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/text.h"
@@ -15,8 +15,8 @@ namespace {
 
 using namespace firn;
 
-constexpr double kTolerance = 1e-5;      // of the largest expected element: sums are reordered
-constexpr double kHalfTolerance = 2e-3;  // f16 results: one rounding more or less
+constexpr double kTolerance = 1e-5;     // of the largest expected element: sums are reordered
+constexpr double kHalfTolerance = 2e-3; // f16 results: one rounding more or less
 
 int fail(const std::string& folder, const std::string& message) {
   std::printf("%s: %s\n", folder.c_str(), message.c_str());
@@ -36,8 +36,10 @@ std::vector<LiteralRef> read_inputs(const std::string& set) {
 // The largest difference, relative to the largest expected element; infinite if NaN or infinities differ.
 double difference(const Literal& expected, const Literal& found) {
   if (expected.dims() != found.dims() || expected.dtype() != found.dtype()) return INFINITY;
-  if (expected.dtype() == DType::String) return expected.string_values() == found.string_values() ? 0 : INFINITY;
-  if (is_complex(expected.dtype())) return std::equal(expected.bytes().begin(), expected.bytes().end(), found.bytes().begin()) ? 0 : INFINITY;
+  if (expected.dtype() == DType::String)
+    return expected.string_values() == found.string_values() ? 0 : INFINITY;
+  if (is_complex(expected.dtype()))
+    return std::equal(expected.bytes().begin(), expected.bytes().end(), found.bytes().begin()) ? 0 : INFINITY;
   double largest = 0, worst = 0;
   for (int64_t i = 0; i < expected.num_elements(); ++i) {
     double a = expected.get_double(i), b = found.get_double(i);
@@ -87,7 +89,8 @@ int check_set(const std::string& folder, const std::string& set) {
     if (!target) return fail(folder, target.error().message);
     if (for_target) run.options.target = &*target;
     std::string kind = for_target ? "target pipeline" : "pipeline";
-    if (Result done = run_passes(module, default_pipeline(for_target), run); !done) return fail(folder, kind + ": " + done.error().message);
+    if (Result done = run_passes(module, default_pipeline(for_target), run); !done)
+      return fail(folder, kind + ": " + done.error().message);
     auto parsed = parse_module(kind, print_module(module));
     if (!parsed) return fail(folder, kind + ": printed module does not parse: " + parsed.error().message);
     auto found = evaluate(module, inputs);

@@ -30,14 +30,17 @@ Result finish(CompileCommand& command) {
   if (Result done = command.flags.finish(); !done) return done;
   driver::CompileOptions& options = command.flags.options;
   using driver::Emit;
-  const std::pair<const char*, Emit> kinds[] = {{"obj", Emit::Object},     {"graph", Emit::Graph}, {"kernel", Emit::Kernel},
-                                                {"llvm", Emit::Llvm},      {"asm", Emit::Assembly}, {"header", Emit::Header},
-                                                {"manifest", Emit::Manifest}};
+  const std::pair<const char*, Emit> kinds[] = {
+      {"obj", Emit::Object},   {"graph", Emit::Graph},   {"kernel", Emit::Kernel},    {"llvm", Emit::Llvm},
+      {"asm", Emit::Assembly}, {"header", Emit::Header}, {"manifest", Emit::Manifest}};
   bool known = false;
   for (auto [name, kind] : kinds)
     if (command.emit == name) options.emit = kind, known = true;
-  if (!known) return usage_error("unknown --emit=" + command.emit + ": wanted graph, kernel, llvm, asm, obj, header or manifest");
-  if (Result read = read_budget("--flash-budget", command.flash_budget, options.flash_budget); !read) return read;
+  if (!known)
+    return usage_error("unknown --emit=" + command.emit +
+                       ": wanted graph, kernel, llvm, asm, obj, header or manifest");
+  if (Result read = read_budget("--flash-budget", command.flash_budget, options.flash_budget); !read)
+    return read;
   return read_budget("--ram-budget", command.ram_budget, options.ram_budget);
 }
 
@@ -49,7 +52,8 @@ int run(CompileCommand& command) {
   // Progress only on a terminal, and only once a second has passed.
   if (on_terminal && !command.quiet)
     options.progress = [start](const std::string& phase) {
-      if (std::chrono::steady_clock::now() - start > std::chrono::seconds(1)) std::fprintf(stderr, "\r\033[K%s ...", phase.c_str());
+      if (std::chrono::steady_clock::now() - start > std::chrono::seconds(1))
+        std::fprintf(stderr, "\r\033[K%s ...", phase.c_str());
     };
   DiagnosticList diagnostics;
   auto compilation = driver::compile(options, diagnostics);
@@ -58,9 +62,11 @@ int run(CompileCommand& command) {
     std::fputs(driver::diagnostics_text(diagnostics).c_str(), stderr);
     return driver::exit_code(diagnostics);
   }
-  for (const std::string& warning : compilation->facts.warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  for (const std::string& warning : compilation->facts.warnings)
+    std::fprintf(stderr, "warning: %s\n", warning.c_str());
   FILE* out = options.emit == driver::Emit::Object ? stdout : stderr;
-  if (options.emit == driver::Emit::Object && !command.quiet && !command.json) std::fputs(driver::summary_text(*compilation).c_str(), out);
+  if (options.emit == driver::Emit::Object && !command.quiet && !command.json)
+    std::fputs(driver::summary_text(*compilation).c_str(), out);
   if (command.json) std::fputs(driver::manifest_text(*compilation).c_str(), stdout);
   if (command.report) std::fputs(driver::report_text(*compilation).c_str(), out);
   if (command.explain) std::fputs(lower::explanation_text(compilation->explanations).c_str(), out);
@@ -76,27 +82,36 @@ void add_compile_command(CLI::App& app, Action& action) {
   CLI::App* verb = app.add_subcommand("compile", "Compile a model into an object, a header and a manifest");
   verb->add_option("model", options.model, "the ONNX model")->required();
   verb->add_option("-o,--output", options.output, "stem of the files to write: STEM.o, STEM.h, STEM.json");
-  verb->add_option("--class", options.class_name, "the C++ class, e.g. vision::Digits; default: from the file's name");
-  verb->add_option("--name", command->flags.names, "rename an input or output: NEW=OLD; repeatable")->take_all();
-  verb->add_option("--external", options.external, "input or output without arena space: it must be bound; repeatable")->take_all();
+  verb->add_option("--class", options.class_name,
+                   "the C++ class, e.g. vision::Digits; default: from the file's name");
+  verb->add_option("--name", command->flags.names, "rename an input or output: NEW=OLD; repeatable")
+      ->take_all();
+  verb->add_option("--external", options.external,
+                   "input or output without arena space: it must be bound; repeatable")
+      ->take_all();
   command->flags.add_to(*verb);
-  verb->add_option("--emit", command->emit, "graph, kernel, llvm, asm, obj, header or manifest; text goes to -o or standard output");
+  verb->add_option("--emit", command->emit,
+                   "graph, kernel, llvm, asm, obj, header or manifest; text goes to -o or standard output");
   verb->add_option("--weights-out", options.weights_out, "with --emit=graph: write large constants here");
-  verb->add_option("--dump-passes", options.dump_folder, "write the graph after every changing pass into this folder");
-  verb->add_option("--rewrite-limit", options.rewrite_limit, "stop passes after this many rewrites, to bisect");
+  verb->add_option("--dump-passes", options.dump_folder,
+                   "write the graph after every changing pass into this folder");
+  verb->add_option("--rewrite-limit", options.rewrite_limit,
+                   "stop passes after this many rewrites, to bisect");
   verb->add_option("--depfile", options.depfile, "write a dependency file for make and ninja");
   verb->add_option("--flash-budget", command->flash_budget, "fail if weights and code exceed this, e.g. 64K");
   verb->add_option("--ram-budget", command->ram_budget, "fail if arena and stack exceed this, e.g. 20K");
   verb->add_flag("--time-passes", command->time_passes, "print seconds and peak memory per phase");
   verb->add_flag("--report", command->report, "print sizes, the arena's lower bound and kernels");
-  verb->add_flag("--explain", command->explain, "print what the cost model weighed and chose per contraction");
+  verb->add_flag("--explain", command->explain,
+                 "print what the cost model weighed and chose per contraction");
   verb->add_flag("--json", command->json, "print the manifest instead of the summary");
   verb->add_flag("-q,--quiet", command->quiet, "print nothing but errors");
-  verb->footer("Examples:\n"
-               "  firn compile digits.onnx -o build/digits --class vision::Digits\n"
-               "  firn compile net.onnx -mcpu=native -O3 --dim batch=1 --time-passes\n"
-               "  firn compile net.onnx --target aarch64-linux-gnu -o build/net\n"
-               "Exit codes: 0 done, 1 the model is at fault, 2 usage, 3 unsupported operator, 4 a bug of firn.");
+  verb->footer(
+      "Examples:\n"
+      "  firn compile digits.onnx -o build/digits --class vision::Digits\n"
+      "  firn compile net.onnx -mcpu=native -O3 --dim batch=1 --time-passes\n"
+      "  firn compile net.onnx --target aarch64-linux-gnu -o build/net\n"
+      "Exit codes: 0 done, 1 the model is at fault, 2 usage, 3 unsupported operator, 4 a bug of firn.");
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }
 
