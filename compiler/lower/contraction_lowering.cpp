@@ -186,7 +186,7 @@ bool emit_winograd_convolution(LoweringContext& context, const Instruction& inst
   if (!plan) return false;
   explanation.chosen = plan->schedule();
   auto fill = [literal, plan = *plan](std::span<std::byte> out) {
-    pack_winograd_filters(plan, reinterpret_cast<const float*>(literal->bytes().data()), out);
+    pack_winograd_filters(plan, aligned_filters(*literal).data(), out);
   };
   std::optional<kernel::RawForm> raw;
   if (options.winograd == Winograd::Init) raw = raw_winograd_filters(*plan, literal);

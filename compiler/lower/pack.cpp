@@ -14,8 +14,18 @@ void for_each_step(const PackedOperand& operand, size_t level, int64_t offset, V
     for_each_step(operand, level + 1, offset + i * operand.strides[level], visit);
 }
 
+// Elements of a mapped file, which may lie at any address.
+template <class Element> struct UnalignedElements {
+  const std::byte* bytes;
+  Element operator[](int64_t i) const {
+    Element element;
+    std::memcpy(&element, bytes + i * static_cast<int64_t>(sizeof element), sizeof element);
+    return element;
+  }
+};
+
 template <class Element>
-void pack_elements(const PackedOperand& operand, const Element* source, Element* out) {
+void pack_elements(const PackedOperand& operand, UnalignedElements<Element> source, Element* out) {
   ColumnGroups groups = column_groups(operand.columns, operand.tile);
   for (int64_t selected = 0; selected < operand.selected; ++selected)
     for (int64_t group = 0; group < groups.count(); ++group) {
@@ -23,11 +33,11 @@ void pack_elements(const PackedOperand& operand, const Element* source, Element*
       int64_t vectors = group < groups.full_groups ? groups.vectors : groups.rest_vectors;
       int64_t width = vectors * groups.lanes;
       int64_t valid = std::min(width, operand.columns - first);
-      const Element* base =
-          source + operand.first_element + selected * operand.selected_stride + first * operand.column_stride;
+      int64_t base =
+          operand.first_element + selected * operand.selected_stride + first * operand.column_stride;
       auto visit = [&](int64_t offset) {
         for (int64_t column = 0; column < valid; ++column)
-          out[column] = base[offset + column * operand.column_stride];
+          out[column] = source[base + offset + column * operand.column_stride];
         for (int64_t column = valid; column < width; ++column) out[column] = Element{};
         out += width;
       };
@@ -59,16 +69,16 @@ IntExpr PackedOperand::index(const IntExpr& part, const TilePosition& position, 
 void pack(const PackedOperand& operand, std::span<const std::byte> source, std::span<std::byte> out) {
   switch (kernel::scalar_bytes(operand.element)) {
   case 1:
-    return pack_elements(operand, reinterpret_cast<const uint8_t*>(source.data()),
+    return pack_elements(operand, UnalignedElements<uint8_t>{source.data()},
                          reinterpret_cast<uint8_t*>(out.data()));
   case 2:
-    return pack_elements(operand, reinterpret_cast<const uint16_t*>(source.data()),
+    return pack_elements(operand, UnalignedElements<uint16_t>{source.data()},
                          reinterpret_cast<uint16_t*>(out.data()));
   case 4:
-    return pack_elements(operand, reinterpret_cast<const uint32_t*>(source.data()),
+    return pack_elements(operand, UnalignedElements<uint32_t>{source.data()},
                          reinterpret_cast<uint32_t*>(out.data()));
   default:
-    return pack_elements(operand, reinterpret_cast<const uint64_t*>(source.data()),
+    return pack_elements(operand, UnalignedElements<uint64_t>{source.data()},
                          reinterpret_cast<uint64_t*>(out.data()));
   }
 }

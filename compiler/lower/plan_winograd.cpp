@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <random>
 
 namespace firn::lower {
@@ -206,12 +207,12 @@ std::optional<WinogradPlan> plan_winograd(const WinogradRequest& request,
   double direct_bytes = static_cast<double>(request.convolution.operand(1).type().byte_size());
   double stream = stream_cycles(direct_bytes, 1, request.target, request.model_weight_bytes);
   double direct_cycles = request.schedule ? INFINITY : overlapped(request.direct_cycles, stream);
-  const float* values = reinterpret_cast<const float*>(request.filter.bytes().data());
+  const std::vector<float> values = aligned_filters(request.filter);
   std::optional<WinogradPlan> chosen;
   for (WinogradPlan& plan : plan_all_sizes(request)) {
     Explanation::Candidate candidate{plan.schedule(), plan.cycles, ""};
     if (!chosen && plan.cycles < direct_cycles) {
-      double error = winograd_error_ratio(plan, values);
+      double error = winograd_error_ratio(plan, values.data());
       char text[64];
       std::snprintf(text, sizeof text, "%.2g times the direct sum's error", error);
       candidate.note = text;
@@ -241,6 +242,12 @@ void transform_filter(const WinogradPlan& plan, const float* filter, double* out
 }
 
 } // namespace
+
+std::vector<float> aligned_filters(const Literal& filter) {
+  std::vector<float> values(filter.bytes().size() / sizeof(float));
+  std::memcpy(values.data(), filter.bytes().data(), filter.bytes().size());
+  return values;
+}
 
 void pack_winograd_filters(const WinogradPlan& plan, const float* filters, std::span<std::byte> out) {
   float* packed = reinterpret_cast<float*>(out.data());

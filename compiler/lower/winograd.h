@@ -55,6 +55,9 @@ struct WinogradRequest {
 std::optional<WinogradPlan> plan_winograd(const WinogradRequest& request,
                                           std::vector<Explanation::Candidate>& considered);
 
+// The filters of a literal in f32, which may lie unaligned in a mapped file.
+std::vector<float> aligned_filters(const Literal& filter);
+
 // Transforms and packs the filters [filters, channels, (height,) width].
 void pack_winograd_filters(const WinogradPlan& plan, const float* filters, std::span<std::byte> out);
 
