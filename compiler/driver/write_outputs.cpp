@@ -84,6 +84,7 @@ Result write_outputs(const CompileOptions& options, Compilation& c) {
   if (!options.depfile.empty()) {
     std::vector<std::string> inputs{options.model};
     inputs.insert(inputs.end(), c.facts.external_files.begin(), c.facts.external_files.end());
+    if (!options.schedule_db.empty()) inputs.push_back(options.schedule_db);
     if (Result written =
             outputs.write(options.depfile, artifact::write_depfile({object, header, manifest}, inputs));
         !written)
