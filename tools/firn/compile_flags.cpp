@@ -32,6 +32,30 @@ Result parse_dim(const std::string& word, onnx::ImportOptions& import) {
   return {};
 }
 
+struct OptionName {
+  const char* kind; // before the option in messages
+  const char* option;
+};
+
+// Sets `value` to what `word` names and records the flag; an empty word leaves both alone.
+template <class Value>
+Result choose(OptionName name, const std::string& word, Value& value, std::vector<std::string>& flags,
+              std::initializer_list<std::pair<const char*, std::type_identity_t<Value>>> choices) {
+  if (word.empty()) return {};
+  std::string wanted;
+  size_t left = choices.size();
+  for (const auto& [choice, meaning] : choices) {
+    if (word == choice) {
+      value = meaning;
+      flags.push_back(name.option + word);
+      return {};
+    }
+    --left;
+    wanted += choice + std::string(left > 1 ? ", " : left == 1 ? " or " : "");
+  }
+  return usage_error("unknown " + std::string(name.kind) + name.option + word + ": wanted " + wanted);
+}
+
 } // namespace
 
 void CompileFlags::add_to(CLI::App& verb) {
@@ -54,39 +78,22 @@ void CompileFlags::add_to(CLI::App& verb) {
 
 Result CompileFlags::finish() {
   using codegen::OptLevel;
-  if (!opt_level.empty()) {
-    const std::pair<const char*, OptLevel> levels[] = {{"0", OptLevel::O0}, {"1", OptLevel::O1},
-                                                       {"2", OptLevel::O2}, {"3", OptLevel::O3},
-                                                       {"s", OptLevel::Os}, {"z", OptLevel::Oz}};
-    bool known = false;
-    for (auto [name, level] : levels)
-      if (opt_level == name) options.opt_level = level, known = true;
-    if (!known)
-      return usage_error("unknown optimisation level -O" + opt_level + ": wanted 0, 1, 2, 3, s or z");
-    options.flags.push_back("-O" + opt_level);
-  }
-  if (!math.empty()) {
-    if (math == "default")
-      options.math = lower::Math::Default;
-    else if (math == "strict")
-      options.math = lower::Math::Strict;
-    else if (math == "fast")
-      options.math = lower::Math::Fast;
-    else
-      return usage_error("unknown --math=" + math + ": wanted default, strict or fast");
-    options.flags.push_back("--math=" + math);
-  }
-  if (!winograd.empty()) {
-    if (winograd == "embed")
-      options.winograd = lower::Winograd::Embed;
-    else if (winograd == "init")
-      options.winograd = lower::Winograd::Init;
-    else if (winograd == "off")
-      options.winograd = lower::Winograd::Off;
-    else
-      return usage_error("unknown --winograd=" + winograd + ": wanted embed, init or off");
-    options.flags.push_back("--winograd=" + winograd);
-  }
+  using lower::Math, lower::Winograd;
+  std::vector<std::string>& flags = options.flags;
+  Result chosen = choose({"optimisation level ", "-O"}, opt_level, options.opt_level, flags,
+                         {{"0", OptLevel::O0},
+                          {"1", OptLevel::O1},
+                          {"2", OptLevel::O2},
+                          {"3", OptLevel::O3},
+                          {"s", OptLevel::Os},
+                          {"z", OptLevel::Oz}});
+  if (!chosen) return chosen;
+  chosen = choose({"", "--math="}, math, options.math, flags,
+                  {{"default", Math::Default}, {"strict", Math::Strict}, {"fast", Math::Fast}});
+  if (!chosen) return chosen;
+  chosen = choose({"", "--winograd="}, winograd, options.winograd, flags,
+                  {{"embed", Winograd::Embed}, {"init", Winograd::Init}, {"off", Winograd::Off}});
+  if (!chosen) return chosen;
   if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");
   for (const std::string& word : dims) {
     if (Result parsed = parse_dim(word, options.import); !parsed) return parsed;
