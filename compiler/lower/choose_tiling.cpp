@@ -10,6 +10,8 @@ namespace firn::lower {
 namespace {
 
 constexpr double kLoadsPerCycle = 2;
+// Steps of the innermost loop per iteration: loop control and requests ahead cost nothing then.
+constexpr int kUnroll = 4;
 // Accumulators of compact tiles: enough to hide the latency of FMAs on two pipes.
 constexpr int kCompactSums = 12;
 
@@ -99,6 +101,7 @@ Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target, c
     tiling.tile.vectors = schedule->vectors;
     tiling.tile.phases = schedule->phases;
   }
+  tiling.unroll = spec.compact ? 1 : kUnroll;
   tiling.rolls_steps = leaves_no_registers(tiling.tile, target);
   double steps = 1;
   for (const ReductionLoop& loop : spec.reduction) steps *= static_cast<double>(loop.extent);

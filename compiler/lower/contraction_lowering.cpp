@@ -260,7 +260,6 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
   explanation.signature = contraction_signature(*root->contraction, instruction.type(), context.target());
   const ScheduleDatabase* schedules = context.options().schedules;
   const Schedule* schedule = schedules ? schedules->find(explanation.signature) : nullptr;
-  explanation.overruled = schedule != nullptr;
   BindingRef binding;
   auto prepare = [&](ReductionPart part) {
     binding = std::make_shared<ContractionBinding>();
@@ -268,15 +267,10 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
     binding->sum_dtype = root->contraction->type().dtype;
     binding->schedule = schedule;
     binding->compact = context.options().optimize_size;
-    auto made = is_dot ? prepare_dot(*root->contraction, is_packable_constant(root->operands[0]),
-                                     is_packable_constant(root->operands[1]), binding, context.target(), part)
-                       : prepare_convolution(*root->contraction, binding, context.target());
-    // A single pass over weights that stay in a cache between runs: the hardware fetches ahead better than
-    // code can.
-    bool passes_once = is_dot && made && made->spec.rows <= made->tiling.tile.rows;
-    if (passes_once && context.model_weight_bytes() <= context.target().l3_bytes / 2)
-      made->spec.prefetch = nullptr;
-    return made;
+    binding->weights_stay_cached = context.model_weight_bytes() <= context.target().l3_bytes / 2;
+    return is_dot ? prepare_dot(*root->contraction, is_packable_constant(root->operands[0]),
+                                is_packable_constant(root->operands[1]), binding, context.target(), part)
+                  : prepare_convolution(*root->contraction, binding, context.target());
   };
   auto prepared = prepare({});
   if (!prepared) return false;
@@ -284,6 +278,8 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
   explanation.candidates.push_back({explanation.chosen, prepared->tiling.cycles, ""});
   bool done =
       !is_dot && emit_winograd_convolution(context, instruction, *root, binding, *prepared, explanation);
+  // A schedule that is not allowed here, or that the guard refuses, overrules nothing.
+  explanation.overruled = schedule && schedule->algorithm == explanation.chosen.algorithm;
   if (context.options().explanations) context.options().explanations->push_back(std::move(explanation));
   if (done) return true;
   if (prepared->tiling.parts == 1) {

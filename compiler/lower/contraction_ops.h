@@ -13,6 +13,7 @@ struct ContractionBinding {
   int scalar = -1, vector = -1, result = -1; // parameter numbers
   int partial = -1;                          // sums between parts of the reduction
   Type result_type;                          // of what is stored: the contraction's dims
+  bool weights_stay_cached = false;          // the whole model's, between two runs
   const Schedule* schedule = nullptr;        // what the schedule database says of this contraction
   bool compact = false;                      // small code before speed
   DType sum_dtype = DType::F32;              // of the contraction: sums are rounded to it before the epilogue

@@ -13,8 +13,6 @@ using kernel::Builder;
 using kernel::Scalar;
 using kernel::Value;
 
-constexpr int kUnroll = 4; // steps of the reduction per iteration of the innermost loop
-
 struct Geometry {
   Type input, result;
   std::vector<WindowDim> window;            // spatial dims
@@ -87,7 +85,6 @@ public:
                                           const std::vector<IntExpr>& k) {
       return this_.load_filter(b, packed, at, vector, k);
     };
-    prepared.tiling.unroll = binding_->compact ? 1 : kUnroll;
     if (spec.vector_bytes > target_.l2_bytes / 4) prefetch_next_group(spec, packed);
     if (in_block_ > 0 && spec.scalar_bytes > target_.l1_bytes / 2) {
       spec.prefetch_scalar = [this_ = *this](Builder& b, const TilePosition& at, const IntExpr& row,

@@ -12,9 +12,6 @@ using kernel::Builder;
 using kernel::Value;
 
 constexpr int64_t kAhead = 4096; // bytes; enough to hide the latency of memory, and within reach of its page
-constexpr int kUnroll =
-    4; // steps of the reduction per iteration: loop control and prefetches cost nothing then
-
 struct Axis {
   int64_t extent, stride;
 };
@@ -101,8 +98,12 @@ public:
     prepared.spec.scalar = scalar_operand();
     prepared.spec.vector =
         prepared.vector_direct ? direct_vector(prepared.tiling.tile.lanes) : packed_vector(prepared.packed);
-    prepared.tiling.unroll = binding_->compact ? 1 : kUnroll;
-    if (!prepared.vector_direct && vector_constant && prepared.spec.vector_bytes > target_.l1_bytes)
+    // A single pass over weights that stay in a cache between runs: the hardware fetches ahead better than
+    // code can.
+    bool passes_once = prepared.spec.rows <= prepared.tiling.tile.rows;
+    bool left_to_hardware = passes_once && binding_->weights_stay_cached;
+    if (!prepared.vector_direct && vector_constant && !left_to_hardware &&
+        prepared.spec.vector_bytes > target_.l1_bytes)
       prefetch_groups(prepared.spec, prepared.packed);
     if (!part_.is_first()) prepared.spec.initial = load_partial(prepared.tiling.tile.lanes);
     prepared.spec.store = part_.is_last() ? store_result(prepared.tiling.tile.lanes)

@@ -5,14 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <random>
 
 namespace firn::lower {
 namespace {
 
 constexpr double kLargestErrorRatio = 4;
-constexpr int kUnroll = 4; // steps of the products per iteration
 // Cycles of memory instructions and arithmetic in transforms, where all is in the first cache level.
 constexpr double kLoadCycles = 0.5, kStoreCycles = 1, kArithmeticCycles = 0.5;
 // Of the shorter one of computing and streaming, the part that the other does not hide.
@@ -35,22 +32,6 @@ double output_transform_cycles(const WinogradPlan& plan) {
   double outputs = plan.height.outputs * plan.width.outputs;
   return (points + half) * kLoadCycles + (half + outputs) * kStoreCycles +
          (points + half) * kArithmeticCycles + outputs * 2;
-}
-
-ContractionSpec product_spec(const WinogradPlan& plan) {
-  ContractionSpec spec;
-  spec.element = {kernel::Scalar::F32, 1};
-  spec.outer = {plan.points()};
-  spec.vector_outer_dims = 1;
-  spec.rows = plan.batch;
-  spec.columns = plan.filters;
-  ReductionLoop loop;
-  loop.extent = plan.channels;
-  loop.block = plan.lanes;
-  spec.reduction.push_back(loop);
-  spec.scalar_bytes = plan.points() * plan.batch * plan.channels * 4;
-  spec.vector_bytes = plan.points() * plan.filters * plan.channels * 4;
-  return spec;
 }
 
 // The first pass of a run comes from where the whole model's weights stay between runs.
@@ -96,8 +77,7 @@ void choose_batches(WinogradPlan& plan, const WinogradRequest& request) {
     // V of more than twice the cache cannot win, of less than one register tile neither.
     if (!forced && plan.input_scratch() * 4 > 2 * target.l2_bytes && batches < plan.tiles) continue;
     if (plan.batch < 6 && best_cycles < INFINITY) break;
-    plan.tiling = choose_tiling(product_spec(plan), target, schedule);
-    plan.tiling.unroll = kUnroll;
+    plan.tiling = choose_tiling(plan.products(), target, schedule);
     plan.cycles = plan_cycles(plan, target, request.model_weight_bytes);
     if (plan.cycles < best_cycles) {
       best_cycles = plan.cycles;
@@ -142,6 +122,22 @@ std::optional<WinogradPlan> describe_geometry(const Instruction& convolution, co
 }
 
 } // namespace
+
+ContractionSpec WinogradPlan::products() const {
+  ContractionSpec spec;
+  spec.element = {kernel::Scalar::F32, 1};
+  spec.outer = {points()};
+  spec.vector_outer_dims = 1;
+  spec.rows = batch;
+  spec.columns = filters;
+  ReductionLoop loop;
+  loop.extent = channels;
+  loop.block = lanes;
+  spec.reduction.push_back(loop);
+  spec.scalar_bytes = points() * batch * channels * 4;
+  spec.vector_bytes = points() * filters * channels * 4;
+  return spec;
+}
 
 int64_t WinogradPlan::filter_elements() const {
   return points() * channels * ((filters + lanes - 1) / lanes) * lanes;
@@ -224,125 +220,6 @@ std::optional<WinogradPlan> plan_winograd(const WinogradRequest& request,
     considered.push_back(std::move(candidate));
   }
   return chosen;
-}
-
-namespace {
-
-// One filter of one channel, transformed: G_h f G_w^T, in `out[point]`.
-void transform_filter(const WinogradPlan& plan, const float* filter, double* out) {
-  int high = plan.height.taps, wide = plan.width.taps, n_high = plan.height.inputs(),
-      n_wide = plan.width.inputs();
-  double taps[64], half[64];
-  for (int i = 0; i < high * wide; ++i) taps[i] = static_cast<double>(filter[i]);
-  for (int row = 0; row < high; ++row)
-    apply_transform(plan.width.filter, taps + row * wide, 1, half + row * n_wide, 1);
-  for (int column = 0; column < n_wide; ++column)
-    apply_transform(plan.height.filter, half + column, n_wide, out + column, n_wide);
-  static_cast<void>(n_high);
-}
-
-} // namespace
-
-std::vector<float> aligned_filters(const Literal& filter) {
-  std::vector<float> values(filter.bytes().size() / sizeof(float));
-  std::memcpy(values.data(), filter.bytes().data(), filter.bytes().size());
-  return values;
-}
-
-void pack_winograd_filters(const WinogradPlan& plan, const float* filters, std::span<std::byte> out) {
-  float* packed = reinterpret_cast<float*>(out.data());
-  std::fill(packed, packed + plan.filter_elements(), 0.0f);
-  int64_t taps = plan.height.taps * plan.width.taps;
-  ColumnGroups groups = column_groups(plan.filters, plan.tiling.tile);
-  double points[64];
-  for (int64_t filter = 0; filter < plan.filters; ++filter) {
-    int64_t vector = filter / plan.lanes, group = vector / groups.vectors;
-    int64_t vectors = group < groups.full_groups ? groups.vectors : groups.rest_vectors;
-    float* base = packed + group * groups.vectors * plan.lanes * plan.points() * plan.channels +
-                  (vector - group * groups.vectors) * plan.lanes + filter % plan.lanes;
-    for (int64_t channel = 0; channel < plan.channels; ++channel) {
-      transform_filter(plan, filters + (filter * plan.channels + channel) * taps, points);
-      for (int64_t point = 0; point < plan.points(); ++point)
-        base[(point * plan.channels + channel) * vectors * plan.lanes] = static_cast<float>(points[point]);
-    }
-  }
-}
-
-namespace {
-
-// Applies both transforms of a tile in f32.
-std::vector<float> transform_tile(const TransformMatrix& high, const TransformMatrix& wide,
-                                  const std::vector<float>& tile) {
-  auto apply = [](const TransformMatrix& matrix, const float* in, int stride, float* out) {
-    for (int row = 0; row < matrix.rows; ++row) {
-      float sum = 0;
-      for (int c = 0; c < matrix.columns; ++c)
-        sum = std::fma(static_cast<float>(matrix.at(row, c)), in[c * stride], sum);
-      out[row * stride] = sum;
-    }
-  };
-  std::vector<float> half(static_cast<size_t>(high.columns * wide.rows)),
-      out(static_cast<size_t>(high.rows * wide.rows));
-  std::vector<float> line(static_cast<size_t>(std::max(high.columns, high.rows) * wide.rows));
-  for (int row = 0; row < high.columns; ++row)
-    apply(wide, tile.data() + row * wide.columns, 1, half.data() + row * wide.rows);
-  for (int column = 0; column < wide.rows; ++column) {
-    std::copy(half.begin(), half.end(), line.begin());
-    apply(high, half.data() + column, wide.rows, out.data() + column);
-  }
-  return out;
-}
-
-} // namespace
-
-double winograd_error_ratio(const WinogradPlan& plan, const float* filters) {
-  constexpr int64_t kFilters = 6, kTiles = 3;
-  const int high = plan.height.inputs(), wide = plan.width.inputs();
-  const int taps_high = plan.height.taps, taps_wide = plan.width.taps, taps = taps_high * taps_wide;
-  const int out_high = plan.height.outputs, out_wide = plan.width.outputs;
-  std::mt19937 random(20);
-  std::normal_distribution<float> normal;
-  double winograd_error = 0, direct_error = 0;
-  for (int64_t sample = 0; sample < kTiles; ++sample) {
-    std::vector<std::vector<float>> tiles, transformed;
-    for (int64_t channel = 0; channel < plan.channels; ++channel) {
-      std::vector<float> tile(static_cast<size_t>(high * wide));
-      for (float& value : tile) value = normal(random);
-      transformed.push_back(transform_tile(plan.height.input, plan.width.input, tile));
-      tiles.push_back(std::move(tile));
-    }
-    for (int64_t i = 0; i < std::min(kFilters, plan.filters); ++i) {
-      const float* filter =
-          filters + i * plan.filters / std::min(kFilters, plan.filters) * plan.channels * taps;
-      std::vector<float> products(static_cast<size_t>(plan.points()), 0.0f);
-      for (int64_t channel = 0; channel < plan.channels; ++channel) {
-        double points[64];
-        transform_filter(plan, filter + channel * taps, points);
-        for (size_t p = 0; p < products.size(); ++p)
-          products[p] = std::fma(transformed[static_cast<size_t>(channel)][p], static_cast<float>(points[p]),
-                                 products[p]);
-      }
-      std::vector<float> got = transform_tile(plan.height.output, plan.width.output, products);
-      for (int y = 0; y < out_high; ++y)
-        for (int x = 0; x < out_wide; ++x) {
-          double exact = 0;
-          float direct = 0;
-          for (int64_t channel = 0; channel < plan.channels; ++channel)
-            for (int tap = 0; tap < taps; ++tap) {
-              float in = tiles[static_cast<size_t>(channel)]
-                              [static_cast<size_t>((y + tap / taps_wide) * wide + x + tap % taps_wide)];
-              float weight = filter[channel * taps + tap];
-              exact += static_cast<double>(in) * static_cast<double>(weight);
-              direct = std::fma(in, weight, direct);
-            }
-          double off = static_cast<double>(got[static_cast<size_t>(y * out_wide + x)]) - exact;
-          winograd_error += off * off;
-          direct_error += (static_cast<double>(direct) - exact) * (static_cast<double>(direct) - exact);
-        }
-    }
-  }
-  if (winograd_error == 0) return 0;
-  return direct_error == 0 ? INFINITY : std::sqrt(winograd_error / direct_error);
 }
 
 } // namespace firn::lower

@@ -13,7 +13,8 @@ using kernel::Predicate;
 using kernel::Scalar;
 using kernel::Value;
 
-constexpr int kLiveVectors = 20; // of 32 registers, beside what the transform itself needs
+constexpr int64_t kLineElements = 16; // floats of 64 bytes
+constexpr int kLiveVectors = 20;      // of 32 registers, beside what the transform itself needs
 
 // Positions of tiles along one dim that share which of their elements are inside: a run [first, last].
 struct TileClass {
@@ -243,16 +244,7 @@ private:
   }
 
   ContractionSpec products() {
-    ContractionSpec spec;
-    spec.element = {Scalar::F32, 1};
-    spec.outer = {plan_.points()};
-    spec.vector_outer_dims = 1;
-    spec.rows = plan_.batch;
-    spec.columns = plan_.filters;
-    ReductionLoop channels;
-    channels.extent = plan_.channels;
-    channels.block = plan_.lanes;
-    spec.reduction.push_back(channels);
+    ContractionSpec spec = plan_.products();
     spec.scalar = [this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
       IntExpr vector = input_vector(at.outer[0], floor_div(k[0], plan_.lanes), at.row + row);
       return b.load({Scalar::F32, 1}, inputs_, vector * plan_.lanes + floor_mod(k[0], plan_.lanes));
@@ -265,10 +257,10 @@ private:
       store(sum, products_, (at.outer[0] * plan_.batch + at.row + row) * at.vectors + vector);
     };
     // The filters of the point after this one lie right behind.
-    spec.group_lines = plan_.channels * plan_.tiling.tile.vectors * plan_.lanes / 16;
+    spec.group_lines = plan_.channels * plan_.tiling.tile.vectors * plan_.lanes / kLineElements;
     spec.prefetch = [this](Builder& b, const TilePosition& at, const IntExpr& line) {
       IntExpr next = filter_offset(at, 0) + plan_.channels * at.vectors * plan_.lanes;
-      b.prefetch(binding_->vector, next + line * 16, /*into_l2=*/true);
+      b.prefetch(binding_->vector, next + line * kLineElements, /*into_l2=*/true);
     };
     spec.prefetch_scalar = [this](Builder& b, const TilePosition& at, const IntExpr& row,
                                   const std::vector<IntExpr>& k) {

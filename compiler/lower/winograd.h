@@ -30,9 +30,10 @@ struct WinogradPlan {
 
   int points() const { return height.inputs() * width.inputs(); }
   int64_t channel_blocks() const { return (channels + lanes - 1) / lanes; }
-  int64_t filter_elements() const; // of packed, transformed filters
-  int64_t input_scratch() const;   // elements of V
-  int64_t product_scratch() const; // elements of M
+  int64_t filter_elements() const;  // of packed, transformed filters
+  int64_t input_scratch() const;    // elements of V
+  int64_t product_scratch() const;  // elements of M
+  ContractionSpec products() const; // without operands: what is multiplied per point
   Schedule schedule() const;
   std::string name() const; // "3x3 winograd 4x4 14x2": taps, outputs, tile of products
 };
@@ -54,6 +55,9 @@ struct WinogradRequest {
 // convolution apart, to `considered`.
 std::optional<WinogradPlan> plan_winograd(const WinogradRequest& request,
                                           std::vector<Explanation::Candidate>& considered);
+
+// One filter of one channel, transformed: G_h f G_w^T, at `out[point]`.
+void transform_winograd_filter(const WinogradPlan& plan, const float* filter, double* out);
 
 // The filters of a literal in f32, which may lie unaligned in a mapped file.
 std::vector<float> aligned_filters(const Literal& filter);
