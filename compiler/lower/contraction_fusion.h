@@ -10,6 +10,12 @@ namespace firn::lower {
 struct ContractionRoot {
   const Instruction* contraction = nullptr;
   Value operands[2];
+  std::shared_ptr<const PhaseConvolution> phases =
+      nullptr; // what is computed in place of a transposed convolution
+
+  const Instruction& computed() const { return phases ? phases->convolution() : *contraction; }
+  // Has a transposed convolution computed by its phases, if these fill vectors of `lanes` filters.
+  void compute_phases(int lanes);
 };
 // Nothing if the instruction is no dot, convolution, or fusion of one with code per element behind it.
 std::optional<ContractionRoot> find_contraction_root(const Instruction& instruction);

@@ -33,6 +33,11 @@ std::optional<ContractionRoot> find_contraction_root(const Instruction& instruct
   return root;
 }
 
+void ContractionRoot::compute_phases(int lanes) {
+  phases = PhaseConvolution::create(*contraction, operands[1], lanes);
+  if (phases) operands[1] = phases->filter();
+}
+
 bool is_packable_constant(Value value) {
   return value.def->is(Opcode::Constant) && !value.def->literal()->is_opaque();
 }
@@ -143,8 +148,11 @@ kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const I
   return vector;
 }
 
-void finish_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim, int count,
-                  int valid, kernel::Value sums) {
+namespace {
+
+// Of the result's own dims.
+void finish_result_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim, int count,
+                         int valid, kernel::Value sums) {
   Lanes lanes = make_lanes(index, lane_dim, count);
   if (kernel::Scalar narrow = memory_scalar(binding.sum_dtype); narrow != kernel::Scalar::F32)
     sums = b.cast(kernel::OpKind::FExt, b.cast(kernel::OpKind::FTruncTo, sums, narrow), kernel::Scalar::F32);
@@ -158,6 +166,16 @@ void finish_lanes(Builder& b, const ContractionBinding& binding, Index index, in
     at[static_cast<size_t>(lane_dim)] = lanes.first + lane;
     store_element(b, binding.result, type, at, Lanes{}, b.extract(value, lane));
   }
+}
+
+} // namespace
+
+void finish_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim, int count,
+                  int valid, kernel::Value sums) {
+  if (!binding.phases) return finish_result_lanes(b, binding, std::move(index), lane_dim, count, valid, sums);
+  Index at = binding.phases->result_index(index);
+  binding.phases->store_inside(b, at,
+                               [&] { finish_result_lanes(b, binding, at, lane_dim, count, valid, sums); });
 }
 
 kernel::Value load_channels(Builder& b, int buffer, const Type& type, const Index& index, int count) {
@@ -180,8 +198,9 @@ bool emit_winograd_convolution(LoweringContext& context, const Instruction& inst
       (schedule && schedule->algorithm != Schedule::Algorithm::Winograd))
     return false;
   LiteralRef literal = root.operands[1].def->literal();
-  auto plan = plan_winograd({*root.contraction, binding->result_type, *literal, context.target(),
-                             direct.tiling.cycles, context.model_weight_bytes(), schedule},
+  Type sums_type = binding->sums_type(root.computed());
+  auto plan = plan_winograd({root.computed(), sums_type, *literal, context.target(), direct.tiling.cycles,
+                             context.model_weight_bytes(), schedule},
                             explanation.candidates);
   if (!plan) return false;
   explanation.chosen = plan->schedule();
@@ -255,6 +274,7 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
   auto root = find_contraction_root(instruction);
   if (!root) return false;
   bool is_dot = root->contraction->is(Opcode::Dot);
+  if (!is_dot) root->compute_phases(context.target().lanes(32));
   Explanation explanation;
   explanation.location = instruction.location();
   explanation.signature = contraction_signature(*root->contraction, instruction.type(), context.target());
@@ -264,13 +284,14 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
   auto prepare = [&](ReductionPart part) {
     binding = std::make_shared<ContractionBinding>();
     binding->result_type = instruction.type();
+    binding->phases = root->phases;
     binding->sum_dtype = root->contraction->type().dtype;
     binding->schedule = schedule;
     binding->compact = context.options().optimize_size;
     binding->weights_stay_cached = context.model_weight_bytes() <= context.target().l3_bytes / 2;
     return is_dot ? prepare_dot(*root->contraction, is_packable_constant(root->operands[0]),
                                 is_packable_constant(root->operands[1]), binding, context.target(), part)
-                  : prepare_convolution(*root->contraction, binding, context.target());
+                  : prepare_convolution(root->computed(), binding, context.target());
   };
   auto prepared = prepare({});
   if (!prepared) return false;

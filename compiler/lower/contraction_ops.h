@@ -5,6 +5,7 @@
 #include "compiler/lower/contraction.h"
 #include "compiler/lower/element_emitter.h"
 #include "compiler/lower/pack.h"
+#include "compiler/lower/phase_convolution.h"
 
 namespace firn::lower {
 
@@ -12,11 +13,19 @@ namespace firn::lower {
 struct ContractionBinding {
   int scalar = -1, vector = -1, result = -1; // parameter numbers
   int partial = -1;                          // sums between parts of the reduction
-  Type result_type;                          // of what is stored: the contraction's dims
-  bool weights_stay_cached = false;          // the whole model's, between two runs
-  const Schedule* schedule = nullptr;        // what the schedule database says of this contraction
-  bool compact = false;                      // small code before speed
-  DType sum_dtype = DType::F32;              // of the contraction: sums are rounded to it before the epilogue
+  Type result_type;                          // of what is stored
+  // Set if the contraction computes the phases of a transposed convolution.
+  std::shared_ptr<const PhaseConvolution> phases;
+  // Of what `computed` computes for it: the result's own type but for phases.
+  Type sums_type(const Instruction& computed) const {
+    Type type = result_type;
+    type.dims = computed.type().dims;
+    return type;
+  }
+  bool weights_stay_cached = false;   // the whole model's, between two runs
+  const Schedule* schedule = nullptr; // what the schedule database says of this contraction
+  bool compact = false;               // small code before speed
+  DType sum_dtype = DType::F32;       // of the contraction: sums are rounded to it before the epilogue
   // What is stored in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the
   // sums. The first `valid` lanes are inside the tensor.
   std::function<kernel::Value(kernel::Builder&, const Index&, const Lanes&, int valid, kernel::Value sums)>
@@ -53,7 +62,7 @@ std::optional<PreparedContraction> prepare_dot(const Instruction& dot, bool lhs_
                                                ReductionPart part = {});
 
 // Runs the epilogue and stores one vector of results whose lanes lie along `lane_dim`, first at
-// index[lane_dim].
+// index[lane_dim] of what the contraction computes.
 void finish_lanes(kernel::Builder& builder, const ContractionBinding& binding, Index index, int lane_dim,
                   int lanes, int valid, kernel::Value sums);
 // Reads a tensor as load_element does, but no more than the first `valid` lanes from memory that may end

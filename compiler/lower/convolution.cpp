@@ -58,7 +58,7 @@ class ConvolutionLowering {
 public:
   ConvolutionLowering(const Instruction& convolution, BindingRef binding, const TargetMachine& target)
       : instruction_(convolution), binding_(std::move(binding)), target_(target),
-        full_result_(binding_->result_type) {}
+        full_result_(binding_->sums_type(convolution)) {}
 
   std::optional<PreparedContraction> run() {
     if (!read_geometry()) return std::nullopt;
@@ -123,7 +123,9 @@ private:
       return false;
     for (const WindowDim& dim : g_.window) g_.filter_size *= dim.size;
     if (g_.groups > 1 && g_.channels == 1 && g_.filters == 1) return false;
-    bool flat = is_in_order(input.layout) && std::all_of(g_.window.begin(), g_.window.end(), is_pointwise);
+    // Phases are stored row by row: positions are not independent then.
+    bool flat = !binding_->phases && is_in_order(input.layout) &&
+                std::all_of(g_.window.begin(), g_.window.end(), is_pointwise);
     if (flat && g_.window.size() > 1) {
       g_.input = flatten_spatial(g_.input);
       g_.result = flatten_spatial(g_.result);

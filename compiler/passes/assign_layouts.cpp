@@ -10,6 +10,7 @@
 // blocked; a target. Establishes: elementwise ops, concatenations and windows have operands and result of one
 // layout; parameters, results and values of other ops are plain. Breaks: rules that compare types or make
 // plain values (simplify-algebra) must not run afterwards.
+#include "compiler/graph/convolution_phases.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/merge_upsampling.h"
 #include "compiler/passes/passes.h"
@@ -86,7 +87,7 @@ private:
     bool narrow = input.dtype == DType::F32 || input.dtype == DType::F16 || input.dtype == DType::BF16;
     if (!narrow || input.dtype != filter.dtype || positions_of(convolution.type()) == 1) return false;
     for (const WindowDim& dim : convolution.attributes().window().dims)
-      if (dim.input_dilation != 1) return false;
+      if (dim.input_dilation != 1) return stores_phases(convolution, block_);
     int64_t groups = convolution.attributes().integer("groups", 1), filters = filter.dim(0) / groups;
     if (groups == 1) return 2 * filters >= block_;
     if (is_depthwise(convolution)) return true;

@@ -6,12 +6,13 @@
 //   %t = transpose (reshape %p : f32[1,8,2,11]) {permutation = [0, 1, 3, 2]}
 //   %c = slice (reshape %t : f32[1,8,22]) : f32[1,8,20]
 //
-// Between the zeros that dilate the input, s neighbouring results see s different sets of taps: as many
-// filters of a convolution over the input itself, whose results are interleaved. Where the window's size is
-// no multiple of s, some taps are zeros. Bias and activation behind the convolution stay next to it.
+// The phases of the result (graph/convolution_phases.h) are filters of a convolution over the input itself,
+// whose results are interleaved. Bias and activation behind the convolution stay next to it. Convolutions
+// whose phases lowering stores where they belong are left as they are.
 // Requires: static shapes where anything changes; scales are folded (fold-conv-scales). Establishes: no
-// convolution of stride 1 dilates its input by no more than its window. Breaks: nothing (fold-constants
-// computes the filters).
+// convolution of stride 1 dilates its input by no more than its window, unless lowering stores its phases.
+// Breaks: nothing (fold-constants computes the filters).
+#include "compiler/graph/convolution_phases.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
@@ -21,59 +22,15 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-bool can_split(const Instruction& convolution) {
-  if (!convolution.is(Opcode::Convolution) || !convolution.type().is_static()) return false;
-  for (Value operand : convolution.operands())
-    if (!operand.type().is_static() || operand.type().num_elements() == 0) return false;
-  if (convolution.type().num_elements() == 0) return false;
-  bool dilated = false;
-  for (const WindowDim& dim : convolution.attributes().window().dims) {
-    if (dim.input_dilation == 1) continue;
-    if (dim.stride != 1 || dim.dilation != 1 || dim.pad_low < 0 || dim.size < dim.input_dilation)
-      return false;
-    dilated = true;
-  }
-  return dilated;
-}
-
-// One spatial dim: results are numbered so that each group of `phases` sees the same input elements.
-struct PhaseDim {
-  int64_t phases, taps; // taps of each phase
-  int64_t skipped;      // results before the first wanted one
-  WindowDim window;     // over the input itself
-  int64_t groups;       // results of that window
-
-  PhaseDim(const WindowDim& dim, int64_t input, int64_t output)
-      : phases(dim.input_dilation), taps(dim.size), skipped(0), window(dim), groups(output) {
-    if (phases == 1) return;
-    taps = (dim.size + phases - 1) / phases;
-    skipped = phases - 1 - dim.pad_low % phases;
-    window = WindowDim{};
-    window.size = taps;
-    window.pad_low = dim.pad_low / phases;
-    // At least as many as see the last element of the input: padding is never negative.
-    groups = std::max((output + skipped + phases - 1) / phases, input + window.pad_low - taps + 1);
-    window.pad_high = groups + taps - 1 - input - window.pad_low;
-  }
-};
-
 class Split {
 public:
-  explicit Split(Instruction& convolution)
-      : convolution_(convolution), b_(*convolution.parent(), &convolution) {
-    const Window& window = convolution.attributes().window();
-    for (size_t d = 0; d < window.dims.size(); ++d) {
-      int at = static_cast<int>(d) + 2;
-      dims_.emplace_back(window.dims[d], convolution.operand(0).dim(at), convolution.type().dim(at));
-      phases_ *= dims_.back().phases;
-    }
-  }
+  Split(Instruction& convolution, const ConvolutionPhases& phases)
+      : convolution_(convolution), b_(*convolution.parent(), &convolution), dims_(phases.dims),
+        phases_(phases.count), window_(phases.window()) {}
 
   void run() {
     Attributes attributes = convolution_.attributes();
-    Window window;
-    for (const PhaseDim& dim : dims_) window.dims.push_back(dim.window);
-    attributes.set("window", window);
+    attributes.set("window", window_);
     Value made = b_.op(Opcode::Convolution, {convolution_.operand(0), filters()}, attributes);
     Instruction* last = &convolution_;
     while (Instruction* next = follower(*last)) {
@@ -173,7 +130,8 @@ private:
   Instruction& convolution_;
   Builder b_;
   std::vector<PhaseDim> dims_;
-  int64_t phases_ = 1;
+  int64_t phases_;
+  Window window_;
 };
 
 } // namespace
@@ -181,12 +139,16 @@ private:
 bool split_input_dilations(Module& module, const PassOptions& options) {
   bool changed = false;
   for_each_region(module, [&](Region& region) {
-    std::vector<Instruction*> found;
-    for (Instruction* instruction : region.snapshot())
-      if (can_split(*instruction)) found.push_back(instruction);
-    for (Instruction* convolution : found) {
+    std::vector<std::pair<Instruction*, ConvolutionPhases>> found;
+    for (Instruction* instruction : region.snapshot()) {
+      auto phases = ConvolutionPhases::of(*instruction);
+      if (!phases || (options.target && stores_phases(*instruction, options.target->channel_block())))
+        continue;
+      found.push_back({instruction, *phases});
+    }
+    for (const auto& [convolution, phases] : found) {
       if (!options.take_rewrite()) return;
-      Split(*convolution).run();
+      Split(*convolution, phases).run();
       changed = true;
     }
   });

@@ -18,7 +18,7 @@ namespace {
 struct Convolution {
   int64_t batch = 1, channels = 16, filters = 16;
   std::vector<int64_t> in, kernel, pad_low, pad_high;
-  std::vector<int64_t> stride = {};
+  std::vector<int64_t> stride = {}, input_dilation = {};
 };
 
 std::string join(const std::vector<int64_t>& values, const char* between) {
@@ -43,13 +43,15 @@ std::string module_text(const Convolution& c, int block) {
   int64_t taps = 1;
   for (size_t i = 0; i < dims; ++i) {
     int64_t stride = c.stride.empty() ? 1 : c.stride[i];
-    out.push_back((c.in[i] + c.pad_low[i] + c.pad_high[i] - c.kernel[i]) / stride + 1);
+    int64_t in = c.input_dilation.empty() ? c.in[i] : (c.in[i] - 1) * c.input_dilation[i] + 1;
+    out.push_back((in + c.pad_low[i] + c.pad_high[i] - c.kernel[i]) / stride + 1);
     taps *= c.kernel[i];
   }
   window = join(c.kernel, "x") + " pad ";
   for (size_t i = 0; i < dims; ++i)
     window += (i ? "x" : "") + std::to_string(c.pad_low[i]) + "_" + std::to_string(c.pad_high[i]);
   if (!c.stride.empty()) window += " stride " + join(c.stride, "x");
+  if (!c.input_dilation.empty()) window += " input_dilate " + join(c.input_dilation, "x");
   for (size_t i = 0; i < dims + 2; ++i) layout += (i ? "," : "") + std::to_string(i);
   layout = "{" + layout + ":1x" + std::to_string(block) + "}";
   auto tensor = [&](int64_t n, int64_t channels, const std::vector<int64_t>& extents) {
@@ -172,6 +174,46 @@ TEST_CASE("weights prepared from raw filters are those of the compiler", "[lower
                                  .pad_high = {0, 0}},
                                 cpu));
   }
+}
+
+TEST_CASE("transposed convolutions store their phases in place", "[lower]") {
+  auto expect_phases = [](const Convolution& c) {
+    expect_convolution(c);
+    // One kernel, and no copy but those at the edges of the module.
+    kernel::Program program = lower_text(module_text(c, 8), "x86-64-v3");
+    CHECK(program.kernels.size() == 3);
+    bool tiled = false;
+    for (const auto& kernel : program.kernels)
+      tiled |= kernel->algorithm.find("direct") != std::string::npos ||
+               kernel->algorithm.find("winograd") != std::string::npos;
+    CHECK(tiled);
+  };
+  Convolution c;
+  c.channels = 24, c.filters = 32, c.in = {9, 13};
+  // The window is the stride: every phase has one tap, and all groups are inside.
+  c.kernel = {2, 2}, c.pad_low = {1, 1}, c.pad_high = {1, 1}, c.input_dilation = {2, 2};
+  expect_phases(c);
+  // Phases hang over both ends of the result.
+  c.kernel = {4, 4}, c.pad_low = {2, 2}, c.pad_high = {2, 2};
+  expect_phases(c);
+  // Phases with fewer taps than others, and results beyond the last input.
+  c.kernel = {3, 3}, c.pad_low = {1, 1}, c.pad_high = {2, 2}, c.batch = 2;
+  expect_phases(c);
+  // Only one dim has phases; different strides.
+  c.kernel = {3, 4}, c.pad_low = {1, 3}, c.pad_high = {1, 3}, c.input_dilation = {1, 2};
+  expect_phases(c);
+  c.kernel = {5, 4}, c.pad_low = {2, 1}, c.pad_high = {4, 3}, c.input_dilation = {3, 2};
+  expect_phases(c);
+  // Three taps of each phase: by Winograd's algorithm where that is faster.
+  c.kernel = {6, 6}, c.pad_low = {3, 3}, c.pad_high = {3, 3}, c.input_dilation = {2, 2};
+  expect_phases(c);
+  expect_phases({.channels = 16,
+                 .filters = 16,
+                 .in = {21},
+                 .kernel = {4},
+                 .pad_low = {2},
+                 .pad_high = {2},
+                 .input_dilation = {2}});
 }
 
 TEST_CASE("3x3 convolutions by Winograd's algorithm", "[lower]") {

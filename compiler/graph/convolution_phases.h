@@ -1,0 +1,45 @@
+// Transposed convolutions: convolutions over an input with zeros between its elements, as convolutions over
+// the input itself.
+//
+// Between the zeros, s neighbouring results see s different sets of taps: the phases of the dim. A group of
+// results, one per phase, sees the same input elements, so that all phases are filters of one convolution
+// with a window of ceil(size / s) taps. Where the window's size is no multiple of s, some taps are zeros.
+#pragma once
+
+#include "compiler/graph/module.h"
+
+#include <optional>
+#include <vector>
+
+namespace firn {
+
+// One spatial dim. Result `phases * group + phase - skipped` is phase `phase` of group `group`; tap t of a
+// phase is element `phases - 1 - phase + phases * t` of the window, or zero beyond its end.
+struct PhaseDim {
+  int64_t phases, taps; // taps of each phase
+  int64_t skipped;      // results before the first wanted one
+  int64_t groups;       // positions of `window`
+  int64_t size, extent; // of the whole window; of the result
+  WindowDim window;     // over the input itself
+
+  PhaseDim(const WindowDim& dim, int64_t input, int64_t output);
+  int64_t element(int64_t phase, int64_t tap) const { return phases - 1 - phase + phases * tap; }
+};
+
+struct ConvolutionPhases {
+  std::vector<PhaseDim> dims;
+  int64_t count = 1; // of phases, all dims together
+
+  // Nothing unless the input is dilated, by no more than the window's size, all shapes are static, and
+  // nothing else is out of the ordinary.
+  static std::optional<ConvolutionPhases> of(const Instruction& convolution);
+  Window window() const;
+  // The filter of every phase: number `phase * filters + filter`, its channels and taps as before.
+  LiteralRef filters(const Literal& filter) const;
+};
+
+// Whether lowering computes all phases of the convolution in one kernel that stores each where it belongs: a
+// phase's filters fill blocks of `block` channels, and are known at compile time.
+bool stores_phases(const Instruction& convolution, int block);
+
+} // namespace firn
