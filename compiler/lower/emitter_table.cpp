@@ -32,6 +32,8 @@ std::vector<Emitter> emitters_of_opcode(Opcode opcode) {
       {Opcode::Dot, {emit_register_tiles, emit_elementwise}},
       {Opcode::Convolution, {emit_depthwise, emit_register_tiles, emit_elementwise}},
       {Opcode::ReduceWindow, {emit_pooling, emit_elementwise}},
+      {Opcode::Copy, {emit_relayout, emit_elementwise}},
+      {Opcode::Transpose, {emit_relayout, emit_elementwise}},
       {Opcode::Concatenate, {emit_concatenate}},
       {Opcode::DynamicUpdateSlice, {emit_update_slice}},
       {Opcode::ScatterElements, {emit_scatter_elements}},

@@ -13,7 +13,8 @@ using Emitter = Expected<bool> (*)(LoweringContext& context, const Instruction& 
 std::vector<Emitter> find_emitters(const Instruction& instruction);
 
 Expected<bool> emit_elementwise(LoweringContext& context, const Instruction& instruction); // ops and fusions
-Expected<bool> emit_attention(LoweringContext& context, const Instruction& fusion);        // fuse-attention's
+Expected<bool> emit_relayout(LoweringContext& context, const Instruction& instruction);  // copies, transposes
+Expected<bool> emit_attention(LoweringContext& context, const Instruction& fusion);      // fuse-attention's
 Expected<bool> emit_depthwise(LoweringContext& context, const Instruction& instruction); // and fusions of one
 Expected<bool> emit_pooling(LoweringContext& context, const Instruction& instruction);   // and fusions of one
 Expected<bool> emit_concatenate(LoweringContext& context, const Instruction& instruction);

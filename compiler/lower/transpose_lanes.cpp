@@ -2,14 +2,13 @@
 #include "compiler/lower/transpose_lanes.h"
 
 namespace firn::lower {
-namespace {
 
 using kernel::Builder;
 using kernel::Scalar;
 using kernel::Value;
 
-// rows[i] lane j becomes rows[j] lane i. In the round of a distance d, the d-wide halves that face each other
-// across the diagonal of every square of 2d x 2d change places.
+// In the round of a distance d, the d-wide halves that face each other across the diagonal of every square of
+// 2d x 2d change places.
 void transpose(Builder& b, std::vector<Value>& rows) {
   int count = static_cast<int>(rows.size());
   for (int distance = count / 2; distance > 0; distance /= 2) {
@@ -27,8 +26,6 @@ void transpose(Builder& b, std::vector<Value>& rows) {
     }
   }
 }
-
-} // namespace
 
 void copy_columns(Builder& b, const MatrixSource& source, const MatrixTarget& target, int64_t columns,
                   int64_t steps, int lanes) {

@@ -5,6 +5,9 @@
 
 namespace firn::lower {
 
+// rows[i] lane j becomes rows[j] lane i; as many rows as lanes, a power of two.
+void transpose(kernel::Builder& builder, std::vector<kernel::Value>& rows);
+
 // A matrix in a buffer: element (column, step) lies at place + column * column_stride + step * step_stride.
 struct MatrixSource {
   int buffer;

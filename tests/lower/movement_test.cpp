@@ -42,6 +42,47 @@ TEST_CASE("transposes", "[lower]") {
                  "i8[9,3,2,17]", kExact);
 }
 
+TEST_CASE("transposes and changes of layout move squares of vectors", "[lower]") {
+  struct Case {
+    const char *parameters, *body, *type;
+  };
+  const Case kCases[] = {
+      // Whole squares, ends that overlap, dims shorter than a vector, three dims, dims that join.
+      {"%x: f32[64,48]", "%r = transpose %x {permutation = [1, 0]} : f32[48,64]", "f32[48,64]"},
+      {"%x: i32[5,30]", "%r = transpose %x {permutation = [1, 0]} : i32[30,5]", "i32[30,5]"},
+      {"%x: f32[3,20,21]", "%r = transpose %x {permutation = [2, 0, 1]} : f32[21,3,20]", "f32[21,3,20]"},
+      {"%x: f32[2,160,19,23]", "%r = transpose %x {permutation = [0, 2, 3, 1]} : f32[2,19,23,160]",
+       "f32[2,19,23,160]"},
+      // Into blocks and out of them, with a last block of every kind: full, a few channels, one.
+      {"%x: f32[1,32,9,5]",
+       "%n = negate %x : f32[1,32,9,5] %c = copy %n : f32[1,32,9,5]{0,1,2,3:1x16} "
+       "%m = negate %c : f32[1,32,9,5]{0,1,2,3:1x16} %r = copy %m : f32[1,32,9,5]",
+       "f32[1,32,9,5]"},
+      {"%x: f32[1,19,9,5]",
+       "%n = negate %x : f32[1,19,9,5] %c = copy %n : f32[1,19,9,5]{0,1,2,3:1x16} "
+       "%m = negate %c : f32[1,19,9,5]{0,1,2,3:1x16} %r = copy %m : f32[1,19,9,5]",
+       "f32[1,19,9,5]"},
+      {"%x: f32[2,33,9,5]",
+       "%n = negate %x : f32[2,33,9,5] %c = copy %n : f32[2,33,9,5]{0,1,2,3:1x16} "
+       "%m = negate %c : f32[2,33,9,5]{0,1,2,3:1x16} %r = copy %m : f32[2,33,9,5]",
+       "f32[2,33,9,5]"},
+      // Channels last: vectors of channels as they are.
+      {"%x: f32[1,9,5,40]",
+       "%t = transpose %x {permutation = [0, 3, 1, 2]} : f32[1,40,9,5]{0,1,2,3:1x16} "
+       "%m = negate %t : f32[1,40,9,5]{0,1,2,3:1x16} "
+       "%r = transpose %m {permutation = [0, 2, 3, 1]} : f32[1,9,5,40]",
+       "f32[1,9,5,40]"},
+  };
+  for (const Case& c : kCases) expect_lowered(c.parameters, c.body, c.type, kExact);
+  // No element is moved on its own where squares fit.
+  auto program = lower_text("module @m { func @main(%x: f32[64,48]) -> (f32[48,64]) { "
+                            "%r = transpose %x {permutation = [1, 0]} : f32[48,64] return %r } }",
+                            "x86-64-v3");
+  std::string text = firn::kernel::print_program(program);
+  CHECK(text.find("shuffle") != std::string::npos);
+  CHECK(text.find("insert") == std::string::npos);
+}
+
 TEST_CASE("slices, reversals and strides", "[lower]") {
   expect_lowered("%x: f32[5,37]",
                  "%r = slice %x {starts = [1, 3], limits = [5, 36], strides = [2, 3]} : f32[2,11]",
