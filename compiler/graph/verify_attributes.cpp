@@ -52,6 +52,7 @@ constexpr Rule kRules[] = {
     {Opcode::Dot, "rhs_contract", Kind::Integers, kRequired, ""},
     {Opcode::DynamicSlice, "sizes", Kind::Integers, kRequired, ""},
     {Opcode::Fusion, "kind", Kind::Word, kOptional, ""},
+    {Opcode::Fusion, "rows", Kind::Integer, kOptional, ""},
     {Opcode::Fusion, "schedule", Kind::Text, kOptional, ""},
     {Opcode::Gather, "axis", Kind::Integer, kRequired, ""},
     {Opcode::GatherElements, "axis", Kind::Integer, kRequired, ""},

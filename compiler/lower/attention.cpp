@@ -40,14 +40,14 @@ public:
     leaves_.emplace(maker, fusion_, [&](const Instruction& user) { return !computes_scores(user); });
     result_ = maker.write(result_of(fusion_));
     int64_t padded = std::min(s_.block, keys_.vectors() * s_.lanes);
-    scores_ = scratch(maker, s_.rows * padded, "scores");
+    scores_ = maker.scratch(Scalar::F32, s_.rows * padded, "scores");
     score_stride_ = padded;
     blocks_ = (a_.keys + s_.block - 1) / s_.block;
     depth_stride_ = values_.vectors() * s_.lanes;
-    inverse_ = scratch(maker, s_.rows, "sums");
+    inverse_ = maker.scratch(Scalar::F32, s_.rows, "sums");
     if (blocks_ > 1) {
-      largest_ = scratch(maker, s_.rows, "largest");
-      sums_ = scratch(maker, s_.rows * depth_stride_, "scaled");
+      largest_ = maker.scratch(Scalar::F32, s_.rows, "largest");
+      sums_ = maker.scratch(Scalar::F32, s_.rows * depth_stride_, "scaled");
     }
     emit_tiles();
     maker.kernel().algorithm = "attention " + std::to_string(s_.rows) + "x" + std::to_string(s_.vectors);
@@ -56,13 +56,6 @@ public:
   }
 
 private:
-  int scratch(KernelMaker& maker, int64_t elements, const char* name) {
-    Place place{context_.add_scratch_buffer(elements * 4, name), 0};
-    int number = maker.parameter(place, Scalar::F32, elements, /*written=*/true, name);
-    maker.kernel().parameters[static_cast<size_t>(number)].per_worker = true;
-    return number;
-  }
-
   bool computes_scores(const Instruction& instruction) const {
     return std::find(a_.path.begin(), a_.path.end(), &instruction) != a_.path.end() ||
            is_mask_code(instruction);

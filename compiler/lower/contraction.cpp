@@ -31,7 +31,7 @@ public:
       IntExpr p = b_.set_parallel(blocks * groups_.count());
       IntExpr block = floor_div(p, groups_.count());
       TilePosition position;
-      emit_column_group(floor_mod(p, groups_.count()), [&](const IntExpr& vector, int vectors) {
+      emit_column_group(b_, groups_, floor_mod(p, groups_.count()), [&](const IntExpr& vector, int vectors) {
         position.column_vector = vector;
         emit_row_block(position, block, blocks, vectors);
       });
@@ -41,7 +41,7 @@ public:
       IntExpr p = b_.set_parallel(selected * groups_.count());
       TilePosition position;
       position.outer = unflatten(floor_div(p, groups_.count()), 0, spec_.vector_outer_dims);
-      emit_column_group(floor_mod(p, groups_.count()), [&](const IntExpr& vector, int vectors) {
+      emit_column_group(b_, groups_, floor_mod(p, groups_.count()), [&](const IntExpr& vector, int vectors) {
         position.column_vector = vector;
         emit_outer_loops(position, [&](TilePosition& at) { emit_all_segments(at, vectors); });
       });
@@ -96,25 +96,6 @@ private:
       index = floor_div(index, extent);
     }
     return values;
-  }
-
-  // Runs `body` for the group number `group`: with a full group's width, or the last one's.
-  void emit_column_group(const IntExpr& group, const std::function<void(const IntExpr&, int)>& body) {
-    if (groups_.full_groups == 0) return body(0, groups_.rest_vectors);
-    if (groups_.rest_vectors == 0) return body(group * groups_.vectors, groups_.vectors);
-    kernel::Type index_type{kernel::Scalar::Index, 1};
-    Value is_full = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(group),
-                               b_.constant_int(index_type, groups_.full_groups));
-    b_.if_then_else(
-        is_full,
-        [&] {
-          body(group * groups_.vectors, groups_.vectors);
-          return std::vector<Value>{};
-        },
-        [&] {
-          body(groups_.full_groups * groups_.vectors, groups_.rest_vectors);
-          return std::vector<Value>{};
-        });
   }
 
   void emit_outer_loops(TilePosition& position, const std::function<void(TilePosition&)>& body) {
@@ -203,6 +184,25 @@ ColumnGroups column_groups(int64_t columns, const TileShape& tile) {
   groups.full_groups = groups.total_vectors / tile.vectors;
   groups.rest_vectors = static_cast<int>(groups.total_vectors % tile.vectors);
   return groups;
+}
+
+void emit_column_group(Builder& b, const ColumnGroups& groups, const IntExpr& group,
+                       const std::function<void(const IntExpr& vector, int vectors)>& body) {
+  if (groups.full_groups == 0) return body(0, groups.rest_vectors);
+  if (groups.rest_vectors == 0) return body(group * groups.vectors, groups.vectors);
+  kernel::Type index_type{kernel::Scalar::Index, 1};
+  Value is_full = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b.index(group),
+                            b.constant_int(index_type, groups.full_groups));
+  b.if_then_else(
+      is_full,
+      [&] {
+        body(group * groups.vectors, groups.vectors);
+        return std::vector<Value>{};
+      },
+      [&] {
+        body(groups.full_groups * groups.vectors, groups.rest_vectors);
+        return std::vector<Value>{};
+      });
 }
 
 void emit_contraction(Builder& builder, const ContractionSpec& spec, const Tiling& tiling) {

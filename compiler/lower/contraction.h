@@ -123,5 +123,8 @@ struct ColumnGroups {
   int64_t count() const { return full_groups + (rest_vectors > 0 ? 1 : 0); }
 };
 ColumnGroups column_groups(int64_t columns, const TileShape& tile);
+// Runs `body` with first vector and width of the column group of number `group`.
+void emit_column_group(kernel::Builder& builder, const ColumnGroups& groups, const IntExpr& group,
+                       const std::function<void(const IntExpr& vector, int vectors)>& body);
 
 } // namespace firn::lower

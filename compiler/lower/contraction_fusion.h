@@ -26,8 +26,11 @@ bool is_packable_constant(Value value);
 Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
                    Value operand);
 
-// Binds the result and, of a fusion, the epilogue with its operands. `binding` knows the parameters of the
-// operands.
+// Binds the epilogue of a fusion with its operands; `binding` knows the parameters of the contraction's.
+// Returns the parameters whose memory the result may take.
+std::vector<int> bind_epilogue(KernelMaker& maker, const Instruction& instruction,
+                               const ContractionRoot& root, ContractionBinding& binding);
+// The same, and binds the result.
 void bind_result(KernelMaker& maker, const Instruction& instruction, const ContractionRoot& root,
                  ContractionBinding& binding);
 

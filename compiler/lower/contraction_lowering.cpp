@@ -7,6 +7,12 @@ namespace firn::lower {
 
 using kernel::Builder;
 
+Index TensorPart::within(const Index& index) const {
+  Index relative = index;
+  for (size_t i = 0; i < relative.size(); ++i) relative[i] = relative[i] - first[i];
+  return relative;
+}
+
 std::optional<ContractionRoot> find_contraction_root(const Instruction& instruction) {
   auto is_contraction = [](const Instruction& i) { return i.is(Opcode::Dot) || i.is(Opcode::Convolution); };
   if (is_contraction(instruction))
@@ -79,28 +85,33 @@ bool may_be_overwritten(LoweringContext& context, const Instruction& fusion, con
 
 } // namespace
 
+std::vector<int> bind_epilogue(KernelMaker& maker, const Instruction& instruction,
+                               const ContractionRoot& root, ContractionBinding& binding) {
+  std::vector<int> in_place;
+  if (!instruction.is(Opcode::Fusion)) return in_place;
+  auto leaves = std::make_shared<RegionLeaves>(
+      maker, instruction, [&](const Instruction& user) { return &user == root.contraction; });
+  const Region& region = instruction.region();
+  Value sum = result_of(*root.contraction);
+  for (const RegionLeaves::Entry& entry : leaves->entries())
+    if (may_be_overwritten(maker.context(), instruction, root, binding, entry))
+      in_place.push_back(entry.buffer);
+  binding.epilogue = [leaves, sum, &region](Builder& b, const Index& index, const Lanes& lanes, int valid,
+                                            kernel::Value sums) {
+    ElementEmitter emitter(b, lanes);
+    for (const RegionLeaves::Entry& entry : leaves->entries())
+      emitter.bind(entry.value, [&b, entry, valid](const Index& at, const Lanes& along) {
+        return load_valid_lanes(b, entry.buffer, entry.type, at, along, valid);
+      });
+    emitter.bind(sum, [sums](const Index&, const Lanes&) { return sums; });
+    return emitter.emit(region.results()[0], index);
+  };
+  return in_place;
+}
+
 void bind_result(KernelMaker& maker, const Instruction& instruction, const ContractionRoot& root,
                  ContractionBinding& binding) {
-  std::vector<int> in_place;
-  if (instruction.is(Opcode::Fusion)) {
-    auto leaves = std::make_shared<RegionLeaves>(
-        maker, instruction, [&](const Instruction& user) { return &user == root.contraction; });
-    const Region& region = instruction.region();
-    Value sum = result_of(*root.contraction);
-    for (const RegionLeaves::Entry& entry : leaves->entries())
-      if (may_be_overwritten(maker.context(), instruction, root, binding, entry))
-        in_place.push_back(entry.buffer);
-    binding.epilogue = [leaves, sum, &region](Builder& b, const Index& index, const Lanes& lanes, int valid,
-                                              kernel::Value sums) {
-      ElementEmitter emitter(b, lanes);
-      for (const RegionLeaves::Entry& entry : leaves->entries())
-        emitter.bind(entry.value, [&b, entry, valid](const Index& at, const Lanes& along) {
-          return load_valid_lanes(b, entry.buffer, entry.type, at, along, valid);
-        });
-      emitter.bind(sum, [sums](const Index&, const Lanes&) { return sums; });
-      return emitter.emit(region.results()[0], index);
-    };
-  }
+  std::vector<int> in_place = bind_epilogue(maker, instruction, root, binding);
   binding.result = maker.write(result_of(instruction));
   for (int buffer : in_place) maker.allow_in_place(binding.result, buffer);
 }
@@ -157,7 +168,8 @@ void finish_result_lanes(Builder& b, const ContractionBinding& binding, Index in
   if (kernel::Scalar narrow = memory_scalar(binding.sum_dtype); narrow != kernel::Scalar::F32)
     sums = b.cast(kernel::OpKind::FExt, b.cast(kernel::OpKind::FTruncTo, sums, narrow), kernel::Scalar::F32);
   kernel::Value value = binding.epilogue ? binding.epilogue(b, index, lanes, valid, sums) : sums;
-  const Type& type = binding.result_type;
+  if (binding.result_part) index = binding.result_part->within(index);
+  const Type& type = binding.result_part ? binding.result_part->type : binding.result_type;
   // Unused lanes of a block may be written; beyond a plain row other elements begin.
   if (valid >= count || !type.layout.blocks.empty())
     return store_element(b, binding.result, type, index, lanes, value);
@@ -216,14 +228,8 @@ bool emit_winograd_convolution(LoweringContext& context, const Instruction& inst
   binding->scalar = maker.read(root.operands[0]);
   binding->vector = maker.parameter(filters, kernel::Scalar::F32, plan->filter_elements(), false, "packed");
   bind_result(maker, instruction, root, *binding);
-  auto scratch = [&](int64_t elements, const char* name) {
-    Place place{context.add_scratch_buffer(elements * 4, name), 0};
-    int number = maker.parameter(place, kernel::Scalar::F32, elements, /*written=*/true, name);
-    maker.kernel().parameters[static_cast<size_t>(number)].per_worker = true;
-    return number;
-  };
-  int inputs = scratch(plan->input_scratch(), "inputs"),
-      products = scratch(plan->product_scratch(), "products");
+  int inputs = maker.scratch(kernel::Scalar::F32, plan->input_scratch(), "inputs"),
+      products = maker.scratch(kernel::Scalar::F32, plan->product_scratch(), "products");
   maker.kernel().algorithm = plan->name();
   maker.set_flops(direct.flops);
   emit_winograd(maker.builder(), *plan, binding, inputs, products);

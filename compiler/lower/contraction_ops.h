@@ -9,6 +9,13 @@
 
 namespace firn::lower {
 
+// A part of a tensor in memory of its own: the tensor's element `index` is the part's `index - first`.
+struct TensorPart {
+  Type type;
+  Index first;
+  Index within(const Index& index) const;
+};
+
 // What the code of a contraction refers to; filled in before it is emitted.
 struct ContractionBinding {
   int scalar = -1, vector = -1, result = -1; // parameter numbers
@@ -22,10 +29,12 @@ struct ContractionBinding {
     type.dims = computed.type().dims;
     return type;
   }
-  bool weights_stay_cached = false;   // the whole model's, between two runs
-  const Schedule* schedule = nullptr; // what the schedule database says of this contraction
-  bool compact = false;               // small code before speed
-  DType sum_dtype = DType::F32;       // of the contraction: sums are rounded to it before the epilogue
+  std::optional<TensorPart> scalar_part, result_part; // that those parameters hold, rather than the whole
+  bool by_lines = false;                              // the caller has the loop over lines of the image
+  bool weights_stay_cached = false;                   // the whole model's, between two runs
+  const Schedule* schedule = nullptr;                 // what the schedule database says of this contraction
+  bool compact = false;                               // small code before speed
+  DType sum_dtype = DType::F32; // of the contraction: sums are rounded to it before the epilogue
   // What is stored in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the
   // sums. The first `valid` lanes are inside the tensor.
   std::function<kernel::Value(kernel::Builder&, const Index&, const Lanes&, int valid, kernel::Value sums)>

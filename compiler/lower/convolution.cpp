@@ -85,11 +85,12 @@ public:
                                           const std::vector<IntExpr>& k) {
       return this_.load_filter(b, packed, at, vector, k);
     };
-    if (spec.vector_bytes > target_.l2_bytes / 4) prefetch_next_group(spec, packed);
+    if (spec.vector_bytes > target_.l2_bytes / 4 && !binding_->by_lines) prefetch_next_group(spec, packed);
     if (in_block_ > 0 && spec.scalar_bytes > target_.l1_bytes / 2) {
       spec.prefetch_scalar = [this_ = *this](Builder& b, const TilePosition& at, const IntExpr& row,
                                              const std::vector<IntExpr>& k) {
-        b.prefetch(this_.binding_->scalar, this_.g_.input.offset_of(this_.input_index(at, row, k)));
+        auto [type, index] = this_.input_element(at, row, k);
+        b.prefetch(this_.binding_->scalar, type->offset_of(index));
       };
     }
     spec.store = store_result();
@@ -124,7 +125,7 @@ private:
     for (const WindowDim& dim : g_.window) g_.filter_size *= dim.size;
     if (g_.groups > 1 && g_.channels == 1 && g_.filters == 1) return false;
     // Phases are stored row by row: positions are not independent then.
-    bool flat = !binding_->phases && is_in_order(input.layout) &&
+    bool flat = !binding_->phases && !binding_->by_lines && is_in_order(input.layout) &&
                 std::all_of(g_.window.begin(), g_.window.end(), is_pointwise);
     if (flat && g_.window.size() > 1) {
       g_.input = flatten_spatial(g_.input);
@@ -145,9 +146,10 @@ private:
   }
 
   // Rows run along the last spatial dim unless it is too short to fill a tile and another one is longer.
+  // Lines lie along the last.
   void choose_rows() {
     g_.tiled = g_.window.size() - 1;
-    if (g_.out[g_.tiled] >= 6) return;
+    if (g_.out[g_.tiled] >= 6 || binding_->by_lines) return;
     for (size_t i = 0; i < g_.out.size(); ++i)
       if (g_.out[i] > g_.out[g_.tiled]) g_.tiled = i;
   }
@@ -267,7 +269,15 @@ private:
     };
   }
 
-  // Of the scalar operand, for row `row` of a tile.
+  // Of the scalar operand, for row `row` of a tile: what lies in memory, and the index in it.
+  std::pair<const Type*, Index> input_element(const TilePosition& at, const IntExpr& row,
+                                              const std::vector<IntExpr>& k) const {
+    const std::optional<TensorPart>& part = binding_->scalar_part;
+    Index index = input_index(at, row, k);
+    if (part) return {&part->type, part->within(index)};
+    return {&g_.input, std::move(index)};
+  }
+
   Index input_index(const TilePosition& at, const IntExpr& row, const std::vector<IntExpr>& k) const {
     IntExpr group = g_.groups > 1 ? at.outer[0] : IntExpr(0);
     Index index{at.outer[g_.groups > 1 ? 1 : 0]};
@@ -283,7 +293,8 @@ private:
   std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)>
   scalar_operand() const {
     return [this_ = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
-      return load_element(b, this_.binding_->scalar, this_.g_.input, this_.input_index(at, row, k), Lanes{});
+      auto [type, index] = this_.input_element(at, row, k);
+      return load_element(b, this_.binding_->scalar, *type, index, Lanes{});
     };
   }
 

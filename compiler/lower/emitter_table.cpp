@@ -53,6 +53,7 @@ std::vector<Emitter> emitters_of_opcode(Opcode opcode) {
 std::vector<Emitter> emitters_of_fusion(std::string_view kind) {
   if (kind == "contraction") return {emit_depthwise, emit_register_tiles, emit_elementwise};
   if (kind == "window") return {emit_pooling, emit_elementwise};
+  if (kind == "strips") return {emit_strips};
   if (kind == "attention") return {emit_attention};
   return {emit_elementwise};
 }

@@ -16,6 +16,7 @@ Expected<bool> emit_elementwise(LoweringContext& context, const Instruction& ins
 Expected<bool> emit_relayout(LoweringContext& context, const Instruction& instruction);  // copies, transposes
 Expected<bool> emit_attention(LoweringContext& context, const Instruction& fusion);      // fuse-attention's
 Expected<bool> emit_depthwise(LoweringContext& context, const Instruction& instruction); // and fusions of one
+Expected<bool> emit_strips(LoweringContext& context, const Instruction& fusion);         // form-strips'
 Expected<bool> emit_pooling(LoweringContext& context, const Instruction& instruction);   // and fusions of one
 Expected<bool> emit_concatenate(LoweringContext& context, const Instruction& instruction);
 Expected<bool> emit_update_slice(LoweringContext& context, const Instruction& instruction);

@@ -203,6 +203,13 @@ int KernelMaker::parameter(Place place, Scalar element, int64_t elements, bool w
   return builder_.add_parameter(std::move(name), element, elements, written, context_.alignment_of(place));
 }
 
+int KernelMaker::scratch(Scalar element, int64_t elements, const char* name) {
+  Place place{context_.add_scratch_buffer(elements * kernel::scalar_bytes(element), name), 0};
+  int number = parameter(place, element, elements, /*written=*/true, name);
+  kernel_->parameters[static_cast<size_t>(number)].per_worker = true;
+  return number;
+}
+
 int KernelMaker::read(Value value) {
   Scalar element = memory_scalar(value.dtype());
   int64_t bytes = static_cast<int64_t>(value.type().physical_byte_size());

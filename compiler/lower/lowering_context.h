@@ -120,6 +120,8 @@ public:
   int write(Value value);
   // A parameter for a buffer of `elements`, such as packed weights or scratch in the arena.
   int parameter(Place place, kernel::Scalar element, int64_t elements, bool written, std::string name);
+  // A parameter for memory that iterations of the parallel loop reuse.
+  int scratch(kernel::Scalar element, int64_t elements, const char* name);
   // Every element of `written` depends on no other element of `read` than the one at its own offset.
   void allow_in_place(int written, int read);
   // Work of one run, for reports.

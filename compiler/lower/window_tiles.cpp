@@ -81,24 +81,37 @@ void WindowTiles::emit(Builder& b, const std::function<void(const Position&)>& b
   pieces = (lines + chunk - 1) / chunk;
   IntExpr p = b.set_parallel(images * pieces);
   IntExpr image = floor_div(p, pieces), piece = floor_mod(p, pieces);
-  Position position;
-  position.block = floor_mod(image, blocks);
-  position.pixel.assign(window_.size() + 2, IntExpr(0));
-  position.pixel[0] = floor_div(image, blocks);
-  position.pixel[1] = position.block * lanes_;
+  Position position = block_position(floor_div(image, blocks), floor_mod(image, blocks));
   block(position);
-  emit_lines(b, 0, piece * chunk, min(piece * chunk + chunk, lines), position, tile);
+  emit_lines(b, 0, {0, piece * chunk, min(piece * chunk + chunk, lines)}, position, tile);
 }
 
-void WindowTiles::emit_lines(Builder& b, size_t dim, const IntExpr& lower, const IntExpr& upper,
-                             Position& position, const TileBody& tile) const {
+void WindowTiles::emit_block(Builder& b, const IntExpr& image, const IntExpr& block_number,
+                             const IntExpr& first, const IntExpr& count,
+                             const std::function<void(const Position&)>& block, const TileBody& tile) const {
+  Position position = block_position(image, block_number);
+  block(position);
+  emit_lines(b, 0, {first, 0, count}, position, tile);
+}
+
+WindowTiles::Position WindowTiles::block_position(const IntExpr& image, const IntExpr& block) const {
+  Position position;
+  position.block = block;
+  position.pixel.assign(window_.size() + 2, IntExpr(0));
+  position.pixel[0] = image;
+  position.pixel[1] = block * lanes_;
+  return position;
+}
+
+void WindowTiles::emit_lines(Builder& b, size_t dim, const Lines& lines, Position& position,
+                             const TileBody& tile) const {
   if (dim == window_.size()) return emit_line(b, position, tile);
   auto next = [&] {
-    emit_lines(b, dim + 1, 0, dim + 1 < window_.size() ? out_extent(dim + 1) : 0, position, tile);
+    emit_lines(b, dim + 1, {0, 0, dim + 1 < window_.size() ? out_extent(dim + 1) : 0}, position, tile);
   };
   if (dim == along_) return next();
-  b.loop(lower, upper, 1, [&](const IntExpr& iv) {
-    position.pixel[dim + 2] = iv;
+  b.loop(lines.lower, lines.upper, 1, [&](const IntExpr& iv) {
+    position.pixel[dim + 2] = lines.first + iv;
     next();
   });
 }

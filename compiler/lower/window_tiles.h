@@ -62,6 +62,12 @@ public:
   void emit(kernel::Builder& builder, const std::function<void(const Position&)>& block,
             const TileBody& tile) const;
 
+  // The same without the parallel loop: `image` and `block` are given, and of the first spatial dim, which is
+  // not `along`, the lines `first` + [0, count).
+  void emit_block(kernel::Builder& builder, const IntExpr& image, const IntExpr& block_number,
+                  const IntExpr& first, const IntExpr& count,
+                  const std::function<void(const Position&)>& block, const TileBody& tile) const;
+
   // `line` for the lines of the window along `along`: k has the window's position in the other dims. All
   // lines one after the other, or with `clipped` a loop over those inside the input, which carries `values`.
   using Line = std::function<Values(std::vector<IntExpr>& k, const Values& values)>;
@@ -74,8 +80,12 @@ private:
   int64_t in_extent(size_t i) const { return input_.dim(static_cast<int>(i) + 2); }
   int64_t out_extent(size_t i) const { return result_.dim(static_cast<int>(i) + 2); }
   void add_tile(int64_t first, int pixels);
-  void emit_lines(kernel::Builder& b, size_t dim, const IntExpr& lower, const IntExpr& upper,
-                  Position& position, const TileBody& tile) const;
+  struct Lines {
+    IntExpr first, lower, upper; // first + [lower, upper)
+  };
+  void emit_lines(kernel::Builder& b, size_t dim, const Lines& lines, Position& position,
+                  const TileBody& tile) const;
+  Position block_position(const IntExpr& image, const IntExpr& block) const;
   void emit_line(kernel::Builder& b, Position& position, const TileBody& tile) const;
 
   Type input_, result_;

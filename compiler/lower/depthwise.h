@@ -1,0 +1,52 @@
+// Depthwise convolutions over blocked channels: the tiles of one, for a kernel of its own or for kernels that
+// hold other work too.
+#pragma once
+
+#include "compiler/lower/contraction_fusion.h"
+#include "compiler/lower/window_tiles.h"
+
+namespace firn::lower {
+
+class DepthwiseConvolution {
+public:
+  // Nothing unless `root`, the contraction of `instruction`, is one that the tiles cover.
+  static std::optional<DepthwiseConvolution> create(const Instruction& instruction,
+                                                    const ContractionRoot& root, const Options& options);
+
+  // What the tiles refer to; to be filled in before they are emitted.
+  ContractionBinding& binding() { return binding_; }
+  const WindowTiles& tiles() const { return tiles_; }
+  PackedOperand packed_taps() const;
+  std::string algorithm() const;
+  int64_t flops() const { return 2 * convolution_->type().num_elements() * tiles_.window_size(); }
+
+  // The kernel's parallel loop and all within.
+  void emit(kernel::Builder& builder);
+  // Lines `first` + [0, count) of one block of channels of one image.
+  void emit_block(kernel::Builder& builder, const IntExpr& image, const IntExpr& block, const IntExpr& first,
+                  const IntExpr& count);
+
+private:
+  using Values = WindowTiles::Values;
+  DepthwiseConvolution(const Instruction& convolution, WindowTiles tiles)
+      : convolution_(&convolution), tiles_(std::move(tiles)) {}
+  void choose_tiles(const Instruction& instruction, const Options& options);
+  void start_block(kernel::Builder& b, const WindowTiles::Position& position);
+  void emit_tile(kernel::Builder& b, const WindowTiles::Segment& segment,
+                 const WindowTiles::Position& position, bool clipped);
+  Values add_line(kernel::Builder& b, const WindowTiles::Segment& segment,
+                  const WindowTiles::Position& position, bool clipped, std::vector<IntExpr>& k, Values sums);
+  kernel::Value load_input(kernel::Builder& b, const WindowTiles::Position& position,
+                           const std::vector<IntExpr>& k, int64_t column) const;
+  kernel::Value load_tap(kernel::Builder& b, const WindowTiles::Position& position,
+                         const std::vector<IntExpr>& k) const;
+  IntExpr flat_tap(const std::vector<IntExpr>& k) const;
+
+  const Instruction* convolution_;
+  WindowTiles tiles_;
+  ContractionBinding binding_;
+  bool hoisted_ = false; // taps are in registers
+  Values taps_;          // those of the block at hand
+};
+
+} // namespace firn::lower
