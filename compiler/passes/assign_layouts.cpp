@@ -16,6 +16,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/reshape_groups.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/passes/transposed_images.h"
 
 #include <algorithm>
 #include <map>
@@ -47,6 +48,9 @@ public:
     if (blocked_.empty() || !options_.take_rewrite()) return false;
     // The other form of upsampling can be computed in blocks too.
     if (merge_upsampling(region_, [this](Value source) { return is_blocked(source); })) decide();
+    if (move_reshapes_past_transposes(region_,
+                                      [this](const Instruction& i) { return blocked_.count(&i) > 0; }))
+      decide();
     std::vector<Instruction*> all = region_.snapshot();
     for (Instruction* instruction : all)
       if (!instruction->is(Opcode::Constant) && !instruction->is(Opcode::Parameter)) assign(*instruction);
@@ -143,6 +147,9 @@ private:
     return true;
   }
 
+  // What a transpose of an image makes in blocks costs no more than what it makes plain.
+  static bool can_be_made_blocked(Value value) { return is_free(value) || value.def->is(Opcode::Transpose); }
+
   // Broadcasts, constants and indices take any layout for free.
   static bool is_free(Value operand) {
     return operand.def->is(Opcode::BroadcastInDim) || operand.def->is(Opcode::Constant) ||
@@ -190,9 +197,10 @@ private:
         make_captures_plain(instruction.region(r));
   }
 
-  // Ops with a plain result that read blocked operands well: reductions over all positions, or also over all
-  // channels where these fill their blocks.
+  // Ops with a plain result that read blocked operands well: transposes; reductions over all positions, or
+  // also over all channels where these fill their blocks.
   bool reads_blocks(const Instruction& instruction) const {
+    if (instruction.is(Opcode::Transpose)) return is_blocked(instruction.operand(0));
     if (!instruction.is(Opcode::Reduce) || instruction.num_operands() != 2 ||
         !is_blocked(instruction.operand(0)))
       return false;
@@ -262,7 +270,7 @@ private:
   Value blocked_form(Value value) {
     if (is_blocked(value)) return value;
     Layout layout = blocked_layout(value.type());
-    if (value.type().layout == layout || !is_free(value)) return converted(value, layout);
+    if (value.type().layout == layout || !can_be_made_blocked(value)) return converted(value, layout);
     auto [found, added] = copies_.try_emplace({value.def, value.index});
     if (!added) return found->second;
     // Right behind the original, so that later users of the same form find it above them.
