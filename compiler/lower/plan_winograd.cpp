@@ -12,6 +12,10 @@ namespace {
 constexpr double kLargestErrorRatio = 4;
 // Cycles of memory instructions and arithmetic in transforms, where all is in the first cache level.
 constexpr double kLoadCycles = 0.5, kStoreCycles = 1, kArithmeticCycles = 0.5;
+// Of starting and leaving the loop over the tiles of a batch, for one point and column group.
+constexpr double kLoopCycles = 30;
+// Parts of the caches that scratch may occupy beside what passes through them.
+constexpr double kScratchOfL1 = 1, kScratchOfL2 = 0.4;
 // Of the shorter one of computing and streaming, the part that the other does not hide.
 constexpr double kExposed = 0.5;
 
@@ -49,19 +53,31 @@ double overlapped(double compute, double stream) {
   return std::max(compute, stream) + kExposed * std::min(compute, stream);
 }
 
+// Of moving the scratch of one batch, as far as it does not stay in the first cache level: V is written and
+// read once, M of the first column group written, of every group read. What later groups read and write they
+// hide behind their products. Inputs and filters pass through the caches meanwhile.
+double scratch_cycles(const WinogradPlan& plan, const TargetMachine& target) {
+  double groups = static_cast<double>(column_groups(plan.filters, plan.tiling.tile).count());
+  double inputs = static_cast<double>(plan.input_scratch()) * 4,
+         products = static_cast<double>(plan.product_scratch()) * 4;
+  double occupied = inputs + products, moved = inputs * 2 + products * (1 + groups);
+  auto beyond = [&](double room) { return std::max(0.0, occupied - room) / occupied; };
+  double far = beyond(kScratchOfL2 * static_cast<double>(target.l2_bytes));
+  double near = std::max(0.0, beyond(kScratchOfL1 * static_cast<double>(target.l1_bytes)) - far);
+  return moved * (near / target.l2_bytes_per_cycle + far / target.l3_bytes_per_cycle);
+}
+
 double plan_cycles(const WinogradPlan& plan, const TargetMachine& target, int64_t model_weight_bytes) {
   double tiles = static_cast<double>(plan.tiles);
   double filter_vectors = std::ceil(static_cast<double>(plan.filters) / plan.lanes);
-  double products = static_cast<double>(plan.batches) * plan.tiling.cycles;
+  double loops = static_cast<double>(plan.points() * column_groups(plan.filters, plan.tiling.tile).count());
+  double products = static_cast<double>(plan.batches) * (plan.tiling.cycles + loops * kLoopCycles);
   double stream = stream_cycles(static_cast<double>(plan.filter_elements()) * 4, plan.batches, target,
                                 model_weight_bytes);
   double cycles = overlapped(products, stream);
   cycles += tiles * static_cast<double>(plan.channel_blocks()) * input_transform_cycles(plan);
   cycles += tiles * filter_vectors * output_transform_cycles(plan);
-  // V beyond the second cache level is written to and read from the third.
-  double scratch = static_cast<double>(plan.input_scratch()) * 4;
-  double spilled = std::max(0.0, scratch - 0.6 * static_cast<double>(target.l2_bytes));
-  return cycles + static_cast<double>(plan.batches) * spilled * 2 / target.l3_bytes_per_cycle;
+  return cycles + static_cast<double>(plan.batches) * scratch_cycles(plan, target);
 }
 
 // Splits the tiles into batches of nearly equal size, as many as make the fewest cycles.
@@ -142,11 +158,17 @@ ContractionSpec WinogradPlan::products() const {
 int64_t WinogradPlan::filter_elements() const {
   return points() * channels * ((filters + lanes - 1) / lanes) * lanes;
 }
+int64_t WinogradPlan::input_stride() const {
+  return channel_blocks() * batch | 1;
+}
+int64_t WinogradPlan::product_stride() const {
+  return batch * tiling.tile.vectors | 1;
+}
 int64_t WinogradPlan::input_scratch() const {
-  return points() * channel_blocks() * batch * lanes;
+  return points() * input_stride() * lanes;
 }
 int64_t WinogradPlan::product_scratch() const {
-  return points() * batch * tiling.tile.vectors * lanes;
+  return points() * product_stride() * lanes;
 }
 
 std::string WinogradPlan::name() const {

@@ -139,7 +139,7 @@ private:
 
   // Offset in V, in vectors.
   IntExpr input_vector(const IntExpr& point, const IntExpr& block, const IntExpr& tile) const {
-    return (point * plan_.channel_blocks() + block) * plan_.batch + tile;
+    return point * plan_.input_stride() + block * plan_.batch + tile;
   }
 
   // One tile of one block of channels.
@@ -254,7 +254,7 @@ private:
                     plan_.lanes * 4);
     };
     spec.store = [this](Builder&, const TilePosition& at, int row, int vector, Value sum, int) {
-      store(sum, products_, (at.outer[0] * plan_.batch + at.row + row) * at.vectors + vector);
+      store(sum, products_, at.outer[0] * plan_.product_stride() + (at.row + row) * at.vectors + vector);
     };
     // The filters of the point after this one lie right behind.
     spec.group_lines = plan_.channels * plan_.tiling.tile.vectors * plan_.lanes / kLineElements;
@@ -309,7 +309,7 @@ private:
     std::vector<Value> values;
     for (int row = 0; row < plan_.height.inputs(); ++row)
       values.push_back(
-          load(products_, ((column + row * wide) * plan_.batch + tile) * group.vectors + vector));
+          load(products_, (column + row * wide) * plan_.product_stride() + tile * group.vectors + vector));
     return emit_transform(b_, plan_.height.output, std::move(values));
   }
 

@@ -5,6 +5,9 @@
 //   packed filters   U[column group][point][input channel][vector][lane]
 //   scratch          V[point][channel block][tile][lane], M[point][tile][vector][lane] of one column group
 //
+// Transforms read and write one vector of every point: points are an odd number of vectors apart, so that
+// these vectors fall into different sets of the caches.
+//
 // Tiles go in batches whose V stays in the second cache level; while a batch multiplies one point, the
 // filters of the next are fetched.
 #pragma once
@@ -31,6 +34,8 @@ struct WinogradPlan {
   int points() const { return height.inputs() * width.inputs(); }
   int64_t channel_blocks() const { return (channels + lanes - 1) / lanes; }
   int64_t filter_elements() const;  // of packed, transformed filters
+  int64_t input_stride() const;     // vectors of V from one point to the next
+  int64_t product_stride() const;   // vectors of M likewise
   int64_t input_scratch() const;    // elements of V
   int64_t product_scratch() const;  // elements of M
   ContractionSpec products() const; // without operands: what is multiplied per point

@@ -216,6 +216,26 @@ TEST_CASE("transposed convolutions store their phases in place", "[lower]") {
                  .input_dilation = {2}});
 }
 
+TEST_CASE("Winograd's scratch stays near, and its points in different cache sets", "[lower]") {
+  for (int64_t channels : {16, 64}) {
+    Convolution c{.channels = channels,
+                  .filters = 16,
+                  .in = {256, 256},
+                  .kernel = {3, 3},
+                  .pad_low = {1, 1},
+                  .pad_high = {1, 1}};
+    kernel::Program program = lower_text(module_text(c, 16), "x86-64-v4");
+    int64_t bytes = 0;
+    for (const kernel::Buffer& buffer : program.buffers) {
+      if (buffer.name != "inputs" && buffer.name != "products") continue;
+      bytes += buffer.bytes;
+      CHECK(buffer.bytes / (36 * 64) % 2 == 1); // 6 x 6 points, vectors of 64 bytes
+    }
+    CHECK(bytes > 0);
+    CHECK(bytes < target_of("", "x86-64-v4").l2_bytes / 2);
+  }
+}
+
 TEST_CASE("3x3 convolutions by Winograd's algorithm", "[lower]") {
   CHECK(uses_winograd({.channels = 32,
                        .filters = 32,
