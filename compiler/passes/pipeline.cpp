@@ -38,6 +38,7 @@ constexpr Step kSteps[] = {
     {"sink-transposes", true, "exporters reshape around norms: their inlined bodies can do without"},
     {"simplify-algebra,eliminate-common-subexpressions,eliminate-dead-code", true,
      "tidies the inlined bodies"},
+    {"scale-filters", true, "after constant scales are folded, which needs constant filters"},
     {"assign-layouts", true,
      "on plain instructions: fusion then never has to look through a change of layout"},
     {"fuse-attention,eliminate-dead-code", true, "before form-fusions gives each of its dots a kernel"},
