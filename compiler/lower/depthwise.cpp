@@ -1,10 +1,12 @@
-// Depthwise convolutions over blocked channels. The accumulators of a tile of pixels live in registers; per
-// line of the window every input vector is loaded once and multiplied into all pixels that it reaches:
+// Depthwise convolutions, and those with narrow groups, over blocked channels. The accumulators of a tile of
+// pixels live in registers; per line of the window every input vector is loaded once and multiplied into all
+// pixels that it reaches:
 //
 //   acc[p] += input[column] * tap[j]   where column = p * stride + j * dilation
 //
 // Taps stay in registers for all tiles of a block when the register file holds the whole window, else one
-// line of them at a time.
+// line of them at a time. Groups of several channels that divide a vector take a step per channel, with that
+// channel of every group in all of the group's lanes.
 #include "compiler/lower/depthwise.h"
 
 #include "compiler/lower/emitters.h"
@@ -56,13 +58,15 @@ std::optional<DepthwiseConvolution> DepthwiseConvolution::create(const Instructi
   const Instruction& convolution = *root.contraction;
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   int64_t groups = convolution.attributes().integer("groups", 1);
-  if (groups == 1 || filter.dim(1) != 1 || filter.dim(0) != groups || !filter.layout.is_plain())
+  int64_t lanes = options.target.lanes(32), channels = filter.dim(1);
+  if (groups == 1 || channels == 0 || filter.dim(0) != groups * channels || lanes % channels != 0 ||
+      channels == lanes || !filter.layout.is_plain())
     return std::nullopt;
   if (!is_small_float(input.dtype) || input.dtype != filter.dtype ||
       !is_small_float(convolution.type().dtype))
     return std::nullopt;
   auto tiles = WindowTiles::create(input, instruction.type(), convolution.attributes().window().dims,
-                                   options.target.lanes(32));
+                                   static_cast<int>(lanes));
   if (!tiles) return std::nullopt;
   DepthwiseConvolution depthwise(convolution, std::move(*tiles));
   depthwise.choose_tiles(instruction, options);
@@ -77,13 +81,13 @@ void DepthwiseConvolution::choose_tiles(const Instruction& instruction, const Op
   for (const WindowDim& dim : tiles_.window()) line = std::max(line, dim.size);
   int64_t registers = options.target.vector_registers;
   int64_t spare = 3 + epilogue_constants(instruction); // an input vector, one on its way
-  int64_t window = tiles_.window_size();
+  int64_t window = tiles_.window_size() * channels_;
   bool fits = window + kMinPixels + spare <= registers;
   int64_t most = registers - spare - (fits ? window : std::min(line, registers / 2));
   if (options.optimize_size)
     tiles_.cut(kCompactPixels, 0);
   else
-    tiles_.cut(std::clamp<int64_t>(most, kMinPixels, kMaxPixels), kStraightFmas);
+    tiles_.cut(std::clamp<int64_t>(most, kMinPixels, kMaxPixels), kStraightFmas / channels_);
   hoisted_ = tiles_.is_straight() && fits;
 }
 
@@ -93,19 +97,23 @@ PackedOperand DepthwiseConvolution::packed_taps() const {
   packed.tile = {1, 1, tiles_.lanes(), 1};
   packed.element = memory_scalar(filter.dtype);
   packed.columns = filter.dim(0);
-  packed.column_stride = tiles_.window_size();
+  packed.column_stride = tiles_.window_size() * channels_;
   int64_t stride = tiles_.window_size();
   for (const WindowDim& dim : tiles_.window()) {
     stride /= dim.size;
     packed.extents.push_back(dim.size);
     packed.strides.push_back(stride);
   }
+  packed.extents.push_back(channels_);
+  packed.strides.push_back(tiles_.window_size());
   return packed;
 }
 
 std::string DepthwiseConvolution::algorithm() const {
   std::string text;
   for (const WindowDim& dim : tiles_.window()) text += (text.empty() ? "" : "x") + std::to_string(dim.size);
+  if (channels_ > 1)
+    return text + " groups of " + std::to_string(channels_) + " " + std::to_string(tiles_.pixels());
   return text + " depthwise " + std::to_string(tiles_.pixels());
 }
 
@@ -132,7 +140,11 @@ void DepthwiseConvolution::start_block(Builder& b, const WindowTiles::Position& 
   if (!hoisted_) return;
   std::vector<IntExpr> k(tiles_.window().size(), IntExpr(0));
   std::function<void(size_t)> nest = [&](size_t dim) {
-    if (dim == k.size()) return taps_.push_back(load_tap(b, position, k));
+    if (dim == k.size()) {
+      for (int64_t channel = 0; channel < channels_; ++channel)
+        taps_.push_back(load_tap(b, position, k, channel));
+      return;
+    }
     for (int64_t i = 0; i < tiles_.window()[dim].size; ++i) {
       k[dim] = i;
       nest(dim + 1);
@@ -160,20 +172,34 @@ DepthwiseConvolution::Values DepthwiseConvolution::add_line(Builder& b, const Wi
                                                             const WindowTiles::Position& position,
                                                             bool clipped, std::vector<IntExpr>& k,
                                                             Values sums) {
-  Values taps;
+  Values taps; // of all channels at the first place of the line, then at the next
   for (int64_t j = 0; j < tiles_.window()[tiles_.along()].size; ++j) {
     k[tiles_.along()] = j;
-    taps.push_back(hoisted_ && !clipped ? taps_[static_cast<size_t>(flat_tap(k).value())]
-                                        : load_tap(b, position, k));
+    for (int64_t channel = 0; channel < channels_; ++channel)
+      taps.push_back(hoisted_ && !clipped
+                         ? taps_[static_cast<size_t>(flat_tap(k).value() * channels_ + channel)]
+                         : load_tap(b, position, k, channel));
   }
   for (const auto& [column, uses] : segment.columns) {
     kernel::Value input = load_input(b, position, k, column);
-    for (const WindowUse& use : uses) {
-      kernel::Value& sum = sums[static_cast<size_t>(use.pixel)];
-      sum = b.fma(input, taps[static_cast<size_t>(use.tap)], sum);
+    for (int64_t channel = 0; channel < channels_; ++channel) {
+      kernel::Value lanes = spread_channel(b, input, channel);
+      for (const WindowUse& use : uses) {
+        kernel::Value& sum = sums[static_cast<size_t>(use.pixel)];
+        sum = b.fma(lanes, taps[static_cast<size_t>(use.tap * channels_ + channel)], sum);
+      }
     }
   }
   return sums;
+}
+
+// One channel of every group in all lanes of the group.
+kernel::Value DepthwiseConvolution::spread_channel(Builder& b, kernel::Value input, int64_t channel) const {
+  if (channels_ == 1) return input;
+  std::vector<int64_t> order;
+  for (int64_t lane = 0; lane < tiles_.lanes(); ++lane)
+    order.push_back(lane / channels_ * channels_ + channel);
+  return b.shuffle(input, input, std::move(order));
 }
 
 kernel::Value DepthwiseConvolution::load_input(Builder& b, const WindowTiles::Position& position,
@@ -191,9 +217,9 @@ IntExpr DepthwiseConvolution::flat_tap(const std::vector<IntExpr>& k) const {
 }
 
 kernel::Value DepthwiseConvolution::load_tap(Builder& b, const WindowTiles::Position& position,
-                                             const std::vector<IntExpr>& k) const {
+                                             const std::vector<IntExpr>& k, int64_t channel) const {
   Scalar element = memory_scalar(convolution_->operand(1).dtype());
-  IntExpr at = (position.block * tiles_.window_size() + flat_tap(k)) * tiles_.lanes();
+  IntExpr at = ((position.block * tiles_.window_size() + flat_tap(k)) * channels_ + channel) * tiles_.lanes();
   kernel::Value tap =
       b.load({element, tiles_.lanes()}, binding_.vector, at, tiles_.lanes() * kernel::scalar_bytes(element));
   return element == Scalar::F32 ? tap : b.cast(kernel::OpKind::FExt, tap, Scalar::F32);

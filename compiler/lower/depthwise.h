@@ -1,5 +1,5 @@
-// Depthwise convolutions over blocked channels: the tiles of one, for a kernel of its own or for kernels that
-// hold other work too.
+// Depthwise convolutions, and those with narrow groups, over blocked channels: the tiles of one, for a kernel
+// of its own or for kernels that hold other work too.
 #pragma once
 
 #include "compiler/lower/contraction_fusion.h"
@@ -18,7 +18,7 @@ public:
   const WindowTiles& tiles() const { return tiles_; }
   PackedOperand packed_taps() const;
   std::string algorithm() const;
-  int64_t flops() const { return 2 * convolution_->type().num_elements() * tiles_.window_size(); }
+  int64_t flops() const { return 2 * convolution_->type().num_elements() * tiles_.window_size() * channels_; }
 
   // The kernel's parallel loop and all within.
   void emit(kernel::Builder& builder);
@@ -29,7 +29,7 @@ public:
 private:
   using Values = WindowTiles::Values;
   DepthwiseConvolution(const Instruction& convolution, WindowTiles tiles)
-      : convolution_(&convolution), tiles_(std::move(tiles)) {}
+      : convolution_(&convolution), tiles_(std::move(tiles)), channels_(convolution.operand(1).dim(1)) {}
   void choose_tiles(const Instruction& instruction, const Options& options);
   void start_block(kernel::Builder& b, const WindowTiles::Position& position);
   void emit_tile(kernel::Builder& b, const WindowTiles::Segment& segment,
@@ -39,11 +39,13 @@ private:
   kernel::Value load_input(kernel::Builder& b, const WindowTiles::Position& position,
                            const std::vector<IntExpr>& k, int64_t column) const;
   kernel::Value load_tap(kernel::Builder& b, const WindowTiles::Position& position,
-                         const std::vector<IntExpr>& k) const;
+                         const std::vector<IntExpr>& k, int64_t channel) const;
+  kernel::Value spread_channel(kernel::Builder& b, kernel::Value input, int64_t channel) const;
   IntExpr flat_tap(const std::vector<IntExpr>& k) const;
 
   const Instruction* convolution_;
   WindowTiles tiles_;
+  int64_t channels_; // of a group
   ContractionBinding binding_;
   bool hoisted_ = false; // taps are in registers
   Values taps_;          // those of the block at hand

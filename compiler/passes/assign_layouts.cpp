@@ -94,7 +94,7 @@ private:
       if (dim.input_dilation != 1) return stores_phases(convolution, block_);
     int64_t groups = convolution.attributes().integer("groups", 1), filters = filter.dim(0) / groups;
     if (groups == 1) return 2 * filters >= block_;
-    if (is_depthwise(convolution)) return true;
+    if (is_depthwise(convolution) || has_narrow_groups(convolution)) return true;
     return filters % block_ == 0 && filter.dim(1) % block_ == 0;
   }
 
@@ -102,6 +102,14 @@ private:
     int64_t groups = convolution.attributes().integer("groups", 1);
     const Type& filter = convolution.operand(1).type();
     return groups > 1 && filter.dim(1) == 1 && filter.dim(0) == groups;
+  }
+
+  // Groups that lie side by side in a block, with as many results as operands.
+  bool has_narrow_groups(const Instruction& convolution) const {
+    int64_t groups = convolution.attributes().integer("groups", 1);
+    const Type& filter = convolution.operand(1).type();
+    return groups > 1 && filter.dim(0) == groups * filter.dim(1) && filter.dim(1) < block_ &&
+           block_ % filter.dim(1) == 0;
   }
 
   // Whether the op can compute a blocked result from blocked operands.
@@ -215,7 +223,7 @@ private:
   void assign_convolution(Instruction& convolution, bool blocked) {
     Value input = convolution.operand(0);
     convolution.set_operand(1, plain(convolution.operand(1)));
-    if (is_depthwise(convolution)) {
+    if (is_depthwise(convolution) || has_narrow_groups(convolution)) {
       convolution.set_operand(0, blocked ? blocked_form(input) : plain(input));
       return;
     }

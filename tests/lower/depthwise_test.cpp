@@ -1,4 +1,5 @@
-// Depthwise convolutions over blocked channels: windows, strides, dilations, padding, channel tails, ranks.
+// Depthwise convolutions and those with narrow groups over blocked channels: windows, strides, dilations,
+// padding, channel tails, ranks.
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
 
@@ -14,6 +15,7 @@ struct Case {
   std::string taps;   // "3x3"
   std::string out;
   int channels = 24, batch = 1;
+  int group = 1; // channels of one, as many in the result
 };
 
 std::string type_of(const Case& c, const std::string& spatial, const std::string& cpu) {
@@ -31,7 +33,7 @@ std::string type_of(const Case& c, const std::string& spatial, const std::string
 }
 
 std::string text_of(const Case& c, const std::string& cpu) {
-  std::string taps = "f32[" + std::to_string(c.channels) + ",1";
+  std::string taps = "f32[" + std::to_string(c.channels) + "," + std::to_string(c.group);
   for (char letter : "," + c.taps) taps += letter == 'x' ? ',' : letter;
   taps += "]";
   std::string plain = type_of(c, c.in, ""), in = type_of(c, c.in, cpu), out = type_of(c, c.out, cpu);
@@ -41,7 +43,7 @@ std::string text_of(const Case& c, const std::string& cpu) {
          " %e = exponential %own : " + bias +
          " %f = fusion %b, %w, %e {kind = contraction} region (%p: " + in + ", %q: " + taps +
          ", %v: " + bias + ") { %c = convolution %p, %q {window = " + c.window +
-         ", groups = " + std::to_string(c.channels) + "} : " + out +
+         ", groups = " + std::to_string(c.channels / c.group) + "} : " + out +
          " %u = broadcast_in_dim %v {dims = [1]} : " + out + " %s = add %c, %u : " + out +
          " return %s } : " + out + " %r = copy %f : " + type_of(c, c.out, "") + " return %r } }";
 }
@@ -51,8 +53,8 @@ void expect_depthwise(const Case& c) {
     firn::kernel::Program program = lower_text(text_of(c, cpu), cpu);
     bool found = false;
     for (const auto& kernel : program.kernels)
-      found |= kernel->algorithm.find("depthwise") != std::string::npos;
-    CHECK(found);
+      found |= kernel->algorithm.find(c.group == 1 ? "depthwise" : "groups of") != std::string::npos;
+    if (c.group < target_of("", cpu).channel_block()) CHECK(found);
     expect_lowered_module(text_of(c, cpu), {.tolerance = 1e-5, .cpus = {cpu}});
   }
 }
@@ -78,4 +80,13 @@ TEST_CASE("depthwise dilations, ranks and batches", "[lower]") {
   expect_depthwise({"64", "4 pad 3_0 stride 1", "4", "64", 8});
   expect_depthwise({"4x5x18", "3x3x3 pad 1_1x1_1x1_1", "3x3x3", "4x5x18", 17});
   expect_depthwise({"5x5", "3x3 pad 3_3x3_3", "3x3", "9x9", 16, 3});
+}
+
+TEST_CASE("convolutions with narrow groups", "[lower]") {
+  // Groups of 2, 4 and 8 in vectors of 4, 8 and 16, with broken last blocks.
+  expect_depthwise({"9x9", "3x3 pad 1_1x1_1", "3x3", "9x9", 24, 1, 2});
+  expect_depthwise({"14x14", "3x3 pad 1_1x1_1", "3x3", "14x14", 20, 2, 4});
+  expect_depthwise({"29x29", "3x3 pad 1_1x1_1 stride 2x2", "3x3", "15x15", 40, 1, 8});
+  expect_depthwise({"12x7", "5x1 pad 2_2x0_0", "5x1", "12x7", 32, 1, 4});
+  expect_depthwise({"7x7", "1x1", "1x1", "7x7", 24, 1, 4});
 }
