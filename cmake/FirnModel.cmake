@@ -2,7 +2,7 @@
 # find_package(Firn), add_subdirectory() and FetchContent.
 #
 #   firn_add_library(<target> MODEL <file.onnx> CLASS <ns::Name>
-#     [NAMES new=old ...] [DIMS name=value ...] [EXTERNAL name ...]
+#     [NAMES new=old ...] [DIMS name=value ...] [STATE past=present ...] [EXTERNAL name ...]
 #     [CPU <name>] [OPT speed|size|debug] [MATH default|strict|fast] [WEIGHTS embed|init] [THREADS 1]
 #     [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
 #   firn_add_golden_test(<test> LIBRARY <target> DATA <folder> [TOLERANCE 1e-5])
@@ -130,10 +130,12 @@ machine and FIRN_BUILD_COMPILER=OFF")
 endfunction()
 
 # Refuses what this version of Firn cannot do, before anything is built.
-function(_firn_check_supported call multiversion threads weights state dims)
-  if(state)
-    _firn_refuse("${call}" "STATE is not supported by this version of Firn; feed the outputs back to the inputs")
-  endif()
+function(_firn_check_supported call multiversion threads weights states dims)
+  foreach(state IN LISTS states)
+    if(NOT state MATCHES "^.+=.+$")
+      _firn_refuse("${call}" "STATE ${state}: wanted past=present, an input and the output that it is in the next run")
+    endif()
+  endforeach()
   if(multiversion)
     _firn_refuse("${call}" "MULTIVERSION is not supported by this version of Firn; choose one CPU")
   endif()
@@ -207,7 +209,7 @@ function(firn_add_library target)
   if(arg_RAM_BUDGET)
     list(APPEND options "--ram-budget=${arg_RAM_BUDGET}")
   endif()
-  foreach(pair IN ITEMS NAMES/--name DIMS/--dim EXTERNAL/--external)
+  foreach(pair IN ITEMS NAMES/--name DIMS/--dim STATE/--state EXTERNAL/--external)
     string(REGEX MATCH "^(.*)/(.*)$" pair "${pair}")
     set(option "${CMAKE_MATCH_2}")
     foreach(value IN LISTS arg_${CMAKE_MATCH_1})

@@ -156,7 +156,7 @@ private:
       } else {
         FIRN_CHECK(buffer.offset >= 0,
                    "buffer '" + buffer.name + "' has no place in the arena or the weights");
-        start = offset(spaces[buffer.space == Space::Arena ? 0 : 1], buffer.offset);
+        start = offset(spaces[buffer.space == Space::Weights ? 1 : 0], buffer.offset);
       }
       starts_.push_back(start);
     }

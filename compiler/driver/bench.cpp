@@ -38,19 +38,23 @@ Times time_runs(ObjectRunner& runner, double seconds) {
   return {times[times.size() / 2], times[0]};
 }
 
-// Normal floats, small integers: inputs of no meaning but ordinary size.
+// Normal floats, small integers: inputs of no meaning but ordinary size. States go on from run to run.
 std::vector<LiteralRef> random_inputs(const Compilation& c) {
   std::mt19937 random(1);
   std::normal_distribution<double> normal;
   std::vector<LiteralRef> inputs;
-  for (const auto& input : c.description.inputs) {
-    auto literal = std::make_shared<Literal>(input.dtype, input.dims);
+  const Function& main = c.module->main();
+  for (size_t p = 0; p < main.body().parameters().size(); ++p) {
+    const Type& type = main.body().parameters()[p]->type();
+    inputs.push_back(nullptr);
+    if (main.is_state(p)) continue;
+    auto literal = std::make_shared<Literal>(type.dtype, type.static_dims());
     for (int64_t i = 0; i < literal->num_elements(); ++i)
-      if (is_float(input.dtype))
+      if (is_float(type.dtype))
         literal->set_double(i, normal(random));
       else
         literal->set_int(i, static_cast<int64_t>(random() % 2));
-    inputs.push_back(std::move(literal));
+    inputs.back() = std::move(literal);
   }
   return inputs;
 }

@@ -57,6 +57,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   if (!imported) return false;
   c.facts = std::move(imported->facts);
   c.module = std::move(imported->module);
+  c.initial_states = std::move(imported->initial_states);
 
   timer.begin("passes");
   if (Result done = optimise(c, options); !done) return failed(done.error());
@@ -68,6 +69,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   lower::Options lowering{c.target, options.opt_level >= codegen::OptLevel::Os, options.math,
                           options.winograd};
   lowering.explanations = &c.explanations;
+  lowering.initial_states = &c.initial_states;
   std::optional<lower::ScheduleDatabase> schedules;
   if (!options.schedule_db.empty()) {
     auto read = lower::ScheduleDatabase::read(options.schedule_db);
@@ -78,11 +80,11 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   auto program = lower::lower_module(*c.module, lowering);
   if (!program) return failed(program.error());
   c.program = std::move(*program);
-  kernel::merge_equal_kernels(c.program);
 
   timer.begin("plan memory");
   memory::place_constants(c.program);
   memory::plan_arena(c.program, plan_options(options, *c.module));
+  kernel::merge_equal_kernels(c.program);
   if (Result valid = kernel::verify(c.program); !valid) return failed(valid.error());
   if (options.winograd == lower::Winograd::Init)
     c.prepare = memory::make_prepare_program(c.program, c.target);

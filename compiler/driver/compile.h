@@ -52,9 +52,10 @@ struct Phase {
 // What a compilation found and made. Later members are empty when --emit stopped before them.
 struct Compilation {
   onnx::ModelFacts facts;
-  std::unique_ptr<Module> module;         // after the passes
-  kernel::Program program;                // planned
-  std::optional<kernel::Program> prepare; // makes the weights of `program`, with --winograd=init
+  std::unique_ptr<Module> module;                   // after the passes
+  std::map<std::string, LiteralRef> initial_states; // by parameter of @main; others start from zeros
+  kernel::Program program;                          // planned
+  std::optional<kernel::Program> prepare;           // makes the weights of `program`, with --winograd=init
   artifact::ModelDescription description;
   TargetMachine target;
   codegen::Options codegen;

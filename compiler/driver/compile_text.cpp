@@ -53,9 +53,10 @@ std::string weights_text(const artifact::ModelDescription& d) {
 std::string summary_text(const Compilation& c) {
   const artifact::ModelDescription& d = c.description;
   std::string text = std::filesystem::path(d.source_file).filename().string() + "  " + signature(d.inputs) +
-                     " -> " + signature(d.outputs) + "  " + with_commas(d.node_count) + " nodes, " +
-                     scaled(static_cast<double>(d.flops), "FLOP") + ", " + with_commas(d.parameters) +
-                     " parameters\n";
+                     " -> " + signature(d.outputs) +
+                     (d.states.empty() ? "" : ", state " + signature(d.states)) + "  " +
+                     with_commas(d.node_count) + " nodes, " + scaled(static_cast<double>(d.flops), "FLOP") +
+                     ", " + with_commas(d.parameters) + " parameters\n";
   for (const std::string& file : c.files) {
     std::string detail;
     if (file.ends_with(".o"))

@@ -34,7 +34,37 @@ artifact::TensorDescription describe_tensor(const Compilation& c, const std::str
   tensor.dims = type.static_dims();
   const kernel::Buffer* buffer = io_buffer(c.program, space, index);
   if (buffer && buffer->offset >= 0) tensor.arena_offset = buffer->offset;
+  if (buffer && buffer->initial >= 0)
+    tensor.initial_weights = c.program.buffers[static_cast<size_t>(buffer->initial)].offset;
   return tensor;
+}
+
+// Inputs, outputs and states, each numbered by themselves. The result that a state becomes is the state.
+Result describe_tensors(const CompileOptions& options, Compilation& c) {
+  artifact::ModelDescription& d = c.description;
+  const Function& main = c.module->main();
+  for (size_t i = 0; i < main.body().parameters().size(); ++i) {
+    std::string name = public_name(main.parameter_names, i, "input_");
+    bool is_state = main.is_state(i);
+    auto& tensors = is_state ? d.states : d.inputs;
+    if (is_state && contains(options.external, name))
+      return usage_error("input '" + name +
+                         "' is a state, which lies in the instance: it cannot be external");
+    tensors.push_back(describe_tensor(c, name, main.body().parameters()[i]->type(),
+                                      is_state ? kernel::Space::State : kernel::Space::Input,
+                                      tensors.size()));
+  }
+  for (size_t i = 0; i < main.body().results().size(); ++i) {
+    std::string name = public_name(main.result_names, i, "output_");
+    if (!main.updates_state(i))
+      d.outputs.push_back(
+          describe_tensor(c, name, main.body().results()[i].type(), kernel::Space::Output, d.outputs.size()));
+    else if (contains(options.external, name))
+      return usage_error("output '" + name +
+                         "' is the new value of a state, which lies in the instance: it "
+                         "cannot be external");
+  }
+  return {};
 }
 
 void count_steps(const std::vector<kernel::Step>& steps, std::map<int, int64_t>& calls) {
@@ -73,28 +103,25 @@ memory::PlanOptions plan_options(const CompileOptions& options, const Module& mo
   memory::PlanOptions plan;
   const Function& main = module.main();
   for (size_t i = 0; i < main.body().parameters().size(); ++i)
-    plan.external_inputs.push_back(
-        contains(options.external, public_name(main.parameter_names, i, "input_")));
+    if (!main.is_state(i))
+      plan.external_inputs.push_back(
+          contains(options.external, public_name(main.parameter_names, i, "input_")));
   for (size_t i = 0; i < main.body().results().size(); ++i)
-    plan.external_outputs.push_back(contains(options.external, public_name(main.result_names, i, "output_")));
+    if (!main.updates_state(i))
+      plan.external_outputs.push_back(
+          contains(options.external, public_name(main.result_names, i, "output_")));
   return plan;
 }
 
 Result describe(const CompileOptions& options, Compilation& c) {
   artifact::ModelDescription& d = c.description;
-  const Function& main = c.module->main();
   d.model_name = c.module->name();
   d.source_file = options.model;
   d.source_sha256 = c.facts.sha256;
   d.class_name =
       options.class_name.empty() ? artifact::default_class_name(options.model) : options.class_name;
   if (Result valid = artifact::check_class_name(d.class_name); !valid) return valid;
-  for (size_t i = 0; i < main.body().parameters().size(); ++i)
-    d.inputs.push_back(describe_tensor(c, public_name(main.parameter_names, i, "input_"),
-                                       main.body().parameters()[i]->type(), kernel::Space::Input, i));
-  for (size_t i = 0; i < main.body().results().size(); ++i)
-    d.outputs.push_back(describe_tensor(c, public_name(main.result_names, i, "output_"),
-                                        main.body().results()[i].type(), kernel::Space::Output, i));
+  if (Result described = describe_tensors(options, c); !described) return described;
   if (Result named = artifact::assign_identifiers(d, options.renames); !named) return named;
   d.arena_bytes = c.program.arena_bytes;
   d.arena_lower_bound = c.program.arena_lower_bound;

@@ -86,15 +86,43 @@ Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c) {
   runner->weights_ = weights();
   if (c.prepare) runner->prepare_weights();
   runner->arena_ = allocate(runner->memory_, c.program.arena_bytes);
-  auto slot = [&](const artifact::TensorDescription& tensor) -> void* {
-    if (tensor.arena_offset) return runner->arena_ + *tensor.arena_offset;
-    runner->external_.emplace_back(static_cast<size_t>(tensor.byte_size()));
-    return runner->external_.back().data();
-  };
-  for (const auto& input : c.description.inputs) runner->inputs_.push_back(slot(input));
-  for (const auto& output : c.description.outputs) runner->outputs_.push_back(slot(output));
+  if (c.module) runner->bind_tensors(); // programs made by hand take nothing and give nothing
+  runner->reset();
   if (c.codegen.profile) runner->stamps_.resize(c.program.steps.size() + 1);
   return runner;
+}
+
+void ObjectRunner::bind_tensors() {
+  const artifact::ModelDescription& d = compilation_->description;
+  const Function& main = compilation_->module->main();
+  auto slot = [&](const artifact::TensorDescription& tensor) -> Slot {
+    if (tensor.arena_offset) return {&tensor, arena_ + *tensor.arena_offset};
+    external_.emplace_back(static_cast<size_t>(tensor.byte_size()));
+    return {&tensor, external_.back().data()};
+  };
+  size_t states = 0;
+  for (size_t i = 0; i < main.body().parameters().size(); ++i) {
+    bool is_state = main.is_state(i);
+    parameters_.push_back(slot(is_state ? d.states[states++] : d.inputs[inputs_.size()]));
+    if (!is_state) inputs_.push_back(parameters_.back().memory);
+  }
+  for (size_t i = 0; i < main.body().results().size(); ++i) {
+    bool is_state = main.updates_state(i);
+    results_.push_back(is_state ? parameters_[static_cast<size_t>(main.aliases[i])]
+                                : slot(d.outputs[outputs_.size()]));
+    if (!is_state) outputs_.push_back(results_.back().memory);
+  }
+}
+
+void ObjectRunner::reset() {
+  for (const artifact::TensorDescription& state : compilation_->description.states) {
+    std::byte* memory = arena_ + *state.arena_offset;
+    auto bytes = static_cast<size_t>(state.byte_size());
+    if (state.initial_weights)
+      std::memcpy(memory, weights_ + *state.initial_weights, bytes);
+    else
+      std::memset(memory, 0, bytes);
+  }
 }
 
 void ObjectRunner::prepare_weights() {
@@ -139,22 +167,23 @@ std::vector<double> ObjectRunner::profile(double seconds) {
 }
 
 Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef>& inputs) {
-  const auto& wanted = compilation_->description.inputs;
-  if (inputs.size() != wanted.size())
+  if (inputs.size() != parameters_.size())
     return usage_error("got " + std::to_string(inputs.size()) + " inputs, the model has " +
-                       std::to_string(wanted.size()));
+                       std::to_string(parameters_.size()));
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i]->dtype() != wanted[i].dtype || inputs[i]->dims() != wanted[i].dims)
-      return usage_error("input '" + wanted[i].name + "' is " + inputs[i]->type().to_string() +
-                         ", the model wants " + Type::tensor_of(wanted[i].dtype, wanted[i].dims).to_string());
-    std::memcpy(const_cast<void*>(inputs_[i]), inputs[i]->bytes().data(), inputs[i]->bytes().size());
+    if (!inputs[i] && compilation_->module->main().is_state(i)) continue;
+    const artifact::TensorDescription& wanted = *parameters_[i].tensor;
+    if (!inputs[i]) return usage_error("input '" + wanted.name + "' is not given");
+    if (inputs[i]->dtype() != wanted.dtype || inputs[i]->dims() != wanted.dims)
+      return usage_error("input '" + wanted.name + "' is " + inputs[i]->type().to_string() +
+                         ", the model wants " + Type::tensor_of(wanted.dtype, wanted.dims).to_string());
+    std::memcpy(parameters_[i].memory, inputs[i]->bytes().data(), inputs[i]->bytes().size());
   }
   run_again();
   std::vector<LiteralRef> results;
-  const auto& outputs = compilation_->description.outputs;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    auto literal = std::make_shared<Literal>(outputs[i].dtype, outputs[i].dims);
-    std::memcpy(literal->mutable_bytes().data(), outputs_[i], literal->bytes().size());
+  for (const Slot& result : results_) {
+    auto literal = std::make_shared<Literal>(result.tensor->dtype, result.tensor->dims);
+    std::memcpy(literal->mutable_bytes().data(), result.memory, literal->bytes().size());
     results.push_back(std::move(literal));
   }
   return results;

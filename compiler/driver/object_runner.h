@@ -13,17 +13,26 @@ public:
   ~ObjectRunner();
   ObjectRunner(const ObjectRunner&) = delete;
 
-  // Checks dtypes and dims of `inputs`, runs, and copies the outputs.
+  // Takes what @main takes and gives what it gives: checks dtypes and dims of `inputs`, runs, and copies the
+  // results. A state that is not given (null) goes on from what it is.
   Expected<std::vector<LiteralRef>> run(const std::vector<LiteralRef>& inputs);
-  // Runs again on the inputs of the last run().
+  // Runs again on the inputs of the last run(), from the states that it left.
   void run_again();
+  // States back to their first values, which they have after create().
+  void reset();
   // For code generated with Options::profile: each top-level step's share of a run's time, the median over
   // many runs.
   std::vector<double> profile(double seconds);
 
 private:
   ObjectRunner() = default;
+  // A parameter or result of @main and where it lies; what a state becomes lies where it was.
+  struct Slot {
+    const artifact::TensorDescription* tensor;
+    std::byte* memory;
+  };
   void prepare_weights();
+  void bind_tensors();
   const Compilation* compilation_ = nullptr;
   void* library_ = nullptr;
   int (*function_)(const void*) = nullptr;
@@ -31,7 +40,8 @@ private:
   std::byte* arena_ = nullptr;
   std::unique_ptr<std::byte[]> prepared_; // memory of weights that the object does not hold as they are
   const unsigned char* weights_ = nullptr;
-  std::vector<const void*> inputs_;
+  std::vector<Slot> parameters_, results_;
+  std::vector<const void*> inputs_; // the caller's, as the object wants them
   std::vector<void*> outputs_;
   std::vector<std::vector<std::byte>> external_;
   std::vector<uint64_t> stamps_; // of profiled code, else empty

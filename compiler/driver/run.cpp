@@ -23,7 +23,7 @@ Expected<LiteralRef> read_tensor(const std::string& path) {
 }
 
 // The inputs in the model's order; every one must be given, under its name or in order under names "0", "1",
-// ...
+// ..., but for states, which are null then.
 Expected<std::vector<LiteralRef>> match_inputs(const RunOptions& options, const onnx::ModelFacts& facts) {
   std::vector<LiteralRef> tensors(facts.inputs.size());
   for (const auto& [name, path] : options.inputs) {
@@ -39,7 +39,7 @@ Expected<std::vector<LiteralRef>> match_inputs(const RunOptions& options, const 
     tensors[static_cast<size_t>(found - facts.inputs.begin())] = *tensor;
   }
   for (size_t i = 0; i < tensors.size(); ++i)
-    if (!tensors[i])
+    if (!tensors[i] && !options.compile.import.is_state(facts.inputs[i].name))
       return usage_error("input '" + facts.inputs[i].name + "' (" + facts.inputs[i].type +
                          ") is not given: --input '" + facts.inputs[i].name + "'=FILE");
   return tensors;
@@ -66,19 +66,42 @@ std::string file_name(const std::string& output) {
   return name;
 }
 
+// What is given for the parameters of @main: null for states that are not.
+std::vector<LiteralRef> arguments_of(const Function& main, const onnx::ModelFacts& facts,
+                                     const std::vector<LiteralRef>& inputs) {
+  std::vector<LiteralRef> arguments(main.parameter_names.size());
+  for (size_t i = 0; i < arguments.size(); ++i)
+    for (size_t k = 0; k < inputs.size(); ++k)
+      if (facts.inputs[k].name == main.parameter_names[i]) arguments[i] = inputs[k];
+  return arguments;
+}
+
+// The first value of a state.
+LiteralRef first_value(const onnx::ImportedModel& model, size_t parameter) {
+  const Function& main = model.module->main();
+  auto initial = model.initial_states.find(main.parameter_names[parameter]);
+  if (initial != model.initial_states.end()) return initial->second;
+  const Type& type = main.body().parameters()[parameter]->type();
+  return std::make_shared<Literal>(type.dtype, type.static_dims());
+}
+
 Expected<std::vector<LiteralRef>> compute(const RunOptions& options, const CompileOptions& compile,
+                                          const onnx::ModelFacts& facts,
                                           const std::vector<LiteralRef>& inputs) {
   DiagnosticList diagnostics;
   if (options.engine == Engine::Evaluator) {
     auto imported = onnx::import_onnx(compile.model, compile.import, diagnostics);
     if (!imported) return diagnostics.messages()[0];
-    return evaluate(*imported->module, inputs);
+    std::vector<LiteralRef> arguments = arguments_of(imported->module->main(), facts, inputs);
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (!arguments[i]) arguments[i] = first_value(*imported, i);
+    return evaluate(*imported->module, arguments);
   }
   auto compilation = compile_in_memory(compile, diagnostics);
   if (!compilation) return diagnostics.messages()[0];
   auto runner = ObjectRunner::create(*compilation);
   if (!runner) return runner.error();
-  return (*runner)->run(inputs);
+  return (*runner)->run(arguments_of(compilation->module->main(), facts, inputs));
 }
 
 } // namespace
@@ -90,8 +113,8 @@ Expected<std::string> run(const RunOptions& options) {
   if (!inputs) return inputs.error();
   CompileOptions compile = options.compile;
   for (size_t i = 0; i < inputs->size(); ++i)
-    compile.import.shapes[facts->inputs[i].name] = (*inputs)[i]->dims();
-  auto outputs = compute(options, compile, *inputs);
+    if ((*inputs)[i]) compile.import.shapes[facts->inputs[i].name] = (*inputs)[i]->dims();
+  auto outputs = compute(options, compile, *facts, *inputs);
   if (!outputs) return outputs.error();
   std::string text;
   std::error_code error;

@@ -7,6 +7,7 @@
 #include "compiler/graph/literal.h"
 #include "compiler/graph/opcode.h"
 
+#include <algorithm>
 #include <list>
 #include <memory>
 #include <string>
@@ -163,8 +164,13 @@ public:
 
   // The public names of parameters and results, in order: what the model calls its inputs and outputs.
   std::vector<std::string> parameter_names, result_names;
-  // Output i lives in the memory of input alias[i]; -1: in its own.
+  // Output i lives in the memory of input alias[i]; -1: in its own. Such an input is state: of @main it is
+  // kept by the instance from run to run, and neither of the pair is the caller's.
   std::vector<int> aliases;
+  bool is_state(size_t parameter) const {
+    return std::find(aliases.begin(), aliases.end(), static_cast<int>(parameter)) != aliases.end();
+  }
+  bool updates_state(size_t result) const { return result < aliases.size() && aliases[result] >= 0; }
 
 private:
   Module* module_;

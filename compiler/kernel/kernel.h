@@ -81,7 +81,9 @@ struct Op {
   std::vector<Block> blocks;
 };
 
-enum class Space : uint8_t { Arena, Weights, Input, Output, Scratch };
+// State lies in the instance as the arena does, but keeps its content from run to run and shares with
+// nothing.
+enum class Space : uint8_t { Arena, Weights, Input, Output, State, Scratch };
 
 // A pointer parameter of a kernel, or a small array on its stack (Scratch).
 struct BufferParameter {
@@ -122,7 +124,8 @@ struct Buffer {
   Space space = Space::Arena;
   int64_t bytes = 0;
   int alignment = 64;
-  int io_index = -1; // Input, Output: which one; its arena slot, if any, is `offset`
+  int io_index = -1; // Input, Output, State: which one; its arena slot, if any, is `offset`
+  int initial = -1;  // State: the weights buffer that holds its first value; -1: zeros
   int64_t offset = -1;
   std::string location;
 };
@@ -137,8 +140,9 @@ struct Argument {
 struct Step {
   enum class Kind : uint8_t { Call, If, While } kind = Kind::Call;
   int kernel = -1;                 // Call
+  bool is_copy = false;            // Call: gives the second argument the bytes of the first and does no more
   std::vector<Argument> arguments; // Call: one per parameter
-  // Call: pairs (written argument, read argument) that may share memory when the read one dies here.
+  // Call: pairs (written argument, read argument) whose buffers may be one when the read one dies here.
   std::vector<std::pair<int, int>> in_place;
   std::string location;
   Argument condition;              // If, While

@@ -55,13 +55,14 @@ private:
   }
 
   bool parse_space(Buffer& buffer) {
-    for (Space space : {Space::Arena, Space::Weights, Space::Input, Space::Output}) {
+    for (Space space : {Space::Arena, Space::Weights, Space::Input, Space::Output, Space::State}) {
       if (!scanner_.accept(space_name(space))) continue;
       buffer.space = space;
-      bool io = space == Space::Input || space == Space::Output;
-      return !io || number(buffer.io_index);
+      if (space == Space::Arena || space == Space::Weights) return true;
+      if (!number(buffer.io_index)) return false;
+      return space != Space::State || !scanner_.accept("from") || number(buffer.initial);
     }
-    return scanner_.fail("expected arena, weights, input or output");
+    return scanner_.fail("expected arena, weights, input, output or state");
   }
 
   bool parse_argument(Argument& argument) {
@@ -74,11 +75,13 @@ private:
     if (depth > 100) return scanner_.fail("steps are nested too deeply");
     while (!scanner_.accept("}")) {
       Step step;
-      if (scanner_.accept("call")) {
+      step.is_copy = scanner_.accept("copy");
+      if (step.is_copy || scanner_.accept("call")) {
         if (!parse_call(step)) return false;
       } else {
         bool is_if = scanner_.accept("if");
-        if (!is_if && !scanner_.accept("while")) return scanner_.fail("expected a call, if, while or '}'");
+        if (!is_if && !scanner_.accept("while"))
+          return scanner_.fail("expected a call, copy, if, while or '}'");
         step.kind = is_if ? Step::Kind::If : Step::Kind::While;
         if (!parse_argument(step.condition) || !scanner_.expect("{") || !parse_steps(step.first, depth + 1) ||
             !scanner_.expect("{") || !parse_steps(step.second, depth + 1)) {

@@ -11,7 +11,7 @@
 namespace firn::kernel {
 
 std::string_view space_name(Space space) {
-  static constexpr std::string_view names[] = {"arena", "weights", "input", "output", "scratch"};
+  static constexpr std::string_view names[] = {"arena", "weights", "input", "output", "state", "scratch"};
   return names[static_cast<size_t>(space)];
 }
 
@@ -189,6 +189,7 @@ private:
   void print_buffer(const Buffer& buffer) {
     text_ += "  buffer " + quote(buffer.name) + " " + std::string(space_name(buffer.space));
     if (buffer.io_index >= 0) text_ += " " + std::to_string(buffer.io_index);
+    if (buffer.initial >= 0) text_ += " from " + std::to_string(buffer.initial);
     text_ += " bytes " + std::to_string(buffer.bytes) + " align " + std::to_string(buffer.alignment);
     if (buffer.offset >= 0) text_ += " offset " + std::to_string(buffer.offset);
     if (!buffer.location.empty()) text_ += " at " + quote(buffer.location);
@@ -218,7 +219,7 @@ private:
   }
 
   void print_call(const Step& step) {
-    text_ += "call " + std::to_string(step.kernel) + " (";
+    text_ += (step.is_copy ? "copy " : "call ") + std::to_string(step.kernel) + " (";
     for (size_t i = 0; i < step.arguments.size(); ++i) text_ += (i ? ", " : "") + argument(step.arguments[i]);
     text_ += ")";
     for (auto [written, read] : step.in_place) {

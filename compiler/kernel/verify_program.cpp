@@ -1,5 +1,7 @@
 // The verifier of programs. It checks that
-// - buffers have a size, an alignment that their offset keeps, and, as inputs and outputs, their number;
+// - buffers have a size, an alignment that their offset keeps, and, as inputs, outputs and states, their
+// number;
+//   states start from weights;
 // - kernels verify and have names of their own;
 // - constants fill weights, each buffer once;
 // - calls pass one argument per parameter, which lies in its buffer and is aligned as the parameter promises;
@@ -45,9 +47,15 @@ private:
     }
     if (buffer.space == Space::Scratch)
       fail("buffer '" + buffer.name + "' is scratch, which belongs to kernels");
-    if ((buffer.space == Space::Input || buffer.space == Space::Output) && buffer.io_index < 0) {
-      fail("buffer '" + buffer.name + "' does not say which input or output it is");
-    }
+    bool numbered =
+        buffer.space == Space::Input || buffer.space == Space::Output || buffer.space == Space::State;
+    if (numbered && buffer.io_index < 0)
+      fail("buffer '" + buffer.name + "' does not say which input, output or state it is");
+    if (buffer.initial >= 0 &&
+        (buffer.space != Space::State || !is_buffer(buffer.initial) ||
+         program_.buffers[static_cast<size_t>(buffer.initial)].space != Space::Weights ||
+         program_.buffers[static_cast<size_t>(buffer.initial)].bytes < buffer.bytes))
+      fail("buffer '" + buffer.name + "' has a first value that is none");
     if (buffer.offset >= 0 && buffer.offset % buffer.alignment != 0 && buffer.bytes > 0) {
       fail("buffer '" + buffer.name + "' lies at offset " + std::to_string(buffer.offset) +
            ", against its alignment");
@@ -91,6 +99,10 @@ private:
       return fail("kernel '" + kernel.name + "' is called with " + std::to_string(step.arguments.size()) +
                   " arguments, has " + std::to_string(kernel.parameters.size()) + " parameters");
     }
+    if (step.is_copy &&
+        (step.arguments.size() != 2 || kernel.parameters[0].written || !kernel.parameters[1].written))
+      return fail("a copy by kernel '" + kernel.name +
+                  "' does not read its first argument and write its second");
     for (size_t i = 0; i < step.arguments.size(); ++i) {
       check_argument(kernel, kernel.parameters[i], step.arguments[i]);
     }

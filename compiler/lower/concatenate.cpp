@@ -7,32 +7,51 @@
 namespace firn::lower {
 namespace {
 
-// Copies one operand to where it starts in the result.
-void emit_part(LoweringContext& context, const Instruction& concatenate, Value part, const Index& start) {
+// What one operand is read from, and where in it.
+struct PartSource {
+  Value value;
+  Index start;
+};
+
+PartSource source_of(const LoweringContext& context, Value part) {
+  if (!context.is_read_in_place(*part.def)) return {part, Index(part.type().dims.size(), IntExpr(0))};
+  const std::vector<int64_t>& starts = part.def->attributes().ints("starts");
+  return {part.def->operand(0), Index(starts.begin(), starts.end())};
+}
+
+Index shifted(Index index, const Index& by) {
+  for (size_t d = 0; d < index.size(); ++d) index[d] = index[d] + by[d];
+  return index;
+}
+
+// Copies one operand to where it starts in the result; `slides` towards the start of the memory it lies in,
+// if the planner makes both one.
+void emit_part(LoweringContext& context, const Instruction& concatenate, Value part, const Index& start,
+               bool slides) {
   Value result = result_of(concatenate);
   KernelMaker maker(context, concatenate, "concatenate");
   bool splat = part.def->is(Opcode::Constant) && part.def->literal()->is_splat();
-  int source = splat ? -1 : maker.read(part);
+  PartSource from = source_of(context, part);
+  int source = splat ? -1 : maker.read(from.value);
   int target = maker.write(result);
+  if (slides) maker.allow_slide(target, source);
   ElementLoops loops;
   loops.type = Type::tensor(part.dtype(), part.type().dims, result.type().layout);
   loops.type.layout.strides.clear();
   loops.element_bits = value_bits(part.dtype());
-  auto shifted = [&](Index index) {
-    for (size_t d = 0; d < index.size(); ++d) index[d] = index[d] + start[d];
-    return index;
-  };
+  if (slides) loops.parallel = false;
   loops.uses = [&](const Index& index) {
     ElementUses uses;
-    uses.offsets = {result.type().offset_of(shifted(index))};
-    if (!splat) uses.offsets.push_back(part.type().offset_of(index));
+    uses.offsets = {result.type().offset_of(shifted(index, start))};
+    if (!splat) uses.offsets.push_back(from.value.type().offset_of(shifted(index, from.start)));
     return uses;
   };
   loops.body = [&](const Index& index, const Lanes& lanes) {
     kernel::Builder& b = maker.builder();
-    kernel::Value value = splat ? ElementEmitter(b, lanes).emit(part, index)
-                                : load_element(b, source, part.type(), index, lanes);
-    store_element(b, target, result.type(), shifted(index), lanes, value);
+    kernel::Value value = splat
+                              ? ElementEmitter(b, lanes).emit(part, index)
+                              : load_element(b, source, from.value.type(), shifted(index, from.start), lanes);
+    store_element(b, target, result.type(), shifted(index, start), lanes, value);
   };
   emit_element_loops(maker, loops);
   maker.finish();
@@ -44,16 +63,19 @@ Expected<bool> emit_concatenate(LoweringContext& context, const Instruction& ins
   size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
   const Type& type = instruction.type();
   std::vector<int64_t> start(type.dims.size(), 0);
+  bool is_first = true;
   for (Value operand : instruction.operands()) {
     std::vector<int64_t> here = start;
     start[dim] += operand.dim(static_cast<int>(dim));
+    bool slides = is_first && context.is_rolling(instruction);
+    is_first = false;
     if (operand.type().num_elements() == 0) continue;
     if (auto offset = contiguous_offset(type, operand.type(), here);
         offset && !operand.def->is(Opcode::Constant)) {
       Place result = context.place_of(result_of(instruction));
       if (context.place_of(operand) == Place{result.buffer, result.byte_offset + *offset}) continue;
     }
-    emit_part(context, instruction, operand, Index(here.begin(), here.end()));
+    emit_part(context, instruction, operand, Index(here.begin(), here.end()), slides);
   }
   return true;
 }

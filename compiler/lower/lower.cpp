@@ -63,11 +63,13 @@ public:
     place_views(context_, body);
     place_inputs();
     place_outputs();
+    place_states();
     place_concatenations(context_, body);
     if (Result result = context_.lower_region(body, program_.steps); !result) return result.error();
     LoweringContext::Steps copies;
     context_.with_steps(copies, [&] {
       for (const ResultCopy& copy : copies_) emit_copy(context_, copy.value, copy.to, "");
+      update_states();
     });
     for (kernel::Step& step : copies) program_.steps.push_back(std::move(step));
     return std::move(program_);
@@ -87,39 +89,89 @@ private:
     return at < names.size() && !names[at].empty() ? names[at] : fallback + std::to_string(at);
   }
 
+  // Inputs and states are numbered apart.
   void place_inputs() {
     const Region& body = main_.body();
+    int inputs = 0, states = 0;
     for (size_t i = 0; i < body.parameters().size(); ++i) {
       Value parameter = body.parameter(static_cast<int>(i));
       std::string name = name_at(main_.parameter_names, i, "input");
-      inputs_.push_back(program_.add_buffer(
-          io_buffer(std::move(name), kernel::Space::Input, parameter.type(), static_cast<int>(i))));
-      context_.set_place(parameter, {inputs_.back(), 0});
+      bool is_state = main_.is_state(i);
+      kernel::Buffer buffer =
+          is_state ? state_buffer(std::move(name), parameter.type(), states++)
+                   : io_buffer(std::move(name), kernel::Space::Input, parameter.type(), inputs++);
+      parameters_.push_back(program_.add_buffer(std::move(buffer)));
+      context_.set_place(parameter, {parameters_.back(), 0});
     }
   }
 
-  // Output i that lives in the memory of an input is computed elsewhere and copied there at the end of the
-  // run, when nothing reads the input's old value any more.
+  // In the instance, where it is aligned as the arena is.
+  kernel::Buffer state_buffer(std::string name, const Type& type, int index) {
+    kernel::Buffer buffer;
+    buffer.space = kernel::Space::State;
+    buffer.bytes = static_cast<int64_t>(type.physical_byte_size());
+    buffer.io_index = index;
+    if (const auto* initial = context_.options().initial_states; initial && initial->count(name)) {
+      auto fill = [literal = initial->at(name), type](std::span<std::byte> out) {
+        fill_laid_out(*literal, type, out);
+      };
+      buffer.initial = context_.add_constant(buffer.bytes, fill, name);
+    }
+    buffer.name = std::move(name);
+    return buffer;
+  }
+
   void place_outputs() {
     const Region& body = main_.body();
+    int outputs = 0;
     for (size_t i = 0; i < body.results().size(); ++i) {
+      if (main_.updates_state(i)) continue;
       Value result = body.results()[i];
-      int alias = i < main_.aliases.size() ? main_.aliases[i] : -1;
-      if (alias >= 0) {
-        copies_.push_back({result, {inputs_[static_cast<size_t>(alias)], 0}});
-        continue;
-      }
       std::string name = name_at(main_.result_names, i, "output");
-      int buffer = program_.add_buffer(
-          io_buffer(std::move(name), kernel::Space::Output, result.type(), static_cast<int>(i)));
+      int buffer =
+          program_.add_buffer(io_buffer(std::move(name), kernel::Space::Output, result.type(), outputs++));
       if (!claim_place(context_, result, body, {buffer, 0})) copies_.push_back({result, {buffer, 0}});
     }
+  }
+
+  void place_states() {
+    const Region& body = main_.body();
+    for (size_t i = 0; i < body.results().size(); ++i)
+      if (main_.updates_state(i))
+        place_rolling_window(context_, body.results()[i], body.parameter(main_.aliases[i]));
+  }
+
+  // New values of states are computed elsewhere and copied when nothing reads the old ones any more; which of
+  // the copies are needed is the memory planner's to say (memory/in_place.h). What one state hands to another
+  // is saved first.
+  void update_states() {
+    const Region& body = main_.body();
+    struct Update {
+      Place from, to;
+      const Type& type;
+    };
+    std::vector<Update> updates;
+    for (size_t i = 0; i < body.results().size(); ++i) {
+      if (!main_.updates_state(i)) continue;
+      Value result = body.results()[i];
+      Update update{
+          context_.place_of(result), {parameters_[static_cast<size_t>(main_.aliases[i])], 0}, result.type()};
+      if (update.from == update.to) continue;
+      if (program_.buffers[static_cast<size_t>(update.from.buffer)].space == kernel::Space::State) {
+        int64_t bytes = static_cast<int64_t>(update.type.physical_byte_size());
+        Place saved{context_.add_scratch_buffer(bytes, "saved"), 0};
+        emit_copy(context_, update.from, saved, update.type, "");
+        update.from = saved;
+      }
+      updates.push_back(update);
+    }
+    for (const Update& update : updates) emit_copy(context_, update.from, update.to, update.type, "");
   }
 
   const Function& main_;
   kernel::Program program_;
   LoweringContext context_;
-  std::vector<int> inputs_;
+  std::vector<int> parameters_; // buffers of inputs and states, in order
   std::vector<ResultCopy> copies_;
 };
 
@@ -142,6 +194,7 @@ Result LoweringContext::lower_instructions(const Region& region) {
     if (!instruction.has_uses()) continue;
     // A view is not computed; a value that lies in another's buffer is.
     if (instruction.num_results() == 1 && is_view_of_operand(instruction)) continue;
+    if (is_read_in_place(instruction)) continue;
     std::vector<Emitter> emitters = find_emitters(instruction);
     bool done = false;
     for (Emitter emit : emitters) {

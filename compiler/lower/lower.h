@@ -7,6 +7,8 @@
 #include "compiler/lower/schedule.h"
 #include "compiler/target/target_machine.h"
 
+#include <map>
+
 namespace firn::lower {
 
 enum class Math : uint8_t { Default, Strict, Fast };
@@ -22,6 +24,8 @@ struct Options {
   Winograd winograd = Winograd::Embed;
   const ScheduleDatabase* schedules = nullptr;      // overrules the cost model where it has an entry
   std::vector<Explanation>* explanations = nullptr; // filled with one entry per contraction
+  // First values of states by parameter name; others start from zeros.
+  const std::map<std::string, LiteralRef>* initial_states = nullptr;
 };
 
 // The program that computes @main. What cannot be lowered is an error (Fault::Unsupported) naming the

@@ -86,6 +86,11 @@ void LoweringContext::set_place(Value value, Place place) {
   places_[key(value)] = place;
 }
 
+void LoweringContext::set_rolling(const Instruction& concatenate, const Instruction* slice) {
+  rolling_.insert(&concatenate);
+  if (slice) read_in_place_.insert(slice);
+}
+
 std::pair<Value, int64_t> LoweringContext::root_of(Value value) const {
   int64_t offset = 0;
   for (auto view = views_.find(key(value)); view != views_.end(); view = views_.find(key(value))) {
@@ -144,9 +149,9 @@ int LoweringContext::alignment_of(Place place) const {
   return static_cast<int>(alignment);
 }
 
-void LoweringContext::add_kernel(std::unique_ptr<kernel::Kernel> kernel,
-                                 std::vector<kernel::Argument> arguments, std::string location,
-                                 std::vector<std::pair<int, int>> in_place) {
+kernel::Step& LoweringContext::add_kernel(std::unique_ptr<kernel::Kernel> kernel,
+                                          std::vector<kernel::Argument> arguments, std::string location,
+                                          std::vector<std::pair<int, int>> in_place) {
   FIRN_CHECK(kernel->parameters.size() == arguments.size(), "kernel " + kernel->name +
                                                                 " has another number of "
                                                                 "parameters than arguments");
@@ -157,6 +162,7 @@ void LoweringContext::add_kernel(std::unique_ptr<kernel::Kernel> kernel,
   step.location = std::move(location);
   program_.kernels.push_back(std::move(kernel));
   steps_->push_back(std::move(step));
+  return steps_->back();
 }
 
 int LoweringContext::add_constant(int64_t bytes, std::function<void(std::span<std::byte>)> fill,
@@ -230,14 +236,21 @@ int KernelMaker::write(Value value) {
 }
 
 void KernelMaker::allow_in_place(int written, int read) {
+  // Only whole buffers can be merged.
+  if (arguments_[static_cast<size_t>(written)].byte_offset == 0 &&
+      arguments_[static_cast<size_t>(read)].byte_offset == 0)
+    allow_slide(written, read);
+}
+
+void KernelMaker::allow_slide(int written, int read) {
   if (written == read) return;
-  const kernel::Argument& from = arguments_[static_cast<size_t>(read)];
-  const kernel::Argument& to = arguments_[static_cast<size_t>(written)];
-  // Only whole arena buffers can be merged.
-  for (const kernel::Argument* argument : {&from, &to}) {
-    const kernel::Buffer& buffer = context_.program().buffers[static_cast<size_t>(argument->buffer)];
-    if (buffer.space != kernel::Space::Arena || argument->byte_offset != 0) return;
-  }
+  auto space = [&](int argument) {
+    int buffer = arguments_[static_cast<size_t>(argument)].buffer;
+    return context_.program().buffers[static_cast<size_t>(buffer)].space;
+  };
+  if (space(written) != kernel::Space::Arena ||
+      (space(read) != kernel::Space::Arena && space(read) != kernel::Space::State))
+    return;
   kernel_->parameters[static_cast<size_t>(written)].no_alias = false;
   kernel_->parameters[static_cast<size_t>(read)].no_alias = false;
   in_place_.push_back({written, read});
@@ -245,6 +258,11 @@ void KernelMaker::allow_in_place(int written, int read) {
 
 void KernelMaker::finish() {
   context_.add_kernel(std::move(kernel_), std::move(arguments_), location_, std::move(in_place_));
+}
+
+void KernelMaker::finish_copy() {
+  context_.add_kernel(std::move(kernel_), std::move(arguments_), location_, std::move(in_place_)).is_copy =
+      true;
 }
 
 } // namespace firn::lower

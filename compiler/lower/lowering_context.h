@@ -9,6 +9,7 @@
 #include "compiler/lower/lower.h"
 
 #include <map>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -57,8 +58,8 @@ public:
   // Bytes known of the address of a place: 64 at most; inputs and outputs are aligned as their elements.
   int alignment_of(Place place) const;
   // Adds a kernel and a step that calls it. `in_place`: pairs (written argument, read argument).
-  void add_kernel(std::unique_ptr<kernel::Kernel> kernel, std::vector<kernel::Argument> arguments,
-                  std::string location, std::vector<std::pair<int, int>> in_place = {});
+  kernel::Step& add_kernel(std::unique_ptr<kernel::Kernel> kernel, std::vector<kernel::Argument> arguments,
+                           std::string location, std::vector<std::pair<int, int>> in_place = {});
   // A weights buffer whose bytes `fill` makes when the object is written, or `raw` before the first run.
   int add_constant(int64_t bytes, std::function<void(std::span<std::byte>)> fill, std::string name,
                    std::optional<kernel::RawForm> raw = {});
@@ -72,6 +73,11 @@ public:
   void set_view(Value value, Value base, int64_t byte_offset = 0);
   void set_place(Value value, Place place);
   bool is_placed(Value value) const { return views_.count(key(value)) || places_.count(key(value)); }
+  // A concatenation that may be computed over a state, whose last entries its first operand keeps: that
+  // operand is moved before others are written, and read where it lies if it is `slice`.
+  void set_rolling(const Instruction& concatenate, const Instruction* slice);
+  bool is_rolling(const Instruction& concatenate) const { return rolling_.count(&concatenate) != 0; }
+  bool is_read_in_place(const Instruction& slice) const { return read_in_place_.count(&slice) != 0; }
   // The value that a chain of views starts from, and the offset from it.
   std::pair<Value, int64_t> root_of(Value value) const;
 
@@ -99,6 +105,7 @@ private:
   Steps* steps_ = nullptr;
   std::map<Key, std::pair<Value, int64_t>> views_;
   std::map<Key, Place> places_;
+  std::set<const Instruction*> rolling_, read_in_place_;
   std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
   int64_t model_weight_bytes_ = 0;
   int next_kernel_ = 0;
@@ -126,8 +133,13 @@ public:
   void allow_in_place(int written, int read);
   // Work of one run, for reports.
   void set_flops(int64_t flops) { kernel_->flops = flops; }
+  // Writes of `written` reach no element of `read` that is still to be read, though one may lie further on in
+  // the buffer than the other: as in moves towards the start, in ascending order.
+  void allow_slide(int written, int read);
   // Adds kernel and call to the context.
   void finish();
+  // The same for a kernel that gives its second parameter the bytes of its first and does no more.
+  void finish_copy();
 
 private:
   LoweringContext& context_;

@@ -164,6 +164,24 @@ bool claim_place(LoweringContext& context, Value value, const Region& scope, Pla
   return true;
 }
 
+void place_rolling_window(LoweringContext& context, Value value, Value parameter) {
+  const Instruction& concatenate = *context.root_of(value).first.def;
+  if (!concatenate.is(Opcode::Concatenate) || !concatenate.operand(0).def->is(Opcode::Slice)) return;
+  const Instruction& slice = *concatenate.operand(0).def;
+  if (slice.operand(0) != parameter || !slice.type().layout.is_plain() ||
+      !parameter.type().layout.is_plain() || !concatenate.type().layout.is_plain())
+    return;
+  const Attributes& attributes = slice.attributes();
+  for (int64_t d = 0; d < slice.type().rank(); ++d)
+    if (attributes.ints("strides")[static_cast<size_t>(d)] != 1 ||
+        (attributes.ints("starts")[static_cast<size_t>(d)] != 0 &&
+         d != concatenate.attributes().integer("dim")))
+      return;
+  bool is_view = context.is_placed(result_of(slice));
+  bool has_one_use = const_cast<Instruction&>(slice).num_uses(0) == 1;
+  context.set_rolling(concatenate, !is_view && has_one_use ? &slice : nullptr);
+}
+
 namespace {
 
 // Where in one common base the operands lie, if they lie there as the concatenation has them: then so does
@@ -200,6 +218,7 @@ void place_concatenations(LoweringContext& context, const Region& region) {
         context.set_view(result, whole->first, whole->second);
         continue;
       }
+    if (context.is_rolling(instruction)) continue;
     size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
     const Type& type = instruction.type();
     std::vector<int64_t> starts(type.dims.size(), 0);

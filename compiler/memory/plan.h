@@ -9,12 +9,13 @@ struct PlanOptions {
   std::vector<bool> external_inputs, external_outputs; // without arena space: the caller binds them
 };
 
-// Sets the offsets of arena, input and output buffers, arena_bytes and arena_lower_bound (peak of live
-// bytes), after letting steps write in place where Step::in_place allows it (this may redirect arguments).
-// Inputs live throughout the run, outputs from their first write to its end. Buffers that no step touches get
-// no space.
+// Sets the offsets of arena, input, output and state buffers, arena_bytes and arena_lower_bound (peak of live
+// bytes), after merging what can be computed in place (in_place.h; this may redirect arguments). Inputs live
+// throughout the run, outputs from their first write to its end, states always. Buffers that no step touches
+// get no space, states apart.
 void plan_arena(kernel::Program& program, const PlanOptions& options = {});
-// Sets the offsets of weights buffers in execution order of first use, and weight_bytes.
+// Sets the offsets of weights buffers in execution order of first use, those that only start states last, and
+// weight_bytes.
 void place_constants(kernel::Program& program);
 
 } // namespace firn::memory

@@ -26,8 +26,8 @@ expect_refusal("DIMS n=1..8"
   "${start}DIMS n=1..8: ranges are not supported by this version of Firn; give one value")
 expect_refusal("DIMS n"
   "${start}DIMS n: wanted name=value")
-expect_refusal("STATE past=present"
-  "${start}STATE is not supported by this version of Firn")
+expect_refusal("STATE past"
+  "${start}STATE past: wanted past=present, an input and the output that it is in the next run")
 expect_refusal("OPT fastest"
   "${start}OPT is 'fastest', wanted one of: speed, size, debug")
 expect_refusal("MATH loose"

@@ -101,6 +101,7 @@ inline Program sample_program() {
   int middle = add("mid", Space::Arena, 16384, 16384), flag = add("flag", Space::Arena, 64, 32768);
   int weights = add("w", Space::Weights, 1024, 0), bytes = add("bytes", Space::Arena, 256, 40960);
   program.buffers[static_cast<size_t>(middle)].location = "/net/conv";
+  program.buffers[static_cast<size_t>(add("past", Space::State, 256, 41216, 0))].initial = weights;
   Constant constant;
   constant.buffer = weights;
   constant.fill = [](std::span<std::byte> out) { std::fill(out.begin(), out.end(), std::byte{1}); };

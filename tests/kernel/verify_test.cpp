@@ -88,6 +88,8 @@ TEST_CASE("calls and buffers of a program are checked") {
   program_rejects(w + "constant 0\nconstant 0\n", "filled twice");
   program_rejects(a + "if 0 + 512 {\n} {\n}\n", "condition lies outside");
   program_rejects("buffer \"a\" arena bytes 512 align 64 offset 32\n", "against its alignment");
+  program_rejects(a + w + "buffer \"s\" state 0 from 0 bytes 64 align 64\n", "first value that is none");
+  program_rejects(w + "buffer \"s\" state 0 from 0 bytes 512 align 64\n", "first value that is none");
 }
 
 } // namespace firn::kernel

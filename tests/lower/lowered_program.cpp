@@ -9,6 +9,7 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <cstring>
 #include <random>
 
 namespace firn::test {
@@ -61,8 +62,8 @@ kernel::Program lower(const Module& module, const TargetMachine& target,
   if (!program) FAIL(program.error().message);
   if (Result result = kernel::verify(*program); !result)
     FAIL(result.error().message << "\n" << kernel::print_program(*program));
-  kernel::merge_equal_kernels(*program);
   memory::plan_arena(*program);
+  kernel::merge_equal_kernels(*program);
   memory::place_constants(*program);
   if (Result result = kernel::verify(*program); !result)
     FAIL(result.error().message << "\n" << kernel::print_program(*program));
@@ -83,37 +84,95 @@ void expect_lowered_module(const std::string& text, const LoweredOptions& option
   expect_lowered_module(*parse(text), options);
 }
 
+namespace {
+
+// A compiled module with its memory; states lie in the arena.
+class LoadedModule {
+public:
+  LoadedModule(const Module& module, const kernel::Program& program, const TargetMachine& target)
+      : main_(module.main()), object_(program, options_for(target)),
+        // What an arena holds before a run must not matter, states apart.
+        memory_(static_cast<size_t>(program.arena_bytes) + 64, 0xff) {
+    auto start = reinterpret_cast<uintptr_t>(memory_.data());
+    arena_ = memory_.data() + (64 - start % 64) % 64;
+    for (const kernel::Buffer& buffer : program.buffers)
+      if (buffer.space == kernel::Space::State) states_.push_back(arena_ + buffer.offset);
+  }
+
+  // Only the first run sets states.
+  std::vector<LiteralRef> run(const std::vector<LiteralRef>& inputs, bool set_states) {
+    std::vector<const void*> arguments;
+    std::vector<void*> state_of(inputs.size());
+    size_t states = 0;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      auto bytes = inputs[i]->bytes();
+      if (!main_.is_state(i)) {
+        arguments.push_back(bytes.data());
+        continue;
+      }
+      state_of[i] = states_[states++];
+      if (set_states && !bytes.empty()) std::memcpy(state_of[i], bytes.data(), bytes.size());
+    }
+    std::vector<std::shared_ptr<Literal>> outputs;
+    std::vector<void*> results;
+    for (size_t i = 0; i < main_.body().results().size(); ++i) {
+      const Type& type = main_.body().results()[i].type();
+      outputs.push_back(std::make_shared<Literal>(type.dtype, type.static_dims()));
+      if (!main_.updates_state(i)) results.push_back(outputs.back()->mutable_bytes().data());
+    }
+    REQUIRE(object_.run(arguments, results, arena_) == 0);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (main_.updates_state(i) && !outputs[i]->bytes().empty())
+        std::memcpy(outputs[i]->mutable_bytes().data(), state_of[static_cast<size_t>(main_.aliases[i])],
+                    outputs[i]->bytes().size());
+    return {outputs.begin(), outputs.end()};
+  }
+
+private:
+  const Function& main_;
+  LoadedObject object_;
+  std::vector<unsigned char> memory_;
+  unsigned char* arena_;
+  std::vector<unsigned char*> states_;
+};
+
+// The inputs of the next run: states are what the results made of them.
+std::vector<LiteralRef> next_inputs(const Function& main, std::vector<LiteralRef> inputs,
+                                    const std::vector<LiteralRef>& results) {
+  for (size_t i = 0; i < results.size(); ++i)
+    if (main.updates_state(i)) inputs[static_cast<size_t>(main.aliases[i])] = results[i];
+  return inputs;
+}
+
+} // namespace
+
 void expect_lowered_module(const Module& module, const LoweredOptions& options) {
   std::string text = print_module(module);
   const Region& body = module.main().body();
   std::mt19937 random(1);
-  std::vector<LiteralRef> inputs;
+  std::vector<LiteralRef> first;
+  bool has_states = false;
   for (size_t i = 0; i < body.parameters().size(); ++i) {
     auto range = options.ranges.find(body.parameters()[i]->name());
-    inputs.push_back(random_literal(body.parameter(static_cast<int>(i)).type(),
-                                    range == options.ranges.end() ? nullptr : &range->second, random));
+    first.push_back(random_literal(body.parameter(static_cast<int>(i)).type(),
+                                   range == options.ranges.end() ? nullptr : &range->second, random));
+    has_states |= module.main().is_state(i);
   }
-  auto expected = evaluate(module, inputs);
-  if (!expected) FAIL(expected.error().message << "\n" << text);
   for (const std::string& cpu : options.cpus) {
     INFO(cpu << "\n" << text);
     TargetMachine target = target_of("", cpu);
     kernel::Program program = lower(module, target);
     INFO(kernel::print_program(program));
-    LoadedObject object(program, options_for(target));
-    std::vector<const void*> arguments;
-    for (const LiteralRef& input : inputs) arguments.push_back(input->bytes().data());
-    std::vector<std::shared_ptr<Literal>> outputs;
-    std::vector<void*> results;
-    for (const LiteralRef& literal : *expected) {
-      outputs.push_back(std::make_shared<Literal>(literal->dtype(), literal->dims()));
-      results.push_back(outputs.back()->mutable_bytes().data());
+    LoadedModule object(module, program, target);
+    std::vector<LiteralRef> inputs = first;
+    for (int run = 0; run < (has_states ? 3 : 1); ++run) {
+      INFO("run " << run);
+      auto expected = evaluate(module, inputs);
+      if (!expected) FAIL(expected.error().message << "\n" << text);
+      std::vector<LiteralRef> outputs = object.run(inputs, run == 0);
+      for (size_t i = 0; i < outputs.size(); ++i) compare(*outputs[i], *(*expected)[i], options.tolerance);
+      inputs = next_inputs(module.main(), inputs, *expected);
     }
-    // What an arena holds before a run must not matter.
-    std::vector<unsigned char> arena(static_cast<size_t>(program.arena_bytes) + 64, 0xff);
-    auto start = reinterpret_cast<uintptr_t>(arena.data());
-    REQUIRE(object.run(arguments, results, arena.data() + (64 - start % 64) % 64) == 0);
-    for (size_t i = 0; i < outputs.size(); ++i) compare(*outputs[i], *(*expected)[i], options.tolerance);
   }
 }
 

@@ -28,6 +28,7 @@ kernel::Program lower_program(const Module& module, const std::string& cpu);
 void expect_lowered(const std::string& parameters, const std::string& body, const std::string& type,
                     const LoweredOptions& options = {});
 // A whole module; constants too large for text need it as it is.
+// With states (results that alias parameters) several runs are compared, each from what the last one left.
 void expect_lowered_module(const std::string& text, const LoweredOptions& options = {});
 void expect_lowered_module(const Module& module, const LoweredOptions& options = {});
 // The message of the diagnostic with which lowering is refused.

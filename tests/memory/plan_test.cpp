@@ -55,6 +55,67 @@ TEST_CASE("nothing is written over a value that is read later") {
   CHECK(written_buffer(m.program, 1) == b);
 }
 
+namespace {
+
+// A step that gives `to` the content of `from`.
+Step copy_step(ProgramMaker& m, int from, int to) {
+  Step step = m.call({to}, {from}, {{0, 0}});
+  auto& parameters = m.program.kernels[static_cast<size_t>(step.kernel)]->parameters;
+  std::swap(parameters[0], parameters[1]);
+  std::swap(step.arguments[0], step.arguments[1]);
+  step.in_place = {{1, 0}};
+  step.is_copy = true;
+  return step;
+}
+
+} // namespace
+
+TEST_CASE("a state has a place of its own, and its new value is made there when the old one is not read") {
+  ProgramMaker m;
+  int in = m.buffer(4, Space::Input, 0), state = m.buffer(4, Space::State, 0), made = m.buffer(4),
+      other = m.buffer(4), out = m.buffer(4, Space::Output, 0);
+  m.program.steps = {m.call({other}, {in, state}), m.call({made}, {other}), m.call({out}, {made}),
+                     copy_step(m, made, state)};
+  plan_arena(m.program);
+  REQUIRE(m.program.steps.size() == 3);
+  CHECK(written_buffer(m.program, 1) == state);
+  CHECK(m.program.steps[2].arguments[1].buffer == state);
+  for (int shared : {in, other, out}) {
+    int64_t at = m.program.buffers[static_cast<size_t>(shared)].offset,
+            own = m.program.buffers[static_cast<size_t>(state)].offset;
+    CHECK((at + 256 <= own || own + 256 <= at));
+  }
+}
+
+TEST_CASE("a new state is copied while the old one is read, and made in place where the step allows it") {
+  for (bool allowed : {false, true}) {
+    ProgramMaker m;
+    int state = m.buffer(4, Space::State, 0), made = m.buffer(4), out = m.buffer(4, Space::Output, 0);
+    std::vector<std::pair<int, int>> pairs;
+    if (allowed) pairs = {{0, 0}};
+    m.program.steps = {m.call({made}, {state}, pairs), m.call({out}, {made}), copy_step(m, made, state)};
+    plan_arena(m.program);
+    CHECK(m.program.steps.size() == (allowed ? 2u : 3u));
+  }
+  ProgramMaker late;
+  int state = late.buffer(4, Space::State, 0), made = late.buffer(4), out = late.buffer(4, Space::Output, 0);
+  late.program.steps = {late.call({made}, {}), late.call({out}, {made, state}), copy_step(late, made, state)};
+  plan_arena(late.program);
+  CHECK(late.program.steps.size() == 3);
+}
+
+TEST_CASE("a state that a loop reads is not overwritten within it") {
+  ProgramMaker m;
+  int flag = m.buffer(1), state = m.buffer(4, Space::State, 0), made = m.buffer(4), seen = m.buffer(4),
+      out = m.buffer(4, Space::Output, 0);
+  m.program.steps = {
+      m.call({flag, seen}, {}),
+      while_step(flag, {m.call({flag}, {})}, {m.call({seen}, {state, seen}), m.call({made}, {seen})}),
+      m.call({out}, {seen, made}), copy_step(m, made, state)};
+  plan_arena(m.program);
+  CHECK(m.program.steps.size() == 4);
+}
+
 TEST_CASE("nothing is written over inputs, weights, other sizes or parts of buffers") {
   ProgramMaker m;
   int in = m.buffer(4, Space::Input, 0), a = m.buffer(4), b = m.buffer(2), c = m.buffer(2),

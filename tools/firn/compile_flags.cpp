@@ -71,6 +71,11 @@ void CompileFlags::add_to(CLI::App& verb) {
   verb.add_option("--schedule-db", options.schedule_db,
                   "schedules that overrule the cost model, as --explain prints them");
   verb.add_option("--dim", dims, "value of a symbolic dim: NAME=VALUE; repeatable")->take_all();
+  verb.add_option(
+          "--state", states,
+          "state kept from run to run: PAST=PRESENT, the input that is the output's value in the next "
+          "run; repeatable")
+      ->take_all();
   verb.add_option("--passes", options.passes, "passes to run instead of the default ones, comma-separated");
   verb.add_flag("--initializers-are-inputs", options.import.initializers_are_inputs,
                 "keep initializers that are also graph inputs as inputs");
@@ -98,6 +103,12 @@ Result CompileFlags::finish() {
   for (const std::string& word : dims) {
     if (Result parsed = parse_dim(word, options.import); !parsed) return parsed;
     options.flags.push_back("--dim=" + word);
+  }
+  for (const std::string& word : states) {
+    auto pair = split_pair(word);
+    if (!pair) return usage_error("--state wants PAST=PRESENT, found '" + word + "'");
+    options.import.states.push_back(*pair);
+    options.flags.push_back("--state=" + word);
   }
   for (const std::string& word : names) {
     auto pair = split_pair(word);

@@ -55,8 +55,9 @@ void GraphImporter::import_initializers(const wire::GraphProto& graph, Scope& sc
   collect_used(graph.node(), used);
   for (const auto& output : graph.output()) used.insert(output.name());
   Names inputs; // that stay inputs although they have an initializer
-  if (state_.options.initializers_are_inputs)
-    for (const auto& input : graph.input()) inputs.insert(input.name());
+  for (const auto& input : graph.input())
+    if (state_.options.initializers_are_inputs || state_.options.is_state(input.name()))
+      inputs.insert(input.name());
   auto wanted = [&](const std::string& name) { return used.count(name) && !inputs.count(name); };
   for (const auto& tensor : graph.initializer()) {
     if (tensor.name().empty()) {

@@ -15,7 +15,8 @@ public:
   }
 
   bool is_constant(const std::string& name) const {
-    return initializers_.count(name) && !state_.options.initializers_are_inputs;
+    return initializers_.count(name) && !state_.options.initializers_are_inputs &&
+           !state_.options.is_state(name);
   }
 
   // Nothing after a diagnostic.

@@ -1,9 +1,10 @@
-// The flow of an import: load, refuse unknown operators, make @main's parameters, import the graph, drop what
-// is unused.
+// The flow of an import: load, refuse unknown operators, make @main's parameters, import the graph, pair what
+// is state, drop what is unused.
 #include "compiler/frontend/onnx/import.h"
 
 #include "compiler/frontend/onnx/facts.h"
 #include "compiler/frontend/onnx/graph_inputs.h"
+#include "compiler/frontend/onnx/graph_states.h"
 #include "compiler/frontend/onnx/import_state.h"
 
 #include <cctype>
@@ -62,6 +63,8 @@ std::unique_ptr<ImportedModel> import_file(std::shared_ptr<const MappedFile> fil
   if (graph.output_size() == 0) diagnostics.add(model_error("the graph has no outputs"));
   auto results = importer.outputs(graph, scope, "graph ");
   if (results) set_results(graph, main, std::move(*results), diagnostics);
+  if (results && diagnostics.empty())
+    imported->initial_states = declare_states(options, *model, main, diagnostics);
   if (!diagnostics.empty()) return nullptr;
   if (!results) return diagnostics.add(model_error("the graph's outputs could not be imported")), nullptr;
   erase_unused(main.body());

@@ -5,6 +5,7 @@
 #include "compiler/graph/module.h"
 #include "compiler/support/diagnostic.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,6 +30,12 @@ struct ImportOptions {
   std::map<std::string, LiteralRef> constants;
   // Initializers that are listed as graph inputs too stay inputs; otherwise they are constants.
   bool initializers_are_inputs = false;
+  // Pairs (graph input, graph output) that are one state: what the output gives is what the input has in the
+  // next run. Such inputs stay inputs though they have an initializer, which is their first value.
+  std::vector<std::pair<std::string, std::string>> states;
+  bool is_state(const std::string& input) const {
+    return std::any_of(states.begin(), states.end(), [&](const auto& pair) { return pair.first == input; });
+  }
 };
 
 struct UnsupportedOperator {
@@ -60,6 +67,7 @@ struct ModelFacts {
 struct ImportedModel {
   std::unique_ptr<Module> module;
   ModelFacts facts;
+  std::map<std::string, LiteralRef> initial_states; // by input; others start from zeros
 };
 
 // Imports the model at `path`. On failure returns null and `diagnostics` says why, naming nodes:

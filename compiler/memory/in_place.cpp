@@ -1,0 +1,137 @@
+// In-place merging over liveness, in the order of the steps.
+#include "compiler/memory/in_place.h"
+
+#include "compiler/memory/liveness.h"
+
+#include <algorithm>
+
+namespace firn::memory {
+namespace {
+
+using kernel::Argument;
+using kernel::Program;
+using kernel::Space;
+using kernel::Step;
+
+void replace_buffer(std::vector<Step>& steps, int from, int to) {
+  for (Step& step : steps) {
+    for (Argument& argument : step.arguments)
+      if (argument.buffer == from) argument.buffer = to;
+    if (step.kind != Step::Kind::Call && step.condition.buffer == from) step.condition.buffer = to;
+    replace_buffer(step.first, from, to);
+    replace_buffer(step.second, from, to);
+  }
+}
+
+const kernel::Buffer& buffer_of(const Program& program, const Argument& argument) {
+  return program.buffers[static_cast<size_t>(argument.buffer)];
+}
+
+// Whether an argument of the step other than the pair touches one of the pair's buffers.
+bool is_touched_besides(const Step& step, int written, int read) {
+  int to = step.arguments[static_cast<size_t>(written)].buffer,
+      from = step.arguments[static_cast<size_t>(read)].buffer;
+  for (size_t i = 0; i < step.arguments.size(); ++i) {
+    int buffer = step.arguments[i].buffer;
+    if (static_cast<int>(i) != written && static_cast<int>(i) != read && (buffer == to || buffer == from))
+      return true;
+  }
+  return false;
+}
+
+// Whether the pair of arguments may become one buffer: the read one dies in this step, the written one is
+// born here, and nothing else of the step touches either.
+bool can_merge(const Program& program, const Step& step, int written, int read, int time,
+               const Liveness& liveness) {
+  const Argument &to = step.arguments[static_cast<size_t>(written)],
+                 &from = step.arguments[static_cast<size_t>(read)];
+  if (to.buffer == from.buffer || to.byte_offset != 0 || from.byte_offset != 0) return false;
+  const kernel::Buffer &target = buffer_of(program, to), &source = buffer_of(program, from);
+  if (source.space != Space::Arena || (target.space != Space::Arena && target.space != Space::Output))
+    return false;
+  if (source.bytes != target.bytes) return false;
+  const Interval &read_life = liveness.buffers[static_cast<size_t>(from.buffer)],
+                 &written_life = liveness.buffers[static_cast<size_t>(to.buffer)];
+  if (read_life.last != time || read_life.held_until == time || written_life.first != time) return false;
+  return !is_touched_besides(step, written, read);
+}
+
+void merge_dying_operands(Program& program) {
+  Liveness liveness = compute_liveness(program);
+  for (int time = 0; time < liveness.num_steps; ++time) {
+    Step* step = liveness.calls[static_cast<size_t>(time)];
+    if (!step) continue;
+    for (auto [written, read] : step->in_place) {
+      if (!can_merge(program, *step, written, read, time, liveness)) continue;
+      int to = step->arguments[static_cast<size_t>(written)].buffer,
+          from = step->arguments[static_cast<size_t>(read)].buffer;
+      // An output keeps its identity; otherwise the older buffer goes on.
+      if (program.buffers[static_cast<size_t>(to)].space == Space::Output) std::swap(to, from);
+      Interval &kept = liveness.buffers[static_cast<size_t>(from)],
+               &gone = liveness.buffers[static_cast<size_t>(to)];
+      kept = {std::min(kept.first, gone.first), std::max(kept.last, gone.last),
+              std::max(kept.held_until, gone.held_until)};
+      gone = {};
+      replace_buffer(program.steps, to, from);
+      break;
+    }
+  }
+}
+
+// Whether the new value of a state, in `made`, may be computed in the state's own buffer: nothing reads the
+// old value once the new one begins to be written, but for a step that allows both to be one. `program` is
+// without the step that copies one to the other.
+bool can_update_in_place(Program& program, int made, int state) {
+  Liveness liveness = compute_liveness(program);
+  const Interval &old_life = liveness.buffers[static_cast<size_t>(state)],
+                 &new_life = liveness.buffers[static_cast<size_t>(made)];
+  if (!new_life.is_used()) return false;
+  if (!old_life.is_used() || old_life.last < new_life.first) return true;
+  if (old_life.last > new_life.first || old_life.held_until == old_life.last) return false;
+  const Step* step = liveness.calls[static_cast<size_t>(new_life.first)];
+  return step && std::any_of(step->in_place.begin(), step->in_place.end(), [&](auto pair) {
+           auto [written, read] = pair;
+           return step->arguments[static_cast<size_t>(written)].buffer == made &&
+                  step->arguments[static_cast<size_t>(read)].buffer == state &&
+                  !is_touched_besides(*step, written, read);
+         });
+}
+
+// Steps that copy new values to states stand at the end of the program; one that is not needed goes.
+void update_states_in_place(Program& program) {
+  for (size_t i = program.steps.size(); i-- > 0;) {
+    if (!program.steps[i].is_copy) continue;
+    Argument from = program.steps[i].arguments[0], to = program.steps[i].arguments[1];
+    const kernel::Buffer &made = buffer_of(program, from), &state = buffer_of(program, to);
+    if (state.space != Space::State || made.space != Space::Arena || made.bytes != state.bytes ||
+        from.byte_offset != 0 || to.byte_offset != 0)
+      continue;
+    Step copy = std::move(program.steps[i]);
+    program.steps.erase(program.steps.begin() + static_cast<std::ptrdiff_t>(i));
+    if (can_update_in_place(program, from.buffer, to.buffer))
+      replace_buffer(program.steps, from.buffer, to.buffer);
+    else
+      program.steps.insert(program.steps.begin() + static_cast<std::ptrdiff_t>(i), std::move(copy));
+  }
+}
+
+void drop_copies_in_place(std::vector<Step>& steps) {
+  std::erase_if(steps, [](const Step& step) {
+    return step.is_copy && step.arguments[0].buffer == step.arguments[1].buffer &&
+           step.arguments[0].byte_offset == step.arguments[1].byte_offset;
+  });
+  for (Step& step : steps) {
+    drop_copies_in_place(step.first);
+    drop_copies_in_place(step.second);
+  }
+}
+
+} // namespace
+
+void merge_in_place(Program& program) {
+  update_states_in_place(program);
+  merge_dying_operands(program);
+  drop_copies_in_place(program.steps);
+}
+
+} // namespace firn::memory
