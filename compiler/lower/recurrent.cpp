@@ -5,32 +5,16 @@
 #include "compiler/graph/recurrent_cells.h"
 #include "compiler/lower/element_emitter.h"
 #include "compiler/lower/emitters.h"
-#include "compiler/lower/gate_panels.h"
+#include "compiler/lower/panel_product.h"
+#include "compiler/lower/recurrent_plan.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace firn::lower {
 namespace {
 
 using kernel::Builder;
 using kernel::OpKind;
-
-// Bytes ahead at which weights are asked for that the second cache level does not hold from step to step.
-constexpr int64_t kAhead = 4096;
-
-// One sum per unit: the input's part of gate `input` plus the recurrent part of gate `recurrent`; -1: without
-// it.
-struct GateSum {
-  int input, recurrent;
-};
-
-// A sweep over all units, after which the step's next sweep may read what this one stored.
-struct Sweep {
-  std::vector<GateSum> sums;
-  bool gates_reset = false; // gru: computes z and r * h, rather than the state
-  bool reads_reset_state = false;
-};
 
 // The elementwise code of one sweep as a region on vectors of [hidden].
 class CellBody {
@@ -56,10 +40,12 @@ class RecurrentKernel {
 public:
   RecurrentKernel(LoweringContext& context, const Instruction& composite, RecurrentLayer layer)
       : context_(context), composite_(composite), layer_(std::move(layer)),
-        maker_(context, composite, composite.word("name")), b_(maker_.builder()), hidden_(layer_.hidden),
-        steps_(layer_.operands.x.dim(0)), batch_(layer_.operands.x.dim(1)) {
-    make_sweeps();
-    choose_blocks();
+        maker_(context, composite, composite.word("name")), b_(maker_.builder()),
+        plan_(plan_recurrence(layer_, context.target(), context.options().optimize_size)),
+        units_(plan_.units), sweeps_(plan_.sweeps), hidden_(layer_.hidden), steps_(layer_.operands.x.dim(0)),
+        batch_(layer_.operands.x.dim(1)) {
+    if (units_.lanes > 1)
+      lanes_ = {std::make_shared<Symbol>(Symbol{"unit", 0, units_.lanes - 1}), 0, units_.lanes};
   }
 
   void emit() {
@@ -68,7 +54,7 @@ public:
       copy(h0_, 0, state_, 0);
       if (is_lstm()) copy(c0_, 0, c_, 0);
     }
-    b_.loop(0, steps_, 1, [&](const IntExpr& step) { emit_step(step); });
+    emit_steps();
     if (steps_ > 1) copy(state_, steps_ % 2 * batch_ * hidden_, y_h_, 0);
     maker_.set_flops(2 * steps_ * batch_ * layer_.gates * hidden_ *
                      (hidden_ + (layer_.projected() ? 0 : inputs())));
@@ -78,50 +64,6 @@ public:
 private:
   bool is_lstm() const { return layer_.kind == RecurrentKind::Lstm; }
   int64_t inputs() const { return layer_.operands.x.dim(2); }
-
-  void make_sweeps() {
-    bool reset_after = layer_.options.linear_before_reset;
-    if (layer_.kind == RecurrentKind::Lstm)
-      sweeps_.push_back({.sums = {{0, 0}, {1, 1}, {2, 2}, {3, 3}}});
-    else if (layer_.kind == RecurrentKind::Rnn)
-      sweeps_.push_back({.sums = {{0, 0}}});
-    else if (reset_after)
-      sweeps_.push_back({.sums = {{0, 0}, {1, 1}, {2, -1}, {-1, 2}}});
-    else {
-      sweeps_.push_back({.sums = {{0, 0}, {1, 1}}, .gates_reset = true});
-      sweeps_.push_back({.sums = {{2, 2}}, .reads_reset_state = true});
-    }
-  }
-
-  // Units per block: enough sums at once to hide the latency of the FMA, with few blocks that fall short of
-  // it.
-  void choose_blocks() {
-    const TargetMachine& target = context_.target();
-    units_.hidden = hidden_;
-    units_.lanes = target.lanes(32);
-    if (units_.lanes > 1)
-      lanes_ = {std::make_shared<Symbol>(Symbol{"unit", 0, units_.lanes - 1}), 0, units_.lanes};
-    int registers =
-        target.vector_bits == 0 ? std::max(6, target.vector_registers / 2) : target.vector_registers;
-    int most = 1;
-    for (const Sweep& sweep : sweeps_) most = std::max(most, static_cast<int>(sweep.sums.size()));
-    double best = INFINITY;
-    for (int vectors = 1; vectors <= 8 && vectors <= units_.total_vectors(); ++vectors) {
-      if (vectors > 1 && vectors * most + 2 > registers) break;
-      double latency = target.fma_latency;
-      auto cost = [&](int64_t width) {
-        return std::max(latency, static_cast<double>(width * layer_.gates) / target.fma_pipes);
-      };
-      int64_t rest = units_.total_vectors() % vectors;
-      double cycles = static_cast<double>(units_.total_vectors() / vectors) * cost(vectors) +
-                      (rest > 0 ? cost(rest) + 1 : 0);
-      if (cycles >= best) continue;
-      best = cycles;
-      units_.vectors = vectors;
-    }
-    rows_ = static_cast<int>(std::clamp<int64_t>((registers - 3) / (units_.vectors * most), 1, batch_));
-    if (context_.options().optimize_size) rows_ = 1;
-  }
 
   void bind_buffers() {
     const RecurrentOperands& o = layer_.operands;
@@ -138,7 +80,9 @@ private:
     for (const auto* list : {&input_panels_, &recurrent_panels_})
       for (const BoundPanels& bound : *list)
         if (bound.buffer >= 0) weight_bytes += bound.panels.elements() * 4;
-    fetches_ahead_ = weight_bytes > context_.target().l2_bytes * 3 / 4;
+    const TargetMachine& target = context_.target();
+    fetches_ahead_ = weight_bytes > target.l2_bytes * 3 / 4;
+    turns_ = steps_ > 2 && weight_bytes > target.l1_bytes && !context_.options().optimize_size;
     x_ = maker_.read(o.x);
     if (o.b) bias_ = maker_.read(o.b);
     h0_ = maker_.read(o.h0);
@@ -202,34 +146,53 @@ private:
   // What one step reads and writes.
   struct StepPlaces {
     IntExpr time;
+    bool is_back; // reads the weights from the end to the start
     int old_buffer, new_buffer;
     IntExpr old_state, new_state;
   };
 
-  void emit_step(const IntExpr& step) {
+  // With turns every other step reads the weights from the end to the start: what the step before read last
+  // is in the nearest cache still.
+  void emit_steps() {
+    if (!turns_) return b_.loop(0, steps_, 1, [&](const IntExpr& step) { emit_step(step, false); });
+    b_.loop(0, steps_ / 2, 1, [&](const IntExpr& pair) {
+      emit_step(pair * 2, false);
+      emit_step(pair * 2 + 1, true);
+    });
+    if (steps_ % 2 != 0) emit_step(steps_ - 1, false);
+  }
+
+  void emit_step(const IntExpr& step, bool is_back) {
     int64_t size = batch_ * hidden_;
     StepPlaces at;
     at.time = layer_.options.reverse ? IntExpr(steps_ - 1) - step : step;
+    at.is_back = is_back;
     at.old_buffer = steps_ > 1 ? state_ : h0_;
     at.new_buffer = state_;
     at.old_state = steps_ > 1 ? floor_mod(step, 2) * size : IntExpr(0);
     at.new_state = steps_ > 1 ? IntExpr(size) - floor_mod(step, 2) * size : IntExpr(0);
     for (size_t sweep = 0; sweep < sweeps_.size(); ++sweep) {
-      b_.loop(0, units_.whole_blocks(), 1, [&](const IntExpr& block) {
+      if (is_back) emit_rest_block(at, sweep);
+      b_.loop(0, units_.whole_blocks(), 1, [&](const IntExpr& i) {
+        IntExpr block = is_back ? IntExpr(units_.whole_blocks() - 1) - i : i;
         emit_block(at, sweep, block * units_.vectors, units_.vectors, units_.lanes);
       });
-      if (int rest = units_.rest_vectors(); rest > 0)
-        emit_block(at, sweep, units_.whole_blocks() * units_.vectors, rest, units_.last_lanes());
+      if (!is_back) emit_rest_block(at, sweep);
     }
   }
 
+  void emit_rest_block(const StepPlaces& at, size_t sweep) {
+    if (int rest = units_.rest_vectors(); rest > 0)
+      emit_block(at, sweep, units_.whole_blocks() * units_.vectors, rest, units_.last_lanes());
+  }
+
   void emit_block(const StepPlaces& at, size_t sweep, const IntExpr& first, int vectors, int last_lanes) {
-    int64_t tiles = batch_ / rows_;
+    int64_t tiles = batch_ / plan_.rows;
     b_.loop(0, tiles, 1, [&](const IntExpr& tile) {
-      emit_tile({at, sweep, tile * rows_, rows_, first, vectors, last_lanes});
+      emit_tile({at, sweep, tile * plan_.rows, plan_.rows, first, vectors, last_lanes});
     });
-    if (int rest = static_cast<int>(batch_ % rows_); rest > 0)
-      emit_tile({at, sweep, tiles * rows_, rest, first, vectors, last_lanes});
+    if (int rest = static_cast<int>(batch_ % plan_.rows); rest > 0)
+      emit_tile({at, sweep, tiles * plan_.rows, rest, first, vectors, last_lanes});
   }
 
   // Some batch entries and one block of units, of one sweep of a step.
@@ -289,61 +252,23 @@ private:
     return sums;
   }
 
-  // Adds panel times source[row][k] to the sums listed; where they are few, in several partial sums.
+  // Adds panel times source[row][k] to the sums listed.
   void accumulate(const Tile& tile, const BoundPanels& bound, const std::vector<size_t>& listed, int source,
                   const IntExpr& source_offset, Sums& sums) {
-    int64_t extent = bound.panels.reduction;
-    Sums acc;
+    Sums listed_sums;
     for (size_t sum : listed)
       for (int row = 0; row < tile.rows; ++row)
         for (int vector = 0; vector < tile.vectors; ++vector)
-          acc.push_back(sums[place(tile, sum, row, vector)]);
-    const TargetMachine& target = context_.target();
-    size_t count = acc.size();
-    int64_t phases = 1;
-    while (static_cast<int64_t>(count) * phases < target.fma_latency * target.fma_pipes && phases < 4 &&
-           target.vector_bits > 0)
-      phases *= 2;
-    phases = std::min(phases, extent);
-    acc.resize(count * static_cast<size_t>(phases), b_.constant(vector_type(), 0));
-    auto steps = [&](const IntExpr& k, int64_t number, Sums in) {
-      for (int64_t phase = 0; phase < number; ++phase) {
-        std::vector<kernel::Value> scalars;
-        for (int row = 0; row < tile.rows; ++row)
-          scalars.push_back(b_.splat(b_.load({kernel::Scalar::F32, 1}, source,
-                                             source_offset + (tile.row + row) * extent + k + phase),
-                                     units_.lanes));
-        size_t next = static_cast<size_t>(phase) * count;
-        for (size_t gate = 0; gate < listed.size();
-             ++gate, next += static_cast<size_t>(tile.rows * tile.vectors))
-          for (int vector = 0; vector < tile.vectors; ++vector) {
-            IntExpr from =
-                bound.panels.index(tile.first, tile.vectors, k + phase, static_cast<int>(gate), vector);
-            kernel::Value weights = b_.load(vector_type(), bound.buffer, from, units_.lanes * 4);
-            if (fetches_ahead_) b_.prefetch(bound.buffer, from + kAhead / 4);
-            for (int row = 0; row < tile.rows; ++row) {
-              kernel::Value& sum = in[next + static_cast<size_t>(row * tile.vectors + vector)];
-              sum = b_.fma(scalars[static_cast<size_t>(row)], weights, sum);
-            }
-          }
-      }
-      return in;
-    };
-    int64_t whole = extent / phases * phases;
-    acc = b_.loop_carried(0, whole, phases, std::move(acc),
-                          [&](const IntExpr& k, const Sums& in) { return steps(k, phases, in); });
-    if (whole < extent) acc = steps(whole, extent - whole, std::move(acc));
-    for (size_t phase = static_cast<size_t>(phases); phase > 1; phase = (phase + 1) / 2)
-      for (size_t p = 0; p < phase / 2; ++p)
-        for (size_t i = 0; i < count; ++i) {
-          size_t other = (p + (phase + 1) / 2) * count + i;
-          acc[p * count + i] = b_.binary(OpKind::FAdd, acc[p * count + i], acc[other]);
-        }
+          listed_sums.push_back(sums[place(tile, sum, row, vector)]);
+    PanelProduct product{bound.panels, bound.buffer,    tile.first,
+                         tile.vectors, source,          source_offset + tile.row * bound.panels.reduction,
+                         tile.rows,    tile.at.is_back, fetches_ahead_};
+    listed_sums = add_panel_product(b_, context_.target(), product, std::move(listed_sums));
     size_t next = 0;
     for (size_t sum : listed)
       for (int row = 0; row < tile.rows; ++row)
         for (int vector = 0; vector < tile.vectors; ++vector)
-          sums[place(tile, sum, row, vector)] = acc[next++];
+          sums[place(tile, sum, row, vector)] = listed_sums[next++];
   }
 
   kernel::Type vector_type() const { return {kernel::Scalar::F32, units_.lanes}; }
@@ -429,11 +354,11 @@ private:
   RecurrentLayer layer_;
   KernelMaker maker_;
   Builder& b_;
+  RecurrentPlan plan_;
+  const UnitBlocks& units_;
+  const std::vector<Sweep>& sweeps_;
   int64_t hidden_, steps_, batch_;
-  UnitBlocks units_;
-  int rows_ = 1; // batch entries per tile
-  bool fetches_ahead_ = false;
-  std::vector<Sweep> sweeps_;
+  bool fetches_ahead_ = false, turns_ = false;
   std::vector<BoundPanels> input_panels_, recurrent_panels_; // by sweep
   // Parameters; `state_` holds old and new h, in turn, or is y_h where there is one step.
   int x_ = -1, bias_ = -1, h0_ = -1, c0_ = -1, peepholes_ = -1, b_r_ = -1, lens_ = -1;
