@@ -70,14 +70,20 @@ double scratch_cycles(const WinogradPlan& plan, const TargetMachine& target) {
 double plan_cycles(const WinogradPlan& plan, const TargetMachine& target, int64_t model_weight_bytes) {
   double tiles = static_cast<double>(plan.tiles);
   double filter_vectors = std::ceil(static_cast<double>(plan.filters) / plan.lanes);
-  double loops = static_cast<double>(plan.points() * column_groups(plan.filters, plan.tiling.tile).count());
-  double products = static_cast<double>(plan.batches) * (plan.tiling.cycles + loops * kLoopCycles);
+  double products = static_cast<double>(plan.batches) * plan.tiling.cycles;
   double stream = stream_cycles(static_cast<double>(plan.filter_elements()) * 4, plan.batches, target,
                                 model_weight_bytes);
   double cycles = overlapped(products, stream);
   cycles += tiles * static_cast<double>(plan.channel_blocks()) * input_transform_cycles(plan);
   cycles += tiles * filter_vectors * output_transform_cycles(plan);
-  return cycles + static_cast<double>(plan.batches) * scratch_cycles(plan, target);
+  return cycles;
+}
+
+// What batches of this size cost beyond that, all of them. The direct convolution's estimate knows no such
+// costs of its own: they choose between sizes, not between algorithms.
+double batch_cycles(const WinogradPlan& plan, const TargetMachine& target) {
+  double loops = static_cast<double>(plan.points() * column_groups(plan.filters, plan.tiling.tile).count());
+  return static_cast<double>(plan.batches) * (loops * kLoopCycles + scratch_cycles(plan, target));
 }
 
 // Splits the tiles into batches of nearly equal size, as many as make the fewest cycles.
@@ -86,7 +92,7 @@ void choose_batches(WinogradPlan& plan, const WinogradRequest& request) {
   const Schedule* schedule = request.schedule;
   int64_t forced = schedule ? std::min(schedule->batch, plan.tiles) : 0;
   WinogradPlan best;
-  double best_cycles = INFINITY;
+  double best_cycles = INFINITY, least = INFINITY;
   for (int64_t batches = 1; batches <= plan.tiles; batches = batches < 16 ? batches + 1 : batches * 5 / 4) {
     plan.batch = forced > 0 ? forced : (plan.tiles + batches - 1) / batches;
     plan.batches = (plan.tiles + plan.batch - 1) / plan.batch;
@@ -95,13 +101,16 @@ void choose_batches(WinogradPlan& plan, const WinogradRequest& request) {
     if (plan.batch < 6 && best_cycles < INFINITY) break;
     plan.tiling = choose_tiling(plan.products(), target, schedule);
     plan.cycles = plan_cycles(plan, target, request.model_weight_bytes);
-    if (plan.cycles < best_cycles) {
-      best_cycles = plan.cycles;
+    least = std::min(least, plan.cycles);
+    double cycles = plan.cycles + batch_cycles(plan, target);
+    if (cycles < best_cycles) {
+      best_cycles = cycles;
       best = plan;
     }
     if (forced) break;
   }
   plan = best;
+  plan.cycles = least;
 }
 
 std::optional<WinogradPlan> describe_geometry(const Instruction& convolution, const Type& result,

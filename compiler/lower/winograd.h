@@ -29,7 +29,7 @@ struct WinogradPlan {
   int lanes = 0;
   bool transforms_in_registers = false; // whole tiles fit; needs masked loads for the rows at the edges
   Tiling tiling;                        // of the products: rows are tiles, columns filters
-  double cycles = 0;                    // estimate of the whole
+  double cycles = 0;                    // estimate of the whole, its operands and scratch near
 
   int points() const { return height.inputs() * width.inputs(); }
   int64_t channel_blocks() const { return (channels + lanes - 1) / lanes; }
