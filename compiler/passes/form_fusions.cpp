@@ -71,6 +71,14 @@ bool has_long_rows(const Type& type) {
   return type.rank() > 0 && type.dim(type.rank() - 1) >= kMinimumRow;
 }
 
+// Whether every block of the result is a block of the operand.
+bool gathers_blocks(const Instruction& gather) {
+  const Layout &from = gather.operand(0).type().layout, &to = gather.type().layout;
+  return !to.blocks.empty() && from == to && gather.operand(1).rank() == 1 &&
+         std::all_of(to.blocks.begin(), to.blocks.end(),
+                     [&](const auto& block) { return block.dim != gather.attributes().integer("axis"); });
+}
+
 // What an instruction may be to a group that uses it. Free: costs nothing to compute where it is needed, so
 // that other users do not matter.
 enum class Role { None, Producer, Free };
@@ -94,9 +102,9 @@ Role movement_role(const Instruction& producer, bool repeated) {
   case Opcode::Gather: {
     bool of_rows =
         producer.attributes().integer("axis") + producer.operand(1).rank() < producer.type().rank();
-    return of_rows && !repeated && is_plain_movement(producer) && has_long_rows(producer.type())
-               ? Role::Producer
-               : Role::None;
+    bool keeps_vectors = gathers_blocks(producer) ||
+                         (of_rows && is_plain_movement(producer) && has_long_rows(producer.type()));
+    return keeps_vectors && !repeated ? Role::Producer : Role::None;
   }
   default: return Role::None;
   }

@@ -175,6 +175,20 @@ TEST_CASE("gathers", "[lower]") {
   expect_lowered("%x: f32[9,11], %i: i64[], %j: i64[]",
                  "%r = dynamic_slice %x, %i, %j {sizes = [3, 8]} : f32[3,8]", "f32[3,8]",
                  {.tolerance = 0, .ranges = {{"i", {-3, 12}}, {"j", {0, 5}}}});
+  // In blocks, as the interpolation of a resize reads them.
+  LoweredOptions blocks;
+  blocks.ranges = {{"i", {0, 2}}, {"j", {0, 2}}};
+  blocks.cpus = {"x86-64-v3"};
+  expect_lowered("%x: f32[1,11,2,3], %i: i64[9], %j: i64[9]",
+                 "%xb = copy %x : f32[1,11,2,3]{0,1,2,3:1x8}\n"
+                 "%f = fusion %xb, %i, %j {kind = elementwise} region(%p: f32[1,11,2,3]{0,1,2,3:1x8}, "
+                 "%q: i64[9], %k: i64[9]) {\n"
+                 "%a = gather %p, %q {axis = 3} : f32[1,11,2,9]{0,1,2,3:1x8}\n"
+                 "%b = gather %p, %k {axis = 3} : f32[1,11,2,9]{0,1,2,3:1x8}\n"
+                 "%s = subtract %a, %b : f32[1,11,2,9]{0,1,2,3:1x8}\n"
+                 "return %s\n} : f32[1,11,2,9]{0,1,2,3:1x8}\n"
+                 "%r = copy %f : f32[1,11,2,9]",
+                 "f32[1,11,2,9]", blocks);
 }
 
 TEST_CASE("iota and bit casts", "[lower]") {
