@@ -30,7 +30,7 @@ bool is_elementwise_composite(const Instruction& composite) {
 std::vector<Emitter> emitters_of_opcode(Opcode opcode) {
   static const OpcodeRow kRows[] = {
       {Opcode::Dot, {emit_register_tiles, emit_elementwise}},
-      {Opcode::Convolution, {emit_depthwise, emit_register_tiles, emit_elementwise}},
+      {Opcode::Convolution, {emit_depthwise, emit_plane_convolution, emit_register_tiles, emit_elementwise}},
       {Opcode::ReduceWindow, {emit_pooling, emit_elementwise}},
       {Opcode::Copy, {emit_relayout, emit_elementwise}},
       {Opcode::Transpose, {emit_relayout, emit_elementwise}},
@@ -51,7 +51,8 @@ std::vector<Emitter> emitters_of_opcode(Opcode opcode) {
 }
 
 std::vector<Emitter> emitters_of_fusion(std::string_view kind) {
-  if (kind == "contraction") return {emit_depthwise, emit_register_tiles, emit_elementwise};
+  if (kind == "contraction")
+    return {emit_depthwise, emit_plane_convolution, emit_register_tiles, emit_elementwise};
   if (kind == "window") return {emit_pooling, emit_elementwise};
   if (kind == "strips") return {emit_strips};
   if (kind == "attention") return {emit_attention};

@@ -13,8 +13,10 @@ using Emitter = Expected<bool> (*)(LoweringContext& context, const Instruction& 
 std::vector<Emitter> find_emitters(const Instruction& instruction);
 
 Expected<bool> emit_elementwise(LoweringContext& context, const Instruction& instruction); // ops and fusions
-Expected<bool> emit_relayout(LoweringContext& context, const Instruction& instruction);  // copies, transposes
-Expected<bool> emit_attention(LoweringContext& context, const Instruction& fusion);      // fuse-attention's
+Expected<bool> emit_relayout(LoweringContext& context, const Instruction& instruction); // copies, transposes
+Expected<bool> emit_attention(LoweringContext& context, const Instruction& fusion);     // fuse-attention's
+Expected<bool> emit_plane_convolution(LoweringContext& context,
+                                      const Instruction& instruction);                   // to few channels
 Expected<bool> emit_depthwise(LoweringContext& context, const Instruction& instruction); // and fusions of one
 Expected<bool> emit_strips(LoweringContext& context, const Instruction& fusion);         // form-strips'
 Expected<bool> emit_pooling(LoweringContext& context, const Instruction& instruction);   // and fusions of one

@@ -6,7 +6,8 @@
 // the result (`along`), squares of lanes x lanes of the two are transposed in registers; else vectors move as
 // they are. An extent that is no multiple of the lanes ends in a vector that overlaps the one before: a pure
 // copy may store an element twice.
-#include "compiler/lower/element_loops.h"
+#include "compiler/lower/relayout.h"
+
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/transpose_lanes.h"
 
@@ -22,46 +23,12 @@ constexpr int64_t kFewLanes = 4;
 // Below this many elements a kernel is not worth sharing between threads.
 constexpr int64_t kParallelElements = 1 << 14;
 
-// One side of the copy: where the element at an index of the result lies.
-struct Side {
-  Type type;
-  std::vector<int> dims; // the type's dim of each of the result's dims
-  int buffer = -1;
-
-  IntExpr offset_of(const Index& index) const {
-    Index own(index.size(), IntExpr(0));
-    for (size_t d = 0; d < index.size(); ++d) own[static_cast<size_t>(dims[d])] = index[d];
-    return type.offset_of(own);
-  }
-  int64_t block_of(size_t dim) const {
-    for (const Layout::Block& block : type.layout.blocks)
-      if (block.dim == dims[dim]) return block.size;
-    return 1;
-  }
-};
-
-// A loop of the walk. `source`, `target`: elements that a step moves by on either side.
-struct Walk {
-  int64_t extent, source, target;
-};
-
-// Dims walked with constant strides: everything, or what lies in whole blocks, or the rest of the last block.
-struct Part {
-  std::vector<Walk> walks;        // in the order of the target's memory
-  int64_t source = 0, target = 0; // where it starts
-  int along = -1, across = -1;    // walks with stride 1 in the target and in the source
-
-  bool has_vectors() const { return along >= 0 && across >= 0; }
-  int64_t elements() const {
-    int64_t product = 1;
-    for (const Walk& walk : walks) product *= walk.extent;
-    return product;
-  }
-};
+using Walk = Relayout::Walk;
+using Part = Relayout::Part;
 
 class RelayoutPlan {
 public:
-  RelayoutPlan(const Side& source, const Side& target) : source_(source), target_(target) {}
+  RelayoutPlan(const RelayoutSide& source, const RelayoutSide& target) : source_(source), target_(target) {}
 
   // False where a dim has no constant strides.
   bool make(std::vector<Part>& parts) {
@@ -137,15 +104,14 @@ private:
     }
   }
 
-  const Side &source_, &target_;
+  const RelayoutSide &source_, &target_;
   std::vector<int64_t> blocks_;
 };
 
 class RelayoutKernel {
 public:
-  RelayoutKernel(KernelMaker& maker, const Side& source, const Side& target)
-      : maker_(maker), b_(maker.builder()), source_(source), target_(target),
-        scalar_(memory_scalar(target.type.dtype)), lanes_(maker.context().target().lanes(32)) {}
+  RelayoutKernel(KernelMaker& maker, int source, int target, kernel::Scalar scalar, int lanes)
+      : b_(maker.builder()), source_(source), target_(target), scalar_(scalar), lanes_(lanes) {}
 
   void emit(const std::vector<Part>& parts) {
     for (const Part& part : parts) emit_part(part, parts.size() == 1);
@@ -211,50 +177,78 @@ private:
 
   // The first `count` lanes of a vector, or a scalar.
   kernel::Value load(const IntExpr& at, int count) {
-    if (count == lanes_ || count == 1) return b_.load({scalar_, count}, source_.buffer, at);
-    return b_.load_masked({scalar_, lanes_}, source_.buffer, at, b_.lane_mask(lanes_, count),
+    if (count == lanes_ || count == 1) return b_.load({scalar_, count}, source_, at);
+    return b_.load_masked({scalar_, lanes_}, source_, at, b_.lane_mask(lanes_, count),
                           b_.constant({scalar_, lanes_}, 0));
   }
   void store(kernel::Value value, const IntExpr& at, int count) {
-    if (count == lanes_ || count == 1) return b_.store(value, target_.buffer, at);
-    b_.store_masked(value, target_.buffer, at, b_.lane_mask(lanes_, count));
+    if (count == lanes_ || count == 1) return b_.store(value, target_, at);
+    b_.store_masked(value, target_, at, b_.lane_mask(lanes_, count));
   }
 
-  KernelMaker& maker_;
   Builder& b_;
-  const Side &source_, &target_;
+  int source_, target_; // parameters
   kernel::Scalar scalar_;
   int lanes_;
 };
 
-// Whether vectors pay. Elements in one order on both sides are as well copied by element loops.
-bool pays(const Part& part) {
-  if (!part.has_vectors() || part.walks.size() < 2) return false;
-  return part.walks[static_cast<size_t>(part.along)].extent >= kFewLanes &&
-         part.walks[static_cast<size_t>(part.across)].extent >= kFewLanes;
-}
-
 } // namespace
 
+IntExpr RelayoutSide::offset_of(const Index& index) const {
+  Index own(index.size(), IntExpr(0));
+  for (size_t d = 0; d < index.size(); ++d) own[static_cast<size_t>(dims[d])] = index[d];
+  return type.offset_of(own) + first;
+}
+
+int64_t RelayoutSide::block_of(size_t dim) const {
+  for (const Layout::Block& block : type.layout.blocks)
+    if (block.dim == dims[dim]) return block.size;
+  return 1;
+}
+
+int64_t Relayout::Part::elements() const {
+  int64_t product = 1;
+  for (const Walk& walk : walks) product *= walk.extent;
+  return product;
+}
+
+std::optional<Relayout> Relayout::plan(const RelayoutSide& source, const RelayoutSide& target,
+                                       const TargetMachine& machine) {
+  const Type& type = target.type;
+  if (!type.is_static() || type.num_elements() == 0 || type.rank() == 0 || value_bits(type.dtype) != 32 ||
+      kernel::scalar_bytes(memory_scalar(type.dtype)) != 4 || machine.lanes(32) < kFewLanes)
+    return std::nullopt;
+  Relayout relayout;
+  relayout.scalar_ = memory_scalar(type.dtype);
+  relayout.lanes_ = machine.lanes(32);
+  if (!RelayoutPlan(source, target).make(relayout.parts_)) return std::nullopt;
+  return relayout;
+}
+
+bool Relayout::pays() const {
+  const Part& largest = parts_[0];
+  if (!largest.has_vectors() || largest.walks.size() < 2) return false;
+  return largest.walks[static_cast<size_t>(largest.along)].extent >= kFewLanes &&
+         largest.walks[static_cast<size_t>(largest.across)].extent >= kFewLanes;
+}
+
+void Relayout::emit(KernelMaker& maker, int source, int target) const {
+  RelayoutKernel(maker, source, target, scalar_, lanes_).emit(parts_);
+}
+
 Expected<bool> emit_relayout(LoweringContext& context, const Instruction& instruction) {
-  const Type &from = instruction.operand(0).type(), &to = instruction.type();
-  if (!to.is_static() || to.num_elements() == 0 || to.rank() == 0 || value_bits(to.dtype) != 32 ||
-      kernel::scalar_bytes(memory_scalar(to.dtype)) != 4 || context.target().lanes(32) < 4)
-    return false;
-  Side source{from, {}}, target{to, {}};
-  for (int d = 0; d < to.rank(); ++d) {
+  RelayoutSide source{instruction.operand(0).type(), {}}, target{instruction.type(), {}};
+  for (int d = 0; d < target.type.rank(); ++d) {
     target.dims.push_back(d);
     source.dims.push_back(instruction.is(Opcode::Transpose) ? static_cast<int>(instruction.attributes().ints(
                                                                   "permutation")[static_cast<size_t>(d)])
                                                             : d);
   }
-  std::vector<Part> parts;
-  if (!RelayoutPlan(source, target).make(parts)) return false;
-  if (!pays(parts[0])) return false; // the largest
+  auto relayout = Relayout::plan(source, target, context.target());
+  if (!relayout || !relayout->pays()) return false;
   KernelMaker maker(context, instruction, std::string(opcode_name(instruction.opcode())));
-  source.buffer = maker.read(instruction.operand(0));
-  target.buffer = maker.write(result_of(instruction));
-  RelayoutKernel(maker, source, target).emit(parts);
+  int from = maker.read(instruction.operand(0)), to = maker.write(result_of(instruction));
+  relayout->emit(maker, from, to);
   maker.finish();
   return true;
 }
