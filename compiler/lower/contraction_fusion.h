@@ -20,6 +20,13 @@ struct ContractionRoot {
 // Nothing if the instruction is no dot, convolution, or fusion of one with code per element behind it.
 std::optional<ContractionRoot> find_contraction_root(const Instruction& instruction);
 
+// What the schedule database has for a contraction whose fusion has that result; null if nothing.
+const Schedule* find_schedule(const LoweringContext& context, const Instruction& contraction,
+                              const Type& result);
+// What --explain says of the contraction of `instruction` when tiles compute it directly.
+Explanation explain_direct(const LoweringContext& context, const Instruction& instruction,
+                           const Instruction& contraction, const Tiling& tiling);
+
 // Whether the value is known at compile time, bytes and all.
 bool is_packable_constant(Value value);
 // The packed operand: a constant, or scratch that a kernel of its own fills.

@@ -243,15 +243,6 @@ struct PartialSums {
   int64_t elements = 0;
 };
 
-Schedule schedule_of(const Tiling& tiling) {
-  Schedule schedule;
-  schedule.rows = tiling.tile.rows;
-  schedule.vectors = tiling.tile.vectors;
-  schedule.phases = tiling.tile.phases;
-  schedule.columns_outermost = tiling.columns_outermost;
-  return schedule;
-}
-
 // One kernel: the whole contraction, or a part of its reduction.
 void emit_part(LoweringContext& context, const Instruction& instruction, const ContractionRoot& root,
                const PreparedContraction& prepared, ContractionBinding& binding, ReductionPart part,
@@ -276,16 +267,31 @@ void emit_part(LoweringContext& context, const Instruction& instruction, const C
 
 } // namespace
 
+const Schedule* find_schedule(const LoweringContext& context, const Instruction& contraction,
+                              const Type& result) {
+  const ScheduleDatabase* schedules = context.options().schedules;
+  return schedules ? schedules->find(contraction_signature(contraction, result, context.target())) : nullptr;
+}
+
+Explanation explain_direct(const LoweringContext& context, const Instruction& instruction,
+                           const Instruction& contraction, const Tiling& tiling) {
+  Explanation explanation;
+  explanation.location = instruction.location();
+  explanation.signature = contraction_signature(contraction, instruction.type(), context.target());
+  explanation.chosen.rows = tiling.tile.rows;
+  explanation.chosen.vectors = tiling.tile.vectors;
+  explanation.chosen.phases = tiling.tile.phases;
+  explanation.chosen.columns_outermost = tiling.columns_outermost;
+  explanation.candidates.push_back({explanation.chosen, tiling.cycles, ""});
+  return explanation;
+}
+
 bool emit_contraction(LoweringContext& context, const Instruction& instruction) {
   auto root = find_contraction_root(instruction);
   if (!root) return false;
   bool is_dot = root->contraction->is(Opcode::Dot);
   if (!is_dot) root->compute_phases(context.target().lanes(32));
-  Explanation explanation;
-  explanation.location = instruction.location();
-  explanation.signature = contraction_signature(*root->contraction, instruction.type(), context.target());
-  const ScheduleDatabase* schedules = context.options().schedules;
-  const Schedule* schedule = schedules ? schedules->find(explanation.signature) : nullptr;
+  const Schedule* schedule = find_schedule(context, *root->contraction, instruction.type());
   BindingRef binding;
   auto prepare = [&](ReductionPart part) {
     binding = std::make_shared<ContractionBinding>();
@@ -301,8 +307,7 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
   };
   auto prepared = prepare({});
   if (!prepared) return false;
-  explanation.chosen = schedule_of(prepared->tiling);
-  explanation.candidates.push_back({explanation.chosen, prepared->tiling.cycles, ""});
+  Explanation explanation = explain_direct(context, instruction, *root->contraction, prepared->tiling);
   bool done =
       !is_dot && emit_winograd_convolution(context, instruction, *root, binding, *prepared, explanation);
   // A schedule that is not allowed here, or that the guard refuses, overrules nothing.

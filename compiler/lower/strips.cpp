@@ -95,6 +95,7 @@ private:
     lines.binding->result_type = member.instruction->type();
     lines.binding->sum_dtype = convolution.type().dtype;
     lines.binding->by_lines = true;
+    lines.binding->schedule = find_schedule(context_, convolution, member.instruction->type());
     lines.binding->compact = context_.options().optimize_size;
     auto prepared = prepare_convolution(convolution, lines.binding, context_.target());
     if (!prepared || prepared->spec.outer.size() != 2) return std::nullopt;
@@ -169,6 +170,15 @@ private:
                     depthwise_->tiles().input().dim(2) + window.pad_low + window.pad_high);
   }
 
+  void explain(const LineConvolution& lines) {
+    Explanation explanation = explain_direct(context_, *lines.member.instruction,
+                                             *lines.member.root.contraction, lines.prepared.tiling);
+    const Schedule* schedule = lines.binding->schedule;
+    explanation.overruled = schedule && schedule->algorithm == explanation.chosen.algorithm;
+    explanation.candidates[0].note = "in strips of " + std::to_string(lines_) + " lines";
+    context_.options().explanations->push_back(std::move(explanation));
+  }
+
   void describe(KernelMaker& maker) {
     std::string& text = maker.kernel().algorithm = "strips of " + std::to_string(lines_) + ":";
     int64_t flops = depthwise_->flops();
@@ -176,7 +186,10 @@ private:
     text += " " + depthwise_->algorithm();
     if (project_) text += ", " + project_->prepared.algorithm;
     for (const auto* lines : {&expand_, &project_})
-      if (*lines) flops += (*lines)->prepared.flops;
+      if (*lines) {
+        flops += (*lines)->prepared.flops;
+        if (context_.options().explanations) explain(**lines);
+      }
     maker.set_flops(flops);
   }
 

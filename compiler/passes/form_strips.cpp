@@ -8,8 +8,8 @@
 //
 // Of the members either neighbour may be missing: where others read the map too (squeeze-and-excite), or
 // where joining costs more than it saves. Saved is the traffic of the maps between members; paid are the
-// lines that two strips both compute, and weights that pass once per strip. Requires: fusions are formed.
-// Breaks: other passes do not look inside.
+// lines that two strips both compute, and weights that pass once per strip.
+// Requires: fusions are formed. Breaks: other passes do not look inside.
 #include "compiler/passes/fusion_builder.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
@@ -66,7 +66,8 @@ Kind kind_of(const Instruction& instruction) {
   const Type &input = convolution->operand(0).type(), &filter = convolution->operand(1).type();
   const std::vector<WindowDim>& window = convolution->attributes().window().dims;
   if (!sole_operand(instruction, 0) || !sole_operand(instruction, 1)) return Kind::None;
-  if (!input.is_static() || input.rank() != 4 || input.num_elements() == 0) return Kind::None;
+  if (!input.is_static() || !filter.is_static() || !instruction.type().is_static()) return Kind::None;
+  if (input.rank() != 4 || input.num_elements() == 0) return Kind::None;
   bool dilated =
       std::any_of(window.begin(), window.end(), [](const WindowDim& dim) { return dim.input_dilation != 1; });
   if (dilated || instruction.type().dim(3) < kMinimumLine) return Kind::None;
@@ -212,7 +213,8 @@ private:
   Instruction* consumer_of(Instruction& depthwise) const {
     if (depthwise.users().size() != 1) return nullptr;
     Instruction* user = depthwise.users()[0];
-    if (user->parent() != &region_ || kind_of(*user) != Kind::Pointwise) return nullptr;
+    if (user->parent() != &region_ || kind_of(*user) != Kind::Pointwise || !is_blocked_image(user->type()))
+      return nullptr;
     return feeds_only(depthwise, *user) ? user : nullptr;
   }
 

@@ -116,3 +116,11 @@ TEST_CASE("strips without expansion or projection", "[lower]") {
   expect_strips({8, 72, 0, 13, 19, 7, 10, "5x5", "5x5 pad 2_2x2_2 stride 2x2", 4, 2});
   expect_strips({8, 72, 0, 10, 12, 10, 12, "3x3", "3x3 pad 1_1x1_1", 10});
 }
+
+TEST_CASE("members that strips do not cover are kernels of their own", "[lower]") {
+  Case narrow{8, 40, 24, 12, 5, 12, 5};
+  std::string text = ChainText(narrow, "x86-64-v3").module();
+  firn::kernel::Program program = lower_text(text, "x86-64-v3");
+  for (const auto& kernel : program.kernels) CHECK(kernel->algorithm.find("strips of") != 0);
+  expect_lowered_module(text, {.tolerance = 1e-5, .cpus = {"x86-64-v3"}});
+}
