@@ -176,6 +176,30 @@ Value window_as_reduce(Instruction& reduce_window, Opcode reducer, Builder& buil
   return builder.reshape(builder.reduce(reducer, x, dims, /*keep_dims=*/false), reduce_window.type().dims);
 }
 
+// The maximum over a large window is one over its last dim, then one over the others: fewer elements are
+// compared than the values in between cost.
+Value separate_window(Instruction& reduce_window, Opcode reducer, Builder& builder) {
+  if (reducer != Opcode::Maximum && reducer != Opcode::Minimum) return {};
+  Window last = reduce_window.attributes().window(), others = last;
+  size_t split = last.dims.size();
+  while (split > 0 && last.dims[split - 1].size == 1) --split;
+  if (split-- == 0) return {};
+  int64_t rest = 1, strides = 1; // of the other dims
+  for (size_t d = 0; d < last.dims.size(); ++d) {
+    if (last.dims[d].input_dilation != 1) return {};
+    if (d == split) continue;
+    rest *= last.dims[d].size;
+    strides *= last.dims[d].stride;
+    last.dims[d] = {};
+  }
+  others.dims[split] = {};
+  int64_t size = last.dims[split].size;
+  constexpr int64_t kPass = 2; // what storing and loading a value costs against comparing one
+  if (size * rest <= kPass * (size * strides + rest)) return {};
+  return builder.reduce_window(reducer, builder.reduce_window(reducer, reduce_window.operand(0), last),
+                               others);
+}
+
 } // namespace
 
 Value simplify_reduction(Instruction& instruction, const PassOptions&) {
@@ -186,7 +210,8 @@ Value simplify_reduction(Instruction& instruction, const PassOptions&) {
     auto reducer = plain_reducer(instruction);
     if (!reducer || !instruction.type().is_static()) return {};
     if (Value result = window_of_pad(instruction, *reducer, builder)) return result;
-    return window_as_reduce(instruction, *reducer, builder);
+    if (Value result = window_as_reduce(instruction, *reducer, builder)) return result;
+    return separate_window(instruction, *reducer, builder);
   }
   case Opcode::Convolution:
     return instruction.type().is_static() ? convolution_of_pad(instruction, builder) : Value{};
