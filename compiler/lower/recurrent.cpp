@@ -93,12 +93,20 @@ private:
     if (const_cast<Instruction&>(composite_).num_uses(0) > 0) y_ = maker_.write(result_of(composite_, 0));
     y_h_ = maker_.write(result_of(composite_, 1));
     if (is_lstm()) c_ = maker_.write(result_of(composite_, 2));
+    allow_states_in_place();
     state_ = y_h_;
     if (steps_ > 1) state_ = scratch(2 * batch_ * hidden_, "state");
     if (sweeps_.size() > 1) {
       z_ = scratch(batch_ * hidden_, "update");
       reset_ = scratch(batch_ * hidden_, "reset");
     }
+  }
+
+  // A unit's c is read before it is written. The old h is read by all units of a step: it may be written over
+  // only by what is copied when all steps are done.
+  void allow_states_in_place() {
+    if (is_lstm() && c0_ != h0_ && c0_ != x_) maker_.allow_in_place(c_, c0_);
+    if (steps_ > 1 && h0_ != c0_ && h0_ != x_) maker_.allow_in_place(y_h_, h0_);
   }
 
   int scratch(int64_t elements, const char* name) {

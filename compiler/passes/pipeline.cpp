@@ -30,6 +30,7 @@ constexpr Step kSteps[] = {
     {"sink-transposes", false, "cancelled transposes let scales and biases stand next to their convolutions"},
     {"simplify-algebra,fold-conv-scales", false, "merged pads and scales; before dots take their final form"},
     {"split-input-dilations", true, "after scales are folded, which know nothing of phases"},
+    {"narrow-updates", true, "after constants are folded: positions are counted by constants"},
     {"project-recurrent-inputs", true, "before simplify-dots, for the dots it makes"},
     {"simplify-dots", false, "after sinking, which moves transposes into the operands of dots"},
     {kCleanup, false, "folds the weights that scales and transposes were moved into"},

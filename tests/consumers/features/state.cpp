@@ -1,8 +1,10 @@
-// State that instances keep between runs: a GRU step by step against the whole sequence, and caches that are
-// updated in place.
+// State that instances keep between runs: a GRU and an LSTM step by step against the whole sequence, and
+// caches that are updated in place.
 #include "caches.h"
 #include "gru_sequence.h"
 #include "gru_step.h"
+#include "lstm_sequence.h"
+#include "lstm_step.h"
 
 #include <cmath>
 #include <cstring>
@@ -16,17 +18,26 @@ template <class Model, class = void> struct has_h_next : std::false_type {};
 template <class Model>
 struct has_h_next<Model, std::void_t<decltype(std::declval<Model&>().h_next())>> : std::true_type {};
 
-static int gru() {
-  static demo::GruSequence::Arena sequence_arena;
-  static demo::GruStep::Arena step_arena;
-  static_assert(demo::GruStep::input_count == 1 && demo::GruStep::output_count == 1);
-  static_assert(!has_h_next<demo::GruStep>::value && has_h_next<demo::GruSequence>::value);
-  demo::GruSequence sequence(sequence_arena);
+static_assert(demo::GruStep::input_count == 1 && demo::GruStep::output_count == 1);
+static_assert(!has_h_next<demo::GruStep>::value && has_h_next<demo::GruSequence>::value);
+
+static void clear_states(demo::GruSequence& model) {
+  for (int i = 0; i < 19; ++i) model.h()(0, 0, i) = 0;
+}
+static void clear_states(demo::LstmSequence& model) {
+  for (int i = 0; i < 19; ++i) model.h()(0, 0, i) = model.c()(0, 0, i) = 0;
+}
+
+// Twice through the sequence, with a reset between.
+template <class Sequence, class Step> static int recurrent() {
+  static typename Sequence::Arena sequence_arena;
+  static typename Step::Arena step_arena;
+  Sequence sequence(sequence_arena);
   std::memset(step_arena.bytes, 0xff, sizeof step_arena.bytes); // what an arena holds does not matter
-  demo::GruStep step(step_arena);
+  Step step(step_arena);
   for (int t = 0; t < 6; ++t)
     for (int i = 0; i < 5; ++i) sequence.x()(t, 0, i) = std::sin(1.0f + 5 * t + i);
-  for (int i = 0; i < 19; ++i) sequence.h()(0, 0, i) = 0;
+  clear_states(sequence);
   if (!sequence.run()) return 1;
   for (int pass = 0; pass < 2; ++pass) {
     for (int t = 0; t < 6; ++t) {
@@ -41,7 +52,7 @@ static int gru() {
     for (int i = 0; i < 19; ++i)
       if (step.h()(0, 0, i) != 0) return 5;
   }
-  return std::strcmp(demo::GruStep::info().states[0].name, "h") == 0 ? 0 : 6;
+  return std::strcmp(Step::info().states[0].name, "h") == 0 ? 0 : 6;
 }
 
 static int caches() {
@@ -61,6 +72,9 @@ static int caches() {
           total += value;
         }
         if (model.window_sum()(b, d) != sum || model.total()(b, 0, d) != total) return 12;
+        if (model.masked()(b, (run - 1) % 5, d) != static_cast<float>(100 * b + 10 * d + run)) return 15;
+        if (run < 6 && model.masked()(b, 4, d) != (run < 5 ? 0 : static_cast<float>(100 * b + 10 * d + 5)))
+          return 16;
         if (model.cache_max()(3 * b + d) != static_cast<float>(100 * b + 10 * d + run)) return 13;
       }
   }
@@ -69,6 +83,7 @@ static int caches() {
 }
 
 int main() {
-  if (int failed = gru()) return failed;
+  if (int failed = recurrent<demo::GruSequence, demo::GruStep>()) return failed;
+  if (int failed = recurrent<demo::LstmSequence, demo::LstmStep>()) return 20 + failed;
   return caches();
 }

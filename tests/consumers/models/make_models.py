@@ -3,8 +3,8 @@
 affine.onnx: scores = relu(features * W + b), with W in the external file affine.weights, and a data set for it.
 negate.onnx: y = -x, with a symbolic batch dimension.
 doubler.onnx: y = x + x, with names that are no identifiers.
-gru_sequence.onnx, gru_step.onnx: one GRU over six steps, and over one with its state as input and output.
-caches.onnx: a window of the last four rows, a cache that is written at a position, and a sum with a first value.
+gru_sequence.onnx, gru_step.onnx: one GRU over six steps, and over one with its state as input and output; lstm_* alike.
+caches.onnx: a window of the last four rows, caches that are written at a position, and a sum with a first value.
 """
 import os
 
@@ -78,16 +78,19 @@ def tensor_info(name, dims, dtype=TensorProto.FLOAT):
     return helper.make_tensor_value_info(name, dtype, dims)
 
 
-def gru(steps, name):
+def recurrent(kind, gates, steps, name):
     inputs, hidden = 5, 19
     generator = np.random.default_rng(1)
     weights = [numpy_helper.from_array((generator.standard_normal(dims) / 2).astype(np.float32), tensor)
-               for tensor, dims in (("W", (1, 3 * hidden, inputs)), ("R", (1, 3 * hidden, hidden)), ("B", (1, 6 * hidden)))]
+               for tensor, dims in (("W", (1, gates * hidden, inputs)), ("R", (1, gates * hidden, hidden)),
+                                    ("B", (1, 2 * gates * hidden)))]
+    states = ["h", "c"] if kind == "LSTM" else ["h"]
     graph = helper.make_graph(
-        [helper.make_node("GRU", ["x", "W", "R", "B", "", "h"], ["y", "h_next"], hidden_size=hidden)],
+        [helper.make_node(kind, ["x", "W", "R", "B", ""] + states, ["y"] + [state + "_next" for state in states],
+                          hidden_size=hidden)],
         name,
-        [tensor_info("x", [steps, 1, inputs]), tensor_info("h", [1, 1, hidden])],
-        [tensor_info("y", [steps, 1, 1, hidden]), tensor_info("h_next", [1, 1, hidden])],
+        [tensor_info("x", [steps, 1, inputs])] + [tensor_info(state, [1, 1, hidden]) for state in states],
+        [tensor_info("y", [steps, 1, 1, hidden])] + [tensor_info(state + "_next", [1, 1, hidden]) for state in states],
         weights)
     save(make_model(graph), name + ".onnx")
 
@@ -102,13 +105,17 @@ def caches():
          helper.make_node("Reshape", ["row", "flat"], ["flat_row"]),
          helper.make_node("ScatterND", ["cache", "position", "flat_row"], ["cache_next"]),
          helper.make_node("ReduceMax", ["cache_next"], ["cache_max"], axes=[0], keepdims=0),
+         helper.make_node("Equal", ["counts", "position"], ["here"]),
+         helper.make_node("Where", ["here", "row", "masked"], ["masked_next"]),
          helper.make_node("Add", ["total", "row"], ["total_next"])],
         "caches",
         [tensor_info("row", [2, 1, 3]), tensor_info("position", [1, 1], TensorProto.INT64),
-         tensor_info("window", [2, 4, 3]), tensor_info("cache", [5, 6]), tensor_info("total", [2, 1, 3])],
+         tensor_info("window", [2, 4, 3]), tensor_info("cache", [5, 6]), tensor_info("masked", [2, 5, 3]),
+         tensor_info("total", [2, 1, 3])],
         [tensor_info("window_sum", [2, 3]), tensor_info("cache_max", [6]), tensor_info("window_next", [2, 4, 3]),
-         tensor_info("cache_next", [5, 6]), tensor_info("total_next", [2, 1, 3])],
+         tensor_info("cache_next", [5, 6]), tensor_info("masked_next", [2, 5, 3]), tensor_info("total_next", [2, 1, 3])],
         [constant("one", [1]), constant("end", [4]), constant("rows", [1]), constant("flat", [1, 6]),
+         constant("counts", [[0], [1], [2], [3], [4]]),
          numpy_helper.from_array(np.full((2, 1, 3), 10, dtype=np.float32), "total")])
     save(make_model(graph), "caches.onnx")
 
@@ -116,6 +123,8 @@ def caches():
 affine()
 doubler()
 negate()
-gru(6, "gru_sequence")
-gru(1, "gru_step")
+recurrent("GRU", 3, 6, "gru_sequence")
+recurrent("GRU", 3, 1, "gru_step")
+recurrent("LSTM", 4, 6, "lstm_sequence")
+recurrent("LSTM", 4, 1, "lstm_step")
 caches()
