@@ -21,6 +21,7 @@ struct TargetFeatures {
   bool ieee_minimum = false; // llvm.minimum and llvm.maximum are instructions
   bool vnni_512 = false, vnni_256 = false;
   bool bf16_dot = false;
+  bool reciprocal_14 = false; // vectors' reciprocals to 14 bits
   bool dot_product = false, mixed_dot_product = false; // AArch64 sdot/udot, usdot
   bool integer_division = true;                        // 32-bit division is an instruction
   bool long_shifts = true;                             // 64-bit shifts and multiplications need no library
@@ -88,6 +89,7 @@ private:
   // emit_arithmetic.cpp
   llvm::Value* emit_float(const kernel::Op& op);
   llvm::Value* emit_float_op(kernel::OpKind kind, std::span<llvm::Value* const> operands);
+  llvm::Value* emit_reciprocal(llvm::Value* a);
   llvm::Value* emit_minimum(llvm::Value* a, llvm::Value* b, bool maximum);
   llvm::Value* emit_integer(const kernel::Op& op);
   llvm::Value* emit_division(kernel::OpKind kind, llvm::Value* a, llvm::Value* b);

@@ -119,6 +119,7 @@ TargetFeatures target_features(const TargetMachine& target, const llvm::TargetMa
     bool wide = target.vector_bits >= 512;
     features.vnni_512 = wide && has("avx512vnni");
     features.vnni_256 = has("avxvnni") || (has("avx512vnni") && has("avx512vl"));
+    features.reciprocal_14 = wide && has("avx512vl");
     features.bf16_dot = wide && has("avx512bf16");
   } else if (target.arch == Arch::AArch64) {
     features.ieee_minimum = true;

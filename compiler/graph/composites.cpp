@@ -220,19 +220,20 @@ Value make_group_norm(Builder& builder, Value x, Value scale, Value bias, int64_
       ->result();
 }
 
+static constexpr double kSqrt2OverPi = 0.79788456080286535588;
+
 Value make_gelu(Builder& builder, Value x, bool tanh_approximation) {
   Attributes attributes{{"approximate", Word{tanh_approximation ? "tanh" : "none"}}};
   return elementwise_composite(builder, "gelu", x, attributes, [&](Builder& b, Value v) {
     auto number = [&](double value) { return b.scalar(v.dtype(), value); };
-    Value inner;
     if (tanh_approximation) {
-      // tanh(sqrt(2/pi) * (x + 0.044715 x^3))
-      Value cube = b.binary(Opcode::Multiply, v, b.binary(Opcode::Multiply, v, v));
-      Value sum = b.binary(Opcode::Add, v, b.binary(Opcode::Multiply, cube, number(0.044715)));
-      inner = b.unary(Opcode::Tanh, b.binary(Opcode::Multiply, sum, number(0.79788456080286535588)));
-    } else {
-      inner = b.unary(Opcode::Erf, b.binary(Opcode::Multiply, v, number(0.70710678118654752440)));
+      // x/2 (1 + tanh(u)) = x logistic(2 u) with u = sqrt(2/pi) (x + 0.044715 x^3)
+      Value factor = b.binary(
+          Opcode::Add, number(2 * kSqrt2OverPi),
+          b.binary(Opcode::Multiply, b.binary(Opcode::Multiply, v, v), number(2 * kSqrt2OverPi * 0.044715)));
+      return b.binary(Opcode::Multiply, v, b.unary(Opcode::Logistic, b.binary(Opcode::Multiply, v, factor)));
     }
+    Value inner = b.unary(Opcode::Erf, b.binary(Opcode::Multiply, v, number(0.70710678118654752440)));
     Value half = b.binary(Opcode::Multiply, v, number(0.5));
     return b.binary(Opcode::Multiply, half, b.binary(Opcode::Add, inner, number(1)));
   });

@@ -33,6 +33,7 @@ public:
   V sub(V a, V b) { return a.bits == 32 ? single(f(a) - f(b)) : make(64, a.number - b.number); }
   V mul(V a, V b) { return a.bits == 32 ? single(f(a) * f(b)) : make(64, a.number * b.number); }
   V div(V a, V b) { return a.bits == 32 ? single(f(a) / f(b)) : make(64, a.number / b.number); }
+  V reciprocal(V a) { return div(constant(a, 1), a); }
   V rem(V a, V b) { return make(a.bits, std::fmod(a.number, b.number)); }
   V fma(V a, V b, V c) {
     if (!fused) return add(mul(a, b), c);

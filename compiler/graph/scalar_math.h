@@ -51,31 +51,34 @@ template <class B> V<B> exp_tail(B& b, V<B> r) {
   return is_double(b, r) ? polynomial(b, r, kDouble) : polynomial(b, r, kFloat);
 }
 
-// x = n ln 2 + r with |r| <= ln 2 / 2. `bits` holds n in its low bits, the rest is that of the constant
-// kMagic.
-template <class B> struct ExpReduction { V<B> n, bits, r; };
 // Adding this makes the last bit of the sum the unit.
 template <class B> double magic(B& b, V<B> x) {
   return is_double(b, x) ? 0x1.8p52 : 0x1.8p23;
 }
 
-template <class B> ExpReduction<B> reduce_exp(B& b, V<B> x) {
+// Adding this to an exponent also leaves its biased form in the low bits.
+template <class B> V<B> exponent_magic(B& b, V<B> like) {
+  return b.constant(like, magic(b, like) + (is_double(b, like) ? 1023 : 127));
+}
+
+// sign * x = n ln 2 + sign * r with |r| <= ln 2 / 2. `bits` are those of n + exponent_magic.
+template <class B> struct ExpReduction { V<B> n, bits, r; };
+
+template <class B> ExpReduction<B> reduce_exp(B& b, V<B> x, int sign = 1) {
   // ln 2 in two parts, the first short enough that n times it is exact without a fused multiply-add.
   bool wide = is_double(b, x);
   double high = wide ? 0.69314718036912381649 : 0.693359375;
   double low = wide ? 1.9082149292705877e-10 : kLn2 - high;
-  V<B> shift = b.constant(x, magic(b, x));
-  V<B> shifted = b.fma(x, b.constant(x, 1 / kLn2), shift);
+  V<B> shift = exponent_magic(b, x);
+  V<B> shifted = b.fma(x, b.constant(x, sign / kLn2), shift);
   V<B> n = b.sub(shifted, shift);
-  V<B> r = b.fma(n, b.constant(x, -low), b.fma(n, b.constant(x, -high), x));
+  V<B> r = b.fma(n, b.constant(x, -sign * low), b.fma(n, b.constant(x, -sign * high), x));
   return {n, b.bits_of(shifted), r};
 }
 
-// 2^n for the n that `bits`, the bits of n + magic, holds; n within the exponents of normal numbers.
-template <class B> V<B> power_of_two(B& b, V<B> like, V<B> bits) {
-  bool wide = is_double(b, like);
-  V<B> biased = b.iadd(bits, b.integer(bits, wide ? 1023 : 127));
-  return b.float_of(b.shl(biased, b.integer(bits, wide ? 52 : 23)));
+// 2^n from the bits of n + exponent_magic; n within the exponents of normal numbers.
+template <class B> V<B> power_of_two(B& b, V<B> bits) {
+  return b.float_of(b.shl(bits, b.integer(bits, b.bits(bits) == 64 ? 52 : 23)));
 }
 
 // x bounded to [low, high], NaN kept.
@@ -87,7 +90,7 @@ template <class B> V<B> bounded(B& b, V<B> x, double low, double high) {
 template <class B> V<B> exp_normal(B& b, V<B> x) {
   ExpReduction<B> reduced = reduce_exp(b, x);
   V<B> tail = b.fma(b.mul(reduced.r, reduced.r), exp_tail(b, reduced.r), reduced.r);
-  V<B> scale = power_of_two(b, x, reduced.bits);
+  V<B> scale = power_of_two(b, reduced.bits);
   return b.fma(tail, scale, scale);
 }
 
@@ -97,25 +100,34 @@ template <class B> V<B> exp(B& b, V<B> x) {
   ExpReduction<B> reduced = reduce_exp(b, x);
   V<B> value = b.add(b.fma(b.mul(reduced.r, reduced.r), exp_tail(b, reduced.r), reduced.r), b.constant(x, 1));
   // In two steps, as 2^n itself may be no normal number; only the second rounds.
-  V<B> shift = b.constant(x, magic(b, x));
+  V<B> shift = exponent_magic(b, x);
   V<B> half = b.fma(reduced.n, b.constant(x, 0.5), shift);
   V<B> rest = b.add(b.sub(reduced.n, b.sub(half, shift)), shift);
-  value = b.mul(value, power_of_two(b, x, b.bits_of(half)));
-  return b.mul(value, power_of_two(b, x, b.bits_of(rest)));
+  value = b.mul(value, power_of_two(b, b.bits_of(half)));
+  return b.mul(value, power_of_two(b, b.bits_of(rest)));
+}
+
+// exp(sign * r) for |r| <= ln 2 / 2 to 1.5e-7, relative, times the power of two that a reduction left. The
+// result and the power are normal numbers.
+template <class B> V<B> exp_of_parts(B& b, const ExpReduction<B>& reduced, int sign = 1) {
+  const double odd = sign;
+  const double coefficients[] = {1,
+                                 odd * 0.999999706296772,
+                                 0.4999914782550095,
+                                 odd * 0.1666763817670178,
+                                 0.041898161109123276,
+                                 odd * 0.008290269021368675};
+  return b.mul(polynomial(b, reduced.r, coefficients), power_of_two(b, reduced.bits));
 }
 
 // exp for [-87, 0] to about 2e-7, relative: with the shortest polynomial and ln 2 in one part. For sums of
 // weights and the like, where larger terms hide the error of small ones.
 template <class B> V<B> exp_short(B& b, V<B> x) {
-  static constexpr double kTail[] = {0.49999993447767616, 0.16666520631511608, 0.04166838805112017,
-                                     0.008368716898094972, 0.0013814598365644306};
   if (is_double(b, x)) return exp_normal(b, x);
-  V<B> shift = b.constant(x, magic(b, x));
+  V<B> shift = exponent_magic(b, x);
   V<B> shifted = b.fma(x, b.constant(x, 1 / kLn2), shift);
-  V<B> r = b.fma(b.sub(shifted, shift), b.constant(x, -kLn2), x);
-  V<B> tail = b.fma(b.mul(r, r), polynomial(b, r, kTail), r);
-  V<B> scale = power_of_two(b, x, b.bits_of(shifted));
-  return b.fma(tail, scale, scale);
+  V<B> n = b.sub(shifted, shift);
+  return exp_of_parts<B>(b, {n, b.bits_of(shifted), b.fma(n, b.constant(x, -kLn2), x)});
 }
 
 // exp_short of an argument that is not positive; what is below e^-87 is 0.
@@ -129,7 +141,7 @@ template <class B> V<B> expm1(B& b, V<B> x) {
   ExpReduction<B> reduced = reduce_exp(b, bound);
   V<B> tail = b.fma(b.mul(reduced.r, reduced.r), exp_tail(b, reduced.r), reduced.r);
   // 2 * (2^(n-1) * tail + (2^(n-1) - 1/2)), as 2^n may overflow where the result does not.
-  V<B> half = power_of_two(b, x, b.isub(reduced.bits, b.integer(reduced.bits, 1)));
+  V<B> half = power_of_two(b, b.isub(reduced.bits, b.integer(reduced.bits, 1)));
   V<B> value = b.fma(half, tail, b.sub(half, b.constant(x, 0.5)));
   value = b.add(value, value);
   // Tiny arguments are their own result, zeros with their sign.
@@ -194,26 +206,39 @@ template <class B> V<B> log1p(B& b, V<B> x) {
   return b.select(b.iand(regular, bounded_above), value, log(b, u));
 }
 
+// Near zero an odd polynomial, elsewhere 1 - 2 / (exp(2 |x|) + 1).
+template <class B> V<B> tanh_float(B& b, V<B> x) {
+  static constexpr double kTail[] = {-0.33332891229465766, 0.13319421140023144, -0.05258689479647149,
+                                     0.016273948218814612};
+  V<B> square = b.mul(x, x), one = b.constant(x, 1);
+  V<B> small = b.fma(b.mul(square, x), polynomial(b, square, kTail), x);
+  V<B> a = b.min_fast(b.constant(x, 10), b.abs(x));
+  V<B> e = exp_short(b, b.add(a, a));
+  V<B> large = b.fma(b.constant(x, -2), b.reciprocal(b.add(e, one)), one);
+  return b.select(b.fcmp(Cmp::Lt, a, b.constant(x, 0.56)), small, b.copysign(large, x));
+}
+
 template <class B> V<B> tanh(B& b, V<B> x) {
+  if (!is_double(b, x)) return tanh_float(b, x);
   V<B> a = b.abs(x);
   V<B> e = expm1(b, b.add(a, a));
   V<B> value = b.div(e, b.add(e, b.constant(x, 2)));
-  V<B> large = b.fcmp(Cmp::Gt, a, b.constant(x, is_double(b, x) ? 20 : 9.2));
+  V<B> large = b.fcmp(Cmp::Gt, a, b.constant(x, 20));
   return b.copysign(b.select(large, b.constant(x, 1), value), x);
 }
 
-// 1 / (1 + exp(-x)). In f32 exp(-x) is a normal number or infinite, so that results below the smallest normal
-// number may become zero; in f64 from exp(-|x|), so that they keep their digits.
+// 1 / (1 + exp(-x)). In f32 results below the smallest normal number are zero; in f64 from exp(-|x|), so that
+// they keep their digits.
 template <class B> V<B> logistic(B& b, V<B> x) {
-  V<B> one = b.constant(x, 1);
-  if (!is_double(b, x)) {
-    ExpReduction<B> reduced = reduce_exp(b, b.neg(bounded(b, x, -89, 87)));
-    V<B> tail = b.fma(b.mul(reduced.r, reduced.r), exp_tail(b, reduced.r), reduced.r);
-    V<B> e = b.mul(b.add(tail, one), power_of_two(b, x, reduced.bits));
-    return b.div(one, b.add(one, e));
+  V<B> one = b.constant(x, 1), zero = b.constant(x, 0);
+  if (is_double(b, x)) {
+    V<B> e = exp(b, b.neg(b.abs(x)));
+    return b.div(b.select(b.fcmp(Cmp::Ge, x, zero), one, e), b.add(one, e));
   }
-  V<B> e = exp(b, b.neg(b.abs(x)));
-  return b.div(b.select(b.fcmp(Cmp::Ge, x, b.constant(x, 0)), one, e), b.add(one, e));
+  constexpr double kLargest = 87.3365; // -log of the smallest normal number
+  V<B> e = exp_of_parts(b, reduce_exp(b, bounded(b, x, -kLargest, kLargest), -1), -1);
+  V<B> tiny = b.fcmp(Cmp::Lt, x, b.constant(x, -kLargest));
+  return b.select(tiny, zero, b.reciprocal(b.add(e, one)));
 }
 
 template <class B> V<B> erf_float(B& b, V<B> x) {

@@ -26,6 +26,7 @@ public:
   V sub(V a, V b) { return b_.binary(K::FSub, a, b); }
   V mul(V a, V b) { return b_.binary(K::FMul, a, b); }
   V div(V a, V b) { return b_.binary(K::FDiv, a, b); }
+  V reciprocal(V a) { return b_.unary(K::FReciprocal, a); }
   V rem(V a, V b) { return b_.binary(K::FRem, a, b); }
   V fma(V a, V b, V c) { return b_.fma(a, b, c); }
   V neg(V a) { return b_.unary(K::FNeg, a); }

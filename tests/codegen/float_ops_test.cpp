@@ -87,6 +87,30 @@ TEST_CASE("binary float ops", "[ops]") {
   }
 }
 
+TEST_CASE("reciprocals are within two units of the last place", "[ops]") {
+  std::vector<float> a;
+  for (float x = 0x1p-125f; x < 0x1p125f; x *= 1.37f) a.push_back(a.size() % 2 ? -x : x);
+  a.push_back(NAN);
+  while (a.size() % 16) a.push_back(1 + static_cast<float>(a.size()) * 0x1p-20f);
+  for (const TargetMachine& target : runnable_targets()) {
+    if (!target.has_float) continue;
+    for (int lanes : {1, 4, 8, 16}) {
+      auto results = run_ops(target, lanes, {Scalar::F32}, {bytes_of(a)}, Scalar::F32,
+                             [](Builder& builder, const std::vector<Value>& v) {
+                               return std::vector<Value>{builder.unary(OpKind::FReciprocal, v[0])};
+                             });
+      std::vector<float> got = numbers_of<float>(results[0]);
+      for (size_t i = 0; i < a.size(); ++i) {
+        INFO("1 / " << a[i] << " = " << got[i] << " on " << target.cpu << ", " << lanes << " lanes");
+        if (std::isnan(a[i]))
+          CHECK(std::isnan(got[i]));
+        else
+          CHECK(std::fabs(static_cast<double>(got[i]) * static_cast<double>(a[i]) - 1) < 0x1p-22);
+      }
+    }
+  }
+}
+
 template <class T> struct UnaryCase {
   OpKind kind;
   T (*reference)(T);
