@@ -21,7 +21,7 @@ struct TargetFeatures {
   bool ieee_minimum = false; // llvm.minimum and llvm.maximum are instructions
   bool vnni_512 = false, vnni_256 = false;
   bool bf16_dot = false;
-  bool reciprocal_14 = false; // vectors' reciprocals to 14 bits
+  bool reciprocal_14 = false;                          // vectors' reciprocals to 14 bits
   bool dot_product = false, mixed_dot_product = false; // AArch64 sdot/udot, usdot
   bool integer_division = true;                        // 32-bit division is an instruction
   bool long_shifts = true;                             // 64-bit shifts and multiplications need no library

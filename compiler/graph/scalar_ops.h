@@ -5,12 +5,14 @@
 //
 // B has a value type V (with as many lanes as it likes) and
 //   constant(like, double)  integer(like, int64)          of like's type;  bits(v)  is_known(v, double&)
-//   add sub mul div rem fma neg abs sqrt floor ceil trunc round copysign   floats; reciprocal (within 2 ulp,
-//   where argument and result are normal numbers); min max (NaN wins), min_fast max_fast iadd isub imul idiv irem imin imax (last argument: signed)  iand ior ixor shl lshr ashr
-//   popcount   integers fcmp(Cmp, a, b)  icmp(Cmp, a, b, signed)  select(condition, a, b) to_float(v, bits,
-//   signed)  to_int(v, bits)  to_int_saturating(v, bits, signed)    integers <-> floats resize_float(v, bits)
-//   resize_int(v, bits, signed)  bits_of(v)  float_of(v) round_narrow(v, DType) f32 to the nearest f16 or
-//   bf16 value, as f32
+//   add sub mul div rem fma neg abs sqrt floor ceil trunc round copysign   floats
+//   reciprocal             within 2 ulp, where argument and result are normal numbers
+//   min max (NaN wins)  min_fast max_fast (the second if either is NaN)
+//   iadd isub imul idiv irem imin imax (last argument: signed)  iand ior ixor shl lshr ashr popcount integers
+//   fcmp(Cmp, a, b)  icmp(Cmp, a, b, signed)  select(condition, a, b)
+//   to_float(v, bits, signed)  to_int(v, bits)  to_int_saturating(v, bits, signed)   integers <-> floats
+//   resize_float(v, bits)  resize_int(v, bits, signed)  bits_of(v)  float_of(v)
+//   round_narrow(v, DType) f32 to the nearest f16 or bf16 value, as f32
 #pragma once
 
 #include "compiler/graph/opcode.h"

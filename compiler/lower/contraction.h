@@ -57,6 +57,8 @@ struct ContractionSpec {
   std::vector<ReductionLoop> reduction;
 
   bool compact = false; // small code before speed: few accumulators, nothing unrolled
+  bool long_epilogue =
+      false; // `store` is much code: a loop over the rows of a tile, rather than a copy for each
   // Bytes touched, for the choice of tile and loop order: one pass over the scalar operand and over the
   // vector operand.
   int64_t scalar_bytes = 0, vector_bytes = 0;
@@ -85,7 +87,8 @@ struct ContractionSpec {
                      const std::vector<IntExpr>& k)>
       prefetch_scalar;
   int64_t group_lines = 0; // of a full column group of the packed operand
-  // Takes the sums of one row and vector; `valid_lanes` of them are columns of the result.
+  // Takes the sums of one row, whose position may vary with a loop of its own, and vector; `valid_lanes` of
+  // them are columns of the result.
   std::function<void(kernel::Builder&, const TilePosition&, int row, int vector, kernel::Value sum,
                      int valid_lanes)>
       store;

@@ -27,6 +27,9 @@ const Schedule* find_schedule(const LoweringContext& context, const Instruction&
 Explanation explain_direct(const LoweringContext& context, const Instruction& instruction,
                            const Instruction& contraction, const Tiling& tiling);
 
+// Whether a fusion computes transcendental functions of its contraction's sums.
+bool has_long_epilogue(const Instruction& instruction);
+
 // Whether the value is known at compile time, bytes and all.
 bool is_packable_constant(Value value);
 // The packed operand: a constant, or scratch that a kernel of its own fills.

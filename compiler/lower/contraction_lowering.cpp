@@ -44,6 +44,21 @@ void ContractionRoot::compute_phases(int lanes) {
   if (phases) operands[1] = phases->filter();
 }
 
+bool has_long_epilogue(const Instruction& instruction) {
+  if (!instruction.is(Opcode::Fusion)) return false;
+  for (const auto& inner : instruction.region().instructions()) switch (inner->opcode()) {
+    case Opcode::Logistic:
+    case Opcode::Tanh:
+    case Opcode::Exponential:
+    case Opcode::Erf:
+    case Opcode::Log:
+    case Opcode::LogPlusOne:
+    case Opcode::Power: return true;
+    default: break;
+    }
+  return false;
+}
+
 bool is_packable_constant(Value value) {
   return value.def->is(Opcode::Constant) && !value.def->literal()->is_opaque();
 }
@@ -300,6 +315,7 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
     binding->sum_dtype = root->contraction->type().dtype;
     binding->schedule = schedule;
     binding->compact = context.options().optimize_size;
+    binding->long_epilogue = has_long_epilogue(instruction);
     binding->weights_stay_cached = context.model_weight_bytes() <= context.target().l3_bytes / 2;
     return is_dot ? prepare_dot(*root->contraction, is_packable_constant(root->operands[0]),
                                 is_packable_constant(root->operands[1]), binding, context.target(), part)

@@ -34,6 +34,7 @@ struct ContractionBinding {
   bool weights_stay_cached = false;                   // the whole model's, between two runs
   const Schedule* schedule = nullptr;                 // what the schedule database says of this contraction
   bool compact = false;                               // small code before speed
+  bool long_epilogue = false;                         // a copy of its code per accumulator would be too much
   DType sum_dtype = DType::F32; // of the contraction: sums are rounded to it before the epilogue
   // What is stored in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the
   // sums. The first `valid` lanes are inside the tensor.

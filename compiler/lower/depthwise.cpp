@@ -31,13 +31,10 @@ bool is_small_float(DType dtype) {
 // Constants that the epilogue wants in registers: a transcendental function brings its polynomial.
 int64_t epilogue_constants(const Instruction& instruction) {
   if (!instruction.is(Opcode::Fusion)) return 0;
+  if (has_long_epilogue(instruction)) return 12;
   int64_t count = 0;
   for (const auto& inner : instruction.region().instructions()) {
     switch (inner->opcode()) {
-    case Opcode::Logistic:
-    case Opcode::Tanh:
-    case Opcode::Exponential:
-    case Opcode::Erf: return 12;
     case Opcode::Add:
     case Opcode::Multiply:
     case Opcode::Maximum:

@@ -17,7 +17,14 @@ IntExpr Lanes::at_first(const IntExpr& expression) const {
 
 std::optional<int64_t> Lanes::step(const IntExpr& expression) const {
   if (!symbol) return 0;
-  return expression.linear_coefficient(*symbol);
+  if (auto linear = expression.linear_coefficient(*symbol)) return linear;
+  // Divisions by the size of a block vanish when the lanes are seen to lie inside one.
+  auto lane = std::make_shared<Symbol>(Symbol{"lane", 0, count - 1});
+  IntExpr moved = expression.substitute([&](const Symbol& s) -> std::optional<IntExpr> {
+    if (&s == symbol.get()) return first + IntExpr::symbol(lane);
+    return std::nullopt;
+  });
+  return moved.linear_coefficient(*lane);
 }
 
 namespace {

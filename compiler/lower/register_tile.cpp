@@ -9,6 +9,9 @@ namespace {
 using kernel::Builder;
 using kernel::Value;
 
+constexpr int kStraightStores = 4; // of a long epilogue: more are a loop
+constexpr const char* kSums = "sums";
+
 class RegisterTile {
 public:
   RegisterTile(Builder& builder, const ContractionSpec& spec, const Tiling& tiling)
@@ -32,12 +35,39 @@ public:
           Value& lhs = acc[static_cast<size_t>(p * sums + i)];
           lhs = b_.binary(add_op(), lhs, acc[static_cast<size_t>((p + phase / 2) * sums + i)]);
         }
-    for (int row = 0; row < rows; ++row)
-      for (int vector = 0; vector < vectors; ++vector)
-        store(position, row, vector, acc[static_cast<size_t>(row * vectors + vector)]);
+    if (spec_.long_epilogue && sums > kStraightStores) return store_in_loop(position, rows, vectors, acc);
+    for (int i = 0; i < sums; ++i) store(position, i / vectors, i % vectors, acc[static_cast<size_t>(i)]);
   }
 
 private:
+  // By way of memory, row by row, so that the code of a long epilogue is there once and has all registers.
+  void store_in_loop(TilePosition position, int rows, int vectors, const std::vector<Value>& acc) {
+    int sums = sums_in_memory();
+    kernel::Type type = spec_.element.with_lanes(groups_.lanes);
+    int alignment = groups_.lanes * kernel::scalar_bytes(type.scalar);
+    for (int i = 0; i < rows * vectors; ++i)
+      b_.store(acc[static_cast<size_t>(i)], sums, i * groups_.lanes, alignment);
+    IntExpr first = position.row;
+    b_.loop(0, rows, 1, [&](const IntExpr& row) {
+      position.row = first + row;
+      for (int vector = 0; vector < vectors; ++vector)
+        store(position, 0, vector, b_.load(type, sums, (row * vectors + vector) * groups_.lanes, alignment));
+    });
+  }
+
+  // One array for all tiles of the kernel.
+  int sums_in_memory() {
+    const TileShape& tile = tiling_.tile;
+    int64_t size = int64_t{tile.rows} * tile.vectors * groups_.lanes;
+    kernel::Kernel& kernel = b_.kernel();
+    for (size_t i = 0; i < kernel.scratch.size(); ++i) {
+      if (kernel.scratch[i].name != kSums) continue;
+      kernel.scratch[i].size = std::max(kernel.scratch[i].size, size);
+      return static_cast<int>(kernel.parameters.size() + i);
+    }
+    return b_.add_scratch(kSums, spec_.element.scalar, size);
+  }
+
   int valid_lanes(const TilePosition& position, int vector) const {
     int64_t rest = spec_.columns % groups_.lanes;
     if (rest == 0) return groups_.lanes;

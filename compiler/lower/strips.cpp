@@ -97,6 +97,7 @@ private:
     lines.binding->by_lines = true;
     lines.binding->schedule = find_schedule(context_, convolution, member.instruction->type());
     lines.binding->compact = context_.options().optimize_size;
+    lines.binding->long_epilogue = has_long_epilogue(*member.instruction);
     auto prepared = prepare_convolution(convolution, lines.binding, context_.target());
     if (!prepared || prepared->spec.outer.size() != 2) return std::nullopt;
     lines.prepared = std::move(*prepared);

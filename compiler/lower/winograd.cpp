@@ -330,8 +330,20 @@ private:
     for (int row = 0; row < plan_.height.outputs; ++row) {
       std::vector<Value> values;
       for (const std::vector<Value>& column : columns) values.push_back(column[static_cast<size_t>(row)]);
-      finish_row(inside, corner, row, group.column_vector + vector, valid, std::move(values));
+      if (binding_->long_epilogue) {
+        values = emit_transform(b_, plan_.width.output, std::move(values));
+        for (int column = inside.low; column < inside.high; ++column)
+          store(values[static_cast<size_t>(column)], tile_, row * plan_.width.outputs + column);
+      } else {
+        finish_row(inside, corner, row, group.column_vector + vector, valid, std::move(values));
+      }
     }
+    if (!binding_->long_epilogue) return;
+    b_.loop(0, plan_.height.outputs, 1, [&](const IntExpr& row) {
+      for (int column = inside.low; column < inside.high; ++column)
+        finish({corner.image, corner.row + row, corner.column + column}, group.column_vector + vector, valid,
+               load(tile_, row * plan_.width.outputs + column));
+    });
   }
 
   // Columns first, by way of `tile_`, then rows into the epilogue.

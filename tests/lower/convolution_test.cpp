@@ -19,6 +19,7 @@ struct Convolution {
   int64_t batch = 1, channels = 16, filters = 16;
   std::vector<int64_t> in, kernel, pad_low, pad_high;
   std::vector<int64_t> stride = {}, input_dilation = {};
+  bool logistic = false; // of the sums, else relu
 };
 
 std::string join(const std::vector<int64_t>& values, const char* between) {
@@ -68,7 +69,8 @@ std::string module_text(const Convolution& c, int block) {
          "\n    %f = fusion %xb, %w, %b {kind = contraction} region(%p: " + in + ", %q: " + weights +
          ", %v: " + bias + ") {\n      %c = convolution %p, %q {window = " + window +
          ", groups = 1} : " + result + "\n      %s = broadcast_in_dim %v {dims = [1]} : " + result +
-         "\n      %a = add %c, %s : " + result + "\n      %t = maximum %a, %s : " + result +
+         "\n      %a = add %c, %s : " + result +
+         "\n      %t = " + (c.logistic ? "logistic %a : " : "maximum %a, %s : ") + result +
          "\n      return %t\n    } : " + result + "\n    %r = copy %f : " + plain +
          "\n    return %r\n  }\n}\n";
 }
@@ -84,6 +86,15 @@ void expect_convolution(const Convolution& c, double tolerance = 1e-5) {
     if (std::string(cpu) == "x86-64-v4" && !__builtin_cpu_supports("avx512f")) continue;
     expect_lowered_module(module_text(c, block_of(cpu)), {.tolerance = tolerance, .cpus = {cpu}});
   }
+}
+
+int64_t count_ops(const kernel::Block& block, kernel::OpKind kind) {
+  int64_t count = 0;
+  for (const auto& op : block.ops) {
+    count += op->kind == kind;
+    for (const kernel::Block& inner : op->blocks) count += count_ops(inner, kind);
+  }
+  return count;
 }
 
 bool uses_winograd(const Convolution& c) {
@@ -302,6 +313,29 @@ TEST_CASE("other windows by Winograd's algorithm", "[lower]") {
                       .kernel = {5, 5},
                       .pad_low = {2, 2},
                       .pad_high = {2, 2}});
+}
+
+TEST_CASE("long epilogues are loops over a tile", "[lower]") {
+  auto convolution = [](std::vector<int64_t> taps, int64_t pad) {
+    return Convolution{.channels = 32,
+                       .filters = 40,
+                       .in = {13, 18},
+                       .kernel = std::move(taps),
+                       .pad_low = {pad, pad},
+                       .pad_high = {pad, pad},
+                       .logistic = true};
+  };
+  for (const Convolution& c : {convolution({1, 1}, 0), convolution({5, 5}, 1), convolution({3, 3}, 1)}) {
+    expect_convolution(c, 1e-4); // of sums that are far larger than 1
+    kernel::Program program = lower_text(module_text(c, 16), "x86-64-v4");
+    for (const auto& kernel : program.kernels) {
+      if (kernel->algorithm.empty()) continue;
+      INFO(kernel->algorithm);
+      // A tile has up to 30 vectors; there are a few kinds of tiles.
+      CHECK(count_ops(kernel->body, kernel::OpKind::FReciprocal) < 30);
+      CHECK(count_ops(kernel->body, kernel::OpKind::Extract) == 0);
+    }
+  }
 }
 
 TEST_CASE("convolutions that Winograd's algorithm does not cover", "[lower]") {
