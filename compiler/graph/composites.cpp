@@ -263,7 +263,12 @@ Value softplus(Builder& b, Value x) {
 
 Value make_mish(Builder& builder, Value x) {
   return elementwise_composite(builder, "mish", x, {}, [](Builder& b, Value v) {
-    return b.binary(Opcode::Multiply, v, b.unary(Opcode::Tanh, softplus(b, v)));
+    // With p = logistic(v), tanh(softplus(v)) = p (2 - p) / (1 + (1 - p)^2): nothing cancels at either end.
+    auto number = [&](double value) { return b.splat_like(v, value); };
+    Value p = b.unary(Opcode::Logistic, v), rest = b.binary(Opcode::Subtract, number(1), p);
+    Value above = b.binary(Opcode::Multiply, p, b.binary(Opcode::Subtract, number(2), p));
+    Value below = b.binary(Opcode::Add, b.binary(Opcode::Multiply, rest, rest), number(1));
+    return b.binary(Opcode::Multiply, v, b.binary(Opcode::Divide, above, below));
   });
 }
 

@@ -99,6 +99,10 @@ Value simplify_power(Rule& r) {
   // pow(-inf, 0.5) = inf where sqrt gives NaN: not below zero rules that out.
   if (*exponent == 0.5 && is_non_negative(x)) return r.op(Opcode::Sqrt, {x});
   if (*exponent == -0.5 && is_non_negative(x)) return r.op(Opcode::Rsqrt, {x});
+  if (*exponent == 0.75 && is_non_negative(x)) { // of local response normalisation
+    Value root = r.op(Opcode::Sqrt, {x});
+    return r.op(Opcode::Multiply, {root, r.op(Opcode::Sqrt, {root})});
+  }
   return {};
 }
 

@@ -60,6 +60,7 @@ bool is_non_negative_within(Value value, int depth) {
   case Opcode::Transpose:
   case Opcode::Slice: return operand(0);
   case Opcode::Reduce:
+  case Opcode::ReduceWindow:
     return value.def->num_operands() == 2 && simple_reducer(*value.def) && operand(0) && operand(1);
   default: return false;
   }

@@ -107,6 +107,23 @@ bool is_hard_gate(Value gate, Value x, bool scaled) {
   return about(product.constant, 1.0 / 6) && product.factors == std::vector<Value>{x};
 }
 
+// tanh(max(x, 0) + log1p(exp(-|x|))), as softplus is imported
+bool is_mish_gate(Value gate, Value x) {
+  Instruction* add = gate.def->is(Opcode::Tanh) ? defined_by(gate.def->operand(0), Opcode::Add) : nullptr;
+  if (!add) return false;
+  for (int i : {0, 1}) {
+    Instruction *positive = defined_by(add->operand(i), Opcode::Maximum),
+                *log = defined_by(add->operand(1 - i), Opcode::LogPlusOne);
+    Instruction* exp = log ? defined_by(log->operand(0), Opcode::Exponential) : nullptr;
+    Instruction* negate = exp ? defined_by(exp->operand(0), Opcode::Negate) : nullptr;
+    Instruction* abs = negate ? defined_by(negate->operand(0), Opcode::Abs) : nullptr;
+    if (!positive || !abs || !(abs->operand(0) == x)) continue;
+    for (int j : {0, 1})
+      if (positive->operand(j) == x && is_splat_of(positive->operand(1 - j), 0)) return true;
+  }
+  return false;
+}
+
 } // namespace
 
 // 1 / (1 + exp(-x)) = logistic(x)
@@ -134,6 +151,7 @@ Value recover_activation(Instruction& last, Builder& builder) {
     if (about(product.constant, 1.0 / 6) && is_hard_gate(gate, x, /*scaled=*/false))
       return make_hard_swish(builder, x);
     if (product.constant == 1 && is_hard_gate(gate, x, /*scaled=*/true)) return make_hard_swish(builder, x);
+    if (product.constant == 1 && is_mish_gate(gate, x)) return make_mish(builder, x);
     if (product.constant == 0.5 && is_erf_gate(gate, x))
       return make_gelu(builder, x, /*tanh_approximation=*/false);
     if (product.constant == 0.5 && is_tanh_gate(gate, x))
