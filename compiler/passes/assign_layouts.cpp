@@ -25,6 +25,7 @@
 namespace firn {
 namespace {
 
+constexpr int64_t kLongSum = 256;   // terms of an element, beside which storing a whole block is cheap
 constexpr int64_t kFewChannels = 8; // an input with fewer is read plain: a block would be mostly empty
 
 bool is_blockable(const Type& type) {
@@ -93,7 +94,10 @@ private:
     for (const WindowDim& dim : convolution.attributes().window().dims)
       if (dim.input_dilation != 1) return stores_phases(convolution, block_);
     int64_t groups = convolution.attributes().integer("groups", 1), filters = filter.dim(0) / groups;
-    if (groups == 1) return 2 * filters >= block_;
+    // With few filters most of a block is unused. Where sums over windows are long that hardly matters, and
+    // blocks allow Winograd's algorithm.
+    int64_t taps = positions_of(filter);
+    if (groups == 1) return 2 * filters >= block_ || (taps > 1 && taps * filter.dim(1) >= kLongSum);
     if (is_depthwise(convolution) || has_narrow_groups(convolution)) return true;
     return filters % block_ == 0 && filter.dim(1) % block_ == 0;
   }
@@ -234,10 +238,10 @@ private:
     }
     if (is_blocked(input) || !blocked) return;
     // Converting costs one pass over the input; the convolution reads it once per window position and block
-    // of filters.
+    // of filters, full or not.
+    int64_t blocks = (convolution.operand(1).dim(0) + block_ - 1) / block_;
     bool pays = input.dim(1) >= kFewChannels && is_blockable(input.type()) &&
-                positions_of(input.type()) > 1 &&
-                positions_of(convolution.operand(1).type()) * convolution.operand(1).dim(0) >= 4 * block_;
+                positions_of(input.type()) > 1 && positions_of(convolution.operand(1).type()) * blocks >= 4;
     if (pays) convolution.set_operand(0, blocked_form(input));
   }
 
