@@ -60,6 +60,15 @@ void import_reciprocal(NodeContext& node) {
   node.set_output(0, node.binary(Opcode::Divide, node.scalar(x.dtype(), 1), x));
 }
 
+// Integers where a power misses them by no more than its own error: they are truncated next.
+Value settle_integers(NodeContext& node, Value power) {
+  Value whole = node.unary(Opcode::RoundNearestEven, power);
+  Value error = node.unary(Opcode::Abs, node.binary(Opcode::Subtract, power, whole));
+  Value allowed =
+      node.binary(Opcode::Multiply, node.unary(Opcode::Abs, power), node.scalar(power.dtype(), 1e-14));
+  return node.select(node.compare("le", error, allowed), whole, power);
+}
+
 // The result has the base's dtype; an exponent of another dtype decides where the power is computed.
 void import_pow(NodeContext& node) {
   Value base = node.input(0), exponent = aligned_rhs(node);
@@ -67,6 +76,7 @@ void import_pow(NodeContext& node) {
   DType result = base.dtype(), work = result;
   if (is_integer(result) && is_float(exponent.dtype())) work = DType::F64;
   Value power = node.binary(Opcode::Power, node.convert(base, work), node.convert(exponent, work));
+  if (power && work != result) power = settle_integers(node, power);
   node.set_output(0, node.convert(power, result));
 }
 
