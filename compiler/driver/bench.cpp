@@ -145,7 +145,7 @@ Expected<std::string> bench(const BenchOptions& options) {
   if (!runner) return runner.error();
   std::vector<LiteralRef> inputs = random_inputs(*c);
   if (auto first = (*runner)->run(inputs); !first) return first.error();
-  MachineProbe probe = probe_machine();
+  MachineProbe probe = probe_machine(c->target);
   Times times = time_runs(**runner, options.seconds);
 
   c->codegen.profile = true;

@@ -1,4 +1,4 @@
-// Probes of peak arithmetic and bandwidth, as kernels of our own compiled for this CPU.
+// Probes of peak arithmetic and bandwidth, as kernels of our own.
 #include "compiler/driver/machine_probe.h"
 
 #include "compiler/codegen/codegen.h"
@@ -105,12 +105,10 @@ double read_rate(Compilation& c, int64_t floats, int64_t passes) {
 
 } // namespace
 
-MachineProbe probe_machine() {
+MachineProbe probe_machine(const TargetMachine& target) {
   Compilation c;
-  auto target = find_target("", "native", "");
-  if (!target) return {};
-  c.target = *target;
-  c.codegen.target = *target;
+  c.target = target;
+  c.codegen.target = target;
   c.codegen.run_symbol = "firn_probe_run";
   c.codegen.weights_symbol = "firn_probe_weights";
   c.codegen.section_suffix = "probe";
