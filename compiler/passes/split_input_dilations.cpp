@@ -7,7 +7,8 @@
 //   %c = slice (reshape %t : f32[1,8,22]) : f32[1,8,20]
 //
 // The phases of the result (graph/convolution_phases.h) are filters of a convolution over the input itself,
-// whose results are interleaved. Bias and activation behind the convolution stay next to it. Convolutions
+// whose results are interleaved; of a depthwise convolution they are convolutions of their own, which stay
+// depthwise. Bias and activation behind the convolution stay next to it. Convolutions
 // whose phases lowering stores where they belong are left as they are.
 // Requires: static shapes where anything changes; scales are folded (fold-conv-scales). Establishes: no
 // convolution of stride 1 dilates its input by no more than its window, unless lowering stores its phases.
@@ -29,6 +30,10 @@ public:
         phases_(phases.count), window_(phases.window()) {}
 
   void run() {
+    if (is_depthwise()) {
+      convolution_.parent()->replace_uses(convolution_.result(), interleave_by_dims(depthwise_phases()));
+      return erase_if_dead(&convolution_);
+    }
     Attributes attributes = convolution_.attributes();
     attributes.set("window", window_);
     Value made = b_.op(Opcode::Convolution, {convolution_.operand(0), filters()}, attributes);
@@ -43,6 +48,84 @@ public:
   }
 
 private:
+  bool is_depthwise() const {
+    const Type& filter = convolution_.operand(1).type();
+    return filter.dim(0) > 1 && filter.dim(1) == 1 &&
+           convolution_.attributes().integer("groups", 1) == filter.dim(0);
+  }
+
+  // A depthwise convolution for every phase, the last dim's fastest: together they would be none.
+  std::vector<Value> depthwise_phases() {
+    Value taps = filters(); // [channels * phases, 1, taps...]
+    std::vector<Dim> split{convolution_.operand(1).type().dims[0], Dim(phases_)}, one;
+    for (int d = 1; d < taps.rank(); ++d) split.push_back(taps.type().dims[static_cast<size_t>(d)]);
+    one = taps.type().dims;
+    one[0] = split[0];
+    Value by_phase = b_.reshape(taps, split);
+    Ints starts(split.size(), 0), strides(split.size(), 1), limits = by_phase.type().static_dims();
+    std::vector<Value> parts;
+    for (int64_t number = 0; number < phases_; ++number) {
+      auto [phase, window] = phase_of_residue(number);
+      Attributes attributes = convolution_.attributes();
+      attributes.set("window", window);
+      starts[1] = phase, limits[1] = phase + 1;
+      Value own = b_.reshape(b_.slice(by_phase, starts, limits, strides), one);
+      parts.push_back(b_.op(Opcode::Convolution, {convolution_.operand(0), own}, attributes));
+    }
+    return parts;
+  }
+
+  // Positions of the result with equal residues in every dim; the last of them may lie beyond the result.
+  int64_t residue_extent(size_t d) const {
+    int64_t phases = dims_[d].phases;
+    return (convolution_.type().dim(static_cast<int>(d) + 2) + phases - 1) / phases;
+  }
+
+  // The phase that computes the positions of the residues with this number, and its window over just these.
+  std::pair<int64_t, Window> phase_of_residue(int64_t number) const {
+    Window window = window_;
+    int64_t phase = 0, unit = 1;
+    for (size_t d = dims_.size(); d-- > 0;) {
+      const PhaseDim& dim = dims_[d];
+      int64_t at = number % dim.phases + dim.skipped;
+      number /= dim.phases;
+      phase += at % dim.phases * unit;
+      unit *= dim.phases;
+      WindowDim& own = window.dims[d];
+      own.pad_low -= at / dim.phases;
+      own.pad_high = residue_extent(d) + own.size - 1 - own.pad_low -
+                     convolution_.operand(0).dim(static_cast<int>(d) + 2);
+    }
+    return {phase, window};
+  }
+
+  // Residues that are values of their own, joined along one dim after the other.
+  Value interleave_by_dims(std::vector<Value> parts) {
+    const Type& result = convolution_.type();
+    Ints starts{0, 0}, limits{result.dim(0), result.dim(1)}, strides(static_cast<size_t>(result.rank()), 1);
+    for (size_t d = dims_.size(); d-- > 0;) {
+      size_t phases = static_cast<size_t>(dims_[d].phases);
+      std::vector<Value> joined;
+      for (size_t first = 0; first < parts.size(); first += phases) {
+        std::vector<Value> neighbours;
+        std::vector<Dim> dims = parts[first].type().dims, merged = dims;
+        dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(d) + 3, Dim(1));
+        merged[d + 2] = Dim(residue_extent(d) * dims_[d].phases);
+        for (size_t phase = 0; phase < phases; ++phase)
+          neighbours.push_back(b_.reshape(parts[first + phase], dims));
+        joined.push_back(phases == 1
+                             ? parts[first]
+                             : b_.reshape(b_.concatenate(neighbours, static_cast<int64_t>(d) + 3), merged));
+      }
+      parts = std::move(joined);
+    }
+    for (size_t d = 0; d < dims_.size(); ++d) {
+      starts.push_back(0);
+      limits.push_back(result.dim(static_cast<int>(d) + 2));
+    }
+    return b_.slice(parts[0], starts, limits, strides);
+  }
+
   // Phase r of a dim has the taps phases - 1 - r, 2 * phases - 1 - r, ...
   Value filters() {
     Value w = convolution_.operand(1);
