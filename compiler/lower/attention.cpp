@@ -6,6 +6,7 @@
 #include "compiler/lower/contraction_ops.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/kernel_scalars.h"
+#include "compiler/lower/key_products.h"
 
 #include <algorithm>
 
@@ -27,14 +28,16 @@ public:
       : context_(context), fusion_(fusion), a_(attention), s_(choose_schedule(attention, context.target())) {}
 
   void emit() {
-    keys_ = {s_.lanes, a_.depth, a_.keys, a_.score_dims, a_.k_outer, a_.k_key, a_.k_depth};
+    keys_ = keys_in_lanes(a_, s_.lanes);
     values_ = {s_.lanes, a_.keys, a_.value_depth, a_.weight_dims, a_.v_outer, a_.v_depth, a_.v_key};
-    Place keys = pack(keys_, a_.k, "pack keys"), values;
+    Place keys, values;
+    if (s_.packs_keys) keys = pack(keys_, a_.k, "pack keys");
     if (s_.packs_values) values = pack(values_, a_.v, "pack values");
     KernelMaker maker(context_, fusion_, "attention");
     b_ = &maker.builder();
     q_ = maker.read(operand_of(a_.q));
-    k_ = maker.parameter(keys, Scalar::F32, keys_.elements(), false, "keys");
+    k_ = s_.packs_keys ? maker.parameter(keys, Scalar::F32, keys_.elements(), false, "keys")
+                       : maker.read(operand_of(a_.k));
     v_ = s_.packs_values ? maker.parameter(values, Scalar::F32, values_.elements(), false, "values")
                          : maker.read(operand_of(a_.v));
     leaves_.emplace(maker, fusion_, [&](const Instruction& user) { return !computes_scores(user); });
@@ -93,7 +96,8 @@ private:
     outer_ = floor_div(p, tiles);
     IntExpr tile = floor_mod(p, tiles);
     q_place_ = offset_at(outer_, a_.score_dims, a_.q_outer) + a_.q.offset;
-    k_place_ = keys_.part(outer_);
+    k_place_ =
+        s_.packs_keys ? keys_.part(outer_) : offset_at(outer_, a_.score_dims, a_.k_outer) + a_.k.offset;
     v_place_ =
         s_.packs_values ? values_.part(outer_) : offset_at(outer_, a_.weight_dims, a_.v_outer) + a_.v.offset;
     result_place_ = offset_at(outer_, a_.weight_dims, a_.result_outer);
@@ -129,13 +133,11 @@ private:
 
   // Scores, weights and weighted values of `keys` keys from `first` on.
   void emit_block(const IntExpr& row, int rows, const IntExpr& first, int64_t keys, bool last) {
-    int64_t group = static_cast<int64_t>(s_.vectors) * s_.lanes, full = keys / group,
-            rest = keys - full * group;
-    b_->loop(0, full, 1,
-             [&](const IntExpr& g) { emit_scores(row, rows, first, g * s_.vectors, s_.vectors, group); });
+    int width = s_.packs_keys ? s_.vectors : 1;
+    int64_t group = static_cast<int64_t>(width) * s_.lanes, full = keys / group, rest = keys - full * group;
+    b_->loop(0, full, 1, [&](const IntExpr& g) { emit_scores(row, rows, first, g * width, width, group); });
     if (rest > 0)
-      emit_scores(row, rows, first, full * s_.vectors, static_cast<int>((rest + s_.lanes - 1) / s_.lanes),
-                  rest);
+      emit_scores(row, rows, first, full * width, static_cast<int>((rest + s_.lanes - 1) / s_.lanes), rest);
     b_->loop(0, rows, 1, [&](const IntExpr& r) { emit_weights(r, keys, last); });
     int64_t vectors = values_.vectors(), groups = vectors / s_.vectors;
     int64_t partial = a_.value_depth % s_.lanes;
@@ -173,13 +175,13 @@ private:
     return sums;
   }
 
-  // Scores of one group of keys: `vector` counts from `first`, `keys` of its lanes are keys.
-  void emit_scores(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector, int vectors,
-                   int64_t keys) {
+  // Products of rows with a group of packed keys: [row][vector].
+  KernelValues packed_products(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector,
+                               int vectors) {
     Builder& b = *b_;
     kernel::Type type{Scalar::F32, s_.lanes};
     IntExpr first_vector = floor_div(first, s_.lanes);
-    KernelValues sums = multiply(
+    return multiply(
         rows, vectors, a_.depth, KernelValues(static_cast<size_t>(rows * vectors), b.constant(type, 0)),
         [&](int r, const IntExpr& k) {
           return b.load({Scalar::F32, 1}, q_, q_place_ + (row + r) * a_.q_row + k * a_.q_depth);
@@ -189,6 +191,26 @@ private:
                         k_place_ + (first_vector + vector + v) * (a_.depth * s_.lanes) + k * s_.lanes,
                         4 * s_.lanes);
         });
+  }
+
+  // The same for one vector of keys where they lie.
+  KernelValues products_in_place(const IntExpr& row, int rows, const IntExpr& key, int64_t keys) {
+    KernelValues products;
+    for (int r = 0; r < rows; ++r)
+      products.push_back(multiply_keys(
+          *b_,
+          {q_, k_, q_place_ + (row + r) * a_.q_row, k_place_ + key * a_.k_key, a_.k_key, a_.depth, s_.lanes},
+          static_cast<int>(std::min<int64_t>(keys, s_.lanes))));
+    return products;
+  }
+
+  // Scores of one group of keys: `vector` counts from `first`, `keys` of its lanes are keys.
+  void emit_scores(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector, int vectors,
+                   int64_t keys) {
+    Builder& b = *b_;
+    kernel::Type type{Scalar::F32, s_.lanes};
+    KernelValues sums = s_.packs_keys ? packed_products(row, rows, first, vector, vectors)
+                                      : products_in_place(row, rows, first + vector * s_.lanes, keys);
     for (int r = 0; r < rows; ++r)
       for (int v = 0; v < vectors; ++v) {
         int valid = static_cast<int>(std::min<int64_t>(s_.lanes, keys - v * s_.lanes));

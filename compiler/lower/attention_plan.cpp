@@ -10,8 +10,9 @@ namespace firn::lower {
 
 namespace {
 
-constexpr double kScoreShare = 0.6;     // of the first cache level, for the scores of one tile
-constexpr int64_t kRowsPerPacking = 64; // rows that read a packed operand and so pay for its packing
+constexpr double kScoreShare = 0.6;        // of the first cache level, for the scores of one tile
+constexpr int64_t kRowsPerPacking = 64;    // rows that read a packed operand and so pay for its packing
+constexpr int64_t kRowsWithoutPacking = 3; // that packed keys would serve too few of
 
 // Whether rows of values lie so far apart that walking over them takes too many pages and cache sets.
 bool is_scattered(const Attention& a, const TargetMachine& target) {
@@ -19,7 +20,17 @@ bool is_scattered(const Attention& a, const TargetMachine& target) {
          a.v_key >= 2 * a.value_depth;
 }
 
+// Whether queries and keys lie so that a few rows can be multiplied with keys as they are.
+bool reads_keys_in_place(const Attention& a, const LaneOperand& keys, int lanes) {
+  return lanes > 1 && a.q_depth == 1 && a.k_depth == 1 && a.depth % lanes == 0 &&
+         a.rows * a.outer <= kRowsWithoutPacking * keys.parts();
+}
+
 } // namespace
+
+LaneOperand keys_in_lanes(const Attention& a, int lanes) {
+  return {lanes, a.depth, a.keys, a.score_dims, a.k_outer, a.k_key, a.k_depth};
+}
 
 AttentionSchedule choose_schedule(const Attention& a, const TargetMachine& target) {
   AttentionSchedule s{};
@@ -47,6 +58,7 @@ AttentionSchedule choose_schedule(const Attention& a, const TargetMachine& targe
   int64_t most = std::max<int64_t>(group, bytes / 4 / s.rows / group * group);
   int64_t blocks = (a.keys + most - 1) / most;
   s.block = ((a.keys + blocks - 1) / blocks + group - 1) / group * group;
+  s.packs_keys = !reads_keys_in_place(a, keys_in_lanes(a, s.lanes), s.lanes);
   s.packs_values = (a.v_depth != 1 && a.value_depth > 1) || is_scattered(a, target);
   return s;
 }

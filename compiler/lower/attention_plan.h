@@ -11,7 +11,8 @@ struct AttentionSchedule {
   int rows;             // of the larger row tiles
   int64_t large, small; // row tiles of `rows` rows, and of one row less
   int64_t block;        // keys whose scores are there at a time
-  bool packs_values;    // copies them into lanes first
+  bool packs_keys;      // copies them into lanes first
+  bool packs_values;
 };
 
 // Register tiles as choose_tiling weighs them, but of rows that suit both products.
@@ -32,6 +33,8 @@ struct LaneOperand {
   // Where the part of the outer index `flat` begins.
   IntExpr part(const IntExpr& flat) const;
 };
+
+LaneOperand keys_in_lanes(const Attention& attention, int lanes);
 
 // Emits a kernel body that packs an operand from `place` of buffer `source` on into buffer `out`.
 void emit_pack(kernel::Builder& builder, const LaneOperand& operand, int source, int64_t place, int out);

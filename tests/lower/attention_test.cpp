@@ -95,6 +95,23 @@ TEST_CASE("attention over blocks of keys", "[lower][attention]") {
   expect_attention(z, "", scaled(z, 1.0), {.tolerance = 3e-6});
 }
 
+TEST_CASE("attention of few rows reads keys where they lie", "[lower][attention]") {
+  for (const Sizes& z : {Sizes{1, 3, 1, 40, 64, 64}, Sizes{2, 2, 3, 17, 32, 20}, Sizes{1, 2, 2, 16, 16, 8},
+                         Sizes{1, 1, 1, 9000, 16, 16}, Sizes{1, 2, 4, 33, 16, 16}}) {
+    INFO(z.rows << " x " << z.keys << " x " << z.depth);
+    expect_attention(z, "", scaled(z, 0.5), {.tolerance = 1e-5});
+  }
+  std::string text =
+      "module @m { func @main(%q: f32[2,3,16], %k: f32[2,50,16], %v: f32[2,50,16]) -> (f32[2,3,16]) {"
+      " %r = fusion %q, %k, %v {kind = attention} region (%a: f32[2,3,16], %b: f32[2,50,16], "
+      "%c: f32[2,50,16]) { %s = dot %a, %b {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], "
+      "rhs_contract = [2]} : f32[2,3,50]\n" +
+      softmax("%s", "%w", {2, 3, 50}) +
+      " %o = dot %w, %c {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]} "
+      ": f32[2,3,16] return %o } : f32[2,3,16] return %r } }";
+  CHECK(lower_text(text, "x86-64-v3").kernels.size() == 1);
+}
+
 TEST_CASE("attention whose values lie scattered", "[lower][attention]") {
   Sizes z{1, 8, 70, 600, 8, 8}; // 150 KiB from the first row of values to the last
   expect_attention(z, "", scaled(z, 0.5), {.tolerance = 3e-6, .cpus = {"x86-64"}});
