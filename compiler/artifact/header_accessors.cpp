@@ -1,0 +1,118 @@
+// Texts of the accessors in generated headers.
+#include "compiler/artifact/header_accessors.h"
+
+#include "compiler/artifact/header_types.h"
+#include "compiler/artifact/text_template.h"
+
+namespace firn::artifact {
+
+std::string offset_text(const TensorDescription& tensor) {
+  return tensor.arena_offset ? std::to_string(*tensor.arena_offset) : "firn::detail::external";
+}
+
+namespace {
+
+std::string element_pointer(const TensorDescription& tensor, bool is_const) {
+  const HeaderType type = header_type(tensor.dtype);
+  const std::string element = type.is_packed ? "unsigned char" : type.cpp;
+  return (is_const ? "const " : "") + element;
+}
+
+// "firn::View<...>(pointer, counts...)" over an address expression.
+std::string view_expression(const TensorDescription& tensor, bool is_const, const std::string& address) {
+  std::string text = view_type(tensor, is_const) + "(" + address;
+  for (const CountedDim& counted : tensor.counted_dims)
+    text += ", firn::detail::counted(instance_.arena, " + std::to_string(counted.arena_offset) + ")";
+  return text + ")";
+}
+
+std::string original_name_note(const TensorDescription& tensor) {
+  return tensor.name == tensor.identifier ? "" : ", '" + comment_text(tensor.name) + "' in the model";
+}
+
+std::string input_accessors(const TensorDescription& tensor, size_t index) {
+  const std::string& id = tensor.identifier;
+  const std::string element = element_pointer(tensor, false);
+  std::string text;
+  if (tensor.arena_offset) {
+    text += "// Input " + type_text(tensor) + original_name_note(tensor) +
+            ": write it before run(), which leaves it as it is.\n";
+    text +=
+        view_type(tensor, false) + " " + id + "() noexcept {\n  return " +
+        view_expression(tensor, false,
+                        "firn::detail::slot<" + element + ">(instance_.arena, " + offset_text(tensor) + ")") +
+        ";\n}\n";
+    text += "// Reads the caller's memory instead of " + id + "().\n";
+  } else {
+    text += "// Input " + type_text(tensor) + original_name_note(tensor) +
+            ", without memory of its own: bind it before run().\n";
+  }
+  text += "void bind_" + id + "(const " + element + "* buffer) noexcept { bind_input(" +
+          std::to_string(index) + ", buffer); }";
+  return text;
+}
+
+std::string output_accessors(const TensorDescription& tensor, size_t index) {
+  const std::string& id = tensor.identifier;
+  std::string text = "// Output " + type_text(tensor) + original_name_note(tensor) +
+                     (tensor.arena_offset ? ": valid until the next run().\n"
+                                          : ", without memory of its own: bind it before run().\n");
+  text += view_type(tensor, true) + " " + id + "() const noexcept {\n  return " +
+          view_expression(tensor, true,
+                          "static_cast<" + element_pointer(tensor, true) + "*>(instance_.outputs[" +
+                              std::to_string(index) + "])") +
+          ";\n}\n";
+  if (tensor.arena_offset) text += "// Writes to the caller's memory; bound buffers must not overlap.\n";
+  text += "void bind_" + id + "(" + element_pointer(tensor, false) + "* buffer) noexcept { bind_output(" +
+          std::to_string(index) + ", buffer); }";
+  return text;
+}
+
+std::string state_accessors(const TensorDescription& tensor) {
+  return "// State " + type_text(tensor) + original_name_note(tensor) +
+         ": kept from run to run, see reset().\n" + view_type(tensor, false) + " " + tensor.identifier +
+         "() noexcept {\n  return " +
+         view_expression(tensor, false,
+                         "firn::detail::slot<" + element_pointer(tensor, false) + ">(instance_.arena, " +
+                             offset_text(tensor) + ")") +
+         ";\n}";
+}
+
+} // namespace
+
+std::string accessors(const ModelDescription& model) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "\n\n") + part; };
+  for (size_t i = 0; i < model.inputs.size(); ++i) add(input_accessors(model.inputs[i], i));
+  for (size_t i = 0; i < model.outputs.size(); ++i) add(output_accessors(model.outputs[i], i));
+  for (const TensorDescription& state : model.states) add(state_accessors(state));
+  return text;
+}
+
+std::string reset_function(const ModelDescription& model) {
+  if (model.states.empty()) return "";
+  std::string text = "// Sets the state back to its initial value; the constructor has done so.\n"
+                     "void reset() noexcept {\n"
+                     "  if (instance_.status != FIRN_STATUS_OK) return;\n";
+  for (const TensorDescription& state : model.states) {
+    const std::string target = "  std::mem" + std::string(state.initial_weights ? "cpy" : "set") +
+                               "(instance_.arena + " + offset_text(state) + ", ";
+    const std::string source =
+        state.initial_weights ? "instance_.weights + " + std::to_string(*state.initial_weights) : "0";
+    text += target + source + ", " + std::to_string(state.byte_size()) + ");\n";
+  }
+  return text + "}";
+}
+
+std::string clear_counts(const ModelDescription& model) {
+  std::string text;
+  for (const TensorDescription& output : model.outputs) {
+    for (const CountedDim& counted : output.counted_dims)
+      text += std::string(text.empty() ? "" : "\n") +
+              "if (instance_.arena) *firn::detail::slot<std::int64_t>(instance_.arena, " +
+              std::to_string(counted.arena_offset) + ") = 0;";
+  }
+  return text;
+}
+
+} // namespace firn::artifact

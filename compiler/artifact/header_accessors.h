@@ -1,0 +1,20 @@
+// The members of a generated class that give access to inputs, outputs and states.
+#pragma once
+
+#include "compiler/artifact/model_description.h"
+
+#include <string>
+
+namespace firn::artifact {
+
+// Where a tensor lies in the arena, or that the caller has to bind memory.
+std::string offset_text(const TensorDescription& tensor);
+
+// One group of functions per input, output and state, with comments.
+std::string accessors(const ModelDescription& model);
+// reset(); nothing without states.
+std::string reset_function(const ModelDescription& model);
+// Statements that set the counts of counted dims to zero.
+std::string clear_counts(const ModelDescription& model);
+
+} // namespace firn::artifact
