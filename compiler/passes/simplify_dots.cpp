@@ -4,6 +4,7 @@
 //   %d = dot %q, %t {..., rhs_contract = [1]}               ->   dot %q, %k {..., rhs_contract = [2]}
 //   %d = dot %x, broadcast(%w) {lhs_batch = [0], rhs_batch = [0]}   ->   dot %x, %w without batch dims
 //   transpose(dot(%a, %b)) that swaps the sides              ->   dot(%b, %a)
+//   1x1 convolution of groups that fit no channel blocks     ->   dot with the groups as batch
 //
 // A transpose moves into a dot's dimension numbers if the free dims keep their order and dims of one role
 // still lie evenly in memory. Requires: static shapes where anything changes. Establishes: dots read no
@@ -121,9 +122,39 @@ Value swap_sides(Instruction& transpose, Builder& builder) {
   return builder.op(Opcode::Dot, {dot->operand(1), dot->operand(0)}, dims.attributes(*dot));
 }
 
-Value simplify(Instruction& instruction, const PassOptions&) {
+bool is_pointwise(const Window& window) {
+  return std::all_of(window.dims.begin(), window.dims.end(), [](const WindowDim& dim) {
+    return dim.size == 1 && dim.stride == 1 && dim.pad_low == 0 && dim.pad_high == 0 &&
+           dim.input_dilation == 1;
+  });
+}
+
+// Groups of channels that neither fill channel blocks nor lie side by side in one would leave blocks; as a
+// batch of dots their positions are columns.
+Value groups_as_batch(Instruction& convolution, const PassOptions& options, Builder& builder) {
+  Value x = convolution.operand(0), filter = convolution.operand(1);
+  int64_t groups = convolution.attributes().integer("groups", 1);
+  if (!options.target || groups == 1 || !x.type().is_static() || !filter.type().is_static() ||
+      x.dim(0) != 1 || !is_float(x.dtype()) || filter.type().num_elements() == 0 ||
+      !is_pointwise(convolution.attributes().window()))
+    return {};
+  int64_t block = options.target->channel_block(), channels = filter.dim(1), filters = filter.dim(0) / groups;
+  int64_t positions = convolution.type().num_elements() / filter.dim(0);
+  bool whole = channels % block == 0 && filters % block == 0;
+  bool within = channels == filters && block % channels == 0;
+  if (whole || within || positions < block) return {};
+  Value weights = builder.reshape(filter, {Dim(groups), Dim(filters), Dim(channels)});
+  Value columns = builder.reshape(x, {Dim(groups), Dim(channels), Dim(positions)});
+  Value products = builder.op(
+      Opcode::Dot, {weights, columns},
+      {{"lhs_batch", Dims{0}}, {"lhs_contract", Dims{2}}, {"rhs_batch", Dims{0}}, {"rhs_contract", Dims{1}}});
+  return builder.reshape(products, convolution.type().dims);
+}
+
+Value simplify(Instruction& instruction, const PassOptions& options) {
   if (!instruction.type().is_tensor() || !instruction.type().is_static()) return {};
   Builder builder(*instruction.parent(), &instruction);
+  if (instruction.is(Opcode::Convolution)) return groups_as_batch(instruction, options, builder);
   if (instruction.is(Opcode::Transpose)) return swap_sides(instruction, builder);
   if (!instruction.is(Opcode::Dot)) return {};
   for (Value operand : instruction.operands())
