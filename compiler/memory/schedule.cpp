@@ -80,6 +80,24 @@ std::vector<Node> build_nodes(Region& region) {
   return nodes;
 }
 
+// What reads a state stays before what makes its next value, which then can be computed in place.
+void keep_state_readers_first(const Function& main, std::vector<Node>& nodes) {
+  for (size_t i = 0; i < main.body().results().size(); ++i) {
+    if (!main.updates_state(i)) continue;
+    const Instruction *state = main.body().parameter(main.aliases[i]).def,
+                      *made = main.body().results()[i].def;
+    auto writer =
+        std::find_if(nodes.begin(), nodes.end(), [&](const Node& node) { return node.instruction == made; });
+    for (auto reader = nodes.begin(); reader < writer; ++reader) {
+      auto number = static_cast<size_t>(reader - nodes.begin());
+      const std::vector<Value>& read = reader->instruction->operands();
+      bool reads = std::any_of(read.begin(), read.end(), [&](Value value) { return value.def == state; });
+      bool waits = std::find(writer->waits.begin(), writer->waits.end(), number) != writer->waits.end();
+      if (reads && !waits) writer->waits.push_back(number);
+    }
+  }
+}
+
 class Simulation {
 public:
   explicit Simulation(const std::vector<Node>& nodes) : nodes_(nodes) {
@@ -150,6 +168,7 @@ bool minimize_peak(Module& module) {
   Region& region = module.main().body();
   if (region.instructions().size() > kMaxInstructions) return false;
   std::vector<Node> nodes = build_nodes(region);
+  keep_state_readers_first(module.main(), nodes);
   std::vector<size_t> given(nodes.size());
   for (size_t i = 0; i < given.size(); ++i) given[i] = i;
   std::vector<size_t> greedy = greedy_order(nodes);
