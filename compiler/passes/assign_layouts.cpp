@@ -97,9 +97,18 @@ private:
     // With few filters most of a block is unused. Where sums over windows are long that hardly matters, and
     // blocks allow Winograd's algorithm.
     int64_t taps = positions_of(filter);
-    if (groups == 1) return 2 * filters >= block_ || (taps > 1 && taps * filter.dim(1) >= kLongSum);
+    if (groups == 1)
+      return 2 * filters >= block_ ||
+             (taps > 1 && taps * filter.dim(1) >= kLongSum && !fills_lines(convolution));
     if (is_depthwise(convolution) || has_narrow_groups(convolution)) return true;
     return filters % block_ == 0 && filter.dim(1) % block_ == 0;
+  }
+
+  // Whether positions of a line fill vectors: lowering has those in lanes then, where filters are few.
+  bool fills_lines(const Instruction& convolution) const {
+    const Type& result = convolution.type();
+    return convolution.attributes().window().dims.back().stride == 1 &&
+           result.dim(result.rank() - 1) >= block_;
   }
 
   static bool is_depthwise(const Instruction& convolution) {
