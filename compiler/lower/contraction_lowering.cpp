@@ -3,6 +3,8 @@
 #include "compiler/lower/contraction_fusion.h"
 #include "compiler/lower/winograd.h"
 
+#include <algorithm>
+
 namespace firn::lower {
 
 using kernel::Builder;
@@ -46,17 +48,12 @@ void ContractionRoot::compute_phases(int lanes) {
 
 bool has_long_epilogue(const Instruction& instruction) {
   if (!instruction.is(Opcode::Fusion)) return false;
-  for (const auto& inner : instruction.region().instructions()) switch (inner->opcode()) {
-    case Opcode::Logistic:
-    case Opcode::Tanh:
-    case Opcode::Exponential:
-    case Opcode::Erf:
-    case Opcode::Log:
-    case Opcode::LogPlusOne:
-    case Opcode::Power: return true;
-    default: break;
-    }
-  return false;
+  constexpr Opcode kLong[] = {Opcode::Logistic, Opcode::Tanh,       Opcode::Exponential, Opcode::Erf,
+                              Opcode::Log,      Opcode::LogPlusOne, Opcode::Power};
+  const auto& inner = instruction.region().instructions();
+  return std::any_of(inner.begin(), inner.end(), [&](const auto& i) {
+    return std::find(std::begin(kLong), std::end(kLong), i->opcode()) != std::end(kLong);
+  });
 }
 
 bool is_packable_constant(Value value) {

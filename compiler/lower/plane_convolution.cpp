@@ -18,6 +18,7 @@ using kernel::Scalar;
 
 // Positions of the window from which the copy of the input is worth it.
 constexpr int64_t kMinWindow = 4;
+constexpr int64_t kLineElements = 16; // floats of 64 bytes
 // With fewer channels the window is the inner part of the reduction.
 constexpr int64_t kFewChannels = 8;
 
@@ -100,8 +101,8 @@ private:
       planes_.first += w.pad_low * planes_.strides[i + 1];
       planes_.strides[i] = padded * planes_.strides[i + 1];
     }
-    // Planes start in different sets of the caches.
-    planes_.strides[0] = (planes_.strides[0] / 16 | 1) * 16 + 16;
+    // An odd number of lines, so that planes start in different sets of the caches.
+    planes_.strides[0] = ((planes_.strides[0] / kLineElements + 1) | 1) * kLineElements;
     planes_.type.layout.strides.push_back(channels() * planes_.strides[0]);
     for (int64_t stride : planes_.strides) planes_.type.layout.strides.push_back(stride);
     planes_.elements = input().dim(0) * channels() * planes_.strides[0] + lanes_;

@@ -1,11 +1,10 @@
 // narrow-updates: a state that is its old value but for one position is written at that position alone.
 //
-//   select(i == position, new, old)   ->   dynamic_update_slice(old, select(inside, new[position],
-//   old[position]),
-//                                                               position), with the position clamped
+//   select(i == position, new, old)   ->   %v = select(inside, new[at], old[at])
+//                                          dynamic_update_slice(old, %v, at)
 //
-// for a state `old` and its next value, whose memory is the same: the rest of a cache is neither read nor
-// written.
+// with `at` the position clamped into the state, and `inside` whether that changed nothing; for a state `old`
+// and its next value, whose memory is the same: the rest of a cache is neither read nor written.
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 

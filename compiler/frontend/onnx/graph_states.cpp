@@ -47,8 +47,7 @@ private:
   static std::string advice(const Type& past, const Type& present) {
     if (past.dtype != present.dtype || past.rank() != present.rank()) return "";
     return ". A cache that grows has to be exported with a fixed length: one that drops its oldest entries, "
-           "or one "
-           "that is written at a position";
+           "or one that is written at a position";
   }
 
   Function& main_;
