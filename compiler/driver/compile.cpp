@@ -5,6 +5,7 @@
 #include "compiler/driver/phase_timer.h"
 #include "compiler/driver/write_outputs.h"
 #include "compiler/graph/text.h"
+#include "compiler/memory/early_weights.h"
 #include "compiler/memory/plan.h"
 #include "compiler/memory/prepare.h"
 #include "compiler/memory/schedule.h"
@@ -84,6 +85,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   timer.begin("plan memory");
   memory::place_constants(c.program);
   memory::plan_arena(c.program, plan_options(options, *c.module));
+  if (options.opt_level < codegen::OptLevel::Os) memory::prefetch_weights(c.program, c.target);
   kernel::merge_equal_kernels(c.program);
   if (Result valid = kernel::verify(c.program); !valid) return failed(valid.error());
   if (options.winograd == lower::Winograd::Init)

@@ -1,0 +1,133 @@
+// Weights lie in the order of their use, so that what comes next is one stream: a call asks for a stretch of
+// it. The plan goes backwards, so that every stretch is asked for as late as it still comes in time.
+#include "compiler/memory/early_weights.h"
+
+#include "compiler/memory/hot_loops.h"
+
+#include <algorithm>
+
+namespace firn::memory {
+namespace {
+
+using kernel::Kernel;
+using kernel::Program;
+using kernel::Space;
+using kernel::Step;
+
+constexpr int64_t kLine = 64;
+constexpr double kBandwidth = 0.8;    // of the memory's, that prefetches can have
+constexpr double kLeastCycles = 3000; // of computing that is worth another argument
+constexpr int64_t kLeastBytes = 4096;
+
+int64_t round_up(int64_t bytes) {
+  return (bytes + kLine - 1) / kLine * kLine;
+}
+
+struct Call {
+  Step* step = nullptr;
+  Kernel* kernel = nullptr;   // null: control flow, or a kernel of several calls
+  int64_t begin = 0, end = 0; // of the weights that it is the first to read
+  int64_t activations = 0;    // bytes
+  int64_t arrives = 0;        // bytes of weights that come while it runs, though nobody asked before
+  int64_t capacity = 0;       // bytes it can ask for
+  int64_t ahead = 0;          // bytes after its own that shall have come at its end
+};
+
+class Planner {
+public:
+  Planner(Program& program, const TargetMachine& target) : program_(program), target_(target) {
+    calls_of_.resize(program.kernels.size());
+    count_calls(program.steps);
+    for (Step& step : program.steps) add(step);
+  }
+
+  void run() {
+    int64_t wanted = 0;
+    for (size_t i = calls_.size(); i-- > 0;) wanted = plan_backwards(calls_[i], wanted);
+    int64_t asked = 0; // the end of what has been asked for
+    for (Call& call : calls_) {
+      int64_t from = std::max(asked, round_up(call.end));
+      int64_t capacity = call.capacity - std::max<int64_t>(0, call.end - std::max(asked, call.begin));
+      int64_t bytes = std::min(call.end + call.ahead - from, capacity) / kLine * kLine;
+      asked = from;
+      if (bytes >= kLeastBytes && ask(call, from, bytes)) asked += bytes;
+    }
+  }
+
+private:
+  void count_calls(const std::vector<Step>& steps) {
+    for (const Step& step : steps) {
+      if (step.kind == Step::Kind::Call) ++calls_of_[static_cast<size_t>(step.kernel)];
+      count_calls(step.first);
+      count_calls(step.second);
+    }
+  }
+
+  void add(Step& step) {
+    Call call;
+    call.step = &step;
+    call.begin = call.end = calls_.empty() ? 0 : calls_.back().end;
+    if (step.kind != Step::Kind::Call)
+      call.activations = target_.l2_bytes;
+    else
+      add_call(call);
+    calls_.push_back(call);
+  }
+
+  void add_call(Call& call) {
+    Kernel& kernel = *program_.kernels[static_cast<size_t>(call.step->kernel)];
+    if (calls_of_[static_cast<size_t>(call.step->kernel)] == 1) call.kernel = &kernel;
+    for (size_t i = 0; i < call.step->arguments.size(); ++i) {
+      const kernel::Buffer& buffer = program_.buffers[static_cast<size_t>(call.step->arguments[i].buffer)];
+      const kernel::BufferParameter& parameter = kernel.parameters[i];
+      if (buffer.space == Space::Weights)
+        call.end = std::max(call.end, buffer.offset + buffer.bytes);
+      else
+        call.activations += parameter.size * kernel::scalar_bytes(parameter.element);
+    }
+    double computing = static_cast<double>(kernel.flops) / (2.0 * target_.lanes(32) * target_.fma_pipes),
+           activations = static_cast<double>(call.activations);
+    double running = std::max(computing, activations / target_.l2_bytes_per_cycle),
+           // What moves the activations is not there for weights.
+        idle = computing - activations / target_.l3_bytes_per_cycle;
+    double bandwidth = kBandwidth * target_.memory_bytes_per_cycle;
+    call.arrives = static_cast<int64_t>(running * bandwidth);
+    if (call.kernel && idle >= kLeastCycles) call.capacity = static_cast<int64_t>(idle * bandwidth);
+  }
+
+  // Returns how many bytes, from the call's own on, shall have come before it begins so that `wanted` bytes
+  // after its own have come at its end. No more than half the cache is kept for what is not used yet.
+  int64_t plan_backwards(Call& call, int64_t wanted) const {
+    int64_t own = call.end - call.begin;
+    call.ahead = std::clamp<int64_t>(target_.l2_bytes / 2 - call.activations, 0, wanted);
+    int64_t late = own - call.arrives; // of its own alone
+    if (call.ahead > 0) late = std::max(late, own + call.ahead - call.capacity);
+    return std::max<int64_t>(0, late);
+  }
+
+  bool ask(const Call& call, int64_t from, int64_t bytes) {
+    for (size_t i = 0; i < program_.buffers.size(); ++i) {
+      const kernel::Buffer& buffer = program_.buffers[i];
+      if (buffer.space != Space::Weights || from < buffer.offset || from >= buffer.offset + buffer.bytes)
+        continue;
+      if (!prefetch_in_hot_loops(*call.kernel, bytes / kLine)) return false;
+      call.step->arguments.push_back({static_cast<int>(i), from - buffer.offset});
+      return true;
+    }
+    return false;
+  }
+
+  Program& program_;
+  const TargetMachine& target_;
+  std::vector<int> calls_of_; // by kernel
+  std::vector<Call> calls_;
+};
+
+} // namespace
+
+void prefetch_weights(Program& program, const TargetMachine& target) {
+  if (program.weight_bytes + program.arena_bytes <= target.l2_bytes) return;
+  Planner(program, target).run();
+}
+
+} // namespace firn::memory

@@ -1,0 +1,15 @@
+// Weights that a call would wait for, such as a matrix that one vector passes through, are prefetched by the
+// calls before it that have computing to do meanwhile.
+#pragma once
+
+#include "compiler/kernel/kernel.h"
+#include "compiler/target/target_machine.h"
+
+namespace firn::memory {
+
+// Gives such calls, each of a kernel that no other call shares, one argument more: the place in the placed
+// constants that its hot loops prefetch from. Nothing is changed where all of a program stays in the second
+// cache level.
+void prefetch_weights(kernel::Program& program, const TargetMachine& target);
+
+} // namespace firn::memory
