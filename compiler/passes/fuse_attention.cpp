@@ -7,7 +7,9 @@
 //
 // What computes the scores from the first dot may be any elementwise code: scales, masks that are added or
 // selected, caps. The operands of the dots are read through slices, transposes, broadcasts and reshapes where
-// strides can say what those do, and the result is stored as a transpose behind the last dot wants it.
+// strides can say what those do, and the result is stored as a transpose behind the last dot wants it. Scores
+// divided by a constant are multiplied by its inverse, but not in strict mode: a rounding more is little
+// beside those of the dot, and divisions take longer than the rest of softmax.
 // Requires: softmax as a composite; layouts are assigned. Establishes: no dot(softmax(dot)) of f32 is left
 // whose parts have no other use. Breaks: other passes do not look inside.
 #include "compiler/graph/attention.h"
@@ -17,6 +19,8 @@
 #include "compiler/passes/rewrite.h"
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <unordered_set>
 
 namespace firn {
@@ -71,6 +75,29 @@ private:
   std::unordered_set<const Instruction*> inside_;
 };
 
+// The number whose inverse may scale scores in place of a division by it.
+std::optional<double> divisor_of(const Instruction& instruction) {
+  if (!instruction.is(Opcode::Divide)) return std::nullopt;
+  auto divisor = splat_value(instruction.operand(1));
+  return divisor && std::isnormal(static_cast<float>(1 / *divisor)) ? divisor : std::nullopt;
+}
+
+void multiply_by_inverses(Region& region, const PassOptions& options) {
+  std::vector<Instruction*> scaled;
+  for (Instruction* last : region.snapshot()) {
+    if (!last->is(Opcode::Dot)) continue;
+    if (auto attention = match_attention(*last))
+      std::copy_if(attention->path.begin(), attention->path.end(), std::back_inserter(scaled),
+                   [](const Instruction* step) { return divisor_of(*step).has_value(); });
+  }
+  for (Instruction* instruction : scaled) {
+    if (!options.take_rewrite()) return;
+    Builder builder(*instruction->parent(), instruction);
+    Value inverse = make_splat(builder, instruction->type(), 1 / *divisor_of(*instruction));
+    replace_instruction(*instruction, builder.op(Opcode::Multiply, {instruction->operand(0), inverse}));
+  }
+}
+
 bool fuse_in(Region& region, const PassOptions& options) {
   bool changed = false;
   std::vector<Instruction*> order = region.snapshot();
@@ -92,7 +119,10 @@ bool fuse_in(Region& region, const PassOptions& options) {
 
 bool fuse_attention(Module& module, const PassOptions& options) {
   bool changed = false;
-  for_each_region(module, [&](Region& region) { changed |= fuse_in(region, options); });
+  for_each_region(module, [&](Region& region) {
+    if (!options.strict_math) multiply_by_inverses(region, options);
+    changed |= fuse_in(region, options);
+  });
   return changed;
 }
 
