@@ -130,10 +130,21 @@ template <class B> V<B> exp_short(B& b, V<B> x) {
   return exp_of_parts<B>(b, {n, b.bits_of(shifted), b.fma(n, b.constant(x, -kLn2), x)});
 }
 
-// exp_short of an argument that is not positive; what is below e^-87 is 0.
-template <class B> V<B> exp_nonpositive(B& b, V<B> x) {
-  V<B> tiny = b.fcmp(Cmp::Lt, x, b.constant(x, is_double(b, x) ? -708 : -87));
-  return b.select(tiny, b.constant(x, 0), exp_short(b, x));
+// 2^(scale * x - whole) to about 2e-7, relative, for a whole number such that the power is 1 at most or
+// little more. `center` is exponent_magic less that number, exactly; `least` is an x that makes the exponent
+// -127: it and whatever is less give 0. Both products being fused, large x are as exact as their difference.
+template <class B> V<B> relative_power(B& b, V<B> x, V<B> scale, V<B> center, V<B> least) {
+  x = b.max_fast(least, x);
+  V<B> shifted = b.fma(x, scale, center);
+  V<B> r = b.fma(x, scale, b.sub(center, shifted));
+  // Those of exp_of_parts times powers of ln 2.
+  const double coefficients[] = {1,
+                                 0.6931469769803809,
+                                 0.24022241266103617,
+                                 0.055507344032735044,
+                                 0.009671566150074383,
+                                 0.0013264654085514437};
+  return b.mul(polynomial(b, r, coefficients), power_of_two(b, b.bits_of(shifted)));
 }
 
 template <class B> V<B> expm1(B& b, V<B> x) {

@@ -1,11 +1,11 @@
 // Attention as one kernel: for a tile of query rows the scores of a block of keys stand in a small array, are
-// turned into weights, and are multiplied into the values at once; the running maximum and sum of each row
-// scale what earlier blocks gave (Milakov and Gimelshein's online softmax). Keys are packed by a kernel of
-// their own, since the first product wants them along lanes.
+// turned into weights, and are multiplied into the values at once; what earlier blocks gave is scaled to the
+// references that weights are relative to now. Keys are packed by a kernel of their own, since the first
+// product wants them along lanes.
 #include "compiler/lower/attention_plan.h"
+#include "compiler/lower/attention_weights.h"
 #include "compiler/lower/contraction_ops.h"
 #include "compiler/lower/emitters.h"
-#include "compiler/lower/kernel_scalars.h"
 #include "compiler/lower/key_products.h"
 
 #include <algorithm>
@@ -19,7 +19,6 @@ using kernel::Scalar;
 using KernelValue = kernel::Value;
 using KernelValues = std::vector<KernelValue>;
 
-constexpr double kLowest = -3.4028234663852886e38;
 constexpr int kUnroll = 4; // steps of a product per iteration
 
 class AttentionKernel {
@@ -47,11 +46,10 @@ public:
     score_stride_ = padded;
     blocks_ = (a_.keys + s_.block - 1) / s_.block;
     depth_stride_ = values_.vectors() * s_.lanes;
-    inverse_ = maker.scratch(Scalar::F32, s_.rows, "sums");
-    if (blocks_ > 1) {
-      largest_ = maker.scratch(Scalar::F32, s_.rows, "largest");
-      sums_ = maker.scratch(Scalar::F32, s_.rows * depth_stride_, "scaled");
-    }
+    weights_.emplace(
+        maker, WeightsShape{s_.lanes, s_.rows, padded, score_scale(), blocks_ > 1, context_.target().has_fma},
+        scores_);
+    if (blocks_ > 1) sums_ = maker.scratch(Scalar::F32, s_.rows * depth_stride_, "scaled");
     emit_tiles();
     maker.kernel().algorithm = "attention " + std::to_string(s_.rows) + "x" + std::to_string(s_.vectors);
     maker.set_flops(2 * a_.outer * a_.rows * a_.keys * (a_.depth + a_.value_depth));
@@ -117,11 +115,9 @@ private:
 
   void emit_tile(const IntExpr& row, int rows) {
     Builder& b = *b_;
-    kernel::Type scalar{Scalar::F32, 1};
+    weights_->begin_tile(rows);
     if (blocks_ == 1) return emit_block(row, rows, 0, a_.keys, true);
     b.loop(0, rows, 1, [&](const IntExpr& r) {
-      b.store(b.constant(scalar, kLowest), largest_, r);
-      b.store(b.constant(scalar, 0), inverse_, r);
       b.loop(0, depth_stride_, s_.lanes, [&](const IntExpr& d) {
         b.store(b.constant({Scalar::F32, s_.lanes}, 0), sums_, r * depth_stride_ + d);
       });
@@ -135,10 +131,12 @@ private:
   void emit_block(const IntExpr& row, int rows, const IntExpr& first, int64_t keys, bool last) {
     int width = s_.packs_keys ? s_.vectors : 1;
     int64_t group = static_cast<int64_t>(width) * s_.lanes, full = keys / group, rest = keys - full * group;
+    weights_->begin_block(rows);
     b_->loop(0, full, 1, [&](const IntExpr& g) { emit_scores(row, rows, first, g * width, width, group); });
     if (rest > 0)
       emit_scores(row, rows, first, full * width, static_cast<int>((rest + s_.lanes - 1) / s_.lanes), rest);
-    b_->loop(0, rows, 1, [&](const IntExpr& r) { emit_weights(r, keys, last); });
+    weights_->weigh(rows, keys);
+    if (last) weights_->end_tile(rows);
     int64_t vectors = values_.vectors(), groups = vectors / s_.vectors;
     int64_t partial = a_.value_depth % s_.lanes;
     // Only the last vector may be partial; its group has a place of its own.
@@ -218,13 +216,27 @@ private:
                                      sums[static_cast<size_t>(r * vectors + v)]);
         if (valid < s_.lanes)
           score = b.select(b.lane_mask(s_.lanes, valid), score, b.constant(type, -INFINITY));
+        weights_->see(r, score);
         b.store(score, scores_, (vector + v) * s_.lanes + r * score_stride_, 4 * s_.lanes);
       }
   }
 
+  // The positive number that products are multiplied with, if that is all that happens before softmax.
+  double score_scale() const {
+    if (a_.path.size() != 1 || !a_.path[0]->is(Opcode::Multiply)) return 1;
+    for (int side : {0, 1}) {
+      const Instruction& factor = *a_.path[0]->operand(side).def;
+      if (!factor.is(Opcode::BroadcastInDim) || !factor.operand(0).def->is(Opcode::Constant)) continue;
+      const Literal& literal = *factor.operand(0).def->literal();
+      double scale = literal.is_splat() ? literal.get_double(0) : 0;
+      if (scale > 0x1p-60 && scale < 0x1p60) return scale;
+    }
+    return 1;
+  }
+
   // What the fusion computes of a product before softmax.
   KernelValue score_of(const IntExpr& row, const IntExpr& key, int valid, KernelValue product) {
-    if (a_.path.empty()) return product;
+    if (a_.path.empty() || score_scale() != 1) return product;
     const Type& type = a_.softmax->type();
     std::vector<int64_t> dims = type.static_dims();
     dims.resize(dims.size() - 2);
@@ -247,71 +259,6 @@ private:
     return emitter.emit(a_.softmax->operand(0), index);
   }
 
-  // Turns one row of scores into weights relative to the largest score so far.
-  void emit_weights(const IntExpr& r, int64_t keys, bool last) {
-    Builder& b = *b_;
-    KernelScalars math(b);
-    kernel::Type type{Scalar::F32, s_.lanes}, scalar{Scalar::F32, 1};
-    int64_t vectors = (keys + s_.lanes - 1) / s_.lanes;
-    IntExpr at = r * score_stride_;
-    auto load = [&](const IntExpr& v) { return b.load(type, scores_, at + v * s_.lanes, 4 * s_.lanes); };
-    KernelValue largest = combine(vectors, b.constant(type, kLowest), OpKind::FMaxFast,
-                                  [&](const IntExpr& v) { return load(v); });
-    KernelValue before;
-    if (blocks_ > 1) {
-      before = b.load(scalar, largest_, r);
-      largest = b.binary(OpKind::FMaxFast, before, largest);
-      b.store(largest, largest_, r);
-    }
-    KernelValue center = b.splat(largest, s_.lanes);
-    KernelValue sum = combine(vectors, b.constant(type, 0), OpKind::FAdd, [&](const IntExpr& v) {
-      KernelValue weight = scalar_ops::math::exp_nonpositive(math, b.binary(OpKind::FSub, load(v), center));
-      b.store(weight, scores_, at + v * s_.lanes, 4 * s_.lanes);
-      return weight;
-    });
-    if (blocks_ > 1) {
-      KernelValue shrink = scalar_ops::math::exp_nonpositive(math, b.binary(OpKind::FSub, before, largest));
-      sum = b.fma(b.load(scalar, inverse_, r), shrink, sum);
-      KernelValue wide = b.splat(shrink, s_.lanes);
-      b.loop(0, depth_stride_, s_.lanes, [&](const IntExpr& d) {
-        IntExpr place = r * depth_stride_ + d;
-        b.store(b.binary(OpKind::FMul, b.load(type, sums_, place, 4 * s_.lanes), wide), sums_, place,
-                4 * s_.lanes);
-      });
-    }
-    if (last) sum = b.binary(OpKind::FDiv, b.constant(scalar, 1), sum);
-    b.store(sum, inverse_, r);
-  }
-
-  // Combines element(v) for all vectors into one scalar, in four chains.
-  template <class Element>
-  KernelValue combine(int64_t vectors, KernelValue start, OpKind kind, Element element) {
-    Builder& b = *b_;
-    int64_t chains = std::min<int64_t>(4, vectors), rounds = vectors / chains;
-    KernelValues sums = b.loop_carried(
-        0, rounds, 1, KernelValues(static_cast<size_t>(chains), start),
-        [&](const IntExpr& round, const KernelValues& in) {
-          KernelValues out;
-          for (int64_t c = 0; c < chains; ++c)
-            out.push_back(b.binary(kind, in[static_cast<size_t>(c)], element(round * chains + c)));
-          return out;
-        });
-    for (int64_t v = rounds * chains; v < vectors; ++v) {
-      KernelValue& sum = sums[static_cast<size_t>(v - rounds * chains)];
-      sum = b.binary(kind, sum, element(v));
-    }
-    for (size_t count = sums.size(); count > 1; count = (count + 1) / 2)
-      for (size_t i = 0; i < count / 2; ++i) sums[i] = b.binary(kind, sums[i], sums[count - 1 - i]);
-    KernelValue vector = sums[0];
-    for (int half = s_.lanes / 2; half > 0; half /= 2) {
-      std::vector<int64_t> low, high;
-      for (int i = 0; i < half; ++i) low.push_back(i), high.push_back(half + i);
-      vector = half == 1 ? b.binary(kind, b.extract(vector, 0), b.extract(vector, 1))
-                         : b.binary(kind, b.shuffle(vector, vector, low), b.shuffle(vector, vector, high));
-    }
-    return vector;
-  }
-
   // The weighted values of a group of columns.
   void emit_values(const IntExpr& row, int rows, const IntExpr& first, int64_t keys, const IntExpr& vector,
                    int vectors, bool last) {
@@ -319,10 +266,14 @@ private:
     kernel::Type type{Scalar::F32, s_.lanes}, scalar{Scalar::F32, 1};
     KernelValues start;
     auto sum_place = [&](int r, int v) { return (vector + v) * s_.lanes + r * depth_stride_; };
-    for (int r = 0; r < rows; ++r)
+    for (int r = 0; r < rows; ++r) {
+      KernelValue shrinkage;
+      if (blocks_ > 1) shrinkage = b.splat(weights_->shrinkage(r), s_.lanes);
       for (int v = 0; v < vectors; ++v)
         start.push_back(blocks_ == 1 ? b.constant(type, 0)
-                                     : b.load(type, sums_, sum_place(r, v), 4 * s_.lanes));
+                                     : b.binary(OpKind::FMul, shrinkage,
+                                                b.load(type, sums_, sum_place(r, v), 4 * s_.lanes)));
+    }
     KernelValues sums = multiply(
         rows, vectors, keys, std::move(start),
         [&](int r, const IntExpr& k) { return b.load(scalar, scores_, k + r * score_stride_); },
@@ -336,7 +287,7 @@ private:
           b.store(sum, sums_, sum_place(r, v), 4 * s_.lanes);
           continue;
         }
-        sum = b.binary(OpKind::FMul, sum, b.splat(b.load(scalar, inverse_, r), s_.lanes));
+        sum = b.binary(OpKind::FMul, sum, b.splat(weights_->inverse_sum(r), s_.lanes));
         store_result(row + r, (vector + v) * s_.lanes, valid_columns(vector, v), sum);
       }
   }
@@ -371,7 +322,8 @@ private:
   LaneOperand keys_, values_;
   Builder* b_ = nullptr;
   std::optional<RegionLeaves> leaves_;
-  int q_ = -1, k_ = -1, v_ = -1, result_ = -1, scores_ = -1, inverse_ = -1, largest_ = -1, sums_ = -1;
+  std::optional<AttentionWeights> weights_;
+  int q_ = -1, k_ = -1, v_ = -1, result_ = -1, scores_ = -1, sums_ = -1;
   int64_t score_stride_ = 0, depth_stride_ = 0, blocks_ = 1;
   IntExpr outer_, q_place_, k_place_, v_place_, result_place_;
 };

@@ -1,6 +1,9 @@
 // Transposition in registers, by halves: log2(lanes) rounds of two shuffles per pair of vectors.
 #include "compiler/lower/transpose_lanes.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace firn::lower {
 
 using kernel::Builder;
@@ -25,6 +28,29 @@ void transpose(Builder& b, std::vector<Value>& rows) {
       rows[static_cast<size_t>(i + distance)] = b.shuffle(first, second, lower);
     }
   }
+}
+
+// Every round combines the halves of two vectors at a time, the one in the lanes whose index has the bit
+// `half`, the other in the rest; the first rounds those of one vector, if there are fewer than lanes.
+Value fold_lanes(Builder& b, kernel::OpKind kind, std::vector<Value> vectors, int lanes) {
+  vectors.resize(std::bit_ceil(vectors.size()), vectors.front());
+  auto count = static_cast<int>(vectors.size());
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    std::vector<int64_t> straight, across;
+    for (int lane = 0; lane < lanes; ++lane) {
+      bool is_second = count > half && (lane & half) != 0;
+      straight.push_back(is_second ? lanes + lane : lane);
+      across.push_back(is_second ? lanes + lane - half : lane ^ half);
+    }
+    int partner = count > half ? half : 0;
+    count = std::min(count, half);
+    for (int i = 0; i < count; ++i) {
+      Value first = vectors[static_cast<size_t>(i)], second = vectors[static_cast<size_t>(i + partner)];
+      Value kept = partner > 0 ? b.shuffle(first, second, straight) : first;
+      vectors[static_cast<size_t>(i)] = b.binary(kind, kept, b.shuffle(first, second, across));
+    }
+  }
+  return vectors.front();
 }
 
 void copy_columns(Builder& b, const MatrixSource& source, const MatrixTarget& target, int64_t columns,

@@ -158,6 +158,62 @@ TEST_CASE("attention whose first block of keys is masked whole", "[lower][attent
       {.tolerance = 3e-6});
 }
 
+TEST_CASE("attention of scores far from zero", "[lower][attention]") {
+  // So large that their spacing is as wide as differences that matter: the dot adds nothing.
+  for (const Sizes& z : {Sizes{1, 2, 20, 40, 8, 8}, Sizes{1, 1, 18, 1200, 8, 8}}) {
+    std::string type = "f32" + dims({z.batch, z.heads, z.rows, z.keys});
+    for (double reach : {20.0, 6e6}) {
+      INFO(z.keys << " keys, reach " << reach);
+      expect_attention(z, "%mask: f32" + dims({z.rows, z.keys}),
+                       scaled(z, 0, "%none") + "%mm = broadcast_in_dim %mask {dims = [2, 3]} : " + type +
+                           "\n%m = add %none, %mm : " + type + "\n",
+                       {.tolerance = 3e-6, .ranges = {{"mask", {-reach, reach}}}});
+    }
+  }
+}
+
+TEST_CASE("attention whose blocks of keys are far apart", "[lower][attention]") {
+  Sizes z{1, 1, 20, 1300, 8, 8};
+  std::string type = "f32" + dims({1, 1, 20, 1300}), flags = "bool" + dims({1, 1, 20, 1300}),
+              positions = "i32" + dims({1, 1, 20, 1300});
+  for (const char* far : {"-5e6", "5e6", "-3e38", "3e38", "-inf", "inf"})
+    for (const char* direction : {"lt", "ge"}) {
+      INFO(far << " for keys " << direction << " 600");
+      expect_attention(
+          z, "",
+          "%j = iota {dim = 3} : " + positions +
+              "\n%n = constant [600] : i32[]\n%nn = broadcast_in_dim %n {dims = []} : " + positions +
+              "\n%is = compare %j, %nn {direction = " + direction + "} : " + flags + "\n%far = constant [" +
+              far + "] : f32[]\n%ff = broadcast_in_dim %far {dims = []} : " + type +
+              "\n%m = select %is, %ff, %s : " + type + "\n",
+          {.tolerance = 3e-6});
+    }
+}
+
+TEST_CASE("attention of rows that are masked whole, or hold infinity or NaN", "[lower][attention]") {
+  for (const Sizes& z : {Sizes{1, 2, 20, 40, 8, 8}, Sizes{1, 1, 18, 1200, 8, 8}}) {
+    std::string type = "f32" + dims({z.batch, z.heads, z.rows, z.keys}),
+                flags = "bool" + dims({z.batch, z.heads, z.rows, z.keys}),
+                positions = "i32" + dims({z.batch, z.heads, z.rows, z.keys});
+    auto where = [&](const std::string& name, int dim, const std::string& direction, int number) {
+      std::string n = std::to_string(number);
+      return "%i" + name + " = iota {dim = " + std::to_string(dim) + "} : " + positions + "\n%n" + name +
+             " = constant [" + n + "] : i32[]\n%b" + name + " = broadcast_in_dim %n" + name +
+             " {dims = []} : " + positions + "\n%" + name + " = compare %i" + name + ", %b" + name +
+             " {direction = " + direction + "} : " + flags + "\n";
+    };
+    for (const char* odd : {"inf", "nan"})
+      expect_attention(z, "",
+                       where("first", 2, "lt", 3) + where("row", 2, "eq", 7) + where("key", 3, "eq", 30) +
+                           "%place = and %row, %key : " + flags + "\n%low = constant [-inf] : f32[]\n" +
+                           "%ll = broadcast_in_dim %low {dims = []} : " + type + "\n%odd = constant [" + odd +
+                           "] : f32[]\n%oo = broadcast_in_dim %odd {dims = []} : " + type +
+                           "\n%m1 = select %first, %ll, %s : " + type +
+                           "\n%m = select %place, %oo, %m1 : " + type + "\n",
+                       {.tolerance = 3e-6});
+  }
+}
+
 TEST_CASE("attention on parts of one tensor, with shared key heads", "[lower][attention]") {
   // q, k and v lie in [seq, 6 heads, depth]: four query heads in two groups, one key head and one value head.
   std::string text =

@@ -1,0 +1,172 @@
+// The reference of a row is the whole number nearest its largest exponent, as long as f32 can tell exponents
+// that far from zero apart. Where it cannot (rows that are masked whole by a large number, infinities, NaN),
+// the largest score itself is subtracted beforehand, and the whole number is zero.
+#include "compiler/lower/attention_weights.h"
+
+#include "compiler/lower/kernel_scalars.h"
+#include "compiler/lower/transpose_lanes.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+
+using kernel::OpKind;
+
+namespace {
+
+constexpr double kLowest = -3.4028234663852886e38;
+constexpr double kLargestWhole = 0x1p20; // so that errors of 2^-24 leave exponents right
+constexpr double kMagic = 0x1.8p23 + 127;
+constexpr double kBelowNormal = -127; // an exponent whose power is 0
+
+} // namespace
+
+AttentionWeights::AttentionWeights(KernelMaker& maker, const WeightsShape& shape, int scores)
+    : b_(maker.builder()), s_(shape), scores_(scores), state_(-1),
+      padded_((shape.rows + shape.lanes - 1) / shape.lanes * shape.lanes),
+      factor_(static_cast<float>(shape.scale / scalar_ops::math::kLn2)), type_{kernel::Scalar::F32,
+                                                                               shape.lanes} {
+  state_ = maker.scratch(kernel::Scalar::F32, (kFields + 2 * s_.lanes) * padded_, "softmax");
+}
+
+void AttentionWeights::begin_tile(int rows) {
+  if (!s_.is_online) return;
+  for (int r = 0; r < rows; r += s_.lanes) {
+    store(constant(kLowest), place(Largest, r));
+    store(constant(kLowest), place(Base, r));
+    store(constant(0), place(Whole, r));
+  }
+  b_.loop(0, rows, 1, [&](const IntExpr& r) { store(constant(0), sum_place(r)); });
+}
+
+void AttentionWeights::begin_block(int rows) {
+  b_.loop(0, rows, 1, [&](const IntExpr& r) { store(constant(kLowest), maximum_place(r)); });
+}
+
+void AttentionWeights::see(int r, Value score) {
+  store(b_.binary(OpKind::FMaxFast, score, load(maximum_place(r))), maximum_place(r));
+}
+
+void AttentionWeights::find_largest(int rows) {
+  for (int first = 0; first < rows; first += s_.lanes) {
+    Values maxima;
+    for (int r = first; r < std::min(rows, first + s_.lanes); ++r) maxima.push_back(load(maximum_place(r)));
+    Value largest = fold_lanes(b_, OpKind::FMaxFast, std::move(maxima), s_.lanes);
+    if (s_.is_online) largest = b_.binary(OpKind::FMaxFast, load(place(Largest, first)), largest);
+    store(largest, place(Largest, first));
+  }
+}
+
+void AttentionWeights::subtract_largest(int rows, int64_t keys) {
+  b_.loop(0, rows, 1, [&](const IntExpr& r) {
+    Value largest = b_.splat(number(Largest, r), s_.lanes);
+    b_.loop(0, (keys + s_.lanes - 1) / s_.lanes, 1, [&](const IntExpr& v) {
+      IntExpr at = r * s_.stride + v * s_.lanes;
+      Value score = b_.load(type_, scores_, at, 4 * s_.lanes);
+      b_.store(b_.binary(OpKind::FSub, score, largest), scores_, at, 4 * s_.lanes);
+    });
+  });
+}
+
+// One per `lanes` rows.
+std::vector<AttentionWeights::Reference> AttentionWeights::choose_references(int rows, int64_t keys) {
+  Values wholes;
+  Value distance = b_.constant({kernel::Scalar::F32, 1}, 0);
+  for (int first = 0; first < rows; first += s_.lanes) {
+    Value exponent = b_.binary(OpKind::FMul, load(place(Largest, first)), constant(factor_));
+    distance =
+        b_.binary(OpKind::FAdd, distance, b_.reduce(OpKind::ReduceFAdd, b_.unary(OpKind::FAbs, exponent)));
+    wholes.push_back(
+        b_.binary(OpKind::FSub, b_.binary(OpKind::FAdd, exponent, constant(kMagic)), constant(kMagic)));
+  }
+  size_t count = wholes.size();
+  auto near = [&] {
+    Values yields = wholes;
+    yields.insert(yields.end(), count, constant(0));
+    return yields;
+  };
+  auto far = [&] {
+    subtract_largest(rows, keys);
+    Values yields(count, constant(0));
+    for (size_t i = 0; i < count; ++i)
+      yields.push_back(load(place(Largest, static_cast<int64_t>(i) * s_.lanes)));
+    return yields;
+  };
+  Value is_near = b_.compare(OpKind::FCmp, kernel::Predicate::Lt, distance,
+                             b_.constant({kernel::Scalar::F32, 1}, kLargestWhole));
+  // Without fused operations all but small scores lose their last bits.
+  Values chosen = s_.fused ? b_.if_then_else(is_near, near, far) : far();
+  std::vector<Reference> references;
+  for (size_t i = 0; i < count; ++i) references.push_back({chosen[count + i], chosen[i]});
+  return references;
+}
+
+void AttentionWeights::set_reference(int first, const Reference& reference) {
+  KernelScalars math(b_);
+  store(math.sub(constant(kMagic), reference.whole), place(Center, first));
+  store(math.mul(math.add(reference.whole, constant(kBelowNormal)), constant(1 / factor_)),
+        place(Least, first));
+  if (!s_.is_online) return;
+  Value moved = math.fma(math.sub(load(place(Base, first)), reference.base), constant(factor_),
+                         math.sub(load(place(Whole, first)), reference.whole));
+  store(scalar_ops::math::relative_power(math, moved, constant(1), constant(kMagic), constant(kBelowNormal)),
+        place(Shrinkage, first));
+  store(reference.base, place(Base, first));
+  store(reference.whole, place(Whole, first));
+}
+
+void AttentionWeights::weigh(int rows, int64_t keys) {
+  find_largest(rows);
+  std::vector<Reference> references = choose_references(rows, keys);
+  for (size_t i = 0; i < references.size(); ++i) set_reference(static_cast<int>(i) * s_.lanes, references[i]);
+  b_.loop(0, rows, 1, [&](const IntExpr& r) { weigh_row(r, keys); });
+}
+
+void AttentionWeights::weigh_row(const IntExpr& r, int64_t keys) {
+  KernelScalars math(b_);
+  Value center = b_.splat(number(Center, r), s_.lanes), least = b_.splat(number(Least, r), s_.lanes);
+  auto weight = [&](const IntExpr& v) {
+    IntExpr at = r * s_.stride + v * s_.lanes;
+    Value score = b_.load(type_, scores_, at, 4 * s_.lanes);
+    Value power = scalar_ops::math::relative_power(math, score, constant(factor_), center, least);
+    b_.store(power, scores_, at, 4 * s_.lanes);
+    return power;
+  };
+  int64_t vectors = (keys + s_.lanes - 1) / s_.lanes, chains = std::min<int64_t>(4, vectors),
+          rounds = vectors / chains;
+  Values start(static_cast<size_t>(chains), constant(0));
+  if (s_.is_online)
+    start[0] = b_.binary(OpKind::FMul, load(sum_place(r)), b_.splat(number(Shrinkage, r), s_.lanes));
+  Values sums = b_.loop_carried(0, rounds, 1, start, [&](const IntExpr& round, const Values& in) {
+    Values out;
+    for (int64_t c = 0; c < chains; ++c)
+      out.push_back(b_.binary(OpKind::FAdd, in[static_cast<size_t>(c)], weight(round * chains + c)));
+    return out;
+  });
+  for (int64_t v = rounds * chains; v < vectors; ++v) {
+    Value& sum = sums[static_cast<size_t>(v - rounds * chains)];
+    sum = b_.binary(OpKind::FAdd, sum, weight(v));
+  }
+  for (size_t count = sums.size(); count > 1; count = (count + 1) / 2)
+    for (size_t i = 0; i < count / 2; ++i) sums[i] = b_.binary(OpKind::FAdd, sums[i], sums[count - 1 - i]);
+  store(sums[0], sum_place(r));
+}
+
+void AttentionWeights::end_tile(int rows) {
+  for (int first = 0; first < rows; first += s_.lanes) {
+    Values sums;
+    for (int r = first; r < std::min(rows, first + s_.lanes); ++r) sums.push_back(load(sum_place(r)));
+    Value sum = fold_lanes(b_, OpKind::FAdd, std::move(sums), s_.lanes);
+    store(b_.binary(OpKind::FDiv, constant(1), sum), place(Inverse, first));
+  }
+}
+
+AttentionWeights::Value AttentionWeights::shrinkage(int r) {
+  return number(Shrinkage, r);
+}
+
+AttentionWeights::Value AttentionWeights::inverse_sum(int r) {
+  return number(Inverse, r);
+}
+
+} // namespace firn::lower
