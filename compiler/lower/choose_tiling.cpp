@@ -115,13 +115,19 @@ Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target, c
     outer *= spec.outer[i];
   double row_tiles =
       static_cast<double>(outer) * std::ceil(static_cast<double>(spec.rows) / tiling.tile.rows);
-  double panel = vector_bytes / static_cast<double>(groups.count());
-  // Columns outermost: the scalar operand passes once per group, one panel of vectors stays near.
+  double panel = vector_bytes / static_cast<double>(groups.count()), scalar_tile = scalar_bytes / row_tiles,
+         regrouped = static_cast<double>(groups.count() - 1);
+  double first_pass = streamed_cost(vector_bytes, static_cast<double>(spec.weight_bytes), target);
+  // Columns outermost: the scalar operand passes once per group, one panel of vectors stays near, and the
+  // next is asked for while sums are computed.
   double columns_first =
       streamed_cost(scalar_bytes * static_cast<double>(groups.count()), scalar_bytes + panel, target) +
-      streamed_cost(panel * (row_tiles - 1) * static_cast<double>(groups.count()), panel, target);
-  // Rows outermost: all vectors pass once per tile row.
-  double rows_first = streamed_cost(vector_bytes * (row_tiles - 1), vector_bytes, target);
+      streamed_cost(panel * (row_tiles - 1) * static_cast<double>(groups.count()), panel, target) +
+      std::max(0.0, first_pass - tiling.cycles);
+  // Rows outermost: all vectors pass once per row of tiles, unasked the first time; the scalars of one row of
+  // tiles pass once per group.
+  double rows_first = streamed_cost(vector_bytes * (row_tiles - 1), vector_bytes, target) +
+                      streamed_cost(scalar_bytes * regrouped, scalar_tile + panel, target) + first_pass;
   tiling.columns_outermost = columns_first <= rows_first || spec.vector_outer_dims > 0;
   if (schedule && schedule->columns_outermost && spec.vector_outer_dims == 0)
     tiling.columns_outermost = *schedule->columns_outermost;

@@ -62,6 +62,9 @@ struct ContractionSpec {
   // Bytes touched, for the choice of tile and loop order: one pass over the scalar operand and over the
   // vector operand.
   int64_t scalar_bytes = 0, vector_bytes = 0;
+  // Bytes that a run reads once, the vector operand among them, if it is one of the model's weights: they say
+  // which cache level its first pass comes from. 0: a kernel before has just written it.
+  int64_t weight_bytes = 0;
   // How many of the leading `outer` dims also select another part of the vector operand (batch, groups).
   int vector_outer_dims = 0;
 

@@ -313,7 +313,8 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
     binding->schedule = schedule;
     binding->compact = context.options().optimize_size;
     binding->long_epilogue = has_long_epilogue(instruction);
-    binding->weights_stay_cached = context.model_weight_bytes() <= context.target().l3_bytes / 2;
+    if (is_dot || is_packable_constant(root->operands[1]))
+      binding->weight_bytes = context.model_weight_bytes();
     return is_dot ? prepare_dot(*root->contraction, is_packable_constant(root->operands[0]),
                                 is_packable_constant(root->operands[1]), binding, context.target(), part)
                   : prepare_convolution(root->computed(), binding, context.target());

@@ -31,7 +31,7 @@ struct ContractionBinding {
   }
   std::optional<TensorPart> scalar_part, result_part; // that those parameters hold, rather than the whole
   bool by_lines = false;                              // the caller has the loop over lines of the image
-  bool weights_stay_cached = false;                   // the whole model's, between two runs
+  int64_t weight_bytes = 0;                           // of the whole model, if this reads some of them
   const Schedule* schedule = nullptr;                 // what the schedule database says of this contraction
   bool compact = false;                               // small code before speed
   bool long_epilogue = false;                         // a copy of its code per accumulator would be too much

@@ -75,6 +75,7 @@ public:
     prepared.flops = 2 * g_.batch * positions * g_.groups * g_.filters * g_.channels * g_.filter_size;
     spec.scalar_bytes = static_cast<int64_t>(g_.input.physical_byte_size());
     spec.vector_bytes = g_.groups * g_.filters * g_.channels * g_.filter_size * 4;
+    spec.weight_bytes = binding_->weight_bytes;
     spec.row_valid = row_validity();
     spec.compact = binding_->compact;
     prepared.tiling = choose_tiling(spec, target_, binding_->schedule);

@@ -90,6 +90,7 @@ public:
     prepared.flops = 2 * dot_.type().num_elements() * reduction;
     prepared.swapped = swapped_;
     prepared.spec.compact = binding_->compact;
+    if (vector_constant) prepared.spec.weight_bytes = binding_->weight_bytes;
     prepared.tiling = choose_tiling(prepared.spec, target_, binding_->schedule);
     if (vector_constant) choose_blocks(prepared);
     if (part_.count > 1) take_part(prepared.spec);
@@ -101,7 +102,7 @@ public:
     // A single pass over weights that stay in a cache between runs: the hardware fetches ahead better than
     // code can.
     bool passes_once = prepared.spec.rows <= prepared.tiling.tile.rows;
-    bool left_to_hardware = passes_once && binding_->weights_stay_cached;
+    bool left_to_hardware = passes_once && binding_->weight_bytes <= target_.l3_bytes / 2;
     if (!prepared.vector_direct && vector_constant && !left_to_hardware &&
         prepared.spec.vector_bytes > target_.l1_bytes)
       prefetch_groups(prepared.spec, prepared.packed);
