@@ -203,7 +203,10 @@ private:
       prepared.tiling.parts = static_cast<int>((group_bytes + most - 1) / most);
     int64_t row_bytes = steps / prepared.tiling.parts * 4;
     int64_t block = std::max<int64_t>(1, target_.l2_bytes / 2 / row_bytes / tile.rows) * tile.rows;
-    if (rows > block + block / 2) prepared.tiling.row_block = block;
+    if (rows > block) { // evenly
+      int64_t tiles = (rows + tile.rows - 1) / tile.rows, blocks = (rows + block - 1) / block;
+      prepared.tiling.row_block = (tiles + blocks - 1) / blocks * tile.rows;
+    }
     if (prepared.tiling.parts > 1)
       prepared.partial_elements =
           rows * column_groups(prepared.spec.columns, tile).total_vectors * tile.lanes;

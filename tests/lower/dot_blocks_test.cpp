@@ -48,8 +48,28 @@ TEST_CASE("long reductions run in parts", "[lower][dot]") {
 }
 
 TEST_CASE("many rows pass in blocks", "[lower][dot]") {
+  expect_dot("x86-64", 349, 111, 19, false); // a little more than half of the second cache level
   expect_dot("x86-64", 700, 111, 19, false);
   expect_dot("x86-64-v3", 1501, 131, 37, false);
+}
+
+TEST_CASE("blocks of rows leave half of the second cache level to the rest", "[lower][dot]") {
+  auto iterations = [](int rows) {
+    std::string x = "f32[" + std::to_string(rows) + ",128]", y = "f32[" + std::to_string(rows) + ",16]";
+    auto program =
+        lower_text("module @test {\n  func @main(%x: " + x + ") -> (" + y + ") {\n%w = constant " +
+                       matrix(128, 16) + "\n%r = fusion %x, %w {kind = contraction} region (%a: " + x +
+                       ", %b: f32[128,16]) { %d = dot %a, %b {lhs_batch = [], rhs_batch = [], "
+                       "lhs_contract = [1], rhs_contract = [0]} : " +
+                       y + " return %d } : " + y + "\n    return %r\n  }\n}\n",
+                   "x86-64");
+    std::string text = firn::kernel::print_program(program);
+    return std::stoi(text.substr(text.find(" count ") + 7));
+  };
+  int one = iterations(240); // 256 KiB: 256 rows fit half of it
+  CHECK(iterations(276) == 2 * one);
+  CHECK(iterations(480) == 2 * one);
+  CHECK(iterations(720) == 3 * one);
 }
 
 TEST_CASE("single rows ask ahead for weights that no cache holds", "[lower][dot]") {
