@@ -91,10 +91,12 @@ struct ContractionSpec {
       prefetch_scalar;
   int64_t group_lines = 0; // of a full column group of the packed operand
   // Takes the sums of one row, whose position may vary with a loop of its own, and vector; `valid_lanes` of
-  // them are columns of the result.
-  std::function<void(kernel::Builder&, const TilePosition&, int row, int vector, kernel::Value sum,
-                     int valid_lanes)>
+  // them are columns of the result. Returns what it stored where totals are wanted.
+  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, int vector, kernel::Value sum,
+                              int valid_lanes)>
       store;
+  // Takes the sum of what was stored for all rows of a tile. Unset: nobody wants it.
+  std::function<void(kernel::Builder&, const TilePosition&, int vector, kernel::Value total)> store_total;
 };
 
 // The loops of a contraction, decided by choose_tiling.

@@ -18,7 +18,9 @@ struct ContractionRoot {
   void compute_phases(int lanes);
 };
 // Nothing if the instruction is no dot, convolution, or fusion of one with code per element behind it.
-std::optional<ContractionRoot> find_contraction_root(const Instruction& instruction);
+// Operands that are constants outside of fusions around the instruction are those constants.
+std::optional<ContractionRoot> find_contraction_root(const LoweringContext& context,
+                                                     const Instruction& instruction);
 
 // What the schedule database has for a contraction whose fusion has that result; null if nothing.
 const Schedule* find_schedule(const LoweringContext& context, const Instruction& contraction,

@@ -15,7 +15,9 @@ Index TensorPart::within(const Index& index) const {
   return relative;
 }
 
-std::optional<ContractionRoot> find_contraction_root(const Instruction& instruction) {
+namespace {
+
+std::optional<ContractionRoot> find_root(const Instruction& instruction) {
   auto is_contraction = [](const Instruction& i) { return i.is(Opcode::Dot) || i.is(Opcode::Convolution); };
   if (is_contraction(instruction))
     return ContractionRoot{&instruction, {instruction.operand(0), instruction.operand(1)}};
@@ -38,6 +40,20 @@ std::optional<ContractionRoot> find_contraction_root(const Instruction& instruct
     if (!root.operands[i]) return std::nullopt; // computed inside the fusion
   }
   if (region.results()[0].type().dims != root.contraction->type().dims) return std::nullopt;
+  return root;
+}
+
+} // namespace
+
+std::optional<ContractionRoot> find_contraction_root(const LoweringContext& context,
+                                                     const Instruction& instruction) {
+  std::optional<ContractionRoot> root = find_root(instruction);
+  if (!root) return root;
+  for (Value& operand : root->operands) {
+    auto [origin, offset] = context.root_of(operand);
+    bool same = offset == 0 && origin.type() == operand.type();
+    if (same && origin.def->is(Opcode::Constant)) operand = origin;
+  }
   return root;
 }
 
@@ -124,6 +140,7 @@ std::vector<int> bind_epilogue(KernelMaker& maker, const Instruction& instructio
 void bind_result(KernelMaker& maker, const Instruction& instruction, const ContractionRoot& root,
                  ContractionBinding& binding) {
   std::vector<int> in_place = bind_epilogue(maker, instruction, root, binding);
+  if (binding.side_sums && binding.side_sums->replaces_result()) return;
   binding.result = maker.write(result_of(instruction));
   for (int buffer : in_place) maker.allow_in_place(binding.result, buffer);
 }
@@ -174,32 +191,35 @@ kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const I
 namespace {
 
 // Of the result's own dims.
-void finish_result_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim, int count,
-                         int valid, kernel::Value sums) {
+kernel::Value finish_result_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
+                                  int count, int valid, kernel::Value sums) {
   Lanes lanes = make_lanes(index, lane_dim, count);
   if (kernel::Scalar narrow = memory_scalar(binding.sum_dtype); narrow != kernel::Scalar::F32)
     sums = b.cast(kernel::OpKind::FExt, b.cast(kernel::OpKind::FTruncTo, sums, narrow), kernel::Scalar::F32);
   kernel::Value value = binding.epilogue ? binding.epilogue(b, index, lanes, valid, sums) : sums;
+  if (binding.result < 0) return value;
   if (binding.result_part) index = binding.result_part->within(index);
   const Type& type = binding.result_part ? binding.result_part->type : binding.result_type;
   // Unused lanes of a block may be written; beyond a plain row other elements begin.
-  if (valid >= count || !type.layout.blocks.empty())
-    return store_element(b, binding.result, type, index, lanes, value);
-  for (int lane = 0; lane < valid; ++lane) {
+  bool whole = valid >= count || !type.layout.blocks.empty();
+  if (whole) store_element(b, binding.result, type, index, lanes, value);
+  for (int lane = 0; lane < valid && !whole; ++lane) {
     Index at = index;
     at[static_cast<size_t>(lane_dim)] = lanes.first + lane;
     store_element(b, binding.result, type, at, Lanes{}, b.extract(value, lane));
   }
+  return value;
 }
 
 } // namespace
 
-void finish_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim, int count,
-                  int valid, kernel::Value sums) {
+kernel::Value finish_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
+                           int count, int valid, kernel::Value sums) {
   if (!binding.phases) return finish_result_lanes(b, binding, std::move(index), lane_dim, count, valid, sums);
   Index at = binding.phases->result_index(index);
   binding.phases->store_inside(b, at,
                                [&] { finish_result_lanes(b, binding, at, lane_dim, count, valid, sums); });
+  return {};
 }
 
 kernel::Value load_channels(Builder& b, int buffer, const Type& type, const Index& index, int count) {
@@ -270,6 +290,7 @@ void emit_part(LoweringContext& context, const Instruction& instruction, const C
   if (part.count > 1)
     binding.partial =
         maker.parameter(sums.place, kernel::Scalar::F32, sums.elements, !part.is_last(), "sums");
+  if (prepared.tiles > 0) binding.side_sums->take(maker, prepared.tiles);
   if (part.is_last()) bind_result(maker, instruction, root, binding);
   maker.kernel().algorithm = prepared.algorithm;
   maker.set_flops(prepared.flops / part.count);
@@ -299,7 +320,7 @@ Explanation explain_direct(const LoweringContext& context, const Instruction& in
 }
 
 bool emit_contraction(LoweringContext& context, const Instruction& instruction) {
-  auto root = find_contraction_root(instruction);
+  auto root = find_contraction_root(context, instruction);
   if (!root) return false;
   bool is_dot = root->contraction->is(Opcode::Dot);
   if (!is_dot) root->compute_phases(context.target().lanes(32));
@@ -311,6 +332,7 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
     binding->phases = root->phases;
     binding->sum_dtype = root->contraction->type().dtype;
     binding->schedule = schedule;
+    binding->side_sums = context.side_sums_of(instruction);
     binding->compact = context.options().optimize_size;
     binding->long_epilogue = has_long_epilogue(instruction);
     if (is_dot || is_packable_constant(root->operands[1]))

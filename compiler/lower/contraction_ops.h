@@ -6,6 +6,7 @@
 #include "compiler/lower/element_emitter.h"
 #include "compiler/lower/pack.h"
 #include "compiler/lower/phase_convolution.h"
+#include "compiler/lower/side_sums.h"
 
 namespace firn::lower {
 
@@ -18,7 +19,7 @@ struct TensorPart {
 
 // What the code of a contraction refers to; filled in before it is emitted.
 struct ContractionBinding {
-  int scalar = -1, vector = -1, result = -1; // parameter numbers
+  int scalar = -1, vector = -1, result = -1; // parameter numbers; no result: it is summed, and not stored
   int partial = -1;                          // sums between parts of the reduction
   Type result_type;                          // of what is stored
   // Set if the contraction computes the phases of a transposed convolution.
@@ -30,6 +31,7 @@ struct ContractionBinding {
     return type;
   }
   std::optional<TensorPart> scalar_part, result_part; // that those parameters hold, rather than the whole
+  SideSums* side_sums = nullptr;                      // what wants the sums of the result's positions
   bool by_lines = false;                              // the caller has the loop over lines of the image
   int64_t weight_bytes = 0;                           // of the whole model, if this reads some of them
   const Schedule* schedule = nullptr;                 // what the schedule database says of this contraction
@@ -52,6 +54,7 @@ struct PreparedContraction {
   std::string algorithm; // for reports: "3x3 direct 7x4"
   int64_t flops = 0;
   int64_t partial_elements = 0; // of the sums between parts, if there are several
+  int64_t tiles = 0;            // that give side sums, per vector of channels of an image; 0: none does
 };
 
 // One of the parts into which a reduction is cut; sums pass from one to the next in memory.
@@ -72,9 +75,9 @@ std::optional<PreparedContraction> prepare_dot(const Instruction& dot, bool lhs_
                                                ReductionPart part = {});
 
 // Runs the epilogue and stores one vector of results whose lanes lie along `lane_dim`, first at
-// index[lane_dim] of what the contraction computes.
-void finish_lanes(kernel::Builder& builder, const ContractionBinding& binding, Index index, int lane_dim,
-                  int lanes, int valid, kernel::Value sums);
+// index[lane_dim] of what the contraction computes. Returns the results; phases have none.
+kernel::Value finish_lanes(kernel::Builder& builder, const ContractionBinding& binding, Index index,
+                           int lane_dim, int lanes, int valid, kernel::Value sums);
 // Reads a tensor as load_element does, but no more than the first `valid` lanes from memory that may end
 // there.
 kernel::Value load_valid_lanes(kernel::Builder& builder, int buffer, const Type& type, const Index& index,

@@ -95,6 +95,14 @@ public:
       };
     }
     spec.store = store_result();
+    if (binding_->side_sums && can_sum()) {
+      int64_t tiles = (spec.rows + prepared.tiling.tile.rows - 1) / prepared.tiling.tile.rows;
+      int64_t all = tiles * (positions / g_.out[g_.tiled]);
+      if (binding_->side_sums->suits(all)) {
+        prepared.tiles = all;
+        spec.store_total = store_total(prepared.tiling.tile.rows, tiles);
+      }
+    }
     for (const WindowDim& dim : g_.window)
       prepared.algorithm += (prepared.algorithm.empty() ? "" : "x") + std::to_string(dim.size);
     prepared.algorithm += " direct " + std::to_string(prepared.tiling.tile.rows) + "x" +
@@ -300,7 +308,25 @@ private:
     };
   }
 
-  std::function<void(Builder&, const TilePosition&, int, int, Value, int)> store_result() const {
+  // Whether vectors of results are the vectors that sums are kept in.
+  bool can_sum() const {
+    return !binding_->phases && (g_.groups == 1 || g_.filters % target_.lanes(32) == 0);
+  }
+
+  std::function<void(Builder&, const TilePosition&, int, Value)> store_total(int rows, int64_t tiles) const {
+    return [this_ = *this, rows, tiles](Builder& b, const TilePosition& at, int vector, Value total) {
+      const Geometry& g = this_.g_;
+      IntExpr tile = 0;
+      for (size_t i = 0; i < g.out.size(); ++i)
+        if (i != g.tiled) tile = tile * g.out[i] + at.outer[this_.outer_position(i)];
+      tile = tile * tiles + floor_div(at.row, rows);
+      IntExpr channels = at.column_vector + vector;
+      if (g.groups > 1) channels = channels + at.outer[0] * (g.filters / this_.target_.lanes(32));
+      this_.binding_->side_sums->store(b, at.outer[g.groups > 1 ? 1 : 0], channels, tile, total);
+    };
+  }
+
+  std::function<Value(Builder&, const TilePosition&, int, int, Value, int)> store_result() const {
     return [this_ = *this](Builder& b, const TilePosition& at, int row, int vector, Value sum, int valid) {
       const Geometry& g = this_.g_;
       int lanes = this_.target_.lanes(32);
@@ -310,7 +336,7 @@ private:
       for (size_t i = 0; i < g.window.size(); ++i)
         index.push_back(i == g.tiled ? at.row + row : at.outer[this_.outer_position(i)]);
       if (this_.flattened_) this_.unflatten(index);
-      finish_lanes(b, *this_.binding_, std::move(index), 1, lanes, valid, sum);
+      return finish_lanes(b, *this_.binding_, std::move(index), 1, lanes, valid, sum);
     };
   }
 

@@ -114,6 +114,12 @@ std::string DepthwiseConvolution::algorithm() const {
   return text + " depthwise " + std::to_string(tiles_.pixels());
 }
 
+void DepthwiseConvolution::take_side_sums(KernelMaker& maker, SideSums* sums) {
+  if (!sums || !sums->suits(tiles_.count())) return;
+  binding_.side_sums = sums;
+  sums->take(maker, tiles_.count());
+}
+
 void DepthwiseConvolution::emit(Builder& b) {
   tiles_.emit(
       b, [&](const WindowTiles::Position& position) { start_block(b, position); },
@@ -157,12 +163,17 @@ void DepthwiseConvolution::emit_tile(Builder& b, const WindowTiles::Segment& seg
                             [&](std::vector<IntExpr>& k, const Values& carried) {
                               return add_line(b, segment, position, clipped, k, carried);
                             });
+  bool is_summed = binding_.side_sums && binding_.side_sums->is_taken();
+  kernel::Value total;
   for (int p = 0; p < segment.pixels; ++p) {
     Index index = position.pixel;
     index[tiles_.along() + 2] = index[tiles_.along() + 2] + p;
-    finish_lanes(b, binding_, std::move(index), 1, tiles_.lanes(), tiles_.lanes(),
-                 sums[static_cast<size_t>(p)]);
+    kernel::Value stored = finish_lanes(b, binding_, std::move(index), 1, tiles_.lanes(), tiles_.lanes(),
+                                        sums[static_cast<size_t>(p)]);
+    if (is_summed) total = p == 0 ? stored : b.binary(kernel::OpKind::FAdd, total, stored);
   }
+  if (is_summed)
+    binding_.side_sums->store(b, position.pixel[0], position.block, tiles_.tile_number(position), total);
 }
 
 DepthwiseConvolution::Values DepthwiseConvolution::add_line(Builder& b, const WindowTiles::Segment& segment,
@@ -223,7 +234,7 @@ kernel::Value DepthwiseConvolution::load_tap(Builder& b, const WindowTiles::Posi
 }
 
 Expected<bool> emit_depthwise(LoweringContext& context, const Instruction& instruction) {
-  auto root = find_contraction_root(instruction);
+  auto root = find_contraction_root(context, instruction);
   if (!root) return false;
   auto depthwise = DepthwiseConvolution::create(instruction, *root, context.options());
   if (!depthwise) return false;
@@ -233,6 +244,7 @@ Expected<bool> emit_depthwise(LoweringContext& context, const Instruction& instr
   ContractionBinding& binding = depthwise->binding();
   binding.scalar = maker.read(root->operands[0]);
   binding.vector = maker.parameter(taps, packed.element, packed.elements(), false, "packed");
+  depthwise->take_side_sums(maker, context.side_sums_of(instruction));
   bind_result(maker, instruction, *root, binding);
   maker.kernel().algorithm = depthwise->algorithm();
   maker.set_flops(depthwise->flops());

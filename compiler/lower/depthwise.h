@@ -20,6 +20,8 @@ public:
   std::string algorithm() const;
   int64_t flops() const { return 2 * convolution_->type().num_elements() * tiles_.window_size() * channels_; }
 
+  // Has the tiles store their sums, if these are wanted and there are few enough tiles.
+  void take_side_sums(KernelMaker& maker, SideSums* sums);
   // The kernel's parallel loop and all within.
   void emit(kernel::Builder& builder);
   // Lines `first` + [0, count) of one block of channels of one image.

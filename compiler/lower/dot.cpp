@@ -296,7 +296,7 @@ private:
                : b.cast(kernel::OpKind::FExt, value, kernel::Scalar::F32);
   }
 
-  std::function<void(Builder&, const TilePosition&, int, int, Value, int)> store_result(int lanes) const {
+  std::function<Value(Builder&, const TilePosition&, int, int, Value, int)> store_result(int lanes) const {
     return [this_ = *this, lanes](Builder& b, const TilePosition& at, int row, int vector, Value sum,
                                   int valid) {
       Index batch(at.outer.begin(), at.outer.begin() + static_cast<std::ptrdiff_t>(this_.rows_.batch.size()));
@@ -321,6 +321,7 @@ private:
                             sum);
       }
       this_.finish_each_lane(b, batch, rows, column, lanes, valid, sum);
+      return sum;
     };
   }
 
@@ -335,9 +336,10 @@ private:
                     this_.partial_place(at, row, vector, lanes), 4 * lanes);
     };
   }
-  std::function<void(Builder&, const TilePosition&, int, int, Value, int)> store_partial(int lanes) const {
+  std::function<Value(Builder&, const TilePosition&, int, int, Value, int)> store_partial(int lanes) const {
     return [this_ = *this, lanes](Builder& b, const TilePosition& at, int row, int vector, Value sum, int) {
       b.store(sum, this_.binding_->partial, this_.partial_place(at, row, vector, lanes), 4 * lanes);
+      return sum;
     };
   }
 

@@ -195,22 +195,21 @@ Result LoweringContext::lower_instructions(const Region& region) {
     // A view is not computed; a value that lies in another's buffer is.
     if (instruction.num_results() == 1 && is_view_of_operand(instruction)) continue;
     if (is_read_in_place(instruction)) continue;
-    std::vector<Emitter> emitters = find_emitters(instruction);
-    bool done = false;
-    for (Emitter emit : emitters) {
-      Expected<bool> outcome = emit(*this, instruction);
-      if (!outcome)
-        return Diagnostic{outcome.error().fault, describe(instruction) + ": " + outcome.error().message};
-      if ((done = *outcome)) break;
-    }
-    if (!done && instruction.is(Opcode::Composite) && emitters.empty()) {
-      if (Result result = lower_instructions(instruction.region()); !result) return result;
-      done = true;
-    }
-    if (!done)
-      return unsupported_error(describe(instruction) + ": there is no kernel for this operation yet");
+    if (Result result = lower_instruction(instruction); !result) return result;
   }
   return {};
+}
+
+Result LoweringContext::lower_instruction(const Instruction& instruction) {
+  std::vector<Emitter> emitters = find_emitters(instruction);
+  for (Emitter emit : emitters) {
+    Expected<bool> outcome = emit(*this, instruction);
+    if (!outcome)
+      return Diagnostic{outcome.error().fault, describe(instruction) + ": " + outcome.error().message};
+    if (*outcome) return {};
+  }
+  if (instruction.is(Opcode::Composite) && emitters.empty()) return lower_instructions(instruction.region());
+  return unsupported_error(describe(instruction) + ": there is no kernel for this operation yet");
 }
 
 Expected<kernel::Program> lower_module(const Module& module, const Options& options) {

@@ -40,6 +40,8 @@ inline Value result_of(const Instruction& instruction, int result = 0) {
 // Writes a literal's elements as `type` lays them out; unused lanes of blocks become zero.
 void fill_laid_out(const Literal& literal, const Type& type, std::span<std::byte> out);
 
+class SideSums;
+
 class LoweringContext {
 public:
   using Steps = std::vector<kernel::Step>;
@@ -85,6 +87,13 @@ public:
   bool has_emitter(const Instruction& instruction) const;
   // Lowers the instructions of a region, appending to `steps` (control flow and inlined composites).
   Result lower_region(const Region& region, Steps& steps);
+  Result lower_instruction(const Instruction& instruction);
+  // Sums that the kernel of an instruction may leave on the side; null if nobody wants any.
+  SideSums* side_sums_of(const Instruction& instruction) const {
+    auto wanted = side_sums_.find(&instruction);
+    return wanted == side_sums_.end() ? nullptr : wanted->second;
+  }
+  void set_side_sums(const Instruction& instruction, SideSums* sums) { side_sums_[&instruction] = sums; }
   // Runs `make` while kernels go to `steps`.
   template <class Make> void with_steps(Steps& steps, Make make) {
     Steps* outer = std::exchange(steps_, &steps);
@@ -106,6 +115,7 @@ private:
   std::map<Key, std::pair<Value, int64_t>> views_;
   std::map<Key, Place> places_;
   std::set<const Instruction*> rolling_, read_in_place_;
+  std::map<const Instruction*, SideSums*> side_sums_;
   std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
   int64_t model_weight_bytes_ = 0;
   int next_kernel_ = 0;

@@ -192,7 +192,7 @@ private:
       index.insert(index.end(), at.outer.begin() + 1, at.outer.end());
       index.push_back((at.column_vector + vector) * this_.lanes_);
       int lane_dim = static_cast<int>(index.size()) - 1;
-      finish_lanes(b, *binding, std::move(index), lane_dim, this_.lanes_, valid, sum);
+      return finish_lanes(b, *binding, std::move(index), lane_dim, this_.lanes_, valid, sum);
     };
     return spec;
   }
@@ -213,7 +213,7 @@ private:
 } // namespace
 
 Expected<bool> emit_plane_convolution(LoweringContext& context, const Instruction& instruction) {
-  auto root = find_contraction_root(instruction);
+  auto root = find_contraction_root(context, instruction);
   if (!root || !root->contraction->is(Opcode::Convolution)) return false;
   auto plane = PlaneConvolution::create(instruction, *root, context.options());
   if (!plane) return false;

@@ -35,24 +35,53 @@ public:
           Value& lhs = acc[static_cast<size_t>(p * sums + i)];
           lhs = b_.binary(add_op(), lhs, acc[static_cast<size_t>((p + phase / 2) * sums + i)]);
         }
-    if (spec_.long_epilogue && sums > kStraightStores) return store_in_loop(position, rows, vectors, acc);
-    for (int i = 0; i < sums; ++i) store(position, i / vectors, i % vectors, acc[static_cast<size_t>(i)]);
+    bool in_loop = spec_.long_epilogue && sums > kStraightStores;
+    std::vector<Value> totals =
+        in_loop ? store_in_loop(position, rows, vectors, acc) : store_rows(position, rows, vectors, acc);
+    for (size_t vector = 0; vector < totals.size(); ++vector)
+      spec_.store_total(b_, position, static_cast<int>(vector), totals[vector]);
   }
 
 private:
+  // Adds what was stored to the total of its vector, if anybody wants totals.
+  void add_total(std::vector<Value>& totals, int vector, Value stored) const {
+    if (totals.empty()) return;
+    Value& total = totals[static_cast<size_t>(vector)];
+    total = total ? b_.binary(add_op(), total, stored) : stored;
+  }
+  std::vector<Value> make_totals(int vectors, Value start) const {
+    return std::vector<Value>(spec_.store_total ? static_cast<size_t>(vectors) : 0, start);
+  }
+
+  // Both ways of storing the tile return the totals.
+  std::vector<Value> store_rows(const TilePosition& position, int rows, int vectors,
+                                const std::vector<Value>& acc) {
+    std::vector<Value> totals = make_totals(vectors, Value{});
+    for (int i = 0; i < rows * vectors; ++i)
+      add_total(totals, i % vectors, store(position, i / vectors, i % vectors, acc[static_cast<size_t>(i)]));
+    return totals;
+  }
+
   // By way of memory, row by row, so that the code of a long epilogue is there once and has all registers.
-  void store_in_loop(TilePosition position, int rows, int vectors, const std::vector<Value>& acc) {
+  std::vector<Value> store_in_loop(TilePosition position, int rows, int vectors,
+                                   const std::vector<Value>& acc) {
     int sums = sums_in_memory();
     kernel::Type type = spec_.element.with_lanes(groups_.lanes);
     int alignment = groups_.lanes * kernel::scalar_bytes(type.scalar);
     for (int i = 0; i < rows * vectors; ++i)
       b_.store(acc[static_cast<size_t>(i)], sums, i * groups_.lanes, alignment);
     IntExpr first = position.row;
-    b_.loop(0, rows, 1, [&](const IntExpr& row) {
-      position.row = first + row;
-      for (int vector = 0; vector < vectors; ++vector)
-        store(position, 0, vector, b_.load(type, sums, (row * vectors + vector) * groups_.lanes, alignment));
-    });
+    return b_.loop_carried(
+        0, rows, 1, make_totals(vectors, spec_.store_total ? b_.constant(type, 0.0) : Value{}),
+        [&](const IntExpr& row, const std::vector<Value>& carried) {
+          std::vector<Value> totals = carried;
+          position.row = first + row;
+          for (int vector = 0; vector < vectors; ++vector) {
+            Value sum = b_.load(type, sums, (row * vectors + vector) * groups_.lanes, alignment);
+            add_total(totals, vector, store(position, 0, vector, sum));
+          }
+          return totals;
+        });
   }
 
   // One array for all tiles of the kernel.
@@ -88,7 +117,7 @@ private:
     return kernel::is_float(spec_.element.scalar) ? kernel::OpKind::FAdd : kernel::OpKind::IAdd;
   }
 
-  void store(const TilePosition& position, int row, int vector, Value sum) {
+  Value store(const TilePosition& position, int row, int vector, Value sum) {
     int lanes = valid_lanes(position, vector);
     if (lanes > 0) return spec_.store(b_, position, row, vector, sum, lanes);
     // A full-width group whose position varies and that holds the partial vector in its last round only.
@@ -96,16 +125,13 @@ private:
     Value is_last =
         b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(position.column_vector + vector),
                    b_.constant_int(index_type, groups_.total_vectors - 1));
-    b_.if_then_else(
-        is_last,
-        [&] {
-          spec_.store(b_, position, row, vector, sum, -lanes);
-          return std::vector<Value>{};
-        },
-        [&] {
-          spec_.store(b_, position, row, vector, sum, groups_.lanes);
-          return std::vector<Value>{};
-        });
+    auto stored = [&](int valid) {
+      Value value = spec_.store(b_, position, row, vector, sum, valid);
+      return spec_.store_total ? std::vector<Value>{value} : std::vector<Value>{};
+    };
+    std::vector<Value> either = b_.if_then_else(
+        is_last, [&] { return stored(-lanes); }, [&] { return stored(groups_.lanes); });
+    return either.empty() ? Value{} : either[0];
   }
 
   std::vector<Value> emit_reduction(const TilePosition& position, int rows, int vectors, size_t level,

@@ -40,10 +40,10 @@ public:
     if (lines_ < 1) return false;
     for (const auto& inner : fusion_.region().instructions()) {
       if (inner->is(Opcode::Constant) || inner->is(Opcode::Parameter)) continue;
-      auto root = find_contraction_root(*inner);
+      auto root = find_contraction_root(context_, *inner);
       if (!root || !add_member({inner.get(), *root})) return false;
     }
-    return depthwise_ && (expand_ || project_) && last_member() == fusion_.region().results()[0].def;
+    return depthwise_ && (expand_ || project_) && last_member() == last_result();
   }
 
   void emit() {
@@ -51,6 +51,7 @@ public:
     pack(depthwise_member_, depthwise_->packed_taps(), taps_);
     if (project_) pack(project_->member, project_->prepared.packed, project_weights_);
     KernelMaker maker(context_, fusion_, "strips");
+    take_side_sums(maker);
     if (expand_) bind_operands(maker, *expand_, expand_weights_);
     bind_depthwise(maker);
     if (project_) bind_project(maker);
@@ -61,6 +62,7 @@ public:
   }
 
 private:
+  const Instruction* last_result() const { return fusion_.region().results()[0].def; }
   const Instruction* last_member() const {
     return project_ ? project_->member.instruction : depthwise_member_.instruction;
   }
@@ -95,6 +97,7 @@ private:
     lines.binding->result_type = member.instruction->type();
     lines.binding->sum_dtype = convolution.type().dtype;
     lines.binding->by_lines = true;
+    if (member.instruction == last_result()) lines.binding->side_sums = context_.side_sums_of(fusion_);
     lines.binding->schedule = find_schedule(context_, convolution, member.instruction->type());
     lines.binding->compact = context_.options().optimize_size;
     lines.binding->long_epilogue = has_long_epilogue(*member.instruction);
@@ -105,8 +108,7 @@ private:
   }
 
   void pack(const Member& member, const PackedOperand& packed, Place& place) {
-    place =
-        pack_operand(context_, *member.instruction, packed, context_.root_of(member.root.operands[1]).first);
+    place = pack_operand(context_, *member.instruction, packed, member.root.operands[1]);
   }
 
   void bind_operands(KernelMaker& maker, LineConvolution& lines, Place weights) {
@@ -121,7 +123,16 @@ private:
   // Other strips still read what the chain starts from: nothing is computed in place.
   void bind_result_of(KernelMaker& maker, const Member& member, ContractionBinding& binding) {
     bind_epilogue(maker, *member.instruction, member.root, binding);
-    if (member.instruction == last_member()) binding.result = maker.write(result_of(*member.instruction));
+    if (member.instruction != last_member()) return;
+    if (binding.side_sums && binding.side_sums->replaces_result()) return;
+    binding.result = maker.write(result_of(*member.instruction));
+  }
+
+  void take_side_sums(KernelMaker& maker) {
+    if (!project_)
+      depthwise_->take_side_sums(maker, context_.side_sums_of(fusion_));
+    else if (project_->prepared.tiles > 0)
+      project_->binding->side_sums->take(maker, project_->prepared.tiles);
   }
 
   void bind_depthwise(KernelMaker& maker) {

@@ -43,6 +43,21 @@ int64_t WindowTiles::window_size() const {
   return size;
 }
 
+int64_t WindowTiles::count() const {
+  int64_t count = (out_extent(along_) + pixels() - 1) / pixels();
+  for (size_t i = 0; i < window_.size(); ++i)
+    if (i != along_) count *= out_extent(i);
+  return count;
+}
+
+IntExpr WindowTiles::tile_number(const Position& position) const {
+  IntExpr number = 0;
+  for (size_t i = 0; i < window_.size(); ++i)
+    if (i != along_) number = number * out_extent(i) + position.pixel[i + 2];
+  int64_t tiles = (out_extent(along_) + pixels() - 1) / pixels();
+  return number * tiles + floor_div(position.pixel[along_ + 2], pixels());
+}
+
 // Tiles lie along the last spatial dim unless it is too short to keep the pipes busy and another is longer.
 void WindowTiles::cut(int64_t most_pixels, int64_t most_steps) {
   along_ = window_.size() - 1;

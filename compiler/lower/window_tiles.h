@@ -56,6 +56,9 @@ public:
   const Type& input() const { return input_; }
   const std::vector<WindowDim>& window() const { return window_; }
   int64_t window_size() const;
+  // Of one block of channels of one image, and the number of one of them.
+  int64_t count() const;
+  IntExpr tile_number(const Position& position) const;
 
   // Sets the kernel's parallel loop over blocks of channels and emits `tile` for all tiles; `block` runs once
   // per block.

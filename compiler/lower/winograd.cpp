@@ -255,6 +255,7 @@ private:
     };
     spec.store = [this](Builder&, const TilePosition& at, int row, int vector, Value sum, int) {
       store(sum, products_, at.outer[0] * plan_.product_stride() + (at.row + row) * at.vectors + vector);
+      return sum;
     };
     // The filters of the point after this one lie right behind.
     spec.group_lines = plan_.channels * plan_.tiling.tile.vectors * plan_.lanes / kLineElements;

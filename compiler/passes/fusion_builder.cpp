@@ -25,14 +25,16 @@ std::string merged_location(const std::vector<Instruction*>& members) {
 
 class FusionBuilder {
 public:
-  FusionBuilder(const std::vector<Instruction*>& members, std::string_view kind)
-      : members_(members), root_(members.back()) {
+  FusionBuilder(const std::vector<Instruction*>& members, std::string_view kind,
+                const std::vector<Instruction*>& exported, Instruction* before)
+      : members_(members), exported_(exported) {
     for (Instruction* member : members_) copies_[member] = nullptr;
     collect_operands();
     std::vector<Type> types;
-    for (int i = 0; i < root_->num_results(); ++i) types.push_back(root_->type(i));
-    Region& parent = *root_->parent();
-    fusion_ = parent.append(Opcode::Fusion, operands_, types, {{"kind", Word{std::string(kind)}}}, root_);
+    for (const Instruction* member : exported_)
+      for (int i = 0; i < member->num_results(); ++i) types.push_back(member->type(i));
+    Region& parent = *before->parent();
+    fusion_ = parent.append(Opcode::Fusion, operands_, types, {{"kind", Word{std::string(kind)}}}, before);
     fusion_->set_location(merged_location(members_));
   }
 
@@ -42,10 +44,12 @@ public:
       parameters_.push_back(region.add_parameter(operands_[i].type())->result());
     for (Instruction* member : members_) copy(*member, region);
     std::vector<Value> results;
-    for (int i = 0; i < root_->num_results(); ++i) {
-      results.push_back({copies_[root_], i});
-      root_->parent()->replace_uses(root_->result(i), fusion_->result(i));
-    }
+    for (Instruction* member : exported_)
+      for (int i = 0; i < member->num_results(); ++i) {
+        Value result = fusion_->result(static_cast<int>(results.size()));
+        results.push_back({copies_[member], i});
+        fusion_->parent()->replace_uses(member->result(i), result);
+      }
     region.set_results(results);
     return fusion_;
   }
@@ -95,8 +99,7 @@ private:
     copies_[&member] = made;
   }
 
-  const std::vector<Instruction*>& members_;
-  Instruction* root_;
+  const std::vector<Instruction*>&members_, &exported_;
   Instruction* fusion_ = nullptr;
   std::vector<Value> operands_, parameters_;
   std::unordered_map<const Instruction*, Instruction*> copies_;
@@ -104,8 +107,13 @@ private:
 
 } // namespace
 
+Instruction* make_fusion(const std::vector<Instruction*>& members, std::string_view kind,
+                         const std::vector<Instruction*>& exported, Instruction* before) {
+  return FusionBuilder(members, kind, exported, before).run();
+}
+
 Instruction* make_fusion(const std::vector<Instruction*>& members, std::string_view kind) {
-  return FusionBuilder(members, kind).run();
+  return make_fusion(members, kind, {members.back()}, members.back());
 }
 
 } // namespace firn

@@ -8,10 +8,13 @@
 
 namespace firn {
 
-// Copies `members` (in program order) into one fusion op of that kind in front of the last member, and makes
-// all users of the last member use the fusion. Values from outside become operands; one-element constants
-// move inside, but not where they are operands of contractions. The members themselves stay for the caller to
-// erase.
+// Copies `members` (in program order) into one fusion op of that kind in front of `before`, which returns the
+// results of the members `exported`, and makes all users of those outside use the fusion. Values from outside
+// become operands; one-element constants move inside, but not where they are operands of contractions. The
+// members themselves stay for the caller to erase.
+Instruction* make_fusion(const std::vector<Instruction*>& members, std::string_view kind,
+                         const std::vector<Instruction*>& exported, Instruction* before);
+// The same in front of the last member, which alone is exported.
 Instruction* make_fusion(const std::vector<Instruction*>& members, std::string_view kind);
 
 } // namespace firn

@@ -43,9 +43,10 @@ constexpr Step kSteps[] = {
     {"assign-layouts", true,
      "on plain instructions: fusion then never has to look through a change of layout"},
     {"fuse-attention,eliminate-dead-code", true, "before form-fusions gives each of its dots a kernel"},
-    {"form-fusions", true, "last but for form-strips: other passes do not look into fusions"},
+    {"form-fusions", true, "last but for what joins fusions: other passes do not look inside"},
     {"eliminate-dead-code", true, "fused producers are left without users"},
     {"form-strips", true, "joins fusions: their intermediate results never leave the caches"},
+    {"form-side-sums", true, "behind form-strips, which looks for plain convolutions"},
 };
 
 const PassInfo* find_pass(const std::string& name) {

@@ -1,0 +1,59 @@
+// The form of sums over positions.
+#include "compiler/graph/position_sum.h"
+
+#include "compiler/graph/builder.h"
+
+namespace firn {
+namespace {
+
+bool adds_positions(const Instruction& reduce, const Type& summed) {
+  if (!reduce.is(Opcode::Reduce) || reduce.num_operands() != 2 || simple_reducer(reduce) != Opcode::Add)
+    return false;
+  if (!summed.is_static() || summed.dtype != DType::F32 || summed.rank() < 3 || summed.num_elements() == 0)
+    return false;
+  const Instruction& initial = *reduce.operand(1).def;
+  if (!initial.is(Opcode::Constant) || initial.literal()->is_opaque() ||
+      initial.literal()->get_double(0) != 0)
+    return false;
+  const std::vector<int64_t>& dims = reduce.attributes().ints("dims");
+  if (static_cast<int64_t>(dims.size()) + 2 != summed.rank()) return false;
+  for (int d = 2; d < summed.rank(); ++d)
+    if (std::find(dims.begin(), dims.end(), d) == dims.end()) return false;
+  return true;
+}
+
+// What stands for `value` in the region of a fusion, if one operand is it and one instruction reads that.
+Value sole_parameter(const Instruction& fusion, Value value) {
+  Value found;
+  for (int i = 0; i < fusion.num_operands(); ++i) {
+    if (!(fusion.operand(i) == value)) continue;
+    if (found) return {};
+    found = fusion.region().parameter(i);
+  }
+  return found && found.def->num_uses(0) == 1 ? found : Value{};
+}
+
+} // namespace
+
+const Instruction* find_position_sum(const Instruction& reduction, Value value) {
+  if (reduction.num_results() != 1) return nullptr;
+  if (!reduction.is(Opcode::Fusion))
+    return reduction.num_operands() == 2 && reduction.operand(0) == value &&
+                   adds_positions(reduction, value.type())
+               ? &reduction
+               : nullptr;
+  if (reduction.attributes().word("kind", "") != "reduce") return nullptr;
+  Value inside = sole_parameter(reduction, value);
+  const Instruction* found = nullptr;
+  for (const auto& inner : reduction.region().instructions()) {
+    bool is_sum = inside && inner->is(Opcode::Reduce) && inner->operand(0) == inside &&
+                  adds_positions(*inner, value.type());
+    bool is_other = inner->is(Opcode::Constant) || inner->is(Opcode::Parameter) ||
+                    inner->is(Opcode::BroadcastInDim) || is_elementwise(inner->opcode());
+    if (!is_sum && !is_other) return nullptr;
+    if (is_sum) found = inner.get();
+  }
+  return found && found->type().dims == reduction.type().dims ? found : nullptr;
+}
+
+} // namespace firn

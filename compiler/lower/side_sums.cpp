@@ -1,0 +1,115 @@
+// Side sums: where they lie, their last addition, and fusions of a convolution with them.
+#include "compiler/lower/side_sums.h"
+
+#include "compiler/graph/position_sum.h"
+#include "compiler/lower/contraction_fusion.h"
+#include "compiler/lower/emitters.h"
+
+namespace firn::lower {
+
+using kernel::Builder;
+using kernel::Scalar;
+
+namespace {
+
+constexpr int64_t kChains = 4; // of additions side by side: shorter ones, with smaller errors
+
+} // namespace
+
+SideSums::SideSums(const Type& summed, bool keeps_result, int lanes)
+    : lanes_(lanes), images_(summed.dim(0)), channels_(summed.dim(1)),
+      vectors_((channels_ + lanes - 1) / lanes), keeps_result_(keeps_result) {
+  for (int d = 2; d < summed.rank(); ++d) positions_ *= summed.dim(d);
+}
+
+void SideSums::take(KernelMaker& maker, int64_t tiles) {
+  tiles_ = tiles;
+  partial_ = {maker.context().add_scratch_buffer(elements() * 4, "sums"), 0};
+  buffer_ = maker.parameter(partial_, Scalar::F32, elements(), /*written=*/true, "sums");
+  maker.kernel().bytes += elements() * 4;
+}
+
+void SideSums::store(Builder& b, const IntExpr& image, const IntExpr& vector, const IntExpr& tile,
+                     kernel::Value total) const {
+  b.store(total, buffer_, ((image * vectors_ + vector) * tiles_ + tile) * lanes_, 4 * lanes_);
+}
+
+// The sum of all tiles of a vector.
+kernel::Value SideSums::add_tiles(Builder& b, int buffer, const IntExpr& first) const {
+  kernel::Type type{Scalar::F32, lanes_};
+  auto load = [&](const IntExpr& tile) { return b.load(type, buffer, first + tile * lanes_, 4 * lanes_); };
+  int64_t main = tiles_ / kChains * kChains;
+  std::vector<kernel::Value> sums(static_cast<size_t>(kChains), b.constant(type, 0.0));
+  sums = b.loop_carried(
+      0, main, kChains, std::move(sums), [&](const IntExpr& tile, const std::vector<kernel::Value>& carried) {
+        std::vector<kernel::Value> next;
+        for (size_t i = 0; i < carried.size(); ++i)
+          next.push_back(b.binary(kernel::OpKind::FAdd, carried[i], load(tile + static_cast<int64_t>(i))));
+        return next;
+      });
+  for (int64_t tile = main; tile < tiles_; ++tile) {
+    kernel::Value& sum = sums[static_cast<size_t>(tile - main)];
+    sum = b.binary(kernel::OpKind::FAdd, sum, load(tile));
+  }
+  for (size_t count = sums.size(); count > 1; count /= 2)
+    for (size_t i = 0; i < count / 2; ++i)
+      sums[i] = b.binary(kernel::OpKind::FAdd, sums[i], sums[i + count / 2]);
+  return sums[0];
+}
+
+void SideSums::emit_totals(LoweringContext& context, const Instruction& reduction, Value summed) const {
+  KernelMaker maker(context, reduction, "totals");
+  Builder& b = maker.builder();
+  int partial = maker.parameter(partial_, Scalar::F32, elements(), /*written=*/false, "sums");
+  maker.kernel().bytes += elements() * 4;
+  maker.set_flops(elements());
+  ContractionRoot root{find_position_sum(reduction, summed), {summed, summed}};
+  ContractionBinding binding;
+  binding.result_type = reduction.type();
+  bind_result(maker, reduction, root, binding);
+  IntExpr p = b.set_parallel(images_ * vectors_);
+  IntExpr image = floor_div(p, vectors_), vector = floor_mod(p, vectors_);
+  kernel::Value total = add_tiles(b, partial, p * (tiles_ * lanes_));
+  auto finish = [&](int valid) {
+    finish_lanes(b, binding, {image, vector * lanes_}, 1, lanes_, valid, total);
+    return std::vector<kernel::Value>{};
+  };
+  int rest = static_cast<int>(channels_ % lanes_);
+  if (rest == 0 || vectors_ == 1) {
+    finish(rest == 0 ? lanes_ : rest);
+  } else {
+    kernel::Value is_last = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b.index(vector),
+                                      b.index(IntExpr(vectors_ - 1)));
+    b.if_then_else(
+        is_last, [&] { return finish(rest); }, [&] { return finish(lanes_); });
+  }
+  maker.finish();
+}
+
+Expected<bool> emit_side_sums(LoweringContext& context, const Instruction& fusion) {
+  const Region& region = fusion.region();
+  for (int i = 0; i < fusion.num_operands(); ++i) context.set_view(region.parameter(i), fusion.operand(i));
+  for (int i = 0; i < fusion.num_results(); ++i)
+    context.set_view(region.results()[static_cast<size_t>(i)], result_of(fusion, i));
+  std::vector<const Instruction*> members;
+  for (const auto& inner : region.instructions())
+    if (!inner->is(Opcode::Constant) && !inner->is(Opcode::Parameter)) members.push_back(inner.get());
+  Value summed = result_of(*members.front());
+  if (members.size() != 2 || !find_position_sum(*members.back(), summed)) {
+    Result lowered = context.lower_region(region, context.steps());
+    return lowered ? Expected<bool>(true) : lowered.error();
+  }
+  const Instruction &producer = *members.front(), &reduction = *members.back();
+  SideSums sums(producer.type(), producer.num_uses(0) > 1, context.target().lanes(32));
+  context.set_side_sums(producer, &sums);
+  Result lowered = context.lower_instruction(producer);
+  context.set_side_sums(producer, nullptr);
+  if (!lowered) return lowered.error();
+  if (sums.is_taken())
+    sums.emit_totals(context, reduction, summed);
+  else if (Result apart = context.lower_instruction(reduction); !apart)
+    return apart.error();
+  return true;
+}
+
+} // namespace firn::lower
