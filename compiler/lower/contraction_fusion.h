@@ -38,12 +38,19 @@ bool is_packable_constant(Value value);
 Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
                    Value operand);
 
+// Where a bias per channel is added, if it comes first in the epilogue: there, or by sums that start from it
+// (ContractionBinding::initial), which saves an instruction per vector of results.
+enum class Bias : uint8_t { InEpilogue, InSums };
+// Which is better for register tiles: sums that do not start from zeros take registers before their first
+// step, and in a short epilogue the addition costs nothing, as the stores set its pace.
+Bias bias_of_tiles(const Instruction& instruction);
 // Binds the epilogue of a fusion with its operands; `binding` knows the parameters of the contraction's.
 // Returns the parameters whose memory the result may take.
 std::vector<int> bind_epilogue(KernelMaker& maker, const Instruction& instruction,
-                               const ContractionRoot& root, ContractionBinding& binding);
+                               const ContractionRoot& root, ContractionBinding& binding,
+                               Bias bias = Bias::InEpilogue);
 // The same, and binds the result.
 void bind_result(KernelMaker& maker, const Instruction& instruction, const ContractionRoot& root,
-                 ContractionBinding& binding);
+                 ContractionBinding& binding, Bias bias = Bias::InEpilogue);
 
 } // namespace firn::lower

@@ -9,6 +9,9 @@ namespace firn::lower {
 
 using kernel::Builder;
 
+// Vector operations that an epilogue runs while it stores one vector.
+constexpr int kFreeOperations = 2;
+
 Index TensorPart::within(const Index& index) const {
   Index relative = index;
   for (size_t i = 0; i < relative.size(); ++i) relative[i] = relative[i] - first[i];
@@ -72,6 +75,17 @@ bool has_long_epilogue(const Instruction& instruction) {
   });
 }
 
+Bias bias_of_tiles(const Instruction& instruction) {
+  if (!instruction.is(Opcode::Fusion)) return Bias::InEpilogue;
+  int operations = 0;
+  for (const auto& inner : instruction.region().instructions()) {
+    bool computes = !inner->is(Opcode::Parameter) && !inner->is(Opcode::Constant) &&
+                    !inner->is(Opcode::BroadcastInDim) && !inner->is(Opcode::Convolution);
+    operations += computes + inner->is(Opcode::Clamp); // two instructions
+  }
+  return operations > kFreeOperations ? Bias::InSums : Bias::InEpilogue;
+}
+
 bool is_packable_constant(Value value) {
   return value.def->is(Opcode::Constant) && !value.def->literal()->is_opaque();
 }
@@ -111,42 +125,6 @@ bool may_be_overwritten(LoweringContext& context, const Instruction& fusion, con
   return false;
 }
 
-} // namespace
-
-std::vector<int> bind_epilogue(KernelMaker& maker, const Instruction& instruction,
-                               const ContractionRoot& root, ContractionBinding& binding) {
-  std::vector<int> in_place;
-  if (!instruction.is(Opcode::Fusion)) return in_place;
-  auto leaves = std::make_shared<RegionLeaves>(
-      maker, instruction, [&](const Instruction& user) { return &user == root.contraction; });
-  const Region& region = instruction.region();
-  Value sum = result_of(*root.contraction);
-  for (const RegionLeaves::Entry& entry : leaves->entries())
-    if (may_be_overwritten(maker.context(), instruction, root, binding, entry))
-      in_place.push_back(entry.buffer);
-  binding.epilogue = [leaves, sum, &region](Builder& b, const Index& index, const Lanes& lanes, int valid,
-                                            kernel::Value sums) {
-    ElementEmitter emitter(b, lanes);
-    for (const RegionLeaves::Entry& entry : leaves->entries())
-      emitter.bind(entry.value, [&b, entry, valid](const Index& at, const Lanes& along) {
-        return load_valid_lanes(b, entry.buffer, entry.type, at, along, valid);
-      });
-    emitter.bind(sum, [sums](const Index&, const Lanes&) { return sums; });
-    return emitter.emit(region.results()[0], index);
-  };
-  return in_place;
-}
-
-void bind_result(KernelMaker& maker, const Instruction& instruction, const ContractionRoot& root,
-                 ContractionBinding& binding) {
-  std::vector<int> in_place = bind_epilogue(maker, instruction, root, binding);
-  if (binding.side_sums && binding.side_sums->replaces_result()) return;
-  binding.result = maker.write(result_of(instruction));
-  for (int buffer : in_place) maker.allow_in_place(binding.result, buffer);
-}
-
-namespace {
-
 // The lanes of a vector from `index[lane_dim]` on: that index becomes a symbol of its own.
 Lanes make_lanes(Index& index, int lane_dim, int count) {
   if (count == 1) return {};
@@ -157,7 +135,68 @@ Lanes make_lanes(Index& index, int lane_dim, int count) {
   return {symbol, first, count};
 }
 
+// The addition of a value per channel that is all that becomes of the sums first; null if there is none.
+const Instruction* find_bias(const Instruction& contraction) {
+  if (!contraction.is(Opcode::Convolution) || contraction.users().size() != 1 || contraction.num_uses(0) != 1)
+    return nullptr;
+  const Instruction& user = *contraction.users()[0];
+  if (!user.is(Opcode::Add)) return nullptr;
+  const Instruction& bias = *user.operand(user.operand(0).def == &contraction ? 1 : 0).def;
+  bool per_channel =
+      bias.is(Opcode::BroadcastInDim) && bias.operand(0).type().rank() == 1 &&
+      bias.attributes().ints("dims") == std::vector<int64_t>{1} &&
+      (bias.operand(0).def->is(Opcode::Parameter) || bias.operand(0).def->is(Opcode::Constant));
+  return per_channel ? &user : nullptr;
+}
+
 } // namespace
+
+std::vector<int> bind_epilogue(KernelMaker& maker, const Instruction& instruction,
+                               const ContractionRoot& root, ContractionBinding& binding, Bias bias) {
+  std::vector<int> in_place;
+  if (!instruction.is(Opcode::Fusion)) return in_place;
+  auto leaves = std::make_shared<RegionLeaves>(
+      maker, instruction, [&](const Instruction& user) { return &user == root.contraction; });
+  const Region& region = instruction.region();
+  Value sum = result_of(*root.contraction);
+  for (const RegionLeaves::Entry& entry : leaves->entries())
+    if (may_be_overwritten(maker.context(), instruction, root, binding, entry))
+      in_place.push_back(entry.buffer);
+  auto bind_leaves = [leaves](Builder& b, ElementEmitter& emitter, int valid) {
+    for (const RegionLeaves::Entry& entry : leaves->entries())
+      emitter.bind(entry.value, [&b, entry, valid](const Index& at, const Lanes& along) {
+        return load_valid_lanes(b, entry.buffer, entry.type, at, along, valid);
+      });
+  };
+  bool in_sums = bias == Bias::InSums && !binding.phases && binding.sum_dtype == DType::F32;
+  if (const Instruction* addition = in_sums ? find_bias(*root.contraction) : nullptr) {
+    Value added = addition->operand(addition->operand(0) == sum ? 1 : 0);
+    sum = result_of(*addition);
+    binding.initial = [bind_leaves, added](Builder& b, const IntExpr& channel, int count) {
+      Index index(static_cast<size_t>(added.type().rank()), IntExpr(0));
+      index[1] = channel;
+      ElementEmitter emitter(b, make_lanes(index, 1, count));
+      bind_leaves(b, emitter, count);
+      return emitter.emit(added, index);
+    };
+  }
+  binding.epilogue = [bind_leaves, sum, &region](Builder& b, const Index& index, const Lanes& lanes,
+                                                 int valid, kernel::Value sums) {
+    ElementEmitter emitter(b, lanes);
+    bind_leaves(b, emitter, valid);
+    emitter.bind(sum, [sums](const Index&, const Lanes&) { return sums; });
+    return emitter.emit(region.results()[0], index);
+  };
+  return in_place;
+}
+
+void bind_result(KernelMaker& maker, const Instruction& instruction, const ContractionRoot& root,
+                 ContractionBinding& binding, Bias bias) {
+  std::vector<int> in_place = bind_epilogue(maker, instruction, root, binding, bias);
+  if (binding.side_sums && binding.side_sums->replaces_result()) return;
+  binding.result = maker.write(result_of(instruction));
+  for (int buffer : in_place) maker.allow_in_place(binding.result, buffer);
+}
 
 kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const Index& index,
                                const Lanes& lanes, int valid) {
@@ -291,7 +330,8 @@ void emit_part(LoweringContext& context, const Instruction& instruction, const C
     binding.partial =
         maker.parameter(sums.place, kernel::Scalar::F32, sums.elements, !part.is_last(), "sums");
   if (prepared.tiles > 0) binding.side_sums->take(maker, prepared.tiles);
-  if (part.is_last()) bind_result(maker, instruction, root, binding);
+  Bias bias = part.count == 1 ? bias_of_tiles(instruction) : Bias::InEpilogue;
+  if (part.is_last()) bind_result(maker, instruction, root, binding, bias);
   maker.kernel().algorithm = prepared.algorithm;
   maker.set_flops(prepared.flops / part.count);
   emit_contraction(maker.builder(), prepared.spec, prepared.tiling);

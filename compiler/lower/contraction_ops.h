@@ -38,6 +38,8 @@ struct ContractionBinding {
   bool compact = false;                               // small code before speed
   bool long_epilogue = false;                         // a copy of its code per accumulator would be too much
   DType sum_dtype = DType::F32; // of the contraction: sums are rounded to it before the epilogue
+  // What the sums of `lanes` channels start from, the first of them `channel`. Unset: zeros.
+  std::function<kernel::Value(kernel::Builder&, const IntExpr& channel, int lanes)> initial;
   // What is stored in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the
   // sums. The first `valid` lanes are inside the tensor.
   std::function<kernel::Value(kernel::Builder&, const Index&, const Lanes&, int valid, kernel::Value sums)>

@@ -94,6 +94,7 @@ public:
         b.prefetch(this_.binding_->scalar, type->offset_of(index));
       };
     }
+    spec.initial = first_sums();
     spec.store = store_result();
     if (binding_->side_sums && can_sum()) {
       int64_t tiles = (spec.rows + prepared.tiling.tile.rows - 1) / prepared.tiling.tile.rows;
@@ -326,13 +327,26 @@ private:
     };
   }
 
+  IntExpr channel(const TilePosition& at, int vector) const {
+    IntExpr group = g_.groups > 1 ? at.outer[0] : IntExpr(0);
+    return group * g_.filters + (at.column_vector + vector) * target_.lanes(32);
+  }
+
+  // Whether there is a bias to start from shows when the kernel's parameters are bound.
+  std::function<Value(Builder&, const TilePosition&, int, int)> first_sums() const {
+    return [this_ = *this](Builder& b, const TilePosition& at, int, int vector) {
+      int lanes = this_.target_.lanes(32);
+      const auto& initial = this_.binding_->initial;
+      return initial ? initial(b, this_.channel(at, vector), lanes) : b.constant({Scalar::F32, lanes}, 0.0);
+    };
+  }
+
   std::function<Value(Builder&, const TilePosition&, int, int, Value, int)> store_result() const {
     return [this_ = *this](Builder& b, const TilePosition& at, int row, int vector, Value sum, int valid) {
       const Geometry& g = this_.g_;
       int lanes = this_.target_.lanes(32);
-      IntExpr group = g.groups > 1 ? at.outer[0] : IntExpr(0);
       std::vector<IntExpr> index{at.outer[g.groups > 1 ? 1 : 0]};
-      index.push_back(group * g.filters + (at.column_vector + vector) * lanes);
+      index.push_back(this_.channel(at, vector));
       for (size_t i = 0; i < g.window.size(); ++i)
         index.push_back(i == g.tiled ? at.row + row : at.outer[this_.outer_position(i)]);
       if (this_.flattened_) this_.unflatten(index);

@@ -158,7 +158,9 @@ void DepthwiseConvolution::start_block(Builder& b, const WindowTiles::Position& 
 
 void DepthwiseConvolution::emit_tile(Builder& b, const WindowTiles::Segment& segment,
                                      const WindowTiles::Position& position, bool clipped) {
-  Values sums(static_cast<size_t>(segment.pixels), b.constant({Scalar::F32, tiles_.lanes()}, 0.0));
+  kernel::Value start = binding_.initial ? binding_.initial(b, position.pixel[1], tiles_.lanes())
+                                         : b.constant({Scalar::F32, tiles_.lanes()}, 0.0);
+  Values sums(static_cast<size_t>(segment.pixels), start);
   sums = tiles_.over_window(b, position, clipped, std::move(sums),
                             [&](std::vector<IntExpr>& k, const Values& carried) {
                               return add_line(b, segment, position, clipped, k, carried);
@@ -245,7 +247,7 @@ Expected<bool> emit_depthwise(LoweringContext& context, const Instruction& instr
   binding.scalar = maker.read(root->operands[0]);
   binding.vector = maker.parameter(taps, packed.element, packed.elements(), false, "packed");
   depthwise->take_side_sums(maker, context.side_sums_of(instruction));
-  bind_result(maker, instruction, *root, binding);
+  bind_result(maker, instruction, *root, binding, depthwise->bias());
   maker.kernel().algorithm = depthwise->algorithm();
   maker.set_flops(depthwise->flops());
   depthwise->emit(maker.builder());

@@ -16,6 +16,11 @@ public:
   // What the tiles refer to; to be filled in before they are emitted.
   ContractionBinding& binding() { return binding_; }
   const WindowTiles& tiles() const { return tiles_; }
+  // Where the bias is added: with all taps in registers and most columns used once, there is no register left
+  // to start from.
+  Bias bias() const {
+    return hoisted_ && tiles_.window()[tiles_.along()].stride > 1 ? Bias::InEpilogue : Bias::InSums;
+  }
   PackedOperand packed_taps() const;
   std::string algorithm() const;
   int64_t flops() const { return 2 * convolution_->type().num_elements() * tiles_.window_size() * channels_; }

@@ -122,7 +122,9 @@ private:
 
   // Other strips still read what the chain starts from: nothing is computed in place.
   void bind_result_of(KernelMaker& maker, const Member& member, ContractionBinding& binding) {
-    bind_epilogue(maker, *member.instruction, member.root, binding);
+    bool filters = &member == &depthwise_member_;
+    bind_epilogue(maker, *member.instruction, member.root, binding,
+                  filters ? depthwise_->bias() : bias_of_tiles(*member.instruction));
     if (member.instruction != last_member()) return;
     if (binding.side_sums && binding.side_sums->replaces_result()) return;
     binding.result = maker.write(result_of(*member.instruction));

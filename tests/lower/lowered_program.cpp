@@ -190,4 +190,13 @@ std::string lowering_error(const std::string& text) {
   return program ? "" : program.error().message;
 }
 
+int64_t count_ops(const kernel::Block& block, kernel::OpKind kind) {
+  int64_t count = 0;
+  for (const auto& op : block.ops) {
+    count += op->kind == kind;
+    for (const kernel::Block& inner : op->blocks) count += count_ops(inner, kind);
+  }
+  return count;
+}
+
 } // namespace firn::test

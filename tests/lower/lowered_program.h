@@ -31,6 +31,8 @@ void expect_lowered(const std::string& parameters, const std::string& body, cons
 // With states (results that alias parameters) several runs are compared, each from what the last one left.
 void expect_lowered_module(const std::string& text, const LoweredOptions& options = {});
 void expect_lowered_module(const Module& module, const LoweredOptions& options = {});
+// How many ops of a kind the block holds, those of blocks inside it too.
+int64_t count_ops(const kernel::Block& block, kernel::OpKind kind);
 // The message of the diagnostic with which lowering is refused.
 std::string lowering_error(const std::string& text);
 
