@@ -131,7 +131,6 @@ private:
   void emit_block(const IntExpr& row, int rows, const IntExpr& first, int64_t keys, bool last) {
     int width = s_.packs_keys ? s_.vectors : 1;
     int64_t group = static_cast<int64_t>(width) * s_.lanes, full = keys / group, rest = keys - full * group;
-    weights_->begin_block(rows);
     b_->loop(0, full, 1, [&](const IntExpr& g) { emit_scores(row, rows, first, g * width, width, group); });
     if (rest > 0)
       emit_scores(row, rows, first, full * width, static_cast<int>((rest + s_.lanes - 1) / s_.lanes), rest);
@@ -216,7 +215,6 @@ private:
                                      sums[static_cast<size_t>(r * vectors + v)]);
         if (valid < s_.lanes)
           score = b.select(b.lane_mask(s_.lanes, valid), score, b.constant(type, -INFINITY));
-        weights_->see(r, score);
         b.store(score, scores_, (vector + v) * s_.lanes + r * score_stride_, 4 * s_.lanes);
       }
   }

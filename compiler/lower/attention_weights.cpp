@@ -14,6 +14,7 @@ using kernel::OpKind;
 
 namespace {
 
+constexpr int64_t kChains = 4; // of sums and maxima, to hide their latency
 constexpr double kLowest = -3.4028234663852886e38;
 constexpr double kLargestWhole = 0x1p20; // so that errors of 2^-24 leave exponents right
 constexpr double kMagic = 0x1.8p23 + 127;
@@ -39,19 +40,41 @@ void AttentionWeights::begin_tile(int rows) {
   b_.loop(0, rows, 1, [&](const IntExpr& r) { store(constant(0), sum_place(r)); });
 }
 
-void AttentionWeights::begin_block(int rows) {
-  b_.loop(0, rows, 1, [&](const IntExpr& r) { store(constant(kLowest), maximum_place(r)); });
+AttentionWeights::Value AttentionWeights::combine(OpKind kind, int64_t vectors, Value start,
+                                                  const std::function<Value(const IntExpr& v)>& element) {
+  int64_t chains = std::min<int64_t>(kChains, vectors), rounds = vectors / chains;
+  Values sums(static_cast<size_t>(chains), start);
+  sums = b_.loop_carried(0, rounds, 1, std::move(sums), [&](const IntExpr& round, const Values& in) {
+    Values out;
+    for (int64_t c = 0; c < chains; ++c)
+      out.push_back(b_.binary(kind, in[static_cast<size_t>(c)], element(round * chains + c)));
+    return out;
+  });
+  for (int64_t v = rounds * chains; v < vectors; ++v) {
+    Value& sum = sums[static_cast<size_t>(v - rounds * chains)];
+    sum = b_.binary(kind, sum, element(v));
+  }
+  for (size_t count = sums.size(); count > 1; count = (count + 1) / 2)
+    for (size_t i = 0; i < count / 2; ++i) sums[i] = b_.binary(kind, sums[i], sums[count - 1 - i]);
+  return sums[0];
 }
 
-void AttentionWeights::see(int r, Value score) {
-  store(b_.binary(OpKind::FMaxFast, score, load(maximum_place(r))), maximum_place(r));
+AttentionWeights::Value AttentionWeights::fold_rows(OpKind kind, int first, int rows,
+                                                    IntExpr (AttentionWeights::*place)(const IntExpr&)
+                                                        const) {
+  Values vectors;
+  for (int r = first; r < std::min(rows, first + s_.lanes); ++r) vectors.push_back(load((this->*place)(r)));
+  return fold_lanes(b_, kind, std::move(vectors), s_.lanes);
 }
 
-void AttentionWeights::find_largest(int rows) {
+void AttentionWeights::find_largest(int rows, int64_t keys) {
+  b_.loop(0, rows, 1, [&](const IntExpr& r) {
+    store(combine(OpKind::FMaxFast, vectors_of(keys), constant(kLowest),
+                  [&](const IntExpr& v) { return score(r, v); }),
+          maximum_place(r));
+  });
   for (int first = 0; first < rows; first += s_.lanes) {
-    Values maxima;
-    for (int r = first; r < std::min(rows, first + s_.lanes); ++r) maxima.push_back(load(maximum_place(r)));
-    Value largest = fold_lanes(b_, OpKind::FMaxFast, std::move(maxima), s_.lanes);
+    Value largest = fold_rows(OpKind::FMaxFast, first, rows, &AttentionWeights::maximum_place);
     if (s_.is_online) largest = b_.binary(OpKind::FMaxFast, load(place(Largest, first)), largest);
     store(largest, place(Largest, first));
   }
@@ -60,11 +83,8 @@ void AttentionWeights::find_largest(int rows) {
 void AttentionWeights::subtract_largest(int rows, int64_t keys) {
   b_.loop(0, rows, 1, [&](const IntExpr& r) {
     Value largest = b_.splat(number(Largest, r), s_.lanes);
-    b_.loop(0, (keys + s_.lanes - 1) / s_.lanes, 1, [&](const IntExpr& v) {
-      IntExpr at = r * s_.stride + v * s_.lanes;
-      Value score = b_.load(type_, scores_, at, 4 * s_.lanes);
-      b_.store(b_.binary(OpKind::FSub, score, largest), scores_, at, 4 * s_.lanes);
-    });
+    b_.loop(0, vectors_of(keys), 1,
+            [&](const IntExpr& v) { set_score(r, v, b_.binary(OpKind::FSub, score(r, v), largest)); });
   });
 }
 
@@ -116,7 +136,7 @@ void AttentionWeights::set_reference(int first, const Reference& reference) {
 }
 
 void AttentionWeights::weigh(int rows, int64_t keys) {
-  find_largest(rows);
+  find_largest(rows, keys);
   std::vector<Reference> references = choose_references(rows, keys);
   for (size_t i = 0; i < references.size(); ++i) set_reference(static_cast<int>(i) * s_.lanes, references[i]);
   b_.loop(0, rows, 1, [&](const IntExpr& r) { weigh_row(r, keys); });
@@ -126,37 +146,18 @@ void AttentionWeights::weigh_row(const IntExpr& r, int64_t keys) {
   KernelScalars math(b_);
   Value center = b_.splat(number(Center, r), s_.lanes), least = b_.splat(number(Least, r), s_.lanes);
   auto weight = [&](const IntExpr& v) {
-    IntExpr at = r * s_.stride + v * s_.lanes;
-    Value score = b_.load(type_, scores_, at, 4 * s_.lanes);
-    Value power = scalar_ops::math::relative_power(math, score, constant(factor_), center, least);
-    b_.store(power, scores_, at, 4 * s_.lanes);
+    Value power = scalar_ops::math::relative_power(math, score(r, v), constant(factor_), center, least);
+    set_score(r, v, power);
     return power;
   };
-  int64_t vectors = (keys + s_.lanes - 1) / s_.lanes, chains = std::min<int64_t>(4, vectors),
-          rounds = vectors / chains;
-  Values start(static_cast<size_t>(chains), constant(0));
-  if (s_.is_online)
-    start[0] = b_.binary(OpKind::FMul, load(sum_place(r)), b_.splat(number(Shrinkage, r), s_.lanes));
-  Values sums = b_.loop_carried(0, rounds, 1, start, [&](const IntExpr& round, const Values& in) {
-    Values out;
-    for (int64_t c = 0; c < chains; ++c)
-      out.push_back(b_.binary(OpKind::FAdd, in[static_cast<size_t>(c)], weight(round * chains + c)));
-    return out;
-  });
-  for (int64_t v = rounds * chains; v < vectors; ++v) {
-    Value& sum = sums[static_cast<size_t>(v - rounds * chains)];
-    sum = b_.binary(OpKind::FAdd, sum, weight(v));
-  }
-  for (size_t count = sums.size(); count > 1; count = (count + 1) / 2)
-    for (size_t i = 0; i < count / 2; ++i) sums[i] = b_.binary(OpKind::FAdd, sums[i], sums[count - 1 - i]);
-  store(sums[0], sum_place(r));
+  Value sum = combine(OpKind::FAdd, vectors_of(keys), constant(0), weight);
+  if (s_.is_online) sum = b_.fma(load(sum_place(r)), b_.splat(number(Shrinkage, r), s_.lanes), sum);
+  store(sum, sum_place(r));
 }
 
 void AttentionWeights::end_tile(int rows) {
   for (int first = 0; first < rows; first += s_.lanes) {
-    Values sums;
-    for (int r = first; r < std::min(rows, first + s_.lanes); ++r) sums.push_back(load(sum_place(r)));
-    Value sum = fold_lanes(b_, OpKind::FAdd, std::move(sums), s_.lanes);
+    Value sum = fold_rows(OpKind::FAdd, first, rows, &AttentionWeights::sum_place);
     store(b_.binary(OpKind::FDiv, constant(1), sum), place(Inverse, first));
   }
 }

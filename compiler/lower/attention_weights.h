@@ -5,6 +5,8 @@
 
 #include "compiler/lower/lowering_context.h"
 
+#include <functional>
+
 namespace firn::lower {
 
 struct WeightsShape {
@@ -21,10 +23,7 @@ public:
   AttentionWeights(KernelMaker& maker, const WeightsShape& shape, int scores);
 
   void begin_tile(int rows);
-  void begin_block(int rows);
-  // A vector of scores of the block that counts to row r.
-  void see(int r, kernel::Value score);
-  // When all are seen: turns the scores of `keys` keys, and of lanes beyond them, into weights.
+  // Turns the scores of `keys` keys, and of lanes beyond them, into weights.
   void weigh(int rows, int64_t keys);
   // A scalar: what the sums over earlier blocks take to become relative to the same as this block's.
   kernel::Value shrinkage(int r);
@@ -47,14 +46,27 @@ private:
   }
   Value constant(double value) { return b_.constant(type_, value); }
 
+  // One lane per row from `first` on.
+  Value fold_rows(kernel::OpKind kind, int first, int rows,
+                  IntExpr (AttentionWeights::*place)(const IntExpr&) const);
   struct Reference { // of `lanes` rows: weights are relative to base + whole / factor
     Value base, whole;
   };
-  void find_largest(int rows);
+  void find_largest(int rows, int64_t keys);
   std::vector<Reference> choose_references(int rows, int64_t keys);
   void set_reference(int first, const Reference& reference);
   void subtract_largest(int rows, int64_t keys);
   void weigh_row(const IntExpr& r, int64_t keys);
+  // Combines `start` and element(v) of all vectors v into one, in four chains.
+  Value combine(kernel::OpKind kind, int64_t vectors, Value start,
+                const std::function<Value(const IntExpr& v)>& element);
+  int64_t vectors_of(int64_t keys) const { return (keys + s_.lanes - 1) / s_.lanes; }
+  Value score(const IntExpr& r, const IntExpr& v) {
+    return b_.load(type_, scores_, r * s_.stride + v * s_.lanes, 4 * s_.lanes);
+  }
+  void set_score(const IntExpr& r, const IntExpr& v, Value value) {
+    b_.store(value, scores_, r * s_.stride + v * s_.lanes, 4 * s_.lanes);
+  }
 
   kernel::Builder& b_;
   WeightsShape s_;
