@@ -1,22 +1,9 @@
-// From a dot, a convolution or a contraction fusion to kernels: binds operands and epilogue, packs the vector
-// operand at compile time or by a kernel of its own, and emits the tiles.
+// From a dot, a convolution or a contraction fusion to kernels: binds operands, packs the vector operand at
+// compile time or by a kernel of its own, and emits the tiles.
 #include "compiler/lower/contraction_fusion.h"
 #include "compiler/lower/winograd.h"
 
-#include <algorithm>
-
 namespace firn::lower {
-
-using kernel::Builder;
-
-// Vector operations that an epilogue runs while it stores one vector.
-constexpr int kFreeOperations = 2;
-
-Index TensorPart::within(const Index& index) const {
-  Index relative = index;
-  for (size_t i = 0; i < relative.size(); ++i) relative[i] = relative[i] - first[i];
-  return relative;
-}
 
 namespace {
 
@@ -65,27 +52,6 @@ void ContractionRoot::compute_phases(int lanes) {
   if (phases) operands[1] = phases->filter();
 }
 
-bool has_long_epilogue(const Instruction& instruction) {
-  if (!instruction.is(Opcode::Fusion)) return false;
-  constexpr Opcode kLong[] = {Opcode::Logistic, Opcode::Tanh,       Opcode::Exponential, Opcode::Erf,
-                              Opcode::Log,      Opcode::LogPlusOne, Opcode::Power};
-  const auto& inner = instruction.region().instructions();
-  return std::any_of(inner.begin(), inner.end(), [&](const auto& i) {
-    return std::find(std::begin(kLong), std::end(kLong), i->opcode()) != std::end(kLong);
-  });
-}
-
-Bias bias_of_tiles(const Instruction& instruction) {
-  if (!instruction.is(Opcode::Fusion)) return Bias::InEpilogue;
-  int operations = 0;
-  for (const auto& inner : instruction.region().instructions()) {
-    bool computes = !inner->is(Opcode::Parameter) && !inner->is(Opcode::Constant) &&
-                    !inner->is(Opcode::BroadcastInDim) && !inner->is(Opcode::Convolution);
-    operations += computes + inner->is(Opcode::Clamp); // two instructions
-  }
-  return operations > kFreeOperations ? Bias::InSums : Bias::InEpilogue;
-}
-
 bool is_packable_constant(Value value) {
   return value.def->is(Opcode::Constant) && !value.def->literal()->is_opaque();
 }
@@ -105,166 +71,6 @@ Place pack_operand(LoweringContext& context, const Instruction& instruction, con
   emit_pack(maker.builder(), packed, source, out);
   maker.finish();
   return place;
-}
-
-namespace {
-
-// A residual of the result's own type may be overwritten, unless the contraction still reads it.
-bool may_be_overwritten(LoweringContext& context, const Instruction& fusion, const ContractionRoot& root,
-                        const ContractionBinding& binding, const RegionLeaves::Entry& entry) {
-  if (!(entry.type == fusion.type()) || entry.buffer == binding.scalar || entry.buffer == binding.vector)
-    return false;
-  const Region& region = fusion.region();
-  for (size_t p = 0; p < region.parameters().size(); ++p) {
-    if (region.parameters()[p] != entry.value.def) continue;
-    int buffer = context.place_of(fusion.operand(static_cast<int>(p))).buffer;
-    for (Value operand : root.operands)
-      if (!is_packable_constant(operand) && context.place_of(operand).buffer == buffer) return false;
-    return true;
-  }
-  return false;
-}
-
-// The lanes of a vector from `index[lane_dim]` on: that index becomes a symbol of its own.
-Lanes make_lanes(Index& index, int lane_dim, int count) {
-  if (count == 1) return {};
-  IntExpr first = index[static_cast<size_t>(lane_dim)];
-  auto symbol =
-      std::make_shared<Symbol>(Symbol{"lane", first.lower_bound(), first.upper_bound() + count - 1});
-  index[static_cast<size_t>(lane_dim)] = IntExpr::symbol(symbol);
-  return {symbol, first, count};
-}
-
-// The addition of a value per channel that is all that becomes of the sums first; null if there is none.
-const Instruction* find_bias(const Instruction& contraction) {
-  if (!contraction.is(Opcode::Convolution) || contraction.users().size() != 1 || contraction.num_uses(0) != 1)
-    return nullptr;
-  const Instruction& user = *contraction.users()[0];
-  if (!user.is(Opcode::Add)) return nullptr;
-  const Instruction& bias = *user.operand(user.operand(0).def == &contraction ? 1 : 0).def;
-  bool per_channel =
-      bias.is(Opcode::BroadcastInDim) && bias.operand(0).type().rank() == 1 &&
-      bias.attributes().ints("dims") == std::vector<int64_t>{1} &&
-      (bias.operand(0).def->is(Opcode::Parameter) || bias.operand(0).def->is(Opcode::Constant));
-  return per_channel ? &user : nullptr;
-}
-
-} // namespace
-
-std::vector<int> bind_epilogue(KernelMaker& maker, const Instruction& instruction,
-                               const ContractionRoot& root, ContractionBinding& binding, Bias bias) {
-  std::vector<int> in_place;
-  if (!instruction.is(Opcode::Fusion)) return in_place;
-  auto leaves = std::make_shared<RegionLeaves>(
-      maker, instruction, [&](const Instruction& user) { return &user == root.contraction; });
-  const Region& region = instruction.region();
-  Value sum = result_of(*root.contraction);
-  for (const RegionLeaves::Entry& entry : leaves->entries())
-    if (may_be_overwritten(maker.context(), instruction, root, binding, entry))
-      in_place.push_back(entry.buffer);
-  auto bind_leaves = [leaves](Builder& b, ElementEmitter& emitter, int valid) {
-    for (const RegionLeaves::Entry& entry : leaves->entries())
-      emitter.bind(entry.value, [&b, entry, valid](const Index& at, const Lanes& along) {
-        return load_valid_lanes(b, entry.buffer, entry.type, at, along, valid);
-      });
-  };
-  bool in_sums = bias == Bias::InSums && !binding.phases && binding.sum_dtype == DType::F32;
-  if (const Instruction* addition = in_sums ? find_bias(*root.contraction) : nullptr) {
-    Value added = addition->operand(addition->operand(0) == sum ? 1 : 0);
-    sum = result_of(*addition);
-    binding.initial = [bind_leaves, added](Builder& b, const IntExpr& channel, int count) {
-      Index index(static_cast<size_t>(added.type().rank()), IntExpr(0));
-      index[1] = channel;
-      ElementEmitter emitter(b, make_lanes(index, 1, count));
-      bind_leaves(b, emitter, count);
-      return emitter.emit(added, index);
-    };
-  }
-  binding.epilogue = [bind_leaves, sum, &region](Builder& b, const Index& index, const Lanes& lanes,
-                                                 int valid, kernel::Value sums) {
-    ElementEmitter emitter(b, lanes);
-    bind_leaves(b, emitter, valid);
-    emitter.bind(sum, [sums](const Index&, const Lanes&) { return sums; });
-    return emitter.emit(region.results()[0], index);
-  };
-  return in_place;
-}
-
-void bind_result(KernelMaker& maker, const Instruction& instruction, const ContractionRoot& root,
-                 ContractionBinding& binding, Bias bias) {
-  std::vector<int> in_place = bind_epilogue(maker, instruction, root, binding, bias);
-  if (binding.side_sums && binding.side_sums->replaces_result()) return;
-  binding.result = maker.write(result_of(instruction));
-  for (int buffer : in_place) maker.allow_in_place(binding.result, buffer);
-}
-
-kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const Index& index,
-                               const Lanes& lanes, int valid) {
-  if (!type.layout.blocks.empty()) return load_element(b, buffer, type, index, lanes);
-  IntExpr offset = type.offset_of(index), first = lanes.at_first(offset);
-  auto step = lanes.step(offset);
-  if (step && *step == 0) return load_element(b, buffer, type, index, lanes);
-  int64_t size = b.kernel().buffer(buffer).size;
-  if (step && *step == 1) {
-    if (first.upper_bound() + lanes.count <= size) return load_element(b, buffer, type, index, lanes);
-    if (is_float(type.dtype)) {
-      kernel::Type narrow{memory_scalar(type.dtype), lanes.count};
-      kernel::Value part =
-          b.load_masked(narrow, buffer, first, b.lane_mask(lanes.count, IntExpr(size) - first));
-      kernel::Type wide = value_type(type.dtype, lanes.count);
-      return narrow == wide ? part : b.cast(kernel::OpKind::FExt, part, wide.scalar);
-    }
-  }
-  // One element at a time: partial vectors are at the edge of a tensor only.
-  kernel::Value vector = b.constant(value_type(type.dtype, lanes.count), 0);
-  for (int lane = 0; lane < valid; ++lane) {
-    IntExpr at = offset.substitute([&](const Symbol& symbol) -> std::optional<IntExpr> {
-      if (&symbol == lanes.symbol.get()) return lanes.first + lane;
-      return std::nullopt;
-    });
-    vector = b.insert(vector, load_at(b, buffer, type.dtype, at, Lanes{}), lane);
-  }
-  return vector;
-}
-
-namespace {
-
-// Of the result's own dims.
-kernel::Value finish_result_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
-                                  int count, int valid, kernel::Value sums) {
-  Lanes lanes = make_lanes(index, lane_dim, count);
-  if (kernel::Scalar narrow = memory_scalar(binding.sum_dtype); narrow != kernel::Scalar::F32)
-    sums = b.cast(kernel::OpKind::FExt, b.cast(kernel::OpKind::FTruncTo, sums, narrow), kernel::Scalar::F32);
-  kernel::Value value = binding.epilogue ? binding.epilogue(b, index, lanes, valid, sums) : sums;
-  if (binding.result < 0) return value;
-  if (binding.result_part) index = binding.result_part->within(index);
-  const Type& type = binding.result_part ? binding.result_part->type : binding.result_type;
-  // Unused lanes of a block may be written; beyond a plain row other elements begin.
-  bool whole = valid >= count || !type.layout.blocks.empty();
-  if (whole) store_element(b, binding.result, type, index, lanes, value);
-  for (int lane = 0; lane < valid && !whole; ++lane) {
-    Index at = index;
-    at[static_cast<size_t>(lane_dim)] = lanes.first + lane;
-    store_element(b, binding.result, type, at, Lanes{}, b.extract(value, lane));
-  }
-  return value;
-}
-
-} // namespace
-
-kernel::Value finish_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
-                           int count, int valid, kernel::Value sums) {
-  if (!binding.phases) return finish_result_lanes(b, binding, std::move(index), lane_dim, count, valid, sums);
-  Index at = binding.phases->result_index(index);
-  binding.phases->store_inside(b, at,
-                               [&] { finish_result_lanes(b, binding, at, lane_dim, count, valid, sums); });
-  return {};
-}
-
-kernel::Value load_channels(Builder& b, int buffer, const Type& type, const Index& index, int count) {
-  auto lane = std::make_shared<Symbol>(Symbol{"lane", 0, count - 1});
-  IntExpr offset = type.offset_of(index) + IntExpr::symbol(lane);
-  return load_at(b, buffer, type.dtype, offset, Lanes{lane, 0, count});
 }
 
 namespace {
