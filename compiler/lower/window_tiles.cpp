@@ -1,6 +1,8 @@
 // Tiles of windows over blocked channels: how lines are cut, and the loops around tiles and within windows.
 #include "compiler/lower/window_tiles.h"
 
+#include "compiler/lower/pieces.h"
+
 #include <algorithm>
 
 namespace firn::lower {
@@ -131,13 +133,25 @@ void WindowTiles::emit_lines(Builder& b, size_t dim, const Lines& lines, Positio
   });
 }
 
+// Whether straight code would hold two tiles.
+bool WindowTiles::has_single_neighbours() const {
+  for (size_t i = 1; i < segments_.size(); ++i)
+    if (segments_[i - 1].tiles == 1 && segments_[i].tiles == 1) return true;
+  return false;
+}
+
 void WindowTiles::emit_line(Builder& b, Position& position, const TileBody& tile) const {
   auto emit_tiles = [&](bool clipped) {
-    for (const Segment& segment : segments_)
+    auto emit_segment = [&](int i) {
+      const Segment& segment = segments_[static_cast<size_t>(i)];
       b.loop(0, segment.tiles, 1, [&](const IntExpr& number) {
         position.pixel[along_ + 2] = number * segment.pixels + segment.first;
         tile(segment, position, clipped);
       });
+    };
+    int count = static_cast<int>(segments_.size());
+    if (!clipped && has_single_neighbours()) return emit_pieces(b, count, emit_segment);
+    for (int i = 0; i < count; ++i) emit_segment(i);
   };
   Value inside;
   bool never = false;

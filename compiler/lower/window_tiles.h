@@ -89,6 +89,7 @@ private:
   void emit_lines(kernel::Builder& b, size_t dim, const Lines& lines, Position& position,
                   const TileBody& tile) const;
   Position block_position(const IntExpr& image, const IntExpr& block) const;
+  bool has_single_neighbours() const;
   void emit_line(kernel::Builder& b, Position& position, const TileBody& tile) const;
 
   Type input_, result_;

@@ -2,6 +2,8 @@
 // group of filters the products of all points and the transforms back into the result.
 #include "compiler/lower/winograd.h"
 
+#include "compiler/lower/pieces.h"
+
 #include <algorithm>
 
 namespace firn::lower {
@@ -151,10 +153,11 @@ private:
     if (!in_registers_) return transform_input_in_memory(classes, at.column, corner, block, tile);
     by_class(classes, at.column, [&](const TileClass& inside) {
       // As many columns of points at a time as registers hold.
-      int step = std::max(1, kLiveVectors / plan_.height.inputs());
-      for (int first = 0; first < plan_.width.inputs(); first += step)
-        transform_input_columns(first, std::min(step, plan_.width.inputs() - first), inside, corner, block,
-                                tile);
+      int step = std::max(1, kLiveVectors / plan_.height.inputs()), wide = plan_.width.inputs();
+      emit_pieces(b_, (wide + step - 1) / step, [&](int piece) {
+        int first = piece * step;
+        transform_input_columns(first, std::min(step, wide - first), inside, corner, block, tile);
+      });
     });
   }
 
@@ -174,7 +177,7 @@ private:
       Value mask = rows_outside ? row_mask(corner.row + row) : Value{};
       std::vector<Value> values(static_cast<size_t>(wide), zero);
       for (int column = inside.low; column < inside.high; ++column)
-        if (uses_column(matrix, column))
+        if (rows_using(matrix, column) > 0)
           values[static_cast<size_t>(column)] =
               load_input(corner.image, block, corner.row + row, corner.column + column, mask);
       rows.push_back(emit_transform(b_, matrix, std::move(values)));
@@ -189,10 +192,10 @@ private:
     }
   }
 
-  static bool uses_column(const TransformMatrix& matrix, int column) {
-    for (int row = 0; row < matrix.rows; ++row)
-      if (matrix.at(row, column) != 0) return true;
-    return false;
+  static int rows_using(const TransformMatrix& matrix, int column) {
+    int rows = 0;
+    for (int row = 0; row < matrix.rows; ++row) rows += matrix.at(row, column) != 0;
+    return rows;
   }
 
   Value row_mask(const IntExpr& row) {
@@ -314,9 +317,42 @@ private:
     return emit_transform(b_, plan_.height.output, std::move(values));
   }
 
+  // The outputs of a tile. Columns of points that reach one output of a row alone come last, when the others
+  // are outputs already: fewer registers than for all columns at a time.
+  std::vector<std::vector<Value>> transformed_rows(const TilePosition& group, const IntExpr& vector,
+                                                   const IntExpr& tile) {
+    const TransformMatrix& matrix = plan_.width.output;
+    std::vector<int> shared, single;
+    for (int column = 0; column < matrix.columns; ++column)
+      (rows_using(matrix, column) > 1 || matrix.rows == 1 ? shared : single).push_back(column);
+    TransformMatrix part{matrix.rows, static_cast<int>(shared.size()), {}};
+    std::vector<std::vector<Value>> rows(static_cast<size_t>(plan_.height.outputs));
+    for (int column : shared) {
+      std::vector<Value> values = transformed_column(group, vector, tile, column);
+      for (size_t row = 0; row < rows.size(); ++row) rows[row].push_back(values[row]);
+    }
+    for (int row = 0; row < matrix.rows; ++row)
+      for (int column : shared) part.values.push_back(matrix.at(row, column));
+    for (std::vector<Value>& row : rows) row = emit_transform(b_, part, std::move(row));
+    for (int column : single) add_column(rows, column, transformed_column(group, vector, tile, column));
+    return rows;
+  }
+
+  // Adds a column of points to the output that it reaches.
+  void add_column(std::vector<std::vector<Value>>& rows, int column, const std::vector<Value>& values) {
+    for (int output = 0; output < plan_.width.outputs; ++output) {
+      double factor = plan_.width.output.at(output, column);
+      if (factor == 0) continue;
+      for (size_t row = 0; row < rows.size(); ++row) {
+        Value& sum = rows[row][static_cast<size_t>(output)];
+        sum = factor == 1 ? b_.binary(OpKind::FAdd, sum, values[row])
+                          : b_.fma(values[row], b_.constant(vector_, factor), sum);
+      }
+    }
+  }
+
   void finish_row(const TileClass& inside, const Position& corner, const IntExpr& row,
-                  const IntExpr& filter_vector, int valid, std::vector<Value> values) {
-    values = emit_transform(b_, plan_.width.output, std::move(values));
+                  const IntExpr& filter_vector, int valid, const std::vector<Value>& values) {
     for (int column = inside.low; column < inside.high; ++column)
       finish({corner.image, corner.row + row, corner.column + column}, filter_vector, valid,
              values[static_cast<size_t>(column)]);
@@ -325,18 +361,14 @@ private:
   void transform_output_in_registers(const TileClass& inside, const Position& corner,
                                      const TilePosition& group, const IntExpr& vector, int valid,
                                      const IntExpr& tile) {
-    std::vector<std::vector<Value>> columns;
-    for (int column = 0; column < plan_.width.inputs(); ++column)
-      columns.push_back(transformed_column(group, vector, tile, column));
+    std::vector<std::vector<Value>> rows = transformed_rows(group, vector, tile);
     for (int row = 0; row < plan_.height.outputs; ++row) {
-      std::vector<Value> values;
-      for (const std::vector<Value>& column : columns) values.push_back(column[static_cast<size_t>(row)]);
+      std::vector<Value>& values = rows[static_cast<size_t>(row)];
       if (binding_->long_epilogue) {
-        values = emit_transform(b_, plan_.width.output, std::move(values));
         for (int column = inside.low; column < inside.high; ++column)
           store(values[static_cast<size_t>(column)], tile_, row * plan_.width.outputs + column);
       } else {
-        finish_row(inside, corner, row, group.column_vector + vector, valid, std::move(values));
+        finish_row(inside, corner, row, group.column_vector + vector, valid, values);
       }
     }
     if (!binding_->long_epilogue) return;
@@ -362,7 +394,8 @@ private:
       b_.loop(0, end, 1, [&](const IntExpr& row) {
         std::vector<Value> values;
         for (int column = 0; column < wide; ++column) values.push_back(load(tile_, row * wide + column));
-        finish_row(inside, corner, row, group.column_vector + vector, valid, std::move(values));
+        finish_row(inside, corner, row, group.column_vector + vector, valid,
+                   emit_transform(b_, plan_.width.output, std::move(values)));
       });
     });
   }
