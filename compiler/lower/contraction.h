@@ -30,9 +30,9 @@ struct TileShape {
 // One loop of the reduction, outermost first. The extent is static.
 struct ReductionLoop {
   enum class Kind : uint8_t {
-    Rolled,   // a loop
-    Unrolled, // straight code per value: rows may be skipped by value (ContractionSpec::row_valid)
-    Clipped,  // a loop over [lower(outer), upper(outer)) within [0, extent)
+    Rolled,  // a loop
+    Split,   // a loop per run of values at which the same rows contribute (ContractionSpec::row_valid)
+    Clipped, // a loop over [lower(outer), upper(outer)) within [0, extent)
   };
   Kind kind = Kind::Rolled;
   int64_t extent = 1;
@@ -68,8 +68,8 @@ struct ContractionSpec {
   // How many of the leading `outer` dims also select another part of the vector operand (batch, groups).
   int vector_outer_dims = 0;
 
-  // Whether row `row` (a constant) contributes at the values of the unrolled reduction loops (by loop
-  // position; rolled ones are absent expressions). Unset: always.
+  // Whether row `row` (a constant) contributes at the value of the split reduction loop, of which there is
+  // one at most (k by loop position; the others are absent expressions). Unset: always.
   std::function<bool(int64_t row, const std::vector<IntExpr>& k)> row_valid;
   // The scalar operand at a row: a scalar value, or a vector whose lanes go with the columns' (depthwise).
   std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, const std::vector<IntExpr>& k)>

@@ -188,9 +188,9 @@ private:
                                                                  : 0;
       spec.reduction.push_back(loop);
     };
-    bool unrolled = reads_outside(g_.window[g_.tiled], g_.in[g_.tiled], g_.out[g_.tiled]);
+    bool outside = reads_outside(g_.window[g_.tiled], g_.in[g_.tiled], g_.out[g_.tiled]);
     // Few channels inside a rolled window would make a tiny innermost loop.
-    bool channels_first = few_channels && !unrolled;
+    bool channels_first = few_channels && !outside;
     if (channels_first) add_channels();
     window_level_.resize(g_.window.size());
     for (size_t i = 0; i < g_.window.size(); ++i) {
@@ -204,7 +204,7 @@ private:
     window_level_[g_.tiled] = spec.reduction.size();
     ReductionLoop row_loop;
     row_loop.extent = g_.window[g_.tiled].size;
-    if (unrolled) row_loop.kind = ReductionLoop::Kind::Unrolled;
+    if (outside) row_loop.kind = ReductionLoop::Kind::Split;
     spec.reduction.push_back(row_loop);
     if (!channels_first) add_channels();
   }

@@ -108,11 +108,6 @@ private:
     return last.upper_bound() == groups_.total_vectors - 1 ? -static_cast<int>(rest) : groups_.lanes;
   }
 
-  // Tiles at varying positions are inside: only such share a body.
-  bool is_inside(const TilePosition& position, int rows) const {
-    return !position.row.is_constant() || tile_is_inside(spec_, position.row.value(), rows);
-  }
-
   kernel::OpKind add_op() const {
     return kernel::is_float(spec_.element.scalar) ? kernel::OpKind::FAdd : kernel::OpKind::IAdd;
   }
@@ -138,19 +133,8 @@ private:
                                     std::vector<IntExpr>& k, std::vector<Value> acc) {
     if (level == spec_.reduction.size()) return emit_step(position, rows, vectors, k, 0, std::move(acc));
     const ReductionLoop& loop = spec_.reduction[level];
-    if (loop.kind == ReductionLoop::Kind::Unrolled && spec_.compact && is_inside(position, rows))
-      return b_.loop_carried(0, loop.extent, 1, std::move(acc),
-                             [&](const IntExpr& iv, const std::vector<Value>& in) {
-                               k[level] = iv;
-                               return emit_reduction(position, rows, vectors, level + 1, k, in);
-                             });
-    if (loop.kind == ReductionLoop::Kind::Unrolled) {
-      for (int64_t i = 0; i < loop.extent; ++i) {
-        k[level] = i;
-        acc = emit_reduction(position, rows, vectors, level + 1, k, std::move(acc));
-      }
-      return acc;
-    }
+    if (loop.kind == ReductionLoop::Kind::Split)
+      return emit_runs(position, rows, vectors, level, k, std::move(acc));
     bool innermost = level + 1 == spec_.reduction.size();
     if (loop.kind == ReductionLoop::Kind::Rolled && innermost && tiling_.tile.phases <= 1 &&
         (loop.block > 0 || tiling_.unroll > 1))
@@ -181,6 +165,47 @@ private:
     return acc;
   }
 
+  // Straight code per value, or, where that would hold no loop, a loop for every run of values that the same
+  // rows take: in straight code of several steps the compiler keeps scalars of one step for those after it,
+  // more than there are registers.
+  std::vector<Value> emit_runs(const TilePosition& position, int rows, int vectors, size_t level,
+                               std::vector<IntExpr>& k, std::vector<Value> acc) {
+    int64_t extent = spec_.reduction[level].extent, end = 0;
+    bool rolls = spec_.compact || !has_loop_within(level);
+    for (int64_t first = 0; first < extent; first = end) {
+      std::vector<bool> taken = rows_taken(position, rows, level, first);
+      do ++end;
+      while (rolls && end < extent && rows_taken(position, rows, level, end) == taken);
+      acc = b_.loop_carried(first, end, 1, std::move(acc),
+                            [&](const IntExpr& iv, const std::vector<Value>& in) {
+                              k[level] = iv;
+                              taken_ = taken;
+                              return emit_reduction(position, rows, vectors, level + 1, k, in);
+                            });
+    }
+    taken_.clear();
+    return acc;
+  }
+
+  bool has_loop_within(size_t level) const {
+    while (++level < spec_.reduction.size()) {
+      const ReductionLoop& loop = spec_.reduction[level];
+      bool innermost = level + 1 == spec_.reduction.size();
+      if (loop.extent > (innermost ? steps_per_iteration(loop) : 1)) return true;
+    }
+    return false;
+  }
+
+  // Tiles at varying positions are inside: only such share a body.
+  std::vector<bool> rows_taken(const TilePosition& position, int rows, size_t level, int64_t value) const {
+    std::vector<bool> taken(static_cast<size_t>(rows), true);
+    std::vector<IntExpr> k(spec_.reduction.size());
+    k[level] = value;
+    for (int row = 0; row < rows && spec_.row_valid && position.row.is_constant(); ++row)
+      taken[static_cast<size_t>(row)] = spec_.row_valid(position.row.value() + row, k);
+    return taken;
+  }
+
   // The innermost loop: over whole blocks and the rest of a block if the scalar operand lies in blocks,
   // several steps per iteration, and between them requests for the column group after this one: every tile of
   // rows asks for its share, so that the group has come near when its turn comes.
@@ -188,8 +213,7 @@ private:
                                          std::vector<IntExpr>& k, std::vector<Value> acc) {
     const ReductionLoop& loop = spec_.reduction.back();
     int64_t block = loop.block > 0 ? loop.block : loop.extent, blocks = loop.extent / block;
-    // Short loops stay rolled: straight code of many steps tempts the scheduler to spill.
-    int64_t unroll = block >= 2 * tiling_.unroll ? std::max(1, tiling_.unroll) : 1;
+    int64_t unroll = steps_per_iteration(loop);
     Requests requests = requests_per_iteration(rows, unroll);
     if (tiling_.rolls_steps && requests.per_iteration == 0 && !spec_.prefetch_scalar) unroll = 1;
     auto run = [&](const IntExpr& first, int64_t extent, std::vector<Value> in) {
@@ -210,6 +234,13 @@ private:
                             return run(iv * block, block, carried);
                           });
     return run(blocks * block, loop.extent % block, std::move(acc));
+  }
+
+  // Of the innermost loop. Short loops stay rolled: straight code of many steps tempts the scheduler to
+  // spill.
+  int64_t steps_per_iteration(const ReductionLoop& loop) const {
+    int64_t block = loop.block > 0 ? loop.block : loop.extent;
+    return block >= 2 * tiling_.unroll ? std::max(1, tiling_.unroll) : 1;
   }
 
   // The steps of one iteration, as straight code if there are registers for that.
@@ -281,8 +312,7 @@ private:
     std::vector<Value> loaded;
     for (int vector = 0; vector < vectors; ++vector) loaded.push_back(spec_.vector(b_, position, vector, k));
     for (int row = 0; row < rows; ++row) {
-      IntExpr at = position.row + row;
-      if (at.is_constant() && !contributes(at.value(), k)) continue;
+      if (!taken_.empty() && !taken_[static_cast<size_t>(row)]) continue;
       Value scalar = spec_.scalar(b_, position, row, k);
       if (b_.type(scalar).lanes == 1) scalar = b_.splat(scalar, groups_.lanes);
       for (int vector = 0; vector < vectors; ++vector) {
@@ -291,14 +321,6 @@ private:
       }
     }
     return acc;
-  }
-
-  // Unrolled loops that are rolled all the same have no values to ask with: their tile is inside.
-  bool contributes(int64_t row, const std::vector<IntExpr>& k) const {
-    if (!spec_.row_valid) return true;
-    for (size_t i = 0; i < k.size(); ++i)
-      if (spec_.reduction[i].kind == ReductionLoop::Kind::Unrolled && !k[i].is_constant()) return true;
-    return spec_.row_valid(row, k);
   }
 
   Value multiply_add(Value a, Value b, Value c) {
@@ -310,11 +332,12 @@ private:
   const ContractionSpec& spec_;
   const Tiling& tiling_;
   ColumnGroups groups_;
+  std::vector<bool> taken_; // rows that contribute at the value of the split loop at hand; empty: all
 };
 
 bool all_valid(const ContractionSpec& spec, int64_t row, std::vector<IntExpr>& k, size_t level) {
   if (level == spec.reduction.size()) return spec.row_valid(row, k);
-  if (spec.reduction[level].kind != ReductionLoop::Kind::Unrolled) return all_valid(spec, row, k, level + 1);
+  if (spec.reduction[level].kind != ReductionLoop::Kind::Split) return all_valid(spec, row, k, level + 1);
   for (int64_t i = 0; i < spec.reduction[level].extent; ++i) {
     k[level] = i;
     if (!all_valid(spec, row, k, level + 1)) return false;
