@@ -19,8 +19,6 @@ using kernel::Scalar;
 using KernelValue = kernel::Value;
 using KernelValues = std::vector<KernelValue>;
 
-constexpr int kUnroll = 4; // steps of a product per iteration
-
 class AttentionKernel {
 public:
   AttentionKernel(LoweringContext& context, const Instruction& fusion, const Attention& attention)
@@ -164,11 +162,11 @@ private:
       }
     };
     KernelValues sums =
-        b_->loop_carried(0, steps / kUnroll, 1, std::move(start), [&](const IntExpr& i, KernelValues in) {
-          for (int j = 0; j < kUnroll; ++j) step(i * kUnroll + j, in);
+        b_->loop_carried(0, steps / s_.steps, 1, std::move(start), [&](const IntExpr& i, KernelValues in) {
+          for (int j = 0; j < s_.steps; ++j) step(i * s_.steps + j, in);
           return in;
         });
-    for (int64_t k = steps / kUnroll * kUnroll; k < steps; ++k) step(k, sums);
+    for (int64_t k = steps / s_.steps * s_.steps; k < steps; ++k) step(k, sums);
     return sums;
   }
 

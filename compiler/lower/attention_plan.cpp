@@ -52,6 +52,8 @@ AttentionSchedule choose_schedule(const Attention& a, const TargetMachine& targe
     s.vectors = vectors, s.rows = rows;
     s.large = a.rows - tiles * (rows - 1), s.small = tiles - s.large;
   }
+  // Products that are no FMAs need registers on their way to their sums, more for several steps at a time.
+  s.steps = target.has_fma ? 4 : 1;
   int64_t group = static_cast<int64_t>(s.vectors) * s.lanes;
   auto bytes =
       static_cast<int64_t>(kScoreShare * static_cast<double>(std::max<int64_t>(target.l1_bytes, 4 << 10)));

@@ -10,6 +10,7 @@ struct AttentionSchedule {
   int lanes, vectors;   // of a column group
   int rows;             // of the larger row tiles
   int64_t large, small; // row tiles of `rows` rows, and of one row less
+  int steps;            // of a product per iteration
   int64_t block;        // keys whose scores are there at a time
   bool packs_keys;      // copies them into lanes first
   bool packs_values;

@@ -26,8 +26,9 @@ double step_cycles(int rows, int vectors, int phases, const TargetMachine& targe
   return std::max({compute, loads, latency});
 }
 
-int registers_needed(int rows, int vectors, int phases) {
-  return rows * vectors * phases + vectors + 1;
+// Products that are no FMAs need a register of their own on the way to their sum.
+int registers_needed(int rows, int vectors, int phases, const TargetMachine& target) {
+  return rows * vectors * phases + vectors + (target.has_fma ? 1 : 2);
 }
 
 // Whether straight code of several steps would tempt the scheduler to load a step's operands while the step
@@ -36,7 +37,9 @@ int registers_needed(int rows, int vectors, int phases) {
 bool leaves_no_registers(const TileShape& tile, const TargetMachine& target) {
   int sums = tile.rows * tile.vectors * tile.phases;
   int scalars = target.has_embedded_broadcast && tile.vectors == 1 ? 0 : 2;
-  return tile.rows * tile.vectors >= 24 && sums + 2 * tile.vectors + scalars > target.vector_registers;
+  int products = target.has_fma ? 0 : 1;
+  return tile.rows * tile.vectors * (1 + products) >= 24 &&
+         sums + 2 * tile.vectors + scalars + products > target.vector_registers;
 }
 
 double tiling_cycles(const ContractionSpec& spec, const TileShape& tile, const TargetMachine& target) {
@@ -69,7 +72,7 @@ TileShape choose_tile(const ContractionSpec& spec, const TargetMachine& target) 
   for (int vectors = 1; vectors <= 8 && vectors <= total_vectors; ++vectors)
     for (int rows = 1; rows <= 30 && rows <= spec.rows; ++rows)
       for (int phases = 1; phases <= 8; phases *= 2) {
-        if (registers_needed(rows, vectors, phases) > registers) break;
+        if (registers_needed(rows, vectors, phases, target) > registers) break;
         if (spec.compact && rows * vectors * phases > kCompactSums) break;
         if (phases > 1 && rows * vectors * phases > 2 * target.fma_latency * target.fma_pipes) break;
         TileShape tile{rows, vectors, best.lanes, phases};

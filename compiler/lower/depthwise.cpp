@@ -21,7 +21,7 @@ using kernel::Scalar;
 
 constexpr int64_t kMinPixels = 6, kMaxPixels = 14;
 constexpr int64_t kCompactPixels = 6; // where small code comes before speed
-// FMAs of one tile that are emitted as straight code.
+// FMAs of one tile that are emitted as straight code; products and sums of their own count twice.
 constexpr int64_t kStraightFmas = 160;
 
 bool is_small_float(DType dtype) {
@@ -77,14 +77,15 @@ void DepthwiseConvolution::choose_tiles(const Instruction& instruction, const Op
   int64_t line = 0;
   for (const WindowDim& dim : tiles_.window()) line = std::max(line, dim.size);
   int64_t registers = options.target.vector_registers;
-  int64_t spare = 3 + epilogue_constants(instruction); // an input vector, one on its way
+  int64_t products = options.target.has_fma ? 0 : 1;              // on their way to their sums
+  int64_t spare = 3 + products + epilogue_constants(instruction); // an input vector, one on its way
   int64_t window = tiles_.window_size() * channels_;
   bool fits = window + kMinPixels + spare <= registers;
   int64_t most = registers - spare - (fits ? window : std::min(line, registers / 2));
   if (options.optimize_size)
     tiles_.cut(kCompactPixels, 0);
   else
-    tiles_.cut(std::clamp<int64_t>(most, kMinPixels, kMaxPixels), kStraightFmas / channels_);
+    tiles_.cut(std::clamp<int64_t>(most, kMinPixels, kMaxPixels), kStraightFmas / (1 + products) / channels_);
   hoisted_ = tiles_.is_straight() && fits;
 }
 
