@@ -96,6 +96,7 @@ Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const Options& opt
   llvm::TargetOptions settings;
   settings.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   settings.ExceptionModel = llvm::ExceptionHandling::None;
+  settings.MCOptions.AsmVerbose = true; // comments tell spills from arrays on the stack
   llvm::Triple triple(target.triple);
   if (triple.isRISCV()) settings.MCOptions.ABIName = riscv_abi(target);
   std::unique_ptr<llvm::TargetMachine> machine(

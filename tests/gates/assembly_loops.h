@@ -11,12 +11,13 @@ namespace firn::test {
 struct AssemblyLoop {
   std::string function, label;
   std::vector<std::string> lines; // instructions, the jump included
-  int fmas = 0;
-  int accumulators = 0; // registers that FMAs write
-  int loads = 0;        // vector instructions that read memory, FMAs included; prefetches are none
-  int broadcasts = 0;   // those of them that spread one element of a tensor over a vector
-  int spills = 0;       // vector loads and stores of stack slots that the loop itself stores to
-  int stack_reads = 0; // vector loads of other slots: of what never changes in the loop, loads like any other
+  int fmas = 0;                   // products and sums of their own make one
+  int accumulators = 0;           // registers that they write
+  int loads = 0;                  // vector instructions that read memory, FMAs included; prefetches are none
+  int broadcasts = 0;             // those of them that spread one element of a tensor over a vector
+  int spills = 0;                 // of vectors, and reloads of them
+  int stack_reads =
+      0; // reloads of what the loop does not spill: what never changes in it, loads like any other
 
   // Where speed is decided: long enough to be a tile's.
   bool is_hot() const { return fmas >= 8; }

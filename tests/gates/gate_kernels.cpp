@@ -158,6 +158,10 @@ const std::vector<GateKernel>& gate_kernels() {
                   {.channels = 64, .filters = 128, .extent = 28, .kernel = {1, 1}, .stride = 2}),
       convolution("convolution 3x3 few channels",
                   {.channels = 3, .filters = 32, .extent = 64, .kernel = {3, 3}, .stride = 2}),
+      convolution("convolution 5x5 one channel",
+                  {.channels = 1, .filters = 32, .extent = 64, .kernel = {5, 5}}),
+      convolution("convolution 16 one channel",
+                  {.channels = 1, .filters = 128, .extent = 1000, .kernel = {16}, .stride = 8}),
       convolution("convolution 3x3 stride 2",
                   {.channels = 64, .filters = 96, .extent = 28, .kernel = {3, 3}, .stride = 2}),
       convolution("convolution 3x3", {.channels = 64, .filters = 64, .extent = 28, .kernel = {3, 3}}),
@@ -173,6 +177,8 @@ const std::vector<GateKernel>& gate_kernels() {
           {.channels = 96, .filters = 96, .extent = 56, .kernel = {3, 3}, .stride = 2, .depthwise = true}),
       convolution("depthwise 5x5",
                   {.channels = 96, .filters = 96, .extent = 28, .kernel = {5, 5}, .depthwise = true}),
+      convolution("depthwise 5x5 two tiles a line",
+                  {.channels = 96, .filters = 96, .extent = 14, .kernel = {5, 5}, .depthwise = true}),
       dot(128, 768, 768),
       dot(197, 192, 192),
       dot(1, 1024, 1024),
@@ -183,7 +189,8 @@ const std::vector<GateKernel>& gate_kernels() {
 }
 
 const std::vector<std::string>& gate_cpus() {
-  static const std::vector<std::string> cpus = {"x86-64-v3", "x86-64-v4", "znver4", "sapphirerapids"};
+  static const std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "x86-64-v4", "znver4",
+                                                "sapphirerapids"};
   return cpus;
 }
 
