@@ -106,7 +106,7 @@ kernel::Value ElementEmitter::emit_uncached(Value value, const Index& index) {
       from.push_back(instruction.operand(0).dim(static_cast<int>(i)) == 1
                          ? IntExpr(0)
                          : index[static_cast<size_t>(dims[i])]);
-    return emit(instruction.operand(0), from);
+    return emit_broadcast(instruction.operand(0), from);
   }
   case Opcode::Transpose: {
     const std::vector<int64_t>& permutation = attributes.ints("permutation");
@@ -147,6 +147,17 @@ kernel::Value ElementEmitter::emit_uncached(Value value, const Index& index) {
   }
   default: FIRN_UNREACHABLE("no element code for " + std::string(opcode_name(instruction.opcode())));
   }
+}
+
+kernel::Value ElementEmitter::emit_broadcast(Value operand, const Index& from) {
+  bool once = uniform_once_ && lanes_.count > 1 && is_elementwise(operand.def->opcode()) &&
+              !leaves_.count(key(operand)) &&
+              std::all_of(from.begin(), from.end(), [&](const IntExpr& at) { return is_uniform(at); });
+  if (!once) return emit(operand, from);
+  ElementEmitter scalar(builder_);
+  scalar.leaves_ = leaves_;
+  scalar.uses_ = uses_;
+  return builder_.splat(scalar.emit(operand, from), lanes_.count);
 }
 
 // The operand of an erf to which 1 is added, as gelu does it.

@@ -69,6 +69,9 @@ public:
   void record_uses(ElementUses* uses) { uses_ = uses; }
   // Lanes for vectors along a reduced dim, where the results themselves are computed one by one.
   void set_preferred_lanes(int lanes) { preferred_lanes_ = lanes; }
+  // Computes what is the same in all lanes, such as 1 / sqrt(variance of the row), once, rather than in every
+  // lane. Every leaf must give scalars where it is asked for one lane.
+  void set_uniform_once() { uniform_once_ = true; }
 
   // Whether a fused region may contain the instruction.
   static bool can_emit(const Instruction& instruction);
@@ -90,6 +93,7 @@ private:
 
   kernel::Value emit_uncached(Value value, const Index& index);
   kernel::Value emit_elementwise(const Instruction& instruction, const Index& index);
+  kernel::Value emit_broadcast(Value operand, const Index& from);
   kernel::Value emit_iota(const Instruction& instruction, const Index& index);
   kernel::Value emit_constant(const Instruction& instruction, const Index& index);
   kernel::Value emit_pad(const Instruction& instruction, const Index& index);
@@ -139,6 +143,7 @@ private:
   std::map<Key, std::vector<Cached>> cache_;
   ElementUses* uses_ = nullptr;
   int preferred_lanes_ = 1;
+  bool uniform_once_ = false;
 };
 
 // The runtime value of an integer scalar as an expression, clamped to [lower, upper].

@@ -115,6 +115,7 @@ kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const
     Lanes span{symbol, first, count};
     ElementEmitter inner(builder_, span);
     inner.leaves_ = leaves_;
+    inner.uniform_once_ = uniform_once_;
     IntExpr position = symbol->upper == 0 ? IntExpr(0) : IntExpr::symbol(symbol);
     for (size_t i = dims.size(); i-- > dims.size() - merged;) {
       size_t d = static_cast<size_t>(dims[i]);

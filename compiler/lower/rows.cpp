@@ -76,6 +76,7 @@ private:
     kernel::Builder& b = maker_->builder();
     ElementEmitter emitter(b, lanes);
     emitter.set_preferred_lanes(lanes_);
+    emitter.set_uniform_once();
     leaves_->bind_to(emitter);
     Index kept;
     for (size_t d = 0; d < row.size(); ++d)
@@ -121,6 +122,7 @@ private:
     auto element = [&](const Index& index, const Lanes& at) {
       kernel::Builder& b = maker_->builder();
       ElementEmitter emitter(b, at);
+      emitter.set_uniform_once();
       leaves_->bind_to(emitter);
       for (const auto& [value, leaf] : known) emitter.bind(value, leaf);
       store_element(b, out_, type_, index, at, emitter.emit(composite_.region().results()[0], index));
