@@ -29,6 +29,7 @@ namespace {
 constexpr size_t kMaximumMembers = 48;  // beyond this, registers spill and code grows without gain
 constexpr size_t kMaximumEpilogue = 24; // members after a contraction, which holds most registers itself
 constexpr int64_t kMinimumRow = 8;      // rows shorter than a vector gain nothing from being contiguous
+constexpr int64_t kSmallShare = 64;     // of a value's elements: so few stay in the nearest cache
 
 // Costs about as much as loading its operand would: may be computed once per element of a larger shape.
 bool is_cheap(const Instruction& instruction) {
@@ -110,14 +111,19 @@ Role movement_role(const Instruction& producer, bool repeated) {
   }
 }
 
-// Whether the op takes one value that others read from memory too, and broadcasts: then loading that value
-// costs what loading the result would, and the result need not be stored.
+// Whether loading what is broadcast costs nothing beside as many elements as the result has.
+bool is_small_broadcast(const Instruction& instruction) {
+  return instruction.is(Opcode::BroadcastInDim) &&
+         kSmallShare * instruction.operand(0).type().num_elements() <= instruction.type().num_elements();
+}
+
+// Whether the op takes one value that others read from memory too, and small ones broadcast, as a mean per
+// channel: then loading that value costs what loading the result would, and the result need not be stored.
 bool is_as_cheap_as_loading(const Instruction& instruction) {
   if (!is_cheap(instruction)) return false;
   const Instruction* loaded = nullptr;
   for (Value operand : instruction.operands()) {
-    if (operand.def->is(Opcode::BroadcastInDim) && operand.def->operand(0).type().num_elements() == 1)
-      continue;
+    if (is_small_broadcast(*operand.def)) continue;
     if (loaded && loaded != operand.def) return false;
     loaded = operand.def;
   }
