@@ -85,8 +85,8 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   timer.begin("plan memory");
   memory::place_constants(c.program);
   memory::plan_arena(c.program, plan_options(options, *c.module));
-  if (options.opt_level < codegen::OptLevel::Os) memory::prefetch_weights(c.program, c.target);
   kernel::merge_equal_kernels(c.program);
+  if (options.opt_level < codegen::OptLevel::Os) memory::prefetch_weights(c.program, c.target);
   if (Result valid = kernel::verify(c.program); !valid) return failed(valid.error());
   if (options.winograd == lower::Winograd::Init)
     c.prepare = memory::make_prepare_program(c.program, c.target);

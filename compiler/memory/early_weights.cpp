@@ -5,6 +5,8 @@
 #include "compiler/memory/hot_loops.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace firn::memory {
 namespace {
@@ -25,41 +27,52 @@ int64_t round_up(int64_t bytes) {
 
 struct Call {
   Step* step = nullptr;
-  Kernel* kernel = nullptr;   // null: control flow, or a kernel of several calls
-  int64_t begin = 0, end = 0; // of the weights that it is the first to read
-  int64_t activations = 0;    // bytes
-  int64_t arrives = 0;        // bytes of weights that come while it runs, though nobody asked before
-  int64_t capacity = 0;       // bytes it can ask for
-  int64_t ahead = 0;          // bytes after its own that shall have come at its end
+  int kernel = -1;             // of a call; -1: control flow, or a kernel that control flow calls too
+  int64_t begin = 0, end = 0;  // of the weights that it is the first to read
+  int64_t activations = 0;     // bytes
+  int64_t arrives = 0;         // bytes of weights that come while it runs, though nobody asked before
+  int64_t capacity = 0;        // bytes it can ask for
+  int64_t ahead = 0;           // bytes after its own that shall have come at its end
+  int64_t from = 0, bytes = 0; // what it asks for
 };
 
 class Planner {
 public:
   Planner(Program& program, const TargetMachine& target) : program_(program), target_(target) {
-    calls_of_.resize(program.kernels.size());
-    count_calls(program.steps);
+    for (const Step& step : program.steps) {
+      find_nested(step.first);
+      find_nested(step.second);
+    }
     for (Step& step : program.steps) add(step);
   }
 
   void run() {
     int64_t wanted = 0;
     for (size_t i = calls_.size(); i-- > 0;) wanted = plan_backwards(calls_[i], wanted);
-    int64_t asked = 0; // the end of what has been asked for
+    int64_t asked = 0;           // the end of what has been asked for
+    std::map<int, int64_t> most; // bytes, by kernel
     for (Call& call : calls_) {
-      int64_t from = std::max(asked, round_up(call.end));
+      call.from = std::max(asked, round_up(call.end));
       int64_t capacity = call.capacity - std::max<int64_t>(0, call.end - std::max(asked, call.begin));
-      int64_t bytes = std::min(call.end + call.ahead - from, capacity) / kLine * kLine;
-      asked = from;
-      if (bytes >= kLeastBytes && ask(call, from, bytes)) asked += bytes;
+      call.bytes = std::min(call.end + call.ahead - call.from, capacity) / kLine * kLine;
+      if (call.bytes < kLeastBytes) call.bytes = 0;
+      asked = call.from + call.bytes;
+      most[call.kernel] = std::max(most[call.kernel], call.bytes);
     }
+    for (auto [kernel, bytes] : most)
+      if (kernel >= 0 && bytes > 0 && prefetch_in_hot_loops(kernel_of(kernel), bytes / kLine))
+        for (const Call& call : calls_)
+          if (call.kernel == kernel) call.step->arguments.push_back(place_of(call.from));
   }
 
 private:
-  void count_calls(const std::vector<Step>& steps) {
+  Kernel& kernel_of(int number) const { return *program_.kernels[static_cast<size_t>(number)]; }
+
+  void find_nested(const std::vector<Step>& steps) {
     for (const Step& step : steps) {
-      if (step.kind == Step::Kind::Call) ++calls_of_[static_cast<size_t>(step.kernel)];
-      count_calls(step.first);
-      count_calls(step.second);
+      if (step.kind == Step::Kind::Call) nested_.insert(step.kernel);
+      find_nested(step.first);
+      find_nested(step.second);
     }
   }
 
@@ -75,8 +88,8 @@ private:
   }
 
   void add_call(Call& call) {
-    Kernel& kernel = *program_.kernels[static_cast<size_t>(call.step->kernel)];
-    if (calls_of_[static_cast<size_t>(call.step->kernel)] == 1) call.kernel = &kernel;
+    Kernel& kernel = kernel_of(call.step->kernel);
+    if (nested_.count(call.step->kernel) == 0) call.kernel = call.step->kernel;
     for (size_t i = 0; i < call.step->arguments.size(); ++i) {
       const kernel::Buffer& buffer = program_.buffers[static_cast<size_t>(call.step->arguments[i].buffer)];
       const kernel::BufferParameter& parameter = kernel.parameters[i];
@@ -92,7 +105,7 @@ private:
         idle = computing - activations / target_.l3_bytes_per_cycle;
     double bandwidth = kBandwidth * target_.memory_bytes_per_cycle;
     call.arrives = static_cast<int64_t>(running * bandwidth);
-    if (call.kernel && idle >= kLeastCycles) call.capacity = static_cast<int64_t>(idle * bandwidth);
+    if (call.kernel >= 0 && idle >= kLeastCycles) call.capacity = static_cast<int64_t>(idle * bandwidth);
   }
 
   // Returns how many bytes, from the call's own on, shall have come before it begins so that `wanted` bytes
@@ -100,26 +113,28 @@ private:
   int64_t plan_backwards(Call& call, int64_t wanted) const {
     int64_t own = call.end - call.begin;
     call.ahead = std::clamp<int64_t>(target_.l2_bytes / 2 - call.activations, 0, wanted);
-    int64_t late = own - call.arrives; // of its own alone
+    // Of its own alone. The first tiles of a call ask for weights faster than the rest, and wait for them.
+    int64_t late = own <= target_.l2_bytes / 4 ? own : own - call.arrives;
     if (call.ahead > 0) late = std::max(late, own + call.ahead - call.capacity);
     return std::max<int64_t>(0, late);
   }
 
-  bool ask(const Call& call, int64_t from, int64_t bytes) {
+  // After the last weights come, in the next run, the first.
+  kernel::Argument place_of(int64_t offset) const {
+    int first = -1;
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
       const kernel::Buffer& buffer = program_.buffers[i];
-      if (buffer.space != Space::Weights || from < buffer.offset || from >= buffer.offset + buffer.bytes)
-        continue;
-      if (!prefetch_in_hot_loops(*call.kernel, bytes / kLine)) return false;
-      call.step->arguments.push_back({static_cast<int>(i), from - buffer.offset});
-      return true;
+      if (buffer.space != Space::Weights || buffer.offset < 0 || buffer.bytes == 0) continue;
+      if (buffer.offset == 0) first = static_cast<int>(i);
+      if (offset >= buffer.offset && offset < buffer.offset + buffer.bytes)
+        return {static_cast<int>(i), offset - buffer.offset};
     }
-    return false;
+    return {first, 0};
   }
 
   Program& program_;
   const TargetMachine& target_;
-  std::vector<int> calls_of_; // by kernel
+  std::set<int> nested_; // kernels that control flow calls
   std::vector<Call> calls_;
 };
 

@@ -7,9 +7,9 @@
 
 namespace firn::memory {
 
-// Gives such calls, each of a kernel that no other call shares, one argument more: the place in the placed
-// constants that its hot loops prefetch from. Nothing is changed where all of a program stays in the second
-// cache level.
+// Gives kernels of such calls one parameter more: the place in the placed constants that their hot loops
+// prefetch from, as much as the call that wants most of it. Equal kernels are one already, so that code does
+// not grow. Nothing is changed where all of a program stays in the second cache level.
 void prefetch_weights(kernel::Program& program, const TargetMachine& target);
 
 } // namespace firn::memory

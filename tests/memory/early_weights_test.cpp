@@ -139,6 +139,31 @@ TEST_CASE("several calls share what one alone cannot fetch, in order") {
   CHECK(chain.asked_at(1) - chain.asked_at(0) <= reach(chain.program.kernels[0]->body));
 }
 
+TEST_CASE("calls of one kernel ask from places of their own") {
+  Chain chain;
+  for (int i = 0; i < 3; ++i) {
+    chain.product(64 << 20, 4096);
+    chain.product(1 << 20, (i + 1) * kMegabyte);
+  }
+  merge_equal_kernels(chain.program);
+  REQUIRE(chain.program.kernels.size() == 4);
+  chain.plan();
+  for (size_t step : {0, 2, 4}) {
+    REQUIRE(chain.asks(step));
+    const Argument& own = chain.program.steps[step].arguments[1];
+    CHECK(chain.asked_at(step) == chain.program.buffers[static_cast<size_t>(own.buffer)].offset + 4096);
+    CHECK_FALSE(chain.asks(step + 1));
+  }
+}
+
+TEST_CASE("small weights are asked for though the call that reads them computes for long") {
+  Chain chain;
+  for (int64_t bytes : {4 << 10, 256 << 10, 4 << 20}) chain.product(256 << 20, bytes);
+  chain.plan();
+  CHECK(chain.asks(0));
+  CHECK_FALSE(chain.asks(1)); // what takes more than the cache has to spare comes while it is read
+}
+
 TEST_CASE("nothing is asked for where weights stay in the cache or nobody waits") {
   Chain small;
   small.product(64 << 20, 4096);
