@@ -42,6 +42,16 @@ bool leaves_no_registers(const TileShape& tile, const TargetMachine& target) {
          sums + 2 * tile.vectors + scalars + products > target.vector_registers;
 }
 
+// Whether straight code of all values of a split loop would have the compiler keep scalars of one value for
+// those after it, at the same price: rows next to each other read the same ones.
+bool shares_too_many(const ContractionSpec& spec, const TileShape& tile, const TargetMachine& target) {
+  int64_t needed = int64_t{tile.rows} * tile.vectors * tile.phases + tile.vectors + tile.rows;
+  for (const ReductionLoop& loop : spec.reduction)
+    if (loop.kind == ReductionLoop::Kind::Split && needed + loop.extent > target.vector_registers)
+      return true;
+  return false;
+}
+
 double tiling_cycles(const ContractionSpec& spec, const TileShape& tile, const TargetMachine& target) {
   ColumnGroups groups = column_groups(spec.columns, tile);
   int64_t full_rows = spec.rows / tile.rows;
@@ -105,6 +115,7 @@ Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target, c
     tiling.tile.phases = schedule->phases;
   }
   tiling.unroll = spec.compact ? 1 : kUnroll;
+  tiling.rolls_runs = shares_too_many(spec, tiling.tile, target);
   tiling.rolls_steps = leaves_no_registers(tiling.tile, target);
   double steps = 1;
   for (const ReductionLoop& loop : spec.reduction) steps *= static_cast<double>(loop.extent);

@@ -103,10 +103,11 @@ struct ContractionSpec {
 struct Tiling {
   TileShape tile; // of full tiles; edges use fewer rows or vectors
   bool columns_outermost = true;
-  double cycles = 0;     // estimate for the whole contraction, its operands near
-  int parts = 1;         // of the reduction, one after the other over all tiles, so that operands stay near
-  int64_t row_block = 0; // rows that pass all columns before the next ones do; 0: all of them
-  int unroll = 1;        // steps of the innermost reduction loop per iteration
+  double cycles = 0;       // estimate for the whole contraction, its operands near
+  int parts = 1;           // of the reduction, one after the other over all tiles, so that operands stay near
+  int64_t row_block = 0;   // rows that pass all columns before the next ones do; 0: all of them
+  int unroll = 1;          // steps of the innermost reduction loop per iteration
+  bool rolls_runs = false; // runs of a split loop are loops: no registers are free for scalars they share
   bool rolls_steps = false; // those steps are a loop: no registers are free for operands of the step after
 };
 

@@ -165,13 +165,12 @@ private:
     return acc;
   }
 
-  // Straight code per value, or, where that would hold no loop, a loop for every run of values that the same
-  // rows take: in straight code of several steps the compiler keeps scalars of one step for those after it,
-  // more than there are registers.
+  // Straight code per value, or a loop for every run of values that the same rows take, unless that would
+  // hold loops itself.
   std::vector<Value> emit_runs(const TilePosition& position, int rows, int vectors, size_t level,
                                std::vector<IntExpr>& k, std::vector<Value> acc) {
     int64_t extent = spec_.reduction[level].extent, end = 0;
-    bool rolls = spec_.compact || !has_loop_within(level);
+    bool rolls = spec_.compact || (tiling_.rolls_runs && !has_loop_within(level));
     for (int64_t first = 0; first < extent; first = end) {
       std::vector<bool> taken = rows_taken(position, rows, level, first);
       do ++end;
