@@ -104,6 +104,8 @@ bool emit_winograd_convolution(LoweringContext& context, const Instruction& inst
   KernelMaker maker(context, instruction, "convolution");
   binding->scalar = maker.read(root.operands[0]);
   binding->vector = maker.parameter(filters, kernel::Scalar::F32, plan->filter_elements(), false, "packed");
+  int64_t tiles = plan->tiles_high * plan->tiles_wide;
+  if (binding->side_sums && binding->side_sums->suits(tiles)) binding->side_sums->take(maker, tiles);
   bind_result(maker, instruction, root, *binding);
   int inputs = maker.scratch(kernel::Scalar::F32, plan->input_scratch(), "inputs"),
       products = maker.scratch(kernel::Scalar::F32, plan->product_scratch(), "products");

@@ -292,6 +292,7 @@ private:
     auto in_registers = [&] {
       by_class(classes, at.column, [&](const TileClass& inside) {
         transform_output_in_registers(inside, corner, group, vector, valid, tile);
+        store_total(corner, group.column_vector + vector);
       });
       return std::vector<Value>{};
     };
@@ -372,7 +373,7 @@ private:
       }
     }
     if (!binding_->long_epilogue) return;
-    b_.loop(0, plan_.height.outputs, 1, [&](const IntExpr& row) {
+    finish_in_loop(plan_.height.outputs, [&](const IntExpr& row) {
       for (int column = inside.low; column < inside.high; ++column)
         finish({corner.image, corner.row + row, corner.column + column}, group.column_vector + vector, valid,
                load(tile_, row * plan_.width.outputs + column));
@@ -391,20 +392,43 @@ private:
     });
     IntExpr end = min(out_high, plan_.out_height - corner.row);
     by_class(classes, tile_column, [&](const TileClass& inside) {
-      b_.loop(0, end, 1, [&](const IntExpr& row) {
+      finish_in_loop(end, [&](const IntExpr& row) {
         std::vector<Value> values;
         for (int column = 0; column < wide; ++column) values.push_back(load(tile_, row * wide + column));
         finish_row(inside, corner, row, group.column_vector + vector, valid,
                    emit_transform(b_, plan_.width.output, std::move(values)));
       });
+      store_total(corner, group.column_vector + vector);
     });
+  }
+
+  // A loop that finishes rows of a tile; it carries their total if anybody wants that.
+  void finish_in_loop(const IntExpr& end, const std::function<void(const IntExpr& row)>& body) {
+    std::vector<Value> start(is_summed() ? 1 : 0, is_summed() ? b_.constant(vector_, 0.0) : Value{});
+    start = b_.loop_carried(0, end, 1, start, [&](const IntExpr& row, const std::vector<Value>& carried) {
+      if (is_summed()) total_ = carried[0];
+      body(row);
+      return std::vector<Value>(carried.size(), total_);
+    });
+    if (is_summed()) total_ = start[0];
+  }
+
+  bool is_summed() const { return binding_->side_sums && binding_->side_sums->is_taken(); }
+  // Of what has been finished since the last one.
+  void store_total(const Position& corner, const IntExpr& filter_vector) {
+    if (!is_summed()) return;
+    IntExpr tile = floor_div(corner.row, plan_.height.outputs) * plan_.tiles_wide +
+                   floor_div(corner.column, plan_.width.outputs);
+    binding_->side_sums->store(b_, corner.image, filter_vector, tile, total_);
+    total_ = {};
   }
 
   void finish(const Position& at, const IntExpr& filter_vector, int valid, Value sums) {
     Index index{at.image, filter_vector * plan_.lanes};
     if (plan_.result.rank() == 4) index.push_back(at.row);
     index.push_back(at.column);
-    finish_lanes(b_, *binding_, std::move(index), 1, plan_.lanes, valid, sums);
+    Value result = finish_lanes(b_, *binding_, std::move(index), 1, plan_.lanes, valid, sums);
+    if (is_summed()) total_ = total_ ? b_.binary(OpKind::FAdd, total_, result) : result;
   }
 
   Builder& b_;
@@ -413,6 +437,7 @@ private:
   int inputs_, products_, tile_ = -1;
   bool in_registers_;
   kernel::Type vector_;
+  Value total_; // of the tile at hand, as far as it is finished
 };
 
 } // namespace

@@ -28,14 +28,6 @@ std::string join(const std::vector<int64_t>& values, const char* between) {
   return text;
 }
 
-std::string random_constant(int64_t count, unsigned seed) {
-  std::mt19937 random(seed);
-  std::uniform_real_distribution<double> uniform(-1, 1);
-  std::string text = "constant [";
-  for (int64_t i = 0; i < count; ++i) text += (i ? ", " : "") + std::to_string(uniform(random));
-  return text + "]";
-}
-
 // The module for one block size: convolution, then bias and activation in a fusion.
 std::string module_text(const Convolution& c, int block) {
   size_t dims = c.in.size();

@@ -183,6 +183,14 @@ void expect_lowered(const std::string& parameters, const std::string& body, cons
                         options);
 }
 
+std::string random_constant(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::string text = "constant [";
+  for (int64_t i = 0; i < count; ++i) text += (i ? ", " : "") + std::to_string(uniform(random));
+  return text + "]";
+}
+
 std::string lowering_error(const std::string& text) {
   lower::Options options;
   options.target = target_of("", "x86-64-v3");

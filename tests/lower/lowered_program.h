@@ -33,6 +33,8 @@ void expect_lowered_module(const std::string& text, const LoweredOptions& option
 void expect_lowered_module(const Module& module, const LoweredOptions& options = {});
 // How many ops of a kind the block holds, those of blocks inside it too.
 int64_t count_ops(const kernel::Block& block, kernel::OpKind kind);
+// "constant [...]" with that many elements in [-1, 1].
+std::string random_constant(int64_t count, unsigned seed);
 // The message of the diagnostic with which lowering is refused.
 std::string lowering_error(const std::string& text);
 

@@ -16,7 +16,8 @@ struct Case {
   int batch = 1, groups = 1;
   bool keeps_result = true;
   std::string activation = "tanh";
-  int expand_from = 0; // channels of what a 1x1 convolution expands before, in strips of three lines
+  int expand_from = 0;          // channels of what a 1x1 convolution expands before, in strips of three lines
+  int64_t constant_weights = 0; // how many, if they are constant: then 3x3 is for Winograd's algorithm
 };
 
 class SumText {
@@ -32,8 +33,11 @@ public:
                 bias = bias_type(),
                 scale = c_.expand_from ? filter_of(input_channels(), first, "1,1") : "f32[]";
     std::string result = c_.keeps_result ? plain_out + ", " + sums : sums;
-    return "module @m { func @main(%x: " + plain(first, c_.image) + ", %w: " + filter() + ", %b: " + bias +
-           ", %e: " + scale + ") -> (" + result + ") { %xb = copy %x : " + in +
+    return "module @m { func @main(%x: " + plain(first, c_.image) +
+           (c_.constant_weights ? "" : ", %w: " + filter()) + ", %b: " + bias + ", %e: " + scale + ") -> (" +
+           result + ") { %xb = copy %x : " + in +
+           (c_.constant_weights ? " %w = " + random_constant(c_.constant_weights, 3) + " : " + filter()
+                                : "") +
            (c_.keeps_result ? " %f:2" : " %f") +
            " = fusion %xb, %w, %b, %e {kind = side_sums} region (%p: " + in + ", %q: " + filter() +
            ", %v: " + bias + ", %g: " + scale + ") {" + producer(in, out, scale) + reduction(out, sums) +
@@ -96,7 +100,7 @@ void expect_sums(const Case& c, bool taken = true) {
     for (const auto& kernel : program.kernels) found |= kernel->algorithm == "totals";
     INFO(cpu << "\n" << text);
     CHECK(found == taken);
-    expect_lowered_module(text, {.tolerance = 1e-5, .cpus = {cpu}});
+    expect_lowered_module(text, {.tolerance = 1e-5, .ranges = {{"x", {-0.5, 0.5}}}, .cpus = {cpu}});
   }
 }
 
@@ -117,6 +121,22 @@ TEST_CASE("side sums of direct convolutions", "[lower]") {
     expect_sums({5, 100, "14,15", "7,8", "3,3", "3x3 pad 1_1x1_1 stride 2x2", 2, 1, keeps});
     expect_sums({64, 96, "8,12", "8,12", "3,3", "3x3 pad 1_1x1_1", 1, 2, keeps, "negate"});
   }
+}
+
+TEST_CASE("side sums of convolutions by Winograd's algorithm", "[lower]") {
+  for (bool keeps : {true, false})
+    for (const char* activation : {"negate", "logistic"}) {
+      Case c{32, 40, "14,17", "14,17", "3,3", "3x3 pad 1_1x1_1", 2, 1, keeps, activation};
+      c.constant_weights = 40 * 32 * 9;
+      firn::kernel::Program program = lower_text(SumText(c, "x86-64-v3").module(), "x86-64-v3");
+      bool found = false;
+      for (const auto& kernel : program.kernels)
+        found |= kernel->algorithm.find("winograd") != std::string::npos;
+      CHECK(found);
+      expect_sums(c);
+      c.image = c.after = "16,16";
+      expect_sums(c);
+    }
 }
 
 TEST_CASE("side sums of strips", "[lower]") {
