@@ -7,7 +7,9 @@
 #include "compiler/graph/dtype.h"
 #include "compiler/support/diagnostic.h"
 
+#include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 
 namespace firn::scalar_ops {
@@ -294,18 +296,24 @@ template <class B> V<B> erf(B& b, V<B> x) {
   return is_double(b, x) ? erf_double(b, x) : erf_float(b, x);
 }
 
-// 1 + erf(x) to 1e-7, absolute: from 1 - erf(|x|) = exp(polynomial), which serves the whole range and leaves
-// no cancellation for negative arguments.
-template <class B> V<B> one_plus_erf(B& b, V<B> x) {
+// factor * (1 + erf(scale * x)) to 1e-7 of the factor, which is positive as the scale is: from 1 - erf(|x|) =
+// exp(polynomial), which serves the whole range and leaves no cancellation for negative arguments. f32 only.
+template <class B> V<B> one_plus_erf_short(B& b, V<B> x, double scale, double factor) {
   static constexpr double kLog[] = {1.505351817851497e-08, -1.128380759481013,    -0.6365931735141752,
                                     -0.10293696395307443,  0.019617373302405136,  -0.0005719615578634509,
                                     -0.001012258875786846, 0.0003028664373655889, -3.074301311145962e-05};
-  V<B> one = b.constant(x, 1);
-  if (is_double(b, x)) return b.add(erf_double(b, x), one);
+  double scaled[std::size(kLog)], power = 1;
+  for (size_t i = 0; i < std::size(kLog); ++i, power *= scale) scaled[i] = kLog[i] * power;
+  scaled[0] += std::log(factor);
   V<B> a = b.abs(x), zero = b.constant(x, 0);
-  V<B> none = b.fcmp(Cmp::Gt, a, b.constant(x, 4.1));
-  V<B> rest = b.select(none, zero, exp_short(b, polynomial(b, a, kLog)));
-  return b.select(b.fcmp(Cmp::Lt, x, zero), rest, b.sub(b.constant(x, 2), rest));
+  V<B> none = b.fcmp(Cmp::Gt, a, b.constant(x, 4.1 / scale));
+  V<B> rest = b.select(none, zero, exp_short(b, polynomial(b, a, scaled)));
+  return b.select(b.fcmp(Cmp::Ge, x, zero), b.sub(b.constant(x, 2 * factor), rest), rest);
+}
+
+template <class B> V<B> one_plus_erf(B& b, V<B> x) {
+  if (is_double(b, x)) return b.add(erf_double(b, x), b.constant(x, 1));
+  return one_plus_erf_short(b, x, 1, 1);
 }
 
 // f64 to f32 such that a further rounding to f16 or bf16 gives what rounding the f64 at once would: inexact

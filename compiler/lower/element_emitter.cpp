@@ -160,23 +160,53 @@ kernel::Value ElementEmitter::emit_broadcast(Value operand, const Index& from) {
   return builder_.splat(scalar.emit(operand, from), lanes_.count);
 }
 
-// The operand of an erf to which 1 is added, as gelu does it.
+// The number that all elements of a value are, if that is written here.
+static std::optional<double> number_of(Value value) {
+  while (value.def->is(Opcode::BroadcastInDim) || value.def->is(Opcode::Reshape))
+    value = value.def->operand(0);
+  if (!value.def->is(Opcode::Constant)) return std::nullopt;
+  const Literal& literal = *value.def->literal();
+  if (literal.is_opaque() || literal.num_elements() == 0 || !literal.is_splat()) return std::nullopt;
+  return literal.get_double(0);
+}
+
+// The erf to which 1 is added, as gelu does it.
 static Value erf_beside_one(const Instruction& add) {
   if (!add.is(Opcode::Add) || add.type().dtype != DType::F32) return {};
+  for (int i : {0, 1})
+    if (add.operand(i).def->is(Opcode::Erf) && number_of(add.operand(1 - i)) == 1) return add.operand(i);
+  return {};
+}
+
+// A value times a positive number that keeps its precision.
+static std::pair<Value, double> scaled_value(Value product) {
+  if (product.def->is(Opcode::Multiply))
+    for (int i : {0, 1}) {
+      auto number = number_of(product.def->operand(i));
+      if (number && *number > 0x1p-10 && *number < 0x1p10) return {product.def->operand(1 - i), *number};
+    }
+  return {};
+}
+
+// (x * factor) * (1 + erf(x * scale)), which is gelu. The products with numbers cost nothing then.
+kernel::Value ElementEmitter::emit_gate(const Instruction& product, const Index& index) {
+  if (!product.is(Opcode::Multiply) || product.type().dtype != DType::F32) return {};
   for (int i : {0, 1}) {
-    Value erf = add.operand(i), one = add.operand(1 - i);
-    while (one.def->is(Opcode::BroadcastInDim) || one.def->is(Opcode::Reshape)) one = one.def->operand(0);
-    if (!erf.def->is(Opcode::Erf) || !one.def->is(Opcode::Constant)) continue;
-    const Literal& literal = *one.def->literal();
-    if (!literal.is_opaque() && literal.num_elements() > 0 && literal.is_splat() &&
-        literal.get_double(0) == 1)
-      return erf;
+    Value gated = product.operand(i), sum = product.operand(1 - i), erf = erf_beside_one(*sum.def);
+    if (!erf || leaves_.count(key(gated)) || leaves_.count(key(sum)) || leaves_.count(key(erf))) continue;
+    auto [x, scale] = scaled_value(erf.def->operand(0));
+    auto [gate, factor] = scaled_value(gated);
+    if (!x || !(x == gate) || leaves_.count(key(erf.def->operand(0)))) continue;
+    KernelScalars scalars(builder_);
+    kernel::Value value = emit(x, index);
+    return scalars.mul(value, scalar_ops::math::one_plus_erf_short(scalars, value, scale, factor));
   }
   return {};
 }
 
 kernel::Value ElementEmitter::emit_elementwise(const Instruction& instruction, const Index& index) {
   KernelScalars scalars(builder_);
+  if (kernel::Value gate = emit_gate(instruction, index)) return gate;
   if (Value erf = erf_beside_one(instruction); erf && !leaves_.count(key(erf)))
     return scalar_ops::math::one_plus_erf(scalars, emit(erf.def->operand(0), index));
   std::vector<kernel::Value> x;

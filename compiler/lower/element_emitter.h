@@ -94,6 +94,7 @@ private:
   kernel::Value emit_uncached(Value value, const Index& index);
   kernel::Value emit_elementwise(const Instruction& instruction, const Index& index);
   kernel::Value emit_broadcast(Value operand, const Index& from);
+  kernel::Value emit_gate(const Instruction& product, const Index& index); // no value: it is none
   kernel::Value emit_iota(const Instruction& instruction, const Index& index);
   kernel::Value emit_constant(const Instruction& instruction, const Index& index);
   kernel::Value emit_pad(const Instruction& instruction, const Index& index);

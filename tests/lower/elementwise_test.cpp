@@ -50,6 +50,42 @@ TEST_CASE("unary float ops", "[lower]") {
   expect_unary("acosh", "f32", {1, 5});
 }
 
+TEST_CASE("gelu takes its factors into the polynomial of erf", "[lower]") {
+  auto body = [](const std::string& type, const std::string& half, const std::string& inner) {
+    return "%c = constant [" + inner + "] : f32[] %cc = broadcast_in_dim %c {dims = []} : " + type +
+           " %s = multiply %x, %cc : " + type + " %e = erf %s : " + type + " %h = constant [" + half +
+           "] : f32[] %hh = broadcast_in_dim %h {dims = []} : " + type + " %l = multiply %hh, %x : " + type +
+           " %o = constant [1.0] : f32[] %oo = broadcast_in_dim %o {dims = "
+           "[]} : " +
+           type + " %a = add %oo, %e : " + type + " %r = multiply %a, %l : " + type;
+  };
+  auto fused = [&](const std::string& type, const std::string& code) {
+    std::string inside = code;
+    for (size_t at; (at = inside.find("%x")) != std::string::npos;) inside.replace(at, 2, "%p");
+    inside.replace(inside.rfind("%r"), 2, "%q");
+    return "%r = fusion %x {kind = elementwise} region (%p: " + type + ") { " + inside +
+           " return %q } : " + type;
+  };
+  for (int n : {1, 67}) {
+    std::string type = "f32[" + std::to_string(n) + "]";
+    for (double reach : {0.1, 3.0, 40.0}) {
+      LoweredOptions options{.tolerance = 3e-7, .ranges = {{"x", {-reach, reach}}}};
+      expect_lowered("%x: " + type, fused(type, body(type, "0.5", "0.70710678")), type, options);
+      expect_lowered("%x: " + type, fused(type, body(type, "1.5", "2.0")), type, options);
+      expect_lowered("%x: " + type, fused(type, body(type, "-0.5", "0.70710678")), type, options);
+    }
+  }
+  auto holds = [&](const std::string& half, const char* number) {
+    std::string text = firn::kernel::print_program(
+        lower_text("module @m { func @main(%x: f32[64]) -> (f32[64]) { " +
+                       fused("f32[64]", body("f32[64]", half, "0.70710678")) + " return %r } }",
+                   "x86-64-v3"));
+    return text.find(number) != std::string::npos;
+  };
+  CHECK_FALSE(holds("0.5", "const [0.7071"));
+  CHECK(holds("-0.5", "const [0.7071"));
+}
+
 TEST_CASE("ops on narrow floats round after every op", "[lower]") {
   for (const char* dtype : {"f16", "bf16"}) {
     for (const char* op : {"negate", "sqrt", "tanh", "exponential"}) expect_unary(op, dtype, {0.1, 2}, 2e-2);

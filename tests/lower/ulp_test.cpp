@@ -136,6 +136,7 @@ bool check_binary(uint64_t count) {
 // Functions whose results count beside larger numbers: errors relative to 1, or to the result within a range.
 bool check_short(uint64_t stride) {
   constexpr float kLog2E = 1.44269504F;
+  constexpr double kRootHalf = 0.70710678118654752;
   HostScalars host;
   auto weight_of = [&](const HostScalars::V& x) {
     HostScalars::V center = firn::scalar_ops::math::exponent_magic(host, x);
@@ -151,6 +152,10 @@ bool check_short(uint64_t stride) {
     double sum = firn::scalar_ops::math::one_plus_erf(host, value).number;
     special &= std::isnan(sum) == std::isnan(x);
     if (!std::isnan(x)) erf = std::max(erf, std::fabs(sum - (1 + std::erf(static_cast<double>(x)))));
+    double gate = firn::scalar_ops::math::one_plus_erf_short(host, value, kRootHalf, 0.5).number,
+           whole = 0.5 * (1 + std::erf(static_cast<double>(x) * kRootHalf));
+    special &= std::isnan(gate) == std::isnan(x);
+    if (!std::isnan(x)) erf = std::max(erf, 2 * std::fabs(gate - whole));
     if (x > 0 || std::isnan(x)) continue;
     double power = weight_of(value), wanted = std::exp2(static_cast<double>(x) * kLog2E);
     if (x < -87.8F || x > -87.2F)
