@@ -6,10 +6,12 @@
 //
 // Convolutions compute a block of output channels in one vector, so a blocked result is stored as it is
 // computed; ops that work position by position go along; `copy` converts where plain and blocked values meet.
-// What decides is the number of elements that have to be converted. Requires: static shapes where anything is
-// blocked; a target. Establishes: elementwise ops, concatenations and windows have operands and result of one
-// layout; parameters, results and values of other ops are plain. Breaks: rules that compare types or make
-// plain values (simplify-algebra) must not run afterwards.
+// What decides is the number of elements that have to be converted.
+//
+// - Requires: static shapes where anything is blocked; a target.
+// - Establishes: elementwise ops, concatenations and windows have operands and result of one layout;
+//   parameters, results and values of other ops are plain.
+// - Breaks: rules that compare types or make plain values (simplify-algebra) must not run afterwards.
 #include "compiler/graph/convolution_phases.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/merge_upsampling.h"

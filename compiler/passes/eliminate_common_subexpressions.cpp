@@ -5,8 +5,11 @@
 //
 // Instructions are equal if opcode, attributes, types, operands (in any order for commutative ops) and
 // regions are. A value computed outside a branch or loop also serves inside. Equal constants merge by
-// content. Requires: nothing. Establishes: no two equal instructions where one dominates the other. Breaks:
-// nothing.
+// content.
+//
+// - Requires: nothing.
+// - Establishes: no two equal instructions where one dominates the other.
+// - Breaks: nothing.
 #include "compiler/passes/passes.h"
 
 #include <algorithm>

@@ -6,7 +6,10 @@
 //   value
 //
 // All ops are free of side effects; parameters stay, as they are the signature of their region.
-// Requires: nothing. Establishes: every instruction but parameters is used. Breaks: nothing.
+//
+// - Requires: nothing.
+// - Establishes: every instruction but parameters is used.
+// - Breaks: nothing.
 #include "compiler/passes/loops.h"
 #include "compiler/passes/passes.h"
 

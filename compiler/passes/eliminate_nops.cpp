@@ -4,8 +4,10 @@
 //   %s = slice %x {limits = [4], starts = [0], strides = [1]} : f32[4]        ->   %x
 //   %c = concatenate %x {dim = 0} : f32[4]                                    ->   %x
 //
-// Requires: nothing. Establishes: no identity reshape, transpose, slice, pad, convert, broadcast,
-// concatenate, copy, reduce, reverse; reverse names only dims of extent above 1. Breaks: nothing.
+// - Requires: nothing.
+// - Establishes: no identity reshape, transpose, slice, pad, convert, broadcast, concatenate, copy, reduce,
+//   reverse; reverse names only dims of extent above 1.
+// - Breaks: nothing.
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"

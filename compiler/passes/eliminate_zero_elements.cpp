@@ -4,8 +4,10 @@
 //   %c = concatenate %x, %empty {dim = 0} : f32[4]      ->   concatenate %x
 //   %d = dot %a, %b : f32[2,3]  over a dim of extent 0  ->   zeros
 //
-// Requires: nothing. Establishes: the only static empty tensors are parameters, constants and loop values; no
-// instruction but while, if and call has an empty operand. Breaks: nothing.
+// - Requires: nothing.
+// - Establishes: the only static empty tensors are parameters, constants and loop values; no instruction but
+//   while, if and call has an empty operand.
+// - Breaks: nothing.
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"

@@ -4,8 +4,11 @@
 //   %w = multiply %k, %s : f32[8,3,3,3]   %s = broadcast_in_dim of a constant   ->   constant : f32[8,3,3,3]
 //
 // A broadcast of a small constant stays a broadcast: it is cheaper to compute than to store; so do large
-// tables that little arithmetic makes from little data. Folding is bounded in bytes and in work. Requires:
-// nothing. Establishes: no instruction on constants alone, within those bounds. Breaks: nothing.
+// tables that little arithmetic makes from little data. Folding is bounded in bytes and in work.
+//
+// - Requires: nothing.
+// - Establishes: no instruction on constants alone, within those bounds.
+// - Breaks: nothing.
 #include "compiler/graph/evaluate.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"

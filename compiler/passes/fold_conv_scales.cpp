@@ -12,9 +12,11 @@
 //   (conv(x, w) + c) + d = conv(x, w) + (c + d)
 //   conv(x * s, w) = conv(x, w * s)   with s per input channel: padding stays zero under scaling
 // Sums round differently by some ulp; strict maths keeps the order of the model.
-// Requires: constants folded, broadcasts canonical. Establishes: a contraction with constant weights is
-// followed by at most one addition of constants and no multiplication. Breaks: weights no longer are
-// initializers by name alone.
+//
+// - Requires: constants folded, broadcasts canonical.
+// - Establishes: a contraction with constant weights is followed by at most one addition of constants and no
+//   multiplication.
+// - Breaks: weights no longer are initializers by name alone.
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"

@@ -9,9 +9,10 @@
 // arg_reduce, and elementwise ops on its result), `elementwise` (one loop over the result's elements). Every
 // fusion has one result. Work is never done twice: a value with users in two kernels is computed once, unless
 // it is free to compute: a broadcast, a slice, an index, or a cheap op on a value that lies in memory anyway.
-// Requires: composites without kernels are inlined; layouts are assigned.
-// Establishes: no broadcast_in_dim feeds an elementwise op outside a fusion. Breaks: other passes do not look
-// inside.
+//
+// - Requires: composites without kernels are inlined; layouts are assigned.
+// - Establishes: no broadcast_in_dim feeds an elementwise op outside a fusion.
+// - Breaks: other passes do not look inside.
 #include "compiler/passes/fusion_builder.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"

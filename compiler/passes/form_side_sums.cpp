@@ -6,8 +6,10 @@
 //
 // Without another user of %y the fusion returns %s alone, and nobody stores %y. With others, maps that stay
 // near are left alone: reading them again costs no more than additions between those of the convolution.
-// Strips count as convolutions. Requires: fusions and strips are formed. Breaks: other passes do not look
-// inside.
+// Strips count as convolutions.
+//
+// - Requires: fusions and strips are formed.
+// - Breaks: other passes do not look inside.
 #include "compiler/graph/position_sum.h"
 #include "compiler/passes/fusion_builder.h"
 #include "compiler/passes/passes.h"

@@ -9,7 +9,9 @@
 // Of the members either neighbour may be missing: where others read the map too (squeeze-and-excite), or
 // where joining costs more than it saves. Saved is the traffic of the maps between members; paid are the
 // lines that two strips both compute, and weights that pass once per strip.
-// Requires: fusions are formed. Breaks: other passes do not look inside.
+//
+// - Requires: fusions are formed.
+// - Breaks: other passes do not look inside.
 #include "compiler/passes/fusion_builder.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"

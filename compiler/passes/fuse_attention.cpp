@@ -10,8 +10,10 @@
 // strides can say what those do, and the result is stored as a transpose behind the last dot wants it. Scores
 // divided by a constant are multiplied by its inverse, but not in strict mode: a rounding more is little
 // beside those of the dot, and divisions take longer than the rest of softmax.
-// Requires: softmax as a composite; layouts are assigned. Establishes: no dot(softmax(dot)) of f32 is left
-// whose parts have no other use. Breaks: other passes do not look inside.
+//
+// - Requires: softmax as a composite; layouts are assigned.
+// - Establishes: no dot(softmax(dot)) of f32 is left whose parts have no other use.
+// - Breaks: other passes do not look inside.
 #include "compiler/graph/attention.h"
 #include "compiler/passes/fusion_builder.h"
 #include "compiler/passes/match.h"

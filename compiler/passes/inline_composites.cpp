@@ -3,8 +3,11 @@
 //   %y = composite %x {name = silu} region(%p) { ... }     ->     the body, on %x
 //
 // Composites with kernels of their own (softmax, norms over rows, recurrent layers) stay. Elementwise ones
-// are inlined because fusions compute them as part of larger loops. Requires: nothing. Establishes: every
-// composite has a kernel. Breaks: composites can no longer be recognised by name.
+// are inlined because fusions compute them as part of larger loops.
+//
+// - Requires: nothing.
+// - Establishes: every composite has a kernel.
+// - Breaks: composites can no longer be recognised by name.
 #include "compiler/graph/composites.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"

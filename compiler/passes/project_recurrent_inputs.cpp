@@ -8,7 +8,9 @@
 //   %y:3 = composite %g, %r, %h, %c {name = lstm, projected = true, ...}
 //
 // Layers of one step keep their input: their kernel reads both weights in one pass.
-// Requires: nothing. Establishes: recurrent composites of more than one step are projected.
+//
+// - Requires: nothing.
+// - Establishes: recurrent composites of more than one step are projected.
 #include "compiler/graph/recurrent_cells.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"

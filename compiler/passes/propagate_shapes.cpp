@@ -4,8 +4,11 @@
 //   %y = dynamic_reshape %x, %shape : f32[<=n]    %shape is known as [16]    ->   reshape %x : f32[16]
 //
 // A bounded extent that turns out to be known is replaced in the types of all that depend on it.
-// Requires: nothing. Establishes: no dynamic_* op, dynamic_slice or dim_size with operands known at compile
-// time; types are as precise as inference can make them. Breaks: nothing.
+//
+// - Requires: nothing.
+// - Establishes: no dynamic_* op, dynamic_slice or dim_size with operands known at compile time; types are as
+//   precise as inference can make them.
+// - Breaks: nothing.
 #include "compiler/graph/evaluate.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"

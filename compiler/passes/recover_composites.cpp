@@ -6,10 +6,12 @@
 //
 // Recovered: sigmoid, silu, hard-swish, gelu (erf and tanh forms), softmax, log-softmax, layer norm (division
 // or multiplication by the inverse root, scale and bias in any order), RMS norm. Constants may be rounded to
-// five digits, as exporters print them. Requires: simplify-algebra's canonical forms (squares are
-// multiplications, means and broadcasts merged), equal values computed once. Establishes: none of these
-// decompositions is left where its parts have no other use. Breaks: nothing; dead parts are left to
-// eliminate-dead-code.
+// five digits, as exporters print them.
+//
+// - Requires: simplify-algebra's canonical forms (squares are multiplications, means and broadcasts merged),
+//   equal values computed once.
+// - Establishes: none of these decompositions is left where its parts have no other use.
+// - Breaks: nothing; dead parts are left to eliminate-dead-code.
 #include "compiler/passes/passes.h"
 #include "compiler/passes/recover.h"
 #include "compiler/passes/rewrite.h"

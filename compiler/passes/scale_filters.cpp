@@ -7,7 +7,9 @@
 // Squeeze-and-excite makes such scales while the model runs; of those known before, fold-conv-scales leaves
 // none. The filters have to be packed at run time then, which costs more per element than a multiplication.
 // Sums round differently by some ulp; strict maths keeps the order of the model.
-// Requires: scales and biases known before are folded. Breaks: the weights no longer are constant.
+//
+// - Requires: scales and biases known before are folded.
+// - Breaks: the weights no longer are constant.
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"

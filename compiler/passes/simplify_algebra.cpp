@@ -6,9 +6,12 @@
 //
 // The rules stand in algebra_arithmetic.cpp, algebra_movement.cpp and algebra_reduction.cpp, each with its
 // formula and the condition that makes it sound for floats. Results may differ from IEEE only in the sign of
-// a zero, and not at all with strict maths. Requires: nothing. Establishes: canonical forms:
-// broadcast_in_dim's operand has no extents of 1; elementwise ops on equal broadcasts stand before the
-// broadcast. Breaks: nothing.
+// a zero, and not at all with strict maths.
+//
+// - Requires: nothing.
+// - Establishes: canonical forms: broadcast_in_dim's operand has no extents of 1; elementwise ops on equal
+//   broadcasts stand before the broadcast.
+// - Breaks: nothing.
 #include "compiler/passes/algebra.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"

@@ -4,8 +4,9 @@
 //   %w:2 = while %i, %x ...  body passes %x on unchanged  ->   %w = while %i ..., uses of the second become
 //   %x %w = while %i ...  condition is constant false        ->   %i
 //
-// Requires: constants folded. Establishes: no `if` on a constant; loops carry no invariant values. Breaks:
-// nothing.
+// - Requires: constants folded.
+// - Establishes: no `if` on a constant; loops carry no invariant values.
+// - Breaks: nothing.
 #include "compiler/passes/loops.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"

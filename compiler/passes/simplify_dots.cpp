@@ -7,8 +7,11 @@
 //   1x1 convolution of groups that fit no channel blocks     ->   dot with the groups as batch
 //
 // A transpose moves into a dot's dimension numbers if the free dims keep their order and dims of one role
-// still lie evenly in memory. Requires: static shapes where anything changes. Establishes: dots read no
-// transposes or broadcasts that they could read through. Breaks: nothing.
+// still lie evenly in memory.
+//
+// - Requires: static shapes where anything changes.
+// - Establishes: dots read no transposes or broadcasts that they could read through.
+// - Breaks: nothing.
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"

@@ -10,9 +10,11 @@
 // Ops that do not mind the order of dims (elementwise, concatenate, pad, slice, windows, softmax) form
 // clusters; a cluster is rewritten in the order of dims from before a transpose if that saves more transposed
 // elements at its borders than it costs. Reshapes sink through elementwise ops behind the value that was
-// computed: they are free, but in between they keep what is around them out of one kernel. Requires: static
-// shapes where anything moves. Establishes: no cluster that would be cheaper in the order of dims of one of
-// its inputs. Breaks: nothing (simplify-algebra merges the transposes that now meet).
+// computed: they are free, but in between they keep what is around them out of one kernel.
+//
+// - Requires: static shapes where anything moves.
+// - Establishes: no cluster that would be cheaper in the order of dims of one of its inputs.
+// - Breaks: nothing (simplify-algebra merges the transposes that now meet).
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/reshape_broadcast.h"

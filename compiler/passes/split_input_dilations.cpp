@@ -10,9 +10,11 @@
 // whose results are interleaved; of a depthwise convolution they are convolutions of their own, which stay
 // depthwise. Bias and activation behind the convolution stay next to it. Convolutions
 // whose phases lowering stores where they belong are left as they are.
-// Requires: static shapes where anything changes; scales are folded (fold-conv-scales). Establishes: no
-// convolution of stride 1 dilates its input by no more than its window, unless lowering stores its phases.
-// Breaks: nothing (fold-constants computes the filters).
+//
+// - Requires: static shapes where anything changes; scales are folded (fold-conv-scales).
+// - Establishes: no convolution of stride 1 dilates its input by no more than its window, unless lowering
+//   stores its phases.
+// - Breaks: nothing (fold-constants computes the filters).
 #include "compiler/graph/convolution_phases.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
