@@ -21,6 +21,12 @@ struct TransformMatrix {
   int rows = 0, columns = 0;
   std::vector<double> values;
   double at(int row, int column) const { return values[static_cast<size_t>(row * columns + column)]; }
+  // How many rows take something of a column.
+  int rows_using(int column) const {
+    int count = 0;
+    for (int row = 0; row < rows; ++row) count += at(row, column) != 0;
+    return count;
+  }
 };
 
 // One dim of a transform: m = `outputs`, r = `taps`, m + r - 1 = `inputs`.
