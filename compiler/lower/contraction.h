@@ -12,6 +12,7 @@
 #include "compiler/target/target_machine.h"
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -49,6 +50,11 @@ struct TilePosition {
   int vectors = 1;       // of the column group, edge groups have fewer
 };
 
+// The array that all tiles of a contraction pass their sums through; the first one adds it to the kernel.
+struct SumsArray {
+  int buffer = -1;
+};
+
 struct ContractionSpec {
   kernel::Type element;       // of the accumulators, as a scalar type
   std::vector<int64_t> outer; // extents of dims around the tiles: batch, groups, output rows
@@ -57,8 +63,9 @@ struct ContractionSpec {
   std::vector<ReductionLoop> reduction;
 
   bool compact = false; // small code before speed: few accumulators, nothing unrolled
-  bool long_epilogue =
-      false; // `store` is much code: a loop over the rows of a tile, rather than a copy for each
+  // Set if `store` is much code: a loop over the rows of a tile, rather than a copy for each, by way of this
+  // scratch array.
+  std::shared_ptr<SumsArray> sums_in_memory;
   // Bytes touched, for the choice of tile and loop order: one pass over the scalar operand and over the
   // vector operand.
   int64_t scalar_bytes = 0, vector_bytes = 0;

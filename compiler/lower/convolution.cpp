@@ -108,7 +108,7 @@ public:
       prepared.algorithm += (prepared.algorithm.empty() ? "" : "x") + std::to_string(dim.size);
     prepared.algorithm += " direct " + std::to_string(prepared.tiling.tile.rows) + "x" +
                           std::to_string(prepared.tiling.tile.vectors);
-    spec.long_epilogue = binding_->long_epilogue;
+    if (binding_->long_epilogue) spec.sums_in_memory = std::make_shared<SumsArray>();
     return prepared;
   }
 

@@ -111,7 +111,8 @@ public:
                                           : store_partial(prepared.tiling.tile.lanes);
     prepared.algorithm = std::string("dot ") + std::to_string(prepared.tiling.tile.rows) + "x" +
                          std::to_string(prepared.tiling.tile.vectors);
-    prepared.spec.long_epilogue = part_.is_last() && binding_->long_epilogue;
+    if (part_.is_last() && binding_->long_epilogue)
+      prepared.spec.sums_in_memory = std::make_shared<SumsArray>();
     return prepared;
   }
 

@@ -4,6 +4,7 @@
 // lies, shifted by the window's position:
 //
 //   result[f, y, x...] += filter[f, c, i, j] * planes[c, y * stride + i, x + j ...]
+#include "compiler/graph/convolution_lines.h"
 #include "compiler/lower/contraction_fusion.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/relayout.h"
@@ -88,8 +89,8 @@ private:
       return false;
     for (const WindowDim& dim : window_)
       if (dim.input_dilation != 1 || dim.pad_low < 0 || dim.pad_high < 0) return false;
-    return window_.back().stride == 1 && 2 * filter().dim(0) <= lanes_ && window_size() >= kMinWindow &&
-           result.dim(result.rank() - 1) >= lanes_;
+    return lines_fill_vectors(convolution_, lanes_) && 2 * filter().dim(0) <= lanes_ &&
+           window_size() >= kMinWindow;
   }
 
   void lay_out_planes() {

@@ -10,7 +10,6 @@ using kernel::Builder;
 using kernel::Value;
 
 constexpr int kStraightStores = 4; // of a long epilogue: more are a loop
-constexpr const char* kSums = "sums";
 
 class RegisterTile {
 public:
@@ -35,7 +34,7 @@ public:
           Value& lhs = acc[static_cast<size_t>(p * sums + i)];
           lhs = b_.binary(add_op(), lhs, acc[static_cast<size_t>((p + phase / 2) * sums + i)]);
         }
-    bool in_loop = spec_.long_epilogue && sums > kStraightStores;
+    bool in_loop = spec_.sums_in_memory && sums > kStraightStores;
     std::vector<Value> totals =
         in_loop ? store_in_loop(position, rows, vectors, acc) : store_rows(position, rows, vectors, acc);
     for (size_t vector = 0; vector < totals.size(); ++vector)
@@ -84,17 +83,13 @@ private:
         });
   }
 
-  // One array for all tiles of the kernel.
   int sums_in_memory() {
     const TileShape& tile = tiling_.tile;
-    int64_t size = int64_t{tile.rows} * tile.vectors * groups_.lanes;
-    kernel::Kernel& kernel = b_.kernel();
-    for (size_t i = 0; i < kernel.scratch.size(); ++i) {
-      if (kernel.scratch[i].name != kSums) continue;
-      kernel.scratch[i].size = std::max(kernel.scratch[i].size, size);
-      return static_cast<int>(kernel.parameters.size() + i);
-    }
-    return b_.add_scratch(kSums, spec_.element.scalar, size);
+    int& buffer = spec_.sums_in_memory->buffer;
+    if (buffer < 0)
+      buffer =
+          b_.add_scratch("sums", spec_.element.scalar, int64_t{tile.rows} * tile.vectors * groups_.lanes);
+    return buffer;
   }
 
   int valid_lanes(const TilePosition& position, int vector) const {

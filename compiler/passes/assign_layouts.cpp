@@ -12,6 +12,7 @@
 // - Establishes: elementwise ops, concatenations and windows have operands and result of one layout;
 //   parameters, results and values of other ops are plain.
 // - Breaks: rules that compare types or make plain values (simplify-algebra) must not run afterwards.
+#include "compiler/graph/convolution_lines.h"
 #include "compiler/graph/convolution_phases.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/merge_upsampling.h"
@@ -101,16 +102,9 @@ private:
     int64_t taps = positions_of(filter);
     if (groups == 1)
       return 2 * filters >= block_ ||
-             (taps > 1 && taps * filter.dim(1) >= kLongSum && !fills_lines(convolution));
+             (taps > 1 && taps * filter.dim(1) >= kLongSum && !lines_fill_vectors(convolution, block_));
     if (is_depthwise(convolution) || has_narrow_groups(convolution)) return true;
     return filters % block_ == 0 && filter.dim(1) % block_ == 0;
-  }
-
-  // Whether positions of a line fill vectors: lowering has those in lanes then, where filters are few.
-  bool fills_lines(const Instruction& convolution) const {
-    const Type& result = convolution.type();
-    return convolution.attributes().window().dims.back().stride == 1 &&
-           result.dim(result.rank() - 1) >= block_;
   }
 
   static bool is_depthwise(const Instruction& convolution) {
