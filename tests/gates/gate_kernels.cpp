@@ -48,9 +48,10 @@ struct Convolution {
   Dims kernel;
   int64_t stride = 1;
   bool depthwise = false;
+  bool plain_input = false, plain_result = false; // rather than channels in blocks
 };
 
-// The convolution, then bias and activation, channels in blocks.
+// The convolution, then bias and activation.
 std::unique_ptr<Module> convolution_module(const Convolution& c, int block) {
   Dims in{1, c.channels}, out{1, c.filters}, weights{c.filters, c.depthwise ? 1 : c.channels}, order{0, 1};
   std::string pads, strides;
@@ -64,7 +65,8 @@ std::unique_ptr<Module> convolution_module(const Convolution& c, int block) {
     strides += (strides.empty() ? "" : "x") + std::to_string(c.stride);
   }
   std::string layout = "{" + join(order, ",") + ":1x" + std::to_string(block) + "}";
-  std::string x = f32(in) + layout, y = f32(out) + layout, w = f32(weights), b = f32({c.filters});
+  std::string x = f32(in) + (c.plain_input ? "" : layout), y = f32(out) + (c.plain_result ? "" : layout);
+  std::string w = f32(weights), b = f32({c.filters});
   std::string text =
       "module @m {\n func @main(%x: " + f32(in) + ") -> (" + f32(out) + ") {\n %xb = copy %x : " + x +
       "\n %w = constant <#w> : " + w + "\n %b = constant <#b> : " + b +
@@ -134,7 +136,8 @@ std::unique_ptr<Module> lstm_module(int64_t steps, int64_t hidden) {
 }
 
 GateKernel convolution(const std::string& name, const Convolution& c) {
-  return {name, [c](int block) { return convolution_module(c, block); }, c.depthwise ? 0 : c.filters};
+  int64_t columns = c.depthwise ? 0 : c.plain_result ? c.extent : c.filters;
+  return {name, [c](int block) { return convolution_module(c, block); }, columns};
 }
 GateKernel dot(int64_t m, int64_t n, int64_t k) {
   std::string name = "dot m" + std::to_string(m) + " n" + std::to_string(n) + " k" + std::to_string(k);
@@ -162,6 +165,15 @@ const std::vector<GateKernel>& gate_kernels() {
                   {.channels = 1, .filters = 32, .extent = 64, .kernel = {5, 5}}),
       convolution("convolution 16 one channel",
                   {.channels = 1, .filters = 128, .extent = 1000, .kernel = {16}, .stride = 8}),
+      convolution(
+          "convolution 7x7 of an image",
+          {.channels = 3, .filters = 64, .extent = 112, .kernel = {7, 7}, .stride = 2, .plain_input = true}),
+      convolution("convolution 5x5 to few channels", {.channels = 32,
+                                                      .filters = 2,
+                                                      .extent = 64,
+                                                      .kernel = {5, 5},
+                                                      .plain_input = true,
+                                                      .plain_result = true}),
       convolution("convolution 3x3 stride 2",
                   {.channels = 64, .filters = 96, .extent = 28, .kernel = {3, 3}, .stride = 2}),
       convolution("convolution 3x3", {.channels = 64, .filters = 64, .extent = 28, .kernel = {3, 3}}),
@@ -222,7 +234,8 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
                                   [](const auto& a, const auto& b) { return a->flops < b->flops; });
   GateCode code;
   code.algorithm = (*busiest)->algorithm;
-  code.tile = kernel.columns > 0 ? promised_tile(code.algorithm) : PromisedTile{};
+  // Without FMAs, sums change registers: assembly does not tell tiles.
+  code.tile = kernel.columns > 0 && target.has_fma ? promised_tile(code.algorithm) : PromisedTile{};
   if (code.tile.rows > 0) {
     if (!explanations.empty()) code.tile.phases = explanations[0].chosen.phases;
     int64_t vectors = (kernel.columns + target.lanes(32) - 1) / target.lanes(32);

@@ -26,7 +26,7 @@ struct PromisedTile {
 
 struct GateCode {
   std::string algorithm;
-  PromisedTile tile;               // rows is 0 without a register tile
+  PromisedTile tile;               // rows is 0 without a register tile or FMAs
   std::vector<AssemblyLoop> loops; // innermost ones of the kernel, hot or not
 };
 
