@@ -3,6 +3,8 @@
 
 #include "compiler/graph/builder.h"
 
+#include <algorithm>
+
 namespace firn {
 namespace {
 

@@ -70,7 +70,7 @@ struct ContractionSpec {
   // vector operand.
   int64_t scalar_bytes = 0, vector_bytes = 0;
   // Bytes that a run reads once, the vector operand among them, if it is one of the model's weights: they say
-  // which cache level its first pass comes from. 0: a kernel before has just written it.
+  // which cache level its first pass comes from. 0: it is near.
   int64_t weight_bytes = 0;
   // How many of the leading `outer` dims also select another part of the vector operand (batch, groups).
   int vector_outer_dims = 0;

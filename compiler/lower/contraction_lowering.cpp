@@ -180,7 +180,8 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
     binding->phases = root->phases;
     binding->sum_dtype = root->contraction->type().dtype;
     binding->schedule = schedule;
-    binding->side_sums = context.side_sums_of(instruction);
+    // Phases of a transposed convolution lie beside each other in a tile: no sum of it is of one channel.
+    binding->side_sums = root->phases ? nullptr : context.side_sums_of(instruction);
     binding->compact = context.options().optimize_size;
     binding->long_epilogue = has_long_epilogue(instruction);
     if (is_dot || is_packable_constant(root->operands[1]))

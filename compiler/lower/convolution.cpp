@@ -310,9 +310,7 @@ private:
   }
 
   // Whether vectors of results are the vectors that sums are kept in.
-  bool can_sum() const {
-    return !binding_->phases && (g_.groups == 1 || g_.filters % target_.lanes(32) == 0);
-  }
+  bool can_sum() const { return g_.groups == 1 || g_.filters % target_.lanes(32) == 0; }
 
   std::function<void(Builder&, const TilePosition&, int, Value)> store_total(int rows, int64_t tiles) const {
     return [this_ = *this, rows, tiles](Builder& b, const TilePosition& at, int vector, Value total) {

@@ -1,10 +1,10 @@
 // Winograd's minimal filtering F(m, r): m outputs of an r-tap filter from m + r - 1 inputs by as many
 // products.
 //
-//   outputs = A^T ((G filter) * (B^T inputs))        (A. Lavin, S. Gray: Fast Algorithms for Convolutional
-//   Neural
-//                                                     Networks; matrices by A. Toom's and S. Cook's
-//                                                     construction)
+//   outputs = A^T ((G filter) * (B^T inputs))
+//
+// as in A. Lavin, S. Gray: Fast Algorithms for Convolutional Neural Networks; matrices by A. Toom's and S.
+// Cook's construction.
 //
 // Points 0, +-sqrt(1/2), +-sqrt(2) and infinity keep F(4,3)'s rounding error near twice that of the direct
 // sum; the usual 0, +-1, +-2 give four times as much.

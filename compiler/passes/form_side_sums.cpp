@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace firn {
 namespace {
@@ -44,6 +45,7 @@ public:
   bool run() {
     bool changed = false;
     for (Instruction* producer : region_.snapshot()) {
+      if (joined_.count(producer)) continue;
       if (!is_blocked_convolution(*producer) || !is_worth_it(*producer)) continue;
       Instruction* reduction = sum_of(*producer);
       if (!reduction || !options_.take_rewrite()) continue;
@@ -91,6 +93,7 @@ private:
       }
     Instruction* fusion = make_fusion(members, "side_sums", exported, &producer);
     position_[fusion] = position_.at(&producer);
+    joined_.insert({&producer, &reduction});
     region_.erase(&reduction);
     region_.erase(&producer);
   }
@@ -98,6 +101,7 @@ private:
   Region& region_;
   const PassOptions& options_;
   std::unordered_map<const Instruction*, size_t> position_;
+  std::unordered_set<const Instruction*> joined_; // erased, but still in the snapshot that run() walks
 };
 
 } // namespace

@@ -84,20 +84,25 @@ std::optional<double> divisor_of(const Instruction& instruction) {
   return divisor && std::isnormal(static_cast<float>(1 / *divisor)) ? divisor : std::nullopt;
 }
 
-void multiply_by_inverses(Region& region, const PassOptions& options) {
+bool multiply_by_inverses(Region& region, const PassOptions& options) {
   std::vector<Instruction*> scaled;
   for (Instruction* last : region.snapshot()) {
     if (!last->is(Opcode::Dot)) continue;
-    if (auto attention = match_attention(*last))
-      std::copy_if(attention->path.begin(), attention->path.end(), std::back_inserter(scaled),
-                   [](const Instruction* step) { return divisor_of(*step).has_value(); });
+    auto attention = match_attention(*last);
+    if (!attention) continue;
+    for (Instruction* step : attention->path)
+      if (divisor_of(*step) && std::find(scaled.begin(), scaled.end(), step) == scaled.end())
+        scaled.push_back(step);
   }
+  bool changed = false;
   for (Instruction* instruction : scaled) {
-    if (!options.take_rewrite()) return;
+    if (!options.take_rewrite()) return changed;
+    changed = true;
     Builder builder(*instruction->parent(), instruction);
     Value inverse = make_splat(builder, instruction->type(), 1 / *divisor_of(*instruction));
     replace_instruction(*instruction, builder.op(Opcode::Multiply, {instruction->operand(0), inverse}));
   }
+  return changed;
 }
 
 bool fuse_in(Region& region, const PassOptions& options) {
@@ -122,7 +127,7 @@ bool fuse_in(Region& region, const PassOptions& options) {
 bool fuse_attention(Module& module, const PassOptions& options) {
   bool changed = false;
   for_each_region(module, [&](Region& region) {
-    if (!options.strict_math) multiply_by_inverses(region, options);
+    if (!options.strict_math) changed |= multiply_by_inverses(region, options);
     changed |= fuse_in(region, options);
   });
   return changed;

@@ -151,6 +151,15 @@ TEST_CASE("sums of tiles that are hardly fewer than the map are left to a kernel
   expect_sums({0, 32, "1,1", "1,1", "3,3", "3x3 pad 1_1x1_1"}, /*taken=*/false);
 }
 
+TEST_CASE("sums of transposed convolutions are left to a kernel of their own", "[lower]") {
+  for (bool keeps : {true, false}) {
+    Case c{32, 32, "14,14", "28,28", "6,6", "6x6 pad 3_3x3_3 input_dilate 2x2", 2, 1, keeps, "logistic"};
+    expect_sums(c, /*taken=*/false);
+    c.constant_weights = 32 * 32 * 36; // phases of 3x3 taps, for Winograd's algorithm
+    expect_sums(c, /*taken=*/false);
+  }
+}
+
 TEST_CASE("side sums of large maps are as near as the map itself", "[lower]") {
   Case c{0, 16, "160,160", "160,160", "3,3", "3x3 pad 1_1x1_1", 1, 1, true, "exponential"};
   std::string text = SumText(c, "x86-64-v3").module();
