@@ -28,6 +28,10 @@ struct WindowDim {
     int64_t padded = (input > 0 ? (input - 1) * input_dilation + 1 : 0) + pad_low + pad_high;
     return padded < dilated_size() ? 0 : (padded - dilated_size()) / stride + 1;
   }
+  // Whether every result reads the one element at its own position.
+  bool is_pointwise() const {
+    return size == 1 && stride == 1 && pad_low == 0 && pad_high == 0 && input_dilation == 1;
+  }
 };
 
 // Prints as `3x3 pad 1_1x1_1 stride 2x2 dilate 2x2 input_dilate 2x2`; parts at their default are left out.

@@ -26,10 +26,6 @@ bool reads_outside(const WindowDim& window, int64_t in, int64_t out) {
   return window.pad_low > 0 || (out - 1) * window.stride + window.dilated_size() - window.pad_low > in;
 }
 
-bool is_pointwise(const WindowDim& w) {
-  return w.size == 1 && w.stride == 1 && w.pad_low == 0 && w.pad_high == 0;
-}
-
 bool is_in_order(const Layout& layout) {
   return layout.strides.empty() && std::is_sorted(layout.order.begin(), layout.order.end());
 }
@@ -137,7 +133,8 @@ private:
     if (g_.groups > 1 && g_.channels == 1 && g_.filters == 1) return false;
     // Phases are stored row by row: positions are not independent then.
     bool flat = !binding_->phases && !binding_->by_lines && is_in_order(input.layout) &&
-                std::all_of(g_.window.begin(), g_.window.end(), is_pointwise);
+                std::all_of(g_.window.begin(), g_.window.end(),
+                            [](const WindowDim& dim) { return dim.is_pointwise(); });
     if (flat && g_.window.size() > 1) {
       g_.input = flatten_spatial(g_.input);
       g_.result = flatten_spatial(g_.result);

@@ -50,10 +50,6 @@ Value sole_operand(const Instruction& member, int number) {
   return std::count(member.operands().begin(), member.operands().end(), operand) == 1 ? operand : Value{};
 }
 
-bool is_pointwise(const WindowDim& dim) {
-  return dim.size == 1 && dim.stride == 1 && dim.pad_low == 0 && dim.pad_high == 0;
-}
-
 bool is_blocked_image(const Type& type) {
   bool is_float = type.dtype == DType::F32 || type.dtype == DType::F16 || type.dtype == DType::BF16;
   return is_float && type.is_static() && type.rank() == 4 && type.layout.strides.empty() &&
@@ -75,7 +71,8 @@ Kind kind_of(const Instruction& instruction) {
   if (dilated || instruction.type().dim(3) < kMinimumLine) return Kind::None;
   int64_t groups = convolution->attributes().integer("groups", 1);
   if (groups > 1) return groups == filter.dim(0) && filter.dim(1) == 1 ? Kind::Depthwise : Kind::None;
-  if (std::all_of(window.begin(), window.end(), is_pointwise)) return Kind::Pointwise;
+  if (std::all_of(window.begin(), window.end(), [](const WindowDim& dim) { return dim.is_pointwise(); }))
+    return Kind::Pointwise;
   return window[0].stride > 1 ? Kind::Strided : Kind::None; // others may be Winograd's
 }
 

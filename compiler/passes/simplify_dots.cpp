@@ -125,21 +125,15 @@ Value swap_sides(Instruction& transpose, Builder& builder) {
   return builder.op(Opcode::Dot, {dot->operand(1), dot->operand(0)}, dims.attributes(*dot));
 }
 
-bool is_pointwise(const Window& window) {
-  return std::all_of(window.dims.begin(), window.dims.end(), [](const WindowDim& dim) {
-    return dim.size == 1 && dim.stride == 1 && dim.pad_low == 0 && dim.pad_high == 0 &&
-           dim.input_dilation == 1;
-  });
-}
-
 // Groups of channels that neither fill channel blocks nor lie side by side in one would leave blocks; as a
 // batch of dots their positions are columns.
 Value groups_as_batch(Instruction& convolution, const PassOptions& options, Builder& builder) {
   Value x = convolution.operand(0), filter = convolution.operand(1);
+  const std::vector<WindowDim>& window = convolution.attributes().window().dims;
   int64_t groups = convolution.attributes().integer("groups", 1);
   if (!options.target || groups == 1 || !x.type().is_static() || !filter.type().is_static() ||
       x.dim(0) != 1 || !is_float(x.dtype()) || filter.type().num_elements() == 0 ||
-      !is_pointwise(convolution.attributes().window()))
+      !std::all_of(window.begin(), window.end(), [](const WindowDim& dim) { return dim.is_pointwise(); }))
     return {};
   int64_t block = options.target->channel_block(), channels = filter.dim(1), filters = filter.dim(0) / groups;
   int64_t positions = convolution.type().num_elements() / filter.dim(0);
