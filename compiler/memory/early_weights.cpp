@@ -62,7 +62,7 @@ public:
     for (auto [kernel, bytes] : most)
       if (kernel >= 0 && bytes > 0 && prefetch_in_hot_loops(kernel_of(kernel), bytes / kLine))
         for (const Call& call : calls_)
-          if (call.kernel == kernel) call.step->arguments.push_back(place_of(call.from));
+          if (call.kernel == kernel) call.step->arguments.push_back(place_of(first_asked(call, bytes)));
   }
 
 private:
@@ -117,6 +117,12 @@ private:
     int64_t late = own <= target_.l2_bytes / 4 ? own : own - call.arrives;
     if (call.ahead > 0) late = std::max(late, own + call.ahead - call.capacity);
     return std::max<int64_t>(0, late);
+  }
+
+  // Calls of a kernel ask for equally much. One that wants less starts before that, with what has come, so
+  // that nothing comes that the cache is not to keep yet.
+  static int64_t first_asked(const Call& call, int64_t bytes) {
+    return std::max<int64_t>(0, call.from + call.bytes - bytes);
   }
 
   // After the last weights come, in the next run, the first.
