@@ -6,7 +6,8 @@
 
 namespace firn::lower {
 
-// The contraction of an instruction, and where its operands come from outside a fusion.
+// The contraction of an instruction, and where its operands come from outside a fusion; no operands where a
+// kernel reads something else in their place.
 struct ContractionRoot {
   const Instruction* contraction = nullptr;
   Value operands[2];

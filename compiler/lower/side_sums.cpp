@@ -63,7 +63,8 @@ void SideSums::emit_totals(LoweringContext& context, const Instruction& reductio
   int partial = maker.parameter(partial_, Scalar::F32, elements(), /*written=*/false, "sums");
   maker.kernel().bytes += elements() * 4;
   maker.set_flops(elements());
-  ContractionRoot root{find_position_sum(reduction, summed), {summed, summed}};
+  ContractionRoot root;
+  root.contraction = find_position_sum(reduction, summed); // reads the sums alone, no operand
   ContractionBinding binding;
   binding.result_type = reduction.type();
   bind_result(maker, reduction, root, binding);

@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <set>
+
 using namespace firn::test;
 
 namespace {
@@ -18,6 +20,7 @@ struct Case {
   std::string activation = "tanh";
   int expand_from = 0;          // channels of what a 1x1 convolution expands before, in strips of three lines
   int64_t constant_weights = 0; // how many, if they are constant: then 3x3 is for Winograd's algorithm
+  bool adds_operand = false;    // to the sums, of their own type
 };
 
 class SumText {
@@ -34,19 +37,28 @@ public:
                 scale = c_.expand_from ? filter_of(input_channels(), first, "1,1") : "f32[]";
     std::string result = c_.keeps_result ? plain_out + ", " + sums : sums;
     return "module @m { func @main(%x: " + plain(first, c_.image) +
-           (c_.constant_weights ? "" : ", %w: " + filter()) + ", %b: " + bias + ", %e: " + scale + ") -> (" +
-           result + ") { %xb = copy %x : " + in +
+           (c_.constant_weights ? "" : ", %w: " + filter()) + ", %b: " + bias + ", %e: " + scale +
+           (c_.adds_operand ? ", %added: " + sums : "") + ") -> (" + result + ") { %xb = copy %x : " + in +
            (c_.constant_weights ? " %w = " + random_constant(c_.constant_weights, 3) + " : " + filter()
                                 : "") +
-           (c_.keeps_result ? " %f:2" : " %f") +
-           " = fusion %xb, %w, %b, %e {kind = side_sums} region (%p: " + in + ", %q: " + filter() +
-           ", %v: " + bias + ", %g: " + scale + ") {" + producer(in, out, scale) + reduction(out, sums) +
+           (c_.keeps_result ? " %f:2" : " %f") + " = fusion %xb, %w, %b, %e" +
+           (c_.adds_operand ? ", %added" : "") + " {kind = side_sums} region (%p: " + in +
+           ", %q: " + filter() + ", %v: " + bias + ", %g: " + scale +
+           (c_.adds_operand ? ", %a: " + sums : "") + ") {" + producer(in, out, scale) +
+           reduction(out, sums) +
            (c_.keeps_result ? " return %y, %s } : (" + out + ", " + sums + ") %r = copy %f#0 : " + plain_out +
                                   " return %r, %f#1 } }"
                             : " return %s } : " + sums + " return %f } }");
   }
 
 private:
+  // Of an image: those after images and channels.
+  std::string spatial_dims() const {
+    std::string dims = "2";
+    for (char c : c_.image)
+      if (c == ',') dims += "," + std::to_string(dims.back() - '0' + 1);
+    return dims;
+  }
   int input_channels() const { return c_.in ? c_.in : c_.out; }
   std::string bias_type() const { return "f32[" + std::to_string(c_.out) + "]"; }
   static std::string filter_of(int filters, int channels, const std::string& taps) {
@@ -57,7 +69,7 @@ private:
     return "f32[" + std::to_string(c_.batch) + "," + std::to_string(channels) + "," + spatial + "]";
   }
   std::string blocked(int channels, const std::string& spatial) const {
-    return plain(channels, spatial) + "{0,1,2,3:1x" + block_ + "}";
+    return plain(channels, spatial) + "{0,1," + spatial_dims() + ":1x" + block_ + "}";
   }
 
   std::string convolution(const std::string& name, const std::string& input, const std::string& in,
@@ -78,12 +90,13 @@ private:
            convolution("d", "%h", expanded, out) + " return %d } : " + out;
   }
 
-  static std::string reduction(const std::string& out, const std::string& sums) {
-    return " %s = fusion %y {kind = reduce} region (%y2: " + out +
-           ") { %z = constant [0] : f32[] %m = reduce %y2, %z {dims = [2, 3]} region (%l: f32[], %o: f32[]) "
-           "{ "
-           "%i = add %l, %o : f32[] return %i } : " +
-           sums + " %n = constant [37] : f32[] %j = broadcast_in_dim %n {dims = []} : " + sums +
+  std::string reduction(const std::string& out, const std::string& sums) const {
+    return " %s = fusion %y" + std::string(c_.adds_operand ? ", %a" : "") +
+           " {kind = reduce} region (%y2: " + out + (c_.adds_operand ? ", %a2: " + sums : "") +
+           ") { %z = constant [0] : f32[] %m0 = reduce %y2, %z {dims = [" + spatial_dims() +
+           "]} region (%l: f32[], %o: f32[]) { %i = add %l, %o : f32[] return %i } : " + sums +
+           (c_.adds_operand ? " %m = add %m0, %a2 : " : " %m = negate %m0 : ") + sums +
+           " %n = constant [37] : f32[] %j = broadcast_in_dim %n {dims = []} : " + sums +
            " %k = divide %m, %j : " + sums + " return %k } : " + sums;
   }
 
@@ -120,6 +133,31 @@ TEST_CASE("side sums of direct convolutions", "[lower]") {
     expect_sums({24, 37, "7,30", "7,30", "1,1", "1x1", 3, 1, keeps, "logistic"});
     expect_sums({5, 100, "14,15", "7,8", "3,3", "3x3 pad 1_1x1_1 stride 2x2", 2, 1, keeps});
     expect_sums({64, 96, "8,12", "8,12", "3,3", "3x3 pad 1_1x1_1", 1, 2, keeps, "negate"});
+  }
+}
+
+TEST_CASE("side sums of lines and volumes", "[lower]") {
+  for (bool keeps : {true, false}) {
+    expect_sums({0, 37, "90", "90", "5", "5 pad 2_2", 2, 1, keeps});
+    expect_sums({24, 40, "61", "31", "3", "3 pad 1_1 stride 2", 1, 1, keeps, "logistic"});
+    expect_sums({16, 40, "4,5,9", "4,5,9", "1,1,1", "1x1x1", 2, 1, keeps, "negate"});
+  }
+}
+
+TEST_CASE("totals of side sums go on with an operand of their own type", "[lower]") {
+  for (bool keeps : {true, false}) {
+    Case c{8, 40, "9,14", "9,14", "1,1", "1x1", 2, 1, keeps};
+    c.adds_operand = true;
+    expect_sums(c);
+    // Nothing is set aside for what nobody reads.
+    firn::kernel::Program program = lower_text(SumText(c, "x86-64-v3").module(), "x86-64-v3");
+    std::set<int> used;
+    for (const auto& step : program.steps)
+      for (const auto& argument : step.arguments) used.insert(argument.buffer);
+    for (size_t i = 0; i < program.buffers.size(); ++i) {
+      INFO(program.buffers[i].name);
+      CHECK((program.buffers[i].space != firn::kernel::Space::Arena || used.count(static_cast<int>(i)) > 0));
+    }
   }
 }
 
