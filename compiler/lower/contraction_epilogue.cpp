@@ -49,7 +49,8 @@ bool may_be_overwritten(LoweringContext& context, const Instruction& fusion, con
     if (region.parameters()[p] != entry.value.def) continue;
     int buffer = context.place_of(fusion.operand(static_cast<int>(p))).buffer;
     for (Value operand : root.operands)
-      if (operand && !is_packable_constant(operand) && context.place_of(operand).buffer == buffer) return false;
+      if (operand && !is_packable_constant(operand) && context.place_of(operand).buffer == buffer)
+        return false;
     return true;
   }
   return false;

@@ -9,7 +9,8 @@ namespace firn::memory {
 
 // Gives kernels of such calls one parameter more: the place in the placed constants that their hot loops
 // prefetch from, as much as the call that wants most of it; the others' stretches end where their own wishes
-// do. Equal kernels are one already, so that code does not grow. Nothing is changed where all of a program stays in the second cache level.
+// do. Equal kernels are one already, so that code does not grow. Nothing is changed where all of a program
+// stays in the second cache level.
 void prefetch_weights(kernel::Program& program, const TargetMachine& target);
 
 } // namespace firn::memory
