@@ -231,10 +231,12 @@ private:
   }
 
   // Of the innermost loop. Short loops stay rolled: straight code of many steps tempts the scheduler to
-  // spill.
+  // spill. Two rounds are one: of a loop of two, LLVM makes tests and selected values rather than pointers
+  // that advance, and they take the pipes of the FMAs.
   int64_t steps_per_iteration(const ReductionLoop& loop) const {
-    int64_t block = loop.block > 0 ? loop.block : loop.extent;
-    return block >= 2 * tiling_.unroll ? std::max(1, tiling_.unroll) : 1;
+    int64_t unroll = std::max(1, tiling_.unroll),
+            rounds = (loop.block > 0 ? loop.block : loop.extent) / unroll;
+    return rounds < 2 || unroll == 1 ? 1 : rounds == 2 ? 2 * unroll : unroll;
   }
 
   // The steps of one iteration, as straight code if there are registers for that.

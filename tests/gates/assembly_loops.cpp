@@ -74,7 +74,10 @@ void count_instructions(AssemblyLoop& loop, const std::vector<Line>& lines) {
   std::map<std::string, int> loaded;
   for (const Line& line : lines) {
     VectorInstruction v;
-    if (!v.parse(line.text)) continue;
+    if (!v.parse(line.text)) {
+      loop.scalars += !starts_with(line.text, "prefetch");
+      continue;
+    }
     if (v.reads()) ++loop.loads;
     if (v.broadcasts_element()) ++loop.broadcasts;
     if (v.is_fma()) ++loop.fmas;

@@ -15,6 +15,7 @@ struct AssemblyLoop {
   int accumulators = 0;           // registers that they write
   int loads = 0;                  // vector instructions that read memory, FMAs included; prefetches are none
   int broadcasts = 0;             // those of them that spread one element of a tensor over a vector
+  int scalars = 0;                // instructions without vectors, prefetches apart: addresses and control
   int spills = 0;                 // of vectors, and reloads of them
   int stack_reads =
       0; // reloads of what the loop does not spill: what never changes in it, loads like any other

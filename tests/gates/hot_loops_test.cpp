@@ -1,5 +1,5 @@
-// Every hot loop of the gate kernels: no spills, the tile that the algorithm promises, and no more loads than
-// it needs.
+// Every hot loop of the gate kernels: no spills, the tile that the algorithm promises, and no more loads and
+// scalar instructions than it needs.
 #include "tests/gates/gate_kernels.h"
 
 #include <catch2/catch.hpp>
@@ -10,6 +10,10 @@
 using namespace firn::test;
 
 namespace {
+
+// Addresses advance by constants: what a loop of many FMAs needs beside them would take their pipes.
+constexpr int kLongLoop = 40;
+constexpr double kScalarsPerFma = 0.13;
 
 // Loads of a step over its FMAs for the tile that the loop's accumulators make, edge tiles included; 0 if
 // they make none.
@@ -41,6 +45,8 @@ std::string faults(const GateCode& code) {
       text << loop.to_string() << ": its accumulators are no tile of at most " << code.algorithm << "\n";
     else if (loop.loads > loop.fmas * allowed * 1.05)
       text << loop.to_string() << ": " << loop.fmas * allowed << " loads are enough\n";
+    if (loop.fmas >= kLongLoop && loop.scalars > loop.fmas * kScalarsPerFma)
+      text << loop.to_string() << ": " << loop.scalars << " instructions for addresses and control\n";
   }
   if (!full_tile) text << "no loop has the " << full << " accumulators of the full tile\n";
   return text.str();
@@ -87,4 +93,5 @@ TEST_CASE("loops of assembly are counted", "[gates]") {
   CHECK(loops[0].to_string() ==
         "kernel .LBB0_2: 2 FMAs into 2 accumulators, 5 loads, 2 spills, 1 stack reads");
   CHECK(loops[0].broadcasts == 2);
+  CHECK(loops[0].scalars == 1);
 }
