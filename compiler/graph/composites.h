@@ -14,6 +14,7 @@
 //   gelu                  x {approximate = none|tanh}
 //   silu, hard_swish, mish  x
 //   lstm, gru, rnn        composites_recurrent.cpp
+//   resample              resample.h
 // `stash` is the dtype in which statistics are computed.
 #pragma once
 

@@ -1,4 +1,5 @@
 // Which emitters lower which instruction.
+#include "compiler/graph/resample.h"
 #include "compiler/lower/contraction_ops.h"
 #include "compiler/lower/element_emitter.h"
 #include "compiler/lower/emitters.h"
@@ -68,6 +69,7 @@ std::vector<Emitter> emitters_of_composite(const Instruction& composite) {
   if (std::find(std::begin(kRows), std::end(kRows), name) != std::end(kRows) && has_row_form(composite))
     return {emit_rows};
   if (has_recurrent_form(composite)) return {emit_recurrence};
+  if (read_resample(composite)) return {emit_resample};
   if (is_elementwise_composite(composite)) return {emit_elementwise};
   return {};
 }

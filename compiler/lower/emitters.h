@@ -21,6 +21,7 @@ Expected<bool> emit_depthwise(LoweringContext& context, const Instruction& instr
 Expected<bool> emit_strips(LoweringContext& context, const Instruction& fusion);         // form-strips'
 Expected<bool> emit_side_sums(LoweringContext& context, const Instruction& fusion);      // form-side-sums'
 Expected<bool> emit_pooling(LoweringContext& context, const Instruction& instruction);   // and fusions of one
+Expected<bool> emit_resample(LoweringContext& context, const Instruction& composite);    // if read_resample
 Expected<bool> emit_concatenate(LoweringContext& context, const Instruction& instruction);
 Expected<bool> emit_update_slice(LoweringContext& context, const Instruction& instruction);
 Expected<bool> emit_scatter_elements(LoweringContext& context, const Instruction& instruction);

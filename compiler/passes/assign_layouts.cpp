@@ -14,9 +14,11 @@
 // - Breaks: rules that compare types or make plain values (simplify-algebra) must not run afterwards.
 #include "compiler/graph/convolution_lines.h"
 #include "compiler/graph/convolution_phases.h"
+#include "compiler/graph/resample.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/merge_upsampling.h"
 #include "compiler/passes/passes.h"
+#include "compiler/passes/resampled_images.h"
 #include "compiler/passes/reshape_groups.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/passes/transposed_images.h"
@@ -80,6 +82,7 @@ private:
     blocked_.clear();
     for (Instruction* instruction : region_.snapshot())
       if (wants_block(*instruction)) blocked_.insert(instruction);
+    leave_plain(region_, blocked_);
   }
 
   bool wants_block(const Instruction& instruction) const {
@@ -143,6 +146,10 @@ private:
       return instruction.attributes().integer("axis") >= 2 && instruction.operand(1).rank() == 1;
     case Opcode::BroadcastInDim:
     case Opcode::Reshape: return keeps_channels(instruction);
+    case Opcode::Composite: {
+      auto dims = read_resample(instruction);
+      return dims && dims->front().dim >= 2;
+    }
     default: return is_elementwise(instruction.opcode());
     }
   }
@@ -192,13 +199,12 @@ private:
 
   void assign(Instruction& instruction) {
     bool blocked = blocked_.count(&instruction) > 0;
-    if (blocked) {
-      Type type = instruction.type();
-      type.layout = blocked_layout(type);
-      instruction.set_type(type);
-    }
+    if (blocked) set_layout(instruction, blocked_layout(instruction.type()));
     if (instruction.is(Opcode::Convolution)) return assign_convolution(instruction, blocked);
     if (blocked) {
+      if (instruction.is(Opcode::Composite))
+        return set_resample_layout(instruction, blocked_form(instruction.operand(0)),
+                                   instruction.type().layout);
       int count = is_elementwise(instruction.opcode()) || instruction.is(Opcode::Concatenate)
                       ? instruction.num_operands()
                       : 1;
@@ -283,9 +289,35 @@ private:
 
   Value plain(Value value) { return is_blocked(value) ? converted(value, Layout{}) : value; }
 
+  static void set_layout(Instruction& instruction, Layout layout) {
+    Type type = instruction.type();
+    type.layout = std::move(layout);
+    instruction.set_type(type);
+  }
+
+  // Elements to convert so that the value is in blocks.
+  int64_t conversion_cost(Value value) const {
+    if (is_blocked(value) || can_be_made_blocked(value)) return 0;
+    bool is_enlarged = enlarges(*value.def) && value.def->users().size() == 1;
+    return (is_enlarged ? value.def->operand(0) : value).type().num_elements();
+  }
+
+  // Makes a value in blocks of what it is made of, where that is less to convert and nobody wants it plain.
+  bool make_blocked(Instruction& instruction) {
+    if (instruction.users().size() != 1 || contains_result(region_, instruction) || !can_follow(instruction))
+      return false;
+    if (!enlarges(instruction) && !instruction.is(Opcode::Concatenate)) return false;
+    int64_t cost = 0;
+    for (Value operand : tensor_operands(instruction)) cost += conversion_cost(operand);
+    if (cost >= instruction.type().num_elements()) return false;
+    blocked_.insert(&instruction);
+    assign(instruction);
+    return true;
+  }
+
   // The value in blocks: as it is, made so from the start, or copied.
   Value blocked_form(Value value) {
-    if (is_blocked(value)) return value;
+    if (is_blocked(value) || make_blocked(*value.def)) return value;
     Layout layout = blocked_layout(value.type());
     if (value.type().layout == layout || !can_be_made_blocked(value)) return converted(value, layout);
     auto [found, added] = copies_.try_emplace({value.def, value.index});

@@ -2,13 +2,14 @@
 //
 //   %y = composite %x {name = silu} region(%p) { ... }     ->     the body, on %x
 //
-// Composites with kernels of their own (softmax, norms over rows, recurrent layers) stay. Elementwise ones
-// are inlined because fusions compute them as part of larger loops.
+// Composites with kernels of their own (softmax, norms over rows, recurrent layers, resampling) stay.
+// Elementwise ones are inlined because fusions compute them as part of larger loops.
 //
 // - Requires: nothing.
 // - Establishes: every composite has a kernel.
 // - Breaks: composites can no longer be recognised by name.
 #include "compiler/graph/composites.h"
+#include "compiler/graph/resample.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
 
@@ -21,7 +22,7 @@ constexpr std::string_view kWithKernel[] = {"softmax", "log_softmax", "layer_nor
 bool has_kernel(const Instruction& composite) {
   for (std::string_view name : kWithKernel)
     if (is_composite(composite, name)) return true;
-  return false;
+  return read_resample(composite).has_value();
 }
 
 bool inline_in(Region& region, const PassOptions& options) {

@@ -1,12 +1,15 @@
 // Importers of Resize and its predecessor Upsample. Every axis is resized by itself: indices and weights are
-// computed here from static extents, so that what remains are gathers and weighted sums (or broadcasts and
-// slices where the indices are regular, or a small matrix product where a filter has many taps).
+// computed here from static extents, so that what remains are gathers (broadcasts and slices where the
+// indices are regular), weighted sums of few elements as the composite `resample`, or a small matrix product
+// where a filter has many taps.
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/resize_taps.h"
+#include "compiler/graph/resample.h"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace firn::onnx {
 
@@ -48,25 +51,26 @@ Value along(NodeContext& node, LiteralRef literal, int axis, int rank) {
   return node.constant(Literal::reshaped(literal, dims));
 }
 
-Value weighted_sum(NodeContext& node, Value x, int axis, const Taps& taps) {
-  Value sum;
+constexpr int kMostResampled = 4; // taps
+
+// The tables of an axis with weights; taps outermost.
+ResampledDim resampled(DType dtype, int axis, const Taps& taps) {
   auto count = static_cast<size_t>(taps.count);
-  for (size_t t = 0; t < count; ++t) {
-    Ints indices;
-    std::vector<double> weights;
+  Ints dims{taps.count, static_cast<int64_t>(taps.indices.size() / count)}, indices;
+  std::vector<double> weights;
+  for (size_t t = 0; t < count; ++t)
     for (size_t i = t; i < taps.indices.size(); i += count) {
       indices.push_back(taps.indices[i]);
       weights.push_back(taps.weights[i]);
     }
-    LiteralRef literal = Literal::of(x.dtype(), {static_cast<int64_t>(weights.size())}, weights);
-    Value term =
-        node.binary(Opcode::Multiply, pick(node, x, axis, indices), along(node, literal, axis, x.rank()));
-    sum = sum ? node.binary(Opcode::Add, sum, term) : term;
-  }
-  return sum;
+  return {axis, Literal::of(DType::I32, dims, indices), Literal::of(dtype, dims, weights)};
 }
 
-// The same as a product with a dense matrix [output, input].
+bool reads_outside(const Taps& taps) {
+  return std::find(taps.outside.begin(), taps.outside.end(), true) != taps.outside.end();
+}
+
+// Filters of many taps as a product with a dense matrix [output, input].
 Value matrix_product(NodeContext& node, Value x, const AxisResize& axis, const Taps& taps) {
   if (!node.check(axis.input * axis.output <= int64_t{1} << 24,
                   "a filter over dims this long takes too much memory"))
@@ -92,14 +96,15 @@ Value matrix_product(NodeContext& node, Value x, const AxisResize& axis, const T
   return node.convert(node.transpose(product, permutation), x.dtype());
 }
 
-Value resize_axis(NodeContext& node, Value x, const ResizeForm& form, const AxisResize& axis) {
-  Taps taps = make_taps(form, axis);
-  constexpr int kMostGathers = 4;
-  Value result = taps.weights.empty()         ? pick(node, x, axis.axis, taps.indices)
-                 : taps.count <= kMostGathers ? weighted_sum(node, x, axis.axis, taps)
-                                              : matrix_product(node, x, axis, taps);
-  if (!result || std::none_of(taps.outside.begin(), taps.outside.end(), [](bool outside) { return outside; }))
-    return result;
+// One axis that `resample` does not cover.
+Value resize_axis(NodeContext& node, Value x, const ResizeForm& form, const AxisResize& axis,
+                  const Taps& taps) {
+  Builder builder = node.builder();
+  Value result = taps.weights.empty() ? pick(node, x, axis.axis, taps.indices)
+                 : taps.count <= kMostResampled
+                     ? make_resample(builder, x, {resampled(x.dtype(), axis.axis, taps)})
+                     : matrix_product(node, x, axis, taps);
+  if (!result || !reads_outside(taps)) return result;
   auto mask = std::make_shared<Literal>(DType::Bool, Ints{axis.output});
   for (int64_t i = 0; i < axis.output; ++i) mask->set_int(i, taps.outside[static_cast<size_t>(i)]);
   return node.select(along(node, LiteralRef(mask), axis.axis, x.rank()),
@@ -112,14 +117,26 @@ void resize(NodeContext& node, const ResizeForm& form, const std::vector<AxisRes
   DType dtype = x.dtype();
   bool wide = form.mode != ResizeMode::Nearest && dtype != DType::F32 && dtype != DType::F64;
   if (wide) x = node.convert(x, DType::F32);
+  std::vector<ResampledDim> together; // axes before the current one, for one composite
+  auto resample = [&] {
+    Builder builder = node.builder();
+    if (!together.empty()) x = make_resample(builder, x, std::exchange(together, {}));
+  };
   for (const AxisResize& axis : axes) {
     bool whole = axis.roi_start == 0 && axis.roi_end == 1;
     if (!x ||
         (axis.input == axis.output && axis.scale == 1 && (whole || form.coordinates != "tf_crop_and_resize")))
       continue;
     if (!node.check(axis.input > 0 || axis.output == 0, "resizes an empty dim")) return;
-    x = resize_axis(node, x, form, axis);
+    Taps taps = make_taps(form, axis);
+    if (!taps.weights.empty() && taps.count <= kMostResampled && !reads_outside(taps)) {
+      together.push_back(resampled(x.dtype(), axis.axis, taps));
+      continue;
+    }
+    resample();
+    x = resize_axis(node, x, form, axis, taps);
   }
+  resample();
   if (wide && x)
     x = is_integer(dtype) ? node.op(Opcode::Convert, {x}, {{"to", dtype}, {"saturate", true}})
                           : node.convert(x, dtype);

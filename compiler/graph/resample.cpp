@@ -1,0 +1,92 @@
+// The body of `resample`, and its reading.
+#include "compiler/graph/resample.h"
+
+#include "compiler/graph/composites.h"
+
+#include <algorithm>
+
+namespace firn {
+namespace {
+
+// Row `tap` of a table, as dims in which it lies along `dim` and the others are 1.
+Value table_row(Builder& b, Value table, int64_t tap, std::vector<Dim> dims) {
+  int64_t extent = table.dim(1);
+  return b.reshape(b.slice(table, {tap, 0}, {tap + 1, extent}, {1, 1}), std::move(dims));
+}
+
+Value resample_dim(Builder& b, Value x, int dim, Value indices, Value weights) {
+  std::vector<Dim> along(static_cast<size_t>(x.rank()), Dim(1));
+  along[static_cast<size_t>(dim)] = indices.type().dims[1];
+  Value sum;
+  for (int64_t tap = 0; tap < indices.dim(0); ++tap) {
+    Value row = table_row(b, indices, tap, {indices.type().dims[1]});
+    Value picked = b.op(Opcode::Gather, {x, row}, {{"axis", int64_t{dim}}});
+    Value term = b.binary(Opcode::Multiply, picked, table_row(b, weights, tap, along));
+    sum = sum ? b.binary(Opcode::Add, sum, term) : term;
+  }
+  return sum;
+}
+
+// Images whose dims lie in memory in their order.
+bool has_lines(const Instruction& resample) {
+  const Type &from = resample.operand(0).type(), &to = resample.type();
+  const Layout& layout = to.layout;
+  const std::vector<int64_t>& dims = resample.attributes().ints("dims");
+  return to.dtype == DType::F32 && from.is_static() && to.is_static() && to.num_elements() > 0 &&
+         from.num_elements() > 0 && from.layout == layout && layout.strides.empty() &&
+         std::is_sorted(layout.order.begin(), layout.order.end()) &&
+         std::none_of(layout.blocks.begin(), layout.blocks.end(), [&](const Layout::Block& block) {
+           return std::find(dims.begin(), dims.end(), block.dim) != dims.end();
+         });
+}
+
+} // namespace
+
+Value make_resample(Builder& builder, Value x, const std::vector<ResampledDim>& dims) {
+  std::vector<Value> operands{x};
+  std::vector<int64_t> numbers;
+  Type type = x.type();
+  for (const ResampledDim& dim : dims) {
+    operands.push_back(builder.constant(dim.indices));
+    operands.push_back(builder.constant(dim.weights));
+    numbers.push_back(dim.dim);
+    type.dims[static_cast<size_t>(dim.dim)] = Dim(dim.extent());
+  }
+  return make_composite(builder, "resample", operands, {type}, {{"dims", numbers}},
+                        [&](Builder& b, const std::vector<Value>& p) {
+                          Value y = p[0];
+                          for (size_t i = 0; i < numbers.size(); ++i)
+                            y = resample_dim(b, y, static_cast<int>(numbers[i]), p[2 * i + 1], p[2 * i + 2]);
+                          return std::vector<Value>{y};
+                        })
+      ->result();
+}
+
+std::optional<std::vector<ResampledDim>> read_resample(const Instruction& instruction) {
+  if (!is_composite(instruction, "resample") || !has_lines(instruction)) return std::nullopt;
+  const std::vector<int64_t>& numbers = instruction.attributes().ints("dims");
+  std::vector<ResampledDim> dims;
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const Instruction &indices = *instruction.operand(static_cast<int>(2 * i + 1)).def,
+                      &weights = *instruction.operand(static_cast<int>(2 * i + 2)).def;
+    if (!indices.is(Opcode::Constant) || !weights.is(Opcode::Constant)) return std::nullopt;
+    dims.push_back({static_cast<int>(numbers[i]), indices.literal(), weights.literal()});
+  }
+  std::sort(dims.begin(), dims.end(), [](const auto& a, const auto& b) { return a.dim < b.dim; });
+  return dims;
+}
+
+void set_resample_layout(Instruction& resample, Value x, const Layout& layout) {
+  auto assign = [&](Instruction& instruction) {
+    Type type = instruction.type();
+    type.layout = layout;
+    instruction.set_type(type);
+  };
+  resample.set_operand(0, x);
+  assign(resample);
+  // Tables have two dims, images more.
+  for (const auto& inner : resample.region().instructions())
+    if (inner->type().rank() == x.rank()) assign(*inner);
+}
+
+} // namespace firn

@@ -1,0 +1,121 @@
+// Resampled images against the evaluator: dims, factors with shuffles that repeat and without, short lines,
+// channels last, blocks, filters of two and four taps.
+#include "compiler/graph/resample.h"
+#include "tests/lower/lowered_program.h"
+
+#include "compiler/target/target_machine.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+using namespace firn;
+using namespace firn::test;
+
+namespace {
+
+// Linear interpolation with half pixels, or four taps around the same places.
+ResampledDim make_dim(int dim, int64_t in, int64_t out, int64_t taps) {
+  std::vector<int64_t> indices;
+  std::vector<double> weights;
+  for (int64_t t = 0; t < taps; ++t)
+    for (int64_t i = 0; i < out; ++i) {
+      double place =
+          (static_cast<double>(i) + 0.5) * static_cast<double>(in) / static_cast<double>(out) - 0.5;
+      double low = std::floor(place);
+      int64_t tap = static_cast<int64_t>(low) + t - (taps - 2) / 2;
+      indices.push_back(std::clamp<int64_t>(tap, 0, in - 1));
+      double near = 1 - std::abs(place - static_cast<double>(tap));
+      weights.push_back(taps == 2 ? near : 0.25 + 0.5 * near);
+    }
+  return {dim, Literal::of(DType::I32, {taps, out}, indices), Literal::of(DType::F32, {taps, out}, weights)};
+}
+
+struct Case {
+  std::vector<int64_t> dims;
+  std::vector<std::pair<int, int64_t>> resampled; // dim, extent of the result
+  int64_t taps = 2;
+  bool blocked = false;
+};
+
+Layout channel_blocks(int rank, int block) {
+  Layout layout;
+  for (int d = 0; d < rank; ++d) layout.order.push_back(d);
+  layout.blocks = {{1, block}};
+  return layout;
+}
+
+void expect_resampled(const Case& c) {
+  for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
+    Module module("test");
+    Region& body = module.add_function("main").body();
+    Builder b(body);
+    Value x = body.add_parameter(Type::tensor(DType::F32, {c.dims.begin(), c.dims.end()}), "x")->result();
+    std::vector<ResampledDim> dims;
+    for (auto [dim, extent] : c.resampled)
+      dims.push_back(make_dim(dim, c.dims[static_cast<size_t>(dim)], extent, c.taps));
+    Value y = make_resample(b, x, dims);
+    if (c.blocked) {
+      auto machine = find_target("", cpu, "");
+      REQUIRE(machine);
+      Type blocks = x.type(), plain = y.type();
+      blocks.layout = channel_blocks(x.rank(), machine->channel_block());
+      Instruction* copy = body.append(Opcode::Copy, {x}, {blocks}, {}, y.def);
+      set_resample_layout(*y.def, copy->result(), blocks.layout);
+      y = b.make_typed(Opcode::Copy, {y}, {plain})->result();
+    }
+    body.set_results({y});
+    INFO(cpu << "\n" << print_module(module));
+    auto program = lower_program(module, cpu);
+    CHECK(std::count_if(program.kernels.begin(), program.kernels.end(),
+                        [](const auto& kernel) { return kernel->algorithm == "resample"; }) == 1);
+    expect_lowered_module(module, {.tolerance = 1e-6, .cpus = {cpu}});
+  }
+}
+
+} // namespace
+
+TEST_CASE("images enlarged by simple factors", "[lower]") {
+  expect_resampled({{1, 3, 8, 40}, {{2, 16}, {3, 80}}});
+  expect_resampled({{2, 3, 5, 33}, {{2, 20}, {3, 132}}});
+  expect_resampled({{1, 2, 6, 24}, {{2, 9}, {3, 36}}});
+  expect_resampled({{1, 2, 4, 30}, {{2, 32}, {3, 240}}});
+}
+
+TEST_CASE("images of other and longer lines", "[lower]") {
+  expect_resampled({{1, 3, 7, 17}, {{2, 12}, {3, 257}}});
+  expect_resampled({{1, 2, 3, 301}, {{2, 4}, {3, 977}}}); // more shuffles than are worth their code
+  expect_resampled({{1, 2, 9, 500}, {{2, 4}, {3, 70}}});  // elements far apart
+}
+
+TEST_CASE("lines shorter than a vector", "[lower]") {
+  expect_resampled({{2, 3, 2, 2}, {{2, 3}, {3, 3}}});
+  expect_resampled({{1, 5, 4, 1}, {{2, 8}, {3, 6}}});
+  expect_resampled({{1, 2, 40, 50}, {{2, 3}, {3, 3}}});
+}
+
+TEST_CASE("one dim, or three", "[lower]") {
+  expect_resampled({{2, 3, 20}, {{2, 50}}});
+  expect_resampled({{1, 3, 6, 21}, {{2, 12}}});
+  expect_resampled({{1, 3, 6, 21}, {{3, 42}}});
+  expect_resampled({{1, 2, 3, 4, 20}, {{2, 6}, {3, 8}, {4, 40}}});
+  expect_resampled({{1, 2, 3, 4, 20}, {{4, 40}, {2, 6}}}); // in another order
+  expect_resampled({{4, 6}, {{0, 9}, {1, 50}}});
+}
+
+TEST_CASE("channels last", "[lower]") {
+  expect_resampled({{1, 6, 7, 3}, {{1, 12}, {2, 21}}}); // fewer than a vector
+  expect_resampled({{2, 5, 6, 20}, {{1, 10}, {2, 9}}});
+}
+
+TEST_CASE("channel blocks", "[lower]") {
+  expect_resampled({{1, 19, 8, 10}, {{2, 16}, {3, 25}}, 2, true});
+  expect_resampled({{2, 32, 6}, {{2, 15}}, 2, true});
+  expect_resampled({{1, 16, 3, 4, 5}, {{2, 6}, {3, 6}, {4, 6}}, 2, true});
+}
+
+TEST_CASE("four taps", "[lower]") {
+  expect_resampled({{1, 3, 8, 20}, {{2, 16}, {3, 40}}, 4});
+  expect_resampled({{1, 17, 8, 9}, {{2, 12}, {3, 18}}, 4, true});
+}
