@@ -12,6 +12,13 @@ namespace {
 constexpr double kLoadsPerCycle = 2;
 // Steps of the innermost loop per iteration: loop control and requests ahead cost nothing then.
 constexpr int kUnroll = 4;
+// What an instruction of a step beside its FMAs weighs in the choice of tiles. It costs nothing while the
+// core is the thread's own, but with every one of them a neighbour on the same core slows the FMAs down the
+// sooner.
+constexpr double kInstructionCycles = 0.03;
+// In such instructions: a vector, which comes from beyond the first cache level in most steps, and the end of
+// a loop around every step.
+constexpr double kVectorInstructions = 2, kLoopInstructions = 4;
 // Accumulators of compact tiles: enough to hide the latency of FMAs on two pipes.
 constexpr int kCompactSums = 12;
 
@@ -52,15 +59,20 @@ bool shares_too_many(const ContractionSpec& spec, const TileShape& tile, const T
   return false;
 }
 
-double tiling_cycles(const ContractionSpec& spec, const TileShape& tile, const TargetMachine& target) {
+// `instruction_cycles`: of the instructions of a step beside its FMAs.
+double tiling_cycles(const ContractionSpec& spec, const TileShape& tile, const TargetMachine& target,
+                     double instruction_cycles = 0) {
   ColumnGroups groups = column_groups(spec.columns, tile);
   int64_t full_rows = spec.rows / tile.rows;
   int rest_rows = static_cast<int>(spec.rows % tile.rows);
   // Stores and the reduction's start cost about a cycle per accumulator, spread over the reduction's length.
   double steps = 1;
   for (const ReductionLoop& loop : spec.reduction) steps *= static_cast<double>(loop.extent);
+  double loop = leaves_no_registers(tile, target) ? kLoopInstructions : 0;
   auto tile_cost = [&](int rows, int vectors) {
-    return step_cycles(rows, vectors, tile.phases, target) + rows * vectors * 2.0 / steps + 6.0 / steps;
+    double instructions = rows + vectors * kVectorInstructions + loop;
+    return step_cycles(rows, vectors, tile.phases, target) + instructions * instruction_cycles +
+           rows * vectors * 2.0 / steps + 6.0 / steps;
   };
   auto column_cost = [&](int vectors) {
     double cost = static_cast<double>(full_rows) * tile_cost(tile.rows, vectors);
@@ -86,7 +98,7 @@ TileShape choose_tile(const ContractionSpec& spec, const TargetMachine& target) 
         if (spec.compact && rows * vectors * phases > kCompactSums) break;
         if (phases > 1 && rows * vectors * phases > 2 * target.fma_latency * target.fma_pipes) break;
         TileShape tile{rows, vectors, best.lanes, phases};
-        double cycles = tiling_cycles(spec, tile, target);
+        double cycles = tiling_cycles(spec, tile, target, kInstructionCycles);
         // Ties go to the tile with fewer loads, then to the smaller code.
         if (cycles < best_cycles * 0.9999) {
           best_cycles = cycles;

@@ -199,11 +199,13 @@ private:
     if (contract_.size() > 1 || !prepared.spec.outer.empty() || rows <= tile.rows || target_.l2_bytes == 0)
       return;
     prepared.tiling.columns_outermost = true;
-    int64_t group_bytes = steps * tile.vectors * tile.lanes * 4, most = target_.l2_bytes / 8;
+    // Beside a block of rows the cache holds two groups of columns, the one at hand and the one on its way,
+    // and the results of the block.
+    int64_t group_bytes = steps * tile.vectors * tile.lanes * 4, most = target_.l2_bytes / 5;
     if (group_bytes > most && rows * steps * 4 > target_.l2_bytes / 4)
       prepared.tiling.parts = static_cast<int>((group_bytes + most - 1) / most);
     int64_t row_bytes = steps / prepared.tiling.parts * 4;
-    int64_t block = std::max<int64_t>(1, target_.l2_bytes / 2 / row_bytes / tile.rows) * tile.rows;
+    int64_t block = std::max<int64_t>(1, target_.l2_bytes * 3 / 8 / row_bytes / tile.rows) * tile.rows;
     if (rows > block) { // evenly
       int64_t tiles = (rows + tile.rows - 1) / tile.rows, blocks = (rows + block - 1) / block;
       prepared.tiling.row_block = (tiles + blocks - 1) / blocks * tile.rows;
