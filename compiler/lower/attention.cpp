@@ -6,6 +6,7 @@
 #include "compiler/lower/attention_weights.h"
 #include "compiler/lower/contraction_ops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/lower/hidden_keys.h"
 #include "compiler/lower/key_products.h"
 
 #include <algorithm>
@@ -37,6 +38,7 @@ public:
                        : maker.read(operand_of(a_.k));
     v_ = s_.packs_values ? maker.parameter(values, Scalar::F32, values_.elements(), false, "values")
                          : maker.read(operand_of(a_.v));
+    hidden_.emplace(maker, a_, fusion_, s_);
     leaves_.emplace(maker, fusion_, [&](const Instruction& user) { return !computes_scores(user); });
     result_ = maker.write(result_of(fusion_));
     int64_t padded = std::min(s_.block, keys_.vectors() * s_.lanes);
@@ -91,6 +93,7 @@ private:
     IntExpr p = b.set_parallel(a_.outer * tiles);
     outer_ = floor_div(p, tiles);
     IntExpr tile = floor_mod(p, tiles);
+    if (hidden_->exist()) hidden_->begin_tile(tile);
     q_place_ = offset_at(outer_, a_.score_dims, a_.q_outer) + a_.q.offset;
     k_place_ =
         s_.packs_keys ? keys_.part(outer_) : offset_at(outer_, a_.score_dims, a_.k_outer) + a_.k.offset;
@@ -129,11 +132,18 @@ private:
   void emit_block(const IntExpr& row, int rows, const IntExpr& first, int64_t keys, bool last) {
     int width = s_.packs_keys ? s_.vectors : 1;
     int64_t group = static_cast<int64_t>(width) * s_.lanes, full = keys / group, rest = keys - full * group;
-    b_->loop(0, full, 1, [&](const IntExpr& g) { emit_scores(row, rows, first, g * width, width, group); });
+    IntExpr shown = hidden_->exist() ? hidden_->shown_groups(first, group, full) : IntExpr(full);
+    b_->loop(0, shown, 1, [&](const IntExpr& g) { emit_scores(row, rows, first, g * width, width, group); });
+    b_->loop(shown, full, 1,
+             [&](const IntExpr& g) { emit_hidden_scores(row, rows, first, g * width, width); });
     if (rest > 0)
       emit_scores(row, rows, first, full * width, static_cast<int>((rest + s_.lanes - 1) / s_.lanes), rest);
     weights_->weigh(rows, keys);
     if (last) weights_->end_tile(rows);
+    if (hidden_->exist()) {
+      gap_.to = keys / s_.lanes * s_.lanes;
+      gap_.from = hidden_->find_reach(first, gap_.to, rows, scores_, score_stride_);
+    }
     int64_t vectors = values_.vectors(), groups = vectors / s_.vectors;
     int64_t partial = a_.value_depth % s_.lanes;
     // Only the last vector may be partial; its group has a place of its own.
@@ -146,10 +156,16 @@ private:
                   static_cast<int>(vectors - groups * s_.vectors), last);
   }
 
+  // Steps that a product leaves out; none if `from` is `to`. `to`: a multiple of lanes.
+  struct Gap {
+    IntExpr from = 0;
+    int64_t to = 0;
+  };
+
   // acc[row][vector] += scalar(row, k) * vector(vector, k) over k.
   template <class ScalarAt, class VectorAt>
-  KernelValues multiply(int rows, int vectors, int64_t steps, KernelValues start, ScalarAt scalar_at,
-                        VectorAt vector_at) {
+  KernelValues multiply(int rows, int vectors, int64_t steps, const Gap& gap, KernelValues start,
+                        ScalarAt scalar_at, VectorAt vector_at) {
     auto step = [&](const IntExpr& k, KernelValues& sums) {
       KernelValues loaded;
       for (int v = 0; v < vectors; ++v) loaded.push_back(vector_at(v, k));
@@ -161,11 +177,16 @@ private:
         }
       }
     };
-    KernelValues sums =
-        b_->loop_carried(0, steps / s_.steps, 1, std::move(start), [&](const IntExpr& i, KernelValues in) {
-          for (int j = 0; j < s_.steps; ++j) step(i * s_.steps + j, in);
-          return in;
-        });
+    auto walk = [&](const IntExpr& from, const IntExpr& to, KernelValues sums) {
+      return b_->loop_carried(floor_div(from, s_.steps), floor_div(to, s_.steps), 1, std::move(sums),
+                              [&](const IntExpr& i, KernelValues in) {
+                                for (int j = 0; j < s_.steps; ++j) step(i * s_.steps + j, in);
+                                return in;
+                              });
+    };
+    KernelValues sums = std::move(start);
+    if (gap.to > 0) sums = walk(0, gap.from, std::move(sums));
+    sums = walk(gap.to, steps, std::move(sums));
     for (int64_t k = steps / s_.steps * s_.steps; k < steps; ++k) step(k, sums);
     return sums;
   }
@@ -177,7 +198,7 @@ private:
     kernel::Type type{Scalar::F32, s_.lanes};
     IntExpr first_vector = floor_div(first, s_.lanes);
     return multiply(
-        rows, vectors, a_.depth, KernelValues(static_cast<size_t>(rows * vectors), b.constant(type, 0)),
+        rows, vectors, a_.depth, {}, KernelValues(static_cast<size_t>(rows * vectors), b.constant(type, 0)),
         [&](int r, const IntExpr& k) {
           return b.load({Scalar::F32, 1}, q_, q_place_ + (row + r) * a_.q_row + k * a_.q_depth);
         },
@@ -197,6 +218,17 @@ private:
           {q_, k_, q_place_ + (row + r) * a_.q_row, k_place_ + key * a_.k_key, a_.k_key, a_.depth, s_.lanes},
           static_cast<int>(std::min<int64_t>(keys, s_.lanes))));
     return products;
+  }
+
+  // Scores of a group of keys that the mask hides from all rows: whatever their products are.
+  void emit_hidden_scores(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector,
+                          int vectors) {
+    KernelValue product = b_->constant({Scalar::F32, s_.lanes}, 0);
+    b_->loop(0, rows, 1, [&](const IntExpr& r) {
+      for (int v = 0; v < vectors; ++v)
+        b_->store(score_of(row + r, first + (vector + v) * s_.lanes, s_.lanes, product), scores_,
+                  (vector + v) * s_.lanes + r * score_stride_, 4 * s_.lanes);
+    });
   }
 
   // Scores of one group of keys: `vector` counts from `first`, `keys` of its lanes are keys.
@@ -255,23 +287,42 @@ private:
     return emitter.emit(a_.softmax->operand(0), index);
   }
 
+  // Zero times the values in the gap: zero, or NaN.
+  KernelValues hidden_values(const IntExpr& first, const IntExpr& vector, int vectors) {
+    KernelValue zero = b_->constant({Scalar::F32, s_.lanes}, 0);
+    KernelValues sums(static_cast<size_t>(vectors), zero);
+    if (gap_.to == 0) return sums;
+    return b_->loop_carried(gap_.from, gap_.to, 1, std::move(sums), [&](const IntExpr& k, KernelValues in) {
+      for (int v = 0; v < vectors; ++v)
+        in[static_cast<size_t>(v)] = b_->fma(
+            zero, load_values(first + k, vector + v, valid_columns(vector, v)), in[static_cast<size_t>(v)]);
+      return in;
+    });
+  }
+
+  // What a sum of weighted values starts from: what earlier blocks gave, if there are any.
+  KernelValue start_of(KernelValue hidden, KernelValue shrinkage, const IntExpr& place) {
+    if (blocks_ == 1) return hidden;
+    KernelValue earlier = b_->load({Scalar::F32, s_.lanes}, sums_, place, 4 * s_.lanes);
+    return gap_.to > 0 ? b_->fma(shrinkage, earlier, hidden) : b_->binary(OpKind::FMul, shrinkage, earlier);
+  }
+
   // The weighted values of a group of columns.
   void emit_values(const IntExpr& row, int rows, const IntExpr& first, int64_t keys, const IntExpr& vector,
                    int vectors, bool last) {
     Builder& b = *b_;
-    kernel::Type type{Scalar::F32, s_.lanes}, scalar{Scalar::F32, 1};
+    kernel::Type scalar{Scalar::F32, 1};
     KernelValues start;
     auto sum_place = [&](int r, int v) { return (vector + v) * s_.lanes + r * depth_stride_; };
+    KernelValues hidden = hidden_values(first, vector, vectors);
     for (int r = 0; r < rows; ++r) {
       KernelValue shrinkage;
       if (blocks_ > 1) shrinkage = b.splat(weights_->shrinkage(r), s_.lanes);
       for (int v = 0; v < vectors; ++v)
-        start.push_back(blocks_ == 1 ? b.constant(type, 0)
-                                     : b.binary(OpKind::FMul, shrinkage,
-                                                b.load(type, sums_, sum_place(r, v), 4 * s_.lanes)));
+        start.push_back(start_of(hidden[static_cast<size_t>(v)], shrinkage, sum_place(r, v)));
     }
     KernelValues sums = multiply(
-        rows, vectors, keys, std::move(start),
+        rows, vectors, keys, gap_, std::move(start),
         [&](int r, const IntExpr& k) { return b.load(scalar, scores_, k + r * score_stride_); },
         [&](int v, const IntExpr& k) {
           return load_values(first + k, vector + v, valid_columns(vector, v));
@@ -319,6 +370,8 @@ private:
   Builder* b_ = nullptr;
   std::optional<RegionLeaves> leaves_;
   std::optional<AttentionWeights> weights_;
+  std::optional<HiddenKeys> hidden_;
+  Gap gap_; // of the block at hand
   int q_ = -1, k_ = -1, v_ = -1, result_ = -1, scores_ = -1, sums_ = -1;
   int64_t score_stride_ = 0, depth_stride_ = 0, blocks_ = 1;
   IntExpr outer_, q_place_, k_place_, v_place_, result_place_;

@@ -4,6 +4,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <functional>
+
 using namespace firn::test;
 
 namespace {
@@ -44,9 +46,12 @@ struct Sizes {
 };
 
 // Operands [batch, seq, heads, depth], the result [batch, rows, heads, value_depth], as transformers have
-// them; `mask` is code from %s to %m.
-void expect_attention(const Sizes& z, const std::string& parameters, const std::string& mask_code,
-                      const LoweredOptions& options) {
+// them.
+struct Text {
+  std::string parameters, body, type;
+};
+Text attention_text(const Sizes& z, const std::string& parameters, const std::string& mask_code,
+                    const std::string& values_code) {
   std::string q = "f32" + dims({z.batch, z.rows, z.heads, z.depth}),
               k = "f32" + dims({z.batch, z.keys, z.heads, z.depth});
   std::string v = "f32" + dims({z.batch, z.keys, z.heads, z.value_depth});
@@ -55,16 +60,32 @@ void expect_attention(const Sizes& z, const std::string& parameters, const std::
               r = "f32" + dims({z.batch, z.rows, z.heads, z.value_depth});
   std::string names = parameters.empty() ? "" : ", %mask",
               inner = parameters.empty() ? "" : ", " + parameters;
-  expect_lowered("%q: " + q + ", %k: " + k + ", %v: " + v + inner,
-                 "%r = fusion %q, %k, %v" + names + " {kind = attention} region (%q1: " + q + ", %k1: " + k +
-                     ", %v1: " + v + inner +
-                     ") {\n%s = dot %q1, %k1 {lhs_batch = [0, 2], rhs_batch = [0, 2], lhs_contract = [3], "
-                     "rhs_contract = [3]} : " +
-                     scores + "\n" + mask_code + softmax("%m", "%w", {z.batch, z.heads, z.rows, z.keys}) +
-                     "%y = dot %w, %v1 {lhs_batch = [0, 1], rhs_batch = [0, 2], lhs_contract = [3], "
-                     "rhs_contract = [1]} : " +
-                     y + "\n%o = transpose %y {permutation = [0, 2, 1, 3]} : " + r + "\nreturn %o } : " + r,
-                 r, options);
+  return {"%q: " + q + ", %k: " + k + ", %v: " + v + inner,
+          values_code + "%r = fusion %q, %k, " + (values_code.empty() ? "%v" : "%values") + names +
+              " {kind = attention} region (%q1: " + q + ", %k1: " + k + ", %v1: " + v + inner +
+              ") {\n%s = dot %q1, %k1 {lhs_batch = [0, 2], rhs_batch = [0, 2], lhs_contract = [3], "
+              "rhs_contract = [3]} : " +
+              scores + "\n" + mask_code + softmax("%m", "%w", {z.batch, z.heads, z.rows, z.keys}) +
+              "%y = dot %w, %v1 {lhs_batch = [0, 1], rhs_batch = [0, 2], lhs_contract = [3], "
+              "rhs_contract = [1]} : " +
+              y + "\n%o = transpose %y {permutation = [0, 2, 1, 3]} : " + r + "\nreturn %o } : " + r,
+          r};
+}
+
+// `mask` is code from %s to %m, `values_code` what makes %values of %v.
+void expect_attention(const Sizes& z, const std::string& parameters, const std::string& mask_code,
+                      const LoweredOptions& options, const std::string& values_code = "") {
+  Text text = attention_text(z, parameters, mask_code, values_code);
+  expect_lowered(text.parameters, text.body, text.type, options);
+}
+
+// Whether the kernel knows how many keys its tiles see.
+bool leaves_out_keys(const Sizes& z, const std::string& mask_code) {
+  Text text = attention_text(z, "", mask_code, "");
+  auto program = lower_text("module @m { func @main(" + text.parameters + ") -> (" + text.type + ") { " +
+                                text.body + " return %r } }",
+                            "x86-64-v3");
+  return firn::kernel::print_program(program).find("\"shown\"") != std::string::npos;
 }
 
 std::string scaled(const Sizes& z, double scale, const std::string& result = "%m") {
@@ -142,6 +163,65 @@ TEST_CASE("attention with masks", "[lower][attention]") {
             "\n%low = constant [-inf] : f32[]\n%ll = broadcast_in_dim %low {dims = []} : " + type +
             "\n%m = select %before, %t, %ll : " + type + "\n",
         {.tolerance = 3e-6});
+  }
+}
+
+// A constant mask: row r sees the keys up to last(r), in place of others the score is `low`.
+std::string constant_mask(const Sizes& z, const std::string& low, const std::function<int(int)>& last,
+                          bool selects_hidden = false) {
+  std::string type = "f32" + dims({z.batch, z.heads, z.rows, z.keys}),
+              flags = "bool" + dims({z.batch, z.heads, z.rows, z.keys}), text = "[";
+  for (int r = 0; r < z.rows; ++r)
+    for (int k = 0; k < z.keys; ++k) {
+      bool shown = k <= last(r);
+      text += (r + k ? ", " : "") + std::string(shown != selects_hidden ? "true" : "false");
+    }
+  return scaled(z, 0.5, "%c1") + "%low = constant [" + low +
+         "] : f32[]\n%ll = broadcast_in_dim %low {dims = []} : " + type + "\n%cm = constant " + text +
+         "] : bool" + dims({z.rows, z.keys}) + "\n%mm = broadcast_in_dim %cm {dims = [2, 3]} : " + flags +
+         "\n%m = select %mm, " + (selects_hidden ? "%ll, %c1" : "%c1, %ll") + " : " + type + "\n";
+}
+
+TEST_CASE("attention with causal masks that are constants", "[lower][attention]") {
+  for (const Sizes& z : {Sizes{1, 2, 33, 33, 8, 8}, Sizes{2, 1, 47, 70, 16, 20}, Sizes{1, 1, 40, 1300, 8, 8},
+                         Sizes{1, 1, 64, 64, 64, 64}})
+    for (const char* low : {"-inf", "-3e38"}) {
+      INFO(z.rows << " x " << z.keys << ", " << low);
+      int past = z.keys > 1000 ? 300 : z.keys - z.rows;
+      auto last = [&](int r) { return r + past; };
+      expect_attention(z, "", constant_mask(z, low, last), {.tolerance = 3e-6});
+      expect_attention(z, "", constant_mask(z, low, last, true), {.tolerance = 3e-6});
+    }
+}
+
+TEST_CASE("products with hidden keys are left out where a mask hides enough", "[lower][attention]") {
+  Sizes z{1, 2, 64, 64, 8, 8};
+  CHECK(leaves_out_keys(z, constant_mask(z, "-inf", [](int r) { return r; })));
+  CHECK(leaves_out_keys(z, constant_mask(
+                               z, "-inf", [](int r) { return r; }, true)));
+  CHECK(leaves_out_keys(z, constant_mask(z, "-inf", [](int) { return 20; })));
+  CHECK_FALSE(leaves_out_keys(z, constant_mask(z, "-inf", [](int) { return 60; })));
+  CHECK_FALSE(leaves_out_keys(z, scaled(z, 0.5)));
+}
+
+TEST_CASE("constant masks that hide all keys of rows", "[lower][attention]") {
+  // Where hidden keys have weights all the same, they count: with a finite number in place of scores.
+  Sizes z{1, 2, 40, 48, 8, 8};
+  for (const char* low : {"-inf", "-3e38", "0", "3"})
+    expect_attention(z, "", constant_mask(z, low, [](int r) { return r < 20 ? -1 : r - 12; }),
+                     {.tolerance = 3e-6});
+}
+
+TEST_CASE("infinity and NaN in values that a constant mask hides", "[lower][attention]") {
+  Sizes z{1, 1, 40, 48, 8, 8};
+  std::string type = "f32" + dims({z.batch, z.keys, z.heads, z.value_depth}), far;
+  for (const char* value : {"inf", "nan"}) {
+    std::string text;
+    for (int k = 0; k < z.keys; ++k)
+      for (int d = 0; d < z.value_depth; ++d)
+        text += (text.empty() ? "" : ", ") + std::string(k == 45 && d == 3 ? value : "0");
+    expect_attention(z, "", constant_mask(z, "-inf", [](int r) { return r; }), {.tolerance = 3e-6},
+                     "%far = constant [" + text + "] : " + type + " %values = add %v, %far : " + type + "\n");
   }
 }
 
