@@ -31,7 +31,7 @@ void expect_dot(const std::string& cpu, int rows, int inner, int columns, bool i
       result + " %s = add %d, %c : " + result + " return %s } : " + result;
   std::string parameters =
       "%x: f32[" + std::to_string(rows) + "," + std::to_string(inner) + "], %y: " + result;
-  expect_lowered(parameters, body, result, {.tolerance = 2e-6, .cpus = {cpu}});
+  expect_lowered(parameters, body, result, {.tolerance = 4e-6, .cpus = {cpu}});
   auto program = lower_text("module @test {\n  func @main(" + parameters + ") -> (" + result + ") {\n" +
                                 body + "\n    return %r\n  }\n}\n",
                             cpu);
