@@ -55,6 +55,7 @@ std::vector<Emitter> emitters_of_fusion(std::string_view kind) {
   if (kind == "contraction")
     return {emit_depthwise, emit_plane_convolution, emit_register_tiles, emit_elementwise};
   if (kind == "window") return {emit_pooling, emit_elementwise};
+  if (kind == "movement") return {emit_movement, emit_elementwise};
   if (kind == "strips") return {emit_strips};
   if (kind == "side_sums") return {emit_side_sums};
   if (kind == "attention") return {emit_attention};

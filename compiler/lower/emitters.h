@@ -14,6 +14,7 @@ std::vector<Emitter> find_emitters(const Instruction& instruction);
 
 Expected<bool> emit_elementwise(LoweringContext& context, const Instruction& instruction); // ops and fusions
 Expected<bool> emit_relayout(LoweringContext& context, const Instruction& instruction); // copies, transposes
+Expected<bool> emit_movement(LoweringContext& context, const Instruction& fusion);      // read by strides
 Expected<bool> emit_attention(LoweringContext& context, const Instruction& fusion);     // fuse-attention's
 Expected<bool> emit_plane_convolution(LoweringContext& context,
                                       const Instruction& instruction);                   // to few channels

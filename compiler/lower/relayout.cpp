@@ -8,6 +8,7 @@
 // copy may store an element twice.
 #include "compiler/lower/relayout.h"
 
+#include "compiler/graph/strided_view.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/transpose_lanes.h"
 
@@ -236,21 +237,40 @@ void Relayout::emit(KernelMaker& maker, int source, int target) const {
   RelayoutKernel(maker, source, target, scalar_, lanes_).emit(parts_);
 }
 
-Expected<bool> emit_relayout(LoweringContext& context, const Instruction& instruction) {
-  RelayoutSide source{instruction.operand(0).type(), {}}, target{instruction.type(), {}};
-  for (int d = 0; d < target.type.rank(); ++d) {
-    target.dims.push_back(d);
-    source.dims.push_back(instruction.is(Opcode::Transpose) ? static_cast<int>(instruction.attributes().ints(
-                                                                  "permutation")[static_cast<size_t>(d)])
-                                                            : d);
-  }
+namespace {
+
+Expected<bool> emit_relayout_of(LoweringContext& context, const Instruction& instruction, std::string stem,
+                                const RelayoutSide& source) {
+  RelayoutSide target{instruction.type(), {}};
+  for (int d = 0; d < target.type.rank(); ++d) target.dims.push_back(d);
   auto relayout = Relayout::plan(source, target, context.target());
   if (!relayout || !relayout->pays()) return false;
-  KernelMaker maker(context, instruction, std::string(opcode_name(instruction.opcode())));
+  KernelMaker maker(context, instruction, std::move(stem));
   int from = maker.read(instruction.operand(0)), to = maker.write(result_of(instruction));
   relayout->emit(maker, from, to);
   maker.finish();
   return true;
+}
+
+} // namespace
+
+Expected<bool> emit_movement(LoweringContext& context, const Instruction& fusion) {
+  StridedView view = strided_view(fusion.region().results()[0], [](const Instruction&) { return true; });
+  if (!view.source.def->is(Opcode::Parameter)) return false;
+  RelayoutSide source{Type::tensor_of(fusion.type().dtype, view.dims), {}, view.offset};
+  source.type.layout.strides = view.strides;
+  for (int d = 0; d < source.type.rank(); ++d) source.dims.push_back(d);
+  return emit_relayout_of(context, fusion, "transpose", source);
+}
+
+Expected<bool> emit_relayout(LoweringContext& context, const Instruction& instruction) {
+  RelayoutSide source{instruction.operand(0).type(), {}};
+  bool transposes = instruction.is(Opcode::Transpose);
+  for (int d = 0; d < instruction.type().rank(); ++d)
+    source.dims.push_back(
+        transposes ? static_cast<int>(instruction.attributes().ints("permutation")[static_cast<size_t>(d)])
+                   : d);
+  return emit_relayout_of(context, instruction, std::string(opcode_name(instruction.opcode())), source);
 }
 
 } // namespace firn::lower

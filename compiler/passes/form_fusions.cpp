@@ -6,13 +6,15 @@
 //
 // Kinds: `contraction` (one dot or convolution whose operands are parameters, then elementwise ops on its
 // result's dims), `window` (the same around a reduce_window), `reduce` (elementwise producers of a reduce or
-// arg_reduce, and elementwise ops on its result), `elementwise` (one loop over the result's elements). Every
-// fusion has one result. Work is never done twice: a value with users in two kernels is computed once, unless
-// it is free to compute: a broadcast, a slice, an index, or a cheap op on a value that lies in memory anyway.
+// arg_reduce, and elementwise ops on its result), `elementwise` (one loop over the result's elements),
+// `movement` (a transpose of slices, which strides can say). Every fusion has one result. Work is never done
+// twice: a value with users in two kernels is computed once, unless it is free to compute: a broadcast, a
+// slice, an index, or a cheap op on a value that lies in memory anyway.
 //
 // - Requires: composites without kernels are inlined; layouts are assigned.
 // - Establishes: no broadcast_in_dim feeds an elementwise op outside a fusion.
 // - Breaks: other passes do not look inside.
+#include "compiler/graph/strided_view.h"
 #include "compiler/passes/fusion_builder.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
@@ -142,6 +144,17 @@ Role role_of(const Instruction& producer, bool repeated) {
   return joins ? Role::Producer : Role::None;
 }
 
+// Whether a transpose is more than a view: it changes the order of dims that have more than one element.
+bool moves_elements(const Instruction& transpose) {
+  int64_t last = -1;
+  for (int64_t dim : transpose.attributes().ints("permutation")) {
+    if (transpose.operand(0).dim(static_cast<int>(dim)) == 1) continue;
+    if (dim < last) return true;
+    last = dim;
+  }
+  return false;
+}
+
 class FusionFormer {
 public:
   FusionFormer(Region& region, const PassOptions& options) : options_(options), order_(region.snapshot()) {
@@ -158,6 +171,8 @@ public:
     for (size_t i = order_.size(); i-- > 0;)
       if (!fused_.count(order_[i]) && is_fusible_elementwise(*order_[i]))
         add_producers({order_[i]}, "elementwise");
+    for (size_t i = order_.size(); i-- > 0;)
+      if (!fused_.count(order_[i]) && order_[i]->is(Opcode::Transpose)) fuse_slices(*order_[i]);
     bool changed = false;
     for (size_t i = order_.size(); i-- > 0;)
       if (fused_.count(order_[i])) {
@@ -277,6 +292,25 @@ private:
     std::sort(group.begin(), group.end(), earlier);
     FIRN_CHECK(group.back() == root, "fusion whose root is not its last member");
     finish(group, kind);
+  }
+
+  // A transpose reads through slices and reshapes that nobody else wants.
+  void fuse_slices(Instruction& transpose) {
+    if (!has_fusible_type(transpose.type()) || !moves_elements(transpose)) return;
+    Group group = {&transpose};
+    bool slices = false;
+    for (Instruction* at = transpose.operand(0).def; position_.count(at) && !fused_.count(at);
+         at = at->operand(0).def) {
+      if (!(at->is(Opcode::Slice) || at->is(Opcode::Reshape)) || at->num_uses(0) != 1 || results_.count(at))
+        break;
+      group.insert(group.begin(), at);
+      slices |= at->is(Opcode::Slice);
+    }
+    StridedView view = strided_view(transpose.result(), [&](const Instruction& movement) {
+      return std::find(group.begin(), group.end(), &movement) != group.end();
+    });
+    if (slices && view.source == group.front()->operand(0) && options_.take_rewrite())
+      finish(group, "movement");
   }
 
   static bool is_operand_of(const Instruction& user, const Instruction& producer) {

@@ -83,6 +83,29 @@ TEST_CASE("transposes and changes of layout move squares of vectors", "[lower]")
   CHECK(text.find("insert") == std::string::npos);
 }
 
+TEST_CASE("transposes of slices read them where they lie", "[lower]") {
+  struct Case {
+    std::string whole, starts, limits, strides, slice, dims, result;
+  };
+  for (const Case& c : {Case{"f32[1,20,96]", "[0, 0, 32]", "[1, 20, 64]", "[1, 1, 1]", "f32[1,20,32]",
+                             "f32[1,20,2,16]", "f32[1,2,20,16]"},
+                        Case{"f32[2,21,90]", "[0, 1, 3]", "[2, 20, 73]", "[1, 1, 2]", "f32[2,19,35]",
+                             "f32[2,19,5,7]", "f32[2,5,19,7]"},
+                        Case{"i64[1,20,96]", "[0, 0, 32]", "[1, 20, 64]", "[1, 1, 1]", "i64[1,20,32]",
+                             "i64[1,20,2,16]", "i64[1,2,20,16]"}}) { // no kernel moves vectors of these
+    std::string fusion = "%r = fusion %x {kind = movement} region (%p: " + c.whole +
+                         ") {\n%s = slice %p {starts = " + c.starts + ", limits = " + c.limits +
+                         ", strides = " + c.strides + "} : " + c.slice + "\n%h = reshape %s : " + c.dims +
+                         "\n%t = transpose %h {permutation = [0, 2, 1, 3]} : " + c.result +
+                         " return %t\n} : " + c.result;
+    INFO(fusion);
+    expect_lowered("%x: " + c.whole, fusion, c.result, kExact);
+    std::string text =
+        "module @m { func @main(%x: " + c.whole + ") -> (" + c.result + ") { " + fusion + " return %r } }";
+    CHECK(lower_text(text, "x86-64-v3").kernels.size() == 1);
+  }
+}
+
 TEST_CASE("slices, reversals and strides", "[lower]") {
   expect_lowered("%x: f32[5,37]",
                  "%r = slice %x {starts = [1, 3], limits = [5, 36], strides = [2, 3]} : f32[2,11]",
