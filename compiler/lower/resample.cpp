@@ -20,6 +20,7 @@ using KernelValue = kernel::Value;
 
 constexpr int64_t kMostPeriod = 4;    // vectors whose shuffles repeat
 constexpr int64_t kMostStraight = 40; // vectors with shuffles of their own
+constexpr int64_t kMostSmall = 4;     // the same where code is to be small
 
 // Places of `lanes` results in the line: `base` and, per tap, what is to be added for every lane.
 struct Pattern {
@@ -239,7 +240,8 @@ private:
     size_t straight = patterns.size() - run.count * run.period;
     bool near = std::all_of(patterns.begin(), patterns.end(),
                             [&](const Pattern& pattern) { return pattern.span < 2 * lanes_; });
-    if (!near || static_cast<int64_t>(straight + run.period) > kMostStraight) return emit_gathers(line, to);
+    int64_t most = context_.options().optimize_size ? kMostSmall : kMostStraight;
+    if (!near || static_cast<int64_t>(straight + run.period) > most) return emit_gathers(line, to);
     for (size_t v = 0; v < patterns.size(); ++v) {
       if (run.count > 0 && v == run.first) {
         b_->loop(0, static_cast<int64_t>(run.count), 1, [&](const IntExpr& repetition) {
