@@ -19,6 +19,9 @@ constexpr double kInstructionCycles = 0.03;
 // In such instructions: a vector, which comes from beyond the first cache level in most steps, and the end of
 // a loop around every step.
 constexpr double kVectorInstructions = 2, kLoopInstructions = 4;
+// Vectors of a column group that fill more than this part of the first cache level come from the second for
+// every row of tiles, at this part of its rate.
+constexpr double kPanelOfL1 = 0.75, kStreamRate = 0.75;
 // Accumulators of compact tiles: enough to hide the latency of FMAs on two pipes.
 constexpr int kCompactSums = 12;
 
@@ -69,10 +72,17 @@ double tiling_cycles(const ContractionSpec& spec, const TileShape& tile, const T
   double steps = 1;
   for (const ReductionLoop& loop : spec.reduction) steps *= static_cast<double>(loop.extent);
   double loop = leaves_no_registers(tile, target) ? kLoopInstructions : 0;
+  double vector_bytes = tile.lanes * kernel::scalar_bytes(spec.element.scalar);
+  auto streamed = [&](int vectors) {
+    double panel = steps * vectors * vector_bytes, room = kPanelOfL1 * static_cast<double>(target.l1_bytes);
+    return spec.rows > tile.rows && panel > room
+               ? vectors * vector_bytes / (kStreamRate * target.l2_bytes_per_cycle)
+               : 0;
+  };
   auto tile_cost = [&](int rows, int vectors) {
     double instructions = rows + vectors * kVectorInstructions + loop;
-    return step_cycles(rows, vectors, tile.phases, target) + instructions * instruction_cycles +
-           rows * vectors * 2.0 / steps + 6.0 / steps;
+    return std::max(step_cycles(rows, vectors, tile.phases, target), streamed(vectors)) +
+           instructions * instruction_cycles + rows * vectors * 2.0 / steps + 6.0 / steps;
   };
   auto column_cost = [&](int vectors) {
     double cost = static_cast<double>(full_rows) * tile_cost(tile.rows, vectors);

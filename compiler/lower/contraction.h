@@ -96,7 +96,8 @@ struct ContractionSpec {
   std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& row,
                      const std::vector<IntExpr>& k)>
       prefetch_scalar;
-  int64_t group_lines = 0; // of a full column group of the packed operand
+  int scalar_rows_per_line = 1; // rows next to each other that one such request brings
+  int64_t group_lines = 0;      // of a full column group of the packed operand
   // Takes the sums of one row, whose position may vary with a loop of its own, and vector; `valid_lanes` of
   // them are columns of the result. Returns what it stored where totals are wanted.
   std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, int vector, kernel::Value sum,

@@ -84,6 +84,9 @@ public:
     };
     if (spec.vector_bytes > target_.l2_bytes / 4 && !binding_->by_lines) prefetch_next_group(spec, packed);
     if (in_block_ > 0 && spec.scalar_bytes > target_.l1_bytes / 2) {
+      int64_t row_bytes = g_.window[g_.tiled].stride * in_block_ * 4;
+      if (g_.tiled + 1 == g_.window.size())
+        spec.scalar_rows_per_line = static_cast<int>(std::max<int64_t>(1, 64 / row_bytes));
       spec.prefetch_scalar = [this_ = *this](Builder& b, const TilePosition& at, const IntExpr& row,
                                              const std::vector<IntExpr>& k) {
         auto [type, index] = this_.input_element(at, row, k);

@@ -252,9 +252,11 @@ private:
   // Asks for the rows of the scalar operand's next block, spread over the iterations of this one.
   void request_scalars(const TilePosition& position, int rows, std::vector<IntExpr>& k,
                        const IntExpr& next_block, const IntExpr& iteration, int64_t iterations) {
-    int64_t share = (rows + iterations - 1) / iterations;
+    int64_t lines = (rows + spec_.scalar_rows_per_line - 1) / spec_.scalar_rows_per_line;
+    int64_t share = (lines + iterations - 1) / iterations;
     k.back() = next_block;
-    for (int64_t i = 0; i < share; ++i) spec_.prefetch_scalar(b_, position, iteration * share + i, k);
+    for (int64_t i = 0; i < share; ++i)
+      spec_.prefetch_scalar(b_, position, (iteration * share + i) * spec_.scalar_rows_per_line, k);
   }
 
   std::vector<Value> emit_steps(const TilePosition& position, int rows, int vectors, std::vector<IntExpr>& k,

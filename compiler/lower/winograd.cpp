@@ -88,6 +88,7 @@ private:
       IntExpr next = filter_offset(at, 0) + plan_.channels * at.vectors * plan_.lanes;
       b.prefetch(binding_->vector, next + line * kLineElements, /*into_l2=*/true);
     };
+    spec.scalar_rows_per_line = std::max(1, static_cast<int>(kLineElements) / plan_.lanes);
     spec.prefetch_scalar = [this](Builder& b, const TilePosition& at, const IntExpr& row,
                                   const std::vector<IntExpr>& k) {
       b.prefetch(inputs_,

@@ -37,3 +37,12 @@ TEST_CASE("near columns pass once per row of tiles where rows are more", "[lower
   CHECK_FALSE(columns_outermost(product(196, 1024, 256, 0)));
   CHECK_FALSE(columns_outermost(product(3136, 256, 64, 64 << 10)));
 }
+
+TEST_CASE("few rows do not stream wide panels", "[lower][tiling]") {
+  auto target = find_target("", "x86-64-v3", "");
+  REQUIRE(target);
+  // 512 x 5 vectors fill more than the first cache level; two rows of them would wait for the second.
+  lower::TileShape tile = lower::choose_tiling(product(8, 512, 512, 0), *target).tile;
+  CHECK(tile.rows >= 4);
+  CHECK(tile.rows * tile.vectors >= 8);
+}
