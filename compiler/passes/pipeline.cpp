@@ -40,6 +40,7 @@ constexpr Step kSteps[] = {
     {"simplify-algebra,eliminate-common-subexpressions,eliminate-dead-code", true,
      "tidies the inlined bodies"},
     {"scale-filters", true, "after constant scales are folded, which needs constant filters"},
+    {"slice-strided-inputs", true, "before layouts, which the slice shares with the convolution's input"},
     {"assign-layouts", true,
      "on plain instructions: fusion then never has to look through a change of layout"},
     {"fuse-attention,eliminate-dead-code", true, "before form-fusions gives each of its dots a kernel"},
