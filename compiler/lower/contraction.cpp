@@ -26,7 +26,9 @@ public:
   void emit() {
     int64_t outer = 1;
     for (int64_t extent : spec_.outer) outer *= extent;
-    if (tiling_.row_block > 0) {
+    if (tiling_.row_block > 0 && spec_.finish_rows) {
+      emit_finished_blocks();
+    } else if (tiling_.row_block > 0) {
       int64_t blocks = (spec_.rows + tiling_.row_block - 1) / tiling_.row_block;
       IntExpr p = b_.set_parallel(blocks * groups_.count());
       IntExpr block = floor_div(p, groups_.count());
@@ -131,6 +133,20 @@ private:
         emit_register_tile(b_, spec_, tiling_, position, segment.rows, vectors);
       });
     }
+  }
+
+  // Whole blocks of rows, one after the other.
+  void emit_finished_blocks() {
+    int64_t blocks = (spec_.rows + tiling_.row_block - 1) / tiling_.row_block;
+    IntExpr block = b_.set_parallel(blocks);
+    b_.loop(0, groups_.count(), 1, [&](const IntExpr& group) {
+      TilePosition position;
+      emit_column_group(b_, groups_, group, [&](const IntExpr& vector, int vectors) {
+        position.column_vector = vector;
+        emit_row_block(position, block, blocks, vectors);
+      });
+    });
+    spec_.finish_rows(block * tiling_.row_block, min((block + 1) * tiling_.row_block, IntExpr(spec_.rows)));
   }
 
   // All columns of one row of tiles.

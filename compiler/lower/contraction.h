@@ -103,6 +103,8 @@ struct ContractionSpec {
   std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, int vector, kernel::Value sum,
                               int valid_lanes)>
       store;
+  // Takes the rows [first, end) once all columns of a block of rows are stored. Unset: nobody wants them.
+  std::function<void(const IntExpr& first, const IntExpr& end)> finish_rows;
   // Takes the sum of what was stored for all rows of a tile. Unset: nobody wants it.
   std::function<void(kernel::Builder&, const TilePosition&, int vector, kernel::Value total)> store_total;
 };

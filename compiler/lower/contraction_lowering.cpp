@@ -1,6 +1,7 @@
 // From a dot, a convolution or a contraction fusion to kernels: binds operands, packs the vector operand at
 // compile time or by a kernel of its own, and emits the tiles.
 #include "compiler/lower/contraction_fusion.h"
+#include "compiler/lower/emitters.h"
 #include "compiler/lower/winograd.h"
 
 namespace firn::lower {
@@ -122,9 +123,28 @@ struct PartialSums {
   int64_t elements = 0;
 };
 
+// The norm that takes rows of the result while they are near, if blocks of whole rows leave the kernel one
+// after the other and the norm needs nothing else that is computed. Where all rows are one block, the norm's
+// own kernel finds them as near.
+const Instruction* find_norm(const LoweringContext& context, const Instruction& instruction,
+                             const PreparedContraction& prepared) {
+  if (prepared.tiling.row_block == 0 || prepared.swapped ||
+      instruction.type().dims.back() != Dim(prepared.spec.columns))
+    return nullptr;
+  for (const Instruction* user : instruction.users()) {
+    if (!user->is(Opcode::Composite) || user->parent() != instruction.parent()) continue;
+    const std::string& name = user->attributes().word("name");
+    bool fits = (name == "layer_norm" || name == "rms_norm") && user->operand(0).def == &instruction &&
+                user->type() == instruction.type() && has_rows_of_last_dim(*user);
+    for (int i = 1; i < user->num_operands(); ++i) fits = fits && user->operand(i).def->is(Opcode::Constant);
+    if (fits && !context.is_lowered(*user)) return user;
+  }
+  return nullptr;
+}
+
 // One kernel: the whole contraction, or a part of its reduction.
 void emit_part(LoweringContext& context, const Instruction& instruction, const ContractionRoot& root,
-               const PreparedContraction& prepared, ContractionBinding& binding, ReductionPart part,
+               PreparedContraction& prepared, ContractionBinding& binding, ReductionPart part,
                const PartialSums& sums) {
   Value vector = root.operands[prepared.swapped ? 0 : 1], scalar = root.operands[prepared.swapped ? 1 : 0];
   Place packed =
@@ -139,8 +159,16 @@ void emit_part(LoweringContext& context, const Instruction& instruction, const C
         maker.parameter(sums.place, kernel::Scalar::F32, sums.elements, !part.is_last(), "sums");
   if (prepared.tiles > 0) binding.side_sums->take(maker, prepared.tiles);
   Bias bias = part.count == 1 ? bias_of_tiles(instruction) : Bias::InEpilogue;
+  const Instruction* norm = part.is_last() ? find_norm(context, instruction, prepared) : nullptr;
+  if (norm && instruction.num_uses(0) == 1 && !context.is_placed(result_of(instruction)))
+    context.set_view(result_of(instruction), result_of(*norm));
   if (part.is_last()) bind_result(maker, instruction, root, binding, bias);
   maker.kernel().algorithm = prepared.algorithm;
+  if (norm) {
+    prepared.spec.finish_rows = bind_rows(maker, *norm);
+    maker.kernel().algorithm += " " + norm->attributes().word("name");
+    context.set_lowered(*norm);
+  }
   maker.set_flops(prepared.flops / part.count);
   emit_contraction(maker.builder(), prepared.spec, prepared.tiling);
   maker.finish();

@@ -4,6 +4,8 @@
 
 #include "compiler/lower/lowering_context.h"
 
+#include <functional>
+
 namespace firn::lower {
 
 // True: done. False: this emitter declines, the next of the same row is asked. Errors name what was found.
@@ -34,6 +36,12 @@ Expected<bool> emit_top_k(LoweringContext& context, const Instruction& instructi
 Expected<bool> emit_rows(LoweringContext& context, const Instruction& instruction); // softmax, norms
 // Whether the body of a composite has the form that emit_rows covers.
 bool has_row_form(const Instruction& composite);
+// The same, with rows along the last dim.
+bool has_rows_of_last_dim(const Instruction& composite);
+// Such a composite as code in the kernel of another instruction, for the rows [first, end). Before any
+// scratch.
+std::function<void(const IntExpr& first, const IntExpr& end)> bind_rows(KernelMaker& maker,
+                                                                        const Instruction& composite);
 Expected<bool> emit_recurrence(LoweringContext& context, const Instruction& instruction); // rnn, gru, lstm
 bool has_recurrent_form(const Instruction& composite); // that emit_recurrence covers
 Expected<bool> emit_if(LoweringContext& context, const Instruction& instruction);

@@ -94,6 +94,9 @@ public:
     return wanted == side_sums_.end() ? nullptr : wanted->second;
   }
   void set_side_sums(const Instruction& instruction, SideSums* sums) { side_sums_[&instruction] = sums; }
+  // Instructions that the kernel of an earlier one computes.
+  void set_lowered(const Instruction& instruction) { lowered_.insert(&instruction); }
+  bool is_lowered(const Instruction& instruction) const { return lowered_.count(&instruction) != 0; }
   // Runs `make` while kernels go to `steps`.
   template <class Make> void with_steps(Steps& steps, Make make) {
     Steps* outer = std::exchange(steps_, &steps);
@@ -114,7 +117,7 @@ private:
   Steps* steps_ = nullptr;
   std::map<Key, std::pair<Value, int64_t>> views_;
   std::map<Key, Place> places_;
-  std::set<const Instruction*> rolling_, read_in_place_;
+  std::set<const Instruction*> rolling_, read_in_place_, lowered_;
   std::map<const Instruction*, SideSums*> side_sums_;
   std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
   int64_t model_weight_bytes_ = 0;

@@ -1,6 +1,7 @@
-// Softmax, layer norm and their like as one kernel: for every row, the reductions of the composite's body one
-// after the other, each vectorised along the row, then the result. A row is what the body's reductions
-// reduce; where it does not lie together in memory, vectors run across rows.
+// Softmax, layer norm and their like as one kernel, or as code behind the rows of a dot: for every row, the
+// reductions of the composite's body one after the other, each vectorised along the row, then the result. A
+// row is what the body's reductions reduce; where it does not lie together in memory, vectors run across
+// rows.
 #include "compiler/lower/element_loops.h"
 #include "compiler/lower/emitters.h"
 
@@ -42,11 +43,36 @@ public:
     return !reductions_.empty() && type_.layout.blocks.empty() && type_.num_elements() > 0;
   }
 
-  void emit(LoweringContext& context) {
-    KernelMaker maker(context, composite_, composite_.attributes().word("name"));
+  // Whether a row is all that lies along the last dim.
+  bool reduces_last_dim() const {
+    return dims_ == std::vector<int64_t>{type_.rank() - 1} && type_.layout.is_plain();
+  }
+
+  // Before any scratch of that kernel.
+  void bind(KernelMaker& maker) {
     maker_ = &maker;
     leaves_.emplace(maker, composite_);
     out_ = maker.write(result_of(composite_));
+    lanes_ = maker.context().target().lanes(std::max(32, value_bits(type_.dtype)));
+  }
+
+  // Rows [first, end) of all, where they lie along the last dim.
+  void emit_range(const IntExpr& first, const IntExpr& end) {
+    maker_->builder().loop(first, end, 1, [&](const IntExpr& row) {
+      Index index(static_cast<size_t>(type_.rank()), IntExpr(0));
+      IntExpr rest = row;
+      for (int d = type_.rank() - 1; d-- > 0;) {
+        int64_t extent = type_.dim(d);
+        index[static_cast<size_t>(d)] = d == 0 ? rest : floor_mod(rest, extent);
+        rest = floor_div(rest, extent);
+      }
+      emit_row(index, Lanes{});
+    });
+  }
+
+  void emit(LoweringContext& context) {
+    KernelMaker maker(context, composite_, composite_.attributes().word("name"));
+    bind(maker);
     for (const RegionLeaves::Entry& leaf : leaves_->entries())
       if (leaf.type == type_) {
         maker.allow_in_place(out_, leaf.buffer);
@@ -57,7 +83,6 @@ public:
     for (int64_t dim : dims_) loops.type.dims[static_cast<size_t>(dim)] = Dim(1);
     // The loops walk rows; offsets are still those of the whole tensor.
     loops.element_bits = std::max(32, value_bits(type_.dtype));
-    lanes_ = context.target().lanes(loops.element_bits);
     loops.uses = [&](const Index& index) {
       ElementUses uses;
       uses.reduces = true;
@@ -164,6 +189,20 @@ private:
 
 bool has_row_form(const Instruction& composite) {
   return RowsKernel(composite).fits();
+}
+
+bool has_rows_of_last_dim(const Instruction& composite) {
+  RowsKernel rows(composite);
+  return rows.fits() && rows.reduces_last_dim();
+}
+
+std::function<void(const IntExpr& first, const IntExpr& end)> bind_rows(KernelMaker& maker,
+                                                                        const Instruction& composite) {
+  auto rows = std::make_shared<RowsKernel>(composite);
+  bool suits = rows->fits() && rows->reduces_last_dim();
+  FIRN_CHECK(suits, "composite without rows of its last dim");
+  rows->bind(maker);
+  return [rows](const IntExpr& first, const IntExpr& end) { rows->emit_range(first, end); };
 }
 
 Expected<bool> emit_rows(LoweringContext& context, const Instruction& composite) {

@@ -1,6 +1,7 @@
 // Dots whose reductions are cut into parts and whose rows pass in blocks, on sizes that leave rests
 // everywhere.
 #include "compiler/graph/builder.h"
+#include "compiler/graph/composites.h"
 #include "tests/lower/lowered_program.h"
 
 #include <catch2/catch.hpp>
@@ -91,4 +92,41 @@ TEST_CASE("single rows ask ahead for weights that no cache holds", "[lower][dot]
   };
   CHECK_FALSE(asks_ahead(64));
   CHECK(asks_ahead(4096));
+}
+
+TEST_CASE("norms take rows behind the blocks of a dot", "[lower][dot]") {
+  using namespace firn;
+  using Ints = std::vector<int64_t>;
+  // How many kernels make norm(x w), and x w as well if `sums_too`; a scale may be known or a parameter.
+  auto kernels = [](int64_t rows, bool rms, bool sums_too, bool known_scale) {
+    Module module("test");
+    Region& body = module.add_function("main").body();
+    Builder b(body);
+    auto f32 = [](Ints dims) {
+      return firn::Type::tensor(DType::F32, std::vector<Dim>(dims.begin(), dims.end()));
+    };
+    auto constant = [&](Ints dims, unsigned state) {
+      auto literal = std::make_shared<Literal>(DType::F32, dims);
+      for (int64_t i = 0; i < literal->num_elements(); ++i) {
+        state = state * 1664525u + 1013904223u;
+        literal->set_double(i, static_cast<double>(state >> 16) / 32768 - 1);
+      }
+      return b.constant(literal);
+    };
+    Value x = body.add_parameter(f32({2, rows / 2, 111}), "x")->result();
+    Value scale = known_scale ? constant({37}, 1) : body.add_parameter(f32({37}), "s")->result();
+    Value sums = b.op(
+        Opcode::Dot, {x, constant({111, 37}, 2)},
+        {{"lhs_batch", Ints{}}, {"rhs_batch", Ints{}}, {"lhs_contract", Ints{2}}, {"rhs_contract", Ints{0}}});
+    Value norm = rms ? make_rms_norm(b, sums, scale, 2, 1e-5, DType::F32)
+                     : make_layer_norm(b, sums, scale, constant({37}, 3), 2, 1e-5, DType::F32)->result();
+    body.set_results(sums_too ? std::vector<Value>{norm, sums} : std::vector<Value>{norm});
+    expect_lowered_module(module, {.tolerance = 4e-6, .cpus = {"x86-64", "native"}});
+    return lower_program(module, "x86-64").steps.size();
+  };
+  CHECK(kernels(702, false, false, true) == 1); // blocks of rows in 256 KiB
+  CHECK(kernels(702, false, true, true) == 1);
+  CHECK(kernels(702, true, false, true) == 1);
+  CHECK(kernels(702, true, true, false) == 2); // a scale that may not be there yet
+  CHECK(kernels(64, false, false, true) == 2); // all rows are near
 }
