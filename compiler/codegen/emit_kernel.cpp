@@ -4,6 +4,7 @@
 #include <llvm/ADT/APFloat.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/MDBuilder.h>
 
 namespace firn::codegen {
 
@@ -202,6 +203,19 @@ static void forbid_unrolling(llvm::BranchInst* branch) {
   branch->setMetadata(llvm::LLVMContext::MD_loop, loop);
 }
 
+// Says how often a loop of known extent runs, so that registers go to what is used most. Unsaid, LLVM takes
+// any loop for a long one and keeps what a short epilogue wants at the cost of the window before it. What
+// loops carry, tiles' sums above all, may well be kept so.
+static void tell_rounds(llvm::BranchInst* back, llvm::Value* lower, llvm::Value* upper, int64_t step) {
+  const auto *from = llvm::dyn_cast<llvm::ConstantInt>(lower), *to = llvm::dyn_cast<llvm::ConstantInt>(upper);
+  if (!from || !to) return;
+  int64_t repeats = (to->getSExtValue() - from->getSExtValue() - 1) / step;
+  if (repeats < 1) return;
+  auto weight = static_cast<uint32_t>(std::min<int64_t>(repeats, 1 << 20));
+  back->setMetadata(llvm::LLVMContext::MD_prof,
+                    llvm::MDBuilder(back->getContext()).createBranchWeights(weight, 1));
+}
+
 template <class Body>
 std::vector<llvm::Value*> KernelEmitter::emit_loop(llvm::Value* lower, llvm::Value* upper, int64_t step,
                                                    bool runs_at_least_once, std::vector<llvm::Value*> carried,
@@ -229,7 +243,9 @@ std::vector<llvm::Value*> KernelEmitter::emit_loop(llvm::Value* lower, llvm::Val
   llvm::Value* advanced =
       ir_.CreateAdd(variable, index_constant(step), "i.next", /*HasNUW=*/false, /*HasNSW=*/true);
   llvm::BasicBlock* exit = new_block("exit");
-  forbid_unrolling(ir_.CreateCondBr(ir_.CreateICmpSLT(advanced, upper), loop, exit));
+  llvm::BranchInst* back = ir_.CreateCondBr(ir_.CreateICmpSLT(advanced, upper), loop, exit);
+  forbid_unrolling(back);
+  if (carried.empty()) tell_rounds(back, lower, upper, step);
   variable->addIncoming(advanced, latch);
   for (size_t i = 0; i < phis.size(); ++i) phis[i]->addIncoming(next[i], latch);
   if (guard) guard_branch->setSuccessor(1, exit);

@@ -11,6 +11,7 @@
 #include <llvm/MC/MCSubtargetInfo.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/TargetParser/Triple.h>
@@ -19,8 +20,17 @@ namespace firn::codegen {
 
 namespace {
 
+// For loops too long to overlap with their next rounds the scheduler would put short latencies before few
+// registers. Firn's loops carry enough independent work, and their tiles take all registers there are.
+void schedule_for_registers() {
+  auto& options = llvm::cl::getRegisteredOptions();
+  if (auto found = options.find("misched-cyclicpath"); found != options.end())
+    static_cast<llvm::cl::opt<bool>*>(found->second)->setValue(false);
+}
+
 void initialise_backends() {
   static const bool done = [] {
+    schedule_for_registers();
     LLVMInitializeX86Target(), LLVMInitializeX86AsmPrinter();
     LLVMInitializeAArch64Target(), LLVMInitializeAArch64AsmPrinter();
     LLVMInitializeARMTarget(), LLVMInitializeARMAsmPrinter();
