@@ -1,5 +1,6 @@
 // What becomes of a contraction's sums: the bias they start from, the code behind them, and their store.
 #include "compiler/lower/contraction_fusion.h"
+#include "compiler/lower/element_loops.h"
 
 #include <algorithm>
 
@@ -18,12 +19,9 @@ Index TensorPart::within(const Index& index) const {
 
 bool has_long_epilogue(const Instruction& instruction) {
   if (!instruction.is(Opcode::Fusion)) return false;
-  constexpr Opcode kLong[] = {Opcode::Logistic, Opcode::Tanh,       Opcode::Exponential, Opcode::Erf,
-                              Opcode::Log,      Opcode::LogPlusOne, Opcode::Power};
   const auto& inner = instruction.region().instructions();
-  return std::any_of(inner.begin(), inner.end(), [&](const auto& i) {
-    return std::find(std::begin(kLong), std::end(kLong), i->opcode()) != std::end(kLong);
-  });
+  return std::any_of(inner.begin(), inner.end(),
+                     [](const auto& i) { return is_transcendental(i->opcode()); });
 }
 
 Bias bias_of_tiles(const Instruction& instruction) {

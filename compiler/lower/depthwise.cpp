@@ -28,10 +28,9 @@ bool is_small_float(DType dtype) {
   return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
 }
 
-// Constants that the epilogue wants in registers: a transcendental function brings its polynomial.
+// Constants that the epilogue wants in registers. A long one has a loop and all registers of its own.
 int64_t epilogue_constants(const Instruction& instruction) {
-  if (!instruction.is(Opcode::Fusion)) return 0;
-  if (has_long_epilogue(instruction)) return 12;
+  if (!instruction.is(Opcode::Fusion) || has_long_epilogue(instruction)) return 0;
   int64_t count = 0;
   for (const auto& inner : instruction.region().instructions()) {
     switch (inner->opcode()) {
@@ -68,6 +67,7 @@ std::optional<DepthwiseConvolution> DepthwiseConvolution::create(const Instructi
   DepthwiseConvolution depthwise(convolution, std::move(*tiles));
   depthwise.choose_tiles(instruction, options);
   depthwise.binding_.result_type = instruction.type();
+  depthwise.binding_.long_epilogue = has_long_epilogue(instruction);
   depthwise.binding_.sum_dtype = convolution.type().dtype;
   return depthwise;
 }
@@ -77,7 +77,7 @@ void DepthwiseConvolution::choose_tiles(const Instruction& instruction, const Op
   int64_t line = 0;
   for (const WindowDim& dim : tiles_.window()) line = std::max(line, dim.size);
   int64_t registers = options.target.vector_registers;
-  int64_t products = options.target.has_fma ? 0 : 1;              // on their way to their sums
+  int64_t products = options.target.has_fma ? 0 : 3;              // on their way to their sums
   int64_t spare = 3 + products + epilogue_constants(instruction); // an input vector, one on its way
   int64_t window = tiles_.window_size() * channels_;
   bool fits = window + kMinPixels + spare <= registers;
@@ -85,7 +85,8 @@ void DepthwiseConvolution::choose_tiles(const Instruction& instruction, const Op
   if (options.optimize_size)
     tiles_.cut(kCompactPixels, 0);
   else
-    tiles_.cut(std::clamp<int64_t>(most, kMinPixels, kMaxPixels), kStraightFmas / (1 + products) / channels_);
+    tiles_.cut(std::clamp<int64_t>(most, kMinPixels, kMaxPixels),
+               kStraightFmas / (options.target.has_fma ? 1 : 2) / channels_);
   hoisted_ = tiles_.is_straight() && fits;
 }
 
@@ -166,17 +167,48 @@ void DepthwiseConvolution::emit_tile(Builder& b, const WindowTiles::Segment& seg
                             [&](std::vector<IntExpr>& k, const Values& carried) {
                               return add_line(b, segment, position, clipped, k, carried);
                             });
-  bool is_summed = binding_.side_sums && binding_.side_sums->is_taken();
-  kernel::Value total;
-  for (int p = 0; p < segment.pixels; ++p) {
-    Index index = position.pixel;
-    index[tiles_.along() + 2] = index[tiles_.along() + 2] + p;
-    kernel::Value stored = finish_lanes(b, binding_, std::move(index), 1, tiles_.lanes(), tiles_.lanes(),
-                                        sums[static_cast<size_t>(p)]);
-    if (is_summed) total = p == 0 ? stored : b.binary(kernel::OpKind::FAdd, total, stored);
-  }
-  if (is_summed)
+  kernel::Value total = binding_.long_epilogue && segment.pixels > 1 ? store_in_loop(b, position, sums)
+                                                                     : store_pixels(b, position, sums);
+  if (is_summed())
     binding_.side_sums->store(b, position.pixel[0], position.block, tiles_.tile_number(position), total);
+}
+
+kernel::Value DepthwiseConvolution::store_pixel(Builder& b, const WindowTiles::Position& position,
+                                                const IntExpr& pixel, kernel::Value sum) const {
+  Index index = position.pixel;
+  index[tiles_.along() + 2] = index[tiles_.along() + 2] + pixel;
+  return finish_lanes(b, binding_, std::move(index), 1, tiles_.lanes(), tiles_.lanes(), sum);
+}
+
+// Both ways of storing the tile return the total of what was stored, if anybody wants it.
+kernel::Value DepthwiseConvolution::store_pixels(Builder& b, const WindowTiles::Position& position,
+                                                 const Values& sums) const {
+  kernel::Value total;
+  for (size_t p = 0; p < sums.size(); ++p) {
+    kernel::Value stored = store_pixel(b, position, static_cast<int64_t>(p), sums[p]);
+    if (is_summed()) total = p == 0 ? stored : b.binary(kernel::OpKind::FAdd, total, stored);
+  }
+  return total;
+}
+
+// By way of memory, so that the window has all registers first and the epilogue after it.
+kernel::Value DepthwiseConvolution::store_in_loop(Builder& b, const WindowTiles::Position& position,
+                                                  const Values& sums) {
+  kernel::Type type{Scalar::F32, tiles_.lanes()};
+  int alignment = tiles_.lanes() * kernel::scalar_bytes(type.scalar);
+  if (sums_buffer_ < 0)
+    sums_buffer_ = b.add_scratch("sums", type.scalar, int64_t{tiles_.pixels()} * type.lanes);
+  for (size_t p = 0; p < sums.size(); ++p)
+    b.store(sums[p], sums_buffer_, static_cast<int64_t>(p) * type.lanes, alignment);
+  Values start(is_summed() ? 1 : 0, b.constant(type, 0.0));
+  Values totals = b.loop_carried(
+      0, static_cast<int64_t>(sums.size()), 1, start, [&](const IntExpr& pixel, Values carried) {
+        kernel::Value sum = b.load(type, sums_buffer_, pixel * type.lanes, alignment);
+        kernel::Value stored = store_pixel(b, position, pixel, sum);
+        for (kernel::Value& total : carried) total = b.binary(kernel::OpKind::FAdd, total, stored);
+        return carried;
+      });
+  return is_summed() ? totals[0] : kernel::Value{};
 }
 
 DepthwiseConvolution::Values DepthwiseConvolution::add_line(Builder& b, const WindowTiles::Segment& segment,

@@ -41,6 +41,12 @@ private:
   void start_block(kernel::Builder& b, const WindowTiles::Position& position);
   void emit_tile(kernel::Builder& b, const WindowTiles::Segment& segment,
                  const WindowTiles::Position& position, bool clipped);
+  bool is_summed() const { return binding_.side_sums && binding_.side_sums->is_taken(); }
+  kernel::Value store_pixel(kernel::Builder& b, const WindowTiles::Position& position, const IntExpr& pixel,
+                            kernel::Value sum) const;
+  kernel::Value store_pixels(kernel::Builder& b, const WindowTiles::Position& position,
+                             const Values& sums) const;
+  kernel::Value store_in_loop(kernel::Builder& b, const WindowTiles::Position& position, const Values& sums);
   Values add_line(kernel::Builder& b, const WindowTiles::Segment& segment,
                   const WindowTiles::Position& position, bool clipped, std::vector<IntExpr>& k, Values sums);
   kernel::Value load_input(kernel::Builder& b, const WindowTiles::Position& position,
@@ -56,6 +62,7 @@ private:
   ContractionBinding binding_;
   bool hoisted_ = false; // taps are in registers
   Values taps_;          // those of the block at hand
+  int sums_buffer_ = -1; // a tile's, on their way to a long epilogue
 };
 
 } // namespace firn::lower

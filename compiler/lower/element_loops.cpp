@@ -309,4 +309,10 @@ void emit_vector_loop(Builder& builder, int64_t extent, int lanes, int64_t unrol
   if (rest > 0) body({rest > 1 ? symbol : nullptr, vectors * lanes, static_cast<int>(rest)});
 }
 
+bool is_transcendental(Opcode opcode) {
+  constexpr Opcode kAll[] = {Opcode::Logistic, Opcode::Tanh,       Opcode::Exponential, Opcode::Erf,
+                             Opcode::Log,      Opcode::LogPlusOne, Opcode::Power};
+  return std::find(std::begin(kAll), std::end(kAll), opcode) != std::end(kAll);
+}
+
 } // namespace firn::lower

@@ -25,6 +25,14 @@ bool has_whole_blocks(const Type& type, const std::vector<int>& dims) {
          type.dim(block.dim) % block.size == 0;
 }
 
+// Whether elements take longer to compute than to add, so that one sum at a time is enough.
+bool outlasts_addition(const Instruction& element) {
+  if (is_transcendental(element.opcode())) return true;
+  if (!is_elementwise(element.opcode())) return false;
+  return std::any_of(element.operands().begin(), element.operands().end(),
+                     [](Value operand) { return outlasts_addition(*operand.def); });
+}
+
 } // namespace
 
 ElementEmitter::Values ElementEmitter::initial_values(const Instruction& reduce) {
@@ -105,7 +113,7 @@ kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const
   int lanes = static_cast<int>(std::min<int64_t>(preferred_lanes_, extent));
   int64_t vectors = extent / lanes, rest = extent % lanes;
   // Several sums side by side hide the latency of the additions.
-  int64_t chains = vectors >= 16 ? 4 : vectors >= 4 ? 2 : 1;
+  int64_t chains = outlasts_addition(*operand.def) ? 1 : vectors >= 16 ? 4 : vectors >= 4 ? 2 : 1;
   LiteralRef identity = reducer_identity(*simple_reducer(reduce), dtype);
   kernel::Type type = value_type(dtype, lanes);
   kernel::Value start = kernel::is_float(type.scalar) ? builder_.constant(type, identity->get_double(0))
@@ -169,7 +177,8 @@ ElementEmitter::Values ElementEmitter::reduce_in_loops(const Instruction& reduce
                                                        const std::vector<int>& dims, Values initial) {
   size_t count = initial.size();
   int64_t innermost = dims.empty() ? 1 : reduce.operand(0).dim(dims.back());
-  bool splits = count == 1 && simple_reducer(reduce) && is_float(reduce.operand(0).dtype());
+  bool splits = count == 1 && simple_reducer(reduce) && is_float(reduce.operand(0).dtype()) &&
+                !outlasts_addition(*reduce.operand(0).def);
   int64_t chains = splits ? std::clamp<int64_t>(innermost / 2, 1, kChains) : 1;
   auto step = [&](Index here, const IntExpr& at, Values carried, size_t chain) {
     if (!dims.empty()) here[static_cast<size_t>(dims.back())] = at;
@@ -223,7 +232,7 @@ kernel::Value ElementEmitter::reduce_in_blocks(const Instruction& reduce, const 
   int64_t blocks = operand.dim(block.dim) / block.size;
   std::erase(dims, block.dim);
   int64_t innermost = dims.empty() ? 1 : operand.dim(dims.back());
-  int64_t chains = innermost >= 8 ? 4 : innermost >= 4 ? 2 : 1;
+  int64_t chains = outlasts_addition(*operand.def) ? 1 : innermost >= 8 ? 4 : innermost >= 4 ? 2 : 1;
   LiteralRef identity = reducer_identity(*simple_reducer(reduce), operand.dtype());
   kernel::Type type = value_type(operand.dtype(), lanes);
   Values sums(static_cast<size_t>(chains), kernel::is_float(type.scalar)

@@ -87,6 +87,15 @@ void WinogradOutputs::finish_row(const TileClass& inside, const Position& corner
            values[static_cast<size_t>(column)]);
 }
 
+// A long epilogue comes to one value after the other: side by side they would not fit the registers.
+void WinogradOutputs::finish_stored_row(const TileClass& inside, const Position& corner, const IntExpr& row,
+                                        const IntExpr& filter_vector, int valid, const IntExpr& first) {
+  finish_in_loop(inside.low, inside.high, [&](const IntExpr& column) {
+    finish({corner.image, corner.row + row, corner.column + column}, filter_vector, valid,
+           load(tile_, first + column));
+  });
+}
+
 void WinogradOutputs::transform_in_registers(const TileClass& inside, const Position& corner,
                                              const TilePosition& group, const IntExpr& vector, int valid,
                                              const IntExpr& tile) {
@@ -101,10 +110,8 @@ void WinogradOutputs::transform_in_registers(const TileClass& inside, const Posi
     }
   }
   if (!binding_->long_epilogue) return;
-  finish_in_loop(plan_.height.outputs, [&](const IntExpr& row) {
-    for (int column = inside.low; column < inside.high; ++column)
-      finish({corner.image, corner.row + row, corner.column + column}, group.column_vector + vector, valid,
-             load(tile_, row * plan_.width.outputs + column));
+  finish_in_loop(0, plan_.height.outputs, [&](const IntExpr& row) {
+    finish_stored_row(inside, corner, row, group.column_vector + vector, valid, row * plan_.width.outputs);
   });
 }
 
@@ -119,11 +126,15 @@ void WinogradOutputs::transform_in_memory(const std::vector<TileClass>& classes,
   });
   IntExpr end = min(out_high, plan_.out_height - corner.row);
   by_class(classes, tile_column, [&](const TileClass& inside) {
-    finish_in_loop(end, [&](const IntExpr& row) {
+    finish_in_loop(0, end, [&](const IntExpr& row) {
       std::vector<Value> values;
       for (int column = 0; column < wide; ++column) values.push_back(load(tile_, row * wide + column));
-      finish_row(inside, corner, row, group.column_vector + vector, valid,
-                 emit_transform(b_, plan_.width.output, std::move(values)));
+      values = emit_transform(b_, plan_.width.output, std::move(values));
+      if (!binding_->long_epilogue)
+        return finish_row(inside, corner, row, group.column_vector + vector, valid, values);
+      for (int column = inside.low; column < inside.high; ++column)
+        store(values[static_cast<size_t>(column)], tile_, row * wide + column);
+      finish_stored_row(inside, corner, row, group.column_vector + vector, valid, row * wide);
     });
     store_total(corner, group.column_vector + vector);
   });
@@ -133,12 +144,13 @@ bool WinogradOutputs::is_summed() const {
   return binding_->side_sums && binding_->side_sums->is_taken();
 }
 
-void WinogradOutputs::finish_in_loop(const IntExpr& end,
-                                     const std::function<void(const IntExpr& row)>& body) {
-  std::vector<Value> start(is_summed() ? 1 : 0, is_summed() ? b_.constant(vector_, 0.0) : Value{});
-  start = b_.loop_carried(0, end, 1, start, [&](const IntExpr& row, const std::vector<Value>& carried) {
+void WinogradOutputs::finish_in_loop(const IntExpr& begin, const IntExpr& end,
+                                     const std::function<void(const IntExpr& at)>& body) {
+  std::vector<Value> start;
+  if (is_summed()) start.push_back(total_ ? total_ : b_.constant(vector_, 0.0));
+  start = b_.loop_carried(begin, end, 1, start, [&](const IntExpr& at, const std::vector<Value>& carried) {
     if (is_summed()) total_ = carried[0];
-    body(row);
+    body(at);
     return std::vector<Value>(carried.size(), total_);
   });
   if (is_summed()) total_ = start[0];

@@ -92,8 +92,12 @@ private:
   void transform_in_memory(const std::vector<TileClass>& classes, const IntExpr& tile_column,
                            const Position& corner, const TilePosition& group, const IntExpr& vector,
                            int valid, const IntExpr& tile);
-  // A loop that finishes rows of a tile; it carries their total if anybody wants that.
-  void finish_in_loop(const IntExpr& end, const std::function<void(const IntExpr& row)>& body);
+  // The same of values that lie from vector `first` of `tile_` on.
+  void finish_stored_row(const TileClass& inside, const Position& corner, const IntExpr& row,
+                         const IntExpr& filter_vector, int valid, const IntExpr& first);
+  // A loop that finishes parts of a tile; it carries their total if anybody wants that.
+  void finish_in_loop(const IntExpr& begin, const IntExpr& end,
+                      const std::function<void(const IntExpr& at)>& body);
   bool is_summed() const;
   // Of what has been finished since the last one.
   void store_total(const Position& corner, const IntExpr& filter_vector);
