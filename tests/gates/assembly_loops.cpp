@@ -1,7 +1,8 @@
 // See assembly_loops.h.
 #include "tests/gates/assembly_loops.h"
 
-#include <map>
+#include <algorithm>
+#include <cstring>
 #include <set>
 #include <sstream>
 
@@ -12,18 +13,25 @@ bool starts_with(const std::string& text, const char* prefix) {
   return text.rfind(prefix, 0) == 0;
 }
 
-// An instruction, and whether the compiler's comment calls it a vector register's way to or from the stack.
-// Arrays on the stack are none: they are meant.
+// An instruction, and whether the compiler's comment calls it a register's way to or from the stack. Arrays
+// on the stack are none: they are meant.
 struct Line {
   std::string text;
-  bool spills = false, reloads = false;
+  bool vector = false, spills = false, reloads = false;
 
   void read_comment(const std::string& comment) {
-    bool vector = false;
     for (const char* size : {"16-byte ", "32-byte ", "64-byte "})
       vector |= comment.find(size) != std::string::npos;
-    spills = vector && comment.find("Spill") != std::string::npos;
-    reloads = vector && comment.find("Reload") != std::string::npos;
+    spills = comment.find("Spill") != std::string::npos;
+    reloads = comment.find("Reload") != std::string::npos;
+  }
+  // "-128(%rsp)" of a spill or reload.
+  std::string stack_slot() const {
+    size_t address = std::min(text.find("(%rsp"), text.find("(%rbp"));
+    if (address == std::string::npos) return "";
+    size_t before = address > 0 ? text.find_last_of(" \t,", address - 1) : std::string::npos;
+    size_t begin = before == std::string::npos ? 0 : before + 1;
+    return text.substr(begin, text.find(')', address) + 1 - begin);
   }
 };
 
@@ -60,18 +68,10 @@ struct VectorInstruction {
   std::string destination() const {
     return operands.substr(operands.find('%', last == std::string::npos ? 0 : last)).substr(0, 6);
   }
-  // "-128(%rsp)" of a spill or reload.
-  std::string stack_slot() const {
-    if (!has_address()) return "";
-    size_t begin = address > 0 ? operands.find_last_of(", ", address - 1) : std::string::npos;
-    begin = begin == std::string::npos ? 0 : begin + 1;
-    return operands.substr(begin, operands.find(')', address) + 1 - begin);
-  }
 };
 
-void count_instructions(AssemblyLoop& loop, const std::vector<Line>& lines) {
-  std::set<std::string> accumulators, stored;
-  std::map<std::string, int> loaded;
+void count_vectors(AssemblyLoop& loop, const std::vector<Line>& lines) {
+  std::set<std::string> accumulators;
   for (const Line& line : lines) {
     VectorInstruction v;
     if (!v.parse(line.text)) {
@@ -82,55 +82,85 @@ void count_instructions(AssemblyLoop& loop, const std::vector<Line>& lines) {
     if (v.broadcasts_element()) ++loop.broadcasts;
     if (v.is_fma()) ++loop.fmas;
     if (v.is_sum()) accumulators.insert(v.destination());
-    if (line.spills) stored.insert(v.stack_slot()), ++loop.spills;
-    if (line.reloads) ++loaded[v.stack_slot()];
   }
   loop.accumulators = static_cast<int>(accumulators.size());
-  for (const auto& [slot, times] : loaded) (stored.count(slot) ? loop.spills : loop.stack_reads) += times;
 }
 
-// One function's lines with labels; jumps back enclose loops.
+void count_spills(AssemblyLoop& loop, const std::vector<Line>& lines) {
+  std::set<std::string> stored;
+  for (const Line& line : lines)
+    if (line.spills) stored.insert(line.stack_slot());
+  for (const Line& line : lines) {
+    if (!line.spills && !line.reloads) continue;
+    if (!line.spills && !stored.count(line.stack_slot())) {
+      loop.stack_reads += line.vector;
+      continue;
+    }
+    ++(line.vector ? loop.spills : loop.scalar_spills);
+    if (loop.first_spill.empty()) loop.first_spill = line.text;
+  }
+}
+
+// What follows `what` in a comment, up to a blank.
+std::string word_behind(const std::string& comment, const char* what) {
+  size_t at = comment.find(what);
+  if (at == std::string::npos) return "";
+  at += std::strlen(what);
+  return comment.substr(at, comment.find_first_of(" \t", at) - at);
+}
+
+// One function's blocks, sorted to loops by the comments behind their labels: "in Loop: Header=BB0_2
+// Depth=2", or of headers "Parent Loop BB0_1 Depth=1" for all loops around, outermost first, and "This Loop
+// Header".
 class FunctionLines {
 public:
   explicit FunctionLines(std::string name) : name_(std::move(name)) {}
 
+  void start_block(const std::string& label) { label_ = label, loop_.clear(), parent_.clear(); }
+  void read_comment(const std::string& comment) {
+    if (std::string header = word_behind(comment, "Header=BB"); !header.empty()) loop_ = header;
+    if (std::string parent = word_behind(comment, "Parent Loop BB"); !parent.empty()) parent_ = parent;
+    if (comment.find("Loop Header: Depth") == std::string::npos) return;
+    loop_ = label_;
+    loops_[find(label_)].parent = parent_;
+  }
   void add(const Line& line) {
-    const std::string& text = line.text;
-    if (text[0] == '.' && text.back() == ':') {
-      labels_[text.substr(0, text.size() - 1)] = lines_.size();
-      return;
-    }
-    lines_.push_back(line);
-    if (text[0] != 'j') return;
-    auto target = labels_.find(text.substr(text.find_last_of(" \t") + 1));
-    if (target != labels_.end()) ends_.push_back({target->first, target->second, lines_.size()});
+    if (!loop_.empty()) loops_[find(loop_)].lines.push_back(line);
   }
 
-  void append_innermost(std::vector<AssemblyLoop>& loops) const {
-    for (const Span& span : ends_) {
-      bool innermost = true;
-      for (const Span& other : ends_)
-        if (&other != &span && other.begin >= span.begin && other.end <= span.end) innermost = false;
-      if (!innermost) continue;
+  void append_loops(std::vector<AssemblyLoop>& loops) const {
+    for (const Blocks& blocks : loops_) {
       AssemblyLoop loop;
       loop.function = name_;
-      loop.label = span.label;
-      for (size_t i = span.begin; i < span.end; ++i) loop.lines.push_back(lines_[i].text);
-      count_instructions(loop, {lines_.begin() + static_cast<ptrdiff_t>(span.begin),
-                                lines_.begin() + static_cast<ptrdiff_t>(span.end)});
+      loop.label = ".LBB" + blocks.header;
+      loop.height = height(blocks);
+      for (const Line& line : blocks.lines) loop.lines.push_back(line.text);
+      count_vectors(loop, blocks.lines);
+      count_spills(loop, blocks.lines);
       loops.push_back(std::move(loop));
     }
   }
 
 private:
-  struct Span {
-    std::string label;
-    size_t begin, end;
+  struct Blocks {
+    std::string header, parent;
+    std::vector<Line> lines;
   };
-  std::string name_;
-  std::vector<Line> lines_;
-  std::map<std::string, size_t> labels_;
-  std::vector<Span> ends_;
+  size_t find(const std::string& header) {
+    size_t i = 0;
+    while (i < loops_.size() && loops_[i].header != header) ++i;
+    if (i == loops_.size()) loops_.push_back({header, "", {}});
+    return i;
+  }
+  int height(const Blocks& blocks) const {
+    int most = 0;
+    for (const Blocks& other : loops_)
+      if (other.parent == blocks.header) most = std::max(most, height(other) + 1);
+    return most;
+  }
+
+  std::string name_, label_, loop_, parent_; // of the block at hand
+  std::vector<Blocks> loops_;
 };
 
 } // namespace
@@ -142,29 +172,43 @@ std::string AssemblyLoop::to_string() const {
   return text.str();
 }
 
-std::vector<AssemblyLoop> innermost_loops(const std::string& assembly) {
+std::vector<AssemblyLoop> loops_of(const std::string& assembly) {
   std::vector<AssemblyLoop> loops;
   FunctionLines function("");
   std::istringstream stream(assembly);
   for (std::string line; std::getline(stream, line);) {
     Line instruction;
-    if (size_t comment = line.find('#'); comment != std::string::npos) {
-      instruction.read_comment(line.substr(comment));
-      line.resize(comment);
+    std::string comment;
+    if (size_t at = line.find('#'); at != std::string::npos) {
+      comment = line.substr(at);
+      instruction.read_comment(comment);
+      line.resize(at);
     }
     size_t first = line.find_first_not_of(" \t");
-    if (first == std::string::npos) continue;
-    line = line.substr(first, line.find_last_not_of(" \t") + 1 - first);
-    bool label = line.back() == ':';
+    line = first == std::string::npos ? "" : line.substr(first, line.find_last_not_of(" \t") + 1 - first);
+    bool label = !line.empty() && line.back() == ':';
     if (label && line[0] != '.') {
-      function.append_innermost(loops);
+      function.append_loops(loops);
       function = FunctionLines(line.substr(0, line.size() - 1));
-    } else if (line[0] != '.' || (label && starts_with(line, ".LBB"))) {
+    } else if (label && starts_with(line, ".LBB")) {
+      function.start_block(line.substr(4, line.size() - 5));
+    } else if (line.empty() && starts_with(comment, "# %bb.")) {
+      function.start_block("");
+    } else if (!line.empty() && line[0] != '.') {
       instruction.text = line;
       function.add(instruction);
+      continue;
     }
+    function.read_comment(comment);
   }
-  function.append_innermost(loops);
+  function.append_loops(loops);
+  return loops;
+}
+
+std::vector<AssemblyLoop> innermost_loops(const std::string& assembly) {
+  std::vector<AssemblyLoop> loops = loops_of(assembly);
+  loops.erase(std::remove_if(loops.begin(), loops.end(), [](const AssemblyLoop& l) { return l.height > 0; }),
+              loops.end());
   return loops;
 }
 

@@ -1,5 +1,5 @@
-// The innermost loops of x86-64 assembly as code generation prints it (AT&T syntax), and what the
-// instructions of each do: what tells good code from bad without running it.
+// The loops of x86-64 assembly as code generation prints it (AT&T syntax, with comments on loops and spills),
+// and what the instructions of each do: what tells good code from bad without running it.
 #pragma once
 
 #include <string>
@@ -7,18 +7,21 @@
 
 namespace firn::test {
 
-// From a label to the jump back to it, no other loop between.
+// The blocks of a loop that are in no loop within it.
 struct AssemblyLoop {
   std::string function, label;
+  int height = 0;                 // loops within each other inside it; 0: an innermost one
   std::vector<std::string> lines; // instructions, the jump included
   int fmas = 0;                   // products and sums of their own make one
   int accumulators = 0;           // registers that they write
   int loads = 0;                  // vector instructions that read memory, FMAs included; prefetches are none
   int broadcasts = 0;             // those of them that spread one element of a tensor over a vector
   int scalars = 0;                // instructions without vectors, prefetches apart: addresses and control
-  int spills = 0;                 // of vectors, and reloads of them
-  int stack_reads =
-      0; // reloads of what the loop does not spill: what never changes in it, loads like any other
+  int spills = 0;                 // of vectors to the stack, and reloads of them
+  int scalar_spills = 0;          // the same of other registers
+  // Reloads of vectors that these blocks do not spill: what never changes in them, loads like any other.
+  int stack_reads = 0;
+  std::string first_spill; // the instruction
 
   // Where speed is decided: long enough to be a tile's.
   bool is_hot() const { return fmas >= 8; }
@@ -26,6 +29,7 @@ struct AssemblyLoop {
   std::string to_string() const;
 };
 
+std::vector<AssemblyLoop> loops_of(const std::string& assembly);
 std::vector<AssemblyLoop> innermost_loops(const std::string& assembly);
 
 } // namespace firn::test

@@ -17,14 +17,6 @@ namespace {
 
 using Dims = std::vector<int64_t>;
 
-LiteralRef random_literal(const Dims& dims) {
-  auto literal = std::make_shared<Literal>(DType::F32, dims);
-  std::mt19937 random(1);
-  std::uniform_real_distribution<float> value(-0.5f, 0.5f);
-  for (float& element : literal->mutable_data<float>()) element = value(random);
-  return literal;
-}
-
 std::string join(const Dims& values, const char* between) {
   std::string text;
   for (int64_t value : values) text += (text.empty() ? "" : between) + std::to_string(value);
@@ -153,6 +145,14 @@ PromisedTile promised_tile(const std::string& algorithm) {
 }
 
 } // namespace
+
+LiteralRef random_literal(const std::vector<int64_t>& dims) {
+  auto literal = std::make_shared<Literal>(DType::F32, dims);
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> value(-0.5f, 0.5f);
+  for (float& element : literal->mutable_data<float>()) element = value(random);
+  return literal;
+}
 
 const std::vector<GateKernel>& gate_kernels() {
   static const std::vector<GateKernel> kernels = {

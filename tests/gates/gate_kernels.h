@@ -9,6 +9,9 @@
 
 namespace firn::test {
 
+// Elements from -0.5 to 0.5, the same ones every time.
+LiteralRef random_literal(const std::vector<int64_t>& dims);
+
 struct GateKernel {
   std::string name;
   std::function<std::unique_ptr<Module>(int block)> module; // with blocked layouts of that many channels

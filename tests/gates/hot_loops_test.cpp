@@ -82,16 +82,28 @@ TEST_CASE("a tile beyond the registers is seen to spill", "[gates]") {
 
 TEST_CASE("loops of assembly are counted", "[gates]") {
   const char* text =
-      "kernel:\n.LBB0_1:\n\txorl %eax, %eax\n.LBB0_2: # loop\n\tvmovups (%rdi,%rax,4), %zmm0\n"
+      "kernel:\n.LBB0_1: # outer\n\t# =>This Loop Header: Depth=1\n\t#     Child Loop BB0_2 Depth 2\n"
+      "\txorl %eax, %eax\n\tmovq %rbx, 8(%rsp) # 8-byte Spill\n.LBB0_2: # loop\n"
+      "\t#   Parent Loop BB0_1 Depth=1\n\t# =>  This Inner Loop Header: Depth=2\n"
+      "\tvmovups (%rdi,%rax,4), %zmm0\n"
       "\tvfmadd231ps (%rsi){1to16}, %zmm0, %zmm1\n\tvbroadcastss 4(%rsi), %zmm3\n"
       "\tvfmadd231ps %zmm3, %zmm0, %zmm2\n\tvmovups %zmm2, -64(%rsp) # 64-byte Spill\n"
       "\tvmovups -64(%rsp), %zmm2 # 64-byte Reload\n\tvmovups 128(%rsp), %zmm4 # 64-byte Reload\n"
       "\tvmovups %zmm2, 192(%rsp)\n\tvmovups %zmm1, (%rdx,%rax,4)\n\tprefetcht0 64(%rsi)\n"
-      "\tjne .LBB0_2\n\tjne .LBB0_1\n\tretq\n";
+      "\tjne .LBB0_2\n# %bb.3:\n\t#   in Loop: Header=BB0_1 Depth=1\n\taddq 8(%rsp), %rcx # 8-byte Folded "
+      "Reload\n"
+      "\tjne .LBB0_1\n# %bb.4:\n\tretq\n";
   auto loops = innermost_loops(text);
   REQUIRE(loops.size() == 1);
+  CHECK(loops[0].first_spill == "vmovups %zmm2, -64(%rsp)");
   CHECK(loops[0].to_string() ==
         "kernel .LBB0_2: 2 FMAs into 2 accumulators, 5 loads, 2 spills, 1 stack reads");
   CHECK(loops[0].broadcasts == 2);
   CHECK(loops[0].scalars == 1);
+  REQUIRE(loops_of(text).size() == 2);
+  const AssemblyLoop outer = loops_of(text)[0];
+  CHECK(outer.height == 1);
+  CHECK(outer.lines.size() == 4);
+  CHECK(outer.spills == 0);
+  CHECK(outer.scalar_spills == 2);
 }

@@ -1,0 +1,62 @@
+// Every loop of every kernel of the gate networks: no innermost loop takes a register's way over the stack.
+#include "tests/gates/assembly_loops.h"
+#include "tests/gates/gate_kernels.h"
+#include "tests/gates/gate_networks.h"
+
+#include <catch2/catch.hpp>
+
+#include <sstream>
+
+using namespace firn::test;
+
+namespace {
+
+// Sixteen registers: straight code of some steps of a reduction costs a few sums' ways over the stack, a loop
+// around every step costs more.
+bool has_few_registers(const std::string& cpu) {
+  return cpu == "x86-64" || cpu == "x86-64-v3";
+}
+
+// Spills that the blocks of a loop may have: none in innermost loops but reductions' with few registers, and
+// what was measured not to matter right around them, once per tile.
+int spills_allowed(const AssemblyLoop& loop, const std::string& cpu) {
+  if (loop.height == 0) return has_few_registers(cpu) && loop.broadcasts > 0 ? loop.fmas : 0;
+  struct Allowance {
+    const char* kind;
+    int wide, narrow; // with 32 registers and with 16
+  };
+  constexpr Allowance kAllowances[] = {
+      {"convolution", 2, 6}, // a line's mask or an address, beside sums that take all registers
+      {"depthwise", 0, 14},  // taps that stay for all tiles, and of lines without neighbours the sums
+      {"dot", 0, 10},        // up to four vectors of a long epilogue side by side
+      {"softmax", 0, 6},     // the rest of a row behind its vectors
+  };
+  for (const Allowance& allowance : kAllowances)
+    if (loop.function.rfind(std::string("firn.k.") + allowance.kind, 0) == 0)
+      return has_few_registers(cpu) ? allowance.narrow : allowance.wide;
+  return 0;
+}
+
+// The loops of kernels that spill more than they may, one line each; empty if none does. Further out than
+// around innermost loops spills are rare enough.
+std::string spilling_loops(const std::string& assembly, const std::string& cpu) {
+  std::ostringstream text;
+  for (const AssemblyLoop& loop : loops_of(assembly)) {
+    if (loop.function.rfind("firn.k.", 0) != 0 || loop.height > 1) continue;
+    int scalar = loop.height == 0 ? loop.scalar_spills : 0;
+    if (loop.spills > spills_allowed(loop, cpu) || scalar > 0)
+      text << loop.to_string() << ", height " << loop.height << ": " << loop.first_spill << "\n";
+  }
+  return text.str();
+}
+
+} // namespace
+
+TEST_CASE("no loop of any kernel spills", "[gates]") {
+  for (const GateNetwork& network : gate_networks())
+    for (const std::string& cpu : gate_cpus()) {
+      DYNAMIC_SECTION(network.name << " on " << cpu) {
+        CHECK(spilling_loops(compile_network(network, cpu), cpu) == "");
+      }
+    }
+}
