@@ -43,13 +43,15 @@ int registers_needed(int rows, int vectors, int phases, const TargetMachine& tar
 
 // Whether straight code of several steps would tempt the scheduler to load a step's operands while the step
 // before still needs its own, at the price of sums spilled. Where a step is short the loop around it would
-// cost more.
+// cost more, unless its scalars, one for every FMA, keep the loads busier than that.
 bool leaves_no_registers(const TileShape& tile, const TargetMachine& target) {
   int sums = tile.rows * tile.vectors * tile.phases;
   int scalars = target.has_embedded_broadcast && tile.vectors == 1 ? 0 : 2;
   int products = target.has_fma ? 0 : 1;
-  return tile.rows * tile.vectors * (1 + products) >= 24 &&
-         sums + 2 * tile.vectors + scalars + products > target.vector_registers;
+  int needed = sums + 2 * tile.vectors + scalars + products;
+  return tile.rows * tile.vectors * (1 + products) >= 24
+             ? needed > target.vector_registers
+             : tile.vectors == 1 && needed >= target.vector_registers;
 }
 
 // Whether straight code of all values of a split loop would have the compiler keep scalars of one value for
