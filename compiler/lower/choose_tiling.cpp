@@ -24,40 +24,43 @@ constexpr double kVectorInstructions = 2, kLoopInstructions = 4;
 constexpr double kPanelOfL1 = 0.75, kStreamRate = 0.75;
 // Accumulators of compact tiles: enough to hide the latency of FMAs on two pipes.
 constexpr int kCompactSums = 12;
+// What depth is worth it for, of a contraction's cycles.
+constexpr double kDeepGain = 0.03;
 
-// Cycles of one reduction step of a rows x vectors tile. Where a scalar operand cannot be folded into the FMA
+// Cycles of one step of a rows x registers tile. Where a scalar operand cannot be folded into the FMA
 // it costs a load; where it can, every FMA that folds it loads it again, which two loads per cycle cover.
-double step_cycles(int rows, int vectors, int phases, const TargetMachine& target) {
-  double fmas = static_cast<double>(rows) * vectors;
+double step_cycles(int rows, int registers, int phases, const TargetMachine& target) {
+  double fmas = static_cast<double>(rows) * registers;
   if (!target.has_fma) fmas *= 2;
   double compute = fmas / target.fma_pipes;
-  double loads = (rows + vectors) / kLoadsPerCycle;
+  double loads = (rows + registers) / kLoadsPerCycle;
   double latency = static_cast<double>(target.has_fma ? target.fma_latency : 2 * target.fma_latency) / phases;
   return std::max({compute, loads, latency});
 }
 
 // Products that are no FMAs need a register of their own on the way to their sum.
-int registers_needed(int rows, int vectors, int phases, const TargetMachine& target) {
-  return rows * vectors * phases + vectors + (target.has_fma ? 1 : 2);
+int registers_needed(int rows, int registers, int phases, const TargetMachine& target) {
+  return rows * registers * phases + registers + (target.has_fma ? 1 : 2);
 }
 
 // Whether straight code of several steps would tempt the scheduler to load a step's operands while the step
 // before still needs its own, at the price of sums spilled. Where a step is short the loop around it would
 // cost more, unless its scalars, one for every FMA, keep the loads busier than that.
-bool leaves_no_registers(const TileShape& tile, const TargetMachine& target) {
-  int sums = tile.rows * tile.vectors * tile.phases;
-  int scalars = target.has_embedded_broadcast && tile.vectors == 1 ? 0 : 2;
+bool leaves_no_registers(const ContractionSpec& spec, const TileShape& tile, const TargetMachine& target) {
+  int registers = column_groups(spec.columns, tile).most_registers();
+  int sums = tile.rows * registers * tile.phases;
+  int scalars = target.has_embedded_broadcast && tile.depth == 1 && registers == 1 ? 0 : 2;
   int products = target.has_fma ? 0 : 1;
-  int needed = sums + 2 * tile.vectors + scalars + products;
-  return tile.rows * tile.vectors * (1 + products) >= 24
-             ? needed > target.vector_registers
-             : tile.vectors == 1 && needed >= target.vector_registers;
+  int needed = sums + 2 * registers + scalars + products;
+  return tile.rows * registers * (1 + products) >= 24 ? needed > target.vector_registers
+                                                      : registers == 1 && needed >= target.vector_registers;
 }
 
 // Whether straight code of all values of a split loop would have the compiler keep scalars of one value for
 // those after it, at the same price: rows next to each other read the same ones.
 bool shares_too_many(const ContractionSpec& spec, const TileShape& tile, const TargetMachine& target) {
-  int64_t needed = int64_t{tile.rows} * tile.vectors * tile.phases + tile.vectors + tile.rows;
+  int64_t registers = column_groups(spec.columns, tile).most_registers();
+  int64_t needed = int64_t{tile.rows} * registers * tile.phases + registers + tile.rows;
   for (const ReductionLoop& loop : spec.reduction)
     if (loop.kind == ReductionLoop::Kind::Split && needed + loop.extent > target.vector_registers)
       return true;
@@ -73,26 +76,30 @@ double tiling_cycles(const ContractionSpec& spec, const TileShape& tile, const T
   // Stores and the reduction's start cost about a cycle per accumulator, spread over the reduction's length.
   double steps = 1;
   for (const ReductionLoop& loop : spec.reduction) steps *= static_cast<double>(loop.extent);
-  double loop = leaves_no_registers(tile, target) ? kLoopInstructions : 0;
+  double loop = leaves_no_registers(spec, tile, target) ? kLoopInstructions : 0;
   double vector_bytes = tile.lanes * kernel::scalar_bytes(spec.element.scalar);
-  auto streamed = [&](int vectors) {
-    double panel = steps * vectors * vector_bytes, room = kPanelOfL1 * static_cast<double>(target.l1_bytes);
+  auto streamed = [&](int registers, int depth) {
+    double panel = steps / depth * registers * vector_bytes;
+    double room = kPanelOfL1 * static_cast<double>(target.l1_bytes);
     return spec.rows > tile.rows && panel > room
-               ? vectors * vector_bytes / (kStreamRate * target.l2_bytes_per_cycle)
+               ? registers * vector_bytes / (kStreamRate * target.l2_bytes_per_cycle)
                : 0;
   };
-  auto tile_cost = [&](int rows, int vectors) {
-    double instructions = rows + vectors * kVectorInstructions + loop;
-    return std::max(step_cycles(rows, vectors, tile.phases, target), streamed(vectors)) +
-           instructions * instruction_cycles + rows * vectors * 2.0 / steps + 6.0 / steps;
+  // So does every addition of the steps in two registers.
+  auto tile_cost = [&](int rows, int vectors, int registers, int depth) {
+    double instructions = rows + registers * kVectorInstructions + loop;
+    double step = std::max(step_cycles(rows, registers, tile.phases, target), streamed(registers, depth)) +
+                  instructions * instruction_cycles;
+    return step / depth + (rows * vectors * 2.0 * depth + 6.0) / steps;
   };
-  auto column_cost = [&](int vectors) {
-    double cost = static_cast<double>(full_rows) * tile_cost(tile.rows, vectors);
-    if (rest_rows > 0) cost += tile_cost(rest_rows, vectors);
+  auto column_cost = [&](int vectors, int registers, int depth) {
+    double cost = static_cast<double>(full_rows) * tile_cost(tile.rows, vectors, registers, depth);
+    if (rest_rows > 0) cost += tile_cost(rest_rows, vectors, registers, depth);
     return cost;
   };
-  double cycles = static_cast<double>(groups.full_groups) * column_cost(tile.vectors);
-  if (groups.rest_vectors > 0) cycles += column_cost(groups.rest_vectors);
+  double cycles = static_cast<double>(groups.full_groups) * column_cost(tile.vectors, tile.vectors, 1);
+  if (groups.rest_vectors > 0)
+    cycles += column_cost(groups.rest_vectors, groups.rest_registers, groups.rest_depth);
   return cycles;
 }
 
@@ -103,20 +110,24 @@ TileShape choose_tile(const ContractionSpec& spec, const TargetMachine& target) 
       target.vector_bits == 0 ? std::max(4, target.vector_registers / 2) : target.vector_registers;
   int64_t total_vectors = (spec.columns + best.lanes - 1) / best.lanes;
   double best_cycles = INFINITY;
-  for (int vectors = 1; vectors <= 8 && vectors <= total_vectors; ++vectors)
+  auto try_tiles = [&](int depth, int vectors) {
+    int wide = column_groups(spec.columns, {1, vectors, best.lanes, 1, depth}).most_registers();
     for (int rows = 1; rows <= 30 && rows <= spec.rows; ++rows)
       for (int phases = 1; phases <= 8; phases *= 2) {
-        if (registers_needed(rows, vectors, phases, target) > registers) break;
-        if (spec.compact && rows * vectors * phases > kCompactSums) break;
-        if (phases > 1 && rows * vectors * phases > 2 * target.fma_latency * target.fma_pipes) break;
-        TileShape tile{rows, vectors, best.lanes, phases};
+        if (registers_needed(rows, wide, phases, target) > registers) break;
+        if (spec.compact && rows * wide * phases > kCompactSums) break;
+        if (phases > 1 && rows * wide * phases > 2 * target.fma_latency * target.fma_pipes) break;
+        TileShape tile{rows, vectors, best.lanes, phases, depth};
         double cycles = tiling_cycles(spec, tile, target, kInstructionCycles);
         // Ties go to the tile with fewer loads, then to the smaller code.
-        if (cycles < best_cycles * 0.9999) {
+        if (cycles < best_cycles * (depth > best.depth ? 1 - kDeepGain : 0.9999)) {
           best_cycles = cycles;
           best = tile;
         }
       }
+  };
+  for (int depth = 1; depth <= (spec.compact ? 1 : spec.most_depth); depth *= 2)
+    for (int vectors = 1; vectors <= 8 && vectors <= total_vectors; ++vectors) try_tiles(depth, vectors);
   return best;
 }
 
@@ -137,10 +148,11 @@ Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target, c
     tiling.tile.rows = schedule->rows;
     tiling.tile.vectors = schedule->vectors;
     tiling.tile.phases = schedule->phases;
+    tiling.tile.depth = std::min(schedule->depth, spec.most_depth);
   }
   tiling.unroll = spec.compact ? 1 : kUnroll;
   tiling.rolls_runs = shares_too_many(spec, tiling.tile, target);
-  tiling.rolls_steps = leaves_no_registers(tiling.tile, target);
+  tiling.rolls_steps = leaves_no_registers(spec, tiling.tile, target);
   double steps = 1;
   for (const ReductionLoop& loop : spec.reduction) steps *= static_cast<double>(loop.extent);
   for (int64_t extent : spec.outer) steps *= static_cast<double>(extent);

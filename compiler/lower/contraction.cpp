@@ -197,8 +197,13 @@ ColumnGroups column_groups(int64_t columns, const TileShape& tile) {
   groups.vectors = tile.vectors;
   groups.lanes = tile.lanes;
   groups.total_vectors = (columns + tile.lanes - 1) / tile.lanes;
-  groups.full_groups = groups.total_vectors / tile.vectors;
-  groups.rest_vectors = static_cast<int>(groups.total_vectors % tile.vectors);
+  int64_t whole_vectors = tile.depth > 1 ? columns / tile.lanes : groups.total_vectors;
+  groups.full_groups = whole_vectors / tile.vectors;
+  groups.rest_vectors = static_cast<int>(groups.total_vectors - groups.full_groups * tile.vectors);
+  groups.rest_depth = tile.depth;
+  int64_t rest_columns = columns - groups.full_groups * tile.vectors * tile.lanes;
+  int64_t width = tile.lanes / tile.depth;
+  groups.rest_registers = groups.rest_vectors == 0 ? 0 : static_cast<int>((rest_columns + width - 1) / width);
   return groups;
 }
 

@@ -11,6 +11,7 @@
 #include "compiler/lower/schedule.h"
 #include "compiler/target/target_machine.h"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -20,12 +21,14 @@ namespace firn::lower {
 
 // Accumulators of one register tile: rows x vectors of `lanes` lanes. `phases` > 1 keeps as many partial
 // sums, taken round robin over the reduction, where rows x vectors alone would not hide the latency of the
-// FMA.
+// FMA. `depth` > 1: of the last column group, a register holds as many steps of the reduction for lanes /
+// depth columns, so that a part of a vector takes no more registers than it fills (step_lanes.h).
 struct TileShape {
   int rows = 1;
-  int vectors = 1;
+  int vectors = 1; // of results
   int lanes = 8;
   int phases = 1;
+  int depth = 1;
 };
 
 // One loop of the reduction, outermost first. The extent is static.
@@ -48,6 +51,7 @@ struct TilePosition {
   IntExpr row;           // of the tile's row 0
   IntExpr column_vector; // of the tile's vector 0
   int vectors = 1;       // of the column group, edge groups have fewer
+  int depth = 1;         // of the column group
 };
 
 // The array that all tiles of a contraction pass their sums through; the first one adds it to the kernel.
@@ -72,17 +76,20 @@ struct ContractionSpec {
   // Bytes that a run reads once, the vector operand among them, if it is one of the model's weights: they say
   // which cache level its first pass comes from. 0: it is near.
   int64_t weight_bytes = 0;
+  // Steps of the innermost reduction loop whose scalar operands lie side by side, at multiples of that: what
+  // a tile's depth may be at most.
+  int most_depth = 1;
   // How many of the leading `outer` dims also select another part of the vector operand (batch, groups).
   int vector_outer_dims = 0;
 
   // Whether row `row` (a constant) contributes at the value of the split reduction loop, of which there is
   // one at most (k by loop position; the others are absent expressions). Unset: always.
   std::function<bool(int64_t row, const std::vector<IntExpr>& k)> row_valid;
-  // The scalar operand at a row: a scalar value, or a vector whose lanes go with the columns' (depthwise).
+  // The scalar operand at a row: one value, or those of position.depth steps from k on.
   std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, const std::vector<IntExpr>& k)>
       scalar;
-  // The vector operand: `lanes` columns from vector column_vector + vector on.
-  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int vector,
+  // The vector operand: register `number` of the column group.
+  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int number,
                               const std::vector<IntExpr>& k)>
       vector;
   // What the sums of one row and vector start from. Unset: zeros.
@@ -133,13 +140,23 @@ void emit_contraction(kernel::Builder& builder, const ContractionSpec& spec, con
 void emit_row_tiles(kernel::Builder& builder, const ContractionSpec& spec, const Tiling& tiling,
                     TilePosition position);
 
-// The vectors a column group of the packed operand holds: groups of tile.vectors, the last one smaller.
+// The vectors a column group of the packed operand holds: groups of tile.vectors, the last one smaller. With
+// depth, a group that ends in a part of a vector is that last one even if it has as many.
 struct ColumnGroups {
   int64_t total_vectors; // ceil(columns / lanes)
   int64_t full_groups;   // of `vectors` each
   int rest_vectors;      // of the last group; 0: none
+  int rest_registers;    // that hold those
+  int rest_depth;        // steps in one of those registers
   int vectors, lanes;
   int64_t count() const { return full_groups + (rest_vectors > 0 ? 1 : 0); }
+  bool is_rest(const IntExpr& first_vector) const {
+    return rest_vectors > 0 && first_vector.is_constant() && first_vector.value() == full_groups * vectors;
+  }
+  // Of the group of `count` vectors from `first` on.
+  int registers(const IntExpr& first, int count) const { return is_rest(first) ? rest_registers : count; }
+  int depth(const IntExpr& first) const { return is_rest(first) ? rest_depth : 1; }
+  int most_registers() const { return std::max(full_groups > 0 ? vectors : 0, rest_registers); }
 };
 ColumnGroups column_groups(int64_t columns, const TileShape& tile);
 // Runs `body` with first vector and width of the column group of number `group`.

@@ -190,6 +190,7 @@ Explanation explain_direct(const LoweringContext& context, const Instruction& in
   explanation.chosen.rows = tiling.tile.rows;
   explanation.chosen.vectors = tiling.tile.vectors;
   explanation.chosen.phases = tiling.tile.phases;
+  explanation.chosen.depth = tiling.tile.depth;
   explanation.chosen.columns_outermost = tiling.columns_outermost;
   explanation.candidates.push_back({explanation.chosen, tiling.cycles, ""});
   return explanation;

@@ -13,6 +13,9 @@ using kernel::Builder;
 using kernel::Scalar;
 using kernel::Value;
 
+// Neighbours that a load repeats over a register: 128 bits.
+constexpr int kMostDepth = 4;
+
 struct Geometry {
   Type input, result;
   std::vector<WindowDim> window;            // spatial dims
@@ -74,6 +77,7 @@ public:
     spec.weight_bytes = binding_->weight_bytes;
     spec.row_valid = row_validity();
     spec.compact = binding_->compact;
+    spec.most_depth = most_depth();
     prepared.tiling = choose_tiling(spec, target_, binding_->schedule);
     fill_packing(prepared);
     auto packed = prepared.packed;
@@ -105,8 +109,9 @@ public:
     }
     for (const WindowDim& dim : g_.window)
       prepared.algorithm += (prepared.algorithm.empty() ? "" : "x") + std::to_string(dim.size);
-    prepared.algorithm += " direct " + std::to_string(prepared.tiling.tile.rows) + "x" +
-                          std::to_string(prepared.tiling.tile.vectors);
+    const TileShape& tile = prepared.tiling.tile;
+    if (tile.depth > 1) prepared.algorithm += " depth " + std::to_string(tile.depth);
+    prepared.algorithm += " direct " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors);
     if (binding_->long_epilogue) spec.sums_in_memory = std::make_shared<SumsArray>();
     return prepared;
   }
@@ -258,6 +263,16 @@ private:
     packed.column_stride = g_.channels * g_.filter_size;
   }
 
+  // Channels of one block lie side by side.
+  int most_depth() const {
+    bool innermost = channel_level_ == g_.window.size();
+    bool broadcasts = target_.has_embedded_broadcast && g_.input.dtype == DType::F32;
+    if (!innermost || !broadcasts || in_block_ % kMostDepth != 0 || in_block_ == 0) return 1;
+    int depth = kMostDepth;
+    while (g_.channels % depth != 0) depth /= 2;
+    return depth;
+  }
+
   Value load_filter(Builder& b, const PackedOperand& packed, const TilePosition& at, int vector,
                     const std::vector<IntExpr>& k) const {
     IntExpr part = g_.groups > 1 ? at.outer[0] : IntExpr(0);
@@ -305,6 +320,7 @@ private:
   scalar_operand() const {
     return [this_ = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
       auto [type, index] = this_.input_element(at, row, k);
+      if (at.depth > 1) return load_channels(b, this_.binding_->scalar, *type, index, at.depth);
       return load_element(b, this_.binding_->scalar, *type, index, Lanes{});
     };
   }

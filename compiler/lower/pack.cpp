@@ -1,17 +1,21 @@
 // Packing of vector operands, at compile time and as a kernel.
 #include "compiler/lower/pack.h"
 
+#include "compiler/lower/step_lanes.h"
+
 #include <cstring>
 
 namespace firn::lower {
 namespace {
 
-// Calls visit(k offset in the source) for every step of the reduction, in packed order.
+// Calls visit(k offset in the source) for every step of the reduction, `depth` of the innermost loop at a
+// time, in packed order.
 template <class Visit>
-void for_each_step(const PackedOperand& operand, size_t level, int64_t offset, Visit& visit) {
+void for_each_step(const PackedOperand& operand, int depth, size_t level, int64_t offset, Visit& visit) {
   if (level == operand.extents.size()) return visit(offset);
-  for (int64_t i = 0; i < operand.extents[level]; ++i)
-    for_each_step(operand, level + 1, offset + i * operand.strides[level], visit);
+  int step = level + 1 == operand.extents.size() ? depth : 1;
+  for (int64_t i = 0; i < operand.extents[level]; i += step)
+    for_each_step(operand, depth, level + 1, offset + i * operand.strides[level], visit);
 }
 
 // Elements of a mapped file, which may lie at any address.
@@ -24,24 +28,43 @@ template <class Element> struct UnalignedElements {
   }
 };
 
+// The registers of one group.
+struct PackedGroup {
+  int64_t first_vector;
+  int vectors, registers, depth;
+  // Where their lanes lie in the source, from the group's first column and a step on; -1 beyond the last
+  // column.
+  std::vector<int64_t> lanes;
+};
+
+PackedGroup packed_group(const PackedOperand& operand, const ColumnGroups& groups, int64_t number) {
+  PackedGroup group;
+  group.first_vector = number * groups.vectors;
+  group.vectors = number < groups.full_groups ? groups.vectors : groups.rest_vectors;
+  group.registers = groups.registers(group.first_vector, group.vectors);
+  group.depth = groups.depth(group.first_vector);
+  for (int i = 0; i < group.registers; ++i)
+    for (int lane = 0; lane < groups.lanes; ++lane) {
+      StepLane at = step_lane(groups.lanes, group.depth, group.registers, i, lane);
+      bool valid = group.first_vector * groups.lanes + at.column < operand.columns;
+      group.lanes.push_back(valid ? at.column * operand.column_stride + at.step * operand.strides.back()
+                                  : -1);
+    }
+  return group;
+}
+
 template <class Element>
 void pack_elements(const PackedOperand& operand, UnalignedElements<Element> source, Element* out) {
   ColumnGroups groups = column_groups(operand.columns, operand.tile);
   for (int64_t selected = 0; selected < operand.selected; ++selected)
-    for (int64_t group = 0; group < groups.count(); ++group) {
-      int64_t first = group * groups.vectors * groups.lanes;
-      int64_t vectors = group < groups.full_groups ? groups.vectors : groups.rest_vectors;
-      int64_t width = vectors * groups.lanes;
-      int64_t valid = std::min(width, operand.columns - first);
-      int64_t base =
-          operand.first_element + selected * operand.selected_stride + first * operand.column_stride;
+    for (int64_t number = 0; number < groups.count(); ++number) {
+      PackedGroup group = packed_group(operand, groups, number);
+      int64_t base = operand.first_element + selected * operand.selected_stride +
+                     group.first_vector * groups.lanes * operand.column_stride;
       auto visit = [&](int64_t offset) {
-        for (int64_t column = 0; column < valid; ++column)
-          out[column] = source[base + offset + column * operand.column_stride];
-        for (int64_t column = valid; column < width; ++column) out[column] = Element{};
-        out += width;
+        for (int64_t lane : group.lanes) *out++ = lane < 0 ? Element{} : source[base + offset + lane];
       };
-      for_each_step(operand, 0, 0, visit);
+      for_each_step(operand, group.depth, 0, 0, visit);
     }
 }
 
@@ -54,16 +77,21 @@ int64_t PackedOperand::reduction_size() const {
 }
 
 int64_t PackedOperand::elements() const {
-  return selected * reduction_size() * column_groups(columns, tile).total_vectors * tile.lanes;
+  ColumnGroups groups = column_groups(columns, tile);
+  int64_t full = groups.full_groups * groups.vectors * reduction_size(),
+          rest = groups.rest_registers * (reduction_size() / groups.rest_depth);
+  return selected * (full + rest) * tile.lanes;
 }
 
-IntExpr PackedOperand::index(const IntExpr& part, const TilePosition& position, int vector,
+IntExpr PackedOperand::index(const IntExpr& part, const TilePosition& position, int number,
                              const std::vector<IntExpr>& k) const {
   IntExpr step = 0;
   for (size_t i = 0; i < extents.size(); ++i) step = step * extents[i] + k[i];
+  ColumnGroups groups = column_groups(columns, tile);
+  int64_t registers = groups.registers(position.column_vector, position.vectors);
   return part * (elements() / selected) + position.column_vector * (tile.lanes * reduction_size()) +
-         step * (static_cast<int64_t>(position.vectors) * tile.lanes) +
-         static_cast<int64_t>(vector) * tile.lanes;
+         step * (registers * (tile.lanes / groups.depth(position.column_vector))) +
+         int64_t{number} * tile.lanes;
 }
 
 void pack(const PackedOperand& operand, std::span<const std::byte> source, std::span<std::byte> out) {
@@ -87,47 +115,52 @@ void emit_pack(kernel::Builder& b, const PackedOperand& operand, int source, int
   int lanes = operand.tile.lanes;
   ColumnGroups groups = column_groups(operand.columns, operand.tile);
   kernel::Type vector_type{operand.element, lanes}, scalar_type{operand.element, 1};
-  bool contiguous = operand.column_stride == 1 && lanes > 1;
-  int64_t rest = operand.columns % lanes;
-  // One vector of columns at all steps: whole vectors by vector loads where columns are neighbours, else lane
-  // by lane.
-  auto copy_vector = [&](const IntExpr& from, const IntExpr& to, int64_t valid) {
-    if (contiguous && valid == lanes) return b.store(b.load(vector_type, source, from), out, to);
-    for (int64_t lane = 0; lane < lanes; ++lane)
-      b.store(lane < valid ? b.load(scalar_type, source, from + lane * operand.column_stride)
-                           : b.constant(scalar_type, 0.0),
-              out, to + lane);
+  // One register at one step: by a vector load where columns are neighbours, else lane by lane.
+  auto copy_register = [&](const IntExpr& from, const IntExpr& to, std::span<const int64_t> offsets) {
+    bool neighbours = lanes > 1;
+    for (size_t i = 1; i < offsets.size(); ++i) neighbours &= offsets[i] == offsets[i - 1] + 1;
+    if (neighbours) return b.store(b.load(vector_type, source, from + offsets[0]), out, to);
+    for (int lane = 0; lane < lanes; ++lane) {
+      int64_t offset = offsets[static_cast<size_t>(lane)];
+      b.store(offset < 0 ? b.constant(scalar_type, 0.0) : b.load(scalar_type, source, from + offset), out,
+              to + lane);
+    }
   };
-  auto copy_steps = [&](const IntExpr& part, const IntExpr& first_vector, int vectors, int vector,
-                        int64_t valid) {
-    TilePosition position;
-    position.column_vector = first_vector;
-    position.vectors = vectors;
+  auto copy_steps = [&](const IntExpr& part, const TilePosition& position, int number,
+                        std::span<const int64_t> offsets) {
     std::vector<IntExpr> k;
     std::function<void(const IntExpr&)> nest = [&](const IntExpr& offset) {
       if (k.size() == operand.extents.size())
-        return copy_vector(offset, operand.index(part, position, vector, k), valid);
+        return copy_register(offset, operand.index(part, position, number, k), offsets);
       size_t level = k.size();
-      b.loop(0, operand.extents[level], 1, [&](const IntExpr& iv) {
+      int step = level + 1 == operand.extents.size() ? position.depth : 1;
+      b.loop(0, operand.extents[level], step, [&](const IntExpr& iv) {
         k.push_back(iv);
         nest(offset + iv * operand.strides[level]);
         k.pop_back();
       });
     };
     nest(part * operand.selected_stride + operand.first_element +
-         (first_vector + vector) * (lanes * operand.column_stride));
+         position.column_vector * (lanes * operand.column_stride));
+  };
+  auto copy_group = [&](const IntExpr& part, const IntExpr& first_vector, const PackedGroup& group) {
+    TilePosition position;
+    position.column_vector = first_vector;
+    position.vectors = group.vectors;
+    position.depth = group.depth;
+    for (int i = 0; i < group.registers; ++i)
+      copy_steps(part, position, i,
+                 std::span(group.lanes).subspan(static_cast<size_t>(i * lanes), static_cast<size_t>(lanes)));
   };
   IntExpr part = b.set_parallel(operand.selected);
   // Whole groups share a body; only the very last vector of all may be partial.
-  bool last_is_full_group = groups.rest_vectors == 0 && rest > 0;
-  b.loop(0, groups.full_groups - (last_is_full_group ? 1 : 0), 1, [&](const IntExpr& group) {
-    for (int vector = 0; vector < groups.vectors; ++vector)
-      copy_steps(part, group * groups.vectors, groups.vectors, vector, lanes);
+  int64_t alike = std::min(groups.full_groups, operand.columns / (int64_t{groups.vectors} * lanes));
+  b.loop(0, alike, 1, [&](const IntExpr& number) {
+    copy_group(part, number * groups.vectors, packed_group(operand, groups, 0));
   });
-  int tail_vectors = last_is_full_group ? groups.vectors : groups.rest_vectors;
-  IntExpr tail_first = groups.total_vectors - tail_vectors;
-  for (int vector = 0; vector < tail_vectors; ++vector)
-    copy_steps(part, tail_first, tail_vectors, vector, vector + 1 == tail_vectors && rest > 0 ? rest : lanes);
+  if (alike == groups.count()) return;
+  PackedGroup last = packed_group(operand, groups, alike);
+  copy_group(part, last.first_vector, last);
 }
 
 } // namespace firn::lower

@@ -1,9 +1,10 @@
 // Packing of a contraction's vector operand: the order in which the register tiles read it, so that a whole
 // run streams it front to back.
 //
-//   packed[selected][column group][reduction loops, row-major][vector][lane]
+//   packed[selected][column group][reduction loops, row-major][register][lane]
 //
-// Lanes beyond the last column hold zeros.
+// In a group with depth one register holds as many steps of the innermost loop. Lanes beyond the last column
+// hold zeros.
 #pragma once
 
 #include "compiler/kernel/builder.h"
@@ -25,9 +26,9 @@ struct PackedOperand {
 
   int64_t reduction_size() const;
   int64_t elements() const; // of the packed operand
-  // Where the tile's vector lies for the values `k` of the reduction loops. Each column group is addressed by
-  // its first vector: groups before it hold `columns before it` x reduction_size elements.
-  IntExpr index(const IntExpr& selected, const TilePosition& position, int vector,
+  // Where register `number` of the tile lies for the values `k` of the reduction loops. Each column group is
+  // addressed by its first vector: groups before it hold `columns before it` x reduction_size elements.
+  IntExpr index(const IntExpr& selected, const TilePosition& position, int number,
                 const std::vector<IntExpr>& k) const;
 };
 

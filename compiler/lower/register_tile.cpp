@@ -1,6 +1,8 @@
 // The reduction nest of a register tile, with its sums as loop-carried values.
 #include "compiler/lower/register_tile.h"
 
+#include "compiler/lower/step_lanes.h"
+
 #include <algorithm>
 
 namespace firn::lower {
@@ -19,22 +21,24 @@ public:
   void emit(TilePosition& position, int rows, int vectors) {
     position.vectors = vectors;
     kernel::Type type = spec_.element.with_lanes(groups_.lanes);
-    int sums = rows * vectors;
+    position.depth = depth_ = groups_.depth(position.column_vector);
+    int registers = groups_.registers(position.column_vector, vectors), sums = rows * registers;
     int phases = std::max(1, tiling_.tile.phases);
     Value zero = b_.constant(type, 0.0);
     std::vector<Value> acc(static_cast<size_t>(sums * phases), zero);
-    if (spec_.initial)
+    if (spec_.initial && depth_ == 1)
       for (int i = 0; i < sums; ++i)
         acc[static_cast<size_t>(i)] = spec_.initial(b_, position, i / vectors, i % vectors);
     std::vector<IntExpr> k(spec_.reduction.size());
-    acc = emit_reduction(position, rows, vectors, 0, k, acc);
+    acc = emit_reduction(position, rows, registers, 0, k, acc);
     for (int phase = phases; phase > 1; phase /= 2) // pairwise, so that the order is fixed
       for (int p = 0; p < phase / 2; ++p)
         for (int i = 0; i < sums; ++i) {
           Value& lhs = acc[static_cast<size_t>(p * sums + i)];
           lhs = b_.binary(add_op(), lhs, acc[static_cast<size_t>((p + phase / 2) * sums + i)]);
         }
-    bool in_loop = spec_.sums_in_memory && sums > kStraightStores;
+    if (depth_ > 1) acc = add_all_steps(position, rows, vectors, acc);
+    bool in_loop = spec_.sums_in_memory && rows * vectors > kStraightStores;
     std::vector<Value> totals =
         in_loop ? store_in_loop(position, rows, vectors, acc) : store_rows(position, rows, vectors, acc);
     for (size_t vector = 0; vector < totals.size(); ++vector)
@@ -42,6 +46,22 @@ public:
   }
 
 private:
+  // From registers with several steps of the reduction to the sums of rows x vectors.
+  std::vector<Value> add_all_steps(const TilePosition& position, int rows, int vectors,
+                                   const std::vector<Value>& acc) {
+    int registers = groups_.registers(position.column_vector, vectors);
+    std::vector<Value> sums;
+    for (int row = 0; row < rows; ++row)
+      for (int vector = 0; vector < vectors; ++vector) {
+        auto first = acc.begin() + row * registers + vector * depth_;
+        int count = std::min(depth_, registers - vector * depth_);
+        Value sum = add_steps(b_, {first, first + count}, depth_);
+        bool starts = static_cast<bool>(spec_.initial);
+        sums.push_back(starts ? b_.binary(add_op(), sum, spec_.initial(b_, position, row, vector)) : sum);
+      }
+    return sums;
+  }
+
   // Adds what was stored to the total of its vector, if anybody wants totals.
   void add_total(std::vector<Value>& totals, int vector, Value stored) const {
     if (totals.empty()) return;
@@ -137,25 +157,25 @@ private:
     bool clipped = loop.kind == ReductionLoop::Kind::Clipped;
     IntExpr lower = clipped ? loop.lower(position.outer) : IntExpr(0);
     IntExpr upper = clipped ? loop.upper(position.outer) : IntExpr(loop.extent);
-    int phases = innermost && !clipped ? std::max(1, tiling_.tile.phases) : 1;
-    int64_t main = loop.extent / phases * phases;
+    int phases = innermost && !clipped ? std::max(1, tiling_.tile.phases) : 1, depth = innermost ? depth_ : 1;
+    int64_t round = int64_t{phases} * depth, main = loop.extent / round * round;
     if (phases == 1)
-      return b_.loop_carried(lower, upper, 1, std::move(acc),
+      return b_.loop_carried(lower, upper, depth, std::move(acc),
                              [&](const IntExpr& iv, const std::vector<Value>& in) {
                                k[level] = iv;
                                return emit_reduction(position, rows, vectors, level + 1, k, in);
                              });
     if (main > 0)
-      acc = b_.loop_carried(0, main, phases, std::move(acc), [&](const IntExpr& iv, std::vector<Value> in) {
+      acc = b_.loop_carried(0, main, round, std::move(acc), [&](const IntExpr& iv, std::vector<Value> in) {
         for (int phase = 0; phase < phases; ++phase) {
-          k[level] = iv + phase;
+          k[level] = iv + phase * depth;
           in = emit_step(position, rows, vectors, k, phase, std::move(in));
         }
         return in;
       });
-    for (int64_t i = main; i < loop.extent; ++i) {
+    for (int64_t i = main; i < loop.extent; i += depth) {
       k[level] = i;
-      acc = emit_step(position, rows, vectors, k, static_cast<int>(i - main), std::move(acc));
+      acc = emit_step(position, rows, vectors, k, static_cast<int>((i - main) / depth), std::move(acc));
     }
     return acc;
   }
@@ -185,7 +205,7 @@ private:
     while (++level < spec_.reduction.size()) {
       const ReductionLoop& loop = spec_.reduction[level];
       bool innermost = level + 1 == spec_.reduction.size();
-      if (loop.extent > (innermost ? steps_per_iteration(loop) : 1)) return true;
+      if (loop.extent > (innermost ? steps_per_iteration(steps_of(loop)) : 1)) return true;
     }
     return false;
   }
@@ -205,7 +225,7 @@ private:
   // rows asks for its share, so that the group has come near when its turn comes.
   std::vector<Value> emit_innermost_loop(const TilePosition& position, int rows, int vectors,
                                          std::vector<IntExpr>& k, std::vector<Value> acc) {
-    const ReductionLoop& loop = spec_.reduction.back();
+    ReductionLoop loop = steps_of(spec_.reduction.back());
     int64_t block = loop.block > 0 ? loop.block : loop.extent, blocks = loop.extent / block;
     int64_t unroll = steps_per_iteration(loop);
     Requests requests = requests_per_iteration(rows, unroll);
@@ -228,6 +248,13 @@ private:
                             return run(iv * block, block, carried);
                           });
     return run(blocks * block, loop.extent % block, std::move(acc));
+  }
+
+  // The innermost loop, with `depth_` steps of the reduction as one.
+  ReductionLoop steps_of(ReductionLoop loop) const {
+    loop.extent /= depth_;
+    loop.block /= depth_;
+    return loop;
   }
 
   // Of the innermost loop. Short loops stay rolled: straight code of many steps tempts the scheduler to
@@ -254,7 +281,7 @@ private:
                        const IntExpr& next_block, const IntExpr& iteration, int64_t iterations) {
     int64_t lines = (rows + spec_.scalar_rows_per_line - 1) / spec_.scalar_rows_per_line;
     int64_t share = (lines + iterations - 1) / iterations;
-    k.back() = next_block;
+    k.back() = next_block * depth_;
     for (int64_t i = 0; i < share; ++i)
       spec_.prefetch_scalar(b_, position, (iteration * share + i) * spec_.scalar_rows_per_line, k);
   }
@@ -262,7 +289,7 @@ private:
   std::vector<Value> emit_steps(const TilePosition& position, int rows, int vectors, std::vector<IntExpr>& k,
                                 const IntExpr& first, int64_t count, std::vector<Value> acc) {
     for (int64_t step = 0; step < count; ++step) {
-      k.back() = first + step;
+      k.back() = (first + step) * depth_;
       acc = emit_step(position, rows, vectors, k, 0, std::move(acc));
     }
     return acc;
@@ -311,8 +338,7 @@ private:
     for (int vector = 0; vector < vectors; ++vector) loaded.push_back(spec_.vector(b_, position, vector, k));
     for (int row = 0; row < rows; ++row) {
       if (!taken_.empty() && !taken_[static_cast<size_t>(row)]) continue;
-      Value scalar = spec_.scalar(b_, position, row, k);
-      if (b_.type(scalar).lanes == 1) scalar = b_.splat(scalar, groups_.lanes);
+      Value scalar = repeat_steps(b_, spec_.scalar(b_, position, row, k), groups_.lanes);
       for (int vector = 0; vector < vectors; ++vector) {
         Value& sum = acc[static_cast<size_t>((phase * rows + row) * vectors + vector)];
         sum = multiply_add(scalar, loaded[static_cast<size_t>(vector)], sum);
@@ -330,6 +356,7 @@ private:
   const ContractionSpec& spec_;
   const Tiling& tiling_;
   ColumnGroups groups_;
+  int depth_ = 1;           // steps that a register holds
   std::vector<bool> taken_; // rows that contribute at the value of the split loop at hand; empty: all
 };
 

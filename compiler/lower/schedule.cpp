@@ -38,6 +38,10 @@ bool read_direct(TextScanner& scanner, Schedule& schedule) {
       (!scanner.integer(phases) || (phases != 1 && phases != 2 && phases != 4 && phases != 8)))
     return scanner.fail("phases are 1, 2, 4 or 8");
   schedule.phases = static_cast<int>(phases);
+  int64_t depth = 1;
+  if (scanner.accept("depth") && (!scanner.integer(depth) || (depth != 1 && depth != 2 && depth != 4)))
+    return scanner.fail("depths are 1, 2 or 4");
+  schedule.depth = static_cast<int>(depth);
   bool columns = scanner.accept("columns");
   if (columns || scanner.accept("rows")) {
     schedule.columns_outermost = columns;
@@ -75,6 +79,7 @@ std::string Schedule::to_string() const {
   if (rows > 0) text += " tile " + pair_text(rows, vectors);
   if (algorithm == Algorithm::Winograd && batch > 0) text += " batch " + std::to_string(batch);
   if (phases > 1) text += " phases " + std::to_string(phases);
+  if (depth > 1) text += " depth " + std::to_string(depth);
   if (columns_outermost) text += *columns_outermost ? " columns outermost" : " rows outermost";
   return text;
 }

@@ -1,7 +1,7 @@
 // Schedules of contractions as text: what --explain prints and --schedule-db reads back, so that the choice
 // of the cost model can be seen and overruled. One line of a database:
 //
-//   CPU SIGNATURE => direct tile ROWSxVECTORS [phases N] [columns|rows outermost]
+//   CPU SIGNATURE => direct tile ROWSxVECTORS [phases N] [depth N] [columns|rows outermost]
 //   CPU SIGNATURE => winograd HxW [tile ROWSxVECTORS] [batch TILES]
 //
 // with the CPU and signature as --explain prints them. '#' starts a comment.
@@ -19,10 +19,10 @@ namespace firn::lower {
 
 struct Schedule {
   enum class Algorithm : uint8_t { Direct, Winograd } algorithm = Algorithm::Direct;
-  int outputs_high = 0, outputs_wide = 0; // Winograd
-  int64_t batch = 0;                      // Winograd: tiles per batch; 0: chosen
-  int rows = 0, vectors = 0, phases = 1;  // of the register tile; 0: chosen
-  std::optional<bool> columns_outermost;  // Direct
+  int outputs_high = 0, outputs_wide = 0;           // Winograd
+  int64_t batch = 0;                                // Winograd: tiles per batch; 0: chosen
+  int rows = 0, vectors = 0, phases = 1, depth = 1; // of the register tile; 0: chosen
+  std::optional<bool> columns_outermost;            // Direct
   std::string to_string() const;
 };
 

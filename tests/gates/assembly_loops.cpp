@@ -62,7 +62,7 @@ struct VectorInstruction {
   bool is_sum() const { return starts_with(mnemonic, "vfmadd") || mnemonic == "addps"; }
   bool broadcasts_element() const {
     if (!reads() || operands.find("(%rip)") != std::string::npos) return false;
-    return starts_with(mnemonic, "vbroadcastss") || mnemonic == "movss" ||
+    return starts_with(mnemonic, "vbroadcast") || mnemonic == "movss" ||
            operands.find("{1to") != std::string::npos;
   }
   std::string destination() const {

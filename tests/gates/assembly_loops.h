@@ -15,7 +15,7 @@ struct AssemblyLoop {
   int fmas = 0;                   // products and sums of their own make one
   int accumulators = 0;           // registers that they write
   int loads = 0;                  // vector instructions that read memory, FMAs included; prefetches are none
-  int broadcasts = 0;             // those of them that spread one element of a tensor over a vector
+  int broadcasts = 0;             // those of them that spread an element of a tensor, or a few, over a vector
   int scalars = 0;                // instructions without vectors, prefetches apart: addresses and control
   int spills = 0;                 // of vectors to the stack, and reloads of them
   int scalar_spills = 0;          // the same of other registers

@@ -4,6 +4,7 @@
 #include "compiler/graph/composites.h"
 #include "compiler/graph/text.h"
 #include "compiler/graph/verify.h"
+#include "compiler/lower/contraction.h"
 #include "compiler/memory/plan.h"
 #include "tests/codegen/model_object.h"
 
@@ -157,6 +158,10 @@ LiteralRef random_literal(const std::vector<int64_t>& dims) {
 const std::vector<GateKernel>& gate_kernels() {
   static const std::vector<GateKernel> kernels = {
       convolution("convolution 1x1", {.channels = 128, .filters = 256, .extent = 28, .kernel = {1, 1}}),
+      convolution("convolution 1x1 to 24 filters",
+                  {.channels = 144, .filters = 24, .extent = 56, .kernel = {1, 1}}),
+      convolution("convolution 1x1 to 116 filters",
+                  {.channels = 232, .filters = 116, .extent = 28, .kernel = {1, 1}}),
       convolution("convolution 1x1 stride 2",
                   {.channels = 64, .filters = 128, .extent = 28, .kernel = {1, 1}, .stride = 2}),
       convolution("convolution 3x3 few channels",
@@ -237,9 +242,15 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
   // Without FMAs, sums change registers: assembly does not tell tiles.
   code.tile = kernel.columns > 0 && target.has_fma ? promised_tile(code.algorithm) : PromisedTile{};
   if (code.tile.rows > 0) {
-    if (!explanations.empty()) code.tile.phases = explanations[0].chosen.phases;
-    int64_t vectors = (kernel.columns + target.lanes(32) - 1) / target.lanes(32);
-    code.tile.rest_vectors = static_cast<int>(vectors % code.tile.vectors);
+    int depth = 1;
+    if (!explanations.empty()) {
+      code.tile.phases = explanations[0].chosen.phases;
+      depth = explanations[0].chosen.depth;
+    }
+    lower::ColumnGroups groups =
+        lower::column_groups(kernel.columns, {code.tile.rows, code.tile.vectors, target.lanes(32), 1, depth});
+    if (groups.full_groups == 0) code.tile.vectors = groups.rest_registers;
+    code.tile.rest_vectors = groups.rest_registers;
   }
   for (AssemblyLoop& loop : innermost_loops(*assembly))
     if (loop.function == "firn.k." + (*busiest)->name) code.loops.push_back(std::move(loop));

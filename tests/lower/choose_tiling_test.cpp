@@ -1,4 +1,5 @@
-// Loop orders of contractions: what passes from which cache level decides.
+// Tiles and loop orders of contractions: how columns fill vectors decides, and what passes from which cache
+// level.
 #include "compiler/lower/contraction.h"
 
 #include <catch2/catch.hpp>
@@ -45,4 +46,39 @@ TEST_CASE("few rows do not stream wide panels", "[lower][tiling]") {
   lower::TileShape tile = lower::choose_tiling(product(8, 512, 512, 0), *target).tile;
   CHECK(tile.rows >= 4);
   CHECK(tile.rows * tile.vectors >= 8);
+}
+
+TEST_CASE("depth pays where the last vector is half empty and the reduction long", "[lower][tiling]") {
+  auto target = find_target("", "sapphirerapids", "");
+  REQUIRE(target);
+  auto depth = [&](int64_t inner, int64_t columns, int most) {
+    lower::ContractionSpec spec = product(56, inner, columns, 0);
+    spec.most_depth = most;
+    return lower::choose_tiling(spec, *target).tile.depth;
+  };
+  CHECK(depth(144, 24, 4) == 2);
+  CHECK(depth(144, 40, 4) == 2);
+  CHECK(depth(144, 12, 4) == 4);
+  CHECK(depth(144, 24, 1) == 1); // neighbours lie apart
+  CHECK(depth(8, 24, 4) == 1);   // additions at the end would cost more
+  CHECK(depth(144, 32, 4) == 1);
+  CHECK(depth(144, 31, 4) == 1);
+  CHECK(depth(144, 1000, 4) == 1);
+  lower::ContractionSpec spec = product(56, 144, 24, 0);
+  spec.most_depth = 4;
+  spec.compact = true;
+  CHECK(lower::choose_tiling(spec, *target).tile.depth == 1);
+}
+
+TEST_CASE("the last column group takes the registers that its columns fill", "[lower][tiling]") {
+  lower::ColumnGroups groups = lower::column_groups(72, {9, 3, 16, 1, 2});
+  CHECK(groups.count() == 2);
+  CHECK(groups.registers(0, 3) == 3);
+  CHECK(groups.depth(0) == 1);
+  CHECK(groups.rest_vectors == 2);
+  CHECK(groups.registers(3, 2) == 3);
+  CHECK(groups.depth(3) == 2);
+  CHECK(lower::column_groups(40, {4, 3, 16, 1, 2}).registers(0, 3) == 5); // one group, and the last one
+  CHECK(lower::column_groups(40, {4, 3, 16, 1, 1}).registers(0, 3) == 3);
+  CHECK(lower::column_groups(116, {14, 2, 16, 1, 4}).registers(6, 2) == 5);
 }

@@ -321,17 +321,17 @@ TEST_CASE("long epilogues are loops over a tile", "[lower]") {
 }
 
 TEST_CASE("sums start from the bias unless stores set the pace of the epilogue", "[lower]") {
-  // 40 channels: the last vector of biases is a partial one.
+  // 47 channels: the last vector of biases is a partial one.
   auto text = [](const std::string& epilogue) {
-    std::string in = "f32[1,32,9,13]{0,1,2,3:1x16}", out = "f32[1,40,9,13]{0,1,2,3:1x16}",
-                weights = "f32[40,32,1,1]";
+    std::string in = "f32[1,32,9,13]{0,1,2,3:1x16}", out = "f32[1,47,9,13]{0,1,2,3:1x16}",
+                weights = "f32[47,32,1,1]";
     return "module @m { func @main(%x: f32[1,32,9,13], %w: " + weights +
-           ", %bias: f32[40]) -> (f32[1,40,9,13]) { %b = copy %x : " + in +
-           " %v = copy %bias : f32[40] %e = fusion %b, %w, %v {kind = contraction} region (%p: " + in +
-           ", %q: " + weights + ", %t: f32[40]) { %c = convolution %p, %q {window = 1x1} : " + out +
+           ", %bias: f32[47]) -> (f32[1,47,9,13]) { %b = copy %x : " + in +
+           " %v = copy %bias : f32[47] %e = fusion %b, %w, %v {kind = contraction} region (%p: " + in +
+           ", %q: " + weights + ", %t: f32[47]) { %c = convolution %p, %q {window = 1x1} : " + out +
            " %u = broadcast_in_dim %t {dims = [1]} : " + out + " %s = add %u, %c : " + out +
            " %z0 = constant [0] : f32[] %z = broadcast_in_dim %z0 {dims = []} : " + out + epilogue + out +
-           " return %h } : " + out + " %r = copy %e : f32[1,40,9,13] return %r } }";
+           " return %h } : " + out + " %r = copy %e : f32[1,47,9,13] return %r } }";
   };
   auto additions = [&](const std::string& epilogue) {
     expect_lowered_module(text(epilogue), {.tolerance = 1e-5, .cpus = {"x86-64-v4"}});
@@ -342,7 +342,53 @@ TEST_CASE("sums start from the bias unless stores set the pace of the epilogue",
   };
   CHECK(additions(" %h = maximum %s, %z : ") > 0);
   CHECK(additions(" %six0 = constant [6] : f32[] %six = broadcast_in_dim %six0 {dims = []} :"
-                  " f32[1,40,9,13]{0,1,2,3:1x16} %h = clamp %z, %s, %six : ") == 0);
+                  " f32[1,47,9,13]{0,1,2,3:1x16} %h = clamp %z, %s, %six : ") == 0);
+}
+
+TEST_CASE("a part of a vector of filters takes the registers that it fills", "[lower]") {
+  // Lines of odd lengths, windows over edges, channels that end within a block, activations behind the sums.
+  auto covers = [](const Convolution& c, const std::string& depth) {
+    INFO(c.channels << " to " << c.filters);
+    bool found = depth.empty();
+    for (const auto& kernel : lower_text(module_text(c, 16), "x86-64-v4").kernels)
+      if (kernel->algorithm.find(" direct ") != std::string::npos)
+        found = depth.empty() ? found && kernel->algorithm.find("depth") == std::string::npos
+                              : found || kernel->algorithm.find(depth) != std::string::npos;
+    CHECK(found);
+    expect_convolution(c);
+  };
+  Convolution pointwise{.in = {9, 13}, .kernel = {1, 1}, .pad_low = {0, 0}, .pad_high = {0, 0}};
+  auto from = [&](int64_t channels, int64_t filters) {
+    Convolution c = pointwise;
+    c.channels = channels;
+    c.filters = filters;
+    return c;
+  };
+  covers(from(96, 24), "depth 2");
+  covers(from(72, 40), "depth 2");
+  covers(from(90, 24), "depth 2");
+  covers(from(40, 72), "depth 2");
+  covers(from(128, 12), "depth 4");
+  covers(from(96, 20), "depth 4");
+  covers(from(240, 68), "depth 4");
+  covers(from(96, 44), "depth 4");
+  covers(from(97, 24), "");
+  covers(from(96, 31), "");
+  covers(from(96, 48), "");
+  Convolution window{.channels = 48,
+                     .filters = 24,
+                     .in = {9, 21},
+                     .kernel = {5, 5},
+                     .pad_low = {2, 2},
+                     .pad_high = {2, 1},
+                     .stride = {2, 2}};
+  covers(window, "depth 2");
+  window.logistic = true;
+  covers(window, "depth 2");
+  window.filters = 12;
+  covers(window, "depth 4");
+  covers({.channels = 64, .filters = 24, .in = {61}, .kernel = {7}, .pad_low = {3}, .pad_high = {3}},
+         "depth 2");
 }
 
 TEST_CASE("convolutions that Winograd's algorithm does not cover", "[lower]") {

@@ -64,6 +64,15 @@ TEST_CASE("a schedule overrules the cost model", "[lower]") {
   CHECK(explain(nullptr, Winograd::Off).chosen.algorithm == Schedule::Algorithm::Direct);
 }
 
+TEST_CASE("a schedule reads back as it is printed", "[lower]") {
+  for (const char* text : {"direct tile 8x2 depth 2 rows outermost", "direct tile 2x3 phases 2 depth 4"}) {
+    auto database = ScheduleDatabase::parse("db", std::string("a => ") + text + "\n");
+    REQUIRE(database);
+    REQUIRE(database->find("a"));
+    CHECK(database->find("a")->to_string() == text);
+  }
+}
+
 TEST_CASE("an explanation reads back as a database", "[lower]") {
   Explanation own = explain(nullptr);
   CHECK(own.candidates.size() == 5); // direct, and two sizes per dim
@@ -79,6 +88,7 @@ TEST_CASE("broken schedule databases name the line", "[lower]") {
   CHECK(error_of("a => fast\n").find("db:1") == 0);
   CHECK(error_of("a => direct tile 0x2\n").find("wanted two sizes from 1 to 64") != std::string::npos);
   CHECK(error_of("a => direct tile 4x2 phases 3\n").find("phases are 1, 2, 4 or 8") != std::string::npos);
+  CHECK(error_of("a => direct tile 4x2 depth 3\n").find("depths are 1, 2 or 4") != std::string::npos);
   CHECK(error_of("a => winograd 5x5\n").find("from 1 to 4") != std::string::npos);
   CHECK(error_of("a => winograd 4x4 batch 0\n").find("at least one tile") != std::string::npos);
   CHECK(error_of("a => direct tile 4x2 rows outermost please\n").find("expected the end of the line") !=
