@@ -141,7 +141,8 @@ private:
     weights_->weigh(rows, keys);
     if (last) weights_->end_tile(rows);
     if (hidden_->exist()) {
-      gap_.to = keys / s_.lanes * s_.lanes;
+      int64_t step = std::max(s_.lanes, s_.steps);
+      gap_.to = keys / step * step;
       gap_.from = hidden_->find_reach(first, gap_.to, rows, scores_, score_stride_);
     }
     int64_t vectors = values_.vectors(), groups = vectors / s_.vectors;

@@ -85,7 +85,8 @@ std::vector<int64_t> shown_keys(const Attention& attention, const Instruction& f
 
 HiddenKeys::HiddenKeys(KernelMaker& maker, const Attention& attention, const Instruction& fusion,
                        const AttentionSchedule& schedule)
-    : b_(maker.builder()), lanes_(schedule.lanes), keys_(attention.keys) {
+    : b_(maker.builder()), lanes_(schedule.lanes), step_(std::max(schedule.lanes, schedule.steps)),
+      keys_(attention.keys) {
   std::vector<int64_t> shown = shown_keys(attention, fusion);
   if (shown.empty() || maker.context().options().optimize_size) return;
   std::vector<int32_t> table;
@@ -116,7 +117,7 @@ IntExpr HiddenKeys::find_reach(const IntExpr& first, int64_t keys, int rows, int
                                int64_t stride) const {
   kernel::Type type{Scalar::F32, lanes_};
   int64_t vectors = keys / lanes_;
-  IntExpr shown = shown_groups(first, lanes_, vectors);
+  IntExpr shown = shown_groups(first, step_, keys / step_) * (step_ / lanes_);
   // Weights are not negative; one that is NaN is seen too.
   auto add_row = [&](const IntExpr& r, KernelValue sum) {
     return b_.loop_carried(shown, vectors, 1, {sum},

@@ -33,6 +33,7 @@ public:
 private:
   kernel::Builder& b_;
   int lanes_;
+  int64_t step_; // keys that products take at a time
   int64_t keys_;
   int table_ = -1; // parameter: shown keys per tile
   IntExpr shown_;

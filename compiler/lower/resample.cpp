@@ -49,7 +49,10 @@ public:
     combines_lines_ = dims_.size() > 1;
     copies_line_ = combines_lines_ || (inner_ == 1 && lanes_ > 1);
     if (copies_line_) scratch_ = maker.scratch(Scalar::F32, in_ * inner_ + 2 * lanes_, "line");
-    maker.set_flops(2 * composite_.type().num_elements() * dims_.back().taps());
+    int64_t elements = composite_.type().num_elements() * dims_.back().taps(), lines = 1;
+    for (size_t i = 0; i + 1 < dims_.size(); ++i) lines *= dims_[i].taps();
+    if (combines_lines_) elements += elements / dims_.back().taps() / out_ * in_ * lines;
+    maker.set_flops(2 * elements);
     emit_lines();
     maker.finish();
   }
@@ -208,26 +211,27 @@ private:
     return pattern;
   }
 
-  // Vectors [first, first + count * period) of a line whose shuffles repeat after `period` vectors, `advance`
-  // elements further on.
+  // Vectors [first, first + count * period) of the `whole` ones of a line whose shuffles repeat after
+  // `period` vectors, `advance` elements further on.
   struct Run {
     size_t first = 0, count = 0, period = 1;
     int64_t advance = 0;
   };
 
-  static Run longest_run(const std::vector<Pattern>& patterns) {
+  static Run longest_run(const std::vector<Pattern>& patterns, size_t whole) {
     Run best;
     for (size_t period = 1; period <= kMostPeriod; ++period)
-      for (size_t first = 0; first + period < patterns.size(); ++first) {
+      for (size_t first = 0; first + period < whole;) {
         Run run{first, 1, period, patterns[first + period].base - patterns[first].base};
         auto continues = [&](size_t v) {
           return patterns[v].repeats(patterns[v - period]) &&
                  patterns[v].base - patterns[v - period].base == run.advance;
         };
         size_t end = first + period;
-        while (end < patterns.size() && continues(end)) ++end;
+        while (end < whole && continues(end)) ++end;
         run.count = (end - first) / period;
         if (run.count > 1 && run.count * period > best.count * best.period) best = run;
+        first = std::max(first + 1, end - period + 1);
       }
     return best;
   }
@@ -236,7 +240,9 @@ private:
     std::vector<Pattern> patterns;
     for (int64_t v = 0; v + lanes_ <= out_; v += lanes_) patterns.push_back(pattern_at(v));
     if (out_ % lanes_ != 0) patterns.push_back(pattern_at(last_vector()));
-    Run run = longest_run(patterns);
+    // The last vector is none of them where it overlaps the one before.
+    auto whole = static_cast<size_t>(out_ / lanes_);
+    Run run = longest_run(patterns, whole);
     size_t straight = patterns.size() - run.count * run.period;
     bool near = std::all_of(patterns.begin(), patterns.end(),
                             [&](const Pattern& pattern) { return pattern.span < 2 * lanes_; });

@@ -5,11 +5,11 @@
 //   add %d, %b2                                   return %r = maximum %s, %zero                           }
 //
 // Kinds: `contraction` (one dot or convolution whose operands are parameters, then elementwise ops on its
-// result's dims), `window` (the same around a reduce_window), `reduce` (elementwise producers of a reduce or
-// arg_reduce, and elementwise ops on its result), `elementwise` (one loop over the result's elements),
-// `movement` (a transpose of slices, which strides can say). Every fusion has one result. Work is never done
-// twice: a value with users in two kernels is computed once, unless it is free to compute: a broadcast, a
-// slice, an index, or a cheap op on a value that lies in memory anyway.
+// result's dims), `window` (the same around a reduce_window), `reduce` (elementwise producers of a reduce,
+// and elementwise ops on its result), `elementwise` (one loop over the result's elements), `movement` (a
+// transpose of slices, which strides can say). Every fusion has one result. Work is never done twice: a value
+// with users in two kernels is computed once, unless it is free to compute: a broadcast, a slice, an index,
+// or a cheap op on a value that lies in memory anyway.
 //
 // - Requires: composites without kernels are inlined; layouts are assigned.
 // - Establishes: no broadcast_in_dim feeds an elementwise op outside a fusion.
@@ -217,7 +217,6 @@ private:
     case Opcode::Convolution: return add_producers(grow_epilogue(root), "contraction");
     case Opcode::ReduceWindow: return add_producers(grow_epilogue(root), "window");
     case Opcode::Reduce: return add_producers(grow_epilogue(root), "reduce");
-    case Opcode::ArgReduce: return add_producers({&root}, "reduce");
     default: return;
     }
   }

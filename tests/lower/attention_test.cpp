@@ -1,5 +1,6 @@
 // The attention kernel against the evaluator: sizes around tiles and vectors, blocks of keys, operands read
 // through movements, masks.
+#include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
 
 #include <catch2/catch.hpp>
@@ -79,12 +80,15 @@ void expect_attention(const Sizes& z, const std::string& parameters, const std::
   expect_lowered(text.parameters, text.body, text.type, options);
 }
 
+std::string module_text(const Sizes& z, const std::string& mask_code) {
+  Text text = attention_text(z, "", mask_code, "");
+  return "module @m { func @main(" + text.parameters + ") -> (" + text.type + ") { " + text.body +
+         " return %r } }";
+}
+
 // Whether the kernel knows how many keys its tiles see.
 bool leaves_out_keys(const Sizes& z, const std::string& mask_code) {
-  Text text = attention_text(z, "", mask_code, "");
-  auto program = lower_text("module @m { func @main(" + text.parameters + ") -> (" + text.type + ") { " +
-                                text.body + " return %r } }",
-                            "x86-64-v3");
+  auto program = lower_text(module_text(z, mask_code), "x86-64-v3");
   return firn::kernel::print_program(program).find("\"shown\"") != std::string::npos;
 }
 
@@ -202,6 +206,22 @@ TEST_CASE("products with hidden keys are left out where a mask hides enough", "[
   CHECK(leaves_out_keys(z, constant_mask(z, "-inf", [](int) { return 20; })));
   CHECK_FALSE(leaves_out_keys(z, constant_mask(z, "-inf", [](int) { return 60; })));
   CHECK_FALSE(leaves_out_keys(z, scaled(z, 0.5)));
+}
+
+TEST_CASE("hidden keys end between the rounds of products without vectors", "[lower][attention]") {
+  // A scalar machine with fused multiply-adds: four keys per round.
+  Sizes z{1, 2, 33, 33, 8, 8};
+  firn::lower::Options options;
+  options.target = target_of("riscv64-linux-gnu", "");
+  REQUIRE(options.target.has_fma);
+  REQUIRE(options.target.lanes(32) == 1);
+  auto module =
+      firn::parse_module("m.hlo", module_text(z, constant_mask(z, "-1e9", [](int r) { return r; })));
+  REQUIRE(module);
+  auto program = firn::lower::lower_module(**module, options);
+  REQUIRE(program);
+  std::string text = firn::kernel::print_program(*program);
+  CHECK(text.find("= index (4*min(8, ") != std::string::npos);
 }
 
 TEST_CASE("constant masks that hide all keys of rows", "[lower][attention]") {

@@ -95,6 +95,14 @@ TEST_CASE("lines shorter than a vector", "[lower]") {
   expect_resampled({{1, 2, 40, 50}, {{2, 3}, {3, 3}}});
 }
 
+TEST_CASE("last vectors that overlap the one before", "[lower]") {
+  for (int64_t out : {11, 20, 37, 45}) {
+    expect_resampled({{1, 1, 2 * out}, {{2, out}}});
+    expect_resampled({{1, 1, 10, 2 * out}, {{2, 5}, {3, out}}});
+    expect_resampled({{1, 3, 4, 1}, {{2, 8}, {3, out}}});
+  }
+}
+
 TEST_CASE("one dim, or three", "[lower]") {
   expect_resampled({{2, 3, 20}, {{2, 50}}});
   expect_resampled({{1, 3, 6, 21}, {{2, 12}}});
