@@ -18,7 +18,7 @@ bool has_few_registers(const std::string& cpu) {
 }
 
 // Spills that the blocks of a loop may have: none in innermost loops but reductions' with few registers, and
-// what was measured not to matter right around them, once per tile.
+// right around them, once per tile, what is there today.
 int spills_allowed(const AssemblyLoop& loop, const std::string& cpu) {
   if (loop.height == 0) return has_few_registers(cpu) && loop.broadcasts > 0 ? loop.fmas : 0;
   struct Allowance {
