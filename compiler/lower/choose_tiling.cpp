@@ -49,7 +49,7 @@ int registers_needed(int rows, int registers, int phases, const TargetMachine& t
 bool leaves_no_registers(const ContractionSpec& spec, const TileShape& tile, const TargetMachine& target) {
   int registers = column_groups(spec.columns, tile).most_registers();
   int sums = tile.rows * registers * tile.phases;
-  int scalars = target.has_embedded_broadcast && tile.depth == 1 && registers == 1 ? 0 : 2;
+  int scalars = tile.depth > 1 ? 3 : target.has_embedded_broadcast && registers == 1 ? 0 : 2;
   int products = target.has_fma ? 0 : 1;
   int needed = sums + 2 * registers + scalars + products;
   return tile.rows * registers * (1 + products) >= 24 ? needed > target.vector_registers

@@ -371,7 +371,6 @@ TEST_CASE("a part of a vector of filters takes the registers that it fills", "[l
   covers(from(128, 12), "depth 4");
   covers(from(96, 20), "depth 4");
   covers(from(240, 68), "depth 4");
-  covers(from(96, 44), "depth 4");
   covers(from(97, 24), "");
   covers(from(96, 31), "");
   covers(from(96, 48), "");
