@@ -49,7 +49,9 @@ int registers_needed(int rows, int registers, int phases, const TargetMachine& t
 bool leaves_no_registers(const ContractionSpec& spec, const TileShape& tile, const TargetMachine& target) {
   int registers = column_groups(spec.columns, tile).most_registers();
   int sums = tile.rows * registers * tile.phases;
-  int scalars = tile.depth > 1 ? 3 : target.has_embedded_broadcast && registers == 1 ? 0 : 2;
+  int scalars = target.has_embedded_broadcast && registers == 1 ? 0 : 2;
+  // Scalars of several steps take registers, and a step is long.
+  if (tile.depth > 1) return tile.rows * registers >= 16;
   int products = target.has_fma ? 0 : 1;
   int needed = sums + 2 * registers + scalars + products;
   return tile.rows * registers * (1 + products) >= 24 ? needed > target.vector_registers
@@ -114,7 +116,7 @@ TileShape choose_tile(const ContractionSpec& spec, const TargetMachine& target) 
     int wide = column_groups(spec.columns, {1, vectors, best.lanes, 1, depth}).most_registers();
     for (int rows = 1; rows <= 30 && rows <= spec.rows; ++rows)
       for (int phases = 1; phases <= 8; phases *= 2) {
-        if (registers_needed(rows, wide, phases, target) > registers) break;
+        if (registers_needed(rows, wide, phases, target) + (depth > 1 ? 1 : 0) > registers) break;
         if (spec.compact && rows * wide * phases > kCompactSums) break;
         if (phases > 1 && rows * wide * phases > 2 * target.fma_latency * target.fma_pipes) break;
         TileShape tile{rows, vectors, best.lanes, phases, depth};
