@@ -11,6 +11,7 @@
 //
 // - Requires: a target with vectors; static shapes where anything changes.
 // - Establishes: no strided 1x1 convolution to many filters.
+// - Breaks: nothing.
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
 
