@@ -141,8 +141,7 @@ private:
     weights_->weigh(rows, keys);
     if (last) weights_->end_tile(rows);
     if (hidden_->exist()) {
-      int64_t step = std::max(s_.lanes, s_.steps);
-      gap_.to = keys / step * step;
+      gap_.to = keys / s_.key_step() * s_.key_step();
       gap_.from = hidden_->find_reach(first, gap_.to, rows, scores_, score_stride_);
     }
     int64_t vectors = values_.vectors(), groups = vectors / s_.vectors;
@@ -157,7 +156,7 @@ private:
                   static_cast<int>(vectors - groups * s_.vectors), last);
   }
 
-  // Steps that a product leaves out; none if `from` is `to`. `to`: a multiple of lanes.
+  // Steps that a product leaves out; none if `from` is `to`. `to`: a multiple of the schedule's key step.
   struct Gap {
     IntExpr from = 0;
     int64_t to = 0;

@@ -65,15 +65,6 @@ AttentionSchedule choose_schedule(const Attention& a, const TargetMachine& targe
   return s;
 }
 
-std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<int64_t>& extents) {
-  std::vector<IntExpr> index(extents.size());
-  for (size_t i = extents.size(); i-- > 0;) {
-    index[i] = i == 0 ? flat : floor_mod(flat, extents[i]);
-    flat = floor_div(flat, extents[i]);
-  }
-  return index;
-}
-
 IntExpr offset_at(const IntExpr& flat, const std::vector<int64_t>& extents,
                   const std::vector<int64_t>& strides) {
   std::vector<IntExpr> index = unflatten(flat, extents);

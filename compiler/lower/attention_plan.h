@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/graph/attention.h"
+#include "compiler/lower/element_loops.h"
 #include "compiler/lower/lowering_context.h"
 
 namespace firn::lower {
@@ -14,6 +15,8 @@ struct AttentionSchedule {
   int64_t block;        // keys whose scores are there at a time
   bool packs_keys;      // copies them into lanes first
   bool packs_values;
+  // Keys that whole vectors of weights and whole iterations of a product cover: both are powers of two.
+  int key_step() const { return lanes > steps ? lanes : steps; }
 };
 
 // Register tiles as choose_tiling weighs them, but of rows that suit both products.
@@ -40,8 +43,7 @@ LaneOperand keys_in_lanes(const Attention& attention, int lanes);
 // Emits a kernel body that packs an operand from `place` of buffer `source` on into buffer `out`.
 void emit_pack(kernel::Builder& builder, const LaneOperand& operand, int source, int64_t place, int out);
 
-// The indices of dims of `extents` at row-major position `flat`, and the offset there under other strides.
-std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<int64_t>& extents);
+// The offset of row-major position `flat` of dims of `extents` under other strides.
 IntExpr offset_at(const IntExpr& flat, const std::vector<int64_t>& extents,
                   const std::vector<int64_t>& strides);
 

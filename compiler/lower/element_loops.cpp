@@ -315,4 +315,13 @@ bool is_transcendental(Opcode opcode) {
   return std::find(std::begin(kAll), std::end(kAll), opcode) != std::end(kAll);
 }
 
+std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<int64_t>& extents) {
+  std::vector<IntExpr> index(extents.size());
+  for (size_t i = extents.size(); i-- > 0;) {
+    index[i] = i == 0 ? flat : floor_mod(flat, extents[i]);
+    flat = floor_div(flat, extents[i]);
+  }
+  return index;
+}
+
 } // namespace firn::lower

@@ -16,6 +16,8 @@ struct PhysicalDim {
   int64_t unit; // logical elements per step
 };
 std::vector<PhysicalDim> physical_dims_of(const Type& type);
+// The indices of dims of `extents` at row-major position `flat`.
+std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<int64_t>& extents);
 
 struct ElementLoops {
   Type type;             // whose elements are walked

@@ -62,8 +62,8 @@ std::optional<Mask> find_mask(const Attention& attention, const Instruction& fus
   return std::nullopt;
 }
 
-} // namespace
-
+// For every row, how many keys from the first on it takes to have all that the mask shows it in some head.
+// Empty if there is no constant mask.
 std::vector<int64_t> shown_keys(const Attention& attention, const Instruction& fusion) {
   auto mask = find_mask(attention, fusion);
   if (!mask) return {};
@@ -83,10 +83,11 @@ std::vector<int64_t> shown_keys(const Attention& attention, const Instruction& f
   return shown;
 }
 
+} // namespace
+
 HiddenKeys::HiddenKeys(KernelMaker& maker, const Attention& attention, const Instruction& fusion,
                        const AttentionSchedule& schedule)
-    : b_(maker.builder()), lanes_(schedule.lanes), step_(std::max(schedule.lanes, schedule.steps)),
-      keys_(attention.keys) {
+    : b_(maker.builder()), lanes_(schedule.lanes), step_(schedule.key_step()), keys_(attention.keys) {
   std::vector<int64_t> shown = shown_keys(attention, fusion);
   if (shown.empty() || maker.context().options().optimize_size) return;
   std::vector<int32_t> table;

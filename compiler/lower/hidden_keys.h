@@ -10,10 +10,6 @@
 
 namespace firn::lower {
 
-// For every row, how many keys from the first on it takes to have all that the mask shows it in some head.
-// Empty if there is no constant mask.
-std::vector<int64_t> shown_keys(const Attention& attention, const Instruction& fusion);
-
 class HiddenKeys {
 public:
   // Before any scratch of the kernel.
@@ -26,7 +22,7 @@ public:
   // Of the first `groups` groups of `size` keys of the block that begins at key `first`, how many the tile's
   // rows see some of: those come first.
   IntExpr shown_groups(const IntExpr& first, int64_t size, int64_t groups) const;
-  // How many of the block's first `keys` keys, a multiple of the lanes, have to be multiplied with values:
+  // How many of the block's first `keys` keys, a multiple of the key step, have to be multiplied with values:
   // all unless the weights of the hidden ones, rows of `stride` in `weights`, are zero.
   IntExpr find_reach(const IntExpr& first, int64_t keys, int rows, int weights, int64_t stride) const;
 

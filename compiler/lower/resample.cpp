@@ -46,12 +46,12 @@ public:
     x_ = maker.read(composite_.operand(0));
     for (const ResampledDim& dim : dims_) tables_.push_back(read_tables(maker, dim));
     y_ = maker.write(result_of(composite_));
-    combines_lines_ = dims_.size() > 1;
-    copies_line_ = combines_lines_ || (inner_ == 1 && lanes_ > 1);
+    bool combines_lines = dims_.size() > 1;
+    copies_line_ = combines_lines || (inner_ == 1 && lanes_ > 1);
     if (copies_line_) scratch_ = maker.scratch(Scalar::F32, in_ * inner_ + 2 * lanes_, "line");
     int64_t elements = composite_.type().num_elements() * dims_.back().taps(), lines = 1;
     for (size_t i = 0; i + 1 < dims_.size(); ++i) lines *= dims_[i].taps();
-    if (combines_lines_) elements += elements / dims_.back().taps() / out_ * in_ * lines;
+    if (combines_lines) elements += elements / dims_.back().taps() / out_ * in_ * lines;
     maker.set_flops(2 * elements);
     emit_lines();
     maker.finish();
@@ -95,13 +95,11 @@ private:
 
   // One output line per iteration.
   void emit_lines() {
+    std::vector<int64_t> extents;
     int64_t count = 1;
-    for (size_t i = 0; i < line_; ++i) count *= target_[i].extent;
+    for (size_t i = 0; i < line_; count *= target_[i++].extent) extents.push_back(target_[i].extent);
     IntExpr p = b_->set_parallel(count);
-    std::vector<IntExpr> index(line_);
-    IntExpr rest = p;
-    for (size_t i = line_; i-- > 0; rest = floor_div(rest, target_[i].extent))
-      index[i] = i == 0 ? rest : floor_mod(rest, target_[i].extent);
+    std::vector<IntExpr> index = unflatten(p, extents);
     std::vector<Source> sources{{IntExpr(0), {}}};
     int64_t stride = in_ * inner_;
     for (size_t i = line_; i-- > 0; stride *= source_[i].extent) add_dim(sources, i, index[i], stride);
@@ -316,7 +314,7 @@ private:
   int64_t in_ = 0, out_ = 0, inner_ = 1; // extents of lines; elements between neighbours
   int x_ = -1, y_ = -1, scratch_ = -1;
   std::vector<Tables> tables_; // of dims_
-  bool combines_lines_ = false, copies_line_ = false;
+  bool copies_line_ = false;
 };
 
 } // namespace

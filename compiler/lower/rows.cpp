@@ -59,13 +59,10 @@ public:
   // Rows [first, end) of all, where they lie along the last dim.
   void emit_range(const IntExpr& first, const IntExpr& end) {
     maker_->builder().loop(first, end, 1, [&](const IntExpr& row) {
-      Index index(static_cast<size_t>(type_.rank()), IntExpr(0));
-      IntExpr rest = row;
-      for (int d = type_.rank() - 1; d-- > 0;) {
-        int64_t extent = type_.dim(d);
-        index[static_cast<size_t>(d)] = d == 0 ? rest : floor_mod(rest, extent);
-        rest = floor_div(rest, extent);
-      }
+      std::vector<int64_t> extents = type_.static_dims();
+      extents.pop_back();
+      Index index = unflatten(row, extents);
+      index.push_back(0);
       emit_row(index, Lanes{});
     });
   }
