@@ -5,8 +5,8 @@
 
 Every digit is a few strokes (polylines in the unit square) under random shear, rotation, scale, shift, wobble, thickness
 and noise. The network is trained with plain numpy and checked on drawings that it has not seen; test_data_set_0 gets one
-drawing and the probabilities in float64. Needs numpy and onnx. The result does not depend on the machine but for
-rounding.
+drawing and the probabilities in float64, and the programs in image_classifier and cortex_m get a picture to read. Needs
+numpy and onnx. The result does not depend on the machine but for rounding.
 """
 import os
 import sys
@@ -149,6 +149,23 @@ def to_onnx(p):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8, producer_name="make_digits.py")
 
 
+def write_pictures(out):
+    """A seven as blue ink on paper, for image_classifier, and a five as numbers, for cortex_m."""
+    rng = np.random.default_rng(3)
+    ink = draw(7, rng).repeat(3, 0).repeat(3, 1)[:, :, None]
+    pixels = np.round((1 - ink) * (250, 247, 235) + ink * (30, 40, 120)).astype(np.uint8)
+    os.makedirs(os.path.join(out, "image_classifier"), exist_ok=True)
+    with open(os.path.join(out, "image_classifier", "seven.ppm"), "wb") as file:
+        file.write(b"P6\n# a drawing by make_digits.py\n%d %d\n255\n" % (3 * SIZE, 3 * SIZE) + pixels.tobytes())
+    os.makedirs(os.path.join(out, "cortex_m"), exist_ok=True)
+    with open(os.path.join(out, "cortex_m", "picture.h"), "w", encoding="utf-8") as file:
+        file.write("// A five, drawn by make_digits.py: ink from 0 to 255, row by row.\n#pragma once\n\n"
+                   "#include <cstdint>\n\n// clang-format off\nconstexpr std::uint8_t kPicture[28 * 28] = {\n")
+        for row in np.round(draw(5, rng) * 255).astype(int):
+            file.write("    " + ", ".join(map(str, row)) + ",\n")
+        file.write("};\n// clang-format on\n")
+
+
 def main():
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
     rng = np.random.default_rng(7)
@@ -158,6 +175,7 @@ def main():
     print(f"accuracy on unseen drawings: {accuracy:.4f}")
     if accuracy < .97:
         sys.exit("too low: nothing written")
+    write_pictures(out)
     folder = os.path.join(out, "digits", "test_data_set_0")
     os.makedirs(folder, exist_ok=True)
     onnx.save(to_onnx(p), os.path.join(out, "digits", "model.onnx"))

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-FOLDERS = ["compiler", "runtime", "include", "tools", "tests", "cmake"]
+FOLDERS = ["compiler", "runtime", "include", "tools", "tests", "cmake", "models"]
 # Files that Firn itself writes.
 GENERATED = ("tests/artifact/golden/",)
 
