@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Fails if a page of the guide holds code that no test builds, or a link that leads nowhere.
+
+    check_pages.py ROOT PAGE:EXAMPLE...
+
+The arguments name the examples that have a test: they must be those of the pages. Every block says what it is (pages.py),
+the README links to every page in the order of reading, and links between the pages point to files and headings that exist.
+"""
+import os
+import re
+import sys
+
+import pages
+
+
+def anchors(text):
+    """The anchors that forges give to the headings."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def check_links(root, page):
+    text = open(os.path.join(root, page), encoding="utf-8").read()
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    for target in re.findall(r"\]\(([^)]+)\)", prose):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        file = os.path.normpath(os.path.join(root, os.path.dirname(page), path)) if path else os.path.join(root, page)
+        if not os.path.exists(file):
+            yield f"{page}: the link to {target} leads to no file"
+        elif anchor and anchor not in anchors(open(file, encoding="utf-8").read()):
+            yield f"{page}: the link to {target} leads to no heading"
+
+
+def check_order(root):
+    text = open(os.path.join(root, "README.md"), encoding="utf-8").read()
+    places = [text.find(f"]({page})") for page in pages.PAGES[1:]]
+    if -1 in places or places != sorted(places):
+        yield "README.md: wanted links to " + ", ".join(pages.PAGES[1:]) + " in this order"
+
+
+def check_blocks(root, tested):
+    found = set()
+    for page in pages.PAGES:
+        blocks = pages.read_blocks(root, page)
+        if not any(block.kind in ("example", "fragment") for block in blocks):
+            yield f"{page}: holds no example"
+        for block in blocks:
+            if not block.kind:
+                yield f"{page}:{block.line}: no comment says what this block is"
+            if block.kind == "example":
+                found.add(f"{page}:{block.name}")
+    for example in sorted(found - tested):
+        yield f"{example}: has no test"
+    for example in sorted(tested - found):
+        yield f"{example}: has a test and is not in the page"
+
+
+def main():
+    root, tested = sys.argv[1], set(sys.argv[2:])
+    problems = [*check_blocks(root, tested), *check_order(root)]
+    for page in pages.PAGES:
+        problems += check_links(root, page)
+    print("\n".join(problems) or f"{len(pages.PAGES)} pages, {len(tested)} examples")
+    sys.exit(1 if problems else 0)
+
+
+main()
