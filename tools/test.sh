@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 . tools/packages.sh
 
 install_packages python3-numpy g++-aarch64-linux-gnu qemu-user strace valgrind \
-  gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm
+  gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm mandoc zsh fish
 firn_say "configuring build/release"
 cmake --preset release -DFIRN_BUILD_TESTS=ON ${FIRN_TEST_DATA:+-DFIRN_TEST_DATA="$FIRN_TEST_DATA"} > build-configure.log 2>&1 ||
   { cat build-configure.log >&2; firn_fail "configuring failed"; }

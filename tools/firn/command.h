@@ -18,6 +18,7 @@ using Action = std::function<int()>;
 // Each registers one verb; when the verb is chosen, `action` is set.
 void add_bench_command(CLI::App& app, Action& action);
 void add_compile_command(CLI::App& app, Action& action);
+void add_documents_command(CLI::App& app, Action& action);
 void add_inspect_command(CLI::App& app, Action& action);
 void add_ops_command(CLI::App& app, Action& action);
 void add_opt_command(CLI::App& app, Action& action);

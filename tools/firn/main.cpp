@@ -41,6 +41,7 @@ int run(int argc, char** argv) {
   add_bench_command(app, action);
   add_verify_command(app, action);
   add_ops_command(app, action);
+  add_documents_command(app, action);
   try {
     app.parse(normalise_arguments(argc, argv));
   } catch (const CLI::ParseError& error) {

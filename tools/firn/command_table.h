@@ -1,0 +1,44 @@
+// What the command line knows, as plain data for documents about it: read off the parser, so that nothing is
+// said twice.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace firn::tool {
+
+struct OptionRow {
+  std::vector<std::string> names; // with their dashes, short ones first; a positional has its bare name
+  std::string value;              // what it takes, e.g. TEXT; empty for a flag
+  std::string description;
+  bool is_positional = false;
+  bool is_required = false;
+};
+
+struct Verb {
+  std::string name; // empty for the program itself
+  std::string description, footer;
+  std::vector<OptionRow> options;
+};
+
+struct CommandTable {
+  std::string name, version;
+  Verb program;
+  std::vector<Verb> verbs; // without hidden ones
+};
+
+CommandTable read_command_table(const CLI::App& app);
+
+// The manual page of section 1, in roff's man macros.
+std::string man_page(const CommandTable& table);
+
+// Scripts that complete verbs and options in a shell.
+std::string bash_completion(const CommandTable& table);
+std::string zsh_completion(const CommandTable& table);
+std::string fish_completion(const CommandTable& table);
+
+} // namespace firn::tool
