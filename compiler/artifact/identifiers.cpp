@@ -1,6 +1,8 @@
 // Identifier making; the rules are in identifiers.h.
 #include "compiler/artifact/identifiers.h"
 
+#include "compiler/artifact/reserved_names.h"
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -9,67 +11,14 @@
 namespace firn::artifact {
 namespace {
 
-// Keywords of C++20 and C11, alternative tokens, and names that common headers and compilers define as
-// macros.
-constexpr std::array keywords = std::to_array<std::string_view>({
-    "alignas",    "alignof",       "and",         "and_eq",    "asm",          "assert",
-    "auto",       "bitand",        "bitor",       "bool",      "break",        "case",
-    "catch",      "char",          "char16_t",    "char32_t",  "char8_t",      "class",
-    "co_await",   "co_return",     "co_yield",    "compl",     "concept",      "const",
-    "const_cast", "consteval",     "constexpr",   "constinit", "continue",     "decltype",
-    "default",    "delete",        "do",          "double",    "dynamic_cast", "else",
-    "enum",       "errno",         "explicit",    "export",    "extern",       "false",
-    "float",      "for",           "friend",      "goto",      "if",           "inline",
-    "int",        "linux",         "long",        "mutable",   "namespace",    "new",
-    "noexcept",   "not",           "not_eq",      "nullptr",   "operator",     "or",
-    "or_eq",      "private",       "protected",   "public",    "register",     "reinterpret_cast",
-    "requires",   "restrict",      "return",      "short",     "signed",       "sizeof",
-    "static",     "static_assert", "static_cast", "stderr",    "stdin",        "stdout",
-    "struct",     "switch",        "template",    "this",      "thread_local", "throw",
-    "true",       "try",           "typedef",     "typeid",    "typename",     "typeof",
-    "union",      "unix",          "unsigned",    "using",     "virtual",      "void",
-    "volatile",   "wchar_t",       "while",       "xor",       "xor_eq",       "BUFSIZ",
-    "EOF",        "FALSE",         "I",           "NULL",      "TRUE",         "complex",
-    "imaginary",  "far",           "near",        "interface", "small",        "i386",
-    "main",
-});
-
-// Members of the generated class and functions of the C part, and the namespaces that both name.
+// Members of the generated class and functions of the C part.
 constexpr std::array members = std::to_array<std::string_view>({
-    "Arena",
-    "Facts",
-    "Inputs",
-    "Outputs",
-    "Weights",
-    "arena",
-    "arena_alignment",
-    "arena_bytes",
-    "bind_input",
-    "bind_output",
-    "embedded",
-    "firn",
-    "flops",
-    "info",
-    "init",
-    "input_count",
-    "input_data",
-    "instance_",
-    "model_sha256",
-    "output_count",
-    "output_data",
-    "prepare",
-    "raw_weight_bytes",
-    "reset",
-    "run",
-    "stack_bytes",
-    "status",
-    "std",
-    "weight_bytes",
+    "Arena",       "Facts",       "Inputs",       "Outputs",   "Weights",      "arena_alignment",
+    "arena_bytes", "bind_input",  "bind_output",  "embedded",  "flops",        "info",
+    "init",        "input_count", "input_data",   "instance_", "model_sha256", "output_count",
+    "output_data", "prepare",     "reset",        "run",       "run_with",     "raw_weight_bytes",
+    "stack_bytes", "status",      "weight_bytes",
 });
-
-template <size_t n> bool contains(const std::array<std::string_view, n>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -84,13 +33,18 @@ std::string lower_case(std::string_view text) {
   return result;
 }
 
-// An identifier of the user's choice: nothing that C++ reserves.
+// Of the macros for whole models only PREFIX_ARENA_BYTES ends as those for tensors do.
+bool is_member(std::string_view name) {
+  return std::find(members.begin(), members.end(), name) != members.end() || lower_case(name) == "arena";
+}
+
+// Letters, digits and single underscores, a letter first.
 bool is_identifier(std::string_view text) {
   if (text.empty() || !is_letter(text[0])) return false;
   for (char c : text) {
     if (!is_letter(c) && !is_digit(c) && c != '_') return false;
   }
-  return text.find("__") == std::string_view::npos && !contains(keywords, text);
+  return text.find("__") == std::string_view::npos;
 }
 
 // `name` with what an identifier cannot hold replaced; `role` ("input") stands in for missing letters.
@@ -108,35 +62,41 @@ std::string cleaned(std::string_view name, std::string_view role) {
   return is_digit(result[0]) ? std::string(role) + "_" + result : result;
 }
 
-// Identifiers in use, in lower case, with the bind functions that they imply.
+// Identifiers in use, in lower case, with the functions that they imply.
 class TakenNames {
 public:
-  bool is_free(const std::string& identifier) const {
-    const std::string name = lower_case(identifier);
-    return !contains(members, identifier) && !names_.count(name) && !names_.count("bind_" + name);
+  bool is_free(const std::string& identifier, const TensorDescription& tensor) const {
+    if (is_member(identifier)) return false;
+    for (const std::string& name : implied(identifier, tensor))
+      if (names_.count(name)) return false;
+    return true;
   }
-  void take(const std::string& identifier) {
-    names_.insert(lower_case(identifier));
-    names_.insert("bind_" + lower_case(identifier));
+  void take(const std::string& identifier, const TensorDescription& tensor) {
+    for (std::string& name : implied(identifier, tensor)) names_.insert(std::move(name));
   }
 
 private:
+  static std::vector<std::string> implied(const std::string& identifier, const TensorDescription& tensor) {
+    const std::string name = lower_case(identifier);
+    std::vector<std::string> names = {name, "bind_" + name};
+    for (const CountedDim& counted : tensor.counted_dims)
+      names.push_back(name + "_dim" + std::to_string(counted.axis));
+    return names;
+  }
+
   std::set<std::string> names_;
 };
 
-std::string unique_identifier(std::string_view name, std::string_view role, std::string_view class_word,
-                              const TakenNames& taken) {
-  const std::string base = cleaned(name, role);
-  const auto usable = [&](const std::string& candidate) {
-    return taken.is_free(candidate) && !contains(keywords, candidate) && candidate != class_word;
+std::string unique_identifier(const TensorDescription& tensor, std::string_view role,
+                              std::string_view class_word, const TakenNames& taken) {
+  const std::string base = cleaned(tensor.name, role);
+  const auto is_reserved = [&](const std::string& name) {
+    return is_reserved_name(name) || is_member(name) || name == class_word;
   };
-  if (usable(base)) return base;
-  if (contains(keywords, base) || contains(members, base) || base == class_word) {
-    if (usable(base + "_")) return base + "_";
-  }
-  for (int number = 2;; ++number) {
-    const std::string numbered = base + "_" + std::to_string(number);
-    if (usable(numbered)) return numbered;
+  for (int number = 1;; ++number) {
+    std::string candidate = number == 1 ? base : base + "_" + std::to_string(number);
+    if (is_reserved(candidate)) candidate += "_";
+    if (taken.is_free(candidate, tensor)) return candidate;
   }
 }
 
@@ -169,19 +129,19 @@ Result assign_identifiers(ModelDescription& model,
     if (!found)
       return usage_error("name '" + new_name + "=" + old_name +
                          "': the model has no input, output or state '" + old_name + "' left to rename");
-    if (!is_identifier(new_name) || new_name == class_word)
+    if (!is_identifier(new_name) || is_reserved_name(new_name) || new_name == class_word)
       return usage_error("name '" + new_name + "=" + old_name + "': '" + new_name +
                          "' is not usable as a C++ name");
-    if (!taken.is_free(new_name))
+    if (!taken.is_free(new_name, *found))
       return usage_error("name '" + new_name + "=" + old_name + "': '" + new_name + "' is already taken");
     found->identifier = new_name;
-    taken.take(new_name);
+    taken.take(new_name, *found);
   }
   for (const Group& group : groups) {
     for (TensorDescription& tensor : group.tensors) {
       if (!tensor.identifier.empty()) continue;
-      tensor.identifier = unique_identifier(tensor.name, group.role, class_word, taken);
-      taken.take(tensor.identifier);
+      tensor.identifier = unique_identifier(tensor, group.role, class_word, taken);
+      taken.take(tensor.identifier, tensor);
     }
   }
   return {};
@@ -193,7 +153,7 @@ Result check_class_name(std::string_view class_name) {
     const size_t at = rest.find("::");
     const std::string_view word = rest.substr(0, at);
     const bool is_class = at == std::string_view::npos;
-    if (!is_identifier(word) || word == "std" || word == "firn" || (is_class && contains(members, word)))
+    if (!is_identifier(word) || is_reserved_class_word(word) || (is_class && is_member(word)))
       return usage_error("class name '" + std::string(class_name) + "': '" + std::string(word) +
                          "' is not usable as a C++ name");
     if (is_class) return {};
@@ -216,7 +176,7 @@ std::string default_class_name(std::string_view source_file) {
     starts_word = false;
   }
   if (result.empty() || is_digit(result[0])) result = "Model" + result;
-  return check_class_name(result) ? result : result + "Model";
+  return check_class_name(result) && !is_reserved_name(result) ? result : result + "Model";
 }
 
 std::string symbol_prefix(std::string_view class_name) {
@@ -235,7 +195,7 @@ std::string symbol_prefix(std::string_view class_name) {
     if (is_upper && !result.empty() && result.back() != '_' && (after_word || starts_word)) result += '_';
     result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
-  return contains(keywords, result) ? result + "_model" : result;
+  return is_reserved_prefix(result) ? result + "_model" : result;
 }
 
 std::string upper_case(std::string_view text) {

@@ -40,16 +40,45 @@ TEST_CASE("names without a letter in front get their role") {
 TEST_CASE("keywords, macros and members of the class get an underscore") {
   CHECK(identifiers({"class", "run", "linux", "Net", "arena"}) ==
         Names{"class_", "run_", "linux_", "Net_", "arena_"});
+  CHECK(identifiers({"offsetof", "typeof", "run_with", "std"}) ==
+        Names{"offsetof_", "typeof_", "run_with_", "std_"});
+}
+
+TEST_CASE("names in the style of macros get an underscore") {
+  CHECK(identifiers({"SIZE_MAX", "NAN", "PRId64", "M_PIf", "I"}) ==
+        Names{"SIZE_MAX_", "NAN_", "PRId64_", "M_PIf_", "I_"});
+  CHECK(identifiers({"X", "Y", "Input3", "Q_proj"}) == Names{"X", "Y", "Input3", "Q_proj"});
+  CHECK(identifiers({"X1", "X1/"}) == Names{"X1_", "X1_2_"});
+}
+
+TEST_CASE("a tensor's macros do not take the place of the model's") {
+  CHECK(identifiers({"ARENA"}) == Names{"ARENA_"});
+  CHECK(identifiers({"Arena"}) == Names{"Arena_"});
+  CHECK(identifiers({"aRENA"}) == Names{"aRENA_"});
+}
+
+TEST_CASE("names of Firn get an underscore, whatever their case") {
+  CHECK(identifiers({"firn_status", "FIRN_ABI", "Firn"}) == Names{"firn_status_", "FIRN_ABI_", "Firn_"});
 }
 
 TEST_CASE("clashes get numbers, also when only the case differs") {
-  CHECK(identifiers({"x", "x/", "X"}, {"x"}) == Names{"x", "x_2", "X_3", "x_4"});
+  CHECK(identifiers({"x", "x/", "X"}, {"x"}) == Names{"x", "x_2", "X_2_", "x_3"});
   CHECK(identifiers({"a.b", "a:b"}) == Names{"a_b", "a_b_2"});
 }
 
 TEST_CASE("a name does not take the place of another's bind function") {
   CHECK(identifiers({"x", "bind_x"}) == Names{"x", "bind_x_2"});
   CHECK(identifiers({"bind_x", "x"}) == Names{"bind_x", "x_2"});
+}
+
+TEST_CASE("a name does not take the place of the function of another's count") {
+  ModelDescription model;
+  model.class_name = "Net";
+  model.inputs.emplace_back().name = "boxes_dim0";
+  model.outputs.emplace_back().name = "boxes";
+  model.outputs[0].counted_dims = {{0, 64}};
+  REQUIRE(assign_identifiers(model));
+  CHECK(model.outputs[0].identifier == "boxes_2");
 }
 
 TEST_CASE("very long names are cut and stay unique") {
@@ -87,19 +116,29 @@ TEST_CASE("unusable renames are usage errors that name both sides") {
 TEST_CASE("class names") {
   CHECK(check_class_name("Digits"));
   CHECK(check_class_name("a::b::C"));
-  for (const char* bad :
-       {"", "::A", "A::", "a::class", "1A", "a b", "std::X", "firn::X", "my::firn::X", "Weights", "_A"})
+  for (const char* bad : {"", "::A", "A::", "a::class", "1A", "a b", "std::X", "std2::X", "posix::X",
+                          "firn::X", "my::firn::X", "Weights", "_A", "a__b", "NAN", "main", "a::offsetof"})
     CHECK_FALSE(check_class_name(bad));
+  CHECK(check_class_name("net::VGG16"));
   CHECK(default_class_name("/x/mobilenet-v2_7.onnx") == "MobilenetV27");
   CHECK(default_class_name("3d.onnx") == "Model3d");
   CHECK(default_class_name("weights.onnx") == "WeightsModel");
   CHECK(default_class_name("") == "Model");
+  CHECK(default_class_name("FILE.onnx") == "FILEModel");
+  CHECK(default_class_name("firn.onnx") == "FirnModel");
 }
 
-TEST_CASE("prefixes of C functions are in snake case and no keyword") {
+TEST_CASE("prefixes of C functions are in snake case") {
   CHECK(symbol_prefix("vision::Digits") == "vision_digits");
   CHECK(symbol_prefix("MobileNetV2") == "mobile_net_v2");
   CHECK(symbol_prefix("HTTPServer") == "http_server");
-  CHECK(symbol_prefix("a_b::C") == "a_b_c");
+  CHECK(symbol_prefix("a_b::CD") == "a_b_cd");
+}
+
+TEST_CASE("prefixes of C functions are of no library") {
   CHECK(symbol_prefix("Int") == "int_model");
+  CHECK(symbol_prefix("Index") == "index_model");
+  CHECK(symbol_prefix("pthread::Mutex") == "pthread_mutex_model");
+  CHECK(symbol_prefix("Firn::Status") == "firn_status_model");
+  CHECK(symbol_prefix("size::T") == "size_t_model");
 }
