@@ -24,12 +24,26 @@ if(TARGET firn AND NOT CMAKE_CROSSCOMPILING)
   set(documents ${PROJECT_BINARY_DIR}/tools/firn/documents)
   install(FILES ${documents}/firn.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
   install(FILES ${documents}/firn DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-  install(FILES ${documents}/_firn DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  # Debian's zsh looks elsewhere for what packages bring.
+  install(CODE "set(FIRN_ZSH_FOLDER site-functions)
+if(CMAKE_INSTALL_PREFIX STREQUAL \"/usr\")
+  set(FIRN_ZSH_FOLDER vendor-completions)
+endif()")
+  install(FILES ${documents}/_firn DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/\${FIRN_ZSH_FOLDER}")
   install(FILES ${documents}/firn.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endif()
 install(DIRECTORY include/firn DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY runtime/ DESTINATION ${runtime_dir} FILES_MATCHING PATTERN "*.cpp" PATTERN "*.h")
 install(DIRECTORY cmake/golden DESTINATION ${package_dir})
+
+# The guide's pages beside each other as in the source tree, so that their links hold, and the programs they speak of.
+set(doc_dir ${CMAKE_INSTALL_DATADIR}/doc/firn)
+install(FILES README.md CHANGELOG.md CONTRIBUTING.md DESTINATION ${doc_dir})
+install(FILES LICENSE DESTINATION ${doc_dir} RENAME copyright)
+install(DIRECTORY models DESTINATION ${doc_dir})
+foreach(folder IN ITEMS cmake include/firn runtime tools)
+  install(FILES ${folder}/README.md DESTINATION ${doc_dir}/${folder} OPTIONAL)
+endforeach()
 
 configure_package_config_file(cmake/FirnConfig.cmake.in ${PROJECT_BINARY_DIR}/FirnConfig.cmake
   INSTALL_DESTINATION ${package_dir}
@@ -42,3 +56,5 @@ install(FILES
   ${PROJECT_BINARY_DIR}/FirnConfig.cmake
   ${PROJECT_BINARY_DIR}/FirnConfigVersion.cmake
   DESTINATION ${package_dir})
+
+include(${CMAKE_CURRENT_LIST_DIR}/FirnPackage.cmake)

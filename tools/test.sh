@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs what is missing, builds Firn in build/release and runs every test. Can be run again; only what changed is
-# rebuilt. FIRN_TEST_DATA=DIR points to conformance cases and real networks (default: ../shared when it exists).
+# Installs what is missing, builds Firn in build/release and runs every test but those labelled 'long'. Can be run again;
+# only what changed is rebuilt. FIRN_TEST_DATA=DIR points to conformance cases and real networks (default: ../shared when it
+# exists).
 set -eu
 cd "$(dirname "$0")/.."
 . tools/packages.sh
@@ -14,5 +15,5 @@ rm -f build-configure.log
 firn_say "building (some minutes the first time)"
 cmake --build build/release -j "$(nproc)" || firn_fail "the build failed"
 firn_say "testing"
-ctest --test-dir build/release --no-tests=error --output-on-failure -j "$(nproc)" --timeout 900 || firn_fail "some tests failed"
+ctest --test-dir build/release -LE long --no-tests=error --output-on-failure -j "$(nproc)" --timeout 900 || firn_fail "some tests failed"
 firn_say "all tests passed"
