@@ -26,12 +26,20 @@ std::string read_log(const std::string& path) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// Memory of `bytes` in `memory`, aligned as arenas and weights are.
-std::byte* allocate(std::unique_ptr<std::byte[]>& memory, int64_t bytes) {
-  memory = std::make_unique<std::byte[]>(static_cast<size_t>(bytes) + 64);
-  auto address = reinterpret_cast<uintptr_t>(memory.get());
-  return memory.get() + (64 - address % 64) % 64;
-}
+class Heap final : public RunnerMemory {
+public:
+  std::byte* allocate(int64_t bytes, int64_t alignment) override {
+    auto slack = static_cast<size_t>(alignment);
+    blocks_.push_back(std::make_unique<std::byte[]>(static_cast<size_t>(bytes) + slack));
+    auto address = reinterpret_cast<uintptr_t>(blocks_.back().get());
+    return blocks_.back().get() + (slack - address % slack) % slack;
+  }
+
+private:
+  std::vector<std::unique_ptr<std::byte[]>> blocks_;
+};
+
+constexpr int64_t kArenaAlignment = 64; // and that of weights
 
 } // namespace
 
@@ -62,7 +70,22 @@ int run_program(const std::vector<std::string>& arguments, const std::string& lo
   return WEXITSTATUS(status);
 }
 
-Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c) {
+Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c, RunnerMemory* memory) {
+  auto runner = std::unique_ptr<ObjectRunner>(new ObjectRunner);
+  runner->compilation_ = &c;
+  if (!memory) runner->heap_ = std::make_unique<Heap>();
+  runner->memory_ = memory ? memory : runner->heap_.get();
+  if (Result loaded = runner->load(); !loaded) return loaded.error();
+  runner->arena_ = runner->memory_->allocate(c.program.arena_bytes, kArenaAlignment);
+  runner->bind_weights(/*copied=*/memory != nullptr);
+  if (c.module) runner->bind_tensors(); // programs made by hand take nothing and give nothing
+  runner->reset();
+  if (c.codegen.profile) runner->stamps_.resize(c.program.steps.size() + 1);
+  return runner;
+}
+
+Result ObjectRunner::load() {
+  Compilation& c = *compilation_;
   TemporaryFolder folder;
   if (folder.path().empty()) return usage_error("cannot make a temporary folder");
   std::string object = folder.path() + "/model.o", library = folder.path() + "/model.so",
@@ -74,22 +97,30 @@ Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c) {
   const char* compiler = std::getenv("CC");
   int code = run_program({compiler && *compiler ? compiler : "cc", "-shared", "-o", library, object}, log);
   if (code != 0) return usage_error("linking the object with 'cc' failed: " + read_log(log));
-  auto runner = std::unique_ptr<ObjectRunner>(new ObjectRunner);
-  runner->compilation_ = &c;
-  runner->library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!runner->library_) return usage_error(std::string("loading the object failed: ") + ::dlerror());
-  runner->function_ =
-      reinterpret_cast<int (*)(const void*)>(::dlsym(runner->library_, c.codegen.run_symbol.c_str()));
-  auto weights = reinterpret_cast<const unsigned char* (*)()>(
-      ::dlsym(runner->library_, c.codegen.weights_symbol.c_str()));
-  FIRN_CHECK(runner->function_ && weights, "the object lacks its exported functions");
-  runner->weights_ = weights();
-  if (c.prepare) runner->prepare_weights();
-  runner->arena_ = allocate(runner->memory_, c.program.arena_bytes);
-  if (c.module) runner->bind_tensors(); // programs made by hand take nothing and give nothing
-  runner->reset();
-  if (c.codegen.profile) runner->stamps_.resize(c.program.steps.size() + 1);
-  return runner;
+  library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library_) return usage_error(std::string("loading the object failed: ") + ::dlerror());
+  function_ = reinterpret_cast<int (*)(const void*)>(::dlsym(library_, c.codegen.run_symbol.c_str()));
+  auto weights =
+      reinterpret_cast<const unsigned char* (*)()>(::dlsym(library_, c.codegen.weights_symbol.c_str()));
+  FIRN_CHECK(function_ && weights, "the object lacks its exported functions");
+  weights_ = weights();
+  return {};
+}
+
+// Weights that the object does not hold as they are are prepared.
+void ObjectRunner::bind_weights(bool copied) {
+  if (!compilation_->prepare && !copied) return;
+  std::byte* bound = memory_->allocate(compilation_->program.weight_bytes, kArenaAlignment);
+  if (compilation_->prepare) {
+    auto prepare = reinterpret_cast<int (*)(const void*)>(
+        ::dlsym(library_, compilation_->codegen.prepare_symbol.c_str()));
+    FIRN_CHECK(prepare, "the object lacks its prepare function");
+    firn_rt1_call call{reinterpret_cast<unsigned char*>(bound), weights_, nullptr, nullptr, nullptr};
+    prepare(&call);
+  } else {
+    std::memcpy(bound, weights_, static_cast<size_t>(compilation_->program.weight_bytes));
+  }
+  weights_ = reinterpret_cast<const unsigned char*>(bound);
 }
 
 void ObjectRunner::bind_tensors() {
@@ -97,8 +128,8 @@ void ObjectRunner::bind_tensors() {
   const Function& main = compilation_->module->main();
   auto slot = [&](const artifact::TensorDescription& tensor) -> Slot {
     if (tensor.arena_offset) return {&tensor, arena_ + *tensor.arena_offset};
-    external_.emplace_back(static_cast<size_t>(tensor.byte_size()));
-    return {&tensor, external_.back().data()};
+    int64_t element = std::max(1, bit_width(tensor.dtype) / 8);
+    return {&tensor, memory_->allocate(tensor.byte_size(), element)};
   };
   size_t states = 0;
   for (size_t i = 0; i < main.body().parameters().size(); ++i) {
@@ -123,16 +154,6 @@ void ObjectRunner::reset() {
     else
       std::memset(memory, 0, bytes);
   }
-}
-
-void ObjectRunner::prepare_weights() {
-  auto prepare =
-      reinterpret_cast<int (*)(const void*)>(::dlsym(library_, compilation_->codegen.prepare_symbol.c_str()));
-  FIRN_CHECK(prepare, "the object lacks its prepare function");
-  auto* packed = reinterpret_cast<unsigned char*>(allocate(prepared_, compilation_->program.weight_bytes));
-  firn_rt1_call call{packed, weights_, nullptr, nullptr, nullptr};
-  prepare(&call);
-  weights_ = packed;
 }
 
 ObjectRunner::~ObjectRunner() {
@@ -164,6 +185,16 @@ std::vector<double> ObjectRunner::profile(double seconds) {
   }
   for (double& share : shares) share /= total > 0 ? total : 1;
   return shares;
+}
+
+bool ObjectRunner::inputs_are(const std::vector<LiteralRef>& inputs) const {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto bytes = inputs[i]->bytes();
+    if (!compilation_->module->main().is_state(i) && !bytes.empty() &&
+        std::memcmp(parameters_[i].memory, bytes.data(), bytes.size()) != 0)
+      return false;
+  }
+  return true;
 }
 
 Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef>& inputs) {

@@ -6,16 +6,28 @@
 
 namespace firn::driver {
 
+// Gives a runner its memory and keeps it for as long as the runner lives.
+class RunnerMemory {
+public:
+  virtual ~RunnerMemory() = default;
+  virtual std::byte* allocate(int64_t bytes, int64_t alignment) = 0;
+};
+
 class ObjectRunner {
 public:
-  // Generates code for a compilation that compile_in_memory made for this host.
-  static Expected<std::unique_ptr<ObjectRunner>> create(Compilation& compilation);
+  // Generates code for a compilation that compile_in_memory made for this host. With `memory`, the arena
+  // comes from it first, then the weights (a copy, unless they are prepared) and every input and output that
+  // lies outside the arena, aligned as a caller has to; else from the heap.
+  static Expected<std::unique_ptr<ObjectRunner>> create(Compilation& compilation,
+                                                        RunnerMemory* memory = nullptr);
   ~ObjectRunner();
   ObjectRunner(const ObjectRunner&) = delete;
 
   // Takes what @main takes and gives what it gives: checks dtypes and dims of `inputs`, runs, and copies the
   // results. A state that is not given (null) goes on from what it is.
   Expected<std::vector<LiteralRef>> run(const std::vector<LiteralRef>& inputs);
+  // Whether every input, states apart, still is what the last run() was given.
+  bool inputs_are(const std::vector<LiteralRef>& inputs) const;
   // Runs again on the inputs of the last run(), from the states that it left.
   void run_again();
   // States back to their first values, which they have after create().
@@ -31,19 +43,19 @@ private:
     const artifact::TensorDescription* tensor;
     std::byte* memory;
   };
-  void prepare_weights();
+  Result load();
+  void bind_weights(bool copied);
   void bind_tensors();
-  const Compilation* compilation_ = nullptr;
+  Compilation* compilation_ = nullptr;
   void* library_ = nullptr;
   int (*function_)(const void*) = nullptr;
-  std::unique_ptr<std::byte[]> memory_;
+  std::unique_ptr<RunnerMemory> heap_;
+  RunnerMemory* memory_ = nullptr;
   std::byte* arena_ = nullptr;
-  std::unique_ptr<std::byte[]> prepared_; // memory of weights that the object does not hold as they are
   const unsigned char* weights_ = nullptr;
   std::vector<Slot> parameters_, results_;
   std::vector<const void*> inputs_; // the caller's, as the object wants them
   std::vector<void*> outputs_;
-  std::vector<std::vector<std::byte>> external_;
   std::vector<uint64_t> stamps_; // of profiled code, else empty
 };
 
