@@ -5,7 +5,9 @@
 #include "compiler/codegen/elf_file.h"
 #include "compiler/codegen/legalise.h"
 #include "compiler/codegen/machine.h"
+#include "compiler/codegen/object_file.h"
 #include "compiler/codegen/program_emitter.h"
+#include "compiler/codegen/run_guarded.h"
 
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Verifier.h>
@@ -40,7 +42,8 @@ Result check_types(const kernel::Program& program, const TargetMachine& target) 
       if (!lacking) continue;
       std::string where = kernel->location.empty() ? kernel->name : kernel->location;
       return unsupported_error("'" + where + "' computes in " + std::string(scalar_name(type.scalar)) +
-                               ", for which " + target.display_name() + " has no instructions");
+                               ", for which " + target.display_name() + " (" + target.triple +
+                               ") has no instructions; name a CPU that has them with -mcpu (in CMake, CPU)");
     }
   }
   return {};
@@ -95,65 +98,79 @@ int64_t deepest_stack(const BackendReport& report, const Options& options, const
   return entry + kernel + other + 2 * word;
 }
 
-Expected<ObjectFacts> write_plain(const Generation& generation, const std::string& path) {
+enum class Stage : uint8_t { Module, Assembly, Object };
+
+// Everything up to `stage`. What a failure of LLVM leaves behind cannot be destroyed any more and stays.
+Expected<std::unique_ptr<Generation>> generate(const kernel::Program& program, const Options& options,
+                                               Stage stage, bool embed_weights) {
+  auto generation = std::make_unique<Generation>();
+  Result result;
+  std::string failure = run_guarded([&] {
+    result = emit(*generation, program, options, embed_weights);
+    if (result && stage != Stage::Module) result = compile(*generation, options, stage == Stage::Assembly);
+  });
+  if (!failure.empty()) {
+    (void)generation.release();
+    return Diagnostic{Fault::Internal, "LLVM cannot generate code for " + options.target.display_name() +
+                                           " (" + options.target.triple + "): " + failure};
+  }
+  if (!result) return result.error();
+  return generation;
+}
+
+// Sizes of kernels by the kernels' own names, in the program's order.
+void name_kernels(ObjectFacts& facts, const kernel::Program& program, const EmittedModule& emitted) {
+  std::vector<std::pair<std::string, int64_t>> by_name;
+  for (size_t i = 0; i < program.kernels.size(); ++i) {
+    for (const auto& [symbol, bytes] : facts.kernel_text_bytes) {
+      if (symbol == emitted.kernel_symbols[i]) by_name.emplace_back(program.kernels[i]->name, bytes);
+    }
+  }
+  facts.kernel_text_bytes = std::move(by_name);
+}
+
+Expected<int64_t> write_plain(std::span<const char> object, const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
-  bool good = file && std::fwrite(generation.output.data(), 1, generation.output.size(), file) ==
-                          generation.output.size();
+  bool good = file && std::fwrite(object.data(), 1, object.size(), file) == object.size();
   good = file && std::fclose(file) == 0 && good;
   if (!good) return usage_error("cannot write '" + path + "': " + std::strerror(errno));
-  ObjectFacts facts;
-  facts.object_bytes = static_cast<int64_t>(generation.output.size());
-  return facts;
+  return static_cast<int64_t>(object.size());
 }
 
 } // namespace
 
 Expected<std::string> emit_llvm_text(const kernel::Program& program, const Options& options) {
-  Generation generation;
-  if (Result result = emit(generation, program, options, /*embed_weights=*/false); !result)
-    return result.error();
+  auto generation = generate(program, options, Stage::Module, /*embed_weights=*/false);
+  if (!generation) return generation.error();
   std::string text;
   llvm::raw_string_ostream stream(text);
-  generation.emitted.module->print(stream, nullptr);
+  (*generation)->emitted.module->print(stream, nullptr);
   return text;
 }
 
 Expected<std::string> emit_assembly(const kernel::Program& program, const Options& options) {
-  Generation generation;
-  if (Result result = emit(generation, program, options, /*embed_weights=*/false); !result)
-    return result.error();
-  if (Result result = compile(generation, options, /*assembly=*/true); !result) return result.error();
-  return std::string(generation.output.data(), generation.output.size());
+  auto generation = generate(program, options, Stage::Assembly, /*embed_weights=*/false);
+  if (!generation) return generation.error();
+  return std::string((*generation)->output.data(), (*generation)->output.size());
 }
 
 Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options,
                                   const std::string& path) {
   bool elf = llvm::Triple(options.target.triple).isOSBinFormatELF();
-  Generation generation;
-  if (Result result = emit(generation, program, options, /*embed_weights=*/!elf); !result)
-    return result.error();
-  if (Result result = compile(generation, options, /*assembly=*/false); !result) return result.error();
-  if (!elf) {
-    auto facts = write_plain(generation, path);
-    if (facts) facts->stack_bytes = deepest_stack(generation.report, options, generation.emitted);
-    return facts;
-  }
+  auto generated = generate(program, options, Stage::Object, /*embed_weights=*/!elf);
+  if (!generated) return generated.error();
+  Generation& generation = **generated;
   std::span<const char> object(generation.output.data(), generation.output.size());
-  auto facts = inspect_elf(object, generation.emitted.kernel_symbols);
+  const kernel::Program& embedded = options.embedded(program);
+  bool has_weights = !elf && !embedded.constants.empty();
+  auto facts =
+      inspect_object(object, generation.emitted.kernel_symbols, has_weights ? embedded.weight_bytes : 0);
   if (!facts) return facts.error();
   facts->stack_bytes = deepest_stack(generation.report, options, generation.emitted);
-  // Reported by the kernels' own names, in the program's order.
-  std::vector<std::pair<std::string, int64_t>> by_name;
-  for (size_t i = 0; i < program.kernels.size(); ++i) {
-    for (const auto& [symbol, bytes] : facts->kernel_text_bytes) {
-      if (symbol == generation.emitted.kernel_symbols[i])
-        by_name.emplace_back(program.kernels[i]->name, bytes);
-    }
-  }
-  facts->kernel_text_bytes = std::move(by_name);
+  name_kernels(*facts, program, generation.emitted);
   // The module is large; it must not be in memory beside the weights.
   generation.emitted.module.reset();
-  auto size = write_elf(object, path, weights_section(options), options.embedded(program));
+  auto size = elf ? write_elf(object, path, weights_section(options), embedded) : write_plain(object, path);
   if (!size) return size.error();
   facts->object_bytes = *size;
   return facts;

@@ -16,97 +16,31 @@ namespace {
 struct Elf32 {
   using Header = Elf32_Ehdr;
   using Section = Elf32_Shdr;
-  using Symbol = Elf32_Sym;
 };
 struct Elf64 {
   using Header = Elf64_Ehdr;
   using Section = Elf64_Shdr;
-  using Symbol = Elf64_Sym;
 };
-
-Diagnostic internal(std::string text) {
-  return {Fault::Internal, "generated object " + std::move(text)};
-}
-
-bool is_elf(std::span<const char> object) {
-  return object.size() > sizeof(Elf32_Ehdr) && std::memcmp(object.data(), ELFMAG, SELFMAG) == 0 &&
-         object[EI_DATA] == ELFDATA2LSB;
-}
 
 // Typed access to an object; LLVM's own output is trusted to be well formed.
 template <class Elf> class View {
 public:
   using Header = typename Elf::Header;
   using Section = typename Elf::Section;
-  using Symbol = typename Elf::Symbol;
-  explicit View(std::span<const char> object) : object_(object) {
+  explicit View(std::span<const char> object) {
     std::memcpy(&header, object.data(), sizeof header);
     sections.resize(header.e_shnum);
     std::memcpy(sections.data(), object.data() + header.e_shoff, sections.size() * sizeof(Section));
-    names_ = section_text(sections[header.e_shstrndx]);
-    for (const Section& section : sections) {
-      if (section.sh_type != SHT_SYMTAB) continue;
-      symbols.resize(section.sh_size / sizeof(Symbol));
-      std::memcpy(symbols.data(), object.data() + section.sh_offset, section.sh_size);
-      symbol_names_ = section_text(sections[section.sh_link]);
-    }
+    names_ = object.data() + sections[header.e_shstrndx].sh_offset;
   }
   std::string name(const Section& section) const { return names_ + section.sh_name; }
-  std::string name(const Symbol& symbol) const { return symbol_names_ + symbol.st_name; }
 
   Header header;
   std::vector<Section> sections;
-  std::vector<Symbol> symbols;
 
 private:
-  const char* section_text(const Section& section) const { return object_.data() + section.sh_offset; }
-  std::span<const char> object_;
   const char* names_ = nullptr;
-  const char* symbol_names_ = nullptr;
 };
-
-bool is_allowed(std::string_view symbol) {
-  return symbol == "memcpy" || symbol == "memset" || symbol == "memmove" || symbol.starts_with("firn_rt1_");
-}
-
-template <class Elf>
-Expected<ObjectFacts> inspect(std::span<const char> object, std::span<const std::string> kernel_symbols) {
-  View<Elf> view(object);
-  ObjectFacts facts;
-  facts.object_bytes = static_cast<int64_t>(object.size());
-  for (const auto& section : view.sections) {
-    std::string name = view.name(section);
-    int64_t size = static_cast<int64_t>(section.sh_size);
-    for (std::string_view banned :
-         {".init_array", ".ctors", ".fini_array", ".eh_frame", ".ARM.extab", ".ARM.exidx"}) {
-      if (std::string_view(name).starts_with(banned)) return internal("has a section " + name);
-    }
-    if (!(section.sh_flags & SHF_ALLOC) || size == 0) continue;
-    if (section.sh_flags & SHF_WRITE) {
-      return internal("has " + std::to_string(size) + " bytes of writable data in " + name);
-    }
-    if (section.sh_flags & SHF_EXECINSTR)
-      facts.text_bytes += size;
-    else if (!std::string_view(name).starts_with(".lrodata.firn.") &&
-             !std::string_view(name).starts_with(".rodata.firn.")) {
-      facts.rodata_bytes += size;
-    }
-  }
-  for (const auto& symbol : view.symbols) {
-    std::string name = view.name(symbol);
-    if (symbol.st_shndx == SHN_UNDEF && !name.empty()) {
-      if (!is_allowed(name))
-        return internal("needs the symbol '" + name + "', which nothing promises to be there");
-      facts.undefined_symbols.push_back(name);
-    }
-    if ((symbol.st_info & 0xf) == STT_FUNC &&
-        std::find(kernel_symbols.begin(), kernel_symbols.end(), name) != kernel_symbols.end()) {
-      facts.kernel_text_bytes.emplace_back(name, static_cast<int64_t>(symbol.st_size));
-    }
-  }
-  std::sort(facts.undefined_symbols.begin(), facts.undefined_symbols.end());
-  return facts;
-}
 
 // A file under construction that counts its bytes and remembers the first failure.
 class OutputFile {
@@ -192,12 +126,6 @@ Expected<int64_t> write(std::span<const char> object, const std::string& path, c
 }
 
 } // namespace
-
-Expected<ObjectFacts> inspect_elf(std::span<const char> object, std::span<const std::string> kernel_symbols) {
-  if (!is_elf(object)) return internal("is no little-endian ELF file");
-  return object[EI_CLASS] == ELFCLASS64 ? inspect<Elf64>(object, kernel_symbols)
-                                        : inspect<Elf32>(object, kernel_symbols);
-}
 
 Expected<int64_t> write_elf(std::span<const char> object, const std::string& path, const std::string& weights,
                             const kernel::Program& program) {

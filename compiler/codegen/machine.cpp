@@ -139,10 +139,11 @@ TargetFeatures target_features(const TargetMachine& target, const llvm::TargetMa
   } else if (target.arch == Arch::Arm) {
     features.rounding = has("fp-armv8d16sp");
     features.round_even = false;
-    features.integer_division = has("hwdiv");
+    features.integer_division = has(has("thumb-mode") ? "hwdiv" : "hwdiv-arm");
     features.long_shifts = has("thumb2") || !has("thumb-mode");
   } else {
-    features.integer_division = has("m");
+    features.rounding = has("zfa");
+    features.round_even = false;
   }
   return features;
 }

@@ -1,0 +1,13 @@
+// LLVM ends the process when it meets what it cannot do. Here it ends the work instead.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace firn::codegen {
+
+// Runs `work`, which calls LLVM. Empty if it returned; else LLVM's last words, or the signal of its crash.
+// What the work used is then in no state to be used again, nor to be destroyed.
+std::string run_guarded(const std::function<void()>& work);
+
+} // namespace firn::codegen
