@@ -4,6 +4,7 @@
 #include "compiler/artifact/manifest.h"
 #include "compiler/artifact/report.h"
 #include "compiler/driver/phase_timer.h"
+#include "compiler/target/cpu_table.h"
 
 #include <algorithm>
 #include <cmath>
@@ -103,6 +104,17 @@ std::string diagnostics_text(const DiagnosticList& diagnostics) {
     text += "... and " + std::to_string(diagnostics.count() - diagnostics.messages().size()) + " more\n";
   return text + std::to_string(diagnostics.count()) + (diagnostics.count() == 1 ? " error" : " errors") +
          "; nothing was written\n";
+}
+
+std::string feature_help() {
+  std::string text =
+      "Features for -mattr, which takes LLVM's names; a CPU that has them is often the better choice:\n";
+  for (const NamedFeatures& row : named_features()) {
+    text += format("  %-8s", std::string(row.architecture).c_str());
+    for (std::string_view feature : row.features) text += " " + std::string(feature);
+    text += "\n";
+  }
+  return text;
 }
 
 int exit_code(const DiagnosticList& diagnostics) {

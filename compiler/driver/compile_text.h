@@ -17,6 +17,8 @@ std::string manifest_text(const Compilation& compilation);
 std::optional<int64_t> parse_size(const std::string& text);
 // Every diagnostic on a line of its own, and the closing line with the count.
 std::string diagnostics_text(const DiagnosticList& diagnostics);
+// What is worth naming in -mattr, a line per architecture.
+std::string feature_help();
 // The exit code for a failed run: that of the gravest message.
 int exit_code(const DiagnosticList& diagnostics);
 

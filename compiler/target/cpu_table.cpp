@@ -83,4 +83,20 @@ std::span<const CpuFeature> cpu_features(Arch arch) {
   return {};
 }
 
+std::span<const NamedFeatures> named_features() {
+  static constexpr std::string_view x86[] = {"+f16c",        "+fma",        "+avx2",       "+avxvnni",
+                                             "+avx512f",     "+avx512vnni", "+avx512bf16", "+avx512fp16",
+                                             "+avx10.1-256", "-avx512f",    "-avx",        "-sse4.1"};
+  static constexpr std::string_view arm64[] = {"+fullfp16", "+dotprod", "+i8mm", "+bf16",
+                                               "+sve",      "+sve2",    "-neon"};
+  static constexpr std::string_view arm[] = {"+vfp2", "+vfp3",      "+vfp4", "+neon",  "+fp-armv8",
+                                             "+fp16", "+hwdiv-arm", "-fp64", "-fpregs"};
+  static constexpr std::string_view riscv[] = {"+zba", "+zbb", "+zfa", "+zfh", "+v", "-d", "-f"};
+  static constexpr NamedFeatures rows[] = {{"x86_64", "x86_64-unknown-linux-gnu", x86},
+                                           {"aarch64", "aarch64-unknown-linux-gnu", arm64},
+                                           {"arm", "arm-unknown-linux-gnueabihf", arm},
+                                           {"riscv64", "riscv64-unknown-linux-gnu", riscv}};
+  return rows;
+}
+
 } // namespace firn

@@ -30,4 +30,12 @@ struct CpuFeature {
 };
 std::span<const CpuFeature> cpu_features(Arch arch);
 
+// Features worth naming in -mattr, by what they make faster or smaller.
+struct NamedFeatures {
+  std::string_view architecture;              // as triples begin
+  std::string_view triple;                    // one that has them
+  std::span<const std::string_view> features; // "+a" or "-a"
+};
+std::span<const NamedFeatures> named_features();
+
 } // namespace firn

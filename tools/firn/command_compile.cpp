@@ -107,10 +107,12 @@ void add_compile_command(CLI::App& app, Action& action) {
   verb->add_flag("--json", command->json, "print the manifest instead of the summary");
   verb->add_flag("-q,--quiet", command->quiet, "print nothing but errors");
   verb->footer(
+      driver::feature_help() +
       "Examples:\n"
       "  firn compile digits.onnx -o build/digits --class vision::Digits\n"
       "  firn compile net.onnx -mcpu=native -O3 --dim batch=1 --time-passes\n"
       "  firn compile net.onnx --target aarch64-linux-gnu -o build/net\n"
+      "  firn compile net.onnx --target arm-none-eabihf -mcpu=cortex-m4 -Os --flash-budget=256K\n"
       "Exit codes: 0 done, 1 the model is at fault, 2 usage, 3 unsupported operator, 4 a bug of firn.");
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }

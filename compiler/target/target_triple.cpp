@@ -1,0 +1,122 @@
+// Names of platforms. GCC's triples say less than LLVM's: arm-none-eabi leaves the version of the
+// architecture to the CPU, arm-linux-gnueabihf to the distribution.
+#include "compiler/target/target_triple.h"
+
+#include "compiler/target/cpu_table.h"
+
+#include <llvm/TargetParser/ARMTargetParser.h>
+#include <llvm/TargetParser/Host.h>
+
+namespace firn {
+
+namespace {
+
+bool is_arm(const llvm::Triple& triple) {
+  return triple.isARM() || triple.isThumb();
+}
+
+bool has_hard_float_abi(const llvm::Triple& triple) {
+  return triple.getEnvironmentName().contains("eabihf");
+}
+
+bool is_generic(std::string_view cpu) {
+  return cpu.empty() || cpu == "generic";
+}
+
+// What a triple without a version of ARM means: Debian's armhf, Android and Windows are ARMv7-A, Debian's
+// armel is ARMv5TE.
+llvm::ARM::ArchKind platform_arm(const llvm::Triple& triple) {
+  bool v7 = has_hard_float_abi(triple) || triple.isAndroid() || triple.isOSWindows();
+  return v7 ? llvm::ARM::ArchKind::ARMV7A : llvm::ARM::ArchKind::ARMV5TE;
+}
+
+llvm::Triple complete_arm(llvm::Triple triple, std::string_view cpu) {
+  using llvm::ARM::ArchKind;
+  ArchKind kind = is_generic(cpu) ? ArchKind::INVALID : llvm::ARM::parseCPUArch(cpu);
+  if (kind == ArchKind::INVALID) kind = llvm::ARM::parseArch(triple.getArchName());
+  if (kind == ArchKind::INVALID) kind = platform_arm(triple);
+  llvm::StringRef version = llvm::ARM::getSubArch(kind);
+  bool thumb = triple.isThumb() || version.ends_with("m") || version.contains("m.");
+  triple.setArchName((thumb ? "thumb" : "arm") + version.str());
+  return triple;
+}
+
+// What keeps Firn from compiling for a triple that LLVM can parse, or nothing.
+std::string objection(const llvm::Triple& triple) {
+  switch (triple.getArch()) {
+  case llvm::Triple::x86: return "32-bit x86";
+  case llvm::Triple::aarch64_32: return "32-bit pointers on aarch64";
+  case llvm::Triple::aarch64_be:
+  case llvm::Triple::armeb:
+  case llvm::Triple::thumbeb: return "big-endian memory";
+  case llvm::Triple::x86_64: return triple.isX32() ? "32-bit pointers on x86_64" : "";
+  case llvm::Triple::aarch64:
+    if (triple.isWindowsArm64EC()) return "the calls of arm64ec";
+    return triple.getEnvironment() == llvm::Triple::GNUILP32 ? "32-bit pointers on aarch64" : "";
+  case llvm::Triple::arm:
+  case llvm::Triple::thumb: return triple.isOSBinFormatELF() ? "" : "32-bit ARM without ELF";
+  case llvm::Triple::riscv32:
+  case llvm::Triple::riscv64: return triple.isOSBinFormatELF() ? "" : "RISC-V without ELF";
+  default: return "this architecture";
+  }
+}
+
+} // namespace
+
+Arch arch_of(const llvm::Triple& triple) {
+  if (triple.getArch() == llvm::Triple::x86_64) return Arch::X86_64;
+  if (triple.getArch() == llvm::Triple::aarch64) return Arch::AArch64;
+  if (is_arm(triple)) return Arch::Arm;
+  return Arch::Other;
+}
+
+Expected<llvm::Triple> choose_triple(std::string_view triple, std::string_view cpu) {
+  llvm::Triple chosen(llvm::Triple::normalize(llvm::sys::getDefaultTargetTriple()));
+  if (!triple.empty()) {
+    chosen = llvm::Triple(llvm::Triple::normalize(std::string(triple)));
+  } else if (!cpu.empty() && !find_cpu_row(cpu, arch_of(chosen))) {
+    for (const CpuRow& row : cpu_table()) {
+      if (row.name == cpu) chosen = llvm::Triple(llvm::Triple::normalize(std::string(row.triple)));
+    }
+  }
+  if (std::string reason = objection(chosen); !reason.empty()) {
+    return usage_error(
+        "target '" + (triple.empty() ? chosen.str() : std::string(triple)) +
+        "' is not supported: Firn has no " + "code generator for " + reason +
+        "; it compiles for x86_64 and aarch64 (ELF, COFF, Mach-O), arm, thumb, riscv32 and riscv64 (ELF), " +
+        "such as x86_64-unknown-linux-gnu or thumbv7em-none-eabihf");
+  }
+  return is_arm(chosen) ? complete_arm(chosen, cpu) : chosen;
+}
+
+std::string default_cpu(const llvm::Triple& triple) {
+  switch (triple.getArch()) {
+  case llvm::Triple::x86_64: return "x86-64-v3";
+  case llvm::Triple::aarch64: return triple.isOSDarwin() ? "apple-m1" : "generic";
+  case llvm::Triple::riscv64: return "generic-rv64";
+  case llvm::Triple::riscv32: return "generic-rv32";
+  default: break;
+  }
+  llvm::StringRef name = triple.getArchName();
+  if (name.ends_with("v6m")) return "cortex-m0";
+  if (name.ends_with("v7m")) return "cortex-m3";
+  if (name.ends_with("v7em")) return "cortex-m4";
+  if (name.ends_with("v8m.base")) return "cortex-m23";
+  if (name.ends_with("v8m.main")) return "cortex-m33";
+  if (name.ends_with("v8.1m.main")) return "cortex-m55";
+  return "generic";
+}
+
+std::string platform_features(const llvm::Triple& triple, std::string_view cpu) {
+  // RISC-V's bare names are the integer base alone; its Linux profile is what people mean.
+  if (triple.isRISCV() && cpu.starts_with("generic")) return "+m,+a,+f,+d,+c,";
+  if (!is_arm(triple) || !is_generic(cpu)) return "";
+  llvm::StringRef version = triple.getArchName();
+  bool before_7 = version.contains("v4") || version.contains("v5") || version.contains("v6");
+  if (before_7) return has_hard_float_abi(triple) ? "+vfp2," : "";
+  // LLVM's ARMv7-A has NEON and 32 registers, which neither the architecture nor Debian's armhf promises.
+  bool v7a = llvm::ARM::parseArch(version) == llvm::ARM::ArchKind::ARMV7A;
+  return v7a ? "-d32," : "";
+}
+
+} // namespace firn

@@ -1,0 +1,162 @@
+// What triples, CPUs and features become: closed sets, sensible defaults, and refusals by name.
+#include "tests/codegen/model_object.h"
+
+#include "compiler/target/cpu_table.h"
+#include "include/firn/cpu_features.h"
+
+#include <catch2/catch.hpp>
+
+namespace firn::test {
+
+TEST_CASE("feature bits are those of the public header", "[target]") {
+  auto bit = [](Arch arch, const std::string& name) {
+    for (const CpuFeature& feature : cpu_features(arch)) {
+      if (feature.name == name) return feature.bit;
+    }
+    return -1;
+  };
+  size_t x86 = 0, arm64 = 0;
+#define FIRN_CHECK_BIT(number, enumerator, name, ...)                                                        \
+  CHECK(bit(Arch::X86_64, name) == number);                                                                  \
+  ++x86;
+  FIRN_X86_64_FEATURES(FIRN_CHECK_BIT)
+#undef FIRN_CHECK_BIT
+#define FIRN_CHECK_BIT(number, enumerator, name, ...)                                                        \
+  CHECK(bit(Arch::AArch64, name) == number);                                                                 \
+  ++arm64;
+  FIRN_AARCH64_FEATURES(FIRN_CHECK_BIT)
+#undef FIRN_CHECK_BIT
+  CHECK(cpu_features(Arch::X86_64).size() == x86);
+  CHECK(cpu_features(Arch::AArch64).size() == arm64);
+}
+
+TEST_CASE("every row of the CPU table is a CPU that LLVM knows", "[target]") {
+  for (const CpuRow& row : cpu_table()) {
+    auto target = find_target(row.triple, row.name, "");
+    if (!target) FAIL(target.error().message);
+    INFO(row.name);
+    CHECK(target->arch == row.arch);
+    CHECK(target->vector_bits == row.vector_bits);
+  }
+}
+
+static std::string refusal(std::string_view triple, std::string_view cpu, std::string_view features) {
+  auto target = find_target(triple, cpu, features);
+  INFO(triple << " " << cpu << " " << features);
+  REQUIRE_FALSE(target);
+  CHECK(target.error().fault == Fault::Usage);
+  return target.error().message;
+}
+
+static bool contains(const std::string& text, const std::string& part) {
+  INFO(text);
+  CHECK(text.find(part) != std::string::npos);
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("unknown names are usage errors that name near ones", "[target]") {
+  contains(refusal("x86_64-linux-gnu", "znver9", ""), "did you mean znver1, znver2 or znver3?");
+  contains(refusal("x86_64-linux-gnu", "znver9", ""), ", sapphirerapids, ");
+  contains(refusal("armv7-linux-gnueabihf", "cortex-a77777", ""), "cortex-a7");
+  contains(refusal("x86_64-linux-gnu", "", "+neon2"), "'neon2' is not known");
+  contains(refusal("x86_64-linux-gnu", "", "+avx512vni"), "did you mean avx512vnni");
+  contains(refusal("x86_64-linux-gnu", "", "+sse4"), "did you mean sse4.1, sse4.2 or ");
+  contains(refusal("aarch64-linux-gnu", "native", ""), "needs a target of the host's architecture");
+}
+
+TEST_CASE("targets without a code generator are refused by name", "[target]") {
+  for (auto [triple, reason] : {std::pair{"vax-dec-ultrix", "this architecture"},
+                                {"i686-linux-gnu", "32-bit x86"},
+                                {"i386-pc-windows-msvc", "32-bit x86"},
+                                {"x86_64-linux-gnux32", "32-bit pointers on x86_64"},
+                                {"aarch64-linux-gnu_ilp32", "32-bit pointers on aarch64"},
+                                {"aarch64_be-linux-gnu", "big-endian memory"},
+                                {"armeb-linux-gnueabihf", "big-endian memory"},
+                                {"arm64ec-pc-windows-msvc", "the calls of arm64ec"},
+                                {"thumbv7-pc-windows-msvc", "32-bit ARM without ELF"},
+                                {"wasm32", "this architecture"}}) {
+    std::string message = refusal(triple, "", "");
+    contains(message, std::string("target '") + triple + "' is not supported");
+    contains(message, reason);
+    contains(message, "x86_64-unknown-linux-gnu");
+  }
+}
+
+TEST_CASE("CPUs and features without the base of their architecture are refused", "[target]") {
+  contains(refusal("x86_64-linux-gnu", "pentium4", ""), "'pentium4' lacks '64bit'");
+  contains(refusal("x86_64-linux-gnu", "", "-sse2"), "lacks 'sse2'");
+  contains(refusal("riscv32-unknown-elf", "", "-m"), "lacks 'm'");
+  contains(refusal("x86_64-linux-gnu", "", "+soft-float"), "'soft-float' is a mode");
+  contains(refusal("riscv64-linux-gnu", "", "+save-restore"), "is a mode");
+}
+
+TEST_CASE("features are closed over what they imply", "[target]") {
+  for (const char* feature : {"+avx512f", "+avx512bf16", "+avx512vnni", "+avx512fp16", "+avx10.1-512"}) {
+    TargetMachine machine = target_of("x86_64-linux-gnu", "x86-64", feature);
+    INFO(feature << ": " << machine.features);
+    CHECK(machine.vector_bits == 128); // the row's: x86-64 is no machine for wide vectors
+    CHECK((machine.has_fma && machine.has_f16_conversion));
+    machine = target_of("x86_64-linux-gnu", "icelake-client", feature);
+    CHECK(machine.vector_bits == 512);
+    // avx, f16c, fma, avx2 and AVX-512's f, dq, cd, bw and vl
+    CHECK((machine.required_cpu_features & 0xf8b80) == 0xf8b80);
+  }
+  TargetMachine narrow = target_of("x86_64-linux-gnu", "skylake-avx512", "-evex512");
+  CHECK(narrow.vector_bits == 256);
+  CHECK_FALSE(narrow.has_masked_memory);
+  contains(refusal("x86_64-linux-gnu", "skylake-avx512", "-avx512vl"), "take 'avx512f' away instead");
+  contains(refusal("x86_64-linux-gnu", "", "+avx512bf16,-avx512bw"), "takes 'avx512bw' away");
+  contains(refusal("x86_64-linux-gnu", "", "+avx2,-avx"), "contradicts");
+  contains(refusal("riscv64-linux-gnu", "", "+v,-d"), "contradicts");
+  CHECK(target_of("x86_64-linux-gnu", "knl").vector_bits == 256);
+  // RISC-V's extensions add to the general ones.
+  CHECK(target_of("riscv64-linux-gnu", "", "+v").features == "+m,+a,+f,+d,+c,+v");
+}
+
+TEST_CASE("instructions that no constructor can ask for are not used", "[target]") {
+  contains(refusal("x86_64-linux-gnu", "", "+xop"), "constructor");
+  contains(refusal("aarch64-linux-gnu", "", "+mops"), "constructor");
+  contains(target_of("x86_64-linux-gnu", "bdver4").features, "-sse4a");
+  contains(target_of("aarch64-linux-gnu", "", "+v8.9a").features, ",-cssc,-mops");
+}
+
+TEST_CASE("ARM CPUs bring their version of the architecture", "[target]") {
+  auto triple = [](const char* given, const char* cpu) { return target_of(given, cpu).triple; };
+  CHECK(triple("arm-none-eabi", "cortex-m0plus").starts_with("thumbv6m-"));
+  CHECK(triple("arm-none-eabi", "cortex-m3").starts_with("thumbv7m-"));
+  CHECK(triple("arm-none-eabihf", "cortex-m4").starts_with("thumbv7em-"));
+  CHECK(triple("arm-none-eabi", "cortex-m23").starts_with("thumbv8m.base-"));
+  CHECK(triple("arm-none-eabihf", "cortex-m33").starts_with("thumbv8m.main-"));
+  CHECK(triple("arm-none-eabihf", "cortex-m85").starts_with("thumbv8.1m.main-"));
+  CHECK(triple("arm-linux-gnueabihf", "cortex-a7").starts_with("armv7-"));
+  CHECK(triple("arm-linux-gnueabihf", "arm1176jzf-s").starts_with("armv6"));
+  CHECK(triple("thumbv7a-linux-gnueabihf", "").starts_with("thumbv7-"));
+  CHECK(target_of("thumbv8m.base-none-eabi", "").cpu == "cortex-m23");
+  CHECK(target_of("thumbv8.1m.main-none-eabihf", "").cpu == "cortex-m55");
+}
+
+TEST_CASE("platforms have the floats that they promise", "[target]") {
+  // Debian's armhf: VFPv3 with 16 registers and no NEON.
+  TargetMachine armhf = target_of("arm-linux-gnueabihf", "");
+  CHECK(armhf.triple.starts_with("armv7-"));
+  CHECK((armhf.has_float && armhf.has_double && !armhf.has_fma));
+  CHECK(target_of("armv6-linux-gnueabihf", "").has_float); // Raspbian's
+  CHECK_FALSE(target_of("arm-linux-gnueabi", "").has_float);
+  CHECK_FALSE(target_of("thumbv7m-none-eabi", "").has_float);
+  CHECK(target_of("arm-linux-gnueabihf", "", "+vfp4").has_fma);
+  CHECK_FALSE(target_of("thumbv7em-none-eabi", "cortex-m4", "-fpregs").has_float);
+  CHECK(target_of("riscv32-unknown-elf", "").has_double);
+  CHECK(target_of("riscv64-unknown-elf", "generic").has_double);
+  CHECK(target_of("aarch64-none-elf", "", "-neon").vector_bits == 0);
+}
+
+TEST_CASE("features widen and narrow a target", "[target]") {
+  CHECK(target_of("x86_64-linux-gnu", "").vector_bits == 256);
+  TargetMachine plain = target_of("x86_64-linux-gnu", "x86-64-v3", "-fma");
+  CHECK_FALSE(plain.has_fma);
+  CHECK((plain.required_cpu_features & (1u << 9)) == 0);
+  CHECK(target_of("x86_64-linux-gnu", "znver4").vector_registers == 32);
+  CHECK(target_of("x86_64-linux-gnu", "x86-64").required_cpu_features == 0);
+}
+
+} // namespace firn::test
