@@ -16,27 +16,27 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-LENGTH, EMBEDDING, FEATURES = 128, 8, 256
+LENGTH, CHANNELS, FEATURES = 128, 8, 256
 SHARPNESS = 2.5  # the larger, the less do triples count that differ in one letter
 
 
 def weights():
     rng = np.random.default_rng(11)
-    embedding = rng.normal(0, 1, (256, EMBEDDING))
-    embedding /= np.linalg.norm(embedding, axis=1, keepdims=True)
+    alphabet = rng.normal(0, 1, (256, CHANNELS))
+    alphabet /= np.linalg.norm(alphabet, axis=1, keepdims=True)
     for code in range(128):
         character = chr(code)
         if not character.isalnum():
-            embedding[code] = 0
+            alphabet[code] = 0
         elif character.isupper():
-            embedding[code] = embedding[ord(character.lower())]
-    return {"embedding": embedding, "frequencies": SHARPNESS * rng.normal(0, 1, (FEATURES, EMBEDDING, 3)),
+            alphabet[code] = alphabet[ord(character.lower())]
+    return {"alphabet": alphabet, "frequencies": SHARPNESS * rng.normal(0, 1, (FEATURES, CHANNELS, 3)),
             "phases": rng.uniform(0, 2 * np.pi, FEATURES), "tiny": np.array([1e-12])}
 
 
 def encode(text, w):
     """The vector in float64; `text` is u8[1, LENGTH]."""
-    letters = np.pad(w["embedding"][text[0]], ((1, 1), (0, 0)))
+    letters = np.pad(w["alphabet"][text[0]], ((1, 1), (0, 0)))
     triples = np.stack([letters[i:i + LENGTH] for i in range(3)], 2)
     features = np.cos(np.einsum("tec,fec->tf", triples, w["frequencies"]) + w["phases"])
     total = (features * (text[0] > 0)[:, None]).sum(0, keepdims=True)
@@ -49,7 +49,7 @@ def bytes_of(text):
 
 def to_onnx(w):
     nodes = [helper.make_node("Cast", ["text"], ["codes"], name="codes", to=TensorProto.INT32),
-             helper.make_node("Gather", ["embedding", "codes"], ["letters"], name="letters", axis=0),
+             helper.make_node("Gather", ["alphabet", "codes"], ["letters"], name="letters", axis=0),
              helper.make_node("Transpose", ["letters"], ["channels"], name="channels", perm=[0, 2, 1]),
              helper.make_node("Conv", ["channels", "frequencies", "phases"], ["angles"], name="angles", kernel_shape=[3], pads=[1, 1]),
              helper.make_node("Cos", ["angles"], ["features"], name="features"),
@@ -61,13 +61,13 @@ def to_onnx(w):
              helper.make_node("ReduceSumSquare", ["total"], ["squares"], name="squares", axes=[1], keepdims=1),
              helper.make_node("Add", ["squares", "tiny"], ["positive"], name="positive"),
              helper.make_node("Sqrt", ["positive"], ["length"], name="length"),
-             helper.make_node("Div", ["total", "length"], ["vector"], name="vector")]
+             helper.make_node("Div", ["total", "length"], ["embedding"], name="embedding")]
     initializers = [numpy_helper.from_array(value.astype(np.float32), name) for name, value in w.items()]
     initializers += [numpy_helper.from_array(np.float32(1), "one"), numpy_helper.from_array(np.array([1]), "axis"),
                      numpy_helper.from_array(np.array([2]), "last")]
     graph = helper.make_graph(nodes, "text_encoder",
                               [helper.make_tensor_value_info("text", TensorProto.UINT8, [1, LENGTH])],
-                              [helper.make_tensor_value_info("vector", TensorProto.FLOAT, [1, FEATURES])], initializers)
+                              [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, [1, FEATURES])], initializers)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8,
                              producer_name="make_text_encoder.py")
 
@@ -93,7 +93,7 @@ def main():
     onnx.checker.check_model(model)
     onnx.save(model, os.path.join(out, "text_encoder", "model.onnx"))
     text = bytes_of(SENTENCES[0])
-    for kind, name, value in (("input", "text", text), ("output", "vector", encode(text, w).astype(np.float32))):
+    for kind, name, value in (("input", "text", text), ("output", "embedding", encode(text, w).astype(np.float32))):
         with open(os.path.join(folder, f"{kind}_0.pb"), "wb") as file:
             file.write(numpy_helper.from_array(value, name).SerializeToString())
 

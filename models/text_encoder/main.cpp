@@ -30,7 +30,7 @@ bool encode(nlp::Encoder& encoder, std::string_view text, Vector& vector) {
     std::fprintf(stderr, "%s\n", status.message());
     return false;
   }
-  auto result = encoder.vector(); // valid until the next run: copied
+  auto result = encoder.embedding(); // valid until the next run: copied
   std::copy(result.begin(), result.end(), vector.begin());
   return true;
 }

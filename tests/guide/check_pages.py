@@ -4,7 +4,8 @@
     check_pages.py ROOT PAGE:EXAMPLE...
 
 The arguments name the examples that have a test: they must be those of the pages. Every block says what it is (pages.py),
-the README links to every page in the order of reading, and links between the pages point to files and headings that exist.
+the README links to every page in the order of reading, links between the pages point to files and headings that exist, and
+the reference tables name every keyword and status.
 """
 import os
 import re
@@ -40,6 +41,19 @@ def check_order(root):
         yield "README.md: wanted links to " + ", ".join(pages.PAGES[1:]) + " in this order"
 
 
+def check_tables(root):
+    """Words of the sources that their page has to explain."""
+    for source, pattern, page in (("cmake/FirnModel.cmake", r"^ +set\((?:single|multiple) ([A-Z_ \n]+)\)", "cmake/README.md"),
+                                  ("include/firn/abi.h", r"^ +(FIRN_STATUS_\w+) =", "include/firn/README.md")):
+        text = open(os.path.join(root, page), encoding="utf-8").read()
+        words = " ".join(re.findall(pattern, open(os.path.join(root, source), encoding="utf-8").read(), re.M)).split()
+        if not words:
+            yield f"{source}: no words found"
+        for word in words:
+            if f"`{word}" not in text:
+                yield f"{page}: says nothing of {word}"
+
+
 def check_blocks(root, tested):
     found = set()
     for page in pages.PAGES:
@@ -59,7 +73,7 @@ def check_blocks(root, tested):
 
 def main():
     root, tested = sys.argv[1], set(sys.argv[2:])
-    problems = [*check_blocks(root, tested), *check_order(root)]
+    problems = [*check_blocks(root, tested), *check_order(root), *check_tables(root)]
     for page in pages.PAGES:
         problems += check_links(root, page)
     print("\n".join(problems) or f"{len(pages.PAGES)} pages, {len(tested)} examples")

@@ -9,7 +9,8 @@ import dataclasses
 import os
 import re
 
-PAGES = ["README.md", "models/README.md"]
+PAGES = ["README.md", "models/README.md", "cmake/README.md", "include/firn/README.md", "tools/README.md",
+         "runtime/README.md"]
 
 
 @dataclasses.dataclass

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does what a page of the guide tells its reader, in an empty folder that holds a link to the models.
+"""Does what a page of the guide tells its reader, in an empty folder that holds links to the models and to Firn.
 
     run_example.py ROOT PREFIX SCRATCH PAGE EXAMPLE [TOOL...]
     run_example.py ROOT PREFIX SCRATCH PAGE fragments
@@ -29,6 +29,8 @@ def prepare(root, prefix, scratch):
     shutil.rmtree(scratch, ignore_errors=True)
     os.makedirs(scratch)
     os.symlink(os.path.join(root, "models"), os.path.join(scratch, "models"))
+    os.makedirs(os.path.join(scratch, "third_party"))
+    os.symlink(root, os.path.join(scratch, "third_party", "firn"))
     environment = dict(os.environ, CMAKE_GENERATOR="Ninja", CMAKE_PREFIX_PATH=prefix, FIRN_SOURCE=root, LC_ALL="C",
                        MANPAGER="cat", PATH=os.path.join(prefix, "bin") + os.pathsep + os.environ["PATH"])
     for name in ("CC", "CXX", "CFLAGS", "CXXFLAGS", "LDFLAGS", "CLICOLOR_FORCE"):
