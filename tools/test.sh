@@ -7,7 +7,8 @@ cd "$(dirname "$0")/.."
 . tools/packages.sh
 
 install_packages python3-numpy g++-aarch64-linux-gnu qemu-user strace valgrind \
-  gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm mandoc zsh fish
+  gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm g++-arm-linux-gnueabihf g++-riscv64-linux-gnu \
+  g++-mingw-w64-x86-64-posix mandoc zsh fish
 firn_say "configuring build/release"
 cmake --preset release -DFIRN_BUILD_TESTS=ON ${FIRN_TEST_DATA:+-DFIRN_TEST_DATA="$FIRN_TEST_DATA"} > build-configure.log 2>&1 ||
   { cat build-configure.log >&2; firn_fail "configuring failed"; }
