@@ -66,8 +66,8 @@ def to_onnx(w):
     initializers += [numpy_helper.from_array(np.float32(1), "one"), numpy_helper.from_array(np.array([1]), "axis"),
                      numpy_helper.from_array(np.array([2]), "last")]
     graph = helper.make_graph(nodes, "text_encoder",
-                              [helper.make_tensor_value_info("text", TensorProto.UINT8, [1, LENGTH])],
-                              [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, [1, FEATURES])], initializers)
+                              [helper.make_tensor_value_info("text", TensorProto.UINT8, ["batch", LENGTH])],
+                              [helper.make_tensor_value_info("embedding", TensorProto.FLOAT, ["batch", FEATURES])], initializers)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8,
                              producer_name="make_text_encoder.py")
 
