@@ -15,9 +15,6 @@
 #include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 
 namespace firn::codegen {
 
@@ -129,11 +126,9 @@ void name_kernels(ObjectFacts& facts, const kernel::Program& program, const Emit
   facts.kernel_text_bytes = std::move(by_name);
 }
 
-Expected<int64_t> write_plain(std::span<const char> object, const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  bool good = file && std::fwrite(object.data(), 1, object.size(), file) == object.size();
-  good = file && std::fclose(file) == 0 && good;
-  if (!good) return usage_error("cannot write '" + path + "': " + std::strerror(errno));
+Expected<int64_t> write_plain(std::span<const char> object, OutputSet& outputs, const std::string& path) {
+  Result written = outputs.write(path, std::string_view(object.data(), object.size()));
+  if (!written) return written.error();
   return static_cast<int64_t>(object.size());
 }
 
@@ -154,7 +149,7 @@ Expected<std::string> emit_assembly(const kernel::Program& program, const Option
   return std::string((*generation)->output.data(), (*generation)->output.size());
 }
 
-Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options,
+Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options, OutputSet& outputs,
                                   const std::string& path) {
   bool elf = llvm::Triple(options.target.triple).isOSBinFormatELF();
   auto generated = generate(program, options, Stage::Object, /*embed_weights=*/!elf);
@@ -170,9 +165,19 @@ Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options&
   name_kernels(*facts, program, generation.emitted);
   // The module is large; it must not be in memory beside the weights.
   generation.emitted.module.reset();
-  auto size = elf ? write_elf(object, path, weights_section(options), embedded) : write_plain(object, path);
+  const std::string weights = weights_section(options);
+  auto size = elf ? write_elf(object, outputs, path, weights, embedded) : write_plain(object, outputs, path);
   if (!size) return size.error();
   facts->object_bytes = *size;
+  return facts;
+}
+
+Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options,
+                                  const std::string& path) {
+  OutputSet outputs;
+  auto facts = emit_object(program, options, outputs, path);
+  if (!facts) return facts;
+  if (Result written = outputs.commit(); !written) return written.error();
   return facts;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/kernel/kernel.h"
+#include "compiler/support/output_set.h"
 #include "compiler/target/target_machine.h"
 
 #include <string>
@@ -44,9 +45,12 @@ struct ObjectFacts {
   std::vector<std::string> undefined_symbols;                     // sorted
 };
 
-// Writes the object to `path`, streaming the constants one at a time into a 64-byte aligned read-only
-// section. Fails with Fault::Internal when the object would need a symbol outside memcpy, memset, memmove and
-// firn_rt1_*, or has a constructor, writable data or unwind tables.
+// Writes the object to `path` as one of `outputs`, streaming the constants one at a time into a 64-byte
+// aligned read-only section. Fails with Fault::Internal when the object would need a symbol outside memcpy,
+// memset, memmove and firn_rt1_*, or has a constructor, writable data or unwind tables.
+Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options, OutputSet& outputs,
+                                  const std::string& path);
+// The same for an object by itself.
 Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options,
                                   const std::string& path);
 

@@ -5,9 +5,11 @@
 #include <elf.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <unistd.h>
 
 namespace firn::codegen {
 
@@ -42,16 +44,16 @@ private:
   const char* names_ = nullptr;
 };
 
-// A file under construction that counts its bytes and remembers the first failure.
+// A file under construction that counts its bytes and remembers the first failure. The descriptor stays open.
 class OutputFile {
 public:
-  explicit OutputFile(const std::string& path) : file_(std::fopen(path.c_str(), "wb")) {}
+  explicit OutputFile(int descriptor) : file_(::fdopen(::dup(descriptor), "wb")) {}
   ~OutputFile() {
     if (file_) std::fclose(file_);
   }
   OutputFile(const OutputFile&) = delete;
   void write(const void* data, size_t size) {
-    good_ = good_ && file_ && std::fwrite(data, 1, size, file_) == size;
+    if (error_ == 0 && (!file_ || std::fwrite(data, 1, size, file_) != size)) error_ = errno;
     at_ += static_cast<int64_t>(size);
   }
   void pad_to(int64_t position) {
@@ -59,16 +61,17 @@ public:
     while (at_ < position) write(zeros, static_cast<size_t>(std::min<int64_t>(position - at_, sizeof zeros)));
   }
   int64_t at() const { return at_; }
-  bool close() {
-    good_ = file_ && std::fclose(file_) == 0 && good_;
+  // 0, or the first failure's errno.
+  int close() {
+    if (file_ && std::fclose(file_) != 0 && error_ == 0) error_ = errno;
     file_ = nullptr;
-    return good_;
+    return error_;
   }
 
 private:
   std::FILE* file_;
   int64_t at_ = 0;
-  bool good_ = true;
+  int error_ = 0;
 };
 
 // Streams the constants in the order of their offsets, one at a time in memory.
@@ -95,10 +98,10 @@ void write_weights(OutputFile& file, const kernel::Program& program) {
 }
 
 template <class Elf>
-Expected<int64_t> write(std::span<const char> object, const std::string& path, const std::string& weights,
+Expected<int64_t> write(std::span<const char> object, int descriptor, const std::string& weights,
                         const kernel::Program& program) {
   View<Elf> view(object);
-  OutputFile file(path);
+  OutputFile file(descriptor);
   auto align = [](int64_t n, int64_t alignment) { return (n + alignment - 1) / alignment * alignment; };
   int64_t body_end = static_cast<int64_t>(view.header.e_shoff), weights_at = align(body_end, 64),
           weights_size = 0;
@@ -121,16 +124,19 @@ Expected<int64_t> write(std::span<const char> object, const std::string& path, c
   file.pad_to(static_cast<int64_t>(view.header.e_shoff));
   file.write(view.sections.data(), view.sections.size() * sizeof view.sections[0]);
   int64_t size = file.at();
-  if (!file.close()) return usage_error("cannot write '" + path + "': " + std::strerror(errno));
+  if (int error = file.close(); error != 0)
+    return usage_error(std::string("cannot write the object: ") + std::strerror(error));
   return size;
 }
 
 } // namespace
 
-Expected<int64_t> write_elf(std::span<const char> object, const std::string& path, const std::string& weights,
-                            const kernel::Program& program) {
-  return object[EI_CLASS] == ELFCLASS64 ? write<Elf64>(object, path, weights, program)
-                                        : write<Elf32>(object, path, weights, program);
+Expected<int64_t> write_elf(std::span<const char> object, OutputSet& outputs, const std::string& path,
+                            const std::string& weights, const kernel::Program& program) {
+  auto file = outputs.stage(path);
+  if (!file) return file.error();
+  return object[EI_CLASS] == ELFCLASS64 ? write<Elf64>(object, *file, weights, program)
+                                        : write<Elf32>(object, *file, weights, program);
 }
 
 } // namespace firn::codegen

@@ -9,9 +9,9 @@
 
 namespace firn::codegen {
 
-// Writes `object` to `path`; the section named `weights` gets the program's constants instead of its
-// placeholder.
-Expected<int64_t> write_elf(std::span<const char> object, const std::string& path, const std::string& weights,
-                            const kernel::Program& program);
+// Writes `object` to `path` as one of `outputs`; the section named `weights` gets the program's constants
+// instead of its placeholder.
+Expected<int64_t> write_elf(std::span<const char> object, OutputSet& outputs, const std::string& path,
+                            const std::string& weights, const kernel::Program& program);
 
 } // namespace firn::codegen

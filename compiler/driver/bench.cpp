@@ -3,7 +3,6 @@
 #include "compiler/driver/bench.h"
 
 #include "compiler/artifact/manifest.h"
-#include "compiler/driver/compile_text.h"
 #include "compiler/driver/machine_probe.h"
 #include "compiler/driver/object_runner.h"
 
@@ -135,12 +134,7 @@ std::string json(const Compilation& c, const Times& times, const std::vector<Row
   return text + "]}\n";
 }
 
-} // namespace
-
-Expected<std::string> bench(const BenchOptions& options) {
-  DiagnosticList diagnostics;
-  auto c = compile_in_memory(options.compile, diagnostics);
-  if (!c) return Diagnostic{static_cast<Fault>(exit_code(diagnostics)), diagnostics_text(diagnostics)};
+Expected<std::string> time_program(const BenchOptions& options, const std::unique_ptr<Compilation>& c) {
   auto runner = ObjectRunner::create(*c);
   if (!runner) return runner.error();
   std::vector<LiteralRef> inputs = random_inputs(*c);
@@ -156,6 +150,16 @@ Expected<std::string> bench(const BenchOptions& options) {
   std::vector<Row> rows = kernel_rows(*c, shares, times.median, probe);
   std::string name = std::filesystem::path(options.compile.model).stem().string();
   return options.json ? json(*c, times, rows) : table(name, *c, times, rows, probe);
+}
+
+} // namespace
+
+std::optional<std::string> bench(const BenchOptions& options, DiagnosticList& diagnostics) {
+  auto c = compile_in_memory(options.compile, diagnostics);
+  if (!c) return std::nullopt;
+  auto text = time_program(options, c);
+  if (!text) return diagnostics.add(text.error()), std::nullopt;
+  return *text;
 }
 
 } // namespace firn::driver

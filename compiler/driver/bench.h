@@ -13,11 +13,12 @@ struct BenchOptions {
   std::string output;       // of --build: the worker program
 };
 
-// Times runs on random inputs of the compiled code and prints the table.
-Expected<std::string> bench(const BenchOptions& options);
+// Times runs on random inputs of the compiled code; the table. Nothing, with the reasons in `diagnostics`, if
+// that failed.
+std::optional<std::string> bench(const BenchOptions& options, DiagnosticList& diagnostics);
 
 // Writes a linked program that checks and times the model of `build_folder` (tools/bench/worker.cpp has the
-// protocol).
-Result build_worker(const BenchOptions& options);
+// protocol). False, with the reasons in `diagnostics`, if that failed.
+bool build_worker(const BenchOptions& options, DiagnosticList& diagnostics);
 
 } // namespace firn::driver

@@ -1,8 +1,8 @@
 // Links a model's object with the benchmark worker.
 #include "compiler/driver/bench.h"
-#include "compiler/driver/compile_text.h"
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/worker_source.h"
+#include "compiler/support/temporary_folder.h"
 
 #include <filesystem>
 #include <fstream>
@@ -61,32 +61,38 @@ Result bind_shapes(CompileOptions& compile, const std::string& folder) {
   return {};
 }
 
-} // namespace
-
-Result build_worker(const BenchOptions& options) {
-  CompileOptions compile = options.compile;
-  compile.model = options.build_folder + "/model.onnx";
-  if (Result bound = bind_shapes(compile, options.build_folder); !bound) return bound;
-  DiagnosticList diagnostics;
-  auto c = compile_in_memory(compile, diagnostics);
-  if (!c) return Diagnostic{static_cast<Fault>(exit_code(diagnostics)), diagnostics_text(diagnostics)};
-  TemporaryFolder folder;
-  if (folder.path().empty()) return usage_error("cannot make a temporary folder");
-  auto facts = codegen::emit_object(c->program, c->codegen, folder.path() + "/model.o");
-  if (!facts) return facts.error();
-  std::filesystem::create_directories(folder.path() + "/firn");
-  std::ofstream(folder.path() + "/worker.cpp") << kWorkerSource;
-  std::ofstream(folder.path() + "/firn/abi.h") << kAbiHeader;
-  std::ofstream(folder.path() + "/facts.h") << facts_header(*c);
+// The worker's source and the object, linked.
+Result link_worker(const BenchOptions& options, const std::unique_ptr<Compilation>& c) {
+  auto folder = TemporaryFolder::make();
+  if (!folder) return folder.error();
+  std::string object = folder->file("model.o"), log = folder->file("log");
+  if (auto facts = codegen::emit_object(c->program, c->codegen, object); !facts) return facts.error();
+  auto source = folder->write("worker.cpp", kWorkerSource);
+  if (!source) return source.error();
+  if (auto written = folder->write("firn/abi.h", kAbiHeader); !written) return written.error();
+  if (auto written = folder->write("facts.h", facts_header(*c)); !written) return written.error();
   const char* chosen = std::getenv("CXX");
-  std::string log = folder.path() + "/log";
-  int code = run_program({chosen && *chosen ? chosen : "c++", "-std=c++17", "-O2", "-I", folder.path(),
-                          folder.path() + "/worker.cpp", folder.path() + "/model.o", "-o", options.output},
-                         log);
+  std::string compiler = chosen && *chosen ? chosen : "c++";
+  int code = run_program(
+      {compiler, "-std=c++17", "-O2", "-I", folder->path(), *source, object, "-o", options.output}, log);
   if (code == 0) return {};
   std::ifstream stream(log);
-  return usage_error("building the worker with 'c++' failed:\n" +
+  return usage_error("building the worker with '" + compiler + "' failed:\n" +
                      std::string{std::istreambuf_iterator<char>(stream), {}});
+}
+
+} // namespace
+
+bool build_worker(const BenchOptions& options, DiagnosticList& diagnostics) {
+  CompileOptions compile = options.compile;
+  compile.model = options.build_folder + "/model.onnx";
+  if (Result bound = bind_shapes(compile, options.build_folder); !bound)
+    return diagnostics.add(bound.error()), false;
+  auto c = compile_in_memory(compile, diagnostics);
+  if (!c) return false;
+  Result linked = link_worker(options, c);
+  if (!linked) diagnostics.add(linked.error());
+  return static_cast<bool>(linked);
 }
 
 } // namespace firn::driver

@@ -10,10 +10,10 @@
 #include "compiler/memory/prepare.h"
 #include "compiler/memory/schedule.h"
 #include "compiler/passes/pass.h"
+#include "compiler/support/output_set.h"
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 
 namespace firn::driver {
 namespace {
@@ -25,30 +25,28 @@ Result optimise(Compilation& c, const CompileOptions& options) {
   run.options.optimize_size = options.opt_level >= codegen::OptLevel::Os;
   run.options.strict_math = options.math == lower::Math::Strict;
   run.options.rewrite_limit = options.rewrite_limit;
+  Result dumped;
   if (!options.dump_folder.empty()) {
     std::error_code error;
     std::filesystem::create_directories(options.dump_folder, error);
     run.after_pass = [&](int number, const std::string& name, bool changed, const Module& module) {
-      if (!changed) return;
+      if (!changed || !dumped) return;
       char prefix[16];
       std::snprintf(prefix, sizeof prefix, "%04d.", number);
-      std::ofstream(options.dump_folder + "/" + prefix + name + ".hlo") << print_module(module);
+      dumped = write_file(options.dump_folder + "/" + prefix + name + ".hlo", print_module(module));
     };
   }
   std::string passes = options.passes == "default" ? default_pipeline(/*for_target=*/true) : options.passes;
   Result done = run_passes(*c.module, passes, run);
   for (const PassTiming& pass : run.timings)
     if (pass.seconds >= 0.001) c.phases.push_back({"  " + pass.name, pass.seconds, 0});
-  return done;
+  return done ? dumped : done;
 }
 
 // Every level up to the planned program. False with the reason in `diagnostics`.
 bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& timer,
                      DiagnosticList& diagnostics) {
-  auto failed = [&](const Diagnostic& error) {
-    diagnostics.add({error.fault, options.model + ": " + error.message});
-    return false;
-  };
+  auto failed = [&](const Diagnostic& error) { return diagnostics.add(error), false; };
   auto target = find_target(options.triple, options.cpu, options.features);
   if (!target) return diagnostics.add(target.error()), false;
   c.target = *target;
@@ -111,7 +109,7 @@ std::unique_ptr<Compilation> compile(const CompileOptions& options, DiagnosticLi
   if (!compile_program(options, *compilation, timer, diagnostics)) return nullptr;
   timer.begin("generate code");
   if (Result written = write_outputs(options, *compilation); !written) {
-    diagnostics.add({written.error().fault, options.model + ": " + written.error().message});
+    diagnostics.add(written.error());
     return nullptr;
   }
   timer.end();

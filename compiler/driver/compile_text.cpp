@@ -97,15 +97,6 @@ std::optional<int64_t> parse_size(const std::string& text) {
   return artifact::parse_byte_count(text);
 }
 
-std::string diagnostics_text(const DiagnosticList& diagnostics) {
-  std::string text;
-  for (const Diagnostic& diagnostic : diagnostics.messages()) text += diagnostic.message + "\n";
-  if (diagnostics.count() > diagnostics.messages().size())
-    text += "... and " + std::to_string(diagnostics.count() - diagnostics.messages().size()) + " more\n";
-  return text + std::to_string(diagnostics.count()) + (diagnostics.count() == 1 ? " error" : " errors") +
-         "; nothing was written\n";
-}
-
 std::string feature_help() {
   std::string text =
       "Features for -mattr, which takes LLVM's names; a CPU that has them is often the better choice:\n";
@@ -115,24 +106,6 @@ std::string feature_help() {
     text += "\n";
   }
   return text;
-}
-
-int exit_code(const DiagnosticList& diagnostics) {
-  // Our own fault outranks a broken model, which outranks what is merely unsupported.
-  Fault gravest = Fault::None;
-  auto rank = [](Fault fault) {
-    switch (fault) {
-    case Fault::Internal: return 4;
-    case Fault::Usage: return 3;
-    case Fault::Model: return 2;
-    case Fault::Unsupported: return 1;
-    case Fault::None: return 0;
-    }
-    return 0;
-  };
-  for (const Diagnostic& diagnostic : diagnostics.messages())
-    if (rank(diagnostic.fault) > rank(gravest)) gravest = diagnostic.fault;
-  return static_cast<int>(gravest);
 }
 
 } // namespace firn::driver

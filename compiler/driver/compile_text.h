@@ -15,11 +15,7 @@ std::string report_text(const Compilation& compilation);
 std::string manifest_text(const Compilation& compilation);
 // "64K", "1M", "2G" (powers of 1024) or plain bytes; nothing for other text.
 std::optional<int64_t> parse_size(const std::string& text);
-// Every diagnostic on a line of its own, and the closing line with the count.
-std::string diagnostics_text(const DiagnosticList& diagnostics);
 // What is worth naming in -mattr, a line per architecture.
 std::string feature_help();
-// The exit code for a failed run: that of the gravest message.
-int exit_code(const DiagnosticList& diagnostics);
 
 } // namespace firn::driver

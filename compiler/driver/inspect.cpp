@@ -2,7 +2,6 @@
 #include "compiler/driver/inspect.h"
 
 #include "compiler/artifact/manifest.h"
-#include "compiler/driver/compile_text.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
 #include <algorithm>
@@ -45,8 +44,14 @@ std::string as_json(const onnx::ModelFacts& facts, int64_t macs, const std::stri
     first = false;
   }
   text += "},\n  \"multiply_adds\": " + (macs >= 0 ? std::to_string(macs) : "null") +
-          ",\n  \"compiles\": " + (diagnostics.empty() ? "true" : "false");
-  return text + ",\n  \"verdict\": " + json_string(verdict) + "\n}\n";
+          ",\n  \"compiles\": " + (diagnostics.empty() ? "true" : "false") +
+          ",\n  \"verdict\": " + json_string(verdict) + ",\n  \"errors\": [";
+  first = true;
+  for (const Diagnostic& diagnostic : diagnostics.messages()) {
+    text += (first ? "" : ", ") + json_string(diagnostic.message);
+    first = false;
+  }
+  return text + "]\n}\n";
 }
 
 std::string as_text(const CompileOptions& options, const onnx::ModelFacts& facts, int64_t macs,
@@ -71,19 +76,18 @@ std::string as_text(const CompileOptions& options, const onnx::ModelFacts& facts
   std::sort(histogram.begin(), histogram.end());
   for (const auto& [count, name] : histogram) row("", std::to_string(-count) + " x " + name);
   for (const std::string& warning : facts.warnings) row("warning", warning);
-  return text + verdict;
+  return text + verdict + "\n";
 }
 
 } // namespace
 
-Expected<std::string> inspect(const CompileOptions& options, bool json) {
+std::string inspect(const CompileOptions& options, bool json, DiagnosticList& diagnostics) {
   auto facts = onnx::inspect_onnx(options.model);
-  if (!facts) return facts.error();
-  DiagnosticList diagnostics;
+  if (!facts) return diagnostics.add(facts.error()), "";
   auto compilation = compile_in_memory(options, diagnostics);
   int64_t macs = compilation ? compilation->description.flops / 2 : -1;
-  std::string verdict = compilation ? "it compiles for " + compilation->target.display_name() + "\n"
-                                    : "it does not compile:\n" + diagnostics_text(diagnostics);
+  std::string verdict =
+      compilation ? "it compiles for " + compilation->target.display_name() : "it does not compile";
   return json ? as_json(*facts, macs, verdict, diagnostics) : as_text(options, *facts, macs, verdict);
 }
 

@@ -6,7 +6,8 @@
 namespace firn::driver {
 
 // What a model is and whether it will compile: inputs, outputs, operators, parameters, multiply-adds, opsets.
-Expected<std::string> inspect(const CompileOptions& options, bool json);
+// Why it does not compile is in `diagnostics`; the text is empty only if the model cannot be read at all.
+std::string inspect(const CompileOptions& options, bool json, DiagnosticList& diagnostics);
 
 // The operators that Firn imports, one line each; `filter` selects names that contain it.
 std::string list_operators(const std::string& filter, bool json);

@@ -1,9 +1,9 @@
 // NumPy's .npy format: magic, version, a Python dict literal as header, raw elements.
 #include "compiler/driver/run.h"
+#include "compiler/support/output_set.h"
 
 #include <array>
 #include <cstring>
-#include <fstream>
 
 namespace firn::driver {
 namespace {
@@ -111,16 +111,11 @@ Result write_npy(const std::string& path, const Literal& literal) {
   header += "), }";
   while ((10 + header.size() + 1) % 64 != 0) header += ' ';
   header += '\n';
-  std::ofstream stream(path, std::ios::binary);
-  stream.write("\x93NUMPY\x01\x00", 8);
-  const char size[2] = {static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
-  stream.write(size, 2);
-  stream.write(header.data(), static_cast<std::streamsize>(header.size()));
-  stream.write(reinterpret_cast<const char*>(literal.bytes().data()),
-               static_cast<std::streamsize>(literal.bytes().size()));
-  stream.close();
-  if (!stream) return usage_error("cannot write '" + path + "'");
-  return {};
+  std::string bytes("\x93NUMPY\x01\x00", 8);
+  bytes += {static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
+  bytes += header;
+  bytes.append(reinterpret_cast<const char*>(literal.bytes().data()), literal.bytes().size());
+  return write_file(path, bytes);
 }
 
 } // namespace firn::driver

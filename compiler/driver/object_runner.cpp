@@ -2,14 +2,16 @@
 #include "compiler/driver/object_runner.h"
 
 #include "compiler/driver/describe.h"
+#include "compiler/support/temporary_folder.h"
+#include "compiler/support/unfinished.h"
 #include "include/firn/abi.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <spawn.h>
@@ -43,17 +45,6 @@ constexpr int64_t kArenaAlignment = 64; // and that of weights
 
 } // namespace
 
-TemporaryFolder::TemporaryFolder() {
-  std::error_code error;
-  std::string pattern = (std::filesystem::temp_directory_path(error) / "firn-XXXXXX").string();
-  if (!error && ::mkdtemp(pattern.data())) path_ = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code error;
-  if (!path_.empty()) std::filesystem::remove_all(path_, error);
-}
-
 int run_program(const std::vector<std::string>& arguments, const std::string& log) {
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -63,11 +54,24 @@ int run_program(const std::vector<std::string>& arguments, const std::string& lo
   ::posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   ::posix_spawn_file_actions_adddup2(&actions, 1, 2);
   pid_t child = 0;
-  int failed = ::posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  int failed, noted = -1;
+  {
+    SignalsHeld held;
+    posix_spawnattr_t attributes; // the child does not hold signals back
+    ::posix_spawnattr_init(&attributes);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    ::posix_spawnattr_setsigmask(&attributes, &held.before());
+    failed = ::posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), environ);
+    ::posix_spawnattr_destroy(&attributes);
+    if (failed == 0) noted = Unfinished::note_child(child);
+  }
   ::posix_spawn_file_actions_destroy(&actions);
+  if (failed != 0) return -1;
   int status = 0;
-  if (failed != 0 || ::waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
-  return WEXITSTATUS(status);
+  pid_t ended;
+  while ((ended = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) continue;
+  Unfinished::forget(noted);
+  return ended == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c, RunnerMemory* memory) {
@@ -86,10 +90,9 @@ Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c, Run
 
 Result ObjectRunner::load() {
   Compilation& c = *compilation_;
-  TemporaryFolder folder;
-  if (folder.path().empty()) return usage_error("cannot make a temporary folder");
-  std::string object = folder.path() + "/model.o", library = folder.path() + "/model.so",
-              log = folder.path() + "/log";
+  auto folder = TemporaryFolder::make();
+  if (!folder) return folder.error();
+  std::string object = folder->file("model.o"), library = folder->file("model.so"), log = folder->file("log");
   auto facts = codegen::emit_object(c.program, c.codegen, object);
   if (!facts) return facts.error();
   c.object = std::move(*facts);

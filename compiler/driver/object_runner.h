@@ -59,19 +59,6 @@ private:
   std::vector<uint64_t> stamps_; // of profiled code, else empty
 };
 
-// The first folder that $TMPDIR or the system gives for temporary files, with a new folder in it; removed
-// with all its content by the destructor.
-class TemporaryFolder {
-public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  const std::string& path() const { return path_; } // empty if none could be made
-
-private:
-  std::string path_;
-};
-
 // Runs a program without a shell, its output to `log`; its exit code, or -1 if it could not be started.
 int run_program(const std::vector<std::string>& arguments, const std::string& log);
 

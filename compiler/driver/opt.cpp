@@ -4,9 +4,9 @@
 #include "compiler/graph/text.h"
 #include "compiler/graph/verify.h"
 #include "compiler/passes/pass.h"
+#include "compiler/support/output_set.h"
 #include "compiler/target/target_machine.h"
 
-#include <fstream>
 #include <iostream>
 #include <iterator>
 
@@ -26,14 +26,6 @@ Expected<LiteralTable> read_side_file(const std::string& path) {
   auto file = MappedFile::open(path);
   if (!file) return file.error();
   return read_literals(*file);
-}
-
-Result write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream stream(path, std::ios::binary);
-  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  stream.close();
-  if (!stream) return usage_error("cannot write '" + path + "'");
-  return {};
 }
 
 } // namespace

@@ -1,7 +1,6 @@
 // `firn run`.
 #include "compiler/driver/run.h"
 
-#include "compiler/driver/compile_text.h"
 #include "compiler/driver/object_runner.h"
 #include "compiler/graph/evaluate.h"
 
@@ -85,51 +84,66 @@ LiteralRef first_value(const onnx::ImportedModel& model, size_t parameter) {
   return std::make_shared<Literal>(type.dtype, type.static_dims());
 }
 
-Expected<std::vector<LiteralRef>> compute(const RunOptions& options, const CompileOptions& compile,
-                                          const onnx::ModelFacts& facts,
-                                          const std::vector<LiteralRef>& inputs) {
-  DiagnosticList diagnostics;
+using Tensors = std::vector<LiteralRef>;
+
+// The outputs, or nothing with the reasons in `diagnostics`.
+std::optional<Tensors> compute(const RunOptions& options, const CompileOptions& compile,
+                               const onnx::ModelFacts& facts, const Tensors& inputs,
+                               DiagnosticList& diagnostics) {
+  auto result_of = [&](Expected<Tensors> outputs) -> std::optional<Tensors> {
+    if (outputs) return std::move(*outputs);
+    diagnostics.add(outputs.error());
+    return std::nullopt;
+  };
   if (options.engine == Engine::Evaluator) {
     auto imported = onnx::import_onnx(compile.model, compile.import, diagnostics);
-    if (!imported) return diagnostics.messages()[0];
-    std::vector<LiteralRef> arguments = arguments_of(imported->module->main(), facts, inputs);
+    if (!imported) return std::nullopt;
+    Tensors arguments = arguments_of(imported->module->main(), facts, inputs);
     for (size_t i = 0; i < arguments.size(); ++i)
       if (!arguments[i]) arguments[i] = first_value(*imported, i);
-    return evaluate(*imported->module, arguments);
+    return result_of(evaluate(*imported->module, arguments));
   }
   auto compilation = compile_in_memory(compile, diagnostics);
-  if (!compilation) return diagnostics.messages()[0];
+  if (!compilation) return std::nullopt;
   auto runner = ObjectRunner::create(*compilation);
-  if (!runner) return runner.error();
-  return (*runner)->run(arguments_of(compilation->module->main(), facts, inputs));
+  if (!runner) return result_of(runner.error());
+  return result_of((*runner)->run(arguments_of(compilation->module->main(), facts, inputs)));
+}
+
+// The outputs as text, or the names of the files that they were written to.
+Expected<std::string> show_outputs(const RunOptions& options, const onnx::ModelFacts& facts,
+                                   const Tensors& outputs) {
+  std::string text;
+  std::error_code error;
+  if (!options.output_dir.empty()) std::filesystem::create_directories(options.output_dir, error);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    std::string name = i < facts.outputs.size() ? facts.outputs[i].name : "output_" + std::to_string(i);
+    if (options.output_dir.empty()) {
+      text += shown(name, *outputs[i]);
+      continue;
+    }
+    std::string path = options.output_dir + "/" + file_name(name) + ".npy";
+    if (Result written = write_npy(path, *outputs[i]); !written) return written.error();
+    text += path + "\n";
+  }
+  return text;
 }
 
 } // namespace
 
-Expected<std::string> run(const RunOptions& options) {
+std::optional<std::string> run(const RunOptions& options, DiagnosticList& diagnostics) {
   auto facts = onnx::inspect_onnx(options.compile.model);
-  if (!facts) return facts.error();
+  if (!facts) return diagnostics.add(facts.error()), std::nullopt;
   auto inputs = match_inputs(options, *facts);
-  if (!inputs) return inputs.error();
+  if (!inputs) return diagnostics.add(inputs.error()), std::nullopt;
   CompileOptions compile = options.compile;
   for (size_t i = 0; i < inputs->size(); ++i)
     if ((*inputs)[i]) compile.import.shapes[facts->inputs[i].name] = (*inputs)[i]->dims();
-  auto outputs = compute(options, compile, *facts, *inputs);
-  if (!outputs) return outputs.error();
-  std::string text;
-  std::error_code error;
-  if (!options.output_dir.empty()) std::filesystem::create_directories(options.output_dir, error);
-  for (size_t i = 0; i < outputs->size(); ++i) {
-    std::string name = i < facts->outputs.size() ? facts->outputs[i].name : "output_" + std::to_string(i);
-    if (options.output_dir.empty()) {
-      text += shown(name, *(*outputs)[i]);
-      continue;
-    }
-    std::string path = options.output_dir + "/" + file_name(name) + ".npy";
-    if (Result written = write_npy(path, *(*outputs)[i]); !written) return written.error();
-    text += path + "\n";
-  }
-  return text;
+  auto outputs = compute(options, compile, *facts, *inputs, diagnostics);
+  if (!outputs) return std::nullopt;
+  auto text = show_outputs(options, *facts, *outputs);
+  if (!text) return diagnostics.add(text.error()), std::nullopt;
+  return *text;
 }
 
 } // namespace firn::driver

@@ -12,8 +12,9 @@ struct RunOptions {
   std::string output_dir;                                  // outputs as NAME.npy; empty: printed
 };
 
-// Text for standard output: each output's type and first values, or the files written.
-Expected<std::string> run(const RunOptions& options);
+// Text for standard output: each output's type and first values, or the files written. Nothing, with the
+// reasons in `diagnostics`, if that failed.
+std::optional<std::string> run(const RunOptions& options, DiagnosticList& diagnostics);
 
 // NumPy's .npy files, format versions 1 to 3, little-endian, row- or column-major.
 Expected<LiteralRef> read_npy(const std::string& path);

@@ -3,6 +3,7 @@
 #include "compiler/driver/verify.h"
 
 #include "compiler/artifact/manifest.h"
+#include "compiler/support/output_set.h"
 
 #include <algorithm>
 #include <chrono>
@@ -188,8 +189,9 @@ Expected<int> verify(const VerifyOptions& options) {
   double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   bool list_differs = false;
   if (!options.list.empty() && options.update_list) {
-    std::ofstream stream(options.list);
-    for (const auto& [name, reason] : refused) stream << name << "  " << reason << "\n";
+    std::string text;
+    for (const auto& [name, reason] : refused) text += name + "  " + reason + "\n";
+    if (Result written = write_file(options.list, text); !written) return written.error();
   } else if (!options.list.empty()) {
     auto expected = read_list(options.list);
     for (const auto& [name, reason] : refused)

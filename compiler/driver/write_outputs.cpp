@@ -4,12 +4,12 @@
 #include "compiler/artifact/depfile.h"
 #include "compiler/artifact/header.h"
 #include "compiler/artifact/manifest.h"
-#include "compiler/artifact/output_set.h"
 #include "compiler/artifact/report.h"
 #include "compiler/driver/describe.h"
 #include "compiler/graph/text.h"
+#include "compiler/support/output_set.h"
+#include "compiler/support/standard_output.h"
 
-#include <cstdio>
 #include <filesystem>
 
 namespace firn::driver {
@@ -39,14 +39,14 @@ Expected<std::string> emit_text(const CompileOptions& options, Compilation& c) {
 }
 
 // One text, to the file given or to standard output.
-Result write_text(const CompileOptions& options, Compilation& c, artifact::OutputSet& outputs) {
+Result write_text(const CompileOptions& options, Compilation& c, OutputSet& outputs) {
   auto text = emit_text(options, c);
   if (!text) return text.error();
   if (!options.weights_out.empty())
     if (Result written = outputs.write(options.weights_out, write_literals(*c.module)); !written)
       return written;
   if (options.output.empty() || options.output == "-") {
-    std::fputs(text->c_str(), stdout);
+    if (Result printed = print(*text); !printed) return printed;
     return outputs.commit();
   }
   if (Result written = outputs.write(options.output, *text); !written) return written;
@@ -57,23 +57,21 @@ Result write_text(const CompileOptions& options, Compilation& c, artifact::Outpu
 } // namespace
 
 Result write_outputs(const CompileOptions& options, Compilation& c) {
-  artifact::OutputSet outputs;
+  OutputSet outputs;
   bool wants_object =
       options.emit == Emit::Object || options.emit == Emit::Manifest || options.emit == Emit::Header;
   if (!wants_object) return write_text(options, c, outputs);
 
   std::string stem = output_stem(options), object = stem + ".o", header = stem + ".h",
               manifest = stem + ".json";
-  auto staged = outputs.stage(object);
-  if (!staged) return staged.error();
-  auto facts = codegen::emit_object(c.program, c.codegen, *staged);
+  auto facts = codegen::emit_object(c.program, c.codegen, outputs, object);
   if (!facts) return facts.error();
   c.object = std::move(*facts);
   describe_object(c);
   artifact::Budgets budgets{options.flash_budget, options.ram_budget};
   if (Result kept = artifact::check_budgets(c.description, budgets); !kept) return kept;
   if (options.emit != Emit::Object) {
-    artifact::OutputSet text_only;
+    OutputSet text_only;
     return write_text(options, c, text_only);
   }
   auto header_text = artifact::write_header(c.description);

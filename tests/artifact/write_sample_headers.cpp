@@ -2,14 +2,14 @@
 // for the hand-made objects.
 #include "compiler/artifact/header.h"
 #include "compiler/artifact/interface.h"
-#include "compiler/artifact/output_set.h"
+#include "compiler/support/output_set.h"
 #include "tests/artifact/sample_models.h"
 
 #include <cstdio>
 
 namespace {
 
-bool write_sample(firn::artifact::OutputSet& outputs, const std::string& stem,
+bool write_sample(firn::OutputSet& outputs, const std::string& stem,
                   const firn::artifact::ModelDescription& model) {
   const firn::Expected<std::string> header = firn::artifact::write_header(model);
   if (!header) return false;
@@ -25,7 +25,7 @@ bool write_sample(firn::artifact::OutputSet& outputs, const std::string& stem,
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::string folder = argv[1];
-  firn::artifact::OutputSet outputs;
+  firn::OutputSet outputs;
   const bool written = write_sample(outputs, folder + "/digits", firn::artifact::digits_sample()) &&
                        write_sample(outputs, folder + "/everything", firn::artifact::everything_sample()) &&
                        write_sample(outputs, folder + "/bare", firn::artifact::bare_sample()) &&

@@ -25,7 +25,11 @@ void add_opt_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
 void add_verify_command(CLI::App& app, Action& action);
 
-// Prints "error" to standard error and gives its exit code.
-int report(const Diagnostic& diagnostic);
+// Each prints to standard error and gives the exit code. `file` is what the messages are about; empty: the
+// command line.
+int report(const Diagnostic& diagnostic, const std::string& file = "");
+int report(const DiagnosticList& diagnostics, const std::string& file);
+// Prints to standard output; `code`, or what report() gives if the text could not be written.
+int print_result(const std::string& text, int code = 0);
 
 } // namespace firn::tool

@@ -5,7 +5,6 @@
 #include "compiler/driver/bench.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 
 namespace firn::tool {
@@ -25,15 +24,14 @@ int run(BenchCommand& command) {
   if (options.compile.cpu.empty()) options.compile.cpu = "native";
   if (!options.build_folder.empty()) {
     if (options.output.empty()) return report(usage_error("--build wants -o PROGRAM"));
-    Result built = driver::build_worker(options);
-    return built ? 0 : report(built.error());
+    DiagnosticList diagnostics;
+    return driver::build_worker(options, diagnostics) ? 0 : report(diagnostics, options.build_folder);
   }
   if (options.compile.model.empty())
     return report(usage_error("bench wants a model, or --build DIR -o PROGRAM"));
-  auto text = driver::bench(options);
-  if (!text) return report(text.error());
-  std::fputs(text->c_str(), stdout);
-  return 0;
+  DiagnosticList diagnostics;
+  auto text = driver::bench(options, diagnostics);
+  return text ? print_result(*text) : report(diagnostics, options.compile.model);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "tools/firn/compile_flags.h"
 
 #include "compiler/driver/compile_text.h"
+#include "compiler/support/diagnostic_text.h"
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -44,6 +45,25 @@ Result finish(CompileCommand& command) {
   return read_budget("--ram-budget", command.ram_budget, options.ram_budget);
 }
 
+// Facts go to standard output, unless that is where the text of --emit goes.
+int print_facts(const CompileCommand& command, const driver::Compilation& compilation) {
+  const driver::CompileOptions& options = command.flags.options;
+  for (const std::string& warning : compilation.facts.warnings)
+    std::fputs(warning_text(options.model, warning).c_str(), stderr);
+  bool is_object = options.emit == driver::Emit::Object;
+  std::string text;
+  if (command.json)
+    text += driver::manifest_text(compilation);
+  else if (is_object && !command.quiet)
+    text += driver::summary_text(compilation);
+  if (command.report) text += driver::report_text(compilation);
+  if (command.explain) text += lower::explanation_text(compilation.explanations);
+  if (command.time_passes) text += driver::timing_text(compilation);
+  if (is_object) return print_result(text);
+  std::fputs(text.c_str(), stderr);
+  return 0;
+}
+
 int run(CompileCommand& command) {
   if (Result done = finish(command); !done) return report(done.error());
   driver::CompileOptions& options = command.flags.options;
@@ -59,19 +79,12 @@ int run(CompileCommand& command) {
   auto compilation = driver::compile(options, diagnostics);
   if (on_terminal && !command.quiet) std::fputs("\r\033[K", stderr);
   if (!compilation) {
-    std::fputs(driver::diagnostics_text(diagnostics).c_str(), stderr);
-    return driver::exit_code(diagnostics);
+    int code = report(diagnostics, options.model);
+    std::fprintf(stderr, "%zu error%s; nothing was written\n", diagnostics.count(),
+                 diagnostics.count() == 1 ? "" : "s");
+    return code;
   }
-  for (const std::string& warning : compilation->facts.warnings)
-    std::fprintf(stderr, "warning: %s\n", warning.c_str());
-  FILE* out = options.emit == driver::Emit::Object ? stdout : stderr;
-  if (options.emit == driver::Emit::Object && !command.quiet && !command.json)
-    std::fputs(driver::summary_text(*compilation).c_str(), out);
-  if (command.json) std::fputs(driver::manifest_text(*compilation).c_str(), stdout);
-  if (command.report) std::fputs(driver::report_text(*compilation).c_str(), out);
-  if (command.explain) std::fputs(lower::explanation_text(compilation->explanations).c_str(), out);
-  if (command.time_passes) std::fputs(driver::timing_text(*compilation).c_str(), out);
-  return 0;
+  return print_facts(command, *compilation);
 }
 
 } // namespace

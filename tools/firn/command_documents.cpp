@@ -5,7 +5,6 @@
 #include "compiler/support/diagnostic.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 
 namespace firn::tool {
@@ -19,8 +18,7 @@ int run(const CLI::App& app, const std::string& kind) {
   for (auto [name, print] : {Document{"man", man_page}, Document{"bash", bash_completion},
                              Document{"zsh", zsh_completion}, Document{"fish", fish_completion}}) {
     if (kind != name) continue;
-    std::fputs(print(read_command_table(app)).c_str(), stdout);
-    return 0;
+    return print_result(print(read_command_table(app)));
   }
   return report(usage_error("unknown document '" + kind + "': wanted man, bash, zsh or fish"));
 }

@@ -5,7 +5,6 @@
 #include "compiler/driver/inspect.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 
 namespace firn::tool {
@@ -24,10 +23,10 @@ void add_inspect_command(CLI::App& app, Action& action) {
   verb->callback([command, &action] {
     action = [command] {
       if (Result done = command->flags.finish(); !done) return report(done.error());
-      auto text = driver::inspect(command->flags.options, command->json);
-      if (!text) return report(text.error());
-      std::fputs(text->c_str(), stdout);
-      return 0;
+      DiagnosticList diagnostics;
+      std::string text = driver::inspect(command->flags.options, command->json, diagnostics);
+      int code = print_result(text);
+      return diagnostics.empty() ? code : report(diagnostics, command->flags.options.model);
     };
   });
 }
@@ -43,10 +42,7 @@ void add_ops_command(CLI::App& app, Action& action) {
   verb->add_flag("--json", command->json, "print JSON");
   verb->footer("Example:\n  firn ops Conv");
   verb->callback([command, &action] {
-    action = [command] {
-      std::fputs(driver::list_operators(command->filter, command->json).c_str(), stdout);
-      return 0;
-    };
+    action = [command] { return print_result(driver::list_operators(command->filter, command->json)); };
   });
 }
 

@@ -4,7 +4,6 @@
 #include "compiler/driver/opt.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 
 namespace firn::tool {
@@ -25,9 +24,7 @@ void add_opt_command(CLI::App& app, Action& action) {
   verb->callback([options, &action] {
     action = [options] {
       auto text = driver::opt(*options);
-      if (!text) return report(text.error());
-      std::fputs(text->c_str(), stdout);
-      return 0;
+      return text ? print_result(*text) : report(text.error(), options->input);
     };
   });
 }

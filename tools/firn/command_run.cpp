@@ -6,7 +6,6 @@
 #include "compiler/driver/verify.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 
 namespace firn::tool {
@@ -40,10 +39,9 @@ int run(RunCommand& command) {
   }
   command.options.compile = command.flags.options;
   if (command.options.compile.cpu.empty()) command.options.compile.cpu = "native";
-  auto text = driver::run(command.options);
-  if (!text) return report(text.error());
-  std::fputs(text->c_str(), stdout);
-  return 0;
+  DiagnosticList diagnostics;
+  auto text = driver::run(command.options, diagnostics);
+  return text ? print_result(*text) : report(diagnostics, command.options.compile.model);
 }
 
 struct VerifyCommand {

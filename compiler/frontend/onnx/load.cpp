@@ -3,9 +3,9 @@
 
 #include "compiler/frontend/onnx/onnx.pb.h"
 #include "compiler/frontend/onnx/wire_skeleton.h"
+#include "compiler/support/output_set.h"
 
 #include <climits>
-#include <fstream>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
@@ -100,12 +100,7 @@ Result write_tensor_file(const std::string& path, const std::string& name, const
     for (const std::string& text : literal.string_values()) tensor.add_string_data(text);
   else
     tensor.set_raw_data(literal.bytes().data(), literal.bytes().size());
-  std::ofstream stream(path, std::ios::binary);
-  std::string bytes = tensor.SerializeAsString();
-  stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  stream.close();
-  if (!stream) return usage_error("cannot write '" + path + "'");
-  return {};
+  return write_file(path, tensor.SerializeAsString());
 }
 
 } // namespace firn::onnx

@@ -1,14 +1,16 @@
 // Outputs are committed together: all new, or all as they were, and no temporary file stays behind.
-#include "compiler/artifact/output_set.h"
+#include "compiler/support/output_set.h"
 
 #include <catch2/catch.hpp>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <sstream>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace firn;
-using namespace firn::artifact;
 
 namespace {
 
@@ -44,9 +46,9 @@ TEST_CASE("nothing is in place before commit, everything after") {
   Folder folder;
   OutputSet outputs;
   REQUIRE(outputs.write(folder / "a.h", "one"));
-  const Expected<std::string> staged = outputs.stage(folder / "a b.o");
+  const Expected<int> staged = outputs.stage(folder / "a b.o");
   REQUIRE(staged);
-  std::ofstream(*staged) << "two";
+  REQUIRE(::write(*staged, "two", 3) == 3);
   CHECK_FALSE(std::filesystem::exists(folder / "a.h"));
   REQUIRE(outputs.commit());
   CHECK(content(folder / "a.h") == "one");
@@ -90,4 +92,54 @@ TEST_CASE("unwritable places are usage errors with the path and the reason") {
   CHECK_FALSE(outputs.stage(folder / "."));
   REQUIRE(outputs.stage(folder / "a"));
   CHECK_FALSE(outputs.stage(folder / "a"));
+}
+
+TEST_CASE("a link where a temporary name or the file is going to be is not followed") {
+  Folder folder;
+  std::ofstream(folder / "victim") << "old";
+  std::filesystem::create_symlink(folder / "victim", folder / "a");
+  // The names that a guess from the process's number gives.
+  for (const char* kind : {"new", "old"})
+    std::filesystem::create_symlink(folder / "victim",
+                                    folder / (".a.firn-" + std::to_string(::getpid()) + "-" + kind));
+  REQUIRE(write_file(folder / "a", "new"));
+  CHECK(content(folder / "victim") == "old");
+  CHECK(content(folder / "a") == "new");
+  CHECK_FALSE(std::filesystem::is_symlink(folder / "a"));
+}
+
+TEST_CASE("temporary names differ from call to call") {
+  Folder folder;
+  std::set<std::string> names;
+  for (int i = 0; i < 20; ++i) {
+    OutputSet outputs;
+    REQUIRE(outputs.stage(folder / "a"));
+    for (const auto& entry : std::filesystem::directory_iterator(folder / "")) names.insert(entry.path());
+  }
+  CHECK(names.size() == 20);
+}
+
+TEST_CASE("permissions are those that the mask of the process leaves") {
+  Folder folder;
+  const mode_t before = ::umask(027);
+  REQUIRE(write_file(folder / "a", "x"));
+  ::umask(before);
+  CHECK(std::filesystem::status(folder / "a").permissions() == std::filesystem::perms(0640));
+}
+
+TEST_CASE("devices and pipes are written to, not replaced") {
+  Folder folder;
+  const std::string pipe = folder / "pipe";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  REQUIRE(write_file(pipe, "text"));
+  char text[8] = {};
+  CHECK(::read(reader, text, sizeof text) == 4);
+  ::close(reader);
+  CHECK(std::filesystem::is_fifo(pipe));
+  if (!std::filesystem::exists("/dev/full")) return;
+  const Result full = write_file("/dev/full", "text");
+  REQUIRE_FALSE(full);
+  CHECK(full.error().message == "cannot write '/dev/full': No space left on device");
+  CHECK(std::filesystem::is_character_file("/dev/full"));
 }

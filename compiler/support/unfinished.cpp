@@ -1,0 +1,128 @@
+// A fixed table, because a signal handler may neither allocate nor lock: an entry is filled before its kind
+// says that it holds something. Writers hold signals back.
+#include "compiler/support/unfinished.h"
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <ctime>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace firn {
+namespace {
+
+enum class Kind : int { Nothing, File, Folder, Child };
+
+struct Entry {
+  std::atomic<Kind> kind;
+  pid_t child;
+  char path[PATH_MAX];
+};
+
+constexpr int kEntries = 256;
+Entry table[kEntries]; // zero: nothing
+
+// Signals whose default is to end the process. Those of a crash come last: sanitizers handle them.
+constexpr int kSignals[] = {SIGHUP,  SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGXCPU, SIGXFSZ,
+                            SIGALRM, SIGILL, SIGABRT, SIGBUS,  SIGFPE,  SIGSEGV};
+
+int note(Kind kind, const std::string& path, pid_t child) {
+  if (path.size() >= sizeof table[0].path) return -1;
+  SignalsHeld held;
+  for (int i = 0; i < kEntries; ++i) {
+    Entry& entry = table[i];
+    if (entry.kind != Kind::Nothing) continue;
+    std::memcpy(entry.path, path.c_str(), path.size() + 1);
+    entry.child = child;
+    entry.kind = kind;
+    return i;
+  }
+  return -1;
+}
+
+// A child that does not end when told is killed after half a second.
+void await_child(pid_t child) {
+  for (int i = 0; i < 50; ++i) {
+    pid_t ended = ::waitpid(child, nullptr, WNOHANG);
+    if (ended == child || (ended < 0 && errno != EINTR)) return;
+    timespec pause{0, 10'000'000};
+    ::nanosleep(&pause, nullptr);
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+}
+
+// SA_RESETHAND has set the default again: what was raised ends the process as if there were no handler.
+void clean_and_die(int signal) {
+  Unfinished::remove_all();
+  ::raise(signal);
+}
+
+} // namespace
+
+int Unfinished::note_file(const std::string& path) {
+  return note(Kind::File, path, 0);
+}
+
+int Unfinished::note_folder(const std::string& path) {
+  return note(Kind::Folder, path, 0);
+}
+
+int Unfinished::note_child(pid_t child) {
+  return note(Kind::Child, "", child);
+}
+
+void Unfinished::forget(int number) {
+  if (number >= 0) table[number].kind = Kind::Nothing;
+}
+
+void Unfinished::remove_all() {
+  for (Entry& entry : table)
+    if (entry.kind == Kind::Child) ::kill(entry.child, SIGTERM);
+  for (Entry& entry : table)
+    if (entry.kind == Kind::Child) await_child(entry.child);
+  for (Entry& entry : table)
+    if (entry.kind == Kind::File) ::unlink(entry.path);
+  for (int i = kEntries; i-- > 0;)
+    if (table[i].kind == Kind::Folder) ::rmdir(table[i].path);
+}
+
+void Unfinished::disown() {
+  for (Entry& entry : table) entry.kind = Kind::Nothing;
+}
+
+void Unfinished::remove_all_on_signals() {
+  // A stack of its own, for when the usual one has run over.
+  alignas(16) static char memory[64 << 10];
+  stack_t stack{};
+  stack.ss_sp = memory;
+  stack.ss_size = sizeof memory;
+  ::sigaltstack(&stack, nullptr);
+  for (int signal : kSignals) {
+    struct sigaction before {};
+    // What the parent ignores (nohup) and what a sanitizer handles stays as it is.
+    if (::sigaction(signal, nullptr, &before) != 0 || before.sa_handler != SIG_DFL) continue;
+    struct sigaction action {};
+    action.sa_handler = clean_and_die;
+    action.sa_flags = SA_RESETHAND | SA_ONSTACK;
+    ::sigfillset(&action.sa_mask);
+    ::sigaction(signal, &action, nullptr);
+  }
+}
+
+SignalsHeld::SignalsHeld() {
+  sigset_t held;
+  ::sigemptyset(&held);
+  for (int signal : kSignals)
+    if (signal != SIGILL && signal != SIGABRT && signal != SIGBUS && signal != SIGFPE && signal != SIGSEGV)
+      ::sigaddset(&held, signal);
+  ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+}
+
+SignalsHeld::~SignalsHeld() {
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+} // namespace firn

@@ -1,0 +1,25 @@
+// What the tool prints, and the exit code that follows.
+#include "compiler/support/diagnostic_text.h"
+#include "compiler/support/standard_output.h"
+#include "tools/firn/command.h"
+
+#include <cstdio>
+
+namespace firn::tool {
+
+int report(const Diagnostic& diagnostic, const std::string& file) {
+  std::fputs(diagnostic_text(file, diagnostic).c_str(), stderr);
+  return static_cast<int>(diagnostic.fault);
+}
+
+int report(const DiagnosticList& diagnostics, const std::string& file) {
+  std::fputs(diagnostics_text(file, diagnostics).c_str(), stderr);
+  return static_cast<int>(gravest_fault(diagnostics));
+}
+
+int print_result(const std::string& text, int code) {
+  Result printed = print(text);
+  return printed ? code : report(printed.error());
+}
+
+} // namespace firn::tool
