@@ -5,7 +5,7 @@
 
 The arguments name the examples that have a test: they must be those of the pages. Every block says what it is (pages.py),
 the README links to every page in the order of reading, links between the pages point to files and headings that exist, and
-the reference tables name every keyword and status.
+the reference tables name every keyword, status and verb.
 """
 import os
 import re
@@ -41,10 +41,14 @@ def check_order(root):
         yield "README.md: wanted links to " + ", ".join(pages.PAGES[1:]) + " in this order"
 
 
+TABLES = [("cmake/FirnModel.cmake", r"^ +set\((?:single|multiple) ([A-Z_ \n]+)\)", "cmake/README.md"),
+          ("include/firn/abi.h", r"^ +(FIRN_STATUS_\w+) =", "include/firn/README.md"),
+          ("tools/firn/command.h", r"^void add_(?!documents)(\w+)_command\(", "tools/README.md")]
+
+
 def check_tables(root):
     """Words of the sources that their page has to explain."""
-    for source, pattern, page in (("cmake/FirnModel.cmake", r"^ +set\((?:single|multiple) ([A-Z_ \n]+)\)", "cmake/README.md"),
-                                  ("include/firn/abi.h", r"^ +(FIRN_STATUS_\w+) =", "include/firn/README.md")):
+    for source, pattern, page in TABLES:
         text = open(os.path.join(root, page), encoding="utf-8").read()
         words = " ".join(re.findall(pattern, open(os.path.join(root, source), encoding="utf-8").read(), re.M)).split()
         if not words:
