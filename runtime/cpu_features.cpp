@@ -1,5 +1,5 @@
 // Whether this CPU and its operating system have the features that a model was compiled for: cpuid and xgetbv
-// on x86-64, the auxiliary vector on aarch64 Linux. Elsewhere the model is believed.
+// on x86-64, the auxiliary vector on ARM's Linux. Elsewhere the model is believed.
 #include "firn/cpu_features.h"
 #include "firn/abi.h"
 
@@ -14,6 +14,13 @@
 #define FIRN_HOST_ARCHITECTURE FIRN_ARCH_AARCH64
 #if defined(__linux__)
 #include <sys/auxv.h>
+#define FIRN_AUXILIARY_FEATURES FIRN_AARCH64_FEATURES
+#endif
+#elif defined(__arm__) || defined(_M_ARM)
+#define FIRN_HOST_ARCHITECTURE FIRN_ARCH_ARM
+#if defined(__linux__)
+#include <sys/auxv.h>
+#define FIRN_AUXILIARY_FEATURES FIRN_ARM_FEATURES
 #endif
 #else
 #define FIRN_HOST_ARCHITECTURE FIRN_ARCH_OTHER
@@ -86,7 +93,7 @@ bool has_feature(const Features& features, int number) noexcept {
   }
 }
 
-#elif (defined(__aarch64__) || defined(_M_ARM64)) && defined(__linux__)
+#elif defined(FIRN_AUXILIARY_FEATURES)
 
 struct Features {
   unsigned long words[3];
@@ -98,7 +105,7 @@ struct Features {
     return ((features.words[word] >> bit) & 1u) != 0;
 bool has_feature(const Features& features, int number) noexcept {
   switch (number) {
-    FIRN_AARCH64_FEATURES(FIRN_FEATURE_ROW)
+    FIRN_AUXILIARY_FEATURES(FIRN_FEATURE_ROW)
   default: return false;
   }
 }

@@ -15,6 +15,11 @@ namespace {
   case number:                                                                                               \
     return "the model needs " text ", which this CPU or operating system lacks";
 #define FIRN_FEATURE_MESSAGES FIRN_AARCH64_FEATURES(FIRN_FEATURE_MESSAGE)
+#elif defined(__arm__) || defined(_M_ARM)
+#define FIRN_FEATURE_MESSAGE(number, name, llvm, text, word, bit)                                            \
+  case number:                                                                                               \
+    return "the model needs " text ", which this CPU or operating system lacks";
+#define FIRN_FEATURE_MESSAGES FIRN_ARM_FEATURES(FIRN_FEATURE_MESSAGE)
 #else
 #define FIRN_FEATURE_MESSAGES
 #endif

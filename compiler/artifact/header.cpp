@@ -215,6 +215,7 @@ std::string architecture_name(int32_t architecture) {
   switch (architecture) {
   case FIRN_ARCH_X86_64: return "FIRN_ARCH_X86_64";
   case FIRN_ARCH_AARCH64: return "FIRN_ARCH_AARCH64";
+  case FIRN_ARCH_ARM: return "FIRN_ARCH_ARM";
   default: return "FIRN_ARCH_OTHER";
   }
 }

@@ -105,6 +105,8 @@ std::vector<std::string_view> feature_names(const ModelDescription& model) {
     FIRN_X86_64_FEATURES(FIRN_ADD_NAME)
   } else if (model.architecture == FIRN_ARCH_AARCH64) {
     FIRN_AARCH64_FEATURES(FIRN_ADD_NAME)
+  } else if (model.architecture == FIRN_ARCH_ARM) {
+    FIRN_ARM_FEATURES(FIRN_ADD_NAME)
   }
 #undef FIRN_ADD_NAME
   return names;

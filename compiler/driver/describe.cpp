@@ -94,6 +94,7 @@ void describe_kernels(Compilation& c) {
 int32_t abi_architecture(Arch arch) {
   return arch == Arch::X86_64    ? FIRN_ARCH_X86_64
          : arch == Arch::AArch64 ? FIRN_ARCH_AARCH64
+         : arch == Arch::Arm     ? FIRN_ARCH_ARM
                                  : FIRN_ARCH_OTHER;
 }
 

@@ -78,8 +78,13 @@ std::span<const CpuFeature> cpu_features(Arch arch) {
       {"neon", 0}, {"fullfp16", 1}, {"dotprod", 2}, {"i8mm", 3}, {"bf16", 4},
       {"sve", 5},  {"sve2", 6},     {"lse", 7},     {"rdm", 8},  {"complxnum", 9},
   };
+  static constexpr CpuFeature arm[] = {
+      {"vfp2sp", 0},    {"vfp3d16sp", 1}, {"vfp4d16sp", 2},     {"neon", 3},
+      {"hwdiv-arm", 4}, {"hwdiv", 5},     {"fp-armv8d16sp", 6},
+  };
   if (arch == Arch::X86_64) return x86;
   if (arch == Arch::AArch64) return arm64;
+  if (arch == Arch::Arm) return arm;
   return {};
 }
 

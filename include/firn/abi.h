@@ -37,7 +37,7 @@ enum {
 };
 
 // Architectures that feature masks speak about.
-enum { FIRN_ARCH_OTHER = 0, FIRN_ARCH_X86_64 = 1, FIRN_ARCH_AARCH64 = 2 };
+enum { FIRN_ARCH_OTHER = 0, FIRN_ARCH_X86_64 = 1, FIRN_ARCH_AARCH64 = 2, FIRN_ARCH_ARM = 3 };
 
 // Alignment of the packed weights, embedded or bound.
 enum { FIRN_WEIGHT_ALIGNMENT = 64 };

@@ -51,4 +51,15 @@
   F(8, Rdm, "rdm", "RDM", 1, 12)                                                                             \
   F(9, Fcma, "complxnum", "complex arithmetic", 1, 14)
 
+// 32-bit ARM, as above. No bit of the auxiliary vector speaks of ARMv8's floating point (roundings); every
+// CPU that has it in 32-bit state has the CRC instructions, whose bit is taken.
+#define FIRN_ARM_FEATURES(F)                                                                                 \
+  F(0, Vfp2, "vfp2sp", "VFP", 1, 6)                                                                          \
+  F(1, Vfp3, "vfp3d16sp", "VFPv3", 1, 13)                                                                    \
+  F(2, Vfp4, "vfp4d16sp", "VFPv4", 1, 16)                                                                    \
+  F(3, ArmNeon, "neon", "Advanced SIMD", 1, 12)                                                              \
+  F(4, DivideArm, "hwdiv-arm", "integer division", 1, 17)                                                    \
+  F(5, DivideThumb, "hwdiv", "integer division in Thumb", 1, 18)                                             \
+  F(6, FpArmv8, "fp-armv8d16sp", "ARMv8 floating point", 2, 4)
+
 #endif

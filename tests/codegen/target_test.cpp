@@ -15,7 +15,7 @@ TEST_CASE("feature bits are those of the public header", "[target]") {
     }
     return -1;
   };
-  size_t x86 = 0, arm64 = 0;
+  size_t x86 = 0, arm64 = 0, arm = 0;
 #define FIRN_CHECK_BIT(number, enumerator, name, ...)                                                        \
   CHECK(bit(Arch::X86_64, name) == number);                                                                  \
   ++x86;
@@ -26,6 +26,12 @@ TEST_CASE("feature bits are those of the public header", "[target]") {
   ++arm64;
   FIRN_AARCH64_FEATURES(FIRN_CHECK_BIT)
 #undef FIRN_CHECK_BIT
+#define FIRN_CHECK_BIT(number, enumerator, name, ...)                                                        \
+  CHECK(bit(Arch::Arm, name) == number);                                                                     \
+  ++arm;
+  FIRN_ARM_FEATURES(FIRN_CHECK_BIT)
+#undef FIRN_CHECK_BIT
+  CHECK(cpu_features(Arch::Arm).size() == arm);
   CHECK(cpu_features(Arch::X86_64).size() == x86);
   CHECK(cpu_features(Arch::AArch64).size() == arm64);
 }
@@ -143,6 +149,8 @@ TEST_CASE("platforms have the floats that they promise", "[target]") {
   CHECK(target_of("armv6-linux-gnueabihf", "").has_float); // Raspbian's
   CHECK_FALSE(target_of("arm-linux-gnueabi", "").has_float);
   CHECK_FALSE(target_of("thumbv7m-none-eabi", "").has_float);
+  CHECK(armhf.required_cpu_features == 0b11); // VFP, VFPv3
+  CHECK(target_of("arm-linux-gnueabihf", "cortex-a53").required_cpu_features == 0b1111111);
   CHECK(target_of("arm-linux-gnueabihf", "", "+vfp4").has_fma);
   CHECK_FALSE(target_of("thumbv7em-none-eabi", "cortex-m4", "-fpregs").has_float);
   CHECK(target_of("riscv32-unknown-elf", "").has_double);
