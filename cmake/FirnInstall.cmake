@@ -53,6 +53,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/FirnConfigVersion.cmake
 install(FILES
   cmake/FirnModel.cmake
   cmake/FirnRuntime.cmake
+  cmake/FirnTarget.cmake
   ${PROJECT_BINARY_DIR}/FirnConfig.cmake
   ${PROJECT_BINARY_DIR}/FirnConfigVersion.cmake
   DESTINATION ${package_dir})

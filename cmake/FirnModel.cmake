@@ -3,14 +3,17 @@
 #
 #   firn_add_library(<target> MODEL <file.onnx> CLASS <ns::Name>
 #     [NAMES new=old ...] [DIMS name=value ...] [STATE past=present ...] [EXTERNAL name ...]
-#     [CPU <name>] [OPT speed|size|debug] [MATH default|strict|fast] [WEIGHTS embed|init] [THREADS 1]
+#     [TARGET <triple>] [CPU <name>] [OPT speed|size|debug] [MATH default|strict|fast] [WEIGHTS embed|init] [THREADS 1]
 #     [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
 #   firn_add_golden_test(<test> LIBRARY <target> DATA <folder> [TOLERANCE 1e-5])
 #
 # The library's header is "<target>.h". The compiler is the executable FIRN_EXECUTABLE if that is set, else the target
-# Firn::firn, which the package imports and the source tree builds.
+# Firn::firn, which the package imports and the source tree builds. TARGET and CPU are what the project's toolchain compiles
+# for, unless given.
 cmake_policy(PUSH)
 cmake_policy(VERSION 3.25)
+
+include("${CMAKE_CURRENT_LIST_DIR}/FirnTarget.cmake")
 
 # Ends the configuration with a message that starts with the call's name.
 function(_firn_refuse call text)
@@ -23,92 +26,6 @@ function(_firn_check_choice call option value)
     list(JOIN ARGN ", " choices)
     _firn_refuse("${call}" "${option} is '${value}', wanted one of: ${choices}")
   endif()
-endfunction()
-
-# Sets `result` to the value of the last flag `-name=value` among the flags of C++ (or C), or to nothing.
-function(_firn_toolchain_flag name result)
-  set(flags "${CMAKE_C_FLAGS} ${CMAKE_CXX_FLAGS}")
-  set(value "")
-  string(REGEX MATCHALL "(^| )-${name}=[^ ]+" found "${flags}")
-  if(found)
-    list(POP_BACK found last)
-    string(REGEX REPLACE "^ ?-${name}=" "" value "${last}")
-  endif()
-  set(${result} "${value}" PARENT_SCOPE)
-endfunction()
-
-# Sets `result` to what the toolchain says it compiles for.
-function(_firn_toolchain_triple result)
-  foreach(language IN ITEMS CXX C)
-    if(CMAKE_${language}_COMPILER_TARGET)
-      set(${result} "${CMAKE_${language}_COMPILER_TARGET}" PARENT_SCOPE)
-      return()
-    endif()
-    if(CMAKE_${language}_COMPILER_ID MATCHES "GNU|Clang" AND NOT MSVC)
-      execute_process(COMMAND ${CMAKE_${language}_COMPILER} -dumpmachine
-                      OUTPUT_VARIABLE triple OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
-      if(NOT failed AND triple)
-        set(${result} "${triple}" PARENT_SCOPE)
-        return()
-      endif()
-    endif()
-  endforeach()
-  string(TOLOWER "${CMAKE_SYSTEM_PROCESSOR}" processor)
-  string(REPLACE "amd64" "x86_64" processor "${processor}")
-  string(REPLACE "arm64" "aarch64" processor "${processor}")
-  if(CMAKE_SYSTEM_NAME STREQUAL Windows)
-    set(${result} "${processor}-pc-windows-msvc" PARENT_SCOPE)
-  elseif(CMAKE_SYSTEM_NAME STREQUAL Linux)
-    set(${result} "${processor}-linux-gnu" PARENT_SCOPE)
-  else()
-    set(${result} "${processor}-none-elf" PARENT_SCOPE)
-  endif()
-endfunction()
-
-# GCC's arm-none-eabi says too little: architecture and float ABI are in its flags. LLVM wants them in the triple.
-function(_firn_arm_triple triple cpu result)
-  set(arch "arm")
-  if(cpu MATCHES "^cortex-m0(plus)?$")
-    set(arch "thumbv6m")
-  elseif(cpu MATCHES "^cortex-m3$")
-    set(arch "thumbv7m")
-  elseif(cpu MATCHES "^cortex-m[47]$")
-    set(arch "thumbv7em")
-  elseif(cpu MATCHES "^cortex-m23")
-    set(arch "thumbv8m.base")
-  elseif(cpu MATCHES "^cortex-m(33|35p)")
-    set(arch "thumbv8m.main")
-  elseif(cpu MATCHES "^cortex-m(52|55|85)")
-    set(arch "thumbv8.1m.main")
-  elseif(triple MATCHES "^(arm[^-]*|thumb[^-]*)-")
-    set(arch "${CMAKE_MATCH_1}")
-  endif()
-  _firn_toolchain_flag(mfloat-abi float_abi)
-  if(float_abi STREQUAL "hard" AND triple MATCHES "eabi$")
-    set(triple "${triple}hf")
-  endif()
-  string(FIND "${triple}" "-" dash)
-  string(SUBSTRING "${triple}" ${dash} -1 rest)
-  set(${result} "${arch}${rest}" PARENT_SCOPE)
-endfunction()
-
-# Sets `result` to the options of firn compile that name target and CPU; `cpu` is the caller's choice or empty.
-function(_firn_target_options cpu result)
-  _firn_toolchain_triple(triple)
-  if(triple MATCHES "^(arm|thumb)" AND NOT triple MATCHES "^arm64")
-    if(NOT cpu)
-      _firn_toolchain_flag(mcpu cpu)
-      string(REGEX REPLACE "\\+.*" "" cpu "${cpu}")
-    endif()
-    _firn_arm_triple("${triple}" "${cpu}" triple)
-  elseif(triple MATCHES "^x86_64" AND CMAKE_SIZEOF_VOID_P EQUAL 4)
-    string(REGEX REPLACE "^x86_64" "i686" triple "${triple}")
-  endif()
-  set(options --target "${triple}")
-  if(cpu)
-    list(APPEND options "-mcpu=${cpu}")
-  endif()
-  set(${result} "${options}" PARENT_SCOPE)
 endfunction()
 
 # Sets `result` to the compiler as a command, which may be a generator expression.
@@ -167,7 +84,7 @@ endfunction()
 
 function(firn_add_library target)
   set(call "firn_add_library(${target})")
-  set(single MODEL CLASS CPU OPT MATH WEIGHTS THREADS FLASH_BUDGET RAM_BUDGET PREBUILT_OBJECT PREBUILT_HEADER)
+  set(single MODEL CLASS TARGET CPU OPT MATH WEIGHTS THREADS FLASH_BUDGET RAM_BUDGET PREBUILT_OBJECT PREBUILT_HEADER)
   set(multiple NAMES DIMS MULTIVERSION STATE EXTERNAL OPTIONS)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "${single}" "${multiple}")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
@@ -191,7 +108,7 @@ function(firn_add_library target)
   _firn_check_supported("${call}" "${arg_MULTIVERSION}" "${arg_THREADS}" "${arg_WEIGHTS}" "${arg_STATE}" "${arg_DIMS}")
   _firn_compiler("${call}" compiler)
 
-  _firn_target_options("${arg_CPU}" options)
+  _firn_target_options("${arg_TARGET}" "${arg_CPU}" options)
   set(opt_ -O3)
   set(opt_speed -O3)
   set(opt_size -Os)

@@ -38,9 +38,13 @@ Result check_types(const kernel::Program& program, const TargetMachine& target) 
                      (kernel::is_float(type.scalar) && !target.has_float);
       if (!lacking) continue;
       std::string where = kernel->location.empty() ? kernel->name : kernel->location;
-      return unsupported_error("'" + where + "' computes in " + std::string(scalar_name(type.scalar)) +
-                               ", for which " + target.display_name() + " (" + target.triple +
-                               ") has no instructions; name a CPU that has them with -mcpu (in CMake, CPU)");
+      bool off = target.features.find("-fpregs") != std::string::npos;
+      return unsupported_error(
+          "'" + where + "' computes in " + std::string(scalar_name(type.scalar)) + ", for which " +
+          target.display_name() + " (" + target.triple + ") has no instructions; " +
+          (off ? "its FPU is switched off by -mattr=-fpregs, in CMake by a toolchain without "
+                 "-mfloat-abi=hard or softfp"
+               : "name a CPU that has them with -mcpu (in CMake, CPU)"));
     }
   }
   return {};

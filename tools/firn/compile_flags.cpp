@@ -63,7 +63,8 @@ void CompileFlags::add_to(CLI::App& verb) {
                   "target triple, e.g. aarch64-linux-gnu; default: this machine's");
   verb.add_option("--mcpu", options.cpu, "CPU, e.g. x86-64-v3, native, cortex-m4 (also -mcpu=)");
   verb.add_option("--mattr", options.features,
-                  "CPU features added and taken away, e.g. +avx512bf16,-fma (also -mattr=)");
+                  "CPU features added and taken away, e.g. +avx512bf16,-fma (also -mattr=)")
+      ->join(',');
   verb.add_option("--optimize", opt_level, "0, 1, 2, 3, s or z (also -O3); default 3");
   verb.add_option("--math", math, "float rules: default, strict or fast");
   verb.add_option("--winograd", winograd,
