@@ -166,8 +166,9 @@ Instruction* make_layer_norm(Builder& builder, Value x, Value scale, Value bias,
   if (bias) operands.push_back(bias);
   return make_composite(builder, "layer_norm", operands, types, attributes, [&](Builder& b, const Values& p) {
     Normalized n = normalize(b, b.convert(p[0], stash), dims_from(dim, x.rank()), epsilon);
-    Value y = b.binary(Opcode::Multiply, b.convert(n.y, x.dtype()), b.convert(p[1], x.dtype()));
-    if (p.size() > 2) y = b.binary(Opcode::Add, y, b.convert(p[2], x.dtype()));
+    Value y = b.binary(Opcode::Multiply, n.y, b.convert(p[1], stash));
+    if (p.size() > 2) y = b.binary(Opcode::Add, y, b.convert(p[2], stash));
+    y = b.convert(y, x.dtype());
     return statistics ? Values{y, n.mean, n.inverse_deviation} : Values{y};
   });
 }
@@ -182,8 +183,9 @@ Value make_rms_norm(Builder& builder, Value x, Value scale, int dim, double epsi
                               mean(b, b.binary(Opcode::Multiply, wide, wide), dims_from(dim, x.rank()));
                           Value inverse =
                               b.unary(Opcode::Rsqrt, b.binary(Opcode::Add, square, b.scalar(stash, epsilon)));
-                          Value y = b.convert(b.binary(Opcode::Multiply, wide, inverse), scale.dtype());
-                          return Values{b.binary(Opcode::Multiply, y, p[1])};
+                          Value y = b.binary(Opcode::Multiply, wide, inverse);
+                          y = b.binary(Opcode::Multiply, y, b.convert(p[1], stash));
+                          return Values{b.convert(y, scale.dtype())};
                         })
       ->result();
 }
@@ -211,11 +213,11 @@ Value make_group_norm(Builder& builder, Value x, Value scale, Value bias, int64_
                           split.insert(split.end(), dims.begin() + 2, dims.end());
                           Value grouped = b.reshape(b.convert(p[0], stash), split);
                           Value y = normalize(b, grouped, dims_from(2, grouped.rank()), epsilon).y;
-                          y = b.convert(b.reshape(y, dims), x.dtype());
-                          y = b.binary(Opcode::Multiply, y,
-                                       per_channel(b, b.convert(p[1], x.dtype()), x.rank()));
-                          y = b.binary(Opcode::Add, y, per_channel(b, b.convert(p[2], x.dtype()), x.rank()));
-                          return Values{y};
+                          y = b.reshape(y, dims);
+                          Value factor = per_channel(b, b.convert(p[1], stash), x.rank());
+                          Value offset = per_channel(b, b.convert(p[2], stash), x.rank());
+                          y = b.binary(Opcode::Add, b.binary(Opcode::Multiply, y, factor), offset);
+                          return Values{b.convert(y, x.dtype())};
                         })
       ->result();
 }

@@ -15,7 +15,8 @@
 //   silu, hard_swish, mish  x
 //   lstm, gru, rnn        composites_recurrent.cpp
 //   resample              resample.h
-// `stash` is the dtype in which statistics are computed.
+// `stash` is the dtype of statistics and of all that is computed before the result, f32 or wider for floats
+// that are narrower.
 #pragma once
 
 #include "compiler/graph/builder.h"

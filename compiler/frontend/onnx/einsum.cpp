@@ -1,5 +1,5 @@
 // The importer of Einsum: operands are multiplied pairwise from the left, each pair by one dot; letters that
-// nothing later needs are summed as early as possible.
+// nothing later needs are summed as early as possible. Narrow floats are rounded to at the end.
 #include "compiler/frontend/onnx/einsum.h"
 
 #include "compiler/frontend/onnx/matrix_product.h"
@@ -119,7 +119,7 @@ Term sum_over(NodeContext& node, Term term, const Labels& kept) {
     else
       dims.push_back(static_cast<int>(i));
   }
-  if (!dims.empty()) term.value = node.reduce(Opcode::Add, term.value, dims, false);
+  if (!dims.empty()) term.value = node.reduce(Opcode::Add, node.widened(term.value), dims, false);
   return {term.value, labels};
 }
 
@@ -170,8 +170,8 @@ bool drop_broadcast_dims(NodeContext& node, Term& term, const Term& other) {
   return true;
 }
 
-// The product of two terms, summed over shared labels that are not in `kept`.
-Term multiply(NodeContext& node, Term lhs, Term rhs, const Labels& kept) {
+// The product of two terms, summed over shared labels that are not in `kept`, with sums of `dtype`.
+Term multiply(NodeContext& node, Term lhs, Term rhs, const Labels& kept, DType dtype) {
   if (!lhs.value || !rhs.value || !drop_broadcast_dims(node, lhs, rhs) ||
       !drop_broadcast_dims(node, rhs, lhs))
     return {};
@@ -182,6 +182,11 @@ Term multiply(NodeContext& node, Term lhs, Term rhs, const Labels& kept) {
   };
   lhs = sum_over(node, lhs, needed_by(rhs));
   rhs = sum_over(node, rhs, needed_by(lhs));
+  if (!lhs.value || !rhs.value) return {};
+  if (lhs.value.dtype() != rhs.value.dtype()) {
+    lhs.value = node.widened(lhs.value);
+    rhs.value = node.widened(rhs.value);
+  }
   Ints lhs_batch, rhs_batch, lhs_contract, rhs_contract;
   Labels labels;
   for (int label : lhs.labels) {
@@ -195,7 +200,7 @@ Term multiply(NodeContext& node, Term lhs, Term rhs, const Labels& kept) {
     if (!contains(rhs.labels, label)) labels.push_back(label);
   for (int label : rhs.labels)
     if (!contains(lhs.labels, label)) labels.push_back(label);
-  return {dot(node, lhs.value, rhs.value, lhs_batch, rhs_batch, lhs_contract, rhs_contract), labels};
+  return {dot(node, lhs.value, rhs.value, lhs_batch, rhs_batch, lhs_contract, rhs_contract, dtype), labels};
 }
 
 } // namespace
@@ -204,6 +209,7 @@ void import_einsum(NodeContext& node) {
   auto equation = parse_equation(node);
   if (!equation) return;
   size_t count = equation->operands.size();
+  DType dtype = node.input(0).dtype();
   Term product;
   for (size_t i = 0; i < count; ++i) {
     Term term = diagonal(node, {node.input(static_cast<int>(i)), equation->operands[i]});
@@ -211,12 +217,14 @@ void import_einsum(NodeContext& node) {
     Labels kept = equation->result;
     for (size_t j = i + 1; j < count; ++j)
       kept.insert(kept.end(), equation->operands[j].begin(), equation->operands[j].end());
-    product = i == 0 ? sum_over(node, term, kept) : multiply(node, product, term, kept);
+    product = i == 0 ? sum_over(node, term, kept)
+                     : multiply(node, product, term, kept,
+                                i + 1 == count ? dtype : NodeContext::widened_dtype(dtype));
     if (!product.value) return;
   }
   Ints permutation;
   for (int label : equation->result) permutation.push_back(position(product.labels, label));
-  node.set_output(0, node.transpose(product.value, permutation));
+  node.set_output(0, node.convert(node.transpose(product.value, permutation), dtype));
 }
 
 } // namespace firn::onnx

@@ -155,7 +155,21 @@ void GraphImporter::import_operator(NodeContext& node) {
   for (int i = 0; i < row->min_inputs; ++i)
     if (!node.has_input(i)) return node.fail("input " + std::to_string(i) + " is left out");
   if (!check_types(node, *row)) return;
+  if (row->narrow_floats == NarrowFloats::Widened) return import_widened(node, *row);
   row->import(node);
+}
+
+void GraphImporter::import_widened(NodeContext& node, const OperatorRow& row) {
+  std::optional<DType> narrow; // of the outputs
+  for (Value& input : node.inputs_) {
+    if (!input || !input.type().is_tensor() || NodeContext::widened_dtype(input.dtype()) == input.dtype())
+      continue;
+    if (!narrow) narrow = input.dtype();
+    input = node.widened(input);
+  }
+  row.import(node);
+  for (Value& output : node.outputs_)
+    if (narrow && output && output.dtype() == DType::F32) output = node.convert(output, *narrow);
 }
 
 void GraphImporter::inline_function(NodeContext& node, const wire::FunctionProto& function) {

@@ -132,6 +132,13 @@ public:
   Value compare(std::string_view direction, Value lhs, Value rhs);
   Value select(Value condition, Value on_true, Value on_false); // broadcasts
   Value convert(Value operand, DType dtype);
+  // f16 and bf16 as f32, for steps of an operator whose sums and products are not rounded in between.
+  Value widened(Value operand) {
+    return operand ? convert(operand, widened_dtype(operand.dtype())) : operand;
+  }
+  static DType widened_dtype(DType dtype) {
+    return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
+  }
   Value broadcast_to(Value operand, const std::vector<Dim>& dims);
   Value broadcast_in_dim(Value operand, const std::vector<Dim>& dims, const Ints& operand_dims);
   Value reshape(Value operand, std::vector<Dim> dims);

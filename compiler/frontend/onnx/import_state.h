@@ -125,6 +125,7 @@ private:
   void import_nodes(const Nodes& nodes, Scope& scope);
   void import_node(const Nodes& nodes, int index, Scope& scope);
   void import_operator(NodeContext& node);
+  void import_widened(NodeContext& node, const OperatorRow& row);
   void inline_function(NodeContext& node, const wire::FunctionProto& function);
   bool resolve_inputs(NodeContext& node, const Nodes& nodes);
   void define_outputs(NodeContext& node);

@@ -126,17 +126,16 @@ void import_causal_conv_with_state(NodeContext& node) {
   Window window;
   window.dims.resize(1);
   window.dims[0].size = taps;
-  Value y =
-      node.op(Opcode::Convolution, {padded, node.input(1)}, {{"window", window}, {"groups", *channels}});
+  DType work = x.dtype() == DType::F64 ? DType::F64 : DType::F32;
+  Value y = node.op(Opcode::Convolution, {padded, node.input(1)},
+                    {{"window", window}, {"groups", *channels}, {"result", work}});
   if (node.has_input(2) && node.check_dims(2, {*channels}))
-    y = add(node, y, node.unsqueeze(node.input(2), 1));
-  if (activation != "none") {
-    Value wide = node.convert(y, x.dtype() == DType::F64 ? DType::F64 : DType::F32);
-    if (!wide) return;
+    y = add(node, y, node.unsqueeze(node.convert(node.input(2), work), 1));
+  if (activation != "none" && y) {
     Builder builder = node.builder();
-    y = node.convert(make_silu(builder, wide), x.dtype());
+    y = make_silu(builder, y);
   }
-  node.set_output(0, y);
+  node.set_output(0, node.convert(y, x.dtype()));
   node.set_output(1, node.slice_dim(padded, 2, *length, *length + taps - 1));
 }
 

@@ -26,8 +26,9 @@ Value times(NodeContext& node, Value x, double factor) {
 // --- Attention.
 
 struct Heads {
-  Value q, k, v;       // [batch, heads, seq, size]; k and v with the past in front
+  Value q, k, v;       // [batch, heads, seq, size], in f32 or f64; k and v with the past in front
   bool joined = false; // the node's tensors are [batch, seq, heads * size]
+  Value keys, values;  // k and v in the node's dtypes
 };
 
 std::optional<Heads> read_heads(NodeContext& node) {
@@ -36,7 +37,7 @@ std::optional<Heads> read_heads(NodeContext& node) {
                   node.input_label(0) + " has rank " + std::to_string(rank) + ", wants 3 or 4") ||
       !node.check_rank(1, rank) || !node.check_rank(2, rank))
     return std::nullopt;
-  Heads heads{node.input(0), node.input(1), node.input(2), rank == 3};
+  Heads heads{node.input(0), node.input(1), node.input(2), rank == 3, {}, {}};
   if (heads.joined) {
     int64_t q_heads = node.required_int("q_num_heads"), kv_heads = node.required_int("kv_num_heads");
     if (node.failed()) return std::nullopt;
@@ -54,6 +55,11 @@ std::optional<Heads> read_heads(NodeContext& node) {
     heads.v = node.concatenate({node.input(5), heads.v}, 2);
   }
   if (!heads.q || !heads.k || !heads.v) return std::nullopt;
+  heads.keys = heads.k;
+  heads.values = heads.v;
+  DType work = heads.q.dtype() == DType::F64 ? DType::F64 : DType::F32;
+  for (Value* x : {&heads.q, &heads.k, &heads.v}) *x = node.convert(*x, work);
+  if (node.failed()) return std::nullopt;
   for (Value x : {heads.q, heads.k, heads.v})
     if (!node.check(x.type().dims[1].is_static() && x.type().dims[3].is_static() &&
                         x.type().dims[1] != Dim(0),
@@ -188,16 +194,17 @@ void import_attention(NodeContext& node) {
   if (!weights) return;
   weights = node.convert(weights, heads->q.dtype());
   if (mode == 3) shown = weights;
-  Value y = grouped_product(node, weights, node.convert(heads->v, heads->q.dtype()), 2);
+  Value y = grouped_product(node, weights, heads->v, 2);
   if (heads->joined && y) {
     const std::vector<Dim> dims = y.type().dims;
     y = node.reshape(node.transpose(y, {0, 2, 1, 3}),
                      {dims[0], dims[2], Dim(dims[1].value() * dims[3].value())});
   }
-  node.set_output(0, y);
-  if (node.wants_output(1)) node.set_output(1, heads->k);
-  if (node.wants_output(2)) node.set_output(2, heads->v);
-  if (node.wants_output(3)) node.set_output(3, shown);
+  DType dtype = node.input(0).dtype();
+  node.set_output(0, node.convert(y, dtype));
+  if (node.wants_output(1)) node.set_output(1, heads->keys);
+  if (node.wants_output(2)) node.set_output(2, heads->values);
+  if (node.wants_output(3)) node.set_output(3, node.convert(shown, dtype));
 }
 
 // --- Rotary embeddings.
@@ -275,7 +282,7 @@ const OperatorRow kRows[] = {
     {"", "LinearAttention", 27, kLatest, 3, 6, 2, 2, "float", import_linear_attention,
      "attention by a recurrent state per head, with decay and delta rule"},
     {"", "RotaryEmbedding", 23, kLatest, 3, 4, 1, 1, "T=float T T i64", import_rotary_embedding,
-     "rotates pairs of features by position"},
+     "rotates pairs of features by position", NarrowFloats::Widened},
 };
 
 } // namespace

@@ -20,14 +20,21 @@ std::optional<Ints> filter_dims(NodeContext& node, int input, int filter) {
   return dims;
 }
 
+// The dtype of the sums of a convolution, which a bias may follow as input 2.
+DType sum_dtype(NodeContext& node) {
+  DType dtype = node.input(0).dtype();
+  return node.has_input(2) ? NodeContext::widened_dtype(dtype) : dtype;
+}
+
 Value add_bias(NodeContext& node, Value y, int input, int64_t channels) {
   if (!y || !node.has_input(input)) return y;
   if (!node.check_dims(input, {channels})) return {};
-  return node.binary(Opcode::Add, y, per_channel(node, node.input(input), y.rank()));
+  Value bias = per_channel(node, node.convert(node.input(input), y.dtype()), y.rank());
+  return node.convert(node.binary(Opcode::Add, y, bias), node.input(0).dtype());
 }
 
 void import_conv(NodeContext& node) {
-  Value y = convolve(node, node.input(0), 0, node.input(1), 1);
+  Value y = convolve(node, node.input(0), 0, node.input(1), 1, sum_dtype(node));
   if (!y) return;
   node.set_output(0, add_bias(node, y, 2, y.dim(1)));
 }
@@ -115,7 +122,9 @@ void import_conv_transpose(NodeContext& node) {
   auto window = transposed_window(node, *attributes);
   if (!window) return;
   Value w = transposed_filter(node, node.input(1), *dims, groups);
-  Value y = node.op(Opcode::Convolution, {node.input(0), w}, {{"window", *window}, {"groups", groups}});
+  Attributes made{{"window", *window}, {"groups", groups}};
+  if (DType sums = sum_dtype(node); sums != node.input(0).dtype()) made.set("result", sums);
+  Value y = node.op(Opcode::Convolution, {node.input(0), w}, made);
   node.set_output(0, add_bias(node, y, 2, groups * (*dims)[1]));
 }
 
@@ -207,7 +216,7 @@ Value per_channel(NodeContext& node, Value vector, int rank) {
   return node.reshape(vector, std::move(dims));
 }
 
-Value convolve(NodeContext& node, Value x, int input, Value w, int filter) {
+Value convolve(NodeContext& node, Value x, int input, Value w, int filter, std::optional<DType> result) {
   auto dims = filter_dims(node, input, filter);
   if (!dims || !x || !w) return {};
   auto channels = node.static_dim(input, 1);
@@ -222,7 +231,9 @@ Value convolve(NodeContext& node, Value x, int input, Value w, int filter) {
   if (!attributes) return {};
   auto window = spatial_window(node, input, *attributes, false);
   if (!window) return {};
-  return node.op(Opcode::Convolution, {x, w}, {{"window", *window}, {"groups", groups}});
+  Attributes made{{"window", *window}, {"groups", groups}};
+  if (result && *result != x.dtype()) made.set("result", *result);
+  return node.op(Opcode::Convolution, {x, w}, made);
 }
 
 std::span<const OperatorRow> convolution_operators() {

@@ -65,13 +65,24 @@ Word reduction_word(NodeContext& node) {
   return Word{name == "mul" ? "multiply" : name == "min" ? "minimum" : name == "max" ? "maximum" : name};
 }
 
+// Sums and products of narrow floats are rounded when all updates are in.
+Value scatter(NodeContext& node, Opcode opcode, Attributes attributes) {
+  Value x = node.input(0), updates = node.input(2);
+  Word reduction = reduction_word(node);
+  bool accumulates = reduction.text == "add" || reduction.text == "multiply";
+  attributes.set("reduction", reduction);
+  Value y = node.op(
+      opcode,
+      {accumulates ? node.widened(x) : x, node.input(1), accumulates ? node.widened(updates) : updates},
+      attributes);
+  return node.convert(y, x.dtype());
+}
+
 void import_scatter_elements(NodeContext& node) {
   Value x = node.input(0);
   auto axis = node.axis(node.int_attribute("axis", 0), x.rank());
   if (!axis || !check_element_indices(node, *axis)) return;
-  Word reduction = reduction_word(node);
-  node.set_output(0, node.op(Opcode::ScatterElements, {x, node.input(1), node.input(2)},
-                             {{"axis", int64_t{*axis}}, {"reduction", reduction}}));
+  node.set_output(0, scatter(node, Opcode::ScatterElements, {{"axis", int64_t{*axis}}}));
 }
 
 void import_scatter_nd(NodeContext& node) {
@@ -89,8 +100,7 @@ void import_scatter_nd(NodeContext& node) {
                                                      ", wants " +
                                                      Type::tensor(x.dtype(), wanted).to_string()))
     return;
-  Word reduction = reduction_word(node);
-  node.set_output(0, node.op(Opcode::ScatterND, {x, indices, updates}, {{"reduction", reduction}}));
+  node.set_output(0, scatter(node, Opcode::ScatterND, {}));
 }
 
 // Writes rows of the update at write_indices[batch] along the sequence axis, around the end if circular.

@@ -58,9 +58,10 @@ void import_softmax_cross_entropy(NodeContext& node) {
 
 const OperatorRow kRows[] = {
     {"", "NegativeLogLikelihoodLoss", 12, kLatest, 2, 3, 1, 1, "T=float index T",
-     import_negative_log_likelihood, "weighted negative log likelihood of target classes"},
+     import_negative_log_likelihood, "weighted negative log likelihood of target classes",
+     NarrowFloats::Widened},
     {"", "SoftmaxCrossEntropyLoss", 12, kLatest, 2, 3, 1, 2, "T=float index T", import_softmax_cross_entropy,
-     "cross entropy of softmax with target classes"},
+     "cross entropy of softmax with target classes", NarrowFloats::Widened},
 };
 
 } // namespace

@@ -26,7 +26,9 @@ void import_gemm(NodeContext& node) {
                   "matrices " + a.type().to_string() + " and " + b.type().to_string() + " do not multiply"))
     return;
   double alpha = node.float_attribute("alpha", 1), beta = node.float_attribute("beta", 1);
-  Value y = dot(node, a, b, {}, {}, {a_contract}, {b_contract});
+  bool ends_here = alpha == 1 && (!node.has_input(2) || beta == 0);
+  DType dtype = a.dtype(), work = ends_here ? dtype : NodeContext::widened_dtype(dtype);
+  Value y = dot(node, a, b, {}, {}, {a_contract}, {b_contract}, work);
   if (!y) return;
   auto scaled = [&](Value x, double factor) {
     if (factor == 1) return x;
@@ -43,9 +45,9 @@ void import_gemm(NodeContext& node) {
                                                         ", wants a shape that broadcasts to " +
                                                         y.type().to_string()))
       return;
-    y = node.binary(Opcode::Add, y, scaled(c, beta));
+    y = node.binary(Opcode::Add, y, scaled(node.convert(c, work), beta));
   }
-  node.set_output(0, y);
+  node.set_output(0, node.convert(y, dtype));
 }
 
 // One step of Gaussian elimination with partial pivoting on matrices [batch,n,n]: column k below row k
@@ -113,12 +115,13 @@ const OperatorRow kRows[] = {
 } // namespace
 
 Value dot(NodeContext& node, Value lhs, Value rhs, const Ints& lhs_batch, const Ints& rhs_batch,
-          const Ints& lhs_contract, const Ints& rhs_contract) {
-  return node.op(Opcode::Dot, {lhs, rhs},
-                 {{"lhs_batch", lhs_batch},
-                  {"rhs_batch", rhs_batch},
-                  {"lhs_contract", lhs_contract},
-                  {"rhs_contract", rhs_contract}});
+          const Ints& lhs_contract, const Ints& rhs_contract, std::optional<DType> result) {
+  Attributes attributes{{"lhs_batch", lhs_batch},
+                        {"rhs_batch", rhs_batch},
+                        {"lhs_contract", lhs_contract},
+                        {"rhs_contract", rhs_contract}};
+  if (result && lhs && *result != lhs.dtype()) attributes.set("result", *result);
+  return node.op(Opcode::Dot, {lhs, rhs}, attributes);
 }
 
 Value matrix_product(NodeContext& node, Value lhs, Value rhs) {

@@ -21,7 +21,7 @@ std::vector<int> dims_from(int first, int rank) {
 }
 
 // The dtype of statistics named by the attribute stash_type: f32 unless it says otherwise, and never narrower
-// than f64 data.
+// than f64 data. They are computed in f32 at least.
 std::optional<DType> stash_dtype(NodeContext& node, DType data) {
   DType stash =
       node.has_attribute("stash_type") ? node.dtype_attribute("stash_type").value_or(DType::F32) : DType::F32;
@@ -29,6 +29,9 @@ std::optional<DType> stash_dtype(NodeContext& node, DType data) {
                   "attribute stash_type is " + std::string(dtype_name(stash)) + ", wants a float type"))
     return std::nullopt;
   return data == DType::F64 ? DType::F64 : stash;
+}
+DType computed_dtype(DType stash) {
+  return bit_width(stash) < 32 ? DType::F32 : stash;
 }
 
 Value mean_over(NodeContext& node, Value x, const std::vector<int>& dims) {
@@ -149,7 +152,7 @@ void import_group_normalization(NodeContext& node) {
   auto stash = stash_dtype(node, x.dtype());
   if (!stash || node.failed()) return;
   Builder builder = node.builder();
-  node.set_output(0, make_group_norm(builder, x, scale, bias, groups, epsilon, *stash));
+  node.set_output(0, make_group_norm(builder, x, scale, bias, groups, epsilon, computed_dtype(*stash)));
 }
 
 // Scale or bias must broadcast to x without growing it.
@@ -171,10 +174,11 @@ void import_layer_normalization(NodeContext& node) {
   if (node.failed()) return;
   bool statistics = node.wants_output(1) || node.wants_output(2);
   Builder builder = node.builder();
-  Instruction* norm =
-      make_layer_norm(builder, x, node.input(1), node.input(2), *axis, epsilon, *stash, statistics);
+  Instruction* norm = make_layer_norm(builder, x, node.input(1), node.input(2), *axis, epsilon,
+                                      computed_dtype(*stash), statistics);
   for (int i = 0; i < 3; ++i)
-    if (node.wants_output(i)) node.set_output(i, norm->result(i));
+    if (node.wants_output(i))
+      node.set_output(i, i == 0 ? norm->result() : node.convert(norm->result(i), *stash));
 }
 
 void import_rms_normalization(NodeContext& node) {
@@ -184,7 +188,7 @@ void import_rms_normalization(NodeContext& node) {
   double epsilon = epsilon_attribute(node);
   if (!axis || !stash || !check_broadcasts_to_x(node, 1) || node.failed()) return;
   Builder builder = node.builder();
-  node.set_output(0, make_rms_norm(builder, x, node.input(1), *axis, epsilon, *stash));
+  node.set_output(0, make_rms_norm(builder, x, node.input(1), *axis, epsilon, computed_dtype(*stash)));
 }
 
 // (x - mean) / (deviation + 1e-9) over the axes
@@ -244,9 +248,9 @@ const OperatorRow kRows[] = {
     {"", "LayerNormalization", 17, kLatest, 2, 3, 1, 3, "float", import_layer_normalization,
      "normalisation over the dims from an axis on"},
     {"", "LpNormalization", 1, kLatest, 1, 1, 1, 1, "float", import_lp_normalization,
-     "division by the 1- or 2-norm along an axis"},
+     "division by the 1- or 2-norm along an axis", NarrowFloats::Widened},
     {"", "MeanVarianceNormalization", 9, kLatest, 1, 1, 1, 1, "float", import_mean_variance_normalization,
-     "zero mean and unit variance over axes"},
+     "zero mean and unit variance over axes", NarrowFloats::Widened},
     {"", "RMSNormalization", 23, kLatest, 2, 2, 1, 1, "float", import_rms_normalization,
      "division by the root mean square over the dims from an axis on"},
 };

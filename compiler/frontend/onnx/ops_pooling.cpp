@@ -228,14 +228,18 @@ void import_lrn(NodeContext& node) {
 }
 
 const OperatorRow kRows[] = {
-    {"", "AveragePool", 1, kLatest, 1, 1, 1, 1, "float", import_average_pool, "mean under a window"},
+    {"", "AveragePool", 1, kLatest, 1, 1, 1, 1, "float", import_average_pool, "mean under a window",
+     NarrowFloats::Widened},
     {"", "GlobalAveragePool", 1, kLatest, 1, 1, 1, 1, "float", import_global_average_pool,
-     "mean over spatial dims"},
-    {"", "GlobalLpPool", 1, kLatest, 1, 1, 1, 1, "float", import_global_lp_pool, "p-norm over spatial dims"},
+     "mean over spatial dims", NarrowFloats::Widened},
+    {"", "GlobalLpPool", 1, kLatest, 1, 1, 1, 1, "float", import_global_lp_pool, "p-norm over spatial dims",
+     NarrowFloats::Widened},
     {"", "GlobalMaxPool", 1, kLatest, 1, 1, 1, 1, "float", import_global_max_pool,
      "largest element over spatial dims"},
-    {"", "LRN", 1, kLatest, 1, 1, 1, 1, "float", import_lrn, "local response normalisation across channels"},
-    {"", "LpPool", 1, kLatest, 1, 1, 1, 1, "float", import_lp_pool, "p-norm under a window"},
+    {"", "LRN", 1, kLatest, 1, 1, 1, 1, "float", import_lrn, "local response normalisation across channels",
+     NarrowFloats::Widened},
+    {"", "LpPool", 1, kLatest, 1, 1, 1, 1, "float", import_lp_pool, "p-norm under a window",
+     NarrowFloats::Widened},
     {"", "MaxPool", 1, kLatest, 1, 1, 1, 2, "num", import_max_pool,
      "largest element under a window, and its position"},
 };

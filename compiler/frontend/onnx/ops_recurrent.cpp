@@ -217,11 +217,11 @@ template <Cell cell> void import_recurrent(NodeContext& node) {
 
 const OperatorRow kRows[] = {
     {"", "GRU", 1, kLatest, 3, 6, 0, 2, "T=float T T T i32 T", import_recurrent<Cell::Gru>,
-     "gated recurrent unit layer"},
+     "gated recurrent unit layer", NarrowFloats::Widened},
     {"", "LSTM", 1, kLatest, 3, 8, 0, 3, "T=float T T T i32 T", import_recurrent<Cell::Lstm>,
-     "long short-term memory layer"},
+     "long short-term memory layer", NarrowFloats::Widened},
     {"", "RNN", 1, kLatest, 3, 6, 0, 2, "T=float T T T i32 T", import_recurrent<Cell::Rnn>,
-     "simple recurrent layer"},
+     "simple recurrent layer", NarrowFloats::Widened},
 };
 
 } // namespace

@@ -239,14 +239,14 @@ const OperatorRow kRows[] = {
     {"", "BlackmanWindow", 17, kLatest, 1, 1, 1, 1, "index", import_blackman_window,
      "Blackman window of constant size"},
     {"", "DFT", 17, kLatest, 1, 3, 1, 1, "float index i64", import_dft,
-     "discrete Fourier transform and its inverse"},
+     "discrete Fourier transform and its inverse", NarrowFloats::Widened},
     {"", "HammingWindow", 17, kLatest, 1, 1, 1, 1, "index", import_hamming_window,
      "Hamming window of constant size"},
     {"", "HannWindow", 17, kLatest, 1, 1, 1, 1, "index", import_hann_window, "Hann window of constant size"},
     {"", "MelWeightMatrix", 17, kLatest, 5, 5, 1, 1, "index index index float float",
      import_mel_weight_matrix, "weights from a spectrum to mel bands"},
     {"", "STFT", 17, kLatest, 2, 4, 1, 1, "T=float index T index", import_stft,
-     "Fourier transforms of overlapping frames"},
+     "Fourier transforms of overlapping frames", NarrowFloats::Widened},
 };
 
 } // namespace

@@ -203,9 +203,10 @@ void import_deform_conv(NodeContext& node) {
   Value filter =
       node.reshape_to(node.convert(node.input(1), work), {d.groups, d.w[0] / d.groups, d.w[1] * d.taps});
   Value y = node.transpose(dot(node, filter, columns, {0}, {1}, {2}, {2}), {2, 0, 1, 3});
-  y = node.convert(node.reshape_to(y, {batch, d.w[0], d.out[0], d.out[1]}), dtype);
-  if (node.has_input(3)) y = node.binary(Opcode::Add, y, per_channel(node, node.input(3), 4));
-  node.set_output(0, y);
+  y = node.reshape_to(y, {batch, d.w[0], d.out[0], d.out[1]});
+  if (node.has_input(3))
+    y = node.binary(Opcode::Add, y, per_channel(node, node.convert(node.input(3), work), 4));
+  node.set_output(0, node.convert(y, dtype));
 }
 
 // Elements put back where MaxPool's indices say, zeros elsewhere. Indices count within the shape that the
