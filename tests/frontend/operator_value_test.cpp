@@ -137,6 +137,15 @@ TEST_CASE("the first of equal elements gives the position") {
   CHECK(numbers(y[1]) == Doubles{0});
 }
 
+TEST_CASE("the first of equal elements is the first in row-major order, whichever way positions count") {
+  for (int64_t column_major : {0, 1}) {
+    auto pool = node("MaxPool", {"a"}, {"y", "z"},
+                     {attribute_ints("kernel_shape", {2, 2}), attribute("storage_order", column_major)});
+    auto y = run_model(one_node(12, pool, {{1, 1, 2, 2}}, 2), {f32({1, 1, 2, 2}, {1, 7, 7, 1})});
+    CHECK(numbers(y[1]) == (column_major ? Doubles{2} : Doubles{1}));
+  }
+}
+
 // Average over a 1-d window by loops: `overhang` windows are divided by the taps that lie in the padded
 // input.
 Doubles average(const Doubles& x, int64_t kernel, int64_t stride, int64_t low, int64_t high, bool ceil,

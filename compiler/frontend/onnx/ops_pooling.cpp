@@ -99,31 +99,44 @@ void import_average_pool(NodeContext& node) {
   node.set_output(0, node.binary(Opcode::Divide, sum, counts));
 }
 
-// Flat positions of the elements of [N,C,...]; with column_major the spatial dims count first dim fastest.
-Value flat_positions(NodeContext& node, const std::vector<Dim>& dims, bool column_major) {
-  size_t rank = dims.size();
-  std::vector<size_t> order(rank);
-  std::iota(order.begin(), order.end(), 0);
-  if (column_major) std::reverse(order.begin() + 2, order.end());
+Value extent_of(NodeContext& node, Value x, int dim) {
+  const Dim& extent = x.type().dims[static_cast<size_t>(dim)];
+  return extent.is_static() ? node.scalar_int(DType::I64, extent.value()) : node.dim_size(x, dim);
+}
+
+// Row-major flat positions of the elements of x [N,C,...].
+Value flat_positions(NodeContext& node, Value x) {
+  const std::vector<Dim>& dims = x.type().dims;
   // Horner's scheme from the outermost dim on.
   Value position = node.scalar(DType::I64, 0);
-  for (size_t i : order) {
-    Value extent = dims[i].is_static() ? node.scalar_int(DType::I64, dims[i].value())
-                                       : node.dim_size(node.input(0), static_cast<int>(i));
-    position = node.binary(Opcode::Multiply, position, extent);
-    std::vector<Dim> along(rank, Dim(1));
-    along[i] = dims[i];
-    position = node.binary(Opcode::Add, position, node.iota(DType::I64, along, static_cast<int>(i)));
+  for (int i = 0; i < x.rank(); ++i) {
+    position = node.binary(Opcode::Multiply, position, extent_of(node, x, i));
+    std::vector<Dim> along(dims.size(), Dim(1));
+    along[static_cast<size_t>(i)] = dims[static_cast<size_t>(i)];
+    position = node.binary(Opcode::Add, position, node.iota(DType::I64, along, i));
   }
   return position ? node.broadcast_to(position, dims) : position;
 }
 
+// Row-major positions in x [N,C,...] as those that count the first spatial dim fastest.
+Value column_major(NodeContext& node, Value positions, Value x) {
+  Value rest = positions, within = node.scalar_int(DType::I64, 0), size = node.scalar_int(DType::I64, 1);
+  for (int i = x.rank() - 1; i >= 2; --i) {
+    Value extent = extent_of(node, x, i);
+    Value index = node.binary(Opcode::Remainder, rest, extent);
+    within = node.binary(Opcode::Add, node.binary(Opcode::Multiply, within, extent), index);
+    rest = node.binary(Opcode::Divide, rest, extent);
+    size = node.binary(Opcode::Multiply, size, extent);
+  }
+  return node.binary(Opcode::Add, node.binary(Opcode::Multiply, rest, size), within);
+}
+
 // Largest element and its position: a reduce_window over pairs, whose region keeps the larger value, of equal
-// ones the earlier position.
+// ones the first in row-major order, whichever way the positions count.
 void import_max_pool_with_indices(NodeContext& node, const Pool& pool) {
   Value x = node.input(0);
   Value values = node.reduce_window(Opcode::Maximum, x, pool.window);
-  Value positions = flat_positions(node, x.type().dims, node.flag_attribute("storage_order", false));
+  Value positions = flat_positions(node, x);
   if (!values || !positions) return;
   Builder builder = node.builder();
   Value lowest = builder.constant(reducer_identity(Opcode::Maximum, x.dtype()));
@@ -142,7 +155,8 @@ void import_max_pool_with_indices(NodeContext& node, const Pool& pool) {
   Value take = body.binary(Opcode::Or, body.compare("gt", other_value, value), earlier);
   region.set_results({body.select(take, other_value, value), body.select(take, other_position, position)});
   node.set_output(0, pooled->result(0));
-  node.set_output(1, pooled->result(1));
+  bool columns = node.flag_attribute("storage_order", false);
+  node.set_output(1, columns ? column_major(node, pooled->result(1), x) : pooled->result(1));
 }
 
 void import_max_pool(NodeContext& node) {
@@ -241,7 +255,7 @@ const OperatorRow kRows[] = {
     {"", "LpPool", 1, kLatest, 1, 1, 1, 1, "float", import_lp_pool, "p-norm under a window",
      NarrowFloats::Widened},
     {"", "MaxPool", 1, kLatest, 1, 1, 1, 2, "num", import_max_pool,
-     "largest element under a window, and its position"},
+     "largest element under a window, and its position; of equal ones the first in row-major order"},
 };
 
 } // namespace

@@ -111,30 +111,43 @@ Value resize_axis(NodeContext& node, Value x, const ResizeForm& form, const Axis
                      node.scalar(result.dtype(), form.extrapolation), result);
 }
 
-// Interpolation of narrow floats and of integers runs in f32 and rounds at the end; integers saturate.
-void resize(NodeContext& node, const ResizeForm& form, const std::vector<AxisResize>& axes) {
+// f32 as the nearest numbers of an integer dtype, halves upwards, still in f32.
+Value settle(NodeContext& node, Value x, DType dtype) {
+  Value floor = x ? node.unary(Opcode::Floor, node.binary(Opcode::Add, x, node.scalar(x.dtype(), 0.5))) : x;
+  return floor ? node.convert(node.op(Opcode::Convert, {floor}, {{"to", dtype}, {"saturate", true}}),
+                              DType::F32)
+               : floor;
+}
+
+// Interpolation of narrow floats and of integers runs in f32 and rounds at the end; integers are truncated
+// and saturate. Antialiased integers are settled after every axis, the innermost first, as images are in
+// PyTorch and ONNX Runtime.
+void resize(NodeContext& node, const ResizeForm& form, std::vector<AxisResize> axes) {
   Value x = node.input(0);
   DType dtype = x.dtype();
   bool wide = form.mode != ResizeMode::Nearest && dtype != DType::F32 && dtype != DType::F64;
   if (wide) x = node.convert(x, DType::F32);
+  bool settles = form.antialias && is_integer(dtype);
+  if (settles) std::sort(axes.begin(), axes.end(), [](auto& a, auto& b) { return a.axis > b.axis; });
   std::vector<ResampledDim> together; // axes before the current one, for one composite
   auto resample = [&] {
     Builder builder = node.builder();
     if (!together.empty()) x = make_resample(builder, x, std::exchange(together, {}));
   };
   for (const AxisResize& axis : axes) {
-    bool whole = axis.roi_start == 0 && axis.roi_end == 1;
-    if (!x ||
-        (axis.input == axis.output && axis.scale == 1 && (whole || form.coordinates != "tf_crop_and_resize")))
+    bool whole = axis.roi_start == 0 && axis.roi_end == 1, same = axis.input == axis.output;
+    if (!x || (same && axis.input == 0) ||
+        (same && axis.scale == 1 && (whole || form.coordinates != "tf_crop_and_resize")))
       continue;
     if (!node.check(axis.input > 0 || axis.output == 0, "resizes an empty dim")) return;
     Taps taps = make_taps(form, axis);
-    if (!taps.weights.empty() && taps.count <= kMostResampled && !reads_outside(taps)) {
+    if (!settles && !taps.weights.empty() && taps.count <= kMostResampled && !reads_outside(taps)) {
       together.push_back(resampled(x.dtype(), axis.axis, taps));
       continue;
     }
     resample();
     x = resize_axis(node, x, form, axis, taps);
+    if (settles) x = settle(node, x, dtype);
   }
   resample();
   if (wide && x)
@@ -155,18 +168,18 @@ std::optional<std::vector<AxisResize>> axes_by_scale(NodeContext& node, const st
     return std::nullopt;
   std::vector<AxisResize> result;
   for (size_t i = 0; i < axes.size(); ++i) {
-    double scale = scales[i];
-    if (!node.check(scale > 0 && scale <= 1e6, "scale " + std::to_string(scale) + " is out of range"))
+    auto scale = static_cast<float>(scales[i]);
+    if (!node.check(scale > 0 && scale <= 1e6f, "scale " + std::to_string(scale) + " is out of range"))
       return std::nullopt;
     const Dim& dim = node.input(0).type().dims[static_cast<size_t>(axes[i])];
     if (scale == 1 && !dim.is_static()) continue;
     auto extent = node.static_dim(0, axes[i]);
     if (!extent) return std::nullopt;
-    double output = std::floor(static_cast<double>(*extent) * scale);
-    if (!node.check(*extent <= kMaxExtent && output <= static_cast<double>(kMaxExtent),
+    float output = static_cast<float>(*extent) * scale;
+    if (!node.check(*extent <= kMaxExtent && output <= static_cast<float>(kMaxExtent),
                     "resizes a dim beyond 2^20"))
       return std::nullopt;
-    result.push_back({axes[i], *extent, static_cast<int64_t>(output), scale});
+    result.push_back({axes[i], *extent, static_cast<int64_t>(output), scale, output});
   }
   return result;
 }
@@ -189,22 +202,24 @@ std::optional<std::vector<AxisResize>> axes_by_size(NodeContext& node, const std
                                    " needs symbolic dims bound (--dim name=<n>)"),
              std::nullopt;
     int64_t output = sizes[i].value();
+    if (*extent == 0 && output == 0) continue;
     if (!node.check(*extent > 0 && *extent <= kMaxExtent && output <= kMaxExtent,
                     "cannot resize an extent of " + std::to_string(*extent) + " to " +
                         std::to_string(output)))
       return std::nullopt;
-    result.push_back({axes[i], *extent, output, static_cast<double>(output) / static_cast<double>(*extent)});
+    auto length = static_cast<float>(output);
+    result.push_back({axes[i], *extent, output, length / static_cast<float>(*extent), length});
   }
   if (policy == "stretch" || result.empty()) return result;
-  double scale = result[0].scale;
+  float scale = result[0].scale;
   for (const AxisResize& axis : result)
     scale = policy == "not_larger" ? std::min(scale, axis.scale) : std::max(scale, axis.scale);
   for (AxisResize& axis : result) {
     axis.scale = scale;
-    double output = std::floor(scale * static_cast<double>(axis.input) + 0.5);
-    if (!node.check(output <= static_cast<double>(kMaxExtent), "resizes a dim beyond 2^20"))
+    axis.length = std::round(scale * static_cast<float>(axis.input));
+    if (!node.check(axis.length <= static_cast<float>(kMaxExtent), "resizes a dim beyond 2^20"))
       return std::nullopt;
-    axis.output = static_cast<int64_t>(output);
+    axis.output = static_cast<int64_t>(axis.length);
   }
   return result;
 }
@@ -268,8 +283,8 @@ bool read_roi(NodeContext& node, std::vector<AxisResize>& axes, const std::vecto
     return false;
   for (AxisResize& axis : axes) {
     auto i = static_cast<size_t>(std::find(all.begin(), all.end(), axis.axis) - all.begin());
-    axis.roi_start = (*roi)[i];
-    axis.roi_end = (*roi)[i + all.size()];
+    axis.roi_start = static_cast<float>((*roi)[i]);
+    axis.roi_end = static_cast<float>((*roi)[i + all.size()]);
   }
   return true;
 }
@@ -310,11 +325,15 @@ void import_resize(NodeContext& node) {
 
 constexpr OperatorRow kRows[] = {
     {"", "Resize", 10, 10, 2, 2, 1, 1, "num float", import_resize_10,
-     "resampling by scales: nearest, linear"},
+     "resampling by scales: nearest (places round down, as in PyTorch), linear"},
     {"", "Resize", 11, kLatest, 1, 4, 1, 1, "num float float i64", import_resize,
-     "resampling: nearest, linear, cubic, antialias; scales or sizes constant"},
-    {"", "Upsample", 1, 8, 1, 1, 1, 1, "num|bool", import_upsample_1, "resampling by scales in attributes"},
-    {"", "Upsample", 9, 10, 2, 2, 1, 1, "num|bool float", import_resize_10, "resampling by scales"},
+     "resampling: nearest, linear, cubic, antialias; scales or sizes constant; where scales keep the size it "
+     "is "
+     "resampled all the same, as specified; corners align at size * scale before it is whole"},
+    {"", "Upsample", 1, 8, 1, 1, 1, 1, "num|bool", import_upsample_1,
+     "resampling by scales in attributes; nearest rounds places down"},
+    {"", "Upsample", 9, 10, 2, 2, 1, 1, "num|bool float", import_resize_10,
+     "resampling by scales; nearest rounds places down"},
 };
 
 } // namespace

@@ -111,7 +111,8 @@ void import_affine_grid(NodeContext& node) {
     for (int64_t d = rank - 1; d >= 0; --d) {
       int64_t extent = extents[static_cast<size_t>(d)];
       double i = static_cast<double>(rest % extent), n = static_cast<double>(extent);
-      rows.push_back(!aligned ? (2 * i + 1) / n - 1 : extent == 1 ? -1 : 2 * i / (n - 1) - 1);
+      // Of a single pixel the corner is the centre, as in PyTorch.
+      rows.push_back(!aligned ? (2 * i + 1) / n - 1 : extent == 1 ? 0 : 2 * i / (n - 1) - 1);
       rest /= extent;
     }
     rows.push_back(1);
@@ -252,11 +253,13 @@ void import_max_unpool(NodeContext& node) {
 
 const OperatorRow kRows[] = {
     {"", "AffineGrid", 20, kLatest, 2, 2, 1, 1, "float i64", import_affine_grid,
-     "sampling positions of an affine map"},
+     "sampling positions of an affine map; corners of a single pixel align at 0, as in PyTorch"},
     {"", "DeformConv", 19, kLatest, 3, 5, 1, 1, "T=float T", import_deform_conv,
      "convolution at shifted positions"},
     {"", "GridSample", 16, kLatest, 2, 2, 1, 1, "num float", import_grid_sample,
-     "elements of an image at given positions, interpolated"},
+     "elements of an image at given positions, interpolated; at a border the taps of cubic are clamped, as "
+     "in "
+     "PyTorch, not the position"},
     {"", "MaxUnpool", 9, kLatest, 2, 3, 1, 1, "float i64 i64", import_max_unpool,
      "elements put back to MaxPool's positions"},
     {"", "NonMaxSuppression", 10, kLatest, 2, 5, 1, 1, "f32 f32 i64 f32 f32", import_non_max_suppression,

@@ -1,4 +1,4 @@
-// The arithmetic of coordinates and filters, in f64.
+// The arithmetic of coordinates, in f32, and of filters, in f64.
 #include "compiler/frontend/onnx/resize_taps.h"
 
 #include <algorithm>
@@ -9,22 +9,24 @@ namespace firn::onnx {
 namespace {
 
 // The place in the input that output element i comes from.
-double original_place(const ResizeForm& form, const AxisResize& axis, int64_t i) {
-  double x = static_cast<double>(i), width = static_cast<double>(axis.input), output = axis.scale * width;
+float original_place(const ResizeForm& form, const AxisResize& axis, int64_t i) {
+  float x = static_cast<float>(i), scale = axis.scale;
+  float width = static_cast<float>(axis.input), output = static_cast<float>(axis.output);
   const std::string& mode = form.coordinates;
-  if (mode == "align_corners") return output == 1 ? 0 : x * (width - 1) / (output - 1);
-  if (mode == "asymmetric") return x / axis.scale;
-  if (mode == "tf_half_pixel_for_nn") return (x + 0.5) / axis.scale;
+  if (mode == "align_corners") return axis.length == 1 ? 0 : x * (width - 1) / (axis.length - 1);
+  if (mode == "asymmetric") return x / scale;
+  if (mode == "tf_half_pixel_for_nn") return (x + 0.5f) / scale;
   if (mode == "tf_crop_and_resize") {
-    double span = axis.roi_end - axis.roi_start;
-    double place = output == 1 ? span * (width - 1) / 2 : x * span * (width - 1) / (output - 1);
-    return place + axis.roi_start * (width - 1);
+    if (output <= 1) return 0.5f * (axis.roi_start + axis.roi_end) * (width - 1);
+    float within = x * (axis.roi_end - axis.roi_start) * (width - 1) / (output - 1);
+    return axis.roi_start * (width - 1) + within;
   }
-  double place = (x + 0.5) / axis.scale - 0.5;
-  if (mode == "pytorch_half_pixel") return axis.output == 1 ? 0 : place;
-  if (mode == "half_pixel_symmetric")
-    return width / 2 * (1 - static_cast<double>(axis.output) / output) + place;
-  return place;
+  if (mode == "pytorch_half_pixel" && output <= 1) return 0;
+  if (mode == "half_pixel_symmetric") {
+    float offset = width / 2 * (1 - output / (scale * width));
+    return static_cast<float>(offset + (static_cast<double>(x) + 0.5) / scale - 0.5);
+  }
+  return (x + 0.5f) / scale - 0.5f;
 }
 
 int64_t nearest_index(const std::string& mode, double place) {
@@ -84,11 +86,11 @@ void add_taps(Taps& taps, const ResizeForm& form, const AxisResize& axis, double
 Taps make_taps(const ResizeForm& form, const AxisResize& axis) {
   Taps taps;
   for (int64_t i = 0; i < axis.output; ++i) {
-    double place = original_place(form, axis, i);
+    float place = original_place(form, axis, i);
     // Far outside, the index would leave 64 bits; clamping reads the same edge.
-    place = std::isnan(place) ? 0 : std::clamp(place, -4.0e9, 8.0e9);
-    bool outside = form.coordinates == "tf_crop_and_resize" &&
-                   (place < 0 || place > static_cast<double>(axis.input - 1));
+    place = std::isnan(place) ? 0 : std::clamp(place, -4.0e9f, 8.0e9f);
+    bool outside =
+        form.coordinates == "tf_crop_and_resize" && (place < 0 || place > static_cast<float>(axis.input - 1));
     taps.outside.push_back(outside);
     if (form.mode == ResizeMode::Nearest)
       taps.indices.push_back(std::clamp<int64_t>(nearest_index(form.nearest, place), 0, axis.input - 1));

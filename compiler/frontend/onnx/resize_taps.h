@@ -16,10 +16,14 @@ struct ResizeForm {
 };
 
 // One axis: extents, the scale between them, and the part of the input that is read (tf_crop_and_resize).
+// Scales and places are f32 throughout, as in PyTorch and ONNX Runtime: other roundings give other extents
+// and pick other pixels.
 struct AxisResize {
   int axis = 0;
   int64_t input = 0, output = 0;
-  double scale = 1, roi_start = 0, roi_end = 1;
+  float scale = 1;
+  float length = 0; // of the result before it became whole: input * scale, or the size that was asked for
+  float roi_start = 0, roi_end = 1;
 };
 
 // Taps of one axis: output i is the sum over t of weights[i][t] * input[indices[i][t]].

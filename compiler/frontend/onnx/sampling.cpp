@@ -44,9 +44,12 @@ struct Axis {
     return node.select(odd, from_high, from_low);
   }
 
-  // Points far outside are brought back before the cell around them is chosen.
+  // Points far outside are brought back before the cell around them is chosen. A cubic cell at a border keeps
+  // its place: only its taps are clamped, as PyTorch does.
   Value bring_inside(Value x) const {
-    if (sampling.edge == EdgeMode::Zeros) return x;
+    if (sampling.edge == EdgeMode::Zeros ||
+        (sampling.edge == EdgeMode::Border && sampling.interpolation == Interpolation::Cubic))
+      return x;
     Value outside = node.binary(Opcode::Or, node.compare("lt", x, number(x, low)),
                                 node.compare("gt", x, number(x, high)));
     Value inside;

@@ -1,0 +1,120 @@
+// Extents and places of Resize are computed in f32, integers round as images do, and what GridSample and
+// AffineGrid read at borders.
+#include "tests/frontend/import_case.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn;
+using namespace firn::test;
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+using Doubles = std::vector<double>;
+
+Doubles counting(int64_t count) {
+  Doubles values;
+  for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(i));
+  return values;
+}
+
+Message resize_node(const std::vector<Message>& attributes, bool by_sizes) {
+  Names inputs{"a", "", "s"};
+  if (by_sizes) inputs = {"a", "", "", "s"};
+  return node("Resize", inputs, {"y"}, attributes);
+}
+
+LiteralRef resized(const std::vector<Message>& attributes, const Message& wanted, bool by_sizes,
+                   const LiteralRef& x) {
+  Model model;
+  model.opsets = {{"", 19}};
+  int type = x->dtype() == DType::U8 ? U8 : F32;
+  model.graph.inputs = {value("a", type, std::vector<WireDim>(x->dims().begin(), x->dims().end()))};
+  model.graph.outputs = {value("y", type, {})};
+  model.graph.initializers = {wanted};
+  model.graph.nodes = {resize_node(attributes, by_sizes)};
+  Imported imported = import_model(model);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  return run(imported, {x})[0];
+}
+
+// A line of `extent` elements, each its own position, resized by a scale.
+Doubles line(int64_t extent, float scale, std::vector<Message> attributes) {
+  return numbers(
+      resized(std::move(attributes), floats("s", {1}, {scale}), false, f32({extent}, counting(extent))));
+}
+
+} // namespace
+
+TEST_CASE("the extent of a resized dim is computed in f32") {
+  // In f64 the product of 10 and the f32 next to 0.7 lies below 7.
+  CHECK(line(10, 0.7f, {}).size() == 7);
+  CHECK(line(10, 0.3f, {}).size() == 3);
+  CHECK(line(5, 0.6f, {}).size() == 3);
+  CHECK(line(3, 1.25f, {}).size() == 3);
+}
+
+TEST_CASE("the places of a resized dim are computed in f32") {
+  // (2 + 0.5) / 0.6f - 0.5 is 3.6666665 either way, (1 + 0.5) / 0.6f - 0.5 is 2 in f32 and below it in f64.
+  std::vector<Message> attributes{attribute_text("nearest_mode", "floor")};
+  CHECK(line(5, 0.6f, attributes) == Doubles{0, 2, 3});
+  attributes.push_back(attribute_text("coordinate_transformation_mode", "asymmetric"));
+  CHECK(line(5, 0.6f, attributes) == Doubles{0, 1, 3});
+}
+
+TEST_CASE("a resize that keeps the extent still resamples") {
+  // The scale of 1.3 makes 3 elements of 3, at the places 0, 0.77 and 1.54.
+  std::vector<Message> attributes{attribute_text("coordinate_transformation_mode", "asymmetric"),
+                                  attribute_text("mode", "linear")};
+  Doubles y = line(3, 1.3f, attributes);
+  REQUIRE(y.size() == 3);
+  CHECK(y[1] == Approx(1 / 1.3));
+  CHECK(y[2] == Approx(2 / 1.3));
+}
+
+TEST_CASE("antialiased integers round after every axis, halves upwards") {
+  std::vector<Message> attributes{attribute_text("mode", "linear"), attribute("antialias", 1)};
+  // The elements of the near half weigh 1/2 and 3/8, the next one 1/8.
+  LiteralRef x = Literal::of(DType::U8, {1, 4}, Doubles{10, 11, 11, 14});
+  CHECK(numbers(resized(attributes, ints("s", {1, 2}), true, x)) == Doubles{11, 13});
+  // Rows become 1 2 and 0 1 before they are averaged; without that they would be 0.25 and 1.
+  LiteralRef square = Literal::of(DType::U8, {2, 4}, Doubles{0, 1, 1, 2, 0, 0, 0, 1});
+  CHECK(numbers(resized(attributes, ints("s", {1, 2}), true, square)) == Doubles{1, 2});
+}
+
+TEST_CASE("empty images resize to empty ones") {
+  CHECK(resized({}, floats("s", {2}, {2, 2}), false, f32({0, 3}, {}))->dims() == Ints{0, 6});
+  CHECK(resized({attribute_text("mode", "linear")}, ints("s", {0, 6}), true, f32({0, 3}, {}))->dims() ==
+        Ints{0, 6});
+  CHECK(resized({}, ints("s", {0}), true, f32({3}, counting(3)))->dims() == Ints{0});
+}
+
+TEST_CASE("at a border the taps of a cubic sample are clamped, not its position") {
+  // A position of 1 pixel beyond the last of two: its cell has taps at 1, 2, 3 and 4, all of them the last.
+  Model model;
+  model.opsets = {{"", 20}};
+  model.graph.inputs = {value("a", F32, {1, 1, 1, 4}), value("b", F32, {1, 1, 1, 2})};
+  model.graph.outputs = {value("y", F32, {1, 1, 1, 1})};
+  model.graph.nodes = {node("GridSample", {"a", "b"}, {"y"},
+                            {attribute_text("mode", "cubic"), attribute_text("padding_mode", "border"),
+                             attribute("align_corners", 1)})};
+  Imported imported = import_model(model);
+  REQUIRE(imported.model);
+  // x = 3.5: taps 2, 3, 4 and 5 at weights -3/32, 19/32, 19/32, -3/32.
+  LiteralRef grid = f32({1, 1, 1, 2}, {4.0 / 3, 0});
+  CHECK(numbers(run(imported, {f32({1, 1, 1, 4}, {0, 0, 32, 64}), grid})[0])[0] ==
+        Approx(-3 + 2 * (19 + 19 - 3)).epsilon(1e-5));
+}
+
+TEST_CASE("the corners of a single pixel are its centre") {
+  Model model;
+  model.opsets = {{"", 20}};
+  model.graph.inputs = {value("a", F32, {1, 2, 3})};
+  model.graph.outputs = {value("y", F32, {1, 1, 2, 2})};
+  model.graph.initializers = {ints("s", {1, 1, 1, 2})};
+  model.graph.nodes = {node("AffineGrid", {"a", "s"}, {"y"}, {attribute("align_corners", 1)})};
+  Imported imported = import_model(model);
+  REQUIRE(imported.model);
+  CHECK(numbers(run(imported, {f32({1, 2, 3}, {1, 0, 0, 0, 1, 0})})[0]) == Doubles{-1, 0, 1, 0});
+}
