@@ -99,11 +99,14 @@ void import_linear_attention(NodeContext& node) {
     Value written = node.op(Opcode::DynamicUpdateSlice, {p[1], row, zero, p[0], zero});
     return Values{add(node, p[0], node.scalar_int(DType::I64, 1)), written, memory};
   };
-  Instruction* loop = node.while_loop({zero, outputs, state}, condition, body);
-  if (!loop) return;
-  node.set_output(0, node.convert(loop->result(1), node.input(0).dtype()));
-  node.set_output(1,
-                  node.convert(loop->result(2), (node.has_input(3) ? node.input(3) : node.input(0)).dtype()));
+  if (time != Dim(0)) {
+    Instruction* loop = node.while_loop({zero, outputs, state}, condition, body);
+    if (!loop) return;
+    outputs = loop->result(1);
+    state = loop->result(2);
+  }
+  node.set_output(0, node.convert(outputs, node.input(0).dtype()));
+  node.set_output(1, node.convert(state, (node.has_input(3) ? node.input(3) : node.input(0)).dtype()));
 }
 
 // --- Causal convolution with a state: the last inputs of the call before stand in front instead of zeros.

@@ -193,6 +193,7 @@ void import_hardmax(NodeContext& node) {
   SoftmaxView view = softmax_view(node);
   if (!view.x) return;
   const std::vector<Dim>& dims = view.x.type().dims;
+  if (dims[static_cast<size_t>(view.dim)] == Dim(0)) return node.set_output(0, node.input(0));
   Attributes attributes{{"dim", int64_t{view.dim}}, {"kind", Word{"max"}}, {"select_last", false}};
   Value largest = node.unsqueeze(node.op(Opcode::ArgReduce, {view.x}, attributes), view.dim);
   Value hot = node.compare("eq", node.iota(DType::I64, dims, view.dim), largest);

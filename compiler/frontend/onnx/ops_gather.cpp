@@ -188,6 +188,7 @@ Value non_zero(NodeContext& node, Value x) {
   for (int i = 0; i < x.rank(); ++i) dims.push_back(i);
   auto elements = node.product(x.type().dims);
   if (!elements) return {};
+  if (elements->extent.upper_bound() == 0) return node.splat(DType::I64, {Dim(x.rank()), Dim(0)}, 0);
   Dim count(
       IntExpr::symbol(node.state().count_symbol(std::min(elements->extent.upper_bound(), kMaxElements))));
   count.counted = true;

@@ -18,9 +18,9 @@ std::optional<Pool> read_pool(NodeContext& node) {
   if (!node.check_rank_at_least(0, 3)) return std::nullopt;
   auto attributes = read_window(node, node.input(0).rank() - 2, {});
   if (!attributes) return std::nullopt;
-  auto exact = spatial_window(node, 0, *attributes, false);
+  auto exact = spatial_window(node, 0, *attributes, Positions::Floor);
   bool ceil_mode = node.flag_attribute("ceil_mode", false);
-  auto spatial = ceil_mode ? spatial_window(node, 0, *attributes, true) : exact;
+  auto spatial = ceil_mode ? spatial_window(node, 0, *attributes, Positions::Ceil) : exact;
   if (!spatial || !exact) return std::nullopt;
   Pool pool{with_batch_and_channel(*spatial), {}, {}};
   for (const WindowDim& dim : exact->dims) {

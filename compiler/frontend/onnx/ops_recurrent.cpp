@@ -199,12 +199,28 @@ Value join(NodeContext& node, const Recurrent& layer, const std::vector<Instruct
   return node.transpose(joined, result == 0 ? Ints{2, 0, 1, 3} : Ints{1, 0, 2});
 }
 
+// Results of a sequence without steps: no y, and the first states as the last ones.
+void skip_sequence(NodeContext& node, const Recurrent& layer) {
+  std::vector<Dim> y{Dim(0), Dim(layer.directions), layer.x.type().dims[1], Dim(layer.hidden)};
+  if (layer.batch_first) y = {y[2], y[0], y[1], y[3]};
+  if (node.wants_output(0)) node.set_output(0, node.splat(layer.x.dtype(), y, 0));
+  for (int state = 1; state < (layer.cell == Cell::Lstm ? 3 : 2); ++state) {
+    if (!node.wants_output(state)) continue;
+    Values parts;
+    for (int64_t direction = 0; direction < layer.directions; ++direction)
+      parts.push_back(node.unsqueeze(first_state(node, layer, 4 + state, direction), 0));
+    Value joined = node.concatenate(parts, 0);
+    node.set_output(state, layer.batch_first ? node.transpose(joined, {1, 0, 2}) : joined);
+  }
+}
+
 template <Cell cell> void import_recurrent(NodeContext& node) {
   Recurrent layer{};
   layer.cell = cell;
   layer.gates = cell == Cell::Lstm ? 4 : cell == Cell::Gru ? 3 : 1;
   layer.functions = cell == Cell::Lstm ? 3 : cell == Cell::Gru ? 2 : 1;
   if (!read_layer(node, layer)) return;
+  if (layer.x.type().dims[0] == Dim(0)) return skip_sequence(node, layer);
   std::vector<Instruction*> made;
   for (int64_t direction = 0; direction < layer.directions; ++direction) {
     made.push_back(make_direction(node, layer, direction));

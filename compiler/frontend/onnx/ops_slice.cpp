@@ -87,6 +87,7 @@ Value slice_one(NodeContext& node, Value x, const SliceDim& slice) {
   const Dim dim = x.type().dims[at(slice.dim)];
   const IntExpr& extent = dim.extent;
   bool backward = slice.step < 0;
+  if (extent == IntExpr(0)) return x;
   // Backwards, positions run from `start` down to, but not including, `end`: reverse first, then the same
   // forwards.
   auto start =

@@ -140,7 +140,7 @@ std::optional<Deformable> read_deformable(NodeContext& node) {
   if (!x || !w || !spatial_extents(node, 0) || !spatial_extents(node, 1)) return std::nullopt;
   auto attributes = read_window(node, 2, Ints(w->begin() + 2, w->end()));
   if (!attributes) return std::nullopt;
-  auto window = spatial_window(node, 0, *attributes, false);
+  auto window = spatial_window(node, 0, *attributes, Positions::Whole);
   if (!window) return std::nullopt;
   Deformable d{*x,
                *w,

@@ -284,6 +284,7 @@ void import_non_max_suppression(NodeContext& node) {
   auto groups = node.product({dims[0], dims[1]});
   if (auto known = node.constant_ints(limit); groups && known && groups->extent.upper_bound() < INT32_MAX)
     most = std::min(most, groups->extent.upper_bound() * std::clamp<int64_t>((*known)[0], 0, INT32_MAX));
+  if (most == 0) return node.set_output(0, node.splat(DType::I64, {Dim(0), Dim(3)}, 0));
   Dim selected(IntExpr::symbol(node.state().count_symbol(most)));
   selected.counted = true;
   Instruction* found =

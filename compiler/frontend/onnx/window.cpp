@@ -70,7 +70,7 @@ std::optional<WindowAttributes> read_window(NodeContext& node, int rank, const I
 }
 
 std::optional<Window> spatial_window(NodeContext& node, int input, const WindowAttributes& attributes,
-                                     bool ceil_mode) {
+                                     Positions counted) {
   Window window;
   for (size_t i = 0; i < attributes.kernel.size(); ++i) {
     WindowDim dim;
@@ -93,11 +93,11 @@ std::optional<Window> spatial_window(NodeContext& node, int input, const WindowA
       int64_t total = dim.dilated_size() - 1;
       dim.pad_low = attributes.auto_pad == AutoPad::SameUpper ? total / 2 : total - total / 2;
       dim.pad_high = total - dim.pad_low;
-    } else if (ceil_mode && dim.stride != 1) {
+    } else if (counted == Positions::Ceil && dim.stride != 1) {
       auto in = node.static_dim(input, axis);
       if (!in) return std::nullopt;
       int64_t room = *in + dim.pad_low + dim.pad_high - dim.dilated_size();
-      int64_t positions = room < 0 ? 0 : (room + dim.stride - 1) / dim.stride + 1;
+      int64_t positions = room <= -dim.stride ? 0 : (room + dim.stride - 1) / dim.stride + 1;
       if (positions > 0 && (positions - 1) * dim.stride >= *in + dim.pad_low) --positions;
       if (positions > 0) {
         int64_t reached = (positions - 1) * dim.stride + dim.dilated_size() - *in - dim.pad_low;
@@ -106,8 +106,10 @@ std::optional<Window> spatial_window(NodeContext& node, int input, const WindowA
         while (dim.output_size(*in) > positions) --dim.pad_high;
       }
     }
+    int64_t least = counted == Positions::Whole ? 0 : -dim.stride;
     if (extent.is_static() &&
-        !node.check(extent.value() == 0 || dim.output_size(extent.value()) > 0,
+        !node.check(extent.value() == 0 ||
+                        extent.value() + dim.pad_low + dim.pad_high - dim.dilated_size() >= least,
                     node.input_label(input) + " has extent " + std::to_string(extent.value()) +
                         " along axis " + std::to_string(axis) + ", with padding " +
                         std::to_string(dim.pad_low) + " and " + std::to_string(dim.pad_high) +

@@ -18,11 +18,15 @@ struct WindowAttributes {
 // required).
 std::optional<WindowAttributes> read_window(NodeContext& node, int rank, const Ints& kernel);
 
-// The window over spatial dims, which begin at dim 2 of `input`. With ceil_mode the upper padding grows so
-// that a last, partial window fits, unless it would begin in the padding. Needs static extents where they
-// decide the padding.
+// How the positions of a window are counted. Whole wants room for one of them at least. Floor and Ceil are
+// those of pools: one stride less room than for one position gives an empty result; with Ceil the upper
+// padding grows so that a last, partial window fits, unless it would begin in the padding.
+enum class Positions { Whole, Floor, Ceil };
+
+// The window over spatial dims, which begin at dim 2 of `input`. Needs static extents where they decide the
+// padding.
 std::optional<Window> spatial_window(NodeContext& node, int input, const WindowAttributes& attributes,
-                                     bool ceil_mode);
+                                     Positions counted);
 
 // The window with one-element dims in front for batch and channel.
 Window with_batch_and_channel(const Window& spatial);
