@@ -11,9 +11,18 @@
 // depthwise. Bias and activation behind the convolution stay next to it. Convolutions
 // whose phases lowering stores where they belong are left as they are.
 //
+// Where a window dilates the filter and the input along one dim, the filter gets its holes first:
+//
+//   %c = convolution %x, %w {window = 2 pad 2_2 dilate 2 input_dilate 2}
+//     ->
+//   %v = pad %w, 0 {interior = [0, 0, 1]}
+//   %c = convolution %x, %v {window = 3 pad 2_2 input_dilate 2}
+//
 // - Requires: static shapes where anything changes; scales are folded (fold-conv-scales).
-// - Establishes: no convolution of stride 1 dilates its input by no more than its window, unless lowering
-//   stores its phases.
+// - Establishes: no convolution dilates both its filter and its input along one dim, unless the filter would
+// grow
+//   beyond kMostFilled; none of stride 1 dilates its input by no more than its window, unless lowering stores
+//   its phases.
 // - Breaks: nothing (fold-constants computes the filters).
 #include "compiler/graph/convolution_phases.h"
 #include "compiler/passes/match.h"
@@ -219,10 +228,39 @@ private:
   Window window_;
 };
 
+constexpr int64_t kMostFilled = int64_t{1} << 24; // elements of a filter with holes
+
+// The convolution with holes in the filter, or no value where one side alone is dilated.
+Value fill_filter(Instruction& convolution, const PassOptions&) {
+  if (!convolution.is(Opcode::Convolution) || !convolution.operand(1).type().is_static()) return {};
+  Window window = convolution.attributes().window();
+  Value w = convolution.operand(1);
+  Ints none(static_cast<size_t>(w.rank()), 0), interior = none;
+  int64_t elements = w.type().num_elements();
+  bool both = false;
+  for (size_t d = 0; d < window.dims.size(); ++d) {
+    WindowDim& dim = window.dims[d];
+    if (dim.dilation == 1 || dim.input_dilation == 1) continue;
+    if (dim.dilated_size() > kMostFilled || elements > kMostFilled) return {};
+    elements = elements / dim.size * dim.dilated_size();
+    interior[d + 2] = dim.dilation - 1;
+    dim.size = dim.dilated_size();
+    dim.dilation = 1;
+    both = true;
+  }
+  if (!both || elements > kMostFilled) return {};
+  Builder b(*convolution.parent(), &convolution);
+  Value filled =
+      b.op(Opcode::Pad, {w, b.scalar(w.dtype(), 0)}, {{"low", none}, {"high", none}, {"interior", interior}});
+  Attributes attributes = convolution.attributes();
+  attributes.set("window", window);
+  return b.op(Opcode::Convolution, {convolution.operand(0), filled}, attributes);
+}
+
 } // namespace
 
 bool split_input_dilations(Module& module, const PassOptions& options) {
-  bool changed = false;
+  bool changed = rewrite_module(module, options, fill_filter);
   for_each_region(module, [&](Region& region) {
     std::vector<std::pair<Instruction*, ConvolutionPhases>> found;
     for (Instruction* instruction : region.snapshot()) {

@@ -1,0 +1,3 @@
+// Catch2's entry point.
+#define CATCH_CONFIG_MAIN
+#include <catch2/catch.hpp>
