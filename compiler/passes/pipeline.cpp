@@ -36,6 +36,7 @@ constexpr Step kSteps[] = {
     {kCleanup, false, "folds the weights that scales and transposes were moved into"},
     {"inline-composites", true,
      "what has no kernel of its own must be plain ops before layouts and fusion see it"},
+    {"expand-random", true, "behind the last constant folding, which would store the numbers"},
     {"sink-transposes", true, "exporters reshape around norms: their inlined bodies can do without"},
     {"simplify-algebra,eliminate-common-subexpressions,eliminate-dead-code", true,
      "tidies the inlined bodies"},
