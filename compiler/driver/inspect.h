@@ -9,7 +9,8 @@ namespace firn::driver {
 // Why it does not compile is in `diagnostics`; the text is empty only if the model cannot be read at all.
 std::string inspect(const CompileOptions& options, bool json, DiagnosticList& diagnostics);
 
-// The operators that Firn imports, one line each; `filter` selects names that contain it.
+// The operators that Firn imports, one line each, which says of some when alone they compile; `filter`
+// selects names that contain it.
 std::string list_operators(const std::string& filter, bool json);
 
 } // namespace firn::driver

@@ -18,6 +18,18 @@ using Importer = void (*)(NodeContext& node);
 inline constexpr int kVariadic = 1 << 20; // as max_inputs, max_outputs: any number
 inline constexpr int kLatest = 1 << 20;   // as until: every later version
 
+// How an importer gets inputs of f16 and bf16.
+enum class NarrowFloats : unsigned char {
+  AsGiven, // the operator is one graph op, or its importer chooses what is computed in f32
+  Widened, // as f32, and its outputs of f32 are narrowed again: nothing between is rounded or overflows
+};
+
+// What objects have code for.
+enum class Support : unsigned char {
+  Always,
+  KnownCount, // only where constants or dims say how many results there are; the evaluator counts as it goes
+};
+
 struct OperatorRow {
   const char* domain; // "" is ai.onnx
   const char* name;
@@ -30,6 +42,8 @@ struct OperatorRow {
   const char* types;
   Importer import;
   const char* documentation; // one line for `firn ops`
+  NarrowFloats narrow_floats = NarrowFloats::AsGiven;
+  Support support = Support::Always;
 };
 
 // All rows, sorted by domain, name, since.
