@@ -2,12 +2,17 @@
 # an installation FirnConfig.cmake does, so that the toolchain of the program that uses the runtime builds it.
 function(firn_add_runtime source_dir include_dir)
   add_library(firn_runtime STATIC EXCLUDE_FROM_ALL "${source_dir}/cpu_features.cpp" "${source_dir}/status.cpp")
-  add_library(Firn::runtime ALIAS firn_runtime)
-  target_include_directories(firn_runtime PUBLIC "$<BUILD_INTERFACE:${include_dir}>")
+  target_include_directories(firn_runtime PUBLIC "${include_dir}")
   target_compile_features(firn_runtime PUBLIC cxx_std_17)
-  set_target_properties(firn_runtime PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  set_target_properties(firn_runtime PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
   if(NOT MSVC)
     target_compile_options(firn_runtime PRIVATE
       -Wall -Wextra -fno-exceptions -fno-rtti -ffunction-sections -fdata-sections -fno-asynchronous-unwind-tables)
   endif()
+  # What models and programs link: the same library by its path. Programs in C keep C's linker, and install(EXPORT) of a
+  # target that needs it names Firn::runtime, which find_package(Firn) brings.
+  add_library(Firn::runtime INTERFACE IMPORTED GLOBAL)
+  target_link_libraries(Firn::runtime INTERFACE "$<TARGET_FILE:firn_runtime>")
+  target_include_directories(Firn::runtime INTERFACE "${include_dir}")
+  add_dependencies(Firn::runtime firn_runtime)
 endfunction()

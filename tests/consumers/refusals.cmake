@@ -6,7 +6,7 @@ include(${CMAKE_CURRENT_LIST_DIR}/consumer.cmake)
 function(expect_refusal arguments expected)
   execute_process(
     COMMAND ${CMAKE_COMMAND} -G ${GENERATOR} -S "${tests}/refusals" -B "${work}" "-DCMAKE_PREFIX_PATH=${prefix}"
-      ${compilers} "-DARGUMENTS=${arguments}"
+      ${compilers} "-DARGUMENTS=${arguments}" ${second}
     OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE failed)
   string(REGEX REPLACE "[ \n]+" " " flat "${output}")
   string(FIND "${flat}" "${expected}" found)
@@ -34,6 +34,14 @@ expect_refusal("MATH loose"
   "${start}MATH is 'loose', wanted one of: default, strict, fast")
 expect_refusal("PREBUILT_OBJECT a.o"
   "${start}PREBUILT_OBJECT and PREBUILT_HEADER belong together")
+
+# Two classes that symbols and C functions cannot tell apart.
+foreach(class IN ITEMS demo::Affine Demo::Affine demo_affine DemoAffine)
+  set(second "-DSECOND=${class}")
+  expect_refusal("" "firn_add_library(second): CLASS ${class} has the names of CLASS demo::Affine of the target 'affine' \
+(in C they start with demo_affine_); give one of the two another class")
+endforeach()
+set(second -DSECOND=)
 
 # The budget's error comes from the compiler and names the largest contributors.
 configure("${tests}/refusals" "${work}/budget" ${compilers} "-DARGUMENTS=RAM_BUDGET 8")

@@ -1,0 +1,11 @@
+# install(EXPORT) of a model: a package is built, installed and moved, and a program uses the model in it.
+include(${CMAKE_CURRENT_LIST_DIR}/consumer.cmake)
+configure("${tests}/exported" "${work}/package" ${compilers})
+build("${work}/package")
+run(${CMAKE_COMMAND} --install "${work}/package" --prefix "${work}/staged")
+file(RENAME "${work}/staged" "${work}/moved")
+configure("${tests}/uses_exported" "${work}/program" ${compilers} "-Dscores_ROOT=${work}/moved")
+file(RENAME "${work}/package" "${work}/gone")
+build("${work}/program")
+run("${work}/program/model")
+run("${work}/program/behind_a_function")
