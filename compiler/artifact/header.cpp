@@ -29,8 +29,8 @@ constexpr std::string_view header_template =
 #ifdef __cplusplus
 extern "C" {
 #endif
-firn_status {{RUN}}(const firn_rt1_call* call);
-const unsigned char* {{WEIGHTS}}(void);
+FIRN_HIDDEN firn_status {{RUN}}(const firn_rt1_call* call);
+FIRN_HIDDEN const unsigned char* {{WEIGHTS}}(void);
 {{PREPARE_PROTOTYPE}}
 #ifdef __cplusplus
 }
@@ -50,12 +50,12 @@ const unsigned char* {{WEIGHTS}}(void);
 // Instances are independent of each other: one per thread is always safe. Arena and weights outlive them.
 class {{CLASS}} final {
 public:
-  static constexpr std::size_t arena_bytes = {{ARENA_BYTES}}, arena_alignment = {{ARENA_ALIGNMENT}};
-  static constexpr std::size_t weight_bytes = {{WEIGHT_BYTES}}, stack_bytes = {{STACK_BYTES}};
+  FIRN_HIDDEN static constexpr std::size_t arena_bytes = {{ARENA_BYTES}}, arena_alignment = {{ARENA_ALIGNMENT}};
+  FIRN_HIDDEN static constexpr std::size_t weight_bytes = {{WEIGHT_BYTES}}, stack_bytes = {{STACK_BYTES}};
   {{RAW_WEIGHT_BYTES}}
-  static constexpr std::size_t input_count = {{INPUT_COUNT}}, output_count = {{OUTPUT_COUNT}};
-  static constexpr std::uint64_t flops = {{FLOPS}};
-  static constexpr const char* model_sha256 = "{{SHA256}}";
+  FIRN_HIDDEN static constexpr std::size_t input_count = {{INPUT_COUNT}}, output_count = {{OUTPUT_COUNT}};
+  FIRN_HIDDEN static constexpr std::uint64_t flops = {{FLOPS}};
+  FIRN_HIDDEN static constexpr const char* model_sha256 = "{{SHA256}}";
 
   // The memory of one instance.
   struct alignas(arena_alignment) Arena {
@@ -66,68 +66,67 @@ public:
   class Weights : public firn::Weights {
   public:
     {{WEIGHT_SOURCES}}
-    static Weights bound(firn::ConstByteSpan packed) noexcept {
+    FIRN_HIDDEN static Weights bound(firn::ConstByteSpan packed) noexcept {
       return Weights(packed.data(), packed.size());
     }
 
   private:
     friend class {{CLASS}};
-    Weights(const unsigned char* data, std::size_t bytes) noexcept : firn::Weights(data, bytes) {}
+    FIRN_HIDDEN Weights(const unsigned char* data, std::size_t bytes) noexcept : firn::Weights(data, bytes) {}
     {{WEIGHTS_CONVERSION}}
   };
   {{EMBEDDED}}
 
-  // If the memory, the weights or this CPU do not fit, status() says so and run() returns it.
-  explicit {{CLASS}}(Arena& arena_memory, const Weights& packed{{DEFAULT_WEIGHTS}}) noexcept
+  // If the memory, the weights or this CPU do not fit, status() says so, run() returns it, and views are of null.
+  FIRN_HIDDEN explicit {{CLASS}}(Arena& arena_memory, const Weights& packed{{DEFAULT_WEIGHTS}}) noexcept
       : {{CLASS}}(firn::ByteSpan(arena_memory.bytes), packed) {}
-  explicit {{CLASS}}(firn::ByteSpan memory, const Weights& packed{{DEFAULT_WEIGHTS}}) noexcept {
-    instance_.weights = packed.data();
-    instance_.arena = firn_rt1_place_arena(memory.data(), memory.size(), arena_bytes, arena_alignment,
-                                           &instance_.status);
-    if (instance_.status == FIRN_STATUS_OK) instance_.status = packed.check(weight_bytes).value();
-    if (instance_.status == FIRN_STATUS_OK)
-      instance_.status = firn_rt1_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
-    for (std::size_t i = 0; i < input_count; ++i) bind_input(i, nullptr);
-    for (std::size_t i = 0; i < output_count; ++i) bind_output(i, nullptr);
+  FIRN_HIDDEN explicit {{CLASS}}(firn::ByteSpan memory, const Weights& packed{{DEFAULT_WEIGHTS}}) noexcept {
+    instance_.construct(memory, arena_bytes, arena_alignment, packed.data(), packed.check(weight_bytes),
+                        firn_rt1_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u));
+    for (std::size_t i = 0; i < input_count; ++i)
+      instance_.bind_input(i, nullptr, Facts::input_offsets[i]);
+    for (std::size_t i = 0; i < output_count; ++i)
+      instance_.bind_output(i, nullptr, Facts::output_offsets[i]);
     {{CLEAR_COUNTS}}
     {{RESET_CALL}}
   }
-  {{CLASS}}({{CLASS}}&&) noexcept = default;
-  {{CLASS}}& operator=({{CLASS}}&&) noexcept = default;
+  FIRN_HIDDEN {{CLASS}}({{CLASS}}&&) noexcept = default;
+  FIRN_HIDDEN {{CLASS}}& operator=({{CLASS}}&&) noexcept = default;
 
   {{ACCESSORS}}
 
   // Computes the outputs: no allocation, lock, exception or system call.
-  firn::Status run() noexcept { return instance_.run(&{{RUN}}, nullptr); }
-  firn::Status run(firn::Executor& executor) noexcept {
+  FIRN_HIDDEN firn::Status run() noexcept { return instance_.run(&{{RUN}}, nullptr); }
+  FIRN_HIDDEN firn::Status run(firn::Executor& executor) noexcept {
     return instance_.run(&{{RUN}}, executor.c_executor());
   }
   {{RESET}}
   // Whether the model can run, and if not, why.
-  firn::Status status() const noexcept { return firn::Status(instance_.status); }
+  FIRN_HIDDEN firn::Status status() const noexcept { return firn::Status(instance_.status); }
 
-  // For generic code: tensors by position. Binding null goes back to the model's own memory.
-  static const firn::ModelInfo& info() noexcept { return Facts::model; }
-  const void* input_data(std::size_t index) const noexcept { return instance_.inputs[index]; }
-  const void* output_data(std::size_t index) const noexcept { return instance_.outputs[index]; }
-  void bind_input(std::size_t index, const void* buffer) noexcept {
-    instance_.bind_input(index, buffer, Facts::input_offsets[index]);
+  // For generic code: tensors by position. Binding null goes back to the model's own memory. Beyond the last tensor
+  // data is null and binding fails.
+  FIRN_HIDDEN static const firn::ModelInfo& info() noexcept { return Facts::model; }
+  FIRN_HIDDEN const void* input_data(std::size_t index) const noexcept { return instance_.input(index); }
+  FIRN_HIDDEN const void* output_data(std::size_t index) const noexcept { return instance_.output(index); }
+  FIRN_HIDDEN firn::Status bind_input(std::size_t index, const void* buffer) noexcept {
+    return instance_.bind_any_input(index, buffer, Facts::input_offsets);
   }
-  void bind_output(std::size_t index, void* buffer) noexcept {
-    instance_.bind_output(index, buffer, Facts::output_offsets[index]);
+  FIRN_HIDDEN firn::Status bind_output(std::size_t index, void* buffer) noexcept {
+    return instance_.bind_any_output(index, buffer, Facts::output_offsets);
   }
   using Inputs = firn::TypeList<{{INPUT_TYPES}}>;
   using Outputs = firn::TypeList<{{OUTPUT_TYPES}}>;
 
 private:
   struct Facts {
-    static constexpr std::size_t input_offsets[] = { {{INPUT_OFFSETS}} };
-    static constexpr std::size_t output_offsets[] = { {{OUTPUT_OFFSETS}} };
+    FIRN_HIDDEN static constexpr std::size_t input_offsets[] = { {{INPUT_OFFSETS}} };
+    FIRN_HIDDEN static constexpr std::size_t output_offsets[] = { {{OUTPUT_OFFSETS}} };
     {{DIM_TABLES}}
     {{INPUT_TABLE}}
     {{OUTPUT_TABLE}}
     {{STATE_TABLE}}
-    static constexpr firn::ModelInfo model = {
+    FIRN_HIDDEN static constexpr firn::ModelInfo model = {
         {{MODEL_NAME}}, {{CLASS}}::model_sha256, "{{VERSION}}", "{{CPU}}",
         {{INPUT_TABLE_NAME}}, input_count, {{OUTPUT_TABLE_NAME}}, output_count,
         {{STATE_TABLE_NAME}}, {{STATE_COUNT}},
@@ -161,7 +160,7 @@ std::string dim_tables(const std::vector<TensorDescription>& tensors, const std:
   std::string text;
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (tensors[i].dims.empty()) continue;
-    text += "static constexpr std::size_t " + role + "_dims_" + std::to_string(i) + "[] = {";
+    text += "FIRN_HIDDEN static constexpr std::size_t " + role + "_dims_" + std::to_string(i) + "[] = {";
     for (size_t axis = 0; axis < tensors[i].dims.size(); ++axis)
       text += (axis > 0 ? ", " : "") + std::to_string(tensors[i].dims[axis]);
     text += "};\n";
@@ -171,7 +170,7 @@ std::string dim_tables(const std::vector<TensorDescription>& tensors, const std:
 
 std::string info_table(const std::vector<TensorDescription>& tensors, const std::string& role) {
   if (tensors.empty()) return "";
-  std::string text = "static constexpr firn::TensorInfo " + role + "s[] = {";
+  std::string text = "FIRN_HIDDEN static constexpr firn::TensorInfo " + role + "s[] = {";
   for (size_t i = 0; i < tensors.size(); ++i) {
     const TensorDescription& tensor = tensors[i];
     const std::string dims = tensor.dims.empty() ? "nullptr" : role + "_dims_" + std::to_string(i);
@@ -192,7 +191,7 @@ std::string type_list(const std::vector<TensorDescription>& tensors, bool is_con
 }
 
 std::string usage_lines(const ModelDescription& model) {
-  std::string text;
+  std::string text = "//   if (!model.status()) ... model.status().message();\n";
   for (const TensorDescription& input : model.inputs) {
     const std::string line = input.arena_offset ? "fill model." + input.identifier + "();"
                                                 : "model.bind_" + input.identifier + "(...);";
@@ -236,12 +235,18 @@ Result check_all_types(const ModelDescription& model) {
   return check_types(model.states, "state");
 }
 
+// The inline namespace gives two models of one class name each its own class, in one program too.
 void add_class_slots(Slots& slots, const ModelDescription& model) {
   const size_t at = model.class_name.rfind("::");
   const bool has_namespace = at != std::string::npos;
   const std::string name_space = has_namespace ? model.class_name.substr(0, at) : "";
-  slots["NAMESPACE_OPEN"] = has_namespace ? "namespace " + name_space + " {\n" : "";
-  slots["NAMESPACE_CLOSE"] = has_namespace ? "\n} // namespace " + name_space + "\n" : "";
+  const std::string version = "firn_" + symbol_names(model).hash;
+  slots["NAMESPACE_OPEN"] = (has_namespace ? "namespace " + name_space + " {\n" : "") +
+                            "// Changes with the model: include this header where a declaration of the class "
+                            "is wanted.\ninline namespace " +
+                            version + " {\n";
+  slots["NAMESPACE_CLOSE"] =
+      "\n} // namespace " + version + "\n" + (has_namespace ? "} // namespace " + name_space + "\n" : "");
   slots["CLASS"] = has_namespace ? model.class_name.substr(at + 2) : model.class_name;
   slots["QUALIFIED"] = model.class_name;
   slots["ACCESSORS"] = accessors(model);
@@ -293,7 +298,7 @@ Expected<std::string> write_header(const ModelDescription& model) {
   slots["SHA256"] = model.source_sha256;
   slots["SIGNATURE"] = signature_text(model.inputs) + " -> " + signature_text(model.outputs);
   slots["SIZES"] = sizes_text(model);
-  slots["GUARD"] = "FIRN_MODEL_" + upper_case(symbols.prefix) + "_H";
+  slots["GUARD"] = "FIRN_MODEL_" + upper_case(symbols.prefix + "_" + symbols.hash) + "_H";
   slots["RUN"] = symbols.run;
   slots["WEIGHTS"] = symbols.weights;
   slots["MODEL_NAME"] = c_string(model.model_name);

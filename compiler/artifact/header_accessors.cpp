@@ -38,7 +38,7 @@ std::string input_accessors(const TensorDescription& tensor, size_t index) {
     text += "// Input " + type_text(tensor) + original_name_note(tensor) +
             ": write it before run(), which leaves it as it is.\n";
     text +=
-        view_type(tensor, false) + " " + id + "() noexcept {\n  return " +
+        "FIRN_HIDDEN " + view_type(tensor, false) + " " + id + "() noexcept {\n  return " +
         view_expression(tensor, false,
                         "firn::detail::slot<" + element + ">(instance_.arena, " + offset_text(tensor) + ")") +
         ";\n}\n";
@@ -47,8 +47,9 @@ std::string input_accessors(const TensorDescription& tensor, size_t index) {
     text += "// Input " + type_text(tensor) + original_name_note(tensor) +
             ", without memory of its own: bind it before run().\n";
   }
-  text += "void bind_" + id + "(const " + element + "* buffer) noexcept { bind_input(" +
-          std::to_string(index) + ", buffer); }";
+  text += "FIRN_HIDDEN void bind_" + id + "(const " + element +
+          "* buffer) noexcept {\n  instance_.bind_input(" + std::to_string(index) + ", buffer, " +
+          offset_text(tensor) + ");\n}";
   return text;
 }
 
@@ -57,21 +58,22 @@ std::string output_accessors(const TensorDescription& tensor, size_t index) {
   std::string text = "// Output " + type_text(tensor) + original_name_note(tensor) +
                      (tensor.arena_offset ? ": valid until the next run().\n"
                                           : ", without memory of its own: bind it before run().\n");
-  text += view_type(tensor, true) + " " + id + "() const noexcept {\n  return " +
+  text += "FIRN_HIDDEN " + view_type(tensor, true) + " " + id + "() const noexcept {\n  return " +
           view_expression(tensor, true,
                           "static_cast<" + element_pointer(tensor, true) + "*>(instance_.outputs[" +
                               std::to_string(index) + "])") +
           ";\n}\n";
   if (tensor.arena_offset) text += "// Writes to the caller's memory; bound buffers must not overlap.\n";
-  text += "void bind_" + id + "(" + element_pointer(tensor, false) + "* buffer) noexcept { bind_output(" +
-          std::to_string(index) + ", buffer); }";
+  text += "FIRN_HIDDEN void bind_" + id + "(" + element_pointer(tensor, false) +
+          "* buffer) noexcept {\n  instance_.bind_output(" + std::to_string(index) + ", buffer, " +
+          offset_text(tensor) + ");\n}";
   return text;
 }
 
 std::string state_accessors(const TensorDescription& tensor) {
   return "// State " + type_text(tensor) + original_name_note(tensor) +
-         ": kept from run to run, see reset().\n" + view_type(tensor, false) + " " + tensor.identifier +
-         "() noexcept {\n  return " +
+         ": kept from run to run, see reset().\nFIRN_HIDDEN " + view_type(tensor, false) + " " +
+         tensor.identifier + "() noexcept {\n  return " +
          view_expression(tensor, false,
                          "firn::detail::slot<" + element_pointer(tensor, false) + ">(instance_.arena, " +
                              offset_text(tensor) + ")") +
@@ -92,8 +94,8 @@ std::string accessors(const ModelDescription& model) {
 std::string reset_function(const ModelDescription& model) {
   if (model.states.empty()) return "";
   std::string text = "// Sets the state back to its initial value; the constructor has done so.\n"
-                     "void reset() noexcept {\n"
-                     "  if (instance_.status != FIRN_STATUS_OK) return;\n";
+                     "FIRN_HIDDEN void reset() noexcept {\n"
+                     "  if (!instance_.arena) return;\n";
   for (const TensorDescription& state : model.states) {
     const std::string target = "  std::mem" + std::string(state.initial_weights ? "cpy" : "set") +
                                "(instance_.arena + " + offset_text(state) + ", ";

@@ -11,7 +11,12 @@
 namespace firn::artifact {
 namespace {
 
-constexpr std::string_view c_template = R"(#include <stdbool.h>
+constexpr std::string_view c_template = R"(#ifdef FIRN_MODEL_{{MACRO}}
+#error "two models have C functions that start with {{PREFIX}}_: give one of them another class name"
+#endif
+#define FIRN_MODEL_{{MACRO}}
+
+#include <stdbool.h>
 #include <string.h>
 
 // Room for the arena at any address: {{ARENA_BYTES}} bytes and the slack to align them.
@@ -29,14 +34,17 @@ typedef struct {{PREFIX}} {
 
 {{RESET}}
 {{PREPARE_FUNCTION}}
-// Takes memory of {{MACRO}}_ARENA_BYTES, which outlives the model. Returns FIRN_STATUS_OK or why it cannot run.
+// Takes memory of {{MACRO}}_ARENA_BYTES, which outlives the model. Returns FIRN_STATUS_OK or why it cannot run:
+// the functions that give tensors then return NULL.
 {{WEIGHTS_NOTE}}
 static inline firn_status {{PREFIX}}_init({{PREFIX}}* model, void* memory, size_t bytes{{WEIGHTS_PARAMETER}}) {
+  unsigned char* arena;
   memset(model, 0, sizeof *model);
-  model->arena = firn_rt1_place_arena(memory, bytes, {{ARENA_BYTES}}, {{ARENA_ALIGNMENT}}, &model->status);
+  arena = firn_rt1_place_arena(memory, bytes, {{ARENA_BYTES}}, {{ARENA_ALIGNMENT}}, &model->status);
   if (model->status == FIRN_STATUS_OK) model->status = firn_rt1_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
   {{CHECK_WEIGHTS}}
-  if (!model->arena) return model->status;
+  if (model->status != FIRN_STATUS_OK) return model->status;
+  model->arena = arena;
   model->weights = {{WEIGHTS_VALUE}};
   {{BIND_ALL}}
   return model->status;
@@ -109,7 +117,8 @@ std::string tensor_macros(const std::vector<TensorDescription>& tensors, const s
 }
 
 std::string slot_address(const TensorDescription& tensor) {
-  return tensor.arena_offset ? "model->arena + " + std::to_string(*tensor.arena_offset) : "NULL";
+  return tensor.arena_offset ? "firn_rt1_slot(model->arena, " + std::to_string(*tensor.arena_offset) + ")"
+                             : "NULL";
 }
 
 std::string bind_all(const ModelDescription& model, const std::string& prefix) {
@@ -145,7 +154,7 @@ std::string reset_function(const ModelDescription& model, const std::string& pre
   if (model.states.empty()) return "";
   std::string text = "// Sets the state back to its initial value; " + prefix + "_init() has done so.\n" +
                      "static inline void " + prefix + "_reset(" + prefix + "* model) {\n" +
-                     "  if (model->status != FIRN_STATUS_OK) return;\n";
+                     "  if (!model->arena) return;\n";
   for (const TensorDescription& state : model.states) {
     const std::string target = slot_address(state) + ", ";
     const std::string size = ", " + std::to_string(state.byte_size()) + ");\n";
@@ -168,26 +177,25 @@ std::string accessors(const TensorDescription& tensor, const std::string& prefix
             "* model) {\n  return (const " + element + "*)model->" + place + ";\n}\n";
   } else if (tensor.arena_offset) {
     text += "static inline " + element + "* " + prefix + "_" + id + "(" + prefix + "* model) {\n  return (" +
-            element + "*)(void*)(" + slot_address(tensor) + ");\n}\n";
+            element + "*)" + slot_address(tensor) + ";\n}\n";
   }
   const std::string qualifier = is_output ? "" : "const ";
-  const std::string value = tensor.arena_offset ? "buffer ? (" + qualifier + "void*)buffer : (" + qualifier +
-                                                      "void*)(" + slot_address(tensor) + ")"
-                                                : "buffer";
+  const std::string value =
+      tensor.arena_offset ? "buffer ? (" + qualifier + "void*)buffer : " + slot_address(tensor) : "buffer";
   text += "static inline void " + prefix + "_bind_" + id + "(" + prefix + "* model, " + qualifier + element +
           "* buffer) {\n  model->" + place + " = " + value + ";\n}\n";
   for (const CountedDim& counted : tensor.counted_dims)
     text += "static inline size_t " + prefix + "_" + id + "_dim" + std::to_string(counted.axis) + "(const " +
-            prefix + "* model) {\n  return (size_t)*(const int64_t*)(const void*)(model->arena + " +
-            std::to_string(counted.arena_offset) + ");\n}\n";
+            prefix + "* model) {\n  const int64_t* count = (const int64_t*)firn_rt1_slot(model->arena, " +
+            std::to_string(counted.arena_offset) + ");\n  return count ? (size_t)*count : 0;\n}\n";
   return text;
 }
 
 std::string state_accessor(const TensorDescription& tensor, const std::string& prefix) {
   const std::string element = header_type(tensor.dtype).c;
   return "// State " + type_text(tensor) + ".\nstatic inline " + element + "* " + prefix + "_" +
-         tensor.identifier + "(" + prefix + "* model) {\n  return (" + element + "*)(void*)(" +
-         slot_address(tensor) + ");\n}\n";
+         tensor.identifier + "(" + prefix + "* model) {\n  return (" + element + "*)" + slot_address(tensor) +
+         ";\n}\n";
 }
 
 std::string all_accessors(const ModelDescription& model, const std::string& prefix) {

@@ -17,10 +17,10 @@ constexpr Slot embedded_slots[] = {
 //   {{QUALIFIED}} model(arena);)"},
     {"WEIGHTS_COMMENT",
      "// The packed weights, immutable: those in the object, or a copy of them elsewhere."},
-    {"WEIGHT_SOURCES", R"(static Weights embedded() noexcept {
+    {"WEIGHT_SOURCES", R"(FIRN_HIDDEN static Weights embedded() noexcept {
   return Weights({{WEIGHTS}}(), weight_bytes);
 })"},
-    {"EMBEDDED", "static Weights embedded() noexcept { return Weights::embedded(); }"},
+    {"EMBEDDED", "FIRN_HIDDEN static Weights embedded() noexcept { return Weights::embedded(); }"},
     {"DEFAULT_WEIGHTS", " = embedded()"},
     {"PREPARE_PROTOTYPE", ""},
     {"RAW_WEIGHT_BYTES", ""},
@@ -36,13 +36,13 @@ constexpr Slot prepared_slots[] = {
     {"WEIGHTS_COMMENT",
      "// The packed weights, immutable: prepared from the raw ones in the object, or a copy of such."},
     {"WEIGHT_SOURCES", R"(// What the object embeds.
-static firn::ConstByteSpan raw() noexcept {
+FIRN_HIDDEN static firn::ConstByteSpan raw() noexcept {
   return firn::ConstByteSpan({{WEIGHTS}}(), raw_weight_bytes);
 }
 // Computes the packed weights in a buffer of weight_bytes, aligned to FIRN_WEIGHT_ALIGNMENT, which outlives
 // every instance. What did not fit shows in the status of the instances.
-static Weights prepare(firn::ByteSpan buffer) noexcept { return prepare(raw(), buffer); }
-static Weights prepare(firn::ConstByteSpan raw_weights, firn::ByteSpan buffer) noexcept {
+FIRN_HIDDEN static Weights prepare(firn::ByteSpan buffer) noexcept { return prepare(raw(), buffer); }
+FIRN_HIDDEN static Weights prepare(firn::ConstByteSpan raw_weights, firn::ByteSpan buffer) noexcept {
   const firn_status cpu = firn_rt1_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
   return Weights(firn::Weights::prepare(&{{PREPARE}}, cpu, raw_weights, raw_weight_bytes, buffer,
                                         weight_bytes));
@@ -50,10 +50,10 @@ static Weights prepare(firn::ConstByteSpan raw_weights, firn::ByteSpan buffer) n
 // Memory that holds what prepare() made, in this process or an earlier one.)"},
     {"EMBEDDED", ""},
     {"DEFAULT_WEIGHTS", ""},
-    {"PREPARE_PROTOTYPE", "firn_status {{PREPARE}}(const firn_rt1_call* call);"},
-    {"RAW_WEIGHT_BYTES", "static constexpr std::size_t raw_weight_bytes = {{RAW_BYTES}};"},
+    {"PREPARE_PROTOTYPE", "FIRN_HIDDEN firn_status {{PREPARE}}(const firn_rt1_call* call);"},
+    {"RAW_WEIGHT_BYTES", "FIRN_HIDDEN static constexpr std::size_t raw_weight_bytes = {{RAW_BYTES}};"},
     {"WEIGHTS_CONVERSION",
-     "explicit Weights(const firn::Weights& weights) noexcept : firn::Weights(weights) {}"},
+     "FIRN_HIDDEN explicit Weights(const firn::Weights& weights) noexcept : firn::Weights(weights) {}"},
 };
 
 } // namespace

@@ -1,4 +1,4 @@
-// The interface hash is taken over a text with one line per fact; lengths precede names, which may hold any
+// The hash is taken over a text with one line per fact; lengths precede names, which may hold any
 // byte.
 #include "compiler/artifact/interface.h"
 
@@ -24,7 +24,7 @@ void add_tensor(std::string& text, std::string_view role, const TensorDescriptio
 
 } // namespace
 
-std::string interface_hash(const ModelDescription& model) {
+std::string contract_hash(const ModelDescription& model) {
   std::string text = "abi " + std::to_string(FIRN_ABI) + "\n";
   text += "cpu " + std::to_string(model.architecture) + " " + std::to_string(model.required_features) + "\n";
   text += "arena " + std::to_string(model.arena_bytes) + " " + std::to_string(model.arena_alignment) + "\n";
@@ -33,13 +33,15 @@ std::string interface_hash(const ModelDescription& model) {
   for (const TensorDescription& tensor : model.inputs) add_tensor(text, "input", tensor);
   for (const TensorDescription& tensor : model.outputs) add_tensor(text, "output", tensor);
   for (const TensorDescription& tensor : model.states) add_tensor(text, "state", tensor);
+  text += "content " + model.content_hash + "\n";
   return sha256_hex(std::as_bytes(std::span(text))).substr(0, 12);
 }
 
 SymbolNames symbol_names(const ModelDescription& model) {
   SymbolNames names;
   names.prefix = symbol_prefix(model.class_name);
-  const std::string suffix = "_a" + std::to_string(FIRN_ABI) + "_" + interface_hash(model);
+  names.hash = contract_hash(model);
+  const std::string suffix = "_a" + std::to_string(FIRN_ABI) + "_" + names.hash;
   names.run = names.prefix + "_run" + suffix;
   names.weights = names.prefix + "_weights" + suffix;
   if (model.raw_weight_bytes) names.prepare = names.prefix + "_prepare" + suffix;

@@ -183,7 +183,7 @@ std::string write_manifest(const ModelDescription& model) {
   json.value("source", base_name(model.source_file));
   json.value("sha256", std::string_view(model.source_sha256));
   json.value("class", std::string_view(model.class_name));
-  json.value("interface_hash", interface_hash(model));
+  json.value("hash", symbols.hash);
   json.value("run_symbol", symbols.run);
   json.value("weights_symbol", symbols.weights);
   if (model.raw_weight_bytes) json.value("prepare_symbol", symbols.prepare);

@@ -50,6 +50,8 @@ struct ModelDescription {
   std::string model_name;  // of the graph, or the file's stem
   std::string source_file; // as given; only its last component is printed
   std::string source_sha256;
+  std::string
+      content_hash;       // of all that the object is made from: model, external data, flags, planned program
   std::string class_name; // "vision::Digits"
   std::vector<TensorDescription> inputs, outputs, states;
 

@@ -15,9 +15,11 @@ enum class OptLevel : uint8_t { O0, O1, O2, O3, Os, Oz };
 struct Options {
   TargetMachine target;
   OptLevel opt_level = OptLevel::O3;
-  // Names of the exported functions; see include/firn/abi.h for their types.
+  // Names of the functions for the header; see include/firn/abi.h for their types.
   std::string run_symbol, weights_symbol;
   std::string section_suffix; // appended to section names: .text.firn.<suffix>
+  // Whether a shared library made of the object exports the functions.
+  bool exported = false;
   // Builds for measuring: firn_rt1_call::executor points to an array of uint64_t that gets the cycle counter
   // before the first top-level step and after each.
   bool profile = false;

@@ -117,6 +117,7 @@ private:
   llvm::Function* create(const std::string& name, llvm::Type* result, std::vector<llvm::Type*> parameters) {
     auto* type = llvm::FunctionType::get(result, parameters, /*isVarArg=*/false);
     auto* function = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, name, context_.module);
+    if (!options_.exported) function->setVisibility(llvm::GlobalValue::HiddenVisibility);
     context_.set_attributes(*function);
     ir_.SetInsertPoint(llvm::BasicBlock::Create(context_.context, "entry", function));
     return function;

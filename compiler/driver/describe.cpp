@@ -4,10 +4,13 @@
 #include "compiler/artifact/identifiers.h"
 #include "compiler/artifact/interface.h"
 #include "compiler/driver/version.h"
+#include "compiler/support/mapped_file.h"
+#include "compiler/support/sha256.h"
 #include "include/firn/abi.h"
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 namespace firn::driver {
 namespace {
@@ -91,6 +94,23 @@ void describe_kernels(Compilation& c) {
   }
 }
 
+// Of everything that decides what the object computes. Constants are made from the model, its external data
+// and the flags; the planned program shows what schedules and bound dims did.
+Expected<std::string> content_hash(const Compilation& c) {
+  const artifact::ModelDescription& d = c.description;
+  std::string text = "firn " + d.firn_version + "\nmodel " + c.facts.sha256 + "\n";
+  for (const std::string& path : c.facts.external_files) {
+    auto file = MappedFile::open(path);
+    if (!file) return file.error();
+    text += "external " + sha256_hex((*file)->bytes()) + "\n";
+  }
+  text += "target " + d.triple + " " + d.cpu + "\n";
+  for (const std::string& flag : d.flags) text += "flag " + flag + "\n";
+  text += kernel::print_program(c.program);
+  if (c.prepare) text += kernel::print_program(*c.prepare);
+  return sha256_hex(std::as_bytes(std::span(text)));
+}
+
 int32_t abi_architecture(Arch arch) {
   return arch == Arch::X86_64    ? FIRN_ARCH_X86_64
          : arch == Arch::AArch64 ? FIRN_ARCH_AARCH64
@@ -136,6 +156,9 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.architecture = abi_architecture(c.target.arch);
   d.required_features = c.target.required_cpu_features;
   d.flags = options.flags;
+  auto hash = content_hash(c);
+  if (!hash) return hash.error();
+  d.content_hash = std::move(*hash);
   describe_kernels(c);
   const kernel::Program& embedded = c.prepare ? *c.prepare : c.program;
   for (const kernel::Constant& constant : embedded.constants) {

@@ -93,7 +93,9 @@ Result ObjectRunner::load() {
   auto folder = TemporaryFolder::make();
   if (!folder) return folder.error();
   std::string object = folder->file("model.o"), library = folder->file("model.so"), log = folder->file("log");
-  auto facts = codegen::emit_object(c.program, c.codegen, object);
+  codegen::Options loadable = c.codegen;
+  loadable.exported = true;
+  auto facts = codegen::emit_object(c.program, loadable, object);
   if (!facts) return facts.error();
   c.object = std::move(*facts);
   describe_object(c);

@@ -9,9 +9,17 @@
 
 #define FIRN_ABI 1
 
+// Not exported by the shared library that a program or model is linked into: each library and program uses
+// its own.
+#if defined(__GNUC__) && !defined(_WIN32) && !defined(__CYGWIN__)
+#define FIRN_HIDDEN __attribute__((visibility("hidden")))
+#else
+#define FIRN_HIDDEN
+#endif
+
 #ifdef __cplusplus
 #define FIRN_NOEXCEPT noexcept
-#define FIRN_INLINE inline
+#define FIRN_INLINE FIRN_HIDDEN inline
 extern "C" {
 #else
 #define FIRN_NOEXCEPT
@@ -62,7 +70,7 @@ typedef struct firn_rt1_call {
   const firn_executor* executor; // null: run on the calling thread
 } firn_rt1_call;
 
-// An object exports, with PREFIX from the class name and HASH of the interface:
+// An object defines, with PREFIX from the class name and HASH of interface and content, hidden:
 //   firn_status PREFIX_run_a1_HASH(const firn_rt1_call*);          computes; FIRN_STATUS_OK or why not
 //   const unsigned char* PREFIX_weights_a1_HASH(void);             its embedded weights, null if there are
 //   none
@@ -70,11 +78,11 @@ typedef struct firn_rt1_call {
 //   firn_status PREFIX_prepare_a1_HASH(const firn_rt1_call*);      arena: where to; weights: the raw ones
 
 // The text of a status: static storage, never null.
-const char* firn_rt1_status_message(firn_status status) FIRN_NOEXCEPT;
+FIRN_HIDDEN const char* firn_rt1_status_message(firn_status status) FIRN_NOEXCEPT;
 
 // FIRN_STATUS_OK if this CPU and its operating system have every feature of the mask (bits are the numbers in
 // firn/cpu_features.h), else FIRN_STATUS_UNSUPPORTED_CPU with the first one missing.
-firn_status firn_rt1_check_cpu(int32_t architecture, uint64_t features) FIRN_NOEXCEPT;
+FIRN_HIDDEN firn_status firn_rt1_check_cpu(int32_t architecture, uint64_t features) FIRN_NOEXCEPT;
 
 // The first address within memory that is aligned and has room for need bytes; null with a status if there is
 // none.
@@ -91,6 +99,11 @@ FIRN_INLINE unsigned char* firn_rt1_place_arena(void* memory, size_t bytes, size
     *status = FIRN_STATUS_ARENA_MISALIGNED;
   }
   return *status == FIRN_STATUS_OK ? (unsigned char*)memory + slack : (unsigned char*)0;
+}
+
+// A tensor in the arena; null without one.
+FIRN_INLINE void* firn_rt1_slot(unsigned char* arena, size_t offset) FIRN_NOEXCEPT {
+  return arena ? arena + offset : (unsigned char*)0;
 }
 
 #ifdef __cplusplus

@@ -3,6 +3,8 @@
 #ifndef FIRN_DTYPES_H
 #define FIRN_DTYPES_H
 
+#include "firn/abi.h"
+
 #include <cstdint>
 #include <cstring>
 
@@ -21,20 +23,21 @@ enum class Specials {
 };
 
 template <int exponent_bits, int mantissa_bits, int bias, Specials specials> struct SmallFloatCode {
-  static constexpr std::uint32_t sign = 1u << (exponent_bits + mantissa_bits);
-  static constexpr std::uint32_t magnitude = sign - 1u;
-  static constexpr std::uint32_t exponent_ones = magnitude - ((1u << mantissa_bits) - 1u);
-  static constexpr bool has_infinity = specials == Specials::Ieee || specials == Specials::Saturating;
-  static constexpr std::uint32_t quiet_nan = specials == Specials::NegativeZeroNan ? sign
-                                             : specials == Specials::NanOnly
-                                                 ? magnitude
-                                                 : exponent_ones | (1u << (mantissa_bits - 1));
-  static constexpr std::uint32_t largest = has_infinity                    ? exponent_ones - 1u
-                                           : specials == Specials::NanOnly ? magnitude - 1u
-                                                                           : magnitude;
+  FIRN_HIDDEN static constexpr std::uint32_t sign = 1u << (exponent_bits + mantissa_bits);
+  FIRN_HIDDEN static constexpr std::uint32_t magnitude = sign - 1u;
+  FIRN_HIDDEN static constexpr std::uint32_t exponent_ones = magnitude - ((1u << mantissa_bits) - 1u);
+  FIRN_HIDDEN static constexpr bool has_infinity =
+      specials == Specials::Ieee || specials == Specials::Saturating;
+  FIRN_HIDDEN static constexpr std::uint32_t quiet_nan = specials == Specials::NegativeZeroNan ? sign
+                                                         : specials == Specials::NanOnly
+                                                             ? magnitude
+                                                             : exponent_ones | (1u << (mantissa_bits - 1));
+  FIRN_HIDDEN static constexpr std::uint32_t largest = has_infinity                    ? exponent_ones - 1u
+                                                       : specials == Specials::NanOnly ? magnitude - 1u
+                                                                                       : magnitude;
 
   // Rounds to nearest, ties to even.
-  static std::uint32_t encode(float value) noexcept {
+  FIRN_HIDDEN static std::uint32_t encode(float value) noexcept {
     std::uint32_t bits;
     std::memcpy(&bits, &value, sizeof bits);
     const std::uint32_t absolute = bits & 0x7fffffffu;
@@ -48,7 +51,7 @@ template <int exponent_bits, int mantissa_bits, int bias, Specials specials> str
     return code == 0 && specials == Specials::NegativeZeroNan ? 0u : negative | code;
   }
 
-  static float decode(std::uint32_t code) noexcept {
+  FIRN_HIDDEN static float decode(std::uint32_t code) noexcept {
     const std::uint32_t absolute = code & magnitude;
     std::uint32_t bits;
     if (is_nan(code)) {
@@ -69,10 +72,10 @@ template <int exponent_bits, int mantissa_bits, int bias, Specials specials> str
 
 private:
   // Reciprocal of the smallest subnormal; formats of float's own exponent range never use it.
-  static constexpr float unit =
+  FIRN_HIDDEN static constexpr float unit =
       bias < 127 ? static_cast<float>(std::uint64_t{1} << ((bias + mantissa_bits - 1) & 63)) : 1.0f;
 
-  static constexpr bool is_nan(std::uint32_t code) noexcept {
+  FIRN_HIDDEN static constexpr bool is_nan(std::uint32_t code) noexcept {
     if (specials == Specials::None) return false;
     if (specials == Specials::NegativeZeroNan) return code == sign;
     if (specials == Specials::NanOnly) return (code & magnitude) == magnitude;
@@ -80,7 +83,7 @@ private:
   }
 
   // The code of a finite float's magnitude; may exceed `largest`.
-  static std::uint32_t round(std::uint32_t absolute) noexcept {
+  FIRN_HIDDEN static std::uint32_t round(std::uint32_t absolute) noexcept {
     const int exponent = static_cast<int>(absolute >> 23);
     int shift = 23 - mantissa_bits;
     std::uint32_t kept = absolute;
@@ -103,9 +106,9 @@ private:
   struct name {                                                                                              \
     using Code = detail::SmallFloatCode<exponent_bits, mantissa_bits, bias, detail::Specials::specials>;     \
     storage bits;                                                                                            \
-    name() = default;                                                                                        \
-    name(float value) noexcept : bits(static_cast<storage>(Code::encode(value))) {}                          \
-    operator float() const noexcept { return Code::decode(bits); }                                           \
+    FIRN_HIDDEN name() = default;                                                                            \
+    FIRN_HIDDEN name(float value) noexcept : bits(static_cast<storage>(Code::encode(value))) {}              \
+    FIRN_HIDDEN operator float() const noexcept { return Code::decode(bits); }                               \
   };
 FIRN_SMALL_FLOAT(half, std::uint16_t, 5, 10, 15, Ieee)
 FIRN_SMALL_FLOAT(bfloat16, std::uint16_t, 8, 7, 127, Ieee)
@@ -119,9 +122,9 @@ FIRN_SMALL_FLOAT(float8_e5m2fnuz, std::uint8_t, 5, 2, 16, NegativeZeroNan)
 // above.
 struct float8_e8m0 {
   std::uint8_t bits;
-  float8_e8m0() = default;
-  float8_e8m0(float value) noexcept : bits(encode(value)) {}
-  operator float() const noexcept {
+  FIRN_HIDDEN float8_e8m0() = default;
+  FIRN_HIDDEN float8_e8m0(float value) noexcept : bits(encode(value)) {}
+  FIRN_HIDDEN operator float() const noexcept {
     const std::uint32_t code = bits;
     const std::uint32_t word = code == 255 ? 0x7fc00000u : code == 0 ? 0x00400000u : code << 23;
     float value;
@@ -130,7 +133,7 @@ struct float8_e8m0 {
   }
 
 private:
-  static std::uint8_t encode(float value) noexcept {
+  FIRN_HIDDEN static std::uint8_t encode(float value) noexcept {
     std::uint32_t word;
     std::memcpy(&word, &value, sizeof word);
     if ((word & 0x7fffffffu) > 0x7f800000u) return 255;
@@ -151,38 +154,38 @@ struct complex128 {
 // Element types below one byte: low bits first, as firn::PackedView reads them.
 struct int4 {
   using value_type = std::int8_t;
-  static constexpr unsigned bits = 4;
-  static value_type decode(unsigned code) noexcept {
+  FIRN_HIDDEN static constexpr unsigned bits = 4;
+  FIRN_HIDDEN static value_type decode(unsigned code) noexcept {
     return static_cast<value_type>(static_cast<int>(code ^ 8u) - 8);
   }
-  static unsigned encode(value_type value) noexcept { return static_cast<unsigned>(value) & 15u; }
+  FIRN_HIDDEN static unsigned encode(value_type value) noexcept { return static_cast<unsigned>(value) & 15u; }
 };
 struct uint4 {
   using value_type = std::uint8_t;
-  static constexpr unsigned bits = 4;
-  static value_type decode(unsigned code) noexcept { return static_cast<value_type>(code); }
-  static unsigned encode(value_type value) noexcept { return value & 15u; }
+  FIRN_HIDDEN static constexpr unsigned bits = 4;
+  FIRN_HIDDEN static value_type decode(unsigned code) noexcept { return static_cast<value_type>(code); }
+  FIRN_HIDDEN static unsigned encode(value_type value) noexcept { return value & 15u; }
 };
 struct int2 {
   using value_type = std::int8_t;
-  static constexpr unsigned bits = 2;
-  static value_type decode(unsigned code) noexcept {
+  FIRN_HIDDEN static constexpr unsigned bits = 2;
+  FIRN_HIDDEN static value_type decode(unsigned code) noexcept {
     return static_cast<value_type>(static_cast<int>(code ^ 2u) - 2);
   }
-  static unsigned encode(value_type value) noexcept { return static_cast<unsigned>(value) & 3u; }
+  FIRN_HIDDEN static unsigned encode(value_type value) noexcept { return static_cast<unsigned>(value) & 3u; }
 };
 struct uint2 {
   using value_type = std::uint8_t;
-  static constexpr unsigned bits = 2;
-  static value_type decode(unsigned code) noexcept { return static_cast<value_type>(code); }
-  static unsigned encode(value_type value) noexcept { return value & 3u; }
+  FIRN_HIDDEN static constexpr unsigned bits = 2;
+  FIRN_HIDDEN static value_type decode(unsigned code) noexcept { return static_cast<value_type>(code); }
+  FIRN_HIDDEN static unsigned encode(value_type value) noexcept { return value & 3u; }
 };
 struct float4_e2m1 {
   using value_type = float;
   using Code = detail::SmallFloatCode<2, 1, 1, detail::Specials::None>;
-  static constexpr unsigned bits = 4;
-  static value_type decode(unsigned code) noexcept { return Code::decode(code); }
-  static unsigned encode(value_type value) noexcept { return Code::encode(value); }
+  FIRN_HIDDEN static constexpr unsigned bits = 4;
+  FIRN_HIDDEN static value_type decode(unsigned code) noexcept { return Code::decode(code); }
+  FIRN_HIDDEN static unsigned encode(value_type value) noexcept { return Code::encode(value); }
 };
 
 } // namespace rt1

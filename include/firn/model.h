@@ -20,24 +20,24 @@ inline namespace rt1 {
 // Success, or why not. Converts to true on success.
 class [[nodiscard]] Status {
 public:
-  constexpr Status() noexcept = default;
-  constexpr explicit Status(firn_status value) noexcept : value_(value) {}
-  constexpr explicit operator bool() const noexcept { return value_ == FIRN_STATUS_OK; }
-  constexpr bool ok() const noexcept { return value_ == FIRN_STATUS_OK; }
+  FIRN_HIDDEN constexpr Status() noexcept = default;
+  FIRN_HIDDEN constexpr explicit Status(firn_status value) noexcept : value_(value) {}
+  FIRN_HIDDEN constexpr explicit operator bool() const noexcept { return value_ == FIRN_STATUS_OK; }
+  FIRN_HIDDEN constexpr bool ok() const noexcept { return value_ == FIRN_STATUS_OK; }
   // One of the FIRN_STATUS_ constants, without its detail.
-  constexpr int code() const noexcept { return value_ & 0xff; }
-  constexpr firn_status value() const noexcept { return value_; }
+  FIRN_HIDDEN constexpr int code() const noexcept { return value_ & 0xff; }
+  FIRN_HIDDEN constexpr firn_status value() const noexcept { return value_; }
   // Text in static storage.
-  const char* message() const noexcept { return firn_rt1_status_message(value_); }
+  FIRN_HIDDEN const char* message() const noexcept { return firn_rt1_status_message(value_); }
 
 private:
   firn_status value_ = FIRN_STATUS_OK;
 };
 
 namespace detail {
-template <class T, class = void> inline constexpr bool is_buffer = false;
+template <class T, class = void> FIRN_HIDDEN inline constexpr bool is_buffer = false;
 template <class T>
-inline constexpr bool
+FIRN_HIDDEN inline constexpr bool
     is_buffer<T, std::void_t<decltype(std::declval<T&>().data()), decltype(std::declval<T&>().size())>> =
         true;
 } // namespace detail
@@ -45,14 +45,16 @@ inline constexpr bool
 // Memory of the caller. Converts from arrays, std::span, std::vector and all else with data() and size().
 class ByteSpan {
 public:
-  constexpr ByteSpan() noexcept = default;
-  ByteSpan(void* data, std::size_t bytes) noexcept
+  FIRN_HIDDEN constexpr ByteSpan() noexcept = default;
+  FIRN_HIDDEN ByteSpan(void* data, std::size_t bytes) noexcept
       : data_(static_cast<unsigned char*>(data)), bytes_(bytes) {}
-  template <class T, std::size_t n> ByteSpan(T (&array)[n]) noexcept : ByteSpan(array, n * sizeof(T)) {}
+  template <class T, std::size_t n>
+  FIRN_HIDDEN ByteSpan(T (&array)[n]) noexcept : ByteSpan(array, n * sizeof(T)) {}
   template <class Buffer, class = std::enable_if_t<detail::is_buffer<Buffer>>>
-  ByteSpan(Buffer&& buffer) noexcept : ByteSpan(buffer.data(), buffer.size() * sizeof(*buffer.data())) {}
-  unsigned char* data() const noexcept { return data_; }
-  std::size_t size() const noexcept { return bytes_; }
+  FIRN_HIDDEN ByteSpan(Buffer&& buffer) noexcept
+      : ByteSpan(buffer.data(), buffer.size() * sizeof(*buffer.data())) {}
+  FIRN_HIDDEN unsigned char* data() const noexcept { return data_; }
+  FIRN_HIDDEN std::size_t size() const noexcept { return bytes_; }
 
 private:
   unsigned char* data_ = nullptr;
@@ -61,16 +63,16 @@ private:
 
 class ConstByteSpan {
 public:
-  constexpr ConstByteSpan() noexcept = default;
-  ConstByteSpan(const void* data, std::size_t bytes) noexcept
+  FIRN_HIDDEN constexpr ConstByteSpan() noexcept = default;
+  FIRN_HIDDEN ConstByteSpan(const void* data, std::size_t bytes) noexcept
       : data_(static_cast<const unsigned char*>(data)), bytes_(bytes) {}
   template <class T, std::size_t n>
-  ConstByteSpan(const T (&array)[n]) noexcept : ConstByteSpan(array, n * sizeof(T)) {}
+  FIRN_HIDDEN ConstByteSpan(const T (&array)[n]) noexcept : ConstByteSpan(array, n * sizeof(T)) {}
   template <class Buffer, class = std::enable_if_t<detail::is_buffer<const Buffer>>>
-  ConstByteSpan(const Buffer& buffer) noexcept
+  FIRN_HIDDEN ConstByteSpan(const Buffer& buffer) noexcept
       : ConstByteSpan(buffer.data(), buffer.size() * sizeof(*buffer.data())) {}
-  const unsigned char* data() const noexcept { return data_; }
-  std::size_t size() const noexcept { return bytes_; }
+  FIRN_HIDDEN const unsigned char* data() const noexcept { return data_; }
+  FIRN_HIDDEN std::size_t size() const noexcept { return bytes_; }
 
 private:
   const unsigned char* data_ = nullptr;
@@ -82,15 +84,17 @@ private:
 // cannot be mixed up.
 class Weights {
 public:
-  const unsigned char* data() const noexcept { return data_; }
-  std::size_t size() const noexcept { return bytes_; }
+  FIRN_HIDDEN const unsigned char* data() const noexcept { return data_; }
+  FIRN_HIDDEN std::size_t size() const noexcept { return bytes_; }
 
 protected:
-  constexpr Weights(const unsigned char* data, std::size_t bytes) noexcept : data_(data), bytes_(bytes) {}
+  FIRN_HIDDEN constexpr Weights(const unsigned char* data, std::size_t bytes) noexcept
+      : data_(data), bytes_(bytes) {}
   // Lets a model's function compute its `bytes` of weights in the buffer. check() tells what was wrong with
   // `cpu`, with `raw` or with the buffer.
-  static Weights prepare(firn_status (*function)(const firn_rt1_call*), firn_status cpu, ConstByteSpan raw,
-                         std::size_t raw_bytes, ByteSpan buffer, std::size_t bytes) noexcept {
+  FIRN_HIDDEN static Weights prepare(firn_status (*function)(const firn_rt1_call*), firn_status cpu,
+                                     ConstByteSpan raw, std::size_t raw_bytes, ByteSpan buffer,
+                                     std::size_t bytes) noexcept {
     Weights result(buffer.data(), buffer.size());
     if (bytes == 0 || !result.check(bytes)) return result;
     result.status_ = cpu;
@@ -101,7 +105,7 @@ protected:
     return result;
   }
   // Whether these can serve a model that wants `bytes` of weights.
-  Status check(std::size_t bytes) const noexcept {
+  FIRN_HIDDEN Status check(std::size_t bytes) const noexcept {
     if (bytes == 0) return Status();
     if (status_ != FIRN_STATUS_OK) return Status(status_);
     if (!data_) return Status(FIRN_STATUS_NO_WEIGHTS);
@@ -120,18 +124,19 @@ private:
 // once for each i < count and returns when all are done; the object is referred to, not copied.
 class Executor {
 public:
-  explicit Executor(const firn_executor& executor) noexcept : executor_(executor) {}
+  FIRN_HIDDEN explicit Executor(const firn_executor& executor) noexcept : executor_(executor) {}
   template <class Pool, class = std::enable_if_t<!std::is_same_v<Pool, Executor> && !std::is_const_v<Pool>>>
-  explicit Executor(Pool& pool) noexcept : executor_{&pool, &call<Pool>} {}
-  const firn_executor* c_executor() const noexcept { return &executor_; }
+  FIRN_HIDDEN explicit Executor(Pool& pool) noexcept : executor_{&pool, &call<Pool>} {}
+  FIRN_HIDDEN const firn_executor* c_executor() const noexcept { return &executor_; }
 
 private:
   struct Task {
     firn_task function;
     void* data;
-    void operator()(std::size_t index) const noexcept { function(data, index); }
+    FIRN_HIDDEN void operator()(std::size_t index) const noexcept { function(data, index); }
   };
-  template <class Pool> static void call(void* pool, std::size_t count, firn_task task, void* data) {
+  template <class Pool>
+  FIRN_HIDDEN static void call(void* pool, std::size_t count, firn_task task, void* data) {
     (*static_cast<Pool*>(pool))(count, Task{task, data});
   }
   firn_executor executor_;
@@ -196,43 +201,74 @@ struct ModelInfo {
 namespace detail {
 
 // Offset of a tensor that has no place in the arena.
-inline constexpr std::size_t external = static_cast<std::size_t>(-1);
+FIRN_HIDDEN inline constexpr std::size_t external = static_cast<std::size_t>(-1);
 
-template <class T> T* slot(unsigned char* arena, std::size_t offset) noexcept {
-  return static_cast<T*>(static_cast<void*>(arena + offset));
+// A tensor in the arena; null without one.
+template <class T> FIRN_HIDDEN T* slot(unsigned char* arena, std::size_t offset) noexcept {
+  return static_cast<T*>(firn_rt1_slot(arena, offset));
 }
 
 // The number of elements along a dimension that run() has counted.
-inline std::size_t counted(unsigned char* arena, std::size_t offset) noexcept {
-  return static_cast<std::size_t>(*slot<const std::int64_t>(arena, offset));
+FIRN_HIDDEN inline std::size_t counted(unsigned char* arena, std::size_t offset) noexcept {
+  return arena ? static_cast<std::size_t>(*slot<const std::int64_t>(arena, offset)) : 0;
 }
 
 // The members of every generated class. A moved-from instance is as if never initialised.
 template <std::size_t input_count, std::size_t output_count> struct Instance {
-  unsigned char* arena = nullptr;
+  unsigned char* arena = nullptr; // null unless the status is ok
   const unsigned char* weights = nullptr;
   const void* inputs[input_count + 1] = {};
   void* outputs[output_count + 1] = {};
   firn_status status = FIRN_STATUS_NOT_INITIALISED;
 
-  Instance() noexcept = default;
-  Instance(Instance&& other) noexcept { *this = static_cast<Instance&&>(other); }
-  Instance& operator=(Instance&& other) noexcept {
+  FIRN_HIDDEN Instance() noexcept = default;
+  FIRN_HIDDEN Instance(Instance&& other) noexcept { *this = static_cast<Instance&&>(other); }
+  FIRN_HIDDEN Instance& operator=(Instance&& other) noexcept {
     if (this == &other) return *this;
     copy(other);
     other.copy(Instance());
     return *this;
   }
 
-  // A null buffer binds the tensor's own place in the arena again.
-  void bind_input(std::size_t index, const void* data, std::size_t offset) noexcept {
-    inputs[index] = data || offset == external || !arena ? data : arena + offset;
-  }
-  void bind_output(std::size_t index, void* data, std::size_t offset) noexcept {
-    outputs[index] = data || offset == external || !arena ? data : arena + offset;
+  // Takes the arena, or notes why not.
+  FIRN_HIDDEN void construct(ByteSpan memory, std::size_t arena_bytes, std::size_t alignment,
+                             const unsigned char* packed, Status weights_status, firn_status cpu) noexcept {
+    weights = packed;
+    unsigned char* const place =
+        firn_rt1_place_arena(memory.data(), memory.size(), arena_bytes, alignment, &status);
+    if (status == FIRN_STATUS_OK) status = weights_status.value();
+    if (status == FIRN_STATUS_OK) status = cpu;
+    if (status == FIRN_STATUS_OK) arena = place;
   }
 
-  Status run(firn_status (*function)(const firn_rt1_call*), const firn_executor* executor) const noexcept {
+  // A null buffer binds the tensor's own place in the arena again.
+  FIRN_HIDDEN void bind_input(std::size_t index, const void* data, std::size_t offset) noexcept {
+    inputs[index] = data || offset == external ? data : firn_rt1_slot(arena, offset);
+  }
+  FIRN_HIDDEN void bind_output(std::size_t index, void* data, std::size_t offset) noexcept {
+    outputs[index] = data || offset == external ? data : firn_rt1_slot(arena, offset);
+  }
+  // With the offsets of all tensors; fails beyond the last one.
+  FIRN_HIDDEN Status bind_any_input(std::size_t index, const void* data,
+                                    const std::size_t* offsets) noexcept {
+    if (index >= input_count) return Status(FIRN_STATUS_OUT_OF_RANGE);
+    bind_input(index, data, offsets[index]);
+    return Status();
+  }
+  FIRN_HIDDEN Status bind_any_output(std::size_t index, void* data, const std::size_t* offsets) noexcept {
+    if (index >= output_count) return Status(FIRN_STATUS_OUT_OF_RANGE);
+    bind_output(index, data, offsets[index]);
+    return Status();
+  }
+  FIRN_HIDDEN const void* input(std::size_t index) const noexcept {
+    return index < input_count ? inputs[index] : nullptr;
+  }
+  FIRN_HIDDEN const void* output(std::size_t index) const noexcept {
+    return index < output_count ? outputs[index] : nullptr;
+  }
+
+  FIRN_HIDDEN Status run(firn_status (*function)(const firn_rt1_call*),
+                         const firn_executor* executor) const noexcept {
     if (status != FIRN_STATUS_OK) return Status(status);
     for (std::size_t i = 0; i < input_count; ++i) {
       if (!inputs[i]) return Status(FIRN_STATUS_NOT_BOUND);
@@ -245,7 +281,7 @@ template <std::size_t input_count, std::size_t output_count> struct Instance {
   }
 
 private:
-  void copy(const Instance& other) noexcept {
+  FIRN_HIDDEN void copy(const Instance& other) noexcept {
     arena = other.arena;
     weights = other.weights;
     for (std::size_t i = 0; i < input_count; ++i) inputs[i] = other.inputs[i];
@@ -258,7 +294,7 @@ private:
 
 // The types of a model's inputs or outputs, in order.
 template <class... Types> struct TypeList {
-  static constexpr std::size_t size = sizeof...(Types);
+  FIRN_HIDDEN static constexpr std::size_t size = sizeof...(Types);
   template <std::size_t i> using at = std::tuple_element_t<i, std::tuple<Types...>>;
 };
 

@@ -20,82 +20,85 @@ public:
   // then.
   enum class AllocMode { ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS, RESULTS_PROFILES_AND_TEMPS_ONLY };
 
-  explicit TfCompiled(AllocMode = AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS) noexcept {}
+  FIRN_HIDDEN explicit TfCompiled(AllocMode = AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS) noexcept {
+  }
   // For models whose weights have to be prepared.
-  explicit TfCompiled(const typename Model::Weights& weights,
-                      AllocMode = AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS) noexcept
+  FIRN_HIDDEN explicit TfCompiled(const typename Model::Weights& weights,
+                                  AllocMode = AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS) noexcept
       : model_(weights) {}
 
   // Computes on the calling thread; on failure error_msg() says why.
-  bool Run() {
+  FIRN_HIDDEN bool Run() {
     status_ = model_->run();
     return status_.ok();
   }
-  std::string error_msg() const { return status_.ok() ? std::string() : std::string(status_.message()); }
+  FIRN_HIDDEN std::string error_msg() const {
+    return status_.ok() ? std::string() : std::string(status_.message());
+  }
 
   // The index of an argument or result, or -1. Names are those of tfcompile ("feed_image", "fetch_scores") or
   // bare, with the accessor's or the model's own spelling.
-  int LookupArgIndex(const std::string& name) const {
+  FIRN_HIDDEN int LookupArgIndex(const std::string& name) const {
     return lookup(name, "feed_", Model::info().inputs, Model::info().input_count);
   }
-  int LookupResultIndex(const std::string& name) const {
+  FIRN_HIDDEN int LookupResultIndex(const std::string& name) const {
     return lookup(name, "fetch_", Model::info().outputs, Model::info().output_count);
   }
 
-  static constexpr int num_args() noexcept { return static_cast<int>(Model::Inputs::size); }
-  static constexpr int num_results() noexcept { return static_cast<int>(Model::Outputs::size); }
-  static int arg_size(std::size_t index) noexcept {
-    return static_cast<int>(Model::info().inputs[index].bytes);
+  FIRN_HIDDEN static constexpr int num_args() noexcept { return static_cast<int>(Model::Inputs::size); }
+  FIRN_HIDDEN static constexpr int num_results() noexcept { return static_cast<int>(Model::Outputs::size); }
+  FIRN_HIDDEN static int arg_size(std::size_t index) noexcept {
+    return index < Model::Inputs::size ? static_cast<int>(Model::info().inputs[index].bytes) : 0;
   }
-  static int result_size(std::size_t index) noexcept {
-    return static_cast<int>(Model::info().outputs[index].bytes);
+  FIRN_HIDDEN static int result_size(std::size_t index) noexcept {
+    return index < Model::Outputs::size ? static_cast<int>(Model::info().outputs[index].bytes) : 0;
   }
 
-  template <class Index> void* arg_data(Index index) noexcept {
+  template <class Index> FIRN_HIDDEN void* arg_data(Index index) noexcept {
     return const_cast<void*>(model_->input_data(static_cast<std::size_t>(index)));
   }
-  template <class Index> void set_arg_data(Index index, const void* data) noexcept {
-    model_->bind_input(static_cast<std::size_t>(index), data);
+  template <class Index> FIRN_HIDDEN void set_arg_data(Index index, const void* data) noexcept {
+    static_cast<void>(model_->bind_input(static_cast<std::size_t>(index), data));
   }
-  template <class Index> void* result_data(Index index) noexcept {
+  template <class Index> FIRN_HIDDEN void* result_data(Index index) noexcept {
     return const_cast<void*>(model_->output_data(static_cast<std::size_t>(index)));
   }
-  template <class Index> const void* result_data(Index index) const noexcept {
+  template <class Index> FIRN_HIDDEN const void* result_data(Index index) const noexcept {
     return model_->output_data(static_cast<std::size_t>(index));
   }
 
   // Typed pointers to the first arguments and results, and their elements.
-  auto arg0_data() noexcept { return typed_arg<0>(); }
-  auto arg1_data() noexcept { return typed_arg<1>(); }
-  auto arg2_data() noexcept { return typed_arg<2>(); }
-  auto arg3_data() noexcept { return typed_arg<3>(); }
-  auto result0_data() noexcept { return typed_result<0>(); }
-  auto result1_data() noexcept { return typed_result<1>(); }
-  auto result2_data() noexcept { return typed_result<2>(); }
-  auto result3_data() noexcept { return typed_result<3>(); }
-  template <class... Indices> auto& arg0(Indices... indices) noexcept {
+  FIRN_HIDDEN auto arg0_data() noexcept { return typed_arg<0>(); }
+  FIRN_HIDDEN auto arg1_data() noexcept { return typed_arg<1>(); }
+  FIRN_HIDDEN auto arg2_data() noexcept { return typed_arg<2>(); }
+  FIRN_HIDDEN auto arg3_data() noexcept { return typed_arg<3>(); }
+  FIRN_HIDDEN auto result0_data() noexcept { return typed_result<0>(); }
+  FIRN_HIDDEN auto result1_data() noexcept { return typed_result<1>(); }
+  FIRN_HIDDEN auto result2_data() noexcept { return typed_result<2>(); }
+  FIRN_HIDDEN auto result3_data() noexcept { return typed_result<3>(); }
+  template <class... Indices> FIRN_HIDDEN auto& arg0(Indices... indices) noexcept {
     return Arg<0>(arg0_data())(indices...);
   }
-  template <class... Indices> auto& result0(Indices... indices) noexcept {
+  template <class... Indices> FIRN_HIDDEN auto& result0(Indices... indices) noexcept {
     return Result<0>(result0_data())(indices...);
   }
 
   // A model is computed on the calling thread; pools given to tfcompile's classes are accepted and not used.
-  template <class Pool> void set_thread_pool(const Pool*) noexcept {}
+  template <class Pool> FIRN_HIDDEN void set_thread_pool(const Pool*) noexcept {}
 
-  Model& model() noexcept { return *model_; }
+  FIRN_HIDDEN Model& model() noexcept { return *model_; }
 
 private:
-  template <std::size_t i> auto typed_arg() noexcept {
+  template <std::size_t i> FIRN_HIDDEN auto typed_arg() noexcept {
     using Element = typename Arg<i>::value_type;
     return static_cast<Element*>(arg_data(i));
   }
-  template <std::size_t i> auto typed_result() noexcept {
+  template <std::size_t i> FIRN_HIDDEN auto typed_result() noexcept {
     using Element = typename Result<i>::value_type;
     return static_cast<Element*>(result_data(i));
   }
-  static int lookup(const std::string& name, const std::string& prefix, const TensorInfo* infos,
-                    std::size_t count) {
+  FIRN_HIDDEN static int lookup(const std::string& name, const std::string& prefix, const TensorInfo* infos,
+                                std::size_t count) {
     const bool prefixed = name.compare(0, prefix.size(), prefix) == 0;
     const std::string bare = prefixed ? name.substr(prefix.size()) : name;
     for (std::size_t i = 0; i < count; ++i) {

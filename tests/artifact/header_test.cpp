@@ -70,6 +70,18 @@ TEST_CASE("reset exists only with state") {
   CHECK(header_of(everything_sample()).find("void reset() noexcept") != std::string::npos);
 }
 
+TEST_CASE("guards and namespaces tell two models of one class apart") {
+  ModelDescription other = digits_sample();
+  other.content_hash = "other";
+  const auto line = [](const std::string& header, const std::string& start) {
+    const size_t at = header.find(start);
+    REQUIRE(at != std::string::npos);
+    return header.substr(at, header.find('\n', at) - at);
+  };
+  for (const char* start : {"#ifndef FIRN_MODEL_", "inline namespace firn_"})
+    CHECK(line(header_of(other), start) != line(header_of(digits_sample()), start));
+}
+
 TEST_CASE("models with weights to prepare have no default weights") {
   const std::string header = header_of(prepared_sample());
   CHECK(header.find("raw_weight_bytes = 128") != std::string::npos);

@@ -1,4 +1,5 @@
-// The interface hash changes with everything that header and object both rely on, and with nothing else.
+// The hash changes with everything that header and object both rely on and with what the model computes, and
+// with nothing else.
 #include "compiler/artifact/interface.h"
 #include "tests/artifact/sample_models.h"
 
@@ -12,22 +13,22 @@ namespace {
 
 bool changes_hash(const std::function<void(ModelDescription&)>& change) {
   ModelDescription model = digits_sample();
-  const std::string before = interface_hash(model);
+  const std::string before = contract_hash(model);
   change(model);
-  return interface_hash(model) != before;
+  return contract_hash(model) != before;
 }
 
 } // namespace
 
 TEST_CASE("symbols carry the ABI number and the hash") {
   const ModelDescription model = digits_sample();
-  const std::string hash = interface_hash(model);
+  const std::string hash = contract_hash(model);
   CHECK(hash.size() == 12);
   CHECK(symbol_names(model).run == "vision_digits_run_a1_" + hash);
   CHECK(symbol_names(model).weights == "vision_digits_weights_a1_" + hash);
   CHECK(symbol_names(model).prepare.empty());
   CHECK(symbol_names(prepared_sample()).prepare ==
-        "vision_prepared_prepare_a1_" + interface_hash(prepared_sample()));
+        "vision_prepared_prepare_a1_" + contract_hash(prepared_sample()));
 }
 
 TEST_CASE("what both sides rely on is hashed") {
@@ -44,11 +45,11 @@ TEST_CASE("what both sides rely on is hashed") {
   CHECK(changes_hash([](ModelDescription& m) { m.weight_bytes += 64; }));
   CHECK(changes_hash([](ModelDescription& m) { m.raw_weight_bytes = m.weight_bytes; }));
   CHECK(changes_hash([](ModelDescription& m) { m.required_features ^= 1; }));
+  CHECK(changes_hash([](ModelDescription& m) { m.content_hash = "other"; }));
 }
 
-TEST_CASE("code, paths and flags are not hashed") {
+TEST_CASE("paths and sizes of code are not hashed") {
   CHECK_FALSE(changes_hash([](ModelDescription& m) { m.source_file = "elsewhere.onnx"; }));
   CHECK_FALSE(changes_hash([](ModelDescription& m) { m.code_bytes = m.stack_bytes = 1; }));
-  CHECK_FALSE(changes_hash([](ModelDescription& m) { m.flags.clear(); }));
   CHECK_FALSE(changes_hash([](ModelDescription& m) { m.kernels.clear(); }));
 }

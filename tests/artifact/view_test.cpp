@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <limits>
 #include <numeric>
+#include <ranges>
 #include <span>
 #include <vector>
 
@@ -24,6 +25,19 @@ TEST_CASE("a static view is as small as a pointer and addresses in row-major ord
   CHECK(span.size() == 24);
   const firn::View<const float, 2, 3, 4> constant = view;
   CHECK(&constant(1, 1, 1) == &view(1, 1, 1));
+}
+
+TEST_CASE("a temporary view makes a span, because its elements outlive it") {
+  float data[6] = {};
+  const auto tensor = [&] { return firn::View<float, 2, 3>(data); };
+  const std::span<float> span = tensor();
+  const std::span<const float> constant = tensor();
+  const std::span<float, 6> whole(tensor());
+  CHECK((span.data() == data && constant.data() == data && whole.data() == data));
+  const std::span<float> rows = firn::View<float, firn::dynamic, 3>(data, 1);
+  CHECK(rows.size() == 3);
+  static_assert(std::ranges::view<firn::View<float, 2, 3>>);
+  static_assert(std::ranges::borrowed_range<firn::View<float, firn::dynamic>>);
 }
 
 TEST_CASE("dynamic extents come with the pointer") {

@@ -26,6 +26,7 @@ codegen::Options options_for(const TargetMachine& target) {
   options.target = target;
   options.run_symbol = "model_run";
   options.weights_symbol = "model_weights";
+  options.exported = true;
   options.section_suffix = "model";
   return options;
 }
