@@ -47,6 +47,7 @@ FIRN_HIDDEN const unsigned char* {{WEIGHTS}}(void);
 {{CONSTRUCTION}}
 {{USAGE}}
 //
+{{INDICES}}
 // Instances are independent of each other: one per thread is always safe. Arena and weights outlive them.
 class {{CLASS}} final {
 public:
@@ -143,6 +144,11 @@ private:
 
 #endif
 )";
+
+constexpr const char* kClampsIndices = "// Indices out of range are clamped: run() reads or writes the "
+                                       "nearest element that exists and reports success. Check\n"
+                                       "// inputs that hold indices (token ids, positions) before run().\n"
+                                       "//";
 
 std::string hex(uint64_t value) {
   std::array<char, 24> buffer;
@@ -251,6 +257,7 @@ void add_class_slots(Slots& slots, const ModelDescription& model) {
   slots["QUALIFIED"] = model.class_name;
   slots["ACCESSORS"] = accessors(model);
   slots["USAGE"] = usage_lines(model);
+  slots["INDICES"] = model.clamps_indices ? kClampsIndices : "";
   slots["RESET"] = reset_function(model);
   slots["RESET_CALL"] = model.states.empty() ? "" : "reset();";
   slots["CLEAR_COUNTS"] = clear_counts(model);

@@ -51,6 +51,7 @@ static inline firn_status {{PREFIX}}_init({{PREFIX}}* model, void* memory, size_
 }
 
 // Computes the outputs: no allocation, lock or system call.
+{{INDICES}}
 static inline firn_status {{PREFIX}}_run_with({{PREFIX}}* model, const firn_executor* executor) {
   const firn_rt1_call call = {model->arena, model->weights, model->inputs, model->outputs, executor};
   if (model->status != FIRN_STATUS_OK) return model->status;
@@ -230,6 +231,10 @@ std::string write_c_part(const ModelDescription& model) {
   slots["ARCHITECTURE"] = std::to_string(model.architecture);
   slots["FEATURES"] = std::to_string(model.required_features);
   slots["TENSOR_MACROS"] = macros.empty() ? "" : macros.substr(1);
+  slots["INDICES"] =
+      model.clamps_indices
+          ? "// Indices out of range are clamped to the nearest element that exists, without a word."
+          : "";
   slots["RESET"] = reset_function(model, symbols.prefix);
   slots["BIND_ALL"] = bind_all(model, symbols.prefix);
   slots["CHECK_BOUND"] = check_bound(model);

@@ -55,6 +55,7 @@ struct ModelDescription {
   std::string class_name; // "vision::Digits"
   std::vector<TensorDescription> inputs, outputs, states;
 
+  bool clamps_indices = false; // some indices are known only at run time; those out of range are clamped
   int64_t arena_bytes = 0, arena_alignment = 64, arena_lower_bound = 0;
   int64_t weight_bytes = 0; // packed, as run() reads them
   // Of what the object embeds, where that has to be prepared first; nothing: the packed weights themselves.

@@ -111,6 +111,40 @@ Expected<std::string> content_hash(const Compilation& c) {
   return sha256_hex(std::as_bytes(std::span(text)));
 }
 
+// Whether a value is known at compile time, seen through the parameters of fusions and composites.
+bool is_constant(Value value) {
+  while (value.def->is(Opcode::Parameter)) {
+    const Instruction* owner = value.def->parent()->owner();
+    if (!owner || !(owner->is(Opcode::Fusion) || owner->is(Opcode::Composite))) return false;
+    const std::vector<Instruction*>& parameters = value.def->parent()->parameters();
+    const auto at = std::find(parameters.begin(), parameters.end(), value.def);
+    value = owner->operand(static_cast<int>(at - parameters.begin()));
+  }
+  return value.def->is(Opcode::Constant);
+}
+
+// Whether indices that are computed or given say where elements are: kernels clamp those out of range.
+bool has_computed_indices(const Region& region) {
+  for (const auto& instruction : region.instructions()) {
+    int first = 0, end = 0;
+    switch (instruction->opcode()) {
+    case Opcode::Gather:
+    case Opcode::GatherElements:
+    case Opcode::GatherND:
+    case Opcode::ScatterElements:
+    case Opcode::ScatterND: first = 1, end = 2; break;
+    case Opcode::DynamicSlice: first = 1, end = instruction->num_operands(); break;
+    case Opcode::DynamicUpdateSlice: first = 2, end = instruction->num_operands(); break;
+    default: break;
+    }
+    for (int i = first; i < end; ++i)
+      if (!is_constant(instruction->operand(i))) return true;
+    for (int i = 0; i < instruction->num_regions(); ++i)
+      if (has_computed_indices(instruction->region(i))) return true;
+  }
+  return false;
+}
+
 int32_t abi_architecture(Arch arch) {
   return arch == Arch::X86_64    ? FIRN_ARCH_X86_64
          : arch == Arch::AArch64 ? FIRN_ARCH_AARCH64
@@ -159,6 +193,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   auto hash = content_hash(c);
   if (!hash) return hash.error();
   d.content_hash = std::move(*hash);
+  d.clamps_indices = has_computed_indices(c.module->main().body());
   describe_kernels(c);
   const kernel::Program& embedded = c.prepare ? *c.prepare : c.program;
   for (const kernel::Constant& constant : embedded.constants) {

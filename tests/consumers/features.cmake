@@ -18,6 +18,15 @@ foreach(name IN ITEMS affine doubler)
   endforeach()
 endforeach()
 
+# A model with indices that are known only at run time says what becomes of those out of range; others do not.
+foreach(name IN ITEMS caches affine)
+  file(STRINGS "${work}/one/${name}.firn/${name}.h" lines REGEX "Indices out of range are clamped")
+  list(LENGTH lines lines_of_${name})
+endforeach()
+if(NOT lines_of_caches EQUAL 2 OR NOT lines_of_affine EQUAL 0)
+  message(FATAL_ERROR "lines on clamped indices: ${lines_of_caches} of caches, ${lines_of_affine} of affine")
+endif()
+
 # Another build folder gives the same bytes.
 configure("${tests}/features" "${work}/other" ${compilers})
 build("${work}/other" --target affine doubler)
