@@ -11,21 +11,21 @@ namespace {
 
 struct Pool {
   Window window;            // over all dims
-  Ints pads_low, pads_high; // of spatial dims, without what ceil_mode adds
+  Ints pads_low, pads_high; // of spatial dims, without what is added for a partial window
 };
 
 std::optional<Pool> read_pool(NodeContext& node) {
   if (!node.check_rank_at_least(0, 3)) return std::nullopt;
   auto attributes = read_window(node, node.input(0).rank() - 2, {});
   if (!attributes) return std::nullopt;
-  auto exact = spatial_window(node, 0, *attributes, Positions::Floor);
   bool ceil_mode = node.flag_attribute("ceil_mode", false);
-  auto spatial = ceil_mode ? spatial_window(node, 0, *attributes, Positions::Ceil) : exact;
-  if (!spatial || !exact) return std::nullopt;
-  Pool pool{with_batch_and_channel(*spatial), {}, {}};
-  for (const WindowDim& dim : exact->dims) {
-    pool.pads_low.push_back(dim.pad_low);
-    pool.pads_high.push_back(dim.pad_high);
+  auto spatial = spatial_window(node, 0, *attributes, ceil_mode ? Positions::Ceil : Positions::Floor);
+  if (!spatial) return std::nullopt;
+  Pool pool{with_batch_and_channel(*spatial), attributes->pads_low, attributes->pads_high};
+  bool given = attributes->auto_pad == AutoPad::NotSet || attributes->auto_pad == AutoPad::Valid;
+  for (size_t i = 0; i < spatial->dims.size() && !given; ++i) {
+    pool.pads_low[i] = spatial->dims[i].pad_low;
+    pool.pads_high[i] = spatial->dims[i].pad_high;
   }
   return pool;
 }

@@ -82,6 +82,8 @@ std::optional<Window> spatial_window(NodeContext& node, int input, const WindowA
     bool same = attributes.auto_pad == AutoPad::SameUpper || attributes.auto_pad == AutoPad::SameLower;
     int axis = static_cast<int>(i) + 2;
     const Dim& extent = node.input(input).type().dims[static_cast<size_t>(axis)];
+    auto room_for = [&](int64_t in) { return in + dim.pad_low + dim.pad_high - dim.dilated_size(); };
+    bool exceeds = extent.is_static() && extent.value() > 0 && room_for(extent.value()) < 0;
     if (same && (extent.is_static() || dim.stride != 1)) {
       auto in = node.static_dim(input, axis);
       if (!in) return std::nullopt;
@@ -93,11 +95,12 @@ std::optional<Window> spatial_window(NodeContext& node, int input, const WindowA
       int64_t total = dim.dilated_size() - 1;
       dim.pad_low = attributes.auto_pad == AutoPad::SameUpper ? total / 2 : total - total / 2;
       dim.pad_high = total - dim.pad_low;
-    } else if (counted == Positions::Ceil && dim.stride != 1) {
+    } else if (dim.stride != 1 && (counted == Positions::Ceil || (counted == Positions::Floor && exceeds))) {
       auto in = node.static_dim(input, axis);
       if (!in) return std::nullopt;
-      int64_t room = *in + dim.pad_low + dim.pad_high - dim.dilated_size();
-      int64_t positions = room <= -dim.stride ? 0 : (room + dim.stride - 1) / dim.stride + 1;
+      int64_t room = room_for(*in);
+      int64_t rounding = counted == Positions::Ceil && room > 0 ? dim.stride - 1 : 0;
+      int64_t positions = room <= -dim.stride ? 0 : (room + rounding) / dim.stride + 1;
       if (positions > 0 && (positions - 1) * dim.stride >= *in + dim.pad_low) --positions;
       if (positions > 0) {
         int64_t reached = (positions - 1) * dim.stride + dim.dilated_size() - *in - dim.pad_low;
@@ -106,10 +109,9 @@ std::optional<Window> spatial_window(NodeContext& node, int input, const WindowA
         while (dim.output_size(*in) > positions) --dim.pad_high;
       }
     }
-    int64_t least = counted == Positions::Whole ? 0 : -dim.stride;
+    int64_t least = counted == Positions::Whole ? 0 : 1 - 2 * dim.stride; // less makes the count negative
     if (extent.is_static() &&
-        !node.check(extent.value() == 0 ||
-                        extent.value() + dim.pad_low + dim.pad_high - dim.dilated_size() >= least,
+        !node.check(extent.value() == 0 || room_for(extent.value()) >= least,
                     node.input_label(input) + " has extent " + std::to_string(extent.value()) +
                         " along axis " + std::to_string(axis) + ", with padding " +
                         std::to_string(dim.pad_low) + " and " + std::to_string(dim.pad_high) +

@@ -19,7 +19,8 @@ struct WindowAttributes {
 std::optional<WindowAttributes> read_window(NodeContext& node, int rank, const Ints& kernel);
 
 // How the positions of a window are counted. Whole wants room for one of them at least. Floor and Ceil are
-// those of pools: one stride less room than for one position gives an empty result; with Ceil the upper
+// those of pools: room / stride + 1 with a quotient that C++ rounds to 0, or upwards, so that a window which
+// exceeds the padded extent by less than a stride has one position, and by less than two none. The upper
 // padding grows so that a last, partial window fits, unless it would begin in the padding.
 enum class Positions { Whole, Floor, Ceil };
 
