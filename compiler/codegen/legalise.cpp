@@ -161,10 +161,24 @@ Value* leading_zeros(Builder& ir, Value* number) {
   return ir.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, ir.CreateNot(number));
 }
 
+bool compares_half_vectors(const Instruction& instruction) {
+  return instruction.getOpcode() == Instruction::FCmp && instruction.getType()->isVectorTy() &&
+         instruction.getOperand(0)->getType()->getScalarType()->isHalfTy();
+}
+
+// In f32, which holds every half.
+Value* compare_in_float(Builder& ir, const Instruction& instruction) {
+  const auto& compare = llvm::cast<llvm::FCmpInst>(instruction);
+  llvm::Type* wide = compare.getOperand(0)->getType()->getWithNewType(ir.getFloatTy());
+  return ir.CreateFCmp(compare.getPredicate(), ir.CreateFPExt(compare.getOperand(0), wide),
+                       ir.CreateFPExt(compare.getOperand(1), wide));
+}
+
 class Legaliser {
 public:
   Legaliser(const TargetMachine& target, const TargetFeatures& features)
       : narrow_(target.pointer_bits == 32), rounds_twice_(target.arch == Arch::AArch64),
+        swaps_compared_halves_(target.arch == Arch::X86_64 && target.has_f16_arithmetic),
         long_arithmetic_(features.long_shifts), widest_division_(!narrow_                    ? 64
                                                                  : features.integer_division ? 32
                                                                                              : 0) {}
@@ -184,6 +198,7 @@ private:
   bool lacks(const Instruction& instruction) const {
     if (is_division(instruction)) return bits_of(&instruction) > widest_division_;
     if (rounds_twice_ && converts_long_to_float(instruction)) return instruction.getType()->isVectorTy();
+    if (swaps_compared_halves_ && compares_half_vectors(instruction)) return true;
     if (!narrow_) return false;
     bool wide = bits_of(&instruction) == 64;
     switch (instruction.getOpcode()) {
@@ -205,7 +220,9 @@ private:
   void replace(Instruction& instruction) {
     Builder ir(&instruction);
     Value* result = nullptr;
-    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType())) {
+    if (compares_half_vectors(instruction)) {
+      result = compare_in_float(ir, instruction);
+    } else if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType())) {
       result = llvm::PoisonValue::get(vector);
       for (uint64_t lane = 0; lane < vector->getNumElements(); ++lane) {
         Value* operands[2] = {};
@@ -285,6 +302,9 @@ private:
 
   bool narrow_;
   bool rounds_twice_; // LLVM converts vectors of i64 to f32 by way of f64
+  // LLVM takes the operands of a masked vcmpph the other way round, to read one from the stack, and keeps the
+  // predicate. Its optimiser makes such comparisons where converted halves are compared.
+  bool swaps_compared_halves_;
   bool long_arithmetic_;
   unsigned widest_division_;
   std::vector<llvm::BinaryOperator*> divisions_;

@@ -97,6 +97,16 @@ TEST_CASE("ops on narrow floats round after every op", "[lower]") {
   }
 }
 
+TEST_CASE("a row of halves to the powers of many rows", "[lower]") {
+  // The row's comparisons are made once and wait on the stack, as masks or as halves.
+  std::string type = "f16[32,11]";
+  expect_lowered("%b: f16[11], %x: " + type,
+                 "%r = fusion %b, %x {kind = elementwise} region(%p: f16[11], %q: " + type +
+                     ") { %c = broadcast_in_dim %p {dims = [1]} : " + type + " %w = power %c, %q : " + type +
+                     " return %w } : " + type,
+                 type, {.tolerance = 1e-3, .ranges = {{"b", {0.5, 2}}, {"x", {-3, 3}}}});
+}
+
 TEST_CASE("binary ops", "[lower]") {
   for (const char* dtype : {"f32", "f64", "i8", "i32", "u8", "i64", "u32", "i16", "u64"})
     for (const char* op : {"add", "subtract", "multiply", "maximum", "minimum"})
