@@ -234,11 +234,12 @@ std::optional<WinogradPlan> plan_winograd(const WinogradRequest& request,
   double direct_bytes = static_cast<double>(request.convolution.operand(1).type().byte_size());
   double stream = stream_cycles(direct_bytes, 1, request.target, request.model_weight_bytes);
   double direct_cycles = request.schedule ? INFINITY : overlapped(request.direct_cycles, stream);
-  const std::vector<float> values = aligned_filters(request.filter);
+  std::vector<float> values; // read when a plan promises to win: others need not be convolutions of f32
   std::optional<WinogradPlan> chosen;
   for (WinogradPlan& plan : plan_all_sizes(request)) {
     Explanation::Candidate candidate{plan.schedule(), plan.cycles, ""};
     if (!chosen && plan.cycles < direct_cycles) {
+      if (values.empty()) values = aligned_filters(request.filter);
       double error = winograd_error_ratio(plan, values.data());
       char text[64];
       std::snprintf(text, sizeof text, "%.2g times the direct sum's error", error);

@@ -17,7 +17,8 @@ void transform_winograd_filter(const WinogradPlan& plan, const float* filter, do
 }
 
 std::vector<float> aligned_filters(const Literal& filter) {
-  std::vector<float> values(filter.bytes().size() / sizeof(float));
+  FIRN_CHECK(filter.dtype() == DType::F32, "Winograd filters that are not f32");
+  std::vector<float> values(static_cast<size_t>(filter.num_elements()));
   std::memcpy(values.data(), filter.bytes().data(), filter.bytes().size());
   return values;
 }

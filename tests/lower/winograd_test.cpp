@@ -1,5 +1,6 @@
 // Winograd's matrices and the guard on their accuracy, by themselves.
 #include "compiler/lower/winograd.h"
+#include "tests/lower/lowered_program.h"
 
 #include <catch2/catch.hpp>
 
@@ -41,4 +42,19 @@ TEST_CASE("the guard sees filters that Winograd's algorithm ruins", "[lower]") {
   // One tap only: the direct sum hardly rounds at all.
   for (size_t i = 0; i < filters.size(); ++i) filters[i] = i % 144 == 0 ? 1.0f : 0.0f;
   CHECK(lower::winograd_error_ratio(plan, filters.data()) > 4);
+}
+
+TEST_CASE("filters of 16-bit floats are no filters for Winograd's algorithm", "[lower]") {
+  // 42 bytes: as many floats as fit would end two bytes before them, where a block of the heap does.
+  for (const std::string dtype : {"f16", "bf16"})
+    for (const char* window : {"3x1 pad 1_1x0_0", "1x1 pad 0_0x0_0"}) {
+      bool taps = window[0] == '3';
+      std::string filter = dtype + (taps ? "[1,7,3,1]" : "[3,7,1,1]"),
+                  result = dtype + (taps ? "[1,1,5,4]" : "[1,3,5,4]");
+      firn::test::expect_lowered("%x: " + dtype + "[1,7,5,4]",
+                                 "%w = " + firn::test::random_constant(21, 5) + " : " + filter +
+                                     " %r = convolution %x, %w {window = " + window +
+                                     ", groups = 1} : " + result,
+                                 result, {.tolerance = 1e-2});
+    }
 }
