@@ -4,7 +4,8 @@
 //   %w = multiply %k, %s : f32[8,3,3,3]   %s = broadcast_in_dim of a constant   ->   constant : f32[8,3,3,3]
 //
 // A broadcast of a small constant stays a broadcast: it is cheaper to compute than to store; so do large
-// tables that little arithmetic makes from little data. Folding is bounded in bytes and in work.
+// tables that little arithmetic makes from little data. Folding is bounded in work, and in the bytes that a
+// run adds to the constants: those it makes less those of constants that nobody reads any more.
 //
 // - Requires: nothing.
 // - Establishes: no instruction on constants alone, within those bounds.
@@ -19,7 +20,9 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kSmallElements = 4096; // results up to here are always worth a constant
+constexpr int64_t kShapeElements = 256;  // results up to here are folded whatever else has been
+constexpr int64_t kSmallElements = 4096; // results up to here are worth a constant
+constexpr int64_t kMostAdded = 32 << 20; // bytes that a run may add to the constants
 constexpr int64_t kTableElements =
     1 << 18;                         // tables made by costly ops (sine, dot) from less data than they hold
 constexpr double kMaximumWork = 2e8; // multiply-adds that the evaluator may spend on one instruction
@@ -112,7 +115,38 @@ bool is_foldable_op(const Instruction& instruction) {
   }
 }
 
-bool is_worth_folding(const Instruction& instruction, const PassOptions& options) {
+// Elements of constants that are gone when the instruction is folded.
+int64_t freed_elements(const Instruction& instruction) {
+  int64_t freed = 0;
+  for (int i = 0; i < instruction.num_operands(); ++i) {
+    Value operand = instruction.operand(i);
+    const auto& before = instruction.operands();
+    bool repeated = std::find(before.begin(), before.begin() + i, operand) != before.begin() + i;
+    auto read_here_alone = [](Value value, const Instruction& reader) {
+      return std::all_of(value.def->users().begin(), value.def->users().end(),
+                         [&](const Instruction* user) { return user == &reader; });
+    };
+    if (repeated || !read_here_alone(operand, instruction)) continue;
+    bool spread = operand.def->is(Opcode::BroadcastInDim);
+    if (!spread || read_here_alone(operand.def->operand(0), *operand.def)) freed += stored_elements(operand);
+  }
+  return freed;
+}
+
+// Bytes that folding adds to the constants. Elements that become wider count as the ones they replace; a
+// constant that only gets other dims shares its bytes.
+int64_t added_bytes(const Instruction& instruction) {
+  if (instruction.is(Opcode::Reshape) && instruction.operand(0).def->is(Opcode::Constant)) return 0;
+  int64_t elements = 0, bytes = 0;
+  for (int i = 0; i < instruction.num_results(); ++i) {
+    elements += instruction.type(i).num_elements();
+    bytes += static_cast<int64_t>(instruction.type(i).byte_size());
+  }
+  int64_t added = elements - freed_elements(instruction);
+  return added <= 0 || elements == 0 ? 0 : bytes / elements * added;
+}
+
+bool is_worth_folding(const Instruction& instruction, const PassOptions& options, int64_t& may_add) {
   int64_t stored = 0, results = 0, largest = 0;
   for (Value operand : instruction.operands()) {
     stored += stored_elements(operand);
@@ -129,8 +163,13 @@ bool is_worth_folding(const Instruction& instruction, const PassOptions& options
     return results <= stored || shape_data;
   }
   if (result_bytes > options.fold_bytes_limit && results > stored) return false;
-  if (results <= kSmallElements || results <= 4 * stored) return true;
-  return is_costly(instruction) && results <= kTableElements;
+  if (results <= kShapeElements) return true;
+  bool worth = results <= kSmallElements || results <= 4 * stored ||
+               (is_costly(instruction) && results <= kTableElements);
+  int64_t added = worth ? added_bytes(instruction) : 0;
+  if (!worth || added > may_add) return false;
+  may_add -= added;
+  return true;
 }
 
 // The name of the initializer that the constant comes from survives folding.
@@ -142,13 +181,13 @@ std::string folded_location(const Instruction& instruction) {
   return instruction.location();
 }
 
-bool fold(Instruction& instruction, const PassOptions& options) {
+bool fold(Instruction& instruction, const PassOptions& options, int64_t& may_add) {
   if (!is_foldable_op(instruction) || instruction.num_results() == 0) return false;
   for (Value operand : instruction.operands())
     if (!is_foldable_operand(operand)) return false;
   for (int i = 0; i < instruction.num_results(); ++i)
     if (!is_static_tensor(instruction.result(i))) return false;
-  if (!instruction.has_uses() || !is_worth_folding(instruction, options)) return false;
+  if (!instruction.has_uses() || !is_worth_folding(instruction, options, may_add)) return false;
   std::vector<LiteralRef> operands;
   for (Value operand : instruction.operands()) {
     operands.push_back(materialise(operand));
@@ -172,10 +211,11 @@ bool fold(Instruction& instruction, const PassOptions& options) {
 
 bool fold_constants(Module& module, const PassOptions& options) {
   bool changed = false;
+  int64_t may_add = kMostAdded;
   for_each_region(module, [&](Region& region) {
     // In order, so that chains fold in one walk. Erasing a chain takes its operands with it, but those stand
     // earlier.
-    for (Instruction* instruction : region.snapshot()) changed |= fold(*instruction, options);
+    for (Instruction* instruction : region.snapshot()) changed |= fold(*instruction, options, may_add);
   });
   return changed;
 }
