@@ -1,10 +1,14 @@
 // Recognition of attention, from the last dot backwards.
 #include "compiler/graph/attention.h"
 
+#include "compiler/graph/producers.h"
+
 #include <algorithm>
 
 namespace firn {
 namespace {
+
+constexpr int kLongestPath = 24; // instructions from the scores to softmax
 
 bool is_plain_f32(const Type& type) {
   return is_viewable(type) && type.dtype == DType::F32;
@@ -79,21 +83,19 @@ private:
     bool passes = is_elementwise(instruction.opcode()) ||
                   (instruction.is(Opcode::Reshape) && is_viewable(instruction.operand(0).type()) &&
                    is_viewable(instruction.type()) && keeps_matrices(instruction));
-    if (!passes || instruction.num_results() != 1 || instruction.num_uses(0) != 1 ||
-        !leads_from_dot(value, 24))
+    if (!passes || instruction.num_results() != 1 || instruction.num_uses(0) != 1 || !leads_from_dot(value))
       return true; // comes from elsewhere, as a mask does
     for (Value operand : instruction.operands())
       if (!descend(operand)) return false;
     a_.path.push_back(&instruction);
     return true;
   }
-  bool leads_from_dot(Value value, int depth) const {
-    const Instruction& instruction = *value.def;
-    if (instruction.is(Opcode::Dot)) return true;
-    if (depth == 0 || !(is_elementwise(instruction.opcode()) || instruction.is(Opcode::Reshape)))
-      return false;
-    return std::any_of(instruction.operands().begin(), instruction.operands().end(),
-                       [&](Value operand) { return leads_from_dot(operand, depth - 1); });
+  static bool leads_from_dot(Value value) {
+    return !walk_producers(value, [](Value part, int depth) {
+      if (part.def->is(Opcode::Dot)) return Walk::Stop;
+      bool passes = is_elementwise(part.def->opcode()) || part.def->is(Opcode::Reshape);
+      return passes && depth < kLongestPath ? Walk::Into : Walk::Past;
+    });
   }
 
   static StridedView view_of(Value value) {

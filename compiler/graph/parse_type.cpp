@@ -1,29 +1,17 @@
 // Types, dims and windows from text.
 #include "compiler/graph/parse_type.h"
 
+#include "compiler/support/int_expr_size.h"
+
 namespace firn {
 namespace {
 
 constexpr int kMaxDepth = 32; // nesting of types and expressions
 constexpr int64_t kMaxFactor =
-    1 << 30; // of numbers that are combined with symbols: products stay far below 2^62
-constexpr size_t kMaxNodes =
-    256; // of an expression written out as a tree, so that no operation on it is slow
+    1 << 30;                      // of numbers that are combined with symbols: products stay far below 2^62
+constexpr size_t kMaxNodes = 256; // of an expression, so that no operation on it is slow
 constexpr size_t kMaxFactors = 4; // of a term
 constexpr size_t kMaxRank = 64;
-
-// Counts the terms and atoms of an expression, up to a little more than `limit`.
-size_t count_nodes(const IntExpr& expression, size_t limit) {
-  size_t count = 1;
-  for (const IntExpr::Term& term : expression.terms())
-    for (const AtomRef& atom : term.atoms) {
-      ++count;
-      if (atom->kind == IntAtom::Kind::Symbol || count > limit) continue;
-      count += count_nodes(*atom->lhs, limit - count);
-      if (count <= limit) count += count_nodes(*atom->rhs, limit - count);
-    }
-  return count;
-}
 
 // Whether an expression may be combined with another one and stay in the range and size that expressions can
 // have.
@@ -32,7 +20,7 @@ bool is_tame(const IntExpr& expression) {
   if (!small(expression.constant_part())) return false;
   for (const IntExpr::Term& term : expression.terms())
     if (!small(term.coefficient) || term.atoms.size() > kMaxFactors) return false;
-  return count_nodes(expression, kMaxNodes) <= kMaxNodes;
+  return !is_larger_than(expression, kMaxNodes);
 }
 
 IntExpr parse_atom(TextScanner& scanner, const Module& module, int depth) {

@@ -29,10 +29,20 @@ StridedView whole_view(Value value);
 // The value as a view of the outermost source that its chain of movements allows; `may_pass` decides whether
 // a movement may be looked through.
 template <class MayPass> StridedView strided_view(Value value, MayPass may_pass) {
-  const Instruction& instruction = *value.def;
-  if (instruction.num_operands() == 1 && is_viewable(instruction.operand(0).type()) && may_pass(instruction))
-    if (auto view = view_through(instruction, strided_view(instruction.operand(0), may_pass))) return *view;
-  return whole_view(value);
+  std::vector<const Instruction*> movements; // the last one first
+  for (const Instruction* at = value.def;
+       at->num_operands() == 1 && is_viewable(at->operand(0).type()) && may_pass(*at);
+       at = at->operand(0).def)
+    movements.push_back(at);
+  if (movements.empty()) return whole_view(value);
+  StridedView view = whole_view(movements.back()->operand(0));
+  for (size_t i = movements.size(); i-- > 0;) {
+    auto through = view_through(*movements[i], view);
+    view = through ? std::move(*through)
+           : i > 0 ? whole_view(movements[i - 1]->operand(0))
+                   : whole_view(value);
+  }
+  return view;
 }
 
 } // namespace firn

@@ -4,6 +4,7 @@
 #include "compiler/lower/element_emitter.h"
 
 #include "compiler/graph/builder.h"
+#include "compiler/graph/producers.h"
 #include "compiler/lower/element_loops.h"
 #include "compiler/lower/kernel_scalars.h"
 
@@ -26,11 +27,11 @@ bool has_whole_blocks(const Type& type, const std::vector<int>& dims) {
 }
 
 // Whether elements take longer to compute than to add, so that one sum at a time is enough.
-bool outlasts_addition(const Instruction& element) {
-  if (is_transcendental(element.opcode())) return true;
-  if (!is_elementwise(element.opcode())) return false;
-  return std::any_of(element.operands().begin(), element.operands().end(),
-                     [](Value operand) { return outlasts_addition(*operand.def); });
+bool outlasts_addition(Value element) {
+  return !walk_producers(element, [](Value value, int) {
+    if (is_transcendental(value.def->opcode())) return Walk::Stop;
+    return is_elementwise(value.def->opcode()) ? Walk::Into : Walk::Past;
+  });
 }
 
 } // namespace
@@ -88,13 +89,16 @@ kernel::Value ElementEmitter::combine_lanes(const Instruction& reduce, kernel::V
 }
 
 bool ElementEmitter::walks_as_one(Value value, const Type& like) const {
-  if (leaves_.count(key(value))) return value.type().dims == like.dims && value.type().layout.is_plain();
-  const Instruction& instruction = *value.def;
-  if (instruction.is(Opcode::Constant)) return true;
-  if (instruction.is(Opcode::BroadcastInDim)) return instruction.operand(0).type().num_elements() == 1;
-  if (!is_elementwise(instruction.opcode())) return false;
-  return std::all_of(instruction.operands().begin(), instruction.operands().end(),
-                     [&](Value operand) { return walks_as_one(operand, like); });
+  auto past_if = [](bool holds) { return holds ? Walk::Past : Walk::Stop; };
+  return walk_producers(value, [&](Value part, int) {
+    const Instruction& instruction = *part.def;
+    if (leaves_.count(key(part)))
+      return past_if(part.type().dims == like.dims && part.type().layout.is_plain());
+    if (instruction.is(Opcode::Constant)) return Walk::Past;
+    if (instruction.is(Opcode::BroadcastInDim))
+      return past_if(instruction.operand(0).type().num_elements() == 1);
+    return is_elementwise(instruction.opcode()) ? Walk::Into : Walk::Stop;
+  });
 }
 
 // Sums over `dims` (the innermost last, adjacent ones that walk as one first merged) in vectors along the
@@ -113,7 +117,7 @@ kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const
   int lanes = static_cast<int>(std::min<int64_t>(preferred_lanes_, extent));
   int64_t vectors = extent / lanes, rest = extent % lanes;
   // Several sums side by side hide the latency of the additions.
-  int64_t chains = outlasts_addition(*operand.def) ? 1 : vectors >= 16 ? 4 : vectors >= 4 ? 2 : 1;
+  int64_t chains = outlasts_addition(operand) ? 1 : vectors >= 16 ? 4 : vectors >= 4 ? 2 : 1;
   LiteralRef identity = reducer_identity(*simple_reducer(reduce), dtype);
   kernel::Type type = value_type(dtype, lanes);
   kernel::Value start = kernel::is_float(type.scalar) ? builder_.constant(type, identity->get_double(0))
@@ -178,7 +182,7 @@ ElementEmitter::Values ElementEmitter::reduce_in_loops(const Instruction& reduce
   size_t count = initial.size();
   int64_t innermost = dims.empty() ? 1 : reduce.operand(0).dim(dims.back());
   bool splits = count == 1 && simple_reducer(reduce) && is_float(reduce.operand(0).dtype()) &&
-                !outlasts_addition(*reduce.operand(0).def);
+                !outlasts_addition(reduce.operand(0));
   int64_t chains = splits ? std::clamp<int64_t>(innermost / 2, 1, kChains) : 1;
   auto step = [&](Index here, const IntExpr& at, Values carried, size_t chain) {
     if (!dims.empty()) here[static_cast<size_t>(dims.back())] = at;
@@ -232,7 +236,7 @@ kernel::Value ElementEmitter::reduce_in_blocks(const Instruction& reduce, const 
   int64_t blocks = operand.dim(block.dim) / block.size;
   std::erase(dims, block.dim);
   int64_t innermost = dims.empty() ? 1 : operand.dim(dims.back());
-  int64_t chains = outlasts_addition(*operand.def) ? 1 : innermost >= 8 ? 4 : innermost >= 4 ? 2 : 1;
+  int64_t chains = outlasts_addition(operand) ? 1 : innermost >= 8 ? 4 : innermost >= 4 ? 2 : 1;
   LiteralRef identity = reducer_identity(*simple_reducer(reduce), operand.dtype());
   kernel::Type type = value_type(operand.dtype(), lanes);
   Values sums(static_cast<size_t>(chains), kernel::is_float(type.scalar)

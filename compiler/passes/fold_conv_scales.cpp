@@ -17,6 +17,7 @@
 // - Establishes: a contraction with constant weights is followed by at most one addition of constants and no
 //   multiplication.
 // - Breaks: weights no longer are initializers by name alone.
+#include "compiler/graph/producers.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
@@ -26,15 +27,14 @@ namespace {
 
 constexpr int kMaximumDepth = 8; // of expressions of constants that have not been folded yet
 
-bool is_constant_expression(Value value, int depth = kMaximumDepth) {
-  const Instruction& def = *value.def;
-  if (def.is(Opcode::Constant)) return !def.literal()->is_opaque();
-  bool transparent =
-      is_elementwise(def.opcode()) || def.is(Opcode::BroadcastInDim) || def.is(Opcode::Reshape);
-  if (!transparent || depth == 0) return false;
-  for (Value operand : def.operands())
-    if (!is_constant_expression(operand, depth - 1)) return false;
-  return true;
+bool is_constant_expression(Value value) {
+  return walk_producers(value, [](Value part, int depth) {
+    const Instruction& def = *part.def;
+    if (def.is(Opcode::Constant)) return def.literal()->is_opaque() ? Walk::Stop : Walk::Past;
+    bool transparent =
+        is_elementwise(def.opcode()) || def.is(Opcode::BroadcastInDim) || def.is(Opcode::Reshape);
+    return transparent && depth < kMaximumDepth ? Walk::Into : Walk::Stop;
+  });
 }
 
 // A constant that varies along at most one dim of the tensor it is combined with.

@@ -16,6 +16,7 @@
 // - Breaks: other passes do not look inside.
 #include "compiler/graph/strided_view.h"
 #include "compiler/passes/fusion_builder.h"
+#include "compiler/passes/fusion_places.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/reshape_groups.h"
@@ -199,13 +200,22 @@ private:
   }
 
   // Whether anything but members that live in the group alone uses the instruction. A free member with users
-  // outside stays there too, and its operands with it.
+  // outside stays there too, and its operands with it. Every member is looked at once: their number of users
+  // may double from each to the next.
   bool is_used_outside(const Instruction& instruction, const Members& group, const Instruction* root) const {
-    if (results_.count(&instruction)) return true;
-    return std::any_of(instruction.users().begin(), instruction.users().end(), [&](const Instruction* user) {
-      if (fused_.count(user) || user == root) return false;
-      return !group.count(user) || is_used_outside(*user, group, root);
-    });
+    Members seen = {&instruction};
+    std::vector<const Instruction*> pending = {&instruction};
+    while (!pending.empty()) {
+      const Instruction* member = pending.back();
+      pending.pop_back();
+      if (results_.count(member)) return true;
+      for (const Instruction* user : member->users()) {
+        if (fused_.count(user) || user == root) continue;
+        if (!group.count(user)) return true;
+        if (seen.insert(user).second) pending.push_back(user);
+      }
+    }
+    return false;
   }
 
   void fuse_around(Instruction& root) {
@@ -252,6 +262,33 @@ private:
     return grown;
   }
 
+  // Whether the group with that producer computes no more elements of costly ops than there are, and all of
+  // its code stays within bounds: slices and transposes ask for elements at several places.
+  bool is_computed_once_with(Instruction& producer, const Group& group) const {
+    Group members = group;
+    members.push_back(&producer);
+    bool moves = std::any_of(members.begin(), members.end(), [](const Instruction* member) {
+      return member->is(Opcode::Slice) || member->is(Opcode::Transpose);
+    });
+    if (!moves) return true;
+    sort_by_position(members);
+    auto places = places_of_members(members, kMaximumMembers);
+    if (!places) return false;
+    return std::all_of(members.begin(), members.end(), [&](const Instruction* member) {
+      const std::vector<Place>& at = places->at(member);
+      if (at.size() < 2 || is_cheap(*member) || !is_elementwise(member->opcode())) return true;
+      int64_t steps = 0;
+      for (const Place& place : at) steps += place.steps;
+      return steps <= member->type().num_elements();
+    });
+  }
+
+  void sort_by_position(Group& group) const {
+    std::sort(group.begin(), group.end(), [this](const Instruction* a, const Instruction* b) {
+      return position_.at(a) < position_.at(b);
+    });
+  }
+
   // Adds producers to a group until nothing more may join, and makes the fusion if there is something to
   // fuse.
   void add_producers(Group group, std::string_view kind) {
@@ -276,7 +313,8 @@ private:
         if (!position_.count(producer) || fused_.count(producer) || inside.count(producer)) continue;
         if (!takes_inputs && is_operand_of(*first, *producer)) continue; // it reads them from memory
         Role role = role_of(*producer, repeated || enlarges);
-        if (role == Role::None || (role == Role::Producer && is_used_outside(*producer, inside, root)))
+        if (role == Role::None || (role == Role::Producer && is_used_outside(*producer, inside, root)) ||
+            !is_computed_once_with(*producer, group))
           continue;
         inside.insert(producer);
         group.push_back(producer);
@@ -285,10 +323,7 @@ private:
     }
     drop_views(group, inside);
     if (group.size() < 2 || !options_.take_rewrite()) return;
-    auto earlier = [this](const Instruction* a, const Instruction* b) {
-      return position_.at(a) < position_.at(b);
-    };
-    std::sort(group.begin(), group.end(), earlier);
+    sort_by_position(group);
     FIRN_CHECK(group.back() == root, "fusion whose root is not its last member");
     finish(group, kind);
   }

@@ -3,6 +3,7 @@
 
 #include "compiler/graph/builder.h"
 #include "compiler/graph/evaluate.h"
+#include "compiler/support/int_expr_size.h"
 
 #include <algorithm>
 
@@ -12,6 +13,7 @@ namespace {
 using Exprs = std::vector<IntExpr>;
 
 constexpr int64_t kMaximumElements = 256; // shapes are short; longer integer tensors are data
+constexpr size_t kMaximumNodes = 256;     // of an expression, so that no operation on it is slow
 constexpr int64_t kMaximumNumber = int64_t{1}
                                    << 40; // products of such numbers stay within an expression's range
 
@@ -29,7 +31,8 @@ bool in_range(const IntExpr& expr) {
     for (const IntExpr::Term& term : expr.terms())
       if (term.coefficient > kMaximumNumber || term.coefficient < -kMaximumNumber) return false;
   }
-  return expr.constant_part() <= kMaximumNumber && expr.constant_part() >= -kMaximumNumber;
+  return expr.constant_part() <= kMaximumNumber && expr.constant_part() >= -kMaximumNumber &&
+         !is_larger_than(expr, kMaximumNodes);
 }
 
 std::optional<IntExpr> combine(Opcode opcode, const IntExpr& lhs, const IntExpr& rhs) {

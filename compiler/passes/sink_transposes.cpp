@@ -15,6 +15,7 @@
 // - Requires: static shapes where anything moves.
 // - Establishes: no cluster that would be cheaper in the order of dims of one of its inputs.
 // - Breaks: nothing (simplify-algebra merges the transposes that now meet).
+#include "compiler/graph/producers.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/reshape_broadcast.h"
@@ -25,6 +26,8 @@
 
 namespace firn {
 namespace {
+
+constexpr int kLongestEpilogue = 12; // elementwise ops between a contraction and what it holds
 
 bool is_computed(Value value) {
   switch (op_info(value.def->opcode()).op_class) {
@@ -51,13 +54,12 @@ bool is_only_computed_with(Value reshape) {
 // How much keeps a value in its shape: a contraction's result takes elementwise ops along in its own dims.
 enum class Hold { None, Computed, Contracted };
 
-Hold hold_of(Value value, int depth = 12) {
-  if (op_info(value.def->opcode()).op_class == OpClass::Contraction) return Hold::Contracted;
-  if (!is_computed(value)) return Hold::None;
-  if (depth > 0 && is_elementwise(value.def->opcode()))
-    for (Value operand : value.def->operands())
-      if (hold_of(operand, depth - 1) == Hold::Contracted) return Hold::Contracted;
-  return Hold::Computed;
+Hold hold_of(Value value) {
+  bool contracted = !walk_producers(value, [](Value part, int depth) {
+    if (op_info(part.def->opcode()).op_class == OpClass::Contraction) return Walk::Stop;
+    return depth < kLongestEpilogue && is_elementwise(part.def->opcode()) ? Walk::Into : Walk::Past;
+  });
+  return contracted ? Hold::Contracted : is_computed(value) ? Hold::Computed : Hold::None;
 }
 
 // Whether the op may take the shape of `source`: the other operands must have it before their own reshapes or

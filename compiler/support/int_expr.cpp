@@ -1,5 +1,6 @@
 // Canonical form of integer expressions: order, sums, products, substitution, text.
 #include "compiler/support/int_expr_form.h"
+#include "compiler/support/int_expr_size.h"
 #include "compiler/support/text_scanner.h"
 
 namespace firn {
@@ -102,7 +103,24 @@ void collect_symbols(const IntExpr& expression, std::vector<SymbolRef>& found) {
     }
 }
 
+// Counts terms and atoms, up to a little more than `limit`.
+size_t count_nodes(const IntExpr& expression, size_t limit) {
+  size_t count = 1;
+  for (const IntExpr::Term& term : expression.terms())
+    for (const AtomRef& atom : term.atoms) {
+      if (++count > limit) return count;
+      if (atom->kind == IntAtom::Kind::Symbol) continue;
+      count += count_nodes(*atom->lhs, limit - count);
+      if (count <= limit) count += count_nodes(*atom->rhs, limit - count);
+    }
+  return count;
+}
+
 } // namespace
+
+bool is_larger_than(const IntExpr& expression, size_t limit) {
+  return count_nodes(expression, limit) > limit;
+}
 
 IntExpr IntExpr::symbol(SymbolRef symbol) {
   if (symbol->lower == symbol->upper) return symbol->lower;

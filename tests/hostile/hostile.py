@@ -206,4 +206,5 @@ def main():
     sys.exit(1 if failures or count < 200 else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+// Walks over what a value is computed of. Graphs share subexpressions, so that the number of paths through
+// them may double with every instruction: a walk looks at values, never at paths.
+#pragma once
+
+#include "compiler/graph/module.h"
+
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace firn {
+
+// What to do with the operands of what computes a value: walk on to them, pass them by, or end the walk.
+enum class Walk : uint8_t { Into, Past, Stop };
+
+// Calls visit(value, depth) for `root` (depth 0) and for what it is computed of, as far as the answers lead:
+// every value once, breadth first, at its least depth. False if a visit answered Stop.
+template <class Visit> bool walk_producers(Value root, Visit visit) {
+  std::set<std::pair<const Instruction*, int>> seen = {{root.def, root.index}};
+  std::vector<Value> level = {root}, next;
+  for (int depth = 0; !level.empty(); ++depth, level.swap(next), next.clear())
+    for (Value value : level) {
+      Walk answer = visit(value, depth);
+      if (answer == Walk::Stop) return false;
+      if (answer == Walk::Past) continue;
+      for (Value operand : value.def->operands())
+        if (seen.emplace(operand.def, operand.index).second) next.push_back(operand);
+    }
+  return true;
+}
+
+} // namespace firn
