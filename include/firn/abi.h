@@ -13,8 +13,11 @@
 // its own.
 #if defined(__GNUC__) && !defined(_WIN32) && !defined(__CYGWIN__)
 #define FIRN_HIDDEN __attribute__((visibility("hidden")))
+// The same for member templates of class templates, where Clang before 18 forgets the attribute.
+#define FIRN_HIDDEN_TEMPLATE __attribute__((visibility("hidden"), always_inline))
 #else
 #define FIRN_HIDDEN
+#define FIRN_HIDDEN_TEMPLATE
 #endif
 
 #ifdef __cplusplus

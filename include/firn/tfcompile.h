@@ -54,16 +54,16 @@ public:
     return index < Model::Outputs::size ? static_cast<int>(Model::info().outputs[index].bytes) : 0;
   }
 
-  template <class Index> FIRN_HIDDEN void* arg_data(Index index) noexcept {
+  template <class Index> FIRN_HIDDEN_TEMPLATE void* arg_data(Index index) noexcept {
     return const_cast<void*>(model_->input_data(static_cast<std::size_t>(index)));
   }
-  template <class Index> FIRN_HIDDEN void set_arg_data(Index index, const void* data) noexcept {
+  template <class Index> FIRN_HIDDEN_TEMPLATE void set_arg_data(Index index, const void* data) noexcept {
     static_cast<void>(model_->bind_input(static_cast<std::size_t>(index), data));
   }
-  template <class Index> FIRN_HIDDEN void* result_data(Index index) noexcept {
+  template <class Index> FIRN_HIDDEN_TEMPLATE void* result_data(Index index) noexcept {
     return const_cast<void*>(model_->output_data(static_cast<std::size_t>(index)));
   }
-  template <class Index> FIRN_HIDDEN const void* result_data(Index index) const noexcept {
+  template <class Index> FIRN_HIDDEN_TEMPLATE const void* result_data(Index index) const noexcept {
     return model_->output_data(static_cast<std::size_t>(index));
   }
 
@@ -76,24 +76,24 @@ public:
   FIRN_HIDDEN auto result1_data() noexcept { return typed_result<1>(); }
   FIRN_HIDDEN auto result2_data() noexcept { return typed_result<2>(); }
   FIRN_HIDDEN auto result3_data() noexcept { return typed_result<3>(); }
-  template <class... Indices> FIRN_HIDDEN auto& arg0(Indices... indices) noexcept {
+  template <class... Indices> FIRN_HIDDEN_TEMPLATE auto& arg0(Indices... indices) noexcept {
     return Arg<0>(arg0_data())(indices...);
   }
-  template <class... Indices> FIRN_HIDDEN auto& result0(Indices... indices) noexcept {
+  template <class... Indices> FIRN_HIDDEN_TEMPLATE auto& result0(Indices... indices) noexcept {
     return Result<0>(result0_data())(indices...);
   }
 
   // A model is computed on the calling thread; pools given to tfcompile's classes are accepted and not used.
-  template <class Pool> FIRN_HIDDEN void set_thread_pool(const Pool*) noexcept {}
+  template <class Pool> FIRN_HIDDEN_TEMPLATE void set_thread_pool(const Pool*) noexcept {}
 
   FIRN_HIDDEN Model& model() noexcept { return *model_; }
 
 private:
-  template <std::size_t i> FIRN_HIDDEN auto typed_arg() noexcept {
+  template <std::size_t i> FIRN_HIDDEN_TEMPLATE auto typed_arg() noexcept {
     using Element = typename Arg<i>::value_type;
     return static_cast<Element*>(arg_data(i));
   }
-  template <std::size_t i> FIRN_HIDDEN auto typed_result() noexcept {
+  template <std::size_t i> FIRN_HIDDEN_TEMPLATE auto typed_result() noexcept {
     using Element = typename Result<i>::value_type;
     return static_cast<Element*>(result_data(i));
   }

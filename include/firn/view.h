@@ -48,7 +48,8 @@ template <std::size_t... dims> struct Shape {
     return product;
   }
   template <class... Indices>
-  FIRN_HIDDEN static constexpr std::size_t offset(const Extents& extents, Indices... indices) noexcept {
+  FIRN_HIDDEN_TEMPLATE static constexpr std::size_t offset(const Extents& extents,
+                                                           Indices... indices) noexcept {
     static_assert(sizeof...(Indices) == rank, "one index per dimension");
     static_assert((std::is_integral_v<Indices> && ...), "indices are integers");
     std::size_t result = 0;
@@ -79,7 +80,7 @@ public:
   FIRN_HIDDEN constexpr View() noexcept = default;
   // `counts` are the extents of the dynamic dimensions, in order.
   template <class... Counts>
-  FIRN_HIDDEN explicit constexpr View(T* data, Counts... counts) noexcept : data_(data) {
+  FIRN_HIDDEN_TEMPLATE explicit constexpr View(T* data, Counts... counts) noexcept : data_(data) {
     static_assert(sizeof...(Counts) == dynamic_extents, "one extent per dynamic dimension");
     [[maybe_unused]] std::size_t i = 0;
     if constexpr (dynamic_extents > 0) ((Extents::values[i++] = static_cast<std::size_t>(counts)), ...);
@@ -104,10 +105,12 @@ public:
   FIRN_HIDDEN constexpr T* begin() const noexcept { return data_; }
   FIRN_HIDDEN constexpr T* end() const noexcept { return data_ + size(); }
 
-  template <class... Indices> FIRN_HIDDEN constexpr T& operator()(Indices... indices) const noexcept {
+  template <class... Indices>
+  FIRN_HIDDEN_TEMPLATE constexpr T& operator()(Indices... indices) const noexcept {
     return data_[Shape::offset(extents(), indices...)];
   }
-  template <class Index> FIRN_HIDDEN constexpr decltype(auto) operator[](Index index) const noexcept {
+  template <class Index>
+  FIRN_HIDDEN_TEMPLATE constexpr decltype(auto) operator[](Index index) const noexcept {
     static_assert(rank > 0, "a scalar has no rows");
     return detail::Row<T, dims...>::at(data_, extents(), static_cast<std::size_t>(index));
   }
@@ -180,7 +183,7 @@ public:
 
   FIRN_HIDDEN constexpr PackedView() noexcept = default;
   template <class... Extents>
-  FIRN_HIDDEN explicit constexpr PackedView(Byte* data, Extents... extents) noexcept : data_(data) {
+  FIRN_HIDDEN_TEMPLATE explicit constexpr PackedView(Byte* data, Extents... extents) noexcept : data_(data) {
     static_assert(sizeof...(Extents) == Shape::dynamic_count, "one extent per dynamic dimension");
     [[maybe_unused]] std::size_t i = 0;
     if constexpr (Shape::dynamic_count > 0) ((extents_.values[i++] = static_cast<std::size_t>(extents)), ...);
@@ -194,7 +197,7 @@ public:
   FIRN_HIDDEN constexpr std::size_t size_bytes() const noexcept {
     return (size() + elements_per_byte - 1) / elements_per_byte;
   }
-  template <class... Indices> FIRN_HIDDEN Reference operator()(Indices... indices) const noexcept {
+  template <class... Indices> FIRN_HIDDEN_TEMPLATE Reference operator()(Indices... indices) const noexcept {
     return flat(Shape::offset(extents_, indices...));
   }
   // The element at a row-major position.

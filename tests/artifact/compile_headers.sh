@@ -4,7 +4,7 @@
 set -eu
 generated=$1
 include=$2
-warnings="-Wall -Wextra -Wpedantic -Wconversion -Werror"
+warnings="-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 tried=0
