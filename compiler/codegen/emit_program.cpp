@@ -72,8 +72,10 @@ private:
     for (const auto& kernel : program_.kernels) {
       std::vector<ParameterFacts> facts;
       for (const BufferParameter& parameter : kernel->parameters) {
-        facts.push_back({parameter.alignment, parameter.no_alias});
+        facts.push_back({parameter.alignment, /*no_alias=*/true});
       }
+      for (const kernel::InPlace& pair : kernel->in_place)
+        for (int number : {pair.written, pair.read}) facts[static_cast<size_t>(number)].no_alias = false;
       facts_.push_back(std::move(facts));
     }
     gather_facts(program_.steps);

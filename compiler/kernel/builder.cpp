@@ -60,16 +60,14 @@ std::vector<Type> Builder::types_of(const std::vector<Value>& values) const {
 
 // Parameters and constants.
 
-int Builder::add_parameter(std::string name, Scalar element, int64_t size, bool written, int alignment,
-                           bool no_alias) {
+int Builder::add_parameter(std::string name, Scalar element, int64_t size, bool written, int alignment) {
   FIRN_CHECK(kernel_.scratch.empty(), "kernel parameter '" + name + "' added after scratch");
-  kernel_.parameters.push_back({std::move(name), element, size, written, no_alias, alignment});
+  kernel_.parameters.push_back({std::move(name), element, size, written, alignment});
   return static_cast<int>(kernel_.parameters.size()) - 1;
 }
 
 int Builder::add_scratch(std::string name, Scalar element, int64_t size) {
-  kernel_.scratch.push_back(
-      {std::move(name), element, size, /*written=*/true, /*no_alias=*/true, /*alignment=*/64});
+  kernel_.scratch.push_back({std::move(name), element, size, /*written=*/true, /*alignment=*/64});
   return static_cast<int>(kernel_.parameters.size() + kernel_.scratch.size()) - 1;
 }
 

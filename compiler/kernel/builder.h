@@ -16,8 +16,7 @@ public:
   Type type(Value value) const { return kernel_.type_of(value); }
 
   // Parameters and scratch. All parameters must be added before the first scratch is.
-  int add_parameter(std::string name, Scalar element, int64_t size, bool written, int alignment = 64,
-                    bool no_alias = true);
+  int add_parameter(std::string name, Scalar element, int64_t size, bool written, int alignment = 64);
   int add_scratch(std::string name, Scalar element, int64_t size);
 
   Value constant(Type type, double value); // floats: rounded to the type; integers: exact up to 2^53

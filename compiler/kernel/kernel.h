@@ -91,9 +91,26 @@ struct BufferParameter {
   Scalar element = Scalar::F32;
   int64_t size = 0; // elements that may be touched
   bool written = false;
-  bool no_alias = true;    // false: another parameter may be the same memory (in-place kernels)
   int alignment = 64;      // bytes known of the pointer
   bool per_worker = false; // scratch that iterations of the parallel loop reuse: each worker has its own
+};
+
+// How a kernel writes over memory that it reads; what comes first asks least of the order of its accesses.
+// None asks for memory apart.
+enum class Overwriting : uint8_t {
+  Pointwise, // an element is read only in the iteration that writes it, before it does
+  RowWise,   // all that is read of a row is read before any of it is written; rows share nothing
+  Sliding,   // what an iteration writes was read by it or by those before it, and is read by no later one
+  None
+};
+std::string_view overwriting_name(Overwriting pattern); // "pointwise", "row_wise", "sliding", "none"
+
+// The promise of a kernel that parameter `written` may lie in the memory of parameter `read`.
+struct InPlace {
+  int written = -1, read = -1;
+  Overwriting pattern = Overwriting::Pointwise;
+  int64_t distance = 0; // bytes by which `read` begins behind `written`
+  bool operator==(const InPlace&) const = default;
 };
 
 // One function: runs `body` once for every value of `parallel` in [begin, end), the range given at the call;
@@ -105,6 +122,7 @@ struct Kernel {
   SymbolRef parallel;                   // induction variable of the outermost loop
   int64_t parallel_count = 1;
   Block body;
+  std::vector<InPlace> in_place; // what calls make use of; other parameters lie apart where one is written
   std::vector<Type> value_types; // by Value::id
   // Facts for reports: work of one whole run, the ONNX nodes it computes, what algorithm it is.
   int64_t flops = 0, bytes = 0;
@@ -142,8 +160,6 @@ struct Step {
   int kernel = -1;                 // Call
   bool is_copy = false;            // Call: gives the second argument the bytes of the first and does no more
   std::vector<Argument> arguments; // Call: one per parameter
-  // Call: pairs (written argument, read argument) whose buffers may be one when the read one dies here.
-  std::vector<std::pair<int, int>> in_place;
   std::string location;
   Argument condition;              // If, While
   std::vector<Step> first, second; // If: then, else. While: steps that compute the condition, the body.
@@ -187,7 +203,11 @@ Expected<Program> parse_program(std::string file, std::string_view text);
 Result verify(const Kernel& kernel);
 Result verify(const Program& program);
 
-// Makes kernels of equal text (names aside) one, and drops those that nothing calls.
+// The least pattern in which the body writes over what it reads when parameter `read` begins `distance` bytes
+// behind parameter `written`; None if that is wrong or cannot be shown. The one place where this is decided.
+Overwriting may_overwrite(const Kernel& kernel, int written, int read, int64_t distance = 0);
+
+// Makes kernels of equal text (names and promises aside) one, and drops those that nothing calls.
 void merge_equal_kernels(Program& program);
 
 } // namespace firn::kernel

@@ -1,6 +1,8 @@
-// Kernels that differ in names alone become one: a network's repeated layers share their code.
+// Kernels that differ in names alone become one: a network's repeated layers share their code. What one of
+// them promises of memory in place holds for equal code.
 #include "compiler/kernel/text.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace firn::kernel {
@@ -23,6 +25,11 @@ void mark_called(const std::vector<Step>& steps, std::vector<bool>& called) {
   }
 }
 
+void add_promises(const std::vector<InPlace>& from, std::vector<InPlace>& to) {
+  for (const InPlace& pair : from)
+    if (std::find(to.begin(), to.end(), pair) == to.end()) to.push_back(pair);
+}
+
 } // namespace
 
 void merge_equal_kernels(Program& program) {
@@ -36,7 +43,10 @@ void merge_equal_kernels(Program& program) {
     auto [found, is_new] = by_text.try_emplace(kernel_text(*program.kernels[i], /*anonymous=*/true),
                                                static_cast<int>(kept.size()));
     numbers[i] = found->second;
-    if (is_new) kept.push_back(std::move(program.kernels[i]));
+    if (is_new)
+      kept.push_back(std::move(program.kernels[i]));
+    else
+      add_promises(program.kernels[i]->in_place, kept[static_cast<size_t>(found->second)]->in_place);
   }
   program.kernels = std::move(kept);
   renumber(program.steps, numbers);

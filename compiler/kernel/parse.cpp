@@ -100,11 +100,6 @@ private:
       if ((!first && !scanner_.expect(",")) || !parse_argument(argument)) return false;
       step.arguments.push_back(argument);
     }
-    while (scanner_.accept("in_place")) {
-      int written = 0, read = 0;
-      if (!number(written) || !number(read)) return false;
-      step.in_place.emplace_back(written, read);
-    }
     return !scanner_.accept("at") || name(step.location);
   }
 

@@ -22,7 +22,7 @@ public:
   bool parse() {
     return (scanner_.quoted(kernel_.name) || scanner_.fail("expected the kernel's name in quotes")) &&
            parse_facts() && scanner_.expect("{") && parse_buffers("parameter", kernel_.parameters) &&
-           parse_buffers("scratch", kernel_.scratch) && parse_parallel() &&
+           parse_buffers("scratch", kernel_.scratch) && parse_in_place() && parse_parallel() &&
            parse_block(kernel_.body, /*depth=*/0);
   }
 
@@ -75,11 +75,30 @@ private:
         return false;
       }
       buffer.written = scanner_.accept("written");
-      buffer.no_alias = !scanner_.accept("aliased");
       buffer.per_worker = scanner_.accept("per_worker");
       buffers.push_back(std::move(buffer));
     }
     return !scanner_.failed();
+  }
+
+  // in_place b1 over b0 sliding behind 64
+  bool parse_in_place() {
+    while (scanner_.accept("in_place")) {
+      InPlace pair;
+      if (!parse_buffer_number(pair.written) || !scanner_.expect("over") || !parse_buffer_number(pair.read) ||
+          !parse_pattern(pair.pattern) || (scanner_.accept("behind") && !integer(pair.distance))) {
+        return false;
+      }
+      kernel_.in_place.push_back(pair);
+    }
+    return !scanner_.failed();
+  }
+  bool parse_pattern(Overwriting& pattern) {
+    for (Overwriting known : {Overwriting::Pointwise, Overwriting::RowWise, Overwriting::Sliding}) {
+      pattern = known;
+      if (scanner_.accept(overwriting_name(known))) return true;
+    }
+    return fail("expected pointwise, row_wise or sliding");
   }
 
   bool parse_parallel() {

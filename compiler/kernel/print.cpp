@@ -40,6 +40,7 @@ public:
     text_ += " {\n";
     print_buffers("parameter", kernel_.parameters, "p");
     print_buffers("scratch", kernel_.scratch, "s");
+    if (!anonymous_) print_in_place();
     if (kernel_.parallel) {
       text_ += "  parallel " + declare(kernel_.parallel) + " count " +
                std::to_string(kernel_.parallel_count) + "\n";
@@ -63,8 +64,16 @@ private:
                " " + std::string(scalar_name(buffer.element)) + "[" + std::to_string(buffer.size) +
                "] align " + std::to_string(buffer.alignment);
       if (buffer.written) text_ += " written";
-      if (!buffer.no_alias) text_ += " aliased";
       if (buffer.per_worker) text_ += " per_worker";
+      text_ += "\n";
+    }
+  }
+
+  void print_in_place() {
+    for (const InPlace& pair : kernel_.in_place) {
+      text_ += "  in_place b" + std::to_string(pair.written) + " over b" + std::to_string(pair.read) + " " +
+               std::string(overwriting_name(pair.pattern));
+      if (pair.distance) text_ += " behind " + std::to_string(pair.distance);
       text_ += "\n";
     }
   }
@@ -222,9 +231,6 @@ private:
     text_ += (step.is_copy ? "copy " : "call ") + std::to_string(step.kernel) + " (";
     for (size_t i = 0; i < step.arguments.size(); ++i) text_ += (i ? ", " : "") + argument(step.arguments[i]);
     text_ += ")";
-    for (auto [written, read] : step.in_place) {
-      text_ += " in_place " + std::to_string(written) + " " + std::to_string(read);
-    }
     if (!step.location.empty()) text_ += " at " + quote(step.location);
     text_ += "\n";
   }

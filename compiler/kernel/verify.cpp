@@ -8,8 +8,8 @@
 // `symbolic` ops;
 // - buffers exist, hold storable elements, are marked written if they are, and no access lies wholly outside
 // them;
-// - loops have positive steps and unroll factors.
-#include "compiler/kernel/kernel.h"
+// - loops have positive steps and unroll factors; promises of memory in place are kept (overwrite.cpp).
+#include "compiler/kernel/overwrite.h"
 
 #include <algorithm>
 
@@ -393,7 +393,8 @@ private:
 } // namespace
 
 Result verify(const Kernel& kernel) {
-  return KernelVerifier(kernel).run();
+  Result result = KernelVerifier(kernel).run();
+  return result ? verify_in_place(kernel) : result;
 }
 
 } // namespace firn::kernel

@@ -5,9 +5,12 @@
 // - kernels verify and have names of their own;
 // - constants fill weights, each buffer once;
 // - calls pass one argument per parameter, which lies in its buffer and is aligned as the parameter promises;
-// - nothing writes inputs or weights; in-place pairs and conditions name what exists.
+// - nothing writes inputs or weights; conditions name what exists;
+// - what a call writes shares memory with nothing else that it is passed, unless the kernel promises to write
+// in place.
 #include "compiler/kernel/kernel.h"
 
+#include <algorithm>
 #include <set>
 
 namespace firn::kernel {
@@ -106,12 +109,27 @@ private:
     for (size_t i = 0; i < step.arguments.size(); ++i) {
       check_argument(kernel, kernel.parameters[i], step.arguments[i]);
     }
-    for (auto [written, read] : step.in_place) {
-      auto exists = [&](int n) { return n >= 0 && static_cast<size_t>(n) < kernel.parameters.size(); };
-      if (!exists(written) || !exists(read) || !kernel.parameters[static_cast<size_t>(written)].written) {
-        fail("kernel '" + kernel.name + "' is called with a bad in-place pair");
-      }
-    }
+    for (size_t i = 0; message_.empty() && i < step.arguments.size(); ++i)
+      for (size_t j = 0; j < step.arguments.size(); ++j)
+        if (i != j && kernel.parameters[i].written) check_apart(kernel, step, i, j);
+  }
+
+  // Argument i is written.
+  void check_apart(const Kernel& kernel, const Step& step, size_t i, size_t j) {
+    const Argument &written = step.arguments[i], &other = step.arguments[j];
+    if (written.buffer != other.buffer) return;
+    int64_t distance = other.byte_offset - written.byte_offset;
+    auto bytes = [&](size_t n) {
+      return kernel.parameters[n].size * scalar_bytes(kernel.parameters[n].element);
+    };
+    if (distance >= bytes(i) || -distance >= bytes(j)) return;
+    bool promised = std::any_of(kernel.in_place.begin(), kernel.in_place.end(), [&](const InPlace& pair) {
+      return pair.written == static_cast<int>(i) && pair.read == static_cast<int>(j) &&
+             pair.distance == distance;
+    });
+    if (!promised)
+      fail("kernel '" + kernel.name + "' writes '" + kernel.parameters[i].name + "' over '" +
+           kernel.parameters[j].name + "', which it does not promise to do in place");
   }
 
   void check_argument(const Kernel& kernel, const BufferParameter& parameter, const Argument& argument) {

@@ -24,8 +24,8 @@ Index shifted(Index index, const Index& by) {
   return index;
 }
 
-// Copies one operand to where it starts in the result; `slides` towards the start of the memory it lies in,
-// if the planner makes both one.
+// Copies one operand to where it starts in the result; `slides`: in ascending order, so that it may be moved
+// towards the start of the memory it lies in.
 void emit_part(LoweringContext& context, const Instruction& concatenate, Value part, const Index& start,
                bool slides) {
   Value result = result_of(concatenate);
@@ -34,7 +34,6 @@ void emit_part(LoweringContext& context, const Instruction& concatenate, Value p
   PartSource from = source_of(context, part);
   int source = splat ? -1 : maker.read(from.value);
   int target = maker.write(result);
-  if (slides) maker.allow_slide(target, source);
   ElementLoops loops;
   loops.type = Type::tensor(part.dtype(), part.type().dims, result.type().layout);
   loops.type.layout.strides.clear();

@@ -37,23 +37,6 @@ Bias bias_of_tiles(const Instruction& instruction) {
 
 namespace {
 
-// A residual of the result's own type may be overwritten, unless the contraction still reads it.
-bool may_be_overwritten(LoweringContext& context, const Instruction& fusion, const ContractionRoot& root,
-                        const ContractionBinding& binding, const RegionLeaves::Entry& entry) {
-  if (!(entry.type == fusion.type()) || entry.buffer == binding.scalar || entry.buffer == binding.vector)
-    return false;
-  const Region& region = fusion.region();
-  for (size_t p = 0; p < region.parameters().size(); ++p) {
-    if (region.parameters()[p] != entry.value.def) continue;
-    int buffer = context.place_of(fusion.operand(static_cast<int>(p))).buffer;
-    for (Value operand : root.operands)
-      if (operand && !is_packable_constant(operand) && context.place_of(operand).buffer == buffer)
-        return false;
-    return true;
-  }
-  return false;
-}
-
 // The lanes of a vector from `index[lane_dim]` on: that index becomes a symbol of its own.
 Lanes make_lanes(Index& index, int lane_dim, int count) {
   if (count == 1) return {};
@@ -80,17 +63,13 @@ const Instruction* find_bias(const Instruction& contraction) {
 
 } // namespace
 
-std::vector<int> bind_epilogue(KernelMaker& maker, const Instruction& instruction,
-                               const ContractionRoot& root, ContractionBinding& binding, Bias bias) {
-  std::vector<int> in_place;
-  if (!instruction.is(Opcode::Fusion)) return in_place;
+void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const ContractionRoot& root,
+                   ContractionBinding& binding, Bias bias) {
+  if (!instruction.is(Opcode::Fusion)) return;
   auto leaves = std::make_shared<RegionLeaves>(
       maker, instruction, [&](const Instruction& user) { return &user == root.contraction; });
   const Region& region = instruction.region();
   Value sum = result_of(*root.contraction);
-  for (const RegionLeaves::Entry& entry : leaves->entries())
-    if (may_be_overwritten(maker.context(), instruction, root, binding, entry))
-      in_place.push_back(entry.buffer);
   auto bind_leaves = [leaves](Builder& b, ElementEmitter& emitter, int valid) {
     for (const RegionLeaves::Entry& entry : leaves->entries())
       emitter.bind(entry.value, [&b, entry, valid](const Index& at, const Lanes& along) {
@@ -116,15 +95,13 @@ std::vector<int> bind_epilogue(KernelMaker& maker, const Instruction& instructio
     emitter.bind(sum, [sums](const Index&, const Lanes&) { return sums; });
     return emitter.emit(region.results()[0], index);
   };
-  return in_place;
 }
 
 void bind_result(KernelMaker& maker, const Instruction& instruction, const ContractionRoot& root,
                  ContractionBinding& binding, Bias bias) {
-  std::vector<int> in_place = bind_epilogue(maker, instruction, root, binding, bias);
+  bind_epilogue(maker, instruction, root, binding, bias);
   if (binding.side_sums && binding.side_sums->replaces_result()) return;
   binding.result = maker.write(result_of(instruction));
-  for (int buffer : in_place) maker.allow_in_place(binding.result, buffer);
 }
 
 kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const Index& index,

@@ -46,10 +46,8 @@ enum class Bias : uint8_t { InEpilogue, InSums };
 // step, and in a short epilogue the addition costs nothing, as the stores set its pace.
 Bias bias_of_tiles(const Instruction& instruction);
 // Binds the epilogue of a fusion with its operands; `binding` knows the parameters of the contraction's.
-// Returns the parameters whose memory the result may take.
-std::vector<int> bind_epilogue(KernelMaker& maker, const Instruction& instruction,
-                               const ContractionRoot& root, ContractionBinding& binding,
-                               Bias bias = Bias::InEpilogue);
+void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const ContractionRoot& root,
+                   ContractionBinding& binding, Bias bias = Bias::InEpilogue);
 // The same, and binds the result.
 void bind_result(KernelMaker& maker, const Instruction& instruction, const ContractionRoot& root,
                  ContractionBinding& binding, Bias bias = Bias::InEpilogue);

@@ -22,9 +22,9 @@ bool reads(const LoweringContext& context, const Instruction& instruction, Value
   return false;
 }
 
-// Whether the body's result i can overwrite the carried value i where it lies: nothing reads the old value at
-// or after the instruction that makes the new one.
-bool may_overwrite(const LoweringContext& context, const Region& body, size_t i) {
+// Whether the body's result i can be computed where the carried value i lies: no kernel reads the old value
+// at or after the instruction that makes the new one.
+bool is_free_for_result(const LoweringContext& context, const Region& body, size_t i) {
   Value parameter = body.parameter(static_cast<int>(i));
   Value root = context.root_of(body.results()[i]).first;
   if (root.def->parent() != &body) return false;
@@ -95,8 +95,9 @@ Expected<bool> emit_while(LoweringContext& context, const Instruction& instructi
   std::vector<bool> done(count, false);
   for (size_t i = 0; i < count; ++i) {
     auto [root, offset] = context.root_of(body.results()[i]);
-    done[i] = (root == body.parameter(static_cast<int>(i)) && offset == 0) ||
-              (may_overwrite(context, body, i) && claim_place(context, body.results()[i], body, carried[i]));
+    done[i] =
+        (root == body.parameter(static_cast<int>(i)) && offset == 0) ||
+        (is_free_for_result(context, body, i) && claim_place(context, body.results()[i], body, carried[i]));
   }
   place_concatenations(context, body);
   if (Result result = context.lower_region(body, step.second); !result) return result.error();

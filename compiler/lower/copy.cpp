@@ -28,7 +28,6 @@ void emit_copy(LoweringContext& context, Place from, Place to, const Type& type,
   };
   emit_element_loops(maker, loops);
   maker.kernel().bytes = 2 * bytes;
-  maker.allow_in_place(target, source);
   maker.finish_copy();
 }
 

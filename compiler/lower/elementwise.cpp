@@ -52,7 +52,6 @@ public:
     loops.element_bits = widest_bits(instruction_);
     loops.uses = [&](const Index& index) { return analyse(index); };
     loops.body = [&](const Index& index, const Lanes& lanes) { emit_elements(index, lanes); };
-    allow_in_place();
     emit_element_loops(maker_, loops);
     maker_.set_flops(loops.type.num_elements() * count_operations(instruction_));
   }
@@ -110,34 +109,6 @@ private:
     for (const ElementResult& result : results_) values.push_back(emitter.emit(result.source, index));
     for (size_t i = 0; i < results_.size(); ++i)
       store_element(maker_.builder(), results_[i].buffer, results_[i].type, index, lanes, values[i]);
-  }
-
-  // A leaf that is only read at the result's own offset may be overwritten by it.
-  void allow_in_place() {
-    Index index;
-    for (const Dim& dim : results_[0].type.dims)
-      index.push_back(IntExpr::symbol(std::make_shared<const Symbol>(Symbol{"i", 0, dim.value() - 1})));
-    for (const RegionLeaves::Entry& leaf : leaves_.entries()) {
-      kernel::Kernel trial;
-      kernel::Builder builder(trial);
-      ElementEmitter emitter(builder);
-      std::vector<IntExpr> offsets, others;
-      leaves_.bind_recording(builder, emitter, &others);
-      emitter.bind(leaf.value, [&](const Index& at, const Lanes& lanes) {
-        offsets.push_back(leaf.type.offset_of(at));
-        return builder.emit(kernel::OpKind::Constant, {}, value_type(leaf.type.dtype, lanes.count));
-      });
-      for (const ElementResult& result : results_) emitter.emit(result.source, index);
-      for (const ElementResult& result : results_) {
-        IntExpr own = result.type.offset_of(index);
-        bool same = std::all_of(offsets.begin(), offsets.end(), [&](const IntExpr& o) { return o == own; });
-        if (same && memory_scalar(result.type.dtype) == memory_scalar(leaf.type.dtype) &&
-            result.type.physical_byte_size() == leaf.type.physical_byte_size()) {
-          maker_.allow_in_place(result.buffer, leaf.buffer);
-          break;
-        }
-      }
-    }
   }
 
   KernelMaker& maker_;

@@ -150,15 +150,13 @@ int LoweringContext::alignment_of(Place place) const {
 }
 
 kernel::Step& LoweringContext::add_kernel(std::unique_ptr<kernel::Kernel> kernel,
-                                          std::vector<kernel::Argument> arguments, std::string location,
-                                          std::vector<std::pair<int, int>> in_place) {
+                                          std::vector<kernel::Argument> arguments, std::string location) {
   FIRN_CHECK(kernel->parameters.size() == arguments.size(), "kernel " + kernel->name +
                                                                 " has another number of "
                                                                 "parameters than arguments");
   kernel::Step step;
   step.kernel = static_cast<int>(program_.kernels.size());
   step.arguments = std::move(arguments);
-  step.in_place = std::move(in_place);
   step.location = std::move(location);
   program_.kernels.push_back(std::move(kernel));
   steps_->push_back(std::move(step));
@@ -235,34 +233,12 @@ int KernelMaker::write(Value value) {
                    "out" + std::to_string(arguments_.size()));
 }
 
-void KernelMaker::allow_in_place(int written, int read) {
-  // Only whole buffers can be merged.
-  if (arguments_[static_cast<size_t>(written)].byte_offset == 0 &&
-      arguments_[static_cast<size_t>(read)].byte_offset == 0)
-    allow_slide(written, read);
-}
-
-void KernelMaker::allow_slide(int written, int read) {
-  if (written == read) return;
-  auto space = [&](int argument) {
-    int buffer = arguments_[static_cast<size_t>(argument)].buffer;
-    return context_.program().buffers[static_cast<size_t>(buffer)].space;
-  };
-  if (space(written) != kernel::Space::Arena ||
-      (space(read) != kernel::Space::Arena && space(read) != kernel::Space::State))
-    return;
-  kernel_->parameters[static_cast<size_t>(written)].no_alias = false;
-  kernel_->parameters[static_cast<size_t>(read)].no_alias = false;
-  in_place_.push_back({written, read});
-}
-
 void KernelMaker::finish() {
-  context_.add_kernel(std::move(kernel_), std::move(arguments_), location_, std::move(in_place_));
+  context_.add_kernel(std::move(kernel_), std::move(arguments_), location_);
 }
 
 void KernelMaker::finish_copy() {
-  context_.add_kernel(std::move(kernel_), std::move(arguments_), location_, std::move(in_place_)).is_copy =
-      true;
+  context_.add_kernel(std::move(kernel_), std::move(arguments_), location_).is_copy = true;
 }
 
 } // namespace firn::lower

@@ -59,9 +59,9 @@ public:
   Place place_of(Value value);
   // Bytes known of the address of a place: 64 at most; inputs and outputs are aligned as their elements.
   int alignment_of(Place place) const;
-  // Adds a kernel and a step that calls it. `in_place`: pairs (written argument, read argument).
+  // Adds a kernel and a step that calls it.
   kernel::Step& add_kernel(std::unique_ptr<kernel::Kernel> kernel, std::vector<kernel::Argument> arguments,
-                           std::string location, std::vector<std::pair<int, int>> in_place = {});
+                           std::string location);
   // A weights buffer whose bytes `fill` makes when the object is written, or `raw` before the first run.
   int add_constant(int64_t bytes, std::function<void(std::span<std::byte>)> fill, std::string name,
                    std::optional<kernel::RawForm> raw = {});
@@ -142,13 +142,8 @@ public:
   int parameter(Place place, kernel::Scalar element, int64_t elements, bool written, std::string name);
   // A parameter for memory that iterations of the parallel loop reuse.
   int scratch(kernel::Scalar element, int64_t elements, const char* name);
-  // Every element of `written` depends on no other element of `read` than the one at its own offset.
-  void allow_in_place(int written, int read);
   // Work of one run, for reports.
   void set_flops(int64_t flops) { kernel_->flops = flops; }
-  // Writes of `written` reach no element of `read` that is still to be read, though one may lie further on in
-  // the buffer than the other: as in moves towards the start, in ascending order.
-  void allow_slide(int written, int read);
   // Adds kernel and call to the context.
   void finish();
   // The same for a kernel that gives its second parameter the bytes of its first and does no more.
@@ -159,7 +154,6 @@ private:
   std::unique_ptr<kernel::Kernel> kernel_;
   kernel::Builder builder_;
   std::vector<kernel::Argument> arguments_;
-  std::vector<std::pair<int, int>> in_place_;
   std::string location_;
 };
 

@@ -73,22 +73,12 @@ private:
       buffers_.y = maker_.write(result_of(composite_, 0));
     buffers_.y_h = maker_.write(result_of(composite_, 1));
     if (is_lstm()) buffers_.c = maker_.write(result_of(composite_, 2));
-    allow_states_in_place();
     buffers_.state = buffers_.y_h;
     if (steps_ > 1) buffers_.state = scratch(2 * batch_ * hidden_, "state");
     if (sweeps_.size() > 1) {
       buffers_.z = scratch(batch_ * hidden_, "update");
       buffers_.reset = scratch(batch_ * hidden_, "reset");
     }
-  }
-
-  // A unit's c is read before it is written. The old h is read by all units of a step: it may be written over
-  // only by what is copied when all steps are done.
-  void allow_states_in_place() {
-    if (is_lstm() && buffers_.c0 != buffers_.h0 && buffers_.c0 != buffers_.x)
-      maker_.allow_in_place(buffers_.c, buffers_.c0);
-    if (steps_ > 1 && buffers_.h0 != buffers_.c0 && buffers_.h0 != buffers_.x)
-      maker_.allow_in_place(buffers_.y_h, buffers_.h0);
   }
 
   int scratch(int64_t elements, const char* name) {

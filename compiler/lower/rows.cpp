@@ -70,11 +70,6 @@ public:
   void emit(LoweringContext& context) {
     KernelMaker maker(context, composite_, composite_.attributes().word("name"));
     bind(maker);
-    for (const RegionLeaves::Entry& leaf : leaves_->entries())
-      if (leaf.type == type_) {
-        maker.allow_in_place(out_, leaf.buffer);
-        break;
-      }
     ElementLoops loops;
     loops.type = type_;
     for (int64_t dim : dims_) loops.type.dims[static_cast<size_t>(dim)] = Dim(1);

@@ -120,7 +120,6 @@ private:
     lines.binding->vector = maker.parameter(weights, packed.element, packed.elements(), false, "packed");
   }
 
-  // Other strips still read what the chain starts from: nothing is computed in place.
   void bind_result_of(KernelMaker& maker, const Member& member, ContractionBinding& binding) {
     bool filters = &member == &depthwise_member_;
     bind_epilogue(maker, *member.instruction, member.root, binding,

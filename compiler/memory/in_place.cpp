@@ -4,6 +4,7 @@
 #include "compiler/memory/liveness.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace firn::memory {
 namespace {
@@ -39,16 +40,31 @@ bool is_touched_besides(const Step& step, int written, int read) {
   return false;
 }
 
-// Whether the pair of arguments may become one buffer: the read one dies in this step, the written one is
-// born here, and nothing else of the step touches either.
+kernel::Kernel& kernel_of(Program& program, const Step& step) {
+  return *program.kernels[static_cast<size_t>(step.kernel)];
+}
+
+// Whether the step's kernel may write one argument over another, read, which begins `distance` bytes behind;
+// it promises so from now on.
+bool promise_in_place(Program& program, const Step& step, int written, int read, int64_t distance) {
+  kernel::Kernel& kernel = kernel_of(program, step);
+  kernel::InPlace pair{written, read, may_overwrite(kernel, written, read, distance), distance};
+  if (pair.pattern == kernel::Overwriting::None) return false;
+  if (std::find(kernel.in_place.begin(), kernel.in_place.end(), pair) == kernel.in_place.end())
+    kernel.in_place.push_back(pair);
+  return true;
+}
+
+// Whether memory allows the pair of arguments to become one buffer: the read one dies in this step, the
+// written one is born here, and nothing else of the step touches either.
 bool can_merge(const Program& program, const Step& step, int written, int read, int time,
                const Liveness& liveness) {
   const Argument &to = step.arguments[static_cast<size_t>(written)],
                  &from = step.arguments[static_cast<size_t>(read)];
   if (to.buffer == from.buffer || to.byte_offset != 0 || from.byte_offset != 0) return false;
   const kernel::Buffer &target = buffer_of(program, to), &source = buffer_of(program, from);
-  if (source.space != Space::Arena || (target.space != Space::Arena && target.space != Space::Output))
-    return false;
+  // An output may be the caller's memory, which is aligned as its elements only.
+  if (source.space != Space::Arena || target.space != Space::Arena) return false;
   if (source.bytes != target.bytes) return false;
   const Interval &read_life = liveness.buffers[static_cast<size_t>(from.buffer)],
                  &written_life = liveness.buffers[static_cast<size_t>(to.buffer)];
@@ -56,31 +72,58 @@ bool can_merge(const Program& program, const Step& step, int written, int read, 
   return !is_touched_besides(step, written, read);
 }
 
+// The first arguments (written, read) of a step that become one buffer.
+std::optional<std::pair<int, int>> find_dying_operand(Program& program, const Step& step, int time,
+                                                      const Liveness& liveness) {
+  const auto& parameters = kernel_of(program, step).parameters;
+  for (int written = 0; written < static_cast<int>(parameters.size()); ++written) {
+    if (!parameters[static_cast<size_t>(written)].written) continue;
+    for (int read = 0; read < static_cast<int>(parameters.size()); ++read)
+      if (!parameters[static_cast<size_t>(read)].written &&
+          can_merge(program, step, written, read, time, liveness) &&
+          promise_in_place(program, step, written, read, 0))
+        return std::pair{written, read};
+  }
+  return std::nullopt;
+}
+
 void merge_dying_operands(Program& program) {
   Liveness liveness = compute_liveness(program);
   for (int time = 0; time < liveness.num_steps; ++time) {
     Step* step = liveness.calls[static_cast<size_t>(time)];
     if (!step) continue;
-    for (auto [written, read] : step->in_place) {
-      if (!can_merge(program, *step, written, read, time, liveness)) continue;
-      int to = step->arguments[static_cast<size_t>(written)].buffer,
-          from = step->arguments[static_cast<size_t>(read)].buffer;
-      // An output keeps its identity; otherwise the older buffer goes on.
-      if (program.buffers[static_cast<size_t>(to)].space == Space::Output) std::swap(to, from);
-      Interval &kept = liveness.buffers[static_cast<size_t>(from)],
-               &gone = liveness.buffers[static_cast<size_t>(to)];
-      kept = {std::min(kept.first, gone.first), std::max(kept.last, gone.last),
-              std::max(kept.held_until, gone.held_until)};
-      gone = {};
-      replace_buffer(program.steps, to, from);
-      break;
-    }
+    auto pair = find_dying_operand(program, *step, time, liveness);
+    if (!pair) continue;
+    // The older buffer goes on.
+    int to = step->arguments[static_cast<size_t>(pair->first)].buffer,
+        from = step->arguments[static_cast<size_t>(pair->second)].buffer;
+    Interval &kept = liveness.buffers[static_cast<size_t>(from)],
+             &gone = liveness.buffers[static_cast<size_t>(to)];
+    kept = {std::min(kept.first, gone.first), std::max(kept.last, gone.last),
+            std::max(kept.held_until, gone.held_until)};
+    gone = {};
+    replace_buffer(program.steps, to, from);
   }
 }
 
+// Whether a step may be given the buffer `state` for what it writes to `made`.
+bool can_overwrite_state(Program& program, const Step& step, int made, int state) {
+  const auto& parameters = kernel_of(program, step).parameters;
+  int written = -1, read = -1;
+  for (int i = 0; i < static_cast<int>(parameters.size()); ++i) {
+    int buffer = step.arguments[static_cast<size_t>(i)].buffer;
+    if (buffer == made) written = i;
+    if (buffer == state) read = i;
+  }
+  if (written < 0 || read < 0 || is_touched_besides(step, written, read)) return false;
+  int64_t distance = step.arguments[static_cast<size_t>(read)].byte_offset -
+                     step.arguments[static_cast<size_t>(written)].byte_offset;
+  return promise_in_place(program, step, written, read, distance);
+}
+
 // Whether the new value of a state, in `made`, may be computed in the state's own buffer: nothing reads the
-// old value once the new one begins to be written, but for a step that allows both to be one. `program` is
-// without the step that copies one to the other.
+// old value once the new one begins to be written, but for a step whose kernel may have both in one.
+// `program` is without the step that copies one to the other.
 bool can_update_in_place(Program& program, int made, int state) {
   Liveness liveness = compute_liveness(program);
   const Interval &old_life = liveness.buffers[static_cast<size_t>(state)],
@@ -89,12 +132,7 @@ bool can_update_in_place(Program& program, int made, int state) {
   if (!old_life.is_used() || old_life.last < new_life.first) return true;
   if (old_life.last > new_life.first || old_life.held_until == old_life.last) return false;
   const Step* step = liveness.calls[static_cast<size_t>(new_life.first)];
-  return step && std::any_of(step->in_place.begin(), step->in_place.end(), [&](auto pair) {
-           auto [written, read] = pair;
-           return step->arguments[static_cast<size_t>(written)].buffer == made &&
-                  step->arguments[static_cast<size_t>(read)].buffer == state &&
-                  !is_touched_besides(*step, written, read);
-         });
+  return step && can_overwrite_state(program, *step, made, state);
 }
 
 // Steps that copy new values to states stand at the end of the program; one that is not needed goes.

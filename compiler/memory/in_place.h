@@ -5,9 +5,9 @@
 
 namespace firn::memory {
 
-// Lets steps write where Step::in_place allows it. New values of state that steps copy into a state buffer
-// are computed there in the first place wherever nothing reads the old value any more; what is left to copy
-// onto itself is dropped.
+// Lets steps write over operands that die where their kernels may (kernel::may_overwrite), which then promise
+// so. New values of state that steps copy into a state buffer are computed there in the first place wherever
+// nothing reads the old value any more; what is left to copy onto itself is dropped.
 void merge_in_place(kernel::Program& program);
 
 } // namespace firn::memory

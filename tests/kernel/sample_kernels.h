@@ -16,7 +16,7 @@ inline std::unique_ptr<Kernel> sample_control_flow(const std::string& name) {
   Type f32{Scalar::F32, 1}, wide{Scalar::F32, 16}, i32{Scalar::I32, 1};
   int x = b.add_parameter("x", Scalar::F32, 4096, false);
   int n = b.add_parameter("n", Scalar::I32, 1, false, 4);
-  int y = b.add_parameter("y", Scalar::F32, 4096, true, 64, /*no_alias=*/false);
+  int y = b.add_parameter("y", Scalar::F32, 4096, true);
   int t = b.add_scratch("t", Scalar::F32, 64);
   IntExpr p = b.set_parallel(4);
   IntExpr count = b.symbolic(b.load(i32, n, 0), 0, 32, "count");
@@ -47,6 +47,7 @@ inline std::unique_ptr<Kernel> sample_control_flow(const std::string& name) {
   b.store_masked(b.splat(halved, 16), y, min(1024 * p, 3000), mask);
   b.store(b.load(wide, t, 0), y, 1024 * p + 512);
   b.kernel().body.ops.back()->streaming = true;
+  kernel->in_place = {{y, x, Overwriting::Pointwise, 16384}};
   return kernel;
 }
 
@@ -111,7 +112,6 @@ inline Program sample_program() {
   Step call;
   call.kernel = 0;
   call.arguments = {{input, 0}, {flag, 0}, {middle, 0}};
-  call.in_place = {{2, 0}};
   call.location = "/net/conv";
   Step vectors;
   vectors.kernel = 1;

@@ -1,7 +1,11 @@
 // Making programs of whole-buffer steps and interpreting them.
 #include "tests/memory/planned_program.h"
 
+#include "compiler/kernel/builder.h"
+
 #include <catch2/catch.hpp>
+
+#include <algorithm>
 
 namespace firn::memory {
 
@@ -18,19 +22,27 @@ int ProgramMaker::buffer(int units, Space space, int io_index) {
   return program.add_buffer(buffer);
 }
 
+// A written parameter of its own element is written first, and that element read last where reading it then
+// would be wrong in place.
 Step ProgramMaker::call(const std::vector<int>& written, const std::vector<int>& read,
                         const std::vector<std::pair<int, int>>& in_place) {
   auto kernel = std::make_unique<kernel::Kernel>();
+  kernel::Builder b(*kernel);
   Step step;
   step.kernel = static_cast<int>(program.kernels.size());
   for (bool writes : {true, false})
     for (int number : writes ? written : read) {
-      kernel::BufferParameter parameter;
-      parameter.written = writes;
-      kernel->parameters.push_back(parameter);
+      int64_t elements = program.buffers[static_cast<size_t>(number)].bytes / 4;
+      b.add_parameter("p", kernel::Scalar::F32, elements, writes);
       step.arguments.push_back({number, 0});
     }
-  for (auto [w, r] : in_place) step.in_place.push_back({w, static_cast<int>(written.size()) + r});
+  kernel::Type element{kernel::Scalar::F32, 1};
+  int writes = static_cast<int>(written.size());
+  for (int w = 0; w < writes; ++w) b.store(b.constant(element, 0), w, w);
+  for (int w = 0; w < writes; ++w)
+    for (int r = 0; r < static_cast<int>(read.size()); ++r)
+      if (std::find(in_place.begin(), in_place.end(), std::pair{w, r}) == in_place.end())
+        b.load(element, writes + r, w);
   program.kernels.push_back(std::move(kernel));
   return step;
 }

@@ -1,0 +1,238 @@
+// Whether what a kernel reads may lie where it writes. A write must not reach what is read later: for every
+// write and every read, the difference of their addresses is a sum over the loops around them, and the bounds
+// of that sum say in which iterations the two can meet.
+#include "compiler/kernel/overwrite.h"
+
+#include "compiler/kernel/access_forms.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace firn::kernel {
+namespace {
+
+using Bytes = __int128; // sums of products of what is only known to be large
+
+// coefficient * x for all x in [lower, upper].
+struct Span {
+  int64_t coefficient = 0, lower = 0, upper = 0;
+  Bytes least() const { return Bytes{coefficient} * (coefficient >= 0 ? lower : upper); }
+  Bytes most() const { return Bytes{coefficient} * (coefficient >= 0 ? upper : lower); }
+  bool is_zero() const { return coefficient == 0 || (lower == 0 && upper == 0); }
+  bool has_zero() const { return lower <= 0 && upper >= 0; }
+};
+
+// A loop around both: the read's iteration less the write's, in one digit.
+struct CommonDigit {
+  Span difference;
+  bool ordered = true;
+  bool equal = false; // where the two meet, their iterations are the same
+};
+
+class Pair {
+public:
+  Pair(const AccessForms& forms, const Access& write, const Access& read, int64_t distance)
+      : forms_(forms), write_(write), read_(read), distance_(distance) {}
+
+  Overwriting pattern() {
+    if (read_.begin + distance_ >= write_.end || write_.begin >= read_.end + distance_)
+      return Overwriting::Pointwise; // never the same bytes
+    rest_ = {1, read_.lower + distance_ - write_.upper, read_.upper + distance_ - write_.lower};
+    add_digits();
+    find_equal_digits();
+    if (never_) return Overwriting::Pointwise;
+    Overwriting pattern = Overwriting::Pointwise;
+    for (size_t i = 0; i < common_.size(); ++i) {
+      if (common_[i].equal) continue;
+      // The read comes later where its iteration is a later one, or any other where they have no order.
+      if (can_meet(i, 1) || (!common_[i].ordered && can_meet(i, -1))) return Overwriting::None;
+      if (can_meet(i, -1)) pattern = Overwriting::Sliding;
+    }
+    if (!can_meet(common_.size(), 0) || is_exclusive()) return pattern;
+    if (write_.number <= read_.number) return Overwriting::None;
+    bool same_bytes =
+        private_.empty() && rest_.least() == 0 && rest_.most() == 0 && write_.width == read_.width;
+    return std::max(pattern, same_bytes ? Overwriting::Pointwise : Overwriting::RowWise);
+  }
+
+private:
+  void add_digits() {
+    size_t common_loops = 0, at = 0;
+    while (common_loops < write_.loops.size() && common_loops < read_.loops.size() &&
+           write_.loops[common_loops] == read_.loops[common_loops])
+      ++common_loops;
+    for (size_t i = 0; i < common_loops; ++i)
+      for (const LoopDigit& digit : digits(write_.loops[i])) {
+        add_common(digit, write_.terms[at], read_.terms[at]);
+        ++at;
+      }
+    for (size_t i = at; i < write_.terms.size(); ++i) add_private(negated(write_.terms[i]));
+    for (size_t i = at; i < read_.terms.size(); ++i) add_private(read_.terms[i]);
+  }
+
+  const std::vector<LoopDigit>& digits(int loop) const { return forms_.loops[static_cast<size_t>(loop)]; }
+
+  // As part of the difference: what the write's digit takes away.
+  static Span negated(const DigitTerm& term) { return {term.coefficient, -term.upper, -term.lower}; }
+
+  void add_common(const LoopDigit& digit, const DigitTerm& write, const DigitTerm& read) {
+    Span difference{write.coefficient, read.lower - write.upper, read.upper - write.lower};
+    if (write.coefficient != read.coefficient) {
+      // Steps of different length: what each adds stands by itself.
+      add_private(negated(write));
+      add_private(read);
+      difference.coefficient = 0;
+    }
+    common_.push_back({difference, digit.ordered});
+  }
+
+  // Counters of equal steps are one.
+  void add_private(const DigitTerm& term) { add_private(Span{term.coefficient, term.lower, term.upper}); }
+  void add_private(const Span& span) {
+    if (span.coefficient == 0) return;
+    for (Span& known : private_)
+      if (known.coefficient == span.coefficient) {
+        known.lower += span.lower;
+        known.upper += span.upper;
+        return;
+      }
+    private_.push_back(span);
+  }
+
+  bool is_apart(Bytes least, Bytes most) const { return least >= write_.width || most <= -read_.width; }
+
+  // Whether a difference in [least, most], and any multiple of `unit` added to it, keeps the two apart.
+  bool is_apart_modulo(Bytes least, Bytes most, Bytes unit) const {
+    Bytes room = least - write_.width, below = room >= 0 ? room / unit : -((unit - 1 - room) / unit);
+    return most <= (below + 1) * unit - read_.width;
+  }
+
+  // Finds counters that must be equal for the two to meet, those of the longest steps first: whatever the
+  // others add does not make up for one step, or those of longer steps go in multiples that do not.
+  void find_equal_digits() {
+    std::vector<Span*> spans;
+    for (CommonDigit& digit : common_) spans.push_back(&digit.difference);
+    for (Span& span : private_) spans.push_back(&span);
+    std::sort(spans.begin(), spans.end(), [](const Span* a, const Span* b) {
+      return std::abs(a->coefficient) > std::abs(b->coefficient);
+    });
+    for (bool found = true; found;) {
+      found = false;
+      for (size_t i = 0; i < spans.size(); ++i)
+        if (!spans[i]->is_zero() && must_be_zero(spans, i)) {
+          if (!spans[i]->has_zero()) never_ = true;
+          spans[i]->lower = spans[i]->upper = 0;
+          found = true;
+        }
+    }
+    for (CommonDigit& digit : common_) {
+      const Span& difference = digit.difference;
+      digit.equal = difference.lower == 0 && difference.upper == 0;
+    }
+  }
+
+  bool must_be_zero(const std::vector<Span*>& spans, size_t number) const {
+    const Span& span = *spans[number];
+    Bytes least = rest_.least(), most = rest_.most(), longer_least = 0, longer_most = 0;
+    int64_t unit = 0; // of what those of longer steps add
+    for (size_t i = 0; i < spans.size(); ++i) {
+      if (i == number) continue;
+      (i < number ? longer_least : least) += spans[i]->least();
+      (i < number ? longer_most : most) += spans[i]->most();
+      if (i < number && !spans[i]->is_zero()) unit = std::gcd(unit, spans[i]->coefficient);
+    }
+    auto apart = [&](int64_t from, int64_t to) {
+      if (from > to) return true; // no such value
+      Span side{span.coefficient, from, to};
+      Bytes low = least + side.least(), high = most + side.most();
+      return is_apart(low + longer_least, high + longer_most) ||
+             (unit > 0 && is_apart_modulo(low, high, unit));
+    };
+    return apart(std::max<int64_t>(span.lower, 1), span.upper) &&
+           apart(span.lower, std::min<int64_t>(span.upper, -1));
+  }
+
+  // Whether the two can touch the same bytes when the counters of loops before `first` are equal, and that of
+  // `first` differs in the direction of `sign`.
+  bool can_meet(size_t first, int sign) const {
+    Bytes least = rest_.least(), most = rest_.most();
+    for (size_t i = 0; i < first; ++i)
+      if (!common_[i].difference.has_zero()) return false;
+    for (size_t i = first; i < common_.size(); ++i) {
+      Span span = common_[i].difference;
+      if (i == first && sign > 0) span.lower = std::max<int64_t>(span.lower, 1);
+      if (i == first && sign < 0) span.upper = std::min<int64_t>(span.upper, -1);
+      if (span.lower > span.upper) return false;
+      least += span.least();
+      most += span.most();
+    }
+    for (const Span& span : private_) {
+      least += span.least();
+      most += span.most();
+    }
+    return !is_apart(least, most);
+  }
+
+  // Whether the two stand in branches of which only one runs in an iteration.
+  bool is_exclusive() const {
+    for (size_t i = 0; i < write_.branches.size() && i < read_.branches.size(); ++i) {
+      if (write_.branches[i].first != read_.branches[i].first) return false;
+      if (write_.branches[i].second != read_.branches[i].second) return true;
+    }
+    return false;
+  }
+
+  const AccessForms& forms_;
+  const Access &write_, &read_;
+  int64_t distance_;
+  std::vector<CommonDigit> common_; // outermost first
+  std::vector<Span> private_;       // counters of loops around one of the two only
+  Span rest_;                       // what is no counter's
+  bool never_ = false;              // no iterations of the two meet
+};
+
+} // namespace
+
+std::string_view overwriting_name(Overwriting pattern) {
+  static constexpr std::string_view names[] = {"pointwise", "row_wise", "sliding", "none"};
+  return names[static_cast<size_t>(pattern)];
+}
+
+Overwriting may_overwrite(const Kernel& kernel, int written, int read, int64_t distance) {
+  if (written == read || !kernel.buffer(written).written || kernel.buffer(read).written)
+    return Overwriting::None;
+  AccessForms forms = access_forms(kernel, written, read);
+  Overwriting pattern = Overwriting::Pointwise;
+  for (const Access& write : forms.accesses) {
+    if (!write.writes) continue;
+    for (const Access& other : forms.accesses) {
+      if (other.writes) continue;
+      pattern = std::max(pattern, Pair(forms, write, other, distance).pattern());
+      if (pattern == Overwriting::None) return pattern;
+    }
+  }
+  return pattern;
+}
+
+Result verify_in_place(const Kernel& kernel) {
+  auto refuse = [&](const std::string& text) {
+    return Diagnostic{Fault::Internal, "kernel '" + kernel.name + "': " + text};
+  };
+  auto is_parameter = [&](int number) {
+    return number >= 0 && static_cast<size_t>(number) < kernel.parameters.size();
+  };
+  for (const InPlace& pair : kernel.in_place) {
+    if (!is_parameter(pair.written) || !is_parameter(pair.read))
+      return refuse("writes one buffer over another, and one of them is no parameter");
+    Overwriting pattern = may_overwrite(kernel, pair.written, pair.read, pair.distance);
+    if (pattern <= pair.pattern) continue;
+    bool never = pattern == Overwriting::None;
+    return refuse("parameter '" + kernel.buffer(pair.written).name + "' is not written over '" +
+                  kernel.buffer(pair.read).name + "' " + std::string(overwriting_name(pair.pattern)) + ": " +
+                  (never ? "what is read may be overwritten before"
+                         : "it is " + std::string(overwriting_name(pattern))));
+  }
+  return {};
+}
+
+} // namespace firn::kernel
