@@ -129,7 +129,10 @@ Result assign_identifiers(ModelDescription& model,
     if (!found)
       return usage_error("name '" + new_name + "=" + old_name +
                          "': the model has no input, output or state '" + old_name + "' left to rename");
-    if (!is_identifier(new_name) || is_reserved_name(new_name) || new_name == class_word)
+    if (is_identifier(new_name) && is_reserved_name(new_name))
+      return usage_error("name '" + new_name + "=" + old_name + "': '" + new_name +
+                         "' is a keyword, a macro, or written like one; lower-case words are safe");
+    if (!is_identifier(new_name) || new_name == class_word)
       return usage_error("name '" + new_name + "=" + old_name + "': '" + new_name +
                          "' is not usable as a C++ name");
     if (!taken.is_free(new_name, *found))

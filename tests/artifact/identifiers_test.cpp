@@ -106,7 +106,10 @@ TEST_CASE("unusable renames are usage errors that name both sides") {
   };
   CHECK(error("x", "nothing") ==
         "name 'x=nothing': the model has no input, output or state 'nothing' left to rename");
-  CHECK(error("int", "image") == "name 'int=image': 'int' is not usable as a C++ name");
+  CHECK(error("int", "image") ==
+        "name 'int=image': 'int' is a keyword, a macro, or written like one; lower-case words are safe");
+  CHECK(error("IMAGE", "image") ==
+        "name 'IMAGE=image': 'IMAGE' is a keyword, a macro, or written like one; lower-case words are safe");
   CHECK(error("a-b", "image") == "name 'a-b=image': 'a-b' is not usable as a C++ name");
   CHECK(error("a__b", "image") == "name 'a__b=image': 'a__b' is not usable as a C++ name");
   CHECK(error("Digits", "image") == "name 'Digits=image': 'Digits' is not usable as a C++ name");
