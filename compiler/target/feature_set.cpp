@@ -5,6 +5,8 @@
 #include "compiler/target/cpu_table.h"
 
 #include <llvm/ADT/StringRef.h>
+#include <llvm/Support/Error.h>
+#include <llvm/TargetParser/RISCVISAInfo.h>
 
 #include <algorithm>
 #include <span>
@@ -86,6 +88,7 @@ public:
     refresh();
     if (machine_.arch == Arch::X86_64)
       if (Result closed = close_avx512(); !closed) return closed.error();
+    if (Result fitting = check_architecture(); !fitting) return fitting.error();
     for (const Item& item : items_) {
       if (set_.has(item.name) != item.on)
         return usage_error(std::string("'") + (item.on ? "+" : "-") + item.name +
@@ -131,6 +134,31 @@ private:
           (near.empty() ? "; -mattr takes names such as +avx512vnni,-fma" : "; did you mean " + near + "?"));
     }
     return {};
+  }
+
+  // Extensions that belong to another kind of the architecture, or exclude each other.
+  Result check_architecture() const {
+    for (const Item& item : items_) {
+      bool microcontroller =
+          item.name == "lob" || item.name.starts_with("mve") || item.name.starts_with("cde");
+      if (item.on && machine_.arch == Arch::Arm && microcontroller && !set_.has("mclass"))
+        return usage_error("'" + item.name + "' is an extension of Cortex-M, which " + machine_.triple +
+                           " is not");
+      if (item.on && machine_.arch == Arch::Other && item.name.starts_with("xcv") &&
+          machine_.pointer_bits == 64)
+        return usage_error("'" + item.name + "' is an extension of riscv32 alone");
+    }
+    if (machine_.arch != Arch::Other) return {};
+    if (set_.has("32bit") && set_.has("64bit"))
+      return usage_error("-mcpu or -mattr mix features of riscv32 and riscv64 for " + machine_.triple);
+    std::vector<std::string> extensions;
+    for (const llvm::SubtargetFeatureKV& feature : set_.subtarget->getAllProcessorFeatures()) {
+      if (set_.has(feature.Key) && llvm::RISCVISAInfo::isSupportedExtensionFeature(feature.Key))
+        extensions.push_back("+" + std::string(feature.Key));
+    }
+    auto parsed = llvm::RISCVISAInfo::parseFeatures(static_cast<unsigned>(machine_.pointer_bits), extensions);
+    if (parsed) return {};
+    return usage_error("-mattr for " + machine_.triple + ": " + llvm::toString(parsed.takeError()));
   }
 
   // AVX-512 is used as a whole or not at all: every CPU that has its foundation has the four others, but for

@@ -114,6 +114,11 @@ TEST_CASE("features are closed over what they imply", "[target]") {
   contains(refusal("x86_64-linux-gnu", "", "+avx512bf16,-avx512bw"), "takes 'avx512bw' away");
   contains(refusal("x86_64-linux-gnu", "", "+avx2,-avx"), "contradicts");
   contains(refusal("riscv64-linux-gnu", "", "+v,-d"), "contradicts");
+  contains(refusal("riscv64-linux-gnu", "", "+zfinx"), "incompatible");
+  contains(refusal("riscv64-linux-gnu", "", "+zcf"), "only supported for 'rv32'");
+  contains(refusal("riscv64-linux-gnu", "", "+rvi20u32"), "riscv32");
+  contains(refusal("riscv64-linux-gnu", "", "+xcvalu"), "riscv32 alone");
+  contains(refusal("arm-linux-gnueabihf", "", "+lob"), "an extension of Cortex-M");
   CHECK(target_of("x86_64-linux-gnu", "knl").vector_bits == 256);
   // RISC-V's extensions add to the general ones.
   CHECK(target_of("riscv64-linux-gnu", "", "+v").features == "+m,+a,+f,+d,+c,+v");
