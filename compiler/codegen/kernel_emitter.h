@@ -25,6 +25,7 @@ struct TargetFeatures {
   bool dot_product = false, mixed_dot_product = false; // AArch64 sdot/udot, usdot
   bool integer_division = true;                        // 32-bit division is an instruction
   bool long_shifts = true;                             // 64-bit shifts and multiplications need no library
+  bool leading_zeros = true;                           // nor does counting leading zeros
 };
 
 // What the calls of a kernel allow to be said about its parameters.

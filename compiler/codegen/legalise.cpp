@@ -179,9 +179,10 @@ public:
   Legaliser(const TargetMachine& target, const TargetFeatures& features)
       : narrow_(target.pointer_bits == 32), rounds_twice_(target.arch == Arch::AArch64),
         swaps_compared_halves_(target.arch == Arch::X86_64 && target.has_f16_arithmetic),
-        long_arithmetic_(features.long_shifts), widest_division_(!narrow_                    ? 64
-                                                                 : features.integer_division ? 32
-                                                                                             : 0) {}
+        long_arithmetic_(features.long_shifts), leading_zeros_(features.leading_zeros),
+        widest_division_(!narrow_                    ? 64
+                         : features.integer_division ? 32
+                                                     : 0) {}
 
   void run(llvm::Function& function) {
     std::vector<Instruction*> found;
@@ -207,7 +208,7 @@ private:
     case Instruction::FPToSI:
     case Instruction::FPToUI: return wide;
     case Instruction::Call:
-      return (wide && is_saturating(instruction)) || (!long_arithmetic_ && counts_zeros(instruction));
+      return (wide && is_saturating(instruction)) || (!leading_zeros_ && counts_zeros(instruction));
     case Instruction::Shl:
     case Instruction::LShr:
     case Instruction::AShr:
@@ -305,7 +306,7 @@ private:
   // LLVM takes the operands of a masked vcmpph the other way round, to read one from the stack, and keeps the
   // predicate. Its optimiser makes such comparisons where converted halves are compared.
   bool swaps_compared_halves_;
-  bool long_arithmetic_;
+  bool long_arithmetic_, leading_zeros_;
   unsigned widest_division_;
   std::vector<llvm::BinaryOperator*> divisions_;
 };
@@ -317,8 +318,8 @@ void legalise(llvm::Module& module, const TargetMachine& target, const TargetFea
   for (llvm::Function& function : module) {
     if (!function.isDeclaration()) legaliser.run(function);
   }
-  // Expanded divisions and conversions shift and multiply in 64 bits themselves.
-  if (target.pointer_bits == 64 || features.long_shifts) return;
+  // Expanded divisions and conversions shift and multiply in 64 bits, and count zeros, themselves.
+  if (target.pointer_bits == 64 || (features.long_shifts && features.leading_zeros)) return;
   for (llvm::Function& function : module) {
     if (!function.isDeclaration()) legaliser.run(function);
   }

@@ -141,6 +141,7 @@ TargetFeatures target_features(const TargetMachine& target, const llvm::TargetMa
     features.round_even = false;
     features.integer_division = has(has("thumb-mode") ? "hwdiv" : "hwdiv-arm");
     features.long_shifts = has("thumb2") || !has("thumb-mode");
+    features.leading_zeros = features.long_shifts && has("v5t");
   } else {
     features.rounding = has("zfa");
     features.round_even = false;

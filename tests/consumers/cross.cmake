@@ -15,12 +15,13 @@ endfunction()
 set(missing "")
 set(tested 0)
 foreach(machine IN ITEMS
-    # processor; triple; emulator; its oldest and newest CPU; a CPU for the model; what the oldest lacks of it
-    "aarch64|aarch64-linux-gnu|aarch64|cortex-a53|max|neoverse-v1|FP16 arithmetic"
-    "armv7l|arm-linux-gnueabihf|arm|cortex-a8|max|cortex-a7|VFPv4"
-    "riscv64|riscv64-linux-gnu|riscv64|rv64|rv64|sifive-u74|")
+    # processor; triple; emulator; its oldest and newest CPU; CPUs for models: a small one, and one of which the oldest lacks
+    # what comes last
+    "aarch64|aarch64-linux-gnu|aarch64|cortex-a53|max|cortex-a53|neoverse-v1|FP16 arithmetic"
+    "armv7l|arm-linux-gnueabihf|arm|cortex-a8|max|arm7tdmi|cortex-a7|VFPv4"
+    "riscv64|riscv64-linux-gnu|riscv64|rv64|rv64|generic-rv64|sifive-u74|")
   string(REPLACE "|" ";" machine "${machine}")
-  list(POP_FRONT machine processor triple architecture oldest newest cpu lacking)
+  list(POP_FRONT machine processor triple architecture oldest newest small cpu lacking)
   find_program(CROSS_CXX ${triple}-g++ NO_CACHE)
   find_program(CROSS_C ${triple}-gcc NO_CACHE)
   find_program(EMULATOR NAMES qemu-${architecture} qemu-${architecture}-static NO_CACHE)
@@ -28,7 +29,7 @@ foreach(machine IN ITEMS
     list(APPEND missing ${triple})
   else()
     set(emulator "${EMULATOR}\\;-cpu\\;${oldest}")
-    test_on(${processor} cross "-DDIGITS=${FIRN_SOURCE}/models/digits" -DNEWER_CPU=${cpu})
+    test_on(${processor} cross "-DDIGITS=${FIRN_SOURCE}/models/digits" -DSMALL_CPU=${small} -DNEWER_CPU=${cpu})
     set(expected ok)
     if(lacking)
       set(expected "the model needs ${lacking}, which this CPU or operating system lacks")

@@ -40,6 +40,17 @@ foreach(pair IN ITEMS x86_64/x86_64-linux-gnu aarch64/aarch64-linux-gnu arm/arm-
 endforeach()
 message("${runs} compilations")
 
+# Integers need nothing that the smallest CPUs lack, at any level.
+foreach(triple IN ITEMS armv4t-none-eabi arm-linux-gnueabi thumbv6m-none-eabi thumbv7m-none-eabi thumbv8m.base-none-eabi
+    armv7r-none-eabi riscv32-unknown-elf)
+  foreach(level IN ITEMS -O0 -Os)
+    compile("${tests}/models/integers.onnx" --target ${triple} ${level})
+    if(NOT code EQUAL 0)
+      message(FATAL_ERROR "${triple} ${level}: exit code ${code}:\n${output}")
+    endif()
+  endforeach()
+endforeach()
+
 list(GET networks 0 network)
 foreach(pair IN ITEMS "-mattr=+avx512vni/avx512vnni" "-mattr=+sse4/sse4.1" "-mcpu=znver9/znver4" "-mattr=+avx2,-avx/contradicts"
     "--target=i686-linux-gnu/32-bit x86" "--target=mips-linux-gnu/x86_64-unknown-linux-gnu")
