@@ -10,7 +10,7 @@
 
 namespace firn::codegen {
 
-enum class OptLevel : uint8_t { O0, O1, O2, O3, Os, Oz };
+enum class OptLevel : uint8_t { O0, O1, O2, O3, Os };
 
 struct Options {
   TargetMachine target;

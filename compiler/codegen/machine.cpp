@@ -46,8 +46,7 @@ llvm::CodeGenOptLevel backend_level(OptLevel level) {
   case OptLevel::O1: return llvm::CodeGenOptLevel::Less;
   case OptLevel::O3: return llvm::CodeGenOptLevel::Aggressive;
   case OptLevel::O2:
-  case OptLevel::Os:
-  case OptLevel::Oz: break;
+  case OptLevel::Os: break;
   }
   return llvm::CodeGenOptLevel::Default;
 }
@@ -58,10 +57,9 @@ llvm::OptimizationLevel pipeline_level(OptLevel level) {
   case OptLevel::O1: return llvm::OptimizationLevel::O1;
   case OptLevel::O2: return llvm::OptimizationLevel::O2;
   case OptLevel::O3: return llvm::OptimizationLevel::O3;
-  case OptLevel::Os: return llvm::OptimizationLevel::Os;
-  case OptLevel::Oz: break;
+  case OptLevel::Os: break;
   }
-  return llvm::OptimizationLevel::Oz;
+  return llvm::OptimizationLevel::Os;
 }
 
 std::string riscv_abi(const TargetMachine& target) {

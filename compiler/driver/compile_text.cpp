@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 namespace firn::driver {
 namespace {
@@ -49,6 +50,35 @@ std::string weights_text(const artifact::ModelDescription& d) {
   return "raw weights " + scaled(static_cast<double>(*d.raw_weight_bytes), "B") + ", prepared " + packed;
 }
 
+// Buffers of the filters that kernels of Winograd's algorithm read, transformed.
+void collect_winograd_filters(const kernel::Program& program, const std::vector<kernel::Step>& steps,
+                              std::set<int>& buffers) {
+  for (const kernel::Step& step : steps) {
+    collect_winograd_filters(program, step.first, buffers);
+    collect_winograd_filters(program, step.second, buffers);
+    if (step.kind != kernel::Step::Kind::Call) continue;
+    const kernel::Kernel& kernel = *program.kernels[static_cast<size_t>(step.kernel)];
+    if (kernel.algorithm.find("winograd") == std::string::npos) continue;
+    for (size_t i = 0; i < step.arguments.size(); ++i) {
+      int buffer = step.arguments[i].buffer;
+      bool weights = program.buffers[static_cast<size_t>(buffer)].space == kernel::Space::Weights;
+      if (weights && kernel.parameters[i].name == "packed") buffers.insert(buffer);
+    }
+  }
+}
+
+// What embedded filters of Winograd's algorithm cost, and how to do without them; empty if there are none.
+std::string winograd_text(const Compilation& c) {
+  std::set<int> buffers;
+  if (!c.prepare) collect_winograd_filters(c.program, c.program.steps, buffers);
+  int64_t bytes = 0;
+  for (int buffer : buffers) bytes += c.program.buffers[static_cast<size_t>(buffer)].bytes;
+  if (bytes == 0) return "";
+  return "  " + scaled(static_cast<double>(bytes), "B") +
+         " of the weights are filters transformed for Winograd's algorithm, which is faster; "
+         "--winograd=init or off makes the object smaller\n";
+}
+
 } // namespace
 
 std::string summary_text(const Compilation& c) {
@@ -71,8 +101,9 @@ std::string summary_text(const Compilation& c) {
       detail = "manifest";
     text += "  " + file + std::string(file.size() < 20 ? 20 - file.size() : 1, ' ') + detail + "\n";
   }
-  return text + format("compiled for %s in %.2f s, %.0f MB\n", d.cpu.c_str(), c.seconds,
-                       static_cast<double>(peak_resident_bytes()) / 1e6);
+  return text + winograd_text(c) +
+         format("compiled for %s in %.2f s, %.0f MB\n", d.cpu.c_str(), c.seconds,
+                static_cast<double>(peak_resident_bytes()) / 1e6);
 }
 
 std::string timing_text(const Compilation& c) {

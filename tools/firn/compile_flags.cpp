@@ -65,7 +65,7 @@ void CompileFlags::add_to(CLI::App& verb) {
   verb.add_option("--mattr", options.features,
                   "CPU features added and taken away, e.g. +avx512bf16,-fma (also -mattr=)")
       ->join(',');
-  verb.add_option("--optimize", opt_level, "0, 1, 2, 3, s or z (also -O3); default 3");
+  verb.add_option("--optimize", opt_level, "0, 1, 2, 3, s or z (also -O3); default 3; z is the same as s");
   verb.add_option("--math", math, "float rules: default, strict or fast");
   verb.add_option("--winograd", winograd,
                   "filters of Winograd convolutions: embed (default), init (made before the first run: a "
@@ -93,7 +93,7 @@ Result CompileFlags::finish() {
                           {"2", OptLevel::O2},
                           {"3", OptLevel::O3},
                           {"s", OptLevel::Os},
-                          {"z", OptLevel::Oz}});
+                          {"z", OptLevel::Os}});
   if (!chosen) return chosen;
   chosen = choose({"", "--math="}, math, options.math, flags,
                   {{"default", Math::Default}, {"strict", Math::Strict}, {"fast", Math::Fast}});
