@@ -47,9 +47,10 @@ struct ObjectFacts {
   std::vector<std::string> undefined_symbols;                     // sorted
 };
 
-// Writes the object to `path` as one of `outputs`, streaming the constants one at a time into a 64-byte
-// aligned read-only section. Fails with Fault::Internal when the object would need a symbol outside memcpy,
-// memset, memmove and firn_rt1_*, or has a constructor, writable data or unwind tables.
+// Writes the object to `path` as one of `outputs`; in ELF the constants are streamed one at a time into a
+// 64-byte aligned read-only section. Fails with Fault::Internal when the object would need a symbol outside
+// memcpy, memset, memmove, firn_rt1_* and what the platform's start-up code brings, or has a constructor,
+// writable data or unwind tables, and when LLVM fails; nothing is written then.
 Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options, OutputSet& outputs,
                                   const std::string& path);
 // The same for an object by itself.
