@@ -104,15 +104,36 @@ void bind_result(KernelMaker& maker, const Instruction& instruction, const Contr
   binding.result = maker.write(result_of(instruction));
 }
 
+namespace {
+
+// The index of lane `lane`, moved into the tensor where it may lie outside: as that of a lane behind the last
+// channel does, which nobody looks at.
+Index index_inside(const Type& type, const Index& index, const Lanes& lanes, int lane) {
+  Lanes at{lanes.symbol, lanes.first + lane, 1};
+  Index inside;
+  for (size_t d = 0; d < index.size(); ++d) {
+    IntExpr position = at.at_first(index[d]);
+    int64_t last = type.dim(static_cast<int>(d)) - 1;
+    if (position.lower_bound() < 0) position = max(position, 0);
+    if (position.upper_bound() > last) position = min(position, last);
+    inside.push_back(position);
+  }
+  return inside;
+}
+
+} // namespace
+
 kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const Index& index,
                                const Lanes& lanes, int valid) {
-  if (!type.layout.blocks.empty()) return load_element(b, buffer, type, index, lanes);
   IntExpr offset = type.offset_of(index), first = lanes.at_first(offset);
   auto step = lanes.step(offset);
-  if (step && *step == 0) return load_element(b, buffer, type, index, lanes);
-  int64_t size = b.kernel().buffer(buffer).size;
+  if (lanes.count == 1 || (step && *step == 0))
+    return load_element(b, buffer, type, index_inside(type, index, lanes, 0), lanes);
   if (step && *step == 1) {
-    if (first.upper_bound() + lanes.count <= size) return load_element(b, buffer, type, index, lanes);
+    int64_t size = b.kernel().buffer(buffer).size;
+    // A block is there as a whole.
+    if (!type.layout.blocks.empty() || first.upper_bound() + lanes.count <= size)
+      return load_element(b, buffer, type, index, lanes);
     if (is_float(type.dtype)) {
       kernel::Type narrow{memory_scalar(type.dtype), lanes.count};
       kernel::Value part =
@@ -123,13 +144,9 @@ kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const I
   }
   // One element at a time: partial vectors are at the edge of a tensor only.
   kernel::Value vector = b.constant(value_type(type.dtype, lanes.count), 0);
-  for (int lane = 0; lane < valid; ++lane) {
-    IntExpr at = offset.substitute([&](const Symbol& symbol) -> std::optional<IntExpr> {
-      if (&symbol == lanes.symbol.get()) return lanes.first + lane;
-      return std::nullopt;
-    });
-    vector = b.insert(vector, load_at(b, buffer, type.dtype, at, Lanes{}), lane);
-  }
+  for (int lane = 0; lane < valid; ++lane)
+    vector = b.insert(vector, load_element(b, buffer, type, index_inside(type, index, lanes, lane), Lanes{}),
+                      lane);
   return vector;
 }
 

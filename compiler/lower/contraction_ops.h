@@ -80,8 +80,8 @@ std::optional<PreparedContraction> prepare_dot(const Instruction& dot, bool lhs_
 // index[lane_dim] of what the contraction computes. Returns the results; phases have none.
 kernel::Value finish_lanes(kernel::Builder& builder, const ContractionBinding& binding, Index index,
                            int lane_dim, int lanes, int valid, kernel::Value sums);
-// Reads a tensor as load_element does, but no more than the first `valid` lanes from memory that may end
-// there.
+// Reads a tensor as load_element does, but no memory outside it: lanes from `valid` on, and those whose index
+// lies outside when the code runs, hold anything.
 kernel::Value load_valid_lanes(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
                                const Lanes& lanes, int valid);
 

@@ -5,6 +5,7 @@
 #include "compiler/graph/verify.h"
 #include "compiler/memory/plan.h"
 #include "tests/codegen/model_object.h"
+#include "tests/lower/guarded_memory.h"
 
 #include <catch2/catch.hpp>
 
@@ -53,11 +54,7 @@ void compare(const Literal& actual, const Literal& expected, double tolerance) {
   }
 }
 
-kernel::Program lower(const Module& module, const TargetMachine& target,
-                      lower::Winograd winograd = lower::Winograd::Embed) {
-  lower::Options options;
-  options.target = target;
-  options.winograd = winograd;
+kernel::Program lower(const Module& module, const lower::Options& options) {
   auto program = lower::lower_module(module, options);
   if (!program) FAIL(program.error().message);
   if (Result result = kernel::verify(*program); !result)
@@ -73,11 +70,11 @@ kernel::Program lower(const Module& module, const TargetMachine& target,
 } // namespace
 
 kernel::Program lower_text(const std::string& text, const std::string& cpu, lower::Winograd winograd) {
-  return lower(*parse(text), target_of("", cpu), winograd);
+  return lower(*parse(text), {.target = target_of("", cpu), .winograd = winograd});
 }
 
 kernel::Program lower_program(const Module& module, const std::string& cpu) {
-  return lower(module, target_of("", cpu));
+  return lower(module, {.target = target_of("", cpu)});
 }
 
 void expect_lowered_module(const std::string& text, const LoweredOptions& options) {
@@ -86,15 +83,23 @@ void expect_lowered_module(const std::string& text, const LoweredOptions& option
 
 namespace {
 
-// A compiled module with its memory; states lie in the arena.
+codegen::Options code_options(const TargetMachine& target, bool optimize_size) {
+  codegen::Options options = options_for(target);
+  if (optimize_size) options.opt_level = codegen::OptLevel::Os;
+  return options;
+}
+
+// A compiled module with its memory; states lie in the arena. Memory dies around inputs, outputs and arena,
+// and where `between` says so in the arena. What it holds before a run must not matter, states apart.
 class LoadedModule {
 public:
-  LoadedModule(const Module& module, const kernel::Program& program, const TargetMachine& target)
-      : main_(module.main()), object_(program, options_for(target)),
-        // What an arena holds before a run must not matter, states apart.
-        memory_(static_cast<size_t>(program.arena_bytes) + 64, 0xff) {
-    auto start = reinterpret_cast<uintptr_t>(memory_.data());
-    arena_ = memory_.data() + (64 - start % 64) % 64;
+  LoadedModule(const Module& module, const kernel::Program& program, const codegen::Options& options,
+               Placement placement, const std::vector<Range64>& between)
+      : main_(module.main()), object_(program, options), placement_(placement),
+        memory_(static_cast<size_t>((program.arena_bytes + 63) / 64 * 64), placement),
+        arena_(memory_.data()) {
+    for (auto [begin, end] : between)
+      memory_.forbid(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
     for (const kernel::Buffer& buffer : program.buffers)
       if (buffer.space == kernel::Space::State) states_.push_back(arena_ + buffer.offset);
   }
@@ -103,11 +108,14 @@ public:
   std::vector<LiteralRef> run(const std::vector<LiteralRef>& inputs, bool set_states) {
     std::vector<const void*> arguments;
     std::vector<void*> state_of(inputs.size());
+    std::vector<GuardedMemory> bound;
     size_t states = 0;
     for (size_t i = 0; i < inputs.size(); ++i) {
       auto bytes = inputs[i]->bytes();
       if (!main_.is_state(i)) {
-        arguments.push_back(bytes.data());
+        bound.emplace_back(bytes.size(), placement_);
+        if (!bytes.empty()) std::memcpy(bound.back().data(), bytes.data(), bytes.size());
+        arguments.push_back(bound.back().data());
         continue;
       }
       state_of[i] = states_[states++];
@@ -118,20 +126,29 @@ public:
     for (size_t i = 0; i < main_.body().results().size(); ++i) {
       const Type& type = main_.body().results()[i].type();
       outputs.push_back(std::make_shared<Literal>(type.dtype, type.static_dims()));
-      if (!main_.updates_state(i)) results.push_back(outputs.back()->mutable_bytes().data());
+      if (main_.updates_state(i)) continue;
+      bound.emplace_back(outputs.back()->bytes().size(), placement_);
+      results.push_back(bound.back().data());
     }
-    REQUIRE(object_.run(arguments, results, arena_) == 0);
-    for (size_t i = 0; i < outputs.size(); ++i)
-      if (main_.updates_state(i) && !outputs[i]->bytes().empty())
-        std::memcpy(outputs[i]->mutable_bytes().data(), state_of[static_cast<size_t>(main_.aliases[i])],
-                    outputs[i]->bytes().size());
+    int status = -1;
+    std::string fault = run_guarded([&] { status = object_.run(arguments, results, arena_); });
+    if (!fault.empty()) FAIL(fault);
+    REQUIRE(status == 0);
+    size_t result = 0;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const void* from =
+          main_.updates_state(i) ? state_of[static_cast<size_t>(main_.aliases[i])] : results[result++];
+      if (!outputs[i]->bytes().empty())
+        std::memcpy(outputs[i]->mutable_bytes().data(), from, outputs[i]->bytes().size());
+    }
     return {outputs.begin(), outputs.end()};
   }
 
 private:
   const Function& main_;
   LoadedObject object_;
-  std::vector<unsigned char> memory_;
+  Placement placement_;
+  GuardedMemory memory_;
   unsigned char* arena_;
   std::vector<unsigned char*> states_;
 };
@@ -158,22 +175,39 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
                                    range == options.ranges.end() ? nullptr : &range->second, random));
     has_states |= module.main().is_state(i);
   }
+  std::vector<Placement> placements = {Placement::AtEnd};
+  if (options.guarded) placements.push_back(Placement::AtStart);
   for (const std::string& cpu : options.cpus) {
     INFO(cpu << "\n" << text);
     TargetMachine target = target_of("", cpu);
-    kernel::Program program = lower(module, target);
-    INFO(kernel::print_program(program));
-    LoadedModule object(module, program, target);
-    std::vector<LiteralRef> inputs = first;
-    for (int run = 0; run < (has_states ? 3 : 1); ++run) {
-      INFO("run " << run);
-      auto expected = evaluate(module, inputs);
-      if (!expected) FAIL(expected.error().message << "\n" << text);
-      std::vector<LiteralRef> outputs = object.run(inputs, run == 0);
-      for (size_t i = 0; i < outputs.size(); ++i) compare(*outputs[i], *(*expected)[i], options.tolerance);
-      inputs = next_inputs(module.main(), inputs, *expected);
+    for (Placement placement : placements) {
+      kernel::Program program =
+          lower(module, {.target = target, .optimize_size = options.optimize_size, .math = options.math});
+      INFO(kernel::print_program(program));
+      std::vector<Range64> between;
+      if (options.guarded) between = spread_buffers(program, placement);
+      LoadedModule object(module, program, code_options(target, options.optimize_size), placement, between);
+      std::vector<LiteralRef> inputs = first;
+      for (int run = 0; run < (has_states ? 3 : 1); ++run) {
+        INFO("run " << run << (placement == Placement::AtEnd ? "" : ", at the start of pages"));
+        auto expected = evaluate(module, inputs);
+        if (!expected) FAIL(expected.error().message << "\n" << text);
+        std::vector<LiteralRef> outputs = object.run(inputs, run == 0);
+        for (size_t i = 0; i < outputs.size(); ++i) compare(*outputs[i], *(*expected)[i], options.tolerance);
+        inputs = next_inputs(module.main(), inputs, *expected);
+      }
     }
   }
+}
+
+std::vector<std::string> runnable_cpus() {
+  std::vector<std::string> cpus = {"native"};
+  TargetMachine host = host_target();
+  for (const char* cpu : {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "sapphirerapids"})
+    if (host.arch == Arch::X86_64 &&
+        !(target_of("", cpu).required_cpu_features & ~host.required_cpu_features))
+      cpus.push_back(cpu);
+  return cpus;
 }
 
 void expect_lowered(const std::string& parameters, const std::string& body, const std::string& type,

@@ -18,7 +18,12 @@ struct LoweredOptions {
   double tolerance = 1e-6;                  // times the largest expected magnitude; 0: bitwise
   std::map<std::string, Range> ranges = {}; // of inputs by name; others: [-2, 2], integers in [-5, 5]
   std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "native"};
+  bool guarded = false; // every buffer between pages that die, at the end of its own and at their start
+  bool optimize_size = false;
+  lower::Math math = lower::Math::Default;
 };
+// All tables of CPUs whose code this machine runs.
+std::vector<std::string> runnable_cpus();
 
 // The program after lowering, verified and planned; fails the test if that fails.
 kernel::Program lower_text(const std::string& text, const std::string& cpu,
