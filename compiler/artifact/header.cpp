@@ -98,6 +98,7 @@ public:
 
   // Computes the outputs: no allocation, lock, exception or system call.
   FIRN_HIDDEN firn::Status run() noexcept { return instance_.run(&{{RUN}}, nullptr); }
+  // The same: this version lends no threads and computes on the caller's alone.
   FIRN_HIDDEN firn::Status run(firn::Executor& executor) noexcept {
     return instance_.run(&{{RUN}}, executor.c_executor());
   }

@@ -5,6 +5,7 @@
 #include "compiler/artifact/manifest.h"
 #include "compiler/driver/machine_probe.h"
 #include "compiler/driver/object_runner.h"
+#include "compiler/driver/runs_here.h"
 
 #include <algorithm>
 #include <chrono>
@@ -97,7 +98,7 @@ std::vector<Row> kernel_rows(const Compilation& c, const std::vector<double>& st
   return rows;
 }
 
-std::string table(const std::string& name, const Compilation& c, const Times& times,
+std::string table(const BenchOptions& options, const Compilation& c, const Times& times,
                   const std::vector<Row>& rows, const MachineProbe& probe) {
   char line[320];
   double flops = static_cast<double>(c.description.flops);
@@ -105,6 +106,8 @@ std::string table(const std::string& name, const Compilation& c, const Times& ti
                 probe.flops_per_second / 1e9, probe.memory_bytes_per_second / 1e9,
                 probe.cache_bytes_per_second / 1e9);
   std::string text = line;
+  text += "code for " + cpu_note(options.compile) + "\n";
+  std::string name = std::filesystem::path(options.compile.model).stem().string();
   std::snprintf(line, sizeof line, "%-24s %.4g ms   (min %.4g)   %.1f GFLOP/s = %.0f %% of the FMA peak\n",
                 name.c_str(), times.median * 1e3, times.least * 1e3, flops / times.median / 1e9,
                 100 * flops / times.median / probe.flops_per_second);
@@ -125,6 +128,7 @@ std::string json(const Compilation& c, const Times& times, const std::vector<Row
   char number[64];
   std::snprintf(number, sizeof number, "%.9g, \"min_s\": %.9g", times.median, times.least);
   std::string text = "{\"median_s\": " + std::string(number) +
+                     ", \"cpu\": " + artifact::json_string(c.target.display_name()) +
                      ", \"flops\": " + std::to_string(c.description.flops) + ", \"kernels\": [";
   for (size_t i = 0; i < rows.size(); ++i) {
     std::snprintf(number, sizeof number, "%.9g", rows[i].seconds);
@@ -148,13 +152,14 @@ Expected<std::string> time_program(const BenchOptions& options, const std::uniqu
   if (auto first = (*profiled)->run(inputs); !first) return first.error();
   std::vector<double> shares = (*profiled)->profile(options.seconds / 2);
   std::vector<Row> rows = kernel_rows(*c, shares, times.median, probe);
-  std::string name = std::filesystem::path(options.compile.model).stem().string();
-  return options.json ? json(*c, times, rows) : table(name, *c, times, rows, probe);
+  return options.json ? json(*c, times, rows) : table(options, *c, times, rows, probe);
 }
 
 } // namespace
 
 std::optional<std::string> bench(const BenchOptions& options, DiagnosticList& diagnostics) {
+  if (Result runs = check_runs_here(options.compile); !runs)
+    return diagnostics.add(runs.error()), std::nullopt;
   auto c = compile_in_memory(options.compile, diagnostics);
   if (!c) return std::nullopt;
   auto text = time_program(options, c);

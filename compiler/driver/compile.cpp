@@ -4,6 +4,7 @@
 #include "compiler/driver/describe.h"
 #include "compiler/driver/phase_timer.h"
 #include "compiler/driver/write_outputs.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/graph/text.h"
 #include "compiler/memory/early_weights.h"
 #include "compiler/memory/plan.h"
@@ -52,11 +53,15 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   c.target = *target;
 
   timer.begin("import");
+  if (options.emit != Emit::Graph)
+    if (Result bound = onnx::check_dims_bound(options.model, options.import); !bound)
+      return failed(bound.error());
   auto imported = onnx::import_onnx(options.model, options.import, diagnostics);
   if (!imported) return false;
   c.facts = std::move(imported->facts);
   c.module = std::move(imported->module);
   c.initial_states = std::move(imported->initial_states);
+  if (Result known = check_names(options, c.module->main()); !known) return failed(known.error());
 
   timer.begin("passes");
   if (Result done = optimise(c, options); !done) return failed(done.error());
@@ -82,7 +87,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
 
   timer.begin("plan memory");
   memory::place_constants(c.program);
-  memory::plan_arena(c.program, plan_options(options, *c.module));
+  c.peak_buffers = memory::plan_arena(c.program, plan_options(options, *c.module));
   kernel::merge_equal_kernels(c.program);
   if (options.opt_level < codegen::OptLevel::Os) memory::prefetch_weights(c.program, c.target);
   if (Result valid = kernel::verify(c.program); !valid) return failed(valid.error());

@@ -55,6 +55,7 @@ struct Compilation {
   std::unique_ptr<Module> module;                   // after the passes
   std::map<std::string, LiteralRef> initial_states; // by parameter of @main; others start from zeros
   kernel::Program program;                          // planned
+  std::vector<int> peak_buffers;                    // of `program`: alive when its arena is fullest
   std::optional<kernel::Program> prepare;           // makes the weights of `program`, with --winograd=init
   artifact::ModelDescription description;
   TargetMachine target;

@@ -145,6 +145,17 @@ bool has_computed_indices(const Region& region) {
   return false;
 }
 
+// A buffer for people: what it is called in the model, or which node computes it.
+artifact::Contributor contributor(const kernel::Buffer& buffer) {
+  switch (buffer.space) {
+  case kernel::Space::Input: return {"input '" + buffer.name + "'", buffer.bytes};
+  case kernel::Space::Output: return {"output '" + buffer.name + "'", buffer.bytes};
+  case kernel::Space::State: return {"state '" + buffer.name + "'", buffer.bytes};
+  default: break;
+  }
+  return {buffer.location.empty() ? buffer.name : "result of " + buffer.location, buffer.bytes};
+}
+
 int32_t abi_architecture(Arch arch) {
   return arch == Arch::X86_64    ? FIRN_ARCH_X86_64
          : arch == Arch::AArch64 ? FIRN_ARCH_AARCH64
@@ -153,6 +164,22 @@ int32_t abi_architecture(Arch arch) {
 }
 
 } // namespace
+
+Result check_names(const CompileOptions& options, const Function& main) {
+  std::string known;
+  for (const auto* names : {&main.parameter_names, &main.result_names})
+    for (const std::string& name : *names) known += (known.empty() ? "'" : ", '") + name + "'";
+  auto check = [&](const char* option, const std::string& name) -> Result {
+    if (contains(main.parameter_names, name) || contains(main.result_names, name)) return {};
+    return usage_error(std::string(option) + ": the model has no input or output '" + name + "'; it has " +
+                       known);
+  };
+  for (const std::string& name : options.external)
+    if (Result checked = check("--external", name); !checked) return checked;
+  for (const auto& [new_name, old_name] : options.renames)
+    if (Result checked = check("--name", old_name); !checked) return checked;
+  return {};
+}
 
 memory::PlanOptions plan_options(const CompileOptions& options, const Module& module) {
   memory::PlanOptions plan;
@@ -181,6 +208,8 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.arena_bytes = c.program.arena_bytes;
   d.arena_lower_bound = c.program.arena_lower_bound;
   d.weight_bytes = c.program.weight_bytes;
+  for (int number : c.peak_buffers)
+    d.peak_buffers.push_back(contributor(c.program.buffers[static_cast<size_t>(number)]));
   if (c.prepare) d.raw_weight_bytes = c.prepare->weight_bytes;
   d.parameters = c.facts.parameters;
   d.node_count = c.facts.nodes;

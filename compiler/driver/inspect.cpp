@@ -113,6 +113,7 @@ std::string list_operators(const std::string& filter, bool json) {
     }
     first = false;
   }
+  if (first) return "";
   return json ? text + "\n]\n" : text;
 }
 

@@ -10,7 +10,7 @@ namespace firn::driver {
 std::string inspect(const CompileOptions& options, bool json, DiagnosticList& diagnostics);
 
 // The operators that Firn imports, one line each, which says of some when alone they compile; `filter`
-// selects names that contain it.
+// selects names that contain it. Empty if none does.
 std::string list_operators(const std::string& filter, bool json);
 
 } // namespace firn::driver

@@ -57,13 +57,14 @@ int run_program(const std::vector<std::string>& arguments, const std::string& lo
   int failed, noted = -1;
   {
     SignalsHeld held;
-    posix_spawnattr_t attributes; // the child does not hold signals back
+    // The child does not hold signals back, and ends with all that it started: compilers start others.
+    posix_spawnattr_t attributes;
     ::posix_spawnattr_init(&attributes);
-    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     ::posix_spawnattr_setsigmask(&attributes, &held.before());
     failed = ::posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), environ);
     ::posix_spawnattr_destroy(&attributes);
-    if (failed == 0) noted = Unfinished::note_child(child);
+    if (failed == 0) noted = Unfinished::note_group(child);
   }
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return -1;

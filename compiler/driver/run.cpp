@@ -2,6 +2,7 @@
 #include "compiler/driver/run.h"
 
 #include "compiler/driver/object_runner.h"
+#include "compiler/driver/runs_here.h"
 #include "compiler/graph/evaluate.h"
 
 #include <algorithm>
@@ -33,9 +34,11 @@ Expected<std::vector<LiteralRef>> match_inputs(const RunOptions& options, const 
       for (const auto& input : facts.inputs) names += (names.empty() ? "'" : ", '") + input.name + "'";
       return usage_error("the model has no input '" + name + "'; it has " + names);
     }
+    LiteralRef& slot = tensors[static_cast<size_t>(found - facts.inputs.begin())];
+    if (slot) return usage_error("input '" + name + "' is given twice");
     auto tensor = read_tensor(path);
     if (!tensor) return tensor.error();
-    tensors[static_cast<size_t>(found - facts.inputs.begin())] = *tensor;
+    slot = *tensor;
   }
   for (size_t i = 0; i < tensors.size(); ++i)
     if (!tensors[i] && !options.compile.import.is_state(facts.inputs[i].name))
@@ -116,6 +119,7 @@ Expected<std::string> show_outputs(const RunOptions& options, const onnx::ModelF
   std::string text;
   std::error_code error;
   if (!options.output_dir.empty()) std::filesystem::create_directories(options.output_dir, error);
+  if (error) return usage_error("cannot make the folder '" + options.output_dir + "': " + error.message());
   for (size_t i = 0; i < outputs.size(); ++i) {
     std::string name = i < facts.outputs.size() ? facts.outputs[i].name : "output_" + std::to_string(i);
     if (options.output_dir.empty()) {
@@ -134,11 +138,21 @@ Expected<std::string> show_outputs(const RunOptions& options, const onnx::ModelF
 std::optional<std::string> run(const RunOptions& options, DiagnosticList& diagnostics) {
   auto facts = onnx::inspect_onnx(options.compile.model);
   if (!facts) return diagnostics.add(facts.error()), std::nullopt;
+  if (options.engine == Engine::Object)
+    if (Result runs = check_runs_here(options.compile); !runs)
+      return diagnostics.add(runs.error()), std::nullopt;
   auto inputs = match_inputs(options, *facts);
   if (!inputs) return diagnostics.add(inputs.error()), std::nullopt;
   CompileOptions compile = options.compile;
-  for (size_t i = 0; i < inputs->size(); ++i)
-    if ((*inputs)[i]) compile.import.shapes[facts->inputs[i].name] = (*inputs)[i]->dims();
+  for (size_t i = 0; i < inputs->size(); ++i) {
+    if (!(*inputs)[i]) continue;
+    const std::string& name = facts->inputs[i].name;
+    auto& shape = compile.import.shapes.try_emplace(name, (*inputs)[i]->dims()).first->second;
+    if (shape == (*inputs)[i]->dims()) continue;
+    diagnostics.add(usage_error("the file for input '" + name + "' holds " +
+                                (*inputs)[i]->type().to_string() + ", --shape says otherwise"));
+    return std::nullopt;
+  }
   auto outputs = compute(options, compile, *facts, *inputs, diagnostics);
   if (!outputs) return std::nullopt;
   auto text = show_outputs(options, *facts, *outputs);

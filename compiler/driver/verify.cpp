@@ -3,7 +3,11 @@
 #include "compiler/driver/verify.h"
 
 #include "compiler/artifact/manifest.h"
+#include "compiler/driver/runs_here.h"
 #include "compiler/support/output_set.h"
+#include "compiler/support/standard_output.h"
+#include "compiler/support/temporary_folder.h"
+#include "compiler/support/unfinished.h"
 
 #include <algorithm>
 #include <chrono>
@@ -41,34 +45,57 @@ void find_cases(const fs::path& folder, std::vector<std::string>& cases) {
 // A case that runs in a child process, which writes "verdict error message" to a pipe.
 struct Child {
   pid_t pid;
+  int noted; // in Unfinished
   int pipe;
   std::string folder, text;
+  std::optional<TemporaryFolder> scratch; // its TMPDIR
   Clock::time_point deadline;
 };
+
+// All digits of a double.
+std::string number_text(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
+}
 
 Child start_child(const VerifyOptions& options, const std::string& folder) {
   int ends[2];
   FIRN_CHECK(::pipe(ends) == 0, "cannot make a pipe");
+  auto scratch = TemporaryFolder::make(); // of the parent: the child may crash
   std::fflush(nullptr);
+  SignalsHeld held;
   pid_t pid = ::fork();
   FIRN_CHECK(pid >= 0, "cannot fork");
   if (pid == 0) {
+    Unfinished::disown();
+    ::pthread_sigmask(SIG_SETMASK, &held.before(), nullptr);
+    if (scratch) ::setenv("TMPDIR", scratch->path().c_str(), /*overwrite=*/1);
     ::close(ends[0]);
     CaseResult result = verify_case(options, folder);
     std::ostringstream line;
-    line << static_cast<int>(result.verdict) << " " << result.error << " " << result.message;
+    line << static_cast<int>(result.verdict) << " " << number_text(result.error) << " " << result.message;
     std::string text = line.str().substr(0, 60000);
     ssize_t written = ::write(ends[1], text.data(), text.size());
     ::_exit(written == static_cast<ssize_t>(text.size()) ? 0 : 1);
   }
   ::close(ends[1]);
-  return {pid, ends[0], folder, "", Clock::now() + std::chrono::seconds(options.timeout_seconds)};
+  std::optional<TemporaryFolder> kept;
+  if (scratch) kept.emplace(std::move(*scratch));
+  return {pid,
+          Unfinished::note_child(pid),
+          ends[0],
+          folder,
+          "",
+          std::move(kept),
+          Clock::now() + std::chrono::seconds(options.timeout_seconds)};
 }
 
 CaseResult finish_child(Child& child, bool timed_out) {
   if (timed_out) ::kill(child.pid, SIGKILL);
   int status = 0;
   ::waitpid(child.pid, &status, 0);
+  Unfinished::forget(child.noted);
   ::close(child.pipe);
   CaseResult result;
   result.name = fs::path(child.folder).filename().string();
@@ -96,7 +123,8 @@ public:
   Runner(const VerifyOptions& options, const std::vector<std::string>& cases)
       : options_(options), cases_(cases) {}
 
-  void run(const std::function<void(const CaseResult&)>& report) {
+  // Until `report` returns false.
+  void run(const std::function<bool(const CaseResult&)>& report) {
     size_t next = 0, reported = 0;
     while (reported < cases_.size()) {
       while (next < cases_.size() && children_.size() < static_cast<size_t>(std::max(1, options_.jobs))) {
@@ -104,11 +132,16 @@ public:
         numbers_.push_back(next++);
       }
       collect();
-      for (; results_.count(reported); ++reported) report(results_[reported]);
+      for (; results_.count(reported); ++reported)
+        if (!report(results_[reported])) return stop();
     }
   }
 
 private:
+  void stop() {
+    for (Child& child : children_) (void)finish_child(child, /*timed_out=*/true);
+  }
+
   void collect() {
     std::vector<pollfd> polls;
     for (const Child& child : children_) polls.push_back({child.pipe, POLLIN, 0});
@@ -136,9 +169,10 @@ private:
   std::map<size_t, CaseResult> results_;
 };
 
-std::map<std::string, std::string> read_list(const std::string& path) {
+Expected<std::map<std::string, std::string>> read_list(const std::string& path) {
   std::map<std::string, std::string> list;
   std::ifstream stream(path);
+  if (!stream) return usage_error("cannot read the list '" + path + "'");
   for (std::string line; std::getline(stream, line);) {
     std::istringstream words(line);
     std::string name, reason;
@@ -149,22 +183,74 @@ std::map<std::string, std::string> read_list(const std::string& path) {
   return list;
 }
 
-void print_case(const VerifyOptions& options, const CaseResult& result) {
+std::string case_text(const VerifyOptions& options, const CaseResult& result, bool is_first) {
   const char* verdict = result.verdict == Verdict::Pass    ? "pass"
                         : result.verdict == Verdict::Wrong ? "WRONG"
                                                            : "refused";
-  if (options.json) {
-    std::printf("{\"name\": %s, \"verdict\": \"%s\", \"error\": %s, \"message\": %s}\n",
-                artifact::json_string(result.name).c_str(), verdict,
-                std::isfinite(result.error) ? std::to_string(result.error).c_str() : "null",
-                artifact::json_string(result.message).c_str());
-  } else if (result.verdict == Verdict::Pass) {
-    if (!options.quiet) std::printf("%-44s pass     %.2g\n", result.name.c_str(), result.error);
-  } else {
-    std::string first_lines = result.message.substr(0, 600);
-    std::printf("%-44s %-8s %s\n", result.name.c_str(), verdict, first_lines.c_str());
+  if (result.verdict == Verdict::Pass && options.quiet) return "";
+  if (options.json)
+    return (is_first ? "\n  {\"name\": " : ",\n  {\"name\": ") + artifact::json_string(result.name) +
+           ", \"verdict\": \"" + verdict +
+           "\", \"error\": " + (std::isfinite(result.error) ? number_text(result.error) : "null") +
+           ", \"message\": " + artifact::json_string(result.message) + "}";
+  char error[16];
+  std::snprintf(error, sizeof error, "%.2g", result.error);
+  auto padded = [](std::string text, size_t width) {
+    return text + std::string(text.size() < width ? width - text.size() : 0, ' ') + " ";
+  };
+  return padded(result.name, 44) + padded(verdict, 8) +
+         (result.verdict == Verdict::Pass ? error : result.message.substr(0, 600)) + "\n";
+}
+
+// What a run of all cases came to.
+struct Totals {
+  std::map<Verdict, int> count;
+  std::map<std::string, std::string> refused;       // name and reason
+  std::vector<std::string> not_listed, not_refused; // where refusals differ from the list
+  double seconds = 0;
+};
+
+std::string totals_text(const VerifyOptions& options, Totals& totals) {
+  std::string text;
+  for (const std::string& name : totals.not_listed) text += name + " is refused but not in the list\n";
+  for (const std::string& name : totals.not_refused) text += name + " is in the list but not refused\n";
+  char line[128];
+  std::snprintf(line, sizeof line, "%d passed, %d wrong, %d refused in %.0f s", totals.count[Verdict::Pass],
+                totals.count[Verdict::Wrong], totals.count[Verdict::Refused], totals.seconds);
+  text += line;
+  if (options.engine == Engine::Evaluator) return text + "\n";
+  return text + ", code for " + cpu_note(options.compile) + "\n";
+}
+
+std::string totals_json(Totals& totals) {
+  auto names = [](const std::vector<std::string>& list) {
+    std::string text;
+    for (const std::string& name : list) text += (text.empty() ? "" : ", ") + artifact::json_string(name);
+    return "[" + text + "]";
+  };
+  return "\n], \"passed\": " + std::to_string(totals.count[Verdict::Pass]) +
+         ", \"wrong\": " + std::to_string(totals.count[Verdict::Wrong]) +
+         ", \"refused\": " + std::to_string(totals.count[Verdict::Refused]) +
+         ", \"refused_but_not_listed\": " + names(totals.not_listed) +
+         ", \"listed_but_not_refused\": " + names(totals.not_refused) +
+         ", \"seconds\": " + number_text(totals.seconds) + "}\n";
+}
+
+// Compares the refusals with the list, or makes them the list.
+Result use_list(const VerifyOptions& options, Totals& totals) {
+  if (options.list.empty()) return {};
+  if (options.update_list) {
+    std::string text;
+    for (const auto& [name, reason] : totals.refused) text += name + "  " + reason + "\n";
+    return write_file(options.list, text);
   }
-  std::fflush(stdout);
+  auto expected = read_list(options.list);
+  if (!expected) return expected.error();
+  for (const auto& [name, reason] : totals.refused)
+    if (!expected->count(name)) totals.not_listed.push_back(name);
+  for (const auto& [name, reason] : *expected)
+    if (!totals.refused.count(name)) totals.not_refused.push_back(name);
+  return {};
 }
 
 } // namespace
@@ -177,33 +263,30 @@ Expected<int> verify(const VerifyOptions& options) {
   }
   if (cases.empty())
     return usage_error("no cases found: a case is a folder with model.onnx and test_data_set_*");
+  if (options.engine == Engine::Object)
+    if (Result runs = check_runs_here(options.compile); !runs) return runs.error();
+  if (!options.list.empty() && !options.update_list)
+    if (auto list = read_list(options.list); !list) return list.error();
   auto start = Clock::now();
-  std::map<Verdict, int> totals;
-  std::map<std::string, std::string> refused;
+  Totals totals;
+  Result printed = print(options.json ? "{\"cases\": [" : "");
+  bool is_first = true;
   Runner(options, cases).run([&](const CaseResult& result) {
-    print_case(options, result);
-    ++totals[result.verdict];
+    std::string text = case_text(options, result, is_first);
+    if (!text.empty()) is_first = false;
+    if (printed) printed = print(text);
+    ++totals.count[result.verdict];
     if (result.verdict == Verdict::Refused)
-      refused[result.name] = result.message.substr(0, result.message.find('\n'));
+      totals.refused[result.name] = result.message.substr(0, result.message.find('\n'));
+    return static_cast<bool>(printed);
   });
-  double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  bool list_differs = false;
-  if (!options.list.empty() && options.update_list) {
-    std::string text;
-    for (const auto& [name, reason] : refused) text += name + "  " + reason + "\n";
-    if (Result written = write_file(options.list, text); !written) return written.error();
-  } else if (!options.list.empty()) {
-    auto expected = read_list(options.list);
-    for (const auto& [name, reason] : refused)
-      if (!expected.count(name))
-        std::printf("%s is refused but not in the list\n", name.c_str()), list_differs = true;
-    for (const auto& [name, reason] : expected)
-      if (!refused.count(name))
-        std::printf("%s is in the list but not refused\n", name.c_str()), list_differs = true;
-  }
-  std::printf("%d passed, %d wrong, %d refused in %.0f s\n", totals[Verdict::Pass], totals[Verdict::Wrong],
-              totals[Verdict::Refused], seconds);
-  return totals[Verdict::Wrong] > 0 || list_differs ? 1 : 0;
+  if (!printed) return printed.error();
+  totals.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  if (Result compared = use_list(options, totals); !compared) return compared.error();
+  printed = print(options.json ? totals_json(totals) : totals_text(options, totals));
+  if (!printed) return printed.error();
+  bool differs = !totals.not_listed.empty() || !totals.not_refused.empty();
+  return totals.count[Verdict::Wrong] > 0 || differs ? 1 : 0;
 }
 
 } // namespace firn::driver

@@ -12,8 +12,8 @@ struct VerifyOptions {
       folders;            // of cases, searched recursively; a case has model.onnx and test_data_set_*
   CompileOptions compile; // target, optimisation; the model and its dims are set per case
   Engine engine = Engine::Object;
-  double tolerance = 0;        // 0: default_tolerance of each output
-  bool absolute_floor = false; // divide by max(1, largest |expected|) instead
+  std::optional<double> tolerance; // nothing: default_tolerance of each output
+  bool absolute_floor = false;     // divide by max(1, largest |expected|) instead
   int jobs = 1;
   int timeout_seconds = 300; // per case
   std::string list;          // refusals that are expected: "name  reason" per line
@@ -31,8 +31,8 @@ struct CaseResult {
   std::string message;
 };
 
-// Prints a line per case and the totals to standard output. 0 if nothing is wrong and the refusals equal the
-// list, else 1.
+// Prints a line per case and the totals to standard output, or one JSON document. 0 if nothing is wrong and
+// the refusals equal the list, else 1.
 Expected<int> verify(const VerifyOptions& options);
 
 // One case in this process.

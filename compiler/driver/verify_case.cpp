@@ -131,7 +131,7 @@ CaseResult verify_case(const VerifyOptions& options, const std::string& folder) 
         error = scale > 0 && scale < 1 ? error * scale : error;
       }
       result.error = std::max(result.error, error);
-      double tolerance = options.tolerance > 0 ? options.tolerance : default_tolerance(want.dtype());
+      double tolerance = options.tolerance.value_or(default_tolerance(want.dtype()));
       if (error <= tolerance) continue;
       result.verdict = Verdict::Wrong;
       char number[32];

@@ -15,10 +15,21 @@
 namespace firn::driver {
 namespace {
 
+std::string model_stem(const CompileOptions& options) {
+  return std::filesystem::path(options.model).stem().string();
+}
+
+// Whether -o can only mean a folder: its files get the model's name.
+bool is_folder(const std::string& output) {
+  std::string name = output.substr(output.rfind('/') + 1);
+  return name.empty() || name == "." || name == "..";
+}
+
 // The output without its extension: `-o build/digits` and `-o build/digits.o` mean the same.
 std::string output_stem(const CompileOptions& options) {
-  if (options.output.empty()) return std::filesystem::path(options.model).stem().string();
+  if (options.output.empty() || options.output == "-") return model_stem(options);
   std::filesystem::path path(options.output);
+  if (is_folder(options.output)) return (path / model_stem(options)).string();
   if (path.extension() == ".o" || path.extension() == ".h" || path.extension() == ".json")
     path.replace_extension();
   return path.string();
@@ -38,6 +49,19 @@ Expected<std::string> emit_text(const CompileOptions& options, Compilation& c) {
   FIRN_UNREACHABLE("emitting an object as text");
 }
 
+const char* extension(Emit emit) {
+  switch (emit) {
+  case Emit::Graph: return ".hlo";
+  case Emit::Kernel: return ".kir";
+  case Emit::Llvm: return ".ll";
+  case Emit::Assembly: return ".s";
+  case Emit::Header: return ".h";
+  case Emit::Manifest: return ".json";
+  case Emit::Object: return ".o";
+  }
+  FIRN_UNREACHABLE("emitting something unknown");
+}
+
 // One text, to the file given or to standard output.
 Result write_text(const CompileOptions& options, Compilation& c, OutputSet& outputs) {
   auto text = emit_text(options, c);
@@ -49,8 +73,10 @@ Result write_text(const CompileOptions& options, Compilation& c, OutputSet& outp
     if (Result printed = print(*text); !printed) return printed;
     return outputs.commit();
   }
-  if (Result written = outputs.write(options.output, *text); !written) return written;
-  c.files.push_back(options.output);
+  std::string path = options.output;
+  if (is_folder(path)) path = output_stem(options) + extension(options.emit);
+  if (Result written = outputs.write(path, *text); !written) return written;
+  c.files.push_back(path);
   return outputs.commit();
 }
 
@@ -83,10 +109,9 @@ Result write_outputs(const CompileOptions& options, Compilation& c) {
     std::vector<std::string> inputs{options.model};
     inputs.insert(inputs.end(), c.facts.external_files.begin(), c.facts.external_files.end());
     if (!options.schedule_db.empty()) inputs.push_back(options.schedule_db);
-    if (Result written =
-            outputs.write(options.depfile, artifact::write_depfile({object, header, manifest}, inputs));
-        !written)
-      return written;
+    auto rule = artifact::write_depfile({object, header, manifest}, inputs);
+    if (!rule) return rule.error();
+    if (Result written = outputs.write(options.depfile, *rule); !written) return written;
   }
   c.files = {object, header, manifest};
   return outputs.commit();

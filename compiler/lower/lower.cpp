@@ -24,7 +24,7 @@ Result check_types(const Region& region) {
                                  type.to_string());
       if (!type.is_static())
         return unsupported_error(describe(*instruction) + ": the shape of " + type.to_string() +
-                                 " is not known at compile time; name its symbols with --dim");
+                                 " depends on data, only a run knows it");
     }
     for (int i = 0; i < instruction->num_regions(); ++i)
       if (Result result = check_types(instruction->region(i)); !result) return result;

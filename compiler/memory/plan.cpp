@@ -6,6 +6,7 @@
 #include "compiler/memory/offsets.h"
 
 #include <algorithm>
+#include <map>
 
 namespace firn::memory {
 namespace {
@@ -20,9 +21,25 @@ int64_t align_up(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+// The first step at which most bytes are alive.
+int fullest_step(const std::vector<Item>& items) {
+  std::map<int, int64_t> changes;
+  for (const Item& item : items) {
+    changes[item.first] += item.bytes;
+    changes[item.last + 1] -= item.bytes;
+  }
+  int fullest = 0;
+  int64_t alive = 0, most = -1;
+  for (const auto& [step, change] : changes) {
+    alive += change;
+    if (alive > most) most = alive, fullest = step;
+  }
+  return fullest;
+}
+
 } // namespace
 
-void plan_arena(Program& program, const PlanOptions& options) {
+std::vector<int> plan_arena(Program& program, const PlanOptions& options) {
   merge_in_place(program);
   Liveness liveness = compute_liveness(program);
   auto is_external = [](const std::vector<bool>& flags, int index) {
@@ -50,6 +67,11 @@ void plan_arena(Program& program, const PlanOptions& options) {
   for (size_t i = 0; i < items.size(); ++i) program.buffers[numbers[i]].offset = packing.offsets[i];
   program.arena_bytes = items.empty() ? 0 : packing.bytes;
   program.arena_lower_bound = packing.lower_bound;
+  std::vector<int> peak;
+  const int fullest = fullest_step(items);
+  for (size_t i = 0; i < items.size(); ++i)
+    if (items[i].first <= fullest && fullest <= items[i].last) peak.push_back(static_cast<int>(numbers[i]));
+  return peak;
 }
 
 namespace {

@@ -12,8 +12,8 @@ struct PlanOptions {
 // Sets the offsets of arena, input, output and state buffers, arena_bytes and arena_lower_bound (peak of live
 // bytes), after merging what can be computed in place (in_place.h; this may redirect arguments). Inputs live
 // throughout the run, outputs from their first write to its end, states always. Buffers that no step touches
-// get no space, states apart.
-void plan_arena(kernel::Program& program, const PlanOptions& options = {});
+// get no space, states apart. The buffers that are alive when most bytes are.
+std::vector<int> plan_arena(kernel::Program& program, const PlanOptions& options = {});
 // Sets the offsets of weights buffers in execution order of first use, those that only start states last, and
 // weight_bytes.
 void place_constants(kernel::Program& program);

@@ -30,6 +30,12 @@ Expected<TemporaryFolder> TemporaryFolder::make() {
 TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept
     : path_(std::exchange(other.path_, {})), noted_(std::exchange(other.noted_, {})) {}
 
+TemporaryFolder& TemporaryFolder::operator=(TemporaryFolder&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(noted_, other.noted_);
+  return *this;
+}
+
 TemporaryFolder::~TemporaryFolder() {
   std::error_code error;
   if (!path_.empty()) std::filesystem::remove_all(path_, error);

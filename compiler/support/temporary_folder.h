@@ -16,7 +16,7 @@ public:
   static Expected<TemporaryFolder> make();
   TemporaryFolder(TemporaryFolder&& other) noexcept;
   ~TemporaryFolder();
-  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
+  TemporaryFolder& operator=(TemporaryFolder&& other) noexcept;
 
   const std::string& path() const { return path_; }
   // The path of a file that is going to be in the folder.

@@ -46,7 +46,7 @@ int note(Kind kind, const std::string& path, pid_t child) {
 void await_child(pid_t child) {
   for (int i = 0; i < 50; ++i) {
     pid_t ended = ::waitpid(child, nullptr, WNOHANG);
-    if (ended == child || (ended < 0 && errno != EINTR)) return;
+    if (ended > 0 || (ended < 0 && errno != EINTR)) return;
     timespec pause{0, 10'000'000};
     ::nanosleep(&pause, nullptr);
   }
@@ -72,6 +72,10 @@ int Unfinished::note_folder(const std::string& path) {
 
 int Unfinished::note_child(pid_t child) {
   return note(Kind::Child, "", child);
+}
+
+int Unfinished::note_group(pid_t leader) {
+  return note(Kind::Child, "", -leader); // as kill() and waitpid() call a group
 }
 
 void Unfinished::forget(int number) {

@@ -15,6 +15,7 @@ public:
   static int note_file(const std::string& path);
   static int note_folder(const std::string& path); // removed if the files noted after it leave it empty
   static int note_child(pid_t child);              // told to end, and waited for
+  static int note_group(pid_t leader);             // a child that leads a process group: all of it
   static void forget(int number);
 
   // Ends children, then removes files and folders, the last noted first. Safe in a signal handler.

@@ -36,7 +36,18 @@ TEST_CASE("comments cannot be ended or continued by a name") {
   CHECK(comment_text("a*/b\\\nc/*d") == "a* /b??c/ *d");
 }
 
-TEST_CASE("dependency files escape what Make reads specially") {
-  CHECK(write_depfile({"a.o", "b c.h"}, {"m#.onnx", "x$y", "d\\ e"}) ==
-        "a.o b\\ c.h: \\\n  m\\#.onnx \\\n  x$$y \\\n  d\\\\\\ e\n");
+TEST_CASE("dependency files escape what Make and Ninja read specially") {
+  auto text = write_depfile({"a.o", "b c.h", "50%.json"}, {"m#.onnx", "x$y", "d\\ e", "a:b", "50%.bin"});
+  REQUIRE(text);
+  CHECK(*text ==
+        "a.o b\\ c.h 50\\%.json: \\\n  m\\#.onnx \\\n  x$$y \\\n  d\\\\\\ e \\\n  a\\:b \\\n  50%.bin\n");
+}
+
+TEST_CASE("paths that would be read as rules are refused in dependency files") {
+  for (const char* path :
+       {"a\nb", "a\rb", "a\tb", "a\x7f", "a;b", "a|b", "a\\:b", "a\\#b", "a\\", "a:", "a ", ""}) {
+    INFO(path);
+    CHECK_FALSE(write_depfile({"net.o"}, {path}));
+    CHECK_FALSE(write_depfile({path}, {"net.onnx"}));
+  }
 }

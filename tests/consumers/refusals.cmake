@@ -3,10 +3,10 @@
 include(${CMAKE_CURRENT_LIST_DIR}/consumer.cmake)
 
 # Configures with these arguments and fails unless CMake stops with a message that holds `expected`.
-function(expect_refusal arguments expected)
+function(expect_refusal arguments expected)  # further arguments go to CMake
   execute_process(
     COMMAND ${CMAKE_COMMAND} -G ${GENERATOR} -S "${tests}/refusals" -B "${work}" "-DCMAKE_PREFIX_PATH=${prefix}"
-      ${compilers} "-DARGUMENTS=${arguments}" ${second}
+      ${compilers} "-DARGUMENTS=${arguments}" ${second} ${ARGN}
     OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE failed)
   string(REGEX REPLACE "[ \n]+" " " flat "${output}")
   string(FIND "${flat}" "${expected}" found)
@@ -42,6 +42,13 @@ foreach(class IN ITEMS demo::Affine Demo::Affine demo_affine DemoAffine)
 (in C they start with demo_affine_); give one of the two another class")
 endforeach()
 set(second -DSECOND=)
+
+# What is missing is found before anything is built, unless a command of the project makes it, wherever that is written.
+expect_refusal("" "nowhere.onnx' does not exist, and no command of this project has it as an output" -DMODEL=nowhere.onnx)
+expect_refusal("" "DATA '${tests}/refusals/nowhere' does not exist" -UMODEL -DDATA=nowhere)
+expect_refusal("PREBUILT_OBJECT nowhere.o PREBUILT_HEADER nowhere.h" "nowhere.o' does not exist" -UDATA)
+configure("${tests}/refusals" "${work}/generated" ${compilers} "-DMODEL=${work}/generated/made.onnx" -DMAKES_MODEL=ON)
+build("${work}/generated" --target affine)
 
 # The budget's error comes from the compiler and names the largest contributors.
 configure("${tests}/refusals" "${work}/budget" ${compilers} "-DARGUMENTS=RAM_BUDGET 8")

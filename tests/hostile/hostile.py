@@ -3,7 +3,7 @@
 
     hostile.py FIRN MODEL
 
-Models are written here with a few lines of protobuf encoding, or made from MODEL by cutting and flipping. Structural
+Models are written byte by byte, or made from MODEL by cutting and flipping. Structural
 breaks must end with exit code 1 or 3; random damage may by luck leave a valid model, so exit code 0 is allowed there.
 """
 import os
@@ -13,59 +13,9 @@ import subprocess
 import sys
 import tempfile
 
+from model_writer import attribute, external, graph, ints, model, msg, node, num, tensor, value
+
 SECONDS, MEMORY_KIB = 5, 1 << 20
-
-
-def varint(n):
-    n &= (1 << 64) - 1
-    out = b""
-    while n >= 128:
-        out += bytes([n & 127 | 128])
-        n >>= 7
-    return out + bytes([n])
-
-
-def num(field, n):
-    return varint(field << 3) + varint(n)
-
-
-def msg(field, body):
-    body = body.encode() if isinstance(body, str) else body
-    return varint(field << 3 | 2) + varint(len(body)) + body
-
-
-def shape(dims):
-    return b"".join(msg(1, msg(2, d) if isinstance(d, str) else num(1, d)) for d in dims)
-
-
-def value(name, dims, dtype=1):
-    return msg(1, name) + msg(2, msg(1, num(1, dtype) + msg(2, shape(dims))))
-
-
-def attribute(name, kind, body):
-    return msg(1, name) + num(20, kind) + body
-
-
-def ints(name, values):
-    return attribute(name, 7, b"".join(num(8, v) for v in values))
-
-
-def node(op, inputs, outputs, *attributes, domain="", name=""):
-    return (b"".join(msg(1, i) for i in inputs) + b"".join(msg(2, o) for o in outputs) + msg(3, name or op.lower()) + msg(4, op)
-            + b"".join(msg(5, a) for a in attributes) + msg(7, domain))
-
-
-def tensor(name, dims, data=b"", dtype=1, extra=b""):
-    return b"".join(num(1, d) for d in dims) + num(2, dtype) + msg(8, name) + (msg(9, data) if data else b"") + extra
-
-
-def graph(nodes, inputs, outputs, initializers=()):
-    return (b"".join(msg(1, n) for n in nodes) + msg(2, "g") + b"".join(msg(5, t) for t in initializers)
-            + b"".join(msg(11, i) for i in inputs) + b"".join(msg(12, o) for o in outputs))
-
-
-def model(body, ir=8, opset=15, extra=b""):
-    return num(1, ir) + msg(7, body) + msg(8, msg(1, "") + num(2, opset)) + extra
 
 
 X, Y = [value("x", [1, 3, 8, 8])], [value("y", [1, 3, 8, 8])]
@@ -73,11 +23,6 @@ X, Y = [value("x", [1, 3, 8, 8])], [value("y", [1, 3, 8, 8])]
 
 def one(n, inits=(), inputs=X, **kw):
     return model(graph([n], inputs, Y, inits), **kw)
-
-
-def external(path, **more):
-    entries = {"location": path, **more}
-    return b"".join(msg(13, msg(1, k) + msg(2, str(v))) for k, v in entries.items()) + num(14, 1)
 
 
 def structural():
@@ -119,6 +64,13 @@ def structural():
         yield f"external_{abs(hash(path)) % 1000}", one(node("Add", ["x", "w"], ["y"]), [tensor("w", [1], extra=external(path))])
     for more in ({"offset": -1}, {"offset": 1 << 62}, {"length": -5}, {"length": 1 << 62}, {"offset": "abc"}):
         yield f"external_{list(more)[0]}_{list(more.values())[0]}", one(node("Add", ["x", "w"], ["y"]), [tensor("w", [1], extra=external("broken.onnx", **more))])
+    for bad in ("a\nb", "a\tb", "a\x1b[31m", "a\x7f", "a\x9b"):
+        code = ord(bad[1])
+        yield f"control_{code}_input", one(node("Relu", [bad], ["y"]), inputs=[value(bad, [1])])
+        yield f"control_{code}_output", model(graph([node("Relu", ["x"], [bad])], X, [value(bad, [1, 3, 8, 8])]))
+        yield f"control_{code}_node", one(node("Relu", ["x"], ["y"], name=bad))
+        yield f"control_{code}_dim", one(node("Relu", ["x"], ["y"]), inputs=[value("x", [bad])])
+        yield f"control_{code}_external", one(node("Add", ["x", "w"], ["y"]), [tensor("w", [1], extra=external(bad))])
     for dims in ([-1, 3], [1 << 62, 4], [1 << 40, 1 << 40], [1 << 31] * 4, [1] * 100):
         yield f"input_dims_{len(dims)}_{dims[0]}", one(node("Relu", ["x"], ["y"]), inputs=[value("x", dims)])
     for to in ([-2], [0, 0, 0, 0, 0], [-1, -1], [1 << 62, 2], [7], [-1, 5]):

@@ -39,6 +39,15 @@ TEST_CASE("a chain of steps in place needs one buffer beside input and output") 
   CHECK(m.program.arena_bytes == 64 * (4 + 4 + 2));
 }
 
+TEST_CASE("the buffers that are alive when most bytes are") {
+  ProgramMaker m;
+  int in = m.buffer(1, Space::Input, 0), small = m.buffer(2), big = m.buffer(9), last = m.buffer(3),
+      out = m.buffer(1, Space::Output, 0);
+  m.program.steps = {m.call({small}, {in}), m.call({big}, {small}), m.call({last}, {big}),
+                     m.call({out}, {last})};
+  CHECK(plan_arena(m.program) == std::vector<int>{in, big, last});
+}
+
 TEST_CASE(
     "an output, which the caller may bind to memory of less alignment, is not written over an operand") {
   ProgramMaker m;

@@ -12,6 +12,11 @@ class App;
 
 namespace firn::tool {
 
+// The last line of the help.
+inline constexpr char kExitCodes[] =
+    "Exit codes: 0 done, 1 the model is at fault, 2 usage, or something cannot be read or written,\n"
+    "3 an operator is not supported, 4 a bug of firn.";
+
 // What main() runs after parsing: returns the exit code.
 using Action = std::function<int()>;
 

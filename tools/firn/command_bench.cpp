@@ -1,6 +1,7 @@
 // The verb `bench`.
 #include "tools/firn/command.h"
 #include "tools/firn/compile_flags.h"
+#include "tools/firn/value_checks.h"
 
 #include "compiler/driver/bench.h"
 
@@ -21,9 +22,7 @@ int run(BenchCommand& command) {
   driver::BenchOptions& options = command.options;
   if (command.threads != 1) return report(usage_error("--threads: this version runs models on one thread"));
   options.compile = command.flags.options;
-  if (options.compile.cpu.empty()) options.compile.cpu = "native";
   if (!options.build_folder.empty()) {
-    if (options.output.empty()) return report(usage_error("--build wants -o PROGRAM"));
     DiagnosticList diagnostics;
     return driver::build_worker(options, diagnostics) ? 0 : report(diagnostics, options.build_folder);
   }
@@ -40,16 +39,22 @@ void add_bench_command(CLI::App& app, Action& action) {
   auto command = std::make_shared<BenchCommand>();
   CLI::App* verb =
       app.add_subcommand("bench", "Time a model, kernel by kernel, against the machine's bounds");
-  verb->add_option("model", command->flags.options.model, "the ONNX model");
-  verb->add_option("--seconds", command->options.seconds, "time to measure");
+  CLI::Option* model = verb->add_option("model", command->flags.options.model, "the ONNX model");
+  CLI::Option* seconds =
+      verb->add_option("--seconds", command->options.seconds, "time to measure; default 2");
+  seconds->check(number_between(0, 1e5, /*above=*/true));
   verb->add_option("--threads", command->threads, "threads to plan for; this version has one");
-  verb->add_flag("--json", command->options.json, "print JSON");
-  verb->add_option("--build", command->options.build_folder,
-                   "write a program that checks and times the model in this folder");
-  verb->add_option("-o,--output", command->options.output, "the program that --build writes");
+  CLI::Option* json = verb->add_flag("--json", command->options.json, "print JSON");
+  CLI::Option* build = verb->add_option("--build", command->options.build_folder,
+                                        "write a program that checks and times the model in this folder");
+  CLI::Option* output =
+      verb->add_option("-o,--output", command->options.output, "the program that --build writes");
+  build->needs(output)->excludes(model)->excludes(seconds)->excludes(json);
+  output->needs(build);
   command->flags.add_to(*verb);
-  verb->footer(
-      "Examples:\n  firn bench resnet50.onnx\n  firn bench --build zoo/resnet50 -o worker -mcpu=native");
+  verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"
+               "Examples:\n  firn bench resnet50.onnx -mcpu=native\n"
+               "  firn bench --build zoo/resnet50 -o worker -mcpu=native");
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }
 

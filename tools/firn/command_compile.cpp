@@ -1,18 +1,32 @@
 // The verb `compile`.
 #include "tools/firn/command.h"
 #include "tools/firn/compile_flags.h"
+#include "tools/firn/value_checks.h"
 
 #include "compiler/driver/compile_text.h"
 #include "compiler/support/diagnostic_text.h"
 
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <climits>
 #include <cstdio>
 #include <memory>
+#include <set>
 #include <unistd.h>
 
 namespace firn::tool {
 namespace {
+
+constexpr std::pair<const char*, driver::Emit> kEmits[] = {
+    {"obj", driver::Emit::Object},       {"graph", driver::Emit::Graph},  {"kernel", driver::Emit::Kernel},
+    {"llvm", driver::Emit::Llvm},        {"asm", driver::Emit::Assembly}, {"header", driver::Emit::Header},
+    {"manifest", driver::Emit::Manifest}};
+
+std::vector<std::string> emit_names() {
+  std::vector<std::string> names;
+  for (auto [name, kind] : kEmits) names.emplace_back(name);
+  return names;
+}
 
 struct CompileCommand {
   CompileFlags flags;
@@ -23,23 +37,45 @@ struct CompileCommand {
 Result read_budget(const char* option, const std::string& text, std::optional<int64_t>& budget) {
   if (text.empty()) return {};
   budget = driver::parse_size(text);
-  if (!budget) return usage_error(std::string(option) + " wants a size such as 64K, found '" + text + "'");
+  if (!budget)
+    return usage_error(std::string(option) + ": '" + text + "' is no size such as 20000, 64K, 2M or 1G");
+  return {};
+}
+
+// Options that would have no effect on what --emit asks for.
+Result check_emit(const CompileCommand& command) {
+  const driver::CompileOptions& options = command.flags.options;
+  using driver::Emit;
+  bool is_object = options.emit == Emit::Object, is_graph = options.emit == Emit::Graph;
+  bool has_sizes = is_object || options.emit == Emit::Header || options.emit == Emit::Manifest;
+  struct Rule {
+    const char* option;
+    bool given, has_effect;
+    const char* wanted;
+  };
+  for (const Rule& rule :
+       {Rule{"--depfile", !options.depfile.empty(), is_object, "obj"},
+        Rule{"--json", command.json, is_object, "obj"},
+        Rule{"--weights-out", !options.weights_out.empty(), is_graph, "graph"},
+        Rule{"--flash-budget", !command.flash_budget.empty(), has_sizes, "obj, header or manifest"},
+        Rule{"--ram-budget", !command.ram_budget.empty(), has_sizes, "obj, header or manifest"},
+        Rule{"--report", command.report, has_sizes, "obj, header or manifest"},
+        Rule{"--explain", command.explain, !is_graph, "anything but graph"}})
+    if (rule.given && !rule.has_effect)
+      return usage_error(std::string(rule.option) + " has no effect with --emit=" + command.emit +
+                         ": it goes with " + rule.wanted);
   return {};
 }
 
 Result finish(CompileCommand& command) {
   if (Result done = command.flags.finish(); !done) return done;
   driver::CompileOptions& options = command.flags.options;
-  using driver::Emit;
-  const std::pair<const char*, Emit> kinds[] = {
-      {"obj", Emit::Object},   {"graph", Emit::Graph},   {"kernel", Emit::Kernel},    {"llvm", Emit::Llvm},
-      {"asm", Emit::Assembly}, {"header", Emit::Header}, {"manifest", Emit::Manifest}};
-  bool known = false;
-  for (auto [name, kind] : kinds)
-    if (command.emit == name) options.emit = kind, known = true;
-  if (!known)
-    return usage_error("unknown --emit=" + command.emit +
-                       ": wanted graph, kernel, llvm, asm, obj, header or manifest");
+  for (auto [name, kind] : kEmits)
+    if (command.emit == name) options.emit = kind;
+  if (Result checked = check_emit(command); !checked) return checked;
+  std::set<std::string> external;
+  for (const std::string& name : options.external)
+    if (!external.insert(name).second) return usage_error("--external: '" + name + "' is given twice");
   if (Result read = read_budget("--flash-budget", command.flash_budget, options.flash_budget); !read)
     return read;
   return read_budget("--ram-budget", command.ram_budget, options.ram_budget);
@@ -71,9 +107,10 @@ int run(CompileCommand& command) {
   auto start = std::chrono::steady_clock::now();
   // Progress only on a terminal, and only once a second has passed.
   if (on_terminal && !command.quiet)
-    options.progress = [start](const std::string& phase) {
+    options.progress = [start,
+                        name = options.model.substr(options.model.rfind('/') + 1)](const std::string& phase) {
       if (std::chrono::steady_clock::now() - start > std::chrono::seconds(1))
-        std::fprintf(stderr, "\r\033[K%s ...", phase.c_str());
+        std::fprintf(stderr, "\r\033[K%s: %s ...", name.c_str(), phase.c_str());
     };
   DiagnosticList diagnostics;
   auto compilation = driver::compile(options, diagnostics);
@@ -94,7 +131,8 @@ void add_compile_command(CLI::App& app, Action& action) {
   driver::CompileOptions& options = command->flags.options;
   CLI::App* verb = app.add_subcommand("compile", "Compile a model into an object, a header and a manifest");
   verb->add_option("model", options.model, "the ONNX model")->required();
-  verb->add_option("-o,--output", options.output, "stem of the files to write: STEM.o, STEM.h, STEM.json");
+  verb->add_option("-o,--output", options.output,
+                   "stem of the files to write: STEM.o, STEM.h, STEM.json; a folder, if it ends with /");
   verb->add_option("--class", options.class_name,
                    "the C++ class, e.g. vision::Digits; default: from the file's name");
   verb->add_option("--name", command->flags.names, "rename an input or output: NEW=OLD; repeatable")
@@ -104,29 +142,37 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->take_all();
   command->flags.add_to(*verb);
   verb->add_option("--emit", command->emit,
-                   "graph, kernel, llvm, asm, obj, header or manifest; text goes to -o or standard output");
+                   "graph, kernel, llvm, asm, obj, header or manifest; text goes to -o or standard output")
+      ->check(one_of(emit_names()));
   verb->add_option("--weights-out", options.weights_out, "with --emit=graph: write large constants here");
   verb->add_option("--dump-passes", options.dump_folder,
                    "write the graph after every changing pass into this folder");
   verb->add_option("--rewrite-limit", options.rewrite_limit,
-                   "stop passes after this many rewrites, to bisect");
+                   "stop passes after this many rewrites, to bisect")
+      ->check(whole_between(0, INT_MAX));
   verb->add_option("--depfile", options.depfile, "write a dependency file for make and ninja");
   verb->add_option("--flash-budget", command->flash_budget, "fail if weights and code exceed this, e.g. 64K");
   verb->add_option("--ram-budget", command->ram_budget, "fail if arena and stack exceed this, e.g. 20K");
-  verb->add_flag("--time-passes", command->time_passes, "print seconds and peak memory per phase");
-  verb->add_flag("--report", command->report, "print sizes, the arena's lower bound and kernels");
-  verb->add_flag("--explain", command->explain,
-                 "print what the cost model weighed and chose per contraction");
-  verb->add_flag("--json", command->json, "print the manifest instead of the summary");
+  CLI::Option* time_passes =
+      verb->add_flag("--time-passes", command->time_passes, "print seconds and peak memory per phase");
+  CLI::Option* sizes =
+      verb->add_flag("--report", command->report, "print sizes, the arena's lower bound and kernels");
+  CLI::Option* explain = verb->add_flag("--explain", command->explain,
+                                        "print what the cost model weighed and chose per contraction");
+  verb->add_flag("--json", command->json, "print the manifest instead of the summary")
+      ->excludes(time_passes)
+      ->excludes(sizes)
+      ->excludes(explain);
   verb->add_flag("-q,--quiet", command->quiet, "print nothing but errors");
   verb->footer(
       driver::feature_help() +
-      "Examples:\n"
-      "  firn compile digits.onnx -o build/digits --class vision::Digits\n"
-      "  firn compile net.onnx -mcpu=native -O3 --dim batch=1 --time-passes\n"
-      "  firn compile net.onnx --target aarch64-linux-gnu -o build/net\n"
-      "  firn compile net.onnx --target arm-none-eabihf -mcpu=cortex-m4 -Os --flash-budget=256K\n"
-      "Exit codes: 0 done, 1 the model is at fault, 2 usage, 3 unsupported operator, 4 a bug of firn.");
+      std::string(
+          "Examples:\n"
+          "  firn compile digits.onnx -o build/digits --class vision::Digits\n"
+          "  firn compile net.onnx -mcpu=native -O3 --dim batch=1 --time-passes\n"
+          "  firn compile net.onnx --target aarch64-linux-gnu -o build/net\n"
+          "  firn compile net.onnx --target arm-none-eabihf -mcpu=cortex-m4 -Os --flash-budget=256K\n") +
+      kExitCodes);
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }
 

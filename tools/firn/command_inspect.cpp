@@ -42,7 +42,11 @@ void add_ops_command(CLI::App& app, Action& action) {
   verb->add_flag("--json", command->json, "print JSON");
   verb->footer("Example:\n  firn ops Conv");
   verb->callback([command, &action] {
-    action = [command] { return print_result(driver::list_operators(command->filter, command->json)); };
+    action = [command] {
+      std::string list = driver::list_operators(command->filter, command->json);
+      if (list.empty()) return report(usage_error("no operator's name contains '" + command->filter + "'"));
+      return print_result(list);
+    };
   });
 }
 

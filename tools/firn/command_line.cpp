@@ -4,9 +4,11 @@
 #include "compiler/support/nearest.h"
 #include "compiler/support/standard_output.h"
 #include "compiler/support/unfinished.h"
+#include "tools/firn/value_checks.h"
 
 #include <CLI/CLI.hpp>
 #include <cctype>
+#include <sstream>
 #include <string_view>
 
 namespace firn::tool {
@@ -133,7 +135,10 @@ std::unique_ptr<CLI::App> make_command_line(Action& action) {
   add_documents_command(*app, action);
   add_help_command(*app, action);
   add_version_command(*app, action);
-  app->footer("'firn help VERB' tells more of each.");
+  app->footer(std::string("'firn help VERB' tells more of each.\n") + kExitCodes);
+  for (CLI::App* verb : app->get_subcommands([](CLI::App*) { return true; }))
+    for (CLI::Option* option : verb->get_options())
+      if (option->get_items_expected_max() > 0) option->check(not_empty());
   return app;
 }
 
@@ -153,7 +158,11 @@ int parse_and_run(int argc, char** argv) {
   try {
     app->parse(arguments);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app->exit(error); // prints help or version
+    if (error.get_exit_code() == 0) { // help or version
+      std::ostringstream text;
+      app->exit(error, text, text);
+      return print_result(text.str());
+    }
     return report(refused(*app, error));
   }
   return action();

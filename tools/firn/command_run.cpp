@@ -1,24 +1,26 @@
 // The verbs `run` and `verify`.
 #include "tools/firn/command.h"
 #include "tools/firn/compile_flags.h"
+#include "tools/firn/value_checks.h"
 
 #include "compiler/driver/run.h"
+#include "compiler/driver/runs_here.h"
 #include "compiler/driver/verify.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
 #include <memory>
 
 namespace firn::tool {
 namespace {
 
-Result read_engine(const std::string& word, driver::Engine& engine) {
-  if (word == "object")
-    engine = driver::Engine::Object;
-  else if (word == "eval")
-    engine = driver::Engine::Evaluator;
-  else
-    return usage_error("unknown --engine=" + word + ": wanted object or eval");
-  return {};
+driver::Engine engine_of(const std::string& word) {
+  return word == "eval" ? driver::Engine::Evaluator : driver::Engine::Object;
+}
+
+void add_engine(CLI::App& verb, std::string& engine) {
+  verb.add_option("--engine", engine, "object: the compiled code; eval: the reference interpreter")
+      ->check(one_of({"object", "eval"}));
 }
 
 struct RunCommand {
@@ -30,18 +32,20 @@ struct RunCommand {
 
 int run(RunCommand& command) {
   if (Result done = command.flags.finish(); !done) return report(done.error());
-  if (Result done = read_engine(command.engine, command.options.engine); !done) return report(done.error());
+  command.options.engine = engine_of(command.engine);
   for (const std::string& word : command.inputs) {
     size_t at = word.rfind('=');
-    if (at == word.npos || at == 0)
+    if (at == word.npos || at == 0 || at + 1 == word.size())
       return report(usage_error("--input wants NAME=FILE, found '" + word + "'"));
     command.options.inputs.push_back({word.substr(0, at), word.substr(at + 1)});
   }
   command.options.compile = command.flags.options;
-  if (command.options.compile.cpu.empty()) command.options.compile.cpu = "native";
   DiagnosticList diagnostics;
   auto text = driver::run(command.options, diagnostics);
-  return text ? print_result(*text) : report(diagnostics, command.options.compile.model);
+  if (!text) return report(diagnostics, command.options.compile.model);
+  if (command.options.engine == driver::Engine::Object)
+    std::fprintf(stderr, "ran code for %s\n", driver::cpu_note(command.options.compile).c_str());
+  return print_result(*text);
 }
 
 struct VerifyCommand {
@@ -52,9 +56,8 @@ struct VerifyCommand {
 
 int run(VerifyCommand& command) {
   if (Result done = command.flags.finish(); !done) return report(done.error());
-  if (Result done = read_engine(command.engine, command.options.engine); !done) return report(done.error());
+  command.options.engine = engine_of(command.engine);
   command.options.compile = command.flags.options;
-  if (command.options.compile.cpu.empty()) command.options.compile.cpu = "native";
   auto code = driver::verify(command.options);
   return code ? *code : report(code.error());
 }
@@ -68,9 +71,10 @@ void add_run_command(CLI::App& app, Action& action) {
   verb->add_option("--input", command->inputs, "NAME=FILE, a .npy or .pb file; repeatable")->take_all();
   verb->add_option("--output-dir", command->options.output_dir,
                    "write outputs here as NAME.npy; default: print them");
-  verb->add_option("--engine", command->engine, "object: the compiled code; eval: the reference interpreter");
+  add_engine(*verb, command->engine);
   command->flags.add_to(*verb);
-  verb->footer("Example:\n  firn run digits.onnx --input image=three.npy --output-dir out");
+  verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"
+               "Example:\n  firn run digits.onnx --input image=three.npy --output-dir out");
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }
 
@@ -81,20 +85,23 @@ void add_verify_command(CLI::App& app, Action& action) {
   verb->add_option("folders", options.folders,
                    "folders of cases (model.onnx and test_data_set_*), searched recursively")
       ->required();
-  verb->add_option("--engine", command->engine, "object: the compiled code; eval: the reference interpreter");
+  add_engine(*verb, command->engine);
   verb->add_option("--tolerance", options.tolerance,
-                   "largest relative error; default 1e-5, f16 1e-2, bf16 5e-2");
+                   "largest relative error; default 1e-5, f16 1e-2, bf16 5e-2")
+      ->check(number_between(0, 1e30));
   verb->add_flag("--absolute-floor", options.absolute_floor,
                  "measure errors relative to max(1, largest expected)");
-  verb->add_option("--jobs,-j", options.jobs, "cases at once");
-  verb->add_option("--timeout", options.timeout_seconds, "seconds per case");
-  verb->add_option("--list", options.list,
-                   "file of cases whose refusal is expected, one 'name reason' per line");
-  verb->add_flag("--update-list", options.update_list, "write the refusals to --list");
-  verb->add_flag("--json", options.json, "print one JSON object per case");
+  verb->add_option("--jobs,-j", options.jobs, "cases at once; default 1")->check(whole_between(1, 1024));
+  verb->add_option("--timeout", options.timeout_seconds, "seconds per case; default 300")
+      ->check(whole_between(1, 1'000'000));
+  CLI::Option* list = verb->add_option("--list", options.list,
+                                       "file of cases whose refusal is expected, one 'name reason' per line");
+  verb->add_flag("--update-list", options.update_list, "write the refusals to --list")->needs(list);
+  verb->add_flag("--json", options.json, "print one JSON document: the cases and the totals");
   verb->add_flag("-q,--quiet", options.quiet, "print only what is not a pass");
   command->flags.add_to(*verb);
-  verb->footer("Example:\n  firn verify onnx/node --list refused.txt --jobs 2");
+  verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"
+               "Example:\n  firn verify onnx/node --list refused.txt --jobs 2");
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }
 

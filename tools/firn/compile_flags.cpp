@@ -1,16 +1,20 @@
 // The options that several verbs share.
 #include "tools/firn/compile_flags.h"
 
+#include "compiler/driver/runs_here.h"
+#include "tools/firn/value_checks.h"
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <set>
 
 namespace firn::tool {
 namespace {
 
 bool parse_integer(const std::string& text, int64_t& value) {
-  if (text.empty() || text.size() > 18) return false;
-  char* end = nullptr;
-  value = std::strtoll(text.c_str(), &end, 10);
-  return *end == 0;
+  if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != text.npos) return false;
+  value = std::strtoll(text.c_str(), nullptr, 10);
+  return true;
 }
 
 // "a=b" as its two parts.
@@ -26,34 +30,51 @@ Result parse_dim(const std::string& word, onnx::ImportOptions& import) {
   if (pair->second.find("..") != std::string::npos)
     return usage_error("--dim " + word + ": ranges of dims are not supported yet, give one value");
   int64_t value = 0;
-  if (!parse_integer(pair->second, value) || value < 0)
+  if (!parse_integer(pair->second, value))
     return usage_error("--dim " + word + ": '" + pair->second + "' is not a whole number of 0 or more");
-  import.dims[pair->first] = value;
+  if (!import.dims.emplace(pair->first, value).second)
+    return usage_error("--dim " + word + ": dim '" + pair->first + "' is given twice");
   return {};
 }
 
-struct OptionName {
-  const char* kind; // before the option in messages
-  const char* option;
-};
-
-// Sets `value` to what `word` names and records the flag; an empty word leaves both alone.
-template <class Value>
-Result choose(OptionName name, const std::string& word, Value& value, std::vector<std::string>& flags,
-              std::initializer_list<std::pair<const char*, std::type_identity_t<Value>>> choices) {
-  if (word.empty()) return {};
-  std::string wanted;
-  size_t left = choices.size();
-  for (const auto& [choice, meaning] : choices) {
-    if (word == choice) {
-      value = meaning;
-      flags.push_back(name.option + word);
-      return {};
-    }
-    --left;
-    wanted += choice + std::string(left > 1 ? ", " : left == 1 ? " or " : "");
+// NAME=2x3x224: extents apart by 'x'.
+Result parse_shape(const std::string& word, onnx::ImportOptions& import) {
+  auto pair = split_pair(word);
+  if (!pair) return usage_error("--shape wants NAME=EXTENTxEXTENT..., found '" + word + "'");
+  std::vector<int64_t> extents;
+  for (size_t at = 0; at <= pair->second.size();) {
+    size_t end = std::min(pair->second.find('x', at), pair->second.size());
+    int64_t extent = 0;
+    if (!parse_integer(pair->second.substr(at, end - at), extent))
+      return usage_error("--shape " + word + ": '" + pair->second + "' is no shape such as 1x3x224x224");
+    extents.push_back(extent);
+    at = end + 1;
   }
-  return usage_error("unknown " + std::string(name.kind) + name.option + word + ": wanted " + wanted);
+  if (!import.shapes.emplace(pair->first, extents).second)
+    return usage_error("--shape " + word + ": the shape of '" + pair->first + "' is given twice");
+  return {};
+}
+
+// Fails if two of the words before '=' (or, `after` it) are one.
+Result check_distinct(const char* option, const std::vector<std::pair<std::string, std::string>>& pairs,
+                      bool after) {
+  std::set<std::string> seen;
+  for (const auto& pair : pairs) {
+    const std::string& name = after ? pair.second : pair.first;
+    if (!seen.insert(name).second)
+      return usage_error(std::string(option) + ": '" + name + "' is given twice");
+  }
+  return {};
+}
+
+// Sets `value` to what `word` names, which the parser has checked, and records the flag; an empty word leaves
+// both alone.
+template <class Value>
+void choose(const char* option, const std::string& word, Value& value, std::vector<std::string>& flags,
+            std::initializer_list<std::pair<const char*, std::type_identity_t<Value>>> choices) {
+  for (const auto& [choice, meaning] : choices)
+    if (word == choice) value = meaning;
+  if (!word.empty()) flags.push_back(option + word);
 }
 
 } // namespace
@@ -61,18 +82,27 @@ Result choose(OptionName name, const std::string& word, Value& value, std::vecto
 void CompileFlags::add_to(CLI::App& verb) {
   verb.add_option("--target", options.triple,
                   "target triple, e.g. aarch64-linux-gnu; default: this machine's");
-  verb.add_option("--mcpu", options.cpu, "CPU, e.g. x86-64-v3, native, cortex-m4 (also -mcpu=)");
+  verb.add_option(
+      "--mcpu", options.cpu,
+      "CPU, e.g. x86-64-v3 (the default on x86-64, for every verb), cortex-m4, or native: all that "
+      "this machine has (also -mcpu=)");
   verb.add_option("--mattr", options.features,
                   "CPU features added and taken away, e.g. +avx512bf16,-fma (also -mattr=)")
       ->join(',');
-  verb.add_option("--optimize", opt_level, "0, 1, 2, 3, s or z (also -O3); default 3; z is the same as s");
-  verb.add_option("--math", math, "float rules: default, strict or fast");
+  verb.add_option("--optimize", opt_level, "0, 1, 2, 3, s or z (also -O3); default 3; z is the same as s")
+      ->check(one_of({"0", "1", "2", "3", "s", "z"}));
+  verb.add_option("--math", math, "float rules: default, strict or fast")
+      ->check(one_of({"default", "strict", "fast"}));
   verb.add_option("--winograd", winograd,
                   "filters of Winograd convolutions: embed (default), init (made before the first run: a "
-                  "smaller object) or off");
+                  "smaller object) or off")
+      ->check(one_of({"embed", "init", "off"}));
   verb.add_option("--schedule-db", options.schedule_db,
                   "schedules that overrule the cost model, as --explain prints them");
   verb.add_option("--dim", dims, "value of a symbolic dim: NAME=VALUE; repeatable")->take_all();
+  verb.add_option("--shape", shapes,
+                  "shape of an input whose shape the model leaves open: NAME=1x3x224x224; repeatable")
+      ->take_all();
   verb.add_option(
           "--state", states,
           "state kept from run to run: PAST=PRESENT, the input that is the output's value in the next "
@@ -87,24 +117,25 @@ Result CompileFlags::finish() {
   using codegen::OptLevel;
   using lower::Math, lower::Winograd;
   std::vector<std::string>& flags = options.flags;
-  Result chosen = choose({"optimisation level ", "-O"}, opt_level, options.opt_level, flags,
-                         {{"0", OptLevel::O0},
-                          {"1", OptLevel::O1},
-                          {"2", OptLevel::O2},
-                          {"3", OptLevel::O3},
-                          {"s", OptLevel::Os},
-                          {"z", OptLevel::Os}});
-  if (!chosen) return chosen;
-  chosen = choose({"", "--math="}, math, options.math, flags,
-                  {{"default", Math::Default}, {"strict", Math::Strict}, {"fast", Math::Fast}});
-  if (!chosen) return chosen;
-  chosen = choose({"", "--winograd="}, winograd, options.winograd, flags,
-                  {{"embed", Winograd::Embed}, {"init", Winograd::Init}, {"off", Winograd::Off}});
-  if (!chosen) return chosen;
+  choose("-O", opt_level, options.opt_level, flags,
+         {{"0", OptLevel::O0},
+          {"1", OptLevel::O1},
+          {"2", OptLevel::O2},
+          {"3", OptLevel::O3},
+          {"s", OptLevel::Os},
+          {"z", OptLevel::Os}});
+  choose("--math=", math, options.math, flags,
+         {{"default", Math::Default}, {"strict", Math::Strict}, {"fast", Math::Fast}});
+  choose("--winograd=", winograd, options.winograd, flags,
+         {{"embed", Winograd::Embed}, {"init", Winograd::Init}, {"off", Winograd::Off}});
   if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");
   for (const std::string& word : dims) {
     if (Result parsed = parse_dim(word, options.import); !parsed) return parsed;
     options.flags.push_back("--dim=" + word);
+  }
+  for (const std::string& word : shapes) {
+    if (Result parsed = parse_shape(word, options.import); !parsed) return parsed;
+    options.flags.push_back("--shape=" + word);
   }
   for (const std::string& word : states) {
     auto pair = split_pair(word);
@@ -117,7 +148,11 @@ Result CompileFlags::finish() {
     if (!pair) return usage_error("--name wants NEW=OLD, found '" + word + "'");
     options.renames.push_back(*pair);
   }
-  return {};
+  for (bool after : {false, true}) {
+    if (Result checked = check_distinct("--state", options.import.states, after); !checked) return checked;
+    if (Result checked = check_distinct("--name", options.renames, after); !checked) return checked;
+  }
+  return driver::check_target(options);
 }
 
 } // namespace firn::tool

@@ -13,7 +13,7 @@ namespace firn::tool {
 struct CompileFlags {
   driver::CompileOptions options;
   std::string opt_level, winograd, math;
-  std::vector<std::string> dims, names, states;
+  std::vector<std::string> dims, shapes, names, states;
 
   // Target, optimisation, dims. `verb` keeps a reference to this object.
   void add_to(CLI::App& verb);

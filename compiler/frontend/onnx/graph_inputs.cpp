@@ -38,7 +38,7 @@ public:
     auto given = state_.options.shapes.find(input.name());
     bool has_given = given != state_.options.shapes.end();
     if (!tensor.has_shape() && !has_given)
-      return fail(input, "has no shape; give one with --shape " + input.name() + "=...");
+      return fail(input, "has no shape; give one, such as --shape " + input.name() + "=1x3x224x224");
     auto rank = tensor.has_shape() ? tensor.shape().dim_size() : static_cast<int>(given->second.size());
     if (rank > kMaxRank)
       return fail(input, "has rank " + std::to_string(rank) + ", the largest allowed is " +

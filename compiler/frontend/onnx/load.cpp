@@ -1,6 +1,7 @@
 // Loading of model files, and tensor files of test data.
 #include "compiler/frontend/onnx/load.h"
 
+#include "compiler/frontend/onnx/model_names.h"
 #include "compiler/frontend/onnx/onnx.pb.h"
 #include "compiler/frontend/onnx/wire_skeleton.h"
 #include "compiler/support/output_set.h"
@@ -73,6 +74,7 @@ Expected<LoadedModel> load_model(std::shared_ptr<const MappedFile> file, std::st
                        std::to_string(kMinIrVersion) + " to " + std::to_string(kMaxIrVersion);
     return version > kMaxIrVersion ? unsupported_error(text) : model_error(text);
   }
+  if (Result ok = check_model_names(*model.proto); !ok) return ok.error();
   if (Result ok = read_opsets(model); !ok) return ok.error();
   return model;
 }

@@ -2,6 +2,7 @@
 #include "compiler/frontend/onnx/loop.h"
 
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
 
 namespace firn::onnx {
 
@@ -127,8 +128,8 @@ private:
     for (Value value : operands) types.push_back(value.type());
     for (Value row : step.rows) {
       if (!row.type().is_static() || row.dtype() == DType::String) {
-        node_.fail_unsupported("a scan output has rows of " + row.type().to_string() +
-                               ", wants static dims (bind symbolic ones with --dim name=<n>)");
+        node_.fail_unsupported("a scan output has rows of " + row.type().to_string() + ", wants static dims" +
+                               binding_advice(row.type().dims));
         return false;
       }
       Type buffer_type = Type::tensor(row.dtype(), row.type().dims);

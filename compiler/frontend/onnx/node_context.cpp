@@ -2,6 +2,7 @@
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
 
 #include <algorithm>
 
@@ -98,19 +99,6 @@ bool NodeContext::check_vector(int index) {
                    ", wants a vector or a scalar");
 }
 
-namespace {
-
-// "symbolic dim 'batch' (bind it with --dim batch=...)"
-std::string unbound_dim(const Dim& dim) {
-  std::string names;
-  for (const SymbolRef& symbol : dim.extent.symbols())
-    names += (names.empty() ? "--dim " : " --dim ") + symbol->name + "=<n>";
-  if (dim.counted) return "a dim whose extent is known only at run time";
-  return "symbolic dim '" + dim.extent.to_string() + "'; bind it with " + names;
-}
-
-} // namespace
-
 std::optional<Ints> NodeContext::static_dims(Value value, std::string_view what) {
   if (!value || failed_) return std::nullopt;
   if (!value.type().is_tensor()) {
@@ -120,7 +108,8 @@ std::optional<Ints> NodeContext::static_dims(Value value, std::string_view what)
   for (const Dim& dim : value.type().dims)
     if (!dim.is_static()) {
       fail_unsupported(std::string(what) + " is " + value.type().to_string() + ", " + op() +
-                       " does not support " + unbound_dim(dim));
+                       " does not support symbolic dim '" + dim.extent.to_string() + "'" +
+                       binding_advice({dim}));
       return std::nullopt;
     }
   return value.type().static_dims();
@@ -139,7 +128,8 @@ std::optional<int64_t> NodeContext::static_dim(Value value, int axis, std::strin
   }
   const Dim& dim = value.type().dims[static_cast<size_t>(axis)];
   if (dim.is_static()) return dim.value();
-  fail_unsupported(text + op() + " does not support " + unbound_dim(dim));
+  fail_unsupported(text + op() + " does not support symbolic dim '" + dim.extent.to_string() + "'" +
+                   binding_advice({dim}));
   return std::nullopt;
 }
 

@@ -1,6 +1,8 @@
 // NodeContext: ops that move elements, with shapes checked before anything is built.
 #include "compiler/frontend/onnx/import_state.h"
 
+#include "compiler/frontend/onnx/unbound_dims.h"
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -89,7 +91,9 @@ Value NodeContext::reshape(Value operand, std::vector<Dim> dims) {
     bool provable = before && after && before->is_constant() && after->is_constant();
     std::string text = "cannot reshape " + operand.type().to_string() + " to " + result.to_string();
     if (provable) return fail(text), Value{};
-    return fail_unsupported(text + " unless symbolic dims are bound (--dim name=<n>)"), Value{};
+    std::vector<Dim> both = operand.type().dims;
+    both.insert(both.end(), result.dims.begin(), result.dims.end());
+    return fail_unsupported(text + binding_advice(both)), Value{};
   }
   Instruction* made = make_typed(Opcode::Reshape, {operand}, {result});
   return made ? folded(made)->result() : Value{};

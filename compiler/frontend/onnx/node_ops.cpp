@@ -1,6 +1,7 @@
 // NodeContext: graph ops that never abort. Operands are inferred before they are built; what fails becomes a
 // diagnostic of the node, and small constant results are evaluated at once.
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/support/int_expr_size.h"
 
@@ -170,8 +171,9 @@ namespace {
 
 std::string broadcast_error(Value lhs, Value rhs) {
   std::string text = lhs.type().to_string() + " and " + rhs.type().to_string() + " do not broadcast";
-  bool symbolic = !lhs.type().is_static() || !rhs.type().is_static();
-  return symbolic ? text + " unless symbolic dims are bound (--dim name=<n>)" : text;
+  std::vector<Dim> both = lhs.type().dims;
+  both.insert(both.end(), rhs.type().dims.begin(), rhs.type().dims.end());
+  return text + binding_advice(both);
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
 
 #include <cmath>
 
@@ -92,7 +93,8 @@ void import_range(NodeContext& node) {
   if (!node.check(safe, "a bound is out of range")) return;
   if ((*by)[0] < 0 || ((*to)[0] - (*from)[0]).lower_bound() < 0)
     return node.fail_unsupported("a range from " + (*from)[0].to_string() + " to " + (*to)[0].to_string() +
-                                 " needs symbolic dims bound (--dim name=<n>)");
+                                 " has a size that is not known" +
+                                 binding_advice({Dim((*from)[0]), Dim((*to)[0])}));
   Dim count(ceil_div((*to)[0] - (*from)[0], (*by)[0]));
   DType dtype = node.input(0).dtype();
   Value index = node.iota(dtype, {count}, 0);

@@ -5,6 +5,7 @@
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/resize_taps.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/graph/resample.h"
 
 #include <algorithm>
@@ -198,8 +199,8 @@ std::optional<std::vector<AxisResize>> axes_by_size(NodeContext& node, const std
     auto extent = node.static_dim(0, axes[i]);
     if (!extent) return std::nullopt;
     if (!sizes[i].is_static())
-      return node.fail_unsupported("size " + sizes[i].extent.to_string() +
-                                   " needs symbolic dims bound (--dim name=<n>)"),
+      return node.fail_unsupported("size " + sizes[i].extent.to_string() + " is not known" +
+                                   binding_advice({sizes[i]})),
              std::nullopt;
     int64_t output = sizes[i].value();
     if (*extent == 0 && output == 0) continue;

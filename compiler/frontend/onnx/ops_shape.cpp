@@ -2,6 +2,7 @@
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/tensor_data.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
 
 #include <algorithm>
 
@@ -43,7 +44,7 @@ std::optional<Dim> rest_of(NodeContext& node, std::vector<Dim> from, std::vector
     node.fail("cannot reshape " + x.type().to_string() + ": its elements do not divide into the shape");
   else
     node.fail_unsupported("the dim that -1 stands for is " + count.to_string() + " / " + divisor.to_string() +
-                          ", which needs symbolic dims bound (--dim name=<n>)");
+                          ", which is not known" + binding_advice({Dim(count), Dim(divisor)}));
   return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 // Importers of Slice: bounds are constants, or made of dims, or one row at a place that only a run knows.
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -51,7 +52,7 @@ Value reverse(NodeContext& node, Value x, int dim) {
 
 Value undecided(NodeContext& node, const SliceDim& slice, const Dim& dim) {
   node.fail_unsupported("slice [" + slice.start.to_string() + ", " + slice.end.to_string() + ") of dim '" +
-                        dim.extent.to_string() + "' needs symbolic dims bound (--dim name=<n>)");
+                        dim.extent.to_string() + "' has a size that is not known" + binding_advice({dim}));
   return {};
 }
 
@@ -73,8 +74,8 @@ Value slice_symbolic(NodeContext& node, Value x, const SliceDim& slice, const In
         begin = node.binary(Opcode::Add, node.dim_size(x, i), node.scalar_int(DType::I64, offset.value()));
       }
     } else if (!dim.is_static()) {
-      node.fail_unsupported("slices of " + x.type().to_string() +
-                            " need symbolic dims bound (--dim name=<n>)");
+      node.fail_unsupported("slices of " + x.type().to_string() + " need a shape that is known" +
+                            binding_advice(x.type().dims));
       return {};
     }
     operands.push_back(begin);

@@ -97,6 +97,7 @@ public:
 
   // Computes the outputs: no allocation, lock, exception or system call.
   FIRN_HIDDEN firn::Status run() noexcept { return instance_.run(&vision_digits_run_a1_43a1bdcd4478, nullptr); }
+  // The same: this version lends no threads and computes on the caller's alone.
   FIRN_HIDDEN firn::Status run(firn::Executor& executor) noexcept {
     return instance_.run(&vision_digits_run_a1_43a1bdcd4478, executor.c_executor());
   }

@@ -1,0 +1,17 @@
+// The machine that code is made for, and whether this one can run it.
+#pragma once
+
+#include "compiler/driver/compile.h"
+
+namespace firn::driver {
+
+// Names of targets, CPUs and features that are not known are usage errors that list choices.
+Result check_target(const CompileOptions& options);
+// A usage error if code for the target of `options` cannot run on this machine, with what it lacks.
+Result check_runs_here(const CompileOptions& options);
+// The same for two machines: empty, or what `host` lacks to run code for `target`.
+std::string lacks_for(const TargetMachine& target, const TargetMachine& host);
+// The CPU's name for messages, "x86-64-v3", with how to get another where that is the default.
+std::string cpu_note(const CompileOptions& options);
+
+} // namespace firn::driver

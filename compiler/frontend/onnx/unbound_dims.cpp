@@ -1,0 +1,104 @@
+// Symbolic dims of inputs, against what the options bind.
+#include "compiler/frontend/onnx/unbound_dims.h"
+
+#include "compiler/frontend/onnx/facts.h"
+#include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/onnx.pb.h"
+
+#include <cctype>
+#include <cstring>
+#include <set>
+
+namespace firn::onnx {
+namespace {
+
+// A word of a shell.
+std::string shell_word(const std::string& text) {
+  bool plain = !text.empty();
+  for (char c : text)
+    plain = plain && (std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_-./:=+,@", c));
+  if (plain) return text;
+  std::string quoted = "'";
+  for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+// Names of dims in the order of the inputs, each with the first axis that it stands at.
+class OpenDims {
+public:
+  OpenDims(const wire::GraphProto& graph, const ImportOptions& options) : options_(options) {
+    for (const auto& tensor : graph.initializer()) initializers_.insert(tensor.name());
+    for (const auto& tensor : graph.sparse_initializer()) initializers_.insert(tensor.values().name());
+    for (const auto& input : graph.input()) bind_by_shape(input);
+    for (const auto& input : graph.input()) add(input);
+  }
+
+  const std::vector<std::pair<std::string, int>>& dims() const { return dims_; }
+
+private:
+  static std::string name_of(const wire::ValueInfoProto& input, int axis) {
+    const std::string& name = input.type().tensor_type().shape().dim(axis).dim_param();
+    return name.empty() ? input.name() + "_dim" + std::to_string(axis) : name;
+  }
+
+  bool is_bound(const std::string& name) const {
+    return bound_.count(name) || options_.dims.count(name) || options_.dims.count(ImportState::word_of(name));
+  }
+
+  void bind_by_shape(const wire::ValueInfoProto& input) {
+    if (!options_.shapes.count(input.name())) return;
+    for (int i = 0; i < input.type().tensor_type().shape().dim_size(); ++i) bound_.insert(name_of(input, i));
+  }
+
+  void add(const wire::ValueInfoProto& input) {
+    bool is_constant = initializers_.count(input.name()) && !options_.initializers_are_inputs &&
+                       !options_.is_state(input.name());
+    if (is_constant || options_.constants.count(input.name())) return;
+    const auto& shape = input.type().tensor_type().shape();
+    for (int i = 0; i < shape.dim_size(); ++i) {
+      std::string name = name_of(input, i);
+      if (shape.dim(i).has_dim_value() || is_bound(name)) continue;
+      auto range = options_.ranges.find(name);
+      if (range != options_.ranges.end() && range->second.lower == range->second.upper) continue;
+      if (listed_.insert(name).second) dims_.emplace_back(name, i);
+    }
+  }
+
+  const ImportOptions& options_;
+  std::set<std::string> initializers_, bound_, listed_;
+  std::vector<std::pair<std::string, int>> dims_;
+};
+
+} // namespace
+
+Result check_dims_bound(const std::string& path, const ImportOptions& options) {
+  auto file = MappedFile::open(path);
+  if (!file) return {};
+  size_t slash = path.rfind('/');
+  auto model = load_model(*file, slash == path.npos ? "." : path.substr(0, slash + 1));
+  if (!model || find_unsupported(*model).certain) return {};
+  OpenDims open(model->proto->graph(), options);
+  if (open.dims().empty()) return {};
+  std::string names, flags;
+  for (const auto& [name, axis] : open.dims()) {
+    names += (names.empty() ? "'" : ", '") + name + "'";
+    // The first axis counts samples, nearly always: one is a good start.
+    flags += " --dim " + shell_word(name) + (axis == 0 ? "=1" : "=…");
+  }
+  return usage_error("symbolic dims have no value: " + names + "; give each one:" + flags);
+}
+
+std::string binding_advice(const std::vector<Dim>& dims) {
+  std::set<std::string> seen;
+  std::string flags;
+  for (const Dim& dim : dims) {
+    for (const SymbolRef& symbol : dim.extent.symbols()) {
+      if (dim.counted || symbol->name.starts_with("count_"))
+        return "; its extent depends on data, only a run knows it";
+      if (seen.insert(symbol->name).second) flags += " --dim " + symbol->name + "=<n>";
+    }
+  }
+  return flags.empty() ? "" : "; bind it with" + flags;
+}
+
+} // namespace firn::onnx

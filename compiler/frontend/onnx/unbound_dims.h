@@ -1,0 +1,16 @@
+// Symbolic dims that have no value yet.
+#pragma once
+
+#include "compiler/frontend/onnx/import.h"
+
+namespace firn::onnx {
+
+// A usage error with the exact options if `options` leave symbolic dims of the graph's inputs open. Says
+// nothing of models that cannot be imported for other reasons; importing them tells.
+Result check_dims_bound(const std::string& path, const ImportOptions& options);
+
+// For messages about a shape that is not known: "; bind it with --dim batch=<n>", or what keeps anyone from
+// binding it; empty for static dims.
+std::string binding_advice(const std::vector<Dim>& dims);
+
+} // namespace firn::onnx

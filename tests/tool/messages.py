@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Messages name the file and the way out; exit codes tell whose fault it is; --json prints nothing but JSON."""
+import json
+import os
+import pty
+import select
+import subprocess
+import time
+
+from tool import DIGITS, FIRN, IMAGE, MODEL, check, counted_model, expect, finish, firn, shapeless_model, symbolic_model, temporary_folder
+
+
+def check_verbs():
+    expect(["frobnicate"], 2, "firn: error: there is no verb 'frobnicate'", "verbs: compile run inspect opt bench verify ops help version")
+    expect(["compil"], 2, "did you mean 'compile'?")
+    expect([], 2, "verbs: compile ")
+    expect(["compile", MODEL, "--exernal", "x"], 2, "there is no option '--exernal', did you mean '--external'?", "firn help compile")
+    expect(["--frobnicate"], 2, "there is no option '--frobnicate'")
+    expect(["compile"], 2, "model is required")
+    for verb in ("compile", "run", "inspect", "opt", "bench", "verify", "ops", "version"):
+        done = expect(["help", verb], 0, "Usage: firn " + verb)
+        check(done.stdout == firn(verb, "--help").stdout, f"help {verb} and {verb} --help differ")
+        check(f"  {verb} " in firn("help").stdout, f"firn help does not list {verb}")
+    expect(["help", "nothing"], 2, "there is no verb 'nothing'")
+    check(firn("version").stdout == firn("--version").stdout != "", "version and --version differ")
+    check("Exit codes: 0 done" in firn("help").stdout, "firn help does not tell exit codes")
+
+
+def check_files(folder):
+    text = os.path.join(folder, "text.onnx")
+    with open(text, "w") as file:
+        file.write("no model")
+    for verb in ("compile", "inspect", "bench"):
+        expect([verb, text], 1, f"{text}: error: not a readable ONNX file")
+        expect([verb, "nowhere.onnx"], 2, "nowhere.onnx: error: cannot open 'nowhere.onnx'")
+    expect(["run", text, "--input", "x=y.npy"], 1, f"{text}: error: not a readable ONNX file")
+    expect(["opt", text], 1, f"{text}")
+    expect(["compile", MODEL, "-mcpu=frobnicator"], 2, "firn: error: cpu 'frobnicator' is not known", "choices: native, ", "znver4")
+
+
+def check_dims(folder):
+    symbolic, counted, shapeless = symbolic_model(folder), counted_model(folder), shapeless_model(folder)
+    flags = "symbolic dims have no value: 'batch', 'height'; give each one: --dim batch=1 --dim height=…"
+    for verb in ("compile", "inspect", "bench"):
+        expect([verb, symbolic], 2, f"{symbolic}: error: {flags}")
+    expect(["compile", symbolic, "--dim", "height=4"], 2, "no value: 'batch'; give each one: --dim batch=1\n")
+    expect(["compile", symbolic, "--emit=graph"], 0, "batch,3,height")
+    expect(["compile", symbolic, "--shape", "x=2x3x4", "-o", os.path.join(folder, "out/")], 2, "No such file")
+    done = expect(["compile", counted], 3, "depends on data")
+    check("--dim" not in done.stderr, "an option is proposed for a count: " + done.stderr)
+    proposal = expect(["compile", shapeless], 1, "has no shape; give one, such as --shape x=1x3x224x224")
+    check(proposal.returncode == 1, "a model without a shape is refused")
+    expect(["compile", shapeless, "--shape", "x=2x3", "--emit=header"], 0, "f32[2,3]")
+
+
+def check_folders(folder):
+    out = os.path.join(folder, "out")
+    os.mkdir(out)
+    expect(["compile", MODEL, "-q", "-o", out + "/"], 0)
+    check(sorted(os.listdir(out)) == ["model.h", "model.json", "model.o"], f"-o DIR/ wrote {os.listdir(out)}")
+    for kind, name in (("graph", "model.hlo"), ("asm", "model.s"), ("llvm", "model.ll"), ("kernel", "model.kir")):
+        expect(["compile", MODEL, "--emit=" + kind, "-o", out + "/"], 0)
+        check(name in os.listdir(out), f"--emit={kind} -o DIR/ wrote {os.listdir(out)}")
+    expect(["compile", MODEL, "-q", "-o", "."], 0, cwd=out)
+    check(not [name for name in os.listdir(out) if name.startswith(".")], f"hidden files in {os.listdir(out)}")
+
+
+def check_inspect(folder):
+    symbolic, counted = symbolic_model(folder), counted_model(folder)
+    for path, code in ((MODEL, 0), (symbolic, 2), (counted, 3)):
+        done = expect(["inspect", path], code, "opsets", "input ", "it compiles" if code == 0 else "it does not compile")
+        facts = json.loads(expect(["inspect", path, "--json"], code).stdout)
+        check(facts["compiles"] == (code == 0) and bool(facts["errors"]) == (code != 0), f"inspect --json of {path}: {facts}")
+        check(("error: " in done.stderr) == (code != 0), f"inspect of {path} says on standard error: {done.stderr}")
+
+
+def check_verify():
+    done = json.loads(expect(["verify", DIGITS, "--json"], 0).stdout)
+    check((done["passed"], done["wrong"], done["refused"]) == (1, 0, 0), f"verify --json: {done}")
+    case = done["cases"][0]
+    check(case["name"] == "digits" and case["verdict"] == "pass", f"verify --json: {case}")
+    check(0 < case["error"] < 1e-6, f"the error of digits is {case['error']}, more digits are wanted")
+    wrong = json.loads(expect(["verify", DIGITS, "--json", "--tolerance=0"], 1).stdout)
+    check(wrong["wrong"] == 1, f"no error is allowed, one was made: {wrong}")
+    check(json.loads(expect(["verify", DIGITS, "--json", "--quiet"], 0).stdout)["cases"] == [], "--quiet prints what passes")
+
+
+def check_cpus():
+    """All verbs make code for one CPU, and say for which."""
+    if os.uname().machine != "x86_64":
+        return
+    default = json.loads(firn("compile", MODEL, "--emit=manifest").stdout)["target"]["cpu"]
+    check(default == "x86-64-v3", f"the default is {default}")
+    expect(["compile", MODEL, "--emit=header"], 0, default)
+    expect(["inspect", MODEL], 0, "it compiles for " + default)
+    for verb, arguments in (("run", ["--input", "image=" + IMAGE]), ("bench", ["--seconds=0.01"]), ("verify", [])):
+        model = DIGITS if verb == "verify" else MODEL
+        expect([verb, model, *arguments], 0, f"code for {default} (the default; -mcpu=native ")
+        check("default" not in firn(verb, model, *arguments, "-mcpu=native").stderr, "-mcpu=native is called the default")
+        expect([verb, model, *arguments, "-mcpu=cortex-a72"], 2, "does not run on this machine")
+        check("-mcpu=native" in firn("help", verb).stdout, f"help {verb} does not tell of -mcpu=native")
+    check(json.loads(firn("bench", MODEL, "--seconds=0.01", "--json").stdout)["cpu"] == default, "bench --json names no CPU")
+
+
+def check_budgets():
+    expect(["compile", MODEL, "--ram-budget=1K", "-o", "never"], 1, "RAM use of ", "; largest: ", "input 'image' 3.1 kB", "result of ")
+    expect(["compile", MODEL, "--flash-budget=1K", "-o", "never"], 1, "flash use of ", "; largest: ", "kB")
+
+
+def check_progress(folder):
+    """On a terminal, what takes longer than a second is told with the model's name; elsewhere nothing is."""
+    check("..." not in firn("compile", MODEL, "--emit=header").stderr, "progress is told though nobody looks")
+    dumps = os.path.join(folder, "dumps")
+    command = [FIRN, "compile", MODEL, "-o", os.path.join(folder, "slow"), "--dump-passes", dumps]
+    subprocess.run(command, check=True, capture_output=True)
+    first = os.path.join(dumps, sorted(os.listdir(dumps))[0])
+    os.remove(first)
+    os.mkfifo(first)  # the compilation waits here for a reader
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs)
+    time.sleep(1.5)
+    with open(first, encoding="utf-8") as file:
+        file.read()
+    process.wait()
+    os.close(theirs)
+    said = os.read(ours, 4096).decode() if select.select([ours], [], [], 0)[0] else ""
+    check(process.returncode == 0 and "model.onnx: generate code ..." in said, f"no progress on a terminal: {said!r}")
+
+
+def main():
+    with temporary_folder() as folder:
+        check_verbs()
+        check_files(folder)
+        check_dims(folder)
+        check_folders(folder)
+        check_inspect(folder)
+        check_verify()
+        check_cpus()
+        check_progress(folder)
+        os.chdir(folder)
+        check_budgets()
+        check(not [name for name in os.listdir(folder) if name.startswith("never")], "a failure left files")
+    finish()
+
+
+main()

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Senseless values, unknown names and options without effect are errors (exit code 2) that say what exists.
+
+Every option of every verb has a row; one that a verb gains without a row fails the test.
+"""
+import os
+import re
+
+from tool import DIGITS, IMAGE, MODEL, check, expect, finish, firn, symbolic_model, temporary_folder
+
+VERBS = ("compile", "run", "inspect", "opt", "bench", "verify", "ops", "help", "version")
+ONE_OF_LEVELS = "none of 0, 1, 2, 3, s, z"
+NUMBERS = ("-1", "nan", "inf", "x", "1e999", "")
+
+# Options of all verbs that compile: bad values, each with what the message must say. None: any text is a value.
+COMPILING = {
+    "--target": [("nonsense", "is not supported")],
+    "--mcpu": [("frobnicator", "choices: "), ("x86-64-v33", "did you mean")],
+    "--mattr": [("+frobnicator", "is not known")],
+    "--optimize": [("7", ONE_OF_LEVELS)],
+    "--math": [("loose", "none of default, strict, fast"), ("strick", "did you mean 'strict'?")],
+    "--winograd": [("on", "none of embed, init, off")],
+    "--schedule-db": [("nowhere.db", "nowhere.db")],
+    "--dim": [("n", "wants NAME=VALUE"), ("n=", "wants NAME=VALUE"), ("=1", "wants NAME=VALUE"), ("n=-1", "whole number"),
+              ("n=1x", "whole number"), ("n= 1", "whole number"), ("n=1..4", "ranges of dims"), ("zz=1", "has no symbolic dim 'zz'")],
+    "--shape": [("x", "wants NAME="), ("x=1x", "is no shape"), ("x=-1", "is no shape"), ("zz=1x2", "has no input 'zz'")],
+    "--state": [("a", "wants PAST=PRESENT"), ("zz=probabilities", "no input 'zz'; its inputs are 'image'"),
+                ("image=zz", "no output 'zz'; its outputs are 'probabilities'")],
+    "--passes": [("zz", "wanted one of: ")],
+    "--initializers-are-inputs": None,
+}
+COMPILE = {
+    "-o": [("/nowhere/out", "No such file or directory")],
+    "--class": [("1x", "not usable as a C++ name"), ("std::x", "not usable as a C++ name")],
+    "--name": [("a", "wants NEW=OLD"), ("a=zz", "no input or output 'zz'; it has 'image', 'probabilities'"), ("int=image", "not usable")],
+    "--external": [("zz", "no input or output 'zz'; it has 'image', 'probabilities'")],
+    "--emit": [("zz", "none of obj, graph, kernel, llvm, asm, header, manifest")],
+    "--weights-out": [("w", "no effect with --emit=obj")],
+    "--dump-passes": [("/proc/nowhere", "cannot write")],
+    "--rewrite-limit": [("-5", "whole number"), ("x", "whole number"), ("99999999999", "whole number")],
+    "--depfile": [("/nowhere/d", "No such file or directory")],
+    "--flash-budget": [(bad, "no size such as") for bad in ("-1", "1.5K", "64Q", "K", "99999999999999999999")],
+    "--ram-budget": [(bad, "no size such as") for bad in ("-1", "1.5K", "64Q", "K", "99999999999999999999")],
+    "--time-passes": None, "--report": None, "--explain": None, "--json": None, "-q": None,
+}
+RUN = {
+    "--input": [("image", "wants NAME=FILE"), ("image=", "wants NAME=FILE"), (f"zz={IMAGE}", "no input 'zz'; it has 'image'"),
+                ("image=nowhere.pb", "nowhere.pb"), ("image=a.txt", ".npy or .pb")],
+    "--output-dir": [("/proc/nowhere", "cannot make the folder")],
+    "--engine": [("zz", "none of object, eval")],
+}
+BENCH = {
+    "--seconds": [(bad, "") for bad in NUMBERS + ("0",)],
+    "--threads": [("0", "one thread"), ("2", "one thread"), ("-1", "one thread")],
+    "--build": [("zz", "")], "-o": [("w", "requires")], "--json": None,
+}
+VERIFY = {
+    "--engine": [("zz", "none of object, eval")],
+    "--tolerance": [(bad, "") for bad in NUMBERS],
+    "--absolute-floor": None,
+    "-j": [(bad, "") for bad in ("0", "-1", "1.5", "x")],
+    "--timeout": [(bad, "") for bad in ("0", "-1", "x")],
+    "--list": [("nowhere.txt", "cannot read the list 'nowhere.txt'")],
+    "--update-list": [(None, "requires --list")],
+    "--json": None, "-q": None,
+}
+OPT = {
+    "--passes": [("zz", "wanted one of: ")],
+    "--weights": [("nowhere", "nowhere")], "--weights-out": [("/nowhere/w", "No such file or directory")],
+    "--target": [("nonsense", "is not supported")], "--mcpu": [("frobnicator", "choices: ")],
+    "--rewrite-limit": [("-5", ""), ("x", "")], "--verify-only": None,
+}
+TABLE = {
+    "compile": ([MODEL], {**COMPILING, **COMPILE}),
+    "run": ([MODEL], {**COMPILING, **RUN}),
+    "inspect": ([MODEL], {**COMPILING, "--json": None}),
+    "bench": ([MODEL], {**COMPILING, **BENCH}),
+    "verify": ([DIGITS], {**COMPILING, **VERIFY}),
+    "opt": (["graph.hlo"], OPT),
+    "ops": ([], {"--json": None}),
+    "help": ([], {}),
+    "version": ([], {}),
+}
+# Of single cases `verify` says what is wrong with them; the command line is fine.
+PER_CASE = {"--dim": "zz=1", "--shape": "zz=1x2", "--state": ("zz=probabilities", "image=zz"), "--passes": "zz", "--schedule-db": "nowhere.db"}
+
+
+def options_of(verb):
+    rows = re.findall(r"^  (-[^ ]+)", firn("help", verb).stdout, re.M)
+    return [row.split(",") for row in rows if "--help" not in row]
+
+
+def inputs_for(verb, option):
+    return ["--input", f"image={IMAGE}"] if verb == "run" and option != "--input" else []
+
+
+def check_rows(verb, words, rows):
+    for names in options_of(verb):
+        check(any(name in rows for name in names), f"{verb} {names[-1]}: no row says which values are refused")
+    for option, bad_values in rows.items():
+        for value, text in bad_values or ():
+            if verb == "verify" and value and value in PER_CASE.get(option, ()):
+                continue
+            given = [option] if value is None else [option + "=" + value] if option.startswith("--") else [option, value]
+            expect([verb, *words, *inputs_for(verb, option), *given], 2, text, "error: ")
+        if bad_values and bad_values[0][0] is not None:
+            expect([verb, *words, *inputs_for(verb, option), option, ""], 2, "error: ")
+            if option.startswith("--"):
+                expect([verb, *words, option + "="], 2, "lacks a value")
+
+
+def check_pairs(symbolic):
+    """Options that contradict each other, or are given twice."""
+    for verb in ("compile", "inspect", "bench"):
+        expect([verb, symbolic, "--dim", "batch=1", "--dim", "batch=2"], 2, "'batch' is given twice")
+        expect([verb, symbolic, "--dim", "batch=1", "--dim", "batch=1"], 2, "'batch' is given twice")
+        expect([verb, symbolic, "--shape", "x=1x3x4", "--shape", "x=1x3x4"], 2, "'x' is given twice")
+        expect([verb, symbolic, "--shape", "x=1x3"], 2, "has rank 3, the shape given has 2")
+        expect([verb, MODEL, "--state", "image=a", "--state", "image=b"], 2, "'image' is given twice")
+    expect(["compile", MODEL, "--external", "image", "--external", "image"], 2, "'image' is given twice")
+    expect(["compile", MODEL, "--name", "a=image", "--name", "b=image"], 2, "'image' is given twice")
+    expect(["compile", MODEL, "--name", "a=image", "--name", "a=probabilities"], 2, "'a' is")
+    expect(["run", MODEL, "--input", f"image={IMAGE}", "--input", f"image={IMAGE}"], 2, "'image' is given twice")
+    expect(["run", MODEL, "--input", f"image={IMAGE}", "--shape", "image=2x1x28x28"], 2, "")
+    for emit, options in (("graph", ("--depfile=d", "--flash-budget=1K", "--ram-budget=1K", "--report", "--json", "--explain")),
+                          ("asm", ("--depfile=d", "--flash-budget=1K", "--report", "--json", "--weights-out=w")),
+                          ("header", ("--depfile=d", "--json", "--weights-out=w"))):
+        for option in options:
+            expect(["compile", MODEL, "--emit=" + emit, option], 2, "no effect with --emit=" + emit)
+    expect(["compile", MODEL, "--json", "--report"], 2, "excludes")
+    expect(["opt", "graph.hlo", "--verify-only", "--passes=default"], 2, "excludes")
+    expect(["bench"], 2, "wants a model")
+    expect(["ops", "Frobnicate"], 2, "no operator")
+
+
+def main():
+    with temporary_folder() as folder:
+        os.chdir(folder)
+        symbolic = symbolic_model(folder)
+        expect(["compile", symbolic, "--dim=batch=1", "--dim=height=2", "--emit=graph", "-o", "graph.hlo"], 0)
+        for verb in VERBS:
+            check_rows(verb, *TABLE[verb])
+        check_pairs(symbolic)
+        check(sorted(os.listdir(folder)) == ["graph.hlo", "symbolic.onnx"], f"files were left: {os.listdir(folder)}")
+    finish()
+
+
+main()

@@ -1,0 +1,59 @@
+// Checks of values. Each gives an empty text, or what is wrong with the word.
+#include "tools/firn/value_checks.h"
+
+#include "compiler/support/nearest.h"
+
+#include <cmath>
+#include <cstdlib>
+
+namespace firn::tool {
+namespace {
+
+std::string shown(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+} // namespace
+
+CLI::Validator one_of(std::vector<std::string> words) {
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
+  auto check = [words, list](const std::string& word) -> std::string {
+    for (const std::string& known : words)
+      if (word == known) return "";
+    std::string nearest = nearest_word(word, words);
+    return "'" + word + "' is none of " + list + (nearest.empty() ? "" : "; did you mean '" + nearest + "'?");
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator number_between(double least, double most, bool above) {
+  auto check = [=](const std::string& word) -> std::string {
+    char* end = nullptr;
+    double value = std::strtod(word.c_str(), &end);
+    bool is_number = end != word.c_str() && *end == 0 && std::isfinite(value);
+    if (is_number && (above ? value > least : value >= least) && value <= most) return "";
+    return "'" + word + "' is no number " + (above ? "above " : "from ") + shown(least) + " to " +
+           shown(most);
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator whole_between(long long least, long long most) {
+  auto check = [=](const std::string& word) -> std::string {
+    char* end = nullptr;
+    errno = 0;
+    long long value = std::strtoll(word.c_str(), &end, 10);
+    if (end != word.c_str() && *end == 0 && errno == 0 && value >= least && value <= most) return "";
+    return "'" + word + "' is no whole number from " + std::to_string(least) + " to " + std::to_string(most);
+  };
+  return CLI::Validator(check, "");
+}
+
+CLI::Validator not_empty() {
+  return CLI::Validator([](const std::string& word) { return word.empty() ? "the value is empty" : ""; }, "");
+}
+
+} // namespace firn::tool

@@ -1,0 +1,19 @@
+// Checks of the values that options take, which the parser runs and the help shows.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+namespace firn::tool {
+
+// One of these words.
+CLI::Validator one_of(std::vector<std::string> words);
+// A finite number of at least (or, with `above`, more than) `least`, at most `most`.
+CLI::Validator number_between(double least, double most, bool above = false);
+// A whole number in that range.
+CLI::Validator whole_between(long long least, long long most);
+// Any text but an empty one.
+CLI::Validator not_empty();
+
+} // namespace firn::tool
