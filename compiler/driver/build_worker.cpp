@@ -3,6 +3,7 @@
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/worker_source.h"
 #include "compiler/support/temporary_folder.h"
+#include "compiler/support/unfinished.h"
 
 #include <filesystem>
 #include <fstream>
@@ -73,8 +74,10 @@ Result link_worker(const BenchOptions& options, const std::unique_ptr<Compilatio
   if (auto written = folder->write("facts.h", facts_header(*c)); !written) return written.error();
   const char* chosen = std::getenv("CXX");
   std::string compiler = chosen && *chosen ? chosen : "c++";
+  int noted = Unfinished::note_file(options.output);
   int code = run_program(
       {compiler, "-std=c++17", "-O2", "-I", folder->path(), *source, object, "-o", options.output}, log);
+  Unfinished::forget(noted);
   if (code == 0) return {};
   std::ifstream stream(log);
   return usage_error("building the worker with '" + compiler + "' failed:\n" +

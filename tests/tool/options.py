@@ -32,7 +32,7 @@ COMPILING = {
 COMPILE = {
     "-o": [("/nowhere/out", "No such file or directory")],
     "--class": [("1x", "not usable as a C++ name"), ("std::x", "not usable as a C++ name")],
-    "--name": [("a", "wants NEW=OLD"), ("a=zz", "no input or output 'zz'; it has 'image', 'probabilities'"), ("int=image", "not usable")],
+    "--name": [("a", "wants NEW=OLD"), ("a=zz", "no input or output 'zz'; it has 'image', 'probabilities'"), ("int=image", "is a keyword")],
     "--external": [("zz", "no input or output 'zz'; it has 'image', 'probabilities'")],
     "--emit": [("zz", "none of obj, graph, kernel, llvm, asm, header, manifest")],
     "--weights-out": [("w", "no effect with --emit=obj")],
