@@ -1,0 +1,145 @@
+// See campaign.h.
+#include "tests/random/campaign.h"
+
+#include "tests/random/process.h"
+#include "tests/random/shrink.h"
+
+#include <chrono>
+#include <map>
+#include <poll.h>
+
+namespace firn::test {
+namespace {
+
+struct Failure {
+  uint64_t seed;
+  Verdict verdict;
+};
+
+// The first line, not too long: a campaign's report has a line per failure.
+std::string brief(const std::string& message) {
+  std::string line = message.substr(0, message.find('\n'));
+  return line.size() > 240 ? line.substr(0, 240) + "..." : line;
+}
+
+Verdict check_seed(uint64_t seed, const Phase& phase) {
+  return check_case(generate_case(seed), phase);
+}
+
+class Campaign {
+public:
+  explicit Campaign(const CampaignOptions& options) : options_(options), next_(options.first) {}
+
+  std::vector<Failure> run() {
+    auto start = std::chrono::steady_clock::now();
+    while (next_ < options_.end || !running_.empty()) {
+      while (next_ < options_.end && running_.size() < static_cast<size_t>(options_.jobs)) {
+        uint64_t seed = next_++;
+        running_.emplace(seed, CheckProcess([seed](const Phase& phase) { return check_seed(seed, phase); },
+                                            options_.seconds));
+      }
+      serve();
+    }
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    std::printf("%llu graphs, %zu failures, %.0f s\n",
+                static_cast<unsigned long long>(options_.end - options_.first), failures_.size(), seconds);
+    return std::move(failures_);
+  }
+
+private:
+  void serve() {
+    std::vector<pollfd> waiting;
+    for (const auto& [seed, process] : running_) waiting.push_back({process.output(), POLLIN, 0});
+    ::poll(waiting.data(), waiting.size(), -1);
+    size_t i = 0;
+    for (auto it = running_.begin(); it != running_.end();) {
+      bool news = waiting[i++].revents != 0;
+      if (!news || !it->second.read()) {
+        ++it;
+        continue;
+      }
+      report(it->first, it->second.verdict());
+      it = running_.erase(it);
+    }
+  }
+
+  void report(uint64_t seed, const Verdict& verdict) {
+    ++done_;
+    if (!verdict.passed()) {
+      failures_.push_back({seed, verdict});
+      std::printf("seed %llu (%s): %s: %s\n", static_cast<unsigned long long>(seed),
+                  draw_setting(seed).to_string().c_str(), verdict.kind.c_str(),
+                  brief(verdict.message).c_str());
+    }
+    if (done_ % 500 == 0)
+      std::printf("... %llu graphs, %zu failures\n", static_cast<unsigned long long>(done_),
+                  failures_.size());
+    std::fflush(stdout);
+  }
+
+  const CampaignOptions& options_;
+  uint64_t next_, done_ = 0;
+  std::map<uint64_t, CheckProcess> running_;
+  std::vector<Failure> failures_;
+};
+
+// What a case consists of, a line per node.
+void print_case(const TestCase& test) {
+  std::printf("  %s%s%s\n", test.setting.to_string().c_str(),
+              test.setting.external ? ", external tensors" : "",
+              test.setting.guard_before ? ", guarded before" : ", guarded after");
+  for (const std::string& name : test.graph.inputs)
+    std::printf("  input %s: %s\n", name.c_str(), test.graph.literal(name).type().to_string().c_str());
+  for (const TestNode& node : test.graph.nodes) {
+    std::string line = "  ";
+    for (const std::string& name : node.outputs) line += name + " ";
+    line += "= " + node.op + "(";
+    for (const std::string& name : node.inputs)
+      line += name.empty() ? "- " : name + ":" + test.graph.literal(name).type().to_string() + " ";
+    line.back() = ')';
+    for (const std::string& name : node.outputs) line += " : " + test.graph.literal(name).type().to_string();
+    std::printf("%s\n", line.c_str());
+  }
+  for (const auto& [input, output] : test.graph.states)
+    std::printf("  state %s=%s\n", input.c_str(), output.c_str());
+  for (const std::string& name : test.graph.outputs) std::printf("  output %s\n", name.c_str());
+}
+
+void shrink_failure(const CampaignOptions& options, const Failure& failure) {
+  if (failure.verdict.message.find("'generate'") != std::string::npos) return; // there is no graph
+  TestCase test = generate_case(failure.seed);
+  Verdict last = failure.verdict;
+  auto still_fails = [&](const TestCase& less) {
+    Verdict verdict =
+        CheckProcess([&](const Phase& phase) { return check_case(less, phase); }, options.seconds).wait();
+    bool same = verdict.kind == failure.verdict.kind;
+    if (same) last = verdict;
+    return same;
+  };
+  if (options.shrink && failure.verdict.kind != "hang") test = shrink(std::move(test), still_fails);
+  std::printf("seed %llu: %s: %s\n", static_cast<unsigned long long>(failure.seed), last.kind.c_str(),
+              last.message.c_str());
+  print_case(test);
+  if (!options.write_folder.empty())
+    if (Result written = write_case(test, options.write_folder + "/seed_" + std::to_string(failure.seed));
+        !written)
+      std::printf("  not written: %s\n", written.error().message.c_str());
+}
+
+} // namespace
+
+int run_campaign(const CampaignOptions& options) {
+  (void)runnable_cpus(); // once, before the first fork
+  std::vector<Failure> failures = Campaign(options).run();
+  std::map<std::string, int> kinds;
+  for (const Failure& failure : failures) ++kinds[failure.verdict.kind];
+  for (const auto& [kind, count] : kinds) std::printf("  %s: %d\n", kind.c_str(), count);
+  constexpr size_t kMostShrunk = 40;
+  for (size_t i = 0; i < failures.size() && i < kMostShrunk; ++i) {
+    std::fflush(stdout);
+    shrink_failure(options, failures[i]);
+  }
+  return static_cast<int>(failures.size());
+}
+
+} // namespace firn::test

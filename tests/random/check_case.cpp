@@ -1,0 +1,167 @@
+// See check_case.h.
+#include "tests/random/check_case.h"
+
+#include "compiler/driver/object_runner.h"
+#include "compiler/driver/tensor_error.h"
+#include "compiler/graph/evaluate.h"
+#include "compiler/support/temporary_folder.h"
+#include "tests/random/guarded_memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+namespace firn::test {
+namespace {
+
+using Literals = std::vector<LiteralRef>;
+
+Verdict failed(const char* kind, const Diagnostic& error) {
+  return {error.fault == Fault::Unsupported ? "unsupported" : kind, error.message};
+}
+
+onnx::ImportOptions import_options(const TestCase& test) {
+  onnx::ImportOptions options;
+  options.states = test.graph.states;
+  return options;
+}
+
+// Values of the module's parameters, which may be in another order than the model's inputs or fewer.
+Literals arguments(const TestCase& test, const Module& module) {
+  Literals literals;
+  for (const std::string& name : module.main().parameter_names)
+    literals.push_back(test.graph.values.at(name).literal);
+  return literals;
+}
+
+// What the error may be: equal bits, or a few times the error that rounding is known to make, but never less
+// than what functions computed by other means may differ by.
+double tolerance(const TestValue& value) {
+  switch (value.literal->dtype()) {
+  case DType::F64: return value.error == 0 ? 0 : std::max(8 * value.error, 1e-12);
+  case DType::F32: return value.error == 0 ? 0 : std::max(8 * value.error, 4e-6);
+  case DType::F16: return value.error == 0 ? 0 : std::max(8 * value.error, 2e-3);
+  case DType::BF16: return value.error == 0 ? 0 : std::max(8 * value.error, 1.6e-2);
+  default: return 0;
+  }
+}
+
+Verdict compare(const TestCase& test, const char* kind, const Literals& got, const Literals& want,
+                const std::vector<std::string>& names) {
+  if (got.size() != want.size()) return {kind, "has " + std::to_string(got.size()) + " results"};
+  for (size_t i = 0; i < got.size(); ++i) {
+    std::string why;
+    double error = driver::tensor_error(*got[i], *want[i], why);
+    double allowed = tolerance(test.graph.values.at(names[i]));
+    if (error <= allowed) continue;
+    char numbers[64];
+    std::snprintf(numbers, sizeof numbers, ": error %.3g (allowed %.3g): ", error, allowed);
+    return {kind, names[i] + " " + want[i]->type().to_string() + numbers + why};
+  }
+  return {};
+}
+
+bool equal_bits(const Literals& a, const Literals& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const LiteralRef& x, const LiteralRef& y) {
+    auto left = x->bytes(), right = y->bytes();
+    return std::equal(left.begin(), left.end(), right.begin(), right.end());
+  });
+}
+
+std::unique_ptr<driver::Compilation> compile(const TestCase& test, const std::string& path,
+                                             DiagnosticList& diagnostics) {
+  driver::CompileOptions options;
+  options.model = path;
+  options.cpu = test.setting.cpu;
+  options.opt_level = test.setting.opt_level;
+  options.math = test.setting.math;
+  options.winograd = test.setting.winograd;
+  options.import = import_options(test);
+  auto is_state = [&](const std::string& name) {
+    return std::any_of(test.graph.states.begin(), test.graph.states.end(),
+                       [&](const auto& state) { return state.first == name || state.second == name; });
+  };
+  if (test.setting.external)
+    for (const Names* names : {&test.graph.inputs, &test.graph.outputs})
+      std::copy_if(names->begin(), names->end(), std::back_inserter(options.external),
+                   [&](const std::string& name) { return !is_state(name); });
+  return driver::compile_in_memory(options, diagnostics);
+}
+
+// Runs on arenas that hold different things before.
+Verdict check_runs(const TestCase& test, driver::ObjectRunner& runner, GuardedMemory& memory,
+                   const Literals& inputs, const Literals& want, const std::vector<std::string>& names) {
+  auto got = runner.run(inputs);
+  if (!got) return failed("run", got.error());
+  if (Verdict verdict = compare(test, "wrong", *got, want, names); !verdict.passed()) return verdict;
+  if (!runner.inputs_are(inputs)) return {"overwrites", "an input did not survive the run"};
+  memory.fill_arena(std::byte{0x5a});
+  auto again = runner.run(inputs);
+  if (!again) return failed("run", again.error());
+  if (!equal_bits(*got, *again)) return {"unstable", "what the arena held before a run changes the result"};
+  if (!memory.is_intact()) return {"outside", "something was written outside of the memory given"};
+  return {};
+}
+
+} // namespace
+
+Verdict check_case(const TestCase& test, const std::function<void(const std::string&)>& phase) {
+  if (!test.refusal.empty()) return {"refused", test.refusal};
+  DiagnosticList diagnostics;
+  auto fail = [&](const char* kind) {
+    return diagnostics.empty() ? Verdict{kind, "no message"} : failed(kind, diagnostics.messages()[0]);
+  };
+  phase("import");
+  auto imported =
+      onnx::import_onnx_bytes("model.onnx", test.graph.encode(), import_options(test), diagnostics);
+  if (!imported) return fail("refused");
+  const Module& module = *imported->module;
+  Literals inputs = arguments(test, module);
+  auto want = evaluate(module, inputs);
+  if (!want) return failed("evaluate", want.error());
+  Literals grown;
+  for (const std::string& name : module.main().result_names)
+    grown.push_back(test.graph.values.at(name).literal);
+  // Node by node or as a whole, an import means the same.
+  if (Verdict verdict = compare(test, "import", *want, grown, module.main().result_names); !verdict.passed())
+    return verdict;
+
+  auto folder = TemporaryFolder::make();
+  if (!folder) return failed("folder", folder.error());
+  auto path = folder->write("model.onnx", test.graph.encode());
+  if (!path) return failed("folder", path.error());
+  phase("compile");
+  auto compilation = compile(test, *path, diagnostics);
+  if (!compilation) return fail("refused");
+  GuardedMemory memory(test.setting.guard_before);
+  phase("generate code");
+  auto runner = driver::ObjectRunner::create(*compilation, &memory);
+  if (!runner) return failed("object", runner.error());
+  phase("run");
+  return check_runs(test, **runner, memory, inputs, *want, module.main().result_names);
+}
+
+Result write_case(const TestCase& test, const std::string& folder) {
+  std::string data = folder + "/test_data_set_0/";
+  std::error_code error;
+  std::filesystem::create_directories(data, error);
+  std::ofstream(folder + "/model.onnx", std::ios::binary) << test.graph.encode();
+  std::ofstream(folder + "/setting.txt") << test.setting.to_string() << "\n";
+  for (size_t i = 0; i < test.graph.inputs.size(); ++i)
+    if (Result written =
+            onnx::write_tensor_file(data + "input_" + std::to_string(i) + ".pb", test.graph.inputs[i],
+                                    test.graph.literal(test.graph.inputs[i]));
+        !written)
+      return written;
+  for (size_t i = 0; i < test.graph.outputs.size(); ++i)
+    if (Result written =
+            onnx::write_tensor_file(data + "output_" + std::to_string(i) + ".pb", test.graph.outputs[i],
+                                    test.graph.literal(test.graph.outputs[i]));
+        !written)
+      return written;
+  return {};
+}
+
+} // namespace firn::test

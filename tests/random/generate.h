@@ -1,0 +1,33 @@
+// From a seed to a graph and to what it is compiled for.
+#pragma once
+
+#include "compiler/driver/compile.h"
+#include "tests/random/test_graph.h"
+
+namespace firn::test {
+
+// One CPU and one set of options, and where the memory of a run lies.
+struct Setting {
+  std::string cpu;
+  codegen::OptLevel opt_level = codegen::OptLevel::O3;
+  lower::Math math = lower::Math::Default;
+  lower::Winograd winograd = lower::Winograd::Embed;
+  bool external = false;         // inputs and outputs have memory of their own, not the arena's
+  bool guard_before = false;     // memory that must not be touched lies right before, not after, each block
+  std::string to_string() const; // as flags of `firn verify`
+};
+
+struct TestCase {
+  TestGraph graph;
+  Setting setting;
+  std::string refusal; // why the importer or the evaluator refused a node that ought to be valid
+};
+
+TestCase generate_case(uint64_t seed);
+// The setting alone, without generating the graph.
+Setting draw_setting(uint64_t seed);
+
+// CPUs of the table that this machine can run, "native" among them.
+const std::vector<std::string>& runnable_cpus();
+
+} // namespace firn::test

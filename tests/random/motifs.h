@@ -1,0 +1,41 @@
+// What random graphs are made of: each motif draws its operands from what the graph has and adds one node, or
+// a few that belong together. Families are in motifs_<family>.cpp.
+#pragma once
+
+#include "tests/random/growth.h"
+
+#include <span>
+
+namespace firn::test {
+
+struct Motif {
+  const char* name;
+  int weight;                   // how often it is drawn, against the others
+  std::string (*grow)(Growth&); // the last value added; "" if it does not fit here, with nothing cleaned up
+};
+
+std::span<const Motif> elementwise_motifs();
+std::span<const Motif> movement_motifs();
+std::span<const Motif> indexing_motifs();
+std::span<const Motif> reduction_motifs();
+std::span<const Motif> contraction_motifs();
+std::span<const Motif> convolution_motifs();
+std::span<const Motif> window_motifs();
+std::span<const Motif> normalization_motifs();
+std::span<const Motif> recurrent_motifs();
+std::span<const Motif> quantization_motifs();
+std::span<const Motif> in_place_motifs();
+std::span<const Motif> control_motifs();
+
+// Which values will do.
+inline bool is_any(const Literal& v) {
+  return v.num_elements() > 0;
+}
+inline bool is_any_float(const Literal& v) {
+  return is_float(v.dtype()) && is_any(v);
+}
+inline bool is_any_integer(const Literal& v) {
+  return is_integer(v.dtype()) && is_any(v);
+}
+
+} // namespace firn::test

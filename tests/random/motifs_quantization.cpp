@@ -1,0 +1,119 @@
+// Motifs of quantised networks. Scales are powers of two, so that rescaled integers are exact before they are
+// rounded.
+#include "tests/random/motifs.h"
+
+namespace firn::test {
+namespace {
+
+DType draw_byte(Growth& g) {
+  return g.random.pick({DType::U8, DType::I8});
+}
+
+std::string zero_point(Growth& g, DType dtype) {
+  auto literal = std::make_shared<Literal>(dtype, Dims{});
+  literal->set_int(0, g.random.chance(0.4) ? 0
+                      : dtype == DType::U8 ? g.random.between(100, 140)
+                                           : g.random.between(-9, 9));
+  return g.constant(literal);
+}
+
+std::string scale(Growth& g, double value) {
+  return g.constant(Literal::scalar(DType::F32, value));
+}
+
+std::string bytes(Growth& g, DType dtype, const Dims& dims) {
+  auto literal = std::make_shared<Literal>(dtype, dims);
+  for (int64_t i = 0; i < literal->num_elements(); ++i)
+    literal->set_int(i, g.random.between(dtype == DType::U8 ? 0 : -128, dtype == DType::U8 ? 255 : 127));
+  return g.random.chance(0.6) ? g.constant(literal) : g.input(literal);
+}
+
+std::string a_byte_value(Growth& g, int64_t rank) {
+  std::string x = g.find([&](const Literal& v) {
+    return is_any(v) && (v.dtype() == DType::U8 || v.dtype() == DType::I8) &&
+           static_cast<int64_t>(v.dims().size()) == rank;
+  });
+  if (!x.empty() && g.random.chance(0.7)) return x;
+  return bytes(g, draw_byte(g), g.draw_dims(rank, 1000));
+}
+
+std::string quantize(Growth& g) {
+  std::string x = g.find([](const Literal& v) { return is_any_float(v) && v.dtype() == DType::F32; });
+  if (x.empty()) return "";
+  DType to = draw_byte(g);
+  std::string q = g.add("QuantizeLinear", {x, scale(g, g.random.pick({0.0625, 0.03125})), zero_point(g, to)});
+  return g.random.chance(0.5) ? q : g.add("DequantizeLinear", {q, scale(g, 0.0625), zero_point(g, to)});
+}
+
+std::string dequantize(Growth& g) {
+  std::string x = a_byte_value(g, g.random.between(1, 4));
+  if (x.empty()) return "";
+  if (g.rank(x) > 1 && g.random.chance(0.4)) {
+    int64_t channels = g.dims(x)[1];
+    auto scales = std::make_shared<Literal>(DType::F32, Dims{channels});
+    for (int64_t i = 0; i < channels; ++i) scales->set_double(i, g.random.pick({0.0625, 0.03125, 0.015625}));
+    return g.add("DequantizeLinear", {x, g.constant(scales)}, {attribute("axis", 1)});
+  }
+  return g.add("DequantizeLinear", {x, scale(g, 0.03125), zero_point(g, g.dtype(x))});
+}
+
+std::string integer_matmul(Growth& g) {
+  std::string x = a_byte_value(g, g.random.between(2, 3));
+  if (x.empty()) return "";
+  DType other = g.dtype(x) == DType::I8 ? DType::I8 : draw_byte(g);
+  std::string w = bytes(g, other, {g.dims(x).back(), g.draw_dim()});
+  if (g.random.chance(0.5))
+    return g.add("MatMulInteger", {x, w, zero_point(g, g.dtype(x)), zero_point(g, other)});
+  return g.add("QLinearMatMul", {x, scale(g, 0.0625), zero_point(g, g.dtype(x)), w, scale(g, 0.03125),
+                                 zero_point(g, other), scale(g, 1.0), zero_point(g, g.dtype(x))});
+}
+
+std::string integer_conv(Growth& g) {
+  std::string x = a_byte_value(g, 4);
+  if (x.empty()) return "";
+  Dims dims = g.dims(x);
+  bool depthwise = g.random.chance(0.3);
+  int64_t channels = depthwise ? dims[1] : g.random.pick({1, 3, 8, 17});
+  Dims filter{channels, depthwise ? 1 : dims[1], g.random.pick({1, 3}), g.random.pick({1, 3})};
+  if (channels * filter[1] * filter[2] * filter[3] * dims[2] * dims[3] > 500'000) return "";
+  DType other = g.dtype(x) == DType::I8 ? DType::I8 : draw_byte(g);
+  std::string w = bytes(g, other, filter);
+  std::vector<Message> attributes{
+      attribute("group", depthwise ? dims[1] : 1), attribute_ints("pads", {1, 1, 1, 1}),
+      attribute_ints("strides", {g.random.between(1, 2), g.random.between(1, 2)})};
+  if (g.random.chance(0.5))
+    return g.add("ConvInteger", {x, w, zero_point(g, g.dtype(x)), zero_point(g, other)}, attributes);
+  return g.add("QLinearConv",
+               {x, scale(g, 0.0625), zero_point(g, g.dtype(x)), w, scale(g, 0.03125), zero_point(g, other),
+                scale(g, 2.0), zero_point(g, g.dtype(x))},
+               attributes);
+}
+
+// Quantise, dequantise, convolve or multiply, as quantisation-aware training exports it.
+std::string quantized_layer(Growth& g) {
+  std::string x = g.find([](const Literal& v) {
+    return v.dtype() == DType::F32 && v.dims().size() == 2 && v.num_elements() > 0;
+  });
+  if (x.empty()) return "";
+  DType to = draw_byte(g);
+  std::string step = scale(g, 0.03125), zero = zero_point(g, to);
+  std::string d = g.add("DequantizeLinear", {g.add("QuantizeLinear", {x, step, zero}), step, zero});
+  std::string w =
+      g.add("DequantizeLinear", {bytes(g, DType::I8, {g.dims(x)[1], g.draw_dim()}), scale(g, 0.0078125)});
+  return g.add(g.random.pick({"Relu", "Sigmoid", "Identity"}), {g.add("MatMul", {d, w})});
+}
+
+} // namespace
+
+std::span<const Motif> quantization_motifs() {
+  static constexpr Motif motifs[] = {
+      {"quantize", 2, quantize},
+      {"dequantize", 2, dequantize},
+      {"integer_matmul", 1, integer_matmul},
+      {"integer_conv", 1, integer_conv},
+      {"quantized_layer", 1, quantized_layer},
+  };
+  return motifs;
+}
+
+} // namespace firn::test
