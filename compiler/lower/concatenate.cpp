@@ -24,16 +24,37 @@ Index shifted(Index index, const Index& by) {
   return index;
 }
 
+// What is written of the result: the part alone where it is one stretch of memory, because what it is copied
+// from may be another part.
+struct PartTarget {
+  int parameter;
+  Type type;
+  Index start;
+};
+
+PartTarget target_of(KernelMaker& maker, Value result, Value part, const std::vector<int64_t>& start,
+                     bool slides) {
+  auto offset = contiguous_offset(result.type(), part.type(), start);
+  if (!offset || slides) return {maker.write(result), result.type(), Index(start.begin(), start.end())};
+  Place place = maker.context().place_of(result);
+  auto bytes = static_cast<int64_t>(part.type().physical_byte_size());
+  kernel::Scalar element = memory_scalar(part.dtype());
+  maker.kernel().bytes += bytes;
+  int parameter = maker.parameter({place.buffer, place.byte_offset + *offset}, element,
+                                  bytes / kernel::scalar_bytes(element), /*written=*/true, "out");
+  return {parameter, part.type(), Index(start.size(), IntExpr(0))};
+}
+
 // Copies one operand to where it starts in the result; `slides`: in ascending order, so that it may be moved
 // towards the start of the memory it lies in.
-void emit_part(LoweringContext& context, const Instruction& concatenate, Value part, const Index& start,
-               bool slides) {
+void emit_part(LoweringContext& context, const Instruction& concatenate, Value part,
+               const std::vector<int64_t>& start, bool slides) {
   Value result = result_of(concatenate);
   KernelMaker maker(context, concatenate, "concatenate");
   bool splat = part.def->is(Opcode::Constant) && part.def->literal()->is_splat();
   PartSource from = source_of(context, part);
   int source = splat ? -1 : maker.read(from.value);
-  int target = maker.write(result);
+  PartTarget to = target_of(maker, result, part, start, slides);
   ElementLoops loops;
   loops.type = Type::tensor(part.dtype(), part.type().dims, result.type().layout);
   loops.type.layout.strides.clear();
@@ -41,7 +62,7 @@ void emit_part(LoweringContext& context, const Instruction& concatenate, Value p
   if (slides) loops.parallel = false;
   loops.uses = [&](const Index& index) {
     ElementUses uses;
-    uses.offsets = {result.type().offset_of(shifted(index, start))};
+    uses.offsets = {to.type.offset_of(shifted(index, to.start))};
     if (!splat) uses.offsets.push_back(from.value.type().offset_of(shifted(index, from.start)));
     return uses;
   };
@@ -50,7 +71,7 @@ void emit_part(LoweringContext& context, const Instruction& concatenate, Value p
     kernel::Value value = splat
                               ? ElementEmitter(b, lanes).emit(part, index)
                               : load_element(b, source, from.value.type(), shifted(index, from.start), lanes);
-    store_element(b, target, result.type(), shifted(index, start), lanes, value);
+    store_element(b, to.parameter, to.type, shifted(index, to.start), lanes, value);
   };
   emit_element_loops(maker, loops);
   maker.finish();
@@ -74,7 +95,7 @@ Expected<bool> emit_concatenate(LoweringContext& context, const Instruction& ins
       Place result = context.place_of(result_of(instruction));
       if (context.place_of(operand) == Place{result.buffer, result.byte_offset + *offset}) continue;
     }
-    emit_part(context, instruction, operand, Index(here.begin(), here.end()), slides);
+    emit_part(context, instruction, operand, here, slides);
   }
   return true;
 }

@@ -143,6 +143,17 @@ TEST_CASE("concatenation with and without copies", "[lower]") {
       "f32[1,40,5,5]", kExact);
 }
 
+TEST_CASE("a part of a concatenation that lies in the result is copied from there", "[lower]") {
+  expect_lowered("%x: f32[2,1,13], %y: f32[11,1,13]",
+                 "%a = negate %y : f32[11,1,13] %r = concatenate %x, %a, %a {dim = 0} : f32[24,1,13]",
+                 "f32[24,1,13]");
+  expect_lowered(
+      "%x: f32[5,7]",
+      "%a = negate %x : f32[5,7] %s = slice %a {starts = [1, 0], limits = [4, 7], strides = [1, 1]} "
+      ": f32[3,7] %r = concatenate %s, %a, %s {dim = 0} : f32[11,7]",
+      "f32[11,7]");
+}
+
 TEST_CASE("concatenations of the same values share memory", "[lower]") {
   std::string part = "f32[1,3,5]";
   std::string text = "module @m { func @main(%x: " + part + ") -> (f32[1,9,5]) { %a = negate %x : " + part +
