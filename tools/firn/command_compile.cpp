@@ -7,6 +7,7 @@
 #include "compiler/support/diagnostic_text.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <cstdio>
@@ -74,6 +75,11 @@ Result finish(CompileCommand& command) {
     if (command.emit == name) options.emit = kind;
   if (Result checked = check_emit(command); !checked) return checked;
   std::set<std::string> external;
+  for (std::string& name : options.external) { // by the name in the model or the one that --name gives
+    auto renamed = std::find_if(options.renames.begin(), options.renames.end(),
+                                [&](const auto& pair) { return pair.first == name; });
+    if (renamed != options.renames.end()) name = renamed->second;
+  }
   for (const std::string& name : options.external)
     if (!external.insert(name).second) return usage_error("--external: '" + name + "' is given twice");
   if (Result read = read_budget("--flash-budget", command.flash_budget, options.flash_budget); !read)
