@@ -11,7 +11,7 @@ function(expect_options target cpu expected)
   if(NOT options STREQUAL "${expected}")
     message(FATAL_ERROR "${CMAKE_CXX_COMPILER} ${CMAKE_CXX_COMPILER_TARGET} ${CMAKE_CXX_FLAGS}: got '${options}', expected '${expected}'")
   endif()
-  execute_process(COMMAND "${FIRN_TOOL}" compile "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/models/negate.onnx" --emit=manifest ${options}
+  execute_process(COMMAND "${FIRN_TOOL}" compile "${CMAKE_CURRENT_FUNCTION_LIST_DIR}/models/negate.onnx" --emit=manifest --dim batch=1 ${options}
     OUTPUT_QUIET ERROR_VARIABLE error RESULT_VARIABLE code)
   # 3: no instructions for floats, which these options may say.
   if(NOT code MATCHES "^(0|3)$")
