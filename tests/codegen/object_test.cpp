@@ -208,7 +208,8 @@ TEST_CASE("steps branch and loop on bytes in buffers", "[object]") {
 
 TEST_CASE("arguments that share memory are not promised apart", "[object]") {
   Program program = chain_program();
-  // In place: the second call reads and writes the same bytes, though the kernel promises nothing.
+  // In place: the second call reads and writes the same bytes.
+  program.kernels[0]->in_place.push_back({2, 0, Overwriting::Pointwise, 0});
   program.steps[0].arguments[2] = {4, 0};
   program.steps[1].arguments = {{4, 0}, {2, 0}, {4, 0}};
   auto text = codegen::emit_llvm_text(program, options_for(host_target()));
