@@ -104,7 +104,7 @@ private:
       unit *= dim.phases;
       WindowDim& own = window.dims[d];
       own.pad_low -= at / dim.phases;
-      own.pad_high = residue_extent(d) + own.size - 1 - own.pad_low -
+      own.pad_high = (residue_extent(d) - 1) * own.stride + (own.size - 1) * own.dilation + 1 - own.pad_low -
                      convolution_.operand(0).dim(static_cast<int>(d) + 2);
     }
     return {phase, window};
