@@ -74,9 +74,9 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
                           options.winograd};
   lowering.explanations = &c.explanations;
   lowering.initial_states = &c.initial_states;
-  std::optional<lower::ScheduleDatabase> schedules;
+  std::optional<plan::ScheduleDatabase> schedules;
   if (!options.schedule_db.empty()) {
-    auto read = lower::ScheduleDatabase::read(options.schedule_db);
+    auto read = plan::ScheduleDatabase::read(options.schedule_db);
     if (!read) return diagnostics.add(read.error()), false;
     schedules = std::move(*read);
     lowering.schedules = &*schedules;

@@ -19,17 +19,17 @@ struct Segment {
 
 class ContractionEmitter {
 public:
-  ContractionEmitter(Builder& builder, const ContractionSpec& spec, const Tiling& tiling)
-      : b_(builder), spec_(spec), tiling_(tiling), groups_(column_groups(spec.columns, tiling.tile)),
-        segments_(split_rows()) {}
+  ContractionEmitter(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling)
+      : b_(builder), spec_(spec), tiling_(tiling),
+        groups_(plan::column_groups(spec.shape.columns, tiling.tile)), segments_(split_rows()) {}
 
   void emit() {
     int64_t outer = 1;
-    for (int64_t extent : spec_.outer) outer *= extent;
+    for (int64_t extent : spec_.shape.outer) outer *= extent;
     if (tiling_.row_block > 0 && spec_.finish_rows) {
       emit_finished_blocks();
     } else if (tiling_.row_block > 0) {
-      int64_t blocks = (spec_.rows + tiling_.row_block - 1) / tiling_.row_block;
+      int64_t blocks = (spec_.shape.rows + tiling_.row_block - 1) / tiling_.row_block;
       IntExpr p = b_.set_parallel(blocks * groups_.count());
       IntExpr block = floor_div(p, groups_.count());
       TilePosition position;
@@ -39,10 +39,11 @@ public:
       });
     } else if (tiling_.columns_outermost) {
       int64_t selected = 1; // the outer dims that select other vectors belong outside the columns
-      for (int i = 0; i < spec_.vector_outer_dims; ++i) selected *= spec_.outer[static_cast<size_t>(i)];
+      for (int i = 0; i < spec_.shape.vector_outer_dims; ++i)
+        selected *= spec_.shape.outer[static_cast<size_t>(i)];
       IntExpr p = b_.set_parallel(selected * groups_.count());
       TilePosition position;
-      position.outer = unflatten(floor_div(p, groups_.count()), 0, spec_.vector_outer_dims);
+      position.outer = unflatten(floor_div(p, groups_.count()), 0, spec_.shape.vector_outer_dims);
       emit_column_group(b_, groups_, floor_mod(p, groups_.count()), [&](const IntExpr& vector, int vectors) {
         position.column_vector = vector;
         emit_outer_loops(position, [&](TilePosition& at) { emit_all_segments(at, vectors); });
@@ -50,7 +51,7 @@ public:
     } else if (outer > 1) {
       IntExpr p = b_.set_parallel(outer);
       TilePosition position;
-      position.outer = unflatten(p, 0, static_cast<int>(spec_.outer.size()));
+      position.outer = unflatten(p, 0, static_cast<int>(spec_.shape.outer.size()));
       for (const Segment& segment : segments_)
         loop_over_tiles(segment, [&](const IntExpr& row) {
           position.row = row;
@@ -61,7 +62,7 @@ public:
       for (const Segment& segment : segments_) tiles += segment.count;
       IntExpr p = b_.set_parallel(tiles);
       TilePosition position;
-      position.outer.assign(spec_.outer.size(), IntExpr(0));
+      position.outer.assign(spec_.shape.outer.size(), IntExpr(0));
       emit_segment_of(p, 0, 0, position);
     }
   }
@@ -73,7 +74,7 @@ private:
   // most when positions do not matter, and edge tiles stand alone when rows near the edges are partly
   // outside.
   std::vector<Segment> split_rows() const {
-    int64_t rows = spec_.rows;
+    int64_t rows = spec_.shape.rows;
     int step = tiling_.tile.rows;
     std::vector<Segment> segments;
     int64_t full = rows / step;
@@ -93,7 +94,7 @@ private:
   std::vector<IntExpr> unflatten(IntExpr index, int first, int last) const {
     std::vector<IntExpr> values(static_cast<size_t>(last - first));
     for (int i = last - 1; i >= first; --i) {
-      int64_t extent = spec_.outer[static_cast<size_t>(i)];
+      int64_t extent = spec_.shape.outer[static_cast<size_t>(i)];
       values[static_cast<size_t>(i - first)] = i == first ? index : floor_mod(index, extent);
       index = floor_div(index, extent);
     }
@@ -101,8 +102,8 @@ private:
   }
 
   void emit_outer_loops(TilePosition& position, const std::function<void(TilePosition&)>& body) {
-    if (position.outer.size() == spec_.outer.size()) return body(position);
-    b_.loop(0, spec_.outer[position.outer.size()], 1, [&](const IntExpr& iv) {
+    if (position.outer.size() == spec_.shape.outer.size()) return body(position);
+    b_.loop(0, spec_.shape.outer[position.outer.size()], 1, [&](const IntExpr& iv) {
       position.outer.push_back(iv);
       emit_outer_loops(position, body);
       position.outer.pop_back();
@@ -137,7 +138,7 @@ private:
 
   // Whole blocks of rows, one after the other.
   void emit_finished_blocks() {
-    int64_t blocks = (spec_.rows + tiling_.row_block - 1) / tiling_.row_block;
+    int64_t blocks = (spec_.shape.rows + tiling_.row_block - 1) / tiling_.row_block;
     IntExpr block = b_.set_parallel(blocks);
     b_.loop(0, groups_.count(), 1, [&](const IntExpr& group) {
       TilePosition position;
@@ -146,7 +147,8 @@ private:
         emit_row_block(position, block, blocks, vectors);
       });
     });
-    spec_.finish_rows(block * tiling_.row_block, min((block + 1) * tiling_.row_block, IntExpr(spec_.rows)));
+    spec_.finish_rows(block * tiling_.row_block,
+                      min((block + 1) * tiling_.row_block, IntExpr(spec_.shape.rows)));
   }
 
   // All columns of one row of tiles.
@@ -185,29 +187,14 @@ private:
 
   Builder& b_;
   const ContractionSpec& spec_;
-  const Tiling& tiling_;
-  ColumnGroups groups_;
+  const plan::Tiling& tiling_;
+  plan::ColumnGroups groups_;
   std::vector<Segment> segments_;
 };
 
 } // namespace
 
-ColumnGroups column_groups(int64_t columns, const TileShape& tile) {
-  ColumnGroups groups;
-  groups.vectors = tile.vectors;
-  groups.lanes = tile.lanes;
-  groups.total_vectors = (columns + tile.lanes - 1) / tile.lanes;
-  int64_t whole_vectors = tile.depth > 1 ? columns / tile.lanes : groups.total_vectors;
-  groups.full_groups = whole_vectors / tile.vectors;
-  groups.rest_vectors = static_cast<int>(groups.total_vectors - groups.full_groups * tile.vectors);
-  groups.rest_depth = tile.depth;
-  int64_t rest_columns = columns - groups.full_groups * tile.vectors * tile.lanes;
-  int64_t width = tile.lanes / tile.depth;
-  groups.rest_registers = groups.rest_vectors == 0 ? 0 : static_cast<int>((rest_columns + width - 1) / width);
-  return groups;
-}
-
-void emit_column_group(Builder& b, const ColumnGroups& groups, const IntExpr& group,
+void emit_column_group(Builder& b, const plan::ColumnGroups& groups, const IntExpr& group,
                        const std::function<void(const IntExpr& vector, int vectors)>& body) {
   if (groups.full_groups == 0) return body(0, groups.rest_vectors);
   if (groups.rest_vectors == 0) return body(group * groups.vectors, groups.vectors);
@@ -226,11 +213,11 @@ void emit_column_group(Builder& b, const ColumnGroups& groups, const IntExpr& gr
       });
 }
 
-void emit_contraction(Builder& builder, const ContractionSpec& spec, const Tiling& tiling) {
+void emit_contraction(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling) {
   ContractionEmitter(builder, spec, tiling).emit();
 }
 
-void emit_row_tiles(Builder& builder, const ContractionSpec& spec, const Tiling& tiling,
+void emit_row_tiles(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
                     TilePosition position) {
   ContractionEmitter(builder, spec, tiling).emit_rows(position);
 }

@@ -24,11 +24,11 @@ std::optional<ContractionRoot> find_contraction_root(const LoweringContext& cont
                                                      const Instruction& instruction);
 
 // What the schedule database has for a contraction whose fusion has that result; null if nothing.
-const Schedule* find_schedule(const LoweringContext& context, const Instruction& contraction,
-                              const Type& result);
+const plan::Schedule* find_schedule(const LoweringContext& context, const Instruction& contraction,
+                                    const Type& result);
 // What --explain says of the contraction of `instruction` when tiles compute it directly.
-Explanation explain_direct(const LoweringContext& context, const Instruction& instruction,
-                           const Instruction& contraction, const Tiling& tiling);
+plan::Explanation explain_direct(const LoweringContext& context, const Instruction& instruction,
+                                 const Instruction& contraction, const plan::Tiling& tiling);
 
 // Whether a fusion computes transcendental functions of its contraction's sums.
 bool has_long_epilogue(const Instruction& instruction);

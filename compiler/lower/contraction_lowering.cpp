@@ -79,23 +79,23 @@ namespace {
 // A convolution by Winograd's algorithm, if that is allowed and faster than `direct`.
 bool emit_winograd_convolution(LoweringContext& context, const Instruction& instruction,
                                const ContractionRoot& root, const BindingRef& binding,
-                               const PreparedContraction& direct, Explanation& explanation) {
+                               const PreparedContraction& direct, plan::Explanation& explanation) {
   const Options& options = context.options();
-  const Schedule* schedule = binding->schedule;
+  const plan::Schedule* schedule = binding->schedule;
   if (options.math == Math::Strict || options.optimize_size || options.winograd == Winograd::Off)
     return false;
   if (!is_packable_constant(root.operands[1]) ||
-      (schedule && schedule->algorithm != Schedule::Algorithm::Winograd))
+      (schedule && schedule->algorithm != plan::Schedule::Algorithm::Winograd))
     return false;
   LiteralRef literal = root.operands[1].def->literal();
   Type sums_type = binding->sums_type(root.computed());
-  auto plan = plan_winograd({root.computed(), sums_type, *literal, context.target(), direct.tiling.cycles,
-                             context.model_weight_bytes(), schedule},
-                            explanation.candidates);
+  auto plan = plan::choose_winograd({root.computed(), sums_type, *literal, context.target(),
+                                     direct.tiling.cycles, context.model_weight_bytes(), schedule},
+                                    explanation.candidates);
   if (!plan) return false;
   explanation.chosen = plan->schedule();
   auto fill = [literal, plan = *plan](std::span<std::byte> out) {
-    pack_winograd_filters(plan, aligned_filters(*literal).data(), out);
+    plan::pack_winograd_filters(plan, plan::aligned_filters(*literal).data(), out);
   };
   std::optional<kernel::RawForm> raw;
   if (options.winograd == Winograd::Init) raw = raw_winograd_filters(*plan, literal);
@@ -129,7 +129,7 @@ struct PartialSums {
 const Instruction* find_norm(const LoweringContext& context, const Instruction& instruction,
                              const PreparedContraction& prepared) {
   if (prepared.tiling.row_block == 0 || prepared.swapped ||
-      instruction.type().dims.back() != Dim(prepared.spec.columns))
+      instruction.type().dims.back() != Dim(prepared.spec.shape.columns))
     return nullptr;
   for (const Instruction* user : instruction.users()) {
     if (!user->is(Opcode::Composite) || user->parent() != instruction.parent()) continue;
@@ -176,17 +176,18 @@ void emit_part(LoweringContext& context, const Instruction& instruction, const C
 
 } // namespace
 
-const Schedule* find_schedule(const LoweringContext& context, const Instruction& contraction,
-                              const Type& result) {
-  const ScheduleDatabase* schedules = context.options().schedules;
-  return schedules ? schedules->find(contraction_signature(contraction, result, context.target())) : nullptr;
+const plan::Schedule* find_schedule(const LoweringContext& context, const Instruction& contraction,
+                                    const Type& result) {
+  const plan::ScheduleDatabase* schedules = context.options().schedules;
+  return schedules ? schedules->find(plan::contraction_signature(contraction, result, context.target()))
+                   : nullptr;
 }
 
-Explanation explain_direct(const LoweringContext& context, const Instruction& instruction,
-                           const Instruction& contraction, const Tiling& tiling) {
-  Explanation explanation;
+plan::Explanation explain_direct(const LoweringContext& context, const Instruction& instruction,
+                                 const Instruction& contraction, const plan::Tiling& tiling) {
+  plan::Explanation explanation;
   explanation.location = instruction.location();
-  explanation.signature = contraction_signature(contraction, instruction.type(), context.target());
+  explanation.signature = plan::contraction_signature(contraction, instruction.type(), context.target());
   explanation.chosen.rows = tiling.tile.rows;
   explanation.chosen.vectors = tiling.tile.vectors;
   explanation.chosen.phases = tiling.tile.phases;
@@ -201,7 +202,7 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
   if (!root) return false;
   bool is_dot = root->contraction->is(Opcode::Dot);
   if (!is_dot) root->compute_phases(context.target().lanes(32));
-  const Schedule* schedule = find_schedule(context, *root->contraction, instruction.type());
+  const plan::Schedule* schedule = find_schedule(context, *root->contraction, instruction.type());
   BindingRef binding;
   auto prepare = [&](ReductionPart part) {
     binding = std::make_shared<ContractionBinding>();
@@ -221,7 +222,7 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
   };
   auto prepared = prepare({});
   if (!prepared) return false;
-  Explanation explanation = explain_direct(context, instruction, *root->contraction, prepared->tiling);
+  plan::Explanation explanation = explain_direct(context, instruction, *root->contraction, prepared->tiling);
   bool done =
       !is_dot && emit_winograd_convolution(context, instruction, *root, binding, *prepared, explanation);
   // A schedule that is not allowed here, or that the guard refuses, overrules nothing.

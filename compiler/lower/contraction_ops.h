@@ -34,7 +34,7 @@ struct ContractionBinding {
   SideSums* side_sums = nullptr;                      // what wants the sums of the result's positions
   bool by_lines = false;                              // the caller has the loop over lines of the image
   int64_t weight_bytes = 0;                           // of the whole model, if this reads some of them
-  const Schedule* schedule = nullptr;                 // what the schedule database says of this contraction
+  const plan::Schedule* schedule = nullptr;           // what the schedule database says of this contraction
   bool compact = false;                               // small code before speed
   bool long_epilogue = false;                         // a copy of its code per accumulator would be too much
   DType sum_dtype = DType::F32; // of the contraction: sums are rounded to it before the epilogue
@@ -49,7 +49,7 @@ using BindingRef = std::shared_ptr<ContractionBinding>;
 
 struct PreparedContraction {
   ContractionSpec spec;
-  Tiling tiling;
+  plan::Tiling tiling;
   PackedOperand packed; // of the vector operand, unless it is read where it lies
   bool vector_direct = false;
   bool swapped = false;  // dot: the lhs is the vector operand

@@ -64,21 +64,20 @@ public:
     choose_rows();
     PreparedContraction prepared;
     ContractionSpec& spec = prepared.spec;
-    spec.element = {Scalar::F32, 1};
-    spec.rows = g_.out[g_.tiled];
+    spec.shape.rows = g_.out[g_.tiled];
     set_outer_dims(spec);
-    spec.columns = g_.filters;
+    spec.shape.columns = g_.filters;
     set_reduction(spec);
     int64_t positions = 1;
     for (int64_t extent : g_.out) positions *= extent;
     prepared.flops = 2 * g_.batch * positions * g_.groups * g_.filters * g_.channels * g_.filter_size;
-    spec.scalar_bytes = static_cast<int64_t>(g_.input.physical_byte_size());
-    spec.vector_bytes = g_.groups * g_.filters * g_.channels * g_.filter_size * 4;
-    spec.weight_bytes = binding_->weight_bytes;
+    spec.shape.scalar_bytes = static_cast<int64_t>(g_.input.physical_byte_size());
+    spec.shape.vector_bytes = g_.groups * g_.filters * g_.channels * g_.filter_size * 4;
+    spec.shape.weight_bytes = binding_->weight_bytes;
     spec.row_valid = row_validity();
-    spec.compact = binding_->compact;
-    spec.most_depth = most_depth();
-    prepared.tiling = choose_tiling(spec, target_, binding_->schedule);
+    spec.shape.compact = binding_->compact;
+    spec.shape.most_depth = most_depth();
+    prepared.tiling = plan::choose_tiling(spec.shape, target_, binding_->schedule);
     fill_packing(prepared);
     auto packed = prepared.packed;
     spec.scalar = scalar_operand();
@@ -86,8 +85,9 @@ public:
                                           const std::vector<IntExpr>& k) {
       return this_.load_filter(b, packed, at, vector, k);
     };
-    if (spec.vector_bytes > target_.l2_bytes / 4 && !binding_->by_lines) prefetch_next_group(spec, packed);
-    if (in_block_ > 0 && spec.scalar_bytes > target_.l1_bytes / 2) {
+    if (spec.shape.vector_bytes > target_.l2_bytes / 4 && !binding_->by_lines)
+      prefetch_next_group(spec, packed);
+    if (in_block_ > 0 && spec.shape.scalar_bytes > target_.l1_bytes / 2) {
       int64_t row_bytes = g_.window[g_.tiled].stride * in_block_ * 4;
       if (g_.tiled + 1 == g_.window.size())
         spec.scalar_rows_per_line = static_cast<int>(std::max<int64_t>(1, 64 / row_bytes));
@@ -100,7 +100,7 @@ public:
     spec.initial = first_sums();
     spec.store = store_result();
     if (binding_->side_sums && can_sum()) {
-      int64_t tiles = (spec.rows + prepared.tiling.tile.rows - 1) / prepared.tiling.tile.rows;
+      int64_t tiles = (spec.shape.rows + prepared.tiling.tile.rows - 1) / prepared.tiling.tile.rows;
       int64_t all = tiles * (positions / g_.out[g_.tiled]);
       if (binding_->side_sums->suits(all)) {
         prepared.tiles = all;
@@ -109,7 +109,7 @@ public:
     }
     for (const WindowDim& dim : g_.window)
       prepared.algorithm += (prepared.algorithm.empty() ? "" : "x") + std::to_string(dim.size);
-    const TileShape& tile = prepared.tiling.tile;
+    const plan::TileShape& tile = prepared.tiling.tile;
     if (tile.depth > 1) prepared.algorithm += " depth " + std::to_string(tile.depth);
     prepared.algorithm += " direct " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors);
     if (binding_->long_epilogue) spec.sums_in_memory = std::make_shared<SumsArray>();
@@ -172,11 +172,11 @@ private:
 
   // Outer dims: group, batch, then the spatial dims but the tiled one.
   void set_outer_dims(ContractionSpec& spec) {
-    spec.vector_outer_dims = g_.groups > 1 ? 1 : 0;
-    if (g_.groups > 1) spec.outer.push_back(g_.groups);
-    spec.outer.push_back(g_.batch);
+    spec.shape.vector_outer_dims = g_.groups > 1 ? 1 : 0;
+    if (g_.groups > 1) spec.shape.outer.push_back(g_.groups);
+    spec.shape.outer.push_back(g_.batch);
     for (size_t i = 0; i < g_.out.size(); ++i)
-      if (i != g_.tiled) spec.outer.push_back(g_.out[i]);
+      if (i != g_.tiled) spec.shape.outer.push_back(g_.out[i]);
   }
 
   // Position of spatial dim i among the outer dims.
@@ -185,13 +185,13 @@ private:
   void set_reduction(ContractionSpec& spec) {
     bool few_channels = g_.channels <= 4;
     auto add_channels = [&] {
-      channel_level_ = spec.reduction.size();
-      ReductionLoop loop;
+      channel_level_ = spec.shape.reduction.size();
+      plan::ReductionLoop loop;
       loop.extent = g_.channels;
       loop.block = in_block_ > 0 && g_.channels % in_block_ == 0 ? in_block_
                    : in_block_ > 0 && g_.groups == 1             ? in_block_
                                                                  : 0;
-      spec.reduction.push_back(loop);
+      spec.shape.reduction.push_back(loop);
     };
     bool outside = reads_outside(g_.window[g_.tiled], g_.in[g_.tiled], g_.out[g_.tiled]);
     // Few channels inside a rolled window would make a tiny innermost loop.
@@ -200,32 +200,36 @@ private:
     window_level_.resize(g_.window.size());
     for (size_t i = 0; i < g_.window.size(); ++i) {
       if (i == g_.tiled) continue;
-      window_level_[i] = spec.reduction.size();
-      ReductionLoop loop;
+      window_level_[i] = spec.shape.reduction.size();
+      plan::ReductionLoop loop;
       loop.extent = g_.window[i].size;
-      if (reads_outside(g_.window[i], g_.in[i], g_.out[i])) clip(loop, i);
-      spec.reduction.push_back(loop);
+      if (reads_outside(g_.window[i], g_.in[i], g_.out[i])) {
+        loop.kind = plan::ReductionLoop::Kind::Clipped;
+        spec.clips.resize(spec.shape.reduction.size() + 1);
+        spec.clips.back() = clip_bounds(i);
+      }
+      spec.shape.reduction.push_back(loop);
     }
-    window_level_[g_.tiled] = spec.reduction.size();
-    ReductionLoop row_loop;
+    window_level_[g_.tiled] = spec.shape.reduction.size();
+    plan::ReductionLoop row_loop;
     row_loop.extent = g_.window[g_.tiled].size;
-    if (outside) row_loop.kind = ReductionLoop::Kind::Split;
-    spec.reduction.push_back(row_loop);
+    if (outside) row_loop.kind = plan::ReductionLoop::Kind::Split;
+    spec.shape.reduction.push_back(row_loop);
     if (!channels_first) add_channels();
   }
 
   // Window positions of dim i that fall inside the input, as a range that depends on the output position.
-  void clip(ReductionLoop& loop, size_t i) const {
-    loop.kind = ReductionLoop::Kind::Clipped;
+  ClipBounds clip_bounds(size_t i) const {
     WindowDim w = g_.window[i];
     int64_t in = g_.in[i];
     size_t at = outer_position(i);
-    loop.lower = [=](const std::vector<IntExpr>& outer) {
-      return max(0, ceil_div(IntExpr(w.pad_low) - outer[at] * w.stride, w.dilation));
-    };
-    loop.upper = [=](const std::vector<IntExpr>& outer) {
-      return min(w.size, floor_div(IntExpr(in - 1 + w.pad_low) - outer[at] * w.stride, w.dilation) + 1);
-    };
+    return {[=](const std::vector<IntExpr>& outer) {
+              return max(0, ceil_div(IntExpr(w.pad_low) - outer[at] * w.stride, w.dilation));
+            },
+            [=](const std::vector<IntExpr>& outer) {
+              return min(w.size,
+                         floor_div(IntExpr(in - 1 + w.pad_low) - outer[at] * w.stride, w.dilation) + 1);
+            }};
   }
 
   std::function<bool(int64_t, const std::vector<IntExpr>&)> row_validity() const {
@@ -249,8 +253,8 @@ private:
       window_strides[i] = stride;
       stride *= g_.window[i].size;
     }
-    packed.extents.resize(prepared.spec.reduction.size());
-    packed.strides.resize(prepared.spec.reduction.size());
+    packed.extents.resize(prepared.spec.shape.reduction.size());
+    packed.strides.resize(prepared.spec.shape.reduction.size());
     for (size_t i = 0; i < g_.window.size(); ++i) {
       packed.extents[window_level_[i]] = g_.window[i].size;
       packed.strides[window_level_[i]] = window_strides[i];

@@ -77,21 +77,20 @@ public:
     column_ = *column;
     PreparedContraction prepared;
     set_rows(prepared.spec);
-    prepared.spec.element = {kernel::Scalar::F32, 1};
-    prepared.spec.columns = column_.extent;
+    prepared.spec.shape.columns = column_.extent;
     contract_ = merged_contract();
     for (const ContractAxis& axis : contract_) {
-      prepared.spec.reduction.emplace_back();
-      prepared.spec.reduction.back().extent = axis.extent;
+      prepared.spec.shape.reduction.emplace_back();
+      prepared.spec.shape.reduction.back().extent = axis.extent;
     }
     int64_t reduction = extent_of(columns_.contract);
-    prepared.spec.scalar_bytes = rows_.type.num_elements() * 4;
-    prepared.spec.vector_bytes = columns_.type.num_elements() * 4;
+    prepared.spec.shape.scalar_bytes = rows_.type.num_elements() * 4;
+    prepared.spec.shape.vector_bytes = columns_.type.num_elements() * 4;
     prepared.flops = 2 * dot_.type().num_elements() * reduction;
     prepared.swapped = swapped_;
-    prepared.spec.compact = binding_->compact;
-    if (vector_constant) prepared.spec.weight_bytes = binding_->weight_bytes;
-    prepared.tiling = choose_tiling(prepared.spec, target_, binding_->schedule);
+    prepared.spec.shape.compact = binding_->compact;
+    if (vector_constant) prepared.spec.shape.weight_bytes = binding_->weight_bytes;
+    prepared.tiling = plan::choose_tiling(prepared.spec.shape, target_, binding_->schedule);
     if (vector_constant) choose_blocks(prepared);
     if (part_.count > 1) take_part(prepared.spec);
     prepared.vector_direct = !vector_constant && column_.stride == 1 && binding_scalar_is_f32();
@@ -101,10 +100,10 @@ public:
         prepared.vector_direct ? direct_vector(prepared.tiling.tile.lanes) : packed_vector(prepared.packed);
     // A single pass over weights that stay in a cache between runs: the hardware fetches ahead better than
     // code can.
-    bool passes_once = prepared.spec.rows <= prepared.tiling.tile.rows;
+    bool passes_once = prepared.spec.shape.rows <= prepared.tiling.tile.rows;
     bool left_to_hardware = passes_once && binding_->weight_bytes <= target_.l3_bytes / 2;
     if (!prepared.vector_direct && vector_constant && !left_to_hardware &&
-        prepared.spec.vector_bytes > target_.l1_bytes)
+        prepared.spec.shape.vector_bytes > target_.l1_bytes)
       prefetch_groups(prepared.spec, prepared.packed);
     if (!part_.is_first()) prepared.spec.initial = load_partial(prepared.tiling.tile.lanes);
     prepared.spec.store = part_.is_last() ? store_result(prepared.tiling.tile.lanes)
@@ -141,17 +140,17 @@ private:
   // Batch dims, then free dims of the row side: the last of them, or all when they lie evenly, are the tiled
   // rows.
   void set_rows(ContractionSpec& spec) {
-    for (const Axis& axis : columns_.batch) spec.outer.push_back(axis.extent);
-    spec.vector_outer_dims = static_cast<int>(columns_.batch.size());
+    for (const Axis& axis : columns_.batch) spec.shape.outer.push_back(axis.extent);
+    spec.shape.vector_outer_dims = static_cast<int>(columns_.batch.size());
     auto one = as_one(rows_.free);
     if (one) {
       rows_as_one_ = true;
       row_ = *one;
     } else {
-      for (size_t i = 0; i + 1 < rows_.free.size(); ++i) spec.outer.push_back(rows_.free[i].extent);
+      for (size_t i = 0; i + 1 < rows_.free.size(); ++i) spec.shape.outer.push_back(rows_.free[i].extent);
       row_ = rows_.free.back();
     }
-    spec.rows = row_.extent;
+    spec.shape.rows = row_.extent;
   }
 
   // The contracted dims as pairs of strides, neighbours merged where both sides allow it.
@@ -194,9 +193,10 @@ private:
   // reduction that takes parts, so that one part of both operands stays in the second cache level; of many
   // rows, blocks of rows.
   void choose_blocks(PreparedContraction& prepared) const {
-    const TileShape& tile = prepared.tiling.tile;
-    int64_t rows = prepared.spec.rows, steps = contract_[0].extent;
-    if (contract_.size() > 1 || !prepared.spec.outer.empty() || rows <= tile.rows || target_.l2_bytes == 0)
+    const plan::TileShape& tile = prepared.tiling.tile;
+    int64_t rows = prepared.spec.shape.rows, steps = contract_[0].extent;
+    if (contract_.size() > 1 || !prepared.spec.shape.outer.empty() || rows <= tile.rows ||
+        target_.l2_bytes == 0)
       return;
     prepared.tiling.columns_outermost = true;
     // Beside a block of rows the cache holds two groups of columns, the one at hand and the one on its way,
@@ -212,14 +212,14 @@ private:
     }
     if (prepared.tiling.parts > 1)
       prepared.partial_elements =
-          rows * column_groups(prepared.spec.columns, tile).total_vectors * tile.lanes;
+          rows * plan::column_groups(prepared.spec.shape.columns, tile).total_vectors * tile.lanes;
   }
 
   // Narrows the one reduction loop to this part.
   void take_part(ContractionSpec& spec) {
     int64_t steps = contract_[0].extent, size = (steps + part_.count - 1) / part_.count;
     first_step_ = std::min(steps, size * part_.number);
-    contract_[0].extent = spec.reduction[0].extent = std::min(steps - first_step_, size);
+    contract_[0].extent = spec.shape.reduction[0].extent = std::min(steps - first_step_, size);
   }
 
   static IntExpr offset(const std::vector<Axis>& axes, const std::vector<IntExpr>& index) {
@@ -277,7 +277,7 @@ private:
     int64_t elements = 64 / kernel::scalar_bytes(packed.element),
             group = packed.tile.vectors * packed.tile.lanes;
     spec.group_lines = packed.reduction_size() * group / elements;
-    bool passes_once = spec.rows <= packed.tile.rows;
+    bool passes_once = spec.shape.rows <= packed.tile.rows;
     spec.prefetch = [this_ = *this, packed, elements, passes_once](Builder& b, const TilePosition& at,
                                                                    const IntExpr& line) {
       int64_t step = packed.tile.lanes * packed.reduction_size();

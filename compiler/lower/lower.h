@@ -4,7 +4,7 @@
 
 #include "compiler/graph/module.h"
 #include "compiler/kernel/kernel.h"
-#include "compiler/lower/schedule.h"
+#include "compiler/plan/schedule.h"
 #include "compiler/target/target_machine.h"
 
 #include <map>
@@ -22,8 +22,8 @@ struct Options {
   bool optimize_size = false;
   Math math = Math::Default;
   Winograd winograd = Winograd::Embed;
-  const ScheduleDatabase* schedules = nullptr;      // overrules the cost model where it has an entry
-  std::vector<Explanation>* explanations = nullptr; // filled with one entry per contraction
+  const plan::ScheduleDatabase* schedules = nullptr;      // overrules the cost model where it has an entry
+  std::vector<plan::Explanation>* explanations = nullptr; // filled with one entry per contraction
   // First values of states by parameter name; others start from zeros.
   const std::map<std::string, LiteralRef>* initial_states = nullptr;
 };

@@ -37,7 +37,7 @@ struct PackedGroup {
   std::vector<int64_t> lanes;
 };
 
-PackedGroup packed_group(const PackedOperand& operand, const ColumnGroups& groups, int64_t number) {
+PackedGroup packed_group(const PackedOperand& operand, const plan::ColumnGroups& groups, int64_t number) {
   PackedGroup group;
   group.first_vector = number * groups.vectors;
   group.vectors = number < groups.full_groups ? groups.vectors : groups.rest_vectors;
@@ -55,7 +55,7 @@ PackedGroup packed_group(const PackedOperand& operand, const ColumnGroups& group
 
 template <class Element>
 void pack_elements(const PackedOperand& operand, UnalignedElements<Element> source, Element* out) {
-  ColumnGroups groups = column_groups(operand.columns, operand.tile);
+  plan::ColumnGroups groups = plan::column_groups(operand.columns, operand.tile);
   for (int64_t selected = 0; selected < operand.selected; ++selected)
     for (int64_t number = 0; number < groups.count(); ++number) {
       PackedGroup group = packed_group(operand, groups, number);
@@ -77,7 +77,7 @@ int64_t PackedOperand::reduction_size() const {
 }
 
 int64_t PackedOperand::elements() const {
-  ColumnGroups groups = column_groups(columns, tile);
+  plan::ColumnGroups groups = plan::column_groups(columns, tile);
   int64_t full = groups.full_groups * groups.vectors * reduction_size(),
           rest = groups.rest_registers * (reduction_size() / groups.rest_depth);
   return selected * (full + rest) * tile.lanes;
@@ -87,7 +87,7 @@ IntExpr PackedOperand::index(const IntExpr& part, const TilePosition& position, 
                              const std::vector<IntExpr>& k) const {
   IntExpr step = 0;
   for (size_t i = 0; i < extents.size(); ++i) step = step * extents[i] + k[i];
-  ColumnGroups groups = column_groups(columns, tile);
+  plan::ColumnGroups groups = plan::column_groups(columns, tile);
   int64_t registers = groups.registers(position.column_vector, position.vectors);
   return part * (elements() / selected) + position.column_vector * (tile.lanes * reduction_size()) +
          step * (registers * (tile.lanes / groups.depth(position.column_vector))) +
@@ -113,7 +113,7 @@ void pack(const PackedOperand& operand, std::span<const std::byte> source, std::
 
 void emit_pack(kernel::Builder& b, const PackedOperand& operand, int source, int out) {
   int lanes = operand.tile.lanes;
-  ColumnGroups groups = column_groups(operand.columns, operand.tile);
+  plan::ColumnGroups groups = plan::column_groups(operand.columns, operand.tile);
   kernel::Type vector_type{operand.element, lanes}, scalar_type{operand.element, 1};
   // One register at one step: by a vector load where columns are neighbours, else lane by lane.
   auto copy_register = [&](const IntExpr& from, const IntExpr& to, std::span<const int64_t> offsets) {

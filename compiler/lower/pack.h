@@ -21,7 +21,7 @@ struct PackedOperand {
   std::vector<int64_t> extents, strides; // of the reduction loops
   int64_t columns = 1, column_stride = 0;
   int64_t first_element = 0; // of the unpacked operand, where this is a part of it
-  TileShape tile;
+  plan::TileShape tile;
   kernel::Scalar element = kernel::Scalar::F32;
 
   int64_t reduction_size() const;

@@ -7,7 +7,7 @@
 namespace firn::lower {
 
 struct PanelProduct {
-  const GatePanels& panels;
+  const plan::GatePanels& panels;
   int buffer;    // of the packed panels
   IntExpr first; // vector at which the block starts
   int vectors;

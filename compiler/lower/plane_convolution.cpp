@@ -59,7 +59,7 @@ public:
     binding->vector = maker.parameter(place, Scalar::F32, planes_.elements, false, "planes");
     bind_result(maker, instruction, root, *binding);
     ContractionSpec spec = describe(binding);
-    Tiling tiling = choose_tiling(spec, context.target());
+    plan::Tiling tiling = plan::choose_tiling(spec.shape, context.target());
     maker.kernel().algorithm = algorithm(tiling);
     maker.set_flops(2 * convolution_.type().num_elements() * channels() * window_size());
     emit_contraction(maker.builder(), spec, tiling);
@@ -156,20 +156,19 @@ private:
   // Rows are filters, columns positions of a line; outside are images and the other spatial dims.
   ContractionSpec describe(const BindingRef& binding) const {
     ContractionSpec spec;
-    spec.element = {Scalar::F32, 1};
     const Type& result = convolution_.type();
-    spec.outer.push_back(result.dim(0));
-    for (int d = 2; d + 1 < result.rank(); ++d) spec.outer.push_back(result.dim(d));
-    spec.vector_outer_dims = static_cast<int>(spec.outer.size());
-    spec.rows = filter().dim(0);
-    spec.columns = result.dim(result.rank() - 1);
+    spec.shape.outer.push_back(result.dim(0));
+    for (int d = 2; d + 1 < result.rank(); ++d) spec.shape.outer.push_back(result.dim(d));
+    spec.shape.vector_outer_dims = static_cast<int>(spec.shape.outer.size());
+    spec.shape.rows = filter().dim(0);
+    spec.shape.columns = result.dim(result.rank() - 1);
     bool window_inside = channels() < kFewChannels;
     size_t channel_level = window_inside ? 0 : spatial(), window_level = window_inside ? 1 : 0;
-    spec.reduction.resize(spatial() + 1);
-    spec.reduction[channel_level].extent = channels();
-    for (size_t i = 0; i < spatial(); ++i) spec.reduction[window_level + i].extent = window_[i].size;
-    spec.scalar_bytes = filter().num_elements() * 4;
-    spec.vector_bytes = planes_.elements * 4;
+    spec.shape.reduction.resize(spatial() + 1);
+    spec.shape.reduction[channel_level].extent = channels();
+    for (size_t i = 0; i < spatial(); ++i) spec.shape.reduction[window_level + i].extent = window_[i].size;
+    spec.shape.scalar_bytes = filter().num_elements() * 4;
+    spec.shape.vector_bytes = planes_.elements * 4;
     spec.scalar = [this_ = *this, binding, channel_level,
                    window_level](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
       Index index{at.row + row, k[channel_level]};
@@ -198,7 +197,7 @@ private:
     return spec;
   }
 
-  std::string algorithm(const Tiling& tiling) const {
+  std::string algorithm(const plan::Tiling& tiling) const {
     std::string text;
     for (const WindowDim& dim : window_) text += (text.empty() ? "" : "x") + std::to_string(dim.size);
     return text + " planes " + std::to_string(tiling.tile.rows) + "x" + std::to_string(tiling.tile.vectors);

@@ -23,7 +23,7 @@ public:
   RecurrentKernel(LoweringContext& context, const Instruction& composite, RecurrentLayer layer)
       : context_(context), composite_(composite), layer_(std::move(layer)),
         maker_(context, composite, composite.word("name")), b_(maker_.builder()),
-        plan_(plan_recurrence(layer_, context.target(), context.options().optimize_size)),
+        plan_(plan::choose_recurrence(layer_, context.target(), context.options().optimize_size)),
         units_(plan_.units), sweeps_(plan_.sweeps), hidden_(layer_.hidden), steps_(layer_.operands.x.dim(0)),
         batch_(layer_.operands.x.dim(1)), cells_(b_, layer_, plan_, buffers_) {}
 
@@ -46,9 +46,9 @@ private:
 
   void bind_buffers() {
     const RecurrentOperands& o = layer_.operands;
-    for (const Sweep& sweep : sweeps_) {
+    for (const plan::Sweep& sweep : sweeps_) {
       std::vector<int> input, recurrent;
-      for (const GateSum& sum : sweep.sums) {
+      for (const plan::GateSum& sum : sweep.sums) {
         if (sum.input >= 0 && !layer_.projected()) input.push_back(sum.input);
         if (sum.recurrent >= 0) recurrent.push_back(sum.recurrent);
       }
@@ -87,7 +87,7 @@ private:
   }
 
   struct BoundPanels {
-    GatePanels panels;
+    plan::GatePanels panels;
     int buffer = -1;
   };
   BoundPanels bind_panels(Value weights, const std::vector<int>& gates, int64_t reduction) {
@@ -97,7 +97,7 @@ private:
     Place place;
     if (weights.def->is(Opcode::Constant) && !weights.def->literal()->is_opaque()) {
       auto fill = [literal = weights.def->literal(), panels = bound.panels](std::span<std::byte> out) {
-        pack_gates(panels, literal->bytes(), out);
+        plan::pack_gates(panels, literal->bytes(), out);
       };
       place = {context_.add_constant(elements * 4, fill, weights.def->location()), 0};
     } else {
@@ -176,7 +176,7 @@ private:
   }
 
   void emit_tile(const Tile& tile) {
-    const Sweep& sweep = sweeps_[tile.sweep];
+    const plan::Sweep& sweep = sweeps_[tile.sweep];
     Sums sums = first_sums(tile);
     if (!layer_.projected()) {
       std::vector<size_t> with_input;
@@ -196,9 +196,9 @@ private:
 
   // The input's part of the gates where it is known, else the bias.
   Sums first_sums(const Tile& tile) {
-    const Sweep& sweep = sweeps_[tile.sweep];
+    const plan::Sweep& sweep = sweeps_[tile.sweep];
     Sums sums;
-    for (const GateSum& sum : sweep.sums)
+    for (const plan::GateSum& sum : sweep.sums)
       for (int row = 0; row < tile.rows; ++row)
         for (int vector = 0; vector < tile.vectors; ++vector) {
           IntExpr unit = (tile.first + vector) * units_.lanes;
@@ -238,9 +238,9 @@ private:
   RecurrentLayer layer_;
   KernelMaker maker_;
   Builder& b_;
-  RecurrentPlan plan_;
-  const UnitBlocks& units_;
-  const std::vector<Sweep>& sweeps_;
+  plan::RecurrentPlan plan_;
+  const plan::UnitBlocks& units_;
+  const std::vector<plan::Sweep>& sweeps_;
   int64_t hidden_, steps_, batch_;
   bool fetches_ahead_ = false, turns_ = false;
   std::vector<BoundPanels> input_panels_, recurrent_panels_; // by sweep

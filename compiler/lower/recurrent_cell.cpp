@@ -34,7 +34,7 @@ private:
 } // namespace
 
 RecurrentCells::RecurrentCells(kernel::Builder& builder, const RecurrentLayer& layer,
-                               const RecurrentPlan& plan, const RecurrentBuffers& buffers)
+                               const plan::RecurrentPlan& plan, const RecurrentBuffers& buffers)
     : b_(builder), layer_(layer), plan_(plan), units_(plan.units), buffers_(buffers) {
   if (units_.lanes > 1)
     lanes_ = {std::make_shared<Symbol>(Symbol{"unit", 0, units_.lanes - 1}), 0, units_.lanes};
@@ -55,7 +55,7 @@ void RecurrentCells::emit(const RecurrentTile& tile, const Sums& sums) {
   if (tile.rows * tile.vectors == 1) return emit_cell(tile, sums, Part::All);
   if (sums_ < 0) {
     size_t most = 0;
-    for (const Sweep& sweep : plan_.sweeps) most = std::max(most, sweep.sums.size());
+    for (const plan::Sweep& sweep : plan_.sweeps) most = std::max(most, sweep.sums.size());
     sums_ = b_.add_scratch("sums", kernel::Scalar::F32,
                            static_cast<int64_t>(most) * plan_.rows * units_.vectors * units_.lanes);
   }

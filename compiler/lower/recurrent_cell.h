@@ -3,7 +3,7 @@
 
 #include "compiler/graph/recurrent_cells.h"
 #include "compiler/lower/element_emitter.h"
-#include "compiler/lower/recurrent_plan.h"
+#include "compiler/plan/recurrent.h"
 
 namespace firn::lower {
 
@@ -34,7 +34,7 @@ struct RecurrentTile {
 
 class RecurrentCells {
 public:
-  RecurrentCells(kernel::Builder& builder, const RecurrentLayer& layer, const RecurrentPlan& plan,
+  RecurrentCells(kernel::Builder& builder, const RecurrentLayer& layer, const plan::RecurrentPlan& plan,
                  const RecurrentBuffers& buffers);
 
   // The sums of a tile: [sum][row][vector].
@@ -59,12 +59,12 @@ private:
     return vector + 1 == tile.vectors && tile.last_lanes < units_.lanes;
   }
   kernel::Type vector_type() const { return {kernel::Scalar::F32, units_.lanes}; }
-  const Sweep& sweep_of(const RecurrentTile& tile) const { return plan_.sweeps[tile.sweep]; }
+  const plan::Sweep& sweep_of(const RecurrentTile& tile) const { return plan_.sweeps[tile.sweep]; }
 
   kernel::Builder& b_;
   const RecurrentLayer& layer_;
-  const RecurrentPlan& plan_;
-  const UnitBlocks& units_;
+  const plan::RecurrentPlan& plan_;
+  const plan::UnitBlocks& units_;
   const RecurrentBuffers& buffers_;
   int sums_ = -1;       // a tile's, in memory
   IntExpr last_sum_at_; // of the cell at hand

@@ -15,8 +15,9 @@ constexpr int kStraightStores = 4; // of a long epilogue: more are a loop
 
 class RegisterTile {
 public:
-  RegisterTile(Builder& builder, const ContractionSpec& spec, const Tiling& tiling)
-      : b_(builder), spec_(spec), tiling_(tiling), groups_(column_groups(spec.columns, tiling.tile)) {}
+  RegisterTile(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling)
+      : b_(builder), spec_(spec), tiling_(tiling),
+        groups_(plan::column_groups(spec.shape.columns, tiling.tile)) {}
 
   void emit(TilePosition& position, int rows, int vectors) {
     position.vectors = vectors;
@@ -29,7 +30,7 @@ public:
     if (spec_.initial && depth_ == 1)
       for (int i = 0; i < sums; ++i)
         acc[static_cast<size_t>(i)] = spec_.initial(b_, position, i / vectors, i % vectors);
-    std::vector<IntExpr> k(spec_.reduction.size());
+    std::vector<IntExpr> k(spec_.shape.reduction.size());
     acc = emit_reduction(position, rows, registers, 0, k, acc);
     for (int phase = phases; phase > 1; phase /= 2) // pairwise, so that the order is fixed
       for (int p = 0; p < phase / 2; ++p)
@@ -104,7 +105,7 @@ private:
   }
 
   int sums_in_memory() {
-    const TileShape& tile = tiling_.tile;
+    const plan::TileShape& tile = tiling_.tile;
     int& buffer = spec_.sums_in_memory->buffer;
     if (buffer < 0)
       buffer =
@@ -113,7 +114,7 @@ private:
   }
 
   int valid_lanes(const TilePosition& position, int vector) const {
-    int64_t rest = spec_.columns % groups_.lanes;
+    int64_t rest = spec_.shape.columns % groups_.lanes;
     if (rest == 0) return groups_.lanes;
     IntExpr last = position.column_vector + vector;
     // Only the very last vector is partial, and column groups that hold it have a constant position or are
@@ -146,17 +147,18 @@ private:
 
   std::vector<Value> emit_reduction(const TilePosition& position, int rows, int vectors, size_t level,
                                     std::vector<IntExpr>& k, std::vector<Value> acc) {
-    if (level == spec_.reduction.size()) return emit_step(position, rows, vectors, k, 0, std::move(acc));
-    const ReductionLoop& loop = spec_.reduction[level];
-    if (loop.kind == ReductionLoop::Kind::Split)
+    if (level == spec_.shape.reduction.size())
+      return emit_step(position, rows, vectors, k, 0, std::move(acc));
+    const plan::ReductionLoop& loop = spec_.shape.reduction[level];
+    if (loop.kind == plan::ReductionLoop::Kind::Split)
       return emit_runs(position, rows, vectors, level, k, std::move(acc));
-    bool innermost = level + 1 == spec_.reduction.size();
-    if (loop.kind == ReductionLoop::Kind::Rolled && innermost && tiling_.tile.phases <= 1 &&
+    bool innermost = level + 1 == spec_.shape.reduction.size();
+    if (loop.kind == plan::ReductionLoop::Kind::Rolled && innermost && tiling_.tile.phases <= 1 &&
         (loop.block > 0 || tiling_.unroll > 1))
       return emit_innermost_loop(position, rows, vectors, k, std::move(acc));
-    bool clipped = loop.kind == ReductionLoop::Kind::Clipped;
-    IntExpr lower = clipped ? loop.lower(position.outer) : IntExpr(0);
-    IntExpr upper = clipped ? loop.upper(position.outer) : IntExpr(loop.extent);
+    bool clipped = loop.kind == plan::ReductionLoop::Kind::Clipped;
+    IntExpr lower = clipped ? spec_.clips[level].lower(position.outer) : IntExpr(0);
+    IntExpr upper = clipped ? spec_.clips[level].upper(position.outer) : IntExpr(loop.extent);
     int phases = innermost && !clipped ? std::max(1, tiling_.tile.phases) : 1, depth = innermost ? depth_ : 1;
     int64_t round = int64_t{phases} * depth, main = loop.extent / round * round;
     if (phases == 1)
@@ -184,8 +186,8 @@ private:
   // hold loops itself.
   std::vector<Value> emit_runs(const TilePosition& position, int rows, int vectors, size_t level,
                                std::vector<IntExpr>& k, std::vector<Value> acc) {
-    int64_t extent = spec_.reduction[level].extent, end = 0;
-    bool rolls = spec_.compact || (tiling_.rolls_runs && !has_loop_within(level));
+    int64_t extent = spec_.shape.reduction[level].extent, end = 0;
+    bool rolls = spec_.shape.compact || (tiling_.rolls_runs && !has_loop_within(level));
     for (int64_t first = 0; first < extent; first = end) {
       std::vector<bool> taken = rows_taken(position, rows, level, first);
       do ++end;
@@ -202,9 +204,9 @@ private:
   }
 
   bool has_loop_within(size_t level) const {
-    while (++level < spec_.reduction.size()) {
-      const ReductionLoop& loop = spec_.reduction[level];
-      bool innermost = level + 1 == spec_.reduction.size();
+    while (++level < spec_.shape.reduction.size()) {
+      const plan::ReductionLoop& loop = spec_.shape.reduction[level];
+      bool innermost = level + 1 == spec_.shape.reduction.size();
       if (loop.extent > (innermost ? steps_per_iteration(steps_of(loop)) : 1)) return true;
     }
     return false;
@@ -213,7 +215,7 @@ private:
   // Tiles at varying positions are inside: only such share a body.
   std::vector<bool> rows_taken(const TilePosition& position, int rows, size_t level, int64_t value) const {
     std::vector<bool> taken(static_cast<size_t>(rows), true);
-    std::vector<IntExpr> k(spec_.reduction.size());
+    std::vector<IntExpr> k(spec_.shape.reduction.size());
     k[level] = value;
     for (int row = 0; row < rows && spec_.row_valid && position.row.is_constant(); ++row)
       taken[static_cast<size_t>(row)] = spec_.row_valid(position.row.value() + row, k);
@@ -225,7 +227,7 @@ private:
   // rows asks for its share, so that the group has come near when its turn comes.
   std::vector<Value> emit_innermost_loop(const TilePosition& position, int rows, int vectors,
                                          std::vector<IntExpr>& k, std::vector<Value> acc) {
-    ReductionLoop loop = steps_of(spec_.reduction.back());
+    plan::ReductionLoop loop = steps_of(spec_.shape.reduction.back());
     int64_t block = loop.block > 0 ? loop.block : loop.extent, blocks = loop.extent / block;
     int64_t unroll = steps_per_iteration(loop);
     Requests requests = requests_per_iteration(rows, unroll);
@@ -251,7 +253,7 @@ private:
   }
 
   // The innermost loop, with `depth_` steps of the reduction as one.
-  ReductionLoop steps_of(ReductionLoop loop) const {
+  plan::ReductionLoop steps_of(plan::ReductionLoop loop) const {
     loop.extent /= depth_;
     loop.block /= depth_;
     return loop;
@@ -260,7 +262,7 @@ private:
   // Of the innermost loop. Short loops stay rolled: straight code of many steps tempts the scheduler to
   // spill. Two rounds are one: of a loop of two, LLVM makes tests and selected values rather than pointers
   // that advance, and they take the pipes of the FMAs.
-  int64_t steps_per_iteration(const ReductionLoop& loop) const {
+  int64_t steps_per_iteration(const plan::ReductionLoop& loop) const {
     int64_t unroll = std::max(1, tiling_.unroll),
             rounds = (loop.block > 0 ? loop.block : loop.extent) / unroll;
     return rounds < 2 || unroll == 1 ? 1 : rounds == 2 ? 2 * unroll : unroll;
@@ -303,29 +305,29 @@ private:
   Requests requests_per_iteration(int rows, int64_t unroll) const {
     if (!spec_.prefetch) return {};
     int64_t positions = rows_around() * rows_per_pass(), steps = 1;
-    for (const ReductionLoop& loop : spec_.reduction) steps *= loop.extent;
+    for (const plan::ReductionLoop& loop : spec_.shape.reduction) steps *= loop.extent;
     if (spec_.group_lines < positions || steps < unroll) return {};
     int64_t per_row = (spec_.group_lines + positions - 1) / positions;
     return {per_row, (per_row * rows + steps / unroll - 1) / (steps / unroll)};
   }
   // Rows between one column group and the next.
-  int64_t rows_per_pass() const { return tiling_.row_block > 0 ? tiling_.row_block : spec_.rows; }
+  int64_t rows_per_pass() const { return tiling_.row_block > 0 ? tiling_.row_block : spec_.shape.rows; }
   // Rows of tiles that share a column group: the extent of the outer dims that do not select vectors.
   int64_t rows_around() const {
     int64_t count = 1;
-    for (size_t i = static_cast<size_t>(spec_.vector_outer_dims); i < spec_.outer.size(); ++i)
-      count *= spec_.outer[i];
+    for (size_t i = static_cast<size_t>(spec_.shape.vector_outer_dims); i < spec_.shape.outer.size(); ++i)
+      count *= spec_.shape.outer[i];
     return count;
   }
   void request_lines(const Requests& requests, const TilePosition& position, const std::vector<IntExpr>& k,
                      const IntExpr& step, int64_t unroll) {
     if (requests.per_iteration == 0) return;
     IntExpr row = 0, iteration = 0;
-    for (size_t i = static_cast<size_t>(spec_.vector_outer_dims); i < spec_.outer.size(); ++i)
-      row = row * spec_.outer[i] + position.outer[i];
-    for (size_t i = 0; i + 1 < spec_.reduction.size(); ++i)
-      iteration = iteration * spec_.reduction[i].extent + k[i];
-    iteration = iteration * (spec_.reduction.back().extent / unroll) + floor_div(step, unroll);
+    for (size_t i = static_cast<size_t>(spec_.shape.vector_outer_dims); i < spec_.shape.outer.size(); ++i)
+      row = row * spec_.shape.outer[i] + position.outer[i];
+    for (size_t i = 0; i + 1 < spec_.shape.reduction.size(); ++i)
+      iteration = iteration * spec_.shape.reduction[i].extent + k[i];
+    iteration = iteration * (spec_.shape.reduction.back().extent / unroll) + floor_div(step, unroll);
     IntExpr in_pass = tiling_.row_block > 0 ? floor_mod(position.row, tiling_.row_block) : position.row;
     IntExpr line = (row * rows_per_pass() + in_pass) * requests.per_row + iteration * requests.per_iteration;
     for (int64_t i = 0; i < requests.per_iteration; ++i) spec_.prefetch(b_, position, line + i);
@@ -354,16 +356,17 @@ private:
 
   Builder& b_;
   const ContractionSpec& spec_;
-  const Tiling& tiling_;
-  ColumnGroups groups_;
+  const plan::Tiling& tiling_;
+  plan::ColumnGroups groups_;
   int depth_ = 1;           // steps that a register holds
   std::vector<bool> taken_; // rows that contribute at the value of the split loop at hand; empty: all
 };
 
 bool all_valid(const ContractionSpec& spec, int64_t row, std::vector<IntExpr>& k, size_t level) {
-  if (level == spec.reduction.size()) return spec.row_valid(row, k);
-  if (spec.reduction[level].kind != ReductionLoop::Kind::Split) return all_valid(spec, row, k, level + 1);
-  for (int64_t i = 0; i < spec.reduction[level].extent; ++i) {
+  if (level == spec.shape.reduction.size()) return spec.row_valid(row, k);
+  if (spec.shape.reduction[level].kind != plan::ReductionLoop::Kind::Split)
+    return all_valid(spec, row, k, level + 1);
+  for (int64_t i = 0; i < spec.shape.reduction[level].extent; ++i) {
     k[level] = i;
     if (!all_valid(spec, row, k, level + 1)) return false;
   }
@@ -372,14 +375,14 @@ bool all_valid(const ContractionSpec& spec, int64_t row, std::vector<IntExpr>& k
 
 } // namespace
 
-void emit_register_tile(Builder& builder, const ContractionSpec& spec, const Tiling& tiling,
+void emit_register_tile(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
                         TilePosition position, int rows, int vectors) {
   RegisterTile(builder, spec, tiling).emit(position, rows, vectors);
 }
 
 bool tile_is_inside(const ContractionSpec& spec, int64_t first, int rows) {
   if (!spec.row_valid) return true;
-  std::vector<IntExpr> k(spec.reduction.size());
+  std::vector<IntExpr> k(spec.shape.reduction.size());
   for (int64_t row : {first, first + rows - 1})
     if (!all_valid(spec, row, k, 0)) return false;
   return true;

@@ -6,7 +6,7 @@
 namespace firn::lower {
 
 // Emits the sums of `rows` x `vectors` from position.row and position.column_vector on, and their stores.
-void emit_register_tile(kernel::Builder& builder, const ContractionSpec& spec, const Tiling& tiling,
+void emit_register_tile(kernel::Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
                         TilePosition position, int rows, int vectors);
 
 // Whether each of the rows [first, first + rows) contributes at every value of the unrolled reduction loops.

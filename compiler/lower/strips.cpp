@@ -27,7 +27,9 @@ struct LineConvolution {
   Member member;
   BindingRef binding;
   PreparedContraction prepared;
-  ColumnGroups groups() const { return column_groups(prepared.spec.columns, prepared.tiling.tile); }
+  plan::ColumnGroups groups() const {
+    return plan::column_groups(prepared.spec.shape.columns, prepared.tiling.tile);
+  }
 };
 
 class StripEmitter {
@@ -102,7 +104,7 @@ private:
     lines.binding->compact = context_.options().optimize_size;
     lines.binding->long_epilogue = has_long_epilogue(*member.instruction);
     auto prepared = prepare_convolution(convolution, lines.binding, context_.target());
-    if (!prepared || prepared->spec.outer.size() != 2) return std::nullopt;
+    if (!prepared || prepared->spec.shape.outer.size() != 2) return std::nullopt;
     lines.prepared = std::move(*prepared);
     return lines;
   }
@@ -168,7 +170,7 @@ private:
 
   void bind_expanded(KernelMaker& maker) {
     bind_result_of(maker, expand_->member, *expand_->binding);
-    const ColumnGroups groups = expand_->groups();
+    const plan::ColumnGroups groups = expand_->groups();
     TensorPart part;
     int64_t channels = std::min<int64_t>(groups.vectors, groups.total_vectors) * groups.lanes;
     int scratch = add_part(maker, expand_->member, channels, covered_lines(), "expanded", part);
@@ -184,9 +186,9 @@ private:
   }
 
   void explain(const LineConvolution& lines) {
-    Explanation explanation = explain_direct(context_, *lines.member.instruction,
-                                             *lines.member.root.contraction, lines.prepared.tiling);
-    const Schedule* schedule = lines.binding->schedule;
+    plan::Explanation explanation = explain_direct(context_, *lines.member.instruction,
+                                                   *lines.member.root.contraction, lines.prepared.tiling);
+    const plan::Schedule* schedule = lines.binding->schedule;
     explanation.overruled = schedule && schedule->algorithm == explanation.chosen.algorithm;
     explanation.candidates[0].note = "in strips of " + std::to_string(lines_) + " lines";
     context_.options().explanations->push_back(std::move(explanation));

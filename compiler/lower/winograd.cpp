@@ -13,7 +13,7 @@ constexpr int64_t kLineElements = 16; // floats of 64 bytes
 
 class WinogradEmitter : private WinogradTiles {
 public:
-  WinogradEmitter(Builder& builder, const WinogradPlan& plan, const BindingRef& binding, int inputs,
+  WinogradEmitter(Builder& builder, const plan::WinogradPlan& plan, const BindingRef& binding, int inputs,
                   int products)
       : WinogradTiles(builder, plan, binding, inputs, products) {}
 
@@ -45,7 +45,7 @@ public:
 private:
   // The group with the last filters stands alone where its last vector is not full.
   void for_each_group(const std::function<void(const TilePosition&)>& body) {
-    ColumnGroups groups = column_groups(plan_.filters, plan_.tiling.tile);
+    plan::ColumnGroups groups = plan::column_groups(plan_.filters, plan_.tiling.tile);
     bool partial = plan_.filters % plan_.lanes != 0;
     int64_t alike = groups.full_groups - (partial && groups.rest_vectors == 0 ? 1 : 0);
     TilePosition at;
@@ -69,7 +69,8 @@ private:
   }
 
   ContractionSpec products() {
-    ContractionSpec spec = plan_.products();
+    ContractionSpec spec;
+    spec.shape = plan_.products();
     spec.scalar = [this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
       IntExpr vector = input_vector(at.outer[0], floor_div(k[0], plan_.lanes), at.row + row);
       return b.load({Scalar::F32, 1}, inputs_, vector * plan_.lanes + floor_mod(k[0], plan_.lanes));
@@ -105,7 +106,7 @@ private:
 
 } // namespace
 
-void emit_winograd(Builder& builder, const WinogradPlan& plan, const BindingRef& binding, int inputs,
+void emit_winograd(Builder& builder, const plan::WinogradPlan& plan, const BindingRef& binding, int inputs,
                    int products) {
   WinogradEmitter(builder, plan, binding, inputs, products).emit();
 }

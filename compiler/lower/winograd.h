@@ -1,84 +1,16 @@
-// Convolutions by Winograd's algorithm: tiles of the input are transformed, multiplied with transformed
-// filters by the register-tile emitter, one product per point of the transform, and transformed back into the
-// epilogue.
-//
-//   packed filters   U[column group][point][input channel][vector][lane]
-//   scratch          V[point][channel block][tile][lane], M[point][tile][vector][lane] of one column group
-//
-// Transforms read and write one vector of every point: points are an odd number of vectors apart, so that
-// these vectors fall into different sets of the caches.
-//
-// Tiles go in batches whose V stays in the second cache level; while a batch multiplies one point, the
-// filters of the next are fetched.
+// Convolutions by Winograd's algorithm, as plan/winograd.h describes them, as kernels.
 #pragma once
 
 #include "compiler/lower/contraction_ops.h"
-#include "compiler/lower/winograd_transform.h"
+#include "compiler/plan/winograd.h"
 
 namespace firn::lower {
 
-// What the algorithm is for one convolution on one target.
-struct WinogradPlan {
-  WinogradTransform height, width; // width: of the last spatial dim; height: F(1,1) for 1-D convolutions
-  Type input, result;              // [batch, channels, (height,) width], channels blocked by `lanes`
-  int64_t pad_height = 0, pad_width = 0; // before the first row and column
-  int64_t channels = 0, filters = 0;
-  int64_t in_height = 1, in_width = 1, out_height = 1, out_width = 1;
-  int64_t tiles_high = 0, tiles_wide = 0, tiles = 0; // of one image; of all
-  int64_t batch = 0, batches = 0;                    // tiles per batch; the last one may have fewer
-  int lanes = 0;
-  bool transforms_in_registers = false; // whole tiles fit; needs masked loads for the rows at the edges
-  Tiling tiling;                        // of the products: rows are tiles, columns filters
-  double cycles = 0;                    // estimate of the whole, its operands and scratch near
-
-  int points() const { return height.inputs() * width.inputs(); }
-  int64_t channel_blocks() const { return (channels + lanes - 1) / lanes; }
-  int64_t filter_elements() const;  // of packed, transformed filters
-  int64_t input_stride() const;     // vectors of V from one point to the next
-  int64_t product_stride() const;   // vectors of M likewise
-  int64_t input_scratch() const;    // elements of V
-  int64_t product_scratch() const;  // elements of M
-  ContractionSpec products() const; // without operands: what is multiplied per point
-  Schedule schedule() const;
-  std::string name() const; // "3x3 winograd 4x4 14x2": taps, outputs, tile of products
-};
-
-// What a plan is made for.
-struct WinogradRequest {
-  const Instruction& convolution;
-  const Type& result; // as laid out
-  const Literal& filter;
-  const TargetMachine& target;
-  double direct_cycles;       // estimate for the direct convolution, its operands near
-  int64_t model_weight_bytes; // of all layers, which pass through the caches between two runs of this one
-  const Schedule* schedule;   // overrules the choice; may be null
-};
-
-// The fastest plan by the count of cycles, if Winograd applies (stride 1, taps of 1, 3 or 5, blocked
-// channels, f32) and promises to be faster than the direct convolution, and if its rounding error on random
-// data with these filters is at most 4 times that of the direct sum. Adds what was weighed, the direct
-// convolution apart, to `considered`.
-std::optional<WinogradPlan> plan_winograd(const WinogradRequest& request,
-                                          std::vector<Explanation::Candidate>& considered);
-
-// One filter of one channel, transformed: G_h f G_w^T, at `out[point]`.
-void transform_winograd_filter(const WinogradPlan& plan, const float* filter, double* out);
-
-// The filters of a literal in f32, which may lie unaligned in a mapped file.
-std::vector<float> aligned_filters(const Literal& filter);
-
-// Transforms and packs the filters [filters, channels, (height,) width].
-void pack_winograd_filters(const WinogradPlan& plan, const float* filters, std::span<std::byte> out);
-
-// The filters as the model stores them, and the kernel that does what pack_winograd_filters() does.
-kernel::RawForm raw_winograd_filters(const WinogradPlan& plan, LiteralRef filters);
-
-// Root mean square error of the plan's algorithm relative to that of the direct sum in f32, both against f64,
-// on seeded normal data with some of the layer's own filters.
-double winograd_error_ratio(const WinogradPlan& plan, const float* filters);
+// The filters as the model stores them, and the kernel that does what plan::pack_winograd_filters() does.
+kernel::RawForm raw_winograd_filters(const plan::WinogradPlan& plan, LiteralRef filters);
 
 // Emits the kernel. `inputs` and `products` are the parameters of the scratch V and M.
-void emit_winograd(kernel::Builder& builder, const WinogradPlan& plan, const BindingRef& binding, int inputs,
-                   int products);
+void emit_winograd(kernel::Builder& builder, const plan::WinogradPlan& plan, const BindingRef& binding,
+                   int inputs, int products);
 
 } // namespace firn::lower

@@ -1,6 +1,7 @@
 // Transformed filters made where the model runs: a kernel that reads the filters [filters][channels][taps]
-// and writes them as pack_winograd_filters() lays them out.
+// and writes them as plan::pack_winograd_filters() lays them out.
 #include "compiler/lower/winograd.h"
+#include "compiler/lower/winograd_transform.h"
 
 #include <cstring>
 
@@ -13,8 +14,8 @@ using kernel::Value;
 
 class FilterExpansion {
 public:
-  FilterExpansion(kernel::Kernel& kernel, const WinogradPlan& plan)
-      : b_(kernel), plan_(plan), groups_(column_groups(plan.filters, plan.tiling.tile)),
+  FilterExpansion(kernel::Kernel& kernel, const plan::WinogradPlan& plan)
+      : b_(kernel), plan_(plan), groups_(plan::column_groups(plan.filters, plan.tiling.tile)),
         taps_(plan.height.taps * plan.width.taps) {
     raw_ = b_.add_parameter("raw", Scalar::F32, plan.filters * plan.channels * taps_, /*written=*/false);
     packed_ = b_.add_parameter("packed", Scalar::F32, plan.filter_elements(), /*written=*/true);
@@ -88,15 +89,15 @@ private:
   }
 
   Builder b_;
-  const WinogradPlan& plan_;
-  ColumnGroups groups_;
+  const plan::WinogradPlan& plan_;
+  plan::ColumnGroups groups_;
   int64_t taps_;
   int raw_, packed_;
 };
 
 } // namespace
 
-kernel::RawForm raw_winograd_filters(const WinogradPlan& plan, LiteralRef filters) {
+kernel::RawForm raw_winograd_filters(const plan::WinogradPlan& plan, LiteralRef filters) {
   kernel::RawForm raw;
   raw.bytes = static_cast<int64_t>(filters->bytes().size());
   raw.fill = [filters](std::span<std::byte> out) {

@@ -1,5 +1,6 @@
 // The transform of outputs, in registers or by way of memory, into the epilogue.
 #include "compiler/lower/winograd_tiles.h"
+#include "compiler/lower/winograd_transform.h"
 
 #include "compiler/lower/side_sums.h"
 
@@ -50,11 +51,11 @@ std::vector<Value> WinogradOutputs::transformed_column(const TilePosition& group
 
 std::vector<std::vector<Value>>
 WinogradOutputs::transformed_rows(const TilePosition& group, const IntExpr& vector, const IntExpr& tile) {
-  const TransformMatrix& matrix = plan_.width.output;
+  const plan::TransformMatrix& matrix = plan_.width.output;
   std::vector<int> shared, single;
   for (int column = 0; column < matrix.columns; ++column)
     (matrix.rows_using(column) > 1 || matrix.rows == 1 ? shared : single).push_back(column);
-  TransformMatrix part{matrix.rows, static_cast<int>(shared.size()), {}};
+  plan::TransformMatrix part{matrix.rows, static_cast<int>(shared.size()), {}};
   std::vector<std::vector<Value>> rows(static_cast<size_t>(plan_.height.outputs));
   for (int column : shared) {
     std::vector<Value> values = transformed_column(group, vector, tile, column);

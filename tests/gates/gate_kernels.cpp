@@ -216,14 +216,14 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
   auto module = kernel.module(target.channel_block());
   lower::Options options;
   options.target = target;
-  std::vector<lower::Explanation> explanations;
+  std::vector<plan::Explanation> explanations;
   options.explanations = &explanations;
-  std::optional<lower::ScheduleDatabase> database;
+  std::optional<plan::ScheduleDatabase> database;
   if (!schedule.empty()) { // the signature is what lowering says it is
     REQUIRE(lower::lower_module(*module, options));
     REQUIRE(explanations.size() == 1);
     auto parsed =
-        lower::ScheduleDatabase::parse("schedule", explanations[0].signature + " => " + schedule + "\n");
+        plan::ScheduleDatabase::parse("schedule", explanations[0].signature + " => " + schedule + "\n");
     REQUIRE(parsed);
     database = std::move(*parsed);
     options.schedules = &*database;
@@ -247,8 +247,8 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
       code.tile.phases = explanations[0].chosen.phases;
       depth = explanations[0].chosen.depth;
     }
-    lower::ColumnGroups groups =
-        lower::column_groups(kernel.columns, {code.tile.rows, code.tile.vectors, target.lanes(32), 1, depth});
+    plan::ColumnGroups groups =
+        plan::column_groups(kernel.columns, {code.tile.rows, code.tile.vectors, target.lanes(32), 1, depth});
     if (groups.full_groups == 0) code.tile.vectors = groups.rest_registers;
     code.tile.rest_vectors = groups.rest_registers;
   }

@@ -1,6 +1,6 @@
 // Tiles and loop orders of contractions: how columns fill vectors decides, and what passes from which cache
 // level.
-#include "compiler/lower/contraction.h"
+#include "compiler/plan/contraction.h"
 
 #include <catch2/catch.hpp>
 
@@ -8,23 +8,22 @@ using namespace firn;
 
 namespace {
 
-lower::ContractionSpec product(int64_t rows, int64_t inner, int64_t columns, int64_t weight_bytes) {
-  lower::ContractionSpec spec;
-  spec.element = {kernel::Scalar::F32, 1};
-  spec.rows = rows;
-  spec.columns = columns;
-  spec.reduction.emplace_back();
-  spec.reduction[0].extent = inner;
-  spec.scalar_bytes = rows * inner * 4;
-  spec.vector_bytes = inner * columns * 4;
-  spec.weight_bytes = weight_bytes;
-  return spec;
+plan::ContractionShape product(int64_t rows, int64_t inner, int64_t columns, int64_t weight_bytes) {
+  plan::ContractionShape shape;
+  shape.rows = rows;
+  shape.columns = columns;
+  shape.reduction.emplace_back();
+  shape.reduction[0].extent = inner;
+  shape.scalar_bytes = rows * inner * 4;
+  shape.vector_bytes = inner * columns * 4;
+  shape.weight_bytes = weight_bytes;
+  return shape;
 }
 
-bool columns_outermost(const lower::ContractionSpec& spec) {
+bool columns_outermost(const plan::ContractionShape& shape) {
   auto target = find_target("", "sapphirerapids", "");
   REQUIRE(target);
-  return lower::choose_tiling(spec, *target).columns_outermost;
+  return plan::choose_tiling(shape, *target).columns_outermost;
 }
 
 } // namespace
@@ -43,7 +42,7 @@ TEST_CASE("few rows do not stream wide panels", "[lower][tiling]") {
   auto target = find_target("", "x86-64-v3", "");
   REQUIRE(target);
   // 512 x 5 vectors fill more than the first cache level; two rows of them would wait for the second.
-  lower::TileShape tile = lower::choose_tiling(product(8, 512, 512, 0), *target).tile;
+  plan::TileShape tile = plan::choose_tiling(product(8, 512, 512, 0), *target).tile;
   CHECK(tile.rows >= 4);
   CHECK(tile.rows * tile.vectors >= 8);
 }
@@ -52,9 +51,9 @@ TEST_CASE("depth pays where the last vector is half empty and the reduction long
   auto target = find_target("", "sapphirerapids", "");
   REQUIRE(target);
   auto depth = [&](int64_t inner, int64_t columns, int most) {
-    lower::ContractionSpec spec = product(56, inner, columns, 0);
-    spec.most_depth = most;
-    return lower::choose_tiling(spec, *target).tile.depth;
+    plan::ContractionShape shape = product(56, inner, columns, 0);
+    shape.most_depth = most;
+    return plan::choose_tiling(shape, *target).tile.depth;
   };
   CHECK(depth(144, 24, 4) == 2);
   CHECK(depth(144, 40, 4) == 2);
@@ -64,21 +63,21 @@ TEST_CASE("depth pays where the last vector is half empty and the reduction long
   CHECK(depth(144, 32, 4) == 1);
   CHECK(depth(144, 31, 4) == 1);
   CHECK(depth(144, 1000, 4) == 1);
-  lower::ContractionSpec spec = product(56, 144, 24, 0);
-  spec.most_depth = 4;
-  spec.compact = true;
-  CHECK(lower::choose_tiling(spec, *target).tile.depth == 1);
+  plan::ContractionShape shape = product(56, 144, 24, 0);
+  shape.most_depth = 4;
+  shape.compact = true;
+  CHECK(plan::choose_tiling(shape, *target).tile.depth == 1);
 }
 
 TEST_CASE("the last column group takes the registers that its columns fill", "[lower][tiling]") {
-  lower::ColumnGroups groups = lower::column_groups(72, {9, 3, 16, 1, 2});
+  plan::ColumnGroups groups = plan::column_groups(72, {9, 3, 16, 1, 2});
   CHECK(groups.count() == 2);
   CHECK(groups.registers(0, 3) == 3);
   CHECK(groups.depth(0) == 1);
   CHECK(groups.rest_vectors == 2);
   CHECK(groups.registers(3, 2) == 3);
   CHECK(groups.depth(3) == 2);
-  CHECK(lower::column_groups(40, {4, 3, 16, 1, 2}).registers(0, 3) == 5); // one group, and the last one
-  CHECK(lower::column_groups(40, {4, 3, 16, 1, 1}).registers(0, 3) == 3);
-  CHECK(lower::column_groups(116, {14, 2, 16, 1, 4}).registers(6, 2) == 5);
+  CHECK(plan::column_groups(40, {4, 3, 16, 1, 2}).registers(0, 3) == 5); // one group, and the last one
+  CHECK(plan::column_groups(40, {4, 3, 16, 1, 1}).registers(0, 3) == 3);
+  CHECK(plan::column_groups(116, {14, 2, 16, 1, 4}).registers(6, 2) == 5);
 }

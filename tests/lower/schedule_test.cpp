@@ -6,6 +6,7 @@
 
 using namespace firn;
 using namespace firn::lower;
+using namespace firn::plan;
 
 namespace {
 

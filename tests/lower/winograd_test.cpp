@@ -12,14 +12,14 @@ TEST_CASE("Winograd transforms compute what the direct sum does", "[lower]") {
   std::mt19937 random(3);
   std::normal_distribution<double> normal;
   for (auto [outputs, taps] : {std::pair{4, 3}, {2, 3}, {2, 5}, {1, 1}}) {
-    lower::WinogradTransform t = lower::make_winograd_transform(outputs, taps);
+    plan::WinogradTransform t = plan::make_winograd_transform(outputs, taps);
     double in[6], filter[6], in_points[6], filter_points[6], got[6];
     for (double& value : in) value = normal(random);
     for (double& value : filter) value = normal(random);
-    lower::apply_transform(t.input, in, 1, in_points, 1);
-    lower::apply_transform(t.filter, filter, 1, filter_points, 1);
+    plan::apply_transform(t.input, in, 1, in_points, 1);
+    plan::apply_transform(t.filter, filter, 1, filter_points, 1);
     for (int i = 0; i < t.inputs(); ++i) in_points[i] *= filter_points[i];
-    lower::apply_transform(t.output, in_points, 1, got, 1);
+    plan::apply_transform(t.output, in_points, 1, got, 1);
     for (int i = 0; i < outputs; ++i) {
       double want = 0;
       for (int k = 0; k < taps; ++k) want += in[i + k] * filter[k];
@@ -29,19 +29,19 @@ TEST_CASE("Winograd transforms compute what the direct sum does", "[lower]") {
 }
 
 TEST_CASE("the guard sees filters that Winograd's algorithm ruins", "[lower]") {
-  lower::WinogradPlan plan;
-  plan.height = plan.width = lower::make_winograd_transform(4, 3);
+  plan::WinogradPlan plan;
+  plan.height = plan.width = plan::make_winograd_transform(4, 3);
   plan.channels = plan.filters = 16;
   std::vector<float> filters(16 * 16 * 9);
   std::mt19937 random(4);
   std::normal_distribution<float> normal;
   for (float& value : filters) value = normal(random);
-  double ordinary = lower::winograd_error_ratio(plan, filters.data());
+  double ordinary = plan::winograd_error_ratio(plan, filters.data());
   CHECK(ordinary > 0.5);
   CHECK(ordinary < 4);
   // One tap only: the direct sum hardly rounds at all.
   for (size_t i = 0; i < filters.size(); ++i) filters[i] = i % 144 == 0 ? 1.0f : 0.0f;
-  CHECK(lower::winograd_error_ratio(plan, filters.data()) > 4);
+  CHECK(plan::winograd_error_ratio(plan, filters.data()) > 4);
 }
 
 TEST_CASE("filters of 16-bit floats are no filters for Winograd's algorithm", "[lower]") {

@@ -13,13 +13,14 @@ EDGES = {
     "target": ["support"],
     "graph": ["support"],
     "frontend/onnx": ["graph"],
-    "passes": ["graph", "target"],
+    "plan": ["graph", "target"],
+    "passes": ["graph", "plan", "target"],
     "kernel": ["support", "target"],
-    "lower": ["graph", "kernel", "target"],
+    "lower": ["graph", "kernel", "plan", "target"],
     "memory": ["graph", "kernel", "target"],
     "codegen": ["kernel", "target"],
-    "artifact": ["graph", "memory"],
-    "driver": ["artifact", "codegen", "frontend/onnx", "graph", "kernel", "lower", "memory", "passes", "support", "target"],
+    "artifact": ["graph", "memory", "plan"],
+    "driver": ["artifact", "codegen", "frontend/onnx", "graph", "kernel", "lower", "memory", "passes", "plan", "support", "target"],
 }
 TOOLS = {"tools/firn": ["driver", "support"]}
 

@@ -99,7 +99,7 @@ int print_facts(const CompileCommand& command, const driver::Compilation& compil
   else if (is_object && !command.quiet)
     text += driver::summary_text(compilation);
   if (command.report) text += driver::report_text(compilation);
-  if (command.explain) text += lower::explanation_text(compilation.explanations);
+  if (command.explain) text += plan::explanation_text(compilation.explanations);
   if (command.time_passes) text += driver::timing_text(compilation);
   if (is_object) return print_result(text);
   std::fputs(text.c_str(), stderr);

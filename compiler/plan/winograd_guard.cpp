@@ -1,12 +1,12 @@
 // The guard on the accuracy of Winograd's algorithm: its rounding error beside that of the direct sum, both
 // in f32 against f64, on random tiles and some of the layer's own filters.
-#include "compiler/lower/winograd.h"
+#include "compiler/plan/winograd.h"
 
 #include <algorithm>
 #include <cmath>
 #include <random>
 
-namespace firn::lower {
+namespace firn::plan {
 namespace {
 
 constexpr int64_t kFilters = 6, kTiles = 3;
@@ -104,4 +104,4 @@ double winograd_error_ratio(const WinogradPlan& plan, const float* filters) {
   return errors.direct == 0 ? INFINITY : std::sqrt(errors.winograd / errors.direct);
 }
 
-} // namespace firn::lower
+} // namespace firn::plan

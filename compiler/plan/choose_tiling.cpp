@@ -1,12 +1,12 @@
 // The choice of register tile and loop order. Cycles of every candidate tile are counted exactly, edges
 // included: per reduction step a tile takes as long as its FMAs need pipes, its loads need ports, or one
 // FMA's latency.
-#include "compiler/lower/contraction.h"
+#include "compiler/plan/contraction.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace firn::lower {
+namespace firn::plan {
 namespace {
 
 constexpr double kLoadsPerCycle = 2;
@@ -46,8 +46,8 @@ int registers_needed(int rows, int registers, int phases, const TargetMachine& t
 // Whether straight code of several steps would tempt the scheduler to load a step's operands while the step
 // before still needs its own, at the price of sums spilled. Where a step is short the loop around it would
 // cost more, unless its scalars, one for every FMA, keep the loads busier than that.
-bool leaves_no_registers(const ContractionSpec& spec, const TileShape& tile, const TargetMachine& target) {
-  int registers = column_groups(spec.columns, tile).most_registers();
+bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, const TargetMachine& target) {
+  int registers = column_groups(shape.columns, tile).most_registers();
   int sums = tile.rows * registers * tile.phases;
   int scalars = target.has_embedded_broadcast && registers == 1 ? 0 : 2;
   // Scalars of several steps take registers, and a step is long.
@@ -60,30 +60,30 @@ bool leaves_no_registers(const ContractionSpec& spec, const TileShape& tile, con
 
 // Whether straight code of all values of a split loop would have the compiler keep scalars of one value for
 // those after it, at the same price: rows next to each other read the same ones.
-bool shares_too_many(const ContractionSpec& spec, const TileShape& tile, const TargetMachine& target) {
-  int64_t registers = column_groups(spec.columns, tile).most_registers();
+bool shares_too_many(const ContractionShape& shape, const TileShape& tile, const TargetMachine& target) {
+  int64_t registers = column_groups(shape.columns, tile).most_registers();
   int64_t needed = int64_t{tile.rows} * registers * tile.phases + registers + tile.rows;
-  for (const ReductionLoop& loop : spec.reduction)
+  for (const ReductionLoop& loop : shape.reduction)
     if (loop.kind == ReductionLoop::Kind::Split && needed + loop.extent > target.vector_registers)
       return true;
   return false;
 }
 
 // `instruction_cycles`: of the instructions of a step beside its FMAs.
-double tiling_cycles(const ContractionSpec& spec, const TileShape& tile, const TargetMachine& target,
+double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const TargetMachine& target,
                      double instruction_cycles = 0) {
-  ColumnGroups groups = column_groups(spec.columns, tile);
-  int64_t full_rows = spec.rows / tile.rows;
-  int rest_rows = static_cast<int>(spec.rows % tile.rows);
+  ColumnGroups groups = column_groups(shape.columns, tile);
+  int64_t full_rows = shape.rows / tile.rows;
+  int rest_rows = static_cast<int>(shape.rows % tile.rows);
   // Stores and the reduction's start cost about a cycle per accumulator, spread over the reduction's length.
   double steps = 1;
-  for (const ReductionLoop& loop : spec.reduction) steps *= static_cast<double>(loop.extent);
-  double loop = leaves_no_registers(spec, tile, target) ? kLoopInstructions : 0;
-  double vector_bytes = tile.lanes * kernel::scalar_bytes(spec.element.scalar);
+  for (const ReductionLoop& loop : shape.reduction) steps *= static_cast<double>(loop.extent);
+  double loop = leaves_no_registers(shape, tile, target) ? kLoopInstructions : 0;
+  double vector_bytes = tile.lanes * shape.element_bits / 8;
   auto streamed = [&](int registers, int depth) {
     double panel = steps / depth * registers * vector_bytes;
     double room = kPanelOfL1 * static_cast<double>(target.l1_bytes);
-    return spec.rows > tile.rows && panel > room
+    return shape.rows > tile.rows && panel > room
                ? registers * vector_bytes / (kStreamRate * target.l2_bytes_per_cycle)
                : 0;
   };
@@ -105,22 +105,22 @@ double tiling_cycles(const ContractionSpec& spec, const TileShape& tile, const T
   return cycles;
 }
 
-TileShape choose_tile(const ContractionSpec& spec, const TargetMachine& target) {
+TileShape choose_tile(const ContractionShape& shape, const TargetMachine& target) {
   TileShape best;
-  best.lanes = target.lanes(kernel::scalar_bytes(spec.element.scalar) * 8);
+  best.lanes = target.lanes(shape.element_bits);
   int registers =
       target.vector_bits == 0 ? std::max(4, target.vector_registers / 2) : target.vector_registers;
-  int64_t total_vectors = (spec.columns + best.lanes - 1) / best.lanes;
+  int64_t total_vectors = (shape.columns + best.lanes - 1) / best.lanes;
   double best_cycles = INFINITY;
   auto try_tiles = [&](int depth, int vectors) {
-    int wide = column_groups(spec.columns, {1, vectors, best.lanes, 1, depth}).most_registers();
-    for (int rows = 1; rows <= 30 && rows <= spec.rows; ++rows)
+    int wide = column_groups(shape.columns, {1, vectors, best.lanes, 1, depth}).most_registers();
+    for (int rows = 1; rows <= 30 && rows <= shape.rows; ++rows)
       for (int phases = 1; phases <= 8; phases *= 2) {
         if (registers_needed(rows, wide, phases, target) + (depth > 1 ? 1 : 0) > registers) break;
-        if (spec.compact && rows * wide * phases > kCompactSums) break;
+        if (shape.compact && rows * wide * phases > kCompactSums) break;
         if (phases > 1 && rows * wide * phases > 2 * target.fma_latency * target.fma_pipes) break;
         TileShape tile{rows, vectors, best.lanes, phases, depth};
-        double cycles = tiling_cycles(spec, tile, target, kInstructionCycles);
+        double cycles = tiling_cycles(shape, tile, target, kInstructionCycles);
         // Ties go to the tile with fewer loads, then to the smaller code.
         if (cycles < best_cycles * (depth > best.depth ? 1 - kDeepGain : 0.9999)) {
           best_cycles = cycles;
@@ -128,7 +128,7 @@ TileShape choose_tile(const ContractionSpec& spec, const TargetMachine& target) 
         }
       }
   };
-  for (int depth = 1; depth <= (spec.compact ? 1 : spec.most_depth); depth *= 2)
+  for (int depth = 1; depth <= (shape.compact ? 1 : shape.most_depth); depth *= 2)
     for (int vectors = 1; vectors <= 8 && vectors <= total_vectors; ++vectors) try_tiles(depth, vectors);
   return best;
 }
@@ -143,33 +143,48 @@ double streamed_cost(double bytes, double working_set, const TargetMachine& targ
 
 } // namespace
 
-Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target, const Schedule* schedule) {
+ColumnGroups column_groups(int64_t columns, const TileShape& tile) {
+  ColumnGroups groups;
+  groups.vectors = tile.vectors;
+  groups.lanes = tile.lanes;
+  groups.total_vectors = (columns + tile.lanes - 1) / tile.lanes;
+  int64_t whole_vectors = tile.depth > 1 ? columns / tile.lanes : groups.total_vectors;
+  groups.full_groups = whole_vectors / tile.vectors;
+  groups.rest_vectors = static_cast<int>(groups.total_vectors - groups.full_groups * tile.vectors);
+  groups.rest_depth = tile.depth;
+  int64_t rest_columns = columns - groups.full_groups * tile.vectors * tile.lanes;
+  int64_t width = tile.lanes / tile.depth;
+  groups.rest_registers = groups.rest_vectors == 0 ? 0 : static_cast<int>((rest_columns + width - 1) / width);
+  return groups;
+}
+
+Tiling choose_tiling(const ContractionShape& shape, const TargetMachine& target, const Schedule* schedule) {
   Tiling tiling;
-  tiling.tile = choose_tile(spec, target);
+  tiling.tile = choose_tile(shape, target);
   if (schedule && schedule->rows > 0) {
     tiling.tile.rows = schedule->rows;
     tiling.tile.vectors = schedule->vectors;
     tiling.tile.phases = schedule->phases;
-    tiling.tile.depth = std::min(schedule->depth, spec.most_depth);
+    tiling.tile.depth = std::min(schedule->depth, shape.most_depth);
   }
-  tiling.unroll = spec.compact ? 1 : kUnroll;
-  tiling.rolls_runs = shares_too_many(spec, tiling.tile, target);
-  tiling.rolls_steps = leaves_no_registers(spec, tiling.tile, target);
+  tiling.unroll = shape.compact ? 1 : kUnroll;
+  tiling.rolls_runs = shares_too_many(shape, tiling.tile, target);
+  tiling.rolls_steps = leaves_no_registers(shape, tiling.tile, target);
   double steps = 1;
-  for (const ReductionLoop& loop : spec.reduction) steps *= static_cast<double>(loop.extent);
-  for (int64_t extent : spec.outer) steps *= static_cast<double>(extent);
-  tiling.cycles = tiling_cycles(spec, tiling.tile, target) * steps;
-  ColumnGroups groups = column_groups(spec.columns, tiling.tile);
-  double scalar_bytes = static_cast<double>(spec.scalar_bytes),
-         vector_bytes = static_cast<double>(spec.vector_bytes);
+  for (const ReductionLoop& loop : shape.reduction) steps *= static_cast<double>(loop.extent);
+  for (int64_t extent : shape.outer) steps *= static_cast<double>(extent);
+  tiling.cycles = tiling_cycles(shape, tiling.tile, target) * steps;
+  ColumnGroups groups = column_groups(shape.columns, tiling.tile);
+  double scalar_bytes = static_cast<double>(shape.scalar_bytes),
+         vector_bytes = static_cast<double>(shape.vector_bytes);
   int64_t outer = 1;
-  for (size_t i = static_cast<size_t>(spec.vector_outer_dims); i < spec.outer.size(); ++i)
-    outer *= spec.outer[i];
+  for (size_t i = static_cast<size_t>(shape.vector_outer_dims); i < shape.outer.size(); ++i)
+    outer *= shape.outer[i];
   double row_tiles =
-      static_cast<double>(outer) * std::ceil(static_cast<double>(spec.rows) / tiling.tile.rows);
+      static_cast<double>(outer) * std::ceil(static_cast<double>(shape.rows) / tiling.tile.rows);
   double panel = vector_bytes / static_cast<double>(groups.count()), scalar_tile = scalar_bytes / row_tiles,
          regrouped = static_cast<double>(groups.count() - 1);
-  double first_pass = streamed_cost(vector_bytes, static_cast<double>(spec.weight_bytes), target);
+  double first_pass = streamed_cost(vector_bytes, static_cast<double>(shape.weight_bytes), target);
   // Columns outermost: the scalar operand passes once per group, one panel of vectors stays near, and the
   // next is asked for while sums are computed.
   double columns_first =
@@ -180,10 +195,10 @@ Tiling choose_tiling(const ContractionSpec& spec, const TargetMachine& target, c
   // tiles pass once per group.
   double rows_first = streamed_cost(vector_bytes * (row_tiles - 1), vector_bytes, target) +
                       streamed_cost(scalar_bytes * regrouped, scalar_tile + panel, target) + first_pass;
-  tiling.columns_outermost = columns_first <= rows_first || spec.vector_outer_dims > 0;
-  if (schedule && schedule->columns_outermost && spec.vector_outer_dims == 0)
+  tiling.columns_outermost = columns_first <= rows_first || shape.vector_outer_dims > 0;
+  if (schedule && schedule->columns_outermost && shape.vector_outer_dims == 0)
     tiling.columns_outermost = *schedule->columns_outermost;
   return tiling;
 }
 
-} // namespace firn::lower
+} // namespace firn::plan

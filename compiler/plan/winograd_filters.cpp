@@ -1,10 +1,10 @@
 // Filters of Winograd convolutions: transformed in f64 and packed when the object is written.
-#include "compiler/lower/winograd.h"
+#include "compiler/plan/winograd.h"
 
 #include <algorithm>
 #include <cstring>
 
-namespace firn::lower {
+namespace firn::plan {
 
 void transform_winograd_filter(const WinogradPlan& plan, const float* filter, double* out) {
   int high = plan.height.taps, wide = plan.width.taps, n_wide = plan.width.inputs();
@@ -42,4 +42,4 @@ void pack_winograd_filters(const WinogradPlan& plan, const float* filters, std::
   }
 }
 
-} // namespace firn::lower
+} // namespace firn::plan

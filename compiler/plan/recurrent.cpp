@@ -1,10 +1,10 @@
 // The division of recurrent layers.
-#include "compiler/lower/recurrent_plan.h"
+#include "compiler/plan/recurrent.h"
 
 #include <algorithm>
 #include <cmath>
 
-namespace firn::lower {
+namespace firn::plan {
 namespace {
 
 std::vector<Sweep> make_sweeps(const RecurrentLayer& layer) {
@@ -20,7 +20,8 @@ std::vector<Sweep> make_sweeps(const RecurrentLayer& layer) {
 } // namespace
 
 // Units per block: enough sums at once to hide the latency of the FMA, with few blocks that fall short of it.
-RecurrentPlan plan_recurrence(const RecurrentLayer& layer, const TargetMachine& target, bool optimize_size) {
+RecurrentPlan choose_recurrence(const RecurrentLayer& layer, const TargetMachine& target,
+                                bool optimize_size) {
   RecurrentPlan plan;
   plan.sweeps = make_sweeps(layer);
   UnitBlocks& units = plan.units;
@@ -50,4 +51,4 @@ RecurrentPlan plan_recurrence(const RecurrentLayer& layer, const TargetMachine& 
   return plan;
 }
 
-} // namespace firn::lower
+} // namespace firn::plan

@@ -1,12 +1,12 @@
 // Whether and how Winograd's algorithm serves a convolution: sizes of transforms and batches by counted
 // cycles, packing of filters, and the guard on accuracy.
-#include "compiler/lower/winograd.h"
+#include "compiler/plan/winograd.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
-namespace firn::lower {
+namespace firn::plan {
 namespace {
 
 constexpr double kLargestErrorRatio = 4;
@@ -148,20 +148,19 @@ std::optional<WinogradPlan> describe_geometry(const Instruction& convolution, co
 
 } // namespace
 
-ContractionSpec WinogradPlan::products() const {
-  ContractionSpec spec;
-  spec.element = {kernel::Scalar::F32, 1};
-  spec.outer = {points()};
-  spec.vector_outer_dims = 1;
-  spec.rows = batch;
-  spec.columns = filters;
+ContractionShape WinogradPlan::products() const {
+  ContractionShape shape;
+  shape.outer = {points()};
+  shape.vector_outer_dims = 1;
+  shape.rows = batch;
+  shape.columns = filters;
   ReductionLoop loop;
   loop.extent = channels;
   loop.block = lanes;
-  spec.reduction.push_back(loop);
-  spec.scalar_bytes = points() * batch * channels * 4;
-  spec.vector_bytes = points() * filters * channels * 4;
-  return spec;
+  shape.reduction.push_back(loop);
+  shape.scalar_bytes = points() * batch * channels * 4;
+  shape.vector_bytes = points() * filters * channels * 4;
+  return shape;
 }
 
 int64_t WinogradPlan::filter_elements() const {
@@ -229,8 +228,8 @@ std::vector<WinogradPlan> plan_all_sizes(const WinogradRequest& request) {
 
 } // namespace
 
-std::optional<WinogradPlan> plan_winograd(const WinogradRequest& request,
-                                          std::vector<Explanation::Candidate>& considered) {
+std::optional<WinogradPlan> choose_winograd(const WinogradRequest& request,
+                                            std::vector<Explanation::Candidate>& considered) {
   double direct_bytes = static_cast<double>(request.convolution.operand(1).type().byte_size());
   double stream = stream_cycles(direct_bytes, 1, request.target, request.model_weight_bytes);
   double direct_cycles = request.schedule ? INFINITY : overlapped(request.direct_cycles, stream);
@@ -254,4 +253,4 @@ std::optional<WinogradPlan> plan_winograd(const WinogradRequest& request,
   return chosen;
 }
 
-} // namespace firn::lower
+} // namespace firn::plan

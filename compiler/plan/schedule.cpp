@@ -1,12 +1,12 @@
 // Schedules as text.
-#include "compiler/lower/schedule.h"
+#include "compiler/plan/schedule.h"
 
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/text_scanner.h"
 
 #include <cstdio>
 
-namespace firn::lower {
+namespace firn::plan {
 namespace {
 
 constexpr std::string_view kArrow = " => ";
@@ -142,4 +142,4 @@ std::string explanation_text(const std::vector<Explanation>& explanations) {
   return text;
 }
 
-} // namespace firn::lower
+} // namespace firn::plan

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace firn::lower {
+namespace firn::plan {
 
 struct Schedule {
   enum class Algorithm : uint8_t { Direct, Winograd } algorithm = Algorithm::Direct;
@@ -56,4 +56,4 @@ struct Explanation {
 };
 std::string explanation_text(const std::vector<Explanation>& explanations);
 
-} // namespace firn::lower
+} // namespace firn::plan

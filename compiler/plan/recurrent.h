@@ -3,10 +3,10 @@
 #pragma once
 
 #include "compiler/graph/recurrent_cells.h"
-#include "compiler/lower/gate_panels.h"
+#include "compiler/plan/gate_panels.h"
 #include "compiler/target/target_machine.h"
 
-namespace firn::lower {
+namespace firn::plan {
 
 // One sum per unit: the input's part of gate `input` plus the recurrent part of gate `recurrent`; -1: without
 // it.
@@ -27,6 +27,6 @@ struct RecurrentPlan {
   int rows = 1; // batch entries per tile
 };
 
-RecurrentPlan plan_recurrence(const RecurrentLayer& layer, const TargetMachine& target, bool optimize_size);
+RecurrentPlan choose_recurrence(const RecurrentLayer& layer, const TargetMachine& target, bool optimize_size);
 
-} // namespace firn::lower
+} // namespace firn::plan
