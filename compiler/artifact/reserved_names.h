@@ -16,9 +16,8 @@ bool is_reserved_class_word(std::string_view word);
 bool is_reserved_name(std::string_view name);
 
 // Whether C's libraries may declare names that start as those of functions with this prefix do: prefixes of
-// one word
-// (`index`, `time`), of a family (`pthread_...`, `firn_...`), or like a type (`size_t`). With "_model" behind
-// it no prefix is reserved.
+// one word (`index`, `time`), of a family (`pthread_...`, `firn_...`), or like a type (`size_t`). With
+// "_model" behind it no prefix is reserved.
 bool is_reserved_prefix(std::string_view prefix);
 
 } // namespace firn::artifact

@@ -5,16 +5,15 @@
 // Operands, attributes and results, by name ("?": optional; d: a dim's number):
 //   softmax, log_softmax  x {dim = d}: over one dim. Bodies of f16 and bf16 compute in f32.
 //   layer_norm            x, scale, bias? {dim = d, epsilon = e, stash = f32}: over dims d and up; scale and
-//   bias
-//                         broadcast to x. {statistics = true} adds two results, mean and 1/deviation, of
-//                         dtype stash and extents 1
+//                         bias broadcast to x. {statistics = true} adds two results, mean and 1/deviation,
+//                         of dtype stash and extents 1
 //   rms_norm              x, scale {dim, epsilon, stash}: the result has scale's dtype
 //   instance_norm         x [N,C,...], scale [C], bias [C] {epsilon}: over dims 2 and up
 //   group_norm            x [N,C,...], scale [C], bias [C] {groups = g, epsilon, stash}
 //   gelu                  x {approximate = none|tanh}
-//   silu, hard_swish, mish  x
-//   lstm, gru, rnn        composites_recurrent.cpp
-//   resample              resample.h
+//   silu                  x, as hard_swish and mish
+//   lstm, gru, rnn        see RecurrentOptions
+//   resample              see resample.h
 // `stash` is the dtype of statistics and of all that is computed before the result, f32 or wider for floats
 // that are narrower.
 #pragma once

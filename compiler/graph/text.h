@@ -1,8 +1,8 @@
 // The text form of the graph IR (`.hlo`): printing, and parsing back to the identical module. An instruction
 // is
 //   %name = mnemonic %a, %b#1 {attribute = value} region(%p: f32[]) { ... return %x } : type loc("nodes")
-// with `%r:2 = ... : (type, type)` for several results, used as %r#0. Names that are no words are quoted: %"a
-// b". tests/graph/text holds an example of everything.
+// with `%r:2 = ... : (type, type)` for several results, used as %r#0. Names that are no words are quoted:
+// %"a b". tests/graph/text holds an example of everything.
 #pragma once
 
 #include "compiler/graph/module.h"

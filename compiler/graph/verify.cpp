@@ -1,16 +1,14 @@
 // The verifier. It checks, for every function:
 //   - order: instructions precede their users within a region; operands come from the same region or, inside
-//   the
-//     regions of if and while, from an enclosing one; other regions use only what is inside them
+//     the regions of if and while, from an enclosing one; other regions use only what is inside them
 //   - parameters open their region, in the order of its parameter list
 //   - every use is in the use list of what it uses, and no use list has more
 //   - arity, and attributes: present where the op needs them, of the right kind, words known
-//   (verify_attributes.cpp)
+//     (verify_attributes.cpp)
 //   - result types equal what infer_types gives; where it gives none, verify_types.cpp says what must hold; a
-//   constant's
-//     literal has the constant's type
+//     constant's literal has the constant's type
 //   - regions: present where the op has them, with parameters that fit the operands and results that fit the
-//   results
+//     results
 //   - dims use symbols of the module, whose names are unique
 //   - functions have unique names; names of parameters and results, and aliases, fit the signature
 #include "compiler/graph/verify.h"

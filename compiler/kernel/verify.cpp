@@ -3,11 +3,11 @@
 // - operands, results and blocks have the number and types that the op's kind wants;
 // - constants have one number or one per lane, and lane numbers exist;
 // - every block inside an op ends in its only yield, whose types are those the op wants; the kernel's body
-// has none;
+//   has none;
 // - symbols of index expressions are in scope: the parallel loop's, those of enclosing loops, earlier
-// `symbolic` ops;
+//   `symbolic` ops;
 // - buffers exist, hold storable elements, are marked written if they are, and no access lies wholly outside
-// them;
+//   them;
 // - loops have positive steps and unroll factors; promises of memory in place are kept (overwrite.cpp).
 #include "compiler/kernel/overwrite.h"
 

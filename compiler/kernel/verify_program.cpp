@@ -1,13 +1,12 @@
 // The verifier of programs. It checks that
 // - buffers have a size, an alignment that their offset keeps, and, as inputs, outputs and states, their
-// number;
-//   states start from weights;
+//   number; states start from weights;
 // - kernels verify and have names of their own;
 // - constants fill weights, each buffer once;
 // - calls pass one argument per parameter, which lies in its buffer and is aligned as the parameter promises;
 // - nothing writes inputs or weights; conditions name what exists;
 // - what a call writes shares memory with nothing else that it is passed, unless the kernel promises to write
-// in place.
+//   in place.
 #include "compiler/kernel/kernel.h"
 
 #include <algorithm>

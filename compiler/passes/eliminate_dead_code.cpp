@@ -1,9 +1,8 @@
 // eliminate-dead-code: removes instructions whose results nothing uses, and values carried around loops for
 // nothing.
 //
-//   %a = negate %x : f32[4]         ->   (gone, if %a has no use)
-//   %w:2 = while %i, %dead ...      ->   %w = while %i ...   when only the loop itself looks at the second
-//   value
+//   %a = negate %x : f32[4]      ->   (gone, if %a has no use)
+//   %w:2 = while %i, %dead ...   ->   %w = while %i ...   when only the loop itself looks at the second value
 //
 // All ops are free of side effects; parameters stay, as they are the signature of their region.
 //

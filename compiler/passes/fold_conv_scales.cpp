@@ -1,9 +1,8 @@
 // fold-conv-scales: folds scales and biases per channel into the weights of convolutions and dots.
 //
-//   %c = convolution %x, %w                               %w2 = multiply %w, broadcast(%s)
-//   %b = add %c, broadcast(%bias)                  ->     %c = convolution %x, %w2
-//   %y = multiply %b, broadcast(%s)                       %y = add %c, multiply(broadcast(%bias),
-//   broadcast(%s))
+//   %c = convolution %x, %w                  %v = multiply %w, broadcast(%s)
+//   %b = add %c, broadcast(%bias)      ->    %c = convolution %x, %v
+//   %y = multiply %b, broadcast(%s)          %y = add %c, multiply(broadcast(%bias), broadcast(%s))
 //
 // %w, %bias and %s are constant; what is made of them is left to fold-constants and simplify-algebra. Rules,
 // with conv linear in its weights and c, s constant per output channel (or one number):

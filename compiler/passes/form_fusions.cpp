@@ -1,15 +1,19 @@
 // form-fusions: groups instructions into the kernels that lowering emits.
 //
-//   %d = dot %x, %w                                  %f = fusion %x, %w, %b {kind = contraction} region(...)
-//   { %b2 = broadcast_in_dim %b {dims = [1]}      ->     dot, broadcast_in_dim, add, maximum as before %s =
-//   add %d, %b2                                   return %r = maximum %s, %zero                           }
+//   %d = dot %x, %w                                %r = fusion %x, %w, %b {kind = contraction} region(...) {
+//   %c = broadcast_in_dim %b {dims = [1]}    ->      dot, broadcast_in_dim, add, maximum as before
+//   %s = add %d, %c                                  return
+//   %r = maximum %s, %zero                         }
 //
-// Kinds: `contraction` (one dot or convolution whose operands are parameters, then elementwise ops on its
-// result's dims), `window` (the same around a reduce_window), `reduce` (elementwise producers of a reduce,
-// and elementwise ops on its result), `elementwise` (one loop over the result's elements), `movement` (a
-// transpose of slices, which strides can say). Every fusion has one result. Work is never done twice: a value
-// with users in two kernels is computed once, unless it is free to compute: a broadcast, a slice, an index,
-// or a cheap op on a value that lies in memory anyway.
+// Kinds:
+//   contraction   one dot or convolution whose operands are parameters, then elementwise ops on its result
+//   window        the same around a reduce_window
+//   reduce        elementwise producers of a reduce, the reduce, and elementwise ops on its result
+//   elementwise   one loop over the result's elements
+//   movement      a transpose of slices, which strides can say
+// Every fusion has one result. Work is never done twice: a value with users in two kernels is computed once,
+// unless it is free to compute: a broadcast, a slice, an index, or a cheap op on a value that lies in memory
+// anyway.
 //
 // - Requires: composites without kernels are inlined; layouts are assigned.
 // - Establishes: no broadcast_in_dim feeds an elementwise op outside a fusion.

@@ -1,8 +1,8 @@
 // form-side-sums: joins a convolution with the sum of its result over all positions, as in squeeze-and-excite
 // or before a classifier, so that the sum is taken while the result is in registers.
 //
-//   %y = fusion %x, ... {kind = contraction}      %f:2 = fusion %x, ... {kind = side_sums} region(...)
-//   %s = fusion %y {kind = reduce}            ->  { %y, %s as before  return %y, %s }
+//   %y = fusion %x, ... {kind = contraction}          %f:2 = fusion %x, ... {kind = side_sums}
+//   %s = fusion %y {kind = reduce}              ->      region(...) { %y, %s as before; return %y, %s }
 //
 // Without another user of %y the fusion returns %s alone, and nobody stores %y. With others, maps that stay
 // near are left alone: reading them again costs no more than additions between those of the convolution.

@@ -2,9 +2,9 @@
 // into one kernel that computes strips of output lines, where the maps between them would leave the second
 // cache level.
 //
-//   %e = fusion %x, ... {kind = contraction}      %f = fusion %x, ... {kind = strips, rows = 14} region(...)
-//   %d = fusion %e, ... {kind = contraction}  ->  { %e, %d, %p as before, each with its epilogue  return %p }
-//   %p = fusion %d, %x, ... {kind = contraction}
+//   %e = fusion %x, ... {kind = contraction}              %p = fusion %x, ... {kind = strips, rows = 14}
+//   %d = fusion %e, ... {kind = contraction}        ->      region(...) { %e, %d, %p as before, each with
+//   %p = fusion %d, %x, ... {kind = contraction}            its epilogue; return %p }
 //
 // Of the members either neighbour may be missing: where others read the map too (squeeze-and-excite), or
 // where joining costs more than it saves. Saved is the traffic of the maps between members; paid are the

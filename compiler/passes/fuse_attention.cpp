@@ -1,9 +1,9 @@
 // fuse-attention: makes one kernel of attention, so that the matrix of scores never exists as a whole.
 //
-//   %s = dot %q, %k                                  %y = fusion %q, %k, %v, %mask {kind = attention}
-//   region(...) { %m = add(multiply(%s, %scale), %mask)      ->      dot, multiply, add, softmax, dot,
-//   transpose as before %w = composite %m {name = softmax}                 return %y = transpose(dot %w, %v)
-//   }
+//   %s = dot %q, %k                              %y = fusion %q, %k, %v, %mask {kind = attention}
+//   %m = add(multiply(%s, %scale), %mask)    ->    region(...) { dot, multiply, add, softmax, dot and
+//   %w = composite %m {name = softmax}             transpose as before; return the last }
+//   %y = transpose(dot %w, %v)
 //
 // What computes the scores from the first dot may be any elementwise code: scales, masks that are added or
 // selected, caps. The operands of the dots are read through slices, transposes, broadcasts and reshapes where

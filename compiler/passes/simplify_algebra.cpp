@@ -4,9 +4,9 @@
 //   %t = transpose (transpose %x)                               ->   transpose %x, or %x
 //   %s = slice (concatenate %a, %b)  that reads %a alone        ->   slice %a
 //
-// The rules stand in algebra_arithmetic.cpp, algebra_movement.cpp and algebra_reduction.cpp, each with its
-// formula and the condition that makes it sound for floats. Results may differ from IEEE only in the sign of
-// a zero, and not at all with strict maths.
+// The rules stand in algebra_arithmetic.cpp, algebra_movement.cpp, algebra_slicing.cpp and
+// algebra_reduction.cpp, each with its formula and the condition that makes it sound for floats. Results may
+// differ from IEEE only in the sign of a zero, and not at all with strict maths.
 //
 // - Requires: nothing.
 // - Establishes: canonical forms: broadcast_in_dim's operand has no extents of 1; elementwise ops on equal

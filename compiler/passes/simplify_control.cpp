@@ -1,8 +1,8 @@
 // simplify-control: resolves conditionals and loops whose conditions are known.
 //
-//   %r = if %true region() {A}, region() {B}              ->   A, inlined
-//   %w:2 = while %i, %x ...  body passes %x on unchanged  ->   %w = while %i ..., uses of the second become
-//   %x %w = while %i ...  condition is constant false        ->   %i
+//   %r = if %true region() {A}, region() {B}                 ->   A, inlined
+//   %w:2 = while %i, %x ...  whose body passes %x unchanged  ->   %w = while %i ...; %w#1 becomes %x
+//   %w = while %i ...  whose condition is constant false     ->   %i
 //
 // - Requires: constants folded.
 // - Establishes: no `if` on a constant; loops carry no invariant values.

@@ -2,14 +2,14 @@
 //
 //   %c = convolution %x, %w {window = 4 pad 2_2 input_dilate 2} : f32[1,8,20]
 //     ->
-//   %p = convolution %x, %v {window = 2 pad 1_1} : f32[1,16,11]      (%v: taps of each phase, f32[16,4,2])
+//   %p = convolution %x, %v {window = 2 pad 1_1} : f32[1,16,11]     (%v: taps of each phase, f32[16,4,2])
 //   %t = transpose (reshape %p : f32[1,8,2,11]) {permutation = [0, 1, 3, 2]}
 //   %c = slice (reshape %t : f32[1,8,22]) : f32[1,8,20]
 //
 // The phases of the result (graph/convolution_phases.h) are filters of a convolution over the input itself,
 // whose results are interleaved; of a depthwise convolution they are convolutions of their own, which stay
-// depthwise. Bias and activation behind the convolution stay next to it. Convolutions
-// whose phases lowering stores where they belong are left as they are.
+// depthwise. Bias and activation behind the convolution stay next to it. Convolutions whose phases lowering
+// stores where they belong are left as they are.
 //
 // Where a window dilates the filter and the input along one dim, the filter gets its holes first:
 //
@@ -20,9 +20,8 @@
 //
 // - Requires: static shapes where anything changes; scales are folded (fold-conv-scales).
 // - Establishes: no convolution dilates both its filter and its input along one dim, unless the filter would
-// grow
-//   beyond kMostFilled; none of stride 1 dilates its input by no more than its window, unless lowering stores
-//   its phases.
+//   grow beyond kMostFilled; none of stride 1 dilates its input by no more than its window, unless lowering
+//   stores its phases.
 // - Breaks: nothing (fold-constants computes the filters).
 #include "compiler/graph/convolution_phases.h"
 #include "compiler/passes/match.h"

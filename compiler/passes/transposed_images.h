@@ -11,10 +11,10 @@ namespace firn {
 // Moves reshapes that divide or join dims past transposes, so that the transposes stand next to the images
 // and can read or make their layout:
 //
-//   transpose %t {permutation = [0, 2, 1]} : [n, c, p]; reshape : [n, c, h, w]     (an image that `wanted`
-//   uses)
+//   transpose %t {permutation = [0, 2, 1]} : [n, c, p]; reshape : [n, c, h, w]     (which `wanted` uses)
 //     ->  reshape %t : [n, h, w, c]; transpose {permutation = [0, 3, 1, 2]}
-//   reshape %image : [n, c, p]; transpose {permutation = [0, 2, 1]}                (of a `wanted` image)
+//
+//   reshape %image : [n, c, p]; transpose {permutation = [0, 2, 1]}                (%image is `wanted`)
 //     ->  transpose %image {permutation = [0, 2, 3, 1]}; reshape : [n, p, c]
 //
 // Tells whether anything changed.
