@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdint>
+#include <optional>
 
 namespace firn {
 namespace {
@@ -29,20 +31,37 @@ size_t distance(std::string_view from, std::string_view to) {
   return last[to.size()];
 }
 
+constexpr size_t kLongest = 100; // what is longer was not mistyped
+constexpr size_t kLeastBeginning = 3;
+constexpr size_t kMostWords = 3;
+
+// Nothing if they are not near.
+std::optional<size_t> edits_between(std::string_view word, std::string_view candidate) {
+  if (word.size() >= kLeastBeginning && candidate.starts_with(word)) return 0;
+  if (candidate.size() > kLongest) return std::nullopt;
+  size_t edits = distance(word, candidate);
+  if (3 * edits > std::max(word.size(), candidate.size())) return std::nullopt;
+  return edits;
+}
+
 } // namespace
 
-std::string nearest_word(std::string_view word, const std::vector<std::string>& known) {
-  constexpr size_t longest = 100; // what is longer was not mistyped
-  if (word.size() > longest) return "";
-  std::string nearest;
-  size_t least = 0;
+std::string nearest_words(std::string_view word, const std::vector<std::string>& known) {
+  if (word.size() > kLongest) return "";
+  std::vector<std::string> nearest;
+  size_t least = SIZE_MAX;
   for (const std::string& candidate : known) {
-    if (candidate.size() > longest) continue;
-    size_t edits = distance(word, candidate);
-    if (3 * edits > std::max(word.size(), candidate.size())) continue;
-    if (nearest.empty() || edits < least) nearest = candidate, least = edits;
+    auto edits = edits_between(word, candidate);
+    if (!edits || *edits > least) continue;
+    if (*edits < least) nearest.clear();
+    least = *edits;
+    nearest.push_back(candidate);
   }
-  return nearest;
+  nearest.resize(std::min(nearest.size(), kMostWords));
+  std::string text;
+  for (size_t i = 0; i < nearest.size(); ++i)
+    text += (i == 0 ? "'" : i + 1 == nearest.size() ? " or '" : ", '") + nearest[i] + "'";
+  return text;
 }
 
 } // namespace firn

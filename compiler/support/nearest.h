@@ -1,4 +1,4 @@
-// The known word that someone who wrote another one may have meant.
+// The known words that someone who wrote another one may have meant.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace firn {
 
-// The word of `known` that takes the fewest insertions, deletions, replacements and swaps of neighbours to
-// become `word`, upper and lower case being the same; empty if the best takes more than a third of the
-// letters. Of equally near ones the first.
-std::string nearest_word(std::string_view word, const std::vector<std::string>& known);
+// "'a', 'b' or 'c'": the words of `known` that take the fewest insertions, deletions, replacements and swaps
+// of neighbours to become `word`, upper and lower case being the same; where `word` is the beginning of some,
+// those. At most three, in the order of `known`. Empty if the best take more than a third of the letters.
+std::string nearest_words(std::string_view word, const std::vector<std::string>& known);
 
 } // namespace firn

@@ -2,9 +2,9 @@
 // answer with a fatal error deep in instruction selection.
 #include "compiler/target/feature_set.h"
 
+#include "compiler/support/nearest.h"
 #include "compiler/target/cpu_table.h"
 
-#include <llvm/ADT/StringRef.h>
 #include <llvm/Support/Error.h>
 #include <llvm/TargetParser/RISCVISAInfo.h>
 
@@ -128,7 +128,7 @@ private:
       return usage_error("cpu feature '" + item.name +
                          "' is not supported: a model's constructor could not tell whether the CPU has it");
     if (!is_unchecked && std::find(known.begin(), known.end(), item.name) == known.end()) {
-      std::string near = near_names(item.name, known);
+      std::string near = nearest_words(item.name, known);
       return usage_error(
           "cpu feature '" + item.name + "' is not known for " + machine_.triple +
           (near.empty() ? "; -mattr takes names such as +avx512vnni,-fma" : "; did you mean " + near + "?"));
@@ -191,22 +191,6 @@ private:
 };
 
 } // namespace
-
-std::string near_names(std::string_view name, const std::vector<std::string>& known) {
-  llvm::StringRef wanted(name.data(), name.size());
-  std::vector<std::pair<unsigned, std::string>> near;
-  for (const std::string& candidate : known) {
-    unsigned distance = wanted.edit_distance(candidate);
-    if (name.size() >= 3 && candidate.starts_with(name)) distance = 0;
-    if (distance <= std::max<size_t>(1, name.size() / 3)) near.emplace_back(distance, candidate);
-  }
-  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  if (near.size() > 3) near.resize(3);
-  std::string text;
-  for (size_t i = 0; i < near.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == near.size() ? " or " : ", ") + near[i].second;
-  return text;
-}
 
 Expected<FeatureSet> choose_features(const llvm::Target& target, const TargetMachine& machine,
                                      std::string_view base, std::string_view wanted) {

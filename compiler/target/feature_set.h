@@ -27,7 +27,4 @@ struct FeatureSet {
 Expected<FeatureSet> choose_features(const llvm::Target& target, const TargetMachine& machine,
                                      std::string_view base, std::string_view wanted);
 
-// "a, b or c": the known names nearest to `name`, or nothing where none is near.
-std::string near_names(std::string_view name, const std::vector<std::string>& known);
-
 } // namespace firn

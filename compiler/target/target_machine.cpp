@@ -2,6 +2,7 @@
 // cpu_table.cpp knows its caches and pipes.
 #include "compiler/target/target_machine.h"
 
+#include "compiler/support/nearest.h"
 #include "compiler/target/cpu_table.h"
 #include "compiler/target/feature_set.h"
 #include "compiler/target/target_triple.h"
@@ -47,7 +48,7 @@ Diagnostic unknown_cpu(const llvm::Target& target, const llvm::MCSubtargetInfo& 
     if (choose_features(target, candidate, platform_features(plain.getTargetTriple(), cpu.Key), ""))
       names.emplace_back(cpu.Key);
   }
-  std::string near = near_names(machine.cpu, names);
+  std::string near = nearest_words(machine.cpu, names);
   return usage_error("cpu '" + machine.cpu + "' is not known for " + machine.triple +
                      (near.empty() ? "" : "; did you mean " + near + "?") + "; choices: " + join(names));
 }

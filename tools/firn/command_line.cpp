@@ -51,8 +51,8 @@ std::vector<std::string> option_names(const CLI::App& verb) {
 }
 
 std::string suggestion(const std::string& word, const std::vector<std::string>& known) {
-  std::string nearest = nearest_word(word, known);
-  return nearest.empty() ? "" : ", did you mean '" + nearest + "'?";
+  std::string nearest = nearest_words(word, known);
+  return nearest.empty() ? "" : ", did you mean " + nearest + "?";
 }
 
 Diagnostic unknown_verb(const CLI::App& app, const std::string& word) {

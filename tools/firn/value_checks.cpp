@@ -23,8 +23,8 @@ CLI::Validator one_of(std::vector<std::string> words) {
   auto check = [words, list](const std::string& word) -> std::string {
     for (const std::string& known : words)
       if (word == known) return "";
-    std::string nearest = nearest_word(word, words);
-    return "'" + word + "' is none of " + list + (nearest.empty() ? "" : "; did you mean '" + nearest + "'?");
+    std::string nearest = nearest_words(word, words);
+    return "'" + word + "' is none of " + list + (nearest.empty() ? "" : "; did you mean " + nearest + "?");
   };
   return CLI::Validator(check, "");
 }
