@@ -65,6 +65,22 @@ TEST_CASE("a range to a symbolic dim is an iota") {
   CHECK(numbers(run(imported, {f32({3}, {5, 6, 7})})[0]) == std::vector<double>{0, 1, 2});
 }
 
+TEST_CASE("a dim that is called as a count would be is none") {
+  for (const char* name : {"count_0", "count_1", "count_2"}) {
+    Model model;
+    model.graph.inputs = {value("x", F32, {name})};
+    model.graph.outputs = {value("y", I64, {1, "n"}), value("z", F32, {name})};
+    model.graph.nodes = {node("NonZero", {"x"}, {"y"}), node("Neg", {"x"}, {"z"})};
+    Imported imported = import_model(model);
+    INFO(imported.text());
+    CHECK(numbers(run(imported, {f32({3}, {5, 0, 7})})[0]) == std::vector<double>{0, 2});
+    // Options can bind it.
+    model.graph.outputs.pop_back();
+    model.graph.nodes = {node("Split", {"x"}, {"y", "w"}, {attribute("axis", 0)})};
+    CHECK(contains(import_model(model).messages, "bind it with --dim dim_" + std::string(name) + "=<n>"));
+  }
+}
+
 TEST_CASE("the last rows of a symbolic dim are a slice at a computed place") {
   Model model;
   model.graph.inputs = {value("x", F32, {"n"})};

@@ -12,6 +12,9 @@ bool is_reserved(const std::string& word) {
   return word == "floordiv" || word == "mod" || word == "min" || word == "max" || word == "inf";
 }
 
+// How the names of counts begin, and of no dim of a model.
+constexpr char kCountPrefix[] = "count_";
+
 constexpr size_t kMaxWarnings = 100;
 
 } // namespace
@@ -20,8 +23,13 @@ constexpr size_t kMaxWarnings = 100;
 std::string ImportState::word_of(const std::string& name) {
   std::string word;
   for (char c : name) word += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  if (word.empty() || std::isdigit(static_cast<unsigned char>(word[0]))) word = "dim_" + word;
+  if (word.empty() || std::isdigit(static_cast<unsigned char>(word[0])) || word.starts_with(kCountPrefix))
+    word = "dim_" + word;
   return word;
+}
+
+bool ImportState::is_count(const Symbol& symbol) {
+  return symbol.name.starts_with(kCountPrefix);
 }
 
 ImportState::ImportState(const ImportOptions& options, LoadedModel& model, Module& module, ModelFacts& facts,
@@ -34,21 +42,19 @@ ImportState::ImportState(const ImportOptions& options, LoadedModel& model, Modul
 
 SymbolRef ImportState::symbol(const std::string& name, DimRange range) {
   auto& symbol = symbols_[name];
-  if (symbol) return symbol;
-  std::string word = word_of(name), unique = word;
-  for (int suffix = 1; is_reserved(unique) || module.find_symbol(unique); ++suffix)
-    unique = word + "_" + std::to_string(suffix);
-  auto made = std::make_shared<Symbol>();
-  made->name = unique;
-  made->lower = range.lower;
-  made->upper = range.upper;
-  symbol = made;
-  module.symbols.push_back(symbol);
+  if (!symbol) symbol = add_symbol(word_of(name), range);
   return symbol;
 }
 
 SymbolRef ImportState::count_symbol(int64_t upper) {
-  return symbol("count_" + std::to_string(module.symbols.size()), {0, upper});
+  return add_symbol(kCountPrefix + std::to_string(module.symbols.size()), {0, upper});
+}
+
+SymbolRef ImportState::add_symbol(const std::string& word, DimRange range) {
+  std::string unique = word;
+  for (int suffix = 1; is_reserved(unique) || module.find_symbol(unique); ++suffix)
+    unique = word + "_" + std::to_string(suffix);
+  return module.symbols.emplace_back(std::make_shared<Symbol>(Symbol{unique, range.lower, range.upper}));
 }
 
 const wire::FunctionProto* ImportState::find_function(const wire::NodeProto& node) const {

@@ -94,17 +94,21 @@ public:
   size_t constant_budget = size_t{256} << 20; // bytes of constants that importers may still make
   size_t fold_budget = size_t{64} << 20;      // bytes that eager evaluation may still make
 
-  // The word of the text form that stands for a name of the model: "batch size" becomes batch_size.
+  // The word of the text form that stands for a name of the model: "batch size" becomes batch_size. Never the
+  // name of a count.
   static std::string word_of(const std::string& name);
   // A symbol of the module for a name of the model; made at first use, its name made a word of the text form.
   SymbolRef symbol(const std::string& name, DimRange range);
   // A fresh symbol for a count that only a run knows.
   SymbolRef count_symbol(int64_t upper);
+  // Whether the symbol is such a count, which no option can bind.
+  static bool is_count(const Symbol& symbol);
   const wire::FunctionProto* find_function(const wire::NodeProto& node) const;
   void warn(std::string message);
 
 private:
-  std::map<std::string, SymbolRef> symbols_;
+  SymbolRef add_symbol(const std::string& word, DimRange range);
+  std::map<std::string, SymbolRef> symbols_; // by the model's names
   std::map<std::array<std::string, 3>, const wire::FunctionProto*> functions_; // by domain, name, overload
 };
 

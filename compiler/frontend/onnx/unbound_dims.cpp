@@ -93,7 +93,7 @@ std::string binding_advice(const std::vector<Dim>& dims) {
   std::string flags;
   for (const Dim& dim : dims) {
     for (const SymbolRef& symbol : dim.extent.symbols()) {
-      if (dim.counted || symbol->name.starts_with("count_"))
+      if (dim.counted || ImportState::is_count(*symbol))
         return "; its extent depends on data, only a run knows it";
       if (seen.insert(symbol->name).second) flags += " --dim " + symbol->name + "=<n>";
     }
