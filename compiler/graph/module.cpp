@@ -56,14 +56,14 @@ bool Instruction::has_uses() const {
 }
 
 int Instruction::num_uses(int result) const {
+  if (num_results() == 1) return static_cast<int>(users_.size()) + result_uses_; // asked of every reader
   int count = result_uses_ > 0 ? result_uses(*parent_, this, result) : 0;
-  std::vector<Instruction*> seen;
-  for (Instruction* user : users_) {
-    if (std::find(seen.begin(), seen.end(), user) != seen.end()) continue;
-    seen.push_back(user);
+  std::vector<const Instruction*> distinct(users_.begin(), users_.end());
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  for (const Instruction* user : distinct)
     for (const Value& operand : user->operands())
       if (operand.def == this && operand.index == result) ++count;
-  }
   return count;
 }
 

@@ -108,11 +108,13 @@ def quotients(k):
             node("Div", [f"a{k}", "three"], [f"q{k}"]), node("Add", [f"m{k}", f"q{k}"], [f"d{k + 1}"])]
 
 
-def readers(count):
-    """One value that many read."""
-    nodes = [node("Relu", ["x"], ["r"])] + [node("Mul", ["r", "half"], [f"v{k}"]) for k in range(count)]
-    nodes.append(node("Concat", [f"v{k}" for k in range(count)], ["y"], AXIS))
-    return model(graph(nodes, [value("x", [1, 16])], [value("y", [count, 16])], NUMBERS))
+def readers(count, first):
+    """The value r of the node `first` with many readers, each of which does something else with it."""
+    nodes = [first] + [node("Mul", ["r", f"c{k}"], [f"v{k}"]) for k in range(count)]
+    nodes += [node("Tanh", [f"v{k}"], [f"t{k}"]) for k in range(count)]
+    nodes.append(node("Concat", [f"t{k}" for k in range(count)], ["y"], AXIS))
+    numbers = [int64s("sixteen", [16])] + [floats(f"c{k}", [k + 1.5], []) for k in range(count)]
+    return model(graph(nodes, [value("x", [1, 16])], [value("y", [count, 16])], numbers))
 
 
 def repeated(count):
@@ -153,7 +155,10 @@ MODELS = {
     "choices_of_two": (20, lambda: chain(choices, 200, inits=NUMBERS), []),
     "reshaped_and_transposed": (40, lambda: chain(reshapes, 200, inits=NUMBERS), []),
     "moved_by_other_distances": (6, lambda: shrinking(100), []),
-    "many_readers": (30, lambda: readers(500), []),
+    "many_readers": (30, lambda: readers(500, node("Relu", ["x"], ["r"])), []),
+    "very_many_readers": (8, lambda: readers(4000, node("Relu", ["x"], ["r"])), ["--emit=graph"]),
+    "very_many_readers_of_one_result_of_two": (8, lambda: readers(4000, node("TopK", ["x", "sixteen"], ["r", "places"])),
+                                               ["--emit=graph"]),
     "symbolic_powers": (5, lambda: symbolic(200, powers), ["--dim=n=3"]),
     "symbolic_powers_unbound": (5, lambda: symbolic(200, powers), None),
     "symbolic_quotients_unbound": (5, lambda: symbolic(200, quotients), None),
