@@ -29,9 +29,13 @@ std::string as_json(const onnx::ModelFacts& facts, int64_t macs, const std::stri
       "},\n  \"producer\": " + json_string(facts.producer) + ",\n  \"sha256\": " + json_string(facts.sha256);
   auto values = [&](const char* name, const std::vector<onnx::ValueFacts>& list) {
     text += std::string(",\n  \"") + name + "\": [";
-    for (size_t i = 0; i < list.size(); ++i)
-      text += (i ? ", " : "") + ("{\"name\": " + json_string(list[i].name)) +
-              ", \"type\": " + json_string(list[i].type) + "}";
+    const char* between = "";
+    for (const onnx::ValueFacts& value : list) {
+      if (value.has_initializer) continue;
+      text += between + ("{\"name\": " + json_string(value.name)) + ", \"type\": " + json_string(value.type) +
+              "}";
+      between = ", ";
+    }
     text += "]";
   };
   values("inputs", facts.inputs);
@@ -65,7 +69,8 @@ std::string as_text(const CompileOptions& options, const onnx::ModelFacts& facts
   row("IR version", std::to_string(facts.ir_version));
   row("opsets", opset_text(facts));
   if (!facts.producer.empty()) row("producer", facts.producer);
-  for (const auto& input : facts.inputs) row("input", input.name + ": " + input.type);
+  for (const auto& input : facts.inputs)
+    if (!input.has_initializer) row("input", input.name + ": " + input.type);
   for (const auto& output : facts.outputs) row("output", output.name + ": " + output.type);
   row("parameters",
       std::to_string(facts.parameters) + " (" + std::to_string(facts.parameter_bytes) + " bytes)");

@@ -1,6 +1,7 @@
 // `firn run`.
 #include "compiler/driver/run.h"
 
+#include "compiler/driver/given_inputs.h"
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/runs_here.h"
 #include "compiler/graph/evaluate.h"
@@ -22,29 +23,30 @@ Expected<LiteralRef> read_tensor(const std::string& path) {
   return tensor->literal;
 }
 
-// The inputs in the model's order; every one must be given, under its name or in order under names "0", "1",
-// ..., but for states, which are null then.
-Expected<std::vector<LiteralRef>> match_inputs(const RunOptions& options, const onnx::ModelFacts& facts) {
-  std::vector<LiteralRef> tensors(facts.inputs.size());
+// The files of inputs, read; every input must have one, but for states and those with an initializer.
+Expected<GivenInputs> read_inputs(const RunOptions& options, const onnx::ModelFacts& facts) {
+  GivenInputs given;
   for (const auto& [name, path] : options.inputs) {
-    auto found = std::find_if(facts.inputs.begin(), facts.inputs.end(),
-                              [&](const auto& input) { return input.name == name; });
-    if (found == facts.inputs.end()) {
+    bool found = std::any_of(facts.inputs.begin(), facts.inputs.end(),
+                             [&](const auto& input) { return input.name == name; });
+    if (!found) {
       std::string names;
       for (const auto& input : facts.inputs) names += (names.empty() ? "'" : ", '") + input.name + "'";
       return usage_error("the model has no input '" + name + "'; it has " + names);
     }
-    LiteralRef& slot = tensors[static_cast<size_t>(found - facts.inputs.begin())];
-    if (slot) return usage_error("input '" + name + "' is given twice");
+    if (given.count(name)) return usage_error("input '" + name + "' is given twice");
     auto tensor = read_tensor(path);
     if (!tensor) return tensor.error();
-    slot = *tensor;
+    given[name] = *tensor;
   }
-  for (size_t i = 0; i < tensors.size(); ++i)
-    if (!tensors[i] && !options.compile.import.is_state(facts.inputs[i].name))
-      return usage_error("input '" + facts.inputs[i].name + "' (" + facts.inputs[i].type +
-                         ") is not given: --input '" + facts.inputs[i].name + "'=FILE");
-  return tensors;
+  const onnx::ImportOptions& import = options.compile.import;
+  for (const onnx::ValueFacts& input : facts.inputs) {
+    bool optional = (input.has_initializer && !import.initializers_are_inputs) || import.is_state(input.name);
+    if (!optional && !given.count(input.name))
+      return usage_error("input '" + input.name + "' (" + input.type + ") is not given: --input '" +
+                         input.name + "'=FILE");
+  }
+  return given;
 }
 
 std::string shown(const std::string& name, const Literal& literal) {
@@ -68,31 +70,11 @@ std::string file_name(const std::string& output) {
   return name;
 }
 
-// What is given for the parameters of @main: null for states that are not.
-std::vector<LiteralRef> arguments_of(const Function& main, const onnx::ModelFacts& facts,
-                                     const std::vector<LiteralRef>& inputs) {
-  std::vector<LiteralRef> arguments(main.parameter_names.size());
-  for (size_t i = 0; i < arguments.size(); ++i)
-    for (size_t k = 0; k < inputs.size(); ++k)
-      if (facts.inputs[k].name == main.parameter_names[i]) arguments[i] = inputs[k];
-  return arguments;
-}
-
-// The first value of a state.
-LiteralRef first_value(const onnx::ImportedModel& model, size_t parameter) {
-  const Function& main = model.module->main();
-  auto initial = model.initial_states.find(main.parameter_names[parameter]);
-  if (initial != model.initial_states.end()) return initial->second;
-  const Type& type = main.body().parameters()[parameter]->type();
-  return std::make_shared<Literal>(type.dtype, type.static_dims());
-}
-
 using Tensors = std::vector<LiteralRef>;
 
 // The outputs, or nothing with the reasons in `diagnostics`.
 std::optional<Tensors> compute(const RunOptions& options, const CompileOptions& compile,
-                               const onnx::ModelFacts& facts, const Tensors& inputs,
-                               DiagnosticList& diagnostics) {
+                               const GivenInputs& inputs, DiagnosticList& diagnostics) {
   auto result_of = [&](Expected<Tensors> outputs) -> std::optional<Tensors> {
     if (outputs) return std::move(*outputs);
     diagnostics.add(outputs.error());
@@ -101,16 +83,14 @@ std::optional<Tensors> compute(const RunOptions& options, const CompileOptions& 
   if (options.engine == Engine::Evaluator) {
     auto imported = onnx::import_onnx(compile.model, compile.import, diagnostics);
     if (!imported) return std::nullopt;
-    Tensors arguments = arguments_of(imported->module->main(), facts, inputs);
-    for (size_t i = 0; i < arguments.size(); ++i)
-      if (!arguments[i]) arguments[i] = first_value(*imported, i);
-    return result_of(evaluate(*imported->module, arguments));
+    auto arguments = all_arguments_of(*imported, inputs);
+    return result_of(arguments ? evaluate(*imported->module, *arguments) : arguments);
   }
   auto compilation = compile_in_memory(compile, diagnostics);
   if (!compilation) return std::nullopt;
   auto runner = ObjectRunner::create(*compilation);
   if (!runner) return result_of(runner.error());
-  return result_of((*runner)->run(arguments_of(compilation->module->main(), facts, inputs)));
+  return result_of((*runner)->run(arguments_of(compilation->module->main(), inputs)));
 }
 
 // The outputs as text, or the names of the files that they were written to.
@@ -141,19 +121,18 @@ std::optional<std::string> run(const RunOptions& options, DiagnosticList& diagno
   if (options.engine == Engine::Object)
     if (Result runs = check_runs_here(options.compile); !runs)
       return diagnostics.add(runs.error()), std::nullopt;
-  auto inputs = match_inputs(options, *facts);
+  auto inputs = read_inputs(options, *facts);
   if (!inputs) return diagnostics.add(inputs.error()), std::nullopt;
   CompileOptions compile = options.compile;
-  for (size_t i = 0; i < inputs->size(); ++i) {
-    if (!(*inputs)[i]) continue;
-    const std::string& name = facts->inputs[i].name;
-    auto& shape = compile.import.shapes.try_emplace(name, (*inputs)[i]->dims()).first->second;
-    if (shape == (*inputs)[i]->dims()) continue;
-    diagnostics.add(usage_error("the file for input '" + name + "' holds " +
-                                (*inputs)[i]->type().to_string() + ", --shape says otherwise"));
+  for (const auto& [name, literal] : *inputs) {
+    auto shape = compile.import.shapes.find(name);
+    if (shape == compile.import.shapes.end() || shape->second == literal->dims()) continue;
+    diagnostics.add(usage_error("the file for input '" + name + "' holds " + literal->type().to_string() +
+                                ", --shape says otherwise"));
     return std::nullopt;
   }
-  auto outputs = compute(options, compile, *facts, *inputs, diagnostics);
+  bind_inputs(*inputs, *facts, compile.import);
+  auto outputs = compute(options, compile, *inputs, diagnostics);
   if (!outputs) return std::nullopt;
   auto text = show_outputs(options, *facts, *outputs);
   if (!text) return diagnostics.add(text.error()), std::nullopt;

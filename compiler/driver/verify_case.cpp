@@ -1,8 +1,10 @@
 // One case of `firn verify`: every data set through the engine, one compilation per distinct binding of
-// shapes.
+// shapes and of constants.
+#include "compiler/driver/given_inputs.h"
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/tensor_error.h"
 #include "compiler/driver/verify.h"
+#include "compiler/frontend/onnx/stored_tensors.h"
 #include "compiler/graph/evaluate.h"
 
 #include <algorithm>
@@ -20,17 +22,6 @@ struct DataSet {
   std::vector<onnx::NamedTensor> inputs, outputs;
 };
 
-Expected<std::vector<onnx::NamedTensor>> read_tensors(const fs::path& folder, const std::string& kind) {
-  std::vector<onnx::NamedTensor> tensors;
-  for (int i = 0;; ++i) {
-    fs::path path = folder / (kind + "_" + std::to_string(i) + ".pb");
-    if (!fs::exists(path)) return tensors;
-    auto tensor = onnx::read_tensor_file(path.string());
-    if (!tensor) return tensor.error();
-    tensors.push_back(std::move(*tensor));
-  }
-}
-
 Expected<std::vector<DataSet>> read_data_sets(const std::string& folder) {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::directory_iterator(folder))
@@ -39,50 +30,68 @@ Expected<std::vector<DataSet>> read_data_sets(const std::string& folder) {
   std::sort(paths.begin(), paths.end());
   std::vector<DataSet> sets;
   for (const fs::path& path : paths) {
-    auto inputs = read_tensors(path, "input");
+    auto inputs = onnx::read_stored_tensors(path.string(), "input");
     if (!inputs) return inputs.error();
-    auto outputs = read_tensors(path, "output");
+    auto outputs = onnx::read_stored_tensors(path.string(), "output");
     if (!outputs) return outputs.error();
     sets.push_back({path.filename().string(), std::move(*inputs), std::move(*outputs)});
   }
   return sets;
 }
 
-// One engine for one binding of shapes.
+// One engine for one binding of shapes and of inputs that are constants.
 class Engines {
 public:
   Engines(const VerifyOptions& options, std::string model) : options_(options), model_(std::move(model)) {}
 
   Expected<std::vector<LiteralRef>> run(const DataSet& set) {
-    CompileOptions compile = options_.compile;
-    compile.model = model_;
     auto facts = onnx::inspect_onnx(model_);
     if (!facts) return facts.error();
-    std::string key;
-    for (size_t i = 0; i < set.inputs.size() && i < facts->inputs.size(); ++i) {
-      compile.import.shapes[facts->inputs[i].name] = set.inputs[i].literal->dims();
-      key += set.inputs[i].literal->type().to_string() + ";";
+    auto numbers = onnx::match_stored_inputs(*facts, set.inputs);
+    if (!numbers) return numbers.error();
+    GivenInputs given;
+    for (size_t i = 0; i < set.inputs.size(); ++i)
+      given[facts->inputs[(*numbers)[i]].name] = set.inputs[i].literal;
+    CompileOptions compile = options_.compile;
+    compile.model = model_;
+    bind_inputs(given, *facts, compile.import);
+    if (auto error = prepare(compile)) return *error;
+    if (!runner_) {
+      auto arguments = all_arguments_of(*imported_, given);
+      if (!arguments) return arguments.error();
+      return evaluate(*imported_->module, *arguments);
     }
-    if (key != key_ || (!runner_ && !compilation_)) {
-      if (auto error = prepare(compile)) return *error;
-      key_ = key;
-    }
-    std::vector<LiteralRef> inputs;
-    for (const auto& input : set.inputs) inputs.push_back(input.literal);
-    if (options_.engine == Engine::Evaluator) return evaluate(*compilation_->module, inputs);
-    return runner_->run(inputs);
+    runner_->reset();
+    return runner_->run(arguments_of(compilation_->module->main(), given));
   }
 
 private:
+  // What of the options differs from set to set.
+  static std::string key_of(const onnx::ImportOptions& import) {
+    std::string key;
+    for (const auto& [name, dims] : import.shapes) {
+      key += name;
+      for (int64_t dim : dims) key += "," + std::to_string(dim);
+      key += ";";
+    }
+    for (const auto& [name, literal] : import.constants) {
+      auto bytes = literal->bytes();
+      key += name + literal->type().to_string();
+      key.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    }
+    return key;
+  }
+
   std::optional<Diagnostic> prepare(const CompileOptions& compile) {
+    std::string key = key_of(compile.import);
+    if (key == key_ && (runner_ || imported_)) return std::nullopt;
+    key_ = std::move(key);
     runner_.reset();
     compilation_.reset();
     DiagnosticList diagnostics;
     if (options_.engine == Engine::Evaluator) {
-      auto imported = onnx::import_onnx(compile.model, compile.import, diagnostics);
-      if (!imported) return diagnostics.messages()[0];
-      compilation_ = std::make_unique<Compilation>();
-      compilation_->module = std::move(imported->module);
+      imported_ = onnx::import_onnx(compile.model, compile.import, diagnostics);
+      if (!imported_) return diagnostics.messages()[0];
       return std::nullopt;
     }
     compilation_ = compile_in_memory(compile, diagnostics);
@@ -95,7 +104,8 @@ private:
 
   const VerifyOptions& options_;
   std::string model_, key_;
-  std::unique_ptr<Compilation> compilation_;
+  std::unique_ptr<onnx::ImportedModel> imported_; // for the evaluator
+  std::unique_ptr<Compilation> compilation_;      // for compiled code
   std::unique_ptr<ObjectRunner> runner_;
 };
 

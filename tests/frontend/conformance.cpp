@@ -4,7 +4,7 @@
 // a listed case that passes is an error, as is any other failure. With PART only cases whose name contains it
 // run, and every result is printed. Each case runs in a process of its own, so that a crash is one failure
 // among others.
-#include "compiler/frontend/onnx/import.h"
+#include "compiler/frontend/onnx/stored_tensors.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/verify.h"
 
@@ -64,18 +64,6 @@ std::string compare(const Literal& found, const Literal& expected) {
              : "differs by " + std::to_string(difference) + " of " + std::to_string(largest);
 }
 
-// The tensors <stem>_0.pb, <stem>_1.pb, ... of a data set.
-Expected<std::vector<LiteralRef>> read_tensors(const fs::path& folder, const std::string& stem) {
-  std::vector<LiteralRef> tensors;
-  for (int i = 0;; ++i) {
-    fs::path path = folder / (stem + "_" + std::to_string(i) + ".pb");
-    if (!fs::exists(path)) return tensors;
-    auto tensor = onnx::read_tensor_file(path.string());
-    if (!tensor) return tensor.error();
-    tensors.push_back(tensor->literal);
-  }
-}
-
 // Inputs that can decide shapes: small tensors of integers or bools, and scalars.
 bool decides_shapes(const Literal& input) {
   if (input.dtype() == DType::String) return false;
@@ -85,7 +73,7 @@ bool decides_shapes(const Literal& input) {
 
 // Evaluates the module and compares; "" if all is well.
 std::string check(const Module& module, std::vector<LiteralRef> arguments,
-                  const std::vector<LiteralRef>& outputs) {
+                  const std::vector<onnx::NamedTensor>& outputs) {
   if (Result verified = verify(module); !verified) return "verify: " + verified.error().message;
   // Initializers that are inputs too may have data, but are no parameters.
   arguments.resize(std::min(arguments.size(), module.main().parameter_names.size()));
@@ -93,7 +81,7 @@ std::string check(const Module& module, std::vector<LiteralRef> arguments,
   if (!results) return "evaluate: " + results.error().message;
   if (results->size() < outputs.size()) return std::to_string(results->size()) + " results";
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (std::string what = compare(*(*results)[i], *outputs[i]); !what.empty())
+    if (std::string what = compare(*(*results)[i], *outputs[i].literal); !what.empty())
       return "output " + std::to_string(i) + " " + what;
   return "";
 }
@@ -101,29 +89,35 @@ std::string check(const Module& module, std::vector<LiteralRef> arguments,
 // "" if the data set passes. Where the importer wants constants, inputs that decide shapes are fixed to their
 // values. Models with symbolic dims run once more with their dims left open, if they import so.
 std::string run_data_set(const fs::path& model, const fs::path& data) {
-  auto inputs = read_tensors(data, "input"), outputs = read_tensors(data, "output");
+  auto inputs = onnx::read_stored_tensors(data.string(), "input"),
+       outputs = onnx::read_stored_tensors(data.string(), "output");
   if (!inputs) return "data: " + inputs.error().message;
   if (!outputs) return "data: " + outputs.error().message;
   auto facts = onnx::inspect_onnx(model.string());
   if (!facts) return "inspect: " + facts.error().message;
+  auto numbers = onnx::match_stored_inputs(*facts, *inputs);
+  if (!numbers) return "data: " + numbers.error().message;
   onnx::ImportOptions options;
   bool symbolic = false;
-  for (size_t i = 0; i < inputs->size() && i < facts->inputs.size(); ++i) {
-    options.shapes[facts->inputs[i].name] = (*inputs)[i]->dims();
-    symbolic |= facts->inputs[i].type != (*inputs)[i]->type().to_string();
+  std::vector<LiteralRef> given;
+  for (size_t i = 0; i < inputs->size(); ++i) {
+    const onnx::ValueFacts& input = facts->inputs[(*numbers)[i]];
+    given.push_back((*inputs)[i].literal);
+    options.shapes[input.name] = given[i]->dims();
+    symbolic |= input.type != given[i]->type().to_string();
   }
   DiagnosticList diagnostics, unfixed, open;
   auto imported = onnx::import_onnx(model.string(), options, unfixed);
   if (imported && symbolic)
     if (auto unbound = onnx::import_onnx(model.string(), {}, open))
-      if (std::string what = check(*unbound->module, *inputs, *outputs); !what.empty())
+      if (std::string what = check(*unbound->module, given, *outputs); !what.empty())
         return "with open dims: " + what;
   std::vector<LiteralRef> arguments;
   for (size_t i = 0; i < inputs->size(); ++i) {
-    if (!imported && i < facts->inputs.size() && decides_shapes(*(*inputs)[i]))
-      options.constants[facts->inputs[i].name] = (*inputs)[i];
+    if (!imported && decides_shapes(*given[i]))
+      options.constants[facts->inputs[(*numbers)[i]].name] = given[i];
     else
-      arguments.push_back((*inputs)[i]);
+      arguments.push_back(given[i]);
   }
   if (!imported) imported = onnx::import_onnx(model.string(), options, diagnostics);
   if (!imported) return "import: " + (diagnostics.empty() ? "no message" : diagnostics.messages()[0].message);

@@ -2,6 +2,7 @@
 // parses back.
 #include "tests/frontend/import_case.h"
 
+#include "compiler/frontend/onnx/stored_tensors.h"
 #include "compiler/graph/verify.h"
 
 #include <catch2/catch.hpp>
@@ -42,13 +43,12 @@ onnx::ImportOptions bound_shapes(const fs::path& path) {
   onnx::ImportOptions options;
   auto facts = onnx::inspect_onnx(path.string());
   REQUIRE(facts);
-  for (size_t i = 0; i < facts->inputs.size(); ++i) {
-    fs::path data = path.parent_path() / "test_data_set_0" / ("input_" + std::to_string(i) + ".pb");
-    if (!fs::exists(data)) continue;
-    auto tensor = onnx::read_tensor_file(data.string());
-    REQUIRE(tensor);
-    options.shapes[facts->inputs[i].name] = tensor->literal->dims();
-  }
+  auto stored = onnx::read_stored_tensors((path.parent_path() / "test_data_set_0").string(), "input");
+  REQUIRE(stored);
+  auto numbers = onnx::match_stored_inputs(*facts, *stored);
+  REQUIRE(numbers);
+  for (size_t i = 0; i < stored->size(); ++i)
+    options.shapes[facts->inputs[(*numbers)[i]].name] = (*stored)[i].literal->dims();
   return options;
 }
 

@@ -1,7 +1,7 @@
 // models_unchanged FOLDER...: the pipelines do not change what real networks compute. Each folder holds
 // model.onnx and test_data_set_*; the module is evaluated as imported and after each pipeline, on the stored
 // inputs. Passes that report "unchanged" are held to it.
-#include "compiler/frontend/onnx/import.h"
+#include "compiler/frontend/onnx/stored_tensors.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/text.h"
 #include "compiler/passes/pass.h"
@@ -21,16 +21,6 @@ constexpr double kHalfTolerance = 2e-3; // f16 results: one rounding more or les
 int fail(const std::string& folder, const std::string& message) {
   std::printf("%s: %s\n", folder.c_str(), message.c_str());
   return 1;
-}
-
-std::vector<LiteralRef> read_inputs(const std::string& set) {
-  std::vector<LiteralRef> inputs;
-  for (int i = 0;; ++i) {
-    std::string path = set + "/input_" + std::to_string(i) + ".pb";
-    if (!std::filesystem::exists(path)) return inputs;
-    auto tensor = onnx::read_tensor_file(path);
-    inputs.push_back(tensor ? tensor->literal : nullptr);
-  }
 }
 
 // The largest difference, relative to the largest expected element; infinite if NaN or infinities differ.
@@ -61,27 +51,32 @@ struct Subject {
 };
 
 // The model with open dims bound to those of the inputs.
-Subject import_for(const std::string& path, const std::vector<LiteralRef>& inputs) {
+Subject import_for(const std::string& path, const std::vector<onnx::NamedTensor>& stored) {
   onnx::ImportOptions options;
   auto facts = onnx::inspect_onnx(path);
   if (!facts) return {nullptr, facts.error().message};
-  for (size_t i = 0; i < inputs.size() && i < facts->inputs.size(); ++i)
-    if (inputs[i]) options.shapes[facts->inputs[i].name] = inputs[i]->dims();
+  auto numbers = onnx::match_stored_inputs(*facts, stored);
+  if (!numbers) return {nullptr, numbers.error().message};
+  for (size_t i = 0; i < stored.size(); ++i)
+    options.shapes[facts->inputs[(*numbers)[i]].name] = stored[i].literal->dims();
   DiagnosticList diagnostics;
   auto model = onnx::import_onnx(path, options, diagnostics);
   return {std::move(model), diagnostics.empty() ? "" : diagnostics.messages()[0].message};
 }
 
 int check_set(const std::string& folder, const std::string& set) {
-  std::vector<LiteralRef> inputs = read_inputs(set);
+  auto stored = onnx::read_stored_tensors(set, "input");
+  if (!stored) return fail(folder, stored.error().message);
   std::string path = folder + "/model.onnx";
-  Subject plain = import_for(path, inputs);
+  Subject plain = import_for(path, *stored);
   if (!plain.model) return fail(folder, "does not import: " + plain.error);
+  std::vector<LiteralRef> inputs;
+  for (const onnx::NamedTensor& tensor : *stored) inputs.push_back(tensor.literal);
   inputs.resize(plain.model->module->main().body().parameters().size());
   auto expected = evaluate(*plain.model->module, inputs);
   if (!expected) return fail(folder, "does not evaluate: " + expected.error().message);
   for (bool for_target : {false, true}) {
-    Subject subject = import_for(path, inputs);
+    Subject subject = import_for(path, *stored);
     Module& module = *subject.model->module;
     PipelineRun run;
     run.check_reports = true;

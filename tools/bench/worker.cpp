@@ -238,8 +238,10 @@ int main(int argc, char** argv) {
   if (argc != 3) refuse("usage: worker MODEL_DIR THREADS");
   std::string folder = argv[1];
   std::vector<StoredTensor> inputs, wanted;
-  for (int i = 0; i < kNumInputs; ++i) inputs.push_back(read_tensor(tensor_path(folder, "input", i)));
-  for (int i = 0; i < kNumOutputs; ++i) wanted.push_back(read_tensor(tensor_path(folder, "output", i)));
+  for (int i = 0; i < kNumInputs; ++i)
+    inputs.push_back(read_tensor(tensor_path(folder, "input", kInputs[i].file)));
+  for (int i = 0; i < kNumOutputs; ++i)
+    wanted.push_back(read_tensor(tensor_path(folder, "output", kOutputs[i].file)));
   for (int i = 0; i < kNumInputs; ++i)
     if (inputs[size_t(i)].bytes.size() != size_t(kInputs[i].bytes)) refuse("stored input of another size");
   for (int i = 0; i < kNumOutputs; ++i)

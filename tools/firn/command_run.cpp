@@ -101,6 +101,8 @@ void add_verify_command(CLI::App& app, Action& action) {
   verb->add_flag("-q,--quiet", options.quiet, "print only what is not a pass");
   command->flags.add_to(*verb);
   verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"
+               "A stored input is for the input that its tensor is called as, else for the next one of the "
+               "graph;\nstates and inputs that have an initializer may be left out.\n"
                "Example:\n  firn verify onnx/node --list refused.txt --jobs 2");
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }

@@ -144,8 +144,9 @@ ModelFacts read_facts(const LoadedModel& model) {
   count_graph(proto.graph(), facts);
   std::set<std::string> initializers;
   for (const auto& tensor : proto.graph().initializer()) initializers.insert(tensor.name());
+  for (const auto& tensor : proto.graph().sparse_initializer()) initializers.insert(tensor.values().name());
   for (const auto& input : proto.graph().input())
-    if (!initializers.count(input.name())) facts.inputs.push_back({input.name(), type_text(input.type())});
+    facts.inputs.push_back({input.name(), type_text(input.type()), initializers.count(input.name()) != 0});
   for (const auto& output : proto.graph().output())
     facts.outputs.push_back({output.name(), type_text(output.type())});
   facts.unsupported = find_unsupported(model).operators;

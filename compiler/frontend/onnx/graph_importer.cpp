@@ -54,9 +54,10 @@ void GraphImporter::import_initializers(const wire::GraphProto& graph, Scope& sc
   Names used;
   collect_used(graph.node(), used);
   for (const auto& output : graph.output()) used.insert(output.name());
-  Names inputs; // that stay inputs although they have an initializer
+  Names inputs; // that stay inputs although they have an initializer, or have another value
   for (const auto& input : graph.input())
-    if (state_.options.initializers_are_inputs || state_.options.is_state(input.name()))
+    if (state_.options.initializers_are_inputs || state_.options.is_state(input.name()) ||
+        state_.options.constants.count(input.name()))
       inputs.insert(input.name());
   auto wanted = [&](const std::string& name) { return used.count(name) && !inputs.count(name); };
   for (const auto& tensor : graph.initializer()) {

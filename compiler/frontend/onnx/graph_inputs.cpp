@@ -14,9 +14,10 @@ public:
     for (const auto& input : graph.input()) bind_shape(input);
   }
 
+  // Whether it is no more than its initializer.
   bool is_constant(const std::string& name) const {
     return initializers_.count(name) && !state_.options.initializers_are_inputs &&
-           !state_.options.is_state(name);
+           !state_.options.is_state(name) && !state_.options.constants.count(name);
   }
 
   // Nothing after a diagnostic.

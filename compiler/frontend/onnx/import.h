@@ -26,7 +26,8 @@ struct ImportOptions {
   std::map<std::string, DimRange> ranges;
   // Whole shapes of graph inputs by name: for inputs whose shape the model leaves open.
   std::map<std::string, std::vector<int64_t>> shapes;
-  // Graph inputs fixed to these values: they are no parameters of the module. For inputs that decide shapes.
+  // Graph inputs fixed to these values, in place of an initializer's if they have one: they are no parameters
+  // of the module. For inputs that decide shapes.
   std::map<std::string, LiteralRef> constants;
   // Initializers that are listed as graph inputs too stay inputs; otherwise they are constants.
   bool initializers_are_inputs = false;
@@ -48,7 +49,8 @@ struct UnsupportedOperator {
 // An input or output as the model declares it.
 struct ValueFacts {
   std::string name;
-  std::string type; // "f32[batch,3,224,224]", "f32[?]" without a shape
+  std::string type;             // "f32[batch,3,224,224]", "f32[?]" without a shape
+  bool has_initializer = false; // of an input: the value it has unless one is given
 };
 
 struct ModelFacts {
@@ -58,9 +60,9 @@ struct ModelFacts {
   std::string sha256;                       // of the model file
   std::map<std::string, int64_t> operators; // "Conv", "com.acme:Pool" to number of nodes, subgraphs included
   int64_t nodes = 0, parameters = 0, parameter_bytes = 0; // parameters: elements of initializers
-  std::vector<ValueFacts> inputs, outputs;
-  std::vector<UnsupportedOperator> unsupported; // sorted by domain and name
-  std::vector<std::string> external_files;      // paths of external data that were read
+  std::vector<ValueFacts> inputs, outputs;                // inputs: all of the graph's, in its order
+  std::vector<UnsupportedOperator> unsupported;           // sorted by domain and name
+  std::vector<std::string> external_files;                // paths of external data that were read
   std::vector<std::string> warnings;
 };
 

@@ -108,7 +108,7 @@ public:
 
 private:
   SymbolRef add_symbol(const std::string& word, DimRange range);
-  std::map<std::string, SymbolRef> symbols_; // by the model's names
+  std::map<std::string, SymbolRef> symbols_;                                   // by the model's names
   std::map<std::array<std::string, 3>, const wire::FunctionProto*> functions_; // by domain, name, overload
 };
 

@@ -1,0 +1,40 @@
+// Tensors by name against the inputs of a model.
+#include "compiler/driver/given_inputs.h"
+
+namespace firn::driver {
+
+void bind_inputs(const GivenInputs& given, const onnx::ModelFacts& facts, onnx::ImportOptions& options) {
+  for (const onnx::ValueFacts& input : facts.inputs) {
+    auto value = given.find(input.name);
+    if (value == given.end()) continue;
+    options.shapes[input.name] = value->second->dims();
+    bool stays = !input.has_initializer || options.initializers_are_inputs || options.is_state(input.name);
+    if (!stays) options.constants[input.name] = value->second;
+  }
+}
+
+std::vector<LiteralRef> arguments_of(const Function& main, const GivenInputs& given) {
+  std::vector<LiteralRef> arguments(main.parameter_names.size());
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (auto value = given.find(main.parameter_names[i]); value != given.end()) arguments[i] = value->second;
+  return arguments;
+}
+
+Expected<std::vector<LiteralRef>> all_arguments_of(const onnx::ImportedModel& model,
+                                                   const GivenInputs& given) {
+  const Function& main = model.module->main();
+  std::vector<LiteralRef> arguments = arguments_of(main, given);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i]) continue;
+    const std::string& name = main.parameter_names[i];
+    if (!main.is_state(i)) return usage_error("input '" + name + "' is not given");
+    auto initial = model.initial_states.find(name);
+    const Type& type = main.body().parameters()[i]->type();
+    arguments[i] = initial != model.initial_states.end()
+                       ? initial->second
+                       : std::make_shared<Literal>(type.dtype, type.static_dims());
+  }
+  return arguments;
+}
+
+} // namespace firn::driver

@@ -1,0 +1,26 @@
+// Tensors that a user or a stored case gives for the inputs of a model, which may leave out what is optional:
+// states, and inputs that have an initializer.
+#pragma once
+
+#include "compiler/frontend/onnx/import.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace firn::driver {
+
+using GivenInputs = std::map<std::string, LiteralRef>; // by the model's name of the input
+
+// The shapes given become those of the inputs. An input that is a constant for `options`, as it has an
+// initializer, becomes the value given.
+void bind_inputs(const GivenInputs& given, const onnx::ModelFacts& facts, onnx::ImportOptions& options);
+
+// What is given for the parameters of @main, null for what is not.
+std::vector<LiteralRef> arguments_of(const Function& main, const GivenInputs& given);
+// The same with states that are not given at their first values. A usage error names an input that is
+// missing.
+Expected<std::vector<LiteralRef>> all_arguments_of(const onnx::ImportedModel& model,
+                                                   const GivenInputs& given);
+
+} // namespace firn::driver
