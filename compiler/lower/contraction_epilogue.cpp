@@ -162,8 +162,8 @@ kernel::Value finish_result_lanes(Builder& b, const ContractionBinding& binding,
   if (binding.result < 0) return value;
   if (binding.result_part) index = binding.result_part->within(index);
   const Type& type = binding.result_part ? binding.result_part->type : binding.result_type;
-  // Unused lanes of a block may be written; beyond a plain row other elements begin.
-  bool whole = valid >= count || !type.layout.blocks.empty();
+  // Unused lanes of a block may be written; beyond a plain row, or a group of channels, other elements begin.
+  bool whole = valid >= count || (!type.layout.blocks.empty() && !binding.shares_vectors);
   if (whole) store_element(b, binding.result, type, index, lanes, value);
   for (int lane = 0; lane < valid && !whole; ++lane) {
     Index at = index;

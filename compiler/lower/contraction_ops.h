@@ -33,6 +33,7 @@ struct ContractionBinding {
   std::optional<TensorPart> scalar_part, result_part; // that those parameters hold, rather than the whole
   SideSums* side_sums = nullptr;                      // what wants the sums of the result's positions
   bool by_lines = false;                              // the caller has the loop over lines of the image
+  bool shares_vectors = false;                        // lanes behind a group's last channel are the next's
   int64_t weight_bytes = 0;                           // of the whole model, if this reads some of them
   const plan::Schedule* schedule = nullptr;           // what the schedule database says of this contraction
   bool compact = false;                               // small code before speed

@@ -139,6 +139,7 @@ private:
       return false;
     for (const WindowDim& dim : g_.window) g_.filter_size *= dim.size;
     if (g_.groups > 1 && g_.channels == 1 && g_.filters == 1) return false;
+    binding_->shares_vectors = g_.groups > 1 && g_.filters % target_.lanes(32) != 0;
     // Phases are stored row by row: positions are not independent then.
     bool flat = !binding_->phases && !binding_->by_lines && is_in_order(input.layout) &&
                 std::all_of(g_.window.begin(), g_.window.end(),

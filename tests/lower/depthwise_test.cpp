@@ -94,3 +94,12 @@ TEST_CASE("convolutions with narrow groups", "[lower]") {
   expect_depthwise({"12x7", "5x1 pad 2_2x0_0", "5x1", "12x7", 32, 1, 4});
   expect_depthwise({"7x7", "1x1", "1x1", "7x7", 24, 1, 4});
 }
+
+TEST_CASE("groups that fill no vector leave the lanes of other groups alone", "[lower][guard]") {
+  for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
+    for (int group : {3, 5, 20}) {
+      Case c{"5x6", "3x3 pad 1_1x1_1", "3x3", "5x6", 3 * group, 2, group};
+      expect_lowered_module(text_of(c, cpu), {.tolerance = 1e-5, .cpus = {cpu}});
+      expect_lowered_module(text_of(c, cpu), {.tolerance = 1e-5, .cpus = {cpu}, .optimize_size = true});
+    }
+}
