@@ -79,6 +79,16 @@ static inline firn_status {{PREFIX}}_prepare(void* memory, size_t bytes) {
 }
 )";
 
+// The same for models whose raw weights are the packed ones.
+constexpr std::string_view in_place_template =
+    R"(// The weights are read where the object holds them: no memory is needed, and any that is given stays as it is.
+static inline firn_status {{PREFIX}}_prepare(void* memory, size_t bytes) {
+  (void)memory;
+  (void)bytes;
+  return firn_rt1_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
+}
+)";
+
 constexpr std::string_view check_weights_template =
     R"(if (model->status == FIRN_STATUS_OK && {{MACRO}}_WEIGHTS_SIZE > 0) {
   if (!weights) model->status = FIRN_STATUS_NO_WEIGHTS;
@@ -87,19 +97,23 @@ constexpr std::string_view check_weights_template =
 
 // After the slots that its texts use. The macros end as none of a tensor does.
 void add_weight_slots(Slots& slots, const ModelDescription& model) {
-  const bool is_raw = model.raw_weight_bytes.has_value();
+  const bool is_raw = model.raw_weight_bytes.has_value(), in_place = model.raw_in_place;
   const auto macro = [&](const char* name, int64_t value) {
     return "#define " + slots["MACRO"] + "_" + name + " " + std::to_string(value);
   };
-  slots["WEIGHT_MACROS"] = is_raw ? macro("WEIGHTS_SIZE", model.weight_bytes) + "\n" +
+  slots["WEIGHT_MACROS"] = is_raw ? macro("WEIGHTS_SIZE", model.prepared_weight_bytes()) + "\n" +
                                         macro("RAW_WEIGHTS_SIZE", *model.raw_weight_bytes)
                                   : "";
-  slots["WEIGHTS_NOTE"] =
-      is_raw ? "// The weights are those that " + slots["PREFIX"] + "_prepare() made." : "";
+  slots["WEIGHTS_NOTE"] = in_place ? "// The weights may be NULL: the model reads the object's own."
+                          : is_raw ? "// The weights are those that " + slots["PREFIX"] + "_prepare() made."
+                                   : "";
   slots["WEIGHTS_PARAMETER"] = is_raw ? ", const void* weights" : "";
-  slots["WEIGHTS_VALUE"] = is_raw ? "(const unsigned char*)weights" : slots["WEIGHTS"] + "()";
-  slots["PREPARE_FUNCTION"] = is_raw ? expand_template(prepare_template, slots) : "";
-  slots["CHECK_WEIGHTS"] = is_raw ? expand_template(check_weights_template, slots) : "";
+  slots["WEIGHTS_VALUE"] = is_raw && !in_place ? "(const unsigned char*)weights" : slots["WEIGHTS"] + "()";
+  slots["PREPARE_FUNCTION"] =
+      is_raw ? expand_template(in_place ? in_place_template : prepare_template, slots) : "";
+  slots["CHECK_WEIGHTS"] = in_place ? "(void)weights;"
+                           : is_raw ? expand_template(check_weights_template, slots)
+                                    : "";
 }
 
 std::string tensor_macros(const std::vector<TensorDescription>& tensors, const std::string& macro) {

@@ -13,11 +13,20 @@ namespace {
 
 // Members of the generated class and functions of the C part.
 constexpr std::array members = std::to_array<std::string_view>({
-    "Arena",       "Facts",       "Inputs",       "Outputs",   "Weights",      "arena_alignment",
-    "arena_bytes", "bind_input",  "bind_output",  "embedded",  "flops",        "info",
-    "init",        "input_count", "input_data",   "instance_", "model_sha256", "output_count",
-    "output_data", "prepare",     "reset",        "run",       "run_with",     "raw_weight_bytes",
-    "stack_bytes", "status",      "weight_bytes",
+    "Arena",        "Facts",
+    "Inputs",       "Outputs",
+    "Weights",      "arena_alignment",
+    "arena_bytes",  "bind_input",
+    "bind_output",  "embedded",
+    "flops",        "info",
+    "init",         "input_count",
+    "input_data",   "instance_",
+    "model_sha256", "output_count",
+    "output_data",  "prepare",
+    "reset",        "run",
+    "run_with",     "raw_weight_bytes",
+    "stack_bytes",  "status",
+    "weight_bytes", "prepared_weight_bytes",
 });
 
 bool is_letter(char c) {

@@ -29,7 +29,9 @@ std::string contract_hash(const ModelDescription& model) {
   text += "cpu " + std::to_string(model.architecture) + " " + std::to_string(model.required_features) + "\n";
   text += "arena " + std::to_string(model.arena_bytes) + " " + std::to_string(model.arena_alignment) + "\n";
   text += "weights " + std::to_string(model.weight_bytes) + "\n";
-  if (model.raw_weight_bytes) text += "raw weights " + std::to_string(*model.raw_weight_bytes) + "\n";
+  if (model.raw_weight_bytes)
+    text += "raw weights " + std::to_string(*model.raw_weight_bytes) +
+            (model.raw_in_place ? " in place\n" : "\n");
   for (const TensorDescription& tensor : model.inputs) add_tensor(text, "input", tensor);
   for (const TensorDescription& tensor : model.outputs) add_tensor(text, "output", tensor);
   for (const TensorDescription& tensor : model.states) add_tensor(text, "state", tensor);
@@ -44,7 +46,7 @@ SymbolNames symbol_names(const ModelDescription& model) {
   const std::string suffix = "_a" + std::to_string(FIRN_ABI) + "_" + names.hash;
   names.run = names.prefix + "_run" + suffix;
   names.weights = names.prefix + "_weights" + suffix;
-  if (model.raw_weight_bytes) names.prepare = names.prefix + "_prepare" + suffix;
+  if (model.raw_weight_bytes && !model.raw_in_place) names.prepare = names.prefix + "_prepare" + suffix;
   return names;
 }
 

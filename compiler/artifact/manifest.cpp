@@ -128,7 +128,10 @@ void print_sizes(JsonPrinter& json, const ModelDescription& model) {
   json.value("arena_alignment", model.arena_alignment);
   json.value("arena_lower_bound", model.arena_lower_bound);
   json.value("weight_bytes", model.weight_bytes);
-  if (model.raw_weight_bytes) json.value("raw_weight_bytes", *model.raw_weight_bytes);
+  if (model.raw_weight_bytes) {
+    json.value("raw_weight_bytes", *model.raw_weight_bytes);
+    json.value("prepared_weight_bytes", model.prepared_weight_bytes());
+  }
   json.value("code_bytes", model.code_bytes);
   json.value("object_bytes", model.object_bytes);
   json.value("stack_bytes", model.stack_bytes);
@@ -186,7 +189,7 @@ std::string write_manifest(const ModelDescription& model) {
   json.value("hash", symbols.hash);
   json.value("run_symbol", symbols.run);
   json.value("weights_symbol", symbols.weights);
-  if (model.raw_weight_bytes) json.value("prepare_symbol", symbols.prepare);
+  if (!symbols.prepare.empty()) json.value("prepare_symbol", symbols.prepare);
   print_target(json, model);
   json.open('[', "flags");
   for (const std::string& flag : model.flags) json.value({}, flag);

@@ -60,7 +60,10 @@ struct ModelDescription {
   int64_t weight_bytes = 0; // packed, as run() reads them
   // Of what the object embeds, where that has to be prepared first; nothing: the packed weights themselves.
   std::optional<int64_t> raw_weight_bytes;
+  bool raw_in_place = false; // the raw weights are what run() reads: there is nothing to prepare
   int64_t embedded_weight_bytes() const { return raw_weight_bytes.value_or(weight_bytes); }
+  // Of the memory that weights are prepared in.
+  int64_t prepared_weight_bytes() const { return raw_weight_bytes && !raw_in_place ? weight_bytes : 0; }
   int64_t code_bytes = 0; // machine code and its own constants
   int64_t object_bytes = 0;
   int64_t stack_bytes = 0;

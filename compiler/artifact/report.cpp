@@ -66,8 +66,8 @@ std::string write_report(const ModelDescription& model) {
   };
   std::string text;
   if (model.raw_weight_bytes)
-    text += line("raw weights",
-                 with_separators(*model.raw_weight_bytes) + " B in the object, prepared in memory");
+    text += line("raw weights", with_separators(*model.raw_weight_bytes) + " B in the object, " +
+                                    (model.raw_in_place ? "read there" : "prepared in memory"));
   text += line("weights", with_separators(model.weight_bytes) + " B, " + with_separators(model.parameters) +
                               " parameters");
   text += line("code", with_separators(model.code_bytes) + " B");
@@ -91,7 +91,7 @@ Result check_budgets(const ModelDescription& model, const Budgets& budgets) {
     return result;
   std::vector<Contributor> ram = model.peak_buffers;
   ram.push_back({"stack", model.stack_bytes});
-  int64_t prepared = model.raw_weight_bytes ? model.weight_bytes : 0;
+  int64_t prepared = model.prepared_weight_bytes();
   if (prepared > 0) ram.push_back({"prepared weights", prepared});
   return check("RAM use", model.arena_bytes + model.stack_bytes + prepared, budgets.ram_bytes,
                std::move(ram));

@@ -91,7 +91,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   kernel::merge_equal_kernels(c.program);
   if (options.opt_level < codegen::OptLevel::Os) memory::prefetch_weights(c.program, c.target);
   if (Result valid = kernel::verify(c.program); !valid) return failed(valid.error());
-  if (options.winograd == lower::Winograd::Init)
+  if (options.winograd == lower::Winograd::Init && memory::has_raw_forms(c.program))
     c.prepare = memory::make_prepare_program(c.program, c.target);
   if (Result described = describe(options, c); !described) return failed(described.error());
   c.codegen = codegen_options(options, c);

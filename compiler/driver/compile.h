@@ -56,7 +56,8 @@ struct Compilation {
   std::map<std::string, LiteralRef> initial_states; // by parameter of @main; others start from zeros
   kernel::Program program;                          // planned
   std::vector<int> peak_buffers;                    // of `program`: alive when its arena is fullest
-  std::optional<kernel::Program> prepare;           // makes the weights of `program`, with --winograd=init
+  std::optional<kernel::Program>
+      prepare; // makes the weights of `program`, with --winograd=init; none: there is nothing to make
   artifact::ModelDescription description;
   TargetMachine target;
   codegen::Options codegen;

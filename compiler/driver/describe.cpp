@@ -210,7 +210,10 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.weight_bytes = c.program.weight_bytes;
   for (int number : c.peak_buffers)
     d.peak_buffers.push_back(contributor(c.program.buffers[static_cast<size_t>(number)]));
-  if (c.prepare) d.raw_weight_bytes = c.prepare->weight_bytes;
+  if (options.winograd == lower::Winograd::Init) {
+    d.raw_in_place = !c.prepare;
+    d.raw_weight_bytes = c.prepare ? c.prepare->weight_bytes : c.program.weight_bytes;
+  }
   d.parameters = c.facts.parameters;
   d.node_count = c.facts.nodes;
   d.firn_version = kVersion;

@@ -37,6 +37,11 @@ int add_buffer(kernel::Program& program, const kernel::Buffer& packed, Space spa
 
 } // namespace
 
+bool has_raw_forms(const kernel::Program& program) {
+  return std::any_of(program.constants.begin(), program.constants.end(),
+                     [](const kernel::Constant& constant) { return constant.raw.has_value(); });
+}
+
 kernel::Program make_prepare_program(const kernel::Program& program, const TargetMachine& target) {
   kernel::Program prepare;
   prepare.name = program.name + ".prepare";

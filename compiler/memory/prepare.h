@@ -7,6 +7,9 @@
 
 namespace firn::memory {
 
+// Whether any constant is made from raw ones. If not, the object's own can be read in place.
+bool has_raw_forms(const kernel::Program& program);
+
 // The arena of the result is laid out as the weights of `program`, whose constants are placed. A constant
 // with a raw form is expanded by its kernel, any other is copied.
 kernel::Program make_prepare_program(const kernel::Program& program, const TargetMachine& target);

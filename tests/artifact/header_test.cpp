@@ -100,3 +100,14 @@ TEST_CASE("models with weights to prepare have no default weights") {
   CHECK(write_manifest(prepared_sample()).find("\"raw_weight_bytes\": 128") != std::string::npos);
   CHECK(header_of(digits_sample()).find("prepare") == std::string::npos);
 }
+
+TEST_CASE("raw weights that are read in place need no memory and no function") {
+  const std::string header = header_of(in_place_sample()), manifest = write_manifest(in_place_sample());
+  CHECK(header.find("prepared_weight_bytes = 0;") != std::string::npos);
+  CHECK(header.find("#define VISION_IN_PLACE_WEIGHTS_SIZE 0\n") != std::string::npos);
+  CHECK(header.find("embedded()") == std::string::npos);
+  CHECK(header.find("_prepare_a1_") == std::string::npos);
+  CHECK(manifest.find("\"prepared_weight_bytes\": 0") != std::string::npos);
+  CHECK(manifest.find("\"raw_weight_bytes\": 256") != std::string::npos);
+  CHECK(manifest.find("prepare_symbol") == std::string::npos);
+}

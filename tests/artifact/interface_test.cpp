@@ -29,6 +29,7 @@ TEST_CASE("symbols carry the ABI number and the hash") {
   CHECK(symbol_names(model).prepare.empty());
   CHECK(symbol_names(prepared_sample()).prepare ==
         "vision_prepared_prepare_a1_" + contract_hash(prepared_sample()));
+  CHECK(symbol_names(in_place_sample()).prepare.empty());
 }
 
 TEST_CASE("what both sides rely on is hashed") {
@@ -44,6 +45,9 @@ TEST_CASE("what both sides rely on is hashed") {
   CHECK(changes_hash([](ModelDescription& m) { m.arena_bytes += 64; }));
   CHECK(changes_hash([](ModelDescription& m) { m.weight_bytes += 64; }));
   CHECK(changes_hash([](ModelDescription& m) { m.raw_weight_bytes = m.weight_bytes; }));
+  ModelDescription prepared = in_place_sample();
+  prepared.raw_in_place = false;
+  CHECK(contract_hash(prepared) != contract_hash(in_place_sample()));
   CHECK(changes_hash([](ModelDescription& m) { m.required_features ^= 1; }));
   CHECK(changes_hash([](ModelDescription& m) { m.content_hash = "other"; }));
 }

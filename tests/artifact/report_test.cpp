@@ -42,6 +42,12 @@ TEST_CASE("prepared weights are RAM, raw ones flash") {
   CHECK(ram.error().message.find("prepared weights 256 B") != std::string::npos);
 }
 
+TEST_CASE("weights that are read in place are no RAM") {
+  ModelDescription model = in_place_sample();
+  CHECK(write_report(model).find("raw weights   256 B in the object, read there") != std::string::npos);
+  CHECK(check_budgets(model, {9800 + 256, 24576 + 448}));
+}
+
 TEST_CASE("byte counts with binary suffixes") {
   CHECK(parse_byte_count("64K") == 65536);
   CHECK(parse_byte_count("1M") == 1 << 20);

@@ -113,6 +113,14 @@ ModelDescription prepared_sample() {
   return model;
 }
 
+ModelDescription in_place_sample() {
+  ModelDescription model = digits_sample();
+  model.class_name = "vision::InPlace";
+  model.raw_weight_bytes = model.weight_bytes;
+  model.raw_in_place = true;
+  return model;
+}
+
 ModelDescription demanding_sample() {
   ModelDescription model = bare_sample();
   model.class_name = "Demanding";

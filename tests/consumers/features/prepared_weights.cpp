@@ -1,26 +1,53 @@
-// Weights that the program prepares once, shared by two instances; the embedded ones give the same scores.
+// Weights that a program prepares: of a network with nothing to expand they are read in place and take no
+// memory; those of another are made once, shared by two instances. The embedded ones give the same results.
 #include "affine.h"
 #include "prepared.h"
+#include "smooth.h"
+#include "smooth_prepared.h"
 
+#include <cmath>
 #include <cstring>
 
-alignas(FIRN_WEIGHT_ALIGNMENT) static unsigned char memory[demo::Prepared::weight_bytes];
-static demo::Prepared::Arena arenas[2];
+static demo::Prepared::Weights::Memory nothing;
+static demo::SmoothPrepared::Weights::Memory memory;
+static demo::Prepared::Arena arena;
 static demo::Affine::Arena affine_arena;
+static demo::SmoothPrepared::Arena arenas[2];
+static demo::Smooth::Arena smooth_arena;
+
+static int reads_in_place() {
+  static_assert(demo::Prepared::raw_weight_bytes > 0 && demo::Prepared::prepared_weight_bytes == 0);
+  const demo::Prepared::Weights weights = demo::Prepared::Weights::prepare(nothing);
+  if (weights.data() != demo::Prepared::Weights::raw().data()) return 1;
+  demo::Prepared prepared(arena, weights);
+  demo::Affine affine(affine_arena);
+  for (float& value : prepared.features()) value = 0.5f;
+  for (float& value : affine.features()) value = 0.5f;
+  if (!prepared.run() || !affine.run()) return 2;
+  if (std::memcmp(prepared.scores().data(), affine.scores().data(), 6 * sizeof(float)) != 0) return 3;
+  return 0;
+}
+
+static int prepares_once() {
+  static_assert(demo::SmoothPrepared::prepared_weight_bytes > demo::SmoothPrepared::raw_weight_bytes);
+  const demo::SmoothPrepared::Weights weights = demo::SmoothPrepared::Weights::prepare(memory);
+  demo::SmoothPrepared first(arenas[0], weights), second(arenas[1], weights);
+  demo::Smooth smooth(smooth_arena);
+  for (float& value : first.x()) value = 1.0f;
+  for (float& value : second.x()) value = 0.5f;
+  for (float& value : smooth.x()) value = 0.5f;
+  if (!first.run() || !second.run() || !smooth.run()) return 4;
+  // The compiler transforms filters in double precision, the program in single.
+  for (std::size_t i = 0; i < 16 * 32 * 32; ++i)
+    if (std::fabs(second.y().data()[i] - smooth.y().data()[i]) > 1e-5f) return 5;
+  return demo::SmoothPrepared(arenas[0], demo::SmoothPrepared::Weights::prepare({memory.bytes, 1}))
+                     .status()
+                     .code() == FIRN_STATUS_WEIGHTS_SIZE
+             ? 0
+             : 6;
+}
 
 int main() {
-  static_assert(demo::Prepared::raw_weight_bytes > 0);
-  const demo::Prepared::Weights weights = demo::Prepared::Weights::prepare(memory);
-  demo::Prepared first(arenas[0], weights), second(arenas[1], weights);
-  demo::Affine affine(affine_arena);
-  for (float& value : first.features()) value = 1.0f;
-  for (float& value : second.features()) value = 0.5f;
-  for (float& value : affine.features()) value = 0.5f;
-  if (!first.run() || !second.run() || !affine.run()) return 1;
-  if (std::memcmp(second.scores().data(), affine.scores().data(), 6 * sizeof(float)) != 0) return 2;
-  if (first.scores()(0, 2) != 2.0f + (-3 + 0 + 3 + 6) / 4.0f) return 3;
-  return demo::Prepared(arenas[0], demo::Prepared::Weights::prepare({memory, 1})).status().code() ==
-                 FIRN_STATUS_WEIGHTS_SIZE
-             ? 0
-             : 4;
+  const int code = reads_in_place();
+  return code != 0 ? code : prepares_once();
 }

@@ -4,6 +4,7 @@ affine.onnx: scores = relu(features * W + b), with W in the external file affine
 negate.onnx: y = -x, with a symbolic batch dimension.
 doubler.onnx: y = x + x, with names that are no identifiers.
 gru_sequence.onnx, gru_step.onnx: one GRU over six steps, and over one with its state as input and output; lstm_* alike.
+smooth.onnx: a 3x3 convolution large enough for Winograd's algorithm.
 caches.onnx: a window of the last four rows, caches that are written at a position, and a sum with a first value.
 """
 import os
@@ -74,6 +75,14 @@ def negate():
     save(make_model(graph), "negate.onnx")
 
 
+def smooth():
+    weight = np.random.default_rng(2).uniform(-0.1, 0.1, [16, 16, 3, 3]).astype(np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("Conv", ["x", "W"], ["y"], pads=[1, 1, 1, 1])], "smooth",
+        [tensor_info("x", [1, 16, 32, 32])], [tensor_info("y", [1, 16, 32, 32])], [numpy_helper.from_array(weight, "W")])
+    save(make_model(graph), "smooth.onnx")
+
+
 def tensor_info(name, dims, dtype=TensorProto.FLOAT):
     return helper.make_tensor_value_info(name, dtype, dims)
 
@@ -128,3 +137,4 @@ recurrent("GRU", 3, 1, "gru_step")
 recurrent("LSTM", 4, 6, "lstm_sequence")
 recurrent("LSTM", 4, 1, "lstm_step")
 caches()
+smooth()
