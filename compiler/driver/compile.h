@@ -30,7 +30,7 @@ struct CompileOptions {
   std::string triple, cpu, features;
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
-  lower::Winograd winograd = lower::Winograd::Embed;
+  lower::Winograd winograd = lower::Winograd::Auto;
   std::string schedule_db; // text file of schedules that overrule the cost model
   std::string passes = "default";
   std::string dump_folder; // graph text after every changing pass

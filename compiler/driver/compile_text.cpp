@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
-#include <set>
 
 namespace firn::driver {
 namespace {
@@ -43,40 +42,32 @@ std::string signature(const std::vector<artifact::TensorDescription>& tensors) {
   return text;
 }
 
-// "weights 46.8 MB", "raw weights 46.8 MB, prepared 180.1 MB"
+// "weights 46.8 MB", "raw weights 46.8 MB, prepared 180.1 MB", "weights 46.8 MB, read in place"
 std::string weights_text(const artifact::ModelDescription& d) {
   std::string packed = scaled(static_cast<double>(d.weight_bytes), "B");
   if (!d.raw_weight_bytes) return "weights " + packed;
+  if (d.raw_in_place) return "weights " + packed + ", read in place";
   return "raw weights " + scaled(static_cast<double>(*d.raw_weight_bytes), "B") + ", prepared " + packed;
 }
 
-// Buffers of the filters that kernels of Winograd's algorithm read, transformed.
-void collect_winograd_filters(const kernel::Program& program, const std::vector<kernel::Step>& steps,
-                              std::set<int>& buffers) {
-  for (const kernel::Step& step : steps) {
-    collect_winograd_filters(program, step.first, buffers);
-    collect_winograd_filters(program, step.second, buffers);
-    if (step.kind != kernel::Step::Kind::Call) continue;
-    const kernel::Kernel& kernel = *program.kernels[static_cast<size_t>(step.kernel)];
-    if (kernel.algorithm.find("winograd") == std::string::npos) continue;
-    for (size_t i = 0; i < step.arguments.size(); ++i) {
-      int buffer = step.arguments[i].buffer;
-      bool weights = program.buffers[static_cast<size_t>(buffer)].space == kernel::Space::Weights;
-      if (weights && kernel.parameters[i].name == "packed") buffers.insert(buffer);
-    }
-  }
-}
-
-// What embedded filters of Winograd's algorithm cost, and how to do without them; empty if there are none.
+// How many convolutions use Winograd's algorithm, what their filters cost, and how to have it otherwise;
+// empty if it would make none faster.
 std::string winograd_text(const Compilation& c) {
-  std::set<int> buffers;
-  if (!c.prepare) collect_winograd_filters(c.program, c.program.steps, buffers);
-  int64_t bytes = 0;
-  for (int buffer : buffers) bytes += c.program.buffers[static_cast<size_t>(buffer)].bytes;
-  if (bytes == 0) return "";
-  return "  " + scaled(static_cast<double>(bytes), "B") +
-         " of the weights are filters transformed for Winograd's algorithm, which is faster; "
-         "--winograd=init or off makes the object smaller\n";
+  int used = 0, left_out = 0;
+  int64_t added = 0;
+  for (const plan::Explanation& explanation : c.explanations) {
+    used += explanation.chosen.algorithm == plan::Schedule::Algorithm::Winograd;
+    left_out += explanation.left_out;
+    added += explanation.added_bytes;
+  }
+  if (used + left_out == 0) return "";
+  std::string flags = left_out > 0 ? "embed: all" : "";
+  if (used > 0)
+    flags += std::string(flags.empty() ? "" : "; ") + (c.prepare ? "off" : "init, off") + ": +0 B";
+  return format("  Winograd's algorithm for %d of %d convolutions that it makes faster: +", used,
+                used + left_out) +
+         scaled(static_cast<double>(added), "B") + (c.prepare ? " of prepared weights" : " of weights") +
+         " (--winograd=" + flags + ")\n";
 }
 
 } // namespace

@@ -23,6 +23,9 @@ struct ContractionRoot {
 std::optional<ContractionRoot> find_contraction_root(const LoweringContext& context,
                                                      const Instruction& instruction);
 
+// What is known of the binding of a contraction's code before its kernel.
+BindingRef make_binding(const LoweringContext& context, const Instruction& instruction,
+                        const ContractionRoot& root);
 // What the schedule database has for a contraction whose fusion has that result; null if nothing.
 const plan::Schedule* find_schedule(const LoweringContext& context, const Instruction& contraction,
                                     const Type& result);

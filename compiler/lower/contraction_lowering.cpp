@@ -3,6 +3,7 @@
 #include "compiler/lower/contraction_fusion.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/winograd.h"
+#include "compiler/lower/winograd_choices.h"
 
 namespace firn::lower {
 
@@ -76,29 +77,25 @@ Place pack_operand(LoweringContext& context, const Instruction& instruction, con
 
 namespace {
 
-// A convolution by Winograd's algorithm, if that is allowed and faster than `direct`.
+// A convolution by Winograd's algorithm, if that was chosen for it.
 bool emit_winograd_convolution(LoweringContext& context, const Instruction& instruction,
                                const ContractionRoot& root, const BindingRef& binding,
                                const PreparedContraction& direct, plan::Explanation& explanation) {
-  const Options& options = context.options();
-  const plan::Schedule* schedule = binding->schedule;
-  if (options.math == Math::Strict || options.optimize_size || options.winograd == Winograd::Off)
-    return false;
-  if (!is_packable_constant(root.operands[1]) ||
-      (schedule && schedule->algorithm != plan::Schedule::Algorithm::Winograd))
-    return false;
-  LiteralRef literal = root.operands[1].def->literal();
-  Type sums_type = binding->sums_type(root.computed());
-  auto plan = plan::choose_winograd({root.computed(), sums_type, *literal, context.target(),
-                                     direct.tiling.cycles, context.model_weight_bytes(), schedule},
-                                    explanation.candidates);
+  const plan::WinogradChoice* choice = context.winograd_choice(instruction);
+  if (!choice) return false;
+  explanation.candidates.insert(explanation.candidates.end(), choice->considered.begin(),
+                                choice->considered.end());
+  explanation.left_out = choice->left_out;
+  const std::optional<plan::WinogradPlan>& plan = choice->plan;
   if (!plan) return false;
+  LiteralRef literal = root.operands[1].def->literal();
   explanation.chosen = plan->schedule();
+  explanation.added_bytes = choice->added_bytes;
   auto fill = [literal, plan = *plan](std::span<std::byte> out) {
     plan::pack_winograd_filters(plan, plan::aligned_filters(*literal).data(), out);
   };
   std::optional<kernel::RawForm> raw;
-  if (options.winograd == Winograd::Init) raw = raw_winograd_filters(*plan, literal);
+  if (context.options().winograd == Winograd::Init) raw = raw_winograd_filters(*plan, literal);
   Place filters{context.add_constant(plan->filter_elements() * 4, fill, root.operands[1].def->location(),
                                      std::move(raw)),
                 0};
@@ -183,6 +180,22 @@ const plan::Schedule* find_schedule(const LoweringContext& context, const Instru
                    : nullptr;
 }
 
+BindingRef make_binding(const LoweringContext& context, const Instruction& instruction,
+                        const ContractionRoot& root) {
+  auto binding = std::make_shared<ContractionBinding>();
+  binding->result_type = instruction.type();
+  binding->phases = root.phases;
+  binding->sum_dtype = root.contraction->type().dtype;
+  binding->schedule = find_schedule(context, *root.contraction, instruction.type());
+  // Phases of a transposed convolution lie beside each other in a tile: no sum of it is of one channel.
+  binding->side_sums = root.phases ? nullptr : context.side_sums_of(instruction);
+  binding->compact = context.options().optimize_size;
+  binding->long_epilogue = has_long_epilogue(instruction);
+  if (root.contraction->is(Opcode::Dot) || is_packable_constant(root.operands[1]))
+    binding->weight_bytes = context.model_weight_bytes();
+  return binding;
+}
+
 plan::Explanation explain_direct(const LoweringContext& context, const Instruction& instruction,
                                  const Instruction& contraction, const plan::Tiling& tiling) {
   plan::Explanation explanation;
@@ -202,20 +215,9 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
   if (!root) return false;
   bool is_dot = root->contraction->is(Opcode::Dot);
   if (!is_dot) root->compute_phases(context.target().lanes(32));
-  const plan::Schedule* schedule = find_schedule(context, *root->contraction, instruction.type());
   BindingRef binding;
   auto prepare = [&](ReductionPart part) {
-    binding = std::make_shared<ContractionBinding>();
-    binding->result_type = instruction.type();
-    binding->phases = root->phases;
-    binding->sum_dtype = root->contraction->type().dtype;
-    binding->schedule = schedule;
-    // Phases of a transposed convolution lie beside each other in a tile: no sum of it is of one channel.
-    binding->side_sums = root->phases ? nullptr : context.side_sums_of(instruction);
-    binding->compact = context.options().optimize_size;
-    binding->long_epilogue = has_long_epilogue(instruction);
-    if (is_dot || is_packable_constant(root->operands[1]))
-      binding->weight_bytes = context.model_weight_bytes();
+    binding = make_binding(context, instruction, *root);
     return is_dot ? prepare_dot(*root->contraction, is_packable_constant(root->operands[0]),
                                 is_packable_constant(root->operands[1]), binding, context.target(), part)
                   : prepare_convolution(root->computed(), binding, context.target());
@@ -226,6 +228,7 @@ bool emit_contraction(LoweringContext& context, const Instruction& instruction) 
   bool done =
       !is_dot && emit_winograd_convolution(context, instruction, *root, binding, *prepared, explanation);
   // A schedule that is not allowed here, or that the guard refuses, overrules nothing.
+  const plan::Schedule* schedule = binding->schedule;
   explanation.overruled = schedule && schedule->algorithm == explanation.chosen.algorithm;
   if (context.options().explanations) context.options().explanations->push_back(std::move(explanation));
   if (done) return true;

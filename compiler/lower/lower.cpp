@@ -3,6 +3,7 @@
 
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/placement.h"
+#include "compiler/lower/winograd_choices.h"
 
 namespace firn::lower {
 namespace {
@@ -65,6 +66,8 @@ public:
     place_outputs();
     place_states();
     place_concatenations(context_, body);
+    WinogradChoices winograd = choose_winograd(context_, body);
+    context_.set_winograd_choices(&winograd);
     if (Result result = context_.lower_region(body, program_.steps); !result) return result.error();
     LoweringContext::Steps copies;
     context_.with_steps(copies, [&] {

@@ -13,15 +13,16 @@ namespace firn::lower {
 
 enum class Math : uint8_t { Default, Strict, Fast };
 
-// Where the transformed filters of Winograd convolutions come from: from the object, from its raw filters
-// before the first run, or nowhere (never that algorithm).
-enum class Winograd : uint8_t { Embed, Init, Off };
+// Which convolutions use Winograd's algorithm, and where their transformed filters come from: those where it
+// pays for its bytes in the object (plan/choose_winograd.h says when), or every one that it makes faster,
+// with filters from the object or from its raw filters before the first run, or none.
+enum class Winograd : uint8_t { Auto, Embed, Init, Off };
 
 struct Options {
   TargetMachine target;
   bool optimize_size = false;
   Math math = Math::Default;
-  Winograd winograd = Winograd::Embed;
+  Winograd winograd = Winograd::Auto;
   const plan::ScheduleDatabase* schedules = nullptr;      // overrules the cost model where it has an entry
   std::vector<plan::Explanation>* explanations = nullptr; // filled with one entry per contraction
   // First values of states by parameter name; others start from zeros.

@@ -1,6 +1,8 @@
 // Places of values, and the growing program.
 #include "compiler/lower/lowering_context.h"
 
+#include "compiler/lower/winograd_choices.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -89,6 +91,12 @@ void LoweringContext::set_place(Value value, Place place) {
 void LoweringContext::set_rolling(const Instruction& concatenate, const Instruction* slice) {
   rolling_.insert(&concatenate);
   if (slice) read_in_place_.insert(slice);
+}
+
+const plan::WinogradChoice* LoweringContext::winograd_choice(const Instruction& instruction) const {
+  if (!winograd_choices_) return nullptr;
+  auto found = winograd_choices_->choices.find(&instruction);
+  return found == winograd_choices_->choices.end() ? nullptr : &found->second;
 }
 
 std::pair<Value, int64_t> LoweringContext::root_of(Value value) const {

@@ -13,6 +13,10 @@
 #include <span>
 #include <utility>
 
+namespace firn::plan {
+struct WinogradChoice;
+}
+
 namespace firn::lower {
 
 // Where a value lies: a stretch of a buffer, as long as the value's type as laid out.
@@ -41,6 +45,7 @@ inline Value result_of(const Instruction& instruction, int result = 0) {
 void fill_laid_out(const Literal& literal, const Type& type, std::span<std::byte> out);
 
 class SideSums;
+struct WinogradChoices;
 
 class LoweringContext {
 public:
@@ -94,6 +99,10 @@ public:
     return wanted == side_sums_.end() ? nullptr : wanted->second;
   }
   void set_side_sums(const Instruction& instruction, SideSums* sums) { side_sums_[&instruction] = sums; }
+  // What was chosen for a convolution (winograd_choices.h); null if Winograd's algorithm does not apply. The
+  // choices outlive the context.
+  const plan::WinogradChoice* winograd_choice(const Instruction& instruction) const;
+  void set_winograd_choices(const WinogradChoices* choices) { winograd_choices_ = choices; }
   // Instructions that the kernel of an earlier one computes.
   void set_lowered(const Instruction& instruction) { lowered_.insert(&instruction); }
   bool is_lowered(const Instruction& instruction) const { return lowered_.count(&instruction) != 0; }
@@ -120,6 +129,7 @@ private:
   std::set<const Instruction*> rolling_, read_in_place_, lowered_;
   std::map<const Instruction*, SideSums*> side_sums_;
   std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
+  const WinogradChoices* winograd_choices_ = nullptr;
   int64_t model_weight_bytes_ = 0;
   int next_kernel_ = 0;
 };

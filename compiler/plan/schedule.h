@@ -51,7 +51,9 @@ struct Explanation {
   };
   std::string location, signature;
   Schedule chosen;
-  bool overruled = false;            // by the database
+  bool overruled = false;  // by the database
+  int64_t added_bytes = 0; // of filters transformed for Winograd's algorithm, beside the model's own
+  bool left_out = false;   // Winograd's algorithm is faster, but not worth the bytes of its filters
   std::vector<Candidate> candidates; // chosen one included, fastest first
 };
 std::string explanation_text(const std::vector<Explanation>& explanations);

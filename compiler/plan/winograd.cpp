@@ -1,23 +1,20 @@
-// Whether and how Winograd's algorithm serves a convolution: sizes of transforms and batches by counted
-// cycles, packing of filters, and the guard on accuracy.
+// How Winograd's algorithm serves a convolution: sizes of transforms and batches by counted cycles.
 #include "compiler/plan/winograd.h"
+
+#include "compiler/plan/predicted_cycles.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 namespace firn::plan {
 namespace {
 
-constexpr double kLargestErrorRatio = 4;
 // Cycles of memory instructions and arithmetic in transforms, where all is in the first cache level.
 constexpr double kLoadCycles = 0.5, kStoreCycles = 1, kArithmeticCycles = 0.5;
 // Of starting and leaving the loop over the tiles of a batch, for one point and column group.
 constexpr double kLoopCycles = 30;
 // Parts of the caches that scratch may occupy beside what passes through them.
 constexpr double kScratchOfL1 = 1, kScratchOfL2 = 0.4;
-// Of the shorter one of computing and streaming, the part that the other does not hide.
-constexpr double kExposed = 0.5;
 
 std::vector<int> output_sizes(int64_t taps) {
   if (taps == 1) return {1};
@@ -36,21 +33,6 @@ double output_transform_cycles(const WinogradPlan& plan) {
   double outputs = plan.height.outputs * plan.width.outputs;
   return (points + half) * kLoadCycles + (half + outputs) * kStoreCycles +
          (points + half) * kArithmeticCycles + outputs * 2;
-}
-
-// The first pass of a run comes from where the whole model's weights stay between runs.
-double stream_cycles(double bytes, int64_t passes, const TargetMachine& target, int64_t model_weight_bytes) {
-  auto rate = [&](double stays) {
-    return stays <= 0.6 * static_cast<double>(target.l2_bytes) ? target.l2_bytes_per_cycle
-           : stays <= static_cast<double>(target.l3_bytes)     ? target.l3_bytes_per_cycle
-                                                               : target.memory_bytes_per_cycle;
-  };
-  double first = bytes / rate(std::max(bytes, static_cast<double>(model_weight_bytes)));
-  return first + static_cast<double>(passes - 1) * bytes / rate(bytes);
-}
-
-double overlapped(double compute, double stream) {
-  return std::max(compute, stream) + kExposed * std::min(compute, stream);
 }
 
 // Of moving the scratch of one batch, as far as it does not stay in the first cache level: V is written and
@@ -197,9 +179,7 @@ Schedule WinogradPlan::schedule() const {
   return schedule;
 }
 
-namespace {
-
-std::vector<WinogradPlan> plan_all_sizes(const WinogradRequest& request) {
+std::vector<WinogradPlan> plan_winograd(const WinogradRequest& request) {
   std::vector<WinogradPlan> plans;
   std::optional<WinogradPlan> geometry =
       describe_geometry(request.convolution, request.result, request.target);
@@ -224,33 +204,6 @@ std::vector<WinogradPlan> plan_all_sizes(const WinogradRequest& request) {
   std::sort(plans.begin(), plans.end(),
             [](const WinogradPlan& a, const WinogradPlan& b) { return a.cycles < b.cycles; });
   return plans;
-}
-
-} // namespace
-
-std::optional<WinogradPlan> choose_winograd(const WinogradRequest& request,
-                                            std::vector<Explanation::Candidate>& considered) {
-  double direct_bytes = static_cast<double>(request.convolution.operand(1).type().byte_size());
-  double stream = stream_cycles(direct_bytes, 1, request.target, request.model_weight_bytes);
-  double direct_cycles = request.schedule ? INFINITY : overlapped(request.direct_cycles, stream);
-  std::vector<float> values; // read when a plan promises to win: others need not be convolutions of f32
-  std::optional<WinogradPlan> chosen;
-  for (WinogradPlan& plan : plan_all_sizes(request)) {
-    Explanation::Candidate candidate{plan.schedule(), plan.cycles, ""};
-    if (!chosen && plan.cycles < direct_cycles) {
-      if (values.empty()) values = aligned_filters(request.filter);
-      double error = winograd_error_ratio(plan, values.data());
-      char text[64];
-      std::snprintf(text, sizeof text, "%.2g times the direct sum's error", error);
-      candidate.note = text;
-      if (error <= kLargestErrorRatio)
-        chosen = std::move(plan);
-      else
-        candidate.note += ": too much";
-    }
-    considered.push_back(std::move(candidate));
-  }
-  return chosen;
 }
 
 } // namespace firn::plan

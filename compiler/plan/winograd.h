@@ -46,23 +46,18 @@ struct WinogradPlan {
   std::string name() const; // "3x3 winograd 4x4 14x2": taps, outputs, tile of products
 };
 
-// What a plan is made for.
+// What plans are made for.
 struct WinogradRequest {
   const Instruction& convolution;
   const Type& result; // as laid out
-  const Literal& filter;
   const TargetMachine& target;
-  double direct_cycles;       // estimate for the direct convolution, its operands near
   int64_t model_weight_bytes; // of all layers, which pass through the caches between two runs of this one
-  const Schedule* schedule;   // overrules the choice; may be null
+  const Schedule* schedule;   // overrules sizes, tile and batch; may be null
 };
 
-// The fastest plan by the count of cycles, if Winograd applies (stride 1, taps of 1, 3 or 5, blocked
-// channels, f32) and promises to be faster than the direct convolution, and if its rounding error on random
-// data with these filters is at most 4 times that of the direct sum. Adds what was weighed, the direct
-// convolution apart, to `considered`.
-std::optional<WinogradPlan> choose_winograd(const WinogradRequest& request,
-                                            std::vector<Explanation::Candidate>& considered);
+// A plan for every size of the transform, fastest first by the count of cycles; none if Winograd's algorithm
+// does not apply (it wants stride 1, taps of 1, 3 or 5, blocked channels, f32).
+std::vector<WinogradPlan> plan_winograd(const WinogradRequest& request);
 
 // One filter of one channel, transformed: G_h f G_w^T, at `out[point]`.
 void transform_winograd_filter(const WinogradPlan& plan, const float* filter, double* out);

@@ -216,6 +216,7 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
   auto module = kernel.module(target.channel_block());
   lower::Options options;
   options.target = target;
+  options.winograd = lower::Winograd::Embed;
   std::vector<plan::Explanation> explanations;
   options.explanations = &explanations;
   std::optional<plan::ScheduleDatabase> database;

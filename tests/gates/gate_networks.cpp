@@ -267,6 +267,7 @@ std::string compile_network(const GateNetwork& network, const std::string& cpu) 
   memory::minimize_peak(*module);
   lower::Options options;
   options.target = target;
+  options.winograd = lower::Winograd::Embed;
   auto program = lower::lower_module(*module, options);
   if (!program) FAIL(program.error().message);
   memory::place_constants(*program);

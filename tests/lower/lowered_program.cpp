@@ -74,7 +74,7 @@ kernel::Program lower_text(const std::string& text, const std::string& cpu, lowe
 }
 
 kernel::Program lower_program(const Module& module, const std::string& cpu) {
-  return lower(module, {.target = target_of("", cpu)});
+  return lower(module, {.target = target_of("", cpu), .winograd = lower::Winograd::Embed});
 }
 
 void expect_lowered_module(const std::string& text, const LoweredOptions& options) {
@@ -181,8 +181,10 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
     INFO(cpu << "\n" << text);
     TargetMachine target = target_of("", cpu);
     for (Placement placement : placements) {
-      kernel::Program program =
-          lower(module, {.target = target, .optimize_size = options.optimize_size, .math = options.math});
+      kernel::Program program = lower(module, {.target = target,
+                                               .optimize_size = options.optimize_size,
+                                               .math = options.math,
+                                               .winograd = lower::Winograd::Embed});
       INFO(kernel::print_program(program));
       std::vector<Range64> between;
       if (options.guarded) between = spread_buffers(program, placement);

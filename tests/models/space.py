@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""The summary says what Winograd's filters take and how to do without them, and -Oz is -Os.
+"""Winograd's filters are in the object where they pay for their bytes, the summary says so, and -Oz is -Os.
 
     space.py FIRN
 """
+import json
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -13,39 +15,69 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from hostile import graph, ints, model, node, tensor, value  # noqa: E402
 
 
-def convolution():
-    numbers = [(k * 7919 % 1000 - 500) / 500 for k in range(64 * 64 * 9)]
-    filters = tensor("w", [64, 64, 3, 3], struct.pack(f"<{len(numbers)}f", *numbers))
-    image = [1, 64, 28, 28]
-    return model(graph([node("Conv", ["x", "w"], ["y"], ints("pads", [1, 1, 1, 1]))], [value("x", image)], [value("y", image)],
-                       [filters]))
+def weights(name, dims, count):
+    numbers = [(k * 7919 % 1000 - 500) / 500 for k in range(count)]
+    return tensor(name, dims, struct.pack(f"<{count}f", *numbers))
+
+
+def convolution(channels, size, product=0):
+    """A 3x3 convolution, and beside it a product of that many rows, inner elements and columns."""
+    image, square = [1, channels, size, size], [product, product]
+    nodes = [node("Conv", ["x", "w"], ["y"], ints("pads", [1, 1, 1, 1]))]
+    inputs, outputs = [value("x", image)], [value("y", image)]
+    if product:
+        nodes.append(node("MatMul", ["a", "b"], ["c"]))
+        inputs += [value("a", square), value("b", square)]
+        outputs.append(value("c", square))
+    return model(graph(nodes, inputs, outputs, [weights("w", [channels, channels, 3, 3], channels * channels * 9)]))
 
 
 def main():
     firn = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "model.onnx")
-        with open(path, "wb") as file:
-            file.write(convolution())
+        path, stem = os.path.join(folder, "model.onnx"), os.path.join(folder, "net")
 
-        def compiled(*options):
-            """The summary, and the object's bytes."""
-            stem = os.path.join(folder, "net")
+        def compiled(content, *options):
+            """The bytes of weights, convolutions that use the algorithm and that could, the summary, and the object."""
+            with open(path, "wb") as file:
+                file.write(content)
             command = [firn, "compile", path, "-o", stem, "-mcpu=x86-64-v3", *options]
             summary = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-            with open(stem + ".o", "rb") as file:
-                return summary, file.read()
+            with open(stem + ".o", "rb") as file, open(stem + ".json") as manifest:
+                used = re.search(r"Winograd's algorithm for (\d+) of (\d+) convolutions", summary)
+                sizes = json.load(manifest)["sizes"]
+                return sizes, used and (int(used[1]), int(used[2])), summary, file.read()
 
-        advice = "--winograd=init or off makes the object smaller"
-        summary, transformed = compiled()
-        assert advice in summary, summary
-        for options in (["--winograd=off"], ["--winograd=init"], ["-Os"]):
-            summary, plain = compiled(*options)
-            assert advice not in summary, summary
-            assert len(plain) < len(transformed) / 2, (options, len(plain), len(transformed))
-        # Their symbols are told apart by the options.
-        small, smallest = compiled("-Os")[1], compiled("-Oz")[1]
-        assert len(small) == len(smallest), f"-Oz differs from -Os: {len(smallest)} and {len(small)} B"
+        large = convolution(64, 28)
+        model_bytes = 64 * 64 * 9 * 4
+        sizes, used, summary, _ = compiled(large)
+        assert used == (1, 1) and model_bytes < sizes["weight_bytes"] <= 2 * model_bytes, (summary, sizes)
+        assert "--winograd=init, off: +0 B" in summary, summary
+        sizes, used, summary, _ = compiled(large, "--winograd=embed")
+        assert used == (1, 1) and sizes["weight_bytes"] == 4 * model_bytes, (summary, sizes)
+        sizes, used, summary, _ = compiled(large, "--winograd=init")
+        assert used == (1, 1) and sizes["raw_weight_bytes"] == model_bytes, (summary, sizes)
+        assert sizes["prepared_weight_bytes"] == 4 * model_bytes, sizes
+        for options in (["--winograd=off"], ["-Os"], ["--math=strict"]):
+            sizes, used, summary, _ = compiled(large, *options)
+            assert not used and sizes["weight_bytes"] == model_bytes, (options, summary, sizes)
+
+        beside = convolution(64, 28, product=2048)
+        sizes, used, summary, _ = compiled(beside)
+        assert used == (0, 1) and sizes["weight_bytes"] == model_bytes, (summary, sizes)
+        assert "--winograd=embed: all" in summary, summary
+        sizes, used, summary, _ = compiled(beside, "--winograd=embed")
+        assert used == (1, 1) and sizes["weight_bytes"] == 4 * model_bytes, (summary, sizes)
+
+        # Weights with nothing to expand are read where they are.
+        small = convolution(4, 4)
+        sizes, used, summary, _ = compiled(small, "--winograd=init")
+        assert not used and sizes["prepared_weight_bytes"] == 0, (summary, sizes)
+        assert sizes["raw_weight_bytes"] == sizes["weight_bytes"] and "read in place" in summary, (summary, sizes)
+
+        # Symbols are told apart by the options.
+        smallest, largest = compiled(large, "-Os")[3], compiled(large, "-Oz")[3]
+        assert len(smallest) == len(largest), f"-Oz differs from -Os: {len(largest)} and {len(smallest)} B"
 
 
 main()

@@ -54,7 +54,7 @@ Setting draw_setting(RandomSource& random) {
   setting.math =
       random.pick({lower::Math::Default, lower::Math::Default, lower::Math::Strict, lower::Math::Fast});
   setting.winograd = random.pick(
-      {lower::Winograd::Embed, lower::Winograd::Embed, lower::Winograd::Init, lower::Winograd::Off});
+      {lower::Winograd::Auto, lower::Winograd::Embed, lower::Winograd::Init, lower::Winograd::Off});
   setting.external = random.chance(0.5);
   setting.guard_before = random.chance(0.5);
   return setting;
@@ -86,7 +86,7 @@ Setting draw_setting(uint64_t seed) {
 std::string Setting::to_string() const {
   static constexpr const char* levels[] = {"-O0", "-O1", "-O2", "-O3", "-Os", "-Oz"};
   static constexpr const char* maths[] = {"", " --math=strict", " --math=fast"};
-  static constexpr const char* winograds[] = {"", " --winograd=init", " --winograd=off"};
+  static constexpr const char* winograds[] = {"", " --winograd=embed", " --winograd=init", " --winograd=off"};
   return "-mcpu=" + cpu + " " + levels[static_cast<int>(opt_level)] + maths[static_cast<int>(math)] +
          winograds[static_cast<int>(winograd)];
 }

@@ -11,7 +11,7 @@ struct Setting {
   std::string cpu;
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
-  lower::Winograd winograd = lower::Winograd::Embed;
+  lower::Winograd winograd = lower::Winograd::Auto;
   bool external = false;         // inputs and outputs have memory of their own, not the arena's
   bool guard_before = false;     // memory that must not be touched lies right before, not after, each block
   std::string to_string() const; // as flags of `firn verify`

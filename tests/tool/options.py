@@ -19,7 +19,7 @@ COMPILING = {
     "--mattr": [("+frobnicator", "is not known")],
     "--optimize": [("7", ONE_OF_LEVELS)],
     "--math": [("loose", "none of default, strict, fast"), ("strick", "did you mean 'strict'?")],
-    "--winograd": [("on", "none of embed, init, off")],
+    "--winograd": [("on", "none of auto, embed, init, off")],
     "--schedule-db": [("nowhere.db", "nowhere.db")],
     "--dim": [("n", "wants NAME=VALUE"), ("n=", "wants NAME=VALUE"), ("=1", "wants NAME=VALUE"), ("n=-1", "whole number"),
               ("n=1x", "whole number"), ("n= 1", "whole number"), ("n=1..4", "ranges of dims"), ("zz=1", "has no symbolic dim 'zz'")],

@@ -94,9 +94,10 @@ void CompileFlags::add_to(CLI::App& verb) {
   verb.add_option("--math", math, "float rules: default, strict or fast")
       ->check(one_of({"default", "strict", "fast"}));
   verb.add_option("--winograd", winograd,
-                  "filters of Winograd convolutions: embed (default), init (made before the first run: a "
-                  "smaller object) or off")
-      ->check(one_of({"embed", "init", "off"}));
+                  "Winograd's algorithm for convolutions: auto (default: where it pays for the bytes of its "
+                  "filters in the object), embed (wherever it is faster), init (the same, with filters made "
+                  "before the first run: a smaller object) or off")
+      ->check(one_of({"auto", "embed", "init", "off"}));
   verb.add_option("--schedule-db", options.schedule_db,
                   "schedules that overrule the cost model, as --explain prints them");
   verb.add_option("--dim", dims, "value of a symbolic dim: NAME=VALUE; repeatable")->take_all();
@@ -127,7 +128,10 @@ Result CompileFlags::finish() {
   choose("--math=", math, options.math, flags,
          {{"default", Math::Default}, {"strict", Math::Strict}, {"fast", Math::Fast}});
   choose("--winograd=", winograd, options.winograd, flags,
-         {{"embed", Winograd::Embed}, {"init", Winograd::Init}, {"off", Winograd::Off}});
+         {{"auto", Winograd::Auto},
+          {"embed", Winograd::Embed},
+          {"init", Winograd::Init},
+          {"off", Winograd::Off}});
   if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");
   for (const std::string& word : dims) {
     if (Result parsed = parse_dim(word, options.import); !parsed) return parsed;

@@ -1,0 +1,79 @@
+// Work and traffic of instructions, from their types alone.
+#include "compiler/plan/predicted_cycles.h"
+
+#include <algorithm>
+
+namespace firn::plan {
+namespace {
+
+// Of the shorter one of computing and streaming, the part that the other does not hide.
+constexpr double kExposed = 0.5;
+
+double elements(const Type& type) {
+  return type.is_tensor() && type.is_static() ? static_cast<double>(type.num_elements()) : 0;
+}
+
+// Products of one element of a contraction's result.
+double products(const Instruction& contraction) {
+  const Type &lhs = contraction.operand(0).type(), &rhs = contraction.operand(1).type();
+  double count = 1;
+  if (contraction.is(Opcode::Dot))
+    for (int64_t dim : contraction.attributes().ints("lhs_contract"))
+      count *= static_cast<double>(lhs.dim(static_cast<int>(dim)));
+  else if (elements(rhs) > 0)
+    count = elements(rhs) / static_cast<double>(rhs.dim(0));
+  return count;
+}
+
+// Multiplications with their additions, or other operations, of which a machine does equally many.
+double operations(const Instruction& instruction) {
+  double count = 0;
+  if (instruction.num_results() == 1 && !instruction.is(Opcode::Constant) &&
+      !instruction.is(Opcode::Parameter))
+    count = elements(instruction.type());
+  if (instruction.is(Opcode::Dot) || instruction.is(Opcode::Convolution))
+    return count * products(instruction);
+  double inner_count = 0;
+  for (int i = 0; i < instruction.num_regions(); ++i)
+    for (const auto& inner : instruction.region(i).instructions()) inner_count += operations(*inner);
+  return std::max(count, inner_count);
+}
+
+double bytes_of(const Type& type) {
+  return type.is_tensor() && type.is_static() ? static_cast<double>(type.physical_byte_size()) : 0;
+}
+
+} // namespace
+
+double stream_cycles(double bytes, int64_t passes, const TargetMachine& target, int64_t model_weight_bytes) {
+  auto rate = [&](double stays) {
+    return stays <= 0.6 * static_cast<double>(target.l2_bytes) ? target.l2_bytes_per_cycle
+           : stays <= static_cast<double>(target.l3_bytes)     ? target.l3_bytes_per_cycle
+                                                               : target.memory_bytes_per_cycle;
+  };
+  double first = bytes / rate(std::max(bytes, static_cast<double>(model_weight_bytes)));
+  return first + static_cast<double>(passes - 1) * bytes / rate(bytes);
+}
+
+double overlapped(double compute, double stream) {
+  return std::max(compute, stream) + kExposed * std::min(compute, stream);
+}
+
+double predicted_cycles(const Instruction& instruction, const TargetMachine& target,
+                        int64_t model_weight_bytes) {
+  double count = operations(instruction), weights = 0, activations = 0;
+  for (Value operand : instruction.operands()) {
+    // Of a table, a gather reads a part.
+    double part = std::min(1.0, count / std::max(1.0, elements(operand.type())));
+    if (operand.def->is(Opcode::Constant))
+      weights += part * bytes_of(operand.type());
+    else
+      activations += bytes_of(operand.type());
+  }
+  for (int i = 0; i < instruction.num_results(); ++i) activations += bytes_of(instruction.type(i));
+  double compute = count / (target.lanes(32) * target.fma_pipes);
+  return overlapped(std::max(compute, activations / target.l2_bytes_per_cycle),
+                    stream_cycles(weights, 1, target, model_weight_bytes));
+}
+
+} // namespace firn::plan

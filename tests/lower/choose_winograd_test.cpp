@@ -1,0 +1,127 @@
+// Which convolutions Winograd's algorithm computes, by what its filters cost and the whole network takes.
+#include "compiler/graph/text.h"
+#include "compiler/lower/lower.h"
+#include "tests/lower/lowered_program.h"
+
+#include <catch2/catch.hpp>
+
+#include <numeric>
+
+using namespace firn;
+using namespace firn::lower;
+using namespace firn::plan;
+
+namespace {
+
+struct Layer {
+  int64_t channels, size;
+};
+
+// 3x3 convolutions beside each other, each of as many filters as channels, in blocks of 8; and a product of
+// two inputs with that many rows, inner elements and columns.
+struct Network {
+  std::vector<Layer> layers;
+  int64_t product = 0;
+
+  int64_t weight_bytes() const {
+    int64_t bytes = 0;
+    for (const Layer& layer : layers) bytes += layer.channels * layer.channels * 9 * 4;
+    return bytes;
+  }
+
+  std::unique_ptr<Module> module() const {
+    std::string parameters, body, types, results;
+    auto add_result = [&](const std::string& name, const std::string& type) {
+      types += (types.empty() ? "" : ", ") + type;
+      results += (results.empty() ? "%" : ", %") + name;
+    };
+    for (size_t i = 0; i < layers.size(); ++i) {
+      auto [channels, size] = layers[i];
+      std::string n = std::to_string(i), c = std::to_string(channels), s = std::to_string(size);
+      std::string plain = "f32[1," + c + "," + s + "," + s + "]", blocked = plain + "{0,1,2,3:1x8}";
+      parameters += (i ? ", %x" : "%x") + n + ": " + plain;
+      body += "%b" + n + " = copy %x" + n + " : " + blocked + "\n%w" + n + " = " +
+              test::random_constant(channels * channels * 9, static_cast<unsigned>(i)) + " : f32[" + c + "," +
+              c + ",3,3]\n%c" + n + " = convolution %b" + n + ", %w" + n +
+              " {window = 3x3 pad 1_1x1_1, groups = 1} : " + blocked + "\n%r" + n + " = copy %c" + n + " : " +
+              plain + "\n";
+      add_result("r" + n, plain);
+    }
+    if (product > 0) {
+      std::string n = std::to_string(product), square = "f32[" + n + "," + n + "]";
+      parameters += ", %l: " + square + ", %m: " + square;
+      body += "%p = dot %l, %m {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : " +
+              square + "\n";
+      add_result("p", square);
+    }
+    auto parsed = parse_module("m.hlo", "module @m {\nfunc @main(" + parameters + ") -> (" + types + ") {\n" +
+                                            body + "return " + results + "\n}\n}\n");
+    if (!parsed) FAIL(parsed.error().message);
+    return std::move(*parsed);
+  }
+};
+
+// Of the convolutions, in order.
+std::vector<Explanation> explain(const Network& network, Winograd winograd = Winograd::Auto,
+                                 const ScheduleDatabase* schedules = nullptr) {
+  std::vector<Explanation> explanations;
+  Options options;
+  options.target = *find_target("x86_64-linux-gnu", "x86-64-v3", "");
+  options.winograd = winograd;
+  options.schedules = schedules;
+  options.explanations = &explanations;
+  auto program = lower_module(*network.module(), options);
+  if (!program) FAIL(program.error().message);
+  REQUIRE(explanations.size() >= network.layers.size());
+  explanations.resize(network.layers.size());
+  return explanations;
+}
+
+bool is_winograd(const Explanation& explanation) {
+  return explanation.chosen.algorithm == Schedule::Algorithm::Winograd;
+}
+
+int64_t added_bytes(const std::vector<Explanation>& explanations) {
+  return std::accumulate(explanations.begin(), explanations.end(), int64_t{0},
+                         [](int64_t sum, const Explanation& e) { return sum + e.added_bytes; });
+}
+
+} // namespace
+
+TEST_CASE("filters for Winograd's algorithm at most double the weights", "[lower][winograd]") {
+  Network network{{{32, 28}, {64, 14}, {48, 20}}};
+  std::vector<Explanation> all = explain(network, Winograd::Embed), chosen = explain(network);
+  CHECK(added_bytes(all) > 2 * network.weight_bytes());
+  CHECK(std::all_of(all.begin(), all.end(), is_winograd));
+  CHECK(added_bytes(chosen) <= network.weight_bytes());
+  CHECK(std::any_of(chosen.begin(), chosen.end(), is_winograd));
+  for (const Explanation& explanation : chosen) CHECK(explanation.left_out != is_winograd(explanation));
+  for (const Explanation& explanation : explain(network, Winograd::Off))
+    CHECK((!is_winograd(explanation) && !explanation.left_out));
+}
+
+TEST_CASE("the most time per byte comes first", "[lower][winograd]") {
+  // Large images of few channels before small images of many.
+  std::vector<Explanation> chosen = explain({{{64, 8}, {16, 64}, {16, 56}}});
+  CHECK(chosen[1].chosen.outputs_high == 4);
+  CHECK(chosen[2].chosen.outputs_high == 4);
+  CHECK(chosen[0].chosen.outputs_high < 4);
+}
+
+TEST_CASE("Winograd's algorithm is left out where the network hardly gains", "[lower][winograd]") {
+  Network alone{{{32, 16}}}, beside{{{32, 16}}, 1024};
+  CHECK(is_winograd(explain(alone)[0]));
+  Explanation left_out = explain(beside)[0];
+  CHECK_FALSE(is_winograd(left_out));
+  CHECK(left_out.left_out);
+  CHECK(left_out.added_bytes == 0);
+  CHECK(explanation_text({left_out}).find("not worth its bytes") != std::string::npos);
+  // Whoever asks gets it.
+  CHECK(is_winograd(explain(beside, Winograd::Embed)[0]));
+  CHECK(is_winograd(explain(beside, Winograd::Init)[0]));
+  auto database = ScheduleDatabase::parse("db", left_out.signature + " => winograd 4x4\n");
+  REQUIRE(database);
+  Explanation asked = explain(beside, Winograd::Auto, &*database)[0];
+  CHECK(asked.chosen.outputs_high == 4);
+  CHECK(asked.overruled);
+}
