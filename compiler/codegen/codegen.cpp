@@ -66,8 +66,7 @@ Result emit(Generation& generation, const kernel::Program& program, const Option
   llvm::Module& module = *generation.emitted.module;
   std::string message;
   llvm::raw_string_ostream stream(message);
-  if (llvm::verifyModule(module, &stream))
-    return Diagnostic{Fault::Internal, "emitted LLVM IR is broken: " + message};
+  if (llvm::verifyModule(module, &stream)) return internal_error("emitted LLVM IR is broken: " + message);
   return {};
 }
 
@@ -77,8 +76,7 @@ Result compile(Generation& generation, const Options& options, bool assembly) {
   optimise(module, *generation.machine, options.opt_level);
   legalise(module, options.target, generation.features);
   generation.report = run_backend(module, *generation.machine, assembly, generation.output);
-  if (!generation.report.error.empty())
-    return Diagnostic{Fault::Internal, "code generation: " + generation.report.error};
+  if (!generation.report.error.empty()) return internal_error("code generation: " + generation.report.error);
   return {};
 }
 
@@ -112,8 +110,8 @@ Expected<std::unique_ptr<Generation>> generate(const kernel::Program& program, c
   });
   if (!failure.empty()) {
     (void)generation.release();
-    return Diagnostic{Fault::Internal, "LLVM cannot generate code for " + options.target.display_name() +
-                                           " (" + options.target.triple + "): " + failure};
+    return internal_error("LLVM cannot generate code for " + options.target.display_name() + " (" +
+                          options.target.triple + "): " + failure);
   }
   if (!result) return result.error();
   return generation;

@@ -20,7 +20,7 @@ using llvm::object::SectionRef;
 using llvm::object::SymbolRef;
 
 Diagnostic internal(std::string text) {
-  return {Fault::Internal, "generated object " + std::move(text)};
+  return internal_error("generated object " + std::move(text));
 }
 
 // LLVM's own output is trusted to be well formed.

@@ -236,16 +236,16 @@ private:
 } // namespace
 
 Result verify(const Module& module) {
-  auto internal = [](std::string what) { return Diagnostic{Fault::Internal, std::move(what)}; };
   std::set<std::string_view> names;
   for (const SymbolRef& symbol : module.symbols)
-    if (!names.insert(symbol->name).second) return internal("two symbols are named '" + symbol->name + "'");
+    if (!names.insert(symbol->name).second)
+      return internal_error("two symbols are named '" + symbol->name + "'");
   names.clear();
   for (const auto& function : module.functions())
     if (!names.insert(function->name()).second)
-      return internal("two functions are named @" + function->name());
+      return internal_error("two functions are named @" + function->name());
   for (const auto& function : module.functions())
-    if (auto error = Verifier(*function).run()) return internal("@" + function->name() + ": " + *error);
+    if (auto error = Verifier(*function).run()) return internal_error("@" + function->name() + ": " + *error);
   return {};
 }
 

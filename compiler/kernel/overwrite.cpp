@@ -216,7 +216,7 @@ Overwriting may_overwrite(const Kernel& kernel, int written, int read, int64_t d
 
 Result verify_in_place(const Kernel& kernel) {
   auto refuse = [&](const std::string& text) {
-    return Diagnostic{Fault::Internal, "kernel '" + kernel.name + "': " + text};
+    return internal_error("kernel '" + kernel.name + "': " + text);
   };
   auto is_parameter = [&](int number) {
     return number >= 0 && static_cast<size_t>(number) < kernel.parameters.size();

@@ -33,7 +33,7 @@ public:
     if (kernel_.parallel) symbols_.push_back(kernel_.parallel.get());
     check_block(kernel_.body, nullptr, {});
     if (message_.empty()) return {};
-    return Diagnostic{Fault::Internal, "kernel '" + kernel_.name + "': " + message_};
+    return internal_error("kernel '" + kernel_.name + "': " + message_);
   }
 
 private:

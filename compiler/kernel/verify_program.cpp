@@ -30,7 +30,7 @@ public:
     check_constants();
     check_steps(program_.steps, /*depth=*/0);
     if (message_.empty()) return {};
-    return Diagnostic{Fault::Internal, "program '" + program_.name + "': " + message_};
+    return internal_error("program '" + program_.name + "': " + message_);
   }
 
 private:

@@ -87,11 +87,10 @@ Result run_pass(const PassInfo& pass, int number, Module& module, PipelineRun& r
   std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   run.timings.push_back({pass.name, elapsed.count(), changed});
   if (run.check_reports && !changed && print_module(module) != before)
-    return Diagnostic{Fault::Internal, std::string("pass ") + pass.name + " reports no change but made one"};
+    return internal_error(std::string("pass ") + pass.name + " reports no change but made one");
   if (changed)
     if (Result valid = verify(module); !valid)
-      return Diagnostic{Fault::Internal,
-                        std::string("after pass ") + pass.name + ": " + valid.error().message};
+      return internal_error(std::string("after pass ") + pass.name + ": " + valid.error().message);
   if (run.after_pass) run.after_pass(number, pass.name, changed, module);
   return {};
 }

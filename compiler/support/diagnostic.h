@@ -1,5 +1,9 @@
 // Errors as values. A Diagnostic is a message for the user; Expected<T> carries a value or a Diagnostic; a
-// DiagnosticList collects several. Faults of Firn itself are FIRN_CHECK failures, never diagnostics.
+// DiagnosticList collects several.
+//
+// Faults of Firn itself end the program at a FIRN_CHECK where code finds its own invariant broken. What is
+// found in data that another part has made (by the verifiers of graph and kernels and the check of objects)
+// or refused by LLVM is a diagnostic of Fault::Internal: callers say which pass it was, and remove files.
 #pragma once
 
 #include <cstdio>
@@ -29,6 +33,9 @@ inline Diagnostic usage_error(std::string message) {
 }
 inline Diagnostic unsupported_error(std::string message) {
   return {Fault::Unsupported, std::move(message)};
+}
+inline Diagnostic internal_error(std::string message) {
+  return {Fault::Internal, std::move(message)};
 }
 
 // A value or the reason why there is none. Test with `if (!x)`, read with `*x` / `x->`, report with
