@@ -3,7 +3,6 @@
 
 #include <llvm/ADT/APFloat.h>
 #include <llvm/IR/Constants.h>
-#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 
 namespace firn::codegen {
@@ -120,9 +119,6 @@ llvm::Function* KernelEmitter::emit() {
   } else {
     if (kernel_.parallel) symbols_[kernel_.parallel.get()] = {index_constant(0), 0, 0};
     emit_block(kernel_.body, nullptr);
-  }
-  if (has_streaming_stores_ && context_.target.arch == Arch::X86_64) {
-    ir_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
   }
   ir_.CreateRetVoid();
   return function_;

@@ -164,13 +164,7 @@ void KernelEmitter::emit_memory(const Op& op) {
       }
       return;
     }
-    llvm::StoreInst* store = ir_.CreateAlignedStore(stored, pointer, alignment);
-    uint64_t bytes = stored->getType()->getPrimitiveSizeInBits() / 8;
-    if (op.streaming && alignment.value() >= bytes && bytes >= 16) {
-      has_streaming_stores_ = true;
-      store->setMetadata(llvm::LLVMContext::MD_nontemporal,
-                         llvm::MDNode::get(context_.context, llvm::ConstantAsMetadata::get(ir_.getInt32(1))));
-    }
+    ir_.CreateAlignedStore(stored, pointer, alignment);
     return;
   }
   case OpKind::Gather:

@@ -148,7 +148,6 @@ private:
   std::unordered_map<const Symbol*, SymbolValue> symbols_;
   std::vector<AddressEntry> addresses_; // of the current basic block
   bool has_offsets_ = false;            // some symbol has one
-  bool has_streaming_stores_ = false;
   int depth_ = 0;
 };
 

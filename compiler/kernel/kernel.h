@@ -71,7 +71,7 @@ struct Op {
   int buffer = -1;                     // memory ops: parameter or scratch number
   IntExpr index;            // memory ops: element index in units of the buffer's element; IndexValue
   int alignment = 0;        // memory ops: bytes known of the address; 0: the element's
-  bool streaming = false;   // stores that bypass the cache; prefetch: into L2 rather than L1
+  bool streaming = false;   // prefetch: into L2 rather than L1
   SymbolRef symbol;         // For: the induction variable; Symbolic: what it defines
   IntExpr lower, upper;     // For
   int64_t step = 1;         // For, > 0

@@ -6,8 +6,7 @@
 //   has none;
 // - symbols of index expressions are in scope: the parallel loop's, those of enclosing loops, earlier
 //   `symbolic` ops;
-// - buffers exist, hold storable elements, are marked written if they are, and no access lies wholly outside
-//   them;
+// - buffers exist, hold storable elements, are marked written if they are; no access lies wholly outside;
 // - loops have positive steps and unroll factors; promises of memory in place are kept (overwrite.cpp).
 #include "compiler/kernel/overwrite.h"
 
@@ -285,12 +284,13 @@ private:
     if (op.buffer < 0 || static_cast<size_t>(op.buffer) >= buffers) return fail(op, "buffer does not exist");
     check_expression(op, op.index);
     if (!message_.empty() || op.kind == OpKind::Prefetch) return;
+    want(!op.streaming, op, "is streaming, which only prefetches may be");
     const BufferParameter& buffer = kernel_.buffer(op.buffer);
     bool reads = op.kind == OpKind::Load || op.kind == OpKind::Gather;
     bool offsets = op.kind == OpKind::Gather || op.kind == OpKind::Scatter;
     size_t fixed = (reads ? 0 : 1) + (offsets ? 1 : 0), most = fixed + 1 + (op.kind == OpKind::Load);
-    if (op.operands.size() < fixed || op.operands.size() > most)
-      return fail(op, "has the wrong number of operands");
+    bool fits = op.operands.size() >= fixed && op.operands.size() <= most;
+    if (!fits) return fail(op, "has the wrong number of operands");
     if (op.results.size() != (reads ? 1u : 0u)) return fail(op, "has the wrong number of results");
     if (op.alignment < 0 || (op.alignment & (op.alignment - 1))) fail(op, "alignment is no power of two");
     Type type = reads ? result(op) : operand(op, 0);

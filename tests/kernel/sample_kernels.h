@@ -46,7 +46,7 @@ inline std::unique_ptr<Kernel> sample_control_flow(const std::string& name) {
   Value mask = b.lane_mask(16, count - floor_div(count, 16) * 16);
   b.store_masked(b.splat(halved, 16), y, min(1024 * p, 3000), mask);
   b.store(b.load(wide, t, 0), y, 1024 * p + 512);
-  b.kernel().body.ops.back()->streaming = true;
+  b.prefetch(t, 512, /*into_l2=*/true);
   kernel->in_place = {{y, x, Overwriting::Pointwise, 16384}};
   return kernel;
 }

@@ -49,6 +49,7 @@ TEST_CASE("memory accesses are checked") {
   rejects(x + "%0: f32 = const [1]\nstore %0 b0[0]\n", "not marked written");
   rejects(x + "%0: f32x4 = const [1]\n%1: f32x4 = gather %0 b0[0]\n", "offsets must be");
   rejects(x + "%0: i1x4 = const [1]\n%1: f32x8 = load %0 b0[0]\n", "mask must be i1");
+  rejects(x + "%0: f32 = load b0[0] streaming\n", "only prefetches");
   rejects("  parameter \"m\" i1[64] align 64\n", "does not lie in memory");
   rejects("  parameter \"m\" i8[64] align 3\n", "no power of two");
 }
