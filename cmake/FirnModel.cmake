@@ -3,7 +3,7 @@
 #
 #   firn_add_library(<target> MODEL <file.onnx> CLASS <ns::Name>
 #     [NAMES new=old ...] [DIMS name=value ...] [STATE past=present ...] [EXTERNAL name ...]
-#     [TARGET <triple>] [CPU <name>] [OPT speed|size|debug] [MATH default|strict|fast] [WEIGHTS embed|init] [THREADS 1]
+#     [TARGET <triple>] [CPU <name>] [OPT speed|size|debug] [MATH default|strict] [WEIGHTS embed|init] [THREADS 1]
 #     [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
 #   firn_add_golden_test(<test> LIBRARY <target> DATA <folder> [TOLERANCE 1e-5])
 #
@@ -173,7 +173,7 @@ function(firn_add_library target)
     _firn_refuse("${call}" "MODEL and CLASS are required")
   endif()
   _firn_check_choice("${call}" OPT "${arg_OPT}" speed size debug)
-  _firn_check_choice("${call}" MATH "${arg_MATH}" default strict fast)
+  _firn_check_choice("${call}" MATH "${arg_MATH}" default strict)
   _firn_check_choice("${call}" WEIGHTS "${arg_WEIGHTS}" embed init file)
   _firn_check_supported("${call}" "${arg_MULTIVERSION}" "${arg_THREADS}" "${arg_WEIGHTS}" "${arg_STATE}" "${arg_DIMS}")
   _firn_compiler("${call}" compiler)

@@ -11,7 +11,7 @@
 
 namespace firn::lower {
 
-enum class Math : uint8_t { Default, Strict, Fast };
+enum class Math : uint8_t { Default, Strict };
 
 // Which convolutions use Winograd's algorithm, and where their transformed filters come from: those where it
 // pays for its bytes in the object (plan/choose_winograd.h says when), or every one that it makes faster,

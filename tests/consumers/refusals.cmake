@@ -31,7 +31,7 @@ expect_refusal("STATE past"
 expect_refusal("OPT fastest"
   "${start}OPT is 'fastest', wanted one of: speed, size, debug")
 expect_refusal("MATH loose"
-  "${start}MATH is 'loose', wanted one of: default, strict, fast")
+  "${start}MATH is 'loose', wanted one of: default, strict")
 expect_refusal("PREBUILT_OBJECT a.o"
   "${start}PREBUILT_OBJECT and PREBUILT_HEADER belong together")
 

@@ -52,7 +52,7 @@ Setting draw_setting(RandomSource& random) {
   setting.opt_level = random.pick({OptLevel::O3, OptLevel::O3, OptLevel::O3, OptLevel::O2, OptLevel::O2,
                                    OptLevel::O1, OptLevel::O0, OptLevel::Os, OptLevel::Os});
   setting.math =
-      random.pick({lower::Math::Default, lower::Math::Default, lower::Math::Strict, lower::Math::Fast});
+      random.pick({lower::Math::Default, lower::Math::Default, lower::Math::Strict, lower::Math::Default});
   setting.winograd = random.pick(
       {lower::Winograd::Auto, lower::Winograd::Embed, lower::Winograd::Init, lower::Winograd::Off});
   setting.external = random.chance(0.5);

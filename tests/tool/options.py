@@ -18,7 +18,7 @@ COMPILING = {
     "--mcpu": [("frobnicator", "choices: "), ("x86-64-v33", "did you mean")],
     "--mattr": [("+frobnicator", "is not known")],
     "--optimize": [("7", ONE_OF_LEVELS)],
-    "--math": [("loose", "none of default, strict, fast"), ("strick", "did you mean 'strict'?")],
+    "--math": [("fast", "none of default, strict"), ("strick", "did you mean 'strict'?")],
     "--winograd": [("on", "none of auto, embed, init, off")],
     "--schedule-db": [("nowhere.db", "nowhere.db")],
     "--dim": [("n", "wants NAME=VALUE"), ("n=", "wants NAME=VALUE"), ("=1", "wants NAME=VALUE"), ("n=-1", "whole number"),

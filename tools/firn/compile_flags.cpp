@@ -91,8 +91,7 @@ void CompileFlags::add_to(CLI::App& verb) {
       ->join(',');
   verb.add_option("--optimize", opt_level, "0, 1, 2, 3, s or z (also -O3); default 3; z is the same as s")
       ->check(one_of({"0", "1", "2", "3", "s", "z"}));
-  verb.add_option("--math", math, "float rules: default, strict or fast")
-      ->check(one_of({"default", "strict", "fast"}));
+  verb.add_option("--math", math, "float rules: default or strict")->check(one_of({"default", "strict"}));
   verb.add_option("--winograd", winograd,
                   "Winograd's algorithm for convolutions: auto (default: where it pays for the bytes of its "
                   "filters in the object), embed (wherever it is faster), init (the same, with filters made "
@@ -125,8 +124,7 @@ Result CompileFlags::finish() {
           {"3", OptLevel::O3},
           {"s", OptLevel::Os},
           {"z", OptLevel::Os}});
-  choose("--math=", math, options.math, flags,
-         {{"default", Math::Default}, {"strict", Math::Strict}, {"fast", Math::Fast}});
+  choose("--math=", math, options.math, flags, {{"default", Math::Default}, {"strict", Math::Strict}});
   choose("--winograd=", winograd, options.winograd, flags,
          {{"auto", Winograd::Auto},
           {"embed", Winograd::Embed},
