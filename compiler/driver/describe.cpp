@@ -127,16 +127,9 @@ bool is_constant(Value value) {
 bool has_computed_indices(const Region& region) {
   for (const auto& instruction : region.instructions()) {
     int first = 0, end = 0;
-    switch (instruction->opcode()) {
-    case Opcode::Gather:
-    case Opcode::GatherElements:
-    case Opcode::GatherND:
-    case Opcode::ScatterElements:
-    case Opcode::ScatterND: first = 1, end = 2; break;
-    case Opcode::DynamicSlice: first = 1, end = instruction->num_operands(); break;
-    case Opcode::DynamicUpdateSlice: first = 2, end = instruction->num_operands(); break;
-    default: break;
-    }
+    if (has_trait(instruction->opcode(), Indexed)) first = 1, end = 2;
+    if (instruction->is(Opcode::DynamicSlice)) first = 1, end = instruction->num_operands();
+    if (instruction->is(Opcode::DynamicUpdateSlice)) first = 2, end = instruction->num_operands();
     for (int i = first; i < end; ++i)
       if (!is_constant(instruction->operand(i))) return true;
     for (int i = 0; i < instruction->num_regions(); ++i)

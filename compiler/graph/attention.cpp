@@ -99,15 +99,8 @@ private:
   }
 
   static StridedView view_of(Value value) {
-    return strided_view(value, [](const Instruction& movement) {
-      switch (movement.opcode()) {
-      case Opcode::Slice:
-      case Opcode::Transpose:
-      case Opcode::Reshape:
-      case Opcode::BroadcastInDim: return true;
-      default: return false;
-      }
-    });
+    return strided_view(value,
+                        [](const Instruction& movement) { return has_trait(movement.opcode(), Strided); });
   }
 
   bool read_scores() {

@@ -1,5 +1,5 @@
-// Type inference: dispatch by class of op, elementwise ops, contractions, control. The movement and reduction
-// families have files of their own.
+// Type inference: the rule of an op's row, and the rules of elementwise ops, contractions and control. The
+// movement and reduction families have files of their own.
 #include "compiler/graph/infer_type_rules.h"
 
 namespace firn {
@@ -21,23 +21,17 @@ Expected<TypeRules::Types> TypeRules::infer() {
     if (!operand.type().is_tensor() && info.op_class != OpClass::Container &&
         info.op_class != OpClass::Control)
       return error("operand is " + operand.type().to_string() + ", wants a tensor");
-  switch (info.op_class) {
-  case OpClass::Unary:
-  case OpClass::Binary:
-  case OpClass::Ternary: return elementwise();
-  case OpClass::Movement: return movement();
-  case OpClass::Reduction: return reduction();
-  case OpClass::Contraction: return opcode_ == Opcode::Dot ? dot() : convolution();
-  case OpClass::Shape:
-    if (opcode_ != Opcode::DimSize) return Types{};
-    if (!axis_in_range("dim", rank(0))) return bad_axis("dim");
-    return Types{Type::tensor(DType::I64, {})};
-  case OpClass::Control: return control();
-  case OpClass::Leaf:
-  case OpClass::Random:
-  case OpClass::Container: return Types{};
-  }
-  FIRN_UNREACHABLE("op class");
+  using Rule = Expected<Types> (TypeRules::*)();
+  static constexpr Rule kRules[] = {
+#define FIRN_infer(rule) &TypeRules::rule
+#define FIRN_given(rule) nullptr
+#define FIRN_OP(enumerator, mnemonic, arity, cls, types, traits) FIRN_##types,
+#include "compiler/graph/ops.def"
+#undef FIRN_infer
+#undef FIRN_given
+  };
+  Rule rule = kRules[static_cast<size_t>(opcode_)];
+  return rule ? (this->*rule)() : Types{};
 }
 
 bool TypeRules::is_small(const Type& type) {
@@ -62,25 +56,13 @@ bool TypeRules::distinct_axes(const std::vector<int64_t>& axes, int limit) {
 }
 
 bool TypeRules::takes_dtype(DType dtype) const {
-  bool logical = is_integer(dtype) || dtype == DType::Bool;
-  switch (opcode_) {
-  case Opcode::And:
-  case Opcode::Or:
-  case Opcode::Xor:
-  case Opcode::Not: return logical;
-  case Opcode::ShiftLeft:
-  case Opcode::ShiftRight:
-  case Opcode::CountOnes: return is_integer(dtype);
-  case Opcode::Compare:
-  case Opcode::Select:
-  case Opcode::Convert: return true;
-  default: return dtype != DType::String;
-  }
+  if (has_trait(opcode_, OnBits)) return is_integer(dtype) || dtype == DType::Bool;
+  if (has_trait(opcode_, OnIntegers)) return is_integer(dtype);
+  return has_trait(opcode_, OnAnything) || dtype != DType::String;
 }
 
-Expected<TypeRules::Types> TypeRules::elementwise() {
-  int first = opcode_ == Opcode::Select ? 1 : 0;
-  Type result = type(first);
+Expected<Type> TypeRules::common_type(size_t first) const {
+  const Type& result = operands_[first].type();
   if (!takes_dtype(result.dtype))
     return error("operand is " + result.to_string() + ", of a dtype it does not take");
   for (size_t i = 0; i < operands_.size(); ++i) {
@@ -89,24 +71,46 @@ Expected<TypeRules::Types> TypeRules::elementwise() {
       return error("operands have shapes " + result.to_string() + " and " + operand.to_string() +
                    ", wants equal ones");
     if (operand.layout != result.layout) return error("operands have different layouts");
-    bool condition = opcode_ == Opcode::Select && i == 0;
-    if (condition && operand.dtype != DType::Bool)
-      return error("condition is " + operand.to_string() + ", wants bool");
-    if (!condition && operand.dtype != result.dtype)
+    if (i >= first && operand.dtype != result.dtype)
       return error("operands are " + result.to_string() + " and " + operand.to_string() +
                    ", wants one dtype");
   }
-  if (opcode_ == Opcode::Convert) {
-    const auto* to = attribute<DType>("to");
-    if (!to) return missing("to");
-    result.dtype = *to;
-  } else if (opcode_ == Opcode::Compare) {
-    if (!attribute<Word>("direction")) return missing("direction");
-    result.dtype = DType::Bool;
-  } else if (opcode_ == Opcode::IsInf || opcode_ == Opcode::IsNaN) {
-    result.dtype = DType::Bool;
-  }
-  return Types{result};
+  return result;
+}
+
+Expected<TypeRules::Types> TypeRules::elementwise() {
+  auto result = common_type(0);
+  if (!result) return result.error();
+  return Types{*result};
+}
+
+Expected<TypeRules::Types> TypeRules::predicate() {
+  auto result = common_type(0);
+  if (!result) return result.error();
+  result->dtype = DType::Bool;
+  return Types{*result};
+}
+
+Expected<TypeRules::Types> TypeRules::compare() {
+  auto types = predicate();
+  if (types && !attribute<Word>("direction")) return missing("direction");
+  return types;
+}
+
+Expected<TypeRules::Types> TypeRules::convert() {
+  auto result = common_type(0);
+  if (!result) return result.error();
+  const auto* to = attribute<DType>("to");
+  if (!to) return missing("to");
+  result->dtype = *to;
+  return Types{*result};
+}
+
+Expected<TypeRules::Types> TypeRules::select() {
+  auto result = common_type(1);
+  if (!result) return result.error();
+  if (type(0).dtype != DType::Bool) return error("condition is " + type(0).to_string() + ", wants bool");
+  return Types{*result};
 }
 
 DType TypeRules::accumulator(DType operand) const {
@@ -177,18 +181,31 @@ Expected<TypeRules::Types> TypeRules::convolution() {
   return Types{Type::tensor(accumulator(type(0).dtype), std::move(dims))};
 }
 
-Expected<TypeRules::Types> TypeRules::control() {
+Expected<TypeRules::Types> TypeRules::dim_size() {
+  if (!axis_in_range("dim", rank(0))) return bad_axis("dim");
+  return Types{Type::tensor(DType::I64, {})};
+}
+
+Expected<TypeRules::Types> TypeRules::loop_values() {
   Types types;
-  if (opcode_ == Opcode::While) {
-    for (const Value& operand : operands_) types.push_back(operand.type());
-    return types;
-  }
+  for (const Value& operand : operands_) types.push_back(operand.type());
+  return types;
+}
+
+Expected<TypeRules::Types> TypeRules::region_results() {
+  Types types;
   if (regions_.empty()) return types;
   for (const Value& result : regions_[0]->results()) {
     if (!result.def) return error("region returns nothing");
     types.push_back(result.type());
   }
-  if (opcode_ == Opcode::If && (!type(0).is_scalar() || type(0).dtype != DType::Bool))
+  return types;
+}
+
+Expected<TypeRules::Types> TypeRules::branch_results() {
+  auto types = region_results();
+  bool is_condition = type(0).is_scalar() && type(0).dtype == DType::Bool;
+  if (types && !regions_.empty() && !is_condition)
     return error("condition is " + type(0).to_string() + ", wants a bool scalar");
   return types;
 }

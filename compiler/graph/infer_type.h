@@ -7,11 +7,9 @@
 namespace firn {
 
 // The result types of an op, or what is wrong with its operands ("convolution: input has rank 3, wants 4").
-// Ops whose types do not follow from operands and attributes give an empty list: constant, parameter, iota,
-// reshape, broadcast_in_dim, bitcast_convert, rng_uniform, call, the dynamic_* ops, non_zero, the container
-// ops (their types are given when they are made). Ops with regions take their types from the regions'
-// results, or from the operands when no regions are passed. Results are plain; only elementwise ops keep
-// their operands' layout. Symbolic dims are computed as expressions.
+// The list is empty for ops whose types are given when they are made (ops.def says which). Ops with regions
+// take their types from the regions' results, or from the operands when no regions are passed. Results are
+// plain; only elementwise ops keep their operands' layout. Symbolic dims are computed as expressions.
 Expected<std::vector<Type>> infer_types(Opcode opcode, const std::vector<Value>& operands,
                                         const Attributes& attributes,
                                         const std::vector<const Region*>& regions = {});

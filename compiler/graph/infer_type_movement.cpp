@@ -3,26 +3,8 @@
 
 namespace firn {
 
-Expected<TypeRules::Types> TypeRules::movement() {
-  switch (opcode_) {
-  case Opcode::Reshape:
-  case Opcode::BroadcastInDim:
-  case Opcode::BitcastConvert: return Types{};
-  case Opcode::Copy: return Types{type(0)};
-  case Opcode::Reverse: return reverse();
-  case Opcode::Transpose: return transpose();
-  case Opcode::Concatenate: return concatenate();
-  case Opcode::Slice: return slice();
-  case Opcode::Pad: return pad();
-  case Opcode::DynamicSlice: return dynamic_slice();
-  case Opcode::DynamicUpdateSlice: return dynamic_update_slice();
-  case Opcode::Gather: return gather();
-  case Opcode::GatherElements: return gather_elements();
-  case Opcode::GatherND: return gather_nd();
-  case Opcode::ScatterElements:
-  case Opcode::ScatterND: return scatter();
-  default: FIRN_UNREACHABLE("movement op");
-  }
+Expected<TypeRules::Types> TypeRules::copy() {
+  return Types{type(0)};
 }
 
 Expected<TypeRules::Types> TypeRules::transpose() {
@@ -197,18 +179,25 @@ Expected<TypeRules::Types> TypeRules::gather_nd() {
   return Types{Type::tensor(type(0).dtype, std::move(dims))};
 }
 
-Expected<TypeRules::Types> TypeRules::scatter() {
+std::optional<Diagnostic> TypeRules::not_scattered() const {
+  if (auto wrong = not_indices(1)) return wrong;
+  if (type(0).dtype == type(2).dtype) return std::nullopt;
+  return error("updates are " + type(2).to_string() + ", the operand " + type(0).to_string());
+}
+
+Expected<TypeRules::Types> TypeRules::scatter_elements() {
   const Type &operand = type(0), &indices = type(1), &updates = type(2);
-  if (auto wrong = not_indices(1)) return *wrong;
-  if (operand.dtype != updates.dtype)
-    return error("updates are " + updates.to_string() + ", the operand " + operand.to_string());
-  if (opcode_ == Opcode::ScatterElements) {
-    if (!axis_in_range("axis", rank(0))) return bad_axis("axis");
-    if (!indices_within(operand, indices, attributes_.integer("axis")) || indices.dims != updates.dims)
-      return error("indices " + indices.to_string() + " and updates " + updates.to_string() + " do not fit " +
-                   operand.to_string());
-    return Types{operand};
-  }
+  if (auto wrong = not_scattered()) return *wrong;
+  if (!axis_in_range("axis", rank(0))) return bad_axis("axis");
+  if (!indices_within(operand, indices, attributes_.integer("axis")) || indices.dims != updates.dims)
+    return error("indices " + indices.to_string() + " and updates " + updates.to_string() + " do not fit " +
+                 operand.to_string());
+  return Types{operand};
+}
+
+Expected<TypeRules::Types> TypeRules::scatter_nd() {
+  const Type &operand = type(0), &indices = type(1), &updates = type(2);
+  if (auto wrong = not_scattered()) return *wrong;
   if (rank(1) < 1 || !indices.dims.back().is_static()) return error("indices want a static last dim");
   int64_t depth = indices.dims.back().value();
   if (depth < 1 || depth > rank(0))

@@ -3,24 +3,16 @@
 
 namespace firn {
 
-Expected<TypeRules::Types> TypeRules::reduction() {
-  switch (opcode_) {
-  case Opcode::Reduce: return reduce();
-  case Opcode::ReduceWindow: return reduce_window();
-  case Opcode::ArgReduce: {
-    if (!axis_in_range("dim", rank(0))) return bad_axis("dim");
-    std::vector<Dim> dims = type(0).dims;
-    dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(attributes_.integer("dim")));
-    return Types{Type::tensor(DType::I64, std::move(dims))};
-  }
-  case Opcode::Cumulative:
-    if (!axis_in_range("dim", rank(0))) return bad_axis("dim");
-    return Types{type(0)};
-  case Opcode::SelectAndScatter: return select_and_scatter();
-  case Opcode::Sort: return sort();
-  case Opcode::TopK: return top_k();
-  default: FIRN_UNREACHABLE("reduction op");
-  }
+Expected<TypeRules::Types> TypeRules::arg_reduce() {
+  if (!axis_in_range("dim", rank(0))) return bad_axis("dim");
+  std::vector<Dim> dims = type(0).dims;
+  dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(attributes_.integer("dim")));
+  return Types{Type::tensor(DType::I64, std::move(dims))};
+}
+
+Expected<TypeRules::Types> TypeRules::cumulative() {
+  if (!axis_in_range("dim", rank(0))) return bad_axis("dim");
+  return Types{type(0)};
 }
 
 bool TypeRules::tensors_and_initials() const {

@@ -1,5 +1,5 @@
-// The rules of type inference as one class over an op's operands and attributes. Internal to infer_type*.cpp,
-// which each hold the rules of one family of ops.
+// The rules of type inference as one class over an op's operands and attributes; rows of ops.def name them.
+// Internal to infer_type*.cpp, which each hold the rules of one family of ops.
 #pragma once
 
 #include "compiler/graph/infer_type.h"
@@ -20,12 +20,20 @@ public:
 
 private:
   Expected<Types> infer();
+
   Expected<Types> elementwise();
+  Expected<Types> predicate();
+  Expected<Types> compare();
+  Expected<Types> convert();
+  Expected<Types> select();
   Expected<Types> dot();
   Expected<Types> convolution();
-  Expected<Types> control();
+  Expected<Types> dim_size();
+  Expected<Types> loop_values();
+  Expected<Types> region_results();
+  Expected<Types> branch_results();
 
-  Expected<Types> movement();
+  Expected<Types> copy();
   Expected<Types> transpose();
   Expected<Types> reverse();
   Expected<Types> concatenate();
@@ -36,9 +44,11 @@ private:
   Expected<Types> gather();
   Expected<Types> gather_elements();
   Expected<Types> gather_nd();
-  Expected<Types> scatter();
+  Expected<Types> scatter_elements();
+  Expected<Types> scatter_nd();
 
-  Expected<Types> reduction();
+  Expected<Types> arg_reduce();
+  Expected<Types> cumulative();
   Expected<Types> reduce();
   Expected<Types> reduce_window();
   Expected<Types> select_and_scatter();
@@ -71,6 +81,8 @@ private:
 
   // Whether an elementwise op has a meaning for operands of a dtype.
   bool takes_dtype(DType dtype) const;
+  // The type of the operands of an elementwise op from `first` on; those before it may differ in dtype alone.
+  Expected<Type> common_type(size_t first) const;
   // Numbers from a model stay far from overflow: products of two still fit.
   static bool is_small(int64_t value) { return value <= kLargest && value >= -kLargest; }
   static bool is_small(const Type& type);
@@ -85,6 +97,7 @@ private:
   bool tensors_and_initials() const;
   std::optional<Diagnostic> not_indices(int operand) const;
   std::optional<Diagnostic> not_starts(size_t first) const;
+  std::optional<Diagnostic> not_scattered() const;
   // The dtype of a contraction's result.
   DType accumulator(DType operand) const;
 

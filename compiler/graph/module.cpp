@@ -43,7 +43,7 @@ int region_result_uses(const Region& region, const Instruction* def, int result)
 int result_uses(const Region& region, const Instruction* def, int result) {
   int count = region_result_uses(region, def, result);
   for (const auto& instruction : region.instructions())
-    if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
+    if (has_trait(instruction->opcode(), Captures))
       for (int i = 0; i < instruction->num_regions(); ++i)
         count += result_uses(instruction->region(i), def, result);
   return count;
@@ -152,7 +152,7 @@ void replace_region_results(Region& region, Value from, Value to) {
   for (size_t i = 0; i < region.results().size(); ++i)
     if (region.results()[i] == from) region.set_result(static_cast<int>(i), to);
   for (auto& instruction : region.instructions())
-    if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
+    if (has_trait(instruction->opcode(), Captures))
       for (int i = 0; i < instruction->num_regions(); ++i)
         replace_region_results(instruction->region(i), from, to);
 }

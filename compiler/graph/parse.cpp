@@ -184,7 +184,7 @@ private:
     if (s_.accept("region")) {
       do {
         Region& nested = made->add_region();
-        Scope inner{captures(*opcode) ? &scope : nullptr, {}};
+        Scope inner{has_trait(*opcode, Captures) ? &scope : nullptr, {}};
         parse_parameters(nested, inner);
         parse_body(nested, inner, depth + 1);
       } while (!s_.failed() && s_.accept(",") && s_.expect("region"));
@@ -210,8 +210,6 @@ private:
     }
     define(scope, result_name, made);
   }
-
-  static bool captures(Opcode opcode) { return opcode == Opcode::If || opcode == Opcode::While; }
 
   void parse_attributes(Attributes& attributes) {
     if (s_.accept("}")) return;

@@ -138,15 +138,13 @@ template <class B> V<B> float_unary(B& b, Opcode opcode, V<B> x) {
 }
 
 template <class B> V<B> integer_unary(B& b, Opcode opcode, DType dtype, V<B> x) {
+  if (has_trait(opcode, RoundsToInteger)) return x;
   switch (opcode) {
   case Opcode::Abs: return is_signed(dtype) ? b.imax(x, b.isub(b.integer(x, 0), x), true) : x;
   case Opcode::CountOnes: return b.popcount(x);
   case Opcode::Negate: return b.isub(b.integer(x, 0), x);
   case Opcode::Not: return logical_not(b, x);
   case Opcode::Sign: return sign_of(b, dtype, x);
-  case Opcode::Ceil:
-  case Opcode::Floor:
-  case Opcode::RoundNearestEven: return x;
   case Opcode::IsInf:
   case Opcode::IsNaN: return b.icmp(Cmp::Ne, x, x, false);
   default: FIRN_UNREACHABLE("no meaning for " + std::string(opcode_name(opcode)) + " of integers");
@@ -156,9 +154,7 @@ template <class B> V<B> integer_unary(B& b, Opcode opcode, DType dtype, V<B> x) 
 template <class B> V<B> unary(B& b, Opcode opcode, DType dtype, V<B> x) {
   if (!is_float(dtype)) return integer_unary(b, opcode, dtype, x);
   V<B> result = float_unary(b, opcode, x);
-  bool exact = opcode == Opcode::Abs || opcode == Opcode::Negate || opcode == Opcode::IsInf ||
-               opcode == Opcode::IsNaN || opcode == Opcode::Sign;
-  return exact ? result : rounded(b, dtype, result);
+  return has_trait(opcode, Exact) ? result : rounded(b, dtype, result);
 }
 
 template <class B> V<B> float_binary(B& b, Opcode opcode, V<B> x, V<B> y) {
@@ -214,8 +210,7 @@ template <class B> V<B> binary(B& b, Opcode opcode, DType dtype, V<B> x, V<B> y)
   if (dtype == DType::Bool) return bool_binary(b, opcode, x, y);
   if (!is_float(dtype)) return integer_binary(b, opcode, dtype, x, y);
   V<B> result = float_binary(b, opcode, x, y);
-  bool exact = opcode == Opcode::Maximum || opcode == Opcode::Minimum;
-  return exact ? result : rounded(b, dtype, result);
+  return has_trait(opcode, Exact) ? result : rounded(b, dtype, result);
 }
 
 inline Cmp comparison(std::string_view direction) {

@@ -119,11 +119,11 @@ private:
     const OpInfo& info = op_info(instruction.opcode());
     if (info.arity >= 0 && instruction.num_operands() != info.arity)
       return fail(instruction, "wrong operand count");
-    bool wants_region = has_trait(instruction.opcode(), HasRegion);
+    int regions_wanted = num_regions(region_form(instruction.opcode()));
+    bool wants_region = regions_wanted > 0;
     if (wants_region != (instruction.num_regions() > 0))
       return fail(instruction, wants_region ? "region is missing" : "region on an op without");
-    int regions_wanted = num_regions(instruction.opcode());
-    if (wants_region && instruction.num_regions() != regions_wanted)
+    if (instruction.num_regions() != regions_wanted)
       return fail(instruction, "op with " + std::to_string(instruction.num_regions()) + " regions, wants " +
                                    std::to_string(regions_wanted));
     if (auto wrong = check_attributes(instruction)) return fail(instruction, *wrong);
@@ -154,11 +154,6 @@ private:
     return !is_elementwise(instruction.opcode()) || inferred.layout == actual.layout;
   }
 
-  static int num_regions(Opcode opcode) {
-    bool two = opcode == Opcode::If || opcode == Opcode::While || opcode == Opcode::SelectAndScatter;
-    return two ? 2 : 1;
-  }
-
   bool has_known_symbols(const Type& type) const {
     if (!type.is_tensor()) return has_known_symbols(*type.element);
     const auto& known = function_.module()->symbols;
@@ -169,7 +164,7 @@ private:
   }
 
   void check_regions(const Instruction& instruction) {
-    bool captures = instruction.is(Opcode::If) || instruction.is(Opcode::While);
+    bool captures = has_trait(instruction.opcode(), Captures);
     std::set<const Instruction*> outside;
     if (!captures) std::swap(outside, defined_);
     for (int i = 0; i < instruction.num_regions() && !error_; ++i) {
@@ -182,36 +177,32 @@ private:
   void check_region_signature(const Instruction& instruction, int number) {
     const Region& region = instruction.region(number);
     std::vector<Type> parameters, results;
-    switch (instruction.opcode()) {
-    case Opcode::Fusion:
-    case Opcode::Composite:
-    case Opcode::While:
+    const Type truth = Type::tensor(DType::Bool, {});
+    auto scalar_of = [&](int operand) { return Type::tensor(instruction.operand(operand).dtype(), {}); };
+    switch (region_form(instruction.opcode())) {
+    case RegionForm::None: return;
+    case RegionForm::Body:
+    case RegionForm::Loop:
       for (const Value& operand : instruction.operands()) parameters.push_back(operand.type());
+      [[fallthrough]];
+    case RegionForm::Branches:
       for (int i = 0; i < instruction.num_results(); ++i) results.push_back(instruction.type(i));
-      if (instruction.is(Opcode::While) && number == 0) results = {Type::tensor(DType::Bool, {})};
+      if (region_form(instruction.opcode()) == RegionForm::Loop && number == 0) results = {truth};
       break;
-    case Opcode::If:
-      for (int i = 0; i < instruction.num_results(); ++i) results.push_back(instruction.type(i));
+    case RegionForm::Reducer:
+      for (int i = 0; i < instruction.num_results(); ++i) results.push_back(scalar_of(i));
+      parameters = results;
+      parameters.insert(parameters.end(), results.begin(), results.end());
       break;
-    case Opcode::Reduce:
-    case Opcode::ReduceWindow:
-    case Opcode::Sort: {
-      size_t n = static_cast<size_t>(instruction.num_results());
-      for (size_t i = 0; i < 2 * n; ++i) {
-        bool pairs = instruction.is(Opcode::Sort); // lhs and rhs of each operand in turn
-        parameters.push_back(
-            Type::tensor(instruction.operand(static_cast<int>(pairs ? i / 2 : i % n)).dtype(), {}));
-      }
-      for (size_t i = 0; i < n; ++i)
-        results.push_back(Type::tensor(instruction.operand(static_cast<int>(i)).dtype(), {}));
-      if (instruction.is(Opcode::Sort)) results = {Type::tensor(DType::Bool, {})};
+    case RegionForm::Comparator:
+      for (int i = 0; i < instruction.num_results(); ++i)
+        parameters.insert(parameters.end(), 2, scalar_of(i));
+      results = {truth};
       break;
-    }
-    case Opcode::SelectAndScatter:
-      parameters.assign(2, Type::tensor(instruction.operand(0).dtype(), {}));
-      results = {Type::tensor(number == 0 ? DType::Bool : instruction.operand(0).dtype(), {})};
+    case RegionForm::SelectAndScatter:
+      parameters.assign(2, scalar_of(0));
+      results = {number == 0 ? truth : scalar_of(0)};
       break;
-    default: return;
     }
     if (region.parameters().size() != parameters.size() || region.results().size() != results.size())
       return fail(instruction, "region has a wrong number of parameters or results");

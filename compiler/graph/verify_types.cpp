@@ -39,7 +39,8 @@ Wrong check_constant(const Instruction& instruction) {
   return std::nullopt;
 }
 
-Wrong check_reshape(const Type& from, const Type& to) {
+Wrong check_reshape(const Instruction& instruction) {
+  const Type &from = instruction.operand(0).type(), &to = instruction.type();
   if (from.dtype != to.dtype) return "reshape changes the dtype";
   auto before = product(from.dims), after = product(to.dims);
   // Counted and symbolic extents may be equal without being of one form.
@@ -65,6 +66,11 @@ Wrong check_broadcast(const Instruction& instruction) {
   return std::nullopt;
 }
 
+// The region says it.
+Wrong check_parameter(const Instruction&) {
+  return std::nullopt;
+}
+
 Wrong check_iota(const Instruction& instruction) {
   int64_t dim = instruction.attributes().integer("dim");
   if (!instruction.type().is_tensor() || dim < 0 || dim >= instruction.type().rank())
@@ -73,7 +79,8 @@ Wrong check_iota(const Instruction& instruction) {
   return std::nullopt;
 }
 
-Wrong check_bitcast(const Type& from, const Type& to) {
+Wrong check_bitcast(const Instruction& instruction) {
+  const Type &from = instruction.operand(0).type(), &to = instruction.type();
   if (bit_width(from.dtype) == 0 || bit_width(to.dtype) == 0) return "bitcast of strings";
   if (!from.is_static() || !to.is_static()) return std::nullopt;
   if (from.num_elements() * bit_width(from.dtype) != to.num_elements() * bit_width(to.dtype))
@@ -205,42 +212,30 @@ Wrong check_optional(const Instruction& instruction) {
   }
 }
 
+using Check = Wrong (*)(const Instruction&);
+
+// Null: the types are inferred.
+constexpr Check kChecks[] = {
+#define FIRN_infer(rule) nullptr
+#define FIRN_given(rule) check_##rule
+#define FIRN_OP(enumerator, mnemonic, arity, cls, types, traits) FIRN_##types,
+#include "compiler/graph/ops.def"
+#undef FIRN_infer
+#undef FIRN_given
+};
+
 } // namespace
 
 std::optional<std::string> check_given_types(const Instruction& instruction) {
   const Opcode opcode = instruction.opcode();
-  if (opcode == Opcode::Call) return check_call(instruction);
-  if (opcode == Opcode::NonZero) return check_non_zero(instruction);
   if (opcode != Opcode::Constant && instruction.literal()) return "literal on an op that is no constant";
-  const OpClass op_class = op_info(opcode).op_class;
-  bool given = op_class == OpClass::Leaf || op_class == OpClass::Shape || op_class == OpClass::Random ||
-               op_class == OpClass::Container || opcode == Opcode::Reshape ||
-               opcode == Opcode::BroadcastInDim || opcode == Opcode::BitcastConvert;
-  if (!given) return std::nullopt;
+  Check check = kChecks[static_cast<size_t>(opcode)];
+  if (!check) return std::nullopt;
+  if (opcode == Opcode::Call || opcode == Opcode::NonZero) return check(instruction); // they count results
   if (instruction.num_results() != 1) return "wrong result count";
-  if (op_class != OpClass::Container && opcode != Opcode::Parameter && !instruction.type().is_tensor())
-    return "result is no tensor";
-  switch (opcode) {
-  case Opcode::Constant: return check_constant(instruction);
-  case Opcode::Iota: return check_iota(instruction);
-  case Opcode::Reshape: return check_reshape(instruction.operand(0).type(), instruction.type());
-  case Opcode::BroadcastInDim: return check_broadcast(instruction);
-  case Opcode::BitcastConvert: return check_bitcast(instruction.operand(0).type(), instruction.type());
-  case Opcode::DynamicReshape:
-  case Opcode::DynamicBroadcast:
-  case Opcode::DynamicPad: return check_dynamic(instruction);
-  case Opcode::DynamicIota: return check_dynamic_iota(instruction);
-  case Opcode::RngUniform: return check_random(instruction);
-  case Opcode::OptionalGet:
-  case Opcode::OptionalHas:
-  case Opcode::OptionalMake: return check_optional(instruction);
-  case Opcode::SequenceAt:
-  case Opcode::SequenceErase:
-  case Opcode::SequenceInsert:
-  case Opcode::SequenceLength:
-  case Opcode::SequenceMake: return check_sequence(instruction);
-  default: return std::nullopt;
-  }
+  bool is_tensor = op_info(opcode).op_class != OpClass::Container && opcode != Opcode::Parameter;
+  if (is_tensor && !instruction.type().is_tensor()) return "result is no tensor";
+  return check(instruction);
 }
 
 } // namespace firn

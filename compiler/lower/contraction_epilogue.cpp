@@ -21,7 +21,7 @@ bool has_long_epilogue(const Instruction& instruction) {
   if (!instruction.is(Opcode::Fusion)) return false;
   const auto& inner = instruction.region().instructions();
   return std::any_of(inner.begin(), inner.end(),
-                     [](const auto& i) { return is_transcendental(i->opcode()); });
+                     [](const auto& i) { return has_trait(i->opcode(), LongCode); });
 }
 
 Bias bias_of_tiles(const Instruction& instruction) {

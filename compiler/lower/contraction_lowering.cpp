@@ -10,7 +10,7 @@ namespace firn::lower {
 namespace {
 
 std::optional<ContractionRoot> find_root(const Instruction& instruction) {
-  auto is_contraction = [](const Instruction& i) { return i.is(Opcode::Dot) || i.is(Opcode::Convolution); };
+  auto is_contraction = [](const Instruction& i) { return firn::is_contraction(i.opcode()); };
   if (is_contraction(instruction))
     return ContractionRoot{&instruction, {instruction.operand(0), instruction.operand(1)}};
   if (!instruction.is(Opcode::Fusion)) return std::nullopt;

@@ -309,12 +309,6 @@ void emit_vector_loop(Builder& builder, int64_t extent, int lanes, int64_t unrol
   if (rest > 0) body({rest > 1 ? symbol : nullptr, vectors * lanes, static_cast<int>(rest)});
 }
 
-bool is_transcendental(Opcode opcode) {
-  constexpr Opcode kAll[] = {Opcode::Logistic, Opcode::Tanh,       Opcode::Exponential, Opcode::Erf,
-                             Opcode::Log,      Opcode::LogPlusOne, Opcode::Power};
-  return std::find(std::begin(kAll), std::end(kAll), opcode) != std::end(kAll);
-}
-
 std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<int64_t>& extents) {
   std::vector<IntExpr> index(extents.size());
   for (size_t i = extents.size(); i-- > 0;) {

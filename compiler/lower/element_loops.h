@@ -36,7 +36,4 @@ int vector_lanes(const TargetMachine& target, int element_bits, int64_t extent);
 void emit_vector_loop(kernel::Builder& builder, int64_t extent, int lanes, int64_t unroll,
                       const std::function<void(const Lanes&)>& body);
 
-// Whether an op is code of a polynomial or more: a few of them side by side take all registers.
-bool is_transcendental(Opcode opcode);
-
 } // namespace firn::lower

@@ -29,7 +29,7 @@ bool has_whole_blocks(const Type& type, const std::vector<int>& dims) {
 // Whether elements take longer to compute than to add, so that one sum at a time is enough.
 bool outlasts_addition(Value element) {
   return !walk_producers(element, [](Value value, int) {
-    if (is_transcendental(value.def->opcode())) return Walk::Stop;
+    if (has_trait(value.def->opcode(), LongCode)) return Walk::Stop;
     return is_elementwise(value.def->opcode()) ? Walk::Into : Walk::Past;
   });
 }

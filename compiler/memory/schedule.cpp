@@ -50,8 +50,7 @@ std::vector<Node> build_nodes(Region& region) {
     Node node{owned.get(), result_bytes(*owned), {}, {}, 0, false};
     std::set<const Instruction*> read;
     for (const Value& operand : owned->operands()) read.insert(operand.def);
-    if (owned->num_regions() > 0 && (owned->is(Opcode::If) || owned->is(Opcode::While)))
-      collect_captures(*owned, read);
+    if (owned->num_regions() > 0 && has_trait(owned->opcode(), Captures)) collect_captures(*owned, read);
     std::set<size_t> waits, operands;
     for (const Instruction* operand : read) {
       auto found = numbers.find(operand);

@@ -193,6 +193,7 @@ Value simplify_convert(Rule& r) {
 
 Value simplify_unary(Rule& r) {
   Value x = r.operand(0);
+  if (has_trait(r.instruction.opcode(), Idempotent) && x.def->is(r.instruction.opcode())) return x;
   switch (r.instruction.opcode()) {
   case Opcode::Negate:
     if (Instruction* inner = defined_by(x, Opcode::Negate)) return inner->operand(0); // -(-x) = x
@@ -204,14 +205,9 @@ Value simplify_unary(Rule& r) {
     if (Instruction* inner = defined_by(x, Opcode::Not)) return inner->operand(0);
     return {};
   case Opcode::Abs:
-    if (Instruction* inner = defined_by(x, Opcode::Abs)) return inner->result();
     if (Instruction* inner = defined_by(x, Opcode::Negate); inner && is_float(x.dtype()))
       return r.op(Opcode::Abs, {inner->operand(0)});
     return {};
-  case Opcode::Ceil:
-  case Opcode::Floor:
-  case Opcode::RoundNearestEven:
-  case Opcode::Sign: return x.def->is(r.instruction.opcode()) ? x : Value{}; // f(f(x)) = f(x)
   case Opcode::Convert: return simplify_convert(r);
   default: return {};
   }

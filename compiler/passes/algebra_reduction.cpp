@@ -12,14 +12,7 @@ namespace {
 std::optional<Opcode> plain_reducer(const Instruction& instruction) {
   if (instruction.num_operands() != 2 || !is_arithmetic(instruction.operand(0))) return std::nullopt;
   auto reducer = simple_reducer(instruction);
-  if (!reducer) return std::nullopt;
-  switch (*reducer) {
-  case Opcode::Add:
-  case Opcode::Multiply:
-  case Opcode::Maximum:
-  case Opcode::Minimum: break;
-  default: return std::nullopt;
-  }
+  if (!reducer || !has_trait(*reducer, Associative) || has_trait(*reducer, OnBits)) return std::nullopt;
   auto identity = reducer_identity(*reducer, instruction.operand(0).dtype());
   return is_splat_of(instruction.operand(1), identity->get_double(0)) ? reducer : std::nullopt;
 }

@@ -216,8 +216,7 @@ private:
       instruction.set_operand(i, plain(instruction.operand(i)));
     // Values that regions capture are plain inside.
     for (int r = 0; r < instruction.num_regions(); ++r)
-      if (instruction.is(Opcode::If) || instruction.is(Opcode::While))
-        make_captures_plain(instruction.region(r));
+      if (has_trait(instruction.opcode(), Captures)) make_captures_plain(instruction.region(r));
   }
 
   // Ops with a plain result that read blocked operands well: transposes; reductions over all positions, or

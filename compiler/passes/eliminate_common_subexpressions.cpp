@@ -77,10 +77,9 @@ public:
     std::vector<std::string> added;
     for (Instruction* instruction : region.snapshot()) {
       numbers_.emplace(instruction, static_cast<int64_t>(numbers_.size()));
-      if (!may_merge(*instruction)) {
+      if (has_trait(instruction->opcode(), NeverMerged)) {
         for (int r = 0; r < instruction->num_regions(); ++r)
-          if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
-            changed |= merge_in(instruction->region(r));
+          if (has_trait(instruction->opcode(), Captures)) changed |= merge_in(instruction->region(r));
         continue;
       }
       sort_operands(*instruction);
@@ -102,18 +101,6 @@ public:
   }
 
 private:
-  static bool may_merge(const Instruction& instruction) {
-    switch (instruction.opcode()) {
-    case Opcode::Parameter:
-    case Opcode::RngUniform:
-    case Opcode::If:
-    case Opcode::While:
-    case Opcode::Call:
-    case Opcode::NonZero: return false;
-    default: return true;
-    }
-  }
-
   // The lookup alone needs an order; the instruction keeps its own unless it merges.
   void sort_operands(const Instruction& instruction) {
     operands_ = instruction.operands();

@@ -34,7 +34,7 @@ bool erase_dead(Region& region, const PassOptions& options) {
         changed = true;
       }
     }
-    if (instruction->is(Opcode::If) || instruction->is(Opcode::While) || instruction->is(Opcode::Fusion))
+    if (has_trait(instruction->opcode(), Captures) || instruction->is(Opcode::Fusion))
       for (int r = 0; r < instruction->num_regions(); ++r)
         changed |= erase_dead(instruction->region(r), options);
   }

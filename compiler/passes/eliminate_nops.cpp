@@ -46,13 +46,8 @@ Value drop_reversed_units(Instruction& reverse) {
 }
 
 bool rounds_integer(const Instruction& instruction) {
-  switch (instruction.opcode()) {
-  case Opcode::Ceil:
-  case Opcode::Floor:
-  case Opcode::RoundNearestEven: return is_integer(instruction.operand(0).dtype());
-  case Opcode::Abs: return is_unsigned(instruction.operand(0).dtype());
-  default: return false;
-  }
+  if (instruction.is(Opcode::Abs)) return is_unsigned(instruction.operand(0).dtype());
+  return has_trait(instruction.opcode(), RoundsToInteger) && is_integer(instruction.operand(0).dtype());
 }
 
 // Whether a single-operand-like instruction whose type equals its first operand's returns that operand.

@@ -37,7 +37,7 @@ Value drop_empty_operands(Instruction& concatenate, Builder& builder) {
 
 Value eliminate(Instruction& instruction, const PassOptions&) {
   if (instruction.num_results() != 1 || !instruction.type().is_tensor()) return {};
-  if (instruction.is(Opcode::While) || instruction.is(Opcode::If) || instruction.is(Opcode::Call)) return {};
+  if (has_trait(instruction.opcode(), Captures) || instruction.is(Opcode::Call)) return {};
   const Type& type = instruction.type();
   Builder builder(*instruction.parent(), &instruction);
   if (is_empty(type)) return empty_constant(builder, type);

@@ -79,40 +79,10 @@ double work_of(const Instruction& instruction) {
   }
 }
 
-// Costs more per element than loading it would.
-bool is_costly(const Instruction& instruction) {
-  switch (instruction.opcode()) {
-  case Opcode::Dot:
-  case Opcode::Convolution:
-  case Opcode::Reduce:
-  case Opcode::ReduceWindow:
-  case Opcode::Cosine:
-  case Opcode::Sine:
-  case Opcode::Exponential:
-  case Opcode::Power:
-  case Opcode::Log:
-  case Opcode::Tanh:
-  case Opcode::Gather:
-  case Opcode::GatherElements:
-  case Opcode::GatherND:
-  case Opcode::ScatterElements:
-  case Opcode::ScatterND: return true;
-  default: return false;
-  }
-}
-
-bool is_foldable_op(const Instruction& instruction) {
-  switch (instruction.opcode()) {
-  case Opcode::Constant:
-  case Opcode::Parameter:
-  case Opcode::Iota:
-  case Opcode::RngUniform:
-  case Opcode::Fusion:
-  case Opcode::If:
-  case Opcode::While:
-  case Opcode::Call: return false;
-  default: return true;
-  }
+bool is_foldable_op(Opcode opcode) {
+  const OpClass op_class = op_info(opcode).op_class;
+  bool control = op_class == OpClass::Control && opcode != Opcode::Composite;
+  return op_class != OpClass::Leaf && op_class != OpClass::Random && !control;
 }
 
 // Elements of constants that are gone when the instruction is folded.
@@ -165,7 +135,7 @@ bool is_worth_folding(const Instruction& instruction, const PassOptions& options
   if (result_bytes > options.fold_bytes_limit && results > stored) return false;
   if (results <= kShapeElements) return true;
   bool worth = results <= kSmallElements || results <= 4 * stored ||
-               (is_costly(instruction) && results <= kTableElements);
+               (has_trait(instruction.opcode(), Costly) && results <= kTableElements);
   int64_t added = worth ? added_bytes(instruction) : 0;
   if (!worth || added > may_add) return false;
   may_add -= added;
@@ -182,7 +152,7 @@ std::string folded_location(const Instruction& instruction) {
 }
 
 bool fold(Instruction& instruction, const PassOptions& options, int64_t& may_add) {
-  if (!is_foldable_op(instruction) || instruction.num_results() == 0) return false;
+  if (!is_foldable_op(instruction.opcode()) || instruction.num_results() == 0) return false;
   for (Value operand : instruction.operands())
     if (!is_foldable_operand(operand)) return false;
   for (int i = 0; i < instruction.num_results(); ++i)

@@ -97,9 +97,8 @@ std::optional<WeightDim> weight_of_result(const Instruction& contraction, int64_
 }
 
 bool is_contraction(Value value) {
-  bool contraction = value.def->is(Opcode::Convolution) || value.def->is(Opcode::Dot);
-  return contraction && is_float(value.dtype()) && value.type().is_static() && has_one_use(value) &&
-         constant_operand(*value.def) >= 0 &&
+  return firn::is_contraction(value.def->opcode()) && is_float(value.dtype()) && value.type().is_static() &&
+         has_one_use(value) && constant_operand(*value.def) >= 0 &&
          value.def->operand(constant_operand(*value.def)).dtype() == value.dtype();
 }
 

@@ -39,28 +39,6 @@ constexpr size_t kMaximumEpilogue = 24; // members after a contraction, which ho
 constexpr int64_t kMinimumRow = 8;      // rows shorter than a vector gain nothing from being contiguous
 constexpr int64_t kSmallShare = 64;     // of a value's elements: so few stay in the nearest cache
 
-// Costs about as much as loading its operand would: may be computed once per element of a larger shape.
-bool is_cheap(const Instruction& instruction) {
-  switch (instruction.opcode()) {
-  case Opcode::Abs:
-  case Opcode::Add:
-  case Opcode::And:
-  case Opcode::Clamp:
-  case Opcode::Compare:
-  case Opcode::Convert:
-  case Opcode::Maximum:
-  case Opcode::Minimum:
-  case Opcode::Multiply:
-  case Opcode::Negate:
-  case Opcode::Not:
-  case Opcode::Or:
-  case Opcode::Select:
-  case Opcode::Subtract:
-  case Opcode::Xor: return true;
-  default: return false;
-  }
-}
-
 bool has_fusible_type(const Type& type) {
   return type.is_tensor() && type.is_static() && !is_complex(type.dtype) && type.dtype != DType::String &&
          bit_width(type.dtype) >= 8 && type.num_elements() > 0;
@@ -128,7 +106,7 @@ bool is_small_broadcast(const Instruction& instruction) {
 // Whether the op takes one value that others read from memory too, and small ones broadcast, as a mean per
 // channel: then loading that value costs what loading the result would, and the result need not be stored.
 bool is_as_cheap_as_loading(const Instruction& instruction) {
-  if (!is_cheap(instruction)) return false;
+  if (!has_trait(instruction.opcode(), Cheap)) return false;
   const Instruction* loaded = nullptr;
   for (Value operand : instruction.operands()) {
     if (is_small_broadcast(*operand.def)) continue;
@@ -144,7 +122,7 @@ bool is_as_cheap_as_loading(const Instruction& instruction) {
 Role role_of(const Instruction& producer, bool repeated) {
   if (producer.num_results() != 1 || !has_fusible_type(producer.type())) return Role::None;
   if (!is_elementwise(producer.opcode())) return movement_role(producer, repeated);
-  bool joins = is_fusible_elementwise(producer) && (!repeated || is_cheap(producer));
+  bool joins = is_fusible_elementwise(producer) && (!repeated || has_trait(producer.opcode(), Cheap));
   if (joins && !repeated && is_as_cheap_as_loading(producer)) return Role::Free;
   return joins ? Role::Producer : Role::None;
 }
@@ -172,7 +150,8 @@ public:
     // Reductions after them: what is computed behind a contraction belongs to its epilogue, in registers.
     for (bool contractions : {true, false})
       for (size_t i = order_.size(); i-- > 0;)
-        if (!fused_.count(order_[i]) && is_contraction(*order_[i]) == contractions) fuse_around(*order_[i]);
+        if (!fused_.count(order_[i]) && is_contraction(order_[i]->opcode()) == contractions)
+          fuse_around(*order_[i]);
     for (size_t i = order_.size(); i-- > 0;)
       if (!fused_.count(order_[i]) && is_fusible_elementwise(*order_[i]))
         add_producers({order_[i]}, "elementwise");
@@ -191,15 +170,11 @@ private:
   using Group = std::vector<Instruction*>;
   using Members = std::unordered_set<const Instruction*>;
 
-  static bool is_contraction(const Instruction& instruction) {
-    return instruction.is(Opcode::Dot) || instruction.is(Opcode::Convolution);
-  }
-
   // Instructions that are results of the region or of regions within it.
   void collect_results(const Region& region) {
     for (Value result : region.results()) results_.insert(result.def);
     for (const auto& instruction : region.instructions())
-      if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
+      if (has_trait(instruction->opcode(), Captures))
         for (int r = 0; r < instruction->num_regions(); ++r) collect_results(instruction->region(r));
   }
 
@@ -280,7 +255,8 @@ private:
     if (!places) return false;
     return std::all_of(members.begin(), members.end(), [&](const Instruction* member) {
       const std::vector<Place>& at = places->at(member);
-      if (at.size() < 2 || is_cheap(*member) || !is_elementwise(member->opcode())) return true;
+      if (at.size() < 2 || has_trait(member->opcode(), Cheap) || !is_elementwise(member->opcode()))
+        return true;
       int64_t steps = 0;
       for (const Place& place : at) steps += place.steps;
       return steps <= member->type().num_elements();

@@ -56,9 +56,8 @@ public:
 
 private:
   static bool moves_inside(const Instruction& instruction, const Instruction& user) {
-    bool contracted = user.is(Opcode::Dot) || user.is(Opcode::Convolution);
-    return instruction.is(Opcode::Constant) && !contracted && instruction.type().num_elements() == 1 &&
-           instruction.type().dtype != DType::String;
+    return instruction.is(Opcode::Constant) && !is_contraction(user.opcode()) &&
+           instruction.type().num_elements() == 1 && instruction.type().dtype != DType::String;
   }
 
   void collect_operands() {

@@ -28,7 +28,7 @@ bool has_kernel(const Instruction& composite) {
 bool inline_in(Region& region, const PassOptions& options) {
   bool changed = false;
   for (Instruction* instruction : region.snapshot()) {
-    if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
+    if (has_trait(instruction->opcode(), Captures))
       for (int r = 0; r < instruction->num_regions(); ++r)
         changed |= inline_in(instruction->region(r), options);
     if (!instruction->is(Opcode::Composite) || has_kernel(*instruction) || !options.take_rewrite()) continue;

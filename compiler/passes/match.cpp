@@ -41,13 +41,9 @@ bool is_non_negative_within(Value value, int depth) {
   if (is_unsigned(value.dtype())) return true;
   if (auto splat = splat_value(value)) return *splat >= 0;
   auto operand = [&](int i) { return is_non_negative_within(value.def->operand(i), depth - 1); };
+  if (has_trait(value.def->opcode(), NonNegative)) return true;
+  if (has_trait(value.def->opcode(), Strided)) return operand(0);
   switch (value.def->opcode()) {
-  case Opcode::Abs:
-  case Opcode::Exponential:
-  case Opcode::Logistic:
-  case Opcode::Sqrt:
-  case Opcode::Rsqrt:
-  case Opcode::Cosh: return true;
   case Opcode::Multiply: return value.def->operand(0) == value.def->operand(1) || (operand(0) && operand(1));
   case Opcode::Add:
   case Opcode::Divide:
@@ -55,10 +51,6 @@ bool is_non_negative_within(Value value, int depth) {
   case Opcode::Maximum: return operand(0) || operand(1);
   case Opcode::Clamp: return operand(0) && operand(2);
   case Opcode::Select: return operand(1) && operand(2);
-  case Opcode::BroadcastInDim:
-  case Opcode::Reshape:
-  case Opcode::Transpose:
-  case Opcode::Slice: return operand(0);
   case Opcode::Reduce:
   case Opcode::ReduceWindow:
     return value.def->num_operands() == 2 && simple_reducer(*value.def) && operand(0) && operand(1);

@@ -38,7 +38,7 @@ public:
 private:
   void visit(Region& region) {
     for (Instruction* instruction : region.snapshot()) {
-      if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
+      if (has_trait(instruction->opcode(), Captures))
         for (int r = 0; r < instruction->num_regions(); ++r) visit(instruction->region(r));
       if (instruction->num_results() != 1 || !instruction->type().is_tensor() || !instruction->has_uses())
         continue;
@@ -219,7 +219,7 @@ private:
   void infer(Region& region) {
     for (auto& instruction : region.instructions()) {
       for (int r = 0; r < instruction->num_regions(); ++r)
-        if (instruction->is(Opcode::If) || instruction->is(Opcode::While)) infer(instruction->region(r));
+        if (has_trait(instruction->opcode(), Captures)) infer(instruction->region(r));
       if (instruction->num_regions() > 0 && !instruction->is(Opcode::Reduce) &&
           !instruction->is(Opcode::ReduceWindow))
         continue;

@@ -11,7 +11,7 @@ constexpr int kMaximumRounds = 16;
 void visit_region(Region& region, const std::function<void(Region&)>& visit) {
   visit(region);
   for (Instruction* instruction : region.snapshot())
-    if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
+    if (has_trait(instruction->opcode(), Captures))
       for (int i = 0; i < instruction->num_regions(); ++i) visit_region(instruction->region(i), visit);
 }
 
@@ -33,7 +33,7 @@ bool rewrite_region(Region& region, const PassOptions& options, RewriteRule rule
     if (instruction->is(Opcode::Parameter) || instruction->is(Opcode::Constant) || !instruction->has_uses())
       continue;
     for (int i = 0; i < instruction->num_regions(); ++i)
-      if (instruction->is(Opcode::If) || instruction->is(Opcode::While))
+      if (has_trait(instruction->opcode(), Captures))
         changed |= rewrite_region(instruction->region(i), options, rule);
     if (instruction->num_results() != 1) continue;
     bool is_first = at == list.begin();

@@ -59,7 +59,7 @@ bool simplify_while(Instruction& loop, const PassOptions& options) {
 bool simplify_region(Region& region, const PassOptions& options) {
   bool changed = false;
   for (Instruction* instruction : region.snapshot()) {
-    bool branches = instruction->is(Opcode::If) || instruction->is(Opcode::While);
+    bool branches = has_trait(instruction->opcode(), Captures);
     if (!branches) continue;
     for (int r = 0; r < instruction->num_regions(); ++r)
       changed |= simplify_region(instruction->region(r), options);

@@ -221,16 +221,7 @@ void add_reducer(Instruction* reduce, Opcode reducer, DType dtype) {
 
 bool has_identity(Opcode reducer, DType dtype) {
   if (dtype == DType::String || is_complex(dtype)) return false;
-  switch (reducer) {
-  case Opcode::Add:
-  case Opcode::Multiply:
-  case Opcode::Maximum:
-  case Opcode::Minimum: return true;
-  case Opcode::And:
-  case Opcode::Or:
-  case Opcode::Xor: return !is_float(dtype);
-  default: return false;
-  }
+  return has_trait(reducer, Associative) && !(has_trait(reducer, OnBits) && is_float(dtype));
 }
 
 } // namespace
