@@ -5,6 +5,7 @@
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/load.h"
 #include "compiler/frontend/onnx/onnx.pb.h"
+#include "compiler/graph/symbolic_elements.h"
 
 #include <array>
 #include <unordered_map>
@@ -141,9 +142,8 @@ private:
 // Input dtypes against a row's types column; false after a diagnostic.
 bool check_types(NodeContext& node, const OperatorRow& row);
 
-// A dim within what later arithmetic may do with it, and a type of such dims whose static ones have a bounded
-// product (dims of 0 counted as 1, so that every partial product is bounded too).
-bool is_safe_dim(const IntExpr& extent);
+// A type of dims that are safe (is_safe_dim) and whose static ones have a bounded product (dims of 0 counted
+// as 1, so that every partial product is bounded too).
 bool is_sane_type(const Type& type);
 
 // Erases what no result needs, from the end, in regions too. True if something was erased.

@@ -3,7 +3,6 @@
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/graph/evaluate.h"
-#include "compiler/support/int_expr_size.h"
 
 #include <algorithm>
 
@@ -45,16 +44,6 @@ bool is_sane(const Attribute& attribute) {
 }
 
 } // namespace
-
-bool is_safe_dim(const IntExpr& extent) {
-  constexpr int64_t limit = int64_t{1} << 40;
-  constexpr size_t most_nodes = 256; // so that no operation on it is slow
-  auto small = [](int64_t value) { return value >= -limit && value <= limit; };
-  if (extent.terms().size() > 16 || !small(extent.constant_part())) return false;
-  for (const auto& term : extent.terms())
-    if (!small(term.coefficient) || term.atoms.size() > 8) return false;
-  return !is_larger_than(extent, most_nodes);
-}
 
 bool is_sane_type(const Type& type) {
   if (!type.is_tensor()) return true;

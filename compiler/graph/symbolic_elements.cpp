@@ -1,0 +1,218 @@
+// Shape arithmetic, op by op.
+#include "compiler/graph/symbolic_elements.h"
+
+#include "compiler/graph/builder.h"
+#include "compiler/support/int_expr_size.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace firn {
+
+bool is_safe_dim(const IntExpr& extent) {
+  constexpr int64_t limit = int64_t{1} << 40;
+  constexpr size_t most_nodes = 256; // so that no operation on it is slow
+  auto small = [](int64_t value) { return value >= -limit && value <= limit; };
+  if (extent.terms().size() > 16 || !small(extent.constant_part())) return false;
+  for (const auto& term : extent.terms())
+    if (!small(term.coefficient) || term.atoms.size() > 8) return false;
+  return !is_larger_than(extent, most_nodes);
+}
+
+namespace {
+
+using Elements = std::vector<IntExpr>;
+
+__extension__ typedef __int128 Wide;
+
+Wide largest(const IntExpr& value) {
+  Wide result = value.constant_part() < 0 ? -static_cast<Wide>(value.constant_part())
+                                          : static_cast<Wide>(value.constant_part());
+  for (const auto& term : value.terms())
+    result = std::max(result, static_cast<Wide>(std::abs(term.coefficient)));
+  return result;
+}
+
+// Arithmetic that gives nothing where an expression would leave what dims may be.
+std::optional<IntExpr> checked(const IntExpr& value) {
+  return is_safe_dim(value) ? std::optional(value) : std::nullopt;
+}
+
+std::optional<IntExpr> multiply(const IntExpr& lhs, const IntExpr& rhs) {
+  Wide products = static_cast<Wide>(lhs.terms().size() + 1) * static_cast<Wide>(rhs.terms().size() + 1);
+  if (largest(lhs) * largest(rhs) * products > Wide{1} << 60) return std::nullopt;
+  return checked(lhs * rhs);
+}
+
+std::optional<IntExpr> divide(const IntExpr& lhs, const IntExpr& rhs) {
+  if (lhs == rhs && rhs.lower_bound() > 0) return IntExpr(1);
+  if (!rhs.is_constant() || rhs.value() <= 0 || lhs.lower_bound() < 0) return std::nullopt;
+  return checked(floor_div(lhs, rhs));
+}
+
+std::optional<IntExpr> remainder(const IntExpr& lhs, const IntExpr& rhs) {
+  if (!rhs.is_constant() || rhs.value() <= 0 || lhs.lower_bound() < 0) return std::nullopt;
+  return checked(floor_mod(lhs, rhs));
+}
+
+// 1 or 0 where bounds decide the comparison.
+std::optional<IntExpr> compare(const std::string& direction, const IntExpr& lhs, const IntExpr& rhs) {
+  IntExpr difference = lhs - rhs;
+  int64_t low = difference.lower_bound(), high = difference.upper_bound();
+  auto decide = [](bool yes, bool no) -> std::optional<IntExpr> {
+    if (yes) return IntExpr(1);
+    if (no) return IntExpr(0);
+    return std::nullopt;
+  };
+  bool equal = low == 0 && high == 0, apart = low > 0 || high < 0;
+  if (direction == "eq") return decide(equal, apart);
+  if (direction == "ne") return decide(apart, equal);
+  if (direction == "lt") return decide(high < 0, low >= 0);
+  if (direction == "le") return decide(high <= 0, low > 0);
+  if (direction == "gt") return decide(low > 0, high <= 0);
+  return decide(low >= 0, high < 0);
+}
+
+std::optional<IntExpr> arithmetic(Opcode opcode, const IntExpr& lhs, const IntExpr& rhs) {
+  if (!is_safe_dim(lhs) || !is_safe_dim(rhs)) return std::nullopt;
+  switch (opcode) {
+  case Opcode::Add: return checked(lhs + rhs);
+  case Opcode::Subtract: return checked(lhs - rhs);
+  case Opcode::Multiply: return multiply(lhs, rhs);
+  case Opcode::Divide: return divide(lhs, rhs);
+  case Opcode::Remainder: return remainder(lhs, rhs);
+  case Opcode::Maximum: return checked(max(lhs, rhs));
+  case Opcode::Minimum: return checked(min(lhs, rhs));
+  default: return std::nullopt;
+  }
+}
+
+// One element of an elementwise op, from those of its operands; bools are 0 and 1.
+std::optional<IntExpr> element(const Instruction& instruction, const std::vector<const IntExpr*>& x) {
+  bool constants = std::all_of(x.begin(), x.end(), [](const IntExpr* each) { return each->is_constant(); });
+  bool truths = constants && instruction.type().dtype == DType::Bool;
+  switch (instruction.opcode()) {
+  case Opcode::Compare:
+    if (!is_safe_dim(*x[0]) || !is_safe_dim(*x[1])) return std::nullopt;
+    return compare(instruction.word("direction"), *x[0], *x[1]);
+  case Opcode::Negate: return is_safe_dim(*x[0]) ? std::optional(IntExpr(0) - *x[0]) : std::nullopt;
+  case Opcode::Select: return x[0]->is_constant() ? std::optional(*x[x[0]->value() ? 1 : 2]) : std::nullopt;
+  case Opcode::Not: return truths ? std::optional(IntExpr(x[0]->value() ? 0 : 1)) : std::nullopt;
+  case Opcode::And: return truths ? std::optional(IntExpr(x[0]->value() & x[1]->value())) : std::nullopt;
+  case Opcode::Or: return truths ? std::optional(IntExpr(x[0]->value() | x[1]->value())) : std::nullopt;
+  default: return x.size() == 2 ? arithmetic(instruction.opcode(), *x[0], *x[1]) : std::nullopt;
+  }
+}
+
+std::optional<Elements> elementwise(const Instruction& instruction, const std::vector<Elements>& operands) {
+  Elements result;
+  for (size_t i = 0; i < operands[0].size(); ++i) {
+    std::vector<const IntExpr*> at;
+    for (const Elements& operand : operands) at.push_back(&operand[i]);
+    auto value = element(instruction, at);
+    if (!value) return std::nullopt;
+    result.push_back(std::move(*value));
+  }
+  return result;
+}
+
+// Extents fit 32 bits.
+std::optional<Elements> convert(const Elements& from, DType to) {
+  if (is_integer(to)) return to == DType::I64 || to == DType::I32 ? std::optional(from) : std::nullopt;
+  Elements result;
+  for (const IntExpr& value : from) {
+    auto truth = compare("ne", value, 0);
+    if (!truth) return std::nullopt;
+    result.push_back(*truth);
+  }
+  return result;
+}
+
+std::optional<Elements> gather(const Instruction& instruction, const Elements& from,
+                               const Elements& indices) {
+  if (instruction.operand(0).rank() != 1) return std::nullopt;
+  auto size = static_cast<int64_t>(from.size());
+  Elements result;
+  for (const IntExpr& index : indices) {
+    if (!index.is_constant() || index.value() < -size || index.value() >= size) return std::nullopt;
+    result.push_back(from[static_cast<size_t>(index.value() < 0 ? index.value() + size : index.value())]);
+  }
+  return result;
+}
+
+std::optional<Elements> slice(const Instruction& instruction, const Elements& from) {
+  if (instruction.operand(0).rank() != 1) return std::nullopt;
+  const Attributes& attributes = instruction.attributes();
+  Elements result;
+  int64_t limit = attributes.ints("limits")[0];
+  if (limit < 0) return from;
+  for (int64_t i = attributes.ints("starts")[0]; i < limit; i += attributes.ints("strides")[0])
+    result.push_back(from[static_cast<size_t>(i)]);
+  return result;
+}
+
+std::optional<Elements> broadcast(const Instruction& instruction, const Elements& from) {
+  std::vector<int64_t> dims = instruction.type().static_dims();
+  std::vector<int64_t> result_strides = row_major_strides(dims);
+  const Type& operand = instruction.operand(0).type();
+  std::vector<int64_t> operand_strides = row_major_strides(operand.static_dims());
+  const auto& map = instruction.attributes().ints("dims");
+  Elements result;
+  for (int64_t i = 0; i < instruction.type().num_elements(); ++i) {
+    int64_t at = 0;
+    for (size_t d = 0; d < map.size(); ++d) {
+      if (operand.dims[d] == Dim(1)) continue;
+      auto to = static_cast<size_t>(map[d]);
+      at += i / result_strides[to] % dims[to] * operand_strides[d];
+    }
+    result.push_back(from[static_cast<size_t>(at)]);
+  }
+  return result;
+}
+
+// To one element.
+std::optional<Elements> reduce(const Instruction& instruction, const Elements& from,
+                               const Elements& initial) {
+  auto reducer = simple_reducer(instruction);
+  if (!reducer || !has_trait(*reducer, Associative) || instruction.num_operands() != 2 ||
+      instruction.type().num_elements() != 1)
+    return std::nullopt;
+  IntExpr total = initial[0];
+  for (const IntExpr& value : from) {
+    auto next = arithmetic(*reducer, total, value);
+    if (!next) return std::nullopt;
+    total = *next;
+  }
+  return Elements{total};
+}
+
+} // namespace
+
+std::optional<Elements> compute_elements(const Instruction& instruction,
+                                         const std::vector<Elements>& operands) {
+  if (operands.empty() || instruction.num_results() != 1 || !instruction.type().is_static())
+    return std::nullopt;
+  switch (instruction.opcode()) {
+  case Opcode::Reshape: return operands[0];
+  case Opcode::BroadcastInDim: return broadcast(instruction, operands[0]);
+  case Opcode::Convert: return convert(operands[0], instruction.type().dtype);
+  case Opcode::Gather: return gather(instruction, operands[0], operands[1]);
+  case Opcode::Slice: return slice(instruction, operands[0]);
+  case Opcode::Reduce: return reduce(instruction, operands[0], operands[1]);
+  case Opcode::Concatenate: {
+    if (instruction.attributes().integer("dim") != 0) return std::nullopt;
+    Elements result;
+    for (const Elements& each : operands) result.insert(result.end(), each.begin(), each.end());
+    return result;
+  }
+  default: return is_elementwise(instruction.opcode()) ? elementwise(instruction, operands) : std::nullopt;
+  }
+}
+
+std::optional<IntExpr> compute_dim_size(const Instruction& dim_size) {
+  auto number = static_cast<size_t>(dim_size.attributes().integer("dim"));
+  const Dim& dim = dim_size.operand(0).type().dims[number];
+  return dim.counted ? std::nullopt : std::optional(dim.extent);
+}
+
+} // namespace firn
