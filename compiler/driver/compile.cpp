@@ -2,9 +2,9 @@
 #include "compiler/driver/compile.h"
 
 #include "compiler/driver/describe.h"
+#include "compiler/driver/import_model.h"
 #include "compiler/driver/phase_timer.h"
 #include "compiler/driver/write_outputs.h"
-#include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/graph/text.h"
 #include "compiler/memory/early_weights.h"
 #include "compiler/memory/plan.h"
@@ -53,10 +53,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   c.target = *target;
 
   timer.begin("import");
-  if (options.emit != Emit::Graph)
-    if (Result bound = onnx::check_dims_bound(options.model, options.import); !bound)
-      return failed(bound.error());
-  auto imported = onnx::import_onnx(options.model, options.import, diagnostics);
+  auto imported = import_model(options, diagnostics);
   if (!imported) return false;
   c.facts = std::move(imported->facts);
   c.module = std::move(imported->module);

@@ -1,4 +1,4 @@
-// `firn compile`: a model file to object, header and manifest.
+// `firn compile`: a model file, ONNX or a graph in text form, to object, header and manifest.
 #pragma once
 
 #include "compiler/artifact/model_description.h"
@@ -20,8 +20,9 @@ namespace firn::driver {
 enum class Emit { Object, Graph, Kernel, Llvm, Assembly, Header, Manifest };
 
 struct CompileOptions {
-  std::string model;  // path of the .onnx file
-  std::string output; // stem: NAME.o, NAME.h, NAME.json; or the file of --emit. Empty: from the model
+  std::string model;   // path of the ONNX file, or of a graph in text form (.hlo)
+  std::string weights; // side file with the large constants of a graph in text form; empty: none
+  std::string output;  // stem: NAME.o, NAME.h, NAME.json; or the file of --emit. Empty: from the model
   Emit emit = Emit::Object;
   std::string class_name; // empty: from the model's file name
   onnx::ImportOptions import;

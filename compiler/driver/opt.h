@@ -13,6 +13,7 @@ struct OptOptions {
   std::string weights;               // side file with literals, optional
   std::string weights_out;           // where to write the result's literals, optional
   std::string triple, cpu, features; // with a cpu, target-dependent passes see it
+  bool optimize_size = false, strict_math = false;
   int rewrite_limit = -1;
   bool verify_only = false;
 };

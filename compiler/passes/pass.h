@@ -53,7 +53,8 @@ struct PipelineRun {
   bool check_reports = false;
 };
 
-// Runs the named passes ("fold-constants,eliminate-dead-code"), verifying after each that changed something.
+// Runs the named passes ("fold-constants,eliminate-dead-code", "none"), verifying after each that changed
+// something.
 // An unknown name is a usage error; a broken module is Fault::Internal naming the pass.
 Result run_passes(Module& module, const std::string& names, PipelineRun& run);
 // The list that `firn compile` runs, as such a string, for a target-independent or a compiling pipeline.

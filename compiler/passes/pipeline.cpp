@@ -70,7 +70,7 @@ Expected<std::vector<const PassInfo*>> parse_names(const std::string& names) {
     size_t end = std::min(names.find(',', begin), names.size());
     std::string name = names.substr(begin, end - begin);
     begin = end + 1;
-    if (name.empty()) continue;
+    if (name.empty() || name == "none") continue;
     const PassInfo* pass = find_pass(name);
     if (!pass) return usage_error("unknown pass '" + name + "', wanted one of: " + pass_names());
     passes.push_back(pass);

@@ -39,7 +39,11 @@ int rank(Fault fault) {
 } // namespace
 
 std::string diagnostic_text(const std::string& file, const Diagnostic& diagnostic) {
-  return message_text(file, "error", diagnostic.message);
+  const std::string& message = diagnostic.message;
+  size_t end = message.find(": ");
+  bool has_place = !file.empty() && end != message.npos && message.starts_with(file);
+  if (!has_place) return message_text(file, "error", message);
+  return message_text(message.substr(0, end), "error", message.substr(end + 2));
 }
 
 std::string warning_text(const std::string& file, const std::string& message) {

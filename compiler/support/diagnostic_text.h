@@ -8,7 +8,8 @@
 
 namespace firn {
 
-// `file`: what the message is about, "graph.hlo" or the model; empty: the command line.
+// `file`: what the message is about, "graph.hlo" or the model; empty: the command line. A message that begins
+// with a place in the file ("graph.hlo:3:5: ...") is about that.
 std::string diagnostic_text(const std::string& file, const Diagnostic& diagnostic);
 std::string warning_text(const std::string& file, const std::string& message);
 // All messages, those beyond the limit as a number.

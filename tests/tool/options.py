@@ -35,6 +35,7 @@ COMPILE = {
     "--name": [("a", "wants NEW=OLD"), ("a=zz", "no input or output 'zz'; it has 'image', 'probabilities'"), ("int=image", "is a keyword")],
     "--external": [("zz", "no input or output 'zz'; it has 'image', 'probabilities'")],
     "--emit": [("zz", "none of obj, graph, kernel, llvm, asm, header, manifest")],
+    "--weights": [("w", "goes with a graph in text form")],
     "--weights-out": [("w", "no effect with --emit=obj")],
     "--dump-passes": [("/proc/nowhere", "cannot write")],
     "--rewrite-limit": [("-5", "whole number"), ("x", "whole number"), ("99999999999", "whole number")],
@@ -67,7 +68,8 @@ VERIFY = {
 OPT = {
     "--passes": [("zz", "wanted one of: ")],
     "--weights": [("nowhere", "nowhere")], "--weights-out": [("/nowhere/w", "No such file or directory")],
-    "--target": [("nonsense", "is not supported")], "--mcpu": [("frobnicator", "choices: ")],
+    "--target": [("nonsense", "is not supported")], "--mcpu": [("frobnicator", "choices: ")], "--mattr": [("+frobnicator", "is not known")],
+    "--optimize": [("7", ONE_OF_LEVELS)], "--math": [("fast", "none of default, strict")],
     "--rewrite-limit": [("-5", ""), ("x", "")], "--verify-only": None,
 }
 TABLE = {

@@ -136,7 +136,7 @@ void add_compile_command(CLI::App& app, Action& action) {
   auto command = std::make_shared<CompileCommand>();
   driver::CompileOptions& options = command->flags.options;
   CLI::App* verb = app.add_subcommand("compile", "Compile a model into an object, a header and a manifest");
-  verb->add_option("model", options.model, "the ONNX model")->required();
+  verb->add_option("model", options.model, "the ONNX model, or a graph in text form (.hlo)")->required();
   verb->add_option("-o,--output", options.output,
                    "stem of the files to write: STEM.o, STEM.h, STEM.json; a folder, if it ends with /");
   verb->add_option("--class", options.class_name,
@@ -150,6 +150,8 @@ void add_compile_command(CLI::App& app, Action& action) {
   verb->add_option("--emit", command->emit,
                    "graph, kernel, llvm, asm, obj, header or manifest; text goes to -o or standard output")
       ->check(one_of(emit_names()));
+  verb->add_option("--weights", options.weights,
+                   "side file with the large constants of a graph in text form");
   verb->add_option("--weights-out", options.weights_out, "with --emit=graph: write large constants here");
   verb->add_option("--dump-passes", options.dump_folder,
                    "write the graph after every changing pass into this folder");
@@ -172,12 +174,12 @@ void add_compile_command(CLI::App& app, Action& action) {
   verb->add_flag("-q,--quiet", command->quiet, "print nothing but errors");
   verb->footer(
       driver::feature_help() +
-      std::string(
-          "Examples:\n"
-          "  firn compile digits.onnx -o build/digits --class vision::Digits\n"
-          "  firn compile net.onnx -mcpu=native -O3 --dim batch=1 --time-passes\n"
-          "  firn compile net.onnx --target aarch64-linux-gnu -o build/net\n"
-          "  firn compile net.onnx --target arm-none-eabihf -mcpu=cortex-m4 -Os --flash-budget=256K\n") +
+      std::string("Examples:\n"
+                  "  firn compile digits.onnx -o build/digits --class vision::Digits\n"
+                  "  firn compile net.onnx -mcpu=native -O3 --dim batch=1 --time-passes\n"
+                  "  firn compile net.onnx --target aarch64-linux-gnu -o build/net\n"
+                  "  firn compile net.onnx --target arm-none-eabihf -mcpu=cortex-m4 -Os --flash-budget=256K\n"
+                  "  firn compile graph.hlo --weights graph.weights -o build/net\n") +
       kExitCodes);
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }

@@ -1,5 +1,6 @@
 // The verb `opt`.
 #include "tools/firn/command.h"
+#include "tools/firn/compile_flags.h"
 #include "tools/firn/value_checks.h"
 
 #include "compiler/driver/opt.h"
@@ -10,17 +11,6 @@
 #include <string>
 
 namespace firn::tool {
-namespace {
-
-// Of a text, messages begin with the place: "graph.hlo:3:5: expected ...".
-int report_place(const Diagnostic& diagnostic, const std::string& input) {
-  size_t end = diagnostic.message.find(": ");
-  if (end == std::string::npos || !diagnostic.message.starts_with(input)) return report(diagnostic, input);
-  return report({diagnostic.fault, diagnostic.message.substr(end + 2)}, diagnostic.message.substr(0, end));
-}
-
-} // namespace
-
 void add_opt_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<driver::OptOptions>();
   CLI::App* verb = app.add_subcommand("opt", "Run passes on a graph in text form (.hlo)");
@@ -30,8 +20,16 @@ void add_opt_command(CLI::App& app, Action& action) {
   verb->add_option("--weights", options->weights, "side file with the graph's large constants");
   CLI::Option* weights_out =
       verb->add_option("--weights-out", options->weights_out, "write the result's large constants here");
-  verb->add_option("--target", options->triple, "target triple for target-dependent passes");
-  verb->add_option("--mcpu", options->cpu, "target CPU for target-dependent passes");
+  verb->add_option("--target", options->triple, "target triple for passes that depend on the target");
+  verb->add_option(
+      "--mcpu", options->cpu,
+      "CPU for passes that depend on the target; without it and --target, 'default' is the list of "
+      "those that do not (also -mcpu=)");
+  verb->add_option("--mattr", options->features,
+                   "CPU features added and taken away, e.g. +avx512bf16,-fma (also -mattr=)")
+      ->join(',');
+  auto level = std::make_shared<std::string>(), math = std::make_shared<std::string>();
+  add_level_options(*verb, *level, *math);
   CLI::Option* limit =
       verb->add_option("--rewrite-limit", options->rewrite_limit, "stop after this many changes, to bisect");
   limit->check(whole_between(0, INT_MAX));
@@ -39,12 +37,16 @@ void add_opt_command(CLI::App& app, Action& action) {
       ->excludes(passes)
       ->excludes(weights_out)
       ->excludes(limit);
-  verb->footer("Example:\n  firn opt --passes=fold-constants,eliminate-dead-code graph.hlo\n"
-               "  firn compile model.onnx --emit=graph -o graph.hlo");
-  verb->callback([options, &action] {
+  verb->footer(
+      "Example:\n  firn opt --passes=fold-constants,eliminate-dead-code graph.hlo\n"
+      "  firn opt --passes=default -mcpu=x86-64-v3 -Os --math=strict graph.hlo\n"
+      "  firn compile model.onnx --emit=graph --passes=none -o graph.hlo --weights-out graph.weights");
+  verb->callback([options, level, math, &action] {
+    options->optimize_size = *level == "s" || *level == "z";
+    options->strict_math = *math == "strict";
     action = [options] {
       auto text = driver::opt(*options);
-      return text ? print_result(*text) : report_place(text.error(), options->input);
+      return text ? print_result(*text) : report(text.error(), options->input);
     };
   });
 }

@@ -79,6 +79,12 @@ void choose(const char* option, const std::string& word, Value& value, std::vect
 
 } // namespace
 
+void add_level_options(CLI::App& verb, std::string& opt_level, std::string& math) {
+  verb.add_option("--optimize", opt_level, "0, 1, 2, 3, s or z (also -O3); default 3; z is the same as s")
+      ->check(one_of({"0", "1", "2", "3", "s", "z"}));
+  verb.add_option("--math", math, "float rules: default or strict")->check(one_of({"default", "strict"}));
+}
+
 void CompileFlags::add_to(CLI::App& verb) {
   verb.add_option("--target", options.triple,
                   "target triple, e.g. aarch64-linux-gnu; default: this machine's");
@@ -89,9 +95,7 @@ void CompileFlags::add_to(CLI::App& verb) {
   verb.add_option("--mattr", options.features,
                   "CPU features added and taken away, e.g. +avx512bf16,-fma (also -mattr=)")
       ->join(',');
-  verb.add_option("--optimize", opt_level, "0, 1, 2, 3, s or z (also -O3); default 3; z is the same as s")
-      ->check(one_of({"0", "1", "2", "3", "s", "z"}));
-  verb.add_option("--math", math, "float rules: default or strict")->check(one_of({"default", "strict"}));
+  add_level_options(verb, opt_level, math);
   verb.add_option("--winograd", winograd,
                   "Winograd's algorithm for convolutions: auto (default: where it pays for the bytes of its "
                   "filters in the object), embed (wherever it is faster), init (the same, with filters made "
@@ -108,7 +112,8 @@ void CompileFlags::add_to(CLI::App& verb) {
           "state kept from run to run: PAST=PRESENT, the input that is the output's value in the next "
           "run; repeatable")
       ->take_all();
-  verb.add_option("--passes", options.passes, "passes to run instead of the default ones, comma-separated");
+  verb.add_option("--passes", options.passes,
+                  "passes to run instead of the default ones, comma-separated; none: none");
   verb.add_flag("--initializers-are-inputs", options.import.initializers_are_inputs,
                 "keep initializers that are also graph inputs as inputs");
 }

@@ -21,4 +21,7 @@ struct CompileFlags {
   Result finish();
 };
 
+// How hard to optimise, and what floats may do: -O and --math, of every verb that runs passes.
+void add_level_options(CLI::App& verb, std::string& opt_level, std::string& math);
+
 } // namespace firn::tool

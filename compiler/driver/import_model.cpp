@@ -1,0 +1,93 @@
+// ONNX models go through the frontend; a graph in text form is what a frontend would have made.
+#include "compiler/driver/import_model.h"
+
+#include "compiler/driver/read_graph.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
+
+namespace firn::driver {
+namespace {
+
+// Options that say how an ONNX model is to be read.
+Result check_no_import_options(const onnx::ImportOptions& import) {
+  const char* given = !import.dims.empty() || !import.ranges.empty() ? "--dim"
+                      : !import.shapes.empty()                       ? "--shape"
+                      : !import.states.empty()                       ? "--state"
+                      : import.initializers_are_inputs               ? "--initializers-are-inputs"
+                                                                     : nullptr;
+  if (!given) return {};
+  return usage_error(std::string(given) + " goes with an ONNX model: a graph in text form says it itself");
+}
+
+// Counts what a model's initializers would be; an error names a constant without its bytes.
+Result count_constants(const Region& region, onnx::ModelFacts& facts) {
+  for (const auto& instruction : region.instructions()) {
+    if (const LiteralRef& literal = instruction->literal()) {
+      if (literal->is_opaque())
+        return usage_error(
+            "constant %" + instruction->name() + " : " + literal->type().to_string() +
+            " has no bytes: give the file that --weights-out wrote with the graph: --weights FILE");
+      facts.parameters += literal->num_elements();
+      facts.parameter_bytes += static_cast<int64_t>(literal->type().byte_size());
+    } else if (!instruction->is(Opcode::Parameter)) {
+      ++facts.nodes;
+    }
+    for (int i = 0; i < instruction->num_regions(); ++i)
+      if (Result counted = count_constants(instruction->region(i), facts); !counted) return counted;
+  }
+  return {};
+}
+
+// Inputs have the extents that the object is compiled for.
+Result check_static_inputs(const Function& main) {
+  for (const Instruction* parameter : main.body().parameters())
+    if (!parameter->type().is_tensor() || !parameter->type().is_static())
+      return unsupported_error("input %" + parameter->name() + " is " + parameter->type().to_string() +
+                               ": objects want tensors with numbers for dims");
+  return {};
+}
+
+// Where the text has no list of names, inputs are called as they are in it.
+void name_inputs(Function& main) {
+  if (!main.parameter_names.empty()) return;
+  for (const Instruction* parameter : main.body().parameters())
+    main.parameter_names.push_back(parameter->name());
+}
+
+Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions& options) {
+  if (Result allowed = check_no_import_options(options.import); !allowed) return allowed.error();
+  auto graph = read_graph(options.model, options.weights);
+  if (!graph) return graph.error();
+  auto imported = std::make_unique<onnx::ImportedModel>();
+  imported->module = std::move(graph->module);
+  Function* main = imported->module->find("main");
+  if (!main) return model_error("the graph has no function @main");
+  if (options.emit != Emit::Graph)
+    if (Result fits = check_static_inputs(*main); !fits) return fits.error();
+  name_inputs(*main);
+  onnx::ModelFacts& facts = imported->facts;
+  facts.graph_name = imported->module->name();
+  facts.sha256 = std::move(graph->sha256);
+  if (!options.weights.empty()) facts.external_files = {options.weights};
+  for (const auto& function : imported->module->functions())
+    if (Result counted = count_constants(function->body(), facts); !counted) return counted.error();
+  return imported;
+}
+
+} // namespace
+
+std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
+                                                  DiagnosticList& diagnostics) {
+  auto failed = [&](const Diagnostic& error) { return diagnostics.add(error), nullptr; };
+  if (is_graph_text(options.model)) {
+    auto imported = import_text(options);
+    return imported ? std::move(*imported) : failed(imported.error());
+  }
+  if (!options.weights.empty())
+    return failed(usage_error("--weights goes with a graph in text form (.hlo), not with an ONNX model"));
+  if (options.emit != Emit::Graph)
+    if (Result bound = onnx::check_dims_bound(options.model, options.import); !bound)
+      return failed(bound.error());
+  return onnx::import_onnx(options.model, options.import, diagnostics);
+}
+
+} // namespace firn::driver

@@ -1,0 +1,48 @@
+// Reads text, side file and module.
+#include "compiler/driver/read_graph.h"
+
+#include "compiler/graph/text.h"
+#include "compiler/graph/verify.h"
+#include "compiler/support/mapped_file.h"
+#include "compiler/support/sha256.h"
+
+#include <iostream>
+#include <iterator>
+#include <span>
+
+namespace firn::driver {
+namespace {
+
+Expected<std::string> read_text(const std::string& path) {
+  if (path == "-") return std::string{std::istreambuf_iterator<char>(std::cin), {}};
+  auto file = MappedFile::open(path);
+  if (!file) return file.error();
+  auto bytes = (*file)->bytes();
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+Expected<LiteralTable> read_side_file(const std::string& path) {
+  if (path.empty()) return LiteralTable{};
+  auto file = MappedFile::open(path);
+  if (!file) return file.error();
+  return read_literals(*file);
+}
+
+} // namespace
+
+bool is_graph_text(const std::string& path) {
+  return path.ends_with(".hlo");
+}
+
+Expected<GraphText> read_graph(const std::string& path, const std::string& weights) {
+  auto text = read_text(path);
+  if (!text) return text.error();
+  auto literals = read_side_file(weights);
+  if (!literals) return literals.error();
+  auto module = parse_module(path, *text, *literals);
+  if (!module) return module.error();
+  if (Result valid = verify(**module); !valid) return model_error(path + ": " + valid.error().message);
+  return GraphText{std::move(*module), sha256_hex(std::as_bytes(std::span(*text)))};
+}
+
+} // namespace firn::driver
