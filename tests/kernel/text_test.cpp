@@ -3,9 +3,80 @@
 
 #include <catch2/catch.hpp>
 
+#include <fstream>
 #include <random>
+#include <set>
+#include <sstream>
 
 namespace firn::kernel {
+
+// text/everything.kir without the comment at its head.
+static std::string text_of_everything() {
+  std::ifstream file(FIRN_TEXT_DIR "/everything.kir", std::ios::binary);
+  std::stringstream content;
+  content << file.rdbuf();
+  std::string text = content.str();
+  while (text.starts_with("//")) text.erase(0, text.find('\n') + 1);
+  REQUIRE(!text.empty());
+  return text;
+}
+
+static void collect(const Block& block, std::vector<const Op*>& ops) {
+  for (const auto& op : block.ops) {
+    ops.push_back(op.get());
+    for (const Block& inner : op->blocks) collect(inner, ops);
+  }
+}
+
+static void collect(const std::vector<Step>& steps, std::vector<const Step*>& found) {
+  for (const Step& step : steps) {
+    found.push_back(&step);
+    collect(step.first, found);
+    collect(step.second, found);
+  }
+}
+
+TEST_CASE("a file of text verifies and prints as it is written") {
+  std::string text = text_of_everything();
+  auto program = parse_program("everything.kir", text);
+  if (!program) FAIL(program.error().message);
+  Result verified = verify(*program);
+  if (!verified) FAIL(verified.error().message);
+  CHECK(print_program(*program) == text);
+}
+
+TEST_CASE("that file holds every op, predicate, space, step and promise") {
+  auto program = parse_program("everything.kir", text_of_everything());
+  REQUIRE(program);
+  std::vector<const Op*> ops;
+  std::set<OpKind> kinds;
+  std::set<Predicate> predicates;
+  std::set<Space> spaces;
+  std::set<Overwriting> promises;
+  for (const auto& kernel : program->kernels) {
+    collect(kernel->body, ops);
+    for (const InPlace& promise : kernel->in_place) promises.insert(promise.pattern);
+  }
+  for (const Op* op : ops) {
+    kinds.insert(op->kind);
+    if (op->kind == OpKind::FCmp) predicates.insert(op->predicate);
+  }
+  for (const Buffer& buffer : program->buffers) spaces.insert(buffer.space);
+  for (int i = 0; i <= static_cast<int>(OpKind::CallRuntime); ++i) {
+    INFO(op_kind_info(static_cast<OpKind>(i)).mnemonic);
+    CHECK(kinds.count(static_cast<OpKind>(i)) == 1);
+  }
+  CHECK(predicates.size() == 6);
+  CHECK(spaces == std::set{Space::Arena, Space::Weights, Space::Input, Space::Output, Space::State});
+  CHECK(promises == std::set{Overwriting::Pointwise, Overwriting::RowWise, Overwriting::Sliding});
+  std::vector<const Step*> steps;
+  collect(program->steps, steps);
+  std::set<Step::Kind> step_kinds;
+  bool copies = false;
+  for (const Step* step : steps) step_kinds.insert(step->kind), copies |= step->is_copy;
+  CHECK(step_kinds.size() == 3);
+  CHECK(copies);
+}
 
 TEST_CASE("printed programs parse back to the same text and verify") {
   Program program = sample_program();
