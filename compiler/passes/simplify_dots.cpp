@@ -142,9 +142,10 @@ Value groups_as_batch(Instruction& convolution, const PassOptions& options, Buil
   if (whole || within || positions < block) return {};
   Value weights = builder.reshape(filter, {Dim(groups), Dim(filters), Dim(channels)});
   Value columns = builder.reshape(x, {Dim(groups), Dim(channels), Dim(positions)});
-  Value products = builder.op(
-      Opcode::Dot, {weights, columns},
-      {{"lhs_batch", Dims{0}}, {"lhs_contract", Dims{2}}, {"rhs_batch", Dims{0}}, {"rhs_contract", Dims{1}}});
+  Attributes attributes{
+      {"lhs_batch", Dims{0}}, {"lhs_contract", Dims{2}}, {"rhs_batch", Dims{0}}, {"rhs_contract", Dims{1}}};
+  if (const Attribute* sums = convolution.attributes().find("result")) attributes.set("result", *sums);
+  Value products = builder.op(Opcode::Dot, {weights, columns}, attributes);
   return builder.reshape(products, convolution.type().dims);
 }
 
