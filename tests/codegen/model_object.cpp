@@ -90,10 +90,10 @@ const unsigned char* LoadedObject::weights() const {
   return reinterpret_cast<const unsigned char* (*)()>(weights_)();
 }
 
-int LoadedObject::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
-                      void* arena) const {
-  firn_rt1_call call = {static_cast<unsigned char*>(arena), weights(), inputs.data(), outputs.data(),
-                        nullptr};
+int LoadedObject::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* arena,
+                      const unsigned char* given) const {
+  firn_rt1_call call = {static_cast<unsigned char*>(arena), given ? given : weights(), inputs.data(),
+                        outputs.data(), nullptr};
   return reinterpret_cast<firn_status (*)(const firn_rt1_call*)>(run_)(&call);
 }
 

@@ -34,8 +34,9 @@ public:
   LoadedObject(const kernel::Program& program, const codegen::Options& options);
   ~LoadedObject();
   LoadedObject(const LoadedObject&) = delete;
-  int run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
-          void* arena = nullptr) const;
+  // Without `weights` those that the object holds.
+  int run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* arena = nullptr,
+          const unsigned char* weights = nullptr) const;
   const unsigned char* weights() const;
   // Calls the function that prepares the weights, which Options::prepare_symbol names "model_prepare".
   int prepare(void* packed) const;

@@ -1,7 +1,7 @@
 // The attention kernel against the evaluator: sizes around tiles and vectors, blocks of keys, operands read
 // through movements, masks.
 #include "tests/codegen/model_object.h"
-#include "tests/lower/lowered_program.h"
+#include "tests/lower/epilogue_text.h"
 
 #include <catch2/catch.hpp>
 
@@ -51,7 +51,11 @@ struct Sizes {
 struct Text {
   std::string parameters, body, type;
 };
-Text attention_text(const Sizes& z, const std::string& parameters, const std::string& mask_code,
+// What else the region reads: parameters outside and inside, each behind ", ", and their names outside.
+struct Others {
+  std::string outer, inner, names;
+};
+Text attention_text(const Sizes& z, const Others& others, const std::string& mask_code,
                     const std::string& values_code) {
   std::string q = "f32" + dims({z.batch, z.rows, z.heads, z.depth}),
               k = "f32" + dims({z.batch, z.keys, z.heads, z.depth});
@@ -59,11 +63,9 @@ Text attention_text(const Sizes& z, const std::string& parameters, const std::st
   std::string scores = "f32" + dims({z.batch, z.heads, z.rows, z.keys});
   std::string y = "f32" + dims({z.batch, z.heads, z.rows, z.value_depth}),
               r = "f32" + dims({z.batch, z.rows, z.heads, z.value_depth});
-  std::string names = parameters.empty() ? "" : ", %mask",
-              inner = parameters.empty() ? "" : ", " + parameters;
-  return {"%q: " + q + ", %k: " + k + ", %v: " + v + inner,
-          values_code + "%r = fusion %q, %k, " + (values_code.empty() ? "%v" : "%values") + names +
-              " {kind = attention} region (%q1: " + q + ", %k1: " + k + ", %v1: " + v + inner +
+  return {"%q: " + q + ", %k: " + k + ", %v: " + v + others.outer,
+          values_code + "%r = fusion %q, %k, " + (values_code.empty() ? "%v" : "%values") + others.names +
+              " {kind = attention} region (%q1: " + q + ", %k1: " + k + ", %v1: " + v + others.inner +
               ") {\n%s = dot %q1, %k1 {lhs_batch = [0, 2], rhs_batch = [0, 2], lhs_contract = [3], "
               "rhs_contract = [3]} : " +
               scores + "\n" + mask_code + softmax("%m", "%w", {z.batch, z.heads, z.rows, z.keys}) +
@@ -73,15 +75,17 @@ Text attention_text(const Sizes& z, const std::string& parameters, const std::st
           r};
 }
 
-// `mask` is code from %s to %m, `values_code` what makes %values of %v.
+// `parameters` has %mask, `mask_code` is code from %s to %m, `values_code` what makes %values of %v.
 void expect_attention(const Sizes& z, const std::string& parameters, const std::string& mask_code,
                       const LoweredOptions& options, const std::string& values_code = "") {
-  Text text = attention_text(z, parameters, mask_code, values_code);
+  Others others;
+  if (!parameters.empty()) others = {", " + parameters, ", " + parameters, ", %mask"};
+  Text text = attention_text(z, others, mask_code, values_code);
   expect_lowered(text.parameters, text.body, text.type, options);
 }
 
 std::string module_text(const Sizes& z, const std::string& mask_code) {
-  Text text = attention_text(z, "", mask_code, "");
+  Text text = attention_text(z, {}, mask_code, "");
   return "module @m { func @main(" + text.parameters + ") -> (" + text.type + ") { " + text.body +
          " return %r } }";
 }
@@ -168,6 +172,32 @@ TEST_CASE("attention with masks", "[lower][attention]") {
             "\n%m = select %before, %t, %ll : " + type + "\n",
         {.tolerance = 3e-6});
   }
+}
+
+TEST_CASE("masks in all shapes that broadcast, by way of movements", "[lower][attention][guard]") {
+  unsigned number = 0;
+  std::vector<std::string> cpus = runnable_cpus();
+  for (const Sizes& z : {Sizes{2, 3, 1, 7, 5, 3}, Sizes{1, 2, 5, 17, 8, 8}, Sizes{2, 2, 3, 33, 7, 24},
+                         Sizes{1, 1, 17, 24, 5, 5}, Sizes{1, 3, 2, 1, 4, 1}, Sizes{2, 1, 9, 600, 3, 7}})
+    for (int group = 0; group < 4; ++group, ++number) {
+      std::mt19937 random(number);
+      const std::string& cpu = cpus[number % cpus.size()];
+      std::string type = "f32" + dims({z.batch, z.heads, z.rows, z.keys});
+      Epilogue masks("mask", "f32", {z.batch, z.heads, z.rows, z.keys}, type);
+      for (int kept = 4 * group; kept < 4 * group + 4; ++kept)
+        masks.add(kept % 2 ? Movement::None : static_cast<Movement>(random() % kMovements), kept,
+                  static_cast<int>(random() % 4), kept % 3 ? "f32" : "f16");
+      Text text = attention_text(z, {masks.parameters(), masks.parameters("i"), masks.arguments()},
+                                 "%c = negate %s : " + type + masks.code() + " %m = negate " + masks.sum() +
+                                     " : " + type + "\n",
+                                 "");
+      INFO(number << " on " << cpu);
+      expect_lowered(text.parameters, text.body, text.type,
+                     {.tolerance = 1e-5,
+                      .ranges = masks.ranges(),
+                      .cpus = {cpu},
+                      .placement = number % 5 ? Placement::AtEnd : Placement::AtStart});
+    }
 }
 
 // A constant mask: row r sees the keys up to last(r), in place of others the score is `low`.

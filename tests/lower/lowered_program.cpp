@@ -5,7 +5,6 @@
 #include "compiler/graph/verify.h"
 #include "compiler/memory/plan.h"
 #include "tests/codegen/model_object.h"
-#include "tests/lower/guarded_memory.h"
 
 #include <catch2/catch.hpp>
 
@@ -89,15 +88,17 @@ codegen::Options code_options(const TargetMachine& target, bool optimize_size) {
   return options;
 }
 
-// A compiled module with its memory; states lie in the arena. Memory dies around inputs, outputs and arena,
-// and where `between` says so in the arena. What it holds before a run must not matter, states apart.
+// A compiled module with its memory; states lie in the arena. Memory dies around inputs, outputs, weights and
+// arena, and in the arena in the ranges `between`. What it holds before a run must not matter, states apart.
 class LoadedModule {
 public:
   LoadedModule(const Module& module, const kernel::Program& program, const codegen::Options& options,
                Placement placement, const std::vector<Range64>& between)
       : main_(module.main()), object_(program, options), placement_(placement),
-        memory_(static_cast<size_t>((program.arena_bytes + 63) / 64 * 64), placement),
-        arena_(memory_.data()) {
+        memory_(whole_lines(program.arena_bytes), placement),
+        weights_(whole_lines(program.weight_bytes), placement), arena_(memory_.data()) {
+    if (program.weight_bytes > 0)
+      std::memcpy(weights_.data(), object_.weights(), static_cast<size_t>(program.weight_bytes));
     for (auto [begin, end] : between)
       memory_.forbid(static_cast<size_t>(begin), static_cast<size_t>(end - begin));
     for (const kernel::Buffer& buffer : program.buffers)
@@ -108,7 +109,7 @@ public:
   std::vector<LiteralRef> run(const std::vector<LiteralRef>& inputs, bool set_states) {
     std::vector<const void*> arguments;
     std::vector<void*> state_of(inputs.size());
-    std::vector<GuardedMemory> bound;
+    std::vector<GuardedBlock> bound;
     size_t states = 0;
     for (size_t i = 0; i < inputs.size(); ++i) {
       auto bytes = inputs[i]->bytes();
@@ -131,7 +132,8 @@ public:
       results.push_back(bound.back().data());
     }
     int status = -1;
-    std::string fault = run_guarded([&] { status = object_.run(arguments, results, arena_); });
+    std::string fault =
+        run_guarded([&] { status = object_.run(arguments, results, arena_, weights_.data()); });
     if (!fault.empty()) FAIL(fault);
     REQUIRE(status == 0);
     size_t result = 0;
@@ -145,10 +147,12 @@ public:
   }
 
 private:
+  static size_t whole_lines(int64_t bytes) { return static_cast<size_t>((bytes + 63) / 64 * 64); }
+
   const Function& main_;
   LoadedObject object_;
   Placement placement_;
-  GuardedMemory memory_;
+  GuardedBlock memory_, weights_;
   unsigned char* arena_;
   std::vector<unsigned char*> states_;
 };
@@ -175,29 +179,25 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
                                    range == options.ranges.end() ? nullptr : &range->second, random));
     has_states |= module.main().is_state(i);
   }
-  std::vector<Placement> placements = {Placement::AtEnd};
-  if (options.guarded) placements.push_back(Placement::AtStart);
   for (const std::string& cpu : options.cpus) {
-    INFO(cpu << "\n" << text);
+    INFO(cpu << (options.placement == Placement::AtEnd ? "\n" : ", at the start of pages\n") << text);
     TargetMachine target = target_of("", cpu);
-    for (Placement placement : placements) {
-      kernel::Program program = lower(module, {.target = target,
-                                               .optimize_size = options.optimize_size,
-                                               .math = options.math,
-                                               .winograd = lower::Winograd::Embed});
-      INFO(kernel::print_program(program));
-      std::vector<Range64> between;
-      if (options.guarded) between = spread_buffers(program, placement);
-      LoadedModule object(module, program, code_options(target, options.optimize_size), placement, between);
-      std::vector<LiteralRef> inputs = first;
-      for (int run = 0; run < (has_states ? 3 : 1); ++run) {
-        INFO("run " << run << (placement == Placement::AtEnd ? "" : ", at the start of pages"));
-        auto expected = evaluate(module, inputs);
-        if (!expected) FAIL(expected.error().message << "\n" << text);
-        std::vector<LiteralRef> outputs = object.run(inputs, run == 0);
-        for (size_t i = 0; i < outputs.size(); ++i) compare(*outputs[i], *(*expected)[i], options.tolerance);
-        inputs = next_inputs(module.main(), inputs, *expected);
-      }
+    kernel::Program program = lower(module, {.target = target,
+                                             .optimize_size = options.optimize_size,
+                                             .math = options.math,
+                                             .winograd = lower::Winograd::Embed});
+    INFO(kernel::print_program(program));
+    std::vector<Range64> between = spread_buffers(program, options.placement);
+    LoadedModule object(module, program, code_options(target, options.optimize_size), options.placement,
+                        between);
+    std::vector<LiteralRef> inputs = first;
+    for (int run = 0; run < (has_states ? 3 : 1); ++run) {
+      INFO("run " << run);
+      auto expected = evaluate(module, inputs);
+      if (!expected) FAIL(expected.error().message << "\n" << text);
+      std::vector<LiteralRef> outputs = object.run(inputs, run == 0);
+      for (size_t i = 0; i < outputs.size(); ++i) compare(*outputs[i], *(*expected)[i], options.tolerance);
+      inputs = next_inputs(module.main(), inputs, *expected);
     }
   }
 }

@@ -1,8 +1,10 @@
 // Programs in .hlo text, lowered, compiled and run in this process on random inputs, against the evaluator.
+// An access outside of a buffer, input or output fails the test: memory dies around each.
 #pragma once
 
 #include "compiler/graph/text.h"
 #include "compiler/lower/lower.h"
+#include "tests/lower/guarded_block.h"
 
 #include <map>
 #include <string>
@@ -18,7 +20,7 @@ struct LoweredOptions {
   double tolerance = 1e-6;                  // times the largest expected magnitude; 0: bitwise
   std::map<std::string, Range> ranges = {}; // of inputs by name; others: [-2, 2], integers in [-5, 5]
   std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "native"};
-  bool guarded = false; // every buffer between pages that die, at the end of its own and at their start
+  Placement placement = Placement::AtEnd; // of every buffer between pages that die
   bool optimize_size = false;
   lower::Math math = lower::Math::Default;
 };

@@ -17,6 +17,7 @@ struct Case {
   bool projected = false, constant_weights = true, peepholes = false, lens = false;
   RecurrentOptions options = {};
   bool only_last = false; // y is not used
+  std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "native"};
 };
 
 LiteralRef weights(std::vector<int64_t> dims, std::mt19937& random) {
@@ -57,8 +58,9 @@ void expect_layer(const Case& c) {
   std::vector<Value> results;
   for (int i = c.only_last ? 1 : 0; i < layer->num_results(); ++i) results.push_back(layer->result(i));
   main.body().set_results(results);
-  expect_lowered_module(
-      module, {.tolerance = 2e-6, .ranges = {{"w", {-0.4, 0.4}}, {"r", {-0.4, 0.4}}, {"b", {-0.4, 0.4}}}});
+  expect_lowered_module(module, {.tolerance = 2e-6,
+                                 .ranges = {{"w", {-0.4, 0.4}}, {"r", {-0.4, 0.4}}, {"b", {-0.4, 0.4}}},
+                                 .cpus = c.cpus});
 }
 
 } // namespace
@@ -85,6 +87,27 @@ TEST_CASE("recurrent layers of odd sizes", "[lower]") {
                 .hidden = 35,
                 .options = {.linear_before_reset = true}});
   expect_layer({.kind = "rnn", .steps = 2, .batch = 17, .in = 1, .hidden = 150});
+}
+
+TEST_CASE("recurrent layers of drawn sizes and operands read inside their memory", "[lower][guard]") {
+  std::vector<std::string> cpus = runnable_cpus();
+  for (unsigned number = 0; number < 24; ++number) {
+    std::mt19937 random(number);
+    auto pick = [&](std::initializer_list<int64_t> values) {
+      return values.begin()[random() % values.size()];
+    };
+    auto flip = [&] { return random() % 2 == 0; };
+    Case c;
+    c.kind = number % 3 == 0 ? "lstm" : number % 3 == 1 ? "gru" : "rnn";
+    c.steps = pick({1, 2, 3, 5}), c.batch = pick({1, 1, 2, 3, 7});
+    c.in = pick({1, 3, 5, 17, 24}), c.hidden = pick({1, 3, 5, 7, 17, 24, 33});
+    c.projected = flip(), c.constant_weights = flip(), c.lens = flip(), c.only_last = flip();
+    c.peepholes = number % 3 == 0 && flip();
+    c.options.reverse = flip(), c.options.linear_before_reset = number % 3 == 1 && flip();
+    c.cpus = {cpus[number % cpus.size()]};
+    INFO("draw " << number << " on " << c.cpus[0]);
+    expect_layer(c);
+  }
 }
 
 TEST_CASE("options of lstm layers", "[lower]") {

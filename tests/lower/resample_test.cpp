@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 using namespace firn;
 using namespace firn::test;
@@ -37,6 +38,7 @@ struct Case {
   std::vector<std::pair<int, int64_t>> resampled; // dim, extent of the result
   int64_t taps = 2;
   bool blocked = false;
+  std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "native"};
 };
 
 Layout channel_blocks(int rank, int block) {
@@ -47,7 +49,7 @@ Layout channel_blocks(int rank, int block) {
 }
 
 void expect_resampled(const Case& c) {
-  for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
+  for (const std::string& cpu : c.cpus) {
     Module module("test");
     Region& body = module.add_function("main").body();
     Builder b(body);
@@ -126,4 +128,24 @@ TEST_CASE("channel blocks", "[lower]") {
 TEST_CASE("four taps", "[lower]") {
   expect_resampled({{1, 3, 8, 20}, {{2, 16}, {3, 40}}, 4});
   expect_resampled({{1, 17, 8, 9}, {{2, 12}, {3, 18}}, 4, true});
+}
+
+TEST_CASE("images of drawn sizes are read inside their memory", "[lower][guard]") {
+  std::vector<std::string> cpus = runnable_cpus();
+  for (unsigned number = 0; number < 24; ++number) {
+    std::mt19937 random(number);
+    auto pick = [&](std::initializer_list<int64_t> values) {
+      return values.begin()[random() % values.size()];
+    };
+    Case c;
+    c.dims = {pick({1, 2}), pick({1, 3, 5, 7, 17, 24, 33})};
+    int64_t rank = pick({1, 2, 2, 3});
+    for (int dim = 2; dim < 2 + rank; ++dim) {
+      c.dims.push_back(pick({1, 2, 3, 5, 7, 17, 24}));
+      if (dim == 1 + rank || random() % 2) c.resampled.emplace_back(dim, pick({1, 3, 5, 14, 17, 33, 48}));
+    }
+    c.taps = pick({2, 2, 4}), c.blocked = random() % 2, c.cpus = {cpus[number % cpus.size()]};
+    INFO("draw " << number);
+    expect_resampled(c);
+  }
 }

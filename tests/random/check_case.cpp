@@ -5,7 +5,7 @@
 #include "compiler/driver/tensor_error.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/support/temporary_folder.h"
-#include "tests/random/guarded_memory.h"
+#include "tests/random/guarded_heap.h"
 
 #include <algorithm>
 #include <cmath>
@@ -91,7 +91,7 @@ std::unique_ptr<driver::Compilation> compile(const TestCase& test, const std::st
 }
 
 // Runs on arenas that hold different things before.
-Verdict check_runs(const TestCase& test, driver::ObjectRunner& runner, GuardedMemory& memory,
+Verdict check_runs(const TestCase& test, driver::ObjectRunner& runner, GuardedHeap& memory,
                    const Literals& inputs, const Literals& want, const std::vector<std::string>& names) {
   auto got = runner.run(inputs);
   if (!got) return failed("run", got.error());
@@ -135,7 +135,7 @@ Verdict check_case(const TestCase& test, const std::function<void(const std::str
   phase("compile");
   auto compilation = compile(test, *path, diagnostics);
   if (!compilation) return fail("refused");
-  GuardedMemory memory(test.setting.guard_before);
+  GuardedHeap memory(test.setting.guard_before);
   phase("generate code");
   auto runner = driver::ObjectRunner::create(*compilation, &memory);
   if (!runner) return failed("object", runner.error());

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/kernel/kernel.h"
+#include "tests/codegen/guarded_pages.h"
 
 #include <functional>
 #include <string>
@@ -13,20 +14,17 @@ namespace firn::test {
 // Where a block lies between the pages that die: at the start of its own pages or at their end.
 enum class Placement { AtStart, AtEnd };
 
-class GuardedMemory {
+// A block full of NaNs.
+class GuardedBlock {
 public:
-  GuardedMemory(size_t bytes, Placement placement);
-  ~GuardedMemory();
-  GuardedMemory(const GuardedMemory&) = delete;
-  GuardedMemory(GuardedMemory&& other) noexcept;
+  GuardedBlock(size_t bytes, Placement placement);
   unsigned char* data() const { return data_; }
   // From `begin` on, `bytes` bytes die as well; both in pages.
   void forbid(size_t begin, size_t bytes);
-  static size_t page();
 
 private:
-  unsigned char *mapping_ = nullptr, *data_ = nullptr;
-  size_t mapped_ = 0;
+  GuardedPages pages_;
+  unsigned char* data_;
 };
 
 struct Range64 {

@@ -3,14 +3,13 @@
 #pragma once
 
 #include "compiler/driver/object_runner.h"
+#include "tests/codegen/guarded_pages.h"
 
 namespace firn::test {
 
-class GuardedMemory final : public driver::RunnerMemory {
+class GuardedHeap final : public driver::RunnerMemory {
 public:
-  explicit GuardedMemory(bool guard_before) : guard_before_(guard_before) {}
-  ~GuardedMemory() override;
-  GuardedMemory(const GuardedMemory&) = delete;
+  explicit GuardedHeap(bool guard_before) : guard_before_(guard_before) {}
   std::byte* allocate(int64_t bytes, int64_t alignment) override;
 
   // Fills the first block, which is the arena.
@@ -20,9 +19,7 @@ public:
 
 private:
   struct Block {
-    std::byte* mapping;
-    size_t mapped;          // bytes, guards included
-    std::byte *begin, *end; // of the pages that may be touched
+    GuardedPages pages;
     std::byte* data;
     size_t size;
   };
