@@ -17,13 +17,6 @@ Index TensorPart::within(const Index& index) const {
   return relative;
 }
 
-bool has_long_epilogue(const Instruction& instruction) {
-  if (!instruction.is(Opcode::Fusion)) return false;
-  const auto& inner = instruction.region().instructions();
-  return std::any_of(inner.begin(), inner.end(),
-                     [](const auto& i) { return has_trait(i->opcode(), LongCode); });
-}
-
 Bias bias_of_tiles(const Instruction& instruction) {
   if (!instruction.is(Opcode::Fusion)) return Bias::InEpilogue;
   int operations = 0;

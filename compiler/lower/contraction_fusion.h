@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/lower/contraction_ops.h"
+#include "compiler/plan/roots.h"
 
 namespace firn::lower {
 
@@ -32,9 +33,6 @@ const plan::Schedule* find_schedule(const LoweringContext& context, const Instru
 // What --explain says of the contraction of `instruction` when tiles compute it directly.
 plan::Explanation explain_direct(const LoweringContext& context, const Instruction& instruction,
                                  const Instruction& contraction, const plan::Tiling& tiling);
-
-// Whether a fusion computes transcendental functions of its contraction's sums.
-bool has_long_epilogue(const Instruction& instruction);
 
 // Whether the value is known at compile time, bytes and all.
 bool is_packable_constant(Value value);

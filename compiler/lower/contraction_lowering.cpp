@@ -7,41 +7,12 @@
 
 namespace firn::lower {
 
-namespace {
-
-std::optional<ContractionRoot> find_root(const Instruction& instruction) {
-  auto is_contraction = [](const Instruction& i) { return firn::is_contraction(i.opcode()); };
-  if (is_contraction(instruction))
-    return ContractionRoot{&instruction, {instruction.operand(0), instruction.operand(1)}};
-  if (!instruction.is(Opcode::Fusion)) return std::nullopt;
-  const Region& region = instruction.region();
-  ContractionRoot root;
-  for (const auto& inner : region.instructions()) {
-    if (!is_contraction(*inner)) {
-      if (!ElementEmitter::can_emit(*inner)) return std::nullopt; // the rest must be code per element
-      continue;
-    }
-    if (root.contraction) return std::nullopt;
-    root.contraction = inner.get();
-  }
-  if (!root.contraction || region.results().size() != 1) return std::nullopt;
-  for (int i = 0; i < 2; ++i) {
-    const Instruction* parameter = root.contraction->operand(i).def;
-    for (size_t p = 0; p < region.parameters().size(); ++p)
-      if (region.parameters()[p] == parameter) root.operands[i] = instruction.operand(static_cast<int>(p));
-    if (!root.operands[i]) return std::nullopt; // computed inside the fusion
-  }
-  if (region.results()[0].type().dims != root.contraction->type().dims) return std::nullopt;
-  return root;
-}
-
-} // namespace
-
 std::optional<ContractionRoot> find_contraction_root(const LoweringContext& context,
                                                      const Instruction& instruction) {
-  std::optional<ContractionRoot> root = find_root(instruction);
-  if (!root) return root;
-  for (Value& operand : root->operands) {
+  std::optional<plan::KernelRoot> found = plan::find_contraction(instruction);
+  if (!found) return std::nullopt;
+  ContractionRoot root{found->instruction, {found->operands[0], found->operands[1]}};
+  for (Value& operand : root.operands) {
     auto [origin, offset] = context.root_of(operand);
     bool same = offset == 0 && origin.type() == operand.type();
     if (same && origin.def->is(Opcode::Constant)) operand = origin;
@@ -190,7 +161,7 @@ BindingRef make_binding(const LoweringContext& context, const Instruction& instr
   // Phases of a transposed convolution lie beside each other in a tile: no sum of it is of one channel.
   binding->side_sums = root.phases ? nullptr : context.side_sums_of(instruction);
   binding->compact = context.options().optimize_size;
-  binding->long_epilogue = has_long_epilogue(instruction);
+  binding->long_epilogue = plan::has_long_epilogue(instruction);
   if (root.contraction->is(Opcode::Dot) || is_packable_constant(root.operands[1]))
     binding->weight_bytes = context.model_weight_bytes();
   return binding;

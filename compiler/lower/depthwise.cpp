@@ -19,75 +19,17 @@ namespace {
 using kernel::Builder;
 using kernel::Scalar;
 
-constexpr int64_t kMinPixels = 6, kMaxPixels = 14;
-constexpr int64_t kCompactPixels = 6; // where small code comes before speed
-// FMAs of one tile that are emitted as straight code; products and sums of their own count twice.
-constexpr int64_t kStraightFmas = 160;
-
-bool is_small_float(DType dtype) {
-  return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
-}
-
-// Constants that the epilogue wants in registers. A long one has a loop and all registers of its own.
-int64_t epilogue_constants(const Instruction& instruction) {
-  if (!instruction.is(Opcode::Fusion) || has_long_epilogue(instruction)) return 0;
-  int64_t count = 0;
-  for (const auto& inner : instruction.region().instructions()) {
-    switch (inner->opcode()) {
-    case Opcode::Add:
-    case Opcode::Multiply:
-    case Opcode::Maximum:
-    case Opcode::Minimum: count += 1; break;
-    case Opcode::Clamp: count += 2; break;
-    default: break;
-    }
-  }
-  return std::min<int64_t>(count, 6);
-}
-
 } // namespace
 
-std::optional<DepthwiseConvolution> DepthwiseConvolution::create(const Instruction& instruction,
-                                                                 const ContractionRoot& root,
-                                                                 const Options& options) {
-  if (!root.contraction->is(Opcode::Convolution)) return std::nullopt;
-  const Instruction& convolution = *root.contraction;
-  const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
-  int64_t groups = convolution.attributes().integer("groups", 1);
-  int64_t lanes = options.target.lanes(32), channels = filter.dim(1);
-  if (groups == 1 || channels == 0 || filter.dim(0) != groups * channels || lanes % channels != 0 ||
-      channels == lanes || !filter.layout.is_plain())
-    return std::nullopt;
-  if (!is_small_float(input.dtype) || input.dtype != filter.dtype ||
-      !is_small_float(convolution.type().dtype))
-    return std::nullopt;
-  auto tiles = WindowTiles::create(input, instruction.type(), convolution.attributes().window().dims,
-                                   static_cast<int>(lanes));
-  if (!tiles) return std::nullopt;
-  DepthwiseConvolution depthwise(convolution, std::move(*tiles));
-  depthwise.choose_tiles(instruction, options);
-  depthwise.binding_.result_type = instruction.type();
-  depthwise.binding_.long_epilogue = has_long_epilogue(instruction);
-  depthwise.binding_.sum_dtype = convolution.type().dtype;
-  return depthwise;
-}
-
-// As many pixels as leave registers for taps and epilogue; enough to hide the latency of FMAs all the same.
-void DepthwiseConvolution::choose_tiles(const Instruction& instruction, const Options& options) {
-  int64_t line = 0;
-  for (const WindowDim& dim : tiles_.window()) line = std::max(line, dim.size);
-  int64_t registers = options.target.vector_registers;
-  int64_t products = options.target.has_fma ? 0 : 3;              // on their way to their sums
-  int64_t spare = 3 + products + epilogue_constants(instruction); // an input vector, one on its way
-  int64_t window = tiles_.window_size() * channels_;
-  bool fits = window + kMinPixels + spare <= registers;
-  int64_t most = registers - spare - (fits ? window : std::min(line, registers / 2));
-  if (options.optimize_size)
-    tiles_.cut(kCompactPixels, 0);
-  else
-    tiles_.cut(std::clamp<int64_t>(most, kMinPixels, kMaxPixels),
-               kStraightFmas / (options.target.has_fma ? 1 : 2) / channels_);
-  hoisted_ = tiles_.is_straight() && fits;
+DepthwiseConvolution::DepthwiseConvolution(const Instruction& instruction, const ContractionRoot& root,
+                                           const plan::DepthwisePlan& plan, const TargetMachine& target)
+    : convolution_(root.contraction),
+      tiles_(convolution_->operand(0).type(), instruction.type(), convolution_->attributes().window().dims,
+             target.lanes(32), plan.tiling),
+      channels_(convolution_->operand(1).dim(1)), hoisted_(plan.taps_in_registers) {
+  binding_.result_type = instruction.type();
+  binding_.long_epilogue = plan::has_long_epilogue(instruction);
+  binding_.sum_dtype = convolution_->type().dtype;
 }
 
 PackedOperand DepthwiseConvolution::packed_taps() const {
@@ -268,24 +210,22 @@ kernel::Value DepthwiseConvolution::load_tap(Builder& b, const WindowTiles::Posi
   return element == Scalar::F32 ? tap : b.cast(kernel::OpKind::FExt, tap, Scalar::F32);
 }
 
-Expected<bool> emit_depthwise(LoweringContext& context, const Instruction& instruction) {
-  auto root = find_contraction_root(context, instruction);
-  if (!root) return false;
-  auto depthwise = DepthwiseConvolution::create(instruction, *root, context.options());
-  if (!depthwise) return false;
-  PackedOperand packed = depthwise->packed_taps();
-  Place taps = pack_operand(context, instruction, packed, root->operands[1]);
+void emit_depthwise(LoweringContext& context, const Instruction& instruction,
+                    const plan::DepthwisePlan& plan) {
+  ContractionRoot root = *find_contraction_root(context, instruction);
+  DepthwiseConvolution depthwise(instruction, root, plan, context.target());
+  PackedOperand packed = depthwise.packed_taps();
+  Place taps = pack_operand(context, instruction, packed, root.operands[1]);
   KernelMaker maker(context, instruction, "depthwise");
-  ContractionBinding& binding = depthwise->binding();
-  binding.scalar = maker.read(root->operands[0]);
+  ContractionBinding& binding = depthwise.binding();
+  binding.scalar = maker.read(root.operands[0]);
   binding.vector = maker.parameter(taps, packed.element, packed.elements(), false, "packed");
-  depthwise->take_side_sums(maker, context.side_sums_of(instruction));
-  bind_result(maker, instruction, *root, binding, depthwise->bias());
-  maker.kernel().algorithm = depthwise->algorithm();
-  maker.set_flops(depthwise->flops());
-  depthwise->emit(maker.builder());
+  depthwise.take_side_sums(maker, context.side_sums_of(instruction));
+  bind_result(maker, instruction, root, binding, depthwise.bias());
+  maker.kernel().algorithm = depthwise.algorithm();
+  maker.set_flops(depthwise.flops());
+  depthwise.emit(maker.builder());
   maker.finish();
-  return true;
 }
 
 } // namespace firn::lower

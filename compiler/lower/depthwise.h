@@ -9,9 +9,9 @@ namespace firn::lower {
 
 class DepthwiseConvolution {
 public:
-  // Nothing unless `root`, the contraction of `instruction`, is one that the tiles cover.
-  static std::optional<DepthwiseConvolution> create(const Instruction& instruction,
-                                                    const ContractionRoot& root, const Options& options);
+  // `root`: the convolution of `instruction`.
+  DepthwiseConvolution(const Instruction& instruction, const ContractionRoot& root,
+                       const plan::DepthwisePlan& plan, const TargetMachine& target);
 
   // What the tiles refer to; to be filled in before they are emitted.
   ContractionBinding& binding() { return binding_; }
@@ -35,9 +35,6 @@ public:
 
 private:
   using Values = WindowTiles::Values;
-  DepthwiseConvolution(const Instruction& convolution, WindowTiles tiles)
-      : convolution_(&convolution), tiles_(std::move(tiles)), channels_(convolution.operand(1).dim(1)) {}
-  void choose_tiles(const Instruction& instruction, const Options& options);
   void start_block(kernel::Builder& b, const WindowTiles::Position& position);
   void emit_tile(kernel::Builder& b, const WindowTiles::Segment& segment,
                  const WindowTiles::Position& position, bool clipped);
@@ -60,7 +57,7 @@ private:
   WindowTiles tiles_;
   int64_t channels_; // of a group
   ContractionBinding binding_;
-  bool hoisted_ = false; // taps are in registers
+  bool hoisted_;         // taps are in registers
   Values taps_;          // those of the block at hand
   int sums_buffer_ = -1; // a tile's, on their way to a long epilogue
 };

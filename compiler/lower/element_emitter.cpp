@@ -10,45 +10,6 @@ namespace firn::lower {
 using kernel::OpKind;
 using kernel::Scalar;
 
-bool ElementEmitter::can_emit(const Instruction& instruction) {
-  if (is_elementwise(instruction.opcode())) return true;
-  switch (instruction.opcode()) {
-  case Opcode::Constant:
-  case Opcode::Iota:
-  case Opcode::BroadcastInDim:
-  case Opcode::Concatenate:
-  case Opcode::Copy:
-  case Opcode::DynamicSlice:
-  case Opcode::Gather:
-  case Opcode::GatherElements:
-  case Opcode::GatherND:
-  case Opcode::Pad:
-  case Opcode::Reshape:
-  case Opcode::Reverse:
-  case Opcode::Slice:
-  case Opcode::Transpose: return true;
-  case Opcode::BitcastConvert:
-    return bit_width(instruction.type().dtype) == bit_width(instruction.operand(0).dtype());
-  case Opcode::Parameter: return true;
-  case Opcode::Reduce:
-  case Opcode::Dot: return true;
-  case Opcode::Convolution:
-    for (const WindowDim& dim : instruction.attributes().window().dims)
-      if (dim.input_dilation != 1 && dim.dilation != 1) return false;
-    return true;
-  case Opcode::ReduceWindow:
-    for (const WindowDim& dim : instruction.attributes().window().dims)
-      if (dim.input_dilation != 1) return false;
-    return true;
-  case Opcode::Composite:
-  case Opcode::Fusion:
-    for (const auto& inner : instruction.region().instructions())
-      if (!can_emit(*inner)) return false;
-    return true;
-  default: return false;
-  }
-}
-
 bool ElementEmitter::is_uniform(const IntExpr& expression) const {
   return lanes_.count == 1 || !expression.mentions(*lanes_.symbol);
 }

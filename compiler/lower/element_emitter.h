@@ -73,9 +73,6 @@ public:
   // lane. Every leaf must give scalars where it is asked for one lane.
   void set_uniform_once() { uniform_once_ = true; }
 
-  // Whether a fused region may contain the instruction.
-  static bool can_emit(const Instruction& instruction);
-
 private:
   using Key = std::pair<const Instruction*, int>;
   static Key key(Value value) { return {value.def, value.index}; }

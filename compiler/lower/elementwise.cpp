@@ -2,6 +2,7 @@
 // them.
 #include "compiler/lower/element_loops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/roots.h"
 
 #include <algorithm>
 
@@ -126,7 +127,7 @@ bool has_elements(const Instruction& instruction) {
 } // namespace
 
 Expected<bool> emit_elementwise(LoweringContext& context, const Instruction& instruction) {
-  if (!ElementEmitter::can_emit(instruction)) return false;
+  if (!plan::has_element_form(instruction)) return false;
   if (!has_elements(instruction)) return true;
   bool has_region = instruction.is(Opcode::Fusion) ||
                     instruction.is(Opcode::Composite); // a reduction's region is its combiner

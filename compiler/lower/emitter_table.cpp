@@ -31,8 +31,8 @@ bool is_elementwise_composite(const Instruction& composite) {
 std::vector<Emitter> emitters_of_opcode(Opcode opcode) {
   static const OpcodeRow kRows[] = {
       {Opcode::Dot, {emit_register_tiles, emit_elementwise}},
-      {Opcode::Convolution, {emit_depthwise, emit_plane_convolution, emit_register_tiles, emit_elementwise}},
-      {Opcode::ReduceWindow, {emit_pooling, emit_elementwise}},
+      {Opcode::Convolution, {emit_plane_convolution, emit_register_tiles, emit_elementwise}},
+      {Opcode::ReduceWindow, {emit_elementwise}},
       {Opcode::Copy, {emit_relayout, emit_elementwise}},
       {Opcode::Transpose, {emit_relayout, emit_elementwise}},
       {Opcode::Concatenate, {emit_concatenate}},
@@ -52,9 +52,7 @@ std::vector<Emitter> emitters_of_opcode(Opcode opcode) {
 }
 
 std::vector<Emitter> emitters_of_fusion(std::string_view kind) {
-  if (kind == "contraction")
-    return {emit_depthwise, emit_plane_convolution, emit_register_tiles, emit_elementwise};
-  if (kind == "window") return {emit_pooling, emit_elementwise};
+  if (kind == "contraction") return {emit_plane_convolution, emit_register_tiles, emit_elementwise};
   if (kind == "movement") return {emit_movement, emit_elementwise};
   if (kind == "strips") return {emit_strips};
   if (kind == "side_sums") return {emit_side_sums};

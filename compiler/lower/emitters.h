@@ -1,5 +1,5 @@
-// The emitters: each lowers one instruction to kernels, or says why it cannot. The table is in
-// emitter_table.cpp.
+// The emitters: each lowers one instruction to kernels. Where the instruction has a plan they follow it; the
+// others, in emitter_table.cpp, say whether they can.
 #pragma once
 
 #include "compiler/lower/lowering_context.h"
@@ -19,12 +19,10 @@ Expected<bool> emit_relayout(LoweringContext& context, const Instruction& instru
 Expected<bool> emit_movement(LoweringContext& context, const Instruction& fusion);      // read by strides
 Expected<bool> emit_attention(LoweringContext& context, const Instruction& fusion);     // fuse-attention's
 Expected<bool> emit_plane_convolution(LoweringContext& context,
-                                      const Instruction& instruction);                   // to few channels
-Expected<bool> emit_depthwise(LoweringContext& context, const Instruction& instruction); // and fusions of one
-Expected<bool> emit_strips(LoweringContext& context, const Instruction& fusion);         // form-strips'
-Expected<bool> emit_side_sums(LoweringContext& context, const Instruction& fusion);      // form-side-sums'
-Expected<bool> emit_pooling(LoweringContext& context, const Instruction& instruction);   // and fusions of one
-Expected<bool> emit_resample(LoweringContext& context, const Instruction& composite);    // if read_resample
+                                      const Instruction& instruction);                // to few channels
+Expected<bool> emit_strips(LoweringContext& context, const Instruction& fusion);      // form-strips'
+Expected<bool> emit_side_sums(LoweringContext& context, const Instruction& fusion);   // form-side-sums'
+Expected<bool> emit_resample(LoweringContext& context, const Instruction& composite); // if read_resample
 Expected<bool> emit_concatenate(LoweringContext& context, const Instruction& instruction);
 Expected<bool> emit_update_slice(LoweringContext& context, const Instruction& instruction);
 Expected<bool> emit_scatter_elements(LoweringContext& context, const Instruction& instruction);
@@ -46,6 +44,11 @@ Expected<bool> emit_recurrence(LoweringContext& context, const Instruction& inst
 bool has_recurrent_form(const Instruction& composite); // that emit_recurrence covers
 Expected<bool> emit_if(LoweringContext& context, const Instruction& instruction);
 Expected<bool> emit_while(LoweringContext& context, const Instruction& instruction);
+
+// Emitters that follow a plan.
+void emit_depthwise(LoweringContext& context, const Instruction& instruction,
+                    const plan::DepthwisePlan& plan);
+void emit_pooling(LoweringContext& context, const Instruction& instruction, const plan::PoolingPlan& plan);
 
 // Copies a value's elements to another place of the same type: results that are inputs, loop-carried values.
 void emit_copy(LoweringContext& context, Value from, Place to, const std::string& location);

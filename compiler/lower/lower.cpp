@@ -8,6 +8,14 @@
 namespace firn::lower {
 namespace {
 
+// The emitter of each algorithm.
+void emit(LoweringContext& context, const Instruction& instruction, const plan::DepthwisePlan& plan) {
+  emit_depthwise(context, instruction, plan);
+}
+void emit(LoweringContext& context, const Instruction& instruction, const plan::PoolingPlan& plan) {
+  emit_pooling(context, instruction, plan);
+}
+
 std::string describe(const Instruction& instruction) {
   std::string text = std::string(opcode_name(instruction.opcode()));
   if (instruction.is(Opcode::Composite)) text += " " + instruction.attributes().word("name");
@@ -53,13 +61,16 @@ struct ResultCopy {
 class ModuleLowering {
 public:
   ModuleLowering(const Module& module, const Options& options)
-      : main_(module.main()), context_(program_, options) {
+      : module_(module), main_(module.main()), context_(program_, options) {
     program_.name = module.name();
   }
 
   Expected<kernel::Program> run() {
     const Region& body = main_.body();
     if (Result result = check_types(body); !result) return result.error();
+    auto plans = plan::plan_module(module_, {context_.target(), context_.options().optimize_size});
+    if (!plans) return plans.error();
+    context_.set_plans(std::move(*plans));
     context_.set_model_weight_bytes(constant_bytes(body));
     place_views(context_, body);
     place_inputs();
@@ -171,6 +182,7 @@ private:
     for (const Update& update : updates) emit_copy(context_, update.from, update.to, update.type, "");
   }
 
+  const Module& module_;
   const Function& main_;
   kernel::Program program_;
   LoweringContext context_;
@@ -204,6 +216,10 @@ Result LoweringContext::lower_instructions(const Region& region) {
 }
 
 Result LoweringContext::lower_instruction(const Instruction& instruction) {
+  if (const plan::KernelPlan* plan = plans_.find(instruction)) {
+    std::visit([&](const auto& of_family) { emit(*this, instruction, of_family); }, *plan);
+    return {};
+  }
   std::vector<Emitter> emitters = find_emitters(instruction);
   for (Emitter emit : emitters) {
     Expected<bool> outcome = emit(*this, instruction);

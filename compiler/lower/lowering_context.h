@@ -7,6 +7,7 @@
 
 #include "compiler/kernel/builder.h"
 #include "compiler/lower/lower.h"
+#include "compiler/plan/plan_module.h"
 
 #include <map>
 #include <set>
@@ -55,6 +56,8 @@ public:
   const Options& options() const { return options_; }
   const TargetMachine& target() const { return options_.target; }
   kernel::Program& program() { return program_; }
+  const plan::KernelPlans& plans() const { return plans_; }
+  void set_plans(plan::KernelPlans plans) { plans_ = std::move(plans); }
   // Bytes of all constants of the module: what a run draws through the caches.
   int64_t model_weight_bytes() const { return model_weight_bytes_; }
   void set_model_weight_bytes(int64_t bytes) { model_weight_bytes_ = bytes; }
@@ -130,6 +133,7 @@ private:
   std::map<const Instruction*, SideSums*> side_sums_;
   std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
   const WinogradChoices* winograd_choices_ = nullptr;
+  plan::KernelPlans plans_;
   int64_t model_weight_bytes_ = 0;
   int next_kernel_ = 0;
 };

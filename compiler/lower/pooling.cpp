@@ -17,52 +17,22 @@ using kernel::OpKind;
 using kernel::Scalar;
 using Values = WindowTiles::Values;
 
-constexpr int kMaxPixels = 8;
-// Window positions of one tile that are emitted as straight code.
-constexpr int64_t kStraightSteps = 200;
-
-// The reduce_window of an instruction, and what it reads from outside a fusion.
-std::optional<ContractionRoot> find_pooling(const Instruction& instruction) {
-  ContractionRoot root;
-  if (instruction.is(Opcode::ReduceWindow)) {
-    root = {&instruction, {instruction.operand(0), instruction.operand(1)}};
-  } else if (instruction.is(Opcode::Fusion)) {
-    const Region& region = instruction.region();
-    for (const auto& inner : region.instructions()) {
-      if (inner->is(Opcode::ReduceWindow) && !root.contraction)
-        root.contraction = inner.get();
-      else if (!ElementEmitter::can_emit(*inner) || inner->is(Opcode::ReduceWindow))
-        return std::nullopt;
-    }
-    if (!root.contraction || region.results().size() != 1) return std::nullopt;
-    if (region.results()[0].type().dims != root.contraction->type().dims) return std::nullopt;
-    for (size_t p = 0; p < region.parameters().size(); ++p)
-      if (region.parameters()[p] == root.contraction->operand(0).def)
-        root.operands[0] = instruction.operand(static_cast<int>(p));
-    root.operands[1] = root.contraction->operand(1);
-  }
-  if (!root.contraction || !root.operands[0] || root.contraction->num_operands() != 2) return std::nullopt;
-  return root;
-}
-
-bool starts_from(const Instruction& reduce, const Literal& identity) {
-  const Instruction& initial = *reduce.operand(1).def;
-  return initial.is(Opcode::Constant) && !initial.literal()->is_opaque() &&
-         initial.literal()->num_elements() == 1 && initial.literal()->get_double(0) == identity.get_double(0);
+std::vector<WindowDim> spatial_window(const Instruction& pooling) {
+  const std::vector<WindowDim>& window = pooling.attributes().window().dims;
+  return {window.begin() + 2, window.end()};
 }
 
 class PoolingEmitter {
 public:
   PoolingEmitter(LoweringContext& context, const Instruction& instruction, const ContractionRoot& root,
-                 WindowTiles tiles, Opcode reducer)
-      : context_(context), instruction_(instruction), root_(root), tiles_(std::move(tiles)),
-        reducer_(reducer) {}
+                 const plan::PoolingPlan& plan)
+      : context_(context), instruction_(instruction), root_(root),
+        tiles_(root.operands[0].type(), instruction.type(), spatial_window(*root.contraction),
+               context.target().lanes(32), plan.tiling),
+        reducer_(*simple_reducer(*root.contraction)) {}
 
-  void emit(double identity) {
-    if (context_.options().optimize_size)
-      tiles_.cut(1, 0);
-    else
-      tiles_.cut(std::min(kMaxPixels, context_.target().vector_registers / 2), kStraightSteps);
+  void emit() {
+    double identity = reducer_identity(reducer_, root_.contraction->type().dtype)->get_double(0);
     KernelMaker maker(context_, instruction_, "pooling");
     Builder& b = maker.builder();
     binding_.result_type = instruction_.type();
@@ -145,25 +115,9 @@ private:
 
 } // namespace
 
-Expected<bool> emit_pooling(LoweringContext& context, const Instruction& instruction) {
-  auto root = find_pooling(instruction);
-  if (!root) return false;
-  const Instruction& pooling = *root->contraction;
-  DType dtype = pooling.type().dtype;
-  std::optional<Opcode> reducer = simple_reducer(pooling);
-  if (!reducer || (*reducer != Opcode::Maximum && *reducer != Opcode::Minimum && *reducer != Opcode::Add))
-    return false;
-  if (dtype != DType::F32 && dtype != DType::F16 && dtype != DType::BF16) return false;
-  LiteralRef identity = reducer_identity(*reducer, dtype);
-  std::vector<WindowDim> window = pooling.attributes().window().dims;
-  if (window.size() < 3 || !(window[0] == WindowDim{}) || !(window[1] == WindowDim{}) ||
-      !starts_from(pooling, *identity))
-    return false;
-  auto tiles = WindowTiles::create(root->operands[0].type(), instruction.type(),
-                                   {window.begin() + 2, window.end()}, context.target().lanes(32));
-  if (!tiles) return false;
-  PoolingEmitter(context, instruction, *root, std::move(*tiles), *reducer).emit(identity->get_double(0));
-  return true;
+void emit_pooling(LoweringContext& context, const Instruction& instruction, const plan::PoolingPlan& plan) {
+  plan::KernelRoot root = *plan::find_pooling(instruction);
+  PoolingEmitter(context, instruction, {root.instruction, {root.operands[0], root.operands[1]}}, plan).emit();
 }
 
 } // namespace firn::lower

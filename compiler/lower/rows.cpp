@@ -4,6 +4,7 @@
 // rows.
 #include "compiler/lower/element_loops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/roots.h"
 
 #include <algorithm>
 
@@ -20,7 +21,7 @@ public:
     if (composite_.num_results() != 1) return false;
     type_ = composite_.type();
     for (const auto& instruction : body.instructions()) {
-      if (!ElementEmitter::can_emit(*instruction)) return false;
+      if (!plan::has_element_form(*instruction)) return false;
       switch (instruction->opcode()) {
       case Opcode::Reduce: {
         std::vector<int64_t> dims = instruction->attributes().ints("dims");

@@ -77,10 +77,9 @@ private:
     bool first = !depthwise_ && !expand_;
     if (!first && member.root.operands[0].def != before) return false;
     if (!depthwise_) {
-      auto depthwise = DepthwiseConvolution::create(*member.instruction, member.root, context_.options());
-      if (depthwise) {
-        if (depthwise->tiles().window().size() != 2 || depthwise->tiles().along() != 1) return false;
-        depthwise_ = std::move(depthwise);
+      if (const auto* plan = context_.plans().find<plan::DepthwisePlan>(*member.instruction)) {
+        if (member.instruction->type().rank() != 4 || plan->tiling.along != 1) return false;
+        depthwise_.emplace(*member.instruction, member.root, *plan, context_.target());
         depthwise_member_ = member;
         return true;
       }
@@ -102,7 +101,7 @@ private:
     if (member.instruction == last_result()) lines.binding->side_sums = context_.side_sums_of(fusion_);
     lines.binding->schedule = find_schedule(context_, convolution, member.instruction->type());
     lines.binding->compact = context_.options().optimize_size;
-    lines.binding->long_epilogue = has_long_epilogue(*member.instruction);
+    lines.binding->long_epilogue = plan::has_long_epilogue(*member.instruction);
     auto prepared = prepare_convolution(convolution, lines.binding, context_.target());
     if (!prepared || prepared->spec.shape.outer.size() != 2) return std::nullopt;
     lines.prepared = std::move(*prepared);

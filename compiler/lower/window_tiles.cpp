@@ -14,29 +14,15 @@ using kernel::Value;
 // Independent pieces of work that a kernel is cut into for threads.
 constexpr int64_t kPieces = 16;
 
-bool is_channel_blocked(const Type& type, int lanes) {
-  const Layout& layout = type.layout;
-  if (layout.blocks.size() != 1 || layout.blocks[0].dim != 1 || layout.blocks[0].size != lanes) return false;
-  for (size_t i = 0; i < layout.order.size(); ++i)
-    if (layout.order[i] != static_cast<int>(i)) return false;
-  return layout.strides.empty();
-}
-
 } // namespace
 
-std::optional<WindowTiles> WindowTiles::create(const Type& input, const Type& result,
-                                               std::vector<WindowDim> window, int lanes) {
-  if (!is_channel_blocked(input, lanes) || !is_channel_blocked(result, lanes) || lanes < 2 || window.empty())
-    return std::nullopt;
-  if (input.num_elements() == 0 || result.num_elements() == 0) return std::nullopt;
-  for (const WindowDim& dim : window)
-    if (dim.input_dilation != 1) return std::nullopt;
-  WindowTiles tiles;
-  tiles.input_ = input;
-  tiles.result_ = result;
-  tiles.window_ = std::move(window);
-  tiles.lanes_ = lanes;
-  return tiles;
+WindowTiles::WindowTiles(const Type& input, const Type& result, std::vector<WindowDim> window, int lanes,
+                         const plan::WindowTiling& tiling)
+    : input_(input), result_(result), window_(std::move(window)), lanes_(lanes),
+      along_(static_cast<size_t>(tiling.along)), straight_(tiling.straight) {
+  int64_t extent = out_extent(along_);
+  for (int64_t first = 0; first < extent; first += tiling.pixels)
+    add_tile(first, static_cast<int>(std::min(tiling.pixels, extent - first)));
 }
 
 int64_t WindowTiles::window_size() const {
@@ -58,20 +44,6 @@ IntExpr WindowTiles::tile_number(const Position& position) const {
     if (i != along_) number = number * out_extent(i) + position.pixel[i + 2];
   int64_t tiles = (out_extent(along_) + pixels() - 1) / pixels();
   return number * tiles + floor_div(position.pixel[along_ + 2], pixels());
-}
-
-// Tiles lie along the last spatial dim unless it is too short to keep the pipes busy and another is longer.
-void WindowTiles::cut(int64_t most_pixels, int64_t most_steps) {
-  along_ = window_.size() - 1;
-  if (out_extent(along_) < 6)
-    for (size_t i = 0; i < window_.size(); ++i)
-      if (out_extent(i) > out_extent(along_)) along_ = i;
-  int64_t extent = out_extent(along_), tiles = (extent + most_pixels - 1) / most_pixels;
-  int64_t pixels = (extent + tiles - 1) / tiles;
-  straight_ = window_size() * pixels <= most_steps;
-  segments_.clear();
-  for (int64_t first = 0; first < extent; first += pixels)
-    add_tile(first, static_cast<int>(std::min(pixels, extent - first)));
 }
 
 void WindowTiles::add_tile(int64_t first, int pixels) {

@@ -7,8 +7,9 @@
 
 #include "compiler/lower/lowering_context.h"
 
+#include "compiler/plan/kernel_plan.h"
+
 #include <map>
-#include <optional>
 
 namespace firn::lower {
 
@@ -40,16 +41,10 @@ public:
   };
   using TileBody = std::function<void(const Segment& segment, const Position& position, bool clipped)>;
 
-  // `window`: of the spatial dims. Nothing unless both tensors are plain but for one block of `lanes`
-  // channels.
-  static std::optional<WindowTiles> create(const Type& input, const Type& result,
-                                           std::vector<WindowDim> window, int lanes);
+  // `window`: of the spatial dims. Both tensors are plain but for one block of `lanes` channels.
+  WindowTiles(const Type& input, const Type& result, std::vector<WindowDim> window, int lanes,
+              const plan::WindowTiling& tiling);
 
-  // Cuts the lines into tiles of at most `most_pixels`; straight code holds at most `most_steps` window
-  // positions.
-  void cut(int64_t most_pixels, int64_t most_steps);
-  // Whether positions with the whole window inside get straight code. After `cut`.
-  bool is_straight() const { return straight_; }
   int pixels() const { return segments_[0].pixels; }
   size_t along() const { return along_; }
   int lanes() const { return lanes_; }

@@ -49,6 +49,7 @@ constexpr Step kSteps[] = {
     {"eliminate-dead-code", true, "fused producers are left without users"},
     {"form-strips", true, "joins fusions: their intermediate results never leave the caches"},
     {"form-side-sums", true, "behind form-strips, which looks for plain convolutions"},
+    {"plan-kernels", true, "when all kernels have their form"},
 };
 
 const PassInfo* find_pass(const std::string& name) {

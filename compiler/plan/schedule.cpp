@@ -88,7 +88,9 @@ std::string contraction_signature(const Instruction& contraction, const Type& re
                                   const TargetMachine& target) {
   std::string text = target.cpu + " " + std::string(opcode_name(contraction.opcode())) + "(";
   text += contraction.operand(0).type().to_string() + ", " + contraction.operand(1).type().to_string() + ") ";
-  std::string attributes = contraction.attributes().to_string();
+  Attributes own = contraction.attributes();
+  own.erase("plan");
+  std::string attributes = own.to_string();
   return text + attributes + (attributes.empty() ? "" : " ") + "-> " + result.to_string();
 }
 

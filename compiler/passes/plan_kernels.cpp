@@ -1,0 +1,41 @@
+// plan-kernels: writes down how every instruction is computed, for lowering to follow.
+//
+//   %d = convolution %x, %w {groups = 32, ...}
+//     ->
+//   %d = convolution %x, %w {groups = 32, plan = "depthwise tile 14 along 1 straight taps_in_registers", ...}
+//
+// Plans that stand there already are kept: one written by hand overrules the cost model.
+//
+// - Requires: fusions and layouts as lowering is to see them.
+// - Establishes: `plan` on every instruction for which plan/ has an algorithm.
+// - Breaks: nothing; other passes do not read plans.
+#include "compiler/passes/passes.h"
+#include "compiler/plan/plan_module.h"
+
+namespace firn {
+namespace {
+
+bool write_plans(Region& region, const plan::KernelPlans& plans, const PassOptions& options) {
+  bool changed = false;
+  for (Instruction* instruction : region.snapshot()) {
+    const plan::KernelPlan* plan = plans.find(*instruction);
+    if (plan && !instruction->attributes().has("plan") && options.take_rewrite()) {
+      instruction->attributes().set("plan", plan::to_string(*plan));
+      changed = true;
+    }
+    for (int i = 0; i < instruction->num_regions(); ++i)
+      changed |= write_plans(instruction->region(i), plans, options);
+  }
+  return changed;
+}
+
+} // namespace
+
+bool plan_kernels(Module& module, const PassOptions& options) {
+  if (!options.target) return false;
+  auto plans = plan::plan_module(module, {*options.target, options.optimize_size});
+  // Lowering says what is wrong with a plan that was written by hand.
+  return plans && write_plans(module.main().body(), *plans, options);
+}
+
+} // namespace firn

@@ -1,0 +1,26 @@
+// The instruction that a kernel is built around: a fusion's convolution, dot or window reduction, whose
+// results the rest of the fusion turns, element by element, into what is stored.
+#pragma once
+
+#include "compiler/graph/module.h"
+
+#include <optional>
+
+namespace firn::plan {
+
+struct KernelRoot {
+  const Instruction* instruction = nullptr;
+  Value operands[2]; // outside of the fusion; a pooling's second one is within
+};
+
+// The dot or convolution of an instruction: itself, or that of a fusion with code per element behind it.
+std::optional<KernelRoot> find_contraction(const Instruction& instruction);
+// Likewise a window reduction of one operand.
+std::optional<KernelRoot> find_pooling(const Instruction& instruction);
+
+// Whether element loops can compute the instruction: every element of its results is code of its own.
+bool has_element_form(const Instruction& instruction);
+// Whether a fusion computes transcendental functions of its root's results.
+bool has_long_epilogue(const Instruction& instruction);
+
+} // namespace firn::plan

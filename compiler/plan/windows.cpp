@@ -1,0 +1,168 @@
+// How walks over windows are cut into tiles.
+#include "compiler/plan/windows.h"
+
+#include "compiler/graph/builder.h"
+#include "compiler/plan/roots.h"
+
+#include <algorithm>
+
+namespace firn::plan {
+namespace {
+
+// Pixels of a depthwise tile: enough to hide the latency of FMAs, few enough for their registers.
+constexpr int64_t kMinPixels = 6, kMaxPixels = 14;
+constexpr int64_t kCompactPixels = 6; // where small code comes before speed
+// FMAs of one tile that are emitted as straight code; products and sums of their own count twice.
+constexpr int64_t kStraightFmas = 160;
+constexpr int64_t kMaxPooledPixels = 8;
+// Window positions of one pooling tile that are emitted as straight code.
+constexpr int64_t kStraightSteps = 200;
+constexpr int64_t kShortLine = 6; // positions; tiles lie along a longer dim, if there is one
+
+bool is_small_float(DType dtype) {
+  return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
+}
+
+// Plain but for one block of `lanes` channels.
+bool is_channel_blocked(const Type& type, int lanes) {
+  const Layout& layout = type.layout;
+  return layout.blocks.size() == 1 && layout.blocks[0].dim == 1 && layout.blocks[0].size == lanes &&
+         layout.strides.empty() && std::is_sorted(layout.order.begin(), layout.order.end());
+}
+
+bool has_window_tiles(const Type& input, const Type& result, const std::vector<WindowDim>& window,
+                      int lanes) {
+  return is_channel_blocked(input, lanes) && is_channel_blocked(result, lanes) && lanes >= 2 &&
+         !window.empty() && input.num_elements() > 0 && result.num_elements() > 0 &&
+         std::all_of(window.begin(), window.end(),
+                     [](const WindowDim& dim) { return dim.input_dilation == 1; });
+}
+
+int64_t size_of(const std::vector<WindowDim>& window) {
+  int64_t size = 1;
+  for (const WindowDim& dim : window) size *= dim.size;
+  return size;
+}
+
+// Tiles of at most `most_pixels` along the last spatial dim, unless that is too short to keep the pipes busy
+// and another is longer. Straight code holds at most `most_steps` positions of windows.
+WindowTiling cut(const Type& result, const std::vector<WindowDim>& window, int64_t most_pixels,
+                 int64_t most_steps) {
+  auto extent = [&](int dim) { return result.dim(dim + 2); };
+  WindowTiling tiling;
+  tiling.along = static_cast<int>(window.size()) - 1;
+  if (extent(tiling.along) < kShortLine)
+    for (int dim = 0; dim < static_cast<int>(window.size()); ++dim)
+      if (extent(dim) > extent(tiling.along)) tiling.along = dim;
+  int64_t tiles = (extent(tiling.along) + most_pixels - 1) / most_pixels;
+  tiling.pixels = (extent(tiling.along) + tiles - 1) / tiles;
+  tiling.straight = size_of(window) * tiling.pixels <= most_steps;
+  return tiling;
+}
+
+// Constants that the epilogue wants in registers. A long one has a loop and all registers of its own.
+int64_t epilogue_constants(const Instruction& instruction) {
+  if (!instruction.is(Opcode::Fusion) || has_long_epilogue(instruction)) return 0;
+  int64_t count = 0;
+  for (const auto& inner : instruction.region().instructions()) {
+    switch (inner->opcode()) {
+    case Opcode::Add:
+    case Opcode::Multiply:
+    case Opcode::Maximum:
+    case Opcode::Minimum: count += 1; break;
+    case Opcode::Clamp: count += 2; break;
+    default: break;
+    }
+  }
+  return std::min<int64_t>(count, 6);
+}
+
+// The convolution, if it is one of groups of `channels` that divide a vector.
+const Instruction* depthwise_convolution(const Instruction& instruction, const Options& options) {
+  auto root = find_contraction(instruction);
+  if (!root || !root->instruction->is(Opcode::Convolution)) return nullptr;
+  const Instruction& convolution = *root->instruction;
+  const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
+  int64_t groups = convolution.attributes().integer("groups", 1);
+  int64_t lanes = options.target.lanes(32), channels = filter.dim(1);
+  bool narrow = groups > 1 && channels > 0 && filter.dim(0) == groups * channels && lanes % channels == 0 &&
+                channels != lanes;
+  bool typed = is_small_float(input.dtype) && input.dtype == filter.dtype &&
+               is_small_float(convolution.type().dtype) && filter.layout.is_plain();
+  bool tiled = has_window_tiles(input, instruction.type(), convolution.attributes().window().dims,
+                                static_cast<int>(lanes));
+  return narrow && typed && tiled ? &convolution : nullptr;
+}
+
+bool starts_from(const Instruction& reduce, const Literal& identity) {
+  const Instruction& initial = *reduce.operand(1).def;
+  return initial.is(Opcode::Constant) && !initial.literal()->is_opaque() &&
+         initial.literal()->num_elements() == 1 && initial.literal()->get_double(0) == identity.get_double(0);
+}
+
+std::string check(const WindowTiling& tiling, const Type& result, size_t dims) {
+  if (tiling.along < 0 || tiling.along >= static_cast<int>(dims))
+    return "tiles lie along a spatial dim, of which there are " + std::to_string(dims);
+  int64_t extent = result.dim(tiling.along + 2);
+  if (tiling.pixels < 1 || tiling.pixels > extent)
+    return "a tile has 1 to " + std::to_string(extent) + " pixels of its line";
+  return "";
+}
+
+} // namespace
+
+// As many pixels as leave registers for taps and epilogue; enough to hide the latency of FMAs all the same.
+std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, const Options& options) {
+  const Instruction* convolution = depthwise_convolution(instruction, options);
+  if (!convolution) return std::nullopt;
+  const TargetMachine& target = options.target;
+  const std::vector<WindowDim>& window = convolution->attributes().window().dims;
+  int64_t line = 0, channels = convolution->operand(1).dim(1), registers = target.vector_registers;
+  for (const WindowDim& dim : window) line = std::max(line, dim.size);
+  int64_t products = target.has_fma ? 0 : 3;                      // on their way to their sums
+  int64_t spare = 3 + products + epilogue_constants(instruction); // an input vector, one on its way
+  int64_t taps = size_of(window) * channels;
+  bool fits = taps + kMinPixels + spare <= registers;
+  int64_t most = registers - spare - (fits ? taps : std::min(line, registers / 2));
+  DepthwisePlan plan;
+  plan.tiling = options.optimize_size
+                    ? cut(instruction.type(), window, kCompactPixels, 0)
+                    : cut(instruction.type(), window, std::clamp<int64_t>(most, kMinPixels, kMaxPixels),
+                          kStraightFmas / (target.has_fma ? 1 : 2) / channels);
+  plan.taps_in_registers = plan.tiling.straight && fits;
+  return plan;
+}
+
+std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const Options& options) {
+  auto root = find_pooling(instruction);
+  if (!root) return std::nullopt;
+  const Instruction& pooling = *root->instruction;
+  DType dtype = pooling.type().dtype;
+  std::optional<Opcode> reducer = simple_reducer(pooling);
+  if (!reducer || (*reducer != Opcode::Maximum && *reducer != Opcode::Minimum && *reducer != Opcode::Add))
+    return std::nullopt;
+  const std::vector<WindowDim>& all = pooling.attributes().window().dims;
+  if (!is_small_float(dtype) || all.size() < 3 || !(all[0] == WindowDim{}) || !(all[1] == WindowDim{}) ||
+      !starts_from(pooling, *reducer_identity(*reducer, dtype)))
+    return std::nullopt;
+  std::vector<WindowDim> window(all.begin() + 2, all.end());
+  const TargetMachine& target = options.target;
+  if (!has_window_tiles(root->operands[0].type(), instruction.type(), window, target.lanes(32)))
+    return std::nullopt;
+  int64_t most = options.optimize_size ? 1 : std::min<int64_t>(kMaxPooledPixels, target.vector_registers / 2);
+  return PoolingPlan{cut(instruction.type(), window, most, options.optimize_size ? 0 : kStraightSteps)};
+}
+
+std::string check(const DepthwisePlan& plan, const Instruction& instruction, const Options& options) {
+  const Instruction* convolution = depthwise_convolution(instruction, options);
+  if (!convolution) return "this is no depthwise convolution over blocked channels";
+  if (plan.taps_in_registers && !plan.tiling.straight) return "taps_in_registers needs straight";
+  return check(plan.tiling, instruction.type(), convolution->attributes().window().dims.size());
+}
+
+std::string check(const PoolingPlan& plan, const Instruction& instruction, const Options& options) {
+  if (!plan_pooling(instruction, options)) return "this is no pooling over blocked channels";
+  return check(plan.tiling, instruction.type(), static_cast<size_t>(instruction.type().rank() - 2));
+}
+
+} // namespace firn::plan
