@@ -208,7 +208,7 @@ Result LoweringContext::lower_instructions(const Region& region) {
     if (instruction.is(Opcode::Constant) || instruction.is(Opcode::Parameter)) continue;
     if (!instruction.has_uses()) continue;
     // A view is not computed; a value that lies in another's buffer is.
-    if (instruction.num_results() == 1 && is_view_of_operand(instruction)) continue;
+    if (is_view_of_operand(instruction)) continue;
     if (is_read_in_place(instruction) || is_lowered(instruction)) continue;
     if (Result result = lower_instruction(instruction); !result) return result;
   }

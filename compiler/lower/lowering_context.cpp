@@ -109,6 +109,7 @@ std::pair<Value, int64_t> LoweringContext::root_of(Value value) const {
 }
 
 bool LoweringContext::is_view_of_operand(const Instruction& instruction) const {
+  if (instruction.num_results() != 1) return false;
   auto view = views_.find(key(result_of(instruction)));
   return view != views_.end() && instruction.num_operands() > 0 &&
          view->second.first == instruction.operand(0);

@@ -90,6 +90,9 @@ public:
   bool is_read_in_place(const Instruction& slice) const { return read_in_place_.count(&slice) != 0; }
   // The value that a chain of views starts from, and the offset from it.
   std::pair<Value, int64_t> root_of(Value value) const;
+  // Whether the instruction's one result is a stretch of its operand, so that nothing is computed. A value
+  // that lies in the buffer of one of its users, such as a concatenation, is not.
+  bool is_view_of_operand(const Instruction& instruction) const;
 
   // Whether an emitter of its own computes the instruction; composites without one are lowered as their body.
   bool has_emitter(const Instruction& instruction) const;
@@ -122,7 +125,6 @@ private:
   static Key key(Value value) { return {value.def, value.index}; }
   Place place_constant(const Instruction& constant);
   Result lower_instructions(const Region& region);
-  bool is_view_of_operand(const Instruction& instruction) const;
 
   kernel::Program& program_;
   const Options& options_;

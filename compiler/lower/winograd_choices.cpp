@@ -44,9 +44,7 @@ private:
         for (int i = 0; i < instruction.num_regions(); ++i) visit(instruction.region(i));
         continue;
       }
-      Value result = result_of(instruction);
-      bool is_view = context_.root_of(result).first != result;
-      if (!is_view && !add_convolution(instruction))
+      if (!context_.is_view_of_operand(instruction) && !add_convolution(instruction))
         network_cycles_ +=
             plan::predicted_cycles(instruction, context_.target(), context_.model_weight_bytes());
     }

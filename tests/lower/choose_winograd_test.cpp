@@ -125,3 +125,24 @@ TEST_CASE("Winograd's algorithm is left out where the network hardly gains", "[l
   CHECK(asked.chosen.outputs_high == 4);
   CHECK(asked.overruled);
 }
+
+TEST_CASE("convolutions that lie in a concatenation use Winograd's algorithm like others",
+          "[lower][winograd]") {
+  const std::string image = "f32[1,32,16,16]{0,1,2,3:1x8}", both = "f32[1,64,16,16]{0,1,2,3:1x8}";
+  auto convolution = [&](const std::string& name, unsigned seed) {
+    return " %w" + name + " = " + test::random_constant(32 * 32 * 9, seed) + " : f32[32,32,3,3] %" + name +
+           " = convolution %b, %w" + name + " {window = 3x3 pad 1_1x1_1, groups = 1} : " + image;
+  };
+  std::string text =
+      "module @m { func @main(%x: f32[1,32,16,16]) -> (f32[1,64,16,16]) { %b = copy %x : " + image +
+      convolution("l", 1) + convolution("h", 2) + " %c = concatenate %l, %h {dim = 1} : " + both +
+      " %r = copy %c : f32[1,64,16,16] return %r } }";
+  // One kernel serves both: they are equal.
+  int64_t winograd = 0, direct = 0;
+  for (const auto& kernel : test::lower_text(text, "x86-64-v3").kernels) {
+    winograd += kernel->algorithm.find("winograd") != std::string::npos;
+    direct += kernel->algorithm.find("direct") != std::string::npos;
+  }
+  CHECK(winograd == 1);
+  CHECK(direct == 0);
+}
