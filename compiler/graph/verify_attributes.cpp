@@ -75,6 +75,9 @@ bool has_text_form(std::string_view name, const Attribute& value) {
 std::optional<std::string> check_attributes(const Instruction& instruction) {
   for (const auto& [name, value] : instruction.attributes())
     if (!has_text_form(name, value)) return "attribute '" + name + "' has no text form";
+  // Any instruction may have a plan; what it says is read where kernels are planned.
+  const Attribute* plan = instruction.attributes().find("plan");
+  if (plan && !std::holds_alternative<std::string>(*plan)) return "attribute 'plan' wants a string";
   for (const Rule& rule : kRules) {
     if (rule.opcode != instruction.opcode()) continue;
     const Attribute* value = instruction.attributes().find(rule.name);

@@ -40,7 +40,8 @@ private:
       const Instruction& instruction = *pointer;
       if (instruction.is(Opcode::Constant) || instruction.is(Opcode::Parameter) || !instruction.has_uses())
         continue;
-      if (has_members(instruction)) {
+      bool has_own = instruction.is(Opcode::Composite) && context_.has_emitter(instruction);
+      if (plan::holds_kernels(instruction) && !has_own) {
         for (int i = 0; i < instruction.num_regions(); ++i) visit(instruction.region(i));
         continue;
       }
@@ -48,15 +49,6 @@ private:
         network_cycles_ +=
             plan::predicted_cycles(instruction, context_.target(), context_.model_weight_bytes());
     }
-  }
-
-  // Whether instructions of its regions become kernels of their own.
-  bool has_members(const Instruction& instruction) const {
-    if (instruction.is(Opcode::If) || instruction.is(Opcode::While)) return true;
-    if (instruction.is(Opcode::Composite)) return !context_.has_emitter(instruction);
-    if (!instruction.is(Opcode::Fusion)) return false;
-    std::string kind = instruction.attributes().word("kind", "");
-    return kind == "strips" || kind == "side_sums";
   }
 
   // False if the algorithm does not apply.

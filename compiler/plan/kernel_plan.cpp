@@ -26,9 +26,7 @@ bool read(TextScanner& scanner, const char* name, int64_t& value) {
 }
 
 bool read(TextScanner& scanner, WindowTiling& tiling) {
-  int64_t along = 0;
-  if (!read(scanner, "tile", tiling.pixels) || !read(scanner, "along", along)) return false;
-  tiling.along = static_cast<int>(along);
+  if (!read(scanner, "tile", tiling.pixels) || !read(scanner, "along", tiling.along)) return false;
   tiling.straight = scanner.accept("straight");
   return true;
 }

@@ -18,7 +18,7 @@ namespace firn::plan {
 // along one spatial dim.
 struct WindowTiling {
   int64_t pixels = 1;
-  int along = 0;         // the spatial dim
+  int64_t along = 0;     // the spatial dim
   bool straight = false; // positions whose whole window is inside get straight code
   bool operator==(const WindowTiling&) const = default;
 };
@@ -43,7 +43,8 @@ std::string to_string(const KernelPlan& plan);
 Expected<KernelPlan> parse_kernel_plan(const std::string& name, std::string_view text);
 
 // The plans of a module's instructions, those within `if`, `while` and fusions of several kernels among them.
-// Instructions that have none become no kernel, or one that nothing is decided for.
+// Instructions without one become no kernel, or one of an emitter that decides for itself
+// (lower/emitter_table.cpp).
 class KernelPlans {
 public:
   // Null without a plan, or with one of another algorithm.

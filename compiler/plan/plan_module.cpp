@@ -1,18 +1,11 @@
 // Plans of whole modules.
 #include "compiler/plan/plan_module.h"
 
+#include "compiler/plan/roots.h"
 #include "compiler/plan/windows.h"
 
 namespace firn::plan {
 namespace {
-
-// Whether kernels come from the instructions within, rather than from the instruction.
-bool holds_kernels(const Instruction& instruction) {
-  if (instruction.is(Opcode::If) || instruction.is(Opcode::While) || instruction.is(Opcode::Composite))
-    return true;
-  std::string kind = instruction.is(Opcode::Fusion) ? instruction.attributes().word("kind", "") : "";
-  return kind == "strips" || kind == "side_sums";
-}
 
 bool has_static_types(const Instruction& instruction) {
   auto is_static = [](const Type& type) { return type.is_tensor() && type.is_static(); };

@@ -65,6 +65,14 @@ std::optional<KernelRoot> find_pooling(const Instruction& instruction) {
   return root;
 }
 
+bool holds_kernels(const Instruction& instruction) {
+  if (instruction.is(Opcode::If) || instruction.is(Opcode::While) || instruction.is(Opcode::Composite))
+    return true;
+  if (!instruction.is(Opcode::Fusion)) return false;
+  std::string kind = instruction.attributes().word("kind", "");
+  return kind == "strips" || kind == "side_sums";
+}
+
 bool has_element_form(const Instruction& instruction) {
   if (is_elementwise(instruction.opcode())) return true;
   auto no_dim = [&](auto is) {

@@ -18,6 +18,9 @@ std::optional<KernelRoot> find_contraction(const Instruction& instruction);
 // Likewise a window reduction of one operand.
 std::optional<KernelRoot> find_pooling(const Instruction& instruction);
 
+// Whether kernels come from the instructions within, rather than from the instruction: of control flow, of
+// fusions of several kernels, and of composites that are lowered as their bodies.
+bool holds_kernels(const Instruction& instruction);
 // Whether element loops can compute the instruction: every element of its results is code of its own.
 bool has_element_form(const Instruction& instruction);
 // Whether a fusion computes transcendental functions of its root's results.

@@ -48,11 +48,11 @@ int64_t size_of(const std::vector<WindowDim>& window) {
 // and another is longer. Straight code holds at most `most_steps` positions of windows.
 WindowTiling cut(const Type& result, const std::vector<WindowDim>& window, int64_t most_pixels,
                  int64_t most_steps) {
-  auto extent = [&](int dim) { return result.dim(dim + 2); };
+  auto extent = [&](int64_t dim) { return result.dim(static_cast<int>(dim) + 2); };
   WindowTiling tiling;
-  tiling.along = static_cast<int>(window.size()) - 1;
+  tiling.along = static_cast<int64_t>(window.size()) - 1;
   if (extent(tiling.along) < kShortLine)
-    for (int dim = 0; dim < static_cast<int>(window.size()); ++dim)
+    for (int64_t dim = 0; dim < static_cast<int64_t>(window.size()); ++dim)
       if (extent(dim) > extent(tiling.along)) tiling.along = dim;
   int64_t tiles = (extent(tiling.along) + most_pixels - 1) / most_pixels;
   tiling.pixels = (extent(tiling.along) + tiles - 1) / tiles;
@@ -101,9 +101,9 @@ bool starts_from(const Instruction& reduce, const Literal& identity) {
 }
 
 std::string check(const WindowTiling& tiling, const Type& result, size_t dims) {
-  if (tiling.along < 0 || tiling.along >= static_cast<int>(dims))
+  if (tiling.along < 0 || tiling.along >= static_cast<int64_t>(dims))
     return "tiles lie along a spatial dim, of which there are " + std::to_string(dims);
-  int64_t extent = result.dim(tiling.along + 2);
+  int64_t extent = result.dim(static_cast<int>(tiling.along) + 2);
   if (tiling.pixels < 1 || tiling.pixels > extent)
     return "a tile has 1 to " + std::to_string(extent) + " pixels of its line";
   return "";

@@ -89,6 +89,7 @@ TEST_CASE("arity and attributes") {
              "attribute 'dim' wants an integer");
   check_body("%x: f32[2]", "%y = top_k %x {dim = 0, k = 1, largest = 1} : f32[1]",
              "attribute 'largest' wants a flag");
+  check_body("%x: f32[2]", "%y = negate %x {plan = 3} : f32[2]", "attribute 'plan' wants a string");
   auto module = parse_or_fail("m", main_text("%x: f32[2]", "", "%y = negate %x : f32[2] return"));
   Instruction& negate = *module->main().body().snapshot()[1];
   for (const Attribute& value : {Attribute(Word{"true"}), Attribute(Word{"f32"}), Attribute(Word{"f32"}),
