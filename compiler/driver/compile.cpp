@@ -9,7 +9,6 @@
 #include "compiler/memory/early_weights.h"
 #include "compiler/memory/plan.h"
 #include "compiler/memory/prepare.h"
-#include "compiler/memory/schedule.h"
 #include "compiler/passes/pass.h"
 #include "compiler/support/output_set.h"
 
@@ -62,8 +61,6 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
 
   timer.begin("passes");
   if (Result done = optimise(c, options); !done) return failed(done.error());
-  timer.begin("schedule");
-  memory::minimize_peak(*c.module);
   if (options.emit == Emit::Graph) return true;
 
   timer.begin("lower");

@@ -49,6 +49,7 @@ constexpr Step kSteps[] = {
     {"eliminate-dead-code", true, "fused producers are left without users"},
     {"form-strips", true, "joins fusions: their intermediate results never leave the caches"},
     {"form-side-sums", true, "behind form-strips, which looks for plain convolutions"},
+    {"schedule-instructions", true, "when it is known which results are in memory: those of fusions"},
     {"plan-kernels", true, "when all kernels have their form"},
 };
 

@@ -5,7 +5,6 @@
 #include "compiler/lower/lower.h"
 #include "compiler/memory/early_weights.h"
 #include "compiler/memory/plan.h"
-#include "compiler/memory/schedule.h"
 #include "compiler/passes/pass.h"
 #include "tests/codegen/model_object.h"
 #include "tests/gates/gate_kernels.h"
@@ -264,7 +263,6 @@ std::string compile_network(const GateNetwork& network, const std::string& cpu) 
   run.options.target = &target;
   if (Result done = run_passes(*module, default_pipeline(/*for_target=*/true), run); !done)
     FAIL(done.error().message);
-  memory::minimize_peak(*module);
   lower::Options options;
   options.target = target;
   options.winograd = lower::Winograd::Embed;

@@ -1,11 +1,23 @@
-// Greedy list scheduling for memory.
-#include "compiler/memory/schedule.h"
+// schedule-instructions: orders the instructions of @main so that the peak of live bytes is low.
+//
+//   %a = broadcast_in_dim %x {dims = [0]}    %a = broadcast_in_dim %x {dims = [0]}
+//   %b = broadcast_in_dim %y {dims = [0]}    %c = reduce %a, %zero {dims = [1]} ...
+//   %c = reduce %a, %zero {dims = [1]} ...   %b = broadcast_in_dim %y {dims = [0]}
+//   %d = reduce %b, %zero {dims = [1]} ...   %d = reduce %b, %zero {dims = [1]} ...
+//
+// Greedy list scheduling: always the ready instruction that leaves the least memory alive, kept only if its
+// peak is below that of the given order.
+//
+// - Requires: fusions as lowering is to see them: their results are what takes memory.
+// - Establishes: nothing that another pass needs.
+// - Breaks: nothing; passes that remove or replace instructions keep the order of the others.
+#include "compiler/passes/passes.h"
 
 #include <algorithm>
 #include <set>
 #include <unordered_map>
 
-namespace firn::memory {
+namespace firn {
 namespace {
 
 constexpr size_t kMaxInstructions = 20000; // the greedy choice looks at all ready instructions at every step
@@ -163,7 +175,7 @@ std::vector<size_t> greedy_order(const std::vector<Node>& nodes) {
 
 } // namespace
 
-bool minimize_peak(Module& module) {
+bool schedule_instructions(Module& module, const PassOptions& options) {
   Region& region = module.main().body();
   if (region.instructions().size() > kMaxInstructions) return false;
   std::vector<Node> nodes = build_nodes(region);
@@ -171,7 +183,7 @@ bool minimize_peak(Module& module) {
   std::vector<size_t> given(nodes.size());
   for (size_t i = 0; i < given.size(); ++i) given[i] = i;
   std::vector<size_t> greedy = greedy_order(nodes);
-  if (peak_of(nodes, greedy) >= peak_of(nodes, given)) return false;
+  if (peak_of(nodes, greedy) >= peak_of(nodes, given) || !options.take_rewrite()) return false;
   // Moving each to the front in reverse order leaves them in order.
   for (size_t i = greedy.size(); i-- > 0;) {
     Instruction* instruction = nodes[greedy[i]].instruction;
@@ -181,4 +193,4 @@ bool minimize_peak(Module& module) {
   return true;
 }
 
-} // namespace firn::memory
+} // namespace firn
