@@ -6,7 +6,7 @@
 #include "compiler/driver/phase_timer.h"
 #include "compiler/driver/write_outputs.h"
 #include "compiler/graph/text.h"
-#include "compiler/memory/early_weights.h"
+#include "compiler/kernel/passes/pass.h"
 #include "compiler/memory/plan.h"
 #include "compiler/memory/prepare.h"
 #include "compiler/passes/pass.h"
@@ -18,29 +18,56 @@
 namespace firn::driver {
 namespace {
 
-// Runs the passes, dumping the graph after each that changed it.
-Result optimise(Compilation& c, const CompileOptions& options) {
+// Writes the text of a module or program after every pass that changed it into the folder of --dump-passes.
+class Dumps {
+public:
+  explicit Dumps(const CompileOptions& options) : folder_(options.dump_folder) {
+    std::error_code error;
+    if (!folder_.empty()) std::filesystem::create_directories(folder_, error);
+  }
+  template <class Unit> auto writer(const char* extension, std::string (*print)(const Unit&)) {
+    return [this, extension, print](const std::string& name, bool changed, const Unit& unit) {
+      ++number_;
+      if (folder_.empty() || !changed || !result) return;
+      char prefix[16];
+      std::snprintf(prefix, sizeof prefix, "%04d.", number_);
+      result = write_file(folder_ + "/" + prefix + name + extension, print(unit));
+    };
+  }
+  Result result;
+
+private:
+  const std::string& folder_;
+  int number_ = 0; // of the last pass
+};
+
+void add_timings(Compilation& c, const std::vector<PassTiming>& timings) {
+  for (const PassTiming& pass : timings)
+    if (pass.seconds >= 0.001) c.phases.push_back({"  " + pass.name, pass.seconds, 0});
+}
+
+Result run_graph_passes(Compilation& c, const CompileOptions& options, Dumps& dumps) {
   PipelineRun run;
   run.options.target = &c.target;
   run.options.optimize_size = options.opt_level >= codegen::OptLevel::Os;
   run.options.strict_math = options.math == lower::Math::Strict;
   run.options.rewrite_limit = options.rewrite_limit;
-  Result dumped;
-  if (!options.dump_folder.empty()) {
-    std::error_code error;
-    std::filesystem::create_directories(options.dump_folder, error);
-    run.after_pass = [&](int number, const std::string& name, bool changed, const Module& module) {
-      if (!changed || !dumped) return;
-      char prefix[16];
-      std::snprintf(prefix, sizeof prefix, "%04d.", number);
-      dumped = write_file(options.dump_folder + "/" + prefix + name + ".hlo", print_module(module));
-    };
-  }
+  run.after_pass = dumps.writer(".hlo", print_module);
   std::string passes = options.passes == "default" ? default_pipeline(/*for_target=*/true) : options.passes;
   Result done = run_passes(*c.module, passes, run);
-  for (const PassTiming& pass : run.timings)
-    if (pass.seconds >= 0.001) c.phases.push_back({"  " + pass.name, pass.seconds, 0});
-  return done ? dumped : done;
+  add_timings(c, run.timings);
+  return done ? dumps.result : done;
+}
+
+Result run_kernel_passes(Compilation& c, const CompileOptions& options, Dumps& dumps) {
+  kernel::KernelPipelineRun run;
+  run.options.target = &c.target;
+  run.options.optimize_size = options.opt_level >= codegen::OptLevel::Os;
+  run.after_pass = dumps.writer(".kir", kernel::print_program);
+  Result done =
+      kernel::run_kernel_passes(c.program, kernel::default_kernel_pipeline(/*for_target=*/true), run);
+  add_timings(c, run.timings);
+  return done ? dumps.result : done;
 }
 
 // Every level up to the planned program. False with the reason in `diagnostics`.
@@ -59,8 +86,9 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   c.initial_states = std::move(imported->initial_states);
   if (Result known = check_names(options, c.module->main()); !known) return failed(known.error());
 
+  Dumps dumps(options);
   timer.begin("passes");
-  if (Result done = optimise(c, options); !done) return failed(done.error());
+  if (Result done = run_graph_passes(c, options, dumps); !done) return failed(done.error());
   if (options.emit == Emit::Graph) return true;
 
   timer.begin("lower");
@@ -82,9 +110,9 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   timer.begin("plan memory");
   memory::place_constants(c.program);
   c.peak_buffers = memory::plan_arena(c.program, plan_options(options, *c.module));
-  kernel::merge_equal_kernels(c.program);
-  if (options.opt_level < codegen::OptLevel::Os) memory::prefetch_weights(c.program, c.target);
   if (Result valid = kernel::verify(c.program); !valid) return failed(valid.error());
+  timer.begin("kernel passes");
+  if (Result done = run_kernel_passes(c, options, dumps); !done) return failed(done.error());
   if (options.winograd == lower::Winograd::Init && memory::has_raw_forms(c.program))
     c.prepare = memory::make_prepare_program(c.program, c.target);
   if (Result described = describe(options, c); !described) return failed(described.error());

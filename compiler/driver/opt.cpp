@@ -3,36 +3,73 @@
 
 #include "compiler/driver/read_graph.h"
 #include "compiler/graph/text.h"
+#include "compiler/kernel/passes/pass.h"
 #include "compiler/passes/pass.h"
 #include "compiler/support/output_set.h"
 #include "compiler/target/target_machine.h"
 
 namespace firn::driver {
 
-Expected<std::string> opt(const OptOptions& options) {
-  auto graph = read_graph(options.input, options.weights);
+namespace {
+
+// Sets what passes see of the target and the options; `target` outlives their run.
+template <class PassOptions>
+Result set_options(const OptOptions& options, TargetMachine& target, PassOptions& passes) {
+  if (!options.cpu.empty() || !options.triple.empty() || !options.features.empty()) {
+    auto found = find_target(options.triple, options.cpu, options.features);
+    if (!found) return found.error();
+    target = *found;
+    passes.target = &target;
+  }
+  passes.optimize_size = options.optimize_size;
+  passes.rewrite_limit = options.rewrite_limit;
+  return {};
+}
+
+Expected<std::string> opt_graph(const OptOptions& options, const std::string& text) {
+  auto graph = parse_graph(options.input, text, options.weights);
   if (!graph) return graph.error();
   Module& module = *graph->module;
   if (options.verify_only) return print_module(module);
 
   PipelineRun run;
   TargetMachine target;
-  bool for_target = !options.cpu.empty() || !options.triple.empty() || !options.features.empty();
-  if (for_target) {
-    auto found = find_target(options.triple, options.cpu, options.features);
-    if (!found) return found.error();
-    target = *found;
-    run.options.target = &target;
-  }
-  run.options.optimize_size = options.optimize_size;
+  if (Result set = set_options(options, target, run.options); !set) return set.error();
   run.options.strict_math = options.strict_math;
-  run.options.rewrite_limit = options.rewrite_limit;
-  std::string passes = options.passes == "default" ? default_pipeline(for_target) : options.passes;
+  std::string passes =
+      options.passes == "default" ? default_pipeline(run.options.target != nullptr) : options.passes;
   if (Result done = run_passes(module, passes, run); !done) return done.error();
   if (!options.weights_out.empty())
     if (Result written = write_file(options.weights_out, write_literals(module)); !written)
       return written.error();
   return print_module(module);
+}
+
+Expected<std::string> opt_kernels(const OptOptions& options, const std::string& text) {
+  for (auto [name, is_given] : {std::pair{"--weights", !options.weights.empty()},
+                                {"--weights-out", !options.weights_out.empty()},
+                                {"--math", options.strict_math}})
+    if (is_given) return usage_error(std::string(name) + " goes with a graph in text form, not with kernels");
+  auto program = parse_kernels(options.input, text);
+  if (!program) return program.error();
+  if (options.verify_only) return kernel::print_program(*program);
+
+  kernel::KernelPipelineRun run;
+  TargetMachine target;
+  if (Result set = set_options(options, target, run.options); !set) return set.error();
+  std::string passes = options.passes == "default"
+                           ? kernel::default_kernel_pipeline(run.options.target != nullptr)
+                           : options.passes;
+  if (Result done = kernel::run_kernel_passes(*program, passes, run); !done) return done.error();
+  return kernel::print_program(*program);
+}
+
+} // namespace
+
+Expected<std::string> opt(const OptOptions& options) {
+  auto text = read_text(options.input);
+  if (!text) return text.error();
+  return is_kernel_text(options.input, *text) ? opt_kernels(options, *text) : opt_graph(options, *text);
 }
 
 } // namespace firn::driver

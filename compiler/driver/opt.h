@@ -1,4 +1,4 @@
-// `firn opt`: runs passes on a graph in text form.
+// `firn opt`: runs passes on a graph or on kernels in text form.
 #pragma once
 
 #include "compiler/support/diagnostic.h"
@@ -8,17 +8,17 @@
 namespace firn::driver {
 
 struct OptOptions {
-  std::string input;                 // an .hlo file, or - for standard input
+  std::string input;                 // an .hlo or .kir file, or - for standard input
   std::string passes;                // comma-separated; "default" for what compile runs
-  std::string weights;               // side file with literals, optional
-  std::string weights_out;           // where to write the result's literals, optional
+  std::string weights;               // graphs: side file with literals, optional
+  std::string weights_out;           // graphs: where to write the result's literals, optional
   std::string triple, cpu, features; // with a cpu, target-dependent passes see it
   bool optimize_size = false, strict_math = false;
   int rewrite_limit = -1;
   bool verify_only = false;
 };
 
-// The module after the passes, as text.
+// The module or program after the passes, as text.
 Expected<std::string> opt(const OptOptions& options);
 
 } // namespace firn::driver

@@ -1,10 +1,11 @@
-// Reads text, side file and module.
+// Reads text, side file, module and program.
 #include "compiler/driver/read_graph.h"
 
 #include "compiler/graph/text.h"
 #include "compiler/graph/verify.h"
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/sha256.h"
+#include "compiler/support/text_scanner.h"
 
 #include <iostream>
 #include <iterator>
@@ -12,14 +13,6 @@
 
 namespace firn::driver {
 namespace {
-
-Expected<std::string> read_text(const std::string& path) {
-  if (path == "-") return std::string{std::istreambuf_iterator<char>(std::cin), {}};
-  auto file = MappedFile::open(path);
-  if (!file) return file.error();
-  auto bytes = (*file)->bytes();
-  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
 
 Expected<LiteralTable> read_side_file(const std::string& path) {
   if (path.empty()) return LiteralTable{};
@@ -34,15 +27,40 @@ bool is_graph_text(const std::string& path) {
   return path.ends_with(".hlo");
 }
 
+Expected<std::string> read_text(const std::string& path) {
+  if (path == "-") return std::string{std::istreambuf_iterator<char>(std::cin), {}};
+  auto file = MappedFile::open(path);
+  if (!file) return file.error();
+  auto bytes = (*file)->bytes();
+  return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+Expected<GraphText> parse_graph(const std::string& path, const std::string& text,
+                                const std::string& weights) {
+  auto literals = read_side_file(weights);
+  if (!literals) return literals.error();
+  auto module = parse_module(path, text, *literals);
+  if (!module) return module.error();
+  if (Result valid = verify(**module); !valid) return model_error(path + ": " + valid.error().message);
+  return GraphText{std::move(*module), sha256_hex(std::as_bytes(std::span(text)))};
+}
+
 Expected<GraphText> read_graph(const std::string& path, const std::string& weights) {
   auto text = read_text(path);
   if (!text) return text.error();
-  auto literals = read_side_file(weights);
-  if (!literals) return literals.error();
-  auto module = parse_module(path, *text, *literals);
-  if (!module) return module.error();
-  if (Result valid = verify(**module); !valid) return model_error(path + ": " + valid.error().message);
-  return GraphText{std::move(*module), sha256_hex(std::as_bytes(std::span(*text)))};
+  return parse_graph(path, *text, weights);
+}
+
+bool is_kernel_text(const std::string& path, const std::string& text) {
+  return path.ends_with(".kir") || TextScanner(path, text).next_is("program");
+}
+
+Expected<kernel::Program> parse_kernels(const std::string& path, const std::string& text) {
+  auto program = kernel::parse_program(path, text);
+  if (!program) return program.error();
+  if (Result valid = kernel::verify(*program); !valid)
+    return model_error(path + ": " + valid.error().message);
+  return program;
 }
 
 } // namespace firn::driver

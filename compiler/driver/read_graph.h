@@ -1,7 +1,8 @@
-// Graphs in text form (.hlo), as `firn opt` and `firn compile` read them.
+// Graphs (.hlo) and kernels (.kir) in text form, as `firn opt` and `firn compile` read them.
 #pragma once
 
 #include "compiler/graph/module.h"
+#include "compiler/kernel/kernel.h"
 #include "compiler/support/diagnostic.h"
 
 #include <memory>
@@ -17,8 +18,18 @@ struct GraphText {
   std::string sha256;             // of the text
 };
 
-// Reads the text at `path` ("-": standard input) with the large constants of the side file `weights` (empty:
-// none; constants without their bytes are opaque). Messages begin with the place in the text.
+// The content of the file at `path`; "-": standard input.
+Expected<std::string> read_text(const std::string& path);
+
+// Parses the text of a graph, which was at `path`, with the large constants of the side file `weights`
+// (empty: none; constants without their bytes are opaque). Messages begin with the place in the text.
+Expected<GraphText> parse_graph(const std::string& path, const std::string& text, const std::string& weights);
+// The same from the path alone.
 Expected<GraphText> read_graph(const std::string& path, const std::string& weights);
+
+// Whether a text, which was at `path`, is of kernels: the name ends in .kir, or a program opens the text.
+bool is_kernel_text(const std::string& path, const std::string& text);
+// Parses and verifies it.
+Expected<kernel::Program> parse_kernels(const std::string& path, const std::string& text);
 
 } // namespace firn::driver

@@ -206,8 +206,4 @@ Result verify(const Program& program);
 // The least pattern in which the body writes over what it reads when parameter `read` begins `distance` bytes
 // behind parameter `written`; None if that is wrong or cannot be shown. The one place where this is decided.
 Overwriting may_overwrite(const Kernel& kernel, int written, int read, int64_t distance = 0);
-
-// Makes kernels of equal text (names and promises aside) one, and drops those that nothing calls.
-void merge_equal_kernels(Program& program);
-
 } // namespace firn::kernel

@@ -2,6 +2,7 @@
 #include "compiler/memory/prepare.h"
 
 #include "compiler/kernel/builder.h"
+#include "compiler/kernel/passes/pass.h"
 #include "compiler/memory/plan.h"
 
 #include <algorithm>
@@ -66,7 +67,7 @@ kernel::Program make_prepare_program(const kernel::Program& program, const Targe
     prepare.kernels.push_back(std::move(kernel));
     prepare.steps.push_back(std::move(step));
   }
-  kernel::merge_equal_kernels(prepare);
+  kernel::merge_equal_kernels(prepare, {});
   place_constants(prepare);
   return prepare;
 }

@@ -4,8 +4,6 @@
 #include "compiler/graph/text.h"
 #include "compiler/graph/verify.h"
 
-#include <chrono>
-
 namespace firn {
 namespace {
 
@@ -14,14 +12,7 @@ namespace {
 constexpr const char* kCleanup = "propagate-shapes,fold-constants,eliminate-zero-elements,eliminate-nops,"
                                  "simplify-algebra,eliminate-common-subexpressions,eliminate-dead-code";
 
-// One step of the pipeline and the reason for its place.
-struct Step {
-  const char* passes;
-  bool needs_target;
-  const char* reason;
-};
-
-constexpr Step kSteps[] = {
+constexpr PassStep kSteps[] = {
     {kCleanup, false, "resolves exporters' shape arithmetic; every later pattern expects canonical forms"},
     {"simplify-control", false, "after constants are known: conditions have become constants"},
     {kCleanup, false, "inlined branches bring their own shape arithmetic"},
@@ -53,80 +44,24 @@ constexpr Step kSteps[] = {
     {"plan-kernels", true, "when all kernels have their form"},
 };
 
-const PassInfo* find_pass(const std::string& name) {
-  for (const PassInfo& pass : all_passes())
-    if (name == pass.name) return &pass;
-  return nullptr;
-}
-
-std::string pass_names() {
-  std::string text;
-  for (const PassInfo& pass : all_passes()) text += std::string(text.empty() ? "" : ", ") + pass.name;
-  return text;
-}
-
-Expected<std::vector<const PassInfo*>> parse_names(const std::string& names) {
-  std::vector<const PassInfo*> passes;
-  size_t begin = 0;
-  while (begin < names.size()) {
-    size_t end = std::min(names.find(',', begin), names.size());
-    std::string name = names.substr(begin, end - begin);
-    begin = end + 1;
-    if (name.empty() || name == "none") continue;
-    const PassInfo* pass = find_pass(name);
-    if (!pass) return usage_error("unknown pass '" + name + "', wanted one of: " + pass_names());
-    passes.push_back(pass);
-  }
-  return passes;
-}
-
-// Runs one pass, times it, and checks what it left behind.
-Result run_pass(const PassInfo& pass, int number, Module& module, PipelineRun& run,
-                const PassOptions& options) {
-  std::string before = run.check_reports ? print_module(module) : std::string();
-  auto start = std::chrono::steady_clock::now();
-  bool changed = pass.run(module, options);
-  std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  run.timings.push_back({pass.name, elapsed.count(), changed});
-  if (run.check_reports && !changed && print_module(module) != before)
-    return internal_error(std::string("pass ") + pass.name + " reports no change but made one");
-  if (changed)
-    if (Result valid = verify(module); !valid)
-      return internal_error(std::string("after pass ") + pass.name + ": " + valid.error().message);
-  if (run.after_pass) run.after_pass(number, pass.name, changed, module);
-  return {};
+const PassLevel<Module, PassOptions>& graph_level() {
+  static const PassLevel<Module, PassOptions> level = {{
+#define FIRN_PASS(function, name, summary) {name, summary, function},
+#include "compiler/passes/passes.def"
+                                                       },
+                                                       verify,
+                                                       print_module};
+  return level;
 }
 
 } // namespace
 
-const std::vector<PassInfo>& all_passes() {
-  static const std::vector<PassInfo> passes = {
-#define FIRN_PASS(function, name, summary) {name, summary, function},
-#include "compiler/passes/passes.def"
-  };
-  return passes;
-}
-
 Result run_passes(Module& module, const std::string& names, PipelineRun& run) {
-  auto passes = parse_names(names);
-  if (!passes) return passes.error();
-  PassOptions options = run.options;
-  int rewrites_left = options.rewrite_limit;
-  if (options.rewrite_limit >= 0) options.rewrites_left = &rewrites_left;
-  int number = 0;
-  for (const PassInfo* pass : *passes)
-    if (Result done = run_pass(*pass, ++number, module, run, options); !done) return done;
-  return {};
+  return run_pass_list(module, graph_level(), names, run);
 }
 
 std::string default_pipeline(bool for_target) {
-  std::string names;
-  for (const Step& step : kSteps) {
-    if (step.needs_target && !for_target) continue;
-    if (!names.empty()) names += ',';
-    names += step.passes;
-  }
-  return names;
+  return join_steps(kSteps, for_target);
 }
 
 } // namespace firn

@@ -2,8 +2,8 @@
 #include "tests/gates/gate_networks.h"
 
 #include "compiler/graph/composites.h"
+#include "compiler/kernel/passes/pass.h"
 #include "compiler/lower/lower.h"
-#include "compiler/memory/early_weights.h"
 #include "compiler/memory/plan.h"
 #include "compiler/passes/pass.h"
 #include "tests/codegen/model_object.h"
@@ -270,8 +270,12 @@ std::string compile_network(const GateNetwork& network, const std::string& cpu) 
   if (!program) FAIL(program.error().message);
   memory::place_constants(*program);
   memory::plan_arena(*program);
-  kernel::merge_equal_kernels(*program);
-  memory::prefetch_weights(*program, target);
+  kernel::KernelPipelineRun kernels;
+  kernels.options.target = &target;
+  if (Result done =
+          run_kernel_passes(*program, kernel::default_kernel_pipeline(/*for_target=*/true), kernels);
+      !done)
+    FAIL(done.error().message);
   auto assembly = codegen::emit_assembly(*program, options_for(target));
   if (!assembly) FAIL(assembly.error().message);
   return std::move(*assembly);

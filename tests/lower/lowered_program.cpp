@@ -3,6 +3,7 @@
 
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/verify.h"
+#include "compiler/kernel/passes/pass.h"
 #include "compiler/memory/plan.h"
 #include "tests/codegen/model_object.h"
 
@@ -59,7 +60,7 @@ kernel::Program lower(const Module& module, const lower::Options& options) {
   if (Result result = kernel::verify(*program); !result)
     FAIL(result.error().message << "\n" << kernel::print_program(*program));
   memory::plan_arena(*program);
-  kernel::merge_equal_kernels(*program);
+  kernel::merge_equal_kernels(*program, {});
   memory::place_constants(*program);
   if (Result result = kernel::verify(*program); !result)
     FAIL(result.error().message << "\n" << kernel::print_program(*program));

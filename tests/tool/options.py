@@ -133,6 +133,12 @@ def check_pairs(symbolic):
         for option in options:
             expect(["compile", MODEL, "--emit=" + emit, option], 2, "no effect with --emit=" + emit)
     expect(["compile", MODEL, "--json", "--report"], 2, "excludes")
+    expect(["compile", MODEL, "--emit=kernel", "-o", "kernels.kir"], 0)
+    for option in ("--weights=w", "--weights-out=w", "--math=strict"):
+        expect(["opt", "kernels.kir", option], 2, option.split("=")[0] + " goes with a graph in text form")
+    expect(["opt", "kernels.kir", "--passes=merge-equal-kernel"], 2, "did you mean 'merge-equal-kernels'?")
+    os.remove("kernels.kir")
+    expect(["opt", "graph.hlo", "--passes=fold-constant"], 2, "did you mean 'fold-constants'?")
     expect(["opt", "graph.hlo", "--verify-only", "--passes=default"], 2, "excludes")
     expect(["bench"], 2, "wants a model")
     expect(["ops", "Frobnicate"], 2, "no operator")

@@ -154,7 +154,7 @@ void add_compile_command(CLI::App& app, Action& action) {
                    "side file with the large constants of a graph in text form");
   verb->add_option("--weights-out", options.weights_out, "with --emit=graph: write large constants here");
   verb->add_option("--dump-passes", options.dump_folder,
-                   "write the graph after every changing pass into this folder");
+                   "write the graph or the kernels after every changing pass into this folder");
   verb->add_option("--rewrite-limit", options.rewrite_limit,
                    "stop passes after this many rewrites, to bisect")
       ->check(whole_between(0, INT_MAX));

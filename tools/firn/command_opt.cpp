@@ -13,10 +13,10 @@
 namespace firn::tool {
 void add_opt_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<driver::OptOptions>();
-  CLI::App* verb = app.add_subcommand("opt", "Run passes on a graph in text form (.hlo)");
-  verb->add_option("input", options->input, "graph to read; - for standard input")->required();
-  CLI::Option* passes =
-      verb->add_option("--passes", options->passes, "comma-separated pass names, or 'default'");
+  CLI::App* verb = app.add_subcommand("opt", "Run passes on a graph or on kernels in text form (.hlo, .kir)");
+  verb->add_option("input", options->input, "graph or kernels to read; - for standard input")->required();
+  CLI::Option* passes = verb->add_option(
+      "--passes", options->passes, "comma-separated names of passes over graphs or kernels, or 'default'");
   verb->add_option("--weights", options->weights, "side file with the graph's large constants");
   CLI::Option* weights_out =
       verb->add_option("--weights-out", options->weights_out, "write the result's large constants here");
@@ -39,6 +39,7 @@ void add_opt_command(CLI::App& app, Action& action) {
       ->excludes(limit);
   verb->footer(
       "Example:\n  firn opt --passes=fold-constants,eliminate-dead-code graph.hlo\n"
+      "  firn opt --passes=merge-equal-kernels kernels.kir\n"
       "  firn opt --passes=default -mcpu=x86-64-v3 -Os --math=strict graph.hlo\n"
       "  firn compile model.onnx --emit=graph --passes=none -o graph.hlo --weights-out graph.weights");
   verb->callback([options, level, math, &action] {

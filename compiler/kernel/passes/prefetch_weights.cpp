@@ -1,20 +1,32 @@
-// Weights lie in the order of their use, so that what comes next is one stream: a call asks for a stretch of
-// it. The plan goes backwards, so that every stretch is asked for as late as it still comes in time.
-#include "compiler/memory/early_weights.h"
-
-#include "compiler/memory/hot_loops.h"
+// prefetch-weights: weights that a call would wait for, such as a matrix that one vector passes through, are
+// prefetched by the calls before it that have computing to do meanwhile.
+//
+//   call 0 (0, 1, 2)              call 0 (0, 1, 2, 3 + 4096)
+//   call 1 (2, 3, 4)              call 1 (2, 3, 4)
+//   kernel "convolution" {        kernel "convolution" {
+//     ...                           ...
+//                                   parameter "ahead" i8[0] align 64
+//     for from (0) to (14) ...      for from (0) to (14) ... {
+//                                     prefetch b3[64*i] streaming
+//
+// Kernels of such calls get one parameter more: the place in the weights that their hot loops prefetch from,
+// as much as the call that wants most of it; the others' stretches end where their own wishes do. Weights lie
+// in the order of their use, so that what comes next is one stream: a call asks for a stretch of it. The plan
+// goes backwards, so that every stretch is asked for as late as it still comes in time. Nothing is changed
+// where all of a program stays in the second cache level, nor for size.
+//
+// - Requires: equal kernels are one, so that code does not grow; weights have their places.
+// - Establishes: nothing that another pass needs.
+// - Breaks: nothing.
+#include "compiler/kernel/passes/pass.h"
+#include "compiler/kernel/passes/spread_prefetches.h"
 
 #include <algorithm>
 #include <map>
 #include <set>
 
-namespace firn::memory {
+namespace firn::kernel {
 namespace {
-
-using kernel::Kernel;
-using kernel::Program;
-using kernel::Space;
-using kernel::Step;
 
 constexpr int64_t kLine = 64;
 constexpr double kBandwidth = 0.8;    // of the memory's, that prefetches can have
@@ -46,7 +58,9 @@ public:
     for (Step& step : program.steps) add(step);
   }
 
-  void run() {
+  // Whether any call was given something to ask for.
+  bool run(const KernelPassOptions& options) {
+    if (place_of(0).buffer < 0) return false; // weights without places
     int64_t wanted = 0;
     for (size_t i = calls_.size(); i-- > 0;) wanted = plan_backwards(calls_[i], wanted);
     int64_t asked = 0;           // the end of what has been asked for
@@ -59,13 +73,23 @@ public:
       asked = call.from + call.bytes;
       most[call.kernel] = std::max(most[call.kernel], call.bytes);
     }
+    bool changed = false;
     for (auto [kernel, bytes] : most)
-      if (kernel >= 0 && bytes > 0 && prefetch_in_hot_loops(kernel_of(kernel), bytes / kLine))
-        for (const Call& call : calls_)
-          if (call.kernel == kernel) call.step->arguments.push_back(place_of(first_asked(call, bytes)));
+      if (kernel >= 0 && bytes > 0) changed |= ask(kernel, bytes, options);
+    return changed;
   }
 
 private:
+  // Has the calls of a kernel ask for so much.
+  bool ask(int kernel, int64_t bytes, const KernelPassOptions& options) {
+    auto spread = spread_prefetches(kernel_of(kernel), bytes / kLine);
+    if (!spread || !options.take_rewrite()) return false;
+    insert_prefetches(kernel_of(kernel), *spread);
+    for (const Call& call : calls_)
+      if (call.kernel == kernel) call.step->arguments.push_back(place_of(first_asked(call, bytes)));
+    return true;
+  }
+
   Kernel& kernel_of(int number) const { return *program_.kernels[static_cast<size_t>(number)]; }
 
   void find_nested(const std::vector<Step>& steps) {
@@ -91,12 +115,12 @@ private:
     Kernel& kernel = kernel_of(call.step->kernel);
     if (nested_.count(call.step->kernel) == 0) call.kernel = call.step->kernel;
     for (size_t i = 0; i < call.step->arguments.size(); ++i) {
-      const kernel::Buffer& buffer = program_.buffers[static_cast<size_t>(call.step->arguments[i].buffer)];
-      const kernel::BufferParameter& parameter = kernel.parameters[i];
+      const Buffer& buffer = program_.buffers[static_cast<size_t>(call.step->arguments[i].buffer)];
+      const BufferParameter& parameter = kernel.parameters[i];
       if (buffer.space == Space::Weights)
         call.end = std::max(call.end, buffer.offset + buffer.bytes);
       else
-        call.activations += parameter.size * kernel::scalar_bytes(parameter.element);
+        call.activations += parameter.size * scalar_bytes(parameter.element);
     }
     double computing = static_cast<double>(kernel.flops) / (2.0 * target_.lanes(32) * target_.fma_pipes),
            activations = static_cast<double>(call.activations);
@@ -125,17 +149,15 @@ private:
     return std::max<int64_t>(0, call.from + call.bytes - bytes);
   }
 
-  // After the last weights come, in the next run, the first.
-  kernel::Argument place_of(int64_t offset) const {
-    int first = -1;
+  // The place of an offset in the weights. After the last come, in the next run, the first.
+  Argument place_of(int64_t offset) const {
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
-      const kernel::Buffer& buffer = program_.buffers[i];
-      if (buffer.space != Space::Weights || buffer.offset < 0 || buffer.bytes == 0) continue;
-      if (buffer.offset == 0) first = static_cast<int>(i);
+      const Buffer& buffer = program_.buffers[i];
+      if (buffer.space != Space::Weights || buffer.offset < 0) continue;
       if (offset >= buffer.offset && offset < buffer.offset + buffer.bytes)
         return {static_cast<int>(i), offset - buffer.offset};
     }
-    return {first, 0};
+    return offset > 0 ? place_of(0) : Argument{};
   }
 
   Program& program_;
@@ -146,9 +168,10 @@ private:
 
 } // namespace
 
-void prefetch_weights(Program& program, const TargetMachine& target) {
-  if (program.weight_bytes + program.arena_bytes <= target.l2_bytes) return;
-  Planner(program, target).run();
+bool prefetch_weights(Program& program, const KernelPassOptions& options) {
+  if (!options.target || options.optimize_size) return false;
+  if (program.weight_bytes + program.arena_bytes <= options.target->l2_bytes) return false;
+  return Planner(program, *options.target).run(options);
 }
 
-} // namespace firn::memory
+} // namespace firn::kernel

@@ -1,8 +1,6 @@
 // Who prefetches weights for whom: by the bytes a call waits for and the computing before it.
-#include "compiler/memory/early_weights.h"
-
 #include "compiler/kernel/builder.h"
-#include "compiler/memory/plan.h"
+#include "compiler/kernel/passes/pass.h"
 
 #include <catch2/catch.hpp>
 
@@ -48,6 +46,10 @@ struct Chain {
     buffer.space = space;
     buffer.bytes = bytes;
     buffer.io_index = space == Space::Input ? 0 : -1;
+    if (space == Space::Weights) {
+      buffer.offset = program.weight_bytes; // in the order of their use
+      program.weight_bytes += bytes;
+    }
     return program.add_buffer(buffer);
   }
   // Adds a product of its own kernel, fed by the one before.
@@ -63,9 +65,9 @@ struct Chain {
   void plan(const char* cpu = "sapphirerapids") {
     auto target = find_target("x86_64-linux-gnu", cpu, "");
     REQUIRE(target);
-    memory::place_constants(program);
-    memory::plan_arena(program);
-    memory::prefetch_weights(program, *target);
+    KernelPassOptions options;
+    options.target = &*target;
+    prefetch_weights(program, options);
     INFO(print_program(program));
     REQUIRE(verify(program));
   }
@@ -145,7 +147,7 @@ TEST_CASE("calls of one kernel ask from places of their own") {
     chain.product(64 << 20, 4096);
     chain.product(1 << 20, (i + 1) * kMegabyte);
   }
-  merge_equal_kernels(chain.program);
+  merge_equal_kernels(chain.program, {});
   REQUIRE(chain.program.kernels.size() == 4);
   chain.plan();
   for (size_t step : {0, 2, 4}) {
@@ -165,7 +167,7 @@ TEST_CASE("a call that wants less than others of its kernel asks again for what 
     chain.product(64 << 20, kMegabyte);
     chain.product(1 << 20, bytes);
   }
-  merge_equal_kernels(chain.program);
+  merge_equal_kernels(chain.program, {});
   REQUIRE(chain.program.kernels.size() == 3);
   chain.plan();
   REQUIRE(chain.asks(1));

@@ -1,5 +1,5 @@
 #!/bin/sh
-# run_hlo.sh FIRN FILECHECK FILE: runs every "// RUN:" line of FILE, in which `firn`, `FileCheck` and `%s` stand for the
+# run_text.sh FIRN FILECHECK FILE: runs every "// RUN:" line of FILE, in which `firn`, `FileCheck` and `%s` stand for the
 # programs and the file. Fails with the first line that fails, or if there is none.
 set -eu
 firn=$1 filecheck=$2 file=$3

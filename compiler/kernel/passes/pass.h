@@ -1,0 +1,31 @@
+// Passes over the kernel IR: one row in passes.def, one documented function each. They run over programs
+// whose buffers have their places.
+#pragma once
+
+#include "compiler/kernel/kernel.h"
+#include "compiler/support/pass_list.h"
+#include "compiler/target/target_machine.h"
+
+#include <string>
+
+namespace firn::kernel {
+
+struct KernelPassOptions : RewriteLimit {
+  const TargetMachine* target = nullptr; // null: target-independent passes only
+  bool optimize_size = false;
+};
+
+using KernelPipelineRun = PassListRun<Program, KernelPassOptions>;
+
+// Runs the named passes ("merge-equal-kernels,prefetch-weights", "none"), verifying after each that changed
+// something. An unknown name is a usage error; a broken program is Fault::Internal naming the pass.
+Result run_kernel_passes(Program& program, const std::string& names, KernelPipelineRun& run);
+// The list that `firn compile` runs, as such a string, without or with the passes that need a target.
+std::string default_kernel_pipeline(bool for_target);
+
+// Each is documented at the head of its own file.
+#define FIRN_KERNEL_PASS(function, name, summary)                                                            \
+  bool function(Program& program, const KernelPassOptions& options);
+#include "compiler/kernel/passes/passes.def"
+
+} // namespace firn::kernel
