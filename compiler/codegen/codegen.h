@@ -23,8 +23,8 @@ struct Options {
   // Builds for measuring: firn_rt1_call::executor points to an array of uint64_t that gets the cycle counter
   // before the first top-level step and after each.
   bool profile = false;
-  // The program that prepares the weights where the model runs (memory/prepare.h), or null: its constants are
-  // then what the object holds, and the function of this name runs it.
+  // The program that prepares the weights where the model runs (prepare_program.h); null: none. Its constants
+  // are then what the object holds, and the function of this name runs it.
   const kernel::Program* prepare = nullptr;
   std::string prepare_symbol = {};
 

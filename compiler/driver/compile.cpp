@@ -7,8 +7,8 @@
 #include "compiler/driver/write_outputs.h"
 #include "compiler/graph/text.h"
 #include "compiler/kernel/passes/pass.h"
+#include "compiler/kernel/passes/prepare_program.h"
 #include "compiler/memory/plan.h"
-#include "compiler/memory/prepare.h"
 #include "compiler/passes/pass.h"
 #include "compiler/support/output_set.h"
 
@@ -113,8 +113,14 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   if (Result valid = kernel::verify(c.program); !valid) return failed(valid.error());
   timer.begin("kernel passes");
   if (Result done = run_kernel_passes(c, options, dumps); !done) return failed(done.error());
-  if (options.winograd == lower::Winograd::Init && memory::has_raw_forms(c.program))
-    c.prepare = memory::make_prepare_program(c.program, c.target);
+  if (options.winograd == lower::Winograd::Init && kernel::has_raw_forms(c.program)) {
+    c.prepare = kernel::make_prepare_program(c.program, c.target);
+    memory::place_constants(*c.prepare);
+    // It runs once: nothing is gained by prefetching.
+    kernel::KernelPipelineRun run;
+    if (Result done = kernel::run_kernel_passes(*c.prepare, "merge-equal-kernels", run); !done)
+      return failed(done.error());
+  }
   if (Result described = describe(options, c); !described) return failed(described.error());
   c.codegen = codegen_options(options, c);
   return true;

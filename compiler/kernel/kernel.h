@@ -177,7 +177,7 @@ struct RawForm {
 struct Constant {
   int buffer = -1;
   std::function<void(std::span<std::byte> out)> fill;
-  std::optional<RawForm> raw; // for the program that prepares the weights (memory/prepare.h)
+  std::optional<RawForm> raw; // for the program that prepares the weights (prepare_program.h)
 };
 
 struct Program {

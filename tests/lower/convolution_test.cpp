@@ -1,6 +1,7 @@
 // Convolutions in blocked layouts, by register tiles and by Winograd's algorithm.
+#include "compiler/kernel/passes/prepare_program.h"
 #include "compiler/lower/winograd.h"
-#include "compiler/memory/prepare.h"
+#include "compiler/memory/plan.h"
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
 
@@ -91,7 +92,8 @@ bool expect_prepared(const Convolution& c, const std::string& cpu) {
   INFO(cpu << ": " << c.channels << " to " << c.filters << " by " << join(c.kernel, "x"));
   kernel::Program program = lower_text(module_text(c, block_of(cpu)), cpu, lower::Winograd::Init);
   codegen::Options options = options_for(target_of("", cpu));
-  kernel::Program prepare = memory::make_prepare_program(program, options.target);
+  kernel::Program prepare = kernel::make_prepare_program(program, options.target);
+  memory::place_constants(prepare);
   options.prepare = &prepare;
   options.prepare_symbol = "model_prepare";
   LoadedObject object(program, options);

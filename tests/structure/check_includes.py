@@ -20,7 +20,7 @@ EDGES = {
     "passes": ["graph", "target", "plan"],
     "kernel": ["support", "target"],
     "lower": ["graph", "kernel", "target", "plan"],
-    "memory": ["kernel", "target"],
+    "memory": ["kernel"],
     "codegen": ["kernel", "target"],
     "artifact": ["graph", "memory", "plan"],
     "driver": ["artifact", "codegen", "frontend/onnx", "graph", "kernel", "lower", "memory", "passes", "plan", "support", "target"],

@@ -5,13 +5,13 @@
 #include "compiler/kernel/kernel.h"
 #include "compiler/target/target_machine.h"
 
-namespace firn::memory {
+namespace firn::kernel {
 
 // Whether any constant is made from raw ones. If not, the object's own can be read in place.
-bool has_raw_forms(const kernel::Program& program);
+bool has_raw_forms(const Program& program);
 
 // The arena of the result is laid out as the weights of `program`, whose constants are placed. A constant
-// with a raw form is expanded by its kernel, any other is copied.
-kernel::Program make_prepare_program(const kernel::Program& program, const TargetMachine& target);
+// with a raw form is expanded by its kernel, any other is copied. The raw constants have no places yet.
+Program make_prepare_program(const Program& program, const TargetMachine& target);
 
-} // namespace firn::memory
+} // namespace firn::kernel

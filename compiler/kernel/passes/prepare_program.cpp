@@ -1,22 +1,17 @@
 // One step per constant, in the order of their offsets.
-#include "compiler/memory/prepare.h"
+#include "compiler/kernel/passes/prepare_program.h"
 
 #include "compiler/kernel/builder.h"
-#include "compiler/kernel/passes/pass.h"
-#include "compiler/memory/plan.h"
 
 #include <algorithm>
 
-namespace firn::memory {
+namespace firn::kernel {
 namespace {
 
-using kernel::Scalar;
-using kernel::Space;
-
-std::unique_ptr<kernel::Kernel> make_copy(int64_t bytes, int lanes) {
-  auto kernel = std::make_unique<kernel::Kernel>();
+std::unique_ptr<Kernel> make_copy(int64_t bytes, int lanes) {
+  auto kernel = std::make_unique<Kernel>();
   kernel->algorithm = "copy";
-  kernel::Builder b(*kernel);
+  Builder b(*kernel);
   int raw = b.add_parameter("raw", Scalar::I8, bytes, /*written=*/false);
   int packed = b.add_parameter("packed", Scalar::I8, bytes, /*written=*/true);
   int64_t whole = bytes / lanes * lanes;
@@ -27,8 +22,8 @@ std::unique_ptr<kernel::Kernel> make_copy(int64_t bytes, int lanes) {
   return kernel;
 }
 
-int add_buffer(kernel::Program& program, const kernel::Buffer& packed, Space space, int64_t bytes) {
-  kernel::Buffer buffer;
+int add_buffer(Program& program, const Buffer& packed, Space space, int64_t bytes) {
+  Buffer buffer;
   buffer.name = packed.name;
   buffer.space = space;
   buffer.bytes = bytes;
@@ -38,18 +33,18 @@ int add_buffer(kernel::Program& program, const kernel::Buffer& packed, Space spa
 
 } // namespace
 
-bool has_raw_forms(const kernel::Program& program) {
+bool has_raw_forms(const Program& program) {
   return std::any_of(program.constants.begin(), program.constants.end(),
-                     [](const kernel::Constant& constant) { return constant.raw.has_value(); });
+                     [](const Constant& constant) { return constant.raw.has_value(); });
 }
 
-kernel::Program make_prepare_program(const kernel::Program& program, const TargetMachine& target) {
-  kernel::Program prepare;
+Program make_prepare_program(const Program& program, const TargetMachine& target) {
+  Program prepare;
   prepare.name = program.name + ".prepare";
   prepare.arena_bytes = prepare.arena_lower_bound = program.weight_bytes;
   int lanes = std::min(target.lanes(8), 64);
-  for (const kernel::Constant& constant : program.constants) {
-    const kernel::Buffer& packed = program.buffers[static_cast<size_t>(constant.buffer)];
+  for (const Constant& constant : program.constants) {
+    const Buffer& packed = program.buffers[static_cast<size_t>(constant.buffer)];
     FIRN_CHECK(packed.offset >= 0, "constant '" + packed.name + "' has no place");
     if (packed.bytes == 0) continue;
     int64_t raw_bytes = constant.raw ? constant.raw->bytes : packed.bytes;
@@ -60,16 +55,14 @@ kernel::Program make_prepare_program(const kernel::Program& program, const Targe
     kernel->name = "prepare_" + std::to_string(prepare.kernels.size());
     kernel->location = packed.name;
     kernel->bytes = raw_bytes + packed.bytes;
-    kernel::Step step;
+    Step step;
     step.kernel = static_cast<int>(prepare.kernels.size());
     step.arguments = {{from, 0}, {to, 0}};
     step.location = packed.name;
     prepare.kernels.push_back(std::move(kernel));
     prepare.steps.push_back(std::move(step));
   }
-  kernel::merge_equal_kernels(prepare, {});
-  place_constants(prepare);
   return prepare;
 }
 
-} // namespace firn::memory
+} // namespace firn::kernel
