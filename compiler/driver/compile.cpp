@@ -46,8 +46,12 @@ void add_timings(Compilation& c, const std::vector<PassTiming>& timings) {
     if (pass.seconds >= 0.001) c.phases.push_back({"  " + pass.name, pass.seconds, 0});
 }
 
-Result run_graph_passes(Compilation& c, const CompileOptions& options, Dumps& dumps) {
+Result run_graph_passes(Compilation& c, const CompileOptions& options,
+                        const plan::ScheduleDatabase* schedules, Dumps& dumps) {
   PipelineRun run;
+  run.options.winograd = options.winograd;
+  run.options.schedules = schedules;
+  run.options.explanations = &c.explanations;
   run.options.target = &c.target;
   run.options.optimize_size = options.opt_level >= codegen::OptLevel::Os;
   run.options.strict_math = options.math == lower::Math::Strict;
@@ -88,7 +92,14 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
 
   Dumps dumps(options);
   timer.begin("passes");
-  if (Result done = run_graph_passes(c, options, dumps); !done) return failed(done.error());
+  std::optional<plan::ScheduleDatabase> database;
+  if (!options.schedule_db.empty()) {
+    auto read = plan::ScheduleDatabase::read(options.schedule_db);
+    if (!read) return failed(read.error());
+    database = std::move(*read);
+  }
+  const plan::ScheduleDatabase* schedules = database ? &*database : nullptr;
+  if (Result done = run_graph_passes(c, options, schedules, dumps); !done) return failed(done.error());
   if (options.emit == Emit::Graph) return true;
 
   timer.begin("lower");
@@ -96,13 +107,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
                           options.winograd};
   lowering.explanations = &c.explanations;
   lowering.initial_states = &c.initial_states;
-  std::optional<plan::ScheduleDatabase> schedules;
-  if (!options.schedule_db.empty()) {
-    auto read = plan::ScheduleDatabase::read(options.schedule_db);
-    if (!read) return diagnostics.add(read.error()), false;
-    schedules = std::move(*read);
-    lowering.schedules = &*schedules;
-  }
+  lowering.schedules = schedules;
   auto program = lower::lower_module(*c.module, lowering);
   if (!program) return failed(program.error());
   c.program = std::move(*program);

@@ -63,7 +63,7 @@ struct Compilation {
   TargetMachine target;
   codegen::Options codegen;
   codegen::ObjectFacts object;
-  std::vector<plan::Explanation> explanations; // of contractions, in the order of the program
+  std::vector<plan::Explanation> explanations; // of kernels, in the order of the program
   std::vector<Phase> phases;
   std::vector<std::string> files; // written, in order
   double seconds = 0;

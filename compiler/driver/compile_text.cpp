@@ -56,7 +56,7 @@ std::string winograd_text(const Compilation& c) {
   int used = 0, left_out = 0;
   int64_t added = 0;
   for (const plan::Explanation& explanation : c.explanations) {
-    used += explanation.chosen.algorithm == plan::Schedule::Algorithm::Winograd;
+    used += std::holds_alternative<plan::WinogradPlan>(explanation.chosen);
     left_out += explanation.left_out;
     added += explanation.added_bytes;
   }

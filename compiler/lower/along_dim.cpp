@@ -45,15 +45,14 @@ kernel::Value replaces(kernel::Builder& b, DType dtype, bool maximum, bool selec
 
 } // namespace
 
-Expected<bool> emit_arg_reduce(LoweringContext& context, const Instruction& instruction) {
-  if (instruction.type().num_elements() == 0) return true;
+void emit_arg_reduce(LoweringContext& context, const Instruction& instruction) {
+  if (instruction.type().num_elements() == 0) return;
   Value operand = instruction.operand(0);
   size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
   int64_t extent = operand.dim(static_cast<int>(dim));
   bool maximum = instruction.attributes().word("kind", "max") == "max";
   bool select_last = instruction.attributes().flag("select_last");
   DType dtype = operand.dtype();
-  if (dtype == DType::Bool) return unsupported_error("arg_reduce of bools");
   KernelMaker maker(context, instruction, "arg_reduce");
   kernel::Builder& b = maker.builder();
   int in = maker.read(operand), out = maker.write(result_of(instruction));
@@ -78,21 +77,19 @@ Expected<bool> emit_arg_reduce(LoweringContext& context, const Instruction& inst
              });
   maker.set_flops(operand.type().num_elements());
   maker.finish();
-  return true;
 }
 
 // The running value of narrow floats is kept in f32; each element is rounded from it.
-Expected<bool> emit_cumulative(LoweringContext& context, const Instruction& instruction) {
-  if (instruction.type().num_elements() == 0) return true;
+void emit_cumulative(LoweringContext& context, const Instruction& instruction) {
+  if (instruction.type().num_elements() == 0) return;
   Value operand = instruction.operand(0);
   const Attributes& attributes = instruction.attributes();
   size_t dim = static_cast<size_t>(attributes.integer("dim"));
   int64_t extent = operand.dim(static_cast<int>(dim));
   bool exclusive = attributes.flag("exclusive"), backwards = attributes.flag("reverse");
   DType dtype = operand.dtype();
-  std::optional<Opcode> reducer = parse_opcode(attributes.word("reducer", "add"));
-  LiteralRef identity = reducer ? reducer_identity(*reducer, dtype) : nullptr;
-  if (!identity) return unsupported_error("cumulative with the reducer " + attributes.word("reducer", "add"));
+  Opcode reducer = *parse_opcode(attributes.word("reducer", "add"));
+  LiteralRef identity = reducer_identity(reducer, dtype);
   KernelMaker maker(context, instruction, "cumulative");
   kernel::Builder& b = maker.builder();
   int in = maker.read(operand), out = maker.write(result_of(instruction));
@@ -107,7 +104,7 @@ Expected<bool> emit_cumulative(LoweringContext& context, const Instruction& inst
                  at[dim] = backwards ? IntExpr(extent - 1) - k : k;
                  KernelScalars scalars(b);
                  DType computed = scalar_ops::is_narrow_float(dtype) ? DType::F32 : dtype;
-                 kernel::Value next = scalar_ops::binary(scalars, *reducer, computed, carried[0],
+                 kernel::Value next = scalar_ops::binary(scalars, reducer, computed, carried[0],
                                                          load_element(b, in, operand.type(), at, lanes));
                  store_element(b, out, instruction.type(), at, lanes, exclusive ? carried[0] : next);
                  return Values{next};
@@ -115,7 +112,6 @@ Expected<bool> emit_cumulative(LoweringContext& context, const Instruction& inst
              });
   maker.set_flops(operand.type().num_elements());
   maker.finish();
-  return true;
 }
 
 } // namespace firn::lower

@@ -2,12 +2,12 @@
 // turned into weights, and are multiplied into the values at once; what earlier blocks gave is scaled to the
 // references that weights are relative to now. Keys are packed by a kernel of their own, since the first
 // product wants them along lanes.
-#include "compiler/lower/attention_plan.h"
 #include "compiler/lower/attention_weights.h"
 #include "compiler/lower/contraction_ops.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/hidden_keys.h"
 #include "compiler/lower/key_products.h"
+#include "compiler/lower/lane_operand.h"
 
 #include <algorithm>
 
@@ -22,8 +22,10 @@ using KernelValues = std::vector<KernelValue>;
 
 class AttentionKernel {
 public:
-  AttentionKernel(LoweringContext& context, const Instruction& fusion, const Attention& attention)
-      : context_(context), fusion_(fusion), a_(attention), s_(choose_schedule(attention, context.target())) {}
+  AttentionKernel(LoweringContext& context, const Instruction& fusion, const Attention& attention,
+                  const plan::AttentionPlan& plan)
+      : context_(context), fusion_(fusion), a_(attention),
+        s_(plan::tiling_of(plan, attention, context.target())) {}
 
   void emit() {
     keys_ = keys_in_lanes(a_, s_.lanes);
@@ -365,7 +367,7 @@ private:
   LoweringContext& context_;
   const Instruction& fusion_;
   const Attention& a_;
-  AttentionSchedule s_;
+  plan::AttentionTiling s_;
   LaneOperand keys_, values_;
   Builder* b_ = nullptr;
   std::optional<RegionLeaves> leaves_;
@@ -379,11 +381,8 @@ private:
 
 } // namespace
 
-Expected<bool> emit_attention(LoweringContext& context, const Instruction& fusion) {
-  auto attention = match_attention(*fusion.region().results()[0].def);
-  if (!attention) return false;
-  AttentionKernel(context, fusion, *attention).emit();
-  return true;
+void emit_planned(LoweringContext& context, const Instruction& fusion, const plan::AttentionPlan& plan) {
+  AttentionKernel(context, fusion, *match_attention(*fusion.region().results()[0].def), plan).emit();
 }
 
 } // namespace firn::lower

@@ -34,7 +34,7 @@ struct PartTarget {
 
 PartTarget target_of(KernelMaker& maker, Value result, Value part, const std::vector<int64_t>& start,
                      bool slides) {
-  auto offset = contiguous_offset(result.type(), part.type(), start);
+  auto offset = plan::contiguous_offset(result.type(), part.type(), start);
   if (!offset || slides) return {maker.write(result), result.type(), Index(start.begin(), start.end())};
   Place place = maker.context().place_of(result);
   auto bytes = static_cast<int64_t>(part.type().physical_byte_size());
@@ -79,7 +79,7 @@ void emit_part(LoweringContext& context, const Instruction& concatenate, Value p
 
 } // namespace
 
-Expected<bool> emit_concatenate(LoweringContext& context, const Instruction& instruction) {
+void emit_concatenate(LoweringContext& context, const Instruction& instruction) {
   size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
   const Type& type = instruction.type();
   std::vector<int64_t> start(type.dims.size(), 0);
@@ -90,14 +90,13 @@ Expected<bool> emit_concatenate(LoweringContext& context, const Instruction& ins
     bool slides = is_first && context.is_rolling(instruction);
     is_first = false;
     if (operand.type().num_elements() == 0) continue;
-    if (auto offset = contiguous_offset(type, operand.type(), here);
+    if (auto offset = plan::contiguous_offset(type, operand.type(), here);
         offset && !operand.def->is(Opcode::Constant)) {
       Place result = context.place_of(result_of(instruction));
       if (context.place_of(operand) == Place{result.buffer, result.byte_offset + *offset}) continue;
     }
     emit_part(context, instruction, operand, here, slides);
   }
-  return true;
 }
 
 } // namespace firn::lower

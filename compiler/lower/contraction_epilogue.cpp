@@ -8,24 +8,17 @@ namespace firn::lower {
 
 using kernel::Builder;
 
-// Vector operations that an epilogue runs while it stores one vector.
-constexpr int kFreeOperations = 2;
-
 Index TensorPart::within(const Index& index) const {
   Index relative = index;
   for (size_t i = 0; i < relative.size(); ++i) relative[i] = relative[i] - first[i];
   return relative;
 }
 
-Bias bias_of_tiles(const Instruction& instruction) {
-  if (!instruction.is(Opcode::Fusion)) return Bias::InEpilogue;
-  int operations = 0;
-  for (const auto& inner : instruction.region().instructions()) {
-    bool computes = !inner->is(Opcode::Parameter) && !inner->is(Opcode::Constant) &&
-                    !inner->is(Opcode::BroadcastInDim) && !inner->is(Opcode::Convolution);
-    operations += computes + inner->is(Opcode::Clamp); // two instructions
-  }
-  return operations > kFreeOperations ? Bias::InSums : Bias::InEpilogue;
+ContractionBinding make_binding(const Instruction& instruction, const plan::KernelRoot& root) {
+  ContractionBinding binding;
+  binding.result_type = instruction.type();
+  binding.sum_dtype = root.op->type().dtype;
+  return binding;
 }
 
 namespace {
@@ -56,21 +49,21 @@ const Instruction* find_bias(const Instruction& contraction) {
 
 } // namespace
 
-void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const ContractionRoot& root,
+void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const plan::KernelRoot& root,
                    ContractionBinding& binding, Bias bias) {
   if (!instruction.is(Opcode::Fusion)) return;
-  auto leaves = std::make_shared<RegionLeaves>(
-      maker, instruction, [&](const Instruction& user) { return &user == root.contraction; });
+  auto leaves = std::make_shared<RegionLeaves>(maker, instruction,
+                                               [&](const Instruction& user) { return &user == root.op; });
   const Region& region = instruction.region();
-  Value sum = result_of(*root.contraction);
+  Value sum = result_of(*root.op);
   auto bind_leaves = [leaves](Builder& b, ElementEmitter& emitter, int valid) {
     for (const RegionLeaves::Entry& entry : leaves->entries())
       emitter.bind(entry.value, [&b, entry, valid](const Index& at, const Lanes& along) {
         return load_valid_lanes(b, entry.buffer, entry.type, at, along, valid);
       });
   };
-  bool in_sums = bias == Bias::InSums && !binding.phases && binding.sum_dtype == DType::F32;
-  if (const Instruction* addition = in_sums ? find_bias(*root.contraction) : nullptr) {
+  bool in_sums = bias == Bias::InSums && !binding.polyphase && binding.sum_dtype == DType::F32;
+  if (const Instruction* addition = in_sums ? find_bias(*root.op) : nullptr) {
     Value added = addition->operand(addition->operand(0) == sum ? 1 : 0);
     sum = result_of(*addition);
     binding.initial = [bind_leaves, added](Builder& b, const IntExpr& channel, int count) {
@@ -90,7 +83,7 @@ void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const Con
   };
 }
 
-void bind_result(KernelMaker& maker, const Instruction& instruction, const ContractionRoot& root,
+void bind_result(KernelMaker& maker, const Instruction& instruction, const plan::KernelRoot& root,
                  ContractionBinding& binding, Bias bias) {
   bind_epilogue(maker, instruction, root, binding, bias);
   if (binding.side_sums && binding.side_sums->replaces_result()) return;
@@ -168,12 +161,41 @@ kernel::Value finish_result_lanes(Builder& b, const ContractionBinding& binding,
 
 } // namespace
 
+namespace {
+
+// Runs `store` if a place of phases is inside the result.
+void store_inside(Builder& b, const ConvolutionPhases& phases, const Index& result_index,
+                  const std::function<void()>& store) {
+  kernel::Value inside;
+  for (size_t d = 0; d < phases.dims.size(); ++d) {
+    const IntExpr& at = result_index[d + 2];
+    int64_t extent = phases.dims[d].extent;
+    if (at.lower_bound() >= 0 && at.upper_bound() < extent) continue;
+    if (at.upper_bound() < 0 || at.lower_bound() >= extent) return;
+    // An unsigned comparison tests both ends.
+    kernel::Value here = b.compare(kernel::OpKind::UCmp, kernel::Predicate::Lt, b.index(at),
+                                   b.constant_int({kernel::Scalar::Index, 1}, extent));
+    inside = inside ? b.binary(kernel::OpKind::And, inside, here) : here;
+  }
+  if (!inside) return store();
+  b.if_then_else(
+      inside,
+      [&] {
+        store();
+        return std::vector<kernel::Value>{};
+      },
+      [] { return std::vector<kernel::Value>{}; });
+}
+
+} // namespace
+
 kernel::Value finish_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
                            int count, int valid, kernel::Value sums) {
-  if (!binding.phases) return finish_result_lanes(b, binding, std::move(index), lane_dim, count, valid, sums);
-  Index at = binding.phases->result_index(index);
-  binding.phases->store_inside(b, at,
-                               [&] { finish_result_lanes(b, binding, at, lane_dim, count, valid, sums); });
+  if (!binding.polyphase)
+    return finish_result_lanes(b, binding, std::move(index), lane_dim, count, valid, sums);
+  Index at = binding.polyphase->result_index(index);
+  store_inside(b, binding.polyphase->phases(), at,
+               [&] { finish_result_lanes(b, binding, at, lane_dim, count, valid, sums); });
   return {};
 }
 

@@ -1,38 +1,14 @@
-// From a dot, a convolution or a contraction fusion to kernels: binds operands, packs the vector operand at
-// compile time or by a kernel of its own, and emits the tiles.
+// Planned dots and convolutions as kernels.
 #include "compiler/lower/contraction_fusion.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/winograd.h"
-#include "compiler/lower/winograd_choices.h"
 
 namespace firn::lower {
-
-std::optional<ContractionRoot> find_contraction_root(const LoweringContext& context,
-                                                     const Instruction& instruction) {
-  std::optional<plan::KernelRoot> found = plan::find_contraction(instruction);
-  if (!found) return std::nullopt;
-  ContractionRoot root{found->instruction, {found->operands[0], found->operands[1]}};
-  for (Value& operand : root.operands) {
-    auto [origin, offset] = context.root_of(operand);
-    bool same = offset == 0 && origin.type() == operand.type();
-    if (same && origin.def->is(Opcode::Constant)) operand = origin;
-  }
-  return root;
-}
-
-void ContractionRoot::compute_phases(int lanes) {
-  phases = PhaseConvolution::create(*contraction, operands[1], lanes);
-  if (phases) operands[1] = phases->filter();
-}
-
-bool is_packable_constant(Value value) {
-  return value.def->is(Opcode::Constant) && !value.def->literal()->is_opaque();
-}
 
 Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
                    Value operand) {
   int64_t bytes = packed.elements() * kernel::scalar_bytes(packed.element);
-  if (is_packable_constant(operand)) {
+  if (plan::is_packable_constant(operand)) {
     LiteralRef literal = operand.def->literal();
     auto fill = [literal, packed](std::span<std::byte> out) { pack(packed, literal->bytes(), out); };
     return {context.add_constant(bytes, fill, operand.def->location()), 0};
@@ -46,43 +22,50 @@ Place pack_operand(LoweringContext& context, const Instruction& instruction, con
   return place;
 }
 
+std::string direct_name(const plan::ConvolutionGeometry& g, const plan::TileShape& tile) {
+  std::string text;
+  for (const WindowDim& dim : g.window) text += (text.empty() ? "" : "x") + std::to_string(dim.size);
+  if (tile.depth > 1) text += " depth " + std::to_string(tile.depth);
+  return text + " direct " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors);
+}
+
 namespace {
 
-// A convolution by Winograd's algorithm, if that was chosen for it.
-bool emit_winograd_convolution(LoweringContext& context, const Instruction& instruction,
-                               const ContractionRoot& root, const BindingRef& binding,
-                               const PreparedContraction& direct, plan::Explanation& explanation) {
-  const plan::WinogradChoice* choice = context.winograd_choice(instruction);
-  if (!choice) return false;
-  explanation.candidates.insert(explanation.candidates.end(), choice->considered.begin(),
-                                choice->considered.end());
-  explanation.left_out = choice->left_out;
-  const std::optional<plan::WinogradPlan>& plan = choice->plan;
-  if (!plan) return false;
-  LiteralRef literal = root.operands[1].def->literal();
-  explanation.chosen = plan->schedule();
-  explanation.added_bytes = choice->added_bytes;
-  auto fill = [literal, plan = *plan](std::span<std::byte> out) {
-    plan::pack_winograd_filters(plan, plan::aligned_filters(*literal).data(), out);
-  };
-  std::optional<kernel::RawForm> raw;
-  if (context.options().winograd == Winograd::Init) raw = raw_winograd_filters(*plan, literal);
-  Place filters{context.add_constant(plan->filter_elements() * 4, fill, root.operands[1].def->location(),
-                                     std::move(raw)),
-                0};
+// Has the kernel of a convolution leave the sums of its tiles, if somebody takes them.
+void take_side_sums(KernelMaker& maker, ContractionBinding& binding, SideSums* sums, int64_t tiles) {
+  binding.side_sums = sums;
+  if (sums) sums->take(maker, tiles);
+}
+
+void emit_convolution(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
+                      const plan::ContractionPlan& plan) {
+  const plan::TileShape& tile = plan.tiling.tile;
+  auto computed = plan::ComputedConvolution::of(root, instruction.type(), tile.lanes);
+  plan::ConvolutionGeometry g = *computed.geometry(/*by_lines=*/false);
+  PackedOperand packed = packed_filters(g, tile);
+  Place filters = pack_operand(context, instruction, packed, computed.filter);
   KernelMaker maker(context, instruction, "convolution");
-  binding->scalar = maker.read(root.operands[0]);
-  binding->vector = maker.parameter(filters, kernel::Scalar::F32, plan->filter_elements(), false, "packed");
-  int64_t tiles = plan->tiles_high * plan->tiles_wide;
-  if (binding->side_sums && binding->side_sums->suits(tiles)) binding->side_sums->take(maker, tiles);
-  bind_result(maker, instruction, root, *binding);
-  int inputs = maker.scratch(kernel::Scalar::F32, plan->input_scratch(), "inputs"),
-      products = maker.scratch(kernel::Scalar::F32, plan->product_scratch(), "products");
-  maker.kernel().algorithm = plan->name();
-  maker.set_flops(direct.flops);
-  emit_winograd(maker.builder(), *plan, binding, inputs, products);
+  ContractionBinding binding = make_binding(instruction, root);
+  binding.polyphase = computed.polyphase;
+  binding.shares_vectors = g.shares_vectors(tile.lanes);
+  binding.scalar = maker.read(root.operands[0]);
+  binding.vector = maker.parameter(filters, packed.element, packed.elements(), false, "packed");
+  if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
+  take_side_sums(maker, binding, context.side_sums_of(instruction), g.tiles(tile.rows, tile.lanes));
+  bind_result(maker, instruction, root, binding, bias_of(plan));
+  maker.kernel().algorithm = direct_name(g, tile);
+  maker.set_flops(g.flops);
+  emit_contraction(maker.builder(), convolution_spec(g, plan, binding), plan.tiling);
   maker.finish();
-  return true;
+}
+
+// The composite whose rows the kernel of a dot takes while they are near; null if there is none.
+const Instruction* joined_rows(const LoweringContext& context, const Instruction& dot) {
+  for (const Instruction* user : dot.users()) {
+    const auto* rows = context.plans().find<plan::RowsPlan>(*user);
+    if (rows && rows->in_producer && user->operand(0).def == &dot) return user;
+  }
+  return nullptr;
 }
 
 // Sums between the parts of a reduction.
@@ -91,131 +74,95 @@ struct PartialSums {
   int64_t elements = 0;
 };
 
-// The norm that takes rows of the result while they are near, if blocks of whole rows leave the kernel one
-// after the other and the norm needs nothing else that is computed. Where all rows are one block, the norm's
-// own kernel finds them as near.
-const Instruction* find_norm(const LoweringContext& context, const Instruction& instruction,
-                             const PreparedContraction& prepared) {
-  if (prepared.tiling.row_block == 0 || prepared.swapped ||
-      instruction.type().dims.back() != Dim(prepared.spec.shape.columns))
-    return nullptr;
-  for (const Instruction* user : instruction.users()) {
-    if (!user->is(Opcode::Composite) || user->parent() != instruction.parent()) continue;
-    const std::string& name = user->attributes().word("name");
-    bool fits = (name == "layer_norm" || name == "rms_norm") && user->operand(0).def == &instruction &&
-                user->type() == instruction.type() && has_rows_of_last_dim(*user);
-    for (int i = 1; i < user->num_operands(); ++i) fits = fits && user->operand(i).def->is(Opcode::Constant);
-    if (fits && !context.is_lowered(*user)) return user;
-  }
-  return nullptr;
-}
-
-// One kernel: the whole contraction, or a part of its reduction.
-void emit_part(LoweringContext& context, const Instruction& instruction, const ContractionRoot& root,
-               PreparedContraction& prepared, ContractionBinding& binding, ReductionPart part,
-               const PartialSums& sums) {
-  Value vector = root.operands[prepared.swapped ? 0 : 1], scalar = root.operands[prepared.swapped ? 1 : 0];
-  Place packed =
-      prepared.vector_direct ? Place{} : pack_operand(context, instruction, prepared.packed, vector);
-  KernelMaker maker(context, instruction, root.contraction->is(Opcode::Dot) ? "dot" : "convolution");
+// One kernel: the whole dot, or a part of its reduction.
+void emit_dot_part(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
+                   const plan::DotGeometry& g, const plan::ContractionPlan& plan, ReductionPart part,
+                   const PartialSums& sums) {
+  const plan::TileShape& tile = plan.tiling.tile;
+  Value vector = root.operands[g.swapped ? 0 : 1], scalar = root.operands[g.swapped ? 1 : 0];
+  PackedOperand packed = packed_columns(g, tile, part);
+  Place columns = plan.unpacked ? Place{} : pack_operand(context, instruction, packed, vector);
+  KernelMaker maker(context, instruction, "dot");
+  ContractionBinding binding = make_binding(instruction, root);
   binding.scalar = maker.read(scalar);
-  binding.vector = prepared.vector_direct ? maker.read(vector)
-                                          : maker.parameter(packed, prepared.packed.element,
-                                                            prepared.packed.elements(), false, "packed");
+  binding.vector = plan.unpacked
+                       ? maker.read(vector)
+                       : maker.parameter(columns, packed.element, packed.elements(), false, "packed");
   if (part.count > 1)
     binding.partial =
         maker.parameter(sums.place, kernel::Scalar::F32, sums.elements, !part.is_last(), "sums");
-  if (prepared.tiles > 0) binding.side_sums->take(maker, prepared.tiles);
-  Bias bias = part.count == 1 ? bias_of_tiles(instruction) : Bias::InEpilogue;
-  const Instruction* norm = part.is_last() ? find_norm(context, instruction, prepared) : nullptr;
+  if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
+  const Instruction* norm = part.is_last() ? joined_rows(context, instruction) : nullptr;
   if (norm && instruction.num_uses(0) == 1 && !context.is_placed(result_of(instruction)))
     context.set_view(result_of(instruction), result_of(*norm));
-  if (part.is_last()) bind_result(maker, instruction, root, binding, bias);
-  maker.kernel().algorithm = prepared.algorithm;
+  if (part.is_last()) bind_result(maker, instruction, root, binding);
+  maker.kernel().algorithm = "dot " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors);
+  std::function<void(const IntExpr& first, const IntExpr& end)> finish_rows;
   if (norm) {
-    prepared.spec.finish_rows = bind_rows(maker, *norm);
+    finish_rows = bind_rows(maker, *norm);
     maker.kernel().algorithm += " " + norm->attributes().word("name");
-    context.set_lowered(*norm);
   }
-  maker.set_flops(prepared.flops / part.count);
-  emit_contraction(maker.builder(), prepared.spec, prepared.tiling);
+  maker.set_flops(g.flops / part.count);
+  ContractionSpec spec = dot_spec(g, plan, binding, part);
+  spec.finish_rows = finish_rows;
+  emit_contraction(maker.builder(), spec, plan.tiling);
   maker.finish();
+}
+
+void emit_dot(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
+              const plan::ContractionPlan& plan) {
+  plan::DotGeometry g = *plan::DotGeometry::of(*root.op, instruction.type(), plan.lhs_columns);
+  int count = plan.tiling.parts;
+  PartialSums sums;
+  if (count > 1) {
+    sums.elements = partial_elements(g, plan.tiling.tile);
+    sums.place = {context.add_scratch_buffer(sums.elements * 4, "sums"), 0};
+  }
+  for (int number = 0; number < count; ++number)
+    emit_dot_part(context, instruction, root, g, plan, {number, count}, sums);
 }
 
 } // namespace
 
-const plan::Schedule* find_schedule(const LoweringContext& context, const Instruction& contraction,
-                                    const Type& result) {
-  const plan::ScheduleDatabase* schedules = context.options().schedules;
-  return schedules ? schedules->find(plan::contraction_signature(contraction, result, context.target()))
-                   : nullptr;
+void emit_planned(LoweringContext& context, const Instruction& instruction,
+                  const plan::ContractionPlan& plan) {
+  plan::KernelRoot root = *plan::find_contraction(instruction);
+  if (plan.algorithm == plan::ContractionPlan::Algorithm::Planar)
+    emit_planar_convolution(context, instruction, root, plan);
+  else if (root.op->is(Opcode::Dot))
+    emit_dot(context, instruction, root, plan);
+  else
+    emit_convolution(context, instruction, root, plan);
 }
 
-BindingRef make_binding(const LoweringContext& context, const Instruction& instruction,
-                        const ContractionRoot& root) {
-  auto binding = std::make_shared<ContractionBinding>();
-  binding->result_type = instruction.type();
-  binding->phases = root.phases;
-  binding->sum_dtype = root.contraction->type().dtype;
-  binding->schedule = find_schedule(context, *root.contraction, instruction.type());
-  // Phases of a transposed convolution lie beside each other in a tile: no sum of it is of one channel.
-  binding->side_sums = root.phases ? nullptr : context.side_sums_of(instruction);
-  binding->compact = context.options().optimize_size;
-  binding->long_epilogue = plan::has_long_epilogue(instruction);
-  if (root.contraction->is(Opcode::Dot) || is_packable_constant(root.operands[1]))
-    binding->weight_bytes = context.model_weight_bytes();
-  return binding;
-}
-
-plan::Explanation explain_direct(const LoweringContext& context, const Instruction& instruction,
-                                 const Instruction& contraction, const plan::Tiling& tiling) {
-  plan::Explanation explanation;
-  explanation.location = instruction.location();
-  explanation.signature = plan::contraction_signature(contraction, instruction.type(), context.target());
-  explanation.chosen.rows = tiling.tile.rows;
-  explanation.chosen.vectors = tiling.tile.vectors;
-  explanation.chosen.phases = tiling.tile.phases;
-  explanation.chosen.depth = tiling.tile.depth;
-  explanation.chosen.columns_outermost = tiling.columns_outermost;
-  explanation.candidates.push_back({explanation.chosen, tiling.cycles, ""});
-  return explanation;
-}
-
-bool emit_contraction(LoweringContext& context, const Instruction& instruction) {
-  auto root = find_contraction_root(context, instruction);
-  if (!root) return false;
-  bool is_dot = root->contraction->is(Opcode::Dot);
-  if (!is_dot) root->compute_phases(context.target().lanes(32));
-  BindingRef binding;
-  auto prepare = [&](ReductionPart part) {
-    binding = make_binding(context, instruction, *root);
-    return is_dot ? prepare_dot(*root->contraction, is_packable_constant(root->operands[0]),
-                                is_packable_constant(root->operands[1]), binding, context.target(), part)
-                  : prepare_convolution(root->computed(), binding, context.target());
+void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::WinogradPlan& plan) {
+  plan::KernelRoot root = *plan::find_contraction(instruction);
+  const TargetMachine& target = context.target();
+  auto computed = plan::ComputedConvolution::of(root, instruction.type(), target.lanes(32));
+  plan::WinogradGeometry g = *plan::winograd_geometry(plan, computed, target, context.model_weight_bytes());
+  LiteralRef literal = computed.filter.def->literal();
+  auto fill = [literal, g](std::span<std::byte> out) {
+    plan::pack_winograd_filters(g, plan::aligned_filters(*literal).data(), out);
   };
-  auto prepared = prepare({});
-  if (!prepared) return false;
-  plan::Explanation explanation = explain_direct(context, instruction, *root->contraction, prepared->tiling);
-  bool done =
-      !is_dot && emit_winograd_convolution(context, instruction, *root, binding, *prepared, explanation);
-  // A schedule that is not allowed here, or that the guard refuses, overrules nothing.
-  const plan::Schedule* schedule = binding->schedule;
-  explanation.overruled = schedule && schedule->algorithm == explanation.chosen.algorithm;
-  if (context.options().explanations) context.options().explanations->push_back(std::move(explanation));
-  if (done) return true;
-  if (prepared->tiling.parts == 1) {
-    emit_part(context, instruction, *root, *prepared, *binding, {}, {});
-    return true;
-  }
-  PartialSums sums{{context.add_scratch_buffer(prepared->partial_elements * 4, "sums"), 0},
-                   prepared->partial_elements};
-  int count = prepared->tiling.parts;
-  for (int number = 0; number < count; ++number) {
-    ReductionPart part{number, count};
-    prepared = prepare(part);
-    emit_part(context, instruction, *root, *prepared, *binding, part, sums);
-  }
-  return true;
+  std::optional<kernel::RawForm> raw;
+  if (context.options().winograd == Winograd::Init) raw = raw_winograd_filters(g, literal);
+  int constant =
+      context.add_constant(g.filter_elements() * 4, fill, computed.filter.def->location(), std::move(raw));
+  KernelMaker maker(context, instruction, "convolution");
+  ContractionBinding binding = make_binding(instruction, root);
+  binding.polyphase = computed.polyphase;
+  binding.scalar = maker.read(root.operands[0]);
+  binding.vector = maker.parameter({constant, 0}, kernel::Scalar::F32, g.filter_elements(), false, "packed");
+  if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
+  take_side_sums(maker, binding, context.side_sums_of(instruction), g.tiles_high * g.tiles_wide);
+  bind_result(maker, instruction, root, binding);
+  int inputs = maker.scratch(kernel::Scalar::F32, g.input_scratch(), "inputs"),
+      products = maker.scratch(kernel::Scalar::F32, g.product_scratch(), "products");
+  maker.kernel().algorithm = g.name();
+  auto direct = computed.geometry(/*by_lines=*/false);
+  maker.set_flops(direct ? direct->flops : 0);
+  emit_winograd(maker.builder(), g, binding, inputs, products);
+  maker.finish();
 }
 
 } // namespace firn::lower

@@ -59,19 +59,19 @@ Result lower_branch(LoweringContext& context, const Instruction& instruction, in
 
 } // namespace
 
-Expected<bool> emit_if(LoweringContext& context, const Instruction& instruction) {
+Result emit_if(LoweringContext& context, const Instruction& instruction) {
   kernel::Step step;
   step.kind = kernel::Step::Kind::If;
   step.location = instruction.location();
   Place condition = context.place_of(instruction.operand(0));
   step.condition = {condition.buffer, condition.byte_offset};
-  if (Result result = lower_branch(context, instruction, 0, step.first); !result) return result.error();
-  if (Result result = lower_branch(context, instruction, 1, step.second); !result) return result.error();
+  if (Result result = lower_branch(context, instruction, 0, step.first); !result) return result;
+  if (Result result = lower_branch(context, instruction, 1, step.second); !result) return result;
   context.steps().push_back(std::move(step));
-  return true;
+  return {};
 }
 
-Expected<bool> emit_while(LoweringContext& context, const Instruction& instruction) {
+Result emit_while(LoweringContext& context, const Instruction& instruction) {
   const Region &condition = instruction.region(0), &body = instruction.region(1);
   size_t count = static_cast<size_t>(instruction.num_operands());
   std::vector<Place> carried;
@@ -87,7 +87,7 @@ Expected<bool> emit_while(LoweringContext& context, const Instruction& instructi
   step.location = instruction.location();
   place_views(context, condition);
   place_concatenations(context, condition);
-  if (Result result = context.lower_region(condition, step.first); !result) return result.error();
+  if (Result result = context.lower_region(condition, step.first); !result) return result;
   Place holds = context.place_of(condition.results()[0]);
   step.condition = {holds.buffer, holds.byte_offset};
 
@@ -100,7 +100,7 @@ Expected<bool> emit_while(LoweringContext& context, const Instruction& instructi
         (is_free_for_result(context, body, i) && claim_place(context, body.results()[i], body, carried[i]));
   }
   place_concatenations(context, body);
-  if (Result result = context.lower_region(body, step.second); !result) return result.error();
+  if (Result result = context.lower_region(body, step.second); !result) return result;
   context.with_steps(step.second, [&] {
     // New values that are old values of other slots are saved before any slot is overwritten.
     std::vector<Place> from(count);
@@ -120,7 +120,7 @@ Expected<bool> emit_while(LoweringContext& context, const Instruction& instructi
       if (!done[i]) emit_copy(context, from[i], carried[i], body.results()[i].type(), instruction.location());
   });
   context.steps().push_back(std::move(step));
-  return true;
+  return {};
 }
 
 } // namespace firn::lower

@@ -21,16 +21,11 @@ using kernel::Scalar;
 
 } // namespace
 
-DepthwiseConvolution::DepthwiseConvolution(const Instruction& instruction, const ContractionRoot& root,
+DepthwiseConvolution::DepthwiseConvolution(const Instruction& instruction, const plan::KernelRoot& root,
                                            const plan::DepthwisePlan& plan, const TargetMachine& target)
-    : convolution_(root.contraction),
-      tiles_(convolution_->operand(0).type(), instruction.type(), convolution_->attributes().window().dims,
-             target.lanes(32), plan.tiling),
-      channels_(convolution_->operand(1).dim(1)), hoisted_(plan.taps_in_registers) {
-  binding_.result_type = instruction.type();
-  binding_.long_epilogue = plan::has_long_epilogue(instruction);
-  binding_.sum_dtype = convolution_->type().dtype;
-}
+    : convolution_(root.op), tiles_(convolution_->operand(0).type(), instruction.type(),
+                                    convolution_->attributes().window().dims, target.lanes(32), plan.tiling),
+      channels_(convolution_->operand(1).dim(1)), hoisted_(plan.taps_in_registers) {}
 
 PackedOperand DepthwiseConvolution::packed_taps() const {
   const Type& filter = convolution_->operand(1).type();
@@ -58,13 +53,8 @@ std::string DepthwiseConvolution::algorithm() const {
   return text + " depthwise " + std::to_string(tiles_.pixels());
 }
 
-void DepthwiseConvolution::take_side_sums(KernelMaker& maker, SideSums* sums) {
-  if (!sums || !sums->suits(tiles_.count())) return;
-  binding_.side_sums = sums;
-  sums->take(maker, tiles_.count());
-}
-
-void DepthwiseConvolution::emit(Builder& b) {
+void DepthwiseConvolution::emit(Builder& b, const ContractionBinding& binding) {
+  binding_ = &binding;
   tiles_.emit(
       b, [&](const WindowTiles::Position& position) { start_block(b, position); },
       [&](const WindowTiles::Segment& segment, const WindowTiles::Position& position, bool clipped) {
@@ -72,8 +62,9 @@ void DepthwiseConvolution::emit(Builder& b) {
       });
 }
 
-void DepthwiseConvolution::emit_block(Builder& b, const IntExpr& image, const IntExpr& block,
-                                      const IntExpr& first, const IntExpr& count) {
+void DepthwiseConvolution::emit_block(Builder& b, const ContractionBinding& binding, const IntExpr& image,
+                                      const IntExpr& block, const IntExpr& first, const IntExpr& count) {
+  binding_ = &binding;
   tiles_.emit_block(
       b, image, block, first, count, [&](const WindowTiles::Position& position) { start_block(b, position); },
       [&](const WindowTiles::Segment& segment, const WindowTiles::Position& position, bool clipped) {
@@ -102,24 +93,24 @@ void DepthwiseConvolution::start_block(Builder& b, const WindowTiles::Position& 
 
 void DepthwiseConvolution::emit_tile(Builder& b, const WindowTiles::Segment& segment,
                                      const WindowTiles::Position& position, bool clipped) {
-  kernel::Value start = binding_.initial ? binding_.initial(b, position.pixel[1], tiles_.lanes())
-                                         : b.constant({Scalar::F32, tiles_.lanes()}, 0.0);
+  kernel::Value start = binding_->initial ? binding_->initial(b, position.pixel[1], tiles_.lanes())
+                                          : b.constant({Scalar::F32, tiles_.lanes()}, 0.0);
   Values sums(static_cast<size_t>(segment.pixels), start);
   sums = tiles_.over_window(b, position, clipped, std::move(sums),
                             [&](std::vector<IntExpr>& k, const Values& carried) {
                               return add_line(b, segment, position, clipped, k, carried);
                             });
-  kernel::Value total = binding_.long_epilogue && segment.pixels > 1 ? store_in_loop(b, position, sums)
-                                                                     : store_pixels(b, position, sums);
+  kernel::Value total = binding_->sums_in_memory && segment.pixels > 1 ? store_in_loop(b, position, sums)
+                                                                       : store_pixels(b, position, sums);
   if (is_summed())
-    binding_.side_sums->store(b, position.pixel[0], position.block, tiles_.tile_number(position), total);
+    binding_->side_sums->store(b, position.pixel[0], position.block, tiles_.tile_number(position), total);
 }
 
 kernel::Value DepthwiseConvolution::store_pixel(Builder& b, const WindowTiles::Position& position,
                                                 const IntExpr& pixel, kernel::Value sum) const {
   Index index = position.pixel;
   index[tiles_.along() + 2] = index[tiles_.along() + 2] + pixel;
-  return finish_lanes(b, binding_, std::move(index), 1, tiles_.lanes(), tiles_.lanes(), sum);
+  return finish_lanes(b, *binding_, std::move(index), 1, tiles_.lanes(), tiles_.lanes(), sum);
 }
 
 // Both ways of storing the tile return the total of what was stored, if anybody wants it.
@@ -190,9 +181,9 @@ kernel::Value DepthwiseConvolution::spread_channel(Builder& b, kernel::Value inp
 kernel::Value DepthwiseConvolution::load_input(Builder& b, const WindowTiles::Position& position,
                                                const std::vector<IntExpr>& k, int64_t column) const {
   Index index = tiles_.input_index(position, k, column);
-  const std::optional<TensorPart>& part = binding_.scalar_part;
+  const std::optional<TensorPart>& part = binding_->scalar_part;
   if (part) index = part->within(index);
-  return load_channels(b, binding_.scalar, part ? part->type : tiles_.input(), index, tiles_.lanes());
+  return load_channels(b, binding_->scalar, part ? part->type : tiles_.input(), index, tiles_.lanes());
 }
 
 IntExpr DepthwiseConvolution::flat_tap(const std::vector<IntExpr>& k) const {
@@ -206,25 +197,26 @@ kernel::Value DepthwiseConvolution::load_tap(Builder& b, const WindowTiles::Posi
   Scalar element = memory_scalar(convolution_->operand(1).dtype());
   IntExpr at = ((position.block * tiles_.window_size() + flat_tap(k)) * channels_ + channel) * tiles_.lanes();
   kernel::Value tap =
-      b.load({element, tiles_.lanes()}, binding_.vector, at, tiles_.lanes() * kernel::scalar_bytes(element));
+      b.load({element, tiles_.lanes()}, binding_->vector, at, tiles_.lanes() * kernel::scalar_bytes(element));
   return element == Scalar::F32 ? tap : b.cast(kernel::OpKind::FExt, tap, Scalar::F32);
 }
 
-void emit_depthwise(LoweringContext& context, const Instruction& instruction,
-                    const plan::DepthwisePlan& plan) {
-  ContractionRoot root = *find_contraction_root(context, instruction);
+void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::DepthwisePlan& plan) {
+  plan::KernelRoot root = *plan::find_contraction(instruction);
   DepthwiseConvolution depthwise(instruction, root, plan, context.target());
   PackedOperand packed = depthwise.packed_taps();
   Place taps = pack_operand(context, instruction, packed, root.operands[1]);
   KernelMaker maker(context, instruction, "depthwise");
-  ContractionBinding& binding = depthwise.binding();
+  ContractionBinding binding = make_binding(instruction, root);
   binding.scalar = maker.read(root.operands[0]);
   binding.vector = maker.parameter(taps, packed.element, packed.elements(), false, "packed");
-  depthwise.take_side_sums(maker, context.side_sums_of(instruction));
-  bind_result(maker, instruction, root, binding, depthwise.bias());
+  binding.side_sums = context.side_sums_of(instruction);
+  if (binding.side_sums) binding.side_sums->take(maker, depthwise.tiles().count());
+  if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
+  bind_result(maker, instruction, root, binding, bias_of(plan));
   maker.kernel().algorithm = depthwise.algorithm();
   maker.set_flops(depthwise.flops());
-  depthwise.emit(maker.builder());
+  depthwise.emit(maker.builder(), binding);
   maker.finish();
 }
 

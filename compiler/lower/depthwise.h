@@ -10,35 +10,26 @@ namespace firn::lower {
 class DepthwiseConvolution {
 public:
   // `root`: the convolution of `instruction`.
-  DepthwiseConvolution(const Instruction& instruction, const ContractionRoot& root,
+  DepthwiseConvolution(const Instruction& instruction, const plan::KernelRoot& root,
                        const plan::DepthwisePlan& plan, const TargetMachine& target);
 
-  // What the tiles refer to; to be filled in before they are emitted.
-  ContractionBinding& binding() { return binding_; }
   const WindowTiles& tiles() const { return tiles_; }
-  // Where the bias is added: with all taps in registers and most columns used once, there is no register left
-  // to start from.
-  Bias bias() const {
-    return hoisted_ && tiles_.window()[tiles_.along()].stride > 1 ? Bias::InEpilogue : Bias::InSums;
-  }
   PackedOperand packed_taps() const;
   std::string algorithm() const;
   int64_t flops() const { return 2 * convolution_->type().num_elements() * tiles_.window_size() * channels_; }
 
-  // Has the tiles store their sums, if these are wanted and there are few enough tiles.
-  void take_side_sums(KernelMaker& maker, SideSums* sums);
   // The kernel's parallel loop and all within.
-  void emit(kernel::Builder& builder);
+  void emit(kernel::Builder& builder, const ContractionBinding& binding);
   // Lines `first` + [0, count) of one block of channels of one image.
-  void emit_block(kernel::Builder& builder, const IntExpr& image, const IntExpr& block, const IntExpr& first,
-                  const IntExpr& count);
+  void emit_block(kernel::Builder& builder, const ContractionBinding& binding, const IntExpr& image,
+                  const IntExpr& block, const IntExpr& first, const IntExpr& count);
 
 private:
   using Values = WindowTiles::Values;
   void start_block(kernel::Builder& b, const WindowTiles::Position& position);
   void emit_tile(kernel::Builder& b, const WindowTiles::Segment& segment,
                  const WindowTiles::Position& position, bool clipped);
-  bool is_summed() const { return binding_.side_sums && binding_.side_sums->is_taken(); }
+  bool is_summed() const { return binding_->side_sums != nullptr; }
   kernel::Value store_pixel(kernel::Builder& b, const WindowTiles::Position& position, const IntExpr& pixel,
                             kernel::Value sum) const;
   kernel::Value store_pixels(kernel::Builder& b, const WindowTiles::Position& position,
@@ -55,11 +46,11 @@ private:
 
   const Instruction* convolution_;
   WindowTiles tiles_;
-  int64_t channels_; // of a group
-  ContractionBinding binding_;
-  bool hoisted_;         // taps are in registers
-  Values taps_;          // those of the block at hand
-  int sums_buffer_ = -1; // a tile's, on their way to a long epilogue
+  int64_t channels_;                            // of a group
+  const ContractionBinding* binding_ = nullptr; // what the code at hand refers to
+  bool hoisted_;                                // taps are in registers
+  Values taps_;                                 // those of the block at hand
+  int sums_buffer_ = -1;                        // a tile's, on their way to a long epilogue
 };
 
 } // namespace firn::lower

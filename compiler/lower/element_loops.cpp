@@ -261,24 +261,6 @@ private:
 
 } // namespace
 
-std::vector<PhysicalDim> physical_dims_of(const Type& type) {
-  std::vector<PhysicalDim> dims;
-  std::vector<int64_t> extents = type.physical_dims();
-  size_t at = 0;
-  std::vector<int64_t> units(type.dims.size(), 1);
-  for (const Layout::Block& block : type.layout.blocks) units[static_cast<size_t>(block.dim)] *= block.size;
-  for (size_t i = 0; i < type.dims.size(); ++i, ++at) {
-    int logical = type.layout.order.empty() ? static_cast<int>(i) : type.layout.order[i];
-    dims.push_back({logical, extents[at], units[static_cast<size_t>(logical)]});
-  }
-  for (const Layout::Block& block : type.layout.blocks) {
-    int64_t& unit = units[static_cast<size_t>(block.dim)];
-    unit /= block.size;
-    dims.push_back({block.dim, extents[at++], unit});
-  }
-  return dims;
-}
-
 void emit_element_loops(KernelMaker& maker, const ElementLoops& loops) {
   LoopsEmitter(maker, loops).emit();
 }

@@ -6,16 +6,13 @@
 #pragma once
 
 #include "compiler/lower/element_emitter.h"
+#include "compiler/plan/views.h"
 
 namespace firn::lower {
 
-// Dims of a tensor as they lie in memory, outermost first, with blocks split into their outer and inner part.
-struct PhysicalDim {
-  int logical;
-  int64_t extent;
-  int64_t unit; // logical elements per step
-};
-std::vector<PhysicalDim> physical_dims_of(const Type& type);
+using plan::physical_dims_of;
+using plan::PhysicalDim;
+
 // The indices of dims of `extents` at row-major position `flat`.
 std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<int64_t>& extents);
 

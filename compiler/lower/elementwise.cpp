@@ -126,9 +126,8 @@ bool has_elements(const Instruction& instruction) {
 
 } // namespace
 
-Expected<bool> emit_elementwise(LoweringContext& context, const Instruction& instruction) {
-  if (!plan::has_element_form(instruction)) return false;
-  if (!has_elements(instruction)) return true;
+void emit_elementwise(LoweringContext& context, const Instruction& instruction) {
+  if (!has_elements(instruction)) return;
   bool has_region = instruction.is(Opcode::Fusion) ||
                     instruction.is(Opcode::Composite); // a reduction's region is its combiner
   // Results of one type share a walk; those of different types get a kernel each.
@@ -151,7 +150,6 @@ Expected<bool> emit_elementwise(LoweringContext& context, const Instruction& ins
     kernel.emit();
     maker.finish();
   }
-  return true;
 }
 
 } // namespace firn::lower

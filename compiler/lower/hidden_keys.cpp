@@ -86,7 +86,7 @@ std::vector<int64_t> shown_keys(const Attention& attention, const Instruction& f
 } // namespace
 
 HiddenKeys::HiddenKeys(KernelMaker& maker, const Attention& attention, const Instruction& fusion,
-                       const AttentionSchedule& schedule)
+                       const plan::AttentionTiling& schedule)
     : b_(maker.builder()), lanes_(schedule.lanes), step_(schedule.key_step()), keys_(attention.keys) {
   std::vector<int64_t> shown = shown_keys(attention, fusion);
   if (shown.empty() || maker.context().options().optimize_size) return;

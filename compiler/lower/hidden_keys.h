@@ -6,7 +6,7 @@
 // so that infinities and NaN among them still show.
 #pragma once
 
-#include "compiler/lower/attention_plan.h"
+#include "compiler/lower/lane_operand.h"
 
 namespace firn::lower {
 
@@ -14,7 +14,7 @@ class HiddenKeys {
 public:
   // Before any scratch of the kernel.
   HiddenKeys(KernelMaker& maker, const Attention& attention, const Instruction& fusion,
-             const AttentionSchedule& schedule);
+             const plan::AttentionTiling& schedule);
 
   // Whether the mask hides enough; nothing below may be called otherwise.
   bool exist() const { return table_ >= 0; }

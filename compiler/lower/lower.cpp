@@ -3,18 +3,10 @@
 
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/placement.h"
-#include "compiler/lower/winograd_choices.h"
+#include "compiler/plan/roots.h"
 
 namespace firn::lower {
 namespace {
-
-// The emitter of each algorithm.
-void emit(LoweringContext& context, const Instruction& instruction, const plan::DepthwisePlan& plan) {
-  emit_depthwise(context, instruction, plan);
-}
-void emit(LoweringContext& context, const Instruction& instruction, const plan::PoolingPlan& plan) {
-  emit_pooling(context, instruction, plan);
-}
 
 std::string describe(const Instruction& instruction) {
   std::string text = std::string(opcode_name(instruction.opcode()));
@@ -68,17 +60,14 @@ public:
   Expected<kernel::Program> run() {
     const Region& body = main_.body();
     if (Result result = check_types(body); !result) return result.error();
-    auto plans = plan::plan_module(module_, {context_.target(), context_.options().optimize_size});
+    auto plans = plan::plan_module(module_, context_.plan_options());
     if (!plans) return plans.error();
     context_.set_plans(std::move(*plans));
-    context_.set_model_weight_bytes(constant_bytes(body));
     place_views(context_, body);
     place_inputs();
     place_outputs();
     place_states();
     place_concatenations(context_, body);
-    WinogradChoices winograd = choose_winograd(context_, body);
-    context_.set_winograd_choices(&winograd);
     if (Result result = context_.lower_region(body, program_.steps); !result) return result.error();
     LoweringContext::Steps copies;
     context_.with_steps(copies, [&] {
@@ -90,15 +79,6 @@ public:
   }
 
 private:
-  static int64_t constant_bytes(const Region& region) {
-    int64_t bytes = 0;
-    for (const auto& instruction : region.instructions()) {
-      if (instruction->is(Opcode::Constant)) bytes += static_cast<int64_t>(instruction->type().byte_size());
-      for (int i = 0; i < instruction->num_regions(); ++i) bytes += constant_bytes(instruction->region(i));
-    }
-    return bytes;
-  }
-
   static std::string name_at(const std::vector<std::string>& names, size_t at, const char* fallback) {
     return at < names.size() && !names[at].empty() ? names[at] : fallback + std::to_string(at);
   }
@@ -192,10 +172,6 @@ private:
 
 } // namespace
 
-bool LoweringContext::has_emitter(const Instruction& instruction) const {
-  return !find_emitters(instruction).empty();
-}
-
 Result LoweringContext::lower_region(const Region& region, Steps& steps) {
   Result result;
   with_steps(steps, [&] { result = lower_instructions(region); });
@@ -209,25 +185,55 @@ Result LoweringContext::lower_instructions(const Region& region) {
     if (!instruction.has_uses()) continue;
     // A view is not computed; a value that lies in another's buffer is.
     if (is_view_of_operand(instruction)) continue;
-    if (is_read_in_place(instruction) || is_lowered(instruction)) continue;
+    if (is_read_in_place(instruction)) continue;
     if (Result result = lower_instruction(instruction); !result) return result;
   }
   return {};
 }
 
+// Parameters and results of a fusion are what is outside of it.
+void LoweringContext::view_members(const Instruction& fusion) {
+  const Region& region = fusion.region();
+  for (int i = 0; i < fusion.num_operands(); ++i) set_view(region.parameter(i), fusion.operand(i));
+  for (int i = 0; i < fusion.num_results(); ++i)
+    set_view(region.results()[static_cast<size_t>(i)], result_of(fusion, i));
+}
+
+Result LoweringContext::emit(const Instruction& instruction, plan::PlainPlan plan) {
+  using Algorithm = plan::PlainPlan::Algorithm;
+  switch (plan.algorithm) {
+  case Algorithm::Elements: emit_elementwise(*this, instruction); break;
+  case Algorithm::Relayout: emit_relayout(*this, instruction); break;
+  case Algorithm::Resample: emit_resample(*this, instruction); break;
+  case Algorithm::FusedSpatialSum: return emit_fused_spatial_sum(*this, instruction);
+  case Algorithm::Concatenate: emit_concatenate(*this, instruction); break;
+  case Algorithm::UpdateSlice: emit_update_slice(*this, instruction); break;
+  case Algorithm::ScatterElements: emit_scatter_elements(*this, instruction); break;
+  case Algorithm::ScatterND: emit_scatter_nd(*this, instruction); break;
+  case Algorithm::ArgReduce: emit_arg_reduce(*this, instruction); break;
+  case Algorithm::Scan: emit_cumulative(*this, instruction); break;
+  case Algorithm::Sort: emit_sort(*this, instruction); break;
+  case Algorithm::TopK: emit_top_k(*this, instruction); break;
+  }
+  return {};
+}
+
 Result LoweringContext::lower_instruction(const Instruction& instruction) {
+  if (instruction.is(Opcode::If)) return emit_if(*this, instruction);
+  if (instruction.is(Opcode::While)) return emit_while(*this, instruction);
+  bool has_members = plan::holds_kernels(instruction);
+  if (has_members && instruction.is(Opcode::Fusion)) view_members(instruction);
   if (const plan::KernelPlan* plan = plans_.find(instruction)) {
-    std::visit([&](const auto& of_family) { emit(*this, instruction, of_family); }, *plan);
+    if (const auto* plain = std::get_if<plan::PlainPlan>(plan)) return emit(instruction, *plain);
+    std::visit(
+        [&](const auto& of_family) {
+          if constexpr (!std::is_same_v<std::decay_t<decltype(of_family)>, plan::PlainPlan>)
+            emit_planned(*this, instruction, of_family);
+        },
+        *plan);
     return {};
   }
-  std::vector<Emitter> emitters = find_emitters(instruction);
-  for (Emitter emit : emitters) {
-    Expected<bool> outcome = emit(*this, instruction);
-    if (!outcome)
-      return Diagnostic{outcome.error().fault, describe(instruction) + ": " + outcome.error().message};
-    if (*outcome) return {};
-  }
-  if (instruction.is(Opcode::Composite) && emitters.empty()) return lower_instructions(instruction.region());
+  if (has_members) return lower_instructions(instruction.region());
   return unsupported_error(describe(instruction) + ": there is no kernel for this operation yet");
 }
 

@@ -4,6 +4,7 @@
 
 #include "compiler/graph/module.h"
 #include "compiler/kernel/kernel.h"
+#include "compiler/plan/options.h"
 #include "compiler/plan/schedule.h"
 #include "compiler/target/target_machine.h"
 
@@ -13,10 +14,7 @@ namespace firn::lower {
 
 enum class Math : uint8_t { Default, Strict };
 
-// Which convolutions use Winograd's algorithm, and where their transformed filters come from: those where it
-// pays for its bytes in the object (plan/choose_winograd.h says when), or every one that it makes faster,
-// with filters from the object or from its raw filters before the first run, or none.
-enum class Winograd : uint8_t { Auto, Embed, Init, Off };
+using plan::Winograd;
 
 struct Options {
   TargetMachine target;
@@ -24,7 +22,7 @@ struct Options {
   Math math = Math::Default;
   Winograd winograd = Winograd::Auto;
   const plan::ScheduleDatabase* schedules = nullptr;      // overrules the cost model where it has an entry
-  std::vector<plan::Explanation>* explanations = nullptr; // filled with one entry per contraction
+  std::vector<plan::Explanation>* explanations = nullptr; // of instructions that are planned here
   // First values of states by parameter name; others start from zeros.
   const std::map<std::string, LiteralRef>* initial_states = nullptr;
 };

@@ -1,8 +1,6 @@
 // Places of values, and the growing program.
 #include "compiler/lower/lowering_context.h"
 
-#include "compiler/lower/winograd_choices.h"
-
 #include <algorithm>
 #include <cstring>
 
@@ -93,10 +91,9 @@ void LoweringContext::set_rolling(const Instruction& concatenate, const Instruct
   if (slice) read_in_place_.insert(slice);
 }
 
-const plan::WinogradChoice* LoweringContext::winograd_choice(const Instruction& instruction) const {
-  if (!winograd_choices_) return nullptr;
-  auto found = winograd_choices_->choices.find(&instruction);
-  return found == winograd_choices_->choices.end() ? nullptr : &found->second;
+plan::Options LoweringContext::plan_options() const {
+  return {options_.target,   options_.optimize_size, options_.math == Math::Strict,
+          options_.winograd, options_.schedules,     options_.explanations};
 }
 
 std::pair<Value, int64_t> LoweringContext::root_of(Value value) const {

@@ -14,10 +14,6 @@
 #include <span>
 #include <utility>
 
-namespace firn::plan {
-struct WinogradChoice;
-}
-
 namespace firn::lower {
 
 // Where a value lies: a stretch of a buffer, as long as the value's type as laid out.
@@ -46,7 +42,6 @@ inline Value result_of(const Instruction& instruction, int result = 0) {
 void fill_laid_out(const Literal& literal, const Type& type, std::span<std::byte> out);
 
 class SideSums;
-struct WinogradChoices;
 
 class LoweringContext {
 public:
@@ -58,9 +53,9 @@ public:
   kernel::Program& program() { return program_; }
   const plan::KernelPlans& plans() const { return plans_; }
   void set_plans(plan::KernelPlans plans) { plans_ = std::move(plans); }
+  plan::Options plan_options() const;
   // Bytes of all constants of the module: what a run draws through the caches.
-  int64_t model_weight_bytes() const { return model_weight_bytes_; }
-  void set_model_weight_bytes(int64_t bytes) { model_weight_bytes_ = bytes; }
+  int64_t model_weight_bytes() const { return plans_.model_weight_bytes; }
 
   // The place of a value; buffers come into being when first asked for. Constants get a weights buffer only
   // then, so that weights which a kernel packs for itself are not stored twice.
@@ -94,8 +89,8 @@ public:
   // that lies in the buffer of one of its users, such as a concatenation, is not.
   bool is_view_of_operand(const Instruction& instruction) const;
 
-  // Whether an emitter of its own computes the instruction; composites without one are lowered as their body.
-  bool has_emitter(const Instruction& instruction) const;
+  // Whether a kernel of its own computes the instruction; composites without one are lowered as their body.
+  bool has_kernel(const Instruction& instruction) const { return plans_.find(instruction) != nullptr; }
   // Lowers the instructions of a region, appending to `steps` (control flow and inlined composites).
   Result lower_region(const Region& region, Steps& steps);
   Result lower_instruction(const Instruction& instruction);
@@ -105,13 +100,6 @@ public:
     return wanted == side_sums_.end() ? nullptr : wanted->second;
   }
   void set_side_sums(const Instruction& instruction, SideSums* sums) { side_sums_[&instruction] = sums; }
-  // What was chosen for a convolution (winograd_choices.h); null if Winograd's algorithm does not apply. The
-  // choices outlive the context.
-  const plan::WinogradChoice* winograd_choice(const Instruction& instruction) const;
-  void set_winograd_choices(const WinogradChoices* choices) { winograd_choices_ = choices; }
-  // Instructions that the kernel of an earlier one computes.
-  void set_lowered(const Instruction& instruction) { lowered_.insert(&instruction); }
-  bool is_lowered(const Instruction& instruction) const { return lowered_.count(&instruction) != 0; }
   // Runs `make` while kernels go to `steps`.
   template <class Make> void with_steps(Steps& steps, Make make) {
     Steps* outer = std::exchange(steps_, &steps);
@@ -125,18 +113,18 @@ private:
   static Key key(Value value) { return {value.def, value.index}; }
   Place place_constant(const Instruction& constant);
   Result lower_instructions(const Region& region);
+  void view_members(const Instruction& fusion);
+  Result emit(const Instruction& instruction, plan::PlainPlan plan);
 
   kernel::Program& program_;
   const Options& options_;
   Steps* steps_ = nullptr;
   std::map<Key, std::pair<Value, int64_t>> views_;
   std::map<Key, Place> places_;
-  std::set<const Instruction*> rolling_, read_in_place_, lowered_;
+  std::set<const Instruction*> rolling_, read_in_place_;
   std::map<const Instruction*, SideSums*> side_sums_;
   std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
-  const WinogradChoices* winograd_choices_ = nullptr;
   plan::KernelPlans plans_;
-  int64_t model_weight_bytes_ = 0;
   int next_kernel_ = 0;
 };
 

@@ -18,9 +18,4 @@ void place_rolling_window(LoweringContext& context, Value value, Value parameter
 // Lays operands of contiguous concatenations into the result. After results have been claimed.
 void place_concatenations(LoweringContext& context, const Region& region);
 
-// The bytes from the start of `whole` at which `part` lies if both are the elements of a slice that is
-// contiguous in memory: starts (per logical dim) of the part within the whole. Nothing if it is not.
-std::optional<int64_t> contiguous_offset(const Type& whole, const Type& part,
-                                         const std::vector<int64_t>& starts);
-
 } // namespace firn::lower

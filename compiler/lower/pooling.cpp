@@ -24,22 +24,22 @@ std::vector<WindowDim> spatial_window(const Instruction& pooling) {
 
 class PoolingEmitter {
 public:
-  PoolingEmitter(LoweringContext& context, const Instruction& instruction, const ContractionRoot& root,
+  PoolingEmitter(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
                  const plan::PoolingPlan& plan)
       : context_(context), instruction_(instruction), root_(root),
-        tiles_(root.operands[0].type(), instruction.type(), spatial_window(*root.contraction),
+        tiles_(root.operands[0].type(), instruction.type(), spatial_window(*root.op),
                context.target().lanes(32), plan.tiling),
-        reducer_(*simple_reducer(*root.contraction)) {}
+        reducer_(*simple_reducer(*root.op)) {}
 
   void emit() {
-    double identity = reducer_identity(reducer_, root_.contraction->type().dtype)->get_double(0);
+    double identity = reducer_identity(reducer_, root_.op->type().dtype)->get_double(0);
     KernelMaker maker(context_, instruction_, "pooling");
     Builder& b = maker.builder();
     binding_.result_type = instruction_.type();
-    binding_.sum_dtype = root_.contraction->type().dtype;
+    binding_.sum_dtype = root_.op->type().dtype;
     binding_.scalar = maker.read(root_.operands[0]);
     bind_result(maker, instruction_, root_, binding_);
-    maker.set_flops(root_.contraction->type().num_elements() * tiles_.window_size());
+    maker.set_flops(root_.op->type().num_elements() * tiles_.window_size());
     tiles_.emit(
         b, [](const WindowTiles::Position&) {},
         [&](const WindowTiles::Segment& segment, const WindowTiles::Position& position, bool clipped) {
@@ -107,7 +107,7 @@ private:
 
   LoweringContext& context_;
   const Instruction& instruction_;
-  ContractionRoot root_;
+  plan::KernelRoot root_;
   WindowTiles tiles_;
   Opcode reducer_;
   ContractionBinding binding_;
@@ -115,9 +115,8 @@ private:
 
 } // namespace
 
-void emit_pooling(LoweringContext& context, const Instruction& instruction, const plan::PoolingPlan& plan) {
-  plan::KernelRoot root = *plan::find_pooling(instruction);
-  PoolingEmitter(context, instruction, {root.instruction, {root.operands[0], root.operands[1]}}, plan).emit();
+void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::PoolingPlan& plan) {
+  PoolingEmitter(context, instruction, *plan::find_pooling(instruction), plan).emit();
 }
 
 } // namespace firn::lower

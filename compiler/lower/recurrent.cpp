@@ -13,19 +13,15 @@ namespace {
 
 using kernel::Builder;
 
-bool is_plain_f32(Value value) {
-  const Type& type = value.type();
-  return type.is_static() && type.dtype == DType::F32 && type.layout.is_plain() && type.num_elements() > 0;
-}
-
 class RecurrentKernel {
 public:
-  RecurrentKernel(LoweringContext& context, const Instruction& composite, RecurrentLayer layer)
+  RecurrentKernel(LoweringContext& context, const Instruction& composite, RecurrentLayer layer,
+                  const plan::RecurrentPlan& plan)
       : context_(context), composite_(composite), layer_(std::move(layer)),
         maker_(context, composite, composite.word("name")), b_(maker_.builder()),
-        plan_(plan::choose_recurrence(layer_, context.target(), context.options().optimize_size)),
-        units_(plan_.units), sweeps_(plan_.sweeps), hidden_(layer_.hidden), steps_(layer_.operands.x.dim(0)),
-        batch_(layer_.operands.x.dim(1)), cells_(b_, layer_, plan_, buffers_) {}
+        plan_(plan::divide(layer_, plan, context.target())), units_(plan_.units), sweeps_(plan_.sweeps),
+        hidden_(layer_.hidden), steps_(layer_.operands.x.dim(0)), batch_(layer_.operands.x.dim(1)),
+        cells_(b_, layer_, plan_, buffers_) {}
 
   void emit() {
     bind_buffers();
@@ -238,7 +234,7 @@ private:
   RecurrentLayer layer_;
   KernelMaker maker_;
   Builder& b_;
-  plan::RecurrentPlan plan_;
+  plan::RecurrentDivision plan_;
   const plan::UnitBlocks& units_;
   const std::vector<plan::Sweep>& sweeps_;
   int64_t hidden_, steps_, batch_;
@@ -250,21 +246,8 @@ private:
 
 } // namespace
 
-bool has_recurrent_form(const Instruction& composite) {
-  auto layer = read_recurrent(composite);
-  if (!layer) return false;
-  const RecurrentOperands& o = layer->operands;
-  for (Value value : {o.x, o.w, o.r, o.b, o.h0, o.c0, o.peepholes, o.b_r})
-    if (value && !is_plain_f32(value)) return false;
-  for (int i = 0; i < composite.num_results(); ++i)
-    if (!composite.type(i).layout.is_plain()) return false;
-  return !o.lens || o.lens.dtype() == DType::I32;
-}
-
-Expected<bool> emit_recurrence(LoweringContext& context, const Instruction& composite) {
-  if (!has_recurrent_form(composite)) return false;
-  RecurrentKernel(context, composite, *read_recurrent(composite)).emit();
-  return true;
+void emit_planned(LoweringContext& context, const Instruction& composite, const plan::RecurrentPlan& plan) {
+  RecurrentKernel(context, composite, *plan::find_recurrent(composite), plan).emit();
 }
 
 } // namespace firn::lower

@@ -34,7 +34,7 @@ private:
 } // namespace
 
 RecurrentCells::RecurrentCells(kernel::Builder& builder, const RecurrentLayer& layer,
-                               const plan::RecurrentPlan& plan, const RecurrentBuffers& buffers)
+                               const plan::RecurrentDivision& plan, const RecurrentBuffers& buffers)
     : b_(builder), layer_(layer), plan_(plan), units_(plan.units), buffers_(buffers) {
   if (units_.lanes > 1)
     lanes_ = {std::make_shared<Symbol>(Symbol{"unit", 0, units_.lanes - 1}), 0, units_.lanes};

@@ -34,7 +34,7 @@ struct RecurrentTile {
 
 class RecurrentCells {
 public:
-  RecurrentCells(kernel::Builder& builder, const RecurrentLayer& layer, const plan::RecurrentPlan& plan,
+  RecurrentCells(kernel::Builder& builder, const RecurrentLayer& layer, const plan::RecurrentDivision& plan,
                  const RecurrentBuffers& buffers);
 
   // The sums of a tile: [sum][row][vector].
@@ -63,7 +63,7 @@ private:
 
   kernel::Builder& b_;
   const RecurrentLayer& layer_;
-  const plan::RecurrentPlan& plan_;
+  const plan::RecurrentDivision& plan_;
   const plan::UnitBlocks& units_;
   const RecurrentBuffers& buffers_;
   int sums_ = -1;       // a tile's, in memory

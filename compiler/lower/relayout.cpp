@@ -8,7 +8,6 @@
 // copy may store an element twice.
 #include "compiler/lower/relayout.h"
 
-#include "compiler/graph/strided_view.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/transpose_lanes.h"
 
@@ -19,95 +18,11 @@ namespace {
 
 using kernel::Builder;
 
-// Below this extent of either dim of the squares, most of a square would be empty.
-constexpr int64_t kFewLanes = 4;
 // Below this many elements a kernel is not worth sharing between threads.
 constexpr int64_t kParallelElements = 1 << 14;
 
-using Walk = Relayout::Walk;
-using Part = Relayout::Part;
-
-class RelayoutPlan {
-public:
-  RelayoutPlan(const RelayoutSide& source, const RelayoutSide& target) : source_(source), target_(target) {}
-
-  // False where a dim has no constant strides.
-  bool make(std::vector<Part>& parts) {
-    for (size_t d = 0; d < target_.type.dims.size(); ++d) {
-      int64_t from = source_.block_of(d), to = target_.block_of(d);
-      if (from != 1 && to != 1 && from != to) return false;
-      blocks_.push_back(std::max(from, to));
-    }
-    return split(0, {}, {}, parts);
-  }
-
-private:
-  // Chooses whole blocks or the rest for the dims from `d` on. `extents`, `starts`: two loops for every dim
-  // before it, over blocks and within one.
-  bool split(size_t d, const std::vector<int64_t>& extents, const std::vector<int64_t>& starts,
-             std::vector<Part>& parts) const {
-    if (d == blocks_.size()) return add(extents, starts, parts);
-    int64_t extent = target_.type.dim(static_cast<int>(d)), block = blocks_[d];
-    auto with = [&](int64_t count, int64_t within, int64_t start) {
-      std::vector<int64_t> more = extents, from = starts;
-      more.insert(more.end(), {count, within});
-      from.push_back(start);
-      return split(d + 1, more, from, parts);
-    };
-    int64_t whole = extent / block, rest = extent % block;
-    if (whole > 0 && !with(whole, block, 0)) return false;
-    return rest == 0 || with(1, rest, whole * block);
-  }
-
-  bool add(const std::vector<int64_t>& extents, const std::vector<int64_t>& starts,
-           std::vector<Part>& parts) const {
-    std::vector<SymbolRef> symbols;
-    for (size_t i = 0; i < extents.size(); ++i)
-      symbols.push_back(std::make_shared<const Symbol>(Symbol{"w" + std::to_string(i), 0, extents[i] - 1}));
-    Index index, first;
-    for (size_t d = 0; d < blocks_.size(); ++d) {
-      index.push_back(IntExpr::symbol(symbols[2 * d]) * blocks_[d] + IntExpr::symbol(symbols[2 * d + 1]) +
-                      starts[d]);
-      first.push_back(starts[d]);
-    }
-    IntExpr from = source_.offset_of(index), to = target_.offset_of(index);
-    Part part;
-    for (size_t i = 0; i < extents.size(); ++i) {
-      if (extents[i] == 1) continue;
-      auto source = from.linear_coefficient(*symbols[i]), target = to.linear_coefficient(*symbols[i]);
-      if (!source || !target || *source <= 0 || *target <= 0) return false;
-      part.walks.push_back({extents[i], *source, *target});
-    }
-    part.source = source_.offset_of(first).value();
-    part.target = target_.offset_of(first).value();
-    order(part);
-    parts.push_back(std::move(part));
-    return true;
-  }
-
-  // Sorts the walks by where they lead in the target, joins those that continue each other on both sides, and
-  // finds the two that squares are made of.
-  static void order(Part& part) {
-    std::stable_sort(part.walks.begin(), part.walks.end(),
-                     [](const Walk& a, const Walk& b) { return a.target > b.target; });
-    std::vector<Walk> joined;
-    for (const Walk& walk : part.walks) {
-      if (!joined.empty() && joined.back().source == walk.source * walk.extent &&
-          joined.back().target == walk.target * walk.extent)
-        joined.back() = {joined.back().extent * walk.extent, walk.source, walk.target};
-      else
-        joined.push_back(walk);
-    }
-    part.walks = std::move(joined);
-    for (size_t i = 0; i < part.walks.size(); ++i) {
-      if (part.walks[i].target == 1) part.along = static_cast<int>(i);
-      if (part.walks[i].source == 1) part.across = static_cast<int>(i);
-    }
-  }
-
-  const RelayoutSide &source_, &target_;
-  std::vector<int64_t> blocks_;
-};
+using Walk = plan::Relayout::Walk;
+using Part = plan::Relayout::Part;
 
 class RelayoutKernel {
 public:
@@ -195,82 +110,19 @@ private:
 
 } // namespace
 
-IntExpr RelayoutSide::offset_of(const Index& index) const {
-  Index own(index.size(), IntExpr(0));
-  for (size_t d = 0; d < index.size(); ++d) own[static_cast<size_t>(dims[d])] = index[d];
-  return type.offset_of(own) + first;
+void emit_relayout(KernelMaker& maker, const plan::Relayout& relayout, DType dtype, int source, int target) {
+  RelayoutKernel(maker, source, target, memory_scalar(dtype), maker.context().target().lanes(32))
+      .emit(relayout.parts);
 }
 
-int64_t RelayoutSide::block_of(size_t dim) const {
-  for (const Layout::Block& block : type.layout.blocks)
-    if (block.dim == dims[dim]) return block.size;
-  return 1;
-}
-
-int64_t Relayout::Part::elements() const {
-  int64_t product = 1;
-  for (const Walk& walk : walks) product *= walk.extent;
-  return product;
-}
-
-std::optional<Relayout> Relayout::plan(const RelayoutSide& source, const RelayoutSide& target,
-                                       const TargetMachine& machine) {
-  const Type& type = target.type;
-  if (!type.is_static() || type.num_elements() == 0 || type.rank() == 0 || value_bits(type.dtype) != 32 ||
-      kernel::scalar_bytes(memory_scalar(type.dtype)) != 4 || machine.lanes(32) < kFewLanes)
-    return std::nullopt;
-  Relayout relayout;
-  relayout.scalar_ = memory_scalar(type.dtype);
-  relayout.lanes_ = machine.lanes(32);
-  if (!RelayoutPlan(source, target).make(relayout.parts_)) return std::nullopt;
-  return relayout;
-}
-
-bool Relayout::pays() const {
-  const Part& largest = parts_[0];
-  if (!largest.has_vectors() || largest.walks.size() < 2) return false;
-  return largest.walks[static_cast<size_t>(largest.along)].extent >= kFewLanes &&
-         largest.walks[static_cast<size_t>(largest.across)].extent >= kFewLanes;
-}
-
-void Relayout::emit(KernelMaker& maker, int source, int target) const {
-  RelayoutKernel(maker, source, target, scalar_, lanes_).emit(parts_);
-}
-
-namespace {
-
-Expected<bool> emit_relayout_of(LoweringContext& context, const Instruction& instruction, std::string stem,
-                                const RelayoutSide& source) {
-  RelayoutSide target{instruction.type(), {}};
-  for (int d = 0; d < target.type.rank(); ++d) target.dims.push_back(d);
-  auto relayout = Relayout::plan(source, target, context.target());
-  if (!relayout || !relayout->pays()) return false;
-  KernelMaker maker(context, instruction, std::move(stem));
+void emit_relayout(LoweringContext& context, const Instruction& instruction) {
+  std::optional<plan::Relayout> relayout = plan::find_relayout(instruction, context.target());
+  bool is_fusion = instruction.is(Opcode::Fusion);
+  KernelMaker maker(context, instruction,
+                    is_fusion ? "transpose" : std::string(opcode_name(instruction.opcode())));
   int from = maker.read(instruction.operand(0)), to = maker.write(result_of(instruction));
-  relayout->emit(maker, from, to);
+  emit_relayout(maker, *relayout, instruction.type().dtype, from, to);
   maker.finish();
-  return true;
-}
-
-} // namespace
-
-Expected<bool> emit_movement(LoweringContext& context, const Instruction& fusion) {
-  StridedView view = strided_view(fusion.region().results()[0], [](const Instruction&) { return true; });
-  if (!view.source.def->is(Opcode::Parameter)) return false;
-  RelayoutSide source{Type::tensor_of(fusion.type().dtype, view.dims), {}, view.offset};
-  source.type.layout.strides = view.strides;
-  for (int d = 0; d < source.type.rank(); ++d) source.dims.push_back(d);
-  return emit_relayout_of(context, fusion, "transpose", source);
-}
-
-Expected<bool> emit_relayout(LoweringContext& context, const Instruction& instruction) {
-  RelayoutSide source{instruction.operand(0).type(), {}};
-  bool transposes = instruction.is(Opcode::Transpose);
-  for (int d = 0; d < instruction.type().rank(); ++d)
-    source.dims.push_back(
-        transposes ? static_cast<int>(instruction.attributes().ints("permutation")[static_cast<size_t>(d)])
-                   : d);
-  return emit_relayout_of(context, instruction, std::string(opcode_name(instruction.opcode())), source);
 }
 
 } // namespace firn::lower

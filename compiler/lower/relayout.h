@@ -1,51 +1,12 @@
-// Copies of tensors between memory of different orders: layouts, transposes, images within padding.
+// Copies of tensors between memory of different orders (plan/relayout.h), as kernels.
 #pragma once
 
 #include "compiler/lower/element_emitter.h"
-
-#include <optional>
-#include <vector>
+#include "compiler/plan/relayout.h"
 
 namespace firn::lower {
 
-// One side of the copy: where the element at an index of the result lies.
-struct RelayoutSide {
-  Type type;
-  std::vector<int> dims; // the type's dim of each of the result's dims
-  int64_t first = 0;     // the offset of the type's first element
-
-  IntExpr offset_of(const Index& index) const;
-  int64_t block_of(size_t dim) const;
-};
-
-class Relayout {
-public:
-  // Nothing unless elements have 32 bits and both sides are walked with constant strides.
-  static std::optional<Relayout> plan(const RelayoutSide& source, const RelayoutSide& target,
-                                      const TargetMachine& machine);
-  // Whether vectors do better than element loops: elements in one order on both sides gain nothing.
-  bool pays() const;
-  // `source`, `target`: the kernel's parameters.
-  void emit(KernelMaker& maker, int source, int target) const;
-
-  // A loop of the walk. `source`, `target`: elements that a step moves by on either side.
-  struct Walk {
-    int64_t extent, source, target;
-  };
-  // Dims walked with constant strides: everything, or what lies in whole blocks, or the rest of the last
-  // block.
-  struct Part {
-    std::vector<Walk> walks;        // in the order of the target's memory
-    int64_t source = 0, target = 0; // where it starts
-    int along = -1, across = -1;    // walks with stride 1 in the target and in the source
-    bool has_vectors() const { return along >= 0 && across >= 0; }
-    int64_t elements() const;
-  };
-
-private:
-  kernel::Scalar scalar_ = kernel::Scalar::F32;
-  int lanes_ = 1;
-  std::vector<Part> parts_;
-};
+// Elements of `dtype`, which have 32 bits. `source`, `target`: the kernel's parameters.
+void emit_relayout(KernelMaker& maker, const plan::Relayout& relayout, DType dtype, int source, int target);
 
 } // namespace firn::lower

@@ -319,9 +319,8 @@ private:
 
 } // namespace
 
-Expected<bool> emit_resample(LoweringContext& context, const Instruction& composite) {
+void emit_resample(LoweringContext& context, const Instruction& composite) {
   ResampleKernel(context, composite, *read_resample(composite)).emit();
-  return true;
 }
 
 } // namespace firn::lower

@@ -4,7 +4,7 @@
 // rows.
 #include "compiler/lower/element_loops.h"
 #include "compiler/lower/emitters.h"
-#include "compiler/plan/roots.h"
+#include "compiler/plan/composites.h"
 
 #include <algorithm>
 
@@ -13,41 +13,8 @@ namespace {
 
 class RowsKernel {
 public:
-  explicit RowsKernel(const Instruction& composite) : composite_(composite) {}
-
-  // Whether the body has the form: reductions over the same dims, each of one value, and elementwise code.
-  bool fits() {
-    const Region& body = composite_.region();
-    if (composite_.num_results() != 1) return false;
-    type_ = composite_.type();
-    for (const auto& instruction : body.instructions()) {
-      if (!plan::has_element_form(*instruction)) return false;
-      switch (instruction->opcode()) {
-      case Opcode::Reduce: {
-        std::vector<int64_t> dims = instruction->attributes().ints("dims");
-        std::sort(dims.begin(), dims.end());
-        if (instruction->num_results() != 1 || instruction->operand(0).type().dims != type_.dims)
-          return false;
-        if (!reductions_.empty() && dims != dims_) return false;
-        dims_ = dims;
-        reductions_.push_back(instruction->result());
-        break;
-      }
-      case Opcode::Constant:
-      case Opcode::Parameter:
-      case Opcode::BroadcastInDim:
-      case Opcode::Reshape: break;
-      default:
-        if (!is_elementwise(instruction->opcode())) return false;
-      }
-    }
-    return !reductions_.empty() && type_.layout.blocks.empty() && type_.num_elements() > 0;
-  }
-
-  // Whether a row is all that lies along the last dim.
-  bool reduces_last_dim() const {
-    return dims_ == std::vector<int64_t>{type_.rank() - 1} && type_.layout.is_plain();
-  }
+  explicit RowsKernel(const Instruction& composite)
+      : composite_(composite), type_(composite.type()), form_(*plan::find_rows(composite)) {}
 
   // Before any scratch of that kernel.
   void bind(KernelMaker& maker) {
@@ -73,7 +40,7 @@ public:
     bind(maker);
     ElementLoops loops;
     loops.type = type_;
-    for (int64_t dim : dims_) loops.type.dims[static_cast<size_t>(dim)] = Dim(1);
+    for (int64_t dim : form_.dims) loops.type.dims[static_cast<size_t>(dim)] = Dim(1);
     // The loops walk rows; offsets are still those of the whole tensor.
     loops.element_bits = std::max(32, value_bits(type_.dtype));
     loops.uses = [&](const Index& index) {
@@ -98,9 +65,10 @@ private:
     leaves_->bind_to(emitter);
     Index kept;
     for (size_t d = 0; d < row.size(); ++d)
-      if (!std::binary_search(dims_.begin(), dims_.end(), static_cast<int64_t>(d))) kept.push_back(row[d]);
+      if (!std::binary_search(form_.dims.begin(), form_.dims.end(), static_cast<int64_t>(d)))
+        kept.push_back(row[d]);
     std::vector<std::pair<Value, Leaf>> known;
-    for (Value reduction : reductions_) {
+    for (Value reduction : form_.reductions) {
       Value operand = reduction.def->operand(0);
       bool keep = can_keep(operand);
       if (keep) bind_storing(emitter, operand, known);
@@ -146,9 +114,9 @@ private:
       store_element(b, out_, type_, index, at, emitter.emit(composite_.region().results()[0], index));
     };
     std::function<void(size_t, Index)> nest = [&](size_t at, Index index) {
-      size_t dim = static_cast<size_t>(dims_[at]);
+      size_t dim = static_cast<size_t>(form_.dims[at]);
       int64_t extent = type_.dim(static_cast<int>(dim));
-      bool last = at + 1 == dims_.size();
+      bool last = at + 1 == form_.dims.size();
       if (last && lanes.count == 1) {
         int count = static_cast<int>(std::min<int64_t>(lanes_, extent));
         emit_vector_loop(maker_->builder(), extent, count, 2, [&](const Lanes& along) {
@@ -170,8 +138,7 @@ private:
 
   const Instruction& composite_;
   Type type_;
-  std::vector<int64_t> dims_;
-  std::vector<Value> reductions_;
+  plan::RowForm form_;
   KernelMaker* maker_ = nullptr;
   std::optional<RegionLeaves> leaves_;
   int out_ = -1;
@@ -180,29 +147,16 @@ private:
 
 } // namespace
 
-bool has_row_form(const Instruction& composite) {
-  return RowsKernel(composite).fits();
-}
-
-bool has_rows_of_last_dim(const Instruction& composite) {
-  RowsKernel rows(composite);
-  return rows.fits() && rows.reduces_last_dim();
-}
-
 std::function<void(const IntExpr& first, const IntExpr& end)> bind_rows(KernelMaker& maker,
                                                                         const Instruction& composite) {
   auto rows = std::make_shared<RowsKernel>(composite);
-  bool suits = rows->fits() && rows->reduces_last_dim();
-  FIRN_CHECK(suits, "composite without rows of its last dim");
   rows->bind(maker);
   return [rows](const IntExpr& first, const IntExpr& end) { rows->emit_range(first, end); };
 }
 
-Expected<bool> emit_rows(LoweringContext& context, const Instruction& composite) {
-  RowsKernel rows(composite);
-  if (!rows.fits()) return false;
-  rows.emit(context);
-  return true;
+// The kernel of a producer has done it already.
+void emit_planned(LoweringContext& context, const Instruction& composite, const plan::RowsPlan& plan) {
+  if (!plan.in_producer) RowsKernel(composite).emit(context);
 }
 
 } // namespace firn::lower

@@ -4,6 +4,7 @@
 #include "compiler/graph/position_sum.h"
 #include "compiler/lower/contraction_fusion.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/fused_spatial_sum.h"
 
 namespace firn::lower {
 
@@ -18,9 +19,7 @@ constexpr int64_t kChains = 4; // of additions side by side: shorter ones, with 
 
 SideSums::SideSums(const Type& summed, bool keeps_result, int lanes)
     : lanes_(lanes), images_(summed.dim(0)), channels_(summed.dim(1)),
-      vectors_((channels_ + lanes - 1) / lanes), keeps_result_(keeps_result) {
-  for (int d = 2; d < summed.rank(); ++d) positions_ *= summed.dim(d);
-}
+      vectors_((channels_ + lanes - 1) / lanes), keeps_result_(keeps_result) {}
 
 void SideSums::take(KernelMaker& maker, int64_t tiles) {
   tiles_ = tiles;
@@ -63,8 +62,8 @@ void SideSums::emit_totals(LoweringContext& context, const Instruction& reductio
   int partial = maker.parameter(partial_, Scalar::F32, elements(), /*written=*/false, "sums");
   maker.kernel().bytes += elements() * 4;
   maker.set_flops(elements());
-  ContractionRoot root;
-  root.contraction = find_position_sum(reduction, summed); // reads the sums alone, no operand
+  plan::KernelRoot root;
+  root.op = find_position_sum(reduction, summed); // reads the sums alone, no operand
   ContractionBinding binding;
   binding.result_type = reduction.type();
   bind_result(maker, reduction, root, binding);
@@ -87,30 +86,14 @@ void SideSums::emit_totals(LoweringContext& context, const Instruction& reductio
   maker.finish();
 }
 
-Expected<bool> emit_side_sums(LoweringContext& context, const Instruction& fusion) {
-  const Region& region = fusion.region();
-  for (int i = 0; i < fusion.num_operands(); ++i) context.set_view(region.parameter(i), fusion.operand(i));
-  for (int i = 0; i < fusion.num_results(); ++i)
-    context.set_view(region.results()[static_cast<size_t>(i)], result_of(fusion, i));
-  std::vector<const Instruction*> members;
-  for (const auto& inner : region.instructions())
-    if (!inner->is(Opcode::Constant) && !inner->is(Opcode::Parameter)) members.push_back(inner.get());
-  Value summed = result_of(*members.front());
-  if (members.size() != 2 || !find_position_sum(*members.back(), summed)) {
-    Result lowered = context.lower_region(region, context.steps());
-    return lowered ? Expected<bool>(true) : lowered.error();
-  }
-  const Instruction &producer = *members.front(), &reduction = *members.back();
-  SideSums sums(producer.type(), producer.num_uses(0) > 1, context.target().lanes(32));
-  context.set_side_sums(producer, &sums);
-  Result lowered = context.lower_instruction(producer);
-  context.set_side_sums(producer, nullptr);
-  if (!lowered) return lowered.error();
-  if (sums.is_taken())
-    sums.emit_totals(context, reduction, summed);
-  else if (Result apart = context.lower_instruction(reduction); !apart)
-    return apart.error();
-  return true;
+Result emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusion) {
+  plan::FusedSum sum = *plan::find_fused_sum(fusion);
+  SideSums sums(sum.producer->type(), sum.producer->num_uses(0) > 1, context.target().lanes(32));
+  context.set_side_sums(*sum.producer, &sums);
+  Result lowered = context.lower_instruction(*sum.producer);
+  context.set_side_sums(*sum.producer, nullptr);
+  if (lowered) sums.emit_totals(context, *sum.reduction, result_of(*sum.producer));
+  return lowered;
 }
 
 } // namespace firn::lower

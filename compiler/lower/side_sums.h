@@ -12,14 +12,10 @@ public:
   // Of a value of that type: images, channels, positions. `keeps_result`: others read the value too.
   SideSums(const Type& summed, bool keeps_result, int lanes);
 
-  // Whether that many tiles per vector of channels of an image leave clearly less to add than the value
-  // itself.
-  bool suits(int64_t tiles) const { return kMinTile * tiles <= positions_; }
   // Says that the kernel will store the sum of every tile. Before any scratch.
   void take(KernelMaker& maker, int64_t tiles);
-  bool is_taken() const { return tiles_ > 0; }
   // Whether the value need not be stored.
-  bool replaces_result() const { return is_taken() && !keeps_result_; }
+  bool replaces_result() const { return !keeps_result_; }
   // Stores the sum of tile `tile` of vector `vector` of the channels.
   void store(kernel::Builder& builder, const IntExpr& image, const IntExpr& vector, const IntExpr& tile,
              kernel::Value total) const;
@@ -27,12 +23,11 @@ public:
   void emit_totals(LoweringContext& context, const Instruction& reduction, Value summed) const;
 
 private:
-  static constexpr int64_t kMinTile = 2; // positions
   kernel::Value add_tiles(kernel::Builder& builder, int buffer, const IntExpr& first) const;
   int64_t elements() const { return images_ * vectors_ * tiles_ * lanes_; }
 
   int lanes_;
-  int64_t images_, channels_, vectors_, positions_ = 1; // vectors of channels
+  int64_t images_, channels_, vectors_; // vectors of channels
   bool keeps_result_;
   int64_t tiles_ = 0;
   Place partial_;   // [image, vector, tile, lane]

@@ -129,9 +129,9 @@ kernel::Value smaller(Builder& b, DType dtype, kernel::Value a, kernel::Value c)
 
 } // namespace
 
-Expected<bool> emit_sort(LoweringContext& context, const Instruction& sort) {
+void emit_sort(LoweringContext& context, const Instruction& sort) {
   const Type& type = sort.type();
-  if (type.num_elements() == 0) return true;
+  if (type.num_elements() == 0) return;
   size_t dim = static_cast<size_t>(sort.attributes().integer("dim")),
          count = static_cast<size_t>(sort.num_operands());
   int64_t extent = type.dim(static_cast<int>(dim));
@@ -170,12 +170,11 @@ Expected<bool> emit_sort(LoweringContext& context, const Instruction& sort) {
     merge.emit(data, scratch);
   });
   maker.finish();
-  return true;
 }
 
-Expected<bool> emit_top_k(LoweringContext& context, const Instruction& top_k) {
+void emit_top_k(LoweringContext& context, const Instruction& top_k) {
   Value operand = top_k.operand(0);
-  if (top_k.type().num_elements() == 0) return true;
+  if (top_k.type().num_elements() == 0) return;
   size_t dim = static_cast<size_t>(top_k.attributes().integer("dim"));
   int64_t extent = operand.dim(static_cast<int>(dim)), kept = top_k.type().dim(static_cast<int>(dim));
   bool largest = top_k.attributes().flag("largest", true);
@@ -206,7 +205,6 @@ Expected<bool> emit_top_k(LoweringContext& context, const Instruction& top_k) {
     });
   });
   maker.finish();
-  return true;
 }
 
 } // namespace firn::lower

@@ -52,20 +52,13 @@ void write_update(Builder& b, const Instruction& scatter, int result, int update
   store_element(b, result, type, target, Lanes{}, value);
 }
 
-// What both scatters need: dtypes that machine types hold.
-bool can_scatter(const Instruction& scatter) {
-  return has_machine_type(scatter.type().dtype) && has_machine_type(scatter.operand(1).dtype()) &&
-         scatter.type().is_static();
-}
-
 } // namespace
 
-Expected<bool> emit_update_slice(LoweringContext& context, const Instruction& instruction) {
+void emit_update_slice(LoweringContext& context, const Instruction& instruction) {
   const Type &type = instruction.type(), &update_type = instruction.operand(1).type();
-  if (!has_machine_type(type.dtype)) return false;
   Value result = result_of(instruction);
   emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
-  if (update_type.num_elements() == 0) return true;
+  if (update_type.num_elements() == 0) return;
   KernelMaker maker(context, instruction, "update_slice");
   Builder& b = maker.builder();
   int update = maker.read(instruction.operand(1));
@@ -102,15 +95,13 @@ Expected<bool> emit_update_slice(LoweringContext& context, const Instruction& in
   loops.parallel = false;
   emit_element_loops(maker, loops);
   maker.finish();
-  return true;
 }
 
-Expected<bool> emit_scatter_elements(LoweringContext& context, const Instruction& instruction) {
-  if (!can_scatter(instruction)) return false;
+void emit_scatter_elements(LoweringContext& context, const Instruction& instruction) {
   const Type &type = instruction.type(), &index_type = instruction.operand(1).type();
   Value result = result_of(instruction);
   emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
-  if (index_type.num_elements() == 0) return true;
+  if (index_type.num_elements() == 0) return;
   KernelMaker maker(context, instruction, "scatter");
   int indices = maker.read(instruction.operand(1)), updates = maker.read(instruction.operand(2)),
       target = maker.write(result);
@@ -123,16 +114,14 @@ Expected<bool> emit_scatter_elements(LoweringContext& context, const Instruction
     write_update(maker.builder(), instruction, target, updates, to, at);
   });
   maker.finish();
-  return true;
 }
 
-Expected<bool> emit_scatter_nd(LoweringContext& context, const Instruction& instruction) {
-  if (!can_scatter(instruction)) return false;
+void emit_scatter_nd(LoweringContext& context, const Instruction& instruction) {
   const Type &type = instruction.type(), &index_type = instruction.operand(1).type(),
              &update_type = instruction.operand(2).type();
   Value result = result_of(instruction);
   emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
-  if (update_type.num_elements() == 0) return true;
+  if (update_type.num_elements() == 0) return;
   KernelMaker maker(context, instruction, "scatter");
   Builder& b = maker.builder();
   int indices = maker.read(instruction.operand(1)), updates = maker.read(instruction.operand(2)),
@@ -160,7 +149,6 @@ Expected<bool> emit_scatter_nd(LoweringContext& context, const Instruction& inst
     });
   });
   maker.finish();
-  return true;
 }
 
 } // namespace firn::lower

@@ -13,8 +13,8 @@ constexpr int64_t kLineElements = 16; // floats of 64 bytes
 
 class WinogradEmitter : private WinogradTiles {
 public:
-  WinogradEmitter(Builder& builder, const plan::WinogradPlan& plan, const BindingRef& binding, int inputs,
-                  int products)
+  WinogradEmitter(Builder& builder, const plan::WinogradGeometry& plan, const ContractionBinding& binding,
+                  int inputs, int products)
       : WinogradTiles(builder, plan, binding, inputs, products) {}
 
   void emit() {
@@ -76,7 +76,7 @@ private:
       return b.load({Scalar::F32, 1}, inputs_, vector * plan_.lanes + floor_mod(k[0], plan_.lanes));
     };
     spec.vector = [this](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
-      return b.load(vector_, binding_->vector, filter_offset(at, k[0]) + vector * plan_.lanes,
+      return b.load(vector_, binding_.vector, filter_offset(at, k[0]) + vector * plan_.lanes,
                     plan_.lanes * 4);
     };
     spec.store = [this](Builder&, const TilePosition& at, int row, int vector, Value sum, int) {
@@ -87,7 +87,7 @@ private:
     spec.group_lines = plan_.channels * plan_.tiling.tile.vectors * plan_.lanes / kLineElements;
     spec.prefetch = [this](Builder& b, const TilePosition& at, const IntExpr& line) {
       IntExpr next = filter_offset(at, 0) + plan_.channels * at.vectors * plan_.lanes;
-      b.prefetch(binding_->vector, next + line * kLineElements, /*into_l2=*/true);
+      b.prefetch(binding_.vector, next + line * kLineElements, /*into_l2=*/true);
     };
     spec.scalar_rows_per_line = std::max(1, static_cast<int>(kLineElements) / plan_.lanes);
     spec.prefetch_scalar = [this](Builder& b, const TilePosition& at, const IntExpr& row,
@@ -106,8 +106,8 @@ private:
 
 } // namespace
 
-void emit_winograd(Builder& builder, const plan::WinogradPlan& plan, const BindingRef& binding, int inputs,
-                   int products) {
+void emit_winograd(Builder& builder, const plan::WinogradGeometry& plan, const ContractionBinding& binding,
+                   int inputs, int products) {
   WinogradEmitter(builder, plan, binding, inputs, products).emit();
 }
 

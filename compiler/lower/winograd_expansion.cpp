@@ -14,7 +14,7 @@ using kernel::Value;
 
 class FilterExpansion {
 public:
-  FilterExpansion(kernel::Kernel& kernel, const plan::WinogradPlan& plan)
+  FilterExpansion(kernel::Kernel& kernel, const plan::WinogradGeometry& plan)
       : b_(kernel), plan_(plan), groups_(plan::column_groups(plan.filters, plan.tiling.tile)),
         taps_(plan.height.taps * plan.width.taps) {
     raw_ = b_.add_parameter("raw", Scalar::F32, plan.filters * plan.channels * taps_, /*written=*/false);
@@ -89,7 +89,7 @@ private:
   }
 
   Builder b_;
-  const plan::WinogradPlan& plan_;
+  const plan::WinogradGeometry& plan_;
   plan::ColumnGroups groups_;
   int64_t taps_;
   int raw_, packed_;
@@ -97,7 +97,7 @@ private:
 
 } // namespace
 
-kernel::RawForm raw_winograd_filters(const plan::WinogradPlan& plan, LiteralRef filters) {
+kernel::RawForm raw_winograd_filters(const plan::WinogradGeometry& plan, LiteralRef filters) {
   kernel::RawForm raw;
   raw.bytes = static_cast<int64_t>(filters->bytes().size());
   raw.fill = [filters](std::span<std::byte> out) {

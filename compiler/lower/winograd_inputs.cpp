@@ -109,8 +109,8 @@ Value WinogradInputs::load_input(const IntExpr& image, const IntExpr& block, con
   if (plan_.input.rank() == 4) index.push_back(row);
   index.push_back(column);
   IntExpr offset = plan_.input.offset_of(index);
-  if (mask) return b_.load_masked(vector_, binding_->scalar, offset, mask);
-  return b_.load(vector_, binding_->scalar, offset, plan_.lanes * 4);
+  if (mask) return b_.load_masked(vector_, binding_.scalar, offset, mask);
+  return b_.load(vector_, binding_.scalar, offset, plan_.lanes * 4);
 }
 
 } // namespace firn::lower

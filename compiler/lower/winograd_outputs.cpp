@@ -103,14 +103,14 @@ void WinogradOutputs::transform_in_registers(const TileClass& inside, const Posi
   std::vector<std::vector<Value>> rows = transformed_rows(group, vector, tile);
   for (int row = 0; row < plan_.height.outputs; ++row) {
     std::vector<Value>& values = rows[static_cast<size_t>(row)];
-    if (binding_->long_epilogue) {
+    if (binding_.sums_in_memory) {
       for (int column = inside.low; column < inside.high; ++column)
         store(values[static_cast<size_t>(column)], tile_, row * plan_.width.outputs + column);
     } else {
       finish_row(inside, corner, row, group.column_vector + vector, valid, values);
     }
   }
-  if (!binding_->long_epilogue) return;
+  if (!binding_.sums_in_memory) return;
   finish_in_loop(0, plan_.height.outputs, [&](const IntExpr& row) {
     finish_stored_row(inside, corner, row, group.column_vector + vector, valid, row * plan_.width.outputs);
   });
@@ -131,7 +131,7 @@ void WinogradOutputs::transform_in_memory(const std::vector<TileClass>& classes,
       std::vector<Value> values;
       for (int column = 0; column < wide; ++column) values.push_back(load(tile_, row * wide + column));
       values = emit_transform(b_, plan_.width.output, std::move(values));
-      if (!binding_->long_epilogue)
+      if (!binding_.sums_in_memory)
         return finish_row(inside, corner, row, group.column_vector + vector, valid, values);
       for (int column = inside.low; column < inside.high; ++column)
         store(values[static_cast<size_t>(column)], tile_, row * wide + column);
@@ -142,7 +142,7 @@ void WinogradOutputs::transform_in_memory(const std::vector<TileClass>& classes,
 }
 
 bool WinogradOutputs::is_summed() const {
-  return binding_->side_sums && binding_->side_sums->is_taken();
+  return binding_.side_sums != nullptr;
 }
 
 void WinogradOutputs::finish_in_loop(const IntExpr& begin, const IntExpr& end,
@@ -161,7 +161,7 @@ void WinogradOutputs::store_total(const Position& corner, const IntExpr& filter_
   if (!is_summed()) return;
   IntExpr tile = floor_div(corner.row, plan_.height.outputs) * plan_.tiles_wide +
                  floor_div(corner.column, plan_.width.outputs);
-  binding_->side_sums->store(b_, corner.image, filter_vector, tile, total_);
+  binding_.side_sums->store(b_, corner.image, filter_vector, tile, total_);
   total_ = {};
 }
 
@@ -169,7 +169,7 @@ void WinogradOutputs::finish(const Position& at, const IntExpr& filter_vector, i
   Index index{at.image, filter_vector * plan_.lanes};
   if (plan_.result.rank() == 4) index.push_back(at.row);
   index.push_back(at.column);
-  Value result = finish_lanes(b_, *binding_, std::move(index), 1, plan_.lanes, valid, sums);
+  Value result = finish_lanes(b_, binding_, std::move(index), 1, plan_.lanes, valid, sums);
   if (is_summed()) total_ = total_ ? b_.binary(OpKind::FAdd, total_, result) : result;
 }
 

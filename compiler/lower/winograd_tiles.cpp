@@ -28,8 +28,8 @@ std::vector<TileClass> classify_tiles(int64_t tiles, int step, int64_t offset, i
   return classes;
 }
 
-WinogradTiles::WinogradTiles(Builder& builder, const plan::WinogradPlan& plan, const BindingRef& binding,
-                             int inputs, int products)
+WinogradTiles::WinogradTiles(Builder& builder, const plan::WinogradGeometry& plan,
+                             const ContractionBinding& binding, int inputs, int products)
     : b_(builder), plan_(plan), binding_(binding), inputs_(inputs), products_(products),
       tile_(builder.add_scratch("tile", Scalar::F32, static_cast<int64_t>(plan.points()) * plan.lanes)),
       vector_{Scalar::F32, plan.lanes} {}

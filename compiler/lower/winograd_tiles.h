@@ -22,8 +22,8 @@ std::vector<TileClass> classify_tiles(int64_t tiles, int step, int64_t offset, i
 class WinogradTiles {
 public:
   // `inputs` and `products`: buffers of the kernel for V and for the products of all points.
-  WinogradTiles(kernel::Builder& builder, const plan::WinogradPlan& plan, const BindingRef& binding,
-                int inputs, int products);
+  WinogradTiles(kernel::Builder& builder, const plan::WinogradGeometry& plan,
+                const ContractionBinding& binding, int inputs, int products);
 
   struct Position {
     IntExpr image, row, column; // of the tile among tiles, or of an element
@@ -41,8 +41,8 @@ protected:
   IntExpr input_vector(const IntExpr& point, const IntExpr& block, const IntExpr& tile) const;
 
   kernel::Builder& b_;
-  const plan::WinogradPlan& plan_;
-  BindingRef binding_;
+  const plan::WinogradGeometry& plan_;
+  const ContractionBinding& binding_;
   int inputs_, products_, tile_; // `tile_`: scratch for the points of one tile
   kernel::Type vector_;
 };

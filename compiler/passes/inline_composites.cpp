@@ -8,22 +8,12 @@
 // - Requires: nothing.
 // - Establishes: every composite has a kernel.
 // - Breaks: composites can no longer be recognised by name.
-#include "compiler/graph/composites.h"
-#include "compiler/graph/resample.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/composites.h"
 
 namespace firn {
 namespace {
-
-constexpr std::string_view kWithKernel[] = {"softmax", "log_softmax", "layer_norm", "rms_norm",
-                                            "lstm",    "gru",         "rnn"};
-
-bool has_kernel(const Instruction& composite) {
-  for (std::string_view name : kWithKernel)
-    if (is_composite(composite, name)) return true;
-  return read_resample(composite).has_value();
-}
 
 bool inline_in(Region& region, const PassOptions& options) {
   bool changed = false;
@@ -31,7 +21,9 @@ bool inline_in(Region& region, const PassOptions& options) {
     if (has_trait(instruction->opcode(), Captures))
       for (int r = 0; r < instruction->num_regions(); ++r)
         changed |= inline_in(instruction->region(r), options);
-    if (!instruction->is(Opcode::Composite) || has_kernel(*instruction) || !options.take_rewrite()) continue;
+    if (!instruction->is(Opcode::Composite) || plan::has_composite_kernel(*instruction) ||
+        !options.take_rewrite())
+      continue;
     std::vector<Value> results =
         region.inline_region(instruction->region(), instruction->operands(), instruction);
     for (int i = 0; i < instruction->num_results(); ++i)

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "compiler/graph/module.h"
+#include "compiler/plan/options.h"
 #include "compiler/support/pass_list.h"
-#include "compiler/target/target_machine.h"
 
 #include <string>
 
@@ -13,6 +13,10 @@ struct PassOptions : RewriteLimit {
   const TargetMachine* target = nullptr; // null: target-independent passes only
   bool optimize_size = false;
   bool strict_math = false;
+  // For plan-kernels.
+  plan::Winograd winograd = plan::Winograd::Auto;
+  const plan::ScheduleDatabase* schedules = nullptr;
+  std::vector<plan::Explanation>* explanations = nullptr;
   int64_t fold_bytes_limit =
       64 << 20; // constants larger than this are not made by folding unless inputs were as large
 };

@@ -7,7 +7,7 @@
 // Plans that stand there already are kept: one written by hand overrules the cost model.
 //
 // - Requires: fusions and layouts as lowering is to see them.
-// - Establishes: `plan` on every instruction for which plan/ has an algorithm.
+// - Establishes: `plan` on every instruction that becomes a kernel.
 // - Breaks: nothing; other passes do not read plans.
 #include "compiler/passes/passes.h"
 #include "compiler/plan/plan_module.h"
@@ -33,7 +33,8 @@ bool write_plans(Region& region, const plan::KernelPlans& plans, const PassOptio
 
 bool plan_kernels(Module& module, const PassOptions& options) {
   if (!options.target) return false;
-  auto plans = plan::plan_module(module, {*options.target, options.optimize_size});
+  auto plans = plan::plan_module(module, {*options.target, options.optimize_size, options.strict_math,
+                                          options.winograd, options.schedules, options.explanations});
   // Lowering says what is wrong with a plan that was written by hand.
   return plans && write_plans(module.main().body(), *plans, options);
 }

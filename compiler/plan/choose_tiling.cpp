@@ -158,15 +158,11 @@ ColumnGroups column_groups(int64_t columns, const TileShape& tile) {
   return groups;
 }
 
-Tiling choose_tiling(const ContractionShape& shape, const TargetMachine& target, const Schedule* schedule) {
+Tiling choose_tiling(const ContractionShape& shape, const TargetMachine& target, const TileShape* tile) {
   Tiling tiling;
-  tiling.tile = choose_tile(shape, target);
-  if (schedule && schedule->rows > 0) {
-    tiling.tile.rows = schedule->rows;
-    tiling.tile.vectors = schedule->vectors;
-    tiling.tile.phases = schedule->phases;
-    tiling.tile.depth = std::min(schedule->depth, shape.most_depth);
-  }
+  tiling.tile = tile ? *tile : choose_tile(shape, target);
+  tiling.tile.lanes = target.lanes(shape.element_bits);
+  tiling.compact = shape.compact;
   tiling.unroll = shape.compact ? 1 : kUnroll;
   tiling.rolls_runs = shares_too_many(shape, tiling.tile, target);
   tiling.rolls_steps = leaves_no_registers(shape, tiling.tile, target);
@@ -196,8 +192,6 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetMachine& target,
   double rows_first = streamed_cost(vector_bytes * (row_tiles - 1), vector_bytes, target) +
                       streamed_cost(scalar_bytes * regrouped, scalar_tile + panel, target) + first_pass;
   tiling.columns_outermost = columns_first <= rows_first || shape.vector_outer_dims > 0;
-  if (schedule && schedule->columns_outermost && shape.vector_outer_dims == 0)
-    tiling.columns_outermost = *schedule->columns_outermost;
   return tiling;
 }
 

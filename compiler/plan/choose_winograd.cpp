@@ -18,7 +18,7 @@ constexpr int64_t kMostBytes = 1;
 
 // One size of the transform for one convolution.
 struct Size {
-  WinogradPlan plan;
+  WinogradGeometry plan;
   double won = 0;    // cycles, beside the direct convolution
   int64_t added = 0; // bytes, beside the model's own filters
   std::optional<double> error;
@@ -55,7 +55,7 @@ private:
   void add(WinogradCandidate candidate) {
     Convolution convolution{candidate.filter, candidate.is_asked, {}, -1};
     int64_t own = static_cast<int64_t>(candidate.filter->bytes().size());
-    for (WinogradPlan& plan : candidate.plans) {
+    for (WinogradGeometry& plan : candidate.plans) {
       Size size;
       size.won = candidate.direct_cycles - plan.cycles;
       size.added = std::max<int64_t>(0, plan.filter_elements() * 4 - own);
@@ -153,7 +153,7 @@ private:
     bool is_direct = convolution.taken < 0;
     double won = is_direct ? 0 : convolution.sizes[static_cast<size_t>(convolution.taken)].won;
     for (Size& size : convolution.sizes) {
-      Explanation::Candidate candidate{size.plan.schedule(), size.plan.cycles, ""};
+      Explanation::Candidate candidate{size.plan.plan(), size.plan.cycles, ""};
       char text[64];
       if (size.error) {
         std::snprintf(text, sizeof text, "%.2g times the direct sum's error%s", *size.error,

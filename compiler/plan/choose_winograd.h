@@ -13,6 +13,7 @@
 // the direct sum.
 #pragma once
 
+#include "compiler/plan/schedule.h"
 #include "compiler/plan/winograd.h"
 
 #include <optional>
@@ -23,13 +24,13 @@ namespace firn::plan {
 // A convolution to which the algorithm applies.
 struct WinogradCandidate {
   LiteralRef filter;
-  std::vector<WinogradPlan> plans; // of all sizes, fastest first
-  double direct_cycles = 0;        // of the direct convolution, its filters streamed
-  bool is_asked = false;           // takes the fastest size
+  std::vector<WinogradGeometry> plans; // of all sizes, fastest first
+  double direct_cycles = 0;            // of the direct convolution, its filters streamed
+  bool is_asked = false;               // takes the fastest size
 };
 
 struct WinogradChoice {
-  std::optional<WinogradPlan> plan;               // none: the convolution is computed directly
+  std::optional<WinogradGeometry> plan;           // none: the convolution is computed directly
   int64_t added_bytes = 0;                        // of the plan's filters, beside the model's own
   bool left_out = false;                          // the algorithm is faster, but not worth its bytes
   std::vector<Explanation::Candidate> considered; // fastest first, the direct convolution apart

@@ -4,7 +4,7 @@
 //   result[outer, row, column] = sum over k of scalar(outer, row, k) * vector(outer, k, column)
 #pragma once
 
-#include "compiler/plan/schedule.h"
+#include "compiler/graph/dtype.h"
 #include "compiler/support/int_expr.h"
 #include "compiler/target/target_machine.h"
 
@@ -23,7 +23,13 @@ struct TileShape {
   int lanes = 8;
   int phases = 1;
   int depth = 1;
+  bool operator==(const TileShape&) const = default;
 };
+
+// Whether elements of the type are summed in f32.
+inline bool sums_in_f32(DType dtype) {
+  return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
+}
 
 // One loop of the reduction, outermost first. The extent is static.
 struct ReductionLoop {
@@ -66,15 +72,18 @@ struct Tiling {
   double cycles = 0;       // estimate for the whole contraction, its operands near
   int parts = 1;           // of the reduction, one after the other over all tiles, so that operands stay near
   int64_t row_block = 0;   // rows that pass all columns before the next ones do; 0: all of them
+  bool compact = false;    // small code before speed: nothing unrolled
   int unroll = 1;          // steps of the innermost reduction loop per iteration
   bool rolls_runs = false; // runs of a split loop are loops: no registers are free for scalars they share
+  bool streams_vectors = false; // from beyond the second cache level: asked for ahead of time
+  bool streams_scalars = false; // from beyond the first, likewise
   bool rolls_steps = false; // those steps are a loop: no registers are free for operands of the step after
 };
 
 // Picks the tile by counting cycles of whole and edge tiles, and the loop order by the bytes each order
-// streams. `schedule`, if any, overrules tile and order.
+// streams. `tile`, if any, is taken instead; its lanes are the target's.
 Tiling choose_tiling(const ContractionShape& shape, const TargetMachine& target,
-                     const Schedule* schedule = nullptr);
+                     const TileShape* tile = nullptr);
 
 // The vectors a column group of the packed operand holds: groups of tile.vectors, the last one smaller. With
 // depth, a group that ends in a part of a vector is that last one even if it has as many.

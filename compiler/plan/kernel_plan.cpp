@@ -3,61 +3,277 @@
 
 #include "compiler/support/text_scanner.h"
 
+#include <algorithm>
 #include <optional>
 
 namespace firn::plan {
 namespace {
 
+constexpr int kMaxTile = 64; // rows or vectors, in a plan written by hand
+
+std::string pair_text(int64_t a, int64_t b) {
+  return std::to_string(a) + "x" + std::to_string(b);
+}
+std::string flag(bool is_set, const char* name) {
+  return is_set ? std::string(" ") + name : "";
+}
+// Nothing for the value that stands for no text.
+std::string number(const char* name, int64_t value, int64_t none) {
+  return value == none ? "" : std::string(" ") + name + " " + std::to_string(value);
+}
+
+std::string text_of(const TileShape& tile) {
+  return " tile " + pair_text(tile.rows, tile.vectors) + number("splits", tile.phases, 1) +
+         number("interleave", tile.depth, 1);
+}
 std::string text_of(const WindowTiling& tiling) {
-  std::string text = " tile " + std::to_string(tiling.pixels) + " along " + std::to_string(tiling.along);
-  return tiling.straight ? text + " straight" : text;
+  return " tile " + std::to_string(tiling.pixels) + " along " + std::to_string(tiling.along) +
+         flag(tiling.straight, "straight");
+}
+
+const char* name_of(ContractionPlan::Algorithm algorithm) {
+  switch (algorithm) {
+  case ContractionPlan::Algorithm::Direct: return "direct";
+  case ContractionPlan::Algorithm::Polyphase: return "polyphase";
+  case ContractionPlan::Algorithm::Planar: return "planar";
+  }
+  return "";
+}
+std::string text_of(const ContractionPlan& plan) {
+  const Tiling& tiling = plan.tiling;
+  if (tiling.tile.rows == 0) return name_of(plan.algorithm);
+  return name_of(plan.algorithm) + text_of(tiling.tile) +
+         (tiling.columns_outermost ? " columns outermost" : " rows outermost") +
+         number("parts", tiling.parts, 1) + number("row_block", tiling.row_block, 0) +
+         flag(tiling.compact, "compact") + flag(plan.lhs_columns, "lhs_columns") +
+         flag(plan.unpacked, "unpacked") + flag(plan.looped_epilogue, "looped_epilogue") +
+         flag(plan.bias_first, "bias_first");
+}
+std::string text_of(const WinogradPlan& plan) {
+  std::string text = "winograd " + pair_text(plan.outputs_high, plan.outputs_wide);
+  return plan.tile.rows == 0 ? text
+                             : text + text_of(plan.tile) + number("batch", plan.batch, 0) +
+                                   flag(plan.looped_epilogue, "looped_epilogue");
 }
 std::string text_of(const DepthwisePlan& plan) {
-  return "depthwise" + text_of(plan.tiling) + (plan.taps_in_registers ? " taps_in_registers" : "");
+  return "depthwise" + text_of(plan.tiling) + flag(plan.taps_in_registers, "taps_in_registers") +
+         flag(plan.looped_epilogue, "looped_epilogue") + flag(plan.bias_first, "bias_first");
+}
+std::string text_of(const DepthwiseChainPlan& plan) {
+  return "depthwise_chain lines " + std::to_string(plan.lines);
 }
 std::string text_of(const PoolingPlan& plan) {
   return "pooling" + text_of(plan.tiling);
 }
 
-// "tile 7"
-bool read(TextScanner& scanner, const char* name, int64_t& value) {
-  if (!scanner.expect(name)) return false;
-  return scanner.integer(value) || scanner.fail("expected an integer");
+std::string text_of(const AttentionPlan& plan) {
+  if (plan.rows == 0) return "attention";
+  return "attention tile " + pair_text(plan.rows, plan.vectors) + " steps " + std::to_string(plan.steps) +
+         " block " + std::to_string(plan.block) + flag(plan.packs_keys, "packs_keys") +
+         flag(plan.packs_values, "packs_values");
+}
+std::string text_of(const RecurrentPlan& plan) {
+  return plan.rows == 0 ? "recurrent" : "recurrent tile " + pair_text(plan.rows, plan.vectors);
+}
+std::string text_of(const RowsPlan& plan) {
+  return "rows" + flag(plan.in_producer, "in_producer");
+}
+std::string text_of(const PlainPlan& plan) {
+  return name_of(plan.algorithm);
 }
 
-bool read(TextScanner& scanner, WindowTiling& tiling) {
-  if (!read(scanner, "tile", tiling.pixels) || !read(scanner, "along", tiling.along)) return false;
-  tiling.straight = scanner.accept("straight");
-  return true;
-}
+using Plain = PlainPlan::Algorithm;
+constexpr Plain kPlain[] = {Plain::Elements,
+                            Plain::Relayout,
+                            Plain::Resample,
+                            Plain::FusedSpatialSum,
+                            Plain::Concatenate,
+                            Plain::UpdateSlice,
+                            Plain::ScatterElements,
+                            Plain::ScatterND,
+                            Plain::ArgReduce,
+                            Plain::Scan,
+                            Plain::Sort,
+                            Plain::TopK};
 
-std::optional<KernelPlan> read_plan(TextScanner& scanner) {
-  if (scanner.accept("depthwise")) {
-    DepthwisePlan plan;
-    if (!read(scanner, plan.tiling)) return std::nullopt;
-    plan.taps_in_registers = scanner.accept("taps_in_registers");
+class PlanReader {
+public:
+  PlanReader(const std::string& name, std::string_view text) : in_(name, text) {}
+
+  Expected<KernelPlan> run() {
+    std::optional<KernelPlan> plan = read_plan();
+    if (!plan || (!in_.at_end() && !in_.fail("expected the end of the plan"))) return in_.error();
+    return std::move(*plan);
+  }
+
+private:
+  std::optional<KernelPlan> read_plan() {
+    using Algorithm = ContractionPlan::Algorithm;
+    for (Algorithm algorithm : {Algorithm::Direct, Algorithm::Polyphase, Algorithm::Planar})
+      if (in_.accept(name_of(algorithm))) {
+        ContractionPlan plan;
+        plan.algorithm = algorithm;
+        return read_as(plan);
+      }
+    if (in_.accept("winograd")) return read_as(WinogradPlan());
+    if (in_.accept("depthwise")) return read_as(DepthwisePlan());
+    if (in_.accept("depthwise_chain")) return read_as(DepthwiseChainPlan());
+    if (in_.accept("pooling")) return read_as(PoolingPlan());
+    if (in_.accept("attention")) return read_as(AttentionPlan());
+    if (in_.accept("recurrent")) return read_as(RecurrentPlan());
+    if (in_.accept("rows")) return RowsPlan{in_.accept("in_producer")};
+    for (Plain algorithm : kPlain)
+      if (in_.accept(name_of(algorithm))) return PlainPlan{algorithm};
+    in_.fail("'" + std::string(in_.word()) + "' names no algorithm, wanted one of: " + all_names());
+    return std::nullopt;
+  }
+
+  static std::string all_names() {
+    std::string names =
+        "attention, depthwise, depthwise_chain, direct, planar, polyphase, pooling, recurrent, "
+        "rows, winograd";
+    for (Plain algorithm : kPlain) names += std::string(", ") + name_of(algorithm);
+    return names;
+  }
+
+  template <class Plan> std::optional<KernelPlan> read_as(Plan plan) {
+    if (!read(plan)) return std::nullopt;
     return plan;
   }
-  if (scanner.accept("pooling")) {
-    PoolingPlan plan;
-    if (!read(scanner, plan.tiling)) return std::nullopt;
-    return plan;
+
+  // "tile 7"
+  bool read(const char* name, int64_t& value) {
+    if (!in_.expect(name)) return false;
+    return in_.integer(value) || in_.fail("expected an integer");
   }
-  scanner.fail("'" + std::string(scanner.word()) + "' names no algorithm, wanted one of: depthwise, pooling");
-  return std::nullopt;
-}
+
+  // "14x2"; both at least 1 and at most `limit`.
+  bool read_pair(long limit, int& first, int& second) {
+    std::string word(in_.word_with(""));
+    size_t cross = word.find('x');
+    char* end = nullptr;
+    long a = std::strtol(word.c_str(), &end, 10), b = 0;
+    if (cross != std::string::npos && end == word.c_str() + cross)
+      b = std::strtol(word.c_str() + cross + 1, &end, 10);
+    if (cross == std::string::npos || *end || a < 1 || b < 1 || a > limit || b > limit)
+      return in_.fail("wanted two sizes from 1 to " + std::to_string(limit) + " such as 4x2, found '" + word +
+                      "'");
+    first = static_cast<int>(a);
+    second = static_cast<int>(b);
+    return true;
+  }
+
+  bool read_choice(const char* name, std::initializer_list<int> allowed, const char* wanted, int& value) {
+    if (!in_.accept(name)) return true;
+    int64_t found = 0;
+    if (!in_.integer(found) || std::find(allowed.begin(), allowed.end(), found) == allowed.end())
+      return in_.fail(wanted);
+    value = static_cast<int>(found);
+    return true;
+  }
+
+  // Behind "tile".
+  bool read(TileShape& tile) {
+    return read_pair(kMaxTile, tile.rows, tile.vectors) &&
+           read_choice("splits", {1, 2, 4, 8}, "splits are 1, 2, 4 or 8", tile.phases) &&
+           read_choice("interleave", {1, 2, 4}, "steps are interleaved by 1, 2 or 4", tile.depth);
+  }
+
+  bool read_count(const char* name, const char* wanted, int64_t& value) {
+    if (!in_.accept(name)) return true;
+    return (in_.integer(value) && value >= 1) || in_.fail(wanted);
+  }
+
+  bool read(ContractionPlan& plan) {
+    Tiling& tiling = plan.tiling;
+    tiling.tile.rows = 0;
+    if (!in_.accept("tile")) return true;
+    if (!read(tiling.tile)) return false;
+    tiling.columns_outermost = !in_.accept("rows");
+    bool has_order = !tiling.columns_outermost || in_.accept("columns");
+    int64_t parts = 1;
+    if ((has_order && !in_.expect("outermost")) ||
+        !read_count("parts", "there is at least one part", parts) ||
+        !read_count("row_block", "a block has at least one row", tiling.row_block))
+      return false;
+    if (parts > INT32_MAX) return in_.fail("so many parts have no step each");
+    tiling.parts = static_cast<int>(parts);
+    tiling.compact = in_.accept("compact");
+    plan.lhs_columns = in_.accept("lhs_columns");
+    plan.unpacked = in_.accept("unpacked");
+    plan.looped_epilogue = in_.accept("looped_epilogue");
+    plan.bias_first = in_.accept("bias_first");
+    return true;
+  }
+
+  bool read(WinogradPlan& plan) {
+    if (!read_pair(4, plan.outputs_high, plan.outputs_wide)) return false;
+    if (!in_.accept("tile")) return true;
+    if (!read(plan.tile)) return false;
+    if (!in_.expect("batch")) return false;
+    if (!in_.integer(plan.batch) || plan.batch < 1) return in_.fail("a batch has at least one tile");
+    plan.looped_epilogue = in_.accept("looped_epilogue");
+    return true;
+  }
+
+  bool read(WindowTiling& tiling) {
+    if (!read("tile", tiling.pixels) || !read("along", tiling.along)) return false;
+    tiling.straight = in_.accept("straight");
+    return true;
+  }
+  bool read(DepthwisePlan& plan) {
+    if (!read(plan.tiling)) return false;
+    plan.taps_in_registers = in_.accept("taps_in_registers");
+    plan.looped_epilogue = in_.accept("looped_epilogue");
+    plan.bias_first = in_.accept("bias_first");
+    return true;
+  }
+  bool read(DepthwiseChainPlan& plan) { return read("lines", plan.lines); }
+  bool read(PoolingPlan& plan) { return read(plan.tiling); }
+  bool read(AttentionPlan& plan) {
+    if (!in_.accept("tile")) return true;
+    if (!read_pair(kMaxTile, plan.rows, plan.vectors)) return false;
+    int64_t steps = 0;
+    if (!read("steps", steps) || !read("block", plan.block)) return false;
+    if (steps != 1 && steps != 2 && steps != 4 && steps != 8) return in_.fail("steps are 1, 2, 4 or 8");
+    plan.steps = static_cast<int>(steps);
+    plan.packs_keys = in_.accept("packs_keys");
+    plan.packs_values = in_.accept("packs_values");
+    return true;
+  }
+  bool read(RecurrentPlan& plan) {
+    return !in_.accept("tile") || read_pair(kMaxTile, plan.rows, plan.vectors);
+  }
+
+  TextScanner in_;
+};
 
 } // namespace
+
+const char* name_of(PlainPlan::Algorithm algorithm) {
+  switch (algorithm) {
+  case Plain::Elements: return "elements";
+  case Plain::Relayout: return "relayout";
+  case Plain::Resample: return "resample";
+  case Plain::FusedSpatialSum: return "fused_spatial_sum";
+  case Plain::Concatenate: return "concatenate";
+  case Plain::UpdateSlice: return "update_slice";
+  case Plain::ScatterElements: return "scatter_elements";
+  case Plain::ScatterND: return "scatter_nd";
+  case Plain::ArgReduce: return "arg_reduce";
+  case Plain::Scan: return "scan";
+  case Plain::Sort: return "sort";
+  case Plain::TopK: return "top_k";
+  }
+  return "";
+}
 
 std::string to_string(const KernelPlan& plan) {
   return std::visit([](const auto& of_family) { return text_of(of_family); }, plan);
 }
 
 Expected<KernelPlan> parse_kernel_plan(const std::string& name, std::string_view text) {
-  TextScanner scanner(name, text);
-  std::optional<KernelPlan> plan = read_plan(scanner);
-  if (!plan || (!scanner.at_end() && !scanner.fail("expected the end of the plan"))) return scanner.error();
-  return std::move(*plan);
+  return PlanReader(name, text).run();
 }
 
 } // namespace firn::plan

@@ -7,12 +7,43 @@
 #pragma once
 
 #include "compiler/graph/module.h"
+#include "compiler/plan/contraction.h"
 
 #include <map>
 #include <string>
 #include <variant>
 
 namespace firn::plan {
+
+// A dot or convolution by register tiles, the rest of its fusion computed of the sums before they are stored.
+//
+//   direct [tile ROWSxVECTORS [splits N] [interleave N] [columns|rows outermost] [parts N] [row_block N]
+//           [compact] [lhs_columns] [unpacked] [looped_epilogue] [bias_first]]
+//
+// The name alone leaves the rest to the cost model. Columns are outermost unless the text says otherwise.
+struct ContractionPlan {
+  enum class Algorithm : uint8_t {
+    Direct,    // dots and convolutions
+    Polyphase, // transposed convolutions, all phases in one kernel (plan/polyphase.h)
+    Planar,    // convolutions to few channels, positions in lanes (plan/planar.h)
+  };
+  Algorithm algorithm = Algorithm::Direct;
+  Tiling tiling;
+  bool lhs_columns = false;     // of a dot: the lhs is the vector operand
+  bool unpacked = false;        // of a dot: columns are read where they lie
+  bool looped_epilogue = false; // a copy of the epilogue per accumulator would be too much code
+  bool bias_first = false;      // sums start from a bias per channel
+};
+
+// A convolution by Winograd's algorithm (plan/winograd.h).
+//
+//   winograd HIGHxWIDE [tile ROWSxVECTORS [splits N] [interleave N] batch TILES [looped_epilogue]]
+struct WinogradPlan {
+  int outputs_high = 0, outputs_wide = 0; // of one transform
+  TileShape tile{0};                      // of the products; no rows: the cost model's
+  int64_t batch = 0;                      // tiles of the image per batch
+  bool looped_epilogue = false;           // as of ContractionPlan
+};
 
 // How the walk over windows of blocked channels is cut: a tile is a run of `pixels` positions of the result
 // along one spatial dim.
@@ -24,27 +55,87 @@ struct WindowTiling {
 };
 
 // A depthwise convolution, or one of narrow groups, over blocked channels.
+//
+//   depthwise tile PIXELS along DIM [straight] [taps_in_registers] [looped_epilogue] [bias_first]
 struct DepthwisePlan {
   WindowTiling tiling;
   bool taps_in_registers = false; // those of a block of channels, for all its tiles; needs straight code
-  bool operator==(const DepthwisePlan&) const = default;
+  bool looped_epilogue = false;   // as of ContractionPlan
+  bool bias_first = false;
+};
+
+// A chain [convolution ->] depthwise convolution [-> convolution] in strips of lines of the result, so that
+// what passes between them stays near. The members' own plans say how each is computed.
+//
+//   depthwise_chain lines N
+struct DepthwiseChainPlan {
+  int64_t lines = 0;
 };
 
 // A maximum, minimum or sum over windows of blocked channels.
+//
+//   pooling tile PIXELS along DIM [straight]
 struct PoolingPlan {
   WindowTiling tiling;
-  bool operator==(const PoolingPlan&) const = default;
 };
 
-using KernelPlan = std::variant<DepthwisePlan, PoolingPlan>;
+// dot(softmax(f(dot(q, k))), v) as one kernel: tiles of query rows, blocks of keys.
+//
+//   attention [tile ROWSxVECTORS steps N block KEYS [packs_keys] [packs_values]]
+struct AttentionPlan {
+  int rows = 0, vectors = 0; // of a register tile; no rows: the cost model's
+  int steps = 1;             // of a product per iteration
+  int64_t block = 0;         // keys whose scores are there at a time
+  bool packs_keys = false;   // copies them into lanes first
+  bool packs_values = false;
+};
 
+// A recurrent layer with the loop over time inside.
+//
+//   recurrent [tile ROWSxVECTORS]
+struct RecurrentPlan {
+  int rows = 0, vectors = 0; // entries of the batch and vectors of hidden units per tile
+};
+
+// Reductions along a row and elementwise code, such as softmax and layer norm.
+//
+//   rows [in_producer]
+struct RowsPlan {
+  bool in_producer = false; // the kernel of the dot that makes the rows takes them while they are near
+};
+
+// Kernels that leave nothing to choose but themselves.
+struct PlainPlan {
+  enum class Algorithm : uint8_t {
+    Elements, // loops over all elements of the results, each of which is code of its own
+    Relayout, // a copy or transpose by strides, through squares of registers
+    Resample,
+    FusedSpatialSum, // sums over positions from what the producer's kernel leaves of them
+    Concatenate,
+    UpdateSlice,
+    ScatterElements,
+    ScatterND,
+    ArgReduce,
+    Scan,
+    Sort,
+    TopK,
+  };
+  Algorithm algorithm = Algorithm::Elements;
+};
+
+using KernelPlan = std::variant<ContractionPlan, WinogradPlan, DepthwisePlan, DepthwiseChainPlan, PoolingPlan,
+                                AttentionPlan, RecurrentPlan, RowsPlan, PlainPlan>;
+
+// The name of such a kernel in texts.
+const char* name_of(PlainPlan::Algorithm algorithm);
+
+// Equal plans have equal texts.
 std::string to_string(const KernelPlan& plan);
 // Reads what to_string() prints; `name` stands before line and column in errors.
 Expected<KernelPlan> parse_kernel_plan(const std::string& name, std::string_view text);
 
 // The plans of a module's instructions, those within `if`, `while` and fusions of several kernels among them.
-// Instructions without one become no kernel, or one of an emitter that decides for itself
-// (lower/emitter_table.cpp).
+// Instructions without one become no kernel: they are constants, control flow, or hold those with kernels.
 class KernelPlans {
 public:
   // Null without a plan, or with one of another algorithm.
@@ -56,7 +147,14 @@ public:
     auto found = plans_.find(&instruction);
     return found == plans_.end() ? nullptr : &found->second;
   }
+  bool has(const Instruction& instruction, PlainPlan::Algorithm algorithm) const {
+    const PlainPlan* plan = find<PlainPlan>(instruction);
+    return plan && plan->algorithm == algorithm;
+  }
   void set(const Instruction& instruction, KernelPlan plan) { plans_[&instruction] = std::move(plan); }
+
+  // Bytes of all constants of the module: what a run draws through the caches.
+  int64_t model_weight_bytes = 0;
 
 private:
   std::map<const Instruction*, KernelPlan> plans_;

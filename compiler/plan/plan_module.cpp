@@ -1,11 +1,20 @@
-// Plans of whole modules.
+// Plans of whole modules: of every instruction first, then what they decide together.
 #include "compiler/plan/plan_module.h"
 
-#include "compiler/plan/roots.h"
-#include "compiler/plan/windows.h"
+#include "compiler/plan/choose_plan.h"
+#include "compiler/plan/choose_winograd.h"
+#include "compiler/plan/composites.h"
+#include "compiler/plan/fused_spatial_sum.h"
+#include "compiler/plan/predicted_cycles.h"
+#include "compiler/plan/views.h"
+
+#include <cmath>
+#include <set>
 
 namespace firn::plan {
 namespace {
+
+using Plain = PlainPlan::Algorithm;
 
 bool has_static_types(const Instruction& instruction) {
   auto is_static = [](const Type& type) { return type.is_tensor() && type.is_static(); };
@@ -16,58 +25,250 @@ bool has_static_types(const Instruction& instruction) {
   return true;
 }
 
+int64_t constant_bytes(const Region& region) {
+  int64_t bytes = 0;
+  for (const auto& instruction : region.instructions()) {
+    if (instruction->is(Opcode::Constant)) bytes += static_cast<int64_t>(instruction->type().byte_size());
+    for (int i = 0; i < instruction->num_regions(); ++i) bytes += constant_bytes(instruction->region(i));
+  }
+  return bytes;
+}
+
+std::string place_of(const Instruction& instruction) {
+  return "the plan of " +
+         (instruction.location().empty() ? "%" + instruction.name() : instruction.location());
+}
+
+Diagnostic refused(const Instruction& instruction, const KernelPlan& plan, const std::string& why) {
+  return model_error(place_of(instruction) + ", '" + to_string(plan) + "', cannot be followed: " + why);
+}
+
 class ModulePlanning {
 public:
-  explicit ModulePlanning(const Options& options) : options_(options) {}
+  ModulePlanning(const Region& body, const Options& options) : options_(options), body_(body) {
+    plans_.model_weight_bytes = constant_bytes(body);
+  }
 
-  Result visit(const Region& region) {
+  Expected<KernelPlans> run() {
+    if (Result visited = visit(body_, nullptr); !visited) return visited.error();
+    choose_winograd_sizes();
+    if (Result joined = join(body_); !joined) return joined.error();
+    explain();
+    return std::move(plans_);
+  }
+
+private:
+  // `chain`: the fusion around the region, if that is one kernel.
+  Result visit(const Region& region, const Instruction* chain) {
     for (const auto& instruction : region.instructions()) {
-      if (Result planned = plan(*instruction); !planned) return planned;
-      for (int i = 0; holds_kernels(*instruction) && i < instruction->num_regions(); ++i)
-        if (Result within = visit(instruction->region(i)); !within) return within;
+      if (instruction->is(Opcode::Constant) || instruction->is(Opcode::Parameter)) continue;
+      if (has_static_types(*instruction))
+        if (Result planned = plan(*instruction, chain); !planned) return planned;
+      const KernelPlan* own = plans_.find(*instruction);
+      bool is_chain = own && std::holds_alternative<DepthwiseChainPlan>(*own);
+      if (!has_members(*instruction)) continue;
+      for (int i = 0; i < instruction->num_regions(); ++i)
+        if (Result within = visit(instruction->region(i), is_chain ? instruction.get() : nullptr); !within)
+          return within;
     }
     return {};
   }
-  KernelPlans take() { return std::move(plans_); }
 
-private:
-  Result plan(const Instruction& instruction) {
-    if (instruction.attributes().has("plan")) return read(instruction);
-    if (!has_static_types(instruction)) return {};
-    if (auto chosen = choose_plan(instruction, options_)) plans_.set(instruction, std::move(*chosen));
+  // Whether instructions within have plans of their own.
+  bool has_members(const Instruction& instruction) const {
+    const KernelPlan* own = plans_.find(instruction);
+    return holds_kernels(instruction) && (!own || std::holds_alternative<DepthwiseChainPlan>(*own) ||
+                                          plans_.has(instruction, Plain::FusedSpatialSum));
+  }
+
+  Result plan(const Instruction& instruction, const Instruction* chain) {
+    ContractionContext context{options_, plans_.model_weight_bytes, chain != nullptr};
+    if (instruction.attributes().has("plan")) {
+      auto written = parse_kernel_plan(place_of(instruction), instruction.attributes().text("plan"));
+      if (!written) return model_error(written.error().message);
+      // What sums are fused from shows when the producer has its plan.
+      std::string wrong = complete(*written, instruction, context);
+      if (!wrong.empty()) return refused(instruction, *written, wrong);
+      fixed_.insert(&instruction);
+      plans_.set(instruction, std::move(*written));
+      add_cycles(instruction);
+      return {};
+    }
+    Explanation explanation;
+    std::optional<KernelPlan> given = find_in_database(instruction, context, explanation);
+    // The guard on rounding errors has the last word on Winograd's algorithm: direct tiles stand by.
+    const auto* winograd = given ? std::get_if<WinogradPlan>(&*given) : nullptr;
+    std::optional<KernelPlan> plan = given;
+    if (!given || winograd) plan = choose_plan(instruction, context);
+    if (plan) {
+      plans_.set(instruction, *plan);
+      begin_explanation(instruction, chain, std::move(explanation));
+    }
+    const auto* direct = plans_.find<ContractionPlan>(instruction);
+    bool may_change = direct && !chain && (!given || winograd);
+    if (!may_change || !add_candidate(instruction, *direct, winograd))
+      if (plan || !holds_kernels(instruction)) add_cycles(instruction);
     return {};
   }
 
-  Result read(const Instruction& instruction) {
-    if (!has_static_types(instruction)) return {}; // lowering says what is wrong with it
-    std::string name =
-        "the plan of " + (instruction.location().empty() ? "%" + instruction.name() : instruction.location());
-    auto plan = parse_kernel_plan(name, instruction.attributes().text("plan"));
-    if (!plan) return model_error(plan.error().message);
-    std::string wrong =
-        std::visit([&](const auto& of_family) { return check(of_family, instruction, options_); }, *plan);
-    if (!wrong.empty())
-      return model_error(name + ", '" + to_string(*plan) + "', cannot be followed: " + wrong);
-    plans_.set(instruction, std::move(*plan));
+  // The plan of the schedule database, if it has one that can be followed.
+  std::optional<KernelPlan> find_in_database(const Instruction& instruction,
+                                             const ContractionContext& context, Explanation& explanation) {
+    if (!options_.schedules) return std::nullopt;
+    const KernelPlan* found = options_.schedules->find(kernel_signature(instruction, options_.target));
+    if (!found) return std::nullopt;
+    KernelPlan plan = *found;
+    explanation.refused = complete(plan, instruction, context);
+    if (!explanation.refused.empty()) return std::nullopt;
+    explanation.overruled = true;
+    fixed_.insert(&instruction);
+    return plan;
+  }
+
+  // A convolution that Winograd's algorithm may compute; false if it does not apply.
+  bool add_candidate(const Instruction& instruction, const ContractionPlan& direct,
+                     const WinogradPlan* given) {
+    if (options_.strict_math || !instruction.has_uses()) return false;
+    if (!given && (options_.optimize_size || options_.winograd == Winograd::Off)) return false;
+    std::optional<KernelRoot> root = find_contraction(instruction);
+    if (!root->op->is(Opcode::Convolution)) return false;
+    const TargetMachine& target = options_.target;
+    auto computed = ComputedConvolution::of(*root, instruction.type(), target.lanes(32));
+    if (!is_packable_constant(computed.filter)) return false;
+    WinogradCandidate candidate;
+    candidate.plans =
+        plan_winograd({*computed.convolution, computed.result, target, plans_.model_weight_bytes, given});
+    if (candidate.plans.empty()) return false;
+    candidate.filter = computed.filter.def->literal();
+    double stream = stream_cycles(static_cast<double>(computed.filter.type().byte_size()), 1, target,
+                                  plans_.model_weight_bytes);
+    candidate.direct_cycles = overlapped(direct.tiling.cycles, stream);
+    network_cycles_ += candidate.direct_cycles;
+    candidate.is_asked = given || options_.winograd != Winograd::Auto;
+    if (given) candidate.direct_cycles = INFINITY;
+    candidates_.push_back(std::move(candidate));
+    candidate_instructions_.push_back(&instruction);
+    return true;
+  }
+
+  void add_cycles(const Instruction& instruction) {
+    bool is_view = instruction.num_results() == 1 && instruction.num_operands() > 0 &&
+                   has_static_types(instruction) && view_offset(instruction).has_value();
+    if (instruction.has_uses() && !is_view && !plans_.find<DepthwiseChainPlan>(instruction))
+      network_cycles_ += predicted_cycles(instruction, options_.target, plans_.model_weight_bytes);
+  }
+
+  void choose_winograd_sizes() {
+    auto choices = choose_winograd(std::move(candidates_), network_cycles_, plans_.model_weight_bytes);
+    for (size_t i = 0; i < choices.size(); ++i) {
+      const Instruction& instruction = *candidate_instructions_[i];
+      if (choices[i].plan) {
+        WinogradPlan plan = choices[i].plan->plan();
+        plan.looped_epilogue = has_long_epilogue(instruction);
+        plans_.set(instruction, plan);
+      }
+      auto explained = explanations_.find(&instruction);
+      if (explained == explanations_.end()) continue;
+      Explanation& explanation = explained->second;
+      explanation.added_bytes = choices[i].added_bytes;
+      explanation.left_out = choices[i].left_out;
+      explanation.overruled &= choices[i].plan.has_value();
+      explanation.candidates.insert(explanation.candidates.end(), choices[i].considered.begin(),
+                                    choices[i].considered.end());
+    }
+  }
+
+  // Plans that depend on those of other instructions.
+  Result join(const Region& region) {
+    for (const auto& instruction : region.instructions()) {
+      if (Result joined = join_rows(*instruction); !joined) return joined;
+      if (Result joined = join_sum(*instruction); !joined) return joined;
+      for (int i = 0; has_members(*instruction) && i < instruction->num_regions(); ++i)
+        if (Result joined = join(instruction->region(i)); !joined) return joined;
+    }
     return {};
+  }
+
+  // Whether blocks of whole rows leave the kernel of the dot one after the other, and the composite needs
+  // nothing else that is computed. Where all rows are one block, its own kernel finds them as near.
+  bool can_take_rows(const Instruction& composite) const {
+    const std::string& name = composite.attributes().word("name");
+    if ((name != "layer_norm" && name != "rms_norm") || !find_rows(composite)->is_last_dim) return false;
+    const Instruction& producer = *composite.operand(0).def;
+    const auto* plan = plans_.find<ContractionPlan>(producer);
+    if (!plan || plan->tiling.row_block == 0 || plan->lhs_columns ||
+        producer.parent() != composite.parent() || composite.type() != producer.type())
+      return false;
+    auto dot = DotGeometry::of(*find_contraction(producer)->op, producer.type(), false);
+    bool fits = producer.type().dims.back() == Dim(dot->shape.columns);
+    for (int i = 1; i < composite.num_operands(); ++i)
+      fits = fits && composite.operand(i).def->is(Opcode::Constant);
+    return fits;
+  }
+
+  Result join_rows(const Instruction& composite) {
+    const auto* rows = plans_.find<RowsPlan>(composite);
+    if (!rows || (fixed_.count(&composite) && !rows->in_producer)) return {};
+    bool can_join = can_take_rows(composite) && !taken_.count(composite.operand(0).def);
+    if (rows->in_producer && !can_join)
+      return refused(composite, *rows, "no dot makes blocks of its rows for it alone");
+    if (!can_join) return {};
+    taken_.insert(composite.operand(0).def);
+    plans_.set(composite, RowsPlan{true});
+    return {};
+  }
+
+  Result join_sum(const Instruction& fusion) {
+    std::optional<FusedSum> sum = find_fused_sum(fusion);
+    if (!sum) return {};
+    int64_t tiles = summed_tiles(*sum->producer, plans_);
+    if (plans_.has(fusion, Plain::FusedSpatialSum)) {
+      if (tiles == 0)
+        return refused(fusion, PlainPlan{Plain::FusedSpatialSum}, "the producer's kernel leaves no sums");
+    } else if (fused_sum_pays(sum->producer->type(), tiles)) {
+      plans_.set(fusion, PlainPlan{Plain::FusedSpatialSum});
+      begin_explanation(fusion, nullptr, {});
+    }
+    return {};
+  }
+
+  void begin_explanation(const Instruction& instruction, const Instruction* chain, Explanation explanation) {
+    if (!options_.explanations) return;
+    explanation.location = instruction.location();
+    explanation.signature = kernel_signature(instruction, options_.target);
+    if (const auto* plan = plans_.find<ContractionPlan>(instruction)) {
+      explanation.candidates.push_back({*plan, plan->tiling.cycles, ""});
+      if (const auto* strips = chain ? plans_.find<DepthwiseChainPlan>(*chain) : nullptr)
+        explanation.candidates[0].note = "in strips of " + std::to_string(strips->lines) + " lines";
+    }
+    explanations_[&instruction] = std::move(explanation);
+    explained_.push_back(&instruction);
+  }
+
+  void explain() {
+    for (const Instruction* instruction : explained_) {
+      Explanation& explanation = explanations_[instruction];
+      explanation.chosen = *plans_.find(*instruction);
+      options_.explanations->push_back(std::move(explanation));
+    }
   }
 
   const Options& options_;
+  const Region& body_;
   KernelPlans plans_;
+  std::set<const Instruction*> fixed_;        // whose plans stand in the text or the database
+  std::set<const Instruction*> taken_;        // dots whose rows a norm takes
+  std::vector<WinogradCandidate> candidates_; // in the order of the program
+  std::vector<const Instruction*> candidate_instructions_;
+  double network_cycles_ = 0; // of one run, all convolutions direct
+  std::map<const Instruction*, Explanation> explanations_;
+  std::vector<const Instruction*> explained_; // in the order of the program
 };
 
 } // namespace
 
-std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Options& options) {
-  if (auto plan = plan_depthwise(instruction, options)) return *plan;
-  if (auto plan = plan_pooling(instruction, options)) return *plan;
-  return std::nullopt;
-}
-
 Expected<KernelPlans> plan_module(const Module& module, const Options& options) {
-  ModulePlanning planning(options);
-  if (Result done = planning.visit(module.main().body()); !done) return done.error();
-  return planning.take();
+  return ModulePlanning(module.main().body(), options).run();
 }
 
 } // namespace firn::plan

@@ -1,4 +1,5 @@
-// The plans of a whole module: what stands in its text, and what the cost model says of the rest.
+// The plans of a whole module: what stands in its text, what the schedule database says, and what the cost
+// model says of the rest.
 #pragma once
 
 #include "compiler/plan/kernel_plan.h"
@@ -6,11 +7,8 @@
 
 namespace firn::plan {
 
-// How the instruction is best computed. Nothing if no algorithm with a plan covers it.
-std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Options& options);
-
-// A plan for every instruction that can have one. A plan in the text that cannot be read or followed is a
-// model error naming the instruction.
+// A plan for every instruction that becomes a kernel. A plan in the text that cannot be read or followed is a
+// model error naming the instruction; one in the database that cannot be followed is left aside.
 Expected<KernelPlans> plan_module(const Module& module, const Options& options);
 
 } // namespace firn::plan

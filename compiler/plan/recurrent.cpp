@@ -17,38 +17,77 @@ std::vector<Sweep> make_sweeps(const RecurrentLayer& layer) {
   return {{.sums = {{0, 0}, {1, 1}}, .gates_reset = true}, {.sums = {{2, 2}}, .reads_reset_state = true}};
 }
 
-} // namespace
+bool is_plain_f32(Value value) {
+  const Type& type = value.type();
+  return type.is_static() && type.dtype == DType::F32 && type.layout.is_plain() && type.num_elements() > 0;
+}
+
+// Sums of the sweep that has most of them.
+int most_sums(const RecurrentLayer& layer) {
+  size_t most = 1;
+  for (const Sweep& sweep : make_sweeps(layer)) most = std::max(most, sweep.sums.size());
+  return static_cast<int>(most);
+}
 
 // Units per block: enough sums at once to hide the latency of the FMA, with few blocks that fall short of it.
-RecurrentPlan choose_recurrence(const RecurrentLayer& layer, const TargetMachine& target,
-                                bool optimize_size) {
-  RecurrentPlan plan;
-  plan.sweeps = make_sweeps(layer);
-  UnitBlocks& units = plan.units;
-  units.hidden = layer.hidden;
-  units.lanes = target.lanes(32);
+RecurrentPlan choose(const RecurrentLayer& layer, const Options& options) {
+  const TargetMachine& target = options.target;
   int registers =
       target.vector_bits == 0 ? std::max(6, target.vector_registers / 2) : target.vector_registers;
-  int most = 1;
-  for (const Sweep& sweep : plan.sweeps) most = std::max(most, static_cast<int>(sweep.sums.size()));
+  int most = most_sums(layer);
+  int64_t lanes = target.lanes(32), total = (layer.hidden + lanes - 1) / lanes;
   double best = INFINITY;
-  for (int vectors = 1; vectors <= 8 && vectors <= units.total_vectors(); ++vectors) {
+  RecurrentPlan plan{1, 1};
+  for (int vectors = 1; vectors <= 8 && vectors <= total; ++vectors) {
     if (vectors > 1 && vectors * most + 2 > registers) break;
     double latency = target.fma_latency;
     auto cost = [&](int64_t width) {
       return std::max(latency, static_cast<double>(width * layer.gates) / target.fma_pipes);
     };
-    int64_t rest = units.total_vectors() % vectors;
-    double cycles = static_cast<double>(units.total_vectors() / vectors) * cost(vectors) +
-                    (rest > 0 ? cost(rest) + 1 : 0);
+    int64_t rest = total % vectors;
+    double cycles = static_cast<double>(total / vectors) * cost(vectors) + (rest > 0 ? cost(rest) + 1 : 0);
     if (cycles >= best) continue;
     best = cycles;
-    units.vectors = vectors;
+    plan.vectors = vectors;
   }
   int64_t batch = layer.operands.x.dim(1);
-  plan.rows = static_cast<int>(std::clamp<int64_t>((registers - 3) / (units.vectors * most), 1, batch));
-  if (optimize_size) plan.rows = 1;
+  plan.rows = static_cast<int>(std::clamp<int64_t>((registers - 3) / (plan.vectors * most), 1, batch));
+  if (options.optimize_size) plan.rows = 1;
   return plan;
+}
+
+} // namespace
+
+std::optional<RecurrentLayer> find_recurrent(const Instruction& composite) {
+  auto layer = read_recurrent(composite);
+  if (!layer) return std::nullopt;
+  const RecurrentOperands& o = layer->operands;
+  for (Value value : {o.x, o.w, o.r, o.b, o.h0, o.c0, o.peepholes, o.b_r})
+    if (value && !is_plain_f32(value)) return std::nullopt;
+  for (int i = 0; i < composite.num_results(); ++i)
+    if (!composite.type(i).layout.is_plain()) return std::nullopt;
+  if (o.lens && o.lens.dtype() != DType::I32) return std::nullopt;
+  return layer;
+}
+
+std::string complete(RecurrentPlan& plan, const Instruction& composite, const Options& options) {
+  auto layer = find_recurrent(composite);
+  if (!layer) return "this is no recurrent layer of plain f32";
+  if (plan.rows == 0) plan = choose(*layer, options);
+  int64_t batch = layer->operands.x.dim(1);
+  if (plan.rows > batch) return "a tile has at most the " + std::to_string(batch) + " rows of the batch";
+  return "";
+}
+
+RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan,
+                         const TargetMachine& target) {
+  RecurrentDivision division;
+  division.sweeps = make_sweeps(layer);
+  division.units.hidden = layer.hidden;
+  division.units.lanes = target.lanes(32);
+  division.units.vectors = plan.vectors;
+  division.rows = plan.rows;
+  return division;
 }
 
 } // namespace firn::plan

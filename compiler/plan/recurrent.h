@@ -4,7 +4,10 @@
 
 #include "compiler/graph/recurrent_cells.h"
 #include "compiler/plan/gate_panels.h"
-#include "compiler/target/target_machine.h"
+#include "compiler/plan/kernel_plan.h"
+#include "compiler/plan/options.h"
+
+#include <optional>
 
 namespace firn::plan {
 
@@ -21,12 +24,18 @@ struct Sweep {
   bool reads_reset_state = false;
 };
 
-struct RecurrentPlan {
+struct RecurrentDivision {
   std::vector<Sweep> sweeps;
   UnitBlocks units;
   int rows = 1; // batch entries per tile
 };
 
-RecurrentPlan choose_recurrence(const RecurrentLayer& layer, const TargetMachine& target, bool optimize_size);
+// The layer of a composite whose operands and results kernels read as they are: plain f32. Nothing for any
+// other instruction.
+std::optional<RecurrentLayer> find_recurrent(const Instruction& composite);
+
+// Completes a plan whose tile is left to the cost model. Says why a plan cannot be followed; empty: it can.
+std::string complete(RecurrentPlan& plan, const Instruction& composite, const Options& options);
+RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan, const TargetMachine& target);
 
 } // namespace firn::plan

@@ -13,8 +13,22 @@ Value outside_of(const Instruction& fusion, Value inside) {
   return found == parameters.end() ? Value{} : fusion.operand(static_cast<int>(found - parameters.begin()));
 }
 
+// A parameter of the fusions and composites around an instruction is what they are given, if that is a
+// constant.
+Value constant_of(Value value) {
+  Value given = value;
+  while (given.def->is(Opcode::Parameter)) {
+    const Region& region = *given.def->parent();
+    const Instruction* owner = region.owner();
+    if (!owner || !(owner->is(Opcode::Fusion) || owner->is(Opcode::Composite))) return value;
+    given = outside_of(*owner, given);
+  }
+  return given.def->is(Opcode::Constant) ? given : value;
+}
+
 // The one instruction of a fusion that `is_root` names, where everything else is code per element behind it.
 template <class IsRoot> const Instruction* sole_root(const Instruction& fusion, IsRoot is_root) {
+  if (holds_kernels(fusion)) return nullptr;
   const Instruction* root = nullptr;
   const Region& region = fusion.region();
   for (const auto& inner : region.instructions()) {
@@ -41,13 +55,15 @@ bool is_pooling(const Instruction& instruction) {
 
 std::optional<KernelRoot> find_contraction(const Instruction& instruction) {
   if (is_dot_or_convolution(instruction))
-    return KernelRoot{&instruction, {instruction.operand(0), instruction.operand(1)}};
+    return KernelRoot{&instruction,
+                      {constant_of(instruction.operand(0)), constant_of(instruction.operand(1))}};
   if (!instruction.is(Opcode::Fusion)) return std::nullopt;
   KernelRoot root{sole_root(instruction, is_dot_or_convolution), {}};
-  if (!root.instruction) return std::nullopt;
+  if (!root.op) return std::nullopt;
   for (int i = 0; i < 2; ++i) {
-    root.operands[i] = outside_of(instruction, root.instruction->operand(i));
+    root.operands[i] = outside_of(instruction, root.op->operand(i));
     if (!root.operands[i]) return std::nullopt;
+    root.operands[i] = constant_of(root.operands[i]);
   }
   return root;
 }
@@ -57,12 +73,16 @@ std::optional<KernelRoot> find_pooling(const Instruction& instruction) {
   if (is_pooling(instruction)) {
     root = {&instruction, {instruction.operand(0), {}}};
   } else if (instruction.is(Opcode::Fusion)) {
-    root.instruction = sole_root(instruction, is_pooling);
-    if (root.instruction) root.operands[0] = outside_of(instruction, root.instruction->operand(0));
+    root.op = sole_root(instruction, is_pooling);
+    if (root.op) root.operands[0] = outside_of(instruction, root.op->operand(0));
   }
-  if (!root.operands[0] || root.instruction->num_operands() != 2) return std::nullopt;
-  root.operands[1] = root.instruction->operand(1);
+  if (!root.operands[0] || root.op->num_operands() != 2) return std::nullopt;
+  root.operands[1] = root.op->operand(1);
   return root;
+}
+
+bool is_packable_constant(Value value) {
+  return value.def->is(Opcode::Constant) && !value.def->literal()->is_opaque();
 }
 
 bool holds_kernels(const Instruction& instruction) {

@@ -9,14 +9,18 @@
 namespace firn::plan {
 
 struct KernelRoot {
-  const Instruction* instruction = nullptr;
-  Value operands[2]; // outside of the fusion; a pooling's second one is within
+  const Instruction* op = nullptr;
+  // Outside of the fusion, and constants where they are known as such; a pooling's second one is within.
+  Value operands[2];
 };
 
 // The dot or convolution of an instruction: itself, or that of a fusion with code per element behind it.
 std::optional<KernelRoot> find_contraction(const Instruction& instruction);
 // Likewise a window reduction of one operand.
 std::optional<KernelRoot> find_pooling(const Instruction& instruction);
+
+// Whether the value is known at compile time, bytes and all.
+bool is_packable_constant(Value value);
 
 // Whether kernels come from the instructions within, rather than from the instruction: of control flow, of
 // fusions of several kernels, and of composites that are lowered as their bodies.

@@ -19,10 +19,6 @@ constexpr int64_t kMaxPooledPixels = 8;
 constexpr int64_t kStraightSteps = 200;
 constexpr int64_t kShortLine = 6; // positions; tiles lie along a longer dim, if there is one
 
-bool is_small_float(DType dtype) {
-  return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
-}
-
 // Plain but for one block of `lanes` channels.
 bool is_channel_blocked(const Type& type, int lanes) {
   const Layout& layout = type.layout;
@@ -80,15 +76,15 @@ int64_t epilogue_constants(const Instruction& instruction) {
 // The convolution, if it is one of groups of `channels` that divide a vector.
 const Instruction* depthwise_convolution(const Instruction& instruction, const Options& options) {
   auto root = find_contraction(instruction);
-  if (!root || !root->instruction->is(Opcode::Convolution)) return nullptr;
-  const Instruction& convolution = *root->instruction;
+  if (!root || !root->op->is(Opcode::Convolution)) return nullptr;
+  const Instruction& convolution = *root->op;
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   int64_t groups = convolution.attributes().integer("groups", 1);
   int64_t lanes = options.target.lanes(32), channels = filter.dim(1);
   bool narrow = groups > 1 && channels > 0 && filter.dim(0) == groups * channels && lanes % channels == 0 &&
                 channels != lanes;
-  bool typed = is_small_float(input.dtype) && input.dtype == filter.dtype &&
-               is_small_float(convolution.type().dtype) && filter.layout.is_plain();
+  bool typed = sums_in_f32(input.dtype) && input.dtype == filter.dtype &&
+               sums_in_f32(convolution.type().dtype) && filter.layout.is_plain();
   bool tiled = has_window_tiles(input, instruction.type(), convolution.attributes().window().dims,
                                 static_cast<int>(lanes));
   return narrow && typed && tiled ? &convolution : nullptr;
@@ -130,19 +126,23 @@ std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, cons
                     : cut(instruction.type(), window, std::clamp<int64_t>(most, kMinPixels, kMaxPixels),
                           kStraightFmas / (target.has_fma ? 1 : 2) / channels);
   plan.taps_in_registers = plan.tiling.straight && fits;
+  plan.looped_epilogue = has_long_epilogue(instruction);
+  // With all taps in registers and most columns used once, there is no register left to start from.
+  plan.bias_first = instruction.is(Opcode::Fusion) &&
+                    (!plan.taps_in_registers || window[static_cast<size_t>(plan.tiling.along)].stride == 1);
   return plan;
 }
 
 std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const Options& options) {
   auto root = find_pooling(instruction);
   if (!root) return std::nullopt;
-  const Instruction& pooling = *root->instruction;
+  const Instruction& pooling = *root->op;
   DType dtype = pooling.type().dtype;
   std::optional<Opcode> reducer = simple_reducer(pooling);
   if (!reducer || (*reducer != Opcode::Maximum && *reducer != Opcode::Minimum && *reducer != Opcode::Add))
     return std::nullopt;
   const std::vector<WindowDim>& all = pooling.attributes().window().dims;
-  if (!is_small_float(dtype) || all.size() < 3 || !(all[0] == WindowDim{}) || !(all[1] == WindowDim{}) ||
+  if (!sums_in_f32(dtype) || all.size() < 3 || !(all[0] == WindowDim{}) || !(all[1] == WindowDim{}) ||
       !starts_from(pooling, *reducer_identity(*reducer, dtype)))
     return std::nullopt;
   std::vector<WindowDim> window(all.begin() + 2, all.end());

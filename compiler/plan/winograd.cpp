@@ -24,11 +24,11 @@ std::vector<int> output_sizes(int64_t taps) {
 }
 
 // Cycles of transforming one tile of one vector of channels.
-double input_transform_cycles(const WinogradPlan& plan) {
+double input_transform_cycles(const WinogradGeometry& plan) {
   double points = plan.points(), n = plan.height.inputs() + plan.width.inputs();
   return points * 2 * (kLoadCycles + kStoreCycles) + points * n / 3 * kArithmeticCycles;
 }
-double output_transform_cycles(const WinogradPlan& plan) {
+double output_transform_cycles(const WinogradGeometry& plan) {
   double points = plan.points(), half = plan.height.outputs * plan.width.inputs();
   double outputs = plan.height.outputs * plan.width.outputs;
   return (points + half) * kLoadCycles + (half + outputs) * kStoreCycles +
@@ -38,7 +38,7 @@ double output_transform_cycles(const WinogradPlan& plan) {
 // Of moving the scratch of one batch, as far as it does not stay in the first cache level: V is written and
 // read once, M of the first column group written, of every group read. What later groups read and write they
 // hide behind their products. Inputs and filters pass through the caches meanwhile.
-double scratch_cycles(const WinogradPlan& plan, const TargetMachine& target) {
+double scratch_cycles(const WinogradGeometry& plan, const TargetMachine& target) {
   double groups = static_cast<double>(column_groups(plan.filters, plan.tiling.tile).count());
   double inputs = static_cast<double>(plan.input_scratch()) * 4,
          products = static_cast<double>(plan.product_scratch()) * 4;
@@ -49,7 +49,7 @@ double scratch_cycles(const WinogradPlan& plan, const TargetMachine& target) {
   return moved * (near / target.l2_bytes_per_cycle + far / target.l3_bytes_per_cycle);
 }
 
-double plan_cycles(const WinogradPlan& plan, const TargetMachine& target, int64_t model_weight_bytes) {
+double plan_cycles(const WinogradGeometry& plan, const TargetMachine& target, int64_t model_weight_bytes) {
   double tiles = static_cast<double>(plan.tiles);
   double filter_vectors = std::ceil(static_cast<double>(plan.filters) / plan.lanes);
   double products = static_cast<double>(plan.batches) * plan.tiling.cycles;
@@ -63,17 +63,17 @@ double plan_cycles(const WinogradPlan& plan, const TargetMachine& target, int64_
 
 // What batches of this size cost beyond that, all of them. The direct convolution's estimate knows no such
 // costs of its own: they choose between sizes, not between algorithms.
-double batch_cycles(const WinogradPlan& plan, const TargetMachine& target) {
+double batch_cycles(const WinogradGeometry& plan, const TargetMachine& target) {
   double loops = static_cast<double>(plan.points() * column_groups(plan.filters, plan.tiling.tile).count());
   return static_cast<double>(plan.batches) * (loops * kLoopCycles + scratch_cycles(plan, target));
 }
 
 // Splits the tiles into batches of nearly equal size, as many as make the fewest cycles.
-void choose_batches(WinogradPlan& plan, const WinogradRequest& request) {
+void choose_batches(WinogradGeometry& plan, const WinogradRequest& request) {
   const TargetMachine& target = request.target;
-  const Schedule* schedule = request.schedule;
-  int64_t forced = schedule ? std::min(schedule->batch, plan.tiles) : 0;
-  WinogradPlan best;
+  const WinogradPlan* given = request.given && request.given->tile.rows > 0 ? request.given : nullptr;
+  int64_t forced = given ? std::min(given->batch, plan.tiles) : 0;
+  WinogradGeometry best;
   double best_cycles = INFINITY, least = INFINITY;
   for (int64_t batches = 1; batches <= plan.tiles; batches = batches < 16 ? batches + 1 : batches * 5 / 4) {
     plan.batch = forced > 0 ? forced : (plan.tiles + batches - 1) / batches;
@@ -81,7 +81,7 @@ void choose_batches(WinogradPlan& plan, const WinogradRequest& request) {
     // V of more than twice the cache cannot win, of less than one register tile neither.
     if (!forced && plan.input_scratch() * 4 > 2 * target.l2_bytes && batches < plan.tiles) continue;
     if (plan.batch < 6 && best_cycles < INFINITY) break;
-    plan.tiling = choose_tiling(plan.products(), target, schedule);
+    plan.tiling = choose_tiling(plan.products(), target, given ? &given->tile : nullptr);
     plan.cycles = plan_cycles(plan, target, request.model_weight_bytes);
     least = std::min(least, plan.cycles);
     double cycles = plan.cycles + batch_cycles(plan, target);
@@ -95,9 +95,9 @@ void choose_batches(WinogradPlan& plan, const WinogradRequest& request) {
   plan.cycles = least;
 }
 
-std::optional<WinogradPlan> describe_geometry(const Instruction& convolution, const Type& result,
-                                              const TargetMachine& target) {
-  WinogradPlan plan;
+std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution, const Type& result,
+                                                  const TargetMachine& target) {
+  WinogradGeometry plan;
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   const std::vector<WindowDim>& window = convolution.attributes().window().dims;
   bool supported = window.size() >= 1 && window.size() <= 2 && input.is_static() &&
@@ -130,7 +130,7 @@ std::optional<WinogradPlan> describe_geometry(const Instruction& convolution, co
 
 } // namespace
 
-ContractionShape WinogradPlan::products() const {
+ContractionShape WinogradGeometry::products() const {
   ContractionShape shape;
   shape.outer = {points()};
   shape.vector_outer_dims = 1;
@@ -145,43 +145,35 @@ ContractionShape WinogradPlan::products() const {
   return shape;
 }
 
-int64_t WinogradPlan::filter_elements() const {
+int64_t WinogradGeometry::filter_elements() const {
   return points() * channels * ((filters + lanes - 1) / lanes) * lanes;
 }
-int64_t WinogradPlan::input_stride() const {
+int64_t WinogradGeometry::input_stride() const {
   return channel_blocks() * batch | 1;
 }
-int64_t WinogradPlan::product_stride() const {
+int64_t WinogradGeometry::product_stride() const {
   return batch * tiling.tile.vectors | 1;
 }
-int64_t WinogradPlan::input_scratch() const {
+int64_t WinogradGeometry::input_scratch() const {
   return points() * input_stride() * lanes;
 }
-int64_t WinogradPlan::product_scratch() const {
+int64_t WinogradGeometry::product_scratch() const {
   return points() * product_stride() * lanes;
 }
 
-std::string WinogradPlan::name() const {
+std::string WinogradGeometry::name() const {
   auto shape = [](int h, int w) { return std::to_string(h) + "x" + std::to_string(w); };
   return shape(height.taps, width.taps) + " winograd " + shape(height.outputs, width.outputs) + " " +
          shape(tiling.tile.rows, tiling.tile.vectors);
 }
 
-Schedule WinogradPlan::schedule() const {
-  Schedule schedule;
-  schedule.algorithm = Schedule::Algorithm::Winograd;
-  schedule.outputs_high = height.outputs;
-  schedule.outputs_wide = width.outputs;
-  schedule.rows = tiling.tile.rows;
-  schedule.vectors = tiling.tile.vectors;
-  schedule.phases = tiling.tile.phases;
-  schedule.batch = batch;
-  return schedule;
+WinogradPlan WinogradGeometry::plan() const {
+  return {height.outputs, width.outputs, tiling.tile, batch};
 }
 
-std::vector<WinogradPlan> plan_winograd(const WinogradRequest& request) {
-  std::vector<WinogradPlan> plans;
-  std::optional<WinogradPlan> geometry =
+std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
+  std::vector<WinogradGeometry> plans;
+  std::optional<WinogradGeometry> geometry =
       describe_geometry(request.convolution, request.result, request.target);
   if (!geometry) return plans;
   const std::vector<WindowDim>& window = request.convolution.attributes().window().dims;
@@ -190,9 +182,9 @@ std::vector<WinogradPlan> plan_winograd(const WinogradRequest& request) {
   for (int high : output_sizes(taps_high))
     for (int wide : output_sizes(taps_wide)) {
       if (high == 1 && wide == 1) continue;
-      const Schedule* forced = request.schedule;
+      const WinogradPlan* forced = request.given;
       if (forced && (forced->outputs_high != high || forced->outputs_wide != wide)) continue;
-      WinogradPlan plan = *geometry;
+      WinogradGeometry plan = *geometry;
       plan.height = make_winograd_transform(high, taps_high);
       plan.width = make_winograd_transform(wide, taps_wide);
       plan.tiles_high = (plan.out_height + high - 1) / high;
@@ -202,8 +194,37 @@ std::vector<WinogradPlan> plan_winograd(const WinogradRequest& request) {
       plans.push_back(std::move(plan));
     }
   std::sort(plans.begin(), plans.end(),
-            [](const WinogradPlan& a, const WinogradPlan& b) { return a.cycles < b.cycles; });
+            [](const WinogradGeometry& a, const WinogradGeometry& b) { return a.cycles < b.cycles; });
   return plans;
+}
+
+std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,
+                                                  const ComputedConvolution& computed,
+                                                  const TargetMachine& target, int64_t model_weight_bytes) {
+  auto found = plan_winograd({*computed.convolution, computed.result, target, model_weight_bytes, &plan});
+  if (found.empty()) return std::nullopt;
+  return std::move(found[0]);
+}
+
+std::string complete(WinogradPlan& plan, const Instruction& instruction, const ContractionContext& context) {
+  const TargetMachine& target = context.options.target;
+  std::optional<KernelRoot> root = find_contraction(instruction);
+  if (!root || !root->op->is(Opcode::Convolution) || context.by_lines)
+    return "this is no convolution in a kernel of its own";
+  if (context.options.strict_math) return "strict math has no Winograd's algorithm";
+  auto computed = ComputedConvolution::of(*root, instruction.type(), target.lanes(32));
+  if (!is_packable_constant(computed.filter)) return "the filters are not known";
+  auto geometry = winograd_geometry(plan, computed, target, context.model_weight_bytes);
+  if (!geometry)
+    return "transforms of these sizes want f32 over blocked channels, stride 1, no groups, and windows of 3 "
+           "or "
+           "5 taps";
+  if (plan.tile.depth > 1) return "products of points have no interleaved steps";
+  bool chooses = plan.tile.rows == 0,
+       looped = chooses ? has_long_epilogue(instruction) : plan.looped_epilogue;
+  plan = geometry->plan();
+  plan.looped_epilogue = looped;
+  return "";
 }
 
 } // namespace firn::plan

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "compiler/graph/module.h"
-#include "compiler/plan/contraction.h"
+#include "compiler/plan/contraction_plan.h"
 #include "compiler/plan/winograd_transform.h"
 
 #include <span>
@@ -21,7 +21,7 @@
 namespace firn::plan {
 
 // What the algorithm is for one convolution on one target.
-struct WinogradPlan {
+struct WinogradGeometry {
   WinogradTransform height, width; // width: of the last spatial dim; height: F(1,1) for 1-D convolutions
   Type input, result;              // [batch, channels, (height,) width], channels blocked by `lanes`
   int64_t pad_height = 0, pad_width = 0; // before the first row and column
@@ -42,7 +42,7 @@ struct WinogradPlan {
   int64_t input_scratch() const;     // elements of V
   int64_t product_scratch() const;   // elements of M
   ContractionShape products() const; // what is multiplied per point
-  Schedule schedule() const;
+  WinogradPlan plan() const;
   std::string name() const; // "3x3 winograd 4x4 14x2": taps, outputs, tile of products
 };
 
@@ -52,24 +52,32 @@ struct WinogradRequest {
   const Type& result; // as laid out
   const TargetMachine& target;
   int64_t model_weight_bytes; // of all layers, which pass through the caches between two runs of this one
-  const Schedule* schedule;   // overrules sizes, tile and batch; may be null
+  const WinogradPlan* given;  // the sizes, and tile and batch if it has them; may be null
 };
 
-// A plan for every size of the transform, fastest first by the count of cycles; none if Winograd's algorithm
+// One for every size of the transform, fastest first by the count of cycles; none if Winograd's algorithm
 // does not apply (it wants stride 1, taps of 1, 3 or 5, blocked channels, f32).
-std::vector<WinogradPlan> plan_winograd(const WinogradRequest& request);
+std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request);
+
+// What a plan is for the convolution `computed`; nothing if the algorithm does not apply, or not in those
+// sizes.
+std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,
+                                                  const ComputedConvolution& computed,
+                                                  const TargetMachine& target, int64_t model_weight_bytes);
+// Completes a plan whose tile is left to the cost model. Says why a plan cannot be followed; empty: it can.
+std::string complete(WinogradPlan& plan, const Instruction& instruction, const ContractionContext& context);
 
 // One filter of one channel, transformed: G_h f G_w^T, at `out[point]`.
-void transform_winograd_filter(const WinogradPlan& plan, const float* filter, double* out);
+void transform_winograd_filter(const WinogradGeometry& plan, const float* filter, double* out);
 
 // The filters of a literal in f32, which may lie unaligned in a mapped file.
 std::vector<float> aligned_filters(const Literal& filter);
 
 // Transforms and packs the filters [filters, channels, (height,) width].
-void pack_winograd_filters(const WinogradPlan& plan, const float* filters, std::span<std::byte> out);
+void pack_winograd_filters(const WinogradGeometry& plan, const float* filters, std::span<std::byte> out);
 
 // Root mean square error of the plan's algorithm relative to that of the direct sum in f32, both against f64,
 // on seeded normal data with some of the layer's own filters.
-double winograd_error_ratio(const WinogradPlan& plan, const float* filters);
+double winograd_error_ratio(const WinogradGeometry& plan, const float* filters);
 
 } // namespace firn::plan

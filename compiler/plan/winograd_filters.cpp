@@ -6,7 +6,7 @@
 
 namespace firn::plan {
 
-void transform_winograd_filter(const WinogradPlan& plan, const float* filter, double* out) {
+void transform_winograd_filter(const WinogradGeometry& plan, const float* filter, double* out) {
   int high = plan.height.taps, wide = plan.width.taps, n_wide = plan.width.inputs();
   double taps[64], half[64];
   for (int i = 0; i < high * wide; ++i) taps[i] = static_cast<double>(filter[i]);
@@ -23,7 +23,7 @@ std::vector<float> aligned_filters(const Literal& filter) {
   return values;
 }
 
-void pack_winograd_filters(const WinogradPlan& plan, const float* filters, std::span<std::byte> out) {
+void pack_winograd_filters(const WinogradGeometry& plan, const float* filters, std::span<std::byte> out) {
   float* packed = reinterpret_cast<float*>(out.data());
   std::fill(packed, packed + plan.filter_elements(), 0.0f);
   int64_t taps = plan.height.taps * plan.width.taps;

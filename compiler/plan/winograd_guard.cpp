@@ -33,7 +33,7 @@ Tile transform_tile(const TransformMatrix& high, const TransformMatrix& wide, co
 }
 
 // What one filter makes of transformed inputs.
-Tile winograd_outputs(const WinogradPlan& plan, const float* filter, const Channels& transformed) {
+Tile winograd_outputs(const WinogradGeometry& plan, const float* filter, const Channels& transformed) {
   int64_t taps = plan.height.taps * plan.width.taps;
   Tile products(static_cast<size_t>(plan.points()), 0.0f);
   for (size_t channel = 0; channel < transformed.size(); ++channel) {
@@ -51,7 +51,7 @@ struct DirectSum {
 };
 
 // The output at (y, x) of a tile.
-DirectSum direct_sum(const WinogradPlan& plan, const float* filter, const Channels& tiles, int y, int x) {
+DirectSum direct_sum(const WinogradGeometry& plan, const float* filter, const Channels& tiles, int y, int x) {
   int wide = plan.width.inputs(), taps_wide = plan.width.taps, taps = plan.height.taps * taps_wide;
   DirectSum sum;
   for (const Tile& tile : tiles)
@@ -66,7 +66,7 @@ DirectSum direct_sum(const WinogradPlan& plan, const float* filter, const Channe
 struct SquaredErrors {
   double winograd = 0, direct = 0;
 
-  void add(const WinogradPlan& plan, const float* filter, const Channels& tiles,
+  void add(const WinogradGeometry& plan, const float* filter, const Channels& tiles,
            const Channels& transformed) {
     Tile outputs = winograd_outputs(plan, filter, transformed);
     for (int y = 0; y < plan.height.outputs; ++y)
@@ -83,7 +83,7 @@ struct SquaredErrors {
 
 } // namespace
 
-double winograd_error_ratio(const WinogradPlan& plan, const float* filters) {
+double winograd_error_ratio(const WinogradGeometry& plan, const float* filters) {
   std::mt19937 random(20);
   std::normal_distribution<float> normal;
   int64_t filter_size = plan.channels * plan.height.taps * plan.width.taps;

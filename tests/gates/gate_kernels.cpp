@@ -137,12 +137,18 @@ GateKernel dot(int64_t m, int64_t n, int64_t k) {
   return {name, [=](int) { return dot_module(m, n, k); }, n};
 }
 
-// "14x2" at the end of an algorithm, if it ends so.
-PromisedTile promised_tile(const std::string& algorithm) {
-  PromisedTile tile;
-  std::string last = algorithm.substr(algorithm.find_last_of(' ') + 1);
-  if (std::sscanf(last.c_str(), "%dx%d", &tile.rows, &tile.vectors) != 2) return {};
-  return tile;
+// Of the one dot or convolution of a module.
+const plan::Explanation* find_contraction(const std::vector<plan::Explanation>& explanations) {
+  auto found = std::find_if(explanations.begin(), explanations.end(), [](const plan::Explanation& e) {
+    return std::holds_alternative<plan::ContractionPlan>(e.chosen) ||
+           std::holds_alternative<plan::WinogradPlan>(e.chosen);
+  });
+  return found == explanations.end() ? nullptr : &*found;
+}
+
+plan::TileShape tile_of(const plan::KernelPlan& plan) {
+  if (const auto* contraction = std::get_if<plan::ContractionPlan>(&plan)) return contraction->tiling.tile;
+  return std::get<plan::WinogradPlan>(plan).tile;
 }
 
 } // namespace
@@ -222,9 +228,9 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
   std::optional<plan::ScheduleDatabase> database;
   if (!schedule.empty()) { // the signature is what lowering says it is
     REQUIRE(lower::lower_module(*module, options));
-    REQUIRE(explanations.size() == 1);
-    auto parsed =
-        plan::ScheduleDatabase::parse("schedule", explanations[0].signature + " => " + schedule + "\n");
+    const plan::Explanation* own = find_contraction(explanations);
+    REQUIRE(own);
+    auto parsed = plan::ScheduleDatabase::parse("schedule", own->signature + " => " + schedule + "\n");
     REQUIRE(parsed);
     database = std::move(*parsed);
     options.schedules = &*database;
@@ -241,17 +247,12 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
   GateCode code;
   code.algorithm = (*busiest)->algorithm;
   // Without FMAs, sums change registers: assembly does not tell tiles.
-  code.tile = kernel.columns > 0 && target.has_fma ? promised_tile(code.algorithm) : PromisedTile{};
-  if (code.tile.rows > 0) {
-    int depth = 1;
-    if (!explanations.empty()) {
-      code.tile.phases = explanations[0].chosen.phases;
-      depth = explanations[0].chosen.depth;
-    }
-    plan::ColumnGroups groups =
-        plan::column_groups(kernel.columns, {code.tile.rows, code.tile.vectors, target.lanes(32), 1, depth});
-    if (groups.full_groups == 0) code.tile.vectors = groups.rest_registers;
-    code.tile.rest_vectors = groups.rest_registers;
+  const plan::Explanation* contraction = find_contraction(explanations);
+  if (contraction && kernel.columns > 0 && target.has_fma) {
+    plan::TileShape tile = tile_of(contraction->chosen);
+    plan::ColumnGroups groups = plan::column_groups(kernel.columns, tile);
+    code.tile = {tile.rows, groups.full_groups == 0 ? groups.rest_registers : tile.vectors, tile.phases,
+                 groups.rest_registers};
   }
   for (AssemblyLoop& loop : innermost_loops(*assembly))
     if (loop.function == "firn.k." + (*busiest)->name) code.loops.push_back(std::move(loop));

@@ -21,7 +21,7 @@ struct GateKernel {
 const std::vector<GateKernel>& gate_kernels();
 const std::vector<std::string>& gate_cpus();
 
-// The register tile that a kernel's algorithm promises: "1x1 direct 14x2".
+// The register tile that a kernel's plan promises.
 struct PromisedTile {
   int rows = 0, vectors = 0, phases = 1;
   int rest_vectors = 0; // of the last column group; 0: it is a full one

@@ -261,6 +261,7 @@ std::string compile_network(const GateNetwork& network, const std::string& cpu) 
   auto module = network.module();
   PipelineRun run;
   run.options.target = &target;
+  run.options.winograd = lower::Winograd::Embed;
   if (Result done = run_passes(*module, default_pipeline(/*for_target=*/true), run); !done)
     FAIL(done.error().message);
   lower::Options options;

@@ -33,45 +33,66 @@ std::unique_ptr<Module> convolution_module() {
 Explanation explain(const ScheduleDatabase* schedules, Winograd winograd = Winograd::Embed) {
   auto module = convolution_module();
   std::vector<Explanation> explanations;
-  Options options;
+  lower::Options options;
   options.target = *find_target("x86_64-linux-gnu", "x86-64-v3", "");
   options.winograd = winograd;
   options.schedules = schedules;
   options.explanations = &explanations;
   auto program = lower_module(*module, options);
   REQUIRE(program);
-  REQUIRE(explanations.size() == 1);
-  return explanations[0];
+  REQUIRE(explanations.size() == 3);
+  return explanations[1]; // between two copies
 }
 
 } // namespace
 
 TEST_CASE("a schedule overrules the cost model", "[lower]") {
   Explanation own = explain(nullptr);
-  CHECK(own.chosen.algorithm == Schedule::Algorithm::Winograd);
+  CHECK(std::holds_alternative<WinogradPlan>(own.chosen));
   CHECK_FALSE(own.overruled);
-  for (const char* text : {"direct tile 4x2 rows outermost", "direct tile 2x3 phases 2 columns outermost",
+  for (const char* text : {"direct tile 4x2 rows outermost", "direct tile 2x3 splits 2 columns outermost",
                            "winograd 2x2 tile 4x3 batch 10", "winograd 4x2 tile 3x2 batch 7"}) {
     auto database =
         ScheduleDatabase::parse("db", "# comment\n\n" + own.signature + " => " + text + " # more\n");
     REQUIRE(database);
     Explanation forced = explain(&*database);
     CHECK(forced.overruled);
-    CHECK(forced.chosen.to_string() == text);
+    CHECK(to_string(forced.chosen) == text);
   }
   auto other = ScheduleDatabase::parse("db", "znver4 " + own.signature + " => direct tile 1x1\n");
   REQUIRE(other);
-  CHECK(explain(&*other).chosen.to_string() == own.chosen.to_string());
-  CHECK(explain(nullptr, Winograd::Off).chosen.algorithm == Schedule::Algorithm::Direct);
+  CHECK(to_string(explain(&*other).chosen) == to_string(own.chosen));
+  CHECK(std::holds_alternative<ContractionPlan>(explain(nullptr, Winograd::Off).chosen));
 }
 
-TEST_CASE("a schedule reads back as it is printed", "[lower]") {
-  for (const char* text : {"direct tile 8x2 depth 2 rows outermost", "direct tile 2x3 phases 2 depth 4"}) {
-    auto database = ScheduleDatabase::parse("db", std::string("a => ") + text + "\n");
-    REQUIRE(database);
-    REQUIRE(database->find("a"));
-    CHECK(database->find("a")->to_string() == text);
+TEST_CASE("a schedule that cannot be followed is left aside", "[lower]") {
+  Explanation own = explain(nullptr);
+  for (const char* text :
+       {"direct tile 4x2 columns outermost parts 2", "direct tile 4x2 columns outermost unpacked",
+        "depthwise tile 4 along 1", "planar", "polyphase", "winograd 3x3", "attention", "elements parts"}) {
+    auto database = ScheduleDatabase::parse("db", own.signature + " => " + text + "\n");
+    if (!database) {
+      CHECK(std::string(text) == "elements parts");
+      continue;
+    }
+    Explanation left = explain(&*database);
+    CHECK_FALSE(left.overruled);
+    CHECK(!left.refused.empty());
+    CHECK(to_string(left.chosen) == to_string(own.chosen));
+    CHECK(explanation_text({left}).find("is not possible: " + left.refused) != std::string::npos);
   }
+}
+
+TEST_CASE("a schedule may name the algorithm alone", "[lower]") {
+  Explanation own = explain(nullptr), direct = explain(nullptr, Winograd::Off);
+  auto force = [&](const std::string& text) {
+    auto database = ScheduleDatabase::parse("db", own.signature + " => " + text + "\n");
+    REQUIRE(database);
+    return to_string(explain(&*database).chosen);
+  };
+  CHECK(force("direct") == to_string(direct.chosen));
+  CHECK(force("winograd 2x2").find("winograd 2x2 tile ") == 0);
+  CHECK(force("elements") == "elements");
 }
 
 TEST_CASE("an explanation reads back as a database", "[lower]") {
@@ -80,18 +101,19 @@ TEST_CASE("an explanation reads back as a database", "[lower]") {
   auto database = ScheduleDatabase::parse("db", explanation_text({own}));
   REQUIRE(database);
   REQUIRE(database->find(own.signature));
-  CHECK(explain(&*database).chosen.to_string() == own.chosen.to_string());
+  CHECK(to_string(explain(&*database).chosen) == to_string(own.chosen));
 }
 
 TEST_CASE("broken schedule databases name the line", "[lower]") {
   CHECK(error_of("a => direct\n") == "");
-  CHECK(error_of("a => direct\nnonsense\n").find("db:2: wanted 'CPU SIGNATURE => SCHEDULE'") == 0);
+  CHECK(error_of("a => direct\nnonsense\n").find("db:2: wanted 'CPU SIGNATURE => PLAN'") == 0);
   CHECK(error_of("a => fast\n").find("db:1") == 0);
   CHECK(error_of("a => direct tile 0x2\n").find("wanted two sizes from 1 to 64") != std::string::npos);
-  CHECK(error_of("a => direct tile 4x2 phases 3\n").find("phases are 1, 2, 4 or 8") != std::string::npos);
-  CHECK(error_of("a => direct tile 4x2 depth 3\n").find("depths are 1, 2 or 4") != std::string::npos);
+  CHECK(error_of("a => direct tile 4x2 splits 3\n").find("splits are 1, 2, 4 or 8") != std::string::npos);
+  CHECK(error_of("a => direct tile 4x2 interleave 3\n").find("interleaved by 1, 2 or 4") !=
+        std::string::npos);
   CHECK(error_of("a => winograd 5x5\n").find("from 1 to 4") != std::string::npos);
-  CHECK(error_of("a => winograd 4x4 batch 0\n").find("at least one tile") != std::string::npos);
-  CHECK(error_of("a => direct tile 4x2 rows outermost please\n").find("expected the end of the line") !=
+  CHECK(error_of("a => winograd 4x4 tile 2x2 batch 0\n").find("at least one tile") != std::string::npos);
+  CHECK(error_of("a => direct tile 4x2 rows outermost please\n").find("expected the end of the plan") !=
         std::string::npos);
 }

@@ -29,7 +29,7 @@ TEST_CASE("Winograd transforms compute what the direct sum does", "[lower]") {
 }
 
 TEST_CASE("the guard sees filters that Winograd's algorithm ruins", "[lower]") {
-  plan::WinogradPlan plan;
+  plan::WinogradGeometry plan;
   plan.height = plan.width = plan::make_winograd_transform(4, 3);
   plan.channels = plan.filters = 16;
   std::vector<float> filters(16 * 16 * 9);

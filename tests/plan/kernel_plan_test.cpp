@@ -16,9 +16,40 @@ std::string printed(const std::string& text) {
 } // namespace
 
 TEST_CASE("plans print as they are read", "[plan]") {
-  for (const char* text : {"depthwise tile 7 along 1", "depthwise tile 14 along 0 straight",
+  for (const char* text : {"direct",
+                           "direct tile 14x2 columns outermost",
+                           "direct tile 4x3 splits 2 interleave 4 rows outermost",
+                           "direct tile 6x4 columns outermost parts 3 row_block 48",
+                           "direct tile 8x1 columns outermost compact lhs_columns unpacked looped_epilogue",
+                           "polyphase tile 4x2 columns outermost bias_first",
+                           "planar tile 3x4 columns outermost",
+                           "winograd 4x2",
+                           "winograd 4x4 tile 14x2 splits 2 batch 56 looped_epilogue",
+                           "depthwise_chain lines 3",
+                           "attention",
+                           "attention tile 12x2 steps 4 block 64 packs_keys packs_values",
+                           "recurrent",
+                           "recurrent tile 2x3",
+                           "rows",
+                           "rows in_producer",
+                           "elements",
+                           "relayout",
+                           "resample",
+                           "fused_spatial_sum",
+                           "concatenate",
+                           "update_slice",
+                           "scatter_elements",
+                           "scatter_nd",
+                           "arg_reduce",
+                           "scan",
+                           "sort",
+                           "top_k",
+                           "depthwise tile 7 along 1 looped_epilogue bias_first",
+                           "depthwise tile 7 along 1",
+                           "depthwise tile 14 along 0 straight",
                            "depthwise tile 6 along 2 straight taps_in_registers",
-                           "pooling tile 8 along 1 straight", "pooling tile 1 along 0"})
+                           "pooling tile 8 along 1 straight",
+                           "pooling tile 1 along 0"})
     CHECK(printed(text) == text);
 }
 
@@ -26,6 +57,13 @@ TEST_CASE("a plan that is none names the place", "[plan]") {
   CHECK(printed("depthwise tile") == "plan:1:15: expected an integer");
   CHECK(printed("depthwise along 1") == "plan:1:11: expected 'tile'");
   CHECK(printed("pooling tile 3 along 1 taps_in_registers") == "plan:1:24: expected the end of the plan");
-  CHECK(printed("guess tile 3").find("wanted one of: depthwise, pooling") != std::string::npos);
-  CHECK(printed("").find("wanted one of: depthwise, pooling") != std::string::npos);
+  CHECK(printed("direct tile 0x2").find("wanted two sizes from 1 to 64") != std::string::npos);
+  CHECK(printed("direct tile 65x2").find("wanted two sizes from 1 to 64") != std::string::npos);
+  CHECK(printed("direct tile 4x2 parts 0").find("at least one part") != std::string::npos);
+  CHECK(printed("direct tile 4x2 columns").find("expected 'outermost'") != std::string::npos);
+  CHECK(printed("attention tile 2x2 steps 3 block 8").find("steps are 1, 2, 4 or 8") != std::string::npos);
+  CHECK(printed("winograd 4x4 tile 2x2").find("expected 'batch'") != std::string::npos);
+  CHECK(printed("sort tile 2x2").find("expected the end of the plan") != std::string::npos);
+  CHECK(printed("guess tile 3").find("wanted one of: attention, depthwise") != std::string::npos);
+  CHECK(printed("").find("wanted one of: attention, depthwise") != std::string::npos);
 }

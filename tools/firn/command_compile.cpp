@@ -166,7 +166,7 @@ void add_compile_command(CLI::App& app, Action& action) {
   CLI::Option* sizes =
       verb->add_flag("--report", command->report, "print sizes, the arena's lower bound and kernels");
   CLI::Option* explain = verb->add_flag("--explain", command->explain,
-                                        "print what the cost model weighed and chose per contraction");
+                                        "print the plan of every kernel and what the cost model weighed");
   verb->add_flag("--json", command->json, "print the manifest instead of the summary")
       ->excludes(time_passes)
       ->excludes(sizes)

@@ -102,7 +102,7 @@ void CompileFlags::add_to(CLI::App& verb) {
                   "before the first run: a smaller object) or off")
       ->check(one_of({"auto", "embed", "init", "off"}));
   verb.add_option("--schedule-db", options.schedule_db,
-                  "schedules that overrule the cost model, as --explain prints them");
+                  "plans that overrule the cost model, in lines as --explain prints them");
   verb.add_option("--dim", dims, "value of a symbolic dim: NAME=VALUE; repeatable")->take_all();
   verb.add_option("--shape", shapes,
                   "shape of an input whose shape the model leaves open: NAME=1x3x224x224; repeatable")

@@ -1,26 +1,12 @@
-// How the attention kernel walks its operands: tiles of rows, blocks of keys, and operands packed into lanes.
+// Operands of attention packed into lanes.
 #pragma once
 
 #include "compiler/graph/attention.h"
 #include "compiler/lower/element_loops.h"
 #include "compiler/lower/lowering_context.h"
+#include "compiler/plan/attention.h"
 
 namespace firn::lower {
-
-struct AttentionSchedule {
-  int lanes, vectors;   // of a column group
-  int rows;             // of the larger row tiles
-  int64_t large, small; // row tiles of `rows` rows, and of one row less
-  int steps;            // of a product per iteration
-  int64_t block;        // keys whose scores are there at a time
-  bool packs_keys;      // copies them into lanes first
-  bool packs_values;
-  // Keys that whole vectors of weights and whole iterations of a product cover: both are powers of two.
-  int key_step() const { return lanes > steps ? lanes : steps; }
-};
-
-// Register tiles as choose_tiling weighs them, but of rows that suit both products.
-AttentionSchedule choose_schedule(const Attention& attention, const TargetMachine& target);
 
 // An operand in lanes: [different outer index][vector of columns][step][lane], columns beyond the last zero.
 struct LaneOperand {

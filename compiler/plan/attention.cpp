@@ -1,0 +1,97 @@
+// The choice of tiles and blocks for attention.
+#include "compiler/plan/attention.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace firn::plan {
+namespace {
+
+constexpr double kScoreShare = 0.6;        // of the first cache level, for the scores of one tile
+constexpr int64_t kMinL1 = 4 << 10;        // bytes that a machine without caches has as near
+constexpr int64_t kRowsPerPacking = 64;    // rows that read a packed operand and so pay for its packing
+constexpr int64_t kRowsWithoutPacking = 3; // that packed keys would serve too few of
+
+// Whether rows of values lie so far apart that walking over them takes too many pages and cache sets.
+bool is_scattered(const Attention& a, const TargetMachine& target) {
+  return a.rows >= kRowsPerPacking && a.keys * a.v_key * 4 > target.l2_bytes / 2 &&
+         a.v_key >= 2 * a.value_depth;
+}
+
+// Whether values do not lie so that vectors of them can be read.
+bool must_pack_values(const Attention& a) {
+  return a.v_depth != 1 && a.value_depth > 1;
+}
+
+// Whether queries and keys lie so that rows can be multiplied with keys as they are.
+bool can_read_keys(const Attention& a, int lanes) {
+  return lanes > 1 && a.q_depth == 1 && a.k_depth == 1 && a.depth % lanes == 0;
+}
+
+// Outer indices with keys of their own.
+int64_t key_parts(const Attention& a) {
+  int64_t parts = 1;
+  for (size_t i = 0; i < a.score_dims.size(); ++i) parts *= a.k_outer[i] == 0 ? 1 : a.score_dims[i];
+  return parts;
+}
+
+AttentionPlan choose(const Attention& a, const TargetMachine& target) {
+  AttentionPlan plan;
+  int lanes = target.lanes(32);
+  int registers =
+      target.vector_bits == 0 ? std::max(4, target.vector_registers / 2) : target.vector_registers;
+  int64_t widest = std::max<int64_t>(1, std::min<int64_t>(8, (a.keys + lanes - 1) / lanes));
+  double best = INFINITY;
+  for (int vectors = 1; vectors <= widest; ++vectors) {
+    int64_t most = std::min<int64_t>(a.rows, (registers - 1 - vectors) / vectors);
+    if (most < 1) break;
+    int64_t tiles = (a.rows + most - 1) / most;
+    int rows = static_cast<int>((a.rows + tiles - 1) / tiles);
+    double cycles = std::max({static_cast<double>(rows * vectors) / target.fma_pipes, (rows + vectors) / 2.0,
+                              static_cast<double>(target.fma_latency)});
+    double cost = cycles / (rows * vectors);
+    if (cost > best * 0.999) continue;
+    best = cost;
+    plan.vectors = vectors, plan.rows = rows;
+  }
+  // Products that are no FMAs need registers on their way to their sums, more for several steps at a time.
+  plan.steps = target.has_fma ? 4 : 1;
+  int64_t group = static_cast<int64_t>(plan.vectors) * lanes;
+  auto bytes = static_cast<int64_t>(kScoreShare * static_cast<double>(std::max(target.l1_bytes, kMinL1)));
+  int64_t most = std::max<int64_t>(group, bytes / 4 / plan.rows / group * group);
+  int64_t blocks = (a.keys + most - 1) / most;
+  plan.block = ((a.keys + blocks - 1) / blocks + group - 1) / group * group;
+  bool serves_few = a.rows * a.outer <= kRowsWithoutPacking * key_parts(a);
+  plan.packs_keys = !can_read_keys(a, lanes) || !serves_few;
+  plan.packs_values = must_pack_values(a) || is_scattered(a, target);
+  return plan;
+}
+
+} // namespace
+
+std::string complete(AttentionPlan& plan, const Instruction& fusion, const Options& options) {
+  auto a = fusion.is(Opcode::Fusion) ? match_attention(*fusion.region().results()[0].def) : std::nullopt;
+  if (!a) return "this is no fusion of attention";
+  int lanes = options.target.lanes(32);
+  if (plan.rows == 0) plan = choose(*a, options.target);
+  AttentionTiling tiling = tiling_of(plan, *a, options.target);
+  if (plan.rows > a->rows || tiling.large < 1)
+    return "tiles of " + std::to_string(plan.rows) + " rows and of one less do not make " +
+           std::to_string(a->rows) + " rows";
+  int64_t group = int64_t{plan.vectors} * lanes;
+  if (plan.block < 1 || plan.block % group != 0)
+    return "a block has a multiple of " + std::to_string(group) + " keys";
+  if (!plan.packs_keys && !can_read_keys(*a, lanes)) return "keys cannot be read where they lie";
+  if (!plan.packs_values && must_pack_values(*a)) return "values cannot be read where they lie";
+  return "";
+}
+
+AttentionTiling tiling_of(const AttentionPlan& plan, const Attention& a, const TargetMachine& target) {
+  AttentionTiling tiling{plan, target.lanes(32)};
+  int64_t tiles = (a.rows + plan.rows - 1) / plan.rows;
+  tiling.large = a.rows - tiles * (plan.rows - 1);
+  tiling.small = tiles - tiling.large;
+  return tiling;
+}
+
+} // namespace firn::plan

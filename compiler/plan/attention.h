@@ -1,0 +1,23 @@
+// How the attention kernel walks its operands: tiles of rows, blocks of keys, and operands packed into lanes.
+#pragma once
+
+#include "compiler/graph/attention.h"
+#include "compiler/plan/kernel_plan.h"
+#include "compiler/plan/options.h"
+
+namespace firn::plan {
+
+// A plan with what follows from it.
+struct AttentionTiling : AttentionPlan {
+  int lanes = 1;
+  int64_t large = 0, small = 0; // row tiles of `rows` rows, and of one row less
+  // Keys that whole vectors of weights and whole iterations of a product cover: both are powers of two.
+  int key_step() const { return lanes > steps ? lanes : steps; }
+};
+
+// Completes a plan whose tile is left to the cost model: register tiles as choose_tiling weighs them, but of
+// rows that suit both products. Says why a plan cannot be followed; empty: it can.
+std::string complete(AttentionPlan& plan, const Instruction& fusion, const Options& options);
+AttentionTiling tiling_of(const AttentionPlan& plan, const Attention& attention, const TargetMachine& target);
+
+} // namespace firn::plan

@@ -1,0 +1,127 @@
+// Which algorithms cover an instruction.
+#include "compiler/plan/choose_plan.h"
+
+#include "compiler/graph/builder.h"
+#include "compiler/graph/resample.h"
+#include "compiler/plan/attention.h"
+#include "compiler/plan/composites.h"
+#include "compiler/plan/depthwise_chain.h"
+#include "compiler/plan/fused_spatial_sum.h"
+#include "compiler/plan/recurrent.h"
+#include "compiler/plan/relayout.h"
+#include "compiler/plan/windows.h"
+#include "compiler/plan/winograd.h"
+
+namespace firn::plan {
+namespace {
+
+using Plain = PlainPlan::Algorithm;
+
+bool has_known_reducer(const Instruction& cumulative) {
+  std::optional<Opcode> reducer = parse_opcode(cumulative.attributes().word("reducer", "add"));
+  return reducer && reducer_identity(*reducer, cumulative.operand(0).dtype());
+}
+
+// Of opcodes with one kernel each.
+std::optional<Plain> plain_of(const Instruction& instruction) {
+  switch (instruction.opcode()) {
+  case Opcode::Concatenate: return Plain::Concatenate;
+  case Opcode::DynamicUpdateSlice: return Plain::UpdateSlice;
+  case Opcode::ScatterElements: return Plain::ScatterElements;
+  case Opcode::ScatterND: return Plain::ScatterND;
+  case Opcode::ArgReduce:
+    if (instruction.operand(0).dtype() == DType::Bool) return std::nullopt;
+    return Plain::ArgReduce;
+  case Opcode::Cumulative:
+    if (!has_known_reducer(instruction)) return std::nullopt;
+    return Plain::Scan;
+  case Opcode::Sort: return Plain::Sort;
+  case Opcode::TopK: return Plain::TopK;
+  default: return std::nullopt;
+  }
+}
+
+bool has_kind(const Instruction& instruction, std::string_view kind) {
+  return instruction.is(Opcode::Fusion) && instruction.attributes().word("kind", "") == kind;
+}
+
+bool moves(const Instruction& instruction) {
+  return instruction.is(Opcode::Copy) || instruction.is(Opcode::Transpose) ||
+         has_kind(instruction, "movement");
+}
+
+std::string unless(bool is_covered, const char* wrong) {
+  return is_covered ? "" : wrong;
+}
+
+struct Completion {
+  const Instruction& instruction;
+  const ContractionContext& context;
+
+  std::string operator()(ContractionPlan& plan) const { return complete(plan, instruction, context); }
+  std::string operator()(WinogradPlan& plan) const { return complete(plan, instruction, context); }
+  std::string operator()(DepthwisePlan& plan) const {
+    if (context.by_lines && plan.tiling.along != 1) return "tiles of a chain lie along its lines";
+    return check(plan, instruction, context.options);
+  }
+  std::string operator()(DepthwiseChainPlan& plan) const { return check(plan, instruction, context.options); }
+  std::string operator()(PoolingPlan& plan) const { return check(plan, instruction, context.options); }
+  std::string operator()(AttentionPlan& plan) const { return complete(plan, instruction, context.options); }
+  std::string operator()(RecurrentPlan& plan) const { return complete(plan, instruction, context.options); }
+  std::string operator()(RowsPlan&) const {
+    return unless(find_rows(instruction).has_value(), "this is no composite of reductions along rows");
+  }
+  std::string operator()(PlainPlan& plan) const {
+    switch (plan.algorithm) {
+    case Plain::Elements:
+      return unless(has_element_form(instruction) &&
+                        (!instruction.is(Opcode::Composite) || is_elementwise_composite(instruction)),
+                    "its results have no code per element");
+    case Plain::Relayout:
+      return unless(moves(instruction) && find_relayout(instruction, context.options.target),
+                    "this is no copy or transpose by strides of elements of 32 bits");
+    case Plain::Resample:
+      return unless(read_resample(instruction).has_value(), "this is no resampling with tables");
+    case Plain::FusedSpatialSum:
+      return unless(find_fused_sum(instruction).has_value(), "this is no sum behind a convolution");
+    default:
+      return unless(plain_of(instruction) == plan.algorithm, "this is another operation than the kernel's");
+    }
+  }
+};
+
+} // namespace
+
+std::string complete(KernelPlan& plan, const Instruction& instruction, const ContractionContext& context) {
+  bool is_depthwise = context.by_lines && plan_depthwise(instruction, context.options);
+  if (context.by_lines && (is_depthwise ? !std::holds_alternative<DepthwisePlan>(plan)
+                                        : !std::holds_alternative<ContractionPlan>(plan)))
+    return is_depthwise ? "the chain wants its depthwise convolution as such"
+                        : "the chain wants tiles of its other convolutions";
+  return std::visit(Completion{instruction, context}, plan);
+}
+
+std::optional<KernelPlan> choose_plan(const Instruction& instruction, const ContractionContext& context) {
+  const Options& options = context.options;
+  if (auto plan = plan_depthwise(instruction, options)) return *plan;
+  if (auto plan = plan_pooling(instruction, options)) return *plan;
+  if (auto plan = plan_contraction(instruction, context)) return *plan;
+  if (AttentionPlan plan; has_kind(instruction, "attention") && complete(plan, instruction, options).empty())
+    return plan;
+  if (find_depthwise_chain(instruction, options))
+    return DepthwiseChainPlan{instruction.attributes().integer("rows", 0)};
+  if (holds_kernels(instruction) && !instruction.is(Opcode::Composite)) return std::nullopt;
+  if (find_rows(instruction)) return RowsPlan{};
+  if (RecurrentPlan plan; complete(plan, instruction, options).empty()) return plan;
+  if (read_resample(instruction)) return PlainPlan{Plain::Resample};
+  if (auto plain = plain_of(instruction)) return PlainPlan{*plain};
+  if (moves(instruction)) {
+    auto relayout = find_relayout(instruction, options.target);
+    if (relayout && relayout->pays()) return PlainPlan{Plain::Relayout};
+  }
+  KernelPlan elements = PlainPlan{Plain::Elements};
+  if (!complete(elements, instruction, context).empty()) return std::nullopt;
+  return elements;
+}
+
+} // namespace firn::plan

@@ -1,0 +1,15 @@
+// The plan of one instruction: the order in which algorithms are asked whether they cover it, best first.
+#pragma once
+
+#include "compiler/plan/contraction_plan.h"
+
+namespace firn::plan {
+
+// How the instruction is best computed, Winograd's algorithm aside, which is chosen for all convolutions
+// together. Nothing if it is no kernel, or if there is none for it.
+std::optional<KernelPlan> choose_plan(const Instruction& instruction, const ContractionContext& context);
+
+// Completes a plan of any family. Says why the plan cannot be followed; empty: it can.
+std::string complete(KernelPlan& plan, const Instruction& instruction, const ContractionContext& context);
+
+} // namespace firn::plan

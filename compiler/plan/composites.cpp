@@ -1,0 +1,66 @@
+// The forms of composites' bodies.
+#include "compiler/plan/composites.h"
+
+#include "compiler/graph/composites.h"
+#include "compiler/graph/resample.h"
+#include "compiler/plan/roots.h"
+
+#include <algorithm>
+
+namespace firn::plan {
+namespace {
+
+constexpr std::string_view kRows[] = {"softmax", "log_softmax", "layer_norm", "rms_norm"};
+constexpr std::string_view kRecurrent[] = {"lstm", "gru", "rnn"};
+
+template <class Names> bool is_one_of(const Instruction& instruction, const Names& names) {
+  return std::any_of(std::begin(names), std::end(names),
+                     [&](std::string_view name) { return is_composite(instruction, name); });
+}
+
+// Adds a reduction of the body; false if it is of other dims, or of several values.
+bool add_reduction(const Instruction& reduce, const Type& type, RowForm& form) {
+  std::vector<int64_t> dims = reduce.attributes().ints("dims");
+  std::sort(dims.begin(), dims.end());
+  if (reduce.num_results() != 1 || reduce.operand(0).type().dims != type.dims) return false;
+  if (!form.reductions.empty() && dims != form.dims) return false;
+  form.dims = dims;
+  form.reductions.push_back(const_cast<Instruction&>(reduce).result());
+  return true;
+}
+
+} // namespace
+
+std::optional<RowForm> find_rows(const Instruction& composite) {
+  if (!is_one_of(composite, kRows) || composite.num_results() != 1) return std::nullopt;
+  RowForm form;
+  const Type& type = composite.type();
+  for (const auto& instruction : composite.region().instructions()) {
+    Opcode opcode = instruction->opcode();
+    if (!has_element_form(*instruction)) return std::nullopt;
+    bool is_row_code = is_elementwise(opcode) || opcode == Opcode::Constant || opcode == Opcode::Parameter ||
+                       opcode == Opcode::BroadcastInDim || opcode == Opcode::Reshape;
+    if (opcode == Opcode::Reduce ? !add_reduction(*instruction, type, form) : !is_row_code)
+      return std::nullopt;
+  }
+  if (form.reductions.empty() || !type.layout.blocks.empty() || type.num_elements() == 0) return std::nullopt;
+  form.is_last_dim = form.dims == std::vector<int64_t>{type.rank() - 1} && type.layout.is_plain();
+  return form;
+}
+
+bool has_composite_kernel(const Instruction& instruction) {
+  return is_one_of(instruction, kRows) || is_one_of(instruction, kRecurrent) ||
+         read_resample(instruction).has_value();
+}
+
+bool is_elementwise_composite(const Instruction& instruction) {
+  if (!instruction.is(Opcode::Composite)) return false;
+  const auto& body = instruction.region().instructions();
+  return std::all_of(body.begin(), body.end(), [](const auto& inner) {
+    Opcode opcode = inner->opcode();
+    return is_elementwise(opcode) || opcode == Opcode::Constant || opcode == Opcode::Parameter ||
+           opcode == Opcode::BroadcastInDim;
+  });
+}
+
+} // namespace firn::plan

@@ -1,0 +1,229 @@
+// Which algorithm computes a dot or convolution, and with which tiles and loops.
+#include "compiler/plan/contraction_plan.h"
+
+namespace firn::plan {
+namespace {
+
+using Algorithm = ContractionPlan::Algorithm;
+
+// Vector operations that an epilogue runs while it stores one vector.
+constexpr int kFreeOperations = 2;
+
+// Sums that start from a bias rather than zeros take registers before their first step, and in a short
+// epilogue the addition costs nothing, as the stores set its pace.
+bool starts_from_bias(const Instruction& instruction) {
+  if (!instruction.is(Opcode::Fusion)) return false;
+  int operations = 0;
+  for (const auto& inner : instruction.region().instructions()) {
+    bool computes = !inner->is(Opcode::Parameter) && !inner->is(Opcode::Constant) &&
+                    !inner->is(Opcode::BroadcastInDim) && !inner->is(Opcode::Convolution);
+    operations += computes + inner->is(Opcode::Clamp); // two instructions
+  }
+  return operations > kFreeOperations;
+}
+
+// A completed plan's tiling: what the plan says, and what follows from it.
+void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const TargetMachine& target,
+                bool chooses) {
+  if (chooses) {
+    plan.tiling = choose_tiling(shape, target);
+    return;
+  }
+  ContractionShape given = shape;
+  given.compact = plan.tiling.compact;
+  Tiling tiling = choose_tiling(given, target, &plan.tiling.tile);
+  tiling.columns_outermost = plan.tiling.columns_outermost;
+  tiling.parts = plan.tiling.parts;
+  tiling.row_block = plan.tiling.row_block;
+  plan.tiling = tiling;
+}
+
+std::string check_tiling(const Tiling& tiling, const ContractionShape& shape) {
+  if (tiling.tile.depth > 1 && shape.most_depth % tiling.tile.depth != 0)
+    return "steps can be interleaved by " + std::to_string(shape.most_depth) + " at most here";
+  if (!tiling.columns_outermost && shape.vector_outer_dims > 0)
+    return "columns are outermost where batches or groups have their own";
+  return "";
+}
+
+// Weights pass from memory once if all rows are done with a column group while it is near. Of a long
+// reduction that takes parts, so that one part of both operands stays in the second cache level; of many
+// rows, blocks of rows.
+bool allows_blocks(const DotGeometry& g, const TileShape& tile) {
+  return g.contract.size() == 1 && g.shape.outer.empty() && g.shape.rows > tile.rows;
+}
+
+void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetMachine& target) {
+  const TileShape& tile = tiling.tile;
+  int64_t rows = g.shape.rows, steps = g.contract[0].extent;
+  if (!allows_blocks(g, tile) || target.l2_bytes == 0) return;
+  tiling.columns_outermost = true;
+  // Beside a block of rows the cache holds two groups of columns, the one at hand and the one on its way,
+  // and the results of the block.
+  int64_t group_bytes = steps * tile.vectors * tile.lanes * 4, most = target.l2_bytes / 5;
+  if (group_bytes > most && rows * steps * 4 > target.l2_bytes / 4)
+    tiling.parts = static_cast<int>((group_bytes + most - 1) / most);
+  int64_t row_bytes = steps / tiling.parts * 4;
+  int64_t block = std::max<int64_t>(1, target.l2_bytes * 3 / 8 / row_bytes / tile.rows) * tile.rows;
+  if (rows > block) { // evenly
+    int64_t tiles = (rows + tile.rows - 1) / tile.rows, blocks = (rows + block - 1) / block;
+    tiling.row_block = (tiles + blocks - 1) / blocks * tile.rows;
+  }
+}
+
+std::string check_blocks(const Tiling& tiling, const DotGeometry& g) {
+  if (tiling.parts == 1 && tiling.row_block == 0) return "";
+  if (!allows_blocks(g, tiling.tile) || !tiling.columns_outermost)
+    return "parts and blocks of rows want one loop of the reduction, no batches, more rows than a tile has, "
+           "and columns outermost";
+  int64_t steps = g.contract[0].extent, size = (steps + tiling.parts - 1) / tiling.parts;
+  if ((tiling.parts - 1) * size >= steps) return "parts would be left without steps";
+  if (tiling.row_block % tiling.tile.rows != 0) return "a block of rows is a number of whole tiles";
+  return "";
+}
+
+class ContractionPlanning {
+public:
+  ContractionPlanning(const Instruction& instruction, const KernelRoot& root,
+                      const ContractionContext& context)
+      : instruction_(instruction), root_(root), context_(context), target_(context.options.target) {}
+
+  std::string complete(ContractionPlan& plan) const {
+    bool chooses = plan.tiling.tile.rows == 0, is_dot = root_.op->is(Opcode::Dot);
+    if (plan.algorithm != Algorithm::Direct && is_dot) return "this is a dot";
+    if (chooses) {
+      plan.looped_epilogue = has_long_epilogue(instruction_) && plan.algorithm != Algorithm::Planar;
+      plan.bias_first = plan.algorithm == Algorithm::Direct && !is_dot && starts_from_bias(instruction_);
+    }
+    if (plan.algorithm == Algorithm::Planar) return complete_planar(plan, chooses);
+    return is_dot ? complete_dot(plan, chooses) : complete_convolution(plan, chooses);
+  }
+
+private:
+  std::string complete_dot(ContractionPlan& plan, bool chooses) const {
+    bool lhs_constant = is_packable_constant(root_.operands[0]),
+         rhs_constant = is_packable_constant(root_.operands[1]);
+    if (chooses) plan.lhs_columns = wants_lhs_columns(lhs_constant, rhs_constant);
+    auto g = DotGeometry::of(*root_.op, instruction_.type(), plan.lhs_columns);
+    if (!g) return "register tiles do not cover it";
+    bool vector_constant = plan.lhs_columns ? lhs_constant : rhs_constant;
+    bool can_stay = g->column.stride == 1 && g->columns.type.dtype == DType::F32;
+    if (chooses) plan.unpacked = !vector_constant && can_stay;
+    if (plan.unpacked && !can_stay) return "columns do not lie together as floats: they are packed";
+    g->shape.compact = context_.options.optimize_size;
+    if (vector_constant) g->shape.weight_bytes = context_.model_weight_bytes;
+    set_tiling(plan, g->shape, target_, chooses);
+    if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_);
+    std::string wrong = check_tiling(plan.tiling, g->shape);
+    if (!wrong.empty()) return wrong;
+    set_streams(plan.tiling, *g, vector_constant && !plan.unpacked);
+    return check_blocks(plan.tiling, *g);
+  }
+
+  // The wider side goes into lanes; a constant side is packed for nothing at run time.
+  bool wants_lhs_columns(bool lhs_constant, bool rhs_constant) const {
+    auto free_elements = [&](int operand, const char* batch, const char* contract) {
+      const Type& type = root_.op->operand(operand).type();
+      int64_t count = type.num_elements();
+      for (const char* role : {batch, contract})
+        for (int64_t dim : root_.op->attributes().ints(role))
+          count /= std::max<int64_t>(1, type.dim(static_cast<int>(dim)));
+      return count;
+    };
+    int64_t lhs_free = free_elements(0, "lhs_batch", "lhs_contract"),
+            rhs_free = free_elements(1, "rhs_batch", "rhs_contract");
+    return rhs_free < target_.lanes(32) && lhs_free > rhs_free && (lhs_constant || !rhs_constant);
+  }
+
+  // A single pass over weights that stay in a cache between runs: the hardware fetches ahead better than code
+  // can.
+  void set_streams(Tiling& tiling, const DotGeometry& g, bool packed_weights) const {
+    bool passes_once = g.shape.rows <= tiling.tile.rows;
+    bool left_to_hardware = passes_once && context_.model_weight_bytes <= target_.l3_bytes / 2;
+    tiling.streams_vectors = packed_weights && !left_to_hardware && g.shape.vector_bytes > target_.l1_bytes;
+  }
+
+  std::string complete_convolution(ContractionPlan& plan, bool chooses) const {
+    bool polyphase = plan.algorithm == Algorithm::Polyphase;
+    if (polyphase && context_.by_lines) return "a chain has no polyphase members";
+    ComputedConvolution computed = ComputedConvolution::of(root_, instruction_.type(), target_.lanes(32));
+    if (polyphase != (computed.polyphase != nullptr))
+      return polyphase ? "it is no transposed convolution whose phases fill vectors" : "it has phases";
+    auto g = computed.geometry(context_.by_lines);
+    if (!g) return "register tiles do not cover it";
+    g->shape.compact = context_.options.optimize_size;
+    if (!context_.by_lines && is_packable_constant(computed.filter))
+      g->shape.weight_bytes = context_.model_weight_bytes;
+    if (!target_.has_embedded_broadcast) g->shape.most_depth = 1;
+    set_tiling(plan, g->shape, target_, chooses);
+    // Filters pass once per run: those after the group at hand come from far unless they are asked for early.
+    plan.tiling.streams_vectors = g->shape.vector_bytes > target_.l2_bytes / 4 && !context_.by_lines;
+    plan.tiling.streams_scalars = g->in_block > 0 && g->shape.scalar_bytes > target_.l1_bytes / 2;
+    if (plan.tiling.parts > 1 || plan.tiling.row_block > 0)
+      return "only dots have parts of the reduction and blocks of rows";
+    if (plan.lhs_columns || plan.unpacked) return "a convolution's filters are packed columns";
+    return check_tiling(plan.tiling, g->shape);
+  }
+
+  std::string complete_planar(ContractionPlan& plan, bool chooses) const {
+    auto g = PlanarGeometry::of(*root_.op, instruction_.type(), target_);
+    if (!g || context_.by_lines)
+      return "planes want a convolution of f32 over plain lines without stride, groups and dilated inputs";
+    set_tiling(plan, g->shape, target_, chooses);
+    if (plan.tiling.parts > 1 || plan.tiling.row_block > 0 || plan.lhs_columns || plan.unpacked ||
+        plan.looped_epilogue || plan.bias_first)
+      return "planes have no parts, no blocks of rows, and neither bias nor epilogue of another kind";
+    return check_tiling(plan.tiling, g->shape);
+  }
+
+  const Instruction& instruction_;
+  const KernelRoot& root_;
+  const ContractionContext& context_;
+  const TargetMachine& target_;
+};
+
+} // namespace
+
+ComputedConvolution ComputedConvolution::of(const KernelRoot& root, const Type& result, int lanes) {
+  ComputedConvolution computed{nullptr, root.op, root.operands[1], result};
+  computed.polyphase = PolyphaseConvolution::create(*root.op, root.operands[1], lanes);
+  if (computed.polyphase) {
+    computed.convolution = &computed.polyphase->convolution();
+    computed.filter = computed.polyphase->filter();
+    computed.result.dims = computed.convolution->type().dims;
+  }
+  return computed;
+}
+
+std::optional<ConvolutionGeometry> ComputedConvolution::geometry(bool by_lines) const {
+  // Phases are stored row by row.
+  return ConvolutionGeometry::of(*convolution, result, by_lines, polyphase != nullptr);
+}
+
+std::string complete(ContractionPlan& plan, const Instruction& instruction,
+                     const ContractionContext& context) {
+  std::optional<KernelRoot> root = find_contraction(instruction);
+  if (!root) return "it is no dot and no convolution with code per element behind it";
+  return ContractionPlanning(instruction, *root, context).complete(plan);
+}
+
+std::optional<ContractionPlan> plan_contraction(const Instruction& instruction,
+                                                const ContractionContext& context) {
+  std::optional<KernelRoot> root = find_contraction(instruction);
+  if (!root) return std::nullopt;
+  ContractionPlan plan;
+  plan.tiling.tile.rows = 0;
+  if (root->op->is(Opcode::Convolution) && !context.by_lines) {
+    const TargetMachine& target = context.options.target;
+    auto planes = PlanarGeometry::of(*root->op, instruction.type(), target);
+    bool dilated = PolyphaseConvolution::create(*root->op, root->operands[1], target.lanes(32)) != nullptr;
+    if (planes && planes->pays() && !context.options.optimize_size)
+      plan.algorithm = Algorithm::Planar;
+    else if (dilated)
+      plan.algorithm = Algorithm::Polyphase;
+  }
+  if (!complete(plan, instruction, context).empty()) return std::nullopt;
+  return plan;
+}
+
+} // namespace firn::plan

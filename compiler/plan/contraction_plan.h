@@ -1,0 +1,39 @@
+// Plans of dots and convolutions by register tiles.
+#pragma once
+
+#include "compiler/plan/convolution.h"
+#include "compiler/plan/dot.h"
+#include "compiler/plan/kernel_plan.h"
+#include "compiler/plan/options.h"
+#include "compiler/plan/planar.h"
+#include "compiler/plan/polyphase.h"
+#include "compiler/plan/roots.h"
+
+namespace firn::plan {
+
+// The convolution that register tiles compute: a root's own, or that of all phases of a transposed one.
+struct ComputedConvolution {
+  std::shared_ptr<const PolyphaseConvolution> polyphase; // null: the root's own
+  const Instruction* convolution = nullptr;
+  Value filter;
+  Type result; // as laid out
+
+  // `result`: of the instruction around it.
+  static ComputedConvolution of(const KernelRoot& root, const Type& result, int lanes);
+  std::optional<ConvolutionGeometry> geometry(bool by_lines) const;
+};
+
+struct ContractionContext {
+  const Options& options;
+  int64_t model_weight_bytes = 0;
+  bool by_lines = false; // in a depthwise chain, which has the loop over lines of the image
+};
+
+// How an instruction is computed as a contraction; nothing if it is none, or one that tiles do not cover.
+std::optional<ContractionPlan> plan_contraction(const Instruction& instruction,
+                                                const ContractionContext& context);
+// Completes a plan whose tile is left to the cost model. Says why a plan cannot be followed; empty: it can.
+std::string complete(ContractionPlan& plan, const Instruction& instruction,
+                     const ContractionContext& context);
+
+} // namespace firn::plan

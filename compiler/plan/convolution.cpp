@@ -1,0 +1,180 @@
+// The dims of convolutions.
+#include "compiler/plan/convolution.h"
+
+namespace firn::plan {
+namespace {
+
+// Neighbours that a load repeats over a register: 128 bits.
+constexpr int kMaxInterleave = 4;
+// With at most so many channels the window is the inner part of the reduction.
+constexpr int64_t kFewChannels = 4;
+// Shorter lines do not fill a tile.
+constexpr int64_t kShortLine = 6;
+
+bool is_in_order(const Layout& layout) {
+  return layout.strides.empty() && std::is_sorted(layout.order.begin(), layout.order.end());
+}
+
+// The block size if the layout is in order but for one block of channels; 0 without blocks; nothing
+// otherwise.
+std::optional<int> channel_block(const Type& type) {
+  if (type.layout.blocks.empty()) return 0;
+  if (!is_in_order(type.layout) || type.layout.blocks.size() > 1 || type.layout.blocks[0].dim != 1)
+    return std::nullopt;
+  return type.layout.blocks[0].size;
+}
+
+// The same memory with all spatial dims as one: for 1x1 windows, whose positions are independent.
+Type flatten_spatial(const Type& type) {
+  Type flat = type;
+  int64_t positions = 1;
+  for (int i = 2; i < type.rank(); ++i) positions *= type.dim(i);
+  flat.dims.resize(3);
+  flat.dims[2] = Dim(positions);
+  if (!flat.layout.order.empty()) flat.layout.order = {0, 1, 2};
+  return flat;
+}
+
+class GeometryReader {
+public:
+  GeometryReader(const Instruction& convolution, const Type& result, bool by_lines, bool whole_lines)
+      : convolution_(convolution), by_lines_(by_lines), whole_lines_(whole_lines) {
+    g_.full_result = result;
+  }
+
+  std::optional<ConvolutionGeometry> run() {
+    if (!read_dims()) return std::nullopt;
+    choose_rows();
+    g_.shape.rows = g_.out[g_.tiled];
+    set_outer_dims();
+    g_.shape.columns = g_.filters;
+    set_reduction();
+    int64_t positions = 1;
+    for (int64_t extent : g_.out) positions *= extent;
+    g_.flops = 2 * g_.batch * positions * g_.groups * g_.filters * g_.channels * g_.filter_size;
+    g_.shape.scalar_bytes = static_cast<int64_t>(g_.input.physical_byte_size());
+    g_.shape.vector_bytes = g_.groups * g_.filters * g_.channels * g_.filter_size * 4;
+    return std::move(g_);
+  }
+
+private:
+  bool read_dims() {
+    const Type &input = convolution_.operand(0).type(), &filter = convolution_.operand(1).type();
+    if (!input.is_static() || !filter.is_static()) return false;
+    if (!sums_in_f32(input.dtype) || input.dtype != filter.dtype || !sums_in_f32(convolution_.type().dtype))
+      return false;
+    auto in_block = channel_block(input), out_block = channel_block(g_.full_result);
+    if (!in_block || !out_block || !is_in_order(g_.full_result.layout) || !filter.layout.is_plain())
+      return false;
+    g_.input = input;
+    g_.result = g_.full_result;
+    g_.filter_dtype = filter.dtype;
+    g_.window = convolution_.attributes().window().dims;
+    for (const WindowDim& dim : g_.window)
+      if (dim.input_dilation != 1) return false;
+    g_.batch = input.dim(0);
+    g_.groups = convolution_.attributes().integer("groups", 1);
+    g_.channels = filter.dim(1);
+    g_.filters = filter.dim(0) / g_.groups;
+    if (input.num_elements() == 0 || g_.full_result.num_elements() == 0 || filter.num_elements() == 0)
+      return false;
+    for (const WindowDim& dim : g_.window) g_.filter_size *= dim.size;
+    if (g_.groups > 1 && g_.channels == 1 && g_.filters == 1) return false;
+    flatten();
+    g_.in_block = *in_block;
+    return true;
+  }
+
+  void flatten() {
+    bool flat = !whole_lines_ && !by_lines_ && is_in_order(g_.input.layout) &&
+                std::all_of(g_.window.begin(), g_.window.end(),
+                            [](const WindowDim& dim) { return dim.is_pointwise(); });
+    g_.flattened = flat && g_.input.rank() > 3;
+    if (flat && g_.window.size() > 1) {
+      g_.input = flatten_spatial(g_.input);
+      g_.result = flatten_spatial(g_.result);
+      g_.window = {WindowDim{}};
+    }
+    for (size_t i = 0; i < g_.window.size(); ++i) {
+      g_.in.push_back(g_.input.dim(static_cast<int>(i) + 2));
+      g_.out.push_back(g_.result.dim(static_cast<int>(i) + 2));
+    }
+  }
+
+  // Rows run along the last spatial dim unless it is too short to fill a tile and another one is longer.
+  // Lines lie along the last.
+  void choose_rows() {
+    g_.tiled = g_.window.size() - 1;
+    if (g_.out[g_.tiled] >= kShortLine || by_lines_) return;
+    for (size_t i = 0; i < g_.out.size(); ++i)
+      if (g_.out[i] > g_.out[g_.tiled]) g_.tiled = i;
+  }
+
+  // Outer dims: group, batch, then the spatial dims but the tiled one.
+  void set_outer_dims() {
+    g_.shape.vector_outer_dims = g_.groups > 1 ? 1 : 0;
+    if (g_.groups > 1) g_.shape.outer.push_back(g_.groups);
+    g_.shape.outer.push_back(g_.batch);
+    for (size_t i = 0; i < g_.out.size(); ++i)
+      if (i != g_.tiled) g_.shape.outer.push_back(g_.out[i]);
+  }
+
+  void add_channels() {
+    g_.channel_level = g_.shape.reduction.size();
+    ReductionLoop loop;
+    loop.extent = g_.channels;
+    loop.block = g_.in_block > 0 && (g_.channels % g_.in_block == 0 || g_.groups == 1) ? g_.in_block : 0;
+    g_.shape.reduction.push_back(loop);
+  }
+
+  void add_window(size_t dim, ReductionLoop::Kind kind) {
+    g_.window_level[dim] = g_.shape.reduction.size();
+    ReductionLoop loop;
+    loop.extent = g_.window[dim].size;
+    loop.kind = kind;
+    g_.shape.reduction.push_back(loop);
+  }
+
+  void set_reduction() {
+    using Kind = ReductionLoop::Kind;
+    // Few channels inside a rolled window would make a tiny innermost loop.
+    bool channels_first = g_.channels <= kFewChannels && !g_.splits_rows();
+    if (channels_first) add_channels();
+    g_.window_level.resize(g_.window.size());
+    for (size_t i = 0; i < g_.window.size(); ++i)
+      if (i != g_.tiled) add_window(i, g_.clips(i) ? Kind::Clipped : Kind::Rolled);
+    add_window(g_.tiled, g_.splits_rows() ? Kind::Split : Kind::Rolled);
+    if (!channels_first) add_channels();
+    // Channels of one block lie side by side.
+    bool blocked = g_.in_block > 0 && g_.in_block % kMaxInterleave == 0;
+    if (g_.channel_level != g_.window.size() || !blocked || g_.input.dtype != DType::F32) return;
+    g_.shape.most_depth = kMaxInterleave;
+    while (g_.channels % g_.shape.most_depth != 0) g_.shape.most_depth /= 2;
+  }
+
+  const Instruction& convolution_;
+  bool by_lines_, whole_lines_;
+  ConvolutionGeometry g_;
+};
+
+} // namespace
+
+std::optional<ConvolutionGeometry> ConvolutionGeometry::of(const Instruction& convolution, const Type& result,
+                                                           bool by_lines, bool whole_lines) {
+  return GeometryReader(convolution, result, by_lines, whole_lines).run();
+}
+
+bool ConvolutionGeometry::reads_outside(size_t dim) const {
+  const WindowDim& w = window[dim];
+  return w.pad_low > 0 || (out[dim] - 1) * w.stride + w.dilated_size() - w.pad_low > in[dim];
+}
+
+int64_t ConvolutionGeometry::tiles(int rows, int lanes) const {
+  if (shares_vectors(lanes)) return 0;
+  int64_t count = tiles_along(rows);
+  for (size_t i = 0; i < out.size(); ++i)
+    if (i != tiled) count *= out[i];
+  return count;
+}
+
+} // namespace firn::plan

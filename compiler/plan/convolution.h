@@ -1,0 +1,50 @@
+// Convolutions as contractions: output channels are columns, one spatial dim makes the rows, the others are
+// loops around. The reduction runs over the window, outermost, then over input channels, so that the
+// innermost loop is long and its addresses are affine. Padding is never copied: rows outside the input are
+// left out of tiles at the edges, and windows are clipped in the other dims.
+#pragma once
+
+#include "compiler/graph/module.h"
+#include "compiler/plan/contraction.h"
+
+#include <optional>
+
+namespace firn::plan {
+
+struct ConvolutionGeometry {
+  Type input, result; // 1x1 windows: with all spatial dims as one
+  Type full_result;   // as it is
+  DType filter_dtype = DType::F32;
+  std::vector<WindowDim> window; // spatial dims
+  std::vector<int64_t> in, out;  // their extents
+  int64_t batch = 1, groups = 1;
+  int64_t channels = 1, filters = 1; // per group
+  size_t tiled = 0;                  // the spatial dim whose positions are rows
+  int64_t filter_size = 1;           // positions of the window
+  int in_block = 0;                  // channels of a block of the input; 0: it is plain
+  bool flattened = false;            // spatial dims are one
+  size_t channel_level = 0;          // of the reduction's loops, that over channels
+  std::vector<size_t> window_level;  // and those over the window, by spatial dim
+  ContractionShape shape;
+  int64_t flops = 0;
+
+  // Nothing if register tiles do not cover the convolution: input dilation, integers or f64, layouts other
+  // than plain and blocked channels, depthwise. `result`: as laid out. `by_lines`: the caller has the loop
+  // over lines of the image; `whole_lines`: positions are not independent, even of 1x1 windows.
+  static std::optional<ConvolutionGeometry> of(const Instruction& convolution, const Type& result,
+                                               bool by_lines, bool whole_lines);
+
+  bool reads_outside(size_t dim) const; // of the input, along a spatial dim
+  bool clips(size_t dim) const { return dim != tiled && reads_outside(dim); }
+  bool splits_rows() const { return reads_outside(tiled); }
+  // Position of a spatial dim but the tiled one among the outer dims.
+  size_t outer_position(size_t dim) const { return (groups > 1 ? 2u : 1u) + dim - (dim > tiled ? 1u : 0u); }
+  // Whether lanes behind a group's last channel are the next group's.
+  bool shares_vectors(int lanes) const { return groups > 1 && filters % lanes != 0; }
+  // Tiles of `rows` rows along the tiled dim, and all of an image per vector of channels; 0 if vectors of
+  // results are not the vectors that sums are kept in.
+  int64_t tiles_along(int rows) const { return (shape.rows + rows - 1) / rows; }
+  int64_t tiles(int rows, int lanes) const;
+};
+
+} // namespace firn::plan

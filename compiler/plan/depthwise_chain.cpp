@@ -1,0 +1,55 @@
+// Which fusions are chains.
+#include "compiler/plan/depthwise_chain.h"
+
+#include "compiler/plan/windows.h"
+
+namespace firn::plan {
+namespace {
+
+constexpr int kRank = 4; // images of lines
+
+bool is_walked_by_lines(const Instruction& member, const Options& options) {
+  if (plan_depthwise(member, options)) return false;
+  std::optional<KernelRoot> root = find_contraction(member);
+  if (!root || !root->op->is(Opcode::Convolution) || member.type().rank() != kRank) return false;
+  auto g = ConvolutionGeometry::of(*root->op, member.type(), /*by_lines=*/true, /*whole_lines=*/false);
+  return g && g->shape.outer.size() == 2;
+}
+
+// Tiles lie along the lines.
+bool is_depthwise(const Instruction& member, const Options& options) {
+  std::optional<DepthwisePlan> plan = plan_depthwise(member, options);
+  return plan && member.type().rank() == kRank && plan->tiling.along == 1;
+}
+
+} // namespace
+
+std::optional<DepthwiseChain> find_depthwise_chain(const Instruction& fusion, const Options& options) {
+  if (!fusion.is(Opcode::Fusion) || fusion.attributes().word("kind", "") != "strips") return std::nullopt;
+  DepthwiseChain chain;
+  const Instruction* last = nullptr;
+  for (const auto& inner : fusion.region().instructions()) {
+    if (inner->is(Opcode::Constant) || inner->is(Opcode::Parameter)) continue;
+    std::optional<KernelRoot> root = find_contraction(*inner);
+    if (!root || chain.project || (last && root->operands[0].def != last)) return std::nullopt;
+    if (!chain.depthwise && is_depthwise(*inner, options))
+      chain.depthwise = inner.get();
+    else if (is_walked_by_lines(*inner, options) && (chain.depthwise || !chain.expand))
+      (chain.depthwise ? chain.project : chain.expand) = inner.get();
+    else
+      return std::nullopt;
+    last = inner.get();
+  }
+  bool is_whole = chain.depthwise && (chain.expand || chain.project);
+  if (!is_whole || last != fusion.region().results()[0].def) return std::nullopt;
+  return chain;
+}
+
+std::string check(const DepthwiseChainPlan& plan, const Instruction& fusion, const Options& options) {
+  std::optional<DepthwiseChain> chain = find_depthwise_chain(fusion, options);
+  if (!chain) return "this is no chain of convolutions whose kernels can walk lines";
+  if (plan.lines < 1) return "a strip has at least one line";
+  return "";
+}
+
+} // namespace firn::plan

@@ -1,0 +1,117 @@
+// The dims of dots.
+#include "compiler/plan/dot.h"
+
+namespace firn::plan {
+namespace {
+
+std::vector<Axis> axes_of(const Type& type, const std::vector<int64_t>& dims) {
+  std::vector<int64_t> strides = row_major_strides(type.static_dims());
+  std::vector<Axis> axes;
+  for (int64_t dim : dims)
+    axes.push_back({type.dim(static_cast<int>(dim)), strides[static_cast<size_t>(dim)]});
+  return axes;
+}
+
+DotOperand make_operand(const Type& type, const std::vector<int64_t>& batch,
+                        const std::vector<int64_t>& contract) {
+  DotOperand operand{type, axes_of(type, batch), {}, axes_of(type, contract)};
+  std::vector<int64_t> free;
+  for (int64_t dim = 0; dim < type.rank(); ++dim)
+    if (std::find(batch.begin(), batch.end(), dim) == batch.end() &&
+        std::find(contract.begin(), contract.end(), dim) == contract.end())
+      free.push_back(dim);
+  operand.free = axes_of(type, free);
+  return operand;
+}
+
+bool is_covered(const Instruction& dot, const Type& result) {
+  for (int i = 0; i < 2; ++i) {
+    const Type& type = dot.operand(i).type();
+    if (!type.is_static() || !type.layout.is_plain() || !sums_in_f32(type.dtype) || type.num_elements() == 0)
+      return false;
+  }
+  return dot.operand(0).dtype() == dot.operand(1).dtype() && result.layout.is_plain() &&
+         sums_in_f32(dot.type().dtype) && dot.type().num_elements() > 0;
+}
+
+// Batch dims, then free dims of the row side: the last of them, or all when they lie evenly, are the tiled
+// rows.
+void set_rows(DotGeometry& g) {
+  for (const Axis& axis : g.columns.batch) g.shape.outer.push_back(axis.extent);
+  g.shape.vector_outer_dims = static_cast<int>(g.columns.batch.size());
+  auto one = as_one(g.rows.free);
+  if (one) {
+    g.rows_as_one = true;
+    g.row = *one;
+  } else {
+    for (size_t i = 0; i + 1 < g.rows.free.size(); ++i) g.shape.outer.push_back(g.rows.free[i].extent);
+    g.row = g.rows.free.back();
+  }
+  g.shape.rows = g.row.extent;
+}
+
+std::vector<DotGeometry::Contract> merged_contract(const DotOperand& rows, const DotOperand& columns) {
+  std::vector<DotGeometry::Contract> merged;
+  for (size_t i = 0; i < columns.contract.size(); ++i) {
+    DotGeometry::Contract axis{columns.contract[i].extent, rows.contract[i].stride,
+                               columns.contract[i].stride};
+    if (axis.extent == 1) continue;
+    if (!merged.empty() && merged.back().row_stride == axis.row_stride * axis.extent &&
+        merged.back().column_stride == axis.column_stride * axis.extent) {
+      axis.extent *= merged.back().extent;
+      merged.back() = axis;
+    } else {
+      merged.push_back(axis);
+    }
+  }
+  if (merged.empty()) merged.push_back({1, 0, 0});
+  return merged;
+}
+
+} // namespace
+
+std::optional<Axis> as_one(const std::vector<Axis>& axes) {
+  Axis one{1, 1};
+  for (size_t i = axes.size(); i-- > 0;) {
+    if (axes[i].extent == 1) continue;
+    if (one.extent == 1)
+      one = axes[i];
+    else if (axes[i].stride != one.stride * one.extent)
+      return std::nullopt;
+    else
+      one.extent *= axes[i].extent;
+  }
+  return one;
+}
+
+int64_t extent_of(const std::vector<Axis>& axes) {
+  int64_t extent = 1;
+  for (const Axis& axis : axes) extent *= axis.extent;
+  return extent;
+}
+
+std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& result, bool swapped) {
+  if (!is_covered(dot, result)) return std::nullopt;
+  const Attributes& a = dot.attributes();
+  DotGeometry g;
+  g.rows = make_operand(dot.operand(0).type(), a.ints("lhs_batch"), a.ints("lhs_contract"));
+  g.columns = make_operand(dot.operand(1).type(), a.ints("rhs_batch"), a.ints("rhs_contract"));
+  g.swapped = swapped;
+  if (swapped) std::swap(g.rows, g.columns);
+  auto column = as_one(g.columns.free);
+  if (!column || !as_one(g.columns.batch)) return std::nullopt;
+  g.column = *column;
+  set_rows(g);
+  g.shape.columns = g.column.extent;
+  g.contract = merged_contract(g.rows, g.columns);
+  for (const Contract& axis : g.contract) {
+    g.shape.reduction.emplace_back();
+    g.shape.reduction.back().extent = axis.extent;
+  }
+  g.shape.scalar_bytes = g.rows.type.num_elements() * 4;
+  g.shape.vector_bytes = g.columns.type.num_elements() * 4;
+  g.flops = 2 * dot.type().num_elements() * extent_of(g.columns.contract);
+  return g;
+}
+
+} // namespace firn::plan

@@ -1,0 +1,43 @@
+// Dots as contractions: which dims become rows, columns and loops of the reduction. Free dims of one operand
+// are rows and of the other columns; dims that lie evenly in memory are taken as one.
+#pragma once
+
+#include "compiler/graph/module.h"
+#include "compiler/plan/contraction.h"
+
+#include <optional>
+
+namespace firn::plan {
+
+struct Axis {
+  int64_t extent, stride; // in elements
+};
+// All axes as one, if stepping through them in order moves evenly; extents of 1 do not count.
+std::optional<Axis> as_one(const std::vector<Axis>& axes);
+int64_t extent_of(const std::vector<Axis>& axes);
+
+// One operand's dims in the order of their role.
+struct DotOperand {
+  Type type;
+  std::vector<Axis> batch, free, contract;
+};
+
+struct DotGeometry {
+  // Contracted dims, neighbours merged where both operands allow it.
+  struct Contract {
+    int64_t extent, row_stride, column_stride;
+  };
+  DotOperand rows, columns;
+  bool swapped = false;     // the lhs has the columns
+  bool rows_as_one = false; // all free dims of that operand are the tiled rows, rather than the last one
+  Axis row{1, 1}, column{1, 1};
+  std::vector<Contract> contract; // one at least
+  ContractionShape shape;
+  int64_t flops = 0;
+
+  // Nothing if register tiles do not cover the dot: integers or f64, layouts other than plain ones, columns
+  // or batches that lie unevenly.
+  static std::optional<DotGeometry> of(const Instruction& dot, const Type& result, bool swapped);
+};
+
+} // namespace firn::plan

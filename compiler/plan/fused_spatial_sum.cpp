@@ -1,0 +1,67 @@
+// Which kernels leave sums.
+#include "compiler/plan/fused_spatial_sum.h"
+
+#include "compiler/graph/position_sum.h"
+#include "compiler/plan/depthwise_chain.h"
+
+namespace firn::plan {
+namespace {
+
+constexpr int64_t kMinTile = 2; // positions
+
+int64_t tiles_of(const Type& result, int64_t high, int64_t wide) {
+  auto count = [](int64_t extent, int64_t size) { return (extent + size - 1) / size; };
+  int64_t width = count(result.dim(result.rank() - 1), wide);
+  return result.rank() == 4 ? count(result.dim(2), high) * width : width;
+}
+
+int64_t tiles_of(const Instruction& producer, const ContractionPlan& plan, bool by_lines) {
+  std::optional<KernelRoot> root = find_contraction(producer);
+  if (plan.algorithm != ContractionPlan::Algorithm::Direct || !root || root->op->is(Opcode::Dot)) return 0;
+  const TileShape& tile = plan.tiling.tile;
+  auto g = ConvolutionGeometry::of(*root->op, producer.type(), by_lines, /*whole_lines=*/false);
+  return g ? g->tiles(tile.rows, tile.lanes) : 0;
+}
+
+int64_t tiles_of(const Type& result, const WindowTiling& tiling) {
+  int64_t count = 1;
+  for (int d = 2; d < result.rank(); ++d)
+    count *= d == tiling.along + 2 ? (result.dim(d) + tiling.pixels - 1) / tiling.pixels : result.dim(d);
+  return count;
+}
+
+int64_t tiles_of_planned(const Instruction& producer, const KernelPlans& plans, bool by_lines) {
+  if (const auto* plan = plans.find<ContractionPlan>(producer)) return tiles_of(producer, *plan, by_lines);
+  if (const auto* plan = plans.find<DepthwisePlan>(producer)) return tiles_of(producer.type(), plan->tiling);
+  const auto* winograd = plans.find<WinogradPlan>(producer);
+  std::optional<KernelRoot> root = winograd ? find_contraction(producer) : std::nullopt;
+  // Phases of a transposed convolution lie beside each other in a tile: no sum of it is of one channel.
+  if (!root || ConvolutionPhases::of(*root->op)) return 0;
+  return tiles_of(producer.type(), winograd->outputs_high, winograd->outputs_wide);
+}
+
+} // namespace
+
+std::optional<FusedSum> find_fused_sum(const Instruction& fusion) {
+  if (!fusion.is(Opcode::Fusion) || fusion.attributes().word("kind", "") != "side_sums") return std::nullopt;
+  std::vector<const Instruction*> members;
+  for (const auto& inner : fusion.region().instructions())
+    if (!inner->is(Opcode::Constant) && !inner->is(Opcode::Parameter)) members.push_back(inner.get());
+  if (members.size() != 2 || members[0]->num_results() != 1) return std::nullopt;
+  Value map = const_cast<Instruction*>(members[0])->result();
+  if (!find_position_sum(*members[1], map)) return std::nullopt;
+  return FusedSum{members[0], members[1]};
+}
+
+int64_t summed_tiles(const Instruction& producer, const KernelPlans& plans) {
+  if (!plans.find<DepthwiseChainPlan>(producer)) return tiles_of_planned(producer, plans, false);
+  return tiles_of_planned(*producer.region().results()[0].def, plans, true);
+}
+
+bool fused_sum_pays(const Type& map, int64_t tiles) {
+  int64_t positions = 1;
+  for (int d = 2; d < map.rank(); ++d) positions *= map.dim(d);
+  return tiles > 0 && kMinTile * tiles <= positions;
+}
+
+} // namespace firn::plan

@@ -1,0 +1,20 @@
+// Sums over all positions of a map that the kernel which makes the map leaves, per tile, on the side.
+#pragma once
+
+#include "compiler/plan/contraction_plan.h"
+
+namespace firn::plan {
+
+// The members of a fusion that form-side-sums made.
+struct FusedSum {
+  const Instruction *producer = nullptr, *reduction = nullptr;
+};
+std::optional<FusedSum> find_fused_sum(const Instruction& fusion);
+
+// Tiles per vector of channels of an image whose sums the planned kernel of a convolution or chain can store;
+// 0: it cannot.
+int64_t summed_tiles(const Instruction& producer, const KernelPlans& plans);
+// Whether that many leave clearly less to add than the map itself.
+bool fused_sum_pays(const Type& map, int64_t tiles);
+
+} // namespace firn::plan

@@ -1,0 +1,51 @@
+// Copies of tensors between memory of different orders (layouts, transposes, images within padding) as walks
+// with constant strides on both sides.
+#pragma once
+
+#include "compiler/graph/module.h"
+#include "compiler/support/int_expr.h"
+#include "compiler/target/target_machine.h"
+
+#include <optional>
+#include <vector>
+
+namespace firn::plan {
+
+// One side of the copy: where the element at an index of the result lies.
+struct RelayoutSide {
+  Type type;
+  std::vector<int> dims; // the type's dim of each of the result's dims
+  int64_t first = 0;     // the offset of the type's first element
+
+  IntExpr offset_of(const std::vector<IntExpr>& index) const;
+  int64_t block_of(size_t dim) const;
+};
+
+struct Relayout {
+  // A loop of the walk. `source`, `target`: elements that a step moves by on either side.
+  struct Walk {
+    int64_t extent, source, target;
+  };
+  // Dims walked with constant strides: everything, or what lies in whole blocks, or the rest of the last
+  // block.
+  struct Part {
+    std::vector<Walk> walks;        // in the order of the target's memory
+    int64_t source = 0, target = 0; // where it starts
+    int along = -1, across = -1;    // walks with stride 1 in the target and in the source
+    bool has_vectors() const { return along >= 0 && across >= 0; }
+    int64_t elements() const;
+  };
+  std::vector<Part> parts; // the largest one first
+
+  // Nothing unless elements have 32 bits and both sides are walked with constant strides.
+  static std::optional<Relayout> of(const RelayoutSide& source, const RelayoutSide& target,
+                                    const TargetMachine& machine);
+  // Whether vectors do better than element loops: elements in one order on both sides gain nothing.
+  bool pays() const;
+};
+
+// The walk of a copy, transpose, or fusion of movements that reads its one operand by strides; nothing for
+// any other instruction.
+std::optional<Relayout> find_relayout(const Instruction& instruction, const TargetMachine& machine);
+
+} // namespace firn::plan
