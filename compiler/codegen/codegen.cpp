@@ -31,7 +31,7 @@ struct Generation {
 };
 
 // f64 (and on the smallest CPUs f32) arithmetic would be calls of the compiler's library.
-Result check_types(const kernel::Program& program, const TargetMachine& target) {
+Result check_types(const kernel::Program& program, const TargetInfo& target) {
   for (const auto& kernel : program.kernels) {
     for (kernel::Type type : kernel->value_types) {
       bool lacking = (type.scalar == kernel::Scalar::F64 && !target.has_double) ||

@@ -4,7 +4,7 @@
 
 #include "compiler/kernel/kernel.h"
 #include "compiler/support/output_set.h"
-#include "compiler/target/target_machine.h"
+#include "compiler/target/target_info.h"
 
 #include <string>
 
@@ -13,7 +13,7 @@ namespace firn::codegen {
 enum class OptLevel : uint8_t { O0, O1, O2, O3, Os };
 
 struct Options {
-  TargetMachine target;
+  TargetInfo target;
   OptLevel opt_level = OptLevel::O3;
   // Names of the functions for the header; see include/firn/abi.h for their types.
   std::string run_symbol, weights_symbol;

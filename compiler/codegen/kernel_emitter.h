@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/kernel/kernel.h"
-#include "compiler/target/target_machine.h"
+#include "compiler/target/target_info.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -14,7 +14,7 @@
 
 namespace firn::codegen {
 
-// What emission asks of the target beyond TargetMachine.
+// What emission asks of the target beyond TargetInfo.
 struct TargetFeatures {
   bool rounding = true;      // floor, ceil, trunc are instructions
   bool round_even = true;    // roundeven is
@@ -38,7 +38,7 @@ struct ParameterFacts {
 struct ModuleContext {
   llvm::LLVMContext& context;
   llvm::Module& module;
-  const TargetMachine& target;
+  const TargetInfo& target;
   TargetFeatures features;
   std::string text_section;
 

@@ -176,7 +176,7 @@ Value* compare_in_float(Builder& ir, const Instruction& instruction) {
 
 class Legaliser {
 public:
-  Legaliser(const TargetMachine& target, const TargetFeatures& features)
+  Legaliser(const TargetInfo& target, const TargetFeatures& features)
       : narrow_(target.pointer_bits == 32), rounds_twice_(target.arch == Arch::AArch64),
         swaps_compared_halves_(target.arch == Arch::X86_64 && target.has_f16_arithmetic),
         long_arithmetic_(features.long_shifts), leading_zeros_(features.leading_zeros),
@@ -313,7 +313,7 @@ private:
 
 } // namespace
 
-void legalise(llvm::Module& module, const TargetMachine& target, const TargetFeatures& features) {
+void legalise(llvm::Module& module, const TargetInfo& target, const TargetFeatures& features) {
   Legaliser legaliser(target, features);
   for (llvm::Function& function : module) {
     if (!function.isDeclaration()) legaliser.run(function);

@@ -7,6 +7,6 @@ namespace firn::codegen {
 
 // Divisions, shifts, multiplications and float conversions of integers wider than the target's registers
 // become code; idempotent, so that it can run again on what the optimiser made.
-void legalise(llvm::Module& module, const TargetMachine& target, const TargetFeatures& features);
+void legalise(llvm::Module& module, const TargetInfo& target, const TargetFeatures& features);
 
 } // namespace firn::codegen

@@ -62,7 +62,7 @@ llvm::OptimizationLevel pipeline_level(OptLevel level) {
   return llvm::OptimizationLevel::Os;
 }
 
-std::string riscv_abi(const TargetMachine& target) {
+std::string riscv_abi(const TargetInfo& target) {
   std::string base = target.pointer_bits == 64 ? "lp64" : "ilp32";
   return base + (target.has_double ? "d" : target.has_float ? "f" : "");
 }
@@ -97,7 +97,7 @@ private:
 
 Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const Options& options) {
   initialise_backends();
-  const TargetMachine& target = options.target;
+  const TargetInfo& target = options.target;
   std::string message;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, message);
   if (!found) return usage_error("target '" + target.triple + "' is not supported: " + message);
@@ -118,7 +118,7 @@ Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const Options& opt
   return machine;
 }
 
-TargetFeatures target_features(const TargetMachine& target, const llvm::TargetMachine& machine) {
+TargetFeatures target_features(const TargetInfo& target, const llvm::TargetMachine& machine) {
   auto has = [&](const char* name) {
     return machine.getMCSubtargetInfo()->checkFeatures(std::string("+") + name);
   };

@@ -12,7 +12,7 @@
 namespace firn::codegen {
 
 Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const Options& options);
-TargetFeatures target_features(const TargetMachine& target, const llvm::TargetMachine& machine);
+TargetFeatures target_features(const TargetInfo& target, const llvm::TargetMachine& machine);
 
 // Runs LLVM's pipeline of the level, without its vectorisers and unrollers.
 void optimise(llvm::Module& module, llvm::TargetMachine& machine, OptLevel level);

@@ -60,7 +60,7 @@ struct Compilation {
   std::optional<kernel::Program>
       prepare; // makes the weights of `program`, with --winograd=init; none: there is nothing to make
   artifact::ModelDescription description;
-  TargetMachine target;
+  TargetInfo target;
   codegen::Options codegen;
   codegen::ObjectFacts object;
   std::vector<plan::Explanation> explanations; // of kernels, in the order of the program

@@ -105,7 +105,7 @@ double read_rate(Compilation& c, int64_t floats, int64_t passes) {
 
 } // namespace
 
-MachineProbe probe_machine(const TargetMachine& target) {
+MachineProbe probe_machine(const TargetInfo& target) {
   Compilation c;
   c.target = target;
   c.codegen.target = target;

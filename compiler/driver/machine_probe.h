@@ -1,7 +1,7 @@
 // What this machine can do, measured: the bounds that `firn bench` compares kernels with.
 #pragma once
 
-#include "compiler/target/target_machine.h"
+#include "compiler/target/target_info.h"
 
 namespace firn::driver {
 
@@ -13,6 +13,6 @@ struct MachineProbe {
 
 // With code for `target`, which this machine runs: what other vectors could do is no bound for it. Takes a
 // tenth of a second. The loops are programs of the kernel IR, compiled as models are.
-MachineProbe probe_machine(const TargetMachine& target);
+MachineProbe probe_machine(const TargetInfo& target);
 
 } // namespace firn::driver

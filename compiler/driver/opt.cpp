@@ -6,7 +6,7 @@
 #include "compiler/kernel/passes/pass.h"
 #include "compiler/passes/pass.h"
 #include "compiler/support/output_set.h"
-#include "compiler/target/target_machine.h"
+#include "compiler/target/target_info.h"
 
 namespace firn::driver {
 
@@ -14,7 +14,7 @@ namespace {
 
 // Sets what passes see of the target and the options; `target` outlives their run.
 template <class PassOptions>
-Result set_options(const OptOptions& options, TargetMachine& target, PassOptions& passes) {
+Result set_options(const OptOptions& options, TargetInfo& target, PassOptions& passes) {
   if (!options.cpu.empty() || !options.triple.empty() || !options.features.empty()) {
     auto found = find_target(options.triple, options.cpu, options.features);
     if (!found) return found.error();
@@ -33,7 +33,7 @@ Expected<std::string> opt_graph(const OptOptions& options, const std::string& te
   if (options.verify_only) return print_module(module);
 
   PipelineRun run;
-  TargetMachine target;
+  TargetInfo target;
   if (Result set = set_options(options, target, run.options); !set) return set.error();
   run.options.strict_math = options.strict_math;
   std::string passes =
@@ -55,7 +55,7 @@ Expected<std::string> opt_kernels(const OptOptions& options, const std::string& 
   if (options.verify_only) return kernel::print_program(*program);
 
   kernel::KernelPipelineRun run;
-  TargetMachine target;
+  TargetInfo target;
   if (Result set = set_options(options, target, run.options); !set) return set.error();
   std::string passes = options.passes == "default"
                            ? kernel::default_kernel_pipeline(run.options.target != nullptr)

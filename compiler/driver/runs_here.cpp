@@ -19,7 +19,7 @@ Result check_target(const CompileOptions& options) {
   return target ? Result() : target.error();
 }
 
-std::string lacks_for(const TargetMachine& target, const TargetMachine& host) {
+std::string lacks_for(const TargetInfo& target, const TargetInfo& host) {
   if (without_vendor(target.triple) != without_vendor(host.triple))
     return "code for " + target.triple + " does not run on this machine, which is " + host.triple;
   uint64_t missing = target.required_cpu_features & ~host.required_cpu_features;

@@ -4,17 +4,7 @@
 #include <algorithm>
 
 namespace firn {
-namespace {
-
-// Folding leaves a constant of it.
-bool is_known(Value value) {
-  const Instruction& instruction = *value.def;
-  if (instruction.is(Opcode::Constant)) return !instruction.literal()->is_opaque();
-  if (instruction.num_operands() == 0 || instruction.num_regions() > 0) return false;
-  return std::all_of(instruction.operands().begin(), instruction.operands().end(), is_known);
-}
-
-} // namespace
+namespace {} // namespace
 
 PhaseDim::PhaseDim(const WindowDim& dim, int64_t input, int64_t output)
     : phases(dim.input_dilation), taps(dim.size), skipped(0), groups(output), size(dim.size), extent(output),
@@ -84,15 +74,6 @@ LiteralRef ConvolutionPhases::filters(const Literal& filter) const {
                     from + static_cast<size_t>(image * size + element) * bytes, bytes);
     }
   return result;
-}
-
-bool stores_phases(const Instruction& convolution, int block) {
-  auto phases = ConvolutionPhases::of(convolution);
-  if (!phases || convolution.attributes().integer("groups", 1) != 1) return false;
-  for (const Type* type :
-       {&convolution.operand(0).type(), &convolution.operand(1).type(), &convolution.type()})
-    if (type->dtype != DType::F32 && type->dtype != DType::F16 && type->dtype != DType::BF16) return false;
-  return convolution.operand(1).dim(0) % block == 0 && is_known(convolution.operand(1));
 }
 
 } // namespace firn

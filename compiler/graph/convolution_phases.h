@@ -38,8 +38,4 @@ struct ConvolutionPhases {
   LiteralRef filters(const Literal& filter) const;
 };
 
-// Whether lowering computes all phases of the convolution in one kernel that stores each where it belongs: a
-// phase's filters fill blocks of `block` channels, and are known at compile time.
-bool stores_phases(const Instruction& convolution, int block);
-
 } // namespace firn

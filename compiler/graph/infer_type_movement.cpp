@@ -79,7 +79,7 @@ Expected<TypeRules::Types> TypeRules::pad() {
     if ((*interior)[i] < 0) return error("interior padding is negative");
     if ((*interior)[i] > 0) {
       if (!result.dims[i].is_static()) return error("interior padding of a symbolic dim");
-      if (__int128(extent.value()) * (*interior)[i] > kLargest) return error("padding is too large");
+      if (__int128(extent.value()) * (*interior)[i] > kMax) return error("padding is too large");
       extent = extent.value() == 0 ? IntExpr(0) : (extent - 1) * ((*interior)[i] + 1) + 1;
     }
     extent = extent + (*low)[i] + (*high)[i];

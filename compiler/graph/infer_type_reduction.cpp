@@ -47,9 +47,9 @@ std::optional<Dim> TypeRules::window_output(const WindowDim& window, const Dim& 
     if (factor < 1 || factor > largest) return std::nullopt;
   for (int64_t pad : {window.pad_low, window.pad_high})
     if (pad < -largest || pad > largest) return std::nullopt;
-  if (window.dilated_size() > kLargest) return std::nullopt;
+  if (window.dilated_size() > kMax) return std::nullopt;
   if (input.is_static()) {
-    if (__int128(input.value()) * window.input_dilation > kLargest) return std::nullopt;
+    if (__int128(input.value()) * window.input_dilation > kMax) return std::nullopt;
     return Dim(window.output_size(input.value()));
   }
   if (window.input_dilation != 1) return std::nullopt;

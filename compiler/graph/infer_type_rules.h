@@ -84,7 +84,7 @@ private:
   // The type of the operands of an elementwise op from `first` on; those before it may differ in dtype alone.
   Expected<Type> common_type(size_t first) const;
   // Numbers from a model stay far from overflow: products of two still fit.
-  static bool is_small(int64_t value) { return value <= kLargest && value >= -kLargest; }
+  static bool is_small(int64_t value) { return value <= kMax && value >= -kMax; }
   static bool is_small(const Type& type);
   static bool all_small(const std::vector<int64_t>& values) {
     return std::all_of(values.begin(), values.end(), [](int64_t value) { return is_small(value); });
@@ -101,7 +101,7 @@ private:
   // The dtype of a contraction's result.
   DType accumulator(DType operand) const;
 
-  static constexpr int64_t kLargest = int64_t(1) << 40; // of the numbers that extents are computed from
+  static constexpr int64_t kMax = int64_t(1) << 40; // of the numbers that extents are computed from
 
   Opcode opcode_;
   const std::vector<Value>& operands_;

@@ -248,9 +248,9 @@ template <class B> V<B> logistic(B& b, V<B> x) {
     V<B> e = exp(b, b.neg(b.abs(x)));
     return b.div(b.select(b.fcmp(Cmp::Ge, x, zero), one, e), b.add(one, e));
   }
-  constexpr double kLargest = 87.3365; // -log of the smallest normal number
-  V<B> e = exp_of_parts(b, reduce_exp(b, bounded(b, x, -kLargest, kLargest), -1), -1);
-  V<B> tiny = b.fcmp(Cmp::Lt, x, b.constant(x, -kLargest));
+  constexpr double kMax = 87.3365; // -log of the smallest normal number
+  V<B> e = exp_of_parts(b, reduce_exp(b, bounded(b, x, -kMax, kMax), -1), -1);
+  V<B> tiny = b.fcmp(Cmp::Lt, x, b.constant(x, -kMax));
   return b.select(tiny, zero, b.reciprocal(b.add(e, one)));
 }
 

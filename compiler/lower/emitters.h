@@ -16,6 +16,8 @@ void emit_planned(LoweringContext&, const Instruction&, const plan::PoolingPlan&
 void emit_planned(LoweringContext&, const Instruction&, const plan::AttentionPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::RecurrentPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::RowsPlan&);
+void emit_dot(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
+              const plan::ContractionPlan& plan);
 void emit_planar_convolution(LoweringContext& context, const Instruction& instruction,
                              const plan::KernelRoot& root, const plan::ContractionPlan& plan);
 

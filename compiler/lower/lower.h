@@ -6,7 +6,7 @@
 #include "compiler/kernel/kernel.h"
 #include "compiler/plan/options.h"
 #include "compiler/plan/schedule.h"
-#include "compiler/target/target_machine.h"
+#include "compiler/target/target_info.h"
 
 #include <map>
 
@@ -17,7 +17,7 @@ enum class Math : uint8_t { Default, Strict };
 using plan::Winograd;
 
 struct Options {
-  TargetMachine target;
+  TargetInfo target;
   bool optimize_size = false;
   Math math = Math::Default;
   Winograd winograd = Winograd::Auto;

@@ -41,7 +41,7 @@ inline Value result_of(const Instruction& instruction, int result = 0) {
 // Writes a literal's elements as `type` lays them out; unused lanes of blocks become zero.
 void fill_laid_out(const Literal& literal, const Type& type, std::span<std::byte> out);
 
-class SideSums;
+class FusedSpatialSum;
 
 class LoweringContext {
 public:
@@ -49,7 +49,7 @@ public:
   LoweringContext(kernel::Program& program, const Options& options) : program_(program), options_(options) {}
 
   const Options& options() const { return options_; }
-  const TargetMachine& target() const { return options_.target; }
+  const TargetInfo& target() const { return options_.target; }
   kernel::Program& program() { return program_; }
   const plan::KernelPlans& plans() const { return plans_; }
   void set_plans(plan::KernelPlans plans) { plans_ = std::move(plans); }
@@ -95,11 +95,13 @@ public:
   Result lower_region(const Region& region, Steps& steps);
   Result lower_instruction(const Instruction& instruction);
   // Sums that the kernel of an instruction may leave on the side; null if nobody wants any.
-  SideSums* side_sums_of(const Instruction& instruction) const {
-    auto wanted = side_sums_.find(&instruction);
-    return wanted == side_sums_.end() ? nullptr : wanted->second;
+  FusedSpatialSum* spatial_sum_of(const Instruction& instruction) const {
+    auto wanted = fused_spatial_sum_.find(&instruction);
+    return wanted == fused_spatial_sum_.end() ? nullptr : wanted->second;
   }
-  void set_side_sums(const Instruction& instruction, SideSums* sums) { side_sums_[&instruction] = sums; }
+  void set_spatial_sum(const Instruction& instruction, FusedSpatialSum* sums) {
+    fused_spatial_sum_[&instruction] = sums;
+  }
   // Runs `make` while kernels go to `steps`.
   template <class Make> void with_steps(Steps& steps, Make make) {
     Steps* outer = std::exchange(steps_, &steps);
@@ -122,7 +124,7 @@ private:
   std::map<Key, std::pair<Value, int64_t>> views_;
   std::map<Key, Place> places_;
   std::set<const Instruction*> rolling_, read_in_place_;
-  std::map<const Instruction*, SideSums*> side_sums_;
+  std::map<const Instruction*, FusedSpatialSum*> fused_spatial_sum_;
   std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
   plan::KernelPlans plans_;
   int next_kernel_ = 0;

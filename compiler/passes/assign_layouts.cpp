@@ -12,8 +12,6 @@
 // - Establishes: elementwise ops, concatenations and windows have operands and result of one layout;
 //   parameters, results and values of other ops are plain.
 // - Breaks: rules that compare types or make plain values (simplify-algebra) must not run afterwards.
-#include "compiler/graph/convolution_lines.h"
-#include "compiler/graph/convolution_phases.h"
 #include "compiler/graph/resample.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/merge_upsampling.h"
@@ -22,6 +20,7 @@
 #include "compiler/passes/reshape_groups.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/passes/transposed_images.h"
+#include "compiler/plan/graph_forms.h"
 
 #include <algorithm>
 #include <map>
@@ -30,7 +29,6 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kLongSum = 256;   // terms of an element, beside which storing a whole block is cheap
 constexpr int64_t kFewChannels = 8; // an input with fewer is read plain: a block would be mostly empty
 
 bool is_blockable(const Type& type) {
@@ -89,39 +87,8 @@ private:
     if (instruction.num_results() != 1 || !is_blockable(instruction.type())) return false;
     for (Value operand : instruction.operands())
       if (!operand.type().is_tensor() || !operand.type().is_static()) return false;
-    if (instruction.is(Opcode::Convolution)) return is_seed(instruction);
+    if (instruction.is(Opcode::Convolution)) return plan::wants_channel_blocks(instruction, block_);
     return can_follow(instruction) && is_worth_following(instruction);
-  }
-
-  bool is_seed(const Instruction& convolution) const {
-    const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
-    bool narrow = input.dtype == DType::F32 || input.dtype == DType::F16 || input.dtype == DType::BF16;
-    if (!narrow || input.dtype != filter.dtype || positions_of(convolution.type()) == 1) return false;
-    for (const WindowDim& dim : convolution.attributes().window().dims)
-      if (dim.input_dilation != 1) return stores_phases(convolution, block_);
-    int64_t groups = convolution.attributes().integer("groups", 1), filters = filter.dim(0) / groups;
-    // With few filters most of a block is unused. Where sums over windows are long that hardly matters, and
-    // blocks allow Winograd's algorithm.
-    int64_t taps = positions_of(filter);
-    if (groups == 1)
-      return 2 * filters >= block_ ||
-             (taps > 1 && taps * filter.dim(1) >= kLongSum && !lines_fill_vectors(convolution, block_));
-    if (is_depthwise(convolution) || has_narrow_groups(convolution)) return true;
-    return filters % block_ == 0 && filter.dim(1) % block_ == 0;
-  }
-
-  static bool is_depthwise(const Instruction& convolution) {
-    int64_t groups = convolution.attributes().integer("groups", 1);
-    const Type& filter = convolution.operand(1).type();
-    return groups > 1 && filter.dim(1) == 1 && filter.dim(0) == groups;
-  }
-
-  // Groups that lie side by side in a block, with as many results as operands.
-  bool has_narrow_groups(const Instruction& convolution) const {
-    int64_t groups = convolution.attributes().integer("groups", 1);
-    const Type& filter = convolution.operand(1).type();
-    return groups > 1 && filter.dim(0) == groups * filter.dim(1) && filter.dim(1) < block_ &&
-           block_ % filter.dim(1) == 0;
   }
 
   // Whether the op can compute a blocked result from blocked operands.
@@ -237,7 +204,7 @@ private:
   void assign_convolution(Instruction& convolution, bool blocked) {
     Value input = convolution.operand(0);
     convolution.set_operand(1, plain(convolution.operand(1)));
-    if (is_depthwise(convolution) || has_narrow_groups(convolution)) {
+    if (plan::has_groups_within_blocks(convolution, block_)) {
       convolution.set_operand(0, blocked ? blocked_form(input) : plain(input));
       return;
     }

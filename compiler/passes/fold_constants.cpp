@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kShapeElements = 256;  // results up to here are folded whatever else has been
 constexpr int64_t kSmallElements = 4096; // results up to here are worth a constant
-constexpr int64_t kMostAdded = 32 << 20; // bytes that a run may add to the constants
+constexpr int64_t kMaxAdded = 32 << 20;  // bytes that a run may add to the constants
 constexpr int64_t kTableElements =
     1 << 18;                         // tables made by costly ops (sine, dot) from less data than they hold
 constexpr double kMaximumWork = 2e8; // multiply-adds that the evaluator may spend on one instruction
@@ -181,7 +181,7 @@ bool fold(Instruction& instruction, const PassOptions& options, int64_t& may_add
 
 bool fold_constants(Module& module, const PassOptions& options) {
   bool changed = false;
-  int64_t may_add = kMostAdded;
+  int64_t may_add = kMaxAdded;
   for_each_region(module, [&](Region& region) {
     // In order, so that chains fold in one walk. Erasing a chain takes its operands with it, but those stand
     // earlier.

@@ -10,7 +10,7 @@
 namespace firn {
 
 struct PassOptions : RewriteLimit {
-  const TargetMachine* target = nullptr; // null: target-independent passes only
+  const TargetInfo* target = nullptr; // null: target-independent passes only
   bool optimize_size = false;
   bool strict_math = false;
   // For plan-kernels.

@@ -38,8 +38,8 @@ constexpr PassStep kSteps[] = {
     {"fuse-attention,eliminate-dead-code", true, "before form-fusions gives each of its dots a kernel"},
     {"form-fusions", true, "last but for what joins fusions: other passes do not look inside"},
     {"eliminate-dead-code", true, "fused producers are left without users"},
-    {"form-strips", true, "joins fusions: their intermediate results never leave the caches"},
-    {"form-side-sums", true, "behind form-strips, which looks for plain convolutions"},
+    {"form-depthwise-chains", true, "joins fusions: their intermediate results never leave the caches"},
+    {"fuse-spatial-sums", true, "behind form-depthwise-chains, which looks for plain convolutions"},
     {"schedule-instructions", true, "when it is known which results are in memory: those of fusions"},
     {"plan-kernels", true, "when all kernels have their form"},
 };

@@ -15,6 +15,7 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/graph_forms.h"
 
 #include <algorithm>
 
@@ -135,11 +136,9 @@ Value groups_as_batch(Instruction& convolution, const PassOptions& options, Buil
       x.dim(0) != 1 || !is_float(x.dtype()) || filter.type().num_elements() == 0 ||
       !std::all_of(window.begin(), window.end(), [](const WindowDim& dim) { return dim.is_pointwise(); }))
     return {};
-  int64_t block = options.target->channel_block(), channels = filter.dim(1), filters = filter.dim(0) / groups;
+  int64_t channels = filter.dim(1), filters = filter.dim(0) / groups;
   int64_t positions = convolution.type().num_elements() / filter.dim(0);
-  bool whole = channels % block == 0 && filters % block == 0;
-  bool within = channels == filters && block % channels == 0;
-  if (whole || within || positions < block) return {};
+  if (!plan::groups_want_dots(convolution, options.target->channel_block())) return {};
   Value weights = builder.reshape(filter, {Dim(groups), Dim(filters), Dim(channels)});
   Value columns = builder.reshape(x, {Dim(groups), Dim(channels), Dim(positions)});
   Attributes attributes{

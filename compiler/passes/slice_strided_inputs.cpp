@@ -14,14 +14,12 @@
 // - Breaks: nothing.
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/graph_forms.h"
 
 #include <algorithm>
 
 namespace firn {
 namespace {
-
-// Vectors of filters from which on slicing is a small part of the products' time.
-constexpr int64_t kMinimumVectors = 64;
 
 Value slice_input(Instruction& convolution, const PassOptions& options) {
   if (!convolution.is(Opcode::Convolution) || convolution.attributes().integer("groups", 1) != 1 ||
@@ -34,7 +32,7 @@ Value slice_input(Instruction& convolution, const PassOptions& options) {
   };
   auto is_strided = [](const WindowDim& dim) { return dim.stride > 1; };
   if (!input.type().is_static() || !filters.type().is_static() ||
-      filters.dim(0) < kMinimumVectors * options.target->channel_block() ||
+      !plan::slicing_pays(filters.dim(0), *options.target) ||
       !std::all_of(window.dims.begin(), window.dims.end(), reads_single_elements) ||
       !std::any_of(window.dims.begin(), window.dims.end(), is_strided))
     return {};

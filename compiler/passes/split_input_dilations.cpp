@@ -20,13 +20,14 @@
 //
 // - Requires: static shapes where anything changes; scales are folded (fold-conv-scales).
 // - Establishes: no convolution dilates both its filter and its input along one dim, unless the filter would
-//   grow beyond kMostFilled; none of stride 1 dilates its input by no more than its window, unless lowering
+//   grow beyond kMaxFilled; none of stride 1 dilates its input by no more than its window, unless lowering
 //   stores its phases.
 // - Breaks: nothing (fold-constants computes the filters).
 #include "compiler/graph/convolution_phases.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/graph_forms.h"
 
 namespace firn {
 namespace {
@@ -227,7 +228,7 @@ private:
   Window window_;
 };
 
-constexpr int64_t kMostFilled = int64_t{1} << 24; // elements of a filter with holes
+constexpr int64_t kMaxFilled = int64_t{1} << 24; // elements of a filter with holes
 
 // The convolution with holes in the filter, or no value where one side alone is dilated.
 Value fill_filter(Instruction& convolution, const PassOptions&) {
@@ -240,14 +241,14 @@ Value fill_filter(Instruction& convolution, const PassOptions&) {
   for (size_t d = 0; d < window.dims.size(); ++d) {
     WindowDim& dim = window.dims[d];
     if (dim.dilation == 1 || dim.input_dilation == 1) continue;
-    if (dim.dilated_size() > kMostFilled || elements > kMostFilled) return {};
+    if (dim.dilated_size() > kMaxFilled || elements > kMaxFilled) return {};
     elements = elements / dim.size * dim.dilated_size();
     interior[d + 2] = dim.dilation - 1;
     dim.size = dim.dilated_size();
     dim.dilation = 1;
     both = true;
   }
-  if (!both || elements > kMostFilled) return {};
+  if (!both || elements > kMaxFilled) return {};
   Builder b(*convolution.parent(), &convolution);
   Value filled =
       b.op(Opcode::Pad, {w, b.scalar(w.dtype(), 0)}, {{"low", none}, {"high", none}, {"interior", interior}});
@@ -264,7 +265,8 @@ bool split_input_dilations(Module& module, const PassOptions& options) {
     std::vector<std::pair<Instruction*, ConvolutionPhases>> found;
     for (Instruction* instruction : region.snapshot()) {
       auto phases = ConvolutionPhases::of(*instruction);
-      if (!phases || (options.target && stores_phases(*instruction, options.target->channel_block())))
+      if (!phases ||
+          (options.target && plan::has_polyphase_kernel(*instruction, options.target->channel_block())))
         continue;
       found.push_back({instruction, *phases});
     }

@@ -13,7 +13,7 @@ constexpr int64_t kRowsPerPacking = 64;    // rows that read a packed operand an
 constexpr int64_t kRowsWithoutPacking = 3; // that packed keys would serve too few of
 
 // Whether rows of values lie so far apart that walking over them takes too many pages and cache sets.
-bool is_scattered(const Attention& a, const TargetMachine& target) {
+bool is_scattered(const Attention& a, const TargetInfo& target) {
   return a.rows >= kRowsPerPacking && a.keys * a.v_key * 4 > target.l2_bytes / 2 &&
          a.v_key >= 2 * a.value_depth;
 }
@@ -35,7 +35,7 @@ int64_t key_parts(const Attention& a) {
   return parts;
 }
 
-AttentionPlan choose(const Attention& a, const TargetMachine& target) {
+AttentionPlan choose(const Attention& a, const TargetInfo& target) {
   AttentionPlan plan;
   int lanes = target.lanes(32);
   int registers =
@@ -86,7 +86,7 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const Optio
   return "";
 }
 
-AttentionTiling tiling_of(const AttentionPlan& plan, const Attention& a, const TargetMachine& target) {
+AttentionTiling tiling_of(const AttentionPlan& plan, const Attention& a, const TargetInfo& target) {
   AttentionTiling tiling{plan, target.lanes(32)};
   int64_t tiles = (a.rows + plan.rows - 1) / plan.rows;
   tiling.large = a.rows - tiles * (plan.rows - 1);

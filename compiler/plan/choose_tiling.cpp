@@ -24,34 +24,35 @@ constexpr double kVectorInstructions = 2, kLoopInstructions = 4;
 constexpr double kPanelOfL1 = 0.75, kStreamRate = 0.75;
 // Accumulators of compact tiles: enough to hide the latency of FMAs on two pipes.
 constexpr int kCompactSums = 12;
-// What depth is worth it for, of a contraction's cycles.
-constexpr double kDeepGain = 0.03;
+// What k_interleave is worth it for, of a contraction's cycles.
+constexpr double kInterleaveGain = 0.03;
 
 // Cycles of one step of a rows x registers tile. Where a scalar operand cannot be folded into the FMA
 // it costs a load; where it can, every FMA that folds it loads it again, which two loads per cycle cover.
-double step_cycles(int rows, int registers, int phases, const TargetMachine& target) {
+double step_cycles(int rows, int registers, int accumulator_splits, const TargetInfo& target) {
   double fmas = static_cast<double>(rows) * registers;
   if (!target.has_fma) fmas *= 2;
   double compute = fmas / target.fma_pipes;
   double loads = (rows + registers) / kLoadsPerCycle;
-  double latency = static_cast<double>(target.has_fma ? target.fma_latency : 2 * target.fma_latency) / phases;
+  double latency =
+      static_cast<double>(target.has_fma ? target.fma_latency : 2 * target.fma_latency) / accumulator_splits;
   return std::max({compute, loads, latency});
 }
 
 // Products that are no FMAs need a register of their own on the way to their sum.
-int registers_needed(int rows, int registers, int phases, const TargetMachine& target) {
-  return rows * registers * phases + registers + (target.has_fma ? 1 : 2);
+int registers_needed(int rows, int registers, int accumulator_splits, const TargetInfo& target) {
+  return rows * registers * accumulator_splits + registers + (target.has_fma ? 1 : 2);
 }
 
 // Whether straight code of several steps would tempt the scheduler to load a step's operands while the step
 // before still needs its own, at the price of sums spilled. Where a step is short the loop around it would
 // cost more, unless its scalars, one for every FMA, keep the loads busier than that.
-bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, const TargetMachine& target) {
+bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
   int registers = column_groups(shape.columns, tile).most_registers();
-  int sums = tile.rows * registers * tile.phases;
+  int sums = tile.rows * registers * tile.accumulator_splits;
   int scalars = target.has_embedded_broadcast && registers == 1 ? 0 : 2;
   // Scalars of several steps take registers, and a step is long.
-  if (tile.depth > 1) return tile.rows * registers >= 16;
+  if (tile.k_interleave > 1) return tile.rows * registers >= 16;
   int products = target.has_fma ? 0 : 1;
   int needed = sums + 2 * registers + scalars + products;
   return tile.rows * registers * (1 + products) >= 24 ? needed > target.vector_registers
@@ -60,9 +61,9 @@ bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, c
 
 // Whether straight code of all values of a split loop would have the compiler keep scalars of one value for
 // those after it, at the same price: rows next to each other read the same ones.
-bool shares_too_many(const ContractionShape& shape, const TileShape& tile, const TargetMachine& target) {
+bool shares_too_many(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
   int64_t registers = column_groups(shape.columns, tile).most_registers();
-  int64_t needed = int64_t{tile.rows} * registers * tile.phases + registers + tile.rows;
+  int64_t needed = int64_t{tile.rows} * registers * tile.accumulator_splits + registers + tile.rows;
   for (const ReductionLoop& loop : shape.reduction)
     if (loop.kind == ReductionLoop::Kind::Split && needed + loop.extent > target.vector_registers)
       return true;
@@ -70,7 +71,7 @@ bool shares_too_many(const ContractionShape& shape, const TileShape& tile, const
 }
 
 // `instruction_cycles`: of the instructions of a step beside its FMAs.
-double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const TargetMachine& target,
+double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target,
                      double instruction_cycles = 0) {
   ColumnGroups groups = column_groups(shape.columns, tile);
   int64_t full_rows = shape.rows / tile.rows;
@@ -80,61 +81,66 @@ double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const
   for (const ReductionLoop& loop : shape.reduction) steps *= static_cast<double>(loop.extent);
   double loop = leaves_no_registers(shape, tile, target) ? kLoopInstructions : 0;
   double vector_bytes = tile.lanes * shape.element_bits / 8;
-  auto streamed = [&](int registers, int depth) {
-    double panel = steps / depth * registers * vector_bytes;
+  auto streamed = [&](int registers, int k_interleave) {
+    double panel = steps / k_interleave * registers * vector_bytes;
     double room = kPanelOfL1 * static_cast<double>(target.l1_bytes);
     return shape.rows > tile.rows && panel > room
                ? registers * vector_bytes / (kStreamRate * target.l2_bytes_per_cycle)
                : 0;
   };
   // So does every addition of the steps in two registers.
-  auto tile_cost = [&](int rows, int vectors, int registers, int depth) {
+  auto tile_cost = [&](int rows, int vectors, int registers, int k_interleave) {
     double instructions = rows + registers * kVectorInstructions + loop;
-    double step = std::max(step_cycles(rows, registers, tile.phases, target), streamed(registers, depth)) +
+    double step = std::max(step_cycles(rows, registers, tile.accumulator_splits, target),
+                           streamed(registers, k_interleave)) +
                   instructions * instruction_cycles;
-    return step / depth + (rows * vectors * 2.0 * depth + 6.0) / steps;
+    return step / k_interleave + (rows * vectors * 2.0 * k_interleave + 6.0) / steps;
   };
-  auto column_cost = [&](int vectors, int registers, int depth) {
-    double cost = static_cast<double>(full_rows) * tile_cost(tile.rows, vectors, registers, depth);
-    if (rest_rows > 0) cost += tile_cost(rest_rows, vectors, registers, depth);
+  auto column_cost = [&](int vectors, int registers, int k_interleave) {
+    double cost = static_cast<double>(full_rows) * tile_cost(tile.rows, vectors, registers, k_interleave);
+    if (rest_rows > 0) cost += tile_cost(rest_rows, vectors, registers, k_interleave);
     return cost;
   };
   double cycles = static_cast<double>(groups.full_groups) * column_cost(tile.vectors, tile.vectors, 1);
   if (groups.rest_vectors > 0)
-    cycles += column_cost(groups.rest_vectors, groups.rest_registers, groups.rest_depth);
+    cycles += column_cost(groups.rest_vectors, groups.rest_registers, groups.rest_k_interleave);
   return cycles;
 }
 
-TileShape choose_tile(const ContractionShape& shape, const TargetMachine& target) {
+TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
   TileShape best;
   best.lanes = target.lanes(shape.element_bits);
   int registers =
       target.vector_bits == 0 ? std::max(4, target.vector_registers / 2) : target.vector_registers;
   int64_t total_vectors = (shape.columns + best.lanes - 1) / best.lanes;
   double best_cycles = INFINITY;
-  auto try_tiles = [&](int depth, int vectors) {
-    int wide = column_groups(shape.columns, {1, vectors, best.lanes, 1, depth}).most_registers();
+  auto try_tiles = [&](int k_interleave, int vectors) {
+    int wide = column_groups(shape.columns, {1, vectors, best.lanes, 1, k_interleave}).most_registers();
     for (int rows = 1; rows <= 30 && rows <= shape.rows; ++rows)
-      for (int phases = 1; phases <= 8; phases *= 2) {
-        if (registers_needed(rows, wide, phases, target) + (depth > 1 ? 1 : 0) > registers) break;
-        if (shape.compact && rows * wide * phases > kCompactSums) break;
-        if (phases > 1 && rows * wide * phases > 2 * target.fma_latency * target.fma_pipes) break;
-        TileShape tile{rows, vectors, best.lanes, phases, depth};
+      for (int accumulator_splits = 1; accumulator_splits <= 8; accumulator_splits *= 2) {
+        if (registers_needed(rows, wide, accumulator_splits, target) + (k_interleave > 1 ? 1 : 0) > registers)
+          break;
+        if (shape.compact && rows * wide * accumulator_splits > kCompactSums) break;
+        if (accumulator_splits > 1 &&
+            rows * wide * accumulator_splits > 2 * target.fma_latency * target.fma_pipes)
+          break;
+        TileShape tile{rows, vectors, best.lanes, accumulator_splits, k_interleave};
         double cycles = tiling_cycles(shape, tile, target, kInstructionCycles);
         // Ties go to the tile with fewer loads, then to the smaller code.
-        if (cycles < best_cycles * (depth > best.depth ? 1 - kDeepGain : 0.9999)) {
+        if (cycles < best_cycles * (k_interleave > best.k_interleave ? 1 - kInterleaveGain : 0.9999)) {
           best_cycles = cycles;
           best = tile;
         }
       }
   };
-  for (int depth = 1; depth <= (shape.compact ? 1 : shape.most_depth); depth *= 2)
-    for (int vectors = 1; vectors <= 8 && vectors <= total_vectors; ++vectors) try_tiles(depth, vectors);
+  for (int k_interleave = 1; k_interleave <= (shape.compact ? 1 : shape.max_k_interleave); k_interleave *= 2)
+    for (int vectors = 1; vectors <= 8 && vectors <= total_vectors; ++vectors)
+      try_tiles(k_interleave, vectors);
   return best;
 }
 
 // Bytes from beyond the first cache level that an order streams, weighed by where they come from.
-double streamed_cost(double bytes, double working_set, const TargetMachine& target) {
+double streamed_cost(double bytes, double working_set, const TargetInfo& target) {
   if (working_set <= static_cast<double>(target.l1_bytes) * 0.75) return bytes / 128;
   if (working_set <= static_cast<double>(target.l2_bytes) * 0.75) return bytes / target.l2_bytes_per_cycle;
   if (working_set <= static_cast<double>(target.l3_bytes) * 0.75) return bytes / target.l3_bytes_per_cycle;
@@ -148,17 +154,17 @@ ColumnGroups column_groups(int64_t columns, const TileShape& tile) {
   groups.vectors = tile.vectors;
   groups.lanes = tile.lanes;
   groups.total_vectors = (columns + tile.lanes - 1) / tile.lanes;
-  int64_t whole_vectors = tile.depth > 1 ? columns / tile.lanes : groups.total_vectors;
+  int64_t whole_vectors = tile.k_interleave > 1 ? columns / tile.lanes : groups.total_vectors;
   groups.full_groups = whole_vectors / tile.vectors;
   groups.rest_vectors = static_cast<int>(groups.total_vectors - groups.full_groups * tile.vectors);
-  groups.rest_depth = tile.depth;
+  groups.rest_k_interleave = tile.k_interleave;
   int64_t rest_columns = columns - groups.full_groups * tile.vectors * tile.lanes;
-  int64_t width = tile.lanes / tile.depth;
+  int64_t width = tile.lanes / tile.k_interleave;
   groups.rest_registers = groups.rest_vectors == 0 ? 0 : static_cast<int>((rest_columns + width - 1) / width);
   return groups;
 }
 
-Tiling choose_tiling(const ContractionShape& shape, const TargetMachine& target, const TileShape* tile) {
+Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, const TileShape* tile) {
   Tiling tiling;
   tiling.tile = tile ? *tile : choose_tile(shape, target);
   tiling.tile.lanes = target.lanes(shape.element_bits);

@@ -9,12 +9,12 @@
 namespace firn::plan {
 namespace {
 
-constexpr double kLargestErrorRatio = 4;
+constexpr double kMaxErrorRatio = 4;
 // Of the network's predicted time, what filters of as many bytes as the model's weights have to win at least,
 // and what all of them have to.
-constexpr double kLeastShare = 0.02;
+constexpr double kMinShare = 0.02;
 // Bytes that filters may add, for each of the model's weights.
-constexpr int64_t kMostBytes = 1;
+constexpr int64_t kMaxBytes = 1;
 
 // One size of the transform for one convolution.
 struct Size {
@@ -23,7 +23,7 @@ struct Size {
   int64_t added = 0; // bytes, beside the model's own filters
   std::optional<double> error;
   bool is_faster() const { return won > 0; }
-  bool is_inaccurate() const { return error && *error > kLargestErrorRatio; }
+  bool is_inaccurate() const { return error && *error > kMaxErrorRatio; }
 };
 
 struct Convolution {
@@ -121,9 +121,9 @@ private:
     }
     std::stable_sort(steps.begin(), steps.end(),
                      [](const Step& a, const Step& b) { return a.rate() > b.rate(); });
-    int64_t room = kMostBytes * model_weight_bytes_;
+    int64_t room = kMaxBytes * model_weight_bytes_;
     double least_rate =
-        kLeastShare * network_cycles_ / static_cast<double>(std::max<int64_t>(1, model_weight_bytes_));
+        kMinShare * network_cycles_ / static_cast<double>(std::max<int64_t>(1, model_weight_bytes_));
     double won = 0;
     std::set<const Convolution*> full;
     for (const Step& step : steps) {
@@ -134,7 +134,7 @@ private:
       room -= step.added;
       won += step.won;
     }
-    if (won >= kLeastShare * network_cycles_) return;
+    if (won >= kMinShare * network_cycles_) return;
     for (Convolution& convolution : convolutions_)
       if (!convolution.is_asked) convolution.taken = -1;
   }

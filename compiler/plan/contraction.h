@@ -6,23 +6,24 @@
 
 #include "compiler/graph/dtype.h"
 #include "compiler/support/int_expr.h"
-#include "compiler/target/target_machine.h"
+#include "compiler/target/target_info.h"
 
 #include <algorithm>
 #include <vector>
 
 namespace firn::plan {
 
-// Accumulators of one register tile: rows x vectors of `lanes` lanes. `phases` > 1 keeps as many partial
-// sums, taken round robin over the reduction, where rows x vectors alone would not hide the latency of the
-// FMA. `depth` > 1: of the last column group, a register holds as many steps of the reduction for lanes /
-// depth columns, so that a part of a vector takes no more registers than it fills (lower/step_lanes.h).
+// Accumulators of one register tile: rows x vectors of `lanes` lanes. `accumulator_splits` > 1 keeps as many
+// partial sums, taken round robin over the reduction, where rows x vectors alone would not hide the latency
+// of the FMA. `k_interleave` > 1: of the last column group, a register holds as many steps of the reduction
+// for lanes / k_interleave columns, so that a part of a vector takes no more registers than it fills
+// (lower/contraction/k_interleave.h).
 struct TileShape {
   int rows = 1;
   int vectors = 1; // of results
   int lanes = 8;
-  int phases = 1;
-  int depth = 1;
+  int accumulator_splits = 1;
+  int k_interleave = 1;
   bool operator==(const TileShape&) const = default;
 };
 
@@ -59,8 +60,8 @@ struct ContractionShape {
   // which cache level its first pass comes from. 0: it is near.
   int64_t weight_bytes = 0;
   // Steps of the innermost reduction loop whose scalar operands lie side by side, at multiples of that: what
-  // a tile's depth may be at most.
-  int most_depth = 1;
+  // a tile's k_interleave may be at most.
+  int max_k_interleave = 1;
   // How many of the leading `outer` dims also select another part of the vector operand (batch, groups).
   int vector_outer_dims = 0;
 };
@@ -82,17 +83,17 @@ struct Tiling {
 
 // Picks the tile by counting cycles of whole and edge tiles, and the loop order by the bytes each order
 // streams. `tile`, if any, is taken instead; its lanes are the target's.
-Tiling choose_tiling(const ContractionShape& shape, const TargetMachine& target,
+Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target,
                      const TileShape* tile = nullptr);
 
 // The vectors a column group of the packed operand holds: groups of tile.vectors, the last one smaller. With
-// depth, a group that ends in a part of a vector is that last one even if it has as many.
+// k_interleave, a group that ends in a part of a vector is that last one even if it has as many.
 struct ColumnGroups {
   int64_t total_vectors; // ceil(columns / lanes)
   int64_t full_groups;   // of `vectors` each
   int rest_vectors;      // of the last group; 0: none
   int rest_registers;    // that hold those
-  int rest_depth;        // steps in one of those registers
+  int rest_k_interleave; // steps in one of those registers
   int vectors, lanes;
   int64_t count() const { return full_groups + (rest_vectors > 0 ? 1 : 0); }
   bool is_rest(const IntExpr& first_vector) const {
@@ -100,7 +101,7 @@ struct ColumnGroups {
   }
   // Of the group of `count` vectors from `first` on.
   int registers(const IntExpr& first, int count) const { return is_rest(first) ? rest_registers : count; }
-  int depth(const IntExpr& first) const { return is_rest(first) ? rest_depth : 1; }
+  int k_interleave(const IntExpr& first) const { return is_rest(first) ? rest_k_interleave : 1; }
   int most_registers() const { return std::max(full_groups > 0 ? vectors : 0, rest_registers); }
 };
 ColumnGroups column_groups(int64_t columns, const TileShape& tile);

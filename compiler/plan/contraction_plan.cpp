@@ -23,7 +23,7 @@ bool starts_from_bias(const Instruction& instruction) {
 }
 
 // A completed plan's tiling: what the plan says, and what follows from it.
-void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const TargetMachine& target,
+void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const TargetInfo& target,
                 bool chooses) {
   if (chooses) {
     plan.tiling = choose_tiling(shape, target);
@@ -39,8 +39,8 @@ void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const Targ
 }
 
 std::string check_tiling(const Tiling& tiling, const ContractionShape& shape) {
-  if (tiling.tile.depth > 1 && shape.most_depth % tiling.tile.depth != 0)
-    return "steps can be interleaved by " + std::to_string(shape.most_depth) + " at most here";
+  if (tiling.tile.k_interleave > 1 && shape.max_k_interleave % tiling.tile.k_interleave != 0)
+    return "steps can be interleaved by " + std::to_string(shape.max_k_interleave) + " at most here";
   if (!tiling.columns_outermost && shape.vector_outer_dims > 0)
     return "columns are outermost where batches or groups have their own";
   return "";
@@ -53,7 +53,7 @@ bool allows_blocks(const DotGeometry& g, const TileShape& tile) {
   return g.contract.size() == 1 && g.shape.outer.empty() && g.shape.rows > tile.rows;
 }
 
-void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetMachine& target) {
+void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& target) {
   const TileShape& tile = tiling.tile;
   int64_t rows = g.shape.rows, steps = g.contract[0].extent;
   if (!allows_blocks(g, tile) || target.l2_bytes == 0) return;
@@ -154,7 +154,7 @@ private:
     g->shape.compact = context_.options.optimize_size;
     if (!context_.by_lines && is_packable_constant(computed.filter))
       g->shape.weight_bytes = context_.model_weight_bytes;
-    if (!target_.has_embedded_broadcast) g->shape.most_depth = 1;
+    if (!target_.has_embedded_broadcast) g->shape.max_k_interleave = 1;
     set_tiling(plan, g->shape, target_, chooses);
     // Filters pass once per run: those after the group at hand come from far unless they are asked for early.
     plan.tiling.streams_vectors = g->shape.vector_bytes > target_.l2_bytes / 4 && !context_.by_lines;
@@ -179,7 +179,7 @@ private:
   const Instruction& instruction_;
   const KernelRoot& root_;
   const ContractionContext& context_;
-  const TargetMachine& target_;
+  const TargetInfo& target_;
 };
 
 } // namespace
@@ -214,7 +214,7 @@ std::optional<ContractionPlan> plan_contraction(const Instruction& instruction,
   ContractionPlan plan;
   plan.tiling.tile.rows = 0;
   if (root->op->is(Opcode::Convolution) && !context.by_lines) {
-    const TargetMachine& target = context.options.target;
+    const TargetInfo& target = context.options.target;
     auto planes = PlanarGeometry::of(*root->op, instruction.type(), target);
     bool dilated = PolyphaseConvolution::create(*root->op, root->operands[1], target.lanes(32)) != nullptr;
     if (planes && planes->pays() && !context.options.optimize_size)

@@ -148,8 +148,8 @@ private:
     // Channels of one block lie side by side.
     bool blocked = g_.in_block > 0 && g_.in_block % kMaxInterleave == 0;
     if (g_.channel_level != g_.window.size() || !blocked || g_.input.dtype != DType::F32) return;
-    g_.shape.most_depth = kMaxInterleave;
-    while (g_.channels % g_.shape.most_depth != 0) g_.shape.most_depth /= 2;
+    g_.shape.max_k_interleave = kMaxInterleave;
+    while (g_.channels % g_.shape.max_k_interleave != 0) g_.shape.max_k_interleave /= 2;
   }
 
   const Instruction& convolution_;

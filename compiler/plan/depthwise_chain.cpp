@@ -25,7 +25,8 @@ bool is_depthwise(const Instruction& member, const Options& options) {
 } // namespace
 
 std::optional<DepthwiseChain> find_depthwise_chain(const Instruction& fusion, const Options& options) {
-  if (!fusion.is(Opcode::Fusion) || fusion.attributes().word("kind", "") != "strips") return std::nullopt;
+  if (!fusion.is(Opcode::Fusion) || fusion.attributes().word("kind", "") != "depthwise_chain")
+    return std::nullopt;
   DepthwiseChain chain;
   const Instruction* last = nullptr;
   for (const auto& inner : fusion.region().instructions()) {

@@ -10,8 +10,8 @@ struct DepthwiseChain {
   const Instruction *expand = nullptr, *depthwise = nullptr, *project = nullptr;
 };
 
-// The chain of a fusion that form-strips made; nothing if its members are no such chain, or if their kernels
-// cannot walk lines of the image.
+// The chain of a fusion that form-depthwise-chains made; nothing if its members are no such chain, or if
+// their kernels cannot walk lines of the image.
 std::optional<DepthwiseChain> find_depthwise_chain(const Instruction& fusion, const Options& options);
 
 std::string check(const DepthwiseChainPlan& plan, const Instruction& fusion, const Options& options);

@@ -43,7 +43,8 @@ int64_t tiles_of_planned(const Instruction& producer, const KernelPlans& plans, 
 } // namespace
 
 std::optional<FusedSum> find_fused_sum(const Instruction& fusion) {
-  if (!fusion.is(Opcode::Fusion) || fusion.attributes().word("kind", "") != "side_sums") return std::nullopt;
+  if (!fusion.is(Opcode::Fusion) || fusion.attributes().word("kind", "") != "fused_spatial_sum")
+    return std::nullopt;
   std::vector<const Instruction*> members;
   for (const auto& inner : fusion.region().instructions())
     if (!inner->is(Opcode::Constant) && !inner->is(Opcode::Parameter)) members.push_back(inner.get());

@@ -5,7 +5,7 @@
 
 namespace firn::plan {
 
-// The members of a fusion that form-side-sums made.
+// The members of a fusion that fuse-spatial-sums made.
 struct FusedSum {
   const Instruction *producer = nullptr, *reduction = nullptr;
 };

@@ -23,8 +23,8 @@ std::string number(const char* name, int64_t value, int64_t none) {
 }
 
 std::string text_of(const TileShape& tile) {
-  return " tile " + pair_text(tile.rows, tile.vectors) + number("splits", tile.phases, 1) +
-         number("interleave", tile.depth, 1);
+  return " tile " + pair_text(tile.rows, tile.vectors) + number("splits", tile.accumulator_splits, 1) +
+         number("interleave", tile.k_interleave, 1);
 }
 std::string text_of(const WindowTiling& tiling) {
   return " tile " + std::to_string(tiling.pixels) + " along " + std::to_string(tiling.along) +
@@ -175,8 +175,8 @@ private:
   // Behind "tile".
   bool read(TileShape& tile) {
     return read_pair(kMaxTile, tile.rows, tile.vectors) &&
-           read_choice("splits", {1, 2, 4, 8}, "splits are 1, 2, 4 or 8", tile.phases) &&
-           read_choice("interleave", {1, 2, 4}, "steps are interleaved by 1, 2 or 4", tile.depth);
+           read_choice("splits", {1, 2, 4, 8}, "splits are 1, 2, 4 or 8", tile.accumulator_splits) &&
+           read_choice("interleave", {1, 2, 4}, "steps are interleaved by 1, 2 or 4", tile.k_interleave);
   }
 
   bool read_count(const char* name, const char* wanted, int64_t& value) {

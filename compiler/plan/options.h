@@ -1,7 +1,7 @@
 // What planning is told besides the graph.
 #pragma once
 
-#include "compiler/target/target_machine.h"
+#include "compiler/target/target_info.h"
 
 #include <vector>
 
@@ -16,7 +16,7 @@ class ScheduleDatabase;
 struct Explanation;
 
 struct Options {
-  const TargetMachine& target;
+  const TargetInfo& target;
   bool optimize_size = false;
   bool strict_math = false;
   Winograd winograd = Winograd::Auto;

@@ -132,7 +132,7 @@ private:
     if (!given && (options_.optimize_size || options_.winograd == Winograd::Off)) return false;
     std::optional<KernelRoot> root = find_contraction(instruction);
     if (!root->op->is(Opcode::Convolution)) return false;
-    const TargetMachine& target = options_.target;
+    const TargetInfo& target = options_.target;
     auto computed = ComputedConvolution::of(*root, instruction.type(), target.lanes(32));
     if (!is_packable_constant(computed.filter)) return false;
     WinogradCandidate candidate;

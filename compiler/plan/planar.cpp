@@ -60,7 +60,7 @@ void set_shape(PlanarGeometry& g) {
 } // namespace
 
 std::optional<PlanarGeometry> PlanarGeometry::of(const Instruction& convolution, const Type& stored,
-                                                 const TargetMachine& target) {
+                                                 const TargetInfo& target) {
   if (!is_covered(convolution, stored, target.lanes(32))) return std::nullopt;
   PlanarGeometry g;
   g.input = convolution.operand(0).type();

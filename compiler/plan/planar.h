@@ -29,7 +29,7 @@ struct PlanarGeometry {
   // Nothing if the convolution cannot be computed so: dtypes but f32, groups, dilated inputs, negative
   // padding, results that are not plain, lines with a stride. `stored`: the result as laid out.
   static std::optional<PlanarGeometry> of(const Instruction& convolution, const Type& stored,
-                                          const TargetMachine& target);
+                                          const TargetInfo& target);
   // Whether it does better than vectors of channels: few filters, long lines, and a window that is worth the
   // copy.
   bool pays() const;

@@ -45,7 +45,7 @@ double bytes_of(const Type& type) {
 
 } // namespace
 
-double stream_cycles(double bytes, int64_t passes, const TargetMachine& target, int64_t model_weight_bytes) {
+double stream_cycles(double bytes, int64_t passes, const TargetInfo& target, int64_t model_weight_bytes) {
   auto rate = [&](double stays) {
     return stays <= 0.6 * static_cast<double>(target.l2_bytes) ? target.l2_bytes_per_cycle
            : stays <= static_cast<double>(target.l3_bytes)     ? target.l3_bytes_per_cycle
@@ -59,7 +59,7 @@ double overlapped(double compute, double stream) {
   return std::max(compute, stream) + kExposed * std::min(compute, stream);
 }
 
-double predicted_cycles(const Instruction& instruction, const TargetMachine& target,
+double predicted_cycles(const Instruction& instruction, const TargetInfo& target,
                         int64_t model_weight_bytes) {
   double count = operations(instruction), weights = 0, activations = 0;
   for (Value operand : instruction.operands()) {

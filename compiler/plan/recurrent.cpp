@@ -31,7 +31,7 @@ int most_sums(const RecurrentLayer& layer) {
 
 // Units per block: enough sums at once to hide the latency of the FMA, with few blocks that fall short of it.
 RecurrentPlan choose(const RecurrentLayer& layer, const Options& options) {
-  const TargetMachine& target = options.target;
+  const TargetInfo& target = options.target;
   int registers =
       target.vector_bits == 0 ? std::max(6, target.vector_registers / 2) : target.vector_registers;
   int most = most_sums(layer);
@@ -79,8 +79,7 @@ std::string complete(RecurrentPlan& plan, const Instruction& composite, const Op
   return "";
 }
 
-RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan,
-                         const TargetMachine& target) {
+RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan, const TargetInfo& target) {
   RecurrentDivision division;
   division.sweeps = make_sweeps(layer);
   division.units.hidden = layer.hidden;

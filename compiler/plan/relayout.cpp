@@ -138,7 +138,7 @@ int64_t Relayout::Part::elements() const {
 }
 
 std::optional<Relayout> Relayout::of(const RelayoutSide& source, const RelayoutSide& target,
-                                     const TargetMachine& machine) {
+                                     const TargetInfo& machine) {
   const Type& type = target.type;
   bool has_words = type.dtype == DType::F32 || type.dtype == DType::I32 || type.dtype == DType::U32;
   if (!has_words || !type.is_static() || type.num_elements() == 0 || type.rank() == 0 ||
@@ -156,7 +156,7 @@ bool Relayout::pays() const {
          largest.walks[static_cast<size_t>(largest.across)].extent >= kFewLanes;
 }
 
-std::optional<Relayout> find_relayout(const Instruction& instruction, const TargetMachine& machine) {
+std::optional<Relayout> find_relayout(const Instruction& instruction, const TargetInfo& machine) {
   std::optional<RelayoutSide> source = source_of(instruction);
   if (!source) return std::nullopt;
   RelayoutSide target{instruction.type(), {}};

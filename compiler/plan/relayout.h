@@ -4,7 +4,7 @@
 
 #include "compiler/graph/module.h"
 #include "compiler/support/int_expr.h"
-#include "compiler/target/target_machine.h"
+#include "compiler/target/target_info.h"
 
 #include <optional>
 #include <vector>
@@ -39,13 +39,13 @@ struct Relayout {
 
   // Nothing unless elements have 32 bits and both sides are walked with constant strides.
   static std::optional<Relayout> of(const RelayoutSide& source, const RelayoutSide& target,
-                                    const TargetMachine& machine);
+                                    const TargetInfo& machine);
   // Whether vectors do better than element loops: elements in one order on both sides gain nothing.
   bool pays() const;
 };
 
 // The walk of a copy, transpose, or fusion of movements that reads its one operand by strides; nothing for
 // any other instruction.
-std::optional<Relayout> find_relayout(const Instruction& instruction, const TargetMachine& machine);
+std::optional<Relayout> find_relayout(const Instruction& instruction, const TargetInfo& machine);
 
 } // namespace firn::plan

@@ -90,7 +90,7 @@ bool holds_kernels(const Instruction& instruction) {
     return true;
   if (!instruction.is(Opcode::Fusion)) return false;
   std::string kind = instruction.attributes().word("kind", "");
-  return kind == "strips" || kind == "side_sums";
+  return kind == "depthwise_chain" || kind == "fused_spatial_sum";
 }
 
 bool has_element_form(const Instruction& instruction) {

@@ -29,7 +29,7 @@ std::string members_text(const Instruction& instruction) {
 
 } // namespace
 
-std::string kernel_signature(const Instruction& instruction, const TargetMachine& target) {
+std::string kernel_signature(const Instruction& instruction, const TargetInfo& target) {
   std::optional<KernelRoot> root = find_contraction(instruction);
   if (!root) root = find_pooling(instruction);
   const Instruction& op = root ? *root->op : instruction;

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "compiler/plan/kernel_plan.h"
-#include "compiler/target/target_machine.h"
+#include "compiler/target/target_info.h"
 
 #include <map>
 #include <optional>
@@ -19,7 +19,7 @@ namespace firn::plan {
 
 // What identifies the kernel of an instruction in a database: CPU, operation, types, attributes; of fusions
 // around a dot or convolution, those of that one.
-std::string kernel_signature(const Instruction& instruction, const TargetMachine& target);
+std::string kernel_signature(const Instruction& instruction, const TargetInfo& target);
 
 class ScheduleDatabase {
 public:

@@ -111,7 +111,7 @@ std::string check(const WindowTiling& tiling, const Type& result, size_t dims) {
 std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, const Options& options) {
   const Instruction* convolution = depthwise_convolution(instruction, options);
   if (!convolution) return std::nullopt;
-  const TargetMachine& target = options.target;
+  const TargetInfo& target = options.target;
   const std::vector<WindowDim>& window = convolution->attributes().window().dims;
   int64_t line = 0, channels = convolution->operand(1).dim(1), registers = target.vector_registers;
   for (const WindowDim& dim : window) line = std::max(line, dim.size);
@@ -146,7 +146,7 @@ std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const Op
       !starts_from(pooling, *reducer_identity(*reducer, dtype)))
     return std::nullopt;
   std::vector<WindowDim> window(all.begin() + 2, all.end());
-  const TargetMachine& target = options.target;
+  const TargetInfo& target = options.target;
   if (!has_window_tiles(root->operands[0].type(), instruction.type(), window, target.lanes(32)))
     return std::nullopt;
   int64_t most = options.optimize_size ? 1 : std::min<int64_t>(kMaxPooledPixels, target.vector_registers / 2);

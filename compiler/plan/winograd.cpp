@@ -38,7 +38,7 @@ double output_transform_cycles(const WinogradGeometry& plan) {
 // Of moving the scratch of one batch, as far as it does not stay in the first cache level: V is written and
 // read once, M of the first column group written, of every group read. What later groups read and write they
 // hide behind their products. Inputs and filters pass through the caches meanwhile.
-double scratch_cycles(const WinogradGeometry& plan, const TargetMachine& target) {
+double scratch_cycles(const WinogradGeometry& plan, const TargetInfo& target) {
   double groups = static_cast<double>(column_groups(plan.filters, plan.tiling.tile).count());
   double inputs = static_cast<double>(plan.input_scratch()) * 4,
          products = static_cast<double>(plan.product_scratch()) * 4;
@@ -49,7 +49,7 @@ double scratch_cycles(const WinogradGeometry& plan, const TargetMachine& target)
   return moved * (near / target.l2_bytes_per_cycle + far / target.l3_bytes_per_cycle);
 }
 
-double plan_cycles(const WinogradGeometry& plan, const TargetMachine& target, int64_t model_weight_bytes) {
+double plan_cycles(const WinogradGeometry& plan, const TargetInfo& target, int64_t model_weight_bytes) {
   double tiles = static_cast<double>(plan.tiles);
   double filter_vectors = std::ceil(static_cast<double>(plan.filters) / plan.lanes);
   double products = static_cast<double>(plan.batches) * plan.tiling.cycles;
@@ -63,14 +63,14 @@ double plan_cycles(const WinogradGeometry& plan, const TargetMachine& target, in
 
 // What batches of this size cost beyond that, all of them. The direct convolution's estimate knows no such
 // costs of its own: they choose between sizes, not between algorithms.
-double batch_cycles(const WinogradGeometry& plan, const TargetMachine& target) {
+double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target) {
   double loops = static_cast<double>(plan.points() * column_groups(plan.filters, plan.tiling.tile).count());
   return static_cast<double>(plan.batches) * (loops * kLoopCycles + scratch_cycles(plan, target));
 }
 
 // Splits the tiles into batches of nearly equal size, as many as make the fewest cycles.
 void choose_batches(WinogradGeometry& plan, const WinogradRequest& request) {
-  const TargetMachine& target = request.target;
+  const TargetInfo& target = request.target;
   const WinogradPlan* given = request.given && request.given->tile.rows > 0 ? request.given : nullptr;
   int64_t forced = given ? std::min(given->batch, plan.tiles) : 0;
   WinogradGeometry best;
@@ -96,7 +96,7 @@ void choose_batches(WinogradGeometry& plan, const WinogradRequest& request) {
 }
 
 std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution, const Type& result,
-                                                  const TargetMachine& target) {
+                                                  const TargetInfo& target) {
   WinogradGeometry plan;
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   const std::vector<WindowDim>& window = convolution.attributes().window().dims;
@@ -200,14 +200,14 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
 
 std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,
                                                   const ComputedConvolution& computed,
-                                                  const TargetMachine& target, int64_t model_weight_bytes) {
+                                                  const TargetInfo& target, int64_t model_weight_bytes) {
   auto found = plan_winograd({*computed.convolution, computed.result, target, model_weight_bytes, &plan});
   if (found.empty()) return std::nullopt;
   return std::move(found[0]);
 }
 
 std::string complete(WinogradPlan& plan, const Instruction& instruction, const ContractionContext& context) {
-  const TargetMachine& target = context.options.target;
+  const TargetInfo& target = context.options.target;
   std::optional<KernelRoot> root = find_contraction(instruction);
   if (!root || !root->op->is(Opcode::Convolution) || context.by_lines)
     return "this is no convolution in a kernel of its own";
@@ -219,7 +219,7 @@ std::string complete(WinogradPlan& plan, const Instruction& instruction, const C
     return "transforms of these sizes want f32 over blocked channels, stride 1, no groups, and windows of 3 "
            "or "
            "5 taps";
-  if (plan.tile.depth > 1) return "products of points have no interleaved steps";
+  if (plan.tile.k_interleave > 1) return "products of points have no interleaved steps";
   bool chooses = plan.tile.rows == 0,
        looped = chooses ? has_long_epilogue(instruction) : plan.looped_epilogue;
   plan = geometry->plan();

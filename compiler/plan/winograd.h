@@ -50,7 +50,7 @@ struct WinogradGeometry {
 struct WinogradRequest {
   const Instruction& convolution;
   const Type& result; // as laid out
-  const TargetMachine& target;
+  const TargetInfo& target;
   int64_t model_weight_bytes; // of all layers, which pass through the caches between two runs of this one
   const WinogradPlan* given;  // the sizes, and tile and batch if it has them; may be null
 };
@@ -63,7 +63,7 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request);
 // sizes.
 std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,
                                                   const ComputedConvolution& computed,
-                                                  const TargetMachine& target, int64_t model_weight_bytes);
+                                                  const TargetInfo& target, int64_t model_weight_bytes);
 // Completes a plan whose tile is left to the cost model. Says why a plan cannot be followed; empty: it can.
 std::string complete(WinogradPlan& plan, const Instruction& instruction, const ContractionContext& context);
 

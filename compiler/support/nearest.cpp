@@ -32,12 +32,12 @@ size_t distance(std::string_view from, std::string_view to) {
 }
 
 constexpr size_t kLongest = 100; // what is longer was not mistyped
-constexpr size_t kLeastBeginning = 3;
-constexpr size_t kMostWords = 3;
+constexpr size_t kMinBeginning = 3;
+constexpr size_t kMaxWords = 3;
 
 // Nothing if they are not near.
 std::optional<size_t> edits_between(std::string_view word, std::string_view candidate) {
-  if (word.size() >= kLeastBeginning && candidate.starts_with(word)) return 0;
+  if (word.size() >= kMinBeginning && candidate.starts_with(word)) return 0;
   if (candidate.size() > kLongest) return std::nullopt;
   size_t edits = distance(word, candidate);
   if (3 * edits > std::max(word.size(), candidate.size())) return std::nullopt;
@@ -57,7 +57,7 @@ std::string nearest_words(std::string_view word, const std::vector<std::string>&
     least = *edits;
     nearest.push_back(candidate);
   }
-  nearest.resize(std::min(nearest.size(), kMostWords));
+  nearest.resize(std::min(nearest.size(), kMaxWords));
   std::string text;
   for (size_t i = 0; i < nearest.size(); ++i)
     text += (i == 0 ? "'" : i + 1 == nearest.size() ? " or '" : ", '") + nearest[i] + "'";

@@ -1,7 +1,7 @@
 // The table of CPUs: what LLVM's feature lists do not tell, which is caches, pipes and the usual triple.
 #pragma once
 
-#include "compiler/target/target_machine.h"
+#include "compiler/target/target_info.h"
 
 #include <cstdint>
 #include <span>
@@ -22,7 +22,7 @@ std::span<const CpuRow> cpu_table();
 // The row of that name, or null.
 const CpuRow* find_cpu_row(std::string_view name, Arch arch);
 
-// A CPU feature by LLVM's name and its bit in TargetMachine::required_cpu_features. The numbers are those of
+// A CPU feature by LLVM's name and its bit in TargetInfo::required_cpu_features. The numbers are those of
 // include/firn/cpu_features.h, which this folder does not include; a test compares them.
 struct CpuFeature {
   std::string_view name;

@@ -75,7 +75,7 @@ std::span<const std::string_view> base_of(Arch arch) {
 
 class Chooser {
 public:
-  Chooser(const llvm::Target& target, const TargetMachine& machine, std::string_view base,
+  Chooser(const llvm::Target& target, const TargetInfo& machine, std::string_view base,
           std::string_view wanted)
       : target_(target), machine_(machine), items_(split_items(wanted)) {
     set_.text = base;
@@ -185,14 +185,14 @@ private:
   }
 
   const llvm::Target& target_;
-  const TargetMachine& machine_;
+  const TargetInfo& machine_;
   std::vector<Item> items_;
   FeatureSet set_;
 };
 
 } // namespace
 
-Expected<FeatureSet> choose_features(const llvm::Target& target, const TargetMachine& machine,
+Expected<FeatureSet> choose_features(const llvm::Target& target, const TargetInfo& machine,
                                      std::string_view base, std::string_view wanted) {
   return Chooser(target, machine, base, wanted).choose();
 }

@@ -14,7 +14,7 @@ using namespace kernel;
 TEST_CASE("every 16-bit float widens exactly", "[ops]") {
   std::vector<uint16_t> all(65536);
   for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint16_t>(i);
-  for (const TargetMachine& target : runnable_targets()) {
+  for (const TargetInfo& target : runnable_targets()) {
     if (!target.has_float) continue;
     for (HalfKind kind : half_kinds) {
       for (int lanes : {1, 16}) {
@@ -64,7 +64,7 @@ template <class T> static std::vector<T> boundaries(int mantissa_bits) {
 }
 
 template <class T>
-static void check_narrowing(const TargetMachine& target, Scalar from, HalfKind kind, int lanes) {
+static void check_narrowing(const TargetInfo& target, Scalar from, HalfKind kind, int lanes) {
   std::vector<T> numbers = boundaries<T>(kind.mantissa_bits);
   auto got = numbers_of<uint16_t>(run_ops(
       target, lanes, {from}, {bytes_of(numbers)}, kind.scalar, [&](Builder& b, const std::vector<Value>& v) {
@@ -82,7 +82,7 @@ static void check_narrowing(const TargetMachine& target, Scalar from, HalfKind k
 }
 
 TEST_CASE("narrowing to 16-bit floats rounds once, to nearest even", "[ops]") {
-  for (const TargetMachine& target : runnable_targets()) {
+  for (const TargetInfo& target : runnable_targets()) {
     for (HalfKind kind : half_kinds) {
       for (int lanes : {1, 16}) {
         if (target.has_float) check_narrowing<float>(target, Scalar::F32, kind, lanes);
@@ -97,7 +97,7 @@ TEST_CASE("arithmetic of 16-bit floats rounds each result", "[ops]") {
   for (uint32_t i = 0; i < 64; ++i)
     for (uint32_t j = 0; j < 64; ++j)
       a.push_back(static_cast<uint16_t>(i * 1021)), b.push_back(static_cast<uint16_t>(j * 1019 + 7));
-  for (const TargetMachine& target : runnable_targets()) {
+  for (const TargetInfo& target : runnable_targets()) {
     if (!target.has_float) continue;
     for (HalfKind kind : half_kinds) {
       auto results = run_ops(target, 16, {kind.scalar, kind.scalar}, {bytes_of(a), bytes_of(b)}, kind.scalar,
@@ -166,7 +166,7 @@ template <class I, class F> static I saturate(F value) {
 }
 
 template <class I, class F>
-static void check_float_to_integer(const TargetMachine& target, Scalar from, Scalar to, int lanes) {
+static void check_float_to_integer(const TargetInfo& target, Scalar from, Scalar to, int lanes) {
   std::vector<F> numbers = edge_floats<F>();
   bool is_signed = std::is_signed_v<I>;
   auto results =
@@ -188,7 +188,7 @@ static void check_float_to_integer(const TargetMachine& target, Scalar from, Sca
   }
 }
 
-template <class F> static void check_all_to_integer(const TargetMachine& target, Scalar from, int lanes) {
+template <class F> static void check_all_to_integer(const TargetInfo& target, Scalar from, int lanes) {
   check_float_to_integer<int8_t, F>(target, from, Scalar::I8, lanes);
   check_float_to_integer<uint8_t, F>(target, from, Scalar::I8, lanes);
   check_float_to_integer<int16_t, F>(target, from, Scalar::I16, lanes);
@@ -199,7 +199,7 @@ template <class F> static void check_all_to_integer(const TargetMachine& target,
 }
 
 TEST_CASE("floats to integers truncate, and saturate where asked", "[ops]") {
-  for (const TargetMachine& target : runnable_targets()) {
+  for (const TargetInfo& target : runnable_targets()) {
     for (int lanes : {1, 16}) {
       if (target.has_float) check_all_to_integer<float>(target, Scalar::F32, lanes);
       if (target.has_double) check_all_to_integer<double>(target, Scalar::F64, lanes);
@@ -208,7 +208,7 @@ TEST_CASE("floats to integers truncate, and saturate where asked", "[ops]") {
 }
 
 template <class I, class F>
-static void check_integer_to_float(const TargetMachine& target, Scalar from, Scalar to, int lanes) {
+static void check_integer_to_float(const TargetInfo& target, Scalar from, Scalar to, int lanes) {
   using L = std::numeric_limits<I>;
   std::vector<I> numbers = {0,
                             1,
@@ -238,7 +238,7 @@ static void check_integer_to_float(const TargetMachine& target, Scalar from, Sca
   }
 }
 
-template <class F> static void check_all_to_float(const TargetMachine& target, Scalar to, int lanes) {
+template <class F> static void check_all_to_float(const TargetInfo& target, Scalar to, int lanes) {
   check_integer_to_float<int8_t, F>(target, Scalar::I8, to, lanes);
   check_integer_to_float<uint8_t, F>(target, Scalar::I8, to, lanes);
   check_integer_to_float<int32_t, F>(target, Scalar::I32, to, lanes);
@@ -248,7 +248,7 @@ template <class F> static void check_all_to_float(const TargetMachine& target, S
 }
 
 TEST_CASE("integers to floats round to nearest even", "[ops]") {
-  for (const TargetMachine& target : runnable_targets()) {
+  for (const TargetInfo& target : runnable_targets()) {
     for (int lanes : {1, 16}) {
       if (target.has_float) check_all_to_float<float>(target, Scalar::F32, lanes);
       if (target.has_double) check_all_to_float<double>(target, Scalar::F64, lanes);
@@ -259,7 +259,7 @@ TEST_CASE("integers to floats round to nearest even", "[ops]") {
 TEST_CASE("integers widen, narrow and change kind", "[ops]") {
   std::vector<int16_t> numbers = {0,    1,     -1,     127, 128, 255,  256,   -128,
                                   -129, 32767, -32768, 77,  -77, 1000, -1000, 5};
-  for (const TargetMachine& target : runnable_targets()) {
+  for (const TargetInfo& target : runnable_targets()) {
     for (int lanes : {1, 16}) {
       auto results = run_ops(
           target, lanes, {Scalar::I16}, {bytes_of(numbers)}, Scalar::I64,

@@ -12,7 +12,7 @@ using namespace kernel;
 
 static const Type i32{Scalar::I32, 1};
 
-static std::vector<int32_t> run_kernel(const TargetMachine& target, const std::vector<int32_t>& in,
+static std::vector<int32_t> run_kernel(const TargetInfo& target, const std::vector<int32_t>& in,
                                        size_t out_size, const std::function<void(Builder&)>& build) {
   auto kernel = std::make_unique<Kernel>();
   kernel->name = "kernel_under_test";
@@ -73,7 +73,7 @@ TEST_CASE("unrolled loops do every iteration once and in order", "[control]") {
 }
 
 TEST_CASE("branches and while loops carry their values", "[control]") {
-  for (const TargetMachine& target : runnable_targets()) {
+  for (const TargetInfo& target : runnable_targets()) {
     auto got = run_kernel(target, {27, 6, 1}, 6, [](Builder& b) {
       b.loop(0, 3, 1, [&](const IntExpr& n) {
         // Collatz steps and the largest number on the way.
@@ -110,7 +110,7 @@ TEST_CASE("branches and while loops carry their values", "[control]") {
 TEST_CASE("index expressions divide towards minus infinity", "[control]") {
   std::vector<int32_t> in(9);
   std::iota(in.begin(), in.end(), -4);
-  for (const TargetMachine& target : runnable_targets()) {
+  for (const TargetInfo& target : runnable_targets()) {
     auto got = run_kernel(target, in, 9 * 6, [](Builder& b) {
       b.loop(0, 9, 1, [&](const IntExpr& n) {
         IntExpr x = b.symbolic(b.load(i32, 0, n), -4, 4);
@@ -134,7 +134,7 @@ TEST_CASE("index expressions divide towards minus infinity", "[control]") {
 }
 
 TEST_CASE("a parallel kernel covers its range, with scratch of its own", "[control]") {
-  for (const TargetMachine& target : runnable_targets()) {
+  for (const TargetInfo& target : runnable_targets()) {
     auto got = run_kernel(target, std::vector<int32_t>(64, 5), 64, [](Builder& b) {
       int scratch = b.add_scratch("s", Scalar::I32, 16);
       IntExpr p = b.set_parallel(4);

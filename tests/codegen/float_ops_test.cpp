@@ -53,7 +53,7 @@ template <class T> static std::vector<BinaryCase<T>> binary_cases() {
   };
 }
 
-template <class T> static void check_binary(const TargetMachine& target, Scalar scalar, int lanes) {
+template <class T> static void check_binary(const TargetInfo& target, Scalar scalar, int lanes) {
   std::vector<T> numbers = special_numbers<T>(), a, b;
   for (T x : numbers)
     for (T y : numbers) a.push_back(x), b.push_back(y);
@@ -78,7 +78,7 @@ template <class T> static void check_binary(const TargetMachine& target, Scalar 
 }
 
 TEST_CASE("binary float ops", "[ops]") {
-  for (const TargetMachine& target : runnable_targets()) {
+  for (const TargetInfo& target : runnable_targets()) {
     if (!target.has_float) continue;
     for (int lanes : {1, 4, 16}) {
       check_binary<float>(target, Scalar::F32, lanes);
@@ -92,7 +92,7 @@ TEST_CASE("reciprocals are within two units of the last place", "[ops]") {
   for (float x = 0x1p-125f; x < 0x1p125f; x *= 1.37f) a.push_back(a.size() % 2 ? -x : x);
   a.push_back(NAN);
   while (a.size() % 16) a.push_back(1 + static_cast<float>(a.size()) * 0x1p-20f);
-  for (const TargetMachine& target : runnable_targets()) {
+  for (const TargetInfo& target : runnable_targets()) {
     if (!target.has_float) continue;
     for (int lanes : {1, 4, 8, 16}) {
       auto results = run_ops(target, lanes, {Scalar::F32}, {bytes_of(a)}, Scalar::F32,
@@ -116,7 +116,7 @@ template <class T> struct UnaryCase {
   T (*reference)(T);
 };
 
-template <class T> static void check_unary(const TargetMachine& target, Scalar scalar, int lanes) {
+template <class T> static void check_unary(const TargetInfo& target, Scalar scalar, int lanes) {
   std::vector<UnaryCase<T>> cases = {
       {OpKind::FNeg, [](T a) { return -a; }},
       {OpKind::FAbs, [](T a) { return std::fabs(a); }},
@@ -159,7 +159,7 @@ template <class T> static void check_unary(const TargetMachine& target, Scalar s
 }
 
 TEST_CASE("unary float ops", "[ops]") {
-  for (const TargetMachine& target : runnable_targets()) {
+  for (const TargetInfo& target : runnable_targets()) {
     if (!target.has_float) continue;
     for (int lanes : {1, 4, 16}) {
       check_unary<float>(target, Scalar::F32, lanes);
@@ -170,7 +170,7 @@ TEST_CASE("unary float ops", "[ops]") {
 
 TEST_CASE("fma rounds once where the target fuses and twice where it does not", "[ops]") {
   std::vector<float> a(16, 1.0f + 0x1p-12f), b = a, c(16, -1.0f);
-  for (const TargetMachine& target : runnable_targets()) {
+  for (const TargetInfo& target : runnable_targets()) {
     if (!target.has_float) continue;
     for (int lanes : {1, 16}) {
       auto emit = [](Builder& builder, const std::vector<Value>& v) {
@@ -190,7 +190,7 @@ TEST_CASE("float compares order NaN as C does", "[ops]") {
     for (float y : numbers) a.push_back(x), b.push_back(y);
   static constexpr Predicate predicates[] = {Predicate::Eq, Predicate::Ne, Predicate::Lt,
                                              Predicate::Le, Predicate::Gt, Predicate::Ge};
-  for (const TargetMachine& target : runnable_targets()) {
+  for (const TargetInfo& target : runnable_targets()) {
     if (!target.has_float) continue;
     for (int lanes : {1, 16}) {
       auto results = run_ops(target, lanes, {Scalar::F32, Scalar::F32}, {bytes_of(a), bytes_of(b)},

@@ -11,17 +11,17 @@
 
 namespace firn::test {
 
-TargetMachine target_of(const std::string& triple, const std::string& cpu, const std::string& features) {
+TargetInfo target_of(const std::string& triple, const std::string& cpu, const std::string& features) {
   auto target = find_target(triple, cpu, features);
   if (!target) FAIL(target.error().message);
   return *target;
 }
 
-TargetMachine host_target() {
+TargetInfo host_target() {
   return target_of("", "native");
 }
 
-codegen::Options options_for(const TargetMachine& target) {
+codegen::Options options_for(const TargetInfo& target) {
   codegen::Options options;
   options.target = target;
   options.run_symbol = "model_run";
@@ -105,14 +105,14 @@ int LoadedObject::prepare(void* packed) const {
 }
 
 // The emulator of a target and the flags that compile the driver for it.
-static std::pair<std::string, std::string> emulation(const TargetMachine& target) {
+static std::pair<std::string, std::string> emulation(const TargetInfo& target) {
   std::string flags = " --target=" + target.triple + " -mcpu=" + target.cpu;
   if (target.arch == Arch::AArch64) return {"qemu-aarch64", flags};
   if (target.arch == Arch::Arm) return {"qemu-arm -cpu max", flags};
   return {"qemu-riscv64", " --target=" + target.triple + " -march=rv64gc -mabi=lp64d"};
 }
 
-bool EmulatedObject::available(const TargetMachine& target) {
+bool EmulatedObject::available(const TargetInfo& target) {
   std::string emulator = emulation(target).first;
   std::string probe =
       "command -v clang-19 ld.lld-19 " + emulator.substr(0, emulator.find(' ')) + " >/dev/null";

@@ -10,9 +10,9 @@
 namespace firn::test {
 
 // The target that this machine can run: the host's own CPU.
-TargetMachine host_target();
-TargetMachine target_of(const std::string& triple, const std::string& cpu, const std::string& features = "");
-codegen::Options options_for(const TargetMachine& target);
+TargetInfo host_target();
+TargetInfo target_of(const std::string& triple, const std::string& cpu, const std::string& features = "");
+codegen::Options options_for(const TargetInfo& target);
 
 // A program of one kernel whose parameters, in order, are inputs (read) and outputs (written) of the program.
 kernel::Program program_of(std::unique_ptr<kernel::Kernel> kernel);
@@ -57,7 +57,7 @@ class EmulatedObject {
 public:
   EmulatedObject(const kernel::Program& program, const codegen::Options& options);
   // Whether this machine has the emulator and compiler for that target.
-  static bool available(const TargetMachine& target);
+  static bool available(const TargetInfo& target);
   // Sizes of `outputs` are those of the vectors on entry.
   void run(const std::vector<std::vector<char>>& inputs, std::vector<std::vector<char>>& outputs) const;
 

@@ -98,7 +98,7 @@ TEST_CASE("CPUs and features without the base of their architecture are refused"
 
 TEST_CASE("features are closed over what they imply", "[target]") {
   for (const char* feature : {"+avx512f", "+avx512bf16", "+avx512vnni", "+avx512fp16", "+avx10.1-512"}) {
-    TargetMachine machine = target_of("x86_64-linux-gnu", "x86-64", feature);
+    TargetInfo machine = target_of("x86_64-linux-gnu", "x86-64", feature);
     INFO(feature << ": " << machine.features);
     CHECK(machine.vector_bits == 128); // the row's: x86-64 is no machine for wide vectors
     CHECK((machine.has_fma && machine.has_f16_conversion));
@@ -107,7 +107,7 @@ TEST_CASE("features are closed over what they imply", "[target]") {
     // avx, f16c, fma, avx2 and AVX-512's f, dq, cd, bw and vl
     CHECK((machine.required_cpu_features & 0xf8b80) == 0xf8b80);
   }
-  TargetMachine narrow = target_of("x86_64-linux-gnu", "skylake-avx512", "-evex512");
+  TargetInfo narrow = target_of("x86_64-linux-gnu", "skylake-avx512", "-evex512");
   CHECK(narrow.vector_bits == 256);
   CHECK_FALSE(narrow.has_masked_memory);
   contains(refusal("x86_64-linux-gnu", "skylake-avx512", "-avx512vl"), "take 'avx512f' away instead");
@@ -148,7 +148,7 @@ TEST_CASE("ARM CPUs bring their version of the architecture", "[target]") {
 
 TEST_CASE("platforms have the floats that they promise", "[target]") {
   // Debian's armhf: VFPv3 with 16 registers and no NEON.
-  TargetMachine armhf = target_of("arm-linux-gnueabihf", "");
+  TargetInfo armhf = target_of("arm-linux-gnueabihf", "");
   CHECK(armhf.triple.starts_with("armv7-"));
   CHECK((armhf.has_float && armhf.has_double && !armhf.has_fma));
   CHECK(target_of("armv6-linux-gnueabihf", "").has_float); // Raspbian's
@@ -165,7 +165,7 @@ TEST_CASE("platforms have the floats that they promise", "[target]") {
 
 TEST_CASE("features widen and narrow a target", "[target]") {
   CHECK(target_of("x86_64-linux-gnu", "").vector_bits == 256);
-  TargetMachine plain = target_of("x86_64-linux-gnu", "x86-64-v3", "-fma");
+  TargetInfo plain = target_of("x86_64-linux-gnu", "x86-64-v3", "-fma");
   CHECK_FALSE(plain.has_fma);
   CHECK((plain.required_cpu_features & (1u << 9)) == 0);
   CHECK(target_of("x86_64-linux-gnu", "znver4").vector_registers == 32);

@@ -11,11 +11,11 @@ using namespace kernel;
 
 // Runs a kernel that `build` makes with input "in" (f32 or i32 words) and output "out" on every target.
 template <class In, class Out>
-static std::vector<std::pair<TargetMachine, std::vector<Out>>>
+static std::vector<std::pair<TargetInfo, std::vector<Out>>>
 run_everywhere(Scalar in_type, const std::vector<In>& in, Scalar out_type, size_t out_size,
                const std::function<void(Builder&)>& build, bool needs_float = true) {
-  std::vector<std::pair<TargetMachine, std::vector<Out>>> answers;
-  for (const TargetMachine& target : runnable_targets()) {
+  std::vector<std::pair<TargetInfo, std::vector<Out>>> answers;
+  for (const TargetInfo& target : runnable_targets()) {
     if (needs_float && !target.has_float) continue;
     auto kernel = std::make_unique<Kernel>();
     kernel->name = "kernel_under_test";

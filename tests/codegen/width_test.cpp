@@ -250,7 +250,7 @@ bool agrees(Scalar to, Number got, Number want) {
 }
 
 // Runs all cases in vectors of `lanes`, as the kernels of one program.
-void check_width(const TargetMachine& target, codegen::OptLevel level, const std::vector<Case>& cases,
+void check_width(const TargetInfo& target, codegen::OptLevel level, const std::vector<Case>& cases,
                  int lanes) {
   constexpr Scalar types[] = {Scalar::I8,  Scalar::I16,  Scalar::I32, Scalar::I64,
                               Scalar::F16, Scalar::BF16, Scalar::F32, Scalar::F64};
@@ -319,12 +319,12 @@ void check_width(const TargetMachine& target, codegen::OptLevel level, const std
 }
 
 // The rows of the table that this machine can run. AMD's have instructions that no bit of a feature tells of.
-std::vector<TargetMachine> native_targets() {
+std::vector<TargetInfo> native_targets() {
   uint64_t host = host_target().required_cpu_features;
-  std::vector<TargetMachine> targets;
+  std::vector<TargetInfo> targets;
   for (const CpuRow& row : cpu_table()) {
     if (row.arch != Arch::X86_64 || row.name.starts_with("znver")) continue;
-    TargetMachine target = target_of("x86_64-linux-gnu", std::string(row.name));
+    TargetInfo target = target_of("x86_64-linux-gnu", std::string(row.name));
     if ((target.required_cpu_features & ~host) == 0) targets.push_back(target);
   }
   return targets;
@@ -338,14 +338,14 @@ const std::vector<Scalar> all_floats = {Scalar::F16, Scalar::BF16, Scalar::F32, 
 TEST_CASE("vectors of odd widths convert and compute as scalars do", "[ops]") {
   std::vector<Case> cases = casts(all_floats, {Scalar::I16, Scalar::I64}), arithmetic = half_arithmetic();
   cases.insert(cases.end(), arithmetic.begin(), arithmetic.end());
-  for (const TargetMachine& target : {target_of("x86_64-linux-gnu", "x86-64"), host_target()})
+  for (const TargetInfo& target : {target_of("x86_64-linux-gnu", "x86-64"), host_target()})
     for (int lanes : {3, 11}) check_width(target, codegen::OptLevel::O2, cases, lanes);
 }
 
 TEST_CASE("vectors of every width convert and compute as scalars do", "[.][widths]") {
   std::vector<Case> cases = casts(all_floats, all_integers), arithmetic = half_arithmetic();
   cases.insert(cases.end(), arithmetic.begin(), arithmetic.end());
-  for (const TargetMachine& target : native_targets())
+  for (const TargetInfo& target : native_targets())
     for (codegen::OptLevel level :
          {codegen::OptLevel::O0, codegen::OptLevel::O1, codegen::OptLevel::O2, codegen::OptLevel::O3})
       for (int lanes = 1; lanes <= 33; ++lanes) check_width(target, level, cases, lanes);
@@ -353,7 +353,7 @@ TEST_CASE("vectors of every width convert and compute as scalars do", "[.][width
 
 TEST_CASE("comparisons of 16-bit floats are made in f32", "[ops]") {
   // A masked vcmpph whose operands change places, to read one from the stack, would keep its predicate.
-  TargetMachine target = target_of("x86_64-linux-gnu", "sapphirerapids");
+  TargetInfo target = target_of("x86_64-linux-gnu", "sapphirerapids");
   auto kernel = std::make_unique<Kernel>();
   kernel->name = "compare";
   Builder b(*kernel);

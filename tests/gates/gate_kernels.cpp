@@ -4,7 +4,7 @@
 #include "compiler/graph/composites.h"
 #include "compiler/graph/text.h"
 #include "compiler/graph/verify.h"
-#include "compiler/lower/contraction.h"
+#include "compiler/lower/contraction/contraction.h"
 #include "compiler/memory/plan.h"
 #include "tests/codegen/model_object.h"
 
@@ -218,7 +218,7 @@ const std::vector<std::string>& gate_cpus() {
 }
 
 GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, const std::string& schedule) {
-  TargetMachine target = target_of("x86_64-linux-gnu", cpu);
+  TargetInfo target = target_of("x86_64-linux-gnu", cpu);
   auto module = kernel.module(target.channel_block());
   lower::Options options;
   options.target = target;
@@ -251,8 +251,8 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
   if (contraction && kernel.columns > 0 && target.has_fma) {
     plan::TileShape tile = tile_of(contraction->chosen);
     plan::ColumnGroups groups = plan::column_groups(kernel.columns, tile);
-    code.tile = {tile.rows, groups.full_groups == 0 ? groups.rest_registers : tile.vectors, tile.phases,
-                 groups.rest_registers};
+    code.tile = {tile.rows, groups.full_groups == 0 ? groups.rest_registers : tile.vectors,
+                 tile.accumulator_splits, groups.rest_registers};
   }
   for (AssemblyLoop& loop : innermost_loops(*assembly))
     if (loop.function == "firn.k." + (*busiest)->name) code.loops.push_back(std::move(loop));

@@ -86,7 +86,7 @@ public:
 using Net = NetworkBuilder;
 using Activation = std::function<Value(Net&, Value)>;
 
-// Inverted residuals: on large maps strips, on small ones a kernel per member; squeezed by sums on the side.
+// Inverted residuals: on large maps strips, on small ones a kernel per member; squeezed by fused sums.
 std::unique_ptr<Module> inverted_residuals(const Activation& activation) {
   Net n;
   auto inverted = [&](Value x, int64_t expanded, int64_t filters, int64_t taps, int64_t stride,
@@ -257,7 +257,7 @@ const std::vector<GateNetwork>& gate_networks() {
 }
 
 std::string compile_network(const GateNetwork& network, const std::string& cpu) {
-  TargetMachine target = target_of("x86_64-linux-gnu", cpu);
+  TargetInfo target = target_of("x86_64-linux-gnu", cpu);
   auto module = network.module();
   PipelineRun run;
   run.options.target = &target;

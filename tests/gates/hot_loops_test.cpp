@@ -20,8 +20,8 @@ constexpr double kScalarsPerFma = 0.13;
 double loads_allowed(const AssemblyLoop& loop, const PromisedTile& tile) {
   double allowed = 0;
   for (int vectors : {tile.vectors, tile.rest_vectors}) {
-    if (vectors == 0 || loop.accumulators % (vectors * tile.phases) != 0) continue;
-    int rows = loop.accumulators / (vectors * tile.phases);
+    if (vectors == 0 || loop.accumulators % (vectors * tile.accumulator_splits) != 0) continue;
+    int rows = loop.accumulators / (vectors * tile.accumulator_splits);
     if (rows <= tile.rows)
       allowed = std::max(allowed, static_cast<double>(rows + vectors) / (rows * vectors));
   }
@@ -32,7 +32,7 @@ double loads_allowed(const AssemblyLoop& loop, const PromisedTile& tile) {
 std::string faults(const GateCode& code) {
   std::ostringstream text;
   bool full_tile = code.tile.rows == 0;
-  int full = code.tile.rows * code.tile.vectors * code.tile.phases;
+  int full = code.tile.rows * code.tile.vectors * code.tile.accumulator_splits;
   for (const AssemblyLoop& loop : code.loops) {
     if (!loop.is_hot()) continue;
     if (loop.spills > 0) text << loop.to_string() << ": it spills\n";

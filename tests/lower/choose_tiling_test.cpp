@@ -52,8 +52,8 @@ TEST_CASE("depth pays where the last vector is half empty and the reduction long
   REQUIRE(target);
   auto depth = [&](int64_t inner, int64_t columns, int most) {
     plan::ContractionShape shape = product(56, inner, columns, 0);
-    shape.most_depth = most;
-    return plan::choose_tiling(shape, *target).tile.depth;
+    shape.max_k_interleave = most;
+    return plan::choose_tiling(shape, *target).tile.k_interleave;
   };
   CHECK(depth(144, 24, 4) == 2);
   CHECK(depth(144, 40, 4) == 2);
@@ -64,19 +64,19 @@ TEST_CASE("depth pays where the last vector is half empty and the reduction long
   CHECK(depth(144, 31, 4) == 1);
   CHECK(depth(144, 1000, 4) == 1);
   plan::ContractionShape shape = product(56, 144, 24, 0);
-  shape.most_depth = 4;
+  shape.max_k_interleave = 4;
   shape.compact = true;
-  CHECK(plan::choose_tiling(shape, *target).tile.depth == 1);
+  CHECK(plan::choose_tiling(shape, *target).tile.k_interleave == 1);
 }
 
 TEST_CASE("the last column group takes the registers that its columns fill", "[lower][tiling]") {
   plan::ColumnGroups groups = plan::column_groups(72, {9, 3, 16, 1, 2});
   CHECK(groups.count() == 2);
   CHECK(groups.registers(0, 3) == 3);
-  CHECK(groups.depth(0) == 1);
+  CHECK(groups.k_interleave(0) == 1);
   CHECK(groups.rest_vectors == 2);
   CHECK(groups.registers(3, 2) == 3);
-  CHECK(groups.depth(3) == 2);
+  CHECK(groups.k_interleave(3) == 2);
   CHECK(plan::column_groups(40, {4, 3, 16, 1, 2}).registers(0, 3) == 5); // one group, and the last one
   CHECK(plan::column_groups(40, {4, 3, 16, 1, 1}).registers(0, 3) == 3);
   CHECK(plan::column_groups(116, {14, 2, 16, 1, 4}).registers(6, 2) == 5);

@@ -1,6 +1,6 @@
 // Convolutions in blocked layouts, by register tiles and by Winograd's algorithm.
 #include "compiler/kernel/passes/prepare_program.h"
-#include "compiler/lower/winograd.h"
+#include "compiler/lower/convolution/winograd.h"
 #include "compiler/memory/plan.h"
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"

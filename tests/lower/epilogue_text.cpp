@@ -33,7 +33,7 @@ std::string plain_type(const std::string& dtype, const std::vector<int64_t>& dim
 }
 
 std::string blocked_type(const std::string& dtype, const std::vector<int64_t>& dims,
-                         const TargetMachine& target) {
+                         const TargetInfo& target) {
   std::vector<int64_t> order(dims.size());
   std::iota(order.begin(), order.end(), 0);
   return plain_type(dtype, dims) + "{" + joined(order) + ":1x" + std::to_string(target.channel_block()) + "}";

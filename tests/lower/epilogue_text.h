@@ -2,7 +2,7 @@
 // several types, by way of movements, each added to the sums.
 #pragma once
 
-#include "compiler/target/target_machine.h"
+#include "compiler/target/target_info.h"
 #include "tests/lower/lowered_program.h"
 
 #include <random>
@@ -15,7 +15,7 @@ std::string bracketed(const std::vector<int64_t>& dims);
 // A tensor's type, plain or with channels in the target's blocks.
 std::string plain_type(const std::string& dtype, const std::vector<int64_t>& dims);
 std::string blocked_type(const std::string& dtype, const std::vector<int64_t>& dims,
-                         const TargetMachine& target);
+                         const TargetInfo& target);
 
 // How an operand comes to the shape that is broadcast.
 enum class Movement {

@@ -83,7 +83,7 @@ void expect_lowered_module(const std::string& text, const LoweredOptions& option
 
 namespace {
 
-codegen::Options code_options(const TargetMachine& target, bool optimize_size) {
+codegen::Options code_options(const TargetInfo& target, bool optimize_size) {
   codegen::Options options = options_for(target);
   if (optimize_size) options.opt_level = codegen::OptLevel::Os;
   return options;
@@ -182,7 +182,7 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
   }
   for (const std::string& cpu : options.cpus) {
     INFO(cpu << (options.placement == Placement::AtEnd ? "\n" : ", at the start of pages\n") << text);
-    TargetMachine target = target_of("", cpu);
+    TargetInfo target = target_of("", cpu);
     kernel::Program program = lower(module, {.target = target,
                                              .optimize_size = options.optimize_size,
                                              .math = options.math,
@@ -205,7 +205,7 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
 
 std::vector<std::string> runnable_cpus() {
   std::vector<std::string> cpus = {"native"};
-  TargetMachine host = host_target();
+  TargetInfo host = host_target();
   for (const char* cpu : {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", "sapphirerapids"})
     if (host.arch == Arch::X86_64 &&
         !(target_of("", cpu).required_cpu_features & ~host.required_cpu_features))

@@ -1,4 +1,4 @@
-// Attention, recurrent layers, rows, copies, chains and sums on the side by plans written by hand. What
+// Attention, recurrent layers, rows, copies, chains and fused spatial sums by plans written by hand. What
 // lowering makes of each gives what the evaluator does.
 #include "compiler/graph/text.h"
 #include "compiler/passes/pass.h"
@@ -98,7 +98,7 @@ std::string planned(const std::string& text, const std::string& cpu, const std::
                     const std::string& to) {
   auto module = firn::parse_module("test.hlo", text);
   if (!module) FAIL(module.error().message);
-  firn::TargetMachine target = target_of("", cpu);
+  firn::TargetInfo target = target_of("", cpu);
   firn::PipelineRun run;
   run.options.target = &target;
   firn::Result done = firn::run_passes(**module, "plan-kernels", run);
@@ -120,8 +120,8 @@ std::string chain_text(const std::string& cpu) {
   std::string parameters = "%e: f32[36,8,1,1], %d: f32[36,1,3,3], %p: f32[12,36,1,1]";
   return "module @m { func @main(%x: f32[1,8,9,10], " + parameters +
          ") -> (f32[1,12,9,10]) { %i = copy %x : " + in +
-         " %f = fusion %i, %e, %d, %p {kind = strips, rows = 4} region (%a: " + in + ", " + parameters +
-         ") { %b = convolution %a, %e {window = 1x1, groups = 1} : " + wide +
+         " %f = fusion %i, %e, %d, %p {kind = depthwise_chain, rows = 4} region (%a: " + in + ", " +
+         parameters + ") { %b = convolution %a, %e {window = 1x1, groups = 1} : " + wide +
          " %c = convolution %b, %d {window = 3x3 pad 1_1x1_1, groups = 36} : " + wide +
          " %g = convolution %c, %p {window = 1x1, groups = 1} : " + out + " return %g } : " + out +
          " %r = copy %f : f32[1,12,9,10] return %r } }";
@@ -131,7 +131,7 @@ std::string sum_text(const std::string& cpu) {
   std::string block = std::to_string(target_of("", cpu).channel_block());
   std::string in = "f32[1,8,6,7]{0,1,2,3:1x" + block + "}", out = "f32[1,20,6,7]{0,1,2,3:1x" + block + "}";
   return "module @m { func @main(%x: f32[1,8,6,7], %w: f32[20,8,3,3]) -> (f32[1,20]) { %i = copy %x : " + in +
-         " %f = fusion %i, %w {kind = side_sums} region (%a: " + in +
+         " %f = fusion %i, %w {kind = fused_spatial_sum} region (%a: " + in +
          ", %b: f32[20,8,3,3]) { %c = convolution %a, " +
          "%b {window = 3x3 pad 1_1x1_1, groups = 1} : " + out +
          " %s = fusion %c {kind = reduce} region (%d: " + out +
@@ -151,7 +151,7 @@ void expect_replaced(const std::string& text, const std::string& cpu, const std:
 
 } // namespace
 
-TEST_CASE("chains and sums on the side follow plans written by hand", "[lower][plan]") {
+TEST_CASE("chains and fused spatial sums follow plans written by hand", "[lower][plan]") {
   for (const char* cpu : kCpus) {
     expect_replaced(chain_text(cpu), cpu, "depthwise_chain",
                     {"depthwise_chain lines 1", "depthwise_chain lines 4", "depthwise_chain lines 9",

@@ -3,7 +3,7 @@
 #include "compiler/graph/resample.h"
 #include "tests/lower/lowered_program.h"
 
-#include "compiler/target/target_machine.h"
+#include "compiler/target/target_info.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 // Winograd's matrices and the guard on their accuracy, by themselves.
-#include "compiler/lower/winograd.h"
+#include "compiler/lower/convolution/winograd.h"
 #include "tests/lower/lowered_program.h"
 
 #include <catch2/catch.hpp>

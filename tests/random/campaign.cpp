@@ -134,8 +134,8 @@ int run_campaign(const CampaignOptions& options) {
   std::map<std::string, int> kinds;
   for (const Failure& failure : failures) ++kinds[failure.verdict.kind];
   for (const auto& [kind, count] : kinds) std::printf("  %s: %d\n", kind.c_str(), count);
-  constexpr size_t kMostShrunk = 40;
-  for (size_t i = 0; i < failures.size() && i < kMostShrunk; ++i) {
+  constexpr size_t kMaxShrunk = 40;
+  for (size_t i = 0; i < failures.size() && i < kMaxShrunk; ++i) {
     std::fflush(stdout);
     shrink_failure(options, failures[i]);
   }

@@ -8,7 +8,7 @@
 namespace firn::test {
 namespace {
 
-constexpr rlim_t kMostMemory = rlim_t{4} << 30;
+constexpr rlim_t kMaxMemory = rlim_t{4} << 30;
 constexpr char kPhase = '\1', kVerdict = '\2'; // begin what the child reports; all else is what it prints
 
 void send(int to, const std::string& text) {
@@ -21,7 +21,7 @@ void send(int to, const std::string& text) {
 
 [[noreturn]] void run_child(const std::function<Verdict(const Phase&)>& check, int seconds, int output) {
   ::alarm(static_cast<unsigned>(seconds));
-  rlimit memory{kMostMemory, kMostMemory}, none{0, 0};
+  rlimit memory{kMaxMemory, kMaxMemory}, none{0, 0};
   ::setrlimit(RLIMIT_AS, &memory);
   ::setrlimit(RLIMIT_CORE, &none);
   ::dup2(output, STDERR_FILENO);

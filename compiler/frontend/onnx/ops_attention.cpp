@@ -157,7 +157,7 @@ bool may_mask_rows(NodeContext& node) {
 }
 
 // Softmax of scores + bias; rows that the bias masks whole become 0.
-Value attention_weights(NodeContext& node, Value scores, Value bias) {
+Value online_softmax(NodeContext& node, Value scores, Value bias) {
   DType precision = node.dtype_attribute("softmax_precision").value_or(scores ? scores.dtype() : DType::F32);
   Value wide = node.convert(scores, precision);
   if (!wide) return {};
@@ -190,7 +190,7 @@ void import_attention(NodeContext& node) {
   Value bias = attention_bias(node, *heads);
   if (bias) scores = add(node, scores, bias);
   if (mode == 2) shown = scores;
-  Value weights = attention_weights(node, scores, bias);
+  Value weights = online_softmax(node, scores, bias);
   if (!weights) return;
   weights = node.convert(weights, heads->q.dtype());
   if (mode == 3) shown = weights;

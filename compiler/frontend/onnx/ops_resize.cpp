@@ -52,7 +52,7 @@ Value along(NodeContext& node, LiteralRef literal, int axis, int rank) {
   return node.constant(Literal::reshaped(literal, dims));
 }
 
-constexpr int kMostResampled = 4; // taps
+constexpr int kMaxResampled = 4; // taps
 
 // The tables of an axis with weights; taps outermost.
 ResampledDim resampled(DType dtype, int axis, const Taps& taps) {
@@ -102,7 +102,7 @@ Value resize_axis(NodeContext& node, Value x, const ResizeForm& form, const Axis
                   const Taps& taps) {
   Builder builder = node.builder();
   Value result = taps.weights.empty() ? pick(node, x, axis.axis, taps.indices)
-                 : taps.count <= kMostResampled
+                 : taps.count <= kMaxResampled
                      ? make_resample(builder, x, {resampled(x.dtype(), axis.axis, taps)})
                      : matrix_product(node, x, axis, taps);
   if (!result || !reads_outside(taps)) return result;
@@ -142,7 +142,7 @@ void resize(NodeContext& node, const ResizeForm& form, std::vector<AxisResize> a
       continue;
     if (!node.check(axis.input > 0 || axis.output == 0, "resizes an empty dim")) return;
     Taps taps = make_taps(form, axis);
-    if (!settles && !taps.weights.empty() && taps.count <= kMostResampled && !reads_outside(taps)) {
+    if (!settles && !taps.weights.empty() && taps.count <= kMaxResampled && !reads_outside(taps)) {
       together.push_back(resampled(x.dtype(), axis.axis, taps));
       continue;
     }

@@ -8,7 +8,7 @@ namespace firn::onnx {
 namespace {
 
 // Bound of every window number, so that sums of products of them stay far from overflow.
-constexpr int64_t kLargest = int64_t{1} << 31;
+constexpr int64_t kMax = int64_t{1} << 31;
 
 std::string list(const Ints& values) {
   std::string text;
@@ -25,7 +25,7 @@ std::optional<Ints> read(NodeContext& node, std::string_view name, size_t size, 
   if (!node.check(values.size() == size, found + ", wants " + std::to_string(size) + " numbers"))
     return std::nullopt;
   for (int64_t value : values)
-    if (!node.check(value >= least && value < kLargest,
+    if (!node.check(value >= least && value < kMax,
                     found + ", wants numbers of " + std::to_string(least) + " or more"))
       return std::nullopt;
   return values;
@@ -54,7 +54,7 @@ std::optional<WindowAttributes> read_window(NodeContext& node, int rank, const I
   auto strides = read(node, "strides", size, 1, 1), dilations = read(node, "dilations", size, 1, 1);
   std::string auto_pad =
       node.choice_attribute("auto_pad", "NOTSET", {"NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"});
-  auto pads = read(node, "pads", 2 * size, 0, -kLargest);
+  auto pads = read(node, "pads", 2 * size, 0, -kMax);
   if (!strides || !dilations || !pads || node.failed()) return std::nullopt;
   window.kernel = *shape;
   window.strides = *strides;

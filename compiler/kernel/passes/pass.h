@@ -4,14 +4,14 @@
 
 #include "compiler/kernel/kernel.h"
 #include "compiler/support/pass_list.h"
-#include "compiler/target/target_machine.h"
+#include "compiler/target/target_info.h"
 
 #include <string>
 
 namespace firn::kernel {
 
 struct KernelPassOptions : RewriteLimit {
-  const TargetMachine* target = nullptr; // null: target-independent passes only
+  const TargetInfo* target = nullptr; // null: target-independent passes only
   bool optimize_size = false;
 };
 

@@ -29,9 +29,9 @@ namespace firn::kernel {
 namespace {
 
 constexpr int64_t kLine = 64;
-constexpr double kBandwidth = 0.8;    // of the memory's, that prefetches can have
-constexpr double kLeastCycles = 3000; // of computing that is worth another argument
-constexpr int64_t kLeastBytes = 4096;
+constexpr double kBandwidth = 0.8;  // of the memory's, that prefetches can have
+constexpr double kMinCycles = 3000; // of computing that is worth another argument
+constexpr int64_t kMinBytes = 4096;
 
 int64_t round_up(int64_t bytes) {
   return (bytes + kLine - 1) / kLine * kLine;
@@ -50,7 +50,7 @@ struct Call {
 
 class Planner {
 public:
-  Planner(Program& program, const TargetMachine& target) : program_(program), target_(target) {
+  Planner(Program& program, const TargetInfo& target) : program_(program), target_(target) {
     for (const Step& step : program.steps) {
       find_nested(step.first);
       find_nested(step.second);
@@ -69,7 +69,7 @@ public:
       call.from = std::max(asked, round_up(call.end));
       int64_t capacity = call.capacity - std::max<int64_t>(0, call.end - std::max(asked, call.begin));
       call.bytes = std::min(call.end + call.ahead - call.from, capacity) / kLine * kLine;
-      if (call.bytes < kLeastBytes) call.bytes = 0;
+      if (call.bytes < kMinBytes) call.bytes = 0;
       asked = call.from + call.bytes;
       most[call.kernel] = std::max(most[call.kernel], call.bytes);
     }
@@ -129,7 +129,7 @@ private:
         idle = computing - activations / target_.l3_bytes_per_cycle;
     double bandwidth = kBandwidth * target_.memory_bytes_per_cycle;
     call.arrives = static_cast<int64_t>(running * bandwidth);
-    if (call.kernel >= 0 && idle >= kLeastCycles) call.capacity = static_cast<int64_t>(idle * bandwidth);
+    if (call.kernel >= 0 && idle >= kMinCycles) call.capacity = static_cast<int64_t>(idle * bandwidth);
   }
 
   // Returns how many bytes, from the call's own on, shall have come before it begins so that `wanted` bytes
@@ -161,7 +161,7 @@ private:
   }
 
   Program& program_;
-  const TargetMachine& target_;
+  const TargetInfo& target_;
   std::set<int> nested_; // kernels that control flow calls
   std::vector<Call> calls_;
 };

@@ -38,7 +38,7 @@ bool has_raw_forms(const Program& program) {
                      [](const Constant& constant) { return constant.raw.has_value(); });
 }
 
-Program make_prepare_program(const Program& program, const TargetMachine& target) {
+Program make_prepare_program(const Program& program, const TargetInfo& target) {
   Program prepare;
   prepare.name = program.name + ".prepare";
   prepare.arena_bytes = prepare.arena_lower_bound = program.weight_bytes;

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/kernel/kernel.h"
-#include "compiler/target/target_machine.h"
+#include "compiler/target/target_info.h"
 
 namespace firn::kernel {
 
@@ -12,6 +12,6 @@ bool has_raw_forms(const Program& program);
 
 // The arena of the result is laid out as the weights of `program`, whose constants are placed. A constant
 // with a raw form is expanded by its kernel, any other is copied. The raw constants have no places yet.
-Program make_prepare_program(const Program& program, const TargetMachine& target);
+Program make_prepare_program(const Program& program, const TargetInfo& target);
 
 } // namespace firn::kernel

@@ -1,0 +1,389 @@
+// Attention as one kernel: for a tile of query rows the scores of a block of keys stand in a small array, are
+// turned into weights, and are multiplied into the values at once; what earlier blocks gave is scaled to the
+// references that weights are relative to now. Keys are packed by a kernel of their own, since the first
+// product wants them along lanes.
+#include "compiler/lower/attention/lane_operand.h"
+#include "compiler/lower/attention/mask_skipping.h"
+#include "compiler/lower/attention/online_softmax.h"
+#include "compiler/lower/attention/qk_dot.h"
+#include "compiler/lower/contraction/contraction_ops.h"
+#include "compiler/lower/emitters.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::OpKind;
+using kernel::Scalar;
+using KernelValue = kernel::Value;
+using KernelValues = std::vector<KernelValue>;
+
+class AttentionKernel {
+public:
+  AttentionKernel(LoweringContext& context, const Instruction& fusion, const Attention& attention,
+                  const plan::AttentionPlan& plan)
+      : context_(context), fusion_(fusion), a_(attention),
+        s_(plan::tiling_of(plan, attention, context.target())) {}
+
+  void emit() {
+    keys_ = keys_in_lanes(a_, s_.lanes);
+    values_ = {s_.lanes, a_.keys, a_.value_depth, a_.weight_dims, a_.v_outer, a_.v_depth, a_.v_key};
+    Place keys, values;
+    if (s_.packs_keys) keys = pack(keys_, a_.k, "pack keys");
+    if (s_.packs_values) values = pack(values_, a_.v, "pack values");
+    KernelMaker maker(context_, fusion_, "attention");
+    b_ = &maker.builder();
+    q_ = maker.read(operand_of(a_.q));
+    k_ = s_.packs_keys ? maker.parameter(keys, Scalar::F32, keys_.elements(), false, "keys")
+                       : maker.read(operand_of(a_.k));
+    v_ = s_.packs_values ? maker.parameter(values, Scalar::F32, values_.elements(), false, "values")
+                         : maker.read(operand_of(a_.v));
+    hidden_.emplace(maker, a_, fusion_, s_);
+    leaves_.emplace(maker, fusion_, [&](const Instruction& user) { return !computes_scores(user); });
+    result_ = maker.write(result_of(fusion_));
+    int64_t padded = std::min(s_.block, keys_.vectors() * s_.lanes);
+    scores_ = maker.scratch(Scalar::F32, s_.rows * padded, "scores");
+    score_stride_ = padded;
+    blocks_ = (a_.keys + s_.block - 1) / s_.block;
+    depth_stride_ = values_.vectors() * s_.lanes;
+    weights_.emplace(
+        maker,
+        OnlineSoftmaxShape{s_.lanes, s_.rows, padded, score_scale(), blocks_ > 1, context_.target().has_fma},
+        scores_);
+    if (blocks_ > 1) sums_ = maker.scratch(Scalar::F32, s_.rows * depth_stride_, "scaled");
+    emit_tiles();
+    maker.kernel().algorithm = "attention " + std::to_string(s_.rows) + "x" + std::to_string(s_.vectors);
+    maker.set_flops(2 * a_.outer * a_.rows * a_.keys * (a_.depth + a_.value_depth));
+    maker.finish();
+  }
+
+private:
+  bool computes_scores(const Instruction& instruction) const {
+    return std::find(a_.path.begin(), a_.path.end(), &instruction) != a_.path.end() ||
+           is_mask_code(instruction);
+  }
+  // Part of the code between the dots that does not start at the first of them.
+  bool is_mask_code(const Instruction& instruction) const {
+    if (&instruction == a_.softmax || &instruction == a_.scores || &instruction == a_.values) return false;
+    return std::any_of(instruction.users().begin(), instruction.users().end(), [&](const Instruction* user) {
+      return user != a_.softmax && user != a_.scores && user != a_.values && computes_scores(*user);
+    });
+  }
+
+  Value operand_of(const StridedView& view) const {
+    const auto& parameters = fusion_.region().parameters();
+    auto at = std::find(parameters.begin(), parameters.end(), view.source.def);
+    FIRN_CHECK(at != parameters.end(), "attention on a value that is no operand of its fusion");
+    return fusion_.operand(static_cast<int>(at - parameters.begin()));
+  }
+
+  Place pack(const LaneOperand& operand, const StridedView& view, const char* algorithm) {
+    Place place{context_.add_scratch_buffer(operand.elements() * 4, "packed"), 0};
+    KernelMaker maker(context_, fusion_, "pack");
+    int source = maker.read(operand_of(view));
+    int out = maker.parameter(place, Scalar::F32, operand.elements(), true, "packed");
+    maker.kernel().algorithm = algorithm;
+    emit_pack_lanes(maker.builder(), operand, source, view.offset, out);
+    maker.finish();
+    return place;
+  }
+
+  void emit_tiles() {
+    Builder& b = *b_;
+    int64_t tiles = s_.large + s_.small;
+    IntExpr p = b.set_parallel(a_.outer * tiles);
+    outer_ = floor_div(p, tiles);
+    IntExpr tile = floor_mod(p, tiles);
+    if (hidden_->exist()) hidden_->begin_tile(tile);
+    q_place_ = offset_at(outer_, a_.score_dims, a_.q_outer) + a_.q.offset;
+    k_place_ =
+        s_.packs_keys ? keys_.part(outer_) : offset_at(outer_, a_.score_dims, a_.k_outer) + a_.k.offset;
+    v_place_ =
+        s_.packs_values ? values_.part(outer_) : offset_at(outer_, a_.weight_dims, a_.v_outer) + a_.v.offset;
+    result_place_ = offset_at(outer_, a_.weight_dims, a_.result_outer);
+    if (s_.small == 0) return emit_tile(tile * s_.rows, s_.rows);
+    KernelValue large = b.compare(OpKind::SCmp, kernel::Predicate::Lt, b.index(tile), b.index(s_.large));
+    b.if_then_else(
+        large,
+        [&] {
+          emit_tile(min(tile, s_.large - 1) * s_.rows, s_.rows);
+          return KernelValues{};
+        },
+        [&] {
+          emit_tile((max(tile, s_.large) - s_.large) * (s_.rows - 1) + s_.large * s_.rows, s_.rows - 1);
+          return KernelValues{};
+        });
+  }
+
+  void emit_tile(const IntExpr& row, int rows) {
+    Builder& b = *b_;
+    weights_->begin_tile(rows);
+    if (blocks_ == 1) return emit_block(row, rows, 0, a_.keys, true);
+    b.loop(0, rows, 1, [&](const IntExpr& r) {
+      b.loop(0, depth_stride_, s_.lanes, [&](const IntExpr& d) {
+        b.store(b.constant({Scalar::F32, s_.lanes}, 0), sums_, r * depth_stride_ + d);
+      });
+    });
+    b.loop(0, blocks_ - 1, 1,
+           [&](const IntExpr& block) { emit_block(row, rows, block * s_.block, s_.block, false); });
+    emit_block(row, rows, (blocks_ - 1) * s_.block, a_.keys - (blocks_ - 1) * s_.block, true);
+  }
+
+  // Scores, weights and weighted values of `keys` keys from `first` on.
+  void emit_block(const IntExpr& row, int rows, const IntExpr& first, int64_t keys, bool last) {
+    int width = s_.packs_keys ? s_.vectors : 1;
+    int64_t group = static_cast<int64_t>(width) * s_.lanes, full = keys / group, rest = keys - full * group;
+    IntExpr shown = hidden_->exist() ? hidden_->shown_groups(first, group, full) : IntExpr(full);
+    b_->loop(0, shown, 1, [&](const IntExpr& g) { emit_scores(row, rows, first, g * width, width, group); });
+    b_->loop(shown, full, 1,
+             [&](const IntExpr& g) { emit_hidden_scores(row, rows, first, g * width, width); });
+    if (rest > 0)
+      emit_scores(row, rows, first, full * width, static_cast<int>((rest + s_.lanes - 1) / s_.lanes), rest);
+    weights_->update(rows, keys);
+    if (last) weights_->end_tile(rows);
+    if (hidden_->exist()) {
+      gap_.to = keys / s_.key_step() * s_.key_step();
+      gap_.from = hidden_->find_reach(first, gap_.to, rows, scores_, score_stride_);
+    }
+    int64_t vectors = values_.vectors(), groups = vectors / s_.vectors;
+    int64_t partial = a_.value_depth % s_.lanes;
+    // Only the last vector may be partial; its group has a place of its own.
+    if (partial != 0 && groups * s_.vectors == vectors) --groups;
+    b_->loop(0, groups, 1, [&](const IntExpr& g) {
+      emit_values(row, rows, first, keys, g * s_.vectors, s_.vectors, last);
+    });
+    if (vectors > groups * s_.vectors)
+      emit_values(row, rows, first, keys, groups * s_.vectors,
+                  static_cast<int>(vectors - groups * s_.vectors), last);
+  }
+
+  // Steps that a product leaves out; none if `from` is `to`. `to`: a multiple of the schedule's key step.
+  struct Gap {
+    IntExpr from = 0;
+    int64_t to = 0;
+  };
+
+  // acc[row][vector] += scalar(row, k) * vector(vector, k) over k.
+  template <class ScalarAt, class VectorAt>
+  KernelValues multiply(int rows, int vectors, int64_t steps, const Gap& gap, KernelValues start,
+                        ScalarAt scalar_at, VectorAt vector_at) {
+    auto step = [&](const IntExpr& k, KernelValues& sums) {
+      KernelValues loaded;
+      for (int v = 0; v < vectors; ++v) loaded.push_back(vector_at(v, k));
+      for (int r = 0; r < rows; ++r) {
+        KernelValue scalar = b_->splat(scalar_at(r, k), s_.lanes);
+        for (int v = 0; v < vectors; ++v) {
+          KernelValue& sum = sums[static_cast<size_t>(r * vectors + v)];
+          sum = b_->fma(scalar, loaded[static_cast<size_t>(v)], sum);
+        }
+      }
+    };
+    auto walk = [&](const IntExpr& from, const IntExpr& to, KernelValues sums) {
+      return b_->loop_carried(floor_div(from, s_.steps), floor_div(to, s_.steps), 1, std::move(sums),
+                              [&](const IntExpr& i, KernelValues in) {
+                                for (int j = 0; j < s_.steps; ++j) step(i * s_.steps + j, in);
+                                return in;
+                              });
+    };
+    KernelValues sums = std::move(start);
+    if (gap.to > 0) sums = walk(0, gap.from, std::move(sums));
+    sums = walk(gap.to, steps, std::move(sums));
+    for (int64_t k = steps / s_.steps * s_.steps; k < steps; ++k) step(k, sums);
+    return sums;
+  }
+
+  // Products of rows with a group of packed keys: [row][vector].
+  KernelValues packed_products(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector,
+                               int vectors) {
+    Builder& b = *b_;
+    kernel::Type type{Scalar::F32, s_.lanes};
+    IntExpr first_vector = floor_div(first, s_.lanes);
+    return multiply(
+        rows, vectors, a_.depth, {}, KernelValues(static_cast<size_t>(rows * vectors), b.constant(type, 0)),
+        [&](int r, const IntExpr& k) {
+          return b.load({Scalar::F32, 1}, q_, q_place_ + (row + r) * a_.q_row + k * a_.q_depth);
+        },
+        [&](int v, const IntExpr& k) {
+          return b.load(type, k_,
+                        k_place_ + (first_vector + vector + v) * (a_.depth * s_.lanes) + k * s_.lanes,
+                        4 * s_.lanes);
+        });
+  }
+
+  // The same for one vector of keys where they lie.
+  KernelValues products_in_place(const IntExpr& row, int rows, const IntExpr& key, int64_t keys) {
+    KernelValues products;
+    for (int r = 0; r < rows; ++r)
+      products.push_back(emit_qk_dot(
+          *b_,
+          {q_, k_, q_place_ + (row + r) * a_.q_row, k_place_ + key * a_.k_key, a_.k_key, a_.depth, s_.lanes},
+          static_cast<int>(std::min<int64_t>(keys, s_.lanes))));
+    return products;
+  }
+
+  // Scores of a group of keys that the mask hides from all rows: whatever their products are.
+  void emit_hidden_scores(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector,
+                          int vectors) {
+    KernelValue product = b_->constant({Scalar::F32, s_.lanes}, 0);
+    b_->loop(0, rows, 1, [&](const IntExpr& r) {
+      for (int v = 0; v < vectors; ++v)
+        b_->store(score_of(row + r, first + (vector + v) * s_.lanes, s_.lanes, product), scores_,
+                  (vector + v) * s_.lanes + r * score_stride_, 4 * s_.lanes);
+    });
+  }
+
+  // Scores of one group of keys: `vector` counts from `first`, `keys` of its lanes are keys.
+  void emit_scores(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector, int vectors,
+                   int64_t keys) {
+    Builder& b = *b_;
+    kernel::Type type{Scalar::F32, s_.lanes};
+    KernelValues sums = s_.packs_keys ? packed_products(row, rows, first, vector, vectors)
+                                      : products_in_place(row, rows, first + vector * s_.lanes, keys);
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < vectors; ++v) {
+        int valid = static_cast<int>(std::min<int64_t>(s_.lanes, keys - v * s_.lanes));
+        KernelValue score = score_of(row + r, first + (vector + v) * s_.lanes, valid,
+                                     sums[static_cast<size_t>(r * vectors + v)]);
+        if (valid < s_.lanes)
+          score = b.select(b.lane_mask(s_.lanes, valid), score, b.constant(type, -INFINITY));
+        b.store(score, scores_, (vector + v) * s_.lanes + r * score_stride_, 4 * s_.lanes);
+      }
+  }
+
+  // The positive number that products are multiplied with, if that is all that happens before softmax.
+  double score_scale() const {
+    if (a_.path.size() != 1 || !a_.path[0]->is(Opcode::Multiply)) return 1;
+    for (int side : {0, 1}) {
+      const Instruction& factor = *a_.path[0]->operand(side).def;
+      if (!factor.is(Opcode::BroadcastInDim) || !factor.operand(0).def->is(Opcode::Constant)) continue;
+      const Literal& literal = *factor.operand(0).def->literal();
+      double scale = literal.is_splat() ? literal.get_double(0) : 0;
+      if (scale > 0x1p-60 && scale < 0x1p60) return scale;
+    }
+    return 1;
+  }
+
+  // What the fusion computes of a product before softmax.
+  KernelValue score_of(const IntExpr& row, const IntExpr& key, int valid, KernelValue product) {
+    if (a_.path.empty() || score_scale() != 1) return product;
+    const Type& type = a_.softmax->type();
+    std::vector<int64_t> dims = type.static_dims();
+    dims.resize(dims.size() - 2);
+    Index index = unflatten(outer_, dims);
+    index.push_back(row);
+    Lanes lanes;
+    if (s_.lanes > 1) {
+      auto symbol = std::make_shared<Symbol>(Symbol{"lane", 0, a_.keys - 1});
+      lanes = {symbol, key, s_.lanes};
+      index.push_back(a_.keys == 1 ? IntExpr(0) : IntExpr::symbol(symbol));
+    } else {
+      index.push_back(key);
+    }
+    ElementEmitter emitter(*b_, lanes);
+    for (const RegionLeaves::Entry& entry : leaves_->entries())
+      emitter.bind(entry.value, [this, entry, valid](const Index& at, const Lanes& along) {
+        return load_valid_lanes(*b_, entry.buffer, entry.type, at, along, valid);
+      });
+    emitter.bind(a_.scores->result(), [product](const Index&, const Lanes&) { return product; });
+    return emitter.emit(a_.softmax->operand(0), index);
+  }
+
+  // Zero times the values in the gap: zero, or NaN.
+  KernelValues hidden_values(const IntExpr& first, const IntExpr& vector, int vectors) {
+    KernelValue zero = b_->constant({Scalar::F32, s_.lanes}, 0);
+    KernelValues sums(static_cast<size_t>(vectors), zero);
+    if (gap_.to == 0) return sums;
+    return b_->loop_carried(gap_.from, gap_.to, 1, std::move(sums), [&](const IntExpr& k, KernelValues in) {
+      for (int v = 0; v < vectors; ++v)
+        in[static_cast<size_t>(v)] = b_->fma(
+            zero, load_values(first + k, vector + v, valid_columns(vector, v)), in[static_cast<size_t>(v)]);
+      return in;
+    });
+  }
+
+  // What a sum of weighted values starts from: what earlier blocks gave, if there are any.
+  KernelValue start_of(KernelValue hidden, KernelValue rescale, const IntExpr& place) {
+    if (blocks_ == 1) return hidden;
+    KernelValue earlier = b_->load({Scalar::F32, s_.lanes}, sums_, place, 4 * s_.lanes);
+    return gap_.to > 0 ? b_->fma(rescale, earlier, hidden) : b_->binary(OpKind::FMul, rescale, earlier);
+  }
+
+  // The weighted values of a group of columns.
+  void emit_values(const IntExpr& row, int rows, const IntExpr& first, int64_t keys, const IntExpr& vector,
+                   int vectors, bool last) {
+    Builder& b = *b_;
+    kernel::Type scalar{Scalar::F32, 1};
+    KernelValues start;
+    auto sum_place = [&](int r, int v) { return (vector + v) * s_.lanes + r * depth_stride_; };
+    KernelValues hidden = hidden_values(first, vector, vectors);
+    for (int r = 0; r < rows; ++r) {
+      KernelValue rescale;
+      if (blocks_ > 1) rescale = b.splat(weights_->rescale(r), s_.lanes);
+      for (int v = 0; v < vectors; ++v)
+        start.push_back(start_of(hidden[static_cast<size_t>(v)], rescale, sum_place(r, v)));
+    }
+    KernelValues sums = multiply(
+        rows, vectors, keys, gap_, std::move(start),
+        [&](int r, const IntExpr& k) { return b.load(scalar, scores_, k + r * score_stride_); },
+        [&](int v, const IntExpr& k) {
+          return load_values(first + k, vector + v, valid_columns(vector, v));
+        });
+    for (int r = 0; r < rows; ++r)
+      for (int v = 0; v < vectors; ++v) {
+        KernelValue sum = sums[static_cast<size_t>(r * vectors + v)];
+        if (!last) {
+          b.store(sum, sums_, sum_place(r, v), 4 * s_.lanes);
+          continue;
+        }
+        sum = b.binary(OpKind::FMul, sum, b.splat(weights_->inverse_sum(r), s_.lanes));
+        store_result(row + r, (vector + v) * s_.lanes, valid_columns(vector, v), sum);
+      }
+  }
+
+  int valid_columns(const IntExpr& vector, int v) const {
+    if (!vector.is_constant()) return s_.lanes;
+    return static_cast<int>(std::min<int64_t>(s_.lanes, a_.value_depth - (vector.value() + v) * s_.lanes));
+  }
+
+  KernelValue load_values(const IntExpr& key, const IntExpr& vector, int valid) {
+    Builder& b = *b_;
+    kernel::Type type{Scalar::F32, s_.lanes};
+    if (s_.packs_values)
+      return b.load(type, v_, v_place_ + vector * (a_.keys * s_.lanes) + key * s_.lanes, 4 * s_.lanes);
+    IntExpr place = v_place_ + key * a_.v_key + vector * s_.lanes;
+    if (valid == s_.lanes) return b.load(type, v_, place);
+    return b.load_masked(type, v_, place, b.lane_mask(s_.lanes, valid), b.constant(type, 0));
+  }
+
+  void store_result(const IntExpr& row, const IntExpr& column, int valid, KernelValue value) {
+    Builder& b = *b_;
+    IntExpr place = result_place_ + row * a_.result_row + column * a_.result_depth;
+    if (valid == s_.lanes && (a_.result_depth == 1 || s_.lanes == 1)) return b.store(value, result_, place);
+    for (int lane = 0; lane < valid; ++lane)
+      b.store(s_.lanes == 1 ? value : b.extract(value, lane), result_, place + lane * a_.result_depth);
+  }
+
+  LoweringContext& context_;
+  const Instruction& fusion_;
+  const Attention& a_;
+  plan::AttentionTiling s_;
+  LaneOperand keys_, values_;
+  Builder* b_ = nullptr;
+  std::optional<RegionLeaves> leaves_;
+  std::optional<OnlineSoftmax> weights_;
+  std::optional<MaskSkipping> hidden_;
+  Gap gap_; // of the block at hand
+  int q_ = -1, k_ = -1, v_ = -1, result_ = -1, scores_ = -1, sums_ = -1;
+  int64_t score_stride_ = 0, depth_stride_ = 0, blocks_ = 1;
+  IntExpr outer_, q_place_, k_place_, v_place_, result_place_;
+};
+
+} // namespace
+
+void emit_planned(LoweringContext& context, const Instruction& fusion, const plan::AttentionPlan& plan) {
+  AttentionKernel(context, fusion, *match_attention(*fusion.region().results()[0].def), plan).emit();
+}
+
+} // namespace firn::lower

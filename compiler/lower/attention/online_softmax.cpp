@@ -1,0 +1,172 @@
+// The reference of a row is the whole number nearest its largest exponent, as long as f32 can tell exponents
+// that far from zero apart. Where it cannot (rows that are masked whole by a large number, infinities, NaN),
+// the largest score itself is subtracted beforehand, and the whole number is zero.
+#include "compiler/lower/attention/online_softmax.h"
+
+#include "compiler/lower/element/kernel_scalars.h"
+#include "compiler/lower/movement/transpose_lanes.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+
+using kernel::OpKind;
+
+namespace {
+
+constexpr int64_t kChains = 4; // of sums and maxima, to hide their latency
+constexpr double kLowest = -3.4028234663852886e38;
+constexpr double kMaxWhole = 0x1p20; // so that errors of 2^-24 leave exponents right
+constexpr double kMagic = 0x1.8p23 + 127;
+constexpr double kBelowNormal = -127; // an exponent whose power is 0
+
+} // namespace
+
+OnlineSoftmax::OnlineSoftmax(KernelMaker& maker, const OnlineSoftmaxShape& shape, int scores)
+    : b_(maker.builder()), s_(shape), scores_(scores), state_(-1),
+      padded_((shape.rows + shape.lanes - 1) / shape.lanes * shape.lanes),
+      factor_(static_cast<float>(shape.scale / scalar_ops::math::kLn2)), type_{kernel::Scalar::F32,
+                                                                               shape.lanes} {
+  state_ = maker.scratch(kernel::Scalar::F32, (kFields + 2 * s_.lanes) * padded_, "softmax");
+}
+
+void OnlineSoftmax::begin_tile(int rows) {
+  if (!s_.is_online) return;
+  for (int r = 0; r < rows; r += s_.lanes) {
+    store(constant(kLowest), place(Largest, r));
+    store(constant(kLowest), place(Base, r));
+    store(constant(0), place(Whole, r));
+  }
+  b_.loop(0, rows, 1, [&](const IntExpr& r) { store(constant(0), sum_place(r)); });
+}
+
+OnlineSoftmax::Value OnlineSoftmax::combine(OpKind kind, int64_t vectors, Value start,
+                                            const std::function<Value(const IntExpr& v)>& element) {
+  int64_t chains = std::min<int64_t>(kChains, vectors), rounds = vectors / chains;
+  Values sums(static_cast<size_t>(chains), start);
+  sums = b_.loop_carried(0, rounds, 1, std::move(sums), [&](const IntExpr& round, const Values& in) {
+    Values out;
+    for (int64_t c = 0; c < chains; ++c)
+      out.push_back(b_.binary(kind, in[static_cast<size_t>(c)], element(round * chains + c)));
+    return out;
+  });
+  for (int64_t v = rounds * chains; v < vectors; ++v) {
+    Value& sum = sums[static_cast<size_t>(v - rounds * chains)];
+    sum = b_.binary(kind, sum, element(v));
+  }
+  for (size_t count = sums.size(); count > 1; count = (count + 1) / 2)
+    for (size_t i = 0; i < count / 2; ++i) sums[i] = b_.binary(kind, sums[i], sums[count - 1 - i]);
+  return sums[0];
+}
+
+OnlineSoftmax::Value OnlineSoftmax::fold_rows(OpKind kind, int first, int rows,
+                                              IntExpr (OnlineSoftmax::*place)(const IntExpr&) const) {
+  Values vectors;
+  for (int r = first; r < std::min(rows, first + s_.lanes); ++r) vectors.push_back(load((this->*place)(r)));
+  return fold_lanes(b_, kind, std::move(vectors), s_.lanes);
+}
+
+void OnlineSoftmax::find_largest(int rows, int64_t keys) {
+  b_.loop(0, rows, 1, [&](const IntExpr& r) {
+    store(combine(OpKind::FMaxFast, vectors_of(keys), constant(kLowest),
+                  [&](const IntExpr& v) { return score(r, v); }),
+          maximum_place(r));
+  });
+  for (int first = 0; first < rows; first += s_.lanes) {
+    Value largest = fold_rows(OpKind::FMaxFast, first, rows, &OnlineSoftmax::maximum_place);
+    if (s_.is_online) largest = b_.binary(OpKind::FMaxFast, load(place(Largest, first)), largest);
+    store(largest, place(Largest, first));
+  }
+}
+
+void OnlineSoftmax::subtract_largest(int rows, int64_t keys) {
+  b_.loop(0, rows, 1, [&](const IntExpr& r) {
+    Value largest = b_.splat(number(Largest, r), s_.lanes);
+    b_.loop(0, vectors_of(keys), 1,
+            [&](const IntExpr& v) { set_score(r, v, b_.binary(OpKind::FSub, score(r, v), largest)); });
+  });
+}
+
+// One per `lanes` rows.
+std::vector<OnlineSoftmax::Reference> OnlineSoftmax::choose_references(int rows, int64_t keys) {
+  Values wholes;
+  Value distance = b_.constant({kernel::Scalar::F32, 1}, 0);
+  for (int first = 0; first < rows; first += s_.lanes) {
+    Value exponent = b_.binary(OpKind::FMul, load(place(Largest, first)), constant(factor_));
+    distance =
+        b_.binary(OpKind::FAdd, distance, b_.reduce(OpKind::ReduceFAdd, b_.unary(OpKind::FAbs, exponent)));
+    wholes.push_back(
+        b_.binary(OpKind::FSub, b_.binary(OpKind::FAdd, exponent, constant(kMagic)), constant(kMagic)));
+  }
+  size_t count = wholes.size();
+  auto near = [&] {
+    Values yields = wholes;
+    yields.insert(yields.end(), count, constant(0));
+    return yields;
+  };
+  auto far = [&] {
+    subtract_largest(rows, keys);
+    Values yields(count, constant(0));
+    for (size_t i = 0; i < count; ++i)
+      yields.push_back(load(place(Largest, static_cast<int64_t>(i) * s_.lanes)));
+    return yields;
+  };
+  Value is_near = b_.compare(OpKind::FCmp, kernel::Predicate::Lt, distance,
+                             b_.constant({kernel::Scalar::F32, 1}, kMaxWhole));
+  // Without fused operations all but small scores lose their last bits.
+  Values chosen = s_.fused ? b_.if_then_else(is_near, near, far) : far();
+  std::vector<Reference> references;
+  for (size_t i = 0; i < count; ++i) references.push_back({chosen[count + i], chosen[i]});
+  return references;
+}
+
+void OnlineSoftmax::set_reference(int first, const Reference& reference) {
+  KernelScalars math(b_);
+  store(math.sub(constant(kMagic), reference.whole), place(Center, first));
+  store(math.mul(math.add(reference.whole, constant(kBelowNormal)), constant(1 / factor_)),
+        place(Least, first));
+  if (!s_.is_online) return;
+  Value moved = math.fma(math.sub(load(place(Base, first)), reference.base), constant(factor_),
+                         math.sub(load(place(Whole, first)), reference.whole));
+  store(scalar_ops::math::relative_power(math, moved, constant(1), constant(kMagic), constant(kBelowNormal)),
+        place(Rescale, first));
+  store(reference.base, place(Base, first));
+  store(reference.whole, place(Whole, first));
+}
+
+void OnlineSoftmax::update(int rows, int64_t keys) {
+  find_largest(rows, keys);
+  std::vector<Reference> references = choose_references(rows, keys);
+  for (size_t i = 0; i < references.size(); ++i) set_reference(static_cast<int>(i) * s_.lanes, references[i]);
+  b_.loop(0, rows, 1, [&](const IntExpr& r) { weigh_row(r, keys); });
+}
+
+void OnlineSoftmax::weigh_row(const IntExpr& r, int64_t keys) {
+  KernelScalars math(b_);
+  Value center = b_.splat(number(Center, r), s_.lanes), least = b_.splat(number(Least, r), s_.lanes);
+  auto weight = [&](const IntExpr& v) {
+    Value power = scalar_ops::math::relative_power(math, score(r, v), constant(factor_), center, least);
+    set_score(r, v, power);
+    return power;
+  };
+  Value sum = combine(OpKind::FAdd, vectors_of(keys), constant(0), weight);
+  if (s_.is_online) sum = b_.fma(load(sum_place(r)), b_.splat(number(Rescale, r), s_.lanes), sum);
+  store(sum, sum_place(r));
+}
+
+void OnlineSoftmax::end_tile(int rows) {
+  for (int first = 0; first < rows; first += s_.lanes) {
+    Value sum = fold_rows(OpKind::FAdd, first, rows, &OnlineSoftmax::sum_place);
+    store(b_.binary(OpKind::FDiv, constant(1), sum), place(Inverse, first));
+  }
+}
+
+OnlineSoftmax::Value OnlineSoftmax::rescale(int r) {
+  return number(Rescale, r);
+}
+
+OnlineSoftmax::Value OnlineSoftmax::inverse_sum(int r) {
+  return number(Inverse, r);
+}
+
+} // namespace firn::lower

@@ -1,0 +1,21 @@
+// Products of one query row with keys that lie depth by depth: what attention of few rows computes without
+// packing the keys first.
+#pragma once
+
+#include "compiler/kernel/builder.h"
+
+namespace firn::lower {
+
+struct QkDot {
+  int query, keys; // buffers
+  IntExpr query_place, key_place;
+  int64_t key_stride; // from one key to the next
+  int64_t depth;      // a multiple of `lanes`
+  int lanes;
+};
+
+// A vector whose lane i is the product of the query with key i, zero from lane `valid` on: no key is read
+// there.
+kernel::Value emit_qk_dot(kernel::Builder& builder, const QkDot& products, int valid);
+
+} // namespace firn::lower

@@ -1,0 +1,92 @@
+// The register-tile emitter: every matrix product and convolution whose result columns lie in vector lanes.
+//
+//   result[outer, row, column] = sum over k of scalar(outer, row, k) * vector(outer, k, column)
+//
+// A tile of `rows` x `vectors` accumulators lives in registers as loop-carried values; per reduction step the
+// tile loads `vectors` vectors and `rows` scalars. Rows and columns are tiled exactly: there is no generic
+// remainder path.
+#pragma once
+
+#include "compiler/kernel/builder.h"
+#include "compiler/plan/contraction.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace firn::lower {
+
+// Where a tile stands: values of the outer dims, first row, first column in vectors.
+struct TilePosition {
+  std::vector<IntExpr> outer;
+  IntExpr row;           // of the tile's row 0
+  IntExpr column_vector; // of the tile's vector 0
+  int vectors = 1;       // of the column group, edge groups have fewer
+  int k_interleave = 1;  // of the column group
+};
+
+// The array that all tiles of a contraction pass their sums through; the first one adds it to the kernel.
+struct SumsArray {
+  int buffer = -1;
+};
+
+// The values at which a clipped loop of the reduction runs, within [0, extent).
+struct ClipBounds {
+  std::function<IntExpr(const std::vector<IntExpr>&outer)> lower, upper;
+};
+
+struct ContractionSpec {
+  plan::ContractionShape shape;
+  kernel::Type element{kernel::Scalar::F32, 1}; // of the accumulators, as a scalar type
+  std::vector<ClipBounds> clips; // by loop of the reduction; as many as the last clipped one needs
+  // Set if `store` is much code: a loop over the rows of a tile, rather than a copy for each, by way of this
+  // scratch array.
+  std::shared_ptr<SumsArray> sums_in_memory;
+
+  // Whether row `row` (a constant) contributes at the value of the split reduction loop, of which there is
+  // one at most (k by loop position; the others are absent expressions). Unset: always.
+  std::function<bool(int64_t row, const std::vector<IntExpr>& k)> row_valid;
+  // The scalar operand at a row: one value, or those of position.k_interleave steps from k on.
+  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, const std::vector<IntExpr>& k)>
+      scalar;
+  // The vector operand: register `number` of the column group.
+  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int number,
+                              const std::vector<IntExpr>& k)>
+      vector;
+  // What the sums of one row and vector start from. Unset: zeros.
+  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, int vector)> initial;
+  // Prefetches line `line` (64 bytes) of what follows the tile's column group in a packed vector operand: the
+  // group's successor, or whatever the program reads next. Unset: the operand is not streamed from beyond the
+  // second cache level.
+  std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& line)> prefetch;
+  // Prefetches the scalar operand of a row at `k`, one line of a blocked layout. Unset: it is near, or the
+  // CPU sees its pattern.
+  std::function<void(kernel::Builder&, const TilePosition&, const IntExpr& row,
+                     const std::vector<IntExpr>& k)>
+      prefetch_scalar;
+  int scalar_rows_per_line = 1; // rows next to each other that one such request brings
+  int64_t group_lines = 0;      // of a full column group of the packed operand
+  // Takes the sums of one row, whose position may vary with a loop of its own, and vector; `valid_lanes` of
+  // them are columns of the result. Returns what it stored where totals are wanted.
+  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, int vector, kernel::Value sum,
+                              int valid_lanes)>
+      store;
+  // Takes the rows [first, end) once all columns of a block of rows are stored. Unset: nobody wants them.
+  std::function<void(const IntExpr& first, const IntExpr& end)> finish_rows;
+  // Takes the sum of what was stored for all rows of a tile. Unset: nobody wants it.
+  std::function<void(kernel::Builder&, const TilePosition&, int vector, kernel::Value total)> store_total;
+};
+
+// Emits the loops of `spec` into the builder's kernel and sets its parallel loop.
+void emit_contraction(kernel::Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling);
+// Emits the tiles of all rows at the outer position and column group that `position` names, for kernels that
+// have loops of their own around them.
+void emit_row_tiles(kernel::Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
+                    TilePosition position);
+
+// Runs `body` with first vector and width of the column group of number `group`.
+void emit_column_group(kernel::Builder& builder, const plan::ColumnGroups& groups, const IntExpr& group,
+                       const std::function<void(const IntExpr& vector, int vectors)>& body);
+
+} // namespace firn::lower

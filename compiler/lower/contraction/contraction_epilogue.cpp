@@ -1,0 +1,208 @@
+// What becomes of a contraction's sums: the bias they start from, the code behind them, and their store.
+#include "compiler/lower/contraction/contraction_fusion.h"
+#include "compiler/lower/element/element_loops.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+
+using kernel::Builder;
+
+Index TensorPart::within(const Index& index) const {
+  Index relative = index;
+  for (size_t i = 0; i < relative.size(); ++i) relative[i] = relative[i] - first[i];
+  return relative;
+}
+
+ContractionBinding make_binding(const Instruction& instruction, const plan::KernelRoot& root) {
+  ContractionBinding binding;
+  binding.result_type = instruction.type();
+  binding.sum_dtype = root.op->type().dtype;
+  return binding;
+}
+
+namespace {
+
+// The lanes of a vector from `index[lane_dim]` on: that index becomes a symbol of its own.
+Lanes make_lanes(Index& index, int lane_dim, int count) {
+  if (count == 1) return {};
+  IntExpr first = index[static_cast<size_t>(lane_dim)];
+  auto symbol =
+      std::make_shared<Symbol>(Symbol{"lane", first.lower_bound(), first.upper_bound() + count - 1});
+  index[static_cast<size_t>(lane_dim)] = IntExpr::symbol(symbol);
+  return {symbol, first, count};
+}
+
+// The addition of a value per channel that is all that becomes of the sums first; null if there is none.
+const Instruction* find_bias(const Instruction& contraction) {
+  if (!contraction.is(Opcode::Convolution) || contraction.users().size() != 1 || contraction.num_uses(0) != 1)
+    return nullptr;
+  const Instruction& user = *contraction.users()[0];
+  if (!user.is(Opcode::Add)) return nullptr;
+  const Instruction& bias = *user.operand(user.operand(0).def == &contraction ? 1 : 0).def;
+  bool per_channel =
+      bias.is(Opcode::BroadcastInDim) && bias.operand(0).type().rank() == 1 &&
+      bias.attributes().ints("dims") == std::vector<int64_t>{1} &&
+      (bias.operand(0).def->is(Opcode::Parameter) || bias.operand(0).def->is(Opcode::Constant));
+  return per_channel ? &user : nullptr;
+}
+
+} // namespace
+
+void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const plan::KernelRoot& root,
+                   ContractionBinding& binding, Bias bias) {
+  if (!instruction.is(Opcode::Fusion)) return;
+  auto leaves = std::make_shared<RegionLeaves>(maker, instruction,
+                                               [&](const Instruction& user) { return &user == root.op; });
+  const Region& region = instruction.region();
+  Value sum = result_of(*root.op);
+  auto bind_leaves = [leaves](Builder& b, ElementEmitter& emitter, int valid) {
+    for (const RegionLeaves::Entry& entry : leaves->entries())
+      emitter.bind(entry.value, [&b, entry, valid](const Index& at, const Lanes& along) {
+        return load_valid_lanes(b, entry.buffer, entry.type, at, along, valid);
+      });
+  };
+  bool in_sums = bias == Bias::InSums && !binding.polyphase && binding.sum_dtype == DType::F32;
+  if (const Instruction* addition = in_sums ? find_bias(*root.op) : nullptr) {
+    Value added = addition->operand(addition->operand(0) == sum ? 1 : 0);
+    sum = result_of(*addition);
+    binding.initial = [bind_leaves, added](Builder& b, const IntExpr& channel, int count) {
+      Index index(static_cast<size_t>(added.type().rank()), IntExpr(0));
+      index[1] = channel;
+      ElementEmitter emitter(b, make_lanes(index, 1, count));
+      bind_leaves(b, emitter, count);
+      return emitter.emit(added, index);
+    };
+  }
+  binding.epilogue = [bind_leaves, sum, &region](Builder& b, const Index& index, const Lanes& lanes,
+                                                 int valid, kernel::Value sums) {
+    ElementEmitter emitter(b, lanes);
+    bind_leaves(b, emitter, valid);
+    emitter.bind(sum, [sums](const Index&, const Lanes&) { return sums; });
+    return emitter.emit(region.results()[0], index);
+  };
+}
+
+void bind_result(KernelMaker& maker, const Instruction& instruction, const plan::KernelRoot& root,
+                 ContractionBinding& binding, Bias bias) {
+  bind_epilogue(maker, instruction, root, binding, bias);
+  if (binding.fused_spatial_sum && binding.fused_spatial_sum->replaces_result()) return;
+  binding.result = maker.write(result_of(instruction));
+}
+
+namespace {
+
+// The index of lane `lane`, moved into the tensor where it may lie outside: as that of a lane behind the last
+// channel does, which nobody looks at.
+Index index_inside(const Type& type, const Index& index, const Lanes& lanes, int lane) {
+  Lanes at{lanes.symbol, lanes.first + lane, 1};
+  Index inside;
+  for (size_t d = 0; d < index.size(); ++d) {
+    IntExpr position = at.at_first(index[d]);
+    int64_t last = type.dim(static_cast<int>(d)) - 1;
+    if (position.lower_bound() < 0) position = max(position, 0);
+    if (position.upper_bound() > last) position = min(position, last);
+    inside.push_back(position);
+  }
+  return inside;
+}
+
+} // namespace
+
+kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const Index& index,
+                               const Lanes& lanes, int valid) {
+  IntExpr offset = type.offset_of(index), first = lanes.at_first(offset);
+  auto step = lanes.step(offset);
+  if (lanes.count == 1 || (step && *step == 0))
+    return load_element(b, buffer, type, index_inside(type, index, lanes, 0), lanes);
+  if (step && *step == 1) {
+    int64_t size = b.kernel().buffer(buffer).size;
+    // A block is there as a whole.
+    if (!type.layout.blocks.empty() || first.upper_bound() + lanes.count <= size)
+      return load_element(b, buffer, type, index, lanes);
+    if (is_float(type.dtype)) {
+      kernel::Type narrow{memory_scalar(type.dtype), lanes.count};
+      kernel::Value part =
+          b.load_masked(narrow, buffer, first, b.lane_mask(lanes.count, IntExpr(size) - first));
+      kernel::Type wide = value_type(type.dtype, lanes.count);
+      return narrow == wide ? part : b.cast(kernel::OpKind::FExt, part, wide.scalar);
+    }
+  }
+  // One element at a time: partial vectors are at the edge of a tensor only.
+  kernel::Value vector = b.constant(value_type(type.dtype, lanes.count), 0);
+  for (int lane = 0; lane < valid; ++lane)
+    vector = b.insert(vector, load_element(b, buffer, type, index_inside(type, index, lanes, lane), Lanes{}),
+                      lane);
+  return vector;
+}
+
+namespace {
+
+// Of the result's own dims.
+kernel::Value finish_result_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
+                                  int count, int valid, kernel::Value sums) {
+  Lanes lanes = make_lanes(index, lane_dim, count);
+  if (kernel::Scalar narrow = memory_scalar(binding.sum_dtype); narrow != kernel::Scalar::F32)
+    sums = b.cast(kernel::OpKind::FExt, b.cast(kernel::OpKind::FTruncTo, sums, narrow), kernel::Scalar::F32);
+  kernel::Value value = binding.epilogue ? binding.epilogue(b, index, lanes, valid, sums) : sums;
+  if (binding.result < 0) return value;
+  if (binding.result_part) index = binding.result_part->within(index);
+  const Type& type = binding.result_part ? binding.result_part->type : binding.result_type;
+  // Unused lanes of a block may be written; beyond a plain row, or a group of channels, other elements begin.
+  bool whole = valid >= count || (!type.layout.blocks.empty() && !binding.shares_vectors);
+  if (whole) store_element(b, binding.result, type, index, lanes, value);
+  for (int lane = 0; lane < valid && !whole; ++lane) {
+    Index at = index;
+    at[static_cast<size_t>(lane_dim)] = lanes.first + lane;
+    store_element(b, binding.result, type, at, Lanes{}, b.extract(value, lane));
+  }
+  return value;
+}
+
+} // namespace
+
+namespace {
+
+// Runs `store` if a place of phases is inside the result.
+void store_inside(Builder& b, const ConvolutionPhases& phases, const Index& result_index,
+                  const std::function<void()>& store) {
+  kernel::Value inside;
+  for (size_t d = 0; d < phases.dims.size(); ++d) {
+    const IntExpr& at = result_index[d + 2];
+    int64_t extent = phases.dims[d].extent;
+    if (at.lower_bound() >= 0 && at.upper_bound() < extent) continue;
+    if (at.upper_bound() < 0 || at.lower_bound() >= extent) return;
+    // An unsigned comparison tests both ends.
+    kernel::Value here = b.compare(kernel::OpKind::UCmp, kernel::Predicate::Lt, b.index(at),
+                                   b.constant_int({kernel::Scalar::Index, 1}, extent));
+    inside = inside ? b.binary(kernel::OpKind::And, inside, here) : here;
+  }
+  if (!inside) return store();
+  b.if_then_else(
+      inside,
+      [&] {
+        store();
+        return std::vector<kernel::Value>{};
+      },
+      [] { return std::vector<kernel::Value>{}; });
+}
+
+} // namespace
+
+kernel::Value finish_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
+                           int count, int valid, kernel::Value sums) {
+  if (!binding.polyphase)
+    return finish_result_lanes(b, binding, std::move(index), lane_dim, count, valid, sums);
+  Index at = binding.polyphase->result_index(index);
+  store_inside(b, binding.polyphase->phases(), at,
+               [&] { finish_result_lanes(b, binding, at, lane_dim, count, valid, sums); });
+  return {};
+}
+
+kernel::Value load_channels(Builder& b, int buffer, const Type& type, const Index& index, int count) {
+  auto lane = std::make_shared<Symbol>(Symbol{"lane", 0, count - 1});
+  IntExpr offset = type.offset_of(index) + IntExpr::symbol(lane);
+  return load_at(b, buffer, type.dtype, offset, Lanes{lane, 0, count});
+}
+
+} // namespace firn::lower

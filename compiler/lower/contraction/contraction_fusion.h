@@ -1,0 +1,26 @@
+// What every emitter of a contraction shares: packing its constant operand, and the epilogue that the rest of
+// a fusion becomes.
+#pragma once
+
+#include "compiler/lower/contraction/contraction_ops.h"
+
+namespace firn::lower {
+
+// The packed operand: a constant, or scratch that a kernel of its own fills.
+Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
+                   Value operand);
+
+// Where a bias per channel is added, if it comes first in the epilogue: there, or by sums that start from it
+// (ContractionBinding::initial), which saves an instruction per vector of results.
+enum class Bias : uint8_t { InEpilogue, InSums };
+template <class Plan> Bias bias_of(const Plan& plan) {
+  return plan.bias_first ? Bias::InSums : Bias::InEpilogue;
+}
+// Binds the epilogue of a fusion with its operands; `binding` knows the parameters of the contraction's.
+void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const plan::KernelRoot& root,
+                   ContractionBinding& binding, Bias bias = Bias::InEpilogue);
+// The same, and binds the result.
+void bind_result(KernelMaker& maker, const Instruction& instruction, const plan::KernelRoot& root,
+                 ContractionBinding& binding, Bias bias = Bias::InEpilogue);
+
+} // namespace firn::lower

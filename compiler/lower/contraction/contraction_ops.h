@@ -1,0 +1,70 @@
+// Planned contractions as code of register tiles: where operands and results lie.
+#pragma once
+
+#include "compiler/lower/contraction/contraction.h"
+#include "compiler/lower/contraction/fused_spatial_sum.h"
+#include "compiler/lower/contraction/pack.h"
+#include "compiler/lower/element/element_emitter.h"
+#include "compiler/plan/contraction_plan.h"
+
+namespace firn::lower {
+
+// A part of a tensor in memory of its own: the tensor's element `index` is the part's `index - first`.
+struct TensorPart {
+  Type type;
+  Index first;
+  Index within(const Index& index) const;
+};
+
+// What the code of a contraction refers to: parameters of the kernel, and code of the fusion around it.
+struct ContractionBinding {
+  int scalar = -1, vector = -1, result = -1; // parameter numbers; no result: it is summed, and not stored
+  int partial = -1;                          // sums between parts of the reduction
+  Type result_type;                          // of what is stored
+  // Set if the contraction computes the phases of a transposed convolution.
+  std::shared_ptr<const plan::PolyphaseConvolution> polyphase;
+  std::optional<TensorPart> scalar_part, result_part; // that those parameters hold, rather than the whole
+  FusedSpatialSum* fused_spatial_sum = nullptr;       // what takes the sums of the result's positions
+  bool shares_vectors = false;                        // lanes behind a group's last channel are the next's
+  std::shared_ptr<SumsArray> sums_in_memory;          // on their way to an epilogue in a loop
+  DType sum_dtype = DType::F32; // of the contraction: sums are rounded to it before the epilogue
+  // What the sums of `lanes` channels start from, the first of them `channel`. Unset: zeros.
+  std::function<kernel::Value(kernel::Builder&, const IntExpr& channel, int lanes)> initial;
+  // What is stored in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the
+  // sums. The first `valid` lanes are inside the tensor.
+  std::function<kernel::Value(kernel::Builder&, const Index&, const Lanes&, int valid, kernel::Value sums)>
+      epilogue;
+};
+ContractionBinding make_binding(const Instruction& instruction, const plan::KernelRoot& root);
+
+// One of the parts into which a reduction is cut; sums pass from one to the next in memory.
+struct ReductionPart {
+  int number = 0, count = 1;
+  bool is_first() const { return number == 0; }
+  bool is_last() const { return number + 1 == count; }
+};
+
+// How the vector operand is packed.
+PackedOperand packed_columns(const plan::DotGeometry& geometry, const plan::TileShape& tile,
+                             ReductionPart part = {});
+// Elements of the sums between parts.
+int64_t partial_elements(const plan::DotGeometry& geometry, const plan::TileShape& tile);
+
+// The code of a planned contraction, bound to its operands. Arguments outlive it.
+ContractionSpec dot_spec(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
+                         const ContractionBinding& binding, ReductionPart part = {});
+
+// Runs the epilogue and stores one vector of results whose lanes lie along `lane_dim`, first at
+// index[lane_dim] of what the contraction computes. Returns the results; phases have none.
+kernel::Value finish_lanes(kernel::Builder& builder, const ContractionBinding& binding, Index index,
+                           int lane_dim, int lanes, int valid, kernel::Value sums);
+// Reads a tensor as load_element does, but no memory outside it: lanes from `valid` on, and those whose index
+// lies outside when the code runs, hold anything.
+kernel::Value load_valid_lanes(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
+                               const Lanes& lanes, int valid);
+
+// `count` consecutive channels from index[1] on, which a blocked layout keeps together.
+kernel::Value load_channels(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
+                            int count);
+
+} // namespace firn::lower

@@ -1,0 +1,224 @@
+// The code of dots: the operand with the columns is packed, at compile time if it is constant, unless its
+// columns are neighbours in memory already.
+#include "compiler/lower/contraction/contraction_ops.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::Value;
+
+constexpr int64_t kAhead = 4096; // bytes; enough to hide the latency of memory, and within reach of its page
+constexpr int64_t kLineBytes = 64;
+
+// The steps of one part of the reduction, of which there is one loop then.
+struct Steps {
+  int64_t first = 0, count = 0;
+};
+Steps steps_of(const plan::DotGeometry& g, ReductionPart part) {
+  int64_t steps = g.contract[0].extent, size = (steps + part.count - 1) / part.count;
+  int64_t first = std::min(steps, size * part.number);
+  return {first, std::min(steps - first, size)};
+}
+
+class DotCode {
+public:
+  DotCode(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
+          const ContractionBinding& binding, ReductionPart part)
+      : g_(geometry), plan_(plan), binding_(binding), part_(part), steps_(steps_of(geometry, part)),
+        packed_(packed_columns(geometry, plan.tiling.tile, part)), lanes_(plan.tiling.tile.lanes) {}
+
+  ContractionSpec spec() const {
+    ContractionSpec spec;
+    spec.shape = g_.shape;
+    spec.shape.reduction[0].extent = steps_.count;
+    spec.scalar = [code = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
+      return code.load_scalar(b, at, row, k);
+    };
+    spec.vector = [code = *this](Builder& b, const TilePosition& at, int vector,
+                                 const std::vector<IntExpr>& k) {
+      return code.plan_.unpacked ? code.load_columns(b, at, vector, k) : code.load_packed(b, at, vector, k);
+    };
+    if (plan_.tiling.streams_vectors) prefetch_groups(spec);
+    if (!part_.is_first()) spec.initial = load_partial();
+    spec.store = part_.is_last() ? store_result() : store_partial();
+    if (part_.is_last()) spec.sums_in_memory = binding_.sums_in_memory;
+    return spec;
+  }
+
+private:
+  static IntExpr offset(const std::vector<plan::Axis>& axes, const std::vector<IntExpr>& index) {
+    IntExpr sum = 0;
+    for (size_t i = 0; i < axes.size(); ++i) sum = sum + index[i] * axes[i].stride;
+    return sum;
+  }
+
+  Value load_scalar(Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
+    IntExpr place = offset(g_.rows.batch, at.outer) + (at.row + row) * g_.row.stride;
+    place = place + steps_.first * g_.contract[0].row_stride;
+    size_t first = g_.rows.batch.size();
+    for (size_t i = first; i < at.outer.size(); ++i)
+      place = place + at.outer[i] * g_.rows.free[i - first].stride;
+    for (size_t i = 0; i < g_.contract.size(); ++i) place = place + k[i] * g_.contract[i].row_stride;
+    return load_at(b, binding_.scalar, g_.rows.type.dtype, place, Lanes{});
+  }
+
+  // Columns read where they lie; lanes beyond the last column may end the buffer and are not read.
+  Value load_columns(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
+    IntExpr first = (at.column_vector + vector) * lanes_;
+    IntExpr place = offset(g_.columns.batch, at.outer) + first + steps_.first * g_.contract[0].column_stride;
+    for (size_t i = 0; i < g_.contract.size(); ++i) place = place + k[i] * g_.contract[i].column_stride;
+    kernel::Type type{kernel::Scalar::F32, lanes_};
+    int64_t columns = g_.column.extent;
+    if (first.upper_bound() + lanes_ <= columns) return b.load(type, binding_.vector, place);
+    return b.load_masked(type, binding_.vector, place,
+                         b.lane_mask(lanes_, min(lanes_, IntExpr(columns) - first)), b.constant(type, 0));
+  }
+
+  Value load_packed(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
+    kernel::Type type{packed_.element, lanes_};
+    Value value = b.load(type, binding_.vector, packed_.index(packed_part(at), at, vector, k),
+                         type.lanes * kernel::scalar_bytes(type.scalar));
+    return type.scalar == kernel::Scalar::F32 ? value
+                                              : b.cast(kernel::OpKind::FExt, value, kernel::Scalar::F32);
+  }
+
+  // Weights pass once per run: the group after the one at hand comes from memory unless it is asked for
+  // early. Where one tile holds all rows the memory sets the pace, and what is read next is asked for just
+  // ahead of it.
+  void prefetch_groups(ContractionSpec& spec) const {
+    int64_t elements = kLineBytes / kernel::scalar_bytes(packed_.element),
+            group = packed_.tile.vectors * packed_.tile.lanes;
+    spec.group_lines = packed_.reduction_size() * group / elements;
+    bool passes_once = spec.shape.rows <= packed_.tile.rows;
+    spec.prefetch = [code = *this, elements, passes_once](Builder& b, const TilePosition& at,
+                                                          const IntExpr& line) {
+      const PackedOperand& packed = code.packed_;
+      int64_t step = packed.tile.lanes * packed.reduction_size();
+      IntExpr here = code.packed_part(at) * (packed.elements() / packed.selected) + at.column_vector * step;
+      IntExpr ahead = here + (passes_once ? kAhead / kLineBytes * elements : at.vectors * step);
+      b.prefetch(code.binding_.vector, ahead + line * elements, /*into_l2=*/true);
+    };
+  }
+
+  IntExpr packed_part(const TilePosition& at) const {
+    IntExpr part = 0;
+    for (size_t i = 0; i < g_.columns.batch.size(); ++i)
+      part = part * g_.columns.batch[i].extent + at.outer[i];
+    return part;
+  }
+
+  std::function<Value(Builder&, const TilePosition&, int, int, Value, int)> store_result() const {
+    return [code = *this, lanes = lanes_](Builder& b, const TilePosition& at, int row, int vector, Value sum,
+                                          int valid) {
+      auto batch_end = at.outer.begin() + static_cast<std::ptrdiff_t>(code.g_.rows.batch.size());
+      Index batch(at.outer.begin(), batch_end), rows(batch_end, at.outer.end());
+      IntExpr row_index = at.row + row;
+      if (code.g_.rows_as_one)
+        append_unflattened(rows, code.g_.rows.free, row_index);
+      else
+        rows.push_back(row_index);
+      // Lanes run along the last column dim; evenly lying dims before it are crossed lane by lane.
+      Index columns;
+      IntExpr column = (at.column_vector + vector) * lanes;
+      append_unflattened(columns, code.g_.columns.free, column);
+      Index index = batch;
+      const Index &first = code.g_.swapped ? columns : rows, &second = code.g_.swapped ? rows : columns;
+      index.insert(index.end(), first.begin(), first.end());
+      index.insert(index.end(), second.begin(), second.end());
+      size_t column_dims = columns.size();
+      if (column_dims == 1) {
+        size_t lane_dim = batch.size() + (code.g_.swapped ? 0 : rows.size());
+        return finish_lanes(b, code.binding_, std::move(index), static_cast<int>(lane_dim), lanes, valid,
+                            sum);
+      }
+      code.finish_each_lane(b, batch, rows, column, lanes, valid, sum);
+      return sum;
+    };
+  }
+
+  // Sums between parts, row by row with whole vectors.
+  IntExpr partial_place(const TilePosition& at, int row, int vector, int lanes) const {
+    int64_t vectors = (g_.column.extent + lanes - 1) / lanes;
+    return (at.row + row) * (vectors * lanes) + (at.column_vector + vector) * lanes;
+  }
+  std::function<Value(Builder&, const TilePosition&, int, int)> load_partial() const {
+    return [code = *this, lanes = lanes_](Builder& b, const TilePosition& at, int row, int vector) {
+      return b.load({kernel::Scalar::F32, lanes}, code.binding_.partial,
+                    code.partial_place(at, row, vector, lanes), 4 * lanes);
+    };
+  }
+  std::function<Value(Builder&, const TilePosition&, int, int, Value, int)> store_partial() const {
+    return [code = *this, lanes = lanes_](Builder& b, const TilePosition& at, int row, int vector, Value sum,
+                                          int) {
+      b.store(sum, code.binding_.partial, code.partial_place(at, row, vector, lanes), 4 * lanes);
+      return sum;
+    };
+  }
+
+  // Several column dims (or none) in the result: one element at a time.
+  void finish_each_lane(Builder& b, const Index& batch, const Index& rows, const IntExpr& column, int lanes,
+                        int valid, Value sum) const {
+    for (int lane = 0; lane < valid; ++lane) {
+      Index columns;
+      append_unflattened(columns, g_.columns.free, column + lane);
+      Index index = batch;
+      const Index &first = g_.swapped ? columns : rows, &second = g_.swapped ? rows : columns;
+      index.insert(index.end(), first.begin(), first.end());
+      index.insert(index.end(), second.begin(), second.end());
+      Value element = lanes == 1 ? sum : b.extract(sum, lane);
+      finish_lanes(b, binding_, std::move(index), -1, 1, 1, element);
+    }
+  }
+
+  static void append_unflattened(Index& index, const std::vector<plan::Axis>& axes, IntExpr flat) {
+    size_t first = index.size();
+    index.resize(first + axes.size());
+    for (size_t i = axes.size(); i-- > 0;) {
+      index[first + i] = i == 0 ? flat : floor_mod(flat, axes[i].extent);
+      flat = floor_div(flat, axes[i].extent);
+    }
+  }
+
+  const plan::DotGeometry& g_;
+  const plan::ContractionPlan& plan_;
+  const ContractionBinding& binding_;
+  ReductionPart part_;
+  Steps steps_;
+  PackedOperand packed_;
+  int lanes_;
+};
+
+} // namespace
+
+PackedOperand packed_columns(const plan::DotGeometry& g, const plan::TileShape& tile, ReductionPart part) {
+  PackedOperand packed;
+  Steps steps = steps_of(g, part);
+  packed.tile = tile;
+  packed.element = memory_scalar(g.columns.type.dtype);
+  packed.selected = plan::extent_of(g.columns.batch);
+  if (auto batch = plan::as_one(g.columns.batch))
+    packed.selected_stride = batch->extent == 1 ? 0 : batch->stride;
+  packed.columns = g.column.extent;
+  packed.column_stride = g.column.stride;
+  packed.first_element = steps.first * g.contract[0].column_stride;
+  for (const plan::DotGeometry::Contract& axis : g.contract) {
+    packed.extents.push_back(axis.extent);
+    packed.strides.push_back(axis.column_stride);
+  }
+  packed.extents[0] = steps.count;
+  return packed;
+}
+
+int64_t partial_elements(const plan::DotGeometry& g, const plan::TileShape& tile) {
+  return g.shape.rows * plan::column_groups(g.shape.columns, tile).total_vectors * tile.lanes;
+}
+
+ContractionSpec dot_spec(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
+                         const ContractionBinding& binding, ReductionPart part) {
+  return DotCode(geometry, plan, binding, part).spec();
+}
+
+} // namespace firn::lower

@@ -1,0 +1,91 @@
+// Planned dots as kernels.
+#include "compiler/lower/contraction/contraction_fusion.h"
+#include "compiler/lower/emitters.h"
+
+namespace firn::lower {
+
+Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
+                   Value operand) {
+  int64_t bytes = packed.elements() * kernel::scalar_bytes(packed.element);
+  if (plan::is_packable_constant(operand)) {
+    LiteralRef literal = operand.def->literal();
+    auto fill = [literal, packed](std::span<std::byte> out) { pack(packed, literal->bytes(), out); };
+    return {context.add_constant(bytes, fill, operand.def->location()), 0};
+  }
+  Place place{context.add_scratch_buffer(bytes, "packed"), 0};
+  KernelMaker maker(context, instruction, "pack");
+  int source = maker.read(operand);
+  int out = maker.parameter(place, packed.element, packed.elements(), true, "packed");
+  emit_pack(maker.builder(), packed, source, out);
+  maker.finish();
+  return place;
+}
+
+namespace {
+
+// The composite whose rows the kernel of a dot takes while they are near; null if there is none.
+const Instruction* joined_rows(const LoweringContext& context, const Instruction& dot) {
+  for (const Instruction* user : dot.users()) {
+    const auto* rows = context.plans().find<plan::RowsPlan>(*user);
+    if (rows && rows->in_producer && user->operand(0).def == &dot) return user;
+  }
+  return nullptr;
+}
+
+// Sums between the parts of a reduction.
+struct PartialSums {
+  Place place;
+  int64_t elements = 0;
+};
+
+// One kernel: the whole dot, or a part of its reduction.
+void emit_dot_part(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
+                   const plan::DotGeometry& g, const plan::ContractionPlan& plan, ReductionPart part,
+                   const PartialSums& sums) {
+  const plan::TileShape& tile = plan.tiling.tile;
+  Value vector = root.operands[g.swapped ? 0 : 1], scalar = root.operands[g.swapped ? 1 : 0];
+  PackedOperand packed = packed_columns(g, tile, part);
+  Place columns = plan.unpacked ? Place{} : pack_operand(context, instruction, packed, vector);
+  KernelMaker maker(context, instruction, "dot");
+  ContractionBinding binding = make_binding(instruction, root);
+  binding.scalar = maker.read(scalar);
+  binding.vector = plan.unpacked
+                       ? maker.read(vector)
+                       : maker.parameter(columns, packed.element, packed.elements(), false, "packed");
+  if (part.count > 1)
+    binding.partial =
+        maker.parameter(sums.place, kernel::Scalar::F32, sums.elements, !part.is_last(), "sums");
+  if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
+  const Instruction* norm = part.is_last() ? joined_rows(context, instruction) : nullptr;
+  if (norm && instruction.num_uses(0) == 1 && !context.is_placed(result_of(instruction)))
+    context.set_view(result_of(instruction), result_of(*norm));
+  if (part.is_last()) bind_result(maker, instruction, root, binding);
+  maker.kernel().algorithm = "dot " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors);
+  std::function<void(const IntExpr& first, const IntExpr& end)> finish_rows;
+  if (norm) {
+    finish_rows = bind_rows(maker, *norm);
+    maker.kernel().algorithm += " " + norm->attributes().word("name");
+  }
+  maker.set_flops(g.flops / part.count);
+  ContractionSpec spec = dot_spec(g, plan, binding, part);
+  spec.finish_rows = finish_rows;
+  emit_contraction(maker.builder(), spec, plan.tiling);
+  maker.finish();
+}
+
+} // namespace
+
+void emit_dot(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
+              const plan::ContractionPlan& plan) {
+  plan::DotGeometry g = *plan::DotGeometry::of(*root.op, instruction.type(), plan.lhs_columns);
+  int count = plan.tiling.parts;
+  PartialSums sums;
+  if (count > 1) {
+    sums.elements = partial_elements(g, plan.tiling.tile);
+    sums.place = {context.add_scratch_buffer(sums.elements * 4, "sums"), 0};
+  }
+  for (int number = 0; number < count; ++number)
+    emit_dot_part(context, instruction, root, g, plan, {number, count}, sums);
+}
+
+} // namespace firn::lower

@@ -1,0 +1,100 @@
+// Fused spatial sums: where they lie, their last addition, and fusions of a convolution with them.
+#include "compiler/lower/contraction/fused_spatial_sum.h"
+
+#include "compiler/graph/position_sum.h"
+#include "compiler/lower/contraction/contraction_fusion.h"
+#include "compiler/lower/emitters.h"
+#include "compiler/plan/fused_spatial_sum.h"
+
+namespace firn::lower {
+
+using kernel::Builder;
+using kernel::Scalar;
+
+namespace {
+
+constexpr int64_t kChains = 4; // of additions side by side: shorter ones, with smaller errors
+
+} // namespace
+
+FusedSpatialSum::FusedSpatialSum(const Type& summed, bool keeps_result, int lanes)
+    : lanes_(lanes), images_(summed.dim(0)), channels_(summed.dim(1)),
+      vectors_((channels_ + lanes - 1) / lanes), keeps_result_(keeps_result) {}
+
+void FusedSpatialSum::take(KernelMaker& maker, int64_t tiles) {
+  tiles_ = tiles;
+  partial_ = {maker.context().add_scratch_buffer(elements() * 4, "sums"), 0};
+  buffer_ = maker.parameter(partial_, Scalar::F32, elements(), /*written=*/true, "sums");
+  maker.kernel().bytes += elements() * 4;
+}
+
+void FusedSpatialSum::store(Builder& b, const IntExpr& image, const IntExpr& vector, const IntExpr& tile,
+                            kernel::Value total) const {
+  b.store(total, buffer_, ((image * vectors_ + vector) * tiles_ + tile) * lanes_, 4 * lanes_);
+}
+
+// The sum of all tiles of a vector.
+kernel::Value FusedSpatialSum::add_tiles(Builder& b, int buffer, const IntExpr& first) const {
+  kernel::Type type{Scalar::F32, lanes_};
+  auto load = [&](const IntExpr& tile) { return b.load(type, buffer, first + tile * lanes_, 4 * lanes_); };
+  int64_t main = tiles_ / kChains * kChains;
+  std::vector<kernel::Value> sums(static_cast<size_t>(kChains), b.constant(type, 0.0));
+  sums = b.loop_carried(
+      0, main, kChains, std::move(sums), [&](const IntExpr& tile, const std::vector<kernel::Value>& carried) {
+        std::vector<kernel::Value> next;
+        for (size_t i = 0; i < carried.size(); ++i)
+          next.push_back(b.binary(kernel::OpKind::FAdd, carried[i], load(tile + static_cast<int64_t>(i))));
+        return next;
+      });
+  for (int64_t tile = main; tile < tiles_; ++tile) {
+    kernel::Value& sum = sums[static_cast<size_t>(tile - main)];
+    sum = b.binary(kernel::OpKind::FAdd, sum, load(tile));
+  }
+  for (size_t count = sums.size(); count > 1; count /= 2)
+    for (size_t i = 0; i < count / 2; ++i)
+      sums[i] = b.binary(kernel::OpKind::FAdd, sums[i], sums[i + count / 2]);
+  return sums[0];
+}
+
+void FusedSpatialSum::emit_totals(LoweringContext& context, const Instruction& reduction,
+                                  Value summed) const {
+  KernelMaker maker(context, reduction, "totals");
+  Builder& b = maker.builder();
+  int partial = maker.parameter(partial_, Scalar::F32, elements(), /*written=*/false, "sums");
+  maker.kernel().bytes += elements() * 4;
+  maker.set_flops(elements());
+  plan::KernelRoot root;
+  root.op = find_position_sum(reduction, summed); // reads the sums alone, no operand
+  ContractionBinding binding;
+  binding.result_type = reduction.type();
+  bind_result(maker, reduction, root, binding);
+  IntExpr p = b.set_parallel(images_ * vectors_);
+  IntExpr image = floor_div(p, vectors_), vector = floor_mod(p, vectors_);
+  kernel::Value total = add_tiles(b, partial, p * (tiles_ * lanes_));
+  auto finish = [&](int valid) {
+    finish_lanes(b, binding, {image, vector * lanes_}, 1, lanes_, valid, total);
+    return std::vector<kernel::Value>{};
+  };
+  int rest = static_cast<int>(channels_ % lanes_);
+  if (rest == 0 || vectors_ == 1) {
+    finish(rest == 0 ? lanes_ : rest);
+  } else {
+    kernel::Value is_last = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b.index(vector),
+                                      b.index(IntExpr(vectors_ - 1)));
+    b.if_then_else(
+        is_last, [&] { return finish(rest); }, [&] { return finish(lanes_); });
+  }
+  maker.finish();
+}
+
+Result emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusion) {
+  plan::FusedSum sum = *plan::find_fused_sum(fusion);
+  FusedSpatialSum sums(sum.producer->type(), sum.producer->num_uses(0) > 1, context.target().lanes(32));
+  context.set_spatial_sum(*sum.producer, &sums);
+  Result lowered = context.lower_instruction(*sum.producer);
+  context.set_spatial_sum(*sum.producer, nullptr);
+  if (lowered) sums.emit_totals(context, *sum.reduction, result_of(*sum.producer));
+  return lowered;
+}
+
+} // namespace firn::lower

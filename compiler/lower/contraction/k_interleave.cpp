@@ -1,0 +1,66 @@
+// The order of lanes in registers that hold several steps, and the additions that undo it.
+#include "compiler/lower/contraction/k_interleave.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+
+using kernel::Builder;
+using kernel::Value;
+
+// Lanes that instructions with two operands exchange cheaply: 128 bits.
+constexpr int kQuarter = 4;
+
+StepLane step_lane(int lanes, int k_interleave, int registers, int number, int lane) {
+  if (k_interleave == 1) return {int64_t{number} * lanes + lane, 0};
+  int vector = number / k_interleave, part = number % k_interleave;
+  int parts = std::min(k_interleave, registers - vector * k_interleave), columns = kQuarter / k_interleave;
+  int within = (lane / kQuarter * parts + part) * columns + lane % kQuarter / k_interleave;
+  return {int64_t{vector} * lanes + within, lane % k_interleave};
+}
+
+Value repeat_steps(Builder& b, Value steps, int lanes) {
+  int count = b.type(steps).lanes;
+  if (count == 1) return b.splat(steps, lanes);
+  if (count == lanes) return steps;
+  std::vector<int64_t> order;
+  for (int lane = 0; lane < lanes; ++lane) order.push_back(lane % count);
+  return b.shuffle(steps, steps, std::move(order));
+}
+
+namespace {
+
+// The sums of two neighbouring lanes each; `first` has the places of the first ones in `lhs` and `rhs`.
+Value add_neighbours(Builder& b, Value lhs, Value rhs, std::vector<int64_t> first) {
+  Value even = b.shuffle(lhs, rhs, first);
+  for (int64_t& lane : first) ++lane;
+  return b.binary(kernel::OpKind::FAdd, even, b.shuffle(lhs, rhs, std::move(first)));
+}
+
+} // namespace
+
+Value add_steps(Builder& b, std::vector<Value> registers, int k_interleave) {
+  kernel::Type type = b.type(registers[0]);
+  int parts = static_cast<int>(registers.size()), lanes = type.lanes;
+  registers.resize(static_cast<size_t>(k_interleave), b.constant(type, 0.0));
+  for (; k_interleave > 2; k_interleave /= 2) {
+    std::vector<int64_t> first;
+    for (int lane = 0; lane < lanes; ++lane)
+      first.push_back(lane / kQuarter * kQuarter + lane % 2 * 2 + (lane % kQuarter < 2 ? 0 : lanes));
+    for (int i = 0; i < k_interleave / 2; ++i)
+      registers[static_cast<size_t>(i)] = add_neighbours(b, registers[static_cast<size_t>(2 * i)],
+                                                         registers[static_cast<size_t>(2 * i + 1)], first);
+  }
+  // Two registers are left, with the sums of a quarter's columns in as many pairs of lanes; those without a
+  // column are zeros in the second one.
+  int full = static_cast<int>(registers.size()), columns = kQuarter * parts / full;
+  std::vector<int64_t> first;
+  for (int lane = 0; lane < lanes; ++lane) {
+    int quarter = lane / columns, pair = lane % columns;
+    if (quarter >= lanes / kQuarter) quarter = 0, pair = kQuarter - 1;
+    first.push_back(quarter * kQuarter + pair % 2 * 2 + (pair < 2 ? 0 : lanes));
+  }
+  return add_neighbours(b, registers[0], registers[1], std::move(first));
+}
+
+} // namespace firn::lower

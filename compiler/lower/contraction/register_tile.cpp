@@ -1,0 +1,393 @@
+// The reduction nest of a register tile, with its sums as loop-carried values.
+#include "compiler/lower/contraction/register_tile.h"
+
+#include "compiler/lower/contraction/k_interleave.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::Value;
+
+constexpr int kStraightStores = 4; // of a long epilogue: more are a loop
+
+class RegisterTile {
+public:
+  RegisterTile(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling)
+      : b_(builder), spec_(spec), tiling_(tiling),
+        groups_(plan::column_groups(spec.shape.columns, tiling.tile)) {}
+
+  void emit(TilePosition& position, int rows, int vectors) {
+    position.vectors = vectors;
+    kernel::Type type = spec_.element.with_lanes(groups_.lanes);
+    position.k_interleave = k_interleave_ = groups_.k_interleave(position.column_vector);
+    int registers = groups_.registers(position.column_vector, vectors), sums = rows * registers;
+    int accumulator_splits = std::max(1, tiling_.tile.accumulator_splits);
+    Value zero = b_.constant(type, 0.0);
+    std::vector<Value> acc(static_cast<size_t>(sums * accumulator_splits), zero);
+    if (spec_.initial && k_interleave_ == 1)
+      for (int i = 0; i < sums; ++i)
+        acc[static_cast<size_t>(i)] = spec_.initial(b_, position, i / vectors, i % vectors);
+    std::vector<IntExpr> k(spec_.shape.reduction.size());
+    acc = emit_reduction(position, rows, registers, 0, k, acc);
+    for (int phase = accumulator_splits; phase > 1; phase /= 2) // pairwise, so that the order is fixed
+      for (int p = 0; p < phase / 2; ++p)
+        for (int i = 0; i < sums; ++i) {
+          Value& lhs = acc[static_cast<size_t>(p * sums + i)];
+          lhs = b_.binary(add_op(), lhs, acc[static_cast<size_t>((p + phase / 2) * sums + i)]);
+        }
+    if (k_interleave_ > 1) acc = add_all_steps(position, rows, vectors, acc);
+    bool in_loop = spec_.sums_in_memory && rows * vectors > kStraightStores;
+    std::vector<Value> totals =
+        in_loop ? store_in_loop(position, rows, vectors, acc) : store_rows(position, rows, vectors, acc);
+    for (size_t vector = 0; vector < totals.size(); ++vector)
+      spec_.store_total(b_, position, static_cast<int>(vector), totals[vector]);
+  }
+
+private:
+  // From registers with several steps of the reduction to the sums of rows x vectors.
+  std::vector<Value> add_all_steps(const TilePosition& position, int rows, int vectors,
+                                   const std::vector<Value>& acc) {
+    int registers = groups_.registers(position.column_vector, vectors);
+    std::vector<Value> sums;
+    for (int row = 0; row < rows; ++row)
+      for (int vector = 0; vector < vectors; ++vector) {
+        auto first = acc.begin() + row * registers + vector * k_interleave_;
+        int count = std::min(k_interleave_, registers - vector * k_interleave_);
+        Value sum = add_steps(b_, {first, first + count}, k_interleave_);
+        bool starts = static_cast<bool>(spec_.initial);
+        sums.push_back(starts ? b_.binary(add_op(), sum, spec_.initial(b_, position, row, vector)) : sum);
+      }
+    return sums;
+  }
+
+  // Adds what was stored to the total of its vector, if anybody wants totals.
+  void add_total(std::vector<Value>& totals, int vector, Value stored) const {
+    if (totals.empty()) return;
+    Value& total = totals[static_cast<size_t>(vector)];
+    total = total ? b_.binary(add_op(), total, stored) : stored;
+  }
+  std::vector<Value> make_totals(int vectors, Value start) const {
+    return std::vector<Value>(spec_.store_total ? static_cast<size_t>(vectors) : 0, start);
+  }
+
+  // Both ways of storing the tile return the totals.
+  std::vector<Value> store_rows(const TilePosition& position, int rows, int vectors,
+                                const std::vector<Value>& acc) {
+    std::vector<Value> totals = make_totals(vectors, Value{});
+    for (int i = 0; i < rows * vectors; ++i)
+      add_total(totals, i % vectors, store(position, i / vectors, i % vectors, acc[static_cast<size_t>(i)]));
+    return totals;
+  }
+
+  // By way of memory, row by row, so that the code of a long epilogue is there once and has all registers.
+  std::vector<Value> store_in_loop(TilePosition position, int rows, int vectors,
+                                   const std::vector<Value>& acc) {
+    int sums = sums_in_memory();
+    kernel::Type type = spec_.element.with_lanes(groups_.lanes);
+    int alignment = groups_.lanes * kernel::scalar_bytes(type.scalar);
+    for (int i = 0; i < rows * vectors; ++i)
+      b_.store(acc[static_cast<size_t>(i)], sums, i * groups_.lanes, alignment);
+    IntExpr first = position.row;
+    return b_.loop_carried(
+        0, rows, 1, make_totals(vectors, spec_.store_total ? b_.constant(type, 0.0) : Value{}),
+        [&](const IntExpr& row, const std::vector<Value>& carried) {
+          std::vector<Value> totals = carried;
+          position.row = first + row;
+          for (int vector = 0; vector < vectors; ++vector) {
+            Value sum = b_.load(type, sums, (row * vectors + vector) * groups_.lanes, alignment);
+            add_total(totals, vector, store(position, 0, vector, sum));
+          }
+          return totals;
+        });
+  }
+
+  int sums_in_memory() {
+    const plan::TileShape& tile = tiling_.tile;
+    int& buffer = spec_.sums_in_memory->buffer;
+    if (buffer < 0)
+      buffer =
+          b_.add_scratch("sums", spec_.element.scalar, int64_t{tile.rows} * tile.vectors * groups_.lanes);
+    return buffer;
+  }
+
+  int valid_lanes(const TilePosition& position, int vector) const {
+    int64_t rest = spec_.shape.columns % groups_.lanes;
+    if (rest == 0) return groups_.lanes;
+    IntExpr last = position.column_vector + vector;
+    // Only the very last vector is partial, and column groups that hold it have a constant position or are
+    // the only one.
+    if (last.is_constant())
+      return last.value() == groups_.total_vectors - 1 ? static_cast<int>(rest) : groups_.lanes;
+    return last.upper_bound() == groups_.total_vectors - 1 ? -static_cast<int>(rest) : groups_.lanes;
+  }
+
+  kernel::OpKind add_op() const {
+    return kernel::is_float(spec_.element.scalar) ? kernel::OpKind::FAdd : kernel::OpKind::IAdd;
+  }
+
+  Value store(const TilePosition& position, int row, int vector, Value sum) {
+    int lanes = valid_lanes(position, vector);
+    if (lanes > 0) return spec_.store(b_, position, row, vector, sum, lanes);
+    // A full-width group whose position varies and that holds the partial vector in its last round only.
+    kernel::Type index_type{kernel::Scalar::Index, 1};
+    Value is_last =
+        b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(position.column_vector + vector),
+                   b_.constant_int(index_type, groups_.total_vectors - 1));
+    auto stored = [&](int valid) {
+      Value value = spec_.store(b_, position, row, vector, sum, valid);
+      return spec_.store_total ? std::vector<Value>{value} : std::vector<Value>{};
+    };
+    std::vector<Value> either = b_.if_then_else(
+        is_last, [&] { return stored(-lanes); }, [&] { return stored(groups_.lanes); });
+    return either.empty() ? Value{} : either[0];
+  }
+
+  std::vector<Value> emit_reduction(const TilePosition& position, int rows, int vectors, size_t level,
+                                    std::vector<IntExpr>& k, std::vector<Value> acc) {
+    if (level == spec_.shape.reduction.size())
+      return emit_step(position, rows, vectors, k, 0, std::move(acc));
+    const plan::ReductionLoop& loop = spec_.shape.reduction[level];
+    if (loop.kind == plan::ReductionLoop::Kind::Split)
+      return emit_runs(position, rows, vectors, level, k, std::move(acc));
+    bool innermost = level + 1 == spec_.shape.reduction.size();
+    if (loop.kind == plan::ReductionLoop::Kind::Rolled && innermost && tiling_.tile.accumulator_splits <= 1 &&
+        (loop.block > 0 || tiling_.unroll > 1))
+      return emit_innermost_loop(position, rows, vectors, k, std::move(acc));
+    bool clipped = loop.kind == plan::ReductionLoop::Kind::Clipped;
+    IntExpr lower = clipped ? spec_.clips[level].lower(position.outer) : IntExpr(0);
+    IntExpr upper = clipped ? spec_.clips[level].upper(position.outer) : IntExpr(loop.extent);
+    int accumulator_splits = innermost && !clipped ? std::max(1, tiling_.tile.accumulator_splits) : 1,
+        k_interleave = innermost ? k_interleave_ : 1;
+    int64_t round = int64_t{accumulator_splits} * k_interleave, main = loop.extent / round * round;
+    if (accumulator_splits == 1)
+      return b_.loop_carried(lower, upper, k_interleave, std::move(acc),
+                             [&](const IntExpr& iv, const std::vector<Value>& in) {
+                               k[level] = iv;
+                               return emit_reduction(position, rows, vectors, level + 1, k, in);
+                             });
+    if (main > 0)
+      acc = b_.loop_carried(0, main, round, std::move(acc), [&](const IntExpr& iv, std::vector<Value> in) {
+        for (int phase = 0; phase < accumulator_splits; ++phase) {
+          k[level] = iv + phase * k_interleave;
+          in = emit_step(position, rows, vectors, k, phase, std::move(in));
+        }
+        return in;
+      });
+    for (int64_t i = main; i < loop.extent; i += k_interleave) {
+      k[level] = i;
+      acc =
+          emit_step(position, rows, vectors, k, static_cast<int>((i - main) / k_interleave), std::move(acc));
+    }
+    return acc;
+  }
+
+  // Straight code per value, or a loop for every run of values that the same rows take, unless that would
+  // hold loops itself.
+  std::vector<Value> emit_runs(const TilePosition& position, int rows, int vectors, size_t level,
+                               std::vector<IntExpr>& k, std::vector<Value> acc) {
+    int64_t extent = spec_.shape.reduction[level].extent, end = 0;
+    bool rolls = tiling_.compact || (tiling_.rolls_runs && !has_loop_within(level));
+    for (int64_t first = 0; first < extent; first = end) {
+      std::vector<bool> taken = rows_taken(position, rows, level, first);
+      do ++end;
+      while (rolls && end < extent && rows_taken(position, rows, level, end) == taken);
+      acc = b_.loop_carried(first, end, 1, std::move(acc),
+                            [&](const IntExpr& iv, const std::vector<Value>& in) {
+                              k[level] = iv;
+                              taken_ = taken;
+                              return emit_reduction(position, rows, vectors, level + 1, k, in);
+                            });
+    }
+    taken_.clear();
+    return acc;
+  }
+
+  bool has_loop_within(size_t level) const {
+    while (++level < spec_.shape.reduction.size()) {
+      const plan::ReductionLoop& loop = spec_.shape.reduction[level];
+      bool innermost = level + 1 == spec_.shape.reduction.size();
+      if (loop.extent > (innermost ? steps_per_iteration(steps_of(loop)) : 1)) return true;
+    }
+    return false;
+  }
+
+  // Tiles at varying positions are inside: only such share a body.
+  std::vector<bool> rows_taken(const TilePosition& position, int rows, size_t level, int64_t value) const {
+    std::vector<bool> taken(static_cast<size_t>(rows), true);
+    std::vector<IntExpr> k(spec_.shape.reduction.size());
+    k[level] = value;
+    for (int row = 0; row < rows && spec_.row_valid && position.row.is_constant(); ++row)
+      taken[static_cast<size_t>(row)] = spec_.row_valid(position.row.value() + row, k);
+    return taken;
+  }
+
+  // The innermost loop: over whole blocks and the rest of a block if the scalar operand lies in blocks,
+  // several steps per iteration, and between them requests for the column group after this one: every tile of
+  // rows asks for its share, so that the group has come near when its turn comes.
+  std::vector<Value> emit_innermost_loop(const TilePosition& position, int rows, int vectors,
+                                         std::vector<IntExpr>& k, std::vector<Value> acc) {
+    plan::ReductionLoop loop = steps_of(spec_.shape.reduction.back());
+    int64_t block = loop.block > 0 ? loop.block : loop.extent, blocks = loop.extent / block;
+    int64_t unroll = steps_per_iteration(loop);
+    Requests requests = requests_per_iteration(rows, unroll);
+    if (tiling_.rolls_steps && requests.per_iteration == 0 && !spec_.prefetch_scalar) unroll = 1;
+    auto run = [&](const IntExpr& first, int64_t extent, std::vector<Value> in) {
+      int64_t main = extent / unroll * unroll;
+      in = b_.loop_carried(
+          0, main / unroll, 1, std::move(in), [&](const IntExpr& iv, const std::vector<Value>& carried) {
+            std::vector<Value> out =
+                emit_iteration(position, rows, vectors, k, first + iv * unroll, unroll, carried);
+            request_lines(requests, position, k, first + iv * unroll, unroll);
+            if (spec_.prefetch_scalar && extent == loop.block)
+              request_scalars(position, rows, k, first + block, iv, block / unroll);
+            return out;
+          });
+      return emit_steps(position, rows, vectors, k, first + main, extent - main, std::move(in));
+    };
+    acc = b_.loop_carried(0, blocks, 1, std::move(acc),
+                          [&](const IntExpr& iv, const std::vector<Value>& carried) {
+                            return run(iv * block, block, carried);
+                          });
+    return run(blocks * block, loop.extent % block, std::move(acc));
+  }
+
+  // The innermost loop, with `k_interleave_` steps of the reduction as one.
+  plan::ReductionLoop steps_of(plan::ReductionLoop loop) const {
+    loop.extent /= k_interleave_;
+    loop.block /= k_interleave_;
+    return loop;
+  }
+
+  // Of the innermost loop. Short loops stay rolled: straight code of many steps tempts the scheduler to
+  // spill. Two rounds are one: of a loop of two, LLVM makes tests and selected values rather than pointers
+  // that advance, and they take the pipes of the FMAs.
+  int64_t steps_per_iteration(const plan::ReductionLoop& loop) const {
+    int64_t unroll = std::max(1, tiling_.unroll),
+            rounds = (loop.block > 0 ? loop.block : loop.extent) / unroll;
+    return rounds < 2 || unroll == 1 ? 1 : rounds == 2 ? 2 * unroll : unroll;
+  }
+
+  // The steps of one iteration, as straight code if there are registers for that.
+  std::vector<Value> emit_iteration(const TilePosition& position, int rows, int vectors,
+                                    std::vector<IntExpr>& k, const IntExpr& first, int64_t count,
+                                    const std::vector<Value>& acc) {
+    if (!tiling_.rolls_steps || count == 1) return emit_steps(position, rows, vectors, k, first, count, acc);
+    return b_.loop_carried(0, count, 1, acc, [&](const IntExpr& step, const std::vector<Value>& in) {
+      return emit_steps(position, rows, vectors, k, first + step, 1, in);
+    });
+  }
+
+  // Asks for the rows of the scalar operand's next block, spread over the iterations of this one.
+  void request_scalars(const TilePosition& position, int rows, std::vector<IntExpr>& k,
+                       const IntExpr& next_block, const IntExpr& iteration, int64_t iterations) {
+    int64_t lines = (rows + spec_.scalar_rows_per_line - 1) / spec_.scalar_rows_per_line;
+    int64_t share = (lines + iterations - 1) / iterations;
+    k.back() = next_block * k_interleave_;
+    for (int64_t i = 0; i < share; ++i)
+      spec_.prefetch_scalar(b_, position, (iteration * share + i) * spec_.scalar_rows_per_line, k);
+  }
+
+  std::vector<Value> emit_steps(const TilePosition& position, int rows, int vectors, std::vector<IntExpr>& k,
+                                const IntExpr& first, int64_t count, std::vector<Value> acc) {
+    for (int64_t step = 0; step < count; ++step) {
+      k.back() = (first + step) * k_interleave_;
+      acc = emit_step(position, rows, vectors, k, 0, std::move(acc));
+    }
+    return acc;
+  }
+
+  // How many lines of the next column group an iteration asks for, so that all rows together ask for all of
+  // it. None where the group is so small beside the work on it that its arrival hardly matters.
+  struct Requests {
+    int64_t per_row = 0, per_iteration = 0;
+  };
+  Requests requests_per_iteration(int rows, int64_t unroll) const {
+    if (!spec_.prefetch) return {};
+    int64_t positions = rows_around() * rows_per_pass(), steps = 1;
+    for (const plan::ReductionLoop& loop : spec_.shape.reduction) steps *= loop.extent;
+    if (spec_.group_lines < positions || steps < unroll) return {};
+    int64_t per_row = (spec_.group_lines + positions - 1) / positions;
+    return {per_row, (per_row * rows + steps / unroll - 1) / (steps / unroll)};
+  }
+  // Rows between one column group and the next.
+  int64_t rows_per_pass() const { return tiling_.row_block > 0 ? tiling_.row_block : spec_.shape.rows; }
+  // Rows of tiles that share a column group: the extent of the outer dims that do not select vectors.
+  int64_t rows_around() const {
+    int64_t count = 1;
+    for (size_t i = static_cast<size_t>(spec_.shape.vector_outer_dims); i < spec_.shape.outer.size(); ++i)
+      count *= spec_.shape.outer[i];
+    return count;
+  }
+  void request_lines(const Requests& requests, const TilePosition& position, const std::vector<IntExpr>& k,
+                     const IntExpr& step, int64_t unroll) {
+    if (requests.per_iteration == 0) return;
+    IntExpr row = 0, iteration = 0;
+    for (size_t i = static_cast<size_t>(spec_.shape.vector_outer_dims); i < spec_.shape.outer.size(); ++i)
+      row = row * spec_.shape.outer[i] + position.outer[i];
+    for (size_t i = 0; i + 1 < spec_.shape.reduction.size(); ++i)
+      iteration = iteration * spec_.shape.reduction[i].extent + k[i];
+    iteration = iteration * (spec_.shape.reduction.back().extent / unroll) + floor_div(step, unroll);
+    IntExpr in_pass = tiling_.row_block > 0 ? floor_mod(position.row, tiling_.row_block) : position.row;
+    IntExpr line = (row * rows_per_pass() + in_pass) * requests.per_row + iteration * requests.per_iteration;
+    for (int64_t i = 0; i < requests.per_iteration; ++i) spec_.prefetch(b_, position, line + i);
+  }
+
+  // One step of the reduction: vectors loaded once, every scalar multiplied into its row.
+  std::vector<Value> emit_step(const TilePosition& position, int rows, int vectors,
+                               const std::vector<IntExpr>& k, int phase, std::vector<Value> acc) {
+    std::vector<Value> loaded;
+    for (int vector = 0; vector < vectors; ++vector) loaded.push_back(spec_.vector(b_, position, vector, k));
+    for (int row = 0; row < rows; ++row) {
+      if (!taken_.empty() && !taken_[static_cast<size_t>(row)]) continue;
+      Value scalar = repeat_steps(b_, spec_.scalar(b_, position, row, k), groups_.lanes);
+      for (int vector = 0; vector < vectors; ++vector) {
+        Value& sum = acc[static_cast<size_t>((phase * rows + row) * vectors + vector)];
+        sum = multiply_add(scalar, loaded[static_cast<size_t>(vector)], sum);
+      }
+    }
+    return acc;
+  }
+
+  Value multiply_add(Value a, Value b, Value c) {
+    if (kernel::is_float(spec_.element.scalar)) return b_.fma(a, b, c);
+    return b_.binary(kernel::OpKind::IAdd, b_.binary(kernel::OpKind::IMul, a, b), c);
+  }
+
+  Builder& b_;
+  const ContractionSpec& spec_;
+  const plan::Tiling& tiling_;
+  plan::ColumnGroups groups_;
+  int k_interleave_ = 1;    // steps that a register holds
+  std::vector<bool> taken_; // rows that contribute at the value of the split loop at hand; empty: all
+};
+
+bool all_valid(const ContractionSpec& spec, int64_t row, std::vector<IntExpr>& k, size_t level) {
+  if (level == spec.shape.reduction.size()) return spec.row_valid(row, k);
+  if (spec.shape.reduction[level].kind != plan::ReductionLoop::Kind::Split)
+    return all_valid(spec, row, k, level + 1);
+  for (int64_t i = 0; i < spec.shape.reduction[level].extent; ++i) {
+    k[level] = i;
+    if (!all_valid(spec, row, k, level + 1)) return false;
+  }
+  return true;
+}
+
+} // namespace
+
+void emit_register_tile(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
+                        TilePosition position, int rows, int vectors) {
+  RegisterTile(builder, spec, tiling).emit(position, rows, vectors);
+}
+
+bool tile_is_inside(const ContractionSpec& spec, int64_t first, int rows) {
+  if (!spec.row_valid) return true;
+  std::vector<IntExpr> k(spec.shape.reduction.size());
+  for (int64_t row : {first, first + rows - 1})
+    if (!all_valid(spec, row, k, 0)) return false;
+  return true;
+}
+
+} // namespace firn::lower

@@ -1,0 +1,219 @@
+// The code of convolutions: output channels lie in lanes, one spatial dim makes the rows of the tile, the
+// others are loops around it (plan/convolution.h). Padding is never copied: rows outside the input are left
+// out of tiles at the edges, and windows are clipped in the other dims.
+#include "compiler/lower/convolution/convolution.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::Scalar;
+using kernel::Value;
+
+constexpr int64_t kLineBytes = 64;
+
+class ConvolutionCode {
+public:
+  ConvolutionCode(const plan::ConvolutionGeometry& geometry, const plan::ContractionPlan& plan,
+                  const ContractionBinding& binding)
+      : g_(geometry), tiling_(plan.tiling), binding_(binding),
+        packed_(packed_filters(geometry, plan.tiling.tile)), lanes_(plan.tiling.tile.lanes) {}
+
+  ContractionSpec spec() const {
+    ContractionSpec spec;
+    spec.shape = g_.shape;
+    spec.clips = clips();
+    spec.row_valid = row_validity();
+    spec.scalar = scalar_operand();
+    spec.vector = [code = *this](Builder& b, const TilePosition& at, int vector,
+                                 const std::vector<IntExpr>& k) {
+      return code.load_filter(b, at, vector, k);
+    };
+    if (tiling_.streams_vectors) prefetch_next_group(spec);
+    if (tiling_.streams_scalars) prefetch_input(spec);
+    spec.initial = first_sums();
+    spec.store = store_result();
+    if (binding_.fused_spatial_sum) spec.store_total = store_total();
+    spec.sums_in_memory = binding_.sums_in_memory;
+    return spec;
+  }
+
+private:
+  std::vector<ClipBounds> clips() const {
+    std::vector<ClipBounds> clips;
+    for (size_t i = 0; i < g_.window.size(); ++i) {
+      if (!g_.clips(i)) continue;
+      clips.resize(std::max(clips.size(), g_.window_level[i] + 1));
+      clips[g_.window_level[i]] = clip_bounds(i);
+    }
+    return clips;
+  }
+
+  // Window positions of dim i that fall inside the input, as a range that depends on the output position.
+  ClipBounds clip_bounds(size_t i) const {
+    WindowDim w = g_.window[i];
+    int64_t in = g_.in[i];
+    size_t at = g_.outer_position(i);
+    return {[=](const std::vector<IntExpr>& outer) {
+              return max(0, ceil_div(IntExpr(w.pad_low) - outer[at] * w.stride, w.dilation));
+            },
+            [=](const std::vector<IntExpr>& outer) {
+              return min(w.size,
+                         floor_div(IntExpr(in - 1 + w.pad_low) - outer[at] * w.stride, w.dilation) + 1);
+            }};
+  }
+
+  std::function<bool(int64_t, const std::vector<IntExpr>&)> row_validity() const {
+    if (!g_.splits_rows()) return nullptr;
+    WindowDim w = g_.window[g_.tiled];
+    int64_t in = g_.in[g_.tiled];
+    size_t level = g_.window_level[g_.tiled];
+    return [=](int64_t row, const std::vector<IntExpr>& k) {
+      int64_t at = row * w.stride + k[level].value() * w.dilation - w.pad_low;
+      return at >= 0 && at < in;
+    };
+  }
+
+  IntExpr group_of(const TilePosition& at) const { return g_.groups > 1 ? at.outer[0] : IntExpr(0); }
+  IntExpr image_of(const TilePosition& at) const { return at.outer[g_.groups > 1 ? 1 : 0]; }
+
+  Value load_filter(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
+    kernel::Type type{packed_.element, lanes_};
+    Value value = b.load(type, binding_.vector, packed_.index(group_of(at), at, vector, k),
+                         type.lanes * kernel::scalar_bytes(type.scalar));
+    return type.scalar == Scalar::F32 ? value : b.cast(kernel::OpKind::FExt, value, Scalar::F32);
+  }
+
+  void prefetch_next_group(ContractionSpec& spec) const {
+    int64_t elements = kLineBytes / kernel::scalar_bytes(packed_.element);
+    spec.group_lines = packed_.reduction_size() * packed_.tile.vectors * packed_.tile.lanes / elements;
+    spec.prefetch = [code = *this, elements](Builder& b, const TilePosition& at, const IntExpr& line) {
+      const PackedOperand& packed = code.packed_;
+      IntExpr next = code.group_of(at) * (packed.elements() / packed.selected) +
+                     (at.column_vector + at.vectors) * (packed.tile.lanes * packed.reduction_size());
+      b.prefetch(code.binding_.vector, next + line * elements, /*into_l2=*/true);
+    };
+  }
+
+  void prefetch_input(ContractionSpec& spec) const {
+    int64_t row_bytes = g_.window[g_.tiled].stride * g_.in_block * 4;
+    if (g_.tiled + 1 == g_.window.size())
+      spec.scalar_rows_per_line = static_cast<int>(std::max<int64_t>(1, kLineBytes / row_bytes));
+    spec.prefetch_scalar = [code = *this](Builder& b, const TilePosition& at, const IntExpr& row,
+                                          const std::vector<IntExpr>& k) {
+      auto [type, index] = code.input_element(at, row, k);
+      b.prefetch(code.binding_.scalar, type->offset_of(index));
+    };
+  }
+
+  // Of the scalar operand, for row `row` of a tile: what lies in memory, and the index in it.
+  std::pair<const Type*, Index> input_element(const TilePosition& at, const IntExpr& row,
+                                              const std::vector<IntExpr>& k) const {
+    const std::optional<TensorPart>& part = binding_.scalar_part;
+    Index index = input_index(at, row, k);
+    if (part) return {&part->type, part->within(index)};
+    return {&g_.input, std::move(index)};
+  }
+
+  Index input_index(const TilePosition& at, const IntExpr& row, const std::vector<IntExpr>& k) const {
+    Index index{image_of(at), group_of(at) * g_.channels + k[g_.channel_level]};
+    for (size_t i = 0; i < g_.window.size(); ++i) {
+      IntExpr position = i == g_.tiled ? at.row + row : at.outer[g_.outer_position(i)];
+      index.push_back(position * g_.window[i].stride + k[g_.window_level[i]] * g_.window[i].dilation -
+                      g_.window[i].pad_low);
+    }
+    return index;
+  }
+
+  std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)>
+  scalar_operand() const {
+    return [code = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
+      auto [type, index] = code.input_element(at, row, k);
+      if (at.k_interleave > 1) return load_channels(b, code.binding_.scalar, *type, index, at.k_interleave);
+      return load_element(b, code.binding_.scalar, *type, index, Lanes{});
+    };
+  }
+
+  std::function<void(Builder&, const TilePosition&, int, Value)> store_total() const {
+    return [code = *this](Builder& b, const TilePosition& at, int vector, Value total) {
+      const plan::ConvolutionGeometry& g = code.g_;
+      int rows = code.tiling_.tile.rows;
+      IntExpr tile = 0;
+      for (size_t i = 0; i < g.out.size(); ++i)
+        if (i != g.tiled) tile = tile * g.out[i] + at.outer[g.outer_position(i)];
+      tile = tile * g.tiles_along(rows) + floor_div(at.row, rows);
+      IntExpr channels = at.column_vector + vector;
+      if (g.groups > 1) channels = channels + at.outer[0] * (g.filters / code.lanes_);
+      code.binding_.fused_spatial_sum->store(b, code.image_of(at), channels, tile, total);
+    };
+  }
+
+  IntExpr channel(const TilePosition& at, int vector) const {
+    return group_of(at) * g_.filters + (at.column_vector + vector) * lanes_;
+  }
+
+  std::function<Value(Builder&, const TilePosition&, int, int)> first_sums() const {
+    if (!binding_.initial) return nullptr;
+    return [code = *this](Builder& b, const TilePosition& at, int, int vector) {
+      return code.binding_.initial(b, code.channel(at, vector), code.lanes_);
+    };
+  }
+
+  std::function<Value(Builder&, const TilePosition&, int, int, Value, int)> store_result() const {
+    return [code = *this](Builder& b, const TilePosition& at, int row, int vector, Value sum, int valid) {
+      const plan::ConvolutionGeometry& g = code.g_;
+      Index index{code.image_of(at), code.channel(at, vector)};
+      for (size_t i = 0; i < g.window.size(); ++i)
+        index.push_back(i == g.tiled ? at.row + row : at.outer[g.outer_position(i)]);
+      if (g.flattened) code.unflatten(index);
+      return finish_lanes(b, code.binding_, std::move(index), 1, code.lanes_, valid, sum);
+    };
+  }
+
+  // Replaces the one flat spatial index by the indices of the result's spatial dims.
+  void unflatten(std::vector<IntExpr>& index) const {
+    IntExpr position = index[2];
+    index.resize(static_cast<size_t>(g_.full_result.rank()));
+    for (int i = g_.full_result.rank() - 1; i >= 2; --i) {
+      index[static_cast<size_t>(i)] = i == 2 ? position : floor_mod(position, g_.full_result.dim(i));
+      position = floor_div(position, g_.full_result.dim(i));
+    }
+  }
+
+  const plan::ConvolutionGeometry& g_;
+  const plan::Tiling& tiling_;
+  const ContractionBinding& binding_;
+  PackedOperand packed_;
+  int lanes_;
+};
+
+} // namespace
+
+PackedOperand packed_filters(const plan::ConvolutionGeometry& g, const plan::TileShape& tile) {
+  PackedOperand packed;
+  packed.tile = tile;
+  packed.element = memory_scalar(g.filter_dtype);
+  packed.extents.resize(g.shape.reduction.size());
+  packed.strides.resize(g.shape.reduction.size());
+  int64_t stride = 1;
+  for (size_t i = g.window.size(); i-- > 0; stride *= g.window[i].size) {
+    packed.extents[g.window_level[i]] = g.window[i].size;
+    packed.strides[g.window_level[i]] = stride;
+  }
+  packed.extents[g.channel_level] = g.channels;
+  packed.strides[g.channel_level] = g.filter_size;
+  packed.selected = g.groups;
+  packed.selected_stride = g.filters * g.channels * g.filter_size;
+  packed.columns = g.filters;
+  packed.column_stride = g.channels * g.filter_size;
+  return packed;
+}
+
+ContractionSpec convolution_spec(const plan::ConvolutionGeometry& geometry, const plan::ContractionPlan& plan,
+                                 const ContractionBinding& binding) {
+  return ConvolutionCode(geometry, plan, binding).spec();
+}
+
+} // namespace firn::lower

@@ -1,0 +1,16 @@
+// Convolutions by register tiles.
+#pragma once
+
+#include "compiler/lower/contraction/contraction_fusion.h"
+
+namespace firn::lower {
+
+// How the filters are packed.
+PackedOperand packed_filters(const plan::ConvolutionGeometry& geometry, const plan::TileShape& tile);
+// The code of a planned convolution, bound to its operands. Arguments outlive it.
+ContractionSpec convolution_spec(const plan::ConvolutionGeometry& geometry, const plan::ContractionPlan& plan,
+                                 const ContractionBinding& binding);
+// For reports: "3x3 direct 7x4".
+std::string direct_name(const plan::ConvolutionGeometry& geometry, const plan::TileShape& tile);
+
+} // namespace firn::lower

@@ -1,0 +1,88 @@
+// Planned convolutions as kernels: by tiles directly, and by Winograd's algorithm.
+#include "compiler/lower/convolution/convolution.h"
+#include "compiler/lower/convolution/winograd.h"
+#include "compiler/lower/emitters.h"
+
+namespace firn::lower {
+
+std::string direct_name(const plan::ConvolutionGeometry& g, const plan::TileShape& tile) {
+  std::string text;
+  for (const WindowDim& dim : g.window) text += (text.empty() ? "" : "x") + std::to_string(dim.size);
+  if (tile.k_interleave > 1) text += " depth " + std::to_string(tile.k_interleave);
+  return text + " direct " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors);
+}
+
+namespace {
+
+// Has the kernel of a convolution leave the sums of its tiles, if somebody takes them.
+void take_spatial_sum(KernelMaker& maker, ContractionBinding& binding, FusedSpatialSum* sums, int64_t tiles) {
+  binding.fused_spatial_sum = sums;
+  if (sums) sums->take(maker, tiles);
+}
+
+void emit_convolution(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
+                      const plan::ContractionPlan& plan) {
+  const plan::TileShape& tile = plan.tiling.tile;
+  auto computed = plan::ComputedConvolution::of(root, instruction.type(), tile.lanes);
+  plan::ConvolutionGeometry g = *computed.geometry(/*by_lines=*/false);
+  PackedOperand packed = packed_filters(g, tile);
+  Place filters = pack_operand(context, instruction, packed, computed.filter);
+  KernelMaker maker(context, instruction, "convolution");
+  ContractionBinding binding = make_binding(instruction, root);
+  binding.polyphase = computed.polyphase;
+  binding.shares_vectors = g.shares_vectors(tile.lanes);
+  binding.scalar = maker.read(root.operands[0]);
+  binding.vector = maker.parameter(filters, packed.element, packed.elements(), false, "packed");
+  if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
+  take_spatial_sum(maker, binding, context.spatial_sum_of(instruction), g.tiles(tile.rows, tile.lanes));
+  bind_result(maker, instruction, root, binding, bias_of(plan));
+  maker.kernel().algorithm = direct_name(g, tile);
+  maker.set_flops(g.flops);
+  emit_contraction(maker.builder(), convolution_spec(g, plan, binding), plan.tiling);
+  maker.finish();
+}
+
+} // namespace
+
+void emit_planned(LoweringContext& context, const Instruction& instruction,
+                  const plan::ContractionPlan& plan) {
+  plan::KernelRoot root = *plan::find_contraction(instruction);
+  if (plan.algorithm == plan::ContractionPlan::Algorithm::Planar)
+    emit_planar_convolution(context, instruction, root, plan);
+  else if (root.op->is(Opcode::Dot))
+    emit_dot(context, instruction, root, plan);
+  else
+    emit_convolution(context, instruction, root, plan);
+}
+
+void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::WinogradPlan& plan) {
+  plan::KernelRoot root = *plan::find_contraction(instruction);
+  const TargetInfo& target = context.target();
+  auto computed = plan::ComputedConvolution::of(root, instruction.type(), target.lanes(32));
+  plan::WinogradGeometry g = *plan::winograd_geometry(plan, computed, target, context.model_weight_bytes());
+  LiteralRef literal = computed.filter.def->literal();
+  auto fill = [literal, g](std::span<std::byte> out) {
+    plan::pack_winograd_filters(g, plan::aligned_filters(*literal).data(), out);
+  };
+  std::optional<kernel::RawForm> raw;
+  if (context.options().winograd == Winograd::Init) raw = raw_winograd_filters(g, literal);
+  int constant =
+      context.add_constant(g.filter_elements() * 4, fill, computed.filter.def->location(), std::move(raw));
+  KernelMaker maker(context, instruction, "convolution");
+  ContractionBinding binding = make_binding(instruction, root);
+  binding.polyphase = computed.polyphase;
+  binding.scalar = maker.read(root.operands[0]);
+  binding.vector = maker.parameter({constant, 0}, kernel::Scalar::F32, g.filter_elements(), false, "packed");
+  if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
+  take_spatial_sum(maker, binding, context.spatial_sum_of(instruction), g.tiles_high * g.tiles_wide);
+  bind_result(maker, instruction, root, binding);
+  int inputs = maker.scratch(kernel::Scalar::F32, g.input_scratch(), "inputs"),
+      products = maker.scratch(kernel::Scalar::F32, g.product_scratch(), "products");
+  maker.kernel().algorithm = g.name();
+  auto direct = computed.geometry(/*by_lines=*/false);
+  maker.set_flops(direct ? direct->flops : 0);
+  emit_winograd(maker.builder(), g, binding, inputs, products);
+  maker.finish();
+}
+
+} // namespace firn::lower

@@ -1,0 +1,224 @@
+// Depthwise convolutions, and those with narrow groups, over blocked channels. The accumulators of a tile of
+// pixels live in registers; per line of the window every input vector is loaded once and multiplied into all
+// pixels that it reaches:
+//
+//   acc[p] += input[column] * tap[j]   where column = p * stride + j * dilation
+//
+// Taps stay in registers for all tiles of a block when the register file holds the whole window, else one
+// line of them at a time. Groups of several channels that divide a vector take a step per channel, with that
+// channel of every group in all of the group's lanes.
+#include "compiler/lower/convolution/depthwise.h"
+
+#include "compiler/lower/emitters.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::Scalar;
+
+} // namespace
+
+DepthwiseConvolution::DepthwiseConvolution(const Instruction& instruction, const plan::KernelRoot& root,
+                                           const plan::DepthwisePlan& plan, const TargetInfo& target)
+    : convolution_(root.op), tiles_(convolution_->operand(0).type(), instruction.type(),
+                                    convolution_->attributes().window().dims, target.lanes(32), plan.tiling),
+      channels_(convolution_->operand(1).dim(1)), hoisted_(plan.taps_in_registers) {}
+
+PackedOperand DepthwiseConvolution::packed_taps() const {
+  const Type& filter = convolution_->operand(1).type();
+  PackedOperand packed;
+  packed.tile = {1, 1, tiles_.lanes(), 1};
+  packed.element = memory_scalar(filter.dtype);
+  packed.columns = filter.dim(0);
+  packed.column_stride = tiles_.window_size() * channels_;
+  int64_t stride = tiles_.window_size();
+  for (const WindowDim& dim : tiles_.window()) {
+    stride /= dim.size;
+    packed.extents.push_back(dim.size);
+    packed.strides.push_back(stride);
+  }
+  packed.extents.push_back(channels_);
+  packed.strides.push_back(tiles_.window_size());
+  return packed;
+}
+
+std::string DepthwiseConvolution::algorithm() const {
+  std::string text;
+  for (const WindowDim& dim : tiles_.window()) text += (text.empty() ? "" : "x") + std::to_string(dim.size);
+  if (channels_ > 1)
+    return text + " groups of " + std::to_string(channels_) + " " + std::to_string(tiles_.pixels());
+  return text + " depthwise " + std::to_string(tiles_.pixels());
+}
+
+void DepthwiseConvolution::emit(Builder& b, const ContractionBinding& binding) {
+  binding_ = &binding;
+  tiles_.emit(
+      b, [&](const WindowTiles::Position& position) { start_block(b, position); },
+      [&](const WindowTiles::Segment& segment, const WindowTiles::Position& position, bool clipped) {
+        emit_tile(b, segment, position, clipped);
+      });
+}
+
+void DepthwiseConvolution::emit_block(Builder& b, const ContractionBinding& binding, const IntExpr& image,
+                                      const IntExpr& block, const IntExpr& first, const IntExpr& count) {
+  binding_ = &binding;
+  tiles_.emit_block(
+      b, image, block, first, count, [&](const WindowTiles::Position& position) { start_block(b, position); },
+      [&](const WindowTiles::Segment& segment, const WindowTiles::Position& position, bool clipped) {
+        emit_tile(b, segment, position, clipped);
+      });
+}
+
+// Loads all taps if they stay in registers.
+void DepthwiseConvolution::start_block(Builder& b, const WindowTiles::Position& position) {
+  taps_.clear();
+  if (!hoisted_) return;
+  std::vector<IntExpr> k(tiles_.window().size(), IntExpr(0));
+  std::function<void(size_t)> nest = [&](size_t dim) {
+    if (dim == k.size()) {
+      for (int64_t channel = 0; channel < channels_; ++channel)
+        taps_.push_back(load_tap(b, position, k, channel));
+      return;
+    }
+    for (int64_t i = 0; i < tiles_.window()[dim].size; ++i) {
+      k[dim] = i;
+      nest(dim + 1);
+    }
+  };
+  nest(0);
+}
+
+void DepthwiseConvolution::emit_tile(Builder& b, const WindowTiles::Segment& segment,
+                                     const WindowTiles::Position& position, bool clipped) {
+  kernel::Value start = binding_->initial ? binding_->initial(b, position.pixel[1], tiles_.lanes())
+                                          : b.constant({Scalar::F32, tiles_.lanes()}, 0.0);
+  Values sums(static_cast<size_t>(segment.pixels), start);
+  sums = tiles_.over_window(b, position, clipped, std::move(sums),
+                            [&](std::vector<IntExpr>& k, const Values& carried) {
+                              return add_line(b, segment, position, clipped, k, carried);
+                            });
+  kernel::Value total = binding_->sums_in_memory && segment.pixels > 1 ? store_in_loop(b, position, sums)
+                                                                       : store_pixels(b, position, sums);
+  if (is_summed())
+    binding_->fused_spatial_sum->store(b, position.pixel[0], position.block, tiles_.tile_number(position),
+                                       total);
+}
+
+kernel::Value DepthwiseConvolution::store_pixel(Builder& b, const WindowTiles::Position& position,
+                                                const IntExpr& pixel, kernel::Value sum) const {
+  Index index = position.pixel;
+  index[tiles_.along() + 2] = index[tiles_.along() + 2] + pixel;
+  return finish_lanes(b, *binding_, std::move(index), 1, tiles_.lanes(), tiles_.lanes(), sum);
+}
+
+// Both ways of storing the tile return the total of what was stored, if anybody wants it.
+kernel::Value DepthwiseConvolution::store_pixels(Builder& b, const WindowTiles::Position& position,
+                                                 const Values& sums) const {
+  kernel::Value total;
+  for (size_t p = 0; p < sums.size(); ++p) {
+    kernel::Value stored = store_pixel(b, position, static_cast<int64_t>(p), sums[p]);
+    if (is_summed()) total = p == 0 ? stored : b.binary(kernel::OpKind::FAdd, total, stored);
+  }
+  return total;
+}
+
+// By way of memory, so that the window has all registers first and the epilogue after it.
+kernel::Value DepthwiseConvolution::store_in_loop(Builder& b, const WindowTiles::Position& position,
+                                                  const Values& sums) {
+  kernel::Type type{Scalar::F32, tiles_.lanes()};
+  int alignment = tiles_.lanes() * kernel::scalar_bytes(type.scalar);
+  if (sums_buffer_ < 0)
+    sums_buffer_ = b.add_scratch("sums", type.scalar, int64_t{tiles_.pixels()} * type.lanes);
+  for (size_t p = 0; p < sums.size(); ++p)
+    b.store(sums[p], sums_buffer_, static_cast<int64_t>(p) * type.lanes, alignment);
+  Values start(is_summed() ? 1 : 0, b.constant(type, 0.0));
+  Values totals = b.loop_carried(
+      0, static_cast<int64_t>(sums.size()), 1, start, [&](const IntExpr& pixel, Values carried) {
+        kernel::Value sum = b.load(type, sums_buffer_, pixel * type.lanes, alignment);
+        kernel::Value stored = store_pixel(b, position, pixel, sum);
+        for (kernel::Value& total : carried) total = b.binary(kernel::OpKind::FAdd, total, stored);
+        return carried;
+      });
+  return is_summed() ? totals[0] : kernel::Value{};
+}
+
+DepthwiseConvolution::Values DepthwiseConvolution::add_line(Builder& b, const WindowTiles::Segment& segment,
+                                                            const WindowTiles::Position& position,
+                                                            bool clipped, std::vector<IntExpr>& k,
+                                                            Values sums) {
+  Values taps; // of all channels at the first place of the line, then at the next
+  for (int64_t j = 0; j < tiles_.window()[tiles_.along()].size; ++j) {
+    k[tiles_.along()] = j;
+    for (int64_t channel = 0; channel < channels_; ++channel)
+      taps.push_back(hoisted_ && !clipped
+                         ? taps_[static_cast<size_t>(flat_tap(k).value() * channels_ + channel)]
+                         : load_tap(b, position, k, channel));
+  }
+  for (const auto& [column, uses] : segment.columns) {
+    kernel::Value input = load_input(b, position, k, column);
+    for (int64_t channel = 0; channel < channels_; ++channel) {
+      kernel::Value lanes = spread_channel(b, input, channel);
+      for (const WindowUse& use : uses) {
+        kernel::Value& sum = sums[static_cast<size_t>(use.pixel)];
+        sum = b.fma(lanes, taps[static_cast<size_t>(use.tap * channels_ + channel)], sum);
+      }
+    }
+  }
+  return sums;
+}
+
+// One channel of every group in all lanes of the group.
+kernel::Value DepthwiseConvolution::spread_channel(Builder& b, kernel::Value input, int64_t channel) const {
+  if (channels_ == 1) return input;
+  std::vector<int64_t> order;
+  for (int64_t lane = 0; lane < tiles_.lanes(); ++lane)
+    order.push_back(lane / channels_ * channels_ + channel);
+  return b.shuffle(input, input, std::move(order));
+}
+
+kernel::Value DepthwiseConvolution::load_input(Builder& b, const WindowTiles::Position& position,
+                                               const std::vector<IntExpr>& k, int64_t column) const {
+  Index index = tiles_.input_index(position, k, column);
+  const std::optional<TensorPart>& part = binding_->scalar_part;
+  if (part) index = part->within(index);
+  return load_channels(b, binding_->scalar, part ? part->type : tiles_.input(), index, tiles_.lanes());
+}
+
+IntExpr DepthwiseConvolution::flat_tap(const std::vector<IntExpr>& k) const {
+  IntExpr flat = 0;
+  for (size_t i = 0; i < k.size(); ++i) flat = flat * tiles_.window()[i].size + k[i];
+  return flat;
+}
+
+kernel::Value DepthwiseConvolution::load_tap(Builder& b, const WindowTiles::Position& position,
+                                             const std::vector<IntExpr>& k, int64_t channel) const {
+  Scalar element = memory_scalar(convolution_->operand(1).dtype());
+  IntExpr at = ((position.block * tiles_.window_size() + flat_tap(k)) * channels_ + channel) * tiles_.lanes();
+  kernel::Value tap =
+      b.load({element, tiles_.lanes()}, binding_->vector, at, tiles_.lanes() * kernel::scalar_bytes(element));
+  return element == Scalar::F32 ? tap : b.cast(kernel::OpKind::FExt, tap, Scalar::F32);
+}
+
+void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::DepthwisePlan& plan) {
+  plan::KernelRoot root = *plan::find_contraction(instruction);
+  DepthwiseConvolution depthwise(instruction, root, plan, context.target());
+  PackedOperand packed = depthwise.packed_taps();
+  Place taps = pack_operand(context, instruction, packed, root.operands[1]);
+  KernelMaker maker(context, instruction, "depthwise");
+  ContractionBinding binding = make_binding(instruction, root);
+  binding.scalar = maker.read(root.operands[0]);
+  binding.vector = maker.parameter(taps, packed.element, packed.elements(), false, "packed");
+  binding.fused_spatial_sum = context.spatial_sum_of(instruction);
+  if (binding.fused_spatial_sum) binding.fused_spatial_sum->take(maker, depthwise.tiles().count());
+  if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
+  bind_result(maker, instruction, root, binding, bias_of(plan));
+  maker.kernel().algorithm = depthwise.algorithm();
+  maker.set_flops(depthwise.flops());
+  depthwise.emit(maker.builder(), binding);
+  maker.finish();
+}
+
+} // namespace firn::lower

@@ -1,0 +1,56 @@
+// Depthwise convolutions, and those with narrow groups, over blocked channels: the tiles of one, for a kernel
+// of its own or for kernels that hold other work too.
+#pragma once
+
+#include "compiler/lower/contraction/contraction_fusion.h"
+#include "compiler/lower/convolution/window_tiles.h"
+
+namespace firn::lower {
+
+class DepthwiseConvolution {
+public:
+  // `root`: the convolution of `instruction`.
+  DepthwiseConvolution(const Instruction& instruction, const plan::KernelRoot& root,
+                       const plan::DepthwisePlan& plan, const TargetInfo& target);
+
+  const WindowTiles& tiles() const { return tiles_; }
+  PackedOperand packed_taps() const;
+  std::string algorithm() const;
+  int64_t flops() const { return 2 * convolution_->type().num_elements() * tiles_.window_size() * channels_; }
+
+  // The kernel's parallel loop and all within.
+  void emit(kernel::Builder& builder, const ContractionBinding& binding);
+  // Lines `first` + [0, count) of one block of channels of one image.
+  void emit_block(kernel::Builder& builder, const ContractionBinding& binding, const IntExpr& image,
+                  const IntExpr& block, const IntExpr& first, const IntExpr& count);
+
+private:
+  using Values = WindowTiles::Values;
+  void start_block(kernel::Builder& b, const WindowTiles::Position& position);
+  void emit_tile(kernel::Builder& b, const WindowTiles::Segment& segment,
+                 const WindowTiles::Position& position, bool clipped);
+  bool is_summed() const { return binding_->fused_spatial_sum != nullptr; }
+  kernel::Value store_pixel(kernel::Builder& b, const WindowTiles::Position& position, const IntExpr& pixel,
+                            kernel::Value sum) const;
+  kernel::Value store_pixels(kernel::Builder& b, const WindowTiles::Position& position,
+                             const Values& sums) const;
+  kernel::Value store_in_loop(kernel::Builder& b, const WindowTiles::Position& position, const Values& sums);
+  Values add_line(kernel::Builder& b, const WindowTiles::Segment& segment,
+                  const WindowTiles::Position& position, bool clipped, std::vector<IntExpr>& k, Values sums);
+  kernel::Value load_input(kernel::Builder& b, const WindowTiles::Position& position,
+                           const std::vector<IntExpr>& k, int64_t column) const;
+  kernel::Value load_tap(kernel::Builder& b, const WindowTiles::Position& position,
+                         const std::vector<IntExpr>& k, int64_t channel) const;
+  kernel::Value spread_channel(kernel::Builder& b, kernel::Value input, int64_t channel) const;
+  IntExpr flat_tap(const std::vector<IntExpr>& k) const;
+
+  const Instruction* convolution_;
+  WindowTiles tiles_;
+  int64_t channels_;                            // of a group
+  const ContractionBinding* binding_ = nullptr; // what the code at hand refers to
+  bool hoisted_;                                // taps are in registers
+  Values taps_;                                 // those of the block at hand
+  int sums_buffer_ = -1;                        // a tile's, on their way to a long epilogue
+};
+
+} // namespace firn::lower

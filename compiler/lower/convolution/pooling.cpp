@@ -1,0 +1,122 @@
+// Pooling over blocked channels: maximum, minimum or sum over a window of positions, and the elementwise ops
+// behind it. Where the whole window is inside, a column of it is reduced once for all pixels of the tile that
+// it belongs to.
+#include "compiler/lower/contraction/contraction_fusion.h"
+#include "compiler/lower/convolution/window_tiles.h"
+#include "compiler/lower/emitters.h"
+
+#include "compiler/graph/builder.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::OpKind;
+using kernel::Scalar;
+using Values = WindowTiles::Values;
+
+std::vector<WindowDim> spatial_window(const Instruction& pooling) {
+  const std::vector<WindowDim>& window = pooling.attributes().window().dims;
+  return {window.begin() + 2, window.end()};
+}
+
+class PoolingEmitter {
+public:
+  PoolingEmitter(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
+                 const plan::PoolingPlan& plan)
+      : context_(context), instruction_(instruction), root_(root),
+        tiles_(root.operands[0].type(), instruction.type(), spatial_window(*root.op),
+               context.target().lanes(32), plan.tiling),
+        reducer_(*simple_reducer(*root.op)) {}
+
+  void emit() {
+    double identity = reducer_identity(reducer_, root_.op->type().dtype)->get_double(0);
+    KernelMaker maker(context_, instruction_, "pooling");
+    Builder& b = maker.builder();
+    binding_.result_type = instruction_.type();
+    binding_.sum_dtype = root_.op->type().dtype;
+    binding_.scalar = maker.read(root_.operands[0]);
+    bind_result(maker, instruction_, root_, binding_);
+    maker.set_flops(root_.op->type().num_elements() * tiles_.window_size());
+    tiles_.emit(
+        b, [](const WindowTiles::Position&) {},
+        [&](const WindowTiles::Segment& segment, const WindowTiles::Position& position, bool clipped) {
+          Values starts(static_cast<size_t>(segment.pixels),
+                        b.constant({Scalar::F32, tiles_.lanes()}, identity));
+          Values pixels =
+              clipped ? pool_lines(b, segment, position, starts) : pool_columns(b, segment, position, starts);
+          for (int p = 0; p < segment.pixels; ++p) {
+            Index index = position.pixel;
+            index[tiles_.along() + 2] = index[tiles_.along() + 2] + p;
+            finish_lanes(b, binding_, std::move(index), 1, tiles_.lanes(), tiles_.lanes(),
+                         pixels[static_cast<size_t>(p)]);
+          }
+        });
+    maker.finish();
+  }
+
+private:
+  kernel::Value load(Builder& b, const WindowTiles::Position& position, const std::vector<IntExpr>& k,
+                     int64_t column) const {
+    return load_channels(b, binding_.scalar, tiles_.input(), tiles_.input_index(position, k, column),
+                         tiles_.lanes());
+  }
+
+  // The machine's maximum ignores a NaN in its first operand, which is put in its place then.
+  kernel::Value combine(Builder& b, kernel::Value input, kernel::Value reduced) const {
+    if (reducer_ == Opcode::Add) return b.binary(OpKind::FAdd, reduced, input);
+    kernel::Value larger =
+        b.binary(reducer_ == Opcode::Maximum ? OpKind::FMaxFast : OpKind::FMinFast, input, reduced);
+    return b.select(b.compare(OpKind::FCmp, kernel::Predicate::Ne, input, input), input, larger);
+  }
+
+  // Line by line of the window, or column by column.
+  Values pool_lines(Builder& b, const WindowTiles::Segment& segment, const WindowTiles::Position& position,
+                    Values starts) const {
+    return tiles_.over_window(b, position, true, std::move(starts),
+                              [&](std::vector<IntExpr>& k, Values pixels) {
+                                for (const auto& [column, uses] : segment.columns) {
+                                  kernel::Value input = load(b, position, k, column);
+                                  for (const WindowUse& use : uses) {
+                                    kernel::Value& pixel = pixels[static_cast<size_t>(use.pixel)];
+                                    pixel = combine(b, input, pixel);
+                                  }
+                                }
+                                return pixels;
+                              });
+  }
+
+  Values pool_columns(Builder& b, const WindowTiles::Segment& segment, const WindowTiles::Position& position,
+                      Values pixels) const {
+    for (const auto& [column, uses] : segment.columns) {
+      kernel::Value reduced;
+      tiles_.over_window(b, position, false, {}, [&](std::vector<IntExpr>& k, const Values&) {
+        kernel::Value input = load(b, position, k, column);
+        reduced = reduced ? combine(b, input, reduced) : input;
+        return Values{};
+      });
+      for (const WindowUse& use : uses) {
+        kernel::Value& pixel = pixels[static_cast<size_t>(use.pixel)];
+        pixel = combine(b, reduced, pixel);
+      }
+    }
+    return pixels;
+  }
+
+  LoweringContext& context_;
+  const Instruction& instruction_;
+  plan::KernelRoot root_;
+  WindowTiles tiles_;
+  Opcode reducer_;
+  ContractionBinding binding_;
+};
+
+} // namespace
+
+void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::PoolingPlan& plan) {
+  PoolingEmitter(context, instruction, *plan::find_pooling(instruction), plan).emit();
+}
+
+} // namespace firn::lower

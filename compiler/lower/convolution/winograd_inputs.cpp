@@ -1,0 +1,116 @@
+// The transform of inputs: in registers, as many columns of points at a time as they hold, or by way of
+// memory.
+#include "compiler/lower/convolution/winograd_tiles.h"
+#include "compiler/lower/convolution/winograd_transform.h"
+
+#include "compiler/lower/element/pieces.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+
+using kernel::OpKind;
+using kernel::Predicate;
+using kernel::Scalar;
+using kernel::Value;
+
+namespace {
+
+constexpr int kLiveVectors = 20; // of 32 registers, beside what the transform itself needs
+
+} // namespace
+
+void WinogradInputs::transform(const Position& at, const IntExpr& block, const IntExpr& tile) {
+  std::vector<TileClass> classes = classify_tiles(plan_.tiles_wide, plan_.width.outputs, -plan_.pad_width,
+                                                  plan_.width.inputs(), plan_.in_width);
+  Position corner{at.image, at.row * plan_.height.outputs - plan_.pad_height,
+                  at.column * plan_.width.outputs - plan_.pad_width};
+  if (!plan_.transforms_in_registers) return transform_in_memory(classes, at.column, corner, block, tile);
+  by_class(classes, at.column, [&](const TileClass& inside) {
+    // As many columns of points at a time as registers hold.
+    int step = std::max(1, kLiveVectors / plan_.height.inputs()), wide = plan_.width.inputs();
+    emit_pieces(b_, (wide + step - 1) / step, [&](int piece) {
+      int first = piece * step;
+      transform_columns(first, std::min(step, wide - first), inside, corner, block, tile);
+    });
+  });
+}
+
+void WinogradInputs::transform_columns(int first, int count, const TileClass& inside, const Position& corner,
+                                       const IntExpr& block, const IntExpr& tile) {
+  int high = plan_.height.inputs(), wide = plan_.width.inputs();
+  plan::TransformMatrix matrix{count, wide, {}};
+  auto from = plan_.width.input.values.begin() + first * wide;
+  matrix.values.assign(from, from + count * wide);
+  bool rows_outside =
+      plan_.pad_height > 0 ||
+      (plan_.tiles_high - 1) * plan_.height.outputs - plan_.pad_height + high > plan_.in_height;
+  Value zero = b_.constant(vector_, 0.0);
+  std::vector<std::vector<Value>> rows;
+  for (int row = 0; row < high; ++row) {
+    Value mask = rows_outside ? row_mask(corner.row + row) : Value{};
+    std::vector<Value> values(static_cast<size_t>(wide), zero);
+    for (int column = inside.low; column < inside.high; ++column)
+      if (matrix.rows_using(column) > 0)
+        values[static_cast<size_t>(column)] =
+            load_input(corner.image, block, corner.row + row, corner.column + column, mask);
+    rows.push_back(emit_transform(b_, matrix, std::move(values)));
+  }
+  for (int column = 0; column < count; ++column) {
+    std::vector<Value> values;
+    for (const std::vector<Value>& row : rows) values.push_back(row[static_cast<size_t>(column)]);
+    values = emit_transform(b_, plan_.height.input, std::move(values));
+    for (int row = 0; row < high; ++row)
+      store(values[static_cast<size_t>(row)], inputs_,
+            input_vector(first + column + row * wide, block, tile));
+  }
+}
+
+Value WinogradInputs::row_mask(const IntExpr& row) {
+  Value inside = b_.compare(OpKind::UCmp, Predicate::Lt, b_.index(row),
+                            b_.constant_int({Scalar::Index, 1}, plan_.in_height));
+  return b_.splat(inside, plan_.lanes);
+}
+
+void WinogradInputs::transform_in_memory(const std::vector<TileClass>& classes, const IntExpr& tile_column,
+                                         const Position& corner, const IntExpr& block, const IntExpr& tile) {
+  int high = plan_.height.inputs(), wide = plan_.width.inputs();
+  const IntExpr &top = corner.row, &left = corner.column;
+  IntExpr low = min(max(0, 0 - top), high), end = max(low, min(high, plan_.in_height - top));
+  Value zero = b_.constant(vector_, 0.0);
+  auto clear_row = [&](const IntExpr& row) {
+    for (int column = 0; column < wide; ++column) store(zero, tile_, row * wide + column);
+  };
+  if (plan_.pad_height > 0) b_.loop(0, low, 1, clear_row);
+  by_class(classes, tile_column, [&](const TileClass& inside) {
+    b_.loop(low, end, 1, [&](const IntExpr& row) {
+      std::vector<Value> values(static_cast<size_t>(wide), zero);
+      for (int column = inside.low; column < inside.high; ++column)
+        values[static_cast<size_t>(column)] =
+            load_input(corner.image, block, top + row, left + column, Value{});
+      values = emit_transform(b_, plan_.width.input, std::move(values));
+      for (int column = 0; column < wide; ++column)
+        store(values[static_cast<size_t>(column)], tile_, row * wide + column);
+    });
+  });
+  b_.loop(end, high, 1, clear_row);
+  b_.loop(0, wide, 1, [&](const IntExpr& column) {
+    std::vector<Value> values;
+    for (int row = 0; row < high; ++row) values.push_back(load(tile_, column + row * wide));
+    values = emit_transform(b_, plan_.height.input, std::move(values));
+    for (int row = 0; row < high; ++row)
+      store(values[static_cast<size_t>(row)], inputs_, input_vector(column + row * wide, block, tile));
+  });
+}
+
+Value WinogradInputs::load_input(const IntExpr& image, const IntExpr& block, const IntExpr& row,
+                                 const IntExpr& column, Value mask) {
+  Index index{image, block * plan_.lanes};
+  if (plan_.input.rank() == 4) index.push_back(row);
+  index.push_back(column);
+  IntExpr offset = plan_.input.offset_of(index);
+  if (mask) return b_.load_masked(vector_, binding_.scalar, offset, mask);
+  return b_.load(vector_, binding_.scalar, offset, plan_.lanes * 4);
+}
+
+} // namespace firn::lower

@@ -1,0 +1,75 @@
+// Classes of tiles by what lies inside, and vectors by number.
+#include "compiler/lower/convolution/winograd_tiles.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+
+using kernel::Builder;
+using kernel::OpKind;
+using kernel::Predicate;
+using kernel::Scalar;
+using kernel::Value;
+
+std::vector<TileClass> classify_tiles(int64_t tiles, int step, int64_t offset, int size, int64_t extent) {
+  std::vector<TileClass> classes;
+  for (int64_t t = 0; t < tiles; ++t) {
+    int64_t first = t * step + offset;
+    int low = static_cast<int>(std::clamp<int64_t>(-first, 0, size));
+    int high = static_cast<int>(std::clamp<int64_t>(extent - first, low, size));
+    if (!classes.empty() && classes.back().low == low && classes.back().high == high)
+      classes.back().last = t;
+    else
+      classes.push_back({t, t, low, high});
+  }
+  std::stable_sort(classes.begin(), classes.end(), [](const TileClass& a, const TileClass& b) {
+    return a.last - a.first > b.last - b.first;
+  });
+  return classes;
+}
+
+WinogradTiles::WinogradTiles(Builder& builder, const plan::WinogradGeometry& plan,
+                             const ContractionBinding& binding, int inputs, int products)
+    : b_(builder), plan_(plan), binding_(binding), inputs_(inputs), products_(products),
+      tile_(builder.add_scratch("tile", Scalar::F32, static_cast<int64_t>(plan.points()) * plan.lanes)),
+      vector_{Scalar::F32, plan.lanes} {}
+
+void WinogradTiles::by_class(const std::vector<TileClass>& classes, const IntExpr& at,
+                             const std::function<void(const TileClass&)>& body, size_t number) {
+  const TileClass& here = classes[number];
+  if (number + 1 == classes.size()) return body(here);
+  kernel::Type index{Scalar::Index, 1};
+  // An unsigned comparison tests both ends of the run.
+  Value inside = b_.compare(OpKind::UCmp, Predicate::Le, b_.index(at - here.first),
+                            b_.constant_int(index, here.last - here.first));
+  b_.if_then_else(
+      inside,
+      [&] {
+        body(here);
+        return std::vector<Value>{};
+      },
+      [&] {
+        by_class(classes, at, body, number + 1);
+        return std::vector<Value>{};
+      });
+}
+
+Value WinogradTiles::load(int buffer, const IntExpr& vector) {
+  return b_.load(vector_, buffer, vector * plan_.lanes, plan_.lanes * 4);
+}
+
+void WinogradTiles::store(Value value, int buffer, const IntExpr& vector) {
+  b_.store(value, buffer, vector * plan_.lanes, plan_.lanes * 4);
+}
+
+IntExpr WinogradTiles::input_vector(const IntExpr& point, const IntExpr& block, const IntExpr& tile) const {
+  return point * plan_.input_stride() + block * plan_.batch + tile;
+}
+
+WinogradTiles::Position WinogradTiles::position(const IntExpr& tile) const {
+  IntExpr line = floor_div(tile, plan_.tiles_wide);
+  return {floor_div(line, plan_.tiles_high), floor_mod(line, plan_.tiles_high),
+          floor_mod(tile, plan_.tiles_wide)};
+}
+
+} // namespace firn::lower

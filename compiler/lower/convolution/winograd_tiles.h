@@ -1,0 +1,109 @@
+// What the two transforms of a Winograd kernel share: where tiles lie, which of their elements are inside,
+// and the memory between the transforms and the products.
+#pragma once
+
+#include "compiler/lower/convolution/winograd.h"
+
+#include <functional>
+#include <vector>
+
+namespace firn::lower {
+
+// Positions of tiles along one dim that share which of their elements are inside: a run [first, last].
+struct TileClass {
+  int64_t first, last;
+  int low, high; // elements [low, high) of the tile are inside
+};
+
+// Classes of the tiles of one dim, the largest run first: tile t covers [t*step + offset, + size) of [0,
+// extent).
+std::vector<TileClass> classify_tiles(int64_t tiles, int step, int64_t offset, int size, int64_t extent);
+
+class WinogradTiles {
+public:
+  // `inputs` and `products`: buffers of the kernel for V and for the products of all points.
+  WinogradTiles(kernel::Builder& builder, const plan::WinogradGeometry& plan,
+                const ContractionBinding& binding, int inputs, int products);
+
+  struct Position {
+    IntExpr image, row, column; // of the tile among tiles, or of an element
+  };
+  Position position(const IntExpr& tile) const;
+
+protected:
+  // Runs `body` with the class of the tile at `at`, one copy of it per class.
+  void by_class(const std::vector<TileClass>& classes, const IntExpr& at,
+                const std::function<void(const TileClass&)>& body, size_t number = 0);
+  // The vector of that number in a buffer.
+  kernel::Value load(int buffer, const IntExpr& vector);
+  void store(kernel::Value value, int buffer, const IntExpr& vector);
+  // Offset in V, in vectors.
+  IntExpr input_vector(const IntExpr& point, const IntExpr& block, const IntExpr& tile) const;
+
+  kernel::Builder& b_;
+  const plan::WinogradGeometry& plan_;
+  const ContractionBinding& binding_;
+  int inputs_, products_, tile_; // `tile_`: scratch for the points of one tile
+  kernel::Type vector_;
+};
+
+// The transform of inputs: from the image into V.
+class WinogradInputs : public WinogradTiles {
+public:
+  explicit WinogradInputs(const WinogradTiles& tiles) : WinogradTiles(tiles) {}
+  // One tile of one block of channels.
+  void transform(const Position& at, const IntExpr& block, const IntExpr& tile);
+
+private:
+  // The columns [first, first + count) of a tile's points. Rows outside the input are masked away.
+  void transform_columns(int first, int count, const TileClass& inside, const Position& corner,
+                         const IntExpr& block, const IntExpr& tile);
+  kernel::Value row_mask(const IntExpr& row);
+  // Rows first, by way of `tile_`, then columns into V.
+  void transform_in_memory(const std::vector<TileClass>& classes, const IntExpr& tile_column,
+                           const Position& corner, const IntExpr& block, const IntExpr& tile);
+  kernel::Value load_input(const IntExpr& image, const IntExpr& block, const IntExpr& row,
+                           const IntExpr& column, kernel::Value mask);
+};
+
+// The transform of outputs: from products into the epilogue.
+class WinogradOutputs : public WinogradTiles {
+public:
+  explicit WinogradOutputs(const WinogradTiles& tiles) : WinogradTiles(tiles) {}
+  // One tile of one vector of filters.
+  void transform(const Position& at, const TilePosition& group, const IntExpr& vector, int valid,
+                 const IntExpr& tile);
+
+private:
+  std::vector<kernel::Value> transformed_column(const TilePosition& group, const IntExpr& vector,
+                                                const IntExpr& tile, const IntExpr& column);
+  // The outputs of a tile. Columns of points that reach one output of a row alone come last, when the others
+  // are outputs already: fewer registers than for all columns at a time.
+  std::vector<std::vector<kernel::Value>> transformed_rows(const TilePosition& group, const IntExpr& vector,
+                                                           const IntExpr& tile);
+  // Adds a column of points to the output that it reaches.
+  void add_column(std::vector<std::vector<kernel::Value>>& rows, int column,
+                  const std::vector<kernel::Value>& values);
+  void finish_row(const TileClass& inside, const Position& corner, const IntExpr& row,
+                  const IntExpr& filter_vector, int valid, const std::vector<kernel::Value>& values);
+  void transform_in_registers(const TileClass& inside, const Position& corner, const TilePosition& group,
+                              const IntExpr& vector, int valid, const IntExpr& tile);
+  // Columns first, by way of `tile_`, then rows into the epilogue.
+  void transform_in_memory(const std::vector<TileClass>& classes, const IntExpr& tile_column,
+                           const Position& corner, const TilePosition& group, const IntExpr& vector,
+                           int valid, const IntExpr& tile);
+  // The same of values that lie from vector `first` of `tile_` on.
+  void finish_stored_row(const TileClass& inside, const Position& corner, const IntExpr& row,
+                         const IntExpr& filter_vector, int valid, const IntExpr& first);
+  // A loop that finishes parts of a tile; it carries their total if anybody wants that.
+  void finish_in_loop(const IntExpr& begin, const IntExpr& end,
+                      const std::function<void(const IntExpr& at)>& body);
+  bool is_summed() const;
+  // Of what has been finished since the last one.
+  void store_total(const Position& corner, const IntExpr& filter_vector);
+  void finish(const Position& at, const IntExpr& filter_vector, int valid, kernel::Value sums);
+
+  kernel::Value total_; // of the tile at hand, as far as it is finished
+};
+
+} // namespace firn::lower

@@ -1,0 +1,129 @@
+// Loads and stores of elements: contiguous lanes as vectors, equal ones by a splat, others one by one.
+#include "compiler/lower/element/element_emitter.h"
+
+namespace firn::lower {
+
+using kernel::Builder;
+using kernel::OpKind;
+using kernel::Scalar;
+
+IntExpr Lanes::at_first(const IntExpr& expression) const {
+  if (!symbol) return expression;
+  return expression.substitute([&](const Symbol& s) -> std::optional<IntExpr> {
+    if (&s == symbol.get()) return first;
+    return std::nullopt;
+  });
+}
+
+std::optional<int64_t> Lanes::step(const IntExpr& expression) const {
+  if (!symbol) return 0;
+  if (auto linear = expression.linear_coefficient(*symbol)) return linear;
+  // Divisions by the size of a block vanish when the lanes are seen to lie inside one.
+  auto lane = std::make_shared<Symbol>(Symbol{"lane", 0, count - 1});
+  IntExpr moved = expression.substitute([&](const Symbol& s) -> std::optional<IntExpr> {
+    if (&s == symbol.get()) return first + IntExpr::symbol(lane);
+    return std::nullopt;
+  });
+  return moved.linear_coefficient(*lane);
+}
+
+namespace {
+
+Lanes lane_of(const Lanes& lanes, int lane) {
+  return {lanes.symbol, lanes.first + lane, 1};
+}
+
+kernel::Value reversed(Builder& builder, kernel::Value vector) {
+  std::vector<int64_t> order;
+  for (int i = builder.type(vector).lanes; i-- > 0;) order.push_back(i);
+  return builder.shuffle(vector, vector, std::move(order));
+}
+
+kernel::Value load_raw(Builder& builder, int buffer, Scalar scalar, const IntExpr& offset,
+                       const Lanes& lanes) {
+  if (lanes.count == 1) return builder.load({scalar, 1}, buffer, lanes.at_first(offset));
+  std::optional<int64_t> step = lanes.step(offset);
+  kernel::Type type{scalar, lanes.count};
+  if (step == 0) return builder.splat(builder.load({scalar, 1}, buffer, lanes.at_first(offset)), lanes.count);
+  if (step == 1) return builder.load(type, buffer, lanes.at_first(offset));
+  if (step == -1)
+    return reversed(builder, builder.load(type, buffer, lanes.at_first(offset) - (lanes.count - 1)));
+  kernel::Value vector;
+  for (int i = 0; i < lanes.count; ++i) {
+    kernel::Value element = builder.load({scalar, 1}, buffer, lane_of(lanes, i).at_first(offset));
+    vector = i == 0 ? builder.splat(element, lanes.count) : builder.insert(vector, element, i);
+  }
+  return vector;
+}
+
+void store_raw(Builder& builder, int buffer, const IntExpr& offset, const Lanes& lanes, kernel::Value value) {
+  if (lanes.count == 1) return builder.store(value, buffer, lanes.at_first(offset));
+  std::optional<int64_t> step = lanes.step(offset);
+  if (step == 1) return builder.store(value, buffer, lanes.at_first(offset));
+  if (step == -1)
+    return builder.store(reversed(builder, value), buffer, lanes.at_first(offset) - (lanes.count - 1));
+  for (int i = 0; i < lanes.count; ++i)
+    builder.store(builder.extract(value, i), buffer, lane_of(lanes, i).at_first(offset));
+}
+
+} // namespace
+
+kernel::Value load_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes) {
+  kernel::Value raw = load_raw(builder, buffer, memory_scalar(dtype), offset, lanes);
+  if (dtype == DType::Bool)
+    return builder.compare(OpKind::UCmp, kernel::Predicate::Ne, raw,
+                           builder.constant_int(builder.type(raw), 0));
+  if (dtype == DType::F16 || dtype == DType::BF16) return builder.cast(OpKind::FExt, raw, Scalar::F32);
+  return raw;
+}
+
+void store_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes,
+              kernel::Value value) {
+  if (dtype == DType::Bool) value = builder.cast(OpKind::ZExt, value, Scalar::I8);
+  if (dtype == DType::F16 || dtype == DType::BF16)
+    value = builder.cast(OpKind::FTruncTo, value, memory_scalar(dtype));
+  store_raw(builder, buffer, offset, lanes, value);
+}
+
+kernel::Value load_element(Builder& builder, int buffer, const Type& type, const Index& index,
+                           const Lanes& lanes) {
+  return load_at(builder, buffer, type.dtype, type.offset_of(index), lanes);
+}
+
+void store_element(Builder& builder, int buffer, const Type& type, const Index& index, const Lanes& lanes,
+                   kernel::Value value) {
+  store_at(builder, buffer, type.dtype, type.offset_of(index), lanes, value);
+}
+
+kernel::Value index_lanes(Builder& builder, const IntExpr& expression, const Lanes& lanes) {
+  auto scalar = [&](const Lanes& lane) {
+    return builder.cast(OpKind::IndexCast, builder.index(lane.at_first(expression)), Scalar::I64);
+  };
+  if (lanes.count == 1) return scalar(lanes);
+  kernel::Type type{Scalar::I64, lanes.count};
+  if (std::optional<int64_t> step = lanes.step(expression)) {
+    std::vector<int64_t> steps;
+    for (int i = 0; i < lanes.count; ++i) steps.push_back(i * *step);
+    return builder.binary(OpKind::IAdd, builder.splat(scalar(lanes), lanes.count),
+                          builder.constant_lanes(type, std::move(steps)));
+  }
+  kernel::Value vector;
+  for (int i = 0; i < lanes.count; ++i) {
+    kernel::Value element = scalar(lane_of(lanes, i));
+    vector = i == 0 ? builder.splat(element, lanes.count) : builder.insert(vector, element, i);
+  }
+  return vector;
+}
+
+IntExpr clamped_symbol(Builder& builder, kernel::Value value, int64_t lower, int64_t upper) {
+  double known;
+  if (builder.constant_value(value, known))
+    return std::min(std::max(static_cast<int64_t>(known), lower), std::max(lower, upper));
+  kernel::Type type = builder.type(value);
+  value = builder.binary(OpKind::SMax, value, builder.constant_int(type, lower));
+  value = builder.binary(OpKind::SMin, value, builder.constant_int(type, std::max(lower, upper)));
+  return builder.symbolic(builder.cast(OpKind::IndexCast, value, Scalar::Index), lower,
+                          std::max(lower, upper));
+}
+
+} // namespace firn::lower

@@ -1,0 +1,81 @@
+// Elements at places that are computed at run time: gathers and dynamic slices.
+#include "compiler/lower/element/element_emitter.h"
+
+namespace firn::lower {
+
+using kernel::OpKind;
+using kernel::Scalar;
+
+IntExpr ElementEmitter::runtime_index(Value indices, const Index& at, int64_t extent,
+                                      bool negative_from_end) {
+  for (const IntExpr& expression : at) use(expression);
+  kernel::Value value = emit(indices, at);
+  if (lanes_.count > 1) value = builder_.extract(value, 0);
+  DType dtype = indices.dtype();
+  if (bit_width(dtype) < 64)
+    value = builder_.cast(is_signed(dtype) ? OpKind::SExt : OpKind::ZExt, value, Scalar::I64);
+  if (negative_from_end && is_signed(dtype)) {
+    kernel::Type type = builder_.type(value);
+    kernel::Value negative =
+        builder_.compare(OpKind::SCmp, kernel::Predicate::Lt, value, builder_.constant_int(type, 0));
+    value = builder_.select(negative,
+                            builder_.binary(OpKind::IAdd, value, builder_.constant_int(type, extent)), value);
+  }
+  return clamped_symbol(builder_, value, 0, extent - 1);
+}
+
+kernel::Value ElementEmitter::emit_gather(const Instruction& gather, const Index& index) {
+  size_t axis = static_cast<size_t>(gather.attributes().integer("axis"));
+  Value data = gather.operand(0), indices = gather.operand(1);
+  size_t rank = indices.type().dims.size();
+  auto begin = index.begin() + static_cast<std::ptrdiff_t>(axis);
+  Index at(begin, begin + static_cast<std::ptrdiff_t>(rank));
+  for (const IntExpr& expression : at)
+    if (!is_uniform(expression)) return lane_by_lane(result_of(gather), index);
+  Index from(index.begin(), begin);
+  from.push_back(runtime_index(indices, at, data.dim(static_cast<int>(axis)), /*negative_from_end=*/true));
+  from.insert(from.end(), begin + static_cast<std::ptrdiff_t>(rank), index.end());
+  return emit(data, from);
+}
+
+kernel::Value ElementEmitter::emit_gather_elements(const Instruction& gather, const Index& index) {
+  size_t axis = static_cast<size_t>(gather.attributes().integer("axis"));
+  for (const IntExpr& expression : index)
+    if (!is_uniform(expression)) return lane_by_lane(result_of(gather), index);
+  Index from = index;
+  from[axis] = runtime_index(gather.operand(1), index, gather.operand(0).dim(static_cast<int>(axis)), true);
+  return emit(gather.operand(0), from);
+}
+
+kernel::Value ElementEmitter::emit_gather_nd(const Instruction& gather, const Index& index) {
+  size_t batch = static_cast<size_t>(gather.attributes().integer("batch_dims", 0));
+  Value data = gather.operand(0), indices = gather.operand(1);
+  size_t rank = indices.type().dims.size();
+  Index at(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(rank - 1));
+  for (const IntExpr& expression : at)
+    if (!is_uniform(expression)) return lane_by_lane(result_of(gather), index);
+  Index from(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(batch));
+  int64_t depth = indices.dim(static_cast<int>(rank) - 1);
+  for (int64_t k = 0; k < depth; ++k) {
+    Index tuple = at;
+    tuple.push_back(k);
+    from.push_back(
+        runtime_index(indices, tuple, data.dim(static_cast<int>(batch) + static_cast<int>(k)), true));
+  }
+  from.insert(from.end(), index.begin() + static_cast<std::ptrdiff_t>(rank - 1), index.end());
+  return emit(data, from);
+}
+
+kernel::Value ElementEmitter::emit_dynamic_slice(const Instruction& slice, const Index& index) {
+  const std::vector<int64_t>& sizes = slice.attributes().ints("sizes");
+  Index from;
+  for (size_t d = 0; d < index.size(); ++d) {
+    int64_t room = slice.operand(0).dim(static_cast<int>(d)) - sizes[d];
+    IntExpr start =
+        room == 0 ? IntExpr(0) : runtime_index(slice.operand(static_cast<int>(d) + 1), {}, room + 1, false);
+    from.push_back(index[d] + start);
+  }
+  return emit(slice.operand(0), from);
+}
+
+} // namespace firn::lower

@@ -1,0 +1,303 @@
+// Collapsing, vectorising and partitioning of element loops.
+#include "compiler/lower/element/element_loops.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+
+// Loops are cut into at most so many boxes.
+constexpr size_t kMaxBoxes = 24;
+// Below this many elements a kernel is not worth sharing between threads.
+constexpr int64_t kParallelElements = 1 << 14;
+
+// Physical dims that one loop walks.
+struct Group {
+  std::vector<size_t> dims; // outermost first
+  int64_t extent = 1;
+};
+
+SymbolRef make_symbol(std::string name, int64_t extent) {
+  return std::make_shared<const Symbol>(Symbol{std::move(name), 0, extent - 1});
+}
+
+// One box of elements: the whole tensor, or what lies in whole blocks, or the rest of the last block.
+struct Box {
+  std::vector<int64_t> start, extent; // per physical dim
+  int64_t elements() const {
+    int64_t product = 1;
+    for (int64_t e : extent) product *= e;
+    return product;
+  }
+};
+
+class LoopsEmitter {
+public:
+  LoopsEmitter(KernelMaker& maker, const ElementLoops& loops)
+      : maker_(maker), b_(maker.builder()), loops_(loops), dims_(physical_dims_of(loops.type)) {}
+
+  void emit() {
+    std::vector<Box> boxes = split_blocks();
+    split_at_cuts(boxes);
+    for (const Box& box : boxes) emit_box(box, loops_.parallel && boxes.size() == 1);
+  }
+
+private:
+  // Blocked dims whose extent their block does not divide end in a block that is only partly used.
+  std::vector<Box> split_blocks() const {
+    Box whole;
+    for (const PhysicalDim& dim : dims_) {
+      whole.start.push_back(0);
+      whole.extent.push_back(dim.extent);
+    }
+    std::vector<Box> boxes = {whole};
+    for (size_t i = 0; i < dims_.size(); ++i) {
+      int64_t used = loops_.type.dim(dims_[i].logical);
+      if (dims_[i].unit == 1 || used % dims_[i].unit == 0) continue;
+      size_t inner = i + 1;
+      while (dims_[inner].logical != dims_[i].logical) ++inner;
+      std::vector<Box> next;
+      for (Box box : boxes) {
+        Box rest = box;
+        box.extent[i] = used / dims_[i].unit;
+        if (box.extent[i] > 0) next.push_back(box);
+        rest.start[i] = used / dims_[i].unit;
+        rest.extent[i] = 1;
+        rest.extent[inner] = used % dims_[i].unit;
+        next.push_back(rest);
+      }
+      boxes = std::move(next);
+    }
+    return boxes;
+  }
+
+  void split_at_cuts(std::vector<Box>& boxes) const {
+    if (boxes.size() != 1) return;
+    std::vector<SymbolRef> symbols = make_symbols(boxes[0]);
+    ElementUses uses = loops_.uses(index_at(boxes[0], as_positions(symbols)));
+    size_t innermost = dims_.size();
+    while (innermost > 0 && boxes[0].extent[innermost - 1] == 1) --innermost;
+    for (const ElementUses::Cut& cut : uses.cuts)
+      for (size_t i = 0; i < dims_.size(); ++i)
+        if (!cut.only_innermost || i + 1 == innermost) split_at(boxes, i, cut, *symbols[i]);
+  }
+
+  // Splits boxes where the cut's expression, if it depends on dim i alone, crosses the threshold.
+  void split_at(std::vector<Box>& boxes, size_t i, const ElementUses::Cut& cut, const Symbol& symbol) const {
+    std::vector<SymbolRef> mentioned = cut.expression.symbols();
+    if (mentioned.size() != 1 || mentioned[0].get() != &symbol) return;
+    std::optional<int64_t> step = cut.expression.linear_coefficient(symbol);
+    if (!step || *step == 0) return;
+    // The first position on the other side.
+    int64_t room = cut.threshold - cut.expression.constant_part();
+    IntExpr position = *step > 0 ? ceil_div(IntExpr(room), *step) : floor_div(IntExpr(-room), -*step) + 1;
+    std::vector<Box> result;
+    for (Box& box : boxes) {
+      int64_t at = position.value() - box.start[i];
+      if (at <= 0 || at >= box.extent[i] || boxes.size() >= kMaxBoxes) {
+        result.push_back(box);
+        continue;
+      }
+      Box low = box, high = box;
+      low.extent[i] = at;
+      high.start[i] += at;
+      high.extent[i] -= at;
+      result.push_back(low);
+      result.push_back(high);
+    }
+    boxes = std::move(result);
+  }
+
+  std::vector<SymbolRef> make_symbols(const Box& box) const {
+    std::vector<SymbolRef> symbols;
+    for (size_t i = 0; i < dims_.size(); ++i)
+      symbols.push_back(make_symbol("d" + std::to_string(i), box.extent[i]));
+    return symbols;
+  }
+  static std::vector<IntExpr> as_positions(const std::vector<SymbolRef>& symbols) {
+    std::vector<IntExpr> positions;
+    for (const SymbolRef& symbol : symbols) positions.push_back(IntExpr::symbol(symbol));
+    return positions;
+  }
+
+  // The logical index at positions within the box.
+  Index index_at(const Box& box, const std::vector<IntExpr>& at) const {
+    Index index(loops_.type.dims.size(), IntExpr(0));
+    for (size_t i = 0; i < dims_.size(); ++i) {
+      IntExpr& part = index[static_cast<size_t>(dims_[i].logical)];
+      part = part + (at[i] + box.start[i]) * dims_[i].unit;
+    }
+    return index;
+  }
+
+  // Groups of dims that every access walks through with one stride.
+  std::vector<Group> collapse(const Box& box, const ElementUses& uses,
+                              const std::vector<SymbolRef>& symbols) const {
+    std::vector<Group> groups;
+    for (size_t i = 0; i < dims_.size(); ++i) {
+      if (box.extent[i] == 1) continue;
+      if (!groups.empty()) {
+        size_t outer = groups.back().dims.back();
+        auto joined = [&](const IntExpr& expression) {
+          auto a = expression.linear_coefficient(*symbols[outer]),
+               c = expression.linear_coefficient(*symbols[i]);
+          return a && c && *a == *c * box.extent[i];
+        };
+        if (std::all_of(uses.offsets.begin(), uses.offsets.end(), joined) &&
+            std::all_of(uses.decisions.begin(), uses.decisions.end(), joined)) {
+          groups.back().dims.push_back(i);
+          groups.back().extent *= box.extent[i];
+          continue;
+        }
+      }
+      groups.push_back({{i}, box.extent[i]});
+    }
+    return groups;
+  }
+
+  bool can_vectorise(const Group& group, const ElementUses& uses,
+                     const std::vector<SymbolRef>& symbols) const {
+    for (size_t dim : group.dims) {
+      for (const IntExpr& expression : uses.offsets)
+        if (!expression.linear_coefficient(*symbols[dim])) return false;
+      for (const IntExpr& expression : uses.decisions)
+        if (expression.mentions(*symbols[dim])) return false;
+    }
+    if (!uses.reduces) return true;
+    // A reduction with strided loads is better done in vectors along what it reduces.
+    return std::all_of(uses.offsets.begin(), uses.offsets.end(), [&](const IntExpr& expression) {
+      return std::abs(*expression.linear_coefficient(*symbols[group.dims.back()])) <= 1;
+    });
+  }
+
+  // Positions of the group's dims at position `at` of its loop.
+  static void spread(const Group& group, const Box& box, IntExpr at, std::vector<IntExpr>& positions) {
+    for (size_t i = group.dims.size(); i-- > 0;) {
+      size_t dim = group.dims[i];
+      positions[dim] = i == 0 ? at : floor_mod(at, box.extent[dim]);
+      at = floor_div(at, box.extent[dim]);
+    }
+  }
+
+  void emit_box(const Box& box, bool parallel) {
+    std::vector<SymbolRef> symbols = make_symbols(box);
+    std::vector<IntExpr> positions = as_positions(symbols);
+    ElementUses uses = loops_.uses(index_at(box, positions));
+    std::vector<Group> groups = collapse(box, uses, symbols);
+    if (groups.empty()) {
+      loops_.body(index_at(box, std::vector<IntExpr>(dims_.size(), IntExpr(0))), {});
+      return;
+    }
+    bool vectors = can_vectorise(groups.back(), uses, symbols);
+    lanes_ = vectors ? vector_lanes(maker_.context().target(), loops_.element_bits, groups.back().extent) : 1;
+    unroll_ = uses.operations <= 10 ? 4 : uses.operations <= 24 ? 2 : 1;
+    positions.assign(dims_.size(), IntExpr(0));
+    parallel = parallel && box.elements() >= kParallelElements;
+    if (parallel && groups.size() == 1) return emit_chunks(box, groups[0], positions);
+    size_t first = 0;
+    if (parallel) {
+      // As many outer loops as it takes to have work for several threads.
+      int64_t count = 1;
+      while (first + 1 < groups.size() && count < 16) count *= groups[first++].extent;
+      IntExpr p = b_.set_parallel(count);
+      for (size_t i = first; i-- > 0; p = floor_div(p, groups[i].extent))
+        spread(groups[i], box, i == 0 ? p : floor_mod(p, groups[i].extent), positions);
+    }
+    emit_groups(box, groups, first, positions);
+  }
+
+  void emit_groups(const Box& box, const std::vector<Group>& groups, size_t at,
+                   std::vector<IntExpr> positions) {
+    const Group& group = groups[at];
+    if (at + 1 == groups.size()) return emit_innermost(box, group, positions);
+    b_.loop(0, group.extent, 1, [&](const IntExpr& iv) {
+      spread(group, box, iv, positions);
+      emit_groups(box, groups, at + 1, positions);
+    });
+  }
+
+  // Calls the body for one vector; `lanes.symbol` runs along the group.
+  void emit_vector(const Box& box, const Group& group, std::vector<IntExpr> positions, const Lanes& lanes) {
+    spread(group, box, lanes.symbol ? IntExpr::symbol(lanes.symbol) : lanes.first, positions);
+    loops_.body(index_at(box, positions), lanes);
+  }
+
+  void emit_innermost(const Box& box, const Group& group, const std::vector<IntExpr>& positions) {
+    emit_vector_loop(b_, group.extent, lanes_, unroll_,
+                     [&](const Lanes& lanes) { emit_vector(box, group, positions, lanes); });
+  }
+
+  // One long loop, cut into pieces for threads.
+  void emit_chunks(const Box& box, const Group& group, const std::vector<IntExpr>& positions) {
+    int64_t vectors = group.extent / lanes_, rest = group.extent % lanes_;
+    int64_t chunk = std::max<int64_t>(kParallelElements / 4 / lanes_, (vectors + 63) / 64);
+    chunk = std::max<int64_t>(chunk / unroll_ * unroll_, 1);
+    int64_t count = (vectors + chunk - 1) / chunk;
+    IntExpr p = b_.set_parallel(count);
+    SymbolRef symbol = lanes_ > 1 ? make_symbol("lane", group.extent) : nullptr;
+    auto body = [&](const IntExpr& v, int64_t lanes) {
+      emit_vector(box, group, positions, {lanes > 1 ? symbol : nullptr, v, static_cast<int>(lanes)});
+    };
+    b_.loop(
+        p * chunk, min(p * chunk + chunk, vectors), 1, [&](const IntExpr& v) { body(v * lanes_, lanes_); },
+        unroll_);
+    if (rest == 0) return;
+    kernel::Value last =
+        b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(p), b_.index(count - 1));
+    b_.if_then_else(
+        last, [&] { return body(vectors * lanes_, rest), std::vector<kernel::Value>{}; },
+        [] { return std::vector<kernel::Value>{}; });
+  }
+
+  KernelMaker& maker_;
+  Builder& b_;
+  const ElementLoops& loops_;
+  std::vector<PhysicalDim> dims_;
+  int lanes_ = 1;
+  int64_t unroll_ = 1;
+};
+
+} // namespace
+
+void emit_element_loops(KernelMaker& maker, const ElementLoops& loops) {
+  LoopsEmitter(maker, loops).emit();
+}
+
+int vector_lanes(const TargetInfo& target, int element_bits, int64_t extent) {
+  return static_cast<int>(std::clamp<int64_t>(target.lanes(element_bits), 1, std::max<int64_t>(extent, 1)));
+}
+
+void emit_vector_loop(Builder& builder, int64_t extent, int lanes, int64_t unroll,
+                      const std::function<void(const Lanes&)>& body) {
+  if (lanes == 1) {
+    builder.loop(
+        0, extent, 1,
+        [&](const IntExpr& iv) {
+          body({nullptr, iv, 1});
+        },
+        unroll);
+    return;
+  }
+  SymbolRef symbol = make_symbol("lane", extent);
+  int64_t vectors = extent / lanes, rest = extent % lanes;
+  builder.loop(
+      0, vectors, 1,
+      [&](const IntExpr& v) {
+        body({symbol, v * lanes, lanes});
+      },
+      vectors >= 2 * unroll ? unroll : 1);
+  if (rest > 0) body({rest > 1 ? symbol : nullptr, vectors * lanes, static_cast<int>(rest)});
+}
+
+std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<int64_t>& extents) {
+  std::vector<IntExpr> index(extents.size());
+  for (size_t i = extents.size(); i-- > 0;) {
+    index[i] = i == 0 ? flat : floor_mod(flat, extents[i]);
+    flat = floor_div(flat, extents[i]);
+  }
+  return index;
+}
+
+} // namespace firn::lower

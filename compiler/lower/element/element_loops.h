@@ -1,0 +1,36 @@
+// The loops over all elements of a tensor in the order they lie in memory, the innermost in vectors.
+//
+// Adjacent dims through which every access walks as through one are collapsed, so that the innermost loop is
+// long; the rest after whole vectors is one vector of the exact number of lanes. Where padding or
+// concatenation makes elements differ, the loops are cut.
+#pragma once
+
+#include "compiler/lower/element/element_emitter.h"
+#include "compiler/plan/views.h"
+
+namespace firn::lower {
+
+using plan::physical_dims_of;
+using plan::PhysicalDim;
+
+// The indices of dims of `extents` at row-major position `flat`.
+std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<int64_t>& extents);
+
+struct ElementLoops {
+  Type type;             // whose elements are walked
+  int element_bits = 32; // of the widest value in vectors
+  std::function<ElementUses(const Index&)> uses;
+  std::function<void(const Index&, const Lanes&)> body;
+  bool parallel = true; // may set the kernel's parallel loop
+};
+void emit_element_loops(KernelMaker& maker, const ElementLoops& loops);
+
+// Lanes for elements of so many bits on the target, at most `extent`.
+int vector_lanes(const TargetInfo& target, int element_bits, int64_t extent);
+
+// `body` for every vector of a loop over [0, extent) and for the rest. `unroll`: copies of the body per
+// iteration.
+void emit_vector_loop(kernel::Builder& builder, int64_t extent, int lanes, int64_t unroll,
+                      const std::function<void(const Lanes&)>& body);
+
+} // namespace firn::lower

@@ -1,0 +1,383 @@
+// Reductions inside the element emitter: the reduced dims become loops around the operands' elements. With
+// lanes, every lane reduces for its own result; without, a sum over elements that lie together is made in
+// vectors and their lanes are added at the end. The order of additions depends on shapes alone.
+#include "compiler/lower/element/element_emitter.h"
+
+#include "compiler/graph/builder.h"
+#include "compiler/graph/producers.h"
+#include "compiler/lower/element/element_loops.h"
+#include "compiler/lower/element/kernel_scalars.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+// Partial results of one reduction.
+constexpr int64_t kChains = 4;
+// Windows of up to so many elements are unrolled.
+constexpr int64_t kUnrolledWindow = 16;
+
+// Whether one of the dims lies in blocks that are all full.
+bool has_whole_blocks(const Type& type, const std::vector<int>& dims) {
+  if (type.layout.blocks.size() != 1) return false;
+  const Layout::Block& block = type.layout.blocks[0];
+  return std::find(dims.begin(), dims.end(), block.dim) != dims.end() &&
+         type.dim(block.dim) % block.size == 0;
+}
+
+// Whether elements take longer to compute than to add, so that one sum at a time is enough.
+bool outlasts_addition(Value element) {
+  return !walk_producers(element, [](Value value, int) {
+    if (has_trait(value.def->opcode(), LongCode)) return Walk::Stop;
+    return is_elementwise(value.def->opcode()) ? Walk::Into : Walk::Past;
+  });
+}
+
+} // namespace
+
+ElementEmitter::Values ElementEmitter::initial_values(const Instruction& reduce) {
+  Values values;
+  int count = reduce.num_operands() / 2;
+  for (int i = 0; i < count; ++i) values.push_back(emit(reduce.operand(count + i), {}));
+  return values;
+}
+
+ElementEmitter::Values ElementEmitter::combine(const Instruction& reduce, const Values& sums,
+                                               const Values& elements, int lanes) {
+  DType dtype = reduce.operand(0).dtype();
+  if (std::optional<Opcode> op = simple_reducer(reduce)) {
+    // Sums of narrow floats are kept in f32 until the end.
+    KernelScalars scalars(builder_);
+    DType computed = scalar_ops::is_narrow_float(dtype) ? DType::F32 : dtype;
+    return {scalar_ops::binary(scalars, *op, computed, sums[0], elements[0])};
+  }
+  Lanes shape;
+  shape.count = lanes;
+  ElementEmitter inner(builder_, shape);
+  const Region& region = reduce.region();
+  for (size_t i = 0; i < sums.size(); ++i) {
+    inner.bind(region.parameter(static_cast<int>(i)),
+               [v = sums[i]](const Index&, const Lanes&) { return v; });
+    inner.bind(region.parameter(static_cast<int>(i + sums.size())),
+               [v = elements[i]](const Index&, const Lanes&) { return v; });
+  }
+  Values results;
+  for (Value result : region.results()) results.push_back(inner.emit(result, {}));
+  return results;
+}
+
+kernel::Value ElementEmitter::combine_lanes(const Instruction& reduce, kernel::Value vector) {
+  int lanes = builder_.type(vector).lanes;
+  kernel::Value odd; // sum of lanes that found no partner
+  while (lanes > 1) {
+    int half = lanes / 2;
+    auto part = [&](int first) {
+      if (half == 1) return builder_.extract(vector, first);
+      std::vector<int64_t> order;
+      for (int i = 0; i < half; ++i) order.push_back(first + i);
+      return builder_.shuffle(vector, vector, std::move(order));
+    };
+    if (lanes % 2 == 1) {
+      kernel::Value last = builder_.extract(vector, lanes - 1);
+      odd = odd ? combine(reduce, {odd}, {last}, 1)[0] : last;
+    }
+    vector = combine(reduce, {part(0)}, {part(half)}, half)[0];
+    lanes = half;
+  }
+  return odd ? combine(reduce, {vector}, {odd}, 1)[0] : vector;
+}
+
+bool ElementEmitter::walks_as_one(Value value, const Type& like) const {
+  auto past_if = [](bool holds) { return holds ? Walk::Past : Walk::Stop; };
+  return walk_producers(value, [&](Value part, int) {
+    const Instruction& instruction = *part.def;
+    if (leaves_.count(key(part)))
+      return past_if(part.type().dims == like.dims && part.type().layout.is_plain());
+    if (instruction.is(Opcode::Constant)) return Walk::Past;
+    if (instruction.is(Opcode::BroadcastInDim))
+      return past_if(instruction.operand(0).type().num_elements() == 1);
+    return is_elementwise(instruction.opcode()) ? Walk::Into : Walk::Stop;
+  });
+}
+
+// Sums over `dims` (the innermost last, adjacent ones that walk as one first merged) in vectors along the
+// last.
+kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const Index& from,
+                                                const std::vector<int>& dims) {
+  Value operand = reduce.operand(0);
+  DType dtype = operand.dtype();
+  // The trailing reduced dims that are one stretch of memory.
+  size_t merged = 1;
+  if (walks_as_one(operand, operand.type()))
+    while (merged < dims.size() && dims[dims.size() - merged - 1] + 1 == dims[dims.size() - merged]) ++merged;
+  int64_t extent = 1;
+  for (size_t i = dims.size() - merged; i < dims.size(); ++i) extent *= operand.dim(dims[i]);
+
+  int lanes = static_cast<int>(std::min<int64_t>(preferred_lanes_, extent));
+  int64_t vectors = extent / lanes, rest = extent % lanes;
+  // Several sums side by side hide the latency of the additions.
+  int64_t chains = outlasts_addition(operand) ? 1 : vectors >= 16 ? 4 : vectors >= 4 ? 2 : 1;
+  LiteralRef identity = reducer_identity(*simple_reducer(reduce), dtype);
+  kernel::Type type = value_type(dtype, lanes);
+  kernel::Value start = kernel::is_float(type.scalar) ? builder_.constant(type, identity->get_double(0))
+                                                      : builder_.constant_int(type, identity->get_int(0));
+  SymbolRef symbol = std::make_shared<const Symbol>(Symbol{"r", 0, extent - 1});
+  auto element = [&](Index at, const IntExpr& first, int count) {
+    Lanes span{symbol, first, count};
+    ElementEmitter inner(builder_, span);
+    inner.leaves_ = leaves_;
+    inner.uniform_once_ = uniform_once_;
+    IntExpr position = symbol->upper == 0 ? IntExpr(0) : IntExpr::symbol(symbol);
+    for (size_t i = dims.size(); i-- > dims.size() - merged;) {
+      size_t d = static_cast<size_t>(dims[i]);
+      int64_t size = operand.dim(dims[i]);
+      at[d] = i == dims.size() - merged ? position : floor_mod(position, size);
+      position = floor_div(position, size);
+    }
+    return inner.emit(operand, at);
+  };
+  // One stretch: whole vectors round robin into the sums, then the rest.
+  auto stretch = [&](const Index& at, Values sums) {
+    int64_t rounds = vectors / chains;
+    sums = builder_.loop_carried(0, rounds, 1, sums, [&](const IntExpr& v, const Values& carried) {
+      Values next;
+      for (int64_t c = 0; c < chains; ++c)
+        next.push_back(combine(reduce, {carried[static_cast<size_t>(c)]},
+                               {element(at, (v * chains + c) * lanes, lanes)}, lanes)[0]);
+      next.push_back(carried.back());
+      return next;
+    });
+    for (int64_t v = rounds * chains; v < vectors; ++v)
+      sums[0] = combine(reduce, {sums[0]}, {element(at, v * lanes, lanes)}, lanes)[0];
+    if (rest > 0) {
+      kernel::Value tail = combine_lanes(reduce, element(at, vectors * lanes, static_cast<int>(rest)));
+      sums.back() = combine(reduce, {sums.back()}, {tail}, 1)[0];
+    }
+    return sums;
+  };
+  Values sums(static_cast<size_t>(chains), start);
+  sums.push_back(kernel::is_float(type.scalar)
+                     ? builder_.constant(type.with_lanes(1), identity->get_double(0))
+                     : builder_.constant_int(type.with_lanes(1), identity->get_int(0)));
+  std::function<Values(size_t, Index, Values)> nest = [&](size_t at, Index index, Values carried) -> Values {
+    if (at == dims.size() - merged) return stretch(index, carried);
+    return builder_.loop_carried(0, operand.dim(dims[at]), 1, carried,
+                                 [&](const IntExpr& iv, const Values& inner) {
+                                   index[static_cast<size_t>(dims[at])] = iv;
+                                   return nest(at + 1, index, inner);
+                                 });
+  };
+  sums = nest(0, from, sums);
+  for (int64_t c = 1; c < chains; ++c)
+    sums[0] = combine(reduce, {sums[0]}, {sums[static_cast<size_t>(c)]}, lanes)[0];
+  kernel::Value total = combine_lanes(reduce, sums[0]);
+  return combine(reduce, {total}, {sums.back()}, 1)[0];
+}
+
+// Loops over `dims`, every lane for its own result. Simple reducers get several partial results side by side,
+// taken round robin along the innermost dim, which hide the latency of combining.
+ElementEmitter::Values ElementEmitter::reduce_in_loops(const Instruction& reduce, const Index& from,
+                                                       const std::vector<int>& dims, Values initial) {
+  size_t count = initial.size();
+  int64_t innermost = dims.empty() ? 1 : reduce.operand(0).dim(dims.back());
+  bool splits = count == 1 && simple_reducer(reduce) && is_float(reduce.operand(0).dtype()) &&
+                !outlasts_addition(reduce.operand(0));
+  int64_t chains = splits ? std::clamp<int64_t>(innermost / 2, 1, kChains) : 1;
+  auto step = [&](Index here, const IntExpr& at, Values carried, size_t chain) {
+    if (!dims.empty()) here[static_cast<size_t>(dims.back())] = at;
+    Values elements, sums(carried.begin() + static_cast<std::ptrdiff_t>(chain * count),
+                          carried.begin() + static_cast<std::ptrdiff_t>((chain + 1) * count));
+    for (size_t i = 0; i < count; ++i) elements.push_back(emit(reduce.operand(static_cast<int>(i)), here));
+    Values next = combine(reduce, sums, elements, lanes_.count);
+    std::copy(next.begin(), next.end(), carried.begin() + static_cast<std::ptrdiff_t>(chain * count));
+    return carried;
+  };
+  auto along_innermost = [&](const Index& here, Values carried) {
+    int64_t rounds = innermost / chains;
+    carried = builder_.loop_carried(0, rounds, 1, carried, [&](const IntExpr& iv, Values inner) {
+      return in_inner_block([&] {
+        for (int64_t c = 0; c < chains; ++c)
+          inner = step(here, iv * chains + c, std::move(inner), static_cast<size_t>(c));
+        return inner;
+      });
+    });
+    for (int64_t i = rounds * chains; i < innermost; ++i)
+      carried = step(here, i, std::move(carried), static_cast<size_t>(i - rounds * chains));
+    return carried;
+  };
+  std::function<Values(size_t, Index, Values)> nest = [&](size_t at, Index here, Values carried) -> Values {
+    if (at + 1 >= dims.size()) return along_innermost(here, std::move(carried));
+    return builder_.loop_carried(0, reduce.operand(0).dim(dims[at]), 1, carried,
+                                 [&](const IntExpr& iv, const Values& inner) {
+                                   here[static_cast<size_t>(dims[at])] = iv;
+                                   return in_inner_block([&] { return nest(at + 1, here, inner); });
+                                 });
+  };
+  if (splits && chains > 1) {
+    LiteralRef identity = reducer_identity(*simple_reducer(reduce), reduce.operand(0).dtype());
+    kernel::Type type = value_type(reduce.operand(0).dtype(), lanes_.count);
+    initial.resize(static_cast<size_t>(chains), builder_.constant(type, identity->get_double(0)));
+  }
+  Values sums = nest(0, from, std::move(initial));
+  for (size_t c = 1; c < static_cast<size_t>(chains); ++c)
+    sums[0] = combine(reduce, {sums[0]}, {sums[c]}, lanes_.count)[0];
+  sums.resize(count);
+  return sums;
+}
+
+// Sums over `dims`, one of them in whole blocks, each of which is a vector. Along the innermost of the others
+// the vectors go round robin into several sums.
+kernel::Value ElementEmitter::reduce_in_blocks(const Instruction& reduce, const Index& from,
+                                               std::vector<int> dims) {
+  Value operand = reduce.operand(0);
+  const Layout::Block& block = operand.type().layout.blocks[0];
+  int lanes = static_cast<int>(block.size);
+  int64_t blocks = operand.dim(block.dim) / block.size;
+  std::erase(dims, block.dim);
+  int64_t innermost = dims.empty() ? 1 : operand.dim(dims.back());
+  int64_t chains = outlasts_addition(operand) ? 1 : innermost >= 8 ? 4 : innermost >= 4 ? 2 : 1;
+  LiteralRef identity = reducer_identity(*simple_reducer(reduce), operand.dtype());
+  kernel::Type type = value_type(operand.dtype(), lanes);
+  Values sums(static_cast<size_t>(chains), kernel::is_float(type.scalar)
+                                               ? builder_.constant(type, identity->get_double(0))
+                                               : builder_.constant_int(type, identity->get_int(0)));
+  SymbolRef lane = std::make_shared<const Symbol>(Symbol{"r", 0, block.size - 1});
+  auto add = [&](Index at, const IntExpr& position, kernel::Value sum) {
+    if (!dims.empty()) at[static_cast<size_t>(dims.back())] = position;
+    ElementEmitter inner(builder_, Lanes{lane, 0, lanes});
+    inner.leaves_ = leaves_;
+    return combine(reduce, {sum}, {inner.emit(operand, at)}, lanes)[0];
+  };
+  auto along_innermost = [&](const Index& at, const Values& carried) {
+    int64_t rounds = innermost / chains;
+    Values next = builder_.loop_carried(0, rounds, 1, carried, [&](const IntExpr& iv, Values in) {
+      for (int64_t c = 0; c < chains; ++c) {
+        kernel::Value& sum = in[static_cast<size_t>(c)];
+        sum = add(at, iv * chains + c, sum);
+      }
+      return in;
+    });
+    for (int64_t i = rounds * chains; i < innermost; ++i) next[0] = add(at, i, next[0]);
+    return next;
+  };
+  std::function<Values(size_t, Index, const Values&)> nest = [&](size_t level, Index at,
+                                                                 const Values& carried) -> Values {
+    if (level + 1 >= dims.size()) return along_innermost(at, carried);
+    return builder_.loop_carried(0, operand.dim(dims[level]), 1, carried,
+                                 [&](const IntExpr& iv, const Values& in) {
+                                   at[static_cast<size_t>(dims[level])] = iv;
+                                   return nest(level + 1, at, in);
+                                 });
+  };
+  sums = builder_.loop_carried(0, blocks, 1, sums, [&](const IntExpr& iv, const Values& in) {
+    Index at = from;
+    at[static_cast<size_t>(block.dim)] = iv * block.size + IntExpr::symbol(lane);
+    return nest(0, at, in);
+  });
+  for (size_t c = 1; c < sums.size(); ++c) sums[0] = combine(reduce, {sums[0]}, {sums[c]}, lanes)[0];
+  return combine_lanes(reduce, sums[0]);
+}
+
+ElementEmitter::Values ElementEmitter::emit_reduce(const Instruction& reduce, const Index& index) {
+  int count = reduce.num_operands() / 2;
+  std::vector<int64_t> reduced = reduce.attributes().ints("dims");
+  std::sort(reduced.begin(), reduced.end());
+  Value operand = reduce.operand(0);
+  if (uses_) uses_->reduces = true;
+  Index from(operand.type().dims.size(), IntExpr(0));
+  std::vector<int> dims;
+  size_t kept = 0;
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (!std::binary_search(reduced.begin(), reduced.end(), static_cast<int64_t>(d)))
+      from[d] = index[kept++];
+    else if (operand.dim(static_cast<int>(d)) != 1)
+      dims.push_back(static_cast<int>(d));
+  }
+  // In memory order, so that the innermost loop walks along memory.
+  std::vector<PhysicalDim> order = physical_dims_of(operand.type());
+  std::erase_if(order, [](const PhysicalDim& dim) { return dim.extent == 1; });
+  Values sums = initial_values(reduce);
+  bool reduces_innermost = !order.empty() &&
+                           std::find(dims.begin(), dims.end(), order.back().logical) != dims.end() &&
+                           order.back().logical == (dims.empty() ? -1 : dims.back());
+  if (lanes_.count == 1 && !uses_ && preferred_lanes_ > 1 && count == 1 && reduces_innermost &&
+      operand.type().layout.blocks.empty() && simple_reducer(reduce)) {
+    Values total = {reduce_in_vectors(reduce, from, dims)};
+    sums = combine(reduce, sums, total, 1);
+  } else if (lanes_.count == 1 && !uses_ && count == 1 && simple_reducer(reduce) &&
+             has_whole_blocks(operand.type(), dims)) {
+    sums = combine(reduce, sums, {reduce_in_blocks(reduce, from, dims)}, 1);
+  } else {
+    sums = reduce_in_loops(reduce, from, dims, std::move(sums));
+  }
+  KernelScalars scalars(builder_);
+  for (int i = 0; i < count; ++i)
+    sums[static_cast<size_t>(i)] =
+        scalar_ops::rounded(scalars, reduce.operand(i).dtype(), sums[static_cast<size_t>(i)]);
+  return sums;
+}
+
+ElementEmitter::Values ElementEmitter::emit_reduce_window(const Instruction& reduce, const Index& index) {
+  int count = reduce.num_operands() / 2;
+  const Window& window = reduce.attributes().window();
+  Value operand = reduce.operand(0);
+  struct Walk {
+    size_t dim;
+    IntExpr start, lower, upper; // first position, range of window elements within the operand
+    int64_t dilation;
+    int64_t unroll;
+  };
+  std::vector<Walk> walks;
+  Index from(index.size(), IntExpr(0));
+  bool uniform = true;
+  int64_t unrolled = 1;
+  for (size_t d = index.size(); d-- > 0;) {
+    const WindowDim& dim = window.dims[d];
+    int64_t extent = operand.dim(static_cast<int>(d)), reach = (dim.size - 1) * dim.dilation;
+    Walk walk{d, index[d] * dim.stride - dim.pad_low, 0, dim.size, dim.dilation, 1};
+    bool inside = walk.start.lower_bound() >= 0 && (walk.start + reach).upper_bound() < extent;
+    if (!inside) {
+      cut(walk.start, 0, true);
+      cut(walk.start, extent - reach, true);
+      use(index[d]);
+      uniform &= is_uniform(index[d]);
+      walk.lower = max(0, ceil_div(walk.start * -1, dim.dilation));
+      walk.upper = min(dim.size, floor_div(IntExpr(extent - 1) - walk.start, dim.dilation) + 1);
+    } else if (unrolled * dim.size <= kUnrolledWindow) {
+      walk.unroll = dim.size;
+      unrolled *= dim.size;
+    }
+    from[d] = walk.start;
+    if (dim.size > 1 || !inside) walks.push_back(walk);
+  }
+  if (!uniform) {
+    Values lanes;
+    for (int i = 0; i < count; ++i) lanes.push_back(lane_by_lane(result_of(reduce, i), index));
+    return lanes;
+  }
+  std::reverse(walks.begin(), walks.end());
+  std::function<Values(size_t, Index, Values)> nest = [&](size_t at, Index here, Values carried) -> Values {
+    if (at == walks.size()) {
+      Values elements;
+      for (int i = 0; i < count; ++i) elements.push_back(emit(reduce.operand(i), here));
+      return combine(reduce, carried, elements, lanes_.count);
+    }
+    const Walk& walk = walks[at];
+    return builder_.loop_carried(
+        walk.lower, walk.upper, 1, carried,
+        [&](const IntExpr& iv, const Values& inner) {
+          here[walk.dim] = walk.start + iv * walk.dilation;
+          return in_inner_block([&] { return nest(at + 1, here, inner); });
+        },
+        walk.unroll);
+  };
+  Values sums = nest(0, from, initial_values(reduce));
+  KernelScalars scalars(builder_);
+  for (int i = 0; i < count; ++i)
+    sums[static_cast<size_t>(i)] =
+        scalar_ops::rounded(scalars, reduce.operand(i).dtype(), sums[static_cast<size_t>(i)]);
+  return sums;
+}
+
+} // namespace firn::lower

@@ -1,0 +1,155 @@
+// Kernels whose every result element is computed on its own: elementwise ops, data movement, and fusions of
+// them.
+#include "compiler/lower/element/element_loops.h"
+#include "compiler/lower/emitters.h"
+#include "compiler/plan/roots.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+// The widest element that vectors hold. Integers of 64 bits count only where they are results: elsewhere they
+// are indices, of which there is one per vector.
+int widest_bits(const Instruction& instruction) {
+  int bits = 8;
+  for (int i = 0; i < instruction.num_results(); ++i)
+    bits = std::max(bits, value_bits(instruction.type(i).dtype));
+  auto visit = [&](const Instruction& op) {
+    if (!is_elementwise(op.opcode())) return;
+    for (Value operand : op.operands()) {
+      int width = value_bits(operand.dtype());
+      if (width < 64 || is_float(operand.dtype())) bits = std::max(bits, width);
+    }
+  };
+  if (instruction.num_regions() == 0)
+    visit(instruction);
+  else
+    for (const auto& op : instruction.region().instructions()) visit(*op);
+  return bits;
+}
+
+int64_t count_operations(const Instruction& instruction) {
+  if (instruction.num_regions() == 0) return is_elementwise(instruction.opcode()) ? 1 : 0;
+  int64_t count = 0;
+  for (const auto& op : instruction.region().instructions()) count += count_operations(*op);
+  return count;
+}
+
+// One walk over elements that computes `results` (of one type) side by side.
+class ElementwiseKernel {
+public:
+  ElementwiseKernel(KernelMaker& maker, const Instruction& instruction, RegionLeaves leaves)
+      : maker_(maker), instruction_(instruction), leaves_(std::move(leaves)) {}
+
+  // `sources`: what stands for each result within the region.
+  void add_result(Value source, Value result) {
+    results_.push_back({source, result.type(), maker_.write(result)});
+  }
+
+  void emit() {
+    ElementLoops loops;
+    loops.type = walked_type();
+    loops.element_bits = widest_bits(instruction_);
+    loops.uses = [&](const Index& index) { return analyse(index); };
+    loops.body = [&](const Index& index, const Lanes& lanes) { emit_elements(index, lanes); };
+    emit_element_loops(maker_, loops);
+    maker_.set_flops(loops.type.num_elements() * count_operations(instruction_));
+  }
+
+private:
+  struct ElementResult {
+    Value source;
+    Type type;
+    int buffer;
+  };
+
+  // The result as it is walked: a plain result whose operands lie in blocks of one of its dims, such as a
+  // mean over all positions, goes block by block, so that vectors of it are vectors of the operands.
+  Type walked_type() const {
+    Type type = results_[0].type;
+    if (results_.size() != 1 || !type.layout.is_plain() || type.rank() == 0) return type;
+    Index index;
+    for (const Dim& dim : type.dims)
+      index.push_back(IntExpr::symbol(std::make_shared<const Symbol>(Symbol{"i", 0, dim.value() - 1})));
+    if (!analyse(index).reduces) return type;
+    int dim = type.rank() - 1;
+    while (dim > 0 && type.dim(dim) == 1) --dim;
+    for (const RegionLeaves::Entry& leaf : leaves_.entries()) {
+      const Layout& layout = leaf.type.layout;
+      if (layout.blocks.size() != 1 || leaf.type.dim(layout.blocks[0].dim) != type.dim(dim)) continue;
+      for (int d = 0; d < type.rank(); ++d) type.layout.order.push_back(d);
+      type.layout.blocks = {{dim, layout.blocks[0].size}};
+      return type;
+    }
+    return type;
+  }
+
+  // Emits one element into a kernel that is thrown away.
+  ElementUses analyse(const Index& index) const {
+    kernel::Kernel trial;
+    kernel::Builder builder(trial);
+    ElementUses uses;
+    ElementEmitter emitter(builder);
+    emitter.record_uses(&uses);
+    leaves_.bind_recording(builder, emitter, &uses.offsets);
+    for (const ElementResult& result : results_) {
+      emitter.emit(result.source, index);
+      uses.offsets.push_back(result.type.offset_of(index));
+    }
+    uses.operations = static_cast<int64_t>(trial.value_types.size());
+    return uses;
+  }
+
+  void emit_elements(const Index& index, const Lanes& lanes) {
+    ElementEmitter emitter(maker_.builder(), lanes);
+    emitter.set_preferred_lanes(maker_.context().target().lanes(widest_bits(instruction_)));
+    leaves_.bind_to(emitter);
+    // All loads precede all stores: a result may lie where an operand did.
+    std::vector<kernel::Value> values;
+    for (const ElementResult& result : results_) values.push_back(emitter.emit(result.source, index));
+    for (size_t i = 0; i < results_.size(); ++i)
+      store_element(maker_.builder(), results_[i].buffer, results_[i].type, index, lanes, values[i]);
+  }
+
+  KernelMaker& maker_;
+  const Instruction& instruction_;
+  RegionLeaves leaves_;
+  std::vector<ElementResult> results_;
+};
+
+bool has_elements(const Instruction& instruction) {
+  for (int i = 0; i < instruction.num_results(); ++i)
+    if (instruction.type(i).num_elements() > 0) return true;
+  return false;
+}
+
+} // namespace
+
+void emit_elementwise(LoweringContext& context, const Instruction& instruction) {
+  if (!has_elements(instruction)) return;
+  bool has_region = instruction.is(Opcode::Fusion) ||
+                    instruction.is(Opcode::Composite); // a reduction's region is its combiner
+  // Results of one type share a walk; those of different types get a kernel each.
+  std::vector<bool> done(static_cast<size_t>(instruction.num_results()), false);
+  for (int first = 0; first < instruction.num_results(); ++first) {
+    if (done[static_cast<size_t>(first)] || instruction.type(first).num_elements() == 0) continue;
+    KernelMaker maker(context, instruction,
+                      has_region ? "elementwise" : std::string(opcode_name(instruction.opcode())));
+    ElementwiseKernel kernel(maker, instruction,
+                             has_region ? RegionLeaves(maker, instruction)
+                                        : RegionLeaves::of_operands(maker, instruction));
+    for (int i = first; i < instruction.num_results(); ++i) {
+      if (instruction.type(i).dims != instruction.type(first).dims ||
+          !(instruction.type(i).layout == instruction.type(first).layout))
+        continue;
+      Value result = result_of(instruction, i);
+      kernel.add_result(has_region ? instruction.region().results()[static_cast<size_t>(i)] : result, result);
+      done[static_cast<size_t>(i)] = true;
+    }
+    kernel.emit();
+    maker.finish();
+  }
+}
+
+} // namespace firn::lower

@@ -1,0 +1,102 @@
+// Concatenation: operands that do not lie in the result already are copied there, each by a kernel of its
+// own.
+#include "compiler/lower/element/element_loops.h"
+#include "compiler/lower/emitters.h"
+#include "compiler/lower/placement.h"
+
+namespace firn::lower {
+namespace {
+
+// What one operand is read from, and where in it.
+struct PartSource {
+  Value value;
+  Index start;
+};
+
+PartSource source_of(const LoweringContext& context, Value part) {
+  if (!context.is_read_in_place(*part.def)) return {part, Index(part.type().dims.size(), IntExpr(0))};
+  const std::vector<int64_t>& starts = part.def->attributes().ints("starts");
+  return {part.def->operand(0), Index(starts.begin(), starts.end())};
+}
+
+Index shifted(Index index, const Index& by) {
+  for (size_t d = 0; d < index.size(); ++d) index[d] = index[d] + by[d];
+  return index;
+}
+
+// What is written of the result: the part alone where it is one stretch of memory, because what it is copied
+// from may be another part.
+struct PartTarget {
+  int parameter;
+  Type type;
+  Index start;
+};
+
+PartTarget target_of(KernelMaker& maker, Value result, Value part, const std::vector<int64_t>& start,
+                     bool slides) {
+  auto offset = plan::contiguous_offset(result.type(), part.type(), start);
+  if (!offset || slides) return {maker.write(result), result.type(), Index(start.begin(), start.end())};
+  Place place = maker.context().place_of(result);
+  auto bytes = static_cast<int64_t>(part.type().physical_byte_size());
+  kernel::Scalar element = memory_scalar(part.dtype());
+  maker.kernel().bytes += bytes;
+  int parameter = maker.parameter({place.buffer, place.byte_offset + *offset}, element,
+                                  bytes / kernel::scalar_bytes(element), /*written=*/true, "out");
+  return {parameter, part.type(), Index(start.size(), IntExpr(0))};
+}
+
+// Copies one operand to where it starts in the result; `slides`: in ascending order, so that it may be moved
+// towards the start of the memory it lies in.
+void emit_part(LoweringContext& context, const Instruction& concatenate, Value part,
+               const std::vector<int64_t>& start, bool slides) {
+  Value result = result_of(concatenate);
+  KernelMaker maker(context, concatenate, "concatenate");
+  bool splat = part.def->is(Opcode::Constant) && part.def->literal()->is_splat();
+  PartSource from = source_of(context, part);
+  int source = splat ? -1 : maker.read(from.value);
+  PartTarget to = target_of(maker, result, part, start, slides);
+  ElementLoops loops;
+  loops.type = Type::tensor(part.dtype(), part.type().dims, result.type().layout);
+  loops.type.layout.strides.clear();
+  loops.element_bits = value_bits(part.dtype());
+  if (slides) loops.parallel = false;
+  loops.uses = [&](const Index& index) {
+    ElementUses uses;
+    uses.offsets = {to.type.offset_of(shifted(index, to.start))};
+    if (!splat) uses.offsets.push_back(from.value.type().offset_of(shifted(index, from.start)));
+    return uses;
+  };
+  loops.body = [&](const Index& index, const Lanes& lanes) {
+    kernel::Builder& b = maker.builder();
+    kernel::Value value = splat
+                              ? ElementEmitter(b, lanes).emit(part, index)
+                              : load_element(b, source, from.value.type(), shifted(index, from.start), lanes);
+    store_element(b, to.parameter, to.type, shifted(index, to.start), lanes, value);
+  };
+  emit_element_loops(maker, loops);
+  maker.finish();
+}
+
+} // namespace
+
+void emit_concatenate(LoweringContext& context, const Instruction& instruction) {
+  size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
+  const Type& type = instruction.type();
+  std::vector<int64_t> start(type.dims.size(), 0);
+  bool is_first = true;
+  for (Value operand : instruction.operands()) {
+    std::vector<int64_t> here = start;
+    start[dim] += operand.dim(static_cast<int>(dim));
+    bool slides = is_first && context.is_rolling(instruction);
+    is_first = false;
+    if (operand.type().num_elements() == 0) continue;
+    if (auto offset = plan::contiguous_offset(type, operand.type(), here);
+        offset && !operand.def->is(Opcode::Constant)) {
+      Place result = context.place_of(result_of(instruction));
+      if (context.place_of(operand) == Place{result.buffer, result.byte_offset + *offset}) continue;
+    }
+    emit_part(context, instruction, operand, here, slides);
+  }
+}
+
+} // namespace firn::lower

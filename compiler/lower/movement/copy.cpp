@@ -1,0 +1,38 @@
+// Kernels that move whole buffers.
+#include "compiler/lower/element/element_loops.h"
+#include "compiler/lower/emitters.h"
+
+namespace firn::lower {
+
+void emit_copy(LoweringContext& context, Place from, Place to, const Type& type,
+               const std::string& location) {
+  int64_t bytes = static_cast<int64_t>(type.physical_byte_size());
+  if (from == to || bytes == 0) return;
+  // As integers of the elements' size, so that nothing is converted.
+  int element = kernel::scalar_bytes(memory_scalar(type.dtype));
+  DType dtype = element == 8 ? DType::I64 : element == 4 ? DType::I32 : element == 2 ? DType::I16 : DType::I8;
+  KernelMaker maker(context, location, "copy");
+  int source = maker.parameter(from, memory_scalar(dtype), bytes / element, /*written=*/false, "in");
+  int target = maker.parameter(to, memory_scalar(dtype), bytes / element, /*written=*/true, "out");
+  ElementLoops loops;
+  loops.type = Type::tensor_of(dtype, {bytes / element});
+  loops.element_bits = 8 * element;
+  loops.uses = [](const Index& index) {
+    ElementUses uses;
+    uses.offsets = {index[0]};
+    return uses;
+  };
+  loops.body = [&](const Index& index, const Lanes& lanes) {
+    store_at(maker.builder(), target, dtype, index[0], lanes,
+             load_at(maker.builder(), source, dtype, index[0], lanes));
+  };
+  emit_element_loops(maker, loops);
+  maker.kernel().bytes = 2 * bytes;
+  maker.finish_copy();
+}
+
+void emit_copy(LoweringContext& context, Value from, Place to, const std::string& location) {
+  emit_copy(context, context.place_of(from), to, from.type(), location);
+}
+
+} // namespace firn::lower

@@ -1,0 +1,326 @@
+// Resampled images, line by line: the lines that an output line is made of are combined into one first, which
+// stays in the nearest cache; then its elements are combined along the line. Where whole vectors lie between
+// neighbours of a line (channel blocks) these move as they are, at places that tables name. Where neighbours
+// lie side by side, the elements that a vector of results wants are shuffled out of two vectors; enlargements
+// by simple factors repeat the same shuffles along the line. Elements that lie further apart are gathered.
+#include "compiler/graph/resample.h"
+
+#include "compiler/lower/element/element_loops.h"
+#include "compiler/lower/emitters.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::OpKind;
+using kernel::Scalar;
+using KernelValue = kernel::Value;
+
+constexpr int64_t kMaxPeriod = 4;    // vectors whose shuffles repeat
+constexpr int64_t kMaxStraight = 40; // vectors with shuffles of their own
+constexpr int64_t kMaxSmall = 4;     // the same where code is to be small
+
+// Places of `lanes` results in the line: `base` and, per tap, what is to be added for every lane.
+struct Pattern {
+  int64_t base = 0, span = 0;
+  std::vector<std::vector<int64_t>> lanes;
+  bool repeats(const Pattern& other) const { return lanes == other.lanes; }
+};
+
+class ResampleKernel {
+public:
+  ResampleKernel(LoweringContext& context, const Instruction& composite, std::vector<ResampledDim> dims)
+      : context_(context), composite_(composite), dims_(std::move(dims)), lanes_(context.target().lanes(32)),
+        source_(physical_dims_of(composite.operand(0).type())), target_(physical_dims_of(composite.type())) {
+    while (target_[line_].logical != dims_.back().dim) ++line_;
+    for (size_t i = line_ + 1; i < target_.size(); ++i) inner_ *= target_[i].extent;
+    in_ = source_[line_].extent, out_ = target_[line_].extent;
+    if (inner_ > 1 && inner_ < lanes_) lanes_ = 1; // few channels last
+  }
+
+  void emit() {
+    KernelMaker maker(context_, composite_, "resample");
+    b_ = &maker.builder();
+    x_ = maker.read(composite_.operand(0));
+    for (const ResampledDim& dim : dims_) tables_.push_back(read_tables(maker, dim));
+    y_ = maker.write(result_of(composite_));
+    bool combines_lines = dims_.size() > 1;
+    copies_line_ = combines_lines || (inner_ == 1 && lanes_ > 1);
+    if (copies_line_) scratch_ = maker.scratch(Scalar::F32, in_ * inner_ + 2 * lanes_, "line");
+    int64_t elements = composite_.type().num_elements() * dims_.back().taps(), lines = 1;
+    for (size_t i = 0; i + 1 < dims_.size(); ++i) lines *= dims_[i].taps();
+    if (combines_lines) elements += elements / dims_.back().taps() / out_ * in_ * lines;
+    maker.set_flops(2 * elements);
+    emit_lines();
+    maker.finish();
+  }
+
+private:
+  struct Tables {
+    int indices = -1, weights = -1; // parameters
+  };
+
+  const ResampledDim* find(int dim) const {
+    for (const ResampledDim& resampled : dims_)
+      if (resampled.dim == dim) return &resampled;
+    return nullptr;
+  }
+
+  Tables read_tables(KernelMaker& maker, const ResampledDim& dim) const {
+    const std::vector<int64_t>& numbers = composite_.attributes().ints("dims");
+    auto at = static_cast<int>(std::find(numbers.begin(), numbers.end(), dim.dim) - numbers.begin());
+    Tables tables;
+    tables.indices = maker.read(composite_.operand(2 * at + 1));
+    tables.weights = maker.read(composite_.operand(2 * at + 2));
+    return tables;
+  }
+
+  kernel::Type vector() const { return {Scalar::F32, lanes_}; }
+
+  // The place in x that result `i` of a dim takes its tap `t` from, and its weight.
+  IntExpr place(const ResampledDim& dim, const Tables& tables, int64_t t, const IntExpr& i,
+                int64_t extent) const {
+    KernelValue index = b_->load({Scalar::I32, 1}, tables.indices, i + t * dim.extent());
+    return b_->symbolic(b_->cast(OpKind::IndexCast, index, Scalar::Index), 0, extent - 1);
+  }
+  KernelValue weight(const ResampledDim& dim, const Tables& tables, int64_t t, const IntExpr& i) const {
+    return b_->load({Scalar::F32, 1}, tables.weights, i + t * dim.extent());
+  }
+
+  KernelValue add_product(KernelValue sum, KernelValue factor, KernelValue value) const {
+    return sum ? b_->fma(factor, value, sum) : b_->binary(OpKind::FMul, factor, value);
+  }
+
+  // One output line per iteration.
+  void emit_lines() {
+    std::vector<int64_t> extents;
+    int64_t count = 1;
+    for (size_t i = 0; i < line_; count *= target_[i++].extent) extents.push_back(target_[i].extent);
+    IntExpr p = b_->set_parallel(count);
+    std::vector<IntExpr> index = unflatten(p, extents);
+    std::vector<Source> sources{{IntExpr(0), {}}};
+    int64_t stride = in_ * inner_;
+    for (size_t i = line_; i-- > 0; stride *= source_[i].extent) add_dim(sources, i, index[i], stride);
+    if (copies_line_) combine_lines(sources);
+    IntExpr from = copies_line_ ? IntExpr(0) : sources[0].place, to = p * (out_ * inner_);
+    int line = copies_line_ ? scratch_ : x_;
+    if (inner_ == 1 && lanes_ > 1)
+      emit_side_by_side(line, to);
+    else
+      emit_vectors(line, from, to);
+  }
+
+  // A line of x that the output line is made of.
+  struct Source {
+    IntExpr place;
+    KernelValue weight; // null: 1
+  };
+
+  void add_dim(std::vector<Source>& sources, size_t i, const IntExpr& index, int64_t stride) const {
+    const ResampledDim* dim = find(target_[i].logical);
+    if (!dim) {
+      for (Source& source : sources) source.place = source.place + index * stride;
+      return;
+    }
+    const Tables& tables = tables_[static_cast<size_t>(dim - dims_.data())];
+    std::vector<Source> product;
+    for (int64_t t = 0; t < dim->taps(); ++t) {
+      IntExpr at = place(*dim, tables, t, index, source_[i].extent) * stride;
+      KernelValue factor = weight(*dim, tables, t, index);
+      for (const Source& source : sources)
+        product.push_back(
+            {source.place + at, source.weight ? b_->binary(OpKind::FMul, factor, source.weight) : factor});
+    }
+    sources = std::move(product);
+  }
+
+  // A loop over vectors of `extent` elements, the last overlapping where they are no multiple.
+  template <class Body> void each_vector(int64_t extent, Body body) const {
+    int64_t count = (extent + lanes_ - 1) / lanes_;
+    b_->loop(0, count, 1, [&](const IntExpr& v) {
+      body(extent % lanes_ == 0 ? v * lanes_ : min(v * lanes_, IntExpr(extent - lanes_)));
+    });
+  }
+
+  void combine_lines(const std::vector<Source>& sources) const {
+    std::vector<KernelValue> factors;
+    for (const Source& source : sources)
+      factors.push_back(source.weight ? b_->splat(source.weight, lanes_) : KernelValue{});
+    auto combine = [&](auto load, auto store) {
+      KernelValue sum;
+      for (size_t i = 0; i < sources.size(); ++i) {
+        KernelValue value = load(sources[i].place);
+        sum = factors[i] ? add_product(sum, factors[i], value) : value;
+      }
+      store(sum);
+    };
+    if (in_ * inner_ < lanes_) {
+      KernelValue mask = b_->lane_mask(lanes_, in_ * inner_);
+      return combine(
+          [&](const IntExpr& at) {
+            return b_->load_masked(vector(), x_, at, mask, b_->constant(vector(), 0));
+          },
+          [&](KernelValue sum) { b_->store(sum, scratch_, 0); });
+    }
+    each_vector(in_ * inner_, [&](const IntExpr& v) {
+      combine([&](const IntExpr& at) { return b_->load(vector(), x_, at + v); },
+              [&](KernelValue sum) { b_->store(sum, scratch_, v); });
+    });
+  }
+
+  void emit_vectors(int line, const IntExpr& from, const IntExpr& to) const {
+    const ResampledDim& dim = dims_.back();
+    b_->loop(0, out_, 1, [&](const IntExpr& i) {
+      std::vector<IntExpr> places;
+      std::vector<KernelValue> factors;
+      for (int64_t t = 0; t < dim.taps(); ++t) {
+        places.push_back(from + place(dim, tables_.back(), t, i, in_) * inner_);
+        factors.push_back(b_->splat(weight(dim, tables_.back(), t, i), lanes_));
+      }
+      each_vector(inner_, [&](const IntExpr& v) {
+        KernelValue sum;
+        for (size_t t = 0; t < places.size(); ++t)
+          sum = add_product(sum, factors[t], b_->load(vector(), line, places[t] + v));
+        b_->store(sum, y_, to + i * inner_ + v);
+      });
+    });
+  }
+
+  // --- Neighbours side by side.
+
+  Pattern pattern_at(int64_t first) const {
+    const ResampledDim& dim = dims_.back();
+    auto index = [&](int64_t t, int64_t lane) {
+      return dim.indices->get_int(t * dim.extent() + std::min(first + lane, out_ - 1));
+    };
+    Pattern pattern;
+    pattern.base = in_;
+    for (int64_t t = 0; t < dim.taps(); ++t)
+      for (int64_t lane = 0; lane < lanes_; ++lane) pattern.base = std::min(pattern.base, index(t, lane));
+    for (int64_t t = 0; t < dim.taps(); ++t) {
+      pattern.lanes.emplace_back();
+      for (int64_t lane = 0; lane < lanes_; ++lane) {
+        pattern.lanes.back().push_back(index(t, lane) - pattern.base);
+        pattern.span = std::max(pattern.span, pattern.lanes.back().back());
+      }
+    }
+    return pattern;
+  }
+
+  // Vectors [first, first + count * period) of the `whole` ones of a line whose shuffles repeat after
+  // `period` vectors, `advance` elements further on.
+  struct Run {
+    size_t first = 0, count = 0, period = 1;
+    int64_t advance = 0;
+  };
+
+  static Run longest_run(const std::vector<Pattern>& patterns, size_t whole) {
+    Run best;
+    for (size_t period = 1; period <= kMaxPeriod; ++period)
+      for (size_t first = 0; first + period < whole;) {
+        Run run{first, 1, period, patterns[first + period].base - patterns[first].base};
+        auto continues = [&](size_t v) {
+          return patterns[v].repeats(patterns[v - period]) &&
+                 patterns[v].base - patterns[v - period].base == run.advance;
+        };
+        size_t end = first + period;
+        while (end < whole && continues(end)) ++end;
+        run.count = (end - first) / period;
+        if (run.count > 1 && run.count * period > best.count * best.period) best = run;
+        first = std::max(first + 1, end - period + 1);
+      }
+    return best;
+  }
+
+  void emit_side_by_side(int line, const IntExpr& to) const {
+    std::vector<Pattern> patterns;
+    for (int64_t v = 0; v + lanes_ <= out_; v += lanes_) patterns.push_back(pattern_at(v));
+    if (out_ % lanes_ != 0) patterns.push_back(pattern_at(last_vector()));
+    // The last vector is none of them where it overlaps the one before.
+    auto whole = static_cast<size_t>(out_ / lanes_);
+    Run run = longest_run(patterns, whole);
+    size_t straight = patterns.size() - run.count * run.period;
+    bool near = std::all_of(patterns.begin(), patterns.end(),
+                            [&](const Pattern& pattern) { return pattern.span < 2 * lanes_; });
+    int64_t most = context_.options().optimize_size ? kMaxSmall : kMaxStraight;
+    if (!near || static_cast<int64_t>(straight + run.period) > most) return emit_gathers(line, to);
+    for (size_t v = 0; v < patterns.size(); ++v) {
+      if (run.count > 0 && v == run.first) {
+        b_->loop(0, static_cast<int64_t>(run.count), 1, [&](const IntExpr& repetition) {
+          for (size_t i = 0; i < run.period; ++i)
+            emit_shuffled(
+                line, patterns[v + i], repetition * run.advance + patterns[v + i].base,
+                (repetition * static_cast<int64_t>(run.period) + static_cast<int64_t>(v + i)) * lanes_, to);
+        });
+        v += run.count * run.period - 1;
+        continue;
+      }
+      bool is_last = v + 1 == patterns.size();
+      emit_shuffled(line, patterns[v], patterns[v].base,
+                    is_last ? last_vector() : static_cast<int64_t>(v) * lanes_, to);
+    }
+  }
+
+  // Where the last vector of a line begins: it overlaps the one before where lines are no multiple.
+  int64_t last_vector() const { return std::max<int64_t>(0, out_ - lanes_); }
+
+  void emit_shuffled(int line, const Pattern& pattern, const IntExpr& base, const IntExpr& first,
+                     const IntExpr& to) const {
+    KernelValue low = b_->load(vector(), line, base),
+                high = pattern.span >= lanes_ ? b_->load(vector(), line, base + lanes_) : low;
+    emit_results(first, to,
+                 [&](int64_t t) { return b_->shuffle(low, high, pattern.lanes[static_cast<size_t>(t)]); });
+  }
+
+  void emit_gathers(int line, const IntExpr& to) const {
+    const ResampledDim& dim = dims_.back();
+    auto gather = [&](const IntExpr& first) {
+      emit_results(first, to, [&](int64_t t) {
+        KernelValue offsets =
+            load_line({Scalar::I32, lanes_}, tables_.back().indices, first + t * dim.extent());
+        return b_->gather(vector(), line, 0, offsets);
+      });
+    };
+    if (out_ < lanes_) return gather(0);
+    each_vector(out_, gather);
+  }
+
+  // Elements of a table or of the result: fewer than a vector where lines are short.
+  KernelValue load_line(kernel::Type type, int buffer, const IntExpr& at) const {
+    if (out_ >= lanes_) return b_->load(type, buffer, at);
+    return b_->load_masked(type, buffer, at, b_->lane_mask(lanes_, out_), b_->constant(type, 0));
+  }
+
+  template <class Values> void emit_results(const IntExpr& first, const IntExpr& to, Values values) const {
+    const ResampledDim& dim = dims_.back();
+    KernelValue sum;
+    for (int64_t t = 0; t < dim.taps(); ++t) {
+      KernelValue factor = load_line(vector(), tables_.back().weights, first + t * dim.extent());
+      sum = add_product(sum, factor, values(t));
+    }
+    if (out_ >= lanes_) return b_->store(sum, y_, to + first);
+    b_->store_masked(sum, y_, to + first, b_->lane_mask(lanes_, out_));
+  }
+
+  LoweringContext& context_;
+  const Instruction& composite_;
+  std::vector<ResampledDim> dims_; // in ascending order
+  int lanes_;
+  std::vector<PhysicalDim> source_, target_;
+  Builder* b_ = nullptr;
+  size_t line_ = 0;                      // physical number of the last resampled dim
+  int64_t in_ = 0, out_ = 0, inner_ = 1; // extents of lines; elements between neighbours
+  int x_ = -1, y_ = -1, scratch_ = -1;
+  std::vector<Tables> tables_; // of dims_
+  bool copies_line_ = false;
+};
+
+} // namespace
+
+void emit_resample(LoweringContext& context, const Instruction& composite) {
+  ResampleKernel(context, composite, *read_resample(composite)).emit();
+}
+
+} // namespace firn::lower

@@ -1,0 +1,117 @@
+// Kernels that walk along one dim with a running value: arg_reduce and cumulative sums. Where other dims lie
+// innermost, lanes run across them.
+#include "compiler/lower/element/element_loops.h"
+#include "compiler/lower/element/kernel_scalars.h"
+#include "compiler/lower/emitters.h"
+
+#include "compiler/graph/builder.h"
+
+namespace firn::lower {
+namespace {
+
+using kernel::OpKind;
+using Values = std::vector<kernel::Value>;
+
+// Loops over all positions of the operand but those along `dim`; the body walks that dim itself.
+void emit_lines(KernelMaker& maker, const Type& operand, size_t dim, int element_bits,
+                const std::function<void(const Index&, const Lanes&)>& body) {
+  ElementLoops loops;
+  loops.type = Type::tensor(operand.dtype, operand.dims);
+  loops.type.dims[dim] = Dim(1);
+  loops.element_bits = element_bits;
+  loops.uses = [&](const Index& index) {
+    ElementUses uses;
+    uses.offsets = {operand.offset_of(index)};
+    uses.reduces = true;
+    uses.operations = 100;
+    return uses;
+  };
+  loops.body = body;
+  emit_element_loops(maker, loops);
+}
+
+// Whether `value`, met later, replaces `best`. NaN wins against numbers.
+kernel::Value replaces(kernel::Builder& b, DType dtype, bool maximum, bool select_last, kernel::Value value,
+                       kernel::Value best) {
+  KernelScalars scalars(b);
+  std::string_view better = maximum ? (select_last ? "ge" : "gt") : (select_last ? "le" : "lt");
+  kernel::Value wins = scalar_ops::compare(scalars, better, dtype, value, best);
+  if (!is_float(dtype)) return wins;
+  kernel::Value value_nan = scalars.fcmp(Cmp::Ne, value, value), best_nan = scalars.fcmp(Cmp::Ne, best, best);
+  kernel::Value by_nan =
+      select_last ? value_nan : scalars.iand(value_nan, scalar_ops::logical_not(scalars, best_nan));
+  return scalars.ior(wins, by_nan);
+}
+
+} // namespace
+
+void emit_arg_reduce(LoweringContext& context, const Instruction& instruction) {
+  if (instruction.type().num_elements() == 0) return;
+  Value operand = instruction.operand(0);
+  size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
+  int64_t extent = operand.dim(static_cast<int>(dim));
+  bool maximum = instruction.attributes().word("kind", "max") == "max";
+  bool select_last = instruction.attributes().flag("select_last");
+  DType dtype = operand.dtype();
+  KernelMaker maker(context, instruction, "arg_reduce");
+  kernel::Builder& b = maker.builder();
+  int in = maker.read(operand), out = maker.write(result_of(instruction));
+  emit_lines(maker, operand.type(), dim, std::max(32, value_bits(dtype)),
+             [&](const Index& line, const Lanes& lanes) {
+               Index at = line;
+               kernel::Value first = load_element(b, in, operand.type(), at, lanes);
+               kernel::Type index_type{kernel::Scalar::I64, lanes.count};
+               Values best = b.loop_carried(
+                   1, extent, 1, {first, b.constant_int(index_type, 0)},
+                   [&](const IntExpr& k, const Values& carried) {
+                     at[dim] = k;
+                     kernel::Value value = load_element(b, in, operand.type(), at, lanes);
+                     kernel::Value position =
+                         b.splat(b.cast(OpKind::IndexCast, b.index(k), kernel::Scalar::I64), lanes.count);
+                     kernel::Value wins = replaces(b, dtype, maximum, select_last, value, carried[0]);
+                     return Values{b.select(wins, value, carried[0]), b.select(wins, position, carried[1])};
+                   });
+               Index result = line;
+               result.erase(result.begin() + static_cast<std::ptrdiff_t>(dim));
+               store_element(b, out, instruction.type(), result, lanes, best[1]);
+             });
+  maker.set_flops(operand.type().num_elements());
+  maker.finish();
+}
+
+// The running value of narrow floats is kept in f32; each element is rounded from it.
+void emit_cumulative(LoweringContext& context, const Instruction& instruction) {
+  if (instruction.type().num_elements() == 0) return;
+  Value operand = instruction.operand(0);
+  const Attributes& attributes = instruction.attributes();
+  size_t dim = static_cast<size_t>(attributes.integer("dim"));
+  int64_t extent = operand.dim(static_cast<int>(dim));
+  bool exclusive = attributes.flag("exclusive"), backwards = attributes.flag("reverse");
+  DType dtype = operand.dtype();
+  Opcode reducer = *parse_opcode(attributes.word("reducer", "add"));
+  LiteralRef identity = reducer_identity(reducer, dtype);
+  KernelMaker maker(context, instruction, "cumulative");
+  kernel::Builder& b = maker.builder();
+  int in = maker.read(operand), out = maker.write(result_of(instruction));
+  emit_lines(maker, operand.type(), dim, std::max(32, value_bits(dtype)),
+             [&](const Index& line, const Lanes& lanes) {
+               Index at = line;
+               kernel::Type type = value_type(dtype, lanes.count);
+               kernel::Value start = kernel::is_float(type.scalar)
+                                         ? b.constant(type, identity->get_double(0))
+                                         : b.constant_int(type, identity->get_int(0));
+               b.loop_carried(0, extent, 1, {start}, [&](const IntExpr& k, const Values& carried) {
+                 at[dim] = backwards ? IntExpr(extent - 1) - k : k;
+                 KernelScalars scalars(b);
+                 DType computed = scalar_ops::is_narrow_float(dtype) ? DType::F32 : dtype;
+                 kernel::Value next = scalar_ops::binary(scalars, reducer, computed, carried[0],
+                                                         load_element(b, in, operand.type(), at, lanes));
+                 store_element(b, out, instruction.type(), at, lanes, exclusive ? carried[0] : next);
+                 return Values{next};
+               });
+             });
+  maker.set_flops(operand.type().num_elements());
+  maker.finish();
+}
+
+} // namespace firn::lower

@@ -1,0 +1,154 @@
+// Ops that give a tensor with some elements replaced: dynamic_update_slice and the scatters. The operand is
+// copied to the result, which costs nothing where both may share memory, then the updates are written over
+// it.
+#include "compiler/lower/element/element_loops.h"
+#include "compiler/lower/emitters.h"
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::OpKind;
+
+// Loops over all indices of a tensor, one element at a time.
+void for_each_index(Builder& b, const std::vector<int64_t>& extents, Index& index,
+                    const std::function<void(const Index&)>& body) {
+  if (index.size() == extents.size()) return body(index);
+  b.loop(0, extents[index.size()], 1, [&](const IntExpr& iv) {
+    index.push_back(iv);
+    for_each_index(b, extents, index, body);
+    index.pop_back();
+  });
+}
+
+// An element of an index tensor within [0, extent); negative ones count from the end, others are clamped.
+IntExpr read_index(Builder& b, int buffer, const Type& type, const Index& at, int64_t extent) {
+  kernel::Value value = load_element(b, buffer, type, at, Lanes{});
+  kernel::Type integer = b.type(value);
+  kernel::Value negative = b.compare(OpKind::SCmp, kernel::Predicate::Lt, value, b.constant_int(integer, 0));
+  value = b.select(negative, b.binary(OpKind::IAdd, value, b.constant_int(integer, extent)), value);
+  return clamped_symbol(b, value, 0, extent - 1);
+}
+
+kernel::Value combine(Builder& b, const std::string& reduction, DType dtype, kernel::Value old,
+                      kernel::Value update) {
+  bool real = is_float(dtype), is_signed_type = is_signed(dtype);
+  if (reduction == "add") return b.binary(real ? OpKind::FAdd : OpKind::IAdd, old, update);
+  if (reduction == "multiply") return b.binary(real ? OpKind::FMul : OpKind::IMul, old, update);
+  if (reduction == "maximum")
+    return b.binary(real ? OpKind::FMaximum : is_signed_type ? OpKind::SMax : OpKind::UMax, old, update);
+  if (reduction == "minimum")
+    return b.binary(real ? OpKind::FMinimum : is_signed_type ? OpKind::SMin : OpKind::UMin, old, update);
+  return update;
+}
+
+void write_update(Builder& b, const Instruction& scatter, int result, int updates, const Index& target,
+                  const Index& at) {
+  const Type &type = scatter.type(), &update_type = scatter.operand(2).type();
+  std::string reduction = scatter.attributes().word("reduction", "none");
+  kernel::Value value = load_element(b, updates, update_type, at, Lanes{});
+  if (reduction != "none")
+    value = combine(b, reduction, type.dtype, load_element(b, result, type, target, Lanes{}), value);
+  store_element(b, result, type, target, Lanes{}, value);
+}
+
+} // namespace
+
+void emit_update_slice(LoweringContext& context, const Instruction& instruction) {
+  const Type &type = instruction.type(), &update_type = instruction.operand(1).type();
+  Value result = result_of(instruction);
+  emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
+  if (update_type.num_elements() == 0) return;
+  KernelMaker maker(context, instruction, "update_slice");
+  Builder& b = maker.builder();
+  int update = maker.read(instruction.operand(1));
+  std::vector<int> start_buffers;
+  for (int i = 2; i < instruction.num_operands(); ++i)
+    start_buffers.push_back(maker.read(instruction.operand(i)));
+  int target = maker.write(result);
+  Index starts;
+  for (int d = 0; d < type.rank(); ++d) {
+    int64_t room = type.dim(d) - update_type.dim(d);
+    Value start = instruction.operand(d + 2);
+    starts.push_back(room == 0 ? IntExpr(0)
+                               : clamped_symbol(b,
+                                                load_element(b, start_buffers[static_cast<size_t>(d)],
+                                                             start.type(), {}, Lanes{}),
+                                                0, room));
+  }
+  auto shifted = [&](const Index& index) {
+    Index moved = index;
+    for (size_t d = 0; d < moved.size(); ++d) moved[d] = moved[d] + starts[d];
+    return moved;
+  };
+  ElementLoops loops;
+  loops.type = update_type;
+  loops.element_bits = value_bits(type.dtype);
+  loops.uses = [&](const Index& index) {
+    ElementUses uses;
+    uses.offsets = {update_type.offset_of(index), type.offset_of(shifted(index))};
+    return uses;
+  };
+  loops.body = [&](const Index& index, const Lanes& lanes) {
+    store_element(b, target, type, shifted(index), lanes, load_element(b, update, update_type, index, lanes));
+  };
+  loops.parallel = false;
+  emit_element_loops(maker, loops);
+  maker.finish();
+}
+
+void emit_scatter_elements(LoweringContext& context, const Instruction& instruction) {
+  const Type &type = instruction.type(), &index_type = instruction.operand(1).type();
+  Value result = result_of(instruction);
+  emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
+  if (index_type.num_elements() == 0) return;
+  KernelMaker maker(context, instruction, "scatter");
+  int indices = maker.read(instruction.operand(1)), updates = maker.read(instruction.operand(2)),
+      target = maker.write(result);
+  auto axis = static_cast<size_t>(instruction.attributes().integer("axis"));
+  maker.builder().set_parallel(1);
+  Index index;
+  for_each_index(maker.builder(), index_type.static_dims(), index, [&](const Index& at) {
+    Index to = at;
+    to[axis] = read_index(maker.builder(), indices, index_type, at, type.dim(static_cast<int>(axis)));
+    write_update(maker.builder(), instruction, target, updates, to, at);
+  });
+  maker.finish();
+}
+
+void emit_scatter_nd(LoweringContext& context, const Instruction& instruction) {
+  const Type &type = instruction.type(), &index_type = instruction.operand(1).type(),
+             &update_type = instruction.operand(2).type();
+  Value result = result_of(instruction);
+  emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
+  if (update_type.num_elements() == 0) return;
+  KernelMaker maker(context, instruction, "scatter");
+  Builder& b = maker.builder();
+  int indices = maker.read(instruction.operand(1)), updates = maker.read(instruction.operand(2)),
+      target = maker.write(result);
+  std::vector<int64_t> outer = index_type.static_dims();
+  int64_t depth = outer.back();
+  outer.pop_back();
+  std::vector<int64_t> inner;
+  for (int d = static_cast<int>(depth); d < type.rank(); ++d) inner.push_back(type.dim(d));
+  b.set_parallel(1);
+  Index where;
+  for_each_index(b, outer, where, [&](const Index& at) {
+    Index to;
+    for (int64_t d = 0; d < depth; ++d) {
+      Index component = at;
+      component.push_back(d);
+      to.push_back(read_index(b, indices, index_type, component, type.dim(static_cast<int>(d))));
+    }
+    Index rest;
+    for_each_index(b, inner, rest, [&](const Index& tail) {
+      Index target_index = to, update_index = at;
+      target_index.insert(target_index.end(), tail.begin(), tail.end());
+      update_index.insert(update_index.end(), tail.begin(), tail.end());
+      write_update(b, instruction, target, updates, target_index, update_index);
+    });
+  });
+  maker.finish();
+}
+
+} // namespace firn::lower

@@ -1,0 +1,162 @@
+// Softmax, layer norm and their like as one kernel, or as code behind the rows of a dot: for every row, the
+// reductions of the composite's body one after the other, each vectorised along the row, then the result. A
+// row is what the body's reductions reduce; where it does not lie together in memory, vectors run across
+// rows.
+#include "compiler/lower/element/element_loops.h"
+#include "compiler/lower/emitters.h"
+#include "compiler/plan/composites.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+class RowsKernel {
+public:
+  explicit RowsKernel(const Instruction& composite)
+      : composite_(composite), type_(composite.type()), form_(*plan::find_rows(composite)) {}
+
+  // Before any scratch of that kernel.
+  void bind(KernelMaker& maker) {
+    maker_ = &maker;
+    leaves_.emplace(maker, composite_);
+    out_ = maker.write(result_of(composite_));
+    lanes_ = maker.context().target().lanes(std::max(32, value_bits(type_.dtype)));
+  }
+
+  // Rows [first, end) of all, where they lie along the last dim.
+  void emit_range(const IntExpr& first, const IntExpr& end) {
+    maker_->builder().loop(first, end, 1, [&](const IntExpr& row) {
+      std::vector<int64_t> extents = type_.static_dims();
+      extents.pop_back();
+      Index index = unflatten(row, extents);
+      index.push_back(0);
+      emit_row(index, Lanes{});
+    });
+  }
+
+  void emit(LoweringContext& context) {
+    KernelMaker maker(context, composite_, composite_.attributes().word("name"));
+    bind(maker);
+    ElementLoops loops;
+    loops.type = type_;
+    for (int64_t dim : form_.dims) loops.type.dims[static_cast<size_t>(dim)] = Dim(1);
+    // The loops walk rows; offsets are still those of the whole tensor.
+    loops.element_bits = std::max(32, value_bits(type_.dtype));
+    loops.uses = [&](const Index& index) {
+      ElementUses uses;
+      uses.reduces = true;
+      uses.operations = 100;
+      uses.offsets = {type_.offset_of(index)};
+      return uses;
+    };
+    loops.body = [&](const Index& index, const Lanes& lanes) { emit_row(index, lanes); };
+    emit_element_loops(maker, loops);
+    maker.set_flops(type_.num_elements() * 8);
+    maker.finish();
+  }
+
+private:
+  void emit_row(const Index& row, const Lanes& lanes) {
+    kernel::Builder& b = maker_->builder();
+    ElementEmitter emitter(b, lanes);
+    emitter.set_preferred_lanes(lanes_);
+    emitter.set_uniform_once();
+    leaves_->bind_to(emitter);
+    Index kept;
+    for (size_t d = 0; d < row.size(); ++d)
+      if (!std::binary_search(form_.dims.begin(), form_.dims.end(), static_cast<int64_t>(d)))
+        kept.push_back(row[d]);
+    std::vector<std::pair<Value, Leaf>> known;
+    for (Value reduction : form_.reductions) {
+      Value operand = reduction.def->operand(0);
+      bool keep = can_keep(operand);
+      if (keep) bind_storing(emitter, operand, known);
+      kernel::Value total = emitter.emit(reduction, kept);
+      known.push_back({reduction, [&b, total](const Index&, const Lanes& at) {
+                         return at.count == b.type(total).lanes ? total : b.splat(total, at.count);
+                       }});
+      emitter.bind(reduction, known.back().second);
+      if (!keep) continue;
+      known.push_back({operand, [this](const Index& index, const Lanes& at) {
+                         return load_element(maker_->builder(), out_, type_, index, at);
+                       }});
+      emitter.bind(operand, known.back().second);
+    }
+    emit_results(row, lanes, known);
+  }
+
+  // The terms of softmax's sum are stored where the result will be, so that exp is computed once.
+  bool can_keep(Value operand) const {
+    return operand.def->is(Opcode::Exponential) && operand.type() == type_ && !(type_.dtype == DType::F16) &&
+           type_.dtype != DType::BF16;
+  }
+  void bind_storing(ElementEmitter& emitter, Value operand,
+                    const std::vector<std::pair<Value, Leaf>>& known) {
+    emitter.bind(operand, [this, operand, known](const Index& index, const Lanes& at) {
+      kernel::Builder& b = maker_->builder();
+      ElementEmitter inner(b, at);
+      leaves_->bind_to(inner);
+      for (const auto& [value, leaf] : known) inner.bind(value, leaf);
+      kernel::Value value = inner.emit(operand, index);
+      store_element(b, out_, type_, index, at, value);
+      return value;
+    });
+  }
+
+  void emit_results(const Index& row, const Lanes& lanes, const std::vector<std::pair<Value, Leaf>>& known) {
+    auto element = [&](const Index& index, const Lanes& at) {
+      kernel::Builder& b = maker_->builder();
+      ElementEmitter emitter(b, at);
+      emitter.set_uniform_once();
+      leaves_->bind_to(emitter);
+      for (const auto& [value, leaf] : known) emitter.bind(value, leaf);
+      store_element(b, out_, type_, index, at, emitter.emit(composite_.region().results()[0], index));
+    };
+    std::function<void(size_t, Index)> nest = [&](size_t at, Index index) {
+      size_t dim = static_cast<size_t>(form_.dims[at]);
+      int64_t extent = type_.dim(static_cast<int>(dim));
+      bool last = at + 1 == form_.dims.size();
+      if (last && lanes.count == 1) {
+        int count = static_cast<int>(std::min<int64_t>(lanes_, extent));
+        emit_vector_loop(maker_->builder(), extent, count, 2, [&](const Lanes& along) {
+          index[dim] = along.symbol ? IntExpr::symbol(along.symbol) : along.first;
+          element(index, along);
+        });
+        return;
+      }
+      maker_->builder().loop(0, extent, 1, [&](const IntExpr& iv) {
+        index[dim] = iv;
+        if (last)
+          element(index, lanes);
+        else
+          nest(at + 1, index);
+      });
+    };
+    nest(0, row);
+  }
+
+  const Instruction& composite_;
+  Type type_;
+  plan::RowForm form_;
+  KernelMaker* maker_ = nullptr;
+  std::optional<RegionLeaves> leaves_;
+  int out_ = -1;
+  int lanes_ = 1;
+};
+
+} // namespace
+
+std::function<void(const IntExpr& first, const IntExpr& end)> bind_rows(KernelMaker& maker,
+                                                                        const Instruction& composite) {
+  auto rows = std::make_shared<RowsKernel>(composite);
+  rows->bind(maker);
+  return [rows](const IntExpr& first, const IntExpr& end) { rows->emit_range(first, end); };
+}
+
+// The kernel of a producer has done it already.
+void emit_planned(LoweringContext& context, const Instruction& composite, const plan::RowsPlan& plan) {
+  if (!plan.in_producer) RowsKernel(composite).emit(context);
+}
+
+} // namespace firn::lower

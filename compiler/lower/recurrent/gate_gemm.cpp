@@ -1,0 +1,86 @@
+// A rolled loop over the panel, one broadcast per row and phase.
+#include "compiler/lower/recurrent/gate_gemm.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+// Bytes ahead at which weights are asked for that the second cache level does not hold from step to step.
+constexpr int64_t kAhead = 4096;
+
+using Sums = std::vector<kernel::Value>;
+
+class PanelLoop {
+public:
+  PanelLoop(kernel::Builder& builder, const GateGemm& product)
+      : b_(builder), p_(product), type_{kernel::Scalar::F32, product.panels.units.lanes} {}
+
+  Sums run(const TargetInfo& target, Sums sums) {
+    count_ = sums.size();
+    int64_t extent = p_.panels.reduction, phases = 1;
+    while (static_cast<int64_t>(count_) * phases < target.fma_latency * target.fma_pipes && phases < 4 &&
+           target.vector_bits > 0)
+      phases *= 2;
+    phases = std::min(phases, extent);
+    sums.resize(count_ * static_cast<size_t>(phases), b_.constant(type_, 0));
+    int64_t whole = extent / phases * phases;
+    if (p_.is_back) sums = steps(whole, extent - whole, std::move(sums));
+    sums = b_.loop_carried(0, whole, phases, std::move(sums), [&](const IntExpr& k, const Sums& in) {
+      return steps(p_.is_back ? IntExpr(whole - phases) - k : k, phases, in);
+    });
+    if (!p_.is_back) sums = steps(whole, extent - whole, std::move(sums));
+    return fold(std::move(sums), static_cast<size_t>(phases));
+  }
+
+private:
+  // `number` steps of the reduction from k on, each to its own partial sums.
+  Sums steps(const IntExpr& k, int64_t number, Sums sums) {
+    for (int64_t phase = 0; phase < number; ++phase) {
+      Sums scalars;
+      for (int row = 0; row < p_.rows; ++row)
+        scalars.push_back(b_.splat(b_.load({kernel::Scalar::F32, 1}, p_.source,
+                                           p_.source_offset + row * p_.panels.reduction + k + phase),
+                                   type_.lanes));
+      size_t next = static_cast<size_t>(phase) * count_;
+      for (size_t gate = 0; gate < p_.panels.gates.size();
+           ++gate, next += static_cast<size_t>(p_.rows * p_.vectors))
+        for (int vector = 0; vector < p_.vectors; ++vector) {
+          IntExpr from = p_.panels.index(p_.first, p_.vectors, k + phase, static_cast<int>(gate), vector);
+          kernel::Value weights = b_.load(type_, p_.buffer, from, type_.lanes * 4);
+          if (p_.fetches_ahead) b_.prefetch(p_.buffer, p_.is_back ? from - kAhead / 4 : from + kAhead / 4);
+          for (int row = 0; row < p_.rows; ++row) {
+            kernel::Value& sum = sums[next + static_cast<size_t>(row * p_.vectors + vector)];
+            sum = b_.fma(scalars[static_cast<size_t>(row)], weights, sum);
+          }
+        }
+    }
+    return sums;
+  }
+
+  // The partial sums of all phases as one.
+  Sums fold(Sums sums, size_t phases) {
+    for (size_t phase = phases; phase > 1; phase = (phase + 1) / 2)
+      for (size_t p = 0; p < phase / 2; ++p)
+        for (size_t i = 0; i < count_; ++i) {
+          size_t other = (p + (phase + 1) / 2) * count_ + i;
+          sums[p * count_ + i] = b_.binary(kernel::OpKind::FAdd, sums[p * count_ + i], sums[other]);
+        }
+    sums.resize(count_);
+    return sums;
+  }
+
+  kernel::Builder& b_;
+  const GateGemm& p_;
+  kernel::Type type_;
+  size_t count_ = 0;
+};
+
+} // namespace
+
+std::vector<kernel::Value> add_gate_gemm(kernel::Builder& builder, const TargetInfo& target,
+                                         const GateGemm& product, std::vector<kernel::Value> sums) {
+  return PanelLoop(builder, product).run(target, std::move(sums));
+}
+
+} // namespace firn::lower

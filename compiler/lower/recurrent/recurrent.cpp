@@ -1,0 +1,253 @@
+// Recurrent layers as one kernel per direction: the loop over time is inside, and a step computes all gates
+// of a block of hidden units in registers, from the packed weights to the new state. The input's products
+// come from a dot of their own over the whole sequence (project-recurrent-inputs), or are computed by the
+// same kernel.
+#include "compiler/lower/emitters.h"
+#include "compiler/lower/recurrent/gate_gemm.h"
+#include "compiler/lower/recurrent/recurrent_cell.h"
+
+#include <algorithm>
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+
+class RecurrentKernel {
+public:
+  RecurrentKernel(LoweringContext& context, const Instruction& composite, RecurrentLayer layer,
+                  const plan::RecurrentPlan& plan)
+      : context_(context), composite_(composite), layer_(std::move(layer)),
+        maker_(context, composite, composite.word("name")), b_(maker_.builder()),
+        plan_(plan::divide(layer_, plan, context.target())), units_(plan_.units), sweeps_(plan_.sweeps),
+        hidden_(layer_.hidden), steps_(layer_.operands.x.dim(0)), batch_(layer_.operands.x.dim(1)),
+        cells_(b_, layer_, plan_, buffers_) {}
+
+  void emit() {
+    bind_buffers();
+    if (steps_ > 1) {
+      copy(buffers_.h0, 0, buffers_.state, 0);
+      if (is_lstm()) copy(buffers_.c0, 0, buffers_.c, 0);
+    }
+    emit_steps();
+    if (steps_ > 1) copy(buffers_.state, steps_ % 2 * batch_ * hidden_, buffers_.y_h, 0);
+    maker_.set_flops(2 * steps_ * batch_ * layer_.gates * hidden_ *
+                     (hidden_ + (layer_.projected() ? 0 : inputs())));
+    maker_.finish();
+  }
+
+private:
+  bool is_lstm() const { return layer_.kind == RecurrentKind::Lstm; }
+  int64_t inputs() const { return layer_.operands.x.dim(2); }
+
+  void bind_buffers() {
+    const RecurrentOperands& o = layer_.operands;
+    for (const plan::Sweep& sweep : sweeps_) {
+      std::vector<int> input, recurrent;
+      for (const plan::GateSum& sum : sweep.sums) {
+        if (sum.input >= 0 && !layer_.projected()) input.push_back(sum.input);
+        if (sum.recurrent >= 0) recurrent.push_back(sum.recurrent);
+      }
+      input_panels_.push_back(bind_panels(o.w, input, layer_.projected() ? 1 : inputs()));
+      recurrent_panels_.push_back(bind_panels(o.r, recurrent, hidden_));
+    }
+    int64_t weight_bytes = 0;
+    for (const auto* list : {&input_panels_, &recurrent_panels_})
+      for (const BoundPanels& bound : *list)
+        if (bound.buffer >= 0) weight_bytes += bound.panels.elements() * 4;
+    const TargetInfo& target = context_.target();
+    fetches_ahead_ = weight_bytes > target.l2_bytes * 3 / 4;
+    turns_ = steps_ > 2 && weight_bytes > target.l1_bytes && !context_.options().optimize_size;
+    buffers_.x = maker_.read(o.x);
+    if (o.b) buffers_.bias = maker_.read(o.b);
+    buffers_.h0 = maker_.read(o.h0);
+    if (o.c0) buffers_.c0 = maker_.read(o.c0);
+    if (o.peepholes) buffers_.peepholes = maker_.read(o.peepholes);
+    if (o.b_r) buffers_.b_r = maker_.read(o.b_r);
+    if (o.lens) buffers_.lens = maker_.read(o.lens);
+    if (const_cast<Instruction&>(composite_).num_uses(0) > 0)
+      buffers_.y = maker_.write(result_of(composite_, 0));
+    buffers_.y_h = maker_.write(result_of(composite_, 1));
+    if (is_lstm()) buffers_.c = maker_.write(result_of(composite_, 2));
+    buffers_.state = buffers_.y_h;
+    if (steps_ > 1) buffers_.state = scratch(2 * batch_ * hidden_, "state");
+    if (sweeps_.size() > 1) {
+      buffers_.z = scratch(batch_ * hidden_, "update");
+      buffers_.reset = scratch(batch_ * hidden_, "reset");
+    }
+  }
+
+  int scratch(int64_t elements, const char* name) {
+    Place place{context_.add_scratch_buffer(elements * 4, name), 0};
+    return maker_.parameter(place, kernel::Scalar::F32, elements, true, name);
+  }
+
+  struct BoundPanels {
+    plan::GatePanels panels;
+    int buffer = -1;
+  };
+  BoundPanels bind_panels(Value weights, const std::vector<int>& gates, int64_t reduction) {
+    BoundPanels bound{{units_, gates, reduction}, -1};
+    if (gates.empty()) return bound;
+    int64_t elements = bound.panels.elements();
+    Place place;
+    if (weights.def->is(Opcode::Constant) && !weights.def->literal()->is_opaque()) {
+      auto fill = [literal = weights.def->literal(), panels = bound.panels](std::span<std::byte> out) {
+        plan::pack_gates(panels, literal->bytes(), out);
+      };
+      place = {context_.add_constant(elements * 4, fill, weights.def->location()), 0};
+    } else {
+      place = {context_.add_scratch_buffer(elements * 4, "packed"), 0};
+      KernelMaker packing(context_, composite_, "pack");
+      int from = packing.read(weights);
+      int to = packing.parameter(place, kernel::Scalar::F32, elements, true, "packed");
+      emit_pack_gates(packing.builder(), bound.panels, from, to);
+      packing.finish();
+    }
+    bound.buffer = maker_.parameter(place, kernel::Scalar::F32, elements, false, "packed");
+    maker_.kernel().bytes += elements * 4;
+    return bound;
+  }
+
+  void copy(int from, int64_t from_offset, int to, int64_t to_offset) {
+    int64_t count = batch_ * hidden_, lanes = std::min<int64_t>(units_.lanes, count);
+    auto move = [&](const IntExpr& at, int64_t width) {
+      b_.store(b_.load({kernel::Scalar::F32, static_cast<int>(width)}, from, at + from_offset), to,
+               at + to_offset);
+    };
+    b_.loop(0, count / lanes, 1, [&](const IntExpr& i) { move(i * lanes, lanes); });
+    b_.loop(count / lanes * lanes, count, 1, [&](const IntExpr& i) { move(i, 1); });
+  }
+
+  // With turns every other step reads the weights from the end to the start: what the step before read last
+  // is in the nearest cache still.
+  void emit_steps() {
+    if (!turns_) return b_.loop(0, steps_, 1, [&](const IntExpr& step) { emit_step(step, false); });
+    b_.loop(0, steps_ / 2, 1, [&](const IntExpr& pair) {
+      emit_step(pair * 2, false);
+      emit_step(pair * 2 + 1, true);
+    });
+    if (steps_ % 2 != 0) emit_step(steps_ - 1, false);
+  }
+
+  void emit_step(const IntExpr& step, bool is_back) {
+    int64_t size = batch_ * hidden_;
+    StepPlaces at;
+    at.time = layer_.options.reverse ? IntExpr(steps_ - 1) - step : step;
+    at.is_back = is_back;
+    at.old_buffer = steps_ > 1 ? buffers_.state : buffers_.h0;
+    at.new_buffer = buffers_.state;
+    at.old_state = steps_ > 1 ? floor_mod(step, 2) * size : IntExpr(0);
+    at.new_state = steps_ > 1 ? IntExpr(size) - floor_mod(step, 2) * size : IntExpr(0);
+    for (size_t sweep = 0; sweep < sweeps_.size(); ++sweep) {
+      if (is_back) emit_rest_block(at, sweep);
+      b_.loop(0, units_.whole_blocks(), 1, [&](const IntExpr& i) {
+        IntExpr block = is_back ? IntExpr(units_.whole_blocks() - 1) - i : i;
+        emit_block(at, sweep, block * units_.vectors, units_.vectors, units_.lanes);
+      });
+      if (!is_back) emit_rest_block(at, sweep);
+    }
+  }
+
+  void emit_rest_block(const StepPlaces& at, size_t sweep) {
+    if (int rest = units_.rest_vectors(); rest > 0)
+      emit_block(at, sweep, units_.whole_blocks() * units_.vectors, rest, units_.last_lanes());
+  }
+
+  void emit_block(const StepPlaces& at, size_t sweep, const IntExpr& first, int vectors, int last_lanes) {
+    int64_t tiles = batch_ / plan_.rows;
+    b_.loop(0, tiles, 1, [&](const IntExpr& tile) {
+      emit_tile({at, sweep, tile * plan_.rows, plan_.rows, first, vectors, last_lanes});
+    });
+    if (int rest = static_cast<int>(batch_ % plan_.rows); rest > 0)
+      emit_tile({at, sweep, tiles * plan_.rows, rest, first, vectors, last_lanes});
+  }
+
+  using Tile = RecurrentTile;
+  using Sums = RecurrentCells::Sums;
+  static size_t place(const Tile& tile, size_t sum, int row, int vector) {
+    return (sum * static_cast<size_t>(tile.rows) + static_cast<size_t>(row)) *
+               static_cast<size_t>(tile.vectors) +
+           static_cast<size_t>(vector);
+  }
+
+  void emit_tile(const Tile& tile) {
+    const plan::Sweep& sweep = sweeps_[tile.sweep];
+    Sums sums = first_sums(tile);
+    if (!layer_.projected()) {
+      std::vector<size_t> with_input;
+      for (size_t s = 0; s < sweep.sums.size(); ++s)
+        if (sweep.sums[s].input >= 0) with_input.push_back(s);
+      accumulate(tile, input_panels_[tile.sweep], with_input, buffers_.x, tile.at.time * (batch_ * inputs()),
+                 sums);
+    }
+    std::vector<size_t> with_state;
+    for (size_t s = 0; s < sweep.sums.size(); ++s)
+      if (sweep.sums[s].recurrent >= 0) with_state.push_back(s);
+    accumulate(tile, recurrent_panels_[tile.sweep], with_state,
+               sweep.reads_reset_state ? buffers_.reset : tile.at.old_buffer,
+               sweep.reads_reset_state ? IntExpr(0) : tile.at.old_state, sums);
+    cells_.emit(tile, sums);
+  }
+
+  // The input's part of the gates where it is known, else the bias.
+  Sums first_sums(const Tile& tile) {
+    const plan::Sweep& sweep = sweeps_[tile.sweep];
+    Sums sums;
+    for (const plan::GateSum& sum : sweep.sums)
+      for (int row = 0; row < tile.rows; ++row)
+        for (int vector = 0; vector < tile.vectors; ++vector) {
+          IntExpr unit = (tile.first + vector) * units_.lanes;
+          if (sum.input < 0)
+            sums.push_back(b_.constant({kernel::Scalar::F32, units_.lanes}, 0));
+          else if (layer_.projected())
+            sums.push_back(cells_.load(
+                tile, vector, buffers_.x,
+                ((tile.at.time * batch_ + tile.row + row) * layer_.gates + sum.input) * hidden_ + unit));
+          else
+            sums.push_back(cells_.load(tile, vector, buffers_.bias, unit + sum.input * hidden_));
+        }
+    return sums;
+  }
+
+  // Adds panel times source[row][k] to the sums listed.
+  void accumulate(const Tile& tile, const BoundPanels& bound, const std::vector<size_t>& listed, int source,
+                  const IntExpr& source_offset, Sums& sums) {
+    Sums listed_sums;
+    for (size_t sum : listed)
+      for (int row = 0; row < tile.rows; ++row)
+        for (int vector = 0; vector < tile.vectors; ++vector)
+          listed_sums.push_back(sums[place(tile, sum, row, vector)]);
+    GateGemm product{bound.panels, bound.buffer,    tile.first,
+                     tile.vectors, source,          source_offset + tile.row * bound.panels.reduction,
+                     tile.rows,    tile.at.is_back, fetches_ahead_};
+    listed_sums = add_gate_gemm(b_, context_.target(), product, std::move(listed_sums));
+    size_t next = 0;
+    for (size_t sum : listed)
+      for (int row = 0; row < tile.rows; ++row)
+        for (int vector = 0; vector < tile.vectors; ++vector)
+          sums[place(tile, sum, row, vector)] = listed_sums[next++];
+  }
+
+  LoweringContext& context_;
+  const Instruction& composite_;
+  RecurrentLayer layer_;
+  KernelMaker maker_;
+  Builder& b_;
+  plan::RecurrentDivision plan_;
+  const plan::UnitBlocks& units_;
+  const std::vector<plan::Sweep>& sweeps_;
+  int64_t hidden_, steps_, batch_;
+  bool fetches_ahead_ = false, turns_ = false;
+  std::vector<BoundPanels> input_panels_, recurrent_panels_; // by sweep
+  RecurrentBuffers buffers_;
+  RecurrentCells cells_;
+};
+
+} // namespace
+
+void emit_planned(LoweringContext& context, const Instruction& composite, const plan::RecurrentPlan& plan) {
+  RecurrentKernel(context, composite, *plan::find_recurrent(composite), plan).emit();
+}
+
+} // namespace firn::lower

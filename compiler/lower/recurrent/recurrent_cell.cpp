@@ -1,0 +1,169 @@
+// See recurrent_cell.h.
+#include "compiler/lower/recurrent/recurrent_cell.h"
+
+namespace firn::lower {
+namespace {
+
+using kernel::OpKind;
+
+// The elementwise code of one sweep as a region on vectors of [hidden], whose parameters are bound to values.
+class CellBody {
+public:
+  CellBody(kernel::Builder& b, const Lanes& lanes, int64_t hidden)
+      : module_("cell"), type_(Type::tensor(DType::F32, {hidden})),
+        region_(module_.add_function("cell").body()), emitter_(b, lanes) {}
+
+  firn::Builder builder() { return firn::Builder(region_); }
+  Value bind(kernel::Value made) {
+    Value parameter = region_.add_parameter(type_)->result();
+    rebind(parameter, made);
+    return parameter;
+  }
+  void rebind(Value value, kernel::Value made) {
+    emitter_.bind(value, [made](const Index&, const Lanes&) { return made; });
+  }
+  kernel::Value compute(Value value) { return emitter_.emit(value, {0}); }
+
+private:
+  Module module_;
+  Type type_;
+  Region& region_;
+  ElementEmitter emitter_;
+};
+
+} // namespace
+
+RecurrentCells::RecurrentCells(kernel::Builder& builder, const RecurrentLayer& layer,
+                               const plan::RecurrentDivision& plan, const RecurrentBuffers& buffers)
+    : b_(builder), layer_(layer), plan_(plan), units_(plan.units), buffers_(buffers) {
+  if (units_.lanes > 1)
+    lanes_ = {std::make_shared<Symbol>(Symbol{"unit", 0, units_.lanes - 1}), 0, units_.lanes};
+}
+
+kernel::Value RecurrentCells::load(const RecurrentTile& tile, int vector, int buffer, const IntExpr& index) {
+  if (!is_partial(tile, vector)) return b_.load(vector_type(), buffer, index);
+  return b_.load_masked(vector_type(), buffer, index, b_.lane_mask(units_.lanes, tile.last_lanes),
+                        b_.constant(vector_type(), 0));
+}
+
+void RecurrentCells::store(const RecurrentTile& tile, kernel::Value value, int buffer, const IntExpr& index) {
+  if (!is_partial(tile, 0)) return b_.store(value, buffer, index);
+  b_.store_masked(value, buffer, index, b_.lane_mask(units_.lanes, tile.last_lanes));
+}
+
+void RecurrentCells::emit(const RecurrentTile& tile, const Sums& sums) {
+  if (tile.rows * tile.vectors == 1) return emit_cell(tile, sums, Part::All);
+  if (sums_ < 0) {
+    size_t most = 0;
+    for (const plan::Sweep& sweep : plan_.sweeps) most = std::max(most, sweep.sums.size());
+    sums_ = b_.add_scratch("sums", kernel::Scalar::F32,
+                           static_cast<int64_t>(most) * plan_.rows * units_.vectors * units_.lanes);
+  }
+  for (size_t i = 0; i < sums.size(); ++i)
+    b_.store(sums[i], sums_, static_cast<int64_t>(i) * units_.lanes, units_.lanes * 4);
+  if (layer_.kind != RecurrentKind::Lstm) return emit_part(tile, sums, Part::All);
+  emit_part(tile, sums, Part::Entering);
+  emit_part(tile, sums, Part::Inner);
+  emit_part(tile, sums, Part::Shown);
+}
+
+// A loop over the cells of a tile whose sums are in memory.
+void RecurrentCells::emit_part(const RecurrentTile& tile, const Sums& sums, Part part) {
+  int64_t sum_elements = static_cast<int64_t>(sums.size() / sweep_of(tile).sums.size()) * units_.lanes;
+  auto emit_one = [&](const IntExpr& row, const IntExpr& vector, int last_lanes) {
+    Sums cell;
+    for (size_t sum = 0; sum < sweep_of(tile).sums.size(); ++sum) {
+      last_sum_at_ = (row * tile.vectors + vector) * units_.lanes + static_cast<int64_t>(sum) * sum_elements;
+      cell.push_back(b_.load(vector_type(), sums_, last_sum_at_, units_.lanes * 4));
+    }
+    emit_cell({tile.at, tile.sweep, tile.row + row, 1, tile.first + vector, 1, last_lanes}, cell, part);
+  };
+  int whole = tile.vectors - (is_partial(tile, tile.vectors - 1) ? 1 : 0);
+  b_.loop(0, tile.rows, 1, [&](const IntExpr& row) {
+    b_.loop(0, whole, 1, [&](const IntExpr& vector) { emit_one(row, vector, units_.lanes); });
+    if (whole < tile.vectors) emit_one(row, whole, tile.last_lanes);
+  });
+}
+
+// The tile has one row and one vector.
+void RecurrentCells::emit_cell(const RecurrentTile& tile, const Sums& sums, Part part) {
+  IntExpr unit = tile.first * units_.lanes, element = tile.row * layer_.hidden + unit;
+  if (sweep_of(tile).gates_reset) return emit_reset(tile, sums, element);
+  if (layer_.kind == RecurrentKind::Lstm) return emit_lstm(tile, sums, unit, part);
+  CellBody body(b_, lanes_, layer_.hidden);
+  firn::Builder g = body.builder();
+  RecurrentCell cell(g, layer_.kind, layer_.options);
+  if (layer_.kind == RecurrentKind::Rnn)
+    return store_states(tile, element, body.compute(cell.rnn(body.bind(sums[0]))));
+  Value z, candidate;
+  if (sweep_of(tile).reads_reset_state) {
+    z = body.bind(load(tile, 0, buffers_.z, element));
+    candidate = body.bind(sums[0]);
+  } else {
+    z = cell.gru_gate(body.bind(sums[0]));
+    Value inner = g.binary(Opcode::Add, body.bind(sums[3]), body.bind(load(tile, 0, buffers_.b_r, unit)));
+    candidate = g.binary(Opcode::Add, body.bind(sums[2]),
+                         g.binary(Opcode::Multiply, cell.gru_gate(body.bind(sums[1])), inner));
+  }
+  Value old_h = body.bind(load(tile, 0, tile.at.old_buffer, tile.at.old_state + element));
+  store_states(tile, element, body.compute(cell.gru(z, candidate, old_h)));
+}
+
+void RecurrentCells::emit_lstm(const RecurrentTile& tile, const Sums& sums, const IntExpr& unit, Part part) {
+  IntExpr element = tile.row * layer_.hidden + unit;
+  CellBody body(b_, lanes_, layer_.hidden);
+  firn::Builder g = body.builder();
+  std::vector<Value> peepholes;
+  for (int i = 0; buffers_.peepholes >= 0 && i < 3; ++i)
+    peepholes.push_back(body.bind(load(tile, 0, buffers_.peepholes, unit + i * layer_.hidden)));
+  int old_buffer = layer_.operands.x.dim(0) > 1 ? buffers_.c : buffers_.c0;
+  kernel::Value old_c;
+  if (part != Part::Shown) old_c = load(tile, 0, old_buffer, element);
+  auto next = RecurrentCell(g, layer_.kind, layer_.options)
+                  .lstm({body.bind(sums[0]), body.bind(sums[1]), body.bind(sums[2]), body.bind(sums[3])},
+                        body.bind(old_c), peepholes);
+  // What enters waits where the sum of its candidate has been.
+  Value entering = next.c.def->operand(1);
+  if (part == Part::Entering) return b_.store(body.compute(entering), sums_, last_sum_at_, units_.lanes * 4);
+  if (part == Part::Inner) body.rebind(entering, sums[3]);
+  if (part == Part::Shown) {
+    body.rebind(next.c, load(tile, 0, buffers_.c, element));
+  } else {
+    kernel::Value c = body.compute(next.c);
+    if (buffers_.lens >= 0) c = b_.select(is_valid(tile), c, old_c);
+    store(tile, c, buffers_.c, element);
+  }
+  if (part != Part::Inner) store_states(tile, element, body.compute(next.h));
+}
+
+// What a gru's second sweep reads: z and r * h.
+void RecurrentCells::emit_reset(const RecurrentTile& tile, const Sums& sums, const IntExpr& element) {
+  CellBody body(b_, lanes_, layer_.hidden);
+  firn::Builder g = body.builder();
+  RecurrentCell cell(g, layer_.kind, layer_.options);
+  Value z = cell.gru_gate(body.bind(sums[0])), r = cell.gru_gate(body.bind(sums[1]));
+  store(tile, body.compute(z), buffers_.z, element);
+  Value old_h = body.bind(load(tile, 0, tile.at.old_buffer, tile.at.old_state + element));
+  store(tile, body.compute(g.binary(Opcode::Multiply, r, old_h)), buffers_.reset, element);
+}
+
+// Whether the batch entry is within its length: beyond it an entry keeps its state and gives zeros.
+kernel::Value RecurrentCells::is_valid(const RecurrentTile& tile) {
+  kernel::Value length = b_.cast(
+      OpKind::IndexCast, b_.load({kernel::Scalar::I32, 1}, buffers_.lens, tile.row), kernel::Scalar::Index);
+  return b_.compare(OpKind::SCmp, kernel::Predicate::Lt, b_.index(tile.at.time), length);
+}
+
+void RecurrentCells::store_states(const RecurrentTile& tile, const IntExpr& element, kernel::Value h) {
+  kernel::Value y = h;
+  if (buffers_.lens >= 0) {
+    kernel::Value valid = is_valid(tile);
+    y = b_.select(valid, h, b_.constant(vector_type(), 0));
+    h = b_.select(valid, h, load(tile, 0, tile.at.old_buffer, tile.at.old_state + element));
+  }
+  int64_t batch = layer_.operands.x.dim(1);
+  if (buffers_.y >= 0) store(tile, y, buffers_.y, tile.at.time * (batch * layer_.hidden) + element);
+  store(tile, h, tile.at.new_buffer, tile.at.new_state + element);
+}
+
+} // namespace firn::lower

@@ -1,0 +1,108 @@
+// What strips save: maps that do not leave the second cache level; and what they cost.
+#include "compiler/plan/chain_strips.h"
+
+#include <algorithm>
+
+namespace firn::plan {
+namespace {
+
+constexpr int64_t kMinLine = 6;      // pixels; shorter lines do not fill register tiles
+constexpr int64_t kGroupVectors = 3; // of channels that are expanded at a time, about
+
+class StripCosts {
+public:
+  explicit StripCosts(const TargetInfo& target) : target_(target) {}
+
+  ChainStrips choose(const ChainMembers& chain) const {
+    ChainStrips best;
+    const Type &in = chain.depthwise.convolution->operand(0).type(), &out = *chain.depthwise.result;
+    const WindowDim& window = chain.depthwise.convolution->attributes().window().dims[0];
+    double maps = bytes(in) + bytes(out);
+    if (maps <= 0.75 * static_cast<double>(target_.l2_bytes)) return best;
+    double saved = (chain.expand.convolution ? saved_traffic(in) : 0) +
+                   (chain.project.convolution ? saved_traffic(out) : 0);
+    double work = chain.expand.convolution ? cycles(chain.expand) : 0, ragged = work * waste(in.dim(3));
+    if (chain.project.convolution) ragged += cycles(chain.project) * waste(out.dim(3));
+    for (int64_t strips = chain.project.convolution ? 2 : 1; strips <= out.dim(2); ++strips) {
+      int64_t rows = (out.dim(2) + strips - 1) / strips;
+      if ((out.dim(2) + rows - 1) / rows != strips) continue;
+      int64_t covered = std::min((rows - 1) * window.stride + window.dilated_size(), in.dim(2));
+      double scratch = (chain.expand.convolution ? group_bytes(in, covered) : 0) +
+                       (chain.project.convolution
+                            ? bytes(out) * static_cast<double>(rows) / static_cast<double>(out.dim(2))
+                            : 0);
+      if (scratch > static_cast<double>(target_.l2_bytes) / 2) continue;
+      double again = std::max<double>(0, static_cast<double>(covered * strips - in.dim(2)) /
+                                             static_cast<double>(in.dim(2)));
+      double gain = saved - ragged - work * again -
+                    static_cast<double>(strips - 1) * weight_bytes(chain) / target_.l2_bytes_per_cycle;
+      if (gain > best.gain) best = {rows, gain};
+    }
+    return best;
+  }
+
+private:
+  static double bytes(const Type& type) { return static_cast<double>(type.physical_byte_size()); }
+
+  // A map is written and read: from beyond the second level if it takes much of that.
+  double saved_traffic(const Type& map) const {
+    if (bytes(map) <= static_cast<double>(target_.l2_bytes) / 4) return 0;
+    return 2 * bytes(map) * (1 / target_.l3_bytes_per_cycle - 1 / target_.l2_bytes_per_cycle);
+  }
+
+  // Of a group of the map's channels, `lines` high.
+  static double group_bytes(const Type& map, int64_t lines) {
+    int64_t block = map.layout.blocks[0].size, channels = std::min(map.dim(1), kGroupVectors * block);
+    return static_cast<double>(channels * lines * map.dim(3)) * bit_width(map.dtype) / 8;
+  }
+
+  double cycles(const ChainMember& member) const {
+    const Type& filter = member.convolution->operand(1).type();
+    const Type& out = *member.result;
+    double fmas = static_cast<double>(filter.num_elements()) *
+                  static_cast<double>(out.dim(0) * out.dim(2) * out.dim(3));
+    return fmas / (target_.lanes(32) * target_.fma_pipes);
+  }
+
+  static double weight_bytes(const ChainMembers& chain) {
+    double sum = 0;
+    for (const ChainMember& member : {chain.expand, chain.depthwise, chain.project})
+      if (member.convolution) sum += bytes(member.convolution->operand(1).type());
+    return sum;
+  }
+
+  // The share of a register tile's work that is lost where each line is tiled for itself.
+  static double waste(int64_t pixels) {
+    double least = 1;
+    for (int64_t tile = 6; tile <= 14; ++tile) {
+      int64_t tiles = (pixels + tile - 1) / tile;
+      least = std::min(least, static_cast<double>(tiles * tile) / static_cast<double>(pixels) - 1);
+    }
+    return least;
+  }
+
+  const TargetInfo& target_;
+};
+
+} // namespace
+
+ChainRole chain_role(const Instruction& convolution) {
+  const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
+  const std::vector<WindowDim>& window = convolution.attributes().window().dims;
+  if (input.rank() != 4 || input.num_elements() == 0) return ChainRole::None;
+  bool dilated =
+      std::any_of(window.begin(), window.end(), [](const WindowDim& dim) { return dim.input_dilation != 1; });
+  if (dilated || convolution.type().dim(3) < kMinLine) return ChainRole::None;
+  int64_t groups = convolution.attributes().integer("groups", 1);
+  if (groups > 1)
+    return groups == filter.dim(0) && filter.dim(1) == 1 ? ChainRole::Depthwise : ChainRole::None;
+  if (std::all_of(window.begin(), window.end(), [](const WindowDim& dim) { return dim.is_pointwise(); }))
+    return ChainRole::Pointwise;
+  return window[0].stride > 1 ? ChainRole::Strided : ChainRole::None; // others may be Winograd's
+}
+
+ChainStrips choose_strips(const ChainMembers& chain, const TargetInfo& target) {
+  return StripCosts(target).choose(chain);
+}
+
+} // namespace firn::plan

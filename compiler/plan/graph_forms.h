@@ -1,0 +1,27 @@
+// What passes that choose between forms of the graph ask before there are plans: which form kernels compute
+// well.
+#pragma once
+
+#include "compiler/graph/module.h"
+#include "compiler/target/target_info.h"
+
+namespace firn::plan {
+
+// Whether the result of a convolution should lie in blocks of `block` channels.
+bool wants_channel_blocks(const Instruction& convolution, int block);
+// Whether its groups lie within blocks: depthwise, or side by side with as many results as operands.
+bool has_groups_within_blocks(const Instruction& convolution, int block);
+// Whether groups of a convolution of 1x1 windows are better a batch of dots: they neither fill blocks nor lie
+// within one, and positions fill vectors.
+bool groups_want_dots(const Instruction& convolution, int block);
+// Whether neighbouring results of a line read neighbouring elements and fill vectors of `lanes`.
+bool lines_fill_vectors(const Instruction& convolution, int lanes);
+// Whether all phases of a transposed convolution are one kernel that stores each where it belongs: a phase's
+// filters fill blocks, and are known at compile time.
+bool has_polyphase_kernel(const Instruction& convolution, int block);
+// Whether so many filters over strided single elements make a slice of the input before them cheap.
+bool slicing_pays(int64_t filters, const TargetInfo& target);
+// Whether a map that was just written is read from beyond the second cache level, beside what else passes.
+bool is_read_from_afar(const Type& map, const TargetInfo& target);
+
+} // namespace firn::plan

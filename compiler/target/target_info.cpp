@@ -1,0 +1,161 @@
+// Turns triple, CPU and features into a TargetInfo: LLVM knows which features a CPU has, the table of
+// cpu_table.cpp knows its caches and pipes.
+#include "compiler/target/target_info.h"
+
+#include "compiler/support/nearest.h"
+#include "compiler/target/cpu_table.h"
+#include "compiler/target/feature_set.h"
+#include "compiler/target/target_triple.h"
+
+#include <llvm/ADT/StringMap.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/TargetParser/Host.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace firn {
+
+namespace {
+
+void initialise_llvm_targets() {
+  static const bool done = [] {
+    LLVMInitializeX86TargetInfo(), LLVMInitializeX86TargetMC();
+    LLVMInitializeAArch64TargetInfo(), LLVMInitializeAArch64TargetMC();
+    LLVMInitializeARMTargetInfo(), LLVMInitializeARMTargetMC();
+    LLVMInitializeRISCVTargetInfo(), LLVMInitializeRISCVTargetMC();
+    return true;
+  }();
+  (void)done;
+}
+
+std::string join(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+// Every CPU that LLVM knows for the triple and that can run its code, and what comes near a name that is none
+// of them.
+Diagnostic unknown_cpu(const llvm::Target& target, const llvm::MCSubtargetInfo& plain,
+                       const TargetInfo& machine) {
+  std::vector<std::string> names{"native"};
+  for (const llvm::SubtargetSubTypeKV& cpu : plain.getAllProcessorDescriptions()) {
+    TargetInfo candidate = machine;
+    candidate.cpu = cpu.Key;
+    if (choose_features(target, candidate, platform_features(plain.getTargetTriple(), cpu.Key), ""))
+      names.emplace_back(cpu.Key);
+  }
+  std::string near = nearest_words(machine.cpu, names);
+  return usage_error("cpu '" + machine.cpu + "' is not known for " + machine.triple +
+                     (near.empty() ? "" : "; did you mean " + near + "?") + "; choices: " + join(names));
+}
+
+std::string host_features() {
+  std::vector<std::string> names;
+  for (const auto& feature : llvm::sys::getHostCPUFeatures()) {
+    names.push_back((feature.second ? "+" : "-") + feature.first().str());
+  }
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    return a.compare(1, std::string::npos, b, 1, std::string::npos) < 0;
+  });
+  std::string text;
+  for (const std::string& name : names) text += name + ",";
+  return text;
+}
+
+void set_x86_facts(TargetInfo& machine, const FeatureSet& features) {
+  auto has = [&](const char* feature) { return features.has(feature); };
+  bool avx512 = has("avx512f"), wide = avx512 && has("evex512");
+  machine.vector_bits = std::min(machine.vector_bits, wide ? 512 : has("avx") ? 256 : 128);
+  machine.vector_registers = avx512 ? 32 : 16;
+  machine.has_fma = has("fma") || avx512;
+  machine.has_f16_conversion = has("f16c") || avx512;
+  machine.has_f16_arithmetic = has("avx512fp16");
+  machine.has_masked_memory = machine.has_embedded_broadcast = wide;
+}
+
+void set_other_facts(TargetInfo& machine, const FeatureSet& features) {
+  auto has = [&](const char* feature) { return features.has(feature); };
+  machine.has_f16_arithmetic = false;
+  if (machine.arch == Arch::AArch64) {
+    machine.vector_registers = 32;
+    machine.has_float = machine.has_double = has("fp-armv8");
+    machine.has_fma = machine.has_f16_conversion = machine.has_float;
+    machine.has_f16_arithmetic = has("fullfp16");
+    if (!has("neon")) machine.vector_bits = 0;
+  } else if (machine.arch == Arch::Arm) {
+    machine.has_float = has("vfp2sp");
+    machine.has_double = has("fp64");
+    machine.has_fma = has("vfp4d16sp");
+    machine.has_f16_conversion = has("fp16");
+    machine.vector_registers = machine.has_float ? 32 : 8;
+  } else {
+    machine.has_float = machine.has_fma = has("f");
+    machine.has_double = has("d");
+    machine.has_f16_conversion = false;
+    machine.vector_registers = 32;
+  }
+}
+
+void set_cache_facts(TargetInfo& machine, const CpuRow* row) {
+  machine.vector_bits = machine.arch == Arch::X86_64 ? 512 : machine.arch == Arch::AArch64 ? 128 : 0;
+  if (!row) return;
+  machine.vector_bits = row->vector_bits;
+  machine.fma_latency = row->fma_latency;
+  machine.fma_pipes = row->fma_pipes;
+  machine.l1_bytes = row->l1_kib << 10;
+  machine.l2_bytes = row->l2_kib << 10;
+  machine.l3_bytes = row->l3_kib << 10;
+  machine.l2_bytes_per_cycle = row->l2_bytes_per_cycle;
+  machine.l3_bytes_per_cycle = row->l3_bytes_per_cycle;
+  machine.memory_bytes_per_cycle = row->memory_bytes_per_cycle;
+}
+
+} // namespace
+
+Expected<TargetInfo> find_target(std::string_view triple, std::string_view cpu, std::string_view features) {
+  initialise_llvm_targets();
+  auto triple_found = choose_triple(triple, cpu);
+  if (!triple_found) return triple_found.error();
+  const llvm::Triple& chosen = *triple_found;
+  std::string message;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(chosen.str(), message);
+  FIRN_CHECK(target, "LLVM has no target for a triple that Firn supports: " + message);
+  TargetInfo machine;
+  machine.triple = chosen.str();
+  machine.arch = arch_of(chosen);
+  machine.pointer_bits = chosen.isArch64Bit() ? 64 : 32;
+  machine.cpu = cpu.empty() ? default_cpu(chosen) : std::string(cpu);
+  // LLVM's generic x86 is one of 32 bits.
+  if (machine.arch == Arch::X86_64 && machine.cpu == "generic") machine.cpu = "x86-64";
+  std::string base = platform_features(chosen, machine.cpu);
+  if (cpu == "native") {
+    llvm::Triple host_triple(llvm::sys::getDefaultTargetTriple());
+    if (host_triple.getArch() != chosen.getArch()) {
+      return usage_error("cpu 'native' needs a target of the host's architecture, not " + machine.triple);
+    }
+    machine.cpu = llvm::sys::getHostCPUName().str();
+    base = host_features();
+  }
+  std::unique_ptr<llvm::MCSubtargetInfo> plain(target->createMCSubtargetInfo(machine.triple, "", ""));
+  FIRN_CHECK(plain, "LLVM has no features for " + machine.triple);
+  if (!plain->isCPUStringValid(machine.cpu)) return unknown_cpu(*target, *plain, machine);
+  auto chosen_features = choose_features(*target, machine, base, features);
+  if (!chosen_features) return chosen_features.error();
+  machine.features = chosen_features->text;
+
+  set_cache_facts(machine, find_cpu_row(machine.cpu, machine.arch));
+  if (machine.arch == Arch::X86_64)
+    set_x86_facts(machine, *chosen_features);
+  else
+    set_other_facts(machine, *chosen_features);
+  for (const CpuFeature& feature : cpu_features(machine.arch)) {
+    if (chosen_features->has(feature.name)) machine.required_cpu_features |= uint64_t{1} << feature.bit;
+  }
+  return machine;
+}
+
+} // namespace firn

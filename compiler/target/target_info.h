@@ -1,0 +1,52 @@
+// What the compiler knows about the machine it compiles for: one table of CPUs, and the facts derived from
+// it. Kernels are shaped by these numbers alone; code generation passes triple, cpu and features on to LLVM.
+#pragma once
+
+#include "compiler/support/diagnostic.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace firn {
+
+enum class Arch : uint8_t { X86_64, AArch64, Arm, Other };
+
+struct TargetInfo {
+  std::string triple;   // normalised, e.g. x86_64-unknown-linux-gnu
+  std::string cpu;      // LLVM's name, e.g. x86-64-v3, znver4, cortex-m4
+  std::string features; // LLVM's feature string, "+a,-b"; may be empty
+  Arch arch = Arch::X86_64;
+  int pointer_bits = 64;
+
+  int vector_bits = 256;     // widest profitable vector register; 0: scalar code only
+  int vector_registers = 16; // architectural vector (or float) registers
+  bool has_fma = true;       // fused multiply-add on f32 and f64
+  bool has_f16_arithmetic = false;
+  bool has_f16_conversion = false;
+  bool has_float = true;               // hardware f32
+  bool has_double = true;              // hardware f64
+  bool has_masked_memory = false;      // cheap masked vector loads and stores (AVX-512, SVE)
+  bool has_embedded_broadcast = false; // a load that broadcasts one element as an operand of an FMA (AVX-512)
+  int fma_latency = 4, fma_pipes = 2;
+
+  int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 8 << 20;
+  double l2_bytes_per_cycle = 48, l3_bytes_per_cycle = 26, memory_bytes_per_cycle = 10;
+
+  // Channels per block of the blocked convolution layout: the f32 lanes of one vector, at least 4.
+  int channel_block() const { return vector_bits >= 128 ? vector_bits / 32 : 4; }
+  // Lanes of a full vector of elements of that many bits (1 without vectors).
+  int lanes(int element_bits) const { return vector_bits == 0 ? 1 : vector_bits / element_bits; }
+
+  // Bits of include/firn/abi.h that the running CPU must have; the class constructor checks them.
+  uint64_t required_cpu_features = 0;
+  std::string display_name() const { return cpu; }
+};
+
+// `triple` empty: the host's. `cpu` empty: the default of the architecture (x86-64-v3, armv8-a generic, ...);
+// "native": the host's cpu with its features. `features`: extra LLVM features. Unknown names are usage errors
+// that list choices.
+Expected<TargetInfo> find_target(std::string_view triple, std::string_view cpu, std::string_view features);
+
+} // namespace firn
