@@ -83,6 +83,8 @@ TEST_CASE("attention follows plans written by hand", "[lower][plan]") {
         std::string::npos);
   CHECK(error("attention tile 4x2 steps 1 block 3 packs_keys").find("a block has a multiple of") !=
         std::string::npos);
+  CHECK(error("attention tile 4x6 steps 1 block 48 packs_keys").find("the keys fill 5 vectors") !=
+        std::string::npos);
   CHECK(error("relayout").find("no copy or transpose") != std::string::npos);
 }
 
