@@ -80,8 +80,9 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const Optio
            std::to_string(a->rows) + " rows";
   int64_t group = int64_t{plan.vectors} * lanes, most = std::max<int64_t>(1, (a->keys + lanes - 1) / lanes);
   if (plan.vectors > most) return "the keys fill " + std::to_string(most) + " vectors";
-  if (plan.block < 1 || plan.block % group != 0)
-    return "a block has a multiple of " + std::to_string(group) + " keys";
+  if (plan.block < 1 || plan.block % group != 0 || plan.block >= a->keys + group)
+    return "a block has a multiple of " + std::to_string(group) + " of the " + std::to_string(a->keys) +
+           " keys";
   if (!plan.packs_keys && !can_read_keys(*a, lanes)) return "keys cannot be read where they lie";
   if (!plan.packs_values && must_pack_values(*a)) return "values cannot be read where they lie";
   return "";

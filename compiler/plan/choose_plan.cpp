@@ -108,8 +108,10 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
   if (auto plan = plan_contraction(instruction, context)) return *plan;
   if (AttentionPlan plan; has_kind(instruction, "attention") && complete(plan, instruction, options).empty())
     return plan;
-  if (find_depthwise_chain(instruction, options))
-    return DepthwiseChainPlan{instruction.attributes().integer("rows", 0)};
+  if (has_kind(instruction, "depthwise_chain"))
+    if (DepthwiseChainPlan plan{instruction.attributes().integer("rows", 0)};
+        check(plan, instruction, options).empty())
+      return plan;
   if (holds_kernels(instruction) && !instruction.is(Opcode::Composite)) return std::nullopt;
   if (find_rows(instruction)) return RowsPlan{};
   if (RecurrentPlan plan; complete(plan, instruction, options).empty()) return plan;

@@ -78,7 +78,8 @@ std::string check_blocks(const Tiling& tiling, const DotGeometry& g) {
            "and columns outermost";
   int64_t steps = g.contract[0].extent, size = (steps + tiling.parts - 1) / tiling.parts;
   if ((tiling.parts - 1) * size >= steps) return "parts would be left without steps";
-  if (tiling.row_block % tiling.tile.rows != 0) return "a block of rows is a number of whole tiles";
+  if (tiling.row_block % tiling.tile.rows != 0 || tiling.row_block >= g.shape.rows + tiling.tile.rows)
+    return "a block of rows is a number of whole tiles of the " + std::to_string(g.shape.rows) + " rows";
   return "";
 }
 
@@ -216,10 +217,9 @@ std::optional<ContractionPlan> plan_contraction(const Instruction& instruction,
   if (root->op->is(Opcode::Convolution) && !context.by_lines) {
     const TargetInfo& target = context.options.target;
     auto planes = PlanarGeometry::of(*root->op, instruction.type(), target);
-    bool dilated = PolyphaseConvolution::create(*root->op, root->operands[1], target.lanes(32)) != nullptr;
     if (planes && planes->pays() && !context.options.optimize_size)
       plan.algorithm = Algorithm::Planar;
-    else if (dilated)
+    else if (PolyphaseConvolution::applies(*root->op, root->operands[1], target.lanes(32)))
       plan.algorithm = Algorithm::Polyphase;
   }
   if (!complete(plan, instruction, context).empty()) return std::nullopt;

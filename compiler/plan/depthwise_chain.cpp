@@ -49,7 +49,8 @@ std::optional<DepthwiseChain> find_depthwise_chain(const Instruction& fusion, co
 std::string check(const DepthwiseChainPlan& plan, const Instruction& fusion, const Options& options) {
   std::optional<DepthwiseChain> chain = find_depthwise_chain(fusion, options);
   if (!chain) return "this is no chain of convolutions whose kernels can walk lines";
-  if (plan.lines < 1) return "a strip has at least one line";
+  int64_t lines = chain->depthwise->type().dim(2);
+  if (plan.lines < 1 || plan.lines > lines) return "a strip has 1 to " + std::to_string(lines) + " lines";
   return "";
 }
 

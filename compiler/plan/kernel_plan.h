@@ -153,6 +153,8 @@ public:
   }
   void set(const Instruction& instruction, KernelPlan plan) { plans_[&instruction] = std::move(plan); }
 
+  void erase(const Instruction& instruction) { plans_.erase(&instruction); }
+
   // Bytes of all constants of the module: what a run draws through the caches.
   int64_t model_weight_bytes = 0;
 

@@ -86,10 +86,9 @@ private:
     if (instruction.attributes().has("plan")) {
       auto written = parse_kernel_plan(place_of(instruction), instruction.attributes().text("plan"));
       if (!written) return model_error(written.error().message);
-      // What sums are fused from shows when the producer has its plan.
       std::string wrong = complete(*written, instruction, context);
       if (!wrong.empty()) return refused(instruction, *written, wrong);
-      fixed_.insert(&instruction);
+      written_.insert(&instruction);
       plans_.set(instruction, std::move(*written));
       add_cycles(instruction);
       return {};
@@ -106,8 +105,8 @@ private:
     }
     const auto* direct = plans_.find<ContractionPlan>(instruction);
     bool may_change = direct && !chain && (!given || winograd);
-    if (!may_change || !add_candidate(instruction, *direct, winograd))
-      if (plan || !holds_kernels(instruction)) add_cycles(instruction);
+    bool is_candidate = may_change && add_candidate(instruction, *direct, winograd);
+    if (!is_candidate && (plan || !holds_kernels(instruction))) add_cycles(instruction);
     return {};
   }
 
@@ -121,7 +120,7 @@ private:
     explanation.refused = complete(plan, instruction, context);
     if (!explanation.refused.empty()) return std::nullopt;
     explanation.overruled = true;
-    fixed_.insert(&instruction);
+    from_database_.insert(&instruction);
     return plan;
   }
 
@@ -208,10 +207,14 @@ private:
 
   Result join_rows(const Instruction& composite) {
     const auto* rows = plans_.find<RowsPlan>(composite);
-    if (!rows || (fixed_.count(&composite) && !rows->in_producer)) return {};
+    if (!rows || (is_fixed(composite) && !rows->in_producer)) return {};
     bool can_join = can_take_rows(composite) && !taken_.count(composite.operand(0).def);
-    if (rows->in_producer && !can_join)
-      return refused(composite, *rows, "no dot makes blocks of its rows for it alone");
+    if (rows->in_producer && !can_join) {
+      const char* why = "no dot makes blocks of its rows for it alone";
+      if (written_.count(&composite)) return refused(composite, *rows, why);
+      plans_.set(composite, RowsPlan{});
+      leave_aside(composite, why);
+    }
     if (!can_join) return {};
     taken_.insert(composite.operand(0).def);
     plans_.set(composite, RowsPlan{true});
@@ -223,13 +226,30 @@ private:
     if (!sum) return {};
     int64_t tiles = summed_tiles(*sum->producer, plans_);
     if (plans_.has(fusion, Plain::FusedSpatialSum)) {
-      if (tiles == 0)
-        return refused(fusion, PlainPlan{Plain::FusedSpatialSum}, "the producer's kernel leaves no sums");
+      const char* why = "the producer's kernel leaves no sums";
+      if (tiles == 0 && written_.count(&fusion))
+        return refused(fusion, PlainPlan{Plain::FusedSpatialSum}, why);
+      if (tiles == 0) {
+        plans_.erase(fusion);
+        leave_aside(fusion, why);
+      }
     } else if (fused_sum_pays(sum->producer->type(), tiles)) {
       plans_.set(fusion, PlainPlan{Plain::FusedSpatialSum});
       begin_explanation(fusion, nullptr, {});
     }
     return {};
+  }
+
+  bool is_fixed(const Instruction& instruction) const {
+    return written_.count(&instruction) || from_database_.count(&instruction);
+  }
+
+  // The database's plan of an instruction that shows to be impossible beside those of others.
+  void leave_aside(const Instruction& instruction, const char* why) {
+    auto explained = explanations_.find(&instruction);
+    if (explained == explanations_.end()) return;
+    explained->second.overruled = false;
+    explained->second.refused = why;
   }
 
   void begin_explanation(const Instruction& instruction, const Instruction* chain, Explanation explanation) {
@@ -248,7 +268,9 @@ private:
   void explain() {
     for (const Instruction* instruction : explained_) {
       Explanation& explanation = explanations_[instruction];
-      explanation.chosen = *plans_.find(*instruction);
+      const KernelPlan* plan = plans_.find(*instruction);
+      if (!plan) continue; // left to its members
+      explanation.chosen = *plan;
       options_.explanations->push_back(std::move(explanation));
     }
   }
@@ -256,9 +278,9 @@ private:
   const Options& options_;
   const Region& body_;
   KernelPlans plans_;
-  std::set<const Instruction*> fixed_;        // whose plans stand in the text or the database
-  std::set<const Instruction*> taken_;        // dots whose rows a norm takes
-  std::vector<WinogradCandidate> candidates_; // in the order of the program
+  std::set<const Instruction*> written_, from_database_; // whose plans stand there
+  std::set<const Instruction*> taken_;                   // dots whose rows a norm takes
+  std::vector<WinogradCandidate> candidates_;            // in the order of the program
   std::vector<const Instruction*> candidate_instructions_;
   double network_cycles_ = 0; // of one run, all convolutions direct
   std::map<const Instruction*, Explanation> explanations_;

@@ -1,14 +1,19 @@
 // Transposed convolutions as convolutions of all phases, and the places of their results.
 #include "compiler/plan/polyphase.h"
 
+#include "compiler/plan/roots.h"
+
 namespace firn::plan {
+
+bool PolyphaseConvolution::applies(const Instruction& convolution, Value filter, int lanes) {
+  return is_packable_constant(filter) && convolution.attributes().integer("groups", 1) == 1 &&
+         filter.dim(0) % lanes == 0 && ConvolutionPhases::of(convolution);
+}
 
 std::shared_ptr<const PolyphaseConvolution> PolyphaseConvolution::create(const Instruction& convolution,
                                                                          Value filter, int lanes) {
+  if (!applies(convolution, filter, lanes)) return nullptr;
   auto phases = ConvolutionPhases::of(convolution);
-  if (!phases || !filter.def->is(Opcode::Constant) || filter.def->literal()->is_opaque() ||
-      convolution.attributes().integer("groups", 1) != 1 || filter.dim(0) % lanes != 0)
-    return nullptr;
   std::shared_ptr<PolyphaseConvolution> made(new PolyphaseConvolution(std::move(*phases)));
   made->filters_ = filter.dim(0);
   Instruction* input = made->region_.add_parameter(convolution.operand(0).type());

@@ -11,7 +11,9 @@ namespace firn::plan {
 
 class PolyphaseConvolution {
 public:
-  // Nothing unless the filter's phases fill vectors of `lanes` channels and the filter is a constant.
+  // Whether the filter's phases fill vectors of `lanes` channels and the filter is a constant.
+  static bool applies(const Instruction& convolution, Value filter, int lanes);
+  // Nothing unless it applies. Makes the filters of all phases.
   static std::shared_ptr<const PolyphaseConvolution> create(const Instruction& convolution, Value filter,
                                                             int lanes);
 
