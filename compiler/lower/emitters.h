@@ -15,6 +15,7 @@ void emit_planned(LoweringContext&, const Instruction&, const plan::DepthwiseCha
 void emit_planned(LoweringContext&, const Instruction&, const plan::PoolingPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::AttentionPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::RecurrentPlan&);
+void emit_planned(LoweringContext&, const Instruction&, const plan::RelayoutPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::RowsPlan&);
 void emit_dot(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
               const plan::ContractionPlan& plan);
@@ -23,7 +24,6 @@ void emit_planar_convolution(LoweringContext& context, const Instruction& instru
 
 // Of plain plans.
 void emit_elementwise(LoweringContext& context, const Instruction& instruction); // ops and fusions
-void emit_relayout(LoweringContext& context, const Instruction& instruction);
 void emit_resample(LoweringContext& context, const Instruction& composite);
 void emit_concatenate(LoweringContext& context, const Instruction& instruction);
 void emit_update_slice(LoweringContext& context, const Instruction& instruction);

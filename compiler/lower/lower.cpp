@@ -203,7 +203,6 @@ Result LoweringContext::emit(const Instruction& instruction, plan::PlainPlan pla
   using Algorithm = plan::PlainPlan::Algorithm;
   switch (plan.algorithm) {
   case Algorithm::Elements: emit_elementwise(*this, instruction); break;
-  case Algorithm::Relayout: emit_relayout(*this, instruction); break;
   case Algorithm::Resample: emit_resample(*this, instruction); break;
   case Algorithm::FusedSpatialSum: return emit_fused_spatial_sum(*this, instruction);
   case Algorithm::Concatenate: emit_concatenate(*this, instruction); break;

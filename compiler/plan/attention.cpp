@@ -1,6 +1,8 @@
 // The choice of tiles and blocks for attention.
 #include "compiler/plan/attention.h"
 
+#include "compiler/plan/attention_mask.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -35,7 +37,8 @@ int64_t key_parts(const Attention& a) {
   return parts;
 }
 
-AttentionPlan choose(const Attention& a, const TargetInfo& target) {
+AttentionPlan choose(const Attention& a, const Instruction& fusion, const Options& options) {
+  const TargetInfo& target = options.target;
   AttentionPlan plan;
   int lanes = target.lanes(32);
   int registers =
@@ -64,6 +67,8 @@ AttentionPlan choose(const Attention& a, const TargetInfo& target) {
   bool serves_few = a.rows * a.outer <= kRowsWithoutPacking * key_parts(a);
   plan.packs_keys = !can_read_keys(a, lanes) || !serves_few;
   plan.packs_values = must_pack_values(a) || is_scattered(a, target);
+  plan.skips_hidden =
+      !options.optimize_size && skipping_pays(shown_keys(a, fusion, tiling_of(plan, a, target)), a);
   return plan;
 }
 
@@ -73,7 +78,7 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const Optio
   auto a = fusion.is(Opcode::Fusion) ? match_attention(*fusion.region().results()[0].def) : std::nullopt;
   if (!a) return "this is no fusion of attention";
   int lanes = options.target.lanes(32);
-  if (plan.rows == 0) plan = choose(*a, options.target);
+  if (plan.rows == 0) plan = choose(*a, fusion, options);
   AttentionTiling tiling = tiling_of(plan, *a, options.target);
   if (plan.rows > a->rows || tiling.large < 1)
     return "tiles of " + std::to_string(plan.rows) + " rows and of one less do not make " +
@@ -85,6 +90,7 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const Optio
            " keys";
   if (!plan.packs_keys && !can_read_keys(*a, lanes)) return "keys cannot be read where they lie";
   if (!plan.packs_values && must_pack_values(*a)) return "values cannot be read where they lie";
+  if (plan.skips_hidden && shown_keys(*a, fusion, tiling).empty()) return "no constant mask hides keys";
   return "";
 }
 

@@ -45,11 +45,6 @@ bool has_kind(const Instruction& instruction, std::string_view kind) {
   return instruction.is(Opcode::Fusion) && instruction.attributes().word("kind", "") == kind;
 }
 
-bool moves(const Instruction& instruction) {
-  return instruction.is(Opcode::Copy) || instruction.is(Opcode::Transpose) ||
-         has_kind(instruction, "movement");
-}
-
 std::string unless(bool is_covered, const char* wrong) {
   return is_covered ? "" : wrong;
 }
@@ -68,6 +63,9 @@ struct Completion {
   std::string operator()(PoolingPlan& plan) const { return check(plan, instruction, context.options); }
   std::string operator()(AttentionPlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(RecurrentPlan& plan) const { return complete(plan, instruction, context.options); }
+  std::string operator()(RelayoutPlan& plan) const {
+    return complete(plan, instruction, context.options.target);
+  }
   std::string operator()(RowsPlan&) const {
     return unless(find_rows(instruction).has_value(), "this is no composite of reductions along rows");
   }
@@ -77,9 +75,6 @@ struct Completion {
       return unless(has_element_form(instruction) &&
                         (!instruction.is(Opcode::Composite) || is_elementwise_composite(instruction)),
                     "its results have no code per element");
-    case Plain::Relayout:
-      return unless(moves(instruction) && find_relayout(instruction, context.options.target),
-                    "this is no copy or transpose by strides of elements of 32 bits");
     case Plain::Resample:
       return unless(read_resample(instruction).has_value(), "this is no resampling with tables");
     case Plain::FusedSpatialSum:
@@ -117,10 +112,9 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
   if (RecurrentPlan plan; complete(plan, instruction, options).empty()) return plan;
   if (read_resample(instruction)) return PlainPlan{Plain::Resample};
   if (auto plain = plain_of(instruction)) return PlainPlan{*plain};
-  if (moves(instruction)) {
-    auto relayout = find_relayout(instruction, options.target);
-    if (relayout && relayout->pays()) return PlainPlan{Plain::Relayout};
-  }
+  if (RelayoutPlan plan; complete(plan, instruction, options.target).empty() &&
+                         find_relayout(instruction, options.target)->pays())
+    return plan;
   KernelPlan elements = PlainPlan{Plain::Elements};
   if (!complete(elements, instruction, context).empty()) return std::nullopt;
   return elements;

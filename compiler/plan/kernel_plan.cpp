@@ -69,11 +69,18 @@ std::string text_of(const PoolingPlan& plan) {
 std::string text_of(const AttentionPlan& plan) {
   if (plan.rows == 0) return "attention";
   return "attention tile " + pair_text(plan.rows, plan.vectors) + " steps " + std::to_string(plan.steps) +
-         " block " + std::to_string(plan.block) + flag(plan.packs_keys, "packs_keys") +
-         flag(plan.packs_values, "packs_values");
+         " block " + std::to_string(plan.block) + number("accumulators", plan.accumulators, 4) +
+         flag(plan.packs_keys, "packs_keys") + flag(plan.packs_values, "packs_values") +
+         flag(plan.skips_hidden, "skips_hidden");
 }
 std::string text_of(const RecurrentPlan& plan) {
-  return plan.rows == 0 ? "recurrent" : "recurrent tile " + pair_text(plan.rows, plan.vectors);
+  if (plan.rows == 0) return "recurrent";
+  return "recurrent tile " + pair_text(plan.rows, plan.vectors) + number("sums", plan.sums, 1) +
+         number("fetch_ahead", plan.fetch_ahead, 0) + flag(plan.turns, "turns") +
+         flag(plan.looped_cells, "looped_cells");
+}
+std::string text_of(const RelayoutPlan& plan) {
+  return "relayout" + number("squares", plan.lanes, 0);
 }
 std::string text_of(const RowsPlan& plan) {
   return "rows" + flag(plan.in_producer, "in_producer");
@@ -83,18 +90,10 @@ std::string text_of(const PlainPlan& plan) {
 }
 
 using Plain = PlainPlan::Algorithm;
-constexpr Plain kPlain[] = {Plain::Elements,
-                            Plain::Relayout,
-                            Plain::Resample,
-                            Plain::FusedSpatialSum,
-                            Plain::Concatenate,
-                            Plain::UpdateSlice,
-                            Plain::ScatterElements,
-                            Plain::ScatterND,
-                            Plain::ArgReduce,
-                            Plain::Scan,
-                            Plain::Sort,
-                            Plain::TopK};
+constexpr Plain kPlain[] = {Plain::Elements,    Plain::Resample,    Plain::FusedSpatialSum,
+                            Plain::Concatenate, Plain::UpdateSlice, Plain::ScatterElements,
+                            Plain::ScatterND,   Plain::ArgReduce,   Plain::Scan,
+                            Plain::Sort,        Plain::TopK};
 
 class PlanReader {
 public:
@@ -121,6 +120,7 @@ private:
     if (in_.accept("pooling")) return read_as(PoolingPlan());
     if (in_.accept("attention")) return read_as(AttentionPlan());
     if (in_.accept("recurrent")) return read_as(RecurrentPlan());
+    if (in_.accept("relayout")) return read_as(RelayoutPlan());
     if (in_.accept("rows")) return RowsPlan{in_.accept("in_producer")};
     for (Plain algorithm : kPlain)
       if (in_.accept(name_of(algorithm))) return PlainPlan{algorithm};
@@ -131,7 +131,7 @@ private:
   static std::string all_names() {
     std::string names =
         "attention, depthwise, depthwise_chain, direct, planar, polyphase, pooling, recurrent, "
-        "rows, winograd";
+        "relayout, rows, winograd";
     for (Plain algorithm : kPlain) names += std::string(", ") + name_of(algorithm);
     return names;
   }
@@ -237,12 +237,27 @@ private:
     if (!read("steps", steps) || !read("block", plan.block)) return false;
     if (steps != 1 && steps != 2 && steps != 4 && steps != 8) return in_.fail("steps are 1, 2, 4 or 8");
     plan.steps = static_cast<int>(steps);
+    if (!read_accumulators(plan.accumulators)) return false;
     plan.packs_keys = in_.accept("packs_keys");
     plan.packs_values = in_.accept("packs_values");
+    plan.skips_hidden = in_.accept("skips_hidden");
     return true;
   }
   bool read(RecurrentPlan& plan) {
-    return !in_.accept("tile") || read_pair(kMaxTile, plan.rows, plan.vectors);
+    if (!in_.accept("tile")) return true;
+    if (!read_pair(kMaxTile, plan.rows, plan.vectors) ||
+        !read_count("sums", "there is at least one sum", plan.sums) ||
+        !read_count("fetch_ahead", "weights are asked for before they are read", plan.fetch_ahead))
+      return false;
+    plan.turns = in_.accept("turns");
+    plan.looped_cells = in_.accept("looped_cells");
+    return true;
+  }
+  bool read(RelayoutPlan& plan) { return read_count("squares", "a square has elements", plan.lanes); }
+
+  bool read_accumulators(int64_t& value) {
+    return read_count("accumulators", "there is at least one accumulator", value) &&
+           (value <= kMaxTile || in_.fail("there are at most " + std::to_string(kMaxTile) + " accumulators"));
   }
 
   TextScanner in_;
@@ -253,7 +268,6 @@ private:
 const char* name_of(PlainPlan::Algorithm algorithm) {
   switch (algorithm) {
   case Plain::Elements: return "elements";
-  case Plain::Relayout: return "relayout";
   case Plain::Resample: return "resample";
   case Plain::FusedSpatialSum: return "fused_spatial_sum";
   case Plain::Concatenate: return "concatenate";

@@ -81,20 +81,37 @@ struct PoolingPlan {
 
 // dot(softmax(f(dot(q, k))), v) as one kernel: tiles of query rows, blocks of keys.
 //
-//   attention [tile ROWSxVECTORS steps N block KEYS [packs_keys] [packs_values]]
+//   attention [tile ROWSxVECTORS steps N block KEYS [accumulators N] [packs_keys] [packs_values]
+//              [skips_hidden]]
+//
+// Maxima and sums of weights have four accumulators unless the text says otherwise.
 struct AttentionPlan {
   int rows = 0, vectors = 0; // of a register tile; no rows: the cost model's
   int steps = 1;             // of a product per iteration
   int64_t block = 0;         // keys whose scores are there at a time
+  int64_t accumulators = 4;  // of a row's maximum and sum of weights
   bool packs_keys = false;   // copies them into lanes first
   bool packs_values = false;
+  bool skips_hidden = false; // keys that a constant mask hides from all rows of a tile are not multiplied
 };
 
 // A recurrent layer with the loop over time inside.
 //
-//   recurrent [tile ROWSxVECTORS]
+//   recurrent [tile ROWSxVECTORS [sums N] [fetch_ahead BYTES] [turns] [looped_cells]]
 struct RecurrentPlan {
   int rows = 0, vectors = 0; // entries of the batch and vectors of hidden units per tile
+  int64_t sums = 1;          // side by side at least: smaller tiles split the reduction for it
+  int64_t fetch_ahead = 0;   // bytes ahead at which weights are asked for; 0: they are not
+  bool turns = false;        // every other step reads the weights from their end to their start
+  bool looped_cells = false; // the cells of a tile are a loop over sums in memory, in parts of few registers
+};
+
+// A copy or transpose by strides. Where what lies together differs between the sides, squares of so many
+// elements high and wide pass through registers.
+//
+//   relayout [squares N]
+struct RelayoutPlan {
+  int64_t lanes = 0; // of a vector, and so of a square; 0: the cost model's
 };
 
 // Reductions along a row and elementwise code, such as softmax and layer norm.
@@ -108,7 +125,6 @@ struct RowsPlan {
 struct PlainPlan {
   enum class Algorithm : uint8_t {
     Elements, // loops over all elements of the results, each of which is code of its own
-    Relayout, // a copy or transpose by strides, through squares of registers
     Resample,
     FusedSpatialSum, // sums over positions from what the producer's kernel leaves of them
     Concatenate,
@@ -124,7 +140,7 @@ struct PlainPlan {
 };
 
 using KernelPlan = std::variant<ContractionPlan, WinogradPlan, DepthwisePlan, DepthwiseChainPlan, PoolingPlan,
-                                AttentionPlan, RecurrentPlan, RowsPlan, PlainPlan>;
+                                AttentionPlan, RecurrentPlan, RelayoutPlan, RowsPlan, PlainPlan>;
 
 // The name of such a kernel in texts.
 const char* name_of(PlainPlan::Algorithm algorithm);

@@ -7,6 +7,11 @@
 namespace firn::plan {
 namespace {
 
+// Bytes ahead at which weights are asked for that the second cache level does not hold from step to step.
+constexpr int64_t kFetchAhead = 4096;
+constexpr int64_t kMaxSplits = 4;                            // of a reduction
+constexpr int64_t kMaxSums = 1024, kMaxFetchAhead = 1 << 20; // in a plan written by hand
+
 std::vector<Sweep> make_sweeps(const RecurrentLayer& layer) {
   switch (layer.kind) {
   case RecurrentKind::Lstm: return {{.sums = {{0, 0}, {1, 1}, {2, 2}, {3, 3}}}};
@@ -50,9 +55,17 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Options& options) {
     best = cycles;
     plan.vectors = vectors;
   }
-  int64_t batch = layer.operands.x.dim(1);
+  int64_t batch = layer.operands.x.dim(1), steps = layer.operands.x.dim(0);
   plan.rows = static_cast<int>(std::clamp<int64_t>((registers - 3) / (plan.vectors * most), 1, batch));
   if (options.optimize_size) plan.rows = 1;
+  // As many sums as hide the latency of the FMA; machines without vectors have no registers for them.
+  plan.sums = target.vector_bits > 0 ? int64_t{target.fma_latency} * target.fma_pipes : 1;
+  // Functions of several cells side by side would want more registers than there are.
+  plan.looped_cells = plan.rows * plan.vectors > 1;
+  int64_t bytes = divide(layer, plan, target).weight_bytes();
+  if (bytes > target.l2_bytes * 3 / 4) plan.fetch_ahead = kFetchAhead;
+  // What a step read last is in the nearest cache still, which cannot hold all: the next one starts there.
+  plan.turns = steps > 2 && bytes > target.l1_bytes && !options.optimize_size;
   return plan;
 }
 
@@ -76,16 +89,41 @@ std::string complete(RecurrentPlan& plan, const Instruction& composite, const Op
   if (plan.rows == 0) plan = choose(*layer, options);
   int64_t batch = layer->operands.x.dim(1);
   if (plan.rows > batch) return "a tile has at most the " + std::to_string(batch) + " rows of the batch";
+  if (plan.sums > kMaxSums || plan.fetch_ahead > kMaxFetchAhead || plan.fetch_ahead % 4 != 0)
+    return "there are at most " + std::to_string(kMaxSums) +
+           " sums, and weights of 4 bytes are asked for at " + "most " + std::to_string(kMaxFetchAhead) +
+           " bytes ahead";
   return "";
+}
+
+int64_t RecurrentDivision::weight_bytes() const {
+  int64_t elements = 0;
+  for (const auto* list : {&input_panels, &recurrent_panels})
+    for (const GatePanels& panels : *list) elements += panels.elements();
+  return elements * 4;
+}
+
+int64_t RecurrentDivision::splits_of(int64_t tile_sums, int64_t reduction) const {
+  int64_t splits = 1;
+  while (tile_sums * splits < sums && splits < kMaxSplits) splits *= 2;
+  return std::min(splits, reduction);
 }
 
 RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan, const TargetInfo& target) {
   RecurrentDivision division;
+  static_cast<RecurrentPlan&>(division) = plan;
   division.sweeps = make_sweeps(layer);
-  division.units.hidden = layer.hidden;
-  division.units.lanes = target.lanes(32);
-  division.units.vectors = plan.vectors;
-  division.rows = plan.rows;
+  division.units = {layer.hidden, target.lanes(32), plan.vectors};
+  int64_t inputs = layer.projected() ? 1 : layer.operands.x.dim(2);
+  for (const Sweep& sweep : division.sweeps) {
+    GatePanels input{division.units, {}, inputs}, recurrent{division.units, {}, layer.hidden};
+    for (const GateSum& sum : sweep.sums) {
+      if (sum.input >= 0 && !layer.projected()) input.gates.push_back(sum.input);
+      if (sum.recurrent >= 0) recurrent.gates.push_back(sum.recurrent);
+    }
+    division.input_panels.push_back(std::move(input));
+    division.recurrent_panels.push_back(std::move(recurrent));
+  }
   return division;
 }
 

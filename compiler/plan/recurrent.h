@@ -24,10 +24,16 @@ struct Sweep {
   bool reads_reset_state = false;
 };
 
-struct RecurrentDivision {
+// A plan with what follows from it.
+struct RecurrentDivision : RecurrentPlan {
   std::vector<Sweep> sweeps;
   UnitBlocks units;
-  int rows = 1; // batch entries per tile
+  // The weights that a sweep reads, of the input and of the state; without gates: none.
+  std::vector<GatePanels> input_panels, recurrent_panels;
+
+  int64_t weight_bytes() const;
+  // Partial sums into which a tile of so many sums splits a reduction.
+  int64_t splits_of(int64_t tile_sums, int64_t reduction) const;
 };
 
 // The layer of a composite whose operands and results kernels read as they are: plain f32. Nothing for any

@@ -4,6 +4,7 @@
 #include "compiler/graph/strided_view.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace firn::plan {
 namespace {
@@ -96,6 +97,11 @@ private:
   std::vector<int64_t> blocks_;
 };
 
+bool moves(const Instruction& instruction) {
+  return instruction.is(Opcode::Copy) || instruction.is(Opcode::Transpose) ||
+         (instruction.is(Opcode::Fusion) && instruction.attributes().word("kind", "") == "movement");
+}
+
 // Where the elements of the result lie in the one operand; nothing for instructions that compute.
 std::optional<RelayoutSide> source_of(const Instruction& instruction) {
   if (instruction.is(Opcode::Fusion)) {
@@ -162,6 +168,22 @@ std::optional<Relayout> find_relayout(const Instruction& instruction, const Targ
   RelayoutSide target{instruction.type(), {}};
   for (int d = 0; d < target.type.rank(); ++d) target.dims.push_back(d);
   return Relayout::of(*source, target, machine);
+}
+
+// The widest vectors: a square of n x n costs 2n loads and stores and n log2(n) shuffles, fewer per element
+// the wider it is.
+int64_t relayout_lanes(const TargetInfo& machine) {
+  return machine.lanes(32);
+}
+
+std::string complete(RelayoutPlan& plan, const Instruction& instruction, const TargetInfo& machine) {
+  if (!moves(instruction) || !find_relayout(instruction, machine))
+    return "this is no copy or transpose by strides of elements of 32 bits";
+  int64_t widest = relayout_lanes(machine);
+  if (plan.lanes == 0) plan.lanes = widest;
+  if (plan.lanes < 2 || plan.lanes > widest || !std::has_single_bit(static_cast<uint64_t>(plan.lanes)))
+    return "squares are a power of two from 2 to " + std::to_string(widest) + " wide";
+  return "";
 }
 
 } // namespace firn::plan

@@ -2,7 +2,7 @@
 // with constant strides on both sides.
 #pragma once
 
-#include "compiler/graph/module.h"
+#include "compiler/plan/kernel_plan.h"
 #include "compiler/support/int_expr.h"
 #include "compiler/target/target_info.h"
 
@@ -47,5 +47,11 @@ struct Relayout {
 // The walk of a copy, transpose, or fusion of movements that reads its one operand by strides; nothing for
 // any other instruction.
 std::optional<Relayout> find_relayout(const Instruction& instruction, const TargetInfo& machine);
+
+// Elements of a vector that moves, and so of a square's sides.
+int64_t relayout_lanes(const TargetInfo& machine);
+// Completes a plan whose squares are left to the cost model. Says why a plan cannot be followed; empty: it
+// can.
+std::string complete(RelayoutPlan& plan, const Instruction& instruction, const TargetInfo& machine);
 
 } // namespace firn::plan

@@ -238,6 +238,22 @@ TEST_CASE("products with hidden keys are left out where a mask hides enough", "[
   CHECK_FALSE(leaves_out_keys(z, scaled(z, 0.5)));
 }
 
+TEST_CASE("the plan says whether products with hidden keys are left out", "[lower][attention][plan]") {
+  Sizes z{1, 2, 33, 37, 8, 8};
+  for (int shown : {20, 36})
+    for (std::string plan : {"tile 5x1 steps 4 block 16 packs_keys", "tile 3x2 steps 2 block 32 packs_keys"})
+      for (bool skips : {false, true}) {
+        std::string text =
+            module_text(z, constant_mask(z, "-inf", [&](int r) { return std::min(r, shown); }));
+        std::string kind = "kind = attention", whole = "attention " + plan + (skips ? " skips_hidden" : "");
+        INFO(whole);
+        text.insert(text.find(kind) + kind.size(), ", plan = \"" + whole + "\"");
+        auto program = lower_text(text, "x86-64-v3");
+        CHECK((firn::kernel::print_program(program).find("\"shown\"") != std::string::npos) == skips);
+        expect_lowered_module(text, {.tolerance = 3e-6, .cpus = {"x86-64", "x86-64-v3"}});
+      }
+}
+
 TEST_CASE("hidden keys end between the rounds of products without vectors", "[lower][attention]") {
   // A scalar machine with fused multiply-adds: four keys per round.
   Sizes z{1, 2, 33, 33, 8, 8};

@@ -70,7 +70,8 @@ TEST_CASE("attention follows plans written by hand", "[lower][plan]") {
         "attention tile 4x2 steps 1 block " + block(cpu, 2, 1) + " packs_keys",
         "attention tile 11x1 steps 4 block " + block(cpu, 1, 3) + " packs_keys packs_values",
         "attention tile 6x1 steps 2 block " + block(cpu, 1, 1),
-        "attention tile 3x2 steps 4 block " + block(cpu, 2, 2) + " packs_values"};
+        "attention tile 3x2 steps 4 block " + block(cpu, 2, 2) + " accumulators 1 packs_values",
+        "attention tile 4x1 steps 4 block " + block(cpu, 1, 2) + " accumulators 7 packs_keys"};
     for (const std::string& plan : plans) {
       INFO(cpu << ": " << plan);
       expect_lowered_module(attention_text(plan, cpu), {.tolerance = 1e-4, .cpus = {cpu}});
@@ -85,11 +86,15 @@ TEST_CASE("attention follows plans written by hand", "[lower][plan]") {
         std::string::npos);
   CHECK(error("attention tile 4x6 steps 1 block 48 packs_keys").find("the keys fill 5 vectors") !=
         std::string::npos);
+  CHECK(error("attention tile 4x2 steps 1 block 16 packs_keys skips_hidden").find("no constant mask") !=
+        std::string::npos);
   CHECK(error("relayout").find("no copy or transpose") != std::string::npos);
 }
 
 TEST_CASE("copies follow plans written by hand", "[lower][plan]") {
-  expect_followed({"relayout", "elements"}, copy_text);
+  expect_followed({"relayout", "relayout squares 2", "relayout squares 4", "elements"}, copy_text);
+  for (const char* plan : {"relayout squares 3", "relayout squares 1", "relayout squares 128"})
+    CHECK(lowering_error(copy_text(plan, "")).find("a power of two from 2 to") != std::string::npos);
   CHECK(lowering_error(copy_text("concatenate", "")).find("another operation") != std::string::npos);
 }
 

@@ -17,6 +17,7 @@ struct Case {
   bool projected = false, constant_weights = true, peepholes = false, lens = false;
   RecurrentOptions options = {};
   bool only_last = false; // y is not used
+  std::string plan = "";  // the layer's, if it is not the cost model's
   std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "native"};
 };
 
@@ -28,9 +29,7 @@ LiteralRef weights(std::vector<int64_t> dims, std::mt19937& random) {
   return literal;
 }
 
-void expect_layer(const Case& c) {
-  INFO(c.kind << " steps " << c.steps << " batch " << c.batch << " in " << c.in << " hidden " << c.hidden);
-  Module module("test");
+void make_layer(const Case& c, Module& module) {
   Function& main = module.add_function("main");
   Builder b(main.body());
   std::mt19937 random(1);
@@ -57,7 +56,15 @@ void expect_layer(const Case& c) {
                                        : make_rnn(b, o, c.options);
   std::vector<Value> results;
   for (int i = c.only_last ? 1 : 0; i < layer->num_results(); ++i) results.push_back(layer->result(i));
+  if (!c.plan.empty()) layer->attributes().set("plan", c.plan);
   main.body().set_results(results);
+}
+
+void expect_layer(const Case& c) {
+  INFO(c.kind << " steps " << c.steps << " batch " << c.batch << " in " << c.in << " hidden " << c.hidden
+              << " " << c.plan);
+  Module module("test");
+  make_layer(c, module);
   expect_lowered_module(module, {.tolerance = 2e-6,
                                  .ranges = {{"w", {-0.4, 0.4}}, {"r", {-0.4, 0.4}}, {"b", {-0.4, 0.4}}},
                                  .cpus = c.cpus});
@@ -87,6 +94,25 @@ TEST_CASE("recurrent layers of odd sizes", "[lower]") {
                 .hidden = 35,
                 .options = {.linear_before_reset = true}});
   expect_layer({.kind = "rnn", .steps = 2, .batch = 17, .in = 1, .hidden = 150});
+}
+
+TEST_CASE("recurrent layers follow plans written by hand", "[lower][plan]") {
+  for (const char* kind : {"lstm", "gru", "rnn"})
+    for (const char* plan : {"recurrent tile 1x1", "recurrent tile 1x1 sums 64 turns",
+                             "recurrent tile 2x1 looped_cells", "recurrent tile 3x2 sums 12 fetch_ahead 256",
+                             "recurrent tile 5x3 fetch_ahead 4 turns looped_cells"}) {
+      expect_layer({.kind = kind, .steps = 3, .batch = 5, .hidden = 21, .plan = plan});
+      expect_layer({.kind = kind, .steps = 1, .batch = 5, .hidden = 21, .projected = true, .plan = plan});
+    }
+  auto error = [](const char* plan) {
+    Module module("test");
+    make_layer({.batch = 2, .constant_weights = false, .plan = plan}, module);
+    return lowering_error(print_module(module));
+  };
+  CHECK(error("recurrent tile 3x1").find("at most the 2 rows of the batch") != std::string::npos);
+  CHECK(error("recurrent tile 1x1 fetch_ahead 6").find("weights of 4 bytes") != std::string::npos);
+  CHECK(error("recurrent tile 1x1 sums 2000").find("at most 1024 sums") != std::string::npos);
+  CHECK(error("attention").find("no fusion of attention") != std::string::npos);
 }
 
 TEST_CASE("recurrent layers of drawn sizes and operands read inside their memory", "[lower][guard]") {

@@ -28,8 +28,12 @@ TEST_CASE("plans print as they are read", "[plan]") {
                            "depthwise_chain lines 3",
                            "attention",
                            "attention tile 12x2 steps 4 block 64 packs_keys packs_values",
+                           "attention tile 4x1 steps 2 block 8 accumulators 2 packs_keys skips_hidden",
                            "recurrent",
                            "recurrent tile 2x3",
+                           "recurrent tile 2x3 sums 8 fetch_ahead 4096 turns looped_cells",
+                           "recurrent tile 1x4 turns",
+                           "relayout squares 8",
                            "rows",
                            "rows in_producer",
                            "elements",
@@ -63,6 +67,10 @@ TEST_CASE("a plan that is none names the place", "[plan]") {
   CHECK(printed("direct tile 4x2 columns").find("expected 'outermost'") != std::string::npos);
   CHECK(printed("attention tile 2x2 steps 3 block 8").find("steps are 1, 2, 4 or 8") != std::string::npos);
   CHECK(printed("winograd 4x4 tile 2x2").find("expected 'batch'") != std::string::npos);
+  CHECK(printed("attention tile 2x2 steps 4 block 8 accumulators 65").find("at most 64 accumulators") !=
+        std::string::npos);
+  CHECK(printed("recurrent tile 2x2 sums 0").find("at least one sum") != std::string::npos);
+  CHECK(printed("relayout squares 0").find("a square has elements") != std::string::npos);
   CHECK(printed("sort tile 2x2").find("expected the end of the plan") != std::string::npos);
   CHECK(printed("guess tile 3").find("wanted one of: attention, depthwise") != std::string::npos);
   CHECK(printed("").find("wanted one of: attention, depthwise") != std::string::npos);

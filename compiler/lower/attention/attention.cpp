@@ -8,6 +8,7 @@
 #include "compiler/lower/attention/qk_dot.h"
 #include "compiler/lower/contraction/contraction_ops.h"
 #include "compiler/lower/emitters.h"
+#include "compiler/plan/attention_mask.h"
 
 #include <algorithm>
 
@@ -40,7 +41,7 @@ public:
                        : maker.read(operand_of(a_.k));
     v_ = s_.packs_values ? maker.parameter(values, Scalar::F32, values_.elements(), false, "values")
                          : maker.read(operand_of(a_.v));
-    hidden_.emplace(maker, a_, fusion_, s_);
+    if (s_.skips_hidden) hidden_.emplace(maker, s_, a_.keys, plan::shown_keys(a_, fusion_, s_));
     leaves_.emplace(maker, fusion_, [&](const Instruction& user) { return !computes_scores(user); });
     result_ = maker.write(result_of(fusion_));
     int64_t padded = std::min(s_.block, keys_.vectors() * s_.lanes);
@@ -48,10 +49,10 @@ public:
     score_stride_ = padded;
     blocks_ = (a_.keys + s_.block - 1) / s_.block;
     depth_stride_ = values_.vectors() * s_.lanes;
-    weights_.emplace(
-        maker,
-        OnlineSoftmaxShape{s_.lanes, s_.rows, padded, score_scale(), blocks_ > 1, context_.target().has_fma},
-        scores_);
+    weights_.emplace(maker,
+                     OnlineSoftmaxShape{s_.lanes, s_.rows, padded, score_scale(), blocks_ > 1,
+                                        context_.target().has_fma, s_.accumulators},
+                     scores_);
     if (blocks_ > 1) sums_ = maker.scratch(Scalar::F32, s_.rows * depth_stride_, "scaled");
     emit_tiles();
     maker.kernel().algorithm = "attention " + std::to_string(s_.rows) + "x" + std::to_string(s_.vectors);
@@ -96,7 +97,7 @@ private:
     IntExpr p = b.set_parallel(a_.outer * tiles);
     outer_ = floor_div(p, tiles);
     IntExpr tile = floor_mod(p, tiles);
-    if (hidden_->exist()) hidden_->begin_tile(tile);
+    if (hidden_) hidden_->begin_tile(tile);
     q_place_ = offset_at(outer_, a_.score_dims, a_.q_outer) + a_.q.offset;
     k_place_ =
         s_.packs_keys ? keys_.part(outer_) : offset_at(outer_, a_.score_dims, a_.k_outer) + a_.k.offset;
@@ -135,7 +136,7 @@ private:
   void emit_block(const IntExpr& row, int rows, const IntExpr& first, int64_t keys, bool last) {
     int width = s_.packs_keys ? s_.vectors : 1;
     int64_t group = static_cast<int64_t>(width) * s_.lanes, full = keys / group, rest = keys - full * group;
-    IntExpr shown = hidden_->exist() ? hidden_->shown_groups(first, group, full) : IntExpr(full);
+    IntExpr shown = hidden_ ? hidden_->shown_groups(first, group, full) : IntExpr(full);
     b_->loop(0, shown, 1, [&](const IntExpr& g) { emit_scores(row, rows, first, g * width, width, group); });
     b_->loop(shown, full, 1,
              [&](const IntExpr& g) { emit_hidden_scores(row, rows, first, g * width, width); });
@@ -143,7 +144,7 @@ private:
       emit_scores(row, rows, first, full * width, static_cast<int>((rest + s_.lanes - 1) / s_.lanes), rest);
     weights_->update(rows, keys);
     if (last) weights_->end_tile(rows);
-    if (hidden_->exist()) {
+    if (hidden_) {
       gap_.to = keys / s_.key_step() * s_.key_step();
       gap_.from = hidden_->find_reach(first, gap_.to, rows, scores_, score_stride_);
     }

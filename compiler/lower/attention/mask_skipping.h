@@ -1,5 +1,5 @@
-// Keys that an attention's mask hides from whole tiles of rows, where the mask is a constant: a causal mask
-// hides those after the last row. Their products are not computed.
+// Keys that an attention's mask hides from whole tiles of rows (plan/attention_mask.h): their products are
+// not computed.
 //
 // Results stay what they are without that: a score that the mask replaces does not depend on its product, and
 // hidden values are left out only if their weights have come out as zero, with zero times them added instead,
@@ -12,12 +12,10 @@ namespace firn::lower {
 
 class MaskSkipping {
 public:
-  // Before any scratch of the kernel.
-  MaskSkipping(KernelMaker& maker, const Attention& attention, const Instruction& fusion,
-               const plan::AttentionTiling& schedule);
+  // `shown_keys`: of every tile, of `keys`. Before any scratch of the kernel.
+  MaskSkipping(KernelMaker& maker, const plan::AttentionTiling& schedule, int64_t keys,
+               std::vector<int32_t> shown_keys);
 
-  // Whether the mask hides enough; nothing below may be called otherwise.
-  bool exist() const { return table_ >= 0; }
   void begin_tile(const IntExpr& tile);
   // Of the first `groups` groups of `size` keys of the block that begins at key `first`, how many the tile's
   // rows see some of: those come first.
@@ -31,7 +29,7 @@ private:
   int lanes_;
   int64_t step_; // keys that products take at a time
   int64_t keys_;
-  int table_ = -1; // parameter: shown keys per tile
+  int table_; // parameter: shown keys per tile
   IntExpr shown_;
 };
 

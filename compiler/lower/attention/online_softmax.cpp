@@ -14,7 +14,6 @@ using kernel::OpKind;
 
 namespace {
 
-constexpr int64_t kChains = 4; // of sums and maxima, to hide their latency
 constexpr double kLowest = -3.4028234663852886e38;
 constexpr double kMaxWhole = 0x1p20; // so that errors of 2^-24 leave exponents right
 constexpr double kMagic = 0x1.8p23 + 127;
@@ -42,7 +41,7 @@ void OnlineSoftmax::begin_tile(int rows) {
 
 OnlineSoftmax::Value OnlineSoftmax::combine(OpKind kind, int64_t vectors, Value start,
                                             const std::function<Value(const IntExpr& v)>& element) {
-  int64_t chains = std::min<int64_t>(kChains, vectors), rounds = vectors / chains;
+  int64_t chains = std::min(s_.accumulators, vectors), rounds = vectors / chains;
   Values sums(static_cast<size_t>(chains), start);
   sums = b_.loop_carried(0, rounds, 1, std::move(sums), [&](const IntExpr& round, const Values& in) {
     Values out;

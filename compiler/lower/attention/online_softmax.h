@@ -10,11 +10,12 @@
 namespace firn::lower {
 
 struct OnlineSoftmaxShape {
-  int lanes, rows; // of a vector; of the larger tiles
-  int64_t stride;  // from row to row of the scores
-  double scale;    // of the scores, positive: what softmax sees is its product with them
-  bool is_online;  // whether there are several blocks of keys
-  bool fused;      // whether the target has fused multiply-adds
+  int lanes, rows;      // of a vector; of the larger tiles
+  int64_t stride;       // from row to row of the scores
+  double scale;         // of the scores, positive: what softmax sees is its product with them
+  bool is_online;       // whether there are several blocks of keys
+  bool fused;           // whether the target has fused multiply-adds
+  int64_t accumulators; // of a row's maximum and sum
 };
 
 class OnlineSoftmax {
@@ -57,7 +58,7 @@ private:
   void set_reference(int first, const Reference& reference);
   void subtract_largest(int rows, int64_t keys);
   void weigh_row(const IntExpr& r, int64_t keys);
-  // Combines `start` and element(v) of all vectors v into one, in four chains.
+  // Combines `start` and element(v) of all vectors v into one.
   Value combine(kernel::OpKind kind, int64_t vectors, Value start,
                 const std::function<Value(const IntExpr& v)>& element);
   int64_t vectors_of(int64_t keys) const { return (keys + s_.lanes - 1) / s_.lanes; }

@@ -50,7 +50,7 @@ public:
     KernelMaker maker(context, instruction, "copy");
     int from = maker.read(image);
     int to = maker.parameter(place, Scalar::F32, g_.elements, true, "planes");
-    emit_relayout(maker, g_.copy, DType::F32, from, to);
+    emit_relayout(maker, g_.copy, plan::relayout_lanes(context.target()), DType::F32, from, to);
     maker.finish();
   }
 

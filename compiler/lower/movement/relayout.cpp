@@ -110,18 +110,18 @@ private:
 
 } // namespace
 
-void emit_relayout(KernelMaker& maker, const plan::Relayout& relayout, DType dtype, int source, int target) {
-  RelayoutKernel(maker, source, target, memory_scalar(dtype), maker.context().target().lanes(32))
-      .emit(relayout.parts);
+void emit_relayout(KernelMaker& maker, const plan::Relayout& relayout, int64_t lanes, DType dtype, int source,
+                   int target) {
+  RelayoutKernel(maker, source, target, memory_scalar(dtype), static_cast<int>(lanes)).emit(relayout.parts);
 }
 
-void emit_relayout(LoweringContext& context, const Instruction& instruction) {
+void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::RelayoutPlan& plan) {
   std::optional<plan::Relayout> relayout = plan::find_relayout(instruction, context.target());
   bool is_fusion = instruction.is(Opcode::Fusion);
   KernelMaker maker(context, instruction,
                     is_fusion ? "transpose" : std::string(opcode_name(instruction.opcode())));
   int from = maker.read(instruction.operand(0)), to = maker.write(result_of(instruction));
-  emit_relayout(maker, *relayout, instruction.type().dtype, from, to);
+  emit_relayout(maker, *relayout, plan.lanes, instruction.type().dtype, from, to);
   maker.finish();
 }
 

@@ -6,7 +6,9 @@
 
 namespace firn::lower {
 
-// Elements of `dtype`, which have 32 bits. `source`, `target`: the kernel's parameters.
-void emit_relayout(KernelMaker& maker, const plan::Relayout& relayout, DType dtype, int source, int target);
+// Elements of `dtype`, which have 32 bits, in vectors and squares of `lanes`. `source`, `target`: parameters
+// of the kernel.
+void emit_relayout(KernelMaker& maker, const plan::Relayout& relayout, int64_t lanes, DType dtype, int source,
+                   int target);
 
 } // namespace firn::lower

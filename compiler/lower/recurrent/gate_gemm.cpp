@@ -1,13 +1,8 @@
 // A rolled loop over the panel, one broadcast per row and phase.
 #include "compiler/lower/recurrent/gate_gemm.h"
 
-#include <algorithm>
-
 namespace firn::lower {
 namespace {
-
-// Bytes ahead at which weights are asked for that the second cache level does not hold from step to step.
-constexpr int64_t kAhead = 4096;
 
 using Sums = std::vector<kernel::Value>;
 
@@ -16,13 +11,9 @@ public:
   PanelLoop(kernel::Builder& builder, const GateGemm& product)
       : b_(builder), p_(product), type_{kernel::Scalar::F32, product.panels.units.lanes} {}
 
-  Sums run(const TargetInfo& target, Sums sums) {
+  Sums run(Sums sums) {
     count_ = sums.size();
-    int64_t extent = p_.panels.reduction, phases = 1;
-    while (static_cast<int64_t>(count_) * phases < target.fma_latency * target.fma_pipes && phases < 4 &&
-           target.vector_bits > 0)
-      phases *= 2;
-    phases = std::min(phases, extent);
+    int64_t extent = p_.panels.reduction, phases = p_.splits;
     sums.resize(count_ * static_cast<size_t>(phases), b_.constant(type_, 0));
     int64_t whole = extent / phases * phases;
     if (p_.is_back) sums = steps(whole, extent - whole, std::move(sums));
@@ -48,7 +39,8 @@ private:
         for (int vector = 0; vector < p_.vectors; ++vector) {
           IntExpr from = p_.panels.index(p_.first, p_.vectors, k + phase, static_cast<int>(gate), vector);
           kernel::Value weights = b_.load(type_, p_.buffer, from, type_.lanes * 4);
-          if (p_.fetches_ahead) b_.prefetch(p_.buffer, p_.is_back ? from - kAhead / 4 : from + kAhead / 4);
+          if (p_.fetch_ahead > 0)
+            b_.prefetch(p_.buffer, p_.is_back ? from - p_.fetch_ahead / 4 : from + p_.fetch_ahead / 4);
           for (int row = 0; row < p_.rows; ++row) {
             kernel::Value& sum = sums[next + static_cast<size_t>(row * p_.vectors + vector)];
             sum = b_.fma(scalars[static_cast<size_t>(row)], weights, sum);
@@ -78,9 +70,9 @@ private:
 
 } // namespace
 
-std::vector<kernel::Value> add_gate_gemm(kernel::Builder& builder, const TargetInfo& target,
-                                         const GateGemm& product, std::vector<kernel::Value> sums) {
-  return PanelLoop(builder, product).run(target, std::move(sums));
+std::vector<kernel::Value> add_gate_gemm(kernel::Builder& builder, const GateGemm& product,
+                                         std::vector<kernel::Value> sums) {
+  return PanelLoop(builder, product).run(std::move(sums));
 }
 
 } // namespace firn::lower

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "compiler/lower/recurrent/gate_panels.h"
-#include "compiler/target/target_info.h"
 
 namespace firn::lower {
 
@@ -14,13 +13,13 @@ struct GateGemm {
   int source; // buffer of [rows][reduction]
   IntExpr source_offset;
   int rows;
-  bool is_back;       // goes through the panel from its end to its start
-  bool fetches_ahead; // the panels come from beyond the second cache level
+  bool is_back;        // goes through the panel from its end to its start
+  int64_t fetch_ahead; // bytes ahead at which the panel is asked for; 0: it is not
+  int64_t splits;      // partial sums of each sum; at most the extent of the reduction
 };
 
-// Adds the product to `sums`, which are [gate of the panel][row][vector]; where they are few, in several
-// partial sums.
-std::vector<kernel::Value> add_gate_gemm(kernel::Builder& builder, const TargetInfo& target,
-                                         const GateGemm& product, std::vector<kernel::Value> sums);
+// Adds the product to `sums`, which are [gate of the panel][row][vector].
+std::vector<kernel::Value> add_gate_gemm(kernel::Builder& builder, const GateGemm& product,
+                                         std::vector<kernel::Value> sums);
 
 } // namespace firn::lower

@@ -42,22 +42,10 @@ private:
 
   void bind_buffers() {
     const RecurrentOperands& o = layer_.operands;
-    for (const plan::Sweep& sweep : sweeps_) {
-      std::vector<int> input, recurrent;
-      for (const plan::GateSum& sum : sweep.sums) {
-        if (sum.input >= 0 && !layer_.projected()) input.push_back(sum.input);
-        if (sum.recurrent >= 0) recurrent.push_back(sum.recurrent);
-      }
-      input_panels_.push_back(bind_panels(o.w, input, layer_.projected() ? 1 : inputs()));
-      recurrent_panels_.push_back(bind_panels(o.r, recurrent, hidden_));
+    for (size_t sweep = 0; sweep < sweeps_.size(); ++sweep) {
+      input_buffers_.push_back(bind_panels(o.w, plan_.input_panels[sweep]));
+      recurrent_buffers_.push_back(bind_panels(o.r, plan_.recurrent_panels[sweep]));
     }
-    int64_t weight_bytes = 0;
-    for (const auto* list : {&input_panels_, &recurrent_panels_})
-      for (const BoundPanels& bound : *list)
-        if (bound.buffer >= 0) weight_bytes += bound.panels.elements() * 4;
-    const TargetInfo& target = context_.target();
-    fetches_ahead_ = weight_bytes > target.l2_bytes * 3 / 4;
-    turns_ = steps_ > 2 && weight_bytes > target.l1_bytes && !context_.options().optimize_size;
     buffers_.x = maker_.read(o.x);
     if (o.b) buffers_.bias = maker_.read(o.b);
     buffers_.h0 = maker_.read(o.h0);
@@ -82,17 +70,12 @@ private:
     return maker_.parameter(place, kernel::Scalar::F32, elements, true, name);
   }
 
-  struct BoundPanels {
-    plan::GatePanels panels;
-    int buffer = -1;
-  };
-  BoundPanels bind_panels(Value weights, const std::vector<int>& gates, int64_t reduction) {
-    BoundPanels bound{{units_, gates, reduction}, -1};
-    if (gates.empty()) return bound;
-    int64_t elements = bound.panels.elements();
+  int bind_panels(Value weights, const plan::GatePanels& panels) {
+    if (panels.gates.empty()) return -1;
+    int64_t elements = panels.elements();
     Place place;
     if (weights.def->is(Opcode::Constant) && !weights.def->literal()->is_opaque()) {
-      auto fill = [literal = weights.def->literal(), panels = bound.panels](std::span<std::byte> out) {
+      auto fill = [literal = weights.def->literal(), panels](std::span<std::byte> out) {
         plan::pack_gates(panels, literal->bytes(), out);
       };
       place = {context_.add_constant(elements * 4, fill, weights.def->location()), 0};
@@ -101,12 +84,11 @@ private:
       KernelMaker packing(context_, composite_, "pack");
       int from = packing.read(weights);
       int to = packing.parameter(place, kernel::Scalar::F32, elements, true, "packed");
-      emit_pack_gates(packing.builder(), bound.panels, from, to);
+      emit_pack_gates(packing.builder(), panels, from, to);
       packing.finish();
     }
-    bound.buffer = maker_.parameter(place, kernel::Scalar::F32, elements, false, "packed");
     maker_.kernel().bytes += elements * 4;
-    return bound;
+    return maker_.parameter(place, kernel::Scalar::F32, elements, false, "packed");
   }
 
   void copy(int from, int64_t from_offset, int to, int64_t to_offset) {
@@ -119,10 +101,8 @@ private:
     b_.loop(count / lanes * lanes, count, 1, [&](const IntExpr& i) { move(i, 1); });
   }
 
-  // With turns every other step reads the weights from the end to the start: what the step before read last
-  // is in the nearest cache still.
   void emit_steps() {
-    if (!turns_) return b_.loop(0, steps_, 1, [&](const IntExpr& step) { emit_step(step, false); });
+    if (!plan_.turns) return b_.loop(0, steps_, 1, [&](const IntExpr& step) { emit_step(step, false); });
     b_.loop(0, steps_ / 2, 1, [&](const IntExpr& pair) {
       emit_step(pair * 2, false);
       emit_step(pair * 2 + 1, true);
@@ -178,13 +158,13 @@ private:
       std::vector<size_t> with_input;
       for (size_t s = 0; s < sweep.sums.size(); ++s)
         if (sweep.sums[s].input >= 0) with_input.push_back(s);
-      accumulate(tile, input_panels_[tile.sweep], with_input, buffers_.x, tile.at.time * (batch_ * inputs()),
-                 sums);
+      accumulate(tile, plan_.input_panels[tile.sweep], input_buffers_[tile.sweep], with_input, buffers_.x,
+                 tile.at.time * (batch_ * inputs()), sums);
     }
     std::vector<size_t> with_state;
     for (size_t s = 0; s < sweep.sums.size(); ++s)
       if (sweep.sums[s].recurrent >= 0) with_state.push_back(s);
-    accumulate(tile, recurrent_panels_[tile.sweep], with_state,
+    accumulate(tile, plan_.recurrent_panels[tile.sweep], recurrent_buffers_[tile.sweep], with_state,
                sweep.reads_reset_state ? buffers_.reset : tile.at.old_buffer,
                sweep.reads_reset_state ? IntExpr(0) : tile.at.old_state, sums);
     cells_.emit(tile, sums);
@@ -211,17 +191,24 @@ private:
   }
 
   // Adds panel times source[row][k] to the sums listed.
-  void accumulate(const Tile& tile, const BoundPanels& bound, const std::vector<size_t>& listed, int source,
-                  const IntExpr& source_offset, Sums& sums) {
+  void accumulate(const Tile& tile, const plan::GatePanels& panels, int buffer,
+                  const std::vector<size_t>& listed, int source, const IntExpr& source_offset, Sums& sums) {
     Sums listed_sums;
     for (size_t sum : listed)
       for (int row = 0; row < tile.rows; ++row)
         for (int vector = 0; vector < tile.vectors; ++vector)
           listed_sums.push_back(sums[place(tile, sum, row, vector)]);
-    GateGemm product{bound.panels, bound.buffer,    tile.first,
-                     tile.vectors, source,          source_offset + tile.row * bound.panels.reduction,
-                     tile.rows,    tile.at.is_back, fetches_ahead_};
-    listed_sums = add_gate_gemm(b_, context_.target(), product, std::move(listed_sums));
+    GateGemm product{panels,
+                     buffer,
+                     tile.first,
+                     tile.vectors,
+                     source,
+                     source_offset + tile.row * panels.reduction,
+                     tile.rows,
+                     tile.at.is_back,
+                     plan_.fetch_ahead,
+                     plan_.splits_of(static_cast<int64_t>(listed_sums.size()), panels.reduction)};
+    listed_sums = add_gate_gemm(b_, product, std::move(listed_sums));
     size_t next = 0;
     for (size_t sum : listed)
       for (int row = 0; row < tile.rows; ++row)
@@ -238,8 +225,7 @@ private:
   const plan::UnitBlocks& units_;
   const std::vector<plan::Sweep>& sweeps_;
   int64_t hidden_, steps_, batch_;
-  bool fetches_ahead_ = false, turns_ = false;
-  std::vector<BoundPanels> input_panels_, recurrent_panels_; // by sweep
+  std::vector<int> input_buffers_, recurrent_buffers_; // of panels by sweep; -1: none
   RecurrentBuffers buffers_;
   RecurrentCells cells_;
 };

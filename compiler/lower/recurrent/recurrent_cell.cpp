@@ -52,7 +52,7 @@ void RecurrentCells::store(const RecurrentTile& tile, kernel::Value value, int b
 }
 
 void RecurrentCells::emit(const RecurrentTile& tile, const Sums& sums) {
-  if (tile.rows * tile.vectors == 1) return emit_cell(tile, sums, Part::All);
+  if (!plan_.looped_cells || tile.rows * tile.vectors == 1) return emit_straight(tile, sums);
   if (sums_ < 0) {
     size_t most = 0;
     for (const plan::Sweep& sweep : plan_.sweeps) most = std::max(most, sweep.sums.size());
@@ -65,6 +65,20 @@ void RecurrentCells::emit(const RecurrentTile& tile, const Sums& sums) {
   emit_part(tile, sums, Part::Entering);
   emit_part(tile, sums, Part::Inner);
   emit_part(tile, sums, Part::Shown);
+}
+
+// The cells one after the other, their sums in registers.
+void RecurrentCells::emit_straight(const RecurrentTile& tile, const Sums& sums) {
+  auto cells = static_cast<size_t>(tile.rows * tile.vectors);
+  for (int row = 0; row < tile.rows; ++row)
+    for (int vector = 0; vector < tile.vectors; ++vector) {
+      Sums cell;
+      for (auto at = static_cast<size_t>(row * tile.vectors + vector); at < sums.size(); at += cells)
+        cell.push_back(sums[at]);
+      int last_lanes = is_partial(tile, vector) ? tile.last_lanes : units_.lanes;
+      emit_cell({tile.at, tile.sweep, tile.row + row, 1, tile.first + vector, 1, last_lanes}, cell,
+                Part::All);
+    }
 }
 
 // A loop over the cells of a tile whose sums are in memory.

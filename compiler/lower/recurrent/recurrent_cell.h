@@ -45,6 +45,7 @@ public:
   kernel::Value load(const RecurrentTile& tile, int vector, int buffer, const IntExpr& index);
 
 private:
+  void emit_straight(const RecurrentTile& tile, const Sums& sums);
   // An lstm's cell in parts: what enters its inner state, that state, and what it shows of it. Side by side
   // their functions would want more registers than there are.
   enum class Part : uint8_t { All, Entering, Inner, Shown };

@@ -1,0 +1,102 @@
+// The reading of masks.
+#include "compiler/plan/attention_mask.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace firn::plan {
+namespace {
+
+constexpr double kMaxShown = 0.85; // of all keys: else the tests cost what they save
+
+// A mask as select has it: a constant, broadcast to the dims of the scores.
+struct Mask {
+  LiteralRef literal;
+  std::vector<int64_t> dims; // of the scores, one per dim of the literal
+  int rank = 0;              // of the scores
+  bool shows = true;         // what an element must be for the score to stay
+};
+
+LiteralRef constant_of(Value value, const Instruction& fusion) {
+  if (value.def->is(Opcode::Parameter)) {
+    const auto& parameters = fusion.region().parameters();
+    auto at = std::find(parameters.begin(), parameters.end(), value.def);
+    if (at == parameters.end()) return nullptr;
+    value = fusion.operand(static_cast<int>(at - parameters.begin()));
+  }
+  return value.def->is(Opcode::Constant) ? value.def->literal() : nullptr;
+}
+
+std::optional<Mask> read_mask(const Instruction& select, bool score_is_second, const Instruction& fusion) {
+  Mask mask;
+  Value predicate = select.operand(0);
+  mask.rank = select.type().rank();
+  mask.shows = !score_is_second;
+  if (predicate.def->is(Opcode::BroadcastInDim)) {
+    mask.dims = predicate.def->attributes().ints("dims");
+    predicate = predicate.def->operand(0);
+  } else {
+    mask.dims.resize(static_cast<size_t>(mask.rank));
+    std::iota(mask.dims.begin(), mask.dims.end(), 0);
+  }
+  mask.literal = constant_of(predicate, fusion);
+  if (!mask.literal || mask.literal->is_opaque() || mask.literal->dims().size() != mask.dims.size())
+    return std::nullopt;
+  return mask;
+}
+
+std::optional<Mask> find_mask(const Attention& attention, const Instruction& fusion) {
+  const Instruction* score = attention.scores;
+  for (const Instruction* step : attention.path) {
+    if (step->is(Opcode::Select) && step->operand(0).def != score)
+      if (auto mask = read_mask(*step, step->operand(2).def == score, fusion)) return mask;
+    score = step;
+  }
+  return std::nullopt;
+}
+
+// For every row, how many keys from the first on it takes to have all that the mask shows it in some head.
+// Empty if there is no constant mask.
+std::vector<int64_t> shown_keys_of_rows(const Attention& attention, const Instruction& fusion) {
+  auto mask = find_mask(attention, fusion);
+  if (!mask) return {};
+  std::vector<int64_t> shown(static_cast<size_t>(attention.rows), 0);
+  const std::vector<int64_t>& extents = mask->literal->dims();
+  for (int64_t i = 0; i < mask->literal->num_elements(); ++i) {
+    if ((mask->literal->get_int(i) != 0) != mask->shows) continue;
+    int64_t row = -1, keys = attention.keys, rest = i; // row -1: all of them
+    for (size_t d = extents.size(); d-- > 0; rest /= extents[d]) {
+      if (extents[d] == 1) continue;
+      if (mask->dims[d] == mask->rank - 1) keys = rest % extents[d] + 1;
+      if (mask->dims[d] == mask->rank - 2) row = rest % extents[d];
+    }
+    for (int64_t r = std::max<int64_t>(row, 0); r < (row < 0 ? attention.rows : row + 1); ++r)
+      shown[static_cast<size_t>(r)] = std::max(shown[static_cast<size_t>(r)], keys);
+  }
+  return shown;
+}
+
+} // namespace
+
+std::vector<int32_t> shown_keys(const Attention& attention, const Instruction& fusion,
+                                const AttentionTiling& tiling) {
+  std::vector<int64_t> shown = shown_keys_of_rows(attention, fusion);
+  std::vector<int32_t> table;
+  if (shown.empty()) return table;
+  auto row = shown.begin();
+  for (int64_t tile = 0; tile < tiling.large + tiling.small; ++tile) {
+    auto end = row + tiling.rows - (tile >= tiling.large ? 1 : 0);
+    table.push_back(static_cast<int32_t>(*std::max_element(row, end)));
+    row = end;
+  }
+  return table;
+}
+
+bool skipping_pays(const std::vector<int32_t>& shown_keys, const Attention& attention) {
+  if (shown_keys.empty()) return false;
+  auto total = std::accumulate(shown_keys.begin(), shown_keys.end(), int64_t{0}),
+       all = static_cast<int64_t>(shown_keys.size()) * attention.keys;
+  return static_cast<double>(total) <= kMaxShown * static_cast<double>(all);
+}
+
+} // namespace firn::plan

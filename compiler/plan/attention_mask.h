@@ -1,0 +1,17 @@
+// Keys that an attention's mask hides from whole tiles of rows, where the mask is a constant: a causal mask
+// hides those after the last row.
+#pragma once
+
+#include "compiler/plan/attention.h"
+
+namespace firn::plan {
+
+// For every tile of rows, how many keys from the first on it takes to have all that the mask shows one of the
+// rows in some head. Empty if there is no constant mask.
+std::vector<int32_t> shown_keys(const Attention& attention, const Instruction& fusion,
+                                const AttentionTiling& tiling);
+
+// Whether a mask hides so many keys that leaving out their products pays for the tests of which these are.
+bool skipping_pays(const std::vector<int32_t>& shown_keys, const Attention& attention);
+
+} // namespace firn::plan
