@@ -2,6 +2,7 @@
 #include "compiler/plan/attention.h"
 
 #include "compiler/plan/attention_mask.h"
+#include "compiler/plan/cost_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,14 +10,14 @@
 namespace firn::plan {
 namespace {
 
-constexpr double kScoreShare = 0.6;        // of the first cache level, for the scores of one tile
 constexpr int64_t kMinL1 = 4 << 10;        // bytes that a machine without caches has as near
 constexpr int64_t kRowsPerPacking = 64;    // rows that read a packed operand and so pay for its packing
 constexpr int64_t kRowsWithoutPacking = 3; // that packed keys would serve too few of
 
 // Whether rows of values lie so far apart that walking over them takes too many pages and cache sets.
 bool is_scattered(const Attention& a, const TargetInfo& target) {
-  return a.rows >= kRowsPerPacking && a.keys * a.v_key * 4 > target.l2_bytes / 2 &&
+  return a.rows >= kRowsPerPacking &&
+         a.keys * a.v_key * 4 > share_of(target.l2_bytes, cache_share::kScratch) &&
          a.v_key >= 2 * a.value_depth;
 }
 
@@ -50,8 +51,9 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const Option
     if (most < 1) break;
     int64_t tiles = (a.rows + most - 1) / most;
     int rows = static_cast<int>((a.rows + tiles - 1) / tiles);
-    double cycles = std::max({static_cast<double>(rows * vectors) / target.fma_pipes, (rows + vectors) / 2.0,
-                              static_cast<double>(target.fma_latency)});
+    double cycles =
+        std::max({static_cast<double>(rows * vectors) / target.fma_pipes,
+                  (rows + vectors) / target.loads_per_cycle, static_cast<double>(target.fma_latency)});
     double cost = cycles / (rows * vectors);
     if (cost > best * 0.999) continue;
     best = cost;
@@ -60,7 +62,7 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const Option
   // Products that are no FMAs need registers on their way to their sums, more for several steps at a time.
   plan.steps = target.has_fma ? 4 : 1;
   int64_t group = static_cast<int64_t>(plan.vectors) * lanes;
-  auto bytes = static_cast<int64_t>(kScoreShare * static_cast<double>(std::max(target.l1_bytes, kMinL1)));
+  int64_t bytes = share_of(std::max(target.l1_bytes, kMinL1), cache_share::kScores);
   int64_t most = std::max<int64_t>(group, bytes / 4 / plan.rows / group * group);
   int64_t blocks = (a.keys + most - 1) / most;
   plan.block = ((a.keys + blocks - 1) / blocks + group - 1) / group * group;

@@ -1,6 +1,8 @@
 // What strips save: maps that do not leave the second cache level; and what they cost.
 #include "compiler/plan/chain_strips.h"
 
+#include "compiler/plan/cost_model.h"
+
 #include <algorithm>
 
 namespace firn::plan {
@@ -18,7 +20,7 @@ public:
     const Type &in = chain.depthwise.convolution->operand(0).type(), &out = *chain.depthwise.result;
     const WindowDim& window = chain.depthwise.convolution->attributes().window().dims[0];
     double maps = bytes(in) + bytes(out);
-    if (maps <= 0.75 * static_cast<double>(target_.l2_bytes)) return best;
+    if (maps <= cache_share::kWorkingSet * static_cast<double>(target_.l2_bytes)) return best;
     double saved = (chain.expand.convolution ? saved_traffic(in) : 0) +
                    (chain.project.convolution ? saved_traffic(out) : 0);
     double work = chain.expand.convolution ? cycles(chain.expand) : 0, ragged = work * waste(in.dim(3));
@@ -31,7 +33,7 @@ public:
                        (chain.project.convolution
                             ? bytes(out) * static_cast<double>(rows) / static_cast<double>(out.dim(2))
                             : 0);
-      if (scratch > static_cast<double>(target_.l2_bytes) / 2) continue;
+      if (scratch > cache_share::kScratch * static_cast<double>(target_.l2_bytes)) continue;
       double again = std::max<double>(0, static_cast<double>(covered * strips - in.dim(2)) /
                                              static_cast<double>(in.dim(2)));
       double gain = saved - ragged - work * again -
@@ -46,7 +48,7 @@ private:
 
   // A map is written and read: from beyond the second level if it takes much of that.
   double saved_traffic(const Type& map) const {
-    if (bytes(map) <= static_cast<double>(target_.l2_bytes) / 4) return 0;
+    if (bytes(map) <= cache_share::kHandedOn * static_cast<double>(target_.l2_bytes)) return 0;
     return 2 * bytes(map) * (1 / target_.l3_bytes_per_cycle - 1 / target_.l2_bytes_per_cycle);
   }
 

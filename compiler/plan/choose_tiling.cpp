@@ -2,6 +2,7 @@
 // included: per reduction step a tile takes as long as its FMAs need pipes, its loads need ports, or one
 // FMA's latency.
 #include "compiler/plan/contraction.h"
+#include "compiler/plan/cost_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +10,6 @@
 namespace firn::plan {
 namespace {
 
-constexpr double kLoadsPerCycle = 2;
 // Steps of the innermost loop per iteration: loop control and requests ahead cost nothing then.
 constexpr int kUnroll = 4;
 // What an instruction of a step beside its FMAs weighs in the choice of tiles. It costs nothing while the
@@ -19,9 +19,9 @@ constexpr double kInstructionCycles = 0.03;
 // In such instructions: a vector, which comes from beyond the first cache level in most steps, and the end of
 // a loop around every step.
 constexpr double kVectorInstructions = 2, kLoopInstructions = 4;
-// Vectors of a column group that fill more than this part of the first cache level come from the second for
-// every row of tiles, at this part of its rate.
-constexpr double kPanelOfL1 = 0.75, kStreamRate = 0.75;
+// Vectors of a column group that do not stay in the first cache level come from the second for every row of
+// tiles, at this part of its rate.
+constexpr double kStreamRate = 0.75;
 // Accumulators of compact tiles: enough to hide the latency of FMAs on two pipes.
 constexpr int kCompactSums = 12;
 // What k_interleave is worth it for, of a contraction's cycles.
@@ -33,7 +33,7 @@ double step_cycles(int rows, int registers, int accumulator_splits, const Target
   double fmas = static_cast<double>(rows) * registers;
   if (!target.has_fma) fmas *= 2;
   double compute = fmas / target.fma_pipes;
-  double loads = (rows + registers) / kLoadsPerCycle;
+  double loads = (rows + registers) / target.loads_per_cycle;
   double latency =
       static_cast<double>(target.has_fma ? target.fma_latency : 2 * target.fma_latency) / accumulator_splits;
   return std::max({compute, loads, latency});
@@ -83,7 +83,7 @@ double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const
   double vector_bytes = tile.lanes * shape.element_bits / 8;
   auto streamed = [&](int registers, int k_interleave) {
     double panel = steps / k_interleave * registers * vector_bytes;
-    double room = kPanelOfL1 * static_cast<double>(target.l1_bytes);
+    double room = cache_share::kWorkingSet * static_cast<double>(target.l1_bytes);
     return shape.rows > tile.rows && panel > room
                ? registers * vector_bytes / (kStreamRate * target.l2_bytes_per_cycle)
                : 0;
@@ -139,12 +139,9 @@ TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
   return best;
 }
 
-// Bytes from beyond the first cache level that an order streams, weighed by where they come from.
+// Cycles of the bytes that an order streams.
 double streamed_cost(double bytes, double working_set, const TargetInfo& target) {
-  if (working_set <= static_cast<double>(target.l1_bytes) * 0.75) return bytes / 128;
-  if (working_set <= static_cast<double>(target.l2_bytes) * 0.75) return bytes / target.l2_bytes_per_cycle;
-  if (working_set <= static_cast<double>(target.l3_bytes) * 0.75) return bytes / target.l3_bytes_per_cycle;
-  return bytes / target.memory_bytes_per_cycle;
+  return bytes / bytes_per_cycle(working_set, target);
 }
 
 } // namespace

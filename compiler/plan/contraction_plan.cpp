@@ -1,6 +1,8 @@
 // Which algorithm computes a dot or convolution, and with which tiles and loops.
 #include "compiler/plan/contraction_plan.h"
 
+#include "compiler/plan/cost_model.h"
+
 namespace firn::plan {
 namespace {
 
@@ -60,11 +62,13 @@ void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& targe
   tiling.columns_outermost = true;
   // Beside a block of rows the cache holds two groups of columns, the one at hand and the one on its way,
   // and the results of the block.
-  int64_t group_bytes = steps * tile.vectors * tile.lanes * 4, most = target.l2_bytes / 5;
-  if (group_bytes > most && rows * steps * 4 > target.l2_bytes / 4)
+  int64_t group_bytes = steps * tile.vectors * tile.lanes * 4,
+          most = share_of(target.l2_bytes, cache_share::kColumnGroup);
+  if (group_bytes > most && rows * steps * 4 > share_of(target.l2_bytes, cache_share::kHandedOn))
     tiling.parts = static_cast<int>((group_bytes + most - 1) / most);
   int64_t row_bytes = steps / tiling.parts * 4;
-  int64_t block = std::max<int64_t>(1, target.l2_bytes * 3 / 8 / row_bytes / tile.rows) * tile.rows;
+  int64_t room = share_of(target.l2_bytes, cache_share::kRowBlock);
+  int64_t block = std::max<int64_t>(1, room / row_bytes / tile.rows) * tile.rows;
   if (rows > block) { // evenly
     int64_t tiles = (rows + tile.rows - 1) / tile.rows, blocks = (rows + block - 1) / block;
     tiling.row_block = (tiles + blocks - 1) / blocks * tile.rows;
@@ -140,7 +144,8 @@ private:
   // can.
   void set_streams(Tiling& tiling, const DotGeometry& g, bool packed_weights) const {
     bool passes_once = g.shape.rows <= tiling.tile.rows;
-    bool left_to_hardware = passes_once && context_.model_weight_bytes <= target_.l3_bytes / 2;
+    bool left_to_hardware =
+        passes_once && context_.model_weight_bytes <= share_of(target_.l3_bytes, cache_share::kScratch);
     tiling.streams_vectors = packed_weights && !left_to_hardware && g.shape.vector_bytes > target_.l1_bytes;
   }
 
@@ -158,8 +163,10 @@ private:
     if (!target_.has_embedded_broadcast) g->shape.max_k_interleave = 1;
     set_tiling(plan, g->shape, target_, chooses);
     // Filters pass once per run: those after the group at hand come from far unless they are asked for early.
-    plan.tiling.streams_vectors = g->shape.vector_bytes > target_.l2_bytes / 4 && !context_.by_lines;
-    plan.tiling.streams_scalars = g->in_block > 0 && g->shape.scalar_bytes > target_.l1_bytes / 2;
+    plan.tiling.streams_vectors =
+        g->shape.vector_bytes > share_of(target_.l2_bytes, cache_share::kHandedOn) && !context_.by_lines;
+    plan.tiling.streams_scalars =
+        g->in_block > 0 && g->shape.scalar_bytes > share_of(target_.l1_bytes, cache_share::kScratch);
     if (plan.tiling.parts > 1 || plan.tiling.row_block > 0)
       return "only dots have parts of the reduction and blocks of rows";
     if (plan.lhs_columns || plan.unpacked) return "a convolution's filters are packed columns";

@@ -3,6 +3,7 @@
 
 #include "compiler/graph/convolution_phases.h"
 #include "compiler/plan/contraction.h"
+#include "compiler/plan/cost_model.h"
 
 #include <set>
 #include <vector>
@@ -93,7 +94,7 @@ bool slicing_pays(int64_t filters, const TargetInfo& target) {
 }
 
 bool is_read_from_afar(const Type& map, const TargetInfo& target) {
-  return static_cast<int64_t>(map.physical_byte_size()) > target.l2_bytes / 4;
+  return static_cast<int64_t>(map.physical_byte_size()) > share_of(target.l2_bytes, cache_share::kHandedOn);
 }
 
 } // namespace firn::plan

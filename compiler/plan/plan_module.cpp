@@ -4,8 +4,8 @@
 #include "compiler/plan/choose_plan.h"
 #include "compiler/plan/choose_winograd.h"
 #include "compiler/plan/composites.h"
+#include "compiler/plan/cost_model.h"
 #include "compiler/plan/fused_spatial_sum.h"
-#include "compiler/plan/predicted_cycles.h"
 #include "compiler/plan/views.h"
 
 #include <cmath>

@@ -1,14 +1,14 @@
 // The division of recurrent layers.
 #include "compiler/plan/recurrent.h"
 
+#include "compiler/plan/cost_model.h"
+
 #include <algorithm>
 #include <cmath>
 
 namespace firn::plan {
 namespace {
 
-// Bytes ahead at which weights are asked for that the second cache level does not hold from step to step.
-constexpr int64_t kFetchAhead = 4096;
 constexpr int64_t kMaxSplits = 4;                            // of a reduction
 constexpr int64_t kMaxSums = 1024, kMaxFetchAhead = 1 << 20; // in a plan written by hand
 
@@ -63,7 +63,8 @@ RecurrentPlan choose(const RecurrentLayer& layer, const Options& options) {
   // Functions of several cells side by side would want more registers than there are.
   plan.looped_cells = plan.rows * plan.vectors > 1;
   int64_t bytes = divide(layer, plan, target).weight_bytes();
-  if (bytes > target.l2_bytes * 3 / 4) plan.fetch_ahead = kFetchAhead;
+  // Of what the second cache level does not hold from step to step.
+  if (bytes > share_of(target.l2_bytes, cache_share::kWorkingSet)) plan.fetch_ahead = kPrefetchAheadBytes;
   // What a step read last is in the nearest cache still, which cannot hold all: the next one starts there.
   plan.turns = steps > 2 && bytes > target.l1_bytes && !options.optimize_size;
   return plan;

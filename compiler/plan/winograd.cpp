@@ -1,7 +1,7 @@
 // How Winograd's algorithm serves a convolution: sizes of transforms and batches by counted cycles.
 #include "compiler/plan/winograd.h"
 
-#include "compiler/plan/predicted_cycles.h"
+#include "compiler/plan/cost_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +13,6 @@ namespace {
 constexpr double kLoadCycles = 0.5, kStoreCycles = 1, kArithmeticCycles = 0.5;
 // Of starting and leaving the loop over the tiles of a batch, for one point and column group.
 constexpr double kLoopCycles = 30;
-// Parts of the caches that scratch may occupy beside what passes through them.
-constexpr double kScratchOfL1 = 1, kScratchOfL2 = 0.4;
 
 std::vector<int> output_sizes(int64_t taps) {
   if (taps == 1) return {1};
@@ -44,8 +42,8 @@ double scratch_cycles(const WinogradGeometry& plan, const TargetInfo& target) {
          products = static_cast<double>(plan.product_scratch()) * 4;
   double occupied = inputs + products, moved = inputs * 2 + products * (1 + groups);
   auto beyond = [&](double room) { return std::max(0.0, occupied - room) / occupied; };
-  double far = beyond(kScratchOfL2 * static_cast<double>(target.l2_bytes));
-  double near = std::max(0.0, beyond(kScratchOfL1 * static_cast<double>(target.l1_bytes)) - far);
+  double far = beyond(cache_share::kBatch * static_cast<double>(target.l2_bytes));
+  double near = std::max(0.0, beyond(static_cast<double>(target.l1_bytes)) - far);
   return moved * (near / target.l2_bytes_per_cycle + far / target.l3_bytes_per_cycle);
 }
 

@@ -13,6 +13,12 @@ namespace firn {
 
 enum class Arch : uint8_t { X86_64, AArch64, Arm, Other };
 
+// Of every CPU in the table, but for those with lines twice as long, which come in halves.
+inline constexpr int64_t kCacheLineBytes = 64;
+// How far ahead of a stream its lines are asked for: far enough to hide the latency of memory, and within
+// reach of a page.
+inline constexpr int64_t kPrefetchAheadBytes = 4096;
+
 struct TargetInfo {
   std::string triple;   // normalised, e.g. x86_64-unknown-linux-gnu
   std::string cpu;      // LLVM's name, e.g. x86-64-v3, znver4, cortex-m4
@@ -30,9 +36,11 @@ struct TargetInfo {
   bool has_masked_memory = false;      // cheap masked vector loads and stores (AVX-512, SVE)
   bool has_embedded_broadcast = false; // a load that broadcasts one element as an operand of an FMA (AVX-512)
   int fma_latency = 4, fma_pipes = 2;
+  double loads_per_cycle = 2;
 
   int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 8 << 20;
-  double l2_bytes_per_cycle = 48, l3_bytes_per_cycle = 26, memory_bytes_per_cycle = 10;
+  double l1_bytes_per_cycle = 128, l2_bytes_per_cycle = 48, l3_bytes_per_cycle = 26,
+         memory_bytes_per_cycle = 10;
 
   // Channels per block of the blocked convolution layout: the f32 lanes of one vector, at least 4.
   int channel_block() const { return vector_bits >= 128 ? vector_bits / 32 : 4; }

@@ -28,7 +28,7 @@
 namespace firn::kernel {
 namespace {
 
-constexpr int64_t kLine = 64;
+constexpr int64_t kLine = kCacheLineBytes;
 constexpr double kBandwidth = 0.8;  // of the memory's, that prefetches can have
 constexpr double kMinCycles = 3000; // of computing that is worth another argument
 constexpr int64_t kMinBytes = 4096;

@@ -2,13 +2,14 @@
 #include "compiler/kernel/passes/spread_prefetches.h"
 
 #include "compiler/kernel/passes/loop_facts.h"
+#include "compiler/target/target_info.h"
 
 #include <algorithm>
 
 namespace firn::kernel {
 namespace {
 
-constexpr int64_t kLine = 64;
+constexpr int64_t kLine = kCacheLineBytes;
 constexpr int64_t kLinesAtOnce = 16; // as many misses as a first cache level keeps in flight
 
 // Scratch is numbered after the parameters.

@@ -130,7 +130,9 @@ private:
       IntExpr first = main ? block * tiles : IntExpr(blocks - 1);
       IntExpr end = main ? min(block * tiles + tiles, segment.count) : block + 1;
       b_.loop(first, end, 1, [&](const IntExpr& i) {
-        position.row = main ? i * segment.rows : IntExpr(segment.first);
+        // Of the block's number, so that blocks are seen to share no rows: results may lie over operands.
+        position.row = main ? i * segment.rows
+                            : block * tiling_.row_block + (segment.first - (blocks - 1) * tiling_.row_block);
         emit_register_tile(b_, spec_, tiling_, position, segment.rows, vectors);
       });
     }

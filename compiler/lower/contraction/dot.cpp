@@ -10,9 +10,6 @@ namespace {
 using kernel::Builder;
 using kernel::Value;
 
-constexpr int64_t kAhead = 4096; // bytes; enough to hide the latency of memory, and within reach of its page
-constexpr int64_t kLineBytes = 64;
-
 // The steps of one part of the reduction, of which there is one loop then.
 struct Steps {
   int64_t first = 0, count = 0;
@@ -89,7 +86,7 @@ private:
   // early. Where one tile holds all rows the memory sets the pace, and what is read next is asked for just
   // ahead of it.
   void prefetch_groups(ContractionSpec& spec) const {
-    int64_t elements = kLineBytes / kernel::scalar_bytes(packed_.element),
+    int64_t elements = kCacheLineBytes / kernel::scalar_bytes(packed_.element),
             group = packed_.tile.vectors * packed_.tile.lanes;
     spec.group_lines = packed_.reduction_size() * group / elements;
     bool passes_once = spec.shape.rows <= packed_.tile.rows;
@@ -98,7 +95,8 @@ private:
       const PackedOperand& packed = code.packed_;
       int64_t step = packed.tile.lanes * packed.reduction_size();
       IntExpr here = code.packed_part(at) * (packed.elements() / packed.selected) + at.column_vector * step;
-      IntExpr ahead = here + (passes_once ? kAhead / kLineBytes * elements : at.vectors * step);
+      IntExpr ahead =
+          here + (passes_once ? kPrefetchAheadBytes / kCacheLineBytes * elements : at.vectors * step);
       b.prefetch(code.binding_.vector, ahead + line * elements, /*into_l2=*/true);
     };
   }

@@ -12,8 +12,6 @@ using kernel::Builder;
 using kernel::Scalar;
 using kernel::Value;
 
-constexpr int64_t kLineBytes = 64;
-
 class ConvolutionCode {
 public:
   ConvolutionCode(const plan::ConvolutionGeometry& geometry, const plan::ContractionPlan& plan,
@@ -87,7 +85,7 @@ private:
   }
 
   void prefetch_next_group(ContractionSpec& spec) const {
-    int64_t elements = kLineBytes / kernel::scalar_bytes(packed_.element);
+    int64_t elements = kCacheLineBytes / kernel::scalar_bytes(packed_.element);
     spec.group_lines = packed_.reduction_size() * packed_.tile.vectors * packed_.tile.lanes / elements;
     spec.prefetch = [code = *this, elements](Builder& b, const TilePosition& at, const IntExpr& line) {
       const PackedOperand& packed = code.packed_;
@@ -100,7 +98,7 @@ private:
   void prefetch_input(ContractionSpec& spec) const {
     int64_t row_bytes = g_.window[g_.tiled].stride * g_.in_block * 4;
     if (g_.tiled + 1 == g_.window.size())
-      spec.scalar_rows_per_line = static_cast<int>(std::max<int64_t>(1, kLineBytes / row_bytes));
+      spec.scalar_rows_per_line = static_cast<int>(std::max<int64_t>(1, kCacheLineBytes / row_bytes));
     spec.prefetch_scalar = [code = *this](Builder& b, const TilePosition& at, const IntExpr& row,
                                           const std::vector<IntExpr>& k) {
       auto [type, index] = code.input_element(at, row, k);

@@ -9,7 +9,7 @@ using kernel::Builder;
 using kernel::Scalar;
 using kernel::Value;
 
-constexpr int64_t kLineElements = 16; // floats of 64 bytes
+constexpr int64_t kLineElements = kCacheLineBytes / 4;
 
 class WinogradEmitter : private WinogradTiles {
 public:

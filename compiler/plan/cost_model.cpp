@@ -1,5 +1,5 @@
 // Work and traffic of instructions, from their types alone.
-#include "compiler/plan/predicted_cycles.h"
+#include "compiler/plan/cost_model.h"
 
 #include <algorithm>
 
@@ -45,11 +45,21 @@ double bytes_of(const Type& type) {
 
 } // namespace
 
+double bytes_per_cycle(double working_set, const TargetInfo& target) {
+  auto stays = [&](int64_t cache_bytes) {
+    return working_set <= cache_share::kWorkingSet * static_cast<double>(cache_bytes);
+  };
+  return stays(target.l1_bytes)   ? target.l1_bytes_per_cycle
+         : stays(target.l2_bytes) ? target.l2_bytes_per_cycle
+         : stays(target.l3_bytes) ? target.l3_bytes_per_cycle
+                                  : target.memory_bytes_per_cycle;
+}
+
 double stream_cycles(double bytes, int64_t passes, const TargetInfo& target, int64_t model_weight_bytes) {
   auto rate = [&](double stays) {
-    return stays <= 0.6 * static_cast<double>(target.l2_bytes) ? target.l2_bytes_per_cycle
-           : stays <= static_cast<double>(target.l3_bytes)     ? target.l3_bytes_per_cycle
-                                                               : target.memory_bytes_per_cycle;
+    return stays <= cache_share::kWeights * static_cast<double>(target.l2_bytes) ? target.l2_bytes_per_cycle
+           : stays <= static_cast<double>(target.l3_bytes)                       ? target.l3_bytes_per_cycle
+                                                           : target.memory_bytes_per_cycle;
   };
   double first = bytes / rate(std::max(bytes, static_cast<double>(model_weight_bytes)));
   return first + static_cast<double>(passes - 1) * bytes / rate(bytes);

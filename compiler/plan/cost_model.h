@@ -1,0 +1,44 @@
+// The cost model: what stays in which cache, what streams from it take, and what a run takes by counting its
+// work, before anything is lowered. Tiles and algorithms are weighed by the families' own counts on top of it.
+#pragma once
+
+#include "compiler/graph/module.h"
+#include "compiler/target/target_info.h"
+
+namespace firn::plan {
+
+// The part of a cache's bytes that data may fill and stay, beside what passes through meanwhile. The smaller
+// the more passes: each names what it is for.
+namespace cache_share {
+inline constexpr double kWorkingSet = 0.75; // what is read again and again, while little else passes
+inline constexpr double kScores = 0.6;      // of the first level: a tile's scores of attention, beside keys
+inline constexpr double kWeights = 0.6;     // of the second level: weights that a run finds where they were
+inline constexpr double kScratch = 0.5;     // what a kernel's stages hand on, inputs and weights passing
+inline constexpr double kBatch = 0.4;       // the same of a batch of Winograd's: its filters pass every time
+inline constexpr double kRowBlock = 0.375;  // rows beside two groups of columns and their results
+inline constexpr double kColumnGroup = 0.2; // each of those groups
+inline constexpr double kHandedOn = 0.25;   // a map that the next kernel still finds
+} // namespace cache_share
+
+// Bytes of such a part.
+inline int64_t share_of(int64_t cache_bytes, double share) {
+  return static_cast<int64_t>(static_cast<double>(cache_bytes) * share);
+}
+
+// Bytes per cycle at which a working set that is read again and again comes, from the nearest level in which
+// it stays.
+double bytes_per_cycle(double working_set, const TargetInfo& target);
+
+// Cycles of `passes` over weights. The first pass of a run comes from where the whole model's weights stay
+// between runs.
+double stream_cycles(double bytes, int64_t passes, const TargetInfo& target, int64_t model_weight_bytes);
+// Of computing and streaming at the same time: the longer one, and the part of the other that it does not
+// hide.
+double overlapped(double compute, double stream);
+
+// Cycles of one run of an instruction: as long as its arithmetic at the rate of the machine takes, or moving
+// what it reads and writes. Bodies of loops count once. It knows nothing of tiles or algorithms: good for
+// shares of a whole network, not for choosing between forms of one instruction.
+double predicted_cycles(const Instruction& instruction, const TargetInfo& target, int64_t model_weight_bytes);
+
+} // namespace firn::plan
