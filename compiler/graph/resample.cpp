@@ -8,8 +8,6 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kMaxLines = 64; // that a line of the result is made of: their code is straight
-
 // Row `tap` of a table, as dims in which it lies along `dim` and the others are 1.
 Value table_row(Builder& b, Value table, int64_t tap, std::vector<Dim> dims) {
   int64_t extent = table.dim(1);
@@ -75,9 +73,6 @@ std::optional<std::vector<ResampledDim>> read_resample(const Instruction& instru
     dims.push_back({static_cast<int>(numbers[i]), indices.literal(), weights.literal()});
   }
   std::sort(dims.begin(), dims.end(), [](const auto& a, const auto& b) { return a.dim < b.dim; });
-  int64_t lines = 1;
-  for (size_t i = 0; i + 1 < dims.size(); ++i) lines *= dims[i].taps();
-  if (lines > kMaxLines) return std::nullopt;
   return dims;
 }
 

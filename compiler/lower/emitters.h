@@ -16,29 +16,28 @@ void emit_planned(LoweringContext&, const Instruction&, const plan::PoolingPlan&
 void emit_planned(LoweringContext&, const Instruction&, const plan::AttentionPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::RecurrentPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::RelayoutPlan&);
+void emit_planned(LoweringContext&, const Instruction&, const plan::ElementsPlan&); // ops and fusions
 void emit_planned(LoweringContext&, const Instruction&, const plan::RowsPlan&);
+void emit_planned(LoweringContext&, const Instruction&, const plan::ResamplePlan&);
+void emit_planned(LoweringContext&, const Instruction&, const plan::ScanPlan&);
 void emit_dot(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
               const plan::ContractionPlan& plan);
 void emit_planar_convolution(LoweringContext& context, const Instruction& instruction,
                              const plan::KernelRoot& root, const plan::ContractionPlan& plan);
 
 // Of plain plans.
-void emit_elementwise(LoweringContext& context, const Instruction& instruction); // ops and fusions
-void emit_resample(LoweringContext& context, const Instruction& composite);
 void emit_concatenate(LoweringContext& context, const Instruction& instruction);
 void emit_update_slice(LoweringContext& context, const Instruction& instruction);
 void emit_scatter_elements(LoweringContext& context, const Instruction& instruction);
 void emit_scatter_nd(LoweringContext& context, const Instruction& instruction);
-void emit_arg_reduce(LoweringContext& context, const Instruction& instruction);
-void emit_cumulative(LoweringContext& context, const Instruction& instruction);
 void emit_sort(LoweringContext& context, const Instruction& instruction);
 void emit_top_k(LoweringContext& context, const Instruction& instruction);
 Result emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusion);
 
 // A composite of reductions along rows of its last dim as code in the kernel of another instruction, for the
 // rows [first, end). Before any scratch.
-std::function<void(const IntExpr& first, const IntExpr& end)> bind_rows(KernelMaker& maker,
-                                                                        const Instruction& composite);
+std::function<void(const IntExpr& first, const IntExpr& end)>
+bind_rows(KernelMaker& maker, const Instruction& composite, const plan::RowsPlan& plan);
 
 Result emit_if(LoweringContext& context, const Instruction& instruction);
 Result emit_while(LoweringContext& context, const Instruction& instruction);

@@ -202,15 +202,11 @@ void LoweringContext::view_members(const Instruction& fusion) {
 Result LoweringContext::emit(const Instruction& instruction, plan::PlainPlan plan) {
   using Algorithm = plan::PlainPlan::Algorithm;
   switch (plan.algorithm) {
-  case Algorithm::Elements: emit_elementwise(*this, instruction); break;
-  case Algorithm::Resample: emit_resample(*this, instruction); break;
   case Algorithm::FusedSpatialSum: return emit_fused_spatial_sum(*this, instruction);
   case Algorithm::Concatenate: emit_concatenate(*this, instruction); break;
   case Algorithm::UpdateSlice: emit_update_slice(*this, instruction); break;
   case Algorithm::ScatterElements: emit_scatter_elements(*this, instruction); break;
   case Algorithm::ScatterND: emit_scatter_nd(*this, instruction); break;
-  case Algorithm::ArgReduce: emit_arg_reduce(*this, instruction); break;
-  case Algorithm::Scan: emit_cumulative(*this, instruction); break;
   case Algorithm::Sort: emit_sort(*this, instruction); break;
   case Algorithm::TopK: emit_top_k(*this, instruction); break;
   }

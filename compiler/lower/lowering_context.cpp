@@ -52,11 +52,6 @@ kernel::Type value_type(DType dtype, int lanes) {
   return {memory_scalar(dtype), lanes};
 }
 
-int value_bits(DType dtype) {
-  if (dtype == DType::F16 || dtype == DType::BF16) return 32;
-  return 8 * kernel::scalar_bytes(memory_scalar(dtype));
-}
-
 void fill_laid_out(const Literal& literal, const Type& type, std::span<std::byte> out) {
   std::span<const std::byte> bytes = literal.bytes();
   if (type.layout.is_plain()) {

@@ -31,8 +31,6 @@ kernel::Scalar memory_scalar(DType dtype);
 // The type of an element in computations: f16 and bf16 are f32 values that the narrow type can represent,
 // Bool is I1.
 kernel::Type value_type(DType dtype, int lanes = 1);
-// Bits of that type, Bool counted as 8: what limits the lanes of a vector.
-int value_bits(DType dtype);
 
 inline Value result_of(const Instruction& instruction, int result = 0) {
   return const_cast<Instruction&>(instruction).result(result);

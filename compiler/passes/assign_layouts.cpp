@@ -20,6 +20,7 @@
 #include "compiler/passes/reshape_groups.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/passes/transposed_images.h"
+#include "compiler/plan/composites.h"
 #include "compiler/plan/graph_forms.h"
 
 #include <algorithm>
@@ -114,7 +115,7 @@ private:
     case Opcode::BroadcastInDim:
     case Opcode::Reshape: return keeps_channels(instruction);
     case Opcode::Composite: {
-      auto dims = read_resample(instruction);
+      auto dims = plan::find_resample(instruction);
       return dims && dims->front().dim >= 2;
     }
     default: return is_elementwise(instruction.opcode());

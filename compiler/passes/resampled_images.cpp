@@ -1,14 +1,14 @@
 // Chains of enlargements and elementwise ops, from the plain values behind them upwards.
 #include "compiler/passes/resampled_images.h"
 
-#include "compiler/graph/resample.h"
+#include "compiler/plan/composites.h"
 
 #include <algorithm>
 
 namespace firn {
 
 bool enlarges(const Instruction& instruction) {
-  return read_resample(instruction) &&
+  return plan::find_resample(instruction) &&
          instruction.type().num_elements() > instruction.operand(0).type().num_elements();
 }
 

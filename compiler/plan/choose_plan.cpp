@@ -1,14 +1,13 @@
 // Which algorithms cover an instruction.
 #include "compiler/plan/choose_plan.h"
 
-#include "compiler/graph/builder.h"
-#include "compiler/graph/resample.h"
 #include "compiler/plan/attention.h"
-#include "compiler/plan/composites.h"
 #include "compiler/plan/depthwise_chain.h"
+#include "compiler/plan/element_code.h"
 #include "compiler/plan/fused_spatial_sum.h"
 #include "compiler/plan/recurrent.h"
 #include "compiler/plan/relayout.h"
+#include "compiler/plan/resample.h"
 #include "compiler/plan/windows.h"
 #include "compiler/plan/winograd.h"
 
@@ -17,11 +16,6 @@ namespace {
 
 using Plain = PlainPlan::Algorithm;
 
-bool has_known_reducer(const Instruction& cumulative) {
-  std::optional<Opcode> reducer = parse_opcode(cumulative.attributes().word("reducer", "add"));
-  return reducer && reducer_identity(*reducer, cumulative.operand(0).dtype());
-}
-
 // Of opcodes with one kernel each.
 std::optional<Plain> plain_of(const Instruction& instruction) {
   switch (instruction.opcode()) {
@@ -29,12 +23,6 @@ std::optional<Plain> plain_of(const Instruction& instruction) {
   case Opcode::DynamicUpdateSlice: return Plain::UpdateSlice;
   case Opcode::ScatterElements: return Plain::ScatterElements;
   case Opcode::ScatterND: return Plain::ScatterND;
-  case Opcode::ArgReduce:
-    if (instruction.operand(0).dtype() == DType::Bool) return std::nullopt;
-    return Plain::ArgReduce;
-  case Opcode::Cumulative:
-    if (!has_known_reducer(instruction)) return std::nullopt;
-    return Plain::Scan;
   case Opcode::Sort: return Plain::Sort;
   case Opcode::TopK: return Plain::TopK;
   default: return std::nullopt;
@@ -66,22 +54,16 @@ struct Completion {
   std::string operator()(RelayoutPlan& plan) const {
     return complete(plan, instruction, context.options.target);
   }
-  std::string operator()(RowsPlan&) const {
-    return unless(find_rows(instruction).has_value(), "this is no composite of reductions along rows");
+  std::string operator()(ElementsPlan& plan) const {
+    return complete(plan, instruction, context.options.target);
   }
+  std::string operator()(RowsPlan& plan) const { return complete(plan, instruction, context.options.target); }
+  std::string operator()(ResamplePlan& plan) const { return complete(plan, instruction, context.options); }
+  std::string operator()(ScanPlan& plan) const { return complete(plan, instruction, context.options.target); }
   std::string operator()(PlainPlan& plan) const {
-    switch (plan.algorithm) {
-    case Plain::Elements:
-      return unless(has_element_form(instruction) &&
-                        (!instruction.is(Opcode::Composite) || is_elementwise_composite(instruction)),
-                    "its results have no code per element");
-    case Plain::Resample:
-      return unless(read_resample(instruction).has_value(), "this is no resampling with tables");
-    case Plain::FusedSpatialSum:
+    if (plan.algorithm == Plain::FusedSpatialSum)
       return unless(find_fused_sum(instruction).has_value(), "this is no sum behind a convolution");
-    default:
-      return unless(plain_of(instruction) == plan.algorithm, "this is another operation than the kernel's");
-    }
+    return unless(plain_of(instruction) == plan.algorithm, "this is another operation than the kernel's");
   }
 };
 
@@ -108,16 +90,17 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
         check(plan, instruction, options).empty())
       return plan;
   if (holds_kernels(instruction) && !instruction.is(Opcode::Composite)) return std::nullopt;
-  if (find_rows(instruction)) return RowsPlan{};
+  if (RowsPlan plan; complete(plan, instruction, options.target).empty()) return plan;
   if (RecurrentPlan plan; complete(plan, instruction, options).empty()) return plan;
-  if (read_resample(instruction)) return PlainPlan{Plain::Resample};
+  if (ResamplePlan plan; complete(plan, instruction, options).empty()) return plan;
+  for (auto algorithm : {ScanPlan::Algorithm::Scan, ScanPlan::Algorithm::ArgReduce})
+    if (ScanPlan plan{algorithm}; complete(plan, instruction, options.target).empty()) return plan;
   if (auto plain = plain_of(instruction)) return PlainPlan{*plain};
   if (RelayoutPlan plan; complete(plan, instruction, options.target).empty() &&
                          find_relayout(instruction, options.target)->pays())
     return plan;
-  KernelPlan elements = PlainPlan{Plain::Elements};
-  if (!complete(elements, instruction, context).empty()) return std::nullopt;
-  return elements;
+  if (ElementsPlan plan; complete(plan, instruction, options.target).empty()) return plan;
+  return std::nullopt;
 }
 
 } // namespace firn::plan

@@ -2,7 +2,6 @@
 #include "compiler/plan/composites.h"
 
 #include "compiler/graph/composites.h"
-#include "compiler/graph/resample.h"
 #include "compiler/plan/roots.h"
 
 #include <algorithm>
@@ -11,6 +10,8 @@ namespace firn::plan {
 namespace {
 
 constexpr std::string_view kRows[] = {"softmax", "log_softmax", "layer_norm", "rms_norm"};
+constexpr int64_t kMaxLines = 64; // of an image that a line of a resampled one is made of: straight code
+
 constexpr std::string_view kRecurrent[] = {"lstm", "gru", "rnn"};
 
 template <class Names> bool is_one_of(const Instruction& instruction, const Names& names) {
@@ -48,9 +49,23 @@ std::optional<RowForm> find_rows(const Instruction& composite) {
   return form;
 }
 
+bool can_keep_terms(Value terms, const Type& result) {
+  return terms.def->is(Opcode::Exponential) && terms.type() == result && result.dtype != DType::F16 &&
+         result.dtype != DType::BF16;
+}
+
+std::optional<std::vector<ResampledDim>> find_resample(const Instruction& instruction) {
+  auto dims = read_resample(instruction);
+  if (!dims) return std::nullopt;
+  int64_t lines = 1;
+  for (size_t i = 0; i + 1 < dims->size() && lines <= kMaxLines; ++i) lines *= (*dims)[i].taps();
+  if (lines > kMaxLines) return std::nullopt;
+  return dims;
+}
+
 bool has_composite_kernel(const Instruction& instruction) {
   return is_one_of(instruction, kRows) || is_one_of(instruction, kRecurrent) ||
-         read_resample(instruction).has_value();
+         find_resample(instruction).has_value();
 }
 
 bool is_elementwise_composite(const Instruction& instruction) {

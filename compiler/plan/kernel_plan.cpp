@@ -82,18 +82,48 @@ std::string text_of(const RecurrentPlan& plan) {
 std::string text_of(const RelayoutPlan& plan) {
   return "relayout" + number("squares", plan.lanes, 0);
 }
+// `copies`: those that stand for no text.
+std::string text_of(const ElementCode& code, int64_t copies) {
+  const ElementCode none;
+  return number("lanes", code.lanes, 0) + number("copies", code.copies, copies) +
+         number("accumulators", code.accumulators, none.accumulators) +
+         number("boxes", code.boxes, none.boxes) +
+         number("window", code.straight_window, none.straight_window);
+}
+std::string text_of(const ElementsPlan& plan) {
+  return "elements" + text_of(plan.code, ElementCode().copies) + flag(plan.in_blocks, "in_blocks");
+}
 std::string text_of(const RowsPlan& plan) {
-  return "rows" + flag(plan.in_producer, "in_producer");
+  return "rows" + text_of(plan.code, kRowCopies) + flag(plan.keeps_terms, "keeps_terms") +
+         flag(plan.in_producer, "in_producer");
+}
+
+using Form = ResamplePlan::Form;
+constexpr Form kForms[] = {Form::Vectors, Form::Shuffles, Form::Gathers};
+const char* name_of(Form form) {
+  switch (form) {
+  case Form::Vectors: return "vectors";
+  case Form::Shuffles: return "shuffles";
+  case Form::Gathers: return "gathers";
+  }
+  return "";
+}
+std::string text_of(const ResamplePlan& plan) {
+  if (plan.lanes == 0) return "resample";
+  return std::string("resample ") + name_of(plan.form) + " lanes " + std::to_string(plan.lanes);
+}
+std::string text_of(const ScanPlan& plan) {
+  return (plan.algorithm == ScanPlan::Algorithm::Scan ? "scan" : "arg_reduce") +
+         number("lanes", plan.lanes, 0);
 }
 std::string text_of(const PlainPlan& plan) {
   return name_of(plan.algorithm);
 }
 
 using Plain = PlainPlan::Algorithm;
-constexpr Plain kPlain[] = {Plain::Elements,    Plain::Resample,    Plain::FusedSpatialSum,
-                            Plain::Concatenate, Plain::UpdateSlice, Plain::ScatterElements,
-                            Plain::ScatterND,   Plain::ArgReduce,   Plain::Scan,
-                            Plain::Sort,        Plain::TopK};
+constexpr Plain kPlain[] = {
+    Plain::FusedSpatialSum, Plain::Concatenate, Plain::UpdateSlice, Plain::ScatterElements,
+    Plain::ScatterND,       Plain::Sort,        Plain::TopK};
 
 class PlanReader {
 public:
@@ -121,7 +151,11 @@ private:
     if (in_.accept("attention")) return read_as(AttentionPlan());
     if (in_.accept("recurrent")) return read_as(RecurrentPlan());
     if (in_.accept("relayout")) return read_as(RelayoutPlan());
-    if (in_.accept("rows")) return RowsPlan{in_.accept("in_producer")};
+    if (in_.accept("elements")) return read_as(ElementsPlan());
+    if (in_.accept("rows")) return read_as(RowsPlan());
+    if (in_.accept("resample")) return read_as(ResamplePlan());
+    if (in_.accept("scan")) return read_as(ScanPlan{ScanPlan::Algorithm::Scan});
+    if (in_.accept("arg_reduce")) return read_as(ScanPlan{ScanPlan::Algorithm::ArgReduce});
     for (Plain algorithm : kPlain)
       if (in_.accept(name_of(algorithm))) return PlainPlan{algorithm};
     in_.fail("'" + std::string(in_.word()) + "' names no algorithm, wanted one of: " + all_names());
@@ -130,8 +164,8 @@ private:
 
   static std::string all_names() {
     std::string names =
-        "attention, depthwise, depthwise_chain, direct, planar, polyphase, pooling, recurrent, "
-        "relayout, rows, winograd";
+        "arg_reduce, attention, depthwise, depthwise_chain, direct, elements, planar, polyphase, pooling, "
+        "recurrent, relayout, resample, rows, scan, winograd";
     for (Plain algorithm : kPlain) names += std::string(", ") + name_of(algorithm);
     return names;
   }
@@ -255,6 +289,36 @@ private:
   }
   bool read(RelayoutPlan& plan) { return read_count("squares", "a square has elements", plan.lanes); }
 
+  bool read(ElementCode& code) {
+    return read_lanes(code.lanes) && read_count("copies", "there is at least one copy", code.copies) &&
+           (code.copies <= kMaxTile ||
+            in_.fail("there are at most " + std::to_string(kMaxTile) + " copies")) &&
+           read_accumulators(code.accumulators) &&
+           read_count("boxes", "there is at least one box", code.boxes) &&
+           read_count("window", "a window has at least one element", code.straight_window);
+  }
+  bool read(ElementsPlan& plan) {
+    if (!read(plan.code)) return false;
+    plan.in_blocks = in_.accept("in_blocks");
+    return true;
+  }
+  bool read(RowsPlan& plan) {
+    if (!read(plan.code)) return false;
+    plan.keeps_terms = in_.accept("keeps_terms");
+    plan.in_producer = in_.accept("in_producer");
+    return true;
+  }
+  bool read(ResamplePlan& plan) {
+    for (Form form : kForms)
+      if (in_.accept(name_of(form))) {
+        plan.form = form;
+        return (read_lanes(plan.lanes) && plan.lanes > 0) || in_.fail("expected 'lanes'");
+      }
+    return true;
+  }
+  bool read(ScanPlan& plan) { return read_lanes(plan.lanes); }
+
+  bool read_lanes(int64_t& value) { return read_count("lanes", "a vector has at least one lane", value); }
   bool read_accumulators(int64_t& value) {
     return read_count("accumulators", "there is at least one accumulator", value) &&
            (value <= kMaxTile || in_.fail("there are at most " + std::to_string(kMaxTile) + " accumulators"));
@@ -267,15 +331,11 @@ private:
 
 const char* name_of(PlainPlan::Algorithm algorithm) {
   switch (algorithm) {
-  case Plain::Elements: return "elements";
-  case Plain::Resample: return "resample";
   case Plain::FusedSpatialSum: return "fused_spatial_sum";
   case Plain::Concatenate: return "concatenate";
   case Plain::UpdateSlice: return "update_slice";
   case Plain::ScatterElements: return "scatter_elements";
   case Plain::ScatterND: return "scatter_nd";
-  case Plain::ArgReduce: return "arg_reduce";
-  case Plain::Scan: return "scan";
   case Plain::Sort: return "sort";
   case Plain::TopK: return "top_k";
   }

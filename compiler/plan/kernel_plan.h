@@ -15,6 +15,8 @@
 
 namespace firn::plan {
 
+constexpr int64_t kRowCopies = 2; // RowsPlan
+
 // A dot or convolution by register tiles, the rest of its fusion computed of the sums before they are stored.
 //
 //   direct [tile ROWSxVECTORS [splits N] [interleave N] [columns|rows outermost] [parts N] [row_block N]
@@ -114,33 +116,76 @@ struct RelayoutPlan {
   int64_t lanes = 0; // of a vector, and so of a square; 0: the cost model's
 };
 
+// Loops over elements whose code is the graph's own, and reductions within that code. As text:
+//
+//   lanes N [copies N] [accumulators N] [boxes N] [window N]
+//
+// What the text leaves out has the values below.
+struct ElementCode {
+  int64_t lanes = 0;            // of a vector; 0: the cost model's
+  int64_t copies = 4;           // of short bodies per iteration of the innermost loop; fewer of long ones
+  int64_t accumulators = 4;     // at most, of a long reduction whose elements are quick to compute
+  int64_t boxes = 24;           // into which loops are cut at most where padding makes elements differ
+  int64_t straight_window = 16; // elements of a window up to which its loops are unrolled
+  bool operator==(const ElementCode&) const = default;
+};
+
+// Loops over all elements of the results, each of which is code of its own.
+//
+//   elements [lanes N ...] [in_blocks]
+struct ElementsPlan {
+  ElementCode code;
+  bool in_blocks = false; // a plain result of reductions is walked in the blocks that an operand lies in
+};
+
 // Reductions along a row and elementwise code, such as softmax and layer norm.
 //
-//   rows [in_producer]
+//   rows [lanes N ...] [keeps_terms] [in_producer]
+//
+// Rows have two copies unless the text says otherwise.
 struct RowsPlan {
+  ElementCode code = {.copies = kRowCopies};
+  bool keeps_terms = false; // the exponentials that are summed stand where the result will, computed once
   bool in_producer = false; // the kernel of the dot that makes the rows takes them while they are near
+};
+
+// Images resampled line by line: whole vectors between neighbours of a line move as they are; neighbours side
+// by side are shuffled out of two vectors, or gathered.
+//
+//   resample [vectors|shuffles|gathers lanes N]
+struct ResamplePlan {
+  enum class Form : uint8_t { Vectors, Shuffles, Gathers };
+  Form form = Form::Vectors;
+  int64_t lanes = 0; // 0: the cost model's, and the form too
+};
+
+// A walk along one dim with a running value, lanes across other dims where these lie innermost.
+//
+//   scan [lanes N]
+//   arg_reduce [lanes N]
+struct ScanPlan {
+  enum class Algorithm : uint8_t { Scan, ArgReduce };
+  Algorithm algorithm = Algorithm::Scan;
+  int64_t lanes = 0; // 0: the cost model's
 };
 
 // Kernels that leave nothing to choose but themselves.
 struct PlainPlan {
   enum class Algorithm : uint8_t {
-    Elements, // loops over all elements of the results, each of which is code of its own
-    Resample,
     FusedSpatialSum, // sums over positions from what the producer's kernel leaves of them
     Concatenate,
     UpdateSlice,
     ScatterElements,
     ScatterND,
-    ArgReduce,
-    Scan,
-    Sort,
+    Sort, // Sort and TopK: a stable merge sort of each line
     TopK,
   };
-  Algorithm algorithm = Algorithm::Elements;
+  Algorithm algorithm = Algorithm::Sort;
 };
 
-using KernelPlan = std::variant<ContractionPlan, WinogradPlan, DepthwisePlan, DepthwiseChainPlan, PoolingPlan,
-                                AttentionPlan, RecurrentPlan, RelayoutPlan, RowsPlan, PlainPlan>;
+using KernelPlan =
+    std::variant<ContractionPlan, WinogradPlan, DepthwisePlan, DepthwiseChainPlan, PoolingPlan, AttentionPlan,
+                 RecurrentPlan, RelayoutPlan, ElementsPlan, RowsPlan, ResamplePlan, ScanPlan, PlainPlan>;
 
 // The name of such a kernel in texts.
 const char* name_of(PlainPlan::Algorithm algorithm);

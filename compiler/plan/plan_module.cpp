@@ -212,13 +212,18 @@ private:
     if (rows->in_producer && !can_join) {
       const char* why = "no dot makes blocks of its rows for it alone";
       if (written_.count(&composite)) return refused(composite, *rows, why);
-      plans_.set(composite, RowsPlan{});
+      set_in_producer(composite, *rows, false);
       leave_aside(composite, why);
     }
     if (!can_join) return {};
     taken_.insert(composite.operand(0).def);
-    plans_.set(composite, RowsPlan{true});
+    set_in_producer(composite, *rows, true);
     return {};
+  }
+
+  void set_in_producer(const Instruction& composite, RowsPlan plan, bool in_producer) {
+    plan.in_producer = in_producer;
+    plans_.set(composite, plan);
   }
 
   Result join_sum(const Instruction& fusion) {

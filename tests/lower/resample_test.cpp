@@ -38,6 +38,7 @@ struct Case {
   std::vector<std::pair<int, int64_t>> resampled; // dim, extent of the result
   int64_t taps = 2;
   bool blocked = false;
+  std::string plan = ""; // if it is not the cost model's
   std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "native"};
 };
 
@@ -48,26 +49,31 @@ Layout channel_blocks(int rank, int block) {
   return layout;
 }
 
+void make_resampled(const Case& c, const std::string& cpu, Module& module) {
+  Region& body = module.add_function("main").body();
+  Builder b(body);
+  Value x = body.add_parameter(Type::tensor(DType::F32, {c.dims.begin(), c.dims.end()}), "x")->result();
+  std::vector<ResampledDim> dims;
+  for (auto [dim, extent] : c.resampled)
+    dims.push_back(make_dim(dim, c.dims[static_cast<size_t>(dim)], extent, c.taps));
+  Value y = make_resample(b, x, dims);
+  if (!c.plan.empty()) y.def->attributes().set("plan", c.plan);
+  if (c.blocked) {
+    auto machine = find_target("", cpu, "");
+    REQUIRE(machine);
+    Type blocks = x.type(), plain = y.type();
+    blocks.layout = channel_blocks(x.rank(), machine->channel_block());
+    Instruction* copy = body.append(Opcode::Copy, {x}, {blocks}, {}, y.def);
+    set_resample_layout(*y.def, copy->result(), blocks.layout);
+    y = b.make_typed(Opcode::Copy, {y}, {plain})->result();
+  }
+  body.set_results({y});
+}
+
 void expect_resampled(const Case& c) {
   for (const std::string& cpu : c.cpus) {
     Module module("test");
-    Region& body = module.add_function("main").body();
-    Builder b(body);
-    Value x = body.add_parameter(Type::tensor(DType::F32, {c.dims.begin(), c.dims.end()}), "x")->result();
-    std::vector<ResampledDim> dims;
-    for (auto [dim, extent] : c.resampled)
-      dims.push_back(make_dim(dim, c.dims[static_cast<size_t>(dim)], extent, c.taps));
-    Value y = make_resample(b, x, dims);
-    if (c.blocked) {
-      auto machine = find_target("", cpu, "");
-      REQUIRE(machine);
-      Type blocks = x.type(), plain = y.type();
-      blocks.layout = channel_blocks(x.rank(), machine->channel_block());
-      Instruction* copy = body.append(Opcode::Copy, {x}, {blocks}, {}, y.def);
-      set_resample_layout(*y.def, copy->result(), blocks.layout);
-      y = b.make_typed(Opcode::Copy, {y}, {plain})->result();
-    }
-    body.set_results({y});
+    make_resampled(c, cpu, module);
     INFO(cpu << "\n" << print_module(module));
     auto program = lower_program(module, cpu);
     CHECK(std::count_if(program.kernels.begin(), program.kernels.end(),
@@ -128,6 +134,48 @@ TEST_CASE("channel blocks", "[lower]") {
 TEST_CASE("four taps", "[lower]") {
   expect_resampled({{1, 3, 8, 20}, {{2, 16}, {3, 40}}, 4});
   expect_resampled({{1, 17, 8, 9}, {{2, 12}, {3, 18}}, 4, true});
+}
+
+TEST_CASE("resampled images follow plans written by hand", "[lower][plan]") {
+  Case near{{1, 2, 8, 20}, {{2, 12}, {3, 40}}}, far{{1, 2, 9, 300}, {{2, 4}, {3, 41}}};
+  Case last{{2, 5, 6, 20}, {{1, 10}, {2, 9}}}, blocked{{1, 19, 8, 10}, {{2, 16}, {3, 25}}, 2, true};
+  auto expect = [](Case c, std::initializer_list<const char*> plans) {
+    for (const char* plan : plans) {
+      c.plan = plan;
+      INFO(plan);
+      expect_resampled(c);
+    }
+  };
+  expect(near, {"resample", "resample vectors lanes 1", "resample shuffles lanes 2",
+                "resample shuffles lanes 4", "resample gathers lanes 2", "resample gathers lanes 4"});
+  expect(far, {"resample gathers lanes 4", "resample vectors lanes 1"});
+  for (Case c : {last, blocked})
+    expect(c,
+           {"resample", "resample vectors lanes 1", "resample vectors lanes 2", "resample vectors lanes 4"});
+  auto error = [](Case c, const char* plan) {
+    Module module("test");
+    c.plan = plan;
+    make_resampled(c, "x86-64-v3", module);
+    lower::Options options;
+    options.target = *find_target("", "x86-64-v3", "");
+    auto program = lower::lower_module(module, options);
+    return program ? std::string() : program.error().message;
+  };
+  CHECK(error(near, "resample vectors lanes 4").find("neighbours of a line lie side by side") !=
+        std::string::npos);
+  CHECK(error(last, "resample shuffles lanes 4").find("no neighbours of a line lie side by side") !=
+        std::string::npos);
+  CHECK(error(far, "resample shuffles lanes 4").find("two vectors do not hold") != std::string::npos);
+  CHECK(error({{1, 6, 7, 3}, {{1, 12}, {2, 21}}}, "resample vectors lanes 4").find("3 elements between") !=
+        std::string::npos);
+  // Tables whose numbers the text leaves out.
+  Module module("test");
+  make_resampled(near, "x86-64-v3", module);
+  std::string text = print_module(module);
+  CHECK(lower_text(text, "x86-64-v3").kernels.size() == 1);
+  text.insert(text.find("name = resample"), "plan = \"resample shuffles lanes 4\", ");
+  CHECK(lowering_error(text).find("the places along the line are not known") != std::string::npos);
+  CHECK(error(near, "resample gathers lanes 3").find("a power of two up to") != std::string::npos);
 }
 
 TEST_CASE("images of drawn sizes are read inside their memory", "[lower][guard]") {

@@ -36,16 +36,24 @@ TEST_CASE("plans print as they are read", "[plan]") {
                            "relayout squares 8",
                            "rows",
                            "rows in_producer",
+                           "rows lanes 8 copies 4 accumulators 2 keeps_terms in_producer",
                            "elements",
+                           "elements lanes 4",
+                           "elements lanes 16 copies 2 accumulators 1 boxes 3 window 9 in_blocks",
                            "relayout",
                            "resample",
+                           "resample vectors lanes 8",
+                           "resample shuffles lanes 4",
+                           "resample gathers lanes 16",
                            "fused_spatial_sum",
                            "concatenate",
                            "update_slice",
                            "scatter_elements",
                            "scatter_nd",
                            "arg_reduce",
+                           "arg_reduce lanes 4",
                            "scan",
+                           "scan lanes 8",
                            "sort",
                            "top_k",
                            "depthwise tile 7 along 1 looped_epilogue bias_first",
@@ -70,8 +78,13 @@ TEST_CASE("a plan that is none names the place", "[plan]") {
   CHECK(printed("attention tile 2x2 steps 4 block 8 accumulators 65").find("at most 64 accumulators") !=
         std::string::npos);
   CHECK(printed("recurrent tile 2x2 sums 0").find("at least one sum") != std::string::npos);
+  CHECK(printed("elements lanes 0").find("at least one lane") != std::string::npos);
+  CHECK(printed("elements lanes 8 copies 65").find("at most 64 copies") != std::string::npos);
+  CHECK(printed("elements lanes 8 boxes 0").find("at least one box") != std::string::npos);
+  CHECK(printed("resample gathers").find("expected 'lanes'") != std::string::npos);
+  CHECK(printed("rows lanes 8 copies 2") == "rows lanes 8"); // what stands for no text
   CHECK(printed("relayout squares 0").find("a square has elements") != std::string::npos);
   CHECK(printed("sort tile 2x2").find("expected the end of the plan") != std::string::npos);
-  CHECK(printed("guess tile 3").find("wanted one of: attention, depthwise") != std::string::npos);
-  CHECK(printed("").find("wanted one of: attention, depthwise") != std::string::npos);
+  CHECK(printed("guess tile 3").find("wanted one of: arg_reduce, attention") != std::string::npos);
+  CHECK(printed("").find("wanted one of: arg_reduce, attention") != std::string::npos);
 }

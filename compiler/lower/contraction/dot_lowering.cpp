@@ -63,7 +63,7 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
   maker.kernel().algorithm = "dot " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors);
   std::function<void(const IntExpr& first, const IntExpr& end)> finish_rows;
   if (norm) {
-    finish_rows = bind_rows(maker, *norm);
+    finish_rows = bind_rows(maker, *norm, *context.plans().find<plan::RowsPlan>(*norm));
     maker.kernel().algorithm += " " + norm->attributes().word("name");
   }
   maker.set_flops(g.flops / part.count);

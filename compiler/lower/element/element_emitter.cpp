@@ -115,8 +115,7 @@ kernel::Value ElementEmitter::emit_broadcast(Value operand, const Index& from) {
               !leaves_.count(key(operand)) &&
               std::all_of(from.begin(), from.end(), [&](const IntExpr& at) { return is_uniform(at); });
   if (!once) return emit(operand, from);
-  ElementEmitter scalar(builder_);
-  scalar.leaves_ = leaves_;
+  ElementEmitter scalar = make_inner({});
   scalar.uses_ = uses_;
   return builder_.splat(scalar.emit(operand, from), lanes_.count);
 }
@@ -232,8 +231,7 @@ kernel::Value ElementEmitter::choose(kernel::Value condition, const std::functio
 kernel::Value ElementEmitter::lane_by_lane(Value value, const Index& index) {
   kernel::Value vector;
   for (int lane = 0; lane < lanes_.count; ++lane) {
-    ElementEmitter single(builder_);
-    single.leaves_ = leaves_;
+    ElementEmitter single = make_inner({});
     Lanes at{lanes_.symbol, lanes_.first + lane, 1};
     Index here;
     for (const IntExpr& expression : index) here.push_back(at.at_first(expression));

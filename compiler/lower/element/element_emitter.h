@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/lower/lowering_context.h"
+#include "compiler/plan/element_code.h"
 
 namespace firn::lower {
 
@@ -67,8 +68,9 @@ public:
 
   // Makes this a trial that records on which indices decisions and computed values depend (element_loops.h).
   void record_uses(ElementUses* uses) { uses_ = uses; }
-  // Lanes for vectors along a reduced dim, where the results themselves are computed one by one.
-  void set_preferred_lanes(int lanes) { preferred_lanes_ = lanes; }
+  // How reductions are computed. Lanes are those of vectors along a reduced dim, where the results themselves
+  // are computed one by one; without this there are none.
+  void set_code(const plan::ElementCode& code) { code_ = code; }
   // Computes what is the same in all lanes, such as 1 / sqrt(variance of the row), once, rather than in every
   // lane. Every leaf must give scalars where it is asked for one lane.
   void set_uniform_once() { uniform_once_ = true; }
@@ -119,6 +121,14 @@ private:
   Values combine(const Instruction& reduce, const Values& sums, const Values& elements, int lanes);
   kernel::Value combine_lanes(const Instruction& reduce, kernel::Value vector);
   bool walks_as_one(Value value, const Type& like) const;
+  // An emitter for elements that code of this one's is made of.
+  ElementEmitter make_inner(Lanes lanes) const {
+    ElementEmitter inner(builder_, std::move(lanes));
+    inner.leaves_ = leaves_;
+    inner.code_ = code_;
+    inner.code_.lanes = 1;
+    return inner;
+  }
   // Runs `make` in an inner block: what it makes is not remembered.
   template <class Make> auto in_inner_block(Make make) {
     auto outside = cache_;
@@ -140,7 +150,7 @@ private:
   std::map<Key, Leaf> leaves_;
   std::map<Key, std::vector<Cached>> cache_;
   ElementUses* uses_ = nullptr;
-  int preferred_lanes_ = 1;
+  plan::ElementCode code_ = {.lanes = 1};
   bool uniform_once_ = false;
 };
 

@@ -8,8 +8,6 @@ namespace {
 
 using kernel::Builder;
 
-// Loops are cut into at most so many boxes.
-constexpr size_t kMaxBoxes = 24;
 // Below this many elements a kernel is not worth sharing between threads.
 constexpr int64_t kParallelElements = 1 << 14;
 
@@ -96,7 +94,7 @@ private:
     std::vector<Box> result;
     for (Box& box : boxes) {
       int64_t at = position.value() - box.start[i];
-      if (at <= 0 || at >= box.extent[i] || boxes.size() >= kMaxBoxes) {
+      if (at <= 0 || at >= box.extent[i] || static_cast<int64_t>(boxes.size()) >= loops_.code.boxes) {
         result.push_back(box);
         continue;
       }
@@ -191,8 +189,8 @@ private:
       return;
     }
     bool vectors = can_vectorise(groups.back(), uses, symbols);
-    lanes_ = vectors ? vector_lanes(maker_.context().target(), loops_.element_bits, groups.back().extent) : 1;
-    unroll_ = uses.operations <= 10 ? 4 : uses.operations <= 24 ? 2 : 1;
+    lanes_ = vectors ? static_cast<int>(std::min(loops_.code.lanes, groups.back().extent)) : 1;
+    unroll_ = plan::copies_of(loops_.code, uses.operations);
     positions.assign(dims_.size(), IntExpr(0));
     parallel = parallel && box.elements() >= kParallelElements;
     if (parallel && groups.size() == 1) return emit_chunks(box, groups[0], positions);
@@ -263,10 +261,6 @@ private:
 
 void emit_element_loops(KernelMaker& maker, const ElementLoops& loops) {
   LoopsEmitter(maker, loops).emit();
-}
-
-int vector_lanes(const TargetInfo& target, int element_bits, int64_t extent) {
-  return static_cast<int>(std::clamp<int64_t>(target.lanes(element_bits), 1, std::max<int64_t>(extent, 1)));
 }
 
 void emit_vector_loop(Builder& builder, int64_t extent, int lanes, int64_t unroll,

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "compiler/lower/element/element_emitter.h"
+#include "compiler/plan/element_code.h"
 #include "compiler/plan/views.h"
 
 namespace firn::lower {
@@ -17,16 +18,13 @@ using plan::PhysicalDim;
 std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<int64_t>& extents);
 
 struct ElementLoops {
-  Type type;             // whose elements are walked
-  int element_bits = 32; // of the widest value in vectors
+  Type type; // whose elements are walked
+  plan::ElementCode code;
   std::function<ElementUses(const Index&)> uses;
   std::function<void(const Index&, const Lanes&)> body;
   bool parallel = true; // may set the kernel's parallel loop
 };
 void emit_element_loops(KernelMaker& maker, const ElementLoops& loops);
-
-// Lanes for elements of so many bits on the target, at most `extent`.
-int vector_lanes(const TargetInfo& target, int element_bits, int64_t extent);
 
 // `body` for every vector of a loop over [0, extent) and for the rest. `unroll`: copies of the body per
 // iteration.

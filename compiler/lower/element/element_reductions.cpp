@@ -13,25 +13,12 @@
 namespace firn::lower {
 namespace {
 
-// Partial results of one reduction.
-constexpr int64_t kChains = 4;
-// Windows of up to so many elements are unrolled.
-constexpr int64_t kUnrolledWindow = 16;
-
 // Whether one of the dims lies in blocks that are all full.
 bool has_whole_blocks(const Type& type, const std::vector<int>& dims) {
   if (type.layout.blocks.size() != 1) return false;
   const Layout::Block& block = type.layout.blocks[0];
   return std::find(dims.begin(), dims.end(), block.dim) != dims.end() &&
          type.dim(block.dim) % block.size == 0;
-}
-
-// Whether elements take longer to compute than to add, so that one sum at a time is enough.
-bool outlasts_addition(Value element) {
-  return !walk_producers(element, [](Value value, int) {
-    if (has_trait(value.def->opcode(), LongCode)) return Walk::Stop;
-    return is_elementwise(value.def->opcode()) ? Walk::Into : Walk::Past;
-  });
 }
 
 } // namespace
@@ -114,10 +101,10 @@ kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const
   int64_t extent = 1;
   for (size_t i = dims.size() - merged; i < dims.size(); ++i) extent *= operand.dim(dims[i]);
 
-  int lanes = static_cast<int>(std::min<int64_t>(preferred_lanes_, extent));
+  int lanes = static_cast<int>(std::min(code_.lanes, extent));
   int64_t vectors = extent / lanes, rest = extent % lanes;
   // Several sums side by side hide the latency of the additions.
-  int64_t chains = outlasts_addition(operand) ? 1 : vectors >= 16 ? 4 : vectors >= 4 ? 2 : 1;
+  int64_t chains = plan::accumulators_of(code_, reduce, plan::ReductionWalk::Vectors, vectors);
   LiteralRef identity = reducer_identity(*simple_reducer(reduce), dtype);
   kernel::Type type = value_type(dtype, lanes);
   kernel::Value start = kernel::is_float(type.scalar) ? builder_.constant(type, identity->get_double(0))
@@ -125,8 +112,7 @@ kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const
   SymbolRef symbol = std::make_shared<const Symbol>(Symbol{"r", 0, extent - 1});
   auto element = [&](Index at, const IntExpr& first, int count) {
     Lanes span{symbol, first, count};
-    ElementEmitter inner(builder_, span);
-    inner.leaves_ = leaves_;
+    ElementEmitter inner = make_inner(span);
     inner.uniform_once_ = uniform_once_;
     IntExpr position = symbol->upper == 0 ? IntExpr(0) : IntExpr::symbol(symbol);
     for (size_t i = dims.size(); i-- > dims.size() - merged;) {
@@ -181,9 +167,9 @@ ElementEmitter::Values ElementEmitter::reduce_in_loops(const Instruction& reduce
                                                        const std::vector<int>& dims, Values initial) {
   size_t count = initial.size();
   int64_t innermost = dims.empty() ? 1 : reduce.operand(0).dim(dims.back());
-  bool splits = count == 1 && simple_reducer(reduce) && is_float(reduce.operand(0).dtype()) &&
-                !outlasts_addition(reduce.operand(0));
-  int64_t chains = splits ? std::clamp<int64_t>(innermost / 2, 1, kChains) : 1;
+  bool splits = count == 1 && simple_reducer(reduce) && is_float(reduce.operand(0).dtype());
+  int64_t chains =
+      splits ? plan::accumulators_of(code_, reduce, plan::ReductionWalk::Elements, innermost) : 1;
   auto step = [&](Index here, const IntExpr& at, Values carried, size_t chain) {
     if (!dims.empty()) here[static_cast<size_t>(dims.back())] = at;
     Values elements, sums(carried.begin() + static_cast<std::ptrdiff_t>(chain * count),
@@ -236,7 +222,7 @@ kernel::Value ElementEmitter::reduce_in_blocks(const Instruction& reduce, const 
   int64_t blocks = operand.dim(block.dim) / block.size;
   std::erase(dims, block.dim);
   int64_t innermost = dims.empty() ? 1 : operand.dim(dims.back());
-  int64_t chains = outlasts_addition(operand) ? 1 : innermost >= 8 ? 4 : innermost >= 4 ? 2 : 1;
+  int64_t chains = plan::accumulators_of(code_, reduce, plan::ReductionWalk::Blocks, innermost);
   LiteralRef identity = reducer_identity(*simple_reducer(reduce), operand.dtype());
   kernel::Type type = value_type(operand.dtype(), lanes);
   Values sums(static_cast<size_t>(chains), kernel::is_float(type.scalar)
@@ -245,8 +231,7 @@ kernel::Value ElementEmitter::reduce_in_blocks(const Instruction& reduce, const 
   SymbolRef lane = std::make_shared<const Symbol>(Symbol{"r", 0, block.size - 1});
   auto add = [&](Index at, const IntExpr& position, kernel::Value sum) {
     if (!dims.empty()) at[static_cast<size_t>(dims.back())] = position;
-    ElementEmitter inner(builder_, Lanes{lane, 0, lanes});
-    inner.leaves_ = leaves_;
+    ElementEmitter inner = make_inner(Lanes{lane, 0, lanes});
     return combine(reduce, {sum}, {inner.emit(operand, at)}, lanes)[0];
   };
   auto along_innermost = [&](const Index& at, const Values& carried) {
@@ -301,7 +286,7 @@ ElementEmitter::Values ElementEmitter::emit_reduce(const Instruction& reduce, co
   bool reduces_innermost = !order.empty() &&
                            std::find(dims.begin(), dims.end(), order.back().logical) != dims.end() &&
                            order.back().logical == (dims.empty() ? -1 : dims.back());
-  if (lanes_.count == 1 && !uses_ && preferred_lanes_ > 1 && count == 1 && reduces_innermost &&
+  if (lanes_.count == 1 && !uses_ && code_.lanes > 1 && count == 1 && reduces_innermost &&
       operand.type().layout.blocks.empty() && simple_reducer(reduce)) {
     Values total = {reduce_in_vectors(reduce, from, dims)};
     sums = combine(reduce, sums, total, 1);
@@ -344,7 +329,7 @@ ElementEmitter::Values ElementEmitter::emit_reduce_window(const Instruction& red
       uniform &= is_uniform(index[d]);
       walk.lower = max(0, ceil_div(walk.start * -1, dim.dilation));
       walk.upper = min(dim.size, floor_div(IntExpr(extent - 1) - walk.start, dim.dilation) + 1);
-    } else if (unrolled * dim.size <= kUnrolledWindow) {
+    } else if (unrolled * dim.size <= code_.straight_window) {
       walk.unroll = dim.size;
       unrolled *= dim.size;
     }

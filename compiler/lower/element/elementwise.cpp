@@ -9,26 +9,6 @@
 namespace firn::lower {
 namespace {
 
-// The widest element that vectors hold. Integers of 64 bits count only where they are results: elsewhere they
-// are indices, of which there is one per vector.
-int widest_bits(const Instruction& instruction) {
-  int bits = 8;
-  for (int i = 0; i < instruction.num_results(); ++i)
-    bits = std::max(bits, value_bits(instruction.type(i).dtype));
-  auto visit = [&](const Instruction& op) {
-    if (!is_elementwise(op.opcode())) return;
-    for (Value operand : op.operands()) {
-      int width = value_bits(operand.dtype());
-      if (width < 64 || is_float(operand.dtype())) bits = std::max(bits, width);
-    }
-  };
-  if (instruction.num_regions() == 0)
-    visit(instruction);
-  else
-    for (const auto& op : instruction.region().instructions()) visit(*op);
-  return bits;
-}
-
 int64_t count_operations(const Instruction& instruction) {
   if (instruction.num_regions() == 0) return is_elementwise(instruction.opcode()) ? 1 : 0;
   int64_t count = 0;
@@ -39,18 +19,19 @@ int64_t count_operations(const Instruction& instruction) {
 // One walk over elements that computes `results` (of one type) side by side.
 class ElementwiseKernel {
 public:
-  ElementwiseKernel(KernelMaker& maker, const Instruction& instruction, RegionLeaves leaves)
-      : maker_(maker), instruction_(instruction), leaves_(std::move(leaves)) {}
+  ElementwiseKernel(KernelMaker& maker, const Instruction& instruction, const plan::ElementsPlan& plan,
+                    RegionLeaves leaves)
+      : maker_(maker), instruction_(instruction), plan_(plan), leaves_(std::move(leaves)) {}
 
-  // `sources`: what stands for each result within the region.
+  // `source`: what stands for the result within the region.
   void add_result(Value source, Value result) {
-    results_.push_back({source, result.type(), maker_.write(result)});
+    results_.push_back({source, result.type(), maker_.write(result), result.index});
   }
 
   void emit() {
     ElementLoops loops;
     loops.type = walked_type();
-    loops.element_bits = widest_bits(instruction_);
+    loops.code = plan_.code;
     loops.uses = [&](const Index& index) { return analyse(index); };
     loops.body = [&](const Index& index, const Lanes& lanes) { emit_elements(index, lanes); };
     emit_element_loops(maker_, loops);
@@ -61,27 +42,17 @@ private:
   struct ElementResult {
     Value source;
     Type type;
-    int buffer;
+    int buffer, number;
   };
 
-  // The result as it is walked: a plain result whose operands lie in blocks of one of its dims, such as a
-  // mean over all positions, goes block by block, so that vectors of it are vectors of the operands.
+  // The result as it is walked: one alone in the blocks of an operand, if the plan says so.
   Type walked_type() const {
     Type type = results_[0].type;
-    if (results_.size() != 1 || !type.layout.is_plain() || type.rank() == 0) return type;
-    Index index;
-    for (const Dim& dim : type.dims)
-      index.push_back(IntExpr::symbol(std::make_shared<const Symbol>(Symbol{"i", 0, dim.value() - 1})));
-    if (!analyse(index).reduces) return type;
-    int dim = type.rank() - 1;
-    while (dim > 0 && type.dim(dim) == 1) --dim;
-    for (const RegionLeaves::Entry& leaf : leaves_.entries()) {
-      const Layout& layout = leaf.type.layout;
-      if (layout.blocks.size() != 1 || leaf.type.dim(layout.blocks[0].dim) != type.dim(dim)) continue;
-      for (int d = 0; d < type.rank(); ++d) type.layout.order.push_back(d);
-      type.layout.blocks = {{dim, layout.blocks[0].size}};
-      return type;
-    }
+    if (results_.size() != 1 || !plan_.in_blocks) return type;
+    auto block = plan::reduced_blocks(instruction_, results_[0].number);
+    if (!block) return type;
+    for (int d = 0; d < type.rank(); ++d) type.layout.order.push_back(d);
+    type.layout.blocks = {*block};
     return type;
   }
 
@@ -92,6 +63,7 @@ private:
     ElementUses uses;
     ElementEmitter emitter(builder);
     emitter.record_uses(&uses);
+    emitter.set_code(plan_.code);
     leaves_.bind_recording(builder, emitter, &uses.offsets);
     for (const ElementResult& result : results_) {
       emitter.emit(result.source, index);
@@ -103,7 +75,7 @@ private:
 
   void emit_elements(const Index& index, const Lanes& lanes) {
     ElementEmitter emitter(maker_.builder(), lanes);
-    emitter.set_preferred_lanes(maker_.context().target().lanes(widest_bits(instruction_)));
+    emitter.set_code(plan_.code);
     leaves_.bind_to(emitter);
     // All loads precede all stores: a result may lie where an operand did.
     std::vector<kernel::Value> values;
@@ -114,6 +86,7 @@ private:
 
   KernelMaker& maker_;
   const Instruction& instruction_;
+  const plan::ElementsPlan& plan_;
   RegionLeaves leaves_;
   std::vector<ElementResult> results_;
 };
@@ -126,7 +99,7 @@ bool has_elements(const Instruction& instruction) {
 
 } // namespace
 
-void emit_elementwise(LoweringContext& context, const Instruction& instruction) {
+void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::ElementsPlan& plan) {
   if (!has_elements(instruction)) return;
   bool has_region = instruction.is(Opcode::Fusion) ||
                     instruction.is(Opcode::Composite); // a reduction's region is its combiner
@@ -136,7 +109,7 @@ void emit_elementwise(LoweringContext& context, const Instruction& instruction) 
     if (done[static_cast<size_t>(first)] || instruction.type(first).num_elements() == 0) continue;
     KernelMaker maker(context, instruction,
                       has_region ? "elementwise" : std::string(opcode_name(instruction.opcode())));
-    ElementwiseKernel kernel(maker, instruction,
+    ElementwiseKernel kernel(maker, instruction, plan,
                              has_region ? RegionLeaves(maker, instruction)
                                         : RegionLeaves::of_operands(maker, instruction));
     for (int i = first; i < instruction.num_results(); ++i) {

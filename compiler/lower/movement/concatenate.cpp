@@ -58,7 +58,7 @@ void emit_part(LoweringContext& context, const Instruction& concatenate, Value p
   ElementLoops loops;
   loops.type = Type::tensor(part.dtype(), part.type().dims, result.type().layout);
   loops.type.layout.strides.clear();
-  loops.element_bits = value_bits(part.dtype());
+  loops.code = plan::element_code(plan::value_bits(part.dtype()), context.target());
   if (slides) loops.parallel = false;
   loops.uses = [&](const Index& index) {
     ElementUses uses;

@@ -16,7 +16,7 @@ void emit_copy(LoweringContext& context, Place from, Place to, const Type& type,
   int target = maker.parameter(to, memory_scalar(dtype), bytes / element, /*written=*/true, "out");
   ElementLoops loops;
   loops.type = Type::tensor_of(dtype, {bytes / element});
-  loops.element_bits = 8 * element;
+  loops.code = plan::element_code(8 * element, context.target());
   loops.uses = [](const Index& index) {
     ElementUses uses;
     uses.offsets = {index[0]};

@@ -3,7 +3,7 @@
 // neighbours of a line (channel blocks) these move as they are, at places that tables name. Where neighbours
 // lie side by side, the elements that a vector of results wants are shuffled out of two vectors; enlargements
 // by simple factors repeat the same shuffles along the line. Elements that lie further apart are gathered.
-#include "compiler/graph/resample.h"
+#include "compiler/plan/resample.h"
 
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/emitters.h"
@@ -18,27 +18,13 @@ using kernel::OpKind;
 using kernel::Scalar;
 using KernelValue = kernel::Value;
 
-constexpr int64_t kMaxPeriod = 4;    // vectors whose shuffles repeat
-constexpr int64_t kMaxStraight = 40; // vectors with shuffles of their own
-constexpr int64_t kMaxSmall = 4;     // the same where code is to be small
-
-// Places of `lanes` results in the line: `base` and, per tap, what is to be added for every lane.
-struct Pattern {
-  int64_t base = 0, span = 0;
-  std::vector<std::vector<int64_t>> lanes;
-  bool repeats(const Pattern& other) const { return lanes == other.lanes; }
-};
+using Form = plan::ResamplePlan::Form;
 
 class ResampleKernel {
 public:
-  ResampleKernel(LoweringContext& context, const Instruction& composite, std::vector<ResampledDim> dims)
-      : context_(context), composite_(composite), dims_(std::move(dims)), lanes_(context.target().lanes(32)),
-        source_(physical_dims_of(composite.operand(0).type())), target_(physical_dims_of(composite.type())) {
-    while (target_[line_].logical != dims_.back().dim) ++line_;
-    for (size_t i = line_ + 1; i < target_.size(); ++i) inner_ *= target_[i].extent;
-    in_ = source_[line_].extent, out_ = target_[line_].extent;
-    if (inner_ > 1 && inner_ < lanes_) lanes_ = 1; // few channels last
-  }
+  ResampleKernel(LoweringContext& context, const Instruction& composite, const plan::ResamplePlan& plan)
+      : context_(context), composite_(composite), form_(plan.form), lanes_(static_cast<int>(plan.lanes)),
+        lines_(*plan::ResampledLines::of(composite)) {}
 
   void emit() {
     KernelMaker maker(context_, composite_, "resample");
@@ -47,7 +33,7 @@ public:
     for (const ResampledDim& dim : dims_) tables_.push_back(read_tables(maker, dim));
     y_ = maker.write(result_of(composite_));
     bool combines_lines = dims_.size() > 1;
-    copies_line_ = combines_lines || (inner_ == 1 && lanes_ > 1);
+    copies_line_ = combines_lines || form_ != Form::Vectors; // which reads beyond the end of a line
     if (copies_line_) scratch_ = maker.scratch(Scalar::F32, in_ * inner_ + 2 * lanes_, "line");
     int64_t elements = composite_.type().num_elements() * dims_.back().taps(), lines = 1;
     for (size_t i = 0; i + 1 < dims_.size(); ++i) lines *= dims_[i].taps();
@@ -106,10 +92,11 @@ private:
     if (copies_line_) combine_lines(sources);
     IntExpr from = copies_line_ ? IntExpr(0) : sources[0].place, to = p * (out_ * inner_);
     int line = copies_line_ ? scratch_ : x_;
-    if (inner_ == 1 && lanes_ > 1)
-      emit_side_by_side(line, to);
-    else
-      emit_vectors(line, from, to);
+    switch (form_) {
+    case Form::Vectors: return emit_vectors(line, from, to);
+    case Form::Shuffles: return emit_shuffles(line, to);
+    case Form::Gathers: return emit_gathers(line, to);
+    }
   }
 
   // A line of x that the output line is made of.
@@ -190,62 +177,9 @@ private:
 
   // --- Neighbours side by side.
 
-  Pattern pattern_at(int64_t first) const {
-    const ResampledDim& dim = dims_.back();
-    auto index = [&](int64_t t, int64_t lane) {
-      return dim.indices->get_int(t * dim.extent() + std::min(first + lane, out_ - 1));
-    };
-    Pattern pattern;
-    pattern.base = in_;
-    for (int64_t t = 0; t < dim.taps(); ++t)
-      for (int64_t lane = 0; lane < lanes_; ++lane) pattern.base = std::min(pattern.base, index(t, lane));
-    for (int64_t t = 0; t < dim.taps(); ++t) {
-      pattern.lanes.emplace_back();
-      for (int64_t lane = 0; lane < lanes_; ++lane) {
-        pattern.lanes.back().push_back(index(t, lane) - pattern.base);
-        pattern.span = std::max(pattern.span, pattern.lanes.back().back());
-      }
-    }
-    return pattern;
-  }
-
-  // Vectors [first, first + count * period) of the `whole` ones of a line whose shuffles repeat after
-  // `period` vectors, `advance` elements further on.
-  struct Run {
-    size_t first = 0, count = 0, period = 1;
-    int64_t advance = 0;
-  };
-
-  static Run longest_run(const std::vector<Pattern>& patterns, size_t whole) {
-    Run best;
-    for (size_t period = 1; period <= kMaxPeriod; ++period)
-      for (size_t first = 0; first + period < whole;) {
-        Run run{first, 1, period, patterns[first + period].base - patterns[first].base};
-        auto continues = [&](size_t v) {
-          return patterns[v].repeats(patterns[v - period]) &&
-                 patterns[v].base - patterns[v - period].base == run.advance;
-        };
-        size_t end = first + period;
-        while (end < whole && continues(end)) ++end;
-        run.count = (end - first) / period;
-        if (run.count > 1 && run.count * period > best.count * best.period) best = run;
-        first = std::max(first + 1, end - period + 1);
-      }
-    return best;
-  }
-
-  void emit_side_by_side(int line, const IntExpr& to) const {
-    std::vector<Pattern> patterns;
-    for (int64_t v = 0; v + lanes_ <= out_; v += lanes_) patterns.push_back(pattern_at(v));
-    if (out_ % lanes_ != 0) patterns.push_back(pattern_at(last_vector()));
-    // The last vector is none of them where it overlaps the one before.
-    auto whole = static_cast<size_t>(out_ / lanes_);
-    Run run = longest_run(patterns, whole);
-    size_t straight = patterns.size() - run.count * run.period;
-    bool near = std::all_of(patterns.begin(), patterns.end(),
-                            [&](const Pattern& pattern) { return pattern.span < 2 * lanes_; });
-    int64_t most = context_.options().optimize_size ? kMaxSmall : kMaxStraight;
-    if (!near || static_cast<int64_t>(straight + run.period) > most) return emit_gathers(line, to);
+  void emit_shuffles(int line, const IntExpr& to) const {
+    plan::LineShuffles shuffles = plan::LineShuffles::of(lines_, lanes_);
+    const auto& [patterns, run, last] = shuffles;
     for (size_t v = 0; v < patterns.size(); ++v) {
       if (run.count > 0 && v == run.first) {
         b_->loop(0, static_cast<int64_t>(run.count), 1, [&](const IntExpr& repetition) {
@@ -258,15 +192,12 @@ private:
         continue;
       }
       bool is_last = v + 1 == patterns.size();
-      emit_shuffled(line, patterns[v], patterns[v].base,
-                    is_last ? last_vector() : static_cast<int64_t>(v) * lanes_, to);
+      emit_shuffled(line, patterns[v], patterns[v].base, is_last ? last : static_cast<int64_t>(v) * lanes_,
+                    to);
     }
   }
 
-  // Where the last vector of a line begins: it overlaps the one before where lines are no multiple.
-  int64_t last_vector() const { return std::max<int64_t>(0, out_ - lanes_); }
-
-  void emit_shuffled(int line, const Pattern& pattern, const IntExpr& base, const IntExpr& first,
+  void emit_shuffled(int line, const plan::ShufflePattern& pattern, const IntExpr& base, const IntExpr& first,
                      const IntExpr& to) const {
     KernelValue low = b_->load(vector(), line, base),
                 high = pattern.span >= lanes_ ? b_->load(vector(), line, base + lanes_) : low;
@@ -306,12 +237,14 @@ private:
 
   LoweringContext& context_;
   const Instruction& composite_;
-  std::vector<ResampledDim> dims_; // in ascending order
+  Form form_;
   int lanes_;
-  std::vector<PhysicalDim> source_, target_;
+  plan::ResampledLines lines_;
+  const std::vector<ResampledDim>& dims_ = lines_.dims;
+  const std::vector<PhysicalDim>&source_ = lines_.source, &target_ = lines_.target;
   Builder* b_ = nullptr;
-  size_t line_ = 0;                      // physical number of the last resampled dim
-  int64_t in_ = 0, out_ = 0, inner_ = 1; // extents of lines; elements between neighbours
+  size_t line_ = lines_.line;
+  int64_t in_ = lines_.in, out_ = lines_.out, inner_ = lines_.inner;
   int x_ = -1, y_ = -1, scratch_ = -1;
   std::vector<Tables> tables_; // of dims_
   bool copies_line_ = false;
@@ -319,8 +252,8 @@ private:
 
 } // namespace
 
-void emit_resample(LoweringContext& context, const Instruction& composite) {
-  ResampleKernel(context, composite, *read_resample(composite)).emit();
+void emit_planned(LoweringContext& context, const Instruction& composite, const plan::ResamplePlan& plan) {
+  ResampleKernel(context, composite, plan).emit();
 }
 
 } // namespace firn::lower

@@ -13,12 +13,12 @@ using kernel::OpKind;
 using Values = std::vector<kernel::Value>;
 
 // Loops over all positions of the operand but those along `dim`; the body walks that dim itself.
-void emit_lines(KernelMaker& maker, const Type& operand, size_t dim, int element_bits,
+void emit_lines(KernelMaker& maker, const Type& operand, size_t dim, int64_t lanes,
                 const std::function<void(const Index&, const Lanes&)>& body) {
   ElementLoops loops;
   loops.type = Type::tensor(operand.dtype, operand.dims);
   loops.type.dims[dim] = Dim(1);
-  loops.element_bits = element_bits;
+  loops.code.lanes = lanes;
   loops.uses = [&](const Index& index) {
     ElementUses uses;
     uses.offsets = {operand.offset_of(index)};
@@ -43,10 +43,7 @@ kernel::Value replaces(kernel::Builder& b, DType dtype, bool maximum, bool selec
   return scalars.ior(wins, by_nan);
 }
 
-} // namespace
-
-void emit_arg_reduce(LoweringContext& context, const Instruction& instruction) {
-  if (instruction.type().num_elements() == 0) return;
+void emit_arg_reduce(LoweringContext& context, const Instruction& instruction, const plan::ScanPlan& plan) {
   Value operand = instruction.operand(0);
   size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
   int64_t extent = operand.dim(static_cast<int>(dim));
@@ -56,32 +53,29 @@ void emit_arg_reduce(LoweringContext& context, const Instruction& instruction) {
   KernelMaker maker(context, instruction, "arg_reduce");
   kernel::Builder& b = maker.builder();
   int in = maker.read(operand), out = maker.write(result_of(instruction));
-  emit_lines(maker, operand.type(), dim, std::max(32, value_bits(dtype)),
-             [&](const Index& line, const Lanes& lanes) {
-               Index at = line;
-               kernel::Value first = load_element(b, in, operand.type(), at, lanes);
-               kernel::Type index_type{kernel::Scalar::I64, lanes.count};
-               Values best = b.loop_carried(
-                   1, extent, 1, {first, b.constant_int(index_type, 0)},
-                   [&](const IntExpr& k, const Values& carried) {
-                     at[dim] = k;
-                     kernel::Value value = load_element(b, in, operand.type(), at, lanes);
-                     kernel::Value position =
-                         b.splat(b.cast(OpKind::IndexCast, b.index(k), kernel::Scalar::I64), lanes.count);
-                     kernel::Value wins = replaces(b, dtype, maximum, select_last, value, carried[0]);
-                     return Values{b.select(wins, value, carried[0]), b.select(wins, position, carried[1])};
-                   });
-               Index result = line;
-               result.erase(result.begin() + static_cast<std::ptrdiff_t>(dim));
-               store_element(b, out, instruction.type(), result, lanes, best[1]);
-             });
+  emit_lines(maker, operand.type(), dim, plan.lanes, [&](const Index& line, const Lanes& lanes) {
+    Index at = line;
+    kernel::Value first = load_element(b, in, operand.type(), at, lanes);
+    kernel::Type index_type{kernel::Scalar::I64, lanes.count};
+    Values best = b.loop_carried(
+        1, extent, 1, {first, b.constant_int(index_type, 0)}, [&](const IntExpr& k, const Values& carried) {
+          at[dim] = k;
+          kernel::Value value = load_element(b, in, operand.type(), at, lanes);
+          kernel::Value position =
+              b.splat(b.cast(OpKind::IndexCast, b.index(k), kernel::Scalar::I64), lanes.count);
+          kernel::Value wins = replaces(b, dtype, maximum, select_last, value, carried[0]);
+          return Values{b.select(wins, value, carried[0]), b.select(wins, position, carried[1])};
+        });
+    Index result = line;
+    result.erase(result.begin() + static_cast<std::ptrdiff_t>(dim));
+    store_element(b, out, instruction.type(), result, lanes, best[1]);
+  });
   maker.set_flops(operand.type().num_elements());
   maker.finish();
 }
 
 // The running value of narrow floats is kept in f32; each element is rounded from it.
-void emit_cumulative(LoweringContext& context, const Instruction& instruction) {
-  if (instruction.type().num_elements() == 0) return;
+void emit_cumulative(LoweringContext& context, const Instruction& instruction, const plan::ScanPlan& plan) {
   Value operand = instruction.operand(0);
   const Attributes& attributes = instruction.attributes();
   size_t dim = static_cast<size_t>(attributes.integer("dim"));
@@ -93,25 +87,33 @@ void emit_cumulative(LoweringContext& context, const Instruction& instruction) {
   KernelMaker maker(context, instruction, "cumulative");
   kernel::Builder& b = maker.builder();
   int in = maker.read(operand), out = maker.write(result_of(instruction));
-  emit_lines(maker, operand.type(), dim, std::max(32, value_bits(dtype)),
-             [&](const Index& line, const Lanes& lanes) {
-               Index at = line;
-               kernel::Type type = value_type(dtype, lanes.count);
-               kernel::Value start = kernel::is_float(type.scalar)
-                                         ? b.constant(type, identity->get_double(0))
-                                         : b.constant_int(type, identity->get_int(0));
-               b.loop_carried(0, extent, 1, {start}, [&](const IntExpr& k, const Values& carried) {
-                 at[dim] = backwards ? IntExpr(extent - 1) - k : k;
-                 KernelScalars scalars(b);
-                 DType computed = scalar_ops::is_narrow_float(dtype) ? DType::F32 : dtype;
-                 kernel::Value next = scalar_ops::binary(scalars, reducer, computed, carried[0],
-                                                         load_element(b, in, operand.type(), at, lanes));
-                 store_element(b, out, instruction.type(), at, lanes, exclusive ? carried[0] : next);
-                 return Values{next};
-               });
-             });
+  emit_lines(maker, operand.type(), dim, plan.lanes, [&](const Index& line, const Lanes& lanes) {
+    Index at = line;
+    kernel::Type type = value_type(dtype, lanes.count);
+    kernel::Value start = kernel::is_float(type.scalar) ? b.constant(type, identity->get_double(0))
+                                                        : b.constant_int(type, identity->get_int(0));
+    b.loop_carried(0, extent, 1, {start}, [&](const IntExpr& k, const Values& carried) {
+      at[dim] = backwards ? IntExpr(extent - 1) - k : k;
+      KernelScalars scalars(b);
+      DType computed = scalar_ops::is_narrow_float(dtype) ? DType::F32 : dtype;
+      kernel::Value next = scalar_ops::binary(scalars, reducer, computed, carried[0],
+                                              load_element(b, in, operand.type(), at, lanes));
+      store_element(b, out, instruction.type(), at, lanes, exclusive ? carried[0] : next);
+      return Values{next};
+    });
+  });
   maker.set_flops(operand.type().num_elements());
   maker.finish();
+}
+
+} // namespace
+
+void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::ScanPlan& plan) {
+  if (instruction.type().num_elements() == 0) return;
+  switch (plan.algorithm) {
+  case plan::ScanPlan::Algorithm::Scan: return emit_cumulative(context, instruction, plan);
+  case plan::ScanPlan::Algorithm::ArgReduce: return emit_arg_reduce(context, instruction, plan);
+  }
 }
 
 } // namespace firn::lower

@@ -92,6 +92,7 @@ void emit_lines(KernelMaker& maker, const Type& type, size_t dim,
   ElementLoops loops;
   loops.type = Type::tensor(type.dtype, type.dims);
   loops.type.dims[dim] = Dim(1);
+  loops.code.lanes = 1;
   loops.parallel = false; // lines share the scratch
   loops.uses = [&](const Index& index) {
     ElementUses uses;

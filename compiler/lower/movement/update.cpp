@@ -83,7 +83,7 @@ void emit_update_slice(LoweringContext& context, const Instruction& instruction)
   };
   ElementLoops loops;
   loops.type = update_type;
-  loops.element_bits = value_bits(type.dtype);
+  loops.code = plan::element_code(plan::value_bits(type.dtype), context.target());
   loops.uses = [&](const Index& index) {
     ElementUses uses;
     uses.offsets = {update_type.offset_of(index), type.offset_of(shifted(index))};

@@ -13,15 +13,14 @@ namespace {
 
 class RowsKernel {
 public:
-  explicit RowsKernel(const Instruction& composite)
-      : composite_(composite), type_(composite.type()), form_(*plan::find_rows(composite)) {}
+  RowsKernel(const Instruction& composite, const plan::RowsPlan& plan)
+      : composite_(composite), plan_(plan), type_(composite.type()), form_(*plan::find_rows(composite)) {}
 
   // Before any scratch of that kernel.
   void bind(KernelMaker& maker) {
     maker_ = &maker;
     leaves_.emplace(maker, composite_);
     out_ = maker.write(result_of(composite_));
-    lanes_ = maker.context().target().lanes(std::max(32, value_bits(type_.dtype)));
   }
 
   // Rows [first, end) of all, where they lie along the last dim.
@@ -42,7 +41,7 @@ public:
     loops.type = type_;
     for (int64_t dim : form_.dims) loops.type.dims[static_cast<size_t>(dim)] = Dim(1);
     // The loops walk rows; offsets are still those of the whole tensor.
-    loops.element_bits = std::max(32, value_bits(type_.dtype));
+    loops.code = plan_.code;
     loops.uses = [&](const Index& index) {
       ElementUses uses;
       uses.reduces = true;
@@ -60,7 +59,7 @@ private:
   void emit_row(const Index& row, const Lanes& lanes) {
     kernel::Builder& b = maker_->builder();
     ElementEmitter emitter(b, lanes);
-    emitter.set_preferred_lanes(lanes_);
+    emitter.set_code(plan_.code);
     emitter.set_uniform_once();
     leaves_->bind_to(emitter);
     Index kept;
@@ -70,7 +69,8 @@ private:
     std::vector<std::pair<Value, Leaf>> known;
     for (Value reduction : form_.reductions) {
       Value operand = reduction.def->operand(0);
-      bool keep = can_keep(operand);
+      // The terms of softmax's sum are stored where the result will be.
+      bool keep = plan_.keeps_terms && plan::can_keep_terms(operand, type_);
       if (keep) bind_storing(emitter, operand, known);
       kernel::Value total = emitter.emit(reduction, kept);
       known.push_back({reduction, [&b, total](const Index&, const Lanes& at) {
@@ -86,11 +86,6 @@ private:
     emit_results(row, lanes, known);
   }
 
-  // The terms of softmax's sum are stored where the result will be, so that exp is computed once.
-  bool can_keep(Value operand) const {
-    return operand.def->is(Opcode::Exponential) && operand.type() == type_ && !(type_.dtype == DType::F16) &&
-           type_.dtype != DType::BF16;
-  }
   void bind_storing(ElementEmitter& emitter, Value operand,
                     const std::vector<std::pair<Value, Leaf>>& known) {
     emitter.bind(operand, [this, operand, known](const Index& index, const Lanes& at) {
@@ -118,8 +113,8 @@ private:
       int64_t extent = type_.dim(static_cast<int>(dim));
       bool last = at + 1 == form_.dims.size();
       if (last && lanes.count == 1) {
-        int count = static_cast<int>(std::min<int64_t>(lanes_, extent));
-        emit_vector_loop(maker_->builder(), extent, count, 2, [&](const Lanes& along) {
+        int count = static_cast<int>(std::min(plan_.code.lanes, extent));
+        emit_vector_loop(maker_->builder(), extent, count, plan_.code.copies, [&](const Lanes& along) {
           index[dim] = along.symbol ? IntExpr::symbol(along.symbol) : along.first;
           element(index, along);
         });
@@ -137,26 +132,26 @@ private:
   }
 
   const Instruction& composite_;
+  plan::RowsPlan plan_;
   Type type_;
   plan::RowForm form_;
   KernelMaker* maker_ = nullptr;
   std::optional<RegionLeaves> leaves_;
   int out_ = -1;
-  int lanes_ = 1;
 };
 
 } // namespace
 
-std::function<void(const IntExpr& first, const IntExpr& end)> bind_rows(KernelMaker& maker,
-                                                                        const Instruction& composite) {
-  auto rows = std::make_shared<RowsKernel>(composite);
+std::function<void(const IntExpr& first, const IntExpr& end)>
+bind_rows(KernelMaker& maker, const Instruction& composite, const plan::RowsPlan& plan) {
+  auto rows = std::make_shared<RowsKernel>(composite, plan);
   rows->bind(maker);
   return [rows](const IntExpr& first, const IntExpr& end) { rows->emit_range(first, end); };
 }
 
 // The kernel of a producer has done it already.
 void emit_planned(LoweringContext& context, const Instruction& composite, const plan::RowsPlan& plan) {
-  if (!plan.in_producer) RowsKernel(composite).emit(context);
+  if (!plan.in_producer) RowsKernel(composite, plan).emit(context);
 }
 
 } // namespace firn::lower

@@ -1,0 +1,191 @@
+// The choice of code for elements.
+#include "compiler/plan/element_code.h"
+
+#include "compiler/graph/builder.h"
+#include "compiler/graph/producers.h"
+#include "compiler/plan/composites.h"
+#include "compiler/plan/roots.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace firn::plan {
+namespace {
+
+// Operations of a body up to which it counts as short, and from which on it fills the pipes alone.
+constexpr int64_t kShortBody = 10, kLongBody = 24;
+
+bool is_literal(const Instruction& instruction) {
+  return instruction.is(Opcode::Constant) && instruction.literal()->num_elements() > 0 &&
+         !instruction.literal()->is_splat();
+}
+
+// The region whose results are an instruction's; a reduction's is its combiner.
+const Region* body_of(const Instruction& instruction) {
+  bool has_body = instruction.is(Opcode::Fusion) || instruction.is(Opcode::Composite);
+  return has_body ? &instruction.region() : nullptr;
+}
+
+// The widest element that vectors hold. Integers of 64 bits count only where they are results: elsewhere they
+// are indices, of which there is one per vector.
+int widest_bits(const Instruction& instruction) {
+  int bits = 8;
+  for (int i = 0; i < instruction.num_results(); ++i)
+    bits = std::max(bits, value_bits(instruction.type(i).dtype));
+  auto visit = [&](const Instruction& op) {
+    if (!is_elementwise(op.opcode())) return;
+    for (Value operand : op.operands()) {
+      int width = value_bits(operand.dtype());
+      if (width < 64 || is_float(operand.dtype())) bits = std::max(bits, width);
+    }
+  };
+  if (instruction.num_regions() == 0)
+    visit(instruction);
+  else
+    for (const auto& op : instruction.region().instructions()) visit(*op);
+  return bits;
+}
+
+// Whether elements take longer to compute than to add, so that one sum at a time is enough.
+bool outlasts_addition(Value element) {
+  return !walk_producers(element, [](Value value, int) {
+    if (has_trait(value.def->opcode(), LongCode)) return Walk::Stop;
+    return is_elementwise(value.def->opcode()) ? Walk::Into : Walk::Past;
+  });
+}
+
+bool reduces(const Instruction& instruction) {
+  if (instruction.is(Opcode::Reduce) || instruction.is(Opcode::Dot) || instruction.is(Opcode::Convolution))
+    return true;
+  const Region* body = body_of(instruction);
+  return body && std::any_of(body->instructions().begin(), body->instructions().end(),
+                             [](const auto& inner) { return reduces(*inner); });
+}
+
+// Whether the code of a result holds a reduction.
+bool is_reduced(const Instruction& instruction, int result) {
+  const Region* body = body_of(instruction);
+  if (!body) return reduces(instruction);
+  return !walk_producers(body->results()[static_cast<size_t>(result)],
+                         [](Value value, int) { return reduces(*value.def) ? Walk::Stop : Walk::Into; });
+}
+
+void add_literals(const Region& region, std::vector<Type>& types) {
+  for (const auto& inner : region.instructions()) {
+    if (is_literal(*inner) && inner->has_uses()) types.push_back(inner->type());
+    for (int i = 0; i < inner->num_regions(); ++i) add_literals(inner->region(i), types);
+  }
+}
+
+// Types of what an instruction reads from memory.
+std::vector<Type> read_types(const Instruction& instruction) {
+  std::vector<Type> types;
+  const Region* body = body_of(instruction);
+  for (int i = 0; i < instruction.num_operands(); ++i) {
+    Value operand = instruction.operand(i);
+    const auto& results = body ? body->results() : std::vector<Value>();
+    bool is_read = body ? body->parameter(i).def->has_uses() ||
+                              std::find(results.begin(), results.end(), body->parameter(i)) != results.end()
+                        : !operand.def->is(Opcode::Constant) || is_literal(*operand.def);
+    if (is_read) types.push_back(operand.type());
+  }
+  if (body) add_literals(*body, types);
+  return types;
+}
+
+std::string check(int64_t lanes, const TargetInfo& target) {
+  int64_t most = target.lanes(8);
+  if (lanes <= most && std::has_single_bit(static_cast<uint64_t>(lanes))) return "";
+  return "vectors have a power of two up to " + std::to_string(most) + " lanes";
+}
+
+bool has_terms(const RowForm& form, const Type& type) {
+  return std::any_of(form.reductions.begin(), form.reductions.end(),
+                     [&](Value reduction) { return can_keep_terms(reduction.def->operand(0), type); });
+}
+
+} // namespace
+
+int value_bits(DType dtype) {
+  if (dtype == DType::F16 || dtype == DType::BF16) return 32;
+  return dtype == DType::Bool ? 8 : std::max(8, bit_width(dtype));
+}
+
+ElementCode element_code(int bits, const TargetInfo& target) {
+  ElementCode code;
+  code.lanes = std::max(1, target.lanes(bits));
+  return code;
+}
+
+int64_t copies_of(const ElementCode& code, int64_t operations) {
+  if (operations <= kShortBody) return code.copies;
+  return operations <= kLongBody ? std::max<int64_t>(1, code.copies / 2) : 1;
+}
+
+// Enough of them that folding them at the end is little beside the steps.
+int64_t accumulators_of(const ElementCode& code, const Instruction& reduce, ReductionWalk walk,
+                        int64_t steps) {
+  if (outlasts_addition(reduce.operand(0))) return 1;
+  if (walk == ReductionWalk::Elements) return std::clamp<int64_t>(steps / 2, 1, code.accumulators);
+  int64_t count = 1;
+  while (2 * count <= code.accumulators && 4 * count * (walk == ReductionWalk::Vectors ? count : 1) <= steps)
+    count *= 2;
+  return count;
+}
+
+std::optional<Layout::Block> reduced_blocks(const Instruction& instruction, int result) {
+  const Type& type = instruction.type(result);
+  if (!type.is_tensor() || !type.layout.is_plain() || type.rank() == 0 || !is_reduced(instruction, result))
+    return std::nullopt;
+  int dim = type.rank() - 1;
+  while (dim > 0 && type.dim(dim) == 1) --dim;
+  for (const Type& read : read_types(instruction)) {
+    const Layout& layout = read.layout;
+    if (layout.blocks.size() == 1 && read.dim(layout.blocks[0].dim) == type.dim(dim))
+      return Layout::Block{dim, layout.blocks[0].size};
+  }
+  return std::nullopt;
+}
+
+std::string complete(ElementsPlan& plan, const Instruction& instruction, const TargetInfo& target) {
+  if (!has_element_form(instruction) ||
+      (instruction.is(Opcode::Composite) && !is_elementwise_composite(instruction)))
+    return "its results have no code per element";
+  bool has_blocks = false;
+  for (int i = 0; i < instruction.num_results(); ++i)
+    has_blocks = has_blocks || reduced_blocks(instruction, i);
+  if (plan.code.lanes == 0) {
+    plan.code.lanes = element_code(widest_bits(instruction), target).lanes;
+    plan.in_blocks = has_blocks;
+  }
+  if (plan.in_blocks && !has_blocks) return "no operand of a reduction lies in blocks of its result's dim";
+  return check(plan.code.lanes, target);
+}
+
+std::string complete(RowsPlan& plan, const Instruction& composite, const TargetInfo& target) {
+  auto form = find_rows(composite);
+  if (!form) return "this is no composite of reductions along rows";
+  bool can_keep = has_terms(*form, composite.type());
+  if (plan.code.lanes == 0) {
+    plan.code.lanes = element_code(std::max(32, value_bits(composite.type().dtype)), target).lanes;
+    plan.keeps_terms = can_keep; // an exponential costs more than a store and a load
+  }
+  if (plan.keeps_terms && !can_keep) return "no reduction has exponentials of the result's type as terms";
+  return check(plan.code.lanes, target);
+}
+
+std::string complete(ScanPlan& plan, const Instruction& instruction, const TargetInfo& target) {
+  using Algorithm = ScanPlan::Algorithm;
+  if (instruction.opcode() != (plan.algorithm == Algorithm::Scan ? Opcode::Cumulative : Opcode::ArgReduce))
+    return "this is another operation than the kernel's";
+  DType dtype = instruction.operand(0).dtype();
+  if (plan.algorithm == Algorithm::ArgReduce && dtype == DType::Bool) return "truth values have no order";
+  if (plan.algorithm == Algorithm::Scan) {
+    auto reducer = parse_opcode(instruction.attributes().word("reducer", "add"));
+    if (!reducer || !reducer_identity(*reducer, dtype)) return "the reducer has no identity";
+  }
+  if (plan.lanes == 0) plan.lanes = element_code(std::max(32, value_bits(dtype)), target).lanes;
+  return check(plan.lanes, target);
+}
+
+} // namespace firn::plan

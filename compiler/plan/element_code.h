@@ -1,0 +1,35 @@
+// Loops over elements and the reductions within their code: vectors, copies of the body, accumulators.
+#pragma once
+
+#include "compiler/plan/kernel_plan.h"
+#include "compiler/target/target_info.h"
+
+namespace firn::plan {
+
+// Bits of an element while it is computed with: narrow floats are floats, truth values bytes.
+int value_bits(DType dtype);
+
+// The code for elements of so many bits.
+ElementCode element_code(int bits, const TargetInfo& target);
+// Copies per iteration of a body that takes so many operations.
+int64_t copies_of(const ElementCode& code, int64_t operations);
+
+// How a reduction walks its elements: in vectors along what lies together, in the blocks that its operand
+// lies in, or one by one (in every lane for its own result).
+enum class ReductionWalk : uint8_t { Vectors, Blocks, Elements };
+// Partial results that hide the latency of combining them, taken round robin along `steps` steps of the
+// innermost loop.
+int64_t accumulators_of(const ElementCode& code, const Instruction& reduce, ReductionWalk walk,
+                        int64_t steps);
+
+// The blocks of an operand in which result `result` is better walked, because it is plain and reduces what
+// lies in them: so vectors of it are vectors of the operand, as in a mean over all positions. Nothing if
+// there are none.
+std::optional<Layout::Block> reduced_blocks(const Instruction& instruction, int result);
+
+// Completes plans whose lanes are left to the cost model. Says why a plan cannot be followed; empty: it can.
+std::string complete(ElementsPlan& plan, const Instruction& instruction, const TargetInfo& target);
+std::string complete(RowsPlan& plan, const Instruction& composite, const TargetInfo& target);
+std::string complete(ScanPlan& plan, const Instruction& instruction, const TargetInfo& target);
+
+} // namespace firn::plan
