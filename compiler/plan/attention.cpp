@@ -69,6 +69,8 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const Option
   bool serves_few = a.rows * a.outer <= kRowsWithoutPacking * key_parts(a);
   plan.packs_keys = !can_read_keys(a, lanes) || !serves_few;
   plan.packs_values = must_pack_values(a) || is_scattered(a, target);
+  // Without fused operations all but small scores lose their last bits.
+  plan.fused_exponents = target.has_fma;
   plan.skips_hidden =
       !options.optimize_size && skipping_pays(shown_keys(a, fusion, tiling_of(plan, a, target)), a);
   return plan;
@@ -92,6 +94,7 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const Optio
            " keys";
   if (!plan.packs_keys && !can_read_keys(*a, lanes)) return "keys cannot be read where they lie";
   if (!plan.packs_values && must_pack_values(*a)) return "values cannot be read where they lie";
+  if (plan.fused_exponents && !options.target.has_fma) return "the CPU has no fused multiply-adds";
   if (plan.skips_hidden && shown_keys(*a, fusion, tiling).empty()) return "no constant mask hides keys";
   return "";
 }

@@ -1,5 +1,6 @@
 // The cost model: what stays in which cache, what streams from it take, and what a run takes by counting its
-// work, before anything is lowered. Tiles and algorithms are weighed by the families' own counts on top of it.
+// work, before anything is lowered. Tiles and algorithms are weighed by the families' own counts on top of
+// it.
 #pragma once
 
 #include "compiler/graph/module.h"

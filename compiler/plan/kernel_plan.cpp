@@ -71,7 +71,7 @@ std::string text_of(const AttentionPlan& plan) {
   return "attention tile " + pair_text(plan.rows, plan.vectors) + " steps " + std::to_string(plan.steps) +
          " block " + std::to_string(plan.block) + number("accumulators", plan.accumulators, 4) +
          flag(plan.packs_keys, "packs_keys") + flag(plan.packs_values, "packs_values") +
-         flag(plan.skips_hidden, "skips_hidden");
+         flag(plan.skips_hidden, "skips_hidden") + flag(plan.fused_exponents, "fused_exponents");
 }
 std::string text_of(const RecurrentPlan& plan) {
   if (plan.rows == 0) return "recurrent";
@@ -88,7 +88,7 @@ std::string text_of(const ElementCode& code, int64_t copies) {
   return number("lanes", code.lanes, 0) + number("copies", code.copies, copies) +
          number("accumulators", code.accumulators, none.accumulators) +
          number("boxes", code.boxes, none.boxes) +
-         number("window", code.straight_window, none.straight_window);
+         number("window", code.straight_window, none.straight_window) + flag(code.strided, "strided");
 }
 std::string text_of(const ElementsPlan& plan) {
   return "elements" + text_of(plan.code, ElementCode().copies) + flag(plan.in_blocks, "in_blocks");
@@ -275,6 +275,7 @@ private:
     plan.packs_keys = in_.accept("packs_keys");
     plan.packs_values = in_.accept("packs_values");
     plan.skips_hidden = in_.accept("skips_hidden");
+    plan.fused_exponents = in_.accept("fused_exponents");
     return true;
   }
   bool read(RecurrentPlan& plan) {
@@ -295,7 +296,12 @@ private:
             in_.fail("there are at most " + std::to_string(kMaxTile) + " copies")) &&
            read_accumulators(code.accumulators) &&
            read_count("boxes", "there is at least one box", code.boxes) &&
-           read_count("window", "a window has at least one element", code.straight_window);
+           read_count("window", "a window has at least one element", code.straight_window) &&
+           read_strided(code);
+  }
+  bool read_strided(ElementCode& code) {
+    code.strided = in_.accept("strided");
+    return true;
   }
   bool read(ElementsPlan& plan) {
     if (!read(plan.code)) return false;

@@ -84,7 +84,7 @@ struct PoolingPlan {
 // dot(softmax(f(dot(q, k))), v) as one kernel: tiles of query rows, blocks of keys.
 //
 //   attention [tile ROWSxVECTORS steps N block KEYS [accumulators N] [packs_keys] [packs_values]
-//              [skips_hidden]]
+//              [skips_hidden] [fused_exponents]]
 //
 // Maxima and sums of weights have four accumulators unless the text says otherwise.
 struct AttentionPlan {
@@ -95,6 +95,9 @@ struct AttentionPlan {
   bool packs_keys = false;   // copies them into lanes first
   bool packs_values = false;
   bool skips_hidden = false; // keys that a constant mask hides from all rows of a tile are not multiplied
+  // Weights are powers of two relative to a whole one near a row's largest; else that one's score is
+  // subtracted beforehand.
+  bool fused_exponents = false;
 };
 
 // A recurrent layer with the loop over time inside.
@@ -118,7 +121,7 @@ struct RelayoutPlan {
 
 // Loops over elements whose code is the graph's own, and reductions within that code. As text:
 //
-//   lanes N [copies N] [accumulators N] [boxes N] [window N]
+//   lanes N [copies N] [accumulators N] [boxes N] [window N] [strided]
 //
 // What the text leaves out has the values below.
 struct ElementCode {
@@ -127,6 +130,7 @@ struct ElementCode {
   int64_t accumulators = 4;     // at most, of a long reduction whose elements are quick to compute
   int64_t boxes = 24;           // into which loops are cut at most where padding makes elements differ
   int64_t straight_window = 16; // elements of a window up to which its loops are unrolled
+  bool strided = false;         // lanes run across results though what these reduce lies apart
   bool operator==(const ElementCode&) const = default;
 };
 

@@ -119,7 +119,7 @@ TEST_CASE("element loops follow plans written by hand", "[lower][plan]") {
 TEST_CASE("reductions within elements follow plans written by hand", "[lower][plan]") {
   const std::vector<std::string> plans = {
       "elements lanes 1 accumulators 1", "elements lanes 4 accumulators 1", "elements lanes 4 accumulators 3",
-      "elements lanes 2 accumulators 8", "elements lanes 8 accumulators 2"};
+      "elements lanes 2 accumulators 8", "elements lanes 8 accumulators 2", "elements lanes 4 strided"};
   expect_followed(kReduce, plans);
   expect_followed(kColumns, plans);
   for (const char* cpu : kCpus)
@@ -143,7 +143,8 @@ TEST_CASE("the plan says how many accumulators a reduction has", "[lower][plan]"
 TEST_CASE("rows follow plans written by hand", "[lower][plan]") {
   for (int dim : {0, 1})
     expect_followed(softmax(dim), {"rows", "rows lanes 1", "rows lanes 4 copies 1 accumulators 1 keeps_terms",
-                                   "rows lanes 2 copies 5 accumulators 7", "rows lanes 16 keeps_terms"});
+                                   "rows lanes 2 copies 5 accumulators 7", "rows lanes 4 strided keeps_terms",
+                                   "rows lanes 16 keeps_terms"});
   expect_followed(kNorm, {"rows", "rows lanes 1 accumulators 2", "rows lanes 8 copies 4 accumulators 8",
                           "rows lanes 4 accumulators 3"});
   CHECK(fails(kNorm, "rows lanes 4 keeps_terms", "no reduction has exponentials"));

@@ -72,6 +72,8 @@ TEST_CASE("attention follows plans written by hand", "[lower][plan]") {
         "attention tile 6x1 steps 2 block " + block(cpu, 1, 1),
         "attention tile 3x2 steps 4 block " + block(cpu, 2, 2) + " accumulators 1 packs_values",
         "attention tile 4x1 steps 4 block " + block(cpu, 1, 2) + " accumulators 7 packs_keys"};
+    if (target_of("", cpu).has_fma)
+      plans.push_back("attention tile 4x1 steps 1 block " + block(cpu, 1, 1) + " packs_keys fused_exponents");
     for (const std::string& plan : plans) {
       INFO(cpu << ": " << plan);
       expect_lowered_module(attention_text(plan, cpu), {.tolerance = 1e-4, .cpus = {cpu}});
@@ -89,6 +91,17 @@ TEST_CASE("attention follows plans written by hand", "[lower][plan]") {
   CHECK(error("attention tile 4x2 steps 1 block 16 packs_keys skips_hidden").find("no constant mask") !=
         std::string::npos);
   CHECK(error("relayout").find("no copy or transpose") != std::string::npos);
+}
+
+TEST_CASE("exponents are fused on CPUs that fuse operations", "[lower][plan]") {
+  auto module = firn::parse_module(
+      "m.hlo", attention_text("attention tile 4x1 steps 1 block 4 packs_keys fused_exponents", ""));
+  REQUIRE(module);
+  firn::lower::Options options;
+  options.target = target_of("", "x86-64");
+  auto program = firn::lower::lower_module(**module, options);
+  REQUIRE(!program);
+  CHECK(program.error().message.find("no fused multiply-adds") != std::string::npos);
 }
 
 TEST_CASE("copies follow plans written by hand", "[lower][plan]") {

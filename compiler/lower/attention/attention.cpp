@@ -51,7 +51,7 @@ public:
     depth_stride_ = values_.vectors() * s_.lanes;
     weights_.emplace(maker,
                      OnlineSoftmaxShape{s_.lanes, s_.rows, padded, score_scale(), blocks_ > 1,
-                                        context_.target().has_fma, s_.accumulators},
+                                        s_.fused_exponents, s_.accumulators},
                      scores_);
     if (blocks_ > 1) sums_ = maker.scratch(Scalar::F32, s_.rows * depth_stride_, "scaled");
     emit_tiles();

@@ -112,7 +112,6 @@ std::vector<OnlineSoftmax::Reference> OnlineSoftmax::choose_references(int rows,
   };
   Value is_near = b_.compare(OpKind::FCmp, kernel::Predicate::Lt, distance,
                              b_.constant({kernel::Scalar::F32, 1}, kMaxWhole));
-  // Without fused operations all but small scores lose their last bits.
   Values chosen = s_.fused ? b_.if_then_else(is_near, near, far) : far();
   std::vector<Reference> references;
   for (size_t i = 0; i < count; ++i) references.push_back({chosen[count + i], chosen[i]});

@@ -14,7 +14,7 @@ struct OnlineSoftmaxShape {
   int64_t stride;       // from row to row of the scores
   double scale;         // of the scores, positive: what softmax sees is its product with them
   bool is_online;       // whether there are several blocks of keys
-  bool fused;           // whether the target has fused multiply-adds
+  bool fused;           // whether weights are relative to whole powers of two (plan/kernel_plan.h)
   int64_t accumulators; // of a row's maximum and sum
 };
 

@@ -163,7 +163,7 @@ private:
       for (const IntExpr& expression : uses.decisions)
         if (expression.mentions(*symbols[dim])) return false;
     }
-    if (!uses.reduces) return true;
+    if (!uses.reduces || loops_.code.strided) return true;
     // A reduction with strided loads is better done in vectors along what it reduces.
     return std::all_of(uses.offsets.begin(), uses.offsets.end(), [&](const IntExpr& expression) {
       return std::abs(*expression.linear_coefficient(*symbols[group.dims.back()])) <= 1;
