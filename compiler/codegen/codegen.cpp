@@ -33,7 +33,7 @@ struct Generation {
 // f64 (and on the smallest CPUs f32) arithmetic would be calls of the compiler's library.
 Result check_types(const kernel::Program& program, const TargetInfo& target) {
   for (const auto& kernel : program.kernels) {
-    for (kernel::Type type : kernel->value_types) {
+    for (kernel::MachineType type : kernel->register_types) {
       bool lacking = (type.scalar == kernel::Scalar::F64 && !target.has_double) ||
                      (kernel::is_float(type.scalar) && !target.has_float);
       if (!lacking) continue;
@@ -50,7 +50,7 @@ Result check_types(const kernel::Program& program, const TargetInfo& target) {
   return {};
 }
 
-Result emit(Generation& generation, const kernel::Program& program, const Options& options,
+Result emit(Generation& generation, const kernel::Program& program, const CodegenOptions& options,
             bool embed_weights) {
   for (const kernel::Program* one : {&program, options.prepare}) {
     if (!one) continue;
@@ -70,7 +70,7 @@ Result emit(Generation& generation, const kernel::Program& program, const Option
   return {};
 }
 
-Result compile(Generation& generation, const Options& options, bool assembly) {
+Result compile(Generation& generation, const CodegenOptions& options, bool assembly) {
   llvm::Module& module = *generation.emitted.module;
   legalise(module, options.target, generation.features);
   optimise(module, *generation.machine, options.opt_level);
@@ -82,7 +82,8 @@ Result compile(Generation& generation, const Options& options, bool assembly) {
 
 // The deeper entry function's frame and the deepest below it: a kernel, and what that calls. Return addresses
 // are pushed on x86 and, at worst, saved elsewhere within the frames already counted.
-int64_t deepest_stack(const BackendReport& report, const Options& options, const EmittedModule& emitted) {
+int64_t deepest_stack(const BackendReport& report, const CodegenOptions& options,
+                      const EmittedModule& emitted) {
   int64_t entry = 0, kernel = 0, other = 0;
   int64_t word = options.target.arch == Arch::X86_64 ? options.target.pointer_bits / 8 : 0;
   for (const auto& [name, bytes] : report.stack_bytes) {
@@ -100,7 +101,7 @@ int64_t deepest_stack(const BackendReport& report, const Options& options, const
 enum class Stage : uint8_t { Module, Assembly, Object };
 
 // Everything up to `stage`. What a failure of LLVM leaves behind cannot be destroyed any more and stays.
-Expected<std::unique_ptr<Generation>> generate(const kernel::Program& program, const Options& options,
+Expected<std::unique_ptr<Generation>> generate(const kernel::Program& program, const CodegenOptions& options,
                                                Stage stage, bool embed_weights) {
   auto generation = std::make_unique<Generation>();
   Result result;
@@ -136,7 +137,7 @@ Expected<int64_t> write_plain(std::span<const char> object, OutputSet& outputs, 
 
 } // namespace
 
-Expected<std::string> emit_llvm_text(const kernel::Program& program, const Options& options) {
+Expected<std::string> emit_llvm_text(const kernel::Program& program, const CodegenOptions& options) {
   auto generation = generate(program, options, Stage::Module, /*embed_weights=*/false);
   if (!generation) return generation.error();
   std::string text;
@@ -145,14 +146,14 @@ Expected<std::string> emit_llvm_text(const kernel::Program& program, const Optio
   return text;
 }
 
-Expected<std::string> emit_assembly(const kernel::Program& program, const Options& options) {
+Expected<std::string> emit_assembly(const kernel::Program& program, const CodegenOptions& options) {
   auto generation = generate(program, options, Stage::Assembly, /*embed_weights=*/false);
   if (!generation) return generation.error();
   return std::string((*generation)->output.data(), (*generation)->output.size());
 }
 
-Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options, OutputSet& outputs,
-                                  const std::string& path) {
+Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenOptions& options,
+                                  OutputSet& outputs, const std::string& path) {
   bool elf = llvm::Triple(options.target.triple).isOSBinFormatELF();
   auto generated = generate(program, options, Stage::Object, /*embed_weights=*/!elf);
   if (!generated) return generated.error();
@@ -174,7 +175,7 @@ Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options&
   return facts;
 }
 
-Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options,
+Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenOptions& options,
                                   const std::string& path) {
   OutputSet outputs;
   auto facts = emit_object(program, options, outputs, path);

@@ -12,7 +12,7 @@ namespace firn::codegen {
 
 enum class OptLevel : uint8_t { O0, O1, O2, O3, Os };
 
-struct Options {
+struct CodegenOptions {
   TargetInfo target;
   OptLevel opt_level = OptLevel::O3;
   // Names of the functions for the header; see include/firn/abi.h for their types.
@@ -35,8 +35,8 @@ struct Options {
 };
 
 // The program as LLVM IR text (before optimisation), and as assembly. For --emit=llvm and --emit=asm.
-Expected<std::string> emit_llvm_text(const kernel::Program& program, const Options& options);
-Expected<std::string> emit_assembly(const kernel::Program& program, const Options& options);
+Expected<std::string> emit_llvm_text(const kernel::Program& program, const CodegenOptions& options);
+Expected<std::string> emit_assembly(const kernel::Program& program, const CodegenOptions& options);
 
 struct ObjectFacts {
   int64_t text_bytes = 0;   // machine code
@@ -51,10 +51,10 @@ struct ObjectFacts {
 // 64-byte aligned read-only section. Fails with Fault::Internal when the object would need a symbol outside
 // memcpy, memset, memmove, firn_rt1_* and what the platform's start-up code brings, or has a constructor,
 // writable data or unwind tables, and when LLVM fails; nothing is written then.
-Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options, OutputSet& outputs,
-                                  const std::string& path);
+Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenOptions& options,
+                                  OutputSet& outputs, const std::string& path);
 // The same for an object by itself.
-Expected<ObjectFacts> emit_object(const kernel::Program& program, const Options& options,
+Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenOptions& options,
                                   const std::string& path);
 
 } // namespace firn::codegen

@@ -18,7 +18,7 @@ static bool is_half(Scalar scalar) {
 llvm::Value* KernelEmitter::emit_float(const Op& op) {
   Scalar scalar = type(op.results[0]).scalar;
   std::vector<llvm::Value*> operands;
-  for (kernel::Value operand : op.operands) {
+  for (kernel::Register operand : op.operands) {
     operands.push_back(is_half(scalar) ? to_f32(value(operand), scalar) : value(operand));
   }
   llvm::Value* result = emit_float_op(op.kind, operands);

@@ -108,7 +108,7 @@ llvm::Value* KernelEmitter::round_to_odd(llvm::Value* wide) {
 
 llvm::Value* KernelEmitter::emit_cast(const Op& op) {
   llvm::Value* a = value(op.operands[0]);
-  Type from = type(op.operands[0]), to = type(op.results[0]);
+  MachineType from = type(op.operands[0]), to = type(op.results[0]);
   llvm::Type* result = type_of(to);
   switch (op.kind) {
   case OpKind::FExt:

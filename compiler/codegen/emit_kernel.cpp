@@ -16,7 +16,7 @@ std::string kernel_symbol(const Kernel& kernel) {
 KernelEmitter::KernelEmitter(ModuleContext& context, const Kernel& kernel,
                              std::span<const ParameterFacts> facts)
     : context_(context), kernel_(kernel), facts_(facts), ir_(context.context),
-      values_(kernel.value_types.size(), nullptr) {}
+      values_(kernel.register_types.size(), nullptr) {}
 
 void ModuleContext::set_attributes(llvm::Function& function) const {
   function.addFnAttr("target-cpu", target.cpu);
@@ -35,7 +35,7 @@ void ModuleContext::set_attributes(llvm::Function& function) const {
   if (!text_section.empty()) function.setSection(text_section);
 }
 
-llvm::Type* KernelEmitter::type_of(Type type) const {
+llvm::Type* KernelEmitter::type_of(MachineType type) const {
   llvm::LLVMContext& c = context_.context;
   llvm::Type* scalar = nullptr;
   switch (type.scalar) {
@@ -154,7 +154,7 @@ void KernelEmitter::emit_op(const Op& op, std::vector<llvm::Value*>* yielded) {
   case OpKind::If: return emit_if(op);
   case OpKind::CallRuntime: return emit_call_runtime(op);
   case OpKind::Yield:
-    for (kernel::Value operand : op.operands) yielded->push_back(value(operand));
+    for (kernel::Register operand : op.operands) yielded->push_back(value(operand));
     return;
   default: FIRN_UNREACHABLE("op is no control flow");
   }
@@ -174,7 +174,7 @@ static llvm::Constant* scalar_constant(llvm::Type* type, Scalar scalar, double n
 }
 
 void KernelEmitter::emit_constant(const Op& op) {
-  Type wide = type(op.results[0]);
+  MachineType wide = type(op.results[0]);
   llvm::Type* element = type_of(wide.with_lanes(1));
   size_t count = is_float(wide.scalar) ? op.numbers.size() : op.integers.size();
   std::vector<llvm::Constant*> lanes;
@@ -261,7 +261,7 @@ void KernelEmitter::emit_for(const Op& op) {
   IntExpr lower = resolve(op.lower), upper = resolve(op.upper);
   const Block& block = op.blocks[0];
   std::vector<llvm::Value*> carried;
-  for (kernel::Value operand : op.operands) carried.push_back(value(operand));
+  for (kernel::Register operand : op.operands) carried.push_back(value(operand));
 
   auto iterate = [&](int64_t copies) {
     return [this, &op, &block, copies](llvm::Value* variable, std::vector<llvm::Value*> current) {
@@ -353,7 +353,7 @@ void KernelEmitter::emit_if(const Op& op) {
 void KernelEmitter::emit_call_runtime(const Op& op) {
   std::vector<llvm::Value*> arguments;
   for (int buffer : op.buffers) arguments.push_back(buffers_[static_cast<size_t>(buffer)]);
-  for (kernel::Value operand : op.operands) arguments.push_back(value(operand));
+  for (kernel::Register operand : op.operands) arguments.push_back(value(operand));
   std::vector<llvm::Type*> types;
   for (llvm::Value* argument : arguments) types.push_back(argument->getType());
   llvm::Type* result =

@@ -132,7 +132,7 @@ void KernelEmitter::emit_memory(const Op& op) {
   llvm::Value* pointer = address(op.buffer, op.index);
   llvm::Align alignment = access_alignment(op);
   auto operand = [&](size_t i) { return i < op.operands.size() ? value(op.operands[i]) : nullptr; };
-  auto all_lanes = [&](Type type) {
+  auto all_lanes = [&](MachineType type) {
     return llvm::Constant::getAllOnesValue(type_of(type.with_scalar(Scalar::I1)));
   };
   switch (op.kind) {
@@ -191,10 +191,10 @@ llvm::Value* KernelEmitter::emit_guarded(llvm::Value* condition, llvm::Value* ot
 
 // Gathers and scatters: pointer + offsets in elements of the buffer.
 void KernelEmitter::emit_indexed(const Op& op, llvm::Value* pointer,
-                                 const std::function<llvm::Value*(Type)>& all_lanes) {
+                                 const std::function<llvm::Value*(MachineType)>& all_lanes) {
   bool gather = op.kind == OpKind::Gather;
   size_t first = gather ? 0 : 1;
-  Type accessed = gather ? type(op.results[0]) : type(op.operands[0]);
+  MachineType accessed = gather ? type(op.results[0]) : type(op.operands[0]);
   llvm::Value* offsets = value(op.operands[first]);
   llvm::Value* mask = op.operands.size() > first + 1 ? value(op.operands[first + 1]) : all_lanes(accessed);
   llvm::Align alignment = access_alignment(op);

@@ -12,7 +12,7 @@ namespace firn::codegen {
 
 using namespace kernel;
 
-std::string weights_section(const Options& options) {
+std::string weights_section(const CodegenOptions& options) {
   std::string prefix = options.target.arch == Arch::X86_64 ? ".lrodata.firn." : ".rodata.firn.";
   return prefix + options.section_suffix;
 }
@@ -27,7 +27,7 @@ struct ArenaRange {
 
 class ProgramEmitter {
 public:
-  ProgramEmitter(ModuleContext& context, const Program& program, const Options& options)
+  ProgramEmitter(ModuleContext& context, const Program& program, const CodegenOptions& options)
       : context_(context), program_(program), options_(options), ir_(context.context) {}
 
   // `profile`: the entry function stamps its steps.
@@ -265,7 +265,7 @@ private:
 
   ModuleContext& context_;
   const Program& program_;
-  const Options& options_;
+  const CodegenOptions& options_;
   llvm::IRBuilder<> ir_;
   llvm::Function* entry_ = nullptr;
   std::vector<std::vector<ParameterFacts>> facts_;
@@ -275,8 +275,9 @@ private:
 
 } // namespace
 
-EmittedModule emit_module(const Program& program, const Options& options, const TargetFeatures& features,
-                          const llvm::DataLayout& layout, llvm::LLVMContext& context, bool embed_weights) {
+EmittedModule emit_module(const Program& program, const CodegenOptions& options,
+                          const TargetFeatures& features, const llvm::DataLayout& layout,
+                          llvm::LLVMContext& context, bool embed_weights) {
   EmittedModule result;
   result.module = std::make_unique<llvm::Module>("firn", context);
   result.module->setTargetTriple(options.target.triple);

@@ -125,15 +125,15 @@ private:
   IntExpr resolve(const IntExpr& expression) const;
   llvm::Align access_alignment(const kernel::Op& op) const;
   void emit_indexed(const kernel::Op& op, llvm::Value* pointer,
-                    const std::function<llvm::Value*(kernel::Type)>& all_lanes);
+                    const std::function<llvm::Value*(kernel::MachineType)>& all_lanes);
   // `body` under a condition; its value, or `otherwise` where the condition is false.
   llvm::Value* emit_guarded(llvm::Value* condition, llvm::Value* otherwise,
                             const std::function<llvm::Value*()>& body);
 
-  llvm::Type* type_of(kernel::Type type) const;
-  llvm::Value* value(kernel::Value value) const { return values_[static_cast<size_t>(value.id)]; }
-  kernel::Type type(kernel::Value value) const { return kernel_.type_of(value); }
-  void set(kernel::Value to, llvm::Value* value) { values_[static_cast<size_t>(to.id)] = value; }
+  llvm::Type* type_of(kernel::MachineType type) const;
+  llvm::Value* value(kernel::Register value) const { return values_[static_cast<size_t>(value.id)]; }
+  kernel::MachineType type(kernel::Register value) const { return kernel_.type_of(value); }
+  void set(kernel::Register to, llvm::Value* value) { values_[static_cast<size_t>(to.id)] = value; }
   llvm::ConstantInt* index_constant(int64_t value) const {
     return llvm::ConstantInt::getSigned(context_.index_type(), value);
   }

@@ -95,7 +95,7 @@ private:
 
 } // namespace
 
-Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const Options& options) {
+Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const CodegenOptions& options) {
   initialise_backends();
   const TargetInfo& target = options.target;
   std::string message;

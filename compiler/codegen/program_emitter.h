@@ -10,7 +10,7 @@
 namespace firn::codegen {
 
 // Section of the embedded weights: beyond the reach of 32-bit offsets on x86-64, so that gigabytes link.
-std::string weights_section(const Options& options);
+std::string weights_section(const CodegenOptions& options);
 
 struct EmittedModule {
   std::unique_ptr<llvm::Module> module;
@@ -19,7 +19,7 @@ struct EmittedModule {
 
 // `embed_weights`: the constants' bytes go into the module itself, for object formats that Firn does not
 // write itself. Otherwise a placeholder section stands where they will be.
-EmittedModule emit_module(const kernel::Program& program, const Options& options,
+EmittedModule emit_module(const kernel::Program& program, const CodegenOptions& options,
                           const TargetFeatures& features, const llvm::DataLayout& layout,
                           llvm::LLVMContext& context, bool embed_weights);
 

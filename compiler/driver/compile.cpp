@@ -103,8 +103,8 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   if (options.emit == Emit::Graph) return true;
 
   timer.begin("lower");
-  lower::Options lowering{c.target, options.opt_level >= codegen::OptLevel::Os, options.math,
-                          options.winograd};
+  lower::LoweringOptions lowering{c.target, options.opt_level >= codegen::OptLevel::Os, options.math,
+                                  options.winograd};
   lowering.explanations = &c.explanations;
   lowering.initial_states = &c.initial_states;
   lowering.schedules = schedules;

@@ -61,7 +61,7 @@ struct Compilation {
       prepare; // makes the weights of `program`, with --winograd=init; none: there is nothing to make
   artifact::ModelDescription description;
   TargetInfo target;
-  codegen::Options codegen;
+  codegen::CodegenOptions codegen;
   codegen::ObjectFacts object;
   std::vector<plan::Explanation> explanations; // of kernels, in the order of the program
   std::vector<Phase> phases;

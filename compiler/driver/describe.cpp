@@ -228,9 +228,9 @@ Result describe(const CompileOptions& options, Compilation& c) {
   return {};
 }
 
-codegen::Options codegen_options(const CompileOptions& options, const Compilation& c) {
+codegen::CodegenOptions codegen_options(const CompileOptions& options, const Compilation& c) {
   artifact::SymbolNames symbols = artifact::symbol_names(c.description);
-  codegen::Options result{c.target, options.opt_level, symbols.run, symbols.weights, symbols.prefix};
+  codegen::CodegenOptions result{c.target, options.opt_level, symbols.run, symbols.weights, symbols.prefix};
   if (c.prepare) result.prepare = &*c.prepare;
   result.prepare_symbol = symbols.prepare;
   return result;

@@ -12,7 +12,7 @@ memory::PlanOptions plan_options(const CompileOptions& options, const Module& mo
 // Fills compilation.description but for what only the object tells (code bytes, stack).
 Result describe(const CompileOptions& options, Compilation& compilation);
 // Symbols and target for code generation; wants the description.
-codegen::Options codegen_options(const CompileOptions& options, const Compilation& compilation);
+codegen::CodegenOptions codegen_options(const CompileOptions& options, const Compilation& compilation);
 // Adds what the object told to the description.
 void describe_object(Compilation& compilation);
 

@@ -12,7 +12,7 @@ namespace firn::driver {
 namespace {
 
 using kernel::Builder;
-using kernel::Value;
+using kernel::Register;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kAccumulators = 14; // enough to hide the latency of two pipes, fits 16 registers
@@ -62,15 +62,15 @@ double best_time(Compilation& c) {
 
 double fma_rate(Compilation& c) {
   int lanes = std::max(1, c.target.lanes(32));
-  kernel::Type type{kernel::Scalar::F32, lanes};
+  kernel::MachineType type{kernel::Scalar::F32, lanes};
   c.program = one_kernel_program(64, [&](Builder& b) {
-    Value scale = b.load(type, 0, 0), offset = b.load(type, 0, lanes);
-    std::vector<Value> sums(kAccumulators, offset);
-    sums = b.loop_carried(0, kFmaSteps, 1, sums, [&](const IntExpr&, std::vector<Value> in) {
-      for (Value& sum : in) sum = b.fma(sum, scale, offset);
+    Register scale = b.load(type, 0, 0), offset = b.load(type, 0, lanes);
+    std::vector<Register> sums(kAccumulators, offset);
+    sums = b.loop_carried(0, kFmaSteps, 1, sums, [&](const IntExpr&, std::vector<Register> in) {
+      for (Register& sum : in) sum = b.fma(sum, scale, offset);
       return in;
     });
-    Value total = sums[0];
+    Register total = sums[0];
     for (int i = 1; i < kAccumulators; ++i)
       total = b.binary(kernel::OpKind::FAdd, total, sums[static_cast<size_t>(i)]);
     b.store(total, 1, 0);
@@ -81,15 +81,15 @@ double fma_rate(Compilation& c) {
 
 double read_rate(Compilation& c, int64_t floats, int64_t passes) {
   int lanes = std::max(1, c.target.lanes(32));
-  kernel::Type type{kernel::Scalar::F32, lanes};
+  kernel::MachineType type{kernel::Scalar::F32, lanes};
   constexpr int kStreams = 8;
   c.program = one_kernel_program(floats, [&](Builder& b) {
-    std::vector<Value> sums(kStreams, b.constant(type, 0));
-    sums = b.loop_carried(0, passes, 1, sums, [&](const IntExpr&, const std::vector<Value>& outer) {
+    std::vector<Register> sums(kStreams, b.constant(type, 0));
+    sums = b.loop_carried(0, passes, 1, sums, [&](const IntExpr&, const std::vector<Register>& outer) {
       return b.loop_carried(
-          0, floats / (kStreams * lanes), 1, outer, [&](const IntExpr& i, std::vector<Value> in) {
+          0, floats / (kStreams * lanes), 1, outer, [&](const IntExpr& i, std::vector<Register> in) {
             for (int s = 0; s < kStreams; ++s) {
-              Value& sum = in[static_cast<size_t>(s)];
+              Register& sum = in[static_cast<size_t>(s)];
               sum = b.binary(kernel::OpKind::FAdd, sum, b.load(type, 0, i * (kStreams * lanes) + s * lanes));
             }
             return in;

@@ -94,7 +94,7 @@ Result ObjectRunner::load() {
   auto folder = TemporaryFolder::make();
   if (!folder) return folder.error();
   std::string object = folder->file("model.o"), library = folder->file("model.so"), log = folder->file("log");
-  codegen::Options loadable = c.codegen;
+  codegen::CodegenOptions loadable = c.codegen;
   loadable.exported = true;
   auto facts = codegen::emit_object(c.program, loadable, object);
   if (!facts) return facts.error();

@@ -32,8 +32,8 @@ public:
   void run_again();
   // States back to their first values, which they have after create().
   void reset();
-  // For code generated with Options::profile: each top-level step's share of a run's time, the median over
-  // many runs.
+  // For code generated with CodegenOptions::profile: each top-level step's share of a run's time, the median
+  // over many runs.
   std::vector<double> profile(double seconds);
 
 private:

@@ -6,39 +6,39 @@
 
 namespace firn {
 
-Instruction* Builder::make(Opcode opcode, std::vector<Value> operands, Attributes attributes) {
+Instruction* GraphBuilder::make(Opcode opcode, std::vector<Value> operands, Attributes attributes) {
   auto types = infer_types(opcode, operands, attributes);
   FIRN_CHECK(types, std::string("building ") + std::string(opcode_name(opcode)) + " at '" + location_ +
                         "': " + types.error().message);
   return make_typed(opcode, std::move(operands), std::move(*types), std::move(attributes));
 }
 
-Instruction* Builder::make_typed(Opcode opcode, std::vector<Value> operands, std::vector<Type> types,
-                                 Attributes attributes) {
+Instruction* GraphBuilder::make_typed(Opcode opcode, std::vector<Value> operands, std::vector<Type> types,
+                                      Attributes attributes) {
   Instruction* made =
       region_->append(opcode, std::move(operands), std::move(types), std::move(attributes), before_);
   made->set_location(location_);
   return made;
 }
 
-Value Builder::constant(LiteralRef literal) {
+Value GraphBuilder::constant(LiteralRef literal) {
   Instruction* made = region_->append_constant(std::move(literal), before_);
   made->set_location(location_);
   return made->result();
 }
 
-Value Builder::splat_like(Value like, double value) {
+Value GraphBuilder::splat_like(Value like, double value) {
   return broadcast_to(scalar(like.dtype(), value), like.type().dims);
 }
 
-Value Builder::binary(Opcode opcode, Value lhs, Value rhs, Attributes attributes) {
+Value GraphBuilder::binary(Opcode opcode, Value lhs, Value rhs, Attributes attributes) {
   auto dims = broadcast_dims(lhs.type().dims, rhs.type().dims);
   FIRN_CHECK(dims, "binary op on shapes that do not broadcast: " + lhs.type().to_string() + " and " +
                        rhs.type().to_string());
   return op(opcode, {broadcast_to(lhs, *dims), broadcast_to(rhs, *dims)}, std::move(attributes));
 }
 
-Value Builder::select(Value condition, Value on_true, Value on_false) {
+Value GraphBuilder::select(Value condition, Value on_true, Value on_false) {
   auto dims = broadcast_dims(on_true.type().dims, on_false.type().dims);
   if (dims) dims = broadcast_dims(*dims, condition.type().dims);
   FIRN_CHECK(dims, "select on shapes that do not broadcast");
@@ -46,12 +46,12 @@ Value Builder::select(Value condition, Value on_true, Value on_false) {
             {broadcast_to(condition, *dims), broadcast_to(on_true, *dims), broadcast_to(on_false, *dims)});
 }
 
-Value Builder::convert(Value operand, DType dtype) {
+Value GraphBuilder::convert(Value operand, DType dtype) {
   if (operand.dtype() == dtype) return operand;
   return op(Opcode::Convert, {operand}, {{"to", dtype}});
 }
 
-Value Builder::broadcast_to(Value operand, const std::vector<Dim>& dims) {
+Value GraphBuilder::broadcast_to(Value operand, const std::vector<Dim>& dims) {
   if (operand.type().dims == dims) return operand;
   int64_t shift = static_cast<int64_t>(dims.size()) - operand.rank();
   FIRN_CHECK(shift >= 0, "broadcast to a smaller rank");
@@ -62,31 +62,31 @@ Value Builder::broadcast_to(Value operand, const std::vector<Dim>& dims) {
       ->result();
 }
 
-Value Builder::reshape(Value operand, std::vector<Dim> dims) {
+Value GraphBuilder::reshape(Value operand, std::vector<Dim> dims) {
   if (operand.type().dims == dims) return operand;
   std::vector<Type> types{Type::tensor(operand.dtype(), std::move(dims))};
   return make_typed(Opcode::Reshape, {operand}, std::move(types))->result();
 }
 
-Value Builder::transpose(Value operand, std::vector<int64_t> permutation) {
+Value GraphBuilder::transpose(Value operand, std::vector<int64_t> permutation) {
   bool identity = true;
   for (size_t i = 0; i < permutation.size(); ++i) identity &= permutation[i] == static_cast<int64_t>(i);
   if (identity) return operand;
   return op(Opcode::Transpose, {operand}, {{"permutation", std::move(permutation)}});
 }
 
-Value Builder::slice(Value operand, std::vector<int64_t> starts, std::vector<int64_t> limits,
-                     std::vector<int64_t> strides) {
+Value GraphBuilder::slice(Value operand, std::vector<int64_t> starts, std::vector<int64_t> limits,
+                          std::vector<int64_t> strides) {
   return op(Opcode::Slice, {operand},
             {{"starts", std::move(starts)}, {"limits", std::move(limits)}, {"strides", std::move(strides)}});
 }
 
-Value Builder::concatenate(std::vector<Value> operands, int64_t dim) {
+Value GraphBuilder::concatenate(std::vector<Value> operands, int64_t dim) {
   if (operands.size() == 1) return operands[0];
   return op(Opcode::Concatenate, std::move(operands), {{"dim", dim}});
 }
 
-Value Builder::pad(Value operand, Value value, std::vector<int64_t> low, std::vector<int64_t> high) {
+Value GraphBuilder::pad(Value operand, Value value, std::vector<int64_t> low, std::vector<int64_t> high) {
   std::vector<int64_t> interior(low.size(), 0);
   return op(Opcode::Pad, {operand, value},
             {{"low", std::move(low)}, {"high", std::move(high)}, {"interior", std::move(interior)}});
@@ -105,7 +105,7 @@ void add_reducer(Instruction* reduce, Opcode reducer, DType dtype) {
 
 } // namespace
 
-Value Builder::reduce(Opcode reducer, Value operand, std::vector<int64_t> dims, bool keep_dims) {
+Value GraphBuilder::reduce(Opcode reducer, Value operand, std::vector<int64_t> dims, bool keep_dims) {
   std::vector<Dim> kept, squeezed;
   for (int i = 0; i < operand.rank(); ++i) {
     bool reduced = std::find(dims.begin(), dims.end(), i) != dims.end();
@@ -119,7 +119,7 @@ Value Builder::reduce(Opcode reducer, Value operand, std::vector<int64_t> dims, 
   return keep_dims ? reshape(made->result(), kept) : made->result();
 }
 
-Value Builder::reduce_window(Opcode reducer, Value operand, Window window) {
+Value GraphBuilder::reduce_window(Opcode reducer, Value operand, Window window) {
   Value initial = constant(reducer_identity(reducer, operand.dtype()));
   std::vector<Dim> dims;
   for (int i = 0; i < operand.rank(); ++i)

@@ -7,10 +7,10 @@
 
 namespace firn {
 
-class Builder {
+class GraphBuilder {
 public:
   // Appends to `region`, or inserts before `before`. New instructions get `location`.
-  explicit Builder(Region& region, Instruction* before = nullptr) : region_(&region), before_(before) {
+  explicit GraphBuilder(Region& region, Instruction* before = nullptr) : region_(&region), before_(before) {
     if (before) location_ = before->location();
   }
   Region& region() const { return *region_; }

@@ -27,7 +27,7 @@ DType accumulator(DType dtype) {
   return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
 }
 
-Value mean(Builder& b, Value x, const std::vector<int64_t>& dims) {
+Value mean(GraphBuilder& b, Value x, const std::vector<int64_t>& dims) {
   Value sum = b.reduce(Opcode::Add, x, dims, true);
   return b.binary(Opcode::Divide, sum, count_elements(b, x, dims, x.dtype()));
 }
@@ -37,7 +37,7 @@ struct Normalized {
 };
 
 // (x - mean) / sqrt(variance + epsilon), all over `dims`, in x's dtype.
-Normalized normalize(Builder& b, Value x, const std::vector<int64_t>& dims, double epsilon) {
+Normalized normalize(GraphBuilder& b, Value x, const std::vector<int64_t>& dims, double epsilon) {
   Value center = mean(b, x, dims);
   Value centered = b.binary(Opcode::Subtract, x, center);
   Value variance = mean(b, b.binary(Opcode::Multiply, centered, centered), dims);
@@ -46,22 +46,22 @@ Normalized normalize(Builder& b, Value x, const std::vector<int64_t>& dims, doub
 }
 
 // A [C] vector as [1,C,1,...] of `rank` dims.
-Value per_channel(Builder& b, Value vector, int rank) {
+Value per_channel(GraphBuilder& b, Value vector, int rank) {
   std::vector<Dim> dims(static_cast<size_t>(rank), Dim(1));
   dims[1] = vector.type().dims[0];
   return b.reshape(vector, std::move(dims));
 }
 
-Value elementwise_composite(Builder& builder, std::string_view name, Value x, Attributes attributes,
-                            const std::function<Value(Builder&, Value)>& body) {
+Value elementwise_composite(GraphBuilder& builder, std::string_view name, Value x, Attributes attributes,
+                            const std::function<Value(GraphBuilder&, Value)>& body) {
   return make_composite(builder, name, {x}, {x.type()}, std::move(attributes),
-                        [&](Builder& b, const Values& p) { return Values{body(b, p[0])}; })
+                        [&](GraphBuilder& b, const Values& p) { return Values{body(b, p[0])}; })
       ->result();
 }
 
 } // namespace
 
-Instruction* make_composite(Builder& builder, std::string_view name, std::vector<Value> operands,
+Instruction* make_composite(GraphBuilder& builder, std::string_view name, std::vector<Value> operands,
                             std::vector<Type> types, Attributes attributes, const CompositeBody& body) {
   attributes.set("name", Word{std::string(name)});
   Instruction* composite =
@@ -70,7 +70,7 @@ Instruction* make_composite(Builder& builder, std::string_view name, std::vector
   Values parameters;
   for (Value operand : composite->operands())
     parameters.push_back(region.add_parameter(operand.type())->result());
-  Builder inside(region);
+  GraphBuilder inside(region);
   inside.set_location(composite->location());
   Values results = body(inside, parameters);
   FIRN_CHECK(static_cast<int>(results.size()) == composite->num_results(),
@@ -83,7 +83,7 @@ Instruction* make_composite(Builder& builder, std::string_view name, std::vector
   return composite;
 }
 
-Instruction* make_while(Builder& builder, std::vector<Value> initial, const CompositeBody& condition,
+Instruction* make_while(GraphBuilder& builder, std::vector<Value> initial, const CompositeBody& condition,
                         const CompositeBody& body) {
   std::vector<Type> types;
   for (Value value : initial) types.push_back(value.type());
@@ -92,7 +92,7 @@ Instruction* make_while(Builder& builder, std::vector<Value> initial, const Comp
     Region& region = loop->add_region();
     Values parameters;
     for (const Type& type : types) parameters.push_back(region.add_parameter(type)->result());
-    Builder inside(region);
+    GraphBuilder inside(region);
     inside.set_location(loop->location());
     region.set_results((*write)(inside, parameters));
   }
@@ -103,7 +103,7 @@ bool is_composite(const Instruction& instruction, std::string_view name) {
   return instruction.is(Opcode::Composite) && instruction.word("name") == name;
 }
 
-Value slice_dim(Builder& builder, Value x, int dim, int64_t start, int64_t limit) {
+Value slice_dim(GraphBuilder& builder, Value x, int dim, int64_t start, int64_t limit) {
   size_t rank = static_cast<size_t>(x.rank());
   std::vector<int64_t> starts(rank, 0), limits, strides(rank, 1);
   for (const Dim& extent : x.type().dims) limits.push_back(extent.is_static() ? extent.value() : -1);
@@ -112,7 +112,7 @@ Value slice_dim(Builder& builder, Value x, int dim, int64_t start, int64_t limit
   return builder.slice(x, std::move(starts), std::move(limits), std::move(strides));
 }
 
-Value count_elements(Builder& builder, Value x, const std::vector<int64_t>& dims, DType dtype) {
+Value count_elements(GraphBuilder& builder, Value x, const std::vector<int64_t>& dims, DType dtype) {
   int64_t count = 1;
   Value symbolic;
   for (int64_t dim : dims) {
@@ -131,9 +131,9 @@ Value count_elements(Builder& builder, Value x, const std::vector<int64_t>& dims
   return builder.convert(symbolic, dtype);
 }
 
-Value make_softmax(Builder& builder, Value x, int dim) {
+Value make_softmax(GraphBuilder& builder, Value x, int dim) {
   return elementwise_composite(
-      builder, "softmax", x, {{"dim", int64_t{dim}}}, [dim](Builder& b, Value whole) {
+      builder, "softmax", x, {{"dim", int64_t{dim}}}, [dim](GraphBuilder& b, Value whole) {
         Value wide = b.convert(whole, accumulator(whole.dtype()));
         Value shifted = b.binary(Opcode::Subtract, wide, b.reduce(Opcode::Maximum, wide, {dim}, true));
         Value powers = b.unary(Opcode::Exponential, shifted);
@@ -142,9 +142,9 @@ Value make_softmax(Builder& builder, Value x, int dim) {
       });
 }
 
-Value make_log_softmax(Builder& builder, Value x, int dim) {
+Value make_log_softmax(GraphBuilder& builder, Value x, int dim) {
   return elementwise_composite(
-      builder, "log_softmax", x, {{"dim", int64_t{dim}}}, [dim](Builder& b, Value whole) {
+      builder, "log_softmax", x, {{"dim", int64_t{dim}}}, [dim](GraphBuilder& b, Value whole) {
         Value wide = b.convert(whole, accumulator(whole.dtype()));
         Value shifted = b.binary(Opcode::Subtract, wide, b.reduce(Opcode::Maximum, wide, {dim}, true));
         Value sum = b.reduce(Opcode::Add, b.unary(Opcode::Exponential, shifted), {dim}, true);
@@ -152,7 +152,7 @@ Value make_log_softmax(Builder& builder, Value x, int dim) {
       });
 }
 
-Instruction* make_layer_norm(Builder& builder, Value x, Value scale, Value bias, int dim, double epsilon,
+Instruction* make_layer_norm(GraphBuilder& builder, Value x, Value scale, Value bias, int dim, double epsilon,
                              DType stash, bool statistics) {
   Attributes attributes{{"dim", int64_t{dim}}, {"epsilon", epsilon}, {"stash", stash}};
   std::vector<Type> types{x.type()};
@@ -164,20 +164,21 @@ Instruction* make_layer_norm(Builder& builder, Value x, Value scale, Value bias,
   }
   Values operands{x, scale};
   if (bias) operands.push_back(bias);
-  return make_composite(builder, "layer_norm", operands, types, attributes, [&](Builder& b, const Values& p) {
-    Normalized n = normalize(b, b.convert(p[0], stash), dims_from(dim, x.rank()), epsilon);
-    Value y = b.binary(Opcode::Multiply, n.y, b.convert(p[1], stash));
-    if (p.size() > 2) y = b.binary(Opcode::Add, y, b.convert(p[2], stash));
-    y = b.convert(y, x.dtype());
-    return statistics ? Values{y, n.mean, n.inverse_deviation} : Values{y};
-  });
+  return make_composite(
+      builder, "layer_norm", operands, types, attributes, [&](GraphBuilder& b, const Values& p) {
+        Normalized n = normalize(b, b.convert(p[0], stash), dims_from(dim, x.rank()), epsilon);
+        Value y = b.binary(Opcode::Multiply, n.y, b.convert(p[1], stash));
+        if (p.size() > 2) y = b.binary(Opcode::Add, y, b.convert(p[2], stash));
+        y = b.convert(y, x.dtype());
+        return statistics ? Values{y, n.mean, n.inverse_deviation} : Values{y};
+      });
 }
 
-Value make_rms_norm(Builder& builder, Value x, Value scale, int dim, double epsilon, DType stash) {
+Value make_rms_norm(GraphBuilder& builder, Value x, Value scale, int dim, double epsilon, DType stash) {
   Attributes attributes{{"dim", int64_t{dim}}, {"epsilon", epsilon}, {"stash", stash}};
   Type type = with_dtype(x.type(), scale.dtype());
   return make_composite(builder, "rms_norm", {x, scale}, {type}, attributes,
-                        [&](Builder& b, const Values& p) {
+                        [&](GraphBuilder& b, const Values& p) {
                           Value wide = b.convert(p[0], stash);
                           Value square =
                               mean(b, b.binary(Opcode::Multiply, wide, wide), dims_from(dim, x.rank()));
@@ -190,9 +191,9 @@ Value make_rms_norm(Builder& builder, Value x, Value scale, int dim, double epsi
       ->result();
 }
 
-Value make_instance_norm(Builder& builder, Value x, Value scale, Value bias, double epsilon) {
+Value make_instance_norm(GraphBuilder& builder, Value x, Value scale, Value bias, double epsilon) {
   return make_composite(builder, "instance_norm", {x, scale, bias}, {x.type()}, {{"epsilon", epsilon}},
-                        [&](Builder& b, const Values& p) {
+                        [&](GraphBuilder& b, const Values& p) {
                           DType wide = accumulator(x.dtype());
                           Value y = normalize(b, b.convert(p[0], wide), dims_from(2, x.rank()), epsilon).y;
                           Value factor = per_channel(b, b.convert(p[1], wide), x.rank());
@@ -203,11 +204,11 @@ Value make_instance_norm(Builder& builder, Value x, Value scale, Value bias, dou
       ->result();
 }
 
-Value make_group_norm(Builder& builder, Value x, Value scale, Value bias, int64_t groups, double epsilon,
+Value make_group_norm(GraphBuilder& builder, Value x, Value scale, Value bias, int64_t groups, double epsilon,
                       DType stash) {
   Attributes attributes{{"groups", groups}, {"epsilon", epsilon}, {"stash", stash}};
   return make_composite(builder, "group_norm", {x, scale, bias}, {x.type()}, attributes,
-                        [&](Builder& b, const Values& p) {
+                        [&](GraphBuilder& b, const Values& p) {
                           const std::vector<Dim>& dims = x.type().dims;
                           std::vector<Dim> split{dims[0], Dim(groups), Dim(dims[1].value() / groups)};
                           split.insert(split.end(), dims.begin() + 2, dims.end());
@@ -224,9 +225,9 @@ Value make_group_norm(Builder& builder, Value x, Value scale, Value bias, int64_
 
 static constexpr double kSqrt2OverPi = 0.79788456080286535588;
 
-Value make_gelu(Builder& builder, Value x, bool tanh_approximation) {
+Value make_gelu(GraphBuilder& builder, Value x, bool tanh_approximation) {
   Attributes attributes{{"approximate", Word{tanh_approximation ? "tanh" : "none"}}};
-  return elementwise_composite(builder, "gelu", x, attributes, [&](Builder& b, Value v) {
+  return elementwise_composite(builder, "gelu", x, attributes, [&](GraphBuilder& b, Value v) {
     auto number = [&](double value) { return b.scalar(v.dtype(), value); };
     if (tanh_approximation) {
       // x/2 (1 + tanh(u)) = x logistic(2 u) with u = sqrt(2/pi) (x + 0.044715 x^3)
@@ -241,14 +242,14 @@ Value make_gelu(Builder& builder, Value x, bool tanh_approximation) {
   });
 }
 
-Value make_silu(Builder& builder, Value x) {
-  return elementwise_composite(builder, "silu", x, {}, [](Builder& b, Value v) {
+Value make_silu(GraphBuilder& builder, Value x) {
+  return elementwise_composite(builder, "silu", x, {}, [](GraphBuilder& b, Value v) {
     return b.binary(Opcode::Multiply, v, b.unary(Opcode::Logistic, v));
   });
 }
 
-Value make_hard_swish(Builder& builder, Value x) {
-  return elementwise_composite(builder, "hard_swish", x, {}, [](Builder& b, Value v) {
+Value make_hard_swish(GraphBuilder& builder, Value x) {
+  return elementwise_composite(builder, "hard_swish", x, {}, [](GraphBuilder& b, Value v) {
     auto number = [&](double value) { return b.splat_like(v, value); };
     Value linear = b.binary(Opcode::Multiply, v, number(1.0 / 6.0));
     Value gate = b.op(Opcode::Clamp, {number(0), b.binary(Opcode::Add, linear, number(0.5)), number(1)});
@@ -256,15 +257,15 @@ Value make_hard_swish(Builder& builder, Value x) {
   });
 }
 
-Value softplus(Builder& b, Value x) {
+Value softplus(GraphBuilder& b, Value x) {
   // max(x, 0) + log1p(exp(-|x|)): NaN stays, infinity stays.
   Value decay = b.unary(Opcode::Exponential, b.unary(Opcode::Negate, b.unary(Opcode::Abs, x)));
   Value positive = b.binary(Opcode::Maximum, x, b.scalar(x.dtype(), 0));
   return b.binary(Opcode::Add, positive, b.unary(Opcode::LogPlusOne, decay));
 }
 
-Value make_mish(Builder& builder, Value x) {
-  return elementwise_composite(builder, "mish", x, {}, [](Builder& b, Value v) {
+Value make_mish(GraphBuilder& builder, Value x) {
+  return elementwise_composite(builder, "mish", x, {}, [](GraphBuilder& b, Value v) {
     // With p = logistic(v), tanh(softplus(v)) = p (2 - p) / (1 + (1 - p)^2): nothing cancels at either end.
     auto number = [&](double value) { return b.splat_like(v, value); };
     Value p = b.unary(Opcode::Logistic, v), rest = b.binary(Opcode::Subtract, number(1), p);

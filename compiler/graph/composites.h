@@ -28,37 +28,37 @@
 namespace firn {
 
 // Writes a body: gets its builder and parameters, returns its results.
-using CompositeBody = std::function<std::vector<Value>(Builder&, const std::vector<Value>&)>;
+using CompositeBody = std::function<std::vector<Value>(GraphBuilder&, const std::vector<Value>&)>;
 
 // A composite `name` over `operands`, with results of `types`, which the body's results must have.
-Instruction* make_composite(Builder& builder, std::string_view name, std::vector<Value> operands,
+Instruction* make_composite(GraphBuilder& builder, std::string_view name, std::vector<Value> operands,
                             std::vector<Type> types, Attributes attributes, const CompositeBody& body);
 // A while op over `initial`; the bodies may use outside values.
-Instruction* make_while(Builder& builder, std::vector<Value> initial, const CompositeBody& condition,
+Instruction* make_while(GraphBuilder& builder, std::vector<Value> initial, const CompositeBody& condition,
                         const CompositeBody& body);
 // True for a composite of this name.
 bool is_composite(const Instruction& instruction, std::string_view name);
 
-Value make_softmax(Builder& builder, Value x, int dim);
-Value make_log_softmax(Builder& builder, Value x, int dim);
+Value make_softmax(GraphBuilder& builder, Value x, int dim);
+Value make_log_softmax(GraphBuilder& builder, Value x, int dim);
 // `bias` may be null. Results: y, and with `statistics` also mean and 1/deviation.
-Instruction* make_layer_norm(Builder& builder, Value x, Value scale, Value bias, int dim, double epsilon,
+Instruction* make_layer_norm(GraphBuilder& builder, Value x, Value scale, Value bias, int dim, double epsilon,
                              DType stash, bool statistics = false);
-Value make_rms_norm(Builder& builder, Value x, Value scale, int dim, double epsilon, DType stash);
-Value make_instance_norm(Builder& builder, Value x, Value scale, Value bias, double epsilon);
-Value make_group_norm(Builder& builder, Value x, Value scale, Value bias, int64_t groups, double epsilon,
+Value make_rms_norm(GraphBuilder& builder, Value x, Value scale, int dim, double epsilon, DType stash);
+Value make_instance_norm(GraphBuilder& builder, Value x, Value scale, Value bias, double epsilon);
+Value make_group_norm(GraphBuilder& builder, Value x, Value scale, Value bias, int64_t groups, double epsilon,
                       DType stash);
-Value make_gelu(Builder& builder, Value x, bool tanh_approximation);
-Value make_silu(Builder& builder, Value x);
-Value make_hard_swish(Builder& builder, Value x);
-Value make_mish(Builder& builder, Value x);
+Value make_gelu(GraphBuilder& builder, Value x, bool tanh_approximation);
+Value make_silu(GraphBuilder& builder, Value x);
+Value make_hard_swish(GraphBuilder& builder, Value x);
+Value make_mish(GraphBuilder& builder, Value x);
 
 // log(1 + exp(x)), without overflow; plain ops.
-Value softplus(Builder& builder, Value x);
+Value softplus(GraphBuilder& builder, Value x);
 // Elements [start, limit) of one dim, all of the others; a plain op.
-Value slice_dim(Builder& builder, Value x, int dim, int64_t start, int64_t limit);
+Value slice_dim(GraphBuilder& builder, Value x, int dim, int64_t start, int64_t limit);
 // The number of elements along dims as a scalar of dtype: a constant, or computed where dims are symbolic.
-Value count_elements(Builder& builder, Value x, const std::vector<int64_t>& dims, DType dtype);
+Value count_elements(GraphBuilder& builder, Value x, const std::vector<int64_t>& dims, DType dtype);
 
 // What varies between recurrent layers. A composite processes one direction over a whole sequence.
 //
@@ -98,8 +98,11 @@ struct RecurrentOperands {
 };
 
 bool is_recurrent_activation(std::string_view name);
-Instruction* make_lstm(Builder& builder, const RecurrentOperands& operands, const RecurrentOptions& options);
-Instruction* make_gru(Builder& builder, const RecurrentOperands& operands, const RecurrentOptions& options);
-Instruction* make_rnn(Builder& builder, const RecurrentOperands& operands, const RecurrentOptions& options);
+Instruction* make_lstm(GraphBuilder& builder, const RecurrentOperands& operands,
+                       const RecurrentOptions& options);
+Instruction* make_gru(GraphBuilder& builder, const RecurrentOperands& operands,
+                      const RecurrentOptions& options);
+Instruction* make_rnn(GraphBuilder& builder, const RecurrentOperands& operands,
+                      const RecurrentOptions& options);
 
 } // namespace firn

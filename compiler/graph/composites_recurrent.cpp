@@ -9,7 +9,7 @@ namespace {
 using Values = std::vector<Value>;
 
 // x [..., k] times w [n, k] transposed.
-Value times_transposed(Builder& b, Value x, Value w) {
+Value times_transposed(GraphBuilder& b, Value x, Value w) {
   using Ints = std::vector<int64_t>;
   return b.op(Opcode::Dot, {x, w},
               {{"lhs_batch", Ints{}},
@@ -20,10 +20,11 @@ Value times_transposed(Builder& b, Value x, Value w) {
 
 // One step: gets the input's part of the gates [batch, gates * h] and the states; returns the new states, h
 // first.
-using Step = std::function<Values(Builder&, Value gates, const Values& states)>;
+using Step = std::function<Values(GraphBuilder&, Value gates, const Values& states)>;
 
 // The loop over the sequence. `projected` is [seq, batch, gates * h]. Returns y and the last states.
-Values run_sequence(Builder& b, Value projected, Values states, Value lens, bool reverse, const Step& step) {
+Values run_sequence(GraphBuilder& b, Value projected, Values states, Value lens, bool reverse,
+                    const Step& step) {
   Value length = count_elements(b, projected, {0}, DType::I64);
   Value zero = b.scalar(DType::I64, 0);
   std::vector<Dim> y_dims = states[0].type().dims;
@@ -31,8 +32,8 @@ Values run_sequence(Builder& b, Value projected, Values states, Value lens, bool
   Values initial{zero, b.broadcast_to(b.scalar(states[0].dtype(), 0), y_dims)};
   initial.insert(initial.end(), states.begin(), states.end());
 
-  auto condition = [&](Builder& c, const Values& p) { return Values{c.compare("lt", p[0], length)}; };
-  auto body = [&](Builder& s, const Values& p) {
+  auto condition = [&](GraphBuilder& c, const Values& p) { return Values{c.compare("lt", p[0], length)}; };
+  auto body = [&](GraphBuilder& s, const Values& p) {
     Value one = s.scalar(DType::I64, 1);
     Value time = p[0];
     if (reverse) time = s.binary(Opcode::Subtract, s.binary(Opcode::Subtract, length, one), p[0]);
@@ -103,22 +104,23 @@ struct Parameters {
   Value projected, r;
   Values rest;
 };
-Parameters read_parameters(Builder& b, const RecurrentOperands& from, const Values& p) {
+Parameters read_parameters(GraphBuilder& b, const RecurrentOperands& from, const Values& p) {
   if (!from.w) return {p[0], p[1], Values(p.begin() + 2, p.end())};
   return {b.binary(Opcode::Add, times_transposed(b, p[0], p[1]), p[3]), p[2], Values(p.begin() + 4, p.end())};
 }
 
-Value gate(Builder& b, Value gates, int index, int64_t hidden) {
+Value gate(GraphBuilder& b, Value gates, int index, int64_t hidden) {
   return slice_dim(b, gates, 1, index * hidden, (index + 1) * hidden);
 }
 
-Value add(Builder& b, Value lhs, Value rhs) {
+Value add(GraphBuilder& b, Value lhs, Value rhs) {
   return b.binary(Opcode::Add, lhs, rhs);
 }
 
 } // namespace
 
-Instruction* make_lstm(Builder& builder, const RecurrentOperands& from, const RecurrentOptions& options) {
+Instruction* make_lstm(GraphBuilder& builder, const RecurrentOperands& from,
+                       const RecurrentOptions& options) {
   Values operands = leading_operands(from);
   operands.insert(operands.end(), {from.h0, from.c0});
   if (from.peepholes) operands.push_back(from.peepholes);
@@ -127,13 +129,13 @@ Instruction* make_lstm(Builder& builder, const RecurrentOperands& from, const Re
   if (options.input_forget) made.attributes.set("input_forget", true);
   int64_t hidden = from.h0.type().dims[1].value();
   return make_composite(
-      builder, "lstm", made.operands, made.types, made.attributes, [&](Builder& b, const Values& p) {
+      builder, "lstm", made.operands, made.types, made.attributes, [&](GraphBuilder& b, const Values& p) {
         Parameters in = read_parameters(b, from, p);
         Values peepholes;
         for (int i = 0; from.peepholes && i < 3; ++i)
           peepholes.push_back(slice_dim(b, in.rest[2], 0, i * hidden, (i + 1) * hidden));
         return run_sequence(b, in.projected, {in.rest[0], in.rest[1]}, from.lens ? p.back() : Value{},
-                            options.reverse, [&](Builder& s, Value input, const Values& old) {
+                            options.reverse, [&](GraphBuilder& s, Value input, const Values& old) {
                               Value gates = add(s, input, times_transposed(s, old[0], in.r));
                               RecurrentCell cell(s, RecurrentKind::Lstm, options);
                               auto part = [&](int index) { return gate(s, gates, index, hidden); };
@@ -143,7 +145,7 @@ Instruction* make_lstm(Builder& builder, const RecurrentOperands& from, const Re
       });
 }
 
-Instruction* make_gru(Builder& builder, const RecurrentOperands& from, const RecurrentOptions& options) {
+Instruction* make_gru(GraphBuilder& builder, const RecurrentOperands& from, const RecurrentOptions& options) {
   Values operands = leading_operands(from);
   operands.push_back(from.h0);
   if (options.linear_before_reset) operands.push_back(from.b_r);
@@ -151,13 +153,13 @@ Instruction* make_gru(Builder& builder, const RecurrentOperands& from, const Rec
   if (options.linear_before_reset) made.attributes.set("linear_before_reset", true);
   int64_t hidden = from.h0.type().dims[1].value();
   return make_composite(
-      builder, "gru", made.operands, made.types, made.attributes, [&](Builder& b, const Values& p) {
+      builder, "gru", made.operands, made.types, made.attributes, [&](GraphBuilder& b, const Values& p) {
         Parameters in = read_parameters(b, from, p);
         Value r_zr = slice_dim(b, in.r, 0, 0, 2 * hidden),
               r_h = slice_dim(b, in.r, 0, 2 * hidden, 3 * hidden);
         return run_sequence(
             b, in.projected, {in.rest[0]}, from.lens ? p.back() : Value{}, options.reverse,
-            [&](Builder& s, Value input, const Values& old) {
+            [&](GraphBuilder& s, Value input, const Values& old) {
               RecurrentCell cell(s, RecurrentKind::Gru, options);
               Value recurrent = times_transposed(s, old[0], r_zr);
               Value z = cell.gru_gate(add(s, gate(s, input, 0, hidden), gate(s, recurrent, 0, hidden)));
@@ -172,15 +174,15 @@ Instruction* make_gru(Builder& builder, const RecurrentOperands& from, const Rec
       });
 }
 
-Instruction* make_rnn(Builder& builder, const RecurrentOperands& from, const RecurrentOptions& options) {
+Instruction* make_rnn(GraphBuilder& builder, const RecurrentOperands& from, const RecurrentOptions& options) {
   Values operands = leading_operands(from);
   operands.push_back(from.h0);
   Assembly made = assemble(from, options, operands, 1);
   return make_composite(
-      builder, "rnn", made.operands, made.types, made.attributes, [&](Builder& b, const Values& p) {
+      builder, "rnn", made.operands, made.types, made.attributes, [&](GraphBuilder& b, const Values& p) {
         Parameters in = read_parameters(b, from, p);
         return run_sequence(b, in.projected, {in.rest[0]}, from.lens ? p.back() : Value{}, options.reverse,
-                            [&](Builder& s, Value input, const Values& old) {
+                            [&](GraphBuilder& s, Value input, const Values& old) {
                               RecurrentCell cell(s, RecurrentKind::Rnn, options);
                               return Values{cell.rnn(add(s, input, times_transposed(s, old[0], in.r)))};
                             });

@@ -1,7 +1,7 @@
 // dot and convolution as matrix products: floats in f64, integers exactly modulo 2^64, complex numbers in
 // complex f64. A convolution gathers the input under the window into a matrix (im2col), block by block.
 #include "compiler/graph/evaluate_elements.h"
-#include "compiler/graph/evaluate_lanes.h"
+#include "compiler/graph/evaluate_wide_elements.h"
 
 #include <Eigen/Core>
 #include <algorithm>
@@ -38,22 +38,22 @@ Domain accumulator_domain(const Literal& lhs, const Literal& rhs, DType result, 
 }
 
 void store_sums(const std::vector<double>& sums, Literal& literal) {
-  Lanes lanes(domain_of(literal.dtype()), 0);
-  if (lanes.domain == Domain::Real)
-    lanes.real = sums;
+  WideElements wide(domain_of(literal.dtype()), 0);
+  if (wide.domain == Domain::Real)
+    wide.real = sums;
   else
-    for (double sum : sums) lanes.integer.push_back(static_cast<int64_t>(sum));
-  store_all(lanes, literal);
+    for (double sum : sums) wide.integer.push_back(static_cast<int64_t>(sum));
+  store_all(wide, literal);
 }
 void store_sums(std::vector<int64_t>& sums, Literal& literal) {
-  Lanes lanes(Domain::Integer, 0);
-  lanes.integer.swap(sums);
-  store_all(lanes, literal);
+  WideElements wide(Domain::Integer, 0);
+  wide.integer.swap(sums);
+  store_all(wide, literal);
 }
 void store_sums(std::vector<std::complex<double>>& sums, Literal& literal) {
-  Lanes lanes(Domain::Complex, 0);
-  lanes.complex.swap(sums);
-  store_all(lanes, literal);
+  WideElements wide(Domain::Complex, 0);
+  wide.complex.swap(sums);
+  store_all(wide, literal);
 }
 
 // Runs f(T()) with the type to compute in, for `sums` sums of `terms` products; refuses mixtures that have no

@@ -1,5 +1,5 @@
 // Convert: between numbers of every dtype, and between numbers and their decimal text.
-#include "compiler/graph/evaluate_lanes.h"
+#include "compiler/graph/evaluate_wide_elements.h"
 
 #include <charconv>
 #include <cmath>
@@ -64,7 +64,7 @@ double integer_to_real(const ElementOp& op, int64_t x) {
 
 } // namespace
 
-void convert_lanes(const ElementOp& op, const Lanes& in, int64_t count, Lanes& out) {
+void convert_elements(const ElementOp& op, const WideElements& in, int64_t count, WideElements& out) {
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     if (out.domain == Domain::Real) {
       if (in.domain == Domain::Real) out.real[i] = round_real(op.result, in.real[i], op.saturate);
@@ -133,22 +133,22 @@ std::optional<int64_t> parse_integer(const std::string& text, bool* is_real) {
   return {};
 }
 
-Result parse_element(const OpCall& call, const std::string& text, Lanes& lane) {
+Result parse_element(const OpCall& call, const std::string& text, WideElements& wide) {
   DType dtype = call.result_dtype();
-  bool is_real = lane.domain == Domain::Real;
+  bool is_real = wide.domain == Domain::Real;
   if (!is_real) {
     if (auto value = parse_integer(text, &is_real)) {
-      lane.integer[0] = wrap_integer(dtype, *value);
+      wide.integer[0] = wrap_integer(dtype, *value);
       return {};
     }
   }
   auto value = parse_real(text);
   if (!value) return call.fail("string \"" + text.substr(0, 40) + "\" is not a number");
-  if (lane.domain == Domain::Real)
-    lane.real[0] = dtype == DType::F32 ? static_cast<double>(std::strtof(text.c_str(), nullptr))
+  if (wide.domain == Domain::Real)
+    wide.real[0] = dtype == DType::F32 ? static_cast<double>(std::strtof(text.c_str(), nullptr))
                                        : round_real(dtype, *value, call.flag("saturate"));
   else
-    lane.integer[0] = real_to_integer(dtype, *value, call.flag("saturate"));
+    wide.integer[0] = real_to_integer(dtype, *value, call.flag("saturate"));
   return {};
 }
 
@@ -156,11 +156,11 @@ Expected<Values> from_text(const OpCall& call) {
   const auto& strings = call.tensor(0).string_values();
   auto result = call.allocate(call.result_dtype(), call.tensor(0).dims());
   if (!result) return result.error();
-  Lanes lane(domain_of(call.result_dtype()), 1);
-  if (lane.domain == Domain::Complex) return call.unsupported("strings do not convert to complex numbers");
+  WideElements wide(domain_of(call.result_dtype()), 1);
+  if (wide.domain == Domain::Complex) return call.unsupported("strings do not convert to complex numbers");
   for (size_t i = 0; i < strings.size(); ++i) {
-    if (Result parsed = parse_element(call, strings[i], lane); !parsed) return parsed.error();
-    store_lanes(lane, 1, **result, static_cast<int64_t>(i));
+    if (Result parsed = parse_element(call, strings[i], wide); !parsed) return parsed.error();
+    store_elements(wide, 1, **result, static_cast<int64_t>(i));
   }
   return one(*result);
 }

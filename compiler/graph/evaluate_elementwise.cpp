@@ -1,6 +1,6 @@
 // Elementwise ops: the meaning of every unary, binary and ternary op on one element, in f64, i64 or complex
 // f64, and their application to whole tensors in chunks.
-#include "compiler/graph/evaluate_lanes.h"
+#include "compiler/graph/evaluate_wide_elements.h"
 
 #include <bit>
 #include <cmath>
@@ -29,7 +29,7 @@ double sign(double x) {
   return x > 0 ? 1.0 : x < 0 ? -1.0 : x;
 }
 
-bool unary_real(const ElementOp& op, const std::vector<double>& a, int64_t n, Lanes& out) {
+bool unary_real(const ElementOp& op, const std::vector<double>& a, int64_t n, WideElements& out) {
   std::vector<double>& r = out.real;
   switch (op.opcode) {
   case Opcode::Abs: return map(r, n, a, [](double x) { return std::fabs(x); });
@@ -68,7 +68,7 @@ int64_t negate(int64_t x) {
   return static_cast<int64_t>(0 - static_cast<uint64_t>(x));
 }
 
-bool unary_integer(const ElementOp& op, const std::vector<int64_t>& a, int64_t n, Lanes& out) {
+bool unary_integer(const ElementOp& op, const std::vector<int64_t>& a, int64_t n, WideElements& out) {
   std::vector<int64_t>& r = out.integer;
   bool signedness = is_signed(op.operand);
   int width = op.operand == DType::Bool ? 1 : bit_width(op.operand);
@@ -94,7 +94,7 @@ bool unary_integer(const ElementOp& op, const std::vector<int64_t>& a, int64_t n
   }
 }
 
-bool unary_complex(const ElementOp& op, const std::vector<Complex>& a, int64_t n, Lanes& out) {
+bool unary_complex(const ElementOp& op, const std::vector<Complex>& a, int64_t n, WideElements& out) {
   std::vector<Complex>& r = out.complex;
   switch (op.opcode) {
   case Opcode::Abs:
@@ -230,7 +230,8 @@ bool compare_ordered(Direction direction, const std::vector<T>& a, const std::ve
   return false;
 }
 
-bool compare(const ElementOp& op, const Lanes& a, const Lanes& b, int64_t n, std::vector<int64_t>& r) {
+bool compare(const ElementOp& op, const WideElements& a, const WideElements& b, int64_t n,
+             std::vector<int64_t>& r) {
   DType dtype = op.operand;
   switch (a.domain) {
   case Domain::Real:
@@ -249,32 +250,34 @@ bool compare(const ElementOp& op, const Lanes& a, const Lanes& b, int64_t n, std
   return false;
 }
 
-bool clamp(const ElementOp& op, const Lanes& low, const Lanes& x, const Lanes& high, int64_t n, Lanes& out) {
+bool clamp(const ElementOp& op, const WideElements& low, const WideElements& x, const WideElements& high,
+           int64_t n, WideElements& out) {
   ElementOp maximum = op, minimum = op;
   maximum.opcode = Opcode::Maximum;
   minimum.opcode = Opcode::Minimum;
-  Lanes raised;
-  const Lanes* first[] = {&x, &low};
+  WideElements raised;
+  const WideElements* first[] = {&x, &low};
   if (!apply(maximum, first, n, raised)) return false;
-  const Lanes* second[] = {&raised, &high};
+  const WideElements* second[] = {&raised, &high};
   return apply(minimum, second, n, out);
 }
 
-bool select(const Lanes& condition, const Lanes& on_true, const Lanes& on_false, int64_t n, Lanes& out) {
+bool select(const WideElements& condition, const WideElements& on_true, const WideElements& on_false,
+            int64_t n, WideElements& out) {
   for (int64_t i = 0; i < n; ++i)
-    out.copy_lane(i, condition.integer[static_cast<size_t>(i)] ? on_true : on_false, i);
+    out.copy_element(i, condition.integer[static_cast<size_t>(i)] ? on_true : on_false, i);
   return true;
 }
 
-bool compute(const ElementOp& op, const Lanes* const* operands, int64_t n, Lanes& out) {
-  const Lanes& a = *operands[0];
+bool compute(const ElementOp& op, const WideElements* const* operands, int64_t n, WideElements& out) {
+  const WideElements& a = *operands[0];
   switch (op_info(op.opcode).op_class) {
   case OpClass::Unary:
     if (a.domain == Domain::Real) return unary_real(op, a.real, n, out);
     return a.domain == Domain::Integer ? unary_integer(op, a.integer, n, out)
                                        : unary_complex(op, a.complex, n, out);
   case OpClass::Binary: {
-    const Lanes& b = *operands[1];
+    const WideElements& b = *operands[1];
     if (a.domain != b.domain) return false;
     if (op.opcode == Opcode::Compare) return compare(op, a, b, n, out.integer);
     if (a.domain == Domain::Real) return binary_real(op.opcode, a.real, b.real, n, out.real);
@@ -289,18 +292,18 @@ bool compute(const ElementOp& op, const Lanes* const* operands, int64_t n, Lanes
   }
 }
 
-void round_lanes(DType dtype, int64_t n, Lanes& lanes) {
+void round_elements(DType dtype, int64_t n, WideElements& wide) {
   auto each = [n](auto& values, auto f) {
     for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = f(values[static_cast<size_t>(i)]);
   };
-  if (lanes.domain == Domain::Real && dtype == DType::F32)
-    each(lanes.real, [](double x) { return static_cast<double>(static_cast<float>(x)); });
-  else if (lanes.domain == Domain::Real && dtype != DType::F64)
-    each(lanes.real, [=](double x) { return round_real(dtype, x); });
-  else if (lanes.domain == Domain::Integer && bit_width(dtype) != 64)
-    each(lanes.integer, [=](int64_t x) { return wrap_integer(dtype, x); });
+  if (wide.domain == Domain::Real && dtype == DType::F32)
+    each(wide.real, [](double x) { return static_cast<double>(static_cast<float>(x)); });
+  else if (wide.domain == Domain::Real && dtype != DType::F64)
+    each(wide.real, [=](double x) { return round_real(dtype, x); });
+  else if (wide.domain == Domain::Integer && bit_width(dtype) != 64)
+    each(wide.integer, [=](int64_t x) { return wrap_integer(dtype, x); });
   else if (dtype == DType::C64)
-    each(lanes.complex, [](Complex x) { return Complex(std::complex<float>(x)); });
+    each(wide.complex, [](Complex x) { return Complex(std::complex<float>(x)); });
 }
 
 } // namespace
@@ -323,16 +326,16 @@ ElementOp element_op(const Instruction& instruction) {
   return op;
 }
 
-bool apply(const ElementOp& op, const Lanes* const* operands, int64_t count, Lanes& out) {
+bool apply(const ElementOp& op, const WideElements* const* operands, int64_t count, WideElements& out) {
   out.domain = domain_of(op.result);
   if (out.domain == Domain::Text || operands[0]->domain == Domain::Text) return false;
   out.resize(count);
   if (op.opcode == Opcode::Convert) {
-    convert_lanes(op, *operands[0], count, out);
+    convert_elements(op, *operands[0], count, out);
     return true;
   }
   if (!compute(op, operands, count, out)) return false;
-  round_lanes(op.result, count, out);
+  round_elements(op.result, count, out);
   return true;
 }
 
@@ -370,15 +373,15 @@ Expected<Values> evaluate_elementwise(const OpCall& call) {
   auto result = call.allocate(op.result, call.tensor(0).dims());
   if (!result) return result.error();
   constexpr int64_t chunk = 2048;
-  Lanes lanes[3], out;
-  const Lanes* operands[] = {&lanes[0], &lanes[1], &lanes[2]};
+  WideElements wide[3], out;
+  const WideElements* operands[] = {&wide[0], &wide[1], &wide[2]};
   int64_t total = (*result)->num_elements();
   for (int64_t start = 0; start < total; start += chunk) {
     int64_t count = std::min(chunk, total - start);
-    for (int i = 0; i < call.num_operands(); ++i) load_lanes(call.tensor(i), start, count, lanes[i]);
+    for (int i = 0; i < call.num_operands(); ++i) load_elements(call.tensor(i), start, count, wide[i]);
     if (!apply(op, operands, count, out))
       return call.unsupported("has no meaning for " + std::string(dtype_name(op.operand)));
-    store_lanes(out, count, **result, start);
+    store_elements(out, count, **result, start);
   }
   return one(*result);
 }

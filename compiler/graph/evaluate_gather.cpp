@@ -1,7 +1,7 @@
 // Reading and writing at computed indices: gather, gather_elements, gather_nd, scatter_elements, scatter_nd.
 // Indices count from the end when negative; those outside the operand are errors.
 #include "compiler/graph/evaluate_elements.h"
-#include "compiler/graph/evaluate_lanes.h"
+#include "compiler/graph/evaluate_wide_elements.h"
 
 namespace firn::evaluation {
 
@@ -148,7 +148,7 @@ Expected<Values> scatter_reduced(const OpCall& call, const Runs& runs, Opcode re
   auto result = call.allocate(operand.dtype(), operand.dims());
   if (!result) return result.error();
   if (operand.dtype() == DType::String) return call.unsupported("strings are not reduced");
-  Lanes target = load_all(operand), updates = load_all(call.tensor(2));
+  WideElements target = load_all(operand), updates = load_all(call.tensor(2));
   int64_t update = 0;
   for (int64_t offset : runs.offsets)
     for (int64_t i = 0; i < runs.run; ++i, ++update)

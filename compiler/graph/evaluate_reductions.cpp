@@ -44,13 +44,13 @@ Expected<Values> reduce_simply(const OpCall& call, const Rows& rows, const Liter
   DType dtype = operand->dtype();
   auto result = call.allocate(dtype, rows.kept_dims);
   if (!result) return result.error();
-  Lanes initial = load_all(call.tensor(1)), accumulator(initial.domain, 1), row;
+  WideElements initial = load_all(call.tensor(1)), accumulator(initial.domain, 1), row;
   for (int64_t i = 0; i < rows.rows; ++i) {
-    accumulator.copy_lane(0, initial, 0);
-    load_lanes(*operand, i * rows.columns, rows.columns, row);
+    accumulator.copy_element(0, initial, 0);
+    load_elements(*operand, i * rows.columns, rows.columns, row);
     if (!fold(reducer, dtype, accumulator, 0, row, 0, rows.columns))
       return call.unsupported("cannot reduce " + std::string(dtype_name(dtype)));
-    store_lanes(accumulator, 1, **result, i);
+    store_elements(accumulator, 1, **result, i);
   }
   return one(*result);
 }
@@ -60,7 +60,7 @@ Expected<Values> reduce_by_region(const OpCall& call, const Rows& rows,
   size_t count = operands.size();
   auto region = ScalarRegion::create(call, 0);
   if (!region) return region.error();
-  std::vector<Lanes> values, initial;
+  std::vector<WideElements> values, initial;
   std::vector<std::shared_ptr<Literal>> results;
   for (size_t i = 0; i < count; ++i) {
     values.push_back(load_all(*operands[i]));
@@ -70,16 +70,18 @@ Expected<Values> reduce_by_region(const OpCall& call, const Rows& rows,
     results.push_back(*result);
   }
   for (int64_t row = 0; row < rows.rows; ++row) {
-    std::vector<Lanes> accumulators = initial;
+    std::vector<WideElements> accumulators = initial;
     for (int64_t column = 0; column < rows.columns; ++column) {
       for (size_t i = 0; i < count; ++i) {
-        region->parameter(static_cast<int>(i)).copy_lane(0, accumulators[i], 0);
-        region->parameter(static_cast<int>(count + i)).copy_lane(0, values[i], row * rows.columns + column);
+        region->parameter(static_cast<int>(i)).copy_element(0, accumulators[i], 0);
+        region->parameter(static_cast<int>(count + i))
+            .copy_element(0, values[i], row * rows.columns + column);
       }
       if (Result ok = region->run(); !ok) return ok.error();
-      for (size_t i = 0; i < count; ++i) accumulators[i].copy_lane(0, region->result(static_cast<int>(i)), 0);
+      for (size_t i = 0; i < count; ++i)
+        accumulators[i].copy_element(0, region->result(static_cast<int>(i)), 0);
     }
-    for (size_t i = 0; i < count; ++i) store_lanes(accumulators[i], 1, *results[i], row);
+    for (size_t i = 0; i < count; ++i) store_elements(accumulators[i], 1, *results[i], row);
   }
   return Values(results.begin(), results.end());
 }
@@ -111,22 +113,24 @@ Expected<Values> evaluate_reduce(const OpCall& call) {
 
 namespace {
 
-bool is_nan(const Lanes& lanes, size_t index) {
-  return lanes.domain == Domain::Real && std::isnan(lanes.real[index]);
+bool is_nan(const WideElements& wide, size_t index) {
+  return wide.domain == Domain::Real && std::isnan(wide.real[index]);
 }
 
-bool lane_less(DType dtype, const Lanes& lanes, size_t a, size_t b) {
-  if (lanes.domain == Domain::Real) return lanes.real[a] < lanes.real[b];
-  return less(dtype, lanes.integer[a], lanes.integer[b]);
+bool element_less(DType dtype, const WideElements& wide, size_t a, size_t b) {
+  if (wide.domain == Domain::Real) return wide.real[a] < wide.real[b];
+  return less(dtype, wide.integer[a], wide.integer[b]);
 }
 
 // Whether element `candidate`, which comes later, replaces `best`.
-bool replaces(DType dtype, const Lanes& lanes, size_t candidate, size_t best, bool maximum,
+bool replaces(DType dtype, const WideElements& wide, size_t candidate, size_t best, bool maximum,
               bool select_last) {
-  bool new_nan = is_nan(lanes, candidate), old_nan = is_nan(lanes, best);
+  bool new_nan = is_nan(wide, candidate), old_nan = is_nan(wide, best);
   if (new_nan || old_nan) return new_nan && (!old_nan || select_last);
-  bool better = maximum ? lane_less(dtype, lanes, best, candidate) : lane_less(dtype, lanes, candidate, best);
-  bool worse = maximum ? lane_less(dtype, lanes, candidate, best) : lane_less(dtype, lanes, best, candidate);
+  bool better =
+      maximum ? element_less(dtype, wide, best, candidate) : element_less(dtype, wide, candidate, best);
+  bool worse =
+      maximum ? element_less(dtype, wide, candidate, best) : element_less(dtype, wide, best, candidate);
   return better || (select_last && !worse);
 }
 
@@ -136,10 +140,10 @@ Expected<Values> evaluate_arg_reduce(const OpCall& call) {
   const Literal& operand = call.tensor(0);
   auto dim = static_cast<size_t>(call.integer("dim"));
   if (dim >= operand.dims().size()) return call.fail("dim is out of range for " + describe(operand));
-  Lanes lanes;
+  WideElements wide;
   if (domain_of(operand.dtype()) > Domain::Integer)
     return call.unsupported("has no meaning for " + describe(operand));
-  lanes = load_all(operand);
+  wide = load_all(operand);
   bool maximum = call.attributes().word("kind", "max") == "max", last = call.flag("select_last");
   Dims dims = operand.dims();
   int64_t extent = dims[dim], inner = product(dims, dim + 1, dims.size()), outer = product(dims, 0, dim);
@@ -151,7 +155,7 @@ Expected<Values> evaluate_arg_reduce(const OpCall& call) {
   for (int64_t i = 0; i < outer * inner; ++i) {
     int64_t start = i / inner * extent * inner + i % inner, best = 0;
     for (int64_t k = 1; k < extent; ++k)
-      if (replaces(operand.dtype(), lanes, static_cast<size_t>(start + k * inner),
+      if (replaces(operand.dtype(), wide, static_cast<size_t>(start + k * inner),
                    static_cast<size_t>(start + best * inner), maximum, last))
         best = k;
     (*result)->set_int(i, best);
@@ -172,19 +176,19 @@ Expected<Values> evaluate_cumulative(const OpCall& call) {
   bool exclusive = call.flag("exclusive"), backwards = call.flag("reverse");
   auto result = call.allocate(operand.dtype(), operand.dims());
   if (!result) return result.error();
-  Lanes values = load_all(operand), initial = load_all(*identity), running(initial.domain, 1);
-  Lanes out(initial.domain, operand.num_elements());
+  WideElements values = load_all(operand), initial = load_all(*identity), running(initial.domain, 1);
+  WideElements out(initial.domain, operand.num_elements());
   const Dims& dims = operand.dims();
   int64_t extent = dims[dim], inner = product(dims, dim + 1, dims.size()), outer = product(dims, 0, dim);
   for (int64_t i = 0; i < outer * inner; ++i) {
     int64_t start = i / inner * extent * inner + i % inner;
-    running.copy_lane(0, initial, 0);
+    running.copy_element(0, initial, 0);
     for (int64_t k = 0; k < extent; ++k) {
       int64_t at = start + (backwards ? extent - 1 - k : k) * inner;
-      if (exclusive) out.copy_lane(at, running, 0);
+      if (exclusive) out.copy_element(at, running, 0);
       if (!fold(*reducer, operand.dtype(), running, 0, values, at, 1))
         return call.unsupported("cannot reduce " + std::string(dtype_name(operand.dtype())));
-      if (!exclusive) out.copy_lane(at, running, 0);
+      if (!exclusive) out.copy_element(at, running, 0);
     }
   }
   store_all(out, **result);

@@ -1,4 +1,4 @@
-// Scalar regions: compilation to steps on lanes, and the interpreted fallback.
+// Scalar regions: compilation to steps on wide elements, and the interpreted fallback.
 #include "compiler/graph/evaluate_scalar_region.h"
 
 #include "compiler/graph/evaluate_interpreter.h"
@@ -49,7 +49,7 @@ bool ScalarRegion::compile(const Region& region) {
     slot_of[&current] = slot;
     if (current.is(Opcode::Constant)) {
       if (!current.literal() || current.literal()->is_opaque()) return false;
-      load_lanes(*current.literal(), 0, 1, slots_[slot]);
+      load_elements(*current.literal(), 0, 1, slots_[slot]);
       continue;
     }
     if (!is_elementwise(current.opcode())) return false;
@@ -68,8 +68,8 @@ Result ScalarRegion::run() {
   if (Result ok = call_->spend(1); !ok) return ok;
   if (!compiled_) return run_interpreted();
   for (const Step& step : steps_) {
-    const Lanes* operands[] = {&slots_[step.operands[0]], &slots_[step.operands[1]],
-                               &slots_[step.operands[2]]};
+    const WideElements* operands[] = {&slots_[step.operands[0]], &slots_[step.operands[1]],
+                                      &slots_[step.operands[2]]};
     if (!apply(step.op, operands, 1, slots_[step.result]))
       return call_->unsupported("the region's " + std::string(opcode_name(step.op.opcode)) +
                                 " has no meaning for " + std::string(dtype_name(step.op.operand)));
@@ -81,12 +81,13 @@ Result ScalarRegion::run_interpreted() {
   Values arguments;
   for (size_t i = 0; i < parameters_.size(); ++i) {
     auto literal = std::make_shared<Literal>(parameters_[i], Dims{});
-    store_lanes(slots_[i], 1, *literal, 0);
+    store_elements(slots_[i], 1, *literal, 0);
     arguments.emplace_back(literal);
   }
   auto results = call_->interpreter().run_region(*region_, std::move(arguments));
   if (!results) return results.error();
-  for (size_t i = 0; i < results_.size(); ++i) load_lanes(*(*results)[i].tensor, 0, 1, slots_[results_[i]]);
+  for (size_t i = 0; i < results_.size(); ++i)
+    load_elements(*(*results)[i].tensor, 0, 1, slots_[results_[i]]);
   return {};
 }
 

@@ -1,20 +1,20 @@
 // Regions over scalars (of reduce, reduce_window, select_and_scatter, sort), compiled to a list of steps on
-// single lanes so that calling them millions of times is bearable. Regions with other ops run through the
+// single elements so that calling them millions of times is bearable. Regions with other ops run through the
 // interpreter.
 #pragma once
 
-#include "compiler/graph/evaluate_lanes.h"
+#include "compiler/graph/evaluate_wide_elements.h"
 
 namespace firn::evaluation {
 
 class ScalarRegion {
 public:
-  // The region's parameters must be scalars, with lanes.
+  // The region's parameters must be scalars with a domain.
   static Expected<ScalarRegion> create(const OpCall& call, int region);
 
   int num_parameters() const { return static_cast<int>(parameters_.size()); }
-  Lanes& parameter(int index) { return slots_[static_cast<size_t>(index)]; }
-  const Lanes& result(int index = 0) const { return slots_[results_[static_cast<size_t>(index)]]; }
+  WideElements& parameter(int index) { return slots_[static_cast<size_t>(index)]; }
+  const WideElements& result(int index = 0) const { return slots_[results_[static_cast<size_t>(index)]]; }
   // Computes the results from the parameters.
   Result run();
 
@@ -32,7 +32,7 @@ private:
   const OpCall* call_;
   const Region* region_ = nullptr;
   std::vector<DType> parameters_;
-  std::vector<Lanes> slots_; // parameters first; one lane each
+  std::vector<WideElements> slots_; // parameters first; one element each
   std::vector<Step> steps_;
   std::vector<size_t> results_;
   bool compiled_ = false;

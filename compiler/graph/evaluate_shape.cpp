@@ -1,6 +1,6 @@
 // Ops about shapes and indices, and the deterministic random numbers: iota, dim_size, dynamic_iota, non_zero,
 // rng_uniform.
-#include "compiler/graph/evaluate_lanes.h"
+#include "compiler/graph/evaluate_wide_elements.h"
 
 #include <cmath>
 
@@ -15,16 +15,16 @@ Expected<Values> iota(const OpCall& call) {
   if (dim >= dims->size()) return call.fail("dim is out of range");
   auto result = call.allocate(call.result_dtype(), *dims);
   if (!result) return result.error();
-  Lanes lanes(domain_of(call.result_dtype()), (*result)->num_elements());
-  if (lanes.domain == Domain::Text) return call.unsupported("strings cannot be counted");
+  WideElements wide(domain_of(call.result_dtype()), (*result)->num_elements());
+  if (wide.domain == Domain::Text) return call.unsupported("strings cannot be counted");
   int64_t extent = (*dims)[dim], inner = product(*dims, dim + 1, dims->size());
   for (int64_t i = 0; i < (*result)->num_elements(); ++i) {
     int64_t index = i / inner % extent;
-    if (lanes.domain == Domain::Real) lanes.real[static_cast<size_t>(i)] = static_cast<double>(index);
-    if (lanes.domain == Domain::Integer) lanes.integer[static_cast<size_t>(i)] = index;
-    if (lanes.domain == Domain::Complex) lanes.complex[static_cast<size_t>(i)] = static_cast<double>(index);
+    if (wide.domain == Domain::Real) wide.real[static_cast<size_t>(i)] = static_cast<double>(index);
+    if (wide.domain == Domain::Integer) wide.integer[static_cast<size_t>(i)] = index;
+    if (wide.domain == Domain::Complex) wide.complex[static_cast<size_t>(i)] = static_cast<double>(index);
   }
-  store_all(lanes, **result);
+  store_all(wide, **result);
   return one(*result);
 }
 
@@ -50,7 +50,8 @@ Expected<Values> dynamic_iota(const OpCall& call) {
   for (int i = 0; i < 3; ++i)
     if (call.tensor(i).num_elements() != 1) return call.fail("start, limit and delta must be scalars");
   DType dtype = call.tensor(0).dtype();
-  Lanes start = load_all(call.tensor(0)), limit = load_all(call.tensor(1)), delta = load_all(call.tensor(2));
+  WideElements start = load_all(call.tensor(0)), limit = load_all(call.tensor(1)),
+               delta = load_all(call.tensor(2));
   if (start.domain == Domain::Complex) return call.unsupported("has no meaning for complex numbers");
   bool real = start.domain == Domain::Real;
   int64_t count = 0;
@@ -65,32 +66,32 @@ Expected<Values> dynamic_iota(const OpCall& call) {
   }
   auto result = call.allocate(dtype, {count});
   if (!result) return result.error();
-  Lanes lanes(start.domain, count);
+  WideElements wide(start.domain, count);
   for (int64_t i = 0; i < count; ++i) {
     if (real)
-      lanes.real[static_cast<size_t>(i)] = start.real[0] + static_cast<double>(i) * delta.real[0];
+      wide.real[static_cast<size_t>(i)] = start.real[0] + static_cast<double>(i) * delta.real[0];
     else
-      lanes.integer[static_cast<size_t>(i)] =
+      wide.integer[static_cast<size_t>(i)] =
           static_cast<int64_t>(static_cast<uint64_t>(start.integer[0]) +
                                static_cast<uint64_t>(i) * static_cast<uint64_t>(delta.integer[0]));
   }
-  store_all(lanes, **result);
+  store_all(wide, **result);
   return one(*result);
 }
 
-bool is_zero(const Lanes& lanes, size_t index) {
-  if (lanes.domain == Domain::Real) return lanes.real[index] == 0;
-  if (lanes.domain == Domain::Integer) return lanes.integer[index] == 0;
-  return lanes.complex[index] == std::complex<double>();
+bool is_zero(const WideElements& wide, size_t index) {
+  if (wide.domain == Domain::Real) return wide.real[index] == 0;
+  if (wide.domain == Domain::Integer) return wide.integer[index] == 0;
+  return wide.complex[index] == std::complex<double>();
 }
 
 Expected<Values> non_zero(const OpCall& call) {
   const Literal& operand = call.tensor(0);
   if (operand.dtype() == DType::String) return call.unsupported("has no meaning for strings");
-  Lanes lanes = load_all(operand);
+  WideElements wide = load_all(operand);
   std::vector<int64_t> found;
   for (int64_t i = 0; i < operand.num_elements(); ++i)
-    if (!is_zero(lanes, static_cast<size_t>(i))) found.push_back(i);
+    if (!is_zero(wide, static_cast<size_t>(i))) found.push_back(i);
   auto count = static_cast<int64_t>(found.size());
   Dims strides = row_major_strides(operand.dims());
   auto result = call.allocate(DType::I64, {static_cast<int64_t>(strides.size()), count});
@@ -137,12 +138,12 @@ Expected<Values> evaluate_random(const OpCall& call) {
   int bits = dtype == DType::F64 ? 53 : 24;
   double low = call.tensor(0).get_double(0), high = call.tensor(1).get_double(0);
   uint64_t base = scramble(static_cast<uint64_t>(call.integer("seed", 0)));
-  Lanes lanes(Domain::Real, (*result)->num_elements());
+  WideElements wide(Domain::Real, (*result)->num_elements());
   for (int64_t i = 0; i < (*result)->num_elements(); ++i) {
     uint64_t word = scramble(base + (static_cast<uint64_t>(i) + 1) * 0x9e3779b97f4a7c15u) >> (64 - bits);
-    lanes.real[static_cast<size_t>(i)] = low + std::ldexp(static_cast<double>(word), -bits) * (high - low);
+    wide.real[static_cast<size_t>(i)] = low + std::ldexp(static_cast<double>(word), -bits) * (high - low);
   }
-  store_all(lanes, **result);
+  store_all(wide, **result);
   return one(*result);
 }
 

@@ -56,7 +56,7 @@ Expected<Values> evaluate_sort(const OpCall& call) {
   if (dim >= dims.size()) return call.fail("dim is out of range for " + describe(call.tensor(0)));
   auto region = ScalarRegion::create(call, 0);
   if (!region) return region.error();
-  std::vector<Lanes> values;
+  std::vector<WideElements> values;
   for (int i = 0; i < call.num_operands(); ++i) {
     if (call.tensor(i).dims() != dims) return call.fail("operands must have one shape");
     if (call.tensor(i).dtype() == DType::String) return call.unsupported("cannot sort strings");
@@ -65,8 +65,8 @@ Expected<Values> evaluate_sort(const OpCall& call) {
   Result status;
   auto before = [&](int64_t a, int64_t b) {
     for (size_t i = 0; i < values.size(); ++i) {
-      region->parameter(static_cast<int>(2 * i)).copy_lane(0, values[i], a);
-      region->parameter(static_cast<int>(2 * i + 1)).copy_lane(0, values[i], b);
+      region->parameter(static_cast<int>(2 * i)).copy_element(0, values[i], a);
+      region->parameter(static_cast<int>(2 * i + 1)).copy_element(0, values[i], b);
     }
     if (Result ok = region->run(); !ok) status = ok;
     return region->result().integer[0] != 0;
@@ -102,11 +102,11 @@ Expected<Values> evaluate_top_k(const OpCall& call) {
     return call.fail("k = " + std::to_string(k) + " exceeds dim " + std::to_string(dim) + " of " +
                      describe(operand));
   if (domain_of(dtype) > Domain::Integer) return call.unsupported("has no meaning for " + describe(operand));
-  Lanes lanes = load_all(operand);
+  WideElements wide = load_all(operand);
   auto smaller = [&](int64_t a, int64_t b) {
-    if (lanes.domain == Domain::Integer)
-      return less(dtype, lanes.integer[static_cast<size_t>(a)], lanes.integer[static_cast<size_t>(b)]);
-    double x = lanes.real[static_cast<size_t>(a)], y = lanes.real[static_cast<size_t>(b)];
+    if (wide.domain == Domain::Integer)
+      return less(dtype, wide.integer[static_cast<size_t>(a)], wide.integer[static_cast<size_t>(b)]);
+    double x = wide.real[static_cast<size_t>(a)], y = wide.real[static_cast<size_t>(b)];
     return std::isnan(y) ? !std::isnan(x) : x < y;
   };
   auto before = [&](int64_t a, int64_t b) {

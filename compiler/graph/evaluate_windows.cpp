@@ -82,12 +82,12 @@ Expected<Values> pool_simply(const OpCall& call, const WindowWalk& walk, Opcode 
   DType dtype = operand.dtype();
   auto result = call.allocate(dtype, walk.result_dims);
   if (!result) return result.error();
-  Lanes values = load_all(operand), initial = load_all(call.tensor(1));
-  Lanes out(initial.domain, (*result)->num_elements());
+  WideElements values = load_all(operand), initial = load_all(call.tensor(1));
+  WideElements out(initial.domain, (*result)->num_elements());
   bool known = true;
   Dims position(walk.result_dims.size(), 0);
   for (int64_t i = 0; i < (*result)->num_elements(); ++i, advance(position, walk.result_dims)) {
-    out.copy_lane(i, initial, 0);
+    out.copy_element(i, initial, 0);
     walk.visit(position, [&](int64_t at) {
       known &=
           at < 0 ? fold(reducer, dtype, out, i, initial, 0, 1) : fold(reducer, dtype, out, i, values, at, 1);
@@ -101,7 +101,7 @@ Expected<Values> pool_simply(const OpCall& call, const WindowWalk& walk, Opcode 
 Expected<Values> pool_by_region(const OpCall& call, const WindowWalk& walk, int count) {
   auto region = ScalarRegion::create(call, 0);
   if (!region) return region.error();
-  std::vector<Lanes> values, initial;
+  std::vector<WideElements> values, initial;
   std::vector<std::shared_ptr<Literal>> results;
   for (int i = 0; i < count; ++i) {
     values.push_back(load_all(call.tensor(i)));
@@ -113,19 +113,21 @@ Expected<Values> pool_by_region(const OpCall& call, const WindowWalk& walk, int 
   Dims position(walk.result_dims.size(), 0);
   Result status;
   for (int64_t row = 0; row < results[0]->num_elements(); ++row, advance(position, walk.result_dims)) {
-    std::vector<Lanes> accumulators = initial;
+    std::vector<WideElements> accumulators = initial;
     walk.visit(position, [&](int64_t at) {
       if (!status) return;
       for (int i = 0; i < count; ++i) {
         auto index = static_cast<size_t>(i);
-        region->parameter(i).copy_lane(0, accumulators[index], 0);
-        region->parameter(count + i).copy_lane(0, at < 0 ? initial[index] : values[index], at < 0 ? 0 : at);
+        region->parameter(i).copy_element(0, accumulators[index], 0);
+        region->parameter(count + i).copy_element(0, at < 0 ? initial[index] : values[index],
+                                                  at < 0 ? 0 : at);
       }
       status = region->run();
-      for (int i = 0; i < count; ++i) accumulators[static_cast<size_t>(i)].copy_lane(0, region->result(i), 0);
+      for (int i = 0; i < count; ++i)
+        accumulators[static_cast<size_t>(i)].copy_element(0, region->result(i), 0);
     });
     if (!status) return status.error();
-    for (size_t i = 0; i < results.size(); ++i) store_lanes(accumulators[i], 1, *results[i], row);
+    for (size_t i = 0; i < results.size(); ++i) store_elements(accumulators[i], 1, *results[i], row);
   }
   return Values(results.begin(), results.end());
 }
@@ -167,9 +169,9 @@ Expected<Values> evaluate_select_and_scatter(const OpCall& call) {
   if (!combine) return combine.error();
   auto result = call.allocate(source.dtype(), operand.dims());
   if (!result) return result.error();
-  Lanes values = load_all(operand), sources = load_all(source), initial = load_all(call.tensor(2));
-  Lanes out(initial.domain, operand.num_elements());
-  for (int64_t i = 0; i < operand.num_elements(); ++i) out.copy_lane(i, initial, 0);
+  WideElements values = load_all(operand), sources = load_all(source), initial = load_all(call.tensor(2));
+  WideElements out(initial.domain, operand.num_elements());
+  for (int64_t i = 0; i < operand.num_elements(); ++i) out.copy_element(i, initial, 0);
   Dims position(walk->result_dims.size(), 0);
   Result status;
   for (int64_t i = 0; i < source.num_elements(); ++i, advance(position, walk->result_dims)) {
@@ -177,17 +179,17 @@ Expected<Values> evaluate_select_and_scatter(const OpCall& call) {
     walk->visit(position, [&](int64_t at) {
       if (at < 0 || !status) return;
       if (chosen < 0) return void(chosen = at);
-      select->parameter(0).copy_lane(0, values, chosen);
-      select->parameter(1).copy_lane(0, values, at);
+      select->parameter(0).copy_element(0, values, chosen);
+      select->parameter(1).copy_element(0, values, at);
       status = select->run();
       if (select->result().integer[0] == 0) chosen = at;
     });
     if (!status) return status.error();
     if (chosen < 0) continue;
-    combine->parameter(0).copy_lane(0, out, chosen);
-    combine->parameter(1).copy_lane(0, sources, i);
+    combine->parameter(0).copy_element(0, out, chosen);
+    combine->parameter(1).copy_element(0, sources, i);
     if (Result ok = combine->run(); !ok) return ok.error();
-    out.copy_lane(chosen, combine->result(), 0);
+    out.copy_element(chosen, combine->result(), 0);
   }
   store_all(out, **result);
   return one(*result);

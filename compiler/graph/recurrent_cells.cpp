@@ -12,7 +12,7 @@ constexpr std::string_view kActivations[] = {
     "scaledtanh", "hardsigmoid", "elu",     "softsign", "softplus"};
 
 // One activation of a cell.
-Value activate(Builder& b, Value x, const std::string& name, double alpha, double beta) {
+Value activate(GraphBuilder& b, Value x, const std::string& name, double alpha, double beta) {
   auto number = [&](double value) { return b.scalar(x.dtype(), value); };
   auto op = [&](Opcode opcode, Value lhs, Value rhs) { return b.binary(opcode, lhs, rhs); };
   Value zero = number(0);
@@ -112,7 +112,7 @@ std::optional<RecurrentLayer> read_recurrent(const Instruction& composite) {
   return layer;
 }
 
-RecurrentCell::RecurrentCell(Builder& builder, RecurrentKind kind, const RecurrentOptions& options)
+RecurrentCell::RecurrentCell(GraphBuilder& builder, RecurrentKind kind, const RecurrentOptions& options)
     : b_(builder), options_(options),
       activations_(options.activations.empty() ? default_activations(kind) : options.activations) {}
 

@@ -25,7 +25,7 @@ std::optional<RecurrentLayer> read_recurrent(const Instruction& composite);
 
 // One step's cells. Gates come before their activation, inputs and recurrent products added.
 struct RecurrentCell {
-  RecurrentCell(Builder& builder, RecurrentKind kind, const RecurrentOptions& options);
+  RecurrentCell(GraphBuilder& builder, RecurrentKind kind, const RecurrentOptions& options);
 
   struct LstmGates {
     Value i, o, f, c;
@@ -46,7 +46,7 @@ private:
   Value apply(size_t activation, Value x, bool bounded) const;
   Value op(Opcode opcode, Value lhs, Value rhs) const { return b_.binary(opcode, lhs, rhs); }
 
-  Builder& b_;
+  GraphBuilder& b_;
   const RecurrentOptions& options_;
   std::vector<std::string> activations_;
 };

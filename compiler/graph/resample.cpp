@@ -9,12 +9,12 @@ namespace firn {
 namespace {
 
 // Row `tap` of a table, as dims in which it lies along `dim` and the others are 1.
-Value table_row(Builder& b, Value table, int64_t tap, std::vector<Dim> dims) {
+Value table_row(GraphBuilder& b, Value table, int64_t tap, std::vector<Dim> dims) {
   int64_t extent = table.dim(1);
   return b.reshape(b.slice(table, {tap, 0}, {tap + 1, extent}, {1, 1}), std::move(dims));
 }
 
-Value resample_dim(Builder& b, Value x, int dim, Value indices, Value weights) {
+Value resample_dim(GraphBuilder& b, Value x, int dim, Value indices, Value weights) {
   std::vector<Dim> along(static_cast<size_t>(x.rank()), Dim(1));
   along[static_cast<size_t>(dim)] = indices.type().dims[1];
   Value sum;
@@ -42,7 +42,7 @@ bool has_lines(const Instruction& resample) {
 
 } // namespace
 
-Value make_resample(Builder& builder, Value x, const std::vector<ResampledDim>& dims) {
+Value make_resample(GraphBuilder& builder, Value x, const std::vector<ResampledDim>& dims) {
   std::vector<Value> operands{x};
   std::vector<int64_t> numbers;
   Type type = x.type();
@@ -53,7 +53,7 @@ Value make_resample(Builder& builder, Value x, const std::vector<ResampledDim>& 
     type.dims[static_cast<size_t>(dim.dim)] = Dim(dim.extent());
   }
   return make_composite(builder, "resample", operands, {type}, {{"dims", numbers}},
-                        [&](Builder& b, const std::vector<Value>& p) {
+                        [&](GraphBuilder& b, const std::vector<Value>& p) {
                           Value y = p[0];
                           for (size_t i = 0; i < numbers.size(); ++i)
                             y = resample_dim(b, y, static_cast<int>(numbers[i]), p[2 * i + 1], p[2 * i + 2]);

@@ -21,7 +21,7 @@ struct ResampledDim {
 
 // The composite `resample` {dims}: x, then indices and weights of every dim. The body goes dim by dim, in the
 // order given: gathers and weighted sums.
-Value make_resample(Builder& builder, Value x, const std::vector<ResampledDim>& dims);
+Value make_resample(GraphBuilder& builder, Value x, const std::vector<ResampledDim>& dims);
 
 // The dims of a composite `resample` in ascending order: f32 images of static shape in plain layouts or with
 // blocks of another dim, tables that are constants. Nothing for any other instruction.

@@ -180,7 +180,7 @@ private:
   void visit(const Block& block) {
     for (const auto& op : block.ops) {
       ++number_;
-      for (Value result : op->results) definitions_[result.id] = op.get();
+      for (Register result : op->results) definitions_[result.id] = op.get();
       switch (op->kind) {
       case OpKind::Load:
       case OpKind::Gather:
@@ -220,7 +220,7 @@ private:
   }
 
   // What a condition that holds, or does not, says of a digit.
-  void narrow(Value condition, bool holds) {
+  void narrow(Register condition, bool holds) {
     const Op* op = definition(condition);
     if (op && op->kind == OpKind::And && holds) {
       narrow(op->operands[0], true);
@@ -253,7 +253,7 @@ private:
     auto digit = digit_of_.find(term.atoms[0]->symbol.get());
     return digit == digit_of_.end() ? nullptr : &open_digits_[static_cast<size_t>(digit->second)];
   }
-  const Op* definition(Value value) const {
+  const Op* definition(Register value) const {
     auto found = definitions_.find(value.id);
     return found == definitions_.end() ? nullptr : found->second;
   }
@@ -288,7 +288,7 @@ private:
     // Offsets that are computed may lead anywhere.
     if (op.kind == OpKind::Gather || op.kind == OpKind::Scatter || !is_small(op.index))
       return add_whole(std::move(access), op.buffer);
-    Type type = kernel_.type_of(writes ? op.operands[0] : op.results[0]);
+    MachineType type = kernel_.type_of(writes ? op.operands[0] : op.results[0]);
     access.width = int64_t{type.lanes} * scalar_bytes(type.scalar);
     int64_t element = scalar_bytes(kernel_.buffer(op.buffer).element);
     IntExpr index = replaced(op.index);

@@ -7,26 +7,26 @@
 namespace firn::kernel {
 
 Builder::Builder(Kernel& kernel) : kernel_(kernel), block_(&kernel.body) {
-  definitions_.resize(kernel.value_types.size());
+  definitions_.resize(kernel.register_types.size());
   remember_definitions(kernel.body);
 }
 
 void Builder::remember_definitions(const Block& block) {
   for (const auto& op : block.ops) {
-    for (Value result : op->results) definitions_[static_cast<size_t>(result.id)] = op.get();
+    for (Register result : op->results) definitions_[static_cast<size_t>(result.id)] = op.get();
     for (const Block& inner : op->blocks) remember_definitions(inner);
   }
 }
 
-const Op* Builder::definition(Value value) const {
+const Op* Builder::definition(Register value) const {
   size_t id = static_cast<size_t>(value.id);
   return value && id < definitions_.size() ? definitions_[id] : nullptr;
 }
 
-Value Builder::add_value(Type type) {
-  kernel_.value_types.push_back(type);
-  definitions_.resize(kernel_.value_types.size());
-  return Value{static_cast<int>(kernel_.value_types.size()) - 1};
+Register Builder::add_value(MachineType type) {
+  kernel_.register_types.push_back(type);
+  definitions_.resize(kernel_.register_types.size());
+  return Register{static_cast<int>(kernel_.register_types.size()) - 1};
 }
 
 Op& Builder::append(OpKind kind) {
@@ -35,12 +35,12 @@ Op& Builder::append(OpKind kind) {
   return *block_->ops.back();
 }
 
-Value Builder::emit_simple(OpKind kind, std::vector<Value> operands, Type result) {
-  for (Value operand : operands) {
-    FIRN_CHECK(operand.id >= 0 && static_cast<size_t>(operand.id) < kernel_.value_types.size(),
+Register Builder::emit_simple(OpKind kind, std::vector<Register> operands, MachineType result) {
+  for (Register operand : operands) {
+    FIRN_CHECK(operand.id >= 0 && static_cast<size_t>(operand.id) < kernel_.register_types.size(),
                std::string(op_kind_info(kind).mnemonic) + " has an operand that is no value of this kernel");
   }
-  Value value = add_value(result);
+  Register value = add_value(result);
   Op& op = append(kind);
   op.operands = std::move(operands);
   op.results = {value};
@@ -48,13 +48,13 @@ Value Builder::emit_simple(OpKind kind, std::vector<Value> operands, Type result
   return value;
 }
 
-Value Builder::emit(OpKind kind, std::vector<Value> operands, Type result) {
+Register Builder::emit(OpKind kind, std::vector<Register> operands, MachineType result) {
   return emit_simple(kind, std::move(operands), result);
 }
 
-std::vector<Type> Builder::types_of(const std::vector<Value>& values) const {
-  std::vector<Type> types;
-  for (Value value : values) types.push_back(type(value));
+std::vector<MachineType> Builder::types_of(const std::vector<Register>& values) const {
+  std::vector<MachineType> types;
+  for (Register value : values) types.push_back(type(value));
   return types;
 }
 
@@ -71,20 +71,20 @@ int Builder::add_scratch(std::string name, Scalar element, int64_t size) {
   return static_cast<int>(kernel_.parameters.size() + kernel_.scratch.size()) - 1;
 }
 
-Value Builder::constant(Type type, double value) {
+Register Builder::constant(MachineType type, double value) {
   if (!is_float(type.scalar)) return constant_int(type, static_cast<int64_t>(value));
-  Value result = emit_simple(OpKind::Constant, {}, type);
+  Register result = emit_simple(OpKind::Constant, {}, type);
   Op& op = *block_->ops.back();
   op.numbers = {type.scalar == Scalar::F32 ? static_cast<double>(static_cast<float>(value)) : value};
   return result;
 }
 
-Value Builder::constant_int(Type type, int64_t value) {
+Register Builder::constant_int(MachineType type, int64_t value) {
   if (is_float(type.scalar)) return constant(type, static_cast<double>(value));
   return constant_lanes(type, {value});
 }
 
-Value Builder::constant_lanes(Type type, std::vector<int64_t> values) {
+Register Builder::constant_lanes(MachineType type, std::vector<int64_t> values) {
   FIRN_CHECK(!is_float(type.scalar), "lane constants are integers, not " + type.to_string());
   for (int64_t& value : values) {
     int bits = type.scalar == Scalar::I1 ? 1 : 8 * scalar_bytes(type.scalar);
@@ -98,63 +98,63 @@ Value Builder::constant_lanes(Type type, std::vector<int64_t> values) {
     values.resize(1);
   FIRN_CHECK(values.size() == 1 || values.size() == static_cast<size_t>(type.lanes),
              "constant has the wrong lanes");
-  Value result = emit_simple(OpKind::Constant, {}, type);
+  Register result = emit_simple(OpKind::Constant, {}, type);
   block_->ops.back()->integers = std::move(values);
   return result;
 }
 
-Value Builder::index(const IntExpr& expression) {
+Register Builder::index(const IntExpr& expression) {
   if (expression.is_constant()) return constant_int({Scalar::Index, 1}, expression.value());
-  Value result = emit_simple(OpKind::IndexValue, {}, {Scalar::Index, 1});
+  Register result = emit_simple(OpKind::IndexValue, {}, {Scalar::Index, 1});
   block_->ops.back()->index = expression;
   return result;
 }
 
 // Vectors.
 
-Value Builder::splat(Value scalar, int lanes) {
+Register Builder::splat(Register scalar, int lanes) {
   FIRN_CHECK(type(scalar).lanes == 1, "splat of a vector");
   if (lanes == 1) return scalar;
   double number;
   int64_t integer;
-  Type wide = type(scalar).with_lanes(lanes);
+  MachineType wide = type(scalar).with_lanes(lanes);
   if (is_float(wide.scalar) && constant_value(scalar, number)) return constant(wide, number);
   if (!is_float(wide.scalar) && constant_integer(scalar, integer)) return constant_int(wide, integer);
   return emit_simple(OpKind::Splat, {scalar}, wide);
 }
 
-Value Builder::extract(Value vector, int lane) {
-  Type from = type(vector);
+Register Builder::extract(Register vector, int lane) {
+  MachineType from = type(vector);
   if (from.lanes == 1) return vector;
   const Op* op = definition(vector);
   if (op && op->kind == OpKind::Splat) return op->operands[0];
-  Value result = emit_simple(OpKind::Extract, {vector}, from.with_lanes(1));
+  Register result = emit_simple(OpKind::Extract, {vector}, from.with_lanes(1));
   block_->ops.back()->integers = {lane};
   return result;
 }
 
-Value Builder::insert(Value vector, Value scalar, int lane) {
+Register Builder::insert(Register vector, Register scalar, int lane) {
   if (type(vector).lanes == 1) return scalar;
-  Value result = emit_simple(OpKind::Insert, {vector, scalar}, type(vector));
+  Register result = emit_simple(OpKind::Insert, {vector, scalar}, type(vector));
   block_->ops.back()->integers = {lane};
   return result;
 }
 
-Value Builder::shuffle(Value lhs, Value rhs, std::vector<int64_t> lanes) {
-  Type result_type = type(lhs).with_lanes(static_cast<int>(lanes.size()));
-  Value result = emit_simple(OpKind::Shuffle, {lhs, rhs}, result_type);
+Register Builder::shuffle(Register lhs, Register rhs, std::vector<int64_t> lanes) {
+  MachineType result_type = type(lhs).with_lanes(static_cast<int>(lanes.size()));
+  Register result = emit_simple(OpKind::Shuffle, {lhs, rhs}, result_type);
   block_->ops.back()->integers = std::move(lanes);
   return result;
 }
 
-Value Builder::reduce(OpKind kind, Value vector) {
+Register Builder::reduce(OpKind kind, Register vector) {
   if (type(vector).lanes == 1) return vector;
   return emit_simple(kind, {vector}, type(vector).with_lanes(1));
 }
 
 // Memory.
 
-Op& Builder::emit_memory(OpKind kind, std::vector<Value> operands, int buffer, const IntExpr& index) {
+Op& Builder::emit_memory(OpKind kind, std::vector<Register> operands, int buffer, const IntExpr& index) {
   FIRN_CHECK(buffer >= 0 && static_cast<size_t>(buffer) < kernel_.parameters.size() + kernel_.scratch.size(),
              std::string(op_kind_info(kind).mnemonic) + " of buffer " + std::to_string(buffer) +
                  ", which the kernel does not have");
@@ -169,8 +169,8 @@ static bool all_ones(const Op* mask) {
   return mask && mask->kind == OpKind::Constant && mask->integers == std::vector<int64_t>{1};
 }
 
-Value Builder::load(Type type, int buffer, const IntExpr& index, int alignment) {
-  Value value = add_value(type);
+Register Builder::load(MachineType type, int buffer, const IntExpr& index, int alignment) {
+  Register value = add_value(type);
   Op& op = emit_memory(OpKind::Load, {}, buffer, index);
   op.alignment = alignment;
   op.results = {value};
@@ -178,38 +178,40 @@ Value Builder::load(Type type, int buffer, const IntExpr& index, int alignment) 
   return value;
 }
 
-Value Builder::load_masked(Type type, int buffer, const IntExpr& index, Value mask, Value pass_through) {
+Register Builder::load_masked(MachineType type, int buffer, const IntExpr& index, Register mask,
+                              Register pass_through) {
   if (all_ones(definition(mask))) return load(type, buffer, index);
-  std::vector<Value> operands = {mask};
+  std::vector<Register> operands = {mask};
   if (pass_through) operands.push_back(pass_through);
-  Value value = add_value(type);
+  Register value = add_value(type);
   Op& op = emit_memory(OpKind::Load, std::move(operands), buffer, index);
   op.results = {value};
   definitions_[static_cast<size_t>(value.id)] = &op;
   return value;
 }
 
-void Builder::store(Value value, int buffer, const IntExpr& index, int alignment) {
+void Builder::store(Register value, int buffer, const IntExpr& index, int alignment) {
   emit_memory(OpKind::Store, {value}, buffer, index).alignment = alignment;
 }
 
-void Builder::store_masked(Value value, int buffer, const IntExpr& index, Value mask) {
+void Builder::store_masked(Register value, int buffer, const IntExpr& index, Register mask) {
   if (all_ones(definition(mask))) return store(value, buffer, index);
   emit_memory(OpKind::Store, {value, mask}, buffer, index);
 }
 
-Value Builder::gather(Type type, int buffer, const IntExpr& index, Value offsets, Value mask) {
-  std::vector<Value> operands = {offsets};
+Register Builder::gather(MachineType type, int buffer, const IntExpr& index, Register offsets,
+                         Register mask) {
+  std::vector<Register> operands = {offsets};
   if (mask && !all_ones(definition(mask))) operands.push_back(mask);
-  Value value = add_value(type);
+  Register value = add_value(type);
   Op& op = emit_memory(OpKind::Gather, std::move(operands), buffer, index);
   op.results = {value};
   definitions_[static_cast<size_t>(value.id)] = &op;
   return value;
 }
 
-void Builder::scatter(Value value, int buffer, const IntExpr& index, Value offsets, Value mask) {
-  std::vector<Value> operands = {value, offsets};
+void Builder::scatter(Register value, int buffer, const IntExpr& index, Register offsets, Register mask) {
+  std::vector<Register> operands = {value, offsets};
   if (mask && !all_ones(definition(mask))) operands.push_back(mask);
   emit_memory(OpKind::Scatter, std::move(operands), buffer, index);
 }
@@ -218,7 +220,7 @@ void Builder::prefetch(int buffer, const IntExpr& index, bool into_l2) {
   emit_memory(OpKind::Prefetch, {}, buffer, index).streaming = into_l2;
 }
 
-Value Builder::lane_mask(int lanes, const IntExpr& count) {
+Register Builder::lane_mask(int lanes, const IntExpr& count) {
   std::vector<int64_t> numbers(static_cast<size_t>(lanes));
   if (count.is_constant() || count.lower_bound() >= lanes) {
     int64_t on = count.is_constant() ? count.value() : lanes;
@@ -226,8 +228,8 @@ Value Builder::lane_mask(int lanes, const IntExpr& count) {
     return constant_lanes({Scalar::I1, lanes}, numbers);
   }
   for (int i = 0; i < lanes; ++i) numbers[static_cast<size_t>(i)] = i;
-  Type wide{Scalar::I32, lanes};
-  Value limit = splat(cast(OpKind::IndexCast, index(min(count, IntExpr(lanes))), Scalar::I32), lanes);
+  MachineType wide{Scalar::I32, lanes};
+  Register limit = splat(cast(OpKind::IndexCast, index(min(count, IntExpr(lanes))), Scalar::I32), lanes);
   return compare(OpKind::SCmp, Predicate::Lt, constant_lanes(wide, numbers), limit);
 }
 
@@ -237,7 +239,7 @@ SymbolRef Builder::new_symbol(std::string name, int64_t lower, int64_t upper) {
   return std::make_shared<const Symbol>(Symbol{name + "_" + std::to_string(next_symbol_++), lower, upper});
 }
 
-IntExpr Builder::symbolic(Value value, int64_t lower, int64_t upper, std::string name) {
+IntExpr Builder::symbolic(Register value, int64_t lower, int64_t upper, std::string name) {
   FIRN_CHECK(type(value).lanes == 1 && !is_float(type(value).scalar), "only scalar integers become symbols");
   int64_t number;
   if (constant_integer(value, number)) return number;
@@ -250,13 +252,13 @@ IntExpr Builder::symbolic(Value value, int64_t lower, int64_t upper, std::string
   return IntExpr::symbol(symbol);
 }
 
-Block Builder::make_block(const std::vector<Type>& argument_types,
-                          const std::function<std::vector<Value>(const std::vector<Value>&)>& body) {
+Block Builder::make_block(const std::vector<MachineType>& argument_types,
+                          const std::function<std::vector<Register>(const std::vector<Register>&)>& body) {
   Block block;
-  for (Type type : argument_types) block.arguments.push_back(add_value(type));
+  for (MachineType type : argument_types) block.arguments.push_back(add_value(type));
   Block* outer = block_;
   block_ = &block;
-  std::vector<Value> yielded = body(block.arguments);
+  std::vector<Register> yielded = body(block.arguments);
   Op& yield = append(OpKind::Yield);
   yield.operands = std::move(yielded);
   block_ = outer;
@@ -267,16 +269,16 @@ void Builder::loop(const IntExpr& lower, const IntExpr& upper, int64_t step,
                    const std::function<void(const IntExpr& iv)>& body, int64_t unroll) {
   loop_carried(
       lower, upper, step, {},
-      [&](const IntExpr& iv, const std::vector<Value>&) {
+      [&](const IntExpr& iv, const std::vector<Register>&) {
         body(iv);
-        return std::vector<Value>();
+        return std::vector<Register>();
       },
       unroll);
 }
 
-std::vector<Value> Builder::loop_carried(
-    const IntExpr& lower, const IntExpr& upper, int64_t step, std::vector<Value> initial,
-    const std::function<std::vector<Value>(const IntExpr& iv, const std::vector<Value>& carried)>& body,
+std::vector<Register> Builder::loop_carried(
+    const IntExpr& lower, const IntExpr& upper, int64_t step, std::vector<Register> initial,
+    const std::function<std::vector<Register>(const IntExpr& iv, const std::vector<Register>& carried)>& body,
     int64_t unroll) {
   FIRN_CHECK(step > 0, "loop step must be positive");
   IntExpr extent = upper - lower;
@@ -286,14 +288,14 @@ std::vector<Value> Builder::loop_carried(
   int64_t last = upper.upper_bound() == INT64_MAX ? INT64_MAX : upper.upper_bound() - 1;
   if (lower.is_constant() && last != INT64_MAX) last = lower.value() + (last - lower.value()) / step * step;
   SymbolRef symbol = new_symbol("i", lower.lower_bound(), last);
-  Block block = make_block(types_of(initial), [&](const std::vector<Value>& carried) {
-    std::vector<Value> next = body(IntExpr::symbol(symbol), carried);
+  Block block = make_block(types_of(initial), [&](const std::vector<Register>& carried) {
+    std::vector<Register> next = body(IntExpr::symbol(symbol), carried);
     FIRN_CHECK(types_of(next) == types_of(initial),
                "loop body yields other types than its carried values have");
     return next;
   });
-  std::vector<Value> results;
-  for (Value value : initial) results.push_back(add_value(type(value)));
+  std::vector<Register> results;
+  for (Register value : initial) results.push_back(add_value(type(value)));
   Op& op = append(OpKind::For);
   op.symbol = symbol;
   op.lower = lower;
@@ -306,26 +308,26 @@ std::vector<Value> Builder::loop_carried(
   return results;
 }
 
-std::vector<Value> Builder::if_then_else(Value condition,
-                                         const std::function<std::vector<Value>()>& then_body,
-                                         const std::function<std::vector<Value>()>& else_body) {
-  FIRN_CHECK((type(condition) == Type{Scalar::I1, 1}),
+std::vector<Register> Builder::if_then_else(Register condition,
+                                            const std::function<std::vector<Register>()>& then_body,
+                                            const std::function<std::vector<Register>()>& else_body) {
+  FIRN_CHECK((type(condition) == MachineType{Scalar::I1, 1}),
              "an if needs a scalar i1, not " + type(condition).to_string());
   int64_t known;
   if (constant_integer(condition, known)) return known ? then_body() : else_body();
-  std::vector<Type> types;
-  Block then_block = make_block({}, [&](const std::vector<Value>&) {
-    std::vector<Value> values = then_body();
+  std::vector<MachineType> types;
+  Block then_block = make_block({}, [&](const std::vector<Register>&) {
+    std::vector<Register> values = then_body();
     types = types_of(values);
     return values;
   });
-  Block else_block = make_block({}, [&](const std::vector<Value>&) {
-    std::vector<Value> values = else_body();
+  Block else_block = make_block({}, [&](const std::vector<Register>&) {
+    std::vector<Register> values = else_body();
     FIRN_CHECK(types_of(values) == types, "the branches of an if yield different types");
     return values;
   });
-  std::vector<Value> results;
-  for (Type type : types) results.push_back(add_value(type));
+  std::vector<Register> results;
+  for (MachineType type : types) results.push_back(add_value(type));
   Op& op = append(OpKind::If);
   op.operands = {condition};
   op.results = results;
@@ -334,24 +336,24 @@ std::vector<Value> Builder::if_then_else(Value condition,
   return results;
 }
 
-std::vector<Value>
-Builder::while_loop(std::vector<Value> initial,
-                    const std::function<Value(const std::vector<Value>&)>& condition,
-                    const std::function<std::vector<Value>(const std::vector<Value>&)>& body) {
-  std::vector<Type> types = types_of(initial);
-  Block test = make_block(types, [&](const std::vector<Value>& carried) {
-    std::vector<Value> yielded = {condition(carried)};
-    FIRN_CHECK((type(yielded[0]) == Type{Scalar::I1, 1}), "a while condition must be a scalar i1");
+std::vector<Register>
+Builder::while_loop(std::vector<Register> initial,
+                    const std::function<Register(const std::vector<Register>&)>& condition,
+                    const std::function<std::vector<Register>(const std::vector<Register>&)>& body) {
+  std::vector<MachineType> types = types_of(initial);
+  Block test = make_block(types, [&](const std::vector<Register>& carried) {
+    std::vector<Register> yielded = {condition(carried)};
+    FIRN_CHECK((type(yielded[0]) == MachineType{Scalar::I1, 1}), "a while condition must be a scalar i1");
     yielded.insert(yielded.end(), carried.begin(), carried.end());
     return yielded;
   });
-  Block repeat = make_block(types, [&](const std::vector<Value>& carried) {
-    std::vector<Value> next = body(carried);
+  Block repeat = make_block(types, [&](const std::vector<Register>& carried) {
+    std::vector<Register> next = body(carried);
     FIRN_CHECK(types_of(next) == types, "while body yields other types than its carried values have");
     return next;
   });
-  std::vector<Value> results;
-  for (Type type : types) results.push_back(add_value(type));
+  std::vector<Register> results;
+  for (MachineType type : types) results.push_back(add_value(type));
   Op& op = append(OpKind::While);
   op.operands = std::move(initial);
   op.results = results;

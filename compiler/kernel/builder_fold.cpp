@@ -6,7 +6,7 @@
 
 namespace firn::kernel {
 
-bool Builder::constant_value(Value value, double& number) const {
+bool Builder::constant_value(Register value, double& number) const {
   const Op* op = definition(value);
   if (!op || op->kind != OpKind::Constant) return false;
   if (op->numbers.size() == 1) return number = op->numbers[0], true;
@@ -14,14 +14,14 @@ bool Builder::constant_value(Value value, double& number) const {
   return false;
 }
 
-bool Builder::constant_integer(Value value, int64_t& number) const {
+bool Builder::constant_integer(Register value, int64_t& number) const {
   const Op* op = definition(value);
   if (!op || op->kind != OpKind::Constant || op->integers.size() != 1) return false;
   number = op->integers[0];
   return true;
 }
 
-Value Builder::unary(OpKind kind, Value operand) {
+Register Builder::unary(OpKind kind, Register operand) {
   double number;
   Scalar scalar = type(operand).scalar;
   if ((scalar == Scalar::F32 || scalar == Scalar::F64) && constant_value(operand, number)) {
@@ -37,7 +37,7 @@ Value Builder::unary(OpKind kind, Value operand) {
   return emit_simple(kind, {operand}, type(operand));
 }
 
-Value Builder::fold_float(OpKind kind, Value lhs, Value rhs) {
+Register Builder::fold_float(OpKind kind, Register lhs, Register rhs) {
   double a = 0, b = 0;
   bool known_a = constant_value(lhs, a), known_b = constant_value(rhs, b);
   if (kind == OpKind::FMul && known_b && b == 1) return lhs;
@@ -47,18 +47,18 @@ Value Builder::fold_float(OpKind kind, Value lhs, Value rhs) {
   if (kind == OpKind::FAdd && known_b && b == 0 && std::signbit(b)) return lhs;
   if (!known_a || !known_b) return {};
   // In double and then rounded to float: exact for + - * / of two floats, as 53 >= 2 * 24 + 2.
-  Type to = type(lhs);
+  MachineType to = type(lhs);
   if (to.scalar != Scalar::F32 && to.scalar != Scalar::F64) return {};
   switch (kind) {
   case OpKind::FAdd: return constant(to, a + b);
   case OpKind::FSub: return constant(to, a - b);
   case OpKind::FMul: return constant(to, a * b);
-  case OpKind::FDiv: return b == 0 ? Value{} : constant(to, a / b);
+  case OpKind::FDiv: return b == 0 ? Register{} : constant(to, a / b);
   default: return {};
   }
 }
 
-Value Builder::fold_integer(OpKind kind, Value lhs, Value rhs) {
+Register Builder::fold_integer(OpKind kind, Register lhs, Register rhs) {
   int64_t a = 0, b = 0;
   bool known_a = constant_integer(lhs, a), known_b = constant_integer(rhs, b);
   if (known_b && b == 0) {
@@ -94,20 +94,20 @@ Value Builder::fold_integer(OpKind kind, Value lhs, Value rhs) {
   case OpKind::And: return constant_int(type(lhs), a & b);
   case OpKind::Or: return constant_int(type(lhs), a | b);
   case OpKind::Xor: return constant_int(type(lhs), a ^ b);
-  case OpKind::SMin: return one_is_minus_one ? Value{} : a < b ? lhs : rhs;
-  case OpKind::SMax: return one_is_minus_one ? Value{} : a > b ? lhs : rhs;
+  case OpKind::SMin: return one_is_minus_one ? Register{} : a < b ? lhs : rhs;
+  case OpKind::SMax: return one_is_minus_one ? Register{} : a > b ? lhs : rhs;
   default: return {};
   }
 }
 
-Value Builder::binary(OpKind kind, Value lhs, Value rhs) {
+Register Builder::binary(OpKind kind, Register lhs, Register rhs) {
   FIRN_CHECK(type(lhs) == type(rhs), std::string(op_kind_info(kind).mnemonic) + " of " +
                                          type(lhs).to_string() + " and " + type(rhs).to_string());
-  Value folded = is_float(type(lhs).scalar) ? fold_float(kind, lhs, rhs) : fold_integer(kind, lhs, rhs);
+  Register folded = is_float(type(lhs).scalar) ? fold_float(kind, lhs, rhs) : fold_integer(kind, lhs, rhs);
   return folded ? folded : emit_simple(kind, {lhs, rhs}, type(lhs));
 }
 
-Value Builder::fma(Value a, Value b, Value c) {
+Register Builder::fma(Register a, Register b, Register c) {
   FIRN_CHECK(type(a) == type(b) && type(a) == type(c), "fma of different types");
   double number;
   if (constant_value(b, number) && number == 1) return binary(OpKind::FAdd, a, c);
@@ -115,14 +115,14 @@ Value Builder::fma(Value a, Value b, Value c) {
   return emit_simple(OpKind::Fma, {a, b, c}, type(a));
 }
 
-Value Builder::compare(OpKind kind, Predicate predicate, Value lhs, Value rhs) {
+Register Builder::compare(OpKind kind, Predicate predicate, Register lhs, Register rhs) {
   FIRN_CHECK(type(lhs) == type(rhs), "compare of " + type(lhs).to_string() + " and " + type(rhs).to_string());
-  Value result = emit_simple(kind, {lhs, rhs}, type(lhs).with_scalar(Scalar::I1));
+  Register result = emit_simple(kind, {lhs, rhs}, type(lhs).with_scalar(Scalar::I1));
   block_->ops.back()->predicate = predicate;
   return result;
 }
 
-Value Builder::select(Value condition, Value on_true, Value on_false) {
+Register Builder::select(Register condition, Register on_true, Register on_false) {
   FIRN_CHECK(type(on_true) == type(on_false), "select of different types");
   int64_t known;
   if (constant_integer(condition, known)) return known ? on_true : on_false;
@@ -130,7 +130,7 @@ Value Builder::select(Value condition, Value on_true, Value on_false) {
   return emit_simple(OpKind::Select, {condition, on_true, on_false}, type(on_true));
 }
 
-Value Builder::fold_cast(OpKind kind, Value operand, Type to) {
+Register Builder::fold_cast(OpKind kind, Register operand, MachineType to) {
   Scalar from = type(operand).scalar;
   int64_t integer;
   if (constant_integer(operand, integer)) {
@@ -142,7 +142,7 @@ Value Builder::fold_cast(OpKind kind, Value operand, Type to) {
     case OpKind::SExt: return constant_int(to, from == Scalar::I1 ? -integer : integer);
     case OpKind::ZExt: return constant_int(to, unsigned_value);
     case OpKind::Trunc: return constant_int(to, integer);
-    case OpKind::IndexCast: return from == Scalar::I1 ? Value{} : constant_int(to, integer);
+    case OpKind::IndexCast: return from == Scalar::I1 ? Register{} : constant_int(to, integer);
     default: return {};
     }
   }
@@ -154,8 +154,8 @@ Value Builder::fold_cast(OpKind kind, Value operand, Type to) {
   return {};
 }
 
-Value Builder::cast(OpKind kind, Value operand, Scalar to) {
-  Type from = type(operand), result = from.with_scalar(to);
+Register Builder::cast(OpKind kind, Register operand, Scalar to) {
+  MachineType from = type(operand), result = from.with_scalar(to);
   if (kind == OpKind::Bitcast) {
     int from_bits = from.scalar == Scalar::I1 ? 1 : 8 * scalar_bytes(from.scalar);
     int to_bits = to == Scalar::I1 ? 1 : 8 * scalar_bytes(to);
@@ -164,7 +164,7 @@ Value Builder::cast(OpKind kind, Value operand, Scalar to) {
     result.lanes = from.lanes * from_bits / to_bits;
   }
   if (from == result) return operand;
-  Value folded = kind == OpKind::Bitcast ? Value{} : fold_cast(kind, operand, result);
+  Register folded = kind == OpKind::Bitcast ? Register{} : fold_cast(kind, operand, result);
   return folded ? folded : emit_simple(kind, {operand}, result);
 }
 

@@ -22,7 +22,7 @@ int scalar_bytes(Scalar scalar) {
   return bytes[static_cast<size_t>(scalar)];
 }
 
-std::string Type::to_string() const {
+std::string MachineType::to_string() const {
   std::string text(scalar_name(scalar));
   if (lanes != 1) text += "x" + std::to_string(lanes);
   return text;

@@ -36,35 +36,37 @@ inline bool is_float(Scalar scalar) {
   return scalar >= Scalar::F16;
 }
 
-struct Type {
+// The type of a register; graph values have a firn::Type.
+struct MachineType {
   Scalar scalar = Scalar::F32;
   int lanes = 1; // 1: a scalar, not a vector
-  bool operator==(const Type&) const = default;
-  Type with_lanes(int n) const { return {scalar, n}; }
-  Type with_scalar(Scalar s) const { return {s, lanes}; }
+  bool operator==(const MachineType&) const = default;
+  MachineType with_lanes(int n) const { return {scalar, n}; }
+  MachineType with_scalar(Scalar s) const { return {s, lanes}; }
   std::string to_string() const; // "f32", "f32x16"
 };
 
-// An SSA value: an index into Kernel::value_types.
-struct Value {
+// A virtual register, as in LLVM MIR and PTX: what one op defines once (SSA) and others read. As many as a
+// kernel likes; the backend maps them to the machine's. An index into Kernel::register_types.
+struct Register {
   int id = -1;
   explicit operator bool() const { return id >= 0; }
-  bool operator==(const Value&) const = default;
+  bool operator==(const Register&) const = default;
 };
 
 enum class Predicate : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
 
 struct Op;
 struct Block {
-  std::vector<Value> arguments; // For: the carried values
+  std::vector<Register> arguments; // For: the carried values
   std::vector<std::unique_ptr<Op>> ops;
 };
 
 // One operation. Which fields mean something depends on the kind; the rest keep their defaults.
 struct Op {
   OpKind kind;
-  std::vector<Value> operands;
-  std::vector<Value> results;
+  std::vector<Register> operands;
+  std::vector<Register> results;
   Predicate predicate = Predicate::Eq; // compares
   std::vector<double> numbers;         // Constant of a float type
   std::vector<int64_t> integers;       // Constant of an integer type, lanes of extract, insert, shuffle
@@ -123,12 +125,12 @@ struct Kernel {
   int64_t parallel_count = 1;
   Block body;
   std::vector<InPlace> in_place; // what calls make use of; other parameters lie apart where one is written
-  std::vector<Type> value_types; // by Value::id
+  std::vector<MachineType> register_types; // by Register::id
   // Facts for reports: work of one whole run, the ONNX nodes it computes, what algorithm it is.
   int64_t flops = 0, bytes = 0;
   std::string location, algorithm;
 
-  Type type_of(Value value) const { return value_types[static_cast<size_t>(value.id)]; }
+  MachineType type_of(Register value) const { return register_types[static_cast<size_t>(value.id)]; }
   const BufferParameter& buffer(int number) const {
     size_t n = static_cast<size_t>(number);
     return n < parameters.size() ? parameters[n] : scratch[n - parameters.size()];

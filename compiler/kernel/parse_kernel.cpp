@@ -54,7 +54,7 @@ private:
     return fail("'" + std::string(word) + "' is no type");
   }
 
-  bool parse_type(Type& type) {
+  bool parse_type(MachineType& type) {
     std::string_view word = scanner_.word();
     // "index" holds an x, which no other type does before its lanes.
     size_t cross = word.starts_with("index") ? word.find('x', 5) : word.find('x');
@@ -194,18 +194,18 @@ private:
   bool parse_expression(IntExpr& expression) { return parse_sum(expression, /*depth=*/0); }
 
   // %7: f32x16 defines, %7 uses.
-  bool parse_definition(std::vector<Value>& values) {
+  bool parse_definition(std::vector<Register>& values) {
     int name = 0;
-    Type type;
+    MachineType type;
     if (!scanner_.expect("%") || !number(name) || !scanner_.expect(":") || !parse_type(type)) return false;
     if (values_.contains(name)) return fail("%" + std::to_string(name) + " is defined twice");
-    Value value{static_cast<int>(kernel_.value_types.size())};
-    kernel_.value_types.push_back(type);
+    Register value{static_cast<int>(kernel_.register_types.size())};
+    kernel_.register_types.push_back(type);
     values_[name] = value;
     values.push_back(value);
     return true;
   }
-  bool parse_use(std::vector<Value>& values) {
+  bool parse_use(std::vector<Register>& values) {
     int name = 0;
     if (!scanner_.expect("%") || !number(name)) return false;
     auto found = values_.find(name);
@@ -356,7 +356,7 @@ private:
 
   TextScanner& scanner_;
   Kernel& kernel_;
-  std::unordered_map<int, Value> values_;
+  std::unordered_map<int, Register> values_;
   std::map<std::string, SymbolRef> symbols_;
 };
 

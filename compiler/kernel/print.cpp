@@ -78,13 +78,13 @@ private:
     }
   }
 
-  std::string value(Value value) {
+  std::string value(Register value) {
     auto [found, added] = numbers_.try_emplace(value.id, static_cast<int>(numbers_.size()));
     return "%" + std::to_string(found->second);
   }
-  std::string typed(const std::vector<Value>& values) {
+  std::string typed(const std::vector<Register>& values) {
     std::string text;
-    for (Value v : values)
+    for (Register v : values)
       text += (text.empty() ? "" : ", ") + value(v) + ": " + kernel_.type_of(v).to_string();
     return text;
   }
@@ -123,7 +123,7 @@ private:
   void print_op(const Op& op, int depth) {
     text_.append(static_cast<size_t>(2 * depth), ' ');
     std::string operands;
-    for (Value operand : op.operands) operands += " " + value(operand);
+    for (Register operand : op.operands) operands += " " + value(operand);
     if (!op.results.empty()) text_ += typed(op.results) + " = ";
     text_ += std::string(op_kind_info(op.kind).mnemonic) + operands;
     print_attributes(op);

@@ -23,7 +23,7 @@ int scalar_bits(Scalar scalar) {
 class KernelVerifier {
 public:
   explicit KernelVerifier(const Kernel& kernel)
-      : kernel_(kernel), defined_(kernel.value_types.size()), visible_(kernel.value_types.size()) {}
+      : kernel_(kernel), defined_(kernel.register_types.size()), visible_(kernel.register_types.size()) {}
 
   Result run() {
     check_buffers();
@@ -57,20 +57,19 @@ private:
       }
       if (buffer.size < 0 || buffer.size > INT64_MAX / 16)
         fail("buffer '" + buffer.name + "' has a bad size");
-      if (buffer.alignment < 1 || (buffer.alignment & (buffer.alignment - 1)) || buffer.alignment > 4096) {
+      if (buffer.alignment < 1 || (buffer.alignment & (buffer.alignment - 1)) || buffer.alignment > 4096)
         fail("buffer '" + buffer.name + "' has alignment " + std::to_string(buffer.alignment) +
              ", which is no power of two up to 4096");
-      }
     }
   }
 
-  bool is_value(Value value) const {
-    return value.id >= 0 && static_cast<size_t>(value.id) < kernel_.value_types.size();
+  bool is_value(Register value) const {
+    return value.id >= 0 && static_cast<size_t>(value.id) < kernel_.register_types.size();
   }
-  void define(Value value, const std::string& what) {
+  void define(Register value, const std::string& what) {
     if (!is_value(value)) return fail(what + " defines a value that has no type");
     size_t id = static_cast<size_t>(value.id);
-    Type type = kernel_.value_types[id];
+    MachineType type = kernel_.register_types[id];
     if (type.lanes < 1 || type.lanes > 4096) fail(what + " has " + std::to_string(type.lanes) + " lanes");
     if (defined_[id]) fail("%" + std::to_string(value.id) + " is defined twice");
     defined_[id] = visible_[id] = true;
@@ -78,10 +77,10 @@ private:
   }
 
   // A block that is the body of `op`; `yields` are the types it must end with (`op` null: no yield at all).
-  void check_block(const Block& block, const Op* op, const std::vector<Type>& yields) {
+  void check_block(const Block& block, const Op* op, const std::vector<MachineType>& yields) {
     size_t scope_start = scope_.size(), symbol_start = symbols_.size();
     if (++depth_ > 200) fail("is nested more than 200 levels deep");
-    for (Value argument : block.arguments) define(argument, "a block");
+    for (Register argument : block.arguments) define(argument, "a block");
     if (op && op->kind == OpKind::For) symbols_.push_back(op->symbol.get());
     for (size_t i = 0; message_.empty() && i < block.ops.size(); ++i) {
       const Op& inner = *block.ops[i];
@@ -101,23 +100,24 @@ private:
     --depth_;
   }
 
-  std::vector<Type> types(const std::vector<Value>& values) const {
-    std::vector<Type> result;
-    for (Value value : values) result.push_back(kernel_.type_of(value));
+  std::vector<MachineType> types(const std::vector<Register>& values) const {
+    std::vector<MachineType> result;
+    for (Register value : values) result.push_back(kernel_.type_of(value));
     return result;
   }
-  void check_types(const Op& op, const std::vector<Type>& got, const std::vector<Type>& wanted) {
+  void check_types(const Op& op, const std::vector<MachineType>& got,
+                   const std::vector<MachineType>& wanted) {
     if (got == wanted) return;
-    auto list = [](const std::vector<Type>& types) {
+    auto list = [](const std::vector<MachineType>& types) {
       std::string text;
-      for (Type type : types) text += (text.empty() ? "" : ", ") + type.to_string();
+      for (MachineType type : types) text += (text.empty() ? "" : ", ") + type.to_string();
       return "(" + text + ")";
     };
     fail(op, "has types " + list(got) + ", wants " + list(wanted));
   }
 
   void check_op(const Op& op) {
-    for (Value operand : op.operands) {
+    for (Register operand : op.operands) {
       if (!is_value(operand) || !visible_[static_cast<size_t>(operand.id)]) {
         return fail(op, "uses %" + std::to_string(operand.id) + ", which is not defined here");
       }
@@ -127,7 +127,7 @@ private:
       return fail(op, "has " + std::to_string(op.operands.size()) + " operands, wants " +
                           std::to_string(info.operands));
     }
-    for (Value result : op.results) {
+    for (Register result : op.results) {
       if (!is_value(result)) return fail(op, "has a result without a type");
     }
     size_t blocks = op.kind == OpKind::For ? 1 : op.kind == OpKind::While || op.kind == OpKind::If ? 2 : 0;
@@ -145,11 +145,11 @@ private:
     case OpGroup::Memory: check_memory(op); break;
     case OpGroup::Control: check_control(op); break;
     }
-    for (Value result : op.results) define(result, "an op");
+    for (Register result : op.results) define(result, "an op");
   }
 
-  Type operand(const Op& op, size_t i) const { return kernel_.type_of(op.operands[i]); }
-  Type result(const Op& op) const { return kernel_.type_of(op.results[0]); }
+  MachineType operand(const Op& op, size_t i) const { return kernel_.type_of(op.operands[i]); }
+  MachineType result(const Op& op) const { return kernel_.type_of(op.results[0]); }
 
   void check_expression(const Op& op, const IntExpr& expression) {
     for (const SymbolRef& symbol : expression.symbols()) {
@@ -161,7 +161,7 @@ private:
 
   void check_leaf(const Op& op) {
     if (op.kind == OpKind::IndexValue) {
-      want(result(op) == Type{Scalar::Index, 1}, op, "must give a scalar index");
+      want(result(op) == MachineType{Scalar::Index, 1}, op, "must give a scalar index");
       return check_expression(op, op.index);
     }
     bool floats = is_float(result(op).scalar);
@@ -172,28 +172,28 @@ private:
   }
 
   void check_uniform(const Op& op, bool floats) {
-    Type type = result(op);
+    MachineType type = result(op);
     want(is_float(type.scalar) == floats, op, floats ? "wants floats" : "wants integers");
-    check_types(op, types(op.operands), std::vector<Type>(op.operands.size(), type));
+    check_types(op, types(op.operands), std::vector<MachineType>(op.operands.size(), type));
   }
 
   void check_compare(const Op& op) {
     if (op.kind == OpKind::Select) {
-      Type condition = operand(op, 0);
+      MachineType condition = operand(op, 0);
       want(condition.scalar == Scalar::I1, op, "condition must be i1");
       want(condition.lanes == 1 || condition.lanes == result(op).lanes, op, "condition has the wrong lanes");
       want(operand(op, 1) == result(op) && operand(op, 2) == result(op), op,
            "both values must have its type");
       return;
     }
-    Type type = operand(op, 0);
+    MachineType type = operand(op, 0);
     want(operand(op, 1) == type, op, "compares different types");
     want(is_float(type.scalar) == (op.kind == OpKind::FCmp), op, "compares the wrong kind of type");
     want(result(op) == type.with_scalar(Scalar::I1), op, "must give i1 of as many lanes");
   }
 
   void check_cast(const Op& op) {
-    Type from = operand(op, 0), to = result(op);
+    MachineType from = operand(op, 0), to = result(op);
     if (op.kind == OpKind::Bitcast) {
       want(from.lanes * scalar_bits(from.scalar) == to.lanes * scalar_bits(to.scalar) &&
                from.scalar != Scalar::Index && to.scalar != Scalar::Index,
@@ -237,7 +237,7 @@ private:
   }
 
   void check_vector(const Op& op) {
-    Type first = operand(op, 0), to = result(op);
+    MachineType first = operand(op, 0), to = result(op);
     switch (op.kind) {
     case OpKind::Splat:
       want(first.lanes == 1 && first.scalar == to.scalar, op, "wants a scalar of its type");
@@ -261,7 +261,7 @@ private:
     case OpKind::DotU8S8:
     case OpKind::DotBF16: {
       bool bytes = op.kind == OpKind::DotU8S8;
-      Type narrow{bytes ? Scalar::I8 : Scalar::BF16, first.lanes * (bytes ? 4 : 2)};
+      MachineType narrow{bytes ? Scalar::I8 : Scalar::BF16, first.lanes * (bytes ? 4 : 2)};
       want(first == to && first.scalar == (bytes ? Scalar::I32 : Scalar::F32), op,
            "accumulates in the wrong type");
       want(operand(op, 1) == narrow && operand(op, 2) == narrow, op, "multiplies the wrong types");
@@ -275,7 +275,7 @@ private:
 
   void check_mask(const Op& op, size_t position, int lanes) {
     if (op.operands.size() > position) {
-      want(operand(op, position) == Type{Scalar::I1, lanes}, op, "mask must be i1 of as many lanes");
+      want(operand(op, position) == MachineType{Scalar::I1, lanes}, op, "mask must be i1 of as many lanes");
     }
   }
 
@@ -293,7 +293,7 @@ private:
     if (!fits) return fail(op, "has the wrong number of operands");
     if (op.results.size() != (reads ? 1u : 0u)) return fail(op, "has the wrong number of results");
     if (op.alignment < 0 || (op.alignment & (op.alignment - 1))) fail(op, "alignment is no power of two");
-    Type type = reads ? result(op) : operand(op, 0);
+    MachineType type = reads ? result(op) : operand(op, 0);
     want(type.scalar != Scalar::I1 && type.scalar != Scalar::Index, op, "i1 and index do not lie in memory");
     if (!reads && !buffer.written)
       fail(op, "writes buffer '" + buffer.name + "', which is not marked written");
@@ -301,7 +301,7 @@ private:
     if (op.kind == OpKind::Load && op.operands.size() == 2)
       want(operand(op, 1) == type, op, "pass-through has another type");
     if (offsets) {
-      Type offset = operand(op, fixed - 1);
+      MachineType offset = operand(op, fixed - 1);
       want(offset.lanes == type.lanes && (offset.scalar == Scalar::I32 || offset.scalar == Scalar::I64 ||
                                           offset.scalar == Scalar::Index),
            op, "offsets must be i32, i64 or index, one per lane");
@@ -322,7 +322,7 @@ private:
   void check_control(const Op& op) {
     switch (op.kind) {
     case OpKind::Symbolic: {
-      Type type = operand(op, 0);
+      MachineType type = operand(op, 0);
       want(type.lanes == 1 && type.scalar == Scalar::Index, op, "wants a scalar index");
       want(op.symbol && op.results.empty(), op, "must define a symbol and no value");
       if (op.symbol) symbols_.push_back(op.symbol.get());
@@ -331,7 +331,7 @@ private:
     case OpKind::For: return check_for(op);
     case OpKind::While: return check_while(op);
     case OpKind::If:
-      want(operand(op, 0) == Type{Scalar::I1, 1}, op, "condition must be a scalar i1");
+      want(operand(op, 0) == MachineType{Scalar::I1, 1}, op, "condition must be a scalar i1");
       for (const Block& block : op.blocks) {
         want(block.arguments.empty(), op, "blocks have no arguments");
         check_block(block, &op, types(op.results));
@@ -344,14 +344,14 @@ private:
         want(buffer >= 0 && static_cast<size_t>(buffer) < kernel_.parameters.size() + kernel_.scratch.size(),
              op, "buffer does not exist");
       }
-      for (Type type : types(op.operands)) want(type.lanes == 1, op, "passes scalars only");
+      for (MachineType type : types(op.operands)) want(type.lanes == 1, op, "passes scalars only");
       return;
     default: want(op.results.empty(), op, "has no results");
     }
   }
 
-  std::vector<Type> argument_types(const Op& op, const Block& block) {
-    for (Value argument : block.arguments) {
+  std::vector<MachineType> argument_types(const Op& op, const Block& block) {
+    for (Register argument : block.arguments) {
       if (!is_value(argument)) {
         fail(op, "has a block argument without a type");
         return {};
@@ -366,16 +366,16 @@ private:
     want(op.unroll >= 1 && op.unroll <= 1024, op, "unroll must lie in 1..1024");
     check_expression(op, op.lower);
     check_expression(op, op.upper);
-    std::vector<Type> carried = types(op.operands);
+    std::vector<MachineType> carried = types(op.operands);
     check_types(op, types(op.results), carried);
     check_types(op, argument_types(op, op.blocks[0]), carried);
     if (message_.empty()) check_block(op.blocks[0], &op, carried);
   }
 
   void check_while(const Op& op) {
-    std::vector<Type> carried = types(op.operands), test = {Type{Scalar::I1, 1}};
+    std::vector<MachineType> carried = types(op.operands), test = {MachineType{Scalar::I1, 1}};
     check_types(op, argument_types(op, op.blocks[0]), carried);
-    std::vector<Type> passed = argument_types(op, op.blocks[1]);
+    std::vector<MachineType> passed = argument_types(op, op.blocks[1]);
     check_types(op, types(op.results), passed);
     test.insert(test.end(), passed.begin(), passed.end());
     if (message_.empty()) check_block(op.blocks[0], &op, test);
@@ -384,7 +384,7 @@ private:
 
   const Kernel& kernel_;
   std::vector<bool> defined_, visible_;
-  std::vector<Value> scope_;
+  std::vector<Register> scope_;
   std::vector<const Symbol*> symbols_;
   int depth_ = 0;
   std::string message_;

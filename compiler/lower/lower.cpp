@@ -52,7 +52,7 @@ struct ResultCopy {
 
 class ModuleLowering {
 public:
-  ModuleLowering(const Module& module, const Options& options)
+  ModuleLowering(const Module& module, const LoweringOptions& options)
       : module_(module), main_(module.main()), context_(program_, options) {
     program_.name = module.name();
   }
@@ -232,7 +232,7 @@ Result LoweringContext::lower_instruction(const Instruction& instruction) {
   return unsupported_error(describe(instruction) + ": there is no kernel for this operation yet");
 }
 
-Expected<kernel::Program> lower_module(const Module& module, const Options& options) {
+Expected<kernel::Program> lower_module(const Module& module, const LoweringOptions& options) {
   return ModuleLowering(module, options).run();
 }
 

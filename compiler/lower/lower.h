@@ -16,7 +16,7 @@ enum class Math : uint8_t { Default, Strict };
 
 using plan::Winograd;
 
-struct Options {
+struct LoweringOptions {
   TargetInfo target;
   bool optimize_size = false;
   Math math = Math::Default;
@@ -29,6 +29,6 @@ struct Options {
 
 // The program that computes @main. What cannot be lowered is an error (Fault::Unsupported) naming the
 // instruction's location and op.
-Expected<kernel::Program> lower_module(const Module& module, const Options& options);
+Expected<kernel::Program> lower_module(const Module& module, const LoweringOptions& options);
 
 } // namespace firn::lower

@@ -46,7 +46,7 @@ Scalar memory_scalar(DType dtype) {
   }
 }
 
-kernel::Type value_type(DType dtype, int lanes) {
+kernel::MachineType value_type(DType dtype, int lanes) {
   if (dtype == DType::Bool) return {Scalar::I1, lanes};
   if (dtype == DType::F16 || dtype == DType::BF16) return {Scalar::F32, lanes};
   return {memory_scalar(dtype), lanes};
@@ -86,7 +86,7 @@ void LoweringContext::set_rolling(const Instruction& concatenate, const Instruct
   if (slice) read_in_place_.insert(slice);
 }
 
-plan::Options LoweringContext::plan_options() const {
+plan::PlanOptions LoweringContext::plan_options() const {
   return {options_.target,   options_.optimize_size, options_.math == Math::Strict,
           options_.winograd, options_.schedules,     options_.explanations};
 }

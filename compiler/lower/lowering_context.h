@@ -30,7 +30,7 @@ bool has_machine_type(DType dtype);
 kernel::Scalar memory_scalar(DType dtype);
 // The type of an element in computations: f16 and bf16 are f32 values that the narrow type can represent,
 // Bool is I1.
-kernel::Type value_type(DType dtype, int lanes = 1);
+kernel::MachineType value_type(DType dtype, int lanes = 1);
 
 inline Value result_of(const Instruction& instruction, int result = 0) {
   return const_cast<Instruction&>(instruction).result(result);
@@ -44,14 +44,15 @@ class FusedSpatialSum;
 class LoweringContext {
 public:
   using Steps = std::vector<kernel::Step>;
-  LoweringContext(kernel::Program& program, const Options& options) : program_(program), options_(options) {}
+  LoweringContext(kernel::Program& program, const LoweringOptions& options)
+      : program_(program), options_(options) {}
 
-  const Options& options() const { return options_; }
+  const LoweringOptions& options() const { return options_; }
   const TargetInfo& target() const { return options_.target; }
   kernel::Program& program() { return program_; }
   const plan::KernelPlans& plans() const { return plans_; }
   void set_plans(plan::KernelPlans plans) { plans_ = std::move(plans); }
-  plan::Options plan_options() const;
+  plan::PlanOptions plan_options() const;
   // Bytes of all constants of the module: what a run draws through the caches.
   int64_t model_weight_bytes() const { return plans_.model_weight_bytes; }
 
@@ -117,7 +118,7 @@ private:
   Result emit(const Instruction& instruction, plan::PlainPlan plan);
 
   kernel::Program& program_;
-  const Options& options_;
+  const LoweringOptions& options_;
   Steps* steps_ = nullptr;
   std::map<Key, std::pair<Value, int64_t>> views_;
   std::map<Key, Place> places_;

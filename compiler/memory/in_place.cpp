@@ -66,8 +66,8 @@ bool can_merge(const Program& program, const Step& step, int written, int read, 
   // An output may be the caller's memory, which is aligned as its elements only.
   if (source.space != Space::Arena || target.space != Space::Arena) return false;
   if (source.bytes != target.bytes) return false;
-  const Interval &read_life = liveness.buffers[static_cast<size_t>(from.buffer)],
-                 &written_life = liveness.buffers[static_cast<size_t>(to.buffer)];
+  const LiveInterval &read_life = liveness.buffers[static_cast<size_t>(from.buffer)],
+                     &written_life = liveness.buffers[static_cast<size_t>(to.buffer)];
   if (read_life.last != time || read_life.held_until == time || written_life.first != time) return false;
   return !is_touched_besides(step, written, read);
 }
@@ -97,8 +97,8 @@ void merge_dying_operands(Program& program) {
     // The older buffer goes on.
     int to = step->arguments[static_cast<size_t>(pair->first)].buffer,
         from = step->arguments[static_cast<size_t>(pair->second)].buffer;
-    Interval &kept = liveness.buffers[static_cast<size_t>(from)],
-             &gone = liveness.buffers[static_cast<size_t>(to)];
+    LiveInterval &kept = liveness.buffers[static_cast<size_t>(from)],
+                 &gone = liveness.buffers[static_cast<size_t>(to)];
     kept = {std::min(kept.first, gone.first), std::max(kept.last, gone.last),
             std::max(kept.held_until, gone.held_until)};
     gone = {};
@@ -126,8 +126,8 @@ bool can_overwrite_state(Program& program, const Step& step, int made, int state
 // `program` is without the step that copies one to the other.
 bool can_update_in_place(Program& program, int made, int state) {
   Liveness liveness = compute_liveness(program);
-  const Interval &old_life = liveness.buffers[static_cast<size_t>(state)],
-                 &new_life = liveness.buffers[static_cast<size_t>(made)];
+  const LiveInterval &old_life = liveness.buffers[static_cast<size_t>(state)],
+                     &new_life = liveness.buffers[static_cast<size_t>(made)];
   if (!new_life.is_used()) return false;
   if (!old_life.is_used() || old_life.last < new_life.first) return true;
   if (old_life.last > new_life.first || old_life.held_until == old_life.last) return false;

@@ -79,10 +79,10 @@ private:
       grown = false;
       for (const Loop& loop : loops_)
         for (auto [buffer, reads_first] : loop.reads_first) {
-          Interval& interval = result_.buffers[static_cast<size_t>(buffer)];
+          LiveInterval& interval = result_.buffers[static_cast<size_t>(buffer)];
           bool outside = interval.first < loop.first || interval.last > loop.last;
           if (!outside && !reads_first) continue;
-          Interval before = interval;
+          LiveInterval before = interval;
           interval.add(loop.first);
           interval.add(loop.last);
           interval.held_until = std::max(interval.held_until, loop.last);

@@ -5,11 +5,11 @@
 
 namespace firn::memory {
 
-struct Interval {
+struct LiveInterval {
   int first = -1, last = -1; // inclusive; -1: no step touches the buffer
   int held_until = -1; // end of the last loop that needs the value again, though that step may not touch it
   bool is_used() const { return first >= 0; }
-  bool overlaps(const Interval& other) const {
+  bool overlaps(const LiveInterval& other) const {
     return is_used() && other.is_used() && first <= other.last && other.first <= last;
   }
   void add(int time) {
@@ -19,8 +19,8 @@ struct Interval {
 };
 
 struct Liveness {
-  std::vector<Interval> buffers;    // by buffer number
-  std::vector<kernel::Step*> calls; // call steps by their number; null for conditions
+  std::vector<LiveInterval> buffers; // by buffer number
+  std::vector<kernel::Step*> calls;  // call steps by their number; null for conditions
   int num_steps = 0;
 };
 

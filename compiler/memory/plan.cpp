@@ -50,7 +50,7 @@ std::vector<int> plan_arena(Program& program, const PlanOptions& options) {
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     kernel::Buffer& buffer = program.buffers[i];
     buffer.offset = buffer.space == Space::Weights ? buffer.offset : -1;
-    Interval life = liveness.buffers[i];
+    LiveInterval life = liveness.buffers[i];
     int end = std::max(liveness.num_steps - 1, 0);
     if (buffer.space == Space::Input && !is_external(options.external_inputs, buffer.io_index))
       life = {0, end};

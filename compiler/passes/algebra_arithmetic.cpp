@@ -10,7 +10,7 @@ namespace {
 struct Rule {
   Instruction& instruction;
   const PassOptions& options;
-  Builder builder;
+  GraphBuilder builder;
 
   Value operand(int i) const { return instruction.operand(i); }
   bool on_floats() const { return is_float(operand(0).dtype()); }
@@ -262,7 +262,7 @@ Value hoist_broadcast(Rule& r) {
 } // namespace
 
 Value simplify_arithmetic(Instruction& instruction, const PassOptions& options) {
-  Rule r{instruction, options, Builder(*instruction.parent(), &instruction)};
+  Rule r{instruction, options, GraphBuilder(*instruction.parent(), &instruction)};
   for (Value operand : instruction.operands())
     if (is_complex(operand.dtype()) || operand.dtype() == DType::String) return {};
   if (Value hoisted = hoist_broadcast(r)) return hoisted;

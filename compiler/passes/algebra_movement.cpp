@@ -10,7 +10,7 @@ namespace firn {
 namespace {
 
 // broadcast(broadcast(x, a), b) = broadcast(x, b[a])
-Value merge_broadcasts(Instruction& broadcast, Builder& builder) {
+Value merge_broadcasts(Instruction& broadcast, GraphBuilder& builder) {
   Instruction* inner = defined_by(broadcast.operand(0), Opcode::BroadcastInDim);
   if (!inner) return {};
   std::vector<int64_t> dims;
@@ -21,7 +21,7 @@ Value merge_broadcasts(Instruction& broadcast, Builder& builder) {
 
 // A broadcast that repeats nothing is a reshape; otherwise extents of 1 are dropped from its operand, so that
 // equal broadcasts look equal.
-Value simplify_broadcast(Instruction& broadcast, Builder& builder) {
+Value simplify_broadcast(Instruction& broadcast, GraphBuilder& builder) {
   if (Value merged = merge_broadcasts(broadcast, builder)) return merged;
   Value operand = broadcast.operand(0);
   if (changes_only_units(operand.type().dims, broadcast.type().dims))
@@ -38,7 +38,7 @@ Value simplify_broadcast(Instruction& broadcast, Builder& builder) {
   return make_broadcast(builder, builder.reshape(operand, kept), broadcast.type(), dims);
 }
 
-Value simplify_reshape(Instruction& reshape, Builder& builder) {
+Value simplify_reshape(Instruction& reshape, GraphBuilder& builder) {
   Value operand = reshape.operand(0);
   if (Instruction* inner = defined_by(operand, Opcode::Reshape))
     return builder.reshape(inner->operand(0), reshape.type().dims);
@@ -48,7 +48,7 @@ Value simplify_reshape(Instruction& reshape, Builder& builder) {
 }
 
 // transpose(broadcast(x)) = broadcast(transpose(x)), which moves less.
-Value transpose_of_broadcast(Instruction& transpose, Instruction& broadcast, Builder& builder) {
+Value transpose_of_broadcast(Instruction& transpose, Instruction& broadcast, GraphBuilder& builder) {
   std::vector<int64_t> place = inverse_permutation(transpose.attributes().ints("permutation"));
   std::vector<int64_t> dims;
   for (int64_t dim : broadcast.attributes().ints("dims")) dims.push_back(place[static_cast<size_t>(dim)]);
@@ -60,7 +60,7 @@ Value transpose_of_broadcast(Instruction& transpose, Instruction& broadcast, Bui
   return make_broadcast(builder, builder.transpose(broadcast.operand(0), order), transpose.type(), dims);
 }
 
-Value simplify_transpose(Instruction& transpose, Builder& builder) {
+Value simplify_transpose(Instruction& transpose, GraphBuilder& builder) {
   const std::vector<int64_t>& permutation = transpose.attributes().ints("permutation");
   Value operand = transpose.operand(0);
   if (Instruction* inner = defined_by(operand, Opcode::Transpose)) {
@@ -85,7 +85,7 @@ Value simplify_transpose(Instruction& transpose, Builder& builder) {
   return is_identity_permutation(permutation) ? Value{} : builder.reshape(operand, transpose.type().dims);
 }
 
-Value simplify_reverse(Instruction& reverse, Builder& builder) {
+Value simplify_reverse(Instruction& reverse, GraphBuilder& builder) {
   if (splat_value(reverse.operand(0))) return reverse.operand(0);
   Instruction* inner = defined_by(reverse.operand(0), Opcode::Reverse);
   if (!inner) return {};
@@ -102,7 +102,7 @@ Value simplify_reverse(Instruction& reverse, Builder& builder) {
 } // namespace
 
 Value simplify_movement(Instruction& instruction, const PassOptions&) {
-  Builder builder(*instruction.parent(), &instruction);
+  GraphBuilder builder(*instruction.parent(), &instruction);
   switch (instruction.opcode()) {
   case Opcode::BroadcastInDim: return simplify_broadcast(instruction, builder);
   case Opcode::Concatenate: return simplify_concatenate(instruction);

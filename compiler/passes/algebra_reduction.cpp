@@ -18,7 +18,7 @@ std::optional<Opcode> plain_reducer(const Instruction& instruction) {
 }
 
 // Reducing extents of 1 is a reshape.
-Value drop_unit_dims(Instruction& reduce, Opcode reducer, Builder& builder) {
+Value drop_unit_dims(Instruction& reduce, Opcode reducer, GraphBuilder& builder) {
   Value x = reduce.operand(0);
   std::vector<Dim> kept;
   std::vector<int64_t> dims;
@@ -35,7 +35,7 @@ Value drop_unit_dims(Instruction& reduce, Opcode reducer, Builder& builder) {
 }
 
 // reduce(reduce(x, a), b) = reduce(x, a and b)
-Value reduce_of_reduce(Instruction& outer, Instruction& inner, Opcode reducer, Builder& builder) {
+Value reduce_of_reduce(Instruction& outer, Instruction& inner, Opcode reducer, GraphBuilder& builder) {
   if (plain_reducer(inner) != reducer || !has_one_use(inner.result())) return {};
   std::vector<int64_t> left;
   for (int i = 0; i < inner.operand(0).rank(); ++i)
@@ -47,7 +47,8 @@ Value reduce_of_reduce(Instruction& outer, Instruction& inner, Opcode reducer, B
 }
 
 // reduce(transpose(x), d) = reduce(x, permutation[d]), transposed if the dims that are left change order.
-Value reduce_of_transpose(Instruction& reduce, Instruction& transpose, Opcode reducer, Builder& builder) {
+Value reduce_of_transpose(Instruction& reduce, Instruction& transpose, Opcode reducer,
+                          GraphBuilder& builder) {
   const std::vector<int64_t>& permutation = transpose.attributes().ints("permutation");
   std::vector<int64_t> dims, left, sorted;
   for (size_t i = 0; i < permutation.size(); ++i)
@@ -62,7 +63,7 @@ Value reduce_of_transpose(Instruction& reduce, Instruction& transpose, Opcode re
 }
 
 // reduce(reshape(x)) over whole groups of merged or split dims = reduce(x) over the dims that they come from.
-Value reduce_of_reshape(Instruction& reduce, Instruction& reshape, Opcode reducer, Builder& builder) {
+Value reduce_of_reshape(Instruction& reduce, Instruction& reshape, Opcode reducer, GraphBuilder& builder) {
   Value x = reshape.operand(0);
   std::vector<int64_t> dims;
   const std::vector<int64_t>& reduced = reduce.attributes().ints("dims");
@@ -82,7 +83,7 @@ Value reduce_of_reshape(Instruction& reduce, Instruction& reshape, Opcode reduce
   return builder.reshape(builder.reduce(reducer, x, dims, /*keep_dims=*/false), reduce.type().dims);
 }
 
-Value simplify_reduce(Instruction& reduce, Builder& builder) {
+Value simplify_reduce(Instruction& reduce, GraphBuilder& builder) {
   auto reducer = plain_reducer(reduce);
   if (!reducer || reduce.attributes().ints("dims").empty()) return {};
   if (Value result = drop_unit_dims(reduce, *reducer, builder)) return result;
@@ -118,7 +119,7 @@ bool take_padding(Window& window, const Instruction& pad, size_t first) {
 }
 
 // convolution(pad(x, 0)) = convolution(x) with that padding.
-Value convolution_of_pad(Instruction& convolution, Builder& builder) {
+Value convolution_of_pad(Instruction& convolution, GraphBuilder& builder) {
   Instruction* pad = defined_by(convolution.operand(0), Opcode::Pad);
   if (!pad || !is_splat_of(pad->operand(1), 0)) return {};
   Window window = convolution.attributes().window();
@@ -137,7 +138,7 @@ bool sees_operand_everywhere(const Window& window) {
 
 // reduce_window(pad(x, v)) = reduce_window(x) with that padding, if v is the reducer's identity; also if v is
 // 0, the reducer is max, x is never negative and no window lies in the padding.
-Value window_of_pad(Instruction& reduce_window, Opcode reducer, Builder& builder) {
+Value window_of_pad(Instruction& reduce_window, Opcode reducer, GraphBuilder& builder) {
   Instruction* pad = defined_by(reduce_window.operand(0), Opcode::Pad);
   if (!pad || !all_zero(pad->attributes().ints("interior"))) return {};
   Window window = reduce_window.attributes().window();
@@ -153,7 +154,7 @@ Value window_of_pad(Instruction& reduce_window, Opcode reducer, Builder& builder
 }
 
 // A window as large as its dim, without padding, is a reduction of the dim.
-Value window_as_reduce(Instruction& reduce_window, Opcode reducer, Builder& builder) {
+Value window_as_reduce(Instruction& reduce_window, Opcode reducer, GraphBuilder& builder) {
   const Window& window = reduce_window.attributes().window();
   Value x = reduce_window.operand(0);
   std::vector<int64_t> dims;
@@ -171,7 +172,7 @@ Value window_as_reduce(Instruction& reduce_window, Opcode reducer, Builder& buil
 
 // The maximum over a large window is one over its last dim, then one over the others: fewer elements are
 // compared than the values in between cost.
-Value separate_window(Instruction& reduce_window, Opcode reducer, Builder& builder) {
+Value separate_window(Instruction& reduce_window, Opcode reducer, GraphBuilder& builder) {
   if (reducer != Opcode::Maximum && reducer != Opcode::Minimum) return {};
   Window last = reduce_window.attributes().window(), others = last;
   size_t split = last.dims.size();
@@ -196,7 +197,7 @@ Value separate_window(Instruction& reduce_window, Opcode reducer, Builder& build
 } // namespace
 
 Value simplify_reduction(Instruction& instruction, const PassOptions&) {
-  Builder builder(*instruction.parent(), &instruction);
+  GraphBuilder builder(*instruction.parent(), &instruction);
   switch (instruction.opcode()) {
   case Opcode::Reduce: return simplify_reduce(instruction, builder);
   case Opcode::ReduceWindow: {

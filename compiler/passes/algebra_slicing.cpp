@@ -23,7 +23,7 @@ struct SliceRange {
 };
 
 // slice(slice(x)): the outer range counted in steps of the inner one.
-Value slice_of_slice(const SliceRange& outer, Instruction& inner_slice, Builder& builder) {
+Value slice_of_slice(const SliceRange& outer, Instruction& inner_slice, GraphBuilder& builder) {
   SliceRange inner(inner_slice), merged = inner;
   for (size_t d = 0; d < outer.rank(); ++d) {
     if (outer.is_whole(d, inner_slice.type())) continue;
@@ -42,7 +42,7 @@ Value slice_of_slice(const SliceRange& outer, Instruction& inner_slice, Builder&
 }
 
 // slice(concatenate(a, b, c)) needs only the operands that it reads; a slice of one of them if it reads one.
-Value slice_of_concatenate(const SliceRange& range, Instruction& concatenate, Builder& builder) {
+Value slice_of_concatenate(const SliceRange& range, Instruction& concatenate, GraphBuilder& builder) {
   auto dim = static_cast<size_t>(concatenate.attributes().integer("dim"));
   if (range.is_whole(dim, concatenate.type()) || range.limits[dim] <= range.starts[dim]) return {};
   std::vector<Value> read;
@@ -65,7 +65,7 @@ Value slice_of_concatenate(const SliceRange& range, Instruction& concatenate, Bu
 }
 
 // slice(pad(x)) that reads none of the padding = slice(x).
-Value slice_of_pad(const SliceRange& range, Instruction& pad, Builder& builder) {
+Value slice_of_pad(const SliceRange& range, Instruction& pad, GraphBuilder& builder) {
   const Type& type = pad.operand(0).type();
   if (!type.is_static()) return {};
   SliceRange moved = range;
@@ -81,7 +81,7 @@ Value slice_of_pad(const SliceRange& range, Instruction& pad, Builder& builder) 
 
 // slice(broadcast(x)) = broadcast(slice(x))
 Value slice_of_broadcast(const SliceRange& range, Instruction& slice, Instruction& broadcast,
-                         Builder& builder) {
+                         GraphBuilder& builder) {
   Value x = broadcast.operand(0);
   const std::vector<int64_t>& dims = broadcast.attributes().ints("dims");
   SliceRange small = range;
@@ -110,7 +110,7 @@ bool same_scalar(Value a, Value b) {
 }
 
 // concatenate(x[0:4], x[4:8]) = x[0:8]
-bool merge_slices(std::vector<Value>& operands, size_t dim, Builder& builder) {
+bool merge_slices(std::vector<Value>& operands, size_t dim, GraphBuilder& builder) {
   for (size_t i = 0; i + 1 < operands.size(); ++i) {
     Instruction *a = defined_by(operands[i], Opcode::Slice), *b = defined_by(operands[i + 1], Opcode::Slice);
     if (!a || !b || !(a->operand(0) == b->operand(0))) continue;
@@ -130,7 +130,7 @@ bool merge_slices(std::vector<Value>& operands, size_t dim, Builder& builder) {
 }
 
 // concatenate(splat, x, splat) = pad(x), a form that convolutions take in.
-Value concatenate_as_pad(Instruction& concatenate, size_t dim, Builder& builder) {
+Value concatenate_as_pad(Instruction& concatenate, size_t dim, GraphBuilder& builder) {
   Value x, splat;
   int64_t low = 0, high = 0;
   for (Value operand : concatenate.operands()) {
@@ -160,7 +160,7 @@ bool any_positive(const std::vector<int64_t>& values) {
 } // namespace
 
 Value simplify_slice(Instruction& slice) {
-  Builder builder(*slice.parent(), &slice);
+  GraphBuilder builder(*slice.parent(), &slice);
   SliceRange range(slice);
   Instruction& source = *slice.operand(0).def;
   switch (source.opcode()) {
@@ -173,7 +173,7 @@ Value simplify_slice(Instruction& slice) {
 }
 
 Value simplify_concatenate(Instruction& concatenate) {
-  Builder builder(*concatenate.parent(), &concatenate);
+  GraphBuilder builder(*concatenate.parent(), &concatenate);
   auto dim = static_cast<size_t>(concatenate.attributes().integer("dim"));
   if (concatenate.num_operands() == 1) return {};
   // concatenate(concatenate(a, b), c) = concatenate(a, b, c), if the inner one has no other use to be made
@@ -198,7 +198,7 @@ Value simplify_concatenate(Instruction& concatenate) {
 }
 
 Value simplify_pad(Instruction& pad) {
-  Builder builder(*pad.parent(), &pad);
+  GraphBuilder builder(*pad.parent(), &pad);
   const std::vector<int64_t>&low = pad.attributes().ints("low"), &high = pad.attributes().ints("high");
   const std::vector<int64_t>& interior = pad.attributes().ints("interior");
   if (any_positive(interior)) return {};
@@ -242,7 +242,7 @@ Value simplify_gather(Instruction& gather) {
   for (int64_t i = 0; i < count; ++i)
     if (at(i) != first + i * step || at(i) < 0 || at(i) >= extent) return {};
   if (step < 0 && count == 1) return {};
-  Builder builder(*gather.parent(), &gather);
+  GraphBuilder builder(*gather.parent(), &gather);
   std::vector<int64_t> starts(x.type().dims.size(), 0), limits = x.type().static_dims(),
                                                         strides(starts.size(), 1);
   int64_t low = std::min(first, at(count - 1));

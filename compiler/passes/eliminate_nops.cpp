@@ -42,7 +42,8 @@ Value drop_reversed_units(Instruction& reverse) {
   }
   if (dims.empty()) return reverse.operand(0);
   if (dims.size() == reverse.attributes().ints("dims").size()) return {};
-  return Builder(*reverse.parent(), &reverse).op(Opcode::Reverse, {reverse.operand(0)}, {{"dims", dims}});
+  return GraphBuilder(*reverse.parent(), &reverse)
+      .op(Opcode::Reverse, {reverse.operand(0)}, {{"dims", dims}});
 }
 
 bool rounds_integer(const Instruction& instruction) {

@@ -22,12 +22,12 @@ bool is_empty(const Type& type) {
   return false;
 }
 
-Value empty_constant(Builder& builder, const Type& type) {
+Value empty_constant(GraphBuilder& builder, const Type& type) {
   if (type.dtype == DType::String) return builder.constant(Literal::strings(type.static_dims(), {}));
   return builder.constant(std::make_shared<Literal>(type.dtype, type.static_dims()));
 }
 
-Value drop_empty_operands(Instruction& concatenate, Builder& builder) {
+Value drop_empty_operands(Instruction& concatenate, GraphBuilder& builder) {
   std::vector<Value> operands;
   for (Value operand : concatenate.operands())
     if (!is_empty(operand.type())) operands.push_back(operand);
@@ -39,7 +39,7 @@ Value eliminate(Instruction& instruction, const PassOptions&) {
   if (instruction.num_results() != 1 || !instruction.type().is_tensor()) return {};
   if (has_trait(instruction.opcode(), Captures) || instruction.is(Opcode::Call)) return {};
   const Type& type = instruction.type();
-  Builder builder(*instruction.parent(), &instruction);
+  GraphBuilder builder(*instruction.parent(), &instruction);
   if (is_empty(type)) return empty_constant(builder, type);
   if (!type.is_static() || instruction.num_operands() == 0) return {};
   Value operand = instruction.operand(0);

@@ -26,11 +26,11 @@ uint64_t scramble(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-Value word(Builder& b, uint64_t bits) {
+Value word(GraphBuilder& b, uint64_t bits) {
   return b.constant(Literal::of<int64_t>(DType::U64, {}, {static_cast<int64_t>(bits)}));
 }
 
-Value scramble(Builder& b, Value x) {
+Value scramble(GraphBuilder& b, Value x) {
   auto mixed = [&](Value value, uint64_t shift) {
     return b.binary(Opcode::Xor, value, b.binary(Opcode::ShiftRight, value, word(b, shift)));
   };
@@ -42,7 +42,7 @@ Value scramble(Builder& b, Value x) {
 Value expand(Instruction& random, const PassOptions&) {
   if (!random.is(Opcode::RngUniform) || !random.type().is_static()) return {};
   const Type& type = random.type();
-  Builder b(*random.parent(), &random);
+  GraphBuilder b(*random.parent(), &random);
   uint64_t base = scramble(static_cast<uint64_t>(random.attributes().integer("seed", 0)));
   Type line = Type::tensor(DType::U64, {Dim(type.num_elements())});
   Value x = b.make_typed(Opcode::Iota, {}, {line}, {{"dim", int64_t{0}}})->result();

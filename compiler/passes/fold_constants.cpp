@@ -168,7 +168,7 @@ bool fold(Instruction& instruction, const PassOptions& options, int64_t& may_add
   for (int i = 0; i < instruction.num_results(); ++i)
     if (!same_dims((*results)[static_cast<size_t>(i)]->type(), instruction.type(i))) return false;
   if (!options.take_rewrite()) return false;
-  Builder builder(*instruction.parent(), &instruction);
+  GraphBuilder builder(*instruction.parent(), &instruction);
   builder.set_location(folded_location(instruction));
   for (int i = 0; i < instruction.num_results(); ++i)
     instruction.parent()->replace_uses(instruction.result(i),

@@ -43,7 +43,7 @@ struct ChannelConstant {
 };
 
 // Looks through what simplify-algebra would hoist: elementwise ops on broadcasts along one dim.
-std::optional<ChannelConstant> channel_constant(Value value, Builder& builder) {
+std::optional<ChannelConstant> channel_constant(Value value, GraphBuilder& builder) {
   if (!is_constant_expression(value)) return std::nullopt;
   Instruction& def = *value.def;
   if (def.is(Opcode::BroadcastInDim)) {
@@ -104,9 +104,9 @@ bool is_contraction(Value value) {
 
 // The same contraction with its constant operand combined with a constant along one dim.
 Value rescaled(Instruction& contraction, WeightDim at, Value scale, Opcode opcode, Value other_operand,
-               Builder& builder) {
+               GraphBuilder& builder) {
   Value weights = contraction.operand(at.operand);
-  Builder where = builder;
+  GraphBuilder where = builder;
   where.set_location(weights.def->location());
   std::vector<int64_t> dims;
   if (at.dim >= 0) dims.push_back(at.dim);
@@ -119,7 +119,7 @@ Value rescaled(Instruction& contraction, WeightDim at, Value scale, Opcode opcod
 
 struct Folding {
   Instruction& instruction;
-  Builder builder;
+  GraphBuilder builder;
 
   // Splits `instruction` into a chain (operand `x`) and the constant combined with it.
   struct Match {
@@ -219,7 +219,7 @@ Value fold(Instruction& instruction, const PassOptions& options) {
   if (options.strict_math || !instruction.type().is_tensor() || !is_float(instruction.type().dtype) ||
       !instruction.type().is_static())
     return {};
-  Folding folding{instruction, Builder(*instruction.parent(), &instruction)};
+  Folding folding{instruction, GraphBuilder(*instruction.parent(), &instruction)};
   switch (instruction.opcode()) {
   case Opcode::Multiply:
   case Opcode::Divide: return folding.fold_scale(instruction.opcode());

@@ -254,11 +254,11 @@ private:
     auto places = places_of_members(members, kMaximumMembers);
     if (!places) return false;
     return std::all_of(members.begin(), members.end(), [&](const Instruction* member) {
-      const std::vector<Place>& at = places->at(member);
+      const std::vector<MemberPlace>& at = places->at(member);
       if (at.size() < 2 || has_trait(member->opcode(), Cheap) || !is_elementwise(member->opcode()))
         return true;
       int64_t steps = 0;
-      for (const Place& place : at) steps += place.steps;
+      for (const MemberPlace& place : at) steps += place.steps;
       return steps <= member->type().num_elements();
     });
   }

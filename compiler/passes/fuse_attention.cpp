@@ -98,7 +98,7 @@ bool multiply_by_inverses(Region& region, const PassOptions& options) {
   for (Instruction* instruction : scaled) {
     if (!options.take_rewrite()) return changed;
     changed = true;
-    Builder builder(*instruction->parent(), instruction);
+    GraphBuilder builder(*instruction->parent(), instruction);
     Value inverse = make_splat(builder, instruction->type(), 1 / *divisor_of(*instruction));
     replace_instruction(*instruction, builder.op(Opcode::Multiply, {instruction->operand(0), inverse}));
   }

@@ -6,8 +6,8 @@
 namespace firn {
 namespace {
 
-Place whole(const Instruction& walked, const Type& type) {
-  Place place{&walked, type.num_elements(), {}};
+MemberPlace whole(const Instruction& walked, const Type& type) {
+  MemberPlace place{&walked, type.num_elements(), {}};
   for (int d = 0; d < type.rank(); ++d) {
     bool moves = type.dim(d) != 1;
     place.axes.push_back({moves ? d : -1, moves ? 1 : 0, 0});
@@ -17,8 +17,8 @@ Place whole(const Instruction& walked, const Type& type) {
 
 // Where `user`, computed at a place, reads an operand. What neither moves data nor is elementwise walks over
 // its operands by steps of its own.
-Place operand_place(const Instruction& user, const Type& operand, const Place& at) {
-  Place place{at.walked, at.steps, std::vector<PlaceAxis>(static_cast<size_t>(operand.rank()))};
+MemberPlace operand_place(const Instruction& user, const Type& operand, const MemberPlace& at) {
+  MemberPlace place{at.walked, at.steps, std::vector<PlaceAxis>(static_cast<size_t>(operand.rank()))};
   const Attributes& attributes = user.attributes();
   switch (user.opcode()) {
   case Opcode::BroadcastInDim:
@@ -54,22 +54,22 @@ Place operand_place(const Instruction& user, const Type& operand, const Place& a
 
 } // namespace
 
-std::optional<std::unordered_map<const Instruction*, std::vector<Place>>>
+std::optional<std::unordered_map<const Instruction*, std::vector<MemberPlace>>>
 places_of_members(const std::vector<Instruction*>& members, size_t most) {
-  std::unordered_map<const Instruction*, std::vector<Place>> places;
+  std::unordered_map<const Instruction*, std::vector<MemberPlace>> places;
   for (const Instruction* member : members) places[member];
   places[members.back()].push_back(whole(*members.back(), members.back()->type()));
   size_t computed = 0;
   for (size_t i = members.size(); i-- > 0;) {
-    const std::vector<Place>& own = places[members[i]];
+    const std::vector<MemberPlace>& own = places[members[i]];
     if (is_elementwise(members[i]->opcode())) computed += own.size();
     if (computed > most) return std::nullopt;
     for (Value operand : members[i]->operands()) {
       auto found = places.find(operand.def);
       if (found == places.end()) continue;
-      for (const Place& at : own) {
-        Place place = operand_place(*members[i], operand.type(), at);
-        std::vector<Place>& known = found->second;
+      for (const MemberPlace& at : own) {
+        MemberPlace place = operand_place(*members[i], operand.type(), at);
+        std::vector<MemberPlace>& known = found->second;
         if (std::find(known.begin(), known.end(), place) == known.end()) known.push_back(std::move(place));
       }
     }

@@ -19,16 +19,16 @@ struct PlaceAxis {
 };
 
 // An element that one step computes.
-struct Place {
+struct MemberPlace {
   const Instruction* walked = nullptr; // what the steps are steps of: the last member, or one that reduces
   int64_t steps = 0;                   // of that walk, over the result or over what is reduced
   std::vector<PlaceAxis> axes;
-  bool operator==(const Place&) const = default;
+  bool operator==(const MemberPlace&) const = default;
 };
 
 // Places by member, each once. `members` in program order, the last one is the kernel's result. Nothing if
 // there are more than `most` places of elementwise members in all.
-std::optional<std::unordered_map<const Instruction*, std::vector<Place>>>
+std::optional<std::unordered_map<const Instruction*, std::vector<MemberPlace>>>
 places_of_members(const std::vector<Instruction*>& members, size_t most);
 
 } // namespace firn

@@ -64,11 +64,11 @@ bool is_non_negative(Value value) {
   return is_non_negative_within(value, 6);
 }
 
-Value make_splat(Builder& builder, const Type& type, double value) {
+Value make_splat(GraphBuilder& builder, const Type& type, double value) {
   return make_broadcast(builder, builder.scalar(type.dtype, value), type, {});
 }
 
-Value make_broadcast(Builder& builder, Value operand, const Type& result, std::vector<int64_t> dims) {
+Value make_broadcast(GraphBuilder& builder, Value operand, const Type& result, std::vector<int64_t> dims) {
   if (operand.type() == result && is_identity_permutation(dims)) return operand;
   Type type = result;
   type.dtype = operand.dtype();

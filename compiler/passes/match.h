@@ -29,9 +29,9 @@ bool has_one_use(Value value);
 bool is_non_negative(Value value);
 
 // A scalar constant of `type`'s dtype broadcast to its dims and layout.
-Value make_splat(Builder& builder, const Type& type, double value);
+Value make_splat(GraphBuilder& builder, const Type& type, double value);
 // broadcast_in_dim with the result type given; the operand itself if it has the dims already.
-Value make_broadcast(Builder& builder, Value operand, const Type& result, std::vector<int64_t> dims);
+Value make_broadcast(GraphBuilder& builder, Value operand, const Type& result, std::vector<int64_t> dims);
 
 bool is_identity_permutation(const std::vector<int64_t>& permutation);
 std::vector<int64_t> inverse_permutation(const std::vector<int64_t>& permutation);

@@ -118,7 +118,7 @@ private:
   }
 
   Instruction& select_;
-  Builder b_;
+  GraphBuilder b_;
   size_t dim_;
   Type slice_;
   Value position_, start_;

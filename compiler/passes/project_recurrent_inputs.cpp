@@ -18,7 +18,7 @@
 namespace firn {
 namespace {
 
-Value project(Builder& b, const RecurrentOperands& from) {
+Value project(GraphBuilder& b, const RecurrentOperands& from) {
   using Ints = std::vector<int64_t>;
   Value product = b.op(
       Opcode::Dot, {from.x, from.w},
@@ -32,7 +32,7 @@ bool project_in(Region& region, const PassOptions& options) {
     auto layer = instruction->is(Opcode::Composite) ? read_recurrent(*instruction) : std::nullopt;
     if (!layer || layer->projected() || layer->operands.x.type().dims[0] == Dim(1) || !options.take_rewrite())
       continue;
-    Builder b(region, instruction);
+    GraphBuilder b(region, instruction);
     RecurrentOperands operands = layer->operands;
     operands.x = project(b, operands);
     operands.w = operands.b = Value{};

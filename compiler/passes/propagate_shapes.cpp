@@ -50,7 +50,7 @@ private:
   }
 
   Value make_static(Instruction& instruction) {
-    Builder builder(*instruction.parent(), &instruction);
+    GraphBuilder builder(*instruction.parent(), &instruction);
     switch (instruction.opcode()) {
     case Opcode::Constant:
     case Opcode::Parameter: return {};
@@ -97,14 +97,14 @@ private:
     return true;
   }
 
-  Value static_reshape(Instruction& instruction, Builder& builder) {
+  Value static_reshape(Instruction& instruction, GraphBuilder& builder) {
     auto dims = values_.of(instruction.operand(1));
     Type type;
     if (!dims || !bind(instruction.type(), *dims, type)) return {};
     return builder.reshape(instruction.operand(0), type.dims);
   }
 
-  Value static_broadcast(Instruction& instruction, Builder& builder) {
+  Value static_broadcast(Instruction& instruction, GraphBuilder& builder) {
     auto wanted = values_.of(instruction.operand(1));
     if (!wanted) return {};
     std::vector<Dim> target(wanted->begin(), wanted->end());
@@ -133,7 +133,7 @@ private:
     return bind(instruction.type(), extents, type);
   }
 
-  Value static_pad(Instruction& instruction, Builder& builder) {
+  Value static_pad(Instruction& instruction, GraphBuilder& builder) {
     if (instruction.num_operands() != 4) return {};
     auto low = numbers(instruction.operand(2)), high = numbers(instruction.operand(3));
     if (!low || !high) return {};
@@ -144,7 +144,7 @@ private:
   }
 
   // start + delta * iota
-  Value static_iota(Instruction& instruction, Builder& builder) {
+  Value static_iota(Instruction& instruction, GraphBuilder& builder) {
     std::vector<LiteralRef> operands;
     for (Value operand : instruction.operands()) {
       LiteralRef literal = values_.literal(operand);
@@ -160,7 +160,7 @@ private:
     return builder.binary(Opcode::Add, scaled, instruction.operand(0));
   }
 
-  Value static_slice(Instruction& instruction, Builder& builder) {
+  Value static_slice(Instruction& instruction, GraphBuilder& builder) {
     const Type& type = instruction.operand(0).type();
     if (!type.is_static()) return {};
     std::vector<int64_t> starts, limits;

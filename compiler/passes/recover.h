@@ -9,14 +9,15 @@
 
 namespace firn {
 
-Value recover_logistic(Instruction& divide, Builder& builder);
+Value recover_logistic(Instruction& divide, GraphBuilder& builder);
 Value recover_activation(Instruction& multiply,
-                         Builder& builder); // silu, hard_swish, gelu; also ends in divide
-Value recover_softmax(Instruction& divide, Builder& builder);
-Value recover_log_softmax(Instruction& subtract, Builder& builder);
-Value recover_norm(Instruction& instruction, Builder& builder); // layer_norm, rms_norm without scale and bias
+                         GraphBuilder& builder); // silu, hard_swish, gelu; also ends in divide
+Value recover_softmax(Instruction& divide, GraphBuilder& builder);
+Value recover_log_softmax(Instruction& subtract, GraphBuilder& builder);
+Value recover_norm(Instruction& instruction,
+                   GraphBuilder& builder); // layer_norm, rms_norm without scale and bias
 Value absorb_norm_affine(Instruction& instruction,
-                         Builder& builder); // scale and bias into a norm recovered before
+                         GraphBuilder& builder); // scale and bias into a norm recovered before
 
 // `value` is a broadcast, to `x`'s dims, of a tensor that a reduction of x-shaped values over `dims` gives.
 // Returns that tensor (the dims may be missing or have extent 1).

@@ -127,7 +127,7 @@ bool is_mish_gate(Value gate, Value x) {
 } // namespace
 
 // 1 / (1 + exp(-x)) = logistic(x)
-Value recover_logistic(Instruction& divide, Builder& builder) {
+Value recover_logistic(Instruction& divide, GraphBuilder& builder) {
   if (!is_splat_of(divide.operand(0), 1) || !is_float(divide.type().dtype)) return {};
   Instruction* add = defined_by(divide.operand(1), Opcode::Add);
   if (!add) return {};
@@ -140,7 +140,7 @@ Value recover_logistic(Instruction& divide, Builder& builder) {
   return {};
 }
 
-Value recover_activation(Instruction& last, Builder& builder) {
+Value recover_activation(Instruction& last, GraphBuilder& builder) {
   if (!is_float(last.type().dtype)) return {};
   Product product = factors_of(last.result());
   if (product.factors.size() != 2) return {};
@@ -175,7 +175,7 @@ std::optional<std::pair<Value, int64_t>> shifted_by_maximum(Value value) {
 } // namespace
 
 // e / sum(e) with e = exp(x - max(x))
-Value recover_softmax(Instruction& divide, Builder& builder) {
+Value recover_softmax(Instruction& divide, GraphBuilder& builder) {
   Instruction* exp = defined_by(divide.operand(0), Opcode::Exponential);
   auto sum = exp ? reduced_broadcast(divide.operand(1)) : std::nullopt;
   auto shifted = sum ? shifted_by_maximum(exp->operand(0)) : std::nullopt;
@@ -185,7 +185,7 @@ Value recover_softmax(Instruction& divide, Builder& builder) {
 }
 
 // s - log(sum(exp(s))) with s = x - max(x)
-Value recover_log_softmax(Instruction& subtract, Builder& builder) {
+Value recover_log_softmax(Instruction& subtract, GraphBuilder& builder) {
   auto log_sum = reduced_broadcast(subtract.operand(1));
   auto shifted = log_sum ? shifted_by_maximum(subtract.operand(0)) : std::nullopt;
   if (!shifted || log_sum->dims != std::vector<int64_t>{shifted->second} ||

@@ -19,8 +19,9 @@
 namespace firn {
 namespace {
 
-Value first_of(std::initializer_list<Value (*)(Instruction&, Builder&)> patterns, Instruction& instruction) {
-  Builder builder(*instruction.parent(), &instruction);
+Value first_of(std::initializer_list<Value (*)(Instruction&, GraphBuilder&)> patterns,
+               Instruction& instruction) {
+  GraphBuilder builder(*instruction.parent(), &instruction);
   for (auto pattern : patterns)
     if (Value value = pattern(instruction, builder)) return value;
   return {};

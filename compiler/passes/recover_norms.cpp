@@ -61,14 +61,14 @@ Value uncentered(Value centered, const std::vector<int64_t>& dims) {
   return mean_operand(mean->source, dims) == x ? x : Value{};
 }
 
-Value ones(Builder& builder, const Type& type, int dim) {
+Value ones(GraphBuilder& builder, const Type& type, int dim) {
   std::vector<int64_t> dims;
   for (int d = dim; d < type.rank(); ++d) dims.push_back(type.dim(d));
   return builder.constant(Literal::splat(type.dtype, dims, 1));
 }
 
 // `value` varies along dims `dim` and up alone: a tensor of just those dims.
-Value trailing_tensor(Value value, int dim, Builder& builder) {
+Value trailing_tensor(Value value, int dim, GraphBuilder& builder) {
   Type type = value.type();
   type.dims.erase(type.dims.begin(), type.dims.begin() + dim);
   Instruction* broadcast = defined_by(value, Opcode::BroadcastInDim);
@@ -83,7 +83,7 @@ Value trailing_tensor(Value value, int dim, Builder& builder) {
 
 } // namespace
 
-Value recover_norm(Instruction& instruction, Builder& builder) {
+Value recover_norm(Instruction& instruction, GraphBuilder& builder) {
   bool divides = instruction.is(Opcode::Divide);
   if (!is_float(instruction.type().dtype) || !instruction.type().is_static()) return {};
   for (int i : {0, 1}) {
@@ -106,7 +106,7 @@ Value recover_norm(Instruction& instruction, Builder& builder) {
 
 // norm(x, 1) * s = norm(x, s); norm(x, s) + b = norm(x, s, b), for s and b that vary along the normalised
 // dims alone.
-Value absorb_norm_affine(Instruction& instruction, Builder& builder) {
+Value absorb_norm_affine(Instruction& instruction, GraphBuilder& builder) {
   bool scales = instruction.is(Opcode::Multiply);
   for (int i : {0, 1}) {
     Instruction* norm = instruction.operand(i).def;

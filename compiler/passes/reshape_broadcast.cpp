@@ -26,7 +26,7 @@ bool is_own_dim(const Instruction& broadcast, int d) {
 
 } // namespace
 
-Value reshape_broadcast(Instruction& broadcast, const Type& result, Builder& builder) {
+Value reshape_broadcast(Instruction& broadcast, const Type& result, GraphBuilder& builder) {
   Value x = broadcast.operand(0);
   if (x.rank() == 0) return make_broadcast(builder, x, result, {});
   const std::vector<Dim>&from = broadcast.type().dims, &to = result.dims;

@@ -7,6 +7,6 @@ namespace firn {
 
 // reshape(broadcast(x)) = broadcast(reshape(x)), as a value of type `result`; no value, and nothing made,
 // unless every group of dims that the reshape merges or splits is either all of x's or all repetition.
-Value reshape_broadcast(Instruction& broadcast, const Type& result, Builder& builder);
+Value reshape_broadcast(Instruction& broadcast, const Type& result, GraphBuilder& builder);
 
 } // namespace firn

@@ -41,7 +41,7 @@ Value scale(Instruction& convolution, const PassOptions& options) {
     const Instruction* broadcast = defined_by(input.def->operand(i), Opcode::BroadcastInDim);
     if (!broadcast || broadcast->operand(0).rank() != 1 || broadcast->attributes().ints("dims")[0] != 1)
       continue;
-    Builder builder(*convolution.parent(), &convolution);
+    GraphBuilder builder(*convolution.parent(), &convolution);
     builder.set_location(input.def->location());
     Value factors = make_broadcast(builder, broadcast->operand(0), filters.type(), {1});
     Value scaled = builder.op(Opcode::Multiply, {filters, factors});

@@ -63,7 +63,7 @@ bool lie_evenly(const Type& type, const Dims& dims) {
 }
 
 // dot(transpose(x), y) = dot(x, y) with other numbers.
-Value read_through_transpose(Instruction& dot, int side, Builder& builder) {
+Value read_through_transpose(Instruction& dot, int side, GraphBuilder& builder) {
   Instruction* transpose = defined_by(dot.operand(side), Opcode::Transpose);
   if (!transpose) return {};
   const Dims& permutation = transpose->attributes().ints("permutation");
@@ -82,7 +82,7 @@ Value read_through_transpose(Instruction& dot, int side, Builder& builder) {
 
 // dot(x, broadcast(w)) over a batch dim that the broadcast adds: the dim is a free dim of x instead. Only the
 // last batch dims can go, and only from the rhs: the result's dims are batch, lhs free, rhs free.
-Value read_through_broadcast(Instruction& dot, Builder& builder) {
+Value read_through_broadcast(Instruction& dot, GraphBuilder& builder) {
   Instruction* broadcast = defined_by(dot.operand(1), Opcode::BroadcastInDim);
   DotDims dims(dot);
   if (!broadcast || dims.batch[1].empty()) return {};
@@ -111,7 +111,7 @@ Value read_through_broadcast(Instruction& dot, Builder& builder) {
 }
 
 // transpose(dot(a, b)) = dot(b, a) if it swaps a's free dims with b's and leaves the rest.
-Value swap_sides(Instruction& transpose, Builder& builder) {
+Value swap_sides(Instruction& transpose, GraphBuilder& builder) {
   Instruction* dot = defined_by(transpose.operand(0), Opcode::Dot);
   if (!dot || !has_one_use(dot->result()) || dot->operand(0).dtype() != dot->operand(1).dtype()) return {};
   DotDims dims(*dot);
@@ -128,7 +128,7 @@ Value swap_sides(Instruction& transpose, Builder& builder) {
 
 // Groups of channels that neither fill channel blocks nor lie side by side in one would leave blocks; as a
 // batch of dots their positions are columns.
-Value groups_as_batch(Instruction& convolution, const PassOptions& options, Builder& builder) {
+Value groups_as_batch(Instruction& convolution, const PassOptions& options, GraphBuilder& builder) {
   Value x = convolution.operand(0), filter = convolution.operand(1);
   const std::vector<WindowDim>& window = convolution.attributes().window().dims;
   int64_t groups = convolution.attributes().integer("groups", 1);
@@ -150,7 +150,7 @@ Value groups_as_batch(Instruction& convolution, const PassOptions& options, Buil
 
 Value simplify(Instruction& instruction, const PassOptions& options) {
   if (!instruction.type().is_tensor() || !instruction.type().is_static()) return {};
-  Builder builder(*instruction.parent(), &instruction);
+  GraphBuilder builder(*instruction.parent(), &instruction);
   if (instruction.is(Opcode::Convolution)) return groups_as_batch(instruction, options, builder);
   if (instruction.is(Opcode::Transpose)) return swap_sides(instruction, builder);
   if (!instruction.is(Opcode::Dot)) return {};

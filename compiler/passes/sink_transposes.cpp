@@ -87,7 +87,7 @@ Value sink_reshape(Instruction& instruction, const PassOptions&) {
   }
   if (!source) return {};
   const std::vector<Dim>& dims = source->operand(0).type().dims;
-  Builder builder(*instruction.parent(), &instruction);
+  GraphBuilder builder(*instruction.parent(), &instruction);
   std::vector<Value> operands;
   for (Value operand : instruction.operands()) {
     Instruction* broadcast = defined_by(operand, Opcode::BroadcastInDim);

@@ -43,7 +43,7 @@ Value slice_input(Instruction& convolution, const PassOptions& options) {
     limits[i + 2] = (convolution.type().dim(static_cast<int>(i) + 2) - 1) * strides[i + 2] + 1;
     window.dims[i].stride = 1;
   }
-  Builder builder(*convolution.parent(), &convolution);
+  GraphBuilder builder(*convolution.parent(), &convolution);
   builder.set_location(convolution.location());
   Value slice = builder.slice(input, starts, limits, strides);
   Attributes attributes = convolution.attributes();

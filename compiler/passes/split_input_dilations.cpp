@@ -50,7 +50,7 @@ public:
     Value made = b_.op(Opcode::Convolution, {convolution_.operand(0), filters()}, attributes);
     Instruction* last = &convolution_;
     while (Instruction* next = follower(*last)) {
-      b_ = Builder(*next->parent(), next);
+      b_ = GraphBuilder(*next->parent(), next);
       made = apply(*next, *last, made);
       last = next;
     }
@@ -222,7 +222,7 @@ private:
   }
 
   Instruction& convolution_;
-  Builder b_;
+  GraphBuilder b_;
   std::vector<PhaseDim> dims_;
   int64_t phases_;
   Window window_;
@@ -249,7 +249,7 @@ Value fill_filter(Instruction& convolution, const PassOptions&) {
     both = true;
   }
   if (!both || elements > kMaxFilled) return {};
-  Builder b(*convolution.parent(), &convolution);
+  GraphBuilder b(*convolution.parent(), &convolution);
   Value filled =
       b.op(Opcode::Pad, {w, b.scalar(w.dtype(), 0)}, {{"low", none}, {"high", none}, {"interior", interior}});
   Attributes attributes = convolution.attributes();

@@ -171,7 +171,7 @@ Value TransposeCluster::make_view(const View& view, Instruction& user) {
   for (const auto& [made, value] : made_)
     if (made.source == view.source && made.permutation == view.permutation) return value;
   Instruction& place = renewed == rewritten_.end() ? user : *view.source.def;
-  Value made = Builder(region_, &place).transpose(source, view.permutation);
+  Value made = GraphBuilder(region_, &place).transpose(source, view.permutation);
   made_.push_back({view, made});
   return made;
 }
@@ -187,7 +187,7 @@ Instruction* TransposeCluster::rewrite_member(Instruction& member) {
   auto move_dim = [&](const char* name) {
     attributes.set(name, permutation_[static_cast<size_t>(attributes.integer(name))]);
   };
-  Builder builder(region_, &member);
+  GraphBuilder builder(region_, &member);
   switch (member.opcode()) {
   case Opcode::Concatenate: move_dim("dim"); break;
   case Opcode::Composite: {

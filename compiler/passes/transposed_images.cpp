@@ -37,7 +37,7 @@ bool divide_before_transpose(Instruction& reshape) {
       dims.push_back(reshape.type().dims[static_cast<size_t>(d)]);
     }
   }
-  Builder builder(*reshape.parent(), &reshape);
+  GraphBuilder builder(*reshape.parent(), &reshape);
   replace_instruction(reshape, builder.transpose(builder.reshape(transpose.operand(0), dims), order));
   return true;
 }
@@ -55,7 +55,7 @@ bool join_after_transpose(Instruction& transpose) {
         group_of(groups, static_cast<int>(dim), &ReshapeGroup::to_begin, &ReshapeGroup::to_end);
     for (int d = group.from_begin; d < group.from_end; ++d) order.push_back(d);
   }
-  Builder builder(*transpose.parent(), &transpose);
+  GraphBuilder builder(*transpose.parent(), &transpose);
   Value image = builder.transpose(reshape.operand(0), order);
   replace_instruction(transpose, builder.reshape(image, transpose.type().dims));
   return true;

@@ -38,7 +38,7 @@ int64_t key_parts(const Attention& a) {
   return parts;
 }
 
-AttentionPlan choose(const Attention& a, const Instruction& fusion, const Options& options) {
+AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOptions& options) {
   const TargetInfo& target = options.target;
   AttentionPlan plan;
   int lanes = target.lanes(32);
@@ -78,7 +78,7 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const Option
 
 } // namespace
 
-std::string complete(AttentionPlan& plan, const Instruction& fusion, const Options& options) {
+std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanOptions& options) {
   auto a = fusion.is(Opcode::Fusion) ? match_attention(*fusion.region().results()[0].def) : std::nullopt;
   if (!a) return "this is no fusion of attention";
   int lanes = options.target.lanes(32);

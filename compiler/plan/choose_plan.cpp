@@ -79,7 +79,7 @@ std::string complete(KernelPlan& plan, const Instruction& instruction, const Con
 }
 
 std::optional<KernelPlan> choose_plan(const Instruction& instruction, const ContractionContext& context) {
-  const Options& options = context.options;
+  const PlanOptions& options = context.options;
   if (auto plan = plan_depthwise(instruction, options)) return *plan;
   if (auto plan = plan_pooling(instruction, options)) return *plan;
   if (auto plan = plan_contraction(instruction, context)) return *plan;

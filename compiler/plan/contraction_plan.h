@@ -24,7 +24,7 @@ struct ComputedConvolution {
 };
 
 struct ContractionContext {
-  const Options& options;
+  const PlanOptions& options;
   int64_t model_weight_bytes = 0;
   bool by_lines = false; // in a depthwise chain, which has the loop over lines of the image
 };

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kRank = 4; // images of lines
 
-bool is_walked_by_lines(const Instruction& member, const Options& options) {
+bool is_walked_by_lines(const Instruction& member, const PlanOptions& options) {
   if (plan_depthwise(member, options)) return false;
   std::optional<KernelRoot> root = find_contraction(member);
   if (!root || !root->op->is(Opcode::Convolution) || member.type().rank() != kRank) return false;
@@ -17,14 +17,14 @@ bool is_walked_by_lines(const Instruction& member, const Options& options) {
 }
 
 // Tiles lie along the lines.
-bool is_depthwise(const Instruction& member, const Options& options) {
+bool is_depthwise(const Instruction& member, const PlanOptions& options) {
   std::optional<DepthwisePlan> plan = plan_depthwise(member, options);
   return plan && member.type().rank() == kRank && plan->tiling.along == 1;
 }
 
 } // namespace
 
-std::optional<DepthwiseChain> find_depthwise_chain(const Instruction& fusion, const Options& options) {
+std::optional<DepthwiseChain> find_depthwise_chain(const Instruction& fusion, const PlanOptions& options) {
   if (!fusion.is(Opcode::Fusion) || fusion.attributes().word("kind", "") != "depthwise_chain")
     return std::nullopt;
   DepthwiseChain chain;
@@ -46,7 +46,7 @@ std::optional<DepthwiseChain> find_depthwise_chain(const Instruction& fusion, co
   return chain;
 }
 
-std::string check(const DepthwiseChainPlan& plan, const Instruction& fusion, const Options& options) {
+std::string check(const DepthwiseChainPlan& plan, const Instruction& fusion, const PlanOptions& options) {
   std::optional<DepthwiseChain> chain = find_depthwise_chain(fusion, options);
   if (!chain) return "this is no chain of convolutions whose kernels can walk lines";
   int64_t lines = chain->depthwise->type().dim(2);

@@ -12,8 +12,8 @@ struct DepthwiseChain {
 
 // The chain of a fusion that form-depthwise-chains made; nothing if its members are no such chain, or if
 // their kernels cannot walk lines of the image.
-std::optional<DepthwiseChain> find_depthwise_chain(const Instruction& fusion, const Options& options);
+std::optional<DepthwiseChain> find_depthwise_chain(const Instruction& fusion, const PlanOptions& options);
 
-std::string check(const DepthwiseChainPlan& plan, const Instruction& fusion, const Options& options);
+std::string check(const DepthwiseChainPlan& plan, const Instruction& fusion, const PlanOptions& options);
 
 } // namespace firn::plan

@@ -15,7 +15,7 @@ enum class Winograd : uint8_t { Auto, Embed, Init, Off };
 class ScheduleDatabase;
 struct Explanation;
 
-struct Options {
+struct PlanOptions {
   const TargetInfo& target;
   bool optimize_size = false;
   bool strict_math = false;

@@ -45,7 +45,7 @@ Diagnostic refused(const Instruction& instruction, const KernelPlan& plan, const
 
 class ModulePlanning {
 public:
-  ModulePlanning(const Region& body, const Options& options) : options_(options), body_(body) {
+  ModulePlanning(const Region& body, const PlanOptions& options) : options_(options), body_(body) {
     plans_.model_weight_bytes = constant_bytes(body);
   }
 
@@ -280,7 +280,7 @@ private:
     }
   }
 
-  const Options& options_;
+  const PlanOptions& options_;
   const Region& body_;
   KernelPlans plans_;
   std::set<const Instruction*> written_, from_database_; // whose plans stand there
@@ -294,7 +294,7 @@ private:
 
 } // namespace
 
-Expected<KernelPlans> plan_module(const Module& module, const Options& options) {
+Expected<KernelPlans> plan_module(const Module& module, const PlanOptions& options) {
   return ModulePlanning(module.main().body(), options).run();
 }
 

@@ -9,6 +9,6 @@ namespace firn::plan {
 
 // A plan for every instruction that becomes a kernel. A plan in the text that cannot be read or followed is a
 // model error naming the instruction; one in the database that cannot be followed is left aside.
-Expected<KernelPlans> plan_module(const Module& module, const Options& options);
+Expected<KernelPlans> plan_module(const Module& module, const PlanOptions& options);
 
 } // namespace firn::plan

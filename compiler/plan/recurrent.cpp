@@ -35,7 +35,7 @@ int most_sums(const RecurrentLayer& layer) {
 }
 
 // Units per block: enough sums at once to hide the latency of the FMA, with few blocks that fall short of it.
-RecurrentPlan choose(const RecurrentLayer& layer, const Options& options) {
+RecurrentPlan choose(const RecurrentLayer& layer, const PlanOptions& options) {
   const TargetInfo& target = options.target;
   int registers =
       target.vector_bits == 0 ? std::max(6, target.vector_registers / 2) : target.vector_registers;
@@ -84,7 +84,7 @@ std::optional<RecurrentLayer> find_recurrent(const Instruction& composite) {
   return layer;
 }
 
-std::string complete(RecurrentPlan& plan, const Instruction& composite, const Options& options) {
+std::string complete(RecurrentPlan& plan, const Instruction& composite, const PlanOptions& options) {
   auto layer = find_recurrent(composite);
   if (!layer) return "this is no recurrent layer of plain f32";
   if (plan.rows == 0) plan = choose(*layer, options);

@@ -41,7 +41,7 @@ struct RecurrentDivision : RecurrentPlan {
 std::optional<RecurrentLayer> find_recurrent(const Instruction& composite);
 
 // Completes a plan whose tile is left to the cost model. Says why a plan cannot be followed; empty: it can.
-std::string complete(RecurrentPlan& plan, const Instruction& composite, const Options& options);
+std::string complete(RecurrentPlan& plan, const Instruction& composite, const PlanOptions& options);
 RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan, const TargetInfo& target);
 
 } // namespace firn::plan

@@ -54,7 +54,7 @@ Run longest_run(const std::vector<ShufflePattern>& patterns, size_t whole) {
 }
 
 // Shuffles as long as their code is short: gathers take a step per element.
-ResamplePlan choose(const ResampledLines& lines, const Options& options) {
+ResamplePlan choose(const ResampledLines& lines, const PlanOptions& options) {
   int64_t lanes = options.target.lanes(32);
   if (lines.inner > 1 && lines.inner < lanes) lanes = 1; // few channels last
   if (lines.inner > 1 || lanes == 1) return {Form::Vectors, lanes};
@@ -96,7 +96,7 @@ bool LineShuffles::are_near(int64_t lanes) const {
                      [&](const ShufflePattern& pattern) { return pattern.span < 2 * lanes; });
 }
 
-std::string complete(ResamplePlan& plan, const Instruction& composite, const Options& options) {
+std::string complete(ResamplePlan& plan, const Instruction& composite, const PlanOptions& options) {
   auto lines = ResampledLines::of(composite);
   if (!lines) return "this is no resampling with tables";
   if (plan.lanes == 0) plan = choose(*lines, options);

@@ -48,6 +48,6 @@ struct LineShuffles {
 };
 
 // Completes a plan whose form is left to the cost model. Says why a plan cannot be followed; empty: it can.
-std::string complete(ResamplePlan& plan, const Instruction& composite, const Options& options);
+std::string complete(ResamplePlan& plan, const Instruction& composite, const PlanOptions& options);
 
 } // namespace firn::plan

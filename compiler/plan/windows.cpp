@@ -74,7 +74,7 @@ int64_t epilogue_constants(const Instruction& instruction) {
 }
 
 // The convolution, if it is one of groups of `channels` that divide a vector.
-const Instruction* depthwise_convolution(const Instruction& instruction, const Options& options) {
+const Instruction* depthwise_convolution(const Instruction& instruction, const PlanOptions& options) {
   auto root = find_contraction(instruction);
   if (!root || !root->op->is(Opcode::Convolution)) return nullptr;
   const Instruction& convolution = *root->op;
@@ -108,7 +108,7 @@ std::string check(const WindowTiling& tiling, const Type& result, size_t dims) {
 } // namespace
 
 // As many pixels as leave registers for taps and epilogue; enough to hide the latency of FMAs all the same.
-std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, const Options& options) {
+std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, const PlanOptions& options) {
   const Instruction* convolution = depthwise_convolution(instruction, options);
   if (!convolution) return std::nullopt;
   const TargetInfo& target = options.target;
@@ -133,7 +133,7 @@ std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, cons
   return plan;
 }
 
-std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const Options& options) {
+std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const PlanOptions& options) {
   auto root = find_pooling(instruction);
   if (!root) return std::nullopt;
   const Instruction& pooling = *root->op;
@@ -153,14 +153,14 @@ std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const Op
   return PoolingPlan{cut(instruction.type(), window, most, options.optimize_size ? 0 : kStraightSteps)};
 }
 
-std::string check(const DepthwisePlan& plan, const Instruction& instruction, const Options& options) {
+std::string check(const DepthwisePlan& plan, const Instruction& instruction, const PlanOptions& options) {
   const Instruction* convolution = depthwise_convolution(instruction, options);
   if (!convolution) return "this is no depthwise convolution over blocked channels";
   if (plan.taps_in_registers && !plan.tiling.straight) return "taps_in_registers needs straight";
   return check(plan.tiling, instruction.type(), convolution->attributes().window().dims.size());
 }
 
-std::string check(const PoolingPlan& plan, const Instruction& instruction, const Options& options) {
+std::string check(const PoolingPlan& plan, const Instruction& instruction, const PlanOptions& options) {
   if (!plan_pooling(instruction, options)) return "this is no pooling over blocked channels";
   return check(plan.tiling, instruction.type(), static_cast<size_t>(instruction.type().rank() - 2));
 }

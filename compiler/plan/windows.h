@@ -8,12 +8,12 @@ namespace firn::plan {
 
 // The plan of a depthwise convolution, or one of groups that divide a vector, and what is fused behind it.
 // Nothing if the instruction is none, or not of blocked channels.
-std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, const Options& options);
+std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, const PlanOptions& options);
 // Likewise of a reduction of windows by maximum, minimum or sum, from that reducer's identity on.
-std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const Options& options);
+std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const PlanOptions& options);
 
 // Why kernels cannot follow a plan that was written by hand; empty if they can.
-std::string check(const DepthwisePlan& plan, const Instruction& instruction, const Options& options);
-std::string check(const PoolingPlan& plan, const Instruction& instruction, const Options& options);
+std::string check(const DepthwisePlan& plan, const Instruction& instruction, const PlanOptions& options);
+std::string check(const PoolingPlan& plan, const Instruction& instruction, const PlanOptions& options);
 
 } // namespace firn::plan

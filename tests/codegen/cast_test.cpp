@@ -20,8 +20,8 @@ TEST_CASE("every 16-bit float widens exactly", "[ops]") {
       for (int lanes : {1, 16}) {
         auto got =
             numbers_of<float>(run_ops(target, lanes, {kind.scalar}, {bytes_of(all)}, Scalar::F32,
-                                      [](Builder& b, const std::vector<Value>& v) {
-                                        return std::vector<Value>{b.cast(OpKind::FExt, v[0], Scalar::F32)};
+                                      [](Builder& b, const std::vector<Register>& v) {
+                                        return std::vector<Register>{b.cast(OpKind::FExt, v[0], Scalar::F32)};
                                       })[0]);
         for (size_t i = 0; i < all.size(); ++i) {
           double want = decode(all[i], kind.mantissa_bits);
@@ -66,10 +66,11 @@ template <class T> static std::vector<T> boundaries(int mantissa_bits) {
 template <class T>
 static void check_narrowing(const TargetInfo& target, Scalar from, HalfKind kind, int lanes) {
   std::vector<T> numbers = boundaries<T>(kind.mantissa_bits);
-  auto got = numbers_of<uint16_t>(run_ops(
-      target, lanes, {from}, {bytes_of(numbers)}, kind.scalar, [&](Builder& b, const std::vector<Value>& v) {
-        return std::vector<Value>{b.cast(OpKind::FTruncTo, v[0], kind.scalar)};
-      })[0]);
+  auto got = numbers_of<uint16_t>(run_ops(target, lanes, {from}, {bytes_of(numbers)}, kind.scalar,
+                                          [&](Builder& b, const std::vector<Register>& v) {
+                                            return std::vector<Register>{
+                                                b.cast(OpKind::FTruncTo, v[0], kind.scalar)};
+                                          })[0]);
   for (size_t i = 0; i < numbers.size(); ++i) {
     uint16_t want = encode(static_cast<double>(numbers[i]), kind.mantissa_bits);
     bool good =
@@ -101,10 +102,10 @@ TEST_CASE("arithmetic of 16-bit floats rounds each result", "[ops]") {
     if (!target.has_float) continue;
     for (HalfKind kind : half_kinds) {
       auto results = run_ops(target, 16, {kind.scalar, kind.scalar}, {bytes_of(a), bytes_of(b)}, kind.scalar,
-                             [](Builder& builder, const std::vector<Value>& v) {
-                               return std::vector<Value>{builder.binary(OpKind::FAdd, v[0], v[1]),
-                                                         builder.binary(OpKind::FMul, v[0], v[1]),
-                                                         builder.binary(OpKind::FDiv, v[0], v[1])};
+                             [](Builder& builder, const std::vector<Register>& v) {
+                               return std::vector<Register>{builder.binary(OpKind::FAdd, v[0], v[1]),
+                                                            builder.binary(OpKind::FMul, v[0], v[1]),
+                                                            builder.binary(OpKind::FDiv, v[0], v[1])};
                              });
       for (size_t i = 0; i < a.size(); ++i) {
         double x = decode(a[i], kind.mantissa_bits), y = decode(b[i], kind.mantissa_bits);
@@ -169,10 +170,10 @@ template <class I, class F>
 static void check_float_to_integer(const TargetInfo& target, Scalar from, Scalar to, int lanes) {
   std::vector<F> numbers = edge_floats<F>();
   bool is_signed = std::is_signed_v<I>;
-  auto results =
-      run_ops(target, lanes, {from}, {bytes_of(numbers)}, to, [&](Builder& b, const std::vector<Value>& v) {
-        return std::vector<Value>{b.cast(is_signed ? OpKind::FToSISat : OpKind::FToUISat, v[0], to),
-                                  b.cast(is_signed ? OpKind::FToSI : OpKind::FToUI, v[0], to)};
+  auto results = run_ops(
+      target, lanes, {from}, {bytes_of(numbers)}, to, [&](Builder& b, const std::vector<Register>& v) {
+        return std::vector<Register>{b.cast(is_signed ? OpKind::FToSISat : OpKind::FToUISat, v[0], to),
+                                     b.cast(is_signed ? OpKind::FToSI : OpKind::FToUI, v[0], to)};
       });
   for (size_t i = 0; i < numbers.size(); ++i) {
     I want = saturate<I>(numbers[i]), got = numbers_of<I>(results[0])[i],
@@ -226,9 +227,9 @@ static void check_integer_to_float(const TargetInfo& target, Scalar from, Scalar
                             static_cast<I>(33554431),
                             static_cast<I>(9007199254740993),
                             static_cast<I>(0x8000004000000001)};
-  auto got = numbers_of<F>(
-      run_ops(target, lanes, {from}, {bytes_of(numbers)}, to, [&](Builder& b, const std::vector<Value>& v) {
-        return std::vector<Value>{b.cast(std::is_signed_v<I> ? OpKind::SIToF : OpKind::UIToF, v[0], to)};
+  auto got = numbers_of<F>(run_ops(
+      target, lanes, {from}, {bytes_of(numbers)}, to, [&](Builder& b, const std::vector<Register>& v) {
+        return std::vector<Register>{b.cast(std::is_signed_v<I> ? OpKind::SIToF : OpKind::UIToF, v[0], to)};
       })[0]);
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (got[i] != static_cast<F>(numbers[i])) {
@@ -263,10 +264,10 @@ TEST_CASE("integers widen, narrow and change kind", "[ops]") {
     for (int lanes : {1, 16}) {
       auto results = run_ops(
           target, lanes, {Scalar::I16}, {bytes_of(numbers)}, Scalar::I64,
-          [&](Builder& b, const std::vector<Value>& v) {
-            Value byte = b.cast(OpKind::Trunc, v[0], Scalar::I8);
-            Value bit = b.compare(OpKind::SCmp, Predicate::Gt, v[0], b.constant_int(b.type(v[0]), 100));
-            std::vector<Value> out = {
+          [&](Builder& b, const std::vector<Register>& v) {
+            Register byte = b.cast(OpKind::Trunc, v[0], Scalar::I8);
+            Register bit = b.compare(OpKind::SCmp, Predicate::Gt, v[0], b.constant_int(b.type(v[0]), 100));
+            std::vector<Register> out = {
                 b.cast(OpKind::SExt, v[0], Scalar::I64), b.cast(OpKind::ZExt, v[0], Scalar::I64),
                 b.cast(OpKind::SExt, byte, Scalar::I64), b.cast(OpKind::ZExt, byte, Scalar::I64),
                 b.cast(OpKind::SExt, bit, Scalar::I64),  b.cast(OpKind::ZExt, bit, Scalar::I64)};

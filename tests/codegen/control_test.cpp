@@ -10,7 +10,7 @@ namespace firn::test {
 
 using namespace kernel;
 
-static const Type i32{Scalar::I32, 1};
+static const MachineType i32{Scalar::I32, 1};
 
 static std::vector<int32_t> run_kernel(const TargetInfo& target, const std::vector<int32_t>& in,
                                        size_t out_size, const std::function<void(Builder&)>& build) {
@@ -35,12 +35,12 @@ static std::vector<int32_t> run_kernel(const TargetInfo& target, const std::vect
 static void hashing_loop(Builder& b, const IntExpr& upper, int64_t step, int64_t unroll, int64_t row) {
   auto last = b.loop_carried(
       1, upper, step, {b.constant_int(i32, 7)},
-      [&](const IntExpr& i, const std::vector<Value>& carried) {
-        Value index = b.cast(OpKind::IndexCast, b.index(i), Scalar::I32);
-        Value next =
+      [&](const IntExpr& i, const std::vector<Register>& carried) {
+        Register index = b.cast(OpKind::IndexCast, b.index(i), Scalar::I32);
+        Register next =
             b.binary(OpKind::IAdd, b.binary(OpKind::IMul, carried[0], b.constant_int(i32, 31)), index);
         b.store(next, 1, 32 * row + i);
-        return std::vector<Value>{next};
+        return std::vector<Register>{next};
       },
       unroll);
   b.store(last[0], 1, 32 * row);
@@ -79,24 +79,24 @@ TEST_CASE("branches and while loops carry their values", "[control]") {
         // Collatz steps and the largest number on the way.
         auto result = b.while_loop(
             {b.load(i32, 0, n), b.constant_int(i32, 0), b.constant_int(i32, 0)},
-            [&](const std::vector<Value>& v) {
+            [&](const std::vector<Register>& v) {
               return b.compare(OpKind::SCmp, Predicate::Ne, v[0], b.constant_int(i32, 1));
             },
-            [&](const std::vector<Value>& v) {
-              Value odd =
+            [&](const std::vector<Register>& v) {
+              Register odd =
                   b.compare(OpKind::SCmp, Predicate::Eq, b.binary(OpKind::And, v[0], b.constant_int(i32, 1)),
                             b.constant_int(i32, 1));
-              Value next = b.if_then_else(
+              Register next = b.if_then_else(
                   odd,
                   [&] {
-                    Value tripled = b.binary(OpKind::IMul, v[0], b.constant_int(i32, 3));
-                    return std::vector<Value>{b.binary(OpKind::IAdd, tripled, b.constant_int(i32, 1))};
+                    Register tripled = b.binary(OpKind::IMul, v[0], b.constant_int(i32, 3));
+                    return std::vector<Register>{b.binary(OpKind::IAdd, tripled, b.constant_int(i32, 1))};
                   },
                   [&] {
-                    return std::vector<Value>{b.binary(OpKind::LShr, v[0], b.constant_int(i32, 1))};
+                    return std::vector<Register>{b.binary(OpKind::LShr, v[0], b.constant_int(i32, 1))};
                   })[0];
-              return std::vector<Value>{next, b.binary(OpKind::IAdd, v[1], b.constant_int(i32, 1)),
-                                        b.binary(OpKind::SMax, v[2], next)};
+              return std::vector<Register>{next, b.binary(OpKind::IAdd, v[1], b.constant_int(i32, 1)),
+                                           b.binary(OpKind::SMax, v[2], next)};
             });
         b.store(result[1], 1, 2 * n);
         b.store(result[2], 1, 2 * n + 1);
@@ -139,7 +139,7 @@ TEST_CASE("a parallel kernel covers its range, with scratch of its own", "[contr
       int scratch = b.add_scratch("s", Scalar::I32, 16);
       IntExpr p = b.set_parallel(4);
       b.loop(0, 16, 1, [&](const IntExpr& i) {
-        Value index = b.cast(OpKind::IndexCast, b.index(16 * p + i), Scalar::I32);
+        Register index = b.cast(OpKind::IndexCast, b.index(16 * p + i), Scalar::I32);
         b.store(b.binary(OpKind::IMul, b.load(i32, 0, 16 * p + i), index), scratch, 15 - i);
       });
       b.loop(0, 16, 1, [&](const IntExpr& i) { b.store(b.load(i32, scratch, i), 1, 16 * p + 15 - i); });

@@ -42,7 +42,7 @@ static Program unsigned_program() {
 TEST_CASE("a fatal error of LLVM is a diagnostic, and nothing is written", "[object]") {
   ExpectedLeaks leaks;
   TemporaryFolder folder;
-  codegen::Options options = options_for(target_of("x86_64-linux-gnu", "x86-64-v3"));
+  codegen::CodegenOptions options = options_for(target_of("x86_64-linux-gnu", "x86-64-v3"));
   // AVX-512's conversions without its registers of 512 bits: the encoder of instructions gives up.
   options.target.features += ",+avx512f";
   for (int i = 0; i < 2; ++i) {

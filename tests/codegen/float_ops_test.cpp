@@ -59,8 +59,8 @@ template <class T> static void check_binary(const TargetInfo& target, Scalar sca
     for (T y : numbers) a.push_back(x), b.push_back(y);
   auto cases = binary_cases<T>();
   auto results = run_ops(target, lanes, {scalar, scalar}, {bytes_of(a), bytes_of(b)}, scalar,
-                         [&](Builder& builder, const std::vector<Value>& v) {
-                           std::vector<Value> out;
+                         [&](Builder& builder, const std::vector<Register>& v) {
+                           std::vector<Register> out;
                            for (const auto& test : cases)
                              out.push_back(builder.binary(test.kind, v[0], v[1]));
                            return out;
@@ -96,8 +96,8 @@ TEST_CASE("reciprocals are within two units of the last place", "[ops]") {
     if (!target.has_float) continue;
     for (int lanes : {1, 4, 8, 16}) {
       auto results = run_ops(target, lanes, {Scalar::F32}, {bytes_of(a)}, Scalar::F32,
-                             [](Builder& builder, const std::vector<Value>& v) {
-                               return std::vector<Value>{builder.unary(OpKind::FReciprocal, v[0])};
+                             [](Builder& builder, const std::vector<Register>& v) {
+                               return std::vector<Register>{builder.unary(OpKind::FReciprocal, v[0])};
                              });
       std::vector<float> got = numbers_of<float>(results[0]);
       for (size_t i = 0; i < a.size(); ++i) {
@@ -129,12 +129,12 @@ template <class T> static void check_unary(const TargetInfo& target, Scalar scal
   std::vector<T> a = special_numbers<T>();
   while (a.size() % 16) a.push_back(T(a.size()) / 3);
   auto results = run_ops(target, lanes, {scalar}, {bytes_of(a)}, scalar,
-                         [&](Builder& builder, const std::vector<Value>& v) {
-                           std::vector<Value> out;
+                         [&](Builder& builder, const std::vector<Register>& v) {
+                           std::vector<Register> out;
                            for (const auto& test : cases) out.push_back(builder.unary(test.kind, v[0]));
                            // Against constants, which take shorter ways.
                            for (double number : {0.0, -0.0, 1.0}) {
-                             Value constant = builder.constant({scalar, lanes}, number);
+                             Register constant = builder.constant({scalar, lanes}, number);
                              out.push_back(builder.binary(OpKind::FMaximum, v[0], constant));
                              out.push_back(builder.binary(OpKind::FMinimum, constant, v[0]));
                            }
@@ -173,8 +173,8 @@ TEST_CASE("fma rounds once where the target fuses and twice where it does not", 
   for (const TargetInfo& target : runnable_targets()) {
     if (!target.has_float) continue;
     for (int lanes : {1, 16}) {
-      auto emit = [](Builder& builder, const std::vector<Value>& v) {
-        return std::vector<Value>{builder.fma(v[0], v[1], v[2])};
+      auto emit = [](Builder& builder, const std::vector<Register>& v) {
+        return std::vector<Register>{builder.fma(v[0], v[1], v[2])};
       };
       auto got = numbers_of<float>(run_ops(target, lanes, {Scalar::F32, Scalar::F32, Scalar::F32},
                                            {bytes_of(a), bytes_of(b), bytes_of(c)}, Scalar::F32, emit)[0]);
@@ -194,8 +194,8 @@ TEST_CASE("float compares order NaN as C does", "[ops]") {
     if (!target.has_float) continue;
     for (int lanes : {1, 16}) {
       auto results = run_ops(target, lanes, {Scalar::F32, Scalar::F32}, {bytes_of(a), bytes_of(b)},
-                             Scalar::I8, [&](Builder& builder, const std::vector<Value>& v) {
-                               std::vector<Value> out;
+                             Scalar::I8, [&](Builder& builder, const std::vector<Register>& v) {
+                               std::vector<Register> out;
                                for (Predicate p : predicates) {
                                  out.push_back(builder.cast(
                                      OpKind::ZExt, builder.compare(OpKind::FCmp, p, v[0], v[1]), Scalar::I8));

@@ -54,14 +54,14 @@ template <class T> static void check(const TargetInfo& target, Scalar scalar, in
     for (T y : numbers) a.push_back(x), b.push_back(y);
   static constexpr int64_t divisors[] = {1, -1, 7, 16, -3};
   auto results = run_ops(target, lanes, {scalar, scalar}, {bytes_of(a), bytes_of(b)}, scalar,
-                         [&](Builder& builder, const std::vector<Value>& v) {
-                           std::vector<Value> out;
+                         [&](Builder& builder, const std::vector<Register>& v) {
+                           std::vector<Register> out;
                            for (OpKind kind : kinds) {
                              out.push_back(kind == OpKind::CtPop ? builder.unary(kind, v[0])
                                                                  : builder.binary(kind, v[0], v[1]));
                            }
                            for (int64_t divisor : divisors) {
-                             Value constant = builder.constant_int({scalar, lanes}, divisor);
+                             Register constant = builder.constant_int({scalar, lanes}, divisor);
                              out.push_back(builder.binary(OpKind::SDiv, v[0], constant));
                              out.push_back(builder.binary(OpKind::URem, v[0], constant));
                            }
@@ -102,8 +102,8 @@ TEST_CASE("integer compares are signed or unsigned as told", "[ops]") {
   for (const TargetInfo& target : runnable_targets()) {
     auto results =
         run_ops(target, 8, {Scalar::I32, Scalar::I32}, {bytes_of(a), bytes_of(b)}, Scalar::I32,
-                [&](Builder& builder, const std::vector<Value>& v) {
-                  std::vector<Value> out;
+                [&](Builder& builder, const std::vector<Register>& v) {
+                  std::vector<Register> out;
                   for (OpKind kind : {OpKind::SCmp, OpKind::UCmp}) {
                     for (Predicate p : {Predicate::Eq, Predicate::Ne, Predicate::Lt, Predicate::Le,
                                         Predicate::Gt, Predicate::Ge}) {

@@ -21,8 +21,8 @@ TargetInfo host_target() {
   return target_of("", "native");
 }
 
-codegen::Options options_for(const TargetInfo& target) {
-  codegen::Options options;
+codegen::CodegenOptions options_for(const TargetInfo& target) {
+  codegen::CodegenOptions options;
   options.target = target;
   options.run_symbol = "model_run";
   options.weights_symbol = "model_weights";
@@ -69,7 +69,7 @@ std::string shell(const std::string& command) {
   return output;
 }
 
-LoadedObject::LoadedObject(const kernel::Program& program, const codegen::Options& options) {
+LoadedObject::LoadedObject(const kernel::Program& program, const codegen::CodegenOptions& options) {
   auto facts = codegen::emit_object(program, options, folder_.file("model.o"));
   if (!facts) FAIL(facts.error().message);
   facts_ = *facts;
@@ -119,7 +119,7 @@ bool EmulatedObject::available(const TargetInfo& target) {
   return std::system(probe.c_str()) == 0;
 }
 
-EmulatedObject::EmulatedObject(const kernel::Program& program, const codegen::Options& options) {
+EmulatedObject::EmulatedObject(const kernel::Program& program, const codegen::CodegenOptions& options) {
   auto facts = codegen::emit_object(program, options, folder_.file("model.o"));
   if (!facts) FAIL(facts.error().message);
   auto [emulator, flags] = emulation(options.target);

@@ -12,7 +12,7 @@ namespace firn::test {
 // The target that this machine can run: the host's own CPU.
 TargetInfo host_target();
 TargetInfo target_of(const std::string& triple, const std::string& cpu, const std::string& features = "");
-codegen::Options options_for(const TargetInfo& target);
+codegen::CodegenOptions options_for(const TargetInfo& target);
 
 // A program of one kernel whose parameters, in order, are inputs (read) and outputs (written) of the program.
 kernel::Program program_of(std::unique_ptr<kernel::Kernel> kernel);
@@ -31,14 +31,14 @@ private:
 // An object linked and loaded.
 class LoadedObject {
 public:
-  LoadedObject(const kernel::Program& program, const codegen::Options& options);
+  LoadedObject(const kernel::Program& program, const codegen::CodegenOptions& options);
   ~LoadedObject();
   LoadedObject(const LoadedObject&) = delete;
   // Without `weights` those that the object holds.
   int run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* arena = nullptr,
           const unsigned char* weights = nullptr) const;
   const unsigned char* weights() const;
-  // Calls the function that prepares the weights, which Options::prepare_symbol names "model_prepare".
+  // Calls the function that prepares the weights, which CodegenOptions::prepare_symbol names "model_prepare".
   int prepare(void* packed) const;
   const codegen::ObjectFacts& facts() const { return facts_; }
   std::string disassembly() const;
@@ -55,7 +55,7 @@ private:
 // An object of another architecture, linked with freestanding_driver.c and run by an emulator.
 class EmulatedObject {
 public:
-  EmulatedObject(const kernel::Program& program, const codegen::Options& options);
+  EmulatedObject(const kernel::Program& program, const codegen::CodegenOptions& options);
   // Whether this machine has the emulator and compiler for that target.
   static bool available(const TargetInfo& target);
   // Sizes of `outputs` are those of the vectors on entry.

@@ -25,7 +25,7 @@ static std::unique_ptr<Kernel> add_kernel(const std::string& name, int64_t n, in
   int x = b.add_parameter("x", Scalar::F32, n, false, alignment),
       w = b.add_parameter("w", Scalar::F32, n, false, alignment);
   int y = b.add_parameter("y", Scalar::F32, n, true, alignment);
-  Type wide{Scalar::F32, 8};
+  MachineType wide{Scalar::F32, 8};
   b.loop(0, n, 8, [&](const IntExpr& i) {
     b.store(b.binary(OpKind::FAdd, b.load(wide, x, i, 32), b.load(wide, w, i, 32)), y, i, 32);
   });
@@ -143,7 +143,7 @@ TEST_CASE("an object that prepares its weights holds the raw ones", "[object]") 
   Program program = chain_program();
   for (Constant& constant : program.constants)
     constant.fill = [](std::span<std::byte>) { FAIL("packed weights are not in the object"); };
-  codegen::Options options = options_for(host_target());
+  codegen::CodegenOptions options = options_for(host_target());
   options.prepare = &prepare;
   options.prepare_symbol = "model_prepare";
   // Stamps are for steps of the program itself.
@@ -178,8 +178,8 @@ TEST_CASE("steps branch and loop on bytes in buffers", "[object]") {
   int count = b.add_parameter("count", Scalar::I32, 1, true, 4),
       flag = b.add_parameter("flag", Scalar::I8, 1, true, 1);
   int total = b.add_parameter("total", Scalar::I32, 1, true, 4);
-  Type i32{Scalar::I32, 1};
-  Value left = b.binary(OpKind::ISub, b.load(i32, count, 0), b.constant_int(i32, 1));
+  MachineType i32{Scalar::I32, 1};
+  Register left = b.binary(OpKind::ISub, b.load(i32, count, 0), b.constant_int(i32, 1));
   b.store(left, count, 0);
   b.store(
       b.cast(OpKind::ZExt, b.compare(OpKind::SCmp, Predicate::Gt, left, b.constant_int(i32, 0)), Scalar::I8),
@@ -231,7 +231,7 @@ TEST_CASE("objects are equal byte for byte", "[object]") {
                      [](const auto& op) { return op->kind == OpKind::CallRuntime; }),
       program.kernels[1]->body.ops.end());
   for (const char* cpu : {"x86-64-v3", "znver4", "cortex-a72", "generic-rv64"}) {
-    codegen::Options options = options_for(target_of("", cpu));
+    codegen::CodegenOptions options = options_for(target_of("", cpu));
     std::string files[2];
     for (std::string& file : files) {
       auto facts = codegen::emit_object(program, options, folder.file("a.o"));
@@ -321,7 +321,7 @@ static Program fma_program() {
   auto kernel = std::make_unique<Kernel>();
   kernel->name = "fma";
   Builder b(*kernel);
-  Type real{Scalar::F32, 1};
+  MachineType real{Scalar::F32, 1};
   int x = b.add_parameter("x", Scalar::F32, 2, false), y = b.add_parameter("y", Scalar::F32, 1, true);
   b.store(b.fma(b.load(real, x, 0), b.load(real, x, 1), b.load(real, y, 0)), y, 0);
   return program_of(std::move(kernel));
@@ -338,7 +338,7 @@ TEST_CASE("symbols that nothing promises are found in every format", "[object]")
     CHECK(std::find(symbols.begin(), symbols.end(), "firn_rt1_sort") != symbols.end());
     for (const std::string& symbol : symbols) CHECK((symbol == "firn_rt1_sort" || symbol == "_fltused"));
     // The backend calls the library where code is told that a CPU has less than the kernels ask for.
-    codegen::Options options = options_for(target_of(triple, ""));
+    codegen::CodegenOptions options = options_for(target_of(triple, ""));
     if (options.target.arch != Arch::X86_64) continue;
     options.target.features += ",-fma";
     facts = codegen::emit_object(fma_program(), options, folder.file("b.o"));

@@ -29,7 +29,7 @@ std::vector<std::vector<char>> run_ops(const TargetInfo& target, int lanes, cons
   {
     Kernel scratch;
     Builder b(scratch);
-    std::vector<Value> values;
+    std::vector<Register> values;
     for (Scalar type : types) {
       values.push_back(b.load({type, lanes}, b.add_parameter("x", type, rows, false), 0));
     }
@@ -41,10 +41,10 @@ std::vector<std::vector<char>> run_ops(const TargetInfo& target, int lanes, cons
   for (Scalar type : types) b.add_parameter("in", type, rows, false);
   int out = b.add_parameter("out", result, rows * static_cast<int64_t>(results), true);
   b.loop(0, rows, lanes, [&](const IntExpr& i) {
-    std::vector<Value> values;
+    std::vector<Register> values;
     for (size_t k = 0; k < types.size(); ++k)
       values.push_back(b.load({types[k], lanes}, static_cast<int>(k), i));
-    std::vector<Value> emitted = emit(b, values);
+    std::vector<Register> emitted = emit(b, values);
     for (size_t r = 0; r < emitted.size(); ++r) b.store(emitted[r], out, i + static_cast<int64_t>(r) * rows);
   });
   Program program = program_of(std::move(kernel));

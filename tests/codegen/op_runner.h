@@ -9,8 +9,8 @@
 namespace firn::test {
 
 // Emits the results to store for one vector of operands; all results have the same type.
-using EmitOps =
-    std::function<std::vector<kernel::Value>(kernel::Builder&, const std::vector<kernel::Value>& operands)>;
+using EmitOps = std::function<std::vector<kernel::Register>(kernel::Builder&,
+                                                            const std::vector<kernel::Register>& operands)>;
 
 // Runs `emit` over all rows of operands, `lanes` rows at a time; the number of rows must be a multiple of
 // `lanes`. operands[k] are the bytes of the k-th operand of every row; the answer is one byte vector per

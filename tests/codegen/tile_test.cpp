@@ -23,13 +23,14 @@ static std::unique_ptr<Kernel> tile_kernel(int64_t depth) {
   int lhs = b.add_parameter("lhs", Scalar::F32, rows * depth, false);
   int rhs = b.add_parameter("rhs", Scalar::F32, depth * 2 * lanes, false);
   int out = b.add_parameter("out", Scalar::F32, rows * 2 * lanes, true);
-  Type wide{Scalar::F32, lanes};
-  std::vector<Value> zero(2 * rows, b.constant(wide, 0));
-  auto result = b.loop_carried(0, depth, 1, zero, [&](const IntExpr& k, const std::vector<Value>& sums) {
-    std::vector<Value> next = sums;
-    Value columns[2] = {b.load(wide, rhs, 2 * lanes * k, 64), b.load(wide, rhs, 2 * lanes * k + lanes, 64)};
+  MachineType wide{Scalar::F32, lanes};
+  std::vector<Register> zero(2 * rows, b.constant(wide, 0));
+  auto result = b.loop_carried(0, depth, 1, zero, [&](const IntExpr& k, const std::vector<Register>& sums) {
+    std::vector<Register> next = sums;
+    Register columns[2] = {b.load(wide, rhs, 2 * lanes * k, 64),
+                           b.load(wide, rhs, 2 * lanes * k + lanes, 64)};
     for (int r = 0; r < rows; ++r) {
-      Value x = b.splat(b.load({Scalar::F32, 1}, lhs, r * depth + k), lanes);
+      Register x = b.splat(b.load({Scalar::F32, 1}, lhs, r * depth + k), lanes);
       for (int c = 0; c < 2; ++c) next[2 * r + c] = b.fma(x, columns[c], next[2 * r + c]);
     }
     return next;

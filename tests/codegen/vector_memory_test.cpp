@@ -46,13 +46,13 @@ static std::vector<float> ramp(size_t n) {
 TEST_CASE("lanes are shuffled, inserted and extracted", "[vector]") {
   auto in = ramp(16);
   auto answers = run_everywhere<float, float>(Scalar::F32, in, Scalar::F32, 16, [](Builder& b) {
-    Type wide{Scalar::F32, 8};
-    Value x = b.load(wide, 0, 0), y = b.load(wide, 0, 8);
+    MachineType wide{Scalar::F32, 8};
+    Register x = b.load(wide, 0, 0), y = b.load(wide, 0, 8);
     b.store(b.shuffle(x, y, {0, 8, 1, 9, 15, 7, 3, 3}), 1, 0);
-    Value one = b.insert(x, b.extract(y, 5), 2);
+    Register one = b.insert(x, b.extract(y, 5), 2);
     b.store(b.shuffle(one, one, {2, 1, 0}), 1, 8);
     b.store(b.shuffle(x, y, {14}), 1, 11);
-    Value pair = b.shuffle(b.load({Scalar::F32, 1}, 0, 4), b.load({Scalar::F32, 1}, 0, 5), {1, 0});
+    Register pair = b.shuffle(b.load({Scalar::F32, 1}, 0, 4), b.load({Scalar::F32, 1}, 0, 5), {1, 0});
     b.store(pair, 1, 12);
     b.store(b.splat(b.load({Scalar::F32, 1}, 0, 6), 2), 1, 14);
   });
@@ -76,13 +76,13 @@ TEST_CASE("reductions are a fixed tree, also over odd lanes", "[vector]") {
     return v[0];
   };
   auto answers = run_everywhere<float, float>(Scalar::F32, in, Scalar::F32, 6, [](Builder& b) {
-    Value x = b.load({Scalar::F32, 16}, 0, 0);
+    Register x = b.load({Scalar::F32, 16}, 0, 0);
     b.store(b.reduce(OpKind::ReduceFAdd, x), 1, 0);
     b.store(b.reduce(OpKind::ReduceFMax, x), 1, 1);
     b.store(b.reduce(OpKind::ReduceFMin, x), 1, 2);
     b.store(b.reduce(OpKind::ReduceFAdd, b.load({Scalar::F32, 6}, 0, 0)), 1, 3);
     b.store(b.reduce(OpKind::ReduceFMul, b.load({Scalar::F32, 3}, 0, 3)), 1, 4);
-    Value words = b.cast(OpKind::FToSI, b.load({Scalar::F32, 8}, 0, 8), Scalar::I32);
+    Register words = b.cast(OpKind::FToSI, b.load({Scalar::F32, 8}, 0, 8), Scalar::I32);
     b.store(b.cast(OpKind::SIToF, b.reduce(OpKind::ReduceIAdd, words), Scalar::F32), 1, 5);
   });
   for (const auto& [target, got] : answers) {
@@ -95,7 +95,7 @@ TEST_CASE("a NaN survives maximum and minimum reductions", "[vector]") {
   std::vector<float> in(16, 1.0f);
   in[11] = NAN;
   auto answers = run_everywhere<float, float>(Scalar::F32, in, Scalar::F32, 2, [](Builder& b) {
-    Value x = b.load({Scalar::F32, 16}, 0, 0);
+    Register x = b.load({Scalar::F32, 16}, 0, 0);
     b.store(b.reduce(OpKind::ReduceFMax, x), 1, 0);
     b.store(b.reduce(OpKind::ReduceFMin, x), 1, 1);
   });
@@ -114,8 +114,8 @@ TEST_CASE("u8 x s8 dots accumulate without saturation at any width", "[vector]")
       [](Builder& b) {
         for (size_t i = 0; i < 7; ++i) {
           int lanes = widths[i];
-          Value x = b.load({Scalar::I8, 4 * lanes}, 0, 0), y = b.load({Scalar::I8, 4 * lanes}, 0, 256);
-          Value sum = b.constant_int({Scalar::I32, lanes}, 1000);
+          Register x = b.load({Scalar::I8, 4 * lanes}, 0, 0), y = b.load({Scalar::I8, 4 * lanes}, 0, 256);
+          Register sum = b.constant_int({Scalar::I32, lanes}, 1000);
           b.store(b.emit(OpKind::DotU8S8, {sum, x, y}, {Scalar::I32, lanes}), 1,
                   static_cast<int64_t>(32 * i));
         }
@@ -139,7 +139,7 @@ TEST_CASE("bf16 dots are exact on small integers", "[vector]") {
   for (size_t i = 0; i < in.size(); ++i) in[i] = as_bf16(static_cast<float>(i % 11) - 5);
   auto answers = run_everywhere<uint16_t, float>(Scalar::BF16, in, Scalar::F32, 17, [](Builder& b) {
     auto dot = [&](int lanes, int at) {
-      Value sum = b.constant({Scalar::F32, lanes}, 0.5), x = b.load({Scalar::BF16, 2 * lanes}, 0, 0);
+      Register sum = b.constant({Scalar::F32, lanes}, 0.5), x = b.load({Scalar::BF16, 2 * lanes}, 0, 0);
       b.store(
           b.emit(OpKind::DotBF16, {sum, x, b.load({Scalar::BF16, 2 * lanes}, 0, 64)}, {Scalar::F32, lanes}),
           1, at);
@@ -163,16 +163,16 @@ TEST_CASE("masked loads and stores touch the chosen lanes alone", "[memory]") {
   auto in = ramp(40);
   in[39] = 5; // how many lanes
   auto answers = run_everywhere<float, float>(Scalar::F32, in, Scalar::F32, 64, [](Builder& b) {
-    Type wide{Scalar::F32, 16};
-    Value count = b.cast(OpKind::FToSI, b.load({Scalar::F32, 1}, 0, 39), Scalar::I32);
+    MachineType wide{Scalar::F32, 16};
+    Register count = b.cast(OpKind::FToSI, b.load({Scalar::F32, 1}, 0, 39), Scalar::I32);
     IntExpr n = b.symbolic(count, 0, 16);
-    Value mask = b.lane_mask(16, n);
+    Register mask = b.lane_mask(16, n);
     b.store(b.constant(wide, -1), 1, 0);
     b.store_masked(b.load(wide, 0, 0), 1, 0, mask);
     b.store(b.load_masked(wide, 0, 16, mask), 1, 16);
     b.store(b.load_masked(wide, 0, 16, mask, b.constant(wide, 7)), 1, 32);
     b.store_masked(b.constant(wide, 2), 1, 48, b.lane_mask(16, 3));
-    Value one = b.compare(OpKind::SCmp, Predicate::Gt, count, b.constant_int({Scalar::I32, 1}, 4));
+    Register one = b.compare(OpKind::SCmp, Predicate::Gt, count, b.constant_int({Scalar::I32, 1}, 4));
     b.store_masked(b.load_masked({Scalar::F32, 1}, 0, 3, one), 1, 60, one);
   });
   for (const auto& [target, got] : answers) {
@@ -192,13 +192,13 @@ TEST_CASE("gathers and scatters follow their offsets; later lanes win", "[memory
   auto answers = run_everywhere<int32_t, int32_t>(
       Scalar::I32, in, Scalar::I32, 64,
       [](Builder& b) {
-        Type wide{Scalar::I32, 8};
-        Value offsets = b.constant_lanes(wide, {7, -3, 0, 21, 4, 4, 9, 1});
-        Value mask = b.constant_lanes({Scalar::I1, 8}, {1, 1, 0, 1, 1, 1, 0, 1});
+        MachineType wide{Scalar::I32, 8};
+        Register offsets = b.constant_lanes(wide, {7, -3, 0, 21, 4, 4, 9, 1});
+        Register mask = b.constant_lanes({Scalar::I1, 8}, {1, 1, 0, 1, 1, 1, 0, 1});
         b.store(b.gather(wide, 0, 10, offsets), 1, 0);
         b.store(b.gather(wide, 0, 10, offsets, mask), 1, 8);
         b.scatter(b.load(wide, 0, 0), 1, 30, offsets, mask);
-        Value far = b.cast(OpKind::SExt, offsets, Scalar::I64);
+        Register far = b.cast(OpKind::SExt, offsets, Scalar::I64);
         b.store(b.gather(wide, 0, 20, far), 1, 16);
         b.store(b.gather({Scalar::I32, 1}, 0, 2, b.index(5)), 1, 63);
       },

@@ -76,7 +76,7 @@ Number rounded(Scalar to, long double exact) {
 struct Case {
   std::string name;
   Scalar from, to;
-  std::function<Value(Builder&, Value x, Value y)> emit;
+  std::function<Register(Builder&, Register x, Register y)> emit;
   std::function<std::optional<Number>(Number x, Number y)> expect;
 };
 
@@ -99,7 +99,7 @@ Case cast_case(OpKind kind, Scalar from, Scalar to) {
               std::string(scalar_name(to));
   made.from = from;
   made.to = to;
-  made.emit = [=](Builder& b, Value x, Value) { return b.cast(kind, x, to); };
+  made.emit = [=](Builder& b, Register x, Register) { return b.cast(kind, x, to); };
   made.expect = [=](Number x, Number) -> std::optional<Number> {
     switch (kind) {
     case OpKind::FExt:
@@ -152,7 +152,7 @@ std::vector<Case> half_arithmetic() {
     auto binary = [&](OpKind kind, auto expect) {
       add(
           std::string(op_kind_info(kind).mnemonic),
-          [=](Builder& b, Value x, Value y) { return b.binary(kind, x, y); }, expect);
+          [=](Builder& b, Register x, Register y) { return b.binary(kind, x, y); }, expect);
     };
     binary(OpKind::FAdd, [](double x, double y) { return x + y; });
     binary(OpKind::FSub, [](double x, double y) { return x - y; });
@@ -163,7 +163,9 @@ std::vector<Case> half_arithmetic() {
     binary(OpKind::FCopySign, [](double x, double y) { return std::copysign(x, y); });
     add(
         "sqrt of a sum",
-        [](Builder& b, Value x, Value y) { return b.unary(OpKind::FSqrt, b.binary(OpKind::FMaximum, x, y)); },
+        [](Builder& b, Register x, Register y) {
+          return b.unary(OpKind::FSqrt, b.binary(OpKind::FMaximum, x, y));
+        },
         [](double x, double y) { return std::isnan(x) || std::isnan(y) ? NAN : std::sqrt(std::max(x, y)); });
     using Compare = bool (*)(double, double);
     const std::pair<Predicate, Compare> compares[] = {
@@ -176,10 +178,10 @@ std::vector<Case> half_arithmetic() {
     for (auto [predicate, holds] : compares)
       add(
           "compare",
-          [predicate = predicate](Builder& b, Value x, Value y) {
-            Value zero = b.constant(b.type(x), 0);
-            Value both = b.binary(OpKind::And, b.compare(OpKind::FCmp, predicate, x, y),
-                                  b.compare(OpKind::FCmp, predicate, zero, y));
+          [predicate = predicate](Builder& b, Register x, Register y) {
+            Register zero = b.constant(b.type(x), 0);
+            Register both = b.binary(OpKind::And, b.compare(OpKind::FCmp, predicate, x, y),
+                                     b.compare(OpKind::FCmp, predicate, zero, y));
             return b.select(both, x, b.unary(OpKind::FNeg, y));
           },
           [holds = holds](double x, double y) { return holds(x, y) && holds(0, y) ? x : -y; });
@@ -294,7 +296,7 @@ void check_width(const TargetInfo& target, codegen::OptLevel level, const std::v
     program.steps.push_back(step);
     program.kernels.push_back(std::move(kernel));
   }
-  codegen::Options options = options_for(target);
+  codegen::CodegenOptions options = options_for(target);
   options.opt_level = level;
   std::vector<void*> outputs;
   for (auto& bytes : results) outputs.push_back(bytes.data());
@@ -359,10 +361,10 @@ TEST_CASE("comparisons of 16-bit floats are made in f32", "[ops]") {
   Builder b(*kernel);
   int x = b.add_parameter("x", Scalar::F16, 11, false), y = b.add_parameter("y", Scalar::F16, 11, false),
       out = b.add_parameter("out", Scalar::F16, 11, true);
-  Type half{Scalar::F16, 11};
-  Value left = b.load(half, x, 0), right = b.load(half, y, 0);
-  Value below = b.compare(OpKind::FCmp, Predicate::Lt, left, b.constant(half, 0)),
-        differs = b.compare(OpKind::FCmp, Predicate::Ne, left, right);
+  MachineType half{Scalar::F16, 11};
+  Register left = b.load(half, x, 0), right = b.load(half, y, 0);
+  Register below = b.compare(OpKind::FCmp, Predicate::Lt, left, b.constant(half, 0)),
+           differs = b.compare(OpKind::FCmp, Predicate::Ne, left, right);
   b.store(b.select(b.binary(OpKind::And, below, differs), left, right), out, 0);
   auto text = codegen::emit_assembly(program_of(std::move(kernel)), options_for(target));
   REQUIRE(text);

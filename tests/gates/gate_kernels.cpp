@@ -115,7 +115,7 @@ std::unique_ptr<Module> attention_module(int64_t heads, int64_t rows, int64_t de
 std::unique_ptr<Module> lstm_module(int64_t steps, int64_t hidden) {
   auto module = std::make_unique<Module>("m");
   Region& body = module->add_function("main").body();
-  Builder b(body);
+  GraphBuilder b(body);
   auto input = [&](const char* name, std::vector<Dim> dims) {
     return body.add_parameter(Type::tensor(DType::F32, std::move(dims)), name)->result();
   };
@@ -220,7 +220,7 @@ const std::vector<std::string>& gate_cpus() {
 GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, const std::string& schedule) {
   TargetInfo target = target_of("x86_64-linux-gnu", cpu);
   auto module = kernel.module(target.channel_block());
-  lower::Options options;
+  lower::LoweringOptions options;
   options.target = target;
   options.winograd = lower::Winograd::Embed;
   std::vector<plan::Explanation> explanations;

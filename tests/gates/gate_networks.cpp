@@ -80,7 +80,7 @@ private:
   int inputs_ = 0;
 
 public:
-  Builder b;
+  GraphBuilder b;
 };
 
 using Net = NetworkBuilder;
@@ -264,7 +264,7 @@ std::string compile_network(const GateNetwork& network, const std::string& cpu) 
   run.options.winograd = lower::Winograd::Embed;
   if (Result done = run_passes(*module, default_pipeline(/*for_target=*/true), run); !done)
     FAIL(done.error().message);
-  lower::Options options;
+  lower::LoweringOptions options;
   options.target = target;
   options.winograd = lower::Winograd::Embed;
   auto program = lower::lower_module(*module, options);

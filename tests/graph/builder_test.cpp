@@ -21,7 +21,7 @@ struct Scene {
   }
   Module module;
   Region& body;
-  Builder builder;
+  GraphBuilder builder;
 };
 
 TEST_CASE("shapes broadcast under numpy's rule") {
@@ -107,7 +107,7 @@ TEST_CASE("new instructions stand before the given one and take its location") {
   Value x = scene.input(DType::F32, {2});
   scene.builder.set_location("node");
   Value last = scene.builder.unary(Opcode::Negate, x);
-  Builder before(scene.body, last.def);
+  GraphBuilder before(scene.body, last.def);
   Value first = before.unary(Opcode::Abs, x);
   CHECK(first.def->location() == "node");
   CHECK(scene.body.snapshot()[1] == first.def);

@@ -7,7 +7,7 @@
 
 namespace firn::kernel {
 
-static const Type f32{Scalar::F32, 1}, i32{Scalar::I32, 1}, wide{Scalar::F32, 8};
+static const MachineType f32{Scalar::F32, 1}, i32{Scalar::I32, 1}, wide{Scalar::F32, 8};
 
 struct Fixture {
   Kernel kernel;
@@ -15,12 +15,12 @@ struct Fixture {
   int input = b.add_parameter("x", Scalar::F32, 64, /*written=*/false);
   int output = b.add_parameter("y", Scalar::F32, 64, /*written=*/true);
 
-  double number(Value value) {
+  double number(Register value) {
     double result = std::numeric_limits<double>::quiet_NaN();
     REQUIRE(b.constant_value(value, result));
     return result;
   }
-  bool is_constant(Value value) {
+  bool is_constant(Register value) {
     double ignored;
     return b.constant_value(value, ignored);
   }
@@ -35,13 +35,13 @@ TEST_CASE_METHOD(Fixture, "arithmetic of constants folds in the type's precision
 }
 
 TEST_CASE_METHOD(Fixture, "identities vanish only where floats allow it") {
-  Value x = b.load(f32, input, 0);
+  Register x = b.load(f32, input, 0);
   CHECK(b.binary(OpKind::FMul, x, b.constant(f32, 1)) == x);
   CHECK(b.binary(OpKind::FSub, x, b.constant(f32, 0)) == x);
   CHECK(b.binary(OpKind::FAdd, x, b.constant(f32, -0.0)) == x);
   CHECK_FALSE(b.binary(OpKind::FAdd, x, b.constant(f32, 0.0)) == x); // -0 + 0 is +0
   CHECK_FALSE(is_constant(b.binary(OpKind::FMul, x, b.constant(f32, 0))));
-  Value n = b.cast(OpKind::FToSI, x, Scalar::I32);
+  Register n = b.cast(OpKind::FToSI, x, Scalar::I32);
   CHECK(b.binary(OpKind::IAdd, n, b.constant_int(i32, 0)) == n);
   CHECK(b.binary(OpKind::IMul, b.constant_int(i32, 1), n) == n);
   CHECK(number(b.binary(OpKind::IMul, n, b.constant_int(i32, 0))) == 0);
@@ -49,16 +49,16 @@ TEST_CASE_METHOD(Fixture, "identities vanish only where floats allow it") {
 }
 
 TEST_CASE_METHOD(Fixture, "casts of constants wrap and extend as machines do") {
-  Value byte = b.constant_int({Scalar::I8, 1}, -1);
+  Register byte = b.constant_int({Scalar::I8, 1}, -1);
   CHECK(number(b.cast(OpKind::ZExt, byte, Scalar::I32)) == 255);
   CHECK(number(b.cast(OpKind::SExt, byte, Scalar::I32)) == -1);
   CHECK(number(b.cast(OpKind::Trunc, b.constant_int(i32, 0x1ff), Scalar::I8)) == -1);
   CHECK(number(b.cast(OpKind::ZExt, b.constant_int({Scalar::I1, 1}, 1), Scalar::I8)) == 1);
-  CHECK(b.type(b.cast(OpKind::Bitcast, b.constant(wide, 1), Scalar::I8)) == Type{Scalar::I8, 32});
+  CHECK(b.type(b.cast(OpKind::Bitcast, b.constant(wide, 1), Scalar::I8)) == MachineType{Scalar::I8, 32});
 }
 
 TEST_CASE_METHOD(Fixture, "a scalar is its own splat, extract and reduction") {
-  Value x = b.load(f32, input, 0);
+  Register x = b.load(f32, input, 0);
   CHECK(b.splat(x, 1) == x);
   CHECK(b.extract(x, 0) == x);
   CHECK(b.reduce(OpKind::ReduceFAdd, x) == x);
@@ -89,21 +89,21 @@ TEST_CASE_METHOD(Fixture, "an induction variable knows its last value") {
 }
 
 TEST_CASE_METHOD(Fixture, "full masks and known branches vanish") {
-  Value all = b.lane_mask(8, 8);
-  Value x = b.load_masked(wide, input, 0, all);
+  Register all = b.lane_mask(8, 8);
+  Register x = b.load_masked(wide, input, 0, all);
   CHECK(kernel.body.ops.back()->operands.empty());
   b.store_masked(x, output, 0, b.lane_mask(8, 3));
   CHECK(kernel.body.ops.back()->operands.size() == 2);
   auto chosen = b.if_then_else(
-      b.constant_int({Scalar::I1, 1}, 1), [&] { return std::vector<Value>{x}; },
-      [&] { return std::vector<Value>{}; });
-  CHECK(chosen == std::vector<Value>{x});
+      b.constant_int({Scalar::I1, 1}, 1), [&] { return std::vector<Register>{x}; },
+      [&] { return std::vector<Register>{}; });
+  CHECK(chosen == std::vector<Register>{x});
   CHECK(verify(kernel));
 }
 
 TEST_CASE_METHOD(Fixture, "a symbol of a known value is that value") {
   CHECK(b.symbolic(b.constant_int(i32, 7), 0, 10) == IntExpr(7));
-  Value n = b.cast(OpKind::FToSI, b.load(f32, input, 0), Scalar::I32);
+  Register n = b.cast(OpKind::FToSI, b.load(f32, input, 0), Scalar::I32);
   IntExpr s = b.symbolic(n, 0, 63);
   CHECK(s.upper_bound() == 63);
   CHECK(b.symbolic(b.index(s + 1), 0, 64) == s + 1);

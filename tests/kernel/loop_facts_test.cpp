@@ -11,10 +11,10 @@ using namespace firn::kernel;
 namespace {
 
 // Multiplies `count` times.
-std::vector<Value> multiply(Builder& b, int64_t count) {
+std::vector<Register> multiply(Builder& b, int64_t count) {
   b.loop_carried(0, count, 1, {b.constant({Scalar::F32, 1}, 0)},
-                 [&](const IntExpr& i, const std::vector<Value>& in) {
-                   Value x = b.load({Scalar::F32, 1}, 0, i);
+                 [&](const IntExpr& i, const std::vector<Register>& in) {
+                   Register x = b.load({Scalar::F32, 1}, 0, i);
                    return std::vector{b.fma(x, x, in[0])};
                  });
   return {};
@@ -27,7 +27,8 @@ LoopOnPath outer_loop(OpKind compare, Predicate predicate, const std::function<I
   Builder b(kernel);
   b.add_parameter("x", Scalar::F32, 64, false);
   IntExpr p = b.set_parallel(10);
-  Value condition = b.compare(compare, predicate, b.index(lhs(p)), b.constant_int({Scalar::Index, 1}, rhs));
+  Register condition =
+      b.compare(compare, predicate, b.index(lhs(p)), b.constant_int({Scalar::Index, 1}, rhs));
   b.if_then_else(
       condition, [&] { return multiply(b, first_computes ? 64 : 2); },
       [&] { return multiply(b, first_computes ? 2 : 64); });

@@ -9,7 +9,7 @@
 namespace firn::kernel {
 namespace {
 
-constexpr Type f32{Scalar::F32, 1}, f32x8{Scalar::F32, 8}, f16x8{Scalar::F16, 8};
+constexpr MachineType f32{Scalar::F32, 1}, f32x8{Scalar::F32, 8}, f16x8{Scalar::F16, 8};
 
 // Buffer x (read) and y (written), both of 1024 elements.
 Overwriting pattern_of(const std::function<void(Builder&, int x, int y)>& make, int64_t distance = 0,
@@ -29,7 +29,7 @@ Overwriting pattern_of(const std::function<void(Builder&, int x, int y)>& make, 
   return pattern;
 }
 
-void copy(Builder& b, int x, int y, const IntExpr& from, const IntExpr& to, Type type = f32x8) {
+void copy(Builder& b, int x, int y, const IntExpr& from, const IntExpr& to, MachineType type = f32x8) {
   b.store(b.load(type, x, from), y, to);
 }
 
@@ -67,13 +67,13 @@ TEST_CASE("iterations of the parallel loop own what they overwrite") {
   CHECK(pattern_of([](Builder& b, int x, int y) {
           IntExpr p = b.set_parallel(4);
           b.loop(30 * p, min(30 * p + 30, 113), 1, [&](const IntExpr& v) { copy(b, x, y, 8 * v, 8 * v); });
-          Value last = b.compare(OpKind::SCmp, Predicate::Eq, b.index(p), b.index(3));
+          Register last = b.compare(OpKind::SCmp, Predicate::Eq, b.index(p), b.index(3));
           b.if_then_else(
               last,
               [&] {
-                return copy(b, x, y, 904, 904, {Scalar::F32, 3}), std::vector<Value>{};
+                return copy(b, x, y, 904, 904, {Scalar::F32, 3}), std::vector<Register>{};
               },
-              [] { return std::vector<Value>{}; });
+              [] { return std::vector<Register>{}; });
         }) == Overwriting::Pointwise);
   // They come in any order: nobody reads what another writes, not even of those before.
   CHECK(pattern_of([](Builder& b, int x, int y) {
@@ -162,24 +162,24 @@ TEST_CASE("a last vector that overlaps the one before reads what that wrote") {
 TEST_CASE("gathers, runtime calls and whiles may read anything at any time") {
   auto gathers = [](bool first) {
     return pattern_of([&](Builder& b, int x, int y) {
-      Value offsets = b.constant_int({Scalar::I32, 8}, 3);
+      Register offsets = b.constant_int({Scalar::I32, 8}, 3);
       if (!first) b.store(b.constant(f32x8, 0), y, 0);
-      Value gathered = b.gather(f32x8, x, 0, offsets);
+      Register gathered = b.gather(f32x8, x, 0, offsets);
       b.store(gathered, y, 8);
     });
   };
   CHECK(gathers(true) == Overwriting::RowWise);
   CHECK(gathers(false) == Overwriting::None);
   CHECK(pattern_of([](Builder& b, int x, int y) {
-          Value start = b.load(f32, x, 0);
+          Register start = b.load(f32, x, 0);
           b.while_loop(
               {start},
-              [&](const std::vector<Value>& v) {
+              [&](const std::vector<Register>& v) {
                 return b.compare(OpKind::FCmp, Predicate::Ge, v[0], b.constant(f32, 1));
               },
-              [&](const std::vector<Value>& v) {
+              [&](const std::vector<Register>& v) {
                 b.store(v[0], y, 0);
-                return std::vector<Value>{b.load(f32, x, 0)};
+                return std::vector<Register>{b.load(f32, x, 0)};
               });
         }) == Overwriting::None);
   CHECK(pattern_of([](Builder& b, int x, int y) {
@@ -194,9 +194,9 @@ TEST_CASE("gathers, runtime calls and whiles may read anything at any time") {
 TEST_CASE("of two branches only one runs") {
   auto branches = [](bool in_order) {
     return pattern_of([&](Builder& b, int x, int y) {
-      Value holds = b.compare(OpKind::FCmp, Predicate::Gt, b.load(f32, x, 100), b.constant(f32, 0));
-      auto write = [&] { return b.store(b.constant(f32, 1), y, 0), std::vector<Value>{}; };
-      auto read = [&] { return b.load(f32, x, 0), std::vector<Value>{}; };
+      Register holds = b.compare(OpKind::FCmp, Predicate::Gt, b.load(f32, x, 100), b.constant(f32, 0));
+      auto write = [&] { return b.store(b.constant(f32, 1), y, 0), std::vector<Register>{}; };
+      auto read = [&] { return b.load(f32, x, 0), std::vector<Register>{}; };
       b.if_then_else(holds, write, read);
       if (!in_order) read();
     });
@@ -208,7 +208,7 @@ TEST_CASE("of two branches only one runs") {
 TEST_CASE("masked accesses count as whole ones") {
   CHECK(pattern_of([](Builder& b, int x, int y) {
           b.loop(0, 10, 1, [&](const IntExpr& v) {
-            Value mask = b.lane_mask(8, 75 - 8 * v);
+            Register mask = b.lane_mask(8, 75 - 8 * v);
             b.store_masked(b.load_masked(f32x8, x, 8 * v, mask), y, 8 * v, mask);
           });
         }) == Overwriting::Pointwise);

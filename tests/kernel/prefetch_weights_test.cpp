@@ -21,12 +21,12 @@ std::unique_ptr<Kernel> make_product(const std::string& name, int64_t flops, int
   int w = b.add_parameter("w", Scalar::F32, weight_bytes / 4, false);
   int y = b.add_parameter("y", Scalar::F32, 1024, true);
   int scratch = b.add_scratch("sums", Scalar::F32, 16);
-  Type wide{Scalar::F32, 16};
+  MachineType wide{Scalar::F32, 16};
   IntExpr p = b.set_parallel(8);
   b.loop(0, 16, 1, [&](const IntExpr& i) {
     auto sum = b.loop_carried(0, flops / (2 * 16 * 8 * 16), 1, {b.constant(wide, 0)},
-                              [&](const IntExpr&, const std::vector<Value>& in) {
-                                Value scalar = b.splat(b.load({Scalar::F32, 1}, x, i + p), 16);
+                              [&](const IntExpr&, const std::vector<Register>& in) {
+                                Register scalar = b.splat(b.load({Scalar::F32, 1}, x, i + p), 16);
                                 return std::vector{b.fma(scalar, b.load(wide, w, 0), in[0])};
                               });
     b.store(sum[0], scratch, 0);

@@ -13,37 +13,37 @@ inline std::unique_ptr<Kernel> sample_control_flow(const std::string& name) {
   kernel->algorithm = "sample";
   kernel->location = "/net/\"odd\" name";
   Builder b(*kernel);
-  Type f32{Scalar::F32, 1}, wide{Scalar::F32, 16}, i32{Scalar::I32, 1};
+  MachineType f32{Scalar::F32, 1}, wide{Scalar::F32, 16}, i32{Scalar::I32, 1};
   int x = b.add_parameter("x", Scalar::F32, 4096, false);
   int n = b.add_parameter("n", Scalar::I32, 1, false, 4);
   int y = b.add_parameter("y", Scalar::F32, 4096, true);
   int t = b.add_scratch("t", Scalar::F32, 64);
   IntExpr p = b.set_parallel(4);
   IntExpr count = b.symbolic(b.load(i32, n, 0), 0, 32, "count");
-  std::vector<Value> zero = {b.constant(wide, -0.0), b.constant({Scalar::I64, 1}, 5)};
+  std::vector<Register> zero = {b.constant(wide, -0.0), b.constant({Scalar::I64, 1}, 5)};
   auto sums = b.loop_carried(
       0, count, 1, zero,
-      [&](const IntExpr& i, const std::vector<Value>& carried) {
-        Value v = b.load(wide, x, 1024 * p + 16 * i, 64);
+      [&](const IntExpr& i, const std::vector<Register>& carried) {
+        Register v = b.load(wide, x, 1024 * p + 16 * i, 64);
         b.prefetch(x, 1024 * p + 16 * i + 64, true);
         b.store(v, t, 16 * floor_mod(i, 4), 64);
-        return std::vector<Value>{b.fma(v, v, carried[0]), carried[1]};
+        return std::vector<Register>{b.fma(v, v, carried[0]), carried[1]};
       },
       4);
-  Value total = b.reduce(OpKind::ReduceFAdd, sums[0]);
-  Value big = b.compare(OpKind::FCmp, Predicate::Gt, total, b.constant(f32, 1e10));
-  Value chosen = b.if_then_else(
-      big, [&] { return std::vector<Value>{b.unary(OpKind::FSqrt, total)}; },
-      [&] { return std::vector<Value>{b.binary(OpKind::FDiv, total, b.constant(f32, 3))}; })[0];
-  Value halved = b.while_loop(
+  Register total = b.reduce(OpKind::ReduceFAdd, sums[0]);
+  Register big = b.compare(OpKind::FCmp, Predicate::Gt, total, b.constant(f32, 1e10));
+  Register chosen = b.if_then_else(
+      big, [&] { return std::vector<Register>{b.unary(OpKind::FSqrt, total)}; },
+      [&] { return std::vector<Register>{b.binary(OpKind::FDiv, total, b.constant(f32, 3))}; })[0];
+  Register halved = b.while_loop(
       {chosen},
-      [&](const std::vector<Value>& v) {
+      [&](const std::vector<Register>& v) {
         return b.compare(OpKind::FCmp, Predicate::Ge, v[0], b.constant(f32, 1));
       },
-      [&](const std::vector<Value>& v) {
-        return std::vector<Value>{b.binary(OpKind::FMul, v[0], b.constant(f32, 0.5))};
+      [&](const std::vector<Register>& v) {
+        return std::vector<Register>{b.binary(OpKind::FMul, v[0], b.constant(f32, 0.5))};
       })[0];
-  Value mask = b.lane_mask(16, count - floor_div(count, 16) * 16);
+  Register mask = b.lane_mask(16, count - floor_div(count, 16) * 16);
   b.store_masked(b.splat(halved, 16), y, min(1024 * p, 3000), mask);
   b.store(b.load(wide, t, 0), y, 1024 * p + 512);
   b.prefetch(t, 512, /*into_l2=*/true);
@@ -57,18 +57,18 @@ inline std::unique_ptr<Kernel> sample_vectors(const std::string& name) {
   Builder b(*kernel);
   int a = b.add_parameter("a", Scalar::I8, 256, false), w = b.add_parameter("w", Scalar::BF16, 256, false);
   int out = b.add_parameter("out", Scalar::I32, 256, true);
-  Value bytes = b.load({Scalar::I8, 64}, a, 0), sum = b.constant_int({Scalar::I32, 16}, 0);
-  Value dot = b.emit(OpKind::DotU8S8, {sum, bytes, bytes}, {Scalar::I32, 16});
-  Value pairs = b.load({Scalar::BF16, 32}, w, 0);
-  Value real =
+  Register bytes = b.load({Scalar::I8, 64}, a, 0), sum = b.constant_int({Scalar::I32, 16}, 0);
+  Register dot = b.emit(OpKind::DotU8S8, {sum, bytes, bytes}, {Scalar::I32, 16});
+  Register pairs = b.load({Scalar::BF16, 32}, w, 0);
+  Register real =
       b.emit(OpKind::DotBF16, {b.constant({Scalar::F32, 16}, 0.25), pairs, pairs}, {Scalar::F32, 16});
-  Value rounded = b.cast(OpKind::FToSISat, b.unary(OpKind::FRoundEven, real), Scalar::I32);
-  Value mixed = b.shuffle(dot, rounded, {0, 16, 1, 17});
+  Register rounded = b.cast(OpKind::FToSISat, b.unary(OpKind::FRoundEven, real), Scalar::I32);
+  Register mixed = b.shuffle(dot, rounded, {0, 16, 1, 17});
   mixed = b.insert(mixed, b.extract(dot, 5), 2);
   std::vector<int64_t> lanes(16);
   for (int i = 0; i < 16; ++i) lanes[static_cast<size_t>(i)] = 3 * i % 16;
-  Value offsets = b.constant_lanes({Scalar::I32, 16}, lanes);
-  Value negative = b.compare(OpKind::SCmp, Predicate::Lt, dot, sum);
+  Register offsets = b.constant_lanes({Scalar::I32, 16}, lanes);
+  Register negative = b.compare(OpKind::SCmp, Predicate::Lt, dot, sum);
   b.scatter(b.select(negative, sum, dot), out, 16, offsets, negative);
   b.store(b.gather({Scalar::I8, 16}, a, 7, offsets), out, 64);
   b.store(mixed, out, 0);

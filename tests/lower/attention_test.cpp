@@ -257,7 +257,7 @@ TEST_CASE("the plan says whether products with hidden keys are left out", "[lowe
 TEST_CASE("hidden keys end between the rounds of products without vectors", "[lower][attention]") {
   // A scalar machine with fused multiply-adds: four keys per round.
   Sizes z{1, 2, 33, 33, 8, 8};
-  firn::lower::Options options;
+  firn::lower::LoweringOptions options;
   options.target = target_of("riscv64-linux-gnu", "");
   REQUIRE(options.target.has_fma);
   REQUIRE(options.target.lanes(32) == 1);

@@ -65,7 +65,7 @@ struct Network {
 std::vector<Explanation> explain(const Network& network, Winograd winograd = Winograd::Auto,
                                  const ScheduleDatabase* schedules = nullptr) {
   std::vector<Explanation> explanations;
-  lower::Options options;
+  lower::LoweringOptions options;
   options.target = *find_target("x86_64-linux-gnu", "x86-64-v3", "");
   options.winograd = winograd;
   options.schedules = schedules;

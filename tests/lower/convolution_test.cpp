@@ -91,7 +91,7 @@ bool uses_winograd(const Convolution& c) {
 bool expect_prepared(const Convolution& c, const std::string& cpu) {
   INFO(cpu << ": " << c.channels << " to " << c.filters << " by " << join(c.kernel, "x"));
   kernel::Program program = lower_text(module_text(c, block_of(cpu)), cpu, lower::Winograd::Init);
-  codegen::Options options = options_for(target_of("", cpu));
+  codegen::CodegenOptions options = options_for(target_of("", cpu));
   kernel::Program prepare = kernel::make_prepare_program(program, options.target);
   memory::place_constants(prepare);
   options.prepare = &prepare;

@@ -77,7 +77,7 @@ TEST_CASE("single rows ask ahead for weights that no cache holds", "[lower][dot]
   auto asks_ahead = [](int64_t inner) {
     firn::Module module("test");
     firn::Region& body = module.add_function("main").body();
-    firn::Builder b(body);
+    firn::GraphBuilder b(body);
     firn::Value x = body.add_parameter(firn::Type::tensor(firn::DType::F32, {1, inner}), "x")->result();
     firn::Value w =
         b.constant(std::make_shared<firn::Literal>(firn::DType::F32, std::vector<int64_t>{inner, 1024}));
@@ -101,7 +101,7 @@ TEST_CASE("norms take rows behind the blocks of a dot", "[lower][dot]") {
   auto kernels = [](int64_t rows, bool rms, bool sums_too, bool known_scale) {
     Module module("test");
     Region& body = module.add_function("main").body();
-    Builder b(body);
+    GraphBuilder b(body);
     auto f32 = [](Ints dims) {
       return firn::Type::tensor(DType::F32, std::vector<Dim>(dims.begin(), dims.end()));
     };

@@ -54,7 +54,7 @@ void compare(const Literal& actual, const Literal& expected, double tolerance) {
   }
 }
 
-kernel::Program lower(const Module& module, const lower::Options& options) {
+kernel::Program lower(const Module& module, const lower::LoweringOptions& options) {
   auto program = lower::lower_module(module, options);
   if (!program) FAIL(program.error().message);
   if (Result result = kernel::verify(*program); !result)
@@ -83,8 +83,8 @@ void expect_lowered_module(const std::string& text, const LoweredOptions& option
 
 namespace {
 
-codegen::Options code_options(const TargetInfo& target, bool optimize_size) {
-  codegen::Options options = options_for(target);
+codegen::CodegenOptions code_options(const TargetInfo& target, bool optimize_size) {
+  codegen::CodegenOptions options = options_for(target);
   if (optimize_size) options.opt_level = codegen::OptLevel::Os;
   return options;
 }
@@ -93,7 +93,7 @@ codegen::Options code_options(const TargetInfo& target, bool optimize_size) {
 // arena, and in the arena in the ranges `between`. What it holds before a run must not matter, states apart.
 class LoadedModule {
 public:
-  LoadedModule(const Module& module, const kernel::Program& program, const codegen::Options& options,
+  LoadedModule(const Module& module, const kernel::Program& program, const codegen::CodegenOptions& options,
                Placement placement, const std::vector<Range64>& between)
       : main_(module.main()), object_(program, options), placement_(placement),
         memory_(whole_lines(program.arena_bytes), placement),
@@ -229,7 +229,7 @@ std::string random_constant(int64_t count, unsigned seed) {
 }
 
 std::string lowering_error(const std::string& text) {
-  lower::Options options;
+  lower::LoweringOptions options;
   options.target = target_of("", "x86-64-v3");
   auto program = lower::lower_module(*parse(text), options);
   return program ? "" : program.error().message;

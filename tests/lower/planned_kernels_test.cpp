@@ -97,7 +97,7 @@ TEST_CASE("exponents are fused on CPUs that fuse operations", "[lower][plan]") {
   auto module = firn::parse_module(
       "m.hlo", attention_text("attention tile 4x1 steps 1 block 4 packs_keys fused_exponents", ""));
   REQUIRE(module);
-  firn::lower::Options options;
+  firn::lower::LoweringOptions options;
   options.target = target_of("", "x86-64");
   auto program = firn::lower::lower_module(**module, options);
   REQUIRE(!program);

@@ -31,7 +31,7 @@ LiteralRef weights(std::vector<int64_t> dims, std::mt19937& random) {
 
 void make_layer(const Case& c, Module& module) {
   Function& main = module.add_function("main");
-  Builder b(main.body());
+  GraphBuilder b(main.body());
   std::mt19937 random(1);
   auto input = [&](const char* name, DType dtype, std::vector<Dim> dims) {
     return main.body().add_parameter(Type::tensor(dtype, std::move(dims)), name)->result();
@@ -163,7 +163,7 @@ TEST_CASE("options of gru and rnn layers", "[lower]") {
 TEST_CASE("a recurrent layer is one kernel", "[lower]") {
   Module module("test");
   Function& main = module.add_function("main");
-  Builder b(main.body());
+  GraphBuilder b(main.body());
   std::mt19937 random(1);
   RecurrentOperands o;
   o.x = main.body().add_parameter(Type::tensor(DType::F32, {6, 1, 4}), "x")->result();

@@ -51,7 +51,7 @@ Layout channel_blocks(int rank, int block) {
 
 void make_resampled(const Case& c, const std::string& cpu, Module& module) {
   Region& body = module.add_function("main").body();
-  Builder b(body);
+  GraphBuilder b(body);
   Value x = body.add_parameter(Type::tensor(DType::F32, {c.dims.begin(), c.dims.end()}), "x")->result();
   std::vector<ResampledDim> dims;
   for (auto [dim, extent] : c.resampled)
@@ -156,7 +156,7 @@ TEST_CASE("resampled images follow plans written by hand", "[lower][plan]") {
     Module module("test");
     c.plan = plan;
     make_resampled(c, "x86-64-v3", module);
-    lower::Options options;
+    lower::LoweringOptions options;
     options.target = *find_target("", "x86-64-v3", "");
     auto program = lower::lower_module(module, options);
     return program ? std::string() : program.error().message;

@@ -41,7 +41,7 @@ std::vector<Explanation> explain(const Module& module, const std::string& databa
   auto schedules = ScheduleDatabase::parse("db", database);
   REQUIRE(schedules);
   std::vector<Explanation> explanations;
-  lower::Options options;
+  lower::LoweringOptions options;
   options.target = target_of("", cpu);
   options.winograd = Winograd::Embed;
   options.schedules = &*schedules;
@@ -68,7 +68,7 @@ Value input(Region& body, std::vector<Dim> dims, const char* name = "x") {
 }
 
 void make_image(Region& body) {
-  Builder b(body);
+  GraphBuilder b(body);
   std::vector<int64_t> indices;
   std::vector<double> weights(80, 0.5);
   for (int64_t i = 0; i < 80; ++i) indices.push_back(std::min<int64_t>(i % 40 / 2 + i / 40, 19));
@@ -77,7 +77,7 @@ void make_image(Region& body) {
 }
 
 void make_layer(Region& body) {
-  Builder b(body);
+  GraphBuilder b(body);
   RecurrentOperands o;
   o.x = input(body, {3, 2, 5}, "x"), o.w = input(body, {9, 5}, "w"), o.r = input(body, {9, 9}, "r");
   o.b = input(body, {9}, "b"), o.h0 = input(body, {2, 9}, "h");
@@ -182,7 +182,7 @@ std::vector<Family> families() {
       {"recurrent", "recurrent tile 2x1 sums 3 turns", [](Module&, Region& body) { make_layer(body); }},
       {"rows", "rows lanes 4 accumulators 2",
        [](Module&, Region& body) {
-         Builder b(body);
+         GraphBuilder b(body);
          body.set_results({make_softmax(b, input(body, {5, 70}), 1)});
        }},
       {"elements",
@@ -267,7 +267,7 @@ TEST_CASE("a database's plan is left aside where a like instruction cannot follo
   // Two norms of one signature, of which one stands behind a dot in blocks of rows.
   auto module = std::make_unique<Module>("test");
   Region& body = module->add_function("main").body();
-  Builder b(body);
+  GraphBuilder b(body);
   auto constant = [&](std::vector<int64_t> dims) {
     auto literal = std::make_shared<Literal>(DType::F32, dims);
     for (int64_t i = 0; i < literal->num_elements(); ++i)

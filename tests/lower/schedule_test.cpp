@@ -33,7 +33,7 @@ std::unique_ptr<Module> convolution_module() {
 Explanation explain(const ScheduleDatabase* schedules, Winograd winograd = Winograd::Embed) {
   auto module = convolution_module();
   std::vector<Explanation> explanations;
-  lower::Options options;
+  lower::LoweringOptions options;
   options.target = *find_target("x86_64-linux-gnu", "x86-64-v3", "");
   options.winograd = winograd;
   options.schedules = schedules;

@@ -9,7 +9,7 @@ using namespace firn::memory;
 namespace {
 
 std::pair<int, int> life(const Liveness& liveness, int buffer) {
-  const Interval& interval = liveness.buffers[static_cast<size_t>(buffer)];
+  const LiveInterval& interval = liveness.buffers[static_cast<size_t>(buffer)];
   return {interval.first, interval.last};
 }
 using Life = std::pair<int, int>;

@@ -36,7 +36,7 @@ Step ProgramMaker::call(const std::vector<int>& written, const std::vector<int>&
       b.add_parameter("p", kernel::Scalar::F32, elements, writes);
       step.arguments.push_back({number, 0});
     }
-  kernel::Type element{kernel::Scalar::F32, 1};
+  kernel::MachineType element{kernel::Scalar::F32, 1};
   int writes = static_cast<int>(written.size());
   for (int w = 0; w < writes; ++w) b.store(b.constant(element, 0), w, w);
   for (int w = 0; w < writes; ++w)

@@ -189,7 +189,7 @@ public:
   void discard(Instruction* instruction);
   // For makers of composites (compiler/graph/composites.h). What it makes is neither validated nor folded:
   // the caller has checked ranks, dtypes and dims. The end of the current region, at the node's location.
-  Builder builder() const;
+  GraphBuilder builder() const;
   ImportState& state() const { return *state_; }
 
 private:

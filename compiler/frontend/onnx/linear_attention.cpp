@@ -135,7 +135,7 @@ void import_causal_conv_with_state(NodeContext& node) {
   if (node.has_input(2) && node.check_dims(2, {*channels}))
     y = add(node, y, node.unsqueeze(node.convert(node.input(2), work), 1));
   if (activation != "none" && y) {
-    Builder builder = node.builder();
+    GraphBuilder builder = node.builder();
     y = make_silu(builder, y);
   }
   node.set_output(0, node.convert(y, x.dtype()));

@@ -20,8 +20,8 @@ std::string NodeContext::label() const {
   return scope_->frame().prefix + node_label(*node_, index_);
 }
 
-Builder NodeContext::builder() const {
-  Builder builder(*region_);
+GraphBuilder NodeContext::builder() const {
+  GraphBuilder builder(*region_);
   builder.set_location(location_);
   return builder;
 }

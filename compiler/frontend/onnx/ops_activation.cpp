@@ -14,8 +14,8 @@ template <Opcode opcode> void import_unary(NodeContext& node) {
   node.set_output(0, node.unary(opcode, node.input(0)));
 }
 
-template <Value (*make)(Builder&, Value)> void import_composite(NodeContext& node) {
-  Builder builder = node.builder();
+template <Value (*make)(GraphBuilder&, Value)> void import_composite(NodeContext& node) {
+  GraphBuilder builder = node.builder();
   node.set_output(0, make(builder, node.input(0)));
 }
 
@@ -105,7 +105,7 @@ void import_softsign(NodeContext& node) {
 void import_gelu(NodeContext& node) {
   std::string approximate = node.choice_attribute("approximate", "none", {"none", "tanh"});
   if (node.failed()) return;
-  Builder builder = node.builder();
+  GraphBuilder builder = node.builder();
   node.set_output(0, make_gelu(builder, node.input(0), approximate == "tanh"));
 }
 
@@ -181,10 +181,10 @@ SoftmaxView softmax_view(NodeContext& node) {
   return {node.reshape(x, {*outer, *inner}), 1};
 }
 
-template <Value (*make)(Builder&, Value, int)> void import_softmax(NodeContext& node) {
+template <Value (*make)(GraphBuilder&, Value, int)> void import_softmax(NodeContext& node) {
   SoftmaxView view = softmax_view(node);
   if (!view.x) return;
-  Builder builder = node.builder();
+  GraphBuilder builder = node.builder();
   node.set_output(0, node.reshape(make(builder, view.x, view.dim), node.input(0).type().dims));
 }
 

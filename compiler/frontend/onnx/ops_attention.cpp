@@ -162,7 +162,7 @@ Value online_softmax(NodeContext& node, Value scores, Value bias) {
   Value wide = node.convert(scores, precision);
   if (!wide) return {};
   if (!node.check(is_float(precision), "attribute softmax_precision is no float type")) return {};
-  Builder builder = node.builder();
+  GraphBuilder builder = node.builder();
   Value weights = make_softmax(builder, wide, 3);
   if (bias && may_mask_rows(node)) {
     Value largest = node.reduce(Opcode::Maximum, bias, {bias.rank() - 1}, true);

@@ -50,7 +50,7 @@ void import_negative_log_likelihood(NodeContext& node) {
 
 void import_softmax_cross_entropy(NodeContext& node) {
   if (!node.check_rank_at_least(0, 2)) return;
-  Builder builder = node.builder();
+  GraphBuilder builder = node.builder();
   Value logs = make_log_softmax(builder, node.input(0), 1);
   node.set_output(0, class_loss(node, logs));
   if (node.wants_output(1)) node.set_output(1, logs);

@@ -124,7 +124,7 @@ bool check_channel_vectors(NodeContext& node) {
 void import_instance_normalization(NodeContext& node) {
   double epsilon = epsilon_attribute(node);
   if (!check_channel_vectors(node) || node.failed()) return;
-  Builder builder = node.builder();
+  GraphBuilder builder = node.builder();
   node.set_output(0, make_instance_norm(builder, node.input(0), node.input(1), node.input(2), epsilon));
 }
 
@@ -151,7 +151,7 @@ void import_group_normalization(NodeContext& node) {
   }
   auto stash = stash_dtype(node, x.dtype());
   if (!stash || node.failed()) return;
-  Builder builder = node.builder();
+  GraphBuilder builder = node.builder();
   node.set_output(0, make_group_norm(builder, x, scale, bias, groups, epsilon, computed_dtype(*stash)));
 }
 
@@ -173,7 +173,7 @@ void import_layer_normalization(NodeContext& node) {
   if (node.has_input(2) && !check_broadcasts_to_x(node, 2)) return;
   if (node.failed()) return;
   bool statistics = node.wants_output(1) || node.wants_output(2);
-  Builder builder = node.builder();
+  GraphBuilder builder = node.builder();
   Instruction* norm = make_layer_norm(builder, x, node.input(1), node.input(2), *axis, epsilon,
                                       computed_dtype(*stash), statistics);
   for (int i = 0; i < 3; ++i)
@@ -187,7 +187,7 @@ void import_rms_normalization(NodeContext& node) {
   auto stash = stash_dtype(node, x.dtype());
   double epsilon = epsilon_attribute(node);
   if (!axis || !stash || !check_broadcasts_to_x(node, 1) || node.failed()) return;
-  Builder builder = node.builder();
+  GraphBuilder builder = node.builder();
   node.set_output(0, make_rms_norm(builder, x, node.input(1), *axis, epsilon, computed_dtype(*stash)));
 }
 

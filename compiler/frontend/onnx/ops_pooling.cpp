@@ -138,7 +138,7 @@ void import_max_pool_with_indices(NodeContext& node, const Pool& pool) {
   Value values = node.reduce_window(Opcode::Maximum, x, pool.window);
   Value positions = flat_positions(node, x);
   if (!values || !positions) return;
-  Builder builder = node.builder();
+  GraphBuilder builder = node.builder();
   Value lowest = builder.constant(reducer_identity(Opcode::Maximum, x.dtype()));
   Value last = node.scalar_int(DType::I64, INT64_MAX);
   Instruction* pooled = builder.make_typed(Opcode::ReduceWindow, {x, positions, lowest, last},
@@ -149,7 +149,7 @@ void import_max_pool_with_indices(NodeContext& node, const Pool& pool) {
   Value position = region.add_parameter(Type::tensor(DType::I64, {}))->result();
   Value other_value = region.add_parameter(Type::tensor(x.dtype(), {}))->result();
   Value other_position = region.add_parameter(Type::tensor(DType::I64, {}))->result();
-  Builder body(region);
+  GraphBuilder body(region);
   Value earlier = body.binary(Opcode::And, body.compare("eq", other_value, value),
                               body.compare("lt", other_position, position));
   Value take = body.binary(Opcode::Or, body.compare("gt", other_value, value), earlier);

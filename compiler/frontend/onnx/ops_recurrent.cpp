@@ -177,7 +177,7 @@ Instruction* make_direction(NodeContext& node, const Recurrent& layer, int64_t d
     }
   }
   if (node.failed()) return nullptr;
-  Builder builder = node.builder();
+  GraphBuilder builder = node.builder();
   switch (layer.cell) {
   case Cell::Lstm: return make_lstm(builder, operands, options);
   case Cell::Gru: return make_gru(builder, operands, options);

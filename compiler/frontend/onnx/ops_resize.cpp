@@ -100,7 +100,7 @@ Value matrix_product(NodeContext& node, Value x, const AxisResize& axis, const T
 // One axis that `resample` does not cover.
 Value resize_axis(NodeContext& node, Value x, const ResizeForm& form, const AxisResize& axis,
                   const Taps& taps) {
-  Builder builder = node.builder();
+  GraphBuilder builder = node.builder();
   Value result = taps.weights.empty() ? pick(node, x, axis.axis, taps.indices)
                  : taps.count <= kMaxResampled
                      ? make_resample(builder, x, {resampled(x.dtype(), axis.axis, taps)})
@@ -132,7 +132,7 @@ void resize(NodeContext& node, const ResizeForm& form, std::vector<AxisResize> a
   if (settles) std::sort(axes.begin(), axes.end(), [](auto& a, auto& b) { return a.axis > b.axis; });
   std::vector<ResampledDim> together; // axes before the current one, for one composite
   auto resample = [&] {
-    Builder builder = node.builder();
+    GraphBuilder builder = node.builder();
     if (!together.empty()) x = make_resample(builder, x, std::exchange(together, {}));
   };
   for (const AxisResize& axis : axes) {

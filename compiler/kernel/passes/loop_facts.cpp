@@ -27,14 +27,14 @@ double multiply_adds(const Block& block) {
   return count;
 }
 
-const Op* find_definition(const Block& block, Value value) {
+const Op* find_definition(const Block& block, Register value) {
   for (const auto& op : block.ops)
     if (!op->results.empty() && op->results[0] == value) return op.get();
   return nullptr;
 }
 
 // The value as an expression of symbols; nothing where it is none.
-std::optional<IntExpr> index_of(const Block& block, Value value) {
+std::optional<IntExpr> index_of(const Block& block, Register value) {
   const Op* op = find_definition(block, value);
   if (op && op->kind == OpKind::IndexValue) return op->index;
   if (op && op->kind == OpKind::Constant && op->integers.size() == 1) return IntExpr(op->integers[0]);

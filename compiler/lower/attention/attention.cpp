@@ -17,9 +17,9 @@ namespace {
 
 using kernel::Builder;
 using kernel::OpKind;
+using kernel::Register;
 using kernel::Scalar;
-using KernelValue = kernel::Value;
-using KernelValues = std::vector<KernelValue>;
+using Registers = std::vector<Register>;
 
 class AttentionKernel {
 public:
@@ -105,16 +105,16 @@ private:
         s_.packs_values ? values_.part(outer_) : offset_at(outer_, a_.weight_dims, a_.v_outer) + a_.v.offset;
     result_place_ = offset_at(outer_, a_.weight_dims, a_.result_outer);
     if (s_.small == 0) return emit_tile(tile * s_.rows, s_.rows);
-    KernelValue large = b.compare(OpKind::SCmp, kernel::Predicate::Lt, b.index(tile), b.index(s_.large));
+    Register large = b.compare(OpKind::SCmp, kernel::Predicate::Lt, b.index(tile), b.index(s_.large));
     b.if_then_else(
         large,
         [&] {
           emit_tile(min(tile, s_.large - 1) * s_.rows, s_.rows);
-          return KernelValues{};
+          return Registers{};
         },
         [&] {
           emit_tile((max(tile, s_.large) - s_.large) * (s_.rows - 1) + s_.large * s_.rows, s_.rows - 1);
-          return KernelValues{};
+          return Registers{};
         });
   }
 
@@ -168,27 +168,27 @@ private:
 
   // acc[row][vector] += scalar(row, k) * vector(vector, k) over k.
   template <class ScalarAt, class VectorAt>
-  KernelValues multiply(int rows, int vectors, int64_t steps, const Gap& gap, KernelValues start,
-                        ScalarAt scalar_at, VectorAt vector_at) {
-    auto step = [&](const IntExpr& k, KernelValues& sums) {
-      KernelValues loaded;
+  Registers multiply(int rows, int vectors, int64_t steps, const Gap& gap, Registers start,
+                     ScalarAt scalar_at, VectorAt vector_at) {
+    auto step = [&](const IntExpr& k, Registers& sums) {
+      Registers loaded;
       for (int v = 0; v < vectors; ++v) loaded.push_back(vector_at(v, k));
       for (int r = 0; r < rows; ++r) {
-        KernelValue scalar = b_->splat(scalar_at(r, k), s_.lanes);
+        Register scalar = b_->splat(scalar_at(r, k), s_.lanes);
         for (int v = 0; v < vectors; ++v) {
-          KernelValue& sum = sums[static_cast<size_t>(r * vectors + v)];
+          Register& sum = sums[static_cast<size_t>(r * vectors + v)];
           sum = b_->fma(scalar, loaded[static_cast<size_t>(v)], sum);
         }
       }
     };
-    auto walk = [&](const IntExpr& from, const IntExpr& to, KernelValues sums) {
+    auto walk = [&](const IntExpr& from, const IntExpr& to, Registers sums) {
       return b_->loop_carried(floor_div(from, s_.steps), floor_div(to, s_.steps), 1, std::move(sums),
-                              [&](const IntExpr& i, KernelValues in) {
+                              [&](const IntExpr& i, Registers in) {
                                 for (int j = 0; j < s_.steps; ++j) step(i * s_.steps + j, in);
                                 return in;
                               });
     };
-    KernelValues sums = std::move(start);
+    Registers sums = std::move(start);
     if (gap.to > 0) sums = walk(0, gap.from, std::move(sums));
     sums = walk(gap.to, steps, std::move(sums));
     for (int64_t k = steps / s_.steps * s_.steps; k < steps; ++k) step(k, sums);
@@ -196,13 +196,13 @@ private:
   }
 
   // Products of rows with a group of packed keys: [row][vector].
-  KernelValues packed_products(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector,
-                               int vectors) {
+  Registers packed_products(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector,
+                            int vectors) {
     Builder& b = *b_;
-    kernel::Type type{Scalar::F32, s_.lanes};
+    kernel::MachineType type{Scalar::F32, s_.lanes};
     IntExpr first_vector = floor_div(first, s_.lanes);
     return multiply(
-        rows, vectors, a_.depth, {}, KernelValues(static_cast<size_t>(rows * vectors), b.constant(type, 0)),
+        rows, vectors, a_.depth, {}, Registers(static_cast<size_t>(rows * vectors), b.constant(type, 0)),
         [&](int r, const IntExpr& k) {
           return b.load({Scalar::F32, 1}, q_, q_place_ + (row + r) * a_.q_row + k * a_.q_depth);
         },
@@ -214,8 +214,8 @@ private:
   }
 
   // The same for one vector of keys where they lie.
-  KernelValues products_in_place(const IntExpr& row, int rows, const IntExpr& key, int64_t keys) {
-    KernelValues products;
+  Registers products_in_place(const IntExpr& row, int rows, const IntExpr& key, int64_t keys) {
+    Registers products;
     for (int r = 0; r < rows; ++r)
       products.push_back(emit_qk_dot(
           *b_,
@@ -227,7 +227,7 @@ private:
   // Scores of a group of keys that the mask hides from all rows: whatever their products are.
   void emit_hidden_scores(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector,
                           int vectors) {
-    KernelValue product = b_->constant({Scalar::F32, s_.lanes}, 0);
+    Register product = b_->constant({Scalar::F32, s_.lanes}, 0);
     b_->loop(0, rows, 1, [&](const IntExpr& r) {
       for (int v = 0; v < vectors; ++v)
         b_->store(score_of(row + r, first + (vector + v) * s_.lanes, s_.lanes, product), scores_,
@@ -239,14 +239,14 @@ private:
   void emit_scores(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector, int vectors,
                    int64_t keys) {
     Builder& b = *b_;
-    kernel::Type type{Scalar::F32, s_.lanes};
-    KernelValues sums = s_.packs_keys ? packed_products(row, rows, first, vector, vectors)
-                                      : products_in_place(row, rows, first + vector * s_.lanes, keys);
+    kernel::MachineType type{Scalar::F32, s_.lanes};
+    Registers sums = s_.packs_keys ? packed_products(row, rows, first, vector, vectors)
+                                   : products_in_place(row, rows, first + vector * s_.lanes, keys);
     for (int r = 0; r < rows; ++r)
       for (int v = 0; v < vectors; ++v) {
         int valid = static_cast<int>(std::min<int64_t>(s_.lanes, keys - v * s_.lanes));
-        KernelValue score = score_of(row + r, first + (vector + v) * s_.lanes, valid,
-                                     sums[static_cast<size_t>(r * vectors + v)]);
+        Register score = score_of(row + r, first + (vector + v) * s_.lanes, valid,
+                                  sums[static_cast<size_t>(r * vectors + v)]);
         if (valid < s_.lanes)
           score = b.select(b.lane_mask(s_.lanes, valid), score, b.constant(type, -INFINITY));
         b.store(score, scores_, (vector + v) * s_.lanes + r * score_stride_, 4 * s_.lanes);
@@ -267,7 +267,7 @@ private:
   }
 
   // What the fusion computes of a product before softmax.
-  KernelValue score_of(const IntExpr& row, const IntExpr& key, int valid, KernelValue product) {
+  Register score_of(const IntExpr& row, const IntExpr& key, int valid, Register product) {
     if (a_.path.empty() || score_scale() != 1) return product;
     const Type& type = a_.softmax->type();
     std::vector<int64_t> dims = type.static_dims();
@@ -292,11 +292,11 @@ private:
   }
 
   // Zero times the values in the gap: zero, or NaN.
-  KernelValues hidden_values(const IntExpr& first, const IntExpr& vector, int vectors) {
-    KernelValue zero = b_->constant({Scalar::F32, s_.lanes}, 0);
-    KernelValues sums(static_cast<size_t>(vectors), zero);
+  Registers hidden_values(const IntExpr& first, const IntExpr& vector, int vectors) {
+    Register zero = b_->constant({Scalar::F32, s_.lanes}, 0);
+    Registers sums(static_cast<size_t>(vectors), zero);
     if (gap_.to == 0) return sums;
-    return b_->loop_carried(gap_.from, gap_.to, 1, std::move(sums), [&](const IntExpr& k, KernelValues in) {
+    return b_->loop_carried(gap_.from, gap_.to, 1, std::move(sums), [&](const IntExpr& k, Registers in) {
       for (int v = 0; v < vectors; ++v)
         in[static_cast<size_t>(v)] = b_->fma(
             zero, load_values(first + k, vector + v, valid_columns(vector, v)), in[static_cast<size_t>(v)]);
@@ -305,9 +305,9 @@ private:
   }
 
   // What a sum of weighted values starts from: what earlier blocks gave, if there are any.
-  KernelValue start_of(KernelValue hidden, KernelValue rescale, const IntExpr& place) {
+  Register start_of(Register hidden, Register rescale, const IntExpr& place) {
     if (blocks_ == 1) return hidden;
-    KernelValue earlier = b_->load({Scalar::F32, s_.lanes}, sums_, place, 4 * s_.lanes);
+    Register earlier = b_->load({Scalar::F32, s_.lanes}, sums_, place, 4 * s_.lanes);
     return gap_.to > 0 ? b_->fma(rescale, earlier, hidden) : b_->binary(OpKind::FMul, rescale, earlier);
   }
 
@@ -315,17 +315,17 @@ private:
   void emit_values(const IntExpr& row, int rows, const IntExpr& first, int64_t keys, const IntExpr& vector,
                    int vectors, bool last) {
     Builder& b = *b_;
-    kernel::Type scalar{Scalar::F32, 1};
-    KernelValues start;
+    kernel::MachineType scalar{Scalar::F32, 1};
+    Registers start;
     auto sum_place = [&](int r, int v) { return (vector + v) * s_.lanes + r * depth_stride_; };
-    KernelValues hidden = hidden_values(first, vector, vectors);
+    Registers hidden = hidden_values(first, vector, vectors);
     for (int r = 0; r < rows; ++r) {
-      KernelValue rescale;
+      Register rescale;
       if (blocks_ > 1) rescale = b.splat(weights_->rescale(r), s_.lanes);
       for (int v = 0; v < vectors; ++v)
         start.push_back(start_of(hidden[static_cast<size_t>(v)], rescale, sum_place(r, v)));
     }
-    KernelValues sums = multiply(
+    Registers sums = multiply(
         rows, vectors, keys, gap_, std::move(start),
         [&](int r, const IntExpr& k) { return b.load(scalar, scores_, k + r * score_stride_); },
         [&](int v, const IntExpr& k) {
@@ -333,7 +333,7 @@ private:
         });
     for (int r = 0; r < rows; ++r)
       for (int v = 0; v < vectors; ++v) {
-        KernelValue sum = sums[static_cast<size_t>(r * vectors + v)];
+        Register sum = sums[static_cast<size_t>(r * vectors + v)];
         if (!last) {
           b.store(sum, sums_, sum_place(r, v), 4 * s_.lanes);
           continue;
@@ -348,9 +348,9 @@ private:
     return static_cast<int>(std::min<int64_t>(s_.lanes, a_.value_depth - (vector.value() + v) * s_.lanes));
   }
 
-  KernelValue load_values(const IntExpr& key, const IntExpr& vector, int valid) {
+  Register load_values(const IntExpr& key, const IntExpr& vector, int valid) {
     Builder& b = *b_;
-    kernel::Type type{Scalar::F32, s_.lanes};
+    kernel::MachineType type{Scalar::F32, s_.lanes};
     if (s_.packs_values)
       return b.load(type, v_, v_place_ + vector * (a_.keys * s_.lanes) + key * s_.lanes, 4 * s_.lanes);
     IntExpr place = v_place_ + key * a_.v_key + vector * s_.lanes;
@@ -358,7 +358,7 @@ private:
     return b.load_masked(type, v_, place, b.lane_mask(s_.lanes, valid), b.constant(type, 0));
   }
 
-  void store_result(const IntExpr& row, const IntExpr& column, int valid, KernelValue value) {
+  void store_result(const IntExpr& row, const IntExpr& column, int valid, Register value) {
     Builder& b = *b_;
     IntExpr place = result_place_ + row * a_.result_row + column * a_.result_depth;
     if (valid == s_.lanes && (a_.result_depth == 1 || s_.lanes == 1)) return b.store(value, result_, place);

@@ -47,14 +47,14 @@ void emit_pack_lanes(kernel::Builder& b, const LaneOperand& operand, int source,
     copy_columns(b,
                  {source, from + first * operand.column_stride, operand.column_stride, operand.step_stride},
                  {out, p * (operand.steps * lanes)}, columns, operand.steps, lanes);
-    return std::vector<kernel::Value>();
+    return std::vector<kernel::Register>();
   };
   if (rest == 0) {
     copy(vector * lanes, lanes);
   } else if (vectors == 1) {
     copy(0, rest);
   } else {
-    kernel::Value full =
+    kernel::Register full =
         b.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b.index(vector), b.index(vectors - 1));
     b.if_then_else(
         full, [&] { return copy(min(vector, vectors - 2) * lanes, lanes); },

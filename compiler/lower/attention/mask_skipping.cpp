@@ -7,8 +7,8 @@ namespace firn::lower {
 
 using kernel::Builder;
 using kernel::OpKind;
+using kernel::Register;
 using kernel::Scalar;
-using KernelValue = kernel::Value;
 
 MaskSkipping::MaskSkipping(KernelMaker& maker, const plan::AttentionTiling& schedule, int64_t keys,
                            std::vector<int32_t> shown_keys)
@@ -22,7 +22,7 @@ MaskSkipping::MaskSkipping(KernelMaker& maker, const plan::AttentionTiling& sche
 }
 
 void MaskSkipping::begin_tile(const IntExpr& tile) {
-  KernelValue shown = b_.load({Scalar::I32, 1}, table_, tile);
+  Register shown = b_.load({Scalar::I32, 1}, table_, tile);
   shown_ = b_.symbolic(b_.cast(OpKind::IndexCast, shown, Scalar::Index), 0, keys_);
 }
 
@@ -32,24 +32,22 @@ IntExpr MaskSkipping::shown_groups(const IntExpr& first, int64_t size, int64_t g
 
 IntExpr MaskSkipping::find_reach(const IntExpr& first, int64_t keys, int rows, int weights,
                                  int64_t stride) const {
-  kernel::Type type{Scalar::F32, lanes_};
+  kernel::MachineType type{Scalar::F32, lanes_};
   int64_t vectors = keys / lanes_;
   IntExpr shown = shown_groups(first, step_, keys / step_) * (step_ / lanes_);
   // Weights are not negative; one that is NaN is seen too.
-  auto add_row = [&](const IntExpr& r, KernelValue sum) {
-    return b_.loop_carried(shown, vectors, 1, {sum},
-                           [&](const IntExpr& v, const std::vector<KernelValue>& in) {
-                             KernelValue weight = b_.load(type, weights, r * stride + v * lanes_, 4 * lanes_);
-                             return std::vector{b_.binary(OpKind::FAdd, in[0], weight)};
-                           })[0];
+  auto add_row = [&](const IntExpr& r, Register sum) {
+    return b_.loop_carried(shown, vectors, 1, {sum}, [&](const IntExpr& v, const std::vector<Register>& in) {
+      Register weight = b_.load(type, weights, r * stride + v * lanes_, 4 * lanes_);
+      return std::vector{b_.binary(OpKind::FAdd, in[0], weight)};
+    })[0];
   };
-  KernelValue sum = b_.loop_carried(0, rows, 1, {b_.constant(type, 0)},
-                                    [&](const IntExpr& r, const std::vector<KernelValue>& in) {
-                                      return std::vector{add_row(r, in[0])};
-                                    })[0];
-  KernelValue zero = b_.compare(OpKind::FCmp, kernel::Predicate::Eq, b_.reduce(OpKind::ReduceFAdd, sum),
-                                b_.constant({Scalar::F32, 1}, 0));
-  KernelValue reach = b_.select(zero, b_.index(shown * lanes_), b_.index(IntExpr(keys)));
+  Register sum = b_.loop_carried(
+      0, rows, 1, {b_.constant(type, 0)},
+      [&](const IntExpr& r, const std::vector<Register>& in) { return std::vector{add_row(r, in[0])}; })[0];
+  Register zero = b_.compare(OpKind::FCmp, kernel::Predicate::Eq, b_.reduce(OpKind::ReduceFAdd, sum),
+                             b_.constant({Scalar::F32, 1}, 0));
+  Register reach = b_.select(zero, b_.index(shown * lanes_), b_.index(IntExpr(keys)));
   return b_.symbolic(reach, 0, keys);
 }
 

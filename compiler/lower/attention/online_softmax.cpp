@@ -11,6 +11,7 @@
 namespace firn::lower {
 
 using kernel::OpKind;
+using kernel::Register;
 
 namespace {
 
@@ -39,18 +40,18 @@ void OnlineSoftmax::begin_tile(int rows) {
   b_.loop(0, rows, 1, [&](const IntExpr& r) { store(constant(0), sum_place(r)); });
 }
 
-OnlineSoftmax::Value OnlineSoftmax::combine(OpKind kind, int64_t vectors, Value start,
-                                            const std::function<Value(const IntExpr& v)>& element) {
+Register OnlineSoftmax::combine(OpKind kind, int64_t vectors, Register start,
+                                const std::function<Register(const IntExpr& v)>& element) {
   int64_t chains = std::min(s_.accumulators, vectors), rounds = vectors / chains;
-  Values sums(static_cast<size_t>(chains), start);
-  sums = b_.loop_carried(0, rounds, 1, std::move(sums), [&](const IntExpr& round, const Values& in) {
-    Values out;
+  Registers sums(static_cast<size_t>(chains), start);
+  sums = b_.loop_carried(0, rounds, 1, std::move(sums), [&](const IntExpr& round, const Registers& in) {
+    Registers out;
     for (int64_t c = 0; c < chains; ++c)
       out.push_back(b_.binary(kind, in[static_cast<size_t>(c)], element(round * chains + c)));
     return out;
   });
   for (int64_t v = rounds * chains; v < vectors; ++v) {
-    Value& sum = sums[static_cast<size_t>(v - rounds * chains)];
+    Register& sum = sums[static_cast<size_t>(v - rounds * chains)];
     sum = b_.binary(kind, sum, element(v));
   }
   for (size_t count = sums.size(); count > 1; count = (count + 1) / 2)
@@ -58,9 +59,9 @@ OnlineSoftmax::Value OnlineSoftmax::combine(OpKind kind, int64_t vectors, Value 
   return sums[0];
 }
 
-OnlineSoftmax::Value OnlineSoftmax::fold_rows(OpKind kind, int first, int rows,
-                                              IntExpr (OnlineSoftmax::*place)(const IntExpr&) const) {
-  Values vectors;
+Register OnlineSoftmax::fold_rows(OpKind kind, int first, int rows,
+                                  IntExpr (OnlineSoftmax::*place)(const IntExpr&) const) {
+  Registers vectors;
   for (int r = first; r < std::min(rows, first + s_.lanes); ++r) vectors.push_back(load((this->*place)(r)));
   return fold_lanes(b_, kind, std::move(vectors), s_.lanes);
 }
@@ -72,7 +73,7 @@ void OnlineSoftmax::find_largest(int rows, int64_t keys) {
           maximum_place(r));
   });
   for (int first = 0; first < rows; first += s_.lanes) {
-    Value largest = fold_rows(OpKind::FMaxFast, first, rows, &OnlineSoftmax::maximum_place);
+    Register largest = fold_rows(OpKind::FMaxFast, first, rows, &OnlineSoftmax::maximum_place);
     if (s_.is_online) largest = b_.binary(OpKind::FMaxFast, load(place(Largest, first)), largest);
     store(largest, place(Largest, first));
   }
@@ -80,7 +81,7 @@ void OnlineSoftmax::find_largest(int rows, int64_t keys) {
 
 void OnlineSoftmax::subtract_largest(int rows, int64_t keys) {
   b_.loop(0, rows, 1, [&](const IntExpr& r) {
-    Value largest = b_.splat(number(Largest, r), s_.lanes);
+    Register largest = b_.splat(number(Largest, r), s_.lanes);
     b_.loop(0, vectors_of(keys), 1,
             [&](const IntExpr& v) { set_score(r, v, b_.binary(OpKind::FSub, score(r, v), largest)); });
   });
@@ -88,10 +89,10 @@ void OnlineSoftmax::subtract_largest(int rows, int64_t keys) {
 
 // One per `lanes` rows.
 std::vector<OnlineSoftmax::Reference> OnlineSoftmax::choose_references(int rows, int64_t keys) {
-  Values wholes;
-  Value distance = b_.constant({kernel::Scalar::F32, 1}, 0);
+  Registers wholes;
+  Register distance = b_.constant({kernel::Scalar::F32, 1}, 0);
   for (int first = 0; first < rows; first += s_.lanes) {
-    Value exponent = b_.binary(OpKind::FMul, load(place(Largest, first)), constant(factor_));
+    Register exponent = b_.binary(OpKind::FMul, load(place(Largest, first)), constant(factor_));
     distance =
         b_.binary(OpKind::FAdd, distance, b_.reduce(OpKind::ReduceFAdd, b_.unary(OpKind::FAbs, exponent)));
     wholes.push_back(
@@ -99,20 +100,20 @@ std::vector<OnlineSoftmax::Reference> OnlineSoftmax::choose_references(int rows,
   }
   size_t count = wholes.size();
   auto near = [&] {
-    Values yields = wholes;
+    Registers yields = wholes;
     yields.insert(yields.end(), count, constant(0));
     return yields;
   };
   auto far = [&] {
     subtract_largest(rows, keys);
-    Values yields(count, constant(0));
+    Registers yields(count, constant(0));
     for (size_t i = 0; i < count; ++i)
       yields.push_back(load(place(Largest, static_cast<int64_t>(i) * s_.lanes)));
     return yields;
   };
-  Value is_near = b_.compare(OpKind::FCmp, kernel::Predicate::Lt, distance,
-                             b_.constant({kernel::Scalar::F32, 1}, kMaxWhole));
-  Values chosen = s_.fused ? b_.if_then_else(is_near, near, far) : far();
+  Register is_near = b_.compare(OpKind::FCmp, kernel::Predicate::Lt, distance,
+                                b_.constant({kernel::Scalar::F32, 1}, kMaxWhole));
+  Registers chosen = s_.fused ? b_.if_then_else(is_near, near, far) : far();
   std::vector<Reference> references;
   for (size_t i = 0; i < count; ++i) references.push_back({chosen[count + i], chosen[i]});
   return references;
@@ -124,8 +125,8 @@ void OnlineSoftmax::set_reference(int first, const Reference& reference) {
   store(math.mul(math.add(reference.whole, constant(kBelowNormal)), constant(1 / factor_)),
         place(Least, first));
   if (!s_.is_online) return;
-  Value moved = math.fma(math.sub(load(place(Base, first)), reference.base), constant(factor_),
-                         math.sub(load(place(Whole, first)), reference.whole));
+  Register moved = math.fma(math.sub(load(place(Base, first)), reference.base), constant(factor_),
+                            math.sub(load(place(Whole, first)), reference.whole));
   store(scalar_ops::math::relative_power(math, moved, constant(1), constant(kMagic), constant(kBelowNormal)),
         place(Rescale, first));
   store(reference.base, place(Base, first));
@@ -141,29 +142,29 @@ void OnlineSoftmax::update(int rows, int64_t keys) {
 
 void OnlineSoftmax::weigh_row(const IntExpr& r, int64_t keys) {
   KernelScalars math(b_);
-  Value center = b_.splat(number(Center, r), s_.lanes), least = b_.splat(number(Least, r), s_.lanes);
+  Register center = b_.splat(number(Center, r), s_.lanes), least = b_.splat(number(Least, r), s_.lanes);
   auto weight = [&](const IntExpr& v) {
-    Value power = scalar_ops::math::relative_power(math, score(r, v), constant(factor_), center, least);
+    Register power = scalar_ops::math::relative_power(math, score(r, v), constant(factor_), center, least);
     set_score(r, v, power);
     return power;
   };
-  Value sum = combine(OpKind::FAdd, vectors_of(keys), constant(0), weight);
+  Register sum = combine(OpKind::FAdd, vectors_of(keys), constant(0), weight);
   if (s_.is_online) sum = b_.fma(load(sum_place(r)), b_.splat(number(Rescale, r), s_.lanes), sum);
   store(sum, sum_place(r));
 }
 
 void OnlineSoftmax::end_tile(int rows) {
   for (int first = 0; first < rows; first += s_.lanes) {
-    Value sum = fold_rows(OpKind::FAdd, first, rows, &OnlineSoftmax::sum_place);
+    Register sum = fold_rows(OpKind::FAdd, first, rows, &OnlineSoftmax::sum_place);
     store(b_.binary(OpKind::FDiv, constant(1), sum), place(Inverse, first));
   }
 }
 
-OnlineSoftmax::Value OnlineSoftmax::rescale(int r) {
+Register OnlineSoftmax::rescale(int r) {
   return number(Rescale, r);
 }
 
-OnlineSoftmax::Value OnlineSoftmax::inverse_sum(int r) {
+Register OnlineSoftmax::inverse_sum(int r) {
   return number(Inverse, r);
 }
 

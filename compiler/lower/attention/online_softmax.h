@@ -27,31 +27,30 @@ public:
   // Turns the scores of `keys` keys, and of lanes beyond them, into weights.
   void update(int rows, int64_t keys);
   // A scalar: what the sums over earlier blocks take to become relative to the same as this block's.
-  kernel::Value rescale(int r);
+  kernel::Register rescale(int r);
   // After the last block: the scalar that scales a row of weighted sums.
   void end_tile(int rows);
-  kernel::Value inverse_sum(int r);
+  kernel::Register inverse_sum(int r);
 
 private:
-  using Value = kernel::Value;
-  using Values = std::vector<kernel::Value>;
+  using Registers = std::vector<kernel::Register>;
   // What is kept per row: numbers, a vector of them per `lanes` rows; then two vectors per row.
   enum Field { Largest, Base, Whole, Center, Least, Rescale, Inverse, kFields };
   IntExpr place(Field field, const IntExpr& r) const { return r + static_cast<int64_t>(field) * padded_; }
   IntExpr maximum_place(const IntExpr& r) const { return r * s_.lanes + kFields * padded_; }
   IntExpr sum_place(const IntExpr& r) const { return r * s_.lanes + (kFields + s_.lanes) * padded_; }
-  Value load(const IntExpr& place) { return b_.load(type_, state_, place, 4 * s_.lanes); }
-  void store(Value value, const IntExpr& place) { b_.store(value, state_, place, 4 * s_.lanes); }
-  Value number(Field field, const IntExpr& r) {
+  kernel::Register load(const IntExpr& place) { return b_.load(type_, state_, place, 4 * s_.lanes); }
+  void store(kernel::Register value, const IntExpr& place) { b_.store(value, state_, place, 4 * s_.lanes); }
+  kernel::Register number(Field field, const IntExpr& r) {
     return b_.load({kernel::Scalar::F32, 1}, state_, place(field, r));
   }
-  Value constant(double value) { return b_.constant(type_, value); }
+  kernel::Register constant(double value) { return b_.constant(type_, value); }
 
   // One lane per row from `first` on.
-  Value fold_rows(kernel::OpKind kind, int first, int rows,
-                  IntExpr (OnlineSoftmax::*place)(const IntExpr&) const);
+  kernel::Register fold_rows(kernel::OpKind kind, int first, int rows,
+                             IntExpr (OnlineSoftmax::*place)(const IntExpr&) const);
   struct Reference { // of `lanes` rows: weights are relative to base + whole / factor
-    Value base, whole;
+    kernel::Register base, whole;
   };
   void find_largest(int rows, int64_t keys);
   std::vector<Reference> choose_references(int rows, int64_t keys);
@@ -59,13 +58,13 @@ private:
   void subtract_largest(int rows, int64_t keys);
   void weigh_row(const IntExpr& r, int64_t keys);
   // Combines `start` and element(v) of all vectors v into one.
-  Value combine(kernel::OpKind kind, int64_t vectors, Value start,
-                const std::function<Value(const IntExpr& v)>& element);
+  kernel::Register combine(kernel::OpKind kind, int64_t vectors, kernel::Register start,
+                           const std::function<kernel::Register(const IntExpr& v)>& element);
   int64_t vectors_of(int64_t keys) const { return (keys + s_.lanes - 1) / s_.lanes; }
-  Value score(const IntExpr& r, const IntExpr& v) {
+  kernel::Register score(const IntExpr& r, const IntExpr& v) {
     return b_.load(type_, scores_, r * s_.stride + v * s_.lanes, 4 * s_.lanes);
   }
-  void set_score(const IntExpr& r, const IntExpr& v, Value value) {
+  void set_score(const IntExpr& r, const IntExpr& v, kernel::Register value) {
     b_.store(value, scores_, r * s_.stride + v * s_.lanes, 4 * s_.lanes);
   }
 
@@ -74,7 +73,7 @@ private:
   int scores_, state_;
   int64_t padded_; // rows
   double factor_;  // from scores to exponents of two
-  kernel::Type type_;
+  kernel::MachineType type_;
 };
 
 } // namespace firn::lower

@@ -16,6 +16,6 @@ struct QkDot {
 
 // A vector whose lane i is the product of the query with key i, zero from lane `valid` on: no key is read
 // there.
-kernel::Value emit_qk_dot(kernel::Builder& builder, const QkDot& products, int valid);
+kernel::Register emit_qk_dot(kernel::Builder& builder, const QkDot& products, int valid);
 
 } // namespace firn::lower

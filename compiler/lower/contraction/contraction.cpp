@@ -7,7 +7,7 @@ namespace firn::lower {
 namespace {
 
 using kernel::Builder;
-using kernel::Value;
+using kernel::Register;
 
 // A run of tiles along the rows that share one body: `count` tiles of `rows` rows from `first` on. A run of
 // one tile has a constant position, so that rows outside the input can be left out of it.
@@ -172,18 +172,18 @@ private:
       position.row =
           segment.count == 1 ? IntExpr(segment.first) : (p - first_tile) * segment.rows + segment.first;
       emit_groups(position, segment.rows);
-      return std::vector<Value>{};
+      return std::vector<Register>{};
     };
     if (segment_number + 1 == segments_.size()) {
       body();
       return;
     }
-    kernel::Type index_type{kernel::Scalar::Index, 1};
-    Value here = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(p),
-                            b_.constant_int(index_type, first_tile + segment.count));
+    kernel::MachineType index_type{kernel::Scalar::Index, 1};
+    Register here = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(p),
+                               b_.constant_int(index_type, first_tile + segment.count));
     b_.if_then_else(here, body, [&] {
       emit_segment_of(p, segment_number + 1, first_tile + segment.count, position);
-      return std::vector<Value>{};
+      return std::vector<Register>{};
     });
   }
 
@@ -200,18 +200,18 @@ void emit_column_group(Builder& b, const plan::ColumnGroups& groups, const IntEx
                        const std::function<void(const IntExpr& vector, int vectors)>& body) {
   if (groups.full_groups == 0) return body(0, groups.rest_vectors);
   if (groups.rest_vectors == 0) return body(group * groups.vectors, groups.vectors);
-  kernel::Type index_type{kernel::Scalar::Index, 1};
-  Value is_full = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b.index(group),
-                            b.constant_int(index_type, groups.full_groups));
+  kernel::MachineType index_type{kernel::Scalar::Index, 1};
+  Register is_full = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b.index(group),
+                               b.constant_int(index_type, groups.full_groups));
   b.if_then_else(
       is_full,
       [&] {
         body(group * groups.vectors, groups.vectors);
-        return std::vector<Value>{};
+        return std::vector<Register>{};
       },
       [&] {
         body(groups.full_groups * groups.vectors, groups.rest_vectors);
-        return std::vector<Value>{};
+        return std::vector<Register>{};
       });
 }
 

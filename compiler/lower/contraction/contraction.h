@@ -38,7 +38,7 @@ struct ClipBounds {
 
 struct ContractionSpec {
   plan::ContractionShape shape;
-  kernel::Type element{kernel::Scalar::F32, 1}; // of the accumulators, as a scalar type
+  kernel::MachineType element{kernel::Scalar::F32, 1}; // of the accumulators, as a scalar type
   std::vector<ClipBounds> clips; // by loop of the reduction; as many as the last clipped one needs
   // Set if `store` is much code: a loop over the rows of a tile, rather than a copy for each, by way of this
   // scratch array.
@@ -48,14 +48,15 @@ struct ContractionSpec {
   // one at most (k by loop position; the others are absent expressions). Unset: always.
   std::function<bool(int64_t row, const std::vector<IntExpr>& k)> row_valid;
   // The scalar operand at a row: one value, or those of position.k_interleave steps from k on.
-  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, const std::vector<IntExpr>& k)>
+  std::function<kernel::Register(kernel::Builder&, const TilePosition&, int row,
+                                 const std::vector<IntExpr>& k)>
       scalar;
   // The vector operand: register `number` of the column group.
-  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int number,
-                              const std::vector<IntExpr>& k)>
+  std::function<kernel::Register(kernel::Builder&, const TilePosition&, int number,
+                                 const std::vector<IntExpr>& k)>
       vector;
   // What the sums of one row and vector start from. Unset: zeros.
-  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, int vector)> initial;
+  std::function<kernel::Register(kernel::Builder&, const TilePosition&, int row, int vector)> initial;
   // Prefetches line `line` (64 bytes) of what follows the tile's column group in a packed vector operand: the
   // group's successor, or whatever the program reads next. Unset: the operand is not streamed from beyond the
   // second cache level.
@@ -69,13 +70,13 @@ struct ContractionSpec {
   int64_t group_lines = 0;      // of a full column group of the packed operand
   // Takes the sums of one row, whose position may vary with a loop of its own, and vector; `valid_lanes` of
   // them are columns of the result. Returns what it stored where totals are wanted.
-  std::function<kernel::Value(kernel::Builder&, const TilePosition&, int row, int vector, kernel::Value sum,
-                              int valid_lanes)>
+  std::function<kernel::Register(kernel::Builder&, const TilePosition&, int row, int vector,
+                                 kernel::Register sum, int valid_lanes)>
       store;
   // Takes the rows [first, end) once all columns of a block of rows are stored. Unset: nobody wants them.
   std::function<void(const IntExpr& first, const IntExpr& end)> finish_rows;
   // Takes the sum of what was stored for all rows of a tile. Unset: nobody wants it.
-  std::function<void(kernel::Builder&, const TilePosition&, int vector, kernel::Value total)> store_total;
+  std::function<void(kernel::Builder&, const TilePosition&, int vector, kernel::Register total)> store_total;
 };
 
 // Emits the loops of `spec` into the builder's kernel and sets its parallel loop.

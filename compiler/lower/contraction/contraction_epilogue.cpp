@@ -75,7 +75,7 @@ void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const pla
     };
   }
   binding.epilogue = [bind_leaves, sum, &region](Builder& b, const Index& index, const Lanes& lanes,
-                                                 int valid, kernel::Value sums) {
+                                                 int valid, kernel::Register sums) {
     ElementEmitter emitter(b, lanes);
     bind_leaves(b, emitter, valid);
     emitter.bind(sum, [sums](const Index&, const Lanes&) { return sums; });
@@ -109,8 +109,8 @@ Index index_inside(const Type& type, const Index& index, const Lanes& lanes, int
 
 } // namespace
 
-kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const Index& index,
-                               const Lanes& lanes, int valid) {
+kernel::Register load_valid_lanes(Builder& b, int buffer, const Type& type, const Index& index,
+                                  const Lanes& lanes, int valid) {
   IntExpr offset = type.offset_of(index), first = lanes.at_first(offset);
   auto step = lanes.step(offset);
   if (lanes.count == 1 || (step && *step == 0))
@@ -121,15 +121,15 @@ kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const I
     if (!type.layout.blocks.empty() || first.upper_bound() + lanes.count <= size)
       return load_element(b, buffer, type, index, lanes);
     if (is_float(type.dtype)) {
-      kernel::Type narrow{memory_scalar(type.dtype), lanes.count};
-      kernel::Value part =
+      kernel::MachineType narrow{memory_scalar(type.dtype), lanes.count};
+      kernel::Register part =
           b.load_masked(narrow, buffer, first, b.lane_mask(lanes.count, IntExpr(size) - first));
-      kernel::Type wide = value_type(type.dtype, lanes.count);
+      kernel::MachineType wide = value_type(type.dtype, lanes.count);
       return narrow == wide ? part : b.cast(kernel::OpKind::FExt, part, wide.scalar);
     }
   }
   // One element at a time: partial vectors are at the edge of a tensor only.
-  kernel::Value vector = b.constant(value_type(type.dtype, lanes.count), 0);
+  kernel::Register vector = b.constant(value_type(type.dtype, lanes.count), 0);
   for (int lane = 0; lane < valid; ++lane)
     vector = b.insert(vector, load_element(b, buffer, type, index_inside(type, index, lanes, lane), Lanes{}),
                       lane);
@@ -139,12 +139,12 @@ kernel::Value load_valid_lanes(Builder& b, int buffer, const Type& type, const I
 namespace {
 
 // Of the result's own dims.
-kernel::Value finish_result_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
-                                  int count, int valid, kernel::Value sums) {
+kernel::Register finish_result_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
+                                     int count, int valid, kernel::Register sums) {
   Lanes lanes = make_lanes(index, lane_dim, count);
   if (kernel::Scalar narrow = memory_scalar(binding.sum_dtype); narrow != kernel::Scalar::F32)
     sums = b.cast(kernel::OpKind::FExt, b.cast(kernel::OpKind::FTruncTo, sums, narrow), kernel::Scalar::F32);
-  kernel::Value value = binding.epilogue ? binding.epilogue(b, index, lanes, valid, sums) : sums;
+  kernel::Register value = binding.epilogue ? binding.epilogue(b, index, lanes, valid, sums) : sums;
   if (binding.result < 0) return value;
   if (binding.result_part) index = binding.result_part->within(index);
   const Type& type = binding.result_part ? binding.result_part->type : binding.result_type;
@@ -166,15 +166,15 @@ namespace {
 // Runs `store` if a place of phases is inside the result.
 void store_inside(Builder& b, const ConvolutionPhases& phases, const Index& result_index,
                   const std::function<void()>& store) {
-  kernel::Value inside;
+  kernel::Register inside;
   for (size_t d = 0; d < phases.dims.size(); ++d) {
     const IntExpr& at = result_index[d + 2];
     int64_t extent = phases.dims[d].extent;
     if (at.lower_bound() >= 0 && at.upper_bound() < extent) continue;
     if (at.upper_bound() < 0 || at.lower_bound() >= extent) return;
     // An unsigned comparison tests both ends.
-    kernel::Value here = b.compare(kernel::OpKind::UCmp, kernel::Predicate::Lt, b.index(at),
-                                   b.constant_int({kernel::Scalar::Index, 1}, extent));
+    kernel::Register here = b.compare(kernel::OpKind::UCmp, kernel::Predicate::Lt, b.index(at),
+                                      b.constant_int({kernel::Scalar::Index, 1}, extent));
     inside = inside ? b.binary(kernel::OpKind::And, inside, here) : here;
   }
   if (!inside) return store();
@@ -182,15 +182,15 @@ void store_inside(Builder& b, const ConvolutionPhases& phases, const Index& resu
       inside,
       [&] {
         store();
-        return std::vector<kernel::Value>{};
+        return std::vector<kernel::Register>{};
       },
-      [] { return std::vector<kernel::Value>{}; });
+      [] { return std::vector<kernel::Register>{}; });
 }
 
 } // namespace
 
-kernel::Value finish_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
-                           int count, int valid, kernel::Value sums) {
+kernel::Register finish_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
+                              int count, int valid, kernel::Register sums) {
   if (!binding.polyphase)
     return finish_result_lanes(b, binding, std::move(index), lane_dim, count, valid, sums);
   Index at = binding.polyphase->result_index(index);
@@ -199,7 +199,7 @@ kernel::Value finish_lanes(Builder& b, const ContractionBinding& binding, Index 
   return {};
 }
 
-kernel::Value load_channels(Builder& b, int buffer, const Type& type, const Index& index, int count) {
+kernel::Register load_channels(Builder& b, int buffer, const Type& type, const Index& index, int count) {
   auto lane = std::make_shared<Symbol>(Symbol{"lane", 0, count - 1});
   IntExpr offset = type.offset_of(index) + IntExpr::symbol(lane);
   return load_at(b, buffer, type.dtype, offset, Lanes{lane, 0, count});

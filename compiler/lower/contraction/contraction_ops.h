@@ -29,10 +29,11 @@ struct ContractionBinding {
   std::shared_ptr<SumsArray> sums_in_memory;          // on their way to an epilogue in a loop
   DType sum_dtype = DType::F32; // of the contraction: sums are rounded to it before the epilogue
   // What the sums of `lanes` channels start from, the first of them `channel`. Unset: zeros.
-  std::function<kernel::Value(kernel::Builder&, const IntExpr& channel, int lanes)> initial;
+  std::function<kernel::Register(kernel::Builder&, const IntExpr& channel, int lanes)> initial;
   // What is stored in place of the sums (in value_type of the contraction's dtype) at `index`. Unset: the
   // sums. The first `valid` lanes are inside the tensor.
-  std::function<kernel::Value(kernel::Builder&, const Index&, const Lanes&, int valid, kernel::Value sums)>
+  std::function<kernel::Register(kernel::Builder&, const Index&, const Lanes&, int valid,
+                                 kernel::Register sums)>
       epilogue;
 };
 ContractionBinding make_binding(const Instruction& instruction, const plan::KernelRoot& root);
@@ -56,15 +57,15 @@ ContractionSpec dot_spec(const plan::DotGeometry& geometry, const plan::Contract
 
 // Runs the epilogue and stores one vector of results whose lanes lie along `lane_dim`, first at
 // index[lane_dim] of what the contraction computes. Returns the results; phases have none.
-kernel::Value finish_lanes(kernel::Builder& builder, const ContractionBinding& binding, Index index,
-                           int lane_dim, int lanes, int valid, kernel::Value sums);
+kernel::Register finish_lanes(kernel::Builder& builder, const ContractionBinding& binding, Index index,
+                              int lane_dim, int lanes, int valid, kernel::Register sums);
 // Reads a tensor as load_element does, but no memory outside it: lanes from `valid` on, and those whose index
 // lies outside when the code runs, hold anything.
-kernel::Value load_valid_lanes(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
-                               const Lanes& lanes, int valid);
+kernel::Register load_valid_lanes(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
+                                  const Lanes& lanes, int valid);
 
 // `count` consecutive channels from index[1] on, which a blocked layout keeps together.
-kernel::Value load_channels(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
-                            int count);
+kernel::Register load_channels(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
+                               int count);
 
 } // namespace firn::lower

@@ -8,7 +8,7 @@ namespace firn::lower {
 namespace {
 
 using kernel::Builder;
-using kernel::Value;
+using kernel::Register;
 
 // The steps of one part of the reduction, of which there is one loop then.
 struct Steps {
@@ -52,7 +52,7 @@ private:
     return sum;
   }
 
-  Value load_scalar(Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
+  Register load_scalar(Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
     IntExpr place = offset(g_.rows.batch, at.outer) + (at.row + row) * g_.row.stride;
     place = place + steps_.first * g_.contract[0].row_stride;
     size_t first = g_.rows.batch.size();
@@ -63,21 +63,21 @@ private:
   }
 
   // Columns read where they lie; lanes beyond the last column may end the buffer and are not read.
-  Value load_columns(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
+  Register load_columns(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
     IntExpr first = (at.column_vector + vector) * lanes_;
     IntExpr place = offset(g_.columns.batch, at.outer) + first + steps_.first * g_.contract[0].column_stride;
     for (size_t i = 0; i < g_.contract.size(); ++i) place = place + k[i] * g_.contract[i].column_stride;
-    kernel::Type type{kernel::Scalar::F32, lanes_};
+    kernel::MachineType type{kernel::Scalar::F32, lanes_};
     int64_t columns = g_.column.extent;
     if (first.upper_bound() + lanes_ <= columns) return b.load(type, binding_.vector, place);
     return b.load_masked(type, binding_.vector, place,
                          b.lane_mask(lanes_, min(lanes_, IntExpr(columns) - first)), b.constant(type, 0));
   }
 
-  Value load_packed(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
-    kernel::Type type{packed_.element, lanes_};
-    Value value = b.load(type, binding_.vector, packed_.index(packed_part(at), at, vector, k),
-                         type.lanes * kernel::scalar_bytes(type.scalar));
+  Register load_packed(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
+    kernel::MachineType type{packed_.element, lanes_};
+    Register value = b.load(type, binding_.vector, packed_.index(packed_part(at), at, vector, k),
+                            type.lanes * kernel::scalar_bytes(type.scalar));
     return type.scalar == kernel::Scalar::F32 ? value
                                               : b.cast(kernel::OpKind::FExt, value, kernel::Scalar::F32);
   }
@@ -108,9 +108,9 @@ private:
     return part;
   }
 
-  std::function<Value(Builder&, const TilePosition&, int, int, Value, int)> store_result() const {
-    return [code = *this, lanes = lanes_](Builder& b, const TilePosition& at, int row, int vector, Value sum,
-                                          int valid) {
+  std::function<Register(Builder&, const TilePosition&, int, int, Register, int)> store_result() const {
+    return [code = *this, lanes = lanes_](Builder& b, const TilePosition& at, int row, int vector,
+                                          Register sum, int valid) {
       auto batch_end = at.outer.begin() + static_cast<std::ptrdiff_t>(code.g_.rows.batch.size());
       Index batch(at.outer.begin(), batch_end), rows(batch_end, at.outer.end());
       IntExpr row_index = at.row + row;
@@ -142,15 +142,15 @@ private:
     int64_t vectors = (g_.column.extent + lanes - 1) / lanes;
     return (at.row + row) * (vectors * lanes) + (at.column_vector + vector) * lanes;
   }
-  std::function<Value(Builder&, const TilePosition&, int, int)> load_partial() const {
+  std::function<Register(Builder&, const TilePosition&, int, int)> load_partial() const {
     return [code = *this, lanes = lanes_](Builder& b, const TilePosition& at, int row, int vector) {
       return b.load({kernel::Scalar::F32, lanes}, code.binding_.partial,
                     code.partial_place(at, row, vector, lanes), 4 * lanes);
     };
   }
-  std::function<Value(Builder&, const TilePosition&, int, int, Value, int)> store_partial() const {
-    return [code = *this, lanes = lanes_](Builder& b, const TilePosition& at, int row, int vector, Value sum,
-                                          int) {
+  std::function<Register(Builder&, const TilePosition&, int, int, Register, int)> store_partial() const {
+    return [code = *this, lanes = lanes_](Builder& b, const TilePosition& at, int row, int vector,
+                                          Register sum, int) {
       b.store(sum, code.binding_.partial, code.partial_place(at, row, vector, lanes), 4 * lanes);
       return sum;
     };
@@ -158,7 +158,7 @@ private:
 
   // Several column dims (or none) in the result: one element at a time.
   void finish_each_lane(Builder& b, const Index& batch, const Index& rows, const IntExpr& column, int lanes,
-                        int valid, Value sum) const {
+                        int valid, Register sum) const {
     for (int lane = 0; lane < valid; ++lane) {
       Index columns;
       append_unflattened(columns, g_.columns.free, column + lane);
@@ -166,7 +166,7 @@ private:
       const Index &first = g_.swapped ? columns : rows, &second = g_.swapped ? rows : columns;
       index.insert(index.end(), first.begin(), first.end());
       index.insert(index.end(), second.begin(), second.end());
-      Value element = lanes == 1 ? sum : b.extract(sum, lane);
+      Register element = lanes == 1 ? sum : b.extract(sum, lane);
       finish_lanes(b, binding_, std::move(index), -1, 1, 1, element);
     }
   }

@@ -29,25 +29,26 @@ void FusedSpatialSum::take(KernelMaker& maker, int64_t tiles) {
 }
 
 void FusedSpatialSum::store(Builder& b, const IntExpr& image, const IntExpr& vector, const IntExpr& tile,
-                            kernel::Value total) const {
+                            kernel::Register total) const {
   b.store(total, buffer_, ((image * vectors_ + vector) * tiles_ + tile) * lanes_, 4 * lanes_);
 }
 
 // The sum of all tiles of a vector.
-kernel::Value FusedSpatialSum::add_tiles(Builder& b, int buffer, const IntExpr& first) const {
-  kernel::Type type{Scalar::F32, lanes_};
+kernel::Register FusedSpatialSum::add_tiles(Builder& b, int buffer, const IntExpr& first) const {
+  kernel::MachineType type{Scalar::F32, lanes_};
   auto load = [&](const IntExpr& tile) { return b.load(type, buffer, first + tile * lanes_, 4 * lanes_); };
   int64_t main = tiles_ / kChains * kChains;
-  std::vector<kernel::Value> sums(static_cast<size_t>(kChains), b.constant(type, 0.0));
+  std::vector<kernel::Register> sums(static_cast<size_t>(kChains), b.constant(type, 0.0));
   sums = b.loop_carried(
-      0, main, kChains, std::move(sums), [&](const IntExpr& tile, const std::vector<kernel::Value>& carried) {
-        std::vector<kernel::Value> next;
+      0, main, kChains, std::move(sums),
+      [&](const IntExpr& tile, const std::vector<kernel::Register>& carried) {
+        std::vector<kernel::Register> next;
         for (size_t i = 0; i < carried.size(); ++i)
           next.push_back(b.binary(kernel::OpKind::FAdd, carried[i], load(tile + static_cast<int64_t>(i))));
         return next;
       });
   for (int64_t tile = main; tile < tiles_; ++tile) {
-    kernel::Value& sum = sums[static_cast<size_t>(tile - main)];
+    kernel::Register& sum = sums[static_cast<size_t>(tile - main)];
     sum = b.binary(kernel::OpKind::FAdd, sum, load(tile));
   }
   for (size_t count = sums.size(); count > 1; count /= 2)
@@ -70,17 +71,17 @@ void FusedSpatialSum::emit_totals(LoweringContext& context, const Instruction& r
   bind_result(maker, reduction, root, binding);
   IntExpr p = b.set_parallel(images_ * vectors_);
   IntExpr image = floor_div(p, vectors_), vector = floor_mod(p, vectors_);
-  kernel::Value total = add_tiles(b, partial, p * (tiles_ * lanes_));
+  kernel::Register total = add_tiles(b, partial, p * (tiles_ * lanes_));
   auto finish = [&](int valid) {
     finish_lanes(b, binding, {image, vector * lanes_}, 1, lanes_, valid, total);
-    return std::vector<kernel::Value>{};
+    return std::vector<kernel::Register>{};
   };
   int rest = static_cast<int>(channels_ % lanes_);
   if (rest == 0 || vectors_ == 1) {
     finish(rest == 0 ? lanes_ : rest);
   } else {
-    kernel::Value is_last = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b.index(vector),
-                                      b.index(IntExpr(vectors_ - 1)));
+    kernel::Register is_last = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b.index(vector),
+                                         b.index(IntExpr(vectors_ - 1)));
     b.if_then_else(
         is_last, [&] { return finish(rest); }, [&] { return finish(lanes_); });
   }

@@ -18,12 +18,12 @@ public:
   bool replaces_result() const { return !keeps_result_; }
   // Stores the sum of tile `tile` of vector `vector` of the channels.
   void store(kernel::Builder& builder, const IntExpr& image, const IntExpr& vector, const IntExpr& tile,
-             kernel::Value total) const;
+             kernel::Register total) const;
   // The kernel that makes the result of `reduction`, a reduce of `summed` or a fusion around it, of the sums.
   void emit_totals(LoweringContext& context, const Instruction& reduction, Value summed) const;
 
 private:
-  kernel::Value add_tiles(kernel::Builder& builder, int buffer, const IntExpr& first) const;
+  kernel::Register add_tiles(kernel::Builder& builder, int buffer, const IntExpr& first) const;
   int64_t elements() const { return images_ * vectors_ * tiles_ * lanes_; }
 
   int lanes_;

@@ -6,7 +6,7 @@
 namespace firn::lower {
 
 using kernel::Builder;
-using kernel::Value;
+using kernel::Register;
 
 // Lanes that instructions with two operands exchange cheaply: 128 bits.
 constexpr int kQuarter = 4;
@@ -19,7 +19,7 @@ StepLane step_lane(int lanes, int k_interleave, int registers, int number, int l
   return {int64_t{vector} * lanes + within, lane % k_interleave};
 }
 
-Value repeat_steps(Builder& b, Value steps, int lanes) {
+Register repeat_steps(Builder& b, Register steps, int lanes) {
   int count = b.type(steps).lanes;
   if (count == 1) return b.splat(steps, lanes);
   if (count == lanes) return steps;
@@ -31,16 +31,16 @@ Value repeat_steps(Builder& b, Value steps, int lanes) {
 namespace {
 
 // The sums of two neighbouring lanes each; `first` has the places of the first ones in `lhs` and `rhs`.
-Value add_neighbours(Builder& b, Value lhs, Value rhs, std::vector<int64_t> first) {
-  Value even = b.shuffle(lhs, rhs, first);
+Register add_neighbours(Builder& b, Register lhs, Register rhs, std::vector<int64_t> first) {
+  Register even = b.shuffle(lhs, rhs, first);
   for (int64_t& lane : first) ++lane;
   return b.binary(kernel::OpKind::FAdd, even, b.shuffle(lhs, rhs, std::move(first)));
 }
 
 } // namespace
 
-Value add_steps(Builder& b, std::vector<Value> registers, int k_interleave) {
-  kernel::Type type = b.type(registers[0]);
+Register add_steps(Builder& b, std::vector<Register> registers, int k_interleave) {
+  kernel::MachineType type = b.type(registers[0]);
   int parts = static_cast<int>(registers.size()), lanes = type.lanes;
   registers.resize(static_cast<size_t>(k_interleave), b.constant(type, 0.0));
   for (; k_interleave > 2; k_interleave /= 2) {

@@ -21,9 +21,10 @@ struct StepLane {
 StepLane step_lane(int lanes, int k_interleave, int registers, int number, int lane);
 
 // The `k_interleave` lanes of `steps` over and over, in `lanes` lanes; a scalar in all of them.
-kernel::Value repeat_steps(kernel::Builder& builder, kernel::Value steps, int lanes);
+kernel::Register repeat_steps(kernel::Builder& builder, kernel::Register steps, int lanes);
 // The sums of one vector of columns, which `registers`, at most `k_interleave`, hold; zeros in lanes beyond
 // them.
-kernel::Value add_steps(kernel::Builder& builder, std::vector<kernel::Value> registers, int k_interleave);
+kernel::Register add_steps(kernel::Builder& builder, std::vector<kernel::Register> registers,
+                           int k_interleave);
 
 } // namespace firn::lower

@@ -115,7 +115,7 @@ void pack(const PackedOperand& operand, std::span<const std::byte> source, std::
 void emit_pack(kernel::Builder& b, const PackedOperand& operand, int source, int out) {
   int lanes = operand.tile.lanes;
   plan::ColumnGroups groups = plan::column_groups(operand.columns, operand.tile);
-  kernel::Type vector_type{operand.element, lanes}, scalar_type{operand.element, 1};
+  kernel::MachineType vector_type{operand.element, lanes}, scalar_type{operand.element, 1};
   // One register at one step: by a vector load where columns are neighbours, else lane by lane.
   auto copy_register = [&](const IntExpr& from, const IntExpr& to, std::span<const int64_t> offsets) {
     bool neighbours = lanes > 1;

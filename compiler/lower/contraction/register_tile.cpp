@@ -9,7 +9,7 @@ namespace firn::lower {
 namespace {
 
 using kernel::Builder;
-using kernel::Value;
+using kernel::Register;
 
 constexpr int kStraightStores = 4; // of a long epilogue: more are a loop
 
@@ -21,12 +21,12 @@ public:
 
   void emit(TilePosition& position, int rows, int vectors) {
     position.vectors = vectors;
-    kernel::Type type = spec_.element.with_lanes(groups_.lanes);
+    kernel::MachineType type = spec_.element.with_lanes(groups_.lanes);
     position.k_interleave = k_interleave_ = groups_.k_interleave(position.column_vector);
     int registers = groups_.registers(position.column_vector, vectors), sums = rows * registers;
     int accumulator_splits = std::max(1, tiling_.tile.accumulator_splits);
-    Value zero = b_.constant(type, 0.0);
-    std::vector<Value> acc(static_cast<size_t>(sums * accumulator_splits), zero);
+    Register zero = b_.constant(type, 0.0);
+    std::vector<Register> acc(static_cast<size_t>(sums * accumulator_splits), zero);
     if (spec_.initial && k_interleave_ == 1)
       for (int i = 0; i < sums; ++i)
         acc[static_cast<size_t>(i)] = spec_.initial(b_, position, i / vectors, i % vectors);
@@ -35,12 +35,12 @@ public:
     for (int phase = accumulator_splits; phase > 1; phase /= 2) // pairwise, so that the order is fixed
       for (int p = 0; p < phase / 2; ++p)
         for (int i = 0; i < sums; ++i) {
-          Value& lhs = acc[static_cast<size_t>(p * sums + i)];
+          Register& lhs = acc[static_cast<size_t>(p * sums + i)];
           lhs = b_.binary(add_op(), lhs, acc[static_cast<size_t>((p + phase / 2) * sums + i)]);
         }
     if (k_interleave_ > 1) acc = add_all_steps(position, rows, vectors, acc);
     bool in_loop = spec_.sums_in_memory && rows * vectors > kStraightStores;
-    std::vector<Value> totals =
+    std::vector<Register> totals =
         in_loop ? store_in_loop(position, rows, vectors, acc) : store_rows(position, rows, vectors, acc);
     for (size_t vector = 0; vector < totals.size(); ++vector)
       spec_.store_total(b_, position, static_cast<int>(vector), totals[vector]);
@@ -48,15 +48,15 @@ public:
 
 private:
   // From registers with several steps of the reduction to the sums of rows x vectors.
-  std::vector<Value> add_all_steps(const TilePosition& position, int rows, int vectors,
-                                   const std::vector<Value>& acc) {
+  std::vector<Register> add_all_steps(const TilePosition& position, int rows, int vectors,
+                                      const std::vector<Register>& acc) {
     int registers = groups_.registers(position.column_vector, vectors);
-    std::vector<Value> sums;
+    std::vector<Register> sums;
     for (int row = 0; row < rows; ++row)
       for (int vector = 0; vector < vectors; ++vector) {
         auto first = acc.begin() + row * registers + vector * k_interleave_;
         int count = std::min(k_interleave_, registers - vector * k_interleave_);
-        Value sum = add_steps(b_, {first, first + count}, k_interleave_);
+        Register sum = add_steps(b_, {first, first + count}, k_interleave_);
         bool starts = static_cast<bool>(spec_.initial);
         sums.push_back(starts ? b_.binary(add_op(), sum, spec_.initial(b_, position, row, vector)) : sum);
       }
@@ -64,40 +64,40 @@ private:
   }
 
   // Adds what was stored to the total of its vector, if anybody wants totals.
-  void add_total(std::vector<Value>& totals, int vector, Value stored) const {
+  void add_total(std::vector<Register>& totals, int vector, Register stored) const {
     if (totals.empty()) return;
-    Value& total = totals[static_cast<size_t>(vector)];
+    Register& total = totals[static_cast<size_t>(vector)];
     total = total ? b_.binary(add_op(), total, stored) : stored;
   }
-  std::vector<Value> make_totals(int vectors, Value start) const {
-    return std::vector<Value>(spec_.store_total ? static_cast<size_t>(vectors) : 0, start);
+  std::vector<Register> make_totals(int vectors, Register start) const {
+    return std::vector<Register>(spec_.store_total ? static_cast<size_t>(vectors) : 0, start);
   }
 
   // Both ways of storing the tile return the totals.
-  std::vector<Value> store_rows(const TilePosition& position, int rows, int vectors,
-                                const std::vector<Value>& acc) {
-    std::vector<Value> totals = make_totals(vectors, Value{});
+  std::vector<Register> store_rows(const TilePosition& position, int rows, int vectors,
+                                   const std::vector<Register>& acc) {
+    std::vector<Register> totals = make_totals(vectors, Register{});
     for (int i = 0; i < rows * vectors; ++i)
       add_total(totals, i % vectors, store(position, i / vectors, i % vectors, acc[static_cast<size_t>(i)]));
     return totals;
   }
 
   // By way of memory, row by row, so that the code of a long epilogue is there once and has all registers.
-  std::vector<Value> store_in_loop(TilePosition position, int rows, int vectors,
-                                   const std::vector<Value>& acc) {
+  std::vector<Register> store_in_loop(TilePosition position, int rows, int vectors,
+                                      const std::vector<Register>& acc) {
     int sums = sums_in_memory();
-    kernel::Type type = spec_.element.with_lanes(groups_.lanes);
+    kernel::MachineType type = spec_.element.with_lanes(groups_.lanes);
     int alignment = groups_.lanes * kernel::scalar_bytes(type.scalar);
     for (int i = 0; i < rows * vectors; ++i)
       b_.store(acc[static_cast<size_t>(i)], sums, i * groups_.lanes, alignment);
     IntExpr first = position.row;
     return b_.loop_carried(
-        0, rows, 1, make_totals(vectors, spec_.store_total ? b_.constant(type, 0.0) : Value{}),
-        [&](const IntExpr& row, const std::vector<Value>& carried) {
-          std::vector<Value> totals = carried;
+        0, rows, 1, make_totals(vectors, spec_.store_total ? b_.constant(type, 0.0) : Register{}),
+        [&](const IntExpr& row, const std::vector<Register>& carried) {
+          std::vector<Register> totals = carried;
           position.row = first + row;
           for (int vector = 0; vector < vectors; ++vector) {
-            Value sum = b_.load(type, sums, (row * vectors + vector) * groups_.lanes, alignment);
+            Register sum = b_.load(type, sums, (row * vectors + vector) * groups_.lanes, alignment);
             add_total(totals, vector, store(position, 0, vector, sum));
           }
           return totals;
@@ -128,25 +128,25 @@ private:
     return kernel::is_float(spec_.element.scalar) ? kernel::OpKind::FAdd : kernel::OpKind::IAdd;
   }
 
-  Value store(const TilePosition& position, int row, int vector, Value sum) {
+  Register store(const TilePosition& position, int row, int vector, Register sum) {
     int lanes = valid_lanes(position, vector);
     if (lanes > 0) return spec_.store(b_, position, row, vector, sum, lanes);
     // A full-width group whose position varies and that holds the partial vector in its last round only.
-    kernel::Type index_type{kernel::Scalar::Index, 1};
-    Value is_last =
+    kernel::MachineType index_type{kernel::Scalar::Index, 1};
+    Register is_last =
         b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(position.column_vector + vector),
                    b_.constant_int(index_type, groups_.total_vectors - 1));
     auto stored = [&](int valid) {
-      Value value = spec_.store(b_, position, row, vector, sum, valid);
-      return spec_.store_total ? std::vector<Value>{value} : std::vector<Value>{};
+      Register value = spec_.store(b_, position, row, vector, sum, valid);
+      return spec_.store_total ? std::vector<Register>{value} : std::vector<Register>{};
     };
-    std::vector<Value> either = b_.if_then_else(
+    std::vector<Register> either = b_.if_then_else(
         is_last, [&] { return stored(-lanes); }, [&] { return stored(groups_.lanes); });
-    return either.empty() ? Value{} : either[0];
+    return either.empty() ? Register{} : either[0];
   }
 
-  std::vector<Value> emit_reduction(const TilePosition& position, int rows, int vectors, size_t level,
-                                    std::vector<IntExpr>& k, std::vector<Value> acc) {
+  std::vector<Register> emit_reduction(const TilePosition& position, int rows, int vectors, size_t level,
+                                       std::vector<IntExpr>& k, std::vector<Register> acc) {
     if (level == spec_.shape.reduction.size())
       return emit_step(position, rows, vectors, k, 0, std::move(acc));
     const plan::ReductionLoop& loop = spec_.shape.reduction[level];
@@ -164,12 +164,12 @@ private:
     int64_t round = int64_t{accumulator_splits} * k_interleave, main = loop.extent / round * round;
     if (accumulator_splits == 1)
       return b_.loop_carried(lower, upper, k_interleave, std::move(acc),
-                             [&](const IntExpr& iv, const std::vector<Value>& in) {
+                             [&](const IntExpr& iv, const std::vector<Register>& in) {
                                k[level] = iv;
                                return emit_reduction(position, rows, vectors, level + 1, k, in);
                              });
     if (main > 0)
-      acc = b_.loop_carried(0, main, round, std::move(acc), [&](const IntExpr& iv, std::vector<Value> in) {
+      acc = b_.loop_carried(0, main, round, std::move(acc), [&](const IntExpr& iv, std::vector<Register> in) {
         for (int phase = 0; phase < accumulator_splits; ++phase) {
           k[level] = iv + phase * k_interleave;
           in = emit_step(position, rows, vectors, k, phase, std::move(in));
@@ -186,8 +186,8 @@ private:
 
   // Straight code per value, or a loop for every run of values that the same rows take, unless that would
   // hold loops itself.
-  std::vector<Value> emit_runs(const TilePosition& position, int rows, int vectors, size_t level,
-                               std::vector<IntExpr>& k, std::vector<Value> acc) {
+  std::vector<Register> emit_runs(const TilePosition& position, int rows, int vectors, size_t level,
+                                  std::vector<IntExpr>& k, std::vector<Register> acc) {
     int64_t extent = spec_.shape.reduction[level].extent, end = 0;
     bool rolls = tiling_.compact || (tiling_.rolls_runs && !has_loop_within(level));
     for (int64_t first = 0; first < extent; first = end) {
@@ -195,7 +195,7 @@ private:
       do ++end;
       while (rolls && end < extent && rows_taken(position, rows, level, end) == taken);
       acc = b_.loop_carried(first, end, 1, std::move(acc),
-                            [&](const IntExpr& iv, const std::vector<Value>& in) {
+                            [&](const IntExpr& iv, const std::vector<Register>& in) {
                               k[level] = iv;
                               taken_ = taken;
                               return emit_reduction(position, rows, vectors, level + 1, k, in);
@@ -227,18 +227,18 @@ private:
   // The innermost loop: over whole blocks and the rest of a block if the scalar operand lies in blocks,
   // several steps per iteration, and between them requests for the column group after this one: every tile of
   // rows asks for its share, so that the group has come near when its turn comes.
-  std::vector<Value> emit_innermost_loop(const TilePosition& position, int rows, int vectors,
-                                         std::vector<IntExpr>& k, std::vector<Value> acc) {
+  std::vector<Register> emit_innermost_loop(const TilePosition& position, int rows, int vectors,
+                                            std::vector<IntExpr>& k, std::vector<Register> acc) {
     plan::ReductionLoop loop = steps_of(spec_.shape.reduction.back());
     int64_t block = loop.block > 0 ? loop.block : loop.extent, blocks = loop.extent / block;
     int64_t unroll = steps_per_iteration(loop);
     Requests requests = requests_per_iteration(rows, unroll);
     if (tiling_.rolls_steps && requests.per_iteration == 0 && !spec_.prefetch_scalar) unroll = 1;
-    auto run = [&](const IntExpr& first, int64_t extent, std::vector<Value> in) {
+    auto run = [&](const IntExpr& first, int64_t extent, std::vector<Register> in) {
       int64_t main = extent / unroll * unroll;
       in = b_.loop_carried(
-          0, main / unroll, 1, std::move(in), [&](const IntExpr& iv, const std::vector<Value>& carried) {
-            std::vector<Value> out =
+          0, main / unroll, 1, std::move(in), [&](const IntExpr& iv, const std::vector<Register>& carried) {
+            std::vector<Register> out =
                 emit_iteration(position, rows, vectors, k, first + iv * unroll, unroll, carried);
             request_lines(requests, position, k, first + iv * unroll, unroll);
             if (spec_.prefetch_scalar && extent == loop.block)
@@ -248,7 +248,7 @@ private:
       return emit_steps(position, rows, vectors, k, first + main, extent - main, std::move(in));
     };
     acc = b_.loop_carried(0, blocks, 1, std::move(acc),
-                          [&](const IntExpr& iv, const std::vector<Value>& carried) {
+                          [&](const IntExpr& iv, const std::vector<Register>& carried) {
                             return run(iv * block, block, carried);
                           });
     return run(blocks * block, loop.extent % block, std::move(acc));
@@ -271,11 +271,11 @@ private:
   }
 
   // The steps of one iteration, as straight code if there are registers for that.
-  std::vector<Value> emit_iteration(const TilePosition& position, int rows, int vectors,
-                                    std::vector<IntExpr>& k, const IntExpr& first, int64_t count,
-                                    const std::vector<Value>& acc) {
+  std::vector<Register> emit_iteration(const TilePosition& position, int rows, int vectors,
+                                       std::vector<IntExpr>& k, const IntExpr& first, int64_t count,
+                                       const std::vector<Register>& acc) {
     if (!tiling_.rolls_steps || count == 1) return emit_steps(position, rows, vectors, k, first, count, acc);
-    return b_.loop_carried(0, count, 1, acc, [&](const IntExpr& step, const std::vector<Value>& in) {
+    return b_.loop_carried(0, count, 1, acc, [&](const IntExpr& step, const std::vector<Register>& in) {
       return emit_steps(position, rows, vectors, k, first + step, 1, in);
     });
   }
@@ -290,8 +290,9 @@ private:
       spec_.prefetch_scalar(b_, position, (iteration * share + i) * spec_.scalar_rows_per_line, k);
   }
 
-  std::vector<Value> emit_steps(const TilePosition& position, int rows, int vectors, std::vector<IntExpr>& k,
-                                const IntExpr& first, int64_t count, std::vector<Value> acc) {
+  std::vector<Register> emit_steps(const TilePosition& position, int rows, int vectors,
+                                   std::vector<IntExpr>& k, const IntExpr& first, int64_t count,
+                                   std::vector<Register> acc) {
     for (int64_t step = 0; step < count; ++step) {
       k.back() = (first + step) * k_interleave_;
       acc = emit_step(position, rows, vectors, k, 0, std::move(acc));
@@ -336,22 +337,22 @@ private:
   }
 
   // One step of the reduction: vectors loaded once, every scalar multiplied into its row.
-  std::vector<Value> emit_step(const TilePosition& position, int rows, int vectors,
-                               const std::vector<IntExpr>& k, int phase, std::vector<Value> acc) {
-    std::vector<Value> loaded;
+  std::vector<Register> emit_step(const TilePosition& position, int rows, int vectors,
+                                  const std::vector<IntExpr>& k, int phase, std::vector<Register> acc) {
+    std::vector<Register> loaded;
     for (int vector = 0; vector < vectors; ++vector) loaded.push_back(spec_.vector(b_, position, vector, k));
     for (int row = 0; row < rows; ++row) {
       if (!taken_.empty() && !taken_[static_cast<size_t>(row)]) continue;
-      Value scalar = repeat_steps(b_, spec_.scalar(b_, position, row, k), groups_.lanes);
+      Register scalar = repeat_steps(b_, spec_.scalar(b_, position, row, k), groups_.lanes);
       for (int vector = 0; vector < vectors; ++vector) {
-        Value& sum = acc[static_cast<size_t>((phase * rows + row) * vectors + vector)];
+        Register& sum = acc[static_cast<size_t>((phase * rows + row) * vectors + vector)];
         sum = multiply_add(scalar, loaded[static_cast<size_t>(vector)], sum);
       }
     }
     return acc;
   }
 
-  Value multiply_add(Value a, Value b, Value c) {
+  Register multiply_add(Register a, Register b, Register c) {
     if (kernel::is_float(spec_.element.scalar)) return b_.fma(a, b, c);
     return b_.binary(kernel::OpKind::IAdd, b_.binary(kernel::OpKind::IMul, a, b), c);
   }

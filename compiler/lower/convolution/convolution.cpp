@@ -9,8 +9,8 @@ namespace firn::lower {
 namespace {
 
 using kernel::Builder;
+using kernel::Register;
 using kernel::Scalar;
-using kernel::Value;
 
 class ConvolutionCode {
 public:
@@ -77,10 +77,10 @@ private:
   IntExpr group_of(const TilePosition& at) const { return g_.groups > 1 ? at.outer[0] : IntExpr(0); }
   IntExpr image_of(const TilePosition& at) const { return at.outer[g_.groups > 1 ? 1 : 0]; }
 
-  Value load_filter(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
-    kernel::Type type{packed_.element, lanes_};
-    Value value = b.load(type, binding_.vector, packed_.index(group_of(at), at, vector, k),
-                         type.lanes * kernel::scalar_bytes(type.scalar));
+  Register load_filter(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
+    kernel::MachineType type{packed_.element, lanes_};
+    Register value = b.load(type, binding_.vector, packed_.index(group_of(at), at, vector, k),
+                            type.lanes * kernel::scalar_bytes(type.scalar));
     return type.scalar == Scalar::F32 ? value : b.cast(kernel::OpKind::FExt, value, Scalar::F32);
   }
 
@@ -125,7 +125,7 @@ private:
     return index;
   }
 
-  std::function<Value(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)>
+  std::function<Register(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)>
   scalar_operand() const {
     return [code = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
       auto [type, index] = code.input_element(at, row, k);
@@ -134,8 +134,8 @@ private:
     };
   }
 
-  std::function<void(Builder&, const TilePosition&, int, Value)> store_total() const {
-    return [code = *this](Builder& b, const TilePosition& at, int vector, Value total) {
+  std::function<void(Builder&, const TilePosition&, int, Register)> store_total() const {
+    return [code = *this](Builder& b, const TilePosition& at, int vector, Register total) {
       const plan::ConvolutionGeometry& g = code.g_;
       int rows = code.tiling_.tile.rows;
       IntExpr tile = 0;
@@ -152,15 +152,15 @@ private:
     return group_of(at) * g_.filters + (at.column_vector + vector) * lanes_;
   }
 
-  std::function<Value(Builder&, const TilePosition&, int, int)> first_sums() const {
+  std::function<Register(Builder&, const TilePosition&, int, int)> first_sums() const {
     if (!binding_.initial) return nullptr;
     return [code = *this](Builder& b, const TilePosition& at, int, int vector) {
       return code.binding_.initial(b, code.channel(at, vector), code.lanes_);
     };
   }
 
-  std::function<Value(Builder&, const TilePosition&, int, int, Value, int)> store_result() const {
-    return [code = *this](Builder& b, const TilePosition& at, int row, int vector, Value sum, int valid) {
+  std::function<Register(Builder&, const TilePosition&, int, int, Register, int)> store_result() const {
+    return [code = *this](Builder& b, const TilePosition& at, int row, int vector, Register sum, int valid) {
       const plan::ConvolutionGeometry& g = code.g_;
       Index index{code.image_of(at), code.channel(at, vector)};
       for (size_t i = 0; i < g.window.size(); ++i)

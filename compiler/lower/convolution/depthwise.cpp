@@ -93,63 +93,64 @@ void DepthwiseConvolution::start_block(Builder& b, const WindowTiles::Position& 
 
 void DepthwiseConvolution::emit_tile(Builder& b, const WindowTiles::Segment& segment,
                                      const WindowTiles::Position& position, bool clipped) {
-  kernel::Value start = binding_->initial ? binding_->initial(b, position.pixel[1], tiles_.lanes())
-                                          : b.constant({Scalar::F32, tiles_.lanes()}, 0.0);
-  Values sums(static_cast<size_t>(segment.pixels), start);
+  kernel::Register start = binding_->initial ? binding_->initial(b, position.pixel[1], tiles_.lanes())
+                                             : b.constant({Scalar::F32, tiles_.lanes()}, 0.0);
+  Registers sums(static_cast<size_t>(segment.pixels), start);
   sums = tiles_.over_window(b, position, clipped, std::move(sums),
-                            [&](std::vector<IntExpr>& k, const Values& carried) {
+                            [&](std::vector<IntExpr>& k, const Registers& carried) {
                               return add_line(b, segment, position, clipped, k, carried);
                             });
-  kernel::Value total = binding_->sums_in_memory && segment.pixels > 1 ? store_in_loop(b, position, sums)
-                                                                       : store_pixels(b, position, sums);
+  kernel::Register total = binding_->sums_in_memory && segment.pixels > 1 ? store_in_loop(b, position, sums)
+                                                                          : store_pixels(b, position, sums);
   if (is_summed())
     binding_->fused_spatial_sum->store(b, position.pixel[0], position.block, tiles_.tile_number(position),
                                        total);
 }
 
-kernel::Value DepthwiseConvolution::store_pixel(Builder& b, const WindowTiles::Position& position,
-                                                const IntExpr& pixel, kernel::Value sum) const {
+kernel::Register DepthwiseConvolution::store_pixel(Builder& b, const WindowTiles::Position& position,
+                                                   const IntExpr& pixel, kernel::Register sum) const {
   Index index = position.pixel;
   index[tiles_.along() + 2] = index[tiles_.along() + 2] + pixel;
   return finish_lanes(b, *binding_, std::move(index), 1, tiles_.lanes(), tiles_.lanes(), sum);
 }
 
 // Both ways of storing the tile return the total of what was stored, if anybody wants it.
-kernel::Value DepthwiseConvolution::store_pixels(Builder& b, const WindowTiles::Position& position,
-                                                 const Values& sums) const {
-  kernel::Value total;
+kernel::Register DepthwiseConvolution::store_pixels(Builder& b, const WindowTiles::Position& position,
+                                                    const Registers& sums) const {
+  kernel::Register total;
   for (size_t p = 0; p < sums.size(); ++p) {
-    kernel::Value stored = store_pixel(b, position, static_cast<int64_t>(p), sums[p]);
+    kernel::Register stored = store_pixel(b, position, static_cast<int64_t>(p), sums[p]);
     if (is_summed()) total = p == 0 ? stored : b.binary(kernel::OpKind::FAdd, total, stored);
   }
   return total;
 }
 
 // By way of memory, so that the window has all registers first and the epilogue after it.
-kernel::Value DepthwiseConvolution::store_in_loop(Builder& b, const WindowTiles::Position& position,
-                                                  const Values& sums) {
-  kernel::Type type{Scalar::F32, tiles_.lanes()};
+kernel::Register DepthwiseConvolution::store_in_loop(Builder& b, const WindowTiles::Position& position,
+                                                     const Registers& sums) {
+  kernel::MachineType type{Scalar::F32, tiles_.lanes()};
   int alignment = tiles_.lanes() * kernel::scalar_bytes(type.scalar);
   if (sums_buffer_ < 0)
     sums_buffer_ = b.add_scratch("sums", type.scalar, int64_t{tiles_.pixels()} * type.lanes);
   for (size_t p = 0; p < sums.size(); ++p)
     b.store(sums[p], sums_buffer_, static_cast<int64_t>(p) * type.lanes, alignment);
-  Values start(is_summed() ? 1 : 0, b.constant(type, 0.0));
-  Values totals = b.loop_carried(
-      0, static_cast<int64_t>(sums.size()), 1, start, [&](const IntExpr& pixel, Values carried) {
-        kernel::Value sum = b.load(type, sums_buffer_, pixel * type.lanes, alignment);
-        kernel::Value stored = store_pixel(b, position, pixel, sum);
-        for (kernel::Value& total : carried) total = b.binary(kernel::OpKind::FAdd, total, stored);
+  Registers start(is_summed() ? 1 : 0, b.constant(type, 0.0));
+  Registers totals = b.loop_carried(
+      0, static_cast<int64_t>(sums.size()), 1, start, [&](const IntExpr& pixel, Registers carried) {
+        kernel::Register sum = b.load(type, sums_buffer_, pixel * type.lanes, alignment);
+        kernel::Register stored = store_pixel(b, position, pixel, sum);
+        for (kernel::Register& total : carried) total = b.binary(kernel::OpKind::FAdd, total, stored);
         return carried;
       });
-  return is_summed() ? totals[0] : kernel::Value{};
+  return is_summed() ? totals[0] : kernel::Register{};
 }
 
-DepthwiseConvolution::Values DepthwiseConvolution::add_line(Builder& b, const WindowTiles::Segment& segment,
-                                                            const WindowTiles::Position& position,
-                                                            bool clipped, std::vector<IntExpr>& k,
-                                                            Values sums) {
-  Values taps; // of all channels at the first place of the line, then at the next
+DepthwiseConvolution::Registers DepthwiseConvolution::add_line(Builder& b,
+                                                               const WindowTiles::Segment& segment,
+                                                               const WindowTiles::Position& position,
+                                                               bool clipped, std::vector<IntExpr>& k,
+                                                               Registers sums) {
+  Registers taps; // of all channels at the first place of the line, then at the next
   for (int64_t j = 0; j < tiles_.window()[tiles_.along()].size; ++j) {
     k[tiles_.along()] = j;
     for (int64_t channel = 0; channel < channels_; ++channel)
@@ -158,11 +159,11 @@ DepthwiseConvolution::Values DepthwiseConvolution::add_line(Builder& b, const Wi
                          : load_tap(b, position, k, channel));
   }
   for (const auto& [column, uses] : segment.columns) {
-    kernel::Value input = load_input(b, position, k, column);
+    kernel::Register input = load_input(b, position, k, column);
     for (int64_t channel = 0; channel < channels_; ++channel) {
-      kernel::Value lanes = spread_channel(b, input, channel);
+      kernel::Register lanes = spread_channel(b, input, channel);
       for (const WindowUse& use : uses) {
-        kernel::Value& sum = sums[static_cast<size_t>(use.pixel)];
+        kernel::Register& sum = sums[static_cast<size_t>(use.pixel)];
         sum = b.fma(lanes, taps[static_cast<size_t>(use.tap * channels_ + channel)], sum);
       }
     }
@@ -171,7 +172,8 @@ DepthwiseConvolution::Values DepthwiseConvolution::add_line(Builder& b, const Wi
 }
 
 // One channel of every group in all lanes of the group.
-kernel::Value DepthwiseConvolution::spread_channel(Builder& b, kernel::Value input, int64_t channel) const {
+kernel::Register DepthwiseConvolution::spread_channel(Builder& b, kernel::Register input,
+                                                      int64_t channel) const {
   if (channels_ == 1) return input;
   std::vector<int64_t> order;
   for (int64_t lane = 0; lane < tiles_.lanes(); ++lane)
@@ -179,8 +181,8 @@ kernel::Value DepthwiseConvolution::spread_channel(Builder& b, kernel::Value inp
   return b.shuffle(input, input, std::move(order));
 }
 
-kernel::Value DepthwiseConvolution::load_input(Builder& b, const WindowTiles::Position& position,
-                                               const std::vector<IntExpr>& k, int64_t column) const {
+kernel::Register DepthwiseConvolution::load_input(Builder& b, const WindowTiles::Position& position,
+                                                  const std::vector<IntExpr>& k, int64_t column) const {
   Index index = tiles_.input_index(position, k, column);
   const std::optional<TensorPart>& part = binding_->scalar_part;
   if (part) index = part->within(index);
@@ -193,11 +195,11 @@ IntExpr DepthwiseConvolution::flat_tap(const std::vector<IntExpr>& k) const {
   return flat;
 }
 
-kernel::Value DepthwiseConvolution::load_tap(Builder& b, const WindowTiles::Position& position,
-                                             const std::vector<IntExpr>& k, int64_t channel) const {
+kernel::Register DepthwiseConvolution::load_tap(Builder& b, const WindowTiles::Position& position,
+                                                const std::vector<IntExpr>& k, int64_t channel) const {
   Scalar element = memory_scalar(convolution_->operand(1).dtype());
   IntExpr at = ((position.block * tiles_.window_size() + flat_tap(k)) * channels_ + channel) * tiles_.lanes();
-  kernel::Value tap =
+  kernel::Register tap =
       b.load({element, tiles_.lanes()}, binding_->vector, at, tiles_.lanes() * kernel::scalar_bytes(element));
   return element == Scalar::F32 ? tap : b.cast(kernel::OpKind::FExt, tap, Scalar::F32);
 }

@@ -25,23 +25,25 @@ public:
                   const IntExpr& block, const IntExpr& first, const IntExpr& count);
 
 private:
-  using Values = WindowTiles::Values;
+  using Registers = WindowTiles::Registers;
   void start_block(kernel::Builder& b, const WindowTiles::Position& position);
   void emit_tile(kernel::Builder& b, const WindowTiles::Segment& segment,
                  const WindowTiles::Position& position, bool clipped);
   bool is_summed() const { return binding_->fused_spatial_sum != nullptr; }
-  kernel::Value store_pixel(kernel::Builder& b, const WindowTiles::Position& position, const IntExpr& pixel,
-                            kernel::Value sum) const;
-  kernel::Value store_pixels(kernel::Builder& b, const WindowTiles::Position& position,
-                             const Values& sums) const;
-  kernel::Value store_in_loop(kernel::Builder& b, const WindowTiles::Position& position, const Values& sums);
-  Values add_line(kernel::Builder& b, const WindowTiles::Segment& segment,
-                  const WindowTiles::Position& position, bool clipped, std::vector<IntExpr>& k, Values sums);
-  kernel::Value load_input(kernel::Builder& b, const WindowTiles::Position& position,
-                           const std::vector<IntExpr>& k, int64_t column) const;
-  kernel::Value load_tap(kernel::Builder& b, const WindowTiles::Position& position,
-                         const std::vector<IntExpr>& k, int64_t channel) const;
-  kernel::Value spread_channel(kernel::Builder& b, kernel::Value input, int64_t channel) const;
+  kernel::Register store_pixel(kernel::Builder& b, const WindowTiles::Position& position,
+                               const IntExpr& pixel, kernel::Register sum) const;
+  kernel::Register store_pixels(kernel::Builder& b, const WindowTiles::Position& position,
+                                const Registers& sums) const;
+  kernel::Register store_in_loop(kernel::Builder& b, const WindowTiles::Position& position,
+                                 const Registers& sums);
+  Registers add_line(kernel::Builder& b, const WindowTiles::Segment& segment,
+                     const WindowTiles::Position& position, bool clipped, std::vector<IntExpr>& k,
+                     Registers sums);
+  kernel::Register load_input(kernel::Builder& b, const WindowTiles::Position& position,
+                              const std::vector<IntExpr>& k, int64_t column) const;
+  kernel::Register load_tap(kernel::Builder& b, const WindowTiles::Position& position,
+                            const std::vector<IntExpr>& k, int64_t channel) const;
+  kernel::Register spread_channel(kernel::Builder& b, kernel::Register input, int64_t channel) const;
   IntExpr flat_tap(const std::vector<IntExpr>& k) const;
 
   const Instruction* convolution_;
@@ -49,7 +51,7 @@ private:
   int64_t channels_;                            // of a group
   const ContractionBinding* binding_ = nullptr; // what the code at hand refers to
   bool hoisted_;                                // taps are in registers
-  Values taps_;                                 // those of the block at hand
+  Registers taps_;                              // those of the block at hand
   int sums_buffer_ = -1;                        // a tile's, on their way to a long epilogue
 };
 

@@ -40,7 +40,7 @@ public:
   }
 
   void fill_zeros(Builder& b, int out, const IntExpr& at, int64_t count) const {
-    kernel::Value zeros = b.constant({Scalar::F32, g_.lanes}, 0);
+    kernel::Register zeros = b.constant({Scalar::F32, g_.lanes}, 0);
     b.loop(0, count / g_.lanes, 1, [&](const IntExpr& iv) { b.store(zeros, out, at + iv * g_.lanes); });
     if (int64_t rest = count % g_.lanes; rest > 0)
       b.store_masked(zeros, out, at + (count - rest), b.lane_mask(g_.lanes, rest));
@@ -75,7 +75,7 @@ public:
       return b.load({Scalar::F32, code.g_.lanes}, binding.vector, place);
     };
     spec.store = [code = *this, &binding](Builder& b, const TilePosition& at, int row, int vector,
-                                          kernel::Value sum, int valid) {
+                                          kernel::Register sum, int valid) {
       Index index{at.outer[0], at.row + row};
       index.insert(index.end(), at.outer.begin() + 1, at.outer.end());
       index.push_back((at.column_vector + vector) * code.g_.lanes);

@@ -15,7 +15,7 @@ namespace {
 using kernel::Builder;
 using kernel::OpKind;
 using kernel::Scalar;
-using Values = WindowTiles::Values;
+using Registers = WindowTiles::Registers;
 
 std::vector<WindowDim> spatial_window(const Instruction& pooling) {
   const std::vector<WindowDim>& window = pooling.attributes().window().dims;
@@ -43,9 +43,9 @@ public:
     tiles_.emit(
         b, [](const WindowTiles::Position&) {},
         [&](const WindowTiles::Segment& segment, const WindowTiles::Position& position, bool clipped) {
-          Values starts(static_cast<size_t>(segment.pixels),
-                        b.constant({Scalar::F32, tiles_.lanes()}, identity));
-          Values pixels =
+          Registers starts(static_cast<size_t>(segment.pixels),
+                           b.constant({Scalar::F32, tiles_.lanes()}, identity));
+          Registers pixels =
               clipped ? pool_lines(b, segment, position, starts) : pool_columns(b, segment, position, starts);
           for (int p = 0; p < segment.pixels; ++p) {
             Index index = position.pixel;
@@ -58,29 +58,29 @@ public:
   }
 
 private:
-  kernel::Value load(Builder& b, const WindowTiles::Position& position, const std::vector<IntExpr>& k,
-                     int64_t column) const {
+  kernel::Register load(Builder& b, const WindowTiles::Position& position, const std::vector<IntExpr>& k,
+                        int64_t column) const {
     return load_channels(b, binding_.scalar, tiles_.input(), tiles_.input_index(position, k, column),
                          tiles_.lanes());
   }
 
   // The machine's maximum ignores a NaN in its first operand, which is put in its place then.
-  kernel::Value combine(Builder& b, kernel::Value input, kernel::Value reduced) const {
+  kernel::Register combine(Builder& b, kernel::Register input, kernel::Register reduced) const {
     if (reducer_ == Opcode::Add) return b.binary(OpKind::FAdd, reduced, input);
-    kernel::Value larger =
+    kernel::Register larger =
         b.binary(reducer_ == Opcode::Maximum ? OpKind::FMaxFast : OpKind::FMinFast, input, reduced);
     return b.select(b.compare(OpKind::FCmp, kernel::Predicate::Ne, input, input), input, larger);
   }
 
   // Line by line of the window, or column by column.
-  Values pool_lines(Builder& b, const WindowTiles::Segment& segment, const WindowTiles::Position& position,
-                    Values starts) const {
+  Registers pool_lines(Builder& b, const WindowTiles::Segment& segment, const WindowTiles::Position& position,
+                       Registers starts) const {
     return tiles_.over_window(b, position, true, std::move(starts),
-                              [&](std::vector<IntExpr>& k, Values pixels) {
+                              [&](std::vector<IntExpr>& k, Registers pixels) {
                                 for (const auto& [column, uses] : segment.columns) {
-                                  kernel::Value input = load(b, position, k, column);
+                                  kernel::Register input = load(b, position, k, column);
                                   for (const WindowUse& use : uses) {
-                                    kernel::Value& pixel = pixels[static_cast<size_t>(use.pixel)];
+                                    kernel::Register& pixel = pixels[static_cast<size_t>(use.pixel)];
                                     pixel = combine(b, input, pixel);
                                   }
                                 }
@@ -88,17 +88,17 @@ private:
                               });
   }
 
-  Values pool_columns(Builder& b, const WindowTiles::Segment& segment, const WindowTiles::Position& position,
-                      Values pixels) const {
+  Registers pool_columns(Builder& b, const WindowTiles::Segment& segment,
+                         const WindowTiles::Position& position, Registers pixels) const {
     for (const auto& [column, uses] : segment.columns) {
-      kernel::Value reduced;
-      tiles_.over_window(b, position, false, {}, [&](std::vector<IntExpr>& k, const Values&) {
-        kernel::Value input = load(b, position, k, column);
+      kernel::Register reduced;
+      tiles_.over_window(b, position, false, {}, [&](std::vector<IntExpr>& k, const Registers&) {
+        kernel::Register input = load(b, position, k, column);
         reduced = reduced ? combine(b, input, reduced) : input;
-        return Values{};
+        return Registers{};
       });
       for (const WindowUse& use : uses) {
-        kernel::Value& pixel = pixels[static_cast<size_t>(use.pixel)];
+        kernel::Register& pixel = pixels[static_cast<size_t>(use.pixel)];
         pixel = combine(b, reduced, pixel);
       }
     }

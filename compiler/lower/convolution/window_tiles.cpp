@@ -9,7 +9,7 @@ namespace firn::lower {
 namespace {
 
 using kernel::Builder;
-using kernel::Value;
+using kernel::Register;
 
 // Independent pieces of work that a kernel is cut into for threads.
 constexpr int64_t kPieces = 16;
@@ -125,10 +125,10 @@ void WindowTiles::emit_line(Builder& b, Position& position, const TileBody& tile
     if (!clipped && has_single_neighbours()) return emit_pieces(b, count, emit_segment);
     for (int i = 0; i < count; ++i) emit_segment(i);
   };
-  Value inside;
+  Register inside;
   bool never = false;
   auto require = [&](kernel::Predicate predicate, const IntExpr& at, int64_t bound) {
-    Value holds = b.compare(kernel::OpKind::SCmp, predicate, b.index(at), b.index(bound));
+    Register holds = b.compare(kernel::OpKind::SCmp, predicate, b.index(at), b.index(bound));
     inside = inside ? b.binary(kernel::OpKind::And, inside, holds) : holds;
   };
   for (size_t i = 0; i < window_.size() && straight_; ++i) {
@@ -145,13 +145,13 @@ void WindowTiles::emit_line(Builder& b, Position& position, const TileBody& tile
   if (!straight_ || never) return emit_tiles(/*clipped=*/true);
   if (!inside) return emit_tiles(/*clipped=*/false);
   b.if_then_else(
-      inside, [&] { return emit_tiles(false), Values{}; }, [&] { return emit_tiles(true), Values{}; });
+      inside, [&] { return emit_tiles(false), Registers{}; }, [&] { return emit_tiles(true), Registers{}; });
 }
 
-WindowTiles::Values WindowTiles::over_window(Builder& b, const Position& position, bool clipped,
-                                             Values values, const Line& line) const {
+WindowTiles::Registers WindowTiles::over_window(Builder& b, const Position& position, bool clipped,
+                                                Registers values, const Line& line) const {
   std::vector<IntExpr> k(window_.size(), IntExpr(0));
-  std::function<Values(size_t, Values)> nest = [&](size_t dim, Values carried) -> Values {
+  std::function<Registers(size_t, Registers)> nest = [&](size_t dim, Registers carried) -> Registers {
     if (dim == window_.size()) return line(k, carried);
     if (dim == along_) return nest(dim + 1, std::move(carried));
     const WindowDim& w = window_[dim];
@@ -165,10 +165,11 @@ WindowTiles::Values WindowTiles::over_window(Builder& b, const Position& positio
     IntExpr start = position.pixel[dim + 2] * w.stride - w.pad_low;
     IntExpr lower = max(0, ceil_div(start * -1, w.dilation));
     IntExpr upper = min(w.size, floor_div(IntExpr(in_extent(dim) - 1) - start, w.dilation) + 1);
-    return b.loop_carried(lower, upper, 1, std::move(carried), [&](const IntExpr& iv, const Values& inner) {
-      k[dim] = iv;
-      return nest(dim + 1, inner);
-    });
+    return b.loop_carried(lower, upper, 1, std::move(carried),
+                          [&](const IntExpr& iv, const Registers& inner) {
+                            k[dim] = iv;
+                            return nest(dim + 1, inner);
+                          });
   };
   return nest(0, std::move(values));
 }

@@ -26,7 +26,7 @@ using WindowColumns = std::map<int64_t, std::vector<WindowUse>>;
 class WindowTiles {
 public:
   using Index = std::vector<IntExpr>;
-  using Values = std::vector<kernel::Value>;
+  using Registers = std::vector<kernel::Register>;
   // Tiles in a row that take the same taps.
   struct Segment {
     int64_t first = 0, tiles = 0;
@@ -68,9 +68,9 @@ public:
 
   // `line` for the lines of the window along `along`: k has the window's position in the other dims. All
   // lines one after the other, or with `clipped` a loop over those inside the input, which carries `values`.
-  using Line = std::function<Values(std::vector<IntExpr>& k, const Values& values)>;
-  Values over_window(kernel::Builder& builder, const Position& position, bool clipped, Values values,
-                     const Line& line) const;
+  using Line = std::function<Registers(std::vector<IntExpr>& k, const Registers& values)>;
+  Registers over_window(kernel::Builder& builder, const Position& position, bool clipped, Registers values,
+                        const Line& line) const;
   // The input's index of a column of the tile, at position k of the window in the other dims.
   Index input_index(const Position& position, const std::vector<IntExpr>& k, int64_t column) const;
 

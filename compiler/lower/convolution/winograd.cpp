@@ -6,8 +6,8 @@ namespace firn::lower {
 namespace {
 
 using kernel::Builder;
+using kernel::Register;
 using kernel::Scalar;
-using kernel::Value;
 
 constexpr int64_t kLineElements = kCacheLineBytes / 4;
 
@@ -79,7 +79,7 @@ private:
       return b.load(vector_, binding_.vector, filter_offset(at, k[0]) + vector * plan_.lanes,
                     plan_.lanes * 4);
     };
-    spec.store = [this](Builder&, const TilePosition& at, int row, int vector, Value sum, int) {
+    spec.store = [this](Builder&, const TilePosition& at, int row, int vector, Register sum, int) {
       store(sum, products_, at.outer[0] * plan_.product_stride() + (at.row + row) * at.vectors + vector);
       return sum;
     };

@@ -9,8 +9,8 @@ namespace firn::lower {
 namespace {
 
 using kernel::Builder;
+using kernel::Register;
 using kernel::Scalar;
-using kernel::Value;
 
 class FilterExpansion {
 public:
@@ -25,17 +25,17 @@ public:
     IntExpr group = b_.set_parallel(groups_.count());
     if (groups_.rest_vectors == 0) return expand_group(group, groups_.vectors);
     if (groups_.full_groups == 0) return expand_group(group, groups_.rest_vectors);
-    Value full = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(group),
-                            b_.constant_int({Scalar::Index, 1}, groups_.full_groups));
+    Register full = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(group),
+                               b_.constant_int({Scalar::Index, 1}, groups_.full_groups));
     b_.if_then_else(
         full,
         [&] {
           expand_group(group, groups_.vectors);
-          return std::vector<Value>{};
+          return std::vector<Register>{};
         },
         [&] {
           expand_group(groups_.full_groups, groups_.rest_vectors);
-          return std::vector<Value>{};
+          return std::vector<Register>{};
         });
   }
 
@@ -44,7 +44,7 @@ private:
     IntExpr first = group * groups_.vectors;
     b_.loop(0, vectors, 1, [&](const IntExpr& vector) {
       b_.loop(0, plan_.channels, 1, [&](const IntExpr& channel) {
-        std::vector<Value> points = transform(load_taps(first + vector, channel));
+        std::vector<Register> points = transform(load_taps(first + vector, channel));
         IntExpr at = first * (plan_.lanes * plan_.points() * plan_.channels) +
                      channel * (vectors * plan_.lanes) + vector * plan_.lanes;
         for (int point = 0; point < plan_.points(); ++point)
@@ -55,13 +55,13 @@ private:
   }
 
   // One lane per filter; those beyond the last one are zero.
-  std::vector<Value> load_taps(const IntExpr& vector, const IntExpr& channel) {
+  std::vector<Register> load_taps(const IntExpr& vector, const IntExpr& channel) {
     std::vector<int64_t> offsets;
     for (int lane = 0; lane < plan_.lanes; ++lane) offsets.push_back(lane * plan_.channels * taps_);
-    Value lanes = b_.constant_lanes({Scalar::I64, plan_.lanes}, offsets), mask;
+    Register lanes = b_.constant_lanes({Scalar::I64, plan_.lanes}, offsets), mask;
     if (plan_.filters % plan_.lanes != 0)
       mask = b_.lane_mask(plan_.lanes, IntExpr(plan_.filters) - vector * plan_.lanes);
-    std::vector<Value> values;
+    std::vector<Register> values;
     for (int64_t tap = 0; tap < taps_; ++tap)
       values.push_back(b_.gather({Scalar::F32, plan_.lanes}, raw_,
                                  (vector * plan_.lanes * plan_.channels + channel) * taps_ + tap, lanes,
@@ -70,17 +70,17 @@ private:
   }
 
   // G_h taps G_w^T.
-  std::vector<Value> transform(const std::vector<Value>& taps) {
+  std::vector<Register> transform(const std::vector<Register>& taps) {
     int high = plan_.height.inputs(), wide = plan_.width.inputs();
-    std::vector<std::vector<Value>> rows;
+    std::vector<std::vector<Register>> rows;
     for (int row = 0; row < plan_.height.taps; ++row) {
       auto from = taps.begin() + row * plan_.width.taps;
       rows.push_back(emit_transform(b_, plan_.width.filter, {from, from + plan_.width.taps}));
     }
-    std::vector<Value> points(static_cast<size_t>(plan_.points()));
+    std::vector<Register> points(static_cast<size_t>(plan_.points()));
     for (int column = 0; column < wide; ++column) {
-      std::vector<Value> values;
-      for (const std::vector<Value>& row : rows) values.push_back(row[static_cast<size_t>(column)]);
+      std::vector<Register> values;
+      for (const std::vector<Register>& row : rows) values.push_back(row[static_cast<size_t>(column)]);
       values = emit_transform(b_, plan_.height.filter, std::move(values));
       for (int row = 0; row < high; ++row)
         points[static_cast<size_t>(row * wide + column)] = values[static_cast<size_t>(row)];

@@ -11,8 +11,8 @@ namespace firn::lower {
 
 using kernel::OpKind;
 using kernel::Predicate;
+using kernel::Register;
 using kernel::Scalar;
-using kernel::Value;
 
 namespace {
 
@@ -45,11 +45,11 @@ void WinogradInputs::transform_columns(int first, int count, const TileClass& in
   bool rows_outside =
       plan_.pad_height > 0 ||
       (plan_.tiles_high - 1) * plan_.height.outputs - plan_.pad_height + high > plan_.in_height;
-  Value zero = b_.constant(vector_, 0.0);
-  std::vector<std::vector<Value>> rows;
+  Register zero = b_.constant(vector_, 0.0);
+  std::vector<std::vector<Register>> rows;
   for (int row = 0; row < high; ++row) {
-    Value mask = rows_outside ? row_mask(corner.row + row) : Value{};
-    std::vector<Value> values(static_cast<size_t>(wide), zero);
+    Register mask = rows_outside ? row_mask(corner.row + row) : Register{};
+    std::vector<Register> values(static_cast<size_t>(wide), zero);
     for (int column = inside.low; column < inside.high; ++column)
       if (matrix.rows_using(column) > 0)
         values[static_cast<size_t>(column)] =
@@ -57,8 +57,8 @@ void WinogradInputs::transform_columns(int first, int count, const TileClass& in
     rows.push_back(emit_transform(b_, matrix, std::move(values)));
   }
   for (int column = 0; column < count; ++column) {
-    std::vector<Value> values;
-    for (const std::vector<Value>& row : rows) values.push_back(row[static_cast<size_t>(column)]);
+    std::vector<Register> values;
+    for (const std::vector<Register>& row : rows) values.push_back(row[static_cast<size_t>(column)]);
     values = emit_transform(b_, plan_.height.input, std::move(values));
     for (int row = 0; row < high; ++row)
       store(values[static_cast<size_t>(row)], inputs_,
@@ -66,9 +66,9 @@ void WinogradInputs::transform_columns(int first, int count, const TileClass& in
   }
 }
 
-Value WinogradInputs::row_mask(const IntExpr& row) {
-  Value inside = b_.compare(OpKind::UCmp, Predicate::Lt, b_.index(row),
-                            b_.constant_int({Scalar::Index, 1}, plan_.in_height));
+Register WinogradInputs::row_mask(const IntExpr& row) {
+  Register inside = b_.compare(OpKind::UCmp, Predicate::Lt, b_.index(row),
+                               b_.constant_int({Scalar::Index, 1}, plan_.in_height));
   return b_.splat(inside, plan_.lanes);
 }
 
@@ -77,17 +77,17 @@ void WinogradInputs::transform_in_memory(const std::vector<TileClass>& classes, 
   int high = plan_.height.inputs(), wide = plan_.width.inputs();
   const IntExpr &top = corner.row, &left = corner.column;
   IntExpr low = min(max(0, 0 - top), high), end = max(low, min(high, plan_.in_height - top));
-  Value zero = b_.constant(vector_, 0.0);
+  Register zero = b_.constant(vector_, 0.0);
   auto clear_row = [&](const IntExpr& row) {
     for (int column = 0; column < wide; ++column) store(zero, tile_, row * wide + column);
   };
   if (plan_.pad_height > 0) b_.loop(0, low, 1, clear_row);
   by_class(classes, tile_column, [&](const TileClass& inside) {
     b_.loop(low, end, 1, [&](const IntExpr& row) {
-      std::vector<Value> values(static_cast<size_t>(wide), zero);
+      std::vector<Register> values(static_cast<size_t>(wide), zero);
       for (int column = inside.low; column < inside.high; ++column)
         values[static_cast<size_t>(column)] =
-            load_input(corner.image, block, top + row, left + column, Value{});
+            load_input(corner.image, block, top + row, left + column, Register{});
       values = emit_transform(b_, plan_.width.input, std::move(values));
       for (int column = 0; column < wide; ++column)
         store(values[static_cast<size_t>(column)], tile_, row * wide + column);
@@ -95,7 +95,7 @@ void WinogradInputs::transform_in_memory(const std::vector<TileClass>& classes, 
   });
   b_.loop(end, high, 1, clear_row);
   b_.loop(0, wide, 1, [&](const IntExpr& column) {
-    std::vector<Value> values;
+    std::vector<Register> values;
     for (int row = 0; row < high; ++row) values.push_back(load(tile_, column + row * wide));
     values = emit_transform(b_, plan_.height.input, std::move(values));
     for (int row = 0; row < high; ++row)
@@ -103,8 +103,8 @@ void WinogradInputs::transform_in_memory(const std::vector<TileClass>& classes, 
   });
 }
 
-Value WinogradInputs::load_input(const IntExpr& image, const IntExpr& block, const IntExpr& row,
-                                 const IntExpr& column, Value mask) {
+Register WinogradInputs::load_input(const IntExpr& image, const IntExpr& block, const IntExpr& row,
+                                    const IntExpr& column, Register mask) {
   Index index{image, block * plan_.lanes};
   if (plan_.input.rank() == 4) index.push_back(row);
   index.push_back(column);

@@ -8,8 +8,8 @@ namespace firn::lower {
 
 using kernel::OpKind;
 using kernel::Predicate;
+using kernel::Register;
 using kernel::Scalar;
-using kernel::Value;
 
 void WinogradOutputs::transform(const Position& at, const TilePosition& group, const IntExpr& vector,
                                 int valid, const IntExpr& tile) {
@@ -18,14 +18,14 @@ void WinogradOutputs::transform(const Position& at, const TilePosition& group, c
   Position corner{at.image, at.row * plan_.height.outputs, at.column * plan_.width.outputs};
   auto in_memory = [&] {
     transform_in_memory(classes, at.column, corner, group, vector, valid, tile);
-    return std::vector<Value>{};
+    return std::vector<Register>{};
   };
   auto in_registers = [&] {
     by_class(classes, at.column, [&](const TileClass& inside) {
       transform_in_registers(inside, corner, group, vector, valid, tile);
       store_total(corner, group.column_vector + vector);
     });
-    return std::vector<Value>{};
+    return std::vector<Register>{};
   };
   int64_t whole = plan_.out_height / plan_.height.outputs;
   if (!plan_.transforms_in_registers || whole == 0) {
@@ -33,48 +33,48 @@ void WinogradOutputs::transform(const Position& at, const TilePosition& group, c
   } else if (whole == plan_.tiles_high) {
     in_registers();
   } else { // the last row of tiles hangs over the edge
-    Value inside =
+    Register inside =
         b_.compare(OpKind::SCmp, Predicate::Lt, b_.index(at.row), b_.constant_int({Scalar::Index, 1}, whole));
     b_.if_then_else(inside, in_registers, in_memory);
   }
 }
 
-std::vector<Value> WinogradOutputs::transformed_column(const TilePosition& group, const IntExpr& vector,
-                                                       const IntExpr& tile, const IntExpr& column) {
+std::vector<Register> WinogradOutputs::transformed_column(const TilePosition& group, const IntExpr& vector,
+                                                          const IntExpr& tile, const IntExpr& column) {
   int wide = plan_.width.inputs();
-  std::vector<Value> values;
+  std::vector<Register> values;
   for (int row = 0; row < plan_.height.inputs(); ++row)
     values.push_back(
         load(products_, (column + row * wide) * plan_.product_stride() + tile * group.vectors + vector));
   return emit_transform(b_, plan_.height.output, std::move(values));
 }
 
-std::vector<std::vector<Value>>
+std::vector<std::vector<Register>>
 WinogradOutputs::transformed_rows(const TilePosition& group, const IntExpr& vector, const IntExpr& tile) {
   const plan::TransformMatrix& matrix = plan_.width.output;
   std::vector<int> shared, single;
   for (int column = 0; column < matrix.columns; ++column)
     (matrix.rows_using(column) > 1 || matrix.rows == 1 ? shared : single).push_back(column);
   plan::TransformMatrix part{matrix.rows, static_cast<int>(shared.size()), {}};
-  std::vector<std::vector<Value>> rows(static_cast<size_t>(plan_.height.outputs));
+  std::vector<std::vector<Register>> rows(static_cast<size_t>(plan_.height.outputs));
   for (int column : shared) {
-    std::vector<Value> values = transformed_column(group, vector, tile, column);
+    std::vector<Register> values = transformed_column(group, vector, tile, column);
     for (size_t row = 0; row < rows.size(); ++row) rows[row].push_back(values[row]);
   }
   for (int row = 0; row < matrix.rows; ++row)
     for (int column : shared) part.values.push_back(matrix.at(row, column));
-  for (std::vector<Value>& row : rows) row = emit_transform(b_, part, std::move(row));
+  for (std::vector<Register>& row : rows) row = emit_transform(b_, part, std::move(row));
   for (int column : single) add_column(rows, column, transformed_column(group, vector, tile, column));
   return rows;
 }
 
-void WinogradOutputs::add_column(std::vector<std::vector<Value>>& rows, int column,
-                                 const std::vector<Value>& values) {
+void WinogradOutputs::add_column(std::vector<std::vector<Register>>& rows, int column,
+                                 const std::vector<Register>& values) {
   for (int output = 0; output < plan_.width.outputs; ++output) {
     double factor = plan_.width.output.at(output, column);
     if (factor == 0) continue;
     for (size_t row = 0; row < rows.size(); ++row) {
-      Value& sum = rows[row][static_cast<size_t>(output)];
+      Register& sum = rows[row][static_cast<size_t>(output)];
       sum = factor == 1 ? b_.binary(OpKind::FAdd, sum, values[row])
                         : b_.fma(values[row], b_.constant(vector_, factor), sum);
     }
@@ -82,7 +82,8 @@ void WinogradOutputs::add_column(std::vector<std::vector<Value>>& rows, int colu
 }
 
 void WinogradOutputs::finish_row(const TileClass& inside, const Position& corner, const IntExpr& row,
-                                 const IntExpr& filter_vector, int valid, const std::vector<Value>& values) {
+                                 const IntExpr& filter_vector, int valid,
+                                 const std::vector<Register>& values) {
   for (int column = inside.low; column < inside.high; ++column)
     finish({corner.image, corner.row + row, corner.column + column}, filter_vector, valid,
            values[static_cast<size_t>(column)]);
@@ -100,9 +101,9 @@ void WinogradOutputs::finish_stored_row(const TileClass& inside, const Position&
 void WinogradOutputs::transform_in_registers(const TileClass& inside, const Position& corner,
                                              const TilePosition& group, const IntExpr& vector, int valid,
                                              const IntExpr& tile) {
-  std::vector<std::vector<Value>> rows = transformed_rows(group, vector, tile);
+  std::vector<std::vector<Register>> rows = transformed_rows(group, vector, tile);
   for (int row = 0; row < plan_.height.outputs; ++row) {
-    std::vector<Value>& values = rows[static_cast<size_t>(row)];
+    std::vector<Register>& values = rows[static_cast<size_t>(row)];
     if (binding_.sums_in_memory) {
       for (int column = inside.low; column < inside.high; ++column)
         store(values[static_cast<size_t>(column)], tile_, row * plan_.width.outputs + column);
@@ -121,14 +122,14 @@ void WinogradOutputs::transform_in_memory(const std::vector<TileClass>& classes,
                                           const IntExpr& vector, int valid, const IntExpr& tile) {
   int wide = plan_.width.inputs(), out_high = plan_.height.outputs;
   b_.loop(0, wide, 1, [&](const IntExpr& column) {
-    std::vector<Value> values = transformed_column(group, vector, tile, column);
+    std::vector<Register> values = transformed_column(group, vector, tile, column);
     for (int row = 0; row < out_high; ++row)
       store(values[static_cast<size_t>(row)], tile_, column + row * wide);
   });
   IntExpr end = min(out_high, plan_.out_height - corner.row);
   by_class(classes, tile_column, [&](const TileClass& inside) {
     finish_in_loop(0, end, [&](const IntExpr& row) {
-      std::vector<Value> values;
+      std::vector<Register> values;
       for (int column = 0; column < wide; ++column) values.push_back(load(tile_, row * wide + column));
       values = emit_transform(b_, plan_.width.output, std::move(values));
       if (!binding_.sums_in_memory)
@@ -147,12 +148,12 @@ bool WinogradOutputs::is_summed() const {
 
 void WinogradOutputs::finish_in_loop(const IntExpr& begin, const IntExpr& end,
                                      const std::function<void(const IntExpr& at)>& body) {
-  std::vector<Value> start;
+  std::vector<Register> start;
   if (is_summed()) start.push_back(total_ ? total_ : b_.constant(vector_, 0.0));
-  start = b_.loop_carried(begin, end, 1, start, [&](const IntExpr& at, const std::vector<Value>& carried) {
+  start = b_.loop_carried(begin, end, 1, start, [&](const IntExpr& at, const std::vector<Register>& carried) {
     if (is_summed()) total_ = carried[0];
     body(at);
-    return std::vector<Value>(carried.size(), total_);
+    return std::vector<Register>(carried.size(), total_);
   });
   if (is_summed()) total_ = start[0];
 }
@@ -165,11 +166,11 @@ void WinogradOutputs::store_total(const Position& corner, const IntExpr& filter_
   total_ = {};
 }
 
-void WinogradOutputs::finish(const Position& at, const IntExpr& filter_vector, int valid, Value sums) {
+void WinogradOutputs::finish(const Position& at, const IntExpr& filter_vector, int valid, Register sums) {
   Index index{at.image, filter_vector * plan_.lanes};
   if (plan_.result.rank() == 4) index.push_back(at.row);
   index.push_back(at.column);
-  Value result = finish_lanes(b_, binding_, std::move(index), 1, plan_.lanes, valid, sums);
+  Register result = finish_lanes(b_, binding_, std::move(index), 1, plan_.lanes, valid, sums);
   if (is_summed()) total_ = total_ ? b_.binary(OpKind::FAdd, total_, result) : result;
 }
 

@@ -8,8 +8,8 @@ namespace firn::lower {
 using kernel::Builder;
 using kernel::OpKind;
 using kernel::Predicate;
+using kernel::Register;
 using kernel::Scalar;
-using kernel::Value;
 
 std::vector<TileClass> classify_tiles(int64_t tiles, int step, int64_t offset, int size, int64_t extent) {
   std::vector<TileClass> classes;
@@ -38,27 +38,27 @@ void WinogradTiles::by_class(const std::vector<TileClass>& classes, const IntExp
                              const std::function<void(const TileClass&)>& body, size_t number) {
   const TileClass& here = classes[number];
   if (number + 1 == classes.size()) return body(here);
-  kernel::Type index{Scalar::Index, 1};
+  kernel::MachineType index{Scalar::Index, 1};
   // An unsigned comparison tests both ends of the run.
-  Value inside = b_.compare(OpKind::UCmp, Predicate::Le, b_.index(at - here.first),
-                            b_.constant_int(index, here.last - here.first));
+  Register inside = b_.compare(OpKind::UCmp, Predicate::Le, b_.index(at - here.first),
+                               b_.constant_int(index, here.last - here.first));
   b_.if_then_else(
       inside,
       [&] {
         body(here);
-        return std::vector<Value>{};
+        return std::vector<Register>{};
       },
       [&] {
         by_class(classes, at, body, number + 1);
-        return std::vector<Value>{};
+        return std::vector<Register>{};
       });
 }
 
-Value WinogradTiles::load(int buffer, const IntExpr& vector) {
+Register WinogradTiles::load(int buffer, const IntExpr& vector) {
   return b_.load(vector_, buffer, vector * plan_.lanes, plan_.lanes * 4);
 }
 
-void WinogradTiles::store(Value value, int buffer, const IntExpr& vector) {
+void WinogradTiles::store(Register value, int buffer, const IntExpr& vector) {
   b_.store(value, buffer, vector * plan_.lanes, plan_.lanes * 4);
 }
 

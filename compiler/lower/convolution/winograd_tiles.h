@@ -35,8 +35,8 @@ protected:
   void by_class(const std::vector<TileClass>& classes, const IntExpr& at,
                 const std::function<void(const TileClass&)>& body, size_t number = 0);
   // The vector of that number in a buffer.
-  kernel::Value load(int buffer, const IntExpr& vector);
-  void store(kernel::Value value, int buffer, const IntExpr& vector);
+  kernel::Register load(int buffer, const IntExpr& vector);
+  void store(kernel::Register value, int buffer, const IntExpr& vector);
   // Offset in V, in vectors.
   IntExpr input_vector(const IntExpr& point, const IntExpr& block, const IntExpr& tile) const;
 
@@ -44,7 +44,7 @@ protected:
   const plan::WinogradGeometry& plan_;
   const ContractionBinding& binding_;
   int inputs_, products_, tile_; // `tile_`: scratch for the points of one tile
-  kernel::Type vector_;
+  kernel::MachineType vector_;
 };
 
 // The transform of inputs: from the image into V.
@@ -58,12 +58,12 @@ private:
   // The columns [first, first + count) of a tile's points. Rows outside the input are masked away.
   void transform_columns(int first, int count, const TileClass& inside, const Position& corner,
                          const IntExpr& block, const IntExpr& tile);
-  kernel::Value row_mask(const IntExpr& row);
+  kernel::Register row_mask(const IntExpr& row);
   // Rows first, by way of `tile_`, then columns into V.
   void transform_in_memory(const std::vector<TileClass>& classes, const IntExpr& tile_column,
                            const Position& corner, const IntExpr& block, const IntExpr& tile);
-  kernel::Value load_input(const IntExpr& image, const IntExpr& block, const IntExpr& row,
-                           const IntExpr& column, kernel::Value mask);
+  kernel::Register load_input(const IntExpr& image, const IntExpr& block, const IntExpr& row,
+                              const IntExpr& column, kernel::Register mask);
 };
 
 // The transform of outputs: from products into the epilogue.
@@ -75,17 +75,17 @@ public:
                  const IntExpr& tile);
 
 private:
-  std::vector<kernel::Value> transformed_column(const TilePosition& group, const IntExpr& vector,
-                                                const IntExpr& tile, const IntExpr& column);
+  std::vector<kernel::Register> transformed_column(const TilePosition& group, const IntExpr& vector,
+                                                   const IntExpr& tile, const IntExpr& column);
   // The outputs of a tile. Columns of points that reach one output of a row alone come last, when the others
   // are outputs already: fewer registers than for all columns at a time.
-  std::vector<std::vector<kernel::Value>> transformed_rows(const TilePosition& group, const IntExpr& vector,
-                                                           const IntExpr& tile);
+  std::vector<std::vector<kernel::Register>> transformed_rows(const TilePosition& group,
+                                                              const IntExpr& vector, const IntExpr& tile);
   // Adds a column of points to the output that it reaches.
-  void add_column(std::vector<std::vector<kernel::Value>>& rows, int column,
-                  const std::vector<kernel::Value>& values);
+  void add_column(std::vector<std::vector<kernel::Register>>& rows, int column,
+                  const std::vector<kernel::Register>& values);
   void finish_row(const TileClass& inside, const Position& corner, const IntExpr& row,
-                  const IntExpr& filter_vector, int valid, const std::vector<kernel::Value>& values);
+                  const IntExpr& filter_vector, int valid, const std::vector<kernel::Register>& values);
   void transform_in_registers(const TileClass& inside, const Position& corner, const TilePosition& group,
                               const IntExpr& vector, int valid, const IntExpr& tile);
   // Columns first, by way of `tile_`, then rows into the epilogue.
@@ -101,9 +101,9 @@ private:
   bool is_summed() const;
   // Of what has been finished since the last one.
   void store_total(const Position& corner, const IntExpr& filter_vector);
-  void finish(const Position& at, const IntExpr& filter_vector, int valid, kernel::Value sums);
+  void finish(const Position& at, const IntExpr& filter_vector, int valid, kernel::Register sums);
 
-  kernel::Value total_; // of the tile at hand, as far as it is finished
+  kernel::Register total_; // of the tile at hand, as far as it is finished
 };
 
 } // namespace firn::lower

@@ -9,15 +9,15 @@ namespace {
 
 using kernel::Builder;
 using kernel::OpKind;
-using kernel::Value;
+using kernel::Register;
 
 // A linear combination as it grows: absent, a value with a pending sign, or a value.
 class Combination {
 public:
   explicit Combination(Builder& builder) : b_(builder) {}
-  void add(double coefficient, Value value) {
+  void add(double coefficient, Register value) {
     if (coefficient == 0) return;
-    kernel::Type type = b_.type(value);
+    kernel::MachineType type = b_.type(value);
     if (!sum_) {
       pending_ = coefficient;
       sum_ = value;
@@ -44,7 +44,7 @@ public:
       sum_ = b_.fma(value, b_.constant(type, coefficient), sum_);
   }
   // Nothing for the empty sum.
-  Value take() {
+  Register take() {
     if (sum_ && pending_ != 1) sum_ = b_.binary(OpKind::FMul, sum_, b_.constant(b_.type(sum_), pending_));
     pending_ = 1;
     return sum_;
@@ -52,7 +52,7 @@ public:
 
 private:
   Builder& b_;
-  Value sum_;
+  Register sum_;
   double pending_ = 1;
 };
 
@@ -62,7 +62,7 @@ bool near(double a, double b) {
 
 // Replaces columns c, d of equal magnitude by their sum and difference where every row uses just one of the
 // two.
-void pair_columns(Builder& b, plan::TransformMatrix& matrix, std::vector<Value>& values) {
+void pair_columns(Builder& b, plan::TransformMatrix& matrix, std::vector<Register>& values) {
   std::vector<bool> taken(static_cast<size_t>(matrix.columns), false);
   for (int c = 0; c < matrix.columns; ++c)
     for (int d = c + 1; d < matrix.columns && !taken[static_cast<size_t>(c)]; ++d) {
@@ -76,8 +76,8 @@ void pair_columns(Builder& b, plan::TransformMatrix& matrix, std::vector<Value>&
       }
       if (!pairs || equal == 0 || opposite == 0 || equal + opposite < 3) continue;
       taken[static_cast<size_t>(c)] = taken[static_cast<size_t>(d)] = true;
-      Value sum = b.binary(OpKind::FAdd, values[static_cast<size_t>(c)], values[static_cast<size_t>(d)]);
-      Value difference =
+      Register sum = b.binary(OpKind::FAdd, values[static_cast<size_t>(c)], values[static_cast<size_t>(d)]);
+      Register difference =
           b.binary(OpKind::FSub, values[static_cast<size_t>(c)], values[static_cast<size_t>(d)]);
       values[static_cast<size_t>(c)] = sum;
       values[static_cast<size_t>(d)] = difference;
@@ -108,11 +108,11 @@ std::optional<int> mirrored_row(const plan::TransformMatrix& matrix, int row) {
 
 } // namespace
 
-std::vector<Value> emit_transform(Builder& b, const plan::TransformMatrix& original,
-                                  std::vector<Value> values) {
+std::vector<Register> emit_transform(Builder& b, const plan::TransformMatrix& original,
+                                     std::vector<Register> values) {
   plan::TransformMatrix matrix = original;
   pair_columns(b, matrix, values);
-  std::vector<Value> out(static_cast<size_t>(matrix.rows));
+  std::vector<Register> out(static_cast<size_t>(matrix.rows));
   for (int row = 0; row < matrix.rows; ++row) {
     if (out[static_cast<size_t>(row)]) continue;
     std::optional<int> mirror = mirrored_row(matrix, row);
@@ -121,10 +121,10 @@ std::vector<Value> emit_transform(Builder& b, const plan::TransformMatrix& origi
       bool opposite = mirror && matrix.at(row, c) != 0 && !near(matrix.at(row, c), matrix.at(*mirror, c));
       (opposite ? odd : even).add(matrix.at(row, c), values[static_cast<size_t>(c)]);
     }
-    Value sum = even.take();
+    Register sum = even.take();
     out[static_cast<size_t>(row)] = sum;
     if (!mirror) continue;
-    Value difference = odd.take();
+    Register difference = odd.take();
     out[static_cast<size_t>(row)] = b.binary(OpKind::FAdd, sum, difference);
     out[static_cast<size_t>(*mirror)] = b.binary(OpKind::FSub, sum, difference);
   }

@@ -7,7 +7,7 @@
 namespace firn::lower {
 
 // Emits matrix * values; columns and rows that differ in signs alone share their sums.
-std::vector<kernel::Value> emit_transform(kernel::Builder& builder, const plan::TransformMatrix& matrix,
-                                          std::vector<kernel::Value> values);
+std::vector<kernel::Register> emit_transform(kernel::Builder& builder, const plan::TransformMatrix& matrix,
+                                             std::vector<kernel::Register> values);
 
 } // namespace firn::lower

@@ -33,30 +33,31 @@ Lanes lane_of(const Lanes& lanes, int lane) {
   return {lanes.symbol, lanes.first + lane, 1};
 }
 
-kernel::Value reversed(Builder& builder, kernel::Value vector) {
+kernel::Register reversed(Builder& builder, kernel::Register vector) {
   std::vector<int64_t> order;
   for (int i = builder.type(vector).lanes; i-- > 0;) order.push_back(i);
   return builder.shuffle(vector, vector, std::move(order));
 }
 
-kernel::Value load_raw(Builder& builder, int buffer, Scalar scalar, const IntExpr& offset,
-                       const Lanes& lanes) {
+kernel::Register load_raw(Builder& builder, int buffer, Scalar scalar, const IntExpr& offset,
+                          const Lanes& lanes) {
   if (lanes.count == 1) return builder.load({scalar, 1}, buffer, lanes.at_first(offset));
   std::optional<int64_t> step = lanes.step(offset);
-  kernel::Type type{scalar, lanes.count};
+  kernel::MachineType type{scalar, lanes.count};
   if (step == 0) return builder.splat(builder.load({scalar, 1}, buffer, lanes.at_first(offset)), lanes.count);
   if (step == 1) return builder.load(type, buffer, lanes.at_first(offset));
   if (step == -1)
     return reversed(builder, builder.load(type, buffer, lanes.at_first(offset) - (lanes.count - 1)));
-  kernel::Value vector;
+  kernel::Register vector;
   for (int i = 0; i < lanes.count; ++i) {
-    kernel::Value element = builder.load({scalar, 1}, buffer, lane_of(lanes, i).at_first(offset));
+    kernel::Register element = builder.load({scalar, 1}, buffer, lane_of(lanes, i).at_first(offset));
     vector = i == 0 ? builder.splat(element, lanes.count) : builder.insert(vector, element, i);
   }
   return vector;
 }
 
-void store_raw(Builder& builder, int buffer, const IntExpr& offset, const Lanes& lanes, kernel::Value value) {
+void store_raw(Builder& builder, int buffer, const IntExpr& offset, const Lanes& lanes,
+               kernel::Register value) {
   if (lanes.count == 1) return builder.store(value, buffer, lanes.at_first(offset));
   std::optional<int64_t> step = lanes.step(offset);
   if (step == 1) return builder.store(value, buffer, lanes.at_first(offset));
@@ -68,8 +69,9 @@ void store_raw(Builder& builder, int buffer, const IntExpr& offset, const Lanes&
 
 } // namespace
 
-kernel::Value load_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes) {
-  kernel::Value raw = load_raw(builder, buffer, memory_scalar(dtype), offset, lanes);
+kernel::Register load_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset,
+                         const Lanes& lanes) {
+  kernel::Register raw = load_raw(builder, buffer, memory_scalar(dtype), offset, lanes);
   if (dtype == DType::Bool)
     return builder.compare(OpKind::UCmp, kernel::Predicate::Ne, raw,
                            builder.constant_int(builder.type(raw), 0));
@@ -78,48 +80,48 @@ kernel::Value load_at(Builder& builder, int buffer, DType dtype, const IntExpr& 
 }
 
 void store_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes,
-              kernel::Value value) {
+              kernel::Register value) {
   if (dtype == DType::Bool) value = builder.cast(OpKind::ZExt, value, Scalar::I8);
   if (dtype == DType::F16 || dtype == DType::BF16)
     value = builder.cast(OpKind::FTruncTo, value, memory_scalar(dtype));
   store_raw(builder, buffer, offset, lanes, value);
 }
 
-kernel::Value load_element(Builder& builder, int buffer, const Type& type, const Index& index,
-                           const Lanes& lanes) {
+kernel::Register load_element(Builder& builder, int buffer, const Type& type, const Index& index,
+                              const Lanes& lanes) {
   return load_at(builder, buffer, type.dtype, type.offset_of(index), lanes);
 }
 
 void store_element(Builder& builder, int buffer, const Type& type, const Index& index, const Lanes& lanes,
-                   kernel::Value value) {
+                   kernel::Register value) {
   store_at(builder, buffer, type.dtype, type.offset_of(index), lanes, value);
 }
 
-kernel::Value index_lanes(Builder& builder, const IntExpr& expression, const Lanes& lanes) {
+kernel::Register index_lanes(Builder& builder, const IntExpr& expression, const Lanes& lanes) {
   auto scalar = [&](const Lanes& lane) {
     return builder.cast(OpKind::IndexCast, builder.index(lane.at_first(expression)), Scalar::I64);
   };
   if (lanes.count == 1) return scalar(lanes);
-  kernel::Type type{Scalar::I64, lanes.count};
+  kernel::MachineType type{Scalar::I64, lanes.count};
   if (std::optional<int64_t> step = lanes.step(expression)) {
     std::vector<int64_t> steps;
     for (int i = 0; i < lanes.count; ++i) steps.push_back(i * *step);
     return builder.binary(OpKind::IAdd, builder.splat(scalar(lanes), lanes.count),
                           builder.constant_lanes(type, std::move(steps)));
   }
-  kernel::Value vector;
+  kernel::Register vector;
   for (int i = 0; i < lanes.count; ++i) {
-    kernel::Value element = scalar(lane_of(lanes, i));
+    kernel::Register element = scalar(lane_of(lanes, i));
     vector = i == 0 ? builder.splat(element, lanes.count) : builder.insert(vector, element, i);
   }
   return vector;
 }
 
-IntExpr clamped_symbol(Builder& builder, kernel::Value value, int64_t lower, int64_t upper) {
+IntExpr clamped_symbol(Builder& builder, kernel::Register value, int64_t lower, int64_t upper) {
   double known;
   if (builder.constant_value(value, known))
     return std::min(std::max(static_cast<int64_t>(known), lower), std::max(lower, upper));
-  kernel::Type type = builder.type(value);
+  kernel::MachineType type = builder.type(value);
   value = builder.binary(OpKind::SMax, value, builder.constant_int(type, lower));
   value = builder.binary(OpKind::SMin, value, builder.constant_int(type, std::max(lower, upper)));
   return builder.symbolic(builder.cast(OpKind::IndexCast, value, Scalar::Index), lower,

@@ -21,17 +21,17 @@ bool contains(const std::vector<int64_t>& dims, size_t dim) {
 
 } // namespace
 
-kernel::Value ElementEmitter::multiply_add(Value lhs, const Index& at_lhs, Value rhs, const Index& at_rhs,
-                                           DType dtype, kernel::Value sum) {
+kernel::Register ElementEmitter::multiply_add(Value lhs, const Index& at_lhs, Value rhs, const Index& at_rhs,
+                                              DType dtype, kernel::Register sum) {
   KernelScalars scalars(builder_);
-  kernel::Value a = scalar_ops::convert(scalars, lhs.dtype(), dtype, emit(lhs, at_lhs), false);
-  kernel::Value c = scalar_ops::convert(scalars, rhs.dtype(), dtype, emit(rhs, at_rhs), false);
+  kernel::Register a = scalar_ops::convert(scalars, lhs.dtype(), dtype, emit(lhs, at_lhs), false);
+  kernel::Register c = scalar_ops::convert(scalars, rhs.dtype(), dtype, emit(rhs, at_rhs), false);
   if (is_float(dtype)) return builder_.fma(a, c, sum);
   if (dtype == DType::Bool) return scalars.ior(sum, scalars.iand(a, c));
   return scalars.iadd(sum, scalars.imul(a, c));
 }
 
-kernel::Value ElementEmitter::emit_dot(const Instruction& dot, const Index& index) {
+kernel::Register ElementEmitter::emit_dot(const Instruction& dot, const Index& index) {
   Value lhs = dot.operand(0), rhs = dot.operand(1);
   const Attributes& attributes = dot.attributes();
   const auto &lhs_batch = attributes.ints("lhs_batch"), &rhs_batch = attributes.ints("rhs_batch");
@@ -49,25 +49,25 @@ kernel::Value ElementEmitter::emit_dot(const Instruction& dot, const Index& inde
     if (!contains(rhs_batch, d) && !contains(rhs_contract, d)) at_rhs[d] = index[next++];
 
   DType dtype = sum_dtype(dot.type().dtype);
-  kernel::Type type = value_type(dtype, lanes_.count);
-  kernel::Value zero =
+  kernel::MachineType type = value_type(dtype, lanes_.count);
+  kernel::Register zero =
       kernel::is_float(type.scalar) ? builder_.constant(type, 0) : builder_.constant_int(type, 0);
-  std::function<Values(size_t, Values)> nest = [&](size_t at, Values sums) -> Values {
+  std::function<Registers(size_t, Registers)> nest = [&](size_t at, Registers sums) -> Registers {
     if (at == lhs_contract.size()) return {multiply_add(lhs, at_lhs, rhs, at_rhs, dtype, sums[0])};
     size_t l = static_cast<size_t>(lhs_contract[at]), r = static_cast<size_t>(rhs_contract[at]);
     int64_t extent = lhs.dim(static_cast<int>(l));
-    return builder_.loop_carried(0, extent, 1, sums, [&](const IntExpr& iv, const Values& inner) {
+    return builder_.loop_carried(0, extent, 1, sums, [&](const IntExpr& iv, const Registers& inner) {
       at_lhs[l] = iv;
       at_rhs[r] = iv;
       return in_inner_block([&] { return nest(at + 1, inner); });
     });
   };
-  kernel::Value sum = nest(0, {zero})[0];
+  kernel::Register sum = nest(0, {zero})[0];
   KernelScalars scalars(builder_);
   return scalar_ops::rounded(scalars, dot.type().dtype, sum);
 }
 
-kernel::Value ElementEmitter::emit_convolution(const Instruction& convolution, const Index& index) {
+kernel::Register ElementEmitter::emit_convolution(const Instruction& convolution, const Index& index) {
   Value input = convolution.operand(0), filter = convolution.operand(1);
   const Window& window = convolution.attributes().window();
   int64_t groups = convolution.attributes().integer("groups", 1);
@@ -113,23 +113,25 @@ kernel::Value ElementEmitter::emit_convolution(const Instruction& convolution, c
   IntExpr first_channel = groups == 1 ? IntExpr(0) : floor_div(index[1], outputs) * per_group;
 
   DType dtype = sum_dtype(convolution.type().dtype);
-  kernel::Type type = value_type(dtype, lanes_.count);
-  kernel::Value zero =
+  kernel::MachineType type = value_type(dtype, lanes_.count);
+  kernel::Register zero =
       kernel::is_float(type.scalar) ? builder_.constant(type, 0) : builder_.constant_int(type, 0);
-  std::function<Values(size_t, Values)> nest = [&](size_t at, Values sums) -> Values {
+  std::function<Registers(size_t, Registers)> nest = [&](size_t at, Registers sums) -> Registers {
     if (at == walks.size()) return {multiply_add(input, at_input, filter, at_filter, dtype, sums[0])};
     const Walk& walk = walks[at];
-    return builder_.loop_carried(walk.lower, walk.upper, 1, sums, [&](const IntExpr& j, const Values& inner) {
-      at_filter[at + 2] = walk.first + j * walk.step;
-      at_input[at + 2] = walk.base + j * walk.dilation;
-      return in_inner_block([&] { return nest(at + 1, inner); });
-    });
+    return builder_.loop_carried(walk.lower, walk.upper, 1, sums,
+                                 [&](const IntExpr& j, const Registers& inner) {
+                                   at_filter[at + 2] = walk.first + j * walk.step;
+                                   at_input[at + 2] = walk.base + j * walk.dilation;
+                                   return in_inner_block([&] { return nest(at + 1, inner); });
+                                 });
   };
-  Values sums = builder_.loop_carried(0, per_group, 1, {zero}, [&](const IntExpr& c, const Values& inner) {
-    at_filter[1] = c;
-    at_input[1] = first_channel + c;
-    return in_inner_block([&] { return nest(0, inner); });
-  });
+  Registers sums =
+      builder_.loop_carried(0, per_group, 1, {zero}, [&](const IntExpr& c, const Registers& inner) {
+        at_filter[1] = c;
+        at_input[1] = first_channel + c;
+        return in_inner_block([&] { return nest(0, inner); });
+      });
   KernelScalars scalars(builder_);
   return scalar_ops::rounded(scalars, convolution.type().dtype, sums[0]);
 }

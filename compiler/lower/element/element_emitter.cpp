@@ -14,25 +14,25 @@ bool ElementEmitter::is_uniform(const IntExpr& expression) const {
   return lanes_.count == 1 || !expression.mentions(*lanes_.symbol);
 }
 
-kernel::Value ElementEmitter::emit(Value value, const Index& index) {
+kernel::Register ElementEmitter::emit(Value value, const Index& index) {
   std::vector<Cached>& known = cache_[key(value)];
   for (const Cached& cached : known)
     if (cached.index == index) return cached.value;
   auto leaf = leaves_.find(key(value));
   const Instruction& instruction = *value.def;
   if (leaf == leaves_.end() && (instruction.is(Opcode::Reduce) || instruction.is(Opcode::ReduceWindow))) {
-    Values values = instruction.is(Opcode::Reduce) ? emit_reduce(instruction, index)
-                                                   : emit_reduce_window(instruction, index);
+    Registers values = instruction.is(Opcode::Reduce) ? emit_reduce(instruction, index)
+                                                      : emit_reduce_window(instruction, index);
     for (int i = 0; i < instruction.num_results(); ++i)
       cache_[{value.def, i}].push_back({index, values[static_cast<size_t>(i)]});
     return values[static_cast<size_t>(value.index)];
   }
-  kernel::Value result = leaf != leaves_.end() ? leaf->second(index, lanes_) : emit_uncached(value, index);
+  kernel::Register result = leaf != leaves_.end() ? leaf->second(index, lanes_) : emit_uncached(value, index);
   cache_[key(value)].push_back({index, result});
   return result;
 }
 
-kernel::Value ElementEmitter::emit_uncached(Value value, const Index& index) {
+kernel::Register ElementEmitter::emit_uncached(Value value, const Index& index) {
   const Instruction& instruction = *value.def;
   const Attributes& attributes = instruction.attributes();
   if (is_elementwise(instruction.opcode())) return emit_elementwise(instruction, index);
@@ -110,7 +110,7 @@ kernel::Value ElementEmitter::emit_uncached(Value value, const Index& index) {
   }
 }
 
-kernel::Value ElementEmitter::emit_broadcast(Value operand, const Index& from) {
+kernel::Register ElementEmitter::emit_broadcast(Value operand, const Index& from) {
   bool once = uniform_once_ && lanes_.count > 1 && is_elementwise(operand.def->opcode()) &&
               !leaves_.count(key(operand)) &&
               std::all_of(from.begin(), from.end(), [&](const IntExpr& at) { return is_uniform(at); });
@@ -149,7 +149,7 @@ static std::pair<Value, double> scaled_value(Value product) {
 }
 
 // (x * factor) * (1 + erf(x * scale)), which is gelu. The products with numbers cost nothing then.
-kernel::Value ElementEmitter::emit_gate(const Instruction& product, const Index& index) {
+kernel::Register ElementEmitter::emit_gate(const Instruction& product, const Index& index) {
   if (!product.is(Opcode::Multiply) || product.type().dtype != DType::F32) return {};
   for (int i : {0, 1}) {
     Value gated = product.operand(i), sum = product.operand(1 - i), erf = erf_beside_one(*sum.def);
@@ -158,18 +158,18 @@ kernel::Value ElementEmitter::emit_gate(const Instruction& product, const Index&
     auto [gate, factor] = scaled_value(gated);
     if (!x || !(x == gate) || leaves_.count(key(erf.def->operand(0)))) continue;
     KernelScalars scalars(builder_);
-    kernel::Value value = emit(x, index);
+    kernel::Register value = emit(x, index);
     return scalars.mul(value, scalar_ops::math::one_plus_erf_short(scalars, value, scale, factor));
   }
   return {};
 }
 
-kernel::Value ElementEmitter::emit_elementwise(const Instruction& instruction, const Index& index) {
+kernel::Register ElementEmitter::emit_elementwise(const Instruction& instruction, const Index& index) {
   KernelScalars scalars(builder_);
-  if (kernel::Value gate = emit_gate(instruction, index)) return gate;
+  if (kernel::Register gate = emit_gate(instruction, index)) return gate;
   if (Value erf = erf_beside_one(instruction); erf && !leaves_.count(key(erf)))
     return scalar_ops::math::one_plus_erf(scalars, emit(erf.def->operand(0), index));
-  std::vector<kernel::Value> x;
+  std::vector<kernel::Register> x;
   for (Value operand : instruction.operands()) x.push_back(emit(operand, index));
   DType dtype = instruction.operand(0).dtype();
   switch (instruction.opcode()) {
@@ -186,15 +186,15 @@ kernel::Value ElementEmitter::emit_elementwise(const Instruction& instruction, c
   return scalar_ops::binary(scalars, instruction.opcode(), dtype, x[0], x[1]);
 }
 
-kernel::Value ElementEmitter::emit_constant(const Instruction& instruction, const Index&) {
+kernel::Register ElementEmitter::emit_constant(const Instruction& instruction, const Index&) {
   const Literal& literal = *instruction.literal();
   FIRN_CHECK(literal.num_elements() > 0 && literal.is_splat(), "constant of many values needs a leaf");
-  kernel::Type type = value_type(literal.dtype(), lanes_.count);
+  kernel::MachineType type = value_type(literal.dtype(), lanes_.count);
   if (kernel::is_float(type.scalar)) return builder_.constant(type, literal.get_double(0));
   return builder_.constant_int(type, literal.get_int(0));
 }
 
-kernel::Value ElementEmitter::emit_iota(const Instruction& instruction, const Index& index) {
+kernel::Register ElementEmitter::emit_iota(const Instruction& instruction, const Index& index) {
   const IntExpr& at = index[static_cast<size_t>(instruction.attributes().integer("dim"))];
   if (uses_) uses_->offsets.push_back(at);
   KernelScalars scalars(builder_);
@@ -202,9 +202,9 @@ kernel::Value ElementEmitter::emit_iota(const Instruction& instruction, const In
                              false);
 }
 
-kernel::Value ElementEmitter::emit_bitcast(const Instruction& instruction, const Index& index) {
+kernel::Register ElementEmitter::emit_bitcast(const Instruction& instruction, const Index& index) {
   DType from = instruction.operand(0).dtype(), to = instruction.type().dtype;
-  kernel::Value value = emit(instruction.operand(0), index);
+  kernel::Register value = emit(instruction.operand(0), index);
   if (scalar_ops::is_narrow_float(from)) value = builder_.cast(OpKind::FTruncTo, value, memory_scalar(from));
   if (from == DType::Bool) value = builder_.cast(OpKind::ZExt, value, Scalar::I8);
   if (memory_scalar(from) != memory_scalar(to))
@@ -216,35 +216,36 @@ kernel::Value ElementEmitter::emit_bitcast(const Instruction& instruction, const
   return value;
 }
 
-kernel::Value ElementEmitter::emit_region(const Instruction& instruction, int result, const Index& index) {
+kernel::Register ElementEmitter::emit_region(const Instruction& instruction, int result, const Index& index) {
   return emit(instruction.region().results()[static_cast<size_t>(result)], index);
 }
 
-kernel::Value ElementEmitter::choose(kernel::Value condition, const std::function<kernel::Value()>& on_true,
-                                     const std::function<kernel::Value()>& on_false) {
-  auto branch = [this](const std::function<kernel::Value()>& make) {
-    return [this, &make]() { return in_inner_block([&] { return Values{make()}; }); };
+kernel::Register ElementEmitter::choose(kernel::Register condition,
+                                        const std::function<kernel::Register()>& on_true,
+                                        const std::function<kernel::Register()>& on_false) {
+  auto branch = [this](const std::function<kernel::Register()>& make) {
+    return [this, &make]() { return in_inner_block([&] { return Registers{make()}; }); };
   };
   return builder_.if_then_else(condition, branch(on_true), branch(on_false))[0];
 }
 
-kernel::Value ElementEmitter::lane_by_lane(Value value, const Index& index) {
-  kernel::Value vector;
+kernel::Register ElementEmitter::lane_by_lane(Value value, const Index& index) {
+  kernel::Register vector;
   for (int lane = 0; lane < lanes_.count; ++lane) {
     ElementEmitter single = make_inner({});
     Lanes at{lanes_.symbol, lanes_.first + lane, 1};
     Index here;
     for (const IntExpr& expression : index) here.push_back(at.at_first(expression));
-    kernel::Value element = single.emit(value, here);
+    kernel::Register element = single.emit(value, here);
     vector = lane == 0 ? builder_.splat(element, lanes_.count) : builder_.insert(vector, element, lane);
   }
   return vector;
 }
 
-kernel::Value ElementEmitter::emit_pad(const Instruction& pad, const Index& index) {
+kernel::Register ElementEmitter::emit_pad(const Instruction& pad, const Index& index) {
   const Attributes& attributes = pad.attributes();
   Index from = index;
-  kernel::Value inside;
+  kernel::Register inside;
   bool uniform = true;
   auto require = [&](bool known, size_t dim, kernel::Predicate predicate, const IntExpr& lhs,
                      const IntExpr& rhs) {
@@ -252,7 +253,8 @@ kernel::Value ElementEmitter::emit_pad(const Instruction& pad, const Index& inde
     use(index[dim]);
     uniform &= is_uniform(index[dim]);
     if (!uniform) return;
-    kernel::Value holds = builder_.compare(OpKind::SCmp, predicate, builder_.index(lhs), builder_.index(rhs));
+    kernel::Register holds =
+        builder_.compare(OpKind::SCmp, predicate, builder_.index(lhs), builder_.index(rhs));
     inside = inside ? builder_.binary(OpKind::And, inside, holds) : holds;
   };
   for (size_t d = 0; d < index.size(); ++d) {
@@ -274,10 +276,10 @@ kernel::Value ElementEmitter::emit_pad(const Instruction& pad, const Index& inde
       inside, [&] { return emit(pad.operand(0), from); }, [&] { return emit(pad.operand(1), {}); });
 }
 
-kernel::Value ElementEmitter::emit_concatenate(const Instruction& concatenate, const Index& index) {
+kernel::Register ElementEmitter::emit_concatenate(const Instruction& concatenate, const Index& index) {
   size_t dim = static_cast<size_t>(concatenate.attributes().integer("dim"));
   const IntExpr& at = index[dim];
-  std::function<kernel::Value(int, int64_t)> from = [&](int operand, int64_t start) -> kernel::Value {
+  std::function<kernel::Register(int, int64_t)> from = [&](int operand, int64_t start) -> kernel::Register {
     Value part = concatenate.operand(operand);
     int64_t end = start + part.dim(static_cast<int>(dim));
     Index inner = index;
@@ -287,7 +289,7 @@ kernel::Value ElementEmitter::emit_concatenate(const Instruction& concatenate, c
     cut(at, end, false);
     use(at);
     if (!is_uniform(at)) return lane_by_lane(result_of(concatenate), index);
-    kernel::Value here =
+    kernel::Register here =
         builder_.compare(OpKind::SCmp, kernel::Predicate::Lt, builder_.index(at), builder_.index(end));
     return choose(
         here, [&] { return emit(part, inner); }, [&] { return from(operand + 1, end); });
@@ -345,7 +347,7 @@ void RegionLeaves::bind_recording(kernel::Builder& builder, ElementEmitter& emit
     emitter.bind(entry.value, [&builder, record, entry](const Index& index, const Lanes& lanes) {
       record->push_back(entry.type.offset_of(index));
       // No constant, so that what it feeds does not fold away.
-      kernel::Type type = value_type(entry.type.dtype, lanes.count);
+      kernel::MachineType type = value_type(entry.type.dtype, lanes.count);
       return builder.emit(OpKind::Constant, {}, type);
     });
 }

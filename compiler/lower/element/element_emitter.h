@@ -24,20 +24,20 @@ struct Lanes {
 
 // Reads or writes a tensor of `type` in parameter `buffer` at a logical index: contiguous lanes as vectors,
 // equal ones by a splat, others one by one. Values have value_type(type.dtype, lanes.count).
-kernel::Value load_element(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
-                           const Lanes& lanes);
+kernel::Register load_element(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
+                              const Lanes& lanes);
 void store_element(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
-                   const Lanes& lanes, kernel::Value value);
+                   const Lanes& lanes, kernel::Register value);
 // The same at an element offset.
-kernel::Value load_at(kernel::Builder& builder, int buffer, DType dtype, const IntExpr& offset,
-                      const Lanes& lanes);
+kernel::Register load_at(kernel::Builder& builder, int buffer, DType dtype, const IntExpr& offset,
+                         const Lanes& lanes);
 void store_at(kernel::Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes,
-              kernel::Value value);
+              kernel::Register value);
 // An index expression as i64 lanes.
-kernel::Value index_lanes(kernel::Builder& builder, const IntExpr& expression, const Lanes& lanes);
+kernel::Register index_lanes(kernel::Builder& builder, const IntExpr& expression, const Lanes& lanes);
 
 // Gives the elements of a value at an index: from memory, or accumulators that ignore the index.
-using Leaf = std::function<kernel::Value(const Index& index, const Lanes& lanes)>;
+using Leaf = std::function<kernel::Register(const Index& index, const Lanes& lanes)>;
 
 // What one element's code reads and depends on, found by a trial emission.
 struct ElementUses {
@@ -57,14 +57,14 @@ struct ElementUses {
 
 class ElementEmitter {
 public:
-  // Values made by one emitter live in the block where the builder stands: make a new one for every loop
+  // Registers made by one emitter live in the block where the builder stands: make a new one for every loop
   // body.
   ElementEmitter(kernel::Builder& builder, Lanes lanes = {}) : builder_(builder), lanes_(std::move(lanes)) {}
 
   // What stands for a value, such as a region's parameter.
   void bind(Value value, Leaf leaf) { leaves_[key(value)] = std::move(leaf); }
   // The element of `value` at `index` (one expression per logical dim), as value_type(dtype, lanes.count).
-  kernel::Value emit(Value value, const Index& index);
+  kernel::Register emit(Value value, const Index& index);
 
   // Makes this a trial that records on which indices decisions and computed values depend (element_loops.h).
   void record_uses(ElementUses* uses) { uses_ = uses; }
@@ -80,7 +80,7 @@ private:
   static Key key(Value value) { return {value.def, value.index}; }
   struct Cached {
     Index index;
-    kernel::Value value;
+    kernel::Register value;
   };
   void use(const IntExpr& expression) {
     if (uses_) uses_->decisions.push_back(expression);
@@ -90,36 +90,37 @@ private:
   }
   bool is_uniform(const IntExpr& expression) const;
 
-  kernel::Value emit_uncached(Value value, const Index& index);
-  kernel::Value emit_elementwise(const Instruction& instruction, const Index& index);
-  kernel::Value emit_broadcast(Value operand, const Index& from);
-  kernel::Value emit_gate(const Instruction& product, const Index& index); // no value: it is none
-  kernel::Value emit_iota(const Instruction& instruction, const Index& index);
-  kernel::Value emit_constant(const Instruction& instruction, const Index& index);
-  kernel::Value emit_pad(const Instruction& instruction, const Index& index);
-  kernel::Value emit_concatenate(const Instruction& instruction, const Index& index);
-  kernel::Value emit_gather(const Instruction& instruction, const Index& index);
-  kernel::Value emit_gather_elements(const Instruction& instruction, const Index& index);
-  kernel::Value emit_gather_nd(const Instruction& instruction, const Index& index);
-  kernel::Value emit_dynamic_slice(const Instruction& instruction, const Index& index);
-  kernel::Value emit_bitcast(const Instruction& instruction, const Index& index);
-  kernel::Value emit_region(const Instruction& instruction, int result, const Index& index);
+  kernel::Register emit_uncached(Value value, const Index& index);
+  kernel::Register emit_elementwise(const Instruction& instruction, const Index& index);
+  kernel::Register emit_broadcast(Value operand, const Index& from);
+  kernel::Register emit_gate(const Instruction& product, const Index& index); // no value: it is none
+  kernel::Register emit_iota(const Instruction& instruction, const Index& index);
+  kernel::Register emit_constant(const Instruction& instruction, const Index& index);
+  kernel::Register emit_pad(const Instruction& instruction, const Index& index);
+  kernel::Register emit_concatenate(const Instruction& instruction, const Index& index);
+  kernel::Register emit_gather(const Instruction& instruction, const Index& index);
+  kernel::Register emit_gather_elements(const Instruction& instruction, const Index& index);
+  kernel::Register emit_gather_nd(const Instruction& instruction, const Index& index);
+  kernel::Register emit_dynamic_slice(const Instruction& instruction, const Index& index);
+  kernel::Register emit_bitcast(const Instruction& instruction, const Index& index);
+  kernel::Register emit_region(const Instruction& instruction, int result, const Index& index);
   // Reductions (element_reductions.cpp): loops around the operands' elements.
-  using Values = std::vector<kernel::Value>;
-  Values emit_reduce(const Instruction& reduce, const Index& index);
-  Values emit_reduce_window(const Instruction& reduce, const Index& index);
+  using Registers = std::vector<kernel::Register>;
+  Registers emit_reduce(const Instruction& reduce, const Index& index);
+  Registers emit_reduce_window(const Instruction& reduce, const Index& index);
   // The reference algorithm of contractions (element_contractions.cpp).
-  kernel::Value emit_dot(const Instruction& dot, const Index& index);
-  kernel::Value emit_convolution(const Instruction& convolution, const Index& index);
-  kernel::Value multiply_add(Value lhs, const Index& at_lhs, Value rhs, const Index& at_rhs, DType dtype,
-                             kernel::Value sum);
-  kernel::Value reduce_in_vectors(const Instruction& reduce, const Index& from, const std::vector<int>& dims);
-  Values reduce_in_loops(const Instruction& reduce, const Index& from, const std::vector<int>& dims,
-                         Values initial);
-  kernel::Value reduce_in_blocks(const Instruction& reduce, const Index& from, std::vector<int> dims);
-  Values initial_values(const Instruction& reduce);
-  Values combine(const Instruction& reduce, const Values& sums, const Values& elements, int lanes);
-  kernel::Value combine_lanes(const Instruction& reduce, kernel::Value vector);
+  kernel::Register emit_dot(const Instruction& dot, const Index& index);
+  kernel::Register emit_convolution(const Instruction& convolution, const Index& index);
+  kernel::Register multiply_add(Value lhs, const Index& at_lhs, Value rhs, const Index& at_rhs, DType dtype,
+                                kernel::Register sum);
+  kernel::Register reduce_in_vectors(const Instruction& reduce, const Index& from,
+                                     const std::vector<int>& dims);
+  Registers reduce_in_loops(const Instruction& reduce, const Index& from, const std::vector<int>& dims,
+                            Registers initial);
+  kernel::Register reduce_in_blocks(const Instruction& reduce, const Index& from, std::vector<int> dims);
+  Registers initial_values(const Instruction& reduce);
+  Registers combine(const Instruction& reduce, const Registers& sums, const Registers& elements, int lanes);
+  kernel::Register combine_lanes(const Instruction& reduce, kernel::Register vector);
   bool walks_as_one(Value value, const Type& like) const;
   // An emitter for elements that code of this one's is made of.
   ElementEmitter make_inner(Lanes lanes) const {
@@ -140,10 +141,10 @@ private:
   // they may, others are clamped, so that no index reads outside its tensor.
   IntExpr runtime_index(Value indices, const Index& at, int64_t extent, bool negative_from_end);
   // If the condition differs between lanes, computes them one by one.
-  kernel::Value lane_by_lane(Value value, const Index& index);
+  kernel::Register lane_by_lane(Value value, const Index& index);
   // Both branches of a condition that is the same in all lanes; what they make is not remembered.
-  kernel::Value choose(kernel::Value condition, const std::function<kernel::Value()>& on_true,
-                       const std::function<kernel::Value()>& on_false);
+  kernel::Register choose(kernel::Register condition, const std::function<kernel::Register()>& on_true,
+                          const std::function<kernel::Register()>& on_false);
 
   kernel::Builder& builder_;
   Lanes lanes_;
@@ -155,7 +156,7 @@ private:
 };
 
 // The runtime value of an integer scalar as an expression, clamped to [lower, upper].
-IntExpr clamped_symbol(kernel::Builder& builder, kernel::Value value, int64_t lower, int64_t upper);
+IntExpr clamped_symbol(kernel::Builder& builder, kernel::Register value, int64_t lower, int64_t upper);
 
 // Binds parameters and non-splat constants of a fused region to memory: each operand becomes a read parameter
 // of the kernel, and so does every constant. Splat constants need no binding.

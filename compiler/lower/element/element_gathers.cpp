@@ -9,14 +9,14 @@ using kernel::Scalar;
 IntExpr ElementEmitter::runtime_index(Value indices, const Index& at, int64_t extent,
                                       bool negative_from_end) {
   for (const IntExpr& expression : at) use(expression);
-  kernel::Value value = emit(indices, at);
+  kernel::Register value = emit(indices, at);
   if (lanes_.count > 1) value = builder_.extract(value, 0);
   DType dtype = indices.dtype();
   if (bit_width(dtype) < 64)
     value = builder_.cast(is_signed(dtype) ? OpKind::SExt : OpKind::ZExt, value, Scalar::I64);
   if (negative_from_end && is_signed(dtype)) {
-    kernel::Type type = builder_.type(value);
-    kernel::Value negative =
+    kernel::MachineType type = builder_.type(value);
+    kernel::Register negative =
         builder_.compare(OpKind::SCmp, kernel::Predicate::Lt, value, builder_.constant_int(type, 0));
     value = builder_.select(negative,
                             builder_.binary(OpKind::IAdd, value, builder_.constant_int(type, extent)), value);
@@ -24,7 +24,7 @@ IntExpr ElementEmitter::runtime_index(Value indices, const Index& at, int64_t ex
   return clamped_symbol(builder_, value, 0, extent - 1);
 }
 
-kernel::Value ElementEmitter::emit_gather(const Instruction& gather, const Index& index) {
+kernel::Register ElementEmitter::emit_gather(const Instruction& gather, const Index& index) {
   size_t axis = static_cast<size_t>(gather.attributes().integer("axis"));
   Value data = gather.operand(0), indices = gather.operand(1);
   size_t rank = indices.type().dims.size();
@@ -38,7 +38,7 @@ kernel::Value ElementEmitter::emit_gather(const Instruction& gather, const Index
   return emit(data, from);
 }
 
-kernel::Value ElementEmitter::emit_gather_elements(const Instruction& gather, const Index& index) {
+kernel::Register ElementEmitter::emit_gather_elements(const Instruction& gather, const Index& index) {
   size_t axis = static_cast<size_t>(gather.attributes().integer("axis"));
   for (const IntExpr& expression : index)
     if (!is_uniform(expression)) return lane_by_lane(result_of(gather), index);
@@ -47,7 +47,7 @@ kernel::Value ElementEmitter::emit_gather_elements(const Instruction& gather, co
   return emit(gather.operand(0), from);
 }
 
-kernel::Value ElementEmitter::emit_gather_nd(const Instruction& gather, const Index& index) {
+kernel::Register ElementEmitter::emit_gather_nd(const Instruction& gather, const Index& index) {
   size_t batch = static_cast<size_t>(gather.attributes().integer("batch_dims", 0));
   Value data = gather.operand(0), indices = gather.operand(1);
   size_t rank = indices.type().dims.size();
@@ -66,7 +66,7 @@ kernel::Value ElementEmitter::emit_gather_nd(const Instruction& gather, const In
   return emit(data, from);
 }
 
-kernel::Value ElementEmitter::emit_dynamic_slice(const Instruction& slice, const Index& index) {
+kernel::Register ElementEmitter::emit_dynamic_slice(const Instruction& slice, const Index& index) {
   const std::vector<int64_t>& sizes = slice.attributes().ints("sizes");
   Index from;
   for (size_t d = 0; d < index.size(); ++d) {

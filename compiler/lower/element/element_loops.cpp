@@ -242,11 +242,11 @@ private:
         p * chunk, min(p * chunk + chunk, vectors), 1, [&](const IntExpr& v) { body(v * lanes_, lanes_); },
         unroll_);
     if (rest == 0) return;
-    kernel::Value last =
+    kernel::Register last =
         b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(p), b_.index(count - 1));
     b_.if_then_else(
-        last, [&] { return body(vectors * lanes_, rest), std::vector<kernel::Value>{}; },
-        [] { return std::vector<kernel::Value>{}; });
+        last, [&] { return body(vectors * lanes_, rest), std::vector<kernel::Register>{}; },
+        [] { return std::vector<kernel::Register>{}; });
   }
 
   KernelMaker& maker_;

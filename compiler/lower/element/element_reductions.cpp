@@ -23,15 +23,15 @@ bool has_whole_blocks(const Type& type, const std::vector<int>& dims) {
 
 } // namespace
 
-ElementEmitter::Values ElementEmitter::initial_values(const Instruction& reduce) {
-  Values values;
+ElementEmitter::Registers ElementEmitter::initial_values(const Instruction& reduce) {
+  Registers values;
   int count = reduce.num_operands() / 2;
   for (int i = 0; i < count; ++i) values.push_back(emit(reduce.operand(count + i), {}));
   return values;
 }
 
-ElementEmitter::Values ElementEmitter::combine(const Instruction& reduce, const Values& sums,
-                                               const Values& elements, int lanes) {
+ElementEmitter::Registers ElementEmitter::combine(const Instruction& reduce, const Registers& sums,
+                                                  const Registers& elements, int lanes) {
   DType dtype = reduce.operand(0).dtype();
   if (std::optional<Opcode> op = simple_reducer(reduce)) {
     // Sums of narrow floats are kept in f32 until the end.
@@ -49,14 +49,14 @@ ElementEmitter::Values ElementEmitter::combine(const Instruction& reduce, const 
     inner.bind(region.parameter(static_cast<int>(i + sums.size())),
                [v = elements[i]](const Index&, const Lanes&) { return v; });
   }
-  Values results;
+  Registers results;
   for (Value result : region.results()) results.push_back(inner.emit(result, {}));
   return results;
 }
 
-kernel::Value ElementEmitter::combine_lanes(const Instruction& reduce, kernel::Value vector) {
+kernel::Register ElementEmitter::combine_lanes(const Instruction& reduce, kernel::Register vector) {
   int lanes = builder_.type(vector).lanes;
-  kernel::Value odd; // sum of lanes that found no partner
+  kernel::Register odd; // sum of lanes that found no partner
   while (lanes > 1) {
     int half = lanes / 2;
     auto part = [&](int first) {
@@ -66,7 +66,7 @@ kernel::Value ElementEmitter::combine_lanes(const Instruction& reduce, kernel::V
       return builder_.shuffle(vector, vector, std::move(order));
     };
     if (lanes % 2 == 1) {
-      kernel::Value last = builder_.extract(vector, lanes - 1);
+      kernel::Register last = builder_.extract(vector, lanes - 1);
       odd = odd ? combine(reduce, {odd}, {last}, 1)[0] : last;
     }
     vector = combine(reduce, {part(0)}, {part(half)}, half)[0];
@@ -90,8 +90,8 @@ bool ElementEmitter::walks_as_one(Value value, const Type& like) const {
 
 // Sums over `dims` (the innermost last, adjacent ones that walk as one first merged) in vectors along the
 // last.
-kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const Index& from,
-                                                const std::vector<int>& dims) {
+kernel::Register ElementEmitter::reduce_in_vectors(const Instruction& reduce, const Index& from,
+                                                   const std::vector<int>& dims) {
   Value operand = reduce.operand(0);
   DType dtype = operand.dtype();
   // The trailing reduced dims that are one stretch of memory.
@@ -106,9 +106,9 @@ kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const
   // Several sums side by side hide the latency of the additions.
   int64_t chains = plan::accumulators_of(code_, reduce, plan::ReductionWalk::Vectors, vectors);
   LiteralRef identity = reducer_identity(*simple_reducer(reduce), dtype);
-  kernel::Type type = value_type(dtype, lanes);
-  kernel::Value start = kernel::is_float(type.scalar) ? builder_.constant(type, identity->get_double(0))
-                                                      : builder_.constant_int(type, identity->get_int(0));
+  kernel::MachineType type = value_type(dtype, lanes);
+  kernel::Register start = kernel::is_float(type.scalar) ? builder_.constant(type, identity->get_double(0))
+                                                         : builder_.constant_int(type, identity->get_int(0));
   SymbolRef symbol = std::make_shared<const Symbol>(Symbol{"r", 0, extent - 1});
   auto element = [&](Index at, const IntExpr& first, int count) {
     Lanes span{symbol, first, count};
@@ -124,10 +124,10 @@ kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const
     return inner.emit(operand, at);
   };
   // One stretch: whole vectors round robin into the sums, then the rest.
-  auto stretch = [&](const Index& at, Values sums) {
+  auto stretch = [&](const Index& at, Registers sums) {
     int64_t rounds = vectors / chains;
-    sums = builder_.loop_carried(0, rounds, 1, sums, [&](const IntExpr& v, const Values& carried) {
-      Values next;
+    sums = builder_.loop_carried(0, rounds, 1, sums, [&](const IntExpr& v, const Registers& carried) {
+      Registers next;
       for (int64_t c = 0; c < chains; ++c)
         next.push_back(combine(reduce, {carried[static_cast<size_t>(c)]},
                                {element(at, (v * chains + c) * lanes, lanes)}, lanes)[0]);
@@ -137,19 +137,20 @@ kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const
     for (int64_t v = rounds * chains; v < vectors; ++v)
       sums[0] = combine(reduce, {sums[0]}, {element(at, v * lanes, lanes)}, lanes)[0];
     if (rest > 0) {
-      kernel::Value tail = combine_lanes(reduce, element(at, vectors * lanes, static_cast<int>(rest)));
+      kernel::Register tail = combine_lanes(reduce, element(at, vectors * lanes, static_cast<int>(rest)));
       sums.back() = combine(reduce, {sums.back()}, {tail}, 1)[0];
     }
     return sums;
   };
-  Values sums(static_cast<size_t>(chains), start);
+  Registers sums(static_cast<size_t>(chains), start);
   sums.push_back(kernel::is_float(type.scalar)
                      ? builder_.constant(type.with_lanes(1), identity->get_double(0))
                      : builder_.constant_int(type.with_lanes(1), identity->get_int(0)));
-  std::function<Values(size_t, Index, Values)> nest = [&](size_t at, Index index, Values carried) -> Values {
+  std::function<Registers(size_t, Index, Registers)> nest = [&](size_t at, Index index,
+                                                                Registers carried) -> Registers {
     if (at == dims.size() - merged) return stretch(index, carried);
     return builder_.loop_carried(0, operand.dim(dims[at]), 1, carried,
-                                 [&](const IntExpr& iv, const Values& inner) {
+                                 [&](const IntExpr& iv, const Registers& inner) {
                                    index[static_cast<size_t>(dims[at])] = iv;
                                    return nest(at + 1, index, inner);
                                  });
@@ -157,31 +158,31 @@ kernel::Value ElementEmitter::reduce_in_vectors(const Instruction& reduce, const
   sums = nest(0, from, sums);
   for (int64_t c = 1; c < chains; ++c)
     sums[0] = combine(reduce, {sums[0]}, {sums[static_cast<size_t>(c)]}, lanes)[0];
-  kernel::Value total = combine_lanes(reduce, sums[0]);
+  kernel::Register total = combine_lanes(reduce, sums[0]);
   return combine(reduce, {total}, {sums.back()}, 1)[0];
 }
 
 // Loops over `dims`, every lane for its own result. Simple reducers get several partial results side by side,
 // taken round robin along the innermost dim, which hide the latency of combining.
-ElementEmitter::Values ElementEmitter::reduce_in_loops(const Instruction& reduce, const Index& from,
-                                                       const std::vector<int>& dims, Values initial) {
+ElementEmitter::Registers ElementEmitter::reduce_in_loops(const Instruction& reduce, const Index& from,
+                                                          const std::vector<int>& dims, Registers initial) {
   size_t count = initial.size();
   int64_t innermost = dims.empty() ? 1 : reduce.operand(0).dim(dims.back());
   bool splits = count == 1 && simple_reducer(reduce) && is_float(reduce.operand(0).dtype());
   int64_t chains =
       splits ? plan::accumulators_of(code_, reduce, plan::ReductionWalk::Elements, innermost) : 1;
-  auto step = [&](Index here, const IntExpr& at, Values carried, size_t chain) {
+  auto step = [&](Index here, const IntExpr& at, Registers carried, size_t chain) {
     if (!dims.empty()) here[static_cast<size_t>(dims.back())] = at;
-    Values elements, sums(carried.begin() + static_cast<std::ptrdiff_t>(chain * count),
-                          carried.begin() + static_cast<std::ptrdiff_t>((chain + 1) * count));
+    Registers elements, sums(carried.begin() + static_cast<std::ptrdiff_t>(chain * count),
+                             carried.begin() + static_cast<std::ptrdiff_t>((chain + 1) * count));
     for (size_t i = 0; i < count; ++i) elements.push_back(emit(reduce.operand(static_cast<int>(i)), here));
-    Values next = combine(reduce, sums, elements, lanes_.count);
+    Registers next = combine(reduce, sums, elements, lanes_.count);
     std::copy(next.begin(), next.end(), carried.begin() + static_cast<std::ptrdiff_t>(chain * count));
     return carried;
   };
-  auto along_innermost = [&](const Index& here, Values carried) {
+  auto along_innermost = [&](const Index& here, Registers carried) {
     int64_t rounds = innermost / chains;
-    carried = builder_.loop_carried(0, rounds, 1, carried, [&](const IntExpr& iv, Values inner) {
+    carried = builder_.loop_carried(0, rounds, 1, carried, [&](const IntExpr& iv, Registers inner) {
       return in_inner_block([&] {
         for (int64_t c = 0; c < chains; ++c)
           inner = step(here, iv * chains + c, std::move(inner), static_cast<size_t>(c));
@@ -192,20 +193,21 @@ ElementEmitter::Values ElementEmitter::reduce_in_loops(const Instruction& reduce
       carried = step(here, i, std::move(carried), static_cast<size_t>(i - rounds * chains));
     return carried;
   };
-  std::function<Values(size_t, Index, Values)> nest = [&](size_t at, Index here, Values carried) -> Values {
+  std::function<Registers(size_t, Index, Registers)> nest = [&](size_t at, Index here,
+                                                                Registers carried) -> Registers {
     if (at + 1 >= dims.size()) return along_innermost(here, std::move(carried));
     return builder_.loop_carried(0, reduce.operand(0).dim(dims[at]), 1, carried,
-                                 [&](const IntExpr& iv, const Values& inner) {
+                                 [&](const IntExpr& iv, const Registers& inner) {
                                    here[static_cast<size_t>(dims[at])] = iv;
                                    return in_inner_block([&] { return nest(at + 1, here, inner); });
                                  });
   };
   if (splits && chains > 1) {
     LiteralRef identity = reducer_identity(*simple_reducer(reduce), reduce.operand(0).dtype());
-    kernel::Type type = value_type(reduce.operand(0).dtype(), lanes_.count);
+    kernel::MachineType type = value_type(reduce.operand(0).dtype(), lanes_.count);
     initial.resize(static_cast<size_t>(chains), builder_.constant(type, identity->get_double(0)));
   }
-  Values sums = nest(0, from, std::move(initial));
+  Registers sums = nest(0, from, std::move(initial));
   for (size_t c = 1; c < static_cast<size_t>(chains); ++c)
     sums[0] = combine(reduce, {sums[0]}, {sums[c]}, lanes_.count)[0];
   sums.resize(count);
@@ -214,8 +216,8 @@ ElementEmitter::Values ElementEmitter::reduce_in_loops(const Instruction& reduce
 
 // Sums over `dims`, one of them in whole blocks, each of which is a vector. Along the innermost of the others
 // the vectors go round robin into several sums.
-kernel::Value ElementEmitter::reduce_in_blocks(const Instruction& reduce, const Index& from,
-                                               std::vector<int> dims) {
+kernel::Register ElementEmitter::reduce_in_blocks(const Instruction& reduce, const Index& from,
+                                                  std::vector<int> dims) {
   Value operand = reduce.operand(0);
   const Layout::Block& block = operand.type().layout.blocks[0];
   int lanes = static_cast<int>(block.size);
@@ -224,21 +226,21 @@ kernel::Value ElementEmitter::reduce_in_blocks(const Instruction& reduce, const 
   int64_t innermost = dims.empty() ? 1 : operand.dim(dims.back());
   int64_t chains = plan::accumulators_of(code_, reduce, plan::ReductionWalk::Blocks, innermost);
   LiteralRef identity = reducer_identity(*simple_reducer(reduce), operand.dtype());
-  kernel::Type type = value_type(operand.dtype(), lanes);
-  Values sums(static_cast<size_t>(chains), kernel::is_float(type.scalar)
-                                               ? builder_.constant(type, identity->get_double(0))
-                                               : builder_.constant_int(type, identity->get_int(0)));
+  kernel::MachineType type = value_type(operand.dtype(), lanes);
+  Registers sums(static_cast<size_t>(chains), kernel::is_float(type.scalar)
+                                                  ? builder_.constant(type, identity->get_double(0))
+                                                  : builder_.constant_int(type, identity->get_int(0)));
   SymbolRef lane = std::make_shared<const Symbol>(Symbol{"r", 0, block.size - 1});
-  auto add = [&](Index at, const IntExpr& position, kernel::Value sum) {
+  auto add = [&](Index at, const IntExpr& position, kernel::Register sum) {
     if (!dims.empty()) at[static_cast<size_t>(dims.back())] = position;
     ElementEmitter inner = make_inner(Lanes{lane, 0, lanes});
     return combine(reduce, {sum}, {inner.emit(operand, at)}, lanes)[0];
   };
-  auto along_innermost = [&](const Index& at, const Values& carried) {
+  auto along_innermost = [&](const Index& at, const Registers& carried) {
     int64_t rounds = innermost / chains;
-    Values next = builder_.loop_carried(0, rounds, 1, carried, [&](const IntExpr& iv, Values in) {
+    Registers next = builder_.loop_carried(0, rounds, 1, carried, [&](const IntExpr& iv, Registers in) {
       for (int64_t c = 0; c < chains; ++c) {
-        kernel::Value& sum = in[static_cast<size_t>(c)];
+        kernel::Register& sum = in[static_cast<size_t>(c)];
         sum = add(at, iv * chains + c, sum);
       }
       return in;
@@ -246,16 +248,16 @@ kernel::Value ElementEmitter::reduce_in_blocks(const Instruction& reduce, const 
     for (int64_t i = rounds * chains; i < innermost; ++i) next[0] = add(at, i, next[0]);
     return next;
   };
-  std::function<Values(size_t, Index, const Values&)> nest = [&](size_t level, Index at,
-                                                                 const Values& carried) -> Values {
+  std::function<Registers(size_t, Index, const Registers&)> nest =
+      [&](size_t level, Index at, const Registers& carried) -> Registers {
     if (level + 1 >= dims.size()) return along_innermost(at, carried);
     return builder_.loop_carried(0, operand.dim(dims[level]), 1, carried,
-                                 [&](const IntExpr& iv, const Values& in) {
+                                 [&](const IntExpr& iv, const Registers& in) {
                                    at[static_cast<size_t>(dims[level])] = iv;
                                    return nest(level + 1, at, in);
                                  });
   };
-  sums = builder_.loop_carried(0, blocks, 1, sums, [&](const IntExpr& iv, const Values& in) {
+  sums = builder_.loop_carried(0, blocks, 1, sums, [&](const IntExpr& iv, const Registers& in) {
     Index at = from;
     at[static_cast<size_t>(block.dim)] = iv * block.size + IntExpr::symbol(lane);
     return nest(0, at, in);
@@ -264,7 +266,7 @@ kernel::Value ElementEmitter::reduce_in_blocks(const Instruction& reduce, const 
   return combine_lanes(reduce, sums[0]);
 }
 
-ElementEmitter::Values ElementEmitter::emit_reduce(const Instruction& reduce, const Index& index) {
+ElementEmitter::Registers ElementEmitter::emit_reduce(const Instruction& reduce, const Index& index) {
   int count = reduce.num_operands() / 2;
   std::vector<int64_t> reduced = reduce.attributes().ints("dims");
   std::sort(reduced.begin(), reduced.end());
@@ -282,13 +284,13 @@ ElementEmitter::Values ElementEmitter::emit_reduce(const Instruction& reduce, co
   // In memory order, so that the innermost loop walks along memory.
   std::vector<PhysicalDim> order = physical_dims_of(operand.type());
   std::erase_if(order, [](const PhysicalDim& dim) { return dim.extent == 1; });
-  Values sums = initial_values(reduce);
+  Registers sums = initial_values(reduce);
   bool reduces_innermost = !order.empty() &&
                            std::find(dims.begin(), dims.end(), order.back().logical) != dims.end() &&
                            order.back().logical == (dims.empty() ? -1 : dims.back());
   if (lanes_.count == 1 && !uses_ && code_.lanes > 1 && count == 1 && reduces_innermost &&
       operand.type().layout.blocks.empty() && simple_reducer(reduce)) {
-    Values total = {reduce_in_vectors(reduce, from, dims)};
+    Registers total = {reduce_in_vectors(reduce, from, dims)};
     sums = combine(reduce, sums, total, 1);
   } else if (lanes_.count == 1 && !uses_ && count == 1 && simple_reducer(reduce) &&
              has_whole_blocks(operand.type(), dims)) {
@@ -303,7 +305,7 @@ ElementEmitter::Values ElementEmitter::emit_reduce(const Instruction& reduce, co
   return sums;
 }
 
-ElementEmitter::Values ElementEmitter::emit_reduce_window(const Instruction& reduce, const Index& index) {
+ElementEmitter::Registers ElementEmitter::emit_reduce_window(const Instruction& reduce, const Index& index) {
   int count = reduce.num_operands() / 2;
   const Window& window = reduce.attributes().window();
   Value operand = reduce.operand(0);
@@ -337,27 +339,28 @@ ElementEmitter::Values ElementEmitter::emit_reduce_window(const Instruction& red
     if (dim.size > 1 || !inside) walks.push_back(walk);
   }
   if (!uniform) {
-    Values lanes;
+    Registers lanes;
     for (int i = 0; i < count; ++i) lanes.push_back(lane_by_lane(result_of(reduce, i), index));
     return lanes;
   }
   std::reverse(walks.begin(), walks.end());
-  std::function<Values(size_t, Index, Values)> nest = [&](size_t at, Index here, Values carried) -> Values {
+  std::function<Registers(size_t, Index, Registers)> nest = [&](size_t at, Index here,
+                                                                Registers carried) -> Registers {
     if (at == walks.size()) {
-      Values elements;
+      Registers elements;
       for (int i = 0; i < count; ++i) elements.push_back(emit(reduce.operand(i), here));
       return combine(reduce, carried, elements, lanes_.count);
     }
     const Walk& walk = walks[at];
     return builder_.loop_carried(
         walk.lower, walk.upper, 1, carried,
-        [&](const IntExpr& iv, const Values& inner) {
+        [&](const IntExpr& iv, const Registers& inner) {
           here[walk.dim] = walk.start + iv * walk.dilation;
           return in_inner_block([&] { return nest(at + 1, here, inner); });
         },
         walk.unroll);
   };
-  Values sums = nest(0, from, initial_values(reduce));
+  Registers sums = nest(0, from, initial_values(reduce));
   KernelScalars scalars(builder_);
   for (int i = 0; i < count; ++i)
     sums[static_cast<size_t>(i)] =

@@ -69,7 +69,7 @@ private:
       emitter.emit(result.source, index);
       uses.offsets.push_back(result.type.offset_of(index));
     }
-    uses.operations = static_cast<int64_t>(trial.value_types.size());
+    uses.operations = static_cast<int64_t>(trial.register_types.size());
     return uses;
   }
 
@@ -78,7 +78,7 @@ private:
     emitter.set_code(plan_.code);
     leaves_.bind_to(emitter);
     // All loads precede all stores: a result may lie where an operand did.
-    std::vector<kernel::Value> values;
+    std::vector<kernel::Register> values;
     for (const ElementResult& result : results_) values.push_back(emitter.emit(result.source, index));
     for (size_t i = 0; i < results_.size(); ++i)
       store_element(maker_.builder(), results_[i].buffer, results_[i].type, index, lanes, values[i]);

@@ -10,7 +10,7 @@ using scalar_ops::Cmp;
 
 class KernelScalars {
 public:
-  using V = kernel::Value;
+  using V = kernel::Register;
   using K = kernel::OpKind;
   explicit KernelScalars(kernel::Builder& builder) : b_(builder) {}
 

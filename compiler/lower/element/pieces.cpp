@@ -7,17 +7,17 @@ namespace {
 void emit_branch(kernel::Builder& b, const IntExpr& number, int first, int count,
                  const std::function<void(int)>& piece) {
   if (first + 1 == count) return piece(first);
-  kernel::Value here = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b.index(number),
-                                 b.constant_int({kernel::Scalar::Index, 1}, first));
+  kernel::Register here = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b.index(number),
+                                    b.constant_int({kernel::Scalar::Index, 1}, first));
   b.if_then_else(
       here,
       [&] {
         piece(first);
-        return std::vector<kernel::Value>{};
+        return std::vector<kernel::Register>{};
       },
       [&] {
         emit_branch(b, number, first + 1, count, piece);
-        return std::vector<kernel::Value>{};
+        return std::vector<kernel::Register>{};
       });
 }
 

@@ -68,9 +68,9 @@ void emit_part(LoweringContext& context, const Instruction& concatenate, Value p
   };
   loops.body = [&](const Index& index, const Lanes& lanes) {
     kernel::Builder& b = maker.builder();
-    kernel::Value value = splat
-                              ? ElementEmitter(b, lanes).emit(part, index)
-                              : load_element(b, source, from.value.type(), shifted(index, from.start), lanes);
+    kernel::Register value =
+        splat ? ElementEmitter(b, lanes).emit(part, index)
+              : load_element(b, source, from.value.type(), shifted(index, from.start), lanes);
     store_element(b, to.parameter, to.type, shifted(index, to.start), lanes, value);
   };
   emit_element_loops(maker, loops);

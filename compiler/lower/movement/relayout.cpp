@@ -84,7 +84,7 @@ private:
     int width = static_cast<int>(std::min<int64_t>(along.extent, lanes_));
     if (part.along == part.across) return store(load(source, width), target, width);
     int height = static_cast<int>(std::min<int64_t>(across.extent, lanes_));
-    std::vector<kernel::Value> rows;
+    std::vector<kernel::Register> rows;
     for (int i = 0; i < lanes_; ++i)
       rows.push_back(i < width ? load(source + i * along.source, height) : b_.constant({scalar_, lanes_}, 0));
     transpose(b_, rows);
@@ -92,12 +92,12 @@ private:
   }
 
   // The first `count` lanes of a vector, or a scalar.
-  kernel::Value load(const IntExpr& at, int count) {
+  kernel::Register load(const IntExpr& at, int count) {
     if (count == lanes_ || count == 1) return b_.load({scalar_, count}, source_, at);
     return b_.load_masked({scalar_, lanes_}, source_, at, b_.lane_mask(lanes_, count),
                           b_.constant({scalar_, lanes_}, 0));
   }
-  void store(kernel::Value value, const IntExpr& at, int count) {
+  void store(kernel::Register value, const IntExpr& at, int count) {
     if (count == lanes_ || count == 1) return b_.store(value, target_, at);
     b_.store_masked(value, target_, at, b_.lane_mask(lanes_, count));
   }

@@ -15,8 +15,8 @@ namespace {
 
 using kernel::Builder;
 using kernel::OpKind;
+using kernel::Register;
 using kernel::Scalar;
-using KernelValue = kernel::Value;
 
 using Form = plan::ResamplePlan::Form;
 
@@ -63,19 +63,19 @@ private:
     return tables;
   }
 
-  kernel::Type vector() const { return {Scalar::F32, lanes_}; }
+  kernel::MachineType vector() const { return {Scalar::F32, lanes_}; }
 
   // The place in x that result `i` of a dim takes its tap `t` from, and its weight.
   IntExpr place(const ResampledDim& dim, const Tables& tables, int64_t t, const IntExpr& i,
                 int64_t extent) const {
-    KernelValue index = b_->load({Scalar::I32, 1}, tables.indices, i + t * dim.extent());
+    Register index = b_->load({Scalar::I32, 1}, tables.indices, i + t * dim.extent());
     return b_->symbolic(b_->cast(OpKind::IndexCast, index, Scalar::Index), 0, extent - 1);
   }
-  KernelValue weight(const ResampledDim& dim, const Tables& tables, int64_t t, const IntExpr& i) const {
+  Register weight(const ResampledDim& dim, const Tables& tables, int64_t t, const IntExpr& i) const {
     return b_->load({Scalar::F32, 1}, tables.weights, i + t * dim.extent());
   }
 
-  KernelValue add_product(KernelValue sum, KernelValue factor, KernelValue value) const {
+  Register add_product(Register sum, Register factor, Register value) const {
     return sum ? b_->fma(factor, value, sum) : b_->binary(OpKind::FMul, factor, value);
   }
 
@@ -102,7 +102,7 @@ private:
   // A line of x that the output line is made of.
   struct Source {
     IntExpr place;
-    KernelValue weight; // null: 1
+    Register weight; // null: 1
   };
 
   void add_dim(std::vector<Source>& sources, size_t i, const IntExpr& index, int64_t stride) const {
@@ -115,7 +115,7 @@ private:
     std::vector<Source> product;
     for (int64_t t = 0; t < dim->taps(); ++t) {
       IntExpr at = place(*dim, tables, t, index, source_[i].extent) * stride;
-      KernelValue factor = weight(*dim, tables, t, index);
+      Register factor = weight(*dim, tables, t, index);
       for (const Source& source : sources)
         product.push_back(
             {source.place + at, source.weight ? b_->binary(OpKind::FMul, factor, source.weight) : factor});
@@ -132,28 +132,28 @@ private:
   }
 
   void combine_lines(const std::vector<Source>& sources) const {
-    std::vector<KernelValue> factors;
+    std::vector<Register> factors;
     for (const Source& source : sources)
-      factors.push_back(source.weight ? b_->splat(source.weight, lanes_) : KernelValue{});
+      factors.push_back(source.weight ? b_->splat(source.weight, lanes_) : Register{});
     auto combine = [&](auto load, auto store) {
-      KernelValue sum;
+      Register sum;
       for (size_t i = 0; i < sources.size(); ++i) {
-        KernelValue value = load(sources[i].place);
+        Register value = load(sources[i].place);
         sum = factors[i] ? add_product(sum, factors[i], value) : value;
       }
       store(sum);
     };
     if (in_ * inner_ < lanes_) {
-      KernelValue mask = b_->lane_mask(lanes_, in_ * inner_);
+      Register mask = b_->lane_mask(lanes_, in_ * inner_);
       return combine(
           [&](const IntExpr& at) {
             return b_->load_masked(vector(), x_, at, mask, b_->constant(vector(), 0));
           },
-          [&](KernelValue sum) { b_->store(sum, scratch_, 0); });
+          [&](Register sum) { b_->store(sum, scratch_, 0); });
     }
     each_vector(in_ * inner_, [&](const IntExpr& v) {
       combine([&](const IntExpr& at) { return b_->load(vector(), x_, at + v); },
-              [&](KernelValue sum) { b_->store(sum, scratch_, v); });
+              [&](Register sum) { b_->store(sum, scratch_, v); });
     });
   }
 
@@ -161,13 +161,13 @@ private:
     const ResampledDim& dim = dims_.back();
     b_->loop(0, out_, 1, [&](const IntExpr& i) {
       std::vector<IntExpr> places;
-      std::vector<KernelValue> factors;
+      std::vector<Register> factors;
       for (int64_t t = 0; t < dim.taps(); ++t) {
         places.push_back(from + place(dim, tables_.back(), t, i, in_) * inner_);
         factors.push_back(b_->splat(weight(dim, tables_.back(), t, i), lanes_));
       }
       each_vector(inner_, [&](const IntExpr& v) {
-        KernelValue sum;
+        Register sum;
         for (size_t t = 0; t < places.size(); ++t)
           sum = add_product(sum, factors[t], b_->load(vector(), line, places[t] + v));
         b_->store(sum, y_, to + i * inner_ + v);
@@ -199,8 +199,8 @@ private:
 
   void emit_shuffled(int line, const plan::ShufflePattern& pattern, const IntExpr& base, const IntExpr& first,
                      const IntExpr& to) const {
-    KernelValue low = b_->load(vector(), line, base),
-                high = pattern.span >= lanes_ ? b_->load(vector(), line, base + lanes_) : low;
+    Register low = b_->load(vector(), line, base),
+             high = pattern.span >= lanes_ ? b_->load(vector(), line, base + lanes_) : low;
     emit_results(first, to,
                  [&](int64_t t) { return b_->shuffle(low, high, pattern.lanes[static_cast<size_t>(t)]); });
   }
@@ -209,8 +209,7 @@ private:
     const ResampledDim& dim = dims_.back();
     auto gather = [&](const IntExpr& first) {
       emit_results(first, to, [&](int64_t t) {
-        KernelValue offsets =
-            load_line({Scalar::I32, lanes_}, tables_.back().indices, first + t * dim.extent());
+        Register offsets = load_line({Scalar::I32, lanes_}, tables_.back().indices, first + t * dim.extent());
         return b_->gather(vector(), line, 0, offsets);
       });
     };
@@ -219,16 +218,17 @@ private:
   }
 
   // Elements of a table or of the result: fewer than a vector where lines are short.
-  KernelValue load_line(kernel::Type type, int buffer, const IntExpr& at) const {
+  Register load_line(kernel::MachineType type, int buffer, const IntExpr& at) const {
     if (out_ >= lanes_) return b_->load(type, buffer, at);
     return b_->load_masked(type, buffer, at, b_->lane_mask(lanes_, out_), b_->constant(type, 0));
   }
 
-  template <class Values> void emit_results(const IntExpr& first, const IntExpr& to, Values values) const {
+  template <class Registers>
+  void emit_results(const IntExpr& first, const IntExpr& to, Registers values) const {
     const ResampledDim& dim = dims_.back();
-    KernelValue sum;
+    Register sum;
     for (int64_t t = 0; t < dim.taps(); ++t) {
-      KernelValue factor = load_line(vector(), tables_.back().weights, first + t * dim.extent());
+      Register factor = load_line(vector(), tables_.back().weights, first + t * dim.extent());
       sum = add_product(sum, factor, values(t));
     }
     if (out_ >= lanes_) return b_->store(sum, y_, to + first);

@@ -10,7 +10,7 @@ namespace firn::lower {
 namespace {
 
 using kernel::OpKind;
-using Values = std::vector<kernel::Value>;
+using Registers = std::vector<kernel::Register>;
 
 // Loops over all positions of the operand but those along `dim`; the body walks that dim itself.
 void emit_lines(KernelMaker& maker, const Type& operand, size_t dim, int64_t lanes,
@@ -31,14 +31,15 @@ void emit_lines(KernelMaker& maker, const Type& operand, size_t dim, int64_t lan
 }
 
 // Whether `value`, met later, replaces `best`. NaN wins against numbers.
-kernel::Value replaces(kernel::Builder& b, DType dtype, bool maximum, bool select_last, kernel::Value value,
-                       kernel::Value best) {
+kernel::Register replaces(kernel::Builder& b, DType dtype, bool maximum, bool select_last,
+                          kernel::Register value, kernel::Register best) {
   KernelScalars scalars(b);
   std::string_view better = maximum ? (select_last ? "ge" : "gt") : (select_last ? "le" : "lt");
-  kernel::Value wins = scalar_ops::compare(scalars, better, dtype, value, best);
+  kernel::Register wins = scalar_ops::compare(scalars, better, dtype, value, best);
   if (!is_float(dtype)) return wins;
-  kernel::Value value_nan = scalars.fcmp(Cmp::Ne, value, value), best_nan = scalars.fcmp(Cmp::Ne, best, best);
-  kernel::Value by_nan =
+  kernel::Register value_nan = scalars.fcmp(Cmp::Ne, value, value),
+                   best_nan = scalars.fcmp(Cmp::Ne, best, best);
+  kernel::Register by_nan =
       select_last ? value_nan : scalars.iand(value_nan, scalar_ops::logical_not(scalars, best_nan));
   return scalars.ior(wins, by_nan);
 }
@@ -55,16 +56,17 @@ void emit_arg_reduce(LoweringContext& context, const Instruction& instruction, c
   int in = maker.read(operand), out = maker.write(result_of(instruction));
   emit_lines(maker, operand.type(), dim, plan.lanes, [&](const Index& line, const Lanes& lanes) {
     Index at = line;
-    kernel::Value first = load_element(b, in, operand.type(), at, lanes);
-    kernel::Type index_type{kernel::Scalar::I64, lanes.count};
-    Values best = b.loop_carried(
-        1, extent, 1, {first, b.constant_int(index_type, 0)}, [&](const IntExpr& k, const Values& carried) {
+    kernel::Register first = load_element(b, in, operand.type(), at, lanes);
+    kernel::MachineType index_type{kernel::Scalar::I64, lanes.count};
+    Registers best = b.loop_carried(
+        1, extent, 1, {first, b.constant_int(index_type, 0)},
+        [&](const IntExpr& k, const Registers& carried) {
           at[dim] = k;
-          kernel::Value value = load_element(b, in, operand.type(), at, lanes);
-          kernel::Value position =
+          kernel::Register value = load_element(b, in, operand.type(), at, lanes);
+          kernel::Register position =
               b.splat(b.cast(OpKind::IndexCast, b.index(k), kernel::Scalar::I64), lanes.count);
-          kernel::Value wins = replaces(b, dtype, maximum, select_last, value, carried[0]);
-          return Values{b.select(wins, value, carried[0]), b.select(wins, position, carried[1])};
+          kernel::Register wins = replaces(b, dtype, maximum, select_last, value, carried[0]);
+          return Registers{b.select(wins, value, carried[0]), b.select(wins, position, carried[1])};
         });
     Index result = line;
     result.erase(result.begin() + static_cast<std::ptrdiff_t>(dim));
@@ -89,17 +91,17 @@ void emit_cumulative(LoweringContext& context, const Instruction& instruction, c
   int in = maker.read(operand), out = maker.write(result_of(instruction));
   emit_lines(maker, operand.type(), dim, plan.lanes, [&](const Index& line, const Lanes& lanes) {
     Index at = line;
-    kernel::Type type = value_type(dtype, lanes.count);
-    kernel::Value start = kernel::is_float(type.scalar) ? b.constant(type, identity->get_double(0))
-                                                        : b.constant_int(type, identity->get_int(0));
-    b.loop_carried(0, extent, 1, {start}, [&](const IntExpr& k, const Values& carried) {
+    kernel::MachineType type = value_type(dtype, lanes.count);
+    kernel::Register start = kernel::is_float(type.scalar) ? b.constant(type, identity->get_double(0))
+                                                           : b.constant_int(type, identity->get_int(0));
+    b.loop_carried(0, extent, 1, {start}, [&](const IntExpr& k, const Registers& carried) {
       at[dim] = backwards ? IntExpr(extent - 1) - k : k;
       KernelScalars scalars(b);
       DType computed = scalar_ops::is_narrow_float(dtype) ? DType::F32 : dtype;
-      kernel::Value next = scalar_ops::binary(scalars, reducer, computed, carried[0],
-                                              load_element(b, in, operand.type(), at, lanes));
+      kernel::Register next = scalar_ops::binary(scalars, reducer, computed, carried[0],
+                                                 load_element(b, in, operand.type(), at, lanes));
       store_element(b, out, instruction.type(), at, lanes, exclusive ? carried[0] : next);
-      return Values{next};
+      return Registers{next};
     });
   });
   maker.set_flops(operand.type().num_elements());

@@ -10,7 +10,7 @@ namespace {
 
 using kernel::Builder;
 using kernel::OpKind;
-using Values = std::vector<kernel::Value>;
+using Registers = std::vector<kernel::Register>;
 
 // One array of a line being sorted: its element at a position.
 struct Array {
@@ -22,62 +22,63 @@ struct Array {
 class MergeSort {
 public:
   // `before(right, left)`: whether the right elements must come before the left ones.
-  using Before = std::function<kernel::Value(const Values& right, const Values& left)>;
+  using Before = std::function<kernel::Register(const Registers& right, const Registers& left)>;
   MergeSort(Builder& builder, int64_t extent, Before before)
       : b_(builder), extent_(extent), before_(std::move(before)) {}
 
   // Sorts `data`, with `scratch` as room for as much again.
   void emit(const std::vector<Array>& data, const std::vector<Array>& scratch) {
-    kernel::Type type{kernel::Scalar::I64, 1};
+    kernel::MachineType type{kernel::Scalar::I64, 1};
     int64_t pairs = 0; // of passes, there and back: the last may be a plain copy
     for (int64_t width = 1; width < extent_; width *= 4) ++pairs;
-    b_.loop_carried(0, pairs, 1, {b_.constant_int(type, 1)}, [&](const IntExpr&, const Values& carried) {
-      kernel::Value width = carried[0];
+    b_.loop_carried(0, pairs, 1, {b_.constant_int(type, 1)}, [&](const IntExpr&, const Registers& carried) {
+      kernel::Register width = carried[0];
       emit_pass(data, scratch, width);
       width = b_.binary(OpKind::IAdd, width, width);
       emit_pass(scratch, data, width);
-      return Values{b_.binary(OpKind::IAdd, width, width)};
+      return Registers{b_.binary(OpKind::IAdd, width, width)};
     });
   }
 
 private:
-  kernel::Value number(int64_t value) { return b_.constant_int({kernel::Scalar::I64, 1}, value); }
-  kernel::Value add(kernel::Value a, kernel::Value c) { return b_.binary(OpKind::IAdd, a, c); }
-  kernel::Value least(kernel::Value a, kernel::Value c) { return b_.binary(OpKind::SMin, a, c); }
-  kernel::Value less(kernel::Value a, kernel::Value c) {
+  kernel::Register number(int64_t value) { return b_.constant_int({kernel::Scalar::I64, 1}, value); }
+  kernel::Register add(kernel::Register a, kernel::Register c) { return b_.binary(OpKind::IAdd, a, c); }
+  kernel::Register least(kernel::Register a, kernel::Register c) { return b_.binary(OpKind::SMin, a, c); }
+  kernel::Register less(kernel::Register a, kernel::Register c) {
     return b_.compare(OpKind::SCmp, kernel::Predicate::Lt, a, c);
   }
 
-  Values load(const std::vector<Array>& arrays, kernel::Value position) {
+  Registers load(const std::vector<Array>& arrays, kernel::Register position) {
     IntExpr at = clamped_symbol(b_, position, 0, extent_ - 1);
-    Values values;
+    Registers values;
     for (const Array& array : arrays)
       values.push_back(load_at(b_, array.buffer, array.dtype, array.offset(at), {}));
     return values;
   }
 
   // Merges neighbouring runs of `width`, a power of two.
-  void emit_pass(const std::vector<Array>& from, const std::vector<Array>& to, kernel::Value width) {
-    kernel::Value two = add(width, width), mask = add(two, number(-1));
-    b_.loop_carried(0, extent_, 1, {number(0), number(0)}, [&](const IntExpr& k, const Values& carried) {
-      kernel::Value at = b_.cast(OpKind::IndexCast, b_.index(k), kernel::Scalar::I64);
-      kernel::Value within = b_.binary(OpKind::And, at, mask);
-      kernel::Value start = b_.binary(OpKind::ISub, at, within);
-      kernel::Value middle = least(add(start, width), number(extent_)),
-                    end = least(add(start, two), number(extent_));
-      kernel::Value first = b_.compare(OpKind::SCmp, kernel::Predicate::Eq, within, number(0));
-      kernel::Value left = b_.select(first, start, carried[0]), right = b_.select(first, middle, carried[1]);
-      Values left_values = load(from, left), right_values = load(from, right);
-      kernel::Value left_empty =
+  void emit_pass(const std::vector<Array>& from, const std::vector<Array>& to, kernel::Register width) {
+    kernel::Register two = add(width, width), mask = add(two, number(-1));
+    b_.loop_carried(0, extent_, 1, {number(0), number(0)}, [&](const IntExpr& k, const Registers& carried) {
+      kernel::Register at = b_.cast(OpKind::IndexCast, b_.index(k), kernel::Scalar::I64);
+      kernel::Register within = b_.binary(OpKind::And, at, mask);
+      kernel::Register start = b_.binary(OpKind::ISub, at, within);
+      kernel::Register middle = least(add(start, width), number(extent_)),
+                       end = least(add(start, two), number(extent_));
+      kernel::Register first = b_.compare(OpKind::SCmp, kernel::Predicate::Eq, within, number(0));
+      kernel::Register left = b_.select(first, start, carried[0]),
+                       right = b_.select(first, middle, carried[1]);
+      Registers left_values = load(from, left), right_values = load(from, right);
+      kernel::Register left_empty =
           b_.binary(OpKind::Xor, less(left, middle), b_.constant_int({kernel::Scalar::I1, 1}, 1));
-      kernel::Value take_right = b_.binary(OpKind::Or, left_empty, before_(right_values, left_values));
+      kernel::Register take_right = b_.binary(OpKind::Or, left_empty, before_(right_values, left_values));
       take_right = b_.binary(OpKind::And, take_right, less(right, end));
       for (size_t i = 0; i < to.size(); ++i)
         store_at(b_, to[i].buffer, to[i].dtype, to[i].offset(k), {},
                  b_.select(take_right, right_values[i], left_values[i]));
-      kernel::Value one = number(1);
-      return Values{b_.select(take_right, left, add(left, one)),
-                    b_.select(take_right, add(right, one), right)};
+      kernel::Register one = number(1);
+      return Registers{b_.select(take_right, left, add(left, one)),
+                       b_.select(take_right, add(right, one), right)};
     });
   }
 
@@ -120,11 +121,11 @@ Array line_of(const Type& type, int buffer, const Index& line, size_t dim) {
 }
 
 // Whether a is smaller than c, where NaN counts as larger than every number.
-kernel::Value smaller(Builder& b, DType dtype, kernel::Value a, kernel::Value c) {
+kernel::Register smaller(Builder& b, DType dtype, kernel::Register a, kernel::Register c) {
   KernelScalars scalars(b);
-  kernel::Value less = scalar_ops::compare(scalars, "lt", dtype, a, c);
+  kernel::Register less = scalar_ops::compare(scalars, "lt", dtype, a, c);
   if (!is_float(dtype)) return less;
-  kernel::Value a_number = scalars.fcmp(Cmp::Eq, a, a), c_nan = scalars.fcmp(Cmp::Ne, c, c);
+  kernel::Register a_number = scalars.fcmp(Cmp::Eq, a, a), c_nan = scalars.fcmp(Cmp::Ne, c, c);
   return scalars.ior(less, scalars.iand(a_number, c_nan));
 }
 
@@ -145,7 +146,7 @@ void emit_sort(LoweringContext& context, const Instruction& sort) {
     out.push_back(maker.write(result_of(sort, static_cast<int>(i))));
     scratch.push_back(scratch_array(maker, sort.operand(static_cast<int>(i)).dtype(), extent));
   }
-  MergeSort merge(b, extent, [&](const Values& right, const Values& left) {
+  MergeSort merge(b, extent, [&](const Registers& right, const Registers& left) {
     const Region& region = sort.region();
     ElementEmitter emitter(b);
     for (size_t i = 0; i < count; ++i) {
@@ -188,7 +189,7 @@ void emit_top_k(LoweringContext& context, const Instruction& top_k) {
   std::vector<Array> scratch = {scratch_array(maker, dtype, extent),
                                 scratch_array(maker, DType::I64, extent)};
   // The sort is stable: equal values keep the order of their indices.
-  MergeSort merge(b, extent, [&](const Values& right, const Values& left) {
+  MergeSort merge(b, extent, [&](const Registers& right, const Registers& left) {
     return largest ? smaller(b, dtype, left[0], right[0]) : smaller(b, dtype, right[0], left[0]);
   });
   emit_lines(maker, operand.type(), dim, [&](const Index& line) {

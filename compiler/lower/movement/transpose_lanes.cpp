@@ -7,12 +7,12 @@
 namespace firn::lower {
 
 using kernel::Builder;
+using kernel::Register;
 using kernel::Scalar;
-using kernel::Value;
 
 // In the round of a distance d, the d-wide halves that face each other across the diagonal of every square of
 // 2d x 2d change places.
-void transpose(Builder& b, std::vector<Value>& rows) {
+void transpose(Builder& b, std::vector<Register>& rows) {
   int count = static_cast<int>(rows.size());
   for (int distance = count / 2; distance > 0; distance /= 2) {
     std::vector<int64_t> upper, lower;
@@ -23,7 +23,7 @@ void transpose(Builder& b, std::vector<Value>& rows) {
     }
     for (int i = 0; i < count; ++i) {
       if (i & distance) continue;
-      Value first = rows[static_cast<size_t>(i)], second = rows[static_cast<size_t>(i + distance)];
+      Register first = rows[static_cast<size_t>(i)], second = rows[static_cast<size_t>(i + distance)];
       rows[static_cast<size_t>(i)] = b.shuffle(first, second, upper);
       rows[static_cast<size_t>(i + distance)] = b.shuffle(first, second, lower);
     }
@@ -32,7 +32,7 @@ void transpose(Builder& b, std::vector<Value>& rows) {
 
 // Every round combines the halves of two vectors at a time, the one in the lanes whose index has the bit
 // `half`, the other in the rest; the first rounds those of one vector, if there are fewer than lanes.
-Value fold_lanes(Builder& b, kernel::OpKind kind, std::vector<Value> vectors, int lanes) {
+Register fold_lanes(Builder& b, kernel::OpKind kind, std::vector<Register> vectors, int lanes) {
   vectors.resize(std::bit_ceil(vectors.size()), vectors.front());
   auto count = static_cast<int>(vectors.size());
   for (int half = lanes / 2; half > 0; half /= 2) {
@@ -45,8 +45,8 @@ Value fold_lanes(Builder& b, kernel::OpKind kind, std::vector<Value> vectors, in
     int partner = count > half ? half : 0;
     count = std::min(count, half);
     for (int i = 0; i < count; ++i) {
-      Value first = vectors[static_cast<size_t>(i)], second = vectors[static_cast<size_t>(i + partner)];
-      Value kept = partner > 0 ? b.shuffle(first, second, straight) : first;
+      Register first = vectors[static_cast<size_t>(i)], second = vectors[static_cast<size_t>(i + partner)];
+      Register kept = partner > 0 ? b.shuffle(first, second, straight) : first;
       vectors[static_cast<size_t>(i)] = b.binary(kind, kept, b.shuffle(first, second, across));
     }
   }
@@ -55,8 +55,8 @@ Value fold_lanes(Builder& b, kernel::OpKind kind, std::vector<Value> vectors, in
 
 void copy_columns(Builder& b, const MatrixSource& source, const MatrixTarget& target, int64_t columns,
                   int64_t steps, int lanes) {
-  kernel::Type vector{Scalar::F32, lanes}, scalar{Scalar::F32, 1};
-  auto store = [&](Value value, const IntExpr& step) {
+  kernel::MachineType vector{Scalar::F32, lanes}, scalar{Scalar::F32, 1};
+  auto store = [&](Register value, const IntExpr& step) {
     b.store(value, target.buffer, target.place + step * lanes, 4 * lanes);
   };
   if (source.column_stride == 1 && columns == lanes) {
@@ -67,7 +67,7 @@ void copy_columns(Builder& b, const MatrixSource& source, const MatrixTarget& ta
   }
   int64_t squares = source.step_stride == 1 && lanes > 1 ? steps / lanes : 0;
   b.loop(0, squares, 1, [&](const IntExpr& square) {
-    std::vector<Value> rows;
+    std::vector<Register> rows;
     for (int column = 0; column < lanes; ++column)
       rows.push_back(column < columns ? b.load(vector, source.buffer,
                                                source.place + column * source.column_stride + square * lanes)
@@ -76,10 +76,10 @@ void copy_columns(Builder& b, const MatrixSource& source, const MatrixTarget& ta
     for (int step = 0; step < lanes; ++step) store(rows[static_cast<size_t>(step)], square * lanes + step);
   });
   b.loop(squares * lanes, steps, 1, [&](const IntExpr& step) {
-    Value value = b.constant(vector, 0);
+    Register value = b.constant(vector, 0);
     for (int column = 0; column < columns; ++column) {
-      Value element = b.load(scalar, source.buffer,
-                             source.place + column * source.column_stride + step * source.step_stride);
+      Register element = b.load(scalar, source.buffer,
+                                source.place + column * source.column_stride + step * source.step_stride);
       value = lanes == 1 ? element : b.insert(value, element, column);
     }
     store(value, step);

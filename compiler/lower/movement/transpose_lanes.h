@@ -7,12 +7,12 @@
 namespace firn::lower {
 
 // rows[i] lane j becomes rows[j] lane i; as many rows as lanes, a power of two.
-void transpose(kernel::Builder& builder, std::vector<kernel::Value>& rows);
+void transpose(kernel::Builder& builder, std::vector<kernel::Register>& rows);
 
 // Lane i of the result combines all lanes of vectors[i] by `kind`; at most as many vectors as lanes, a power
 // of two; lanes beyond them repeat what others hold.
-kernel::Value fold_lanes(kernel::Builder& builder, kernel::OpKind kind, std::vector<kernel::Value> vectors,
-                         int lanes);
+kernel::Register fold_lanes(kernel::Builder& builder, kernel::OpKind kind,
+                            std::vector<kernel::Register> vectors, int lanes);
 
 // A matrix in a buffer: element (column, step) lies at place + column * column_stride + step * step_stride.
 struct MatrixSource {

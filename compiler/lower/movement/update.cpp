@@ -23,15 +23,16 @@ void for_each_index(Builder& b, const std::vector<int64_t>& extents, Index& inde
 
 // An element of an index tensor within [0, extent); negative ones count from the end, others are clamped.
 IntExpr read_index(Builder& b, int buffer, const Type& type, const Index& at, int64_t extent) {
-  kernel::Value value = load_element(b, buffer, type, at, Lanes{});
-  kernel::Type integer = b.type(value);
-  kernel::Value negative = b.compare(OpKind::SCmp, kernel::Predicate::Lt, value, b.constant_int(integer, 0));
+  kernel::Register value = load_element(b, buffer, type, at, Lanes{});
+  kernel::MachineType integer = b.type(value);
+  kernel::Register negative =
+      b.compare(OpKind::SCmp, kernel::Predicate::Lt, value, b.constant_int(integer, 0));
   value = b.select(negative, b.binary(OpKind::IAdd, value, b.constant_int(integer, extent)), value);
   return clamped_symbol(b, value, 0, extent - 1);
 }
 
-kernel::Value combine(Builder& b, const std::string& reduction, DType dtype, kernel::Value old,
-                      kernel::Value update) {
+kernel::Register combine(Builder& b, const std::string& reduction, DType dtype, kernel::Register old,
+                         kernel::Register update) {
   bool real = is_float(dtype), is_signed_type = is_signed(dtype);
   if (reduction == "add") return b.binary(real ? OpKind::FAdd : OpKind::IAdd, old, update);
   if (reduction == "multiply") return b.binary(real ? OpKind::FMul : OpKind::IMul, old, update);
@@ -46,7 +47,7 @@ void write_update(Builder& b, const Instruction& scatter, int result, int update
                   const Index& at) {
   const Type &type = scatter.type(), &update_type = scatter.operand(2).type();
   std::string reduction = scatter.attributes().word("reduction", "none");
-  kernel::Value value = load_element(b, updates, update_type, at, Lanes{});
+  kernel::Register value = load_element(b, updates, update_type, at, Lanes{});
   if (reduction != "none")
     value = combine(b, reduction, type.dtype, load_element(b, result, type, target, Lanes{}), value);
   store_element(b, result, type, target, Lanes{}, value);

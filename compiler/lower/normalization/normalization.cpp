@@ -72,7 +72,7 @@ private:
       // The terms of softmax's sum are stored where the result will be.
       bool keep = plan_.keeps_terms && plan::can_keep_terms(operand, type_);
       if (keep) bind_storing(emitter, operand, known);
-      kernel::Value total = emitter.emit(reduction, kept);
+      kernel::Register total = emitter.emit(reduction, kept);
       known.push_back({reduction, [&b, total](const Index&, const Lanes& at) {
                          return at.count == b.type(total).lanes ? total : b.splat(total, at.count);
                        }});
@@ -93,7 +93,7 @@ private:
       ElementEmitter inner(b, at);
       leaves_->bind_to(inner);
       for (const auto& [value, leaf] : known) inner.bind(value, leaf);
-      kernel::Value value = inner.emit(operand, index);
+      kernel::Register value = inner.emit(operand, index);
       store_element(b, out_, type_, index, at, value);
       return value;
     });

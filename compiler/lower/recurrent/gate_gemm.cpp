@@ -4,7 +4,7 @@
 namespace firn::lower {
 namespace {
 
-using Sums = std::vector<kernel::Value>;
+using Sums = std::vector<kernel::Register>;
 
 class PanelLoop {
 public:
@@ -38,11 +38,11 @@ private:
            ++gate, next += static_cast<size_t>(p_.rows * p_.vectors))
         for (int vector = 0; vector < p_.vectors; ++vector) {
           IntExpr from = p_.panels.index(p_.first, p_.vectors, k + phase, static_cast<int>(gate), vector);
-          kernel::Value weights = b_.load(type_, p_.buffer, from, type_.lanes * 4);
+          kernel::Register weights = b_.load(type_, p_.buffer, from, type_.lanes * 4);
           if (p_.fetch_ahead > 0)
             b_.prefetch(p_.buffer, p_.is_back ? from - p_.fetch_ahead / 4 : from + p_.fetch_ahead / 4);
           for (int row = 0; row < p_.rows; ++row) {
-            kernel::Value& sum = sums[next + static_cast<size_t>(row * p_.vectors + vector)];
+            kernel::Register& sum = sums[next + static_cast<size_t>(row * p_.vectors + vector)];
             sum = b_.fma(scalars[static_cast<size_t>(row)], weights, sum);
           }
         }
@@ -64,14 +64,14 @@ private:
 
   kernel::Builder& b_;
   const GateGemm& p_;
-  kernel::Type type_;
+  kernel::MachineType type_;
   size_t count_ = 0;
 };
 
 } // namespace
 
-std::vector<kernel::Value> add_gate_gemm(kernel::Builder& builder, const GateGemm& product,
-                                         std::vector<kernel::Value> sums) {
+std::vector<kernel::Register> add_gate_gemm(kernel::Builder& builder, const GateGemm& product,
+                                            std::vector<kernel::Register> sums) {
   return PanelLoop(builder, product).run(std::move(sums));
 }
 

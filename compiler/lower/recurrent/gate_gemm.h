@@ -19,7 +19,7 @@ struct GateGemm {
 };
 
 // Adds the product to `sums`, which are [gate of the panel][row][vector].
-std::vector<kernel::Value> add_gate_gemm(kernel::Builder& builder, const GateGemm& product,
-                                         std::vector<kernel::Value> sums);
+std::vector<kernel::Register> add_gate_gemm(kernel::Builder& builder, const GateGemm& product,
+                                            std::vector<kernel::Register> sums);
 
 } // namespace firn::lower

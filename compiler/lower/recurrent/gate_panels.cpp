@@ -5,7 +5,7 @@ namespace firn::lower {
 
 void emit_pack_gates(kernel::Builder& b, const plan::GatePanels& panels, int weights, int out) {
   const plan::UnitBlocks& units = panels.units;
-  kernel::Type f32{kernel::Scalar::F32, 1};
+  kernel::MachineType f32{kernel::Scalar::F32, 1};
   auto pack_block = [&](const IntExpr& first, int vectors, int64_t valid) {
     for (size_t gate = 0; gate < panels.gates.size(); ++gate)
       b.loop(0, panels.reduction, 1, [&](const IntExpr& k) {

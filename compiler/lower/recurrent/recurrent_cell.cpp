@@ -13,16 +13,16 @@ public:
       : module_("cell"), type_(Type::tensor(DType::F32, {hidden})),
         region_(module_.add_function("cell").body()), emitter_(b, lanes) {}
 
-  firn::Builder builder() { return firn::Builder(region_); }
-  Value bind(kernel::Value made) {
+  firn::GraphBuilder builder() { return firn::GraphBuilder(region_); }
+  Value bind(kernel::Register made) {
     Value parameter = region_.add_parameter(type_)->result();
     rebind(parameter, made);
     return parameter;
   }
-  void rebind(Value value, kernel::Value made) {
+  void rebind(Value value, kernel::Register made) {
     emitter_.bind(value, [made](const Index&, const Lanes&) { return made; });
   }
-  kernel::Value compute(Value value) { return emitter_.emit(value, {0}); }
+  kernel::Register compute(Value value) { return emitter_.emit(value, {0}); }
 
 private:
   Module module_;
@@ -40,13 +40,15 @@ RecurrentCells::RecurrentCells(kernel::Builder& builder, const RecurrentLayer& l
     lanes_ = {std::make_shared<Symbol>(Symbol{"unit", 0, units_.lanes - 1}), 0, units_.lanes};
 }
 
-kernel::Value RecurrentCells::load(const RecurrentTile& tile, int vector, int buffer, const IntExpr& index) {
+kernel::Register RecurrentCells::load(const RecurrentTile& tile, int vector, int buffer,
+                                      const IntExpr& index) {
   if (!is_partial(tile, vector)) return b_.load(vector_type(), buffer, index);
   return b_.load_masked(vector_type(), buffer, index, b_.lane_mask(units_.lanes, tile.last_lanes),
                         b_.constant(vector_type(), 0));
 }
 
-void RecurrentCells::store(const RecurrentTile& tile, kernel::Value value, int buffer, const IntExpr& index) {
+void RecurrentCells::store(const RecurrentTile& tile, kernel::Register value, int buffer,
+                           const IntExpr& index) {
   if (!is_partial(tile, 0)) return b_.store(value, buffer, index);
   b_.store_masked(value, buffer, index, b_.lane_mask(units_.lanes, tile.last_lanes));
 }
@@ -105,7 +107,7 @@ void RecurrentCells::emit_cell(const RecurrentTile& tile, const Sums& sums, Part
   if (sweep_of(tile).gates_reset) return emit_reset(tile, sums, element);
   if (layer_.kind == RecurrentKind::Lstm) return emit_lstm(tile, sums, unit, part);
   CellBody body(b_, lanes_, layer_.hidden);
-  firn::Builder g = body.builder();
+  firn::GraphBuilder g = body.builder();
   RecurrentCell cell(g, layer_.kind, layer_.options);
   if (layer_.kind == RecurrentKind::Rnn)
     return store_states(tile, element, body.compute(cell.rnn(body.bind(sums[0]))));
@@ -126,12 +128,12 @@ void RecurrentCells::emit_cell(const RecurrentTile& tile, const Sums& sums, Part
 void RecurrentCells::emit_lstm(const RecurrentTile& tile, const Sums& sums, const IntExpr& unit, Part part) {
   IntExpr element = tile.row * layer_.hidden + unit;
   CellBody body(b_, lanes_, layer_.hidden);
-  firn::Builder g = body.builder();
+  firn::GraphBuilder g = body.builder();
   std::vector<Value> peepholes;
   for (int i = 0; buffers_.peepholes >= 0 && i < 3; ++i)
     peepholes.push_back(body.bind(load(tile, 0, buffers_.peepholes, unit + i * layer_.hidden)));
   int old_buffer = layer_.operands.x.dim(0) > 1 ? buffers_.c : buffers_.c0;
-  kernel::Value old_c;
+  kernel::Register old_c;
   if (part != Part::Shown) old_c = load(tile, 0, old_buffer, element);
   auto next = RecurrentCell(g, layer_.kind, layer_.options)
                   .lstm({body.bind(sums[0]), body.bind(sums[1]), body.bind(sums[2]), body.bind(sums[3])},
@@ -143,7 +145,7 @@ void RecurrentCells::emit_lstm(const RecurrentTile& tile, const Sums& sums, cons
   if (part == Part::Shown) {
     body.rebind(next.c, load(tile, 0, buffers_.c, element));
   } else {
-    kernel::Value c = body.compute(next.c);
+    kernel::Register c = body.compute(next.c);
     if (buffers_.lens >= 0) c = b_.select(is_valid(tile), c, old_c);
     store(tile, c, buffers_.c, element);
   }
@@ -153,7 +155,7 @@ void RecurrentCells::emit_lstm(const RecurrentTile& tile, const Sums& sums, cons
 // What a gru's second sweep reads: z and r * h.
 void RecurrentCells::emit_reset(const RecurrentTile& tile, const Sums& sums, const IntExpr& element) {
   CellBody body(b_, lanes_, layer_.hidden);
-  firn::Builder g = body.builder();
+  firn::GraphBuilder g = body.builder();
   RecurrentCell cell(g, layer_.kind, layer_.options);
   Value z = cell.gru_gate(body.bind(sums[0])), r = cell.gru_gate(body.bind(sums[1]));
   store(tile, body.compute(z), buffers_.z, element);
@@ -162,16 +164,16 @@ void RecurrentCells::emit_reset(const RecurrentTile& tile, const Sums& sums, con
 }
 
 // Whether the batch entry is within its length: beyond it an entry keeps its state and gives zeros.
-kernel::Value RecurrentCells::is_valid(const RecurrentTile& tile) {
-  kernel::Value length = b_.cast(
+kernel::Register RecurrentCells::is_valid(const RecurrentTile& tile) {
+  kernel::Register length = b_.cast(
       OpKind::IndexCast, b_.load({kernel::Scalar::I32, 1}, buffers_.lens, tile.row), kernel::Scalar::Index);
   return b_.compare(OpKind::SCmp, kernel::Predicate::Lt, b_.index(tile.at.time), length);
 }
 
-void RecurrentCells::store_states(const RecurrentTile& tile, const IntExpr& element, kernel::Value h) {
-  kernel::Value y = h;
+void RecurrentCells::store_states(const RecurrentTile& tile, const IntExpr& element, kernel::Register h) {
+  kernel::Register y = h;
   if (buffers_.lens >= 0) {
-    kernel::Value valid = is_valid(tile);
+    kernel::Register valid = is_valid(tile);
     y = b_.select(valid, h, b_.constant(vector_type(), 0));
     h = b_.select(valid, h, load(tile, 0, tile.at.old_buffer, tile.at.old_state + element));
   }

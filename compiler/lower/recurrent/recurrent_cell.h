@@ -38,11 +38,11 @@ public:
                  const RecurrentBuffers& buffers);
 
   // The sums of a tile: [sum][row][vector].
-  using Sums = std::vector<kernel::Value>;
+  using Sums = std::vector<kernel::Register>;
   void emit(const RecurrentTile& tile, const Sums& sums);
 
   // Of a vector of the tile, which may be a partial one.
-  kernel::Value load(const RecurrentTile& tile, int vector, int buffer, const IntExpr& index);
+  kernel::Register load(const RecurrentTile& tile, int vector, int buffer, const IntExpr& index);
 
 private:
   void emit_straight(const RecurrentTile& tile, const Sums& sums);
@@ -53,13 +53,13 @@ private:
   void emit_cell(const RecurrentTile& tile, const Sums& sums, Part part);
   void emit_lstm(const RecurrentTile& tile, const Sums& sums, const IntExpr& unit, Part part);
   void emit_reset(const RecurrentTile& tile, const Sums& sums, const IntExpr& element);
-  void store_states(const RecurrentTile& tile, const IntExpr& element, kernel::Value h);
-  kernel::Value is_valid(const RecurrentTile& tile);
-  void store(const RecurrentTile& tile, kernel::Value value, int buffer, const IntExpr& index);
+  void store_states(const RecurrentTile& tile, const IntExpr& element, kernel::Register h);
+  kernel::Register is_valid(const RecurrentTile& tile);
+  void store(const RecurrentTile& tile, kernel::Register value, int buffer, const IntExpr& index);
   bool is_partial(const RecurrentTile& tile, int vector) const {
     return vector + 1 == tile.vectors && tile.last_lanes < units_.lanes;
   }
-  kernel::Type vector_type() const { return {kernel::Scalar::F32, units_.lanes}; }
+  kernel::MachineType vector_type() const { return {kernel::Scalar::F32, units_.lanes}; }
   const plan::Sweep& sweep_of(const RecurrentTile& tile) const { return plan_.sweeps[tile.sweep]; }
 
   kernel::Builder& b_;

@@ -1,6 +1,5 @@
-// Lanes: elements of any dtype widened to one of three domains, f64, i64 and complex f64, in which the
-// evaluator computes. Values in lanes are always exactly representable in their dtype, except accumulators
-// before rounding.
+// Elements of any dtype widened to one of three domains, f64, i64 and complex f64, in which the evaluator
+// computes. A wide element is always exactly representable in its dtype, except accumulators before rounding.
 #pragma once
 
 #include "compiler/graph/evaluate_call.h"
@@ -11,23 +10,23 @@ namespace firn::evaluation {
 enum class Domain : uint8_t { Real, Integer, Complex, Text };
 Domain domain_of(DType dtype);
 
-struct Lanes {
+struct WideElements {
   Domain domain = Domain::Real;
   std::vector<double> real;
   std::vector<int64_t> integer;
   std::vector<std::complex<double>> complex;
 
-  Lanes() = default;
-  Lanes(Domain domain, int64_t count) : domain(domain) { resize(count); }
+  WideElements() = default;
+  WideElements(Domain domain, int64_t count) : domain(domain) { resize(count); }
   void resize(int64_t count);
-  void copy_lane(int64_t to, const Lanes& from, int64_t index);
+  void copy_element(int64_t to, const WideElements& from, int64_t index);
 };
 
-// Elements [start, start + count) of a literal into the first lanes and back; storing rounds to the dtype.
-void load_lanes(const Literal& literal, int64_t start, int64_t count, Lanes& lanes);
-void store_lanes(const Lanes& lanes, int64_t count, Literal& literal, int64_t start);
-Lanes load_all(const Literal& literal);
-void store_all(const Lanes& lanes, Literal& literal);
+// Elements [start, start + count) of a literal to the first wide ones and back; storing rounds to the dtype.
+void load_elements(const Literal& literal, int64_t start, int64_t count, WideElements& wide);
+void store_elements(const WideElements& wide, int64_t count, Literal& literal, int64_t start);
+WideElements load_all(const Literal& literal);
+void store_all(const WideElements& wide, Literal& literal);
 template <class T> std::vector<T> load_as(const Literal& literal); // double, int64_t, complex<double>
 
 // The value of `dtype` nearest to x, ties to even. Narrow floats overflow as float_to_float8 says.
@@ -37,7 +36,7 @@ int64_t wrap_integer(DType dtype, int64_t x);
 // The float next to x towards zero, made odd unless exact: rounding it further equals rounding x.
 float round_to_odd(double x);
 
-// An elementwise op prepared for lanes.
+// An elementwise op prepared for wide elements.
 struct ElementOp {
   enum class Direction : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
   Opcode opcode = Opcode::Add;
@@ -47,14 +46,16 @@ struct ElementOp {
   bool saturate = false;
 };
 ElementOp element_op(const Instruction& instruction);
-// Lane i of `out` from lanes i of the operands, i < count; false if the op has no meaning for the dtypes.
-[[nodiscard]] bool apply(const ElementOp& op, const Lanes* const* operands, int64_t count, Lanes& out);
-void convert_lanes(const ElementOp& op, const Lanes& in, int64_t count, Lanes& out);
+// Element i of `out` from elements i of the operands, i < count; false if the op has no meaning for the
+// dtypes.
+[[nodiscard]] bool apply(const ElementOp& op, const WideElements* const* operands, int64_t count,
+                         WideElements& out);
+void convert_elements(const ElementOp& op, const WideElements& in, int64_t count, WideElements& out);
 
-// Folds values[start + i * stride], i < count, into one lane of `accumulator`, without rounding. False if
+// Folds values[start + i * stride], i < count, into one element of `accumulator`, without rounding. False if
 // `reducer` is not an associative op that has a meaning for the domain.
-[[nodiscard]] bool fold(Opcode reducer, DType dtype, Lanes& accumulator, int64_t lane, const Lanes& values,
-                        int64_t start, int64_t count, int64_t stride = 1);
+[[nodiscard]] bool fold(Opcode reducer, DType dtype, WideElements& accumulator, int64_t element,
+                        const WideElements& values, int64_t start, int64_t count, int64_t stride = 1);
 
 // maximum and minimum of IEEE 754-2019: NaN if either is NaN, -0 below +0.
 double ieee_maximum(double a, double b);
