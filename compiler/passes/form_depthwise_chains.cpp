@@ -2,9 +2,9 @@
 // behind it into one kernel that computes strips of output lines, where the maps between them would leave the
 // second cache level.
 //
-//   %e = fusion %x, ... {kind = contraction}          %p = fusion %x, ... {kind = depthwise_chain, rows = 14}
-//   %d = fusion %e, ... {kind = contraction}     ->     region(...) { %e, %d, %p as before, each with
-//   %p = fusion %d, %x, ... {kind = contraction}        its epilogue; return %p }
+//   %e = fusion %x, ... {kind = contraction}        %p = fusion %x, ... {kind = depthwise_chain, lines = 14}
+//   %d = fusion %e, ... {kind = contraction}     ->   region(...) { %e, %d, %p as before, each with
+//   %p = fusion %d, %x, ... {kind = contraction}      its epilogue; return %p }
 //
 // Of the members either neighbour may be missing: where others read the map too (squeeze-and-excite), or
 // where joining costs more than it saves. Saved is the traffic of the maps between members; paid are the
@@ -143,7 +143,7 @@ private:
     for (Instruction* member : {chain.expand, chain.depthwise, chain.project})
       if (member) members.push_back(member);
     Instruction* fusion = make_fusion(members, "depthwise_chain");
-    fusion->attributes().set("rows", chain.strips.lines);
+    fusion->attributes().set("lines", chain.strips.lines);
     for (size_t i = members.size(); i-- > 0;) region_.erase(members[i]);
   }
 

@@ -86,7 +86,7 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
   if (AttentionPlan plan; has_kind(instruction, "attention") && complete(plan, instruction, options).empty())
     return plan;
   if (has_kind(instruction, "depthwise_chain"))
-    if (DepthwiseChainPlan plan{instruction.attributes().integer("rows", 0)};
+    if (DepthwiseChainPlan plan{instruction.attributes().integer("lines", 0)};
         check(plan, instruction, options).empty())
       return plan;
   if (holds_kernels(instruction) && !instruction.is(Opcode::Composite)) return std::nullopt;

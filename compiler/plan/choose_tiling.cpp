@@ -48,7 +48,7 @@ int registers_needed(int rows, int registers, int accumulator_splits, const Targ
 // before still needs its own, at the price of sums spilled. Where a step is short the loop around it would
 // cost more, unless its scalars, one for every FMA, keep the loads busier than that.
 bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
-  int registers = column_groups(shape.columns, tile).most_registers();
+  int registers = column_groups(shape.n, tile).most_registers();
   int sums = tile.rows * registers * tile.accumulator_splits;
   int scalars = target.has_embedded_broadcast && registers == 1 ? 0 : 2;
   // Scalars of several steps take registers, and a step is long.
@@ -62,9 +62,9 @@ bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, c
 // Whether straight code of all values of a split loop would have the compiler keep scalars of one value for
 // those after it, at the same price: rows next to each other read the same ones.
 bool shares_too_many(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
-  int64_t registers = column_groups(shape.columns, tile).most_registers();
+  int64_t registers = column_groups(shape.n, tile).most_registers();
   int64_t needed = int64_t{tile.rows} * registers * tile.accumulator_splits + registers + tile.rows;
-  for (const ReductionLoop& loop : shape.reduction)
+  for (const ReductionLoop& loop : shape.k)
     if (loop.kind == ReductionLoop::Kind::Split && needed + loop.extent > target.vector_registers)
       return true;
   return false;
@@ -73,18 +73,18 @@ bool shares_too_many(const ContractionShape& shape, const TileShape& tile, const
 // `instruction_cycles`: of the instructions of a step beside its FMAs.
 double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target,
                      double instruction_cycles = 0) {
-  ColumnGroups groups = column_groups(shape.columns, tile);
-  int64_t full_rows = shape.rows / tile.rows;
-  int rest_rows = static_cast<int>(shape.rows % tile.rows);
+  ColumnGroups groups = column_groups(shape.n, tile);
+  int64_t full_rows = shape.m / tile.rows;
+  int rest_rows = static_cast<int>(shape.m % tile.rows);
   // Stores and the reduction's start cost about a cycle per accumulator, spread over the reduction's length.
   double steps = 1;
-  for (const ReductionLoop& loop : shape.reduction) steps *= static_cast<double>(loop.extent);
+  for (const ReductionLoop& loop : shape.k) steps *= static_cast<double>(loop.extent);
   double loop = leaves_no_registers(shape, tile, target) ? kLoopInstructions : 0;
   double vector_bytes = tile.lanes * shape.element_bits / 8;
   auto streamed = [&](int registers, int k_interleave) {
     double panel = steps / k_interleave * registers * vector_bytes;
     double room = cache_share::kWorkingSet * static_cast<double>(target.l1_bytes);
-    return shape.rows > tile.rows && panel > room
+    return shape.m > tile.rows && panel > room
                ? registers * vector_bytes / (kStreamRate * target.l2_bytes_per_cycle)
                : 0;
   };
@@ -112,11 +112,11 @@ TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
   best.lanes = target.lanes(shape.element_bits);
   int registers =
       target.vector_bits == 0 ? std::max(4, target.vector_registers / 2) : target.vector_registers;
-  int64_t total_vectors = (shape.columns + best.lanes - 1) / best.lanes;
+  int64_t total_vectors = (shape.n + best.lanes - 1) / best.lanes;
   double best_cycles = INFINITY;
   auto try_tiles = [&](int k_interleave, int vectors) {
-    int wide = column_groups(shape.columns, {1, vectors, best.lanes, 1, k_interleave}).most_registers();
-    for (int rows = 1; rows <= 30 && rows <= shape.rows; ++rows)
+    int wide = column_groups(shape.n, {1, vectors, best.lanes, 1, k_interleave}).most_registers();
+    for (int rows = 1; rows <= 30 && rows <= shape.m; ++rows)
       for (int accumulator_splits = 1; accumulator_splits <= 8; accumulator_splits *= 2) {
         if (registers_needed(rows, wide, accumulator_splits, target) + (k_interleave > 1 ? 1 : 0) > registers)
           break;
@@ -146,16 +146,16 @@ double streamed_cost(double bytes, double working_set, const TargetInfo& target)
 
 } // namespace
 
-ColumnGroups column_groups(int64_t columns, const TileShape& tile) {
+ColumnGroups column_groups(int64_t n, const TileShape& tile) {
   ColumnGroups groups;
   groups.vectors = tile.vectors;
   groups.lanes = tile.lanes;
-  groups.total_vectors = (columns + tile.lanes - 1) / tile.lanes;
-  int64_t whole_vectors = tile.k_interleave > 1 ? columns / tile.lanes : groups.total_vectors;
+  groups.total_vectors = (n + tile.lanes - 1) / tile.lanes;
+  int64_t whole_vectors = tile.k_interleave > 1 ? n / tile.lanes : groups.total_vectors;
   groups.full_groups = whole_vectors / tile.vectors;
   groups.rest_vectors = static_cast<int>(groups.total_vectors - groups.full_groups * tile.vectors);
   groups.rest_k_interleave = tile.k_interleave;
-  int64_t rest_columns = columns - groups.full_groups * tile.vectors * tile.lanes;
+  int64_t rest_columns = n - groups.full_groups * tile.vectors * tile.lanes;
   int64_t width = tile.lanes / tile.k_interleave;
   groups.rest_registers = groups.rest_vectors == 0 ? 0 : static_cast<int>((rest_columns + width - 1) / width);
   return groups;
@@ -170,17 +170,16 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
   tiling.rolls_runs = shares_too_many(shape, tiling.tile, target);
   tiling.rolls_steps = leaves_no_registers(shape, tiling.tile, target);
   double steps = 1;
-  for (const ReductionLoop& loop : shape.reduction) steps *= static_cast<double>(loop.extent);
+  for (const ReductionLoop& loop : shape.k) steps *= static_cast<double>(loop.extent);
   for (int64_t extent : shape.outer) steps *= static_cast<double>(extent);
   tiling.cycles = tiling_cycles(shape, tiling.tile, target) * steps;
-  ColumnGroups groups = column_groups(shape.columns, tiling.tile);
+  ColumnGroups groups = column_groups(shape.n, tiling.tile);
   double scalar_bytes = static_cast<double>(shape.scalar_bytes),
          vector_bytes = static_cast<double>(shape.vector_bytes);
   int64_t outer = 1;
   for (size_t i = static_cast<size_t>(shape.vector_outer_dims); i < shape.outer.size(); ++i)
     outer *= shape.outer[i];
-  double row_tiles =
-      static_cast<double>(outer) * std::ceil(static_cast<double>(shape.rows) / tiling.tile.rows);
+  double row_tiles = static_cast<double>(outer) * std::ceil(static_cast<double>(shape.m) / tiling.tile.rows);
   double panel = vector_bytes / static_cast<double>(groups.count()), scalar_tile = scalar_bytes / row_tiles,
          regrouped = static_cast<double>(groups.count() - 1);
   double first_pass = streamed_cost(vector_bytes, static_cast<double>(shape.weight_bytes), target);

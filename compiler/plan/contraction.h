@@ -1,7 +1,9 @@
 // Contractions as the cost model sees them: extents of loops and bytes, without the code of their operands;
 // and what it decides for them, the register tile and the order of loops.
 //
-//   result[outer, row, column] = sum over k of scalar(outer, row, k) * vector(outer, k, column)
+//   result[outer, m, n] = sum over k of scalar(outer, m, k) * vector(outer, k, n)
+//
+// as BLAS names the dims of a GEMM. A register tile's rows run along m, its vectors and columns along n.
 #pragma once
 
 #include "compiler/graph/dtype.h"
@@ -32,7 +34,7 @@ inline bool sums_in_f32(DType dtype) {
   return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
 }
 
-// One loop of the reduction, outermost first. The extent is static.
+// One loop of the reduction over k. The extent is static.
 struct ReductionLoop {
   enum class Kind : uint8_t {
     Rolled,  // a loop
@@ -46,11 +48,11 @@ struct ReductionLoop {
 };
 
 struct ContractionShape {
-  int element_bits = 32;      // of an accumulator
-  std::vector<int64_t> outer; // extents of dims around the tiles: batch, groups, output rows
-  int64_t rows = 1;           // extent of the tiled row dim
-  int64_t columns = 1;        // extent of the column dim, in elements
-  std::vector<ReductionLoop> reduction;
+  int element_bits = 32;        // of an accumulator
+  std::vector<int64_t> outer;   // extents of dims around the tiles: batch, groups, output rows
+  int64_t m = 1;                // extent of the dim that tiles cut into rows
+  int64_t n = 1;                // extent of the dim that lies in lanes, in elements
+  std::vector<ReductionLoop> k; // loops of the reduction, outermost first
 
   bool compact = false; // small code before speed: few accumulators, nothing unrolled
   // Bytes touched, for the choice of tile and loop order: one pass over the scalar operand and over the
@@ -89,7 +91,7 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target,
 // The vectors a column group of the packed operand holds: groups of tile.vectors, the last one smaller. With
 // k_interleave, a group that ends in a part of a vector is that last one even if it has as many.
 struct ColumnGroups {
-  int64_t total_vectors; // ceil(columns / lanes)
+  int64_t total_vectors; // ceil(n / lanes)
   int64_t full_groups;   // of `vectors` each
   int rest_vectors;      // of the last group; 0: none
   int rest_registers;    // that hold those
@@ -104,6 +106,6 @@ struct ColumnGroups {
   int k_interleave(const IntExpr& first) const { return is_rest(first) ? rest_k_interleave : 1; }
   int most_registers() const { return std::max(full_groups > 0 ? vectors : 0, rest_registers); }
 };
-ColumnGroups column_groups(int64_t columns, const TileShape& tile);
+ColumnGroups column_groups(int64_t n, const TileShape& tile);
 
 } // namespace firn::plan

@@ -52,12 +52,12 @@ std::string check_tiling(const Tiling& tiling, const ContractionShape& shape) {
 // reduction that takes parts, so that one part of both operands stays in the second cache level; of many
 // rows, blocks of rows.
 bool allows_blocks(const DotGeometry& g, const TileShape& tile) {
-  return g.contract.size() == 1 && g.shape.outer.empty() && g.shape.rows > tile.rows;
+  return g.contract.size() == 1 && g.shape.outer.empty() && g.shape.m > tile.rows;
 }
 
 void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& target) {
   const TileShape& tile = tiling.tile;
-  int64_t rows = g.shape.rows, steps = g.contract[0].extent;
+  int64_t rows = g.shape.m, steps = g.contract[0].extent;
   if (!allows_blocks(g, tile) || target.l2_bytes == 0) return;
   tiling.columns_outermost = true;
   // Beside a block of rows the cache holds two groups of columns, the one at hand and the one on its way,
@@ -82,8 +82,8 @@ std::string check_blocks(const Tiling& tiling, const DotGeometry& g) {
            "and columns outermost";
   int64_t steps = g.contract[0].extent, size = (steps + tiling.parts - 1) / tiling.parts;
   if ((tiling.parts - 1) * size >= steps) return "parts would be left without steps";
-  if (tiling.row_block % tiling.tile.rows != 0 || tiling.row_block >= g.shape.rows + tiling.tile.rows)
-    return "a block of rows is a number of whole tiles of the " + std::to_string(g.shape.rows) + " rows";
+  if (tiling.row_block % tiling.tile.rows != 0 || tiling.row_block >= g.shape.m + tiling.tile.rows)
+    return "a block of rows is a number of whole tiles of the " + std::to_string(g.shape.m) + " rows";
   return "";
 }
 
@@ -143,7 +143,7 @@ private:
   // A single pass over weights that stay in a cache between runs: the hardware fetches ahead better than code
   // can.
   void set_streams(Tiling& tiling, const DotGeometry& g, bool packed_weights) const {
-    bool passes_once = g.shape.rows <= tiling.tile.rows;
+    bool passes_once = g.shape.m <= tiling.tile.rows;
     bool left_to_hardware =
         passes_once && context_.model_weight_bytes <= share_of(target_.l3_bytes, cache_share::kScratch);
     tiling.streams_vectors = packed_weights && !left_to_hardware && g.shape.vector_bytes > target_.l1_bytes;

@@ -45,9 +45,9 @@ public:
   std::optional<ConvolutionGeometry> run() {
     if (!read_dims()) return std::nullopt;
     choose_rows();
-    g_.shape.rows = g_.out[g_.tiled];
+    g_.shape.m = g_.out[g_.tiled];
     set_outer_dims();
-    g_.shape.columns = g_.filters;
+    g_.shape.n = g_.filters;
     set_reduction();
     int64_t positions = 1;
     for (int64_t extent : g_.out) positions *= extent;
@@ -120,19 +120,19 @@ private:
   }
 
   void add_channels() {
-    g_.channel_level = g_.shape.reduction.size();
+    g_.channel_level = g_.shape.k.size();
     ReductionLoop loop;
     loop.extent = g_.channels;
     loop.block = g_.in_block > 0 && (g_.channels % g_.in_block == 0 || g_.groups == 1) ? g_.in_block : 0;
-    g_.shape.reduction.push_back(loop);
+    g_.shape.k.push_back(loop);
   }
 
   void add_window(size_t dim, ReductionLoop::Kind kind) {
-    g_.window_level[dim] = g_.shape.reduction.size();
+    g_.window_level[dim] = g_.shape.k.size();
     ReductionLoop loop;
     loop.extent = g_.window[dim].size;
     loop.kind = kind;
-    g_.shape.reduction.push_back(loop);
+    g_.shape.k.push_back(loop);
   }
 
   void set_reduction() {

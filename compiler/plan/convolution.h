@@ -43,7 +43,7 @@ struct ConvolutionGeometry {
   bool shares_vectors(int lanes) const { return groups > 1 && filters % lanes != 0; }
   // Tiles of `rows` rows along the tiled dim, and all of an image per vector of channels; 0 if vectors of
   // results are not the vectors that sums are kept in.
-  int64_t tiles_along(int rows) const { return (shape.rows + rows - 1) / rows; }
+  int64_t tiles_along(int rows) const { return (shape.m + rows - 1) / rows; }
   int64_t tiles(int rows, int lanes) const;
 };
 

@@ -47,7 +47,7 @@ void set_rows(DotGeometry& g) {
     for (size_t i = 0; i + 1 < g.rows.free.size(); ++i) g.shape.outer.push_back(g.rows.free[i].extent);
     g.row = g.rows.free.back();
   }
-  g.shape.rows = g.row.extent;
+  g.shape.m = g.row.extent;
 }
 
 std::vector<DotGeometry::Contract> merged_contract(const DotOperand& rows, const DotOperand& columns) {
@@ -102,11 +102,11 @@ std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& r
   if (!column || !as_one(g.columns.batch)) return std::nullopt;
   g.column = *column;
   set_rows(g);
-  g.shape.columns = g.column.extent;
+  g.shape.n = g.column.extent;
   g.contract = merged_contract(g.rows, g.columns);
   for (const Contract& axis : g.contract) {
-    g.shape.reduction.emplace_back();
-    g.shape.reduction.back().extent = axis.extent;
+    g.shape.k.emplace_back();
+    g.shape.k.back().extent = axis.extent;
   }
   g.shape.scalar_bytes = g.rows.type.num_elements() * 4;
   g.shape.vector_bytes = g.columns.type.num_elements() * 4;

@@ -199,7 +199,7 @@ private:
         producer.parent() != composite.parent() || composite.type() != producer.type())
       return false;
     auto dot = DotGeometry::of(*find_contraction(producer)->op, producer.type(), false);
-    bool fits = producer.type().dims.back() == Dim(dot->shape.columns);
+    bool fits = producer.type().dims.back() == Dim(dot->shape.n);
     for (int i = 1; i < composite.num_operands(); ++i)
       fits = fits && composite.operand(i).def->is(Opcode::Constant);
     return fits;
@@ -263,8 +263,8 @@ private:
     explanation.signature = kernel_signature(instruction, options_.target);
     if (const auto* plan = plans_.find<ContractionPlan>(instruction)) {
       explanation.candidates.push_back({*plan, plan->tiling.cycles, ""});
-      if (const auto* strips = chain ? plans_.find<DepthwiseChainPlan>(*chain) : nullptr)
-        explanation.candidates[0].note = "in strips of " + std::to_string(strips->lines) + " lines";
+      if (const auto* whole = chain ? plans_.find<DepthwiseChainPlan>(*chain) : nullptr)
+        explanation.candidates[0].note = "in " + to_string(*whole);
     }
     explanations_[&instruction] = std::move(explanation);
     explained_.push_back(&instruction);

@@ -43,15 +43,14 @@ void set_shape(PlanarGeometry& g) {
   g.shape.outer.push_back(g.result.dim(0));
   for (int d = 2; d + 1 < g.result.rank(); ++d) g.shape.outer.push_back(g.result.dim(d));
   g.shape.vector_outer_dims = static_cast<int>(g.shape.outer.size());
-  g.shape.rows = g.filter.dim(0);
-  g.shape.columns = g.result.dim(g.result.rank() - 1);
+  g.shape.m = g.filter.dim(0);
+  g.shape.n = g.result.dim(g.result.rank() - 1);
   bool window_inside = g.channels() < kFewChannels;
   g.channel_level = window_inside ? 0 : g.window.size();
   g.window_level = window_inside ? 1 : 0;
-  g.shape.reduction.resize(g.window.size() + 1);
-  g.shape.reduction[g.channel_level].extent = g.channels();
-  for (size_t i = 0; i < g.window.size(); ++i)
-    g.shape.reduction[g.window_level + i].extent = g.window[i].size;
+  g.shape.k.resize(g.window.size() + 1);
+  g.shape.k[g.channel_level].extent = g.channels();
+  for (size_t i = 0; i < g.window.size(); ++i) g.shape.k[g.window_level + i].extent = g.window[i].size;
   g.shape.scalar_bytes = g.filter.num_elements() * 4;
   g.shape.vector_bytes = g.elements * 4;
   g.flops = 2 * g.result.num_elements() * g.channels() * g.window_size();
@@ -79,7 +78,7 @@ std::optional<PlanarGeometry> PlanarGeometry::of(const Instruction& convolution,
 }
 
 bool PlanarGeometry::pays() const {
-  return shape.columns >= lanes && 2 * filter.dim(0) <= lanes && window_size() >= kMinWindow;
+  return shape.n >= lanes && 2 * filter.dim(0) <= lanes && window_size() >= kMinWindow;
 }
 
 int64_t PlanarGeometry::window_size() const {

@@ -132,12 +132,12 @@ ContractionShape WinogradGeometry::products() const {
   ContractionShape shape;
   shape.outer = {points()};
   shape.vector_outer_dims = 1;
-  shape.rows = batch;
-  shape.columns = filters;
+  shape.m = batch;
+  shape.n = filters;
   ReductionLoop loop;
   loop.extent = channels;
   loop.block = lanes;
-  shape.reduction.push_back(loop);
+  shape.k.push_back(loop);
   shape.scalar_bytes = points() * batch * channels * 4;
   shape.vector_bytes = points() * filters * channels * 4;
   return shape;

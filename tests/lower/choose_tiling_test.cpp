@@ -10,10 +10,10 @@ namespace {
 
 plan::ContractionShape product(int64_t rows, int64_t inner, int64_t columns, int64_t weight_bytes) {
   plan::ContractionShape shape;
-  shape.rows = rows;
-  shape.columns = columns;
-  shape.reduction.emplace_back();
-  shape.reduction[0].extent = inner;
+  shape.m = rows;
+  shape.n = columns;
+  shape.k.emplace_back();
+  shape.k[0].extent = inner;
   shape.scalar_bytes = rows * inner * 4;
   shape.vector_bytes = inner * columns * 4;
   shape.weight_bytes = weight_bytes;

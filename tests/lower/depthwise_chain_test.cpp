@@ -1,4 +1,4 @@
-// Row strips: chains around a depthwise convolution whose members meet in scratch, against the evaluator.
+// Chains around a depthwise convolution whose members meet in scratch, against the evaluator.
 // Lines that do not divide, windows over edges, strides, channel tails, batches, missing members.
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
@@ -14,7 +14,7 @@ struct Case {
   int height, width;     // of the image
   int after_height, after_width;
   std::string taps = "3x3", window = "3x3 pad 1_1x1_1";
-  int rows = 4, batch = 1;
+  int lines = 4, batch = 1;
   bool residual = false;
 };
 
@@ -47,7 +47,7 @@ public:
                  "f32[" + std::to_string(c_.out) + "," + channels + ",1,1]", c_.residual);
     std::string x = plain(first, c_.height, c_.width), r = plain(last, c_.after_height, c_.after_width);
     return "module @m { func @main(%x: " + x + outer_ + ") -> (" + r + ") { %b = copy %x : " + in +
-           " %f = fusion %b" + operands_ + " {kind = depthwise_chain, rows = " + std::to_string(c_.rows) +
+           " %f = fusion %b" + operands_ + " {kind = depthwise_chain, lines = " + std::to_string(c_.lines) +
            "} region (%x0: " + in + parameters_ + ") {" + chain_ + " return " + value_ + " } : " + result +
            " %r = copy %f : " + r + " return %r } }";
   }
@@ -91,7 +91,7 @@ void expect_strips(const Case& c) {
     std::string text = ChainText(c, cpu).module();
     firn::kernel::Program program = lower_text(text, cpu);
     bool found = false;
-    for (const auto& kernel : program.kernels) found |= kernel->algorithm.find("strips of") == 0;
+    for (const auto& kernel : program.kernels) found |= kernel->algorithm.find("depthwise_chain lines") == 0;
     CHECK(found);
     expect_lowered_module(text, {.tolerance = 1e-5, .cpus = {cpu}});
   }
@@ -121,6 +121,6 @@ TEST_CASE("members that strips do not cover are kernels of their own", "[lower]"
   Case narrow{8, 40, 24, 12, 5, 12, 5};
   std::string text = ChainText(narrow, "x86-64-v3").module();
   firn::kernel::Program program = lower_text(text, "x86-64-v3");
-  for (const auto& kernel : program.kernels) CHECK(kernel->algorithm.find("strips of") != 0);
+  for (const auto& kernel : program.kernels) CHECK(kernel->algorithm.find("depthwise_chain lines") != 0);
   expect_lowered_module(text, {.tolerance = 1e-5, .cpus = {"x86-64-v3"}});
 }

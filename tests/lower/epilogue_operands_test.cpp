@@ -262,7 +262,7 @@ Drawn draw_strips(Random& random, const TargetInfo& target) {
   std::string x = plain_type("f32", in), r = plain_type("f32", result),
               blocks = blocked_type("f32", in, target);
   return {"module @m { func @main(%x: " + x + outer + ") -> (" + r + ") { %b = copy %x : " + blocks +
-              " %f = fusion %b" + arguments + " {kind = depthwise_chain, rows = " +
+              " %f = fusion %b" + arguments + " {kind = depthwise_chain, lines = " +
               std::to_string(pick(random, {1, 3, 4})) + "} region (%x0: " + blocks + region + ") {" + chain +
               " return " + value + " } : " + value_type + " %r = copy %f : " + r + " return %r } }",
           ranges, 2e-5};
@@ -279,7 +279,7 @@ constexpr Family kFamilies[] = {
     {"direct", draw_wide_groups},  {"winograd", draw_winograd},
     {"direct", draw_transposed},   {"dot", draw_row},
     {"dot", draw_column},          {"dot", draw_matrix},
-    {"dot", draw_matrices},        {"strips of", draw_strips},
+    {"dot", draw_matrices},        {"depthwise_chain lines", draw_strips},
 };
 
 // Vectors of 4, 8 and 16 lanes, as far as they run here.

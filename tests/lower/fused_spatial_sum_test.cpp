@@ -84,7 +84,7 @@ private:
   std::string producer(const std::string& in, const std::string& out, const std::string& scale) const {
     if (!c_.expand_from) return convolution("y", "%p", in, out);
     std::string expanded = blocked(input_channels(), c_.image);
-    return " %y = fusion %p, %q, %v, %g {kind = depthwise_chain, rows = 3} region (%p: " + in +
+    return " %y = fusion %p, %q, %v, %g {kind = depthwise_chain, lines = 3} region (%p: " + in +
            ", %q: " + filter() + ", %v: " + bias_type() + ", %g: " + scale +
            ") { %h = convolution %p, %g {groups = 1, window = 1x1} : " + expanded +
            convolution("d", "%h", expanded, out) + " return %d } : " + out;

@@ -140,7 +140,7 @@ std::string chain_text(const std::string& cpu) {
   std::string parameters = "%e: f32[36,8,1,1], %d: f32[36,1,3,3], %p: f32[12,36,1,1]";
   return "module @m { func @main(%x: f32[1,8,9,10], " + parameters +
          ") -> (f32[1,12,9,10]) { %i = copy %x : " + in +
-         " %f = fusion %i, %e, %d, %p {kind = depthwise_chain, rows = 4} region (%a: " + in + ", " +
+         " %f = fusion %i, %e, %d, %p {kind = depthwise_chain, lines = 4} region (%a: " + in + ", " +
          parameters + ") { %b = convolution %a, %e {window = 1x1, groups = 1} : " + wide +
          " %c = convolution %b, %d {window = 3x3 pad 1_1x1_1, groups = 36} : " + wide +
          " %g = convolution %c, %p {window = 1x1, groups = 1} : " + out + " return %g } : " + out +

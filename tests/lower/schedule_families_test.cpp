@@ -109,7 +109,7 @@ std::string chain_text() {
   std::string weights = "%e: f32[36,8,1,1], %d: f32[36,1,3,3], %p: f32[12,36,1,1]";
   return blocked_text(
       ", " + weights,
-      "%o = fusion %i, %e, %d, %p {kind = depthwise_chain, rows = 4} region (%a: " + image(8) + ", " +
+      "%o = fusion %i, %e, %d, %p {kind = depthwise_chain, lines = 4} region (%a: " + image(8) + ", " +
           weights + ") { %b = convolution %a, %e {window = 1x1, groups = 1} : " + image(36) +
           " %c = convolution %b, %d {window = 3x3 pad 1_1x1_1, groups = 36} : " + image(36) +
           " %g = convolution %c, %p {window = 1x1, groups = 1} : " + image(12) + " return %g }",
@@ -306,7 +306,7 @@ TEST_CASE("a database's plan is left aside where a like instruction cannot follo
 }
 
 TEST_CASE("a chain that does not say its lines is computed member by member", "[lower][plan]") {
-  std::string text = chain_text(), attribute = ", rows = 4";
+  std::string text = chain_text(), attribute = ", lines = 4";
   text.erase(text.find(attribute), attribute.size());
   CHECK(lower_text(text, kCpu).kernels.size() > 1);
   expect_lowered_module(text, {.tolerance = 1e-4, .cpus = {kCpu}});

@@ -20,8 +20,8 @@ struct Segment {
 class ContractionEmitter {
 public:
   ContractionEmitter(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling)
-      : b_(builder), spec_(spec), tiling_(tiling),
-        groups_(plan::column_groups(spec.shape.columns, tiling.tile)), segments_(split_rows()) {}
+      : b_(builder), spec_(spec), tiling_(tiling), groups_(plan::column_groups(spec.shape.n, tiling.tile)),
+        segments_(split_rows()) {}
 
   void emit() {
     int64_t outer = 1;
@@ -29,7 +29,7 @@ public:
     if (tiling_.row_block > 0 && spec_.finish_rows) {
       emit_finished_blocks();
     } else if (tiling_.row_block > 0) {
-      int64_t blocks = (spec_.shape.rows + tiling_.row_block - 1) / tiling_.row_block;
+      int64_t blocks = (spec_.shape.m + tiling_.row_block - 1) / tiling_.row_block;
       IntExpr p = b_.set_parallel(blocks * groups_.count());
       IntExpr block = floor_div(p, groups_.count());
       TilePosition position;
@@ -74,7 +74,7 @@ private:
   // most when positions do not matter, and edge tiles stand alone when rows near the edges are partly
   // outside.
   std::vector<Segment> split_rows() const {
-    int64_t rows = spec_.shape.rows;
+    int64_t rows = spec_.shape.m;
     int step = tiling_.tile.rows;
     std::vector<Segment> segments;
     int64_t full = rows / step;
@@ -140,7 +140,7 @@ private:
 
   // Whole blocks of rows, one after the other.
   void emit_finished_blocks() {
-    int64_t blocks = (spec_.shape.rows + tiling_.row_block - 1) / tiling_.row_block;
+    int64_t blocks = (spec_.shape.m + tiling_.row_block - 1) / tiling_.row_block;
     IntExpr block = b_.set_parallel(blocks);
     b_.loop(0, groups_.count(), 1, [&](const IntExpr& group) {
       TilePosition position;
@@ -150,7 +150,7 @@ private:
       });
     });
     spec_.finish_rows(block * tiling_.row_block,
-                      min((block + 1) * tiling_.row_block, IntExpr(spec_.shape.rows)));
+                      min((block + 1) * tiling_.row_block, IntExpr(spec_.shape.m)));
   }
 
   // All columns of one row of tiles.

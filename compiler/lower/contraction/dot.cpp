@@ -30,7 +30,7 @@ public:
   ContractionSpec spec() const {
     ContractionSpec spec;
     spec.shape = g_.shape;
-    spec.shape.reduction[0].extent = steps_.count;
+    spec.shape.k[0].extent = steps_.count;
     spec.scalar = [code = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
       return code.load_scalar(b, at, row, k);
     };
@@ -89,7 +89,7 @@ private:
     int64_t elements = kCacheLineBytes / kernel::scalar_bytes(packed_.element),
             group = packed_.tile.vectors * packed_.tile.lanes;
     spec.group_lines = packed_.reduction_size() * group / elements;
-    bool passes_once = spec.shape.rows <= packed_.tile.rows;
+    bool passes_once = spec.shape.m <= packed_.tile.rows;
     spec.prefetch = [code = *this, elements, passes_once](Builder& b, const TilePosition& at,
                                                           const IntExpr& line) {
       const PackedOperand& packed = code.packed_;
@@ -211,7 +211,7 @@ PackedOperand packed_columns(const plan::DotGeometry& g, const plan::TileShape& 
 }
 
 int64_t partial_elements(const plan::DotGeometry& g, const plan::TileShape& tile) {
-  return g.shape.rows * plan::column_groups(g.shape.columns, tile).total_vectors * tile.lanes;
+  return g.shape.m * plan::column_groups(g.shape.n, tile).total_vectors * tile.lanes;
 }
 
 ContractionSpec dot_spec(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,

@@ -16,8 +16,7 @@ constexpr int kStraightStores = 4; // of a long epilogue: more are a loop
 class RegisterTile {
 public:
   RegisterTile(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling)
-      : b_(builder), spec_(spec), tiling_(tiling),
-        groups_(plan::column_groups(spec.shape.columns, tiling.tile)) {}
+      : b_(builder), spec_(spec), tiling_(tiling), groups_(plan::column_groups(spec.shape.n, tiling.tile)) {}
 
   void emit(TilePosition& position, int rows, int vectors) {
     position.vectors = vectors;
@@ -30,7 +29,7 @@ public:
     if (spec_.initial && k_interleave_ == 1)
       for (int i = 0; i < sums; ++i)
         acc[static_cast<size_t>(i)] = spec_.initial(b_, position, i / vectors, i % vectors);
-    std::vector<IntExpr> k(spec_.shape.reduction.size());
+    std::vector<IntExpr> k(spec_.shape.k.size());
     acc = emit_reduction(position, rows, registers, 0, k, acc);
     for (int phase = accumulator_splits; phase > 1; phase /= 2) // pairwise, so that the order is fixed
       for (int p = 0; p < phase / 2; ++p)
@@ -114,7 +113,7 @@ private:
   }
 
   int valid_lanes(const TilePosition& position, int vector) const {
-    int64_t rest = spec_.shape.columns % groups_.lanes;
+    int64_t rest = spec_.shape.n % groups_.lanes;
     if (rest == 0) return groups_.lanes;
     IntExpr last = position.column_vector + vector;
     // Only the very last vector is partial, and column groups that hold it have a constant position or are
@@ -147,12 +146,11 @@ private:
 
   std::vector<Register> emit_reduction(const TilePosition& position, int rows, int vectors, size_t level,
                                        std::vector<IntExpr>& k, std::vector<Register> acc) {
-    if (level == spec_.shape.reduction.size())
-      return emit_step(position, rows, vectors, k, 0, std::move(acc));
-    const plan::ReductionLoop& loop = spec_.shape.reduction[level];
+    if (level == spec_.shape.k.size()) return emit_step(position, rows, vectors, k, 0, std::move(acc));
+    const plan::ReductionLoop& loop = spec_.shape.k[level];
     if (loop.kind == plan::ReductionLoop::Kind::Split)
       return emit_runs(position, rows, vectors, level, k, std::move(acc));
-    bool innermost = level + 1 == spec_.shape.reduction.size();
+    bool innermost = level + 1 == spec_.shape.k.size();
     if (loop.kind == plan::ReductionLoop::Kind::Rolled && innermost && tiling_.tile.accumulator_splits <= 1 &&
         (loop.block > 0 || tiling_.unroll > 1))
       return emit_innermost_loop(position, rows, vectors, k, std::move(acc));
@@ -188,7 +186,7 @@ private:
   // hold loops itself.
   std::vector<Register> emit_runs(const TilePosition& position, int rows, int vectors, size_t level,
                                   std::vector<IntExpr>& k, std::vector<Register> acc) {
-    int64_t extent = spec_.shape.reduction[level].extent, end = 0;
+    int64_t extent = spec_.shape.k[level].extent, end = 0;
     bool rolls = tiling_.compact || (tiling_.rolls_runs && !has_loop_within(level));
     for (int64_t first = 0; first < extent; first = end) {
       std::vector<bool> taken = rows_taken(position, rows, level, first);
@@ -206,9 +204,9 @@ private:
   }
 
   bool has_loop_within(size_t level) const {
-    while (++level < spec_.shape.reduction.size()) {
-      const plan::ReductionLoop& loop = spec_.shape.reduction[level];
-      bool innermost = level + 1 == spec_.shape.reduction.size();
+    while (++level < spec_.shape.k.size()) {
+      const plan::ReductionLoop& loop = spec_.shape.k[level];
+      bool innermost = level + 1 == spec_.shape.k.size();
       if (loop.extent > (innermost ? steps_per_iteration(steps_of(loop)) : 1)) return true;
     }
     return false;
@@ -217,7 +215,7 @@ private:
   // Tiles at varying positions are inside: only such share a body.
   std::vector<bool> rows_taken(const TilePosition& position, int rows, size_t level, int64_t value) const {
     std::vector<bool> taken(static_cast<size_t>(rows), true);
-    std::vector<IntExpr> k(spec_.shape.reduction.size());
+    std::vector<IntExpr> k(spec_.shape.k.size());
     k[level] = value;
     for (int row = 0; row < rows && spec_.row_valid && position.row.is_constant(); ++row)
       taken[static_cast<size_t>(row)] = spec_.row_valid(position.row.value() + row, k);
@@ -229,7 +227,7 @@ private:
   // rows asks for its share, so that the group has come near when its turn comes.
   std::vector<Register> emit_innermost_loop(const TilePosition& position, int rows, int vectors,
                                             std::vector<IntExpr>& k, std::vector<Register> acc) {
-    plan::ReductionLoop loop = steps_of(spec_.shape.reduction.back());
+    plan::ReductionLoop loop = steps_of(spec_.shape.k.back());
     int64_t block = loop.block > 0 ? loop.block : loop.extent, blocks = loop.extent / block;
     int64_t unroll = steps_per_iteration(loop);
     Requests requests = requests_per_iteration(rows, unroll);
@@ -308,13 +306,13 @@ private:
   Requests requests_per_iteration(int rows, int64_t unroll) const {
     if (!spec_.prefetch) return {};
     int64_t positions = rows_around() * rows_per_pass(), steps = 1;
-    for (const plan::ReductionLoop& loop : spec_.shape.reduction) steps *= loop.extent;
+    for (const plan::ReductionLoop& loop : spec_.shape.k) steps *= loop.extent;
     if (spec_.group_lines < positions || steps < unroll) return {};
     int64_t per_row = (spec_.group_lines + positions - 1) / positions;
     return {per_row, (per_row * rows + steps / unroll - 1) / (steps / unroll)};
   }
   // Rows between one column group and the next.
-  int64_t rows_per_pass() const { return tiling_.row_block > 0 ? tiling_.row_block : spec_.shape.rows; }
+  int64_t rows_per_pass() const { return tiling_.row_block > 0 ? tiling_.row_block : spec_.shape.m; }
   // Rows of tiles that share a column group: the extent of the outer dims that do not select vectors.
   int64_t rows_around() const {
     int64_t count = 1;
@@ -328,9 +326,9 @@ private:
     IntExpr row = 0, iteration = 0;
     for (size_t i = static_cast<size_t>(spec_.shape.vector_outer_dims); i < spec_.shape.outer.size(); ++i)
       row = row * spec_.shape.outer[i] + position.outer[i];
-    for (size_t i = 0; i + 1 < spec_.shape.reduction.size(); ++i)
-      iteration = iteration * spec_.shape.reduction[i].extent + k[i];
-    iteration = iteration * (spec_.shape.reduction.back().extent / unroll) + floor_div(step, unroll);
+    for (size_t i = 0; i + 1 < spec_.shape.k.size(); ++i)
+      iteration = iteration * spec_.shape.k[i].extent + k[i];
+    iteration = iteration * (spec_.shape.k.back().extent / unroll) + floor_div(step, unroll);
     IntExpr in_pass = tiling_.row_block > 0 ? floor_mod(position.row, tiling_.row_block) : position.row;
     IntExpr line = (row * rows_per_pass() + in_pass) * requests.per_row + iteration * requests.per_iteration;
     for (int64_t i = 0; i < requests.per_iteration; ++i) spec_.prefetch(b_, position, line + i);
@@ -366,10 +364,9 @@ private:
 };
 
 bool all_valid(const ContractionSpec& spec, int64_t row, std::vector<IntExpr>& k, size_t level) {
-  if (level == spec.shape.reduction.size()) return spec.row_valid(row, k);
-  if (spec.shape.reduction[level].kind != plan::ReductionLoop::Kind::Split)
-    return all_valid(spec, row, k, level + 1);
-  for (int64_t i = 0; i < spec.shape.reduction[level].extent; ++i) {
+  if (level == spec.shape.k.size()) return spec.row_valid(row, k);
+  if (spec.shape.k[level].kind != plan::ReductionLoop::Kind::Split) return all_valid(spec, row, k, level + 1);
+  for (int64_t i = 0; i < spec.shape.k[level].extent; ++i) {
     k[level] = i;
     if (!all_valid(spec, row, k, level + 1)) return false;
   }
@@ -385,7 +382,7 @@ void emit_register_tile(Builder& builder, const ContractionSpec& spec, const pla
 
 bool tile_is_inside(const ContractionSpec& spec, int64_t first, int rows) {
   if (!spec.row_valid) return true;
-  std::vector<IntExpr> k(spec.shape.reduction.size());
+  std::vector<IntExpr> k(spec.shape.k.size());
   for (int64_t row : {first, first + rows - 1})
     if (!all_valid(spec, row, k, 0)) return false;
   return true;

@@ -193,8 +193,8 @@ PackedOperand packed_filters(const plan::ConvolutionGeometry& g, const plan::Til
   PackedOperand packed;
   packed.tile = tile;
   packed.element = memory_scalar(g.filter_dtype);
-  packed.extents.resize(g.shape.reduction.size());
-  packed.strides.resize(g.shape.reduction.size());
+  packed.extents.resize(g.shape.k.size());
+  packed.strides.resize(g.shape.k.size());
   int64_t stride = 1;
   for (size_t i = g.window.size(); i-- > 0; stride *= g.window[i].size) {
     packed.extents[g.window_level[i]] = g.window[i].size;

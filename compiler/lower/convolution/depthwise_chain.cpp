@@ -1,5 +1,5 @@
-// Row strips: a chain [convolution ->] depthwise convolution [-> 1x1 convolution] as one kernel, so that what
-// passes between its members stays in the second cache level:
+// Depthwise chains: [convolution ->] depthwise convolution [-> 1x1 convolution] as one kernel, so that what
+// passes between the members stays in the second cache level:
 //
 //   for every strip of output lines
 //     for every group of channels
@@ -28,7 +28,7 @@ struct LineConvolution {
   PackedOperand packed;
   ContractionBinding binding;
   Place weights;
-  plan::ColumnGroups groups() const { return plan::column_groups(geometry.shape.columns, plan.tiling.tile); }
+  plan::ColumnGroups groups() const { return plan::column_groups(geometry.shape.n, plan.tiling.tile); }
 };
 
 // The depthwise one between them.
@@ -168,7 +168,7 @@ private:
   }
 
   void describe(KernelMaker& maker) {
-    std::string& text = maker.kernel().algorithm = "strips of " + std::to_string(lines_) + ":";
+    std::string& text = maker.kernel().algorithm = "depthwise_chain lines " + std::to_string(lines_) + ":";
     int64_t flops = depthwise_.code.flops();
     if (expand_) text += " " + direct_name(expand_->geometry, expand_->plan.tiling.tile) + ",";
     text += " " + depthwise_.code.algorithm();
