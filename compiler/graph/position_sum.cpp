@@ -2,6 +2,7 @@
 #include "compiler/graph/position_sum.h"
 
 #include "compiler/graph/builder.h"
+#include "compiler/graph/fusion.h"
 
 #include <algorithm>
 
@@ -44,18 +45,14 @@ const Instruction* find_position_sum(const Instruction& reduction, Value value) 
                    adds_positions(reduction, value.type())
                ? &reduction
                : nullptr;
-  if (reduction.attributes().word("kind", "") != "reduce") return nullptr;
+  if (!has_fusion_kind(reduction, FusionKind::Reduce)) return nullptr;
+  const Instruction* sum = fusion_root(reduction);
   Value inside = sole_parameter(reduction, value);
-  const Instruction* found = nullptr;
-  for (const auto& inner : reduction.region().instructions()) {
-    bool is_sum = inside && inner->is(Opcode::Reduce) && inner->operand(0) == inside &&
-                  adds_positions(*inner, value.type());
-    bool is_other = inner->is(Opcode::Constant) || inner->is(Opcode::Parameter) ||
-                    inner->is(Opcode::BroadcastInDim) || is_elementwise(inner->opcode());
-    if (!is_sum && !is_other) return nullptr;
-    if (is_sum) found = inner.get();
-  }
-  return found && found->type().dims == reduction.type().dims ? found : nullptr;
+  if (!sum || !inside || !(sum->operand(0) == inside) || !adds_positions(*sum, value.type())) return nullptr;
+  for (const Instruction* member : fusion_members(reduction))
+    if (member != sum && !member->is(Opcode::BroadcastInDim) && !is_elementwise(member->opcode()))
+      return nullptr;
+  return sum->type().dims == reduction.type().dims ? sum : nullptr;
 }
 
 } // namespace firn

@@ -8,7 +8,7 @@
 //   - result types equal what infer_types gives; where it gives none, verify_types.cpp says what must hold; a
 //     constant's literal has the constant's type
 //   - regions: present where the op has them, with parameters that fit the operands and results that fit the
-//     results
+//     results; fusions of a known kind, which hold what it promises (verify_fusion.cpp)
 //   - dims use symbols of the module, whose names are unique
 //   - functions have unique names; names of parameters and results, and aliases, fit the signature
 #include "compiler/graph/verify.h"
@@ -16,6 +16,7 @@
 #include "compiler/graph/infer_type.h"
 #include "compiler/graph/text.h"
 #include "compiler/graph/verify_attributes.h"
+#include "compiler/graph/verify_fusion.h"
 #include "compiler/graph/verify_types.h"
 
 #include <algorithm>
@@ -143,6 +144,8 @@ private:
           return fail(instruction, "result type differs from the inferred " + (*types)[i].to_string());
     }
     check_regions(instruction);
+    if (!error_ && instruction.is(Opcode::Fusion))
+      if (auto wrong = check_fusion(instruction)) fail(instruction, *wrong);
   }
 
   // Layouts of ops other than elementwise ones are free: the layout pass decides them.

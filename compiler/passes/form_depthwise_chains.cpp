@@ -23,16 +23,6 @@
 namespace firn {
 namespace {
 
-// The convolution of a bare one or of a contraction fusion; null if there is none.
-const Instruction* convolution_of(const Instruction& instruction) {
-  if (instruction.is(Opcode::Convolution)) return &instruction;
-  if (!instruction.is(Opcode::Fusion) || instruction.attributes().word("kind", "") != "contraction")
-    return nullptr;
-  for (const auto& inner : instruction.region().instructions())
-    if (inner->is(Opcode::Convolution)) return inner.get();
-  return nullptr;
-}
-
 // What operand `number` of the member's convolution is outside; nothing if anything else of the member uses
 // it.
 Value sole_operand(const Instruction& member, int number) {
@@ -40,10 +30,8 @@ Value sole_operand(const Instruction& member, int number) {
   Value operand = convolution->operand(number);
   if (convolution != &member) {
     if (operand.def->users().size() != 1) return {};
-    const std::vector<Instruction*>& parameters = member.region().parameters();
-    auto found = std::find(parameters.begin(), parameters.end(), operand.def);
-    if (found == parameters.end()) return {};
-    operand = member.operand(static_cast<int>(found - parameters.begin()));
+    operand = outside_of(member, operand);
+    if (!operand) return {};
   }
   return std::count(member.operands().begin(), member.operands().end(), operand) == 1 ? operand : Value{};
 }
@@ -78,9 +66,9 @@ plan::ChainMembers members_of(const Chain& chain) {
   return {member_of(chain.expand), member_of(chain.depthwise), member_of(chain.project)};
 }
 
-class StripFormer {
+class ChainFormer {
 public:
-  StripFormer(Region& region, const PassOptions& options) : region_(region), options_(options) {}
+  ChainFormer(Region& region, const PassOptions& options) : region_(region), options_(options) {}
 
   bool run() {
     bool changed = false;
@@ -142,7 +130,7 @@ private:
     std::vector<Instruction*> members;
     for (Instruction* member : {chain.expand, chain.depthwise, chain.project})
       if (member) members.push_back(member);
-    Instruction* fusion = make_fusion(members, "depthwise_chain");
+    Instruction* fusion = make_fusion(members, FusionKind::DepthwiseChain);
     fusion->attributes().set("lines", chain.strips.lines);
     for (size_t i = members.size(); i-- > 0;) region_.erase(members[i]);
   }
@@ -156,7 +144,7 @@ private:
 bool form_depthwise_chains(Module& module, const PassOptions& options) {
   bool changed = false;
   if (options.target && options.target->vector_bits > 0)
-    for_each_region(module, [&](Region& region) { changed |= StripFormer(region, options).run(); });
+    for_each_region(module, [&](Region& region) { changed |= ChainFormer(region, options).run(); });
   return changed;
 }
 

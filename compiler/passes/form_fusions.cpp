@@ -5,12 +5,8 @@
 //   %s = add %d, %c                                  return
 //   %r = maximum %s, %zero                         }
 //
-// Kinds:
-//   contraction   one dot or convolution whose operands are parameters, then elementwise ops on its result
-//   window        the same around a reduce_window
-//   reduce        elementwise producers of a reduce, the reduce, and elementwise ops on its result
-//   elementwise   one loop over the result's elements
-//   movement      a transpose of slices, which strides can say
+// Kinds (compiler/graph/fusion_kinds.def): contraction, window and reduce, grown around their root;
+// elementwise; movement, a transpose of slices, which strides can say.
 // Every fusion has one result. Work is never done twice: a value with users in two kernels is computed once,
 // unless it is free to compute: a broadcast, a slice, an index, or a cheap op on a value that lies in memory
 // anyway.
@@ -154,7 +150,7 @@ public:
           fuse_around(*order_[i]);
     for (size_t i = order_.size(); i-- > 0;)
       if (!fused_.count(order_[i]) && is_fusible_elementwise(*order_[i]))
-        add_producers({order_[i]}, "elementwise");
+        add_producers({order_[i]}, FusionKind::Elementwise);
     for (size_t i = order_.size(); i-- > 0;)
       if (!fused_.count(order_[i]) && order_[i]->is(Opcode::Transpose)) fuse_slices(*order_[i]);
     bool changed = false;
@@ -203,9 +199,9 @@ private:
       if (!has_fusible_type(operand.type())) return;
     switch (root.opcode()) {
     case Opcode::Dot:
-    case Opcode::Convolution: return add_producers(grow_epilogue(root), "contraction");
-    case Opcode::ReduceWindow: return add_producers(grow_epilogue(root), "window");
-    case Opcode::Reduce: return add_producers(grow_epilogue(root), "reduce");
+    case Opcode::Convolution: return add_producers(grow_epilogue(root), FusionKind::Contraction);
+    case Opcode::ReduceWindow: return add_producers(grow_epilogue(root), FusionKind::Window);
+    case Opcode::Reduce: return add_producers(grow_epilogue(root), FusionKind::Reduce);
     default: return;
     }
   }
@@ -271,14 +267,14 @@ private:
 
   // Adds producers to a group until nothing more may join, and makes the fusion if there is something to
   // fuse.
-  void add_producers(Group group, std::string_view kind) {
+  void add_producers(Group group, FusionKind kind) {
     struct Pending {
       Instruction* instruction;
       bool repeated;
     };
     Members inside(group.begin(), group.end());
     Instruction *first = group.front(), *root = group.back();
-    bool takes_inputs = kind == "elementwise" || kind == "reduce";
+    bool takes_inputs = kind == FusionKind::Elementwise || kind == FusionKind::Reduce;
     std::vector<Pending> pending;
     for (Instruction* member : group) pending.push_back({member, false});
     // A producer that is used elsewhere in the group is judged again when that user has joined.
@@ -324,7 +320,7 @@ private:
       return std::find(group.begin(), group.end(), &movement) != group.end();
     });
     if (slices && view.source == group.front()->operand(0) && options_.take_rewrite())
-      finish(group, "movement");
+      finish(group, FusionKind::Movement);
   }
 
   static bool is_operand_of(const Instruction& user, const Instruction& producer) {
@@ -344,7 +340,7 @@ private:
                 group.end());
   }
 
-  void finish(const Group& group, std::string_view kind) {
+  void finish(const Group& group, FusionKind kind) {
     Instruction* root = group.back();
     Instruction* fusion = make_fusion(group, kind);
     if (results_.erase(root)) results_.insert(fusion);

@@ -116,7 +116,7 @@ bool fuse_in(Region& region, const PassOptions& options) {
     auto attention = match_attention(last);
     if (!attention || !options.take_rewrite()) continue;
     done.insert(attention->values);
-    make_fusion(AttentionFuser(*attention).members(region), "attention");
+    make_fusion(AttentionFuser(*attention).members(region), FusionKind::Attention);
     changed = true;
   }
   return changed;

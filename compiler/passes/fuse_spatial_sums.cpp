@@ -6,9 +6,9 @@
 //
 // Without another user of %y the fusion returns %s alone, and nobody stores %y. With others, maps that stay
 // near are left alone: reading them again costs no more than additions between those of the convolution.
-// Strips count as convolutions.
+// Depthwise chains count as convolutions.
 //
-// - Requires: fusions and strips are formed.
+// - Requires: fusions and depthwise chains are formed.
 // - Breaks: other passes do not look inside.
 #include "compiler/graph/position_sum.h"
 #include "compiler/passes/fusion_builder.h"
@@ -27,19 +27,12 @@ namespace {
 bool is_blocked_convolution(const Instruction& instruction) {
   const Layout& layout = instruction.type().layout;
   if (instruction.num_results() != 1 || layout.blocks.size() != 1 || layout.blocks[0].dim != 1) return false;
-  if (instruction.is(Opcode::Convolution)) return true;
-  if (!instruction.is(Opcode::Fusion)) return false;
-  const std::string& kind = instruction.attributes().word("kind", "");
-  const auto& inner = instruction.region().instructions();
-  return kind == "depthwise_chain" ||
-         (kind == "contraction" && std::any_of(inner.begin(), inner.end(), [](const auto& member) {
-            return member->is(Opcode::Convolution);
-          }));
+  return convolution_of(instruction) || has_fusion_kind(instruction, FusionKind::DepthwiseChain);
 }
 
-class SideSumFormer {
+class SpatialSumFormer {
 public:
-  SideSumFormer(Region& region, const PassOptions& options) : region_(region), options_(options) {
+  SpatialSumFormer(Region& region, const PassOptions& options) : region_(region), options_(options) {
     for (Instruction* instruction : region.snapshot()) position_[instruction] = position_.size();
   }
 
@@ -91,7 +84,7 @@ private:
         region_.move_before(operand.def, &producer);
         position_[operand.def] = 0;
       }
-    Instruction* fusion = make_fusion(members, "fused_spatial_sum", exported, &producer);
+    Instruction* fusion = make_fusion(members, FusionKind::FusedSpatialSum, exported, &producer);
     position_[fusion] = position_.at(&producer);
     joined_.insert({&producer, &reduction});
     region_.erase(&reduction);
@@ -109,7 +102,7 @@ private:
 bool fuse_spatial_sums(Module& module, const PassOptions& options) {
   bool changed = false;
   if (options.target && options.target->vector_bits > 0)
-    for_each_region(module, [&](Region& region) { changed |= SideSumFormer(region, options).run(); });
+    for_each_region(module, [&](Region& region) { changed |= SpatialSumFormer(region, options).run(); });
   return changed;
 }
 

@@ -25,7 +25,7 @@ std::string merged_location(const std::vector<Instruction*>& members) {
 
 class FusionBuilder {
 public:
-  FusionBuilder(const std::vector<Instruction*>& members, std::string_view kind,
+  FusionBuilder(const std::vector<Instruction*>& members, FusionKind kind,
                 const std::vector<Instruction*>& exported, Instruction* before)
       : members_(members), exported_(exported) {
     for (Instruction* member : members_) copies_[member] = nullptr;
@@ -34,7 +34,8 @@ public:
     for (const Instruction* member : exported_)
       for (int i = 0; i < member->num_results(); ++i) types.push_back(member->type(i));
     Region& parent = *before->parent();
-    fusion_ = parent.append(Opcode::Fusion, operands_, types, {{"kind", Word{std::string(kind)}}}, before);
+    fusion_ = parent.append(Opcode::Fusion, operands_, types,
+                            {{"kind", Word{std::string(fusion_kind_word(kind))}}}, before);
     fusion_->set_location(merged_location(members_));
   }
 
@@ -106,12 +107,12 @@ private:
 
 } // namespace
 
-Instruction* make_fusion(const std::vector<Instruction*>& members, std::string_view kind,
+Instruction* make_fusion(const std::vector<Instruction*>& members, FusionKind kind,
                          const std::vector<Instruction*>& exported, Instruction* before) {
   return FusionBuilder(members, kind, exported, before).run();
 }
 
-Instruction* make_fusion(const std::vector<Instruction*>& members, std::string_view kind) {
+Instruction* make_fusion(const std::vector<Instruction*>& members, FusionKind kind) {
   return make_fusion(members, kind, {members.back()}, members.back());
 }
 

@@ -1,9 +1,8 @@
 // Turns a set of instructions of one region into a fusion: shared bookkeeping of form-fusions.
 #pragma once
 
-#include "compiler/graph/module.h"
+#include "compiler/graph/fusion.h"
 
-#include <string_view>
 #include <vector>
 
 namespace firn {
@@ -12,9 +11,9 @@ namespace firn {
 // results of the members `exported`, and makes all users of those outside use the fusion. Values from outside
 // become operands; one-element constants move inside, but not where they are operands of contractions. The
 // members themselves stay for the caller to erase.
-Instruction* make_fusion(const std::vector<Instruction*>& members, std::string_view kind,
+Instruction* make_fusion(const std::vector<Instruction*>& members, FusionKind kind,
                          const std::vector<Instruction*>& exported, Instruction* before);
 // The same in front of the last member, which alone is exported.
-Instruction* make_fusion(const std::vector<Instruction*>& members, std::string_view kind);
+Instruction* make_fusion(const std::vector<Instruction*>& members, FusionKind kind);
 
 } // namespace firn

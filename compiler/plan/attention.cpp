@@ -1,6 +1,7 @@
 // The choice of tiles and blocks for attention.
 #include "compiler/plan/attention.h"
 
+#include "compiler/graph/fusion.h"
 #include "compiler/plan/attention_mask.h"
 #include "compiler/plan/cost_model.h"
 
@@ -79,7 +80,8 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOp
 } // namespace
 
 std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanOptions& options) {
-  auto a = fusion.is(Opcode::Fusion) ? match_attention(*fusion.region().results()[0].def) : std::nullopt;
+  auto a =
+      has_fusion_kind(fusion, FusionKind::Attention) ? match_attention(*fusion_root(fusion)) : std::nullopt;
   if (!a) return "this is no fusion of attention";
   int lanes = options.target.lanes(32);
   if (plan.rows == 0) plan = choose(*a, fusion, options);

@@ -1,6 +1,8 @@
 // The reading of masks.
 #include "compiler/plan/attention_mask.h"
 
+#include "compiler/graph/fusion.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -18,13 +20,8 @@ struct Mask {
 };
 
 LiteralRef constant_of(Value value, const Instruction& fusion) {
-  if (value.def->is(Opcode::Parameter)) {
-    const auto& parameters = fusion.region().parameters();
-    auto at = std::find(parameters.begin(), parameters.end(), value.def);
-    if (at == parameters.end()) return nullptr;
-    value = fusion.operand(static_cast<int>(at - parameters.begin()));
-  }
-  return value.def->is(Opcode::Constant) ? value.def->literal() : nullptr;
+  if (value.def->is(Opcode::Parameter)) value = outside_of(fusion, value);
+  return value && value.def->is(Opcode::Constant) ? value.def->literal() : nullptr;
 }
 
 std::optional<Mask> read_mask(const Instruction& select, bool score_is_second, const Instruction& fusion) {

@@ -1,6 +1,7 @@
 // Which algorithms cover an instruction.
 #include "compiler/plan/choose_plan.h"
 
+#include "compiler/graph/fusion.h"
 #include "compiler/plan/attention.h"
 #include "compiler/plan/depthwise_chain.h"
 #include "compiler/plan/element_code.h"
@@ -27,10 +28,6 @@ std::optional<Plain> plain_of(const Instruction& instruction) {
   case Opcode::TopK: return Plain::TopK;
   default: return std::nullopt;
   }
-}
-
-bool has_kind(const Instruction& instruction, std::string_view kind) {
-  return instruction.is(Opcode::Fusion) && instruction.attributes().word("kind", "") == kind;
 }
 
 std::string unless(bool is_covered, const char* wrong) {
@@ -83,9 +80,10 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
   if (auto plan = plan_depthwise(instruction, options)) return *plan;
   if (auto plan = plan_pooling(instruction, options)) return *plan;
   if (auto plan = plan_contraction(instruction, context)) return *plan;
-  if (AttentionPlan plan; has_kind(instruction, "attention") && complete(plan, instruction, options).empty())
+  if (AttentionPlan plan;
+      has_fusion_kind(instruction, FusionKind::Attention) && complete(plan, instruction, options).empty())
     return plan;
-  if (has_kind(instruction, "depthwise_chain"))
+  if (has_fusion_kind(instruction, FusionKind::DepthwiseChain))
     if (DepthwiseChainPlan plan{instruction.attributes().integer("lines", 0)};
         check(plan, instruction, options).empty())
       return plan;

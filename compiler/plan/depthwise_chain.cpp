@@ -1,6 +1,7 @@
 // Which fusions are chains.
 #include "compiler/plan/depthwise_chain.h"
 
+#include "compiler/graph/fusion.h"
 #include "compiler/plan/windows.h"
 
 namespace firn::plan {
@@ -25,24 +26,18 @@ bool is_depthwise(const Instruction& member, const PlanOptions& options) {
 } // namespace
 
 std::optional<DepthwiseChain> find_depthwise_chain(const Instruction& fusion, const PlanOptions& options) {
-  if (!fusion.is(Opcode::Fusion) || fusion.attributes().word("kind", "") != "depthwise_chain")
-    return std::nullopt;
+  if (!has_fusion_kind(fusion, FusionKind::DepthwiseChain)) return std::nullopt;
   DepthwiseChain chain;
-  const Instruction* last = nullptr;
-  for (const auto& inner : fusion.region().instructions()) {
-    if (inner->is(Opcode::Constant) || inner->is(Opcode::Parameter)) continue;
-    std::optional<KernelRoot> root = find_contraction(*inner);
-    if (!root || chain.project || (last && root->operands[0].def != last)) return std::nullopt;
-    if (!chain.depthwise && is_depthwise(*inner, options))
-      chain.depthwise = inner.get();
-    else if (is_walked_by_lines(*inner, options) && (chain.depthwise || !chain.expand))
-      (chain.depthwise ? chain.project : chain.expand) = inner.get();
+  for (const Instruction* member : fusion_members(fusion)) {
+    if (chain.project) return std::nullopt;
+    if (!chain.depthwise && is_depthwise(*member, options))
+      chain.depthwise = member;
+    else if (is_walked_by_lines(*member, options) && (chain.depthwise || !chain.expand))
+      (chain.depthwise ? chain.project : chain.expand) = member;
     else
       return std::nullopt;
-    last = inner.get();
   }
-  bool is_whole = chain.depthwise && (chain.expand || chain.project);
-  if (!is_whole || last != fusion.region().results()[0].def) return std::nullopt;
+  if (!chain.depthwise || !(chain.expand || chain.project)) return std::nullopt;
   return chain;
 }
 

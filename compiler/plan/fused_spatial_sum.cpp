@@ -1,7 +1,7 @@
 // Which kernels leave sums.
 #include "compiler/plan/fused_spatial_sum.h"
 
-#include "compiler/graph/position_sum.h"
+#include "compiler/graph/fusion.h"
 #include "compiler/plan/depthwise_chain.h"
 
 namespace firn::plan {
@@ -43,14 +43,8 @@ int64_t tiles_of_planned(const Instruction& producer, const KernelPlans& plans, 
 } // namespace
 
 std::optional<FusedSum> find_fused_sum(const Instruction& fusion) {
-  if (!fusion.is(Opcode::Fusion) || fusion.attributes().word("kind", "") != "fused_spatial_sum")
-    return std::nullopt;
-  std::vector<const Instruction*> members;
-  for (const auto& inner : fusion.region().instructions())
-    if (!inner->is(Opcode::Constant) && !inner->is(Opcode::Parameter)) members.push_back(inner.get());
-  if (members.size() != 2 || members[0]->num_results() != 1) return std::nullopt;
-  Value map = const_cast<Instruction*>(members[0])->result();
-  if (!find_position_sum(*members[1], map)) return std::nullopt;
+  if (!has_fusion_kind(fusion, FusionKind::FusedSpatialSum)) return std::nullopt;
+  std::vector<Instruction*> members = fusion_members(fusion);
   return FusedSum{members[0], members[1]};
 }
 

@@ -1,6 +1,7 @@
 // The walks of copies.
 #include "compiler/plan/relayout.h"
 
+#include "compiler/graph/fusion.h"
 #include "compiler/graph/strided_view.h"
 
 #include <algorithm>
@@ -99,14 +100,14 @@ private:
 
 bool moves(const Instruction& instruction) {
   return instruction.is(Opcode::Copy) || instruction.is(Opcode::Transpose) ||
-         (instruction.is(Opcode::Fusion) && instruction.attributes().word("kind", "") == "movement");
+         has_fusion_kind(instruction, FusionKind::Movement);
 }
 
 // Where the elements of the result lie in the one operand; nothing for instructions that compute.
 std::optional<RelayoutSide> source_of(const Instruction& instruction) {
-  if (instruction.is(Opcode::Fusion)) {
+  if (has_fusion_kind(instruction, FusionKind::Movement)) {
     StridedView view =
-        strided_view(instruction.region().results()[0], [](const Instruction&) { return true; });
+        strided_view(fusion_root(instruction)->result(), [](const Instruction&) { return true; });
     if (!view.source.def->is(Opcode::Parameter)) return std::nullopt;
     RelayoutSide source{Type::tensor_of(instruction.type().dtype, view.dims), {}, view.offset};
     source.type.layout.strides = view.strides;

@@ -1,17 +1,12 @@
 // What kernels are built around.
 #include "compiler/plan/roots.h"
 
+#include "compiler/graph/fusion.h"
+
 #include <algorithm>
 
 namespace firn::plan {
 namespace {
-
-// The operand of a fusion that a value within stands for; none if the value is computed inside.
-Value outside_of(const Instruction& fusion, Value inside) {
-  const std::vector<Instruction*>& parameters = fusion.region().parameters();
-  auto found = std::find(parameters.begin(), parameters.end(), inside.def);
-  return found == parameters.end() ? Value{} : fusion.operand(static_cast<int>(found - parameters.begin()));
-}
 
 // A parameter of the fusions and composites around an instruction is what they are given, if that is a
 // constant.
@@ -26,57 +21,33 @@ Value constant_of(Value value) {
   return given.def->is(Opcode::Constant) ? given : value;
 }
 
-// The one instruction of a fusion that `is_root` names, where everything else is code per element behind it.
-template <class IsRoot> const Instruction* sole_root(const Instruction& fusion, IsRoot is_root) {
-  if (holds_kernels(fusion)) return nullptr;
-  const Instruction* root = nullptr;
-  const Region& region = fusion.region();
-  for (const auto& inner : region.instructions()) {
-    if (is_root(*inner)) {
-      if (root) return nullptr;
-      root = inner.get();
-    } else if (!has_element_form(*inner)) {
-      return nullptr;
-    }
-  }
-  if (!root || region.results().size() != 1 || region.results()[0].type().dims != root->type().dims)
-    return nullptr;
+// The root of a fusion of that kind; null for other instructions.
+const Instruction* root_of(const Instruction& fusion, FusionKind kind) {
+  const Instruction* root = has_fusion_kind(fusion, kind) ? fusion_root(fusion) : nullptr;
+  FIRN_CHECK(root || !has_fusion_kind(fusion, kind), "fusion without the root that its kind promises");
   return root;
-}
-
-bool is_dot_or_convolution(const Instruction& instruction) {
-  return is_contraction(instruction.opcode());
-}
-bool is_pooling(const Instruction& instruction) {
-  return instruction.is(Opcode::ReduceWindow);
 }
 
 } // namespace
 
 std::optional<KernelRoot> find_contraction(const Instruction& instruction) {
-  if (is_dot_or_convolution(instruction))
+  if (is_contraction(instruction.opcode()))
     return KernelRoot{&instruction,
                       {constant_of(instruction.operand(0)), constant_of(instruction.operand(1))}};
-  if (!instruction.is(Opcode::Fusion)) return std::nullopt;
-  KernelRoot root{sole_root(instruction, is_dot_or_convolution), {}};
+  KernelRoot root{root_of(instruction, FusionKind::Contraction), {}};
   if (!root.op) return std::nullopt;
-  for (int i = 0; i < 2; ++i) {
-    root.operands[i] = outside_of(instruction, root.op->operand(i));
-    if (!root.operands[i]) return std::nullopt;
-    root.operands[i] = constant_of(root.operands[i]);
-  }
+  for (int i = 0; i < 2; ++i) root.operands[i] = constant_of(outside_of(instruction, root.op->operand(i)));
   return root;
 }
 
 std::optional<KernelRoot> find_pooling(const Instruction& instruction) {
   KernelRoot root;
-  if (is_pooling(instruction)) {
+  if (instruction.is(Opcode::ReduceWindow)) {
     root = {&instruction, {instruction.operand(0), {}}};
-  } else if (instruction.is(Opcode::Fusion)) {
-    root.op = sole_root(instruction, is_pooling);
-    if (root.op) root.operands[0] = outside_of(instruction, root.op->operand(0));
+  } else if (const Instruction* window = root_of(instruction, FusionKind::Window)) {
+    root = {window, {outside_of(instruction, window->operand(0)), {}}};
   }
-  if (!root.operands[0] || root.op->num_operands() != 2) return std::nullopt;
+  if (!root.op || root.op->num_operands() != 2) return std::nullopt;
   root.operands[1] = root.op->operand(1);
   return root;
 }
@@ -88,37 +59,19 @@ bool is_packable_constant(Value value) {
 bool holds_kernels(const Instruction& instruction) {
   if (instruction.is(Opcode::If) || instruction.is(Opcode::While) || instruction.is(Opcode::Composite))
     return true;
-  if (!instruction.is(Opcode::Fusion)) return false;
-  std::string kind = instruction.attributes().word("kind", "");
-  return kind == "depthwise_chain" || kind == "fused_spatial_sum";
+  return has_fusion_kind(instruction, FusionKind::DepthwiseChain) ||
+         has_fusion_kind(instruction, FusionKind::FusedSpatialSum);
 }
 
 bool has_element_form(const Instruction& instruction) {
-  if (is_elementwise(instruction.opcode())) return true;
+  if (is_per_element(instruction)) return true;
   auto no_dim = [&](auto is) {
     const std::vector<WindowDim>& dims = instruction.attributes().window().dims;
     return std::none_of(dims.begin(), dims.end(), is);
   };
   switch (instruction.opcode()) {
-  case Opcode::Parameter:
-  case Opcode::Constant:
-  case Opcode::Iota:
-  case Opcode::BroadcastInDim:
-  case Opcode::Concatenate:
-  case Opcode::Copy:
   case Opcode::Dot:
-  case Opcode::DynamicSlice:
-  case Opcode::Gather:
-  case Opcode::GatherElements:
-  case Opcode::GatherND:
-  case Opcode::Pad:
-  case Opcode::Reduce:
-  case Opcode::Reshape:
-  case Opcode::Reverse:
-  case Opcode::Slice:
-  case Opcode::Transpose: return true;
-  case Opcode::BitcastConvert:
-    return bit_width(instruction.type().dtype) == bit_width(instruction.operand(0).dtype());
+  case Opcode::Reduce: return true;
   case Opcode::Convolution:
     return no_dim([](const WindowDim& dim) { return dim.input_dilation != 1 && dim.dilation != 1; });
   case Opcode::ReduceWindow: return no_dim([](const WindowDim& dim) { return dim.input_dilation != 1; });

@@ -1,6 +1,7 @@
 // Signatures, databases and explanations as text.
 #include "compiler/plan/schedule.h"
 
+#include "compiler/graph/fusion.h"
 #include "compiler/plan/roots.h"
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/text_scanner.h"
@@ -21,9 +22,8 @@ std::string trimmed(std::string_view text) {
 std::string members_text(const Instruction& instruction) {
   if (!instruction.is(Opcode::Fusion)) return "";
   std::string text;
-  for (const auto& inner : instruction.region().instructions())
-    if (!inner->is(Opcode::Constant) && !inner->is(Opcode::Parameter))
-      text += (text.empty() ? "" : ",") + std::string(opcode_name(inner->opcode()));
+  for (const Instruction* member : fusion_members(instruction))
+    text += (text.empty() ? "" : ",") + std::string(opcode_name(member->opcode()));
   return "[" + text + "]";
 }
 

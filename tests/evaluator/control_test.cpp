@@ -35,7 +35,7 @@ TEST_CASE("composite and fusion evaluate their bodies", "[evaluator]") {
   expect("%x = constant [1.0, 2.0] : f32[2] %r = composite %x {name = double} region (%p: f32[2]) { "
          "%a = add %p, %p : f32[2] return %a } : f32[2]",
          "f32[2]", "2.0, 4.0");
-  expect("%x = constant [1.0, 2.0] : f32[2] %f:2 = fusion %x {kind = loop} region (%p: f32[2]) { "
+  expect("%x = constant [1.0, 2.0] : f32[2] %f:2 = fusion %x {kind = elementwise} region (%p: f32[2]) { "
          "%a = negate %p : f32[2] return %p, %a } : (f32[2], f32[2]) %r = copy %f#1 : f32[2]",
          "f32[2]", "-1.0, -2.0");
 }

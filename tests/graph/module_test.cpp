@@ -105,7 +105,7 @@ TEST_CASE("inlining copies nested regions and maps what they capture") {
 
 TEST_CASE("inlining a fusion's region puts operands in place of parameters") {
   auto module = parse_or_fail("m", main_text("%x: f32[2], %y: f32[2]", "f32[2], f32[2]", R"(
-    %f:2 = fusion %x, %y region(%p: f32[2], %q: f32[2]) {
+    %f:2 = fusion %x, %y {kind = elementwise} region(%p: f32[2], %q: f32[2]) {
       %s = subtract %q, %p : f32[2]
       return %p, %s
     } : (f32[2], f32[2])

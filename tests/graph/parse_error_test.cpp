@@ -45,7 +45,7 @@ TEST_CASE("broken structure is refused") {
 }
 
 TEST_CASE("isolated regions see nothing outside, those of if do") {
-  check_body_error("%y = fusion %x region(%p: f32[2]) { return %x } : f32[2] return %y",
+  check_body_error("%y = fusion %x {kind = elementwise} region(%p: f32[2]) { return %x } : f32[2] return %y",
                    "'%x' is not defined");
   parse_or_fail("m",
                 main_text("%x: f32[2], %c: bool[]", "f32[2]",

@@ -42,10 +42,9 @@ TEST_CASE("order: users stand after what they use") {
 }
 
 TEST_CASE("isolation: only if and while use outside values") {
-  auto module = parse_or_fail(
-      "m", main_text(
-               "%x: f32[2]", "f32[2]",
-               "%f = fusion %x region(%p: f32[2]) { %n = negate %p : f32[2] return %n } : f32[2] return %f"));
+  auto module = parse_or_fail("m", main_text("%x: f32[2]", "f32[2]",
+                                             "%f = fusion %x {kind = elementwise} region(%p: f32[2]) { %n = "
+                                             "negate %p : f32[2] return %n } : f32[2] return %f"));
   Region& body = module->main().body();
   Region& inner = body.results()[0].def->region();
   inner.snapshot()[1]->set_operand(0, body.parameter(0));
@@ -143,13 +142,15 @@ TEST_CASE("regions fit the op") {
   const std::string x = "%x: f32[2], %z: f32[], %c: bool[], %n: i64[]";
   check_body(x, "%y = fusion %x : f32[2]", "region is missing");
   check_body(x, "%y = negate %x region() { return } : f32[2]", "region on an op without");
-  check_body(x, "%y = fusion %x region() { return } : f32[2]", "wrong result count");
+  check_body(x, "%y = fusion %x {kind = elementwise} region() { return } : f32[2]", "wrong result count");
   check_body(x, "%y = if %c region() { return %x } : f32[2]", "op with 1 regions, wants 2");
   check_body(x, "%y = if %c region() { return %x }, region() { return %z } : f32[2]",
              "region's result 0 is f32[], wants f32[2]");
   check_body(x, "%y = if %c region() { return %x }, region() { return } : f32[2]",
              "wrong number of parameters or results");
-  check_body(x, "%y = fusion %x region(%p: f32[3]) { %q = constant [1, 2] : f32[2] return %q } : f32[2]",
+  check_body(x,
+             "%y = fusion %x {kind = elementwise} region(%p: f32[3]) { %q = constant [1, 2] : f32[2] return "
+             "%q } : f32[2]",
              "region's parameter 0 is f32[3], wants f32[2]");
   check_body(x, "%y = while %n region(%i: i64[]) { return %i }, region(%j: i64[]) { return %j } : i64[]",
              "region's result 0 is i64[], wants bool[]");

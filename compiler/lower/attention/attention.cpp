@@ -2,6 +2,7 @@
 // turned into weights, and are multiplied into the values at once; what earlier blocks gave is scaled to the
 // references that weights are relative to now. Keys are packed by a kernel of their own, since the first
 // product wants them along lanes.
+#include "compiler/graph/fusion.h"
 #include "compiler/lower/attention/lane_operand.h"
 #include "compiler/lower/attention/mask_skipping.h"
 #include "compiler/lower/attention/online_softmax.h"
@@ -74,10 +75,9 @@ private:
   }
 
   Value operand_of(const StridedView& view) const {
-    const auto& parameters = fusion_.region().parameters();
-    auto at = std::find(parameters.begin(), parameters.end(), view.source.def);
-    FIRN_CHECK(at != parameters.end(), "attention on a value that is no operand of its fusion");
-    return fusion_.operand(static_cast<int>(at - parameters.begin()));
+    Value operand = outside_of(fusion_, view.source);
+    FIRN_CHECK(operand, "attention on a value that is no operand of its fusion");
+    return operand;
   }
 
   Place pack(const LaneOperand& operand, const StridedView& view, const char* algorithm) {
@@ -384,7 +384,7 @@ private:
 } // namespace
 
 void emit_planned(LoweringContext& context, const Instruction& fusion, const plan::AttentionPlan& plan) {
-  AttentionKernel(context, fusion, *match_attention(*fusion.region().results()[0].def), plan).emit();
+  AttentionKernel(context, fusion, *match_attention(*fusion_root(fusion)), plan).emit();
 }
 
 } // namespace firn::lower

@@ -1,0 +1,118 @@
+// Kinds and roots of fusions.
+#include "compiler/graph/fusion.h"
+
+#include <algorithm>
+
+namespace firn {
+namespace {
+
+struct KindRow {
+  std::string_view word, holds;
+};
+constexpr KindRow kRows[] = {
+#define FIRN_FUSION_KIND(enumerator, word, holds) {word, holds},
+#include "compiler/graph/fusion_kinds.def"
+};
+
+// The one instruction of the region that `is_root` names; null if there are none or several.
+template <class IsRoot> Instruction* sole(const Instruction& fusion, IsRoot is_root) {
+  Instruction* found = nullptr;
+  for (const auto& inner : fusion.region().instructions()) {
+    if (!is_root(inner->opcode())) continue;
+    if (found) return nullptr;
+    found = inner.get();
+  }
+  return found;
+}
+
+} // namespace
+
+std::string_view fusion_kind_word(FusionKind kind) {
+  return kRows[static_cast<size_t>(kind)].word;
+}
+
+std::string_view fusion_kind_holds(FusionKind kind) {
+  return kRows[static_cast<size_t>(kind)].holds;
+}
+
+std::optional<FusionKind> parse_fusion_kind(std::string_view word) {
+  for (size_t i = 0; i < std::size(kRows); ++i)
+    if (kRows[i].word == word) return static_cast<FusionKind>(i);
+  return std::nullopt;
+}
+
+std::string fusion_kind_words() {
+  std::string words;
+  for (const KindRow& row : kRows) words += (words.empty() ? "" : ", ") + std::string(row.word);
+  return words;
+}
+
+std::optional<FusionKind> fusion_kind(const Instruction& instruction) {
+  if (!instruction.is(Opcode::Fusion)) return std::nullopt;
+  return parse_fusion_kind(instruction.attributes().word("kind", ""));
+}
+
+Instruction* fusion_root(const Instruction& fusion) {
+  std::optional<FusionKind> kind = fusion_kind(fusion);
+  if (!kind) return nullptr;
+  switch (*kind) {
+  case FusionKind::Contraction: return sole(fusion, is_contraction);
+  case FusionKind::Reduce: return sole(fusion, [](Opcode opcode) { return opcode == Opcode::Reduce; });
+  case FusionKind::Window: return sole(fusion, [](Opcode opcode) { return opcode == Opcode::ReduceWindow; });
+  case FusionKind::Attention:
+  case FusionKind::Movement: return fusion.region().results()[0].def;
+  case FusionKind::DepthwiseChain:
+  case FusionKind::Elementwise:
+  case FusionKind::FusedSpatialSum: return nullptr;
+  }
+  return nullptr;
+}
+
+const Instruction* contraction_of(const Instruction& instruction) {
+  if (is_contraction(instruction.opcode())) return &instruction;
+  return has_fusion_kind(instruction, FusionKind::Contraction) ? fusion_root(instruction) : nullptr;
+}
+
+const Instruction* convolution_of(const Instruction& instruction) {
+  const Instruction* contraction = contraction_of(instruction);
+  return contraction && contraction->is(Opcode::Convolution) ? contraction : nullptr;
+}
+
+std::vector<Instruction*> fusion_members(const Instruction& fusion) {
+  std::vector<Instruction*> members;
+  for (const auto& inner : fusion.region().instructions())
+    if (!inner->is(Opcode::Constant) && !inner->is(Opcode::Parameter)) members.push_back(inner.get());
+  return members;
+}
+
+Value outside_of(const Instruction& owner, Value inside) {
+  const std::vector<Instruction*>& parameters = owner.region().parameters();
+  auto found = std::find(parameters.begin(), parameters.end(), inside.def);
+  return found == parameters.end() ? Value{} : owner.operand(static_cast<int>(found - parameters.begin()));
+}
+
+bool is_per_element(const Instruction& instruction) {
+  if (is_elementwise(instruction.opcode())) return true;
+  switch (instruction.opcode()) {
+  case Opcode::Parameter:
+  case Opcode::Constant:
+  case Opcode::Iota:
+  case Opcode::BroadcastInDim:
+  case Opcode::Concatenate:
+  case Opcode::Copy:
+  case Opcode::DynamicSlice:
+  case Opcode::Gather:
+  case Opcode::GatherElements:
+  case Opcode::GatherND:
+  case Opcode::Pad:
+  case Opcode::Reshape:
+  case Opcode::Reverse:
+  case Opcode::Slice:
+  case Opcode::Transpose: return true;
+  case Opcode::BitcastConvert:
+    return bit_width(instruction.type().dtype) == bit_width(instruction.operand(0).dtype());
+  default: return false;
+  }
+}
+
+} // namespace firn

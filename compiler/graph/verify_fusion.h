@@ -1,0 +1,15 @@
+// What fusions hold: part of the verifier.
+#pragma once
+
+#include "compiler/graph/module.h"
+
+#include <optional>
+#include <string>
+
+namespace firn {
+
+// What is wrong with a fusion whose region is verified: its kind is unknown, or the region does not hold what
+// the kind promises (fusion_kinds.def); or nothing.
+std::optional<std::string> check_fusion(const Instruction& fusion);
+
+} // namespace firn
