@@ -157,6 +157,14 @@ std::vector<Family> families() {
        main_text("%x: f32[1,4,9,20], %w: f32[16,4,3,3]",
                  "%r = convolution %x, %w {window = 3x3 pad 1_1x1_1, groups = 1} : f32[1,16,9,20]",
                  "f32[1,16,9,20]")},
+      {"polyphase",
+       "polyphase tile 3x2 rows outermost",
+       {},
+       main_text("%x: " + plain(8),
+                 "%i = copy %x : " + image(8) + " %w = " + random_constant(16 * 8 * 16, 7) +
+                     " : f32[16,8,4,4] %o = convolution %i, %w {window = 4x4 pad 2_2x2_2 input_dilate 2x2, "
+                     "groups = 1} : f32[1,16,18,20]{0,1,2,3:1x8} %r = copy %o : f32[1,16,18,20]",
+                 "f32[1,16,18,20]")},
       {"winograd",
        "winograd 2x2 tile 2x1 batch 3",
        {},

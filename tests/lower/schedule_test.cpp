@@ -92,7 +92,7 @@ TEST_CASE("a schedule may name the algorithm alone", "[lower]") {
   };
   CHECK(force("direct") == to_string(direct.chosen));
   CHECK(force("winograd 2x2").find("winograd 2x2 tile ") == 0);
-  CHECK(force("elements") == "elements");
+  CHECK(force("elements") == "elements lanes 8");
 }
 
 TEST_CASE("an explanation reads back as a database", "[lower]") {
