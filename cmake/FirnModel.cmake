@@ -3,7 +3,7 @@
 #
 #   firn_add_library(<target> MODEL <file.onnx> CLASS <ns::Name>
 #     [NAMES new=old ...] [DIMS name=value ...] [STATE past=present ...] [EXTERNAL name ...]
-#     [TARGET <triple>] [CPU <name>] [OPT speed|size|debug] [MATH default|strict] [WEIGHTS embed|init] [THREADS 1]
+#     [TARGET <triple>] [CPU <name>] [OPT speed|size|debug] [MATH default|strict] [WEIGHTS embed|init] [THREADS <n>]
 #     [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
 #   firn_add_golden_test(<test> LIBRARY <target> DATA <folder> [TOLERANCE 1e-5])
 #
@@ -56,8 +56,8 @@ function(_firn_check_supported call multiversion threads weights states dims)
   if(multiversion)
     _firn_refuse("${call}" "MULTIVERSION is not supported by this version of Firn; choose one CPU")
   endif()
-  if(threads AND NOT threads STREQUAL "1")
-    _firn_refuse("${call}" "THREADS ${threads} is not supported by this version of Firn; models run on one thread")
+  if(NOT "${threads}" STREQUAL "" AND NOT threads MATCHES "^[1-9][0-9]*$")
+    _firn_refuse("${call}" "THREADS ${threads}: wanted how many threads run() makes use of at most")
   endif()
   if(weights STREQUAL "file")
     _firn_refuse("${call}" "WEIGHTS file is not supported by this version of Firn; use WEIGHTS embed or init")
@@ -186,6 +186,9 @@ function(firn_add_library target)
   list(APPEND options ${opt_${arg_OPT}})
   if(arg_MATH)
     list(APPEND options "--math=${arg_MATH}")
+  endif()
+  if(arg_THREADS)
+    list(APPEND options "--threads=${arg_THREADS}")
   endif()
   if(arg_WEIGHTS STREQUAL "init")
     list(APPEND options "--winograd=init")

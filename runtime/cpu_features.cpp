@@ -125,7 +125,7 @@ constexpr firn_status unsupported(int number) noexcept {
 
 } // namespace
 
-extern "C" firn_status firn_rt1_check_cpu(int32_t architecture, uint64_t features) FIRN_NOEXCEPT {
+extern "C" firn_status firn_rt2_check_cpu(int32_t architecture, uint64_t features) FIRN_NOEXCEPT {
   constexpr int no_feature = 0xff;
   if (architecture != FIRN_HOST_ARCHITECTURE && architecture != FIRN_ARCH_OTHER)
     return unsupported(no_feature);

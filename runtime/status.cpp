@@ -33,7 +33,7 @@ const char* missing_feature(int number) noexcept {
 
 } // namespace
 
-extern "C" const char* firn_rt1_status_message(firn_status status) FIRN_NOEXCEPT {
+extern "C" const char* firn_rt2_status_message(firn_status status) FIRN_NOEXCEPT {
   switch (status & 0xff) {
   case FIRN_STATUS_OK: return "ok";
   case FIRN_STATUS_NOT_INITIALISED: return "the model was not initialised or has been moved from";

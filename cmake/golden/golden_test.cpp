@@ -151,7 +151,7 @@ template <class Any> firn::Owned<Any> make_model([[maybe_unused]] std::vector<un
   } else {
     memory.resize(Any::prepared_weight_bytes + FIRN_WEIGHT_ALIGNMENT);
     firn_status status = FIRN_STATUS_OK;
-    unsigned char* weights = firn_rt1_place_arena(memory.data(), memory.size(), Any::prepared_weight_bytes,
+    unsigned char* weights = firn_rt2_place_arena(memory.data(), memory.size(), Any::prepared_weight_bytes,
                                                   FIRN_WEIGHT_ALIGNMENT, &status);
     return firn::Owned<Any>(Any::Weights::prepare(firn::ByteSpan(weights, Any::prepared_weight_bytes)));
   }

@@ -29,7 +29,7 @@ constexpr std::string_view header_template =
 #ifdef __cplusplus
 extern "C" {
 #endif
-FIRN_HIDDEN firn_status {{RUN}}(const firn_rt1_call* call);
+FIRN_HIDDEN firn_status {{RUN}}(const firn_rt2_call* call);
 FIRN_HIDDEN const unsigned char* {{WEIGHTS}}(void);
 {{PREPARE_PROTOTYPE}}
 #ifdef __cplusplus
@@ -83,7 +83,7 @@ public:
       : {{CLASS}}(firn::ByteSpan(arena_memory.bytes), packed) {}
   FIRN_HIDDEN explicit {{CLASS}}(firn::ByteSpan memory, const Weights& packed{{DEFAULT_WEIGHTS}}) noexcept {
     instance_.construct(memory, arena_bytes, arena_alignment, packed.data(), packed.check(weight_bytes),
-                        firn_rt1_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u));
+                        firn_rt2_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u));
     for (std::size_t i = 0; i < input_count; ++i)
       instance_.bind_input(i, nullptr, Facts::input_offsets[i]);
     for (std::size_t i = 0; i < output_count; ++i)
@@ -98,7 +98,7 @@ public:
 
   // Computes the outputs: no allocation, lock, exception or system call.
   FIRN_HIDDEN firn::Status run() noexcept { return instance_.run(&{{RUN}}, nullptr); }
-  // The same: this version lends no threads and computes on the caller's alone.
+  {{RUN_WITH_EXECUTOR}}
   FIRN_HIDDEN firn::Status run(firn::Executor& executor) noexcept {
     return instance_.run(&{{RUN}}, executor.c_executor());
   }
@@ -308,6 +308,10 @@ Expected<std::string> write_header(const ModelDescription& model) {
   slots["SIZES"] = sizes_text(model);
   slots["GUARD"] = "FIRN_MODEL_" + upper_case(symbols.prefix + "_" + symbols.hash) + "_H";
   slots["RUN"] = symbols.run;
+  slots["RUN_WITH_EXECUTOR"] = model.threads > 1
+                                   ? "// The same, with the same results, shared by up to " +
+                                         std::to_string(model.threads) + " threads of the executor."
+                                   : "// The same: this model was compiled for the caller's thread alone.";
   slots["WEIGHTS"] = symbols.weights;
   slots["MODEL_NAME"] = c_string(model.model_name);
   slots["CPU"] = model.cpu;

@@ -40,8 +40,8 @@ typedef struct {{PREFIX}} {
 static inline firn_status {{PREFIX}}_init({{PREFIX}}* model, void* memory, size_t bytes{{WEIGHTS_PARAMETER}}) {
   unsigned char* arena;
   memset(model, 0, sizeof *model);
-  arena = firn_rt1_place_arena(memory, bytes, {{ARENA_BYTES}}, {{ARENA_ALIGNMENT}}, &model->status);
-  if (model->status == FIRN_STATUS_OK) model->status = firn_rt1_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
+  arena = firn_rt2_place_arena(memory, bytes, {{ARENA_BYTES}}, {{ARENA_ALIGNMENT}}, &model->status);
+  if (model->status == FIRN_STATUS_OK) model->status = firn_rt2_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
   {{CHECK_WEIGHTS}}
   if (model->status != FIRN_STATUS_OK) return model->status;
   model->arena = arena;
@@ -53,7 +53,8 @@ static inline firn_status {{PREFIX}}_init({{PREFIX}}* model, void* memory, size_
 // Computes the outputs: no allocation, lock or system call.
 {{INDICES}}
 static inline firn_status {{PREFIX}}_run_with({{PREFIX}}* model, const firn_executor* executor) {
-  const firn_rt1_call call = {model->arena, model->weights, model->inputs, model->outputs, executor};
+  const firn_rt2_call call = {
+      sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, NULL, executor, NULL, 0};
   if (model->status != FIRN_STATUS_OK) return model->status;
   if (!model->arena) return FIRN_STATUS_NOT_INITIALISED;
   {{CHECK_BOUND}}
@@ -69,8 +70,9 @@ constexpr std::string_view prepare_template =
     R"(// Computes the weights in memory of {{MACRO}}_WEIGHTS_SIZE bytes, aligned to FIRN_WEIGHT_ALIGNMENT; any number of
 // models can share them.
 static inline firn_status {{PREFIX}}_prepare(void* memory, size_t bytes) {
-  const firn_rt1_call call = {(unsigned char*)memory, {{WEIGHTS}}(), NULL, NULL, NULL};
-  const firn_status cpu = firn_rt1_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
+  const firn_rt2_call call = {
+      sizeof(firn_rt2_call), (unsigned char*)memory, {{WEIGHTS}}(), NULL, NULL, NULL, NULL, NULL, 0};
+  const firn_status cpu = firn_rt2_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
   if (cpu != FIRN_STATUS_OK || {{MACRO}}_WEIGHTS_SIZE == 0) return cpu;
   if (!memory) return FIRN_STATUS_NO_WEIGHTS;
   if (bytes != {{MACRO}}_WEIGHTS_SIZE) return FIRN_STATUS_WEIGHTS_SIZE;
@@ -85,7 +87,7 @@ constexpr std::string_view in_place_template =
 static inline firn_status {{PREFIX}}_prepare(void* memory, size_t bytes) {
   (void)memory;
   (void)bytes;
-  return firn_rt1_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
+  return firn_rt2_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
 }
 )";
 
@@ -132,7 +134,7 @@ std::string tensor_macros(const std::vector<TensorDescription>& tensors, const s
 }
 
 std::string slot_address(const TensorDescription& tensor) {
-  return tensor.arena_offset ? "firn_rt1_slot(model->arena, " + std::to_string(*tensor.arena_offset) + ")"
+  return tensor.arena_offset ? "firn_rt2_slot(model->arena, " + std::to_string(*tensor.arena_offset) + ")"
                              : "NULL";
 }
 
@@ -201,7 +203,7 @@ std::string accessors(const TensorDescription& tensor, const std::string& prefix
           "* buffer) {\n  model->" + place + " = " + value + ";\n}\n";
   for (const CountedDim& counted : tensor.counted_dims)
     text += "static inline size_t " + prefix + "_" + id + "_dim" + std::to_string(counted.axis) + "(const " +
-            prefix + "* model) {\n  const int64_t* count = (const int64_t*)firn_rt1_slot(model->arena, " +
+            prefix + "* model) {\n  const int64_t* count = (const int64_t*)firn_rt2_slot(model->arena, " +
             std::to_string(counted.arena_offset) + ");\n  return count ? (size_t)*count : 0;\n}\n";
   return text;
 }

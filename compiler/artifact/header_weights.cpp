@@ -47,14 +47,14 @@ struct alignas(FIRN_WEIGHT_ALIGNMENT) Memory {
 FIRN_HIDDEN static Weights prepare(Memory& memory) noexcept { return prepare(firn::ByteSpan(memory.bytes)); }
 FIRN_HIDDEN static Weights prepare(firn::ByteSpan buffer) noexcept { return prepare(raw(), buffer); }
 FIRN_HIDDEN static Weights prepare(firn::ConstByteSpan raw_weights, firn::ByteSpan buffer) noexcept {
-  const firn_status cpu = firn_rt1_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
+  const firn_status cpu = firn_rt2_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
   return Weights(firn::Weights::prepare(&{{PREPARE}}, cpu, raw_weights, raw_weight_bytes, buffer,
                                         weight_bytes));
 }
 // Memory that holds what prepare() made, in this process or an earlier one.)"},
     {"EMBEDDED", ""},
     {"DEFAULT_WEIGHTS", ""},
-    {"PREPARE_PROTOTYPE", "FIRN_HIDDEN firn_status {{PREPARE}}(const firn_rt1_call* call);"},
+    {"PREPARE_PROTOTYPE", "FIRN_HIDDEN firn_status {{PREPARE}}(const firn_rt2_call* call);"},
     {"RAW_WEIGHT_BYTES",
      R"(FIRN_HIDDEN static constexpr std::size_t raw_weight_bytes = {{RAW_BYTES}}, prepared_weight_bytes = weight_bytes;)"},
     {"WEIGHTS_CONVERSION",

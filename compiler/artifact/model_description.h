@@ -71,6 +71,7 @@ struct ModelDescription {
   int64_t flops = 0;
   int64_t node_count = 0; // of the source model
 
+  int threads = 1; // of an executor that run() makes use of at most
   std::string firn_version;
   std::string triple, cpu;
   int32_t architecture = 0;       // FIRN_ARCH_ of include/firn/abi.h

@@ -80,22 +80,25 @@ Result compile(Generation& generation, const CodegenOptions& options, bool assem
   return {};
 }
 
-// The deeper entry function's frame and the deepest below it: a kernel, and what that calls. Return addresses
-// are pushed on x86 and, at worst, saved elsewhere within the frames already counted.
+// The deeper entry function's frame and the deepest below it: a kernel, and what that calls; in between the
+// deepest of a task, the executor's own apart. Return addresses are pushed on x86 and, at worst, saved
+// elsewhere within the frames already counted.
 int64_t deepest_stack(const BackendReport& report, const CodegenOptions& options,
                       const EmittedModule& emitted) {
-  int64_t entry = 0, kernel = 0, other = 0;
+  int64_t entry = 0, task = 0, kernel = 0, other = 0;
   int64_t word = options.target.arch == Arch::X86_64 ? options.target.pointer_bits / 8 : 0;
   for (const auto& [name, bytes] : report.stack_bytes) {
-    const auto& kernels = emitted.kernel_symbols;
+    const auto &kernels = emitted.kernel_symbols, &tasks = emitted.task_symbols;
     bool is_entry = name == options.run_symbol || name == options.prepare_symbol;
     int64_t& deepest = is_entry                                                           ? entry
                        : std::find(kernels.begin(), kernels.end(), name) != kernels.end() ? kernel
+                       : std::find(tasks.begin(), tasks.end(), name) != tasks.end()       ? task
                                                                                           : other;
     deepest = std::max(deepest, bytes);
   }
   if (other > 0) other += word;
-  return entry + kernel + other + 2 * word;
+  if (task > 0) task += word;
+  return entry + task + kernel + other + 2 * word;
 }
 
 enum class Stage : uint8_t { Module, Assembly, Object };

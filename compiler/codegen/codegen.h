@@ -20,8 +20,8 @@ struct CodegenOptions {
   std::string section_suffix; // appended to section names: .text.firn.<suffix>
   // Whether a shared library made of the object exports the functions.
   bool exported = false;
-  // Builds for measuring: firn_rt1_call::executor points to an array of uint64_t that gets the cycle counter
-  // before the first top-level step and after each.
+  // Builds for measuring: firn_rt2_call::profile gets the cycle counter before the first top-level step and
+  // after each.
   bool profile = false;
   // The program that prepares the weights where the model runs (prepare_program.h); null: none. Its constants
   // are then what the object holds, and the function of this name runs it.
@@ -49,7 +49,7 @@ struct ObjectFacts {
 
 // Writes the object to `path` as one of `outputs`; in ELF the constants are streamed one at a time into a
 // 64-byte aligned read-only section. Fails with Fault::Internal when the object would need a symbol outside
-// memcpy, memset, memmove, firn_rt1_* and what the platform's start-up code brings, or has a constructor,
+// memcpy, memset, memmove, firn_rt2_* and what the platform's start-up code brings, or has a constructor,
 // writable data or unwind tables, and when LLVM fails; nothing is written then.
 Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenOptions& options,
                                   OutputSet& outputs, const std::string& path);

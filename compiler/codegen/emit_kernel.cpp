@@ -13,6 +13,10 @@ std::string kernel_symbol(const Kernel& kernel) {
   return "firn.k." + kernel.name;
 }
 
+std::string task_symbol(const Kernel& kernel) {
+  return "firn.t." + kernel.name;
+}
+
 KernelEmitter::KernelEmitter(ModuleContext& context, const Kernel& kernel,
                              std::span<const ParameterFacts> facts)
     : context_(context), kernel_(kernel), facts_(facts), ir_(context.context),

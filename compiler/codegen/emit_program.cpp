@@ -1,5 +1,6 @@
 // The entry function of a program: loads the pointers of the call, then calls one kernel after the other.
 #include "compiler/codegen/program_emitter.h"
+#include "compiler/codegen/shared_calls.h"
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
@@ -28,7 +29,8 @@ struct ArenaRange {
 class ProgramEmitter {
 public:
   ProgramEmitter(ModuleContext& context, const Program& program, const CodegenOptions& options)
-      : context_(context), program_(program), options_(options), ir_(context.context) {}
+      : context_(context), program_(program), options_(options), ir_(context.context),
+        shared_(context, program, ir_) {}
 
   // `profile`: the entry function stamps its steps.
   void emit_code(const std::string& entry_symbol, bool profile) {
@@ -125,9 +127,10 @@ private:
     return function;
   }
 
-  // Field `i` of firn_rt1_call, whose fields are all pointers.
-  llvm::Value* field(llvm::Value* call, unsigned i) {
-    return ir_.CreateLoad(pointer(), ir_.CreateConstGEP1_32(pointer(), call, i));
+  // The fields of firn_rt2_call, a word each.
+  enum class Field : unsigned { Size, Arena, Weights, Inputs, Outputs, Extents, Executor, Profile, Variant };
+  llvm::Value* load_pointer(llvm::Value* call, Field field) {
+    return ir_.CreateLoad(pointer(), ir_.CreateConstGEP1_32(pointer(), call, static_cast<unsigned>(field)));
   }
 
   static void mark_used(const Program& program, const std::vector<Step>& steps, std::vector<bool>& used) {
@@ -145,7 +148,8 @@ private:
     llvm::Value* call = entry_->getArg(0);
     entry_->addParamAttr(0, llvm::Attribute::NoCapture);
     entry_->addParamAttr(0, llvm::Attribute::NonNull);
-    llvm::Value* spaces[] = {field(call, 0), field(call, 1), field(call, 2), field(call, 3)};
+    llvm::Value *arena = load_pointer(call, Field::Arena), *weights = load_pointer(call, Field::Weights),
+                *inputs = load_pointer(call, Field::Inputs), *outputs = load_pointer(call, Field::Outputs);
     std::vector<bool> used(program_.buffers.size());
     mark_used(program_, program_.steps, used);
     for (size_t i = 0; i < program_.buffers.size(); ++i) {
@@ -153,24 +157,25 @@ private:
       llvm::Value* start = nullptr;
       if (!used[i]) {
       } else if (buffer.space == Space::Input || buffer.space == Space::Output) {
-        llvm::Value* table = spaces[buffer.space == Space::Input ? 2 : 3];
+        llvm::Value* table = buffer.space == Space::Input ? inputs : outputs;
         start = ir_.CreateLoad(
             pointer(), ir_.CreateConstGEP1_64(pointer(), table, static_cast<uint64_t>(buffer.io_index)));
       } else {
         FIRN_CHECK(buffer.offset >= 0,
                    "buffer '" + buffer.name + "' has no place in the arena or the weights");
-        start = offset(spaces[buffer.space == Space::Weights ? 1 : 0], buffer.offset);
+        start = offset(buffer.space == Space::Weights ? weights : arena, buffer.offset);
       }
       starts_.push_back(start);
     }
+    if (shared_.exist()) shared_.begin(entry_, load_pointer(call, Field::Executor));
     if (profile)
-      emit_profiled_steps(field(call, 4));
+      emit_profiled_steps(load_pointer(call, Field::Profile));
     else
       emit_steps(program_.steps);
     ir_.CreateRet(llvm::ConstantInt::get(status, 0));
   }
 
-  // The cycle counter before the first step and after each, into the array where an executor would be.
+  // The cycle counter before the first step and after each.
   void emit_profiled_steps(llvm::Value* stamps) {
     auto stamp = [&](uint64_t number) {
       llvm::Value* cycles = ir_.CreateIntrinsic(llvm::Intrinsic::readcyclecounter, {}, {});
@@ -213,11 +218,13 @@ private:
     const Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
     std::vector<llvm::Value*> arguments;
     for (const Argument& argument : step.arguments) arguments.push_back(address(argument));
+    llvm::Function* function = kernels_[static_cast<size_t>(step.kernel)];
+    if (kernel.tasks > 1) return shared_.emit(step.kernel, function, arguments);
     if (kernel.parallel_count > 1) {
       arguments.push_back(llvm::ConstantInt::get(context_.index_type(), 0));
       arguments.push_back(llvm::ConstantInt::getSigned(context_.index_type(), kernel.parallel_count));
     }
-    ir_.CreateCall(kernels_[static_cast<size_t>(step.kernel)], arguments);
+    ir_.CreateCall(function, arguments);
   }
 
   void emit_if(const Step& step) {
@@ -267,6 +274,7 @@ private:
   const Program& program_;
   const CodegenOptions& options_;
   llvm::IRBuilder<> ir_;
+  SharedCalls shared_;
   llvm::Function* entry_ = nullptr;
   std::vector<std::vector<ParameterFacts>> facts_;
   std::vector<llvm::Function*> kernels_;
@@ -296,8 +304,10 @@ EmittedModule emit_module(const Program& program, const CodegenOptions& options,
     prepare.emit_weights(embed_weights);
   }
   for (const Program* one : {&program, options.prepare})
-    for (size_t i = 0; one && i < one->kernels.size(); ++i)
+    for (size_t i = 0; one && i < one->kernels.size(); ++i) {
       result.kernel_symbols.push_back(kernel_symbol(*one->kernels[i]));
+      if (one->kernels[i]->tasks > 1) result.task_symbols.push_back(task_symbol(*one->kernels[i]));
+    }
   return result;
 }
 

@@ -51,6 +51,8 @@ struct ModuleContext {
 
 // The LLVM name of a kernel's function.
 std::string kernel_symbol(const kernel::Kernel& kernel);
+// Of the function that runs a task of a shared kernel.
+std::string task_symbol(const kernel::Kernel& kernel);
 
 class KernelEmitter {
 public:

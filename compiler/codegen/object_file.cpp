@@ -32,7 +32,7 @@ template <class T> T trusted(llvm::Expected<T> value) {
 // What the platform's own start-up code brings along, beside the memory functions: a marker that MSVC's
 // linker wants in objects with floats, the probe of large frames on Windows, and Apple's memset of zeros.
 bool is_allowed(std::string_view symbol, const ObjectFile& object) {
-  if (symbol == "memcpy" || symbol == "memset" || symbol == "memmove" || symbol.starts_with("firn_rt1_"))
+  if (symbol == "memcpy" || symbol == "memset" || symbol == "memmove" || symbol.starts_with("firn_rt2_"))
     return true;
   if (object.isCOFF()) return symbol == "_fltused" || symbol == "__chkstk" || symbol == "___chkstk_ms";
   return object.isMachO() && (symbol == "bzero" || symbol == "__bzero");

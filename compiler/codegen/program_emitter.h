@@ -15,6 +15,7 @@ std::string weights_section(const CodegenOptions& options);
 struct EmittedModule {
   std::unique_ptr<llvm::Module> module;
   std::vector<std::string> kernel_symbols; // by kernel number; those of the preparing program follow
+  std::vector<std::string> task_symbols;   // of the functions that run tasks of shared kernels
 };
 
 // `embed_weights`: the constants' bytes go into the module itself, for object formats that Firn does not

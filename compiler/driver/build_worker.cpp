@@ -32,7 +32,7 @@ std::string prepare_facts(const Compilation& c) {
   if (!c.prepare) return "";
   return "constexpr std::size_t kWeightBytes = " + std::to_string(c.description.weight_bytes) +
          ";\nextern \"C\" std::int32_t " + c.codegen.prepare_symbol +
-         "(const firn_rt1_call*);\n#define FIRN_PREPARE_SYMBOL " + c.codegen.prepare_symbol + "\n";
+         "(const firn_rt2_call*);\n#define FIRN_PREPARE_SYMBOL " + c.codegen.prepare_symbol + "\n";
 }
 
 std::string facts_header(const Compilation& c, const Files& inputs) {
@@ -40,7 +40,7 @@ std::string facts_header(const Compilation& c, const Files& inputs) {
   Files outputs;
   for (const std::string& name : c.module->main().result_names) outputs.emplace(name, outputs.size());
   std::string run = c.codegen.run_symbol, weights = c.codegen.weights_symbol;
-  return "#pragma once\n#include <cstddef>\n#include <cstdint>\nstruct firn_rt1_call;\n"
+  return "#pragma once\n#include <cstddef>\n#include <cstdint>\nstruct firn_rt2_call;\n"
          "struct IoFacts { long long offset, bytes; int file; };\n"
          "constexpr std::size_t kArenaBytes = " +
          std::to_string(d.arena_bytes) +
@@ -49,7 +49,7 @@ std::string facts_header(const Compilation& c, const Files& inputs) {
          std::to_string(d.inputs.size()) + ", kNumOutputs = " + std::to_string(d.outputs.size()) + ";\n" +
          io_table("kInputs", d.inputs, inputs) + io_table("kOutputs", d.outputs, outputs) +
          "extern \"C\" std::int32_t " + run +
-         "(const firn_rt1_call*);\n"
+         "(const firn_rt2_call*);\n"
          "extern \"C\" const unsigned char* " +
          weights +
          "(void);\n"
@@ -84,13 +84,16 @@ Result link_worker(const BenchOptions& options, const std::unique_ptr<Compilatio
   if (auto facts = codegen::emit_object(c->program, c->codegen, object); !facts) return facts.error();
   auto source = folder->write("worker.cpp", kWorkerSource);
   if (!source) return source.error();
+  auto pool = folder->write("thread_pool.cpp", kThreadPoolSource);
+  if (!pool) return pool.error();
   if (auto written = folder->write("firn/abi.h", kAbiHeader); !written) return written.error();
   if (auto written = folder->write("facts.h", facts_header(*c, inputs)); !written) return written.error();
   const char* chosen = std::getenv("CXX");
   std::string compiler = chosen && *chosen ? chosen : "c++";
   int noted = Unfinished::note_file(options.output);
-  int code = run_program(
-      {compiler, "-std=c++17", "-O2", "-I", folder->path(), *source, object, "-o", options.output}, log);
+  int code = run_program({compiler, "-std=c++17", "-O2", "-pthread", "-I", folder->path(), *source, *pool,
+                          object, "-o", options.output},
+                         log);
   Unfinished::forget(noted);
   if (code == 0) return {};
   std::ifstream stream(log);

@@ -55,6 +55,7 @@ Result run_graph_passes(Compilation& c, const CompileOptions& options,
   run.options.target = &c.target;
   run.options.optimize_size = options.opt_level >= codegen::OptLevel::Os;
   run.options.strict_math = options.math == lower::Math::Strict;
+  run.options.threads = options.threads;
   run.options.rewrite_limit = options.rewrite_limit;
   run.after_pass = dumps.writer(".hlo", print_module);
   std::string passes = options.passes == "default" ? default_pipeline(/*for_target=*/true) : options.passes;
@@ -63,13 +64,15 @@ Result run_graph_passes(Compilation& c, const CompileOptions& options,
   return done ? dumps.result : done;
 }
 
-Result run_kernel_passes(Compilation& c, const CompileOptions& options, Dumps& dumps) {
+Result run_kernel_passes(Compilation& c, const CompileOptions& options, const std::string& passes,
+                         Dumps& dumps) {
   kernel::KernelPipelineRun run;
   run.options.target = &c.target;
+  run.options.threads = options.threads;
+  run.options.share_all = options.share_all;
   run.options.optimize_size = options.opt_level >= codegen::OptLevel::Os;
   run.after_pass = dumps.writer(".kir", kernel::print_program);
-  Result done =
-      kernel::run_kernel_passes(c.program, kernel::default_kernel_pipeline(/*for_target=*/true), run);
+  Result done = kernel::run_kernel_passes(c.program, passes, run);
   add_timings(c, run.timings);
   return done ? dumps.result : done;
 }
@@ -81,6 +84,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   auto target = find_target(options.triple, options.cpu, options.features);
   if (!target) return diagnostics.add(target.error()), false;
   c.target = *target;
+  c.threads = options.threads;
 
   timer.begin("import");
   auto imported = import_model(options, diagnostics);
@@ -112,12 +116,17 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   if (!program) return failed(program.error());
   c.program = std::move(*program);
 
+  if (options.threads > 1)
+    if (Result done = run_kernel_passes(c, options, "share-kernels", dumps); !done)
+      return failed(done.error());
+
   timer.begin("plan memory");
   memory::place_constants(c.program);
   c.peak_buffers = memory::plan_arena(c.program, plan_options(options, *c.module));
   if (Result valid = kernel::verify(c.program); !valid) return failed(valid.error());
   timer.begin("kernel passes");
-  if (Result done = run_kernel_passes(c, options, dumps); !done) return failed(done.error());
+  std::string kernel_passes = kernel::default_kernel_pipeline(/*for_target=*/true);
+  if (Result done = run_kernel_passes(c, options, kernel_passes, dumps); !done) return failed(done.error());
   if (options.winograd == lower::Winograd::Init && kernel::has_raw_forms(c.program)) {
     c.prepare = kernel::make_prepare_program(c.program, c.target);
     memory::place_constants(*c.prepare);

@@ -32,6 +32,8 @@ struct CompileOptions {
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
   lower::Winograd winograd = lower::Winograd::Auto;
+  int threads = 1;         // that an executor has at most; 1: the object asks none for help
+  bool share_all = false;  // kernels that are too short to gain by it as well: for tests
   std::string schedule_db; // text file of schedules that overrule the cost model
   std::string passes = "default";
   std::string dump_folder; // graph text after every changing pass
@@ -60,6 +62,7 @@ struct Compilation {
   std::optional<kernel::Program>
       prepare; // makes the weights of `program`, with --winograd=init; none: there is nothing to make
   artifact::ModelDescription description;
+  int threads = 1; // that an executor has at most
   TargetInfo target;
   codegen::CodegenOptions codegen;
   codegen::ObjectFacts object;

@@ -85,6 +85,11 @@ Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c, Run
   runner->bind_weights(/*copied=*/memory != nullptr);
   if (c.module) runner->bind_tensors(); // programs made by hand take nothing and give nothing
   runner->reset();
+  if (c.threads > 1) {
+    runner->pool_ = std::make_unique<ThreadPool>(static_cast<size_t>(c.threads));
+    runner->pool_executor_ = runner->pool_->executor();
+    runner->executor_ = &runner->pool_executor_;
+  }
   if (c.codegen.profile) runner->stamps_.resize(c.program.steps.size() + 1);
   return runner;
 }
@@ -121,7 +126,10 @@ void ObjectRunner::bind_weights(bool copied) {
     auto prepare = reinterpret_cast<int (*)(const void*)>(
         ::dlsym(library_, compilation_->codegen.prepare_symbol.c_str()));
     FIRN_CHECK(prepare, "the object lacks its prepare function");
-    firn_rt1_call call{reinterpret_cast<unsigned char*>(bound), weights_, nullptr, nullptr, nullptr};
+    firn_rt2_call call{};
+    call.size = sizeof call;
+    call.arena = reinterpret_cast<unsigned char*>(bound);
+    call.weights = weights_;
     prepare(&call);
   } else {
     std::memcpy(bound, weights_, static_cast<size_t>(compilation_->program.weight_bytes));
@@ -167,8 +175,14 @@ ObjectRunner::~ObjectRunner() {
 }
 
 void ObjectRunner::run_again() {
-  firn_rt1_call call{reinterpret_cast<unsigned char*>(arena_), weights_, inputs_.data(), outputs_.data(),
-                     stamps_.empty() ? nullptr : reinterpret_cast<const firn_executor*>(stamps_.data())};
+  firn_rt2_call call{};
+  call.size = sizeof call;
+  call.arena = reinterpret_cast<unsigned char*>(arena_);
+  call.weights = weights_;
+  call.inputs = inputs_.data();
+  call.outputs = outputs_.data();
+  call.executor = executor_;
+  call.profile = stamps_.data();
   function_(&call);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/driver/compile.h"
+#include "include/firn/thread_pool.h"
 
 namespace firn::driver {
 
@@ -30,6 +31,9 @@ public:
   bool inputs_are(const std::vector<LiteralRef>& inputs) const;
   // Runs again on the inputs of the last run(), from the states that it left.
   void run_again();
+  // Has runs ask another executor for threads, null: none. At first it is a pool of as many as the object
+  // makes use of. The executor outlives the runner.
+  void lend(const firn_executor* executor) { executor_ = executor; }
   // States back to their first values, which they have after create().
   void reset();
   // For code generated with CodegenOptions::profile: each top-level step's share of a run's time, the median
@@ -56,6 +60,9 @@ private:
   std::vector<Slot> parameters_, results_;
   std::vector<const void*> inputs_; // the caller's, as the object wants them
   std::vector<void*> outputs_;
+  std::unique_ptr<ThreadPool> pool_;
+  firn_executor pool_executor_ = {};
+  const firn_executor* executor_ = nullptr;
   std::vector<uint64_t> stamps_; // of profiled code, else empty
 };
 

@@ -22,6 +22,7 @@ Result set_options(const OptOptions& options, TargetInfo& target, PassOptions& p
     passes.target = &target;
   }
   passes.optimize_size = options.optimize_size;
+  passes.threads = options.threads;
   passes.rewrite_limit = options.rewrite_limit;
   return {};
 }

@@ -93,9 +93,14 @@ struct BufferParameter {
   Scalar element = Scalar::F32;
   int64_t size = 0; // elements that may be touched
   bool written = false;
-  int alignment = 64;      // bytes known of the pointer
-  bool per_worker = false; // scratch that iterations of the parallel loop reuse: each worker has its own
+  int alignment = 64;    // bytes known of the pointer
+  bool per_task = false; // scratch that iterations of the parallel loop reuse: each task has its own
 };
+
+// Bytes from one task's part of a buffer that is per_task to the next one's.
+inline int64_t task_stride(const BufferParameter& parameter) {
+  return (parameter.size * scalar_bytes(parameter.element) + 63) / 64 * 64;
+}
 
 // How a kernel writes over memory that it reads; what comes first asks least of the order of its accesses.
 // None asks for memory apart.
@@ -123,6 +128,7 @@ struct Kernel {
   std::vector<BufferParameter> scratch; // numbered after the parameters; per call, uninitialised
   SymbolRef parallel;                   // induction variable of the outermost loop
   int64_t parallel_count = 1;
+  int tasks = 1; // into which an executor's threads share the parallel loop at most; 1: it is not shared
   Block body;
   std::vector<InPlace> in_place; // what calls make use of; other parameters lie apart where one is written
   std::vector<MachineType> register_types; // by Register::id

@@ -75,7 +75,7 @@ private:
         return false;
       }
       buffer.written = scanner_.accept("written");
-      buffer.per_worker = scanner_.accept("per_worker");
+      buffer.per_task = scanner_.accept("per_task");
       buffers.push_back(std::move(buffer));
     }
     return !scanner_.failed();
@@ -103,7 +103,8 @@ private:
 
   bool parse_parallel() {
     if (!scanner_.accept("parallel")) return true;
-    return parse_symbol(kernel_.parallel) && scanner_.expect("count") && integer(kernel_.parallel_count);
+    return parse_symbol(kernel_.parallel) && scanner_.expect("count") && integer(kernel_.parallel_count) &&
+           (!scanner_.accept("tasks") || number(kernel_.tasks));
   }
 
   // name [lower, upper]

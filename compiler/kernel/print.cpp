@@ -43,7 +43,8 @@ public:
     if (!anonymous_) print_in_place();
     if (kernel_.parallel) {
       text_ += "  parallel " + declare(kernel_.parallel) + " count " +
-               std::to_string(kernel_.parallel_count) + "\n";
+               std::to_string(kernel_.parallel_count) +
+               (kernel_.tasks > 1 ? " tasks " + std::to_string(kernel_.tasks) : "") + "\n";
     }
     print_block(kernel_.body, 1);
     return text_ + "}\n";
@@ -64,7 +65,7 @@ private:
                " " + std::string(scalar_name(buffer.element)) + "[" + std::to_string(buffer.size) +
                "] align " + std::to_string(buffer.alignment);
       if (buffer.written) text_ += " written";
-      if (buffer.per_worker) text_ += " per_worker";
+      if (buffer.per_task) text_ += " per_task";
       text_ += "\n";
     }
   }

@@ -29,6 +29,9 @@ public:
     check_buffers();
     if (kernel_.parallel_count < 1) fail("parallel count is below 1");
     if (kernel_.parallel_count > 1 && !kernel_.parallel) fail("has a parallel count but no parallel symbol");
+    if (kernel_.tasks < 1 || kernel_.tasks > kernel_.parallel_count)
+      fail("is shared by " + std::to_string(kernel_.tasks) + " tasks, of " +
+           std::to_string(kernel_.parallel_count) + " iterations");
     if (kernel_.parallel) symbols_.push_back(kernel_.parallel.get());
     check_block(kernel_.body, nullptr, {});
     if (message_.empty()) return {};
@@ -338,7 +341,7 @@ private:
       }
       return;
     case OpKind::CallRuntime:
-      want(op.callee.starts_with("firn_rt1_"), op, "callee must be a runtime function");
+      want(op.callee.starts_with("firn_rt2_"), op, "callee must be a runtime function");
       want(op.results.size() <= 1, op, "has more than one result");
       for (int buffer : op.buffers) {
         want(buffer >= 0 && static_cast<size_t>(buffer) < kernel_.parameters.size() + kernel_.scratch.size(),

@@ -136,6 +136,7 @@ private:
     if (!is_buffer(argument.buffer)) return fail(what + "names a buffer that does not exist");
     const Buffer& memory = buffer(argument.buffer);
     int64_t bytes = parameter.size * scalar_bytes(parameter.element);
+    if (parameter.per_task && kernel.tasks > 1) bytes = task_stride(parameter) * kernel.tasks;
     if (argument.byte_offset < 0 || argument.byte_offset > memory.bytes - bytes) {
       fail(what + "needs " + std::to_string(bytes) + " bytes at " + std::to_string(argument.byte_offset) +
            " of buffer '" + memory.name + "', which has " + std::to_string(memory.bytes));

@@ -211,7 +211,7 @@ int KernelMaker::parameter(Place place, Scalar element, int64_t elements, bool w
 int KernelMaker::scratch(Scalar element, int64_t elements, const char* name) {
   Place place{context_.add_scratch_buffer(elements * kernel::scalar_bytes(element), name), 0};
   int number = parameter(place, element, elements, /*written=*/true, name);
-  kernel_->parameters[static_cast<size_t>(number)].per_worker = true;
+  kernel_->parameters[static_cast<size_t>(number)].per_task = true;
   return number;
 }
 

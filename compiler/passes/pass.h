@@ -17,6 +17,7 @@ struct PassOptions : RewriteLimit {
   plan::Winograd winograd = plan::Winograd::Auto;
   const plan::ScheduleDatabase* schedules = nullptr;
   std::vector<plan::Explanation>* explanations = nullptr;
+  int threads = 1;
   int64_t fold_bytes_limit =
       64 << 20; // constants larger than this are not made by folding unless inputs were as large
 };

@@ -1,5 +1,5 @@
 // What generated headers, model objects and the runtime share, as C11 and C++17. Frozen: an incompatible
-// change takes a new ABI number and new symbol names (firn_rt2_...), so that models of different Firn
+// change takes a new ABI number and new symbol names (firn_rt3_...), so that models of different Firn
 // versions live in one program.
 #ifndef FIRN_ABI_H
 #define FIRN_ABI_H
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FIRN_ABI 1
+#define FIRN_ABI 2
 
 // Not exported by the shared library that a program or model is linked into: each library and program uses
 // its own.
@@ -30,7 +30,7 @@ extern "C" {
 #endif
 
 // 0 is success; otherwise the low 8 bits are a FIRN_STATUS_ code and the next 8 bits a detail that
-// firn_rt1_status_message() turns into text.
+// firn_rt2_status_message() turns into text.
 typedef int32_t firn_status;
 
 enum {
@@ -56,39 +56,51 @@ enum { FIRN_WEIGHT_ALIGNMENT = 64 };
 // One piece of parallel work: must be called once for each index below the count.
 typedef void (*firn_task)(void* task_data, size_t index);
 
-// Runs tasks for a model. parallel_for calls task(task_data, i) once for every i < count, in any order and on
-// any threads, and returns when all calls have returned.
+// Runs tasks for a model. Later versions append fields: nothing beyond `size` is read.
 typedef struct firn_executor {
+  size_t size; // sizeof(firn_executor)
   void* context;
+  size_t concurrency; // how many tasks run at the same time at most; 0: unknown
+  // Calls task(task_data, i) once for every i < count, in any order and on any threads, and returns when all
+  // calls have returned.
   void (*parallel_for)(void* context, size_t count, firn_task task, void* task_data);
+  // May be null. The same with all calls at the same time, each on a thread of its own, so that tasks may
+  // wait for each other; or returns 0 and has called nothing.
+  int (*parallel_together)(void* context, size_t count, firn_task task, void* task_data);
 } firn_executor;
 
-// The argument of an object's run function. inputs and outputs hold one pointer each in the order of the
-// model: a slot of the arena or a buffer of the caller, aligned for its element type.
-typedef struct firn_rt1_call {
+// The argument of an object's run function: a word per field. inputs and outputs hold one pointer each in the
+// order of the model: a slot of the arena or a buffer of the caller, aligned for its element type. Later
+// versions append fields: nothing beyond `size` is read.
+typedef struct firn_rt2_call {
+  size_t size;                  // sizeof(firn_rt2_call)
   unsigned char* arena;         // aligned as the header says
   const unsigned char* weights; // packed, FIRN_WEIGHT_ALIGNMENT aligned
   const void* const* inputs;
   void* const* outputs;
+  const size_t* extents;         // one per symbolic dim; null if there are none
   const firn_executor* executor; // null: run on the calling thread
-} firn_rt1_call;
+  uint64_t* profile;             // of objects built to be profiled: where the cycle counter goes, before the
+                                 // first step and after each
+  size_t variant;                // which of the CPUs that the object holds kernels for
+} firn_rt2_call;
 
 // An object defines, with PREFIX from the class name and HASH of interface and content, hidden:
-//   firn_status PREFIX_run_a1_HASH(const firn_rt1_call*);       computes; FIRN_STATUS_OK or why not
-//   const unsigned char* PREFIX_weights_a1_HASH(void);          its embedded weights, null if there are none
+//   firn_status PREFIX_run_a2_HASH(const firn_rt2_call*);       computes; FIRN_STATUS_OK or why not
+//   const unsigned char* PREFIX_weights_a2_HASH(void);          its embedded weights, null if there are none
 // and, if those are raw weights from which the packed ones are made before the first run:
-//   firn_status PREFIX_prepare_a1_HASH(const firn_rt1_call*);   arena: where to; weights: the raw ones
+//   firn_status PREFIX_prepare_a2_HASH(const firn_rt2_call*);   arena: where to; weights: the raw ones
 
 // The text of a status: static storage, never null.
-FIRN_HIDDEN const char* firn_rt1_status_message(firn_status status) FIRN_NOEXCEPT;
+FIRN_HIDDEN const char* firn_rt2_status_message(firn_status status) FIRN_NOEXCEPT;
 
 // FIRN_STATUS_OK if this CPU and its operating system have every feature of the mask (bits are the numbers in
 // firn/cpu_features.h), else FIRN_STATUS_UNSUPPORTED_CPU with the first one missing.
-FIRN_HIDDEN firn_status firn_rt1_check_cpu(int32_t architecture, uint64_t features) FIRN_NOEXCEPT;
+FIRN_HIDDEN firn_status firn_rt2_check_cpu(int32_t architecture, uint64_t features) FIRN_NOEXCEPT;
 
 // The first address within memory that is aligned and has room for need bytes; null with a status if there is
 // none.
-FIRN_INLINE unsigned char* firn_rt1_place_arena(void* memory, size_t bytes, size_t need, size_t alignment,
+FIRN_INLINE unsigned char* firn_rt2_place_arena(void* memory, size_t bytes, size_t need, size_t alignment,
                                                 firn_status* status) FIRN_NOEXCEPT {
   const size_t excess = (size_t)((uintptr_t)memory & (alignment - 1));
   const size_t slack = excess == 0 ? 0 : alignment - excess;
@@ -103,8 +115,20 @@ FIRN_INLINE unsigned char* firn_rt1_place_arena(void* memory, size_t bytes, size
   return *status == FIRN_STATUS_OK ? (unsigned char*)memory + slack : (unsigned char*)0;
 }
 
+// A pool of threads (firn/thread_pool.h).
+typedef struct firn_rt2_thread_pool firn_rt2_thread_pool;
+
+// Makes a pool of `threads` that work at the same time, the caller's among them; 0: as many as the process
+// may run on. Fewer if the system gives no more, null if there is no memory or no threads at all. `pinned`:
+// keeps every thread but the caller's on a processor of its own, where the system allows that.
+FIRN_HIDDEN firn_rt2_thread_pool* firn_rt2_thread_pool_create(size_t threads, int pinned) FIRN_NOEXCEPT;
+// Ends the threads; no run may use the pool any more. Null is nothing.
+FIRN_HIDDEN void firn_rt2_thread_pool_destroy(firn_rt2_thread_pool* pool) FIRN_NOEXCEPT;
+// What lends the pool to run_with(), valid while the pool is; of a null pool: the caller's thread alone.
+FIRN_HIDDEN firn_executor firn_rt2_thread_pool_executor(firn_rt2_thread_pool* pool) FIRN_NOEXCEPT;
+
 // A tensor in the arena; null without one.
-FIRN_INLINE void* firn_rt1_slot(unsigned char* arena, size_t offset) FIRN_NOEXCEPT {
+FIRN_INLINE void* firn_rt2_slot(unsigned char* arena, size_t offset) FIRN_NOEXCEPT {
   return arena ? arena + offset : (unsigned char*)0;
 }
 

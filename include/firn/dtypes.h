@@ -9,7 +9,7 @@
 #include <cstring>
 
 namespace firn {
-inline namespace rt1 {
+inline namespace rt2 {
 namespace detail {
 
 // How a small float spends its largest codes.
@@ -188,7 +188,7 @@ struct float4_e2m1 {
   FIRN_HIDDEN static unsigned encode(value_type value) noexcept { return Code::encode(value); }
 };
 
-} // namespace rt1
+} // namespace rt2
 } // namespace firn
 
 #endif

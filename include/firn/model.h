@@ -15,7 +15,7 @@
 static_assert(sizeof(bool) == 1, "bool tensors hold one byte per element");
 
 namespace firn {
-inline namespace rt1 {
+inline namespace rt2 {
 
 // Success, or why not. Converts to true on success.
 class [[nodiscard]] Status {
@@ -28,7 +28,7 @@ public:
   FIRN_HIDDEN constexpr int code() const noexcept { return value_ & 0xff; }
   FIRN_HIDDEN constexpr firn_status value() const noexcept { return value_; }
   // Text in static storage.
-  FIRN_HIDDEN const char* message() const noexcept { return firn_rt1_status_message(value_); }
+  FIRN_HIDDEN const char* message() const noexcept { return firn_rt2_status_message(value_); }
 
 private:
   firn_status value_ = FIRN_STATUS_OK;
@@ -92,7 +92,7 @@ protected:
       : data_(data), bytes_(bytes) {}
   // Lets a model's function compute its `bytes` of weights in the buffer. check() tells what was wrong with
   // `cpu`, with `raw` or with the buffer.
-  FIRN_HIDDEN static Weights prepare(firn_status (*function)(const firn_rt1_call*), firn_status cpu,
+  FIRN_HIDDEN static Weights prepare(firn_status (*function)(const firn_rt2_call*), firn_status cpu,
                                      ConstByteSpan raw, std::size_t raw_bytes, ByteSpan buffer,
                                      std::size_t bytes) noexcept {
     Weights result(buffer.data(), buffer.size());
@@ -100,7 +100,8 @@ protected:
     result.status_ = cpu;
     if (result.status_ == FIRN_STATUS_OK)
       result.status_ = Weights(raw.data(), raw.size()).check(raw_bytes).value();
-    const firn_rt1_call call = {buffer.data(), raw.data(), nullptr, nullptr, nullptr};
+    const firn_rt2_call call = {
+        sizeof(firn_rt2_call), buffer.data(), raw.data(), nullptr, nullptr, nullptr, nullptr, nullptr, 0};
     if (result.status_ == FIRN_STATUS_OK) result.status_ = function(&call);
     return result;
   }
@@ -121,12 +122,13 @@ private:
 };
 
 // Lends threads to run(). Wraps the C struct, or any object callable as pool(count, task) that calls task(i)
-// once for each i < count and returns when all are done; the object is referred to, not copied.
+// once for each i < count and returns when all are done; the object is referred to, not copied. What its
+// concurrency() returns, if it has that, is how many tasks run at the same time at most.
 class Executor {
 public:
   FIRN_HIDDEN explicit Executor(const firn_executor& executor) noexcept : executor_(executor) {}
   template <class Pool, class = std::enable_if_t<!std::is_same_v<Pool, Executor> && !std::is_const_v<Pool>>>
-  FIRN_HIDDEN explicit Executor(Pool& pool) noexcept : executor_{&pool, &call<Pool>} {}
+  FIRN_HIDDEN explicit Executor(Pool& pool) noexcept : executor_(lent(pool, 0)) {}
   FIRN_HIDDEN const firn_executor* c_executor() const noexcept { return &executor_; }
 
 private:
@@ -135,6 +137,20 @@ private:
     void* data;
     FIRN_HIDDEN void operator()(std::size_t index) const noexcept { function(data, index); }
   };
+  // A pool may say itself how it is lent, as firn::ThreadPool does.
+  template <class Pool>
+  FIRN_HIDDEN static auto lent(Pool& pool, int) noexcept -> decltype(firn_executor(pool.executor())) {
+    return pool.executor();
+  }
+  template <class Pool> FIRN_HIDDEN static firn_executor lent(Pool& pool, long) noexcept {
+    return {sizeof(firn_executor), &pool, concurrency(pool, 0), &call<Pool>, nullptr};
+  }
+  template <class Pool>
+  FIRN_HIDDEN static auto concurrency(Pool& pool, int) noexcept
+      -> decltype(static_cast<std::size_t>(pool.concurrency())) {
+    return static_cast<std::size_t>(pool.concurrency());
+  }
+  template <class Pool> FIRN_HIDDEN static std::size_t concurrency(Pool&, long) noexcept { return 0; }
   template <class Pool>
   FIRN_HIDDEN static void call(void* pool, std::size_t count, firn_task task, void* data) {
     (*static_cast<Pool*>(pool))(count, Task{task, data});
@@ -205,7 +221,7 @@ FIRN_HIDDEN inline constexpr std::size_t external = static_cast<std::size_t>(-1)
 
 // A tensor in the arena; null without one.
 template <class T> FIRN_HIDDEN T* slot(unsigned char* arena, std::size_t offset) noexcept {
-  return static_cast<T*>(firn_rt1_slot(arena, offset));
+  return static_cast<T*>(firn_rt2_slot(arena, offset));
 }
 
 // The number of elements along a dimension that run() has counted.
@@ -235,7 +251,7 @@ template <std::size_t input_count, std::size_t output_count> struct Instance {
                              const unsigned char* packed, Status weights_status, firn_status cpu) noexcept {
     weights = packed;
     unsigned char* const place =
-        firn_rt1_place_arena(memory.data(), memory.size(), arena_bytes, alignment, &status);
+        firn_rt2_place_arena(memory.data(), memory.size(), arena_bytes, alignment, &status);
     if (status == FIRN_STATUS_OK) status = weights_status.value();
     if (status == FIRN_STATUS_OK) status = cpu;
     if (status == FIRN_STATUS_OK) arena = place;
@@ -243,10 +259,10 @@ template <std::size_t input_count, std::size_t output_count> struct Instance {
 
   // A null buffer binds the tensor's own place in the arena again.
   FIRN_HIDDEN void bind_input(std::size_t index, const void* data, std::size_t offset) noexcept {
-    inputs[index] = data || offset == external ? data : firn_rt1_slot(arena, offset);
+    inputs[index] = data || offset == external ? data : firn_rt2_slot(arena, offset);
   }
   FIRN_HIDDEN void bind_output(std::size_t index, void* data, std::size_t offset) noexcept {
-    outputs[index] = data || offset == external ? data : firn_rt1_slot(arena, offset);
+    outputs[index] = data || offset == external ? data : firn_rt2_slot(arena, offset);
   }
   // With the offsets of all tensors; fails beyond the last one.
   FIRN_HIDDEN Status bind_any_input(std::size_t index, const void* data,
@@ -267,7 +283,7 @@ template <std::size_t input_count, std::size_t output_count> struct Instance {
     return index < output_count ? outputs[index] : nullptr;
   }
 
-  FIRN_HIDDEN Status run(firn_status (*function)(const firn_rt1_call*),
+  FIRN_HIDDEN Status run(firn_status (*function)(const firn_rt2_call*),
                          const firn_executor* executor) const noexcept {
     if (status != FIRN_STATUS_OK) return Status(status);
     for (std::size_t i = 0; i < input_count; ++i) {
@@ -276,7 +292,8 @@ template <std::size_t input_count, std::size_t output_count> struct Instance {
     for (std::size_t i = 0; i < output_count; ++i) {
       if (!outputs[i]) return Status(FIRN_STATUS_NOT_BOUND);
     }
-    const firn_rt1_call call = {arena, weights, inputs, outputs, executor};
+    const firn_rt2_call call = {
+        sizeof(firn_rt2_call), arena, weights, inputs, outputs, nullptr, executor, nullptr, 0};
     return Status(function(&call));
   }
 
@@ -298,7 +315,7 @@ template <class... Types> struct TypeList {
   template <std::size_t i> using at = std::tuple_element_t<i, std::tuple<Types...>>;
 };
 
-} // namespace rt1
+} // namespace rt2
 } // namespace firn
 
 #endif

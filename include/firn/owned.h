@@ -9,7 +9,7 @@
 #include <type_traits>
 
 namespace firn {
-inline namespace rt1 {
+inline namespace rt2 {
 
 template <class Model> class Owned {
 public:
@@ -56,7 +56,7 @@ private:
   Model model_;
 };
 
-} // namespace rt1
+} // namespace rt2
 } // namespace firn
 
 #endif

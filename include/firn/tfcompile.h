@@ -9,7 +9,7 @@
 #include <string>
 
 namespace firn {
-inline namespace rt1 {
+inline namespace rt2 {
 
 template <class Model> class TfCompiled {
   template <std::size_t i> using Arg = typename Model::Inputs::template at<i>;
@@ -113,7 +113,7 @@ private:
   Status status_ = model_.status();
 };
 
-} // namespace rt1
+} // namespace rt2
 } // namespace firn
 
 #endif

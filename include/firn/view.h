@@ -13,7 +13,7 @@
 #endif
 
 namespace firn {
-inline namespace rt1 {
+inline namespace rt2 {
 
 // An extent that is known only at run time.
 FIRN_HIDDEN inline constexpr std::size_t dynamic = static_cast<std::size_t>(-1);
@@ -225,7 +225,7 @@ FIRN_HIDDEN constexpr std::size_t argmax(View<T, dims...> view) noexcept {
   return best;
 }
 
-} // namespace rt1
+} // namespace rt2
 } // namespace firn
 
 #if defined(__cpp_lib_span) && defined(__cpp_lib_ranges)

@@ -25,7 +25,7 @@ words="alignas alignof and asm auto bitand bool break case catch char char8_t cl
   static_assert static_cast struct switch synchronized template this thread_local throw true try typedef typeid typename
   typeof typeof_unqual union unsigned using virtual void volatile wchar_t while xor _Bool _Complex __attribute__ __func__
   _Atomic std firn main names Net net NET nEt ARENA Arena aRENA arena_bytes FIRN_ABI FIRN_INLINE FIRN_HIDDEN firn_status
-  firn_rt1_check_cpu FIRN_STATUS_OK FIRN_names firn_executor memcpy memset run RUN run_with reset status info init prepare
+  firn_rt2_check_cpu FIRN_STATUS_OK FIRN_names firn_executor memcpy memset run RUN run_with reset status info init prepare
   bind_input bind_output input output inputs outputs states data model Facts Weights weights WEIGHTS Inputs instance_
   embedded Status View Executor x X bind_x x_dim0 names_Net names_net_run INPUT__0 x__0 __x _X"
 

@@ -9,8 +9,8 @@
 
 TEST_CASE("every status has a text") {
   for (int code = 0; code <= FIRN_STATUS_NO_WEIGHTS; ++code)
-    CHECK(std::string(firn_rt1_status_message(code)) != "unknown status");
-  CHECK(std::string(firn_rt1_status_message(200)) == "unknown status");
+    CHECK(std::string(firn_rt2_status_message(code)) != "unknown status");
+  CHECK(std::string(firn_rt2_status_message(200)) == "unknown status");
   CHECK(std::string(firn::Status().message()) == "ok");
 }
 
@@ -20,14 +20,14 @@ TEST_CASE("a model for another architecture is refused, one for any is not") {
 #else
   const int other = FIRN_ARCH_X86_64;
 #endif
-  CHECK_FALSE(firn::Status(firn_rt1_check_cpu(other, 0)));
-  CHECK(firn::Status(firn_rt1_check_cpu(FIRN_ARCH_OTHER, 0)));
+  CHECK_FALSE(firn::Status(firn_rt2_check_cpu(other, 0)));
+  CHECK(firn::Status(firn_rt2_check_cpu(FIRN_ARCH_OTHER, 0)));
 }
 
 #if defined(__x86_64__) && defined(__GNUC__)
 TEST_CASE("the check agrees with the compiler's own on every feature it knows") {
   const auto has = [](int number) {
-    return firn::Status(firn_rt1_check_cpu(FIRN_ARCH_X86_64, std::uint64_t{1} << number)).ok();
+    return firn::Status(firn_rt2_check_cpu(FIRN_ARCH_X86_64, std::uint64_t{1} << number)).ok();
   };
   __builtin_cpu_init();
   CHECK(has(0) == (__builtin_cpu_supports("sse3") != 0));
@@ -48,21 +48,21 @@ TEST_CASE("a missing feature is named") {
   const firn::Status status(FIRN_STATUS_UNSUPPORTED_CPU | 15 << 8);
   CHECK(status.code() == FIRN_STATUS_UNSUPPORTED_CPU);
   CHECK(std::string(status.message()) == "the model needs AVX-512, which this CPU or operating system lacks");
-  CHECK_FALSE(firn::Status(firn_rt1_check_cpu(FIRN_ARCH_X86_64, std::uint64_t{1} << 63)));
+  CHECK_FALSE(firn::Status(firn_rt2_check_cpu(FIRN_ARCH_X86_64, std::uint64_t{1} << 63)));
 }
 #endif
 
 TEST_CASE("arenas are aligned inside the memory given, if there is room") {
   alignas(64) unsigned char memory[192];
   firn_status status = 0;
-  CHECK(firn_rt1_place_arena(memory, 128, 128, 64, &status) == memory);
+  CHECK(firn_rt2_place_arena(memory, 128, 128, 64, &status) == memory);
   CHECK(status == FIRN_STATUS_OK);
-  CHECK(firn_rt1_place_arena(memory + 1, 128, 128, 64, &status) == nullptr);
+  CHECK(firn_rt2_place_arena(memory + 1, 128, 128, 64, &status) == nullptr);
   CHECK(status == FIRN_STATUS_ARENA_MISALIGNED);
-  CHECK(firn_rt1_place_arena(memory + 1, 191, 128, 64, &status) == memory + 64);
-  CHECK(firn_rt1_place_arena(memory, 127, 128, 64, &status) == nullptr);
+  CHECK(firn_rt2_place_arena(memory + 1, 191, 128, 64, &status) == memory + 64);
+  CHECK(firn_rt2_place_arena(memory, 127, 128, 64, &status) == nullptr);
   CHECK(status == FIRN_STATUS_ARENA_TOO_SMALL);
-  CHECK(firn_rt1_place_arena(nullptr, 1000, 128, 64, &status) == nullptr);
+  CHECK(firn_rt2_place_arena(nullptr, 1000, 128, 64, &status) == nullptr);
   CHECK(status == FIRN_STATUS_NO_MEMORY);
 }
 
@@ -73,6 +73,9 @@ TEST_CASE("an executor forwards to any callable") {
   };
   const firn::Executor executor(pool);
   const firn_executor* c = executor.c_executor();
+  CHECK(c->size == sizeof(firn_executor));
+  CHECK(c->concurrency == 0);
+  CHECK(c->parallel_together == nullptr);
   c->parallel_for(
       c->context, calls.size(),
       [](void* data, std::size_t i) { ++(*static_cast<std::vector<int>*>(data))[i]; }, &calls);

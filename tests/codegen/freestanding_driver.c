@@ -5,11 +5,15 @@
 #include <stdint.h>
 
 struct call {
+  size_t size;
   unsigned char* arena;
   const unsigned char* weights;
   const void* const* inputs;
   void* const* outputs;
+  const size_t* extents;
   const void* executor;
+  uint64_t* profile;
+  size_t variant;
 };
 int32_t model_run(const struct call*);
 const unsigned char* model_weights(void);
@@ -69,7 +73,7 @@ __attribute__((used)) void start_c(void) {
     if (i < header[0]) read_all(memory + at, sizes[i]);
     at = (at + sizes[i] + 63) / 64 * 64;
   }
-  struct call call = {arena, model_weights(), inputs, outputs, 0};
+  struct call call = {sizeof call, arena, model_weights(), inputs, outputs, 0, 0, 0, 0};
   int32_t status = model_run(&call);
   for (uint32_t i = 0; i < header[1]; ++i) system_call(sys_write, 1, (long)outputs[i], sizes[header[0] + i]);
   system_call(sys_exit, status, 0, 0);

@@ -92,16 +92,23 @@ const unsigned char* LoadedObject::weights() const {
 
 int LoadedObject::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* arena,
                       const unsigned char* given) const {
-  firn_rt1_call call = {static_cast<unsigned char*>(arena), given ? given : weights(), inputs.data(),
-                        outputs.data(), nullptr};
-  return reinterpret_cast<firn_status (*)(const firn_rt1_call*)>(run_)(&call);
+  firn_rt2_call call{};
+  call.size = sizeof call;
+  call.arena = static_cast<unsigned char*>(arena);
+  call.weights = given ? given : weights();
+  call.inputs = inputs.data();
+  call.outputs = outputs.data();
+  return reinterpret_cast<firn_status (*)(const firn_rt2_call*)>(run_)(&call);
 }
 
 int LoadedObject::prepare(void* packed) const {
   void* function = dlsym(library_, "model_prepare");
   REQUIRE(function);
-  firn_rt1_call call = {static_cast<unsigned char*>(packed), weights(), nullptr, nullptr, nullptr};
-  return reinterpret_cast<firn_status (*)(const firn_rt1_call*)>(function)(&call);
+  firn_rt2_call call{};
+  call.size = sizeof call;
+  call.arena = static_cast<unsigned char*>(packed);
+  call.weights = weights();
+  return reinterpret_cast<firn_status (*)(const firn_rt2_call*)>(function)(&call);
 }
 
 // The emulator of a target and the flags that compile the driver for it.

@@ -249,7 +249,7 @@ TEST_CASE("facts of the object are those of the file", "[object]") {
   TemporaryFolder folder;
   auto facts = codegen::emit_object(program, options_for(host_target()), folder.file("a.o"));
   if (!facts) FAIL(facts.error().message);
-  CHECK(facts->undefined_symbols == std::vector<std::string>{"firn_rt1_sort"});
+  CHECK(facts->undefined_symbols == std::vector<std::string>{"firn_rt2_sort"});
   REQUIRE(facts->kernel_text_bytes.size() == 2);
   CHECK(facts->kernel_text_bytes[0].first == "flow");
   CHECK(facts->kernel_text_bytes[0].second > 100);
@@ -265,7 +265,7 @@ TEST_CASE("embedded targets need no library for integer and float kernels", "[ob
   for (const char* cpu : {"cortex-m4", "cortex-m7", "cortex-m33", "cortex-a53"}) {
     auto facts = codegen::emit_object(program, options_for(target_of("", cpu)), folder.file("a.o"));
     if (!facts) FAIL(cpu << ": " << facts.error().message);
-    CHECK(facts->undefined_symbols == std::vector<std::string>{"firn_rt1_sort"});
+    CHECK(facts->undefined_symbols == std::vector<std::string>{"firn_rt2_sort"});
     std::string sections = shell("llvm-readelf-19 -SW " + folder.file("a.o"));
     CHECK(sections.find(".ARM.exidx") == std::string::npos);
     CHECK(sections.find(".eh_frame") == std::string::npos);
@@ -335,8 +335,8 @@ TEST_CASE("symbols that nothing promises are found in every format", "[object]")
                                       folder.file("a.o"));
     if (!facts) FAIL(facts.error().message);
     auto& symbols = facts->undefined_symbols;
-    CHECK(std::find(symbols.begin(), symbols.end(), "firn_rt1_sort") != symbols.end());
-    for (const std::string& symbol : symbols) CHECK((symbol == "firn_rt1_sort" || symbol == "_fltused"));
+    CHECK(std::find(symbols.begin(), symbols.end(), "firn_rt2_sort") != symbols.end());
+    for (const std::string& symbol : symbols) CHECK((symbol == "firn_rt2_sort" || symbol == "_fltused"));
     // The backend calls the library where code is told that a CPU has less than the kernels ask for.
     codegen::CodegenOptions options = options_for(target_of(triple, ""));
     if (options.target.arch != Arch::X86_64) continue;

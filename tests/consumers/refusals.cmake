@@ -18,8 +18,8 @@ endfunction()
 set(start "firn_add_library(affine): ")
 expect_refusal("MULTIVERSION x86-64-v2 x86-64-v3"
   "${start}MULTIVERSION is not supported by this version of Firn; choose one CPU")
-expect_refusal("THREADS 4"
-  "${start}THREADS 4 is not supported by this version of Firn; models run on one thread")
+expect_refusal("THREADS 0"
+  "${start}THREADS 0: wanted how many threads run() makes use of at most")
 expect_refusal("WEIGHTS file"
   "${start}WEIGHTS file is not supported by this version of Firn; use WEIGHTS embed or init")
 expect_refusal("DIMS n=1..8"

@@ -185,7 +185,7 @@ TEST_CASE("gathers, runtime calls and whiles may read anything at any time") {
   CHECK(pattern_of([](Builder& b, int x, int y) {
           auto call = std::make_unique<Op>();
           call->kind = OpKind::CallRuntime;
-          call->callee = "firn_rt1_sort";
+          call->callee = "firn_rt2_sort";
           call->buffers = {x, y};
           b.kernel().body.ops.push_back(std::move(call));
         }) == Overwriting::None);

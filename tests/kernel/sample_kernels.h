@@ -75,7 +75,7 @@ inline std::unique_ptr<Kernel> sample_vectors(const std::string& name) {
   b.kernel().body.ops.push_back(std::make_unique<Op>());
   Op& call = *b.kernel().body.ops.back();
   call.kind = OpKind::CallRuntime;
-  call.callee = "firn_rt1_sort";
+  call.callee = "firn_rt2_sort";
   call.buffers = {a, out};
   call.operands = {b.extract(dot, 0)};
   std::swap(b.kernel().body.ops[b.kernel().body.ops.size() - 1],

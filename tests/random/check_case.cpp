@@ -6,6 +6,7 @@
 #include "compiler/graph/evaluate.h"
 #include "compiler/support/temporary_folder.h"
 #include "tests/random/guarded_heap.h"
+#include "tests/random/random_source.h"
 
 #include <algorithm>
 #include <cmath>
@@ -78,6 +79,8 @@ std::unique_ptr<driver::Compilation> compile(const TestCase& test, const std::st
   options.opt_level = test.setting.opt_level;
   options.math = test.setting.math;
   options.winograd = test.setting.winograd;
+  options.threads = test.setting.threads;
+  options.share_all = true;
   options.import = import_options(test);
   auto is_state = [&](const std::string& name) {
     return std::any_of(test.graph.states.begin(), test.graph.states.end(),
@@ -90,9 +93,47 @@ std::unique_ptr<driver::Compilation> compile(const TestCase& test, const std::st
   return driver::compile_in_memory(options, diagnostics);
 }
 
+// An executor that runs tasks one after the other in a random order, and says that it has so many threads.
+class ShufflingExecutor {
+public:
+  ShufflingExecutor(size_t concurrency, uint64_t seed)
+      : random_(seed), executor_{sizeof executor_, this, concurrency, run, nullptr} {}
+  const firn_executor* get() const { return &executor_; }
+
+private:
+  static void run(void* self, size_t count, firn_task task, void* data) {
+    std::vector<size_t> order(count);
+    for (size_t i = 0; i < count; ++i) {
+      size_t other = static_cast<size_t>(
+          static_cast<ShufflingExecutor*>(self)->random_.between(0, static_cast<int64_t>(i)));
+      order[i] = order[other];
+      order[other] = i;
+    }
+    for (size_t i : order) task(data, i);
+  }
+  RandomSource random_;
+  firn_executor executor_;
+};
+
+// However many threads share a run, and in whatever order they come by, the results are the same bits.
+Verdict check_shared_runs(const TestCase& test, driver::ObjectRunner& runner, GuardedHeap& memory,
+                          const Literals& inputs, const Literals& want) {
+  for (size_t concurrency : {size_t{0}, size_t{2}, static_cast<size_t>(test.setting.threads - 1)}) {
+    ShufflingExecutor executor(concurrency, test.graph.nodes.size() + concurrency);
+    runner.lend(executor.get());
+    memory.fill_arena(std::byte{0xa5});
+    auto got = runner.run(inputs);
+    if (!got) return failed("run", got.error());
+    if (!equal_bits(*got, want))
+      return {"shared", "sharing among " + std::to_string(concurrency) + " threads changes the result"};
+  }
+  return {};
+}
+
 // Runs on arenas that hold different things before.
 Verdict check_runs(const TestCase& test, driver::ObjectRunner& runner, GuardedHeap& memory,
                    const Literals& inputs, const Literals& want, const std::vector<std::string>& names) {
+  runner.lend(nullptr);
   auto got = runner.run(inputs);
   if (!got) return failed("run", got.error());
   if (Verdict verdict = compare(test, "wrong", *got, want, names); !verdict.passed()) return verdict;
@@ -101,6 +142,9 @@ Verdict check_runs(const TestCase& test, driver::ObjectRunner& runner, GuardedHe
   auto again = runner.run(inputs);
   if (!again) return failed("run", again.error());
   if (!equal_bits(*got, *again)) return {"unstable", "what the arena held before a run changes the result"};
+  if (test.setting.threads > 1)
+    if (Verdict verdict = check_shared_runs(test, runner, memory, inputs, *got); !verdict.passed())
+      return verdict;
   if (!memory.is_intact()) return {"outside", "something was written outside of the memory given"};
   return {};
 }

@@ -88,13 +88,19 @@ std::string Setting::to_string() const {
   static constexpr const char* maths[] = {"", " --math=strict", " --math=fast"};
   static constexpr const char* winograds[] = {"", " --winograd=embed", " --winograd=init", " --winograd=off"};
   return "-mcpu=" + cpu + " " + levels[static_cast<int>(opt_level)] + maths[static_cast<int>(math)] +
-         winograds[static_cast<int>(winograd)];
+         winograds[static_cast<int>(winograd)] + (threads > 1 ? " --threads=" + std::to_string(threads) : "");
+}
+
+// From numbers of its own: the graph of a seed does not depend on it.
+static int draw_threads(uint64_t seed) {
+  return RandomSource(seed ^ 0x7468726561647300u).pick({1, 1, 1, 2, 3, 8});
 }
 
 TestCase generate_case(uint64_t seed) {
   TestCase result;
   RandomSource random(seed);
   result.setting = draw_setting(random);
+  result.setting.threads = draw_threads(seed);
   Growth growth(result.graph, random, /*max_elements=*/random.chance(0.15) ? 16384 : 2048);
   for (int64_t i = random.between(1, 3); i > 0; --i) {
     DType dtype = random.chance(0.85) ? growth.draw_float() : growth.draw_integer();

@@ -12,6 +12,7 @@ struct Setting {
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
   lower::Winograd winograd = lower::Winograd::Auto;
+  int threads = 1;               // of the executors that share every kernel
   bool external = false;         // inputs and outputs have memory of their own, not the arena's
   bool guard_before = false;     // memory that must not be touched lies right before, not after, each block
   std::string to_string() const; // as flags of `firn verify`

@@ -20,6 +20,7 @@ COMPILING = {
     "--optimize": [("7", ONE_OF_LEVELS)],
     "--math": [("fast", "none of default, strict"), ("strick", "did you mean 'strict'?")],
     "--winograd": [("on", "none of auto, embed, init, off")],
+    "--threads": [("0", "whole number"), ("-1", "whole number"), ("x", "whole number"), ("257", "whole number")],
     "--schedule-db": [("nowhere.db", "nowhere.db")],
     "--dim": [("n", "wants NAME=VALUE"), ("n=", "wants NAME=VALUE"), ("=1", "wants NAME=VALUE"), ("n=-1", "whole number"),
               ("n=1x", "whole number"), ("n= 1", "whole number"), ("n=1..4", "ranges of dims"), ("zz=1", "has no symbolic dim 'zz'")],
@@ -52,7 +53,6 @@ RUN = {
 }
 BENCH = {
     "--seconds": [(bad, "") for bad in NUMBERS + ("0",)],
-    "--threads": [("0", "one thread"), ("2", "one thread"), ("-1", "one thread")],
     "--build": [("zz", "")], "-o": [("w", "requires")], "--json": None,
 }
 VERIFY = {
@@ -70,7 +70,7 @@ OPT = {
     "--weights": [("nowhere", "nowhere")], "--weights-out": [("/nowhere/w", "No such file or directory")],
     "--target": [("nonsense", "is not supported")], "--mcpu": [("frobnicator", "choices: ")], "--mattr": [("+frobnicator", "is not known")],
     "--optimize": [("7", ONE_OF_LEVELS)], "--math": [("fast", "none of default, strict")],
-    "--rewrite-limit": [("-5", ""), ("x", "")], "--verify-only": None,
+    "--rewrite-limit": [("-5", ""), ("x", "")], "--verify-only": None, "--threads": [("0", ""), ("x", "")],
 }
 TABLE = {
     "compile": ([MODEL], {**COMPILING, **COMPILE}),

@@ -172,9 +172,11 @@ double error_of(const unsigned char* got, const StoredTensor& want) {
 struct Model {
   std::vector<const void*> inputs;
   std::vector<void*> outputs;
-  firn_rt1_call call{};
+  firn_rt2_call call{};
+  firn_executor executor{};
 
   Model() {
+    call.size = sizeof call;
     auto* arena = static_cast<unsigned char*>(std::aligned_alloc(64, (kArenaBytes + 127) / 64 * 64));
     auto slot = [&](const IoFacts& io) -> void* {
       return io.offset >= 0 ? arena + io.offset : std::aligned_alloc(64, (size_t(io.bytes) + 127) / 64 * 64);
@@ -190,6 +192,11 @@ struct Model {
     call.arena = arena;
     call.inputs = inputs.data();
     call.outputs = outputs.data();
+  }
+  // Has runs share their work among so many threads.
+  void lend(size_t threads) {
+    executor = firn_rt2_thread_pool_executor(firn_rt2_thread_pool_create(threads, /*pinned=*/0));
+    call.executor = &executor;
   }
   void run() {
     FIRN_RUN_SYMBOL(&call);
@@ -248,6 +255,7 @@ int main(int argc, char** argv) {
     if (wanted[size_t(i)].bytes.size() != size_t(kOutputs[i].bytes)) refuse("stored output of another size");
   auto start = Clock::now();
   Model model;
+  if (int threads = std::atoi(argv[2]); threads > 1) model.lend(size_t(threads));
   for (size_t i = 0; i < inputs.size(); ++i)
     std::memcpy(const_cast<void*>(model.inputs[i]), inputs[i].bytes.data(), inputs[i].bytes.size());
   model.run();

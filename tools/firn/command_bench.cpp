@@ -14,13 +14,11 @@ namespace {
 struct BenchCommand {
   CompileFlags flags;
   driver::BenchOptions options;
-  int threads = 1;
 };
 
 int run(BenchCommand& command) {
   if (Result done = command.flags.finish(); !done) return report(done.error());
   driver::BenchOptions& options = command.options;
-  if (command.threads != 1) return report(usage_error("--threads: this version runs models on one thread"));
   options.compile = command.flags.options;
   if (!options.build_folder.empty()) {
     DiagnosticList diagnostics;
@@ -43,7 +41,6 @@ void add_bench_command(CLI::App& app, Action& action) {
   CLI::Option* seconds =
       verb->add_option("--seconds", command->options.seconds, "time to measure; default 2");
   seconds->check(number_between(0, 1e5, /*above=*/true));
-  verb->add_option("--threads", command->threads, "threads to plan for; this version has one");
   CLI::Option* json = verb->add_flag("--json", command->options.json, "print JSON");
   CLI::Option* build = verb->add_option("--build", command->options.build_folder,
                                         "write a program that checks and times the model in this folder");

@@ -30,6 +30,7 @@ void add_opt_command(CLI::App& app, Action& action) {
       ->join(',');
   auto level = std::make_shared<std::string>(), math = std::make_shared<std::string>();
   add_level_options(*verb, *level, *math);
+  add_threads_option(*verb, options->threads);
   CLI::Option* limit =
       verb->add_option("--rewrite-limit", options->rewrite_limit, "stop after this many changes, to bisect");
   limit->check(whole_between(0, INT_MAX));

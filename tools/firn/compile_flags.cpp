@@ -85,6 +85,13 @@ void add_level_options(CLI::App& verb, std::string& opt_level, std::string& math
   verb.add_option("--math", math, "float rules: default or strict")->check(one_of({"default", "strict"}));
 }
 
+void add_threads_option(CLI::App& verb, int& threads) {
+  verb.add_option("--threads", threads,
+                  "how many threads of an executor run() makes use of at most; default 1: it computes on the "
+                  "caller's alone")
+      ->check(whole_between(1, 256));
+}
+
 void CompileFlags::add_to(CLI::App& verb) {
   verb.add_option("--target", options.triple,
                   "target triple, e.g. aarch64-linux-gnu; default: this machine's");
@@ -101,6 +108,7 @@ void CompileFlags::add_to(CLI::App& verb) {
                   "filters in the object), embed (wherever it is faster), init (the same, with filters made "
                   "before the first run: a smaller object) or off")
       ->check(one_of({"auto", "embed", "init", "off"}));
+  add_threads_option(verb, options.threads);
   verb.add_option("--schedule-db", options.schedule_db,
                   "plans that overrule the cost model, in lines as --explain prints them");
   verb.add_option("--dim", dims, "value of a symbolic dim: NAME=VALUE; repeatable")->take_all();
@@ -135,6 +143,7 @@ Result CompileFlags::finish() {
           {"embed", Winograd::Embed},
           {"init", Winograd::Init},
           {"off", Winograd::Off}});
+  if (options.threads > 1) flags.push_back("--threads=" + std::to_string(options.threads));
   if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");
   for (const std::string& word : dims) {
     if (Result parsed = parse_dim(word, options.import); !parsed) return parsed;

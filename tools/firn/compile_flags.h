@@ -23,5 +23,7 @@ struct CompileFlags {
 
 // How hard to optimise, and what floats may do: -O and --math, of every verb that runs passes.
 void add_level_options(CLI::App& verb, std::string& opt_level, std::string& math);
+// --threads.
+void add_threads_option(CLI::App& verb, int& threads);
 
 } // namespace firn::tool

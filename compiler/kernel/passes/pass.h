@@ -13,6 +13,8 @@ namespace firn::kernel {
 struct KernelPassOptions : RewriteLimit {
   const TargetInfo* target = nullptr; // null: target-independent passes only
   bool optimize_size = false;
+  int threads = 1;        // that an executor has at most; 1: nothing is shared
+  bool share_all = false; // kernels that are too short to gain by it as well
 };
 
 using KernelPipelineRun = PassListRun<Program, KernelPassOptions>;

@@ -2,7 +2,7 @@
 #include "bare.h"
 #include "bare_symbols.h"
 
-firn_status RUN_SYMBOL(const firn_rt1_call* call) {
+firn_status RUN_SYMBOL(const firn_rt2_call* call) {
   float* output = call->outputs[0];
   output[0] = 1.0f;
   output[1] = 2.0f;

@@ -2,7 +2,7 @@
 #include "demanding.h"
 #include "demanding_symbols.h"
 
-firn_status RUN_SYMBOL(const firn_rt1_call* call) {
+firn_status RUN_SYMBOL(const firn_rt2_call* call) {
   (void)call;
   return FIRN_STATUS_OK;
 }

@@ -4,7 +4,7 @@
 
 static const _Alignas(64) float weights[64] = {0.5f, 1.5f};
 
-firn_status RUN_SYMBOL(const firn_rt1_call* call) {
+firn_status RUN_SYMBOL(const firn_rt2_call* call) {
   const float* read = (const float*)(const void*)call->weights;
   for (int i = 0; i < 10; ++i) ((float*)call->outputs[0])[i] = read[i];
   return FIRN_STATUS_OK;

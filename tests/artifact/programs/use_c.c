@@ -31,7 +31,7 @@ static void reports_errors(void) {
   EXPECT(vision_digits_run(&model) == FIRN_STATUS_NOT_INITIALISED);
   EXPECT(vision_digits_init(&model, arena, 100) == FIRN_STATUS_ARENA_TOO_SMALL);
   EXPECT(vision_digits_run(&model) == FIRN_STATUS_ARENA_TOO_SMALL);
-  EXPECT(strcmp(firn_rt1_status_message(FIRN_STATUS_OK), "ok") == 0);
+  EXPECT(strcmp(firn_rt2_status_message(FIRN_STATUS_OK), "ok") == 0);
 }
 
 int main(void) {

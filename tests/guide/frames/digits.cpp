@@ -10,7 +10,9 @@
 #include <cstring>
 #include <firn/owned.h>
 #include <firn/tfcompile.h>
+#include <firn/thread_pool.h>
 #include <span>
+#include <thread>
 #include <vector>
 
 namespace {

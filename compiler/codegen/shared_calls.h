@@ -1,0 +1,47 @@
+// Kernel calls whose parallel loop an executor's threads share (firn/abi.h).
+//
+//   tasks = min(the kernel's, the executor's concurrency)
+//   if (tasks > 1) executor->parallel_for(context, tasks, task of the kernel, {tasks, pointers})
+//   else           kernel(pointers, 0, count)
+//
+// A task runs an equal share of the loop, with scratch of its own.
+#pragma once
+
+#include "compiler/codegen/kernel_emitter.h"
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <map>
+#include <vector>
+
+namespace firn::codegen {
+
+class SharedCalls {
+public:
+  SharedCalls(ModuleContext& context, const kernel::Program& program, llvm::IRBuilder<>& ir);
+
+  // Whether the program has any.
+  bool exist() const { return most_tasks_ > 1; }
+  // At the start of the entry function: `executor`, loaded from the call, may be null.
+  void begin(llvm::Function* entry, llvm::Value* executor);
+  // Calls kernel number `number`, emitted as `function`, with a pointer per parameter.
+  void emit(int number, llvm::Function* function, const std::vector<llvm::Value*>& pointers);
+
+private:
+  llvm::Function* task_of(int number, llvm::Function* function);
+  void emit_share(const kernel::Kernel& kernel, llvm::Function* function, llvm::Function* task);
+  llvm::Value* load_word(llvm::Value* base, unsigned word, llvm::Type* type);
+  llvm::Value* constant(int64_t value);
+  llvm::BasicBlock* new_block(const char* name);
+
+  ModuleContext& context_;
+  const kernel::Program& program_;
+  llvm::IRBuilder<>& ir_;
+  int most_tasks_ = 1;
+  llvm::Function* entry_ = nullptr;
+  llvm::Value *executor_ = nullptr, *threads_ = nullptr; // 1 without an executor
+  llvm::AllocaInst* frame_ = nullptr;                    // what a task is given: tasks, then the pointers
+  std::map<int, llvm::Function*> tasks_;                 // by kernel
+};
+
+} // namespace firn::codegen

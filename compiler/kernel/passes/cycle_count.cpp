@@ -1,0 +1,117 @@
+// Rates are those of common cores: what differs between them much stands in TargetInfo.
+#include "compiler/kernel/passes/cycle_count.h"
+
+#include <algorithm>
+
+namespace firn::kernel {
+namespace {
+
+constexpr double kDivision = 5, kScalarDivision = 20; // of a vector of floats, of an integer
+constexpr double kWhileTrips = 8;                     // nothing is known of them
+constexpr double kRuntimeCall = 1000;
+
+class CycleCount {
+public:
+  CycleCount(const Kernel& kernel, const TargetInfo& target) : kernel_(kernel), target_(target) {}
+
+  double of(const Block& block) const {
+    double cycles = 0;
+    for (const auto& op : block.ops) cycles += of(*op);
+    return cycles;
+  }
+
+private:
+  double of(const Op& op) const {
+    switch (op_kind_info(op.kind).group) {
+    case OpGroup::Leaf: return 0;
+    case OpGroup::Float: return vectors(op) * float_cycles(op.kind);
+    case OpGroup::Integer: return integer_cycles(op);
+    case OpGroup::Compare:
+    case OpGroup::Cast: return vectors(op) / 2;
+    case OpGroup::Vector: return vector_cycles(op);
+    case OpGroup::Memory: return memory_cycles(op);
+    case OpGroup::Control: return control_cycles(op);
+    }
+    FIRN_UNREACHABLE("no group of ops");
+  }
+
+  // Machine vectors of the op's result, or of what it takes if it has none.
+  double vectors(const Op& op) const {
+    if (op.results.empty() && op.operands.empty()) return 1;
+    MachineType type = kernel_.type_of(op.results.empty() ? op.operands[0] : op.results[0]);
+    if (type.lanes == 1) return 1;
+    if (target_.vector_bits == 0) return type.lanes;
+    return std::max(1.0, 8.0 * type.lanes * scalar_bytes(type.scalar) / target_.vector_bits);
+  }
+
+  double float_cycles(OpKind kind) const {
+    switch (kind) {
+    case OpKind::FDiv:
+    case OpKind::FSqrt: return kDivision;
+    case OpKind::FRem: return kScalarDivision;
+    default: return 1.0 / target_.fma_pipes;
+    }
+  }
+
+  double integer_cycles(const Op& op) const {
+    switch (op.kind) {
+    case OpKind::SDiv:
+    case OpKind::UDiv:
+    case OpKind::SRem:
+    case OpKind::URem: return kScalarDivision * kernel_.type_of(op.results[0]).lanes;
+    default: return vectors(op) / 2;
+    }
+  }
+
+  double vector_cycles(const Op& op) const {
+    switch (op.kind) {
+    case OpKind::ReduceFAdd:
+    case OpKind::ReduceFMul:
+    case OpKind::ReduceFMax:
+    case OpKind::ReduceFMin:
+    case OpKind::ReduceIAdd: { // halves are added to halves
+      double cycles = 0;
+      for (int lanes = kernel_.type_of(op.operands[0]).lanes; lanes > 1; lanes /= 2) cycles += 2;
+      return cycles;
+    }
+    default: return vectors(op);
+    }
+  }
+
+  double memory_cycles(const Op& op) const {
+    switch (op.kind) {
+    case OpKind::Gather:
+    case OpKind::Scatter: return kernel_.type_of(op.results.empty() ? op.operands[0] : op.results[0]).lanes;
+    case OpKind::Store: return vectors(op);
+    default: return vectors(op) / target_.loads_per_cycle;
+    }
+  }
+
+  double control_cycles(const Op& op) const {
+    switch (op.kind) {
+    case OpKind::For: return trips(op) * (1 + of(op.blocks[0]));
+    case OpKind::While: return kWhileTrips * (1 + of(op.blocks[0]) + of(op.blocks[1]));
+    case OpKind::If: return 1 + std::max(of(op.blocks[0]), of(op.blocks[1]));
+    case OpKind::CallRuntime: return kRuntimeCall;
+    default: return 0;
+    }
+  }
+
+  static double trips(const Op& loop) {
+    auto middle = [](const IntExpr& bound) {
+      return (static_cast<double>(bound.lower_bound()) + static_cast<double>(bound.upper_bound())) / 2;
+    };
+    return std::max(0.0, (middle(loop.upper) - middle(loop.lower)) / static_cast<double>(loop.step));
+  }
+
+  const Kernel& kernel_;
+  const TargetInfo& target_;
+};
+
+} // namespace
+
+double count_cycles(const Kernel& kernel, const TargetInfo& target) {
+  return CycleCount(kernel, target).of(kernel.body);
+}
+
+} // namespace firn::kernel

@@ -1,0 +1,57 @@
+// share-kernels: the parallel loop of a kernel that runs long enough is cut into tasks, one per thread that
+// an executor has at most:
+//
+//   parallel p [0, 99] count 100    ->    parallel p [0, 99] count 100 tasks 8
+//
+// Handing tasks out and waiting for the last of them costs about as long whatever the tasks do: kernels that
+// would gain less stay on the caller's thread. Runs before memory is planned, for each task has scratch of
+// its own.
+#include "compiler/kernel/passes/cycle_count.h"
+#include "compiler/kernel/passes/pass.h"
+
+#include <algorithm>
+
+namespace firn::kernel {
+namespace {
+
+constexpr double kHandingOut = 6000; // cycles, of spinning threads: about two microseconds
+
+// The cycles that threads save.
+double gain(double cycles, int tasks) {
+  return cycles * (1 - 1.0 / tasks);
+}
+
+// Makes room for the scratch of all tasks where calls have it.
+void widen_scratch(Program& program, const std::vector<Step>& steps) {
+  for (const Step& step : steps) {
+    widen_scratch(program, step.first);
+    widen_scratch(program, step.second);
+    if (step.kind != Step::Kind::Call) continue;
+    const Kernel& kernel = *program.kernels[static_cast<size_t>(step.kernel)];
+    for (size_t i = 0; kernel.tasks > 1 && i < step.arguments.size(); ++i) {
+      if (!kernel.parameters[i].per_task) continue;
+      Buffer& buffer = program.buffers[static_cast<size_t>(step.arguments[i].buffer)];
+      buffer.bytes = std::max(buffer.bytes, task_stride(kernel.parameters[i]) * kernel.tasks);
+    }
+  }
+}
+
+} // namespace
+
+bool share_kernels(Program& program, const KernelPassOptions& options) {
+  if (!options.target || options.threads <= 1) return false;
+  bool changed = false;
+  for (auto& kernel : program.kernels) {
+    auto tasks = static_cast<int>(std::min<int64_t>(options.threads, kernel->parallel_count));
+    if (tasks <= 1 || tasks == kernel->tasks) continue;
+    double cycles = count_cycles(*kernel, *options.target) * static_cast<double>(kernel->parallel_count);
+    cycles = std::max(cycles, static_cast<double>(kernel->bytes) / options.target->l2_bytes_per_cycle);
+    if ((gain(cycles, tasks) < kHandingOut && !options.share_all) || !options.take_rewrite()) continue;
+    kernel->tasks = tasks;
+    changed = true;
+  }
+  if (changed) widen_scratch(program, program.steps);
+  return changed;
+}
+
+} // namespace firn::kernel
