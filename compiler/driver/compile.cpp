@@ -112,6 +112,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   lowering.explanations = &c.explanations;
   lowering.initial_states = &c.initial_states;
   lowering.schedules = schedules;
+  lowering.threads = options.threads;
   auto program = lower::lower_module(*c.module, lowering);
   if (!program) return failed(program.error());
   c.program = std::move(*program);

@@ -23,6 +23,7 @@ struct LoweringOptions {
   Winograd winograd = Winograd::Auto;
   const plan::ScheduleDatabase* schedules = nullptr;      // overrules the cost model where it has an entry
   std::vector<plan::Explanation>* explanations = nullptr; // of instructions that are planned here
+  int threads = 1;                                        // for which kernels are cut into items
   // First values of states by parameter name; others start from zeros.
   const std::map<std::string, LiteralRef>* initial_states = nullptr;
 };

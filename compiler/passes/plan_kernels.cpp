@@ -33,8 +33,9 @@ bool write_plans(Region& region, const plan::KernelPlans& plans, const PassOptio
 
 bool plan_kernels(Module& module, const PassOptions& options) {
   if (!options.target) return false;
-  auto plans = plan::plan_module(module, {*options.target, options.optimize_size, options.strict_math,
-                                          options.winograd, options.schedules, options.explanations});
+  auto plans =
+      plan::plan_module(module, {*options.target, options.optimize_size, options.strict_math,
+                                 options.winograd, options.schedules, options.explanations, options.threads});
   // Lowering says what is wrong with a plan that was written by hand.
   return plans && write_plans(module.main().body(), *plans, options);
 }

@@ -161,6 +161,14 @@ ColumnGroups column_groups(int64_t n, const TileShape& tile) {
   return groups;
 }
 
+ColumnWalk column_walk(const ContractionShape& shape, const TileShape& tile) {
+  ColumnWalk walk;
+  for (size_t i = static_cast<size_t>(shape.vector_outer_dims); i < shape.outer.size(); ++i)
+    if (shape.outer[i] > walk.steps) walk = {static_cast<int>(i), shape.outer[i]};
+  if (walk.dim < 0) walk.steps = std::max<int64_t>(1, shape.m / tile.rows);
+  return walk;
+}
+
 Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, const TileShape* tile) {
   Tiling tiling;
   tiling.tile = tile ? *tile : choose_tile(shape, target);

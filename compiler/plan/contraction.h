@@ -75,6 +75,7 @@ struct Tiling {
   double cycles = 0;       // estimate for the whole contraction, its operands near
   int parts = 1;           // of the reduction, one after the other over all tiles, so that operands stay near
   int64_t row_block = 0;   // rows that pass all columns before the next ones do; 0: all of them
+  int64_t shares = 1;      // columns outermost: items into which a group's walk over the rest is cut
   bool compact = false;    // small code before speed: nothing unrolled
   int unroll = 1;          // steps of the innermost reduction loop per iteration
   bool rolls_runs = false; // runs of a split loop are loops: no registers are free for scalars they share
@@ -87,6 +88,14 @@ struct Tiling {
 // streams. `tile`, if any, is taken instead; its lanes are the target's.
 Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target,
                      const TileShape* tile = nullptr);
+
+// How far a group of columns walks: the outer dim that selects no vectors and has most to share out (none:
+// -1, then the whole tiles of rows), and how many steps that has.
+struct ColumnWalk {
+  int dim = -1;
+  int64_t steps = 1;
+};
+ColumnWalk column_walk(const ContractionShape& shape, const TileShape& tile);
 
 // The vectors a column group of the packed operand holds: groups of tile.vectors, the last one smaller. With
 // k_interleave, a group that ends in a part of a vector is that last one even if it has as many.

@@ -37,7 +37,34 @@ void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const Targ
   tiling.columns_outermost = plan.tiling.columns_outermost;
   tiling.parts = plan.tiling.parts;
   tiling.row_block = plan.tiling.row_block;
+  tiling.shares = plan.tiling.shares;
   plan.tiling = tiling;
+}
+
+// Items per thread that leave them busy for as long, though they differ.
+constexpr int64_t kItemsPerThread = 4;
+
+// A group of columns at a time is too few items for many threads: each group's walk over the rest is cut.
+void choose_shares(Tiling& tiling, const ContractionShape& shape, int threads, bool may_cut_rows) {
+  if (threads <= 1 || !tiling.columns_outermost || tiling.row_block > 0) return;
+  ColumnWalk walk = column_walk(shape, tiling.tile);
+  if (walk.dim < 0 && !may_cut_rows) return;
+  int64_t items = column_groups(shape.n, tiling.tile).count(), wanted = kItemsPerThread * threads;
+  for (int i = 0; i < shape.vector_outer_dims; ++i) items *= shape.outer[static_cast<size_t>(i)];
+  int64_t shares = std::clamp<int64_t>((wanted + items - 1) / items, 1, walk.steps);
+  int64_t size = (walk.steps + shares - 1) / shares;
+  tiling.shares = (walk.steps + size - 1) / size;
+}
+
+std::string check_shares(const Tiling& tiling, const ContractionShape& shape, bool may_cut_rows) {
+  if (tiling.shares == 1) return "";
+  ColumnWalk walk = column_walk(shape, tiling.tile);
+  if (!tiling.columns_outermost || tiling.row_block > 0 || (walk.dim < 0 && !may_cut_rows))
+    return "shares want columns outermost, no blocks of rows, and lines that a tile does not leave";
+  int64_t size = (walk.steps + tiling.shares - 1) / tiling.shares;
+  if (tiling.shares > walk.steps || (tiling.shares - 1) * size >= walk.steps)
+    return "a group of columns walks " + std::to_string(walk.steps) + " steps: shares would be left without";
+  return "";
 }
 
 std::string check_tiling(const Tiling& tiling, const ContractionShape& shape) {
@@ -55,7 +82,7 @@ bool allows_blocks(const DotGeometry& g, const TileShape& tile) {
   return g.contract.size() == 1 && g.shape.outer.empty() && g.shape.m > tile.rows;
 }
 
-void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& target) {
+void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& target, int threads) {
   const TileShape& tile = tiling.tile;
   int64_t rows = g.shape.m, steps = g.contract[0].extent;
   if (!allows_blocks(g, tile) || target.l2_bytes == 0) return;
@@ -71,6 +98,7 @@ void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& targe
   int64_t block = std::max<int64_t>(1, room / row_bytes / tile.rows) * tile.rows;
   if (rows > block) { // evenly
     int64_t tiles = (rows + tile.rows - 1) / tile.rows, blocks = (rows + block - 1) / block;
+    if (threads > 1) blocks = std::min(tiles, (blocks + threads - 1) / threads * threads);
     tiling.row_block = (tiles + blocks - 1) / blocks * tile.rows;
   }
 }
@@ -118,8 +146,10 @@ private:
     g->shape.compact = context_.options.optimize_size;
     if (vector_constant) g->shape.weight_bytes = context_.model_weight_bytes;
     set_tiling(plan, g->shape, target_, chooses);
-    if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_);
+    if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads);
+    if (chooses) choose_shares(plan.tiling, g->shape, context_.options.threads, /*may_cut_rows=*/true);
     std::string wrong = check_tiling(plan.tiling, g->shape);
+    if (wrong.empty()) wrong = check_shares(plan.tiling, g->shape, /*may_cut_rows=*/true);
     if (!wrong.empty()) return wrong;
     set_streams(plan.tiling, *g, vector_constant && !plan.unpacked);
     return check_blocks(plan.tiling, *g);
@@ -170,7 +200,11 @@ private:
     if (plan.tiling.parts > 1 || plan.tiling.row_block > 0)
       return "only dots have parts of the reduction and blocks of rows";
     if (plan.lhs_columns || plan.unpacked) return "a convolution's filters are packed columns";
-    return check_tiling(plan.tiling, g->shape);
+    if (chooses && !context_.by_lines)
+      choose_shares(plan.tiling, g->shape, context_.options.threads, /*may_cut_rows=*/false);
+    if (plan.tiling.shares > 1 && context_.by_lines) return "members of a chain are cut with it";
+    std::string wrong = check_tiling(plan.tiling, g->shape);
+    return wrong.empty() ? check_shares(plan.tiling, g->shape, /*may_cut_rows=*/false) : wrong;
   }
 
   std::string complete_planar(ContractionPlan& plan, bool chooses) const {
@@ -178,8 +212,8 @@ private:
     if (!g || context_.by_lines)
       return "planes want a convolution of f32 over plain lines without stride, groups and dilated inputs";
     set_tiling(plan, g->shape, target_, chooses);
-    if (plan.tiling.parts > 1 || plan.tiling.row_block > 0 || plan.lhs_columns || plan.unpacked ||
-        plan.looped_epilogue || plan.bias_first)
+    if (plan.tiling.parts > 1 || plan.tiling.row_block > 0 || plan.tiling.shares > 1 || plan.lhs_columns ||
+        plan.unpacked || plan.looped_epilogue || plan.bias_first)
       return "planes have no parts, no blocks of rows, and neither bias nor epilogue of another kind";
     return check_tiling(plan.tiling, g->shape);
   }

@@ -45,9 +45,9 @@ std::string text_of(const ContractionPlan& plan) {
   return name_of(plan.algorithm) + text_of(tiling.tile) +
          (tiling.columns_outermost ? " columns outermost" : " rows outermost") +
          number("parts", tiling.parts, 1) + number("row_block", tiling.row_block, 0) +
-         flag(tiling.compact, "compact") + flag(plan.lhs_columns, "lhs_columns") +
-         flag(plan.unpacked, "unpacked") + flag(plan.looped_epilogue, "looped_epilogue") +
-         flag(plan.bias_first, "bias_first");
+         number("shares", tiling.shares, 1) + flag(tiling.compact, "compact") +
+         flag(plan.lhs_columns, "lhs_columns") + flag(plan.unpacked, "unpacked") +
+         flag(plan.looped_epilogue, "looped_epilogue") + flag(plan.bias_first, "bias_first");
 }
 std::string text_of(const WinogradPlan& plan) {
   std::string text = "winograd " + pair_text(plan.outputs_high, plan.outputs_wide);
@@ -228,7 +228,8 @@ private:
     int64_t parts = 1;
     if ((has_order && !in_.expect("outermost")) ||
         !read_count("parts", "there is at least one part", parts) ||
-        !read_count("row_block", "a block has at least one row", tiling.row_block))
+        !read_count("row_block", "a block has at least one row", tiling.row_block) ||
+        !read_count("shares", "there is at least one share", tiling.shares))
       return false;
     if (parts > INT32_MAX) return in_.fail("so many parts have no step each");
     tiling.parts = static_cast<int>(parts);

@@ -20,6 +20,7 @@ constexpr int64_t kRowCopies = 2; // RowsPlan
 // A dot or convolution by register tiles, the rest of its fusion computed of the sums before they are stored.
 //
 //   direct [tile ROWSxVECTORS [splits N] [interleave N] [columns|rows outermost] [parts N] [row_block N]
+//           [shares N]
 //           [compact] [lhs_columns] [unpacked] [looped_epilogue] [bias_first]]
 //
 // The name alone leaves the rest to the cost model. Columns are outermost unless the text says otherwise.

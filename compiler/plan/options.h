@@ -22,6 +22,7 @@ struct PlanOptions {
   Winograd winograd = Winograd::Auto;
   const ScheduleDatabase* schedules = nullptr;      // overrules the cost model where it has an entry
   std::vector<Explanation>* explanations = nullptr; // filled in the order of the program
+  int threads = 1;                                  // for which kernels are cut into items
 };
 
 } // namespace firn::plan

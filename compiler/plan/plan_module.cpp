@@ -135,8 +135,8 @@ private:
     auto computed = ComputedConvolution::of(*root, instruction.type(), target.lanes(32));
     if (!is_packable_constant(computed.filter)) return false;
     WinogradCandidate candidate;
-    candidate.plans =
-        plan_winograd({*computed.convolution, computed.result, target, plans_.model_weight_bytes, given});
+    candidate.plans = plan_winograd(
+        {*computed.convolution, computed.result, target, plans_.model_weight_bytes, given, options_.threads});
     if (candidate.plans.empty()) return false;
     candidate.filter = computed.filter.def->literal();
     double stream = stream_cycles(static_cast<double>(computed.filter.type().byte_size()), 1, target,

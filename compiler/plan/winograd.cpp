@@ -66,6 +66,12 @@ double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target) {
   return static_cast<double>(plan.batches) * (loops * kLoopCycles + scratch_cycles(plan, target));
 }
 
+// How much longer the thread with most of `items` takes than it would if they were divided evenly.
+double imbalance(int64_t items, int threads) {
+  int64_t most = (items + threads - 1) / threads;
+  return static_cast<double>(most * threads) / static_cast<double>(items);
+}
+
 // Splits the tiles into batches of nearly equal size, as many as make the fewest cycles.
 void choose_batches(WinogradGeometry& plan, const WinogradRequest& request) {
   const TargetInfo& target = request.target;
@@ -82,7 +88,7 @@ void choose_batches(WinogradGeometry& plan, const WinogradRequest& request) {
     plan.tiling = choose_tiling(plan.products(), target, given ? &given->tile : nullptr);
     plan.cycles = plan_cycles(plan, target, request.model_weight_bytes);
     least = std::min(least, plan.cycles);
-    double cycles = plan.cycles + batch_cycles(plan, target);
+    double cycles = (plan.cycles + batch_cycles(plan, target)) * imbalance(plan.batches, request.threads);
     if (cycles < best_cycles) {
       best_cycles = cycles;
       best = plan;

@@ -53,6 +53,7 @@ struct WinogradRequest {
   const TargetInfo& target;
   int64_t model_weight_bytes; // of all layers, which pass through the caches between two runs of this one
   const WinogradPlan* given;  // the sizes, and tile and batch if it has them; may be null
+  int threads = 1;            // that share the batches
 };
 
 // One for every size of the transform, fastest first by the count of cycles; none if Winograd's algorithm

@@ -84,13 +84,16 @@ TEST_CASE("dots follow plans written by hand", "[lower][plan]") {
          "direct tile 13x1 splits 4 columns outermost", "direct tile 3x2 splits 2 rows outermost",
          "direct tile 4x1 columns outermost parts 3", "direct tile 2x2 columns outermost row_block 6",
          "direct tile 3x1 columns outermost parts 2 row_block 3", "direct tile 6x2 columns outermost compact",
-         "direct tile 4x2 columns outermost lhs_columns", "elements"},
+         "direct tile 4x2 columns outermost lhs_columns", "direct tile 4x2 columns outermost shares 2",
+         "direct tile 3x1 columns outermost shares 4", "direct tile 3x1 columns outermost parts 2 shares 2",
+         "elements"},
         [&](const std::string& plan, const char*) { return dot_text(plan, constant); });
   expect_followed({"direct tile 4x2 columns outermost unpacked", "direct tile 3x1 rows outermost unpacked",
                    "direct tile 4x1 columns outermost parts 2 unpacked"},
                   [&](const std::string& plan, const char*) { return dot_text(plan, false); });
   expect_followed({"direct tile 2x1", "direct tile 4x2 columns outermost unpacked",
-                   "direct tile 5x1 columns outermost lhs_columns"},
+                   "direct tile 5x1 columns outermost lhs_columns",
+                   "direct tile 1x1 columns outermost shares 2"},
                   [&](const std::string& plan, const char*) { return batched_text(plan); });
 }
 
@@ -99,7 +102,8 @@ TEST_CASE("convolutions follow plans written by hand", "[lower][plan]") {
                    "direct tile 9x1 columns outermost looped_epilogue",
                    "direct tile 4x2 splits 2 columns outermost bias_first",
                    "direct tile 3x1 rows outermost looped_epilogue bias_first",
-                   "direct tile 4x2 columns outermost compact", "winograd 4x4", "winograd 2x4",
+                   "direct tile 4x2 columns outermost compact", "direct tile 4x2 columns outermost shares 3",
+                   "direct tile 2x1 columns outermost shares 7 bias_first", "winograd 4x4", "winograd 2x4",
                    "winograd 4x2 tile 3x1 batch 2", "winograd 2x2 tile 2x2 batch 5 looped_epilogue",
                    "elements"},
                   convolution_text);
@@ -134,6 +138,9 @@ TEST_CASE("contraction plans that cannot be followed say why", "[lower][plan]") 
   CHECK(has(dot("direct tile 4x2 columns outermost parts 30"), "parts would be left without steps"));
   CHECK(has(dot("direct tile 4x2 columns outermost row_block 6"), "a number of whole tiles"));
   CHECK(has(dot("direct tile 4x2 rows outermost parts 2"), "columns outermost"));
+  CHECK(has(dot("direct tile 4x2 columns outermost shares 4"), "shares would be left without"));
+  CHECK(has(dot("direct tile 4x2 rows outermost shares 2"), "shares want columns outermost"));
+  CHECK(has(dot("direct tile 4x2 columns outermost row_block 4 shares 2"), "no blocks of rows"));
   CHECK(has(dot("direct tile 13x2 columns outermost parts 2"), "more rows than a tile has"));
   CHECK(has(dot("direct tile 4x2 interleave 2 columns outermost"), "interleaved by 1 at most"));
   CHECK(has(dot("direct tile 4x2 columns outermost lhs_columns unpacked"), "do not lie together"));
@@ -146,5 +153,6 @@ TEST_CASE("contraction plans that cannot be followed say why", "[lower][plan]") 
   CHECK(has(convolution("winograd 3x3"), "transforms of these sizes"));
   CHECK(has(convolution("direct tile 4x2 columns outermost parts 2"), "only dots"));
   CHECK(has(convolution("direct tile 4x2 columns outermost unpacked"), "packed columns"));
+  CHECK(has(convolution("direct tile 4x2 columns outermost shares 5"), "walks 7 steps"));
   CHECK(has(error_of(transposed_text("direct", "x86-64-v3")), "it has phases"));
 }

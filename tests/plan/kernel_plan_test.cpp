@@ -20,6 +20,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
                            "direct tile 14x2 columns outermost",
                            "direct tile 4x3 splits 2 interleave 4 rows outermost",
                            "direct tile 6x4 columns outermost parts 3 row_block 48",
+                           "direct tile 4x2 columns outermost shares 5",
                            "direct tile 8x1 columns outermost compact lhs_columns unpacked looped_epilogue",
                            "polyphase tile 4x2 columns outermost bias_first",
                            "planar tile 3x4 columns outermost",

@@ -41,13 +41,15 @@ public:
       int64_t selected = 1; // the outer dims that select other vectors belong outside the columns
       for (int i = 0; i < spec_.shape.vector_outer_dims; ++i)
         selected *= spec_.shape.outer[static_cast<size_t>(i)];
-      IntExpr p = b_.set_parallel(selected * groups_.count());
+      IntExpr p = b_.set_parallel(selected * groups_.count() * tiling_.shares);
+      IntExpr share = floor_mod(p, tiling_.shares), group = floor_div(p, tiling_.shares);
       TilePosition position;
-      position.outer = unflatten(floor_div(p, groups_.count()), 0, spec_.shape.vector_outer_dims);
-      emit_column_group(b_, groups_, floor_mod(p, groups_.count()), [&](const IntExpr& vector, int vectors) {
-        position.column_vector = vector;
-        emit_outer_loops(position, [&](TilePosition& at) { emit_all_segments(at, vectors); });
-      });
+      position.outer = unflatten(floor_div(group, groups_.count()), 0, spec_.shape.vector_outer_dims);
+      emit_column_group(b_, groups_, floor_mod(group, groups_.count()),
+                        [&](const IntExpr& vector, int vectors) {
+                          position.column_vector = vector;
+                          emit_walk(position, share, vectors);
+                        });
     } else if (outer > 1) {
       IntExpr p = b_.set_parallel(outer);
       TilePosition position;
@@ -101,11 +103,31 @@ private:
     return values;
   }
 
-  void emit_outer_loops(TilePosition& position, const std::function<void(TilePosition&)>& body) {
+  // One share of what a group of columns walks over, in equal steps: the last share may have fewer.
+  void emit_walk(TilePosition& position, const IntExpr& share, int vectors) {
+    plan::ColumnWalk walk = plan::column_walk(spec_.shape, tiling_.tile);
+    int64_t size = (walk.steps + tiling_.shares - 1) / tiling_.shares;
+    if (walk.dim < 0 && tiling_.shares > 1)
+      return emit_outer_loops(
+          position, {}, [&](TilePosition& at) { emit_tiles(at, share, tiling_.shares, size, vectors); });
+    Range range{walk.dim, share * size, min(share * size + size, IntExpr(walk.steps))};
+    emit_outer_loops(position, range, [&](TilePosition& at) { emit_all_segments(at, vectors); });
+  }
+
+  // What is left of an outer dim.
+  struct Range {
+    int dim = -1;
+    IntExpr first = 0, end = 0;
+  };
+  void emit_outer_loops(TilePosition& position, const Range& range,
+                        const std::function<void(TilePosition&)>& body) {
     if (position.outer.size() == spec_.shape.outer.size()) return body(position);
-    b_.loop(0, spec_.shape.outer[position.outer.size()], 1, [&](const IntExpr& iv) {
+    bool is_cut = tiling_.shares > 1 && range.dim == static_cast<int>(position.outer.size());
+    IntExpr first = is_cut ? range.first : IntExpr(0);
+    IntExpr end = is_cut ? range.end : IntExpr(spec_.shape.outer[position.outer.size()]);
+    b_.loop(first, end, 1, [&](const IntExpr& iv) {
       position.outer.push_back(iv);
-      emit_outer_loops(position, body);
+      emit_outer_loops(position, range, body);
       position.outer.pop_back();
     });
   }
@@ -122,17 +144,21 @@ private:
       });
   }
 
-  // The tiles of one block of rows; those of another height than most belong to the last block.
+  // The tiles of one block of rows.
   void emit_row_block(TilePosition& position, const IntExpr& block, int64_t blocks, int vectors) {
-    int64_t tiles = tiling_.row_block / tiling_.tile.rows;
+    emit_tiles(position, block, blocks, tiling_.row_block / tiling_.tile.rows, vectors);
+  }
+
+  // Those of number `block`, `tiles` of them; tiles of another height than most belong to the last block.
+  void emit_tiles(TilePosition& position, const IntExpr& block, int64_t blocks, int64_t tiles, int vectors) {
+    int64_t rows = tiles * tiling_.tile.rows;
     for (const Segment& segment : segments_) {
       bool main = segment.first == 0;
       IntExpr first = main ? block * tiles : IntExpr(blocks - 1);
       IntExpr end = main ? min(block * tiles + tiles, segment.count) : block + 1;
       b_.loop(first, end, 1, [&](const IntExpr& i) {
         // Of the block's number, so that blocks are seen to share no rows: results may lie over operands.
-        position.row = main ? i * segment.rows
-                            : block * tiling_.row_block + (segment.first - (blocks - 1) * tiling_.row_block);
+        position.row = main ? i * segment.rows : block * rows + (segment.first - (blocks - 1) * rows);
         emit_register_tile(b_, spec_, tiling_, position, segment.rows, vectors);
       });
     }
