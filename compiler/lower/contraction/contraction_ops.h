@@ -59,13 +59,5 @@ ContractionSpec dot_spec(const plan::DotGeometry& geometry, const plan::Contract
 // index[lane_dim] of what the contraction computes. Returns the results; phases have none.
 kernel::Register finish_lanes(kernel::Builder& builder, const ContractionBinding& binding, Index index,
                               int lane_dim, int lanes, int valid, kernel::Register sums);
-// Reads a tensor as load_element does, but no memory outside it: lanes from `valid` on, and those whose index
-// lies outside when the code runs, hold anything.
-kernel::Register load_valid_lanes(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
-                                  const Lanes& lanes, int valid);
-
-// `count` consecutive channels from index[1] on, which a blocked layout keeps together.
-kernel::Register load_channels(kernel::Builder& builder, int buffer, const Type& type, const Index& index,
-                               int count);
 
 } // namespace firn::lower

@@ -1,4 +1,6 @@
 // Loads and stores of elements: contiguous lanes as vectors, equal ones by a splat, others one by one.
+#include "compiler/lower/element/element_access.h"
+
 #include "compiler/lower/element/element_emitter.h"
 
 namespace firn::lower {
@@ -95,6 +97,58 @@ kernel::Register load_element(Builder& builder, int buffer, const Type& type, co
 void store_element(Builder& builder, int buffer, const Type& type, const Index& index, const Lanes& lanes,
                    kernel::Register value) {
   store_at(builder, buffer, type.dtype, type.offset_of(index), lanes, value);
+}
+
+namespace {
+
+// The index of lane `lane`, moved into the tensor where it may lie outside: as that of a lane behind the last
+// channel does, which nobody looks at.
+Index index_inside(const Type& type, const Index& index, const Lanes& lanes, int lane) {
+  Lanes at{lanes.symbol, lanes.first + lane, 1};
+  Index inside;
+  for (size_t d = 0; d < index.size(); ++d) {
+    IntExpr position = at.at_first(index[d]);
+    int64_t last = type.dim(static_cast<int>(d)) - 1;
+    if (position.lower_bound() < 0) position = max(position, 0);
+    if (position.upper_bound() > last) position = min(position, last);
+    inside.push_back(position);
+  }
+  return inside;
+}
+
+} // namespace
+
+kernel::Register load_valid_lanes(Builder& b, int buffer, const Type& type, const Index& index,
+                                  const Lanes& lanes, int valid) {
+  IntExpr offset = type.offset_of(index), first = lanes.at_first(offset);
+  auto step = lanes.step(offset);
+  if (lanes.count == 1 || (step && *step == 0))
+    return load_element(b, buffer, type, index_inside(type, index, lanes, 0), lanes);
+  if (step && *step == 1) {
+    int64_t size = b.kernel().buffer(buffer).size;
+    // A block is there as a whole.
+    if (!type.layout.blocks.empty() || first.upper_bound() + lanes.count <= size)
+      return load_element(b, buffer, type, index, lanes);
+    if (is_float(type.dtype)) {
+      kernel::MachineType narrow{memory_scalar(type.dtype), lanes.count};
+      kernel::Register part =
+          b.load_masked(narrow, buffer, first, b.lane_mask(lanes.count, IntExpr(size) - first));
+      kernel::MachineType wide = value_type(type.dtype, lanes.count);
+      return narrow == wide ? part : b.cast(kernel::OpKind::FExt, part, wide.scalar);
+    }
+  }
+  // One element at a time: partial vectors are at the edge of a tensor only.
+  kernel::Register vector = b.constant(value_type(type.dtype, lanes.count), 0);
+  for (int lane = 0; lane < valid; ++lane)
+    vector = b.insert(vector, load_element(b, buffer, type, index_inside(type, index, lanes, lane), Lanes{}),
+                      lane);
+  return vector;
+}
+
+kernel::Register load_channels(Builder& b, int buffer, const Type& type, const Index& index, int count) {
+  auto lane = std::make_shared<Symbol>(Symbol{"lane", 0, count - 1});
+  IntExpr offset = type.offset_of(index) + IntExpr::symbol(lane);
+  return load_at(b, buffer, type.dtype, offset, Lanes{lane, 0, count});
 }
 
 kernel::Register index_lanes(Builder& builder, const IntExpr& expression, const Lanes& lanes) {
