@@ -201,10 +201,10 @@ private:
       return "only dots have parts of the reduction and blocks of rows";
     if (plan.lhs_columns || plan.unpacked) return "a convolution's filters are packed columns";
     if (chooses && !context_.by_lines)
-      choose_shares(plan.tiling, g->shape, context_.options.threads, /*may_cut_rows=*/false);
+      choose_shares(plan.tiling, g->shape, context_.options.threads, !g->splits_rows());
     if (plan.tiling.shares > 1 && context_.by_lines) return "members of a chain are cut with it";
     std::string wrong = check_tiling(plan.tiling, g->shape);
-    return wrong.empty() ? check_shares(plan.tiling, g->shape, /*may_cut_rows=*/false) : wrong;
+    return wrong.empty() ? check_shares(plan.tiling, g->shape, !g->splits_rows()) : wrong;
   }
 
   std::string complete_planar(ContractionPlan& plan, bool chooses) const {

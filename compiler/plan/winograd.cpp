@@ -86,9 +86,10 @@ void choose_batches(WinogradGeometry& plan, const WinogradRequest& request) {
     if (!forced && plan.input_scratch() * 4 > 2 * target.l2_bytes && batches < plan.tiles) continue;
     if (plan.batch < 6 && best_cycles < INFINITY) break;
     plan.tiling = choose_tiling(plan.products(), target, given ? &given->tile : nullptr);
-    plan.cycles = plan_cycles(plan, target, request.model_weight_bytes);
+    double waits = imbalance(plan.batches, request.threads);
+    plan.cycles = plan_cycles(plan, target, request.model_weight_bytes) * waits;
     least = std::min(least, plan.cycles);
-    double cycles = (plan.cycles + batch_cycles(plan, target)) * imbalance(plan.batches, request.threads);
+    double cycles = plan.cycles + batch_cycles(plan, target) * waits;
     if (cycles < best_cycles) {
       best_cycles = cycles;
       best = plan;
