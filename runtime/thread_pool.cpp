@@ -49,7 +49,6 @@ struct firn_rt2_thread_pool {
   std::atomic<std::size_t> count{0};
   std::atomic<bool> busy{false}, ends{false};
   std::atomic<int> sleepers{0};
-  bool pinned = false;
   std::size_t workers = 0;
   pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
   pthread_cond_t wakes = PTHREAD_COND_INITIALIZER;

@@ -167,7 +167,7 @@ private:
       }
       starts_.push_back(start);
     }
-    if (shared_.exist()) shared_.begin(entry_, load_pointer(call, Field::Executor));
+    if (shared_.exist()) shared_.begin(load_pointer(call, Field::Executor));
     if (profile)
       emit_profiled_steps(load_pointer(call, Field::Profile));
     else

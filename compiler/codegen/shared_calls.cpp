@@ -33,8 +33,7 @@ llvm::BasicBlock* SharedCalls::new_block(const char* name) {
   return llvm::BasicBlock::Create(context_.context, name, ir_.GetInsertBlock()->getParent());
 }
 
-void SharedCalls::begin(llvm::Function* entry, llvm::Value* executor) {
-  entry_ = entry;
+void SharedCalls::begin(llvm::Value* executor) {
   executor_ = executor;
   unsigned words = 1;
   for (const auto& kernel : program_.kernels)

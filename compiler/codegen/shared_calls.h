@@ -23,7 +23,7 @@ public:
   // Whether the program has any.
   bool exist() const { return most_tasks_ > 1; }
   // At the start of the entry function: `executor`, loaded from the call, may be null.
-  void begin(llvm::Function* entry, llvm::Value* executor);
+  void begin(llvm::Value* executor);
   // Calls kernel number `number`, emitted as `function`, with a pointer per parameter.
   void emit(int number, llvm::Function* function, const std::vector<llvm::Value*>& pointers);
 
@@ -38,7 +38,6 @@ private:
   const kernel::Program& program_;
   llvm::IRBuilder<>& ir_;
   int most_tasks_ = 1;
-  llvm::Function* entry_ = nullptr;
   llvm::Value *executor_ = nullptr, *threads_ = nullptr; // 1 without an executor
   llvm::AllocaInst* frame_ = nullptr;                    // what a task is given: tasks, then the pointers
   std::map<int, llvm::Function*> tasks_;                 // by kernel

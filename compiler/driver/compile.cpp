@@ -84,7 +84,6 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   auto target = find_target(options.triple, options.cpu, options.features);
   if (!target) return diagnostics.add(target.error()), false;
   c.target = *target;
-  c.threads = options.threads;
 
   timer.begin("import");
   auto imported = import_model(options, diagnostics);

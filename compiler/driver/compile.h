@@ -62,7 +62,6 @@ struct Compilation {
   std::optional<kernel::Program>
       prepare; // makes the weights of `program`, with --winograd=init; none: there is nothing to make
   artifact::ModelDescription description;
-  int threads = 1; // that an executor has at most
   TargetInfo target;
   codegen::CodegenOptions codegen;
   codegen::ObjectFacts object;

@@ -212,7 +212,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.firn_version = kVersion;
   d.triple = c.target.triple;
   d.cpu = c.target.display_name();
-  d.threads = c.threads;
+  d.threads = options.threads;
   d.architecture = abi_architecture(c.target.arch);
   d.required_features = c.target.required_cpu_features;
   d.flags = options.flags;

@@ -85,8 +85,8 @@ Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c, Run
   runner->bind_weights(/*copied=*/memory != nullptr);
   if (c.module) runner->bind_tensors(); // programs made by hand take nothing and give nothing
   runner->reset();
-  if (c.threads > 1) {
-    runner->pool_ = std::make_unique<ThreadPool>(static_cast<size_t>(c.threads));
+  if (c.description.threads > 1) {
+    runner->pool_ = std::make_unique<ThreadPool>(static_cast<size_t>(c.description.threads));
     runner->pool_executor_ = runner->pool_->executor();
     runner->executor_ = &runner->pool_executor_;
   }

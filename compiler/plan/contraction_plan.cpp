@@ -61,8 +61,8 @@ std::string check_shares(const Tiling& tiling, const ContractionShape& shape, bo
   ColumnWalk walk = column_walk(shape, tiling.tile);
   if (!tiling.columns_outermost || tiling.row_block > 0 || (walk.dim < 0 && !may_cut_rows))
     return "shares want columns outermost, no blocks of rows, and lines that a tile does not leave";
-  int64_t size = (walk.steps + tiling.shares - 1) / tiling.shares;
-  if (tiling.shares > walk.steps || (tiling.shares - 1) * size >= walk.steps)
+  int64_t shares = std::min(tiling.shares, walk.steps), size = (walk.steps + shares - 1) / shares;
+  if (shares < tiling.shares || (shares - 1) * size >= walk.steps)
     return "a group of columns walks " + std::to_string(walk.steps) + " steps: shares would be left without";
   return "";
 }

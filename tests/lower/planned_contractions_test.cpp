@@ -139,6 +139,7 @@ TEST_CASE("contraction plans that cannot be followed say why", "[lower][plan]") 
   CHECK(has(dot("direct tile 4x2 columns outermost row_block 6"), "a number of whole tiles"));
   CHECK(has(dot("direct tile 4x2 rows outermost parts 2"), "columns outermost"));
   CHECK(has(dot("direct tile 4x2 columns outermost shares 4"), "shares would be left without"));
+  CHECK(has(dot("direct tile 4x2 columns outermost shares 9223372036854775807"), "walks 3 steps"));
   CHECK(has(dot("direct tile 4x2 rows outermost shares 2"), "shares want columns outermost"));
   CHECK(has(dot("direct tile 4x2 columns outermost row_block 4 shares 2"), "no blocks of rows"));
   CHECK(has(dot("direct tile 13x2 columns outermost parts 2"), "more rows than a tile has"));
