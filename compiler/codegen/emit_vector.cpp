@@ -1,9 +1,7 @@
-// Vector ops: shuffles, horizontal reductions and dot products.
+// Vector ops: shuffles and horizontal reductions.
 #include "compiler/codegen/kernel_emitter.h"
 
 #include <llvm/IR/Constants.h>
-#include <llvm/IR/IntrinsicsAArch64.h>
-#include <llvm/IR/IntrinsicsX86.h>
 
 #include <numeric>
 
@@ -73,10 +71,9 @@ llvm::Value* KernelEmitter::emit_vector(const Op& op) {
     return ir_.CreateExtractElement(source, static_cast<uint64_t>(lanes[0] % lanes_of(a)));
   }
   case OpKind::DotU8S8:
-  case OpKind::DotBF16: {
-    llvm::Value *b = value(op.operands[1]), *c = value(op.operands[2]);
-    return op.kind == OpKind::DotU8S8 ? emit_dot_u8s8(a, b, c) : emit_dot_bf16(a, b, c);
-  }
+  case OpKind::DotS8S8:
+  case OpKind::DotU8U8:
+  case OpKind::DotBF16: return emit_product(op);
   default: return emit_reduction(op);
   }
 }
@@ -116,87 +113,6 @@ llvm::Value* KernelEmitter::emit_reduction(const Op& op) {
   llvm::Value* result =
       combine(ir_.CreateExtractElement(vector, uint64_t{0}), ir_.CreateExtractElement(vector, uint64_t{1}));
   return half ? from_f32(result, scalar) : result;
-}
-
-// vpdpbusd where there is one, multiply-add of 16-bit pairs on other x86, else widened multiplications.
-llvm::Value* KernelEmitter::emit_dot_u8s8(llvm::Value* sum, llvm::Value* a, llvm::Value* b) {
-  int lanes = lanes_of(sum);
-  const TargetFeatures& features = context_.features;
-  llvm::Type* i32 = ir_.getInt32Ty();
-  int chunk = 0;
-  llvm::Intrinsic::ID id = llvm::Intrinsic::not_intrinsic;
-  if (features.vnni_512 && lanes % 16 == 0)
-    chunk = 16, id = llvm::Intrinsic::x86_avx512_vpdpbusd_512;
-  else if (features.vnni_256 && lanes % 8 == 0)
-    chunk = 8, id = llvm::Intrinsic::x86_avx512_vpdpbusd_256;
-  else if (features.vnni_256 && lanes % 4 == 0)
-    chunk = 4, id = llvm::Intrinsic::x86_avx512_vpdpbusd_128;
-  else if (features.mixed_dot_product && lanes % 4 == 0)
-    chunk = 4, id = llvm::Intrinsic::aarch64_neon_usdot;
-  if (chunk > 0) {
-    bool neon = id == llvm::Intrinsic::aarch64_neon_usdot;
-    auto* words = llvm::FixedVectorType::get(i32, static_cast<unsigned>(chunk));
-    auto* bytes = llvm::FixedVectorType::get(ir_.getInt8Ty(), static_cast<unsigned>(4 * chunk));
-    std::vector<llvm::Value*> parts;
-    for (int i = 0; i < lanes; i += chunk) {
-      llvm::Value *x = slice(a, 4 * i, 4 * chunk), *y = slice(b, 4 * i, 4 * chunk), *s = slice(sum, i, chunk);
-      if (neon)
-        parts.push_back(ir_.CreateIntrinsic(id, {words, bytes}, {s, x, y}));
-      else
-        parts.push_back(
-            ir_.CreateIntrinsic(id, {}, {s, ir_.CreateBitCast(x, words), ir_.CreateBitCast(y, words)}));
-    }
-    return concatenate(parts);
-  }
-  auto wide = [&](llvm::Type* to) {
-    return llvm::FixedVectorType::get(to, static_cast<unsigned>(4 * lanes));
-  };
-  if (context_.target.arch == Arch::X86_64 && lanes % 4 == 0) {
-    llvm::Value *x = ir_.CreateZExt(a, wide(ir_.getInt16Ty())),
-                *y = ir_.CreateSExt(b, wide(ir_.getInt16Ty()));
-    bool avx2 = context_.target.vector_bits >= 256 && context_.target.has_fma && lanes % 8 == 0;
-    int step = avx2 ? 16 : 8;
-    id = avx2 ? llvm::Intrinsic::x86_avx2_pmadd_wd : llvm::Intrinsic::x86_sse2_pmadd_wd;
-    std::vector<llvm::Value*> parts;
-    for (int i = 0; i < 4 * lanes; i += step) {
-      parts.push_back(ir_.CreateIntrinsic(id, {}, {slice(x, i, step), slice(y, i, step)}));
-    }
-    llvm::Value* pairs = concatenate(parts);
-    return ir_.CreateAdd(sum, ir_.CreateAdd(every_nth(pairs, 2, 0), every_nth(pairs, 2, 1)));
-  }
-  auto* words = lanes == 1 ? i32 : llvm::FixedVectorType::get(i32, static_cast<unsigned>(lanes));
-  for (int k = 0; k < 4; ++k) {
-    auto pick = [&](llvm::Value* v) {
-      return lanes == 1 ? ir_.CreateExtractElement(v, static_cast<uint64_t>(k)) : every_nth(v, 4, k);
-    };
-    sum = ir_.CreateAdd(sum, ir_.CreateMul(ir_.CreateZExt(pick(a), words), ir_.CreateSExt(pick(b), words)));
-  }
-  return sum;
-}
-
-llvm::Value* KernelEmitter::emit_dot_bf16(llvm::Value* sum, llvm::Value* a, llvm::Value* b) {
-  int lanes = lanes_of(sum);
-  if (context_.features.bf16_dot && lanes % 16 == 0) {
-    auto* type = llvm::FixedVectorType::get(llvm::Type::getBFloatTy(context_.context), 32);
-    std::vector<llvm::Value*> parts;
-    for (int i = 0; i < lanes; i += 16) {
-      llvm::Value *x = ir_.CreateBitCast(slice(a, 2 * i, 32), type),
-                  *y = ir_.CreateBitCast(slice(b, 2 * i, 32), type);
-      parts.push_back(
-          ir_.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {}, {slice(sum, i, 16), x, y}));
-    }
-    return concatenate(parts);
-  }
-  for (int k = 0; k < 2; ++k) {
-    auto pick = [&](llvm::Value* v) {
-      llvm::Value* part =
-          lanes == 1 ? ir_.CreateExtractElement(v, static_cast<uint64_t>(k)) : every_nth(v, 2, k);
-      return to_f32(part, Scalar::BF16);
-    };
-    llvm::Value* operands[] = {pick(a), pick(b), sum};
-    sum = emit_float_op(OpKind::Fma, operands);
-  }
-  return sum;
 }
 
 } // namespace firn::codegen

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "compiler/kernel/kernel.h"
-#include "compiler/target/target_info.h"
+#include "compiler/target/product.h"
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -16,16 +16,13 @@ namespace firn::codegen {
 
 // What emission asks of the target beyond TargetInfo.
 struct TargetFeatures {
-  bool rounding = true;      // floor, ceil, trunc are instructions
-  bool round_even = true;    // roundeven is
-  bool ieee_minimum = false; // llvm.minimum and llvm.maximum are instructions
-  bool vnni_512 = false, vnni_256 = false;
-  bool bf16_dot = false;
-  bool reciprocal_14 = false;                          // vectors' reciprocals to 14 bits
-  bool dot_product = false, mixed_dot_product = false; // AArch64 sdot/udot, usdot
-  bool integer_division = true;                        // 32-bit division is an instruction
-  bool long_shifts = true;                             // 64-bit shifts and multiplications need no library
-  bool leading_zeros = true;                           // nor does counting leading zeros
+  bool rounding = true;         // floor, ceil, trunc are instructions
+  bool round_even = true;       // roundeven is
+  bool ieee_minimum = false;    // llvm.minimum and llvm.maximum are instructions
+  bool reciprocal_14 = false;   // vectors' reciprocals to 14 bits
+  bool integer_division = true; // 32-bit division is an instruction
+  bool long_shifts = true;      // 64-bit shifts and multiplications need no library
+  bool leading_zeros = true;    // nor does counting leading zeros
 };
 
 // What the calls of a kernel allow to be said about its parameters.
@@ -111,11 +108,21 @@ private:
   // emit_vector.cpp
   llvm::Value* emit_vector(const kernel::Op& op);
   llvm::Value* emit_reduction(const kernel::Op& op);
-  llvm::Value* emit_dot_u8s8(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
-  llvm::Value* emit_dot_bf16(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* slice(llvm::Value* vector, int first, int count);
   llvm::Value* concatenate(std::vector<llvm::Value*> parts);
   llvm::Value* every_nth(llvm::Value* vector, int n, int first);
+
+  // emit_product.cpp
+  llvm::Value* emit_product(const kernel::Op& op);
+  llvm::Value* emit_dot4(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* emit_dot2(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  // Instructions on registers of as many lanes as `sum` has; operands are the words that hold a lane's steps.
+  llvm::Value* dot4_native(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* dot4_offset(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* dot4_pairs(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* dot2_native(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
+  llvm::Value* alternate_bytes(llvm::Value* words, bool is_signed, bool odd);
+  llvm::Type* shaped_integer(llvm::Value* like);
 
   // emit_memory.cpp
   void emit_memory(const kernel::Op& op);

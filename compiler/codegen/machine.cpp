@@ -126,14 +126,9 @@ TargetFeatures target_features(const TargetInfo& target, const llvm::TargetMachi
   if (target.arch == Arch::X86_64) {
     features.rounding = features.round_even = has("sse4.1");
     bool wide = target.vector_bits >= 512;
-    features.vnni_512 = wide && has("avx512vnni");
-    features.vnni_256 = has("avxvnni") || (has("avx512vnni") && has("avx512vl"));
     features.reciprocal_14 = wide && has("avx512vl");
-    features.bf16_dot = wide && has("avx512bf16");
   } else if (target.arch == Arch::AArch64) {
     features.ieee_minimum = true;
-    features.dot_product = has("dotprod");
-    features.mixed_dot_product = has("i8mm");
   } else if (target.arch == Arch::Arm) {
     features.rounding = has("fp-armv8d16sp");
     features.round_even = false;

@@ -262,8 +262,10 @@ private:
            "must have a lane per lane number");
       break;
     case OpKind::DotU8S8:
+    case OpKind::DotS8S8:
+    case OpKind::DotU8U8:
     case OpKind::DotBF16: {
-      bool bytes = op.kind == OpKind::DotU8S8;
+      bool bytes = op.kind != OpKind::DotBF16;
       MachineType narrow{bytes ? Scalar::I8 : Scalar::BF16, first.lanes * (bytes ? 4 : 2)};
       want(first == to && first.scalar == (bytes ? Scalar::I32 : Scalar::F32), op,
            "accumulates in the wrong type");

@@ -75,6 +75,26 @@ void set_x86_facts(TargetInfo& machine, const FeatureSet& features) {
   machine.has_f16_conversion = has("f16c") || avx512;
   machine.has_f16_arithmetic = has("avx512fp16");
   machine.has_masked_memory = machine.has_embedded_broadcast = wide;
+  int bits = machine.vector_bits, most = has("avx512vnni") && wide ? 512 : 256;
+  machine.unlike_dot4_bits = has("avxvnni") || has("avx512vnni") ? std::min(bits, most) : 0;
+  machine.dot2_bits = std::min(bits, wide ? 512 : has("avx2") ? 256 : 128);
+  machine.bf16_dot2_bits = has("avx512bf16") ? std::min(bits, wide ? 512 : 256) : 0;
+  machine.has_tile_matrices = has("amx-int8") && has("amx-bf16");
+}
+
+// Products of several steps on ARM; those of Cortex-M's DSP extension take a general register.
+void set_arm_products(TargetInfo& machine, const FeatureSet& features) {
+  auto has = [&](const char* feature) { return features.has(feature); };
+  if (machine.arch == Arch::AArch64) {
+    auto bits = [&](bool there) { return there ? machine.vector_bits : 0; };
+    machine.unlike_dot4_bits = bits(has("i8mm"));
+    machine.like_dot4_bits = bits(has("dotprod"));
+    machine.bf16_dot2_bits = bits(has("bf16"));
+    machine.dot2_bits = machine.vector_bits;
+    return;
+  }
+  machine.integer_registers = has("thumb2") || !has("thumb-mode") ? 11 : 5;
+  machine.dot2_bits = has("dsp") && has("v6") ? 32 : 0;
 }
 
 void set_other_facts(TargetInfo& machine, const FeatureSet& features) {
@@ -86,17 +106,20 @@ void set_other_facts(TargetInfo& machine, const FeatureSet& features) {
     machine.has_fma = machine.has_f16_conversion = machine.has_float;
     machine.has_f16_arithmetic = has("fullfp16");
     if (!has("neon")) machine.vector_bits = 0;
+    set_arm_products(machine, features);
   } else if (machine.arch == Arch::Arm) {
     machine.has_float = has("vfp2sp");
     machine.has_double = has("fp64");
     machine.has_fma = has("vfp4d16sp");
     machine.has_f16_conversion = has("fp16");
     machine.vector_registers = machine.has_float ? 32 : 8;
+    set_arm_products(machine, features);
   } else {
     machine.has_float = machine.has_fma = has("f");
     machine.has_double = has("d");
     machine.has_f16_conversion = false;
     machine.vector_registers = 32;
+    machine.integer_registers = 24;
   }
 }
 

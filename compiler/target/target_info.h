@@ -37,6 +37,15 @@ struct TargetInfo {
   bool has_embedded_broadcast = false; // a load that broadcasts one element as an operand of an FMA (AVX-512)
   int fma_latency = 4, fma_pipes = 2;
   double loads_per_cycle = 2;
+  int integer_registers = 11; // general ones, beside those that addresses and counters take
+
+  // Instructions that multiply and add several steps of a reduction (product.h): bits of the widest register
+  // that each has, 0 for none.
+  int unlike_dot4_bits = 0; // bytes of unlike sign (vpdpbusd, usdot)
+  int like_dot4_bits = 0;   // bytes of like sign (sdot, udot)
+  int dot2_bits = 0;        // signed 16-bit integers (pmaddwd, smlad), or additions of pairs of them (sadalp)
+  int bf16_dot2_bits = 0;   // (vdpbf16ps, bfdot)
+  bool has_tile_matrices = false; // of bytes and bf16 (AMX)
 
   int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 8 << 20;
   double l1_bytes_per_cycle = 128, l2_bytes_per_cycle = 48, l3_bytes_per_cycle = 26,

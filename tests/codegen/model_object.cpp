@@ -111,29 +111,32 @@ int LoadedObject::prepare(void* packed) const {
   return reinterpret_cast<firn_status (*)(const firn_rt2_call*)>(function)(&call);
 }
 
-// The emulator of a target and the flags that compile the driver for it.
-static std::pair<std::string, std::string> emulation(const TargetInfo& target) {
-  std::string flags = " --target=" + target.triple + " -mcpu=" + target.cpu;
-  if (target.arch == Arch::AArch64) return {"qemu-aarch64", flags};
-  if (target.arch == Arch::Arm) return {"qemu-arm -cpu max", flags};
-  return {"qemu-riscv64", " --target=" + target.triple + " -march=rv64gc -mabi=lp64d"};
+// The emulator of a target, and the compiler of the driver with its flags.
+struct Emulation {
+  std::string emulator, compiler, flags;
+};
+static Emulation emulation(const TargetInfo& target) {
+  if (target.arch == Arch::AArch64) return {"qemu-aarch64", "aarch64-linux-gnu-gcc", ""};
+  if (target.arch == Arch::Arm)
+    return {"qemu-arm -cpu max", "arm-none-eabi-gcc",
+            " -mthumb -mcpu=" + target.cpu +
+                " -Wl,-Ttext-segment=0x20000 -mfloat-abi=" + (target.has_float ? "hard" : "soft")};
+  return {"qemu-riscv64", "riscv64-linux-gnu-gcc", " -march=rv64gc -mabi=lp64d -Wl,--no-relax"};
 }
 
 bool EmulatedObject::available(const TargetInfo& target) {
-  std::string emulator = emulation(target).first;
-  std::string probe =
-      "command -v clang-19 ld.lld-19 " + emulator.substr(0, emulator.find(' ')) + " >/dev/null";
-  return std::system(probe.c_str()) == 0;
+  Emulation with = emulation(target);
+  std::string emulator = with.emulator.substr(0, with.emulator.find(' '));
+  return std::system(("command -v " + with.compiler + " " + emulator + " >/dev/null").c_str()) == 0;
 }
 
 EmulatedObject::EmulatedObject(const kernel::Program& program, const codegen::CodegenOptions& options) {
   auto facts = codegen::emit_object(program, options, folder_.file("model.o"));
   if (!facts) FAIL(facts.error().message);
-  auto [emulator, flags] = emulation(options.target);
-  emulator_ = emulator;
-  shell("clang-19 -O1 -fomit-frame-pointer -ffreestanding -fno-builtin -c" + flags + " -o " +
-        folder_.file("driver.o") + " " + FIRN_TEST_SOURCES "/freestanding_driver.c");
-  shell("ld.lld-19 -static -o " + folder_.file("model") + " " + folder_.file("driver.o") + " " +
+  Emulation with = emulation(options.target);
+  emulator_ = with.emulator;
+  shell(with.compiler + " -O1 -fomit-frame-pointer -ffreestanding -fno-builtin -nostdlib -static -no-pie" +
+        with.flags + " -o " + folder_.file("model") + " " FIRN_TEST_SOURCES "/freestanding_driver.c " +
         folder_.file("model.o"));
 }
 

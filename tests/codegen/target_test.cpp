@@ -2,6 +2,7 @@
 #include "tests/codegen/model_object.h"
 
 #include "compiler/target/cpu_table.h"
+#include "compiler/target/product.h"
 #include "include/firn/cpu_features.h"
 
 #include <catch2/catch.hpp>
@@ -161,6 +162,37 @@ TEST_CASE("platforms have the floats that they promise", "[target]") {
   CHECK(target_of("riscv32-unknown-elf", "").has_double);
   CHECK(target_of("riscv64-unknown-elf", "generic").has_double);
   CHECK(target_of("aarch64-none-elf", "", "-neon").vector_bits == 0);
+}
+
+TEST_CASE("CPUs have the products that their features promise", "[target]") {
+  auto unlike = [](const TargetInfo& target) { return dot4_facts(target, Factor::U8, Factor::S8); };
+  auto like = [](const TargetInfo& target) { return dot4_facts(target, Factor::S8, Factor::S8); };
+  TargetInfo zen5 = target_of("x86_64-linux-gnu", "znver5");
+  CHECK((unlike(zen5).form == ProductForm::Native && unlike(zen5).register_bits == 512));
+  CHECK(like(zen5).form == ProductForm::Offset);
+  CHECK(bf16_dot2_facts(zen5).form == ProductForm::Native);
+  CHECK_FALSE(zen5.has_tile_matrices);
+  CHECK(target_of("x86_64-linux-gnu", "sapphirerapids").has_tile_matrices);
+  TargetInfo alderlake = target_of("x86_64-linux-gnu", "alderlake");
+  CHECK((unlike(alderlake).form == ProductForm::Native && unlike(alderlake).register_bits == 256));
+  CHECK(bf16_dot2_facts(alderlake).form == ProductForm::PerStep);
+  // Wide registers without AVX512-VNNI: the instruction of AVX-VNNI takes half of one.
+  CHECK(unlike(target_of("x86_64-linux-gnu", "skylake-avx512", "+avxvnni")).register_bits == 256);
+  for (auto [cpu, bits] :
+       {std::pair{"x86-64", 128}, {"sandybridge", 128}, {"x86-64-v3", 256}, {"x86-64-v4", 512}}) {
+    TargetInfo target = target_of("x86_64-linux-gnu", cpu);
+    INFO(cpu);
+    for (const ProductFacts& facts : {unlike(target), like(target)})
+      CHECK((facts.form == ProductForm::Pairs && facts.register_bits == bits));
+  }
+  CHECK(unlike(target_of("aarch64-linux-gnu", "")).form == ProductForm::Pairs);
+  CHECK(unlike(target_of("aarch64-linux-gnu", "", "+dotprod")).form == ProductForm::Offset);
+  CHECK(like(target_of("aarch64-linux-gnu", "", "+dotprod")).form == ProductForm::Native);
+  CHECK(unlike(target_of("aarch64-linux-gnu", "", "+i8mm")).form == ProductForm::Native);
+  CHECK(unlike(target_of("aarch64-linux-gnu", "", "-neon")).form == ProductForm::PerStep);
+  CHECK(unlike(target_of("", "cortex-m4")).form == ProductForm::Pairs);
+  CHECK(unlike(target_of("", "cortex-m3")).form == ProductForm::PerStep);
+  CHECK(unlike(target_of("", "generic-rv64")).form == ProductForm::PerStep);
 }
 
 TEST_CASE("features widen and narrow a target", "[target]") {

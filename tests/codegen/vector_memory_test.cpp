@@ -1,4 +1,4 @@
-// Shuffles, reductions, dot products; masked, gathered and scattered memory.
+// Shuffles, reductions; masked, gathered and scattered memory.
 #include "tests/codegen/op_runner.h"
 
 #include <catch2/catch.hpp>
@@ -102,59 +102,6 @@ TEST_CASE("a NaN survives maximum and minimum reductions", "[vector]") {
   for (const auto& [target, got] : answers) {
     INFO(target.cpu);
     CHECK((std::isnan(got[0]) && std::isnan(got[1])));
-  }
-}
-
-TEST_CASE("u8 x s8 dots accumulate without saturation at any width", "[vector]") {
-  std::vector<uint8_t> in(512);
-  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<uint8_t>(i < 64 ? 255 : i * 37 + 128);
-  static constexpr int widths[] = {1, 3, 4, 8, 12, 16, 32};
-  auto answers = run_everywhere<uint8_t, int32_t>(
-      Scalar::I8, in, Scalar::I32, 32 * 7,
-      [](Builder& b) {
-        for (size_t i = 0; i < 7; ++i) {
-          int lanes = widths[i];
-          Register x = b.load({Scalar::I8, 4 * lanes}, 0, 0), y = b.load({Scalar::I8, 4 * lanes}, 0, 256);
-          Register sum = b.constant_int({Scalar::I32, lanes}, 1000);
-          b.store(b.emit(OpKind::DotU8S8, {sum, x, y}, {Scalar::I32, lanes}), 1,
-                  static_cast<int64_t>(32 * i));
-        }
-      },
-      /*needs_float=*/false);
-  for (const auto& [target, got] : answers) {
-    for (size_t i = 0; i < 7; ++i) {
-      for (size_t lane = 0; lane < static_cast<size_t>(widths[i]); ++lane) {
-        int32_t want = 1000;
-        for (size_t k = 4 * lane; k < 4 * lane + 4; ++k) want += in[k] * static_cast<int8_t>(in[256 + k]);
-        INFO(target.cpu << ", " << widths[i] << " lanes, lane " << lane);
-        CHECK(got[32 * i + lane] == want);
-      }
-    }
-  }
-}
-
-TEST_CASE("bf16 dots are exact on small integers", "[vector]") {
-  std::vector<uint16_t> in(128);
-  auto as_bf16 = [](float f) { return static_cast<uint16_t>(std::bit_cast<uint32_t>(f) >> 16); };
-  for (size_t i = 0; i < in.size(); ++i) in[i] = as_bf16(static_cast<float>(i % 11) - 5);
-  auto answers = run_everywhere<uint16_t, float>(Scalar::BF16, in, Scalar::F32, 17, [](Builder& b) {
-    auto dot = [&](int lanes, int at) {
-      Register sum = b.constant({Scalar::F32, lanes}, 0.5), x = b.load({Scalar::BF16, 2 * lanes}, 0, 0);
-      b.store(
-          b.emit(OpKind::DotBF16, {sum, x, b.load({Scalar::BF16, 2 * lanes}, 0, 64)}, {Scalar::F32, lanes}),
-          1, at);
-    };
-    dot(16, 0);
-    dot(1, 16);
-  });
-  auto value = [&](size_t i) { return static_cast<float>(i % 11) - 5; };
-  for (const auto& [target, got] : answers) {
-    INFO(target.cpu);
-    for (size_t lane = 0; lane < 16; ++lane) {
-      CHECK(got[lane] ==
-            0.5f + value(2 * lane) * value(64 + 2 * lane) + value(2 * lane + 1) * value(65 + 2 * lane));
-    }
-    CHECK(got[16] == got[0]);
   }
 }
 

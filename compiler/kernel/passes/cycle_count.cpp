@@ -1,6 +1,8 @@
 // Rates are those of common cores: what differs between them much stands in TargetInfo.
 #include "compiler/kernel/passes/cycle_count.h"
 
+#include "compiler/target/product.h"
+
 #include <algorithm>
 
 namespace firn::kernel {
@@ -74,8 +76,16 @@ private:
       for (int lanes = kernel_.type_of(op.operands[0]).lanes; lanes > 1; lanes /= 2) cycles += 2;
       return cycles;
     }
+    case OpKind::DotU8S8: return product_cycles(op, dot4_facts(target_, Factor::U8, Factor::S8));
+    case OpKind::DotS8S8: return product_cycles(op, dot4_facts(target_, Factor::S8, Factor::S8));
+    case OpKind::DotU8U8: return product_cycles(op, dot4_facts(target_, Factor::U8, Factor::U8));
+    case OpKind::DotBF16: return product_cycles(op, bf16_dot2_facts(target_));
     default: return vectors(op);
     }
+  }
+
+  double product_cycles(const Op& op, const ProductFacts& facts) const {
+    return facts.instructions * vectors(op) / target_.fma_pipes;
   }
 
   double memory_cycles(const Op& op) const {

@@ -1,0 +1,36 @@
+// Which instructions serve which factors.
+#include "compiler/target/product.h"
+
+namespace firn {
+
+std::string_view name_of(ProductKind kind) {
+  switch (kind) {
+  case ProductKind::Fma: return "fma";
+  case ProductKind::Dot2: return "dot2";
+  case ProductKind::Dot4: return "dot4";
+  case ProductKind::TileMatrix: return "tile_matrix";
+  }
+  return "";
+}
+
+int k_group_of(ProductKind kind) {
+  return kind == ProductKind::Dot2 ? 2 : kind == ProductKind::Dot4 ? 4 : 1;
+}
+
+ProductFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs) {
+  int own = lhs != rhs ? target.unlike_dot4_bits : target.like_dot4_bits,
+      other = lhs != rhs ? target.like_dot4_bits : target.unlike_dot4_bits;
+  if (own > 0) return {ProductForm::Native, own, 1, 1};
+  if (other > 0) return {ProductForm::Offset, other, 2, 2};
+  // On ARM without vectors one instruction sums a pair and adds it.
+  if (target.dot2_bits > 0)
+    return {ProductForm::Pairs, target.dot2_bits, target.dot2_bits > 32 ? 4.0 : 2.0, 2};
+  return {ProductForm::PerStep, 32, 4, 4};
+}
+
+ProductFacts bf16_dot2_facts(const TargetInfo& target) {
+  if (target.bf16_dot2_bits > 0) return {ProductForm::Native, target.bf16_dot2_bits, 1, 1};
+  return {ProductForm::PerStep, 32, target.has_fma ? 2.0 : 4.0, 2};
+}
+
+} // namespace firn

@@ -1,0 +1,41 @@
+// Products: what multiplies operands of a contraction and adds to a sum, several neighbouring steps of the
+// reduction at a time where they are narrow, and what each takes on a CPU.
+#pragma once
+
+#include "compiler/target/target_info.h"
+
+#include <string_view>
+
+namespace firn {
+
+enum class ProductKind : uint8_t {
+  Fma,        // one step: factors as wide as the sum
+  Dot2,       // two steps of 16 bits in a lane of 32
+  Dot4,       // four of 8 bits
+  TileMatrix, // a block of steps, rows and columns in registers of its own
+};
+std::string_view name_of(ProductKind kind); // "fma", "dot2", "dot4", "tile_matrix"
+// Neighbouring steps that a lane of a vector holds.
+int k_group_of(ProductKind kind);
+
+// What products of several steps multiply; bytes are summed in i32, bf16 in f32.
+enum class Factor : uint8_t { U8, S8, BF16 };
+
+enum class ProductForm : uint8_t {
+  Native,  // one instruction
+  Offset,  // that for bytes of other signs: one factor moves by 128, and what this adds is taken back
+  Pairs,   // even and odd steps apart, widened: 16-bit products summed in pairs
+  PerStep, // a multiplication and an addition for each step
+};
+
+struct ProductFacts {
+  ProductForm form = ProductForm::PerStep;
+  int register_bits = 32;    // of the widest register the form has
+  double instructions = 1;   // for a vector of sums, where an FMA takes one
+  int operand_registers = 1; // that a vector of factors takes while it is multiplied
+};
+// How the CPU does such a product, its factors in either order.
+ProductFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs);
+ProductFacts bf16_dot2_facts(const TargetInfo& target);
+
+} // namespace firn
