@@ -29,19 +29,22 @@ constexpr double kInterleaveGain = 0.03;
 
 // Cycles of one step of a rows x registers tile. Where a scalar operand cannot be folded into the FMA
 // it costs a load; where it can, every FMA that folds it loads it again, which two loads per cycle cover.
-double step_cycles(int rows, int registers, int accumulator_splits, const TargetInfo& target) {
-  double fmas = static_cast<double>(rows) * registers;
-  if (!target.has_fma) fmas *= 2;
-  double compute = fmas / target.fma_pipes;
+// What widens narrow factors runs beside their products.
+double step_cycles(int rows, int registers, int accumulator_splits, const ProductFacts& product,
+                   const TargetInfo& target) {
+  double compute = static_cast<double>(rows) * registers * product.instructions / target.fma_pipes;
   double loads = (rows + registers) / target.loads_per_cycle;
-  double latency =
-      static_cast<double>(target.has_fma ? target.fma_latency : 2 * target.fma_latency) / accumulator_splits;
+  double latency = std::min(product.instructions, 2.0) * target.fma_latency / accumulator_splits;
   return std::max({compute, loads, latency});
 }
 
-// Products that are no FMAs need a register of their own on the way to their sum.
-int registers_needed(int rows, int registers, int accumulator_splits, const TargetInfo& target) {
-  return rows * registers * accumulator_splits + registers + (target.has_fma ? 1 : 2);
+// Products of several instructions need a register of their own on the way to their sum.
+int products_on_their_way(const ProductFacts& product) {
+  return product.instructions > 1 ? 1 : 0;
+}
+int registers_needed(int rows, int registers, int accumulator_splits, const ProductFacts& product) {
+  return rows * registers * accumulator_splits + (registers + 1) * product.operand_registers +
+         products_on_their_way(product);
 }
 
 // Whether straight code of several steps would tempt the scheduler to load a step's operands while the step
@@ -53,8 +56,9 @@ bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, c
   int scalars = target.has_embedded_broadcast && registers == 1 ? 0 : 2;
   // Scalars of several steps take registers, and a step is long.
   if (tile.k_interleave > 1) return tile.rows * registers >= 16;
-  int products = target.has_fma ? 0 : 1;
-  int needed = sums + 2 * registers + scalars + products;
+  ProductFacts facts = facts_of(shape.product, target);
+  int products = products_on_their_way(facts);
+  int needed = sums + 2 * registers * facts.operand_registers + scalars + products;
   return tile.rows * registers * (1 + products) >= 24 ? needed > target.vector_registers
                                                       : registers == 1 && needed >= target.vector_registers;
 }
@@ -80,7 +84,8 @@ double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const
   double steps = 1;
   for (const ReductionLoop& loop : shape.k) steps *= static_cast<double>(loop.extent);
   double loop = leaves_no_registers(shape, tile, target) ? kLoopInstructions : 0;
-  double vector_bytes = tile.lanes * shape.element_bits / 8;
+  double vector_bytes = tile.lanes * shape.lane_bytes;
+  ProductFacts product = facts_of(shape.product, target);
   auto streamed = [&](int registers, int k_interleave) {
     double panel = steps / k_interleave * registers * vector_bytes;
     double room = cache_share::kWorkingSet * static_cast<double>(target.l1_bytes);
@@ -91,7 +96,7 @@ double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const
   // So does every addition of the steps in two registers.
   auto tile_cost = [&](int rows, int vectors, int registers, int k_interleave) {
     double instructions = rows + registers * kVectorInstructions + loop;
-    double step = std::max(step_cycles(rows, registers, tile.accumulator_splits, target),
+    double step = std::max(step_cycles(rows, registers, tile.accumulator_splits, product, target),
                            streamed(registers, k_interleave)) +
                   instructions * instruction_cycles;
     return step / k_interleave + (rows * vectors * 2.0 * k_interleave + 6.0) / steps;
@@ -107,18 +112,26 @@ double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const
   return cycles;
 }
 
+// For sums and factors.
+int register_count(const ContractionShape& shape, const TargetInfo& target) {
+  if (target.vector_bits > 0) return target.vector_registers;
+  return is_float(shape.product.accumulator) ? std::max(4, target.vector_registers / 2)
+                                             : target.integer_registers;
+}
+
 TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
   TileShape best;
   best.lanes = target.lanes(shape.element_bits);
-  int registers =
-      target.vector_bits == 0 ? std::max(4, target.vector_registers / 2) : target.vector_registers;
+  ProductFacts product = facts_of(shape.product, target);
+  int registers = register_count(shape, target);
   int64_t total_vectors = (shape.n + best.lanes - 1) / best.lanes;
   double best_cycles = INFINITY;
   auto try_tiles = [&](int k_interleave, int vectors) {
     int wide = column_groups(shape.n, {1, vectors, best.lanes, 1, k_interleave}).most_registers();
     for (int rows = 1; rows <= 30 && rows <= shape.m; ++rows)
       for (int accumulator_splits = 1; accumulator_splits <= 8; accumulator_splits *= 2) {
-        if (registers_needed(rows, wide, accumulator_splits, target) + (k_interleave > 1 ? 1 : 0) > registers)
+        if (registers_needed(rows, wide, accumulator_splits, product) + (k_interleave > 1 ? 1 : 0) >
+            registers)
           break;
         if (shape.compact && rows * wide * accumulator_splits > kCompactSums) break;
         if (accumulator_splits > 1 &&
@@ -145,6 +158,15 @@ double streamed_cost(double bytes, double working_set, const TargetInfo& target)
 }
 
 } // namespace
+
+void ContractionShape::set_product(const Product& of_operands) {
+  product = of_operands;
+  int64_t group = product.k_group();
+  k_tail = static_cast<int>(k.back().extent % group);
+  k.back().extent = (k.back().extent + group - 1) / group;
+  k.back().block /= group;
+  lane_bytes = static_cast<int>(group) * bit_width(product.rhs) / 8;
+}
 
 ColumnGroups column_groups(int64_t n, const TileShape& tile) {
   ColumnGroups groups;

@@ -6,7 +6,7 @@
 // as BLAS names the dims of a GEMM. A register tile's rows run along m, its vectors and columns along n.
 #pragma once
 
-#include "compiler/graph/dtype.h"
+#include "compiler/plan/product.h"
 #include "compiler/support/int_expr.h"
 #include "compiler/target/target_info.h"
 
@@ -29,12 +29,7 @@ struct TileShape {
   bool operator==(const TileShape&) const = default;
 };
 
-// Whether elements of the type are summed in f32.
-inline bool sums_in_f32(DType dtype) {
-  return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
-}
-
-// One loop of the reduction over k. The extent is static.
+// One loop of the reduction over k. The extent is static; the innermost loop's is in products.
 struct ReductionLoop {
   enum class Kind : uint8_t {
     Rolled,  // a loop
@@ -49,15 +44,18 @@ struct ReductionLoop {
 
 struct ContractionShape {
   int element_bits = 32;        // of an accumulator
+  Product product;              // of the scalar operand, as lhs, and the vector operand
   std::vector<int64_t> outer;   // extents of dims around the tiles: batch, groups, output rows
   int64_t m = 1;                // extent of the dim that tiles cut into rows
   int64_t n = 1;                // extent of the dim that lies in lanes, in elements
   std::vector<ReductionLoop> k; // loops of the reduction, outermost first
+  int k_tail = 0;               // steps in the last product of the innermost loop; 0: all of its k group
 
   bool compact = false; // small code before speed: few accumulators, nothing unrolled
   // Bytes touched, for the choice of tile and loop order: one pass over the scalar operand and over the
   // vector operand.
   int64_t scalar_bytes = 0, vector_bytes = 0;
+  int lane_bytes = 4; // of the vector operand: what a lane holds for a product
   // Bytes that a run reads once, the vector operand among them, if it is one of the model's weights: they say
   // which cache level its first pass comes from. 0: it is near.
   int64_t weight_bytes = 0;
@@ -66,6 +64,9 @@ struct ContractionShape {
   int max_k_interleave = 1;
   // How many of the leading `outer` dims also select another part of the vector operand (batch, groups).
   int vector_outer_dims = 0;
+
+  // Sets product and what follows from it; the innermost loop's extent is in steps of the reduction before.
+  void set_product(const Product& of_operands);
 };
 
 // The loops of a contraction, decided by choose_tiling.

@@ -89,11 +89,12 @@ void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& targe
   tiling.columns_outermost = true;
   // Beside a block of rows the cache holds two groups of columns, the one at hand and the one on its way,
   // and the results of the block.
-  int64_t group_bytes = steps * tile.vectors * tile.lanes * 4,
+  int64_t column_bytes = bit_width(g.columns.type.dtype) / 8, bytes = bit_width(g.rows.type.dtype) / 8;
+  int64_t group_bytes = steps * tile.vectors * tile.lanes * column_bytes,
           most = share_of(target.l2_bytes, cache_share::kColumnGroup);
-  if (group_bytes > most && rows * steps * 4 > share_of(target.l2_bytes, cache_share::kHandedOn))
+  if (group_bytes > most && rows * steps * bytes > share_of(target.l2_bytes, cache_share::kHandedOn))
     tiling.parts = static_cast<int>((group_bytes + most - 1) / most);
-  int64_t row_bytes = steps / tiling.parts * 4;
+  int64_t row_bytes = std::max<int64_t>(1, steps / tiling.parts * bytes);
   int64_t room = share_of(target.l2_bytes, cache_share::kRowBlock);
   int64_t block = std::max<int64_t>(1, room / row_bytes / tile.rows) * tile.rows;
   if (rows > block) { // evenly
@@ -108,8 +109,8 @@ std::string check_blocks(const Tiling& tiling, const DotGeometry& g) {
   if (!allows_blocks(g, tiling.tile) || !tiling.columns_outermost)
     return "parts and blocks of rows want one loop of the reduction, no batches, more rows than a tile has, "
            "and columns outermost";
-  int64_t steps = g.contract[0].extent, size = (steps + tiling.parts - 1) / tiling.parts;
-  if ((tiling.parts - 1) * size >= steps) return "parts would be left without steps";
+  if ((tiling.parts - 1) * g.part_steps(tiling.parts) >= g.contract[0].extent)
+    return "parts would be left without steps";
   if (tiling.row_block % tiling.tile.rows != 0 || tiling.row_block >= g.shape.m + tiling.tile.rows)
     return "a block of rows is a number of whole tiles of the " + std::to_string(g.shape.m) + " rows";
   return "";
@@ -128,6 +129,13 @@ public:
       plan.looped_epilogue = has_long_epilogue(instruction_) && plan.algorithm != Algorithm::Planar;
       plan.bias_first = plan.algorithm == Algorithm::Direct && !is_dot && starts_from_bias(instruction_);
     }
+    if (plan.product == Product{}) {
+      auto product = choose_product(*root_.op, target_, context_.options.strict_math);
+      if (!product) return "register tiles do not sum such products";
+      plan.product = *product;
+    }
+    if (std::string wrong = check_product(plan.product, *root_.op); !wrong.empty()) return wrong;
+    if (plan.sums != SumsIn::Registers) return "no kernel keeps its sums elsewhere than in registers";
     if (plan.algorithm == Algorithm::Planar) return complete_planar(plan, chooses);
     return is_dot ? complete_dot(plan, chooses) : complete_convolution(plan, chooses);
   }
@@ -137,7 +145,7 @@ private:
     bool lhs_constant = is_packable_constant(root_.operands[0]),
          rhs_constant = is_packable_constant(root_.operands[1]);
     if (chooses) plan.lhs_columns = wants_lhs_columns(lhs_constant, rhs_constant);
-    auto g = DotGeometry::of(*root_.op, instruction_.type(), plan.lhs_columns);
+    auto g = DotGeometry::of(*root_.op, instruction_.type(), plan.lhs_columns, plan.product);
     if (!g) return "register tiles do not cover it";
     bool vector_constant = plan.lhs_columns ? lhs_constant : rhs_constant;
     bool can_stay = g->column.stride == 1 && g->columns.type.dtype == DType::F32;
@@ -185,7 +193,7 @@ private:
     ComputedConvolution computed = ComputedConvolution::of(root_, instruction_.type(), target_.lanes(32));
     if (polyphase != (computed.polyphase != nullptr))
       return polyphase ? "it is no transposed convolution whose phases fill vectors" : "it has phases";
-    auto g = computed.geometry(context_.by_lines);
+    auto g = computed.geometry(plan.product, context_.by_lines);
     if (!g) return "register tiles do not cover it";
     g->shape.compact = context_.options.optimize_size;
     if (!context_.by_lines && is_packable_constant(computed.filter))
@@ -237,9 +245,10 @@ ComputedConvolution ComputedConvolution::of(const KernelRoot& root, const Type& 
   return computed;
 }
 
-std::optional<ConvolutionGeometry> ComputedConvolution::geometry(bool by_lines) const {
+std::optional<ConvolutionGeometry> ComputedConvolution::geometry(const Product& product,
+                                                                 bool by_lines) const {
   // Phases are stored row by row.
-  return ConvolutionGeometry::of(*convolution, result, by_lines, polyphase != nullptr);
+  return ConvolutionGeometry::of(*convolution, result, product, by_lines, polyphase != nullptr);
 }
 
 std::string complete(ContractionPlan& plan, const Instruction& instruction,

@@ -20,7 +20,7 @@ struct ComputedConvolution {
 
   // `result`: of the instruction around it.
   static ComputedConvolution of(const KernelRoot& root, const Type& result, int lanes);
-  std::optional<ConvolutionGeometry> geometry(bool by_lines) const;
+  std::optional<ConvolutionGeometry> geometry(const Product& product, bool by_lines) const;
 };
 
 struct ContractionContext {

@@ -37,8 +37,9 @@ Type flatten_spatial(const Type& type) {
 
 class GeometryReader {
 public:
-  GeometryReader(const Instruction& convolution, const Type& result, bool by_lines, bool whole_lines)
-      : convolution_(convolution), by_lines_(by_lines), whole_lines_(whole_lines) {
+  GeometryReader(const Instruction& convolution, const Type& result, const Product& product, bool by_lines,
+                 bool whole_lines)
+      : convolution_(convolution), product_(product), by_lines_(by_lines), whole_lines_(whole_lines) {
     g_.full_result = result;
   }
 
@@ -53,7 +54,9 @@ public:
     for (int64_t extent : g_.out) positions *= extent;
     g_.flops = 2 * g_.batch * positions * g_.groups * g_.filters * g_.channels * g_.filter_size;
     g_.shape.scalar_bytes = static_cast<int64_t>(g_.input.physical_byte_size());
-    g_.shape.vector_bytes = g_.groups * g_.filters * g_.channels * g_.filter_size * 4;
+    g_.shape.vector_bytes =
+        g_.groups * g_.filters * g_.channels * g_.filter_size * bit_width(g_.filter_dtype) / 8;
+    g_.shape.set_product(product_);
     return std::move(g_);
   }
 
@@ -61,8 +64,7 @@ private:
   bool read_dims() {
     const Type &input = convolution_.operand(0).type(), &filter = convolution_.operand(1).type();
     if (!input.is_static() || !filter.is_static()) return false;
-    if (!sums_in_f32(input.dtype) || input.dtype != filter.dtype || !sums_in_f32(convolution_.type().dtype))
-      return false;
+    if (!accumulator_of(input.dtype, filter.dtype, convolution_.type().dtype)) return false;
     auto in_block = channel_block(input), out_block = channel_block(g_.full_result);
     if (!in_block || !out_block || !is_in_order(g_.full_result.layout) || !filter.layout.is_plain())
       return false;
@@ -138,7 +140,8 @@ private:
   void set_reduction() {
     using Kind = ReductionLoop::Kind;
     // Few channels inside a rolled window would make a tiny innermost loop.
-    bool channels_first = g_.channels <= kFewChannels && !g_.splits_rows();
+    // A k group holds channels.
+    bool channels_first = g_.channels <= kFewChannels && !g_.splits_rows() && product_.k_group() == 1;
     if (channels_first) add_channels();
     g_.window_level.resize(g_.window.size());
     for (size_t i = 0; i < g_.window.size(); ++i)
@@ -153,6 +156,7 @@ private:
   }
 
   const Instruction& convolution_;
+  const Product& product_;
   bool by_lines_, whole_lines_;
   ConvolutionGeometry g_;
 };
@@ -160,8 +164,9 @@ private:
 } // namespace
 
 std::optional<ConvolutionGeometry> ConvolutionGeometry::of(const Instruction& convolution, const Type& result,
-                                                           bool by_lines, bool whole_lines) {
-  return GeometryReader(convolution, result, by_lines, whole_lines).run();
+                                                           const Product& product, bool by_lines,
+                                                           bool whole_lines) {
+  return GeometryReader(convolution, result, product, by_lines, whole_lines).run();
 }
 
 bool ConvolutionGeometry::reads_outside(size_t dim) const {
@@ -170,7 +175,7 @@ bool ConvolutionGeometry::reads_outside(size_t dim) const {
 }
 
 int64_t ConvolutionGeometry::tiles(int rows, int lanes) const {
-  if (shares_vectors(lanes)) return 0;
+  if (shares_vectors(lanes) || shape.product.accumulator != DType::F32) return 0;
   int64_t count = tiles_along(rows);
   for (size_t i = 0; i < out.size(); ++i)
     if (i != tiled) count *= out[i];

@@ -28,11 +28,11 @@ struct ConvolutionGeometry {
   ContractionShape shape;
   int64_t flops = 0;
 
-  // Nothing if register tiles do not cover the convolution: input dilation, integers or f64, layouts other
-  // than plain and blocked channels, depthwise. `result`: as laid out. `by_lines`: the caller has the loop
-  // over lines of the image; `whole_lines`: positions are not independent, even of 1x1 windows.
+  // Nothing if register tiles do not cover the convolution: input dilation, types that have no product,
+  // layouts other than plain and blocked channels, depthwise. `result`: as laid out. `by_lines`: the caller
+  // has the loop over lines of the image; `whole_lines`: positions are not independent, even of 1x1 windows.
   static std::optional<ConvolutionGeometry> of(const Instruction& convolution, const Type& result,
-                                               bool by_lines, bool whole_lines);
+                                               const Product& product, bool by_lines, bool whole_lines);
 
   bool reads_outside(size_t dim) const; // of the input, along a spatial dim
   bool clips(size_t dim) const { return dim != tiled && reads_outside(dim); }
@@ -42,7 +42,7 @@ struct ConvolutionGeometry {
   // Whether lanes behind a group's last channel are the next group's.
   bool shares_vectors(int lanes) const { return groups > 1 && filters % lanes != 0; }
   // Tiles of `rows` rows along the tiled dim, and all of an image per vector of channels; 0 if vectors of
-  // results are not the vectors that sums are kept in.
+  // results are not the vectors that sums are kept in, or those sums no floats.
   int64_t tiles_along(int rows) const { return (shape.m + rows - 1) / rows; }
   int64_t tiles(int rows, int lanes) const;
 };

@@ -13,7 +13,8 @@ bool is_walked_by_lines(const Instruction& member, const PlanOptions& options) {
   if (plan_depthwise(member, options)) return false;
   std::optional<KernelRoot> root = find_contraction(member);
   if (!root || !root->op->is(Opcode::Convolution) || member.type().rank() != kRank) return false;
-  auto g = ConvolutionGeometry::of(*root->op, member.type(), /*by_lines=*/true, /*whole_lines=*/false);
+  auto g = ConvolutionGeometry::of(*root->op, member.type(), Product{}, /*by_lines=*/true,
+                                   /*whole_lines=*/false);
   return g && g->shape.outer.size() == 2;
 }
 

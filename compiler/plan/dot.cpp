@@ -27,11 +27,10 @@ DotOperand make_operand(const Type& type, const std::vector<int64_t>& batch,
 bool is_covered(const Instruction& dot, const Type& result) {
   for (int i = 0; i < 2; ++i) {
     const Type& type = dot.operand(i).type();
-    if (!type.is_static() || !type.layout.is_plain() || !sums_in_f32(type.dtype) || type.num_elements() == 0)
-      return false;
+    if (!type.is_static() || !type.layout.is_plain() || type.num_elements() == 0) return false;
   }
-  return dot.operand(0).dtype() == dot.operand(1).dtype() && result.layout.is_plain() &&
-         sums_in_f32(dot.type().dtype) && dot.type().num_elements() > 0;
+  return accumulator_of(dot.operand(0).dtype(), dot.operand(1).dtype(), dot.type().dtype) &&
+         result.layout.is_plain() && dot.type().num_elements() > 0;
 }
 
 // Batch dims, then free dims of the row side: the last of them, or all when they lie evenly, are the tiled
@@ -68,6 +67,13 @@ std::vector<DotGeometry::Contract> merged_contract(const DotOperand& rows, const
   return merged;
 }
 
+// The steps of a k group lie side by side among the rows' elements, if those of any loop do.
+void put_neighbours_last(std::vector<DotGeometry::Contract>& contract) {
+  auto found = std::find_if(contract.begin(), contract.end(),
+                            [](const DotGeometry::Contract& axis) { return axis.row_stride == 1; });
+  if (found != contract.end()) std::rotate(found, found + 1, contract.end());
+}
+
 } // namespace
 
 std::optional<Axis> as_one(const std::vector<Axis>& axes) {
@@ -90,7 +96,8 @@ int64_t extent_of(const std::vector<Axis>& axes) {
   return extent;
 }
 
-std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& result, bool swapped) {
+std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& result, bool swapped,
+                                           const Product& product) {
   if (!is_covered(dot, result)) return std::nullopt;
   const Attributes& a = dot.attributes();
   DotGeometry g;
@@ -104,12 +111,14 @@ std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& r
   set_rows(g);
   g.shape.n = g.column.extent;
   g.contract = merged_contract(g.rows, g.columns);
+  if (product.k_group() > 1) put_neighbours_last(g.contract);
   for (const Contract& axis : g.contract) {
     g.shape.k.emplace_back();
     g.shape.k.back().extent = axis.extent;
   }
-  g.shape.scalar_bytes = g.rows.type.num_elements() * 4;
-  g.shape.vector_bytes = g.columns.type.num_elements() * 4;
+  g.shape.set_product(swapped ? product.swapped() : product);
+  g.shape.scalar_bytes = static_cast<int64_t>(g.rows.type.byte_size());
+  g.shape.vector_bytes = static_cast<int64_t>(g.columns.type.byte_size());
   g.flops = 2 * dot.type().num_elements() * extent_of(g.columns.contract);
   return g;
 }

@@ -35,9 +35,17 @@ struct DotGeometry {
   ContractionShape shape;
   int64_t flops = 0;
 
-  // Nothing if register tiles do not cover the dot: integers or f64, layouts other than plain ones, columns
-  // or batches that lie unevenly.
-  static std::optional<DotGeometry> of(const Instruction& dot, const Type& result, bool swapped);
+  // Of the one loop of a reduction that is cut into so many parts: those of each but the last, in whole
+  // products.
+  int64_t part_steps(int64_t parts) const {
+    int64_t group = shape.product.k_group(), steps = (contract[0].extent + parts - 1) / parts;
+    return (steps + group - 1) / group * group;
+  }
+
+  // Nothing if register tiles do not cover the dot: types that have no product, layouts other than plain
+  // ones, columns or batches that lie unevenly.
+  static std::optional<DotGeometry> of(const Instruction& dot, const Type& result, bool swapped,
+                                       const Product& product);
 };
 
 } // namespace firn::plan

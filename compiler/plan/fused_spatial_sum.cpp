@@ -19,7 +19,7 @@ int64_t tiles_of(const Instruction& producer, const ContractionPlan& plan, bool 
   std::optional<KernelRoot> root = find_contraction(producer);
   if (plan.algorithm != ContractionPlan::Algorithm::Direct || !root || root->op->is(Opcode::Dot)) return 0;
   const TileShape& tile = plan.tiling.tile;
-  auto g = ConvolutionGeometry::of(*root->op, producer.type(), by_lines, /*whole_lines=*/false);
+  auto g = ConvolutionGeometry::of(*root->op, producer.type(), plan.product, by_lines, /*whole_lines=*/false);
   return g ? g->tiles(tile.rows, tile.lanes) : 0;
 }
 

@@ -41,7 +41,8 @@ bool is_known(Value value) {
 
 bool wants_channel_blocks(const Instruction& convolution, int block) {
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
-  if (!sums_in_f32(input.dtype) || input.dtype != filter.dtype || positions_of(convolution.type()) == 1)
+  if (!accumulator_of(input.dtype, filter.dtype, convolution.type().dtype) ||
+      positions_of(convolution.type()) == 1)
     return false;
   for (const WindowDim& dim : convolution.attributes().window().dims)
     if (dim.input_dilation != 1) return has_polyphase_kernel(convolution, block);
@@ -52,7 +53,7 @@ bool wants_channel_blocks(const Instruction& convolution, int block) {
   if (groups == 1)
     return 2 * filters >= block ||
            (taps > 1 && taps * filter.dim(1) >= kLongSum && !lines_fill_vectors(convolution, block));
-  if (has_groups_within_blocks(convolution, block)) return true;
+  if (has_groups_within_blocks(convolution, block)) return sums_in_f32(input.dtype);
   return filters % block == 0 && filter.dim(1) % block == 0;
 }
 

@@ -39,11 +39,21 @@ const char* name_of(ContractionPlan::Algorithm algorithm) {
   }
   return "";
 }
+const char* name_of(SumsIn sums) {
+  switch (sums) {
+  case SumsIn::Registers: return "registers";
+  case SumsIn::TileRegisters: return "tile_registers";
+  case SumsIn::Scratch: return "scratch";
+  }
+  return "";
+}
 std::string text_of(const ContractionPlan& plan) {
   const Tiling& tiling = plan.tiling;
-  if (tiling.tile.rows == 0) return name_of(plan.algorithm);
-  return name_of(plan.algorithm) + text_of(tiling.tile) +
-         (tiling.columns_outermost ? " columns outermost" : " rows outermost") +
+  std::string name = name_of(plan.algorithm);
+  if (plan.product != Product{}) name += " product " + to_string(plan.product);
+  if (plan.sums != SumsIn::Registers) name += std::string(" sums ") + name_of(plan.sums);
+  if (tiling.tile.rows == 0) return name;
+  return name + text_of(tiling.tile) + (tiling.columns_outermost ? " columns outermost" : " rows outermost") +
          number("parts", tiling.parts, 1) + number("row_block", tiling.row_block, 0) +
          number("shares", tiling.shares, 1) + flag(tiling.compact, "compact") +
          flag(plan.lhs_columns, "lhs_columns") + flag(plan.unpacked, "unpacked") +
@@ -218,9 +228,38 @@ private:
     return (in_.integer(value) && value >= 1) || in_.fail(wanted);
   }
 
+  bool read(DType& dtype) {
+    std::string word(in_.word_with(""));
+    auto found = parse_dtype(word);
+    if (found) dtype = *found;
+    return found || in_.fail("'" + word + "' is no element type");
+  }
+
+  bool read(Product& product) {
+    static constexpr ProductKind kinds[] = {ProductKind::Fma, ProductKind::Dot2, ProductKind::Dot4,
+                                            ProductKind::TileMatrix};
+    for (ProductKind kind : kinds)
+      if (in_.accept(name_of(kind))) {
+        product.kind = kind;
+        return read(product.lhs) && read(product.rhs) && read(product.accumulator);
+      }
+    return in_.fail("a product is one of fma, dot2, dot4, tile_matrix");
+  }
+
+  bool read(SumsIn& sums) {
+    for (SumsIn place : {SumsIn::Registers, SumsIn::TileRegisters, SumsIn::Scratch})
+      if (in_.accept(name_of(place))) {
+        sums = place;
+        return true;
+      }
+    return in_.fail("sums live in registers, tile_registers or scratch");
+  }
+
   bool read(ContractionPlan& plan) {
     Tiling& tiling = plan.tiling;
     tiling.tile.rows = 0;
+    if (in_.accept("product") && !read(plan.product)) return false;
+    if (in_.accept("sums") && !read(plan.sums)) return false;
     if (!in_.accept("tile")) return true;
     if (!read(tiling.tile)) return false;
     tiling.columns_outermost = !in_.accept("rows");

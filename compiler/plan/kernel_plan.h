@@ -17,13 +17,22 @@ namespace firn::plan {
 
 constexpr int64_t kRowCopies = 2; // RowsPlan
 
+// Where sums live while a reduction runs.
+enum class SumsIn : uint8_t {
+  Registers,     // of vectors
+  TileRegisters, // of tile matrices
+  Scratch,
+};
+
 // A dot or convolution by register tiles, the rest of its fusion computed of the sums before they are stored.
 //
-//   direct [tile ROWSxVECTORS [splits N] [interleave N] [columns|rows outermost] [parts N] [row_block N]
+//   direct [product KIND LHS RHS ACCUMULATOR] [sums tile_registers|scratch]
+//          [tile ROWSxVECTORS [splits N] [interleave N] [columns|rows outermost] [parts N] [row_block N]
 //           [shares N]
 //           [compact] [lhs_columns] [unpacked] [looped_epilogue] [bias_first]]
 //
-// The name alone leaves the rest to the cost model. Columns are outermost unless the text says otherwise.
+// What stands in brackets is left to the cost model without it: product, and tile and loops. Columns are
+// outermost unless the text says otherwise.
 struct ContractionPlan {
   enum class Algorithm : uint8_t {
     Direct,    // dots and convolutions
@@ -31,6 +40,8 @@ struct ContractionPlan {
     Planar,    // convolutions to few channels, positions in lanes (plan/planar.h)
   };
   Algorithm algorithm = Algorithm::Direct;
+  Product product;                 // that of f32: also of other types, until the cost model has chosen theirs
+  SumsIn sums = SumsIn::Registers; // the only place that kernels are made for
   Tiling tiling;
   bool lhs_columns = false;     // of a dot: the lhs is the vector operand
   bool unpacked = false;        // of a dot: columns are read where they lie

@@ -198,7 +198,7 @@ private:
     if (!plan || plan->tiling.row_block == 0 || plan->lhs_columns ||
         producer.parent() != composite.parent() || composite.type() != producer.type())
       return false;
-    auto dot = DotGeometry::of(*find_contraction(producer)->op, producer.type(), false);
+    auto dot = DotGeometry::of(*find_contraction(producer)->op, producer.type(), false, plan->product);
     bool fits = producer.type().dims.back() == Dim(dot->shape.n);
     for (int i = 1; i < composite.num_operands(); ++i)
       fits = fits && composite.operand(i).def->is(Opcode::Constant);

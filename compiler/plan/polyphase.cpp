@@ -6,8 +6,9 @@
 namespace firn::plan {
 
 bool PolyphaseConvolution::applies(const Instruction& convolution, Value filter, int lanes) {
-  return is_packable_constant(filter) && convolution.attributes().integer("groups", 1) == 1 &&
-         filter.dim(0) % lanes == 0 && ConvolutionPhases::of(convolution);
+  return is_float(convolution.type().dtype) && is_packable_constant(filter) &&
+         convolution.attributes().integer("groups", 1) == 1 && filter.dim(0) % lanes == 0 &&
+         ConvolutionPhases::of(convolution);
 }
 
 std::shared_ptr<const PolyphaseConvolution> PolyphaseConvolution::create(const Instruction& convolution,

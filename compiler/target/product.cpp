@@ -33,4 +33,9 @@ ProductFacts bf16_dot2_facts(const TargetInfo& target) {
   return {ProductForm::PerStep, 32, target.has_fma ? 2.0 : 4.0, 2};
 }
 
+ProductFacts fma_facts(const TargetInfo& target, bool is_float) {
+  bool is_one = is_float ? target.has_fma : target.vector_bits == 0 && target.arch != Arch::X86_64;
+  return {is_one ? ProductForm::Native : ProductForm::PerStep, 32, is_one ? 1.0 : 2.0, 1};
+}
+
 } // namespace firn

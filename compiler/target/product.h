@@ -37,5 +37,7 @@ struct ProductFacts {
 // How the CPU does such a product, its factors in either order.
 ProductFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs);
 ProductFacts bf16_dot2_facts(const TargetInfo& target);
+// Of a step of floats, or of integers of 32 bits.
+ProductFacts fma_facts(const TargetInfo& target, bool is_float);
 
 } // namespace firn

@@ -158,6 +158,28 @@ private:
   std::vector<unsigned char*> states_;
 };
 
+// One run of a module without states.
+void expect_emulated(const Module& module, const kernel::Program& program,
+                     const codegen::CodegenOptions& options, const std::vector<LiteralRef>& inputs,
+                     double tolerance) {
+  auto expected = evaluate(module, inputs);
+  if (!expected) FAIL(expected.error().message);
+  auto bytes_of = [](const Literal& literal) {
+    auto bytes = literal.bytes();
+    const char* first = reinterpret_cast<const char*>(bytes.data());
+    return std::vector<char>(first, first + bytes.size());
+  };
+  std::vector<std::vector<char>> given, outputs;
+  for (const LiteralRef& input : inputs) given.push_back(bytes_of(*input));
+  for (const auto& result : *expected) outputs.emplace_back(result->bytes().size());
+  EmulatedObject(program, options).run(given, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Literal actual((*expected)[i]->dtype(), (*expected)[i]->dims());
+    if (!outputs[i].empty()) std::memcpy(actual.mutable_bytes().data(), outputs[i].data(), outputs[i].size());
+    compare(actual, *(*expected)[i], tolerance);
+  }
+}
+
 // The inputs of the next run: states are what the results made of them.
 std::vector<LiteralRef> next_inputs(const Function& main, std::vector<LiteralRef> inputs,
                                     const std::vector<LiteralRef>& results) {
@@ -182,12 +204,19 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
   }
   for (const std::string& cpu : options.cpus) {
     INFO(cpu << (options.placement == Placement::AtEnd ? "\n" : ", at the start of pages\n") << text);
-    TargetInfo target = target_of("", cpu);
+    size_t space = std::min(cpu.find(' '), cpu.size());
+    TargetInfo target = target_of("", cpu.substr(0, space), cpu.substr(std::min(space + 1, cpu.size())));
+    bool is_emulated = target.arch != Arch::X86_64;
+    if (is_emulated && !EmulatedObject::available(target)) continue;
     kernel::Program program = lower(module, {.target = target,
                                              .optimize_size = options.optimize_size,
                                              .math = options.math,
                                              .winograd = lower::Winograd::Embed});
     INFO(kernel::print_program(program));
+    if (is_emulated) {
+      expect_emulated(module, program, code_options(target, options.optimize_size), first, options.tolerance);
+      continue;
+    }
     std::vector<Range64> between = spread_buffers(program, options.placement);
     LoadedModule object(module, program, code_options(target, options.optimize_size), options.placement,
                         between);

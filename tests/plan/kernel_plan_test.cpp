@@ -22,6 +22,10 @@ TEST_CASE("plans print as they are read", "[plan]") {
                            "direct tile 6x4 columns outermost parts 3 row_block 48",
                            "direct tile 4x2 columns outermost shares 5",
                            "direct tile 8x1 columns outermost compact lhs_columns unpacked looped_epilogue",
+                           "direct product dot4 u8 i8 i32",
+                           "direct product dot2 bf16 bf16 f32 tile 14x2 columns outermost",
+                           "direct product fma i16 u8 i32 tile 1x1 rows outermost",
+                           "direct product tile_matrix u8 i8 i32 sums tile_registers",
                            "polyphase tile 4x2 columns outermost bias_first",
                            "planar tile 3x4 columns outermost",
                            "winograd 4x2",
@@ -69,6 +73,11 @@ TEST_CASE("plans print as they are read", "[plan]") {
 }
 
 TEST_CASE("a plan that is none names the place", "[plan]") {
+  CHECK(printed("direct product fma f32 f32 f32") == "direct"); // what stands for no text
+  CHECK(printed("direct sums registers tile 4x2 rows outermost") == "direct tile 4x2 rows outermost");
+  CHECK(printed("direct product dot3 u8 i8 i32").find("one of fma, dot2, dot4") != std::string::npos);
+  CHECK(printed("direct product dot4 u8 s8 i32").find("'s8' is no element type") != std::string::npos);
+  CHECK(printed("direct sums elsewhere").find("registers, tile_registers or scratch") != std::string::npos);
   CHECK(printed("depthwise tile") == "plan:1:15: expected an integer");
   CHECK(printed("depthwise along 1") == "plan:1:11: expected 'tile'");
   CHECK(printed("pooling tile 3 along 1 taps_in_registers") == "plan:1:24: expected the end of the plan");

@@ -38,7 +38,7 @@ struct ClipBounds {
 
 struct ContractionSpec {
   plan::ContractionShape shape;
-  kernel::MachineType element{kernel::Scalar::F32, 1}; // of the accumulators, as a scalar type
+  kernel::MachineType element{kernel::Scalar::F32, 1}; // of the accumulators, as shape.product says, a scalar
   std::vector<ClipBounds> clips; // by loop of the reduction; as many as the last clipped one needs
   // Set if `store` is much code: a loop over the rows of a tile, rather than a copy for each, by way of this
   // scratch array.
@@ -47,7 +47,8 @@ struct ContractionSpec {
   // Whether row `row` (a constant) contributes at the value of the split reduction loop, of which there is
   // one at most (k by loop position; the others are absent expressions). Unset: always.
   std::function<bool(int64_t row, const std::vector<IntExpr>& k)> row_valid;
-  // The scalar operand at a row: one value, or those of position.k_interleave steps from k on.
+  // The scalar operand at a row: one value, the word of a k group (factors.h), or the values of
+  // position.k_interleave steps from k on.
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int row,
                                  const std::vector<IntExpr>& k)>
       scalar;

@@ -62,7 +62,8 @@ void bind_epilogue(KernelMaker& maker, const Instruction& instruction, const pla
         return load_valid_lanes(b, entry.buffer, entry.type, at, along, valid);
       });
   };
-  bool in_sums = bias == Bias::InSums && !binding.polyphase && binding.sum_dtype == DType::F32;
+  bool is_exact = binding.sum_dtype == DType::F32 || binding.sum_dtype == DType::I32;
+  bool in_sums = bias == Bias::InSums && !binding.polyphase && is_exact;
   if (const Instruction* addition = in_sums ? find_bias(*root.op) : nullptr) {
     Value added = addition->operand(addition->operand(0) == sum ? 1 : 0);
     sum = result_of(*addition);
@@ -96,8 +97,10 @@ namespace {
 kernel::Register finish_result_lanes(Builder& b, const ContractionBinding& binding, Index index, int lane_dim,
                                      int count, int valid, kernel::Register sums) {
   Lanes lanes = make_lanes(index, lane_dim, count);
-  if (kernel::Scalar narrow = memory_scalar(binding.sum_dtype); narrow != kernel::Scalar::F32)
+  if (binding.sum_dtype == DType::F16 || binding.sum_dtype == DType::BF16) {
+    kernel::Scalar narrow = memory_scalar(binding.sum_dtype);
     sums = b.cast(kernel::OpKind::FExt, b.cast(kernel::OpKind::FTruncTo, sums, narrow), kernel::Scalar::F32);
+  }
   kernel::Register value = binding.epilogue ? binding.epilogue(b, index, lanes, valid, sums) : sums;
   if (binding.result < 0) return value;
   if (binding.result_part) index = binding.result_part->within(index);

@@ -10,6 +10,9 @@ namespace firn::lower {
 Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
                    Value operand);
 
+// For reports: " dot4 u8 i8 i32"; nothing for f32.
+std::string product_name(const plan::Product& product);
+
 // Where a bias per channel is added, if it comes first in the epilogue: there, or by sums that start from it
 // (ContractionBinding::initial), which saves an instruction per vector of results.
 enum class Bias : uint8_t { InEpilogue, InSums };

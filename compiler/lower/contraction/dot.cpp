@@ -1,6 +1,7 @@
 // The code of dots: the operand with the columns is packed, at compile time if it is constant, unless its
 // columns are neighbours in memory already.
 #include "compiler/lower/contraction/contraction_ops.h"
+#include "compiler/lower/contraction/factors.h"
 
 #include <algorithm>
 
@@ -15,7 +16,7 @@ struct Steps {
   int64_t first = 0, count = 0;
 };
 Steps steps_of(const plan::DotGeometry& g, ReductionPart part) {
-  int64_t steps = g.contract[0].extent, size = (steps + part.count - 1) / part.count;
+  int64_t steps = g.contract[0].extent, size = part.count > 1 ? g.part_steps(part.count) : steps;
   int64_t first = std::min(steps, size * part.number);
   return {first, std::min(steps - first, size)};
 }
@@ -25,12 +26,17 @@ public:
   DotCode(const plan::DotGeometry& geometry, const plan::ContractionPlan& plan,
           const ContractionBinding& binding, ReductionPart part)
       : g_(geometry), plan_(plan), binding_(binding), part_(part), steps_(steps_of(geometry, part)),
-        packed_(packed_columns(geometry, plan.tiling.tile, part)), lanes_(plan.tiling.tile.lanes) {}
+        packed_(packed_columns(geometry, plan.tiling.tile, part)), lanes_(plan.tiling.tile.lanes),
+        shape_(geometry.shape), sum_{memory_scalar(plan.product.accumulator), 1} {
+    if (part.count == 1) return;
+    shape_.k[0].extent = steps_.count;
+    shape_.set_product(shape_.product);
+  }
 
   ContractionSpec spec() const {
     ContractionSpec spec;
-    spec.shape = g_.shape;
-    spec.shape.k[0].extent = steps_.count;
+    spec.shape = shape_;
+    spec.element = sum_;
     spec.scalar = [code = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
       return code.load_scalar(b, at, row, k);
     };
@@ -58,8 +64,15 @@ private:
     size_t first = g_.rows.batch.size();
     for (size_t i = first; i < at.outer.size(); ++i)
       place = place + at.outer[i] * g_.rows.free[i - first].stride;
-    for (size_t i = 0; i < g_.contract.size(); ++i) place = place + k[i] * g_.contract[i].row_stride;
-    return load_at(b, binding_.scalar, g_.rows.type.dtype, place, Lanes{});
+    int64_t last_stride = g_.contract.back().row_stride * shape_.product.k_group();
+    for (size_t i = 0; i < g_.contract.size(); ++i)
+      place = place + k[i] * (i + 1 == g_.contract.size() ? last_stride : g_.contract[i].row_stride);
+    ScalarFactors factors;
+    factors.buffer = binding_.scalar;
+    factors.dtype = g_.rows.type.dtype;
+    factors.place = [&](int step) { return place + step * g_.contract.back().row_stride; };
+    factors.lie_together = g_.contract.back().row_stride == 1;
+    return load_factors(b, shape_, factors, k.back());
   }
 
   // Columns read where they lie; lanes beyond the last column may end the buffer and are not read.
@@ -75,11 +88,8 @@ private:
   }
 
   Register load_packed(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
-    kernel::MachineType type{packed_.element, lanes_};
-    Register value = b.load(type, binding_.vector, packed_.index(packed_part(at), at, vector, k),
-                            type.lanes * kernel::scalar_bytes(type.scalar));
-    return type.scalar == kernel::Scalar::F32 ? value
-                                              : b.cast(kernel::OpKind::FExt, value, kernel::Scalar::F32);
+    return load_packed_factors(b, shape_.product, binding_.vector,
+                               packed_.index(packed_part(at), at, vector, k), lanes_);
   }
 
   // Weights pass once per run: the group after the one at hand comes from memory unless it is asked for
@@ -144,7 +154,7 @@ private:
   }
   std::function<Register(Builder&, const TilePosition&, int, int)> load_partial() const {
     return [code = *this, lanes = lanes_](Builder& b, const TilePosition& at, int row, int vector) {
-      return b.load({kernel::Scalar::F32, lanes}, code.binding_.partial,
+      return b.load(code.sum_.with_lanes(lanes), code.binding_.partial,
                     code.partial_place(at, row, vector, lanes), 4 * lanes);
     };
   }
@@ -187,6 +197,8 @@ private:
   Steps steps_;
   PackedOperand packed_;
   int lanes_;
+  plan::ContractionShape shape_; // of the part
+  kernel::MachineType sum_;
 };
 
 } // namespace
@@ -195,6 +207,7 @@ PackedOperand packed_columns(const plan::DotGeometry& g, const plan::TileShape& 
   PackedOperand packed;
   Steps steps = steps_of(g, part);
   packed.tile = tile;
+  packed.k_group = g.shape.product.k_group();
   packed.element = memory_scalar(g.columns.type.dtype);
   packed.selected = plan::extent_of(g.columns.batch);
   if (auto batch = plan::as_one(g.columns.batch))

@@ -21,6 +21,10 @@ Place pack_operand(LoweringContext& context, const Instruction& instruction, con
   return place;
 }
 
+std::string product_name(const plan::Product& product) {
+  return product == plan::Product{} ? "" : " " + to_string(product);
+}
+
 namespace {
 
 // The composite whose rows the kernel of a dot takes while they are near; null if there is none.
@@ -53,14 +57,15 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
                        ? maker.read(vector)
                        : maker.parameter(columns, packed.element, packed.elements(), false, "packed");
   if (part.count > 1)
-    binding.partial =
-        maker.parameter(sums.place, kernel::Scalar::F32, sums.elements, !part.is_last(), "sums");
+    binding.partial = maker.parameter(sums.place, memory_scalar(plan.product.accumulator), sums.elements,
+                                      !part.is_last(), "sums");
   if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
   const Instruction* norm = part.is_last() ? joined_rows(context, instruction) : nullptr;
   if (norm && instruction.num_uses(0) == 1 && !context.is_placed(result_of(instruction)))
     context.set_view(result_of(instruction), result_of(*norm));
   if (part.is_last()) bind_result(maker, instruction, root, binding);
-  maker.kernel().algorithm = "dot " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors);
+  maker.kernel().algorithm =
+      "dot " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors) + product_name(plan.product);
   std::function<void(const IntExpr& first, const IntExpr& end)> finish_rows;
   if (norm) {
     finish_rows = bind_rows(maker, *norm, *context.plans().find<plan::RowsPlan>(*norm));
@@ -77,7 +82,7 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
 
 void emit_dot(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
               const plan::ContractionPlan& plan) {
-  plan::DotGeometry g = *plan::DotGeometry::of(*root.op, instruction.type(), plan.lhs_columns);
+  plan::DotGeometry g = *plan::DotGeometry::of(*root.op, instruction.type(), plan.lhs_columns, plan.product);
   int count = plan.tiling.parts;
   PartialSums sums;
   if (count > 1) {

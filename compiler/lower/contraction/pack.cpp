@@ -8,15 +8,16 @@
 namespace firn::lower {
 namespace {
 
-// Calls visit(k offset in the source) for every step of the reduction, `k_interleave` of the innermost loop
-// at a time, in packed order.
+// Calls visit(k offset in the source, steps from there on) for every step of the reduction, `at_once` of the
+// innermost loop at a time, in packed order.
 template <class Visit>
-void for_each_step(const PackedOperand& operand, int k_interleave, size_t level, int64_t offset,
+void for_each_step(const PackedOperand& operand, int at_once, size_t level, int64_t offset, int64_t rest,
                    Visit& visit) {
-  if (level == operand.extents.size()) return visit(offset);
-  int step = level + 1 == operand.extents.size() ? k_interleave : 1;
+  if (level == operand.extents.size()) return visit(offset, rest);
+  int step = level + 1 == operand.extents.size() ? at_once : 1;
   for (int64_t i = 0; i < operand.extents[level]; i += step)
-    for_each_step(operand, k_interleave, level + 1, offset + i * operand.strides[level], visit);
+    for_each_step(operand, at_once, level + 1, offset + i * operand.strides[level],
+                  operand.extents[level] - i, visit);
 }
 
 // Elements of a mapped file, which may lie at any address.
@@ -62,10 +63,13 @@ void pack_elements(const PackedOperand& operand, UnalignedElements<Element> sour
       PackedGroup group = packed_group(operand, groups, number);
       int64_t base = operand.first_element + selected * operand.selected_stride +
                      group.first_vector * groups.lanes * operand.column_stride;
-      auto visit = [&](int64_t offset) {
-        for (int64_t lane : group.lanes) *out++ = lane < 0 ? Element{} : source[base + offset + lane];
+      auto visit = [&](int64_t offset, int64_t steps) {
+        for (int64_t lane : group.lanes)
+          for (int k = 0; k < operand.k_group; ++k)
+            *out++ = lane < 0 || k >= steps ? Element{}
+                                            : source[base + offset + lane + k * operand.strides.back()];
       };
-      for_each_step(operand, group.k_interleave, 0, 0, visit);
+      for_each_step(operand, std::max(group.k_interleave, operand.k_group), 0, 0, 1, visit);
     }
 }
 
@@ -74,7 +78,11 @@ void pack_elements(const PackedOperand& operand, UnalignedElements<Element> sour
 int64_t PackedOperand::reduction_size() const {
   int64_t size = 1;
   for (int64_t extent : extents) size *= extent;
-  return size;
+  return extents.empty() ? size : size / extents.back() * products() * k_group;
+}
+
+int64_t PackedOperand::products() const {
+  return (extents.back() + k_group - 1) / k_group;
 }
 
 int64_t PackedOperand::elements() const {
@@ -87,12 +95,13 @@ int64_t PackedOperand::elements() const {
 IntExpr PackedOperand::index(const IntExpr& part, const TilePosition& position, int number,
                              const std::vector<IntExpr>& k) const {
   IntExpr step = 0;
-  for (size_t i = 0; i < extents.size(); ++i) step = step * extents[i] + k[i];
+  for (size_t i = 0; i < extents.size(); ++i)
+    step = step * (i + 1 == extents.size() ? products() : extents[i]) + k[i];
   plan::ColumnGroups groups = plan::column_groups(columns, tile);
   int64_t registers = groups.registers(position.column_vector, position.vectors);
   return part * (elements() / selected) + position.column_vector * (tile.lanes * reduction_size()) +
-         step * (registers * (tile.lanes / groups.k_interleave(position.column_vector))) +
-         int64_t{number} * tile.lanes;
+         step * (registers * (tile.lanes * k_group / groups.k_interleave(position.column_vector))) +
+         int64_t{number} * tile.lanes * k_group;
 }
 
 void pack(const PackedOperand& operand, std::span<const std::byte> source, std::span<std::byte> out) {
@@ -112,14 +121,61 @@ void pack(const PackedOperand& operand, std::span<const std::byte> source, std::
   }
 }
 
+namespace {
+
+using kernel::Register;
+
+// The elements of `lhs` and `rhs` in turn, `run` of each at a time.
+Register interleaved(kernel::Builder& b, Register lhs, Register rhs, int run) {
+  int lanes = b.type(lhs).lanes;
+  std::vector<int64_t> order;
+  for (int first = 0; first < lanes; first += run)
+    for (int side : {0, lanes})
+      for (int i = 0; i < run; ++i) order.push_back(side + first + i);
+  return b.shuffle(lhs, rhs, std::move(order));
+}
+
+// One register of `steps` steps: by vectors of columns where these are neighbours, else lane by lane.
+void copy_k_groups(kernel::Builder& b, const PackedOperand& operand, int source, int out, const IntExpr& from,
+                   const IntExpr& to, std::span<const int64_t> offsets, bool neighbours, int64_t steps) {
+  int lanes = operand.tile.lanes, group = operand.k_group;
+  kernel::MachineType vector_type{operand.element, lanes}, scalar_type{operand.element, 1};
+  int64_t stride = operand.strides.back();
+  if (neighbours) {
+    std::vector<Register> vectors;
+    for (int k = 0; k < group; ++k)
+      vectors.push_back(k < steps ? b.load(vector_type, source, from + offsets[0] + k * stride)
+                                  : b.constant(vector_type, 0.0));
+    for (int run = 1; vectors.size() > 1; run *= 2)
+      for (size_t i = 0; i < vectors.size(); ++i) {
+        vectors[i] = interleaved(b, vectors[i], vectors[i + 1], run);
+        vectors.erase(vectors.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      }
+    return b.store(vectors[0], out, to);
+  }
+  for (int lane = 0; lane < lanes; ++lane)
+    for (int k = 0; k < group; ++k) {
+      int64_t offset = offsets[static_cast<size_t>(lane)];
+      bool is_there = offset >= 0 && k < steps;
+      b.store(is_there ? b.load(scalar_type, source, from + offset + k * stride)
+                       : b.constant(scalar_type, 0.0),
+              out, to + lane * group + k);
+    }
+}
+
+} // namespace
+
 void emit_pack(kernel::Builder& b, const PackedOperand& operand, int source, int out) {
   int lanes = operand.tile.lanes;
   plan::ColumnGroups groups = plan::column_groups(operand.columns, operand.tile);
   kernel::MachineType vector_type{operand.element, lanes}, scalar_type{operand.element, 1};
   // One register at one step: by a vector load where columns are neighbours, else lane by lane.
-  auto copy_register = [&](const IntExpr& from, const IntExpr& to, std::span<const int64_t> offsets) {
+  auto copy_register = [&](const IntExpr& from, const IntExpr& to, std::span<const int64_t> offsets,
+                           int64_t steps) {
     bool neighbours = lanes > 1;
     for (size_t i = 1; i < offsets.size(); ++i) neighbours &= offsets[i] == offsets[i - 1] + 1;
+    if (operand.k_group > 1)
+      return copy_k_groups(b, operand, source, out, from, to, offsets, neighbours, steps);
     if (neighbours) return b.store(b.load(vector_type, source, from + offsets[0]), out, to);
     for (int lane = 0; lane < lanes; ++lane) {
       int64_t offset = offsets[static_cast<size_t>(lane)];
@@ -130,19 +186,24 @@ void emit_pack(kernel::Builder& b, const PackedOperand& operand, int source, int
   auto copy_steps = [&](const IntExpr& part, const TilePosition& position, int number,
                         std::span<const int64_t> offsets) {
     std::vector<IntExpr> k;
-    std::function<void(const IntExpr&)> nest = [&](const IntExpr& offset) {
+    std::function<void(const IntExpr&, int64_t)> nest = [&](const IntExpr& offset, int64_t steps) {
       if (k.size() == operand.extents.size())
-        return copy_register(offset, operand.index(part, position, number, k), offsets);
+        return copy_register(offset, operand.index(part, position, number, k), offsets, steps);
       size_t level = k.size();
-      int step = level + 1 == operand.extents.size() ? position.k_interleave : 1;
-      b.loop(0, operand.extents[level], step, [&](const IntExpr& iv) {
+      bool is_last = level + 1 == operand.extents.size();
+      int step = is_last ? position.k_interleave : 1, group = is_last ? operand.k_group : 1;
+      auto copy_at = [&](const IntExpr& iv, int64_t count) {
         k.push_back(iv);
-        nest(offset + iv * operand.strides[level]);
+        nest(offset + iv * (group * operand.strides[level]), count);
         k.pop_back();
-      });
+      };
+      int64_t whole = operand.extents[level] / group, rest = operand.extents[level] % group;
+      b.loop(0, whole, step, [&](const IntExpr& iv) { copy_at(iv, group); });
+      if (rest > 0) copy_at(whole, rest);
     };
     nest(part * operand.selected_stride + operand.first_element +
-         position.column_vector * (lanes * operand.column_stride));
+             position.column_vector * (lanes * operand.column_stride),
+         1);
   };
   auto copy_group = [&](const IntExpr& part, const IntExpr& first_vector, const PackedGroup& group) {
     TilePosition position;

@@ -1,10 +1,11 @@
 // Packing of a contraction's vector operand: the order in which the register tiles read it, so that a whole
 // run streams it front to back.
 //
-//   packed[selected][column group][reduction loops, row-major][register][lane]
+//   packed[selected][column group][reduction loops, row-major][register][lane][k group]
 //
-// In a group with k_interleave one register holds as many steps of the innermost loop. Lanes beyond the last
-// column hold zeros.
+// In a group with k_interleave one register holds as many steps of the innermost loop; a lane holds the k
+// group of its product, neighbouring steps of that loop. Lanes beyond the last column, and steps beyond the
+// last one, hold zeros.
 #pragma once
 
 #include "compiler/kernel/builder.h"
@@ -22,10 +23,12 @@ struct PackedOperand {
   int64_t columns = 1, column_stride = 0;
   int64_t first_element = 0; // of the unpacked operand, where this is a part of it
   plan::TileShape tile;
+  int k_group = 1; // of the product; the last loop's index counts such groups
   kernel::Scalar element = kernel::Scalar::F32;
 
-  int64_t reduction_size() const;
-  int64_t elements() const; // of the packed operand
+  int64_t products() const;       // of the last loop
+  int64_t reduction_size() const; // steps, in whole k groups
+  int64_t elements() const;       // of the packed operand
   // Where register `number` of the tile lies for the values `k` of the reduction loops. Each column group is
   // addressed by its first vector: groups before it hold `columns before it` x reduction_size elements.
   IntExpr index(const IntExpr& selected, const TilePosition& position, int number,

@@ -1,6 +1,7 @@
 // The reduction nest of a register tile, with its sums as loop-carried values.
 #include "compiler/lower/contraction/register_tile.h"
 
+#include "compiler/lower/contraction/factors.h"
 #include "compiler/lower/contraction/k_interleave.h"
 
 #include <algorithm>
@@ -156,16 +157,19 @@ private:
       return emit_innermost_loop(position, rows, vectors, k, std::move(acc));
     bool clipped = loop.kind == plan::ReductionLoop::Kind::Clipped;
     IntExpr lower = clipped ? spec_.clips[level].lower(position.outer) : IntExpr(0);
-    IntExpr upper = clipped ? spec_.clips[level].upper(position.outer) : IntExpr(loop.extent);
+    int64_t whole = innermost ? whole_products() : loop.extent;
+    IntExpr upper = clipped ? spec_.clips[level].upper(position.outer) : IntExpr(whole);
     int accumulator_splits = innermost && !clipped ? std::max(1, tiling_.tile.accumulator_splits) : 1,
         k_interleave = innermost ? k_interleave_ : 1;
-    int64_t round = int64_t{accumulator_splits} * k_interleave, main = loop.extent / round * round;
-    if (accumulator_splits == 1)
-      return b_.loop_carried(lower, upper, k_interleave, std::move(acc),
-                             [&](const IntExpr& iv, const std::vector<Register>& in) {
-                               k[level] = iv;
-                               return emit_reduction(position, rows, vectors, level + 1, k, in);
-                             });
+    int64_t round = int64_t{accumulator_splits} * k_interleave, main = whole / round * round;
+    if (accumulator_splits == 1) {
+      acc = b_.loop_carried(lower, upper, k_interleave, std::move(acc),
+                            [&](const IntExpr& iv, const std::vector<Register>& in) {
+                              k[level] = iv;
+                              return emit_reduction(position, rows, vectors, level + 1, k, in);
+                            });
+      return emit_steps(position, rows, vectors, k, whole, loop.extent - whole, std::move(acc));
+    }
     if (main > 0)
       acc = b_.loop_carried(0, main, round, std::move(acc), [&](const IntExpr& iv, std::vector<Register> in) {
         for (int phase = 0; phase < accumulator_splits; ++phase) {
@@ -181,6 +185,10 @@ private:
     }
     return acc;
   }
+
+  // Of the innermost loop: those whose k group is all there. One that is cut short is straight code behind
+  // them, which knows where it is.
+  int64_t whole_products() const { return spec_.shape.k.back().extent - (spec_.shape.k_tail > 0 ? 1 : 0); }
 
   // Straight code per value, or a loop for every run of values that the same rows take, unless that would
   // hold loops itself.
@@ -228,7 +236,8 @@ private:
   std::vector<Register> emit_innermost_loop(const TilePosition& position, int rows, int vectors,
                                             std::vector<IntExpr>& k, std::vector<Register> acc) {
     plan::ReductionLoop loop = steps_of(spec_.shape.k.back());
-    int64_t block = loop.block > 0 ? loop.block : loop.extent, blocks = loop.extent / block;
+    int64_t block = std::max<int64_t>(1, loop.block > 0 ? loop.block : loop.extent),
+            blocks = loop.extent / block;
     int64_t unroll = steps_per_iteration(loop);
     Requests requests = requests_per_iteration(rows, unroll);
     if (tiling_.rolls_steps && requests.per_iteration == 0 && !spec_.prefetch_scalar) unroll = 1;
@@ -249,12 +258,14 @@ private:
                           [&](const IntExpr& iv, const std::vector<Register>& carried) {
                             return run(iv * block, block, carried);
                           });
-    return run(blocks * block, loop.extent % block, std::move(acc));
+    acc = run(blocks * block, loop.extent % block, std::move(acc));
+    return emit_steps(position, rows, vectors, k, loop.extent, spec_.shape.k_tail > 0 ? 1 : 0,
+                      std::move(acc));
   }
 
-  // The innermost loop, with `k_interleave_` steps of the reduction as one.
+  // The innermost loop over whole products, with `k_interleave_` steps of the reduction as one.
   plan::ReductionLoop steps_of(plan::ReductionLoop loop) const {
-    loop.extent /= k_interleave_;
+    loop.extent = whole_products() / k_interleave_;
     loop.block /= k_interleave_;
     return loop;
   }
@@ -338,21 +349,19 @@ private:
   std::vector<Register> emit_step(const TilePosition& position, int rows, int vectors,
                                   const std::vector<IntExpr>& k, int phase, std::vector<Register> acc) {
     std::vector<Register> loaded;
-    for (int vector = 0; vector < vectors; ++vector) loaded.push_back(spec_.vector(b_, position, vector, k));
+    const plan::Product& product = spec_.shape.product;
+    for (int vector = 0; vector < vectors; ++vector)
+      loaded.push_back(unpacked_factors(b_, product, spec_.vector(b_, position, vector, k)));
     for (int row = 0; row < rows; ++row) {
       if (!taken_.empty() && !taken_[static_cast<size_t>(row)]) continue;
-      Register scalar = repeat_steps(b_, spec_.scalar(b_, position, row, k), groups_.lanes);
+      Register scalar =
+          unpacked_factors(b_, product, repeat_steps(b_, spec_.scalar(b_, position, row, k), groups_.lanes));
       for (int vector = 0; vector < vectors; ++vector) {
         Register& sum = acc[static_cast<size_t>((phase * rows + row) * vectors + vector)];
-        sum = multiply_add(scalar, loaded[static_cast<size_t>(vector)], sum);
+        sum = multiply_add(b_, product, scalar, loaded[static_cast<size_t>(vector)], sum);
       }
     }
     return acc;
-  }
-
-  Register multiply_add(Register a, Register b, Register c) {
-    if (kernel::is_float(spec_.element.scalar)) return b_.fma(a, b, c);
-    return b_.binary(kernel::OpKind::IAdd, b_.binary(kernel::OpKind::IMul, a, b), c);
   }
 
   Builder& b_;

@@ -2,6 +2,7 @@
 // others are loops around it (plan/convolution.h). Padding is never copied: rows outside the input are left
 // out of tiles at the edges, and windows are clipped in the other dims.
 #include "compiler/lower/convolution/convolution.h"
+#include "compiler/lower/contraction/factors.h"
 
 #include <algorithm>
 
@@ -22,6 +23,7 @@ public:
   ContractionSpec spec() const {
     ContractionSpec spec;
     spec.shape = g_.shape;
+    spec.element.scalar = memory_scalar(g_.shape.product.accumulator);
     spec.clips = clips();
     spec.row_valid = row_validity();
     spec.scalar = scalar_operand();
@@ -78,10 +80,8 @@ private:
   IntExpr image_of(const TilePosition& at) const { return at.outer[g_.groups > 1 ? 1 : 0]; }
 
   Register load_filter(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
-    kernel::MachineType type{packed_.element, lanes_};
-    Register value = b.load(type, binding_.vector, packed_.index(group_of(at), at, vector, k),
-                            type.lanes * kernel::scalar_bytes(type.scalar));
-    return type.scalar == Scalar::F32 ? value : b.cast(kernel::OpKind::FExt, value, Scalar::F32);
+    return load_packed_factors(b, g_.shape.product, binding_.vector,
+                               packed_.index(group_of(at), at, vector, k), lanes_);
   }
 
   void prefetch_next_group(ContractionSpec& spec) const {
@@ -96,7 +96,7 @@ private:
   }
 
   void prefetch_input(ContractionSpec& spec) const {
-    int64_t row_bytes = g_.window[g_.tiled].stride * g_.in_block * 4;
+    int64_t row_bytes = g_.window[g_.tiled].stride * g_.in_block * bit_width(g_.input.dtype) / 8;
     if (g_.tiled + 1 == g_.window.size())
       spec.scalar_rows_per_line = static_cast<int>(std::max<int64_t>(1, kCacheLineBytes / row_bytes));
     spec.prefetch_scalar = [code = *this](Builder& b, const TilePosition& at, const IntExpr& row,
@@ -116,7 +116,8 @@ private:
   }
 
   Index input_index(const TilePosition& at, const IntExpr& row, const std::vector<IntExpr>& k) const {
-    Index index{image_of(at), group_of(at) * g_.channels + k[g_.channel_level]};
+    IntExpr channel = k[g_.channel_level] * g_.shape.product.k_group();
+    Index index{image_of(at), group_of(at) * g_.channels + channel};
     for (size_t i = 0; i < g_.window.size(); ++i) {
       IntExpr position = i == g_.tiled ? at.row + row : at.outer[g_.outer_position(i)];
       index.push_back(position * g_.window[i].stride + k[g_.window_level[i]] * g_.window[i].dilation -
@@ -130,8 +131,27 @@ private:
     return [code = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
       auto [type, index] = code.input_element(at, row, k);
       if (at.k_interleave > 1) return load_channels(b, code.binding_.scalar, *type, index, at.k_interleave);
-      return load_element(b, code.binding_.scalar, *type, index, Lanes{});
+      ScalarFactors factors;
+      factors.buffer = code.binding_.scalar;
+      factors.dtype = type->dtype;
+      factors.place = [type = type, index = index](int step) {
+        Index channel = index;
+        channel[1] = channel[1] + step;
+        return type->offset_of(channel);
+      };
+      factors.lie_together = code.has_neighbouring_channels(*type);
+      // Of a block all channels are there; what lies behind the last one meets zeros of the filters, and may
+      // be anything but a NaN.
+      factors.has_whole_tail = !type->layout.blocks.empty() && !is_float(type->dtype);
+      return load_factors(b, code.g_.shape, factors, k[code.g_.channel_level]);
     };
+  }
+
+  // Whether the channels of every k group are neighbours in memory.
+  bool has_neighbouring_channels(const Type& type) const {
+    int group = g_.shape.product.k_group();
+    if (type.layout.blocks.empty()) return !type.layout.order.empty() && type.layout.order.back() == 1;
+    return type.layout.blocks.back().size % group == 0 && (g_.groups == 1 || g_.channels % group == 0);
   }
 
   std::function<void(Builder&, const TilePosition&, int, Register)> store_total() const {
@@ -192,6 +212,7 @@ private:
 PackedOperand packed_filters(const plan::ConvolutionGeometry& g, const plan::TileShape& tile) {
   PackedOperand packed;
   packed.tile = tile;
+  packed.k_group = g.shape.product.k_group();
   packed.element = memory_scalar(g.filter_dtype);
   packed.extents.resize(g.shape.k.size());
   packed.strides.resize(g.shape.k.size());

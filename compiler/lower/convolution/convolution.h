@@ -11,6 +11,6 @@ PackedOperand packed_filters(const plan::ConvolutionGeometry& geometry, const pl
 ContractionSpec convolution_spec(const plan::ConvolutionGeometry& geometry, const plan::ContractionPlan& plan,
                                  const ContractionBinding& binding);
 // For reports: "3x3 direct 7x4".
-std::string direct_name(const plan::ConvolutionGeometry& geometry, const plan::TileShape& tile);
+std::string direct_name(const plan::ConvolutionGeometry& geometry, const plan::ContractionPlan& plan);
 
 } // namespace firn::lower

@@ -5,11 +5,13 @@
 
 namespace firn::lower {
 
-std::string direct_name(const plan::ConvolutionGeometry& g, const plan::TileShape& tile) {
+std::string direct_name(const plan::ConvolutionGeometry& g, const plan::ContractionPlan& plan) {
+  const plan::TileShape& tile = plan.tiling.tile;
   std::string text;
   for (const WindowDim& dim : g.window) text += (text.empty() ? "" : "x") + std::to_string(dim.size);
   if (tile.k_interleave > 1) text += " depth " + std::to_string(tile.k_interleave);
-  return text + " direct " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors);
+  return text + " direct " + std::to_string(tile.rows) + "x" + std::to_string(tile.vectors) +
+         product_name(plan.product);
 }
 
 namespace {
@@ -24,7 +26,7 @@ void emit_convolution(LoweringContext& context, const Instruction& instruction, 
                       const plan::ContractionPlan& plan) {
   const plan::TileShape& tile = plan.tiling.tile;
   auto computed = plan::ComputedConvolution::of(root, instruction.type(), tile.lanes);
-  plan::ConvolutionGeometry g = *computed.geometry(/*by_lines=*/false);
+  plan::ConvolutionGeometry g = *computed.geometry(plan.product, /*by_lines=*/false);
   PackedOperand packed = packed_filters(g, tile);
   Place filters = pack_operand(context, instruction, packed, computed.filter);
   KernelMaker maker(context, instruction, "convolution");
@@ -36,7 +38,7 @@ void emit_convolution(LoweringContext& context, const Instruction& instruction, 
   if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
   take_spatial_sum(maker, binding, context.spatial_sum_of(instruction), g.tiles(tile.rows, tile.lanes));
   bind_result(maker, instruction, root, binding, bias_of(plan));
-  maker.kernel().algorithm = direct_name(g, tile);
+  maker.kernel().algorithm = direct_name(g, plan);
   maker.set_flops(g.flops);
   emit_contraction(maker.builder(), convolution_spec(g, plan, binding), plan.tiling);
   maker.finish();
@@ -79,7 +81,7 @@ void emit_planned(LoweringContext& context, const Instruction& instruction, cons
   int inputs = maker.scratch(kernel::Scalar::F32, g.input_scratch(), "inputs"),
       products = maker.scratch(kernel::Scalar::F32, g.product_scratch(), "products");
   maker.kernel().algorithm = g.name();
-  auto direct = computed.geometry(/*by_lines=*/false);
+  auto direct = computed.geometry(plan::Product{}, /*by_lines=*/false);
   maker.set_flops(direct ? direct->flops : 0);
   emit_winograd(maker.builder(), g, binding, inputs, products);
   maker.finish();

@@ -71,7 +71,7 @@ private:
     plan::KernelRoot root = *plan::find_contraction(member);
     plan::ContractionPlan plan = *context_.plans().find<plan::ContractionPlan>(member);
     auto geometry = plan::ComputedConvolution{nullptr, root.op, root.operands[1], member.type()}.geometry(
-        /*by_lines=*/true);
+        plan.product, /*by_lines=*/true);
     PackedOperand packed = packed_filters(*geometry, plan.tiling.tile);
     ContractionBinding binding = make_binding(member, root);
     binding.shares_vectors = geometry->shares_vectors(plan.tiling.tile.lanes);
@@ -170,9 +170,9 @@ private:
   void describe(KernelMaker& maker) {
     std::string& text = maker.kernel().algorithm = "depthwise_chain lines " + std::to_string(lines_) + ":";
     int64_t flops = depthwise_.code.flops();
-    if (expand_) text += " " + direct_name(expand_->geometry, expand_->plan.tiling.tile) + ",";
+    if (expand_) text += " " + direct_name(expand_->geometry, expand_->plan) + ",";
     text += " " + depthwise_.code.algorithm();
-    if (project_) text += ", " + direct_name(project_->geometry, project_->plan.tiling.tile);
+    if (project_) text += ", " + direct_name(project_->geometry, project_->plan);
     for (const auto* lines : {&expand_, &project_})
       if (*lines) flops += (*lines)->geometry.flops;
     maker.set_flops(flops);

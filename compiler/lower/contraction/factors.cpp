@@ -1,0 +1,75 @@
+// Factors as they lie in memory, and the ops of their products.
+#include "compiler/lower/contraction/factors.h"
+
+namespace firn::lower {
+namespace {
+
+using kernel::Builder;
+using kernel::OpKind;
+using kernel::Register;
+using kernel::Scalar;
+
+// A factor of a product of single steps: integers are multiplied as i32.
+Register widened(Builder& b, DType dtype, Register factor) {
+  if (!is_integer(dtype) || bit_width(dtype) == 32) return factor;
+  return b.cast(is_signed(dtype) ? OpKind::SExt : OpKind::ZExt, factor, Scalar::I32);
+}
+
+// `count` steps in the low parts of a word.
+Register join_steps(Builder& b, const ScalarFactors& factors, int count) {
+  int bits = bit_width(factors.dtype);
+  Register word;
+  for (int step = 0; step < count; ++step) {
+    Register factor = b.load({memory_scalar(factors.dtype), 1}, factors.buffer, factors.place(step));
+    if (is_float(factors.dtype)) factor = b.cast(OpKind::Bitcast, factor, Scalar::I16);
+    factor = b.cast(OpKind::ZExt, factor, Scalar::I32);
+    if (step > 0)
+      factor = b.binary(OpKind::Shl, factor, b.constant_int({Scalar::I32, 1}, int64_t{step} * bits));
+    word = word ? b.binary(OpKind::Or, word, factor) : factor;
+  }
+  return word;
+}
+
+} // namespace
+
+Register load_factors(Builder& b, const plan::ContractionShape& shape, const ScalarFactors& factors,
+                      const IntExpr& k) {
+  int group = shape.product.k_group();
+  if (group == 1)
+    return widened(b, factors.dtype, load_at(b, factors.buffer, factors.dtype, factors.place(0), Lanes{}));
+  bool is_tail = shape.k_tail > 0 && k.is_constant() && k.value() == shape.k.back().extent - 1;
+  if (factors.lie_together && (!is_tail || factors.has_whole_tail))
+    return b.load({Scalar::I32, 1}, factors.buffer, factors.place(0));
+  return join_steps(b, factors, is_tail ? shape.k_tail : group);
+}
+
+Register load_packed_factors(Builder& b, const plan::Product& product, int buffer, const IntExpr& index,
+                             int lanes) {
+  if (product.k_group() > 1) return b.load({Scalar::I32, lanes}, buffer, index, 4 * lanes);
+  Scalar scalar = memory_scalar(product.rhs);
+  Register value = b.load({scalar, lanes}, buffer, index, lanes * kernel::scalar_bytes(scalar));
+  if (scalar == Scalar::F16 || scalar == Scalar::BF16) return b.cast(OpKind::FExt, value, Scalar::F32);
+  return widened(b, product.rhs, value);
+}
+
+Register unpacked_factors(Builder& b, const plan::Product& product, Register factors) {
+  if (product.k_group() == 1) return factors;
+  return b.cast(OpKind::Bitcast, factors, product.kind == ProductKind::Dot4 ? Scalar::I8 : Scalar::BF16);
+}
+
+Register multiply_add(Builder& b, const plan::Product& product, Register scalar, Register vector,
+                      Register sum) {
+  if (product.kind == ProductKind::Fma && is_float(product.accumulator)) return b.fma(scalar, vector, sum);
+  if (product.kind == ProductKind::Fma)
+    return b.binary(OpKind::IAdd, b.binary(OpKind::IMul, scalar, vector), sum);
+  FIRN_CHECK(product.kind != ProductKind::TileMatrix, "a tile matrix is no product of vectors");
+  auto dot = [&](OpKind kind, Register lhs, Register rhs) {
+    return b.emit(kind, {sum, lhs, rhs}, b.type(sum));
+  };
+  if (product.kind == ProductKind::Dot2) return dot(OpKind::DotBF16, scalar, vector);
+  bool lhs_signed = is_signed(product.lhs), rhs_signed = is_signed(product.rhs);
+  if (lhs_signed == rhs_signed) return dot(lhs_signed ? OpKind::DotS8S8 : OpKind::DotU8U8, scalar, vector);
+  return lhs_signed ? dot(OpKind::DotU8S8, vector, scalar) : dot(OpKind::DotU8S8, scalar, vector);
+}
+
+} // namespace firn::lower

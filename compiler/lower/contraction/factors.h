@@ -1,0 +1,33 @@
+// Operands of a contraction's products as registers: single factors as what their sums are, or the k group of
+// a lane as a word of 32 bits, the first step's factor lowest.
+#pragma once
+
+#include "compiler/lower/contraction/contraction.h"
+#include "compiler/lower/element/element_access.h"
+
+namespace firn::lower {
+
+// The scalar operand of the product at the value `k` of the innermost loop.
+//
+// `place`: of a step of that k group in the buffer, in elements. `lie_together`: steps are neighbours, those
+// of a whole k group, and of one cut short if `has_whole_tail`.
+struct ScalarFactors {
+  int buffer = -1;
+  DType dtype = DType::F32;
+  std::function<IntExpr(int step)> place;
+  bool lie_together = false, has_whole_tail = false;
+};
+kernel::Register load_factors(kernel::Builder& builder, const plan::ContractionShape& shape,
+                              const ScalarFactors& factors, const IntExpr& k);
+// Lanes of a packed vector operand, which begins at an element that is a whole vector.
+kernel::Register load_packed_factors(kernel::Builder& builder, const plan::Product& product, int buffer,
+                                     const IntExpr& index, int lanes);
+
+// Words of k groups as the factors that they hold; single factors as they are.
+kernel::Register unpacked_factors(kernel::Builder& builder, const plan::Product& product,
+                                  kernel::Register factors);
+// sum + scalar * vector, both in as many lanes.
+kernel::Register multiply_add(kernel::Builder& builder, const plan::Product& product, kernel::Register scalar,
+                              kernel::Register vector, kernel::Register sum);
+
+} // namespace firn::lower

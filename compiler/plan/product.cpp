@@ -1,0 +1,69 @@
+// The types of contractions and their products.
+#include "compiler/plan/product.h"
+
+namespace firn::plan {
+namespace {
+
+bool is_word_or_narrower(DType dtype) {
+  return is_integer(dtype) && bit_width(dtype) >= 8 && bit_width(dtype) <= 32;
+}
+
+bool is_byte(DType dtype) {
+  return dtype == DType::U8 || dtype == DType::I8;
+}
+
+Factor factor_of(DType byte) {
+  return byte == DType::U8 ? Factor::U8 : Factor::S8;
+}
+
+// Of types that can be summed: the one with most steps.
+ProductKind widest_kind(DType lhs, DType rhs) {
+  if (is_byte(lhs) && is_byte(rhs)) return ProductKind::Dot4;
+  return lhs == DType::BF16 && rhs == DType::BF16 ? ProductKind::Dot2 : ProductKind::Fma;
+}
+
+} // namespace
+
+std::string to_string(const Product& product) {
+  std::string text(name_of(product.kind));
+  for (DType dtype : {product.lhs, product.rhs, product.accumulator})
+    text += " " + std::string(dtype_name(dtype));
+  return text;
+}
+
+std::optional<DType> accumulator_of(DType lhs, DType rhs, DType result) {
+  if (sums_in_f32(lhs) && lhs == rhs && sums_in_f32(result)) return DType::F32;
+  if (is_word_or_narrower(lhs) && is_word_or_narrower(rhs) && result == DType::I32) return DType::I32;
+  return std::nullopt;
+}
+
+std::optional<Product> choose_product(const Instruction& contraction, const TargetInfo& target, bool strict) {
+  DType lhs = contraction.operand(0).dtype(), rhs = contraction.operand(1).dtype();
+  std::optional<DType> accumulator = accumulator_of(lhs, rhs, contraction.type().dtype);
+  if (!accumulator) return std::nullopt;
+  Product product{widest_kind(lhs, rhs), lhs, rhs, *accumulator};
+  bool flushes = product.kind == ProductKind::Dot2 && facts_of(product, target).form == ProductForm::Native;
+  if (strict && flushes) product.kind = ProductKind::Fma;
+  return product;
+}
+
+std::string check_product(const Product& product, const Instruction& contraction) {
+  DType lhs = contraction.operand(0).dtype(), rhs = contraction.operand(1).dtype();
+  std::optional<DType> accumulator = accumulator_of(lhs, rhs, contraction.type().dtype);
+  if (!accumulator || product.lhs != lhs || product.rhs != rhs || product.accumulator != *accumulator)
+    return "it multiplies " + std::string(dtype_name(lhs)) + " and " + std::string(dtype_name(rhs)) +
+           (accumulator ? " and sums in " + std::string(dtype_name(*accumulator)) : "");
+  if (product.kind == ProductKind::TileMatrix) return "no kernel is made of tile matrices";
+  if (product.kind != ProductKind::Fma && product.kind != widest_kind(lhs, rhs))
+    return "dot4 is of bytes, and dot2 of bf16";
+  return "";
+}
+
+ProductFacts facts_of(const Product& product, const TargetInfo& target) {
+  if (product.kind == ProductKind::Dot4)
+    return dot4_facts(target, factor_of(product.lhs), factor_of(product.rhs));
+  if (product.kind == ProductKind::Dot2) return bf16_dot2_facts(target);
+  return fma_facts(target, is_float(product.accumulator));
+}
+
+} // namespace firn::plan

@@ -1,0 +1,40 @@
+// What a contraction multiplies, what it sums in, and how many steps of the reduction one product takes.
+#pragma once
+
+#include "compiler/graph/module.h"
+#include "compiler/target/product.h"
+
+#include <optional>
+#include <string>
+
+namespace firn::plan {
+
+// In texts: "product dot4 u8 i8 i32"; products of f32 as f32 has no text.
+struct Product {
+  ProductKind kind = ProductKind::Fma;
+  DType lhs = DType::F32, rhs = DType::F32, accumulator = DType::F32;
+
+  int k_group() const { return k_group_of(kind); }
+  Product swapped() const { return {kind, rhs, lhs, accumulator}; }
+  bool operator==(const Product&) const = default;
+};
+std::string to_string(const Product& product); // "dot4 u8 i8 i32"
+
+// Whether elements of the type are summed in f32.
+inline bool sums_in_f32(DType dtype) {
+  return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16;
+}
+// In what register tiles sum such products for such a result; nothing if they do not: f64, 64-bit integers,
+// sums narrower than i32.
+std::optional<DType> accumulator_of(DType lhs, DType rhs, DType result);
+
+// Of a dot or convolution: as many steps as its types allow. `strict`: no bf16 instructions, which take
+// subnormal numbers for zeros.
+std::optional<Product> choose_product(const Instruction& contraction, const TargetInfo& target, bool strict);
+// Why a dot or convolution has no such product; empty: it has.
+std::string check_product(const Product& product, const Instruction& contraction);
+
+// What the product takes on a CPU.
+ProductFacts facts_of(const Product& product, const TargetInfo& target);
+
+} // namespace firn::plan
