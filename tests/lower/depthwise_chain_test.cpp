@@ -86,14 +86,16 @@ private:
   std::string block_, chain_, outer_, parameters_, operands_, value_ = "%x0";
 };
 
-void expect_strips(const Case& c) {
+void expect_strips(const Case& c, const std::string& dtype = "f32") {
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
     std::string text = ChainText(c, cpu).module();
+    for (size_t at = 0; (at = text.find("f32", at)) != std::string::npos; at += dtype.size())
+      text.replace(at, 3, dtype);
     firn::kernel::Program program = lower_text(text, cpu);
     bool found = false;
     for (const auto& kernel : program.kernels) found |= kernel->algorithm.find("depthwise_chain lines") == 0;
     CHECK(found);
-    expect_lowered_module(text, {.tolerance = 1e-5, .cpus = {cpu}});
+    expect_lowered_module(text, {.tolerance = dtype == "f32" ? 1e-5 : 2e-2, .cpus = {cpu}});
   }
 }
 
@@ -107,6 +109,11 @@ TEST_CASE("strips of whole chains", "[lower]") {
   expect_strips({16, 48, 24, 11, 20, 11, 20, "5x5", "5x5 pad 2_2x2_2", 1});
   expect_strips({24, 40, 24, 9, 14, 9, 14, "3x3", "3x3 pad 1_1x1_1", 2, 2, /*residual=*/true});
   expect_strips({16, 48, 24, 9, 12, 9, 12, "3x3", "3x3 pad 2_2x2_2 dilate 2x2", 2, 2});
+}
+
+TEST_CASE("strips of chains of bf16 multiply two channels at a time", "[lower]") {
+  expect_strips({8, 40, 24, 12, 16, 12, 16}, "bf16");
+  expect_strips({5, 37, 9, 14, 15, 7, 8, "3x3", "3x3 pad 1_1x1_1 stride 2x2", 3}, "bf16");
 }
 
 TEST_CASE("strips without expansion or projection", "[lower]") {

@@ -1,0 +1,169 @@
+// Convolutions of bytes and bf16, whose products take several channels: on every CPU with products of its
+// own, against the evaluator.
+#include "tests/codegen/model_object.h"
+#include "tests/lower/typed_cases.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn::test;
+
+namespace {
+
+void expect_convolution(const ConvolutionCase& c, const std::vector<std::string>& cpus = kProductCpus) {
+  for (const std::string& cpu : cpus_for(c.types.lhs, cpus))
+    expect_lowered_module(c.text(cpu), options_for(c.types, {cpu}));
+}
+
+} // namespace
+
+TEST_CASE("convolutions of narrow types are computed by tiles on every CPU", "[lower][typed]") {
+  for (const Types& types : kProductTypes)
+    for (auto layout : {ConvolutionCase::Plain, ConvolutionCase::Blocked}) {
+      ConvolutionCase c{types, 19, 21};
+      c.layout = layout;
+      expect_convolution(c);
+    }
+}
+
+TEST_CASE("convolutions of narrow types over any channels, windows and layouts", "[lower][typed]") {
+  for (const Types& types : {kUnlikeBytes, kBf16})
+    for (auto layout : {ConvolutionCase::Plain, ConvolutionCase::Blocked, ConvolutionCase::ChannelsLast})
+      for (bool constant : {true, false})
+        for (ConvolutionCase c :
+             {ConvolutionCase{types, 1, 3}, ConvolutionCase{types, 3, 16}, ConvolutionCase{types, 4, 5},
+              ConvolutionCase{types, 33, 18}, ConvolutionCase{types, 16, 33, 1, 1, "1x1"},
+              ConvolutionCase{types, 18, 20, 1, 1, "1x1 stride 2x3", 3, 3},
+              ConvolutionCase{types, 7, 6, 1, 3, "3x3 pad 2_2x2_2 dilate 2x2"},
+              ConvolutionCase{types, 17, 4, 1, 3, "3x3", 4, 7}, ConvolutionCase{types, 12, 6, 2},
+              ConvolutionCase{types, 32, 32, 2}, ConvolutionCase{types, 10, 8, 2},
+              ConvolutionCase{types, 8, 8, 8}}) {
+          c.layout = layout;
+          c.constant = constant;
+          if (c.groups > 1 && layout == ConvolutionCase::ChannelsLast) continue;
+          expect_convolution(c, constant ? std::vector<std::string>{"native", "x86-64"}
+                                         : std::vector<std::string>{"native"});
+        }
+}
+
+TEST_CASE("convolutions of narrow types follow plans written by hand", "[lower][typed][plan]") {
+  for (const Types& types : {kUnlikeBytes, kBf16}) {
+    std::string own = is_float_type(types.lhs) ? "dot2 " : "dot4 ";
+    std::string operands = types.lhs + " " + types.rhs + " " + types.result;
+    const std::string plans[] = {"direct product " + own + operands,
+                                 "direct product fma " + operands + " tile 3x2",
+                                 "direct product " + own + operands + " tile 5x2 rows outermost",
+                                 "direct tile 1x1 columns outermost",
+                                 "direct tile 9x1 columns outermost looped_epilogue",
+                                 "direct tile 4x2 splits 2 columns outermost bias_first",
+                                 "direct tile 4x2 columns outermost compact",
+                                 "direct tile 4x2 columns outermost shares 3",
+                                 "elements"};
+    for (const std::string& plan : plans)
+      for (auto layout : {ConvolutionCase::Plain, ConvolutionCase::Blocked}) {
+        ConvolutionCase c{types, 22, 37};
+        c.layout = layout;
+        c.plan = plan;
+        expect_convolution(c, {"native", "x86-64-v3"});
+      }
+  }
+}
+
+TEST_CASE("sums of a convolution of bytes start from their bias and leave as bytes", "[lower][typed]") {
+  for (std::string cpu : {"native", "x86-64-v3", "cortex-a72", "cortex-m4"})
+    for (std::string plan : {"direct", "direct tile 3x1 columns outermost looped_epilogue bias_first"}) {
+      std::string block = ":1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
+      std::string in = "u8[1,18,7,9]{0,1,2,3" + block, sums = "[1,20,7,9]{0,1,2,3" + block, out = "u8" + sums;
+      LoweredOptions options = options_for(kUnlikeBytes, {cpu});
+      options.ranges["b"] = {-1e5, 1e5};
+      expect_lowered_module(
+          "module @m { func @main(%x: u8[1,18,7,9], %b: i32[20]) -> (u8[1,20,7,9]) { %w = " +
+              extreme_constant("i8", 20 * 18 * 9, 5) + " : i8[20,18,3,3] %i = copy %x : " + in +
+              " %c = fusion %i, %w, %b {kind = contraction, plan = \"" + plan + "\"} region (%p: " + in +
+              ", %q: i8[20,18,3,3], %d: i32[20]) { %s = convolution %p, %q {window = 3x3 pad 1_1x1_1, groups "
+              "= 1, result = i32} : i32" +
+              sums + " %e = broadcast_in_dim %d {dims = [1]} : i32" + sums + " %t = add %s, %e : i32" + sums +
+              " %f = convert %t {to = f32} : f32" + sums +
+              " %k = constant [0.001] : f32[] %g = " + "broadcast_in_dim %k {dims = []} : f32" + sums +
+              " %m = multiply %f, %g : f32" + sums + " %n = round_nearest_even %m : f32" + sums +
+              " %l = constant [0] : f32[] %h = constant [255] : " +
+              "f32[] %lb = broadcast_in_dim %l {dims = []} : f32" + sums +
+              " %hb = broadcast_in_dim %h {dims = []} : f32" + sums + " %o = clamp %lb, %n, %hb : f32" +
+              sums + " %z = convert %o {to = u8} : " + out + " return %z } : " + out +
+              " %r = copy %c : u8[1,20,7,9] return %r } }",
+          options);
+    }
+}
+
+TEST_CASE("kernels of narrow types hold their products", "[lower][typed]") {
+  using firn::kernel::OpKind;
+  const OpKind kinds[] = {OpKind::DotU8S8, OpKind::DotU8S8, OpKind::DotS8S8, OpKind::DotU8U8,
+                          OpKind::DotBF16};
+  for (size_t i = 0; i < kProductTypes.size(); ++i)
+    for (const std::string& cpu : cpus_for(kProductTypes[i].lhs, kProductCpus)) {
+      INFO(cpu << ", " << kProductTypes[i].lhs << " and " << kProductTypes[i].rhs);
+      for (const std::string& text :
+           {DotCase{kProductTypes[i], 5, 9, 7}.text(), ConvolutionCase{kProductTypes[i], 9, 7}.text(cpu)}) {
+        auto program = lower_text(text, cpu);
+        CHECK(count_ops(program.kernels[0]->body, kinds[i]) > 0);
+        CHECK(program.kernels[0]->algorithm.find(is_float_type(kProductTypes[i].lhs)
+                                                     ? " dot2 bf16 bf16 f32"
+                                                     : " dot4 ") != std::string::npos);
+      }
+    }
+}
+
+TEST_CASE("kernels of narrow types in few bytes of code", "[lower][typed]") {
+  for (const Types& types : {kUnlikeBytes, kBf16}) {
+    LoweredOptions options = options_for(types, {"native", "x86-64"});
+    options.optimize_size = true;
+    expect_lowered_module(DotCase{types, 7, 27, 19}.text(), options);
+    for (const char* cpu : {"native", "x86-64"}) {
+      ConvolutionCase c{types, 19, 21};
+      c.layout = ConvolutionCase::Blocked;
+      options.cpus = {cpu};
+      expect_lowered_module(c.text(cpu), options);
+    }
+  }
+}
+
+// Phases of a transposed convolution are a convolution over all channels.
+TEST_CASE("transposed convolutions of bf16", "[lower][typed]") {
+  for (std::string cpu : {"native", "x86-64-v3", "x86-64"})
+    for (std::string plan : {"polyphase", "elements"}) {
+      int block = target_of("", cpu).channel_block();
+      std::string layout = "{0,1,2,3:1x" + std::to_string(block) + "}", filters = std::to_string(2 * block),
+                  in = "bf16[1,9,5,6]" + layout, out = "f32[1," + filters + ",10,12]";
+      expect_lowered_module(
+          "module @m { func @main(%x: bf16[1,9,5,6]) -> (" + out + ") { %w = " +
+              random_constant(2 * block * 9 * 16, 7) + " : bf16[" + filters + ",9,4,4] %i = copy %x : " + in +
+              " %c = convolution %i, %w {window = 4x4 pad 2_2x2_2 input_dilate 2x2, groups = "
+              "1, result = f32, plan = \"" +
+              plan + "\"} : " + out + layout + " %r = copy %c : " + out + " return %r } }",
+          options_for(kBf16, {cpu}));
+    }
+}
+
+// Results of 1x1 convolutions may lie over their inputs: words of four channels are read before they are
+// written.
+TEST_CASE("convolutions of bytes behind each other", "[lower][typed]") {
+  for (std::string cpu : kNativeCpus)
+    for (int channels : {16, 18}) {
+      std::string count = std::to_string(channels), dims = "[1," + count + ",5,7]",
+                  layout = dims + "{0,1,2,3:1x" + std::to_string(target_of("", cpu).channel_block()) + "}",
+                  weights = "i8[" + count + "," + count + ",1,1]", body = "%v0 = copy %x : u8" + layout;
+      for (int i = 0; i < 4; ++i) {
+        std::string before = "%v" + std::to_string(i), after = "%v" + std::to_string(i + 1),
+                    w = "%w" + std::to_string(i);
+        body += " " + w + " = " + extreme_constant("i8", int64_t{channels} * channels, 11) + " : " + weights +
+                " " + after + " = fusion " + before + ", " + w + " {kind = contraction} region (%p: u8" +
+                layout + ", %q: " + weights +
+                ") { %s = convolution %p, %q {window = 1x1, groups = 1, result = i32} : i32" + layout +
+                " %k = constant [10] : i32[] %b = broadcast_in_dim %k {dims = []} : i32" + layout +
+                " %h = shift_right %s, %b : i32" + layout + " %z = convert %h {to = u8} : u8" + layout +
+                " return %z } : u8" + layout;
+      }
+      expect_lowered_module("module @m { func @main(%x: u8" + dims + ") -> (u8" + dims + ") { " + body +
+                                " %r = copy %v4 : u8" + dims + " return %r } }",
+                            options_for(kUnlikeBytes, {cpu}));
+    }
+}

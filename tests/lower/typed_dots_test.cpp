@@ -1,0 +1,196 @@
+// Dots of bytes, bf16 and other narrow types, whose products take several steps of the reduction: on every
+// CPU with products of its own, against the evaluator.
+#include "tests/lower/typed_cases.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn::test;
+
+namespace {
+
+void expect_dot(const DotCase& c, const std::vector<std::string>& cpus = kProductCpus) {
+  expect_lowered_module(c.text(), options_for(c.types, cpus));
+}
+
+// Many dots as one program.
+void expect_dots(const std::vector<DotCase>& cases, const std::vector<std::string>& cpus) {
+  std::string parameters, results, body, returned;
+  LoweredOptions options = options_for(cases[0].types, cpus);
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const DotCase& c = cases[i];
+    std::string number = std::to_string(i), comma = i ? ", " : "";
+    parameters += comma + "%x" + number + ": " + c.types.lhs + dims_text({c.m, c.k});
+    std::string w = "%w" + number, type = c.types.rhs + dims_text({c.k, c.n});
+    if (c.constant)
+      body += w + " = " + extreme_constant(c.types.rhs, c.k * c.n, 3) + " : " + type + "\n";
+    else
+      parameters += ", " + w + ": " + type;
+    std::string y = c.types.result + dims_text({c.m, c.n});
+    body += "%y" + number + " = dot %x" + number + ", " + w +
+            " {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], result = " +
+            c.types.result + "} : " + y + "\n";
+    results += comma + y;
+    returned += comma + "%y" + number;
+    options.ranges["x" + number] = range_of(c.types.lhs);
+    options.ranges["w" + number] = range_of(c.types.rhs);
+  }
+  expect_lowered_module("module @m { func @main(" + parameters + ") -> (" + results + ") {\n" + body +
+                            "return " + returned + " } }",
+                        options);
+}
+
+} // namespace
+
+TEST_CASE("dots of narrow types are computed by tiles on every CPU", "[lower][typed]") {
+  for (const Types& types : kProductTypes)
+    for (bool constant : {true, false}) expect_dot({types, 5, 39, 21, constant});
+}
+
+TEST_CASE("dots of narrow types of any extents", "[lower][typed]") {
+  for (const Types& types : {kUnlikeBytes, kUnlikeBytesSwapped, kBf16})
+    for (int64_t k : {1, 2, 3, 4, 5, 33}) {
+      std::vector<DotCase> cases;
+      for (int64_t m : {1, 17})
+        for (int64_t n : {1, 5, 16, 33})
+          for (bool constant : {true, false}) cases.push_back({types, m, k, n, constant});
+      expect_dots(cases, kNativeCpus);
+    }
+  for (const Types& types : {kUnlikeBytes, kBf16}) // one byte after the last one is another page's
+    for (Placement placement : {Placement::AtEnd, Placement::AtStart}) {
+      LoweredOptions options = options_for(types, kNativeCpus);
+      options.placement = placement;
+      expect_lowered_module(DotCase{types, 3, 11, 7}.text(), options);
+    }
+}
+
+TEST_CASE("dots of no elements", "[lower][typed]") {
+  for (const Types& types : {kUnlikeBytes, kBf16})
+    expect_dots({{types, 0, 5, 3}, {types, 3, 0, 5, false}, {types, 3, 5, 0, false}}, kNativeCpus);
+}
+
+TEST_CASE("dots of integers that have no product of several steps", "[lower][typed]") {
+  for (const Types& types :
+       {Types{"i32", "i32", "i32"}, Types{"i16", "u8", "i32"}, Types{"u16", "i16", "i32"},
+        Types{"i8", "i32", "i32"}, Types{"u8", "i8", "i8"}, Types{"i32", "i8", "i64"}})
+    for (bool constant : {true, false})
+      expect_dot({types, 5, 13, 19, constant}, {"native", "x86-64", "cortex-a72", "cortex-m3"});
+}
+
+TEST_CASE("dots of narrow types whose steps do not lie side by side", "[lower][typed]") {
+  for (const Types& types : kProductTypes)
+    for (bool constant : {true, false}) {
+      DotCase c{types, 6, 11, 18, constant};
+      c.lhs_transposed = true;
+      expect_dot(c, {"native", "x86-64", "neoverse-n1", "cortex-m4"});
+      c.rhs_transposed = true;
+      expect_dot(c, kNativeCpus);
+      c.lhs_transposed = false;
+      expect_dot(c, kNativeCpus);
+    }
+}
+
+TEST_CASE("dots of narrow types with batches and several contracted dims", "[lower][typed]") {
+  for (const Types& types : {kUnlikeBytes, kUnlikeBytesSwapped, kBf16}) {
+    LoweredOptions options = options_for(types, kNativeCpus);
+    std::string result = types.result + "[3,5,9]";
+    expect_lowered_module("module @m { func @main(%x: " + types.lhs + "[3,5,7], %w: " + types.rhs +
+                              "[3,7,9]) -> (" + result +
+                              ") { %y = dot %x, %w {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], "
+                              "rhs_contract = [1], result = " +
+                              types.result + "} : " + result + " return %y } }",
+                          options);
+    // The lhs' last dim is contracted first.
+    result = types.result + "[5,6]";
+    expect_lowered_module("module @m { func @main(%x: " + types.lhs + "[3,5,7], %w: " + types.rhs +
+                              "[7,6,3]) -> (" + result +
+                              ") { %y = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [2, 0], "
+                              "rhs_contract = [0, 2], result = " +
+                              types.result + "} : " + result + " return %y } }",
+                          options);
+  }
+}
+
+TEST_CASE("dots of narrow types follow plans written by hand", "[lower][typed][plan]") {
+  for (const Types& types : {kUnlikeBytes, kSignedBytes, kBf16}) {
+    std::string own = is_float_type(types.lhs) ? "dot2 " : "dot4 ";
+    std::string operands = types.lhs + " " + types.rhs + " " + types.result;
+    const std::string plans[] = {"direct",
+                                 "direct product " + own + operands,
+                                 "direct product fma " + operands + " tile 3x2",
+                                 "direct product " + own + operands + " tile 5x3 rows outermost",
+                                 "direct tile 13x1 splits 4 columns outermost",
+                                 "direct tile 3x2 splits 2 rows outermost",
+                                 "direct tile 4x1 columns outermost parts 3",
+                                 "direct tile 2x2 columns outermost row_block 6",
+                                 "direct tile 3x1 columns outermost parts 2 row_block 3",
+                                 "direct tile 6x2 columns outermost compact",
+                                 "direct tile 4x2 columns outermost lhs_columns",
+                                 "direct tile 3x1 columns outermost shares 4",
+                                 "elements"};
+    for (const std::string& plan : plans)
+      for (bool constant : {true, false}) {
+        INFO(plan);
+        expect_dot({types, 13, 30, 37, constant, plan}, {"native", "x86-64-v3"});
+      }
+  }
+}
+
+TEST_CASE("sums of bytes are dequantised and quantised in the epilogue", "[lower][typed]") {
+  std::string head = "module @m { func @main(%x: u8[7,22], %s: f32[19], %b: i32[19]) -> (",
+              dot = ") { %w = " + extreme_constant("i8", 22 * 19, 9) +
+                    " : i8[22,19] %r = fusion %x, %w, %s, %b {kind = contraction} region (%p: u8[7,22], %q: "
+                    "i8[22,19], %t: f32[19], %d: i32[19]) { %y = dot %p, %q {lhs_batch = [], rhs_batch = [], "
+                    "lhs_contract = [1], rhs_contract = [0], result = i32} : i32[7,19] %e = broadcast_in_dim "
+                    "%d {dims = [1]} : i32[7,19] %a = add %y, %e : i32[7,19] %f = convert %a {to = f32} : "
+                    "f32[7,19] %u = broadcast_in_dim %t {dims = [1]} : f32[7,19] %m = multiply %f, %u : "
+                    "f32[7,19] ";
+  LoweredOptions options = options_for(kUnlikeBytes, kProductCpus);
+  std::erase(options.cpus, "cortex-m3");
+  options.tolerance = 1e-6;
+  options.ranges["s"] = {-1e-2, 1e-2};
+  options.ranges["b"] = {-1e5, 1e5};
+  expect_lowered_module(
+      head + "f32[7,19]" + dot + "%z = tanh %m : f32[7,19] return %z } : f32[7,19] return %r } }", options);
+  for (std::string dtype : {"u8", "i8"}) {
+    std::string type = dtype + "[7,19]", low = dtype == "u8" ? "0" : "-128",
+                high = dtype == "u8" ? "255" : "127";
+    expect_lowered_module(head + type + dot + "%l = constant [" + low + "] : f32[] %h = constant [" + high +
+                              "] : f32[] %lb = broadcast_in_dim %l {dims = []} : f32[7,19] %hb = "
+                              "broadcast_in_dim %h {dims = []} : f32[7,19] %o = round_nearest_even %m : "
+                              "f32[7,19] %c = clamp %lb, %o, %hb : f32[7,19] %z = convert %c {to = " +
+                              dtype + "} : " + type + " return %z } : " + type + " return %r } }",
+                          options);
+  }
+}
+
+TEST_CASE("strict numerics multiply bf16 in f32 where the CPU's instructions flush", "[lower][typed]") {
+  DotCase c{kBf16, 5, 9, 7};
+  LoweredOptions options = options_for(kBf16, kNativeCpus);
+  options.math = firn::lower::Math::Strict;
+  options.ranges["x"] = {-1e-38, 1e-38};
+  c.constant = false;
+  options.tolerance = 1e-6;
+  expect_lowered_module(c.text(), options);
+}
+
+TEST_CASE("plans name products, and those that types do not have are refused", "[lower][typed][plan]") {
+  auto has = [](const std::string& text, const char* part) {
+    INFO(text);
+    return text.find(part) != std::string::npos;
+  };
+  auto error = [](const Types& types, const std::string& plan) {
+    return lowering_error(DotCase{types, 5, 9, 7, true, plan}.text());
+  };
+  CHECK(has(error(kUnlikeBytes, "direct product dot4 i8 i8 i32"), "it multiplies u8 and i8 and sums in i32"));
+  CHECK(has(error(kUnlikeBytes, "direct product dot4 u8 i8 f32"), "it multiplies u8 and i8 and sums in i32"));
+  CHECK(has(error(kUnlikeBytes, "direct product dot2 u8 i8 i32"), "dot4 is of bytes, and dot2 of bf16"));
+  CHECK(has(error(kBf16, "direct product dot4 bf16 bf16 f32"), "dot4 is of bytes"));
+  CHECK(
+      has(error(kUnlikeBytes, "direct product tile_matrix u8 i8 i32"), "no kernel is made of tile matrices"));
+  CHECK(has(error(kUnlikeBytes, "direct product dot4 u8 i8 i32 sums tile_registers"),
+            "elsewhere than in registers"));
+  CHECK(has(error({"i8", "i8", "i8"}, "direct"), "register tiles do not sum such products"));
+  CHECK(has(error(kUnlikeBytes, "direct tile 3x2 columns outermost unpacked"), "do not lie together"));
+  CHECK(has(error(kUnlikeBytes, "direct tile 3x2 columns outermost parts 4"),
+            "parts would be left without steps"));
+}
