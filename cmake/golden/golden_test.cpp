@@ -103,13 +103,13 @@ bool check_data_set(Model& model, const std::string& folder, double tolerance) {
                   info.inputs[i].original_name, inputs[i].bytes.size(), info.inputs[i].bytes);
       return false;
     }
-    model.bind_input(i, inputs[i].bytes.data());
+    if (!model.bind_input(i, inputs[i].bytes.data())) return false;
   }
   std::vector<std::vector<unsigned char>> external(info.output_count);
   for (std::size_t i = 0; i < info.output_count; ++i) {
     if (!info.outputs[i].external) continue;
     external[i].resize(info.outputs[i].bytes + 1);
-    model.bind_output(i, external[i].data());
+    if (!model.bind_output(i, external[i].data())) return false;
   }
   if (const firn::Status status = model.run(); !status) {
     std::printf("%s: %s\n", folder.c_str(), status.message());

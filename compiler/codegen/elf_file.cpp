@@ -90,7 +90,7 @@ void write_weights(OutputFile& file, const kernel::Program& program) {
     FIRN_CHECK(memory.offset >= file.at() - start, "constants overlap at '" + memory.name + "'");
     file.pad_to(start + memory.offset);
     auto bytes = std::make_unique<std::byte[]>(static_cast<size_t>(memory.bytes));
-    constant->fill(std::span(bytes.get(), static_cast<size_t>(memory.bytes)));
+    kernel::write_constant(*constant, std::span(bytes.get(), static_cast<size_t>(memory.bytes)));
     file.write(bytes.get(), static_cast<size_t>(memory.bytes));
   }
   FIRN_CHECK(file.at() - start <= program.weight_bytes, "constants exceed the size of the weights");

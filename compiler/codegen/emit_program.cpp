@@ -257,8 +257,8 @@ private:
     if (embed) {
       for (const Constant& constant : program_.constants) {
         const Buffer& memory = buffer(constant.buffer);
-        constant.fill(std::span(reinterpret_cast<std::byte*>(bytes.data()) + memory.offset,
-                                static_cast<size_t>(memory.bytes)));
+        kernel::write_constant(constant, std::span(reinterpret_cast<std::byte*>(bytes.data()) + memory.offset,
+                                                   static_cast<size_t>(memory.bytes)));
       }
     }
     auto* data = llvm::ConstantDataArray::get(context_.context, llvm::ArrayRef<uint8_t>(bytes));

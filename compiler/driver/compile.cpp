@@ -8,6 +8,7 @@
 #include "compiler/graph/text.h"
 #include "compiler/kernel/passes/pass.h"
 #include "compiler/kernel/passes/prepare_program.h"
+#include "compiler/lower/prepare.h"
 #include "compiler/memory/plan.h"
 #include "compiler/passes/pass.h"
 #include "compiler/support/output_set.h"
@@ -46,10 +47,16 @@ void add_timings(Compilation& c, const std::vector<PassTiming>& timings) {
     if (pass.seconds >= 0.001) c.phases.push_back({"  " + pass.name, pass.seconds, 0});
 }
 
+// What filters cost in memory, which the program gives, is not weighed against time.
+plan::Winograd winograd_of(const CompileOptions& options) {
+  if (options.no_winograd) return plan::Winograd::Off;
+  return options.weights == Weights::Init ? plan::Winograd::All : plan::Winograd::WithinBytes;
+}
+
 Result run_graph_passes(Compilation& c, const CompileOptions& options,
                         const plan::ScheduleDatabase* schedules, Dumps& dumps) {
   PipelineRun run;
-  run.options.winograd = options.winograd;
+  run.options.winograd = winograd_of(options);
   run.options.schedules = schedules;
   run.options.explanations = &c.explanations;
   run.options.target = &c.target;
@@ -75,6 +82,22 @@ Result run_kernel_passes(Compilation& c, const CompileOptions& options, const st
   Result done = kernel::run_kernel_passes(c.program, passes, run);
   add_timings(c, run.timings);
   return done ? dumps.result : done;
+}
+
+// The program that makes the constants of c.program, which have their places.
+Result lower_prepare(Compilation& c, const lower::LoweringOptions& options) {
+  lower::LoweringOptions serial = options; // it runs once
+  serial.explanations = nullptr;
+  serial.schedules = nullptr;
+  serial.threads = 1;
+  auto prepare = lower::lower_module(*c.prepare_module, serial);
+  if (!prepare) return prepare.error();
+  kernel::bind_prepare(*prepare, lower::prepare_sources(c.program), c.program);
+  memory::place_constants(*prepare);
+  c.prepare = std::move(*prepare);
+  // Nothing is gained by prefetching.
+  kernel::KernelPipelineRun run;
+  return kernel::run_kernel_passes(*c.prepare, "merge-equal-kernels", run);
 }
 
 // Every level up to the planned program. False with the reason in `diagnostics`.
@@ -107,7 +130,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
 
   timer.begin("lower");
   lower::LoweringOptions lowering{c.target, options.opt_level >= codegen::OptLevel::Os, options.math,
-                                  options.winograd};
+                                  winograd_of(options)};
   lowering.explanations = &c.explanations;
   lowering.initial_states = &c.initial_states;
   lowering.schedules = schedules;
@@ -127,14 +150,10 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   timer.begin("kernel passes");
   std::string kernel_passes = kernel::default_kernel_pipeline(/*for_target=*/true);
   if (Result done = run_kernel_passes(c, options, kernel_passes, dumps); !done) return failed(done.error());
-  if (options.winograd == lower::Winograd::Init && kernel::has_raw_forms(c.program)) {
-    c.prepare = kernel::make_prepare_program(c.program, c.target);
-    memory::place_constants(*c.prepare);
-    // It runs once: nothing is gained by prefetching.
-    kernel::KernelPipelineRun run;
-    if (Result done = kernel::run_kernel_passes(*c.prepare, "merge-equal-kernels", run); !done)
-      return failed(done.error());
-  }
+  bool prepares = options.weights == Weights::Init && kernel::needs_preparing(c.program);
+  if (prepares || options.emit == Emit::Prepare) c.prepare_module = lower::make_prepare_module(c.program);
+  if (prepares)
+    if (Result done = lower_prepare(c, lowering); !done) return failed(done.error());
   if (Result described = describe(options, c); !described) return failed(described.error());
   c.codegen = codegen_options(options, c);
   return true;

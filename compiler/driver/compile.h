@@ -17,12 +17,16 @@
 namespace firn::driver {
 
 // What is written; each but Object stops after its stage.
-enum class Emit { Object, Graph, Kernel, Llvm, Assembly, Header, Manifest };
+enum class Emit { Object, Graph, Prepare, Kernel, Llvm, Assembly, Header, Manifest };
+
+// Whether the object holds constants as the kernels read them, or the model's own, from which the program
+// makes those before the first run.
+enum class Weights : uint8_t { Embed, Init };
 
 struct CompileOptions {
-  std::string model;   // path of the ONNX file, or of a graph in text form (.hlo)
-  std::string weights; // side file with the large constants of a graph in text form; empty: none
-  std::string output;  // stem: NAME.o, NAME.h, NAME.json; or the file of --emit. Empty: from the model
+  std::string model;      // path of the ONNX file, or of a graph in text form (.hlo)
+  std::string weights_in; // side file with the large constants of a graph in text form; empty: none
+  std::string output;     // stem: NAME.o, NAME.h, NAME.json; or the file of --emit. Empty: from the model
   Emit emit = Emit::Object;
   std::string class_name; // empty: from the model's file name
   onnx::ImportOptions import;
@@ -31,10 +35,11 @@ struct CompileOptions {
   std::string triple, cpu, features;
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
-  lower::Winograd winograd = lower::Winograd::Auto;
-  int threads = 1;         // that an executor has at most; 1: the object asks none for help
-  bool share_all = false;  // kernels that are too short to gain by it as well: for tests
-  std::string schedule_db; // text file of schedules that overrule the cost model
+  Weights weights = Weights::Embed;
+  bool no_winograd = false; // no convolution uses Winograd's algorithm
+  int threads = 1;          // that an executor has at most; 1: the object asks none for help
+  bool share_all = false;   // kernels that are too short to gain by it as well: for tests
+  std::string schedule_db;  // text file of schedules that overrule the cost model
   std::string passes = "default";
   std::string dump_folder; // graph text after every changing pass
   int rewrite_limit = -1;
@@ -59,8 +64,9 @@ struct Compilation {
   std::map<std::string, LiteralRef> initial_states; // by parameter of @main; others start from zeros
   kernel::Program program;                          // planned
   std::vector<int> peak_buffers;                    // of `program`: alive when its arena is fullest
+  std::unique_ptr<Module> prepare_module; // @prepare, which makes the constants of `program`, if it is wanted
   std::optional<kernel::Program>
-      prepare; // makes the weights of `program`, with --winograd=init; none: there is nothing to make
+      prepare; // the same lowered, of Weights::Init; none: there is nothing to make
   artifact::ModelDescription description;
   TargetInfo target;
   codegen::CodegenOptions codegen;

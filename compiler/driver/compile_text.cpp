@@ -61,13 +61,13 @@ std::string winograd_text(const Compilation& c) {
     added += explanation.added_bytes;
   }
   if (used + left_out == 0) return "";
-  std::string flags = left_out > 0 ? "embed: all" : "";
-  if (used > 0)
-    flags += std::string(flags.empty() ? "" : "; ") + (c.prepare ? "off" : "init, off") + ": +0 B";
+  std::string flags;
+  if (!c.prepare) flags = left_out > 0 ? "--weights=init: all, +0 B" : "--weights=init: +0 B";
+  if (used > 0) flags += std::string(flags.empty() ? "" : "; ") + "--no-winograd: none";
   return format("  Winograd's algorithm for %d of %d convolutions that it makes faster: +", used,
                 used + left_out) +
          scaled(static_cast<double>(added), "B") + (c.prepare ? " of prepared weights" : " of weights") +
-         " (--winograd=" + flags + ")\n";
+         " (" + flags + ")\n";
 }
 
 } // namespace

@@ -203,7 +203,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.weight_bytes = c.program.weight_bytes;
   for (int number : c.peak_buffers)
     d.peak_buffers.push_back(contributor(c.program.buffers[static_cast<size_t>(number)]));
-  if (options.winograd == lower::Winograd::Init) {
+  if (options.weights == Weights::Init) {
     d.raw_in_place = !c.prepare;
     d.raw_weight_bytes = c.prepare ? c.prepare->weight_bytes : c.program.weight_bytes;
   }

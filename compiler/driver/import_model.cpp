@@ -25,7 +25,7 @@ Result count_constants(const Region& region, onnx::ModelFacts& facts) {
       if (literal->is_opaque())
         return usage_error(
             "constant %" + instruction->name() + " : " + literal->type().to_string() +
-            " has no bytes: give the file that --weights-out wrote with the graph: --weights FILE");
+            " has no bytes: give the file that --weights-out wrote with the graph: --weights-in FILE");
       facts.parameters += literal->num_elements();
       facts.parameter_bytes += static_cast<int64_t>(literal->type().byte_size());
     } else if (!instruction->is(Opcode::Parameter)) {
@@ -55,7 +55,7 @@ void name_inputs(Function& main) {
 
 Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions& options) {
   if (Result allowed = check_no_import_options(options.import); !allowed) return allowed.error();
-  auto graph = read_graph(options.model, options.weights);
+  auto graph = read_graph(options.model, options.weights_in);
   if (!graph) return graph.error();
   auto imported = std::make_unique<onnx::ImportedModel>();
   imported->module = std::move(graph->module);
@@ -67,7 +67,7 @@ Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions&
   onnx::ModelFacts& facts = imported->facts;
   facts.graph_name = imported->module->name();
   facts.sha256 = std::move(graph->sha256);
-  if (!options.weights.empty()) facts.external_files = {options.weights};
+  if (!options.weights_in.empty()) facts.external_files = {options.weights_in};
   for (const auto& function : imported->module->functions())
     if (Result counted = count_constants(function->body(), facts); !counted) return counted.error();
   return imported;
@@ -82,8 +82,8 @@ std::unique_ptr<onnx::ImportedModel> import_model(const CompileOptions& options,
     auto imported = import_text(options);
     return imported ? std::move(*imported) : failed(imported.error());
   }
-  if (!options.weights.empty())
-    return failed(usage_error("--weights goes with a graph in text form (.hlo), not with an ONNX model"));
+  if (!options.weights_in.empty())
+    return failed(usage_error("--weights-in goes with a graph in text form (.hlo), not with an ONNX model"));
   if (options.emit != Emit::Graph)
     if (Result bound = onnx::check_dims_bound(options.model, options.import); !bound)
       return failed(bound.error());

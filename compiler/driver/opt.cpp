@@ -28,7 +28,7 @@ Result set_options(const OptOptions& options, TargetInfo& target, PassOptions& p
 }
 
 Expected<std::string> opt_graph(const OptOptions& options, const std::string& text) {
-  auto graph = parse_graph(options.input, text, options.weights);
+  auto graph = parse_graph(options.input, text, options.weights_in);
   if (!graph) return graph.error();
   Module& module = *graph->module;
   if (options.verify_only) return print_module(module);
@@ -47,7 +47,7 @@ Expected<std::string> opt_graph(const OptOptions& options, const std::string& te
 }
 
 Expected<std::string> opt_kernels(const OptOptions& options, const std::string& text) {
-  for (auto [name, is_given] : {std::pair{"--weights", !options.weights.empty()},
+  for (auto [name, is_given] : {std::pair{"--weights-in", !options.weights_in.empty()},
                                 {"--weights-out", !options.weights_out.empty()},
                                 {"--math", options.strict_math}})
     if (is_given) return usage_error(std::string(name) + " goes with a graph in text form, not with kernels");

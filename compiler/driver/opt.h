@@ -10,7 +10,7 @@ namespace firn::driver {
 struct OptOptions {
   std::string input;                 // an .hlo or .kir file, or - for standard input
   std::string passes;                // comma-separated; "default" for what compile runs
-  std::string weights;               // graphs: side file with literals, optional
+  std::string weights_in;            // graphs: side file with literals, optional
   std::string weights_out;           // graphs: where to write the result's literals, optional
   std::string triple, cpu, features; // with a cpu, target-dependent passes see it
   bool optimize_size = false, strict_math = false;

@@ -38,6 +38,7 @@ std::string output_stem(const CompileOptions& options) {
 Expected<std::string> emit_text(const CompileOptions& options, Compilation& c) {
   switch (options.emit) {
   case Emit::Graph: return print_module(*c.module);
+  case Emit::Prepare: return print_module(*c.prepare_module);
   case Emit::Kernel:
     return kernel::print_program(c.program) + (c.prepare ? "\n" + kernel::print_program(*c.prepare) : "");
   case Emit::Llvm: return codegen::emit_llvm_text(c.program, c.codegen);
@@ -51,7 +52,8 @@ Expected<std::string> emit_text(const CompileOptions& options, Compilation& c) {
 
 const char* extension(Emit emit) {
   switch (emit) {
-  case Emit::Graph: return ".hlo";
+  case Emit::Graph:
+  case Emit::Prepare: return ".hlo";
   case Emit::Kernel: return ".kir";
   case Emit::Llvm: return ".ll";
   case Emit::Assembly: return ".s";

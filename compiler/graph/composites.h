@@ -14,6 +14,7 @@
 //   silu                  x, as hard_swish and mish
 //   lstm, gru, rnn        see RecurrentOptions
 //   resample              see resample.h
+//   pack                  see packing.h
 // `stash` is the dtype of statistics and of all that is computed before the result, f32 or wider for floats
 // that are narrower.
 #pragma once

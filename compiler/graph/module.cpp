@@ -235,6 +235,7 @@ Function* Module::find(std::string_view name) const {
 
 Function& Module::main() const {
   Function* function = find("main");
+  if (!function && functions_.size() == 1) return *functions_[0];
   FIRN_CHECK(function, "module without @main");
   return *function;
 }

@@ -184,7 +184,7 @@ public:
   const std::string& name() const { return name_; }
   const std::vector<std::unique_ptr<Function>>& functions() const { return functions_; }
   Function* find(std::string_view name) const; // "main", "prepare"; null if absent
-  Function& main() const;
+  Function& main() const;                      // @main, or the only function
   Function& add_function(std::string name);
   // Symbols of dims by name, shared by all functions.
   std::vector<SymbolRef> symbols;

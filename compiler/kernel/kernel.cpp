@@ -1,6 +1,8 @@
 // Names and sizes of ops and machine types.
 #include "compiler/kernel/kernel.h"
 
+#include <algorithm>
+
 namespace firn::kernel {
 
 const OpKindInfo& op_kind_info(OpKind kind) {
@@ -20,6 +22,13 @@ std::string_view scalar_name(Scalar scalar) {
 int scalar_bytes(Scalar scalar) {
   static constexpr int bytes[] = {1, 1, 2, 4, 8, 8, 2, 2, 4, 8};
   return bytes[static_cast<size_t>(scalar)];
+}
+
+void write_constant(const Constant& constant, std::span<std::byte> out) {
+  if (constant.source.bytes.empty())
+    std::fill(out.begin(), out.end(), std::byte{0});
+  else
+    pack(constant.packing, constant.source.bytes, out);
 }
 
 std::string MachineType::to_string() const {

@@ -4,8 +4,8 @@
 
 #include "compiler/support/diagnostic.h"
 #include "compiler/support/int_expr.h"
+#include "compiler/support/packing.h"
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -173,20 +173,23 @@ struct Step {
   std::vector<Step> first, second; // If: then, else. While: steps that compute the condition, the body.
 };
 
-// What a constant is computed from where the program runs: fewer bytes, and the kernel that reads them (its
-// first parameter) and writes the constant's own (its second).
-struct RawForm {
-  int64_t bytes = 0;
-  std::function<void(std::span<std::byte> out)> fill;
-  std::function<std::unique_ptr<Kernel>()> make_expansion;
+// A tensor of the model from which a constant is made.
+struct ConstantSource {
+  std::string name;                  // of the initializer, if it has one
+  Scalar element = Scalar::I8;       // signs aside
+  std::vector<int64_t> dims;         // row-major
+  std::shared_ptr<const void> owner; // of `bytes`, which may lie at any address
+  std::span<const std::byte> bytes;  // none: zeros stand for them, as in texts
 };
 
-// Bytes of one weights buffer, made when the object is written so that only one is in memory at a time.
+// One weights buffer: made from its source when the object is written, so that only one is in memory at a
+// time, or where the program runs (prepare_program.h).
 struct Constant {
   int buffer = -1;
-  std::function<void(std::span<std::byte> out)> fill;
-  std::optional<RawForm> raw; // for the program that prepares the weights (prepare_program.h)
+  ConstantSource source;
+  Packing packing;
 };
+void write_constant(const Constant& constant, std::span<std::byte> out);
 
 struct Program {
   std::string name;

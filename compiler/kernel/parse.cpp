@@ -45,10 +45,8 @@ private:
       program.buffers.push_back(std::move(buffer));
     }
     while (scanner_.accept("constant")) {
-      Constant constant;
+      Constant constant; // the text has no bytes
       if (!number(constant.buffer)) return false;
-      // Bytes are not in the text: zeros stand for them.
-      constant.fill = [](std::span<std::byte> out) { std::fill(out.begin(), out.end(), std::byte{0}); };
       program.constants.push_back(std::move(constant));
     }
     return !scanner_.failed();

@@ -106,10 +106,7 @@ private:
     buffer.bytes = static_cast<int64_t>(type.physical_byte_size());
     buffer.io_index = index;
     if (const auto* initial = context_.options().initial_states; initial && initial->count(name)) {
-      auto fill = [literal = initial->at(name), type](std::span<std::byte> out) {
-        fill_laid_out(*literal, type, out);
-      };
-      buffer.initial = context_.add_constant(buffer.bytes, fill, name);
+      buffer.initial = context_.add_constant(initial->at(name), layout_packing(type, buffer.bytes), name);
     }
     buffer.name = std::move(name);
     return buffer;
@@ -209,6 +206,7 @@ Result LoweringContext::emit(const Instruction& instruction, plan::PlainPlan pla
   case Algorithm::ScatterND: emit_scatter_nd(*this, instruction); break;
   case Algorithm::Sort: emit_sort(*this, instruction); break;
   case Algorithm::TopK: emit_top_k(*this, instruction); break;
+  case Algorithm::Pack: emit_pack_constant(*this, instruction); break;
   }
   return {};
 }

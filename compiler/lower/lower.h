@@ -20,7 +20,7 @@ struct LoweringOptions {
   TargetInfo target;
   bool optimize_size = false;
   Math math = Math::Default;
-  Winograd winograd = Winograd::Auto;
+  Winograd winograd = Winograd::WithinBytes;
   const plan::ScheduleDatabase* schedules = nullptr;      // overrules the cost model where it has an entry
   std::vector<plan::Explanation>* explanations = nullptr; // of instructions that are planned here
   int threads = 1;                                        // for which kernels are cut into items

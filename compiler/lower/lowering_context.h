@@ -36,8 +36,9 @@ inline Value result_of(const Instruction& instruction, int result = 0) {
   return const_cast<Instruction&>(instruction).result(result);
 }
 
-// Writes a literal's elements as `type` lays them out; unused lanes of blocks become zero.
-void fill_laid_out(const Literal& literal, const Type& type, std::span<std::byte> out);
+// The elements of a tensor as `type` lays them out; unused lanes of blocks are zeros, and so is what is left
+// of `bytes`, at least as many as those of the type.
+Packing layout_packing(const Type& type, int64_t bytes);
 
 class FusedSpatialSum;
 
@@ -64,9 +65,8 @@ public:
   // Adds a kernel and a step that calls it.
   kernel::Step& add_kernel(std::unique_ptr<kernel::Kernel> kernel, std::vector<kernel::Argument> arguments,
                            std::string location);
-  // A weights buffer whose bytes `fill` makes when the object is written, or `raw` before the first run.
-  int add_constant(int64_t bytes, std::function<void(std::span<std::byte>)> fill, std::string name,
-                   std::optional<kernel::RawForm> raw = {});
+  // A weights buffer packed from `literal`; `name` is the initializer's.
+  int add_constant(const LiteralRef& literal, Packing packing, std::string name);
   // A buffer in the arena for one kernel's use, or between kernels of one instruction.
   int add_scratch_buffer(int64_t bytes, std::string name);
   // A name for a kernel that nothing else has.

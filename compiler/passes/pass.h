@@ -14,7 +14,7 @@ struct PassOptions : RewriteLimit {
   bool optimize_size = false;
   bool strict_math = false;
   // For plan-kernels.
-  plan::Winograd winograd = plan::Winograd::Auto;
+  plan::Winograd winograd = plan::Winograd::WithinBytes;
   const plan::ScheduleDatabase* schedules = nullptr;
   std::vector<plan::Explanation>* explanations = nullptr;
   int threads = 1;

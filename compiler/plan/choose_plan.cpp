@@ -2,6 +2,7 @@
 #include "compiler/plan/choose_plan.h"
 
 #include "compiler/graph/fusion.h"
+#include "compiler/graph/packing.h"
 #include "compiler/plan/attention.h"
 #include "compiler/plan/depthwise_chain.h"
 #include "compiler/plan/element_code.h"
@@ -26,6 +27,7 @@ std::optional<Plain> plain_of(const Instruction& instruction) {
   case Opcode::ScatterND: return Plain::ScatterND;
   case Opcode::Sort: return Plain::Sort;
   case Opcode::TopK: return Plain::TopK;
+  case Opcode::Composite: return read_pack(instruction) ? std::optional(Plain::Pack) : std::nullopt;
   default: return std::nullopt;
   }
 }

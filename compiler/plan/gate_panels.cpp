@@ -1,8 +1,7 @@
-// Packing of gate panels at compile time.
+// Where gate panels lie, and what they are packed from.
 #include "compiler/plan/gate_panels.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace firn::plan {
 
@@ -13,23 +12,32 @@ IntExpr GatePanels::index(const IntExpr& first_vector, int vectors, const IntExp
          (static_cast<int64_t>(gate) * vectors + vector) * units.lanes;
 }
 
-void pack_gates(const GatePanels& panels, std::span<const std::byte> weights, std::span<std::byte> out) {
-  const UnitBlocks& units = panels.units;
-  std::fill(out.begin(), out.end(), std::byte{0});
-  int64_t whole = units.whole_blocks();
-  for (int64_t unit = 0; unit < units.hidden; ++unit) {
-    int64_t vector = unit / units.lanes, lane = unit % units.lanes;
-    int64_t block = std::min(vector / units.vectors, whole);
-    int vectors = block < whole ? units.vectors : units.rest_vectors();
-    int64_t first = block * units.vectors;
-    for (size_t gate = 0; gate < panels.gates.size(); ++gate)
-      for (int64_t k = 0; k < panels.reduction; ++k) {
-        IntExpr place =
-            panels.index(first, vectors, k, static_cast<int>(gate), static_cast<int>(vector - first));
-        int64_t from = (panels.gates[gate] * units.hidden + unit) * panels.reduction + k;
-        std::memcpy(out.data() + (place.value() + lane) * 4, weights.data() + from * 4, 4);
-      }
-  }
+Packing GatePanels::packing(int64_t source_elements) const {
+  Packing packing{4, elements(), source_elements, {}, {}};
+  // `blocks` blocks of as many vectors from a vector on; the gates of a block, one box each.
+  auto add_blocks = [&](int64_t blocks, int64_t first, int vectors) {
+    auto place = [&](int64_t block, int64_t k, int gate, int vector) {
+      return index(first + block * vectors, vectors, k, gate, vector).value();
+    };
+    int64_t unit = first * units.lanes;
+    for (int gate = 0; gate < static_cast<int>(gates.size()); ++gate) {
+      int64_t start = place(0, 0, gate, 0);
+      PackedBox box;
+      box.packed = start;
+      box.source = (gates[static_cast<size_t>(gate)] * units.hidden + unit) * reduction;
+      box.dims = {{blocks, place(1, 0, gate, 0) - start, int64_t{vectors} * units.lanes * reduction},
+                  {reduction, place(0, 1, gate, 0) - start, 1},
+                  {vectors, units.lanes, units.lanes * reduction},
+                  {units.lanes, 1, reduction}};
+      box.item_dims = 1;
+      if (unit + blocks * vectors * units.lanes > units.hidden)
+        box.bounds = {{unit, units.hidden, {0, 0, units.lanes, 1}}};
+      if (box.elements() > 0) packing.boxes.push_back(std::move(box));
+    }
+  };
+  add_blocks(units.whole_blocks(), 0, units.vectors);
+  if (units.rest_vectors() > 0) add_blocks(1, units.whole_blocks() * units.vectors, units.rest_vectors());
+  return packing;
 }
 
 } // namespace firn::plan

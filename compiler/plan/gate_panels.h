@@ -7,9 +7,8 @@
 #pragma once
 
 #include "compiler/support/int_expr.h"
+#include "compiler/support/packing.h"
 
-#include <cstddef>
-#include <span>
 #include <vector>
 
 namespace firn::plan {
@@ -38,8 +37,8 @@ struct GatePanels {
   // The place of a vector: of the block that starts at `first_vector` and has `vectors`, its k, gate
   // position, vector.
   IntExpr index(const IntExpr& first_vector, int vectors, const IntExpr& k, int gate, int vector) const;
+  // From f32 weights of so many elements.
+  Packing packing(int64_t source_elements) const;
 };
 
-// Packs f32 weights at compile time.
-void pack_gates(const GatePanels& panels, std::span<const std::byte> weights, std::span<std::byte> out);
 } // namespace firn::plan

@@ -133,7 +133,7 @@ std::string text_of(const PlainPlan& plan) {
 using Plain = PlainPlan::Algorithm;
 constexpr Plain kPlain[] = {
     Plain::FusedSpatialSum, Plain::Concatenate, Plain::UpdateSlice, Plain::ScatterElements,
-    Plain::ScatterND,       Plain::Sort,        Plain::TopK};
+    Plain::ScatterND,       Plain::Sort,        Plain::TopK,        Plain::Pack};
 
 class PlanReader {
 public:
@@ -384,6 +384,7 @@ const char* name_of(PlainPlan::Algorithm algorithm) {
   case Plain::ScatterND: return "scatter_nd";
   case Plain::Sort: return "sort";
   case Plain::TopK: return "top_k";
+  case Plain::Pack: return "pack";
   }
   return "";
 }

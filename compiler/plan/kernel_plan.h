@@ -195,6 +195,7 @@ struct PlainPlan {
     ScatterND,
     Sort, // Sort and TopK: a stable merge sort of each line
     TopK,
+    Pack, // a constant of @prepare (graph/packing.h)
   };
   Algorithm algorithm = Algorithm::Sort;
 };

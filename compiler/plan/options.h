@@ -7,10 +7,9 @@
 
 namespace firn::plan {
 
-// Which convolutions use Winograd's algorithm, and where their transformed filters come from: those where it
-// pays for its bytes in the object (choose_winograd.h says when), or every one that it makes faster, with
-// filters from the object or from its raw filters before the first run, or none.
-enum class Winograd : uint8_t { Auto, Embed, Init, Off };
+// Which convolutions use Winograd's algorithm: those where it pays for the bytes of its filters in the object
+// (choose_winograd.h says when), every one that it makes faster, or none.
+enum class Winograd : uint8_t { WithinBytes, All, Off };
 
 class ScheduleDatabase;
 struct Explanation;
@@ -19,7 +18,7 @@ struct PlanOptions {
   const TargetInfo& target;
   bool optimize_size = false;
   bool strict_math = false;
-  Winograd winograd = Winograd::Auto;
+  Winograd winograd = Winograd::WithinBytes;
   const ScheduleDatabase* schedules = nullptr;      // overrules the cost model where it has an entry
   std::vector<Explanation>* explanations = nullptr; // filled in the order of the program
   int threads = 1;                                  // for which kernels are cut into items

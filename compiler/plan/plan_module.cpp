@@ -143,7 +143,7 @@ private:
                                   plans_.model_weight_bytes);
     candidate.direct_cycles = overlapped(direct.tiling.cycles, stream);
     network_cycles_ += candidate.direct_cycles;
-    candidate.is_asked = given || options_.winograd != Winograd::Auto;
+    candidate.is_asked = given || options_.winograd == Winograd::All;
     if (given) candidate.direct_cycles = INFINITY;
     candidates_.push_back(std::move(candidate));
     candidate_instructions_.push_back(&instruction);

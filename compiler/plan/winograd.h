@@ -36,7 +36,12 @@ struct WinogradGeometry {
 
   int points() const { return height.inputs() * width.inputs(); }
   int64_t channel_blocks() const { return (channels + lanes - 1) / lanes; }
-  int64_t filter_elements() const;   // of packed, transformed filters
+  int64_t filter_elements() const; // of packed, transformed filters
+  // The place of their vector `vector` in the group of `vectors` from `first` on.
+  IntExpr filter_index(const IntExpr& first, int vectors, const IntExpr& vector, const IntExpr& point,
+                       const IntExpr& channel) const;
+  TapTransform filter_transform() const { return {height.filter, width.filter}; }
+  Packing filter_packing() const;    // from [filters, channels, (height,) width]
   int64_t input_stride() const;      // vectors of V from one point to the next
   int64_t product_stride() const;    // vectors of M likewise
   int64_t input_scratch() const;     // elements of V
@@ -68,14 +73,8 @@ std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,
 // Completes a plan whose tile is left to the cost model. Says why a plan cannot be followed; empty: it can.
 std::string complete(WinogradPlan& plan, const Instruction& instruction, const ContractionContext& context);
 
-// One filter of one channel, transformed: G_h f G_w^T, at `out[point]`.
-void transform_winograd_filter(const WinogradGeometry& plan, const float* filter, double* out);
-
 // The filters of a literal in f32, which may lie unaligned in a mapped file.
 std::vector<float> aligned_filters(const Literal& filter);
-
-// Transforms and packs the filters [filters, channels, (height,) width].
-void pack_winograd_filters(const WinogradGeometry& plan, const float* filters, std::span<std::byte> out);
 
 // Root mean square error of the plan's algorithm relative to that of the direct sum in f32, both against f64,
 // on seeded normal data with some of the layer's own filters.

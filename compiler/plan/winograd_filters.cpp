@@ -1,20 +1,9 @@
-// Filters of Winograd convolutions: transformed in f64 and packed when the object is written.
+// Filters of Winograd convolutions: transformed, and packed for the products.
 #include "compiler/plan/winograd.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace firn::plan {
-
-void transform_winograd_filter(const WinogradGeometry& plan, const float* filter, double* out) {
-  int high = plan.height.taps, wide = plan.width.taps, n_wide = plan.width.inputs();
-  double taps[64], half[64];
-  for (int i = 0; i < high * wide; ++i) taps[i] = static_cast<double>(filter[i]);
-  for (int row = 0; row < high; ++row)
-    apply_transform(plan.width.filter, taps + row * wide, 1, half + row * n_wide, 1);
-  for (int column = 0; column < n_wide; ++column)
-    apply_transform(plan.height.filter, half + column, n_wide, out + column, n_wide);
-}
 
 std::vector<float> aligned_filters(const Literal& filter) {
   FIRN_CHECK(filter.dtype() == DType::F32, "Winograd filters that are not f32");
@@ -23,23 +12,40 @@ std::vector<float> aligned_filters(const Literal& filter) {
   return values;
 }
 
-void pack_winograd_filters(const WinogradGeometry& plan, const float* filters, std::span<std::byte> out) {
-  float* packed = reinterpret_cast<float*>(out.data());
-  std::fill(packed, packed + plan.filter_elements(), 0.0f);
-  int64_t taps = plan.height.taps * plan.width.taps;
-  ColumnGroups groups = column_groups(plan.filters, plan.tiling.tile);
-  double points[64];
-  for (int64_t filter = 0; filter < plan.filters; ++filter) {
-    int64_t vector = filter / plan.lanes, group = vector / groups.vectors;
-    int64_t vectors = group < groups.full_groups ? groups.vectors : groups.rest_vectors;
-    float* base = packed + group * groups.vectors * plan.lanes * plan.points() * plan.channels +
-                  (vector - group * groups.vectors) * plan.lanes + filter % plan.lanes;
-    for (int64_t channel = 0; channel < plan.channels; ++channel) {
-      transform_winograd_filter(plan, filters + (filter * plan.channels + channel) * taps, points);
-      for (int64_t point = 0; point < plan.points(); ++point)
-        base[(point * plan.channels + channel) * vectors * plan.lanes] = static_cast<float>(points[point]);
-    }
-  }
+IntExpr WinogradGeometry::filter_index(const IntExpr& first, int vectors, const IntExpr& vector,
+                                       const IntExpr& point, const IntExpr& channel) const {
+  return first * (lanes * points() * channels) + (point * channels + channel) * (vectors * lanes) +
+         vector * lanes;
+}
+
+Packing WinogradGeometry::filter_packing() const {
+  int64_t taps = height.taps * width.taps, count = points();
+  Packing packing{4, filter_elements(), filters * channels * taps, filter_transform(), {}};
+  // `groups` groups of as many vectors from a vector on.
+  auto add_groups = [&](int64_t groups, int64_t first, int vectors) {
+    auto place = [&](int64_t group, int64_t vector, int64_t point, int64_t channel) {
+      return filter_index(first + group * vectors, vectors, vector, point, channel).value();
+    };
+    int64_t start = place(0, 0, 0, 0);
+    PackedBox box;
+    box.packed = start;
+    box.source = first * lanes * channels * count;
+    box.dims = {{groups, place(1, 0, 0, 0) - start, int64_t{vectors} * lanes * channels * count},
+                {channels, place(0, 0, 0, 1) - start, count},
+                {vectors, place(0, 1, 0, 0) - start, lanes * channels * count},
+                {lanes, 1, channels * count},
+                {count, place(0, 0, 1, 0) - start, 1}};
+    box.item_dims = 1;
+    if ((first + groups * vectors) * lanes > filters)
+      box.bounds = {{first * lanes, filters, {0, 0, lanes, 1, 0}}};
+    if (box.elements() > 0) packing.boxes.push_back(std::move(box));
+  };
+  ColumnGroups groups = column_groups(filters, tiling.tile);
+  int64_t whole = std::min(groups.full_groups, filters / (int64_t{groups.vectors} * lanes));
+  add_groups(whole, 0, groups.vectors);
+  if (whole < groups.full_groups) add_groups(1, whole * groups.vectors, groups.vectors);
+  if (groups.rest_vectors > 0) add_groups(1, groups.full_groups * groups.vectors, groups.rest_vectors);
+  return packing;
 }
 
 } // namespace firn::plan

@@ -35,10 +35,11 @@ Tile transform_tile(const TransformMatrix& high, const TransformMatrix& wide, co
 // What one filter makes of transformed inputs.
 Tile winograd_outputs(const WinogradGeometry& plan, const float* filter, const Channels& transformed) {
   int64_t taps = plan.height.taps * plan.width.taps;
+  TapTransform transform = plan.filter_transform();
   Tile products(static_cast<size_t>(plan.points()), 0.0f);
   for (size_t channel = 0; channel < transformed.size(); ++channel) {
     double points[64];
-    transform_winograd_filter(plan, filter + static_cast<int64_t>(channel) * taps, points);
+    transform_taps(transform, filter + static_cast<int64_t>(channel) * taps, points);
     for (size_t p = 0; p < products.size(); ++p)
       products[p] = std::fma(transformed[channel][p], static_cast<float>(points[p]), products[p]);
   }

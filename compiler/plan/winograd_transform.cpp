@@ -60,13 +60,4 @@ WinogradTransform make_winograd_transform(int outputs, int taps) {
   return transform;
 }
 
-void apply_transform(const TransformMatrix& matrix, const double* in, int64_t in_stride, double* out,
-                     int64_t out_stride) {
-  for (int row = 0; row < matrix.rows; ++row) {
-    double sum = 0;
-    for (int c = 0; c < matrix.columns; ++c) sum += matrix.at(row, c) * in[c * in_stride];
-    out[row * out_stride] = sum;
-  }
-}
-
 } // namespace firn::plan

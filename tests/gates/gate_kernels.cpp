@@ -222,7 +222,7 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
   auto module = kernel.module(target.channel_block());
   lower::LoweringOptions options;
   options.target = target;
-  options.winograd = lower::Winograd::Embed;
+  options.winograd = lower::Winograd::All;
   std::vector<plan::Explanation> explanations;
   options.explanations = &explanations;
   std::optional<plan::ScheduleDatabase> database;

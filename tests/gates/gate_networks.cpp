@@ -261,12 +261,12 @@ std::string compile_network(const GateNetwork& network, const std::string& cpu) 
   auto module = network.module();
   PipelineRun run;
   run.options.target = &target;
-  run.options.winograd = lower::Winograd::Embed;
+  run.options.winograd = lower::Winograd::All;
   if (Result done = run_passes(*module, default_pipeline(/*for_target=*/true), run); !done)
     FAIL(done.error().message);
   lower::LoweringOptions options;
   options.target = target;
-  options.winograd = lower::Winograd::Embed;
+  options.winograd = lower::Winograd::All;
   auto program = lower::lower_module(*module, options);
   if (!program) FAIL(program.error().message);
   memory::place_constants(*program);

@@ -45,6 +45,6 @@ for verb in $verbs; do
   done
 done
 if command -v fish > /dev/null; then
-  HOME=$work fish -c "source $work/fish; complete -C 'firn compile --winog'" | grep -q '^--winograd' || fail "fish completes nothing"
+  HOME=$work fish -c "source $work/fish; complete -C 'firn compile --no-win'" | grep -q '^--no-winograd' || fail "fish completes nothing"
 fi
 [ -z "$(offers firn compile mod | grep -v '^$')" ] || fail "bash offers options for a file's name"

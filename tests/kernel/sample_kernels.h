@@ -105,7 +105,6 @@ inline Program sample_program() {
   program.buffers[static_cast<size_t>(add("past", Space::State, 256, 41216, 0))].initial = weights;
   Constant constant;
   constant.buffer = weights;
-  constant.fill = [](std::span<std::byte> out) { std::fill(out.begin(), out.end(), std::byte{1}); };
   program.constants.push_back(std::move(constant));
   program.kernels.push_back(sample_control_flow("flow"));
   program.kernels.push_back(sample_vectors("vectors"));

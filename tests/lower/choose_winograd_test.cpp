@@ -62,7 +62,7 @@ struct Network {
 };
 
 // Of the convolutions, in order.
-std::vector<Explanation> explain(const Network& network, Winograd winograd = Winograd::Auto,
+std::vector<Explanation> explain(const Network& network, Winograd winograd = Winograd::WithinBytes,
                                  const ScheduleDatabase* schedules = nullptr) {
   std::vector<Explanation> explanations;
   lower::LoweringOptions options;
@@ -96,7 +96,7 @@ int64_t added_bytes(const std::vector<Explanation>& explanations) {
 
 TEST_CASE("filters for Winograd's algorithm at most double the weights", "[lower][winograd]") {
   Network network{{{32, 28}, {64, 14}, {48, 20}}};
-  std::vector<Explanation> all = explain(network, Winograd::Embed), chosen = explain(network);
+  std::vector<Explanation> all = explain(network, Winograd::All), chosen = explain(network);
   CHECK(added_bytes(all) > 2 * network.weight_bytes());
   CHECK(std::all_of(all.begin(), all.end(), is_winograd));
   CHECK(added_bytes(chosen) <= network.weight_bytes());
@@ -123,11 +123,10 @@ TEST_CASE("Winograd's algorithm is left out where the network hardly gains", "[l
   CHECK(left_out.added_bytes == 0);
   CHECK(explanation_text({left_out}).find("not worth its bytes") != std::string::npos);
   // Whoever asks gets it.
-  CHECK(is_winograd(explain(beside, Winograd::Embed)[0]));
-  CHECK(is_winograd(explain(beside, Winograd::Init)[0]));
+  CHECK(is_winograd(explain(beside, Winograd::All)[0]));
   auto database = ScheduleDatabase::parse("db", left_out.signature + " => winograd 4x4\n");
   REQUIRE(database);
-  Explanation asked = explain(beside, Winograd::Auto, &*database)[0];
+  Explanation asked = explain(beside, Winograd::WithinBytes, &*database)[0];
   CHECK(outputs_high(asked) == 4);
   CHECK(asked.overruled);
 }

@@ -1,7 +1,5 @@
 // Convolutions in blocked layouts, by register tiles and by Winograd's algorithm.
-#include "compiler/kernel/passes/prepare_program.h"
 #include "compiler/lower/convolution/winograd.h"
-#include "compiler/memory/plan.h"
 #include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
 
@@ -87,89 +85,7 @@ bool uses_winograd(const Convolution& c) {
   return false;
 }
 
-// The weights that the object prepares against those that it would embed; whether any were expanded.
-bool expect_prepared(const Convolution& c, const std::string& cpu) {
-  INFO(cpu << ": " << c.channels << " to " << c.filters << " by " << join(c.kernel, "x"));
-  kernel::Program program = lower_text(module_text(c, block_of(cpu)), cpu, lower::Winograd::Init);
-  codegen::CodegenOptions options = options_for(target_of("", cpu));
-  kernel::Program prepare = kernel::make_prepare_program(program, options.target);
-  memory::place_constants(prepare);
-  options.prepare = &prepare;
-  options.prepare_symbol = "model_prepare";
-  LoadedObject object(program, options);
-  // What the buffer holds before must not matter.
-  std::vector<unsigned char> memory(static_cast<size_t>(program.weight_bytes) + 64, 0xff);
-  unsigned char* packed = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64) % 64;
-  REQUIRE(object.prepare(packed) == 0);
-  bool expanded = false;
-  for (const kernel::Constant& constant : program.constants) {
-    const kernel::Buffer& buffer = program.buffers[static_cast<size_t>(constant.buffer)];
-    std::vector<std::byte> bytes(static_cast<size_t>(buffer.bytes));
-    constant.fill(bytes);
-    const unsigned char* at = packed + buffer.offset;
-    if (!constant.raw) {
-      CHECK(std::memcmp(at, bytes.data(), bytes.size()) == 0);
-      continue;
-    }
-    expanded = true;
-    CHECK(constant.raw->bytes < buffer.bytes);
-    auto *got = reinterpret_cast<const float*>(at), *want = reinterpret_cast<const float*>(bytes.data());
-    float largest = 0, error = 0;
-    for (size_t i = 0; i < bytes.size() / 4; ++i) {
-      largest = std::max(largest, std::abs(want[i]));
-      error = std::max(error, std::isfinite(got[i]) ? std::abs(got[i] - want[i]) : INFINITY);
-    }
-    CHECK(error <= 1e-6f * largest);
-  }
-  return expanded;
-}
-
 } // namespace
-
-TEST_CASE("weights prepared from raw filters are those of the compiler", "[lower]") {
-  for (const char* cpu : {"x86-64", "x86-64-v3", "x86-64-v4"}) {
-    if (std::string(cpu) == "x86-64-v4" && !__builtin_cpu_supports("avx512f")) continue;
-    CHECK(expect_prepared({.channels = 32,
-                           .filters = 80,
-                           .in = {20, 20},
-                           .kernel = {3, 3},
-                           .pad_low = {1, 1},
-                           .pad_high = {1, 1}},
-                          cpu));
-    // Column groups and vectors that are not full.
-    CHECK(expect_prepared({.channels = 33,
-                           .filters = 49,
-                           .in = {28, 28},
-                           .kernel = {3, 3},
-                           .pad_low = {1, 1},
-                           .pad_high = {1, 1}},
-                          cpu));
-    CHECK(expect_prepared(
-        {.channels = 64, .filters = 64, .in = {100}, .kernel = {3}, .pad_low = {1}, .pad_high = {1}}, cpu));
-    expect_prepared({.channels = 32,
-                     .filters = 32,
-                     .in = {20, 21},
-                     .kernel = {3, 1},
-                     .pad_low = {1, 0},
-                     .pad_high = {1, 0}},
-                    cpu);
-    expect_prepared({.channels = 32,
-                     .filters = 32,
-                     .in = {19, 18},
-                     .kernel = {5, 5},
-                     .pad_low = {2, 2},
-                     .pad_high = {2, 2}},
-                    cpu);
-    // Nothing to expand: everything is copied.
-    CHECK_FALSE(expect_prepared({.channels = 16,
-                                 .filters = 20,
-                                 .in = {9, 13},
-                                 .kernel = {1, 1},
-                                 .pad_low = {0, 0},
-                                 .pad_high = {0, 0}},
-                                cpu));
-  }
-}
 
 TEST_CASE("transposed convolutions store their phases in place", "[lower]") {
   auto expect_phases = [](const Convolution& c) {

@@ -74,7 +74,7 @@ kernel::Program lower_text(const std::string& text, const std::string& cpu, lowe
 }
 
 kernel::Program lower_program(const Module& module, const std::string& cpu) {
-  return lower(module, {.target = target_of("", cpu), .winograd = lower::Winograd::Embed});
+  return lower(module, {.target = target_of("", cpu), .winograd = lower::Winograd::All});
 }
 
 void expect_lowered_module(const std::string& text, const LoweredOptions& options) {
@@ -211,7 +211,7 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
     kernel::Program program = lower(module, {.target = target,
                                              .optimize_size = options.optimize_size,
                                              .math = options.math,
-                                             .winograd = lower::Winograd::Embed});
+                                             .winograd = lower::Winograd::All});
     INFO(kernel::print_program(program));
     if (is_emulated) {
       expect_emulated(module, program, code_options(target, options.optimize_size), first, options.tolerance);

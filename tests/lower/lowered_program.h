@@ -31,7 +31,7 @@ std::vector<std::string> runnable_cpus();
 
 // The program after lowering, verified and planned; fails the test if that fails.
 kernel::Program lower_text(const std::string& text, const std::string& cpu,
-                           lower::Winograd winograd = lower::Winograd::Embed);
+                           lower::Winograd winograd = lower::Winograd::All);
 kernel::Program lower_program(const Module& module, const std::string& cpu);
 // `parameters`: "%x: f32[3]"; `body`: instructions whose last result is named %r; `type`: of %r.
 void expect_lowered(const std::string& parameters, const std::string& body, const std::string& type,

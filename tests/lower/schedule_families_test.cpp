@@ -43,7 +43,7 @@ std::vector<Explanation> explain(const Module& module, const std::string& databa
   std::vector<Explanation> explanations;
   lower::LoweringOptions options;
   options.target = target_of("", cpu);
-  options.winograd = Winograd::Embed;
+  options.winograd = Winograd::All;
   options.schedules = &*schedules;
   options.explanations = &explanations;
   auto program = lower::lower_module(module, options);

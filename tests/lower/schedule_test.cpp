@@ -30,7 +30,7 @@ std::unique_ptr<Module> convolution_module() {
   return std::move(*module);
 }
 
-Explanation explain(const ScheduleDatabase* schedules, Winograd winograd = Winograd::Embed) {
+Explanation explain(const ScheduleDatabase* schedules, Winograd winograd = Winograd::All) {
   auto module = convolution_module();
   std::vector<Explanation> explanations;
   lower::LoweringOptions options;

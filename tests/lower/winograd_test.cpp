@@ -16,10 +16,10 @@ TEST_CASE("Winograd transforms compute what the direct sum does", "[lower]") {
     double in[6], filter[6], in_points[6], filter_points[6], got[6];
     for (double& value : in) value = normal(random);
     for (double& value : filter) value = normal(random);
-    plan::apply_transform(t.input, in, 1, in_points, 1);
-    plan::apply_transform(t.filter, filter, 1, filter_points, 1);
+    apply_transform(t.input, in, 1, in_points, 1);
+    apply_transform(t.filter, filter, 1, filter_points, 1);
     for (int i = 0; i < t.inputs(); ++i) in_points[i] *= filter_points[i];
-    plan::apply_transform(t.output, in_points, 1, got, 1);
+    apply_transform(t.output, in_points, 1, got, 1);
     for (int i = 0; i < outputs; ++i) {
       double want = 0;
       for (int k = 0; k < taps; ++k) want += in[i + k] * filter[k];

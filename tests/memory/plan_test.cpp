@@ -191,7 +191,7 @@ TEST_CASE("constants lie in the order of their first use, and unused ones nowher
       second = m.buffer(2, Space::Weights), out = m.buffer(1, Space::Output, 0);
   m.program.buffers[static_cast<size_t>(second)].bytes = 100;
   m.program.steps = {m.call({out}, {second}), m.call({out}, {first, second})};
-  for (int buffer : {first, unused, second}) m.program.constants.push_back({buffer, nullptr, {}});
+  for (int buffer : {first, unused, second}) m.program.constants.push_back({buffer, {}, {}});
   place_constants(m.program);
   auto offset = [&](int buffer) { return m.program.buffers[static_cast<size_t>(buffer)].offset; };
   CHECK(offset(second) == 0);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Winograd's filters are in the object where they pay for their bytes, the summary says so, and -Oz is -Os.
+"""Winograd's filters are in the object where they pay for their bytes, the summary says so; prepared weights take the
+model's own bytes of the object; and -Oz is -Os.
 
     space.py FIRN
 """
@@ -32,6 +33,10 @@ def convolution(channels, size, product=0):
     return model(graph(nodes, inputs, outputs, [weights("w", [channels, channels, 3, 3], channels * channels * 9)]))
 
 
+def addition():
+    return model(graph([node("Add", ["x", "w"], ["y"])], [value("x", [4, 30])], [value("y", [4, 30])], [weights("w", [4, 30], 120)]))
+
+
 def main():
     firn = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -52,26 +57,23 @@ def main():
         model_bytes = 64 * 64 * 9 * 4
         sizes, used, summary, _ = compiled(large)
         assert used == (1, 1) and model_bytes < sizes["weight_bytes"] <= 2 * model_bytes, (summary, sizes)
-        assert "--winograd=init, off: +0 B" in summary, summary
-        sizes, used, summary, _ = compiled(large, "--winograd=embed")
-        assert used == (1, 1) and sizes["weight_bytes"] == 4 * model_bytes, (summary, sizes)
-        sizes, used, summary, _ = compiled(large, "--winograd=init")
+        assert "--weights=init: +0 B; --no-winograd: none" in summary, summary
+        sizes, used, summary, _ = compiled(large, "--weights=init")
         assert used == (1, 1) and sizes["raw_weight_bytes"] == model_bytes, (summary, sizes)
         assert sizes["prepared_weight_bytes"] == 4 * model_bytes, sizes
-        for options in (["--winograd=off"], ["-Os"], ["--math=strict"]):
+        for options in (["--no-winograd"], ["-Os"], ["--math=strict"]):
             sizes, used, summary, _ = compiled(large, *options)
             assert not used and sizes["weight_bytes"] == model_bytes, (options, summary, sizes)
 
         beside = convolution(64, 28, product=2048)
         sizes, used, summary, _ = compiled(beside)
         assert used == (0, 1) and sizes["weight_bytes"] == model_bytes, (summary, sizes)
-        assert "--winograd=embed: all" in summary, summary
-        sizes, used, summary, _ = compiled(beside, "--winograd=embed")
-        assert used == (1, 1) and sizes["weight_bytes"] == 4 * model_bytes, (summary, sizes)
+        assert "--weights=init: all, +0 B" in summary, summary
+        sizes, used, summary, _ = compiled(beside, "--weights=init")
+        assert used == (1, 1), (summary, sizes)
 
-        # Weights with nothing to expand are read where they are.
-        small = convolution(4, 4)
-        sizes, used, summary, _ = compiled(small, "--winograd=init")
+        # Weights with nothing to pack are read where they are.
+        sizes, used, summary, _ = compiled(addition(), "--weights=init")
         assert not used and sizes["prepared_weight_bytes"] == 0, (summary, sizes)
         assert sizes["raw_weight_bytes"] == sizes["weight_bytes"] and "read in place" in summary, (summary, sizes)
 

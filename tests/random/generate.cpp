@@ -53,8 +53,9 @@ Setting draw_setting(RandomSource& random) {
                                    OptLevel::O1, OptLevel::O0, OptLevel::Os, OptLevel::Os});
   setting.math =
       random.pick({lower::Math::Default, lower::Math::Default, lower::Math::Strict, lower::Math::Default});
-  setting.winograd = random.pick(
-      {lower::Winograd::Auto, lower::Winograd::Embed, lower::Winograd::Init, lower::Winograd::Off});
+  int weights = random.pick({0, 1, 2, 3});
+  if (weights > 1) setting.weights = driver::Weights::Init;
+  setting.no_winograd = weights == 1;
   setting.external = random.chance(0.5);
   setting.guard_before = random.chance(0.5);
   return setting;
@@ -86,9 +87,9 @@ Setting draw_setting(uint64_t seed) {
 std::string Setting::to_string() const {
   static constexpr const char* levels[] = {"-O0", "-O1", "-O2", "-O3", "-Os", "-Oz"};
   static constexpr const char* maths[] = {"", " --math=strict", " --math=fast"};
-  static constexpr const char* winograds[] = {"", " --winograd=embed", " --winograd=init", " --winograd=off"};
   return "-mcpu=" + cpu + " " + levels[static_cast<int>(opt_level)] + maths[static_cast<int>(math)] +
-         winograds[static_cast<int>(winograd)] + (threads > 1 ? " --threads=" + std::to_string(threads) : "");
+         (weights == driver::Weights::Init ? " --weights=init" : "") + (no_winograd ? " --no-winograd" : "") +
+         (threads > 1 ? " --threads=" + std::to_string(threads) : "");
 }
 
 // From numbers of its own: the graph of a seed does not depend on it.

@@ -11,7 +11,8 @@ struct Setting {
   std::string cpu;
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
-  lower::Winograd winograd = lower::Winograd::Auto;
+  driver::Weights weights = driver::Weights::Embed;
+  bool no_winograd = false;
   int threads = 1;               // of the executors that share every kernel
   bool external = false;         // inputs and outputs have memory of their own, not the arena's
   bool guard_before = false;     // memory that must not be touched lies right before, not after, each block

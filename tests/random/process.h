@@ -12,7 +12,7 @@ using Phase = std::function<void(const std::string&)>;
 
 class CheckProcess {
 public:
-  // Starts `check` in a child of at most `seconds`.
+  // Starts `check` in a child that computes for at most `seconds`.
   CheckProcess(const std::function<Verdict(const Phase&)>& check, int seconds);
   CheckProcess(CheckProcess&&) noexcept;
   ~CheckProcess();

@@ -10,7 +10,7 @@ from tool import check, expect, finish, firn, temporary_folder, write_model
 from model_writer import ints, node, tensor, value
 
 CPU = "-mcpu=x86-64-v3"
-EMBED = "--winograd=embed"  # whatever the filters take beside so small a model
+ALL = "--weights=init"  # whatever the filters take beside so small a model
 CHANNELS, SIZE = 64, 28
 
 
@@ -57,10 +57,10 @@ def check_winograd():
         file.write(tensor("x", [1, CHANNELS, SIZE, SIZE], x.tobytes()))
     results, objects = {}, {}
     for math in ("default", "strict"):
-        explained = expect(["compile", model, CPU, EMBED, f"--math={math}", "-o", math, "--class", "Net", "--explain"], 0).stdout
+        explained = expect(["compile", model, CPU, ALL, f"--math={math}", "-o", math, "--class", "Net", "--explain"], 0).stdout
         check(("=> winograd" in explained) == (math == "default"), f"--math={math} chose: {explained}")
         objects[math] = open(math + ".o", "rb").read()
-        expect(["run", model, CPU, EMBED, f"--math={math}", "--input", "x=x.pb", "--output-dir", math + ".out"], 0)
+        expect(["run", model, CPU, ALL, f"--math={math}", "--input", "x=x.pb", "--output-dir", math + ".out"], 0)
         results[math] = read_npy(math + ".out/y.npy")
     check(objects["default"] != objects["strict"], "the objects are the same")
     for channel in (0, CHANNELS - 1):

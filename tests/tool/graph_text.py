@@ -36,9 +36,9 @@ def check_graph_of_a_model():
     check("kernel" in direct, "no kernels are printed")
     for made, run in (("default", "none"), ("none", "default")):
         expect(["compile", MODEL, "--emit=graph", f"--passes={made}", "-o", "graph.hlo", "--weights-out", "graph.weights"], 0)
-        again = kernels_of("compile", "graph.hlo", "--weights", "graph.weights", f"--passes={run}")
+        again = kernels_of("compile", "graph.hlo", "--weights-in", "graph.weights", f"--passes={run}")
         check(again == direct, f"the graph after --passes={made} compiles to other kernels than the model")
-    expect(["compile", "graph.hlo", "--weights", "graph.weights", "-o", "text/net", "--depfile", "net.d"], 0, "text/net.o")
+    expect(["compile", "graph.hlo", "--weights-in", "graph.weights", "-o", "text/net", "--depfile", "net.d"], 0, "text/net.o")
     for suffix in (".o", ".h", ".json"):
         check(os.path.exists("text/net" + suffix), f"text/net{suffix} was not written")
     check("graph.weights" in open("net.d").read(), "the dependency file lacks the constants")
@@ -51,8 +51,8 @@ def check_object_of_a_text():
 
 
 def check_refusals():
-    expect(["compile", "graph.hlo"], 2, "graph.hlo: error: constant %", "has no bytes", "--weights FILE")
-    expect(["compile", MODEL, "--weights", "graph.weights"], 2, "--weights goes with a graph in text form")
+    expect(["compile", "graph.hlo"], 2, "graph.hlo: error: constant %", "has no bytes", "--weights-in FILE")
+    expect(["compile", MODEL, "--weights-in", "graph.weights"], 2, "--weights-in goes with a graph in text form")
     expect(["compile", "line.hlo", "--dim", "n=1"], 2, "line.hlo: error: --dim goes with an ONNX model")
     expect(["compile", "line.hlo", "--external", "zz"], 2, "no input or output 'zz'; it has 'x', 'y'")
     expect(["compile", write("nowhere.hlo", LINE.replace("@main", "@helper"))], 1, "nowhere.hlo: error: the graph has no function @main")

@@ -19,7 +19,7 @@ COMPILING = {
     "--mattr": [("+frobnicator", "is not known")],
     "--optimize": [("7", ONE_OF_LEVELS)],
     "--math": [("fast", "none of default, strict"), ("strick", "did you mean 'strict'?")],
-    "--winograd": [("on", "none of auto, embed, init, off")],
+    "--weights": [("file", "none of embed, init")], "--no-winograd": None,
     "--threads": [("0", "whole number"), ("-1", "whole number"), ("x", "whole number"), ("257", "whole number")],
     "--schedule-db": [("nowhere.db", "nowhere.db")],
     "--dim": [("n", "wants NAME=VALUE"), ("n=", "wants NAME=VALUE"), ("=1", "wants NAME=VALUE"), ("n=-1", "whole number"),
@@ -35,8 +35,8 @@ COMPILE = {
     "--class": [("1x", "not usable as a C++ name"), ("std::x", "not usable as a C++ name")],
     "--name": [("a", "wants NEW=OLD"), ("a=zz", "no input or output 'zz'; it has 'image', 'probabilities'"), ("int=image", "is a keyword")],
     "--external": [("zz", "no input or output 'zz'; it has 'image', 'probabilities'")],
-    "--emit": [("zz", "none of obj, graph, kernel, llvm, asm, header, manifest")],
-    "--weights": [("w", "goes with a graph in text form")],
+    "--emit": [("zz", "none of obj, graph, prepare, kernel, llvm, asm, header, manifest")],
+    "--weights-in": [("w", "goes with a graph in text form")],
     "--weights-out": [("w", "no effect with --emit=obj")],
     "--dump-passes": [("/proc/nowhere", "cannot write")],
     "--rewrite-limit": [("-5", "whole number"), ("x", "whole number"), ("99999999999", "whole number")],
@@ -67,7 +67,7 @@ VERIFY = {
 }
 OPT = {
     "--passes": [("zz", "wanted one of: ")],
-    "--weights": [("nowhere", "nowhere")], "--weights-out": [("/nowhere/w", "No such file or directory")],
+    "--weights-in": [("nowhere", "nowhere")], "--weights-out": [("/nowhere/w", "No such file or directory")],
     "--target": [("nonsense", "is not supported")], "--mcpu": [("frobnicator", "choices: ")], "--mattr": [("+frobnicator", "is not known")],
     "--optimize": [("7", ONE_OF_LEVELS)], "--math": [("fast", "none of default, strict")],
     "--rewrite-limit": [("-5", ""), ("x", "")], "--verify-only": None, "--threads": [("0", ""), ("x", "")],
@@ -134,7 +134,7 @@ def check_pairs(symbolic):
             expect(["compile", MODEL, "--emit=" + emit, option], 2, "no effect with --emit=" + emit)
     expect(["compile", MODEL, "--json", "--report"], 2, "excludes")
     expect(["compile", MODEL, "--emit=kernel", "-o", "kernels.kir"], 0)
-    for option in ("--weights=w", "--weights-out=w", "--math=strict"):
+    for option in ("--weights-in=w", "--weights-out=w", "--math=strict"):
         expect(["opt", "kernels.kir", option], 2, option.split("=")[0] + " goes with a graph in text form")
     expect(["opt", "kernels.kir", "--passes=merge-equal-kernel"], 2, "did you mean 'merge-equal-kernels'?")
     os.remove("kernels.kir")

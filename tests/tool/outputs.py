@@ -85,7 +85,7 @@ def main():
         os.mkdir("out")
         with open("graph.hlo", "w") as file:
             file.write(firn("compile", MODEL, "--emit=graph", "--weights-out", "weights").stdout)
-        PRINTING[PRINTING.index(["opt", "graph.hlo"])] += ["--weights", "weights"]
+        PRINTING[PRINTING.index(["opt", "graph.hlo"])] += ["--weights-in", "weights"]
         check_full_disk()
         check_closed_output()
         check_planted_links()

@@ -19,9 +19,9 @@ namespace firn::tool {
 namespace {
 
 constexpr std::pair<const char*, driver::Emit> kEmits[] = {
-    {"obj", driver::Emit::Object},       {"graph", driver::Emit::Graph},  {"kernel", driver::Emit::Kernel},
-    {"llvm", driver::Emit::Llvm},        {"asm", driver::Emit::Assembly}, {"header", driver::Emit::Header},
-    {"manifest", driver::Emit::Manifest}};
+    {"obj", driver::Emit::Object},    {"graph", driver::Emit::Graph},      {"prepare", driver::Emit::Prepare},
+    {"kernel", driver::Emit::Kernel}, {"llvm", driver::Emit::Llvm},        {"asm", driver::Emit::Assembly},
+    {"header", driver::Emit::Header}, {"manifest", driver::Emit::Manifest}};
 
 std::vector<std::string> emit_names() {
   std::vector<std::string> names;
@@ -147,10 +147,12 @@ void add_compile_command(CLI::App& app, Action& action) {
                    "input or output without arena space: it must be bound; repeatable")
       ->take_all();
   command->flags.add_to(*verb);
-  verb->add_option("--emit", command->emit,
-                   "graph, kernel, llvm, asm, obj, header or manifest; text goes to -o or standard output")
+  verb->add_option(
+          "--emit", command->emit,
+          "obj, or as text to -o or standard output: graph, prepare (the graph that makes the weights that "
+          "kernels read), kernel, llvm, asm, header or manifest")
       ->check(one_of(emit_names()));
-  verb->add_option("--weights", options.weights,
+  verb->add_option("--weights-in", options.weights_in,
                    "side file with the large constants of a graph in text form");
   verb->add_option("--weights-out", options.weights_out, "with --emit=graph: write large constants here");
   verb->add_option("--dump-passes", options.dump_folder,
@@ -179,7 +181,7 @@ void add_compile_command(CLI::App& app, Action& action) {
                   "  firn compile net.onnx -mcpu=native -O3 --dim batch=1 --time-passes\n"
                   "  firn compile net.onnx --target aarch64-linux-gnu -o build/net\n"
                   "  firn compile net.onnx --target arm-none-eabihf -mcpu=cortex-m4 -Os --flash-budget=256K\n"
-                  "  firn compile graph.hlo --weights graph.weights -o build/net\n") +
+                  "  firn compile graph.hlo --weights-in graph.weights -o build/net\n") +
       kExitCodes);
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }

@@ -17,7 +17,7 @@ void add_opt_command(CLI::App& app, Action& action) {
   verb->add_option("input", options->input, "graph or kernels to read; - for standard input")->required();
   CLI::Option* passes = verb->add_option(
       "--passes", options->passes, "comma-separated names of passes over graphs or kernels, or 'default'");
-  verb->add_option("--weights", options->weights, "side file with the graph's large constants");
+  verb->add_option("--weights-in", options->weights_in, "side file with the graph's large constants");
   CLI::Option* weights_out =
       verb->add_option("--weights-out", options->weights_out, "write the result's large constants here");
   verb->add_option("--target", options->triple, "target triple for passes that depend on the target");

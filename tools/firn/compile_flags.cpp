@@ -103,11 +103,14 @@ void CompileFlags::add_to(CLI::App& verb) {
                   "CPU features added and taken away, e.g. +avx512bf16,-fma (also -mattr=)")
       ->join(',');
   add_level_options(verb, opt_level, math);
-  verb.add_option("--winograd", winograd,
-                  "Winograd's algorithm for convolutions: auto (default: where it pays for the bytes of its "
-                  "filters in the object), embed (wherever it is faster), init (the same, with filters made "
-                  "before the first run: a smaller object) or off")
-      ->check(one_of({"auto", "embed", "init", "off"}));
+  verb.add_option("--weights", weights,
+                  "embed (default: the object holds weights as the kernels read them) or init (it holds the "
+                  "model's own, from which the program makes those before the first run)")
+      ->check(one_of({"embed", "init"}));
+  verb.add_flag(
+      "--no-winograd", options.no_winograd,
+      "no convolution uses Winograd's algorithm; by default those do where it pays for the bytes of "
+      "its filters in the object, with --weights=init all that it makes faster");
   add_threads_option(verb, options.threads);
   verb.add_option("--schedule-db", options.schedule_db,
                   "plans that overrule the cost model, in lines as --explain prints them");
@@ -128,7 +131,7 @@ void CompileFlags::add_to(CLI::App& verb) {
 
 Result CompileFlags::finish() {
   using codegen::OptLevel;
-  using lower::Math, lower::Winograd;
+  using driver::Weights, lower::Math;
   std::vector<std::string>& flags = options.flags;
   choose("-O", opt_level, options.opt_level, flags,
          {{"0", OptLevel::O0},
@@ -138,11 +141,8 @@ Result CompileFlags::finish() {
           {"s", OptLevel::Os},
           {"z", OptLevel::Os}});
   choose("--math=", math, options.math, flags, {{"default", Math::Default}, {"strict", Math::Strict}});
-  choose("--winograd=", winograd, options.winograd, flags,
-         {{"auto", Winograd::Auto},
-          {"embed", Winograd::Embed},
-          {"init", Winograd::Init},
-          {"off", Winograd::Off}});
+  choose("--weights=", weights, options.weights, flags, {{"embed", Weights::Embed}, {"init", Weights::Init}});
+  if (options.no_winograd) flags.push_back("--no-winograd");
   if (options.threads > 1) flags.push_back("--threads=" + std::to_string(options.threads));
   if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");
   for (const std::string& word : dims) {

@@ -12,7 +12,7 @@ namespace firn::tool {
 // Raw words of the command line, turned into CompileOptions by finish().
 struct CompileFlags {
   driver::CompileOptions options;
-  std::string opt_level, winograd, math;
+  std::string opt_level, weights, math;
   std::vector<std::string> dims, shapes, names, states;
 
   // Target, optimisation, dims. `verb` keeps a reference to this object.

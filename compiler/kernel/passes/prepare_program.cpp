@@ -1,68 +1,51 @@
-// One step per constant, in the order of their offsets.
+// Inputs and outputs of @prepare in the memory of weights.
 #include "compiler/kernel/passes/prepare_program.h"
-
-#include "compiler/kernel/builder.h"
 
 #include <algorithm>
 
 namespace firn::kernel {
 namespace {
 
-std::unique_ptr<Kernel> make_copy(int64_t bytes, int lanes) {
-  auto kernel = std::make_unique<Kernel>();
-  kernel->algorithm = "copy";
-  Builder b(*kernel);
-  int raw = b.add_parameter("raw", Scalar::I8, bytes, /*written=*/false);
-  int packed = b.add_parameter("packed", Scalar::I8, bytes, /*written=*/true);
-  int64_t whole = bytes / lanes * lanes;
-  b.loop(0, whole, lanes, [&](const IntExpr& at) {
-    b.store(b.load({Scalar::I8, lanes}, raw, at, lanes), packed, at, lanes);
-  });
-  b.loop(whole, bytes, 1, [&](const IntExpr& at) { b.store(b.load({Scalar::I8, 1}, raw, at), packed, at); });
-  return kernel;
-}
-
-int add_buffer(Program& program, const Buffer& packed, Space space, int64_t bytes) {
-  Buffer buffer;
-  buffer.name = packed.name;
-  buffer.space = space;
-  buffer.bytes = bytes;
-  buffer.offset = space == Space::Arena ? packed.offset : -1;
-  return program.add_buffer(std::move(buffer));
+void bind_source(Program& prepare, int number, const ConstantSource& source) {
+  Buffer& buffer = prepare.buffers[static_cast<size_t>(number)];
+  buffer.name = source.name;
+  buffer.space = Space::Weights;
+  buffer.alignment = 64;
+  buffer.io_index = -1;
+  int bytes = scalar_bytes(source.element);
+  int64_t elements = buffer.bytes / bytes;
+  prepare.constants.push_back({number, source, padded_copy(bytes, elements, elements)});
 }
 
 } // namespace
 
-bool has_raw_forms(const Program& program) {
+bool needs_preparing(const Program& program) {
   return std::any_of(program.constants.begin(), program.constants.end(),
-                     [](const Constant& constant) { return constant.raw.has_value(); });
+                     [](const Constant& constant) { return !is_padded_copy(constant.packing); });
 }
 
-Program make_prepare_program(const Program& program, const TargetInfo& target) {
-  Program prepare;
-  prepare.name = program.name + ".prepare";
+void bind_prepare(Program& prepare, const std::vector<ConstantSource>& sources, const Program& program) {
   prepare.arena_bytes = prepare.arena_lower_bound = program.weight_bytes;
-  int lanes = std::min(target.lanes(8), 64);
+  std::vector<const Buffer*> targets;
   for (const Constant& constant : program.constants) {
     const Buffer& packed = program.buffers[static_cast<size_t>(constant.buffer)];
     FIRN_CHECK(packed.offset >= 0, "constant '" + packed.name + "' has no place");
-    if (packed.bytes == 0) continue;
-    int64_t raw_bytes = constant.raw ? constant.raw->bytes : packed.bytes;
-    int from = add_buffer(prepare, packed, Space::Weights, raw_bytes);
-    int to = add_buffer(prepare, packed, Space::Arena, packed.bytes);
-    prepare.constants.push_back({from, constant.raw ? constant.raw->fill : constant.fill, {}});
-    auto kernel = constant.raw ? constant.raw->make_expansion() : make_copy(packed.bytes, lanes);
-    kernel->name = "prepare_" + std::to_string(prepare.kernels.size());
-    kernel->location = packed.name;
-    kernel->bytes = raw_bytes + packed.bytes;
-    Step step;
-    step.kernel = static_cast<int>(prepare.kernels.size());
-    step.arguments = {{from, 0}, {to, 0}};
-    step.location = packed.name;
-    prepare.kernels.push_back(std::move(kernel));
-    prepare.steps.push_back(std::move(step));
+    if (packed.bytes > 0) targets.push_back(&packed);
   }
-  return prepare;
+  for (size_t i = 0; i < prepare.buffers.size(); ++i) {
+    Buffer& buffer = prepare.buffers[i];
+    if (buffer.space == Space::Input) {
+      bind_source(prepare, static_cast<int>(i), sources.at(static_cast<size_t>(buffer.io_index)));
+    } else {
+      FIRN_CHECK(buffer.space == Space::Output, "@prepare wants memory of its own");
+      const Buffer& packed = *targets.at(static_cast<size_t>(buffer.io_index));
+      FIRN_CHECK(buffer.bytes == packed.bytes, "@prepare makes another '" + packed.name + "'");
+      buffer = packed;
+      buffer.space = Space::Arena;
+    }
+  }
+  for (size_t i = 0; i < prepare.kernels.size(); ++i) // apart from the names of the model's own
+    prepare.kernels[i]->name = "prepare_" + std::to_string(i);
 }
 
 } // namespace firn::kernel

@@ -1,17 +1,18 @@
-// The program that prepares a model's weights where it runs: it reads the raw constants, which the object
-// holds, and writes the bytes that the model's own program reads.
+// The program that prepares a model's weights where it runs: it reads the model's own tensors, which the
+// object holds, and writes the bytes that the model's program reads.
 #pragma once
 
 #include "compiler/kernel/kernel.h"
-#include "compiler/target/target_info.h"
 
 namespace firn::kernel {
 
-// Whether any constant is made from raw ones. If not, the object's own can be read in place.
-bool has_raw_forms(const Program& program);
+// Whether any constant differs from its source by more than zeros behind it. If not, the object's own can be
+// read in place.
+bool needs_preparing(const Program& program);
 
-// The arena of the result is laid out as the weights of `program`, whose constants are placed. A constant
-// with a raw form is expanded by its kernel, any other is copied. The raw constants have no places yet.
-Program make_prepare_program(const Program& program, const TargetInfo& target);
+// Makes `prepare`, the lowered function @prepare, that program: its inputs become weights with the bytes of
+// `sources`, which have no places yet, and its outputs the constants of `program`, which have theirs, as the
+// arena.
+void bind_prepare(Program& prepare, const std::vector<ConstantSource>& sources, const Program& program);
 
 } // namespace firn::kernel

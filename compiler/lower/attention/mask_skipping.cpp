@@ -1,8 +1,6 @@
 // The counts of groups and keys that a mask leaves.
 #include "compiler/lower/attention/mask_skipping.h"
 
-#include <cstring>
-
 namespace firn::lower {
 
 using kernel::Builder;
@@ -11,13 +9,11 @@ using kernel::Register;
 using kernel::Scalar;
 
 MaskSkipping::MaskSkipping(KernelMaker& maker, const plan::AttentionTiling& schedule, int64_t keys,
-                           std::vector<int32_t> shown_keys)
+                           const std::vector<int32_t>& shown_keys)
     : b_(maker.builder()), lanes_(schedule.lanes), step_(schedule.key_step()), keys_(keys) {
   auto count = static_cast<int64_t>(shown_keys.size());
-  auto fill = [table = std::move(shown_keys)](std::span<std::byte> out) {
-    std::memcpy(out.data(), table.data(), out.size());
-  };
-  Place place{maker.context().add_constant(4 * count, fill, "shown keys"), 0};
+  LiteralRef table = Literal::of(DType::I32, {count}, shown_keys);
+  Place place{maker.context().add_constant(table, padded_copy(4, count, count), "shown keys"), 0};
   table_ = maker.parameter(place, Scalar::I32, count, false, "shown");
 }
 

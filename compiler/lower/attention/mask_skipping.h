@@ -14,7 +14,7 @@ class MaskSkipping {
 public:
   // `shown_keys`: of every tile, of `keys`. Before any scratch of the kernel.
   MaskSkipping(KernelMaker& maker, const plan::AttentionTiling& schedule, int64_t keys,
-               std::vector<int32_t> shown_keys);
+               const std::vector<int32_t>& shown_keys);
 
   void begin_tile(const IntExpr& tile);
   // Of the first `groups` groups of `size` keys of the block that begins at key `first`, how many the tile's

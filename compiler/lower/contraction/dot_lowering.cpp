@@ -6,17 +6,14 @@ namespace firn::lower {
 
 Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
                    Value operand) {
-  int64_t bytes = packed.elements() * kernel::scalar_bytes(packed.element);
-  if (plan::is_packable_constant(operand)) {
-    LiteralRef literal = operand.def->literal();
-    auto fill = [literal, packed](std::span<std::byte> out) { pack(packed, literal->bytes(), out); };
-    return {context.add_constant(bytes, fill, operand.def->location()), 0};
-  }
-  Place place{context.add_scratch_buffer(bytes, "packed"), 0};
+  Packing packing = packed.packing(operand.type().num_elements());
+  if (plan::is_packable_constant(operand))
+    return {context.add_constant(operand.def->literal(), std::move(packing), operand.def->location()), 0};
+  Place place{context.add_scratch_buffer(packing.packed_elements * packing.element_bytes, "packed"), 0};
   KernelMaker maker(context, instruction, "pack");
   int source = maker.read(operand);
   int out = maker.parameter(place, packed.element, packed.elements(), true, "packed");
-  emit_pack(maker.builder(), packed, source, out);
+  emit_pack(maker.builder(), packing, packed.element, packed.tile.lanes * packed.k_group, source, out);
   maker.finish();
   return place;
 }

@@ -8,16 +8,7 @@ namespace firn::lower {
 using kernel::Builder;
 using kernel::Register;
 
-// Lanes that instructions with two operands exchange cheaply: 128 bits.
-constexpr int kQuarter = 4;
-
-StepLane step_lane(int lanes, int k_interleave, int registers, int number, int lane) {
-  if (k_interleave == 1) return {int64_t{number} * lanes + lane, 0};
-  int vector = number / k_interleave, part = number % k_interleave;
-  int parts = std::min(k_interleave, registers - vector * k_interleave), columns = kQuarter / k_interleave;
-  int within = (lane / kQuarter * parts + part) * columns + lane % kQuarter / k_interleave;
-  return {int64_t{vector} * lanes + within, lane % k_interleave};
-}
+constexpr int kQuarter = InterleavedLanes::kQuarter;
 
 Register repeat_steps(Builder& b, Register steps, int lanes) {
   int count = b.type(steps).lanes;

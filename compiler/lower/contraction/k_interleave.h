@@ -12,13 +12,18 @@
 
 namespace firn::lower {
 
-// What lane `lane` of register `number` of a column group of `registers` holds. Columns are spread over the
-// registers of a vector so that additions within quarters of 128 bits bring them into order.
-struct StepLane {
-  int64_t column; // of the group
-  int64_t step;   // within [0, k_interleave)
+// The columns in the lanes of a vector's registers, `parts` of them: spread over the registers so that
+// additions within quarters of 128 bits, whose lanes are exchanged cheaply, bring them into order. Lane
+// `step` of those of a column has step `step` of the reduction.
+struct InterleavedLanes {
+  static constexpr int kQuarter = 4; // lanes
+  InterleavedLanes(int lanes, int k_interleave, int parts)
+      : quarters(lanes / kQuarter), columns_per_quarter(kQuarter / k_interleave),
+        columns_between_quarters(parts * columns_per_quarter) {}
+  int quarters;
+  int columns_per_quarter;      // of one register; the next register has those behind them
+  int columns_between_quarters; // of the vector
 };
-StepLane step_lane(int lanes, int k_interleave, int registers, int number, int lane);
 
 // The `k_interleave` lanes of `steps` over and over, in `lanes` lanes; a scalar in all of them.
 kernel::Register repeat_steps(kernel::Builder& builder, kernel::Register steps, int lanes);

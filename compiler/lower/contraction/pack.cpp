@@ -1,76 +1,255 @@
-// Packing of vector operands, at compile time and as a kernel.
+// Where packed vector operands lie, and the kernel of a packing.
 #include "compiler/lower/contraction/pack.h"
 
 #include "compiler/lower/contraction/k_interleave.h"
 
-#include <cstring>
+#include <algorithm>
+#include <bit>
 
 namespace firn::lower {
 namespace {
 
-// Calls visit(k offset in the source, steps from there on) for every step of the reduction, `at_once` of the
-// innermost loop at a time, in packed order.
-template <class Visit>
-void for_each_step(const PackedOperand& operand, int at_once, size_t level, int64_t offset, int64_t rest,
-                   Visit& visit) {
-  if (level == operand.extents.size()) return visit(offset, rest);
-  int step = level + 1 == operand.extents.size() ? at_once : 1;
-  for (int64_t i = 0; i < operand.extents[level]; i += step)
-    for_each_step(operand, at_once, level + 1, offset + i * operand.strides[level],
-                  operand.extents[level] - i, visit);
-}
+using kernel::Builder;
+using kernel::Register;
 
-// Elements of a mapped file, which may lie at any address.
-template <class Element> struct UnalignedElements {
-  const std::byte* bytes;
-  Element operator[](int64_t i) const {
-    Element element;
-    std::memcpy(&element, bytes + i * static_cast<int64_t>(sizeof element), sizeof element);
-    return element;
+// The boxes of a packed operand. Strides in it are differences of index(), so that both agree.
+class PackedOperandBoxes {
+public:
+  PackedOperandBoxes(const PackedOperand& operand, Packing& packing)
+      : o_(operand), groups_(plan::column_groups(operand.columns, operand.tile)), packing_(packing) {}
+
+  void add() {
+    int64_t whole = std::min(groups_.full_groups, o_.columns / (int64_t{groups_.vectors} * groups_.lanes));
+    add_groups(whole, 0, groups_.vectors);
+    if (whole < groups_.full_groups) add_groups(1, whole * groups_.vectors, groups_.vectors);
+    int64_t rest = groups_.full_groups * groups_.vectors;
+    if (groups_.rest_vectors == 0) return;
+    if (groups_.rest_k_interleave == 1) return add_groups(1, rest, groups_.rest_vectors);
+    // Vectors of columns that take a register per step of k_interleave, and a last one of fewer.
+    int d = groups_.rest_k_interleave, vectors = groups_.rest_registers / d,
+        parts = groups_.rest_registers % d;
+    if (vectors > 0) add_interleaved(rest, 0, vectors, d);
+    if (parts > 0) add_interleaved(rest, vectors, 1, parts);
   }
-};
 
-// The registers of one group.
-struct PackedGroup {
-  int64_t first_vector;
-  int vectors, registers, k_interleave;
-  // Where their lanes lie in the source, from the group's first column and a step on; -1 beyond the last
-  // column.
-  std::vector<int64_t> lanes;
-};
+private:
+  int64_t place(int64_t selected, int64_t first_vector, int vectors, int number, size_t level,
+                int64_t step) const {
+    TilePosition position;
+    position.column_vector = first_vector;
+    position.vectors = vectors;
+    std::vector<IntExpr> k(o_.extents.size(), IntExpr(0));
+    if (level < k.size()) k[level] = step;
+    return o_.index(selected, position, number, k).value();
+  }
 
-PackedGroup packed_group(const PackedOperand& operand, const plan::ColumnGroups& groups, int64_t number) {
-  PackedGroup group;
-  group.first_vector = number * groups.vectors;
-  group.vectors = number < groups.full_groups ? groups.vectors : groups.rest_vectors;
-  group.registers = groups.registers(group.first_vector, group.vectors);
-  group.k_interleave = groups.k_interleave(group.first_vector);
-  for (int i = 0; i < group.registers; ++i)
-    for (int lane = 0; lane < groups.lanes; ++lane) {
-      StepLane at = step_lane(groups.lanes, group.k_interleave, group.registers, i, lane);
-      bool valid = group.first_vector * groups.lanes + at.column < operand.columns;
-      group.lanes.push_back(valid ? at.column * operand.column_stride + at.step * operand.strides.back()
-                                  : -1);
+  // Products of the last loop: those of whole k groups, or the one of what is left.
+  struct Products {
+    int64_t first = 0, count = 0;
+    int steps = 1; // that the source has in the last of them
+  };
+  std::vector<Products> products() const {
+    int64_t steps = o_.extents.back(), whole = steps / o_.k_group;
+    std::vector<Products> parts;
+    if (whole > 0) parts.push_back({0, whole, o_.k_group});
+    if (steps % o_.k_group > 0) parts.push_back({whole, 1, static_cast<int>(steps % o_.k_group)});
+    return parts;
+  }
+
+  // A box with the dims [selected][groups][loops of the reduction], to which those of registers are added.
+  PackedBox start_box(int64_t groups, int64_t first, int vectors, const Products& products,
+                      int k_interleave) const {
+    PackedBox box;
+    size_t none = o_.extents.size();
+    box.packed = place(0, first, vectors, 0, none, 0);
+    box.source = o_.first_element + first * groups_.lanes * o_.column_stride;
+    box.dims.push_back({o_.selected, place(1, first, vectors, 0, none, 0) - box.packed, o_.selected_stride});
+    box.dims.push_back({groups, place(0, first + vectors, vectors, 0, none, 0) - box.packed,
+                        int64_t{vectors} * groups_.lanes * o_.column_stride});
+    int64_t start = box.packed;
+    for (size_t level = 0; level < o_.extents.size(); ++level) {
+      bool is_last = level + 1 == o_.extents.size();
+      int64_t step = is_last ? k_interleave : 1, size = is_last ? o_.k_group * step : step;
+      PackedDim dim{is_last ? products.count / step : o_.extents[level],
+                    place(0, first, vectors, 0, level, step) - start, size * o_.strides[level]};
+      if (is_last) box.packed += products.first * dim.packed, box.source += products.first * dim.source;
+      box.dims.push_back(dim);
     }
-  return group;
+    box.item_dims = 2;
+    return box;
+  }
+
+  // Adds dims along which columns advance by `columns` each.
+  void add_column_dims(PackedBox& box, int64_t first_column,
+                       std::initializer_list<std::pair<PackedDim, int64_t>> dims) const {
+    int64_t last = first_column;
+    PackedBox::Bound bound{first_column, o_.columns, std::vector<int64_t>(box.dims.size(), 0)};
+    for (auto [dim, columns] : dims) {
+      last += (dim.extent - 1) * columns;
+      bound.strides.push_back(columns);
+      dim.source += columns * o_.column_stride;
+      box.dims.push_back(dim);
+    }
+    if (last >= o_.columns) box.bounds.push_back(std::move(bound));
+  }
+
+  // Whole groups, or one that ends with the columns.
+  void add_groups(int64_t groups, int64_t first, int vectors) {
+    for (const Products& products : this->products()) {
+      PackedBox box = start_box(groups, first, vectors, products, 1);
+      int k = o_.k_group, lanes = groups_.lanes;
+      if (k == 1) {
+        add_column_dims(box, first * lanes, {{{vectors, lanes, 0}, lanes}, {{lanes, 1, 0}, 1}});
+      } else {
+        add_column_dims(
+            box, first * lanes,
+            {{{vectors, lanes * k, 0}, lanes}, {{lanes, k, 0}, 1}, {{k, 1, o_.strides.back()}, 0}});
+        if (products.steps < k) {
+          PackedBox::Bound bound{0, products.steps, std::vector<int64_t>(box.dims.size(), 0)};
+          bound.strides.back() = 1;
+          box.bounds.push_back(std::move(bound));
+        }
+      }
+      if (box.elements() > 0) packing_.boxes.push_back(std::move(box));
+    }
+  }
+
+  // Vectors of the last group from number `vector` on, with `parts` registers each.
+  void add_interleaved(int64_t first, int vector, int vectors, int parts) {
+    int d = groups_.rest_k_interleave;
+    FIRN_CHECK(o_.k_group == 1, "steps interleaved in registers and in lanes");
+    PackedBox box = start_box(1, first, groups_.rest_vectors, products().front(), d);
+    InterleavedLanes lanes(groups_.lanes, d, parts);
+    box.packed += int64_t{vector} * d * groups_.lanes;
+    box.source += int64_t{vector} * groups_.lanes * o_.column_stride;
+    add_column_dims(box, (first + vector) * groups_.lanes,
+                    {{{vectors, int64_t{d} * groups_.lanes, 0}, groups_.lanes},
+                     {{parts, groups_.lanes, 0}, lanes.columns_per_quarter},
+                     {{lanes.quarters, InterleavedLanes::kQuarter, 0}, lanes.columns_between_quarters},
+                     {{lanes.columns_per_quarter, d, 0}, 1},
+                     {{d, 1, o_.strides.back()}, 0}});
+    if (box.elements() > 0) packing_.boxes.push_back(std::move(box));
+  }
+
+  const PackedOperand& o_;
+  plan::ColumnGroups groups_;
+  Packing& packing_;
+};
+
+// A box whose last dim fits registers.
+class PackLoops {
+public:
+  using Body = std::function<void(const PackedRegister&)>;
+  PackLoops(Builder& builder, const PackedBox& box, bool transforms, int lanes, const Body& body)
+      : b_(builder), box_(box), body_(body), end_(box.dims.size() - (transforms ? 1 : 0)) {
+    first_lane_dim_ = end_ - 1;
+    int64_t side_by_side = box.dims[first_lane_dim_].extent;
+    while (first_lane_dim_ > static_cast<size_t>(box.item_dims)) {
+      const PackedDim& outer = box.dims[first_lane_dim_ - 1];
+      if (outer.packed != side_by_side || outer.extent * side_by_side > lanes) break;
+      side_by_side *= outer.extent;
+      --first_lane_dim_;
+    }
+  }
+
+  void emit(IntExpr item) {
+    std::vector<IntExpr> at(first_lane_dim_, IntExpr(0));
+    for (size_t i = static_cast<size_t>(box_.item_dims); i-- > 0;) {
+      FIRN_CHECK(!is_bounded(i), "items of a packing under a bound");
+      at[i] = i == 0 ? item : floor_mod(item, box_.dims[i].extent);
+      item = floor_div(item, box_.dims[i].extent);
+    }
+    emit_bounded(static_cast<size_t>(box_.item_dims), at);
+  }
+
+private:
+  bool is_bounded(size_t dim) const {
+    return std::any_of(box_.bounds.begin(), box_.bounds.end(),
+                       [&](const PackedBox::Bound& bound) { return bound.strides[dim] > 0; });
+  }
+
+  // Steps under a bound are straight code, outside of the loops: what lies beyond is known then.
+  void emit_bounded(size_t dim, std::vector<IntExpr>& at) {
+    if (dim == first_lane_dim_) return emit_loops(static_cast<size_t>(box_.item_dims), at);
+    if (!is_bounded(dim)) return emit_bounded(dim + 1, at);
+    for (int64_t i = 0; i < box_.dims[dim].extent; ++i) {
+      at[dim] = i;
+      emit_bounded(dim + 1, at);
+    }
+  }
+
+  void emit_loops(size_t dim, std::vector<IntExpr>& at) {
+    if (dim == first_lane_dim_) return emit_register(at);
+    if (is_bounded(dim)) return emit_loops(dim + 1, at);
+    b_.loop(0, box_.dims[dim].extent, 1, [&](const IntExpr& iv) {
+      at[dim] = iv;
+      emit_loops(dim + 1, at);
+    });
+  }
+
+  void emit_register(const std::vector<IntExpr>& at) {
+    PackedRegister lanes{box_.source, box_.packed, {}, end_ < box_.dims.size() ? box_.dims[end_].packed : 0};
+    std::vector<int64_t> sums;
+    for (const PackedBox::Bound& bound : box_.bounds) sums.push_back(bound.first);
+    for (size_t i = 0; i < at.size(); ++i) {
+      lanes.source = lanes.source + at[i] * box_.dims[i].source;
+      lanes.packed = lanes.packed + at[i] * box_.dims[i].packed;
+      for (size_t b = 0; b < sums.size(); ++b)
+        if (box_.bounds[b].strides[i] > 0) sums[b] += at[i].value() * box_.bounds[b].strides[i];
+    }
+    add_lanes(first_lane_dim_, 0, sums, lanes.offsets);
+    body_(lanes);
+  }
+
+  void add_lanes(size_t dim, int64_t offset, const std::vector<int64_t>& sums,
+                 std::vector<int64_t>& offsets) const {
+    if (dim == end_) {
+      bool exists = true;
+      for (size_t b = 0; b < sums.size(); ++b) exists &= sums[b] < box_.bounds[b].end;
+      return offsets.push_back(exists ? offset : -1);
+    }
+    std::vector<int64_t> inner = sums;
+    for (int64_t i = 0; i < box_.dims[dim].extent; ++i) {
+      add_lanes(dim + 1, offset + i * box_.dims[dim].source, inner, offsets);
+      for (size_t b = 0; b < sums.size(); ++b) inner[b] += box_.bounds[b].strides[dim];
+    }
+  }
+
+  Builder& b_;
+  const PackedBox& box_;
+  const Body& body_;
+  size_t end_;            // of the dims of copied elements
+  size_t first_lane_dim_; // those from it on make a register
+};
+
+// The box with its last dim in runs of `lanes`, and what is left of it.
+std::vector<PackedBox> cut_into_lanes(const PackedBox& box, bool transforms, int lanes) {
+  size_t last = box.dims.size() - (transforms ? 2 : 1);
+  int64_t extent = box.dims[last].extent, runs = extent / lanes, rest = extent % lanes;
+  if (extent <= lanes) return {box};
+  auto add_dim = [&](PackedBox& cut, int64_t count, int64_t step) {
+    PackedDim dim{count, cut.dims[last].packed * step, cut.dims[last].source * step};
+    cut.dims.insert(cut.dims.begin() + static_cast<std::ptrdiff_t>(last), dim);
+    for (PackedBox::Bound& bound : cut.bounds)
+      bound.strides.insert(bound.strides.begin() + static_cast<std::ptrdiff_t>(last),
+                           bound.strides[last] * step);
+  };
+  PackedBox whole = box;
+  whole.dims[last].extent = lanes;
+  add_dim(whole, runs, lanes);
+  if (rest == 0) return {whole};
+  PackedBox end = box;
+  end.dims[last].extent = rest;
+  end.packed += runs * lanes * box.dims[last].packed;
+  end.source += runs * lanes * box.dims[last].source;
+  for (PackedBox::Bound& bound : end.bounds) bound.first += runs * lanes * bound.strides[last];
+  return {whole, end};
 }
 
-template <class Element>
-void pack_elements(const PackedOperand& operand, UnalignedElements<Element> source, Element* out) {
-  plan::ColumnGroups groups = plan::column_groups(operand.columns, operand.tile);
-  for (int64_t selected = 0; selected < operand.selected; ++selected)
-    for (int64_t number = 0; number < groups.count(); ++number) {
-      PackedGroup group = packed_group(operand, groups, number);
-      int64_t base = operand.first_element + selected * operand.selected_stride +
-                     group.first_vector * groups.lanes * operand.column_stride;
-      auto visit = [&](int64_t offset, int64_t steps) {
-        for (int64_t lane : group.lanes)
-          for (int k = 0; k < operand.k_group; ++k)
-            *out++ = lane < 0 || k >= steps ? Element{}
-                                            : source[base + offset + lane + k * operand.strides.back()];
-      };
-      for_each_step(operand, std::max(group.k_interleave, operand.k_group), 0, 0, 1, visit);
-    }
+int64_t items_of(const PackedBox& box) {
+  int64_t items = 1;
+  for (int i = 0; i < box.item_dims; ++i) items *= box.dims[static_cast<size_t>(i)].extent;
+  return items;
 }
 
 } // namespace
@@ -104,29 +283,58 @@ IntExpr PackedOperand::index(const IntExpr& part, const TilePosition& position, 
          int64_t{number} * tile.lanes * k_group;
 }
 
-void pack(const PackedOperand& operand, std::span<const std::byte> source, std::span<std::byte> out) {
-  switch (kernel::scalar_bytes(operand.element)) {
-  case 1:
-    return pack_elements(operand, UnalignedElements<uint8_t>{source.data()},
-                         reinterpret_cast<uint8_t*>(out.data()));
-  case 2:
-    return pack_elements(operand, UnalignedElements<uint16_t>{source.data()},
-                         reinterpret_cast<uint16_t*>(out.data()));
-  case 4:
-    return pack_elements(operand, UnalignedElements<uint32_t>{source.data()},
-                         reinterpret_cast<uint32_t*>(out.data()));
-  default:
-    return pack_elements(operand, UnalignedElements<uint64_t>{source.data()},
-                         reinterpret_cast<uint64_t*>(out.data()));
-  }
+Packing PackedOperand::packing(int64_t source_elements) const {
+  Packing packing{kernel::scalar_bytes(element), elements(), source_elements, {}, {}};
+  if (packing.packed_elements > 0) PackedOperandBoxes(*this, packing).add();
+  return packing;
+}
+
+void emit_packed_registers(Builder& b, const Packing& packing, int lanes,
+                           const std::function<void(const PackedRegister&)>& body) {
+  bool transforms = packing.transform.has_value();
+  std::vector<PackedBox> boxes;
+  for (const PackedBox& box : packing.boxes)
+    for (PackedBox& cut : cut_into_lanes(box, transforms, lanes)) boxes.push_back(std::move(cut));
+  int64_t items = 0;
+  for (const PackedBox& box : boxes) items += items_of(box);
+  IntExpr item = b.set_parallel(items);
+  // The box of an item: a chain of tests.
+  std::function<void(size_t, int64_t)> emit_from = [&](size_t number, int64_t first) {
+    if (number == boxes.size()) return;
+    PackLoops loops(b, boxes[number], transforms, lanes, body);
+    if (number + 1 == boxes.size()) return loops.emit(item - first);
+    int64_t end = first + items_of(boxes[number]);
+    Register here = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b.index(item),
+                              b.constant_int({kernel::Scalar::Index, 1}, end));
+    b.if_then_else(
+        here,
+        [&] {
+          loops.emit(item - first);
+          return std::vector<Register>{};
+        },
+        [&] {
+          emit_from(number + 1, end);
+          return std::vector<Register>{};
+        });
+  };
+  emit_from(0, 0);
 }
 
 namespace {
 
-using kernel::Register;
+// Offsets of lanes that hold the elements of `runs` vectors in turn: each vector's neighbours lie side by side
+// in the source, or it has none of them. One vector: the lanes are neighbours.
+bool holds_runs(const std::vector<int64_t>& offsets, size_t runs) {
+  if (!std::has_single_bit(offsets.size()) || offsets.size() <= runs) return false;
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    int64_t first = offsets[i % runs], step = static_cast<int64_t>(i / runs);
+    if (offsets[i] != (first < 0 ? -1 : first + step)) return false;
+  }
+  return true;
+}
 
 // The elements of `lhs` and `rhs` in turn, `run` of each at a time.
-Register interleaved(kernel::Builder& b, Register lhs, Register rhs, int run) {
+Register interleaved(Builder& b, Register lhs, Register rhs, int run) {
   int lanes = b.type(lhs).lanes;
   std::vector<int64_t> order;
   for (int first = 0; first < lanes; first += run)
@@ -135,94 +343,41 @@ Register interleaved(kernel::Builder& b, Register lhs, Register rhs, int run) {
   return b.shuffle(lhs, rhs, std::move(order));
 }
 
-// One register of `steps` steps: by vectors of columns where these are neighbours, else lane by lane.
-void copy_k_groups(kernel::Builder& b, const PackedOperand& operand, int source, int out, const IntExpr& from,
-                   const IntExpr& to, std::span<const int64_t> offsets, bool neighbours, int64_t steps) {
-  int lanes = operand.tile.lanes, group = operand.k_group;
-  kernel::MachineType vector_type{operand.element, lanes}, scalar_type{operand.element, 1};
-  int64_t stride = operand.strides.back();
-  if (neighbours) {
-    std::vector<Register> vectors;
-    for (int k = 0; k < group; ++k)
-      vectors.push_back(k < steps ? b.load(vector_type, source, from + offsets[0] + k * stride)
-                                  : b.constant(vector_type, 0.0));
-    for (int run = 1; vectors.size() > 1; run *= 2)
-      for (size_t i = 0; i < vectors.size(); ++i) {
-        vectors[i] = interleaved(b, vectors[i], vectors[i + 1], run);
-        vectors.erase(vectors.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-      }
-    return b.store(vectors[0], out, to);
-  }
-  for (int lane = 0; lane < lanes; ++lane)
-    for (int k = 0; k < group; ++k) {
-      int64_t offset = offsets[static_cast<size_t>(lane)];
-      bool is_there = offset >= 0 && k < steps;
-      b.store(is_there ? b.load(scalar_type, source, from + offset + k * stride)
-                       : b.constant(scalar_type, 0.0),
-              out, to + lane * group + k);
+Register zero_of(Builder& b, kernel::MachineType type) {
+  return kernel::is_float(type.scalar) ? b.constant(type, 0.0) : b.constant_int(type, 0);
+}
+
+Register load_runs(Builder& b, kernel::MachineType type, const PackedRegister& at, size_t runs, int source) {
+  std::vector<Register> vectors;
+  for (size_t i = 0; i < runs; ++i)
+    vectors.push_back(at.offsets[i] < 0 ? zero_of(b, type) : b.load(type, source, at.source + at.offsets[i]));
+  for (int run = 1; vectors.size() > 1; run *= 2)
+    for (size_t i = 0; i < vectors.size(); ++i) {
+      vectors[i] = interleaved(b, vectors[i], vectors[i + 1], run);
+      vectors.erase(vectors.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     }
+  return vectors[0];
 }
 
 } // namespace
 
-void emit_pack(kernel::Builder& b, const PackedOperand& operand, int source, int out) {
-  int lanes = operand.tile.lanes;
-  plan::ColumnGroups groups = plan::column_groups(operand.columns, operand.tile);
-  kernel::MachineType vector_type{operand.element, lanes}, scalar_type{operand.element, 1};
-  // One register at one step: by a vector load where columns are neighbours, else lane by lane.
-  auto copy_register = [&](const IntExpr& from, const IntExpr& to, std::span<const int64_t> offsets,
-                           int64_t steps) {
-    bool neighbours = lanes > 1;
-    for (size_t i = 1; i < offsets.size(); ++i) neighbours &= offsets[i] == offsets[i - 1] + 1;
-    if (operand.k_group > 1)
-      return copy_k_groups(b, operand, source, out, from, to, offsets, neighbours, steps);
-    if (neighbours) return b.store(b.load(vector_type, source, from + offsets[0]), out, to);
-    for (int lane = 0; lane < lanes; ++lane) {
-      int64_t offset = offsets[static_cast<size_t>(lane)];
-      b.store(offset < 0 ? b.constant(scalar_type, 0.0) : b.load(scalar_type, source, from + offset), out,
-              to + lane);
+void emit_pack(Builder& b, const Packing& packing, kernel::Scalar element, int lanes, int source, int out) {
+  kernel::MachineType scalar{element, 1};
+  // By vectors where neighbours in the packed constant are such in the source, or neighbours of a group of
+  // steps are; else lane by lane.
+  emit_packed_registers(b, packing, lanes, [&](const PackedRegister& at) {
+    int count = static_cast<int>(at.offsets.size());
+    for (size_t runs : {1, 2, 4})
+      if (holds_runs(at.offsets, runs)) {
+        kernel::MachineType vector{element, count / static_cast<int>(runs)};
+        return b.store(load_runs(b, vector, at, runs, source), out, at.packed);
+      }
+    for (int lane = 0; lane < count; ++lane) {
+      int64_t offset = at.offsets[static_cast<size_t>(lane)];
+      b.store(offset < 0 ? zero_of(b, scalar) : b.load(scalar, source, at.source + offset), out,
+              at.packed + lane);
     }
-  };
-  auto copy_steps = [&](const IntExpr& part, const TilePosition& position, int number,
-                        std::span<const int64_t> offsets) {
-    std::vector<IntExpr> k;
-    std::function<void(const IntExpr&, int64_t)> nest = [&](const IntExpr& offset, int64_t steps) {
-      if (k.size() == operand.extents.size())
-        return copy_register(offset, operand.index(part, position, number, k), offsets, steps);
-      size_t level = k.size();
-      bool is_last = level + 1 == operand.extents.size();
-      int step = is_last ? position.k_interleave : 1, group = is_last ? operand.k_group : 1;
-      auto copy_at = [&](const IntExpr& iv, int64_t count) {
-        k.push_back(iv);
-        nest(offset + iv * (group * operand.strides[level]), count);
-        k.pop_back();
-      };
-      int64_t whole = operand.extents[level] / group, rest = operand.extents[level] % group;
-      b.loop(0, whole, step, [&](const IntExpr& iv) { copy_at(iv, group); });
-      if (rest > 0) copy_at(whole, rest);
-    };
-    nest(part * operand.selected_stride + operand.first_element +
-             position.column_vector * (lanes * operand.column_stride),
-         1);
-  };
-  auto copy_group = [&](const IntExpr& part, const IntExpr& first_vector, const PackedGroup& group) {
-    TilePosition position;
-    position.column_vector = first_vector;
-    position.vectors = group.vectors;
-    position.k_interleave = group.k_interleave;
-    for (int i = 0; i < group.registers; ++i)
-      copy_steps(part, position, i,
-                 std::span(group.lanes).subspan(static_cast<size_t>(i * lanes), static_cast<size_t>(lanes)));
-  };
-  IntExpr part = b.set_parallel(operand.selected);
-  // Whole groups share a body; only the very last vector of all may be partial.
-  int64_t alike = std::min(groups.full_groups, operand.columns / (int64_t{groups.vectors} * lanes));
-  b.loop(0, alike, 1, [&](const IntExpr& number) {
-    copy_group(part, number * groups.vectors, packed_group(operand, groups, 0));
   });
-  if (alike == groups.count()) return;
-  PackedGroup last = packed_group(operand, groups, alike);
-  copy_group(part, last.first_vector, last);
 }
 
 } // namespace firn::lower

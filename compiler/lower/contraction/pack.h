@@ -1,17 +1,18 @@
-// Packing of a contraction's vector operand: the order in which the register tiles read it, so that a whole
-// run streams it front to back.
+// The packed form of a contraction's vector operand: the order in which the register tiles read it, so that a
+// whole run streams it front to back. And packings (support/packing.h) as kernels.
 //
 //   packed[selected][column group][reduction loops, row-major][register][lane][k group]
 //
-// In a group with k_interleave one register holds as many steps of the innermost loop; a lane holds the k
-// group of its product, neighbouring steps of that loop. Lanes beyond the last column, and steps beyond the
-// last one, hold zeros.
+// In a group with k_interleave one register holds as many steps of the innermost loop (k_interleave.h); a
+// lane holds the k group of its product, neighbouring steps of that loop. Lanes beyond the last column, and
+// steps beyond the last one, hold zeros.
 #pragma once
 
 #include "compiler/kernel/builder.h"
 #include "compiler/lower/contraction/contraction.h"
+#include "compiler/support/packing.h"
 
-#include <span>
+#include <functional>
 
 namespace firn::lower {
 
@@ -33,12 +34,20 @@ struct PackedOperand {
   // addressed by its first vector: groups before it hold `columns before it` x reduction_size elements.
   IntExpr index(const IntExpr& selected, const TilePosition& position, int number,
                 const std::vector<IntExpr>& k) const;
+  Packing packing(int64_t source_elements) const;
 };
 
-// Packs `source` (row-major elements of the operand's size) into `out` at compile time.
-void pack(const PackedOperand& operand, std::span<const std::byte> source, std::span<std::byte> out);
-
-// Emits a kernel body that packs buffer `source` into buffer `out`, for operands computed at run time.
-void emit_pack(kernel::Builder& builder, const PackedOperand& operand, int source, int out);
+// One register of a packing. In the packed constant its lanes lie side by side.
+struct PackedRegister {
+  IntExpr source, packed;       // of its first element
+  std::vector<int64_t> offsets; // of its lanes in the source, from `source` on; -1 where it has nothing
+  int64_t point_stride = 0;     // in the packed constant, of transforms
+};
+// Emits the loops over all registers, of `lanes` lanes at most, and sets the parallel loop.
+void emit_packed_registers(kernel::Builder& builder, const Packing& packing, int lanes,
+                           const std::function<void(const PackedRegister&)>& body);
+// Emits a kernel body that packs buffer `source` of such elements into buffer `out`.
+void emit_pack(kernel::Builder& builder, const Packing& packing, kernel::Scalar element, int lanes,
+               int source, int out);
 
 } // namespace firn::lower

@@ -62,14 +62,8 @@ void emit_planned(LoweringContext& context, const Instruction& instruction, cons
   const TargetInfo& target = context.target();
   auto computed = plan::ComputedConvolution::of(root, instruction.type(), target.lanes(32));
   plan::WinogradGeometry g = *plan::winograd_geometry(plan, computed, target, context.model_weight_bytes());
-  LiteralRef literal = computed.filter.def->literal();
-  auto fill = [literal, g](std::span<std::byte> out) {
-    plan::pack_winograd_filters(g, plan::aligned_filters(*literal).data(), out);
-  };
-  std::optional<kernel::RawForm> raw;
-  if (context.options().winograd == Winograd::Init) raw = raw_winograd_filters(g, literal);
-  int constant =
-      context.add_constant(g.filter_elements() * 4, fill, computed.filter.def->location(), std::move(raw));
+  const Instruction& filter = *computed.filter.def;
+  int constant = context.add_constant(filter.literal(), g.filter_packing(), filter.location());
   KernelMaker maker(context, instruction, "convolution");
   ContractionBinding binding = make_binding(instruction, root);
   binding.polyphase = computed.polyphase;

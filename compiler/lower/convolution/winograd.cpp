@@ -76,8 +76,7 @@ private:
       return b.load({Scalar::F32, 1}, inputs_, vector * plan_.lanes + floor_mod(k[0], plan_.lanes));
     };
     spec.vector = [this](Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
-      return b.load(vector_, binding_.vector, filter_offset(at, k[0]) + vector * plan_.lanes,
-                    plan_.lanes * 4);
+      return b.load(vector_, binding_.vector, filter_offset(at, vector, k[0]), plan_.lanes * 4);
     };
     spec.store = [this](Builder&, const TilePosition& at, int row, int vector, Register sum, int) {
       store(sum, products_, at.outer[0] * plan_.product_stride() + (at.row + row) * at.vectors + vector);
@@ -86,7 +85,7 @@ private:
     // The filters of the point after this one lie right behind.
     spec.group_lines = plan_.channels * plan_.tiling.tile.vectors * plan_.lanes / kLineElements;
     spec.prefetch = [this](Builder& b, const TilePosition& at, const IntExpr& line) {
-      IntExpr next = filter_offset(at, 0) + plan_.channels * at.vectors * plan_.lanes;
+      IntExpr next = filter_offset(at, 0, 0) + plan_.channels * at.vectors * plan_.lanes;
       b.prefetch(binding_.vector, next + line * kLineElements, /*into_l2=*/true);
     };
     spec.scalar_rows_per_line = std::max(1, static_cast<int>(kLineElements) / plan_.lanes);
@@ -98,9 +97,8 @@ private:
     return spec;
   }
 
-  IntExpr filter_offset(const TilePosition& at, const IntExpr& channel) const {
-    return at.column_vector * (plan_.lanes * plan_.points() * plan_.channels) +
-           (at.outer[0] * plan_.channels + channel) * (at.vectors * plan_.lanes);
+  IntExpr filter_offset(const TilePosition& at, const IntExpr& vector, const IntExpr& channel) const {
+    return plan_.filter_index(at.column_vector, at.vectors, vector, at.outer[0], channel);
   }
 };
 

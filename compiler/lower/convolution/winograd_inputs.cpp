@@ -39,7 +39,7 @@ void WinogradInputs::transform(const Position& at, const IntExpr& block, const I
 void WinogradInputs::transform_columns(int first, int count, const TileClass& inside, const Position& corner,
                                        const IntExpr& block, const IntExpr& tile) {
   int high = plan_.height.inputs(), wide = plan_.width.inputs();
-  plan::TransformMatrix matrix{count, wide, {}};
+  TransformMatrix matrix{count, wide, {}};
   auto from = plan_.width.input.values.begin() + first * wide;
   matrix.values.assign(from, from + count * wide);
   bool rows_outside =

@@ -51,11 +51,11 @@ std::vector<Register> WinogradOutputs::transformed_column(const TilePosition& gr
 
 std::vector<std::vector<Register>>
 WinogradOutputs::transformed_rows(const TilePosition& group, const IntExpr& vector, const IntExpr& tile) {
-  const plan::TransformMatrix& matrix = plan_.width.output;
+  const TransformMatrix& matrix = plan_.width.output;
   std::vector<int> shared, single;
   for (int column = 0; column < matrix.columns; ++column)
     (matrix.rows_using(column) > 1 || matrix.rows == 1 ? shared : single).push_back(column);
-  plan::TransformMatrix part{matrix.rows, static_cast<int>(shared.size()), {}};
+  TransformMatrix part{matrix.rows, static_cast<int>(shared.size()), {}};
   std::vector<std::vector<Register>> rows(static_cast<size_t>(plan_.height.outputs));
   for (int column : shared) {
     std::vector<Register> values = transformed_column(group, vector, tile, column);

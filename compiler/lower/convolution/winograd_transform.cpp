@@ -62,7 +62,7 @@ bool near(double a, double b) {
 
 // Replaces columns c, d of equal magnitude by their sum and difference where every row uses just one of the
 // two.
-void pair_columns(Builder& b, plan::TransformMatrix& matrix, std::vector<Register>& values) {
+void pair_columns(Builder& b, TransformMatrix& matrix, std::vector<Register>& values) {
   std::vector<bool> taken(static_cast<size_t>(matrix.columns), false);
   for (int c = 0; c < matrix.columns; ++c)
     for (int d = c + 1; d < matrix.columns && !taken[static_cast<size_t>(c)]; ++d) {
@@ -91,7 +91,7 @@ void pair_columns(Builder& b, plan::TransformMatrix& matrix, std::vector<Registe
 }
 
 // The row that equals `row` but for signs, with both equal and opposite ones.
-std::optional<int> mirrored_row(const plan::TransformMatrix& matrix, int row) {
+std::optional<int> mirrored_row(const TransformMatrix& matrix, int row) {
   for (int other = row + 1; other < matrix.rows; ++other) {
     int equal = 0, opposite = 0;
     bool same = true;
@@ -108,9 +108,9 @@ std::optional<int> mirrored_row(const plan::TransformMatrix& matrix, int row) {
 
 } // namespace
 
-std::vector<Register> emit_transform(Builder& b, const plan::TransformMatrix& original,
+std::vector<Register> emit_transform(Builder& b, const TransformMatrix& original,
                                      std::vector<Register> values) {
-  plan::TransformMatrix matrix = original;
+  TransformMatrix matrix = original;
   pair_columns(b, matrix, values);
   std::vector<Register> out(static_cast<size_t>(matrix.rows));
   for (int row = 0; row < matrix.rows; ++row) {

@@ -1,7 +1,8 @@
 // The inner loop of recurrent layers: rows of a state or an input times one block's panel of gate weights.
 #pragma once
 
-#include "compiler/lower/recurrent/gate_panels.h"
+#include "compiler/kernel/builder.h"
+#include "compiler/plan/gate_panels.h"
 
 namespace firn::lower {
 

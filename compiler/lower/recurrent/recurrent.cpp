@@ -2,6 +2,7 @@
 // of a block of hidden units in registers, from the packed weights to the new state. The input's products
 // come from a dot of their own over the whole sequence (project-recurrent-inputs), or are computed by the
 // same kernel.
+#include "compiler/lower/contraction/pack.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/recurrent/gate_gemm.h"
 #include "compiler/lower/recurrent/recurrent_cell.h"
@@ -73,19 +74,17 @@ private:
   int bind_panels(Value weights, const plan::GatePanels& panels) {
     if (panels.gates.empty()) return -1;
     int64_t elements = panels.elements();
+    Packing packing = panels.packing(weights.type().num_elements());
     Place place;
     if (weights.def->is(Opcode::Constant) && !weights.def->literal()->is_opaque()) {
-      auto fill = [literal = weights.def->literal(), panels](std::span<std::byte> out) {
-        plan::pack_gates(panels, literal->bytes(), out);
-      };
-      place = {context_.add_constant(elements * 4, fill, weights.def->location()), 0};
+      place = {context_.add_constant(weights.def->literal(), packing, weights.def->location()), 0};
     } else {
       place = {context_.add_scratch_buffer(elements * 4, "packed"), 0};
-      KernelMaker packing(context_, composite_, "pack");
-      int from = packing.read(weights);
-      int to = packing.parameter(place, kernel::Scalar::F32, elements, true, "packed");
-      emit_pack_gates(packing.builder(), panels, from, to);
-      packing.finish();
+      KernelMaker packer(context_, composite_, "pack");
+      int from = packer.read(weights);
+      int to = packer.parameter(place, kernel::Scalar::F32, elements, true, "packed");
+      emit_pack(packer.builder(), packing, kernel::Scalar::F32, units_.lanes, from, to);
+      packer.finish();
     }
     maker_.kernel().bytes += elements * 4;
     return maker_.parameter(place, kernel::Scalar::F32, elements, false, "packed");

@@ -1,0 +1,18 @@
+// @prepare: the function that makes the constants of a program, as its kernels read them, from the model's
+// own.
+#pragma once
+
+#include "compiler/lower/lower.h"
+
+#include <memory>
+
+namespace firn::lower {
+
+// A module with the function @prepare: a parameter for every tensor of the model that the constants are made
+// from, and a result for every constant that has bytes, in their order, flat.
+std::unique_ptr<Module> make_prepare_module(const kernel::Program& program);
+
+// The tensors that the parameters stand for, in their order.
+std::vector<kernel::ConstantSource> prepare_sources(const kernel::Program& program);
+
+} // namespace firn::lower
