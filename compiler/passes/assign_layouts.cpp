@@ -30,8 +30,6 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kFewChannels = 8; // an input with fewer is read plain: a block would be mostly empty
-
 bool is_blockable(const Type& type) {
   return type.is_tensor() && bit_width(type.dtype) >= 8 && !is_complex(type.dtype) && type.rank() >= 3 &&
          type.rank() <= 6 && type.is_static() && type.num_elements() > 0;
@@ -218,7 +216,7 @@ private:
     // Converting costs one pass over the input; the convolution reads it once per window position and block
     // of filters, full or not.
     int64_t blocks = (convolution.operand(1).dim(0) + block_ - 1) / block_;
-    bool pays = input.dim(1) >= kFewChannels && is_blockable(input.type()) &&
+    bool pays = plan::has_channels_for_blocks(convolution, *options_.target) && is_blockable(input.type()) &&
                 positions_of(input.type()) > 1 && positions_of(convolution.operand(1).type()) * blocks >= 4;
     if (pays) convolution.set_operand(0, blocked_form(input));
   }

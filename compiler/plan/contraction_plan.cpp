@@ -148,9 +148,11 @@ private:
     auto g = DotGeometry::of(*root_.op, instruction_.type(), plan.lhs_columns, plan.product);
     if (!g) return "register tiles do not cover it";
     bool vector_constant = plan.lhs_columns ? lhs_constant : rhs_constant;
-    bool can_stay = g->column.stride == 1 && g->columns.type.dtype == DType::F32;
+    DType columns = g->columns.type.dtype;
+    bool is_word = columns == DType::F32 || columns == DType::I32 || columns == DType::U32;
+    bool can_stay = g->column.stride == 1 && is_word;
     if (chooses) plan.unpacked = !vector_constant && can_stay;
-    if (plan.unpacked && !can_stay) return "columns do not lie together as floats: they are packed";
+    if (plan.unpacked && !can_stay) return "columns do not lie together as words: they are packed";
     g->shape.compact = context_.options.optimize_size;
     if (vector_constant) g->shape.weight_bytes = context_.model_weight_bytes;
     set_tiling(plan, g->shape, target_, chooses);

@@ -1,6 +1,8 @@
 // Work and traffic of instructions, from their types alone.
 #include "compiler/plan/cost_model.h"
 
+#include "compiler/plan/product.h"
+
 #include <algorithm>
 
 namespace firn::plan {
@@ -25,17 +27,24 @@ double products(const Instruction& contraction) {
   return count;
 }
 
+// Of a step of its reduction, in FMAs: one, or a part where a product takes several steps.
+double products_of_step(const Instruction& contraction, const TargetInfo& target) {
+  auto product = choose_product(contraction, target, /*strict=*/false);
+  if (!product || product->kind == ProductKind::Fma) return 1;
+  return facts_of(*product, target).instructions / product->k_group();
+}
+
 // Multiplications with their additions, or other operations, of which a machine does equally many.
-double operations(const Instruction& instruction) {
+double operations(const Instruction& instruction, const TargetInfo& target) {
   double count = 0;
   if (instruction.num_results() == 1 && !instruction.is(Opcode::Constant) &&
       !instruction.is(Opcode::Parameter))
     count = elements(instruction.type());
   if (instruction.is(Opcode::Dot) || instruction.is(Opcode::Convolution))
-    return count * products(instruction);
+    return count * products(instruction) * products_of_step(instruction, target);
   double inner_count = 0;
   for (int i = 0; i < instruction.num_regions(); ++i)
-    for (const auto& inner : instruction.region(i).instructions()) inner_count += operations(*inner);
+    for (const auto& inner : instruction.region(i).instructions()) inner_count += operations(*inner, target);
   return std::max(count, inner_count);
 }
 
@@ -71,7 +80,7 @@ double overlapped(double compute, double stream) {
 
 double predicted_cycles(const Instruction& instruction, const TargetInfo& target,
                         int64_t model_weight_bytes) {
-  double count = operations(instruction), weights = 0, activations = 0;
+  double count = operations(instruction, target), weights = 0, activations = 0;
   for (Value operand : instruction.operands()) {
     // Of a table, a gather reads a part.
     double part = std::min(1.0, count / std::max(1.0, elements(operand.type())));

@@ -11,7 +11,8 @@
 namespace firn::plan {
 namespace {
 
-constexpr int64_t kLongSum = 256; // terms of an element, beside which storing a whole block is cheap
+constexpr int64_t kFewChannels = 8; // of an input: fewer leave most of a block empty
+constexpr int64_t kLongSum = 256;   // terms of an element, beside which storing a whole block is cheap
 // Vectors of filters from which on slicing is a small part of the products' time.
 constexpr int64_t kMinSlicedVectors = 64;
 
@@ -55,6 +56,13 @@ bool wants_channel_blocks(const Instruction& convolution, int block) {
            (taps > 1 && taps * filter.dim(1) >= kLongSum && !lines_fill_vectors(convolution, block));
   if (has_groups_within_blocks(convolution, block)) return sums_in_f32(input.dtype);
   return filters % block == 0 && filter.dim(1) % block == 0;
+}
+
+bool has_channels_for_blocks(const Instruction& convolution, const TargetInfo& target) {
+  int64_t channels = convolution.operand(0).dim(1);
+  if (channels >= kFewChannels) return true;
+  auto product = choose_product(convolution, target, /*strict=*/false);
+  return product && product->k_group() > 1 && channels > 1;
 }
 
 bool has_groups_within_blocks(const Instruction& convolution, int block) {

@@ -9,6 +9,9 @@ namespace firn::plan {
 
 // Whether the result of a convolution should lie in blocks of `block` channels.
 bool wants_channel_blocks(const Instruction& convolution, int block);
+// Whether its input has channels enough to be read in blocks: a block of few is mostly empty, but the k group
+// of a product is one load of it.
+bool has_channels_for_blocks(const Instruction& convolution, const TargetInfo& target);
 // Whether its groups lie within blocks: depthwise, or side by side with as many results as operands.
 bool has_groups_within_blocks(const Instruction& convolution, int block);
 // Whether groups of a convolution of 1x1 windows are better a batch of dots: they neither fill blocks nor lie

@@ -1,9 +1,11 @@
 // Every hot loop of the gate kernels: no spills, the tile that the algorithm promises, and no more loads and
 // scalar instructions than it needs.
+#include "compiler/graph/text.h"
 #include "tests/gates/gate_kernels.h"
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -106,4 +108,31 @@ TEST_CASE("loops of assembly are counted", "[gates]") {
   CHECK(outer.lines.size() == 4);
   CHECK(outer.spills == 0);
   CHECK(outer.scalar_spills == 2);
+}
+
+TEST_CASE("products of bytes and of bf16 are one instruction, of sums in registers", "[gates]") {
+  struct Case {
+    std::string lhs, rhs, sums, mnemonic;
+  };
+  for (const Case& c : {Case{"u8", "i8", "i32", "vpdpbusd"}, Case{"bf16", "bf16", "f32", "vdpbf16ps"}})
+    for (const char* cpu : {"znver4", "sapphirerapids"}) {
+      std::string text = "module @m { func @main(%x: " + c.lhs + "[48,256], %w: " + c.rhs + "[256,96]) -> (" +
+                         c.sums +
+                         "[48,96]) { %y = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = "
+                         "[1], rhs_contract = [0], result = " +
+                         c.sums + "} : " + c.sums + "[48,96] return %y } }";
+      GateKernel kernel{c.mnemonic, [&](int) { return std::move(*firn::parse_module("gate.hlo", text)); }};
+      GateCode code = compile_gate_kernel(kernel, cpu, "direct tile 8x3 columns outermost");
+      INFO(cpu << ": " << code.algorithm);
+      int hot_loops = 0;
+      for (const AssemblyLoop& loop : code.loops) {
+        auto products = std::count_if(loop.lines.begin(), loop.lines.end(), [&](const std::string& line) {
+          return line.find(c.mnemonic) != std::string::npos;
+        });
+        INFO(loop.to_string());
+        CHECK((products == 0 || (products % 24 == 0 && loop.spills == 0)));
+        hot_loops += products >= 24;
+      }
+      CHECK(hot_loops > 0);
+    }
 }

@@ -76,6 +76,11 @@ TEST_CASE("dots of integers that have no product of several steps", "[lower][typ
       expect_dot({types, 5, 13, 19, constant}, {"native", "x86-64", "cortex-a72", "cortex-m3"});
 }
 
+TEST_CASE("columns of i32 are read where they lie", "[lower][typed][plan]") {
+  for (const char* plan : {"direct tile 4x2 columns outermost unpacked", "direct tile 3x1 rows outermost"})
+    expect_dot({{"i16", "i32", "i32"}, 5, 13, 37, false, plan}, kNativeCpus);
+}
+
 TEST_CASE("dots of narrow types whose steps do not lie side by side", "[lower][typed]") {
   for (const Types& types : kProductTypes)
     for (bool constant : {true, false}) {

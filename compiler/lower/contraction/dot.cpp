@@ -80,7 +80,7 @@ private:
     IntExpr first = (at.column_vector + vector) * lanes_;
     IntExpr place = offset(g_.columns.batch, at.outer) + first + steps_.first * g_.contract[0].column_stride;
     for (size_t i = 0; i < g_.contract.size(); ++i) place = place + k[i] * g_.contract[i].column_stride;
-    kernel::MachineType type{kernel::Scalar::F32, lanes_};
+    kernel::MachineType type = sum_.with_lanes(lanes_);
     int64_t columns = g_.column.extent;
     if (first.upper_bound() + lanes_ <= columns) return b.load(type, binding_.vector, place);
     return b.load_masked(type, binding_.vector, place,
