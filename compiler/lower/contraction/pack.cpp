@@ -322,8 +322,8 @@ void emit_packed_registers(Builder& b, const Packing& packing, int lanes,
 
 namespace {
 
-// Offsets of lanes that hold the elements of `runs` vectors in turn: each vector's neighbours lie side by side
-// in the source, or it has none of them. One vector: the lanes are neighbours.
+// Offsets of lanes that hold the elements of `runs` vectors in turn: each vector's neighbours lie side by
+// side in the source, or it has none of them. One vector: the lanes are neighbours.
 bool holds_runs(const std::vector<int64_t>& offsets, size_t runs) {
   if (!std::has_single_bit(offsets.size()) || offsets.size() <= runs) return false;
   for (size_t i = 0; i < offsets.size(); ++i) {
