@@ -20,7 +20,8 @@ std::string task_symbol(const Kernel& kernel) {
 KernelEmitter::KernelEmitter(ModuleContext& context, const Kernel& kernel,
                              std::span<const ParameterFacts> facts)
     : context_(context), kernel_(kernel), facts_(facts), ir_(context.context),
-      values_(kernel.register_types.size(), nullptr) {}
+      values_(kernel.register_types.size(), nullptr),
+      expressions_(ir_, context.index_type(), "kernel " + kernel.name) {}
 
 void ModuleContext::set_attributes(llvm::Function& function) const {
   function.addFnAttr("target-cpu", target.cpu);
@@ -61,7 +62,8 @@ llvm::Type* KernelEmitter::type_of(MachineType type) const {
 llvm::Function* KernelEmitter::create_function() {
   llvm::LLVMContext& c = context_.context;
   std::vector<llvm::Type*> types(kernel_.parameters.size(), llvm::PointerType::getUnqual(c));
-  if (kernel_.parallel_count > 1) types.insert(types.end(), 2, context_.index_type());
+  types.insert(types.end(), kernel_.extents.size(), context_.index_type());
+  if (kernel_.most_iterations() > 1) types.insert(types.end(), 2, context_.index_type());
   auto* signature = llvm::FunctionType::get(llvm::Type::getVoidTy(c), types, /*isVarArg=*/false);
   auto* function = llvm::Function::Create(signature, llvm::GlobalValue::InternalLinkage,
                                           kernel_symbol(kernel_), context_.module);
@@ -76,13 +78,31 @@ llvm::Function* KernelEmitter::create_function() {
     attributes.addAttribute(llvm::Attribute::NonNull);
     attributes.addAttribute(llvm::Attribute::NoCapture);
     attributes.addAlignmentAttr(static_cast<unsigned>(facts_[i].alignment));
-    if (int64_t bytes = parameter.size * scalar_bytes(parameter.element); bytes > 0) {
+    // Where extents vary a buffer may end before the bound.
+    int64_t bytes = kernel_.extents.empty() ? parameter.size * scalar_bytes(parameter.element) : 0;
+    if (bytes > 0) {
       attributes.addDereferenceableAttr(static_cast<uint64_t>(bytes));
     }
     function->addParamAttrs(i, attributes);
     function->getArg(i)->setName(parameter.name);
   }
+  set_extents(*function);
   return function;
+}
+
+// The extents' bounds make divisions by them cheaper.
+void KernelEmitter::set_extents(llvm::Function& function) {
+  unsigned bits = context_.index_type()->getBitWidth();
+  for (size_t i = 0; i < kernel_.extents.size(); ++i) {
+    const Symbol& extent = *kernel_.extents[i];
+    llvm::Argument* argument = function.getArg(static_cast<unsigned>(kernel_.parameters.size() + i));
+    argument->setName(extent.name);
+    llvm::AttrBuilder attributes(context_.context);
+    attributes.addRangeAttr(llvm::ConstantRange(llvm::APInt(bits, static_cast<uint64_t>(extent.lower)),
+                                                llvm::APInt(bits, static_cast<uint64_t>(extent.upper) + 1)));
+    argument->addAttrs(attributes);
+    expressions_.set(extent, {argument, 0, 0});
+  }
 }
 
 llvm::BasicBlock* KernelEmitter::new_block(const char* name) {
@@ -109,19 +129,19 @@ llvm::Function* KernelEmitter::emit() {
   start_block(new_block("entry"));
   for (unsigned i = 0; i < kernel_.parameters.size(); ++i) buffers_.push_back(function_->getArg(i));
   emit_scratch();
-  if (kernel_.parallel_count > 1) {
-    unsigned first = static_cast<unsigned>(kernel_.parameters.size());
+  if (kernel_.most_iterations() > 1) {
+    unsigned first = static_cast<unsigned>(kernel_.parameters.size() + kernel_.extents.size());
     ++depth_;
     // Whoever calls with an empty range has nothing to do with us; the loop is entered unconditionally.
     emit_loop(function_->getArg(first), function_->getArg(first + 1), 1, /*runs_at_least_once=*/true, {},
               [&](llvm::Value* variable, const std::vector<llvm::Value*>&) {
-                symbols_[kernel_.parallel.get()] = {variable, 0, depth_};
+                expressions_.set(*kernel_.parallel, {variable, 0, depth_});
                 emit_block(kernel_.body, nullptr);
                 return std::vector<llvm::Value*>();
               });
     --depth_;
   } else {
-    if (kernel_.parallel) symbols_[kernel_.parallel.get()] = {index_constant(0), 0, 0};
+    if (kernel_.parallel) expressions_.set(*kernel_.parallel, {index_constant(0), 0, 0});
     emit_block(kernel_.body, nullptr);
   }
   ir_.CreateRetVoid();
@@ -150,7 +170,7 @@ void KernelEmitter::emit_op(const Op& op, std::vector<llvm::Value*>* yielded) {
   }
   switch (op.kind) {
   case OpKind::Symbolic:
-    symbols_[op.symbol.get()] = {value(op.operands[0]), 0, depth_};
+    expressions_.set(*op.symbol, {value(op.operands[0]), 0, depth_});
     addresses_.clear(); // an unrolled copy defines the symbol anew
     return;
   case OpKind::For: return emit_for(op);
@@ -270,7 +290,7 @@ void KernelEmitter::emit_for(const Op& op) {
   auto iterate = [&](int64_t copies) {
     return [this, &op, &block, copies](llvm::Value* variable, std::vector<llvm::Value*> current) {
       for (int64_t copy = 0; copy < copies; ++copy) {
-        symbols_[op.symbol.get()] = {variable, copy * op.step, depth_};
+        expressions_.set(*op.symbol, {variable, copy * op.step, depth_});
         bool outer = has_offsets_;
         has_offsets_ |= copy > 0;
         for (size_t i = 0; i < current.size(); ++i) set(block.arguments[i], current[i]);

@@ -7,7 +7,6 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
-#include <map>
 
 namespace firn::codegen {
 
@@ -18,81 +17,13 @@ using namespace kernel;
 IntExpr KernelEmitter::resolve(const IntExpr& expression) const {
   if (!has_offsets_) return expression;
   return expression.substitute([&](const Symbol& symbol) -> std::optional<IntExpr> {
-    auto found = symbols_.find(&symbol);
-    if (found == symbols_.end() || found->second.offset == 0) return std::nullopt;
+    const SymbolValue* found = expressions_.find(symbol);
+    if (!found || found->offset == 0) return std::nullopt;
     for (const SymbolRef& ref : expression.symbols()) {
-      if (ref.get() == &symbol) return IntExpr::symbol(ref) + found->second.offset;
+      if (ref.get() == &symbol) return IntExpr::symbol(ref) + found->offset;
     }
     return std::nullopt;
   });
-}
-
-int KernelEmitter::depth_of(const IntExpr::Term& term) const {
-  int depth = 0;
-  for (const AtomRef& atom : term.atoms) {
-    std::vector<SymbolRef> symbols;
-    if (atom->kind == IntAtom::Kind::Symbol)
-      symbols.push_back(atom->symbol);
-    else {
-      symbols = atom->lhs->symbols();
-      for (const SymbolRef& symbol : atom->rhs->symbols()) symbols.push_back(symbol);
-    }
-    for (const SymbolRef& symbol : symbols) {
-      auto found = symbols_.find(symbol.get());
-      FIRN_CHECK(found != symbols_.end(),
-                 "symbol '" + symbol->name + "' has no value in kernel " + kernel_.name);
-      depth = std::max(depth, found->second.depth);
-    }
-  }
-  return depth;
-}
-
-llvm::Value* KernelEmitter::atom(const IntAtom& atom) {
-  if (atom.kind == IntAtom::Kind::Symbol) {
-    auto found = symbols_.find(atom.symbol.get());
-    FIRN_CHECK(found != symbols_.end(),
-               "symbol '" + atom.symbol->name + "' has no value in kernel " + kernel_.name);
-    return found->second.value;
-  }
-  llvm::Value *lhs = expression(*atom.lhs), *rhs = expression(*atom.rhs);
-  if (atom.kind == IntAtom::Kind::Min) return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, lhs, rhs);
-  if (atom.kind == IntAtom::Kind::Max) return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, lhs, rhs);
-  bool quotient = atom.kind == IntAtom::Kind::FloorDiv;
-  int64_t divisor = atom.rhs->is_constant() ? atom.rhs->value() : 0;
-  if (divisor > 0 && (divisor & (divisor - 1)) == 0) {
-    uint64_t shift = static_cast<uint64_t>(__builtin_ctzll(static_cast<uint64_t>(divisor)));
-    return quotient ? ir_.CreateAShr(lhs, shift) : ir_.CreateAnd(lhs, index_constant(divisor - 1));
-  }
-  if (atom.lhs->lower_bound() >= 0) return quotient ? ir_.CreateUDiv(lhs, rhs) : ir_.CreateURem(lhs, rhs);
-  // Towards minus infinity: a negative remainder takes one more step down.
-  llvm::Value* remainder = ir_.CreateSRem(lhs, rhs);
-  llvm::Value* negative = ir_.CreateICmpSLT(remainder, index_constant(0));
-  if (!quotient) return ir_.CreateSelect(negative, ir_.CreateAdd(remainder, rhs), remainder);
-  return ir_.CreateAdd(ir_.CreateSDiv(lhs, rhs), ir_.CreateSExt(negative, context_.index_type()));
-}
-
-llvm::Value* KernelEmitter::term(const IntExpr::Term& term, int64_t scale) {
-  llvm::Value* product = nullptr;
-  for (const AtomRef& factor : term.atoms) {
-    llvm::Value* value = atom(*factor);
-    product = product ? ir_.CreateNSWMul(product, value) : value;
-  }
-  int64_t coefficient = term.coefficient * scale;
-  return coefficient == 1 ? product : ir_.CreateNSWMul(product, index_constant(coefficient));
-}
-
-llvm::Value* KernelEmitter::expression(const IntExpr& expression) {
-  std::map<int, llvm::Value*> by_depth;
-  for (const IntExpr::Term& part : expression.terms()) {
-    llvm::Value*& sum = by_depth[depth_of(part)];
-    llvm::Value* value = term(part, 1);
-    sum = sum ? ir_.CreateNSWAdd(sum, value) : value;
-  }
-  llvm::Value* total = nullptr;
-  for (auto& [depth, sum] : by_depth) total = total ? ir_.CreateNSWAdd(total, sum) : sum;
-  if (!total) return index_constant(expression.constant_part());
-  if (expression.constant_part() == 0) return total;
-  return ir_.CreateNSWAdd(total, index_constant(expression.constant_part()));
 }
 
 llvm::Value* KernelEmitter::address(int buffer, const IntExpr& unresolved) {
@@ -106,13 +37,8 @@ llvm::Value* KernelEmitter::address(int buffer, const IntExpr& unresolved) {
   }
   if (!pointer) {
     pointer = buffers_[static_cast<size_t>(buffer)];
-    std::map<int, llvm::Value*> by_depth;
-    for (const IntExpr::Term& part : variable_part.terms()) {
-      llvm::Value*& sum = by_depth[depth_of(part)];
-      llvm::Value* value = term(part, bytes);
-      sum = sum ? ir_.CreateNSWAdd(sum, value) : value;
-    }
-    for (auto& [depth, sum] : by_depth) pointer = ir_.CreatePtrAdd(pointer, sum);
+    for (auto& [depth, sum] : expressions_.emit_by_depth(variable_part, bytes))
+      pointer = ir_.CreatePtrAdd(pointer, sum);
     addresses_.push_back({buffer, variable_part, pointer});
   }
   int64_t offset = index.constant_part() * bytes;

@@ -20,6 +20,8 @@ std::string weights_section(const CodegenOptions& options) {
 
 namespace {
 
+constexpr unsigned kOutOfRange = 9; // FIRN_STATUS_OUT_OF_RANGE
+
 // Where an argument lies in the arena; inputs and outputs may have a slot there.
 struct ArenaRange {
   int64_t first = 0, end = 0;
@@ -30,7 +32,7 @@ class ProgramEmitter {
 public:
   ProgramEmitter(ModuleContext& context, const Program& program, const CodegenOptions& options)
       : context_(context), program_(program), options_(options), ir_(context.context),
-        shared_(context, program, ir_) {}
+        shared_(context, program, ir_), extents_(ir_, context.index_type(), "program " + program.name) {}
 
   // `profile`: the entry function stamps its steps.
   void emit_code(const std::string& entry_symbol, bool profile) {
@@ -167,12 +169,33 @@ private:
       }
       starts_.push_back(start);
     }
+    if (!program_.extents.empty()) load_extents(load_pointer(call, Field::Extents));
     if (shared_.exist()) shared_.begin(load_pointer(call, Field::Executor));
     if (profile)
       emit_profiled_steps(load_pointer(call, Field::Profile));
     else
       emit_steps(program_.steps);
     ir_.CreateRet(llvm::ConstantInt::get(status, 0));
+  }
+
+  // Extents beyond their bounds end the run before it begins.
+  void load_extents(llvm::Value* table) {
+    llvm::Value* outside = nullptr;
+    for (size_t i = 0; i < program_.extents.size(); ++i) {
+      const Symbol& extent = *program_.extents[i];
+      llvm::Value* value =
+          ir_.CreateLoad(context_.index_type(),
+                         ir_.CreateConstGEP1_64(context_.index_type(), table, static_cast<uint64_t>(i)));
+      extents_.set(extent, {value, 0, 0});
+      llvm::Value* wrong = ir_.CreateICmpUGT(ir_.CreateSub(value, extents_.constant(extent.lower)),
+                                             extents_.constant(extent.upper - extent.lower));
+      outside = outside ? ir_.CreateOr(outside, wrong) : wrong;
+    }
+    llvm::BasicBlock *refuse = new_block("refuse"), *accept = new_block("accept");
+    ir_.CreateCondBr(outside, refuse, accept);
+    ir_.SetInsertPoint(refuse);
+    ir_.CreateRet(ir_.getInt32(kOutOfRange));
+    ir_.SetInsertPoint(accept);
   }
 
   // The cycle counter before the first step and after each.
@@ -218,11 +241,34 @@ private:
     const Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
     std::vector<llvm::Value*> arguments;
     for (const Argument& argument : step.arguments) arguments.push_back(address(argument));
-    llvm::Function* function = kernels_[static_cast<size_t>(step.kernel)];
-    if (kernel.tasks > 1) return shared_.emit(step.kernel, function, arguments);
-    if (kernel.parallel_count > 1) {
-      arguments.push_back(llvm::ConstantInt::get(context_.index_type(), 0));
-      arguments.push_back(llvm::ConstantInt::getSigned(context_.index_type(), kernel.parallel_count));
+    ExpressionEmitter given(ir_, context_.index_type(), "a call of kernel " + kernel.name);
+    for (size_t i = 0; i < step.extents.size(); ++i) {
+      arguments.push_back(extents_.emit(step.extents[i]));
+      given.set(*kernel.extents[i], {arguments.back(), 0, 0});
+    }
+    llvm::Value* count = given.emit(kernel.parallel_count);
+    llvm::BasicBlock* after = kernel.parallel_count.lower_bound() < 1 ? begin_unless_empty(count) : nullptr;
+    emit_kernel_call(step.kernel, kernel, arguments, count);
+    if (!after) return;
+    ir_.CreateBr(after);
+    ir_.SetInsertPoint(after);
+  }
+
+  // What follows runs if there are any iterations; returns the block behind it.
+  llvm::BasicBlock* begin_unless_empty(llvm::Value* count) {
+    llvm::BasicBlock *some = new_block("some"), *after = new_block("after");
+    ir_.CreateCondBr(ir_.CreateICmpSGT(count, extents_.constant(0)), some, after);
+    ir_.SetInsertPoint(some);
+    return after;
+  }
+
+  void emit_kernel_call(int number, const Kernel& kernel, std::vector<llvm::Value*>& arguments,
+                        llvm::Value* count) {
+    llvm::Function* function = kernels_[static_cast<size_t>(number)];
+    if (kernel.tasks > 1) return shared_.emit(number, function, arguments, count);
+    if (kernel.most_iterations() > 1) {
+      arguments.push_back(extents_.constant(0));
+      arguments.push_back(count);
     }
     ir_.CreateCall(function, arguments);
   }
@@ -275,6 +321,7 @@ private:
   const CodegenOptions& options_;
   llvm::IRBuilder<> ir_;
   SharedCalls shared_;
+  ExpressionEmitter extents_;
   llvm::Function* entry_ = nullptr;
   std::vector<std::vector<ParameterFacts>> facts_;
   std::vector<llvm::Function*> kernels_;

@@ -1,7 +1,8 @@
 // Emits one kernel as one LLVM function. The class is split by concern over emit_kernel, emit_arithmetic,
-// emit_cast, emit_vector and emit_memory; emit_expand holds what targets lack and code must spell out.
+// emit_cast, emit_vector and emit_memory; emit_expression computes indices, and emit_expand holds what targets lack and code must spell out.
 #pragma once
 
+#include "compiler/codegen/emit_expression.h"
 #include "compiler/kernel/kernel.h"
 #include "compiler/target/product.h"
 
@@ -9,7 +10,6 @@
 #include <llvm/IR/Module.h>
 
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 namespace firn::codegen {
@@ -57,11 +57,6 @@ public:
   llvm::Function* emit();
 
 private:
-  struct SymbolValue {
-    llvm::Value* value = nullptr;
-    int64_t offset = 0; // what an unrolled copy adds to the loop's variable
-    int depth = 0;      // of the loop that defines it; parts of an address are added outermost first
-  };
   struct AddressEntry {
     int buffer;
     IntExpr variable_part;
@@ -70,6 +65,7 @@ private:
 
   // emit_kernel.cpp
   llvm::Function* create_function();
+  void set_extents(llvm::Function& function);
   void emit_scratch();
   void emit_block(const kernel::Block& block, std::vector<llvm::Value*>* yielded);
   void emit_op(const kernel::Op& op, std::vector<llvm::Value*>* yielded);
@@ -127,10 +123,7 @@ private:
   // emit_memory.cpp
   void emit_memory(const kernel::Op& op);
   llvm::Value* address(int buffer, const IntExpr& index);
-  llvm::Value* expression(const IntExpr& expression);
-  llvm::Value* atom(const IntAtom& atom);
-  llvm::Value* term(const IntExpr::Term& term, int64_t scale);
-  int depth_of(const IntExpr::Term& term) const;
+  llvm::Value* expression(const IntExpr& expression) { return expressions_.emit(expression); }
   IntExpr resolve(const IntExpr& expression) const;
   llvm::Align access_alignment(const kernel::Op& op) const;
   void emit_indexed(const kernel::Op& op, llvm::Value* pointer,
@@ -154,7 +147,7 @@ private:
   llvm::Function* function_ = nullptr;
   std::vector<llvm::Value*> buffers_; // parameters, then scratch
   std::vector<llvm::Value*> values_;
-  std::unordered_map<const Symbol*, SymbolValue> symbols_;
+  ExpressionEmitter expressions_;
   std::vector<AddressEntry> addresses_; // of the current basic block
   bool has_offsets_ = false;            // some symbol has one
   int depth_ = 0;

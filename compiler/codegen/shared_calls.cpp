@@ -14,6 +14,10 @@ namespace {
 // The fields of firn_executor, a word each.
 enum ExecutorField : unsigned { Context = 1, Concurrency, ParallelFor };
 
+unsigned argument_count(const Kernel& kernel) {
+  return static_cast<unsigned>(kernel.parameters.size() + kernel.extents.size());
+}
+
 } // namespace
 
 SharedCalls::SharedCalls(ModuleContext& context, const Program& program, llvm::IRBuilder<>& ir)
@@ -37,7 +41,8 @@ void SharedCalls::begin(llvm::Value* executor) {
   executor_ = executor;
   unsigned words = 1;
   for (const auto& kernel : program_.kernels)
-    if (kernel->tasks > 1) words = std::max(words, 1 + static_cast<unsigned>(kernel->parameters.size()));
+    if (kernel->tasks > 1)
+      words = std::max(words, 1 + argument_count(*kernel) + (kernel->parallel_count.is_constant() ? 0 : 1));
   frame_ = ir_.CreateAlloca(llvm::ArrayType::get(context_.index_type(), words), nullptr, "frame");
   llvm::BasicBlock *alone = ir_.GetInsertBlock(), *lent = new_block("lent"), *ready = new_block("ready");
   ir_.CreateCondBr(ir_.CreateIsNull(executor), ready, lent);
@@ -54,7 +59,8 @@ void SharedCalls::begin(llvm::Value* executor) {
   threads_ = either;
 }
 
-void SharedCalls::emit(int number, llvm::Function* function, const std::vector<llvm::Value*>& pointers) {
+void SharedCalls::emit(int number, llvm::Function* function, const std::vector<llvm::Value*>& arguments,
+                       llvm::Value* count) {
   const Kernel& kernel = *program_.kernels[static_cast<size_t>(number)];
   llvm::Function* task = task_of(number, function);
   llvm::BasicBlock *shared = new_block("shared"), *alone = new_block("alone"), *done = new_block("done");
@@ -65,11 +71,15 @@ void SharedCalls::emit(int number, llvm::Function* function, const std::vector<l
                            ? threads_
                            : ir_.CreateSelect(ir_.CreateICmpULT(threads_, constant(kernel.tasks)), threads_,
                                               constant(kernel.tasks));
+  bool varies = !kernel.parallel_count.is_constant();
+  // Every task has iterations.
+  if (varies) tasks = ir_.CreateSelect(ir_.CreateICmpULT(count, tasks), count, tasks);
   auto place = [&](size_t word) {
     return ir_.CreateConstGEP1_32(context_.index_type(), frame_, static_cast<unsigned>(word));
   };
   ir_.CreateStore(tasks, place(0));
-  for (size_t i = 0; i < pointers.size(); ++i) ir_.CreateStore(pointers[i], place(1 + i));
+  for (size_t i = 0; i < arguments.size(); ++i) ir_.CreateStore(arguments[i], place(1 + i));
+  if (varies) ir_.CreateStore(count, place(1 + arguments.size()));
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_.context);
   auto* type =
       llvm::FunctionType::get(llvm::Type::getVoidTy(context_.context),
@@ -79,10 +89,10 @@ void SharedCalls::emit(int number, llvm::Function* function, const std::vector<l
   ir_.CreateBr(done);
 
   ir_.SetInsertPoint(alone);
-  std::vector<llvm::Value*> arguments = pointers;
-  arguments.push_back(constant(0));
-  arguments.push_back(constant(kernel.parallel_count));
-  ir_.CreateCall(function, arguments);
+  std::vector<llvm::Value*> all = arguments;
+  all.push_back(constant(0));
+  all.push_back(count);
+  ir_.CreateCall(function, all);
   ir_.CreateBr(done);
   ir_.SetInsertPoint(done);
 }
@@ -109,7 +119,11 @@ llvm::Function* SharedCalls::task_of(int number, llvm::Function* function) {
 void SharedCalls::emit_share(const Kernel& kernel, llvm::Function* function, llvm::Function* task) {
   llvm::Value *frame = task->getArg(0), *index = task->getArg(1);
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_.context);
-  llvm::Value *tasks = load_word(frame, 0, context_.index_type()), *count = constant(kernel.parallel_count);
+  const IntExpr& iterations = kernel.parallel_count;
+  llvm::Value *tasks = load_word(frame, 0, context_.index_type()),
+              *count = iterations.is_constant()
+                           ? constant(iterations.value())
+                           : load_word(frame, 1 + argument_count(kernel), context_.index_type());
   std::vector<llvm::Value*> arguments;
   for (size_t i = 0; i < kernel.parameters.size(); ++i) {
     llvm::Value* argument = load_word(frame, static_cast<unsigned>(1 + i), pointer);
@@ -118,6 +132,8 @@ void SharedCalls::emit_share(const Kernel& kernel, llvm::Function* function, llv
           ir_.CreatePtrAdd(argument, ir_.CreateMul(index, constant(task_stride(kernel.parameters[i]))));
     arguments.push_back(argument);
   }
+  for (auto i = static_cast<unsigned>(kernel.parameters.size()); i < argument_count(kernel); ++i)
+    arguments.push_back(load_word(frame, 1 + i, context_.index_type()));
   llvm::Value *size = ir_.CreateUDiv(count, tasks), *longer = ir_.CreateURem(count, tasks);
   llvm::Value* is_longer = ir_.CreateICmpULT(index, longer);
   llvm::Value* first = ir_.CreateAdd(ir_.CreateMul(index, size), ir_.CreateSelect(is_longer, index, longer));

@@ -1,9 +1,10 @@
 // Kernel calls whose parallel loop an executor's threads share (firn/abi.h).
 //
 //   tasks = min(the kernel's, the executor's concurrency)
-//   if (tasks > 1) executor->parallel_for(context, tasks, task of the kernel, {tasks, pointers})
-//   else           kernel(pointers, 0, count)
+//   if (tasks > 1) executor->parallel_for(context, tasks, task of the kernel, {tasks, arguments, count})
+//   else           kernel(arguments, 0, count)
 //
+// Arguments are a pointer per parameter and a word per extent; a count that does not vary is not passed on.
 // A task runs an equal share of the loop, with scratch of its own.
 #pragma once
 
@@ -24,8 +25,10 @@ public:
   bool exist() const { return most_tasks_ > 1; }
   // At the start of the entry function: `executor`, loaded from the call, may be null.
   void begin(llvm::Value* executor);
-  // Calls kernel number `number`, emitted as `function`, with a pointer per parameter.
-  void emit(int number, llvm::Function* function, const std::vector<llvm::Value*>& pointers);
+  // Calls kernel number `number`, emitted as `function`, with a pointer per parameter and a word per extent,
+  // for `count` iterations, one at least.
+  void emit(int number, llvm::Function* function, const std::vector<llvm::Value*>& arguments,
+            llvm::Value* count);
 
 private:
   llvm::Function* task_of(int number, llvm::Function* function);
@@ -39,7 +42,7 @@ private:
   llvm::IRBuilder<>& ir_;
   int most_tasks_ = 1;
   llvm::Value *executor_ = nullptr, *threads_ = nullptr; // 1 without an executor
-  llvm::AllocaInst* frame_ = nullptr;                    // what a task is given: tasks, then the pointers
+  llvm::AllocaInst* frame_ = nullptr;                    // what a task is given: tasks, arguments, count
   std::map<int, llvm::Function*> tasks_;                 // by kernel
 };
 

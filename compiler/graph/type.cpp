@@ -78,6 +78,12 @@ size_t Type::byte_size() const {
   return firn::byte_size(dtype, static_cast<size_t>(num_elements()));
 }
 
+Type Type::at_bound() const {
+  Type type = *this;
+  for (Dim& dim : type.dims) dim = Dim(dim.extent.upper_bound());
+  return type;
+}
+
 std::vector<int64_t> Type::physical_dims() const {
   std::vector<int64_t> extents;
   for (int i = 0; i < rank(); ++i) {
@@ -85,6 +91,19 @@ std::vector<int64_t> Type::physical_dims() const {
     int64_t extent = dim(axis);
     for (const Layout::Block& block : layout.blocks)
       if (block.dim == axis) extent = (extent + block.size - 1) / block.size;
+    extents.push_back(extent);
+  }
+  for (const Layout::Block& block : layout.blocks) extents.push_back(block.size);
+  return extents;
+}
+
+std::vector<IntExpr> Type::physical_extents() const {
+  std::vector<IntExpr> extents;
+  for (int i = 0; i < rank(); ++i) {
+    int axis = layout.order.empty() ? i : layout.order[static_cast<size_t>(i)];
+    IntExpr extent = dims[static_cast<size_t>(axis)].extent;
+    for (const Layout::Block& block : layout.blocks)
+      if (block.dim == axis) extent = ceil_div(extent, block.size);
     extents.push_back(extent);
   }
   for (const Layout::Block& block : layout.blocks) extents.push_back(block.size);
@@ -108,7 +127,8 @@ size_t Type::physical_byte_size() const {
 
 IntExpr Type::offset_of(const std::vector<IntExpr>& index) const {
   FIRN_CHECK(static_cast<int>(index.size()) == rank(), "index of another rank than " + to_string());
-  std::vector<int64_t> strides = layout.strides.empty() ? row_major_strides(physical_dims()) : layout.strides;
+  std::vector<IntExpr> strides(layout.strides.begin(), layout.strides.end());
+  if (strides.empty()) strides = row_major_strides(physical_extents());
   IntExpr offset = 0;
   for (int i = 0; i < rank(); ++i) {
     int axis = layout.order.empty() ? i : layout.order[static_cast<size_t>(i)];
@@ -162,6 +182,16 @@ std::vector<int64_t> row_major_strides(const std::vector<int64_t>& dims) {
   for (size_t i = dims.size(); i-- > 0;) {
     strides[i] = stride;
     stride *= dims[i];
+  }
+  return strides;
+}
+
+std::vector<IntExpr> row_major_strides(const std::vector<IntExpr>& extents) {
+  std::vector<IntExpr> strides(extents.size());
+  IntExpr stride = 1;
+  for (size_t i = extents.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride = stride * (extents[i].is_constant() ? extents[i] : at_least_one(extents[i]));
   }
   return strides;
 }

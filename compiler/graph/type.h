@@ -68,11 +68,16 @@ struct Type {
   // Frontends bound the product with checked_num_elements before a type is made, so this cannot overflow.
   int64_t num_elements() const;
   size_t byte_size() const;
+  // The type whose every dim is the largest that this one's may be: what memory is planned for. Its dims are
+  // INT64_MAX where a symbol has no bound.
+  Type at_bound() const;
   // Bytes of the tensor as laid out, unused lanes of the last block included.
   size_t physical_byte_size() const;
   // Extents of the physical dims, outermost first: NCHW16c of [1,40,7,7] is {1,3,7,7,16}.
   std::vector<int64_t> physical_dims() const;
-  // The element offset of logical `index` under the layout.
+  // The same where dims vary; those in blocks do not.
+  std::vector<IntExpr> physical_extents() const;
+  // The element offset of logical `index` under the layout, at strides that follow dims that vary.
   IntExpr offset_of(const std::vector<IntExpr>& index) const;
 
   // "f32[1,16,28,28]", "f32[1,16,28,28]{0,1,2,3:1x16}", "f32[batch,3*height]", "i64[<=n]" (counted),
@@ -85,5 +90,11 @@ struct Type {
 std::optional<int64_t> checked_num_elements(const std::vector<int64_t>& dims);
 // Row-major strides in elements.
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& dims);
+// The same of extents that vary. One that may be 0 counts as 1 at least, so that strides can divide: a tensor
+// without elements has no offsets that matter.
+std::vector<IntExpr> row_major_strides(const std::vector<IntExpr>& extents);
+inline IntExpr at_least_one(const IntExpr& extent) {
+  return extent.lower_bound() >= 1 ? extent : max(extent, 1);
+}
 
 } // namespace firn

@@ -115,8 +115,8 @@ public:
 
   AccessForms collect() {
     find_divisors(kernel_.body);
-    if (kernel_.parallel && kernel_.parallel_count > 1)
-      open_loop(*kernel_.parallel, 0, kernel_.parallel_count, 1, /*ordered=*/false);
+    if (kernel_.parallel && kernel_.most_iterations() > 1)
+      open_loop(*kernel_.parallel, 0, kernel_.most_iterations(), 1, /*ordered=*/false);
     visit(kernel_.body);
     return std::move(forms_);
   }

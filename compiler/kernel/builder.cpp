@@ -362,12 +362,12 @@ Builder::while_loop(std::vector<Register> initial,
   return results;
 }
 
-IntExpr Builder::set_parallel(int64_t count, std::string name) {
+IntExpr Builder::set_parallel(const IntExpr& count, std::string name) {
   FIRN_CHECK(!kernel_.parallel, "a kernel has one parallel loop");
-  FIRN_CHECK(count >= 1, "a parallel loop needs at least one iteration");
+  FIRN_CHECK(count.upper_bound() >= 1, "a parallel loop needs at least one iteration");
   kernel_.parallel_count = count;
-  if (count == 1) return 0;
-  kernel_.parallel = std::make_shared<const Symbol>(Symbol{std::move(name), 0, count - 1});
+  if (count == IntExpr(1)) return 0;
+  kernel_.parallel = std::make_shared<const Symbol>(Symbol{std::move(name), 0, count.upper_bound() - 1});
   return IntExpr::symbol(kernel_.parallel);
 }
 

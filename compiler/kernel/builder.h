@@ -73,9 +73,9 @@ public:
   while_loop(std::vector<Register> initial,
              const std::function<Register(const std::vector<Register>&)>& condition,
              const std::function<std::vector<Register>(const std::vector<Register>&)>& body);
-  // Sets the kernel's outermost parallel loop: `count` independent iterations; returns its induction
-  // variable.
-  IntExpr set_parallel(int64_t count, std::string name = "p");
+  // Sets the kernel's outermost parallel loop: `count` independent iterations, a number or an expression over
+  // extents; returns its induction variable.
+  IntExpr set_parallel(const IntExpr& count, std::string name = "p");
 
 private:
   Op& append(OpKind kind);

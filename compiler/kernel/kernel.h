@@ -87,6 +87,9 @@ struct Op {
 // nothing.
 enum class Space : uint8_t { Arena, Weights, Input, Output, State, Scratch };
 
+// Of one extent at most: sums and products of a few and of loop variables never overflow a word.
+inline constexpr int64_t kLargestExtent = (int64_t{1} << 31) - 1;
+
 // A pointer parameter of a kernel, or a small array on its stack (Scratch).
 struct BufferParameter {
   std::string name;
@@ -121,13 +124,15 @@ struct InPlace {
 };
 
 // One function: runs `body` once for every value of `parallel` in [begin, end), the range given at the call;
-// the iterations are independent of each other.
+// the iterations are independent of each other. Extents that vary are scalar arguments, which expressions of
+// indices and ends of loops mention; sizes of buffers are those at the extents' upper bounds.
 struct Kernel {
   std::string name;
   std::vector<BufferParameter> parameters;
   std::vector<BufferParameter> scratch; // numbered after the parameters; per call, uninitialised
+  std::vector<SymbolRef> extents;       // scalar arguments, within their bounds at every call
   SymbolRef parallel;                   // induction variable of the outermost loop
-  int64_t parallel_count = 1;
+  IntExpr parallel_count = 1;           // its iterations, an expression over extents; may come to 0
   int tasks = 1; // into which an executor's threads share the parallel loop at most; 1: it is not shared
   Block body;
   std::vector<InPlace> in_place; // what calls make use of; other parameters lie apart where one is written
@@ -137,6 +142,7 @@ struct Kernel {
   std::string location, algorithm;
 
   MachineType type_of(Register value) const { return register_types[static_cast<size_t>(value.id)]; }
+  int64_t most_iterations() const { return parallel_count.upper_bound(); } // of the parallel loop
   const BufferParameter& buffer(int number) const {
     size_t n = static_cast<size_t>(number);
     return n < parameters.size() ? parameters[n] : scratch[n - parameters.size()];
@@ -168,6 +174,7 @@ struct Step {
   int kernel = -1;                 // Call
   bool is_copy = false;            // Call: gives the second argument the bytes of the first and does no more
   std::vector<Argument> arguments; // Call: one per parameter
+  std::vector<IntExpr> extents;    // Call: one per extent of the kernel, over those of the program
   std::string location;
   Argument condition;              // If, While
   std::vector<Step> first, second; // If: then, else. While: steps that compute the condition, the body.
@@ -193,6 +200,7 @@ void write_constant(const Constant& constant, std::span<std::byte> out);
 
 struct Program {
   std::string name;
+  std::vector<SymbolRef> extents; // that a run is given, each checked against its bounds first
   std::vector<Buffer> buffers;
   std::vector<std::unique_ptr<Kernel>> kernels;
   std::vector<Step> steps;

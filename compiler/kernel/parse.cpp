@@ -1,5 +1,6 @@
 // Reads programs; kernels are read by parse_kernel.cpp. Text is hostile: whatever it says, the answer is a
 // program or a message, and what the verifier checks is left to the verifier.
+#include "compiler/kernel/expression_text.h"
 #include "compiler/kernel/text.h"
 
 #include <algorithm>
@@ -10,13 +11,13 @@ namespace {
 
 class ProgramParser {
 public:
-  explicit ProgramParser(TextScanner& scanner) : scanner_(scanner) {}
+  explicit ProgramParser(TextScanner& scanner) : scanner_(scanner), expressions_(scanner) {}
 
   bool parse() {
     return scanner_.expect("program") && name(program.name) && field("arena", program.arena_bytes) &&
            field("lower_bound", program.arena_lower_bound) && field("weights", program.weight_bytes) &&
-           scanner_.expect("{") && parse_buffers() && parse_steps(program.steps, /*depth=*/0) &&
-           parse_kernels();
+           scanner_.expect("{") && parse_extents() && parse_buffers() &&
+           parse_steps(program.steps, /*depth=*/0) && parse_kernels();
   }
 
   Program program;
@@ -31,6 +32,14 @@ private:
     if (wide < INT32_MIN || wide > INT32_MAX) return scanner_.fail("number is out of range");
     value = static_cast<int>(wide);
     return true;
+  }
+
+  bool parse_extents() {
+    while (scanner_.accept("extent")) {
+      program.extents.emplace_back();
+      if (!expressions_.parse_symbol(program.extents.back())) return false;
+    }
+    return !scanner_.failed();
   }
 
   bool parse_buffers() {
@@ -98,6 +107,14 @@ private:
       if ((!first && !scanner_.expect(",")) || !parse_argument(argument)) return false;
       step.arguments.push_back(argument);
     }
+    if (scanner_.accept("extents")) {
+      if (!scanner_.expect("(")) return false;
+      do {
+        step.extents.emplace_back();
+        if (!expressions_.parse(step.extents.back())) return false;
+      } while (scanner_.accept(","));
+      if (!scanner_.expect(")")) return false;
+    }
     return !scanner_.accept("at") || name(step.location);
   }
 
@@ -111,6 +128,7 @@ private:
   }
 
   TextScanner& scanner_;
+  ExpressionParser expressions_;
 };
 
 } // namespace

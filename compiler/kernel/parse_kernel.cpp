@@ -1,29 +1,25 @@
 // Reads one kernel. Values must be typed where they are first written; operands may only name values seen
 // before.
+#include "compiler/kernel/expression_text.h"
 #include "compiler/kernel/text.h"
 
-#include <algorithm>
 #include <cstdlib>
-#include <map>
 #include <unordered_map>
 
 namespace firn::kernel {
 
 namespace {
 
-// Limits that keep expressions of hostile text within what IntExpr computes without overflow.
-constexpr int64_t largest_coefficient = int64_t{1} << 48;
-constexpr size_t most_terms = 64;
-
 class KernelParser {
 public:
-  KernelParser(TextScanner& scanner, Kernel& kernel) : scanner_(scanner), kernel_(kernel) {}
+  KernelParser(TextScanner& scanner, Kernel& kernel)
+      : scanner_(scanner), expressions_(scanner), kernel_(kernel) {}
 
   bool parse() {
     return (scanner_.quoted(kernel_.name) || scanner_.fail("expected the kernel's name in quotes")) &&
            parse_facts() && scanner_.expect("{") && parse_buffers("parameter", kernel_.parameters) &&
-           parse_buffers("scratch", kernel_.scratch) && parse_in_place() && parse_parallel() &&
-           parse_block(kernel_.body, /*depth=*/0);
+           parse_buffers("scratch", kernel_.scratch) && parse_in_place() && parse_extents() &&
+           parse_parallel() && parse_block(kernel_.body, /*depth=*/0);
   }
 
 private:
@@ -101,98 +97,27 @@ private:
     return fail("expected pointwise, row_wise or sliding");
   }
 
-  bool parse_parallel() {
-    if (!scanner_.accept("parallel")) return true;
-    return parse_symbol(kernel_.parallel) && scanner_.expect("count") && integer(kernel_.parallel_count) &&
-           (!scanner_.accept("tasks") || number(kernel_.tasks));
+  bool parse_extents() {
+    while (scanner_.accept("extent")) {
+      kernel_.extents.emplace_back();
+      if (!expressions_.parse_symbol(kernel_.extents.back())) return false;
+    }
+    return !scanner_.failed();
   }
 
-  // name [lower, upper]
-  bool parse_symbol(SymbolRef& symbol) {
-    std::string name(scanner_.word());
-    if (name.empty()) return fail("expected the name of a symbol");
-    int64_t lower = 0, upper = 0;
-    if (!scanner_.expect("[") || !integer(lower) || !scanner_.expect(",") || !integer(upper) ||
-        !scanner_.expect("]")) {
-      return false;
-    }
-    if (lower > upper) return fail("bounds of symbol '" + name + "' are the wrong way round");
-    symbol = std::make_shared<const Symbol>(Symbol{name, lower, upper});
-    symbols_[name] = symbol;
+  // A number, or an expression over extents in brackets.
+  bool parse_count(IntExpr& count) {
+    if (scanner_.accept("(")) return expressions_.parse(count) && scanner_.expect(")");
+    int64_t number = 0;
+    if (!integer(number)) return false;
+    count = number;
     return true;
   }
-
-  // Expressions: sums of products; floordiv and mod bind as products do.
-  static int64_t size_of(const IntExpr& expression) {
-    int64_t largest = std::max<int64_t>(1, std::abs(expression.constant_part()));
-    for (const IntExpr::Term& term : expression.terms())
-      largest = std::max(largest, std::abs(term.coefficient));
-    return largest;
+  bool parse_parallel() {
+    if (!scanner_.accept("parallel")) return true;
+    return expressions_.parse_symbol(kernel_.parallel) && scanner_.expect("count") &&
+           parse_count(kernel_.parallel_count) && (!scanner_.accept("tasks") || number(kernel_.tasks));
   }
-  bool within_limits(const IntExpr& expression) {
-    return (size_of(expression) <= largest_coefficient && expression.terms().size() <= most_terms) ||
-           fail("expression is too large");
-  }
-
-  bool parse_sum(IntExpr& sum, int depth) {
-    if (depth > 50) return fail("expression is nested too deeply");
-    bool negative = scanner_.accept("-");
-    if (!parse_product(sum, depth)) return false;
-    if (negative) sum = 0 - sum;
-    while (true) {
-      bool minus = scanner_.accept("-");
-      if (!minus && !scanner_.accept("+")) return !scanner_.failed();
-      IntExpr next;
-      if (!parse_product(next, depth)) return false;
-      sum = minus ? sum - next : sum + next;
-      if (!within_limits(sum)) return false;
-    }
-  }
-
-  bool parse_product(IntExpr& product, int depth) {
-    if (!parse_primary(product, depth)) return false;
-    while (true) {
-      IntExpr next;
-      if (scanner_.accept("*")) {
-        if (!parse_primary(next, depth)) return false;
-        if (size_of(product) > largest_coefficient / size_of(next) ||
-            (product.terms().size() + 1) * (next.terms().size() + 1) > most_terms) {
-          return fail("expression is too large");
-        }
-        product = product * next;
-        continue;
-      }
-      bool quotient = scanner_.accept("floordiv");
-      if (!quotient && !scanner_.accept("mod")) return !scanner_.failed();
-      if (!parse_primary(next, depth)) return false;
-      if (next.lower_bound() < 1) return fail("divisor may be below 1");
-      product = quotient ? floor_div(product, next) : floor_mod(product, next);
-    }
-  }
-
-  bool parse_primary(IntExpr& expression, int depth) {
-    int64_t value = 0;
-    if (scanner_.accept("(")) return parse_sum(expression, depth + 1) && scanner_.expect(")");
-    if (scanner_.integer(value)) {
-      expression = value;
-      return (value > -largest_coefficient && value < largest_coefficient) || fail("number is too large");
-    }
-    std::string name(scanner_.word());
-    if (name == "min" || name == "max") {
-      IntExpr lhs, rhs;
-      if (!scanner_.expect("(") || !parse_sum(lhs, depth + 1) || !scanner_.expect(",") ||
-          !parse_sum(rhs, depth + 1) || !scanner_.expect(")")) {
-        return false;
-      }
-      expression = name == "min" ? min(lhs, rhs) : max(lhs, rhs);
-      return true;
-    }
-    auto found = symbols_.find(name);
-    if (found == symbols_.end()) return fail("symbol '" + name + "' is not known");
-    expression = IntExpr::symbol(found->second);
-    return within_limits(expression);
-  }
-  bool parse_expression(IntExpr& expression) { return parse_sum(expression, /*depth=*/0); }
 
   // %7: f32x16 defines, %7 uses.
   bool parse_definition(std::vector<Register>& values) {
@@ -283,23 +208,23 @@ private:
       return false;
     if (scanner_.accept("[") && !parse_numbers(op)) return false;
     if (op.kind == OpKind::IndexValue)
-      return scanner_.expect("(") && parse_expression(op.index) && scanner_.expect(")");
+      return scanner_.expect("(") && expressions_.parse(op.index) && scanner_.expect(")");
     if (group == OpGroup::Memory) {
-      if (!parse_buffer_number(op.buffer) || !scanner_.expect("[") || !parse_expression(op.index) ||
+      if (!parse_buffer_number(op.buffer) || !scanner_.expect("[") || !expressions_.parse(op.index) ||
           !scanner_.expect("]") || (scanner_.accept("align") && !number(op.alignment))) {
         return false;
       }
       op.streaming = scanner_.accept("streaming");
     }
     if (op.kind == OpKind::For) {
-      if (!scanner_.expect("from") || !scanner_.expect("(") || !parse_expression(op.lower) ||
+      if (!scanner_.expect("from") || !scanner_.expect("(") || !expressions_.parse(op.lower) ||
           !scanner_.expect(")") || !scanner_.expect("to") || !scanner_.expect("(") ||
-          !parse_expression(op.upper) || !scanner_.expect(")")) {
+          !expressions_.parse(op.upper) || !scanner_.expect(")")) {
         return false;
       }
     }
     if (op.kind == OpKind::For || op.kind == OpKind::Symbolic) {
-      if (!scanner_.expect("as") || !parse_symbol(op.symbol)) return false;
+      if (!scanner_.expect("as") || !expressions_.parse_symbol(op.symbol)) return false;
     }
     if (op.kind == OpKind::For) {
       if (scanner_.accept("step") && !integer(op.step)) return false;
@@ -356,9 +281,9 @@ private:
   }
 
   TextScanner& scanner_;
+  ExpressionParser expressions_;
   Kernel& kernel_;
   std::unordered_map<int, Register> values_;
-  std::map<std::string, SymbolRef> symbols_;
 };
 
 } // namespace

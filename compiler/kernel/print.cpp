@@ -1,11 +1,10 @@
 // Prints kernels and programs. Values and symbols are renumbered in the order of the text, so that kernels
 // built in different ways but equal in meaning have equal text.
+#include "compiler/kernel/expression_text.h"
 #include "compiler/kernel/text.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <map>
 #include <unordered_map>
 
 namespace firn::kernel {
@@ -32,7 +31,8 @@ std::string_view predicate_name(Predicate predicate) {
 
 class KernelPrinter {
 public:
-  KernelPrinter(const Kernel& kernel, bool anonymous) : kernel_(kernel), anonymous_(anonymous) {}
+  KernelPrinter(const Kernel& kernel, bool anonymous)
+      : kernel_(kernel), anonymous_(anonymous), names_(anonymous) {}
 
   std::string print() {
     text_ = "kernel " + quote(anonymous_ ? "" : kernel_.name);
@@ -41,9 +41,11 @@ public:
     print_buffers("parameter", kernel_.parameters, "p");
     print_buffers("scratch", kernel_.scratch, "s");
     if (!anonymous_) print_in_place();
+    for (const SymbolRef& extent : kernel_.extents) text_ += "  extent " + names_.declare(extent) + "\n";
     if (kernel_.parallel) {
-      text_ += "  parallel " + declare(kernel_.parallel) + " count " +
-               std::to_string(kernel_.parallel_count) +
+      const IntExpr& count = kernel_.parallel_count;
+      text_ += "  parallel " + names_.declare(kernel_.parallel) + " count " +
+               (count.is_constant() ? count.to_string() : "(" + names_.print(count) + ")") +
                (kernel_.tasks > 1 ? " tasks " + std::to_string(kernel_.tasks) : "") + "\n";
     }
     print_block(kernel_.body, 1);
@@ -90,33 +92,6 @@ private:
     return text;
   }
 
-  // A name that is a word, and no other symbol's of this kernel.
-  std::string declare(const SymbolRef& symbol) {
-    std::string name = symbol->name;
-    bool plain = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
-    for (char c : name) plain &= std::isalnum(static_cast<unsigned char>(c)) || c == '_';
-    if (name == "min" || name == "max" || name == "mod" || name == "floordiv") plain = false;
-    if (anonymous_ || !plain || used_.contains(name)) {
-      name = "v" + std::to_string(symbols_.size());
-      while (used_.contains(name)) name += "_";
-      renamed_ = true;
-    }
-    used_[name] = true;
-    symbols_[symbol.get()] = std::make_shared<const Symbol>(Symbol{name, symbol->lower, symbol->upper});
-    return name + " [" + std::to_string(symbol->lower) + ", " + std::to_string(symbol->upper) + "]";
-  }
-
-  std::string expression(const IntExpr& expression) {
-    if (!renamed_) return expression.to_string();
-    return expression
-        .substitute([&](const Symbol& symbol) -> std::optional<IntExpr> {
-          auto found = symbols_.find(&symbol);
-          if (found == symbols_.end()) return std::nullopt;
-          return IntExpr::symbol(found->second);
-        })
-        .to_string();
-  }
-
   void print_block(const Block& block, int depth) {
     for (const auto& op : block.ops) print_op(*op, depth);
   }
@@ -149,16 +124,16 @@ private:
       for (int64_t integer : op.integers) list += (list.empty() ? "" : ", ") + std::to_string(integer);
       text_ += " [" + list + "]";
     }
-    if (op.kind == OpKind::IndexValue) text_ += " (" + expression(op.index) + ")";
+    if (op.kind == OpKind::IndexValue) text_ += " (" + names_.print(op.index) + ")";
     if (group == OpGroup::Memory) {
-      text_ += " b" + std::to_string(op.buffer) + "[" + expression(op.index) + "]";
+      text_ += " b" + std::to_string(op.buffer) + "[" + names_.print(op.index) + "]";
       if (op.alignment) text_ += " align " + std::to_string(op.alignment);
     }
     if (op.streaming) text_ += " streaming";
     if (op.kind == OpKind::For) {
-      text_ += " from (" + expression(op.lower) + ") to (" + expression(op.upper) + ")";
+      text_ += " from (" + names_.print(op.lower) + ") to (" + names_.print(op.upper) + ")";
     }
-    if (op.symbol) text_ += " as " + declare(op.symbol);
+    if (op.symbol) text_ += " as " + names_.declare(op.symbol);
     if (op.step != 1) text_ += " step " + std::to_string(op.step);
     if (op.unroll != 1) text_ += " unroll " + std::to_string(op.unroll);
     if (op.kind == OpKind::CallRuntime) {
@@ -171,11 +146,9 @@ private:
 
   const Kernel& kernel_;
   bool anonymous_;
-  bool renamed_ = false;
+  ExpressionPrinter names_;
   std::string text_;
   std::unordered_map<int, int> numbers_;
-  std::map<std::string, bool> used_;
-  std::unordered_map<const Symbol*, SymbolRef> symbols_;
 };
 
 class ProgramPrinter {
@@ -186,6 +159,7 @@ public:
     text_ = "program " + quote(program_.name) + " arena " + std::to_string(program_.arena_bytes) +
             " lower_bound " + std::to_string(program_.arena_lower_bound) + " weights " +
             std::to_string(program_.weight_bytes) + " {\n";
+    for (const SymbolRef& extent : program_.extents) text_ += "  extent " + names_.declare(extent) + "\n";
     for (const Buffer& buffer : program_.buffers) print_buffer(buffer);
     for (const Constant& constant : program_.constants)
       text_ += "  constant " + std::to_string(constant.buffer) + "\n";
@@ -232,11 +206,15 @@ private:
     text_ += (step.is_copy ? "copy " : "call ") + std::to_string(step.kernel) + " (";
     for (size_t i = 0; i < step.arguments.size(); ++i) text_ += (i ? ", " : "") + argument(step.arguments[i]);
     text_ += ")";
+    for (size_t i = 0; i < step.extents.size(); ++i)
+      text_ += (i ? ", " : " extents (") + names_.print(step.extents[i]);
+    if (!step.extents.empty()) text_ += ")";
     if (!step.location.empty()) text_ += " at " + quote(step.location);
     text_ += "\n";
   }
 
   const Program& program_;
+  ExpressionPrinter names_{/*anonymous=*/false};
   std::string text_;
 };
 

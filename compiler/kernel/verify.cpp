@@ -4,8 +4,8 @@
 // - constants have one number or one per lane, and lane numbers exist;
 // - every block inside an op ends in its only yield, whose types are those the op wants; the kernel's body
 //   has none;
-// - symbols of index expressions are in scope: the parallel loop's, those of enclosing loops, earlier
-//   `symbolic` ops;
+// - symbols of index expressions are in scope: extents, the parallel loop's, those of enclosing loops, earlier
+//   `symbolic` ops; the parallel count mentions extents alone;
 // - buffers exist, hold storable elements, are marked written if they are; no access lies wholly outside;
 // - loops have positive steps and unroll factors; promises of memory in place are kept (overwrite.cpp).
 #include "compiler/kernel/overwrite.h"
@@ -27,11 +27,12 @@ public:
 
   Result run() {
     check_buffers();
-    if (kernel_.parallel_count < 1) fail("parallel count is below 1");
-    if (kernel_.parallel_count > 1 && !kernel_.parallel) fail("has a parallel count but no parallel symbol");
-    if (kernel_.tasks < 1 || kernel_.tasks > kernel_.parallel_count)
-      fail("is shared by " + std::to_string(kernel_.tasks) + " tasks, of " +
-           std::to_string(kernel_.parallel_count) + " iterations");
+    for (const SymbolRef& extent : kernel_.extents) {
+      if (extent->lower < 0 || extent->upper > kLargestExtent)
+        fail("extent '" + extent->name + "' has bounds that no extent has");
+      symbols_.push_back(extent.get());
+    }
+    check_parallel();
     if (kernel_.parallel) symbols_.push_back(kernel_.parallel.get());
     check_block(kernel_.body, nullptr, {});
     if (message_.empty()) return {};
@@ -49,6 +50,23 @@ private:
   }
   void want(bool condition, const Op& op, const char* text) {
     if (!condition) fail(op, text);
+  }
+
+  void check_parallel() {
+    const IntExpr& count = kernel_.parallel_count;
+    for (const SymbolRef& symbol : count.symbols())
+      if (!is_in_scope(*symbol))
+        fail("parallel count mentions symbol '" + symbol->name + "', which is no extent");
+    int64_t most = kernel_.most_iterations();
+    if (most < 1 || count.lower_bound() < 0) fail("parallel count is below 1");
+    if (most > 1 && !kernel_.parallel) fail("has a parallel count but no parallel symbol");
+    if (kernel_.tasks < 1 || kernel_.tasks > most)
+      fail("is shared by " + std::to_string(kernel_.tasks) + " tasks, of " + count.to_string() +
+           " iterations");
+  }
+
+  bool is_in_scope(const Symbol& symbol) const {
+    return std::find(symbols_.begin(), symbols_.end(), &symbol) != symbols_.end();
   }
 
   void check_buffers() {
@@ -156,9 +174,7 @@ private:
 
   void check_expression(const Op& op, const IntExpr& expression) {
     for (const SymbolRef& symbol : expression.symbols()) {
-      if (std::find(symbols_.begin(), symbols_.end(), symbol.get()) == symbols_.end()) {
-        fail(op, "symbol '" + symbol->name + "' is not in scope");
-      }
+      if (!is_in_scope(*symbol)) fail(op, "symbol '" + symbol->name + "' is not in scope");
     }
   }
 

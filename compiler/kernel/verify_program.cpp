@@ -3,7 +3,8 @@
 //   number; states start from weights;
 // - kernels verify and have names of their own;
 // - constants fill weights, each buffer once;
-// - calls pass one argument per parameter, which lies in its buffer and is aligned as the parameter promises;
+// - calls pass one argument per parameter, which lies in its buffer and is aligned as the parameter promises,
+//   and one extent per extent of the kernel, within its bounds, of the program's;
 // - nothing writes inputs or weights; conditions name what exists;
 // - what a call writes shares memory with nothing else that it is passed, unless the kernel promises to write
 //   in place.
@@ -21,6 +22,9 @@ public:
   explicit ProgramVerifier(const Program& program) : program_(program) {}
 
   Result run() {
+    for (const SymbolRef& extent : program_.extents)
+      if (extent->lower < 0 || extent->upper > kLargestExtent)
+        fail("extent '" + extent->name + "' has bounds that no extent has");
     for (const Buffer& buffer : program_.buffers) check_buffer(buffer);
     std::set<std::string> names;
     for (const auto& kernel : program_.kernels) {
@@ -101,6 +105,7 @@ private:
       return fail("kernel '" + kernel.name + "' is called with " + std::to_string(step.arguments.size()) +
                   " arguments, has " + std::to_string(kernel.parameters.size()) + " parameters");
     }
+    check_extents(kernel, step);
     if (step.is_copy &&
         (step.arguments.size() != 2 || kernel.parameters[0].written || !kernel.parameters[1].written))
       return fail("a copy by kernel '" + kernel.name +
@@ -111,6 +116,22 @@ private:
     for (size_t i = 0; message_.empty() && i < step.arguments.size(); ++i)
       for (size_t j = 0; j < step.arguments.size(); ++j)
         if (i != j && kernel.parameters[i].written) check_apart(kernel, step, i, j);
+  }
+
+  void check_extents(const Kernel& kernel, const Step& step) {
+    if (step.extents.size() != kernel.extents.size())
+      return fail("kernel '" + kernel.name + "' is called with " + std::to_string(step.extents.size()) +
+                  " extents, has " + std::to_string(kernel.extents.size()));
+    for (size_t i = 0; i < step.extents.size(); ++i) {
+      const IntExpr& given = step.extents[i];
+      const Symbol& wanted = *kernel.extents[i];
+      for (const SymbolRef& symbol : given.symbols())
+        if (std::find(program_.extents.begin(), program_.extents.end(), symbol) == program_.extents.end())
+          return fail("a call mentions extent '" + symbol->name + "', which the program does not have");
+      if (given.lower_bound() < wanted.lower || given.upper_bound() > wanted.upper)
+        fail("extent '" + wanted.name + "' of kernel '" + kernel.name +
+             "' may leave its bounds: " + given.to_string());
+    }
   }
 
   // Argument i is written.

@@ -158,6 +158,21 @@ std::optional<int64_t> IntExpr::linear_coefficient(const Symbol& symbol) const {
   return coefficient;
 }
 
+std::optional<IntExpr> IntExpr::coefficient(const Symbol& symbol) const {
+  std::vector<Term> factors;
+  for (const Term& term : terms_) {
+    auto is_symbol = [&](const AtomRef& atom) {
+      return atom->kind == IntAtom::Kind::Symbol && atom->symbol.get() == &symbol;
+    };
+    auto found = std::find_if(term.atoms.begin(), term.atoms.end(), is_symbol);
+    Term factor = term;
+    if (found != term.atoms.end()) factor.atoms.erase(factor.atoms.begin() + (found - term.atoms.begin()));
+    if (from_terms(0, {factor}).mentions(symbol)) return std::nullopt;
+    if (found != term.atoms.end()) factors.push_back(std::move(factor));
+  }
+  return from_terms(0, std::move(factors));
+}
+
 bool IntExpr::mentions(const Symbol& symbol) const {
   for (const SymbolRef& found : symbols())
     if (found.get() == &symbol) return true;

@@ -206,6 +206,46 @@ std::optional<IntExpr> join(const IntExpr::Term& remainder, const IntExpr::Term&
   return floor_mod(*mod.lhs + extra * n, n * m) * c;
 }
 
+bool is_varying_mod(const AtomRef& atom) {
+  return atom->kind == IntAtom::Kind::Mod && !atom->rhs->is_constant();
+}
+
+// The same where the divisor varies: the sum of f*(x mod n) and, for every term t of n, f*t*(x floordiv n) is
+// f*x. Takes the quotients from `terms`; the remainder, at `at`, stays for the caller to take.
+std::optional<IntExpr> join_varying(std::vector<IntExpr::Term>& terms, size_t at) {
+  const IntExpr::Term remainder = terms[at];
+  auto found = std::find_if(remainder.atoms.begin(), remainder.atoms.end(), is_varying_mod);
+  if (found == remainder.atoms.end()) return std::nullopt;
+  const IntAtom& mod = **found;
+  IntExpr::Term factor = remainder;
+  factor.atoms.erase(factor.atoms.begin() + (found - remainder.atoms.begin()));
+  auto within = [](const IntExpr& expression) { // products of coefficients stay far below the limit
+    bool small = std::abs(expression.constant_part()) <= INT32_MAX;
+    for (const IntExpr::Term& term : expression.terms()) small &= std::abs(term.coefficient) <= INT32_MAX;
+    return small;
+  };
+  if (std::abs(factor.coefficient) > INT32_MAX || !within(*mod.lhs) || !within(*mod.rhs)) return std::nullopt;
+  IntExpr quotient = floor_div(*mod.lhs, *mod.rhs);
+  const IntAtom* divided = single_atom(quotient);
+  if (!divided || divided->kind != IntAtom::Kind::FloorDiv) return std::nullopt;
+  IntExpr outside = factor.atoms.empty() ? IntExpr(factor.coefficient) : IntExpr::from_terms(0, {factor});
+  IntExpr wanted = outside * *mod.rhs * quotient;
+  std::vector<IntExpr::Term> left = terms;
+  for (const IntExpr::Term& term : wanted.terms()) {
+    auto same = std::find_if(left.begin(), left.end(), [&](const IntExpr::Term& other) {
+      return other.coefficient == term.coefficient && compare_atoms(other.atoms, term.atoms) == 0;
+    });
+    if (same == left.end()) return std::nullopt;
+    left.erase(same);
+  }
+  terms = std::move(left);
+  return outside * *mod.lhs;
+}
+
+bool is_varying_remainder(const IntExpr::Term& term) {
+  return std::any_of(term.atoms.begin(), term.atoms.end(), is_varying_mod);
+}
+
 bool is_constant_mod(const IntExpr::Term& term) {
   return term.atoms.size() == 1 && term.atoms[0]->kind == IntAtom::Kind::Mod &&
          term.atoms[0]->rhs->is_constant();
@@ -215,6 +255,18 @@ bool is_constant_mod(const IntExpr::Term& term) {
 
 bool recombine(int64_t& constant, std::vector<IntExpr::Term>& terms) {
   for (size_t i = 0; i < terms.size(); ++i) {
+    if (terms.size() > 1 && is_varying_remainder(terms[i])) {
+      const IntExpr::Term remainder = terms[i];
+      auto whole = join_varying(terms, i);
+      if (!whole) continue;
+      terms.erase(std::find_if(terms.begin(), terms.end(), [&](const IntExpr::Term& term) {
+        return term.coefficient == remainder.coefficient && compare_atoms(term.atoms, remainder.atoms) == 0;
+      }));
+      constant = checked(__int128(constant) + whole->constant_part());
+      terms.insert(terms.end(), whole->terms().begin(), whole->terms().end());
+      sort_and_merge(terms);
+      return true;
+    }
     if (!is_constant_mod(terms[i])) continue;
     __int128 wanted = __int128(terms[i].coefficient) * terms[i].atoms[0]->rhs->value();
     for (size_t j = 0; j < terms.size(); ++j) {

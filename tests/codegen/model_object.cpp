@@ -1,8 +1,6 @@
 // See model_object.h.
 #include "tests/codegen/model_object.h"
 
-#include "include/firn/abi.h"
-
 #include <catch2/catch.hpp>
 #include <dlfcn.h>
 
@@ -91,13 +89,16 @@ const unsigned char* LoadedObject::weights() const {
 }
 
 int LoadedObject::run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* arena,
-                      const unsigned char* given) const {
+                      const unsigned char* given, const std::vector<size_t>& extents,
+                      const firn_executor* executor) const {
   firn_rt2_call call{};
   call.size = sizeof call;
   call.arena = static_cast<unsigned char*>(arena);
   call.weights = given ? given : weights();
   call.inputs = inputs.data();
   call.outputs = outputs.data();
+  call.extents = extents.data();
+  call.executor = executor;
   return reinterpret_cast<firn_status (*)(const firn_rt2_call*)>(run_)(&call);
 }
 

@@ -3,6 +3,7 @@
 
 #include "compiler/codegen/codegen.h"
 #include "compiler/kernel/builder.h"
+#include "include/firn/abi.h"
 
 #include <string>
 #include <vector>
@@ -36,7 +37,8 @@ public:
   LoadedObject(const LoadedObject&) = delete;
   // Without `weights` those that the object holds.
   int run(const std::vector<const void*>& inputs, const std::vector<void*>& outputs, void* arena = nullptr,
-          const unsigned char* weights = nullptr) const;
+          const unsigned char* weights = nullptr, const std::vector<size_t>& extents = {},
+          const firn_executor* executor = nullptr) const;
   const unsigned char* weights() const;
   // Calls the function that prepares the weights, which CodegenOptions::prepare_symbol names "model_prepare".
   int prepare(void* packed) const;

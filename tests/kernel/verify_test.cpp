@@ -71,6 +71,28 @@ TEST_CASE("scopes and blocks are checked") {
   rejects("call_runtime system ()\n", "callee must be a runtime function");
 }
 
+TEST_CASE("extents are checked") {
+  rejects(x + "%0: f32 = load b0[n]\n", "symbol 'n' is not known");
+  rejects("extent n [-1, 4]\n", "bounds that no extent has");
+  rejects("extent n [0, 2147483648]\n", "bounds that no extent has");
+  rejects("parallel p [0, 3] count (p + 1)\n", "mentions symbol 'p', which is no extent");
+  rejects("extent n [0, 4]\nparallel p [0, 3] count (n - 1)\n", "parallel count is below 1");
+  rejects("extent n [0, 4]\nparallel p [0, 3] count (n) tasks 5\n", "shared by 5 tasks, of n iterations");
+  auto calls = [&](const std::string& call, const std::string& message) {
+    std::string head = "extent a [0, 4]\nextent b [2, 9]\nbuffer \"x\" arena bytes 256 align 64 offset 0\n";
+    std::string got = verify_text(head + call, x + "extent n [0, 4]\n%0: f32 = load b0[n]\n");
+    INFO(got);
+    CHECK(got.find(message) != std::string::npos);
+  };
+  calls("call 0 (0) extents (a)\n", "good");
+  calls("call 0 (0) extents (b floordiv 4)\n", "good");
+  calls("call 0 (0)\n", "called with 0 extents, has 1");
+  calls("call 0 (0) extents (a, b)\n", "called with 2 extents, has 1");
+  calls("call 0 (0) extents (b)\n", "may leave its bounds");
+  calls("call 0 (0) extents (a - 1)\n", "may leave its bounds");
+  calls("call 0 (0) extents (c)\n", "symbol 'c' is not known");
+}
+
 TEST_CASE("calls and buffers of a program are checked") {
   auto program_rejects = [](const std::string& head, const std::string& message) {
     std::string got = verify_text(head, x + y);

@@ -21,7 +21,8 @@ int64_t trip_count(const Op& loop);
 
 // The loops around the block in which the kernel runs most multiply-adds, outermost first, from the parallel
 // loop on. Where a branch on the way compares indices that depend on one of them alone, that loop has the
-// iterations in which the branch leads there, if these follow one another.
+// iterations in which the branch leads there, if these follow one another. None where the parallel loop's
+// count varies.
 std::vector<LoopOnPath> find_hot_nest(Kernel& kernel);
 
 } // namespace firn::kernel

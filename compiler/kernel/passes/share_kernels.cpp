@@ -42,9 +42,9 @@ bool share_kernels(Program& program, const KernelPassOptions& options) {
   if (!options.target || options.threads <= 1) return false;
   bool changed = false;
   for (auto& kernel : program.kernels) {
-    auto tasks = static_cast<int>(std::min<int64_t>(options.threads, kernel->parallel_count));
+    auto tasks = static_cast<int>(std::min<int64_t>(options.threads, kernel->most_iterations()));
     if (tasks <= 1 || tasks == kernel->tasks) continue;
-    double cycles = count_cycles(*kernel, *options.target) * static_cast<double>(kernel->parallel_count);
+    double cycles = count_cycles(*kernel, *options.target) * static_cast<double>(kernel->most_iterations());
     cycles = std::max(cycles, static_cast<double>(kernel->bytes) / options.target->l2_bytes_per_cycle);
     if ((gain(cycles, tasks) < kHandingOut && !options.share_all) || !options.take_rewrite()) continue;
     kernel->tasks = tasks;
