@@ -191,7 +191,7 @@ std::vector<IntExpr> row_major_strides(const std::vector<IntExpr>& extents) {
   IntExpr stride = 1;
   for (size_t i = extents.size(); i-- > 0;) {
     strides[i] = stride;
-    stride = stride * (extents[i].is_constant() ? extents[i] : at_least_one(extents[i]));
+    stride = stride * at_least_one(extents[i]);
   }
   return strides;
 }

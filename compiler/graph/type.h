@@ -90,9 +90,9 @@ struct Type {
 std::optional<int64_t> checked_num_elements(const std::vector<int64_t>& dims);
 // Row-major strides in elements.
 std::vector<int64_t> row_major_strides(const std::vector<int64_t>& dims);
-// The same of extents that vary. One that may be 0 counts as 1 at least, so that strides can divide: a tensor
-// without elements has no offsets that matter.
+// The same of extents that vary. One that may be 0 counts as 1 at least.
 std::vector<IntExpr> row_major_strides(const std::vector<IntExpr>& extents);
+// An extent as a divisor or stride: a tensor without elements has no positions that could tell.
 inline IntExpr at_least_one(const IntExpr& extent) {
   return extent.lower_bound() >= 1 ? extent : max(extent, 1);
 }

@@ -4,8 +4,8 @@
 // - constants have one number or one per lane, and lane numbers exist;
 // - every block inside an op ends in its only yield, whose types are those the op wants; the kernel's body
 //   has none;
-// - symbols of index expressions are in scope: extents, the parallel loop's, those of enclosing loops, earlier
-//   `symbolic` ops; the parallel count mentions extents alone;
+// - symbols of index expressions are in scope: extents, the parallel loop's, those of enclosing loops,
+//   earlier `symbolic` ops; the parallel count mentions extents alone;
 // - buffers exist, hold storable elements, are marked written if they are; no access lies wholly outside;
 // - loops have positive steps and unroll factors; promises of memory in place are kept (overwrite.cpp).
 #include "compiler/kernel/overwrite.h"

@@ -4,6 +4,9 @@
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/placement.h"
 #include "compiler/plan/roots.h"
+#include "compiler/plan/views.h"
+
+#include <algorithm>
 
 namespace firn::lower {
 namespace {
@@ -15,7 +18,24 @@ std::string describe(const Instruction& instruction) {
   return (instruction.location().empty() ? "instruction" : instruction.location()) + " (" + text + ")";
 }
 
-// Only values of static shape whose elements machines know can be lowered.
+// Whether every dim is a number or an expression over bounded symbols, which inputs decide.
+bool has_planned_extents(const Type& type) {
+  std::vector<int64_t> bounds;
+  for (const Dim& dim : type.dims) {
+    if (dim.counted) return false;
+    for (const SymbolRef& symbol : dim.extent.symbols())
+      if (symbol->lower < 0 || symbol->upper > kernel::kLargestExtent) return false;
+    bounds.push_back(dim.extent.upper_bound());
+  }
+  return checked_num_elements(bounds).has_value();
+}
+
+bool varies(const Region& region) {
+  return std::any_of(region.instructions().begin(), region.instructions().end(),
+                     [](const auto& instruction) { return !plan::has_static_types(*instruction); });
+}
+
+// Only values whose shape does not depend on data and whose elements machines know can be lowered.
 Result check_types(const Region& region) {
   for (const auto& instruction : region.instructions()) {
     for (int i = 0; i < instruction->num_results(); ++i) {
@@ -23,21 +43,44 @@ Result check_types(const Region& region) {
       if (!type.is_tensor() || (!has_machine_type(type.dtype) && !instruction->is(Opcode::Constant)))
         return unsupported_error(describe(*instruction) + ": no code can be made for values of type " +
                                  type.to_string());
-      if (!type.is_static())
+      if (!type.is_static() && !has_planned_extents(type))
         return unsupported_error(describe(*instruction) + ": the shape of " + type.to_string() +
                                  " depends on data, only a run knows it");
     }
-    for (int i = 0; i < instruction->num_regions(); ++i)
+    bool branches = instruction->is(Opcode::If) || instruction->is(Opcode::While);
+    for (int i = 0; i < instruction->num_regions(); ++i) {
       if (Result result = check_types(instruction->region(i)); !result) return result;
+      if (branches && varies(instruction->region(i)))
+        return unsupported_error(describe(*instruction) +
+                                 ": dims that vary within control flow are not supported yet");
+    }
   }
   return {};
+}
+
+void add_symbols(const Region& region, std::vector<SymbolRef>& symbols) {
+  for (const auto& instruction : region.instructions()) {
+    for (int i = 0; i < instruction->num_results(); ++i)
+      for (const Dim& dim : instruction->type(i).dims)
+        for (const SymbolRef& symbol : dim.extent.symbols()) symbols.push_back(symbol);
+    for (int i = 0; i < instruction->num_regions(); ++i) add_symbols(instruction->region(i), symbols);
+  }
+}
+
+// The module's symbols that types of the region mention, in the module's order.
+std::vector<SymbolRef> used_symbols(const Module& module, const Region& region) {
+  std::vector<SymbolRef> mentioned, used;
+  add_symbols(region, mentioned);
+  for (const SymbolRef& symbol : module.symbols)
+    if (std::find(mentioned.begin(), mentioned.end(), symbol) != mentioned.end()) used.push_back(symbol);
+  return used;
 }
 
 kernel::Buffer io_buffer(std::string name, kernel::Space space, const Type& type, int index) {
   kernel::Buffer buffer;
   buffer.name = std::move(name);
   buffer.space = space;
-  buffer.bytes = static_cast<int64_t>(type.physical_byte_size());
+  buffer.bytes = bytes_at_bound(type);
   // Callers bind their own memory, which is aligned as C++ aligns its elements.
   buffer.alignment = kernel::scalar_bytes(memory_scalar(type.dtype));
   buffer.io_index = index;
@@ -60,6 +103,11 @@ public:
   Expected<kernel::Program> run() {
     const Region& body = main_.body();
     if (Result result = check_types(body); !result) return result.error();
+    for (size_t i = 0; i < body.parameters().size(); ++i)
+      if (main_.is_state(i) && !body.parameter(static_cast<int>(i)).type().is_static())
+        return unsupported_error("state '" + name_at(main_.parameter_names, i, "input") +
+                                 "': dims of states that vary are not supported yet");
+    program_.extents = used_symbols(module_, body);
     auto plans = plan::plan_module(module_, context_.plan_options());
     if (!plans) return plans.error();
     context_.set_plans(std::move(*plans));
@@ -103,7 +151,7 @@ private:
   kernel::Buffer state_buffer(std::string name, const Type& type, int index) {
     kernel::Buffer buffer;
     buffer.space = kernel::Space::State;
-    buffer.bytes = static_cast<int64_t>(type.physical_byte_size());
+    buffer.bytes = bytes_at_bound(type);
     buffer.io_index = index;
     if (const auto* initial = context_.options().initial_states; initial && initial->count(name)) {
       buffer.initial = context_.add_constant(initial->at(name), layout_packing(type, buffer.bytes), name);
@@ -128,7 +176,7 @@ private:
   void place_states() {
     const Region& body = main_.body();
     for (size_t i = 0; i < body.results().size(); ++i)
-      if (main_.updates_state(i))
+      if (main_.updates_state(i) && body.results()[i].type().is_static())
         place_rolling_window(context_, body.results()[i], body.parameter(main_.aliases[i]));
   }
 
@@ -227,7 +275,10 @@ Result LoweringContext::lower_instruction(const Instruction& instruction) {
     return {};
   }
   if (has_members) return lower_instructions(instruction.region());
-  return unsupported_error(describe(instruction) + ": there is no kernel for this operation yet");
+  return unsupported_error(describe(instruction) + (plan::has_static_types(instruction)
+                                                        ? ": there is no kernel for this operation yet"
+                                                        : ": there is no kernel yet for this operation "
+                                                          "with dims that vary"));
 }
 
 Expected<kernel::Program> lower_module(const Module& module, const LoweringOptions& options) {

@@ -188,7 +188,7 @@ Place LoweringContext::place_of(Value value) {
       kernel::Buffer buffer;
       buffer.name =
           root.def->name().empty() ? std::string(opcode_name(root.def->opcode())) : root.def->name();
-      buffer.bytes = static_cast<int64_t>(root.type().physical_byte_size());
+      buffer.bytes = bytes_at_bound(root.type());
       buffer.location = root.def->location();
       place = {program_.add_buffer(std::move(buffer)), 0};
     }
@@ -217,13 +217,15 @@ int LoweringContext::alignment_of(Place place) const {
 }
 
 kernel::Step& LoweringContext::add_kernel(std::unique_ptr<kernel::Kernel> kernel,
-                                          std::vector<kernel::Argument> arguments, std::string location) {
+                                          std::vector<kernel::Argument> arguments, std::string location,
+                                          std::vector<IntExpr> extents) {
   FIRN_CHECK(kernel->parameters.size() == arguments.size(), "kernel " + kernel->name +
                                                                 " has another number of "
                                                                 "parameters than arguments");
   kernel::Step step;
   step.kernel = static_cast<int>(program_.kernels.size());
   step.arguments = std::move(arguments);
+  step.extents = std::move(extents);
   step.location = std::move(location);
   program_.kernels.push_back(std::move(kernel));
   steps_->push_back(std::move(step));
@@ -258,6 +260,22 @@ std::string LoweringContext::kernel_name(std::string_view stem) {
   return std::string(stem) + "_" + std::to_string(next_kernel_++);
 }
 
+namespace {
+
+bool mentions(const kernel::Block& block, const Symbol& symbol) {
+  return std::any_of(block.ops.begin(), block.ops.end(), [&](const auto& op) {
+    return op->index.mentions(symbol) || op->lower.mentions(symbol) || op->upper.mentions(symbol) ||
+           std::any_of(op->blocks.begin(), op->blocks.end(),
+                       [&](const kernel::Block& inner) { return mentions(inner, symbol); });
+  });
+}
+
+bool mentions(const kernel::Kernel& kernel, const Symbol& symbol) {
+  return kernel.parallel_count.mentions(symbol) || mentions(kernel.body, symbol);
+}
+
+} // namespace
+
 KernelMaker::KernelMaker(LoweringContext& context, const std::string& location, std::string stem)
     : context_(context), kernel_(std::make_unique<kernel::Kernel>()), builder_(*kernel_),
       location_(location) {
@@ -289,7 +307,7 @@ int KernelMaker::scratch(Scalar element, int64_t elements, const char* name) {
 
 int KernelMaker::read(Value value) {
   Scalar element = memory_scalar(value.dtype());
-  int64_t bytes = static_cast<int64_t>(value.type().physical_byte_size());
+  int64_t bytes = bytes_at_bound(value.type());
   kernel_->bytes += bytes;
   Place place = context_.place_of(value);
   const kernel::Buffer& buffer = context_.program().buffers[static_cast<size_t>(place.buffer)];
@@ -300,18 +318,32 @@ int KernelMaker::read(Value value) {
 
 int KernelMaker::write(Value value) {
   Scalar element = memory_scalar(value.dtype());
-  int64_t elements = static_cast<int64_t>(value.type().physical_byte_size()) / kernel::scalar_bytes(element);
-  kernel_->bytes += static_cast<int64_t>(value.type().physical_byte_size());
+  int64_t elements = bytes_at_bound(value.type()) / kernel::scalar_bytes(element);
+  kernel_->bytes += bytes_at_bound(value.type());
   return parameter(context_.place_of(value), element, elements, /*written=*/true,
                    "out" + std::to_string(arguments_.size()));
 }
 
+// The kernel's extents are those of the program's that its code mentions.
+std::vector<IntExpr> KernelMaker::take_extents() {
+  std::vector<IntExpr> given;
+  for (const SymbolRef& extent : context_.program().extents)
+    if (mentions(*kernel_, *extent)) {
+      kernel_->extents.push_back(extent);
+      given.push_back(IntExpr::symbol(extent));
+    }
+  return given;
+}
+
 void KernelMaker::finish() {
-  context_.add_kernel(std::move(kernel_), std::move(arguments_), location_);
+  std::vector<IntExpr> extents = take_extents();
+  context_.add_kernel(std::move(kernel_), std::move(arguments_), location_, std::move(extents));
 }
 
 void KernelMaker::finish_copy() {
-  context_.add_kernel(std::move(kernel_), std::move(arguments_), location_).is_copy = true;
+  std::vector<IntExpr> extents = take_extents();
+  context_.add_kernel(std::move(kernel_), std::move(arguments_), location_, std::move(extents)).is_copy =
+      true;
 }
 
 } // namespace firn::lower

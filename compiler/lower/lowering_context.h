@@ -36,6 +36,11 @@ inline Value result_of(const Instruction& instruction, int result = 0) {
   return const_cast<Instruction&>(instruction).result(result);
 }
 
+// Bytes of a value as laid out, at the bounds of its dims.
+inline int64_t bytes_at_bound(const Type& type) {
+  return static_cast<int64_t>(type.at_bound().physical_byte_size());
+}
+
 // The elements of a tensor as `type` lays them out; unused lanes of blocks are zeros, and so is what is left
 // of `bytes`, at least as many as those of the type.
 Packing layout_packing(const Type& type, int64_t bytes);
@@ -64,7 +69,7 @@ public:
   int alignment_of(Place place) const;
   // Adds a kernel and a step that calls it.
   kernel::Step& add_kernel(std::unique_ptr<kernel::Kernel> kernel, std::vector<kernel::Argument> arguments,
-                           std::string location);
+                           std::string location, std::vector<IntExpr> extents = {});
   // A weights buffer packed from `literal`; `name` is the initializer's.
   int add_constant(const LiteralRef& literal, Packing packing, std::string name);
   // A buffer in the arena for one kernel's use, or between kernels of one instruction.
@@ -155,6 +160,8 @@ public:
   void finish_copy();
 
 private:
+  std::vector<IntExpr> take_extents();
+
   LoweringContext& context_;
   std::unique_ptr<kernel::Kernel> kernel_;
   kernel::Builder builder_;

@@ -47,14 +47,16 @@ bool claim_place(LoweringContext& context, Value value, const Region& scope, Pla
   auto [root, offset] = context.root_of(value);
   if (offset != 0 || context.is_placed(root) || !computes_into_own_memory(*root.def)) return false;
   if (step_region(root.def->parent()) != step_region(&scope)) return false;
-  if (root.type().physical_byte_size() != value.type().physical_byte_size()) return false;
+  if (bytes_at_bound(root.type()) != bytes_at_bound(value.type())) return false;
   context.set_place(root, place);
   return true;
 }
 
 void place_rolling_window(LoweringContext& context, Value value, Value parameter) {
   const Instruction& concatenate = *context.root_of(value).first.def;
-  if (!concatenate.is(Opcode::Concatenate) || !concatenate.operand(0).def->is(Opcode::Slice)) return;
+  if (!concatenate.is(Opcode::Concatenate) || !plan::has_static_types(concatenate) ||
+      !concatenate.operand(0).def->is(Opcode::Slice))
+    return;
   const Instruction& slice = *concatenate.operand(0).def;
   if (slice.operand(0) != parameter || !slice.type().layout.is_plain() ||
       !parameter.type().layout.is_plain() || !concatenate.type().layout.is_plain())
@@ -99,7 +101,8 @@ void place_concatenations(LoweringContext& context, const Region& region) {
     const Instruction& instruction = **at;
     if (instruction.is(Opcode::Composite) && !context.has_kernel(instruction))
       place_concatenations(context, instruction.region());
-    if (!instruction.is(Opcode::Concatenate)) continue;
+    // Parts of what varies have no fixed places.
+    if (!instruction.is(Opcode::Concatenate) || !plan::has_static_types(instruction)) continue;
     Value result = result_of(instruction);
     if (!context.is_placed(result))
       if (auto whole = assembled_in(context, instruction)) {

@@ -152,6 +152,18 @@ TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
   return best;
 }
 
+// Partial sums for tiles of few rows, over the same column groups: as many as hide the latency of FMAs.
+int choose_rest_splits(int rows, const TileShape& tile, const ProductFacts& product,
+                       const TargetInfo& target) {
+  int best = 1;
+  for (int splits = 2; splits <= 8; splits *= 2) {
+    if (registers_needed(rows, tile.vectors, splits, product) > target.vector_registers) break;
+    auto cycles = [&](int sums) { return step_cycles(rows, tile.vectors, sums, product, target); };
+    if (cycles(splits) < cycles(best)) best = splits;
+  }
+  return best;
+}
+
 // Cycles of the bytes that an order streams.
 double streamed_cost(double bytes, double working_set, const TargetInfo& target) {
   return bytes / bytes_per_cycle(working_set, target);
@@ -199,6 +211,10 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
   tiling.unroll = shape.compact ? 1 : kUnroll;
   tiling.rolls_runs = shares_too_many(shape, tiling.tile, target);
   tiling.rolls_steps = leaves_no_registers(shape, tiling.tile, target);
+  if (shape.m_varies && tiling.tile.k_interleave == 1 && !shape.compact)
+    for (int rows = 0; rows < tiling.tile.rows; ++rows)
+      tiling.rest_splits.push_back(
+          choose_rest_splits(std::max(1, rows), tiling.tile, facts_of(shape.product, target), target));
   double steps = 1;
   for (const ReductionLoop& loop : shape.k) steps *= static_cast<double>(loop.extent);
   for (int64_t extent : shape.outer) steps *= static_cast<double>(extent);

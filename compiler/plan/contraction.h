@@ -42,6 +42,7 @@ struct ReductionLoop {
                      // addresses in a blocked layout are affine in the loop variables
 };
 
+// At the bounds of extents that vary.
 struct ContractionShape {
   int element_bits = 32;        // of an accumulator
   Product product;              // of the scalar operand, as lhs, and the vector operand
@@ -62,6 +63,7 @@ struct ContractionShape {
   // Steps of the innermost reduction loop whose scalar operands lie side by side, at multiples of that: what
   // a tile's k_interleave may be at most.
   int max_k_interleave = 1;
+  bool m_varies = false; // from run to run; m is the most that it may be
   // How many of the leading `outer` dims also select another part of the vector operand (batch, groups).
   int vector_outer_dims = 0;
 
@@ -82,6 +84,8 @@ struct Tiling {
   bool rolls_runs = false; // runs of a split loop are loops: no registers are free for scalars they share
   bool streams_vectors = false; // from beyond the second cache level: asked for ahead of time
   bool streams_scalars = false; // from beyond the first, likewise
+  // Where m varies: by the rows of what whole tiles leave of it, the partial sums of that tile.
+  std::vector<int> rest_splits;
   bool rolls_steps = false; // those steps are a loop: no registers are free for operands of the step after
 };
 

@@ -150,9 +150,10 @@ private:
     bool vector_constant = plan.lhs_columns ? lhs_constant : rhs_constant;
     DType columns = g->columns.type.dtype;
     bool is_word = columns == DType::F32 || columns == DType::I32 || columns == DType::U32;
-    bool can_stay = g->column.stride == 1 && is_word;
+    bool can_stay = g->column.stride == IntExpr(1) && is_word;
     if (chooses) plan.unpacked = !vector_constant && can_stay;
     if (plan.unpacked && !can_stay) return "columns do not lie together as words: they are packed";
+    if (!plan.unpacked && !g->has_static_columns()) return "what varies is not packed";
     g->shape.compact = context_.options.optimize_size;
     if (vector_constant) g->shape.weight_bytes = context_.model_weight_bytes;
     set_tiling(plan, g->shape, target_, chooses);
@@ -168,7 +169,7 @@ private:
   // The wider side goes into lanes; a constant side is packed for nothing at run time.
   bool wants_lhs_columns(bool lhs_constant, bool rhs_constant) const {
     auto free_elements = [&](int operand, const char* batch, const char* contract) {
-      const Type& type = root_.op->operand(operand).type();
+      Type type = root_.op->operand(operand).type().at_bound();
       int64_t count = type.num_elements();
       for (const char* role : {batch, contract})
         for (int64_t dim : root_.op->attributes().ints(role))
@@ -177,6 +178,10 @@ private:
     };
     int64_t lhs_free = free_elements(0, "lhs_batch", "lhs_contract"),
             rhs_free = free_elements(1, "rhs_batch", "rhs_contract");
+    // Columns do not vary.
+    bool lhs_varies = !root_.op->operand(0).type().is_static(),
+         rhs_varies = !root_.op->operand(1).type().is_static();
+    if (lhs_varies != rhs_varies) return rhs_varies;
     return rhs_free < target_.lanes(32) && lhs_free > rhs_free && (lhs_constant || !rhs_constant);
   }
 

@@ -1,14 +1,16 @@
 // The dims of dots.
 #include "compiler/plan/dot.h"
 
+#include <algorithm>
+
 namespace firn::plan {
 namespace {
 
 std::vector<Axis> axes_of(const Type& type, const std::vector<int64_t>& dims) {
-  std::vector<int64_t> strides = row_major_strides(type.static_dims());
+  std::vector<IntExpr> strides = row_major_strides(type.physical_extents());
   std::vector<Axis> axes;
   for (int64_t dim : dims)
-    axes.push_back({type.dim(static_cast<int>(dim)), strides[static_cast<size_t>(dim)]});
+    axes.push_back({type.dims[static_cast<size_t>(dim)].extent, strides[static_cast<size_t>(dim)]});
   return axes;
 }
 
@@ -27,32 +29,38 @@ DotOperand make_operand(const Type& type, const std::vector<int64_t>& batch,
 bool is_covered(const Instruction& dot, const Type& result) {
   for (int i = 0; i < 2; ++i) {
     const Type& type = dot.operand(i).type();
-    if (!type.is_static() || !type.layout.is_plain() || type.num_elements() == 0) return false;
+    if (!type.layout.is_plain() || type.at_bound().num_elements() == 0) return false;
   }
   return accumulator_of(dot.operand(0).dtype(), dot.operand(1).dtype(), dot.type().dtype) &&
-         result.layout.is_plain() && dot.type().num_elements() > 0;
+         result.layout.is_plain() && dot.type().at_bound().num_elements() > 0;
+}
+
+bool are_static(const std::vector<Axis>& axes) {
+  return std::all_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.extent.is_constant(); });
 }
 
 // Batch dims, then free dims of the row side: the last of them, or all when they lie evenly, are the tiled
 // rows.
 void set_rows(DotGeometry& g) {
-  for (const Axis& axis : g.columns.batch) g.shape.outer.push_back(axis.extent);
+  for (const Axis& axis : g.columns.batch) g.shape.outer.push_back(axis.extent.upper_bound());
   g.shape.vector_outer_dims = static_cast<int>(g.columns.batch.size());
   auto one = as_one(g.rows.free);
   if (one) {
     g.rows_as_one = true;
     g.row = *one;
   } else {
-    for (size_t i = 0; i + 1 < g.rows.free.size(); ++i) g.shape.outer.push_back(g.rows.free[i].extent);
+    for (size_t i = 0; i + 1 < g.rows.free.size(); ++i)
+      g.shape.outer.push_back(g.rows.free[i].extent.upper_bound());
     g.row = g.rows.free.back();
   }
-  g.shape.m = g.row.extent;
+  g.shape.m = g.row.extent.upper_bound();
+  g.shape.m_varies = !g.row.extent.is_constant();
 }
 
 std::vector<DotGeometry::Contract> merged_contract(const DotOperand& rows, const DotOperand& columns) {
   std::vector<DotGeometry::Contract> merged;
   for (size_t i = 0; i < columns.contract.size(); ++i) {
-    DotGeometry::Contract axis{columns.contract[i].extent, rows.contract[i].stride,
+    DotGeometry::Contract axis{columns.contract[i].extent.value(), rows.contract[i].stride,
                                columns.contract[i].stride};
     if (axis.extent == 1) continue;
     if (!merged.empty() && merged.back().row_stride == axis.row_stride * axis.extent &&
@@ -79,21 +87,28 @@ void put_neighbours_last(std::vector<DotGeometry::Contract>& contract) {
 std::optional<Axis> as_one(const std::vector<Axis>& axes) {
   Axis one{1, 1};
   for (size_t i = axes.size(); i-- > 0;) {
-    if (axes[i].extent == 1) continue;
-    if (one.extent == 1)
+    if (axes[i].extent == IntExpr(1)) continue;
+    if (one.extent == IntExpr(1))
       one = axes[i];
-    else if (axes[i].stride != one.stride * one.extent)
+    else if (axes[i].stride != one.stride * at_least_one(one.extent))
       return std::nullopt;
     else
-      one.extent *= axes[i].extent;
+      one.extent = one.extent * axes[i].extent;
   }
   return one;
 }
 
 int64_t extent_of(const std::vector<Axis>& axes) {
   int64_t extent = 1;
-  for (const Axis& axis : axes) extent *= axis.extent;
+  for (const Axis& axis : axes) extent *= axis.extent.upper_bound();
   return extent;
+}
+
+std::vector<IntExpr> DotGeometry::outer_extents() const {
+  std::vector<IntExpr> extents;
+  for (const Axis& axis : columns.batch) extents.push_back(axis.extent);
+  for (size_t i = 0; !rows_as_one && i + 1 < rows.free.size(); ++i) extents.push_back(rows.free[i].extent);
+  return extents;
 }
 
 std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& result, bool swapped,
@@ -105,11 +120,12 @@ std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& r
   g.columns = make_operand(dot.operand(1).type(), a.ints("rhs_batch"), a.ints("rhs_contract"));
   g.swapped = swapped;
   if (swapped) std::swap(g.rows, g.columns);
+  if (!are_static(g.columns.free) || !are_static(g.columns.contract)) return std::nullopt;
   auto column = as_one(g.columns.free);
   if (!column || !as_one(g.columns.batch)) return std::nullopt;
   g.column = *column;
   set_rows(g);
-  g.shape.n = g.column.extent;
+  g.shape.n = g.column.extent.value();
   g.contract = merged_contract(g.rows, g.columns);
   if (product.k_group() > 1) put_neighbours_last(g.contract);
   for (const Contract& axis : g.contract) {
@@ -117,9 +133,9 @@ std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& r
     g.shape.k.back().extent = axis.extent;
   }
   g.shape.set_product(swapped ? product.swapped() : product);
-  g.shape.scalar_bytes = static_cast<int64_t>(g.rows.type.byte_size());
-  g.shape.vector_bytes = static_cast<int64_t>(g.columns.type.byte_size());
-  g.flops = 2 * dot.type().num_elements() * extent_of(g.columns.contract);
+  g.shape.scalar_bytes = static_cast<int64_t>(g.rows.type.at_bound().byte_size());
+  g.shape.vector_bytes = static_cast<int64_t>(g.columns.type.at_bound().byte_size());
+  g.flops = 2 * dot.type().at_bound().num_elements() * extent_of(g.columns.contract);
   return g;
 }
 

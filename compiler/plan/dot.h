@@ -9,11 +9,13 @@
 
 namespace firn::plan {
 
+// Where extents vary both are expressions.
 struct Axis {
-  int64_t extent, stride; // in elements
+  IntExpr extent, stride; // in elements
 };
 // All axes as one, if stepping through them in order moves evenly; extents of 1 do not count.
 std::optional<Axis> as_one(const std::vector<Axis>& axes);
+// At the bounds.
 int64_t extent_of(const std::vector<Axis>& axes);
 
 // One operand's dims in the order of their role.
@@ -25,7 +27,8 @@ struct DotOperand {
 struct DotGeometry {
   // Contracted dims, neighbours merged where both operands allow it.
   struct Contract {
-    int64_t extent, row_stride, column_stride;
+    int64_t extent;
+    IntExpr row_stride, column_stride;
   };
   DotOperand rows, columns;
   bool swapped = false;     // the lhs has the columns
@@ -33,8 +36,12 @@ struct DotGeometry {
   Axis row{1, 1}, column{1, 1};
   std::vector<Contract> contract; // one at least
   ContractionShape shape;
-  int64_t flops = 0;
+  int64_t flops = 0; // at the bounds
 
+  // Whether the operand with the columns lies at places that do not vary, and so can be packed.
+  bool has_static_columns() const { return columns.type.is_static(); }
+  // Of the loops around the tiles, as shape.outer.
+  std::vector<IntExpr> outer_extents() const;
   // Of the one loop of a reduction that is cut into so many parts: those of each but the last, in whole
   // products.
   int64_t part_steps(int64_t parts) const {
@@ -43,7 +50,7 @@ struct DotGeometry {
   }
 
   // Nothing if register tiles do not cover the dot: types that have no product, layouts other than plain
-  // ones, columns or batches that lie unevenly.
+  // ones, columns or batches that lie unevenly. Batches and rows may vary; columns and what is summed do not.
   static std::optional<DotGeometry> of(const Instruction& dot, const Type& result, bool swapped,
                                        const Product& product);
 };

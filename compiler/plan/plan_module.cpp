@@ -6,6 +6,7 @@
 #include "compiler/plan/composites.h"
 #include "compiler/plan/cost_model.h"
 #include "compiler/plan/fused_spatial_sum.h"
+#include "compiler/plan/varying_dims.h"
 #include "compiler/plan/views.h"
 
 #include <cmath>
@@ -15,15 +16,6 @@ namespace firn::plan {
 namespace {
 
 using Plain = PlainPlan::Algorithm;
-
-bool has_static_types(const Instruction& instruction) {
-  auto is_static = [](const Type& type) { return type.is_tensor() && type.is_static(); };
-  for (Value operand : instruction.operands())
-    if (!is_static(operand.type())) return false;
-  for (int i = 0; i < instruction.num_results(); ++i)
-    if (!is_static(instruction.type(i))) return false;
-  return true;
-}
 
 int64_t constant_bytes(const Region& region) {
   int64_t bytes = 0;
@@ -62,8 +54,9 @@ private:
   Result visit(const Region& region, const Instruction* chain) {
     for (const auto& instruction : region.instructions()) {
       if (instruction->is(Opcode::Constant) || instruction->is(Opcode::Parameter)) continue;
-      if (has_static_types(*instruction))
-        if (Result planned = plan(*instruction, chain); !planned) return planned;
+      Result planned =
+          has_static_types(*instruction) ? plan(*instruction, chain) : plan_varying(*instruction);
+      if (!planned) return planned;
       const KernelPlan* own = plans_.find(*instruction);
       bool is_chain = own && std::holds_alternative<DepthwiseChainPlan>(*own);
       if (!has_members(*instruction)) continue;
@@ -107,6 +100,26 @@ private:
     bool may_change = direct && !chain && (!given || winograd);
     bool is_candidate = may_change && add_candidate(instruction, *direct, winograd);
     if (!is_candidate && (plan || !holds_kernels(instruction))) add_cycles(instruction);
+    return {};
+  }
+
+  // Of an instruction with dims that vary: by the algorithms that take them.
+  Result plan_varying(const Instruction& instruction) {
+    ContractionContext context{options_, plans_.model_weight_bytes, false};
+    std::optional<KernelPlan> plan;
+    if (instruction.attributes().has("plan")) {
+      auto written = parse_kernel_plan(place_of(instruction), instruction.attributes().text("plan"));
+      if (!written) return model_error(written.error().message);
+      std::string wrong = complete_varying(*written, instruction, context);
+      if (!wrong.empty()) return refused(instruction, *written, wrong);
+      plan = std::move(*written);
+      written_.insert(&instruction);
+    } else {
+      plan = choose_varying_plan(instruction, context);
+    }
+    if (!plan) return {};
+    plans_.set(instruction, std::move(*plan));
+    begin_explanation(instruction, nullptr, {});
     return {};
   }
 

@@ -104,7 +104,36 @@ std::vector<PhysicalDim> physical_dims_of(const Type& type) {
   return dims;
 }
 
+namespace {
+
+// Where dims vary only what keeps the row-major order whatever they are is a view.
+bool is_varying_view(const Instruction& instruction) {
+  const Type &from = instruction.operand(0).type(), &to = instruction.type();
+  if (!from.layout.is_plain() || !to.layout.is_plain() || bit_width(from.dtype) != bit_width(to.dtype))
+    return false;
+  switch (instruction.opcode()) {
+  case Opcode::Reshape: return true;
+  case Opcode::Copy:
+  case Opcode::BitcastConvert:
+  case Opcode::Convert: return from.dims == to.dims && (!instruction.is(Opcode::Convert) || from == to);
+  default: return false;
+  }
+}
+
+} // namespace
+
+bool has_static_types(const Instruction& instruction) {
+  auto is_static = [](const Type& type) { return type.is_tensor() && type.is_static(); };
+  for (Value operand : instruction.operands())
+    if (!is_static(operand.type())) return false;
+  for (int i = 0; i < instruction.num_results(); ++i)
+    if (!is_static(instruction.type(i))) return false;
+  return true;
+}
+
 std::optional<int64_t> view_offset(const Instruction& instruction) {
+  if (!has_static_types(instruction))
+    return is_varying_view(instruction) ? std::optional<int64_t>(0) : std::nullopt;
   if (is_whole_view(instruction)) return 0;
   if (!instruction.is(Opcode::Slice)) return std::nullopt;
   const Attributes& attributes = instruction.attributes();

@@ -16,6 +16,9 @@ struct PhysicalDim {
 };
 std::vector<PhysicalDim> physical_dims_of(const Type& type);
 
+// Whether no dim of operands and results varies.
+bool has_static_types(const Instruction& instruction);
+
 // The bytes into its first operand at which the instruction's one result lies: of reshapes and bitcasts that
 // keep the physical order, contiguous slices, copies to the same layout. Nothing if it is computed.
 std::optional<int64_t> view_offset(const Instruction& instruction);

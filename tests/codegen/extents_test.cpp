@@ -9,8 +9,8 @@ namespace firn::test {
 
 using namespace kernel;
 
-// y[i][j] = 10 * x[i][j] for i < n, j < m, which lie at actual strides; two calls, of which the second has the
-// first half of the rows, rounded up, only. `tasks` of the parallel loop over pairs of rows.
+// y[i][j] = 10 * x[i][j] for i < n, j < m, which lie at actual strides; two calls, of which the second has
+// the first half of the rows, rounded up, only. `tasks` of the parallel loop over pairs of rows.
 static Program make_program(int tasks) {
   std::string text = R"(
 program "p" arena 0 lower_bound 0 weights 0 {

@@ -23,6 +23,20 @@ std::unique_ptr<Module> parse(const std::string& text) {
   return std::move(*module);
 }
 
+using Extents = std::map<std::string, int64_t>;
+
+// The type with numbers for its symbols.
+Type type_at(Type type, const Extents& extents) {
+  for (Dim& dim : type.dims)
+    dim = Dim(dim.extent.substitute(
+        [&](const Symbol& symbol) -> std::optional<IntExpr> { return IntExpr(extents.at(symbol.name)); }));
+  return type;
+}
+
+void run_backwards(void*, size_t count, firn_task task, void* data) {
+  while (count > 0) task(data, --count);
+}
+
 LiteralRef random_literal(const Type& type, const Range* range, std::mt19937& random) {
   auto literal = std::make_shared<Literal>(type.dtype, type.static_dims());
   for (int64_t i = 0; i < literal->num_elements(); ++i) {
@@ -59,6 +73,13 @@ kernel::Program lower(const Module& module, const lower::LoweringOptions& option
   if (!program) FAIL(program.error().message);
   if (Result result = kernel::verify(*program); !result)
     FAIL(result.error().message << "\n" << kernel::print_program(*program));
+  if (options.threads > 1) {
+    kernel::KernelPassOptions sharing;
+    sharing.target = &options.target;
+    sharing.threads = options.threads;
+    sharing.share_all = true;
+    kernel::share_kernels(*program, sharing);
+  }
   memory::plan_arena(*program);
   kernel::merge_equal_kernels(*program, {});
   memory::place_constants(*program);
@@ -97,7 +118,8 @@ public:
                Placement placement, const std::vector<Range64>& between)
       : main_(module.main()), object_(program, options), placement_(placement),
         memory_(whole_lines(program.arena_bytes), placement),
-        weights_(whole_lines(program.weight_bytes), placement), arena_(memory_.data()) {
+        weights_(whole_lines(program.weight_bytes), placement), arena_(memory_.data()),
+        symbols_(program.extents) {
     if (program.weight_bytes > 0)
       std::memcpy(weights_.data(), object_.weights(), static_cast<size_t>(program.weight_bytes));
     for (auto [begin, end] : between)
@@ -107,7 +129,8 @@ public:
   }
 
   // Only the first run sets states.
-  std::vector<LiteralRef> run(const std::vector<LiteralRef>& inputs, bool set_states) {
+  std::vector<LiteralRef> run(const std::vector<LiteralRef>& inputs, bool set_states,
+                              const Extents& extents = {}, int threads = 1) {
     std::vector<const void*> arguments;
     std::vector<void*> state_of(inputs.size());
     std::vector<GuardedBlock> bound;
@@ -126,15 +149,21 @@ public:
     std::vector<std::shared_ptr<Literal>> outputs;
     std::vector<void*> results;
     for (size_t i = 0; i < main_.body().results().size(); ++i) {
-      const Type& type = main_.body().results()[i].type();
+      Type type = type_at(main_.body().results()[i].type(), extents);
       outputs.push_back(std::make_shared<Literal>(type.dtype, type.static_dims()));
       if (main_.updates_state(i)) continue;
       bound.emplace_back(outputs.back()->bytes().size(), placement_);
       results.push_back(bound.back().data());
     }
     int status = -1;
-    std::string fault =
-        run_guarded([&] { status = object_.run(arguments, results, arena_, weights_.data()); });
+    std::vector<size_t> values;
+    for (const SymbolRef& symbol : symbols_) values.push_back(static_cast<size_t>(extents.at(symbol->name)));
+    firn_executor executor{sizeof(firn_executor), nullptr, static_cast<size_t>(threads), run_backwards,
+                           nullptr};
+    std::string fault = run_guarded([&] {
+      status =
+          object_.run(arguments, results, arena_, weights_.data(), values, threads > 1 ? &executor : nullptr);
+    });
     if (!fault.empty()) FAIL(fault);
     REQUIRE(status == 0);
     size_t result = 0;
@@ -156,6 +185,7 @@ private:
   GuardedBlock memory_, weights_;
   unsigned char* arena_;
   std::vector<unsigned char*> states_;
+  std::vector<SymbolRef> symbols_;
 };
 
 // One run of a module without states.
@@ -194,14 +224,20 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
   std::string text = print_module(module);
   const Region& body = module.main().body();
   std::mt19937 random(1);
-  std::vector<LiteralRef> first;
   bool has_states = false;
-  for (size_t i = 0; i < body.parameters().size(); ++i) {
-    auto range = options.ranges.find(body.parameters()[i]->name());
-    first.push_back(random_literal(body.parameter(static_cast<int>(i)).type(),
-                                   range == options.ranges.end() ? nullptr : &range->second, random));
-    has_states |= module.main().is_state(i);
-  }
+  for (size_t i = 0; i < body.parameters().size(); ++i) has_states |= module.main().is_state(i);
+  auto make_inputs = [&](const Extents& extents) {
+    std::vector<LiteralRef> inputs;
+    for (size_t i = 0; i < body.parameters().size(); ++i) {
+      auto range = options.ranges.find(body.parameters()[i]->name());
+      inputs.push_back(random_literal(type_at(body.parameter(static_cast<int>(i)).type(), extents),
+                                      range == options.ranges.end() ? nullptr : &range->second, random));
+    }
+    return inputs;
+  };
+  std::vector<std::vector<LiteralRef>> given;
+  std::vector<Extents> all_extents = options.extents.empty() ? std::vector<Extents>{{}} : options.extents;
+  for (const Extents& extents : all_extents) given.push_back(make_inputs(extents));
   for (const std::string& cpu : options.cpus) {
     INFO(cpu << (options.placement == Placement::AtEnd ? "\n" : ", at the start of pages\n") << text);
     size_t space = std::min(cpu.find(' '), cpu.size());
@@ -211,7 +247,8 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
     kernel::Program program = lower(module, {.target = target,
                                              .optimize_size = options.optimize_size,
                                              .math = options.math,
-                                             .winograd = lower::Winograd::All});
+                                             .winograd = lower::Winograd::All,
+                                             .threads = options.threads});
     INFO(kernel::print_program(program));
     if (is_emulated) {
       expect_emulated(module, program, code_options(target, options.optimize_size), first, options.tolerance);
@@ -220,14 +257,19 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
     std::vector<Range64> between = spread_buffers(program, options.placement);
     LoadedModule object(module, program, code_options(target, options.optimize_size), options.placement,
                         between);
-    std::vector<LiteralRef> inputs = first;
-    for (int run = 0; run < (has_states ? 3 : 1); ++run) {
-      INFO("run " << run);
-      auto expected = evaluate(module, inputs);
-      if (!expected) FAIL(expected.error().message << "\n" << text);
-      std::vector<LiteralRef> outputs = object.run(inputs, run == 0);
-      for (size_t i = 0; i < outputs.size(); ++i) compare(*outputs[i], *(*expected)[i], options.tolerance);
-      inputs = next_inputs(module.main(), inputs, *expected);
+    for (size_t n = 0; n < given.size(); ++n) {
+      std::string values;
+      for (const auto& [name, value] : all_extents[n]) values += name + " = " + std::to_string(value) + " ";
+      INFO(values);
+      std::vector<LiteralRef> inputs = given[n];
+      for (int run = 0; run < (has_states ? 3 : 1); ++run) {
+        INFO("run " << run);
+        auto expected = evaluate(module, inputs);
+        if (!expected) FAIL(expected.error().message << "\n" << text);
+        std::vector<LiteralRef> outputs = object.run(inputs, run == 0, all_extents[n], options.threads);
+        for (size_t i = 0; i < outputs.size(); ++i) compare(*outputs[i], *(*expected)[i], options.tolerance);
+        inputs = next_inputs(module.main(), inputs, *expected);
+      }
     }
   }
 }

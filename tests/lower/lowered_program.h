@@ -25,6 +25,10 @@ struct LoweredOptions {
   Placement placement = Placement::AtEnd; // of every buffer between pages that die
   bool optimize_size = false;
   lower::Math math = lower::Math::Default;
+  // Of modules with symbols: the values of one run after the other, by name. Inputs and outputs end where
+  // these have them end.
+  std::vector<std::map<std::string, int64_t>> extents = {};
+  int threads = 1; // for which kernels are cut into items, and tasks run backwards
 };
 // All tables of CPUs whose code this machine runs.
 std::vector<std::string> runnable_cpus();

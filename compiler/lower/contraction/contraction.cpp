@@ -1,6 +1,8 @@
 // The loops around register tiles: segments of rows, groups of columns, outer dims.
 #include "compiler/lower/contraction/register_tile.h"
 
+#include "compiler/graph/type.h"
+
 #include <algorithm>
 
 namespace firn::lower {
@@ -10,18 +12,25 @@ using kernel::Builder;
 using kernel::Register;
 
 // A run of tiles along the rows that share one body: `count` tiles of `rows` rows from `first` on. A run of
-// one tile has a constant position, so that rows outside the input can be left out of it.
+// one tile has a constant position, so that rows outside the input can be left out of it. Where the rows vary
+// there are two: whole tiles, and what they leave, `rest` rows of it in one tile of just that height.
 struct Segment {
-  int64_t first;
-  int64_t count;
+  IntExpr first;
+  IntExpr count;
   int rows;
+  std::optional<IntExpr> rest = std::nullopt;
 };
 
 class ContractionEmitter {
 public:
   ContractionEmitter(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling)
       : b_(builder), spec_(spec), tiling_(tiling), groups_(plan::column_groups(spec.shape.n, tiling.tile)),
-        segments_(split_rows()) {}
+        segments_(split_rows()) {
+    for (int splits : tiling.rest_splits) {
+      rest_tilings_.push_back(tiling);
+      rest_tilings_.back().tile.accumulator_splits = splits;
+    }
+  }
 
   void emit() {
     int64_t outer = 1;
@@ -29,7 +38,7 @@ public:
     if (tiling_.row_block > 0 && spec_.finish_rows) {
       emit_finished_blocks();
     } else if (tiling_.row_block > 0) {
-      int64_t blocks = (spec_.shape.m + tiling_.row_block - 1) / tiling_.row_block;
+      IntExpr blocks = ceil_div(spec_.m(), tiling_.row_block);
       IntExpr p = b_.set_parallel(blocks * groups_.count());
       IntExpr block = floor_div(p, groups_.count());
       TilePosition position;
@@ -38,9 +47,9 @@ public:
         emit_row_block(position, block, blocks, vectors);
       });
     } else if (tiling_.columns_outermost) {
-      int64_t selected = 1; // the outer dims that select other vectors belong outside the columns
+      IntExpr selected = 1; // the outer dims that select other vectors belong outside the columns
       for (int i = 0; i < spec_.shape.vector_outer_dims; ++i)
-        selected *= spec_.shape.outer[static_cast<size_t>(i)];
+        selected = selected * spec_.outer(static_cast<size_t>(i));
       IntExpr p = b_.set_parallel(selected * groups_.count() * tiling_.shares);
       IntExpr share = floor_mod(p, tiling_.shares), group = floor_div(p, tiling_.shares);
       TilePosition position;
@@ -51,17 +60,19 @@ public:
                           emit_walk(position, share, vectors);
                         });
     } else if (outer > 1) {
-      IntExpr p = b_.set_parallel(outer);
+      IntExpr all = 1;
+      for (size_t i = 0; i < spec_.shape.outer.size(); ++i) all = all * spec_.outer(i);
+      IntExpr p = b_.set_parallel(all);
       TilePosition position;
       position.outer = unflatten(p, 0, static_cast<int>(spec_.shape.outer.size()));
       for (const Segment& segment : segments_)
-        loop_over_tiles(segment, [&](const IntExpr& row) {
+        loop_over_tiles(segment, [&](const IntExpr& row, int rows) {
           position.row = row;
-          emit_groups(position, segment.rows);
+          emit_groups(position, rows);
         });
     } else {
-      int64_t tiles = 0;
-      for (const Segment& segment : segments_) tiles += segment.count;
+      IntExpr tiles = 0;
+      for (const Segment& segment : segments_) tiles = tiles + segment.count;
       IntExpr p = b_.set_parallel(tiles);
       TilePosition position;
       position.outer.assign(spec_.shape.outer.size(), IntExpr(0));
@@ -78,14 +89,15 @@ private:
   std::vector<Segment> split_rows() const {
     int64_t rows = spec_.shape.m;
     int step = tiling_.tile.rows;
+    if (!spec_.m().is_constant()) return split_varying_rows(spec_.m(), step);
     std::vector<Segment> segments;
     int64_t full = rows / step;
     int rest = static_cast<int>(rows % step);
     for (int64_t i = 0; i < full; ++i) {
       bool inside = tile_is_inside(spec_, i * step, step);
       if (inside && !segments.empty() && segments.back().rows == step &&
-          tile_is_inside(spec_, segments.back().first, step))
-        ++segments.back().count;
+          tile_is_inside(spec_, segments.back().first.value(), step))
+        segments.back().count = segments.back().count + 1;
       else
         segments.push_back({i * step, 1, step});
     }
@@ -93,10 +105,17 @@ private:
     return segments;
   }
 
+  static std::vector<Segment> split_varying_rows(const IntExpr& rows, int step) {
+    IntExpr whole = floor_div(rows, step), rest = rows - whole * step;
+    std::vector<Segment> segments = {{0, whole, step}};
+    if (step > 1) segments.push_back({whole * step, ceil_div(rows, step) - whole, step - 1, rest});
+    return segments;
+  }
+
   std::vector<IntExpr> unflatten(IntExpr index, int first, int last) const {
     std::vector<IntExpr> values(static_cast<size_t>(last - first));
     for (int i = last - 1; i >= first; --i) {
-      int64_t extent = spec_.shape.outer[static_cast<size_t>(i)];
+      IntExpr extent = at_least_one(spec_.outer(static_cast<size_t>(i)));
       values[static_cast<size_t>(i - first)] = i == first ? index : floor_mod(index, extent);
       index = floor_div(index, extent);
     }
@@ -106,11 +125,13 @@ private:
   // One share of what a group of columns walks over, in equal steps: the last share may have fewer.
   void emit_walk(TilePosition& position, const IntExpr& share, int vectors) {
     plan::ColumnWalk walk = plan::column_walk(spec_.shape, tiling_.tile);
-    int64_t size = (walk.steps + tiling_.shares - 1) / tiling_.shares;
+    IntExpr steps = walk.dim < 0 ? segments_[0].count : spec_.outer(static_cast<size_t>(walk.dim));
+    if (steps.is_constant()) steps = walk.steps;
+    IntExpr size = ceil_div(steps, tiling_.shares);
     if (walk.dim < 0 && tiling_.shares > 1)
       return emit_outer_loops(
           position, {}, [&](TilePosition& at) { emit_tiles(at, share, tiling_.shares, size, vectors); });
-    Range range{walk.dim, share * size, min(share * size + size, IntExpr(walk.steps))};
+    Range range{walk.dim, share * size, min(share * size + size, steps)};
     emit_outer_loops(position, range, [&](TilePosition& at) { emit_all_segments(at, vectors); });
   }
 
@@ -124,7 +145,7 @@ private:
     if (position.outer.size() == spec_.shape.outer.size()) return body(position);
     bool is_cut = tiling_.shares > 1 && range.dim == static_cast<int>(position.outer.size());
     IntExpr first = is_cut ? range.first : IntExpr(0);
-    IntExpr end = is_cut ? range.end : IntExpr(spec_.shape.outer[position.outer.size()]);
+    IntExpr end = is_cut ? range.end : spec_.outer(position.outer.size());
     b_.loop(first, end, 1, [&](const IntExpr& iv) {
       position.outer.push_back(iv);
       emit_outer_loops(position, range, body);
@@ -132,41 +153,85 @@ private:
     });
   }
 
-  void loop_over_tiles(const Segment& segment, const std::function<void(const IntExpr& row)>& body) {
-    b_.loop(0, segment.count, 1, [&](const IntExpr& i) { body(i * segment.rows + segment.first); });
+  using TileBody = std::function<void(const IntExpr& row, int rows)>;
+
+  void loop_over_tiles(const Segment& segment, const TileBody& body) {
+    if (segment.rest) return choose_rest(segment, 0, segment.rows, body);
+    b_.loop(0, segment.count, 1,
+            [&](const IntExpr& i) { body(i * segment.rows + segment.first, segment.rows); });
+  }
+
+  // The tile whose height is the rest, one of [low, high]; none of 0.
+  void choose_rest(const Segment& segment, int low, int high, const TileBody& body) {
+    if (low == high) {
+      if (low > 0) body(segment.first, low);
+      return;
+    }
+    int middle = low + (high - low + 1) / 2;
+    Register is_low =
+        b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(*segment.rest), b_.index(middle));
+    auto part = [&](int from, int to) {
+      return [&, from, to] {
+        choose_rest(segment, from, to, body);
+        return std::vector<Register>{};
+      };
+    };
+    b_.if_then_else(is_low, part(low, middle - 1), part(middle, high));
+  }
+
+  void emit_tile(const TilePosition& position, int rows, int vectors) {
+    bool is_rest = rows < tiling_.tile.rows && !rest_tilings_.empty();
+    emit_register_tile(b_, spec_, is_rest ? rest_tilings_[static_cast<size_t>(rows)] : tiling_, position,
+                       rows, vectors);
   }
 
   void emit_all_segments(TilePosition& position, int vectors) {
     for (const Segment& segment : segments_)
-      loop_over_tiles(segment, [&](const IntExpr& row) {
+      loop_over_tiles(segment, [&](const IntExpr& row, int rows) {
         position.row = row;
-        emit_register_tile(b_, spec_, tiling_, position, segment.rows, vectors);
+        emit_tile(position, rows, vectors);
       });
   }
 
   // The tiles of one block of rows.
-  void emit_row_block(TilePosition& position, const IntExpr& block, int64_t blocks, int vectors) {
+  void emit_row_block(TilePosition& position, const IntExpr& block, const IntExpr& blocks, int vectors) {
     emit_tiles(position, block, blocks, tiling_.row_block / tiling_.tile.rows, vectors);
   }
 
   // Those of number `block`, `tiles` of them; tiles of another height than most belong to the last block.
-  void emit_tiles(TilePosition& position, const IntExpr& block, int64_t blocks, int64_t tiles, int vectors) {
-    int64_t rows = tiles * tiling_.tile.rows;
+  void emit_tiles(TilePosition& position, const IntExpr& block, const IntExpr& blocks, const IntExpr& tiles,
+                  int vectors) {
     for (const Segment& segment : segments_) {
-      bool main = segment.first == 0;
-      IntExpr first = main ? block * tiles : IntExpr(blocks - 1);
+      bool main = segment.first == IntExpr(0) && !segment.rest;
+      IntExpr first = main ? block * tiles : blocks - 1;
       IntExpr end = main ? min(block * tiles + tiles, segment.count) : block + 1;
       b_.loop(first, end, 1, [&](const IntExpr& i) {
-        // Of the block's number, so that blocks are seen to share no rows: results may lie over operands.
-        position.row = main ? i * segment.rows : block * rows + (segment.first - (blocks - 1) * rows);
-        emit_register_tile(b_, spec_, tiling_, position, segment.rows, vectors);
+        if (main)
+          emit_tile_at(position, i * segment.rows, segment.rows, vectors);
+        else
+          emit_last(position, segment, block, blocks, tiles, vectors);
       });
     }
   }
 
+  void emit_tile_at(TilePosition& position, const IntExpr& row, int rows, int vectors) {
+    position.row = row;
+    emit_tile(position, rows, vectors);
+  }
+
+  void emit_last(TilePosition& position, const Segment& segment, const IntExpr& block, const IntExpr& blocks,
+                 const IntExpr& tiles, int vectors) {
+    if (segment.rest)
+      return loop_over_tiles(
+          segment, [&](const IntExpr& row, int rows) { emit_tile_at(position, row, rows, vectors); });
+    // Of the block's number, so that blocks are seen to share no rows: results may lie over operands.
+    IntExpr rows = tiles * tiling_.tile.rows;
+    emit_tile_at(position, block * rows + (segment.first - (blocks - 1) * rows), segment.rows, vectors);
+  }
+
   // Whole blocks of rows, one after the other.
   void emit_finished_blocks() {
-    int64_t blocks = (spec_.shape.m + tiling_.row_block - 1) / tiling_.row_block;
+    IntExpr blocks = ceil_div(spec_.m(), tiling_.row_block);
     IntExpr block = b_.set_parallel(blocks);
     b_.loop(0, groups_.count(), 1, [&](const IntExpr& group) {
       TilePosition position;
@@ -175,38 +240,43 @@ private:
         emit_row_block(position, block, blocks, vectors);
       });
     });
-    spec_.finish_rows(block * tiling_.row_block,
-                      min((block + 1) * tiling_.row_block, IntExpr(spec_.shape.m)));
+    spec_.finish_rows(block * tiling_.row_block, min((block + 1) * tiling_.row_block, spec_.m()));
   }
 
   // All columns of one row of tiles.
   void emit_groups(TilePosition& position, int rows) {
     b_.loop(0, groups_.full_groups, 1, [&](const IntExpr& group) {
       position.column_vector = group * groups_.vectors;
-      emit_register_tile(b_, spec_, tiling_, position, rows, groups_.vectors);
+      emit_tile(position, rows, groups_.vectors);
     });
     if (groups_.rest_vectors > 0) {
       position.column_vector = groups_.full_groups * groups_.vectors;
-      emit_register_tile(b_, spec_, tiling_, position, rows, groups_.rest_vectors);
+      emit_tile(position, rows, groups_.rest_vectors);
     }
   }
 
   // The tile of number p when tiles themselves are the parallel loop: a chain of tests over the segments.
-  void emit_segment_of(const IntExpr& p, size_t segment_number, int64_t first_tile, TilePosition& position) {
+  void emit_segment_of(const IntExpr& p, size_t segment_number, const IntExpr& first_tile,
+                       TilePosition& position) {
     const Segment& segment = segments_[segment_number];
     auto body = [&] {
-      position.row =
-          segment.count == 1 ? IntExpr(segment.first) : (p - first_tile) * segment.rows + segment.first;
-      emit_groups(position, segment.rows);
+      auto at = [&](const IntExpr& row, int rows) {
+        position.row = row;
+        emit_groups(position, rows);
+      };
+      if (segment.rest)
+        loop_over_tiles(segment, at);
+      else
+        at(segment.count == IntExpr(1) ? segment.first : (p - first_tile) * segment.rows + segment.first,
+           segment.rows);
       return std::vector<Register>{};
     };
     if (segment_number + 1 == segments_.size()) {
       body();
       return;
     }
-    kernel::MachineType index_type{kernel::Scalar::Index, 1};
     Register here = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(p),
-                               b_.constant_int(index_type, first_tile + segment.count));
+                               b_.index(first_tile + segment.count));
     b_.if_then_else(here, body, [&] {
       emit_segment_of(p, segment_number + 1, first_tile + segment.count, position);
       return std::vector<Register>{};
@@ -218,6 +288,7 @@ private:
   const plan::Tiling& tiling_;
   plan::ColumnGroups groups_;
   std::vector<Segment> segments_;
+  std::vector<plan::Tiling> rest_tilings_; // by rows
 };
 
 } // namespace

@@ -38,6 +38,9 @@ struct ClipBounds {
 
 struct ContractionSpec {
   plan::ContractionShape shape;
+  // What varies: the actual extents, within those of the shape. Unset: they are the shape's.
+  std::optional<IntExpr> actual_m;
+  std::vector<IntExpr> actual_outer;
   kernel::MachineType element{kernel::Scalar::F32, 1}; // of the accumulators, as shape.product says, a scalar
   std::vector<ClipBounds> clips; // by loop of the reduction; as many as the last clipped one needs
   // Set if `store` is much code: a loop over the rows of a tile, rather than a copy for each, by way of this
@@ -78,6 +81,9 @@ struct ContractionSpec {
   std::function<void(const IntExpr& first, const IntExpr& end)> finish_rows;
   // Takes the sum of what was stored for all rows of a tile. Unset: nobody wants it.
   std::function<void(kernel::Builder&, const TilePosition&, int vector, kernel::Register total)> store_total;
+
+  IntExpr m() const { return actual_m ? *actual_m : IntExpr(shape.m); }
+  IntExpr outer(size_t i) const { return actual_outer.empty() ? IntExpr(shape.outer[i]) : actual_outer[i]; }
 };
 
 // Emits the loops of `spec` into the builder's kernel and sets its parallel loop.

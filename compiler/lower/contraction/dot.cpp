@@ -37,6 +37,8 @@ public:
     ContractionSpec spec;
     spec.shape = shape_;
     spec.element = sum_;
+    spec.actual_m = g_.row.extent;
+    spec.actual_outer = g_.outer_extents();
     spec.scalar = [code = *this](Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) {
       return code.load_scalar(b, at, row, k);
     };
@@ -64,7 +66,7 @@ private:
     size_t first = g_.rows.batch.size();
     for (size_t i = first; i < at.outer.size(); ++i)
       place = place + at.outer[i] * g_.rows.free[i - first].stride;
-    int64_t last_stride = g_.contract.back().row_stride * shape_.product.k_group();
+    IntExpr last_stride = g_.contract.back().row_stride * shape_.product.k_group();
     for (size_t i = 0; i < g_.contract.size(); ++i)
       place = place + k[i] * (i + 1 == g_.contract.size() ? last_stride : g_.contract[i].row_stride);
     ScalarFactors factors;
@@ -81,7 +83,7 @@ private:
     IntExpr place = offset(g_.columns.batch, at.outer) + first + steps_.first * g_.contract[0].column_stride;
     for (size_t i = 0; i < g_.contract.size(); ++i) place = place + k[i] * g_.contract[i].column_stride;
     kernel::MachineType type = sum_.with_lanes(lanes_);
-    int64_t columns = g_.column.extent;
+    int64_t columns = g_.shape.n;
     if (first.upper_bound() + lanes_ <= columns) return b.load(type, binding_.vector, place);
     return b.load_masked(type, binding_.vector, place,
                          b.lane_mask(lanes_, min(lanes_, IntExpr(columns) - first)), b.constant(type, 0));
@@ -114,7 +116,7 @@ private:
   IntExpr packed_part(const TilePosition& at) const {
     IntExpr part = 0;
     for (size_t i = 0; i < g_.columns.batch.size(); ++i)
-      part = part * g_.columns.batch[i].extent + at.outer[i];
+      part = part * g_.columns.batch[i].extent.value() + at.outer[i];
     return part;
   }
 
@@ -149,7 +151,7 @@ private:
 
   // Sums between parts, row by row with whole vectors.
   IntExpr partial_place(const TilePosition& at, int row, int vector, int lanes) const {
-    int64_t vectors = (g_.column.extent + lanes - 1) / lanes;
+    int64_t vectors = (g_.shape.n + lanes - 1) / lanes;
     return (at.row + row) * (vectors * lanes) + (at.column_vector + vector) * lanes;
   }
   std::function<Register(Builder&, const TilePosition&, int, int)> load_partial() const {
@@ -185,8 +187,9 @@ private:
     size_t first = index.size();
     index.resize(first + axes.size());
     for (size_t i = axes.size(); i-- > 0;) {
-      index[first + i] = i == 0 ? flat : floor_mod(flat, axes[i].extent);
-      flat = floor_div(flat, axes[i].extent);
+      IntExpr extent = at_least_one(axes[i].extent);
+      index[first + i] = i == 0 ? flat : floor_mod(flat, extent);
+      flat = floor_div(flat, extent);
     }
   }
 
@@ -209,15 +212,16 @@ PackedOperand packed_columns(const plan::DotGeometry& g, const plan::TileShape& 
   packed.tile = tile;
   packed.k_group = g.shape.product.k_group();
   packed.element = memory_scalar(g.columns.type.dtype);
+  if (!g.has_static_columns()) return packed; // they are read where they lie
   packed.selected = plan::extent_of(g.columns.batch);
   if (auto batch = plan::as_one(g.columns.batch))
-    packed.selected_stride = batch->extent == 1 ? 0 : batch->stride;
-  packed.columns = g.column.extent;
-  packed.column_stride = g.column.stride;
-  packed.first_element = steps.first * g.contract[0].column_stride;
+    packed.selected_stride = batch->extent == IntExpr(1) ? 0 : batch->stride.value();
+  packed.columns = g.shape.n;
+  packed.column_stride = g.column.stride.value();
+  packed.first_element = steps.first * g.contract[0].column_stride.value();
   for (const plan::DotGeometry::Contract& axis : g.contract) {
     packed.extents.push_back(axis.extent);
-    packed.strides.push_back(axis.column_stride);
+    packed.strides.push_back(axis.column_stride.value());
   }
   packed.extents[0] = steps.count;
   return packed;

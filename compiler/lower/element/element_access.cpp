@@ -101,6 +101,12 @@ void store_element(Builder& builder, int buffer, const Type& type, const Index& 
 
 namespace {
 
+IntExpr elements_of(const Type& type) {
+  IntExpr count = 1;
+  for (const IntExpr& extent : type.physical_extents()) count = count * extent;
+  return count;
+}
+
 // The index of lane `lane`, moved into the tensor where it may lie outside: as that of a lane behind the last
 // channel does, which nobody looks at.
 Index index_inside(const Type& type, const Index& index, const Lanes& lanes, int lane) {
@@ -108,9 +114,9 @@ Index index_inside(const Type& type, const Index& index, const Lanes& lanes, int
   Index inside;
   for (size_t d = 0; d < index.size(); ++d) {
     IntExpr position = at.at_first(index[d]);
-    int64_t last = type.dim(static_cast<int>(d)) - 1;
+    IntExpr last = type.dims[d].extent - 1;
     if (position.lower_bound() < 0) position = max(position, 0);
-    if (position.upper_bound() > last) position = min(position, last);
+    if ((position - last).upper_bound() > 0) position = min(position, last);
     inside.push_back(position);
   }
   return inside;
@@ -124,15 +130,16 @@ kernel::Register load_valid_lanes(Builder& b, int buffer, const Type& type, cons
   auto step = lanes.step(offset);
   if (lanes.count == 1 || (step && *step == 0))
     return load_element(b, buffer, type, index_inside(type, index, lanes, 0), lanes);
+  // Expressions over extents that vary do not show what `valid` says.
+  if (valid >= lanes.count && !type.is_static()) return load_element(b, buffer, type, index, lanes);
   if (step && *step == 1) {
-    int64_t size = b.kernel().buffer(buffer).size;
+    IntExpr size = type.is_static() ? IntExpr(b.kernel().buffer(buffer).size) : elements_of(type);
     // A block is there as a whole.
-    if (!type.layout.blocks.empty() || first.upper_bound() + lanes.count <= size)
+    if (!type.layout.blocks.empty() || (first + lanes.count - size).upper_bound() <= 0)
       return load_element(b, buffer, type, index, lanes);
     if (is_float(type.dtype)) {
       kernel::MachineType narrow{memory_scalar(type.dtype), lanes.count};
-      kernel::Register part =
-          b.load_masked(narrow, buffer, first, b.lane_mask(lanes.count, IntExpr(size) - first));
+      kernel::Register part = b.load_masked(narrow, buffer, first, b.lane_mask(lanes.count, size - first));
       kernel::MachineType wide = value_type(type.dtype, lanes.count);
       return narrow == wide ? part : b.cast(kernel::OpKind::FExt, part, wide.scalar);
     }

@@ -64,9 +64,8 @@ kernel::Register ElementEmitter::emit_uncached(Value value, const Index& index) 
     const std::vector<int64_t>& dims = attributes.ints("dims");
     from.clear();
     for (size_t i = 0; i < dims.size(); ++i)
-      from.push_back(instruction.operand(0).dim(static_cast<int>(i)) == 1
-                         ? IntExpr(0)
-                         : index[static_cast<size_t>(dims[i])]);
+      from.push_back(instruction.operand(0).type().dims[i] == Dim(1) ? IntExpr(0)
+                                                                     : index[static_cast<size_t>(dims[i])]);
     return emit_broadcast(instruction.operand(0), from);
   }
   case Opcode::Transpose: {
@@ -81,14 +80,13 @@ kernel::Register ElementEmitter::emit_uncached(Value value, const Index& index) 
   case Opcode::Reverse:
     for (int64_t dim : attributes.ints("dims")) {
       size_t d = static_cast<size_t>(dim);
-      from[d] = IntExpr(instruction.type().dim(static_cast<int>(dim)) - 1) - index[d];
+      from[d] = instruction.type().dims[d].extent - 1 - index[d];
     }
     return emit(instruction.operand(0), from);
   case Opcode::Reshape: {
     // Through the row-major position; dims that both shapes share at the front and at the back pass
     // unchanged.
-    std::vector<int64_t> to_dims = instruction.type().static_dims();
-    std::vector<int64_t> from_dims = instruction.operand(0).type().static_dims();
+    std::vector<Dim> to_dims = instruction.type().dims, from_dims = instruction.operand(0).type().dims;
     size_t front = 0, back = 0;
     size_t shared = std::min(to_dims.size(), from_dims.size());
     while (front < shared && to_dims[front] == from_dims[front]) ++front;
@@ -96,13 +94,14 @@ kernel::Register ElementEmitter::emit_uncached(Value value, const Index& index) 
            to_dims[to_dims.size() - 1 - back] == from_dims[from_dims.size() - 1 - back])
       ++back;
     IntExpr position = 0;
-    for (size_t i = front; i < to_dims.size() - back; ++i) position = position * to_dims[i] + index[i];
+    for (size_t i = front; i < to_dims.size() - back; ++i) position = position * to_dims[i].extent + index[i];
     from.assign(from_dims.size(), IntExpr(0));
     for (size_t i = 0; i < front; ++i) from[i] = index[i];
     for (size_t i = 0; i < back; ++i) from[from.size() - 1 - i] = index[index.size() - 1 - i];
     for (size_t i = from_dims.size() - back; i-- > front;) {
-      from[i] = i == front ? position : floor_mod(position, from_dims[i]);
-      position = floor_div(position, from_dims[i]);
+      IntExpr extent = at_least_one(from_dims[i].extent);
+      from[i] = i == front ? position : floor_mod(position, extent);
+      position = floor_div(position, extent);
     }
     return emit(instruction.operand(0), from);
   }
@@ -259,12 +258,11 @@ kernel::Register ElementEmitter::emit_pad(const Instruction& pad, const Index& i
   };
   for (size_t d = 0; d < index.size(); ++d) {
     int64_t low = attributes.ints("low")[d], period = attributes.ints("interior")[d] + 1;
-    int64_t span = (pad.operand(0).dim(static_cast<int>(d)) - 1) * period + 1;
-    IntExpr shifted = index[d] - low;
-    if (shifted.upper_bound() < 0 || shifted.lower_bound() >= span) return emit(pad.operand(1), {});
-    bool above = shifted.lower_bound() >= 0, below = shifted.upper_bound() < span;
+    IntExpr span = (pad.operand(0).type().dims[d].extent - 1) * period + 1, shifted = index[d] - low;
+    if (shifted.upper_bound() < 0 || (shifted - span).lower_bound() >= 0) return emit(pad.operand(1), {});
+    bool above = shifted.lower_bound() >= 0, below = (shifted - span).upper_bound() < 0;
     if (!above) cut(index[d], low, false);
-    if (!below) cut(index[d], low + span, false);
+    if (!below && span.is_constant()) cut(index[d], low + span.value(), false);
     require(above, d, kernel::Predicate::Ge, shifted, 0);
     require(period == 1, d, kernel::Predicate::Eq, floor_mod(shifted, period), 0);
     require(below, d, kernel::Predicate::Lt, shifted, span);
@@ -279,14 +277,15 @@ kernel::Register ElementEmitter::emit_pad(const Instruction& pad, const Index& i
 kernel::Register ElementEmitter::emit_concatenate(const Instruction& concatenate, const Index& index) {
   size_t dim = static_cast<size_t>(concatenate.attributes().integer("dim"));
   const IntExpr& at = index[dim];
-  std::function<kernel::Register(int, int64_t)> from = [&](int operand, int64_t start) -> kernel::Register {
+  using From = std::function<kernel::Register(int, const IntExpr&)>;
+  From from = [&](int operand, const IntExpr& start) -> kernel::Register {
     Value part = concatenate.operand(operand);
-    int64_t end = start + part.dim(static_cast<int>(dim));
+    IntExpr end = start + part.type().dims[dim].extent;
     Index inner = index;
     inner[dim] = at - start;
-    if (at.upper_bound() < end || operand + 1 == concatenate.num_operands()) return emit(part, inner);
-    if (at.lower_bound() >= end) return from(operand + 1, end);
-    cut(at, end, false);
+    if ((at - end).upper_bound() < 0 || operand + 1 == concatenate.num_operands()) return emit(part, inner);
+    if ((at - end).lower_bound() >= 0) return from(operand + 1, end);
+    if (end.is_constant()) cut(at, end.value(), false);
     use(at);
     if (!is_uniform(at)) return lane_by_lane(result_of(concatenate), index);
     kernel::Register here =

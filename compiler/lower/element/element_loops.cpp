@@ -2,6 +2,7 @@
 #include "compiler/lower/element/element_loops.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace firn::lower {
 namespace {
@@ -14,19 +15,32 @@ constexpr int64_t kParallelElements = 1 << 14;
 // Physical dims that one loop walks.
 struct Group {
   std::vector<size_t> dims; // outermost first
-  int64_t extent = 1;
+  IntExpr extent = 1;
 };
 
-SymbolRef make_symbol(std::string name, int64_t extent) {
-  return std::make_shared<const Symbol>(Symbol{std::move(name), 0, extent - 1});
+SymbolRef make_symbol(std::string name, const IntExpr& extent) {
+  return std::make_shared<const Symbol>(
+      Symbol{std::move(name), 0, std::max<int64_t>(0, extent.upper_bound() - 1)});
+}
+
+// What whole vectors of `lanes` lanes leave of an extent that varies: vectors of half as many, and so on.
+void emit_ladder(Builder& builder, const IntExpr& extent, int lanes, const SymbolRef& symbol,
+                 const std::function<void(const Lanes&)>& body) {
+  for (int width = lanes / 2; width >= 1; width /= 2)
+    builder.loop(floor_div(extent, 2 * width) * (2 * width), floor_div(extent, width) * width, width,
+                 [&](const IntExpr& at) {
+                   body({width > 1 ? symbol : nullptr, at, width});
+                 });
 }
 
 // One box of elements: the whole tensor, or what lies in whole blocks, or the rest of the last block.
 struct Box {
-  std::vector<int64_t> start, extent; // per physical dim
+  std::vector<int64_t> start;  // per physical dim
+  std::vector<IntExpr> extent; // likewise
+  // At most.
   int64_t elements() const {
     int64_t product = 1;
-    for (int64_t e : extent) product *= e;
+    for (const IntExpr& e : extent) product *= e.upper_bound();
     return product;
   }
 };
@@ -34,7 +48,7 @@ struct Box {
 class LoopsEmitter {
 public:
   LoopsEmitter(KernelMaker& maker, const ElementLoops& loops)
-      : maker_(maker), b_(maker.builder()), loops_(loops), dims_(physical_dims_of(loops.type)) {}
+      : maker_(maker), b_(maker.builder()), loops_(loops), dims_(physical_dims_of(loops.type.at_bound())) {}
 
   void emit() {
     std::vector<Box> boxes = split_blocks();
@@ -46,21 +60,19 @@ private:
   // Blocked dims whose extent their block does not divide end in a block that is only partly used.
   std::vector<Box> split_blocks() const {
     Box whole;
-    for (const PhysicalDim& dim : dims_) {
-      whole.start.push_back(0);
-      whole.extent.push_back(dim.extent);
-    }
+    whole.start.assign(dims_.size(), 0);
+    whole.extent = loops_.type.physical_extents();
     std::vector<Box> boxes = {whole};
     for (size_t i = 0; i < dims_.size(); ++i) {
+      if (dims_[i].unit == 1 || loops_.type.dim(dims_[i].logical) % dims_[i].unit == 0) continue;
       int64_t used = loops_.type.dim(dims_[i].logical);
-      if (dims_[i].unit == 1 || used % dims_[i].unit == 0) continue;
       size_t inner = i + 1;
       while (dims_[inner].logical != dims_[i].logical) ++inner;
       std::vector<Box> next;
       for (Box box : boxes) {
         Box rest = box;
         box.extent[i] = used / dims_[i].unit;
-        if (box.extent[i] > 0) next.push_back(box);
+        if (used >= dims_[i].unit) next.push_back(box);
         rest.start[i] = used / dims_[i].unit;
         rest.extent[i] = 1;
         rest.extent[inner] = used % dims_[i].unit;
@@ -76,7 +88,7 @@ private:
     std::vector<SymbolRef> symbols = make_symbols(boxes[0]);
     ElementUses uses = loops_.uses(index_at(boxes[0], as_positions(symbols)));
     size_t innermost = dims_.size();
-    while (innermost > 0 && boxes[0].extent[innermost - 1] == 1) --innermost;
+    while (innermost > 0 && boxes[0].extent[innermost - 1] == IntExpr(1)) --innermost;
     for (const ElementUses::Cut& cut : uses.cuts)
       for (size_t i = 0; i < dims_.size(); ++i)
         if (!cut.only_innermost || i + 1 == innermost) split_at(boxes, i, cut, *symbols[i]);
@@ -94,14 +106,15 @@ private:
     std::vector<Box> result;
     for (Box& box : boxes) {
       int64_t at = position.value() - box.start[i];
-      if (at <= 0 || at >= box.extent[i] || static_cast<int64_t>(boxes.size()) >= loops_.code.boxes) {
+      if (!box.extent[i].is_constant() || at <= 0 || at >= box.extent[i].value() ||
+          static_cast<int64_t>(boxes.size()) >= loops_.code.boxes) {
         result.push_back(box);
         continue;
       }
       Box low = box, high = box;
       low.extent[i] = at;
       high.start[i] += at;
-      high.extent[i] -= at;
+      high.extent[i] = box.extent[i] - at;
       result.push_back(low);
       result.push_back(high);
     }
@@ -135,18 +148,17 @@ private:
                               const std::vector<SymbolRef>& symbols) const {
     std::vector<Group> groups;
     for (size_t i = 0; i < dims_.size(); ++i) {
-      if (box.extent[i] == 1) continue;
+      if (box.extent[i] == IntExpr(1)) continue;
       if (!groups.empty()) {
         size_t outer = groups.back().dims.back();
         auto joined = [&](const IntExpr& expression) {
-          auto a = expression.linear_coefficient(*symbols[outer]),
-               c = expression.linear_coefficient(*symbols[i]);
-          return a && c && *a == *c * box.extent[i];
+          auto a = expression.coefficient(*symbols[outer]), c = expression.coefficient(*symbols[i]);
+          return a && c && *a == *c * at_least_one(box.extent[i]);
         };
         if (std::all_of(uses.offsets.begin(), uses.offsets.end(), joined) &&
             std::all_of(uses.decisions.begin(), uses.decisions.end(), joined)) {
           groups.back().dims.push_back(i);
-          groups.back().extent *= box.extent[i];
+          groups.back().extent = groups.back().extent * box.extent[i];
           continue;
         }
       }
@@ -174,8 +186,8 @@ private:
   static void spread(const Group& group, const Box& box, IntExpr at, std::vector<IntExpr>& positions) {
     for (size_t i = group.dims.size(); i-- > 0;) {
       size_t dim = group.dims[i];
-      positions[dim] = i == 0 ? at : floor_mod(at, box.extent[dim]);
-      at = floor_div(at, box.extent[dim]);
+      positions[dim] = i == 0 ? at : floor_mod(at, at_least_one(box.extent[dim]));
+      at = floor_div(at, at_least_one(box.extent[dim]));
     }
   }
 
@@ -189,7 +201,7 @@ private:
       return;
     }
     bool vectors = can_vectorise(groups.back(), uses, symbols);
-    lanes_ = vectors ? static_cast<int>(std::min(loops_.code.lanes, groups.back().extent)) : 1;
+    lanes_ = vectors ? lanes_along(groups.back().extent) : 1;
     unroll_ = plan::copies_of(loops_.code, uses.operations);
     positions.assign(dims_.size(), IntExpr(0));
     parallel = parallel && box.elements() >= kParallelElements;
@@ -197,13 +209,19 @@ private:
     size_t first = 0;
     if (parallel) {
       // As many outer loops as it takes to have work for several threads.
-      int64_t count = 1;
-      while (first + 1 < groups.size() && count < 16) count *= groups[first++].extent;
+      IntExpr count = 1;
+      while (first + 1 < groups.size() && count.upper_bound() < 16) count = count * groups[first++].extent;
       IntExpr p = b_.set_parallel(count);
-      for (size_t i = first; i-- > 0; p = floor_div(p, groups[i].extent))
-        spread(groups[i], box, i == 0 ? p : floor_mod(p, groups[i].extent), positions);
+      for (size_t i = first; i-- > 0; p = floor_div(p, at_least_one(groups[i].extent)))
+        spread(groups[i], box, i == 0 ? p : floor_mod(p, at_least_one(groups[i].extent)), positions);
     }
     emit_groups(box, groups, first, positions);
+  }
+
+  // The rest of an extent that varies takes vectors of powers of two.
+  int lanes_along(const IntExpr& extent) const {
+    int64_t lanes = std::min(loops_.code.lanes, extent.upper_bound());
+    return static_cast<int>(extent.is_constant() ? lanes : std::bit_floor(static_cast<uint64_t>(lanes)));
   }
 
   void emit_groups(const Box& box, const std::vector<Group>& groups, size_t at,
@@ -229,10 +247,13 @@ private:
 
   // One long loop, cut into pieces for threads.
   void emit_chunks(const Box& box, const Group& group, const std::vector<IntExpr>& positions) {
-    int64_t vectors = group.extent / lanes_, rest = group.extent % lanes_;
-    int64_t chunk = std::max<int64_t>(kParallelElements / 4 / lanes_, (vectors + 63) / 64);
+    int64_t most = group.extent.upper_bound() / lanes_;
+    int64_t chunk = std::max<int64_t>(kParallelElements / 4 / lanes_, (most + 63) / 64);
     chunk = std::max<int64_t>(chunk / unroll_ * unroll_, 1);
-    int64_t count = (vectors + chunk - 1) / chunk;
+    bool varies = !group.extent.is_constant();
+    IntExpr vectors = floor_div(group.extent, lanes_);
+    int rest = varies ? 0 : static_cast<int>(group.extent.value() % lanes_);
+    IntExpr count = varies ? ceil_div(group.extent, chunk * lanes_) : ceil_div(vectors, chunk);
     IntExpr p = b_.set_parallel(count);
     SymbolRef symbol = lanes_ > 1 ? make_symbol("lane", group.extent) : nullptr;
     auto body = [&](const IntExpr& v, int64_t lanes) {
@@ -241,11 +262,19 @@ private:
     b_.loop(
         p * chunk, min(p * chunk + chunk, vectors), 1, [&](const IntExpr& v) { body(v * lanes_, lanes_); },
         unroll_);
-    if (rest == 0) return;
+    if (rest == 0 && (!varies || lanes_ == 1)) return;
     kernel::Register last =
         b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(p), b_.index(count - 1));
     b_.if_then_else(
-        last, [&] { return body(vectors * lanes_, rest), std::vector<kernel::Register>{}; },
+        last,
+        [&] {
+          if (varies)
+            emit_ladder(b_, group.extent, lanes_, symbol,
+                        [&](const Lanes& lanes) { emit_vector(box, group, positions, lanes); });
+          else
+            body(vectors * lanes_, rest);
+          return std::vector<kernel::Register>{};
+        },
         [] { return std::vector<kernel::Register>{}; });
   }
 
@@ -263,7 +292,7 @@ void emit_element_loops(KernelMaker& maker, const ElementLoops& loops) {
   LoopsEmitter(maker, loops).emit();
 }
 
-void emit_vector_loop(Builder& builder, int64_t extent, int lanes, int64_t unroll,
+void emit_vector_loop(Builder& builder, const IntExpr& extent, int lanes, int64_t unroll,
                       const std::function<void(const Lanes&)>& body) {
   if (lanes == 1) {
     builder.loop(
@@ -275,14 +304,16 @@ void emit_vector_loop(Builder& builder, int64_t extent, int lanes, int64_t unrol
     return;
   }
   SymbolRef symbol = make_symbol("lane", extent);
-  int64_t vectors = extent / lanes, rest = extent % lanes;
+  IntExpr vectors = floor_div(extent, lanes);
   builder.loop(
       0, vectors, 1,
       [&](const IntExpr& v) {
         body({symbol, v * lanes, lanes});
       },
-      vectors >= 2 * unroll ? unroll : 1);
-  if (rest > 0) body({rest > 1 ? symbol : nullptr, vectors * lanes, static_cast<int>(rest)});
+      vectors.upper_bound() >= 2 * unroll ? unroll : 1);
+  if (!extent.is_constant()) return emit_ladder(builder, extent, lanes, symbol, body);
+  auto rest = static_cast<int>(extent.value() % lanes);
+  if (rest > 0) body({rest > 1 ? symbol : nullptr, vectors * lanes, rest});
 }
 
 std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<int64_t>& extents) {

@@ -1,8 +1,8 @@
 // The loops over all elements of a tensor in the order they lie in memory, the innermost in vectors.
 //
 // Adjacent dims through which every access walks as through one are collapsed, so that the innermost loop is
-// long; the rest after whole vectors is one vector of the exact number of lanes. Where padding or
-// concatenation makes elements differ, the loops are cut.
+// long; the rest after whole vectors is one vector of the exact number of lanes, or, where the extent varies,
+// a ladder of shorter ones. Where padding or concatenation makes elements differ, the loops are cut.
 #pragma once
 
 #include "compiler/lower/element/element_emitter.h"
@@ -28,7 +28,7 @@ void emit_element_loops(KernelMaker& maker, const ElementLoops& loops);
 
 // `body` for every vector of a loop over [0, extent) and for the rest. `unroll`: copies of the body per
 // iteration.
-void emit_vector_loop(kernel::Builder& builder, int64_t extent, int lanes, int64_t unroll,
+void emit_vector_loop(kernel::Builder& builder, const IntExpr& extent, int lanes, int64_t unroll,
                       const std::function<void(const Lanes&)>& body);
 
 } // namespace firn::lower

@@ -35,7 +35,7 @@ public:
     loops.uses = [&](const Index& index) { return analyse(index); };
     loops.body = [&](const Index& index, const Lanes& lanes) { emit_elements(index, lanes); };
     emit_element_loops(maker_, loops);
-    maker_.set_flops(loops.type.num_elements() * count_operations(instruction_));
+    maker_.set_flops(loops.type.at_bound().num_elements() * count_operations(instruction_));
   }
 
 private:
@@ -91,9 +91,14 @@ private:
   std::vector<ElementResult> results_;
 };
 
+// At the bounds of dims that vary.
+bool has_elements(const Type& type) {
+  return type.at_bound().num_elements() > 0;
+}
+
 bool has_elements(const Instruction& instruction) {
   for (int i = 0; i < instruction.num_results(); ++i)
-    if (instruction.type(i).num_elements() > 0) return true;
+    if (has_elements(instruction.type(i))) return true;
   return false;
 }
 
@@ -106,7 +111,7 @@ void emit_planned(LoweringContext& context, const Instruction& instruction, cons
   // Results of one type share a walk; those of different types get a kernel each.
   std::vector<bool> done(static_cast<size_t>(instruction.num_results()), false);
   for (int first = 0; first < instruction.num_results(); ++first) {
-    if (done[static_cast<size_t>(first)] || instruction.type(first).num_elements() == 0) continue;
+    if (done[static_cast<size_t>(first)] || !has_elements(instruction.type(first))) continue;
     KernelMaker maker(context, instruction,
                       has_region ? "elementwise" : std::string(opcode_name(instruction.opcode())));
     ElementwiseKernel kernel(maker, instruction, plan,

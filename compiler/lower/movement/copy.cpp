@@ -4,9 +4,19 @@
 
 namespace firn::lower {
 
+namespace {
+
+IntExpr row_major_elements(const Type& type) {
+  IntExpr count = 1;
+  for (const IntExpr& extent : type.physical_extents()) count = count * extent;
+  return count;
+}
+
+} // namespace
+
 void emit_copy(LoweringContext& context, Place from, Place to, const Type& type,
                const std::string& location) {
-  int64_t bytes = static_cast<int64_t>(type.physical_byte_size());
+  int64_t bytes = bytes_at_bound(type);
   if (from == to || bytes == 0) return;
   // As integers of the elements' size, so that nothing is converted.
   int element = kernel::scalar_bytes(memory_scalar(type.dtype));
@@ -15,7 +25,9 @@ void emit_copy(LoweringContext& context, Place from, Place to, const Type& type,
   int source = maker.parameter(from, memory_scalar(dtype), bytes / element, /*written=*/false, "in");
   int target = maker.parameter(to, memory_scalar(dtype), bytes / element, /*written=*/true, "out");
   ElementLoops loops;
-  loops.type = Type::tensor_of(dtype, {bytes / element});
+  IntExpr elements = bytes / element;
+  if (!type.is_static()) elements = row_major_elements(type);
+  loops.type = Type::tensor(dtype, {Dim(elements)});
   loops.code = plan::element_code(8 * element, context.target());
   loops.uses = [](const Index& index) {
     ElementUses uses;

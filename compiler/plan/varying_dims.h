@@ -1,0 +1,16 @@
+// Instructions whose dims vary from run to run within bounds: which of the algorithms take such dims, and
+// with what. Decisions are made at the bounds.
+#pragma once
+
+#include "compiler/plan/contraction_plan.h"
+
+namespace firn::plan {
+
+// How an instruction with dims that vary is computed; nothing if no algorithm takes them.
+std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
+                                              const ContractionContext& context);
+// Completes a plan written for such an instruction. Says why it cannot be followed; empty: it can.
+std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
+                             const ContractionContext& context);
+
+} // namespace firn::plan

@@ -1,0 +1,232 @@
+// Shapes that vary: one program for a range of extents, run at several values of them between pages that die
+// where the actual extents end.
+#include "tests/lower/lowered_program.h"
+
+#include <catch2/catch.hpp>
+
+namespace firn::test {
+namespace {
+
+// @main(parameters) -> type with symbols such as "n in [0, 9]".
+std::string module_of(const std::vector<std::string>& symbols, const std::string& parameters,
+                      const std::string& body, const std::string& type) {
+  std::string text = "module @test {\n";
+  for (const std::string& symbol : symbols) text += "  symbol " + symbol + "\n";
+  return text + "  func @main(" + parameters + ") -> (" + type + ") {\n" + body + "\n    return %r\n  }\n}\n";
+}
+
+std::vector<std::map<std::string, int64_t>> values_of(const std::string& name, std::vector<int64_t> values) {
+  std::vector<std::map<std::string, int64_t>> all;
+  for (int64_t value : values) all.push_back({{name, value}});
+  return all;
+}
+
+void expect_everywhere(const std::string& text, LoweredOptions options) {
+  options.tolerance = 1e-5;
+  expect_lowered_module(text, options);
+  options.placement = Placement::AtStart;
+  options.threads = 3;
+  expect_lowered_module(text, options);
+}
+
+} // namespace
+
+TEST_CASE("element loops follow a leading dim", "[extents]") {
+  for (int bound : {1, 9, 40})
+    expect_everywhere(
+        module_of({"n in [0, " + std::to_string(bound) + "]"}, "%x: f32[n,33], %b: f32[33]",
+                  "    %r = fusion %x, %b {kind = elementwise} region (%p: f32[n,33], %q: f32[33]) {\n"
+                  "      %w = broadcast_in_dim %q {dims = [1]} : f32[n,33]\n"
+                  "      %s = add %p, %w : f32[n,33]\n"
+                  "      %z = constant [0] : f32[]\n"
+                  "      %zs = broadcast_in_dim %z {dims = []} : f32[n,33]\n"
+                  "      %t = maximum %s, %zs : f32[n,33]\n"
+                  "      return %t\n"
+                  "    } : f32[n,33]",
+                  "f32[n,33]"),
+        {.extents = values_of("n", {0, 1, bound, bound / 2, bound / 3})});
+}
+
+TEST_CASE("element loops follow every dim", "[extents]") {
+  std::vector<std::map<std::string, int64_t>> values;
+  for (int64_t n : {0, 1, 2, 5})
+    for (int64_t m : {0, 1, 3, 7, 8, 15, 16, 17, 31, 40}) values.push_back({{"n", n}, {"m", m}});
+  for (const char* low : {"0", "1"}) {
+    std::vector<std::map<std::string, int64_t>> taken;
+    for (const auto& value : values)
+      if (*low == '0' || (value.at("n") > 0 && value.at("m") > 0)) taken.push_back(value);
+    std::vector<std::string> symbols = {std::string("n in [") + low + ", 5]",
+                                        std::string("m in [") + low + ", 40]"};
+    expect_everywhere(
+        module_of(symbols, "%x: f32[n,m], %y: f32[n,m]", "    %r = add %x, %y : f32[n,m]", "f32[n,m]"),
+        {.extents = taken});
+    expect_everywhere(module_of(symbols, "%x: f32[n,3,m]", "    %r = tanh %x : f32[n,3,m]", "f32[n,3,m]"),
+                      {.extents = taken});
+    expect_everywhere(module_of(symbols, "%x: f32[m,n]",
+                                "    %r = transpose %x {permutation = [1, 0]} : f32[n,m]", "f32[n,m]"),
+                      {.extents = taken});
+    expect_everywhere(module_of(symbols, "%x: f32[n,1], %y: f32[m]",
+                                "    %a = broadcast_in_dim %x {dims = [0, 1]} : f32[n,m]\n"
+                                "    %b = broadcast_in_dim %y {dims = [1]} : f32[n,m]\n"
+                                "    %r = multiply %a, %b : f32[n,m]",
+                                "f32[n,m]"),
+                      {.extents = taken});
+    expect_everywhere(module_of(symbols, "%x: f32[n,m]",
+                                "    %z = constant [3] : f32[]\n"
+                                "    %r = pad %x, %z {low = [1, 2], high = [0, 3], interior = [0, 0]} : "
+                                "f32[n+1,m+5]",
+                                "f32[n+1,m+5]"),
+                      {.extents = taken});
+    expect_everywhere(module_of(symbols, "%x: f32[2,n,m], %y: f32[2,n,7]",
+                                "    %r = concatenate %x, %y {dim = 2} : f32[2,n,m+7]", "f32[2,n,m+7]"),
+                      {.extents = taken});
+    expect_everywhere(module_of(symbols, "%x: f32[n,m,6]", "    %r = reverse %x {dims = [0, 1]} : f32[n,m,6]",
+                                "f32[n,m,6]"),
+                      {.extents = taken});
+    expect_everywhere(module_of(symbols, "%x: f32[n,m,4,2]",
+                                "    %s = reshape %x : f32[n*m,8]\n"
+                                "    %r = negate %s : f32[n*m,8]",
+                                "f32[n*m,8]"),
+                      {.extents = taken});
+  }
+}
+
+TEST_CASE("long element loops are cut into items at any extent", "[extents]") {
+  LoweredOptions options{.extents = {}};
+  for (int64_t n : {0, 1, 7, 100, 1000, 1800})
+    for (int64_t m : {1, 5, 31, 32}) options.extents.push_back({{"n", n}, {"m", m}});
+  std::vector<std::string> symbols = {"n in [0, 1800]", "m in [1, 32]"};
+  expect_everywhere(module_of(symbols, "%x: f32[n,m]", "    %r = negate %x : f32[n,m]", "f32[n,m]"), options);
+  expect_everywhere(module_of(symbols, "%x: f32[n,m], %y: f32[m]",
+                              "    %b = broadcast_in_dim %y {dims = [1]} : f32[n,m]\n"
+                              "    %r = multiply %x, %b : f32[n,m]",
+                              "f32[n,m]"),
+                    options);
+  expect_everywhere(module_of(symbols, "%x: f32[m,n,3]", "    %r = negate %x : f32[m,n,3]", "f32[m,n,3]"),
+                    options);
+}
+
+TEST_CASE("elements of every kind follow extents", "[extents]") {
+  for (const char* dtype : {"f64", "f16", "bf16", "i64", "i32", "i8", "u8"}) {
+    std::string type = std::string(dtype) + "[n,m]";
+    expect_everywhere(module_of({"n in [0, 3]", "m in [0, 70]"}, "%x: " + type + ", %y: " + type,
+                                "    %r = add %x, %y : " + type, type),
+                      {.extents = {{{"n", 3}, {"m", 70}},
+                                   {{"n", 1}, {"m", 1}},
+                                   {{"n", 2}, {"m", 63}},
+                                   {{"n", 0}, {"m", 70}},
+                                   {{"n", 3}, {"m", 0}}}});
+  }
+}
+
+TEST_CASE("values that vary share the arena, and pass through views and copies", "[extents]") {
+  expect_everywhere(module_of({"n in [0, 12]"}, "%x: f32[n,2,9], %c: f32[5]",
+                              "    %a = negate %x : f32[n,2,9]\n"
+                              "    %b = reshape %a : f32[2*n,9]\n"
+                              "    %d = tanh %b : f32[2*n,9]\n"
+                              "    %e = multiply %d, %b : f32[2*n,9]\n"
+                              "    %k = negate %c : f32[5]\n"
+                              "    %g = reshape %e : f32[18*n]\n"
+                              "    %r = concatenate %k, %g {dim = 0} : f32[18*n+5]",
+                              "f32[18*n+5]"),
+                    {.extents = values_of("n", {12, 0, 1, 3, 12, 5})});
+  expect_everywhere(module_of({"n in [0, 12]"}, "%x: f32[n,9]", "    %r = reshape %x : f32[9*n]", "f32[9*n]"),
+                    {.extents = values_of("n", {12, 0, 1})});
+}
+
+namespace {
+
+std::string constant_text(int64_t rows, int64_t columns) {
+  return random_constant(rows * columns, 3) + " : f32[" + std::to_string(rows) + "," +
+         std::to_string(columns) + "]";
+}
+
+// The product of f32[m,k] and constant columns f32[k,n].
+std::string product_of(int64_t k, int64_t n, const std::string& bound, const std::string& attributes = "") {
+  std::string type = "f32[m," + std::to_string(n) + "]";
+  return module_of(
+      {"m in " + bound}, "%x: f32[m," + std::to_string(k) + "]",
+      "    %w = " + constant_text(k, n) + "\n" +
+          "    %r = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]" +
+          attributes + "} : " + type,
+      type);
+}
+
+} // namespace
+
+TEST_CASE("rows of a product vary", "[extents]") {
+  for (auto [k, n] : {std::pair<int64_t, int64_t>{1, 1}, {7, 5}, {16, 33}, {40, 64}})
+    for (int64_t bound : {1, 3, 30}) {
+      std::vector<int64_t> all;
+      for (int64_t m = bound; m >= 0; --m) all.push_back(m);
+      expect_everywhere(product_of(k, n, "[0, " + std::to_string(bound) + "]"),
+                        {.extents = values_of("m", all)});
+    }
+}
+
+TEST_CASE("rows of a product vary in every order of loops", "[extents]") {
+  for (const char* plan :
+       {"direct tile 4x1", "direct tile 4x2 rows outermost", "direct tile 3x1 splits 2",
+        "direct tile 4x1 parts 3", "direct tile 4x1 row_block 8", "direct tile 2x1 parts 2 row_block 4",
+        "direct tile 4x2 shares 3", "direct tile 4x1 compact", "direct tile 1x2"}) {
+    INFO(plan);
+    expect_everywhere(product_of(24, 40, "[0, 40]", std::string(", plan = \"") + plan + "\""),
+                      {.extents = values_of("m", {40, 0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 33})});
+  }
+}
+
+TEST_CASE("rows of several dims that vary are one", "[extents]") {
+  std::vector<std::map<std::string, int64_t>> values;
+  for (int64_t b : {0, 1, 2, 5})
+    for (int64_t s : {0, 1, 3, 13}) values.push_back({{"b", b}, {"s", s}});
+  std::vector<std::string> symbols = {"b in [0, 5]", "s in [0, 13]"};
+  std::string w = "    %w = " + constant_text(12, 21) + "\n";
+  expect_everywhere(module_of(symbols, "%x: f32[b,s,12]",
+                              w + "    %r = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [2], "
+                                  "rhs_contract = [0]} : f32[b,s,21]",
+                              "f32[b,s,21]"),
+                    {.extents = values});
+  // With an epilogue that reads per row and per column, and beside every element.
+  std::string epilogue =
+      "    %r = fusion %x, %w, %c, %y {kind = contraction} region (%p: f32[b,s,12], %q: f32[12,21], "
+      "%u: f32[21], %v: f32[b,s,21]) {\n"
+      "      %d = dot %p, %q {lhs_batch = [], rhs_batch = [], lhs_contract = [2], rhs_contract = [0]} : "
+      "f32[b,s,21]\n"
+      "      %e = broadcast_in_dim %u {dims = [2]} : f32[b,s,21]\n"
+      "      %f = add %d, %e : f32[b,s,21]\n"
+      "      %g = tanh %f : f32[b,s,21]\n"
+      "      %h = add %g, %v : f32[b,s,21]\n"
+      "      return %h\n"
+      "    } : f32[b,s,21]";
+  expect_everywhere(
+      module_of(symbols, "%x: f32[b,s,12], %c: f32[21], %y: f32[b,s,21]", w + epilogue, "f32[b,s,21]"),
+      {.extents = values});
+  // Rows that do not lie evenly: loops around the tiles.
+  expect_everywhere(module_of(symbols, "%x: f32[b,12,s]",
+                              w + "    %r = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [1], "
+                                  "rhs_contract = [0]} : f32[b,s,21]",
+                              "f32[b,s,21]"),
+                    {.extents = values});
+  // Batches with columns of their own, which are read where they lie.
+  expect_everywhere(module_of(symbols, "%x: f32[b,s,12], %y: f32[b,12,21]",
+                              "    %r = dot %x, %y {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], "
+                              "rhs_contract = [1]} : f32[b,s,21]",
+                              "f32[b,s,21]"),
+                    {.extents = values});
+  // The rhs varies: it has the rows.
+  expect_everywhere(module_of(symbols, "%x: f32[9,12], %y: f32[s,12]",
+                              "    %r = dot %x, %y {lhs_batch = [], rhs_batch = [], lhs_contract = [1], "
+                              "rhs_contract = [1]} : f32[9,s]",
+                              "f32[9,s]"),
+                    {.extents = values});
+}
+
+TEST_CASE("what does not take dims that vary says so", "[extents]") {
+  auto error = [](const std::string& body, const std::string& type) {
+    return lowering_error(module_of({"n in [0, 9]"}, "%x: f32[n,8], %i: i64[2]", body, type));
+  };
+  CHECK(error("    %r = cumulative %x {dim = 0, reducer = add} : f32[n,8]", "f32[n,8]") ==
+        "instruction (cumulative): there is no kernel yet for this operation with dims that vary");
+}
+
+} // namespace firn::test
