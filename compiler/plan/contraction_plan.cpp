@@ -2,6 +2,7 @@
 #include "compiler/plan/contraction_plan.h"
 
 #include "compiler/plan/cost_model.h"
+#include "compiler/plan/views.h"
 
 namespace firn::plan {
 namespace {
@@ -243,6 +244,7 @@ private:
 
 ComputedConvolution ComputedConvolution::of(const KernelRoot& root, const Type& result, int lanes) {
   ComputedConvolution computed{nullptr, root.op, root.operands[1], result};
+  if (!has_static_types(*root.op)) return computed;
   computed.polyphase = PolyphaseConvolution::create(*root.op, root.operands[1], lanes);
   if (computed.polyphase) {
     computed.convolution = &computed.polyphase->convolution();

@@ -27,8 +27,8 @@ std::optional<int> channel_block(const Type& type) {
 // The same memory with all spatial dims as one: for 1x1 windows, whose positions are independent.
 Type flatten_spatial(const Type& type) {
   Type flat = type;
-  int64_t positions = 1;
-  for (int i = 2; i < type.rank(); ++i) positions *= type.dim(i);
+  IntExpr positions = 1;
+  for (size_t i = 2; i < type.dims.size(); ++i) positions = positions * type.dims[i].extent;
   flat.dims.resize(3);
   flat.dims[2] = Dim(positions);
   if (!flat.layout.order.empty()) flat.layout.order = {0, 1, 2};
@@ -46,14 +46,15 @@ public:
   std::optional<ConvolutionGeometry> run() {
     if (!read_dims()) return std::nullopt;
     choose_rows();
-    g_.shape.m = g_.out[g_.tiled];
+    g_.shape.m = g_.out[g_.tiled].upper_bound();
+    g_.shape.m_varies = !g_.out[g_.tiled].is_constant();
     set_outer_dims();
     g_.shape.n = g_.filters;
     set_reduction();
-    int64_t positions = 1;
-    for (int64_t extent : g_.out) positions *= extent;
-    g_.flops = 2 * g_.batch * positions * g_.groups * g_.filters * g_.channels * g_.filter_size;
-    g_.shape.scalar_bytes = static_cast<int64_t>(g_.input.physical_byte_size());
+    int64_t positions = g_.batch.upper_bound();
+    for (const IntExpr& extent : g_.out) positions *= extent.upper_bound();
+    g_.flops = 2 * positions * g_.groups * g_.filters * g_.channels * g_.filter_size;
+    g_.shape.scalar_bytes = static_cast<int64_t>(g_.input.at_bound().physical_byte_size());
     g_.shape.vector_bytes =
         g_.groups * g_.filters * g_.channels * g_.filter_size * bit_width(g_.filter_dtype) / 8;
     g_.shape.set_product(product_);
@@ -63,7 +64,7 @@ public:
 private:
   bool read_dims() {
     const Type &input = convolution_.operand(0).type(), &filter = convolution_.operand(1).type();
-    if (!input.is_static() || !filter.is_static()) return false;
+    if (!input.dims[1].is_static() || !filter.is_static()) return false;
     if (!accumulator_of(input.dtype, filter.dtype, convolution_.type().dtype)) return false;
     auto in_block = channel_block(input), out_block = channel_block(g_.full_result);
     if (!in_block || !out_block || !is_in_order(g_.full_result.layout) || !filter.layout.is_plain())
@@ -74,11 +75,12 @@ private:
     g_.window = convolution_.attributes().window().dims;
     for (const WindowDim& dim : g_.window)
       if (dim.input_dilation != 1) return false;
-    g_.batch = input.dim(0);
+    g_.batch = input.dims[0].extent;
     g_.groups = convolution_.attributes().integer("groups", 1);
     g_.channels = filter.dim(1);
     g_.filters = filter.dim(0) / g_.groups;
-    if (input.num_elements() == 0 || g_.full_result.num_elements() == 0 || filter.num_elements() == 0)
+    if (input.at_bound().num_elements() == 0 || g_.full_result.at_bound().num_elements() == 0 ||
+        filter.num_elements() == 0)
       return false;
     for (const WindowDim& dim : g_.window) g_.filter_size *= dim.size;
     if (g_.groups > 1 && g_.channels == 1 && g_.filters == 1) return false;
@@ -98,8 +100,8 @@ private:
       g_.window = {WindowDim{}};
     }
     for (size_t i = 0; i < g_.window.size(); ++i) {
-      g_.in.push_back(g_.input.dim(static_cast<int>(i) + 2));
-      g_.out.push_back(g_.result.dim(static_cast<int>(i) + 2));
+      g_.in.push_back(g_.input.dims[i + 2].extent);
+      g_.out.push_back(g_.result.dims[i + 2].extent);
     }
   }
 
@@ -107,18 +109,16 @@ private:
   // Lines lie along the last.
   void choose_rows() {
     g_.tiled = g_.window.size() - 1;
-    if (g_.out[g_.tiled] >= kShortLine || by_lines_) return;
+    auto most = [&](size_t dim) { return g_.out[dim].upper_bound(); };
+    if (most(g_.tiled) >= kShortLine || by_lines_) return;
     for (size_t i = 0; i < g_.out.size(); ++i)
-      if (g_.out[i] > g_.out[g_.tiled]) g_.tiled = i;
+      if (most(i) > most(g_.tiled)) g_.tiled = i;
   }
 
   // Outer dims: group, batch, then the spatial dims but the tiled one.
   void set_outer_dims() {
     g_.shape.vector_outer_dims = g_.groups > 1 ? 1 : 0;
-    if (g_.groups > 1) g_.shape.outer.push_back(g_.groups);
-    g_.shape.outer.push_back(g_.batch);
-    for (size_t i = 0; i < g_.out.size(); ++i)
-      if (i != g_.tiled) g_.shape.outer.push_back(g_.out[i]);
+    for (const IntExpr& extent : g_.outer_extents()) g_.shape.outer.push_back(extent.upper_bound());
   }
 
   void add_channels() {
@@ -171,14 +171,31 @@ std::optional<ConvolutionGeometry> ConvolutionGeometry::of(const Instruction& co
 
 bool ConvolutionGeometry::reads_outside(size_t dim) const {
   const WindowDim& w = window[dim];
-  return w.pad_low > 0 || (out[dim] - 1) * w.stride + w.dilated_size() - w.pad_low > in[dim];
+  IntExpr beyond = (out[dim] - 1) * w.stride + w.dilated_size() - w.pad_low - in[dim];
+  return w.pad_low > 0 || beyond.upper_bound() > 0;
+}
+
+std::pair<IntExpr, IntExpr> ConvolutionGeometry::rows_inside() const {
+  const WindowDim& w = window[tiled];
+  IntExpr room = in[tiled] + w.pad_low - w.dilated_size();
+  IntExpr first = min(max(ceil_div(IntExpr(w.pad_low), w.stride), 0), out[tiled]);
+  return {first, max(first, min(floor_div(room, w.stride) + 1, out[tiled]))};
+}
+
+std::vector<IntExpr> ConvolutionGeometry::outer_extents() const {
+  std::vector<IntExpr> extents;
+  if (groups > 1) extents.push_back(groups);
+  extents.push_back(batch);
+  for (size_t i = 0; i < out.size(); ++i)
+    if (i != tiled) extents.push_back(out[i]);
+  return extents;
 }
 
 int64_t ConvolutionGeometry::tiles(int rows, int lanes) const {
-  if (shares_vectors(lanes) || shape.product.accumulator != DType::F32) return 0;
+  if (shares_vectors(lanes) || shape.product.accumulator != DType::F32 || !input.is_static()) return 0;
   int64_t count = tiles_along(rows);
   for (size_t i = 0; i < out.size(); ++i)
-    if (i != tiled) count *= out[i];
+    if (i != tiled) count *= out[i].value();
   return count;
 }
 

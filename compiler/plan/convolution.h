@@ -16,8 +16,9 @@ struct ConvolutionGeometry {
   Type full_result;   // as it is
   DType filter_dtype = DType::F32;
   std::vector<WindowDim> window; // spatial dims
-  std::vector<int64_t> in, out;  // their extents
-  int64_t batch = 1, groups = 1;
+  std::vector<IntExpr> in, out;  // their extents, which may vary
+  IntExpr batch = 1;
+  int64_t groups = 1;
   int64_t channels = 1, filters = 1; // per group
   size_t tiled = 0;                  // the spatial dim whose positions are rows
   int64_t filter_size = 1;           // positions of the window
@@ -26,7 +27,7 @@ struct ConvolutionGeometry {
   size_t channel_level = 0;          // of the reduction's loops, that over channels
   std::vector<size_t> window_level;  // and those over the window, by spatial dim
   ContractionShape shape;
-  int64_t flops = 0;
+  int64_t flops = 0; // at the bounds
 
   // Nothing if register tiles do not cover the convolution: input dilation, types that have no product,
   // layouts other than plain and blocked channels, depthwise. `result`: as laid out. `by_lines`: the caller
@@ -37,12 +38,16 @@ struct ConvolutionGeometry {
   bool reads_outside(size_t dim) const; // of the input, along a spatial dim
   bool clips(size_t dim) const { return dim != tiled && reads_outside(dim); }
   bool splits_rows() const { return reads_outside(tiled); }
+  // The rows whose whole window is inside of the input: from the first one up to the end.
+  std::pair<IntExpr, IntExpr> rows_inside() const;
+  // Of the loops around the tiles, as shape.outer.
+  std::vector<IntExpr> outer_extents() const;
   // Position of a spatial dim but the tiled one among the outer dims.
   size_t outer_position(size_t dim) const { return (groups > 1 ? 2u : 1u) + dim - (dim > tiled ? 1u : 0u); }
   // Whether lanes behind a group's last channel are the next group's.
   bool shares_vectors(int lanes) const { return groups > 1 && filters % lanes != 0; }
   // Tiles of `rows` rows along the tiled dim, and all of an image per vector of channels; 0 if vectors of
-  // results are not the vectors that sums are kept in, or those sums no floats.
+  // results are not the vectors that sums are kept in, or those sums no floats, or extents vary.
   int64_t tiles_along(int rows) const { return (shape.m + rows - 1) / rows; }
   int64_t tiles(int rows, int lanes) const;
 };

@@ -240,7 +240,8 @@ private:
   }
 
   Result join_sum(const Instruction& fusion) {
-    std::optional<FusedSum> sum = find_fused_sum(fusion);
+    std::optional<FusedSum> sum;
+    if (has_static_types(fusion)) sum = find_fused_sum(fusion);
     if (!sum) return {};
     int64_t tiles = summed_tiles(*sum->producer, plans_);
     if (plans_.has(fusion, Plain::FusedSpatialSum)) {

@@ -221,6 +221,80 @@ TEST_CASE("rows of several dims that vary are one", "[extents]") {
                     {.extents = values});
 }
 
+namespace {
+
+struct VaryingConvolution {
+  const char *in, *filter, *window, *out; // dims of the input and of the result, "3,3"; "3x3 pad 1_1x1_1"
+  int64_t channels, filters;
+  const char* layout; // of both
+  int64_t groups = 1;
+  const char* plan = "";
+};
+
+// Convolution of [b,C,in...] in a fusion with bias and the maximum of it and 0.
+std::string module_of(const std::vector<std::string>& symbols, const VaryingConvolution& c) {
+  std::string filters = std::to_string(c.filters), in = std::string(c.in);
+  auto tensor = [](const std::string& batch, int64_t channels, const char* dims) {
+    return "f32[" + batch + "," + std::to_string(channels) + "," + dims + "]";
+  };
+  std::string x = tensor("b", c.channels, c.in), y = tensor("b", c.filters, c.out),
+              w = tensor(filters, c.channels / c.groups, c.filter);
+  int64_t taps = 1;
+  for (const char* at = c.filter; *at; ++at)
+    if (*at != ',') taps *= *at - '0';
+  std::string plan = *c.plan ? std::string(", plan = \"") + c.plan + "\"" : "";
+  return module_of(symbols, "%x: " + x,
+                   "    %xb = copy %x : " + x + c.layout +
+                       "\n    %w = " + random_constant(c.filters * c.channels / c.groups * taps, 4) + " : " +
+                       w + "\n    %c = " + random_constant(c.filters, 5) + " : f32[" + filters + "]\n" +
+                       "    %y = fusion %xb, %w, %c {kind = contraction" + plan + "} region (%p: " + x +
+                       c.layout + ", %q: " + w + ", %u: f32[" + filters +
+                       "]) {\n      %s = convolution %p, %q {window = " + c.window +
+                       ", groups = " + std::to_string(c.groups) + "} : " + y + c.layout +
+                       "\n      %v = broadcast_in_dim %u {dims = [1]} : " + y + c.layout +
+                       "\n      %t = add %s, %v : " + y + c.layout +
+                       "\n      %z = constant [0] : f32[]\n      %zs = broadcast_in_dim %z {dims = []} : " +
+                       y + c.layout + "\n      %m = maximum %t, %zs : " + y + c.layout +
+                       "\n      return %m\n    } : " + y + c.layout + "\n    %r = copy %y : " + y,
+                   y);
+}
+
+} // namespace
+
+TEST_CASE("batch and positions of a convolution vary", "[extents]") {
+  std::vector<std::string> symbols = {"b in [0, 3]", "w in [0, 21]"};
+  std::vector<std::map<std::string, int64_t>> values;
+  for (int64_t w : {21, 0, 1, 2, 3, 4, 5, 7, 8, 13, 14, 15, 16, 20})
+    for (int64_t b : {1, 3}) values.push_back({{"b", b}, {"w", w}});
+  values.push_back({{"b", 0}, {"w", 9}});
+  const VaryingConvolution cases[] = {
+      {"w", "1", "1", "w", 8, 16, ""},
+      {"w", "3", "3 pad 1_1", "w", 6, 20, ""},
+      {"w", "3", "3 pad 1_1", "w", 16, 32, "{0,1,2:1x16}"},
+      {"w", "5", "5 pad 4_0", "w", 3, 8, ""},
+      {"w", "3", "3 pad 2_2 dilate 2", "w", 16, 16, "{0,1,2:1x16}"},
+      {"w", "3", "3 pad 1_1 stride 2", "(w - 1) floordiv 2 + 1", 16, 24, "{0,1,2:1x16}"},
+      {"5,w", "3,3", "3x3 pad 1_1x1_1", "5,w", 16, 16, "{0,1,2,3:1x16}"},
+      {"w,5", "3,3", "3x3 pad 1_1x1_1", "w,5", 16, 16, "{0,1,2,3:1x16}"},
+      {"w,9", "3,3", "3x3 pad 1_1x1_1", "w,9", 8, 8, ""},
+      {"w,w", "1,1", "1x1", "w,w", 16, 16, "{0,1,2,3:1x16}"},
+      {"w,4", "1,1", "1x1", "w,4", 7, 9, ""},
+      {"w", "3", "3 pad 1_1", "w", 32, 32, "{0,1,2:1x16}", 2},
+      {"w", "3", "3 pad 1_1", "w", 16, 40, "{0,1,2:1x16}", 1, "direct tile 4x2 rows outermost"},
+      {"w", "3", "3 pad 1_1", "w", 16, 40, "{0,1,2:1x16}", 1, "direct tile 3x1"},
+  };
+  for (const VaryingConvolution& c : cases) {
+    INFO(c.in << " " << c.window << " " << c.layout << " " << c.plan);
+    LoweredOptions options{.cpus = {"x86-64-v3", "native"}, .extents = values};
+    expect_everywhere(module_of(symbols, c), options);
+  }
+  // Without padding there is no result of less than a window.
+  std::erase_if(values, [](const auto& value) { return value.at("w") < 3; });
+  expect_everywhere(module_of({"b in [0, 3]", "w in [3, 21]"},
+                              VaryingConvolution{"w", "3", "3", "w - 2", 16, 24, "{0,1,2:1x16}"}),
+                    {.cpus = {"x86-64-v3", "native"}, .extents = values});
+}
+
 TEST_CASE("what does not take dims that vary says so", "[extents]") {
   auto error = [](const std::string& body, const std::string& type) {
     return lowering_error(module_of({"n in [0, 9]"}, "%x: f32[n,8], %i: i64[2]", body, type));

@@ -13,12 +13,20 @@ using kernel::Register;
 
 // A run of tiles along the rows that share one body: `count` tiles of `rows` rows from `first` on. A run of
 // one tile has a constant position, so that rows outside the input can be left out of it. Where the rows vary
-// there are two: whole tiles, and what they leave, `rest` rows of it in one tile of just that height.
+// there are whole tiles and what they leave, `rest` rows of it in one tile of just that height, and around these
+// the rows at the edges.
 struct Segment {
   IntExpr first;
   IntExpr count;
   int rows;
   std::optional<IntExpr> rest = std::nullopt;
+  bool at_edge = false; // rows that clip their reduction
+};
+
+struct Tile {
+  IntExpr row;
+  int rows;
+  bool at_edge = false;
 };
 
 class ContractionEmitter {
@@ -30,6 +38,8 @@ public:
       rest_tilings_.push_back(tiling);
       rest_tilings_.back().tile.accumulator_splits = splits;
     }
+    edge_tiling_ = rest_tilings_.size() > 1 ? rest_tilings_[1] : tiling;
+    edge_tiling_.tile.rows = 1;
   }
 
   void emit() {
@@ -66,10 +76,7 @@ public:
       TilePosition position;
       position.outer = unflatten(p, 0, static_cast<int>(spec_.shape.outer.size()));
       for (const Segment& segment : segments_)
-        loop_over_tiles(segment, [&](const IntExpr& row, int rows) {
-          position.row = row;
-          emit_groups(position, rows);
-        });
+        loop_over_tiles(segment, [&](const Tile& tile) { emit_groups(position, tile); });
     } else {
       IntExpr tiles = 0;
       for (const Segment& segment : segments_) tiles = tiles + segment.count;
@@ -105,10 +112,16 @@ private:
     return segments;
   }
 
-  static std::vector<Segment> split_varying_rows(const IntExpr& rows, int step) {
-    IntExpr whole = floor_div(rows, step), rest = rows - whole * step;
-    std::vector<Segment> segments = {{0, whole, step}};
-    if (step > 1) segments.push_back({whole * step, ceil_div(rows, step) - whole, step - 1, rest});
+  std::vector<Segment> split_varying_rows(const IntExpr& rows, int step) const {
+    const EdgeRows* edges = spec_.edge_rows.get();
+    IntExpr first = edges ? edges->first_inside : IntExpr(0), end = edges ? edges->end_inside : rows;
+    IntExpr whole = floor_div(end - first, step), rest = end - first - whole * step;
+    std::vector<Segment> segments;
+    if (edges) segments.push_back({0, first, 1, std::nullopt, /*at_edge=*/true});
+    segments.push_back({first, whole, step});
+    if (step > 1)
+      segments.push_back({first + whole * step, ceil_div(end - first, step) - whole, step - 1, rest});
+    if (edges) segments.push_back({end, rows - end, 1, std::nullopt, /*at_edge=*/true});
     return segments;
   }
 
@@ -153,18 +166,19 @@ private:
     });
   }
 
-  using TileBody = std::function<void(const IntExpr& row, int rows)>;
+  using TileBody = std::function<void(const Tile&)>;
 
   void loop_over_tiles(const Segment& segment, const TileBody& body) {
     if (segment.rest) return choose_rest(segment, 0, segment.rows, body);
-    b_.loop(0, segment.count, 1,
-            [&](const IntExpr& i) { body(i * segment.rows + segment.first, segment.rows); });
+    b_.loop(0, segment.count, 1, [&](const IntExpr& i) {
+      body({i * segment.rows + segment.first, segment.rows, segment.at_edge});
+    });
   }
 
   // The tile whose height is the rest, one of [low, high]; none of 0.
   void choose_rest(const Segment& segment, int low, int high, const TileBody& body) {
     if (low == high) {
-      if (low > 0) body(segment.first, low);
+      if (low > 0) body({segment.first, low});
       return;
     }
     int middle = low + (high - low + 1) / 2;
@@ -179,18 +193,18 @@ private:
     b_.if_then_else(is_low, part(low, middle - 1), part(middle, high));
   }
 
-  void emit_tile(const TilePosition& position, int rows, int vectors) {
-    bool is_rest = rows < tiling_.tile.rows && !rest_tilings_.empty();
-    emit_register_tile(b_, spec_, is_rest ? rest_tilings_[static_cast<size_t>(rows)] : tiling_, position,
-                       rows, vectors);
+  void emit_tile(TilePosition& position, const Tile& tile, int vectors) {
+    position.row = tile.row;
+    if (tile.at_edge)
+      return emit_register_tile(b_, spec_.edge_rows->spec, edge_tiling_, position, tile.rows, vectors);
+    bool is_rest = tile.rows < tiling_.tile.rows && !rest_tilings_.empty();
+    emit_register_tile(b_, spec_, is_rest ? rest_tilings_[static_cast<size_t>(tile.rows)] : tiling_, position,
+                       tile.rows, vectors);
   }
 
   void emit_all_segments(TilePosition& position, int vectors) {
     for (const Segment& segment : segments_)
-      loop_over_tiles(segment, [&](const IntExpr& row, int rows) {
-        position.row = row;
-        emit_tile(position, rows, vectors);
-      });
+      loop_over_tiles(segment, [&](const Tile& tile) { emit_tile(position, tile, vectors); });
   }
 
   // The tiles of one block of rows.
@@ -207,26 +221,20 @@ private:
       IntExpr end = main ? min(block * tiles + tiles, segment.count) : block + 1;
       b_.loop(first, end, 1, [&](const IntExpr& i) {
         if (main)
-          emit_tile_at(position, i * segment.rows, segment.rows, vectors);
+          emit_tile(position, {i * segment.rows, segment.rows}, vectors);
         else
           emit_last(position, segment, block, blocks, tiles, vectors);
       });
     }
   }
 
-  void emit_tile_at(TilePosition& position, const IntExpr& row, int rows, int vectors) {
-    position.row = row;
-    emit_tile(position, rows, vectors);
-  }
-
   void emit_last(TilePosition& position, const Segment& segment, const IntExpr& block, const IntExpr& blocks,
                  const IntExpr& tiles, int vectors) {
     if (segment.rest)
-      return loop_over_tiles(
-          segment, [&](const IntExpr& row, int rows) { emit_tile_at(position, row, rows, vectors); });
+      return loop_over_tiles(segment, [&](const Tile& tile) { emit_tile(position, tile, vectors); });
     // Of the block's number, so that blocks are seen to share no rows: results may lie over operands.
     IntExpr rows = tiles * tiling_.tile.rows;
-    emit_tile_at(position, block * rows + (segment.first - (blocks - 1) * rows), segment.rows, vectors);
+    emit_tile(position, {block * rows + (segment.first - (blocks - 1) * rows), segment.rows}, vectors);
   }
 
   // Whole blocks of rows, one after the other.
@@ -244,14 +252,14 @@ private:
   }
 
   // All columns of one row of tiles.
-  void emit_groups(TilePosition& position, int rows) {
+  void emit_groups(TilePosition& position, const Tile& tile) {
     b_.loop(0, groups_.full_groups, 1, [&](const IntExpr& group) {
       position.column_vector = group * groups_.vectors;
-      emit_tile(position, rows, groups_.vectors);
+      emit_tile(position, tile, groups_.vectors);
     });
     if (groups_.rest_vectors > 0) {
       position.column_vector = groups_.full_groups * groups_.vectors;
-      emit_tile(position, rows, groups_.rest_vectors);
+      emit_tile(position, tile, groups_.rest_vectors);
     }
   }
 
@@ -260,15 +268,12 @@ private:
                        TilePosition& position) {
     const Segment& segment = segments_[segment_number];
     auto body = [&] {
-      auto at = [&](const IntExpr& row, int rows) {
-        position.row = row;
-        emit_groups(position, rows);
-      };
+      IntExpr row =
+          segment.count == IntExpr(1) ? segment.first : (p - first_tile) * segment.rows + segment.first;
       if (segment.rest)
-        loop_over_tiles(segment, at);
+        loop_over_tiles(segment, [&](const Tile& tile) { emit_groups(position, tile); });
       else
-        at(segment.count == IntExpr(1) ? segment.first : (p - first_tile) * segment.rows + segment.first,
-           segment.rows);
+        emit_groups(position, {row, segment.rows, segment.at_edge});
       return std::vector<Register>{};
     };
     if (segment_number + 1 == segments_.size()) {
@@ -289,6 +294,7 @@ private:
   plan::ColumnGroups groups_;
   std::vector<Segment> segments_;
   std::vector<plan::Tiling> rest_tilings_; // by rows
+  plan::Tiling edge_tiling_;
 };
 
 } // namespace

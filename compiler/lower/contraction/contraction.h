@@ -33,14 +33,18 @@ struct SumsArray {
 
 // The values at which a clipped loop of the reduction runs, within [0, extent).
 struct ClipBounds {
-  std::function<IntExpr(const std::vector<IntExpr>&outer)> lower, upper;
+  std::function<IntExpr(const TilePosition&)> lower, upper;
 };
+
+struct EdgeRows;
 
 struct ContractionSpec {
   plan::ContractionShape shape;
   // What varies: the actual extents, within those of the shape. Unset: they are the shape's.
   std::optional<IntExpr> actual_m;
   std::vector<IntExpr> actual_outer;
+  // Where the rows vary, those that cannot take every step of the reduction.
+  std::shared_ptr<const EdgeRows> edge_rows;
   kernel::MachineType element{kernel::Scalar::F32, 1}; // of the accumulators, as shape.product says, a scalar
   std::vector<ClipBounds> clips; // by loop of the reduction; as many as the last clipped one needs
   // Set if `store` is much code: a loop over the rows of a tile, rather than a copy for each, by way of this
@@ -84,6 +88,12 @@ struct ContractionSpec {
 
   IntExpr m() const { return actual_m ? *actual_m : IntExpr(shape.m); }
   IntExpr outer(size_t i) const { return actual_outer.empty() ? IntExpr(shape.outer[i]) : actual_outer[i]; }
+};
+
+// Rows before the first and from the end of those inside: code for one of them, which clips its reduction.
+struct EdgeRows {
+  IntExpr first_inside, end_inside;
+  ContractionSpec spec;
 };
 
 // Emits the loops of `spec` into the builder's kernel and sets its parallel loop.

@@ -156,9 +156,9 @@ private:
         (loop.block > 0 || tiling_.unroll > 1))
       return emit_innermost_loop(position, rows, vectors, k, std::move(acc));
     bool clipped = loop.kind == plan::ReductionLoop::Kind::Clipped;
-    IntExpr lower = clipped ? spec_.clips[level].lower(position.outer) : IntExpr(0);
+    IntExpr lower = clipped ? spec_.clips[level].lower(position) : IntExpr(0);
     int64_t whole = innermost ? whole_products() : loop.extent;
-    IntExpr upper = clipped ? spec_.clips[level].upper(position.outer) : IntExpr(whole);
+    IntExpr upper = clipped ? spec_.clips[level].upper(position) : IntExpr(whole);
     int accumulator_splits = innermost && !clipped ? std::max(1, tiling_.tile.accumulator_splits) : 1,
         k_interleave = innermost ? k_interleave_ : 1;
     int64_t round = int64_t{accumulator_splits} * k_interleave, main = whole / round * round;

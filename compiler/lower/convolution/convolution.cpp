@@ -5,6 +5,7 @@
 #include "compiler/lower/contraction/factors.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace firn::lower {
 namespace {
@@ -37,6 +38,9 @@ public:
     spec.store = store_result();
     if (binding_.fused_spatial_sum) spec.store_total = store_total();
     spec.sums_in_memory = binding_.sums_in_memory;
+    spec.actual_m = g_.out[g_.tiled];
+    spec.actual_outer = g_.outer_extents();
+    if (g_.shape.m_varies && g_.splits_rows()) clip_edge_rows(spec);
     return spec;
   }
 
@@ -54,21 +58,35 @@ private:
   // Window positions of dim i that fall inside the input, as a range that depends on the output position.
   ClipBounds clip_bounds(size_t i) const {
     WindowDim w = g_.window[i];
-    int64_t in = g_.in[i];
-    size_t at = g_.outer_position(i);
-    return {[=](const std::vector<IntExpr>& outer) {
-              return max(0, ceil_div(IntExpr(w.pad_low) - outer[at] * w.stride, w.dilation));
+    IntExpr in = g_.in[i];
+    auto position = [i, tiled = g_.tiled, at = g_.outer_position(i)](const TilePosition& tile) {
+      return i == tiled ? tile.row : tile.outer[at];
+    };
+    return {[=](const TilePosition& tile) {
+              return max(0, ceil_div(IntExpr(w.pad_low) - position(tile) * w.stride, w.dilation));
             },
-            [=](const std::vector<IntExpr>& outer) {
-              return min(w.size,
-                         floor_div(IntExpr(in - 1 + w.pad_low) - outer[at] * w.stride, w.dilation) + 1);
+            [=](const TilePosition& tile) {
+              return min(w.size, floor_div(in - 1 + w.pad_low - position(tile) * w.stride, w.dilation) + 1);
             }};
   }
 
+  // Where the edges are is known only when the code runs.
+  void clip_edge_rows(ContractionSpec& spec) const {
+    auto edges = std::make_shared<EdgeRows>();
+    std::tie(edges->first_inside, edges->end_inside) = g_.rows_inside();
+    spec.row_valid = nullptr;
+    edges->spec = spec;
+    size_t level = g_.window_level[g_.tiled];
+    edges->spec.shape.k[level].kind = plan::ReductionLoop::Kind::Clipped;
+    edges->spec.clips.resize(std::max(spec.clips.size(), level + 1));
+    edges->spec.clips[level] = clip_bounds(g_.tiled);
+    spec.edge_rows = std::move(edges);
+  }
+
   std::function<bool(int64_t, const std::vector<IntExpr>&)> row_validity() const {
-    if (!g_.splits_rows()) return nullptr;
+    if (!g_.splits_rows() || g_.shape.m_varies) return nullptr;
     WindowDim w = g_.window[g_.tiled];
-    int64_t in = g_.in[g_.tiled];
+    int64_t in = g_.in[g_.tiled].value();
     size_t level = g_.window_level[g_.tiled];
     return [=](int64_t row, const std::vector<IntExpr>& k) {
       int64_t at = row * w.stride + k[level].value() * w.dilation - w.pad_low;
@@ -195,8 +213,9 @@ private:
     IntExpr position = index[2];
     index.resize(static_cast<size_t>(g_.full_result.rank()));
     for (int i = g_.full_result.rank() - 1; i >= 2; --i) {
-      index[static_cast<size_t>(i)] = i == 2 ? position : floor_mod(position, g_.full_result.dim(i));
-      position = floor_div(position, g_.full_result.dim(i));
+      IntExpr extent = at_least_one(g_.full_result.dims[static_cast<size_t>(i)].extent);
+      index[static_cast<size_t>(i)] = i == 2 ? position : floor_mod(position, extent);
+      position = floor_div(position, extent);
     }
   }
 
