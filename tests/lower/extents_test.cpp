@@ -175,6 +175,20 @@ TEST_CASE("rows of a product vary in every order of loops", "[extents]") {
   }
 }
 
+TEST_CASE("rows of narrow products vary", "[extents]") {
+  auto narrow = [](const std::string& lhs, const std::string& rhs, const std::string& result) {
+    return module_of({"m in [0, 19]"}, "%x: " + lhs + "[m,20], %y: " + rhs + "[20,24]",
+                     "    %r = dot %x, %y {lhs_batch = [], rhs_batch = [], lhs_contract = [1], "
+                     "rhs_contract = [0], result = " +
+                         result + "} : " + result + "[m,24]",
+                     result + "[m,24]");
+  };
+  auto values = values_of("m", {19, 0, 1, 2, 6, 7, 13});
+  expect_everywhere(narrow("i8", "i8", "i32"), {.extents = values});
+  expect_everywhere(narrow("bf16", "bf16", "f32"), {.extents = values});
+  expect_everywhere(narrow("f16", "f16", "f32"), {.extents = values});
+}
+
 TEST_CASE("rows of several dims that vary are one", "[extents]") {
   std::vector<std::map<std::string, int64_t>> values;
   for (int64_t b : {0, 1, 2, 5})
@@ -264,7 +278,7 @@ std::string module_of(const std::vector<std::string>& symbols, const VaryingConv
 TEST_CASE("batch and positions of a convolution vary", "[extents]") {
   std::vector<std::string> symbols = {"b in [0, 3]", "w in [0, 21]"};
   std::vector<std::map<std::string, int64_t>> values;
-  for (int64_t w : {21, 0, 1, 2, 3, 4, 5, 7, 8, 13, 14, 15, 16, 20})
+  for (int64_t w : {21, 0, 1, 2, 3, 4, 7, 8, 14, 15})
     for (int64_t b : {1, 3}) values.push_back({{"b", b}, {"w", w}});
   values.push_back({{"b", 0}, {"w", 9}});
   const VaryingConvolution cases[] = {

@@ -123,6 +123,26 @@ TEST_CASE("symbolic divisors cancel when they divide or bound the rest") {
   CHECK(floor_mod(n * m + j, n) != j);
 }
 
+TEST_CASE("a quotient and its remainder are whole again where the divisor varies") {
+  IntExpr n = in("n", 1, 20), m = in("m", 1, 9), x = in("x", 0, 500), stride = in("stride", 1, 64);
+  CHECK(floor_div(x, n) * n + floor_mod(x, n) == x);
+  CHECK(floor_div(x + 3, n) * n * 4 + floor_mod(x + 3, n) * 4 + m == x * 4 + 12 + m);
+  CHECK(floor_div(x, n) * n * stride + floor_mod(x, n) * stride == x * stride);
+  IntExpr sum = n + m + 1;
+  CHECK(floor_div(x, sum) * sum * 8 + floor_mod(x, sum) * 8 == x * 8);
+  CHECK(floor_div(x, n) * m + floor_mod(x, n) != x);
+  CHECK(floor_div(x, n) * n * 2 + floor_mod(x, n) != x);
+}
+
+TEST_CASE("coefficients may vary") {
+  SymbolRef i = symbol_in("i", 0, 9);
+  IntExpr e = IntExpr::symbol(i), n = in("n", 0, 20);
+  CHECK((e * n * 4 + e * 3 + n).coefficient(*i) == n * 4 + 3);
+  CHECK((n * 2).coefficient(*i) == IntExpr(0));
+  CHECK_FALSE((e * e).coefficient(*i));
+  CHECK_FALSE((e * floor_mod(e, 4)).coefficient(*i));
+}
+
 TEST_CASE("minimum and maximum are decided by bounds") {
   IntExpr a = in("a", 0, 9), b = in("b", 9, 20), c = in("c", 5, 15);
   CHECK(min(a, b) == a);
