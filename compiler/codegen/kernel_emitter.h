@@ -1,6 +1,6 @@
 // Emits one kernel as one LLVM function. The class is split by concern over emit_kernel, emit_arithmetic,
-// emit_cast, emit_vector and emit_memory; emit_expression computes indices, and emit_expand holds what targets
-// lack and code must spell out.
+// emit_cast, emit_product, emit_vector and emit_memory; emit_expression computes indices, and emit_expand
+// holds what targets lack and code must spell out.
 #pragma once
 
 #include "compiler/codegen/emit_expression.h"

@@ -13,8 +13,8 @@ using kernel::Register;
 
 // A run of tiles along the rows that share one body: `count` tiles of `rows` rows from `first` on. A run of
 // one tile has a constant position, so that rows outside the input can be left out of it. Where the rows vary
-// there are whole tiles and what they leave, `rest` rows of it in one tile of just that height, and around these
-// the rows at the edges.
+// there are whole tiles and what they leave, `rest` rows of it in one tile of just that height, and around
+// these the rows at the edges.
 struct Segment {
   IntExpr first;
   IntExpr count;
