@@ -35,6 +35,11 @@ bool varies(const Region& region) {
                      [](const auto& instruction) { return !plan::has_static_types(*instruction); });
 }
 
+bool may_be_negative(const Type& type) {
+  return std::any_of(type.dims.begin(), type.dims.end(),
+                     [](const Dim& dim) { return dim.extent.lower_bound() < 0; });
+}
+
 // Only values whose shape does not depend on data and whose elements machines know can be lowered.
 Result check_types(const Region& region) {
   for (const auto& instruction : region.instructions()) {
@@ -46,6 +51,9 @@ Result check_types(const Region& region) {
       if (!type.is_static() && !has_planned_extents(type))
         return unsupported_error(describe(*instruction) + ": the shape of " + type.to_string() +
                                  " depends on data, only a run knows it");
+      if (may_be_negative(type))
+        return unsupported_error(describe(*instruction) + ": a dim of " + type.to_string() +
+                                 " may be negative, by the bounds of its symbols");
     }
     bool branches = instruction->is(Opcode::If) || instruction->is(Opcode::While);
     for (int i = 0; i < instruction->num_regions(); ++i) {

@@ -302,6 +302,13 @@ TEST_CASE("batch and positions of a convolution vary", "[extents]") {
     LoweredOptions options{.cpus = {"x86-64-v3", "native"}, .extents = values};
     expect_everywhere(module_of(symbols, c), options);
   }
+  // Tiles are items of their own where there is no other loop around them.
+  std::vector<std::map<std::string, int64_t>> alone;
+  for (int64_t w = 0; w <= 21; ++w) alone.push_back({{"b", 1}, {"w", w}});
+  expect_everywhere(module_of({"b in [1, 1]", "w in [0, 21]"},
+                              VaryingConvolution{"w", "3", "3 pad 1_1", "w", 16, 40, "{0,1,2:1x16}", 1,
+                                                 "direct tile 4x2 rows outermost"}),
+                    {.cpus = {"x86-64-v3", "native"}, .extents = alone});
   // Without padding there is no result of less than a window.
   std::erase_if(values, [](const auto& value) { return value.at("w") < 3; });
   expect_everywhere(module_of({"b in [0, 3]", "w in [3, 21]"},
@@ -315,6 +322,9 @@ TEST_CASE("what does not take dims that vary says so", "[extents]") {
   };
   CHECK(error("    %r = cumulative %x {dim = 0, reducer = add} : f32[n,8]", "f32[n,8]") ==
         "instruction (cumulative): there is no kernel yet for this operation with dims that vary");
+  CHECK(lowering_error(
+            module_of({"n in [0, 9]"}, "%x: f32[n - 2]", "    %r = negate %x : f32[n - 2]", "f32[n - 2]")) ==
+        "instruction (parameter): a dim of f32[n - 2] may be negative, by the bounds of its symbols");
 }
 
 } // namespace firn::test
