@@ -146,6 +146,10 @@ private:
 #endif
 )";
 
+constexpr const char* kChecksIndices =
+    "// run() reports an index out of range (of a token, a position) with FIRN_STATUS_OUT_OF_RANGE; outputs\n"
+    "// are unspecified then, and so are states until reset().\n"
+    "//";
 constexpr const char* kClampsIndices = "// Indices out of range are clamped: run() reads or writes the "
                                        "nearest element that exists and reports success. Check\n"
                                        "// inputs that hold indices (token ids, positions) before run().\n"
@@ -258,7 +262,9 @@ void add_class_slots(Slots& slots, const ModelDescription& model) {
   slots["QUALIFIED"] = model.class_name;
   slots["ACCESSORS"] = accessors(model);
   slots["USAGE"] = usage_lines(model);
-  slots["INDICES"] = model.clamps_indices ? kClampsIndices : "";
+  slots["INDICES"] = model.indices == Indices::Clamped   ? kClampsIndices
+                     : model.indices == Indices::Checked ? kChecksIndices
+                                                         : "";
   slots["RESET"] = reset_function(model);
   slots["RESET_CALL"] = model.states.empty() ? "" : "reset();";
   slots["CLEAR_COUNTS"] = clear_counts(model);

@@ -248,9 +248,10 @@ std::string write_c_part(const ModelDescription& model) {
   slots["FEATURES"] = std::to_string(model.required_features);
   slots["TENSOR_MACROS"] = macros.empty() ? "" : macros.substr(1);
   slots["INDICES"] =
-      model.clamps_indices
+      model.indices == Indices::Clamped
           ? "// Indices out of range are clamped to the nearest element that exists, without a word."
-          : "";
+      : model.indices == Indices::Checked ? "// FIRN_STATUS_OUT_OF_RANGE: an index is out of range."
+                                          : "";
   slots["RESET"] = reset_function(model, symbols.prefix);
   slots["BIND_ALL"] = bind_all(model, symbols.prefix);
   slots["CHECK_BOUND"] = check_bound(model);

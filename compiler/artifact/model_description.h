@@ -46,6 +46,9 @@ struct Contributor {
   int64_t bytes = 0;
 };
 
+// Indices that are known only at run time: those out of range are clamped, or end the run with a status.
+enum class Indices : uint8_t { None, Clamped, Checked };
+
 struct ModelDescription {
   std::string model_name;  // of the graph, or the file's stem
   std::string source_file; // as given; only its last component is printed
@@ -55,7 +58,7 @@ struct ModelDescription {
   std::string class_name; // "vision::Digits"
   std::vector<TensorDescription> inputs, outputs, states;
 
-  bool clamps_indices = false; // some indices are known only at run time; those out of range are clamped
+  Indices indices = Indices::None;
   int64_t arena_bytes = 0, arena_alignment = 64, arena_lower_bound = 0;
   int64_t weight_bytes = 0; // packed, as run() reads them
   // Of what the object embeds, where that has to be prepared first; nothing: the packed weights themselves.

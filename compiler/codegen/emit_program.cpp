@@ -171,6 +171,8 @@ private:
     }
     if (!program_.extents.empty()) load_extents(load_pointer(call, Field::Extents));
     if (shared_.exist()) shared_.begin(load_pointer(call, Field::Executor));
+    for (size_t i = 0; i < program_.buffers.size(); ++i)
+      if (program_.buffers[i].space == Space::Status && used[i]) ir_.CreateStore(ir_.getInt32(0), starts_[i]);
     if (profile)
       emit_profiled_steps(load_pointer(call, Field::Profile));
     else
@@ -238,6 +240,22 @@ private:
   }
 
   void emit_call(const Step& step) {
+    emit_kernel_call(step);
+    for (const Argument& argument : step.arguments)
+      if (buffer(argument.buffer).space == Space::Status) end_if_failed(address(argument));
+  }
+
+  // Ends the run with what the status word holds, unless that is 0.
+  void end_if_failed(llvm::Value* word) {
+    llvm::BasicBlock *failed = new_block("failed"), *next = new_block("next");
+    llvm::Value* status = ir_.CreateLoad(ir_.getInt32Ty(), word);
+    ir_.CreateCondBr(ir_.CreateICmpNE(status, ir_.getInt32(0)), failed, next);
+    ir_.SetInsertPoint(failed);
+    ir_.CreateRet(status);
+    ir_.SetInsertPoint(next);
+  }
+
+  void emit_kernel_call(const Step& step) {
     const Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
     std::vector<llvm::Value*> arguments;
     for (const Argument& argument : step.arguments) arguments.push_back(address(argument));

@@ -90,6 +90,7 @@ Result lower_prepare(Compilation& c, const lower::LoweringOptions& options) {
   serial.explanations = nullptr;
   serial.schedules = nullptr;
   serial.threads = 1;
+  serial.check_indices = false; // Firn's own are in range
   auto prepare = lower::lower_module(*c.prepare_module, serial);
   if (!prepare) return prepare.error();
   kernel::bind_prepare(*prepare, lower::prepare_sources(c.program), c.program);
@@ -135,6 +136,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   lowering.initial_states = &c.initial_states;
   lowering.schedules = schedules;
   lowering.threads = options.threads;
+  lowering.check_indices = options.check_indices;
   auto program = lower::lower_module(*c.module, lowering);
   if (!program) return failed(program.error());
   c.program = std::move(*program);

@@ -4,6 +4,7 @@
 #include "compiler/artifact/identifiers.h"
 #include "compiler/artifact/interface.h"
 #include "compiler/driver/version.h"
+#include "compiler/graph/computed_indices.h"
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/sha256.h"
 #include "include/firn/abi.h"
@@ -11,6 +12,8 @@
 #include <algorithm>
 #include <map>
 #include <span>
+
+static_assert(firn::kernel::kOutOfRange == FIRN_STATUS_OUT_OF_RANGE);
 
 namespace firn::driver {
 namespace {
@@ -111,39 +114,13 @@ Expected<std::string> content_hash(const Compilation& c) {
   return sha256_hex(std::as_bytes(std::span(text)));
 }
 
-// Whether a value is known at compile time, seen through the parameters of fusions and composites.
-bool is_constant(Value value) {
-  while (value.def->is(Opcode::Parameter)) {
-    const Instruction* owner = value.def->parent()->owner();
-    if (!owner || !(owner->is(Opcode::Fusion) || owner->is(Opcode::Composite))) return false;
-    const std::vector<Instruction*>& parameters = value.def->parent()->parameters();
-    const auto at = std::find(parameters.begin(), parameters.end(), value.def);
-    value = owner->operand(static_cast<int>(at - parameters.begin()));
-  }
-  return value.def->is(Opcode::Constant);
-}
-
-// Whether indices that are computed or given say where elements are: kernels clamp those out of range.
-bool has_computed_indices(const Region& region) {
-  for (const auto& instruction : region.instructions()) {
-    int first = 0, end = 0;
-    if (has_trait(instruction->opcode(), Indexed)) first = 1, end = 2;
-    if (instruction->is(Opcode::DynamicSlice)) first = 1, end = instruction->num_operands();
-    if (instruction->is(Opcode::DynamicUpdateSlice)) first = 2, end = instruction->num_operands();
-    for (int i = first; i < end; ++i)
-      if (!is_constant(instruction->operand(i))) return true;
-    for (int i = 0; i < instruction->num_regions(); ++i)
-      if (has_computed_indices(instruction->region(i))) return true;
-  }
-  return false;
-}
-
 // A buffer for people: what it is called in the model, or which node computes it.
 artifact::Contributor contributor(const kernel::Buffer& buffer) {
   switch (buffer.space) {
   case kernel::Space::Input: return {"input '" + buffer.name + "'", buffer.bytes};
   case kernel::Space::Output: return {"output '" + buffer.name + "'", buffer.bytes};
   case kernel::Space::State: return {"state '" + buffer.name + "'", buffer.bytes};
+  case kernel::Space::Status: return {"the status of a run", buffer.bytes};
   default: break;
   }
   return {buffer.location.empty() ? buffer.name : "result of " + buffer.location, buffer.bytes};
@@ -219,7 +196,9 @@ Result describe(const CompileOptions& options, Compilation& c) {
   auto hash = content_hash(c);
   if (!hash) return hash.error();
   d.content_hash = std::move(*hash);
-  d.clamps_indices = has_computed_indices(c.module->main().body());
+  d.indices = !has_computed_indices(c.module->main().body()) ? artifact::Indices::None
+              : options.check_indices                        ? artifact::Indices::Checked
+                                                             : artifact::Indices::Clamped;
   describe_kernels(c);
   const kernel::Program& embedded = c.prepare ? *c.prepare : c.program;
   for (const kernel::Constant& constant : embedded.constants) {

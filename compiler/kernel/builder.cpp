@@ -239,6 +239,17 @@ SymbolRef Builder::new_symbol(std::string name, int64_t lower, int64_t upper) {
   return std::make_shared<const Symbol>(Symbol{name + "_" + std::to_string(next_symbol_++), lower, upper});
 }
 
+void Builder::fail_if(Register condition, int32_t status) {
+  FIRN_CHECK(status_ >= 0, "a kernel without a status word that fails");
+  if_then_else(
+      condition,
+      [&] {
+        store(constant_int({Scalar::I32, 1}, status), status_, 0);
+        return std::vector<Register>{};
+      },
+      [] { return std::vector<Register>{}; });
+}
+
 IntExpr Builder::symbolic(Register value, int64_t lower, int64_t upper, std::string name) {
   FIRN_CHECK(type(value).lanes == 1 && !is_float(type(value).scalar), "only scalar integers become symbols");
   int64_t number;

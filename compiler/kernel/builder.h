@@ -52,6 +52,12 @@ public:
   // A mask i1xN of the first `count` lanes; `count` may be an expression.
   Register lane_mask(int lanes, const IntExpr& count);
 
+  // The parameter that is the run's status word, in kernels that can fail; -1: there is none.
+  void set_status(int parameter) { status_ = parameter; }
+  int status() const { return status_; }
+  // Stores `status` there if the scalar `condition` holds.
+  void fail_if(Register condition, int32_t status);
+
   // A runtime value as a symbol for index expressions; the caller promises lower <= value <= upper.
   IntExpr symbolic(Register value, int64_t lower, int64_t upper, std::string name = "s");
 
@@ -98,6 +104,7 @@ private:
   Block* block_;
   std::vector<const Op*> definitions_; // by Register::id; null for block arguments
   int next_symbol_ = 0;
+  int status_ = -1;
 };
 
 } // namespace firn::kernel

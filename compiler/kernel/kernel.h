@@ -36,6 +36,8 @@ inline bool is_float(Scalar scalar) {
   return scalar >= Scalar::F16;
 }
 
+inline constexpr int32_t kOutOfRange = 9; // FIRN_STATUS_OUT_OF_RANGE
+
 // The type of a register; graph values have a firn::Type.
 struct MachineType {
   Scalar scalar = Scalar::F32;
@@ -84,8 +86,9 @@ struct Op {
 };
 
 // State lies in the instance as the arena does, but keeps its content from run to run and shares with
-// nothing.
-enum class Space : uint8_t { Arena, Weights, Input, Output, State, Scratch };
+// nothing. Status is one word of the arena, an i32 that is 0 when a run begins; a kernel that fails stores a
+// status of include/firn/abi.h there, and the run ends with it after the step.
+enum class Space : uint8_t { Arena, Weights, Input, Output, State, Status, Scratch };
 
 // Of one extent at most: sums and products of a few and of loop variables never overflow a word.
 inline constexpr int64_t kLargestExtent = (int64_t{1} << 31) - 1;

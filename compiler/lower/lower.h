@@ -24,6 +24,7 @@ struct LoweringOptions {
   const plan::ScheduleDatabase* schedules = nullptr;      // overrules the cost model where it has an entry
   std::vector<plan::Explanation>* explanations = nullptr; // of instructions that are planned here
   int threads = 1;                                        // for which kernels are cut into items
+  bool check_indices = false; // one out of range ends the run with a status; else it is clamped alone
   // First values of states by parameter name; others start from zeros.
   const std::map<std::string, LiteralRef>* initial_states = nullptr;
 };

@@ -1,6 +1,8 @@
 // Places of values, and the growing program.
 #include "compiler/lower/lowering_context.h"
 
+#include "compiler/graph/computed_indices.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -249,6 +251,17 @@ int LoweringContext::add_constant(const LiteralRef& literal, Packing packing, st
   return number;
 }
 
+Place LoweringContext::status_place() {
+  if (status_buffer_ < 0) {
+    kernel::Buffer buffer;
+    buffer.name = "status";
+    buffer.space = kernel::Space::Status;
+    buffer.bytes = 4;
+    status_buffer_ = program_.add_buffer(std::move(buffer));
+  }
+  return {status_buffer_, 0};
+}
+
 int LoweringContext::add_scratch_buffer(int64_t bytes, std::string name) {
   kernel::Buffer buffer;
   buffer.name = std::move(name);
@@ -282,6 +295,12 @@ KernelMaker::KernelMaker(LoweringContext& context, const std::string& location, 
   kernel_->name = context.kernel_name(stem);
   kernel_->location = location_;
   kernel_->algorithm = std::move(stem);
+}
+
+KernelMaker::KernelMaker(LoweringContext& context, const Instruction& instruction, std::string stem)
+    : KernelMaker(context, instruction.location(), std::move(stem)) {
+  if (context.options().check_indices && has_computed_indices(instruction))
+    builder_.set_status(parameter(context.status_place(), Scalar::I32, 1, /*written=*/true, "status"));
 }
 
 int KernelMaker::parameter(Place place, Scalar element, int64_t elements, bool written, std::string name) {

@@ -72,6 +72,8 @@ public:
                            std::string location, std::vector<IntExpr> extents = {});
   // A weights buffer packed from `literal`; `name` is the initializer's.
   int add_constant(const LiteralRef& literal, Packing packing, std::string name);
+  // The run's status word.
+  Place status_place();
   // A buffer in the arena for one kernel's use, or between kernels of one instruction.
   int add_scratch_buffer(int64_t bytes, std::string name);
   // A name for a kernel that nothing else has.
@@ -131,6 +133,7 @@ private:
   std::map<const Instruction*, FusedSpatialSum*> fused_spatial_sum_;
   std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
   plan::KernelPlans plans_;
+  int status_buffer_ = -1;
   int next_kernel_ = 0;
 };
 
@@ -139,8 +142,8 @@ class KernelMaker {
 public:
   // `stem` names the kernel ("softmax"), `algorithm` is what reports say of it.
   KernelMaker(LoweringContext& context, const std::string& location, std::string stem);
-  KernelMaker(LoweringContext& context, const Instruction& instruction, std::string stem)
-      : KernelMaker(context, instruction.location(), std::move(stem)) {}
+  // With indices that may be out of range, and are checked, the kernel has the status word.
+  KernelMaker(LoweringContext& context, const Instruction& instruction, std::string stem);
 
   kernel::Builder& builder() { return builder_; }
   LoweringContext& context() { return context_; }

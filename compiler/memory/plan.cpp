@@ -56,7 +56,7 @@ std::vector<int> plan_arena(Program& program, const PlanOptions& options) {
       life = {0, end};
     else if (buffer.space == Space::Output && !is_external(options.external_outputs, buffer.io_index))
       life = {life.is_used() ? life.first : 0, end};
-    else if (buffer.space == Space::State)
+    else if (buffer.space == Space::State || buffer.space == Space::Status)
       life = {0, end};
     else if (buffer.space != Space::Arena || !life.is_used())
       continue;

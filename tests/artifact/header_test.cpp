@@ -73,11 +73,14 @@ TEST_CASE("reset exists only with state") {
 TEST_CASE("models that clamp indices say so, in C++ and in C") {
   CHECK(header_of(digits_sample()).find("clamped") == std::string::npos);
   ModelDescription model = digits_sample();
-  model.clamps_indices = true;
+  model.indices = Indices::Clamped;
   const std::string header = header_of(model);
   const size_t first = header.find("// Indices out of range are clamped");
   REQUIRE(first != std::string::npos);
   CHECK(header.find("// Indices out of range are clamped", first + 1) != std::string::npos);
+  model.indices = Indices::Checked;
+  CHECK(header_of(model).find("clamped") == std::string::npos);
+  CHECK(header_of(model).find("an index out of range") != std::string::npos);
 }
 
 TEST_CASE("guards and namespaces tell two models of one class apart") {

@@ -93,6 +93,7 @@ std::unique_ptr<driver::Compilation> compile(const TestCase& test, const std::st
   options.math = test.setting.math;
   options.weights = test.setting.weights;
   options.no_winograd = test.setting.no_winograd;
+  options.check_indices = test.setting.check_indices;
   options.threads = test.setting.threads;
   options.share_all = true;
   options.import = import_options(test);

@@ -89,6 +89,7 @@ std::string Setting::to_string() const {
   static constexpr const char* maths[] = {"", " --math=strict", " --math=fast"};
   return "-mcpu=" + cpu + " " + levels[static_cast<int>(opt_level)] + maths[static_cast<int>(math)] +
          (weights == driver::Weights::Init ? " --weights=init" : "") + (no_winograd ? " --no-winograd" : "") +
+         (check_indices ? " --check-indices" : "") +
          (threads > 1 ? " --threads=" + std::to_string(threads) : "");
 }
 
@@ -97,11 +98,17 @@ static int draw_threads(uint64_t seed) {
   return RandomSource(seed ^ 0x7468726561647300u).pick({1, 1, 1, 2, 3, 8});
 }
 
+// Likewise.
+static bool draw_check_indices(uint64_t seed) {
+  return RandomSource(seed ^ 0x696e646963657300u).chance(0.5);
+}
+
 TestCase generate_case(uint64_t seed) {
   TestCase result;
   RandomSource random(seed);
   result.setting = draw_setting(random);
   result.setting.threads = draw_threads(seed);
+  result.setting.check_indices = draw_check_indices(seed);
   Growth growth(result.graph, random, /*max_elements=*/random.chance(0.15) ? 16384 : 2048);
   for (int64_t i = random.between(1, 3); i > 0; --i) {
     DType dtype = random.chance(0.85) ? growth.draw_float() : growth.draw_integer();

@@ -13,6 +13,7 @@ struct Setting {
   lower::Math math = lower::Math::Default;
   driver::Weights weights = driver::Weights::Embed;
   bool no_winograd = false;
+  bool check_indices = false;
   int threads = 1;               // of the executors that share every kernel
   bool external = false;         // inputs and outputs have memory of their own, not the arena's
   bool guard_before = false;     // memory that must not be touched lies right before, not after, each block

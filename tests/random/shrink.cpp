@@ -93,6 +93,7 @@ public:
     with([](TestCase& t) { t.setting.math = lower::Math::Default; });
     with([](TestCase& t) { t.setting.weights = driver::Weights::Embed; });
     with([](TestCase& t) { t.setting.no_winograd = false; });
+    with([](TestCase& t) { t.setting.check_indices = false; });
     with([](TestCase& t) { t.setting.external = false; });
     for (OptLevel level : {OptLevel::O0, OptLevel::O1, OptLevel::O2, OptLevel::O3})
       if (with([&](TestCase& t) { t.setting.opt_level = level; })) break;

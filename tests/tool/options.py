@@ -19,7 +19,7 @@ COMPILING = {
     "--mattr": [("+frobnicator", "is not known")],
     "--optimize": [("7", ONE_OF_LEVELS)],
     "--math": [("fast", "none of default, strict"), ("strick", "did you mean 'strict'?")],
-    "--weights": [("file", "none of embed, init")], "--no-winograd": None,
+    "--weights": [("file", "none of embed, init")], "--no-winograd": None, "--check-indices": None,
     "--threads": [("0", "whole number"), ("-1", "whole number"), ("x", "whole number"), ("257", "whole number")],
     "--schedule-db": [("nowhere.db", "nowhere.db")],
     "--dim": [("n", "wants NAME=VALUE"), ("n=", "wants NAME=VALUE"), ("=1", "wants NAME=VALUE"), ("n=-1", "whole number"),

@@ -111,6 +111,8 @@ void CompileFlags::add_to(CLI::App& verb) {
       "--no-winograd", options.no_winograd,
       "no convolution uses Winograd's algorithm; by default those do where it pays for the bytes of "
       "its filters in the object, with --weights=init all that it makes faster");
+  verb.add_flag("--check-indices", options.check_indices,
+                "run() reports indices out of range, which are clamped without a word by default");
   add_threads_option(verb, options.threads);
   verb.add_option("--schedule-db", options.schedule_db,
                   "plans that overrule the cost model, in lines as --explain prints them");
@@ -143,6 +145,7 @@ Result CompileFlags::finish() {
   choose("--math=", math, options.math, flags, {{"default", Math::Default}, {"strict", Math::Strict}});
   choose("--weights=", weights, options.weights, flags, {{"embed", Weights::Embed}, {"init", Weights::Init}});
   if (options.no_winograd) flags.push_back("--no-winograd");
+  if (options.check_indices) flags.push_back("--check-indices");
   if (options.threads > 1) flags.push_back("--threads=" + std::to_string(options.threads));
   if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");
   for (const std::string& word : dims) {

@@ -14,14 +14,20 @@ using kernel::Scalar;
 // Taps of as many filters as a register has lanes, transformed.
 class TransformedPack {
 public:
-  TransformedPack(Builder& builder, const Packing& packing, int source, int out)
-      : b_(builder), packing_(packing), transform_(*packing.transform), source_(source), out_(out) {}
+  // `precise`: sums in f64, term by term as transform_taps() takes them, so that prepared weights are the
+  // compiler's own to the bit. Not where the CPU has no f64.
+  TransformedPack(Builder& builder, const Packing& packing, bool precise, int source, int out)
+      : b_(builder), packing_(packing), transform_(*packing.transform), precise_(precise), source_(source),
+        out_(out) {}
 
   void emit(int lanes) {
     emit_packed_registers(b_, taps_packing(), lanes, [&](const PackedRegister& at) {
       std::vector<Register> points = transform(load_taps(at));
-      for (size_t point = 0; point < points.size(); ++point)
-        b_.store(points[point], out_, at.packed + static_cast<int64_t>(point) * at.point_stride);
+      for (size_t point = 0; point < points.size(); ++point) {
+        Register value =
+            precise_ ? b_.cast(kernel::OpKind::FTruncTo, points[point], Scalar::F32) : points[point];
+        b_.store(value, out_, at.packed + static_cast<int64_t>(point) * at.point_stride);
+      }
     });
   }
 
@@ -44,14 +50,34 @@ private:
     for (int64_t& offset : offsets) offset < 0 ? (offset = 0) : ++valid;
     std::vector<Register> taps;
     if (valid == 0) {
-      taps.assign(static_cast<size_t>(transform_.taps()), b_.constant({Scalar::F32, lanes}, 0));
+      Scalar scalar = precise_ ? Scalar::F64 : Scalar::F32;
+      taps.assign(static_cast<size_t>(transform_.taps()), b_.constant({scalar, lanes}, 0));
       return taps;
     }
     Register index = b_.constant_lanes({Scalar::I64, lanes}, offsets), mask;
     if (valid < lanes) mask = b_.lane_mask(lanes, valid);
-    for (int64_t tap = 0; tap < transform_.taps(); ++tap)
-      taps.push_back(b_.gather({Scalar::F32, lanes}, source_, at.source + tap, index, mask));
+    for (int64_t tap = 0; tap < transform_.taps(); ++tap) {
+      Register value = b_.gather({Scalar::F32, lanes}, source_, at.source + tap, index, mask);
+      taps.push_back(precise_ ? b_.cast(kernel::OpKind::FExt, value, Scalar::F64) : value);
+    }
     return taps;
+  }
+
+  std::vector<Register> transform(const TransformMatrix& matrix, const std::vector<Register>& values) {
+    if (!precise_) return emit_transform(b_, matrix, values);
+    std::vector<Register> out;
+    kernel::MachineType type = b_.type(values[0]);
+    for (int row = 0; row < matrix.rows; ++row) {
+      Register sum = b_.constant(type, 0);
+      for (int column = 0; column < matrix.columns; ++column) {
+        if (matrix.at(row, column) == 0) continue;
+        Register term = b_.binary(kernel::OpKind::FMul, b_.constant(type, matrix.at(row, column)),
+                                  values[static_cast<size_t>(column)]);
+        sum = b_.binary(kernel::OpKind::FAdd, sum, term);
+      }
+      out.push_back(sum);
+    }
+    return out;
   }
 
   // height * taps * width^T.
@@ -60,13 +86,13 @@ private:
     std::vector<std::vector<Register>> rows;
     for (int row = 0; row < height.columns; ++row) {
       auto from = taps.begin() + row * width.columns;
-      rows.push_back(emit_transform(b_, width, {from, from + width.columns}));
+      rows.push_back(transform(width, {from, from + width.columns}));
     }
     std::vector<Register> points(static_cast<size_t>(transform_.points()));
     for (int column = 0; column < width.rows; ++column) {
       std::vector<Register> values;
       for (const std::vector<Register>& row : rows) values.push_back(row[static_cast<size_t>(column)]);
-      values = emit_transform(b_, height, std::move(values));
+      values = transform(height, values);
       for (int row = 0; row < height.rows; ++row)
         points[static_cast<size_t>(row * width.rows + column)] = values[static_cast<size_t>(row)];
     }
@@ -76,6 +102,7 @@ private:
   Builder& b_;
   const Packing& packing_;
   const TapTransform& transform_;
+  bool precise_;
   int source_, out_;
 };
 
@@ -87,7 +114,7 @@ void emit_pack_constant(LoweringContext& context, const Instruction& instruction
   int source = maker.read(instruction.operand(0)), out = maker.write(result_of(instruction));
   int lanes = context.target().lanes(8 * packing.element_bytes);
   if (packing.transform)
-    TransformedPack(maker.builder(), packing, source, out).emit(lanes);
+    TransformedPack(maker.builder(), packing, context.target().has_double, source, out).emit(lanes);
   else
     emit_pack(maker.builder(), packing, memory_scalar(instruction.type().dtype), lanes, source, out);
   maker.finish();

@@ -178,6 +178,19 @@ kernel::Register index_lanes(Builder& builder, const IntExpr& expression, const 
   return vector;
 }
 
+IntExpr checked_index(Builder& builder, kernel::Register value, int64_t lower, int64_t upper) {
+  if (builder.status() >= 0) {
+    kernel::MachineType type = builder.type(value);
+    auto beyond = [&](kernel::Predicate predicate, int64_t bound) {
+      return builder.compare(OpKind::SCmp, predicate, value, builder.constant_int(type, bound));
+    };
+    kernel::Register wrong = builder.binary(OpKind::Or, beyond(kernel::Predicate::Lt, lower),
+                                            beyond(kernel::Predicate::Gt, upper));
+    builder.fail_if(wrong, kernel::kOutOfRange);
+  }
+  return clamped_symbol(builder, value, lower, upper);
+}
+
 IntExpr clamped_symbol(Builder& builder, kernel::Register value, int64_t lower, int64_t upper) {
   double known;
   if (builder.constant_value(value, known))

@@ -129,6 +129,9 @@ private:
 
 // The runtime value of an integer scalar as an expression, clamped to [lower, upper].
 IntExpr clamped_symbol(kernel::Builder& builder, kernel::Register value, int64_t lower, int64_t upper);
+// The same of an index, which has to be there: in kernels with the run's status word one that is not makes it
+// kOutOfRange. (A start of a slice is clamped by what the op means.)
+IntExpr checked_index(kernel::Builder& builder, kernel::Register value, int64_t lower, int64_t upper);
 
 // Binds parameters and non-splat constants of a fused region to memory: each operand becomes a read parameter
 // of the kernel, and so does every constant. Splat constants need no binding.

@@ -21,7 +21,8 @@ IntExpr ElementEmitter::runtime_index(Value indices, const Index& at, int64_t ex
     value = builder_.select(negative,
                             builder_.binary(OpKind::IAdd, value, builder_.constant_int(type, extent)), value);
   }
-  return clamped_symbol(builder_, value, 0, extent - 1);
+  return negative_from_end ? checked_index(builder_, value, 0, extent - 1)
+                           : clamped_symbol(builder_, value, 0, extent - 1);
 }
 
 kernel::Register ElementEmitter::emit_gather(const Instruction& gather, const Index& index) {

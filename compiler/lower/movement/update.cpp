@@ -28,7 +28,7 @@ IntExpr read_index(Builder& b, int buffer, const Type& type, const Index& at, in
   kernel::Register negative =
       b.compare(OpKind::SCmp, kernel::Predicate::Lt, value, b.constant_int(integer, 0));
   value = b.select(negative, b.binary(OpKind::IAdd, value, b.constant_int(integer, extent)), value);
-  return clamped_symbol(b, value, 0, extent - 1);
+  return checked_index(b, value, 0, extent - 1);
 }
 
 kernel::Register combine(Builder& b, const std::string& reduction, DType dtype, kernel::Register old,

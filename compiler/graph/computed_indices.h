@@ -1,0 +1,13 @@
+// Indices that are computed or given at run time, and so may be out of range.
+#pragma once
+
+#include "compiler/graph/module.h"
+
+namespace firn {
+
+// Whether such indices say which elements gathers and scatters take, or where slices begin.
+bool has_computed_indices(const Region& region);
+// The same of one instruction, its regions included.
+bool has_computed_indices(const Instruction& instruction);
+
+} // namespace firn

@@ -1,0 +1,140 @@
+// Indices that are checked: a run ends with a status at the step that meets one out of range, and nothing
+// outside of memory is touched either way.
+#include "compiler/memory/plan.h"
+#include "include/firn/abi.h"
+#include "tests/codegen/model_object.h"
+#include "tests/lower/lowered_program.h"
+
+#include <catch2/catch.hpp>
+
+#include <cstring>
+
+using namespace firn;
+using namespace firn::test;
+
+namespace {
+
+// @main over inputs of indices (i64) and data (f32), in that order.
+class CheckedModel {
+public:
+  CheckedModel(const std::string& text, bool checks, int threads = 1) {
+    auto module = parse_module("test.hlo", text);
+    if (!module) FAIL(module.error().message);
+    TargetInfo target = host_target();
+    auto program =
+        lower::lower_module(**module, {.target = target, .threads = threads, .check_indices = checks});
+    if (!program) FAIL(program.error().message);
+    memory::place_constants(*program);
+    memory::plan_arena(*program);
+    if (Result valid = kernel::verify(*program); !valid)
+      FAIL(valid.error().message << kernel::print_program(*program));
+    auto again = kernel::parse_program("again.kir", kernel::print_program(*program));
+    if (!again) FAIL(again.error().message);
+    CHECK(kernel::print_program(*again) == kernel::print_program(*program));
+    has_status =
+        std::any_of(program->buffers.begin(), program->buffers.end(),
+                    [](const kernel::Buffer& buffer) { return buffer.space == kernel::Space::Status; });
+    arena_.assign(static_cast<size_t>(program->arena_bytes) + 64, 0xa5);
+    object_ = std::make_unique<LoadedObject>(*program, options_for(target));
+  }
+
+  int run(const std::vector<int64_t>& indices, const std::vector<float>& data, std::vector<float>& out) {
+    auto at = reinterpret_cast<uintptr_t>(arena_.data());
+    return object_->run({indices.data(), data.data()}, {out.data()}, arena_.data() + (64 - at % 64) % 64);
+  }
+
+  bool has_status = false;
+
+private:
+  std::vector<unsigned char> arena_;
+  std::unique_ptr<LoadedObject> object_;
+};
+
+constexpr int kOk = FIRN_STATUS_OK, kRange = FIRN_STATUS_OUT_OF_RANGE;
+
+const char* const kGather = R"(module @m {
+  func @main(%i: i64[3], %x: f32[5,40]) -> (f32[3,40]) {
+    %y = gather %x, %i {axis = 0} : f32[3,40]
+    return %y
+  }
+})";
+
+} // namespace
+
+TEST_CASE("an index out of range ends a checked run", "[lower]") {
+  CheckedModel checked(kGather, true), clamped(kGather, false);
+  CHECK(checked.has_status);
+  CHECK_FALSE(clamped.has_status);
+  std::vector<float> x(200), y(120);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  for (const std::vector<int64_t>& good : {std::vector<int64_t>{0, 4, 2}, {-5, -1, 3}}) {
+    CHECK(checked.run(good, x, y) == kOk);
+    for (size_t row = 0; row < 3; ++row)
+      for (size_t column : {size_t{0}, size_t{39}})
+        CHECK(y[row * 40 + column] ==
+              x[static_cast<size_t>(good[row] < 0 ? good[row] + 5 : good[row]) * 40 + column]);
+  }
+  for (int64_t wrong : {int64_t{5}, int64_t{-6}, INT64_MAX, INT64_MIN})
+    for (size_t place = 0; place < 3; ++place) {
+      std::vector<int64_t> indices{1, 1, 1};
+      indices[place] = wrong;
+      CHECK(checked.run(indices, x, y) == kRange);
+      CHECK(clamped.run(indices, x, y) == kOk);
+      CHECK(y[place * 40] == (wrong < 0 ? 0.0f : 160.0f));
+    }
+  CHECK(checked.run({0, 1, 2}, x, y) == kOk); // a run that failed leaves nothing behind
+}
+
+TEST_CASE("every op with indices checks them", "[lower]") {
+  struct Case {
+    const char* op;
+    std::vector<int64_t> good, wrong;
+  };
+  for (const Case& c :
+       {Case{"gather_elements %x, %i2 {axis = 1} : f32[2,3]", {0, 5, -6, 1, 2, 3}, {0, 6, 0, 0, 0, 0}},
+        Case{"gather_nd %x, %i3 : f32[3]", {0, 5, 1, -6, -2, 3}, {0, 0, 2, 0, 0, 0}},
+        Case{"scatter_elements %x, %i2, %u {axis = 1} : f32[2,6]", {0, 5, -6, 1, 2, 3}, {0, 0, 0, 0, 0, -7}},
+        Case{"scatter_nd %x, %i3, %v : f32[2,6]", {0, 5, 1, -6, -2, 3}, {0, 0, 0, 0, 0, 6}}}) {
+    std::string op = c.op, type = op.substr(op.rfind(": ") + 2);
+    INFO(op);
+    CheckedModel model(
+        "module @m {\n  func @main(%i: i64[6], %x: f32[2,6]) -> (" + type +
+            ") {\n    %i2 = reshape %i : i64[2,3]\n    %i3 = reshape %i : i64[3,2]\n    %u = constant "
+            "[1, 2, 3, 4, 5, 6] : f32[2,3]\n    %v = constant [1, 2, 3] : f32[3]\n    %y = " +
+            op + "\n    return %y\n  }\n}\n",
+        true);
+    std::vector<float> x(12, 1.0f), y(12);
+    CHECK(model.run(c.good, x, y) == kOk);
+    CHECK(model.run(c.wrong, x, y) == kRange);
+  }
+}
+
+TEST_CASE("a loop ends at the iteration that fails", "[lower]") {
+  // The sum of x[i[0]], x[i[1]], ...
+  CheckedModel model(R"(module @m {
+  func @main(%i: i64[4], %x: f32[5]) -> (f32[]) {
+    %zero = constant [0] : i64[]
+    %none = constant [0] : f32[]
+    %four = constant [4] : i64[]
+    %one = constant [1] : i64[]
+    %w:2 = while %zero, %none region (%k: i64[], %t: f32[]) {
+      %c = compare %k, %four {direction = lt} : bool[]
+      return %c
+    }, region (%k: i64[], %t: f32[]) {
+      %at = gather %i, %k {axis = 0} : i64[]
+      %v = gather %x, %at {axis = 0} : f32[]
+      %t1 = add %t, %v : f32[]
+      %k1 = add %k, %one : i64[]
+      return %k1, %t1
+    } : (i64[], f32[])
+    return %w#1
+  }
+})",
+                     true);
+  std::vector<float> x{1, 2, 4, 8, 16}, sum(1);
+  CHECK(model.run({0, 1, 2, 3}, x, sum) == kOk);
+  CHECK(sum[0] == 15);
+  CHECK(model.run({0, 1, 9, 3}, x, sum) == kRange);
+  CHECK(model.run({4, 4, 4, -1}, x, sum) == kOk);
+  CHECK(sum[0] == 64);
+}
