@@ -9,7 +9,7 @@
 #include "compiler/memory/plan.h"
 #include "compiler/passes/pass.h"
 #include "tests/codegen/model_object.h"
-#include "tests/lower/lowered_program.h"
+#include "tests/lower/typed_cases.h"
 
 #include <catch2/catch.hpp>
 
@@ -127,22 +127,15 @@ Prepared expect_prepared(const std::string& text, const std::string& cpu) {
   return expect_prepared(**parsed, cpu);
 }
 
-std::string dims_text(const std::vector<int64_t>& dims) {
-  std::string text;
-  for (int64_t dim : dims) text += (text.empty() ? "" : ",") + std::to_string(dim);
-  return "[" + text + "]";
-}
-
-// x [rows, k] by weights of `type`.
-std::string dot_text(int64_t rows, int64_t k, int64_t columns, bool transposed, const char* type = "f32") {
-  std::string weights =
-      std::string(type) + dims_text(transposed ? std::vector{columns, k} : std::vector{k, columns});
-  std::string x = std::string(type) + dims_text({rows, k}),
-              y = std::string(type) + dims_text({rows, columns});
+// lhs [rows, k] by a constant rhs.
+std::string dot_text(int64_t rows, int64_t k, int64_t columns, bool transposed,
+                     const Types& types = {"f32", "f32", "f32"}) {
+  std::string weights = types.rhs + dims_text(transposed ? std::vector{columns, k} : std::vector{k, columns});
+  std::string x = types.lhs + dims_text({rows, k}), y = types.result + dims_text({rows, columns});
   return "module @m {\n  func @main(%x: " + x + ") -> (" + y +
-         ") {\n    %w = " + random_constant(k * columns, 1) + " : " + weights +
+         ") {\n    %w = " + extreme_constant(types.rhs, k * columns, 1) + " : " + weights +
          "\n    %y = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [" +
-         (transposed ? "1" : "0") + "]} : " + y + "\n    return %y\n  }\n}\n";
+         (transposed ? "1" : "0") + "], result = " + types.result + "} : " + y + "\n    return %y\n  }\n}\n";
 }
 
 std::string convolution_text(int64_t channels, int64_t filters, const std::string& in, const std::string& out,
@@ -179,8 +172,12 @@ TEST_CASE("@prepare makes the columns of dots", "[lower][prepare]") {
            {std::tuple{1, 7, 5}, {4, 32, 24}, {9, 64, 40}, {3, 33, 129}, {64, 48, 3}})
         expect_prepared(dot_text(rows, k, columns, transposed), cpu);
     CHECK(expect_prepared(dot_text(4, 32, 72, true), cpu).packed == 1);
-    expect_prepared(dot_text(5, 40, 50, true, "f16"), cpu);
-    expect_prepared(dot_text(5, 40, 50, false, "bf16"), cpu);
+    expect_prepared(dot_text(5, 40, 50, true, {"f16", "f16", "f16"}), cpu);
+    // Groups of k, whole ones and not.
+    for (const Types& types : kProductTypes)
+      for (bool transposed : {false, true})
+        for (auto [k, columns] : {std::pair{40, 50}, {33, 16}, {3, 7}})
+          expect_prepared(dot_text(5, k, columns, transposed, types), cpu);
   }
 }
 
