@@ -42,11 +42,13 @@ int note(Kind kind, const std::string& path, pid_t child) {
   return -1;
 }
 
-// A child that does not end when told is killed after half a second.
+// A child that does not end when told is killed after half a second. Of a group, those that the child started
+// are not ours to wait for: they are gone when nothing is left to signal.
 void await_child(pid_t child) {
   for (int i = 0; i < 50; ++i) {
     pid_t ended = ::waitpid(child, nullptr, WNOHANG);
-    if (ended > 0 || (ended < 0 && errno != EINTR)) return;
+    bool is_gone = ended > 0 || (ended < 0 && errno != EINTR);
+    if (is_gone && (child > 0 || ::kill(child, 0) != 0)) return;
     timespec pause{0, 10'000'000};
     ::nanosleep(&pause, nullptr);
   }
