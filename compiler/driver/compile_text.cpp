@@ -107,6 +107,50 @@ std::string timing_text(const Compilation& c) {
          format("%-32s %9.3f %10.0f\n", "total", c.seconds, static_cast<double>(peak_resident_bytes()) / 1e6);
 }
 
+namespace {
+
+// "packed w5 (9216 of 2304 f32, transformed)"; empty for a constant that lies as the model has it.
+std::string packing_text(const kernel::Constant& constant) {
+  const Packing& packing = constant.packing;
+  if (is_padded_copy(packing)) return "";
+  std::string text = format("%lld of %lld ", static_cast<long long>(packing.packed_elements),
+                            static_cast<long long>(packing.source_elements));
+  text.append(scalar_name(constant.source.element));
+  if (packing.transform) text.append(", transformed");
+  return std::string("; packed ").append(constant.source.name).append(" (").append(text).append(")");
+}
+
+void add_kernel_lines(const kernel::Program& program, const std::vector<kernel::Step>& steps,
+                      std::string& text) {
+  for (const kernel::Step& step : steps) {
+    add_kernel_lines(program, step.first, text);
+    add_kernel_lines(program, step.second, text);
+    if (step.kind != kernel::Step::Kind::Call) continue;
+    const kernel::Kernel& kernel = *program.kernels[static_cast<size_t>(step.kernel)];
+    text.append("# ").append(kernel.name);
+    if (!step.location.empty()) text.append(" (").append(step.location).append(")");
+    text.append(": ").append(kernel.algorithm).append("; items ").append(kernel.parallel_count.to_string());
+    if (kernel.tasks > 1) text += ", tasks " + std::to_string(kernel.tasks);
+    int64_t scratch = 0;
+    for (size_t i = 0; i < step.arguments.size(); ++i) {
+      if (kernel.parameters[i].per_task) scratch += kernel::task_stride(kernel.parameters[i]);
+      if (kernel.parameters[i].size == 0) continue; // it is asked for ahead of time, and not read
+      for (const kernel::Constant& constant : program.constants)
+        if (constant.buffer == step.arguments[i].buffer) text += packing_text(constant);
+    }
+    if (scratch > 0) text += "; scratch of a task " + scaled(static_cast<double>(scratch), "B");
+    text += "\n";
+  }
+}
+
+} // namespace
+
+std::string kernels_text(const Compilation& c) {
+  std::string text = "# kernels, in the order of the program\n";
+  add_kernel_lines(c.program, c.program.steps, text);
+  return text;
+}
+
 std::string report_text(const Compilation& c) {
   return artifact::write_report(c.description);
 }

@@ -11,6 +11,10 @@ std::string summary_text(const Compilation& compilation);
 std::string timing_text(const Compilation& compilation);
 // Sizes, arena against its lower bound, kernels.
 std::string report_text(const Compilation& compilation);
+// The second part of --explain: every step's kernel with the items that threads may share, the tasks they are
+// shared by, scratch per task, and how the constants that it reads are packed. Lines are comments of the
+// schedule database.
+std::string kernels_text(const Compilation& compilation);
 // The manifest, as written to NAME.json.
 std::string manifest_text(const Compilation& compilation);
 // "64K", "1M", "2G" (powers of 1024) or plain bytes; nothing for other text.

@@ -59,6 +59,8 @@ def check_winograd():
     for math in ("default", "strict"):
         explained = expect(["compile", model, CPU, ALL, f"--math={math}", "-o", math, "--class", "Net", "--explain"], 0).stdout
         check(("=> winograd" in explained) == (math == "default"), f"--math={math} chose: {explained}")
+        check("; items " in explained and "; packed w (" in explained, f"no items or packed constants in: {explained}")
+        check((" f32, transformed)" in explained) == (math == "default"), f"--math={math} packed: {explained}")
         objects[math] = open(math + ".o", "rb").read()
         expect(["run", model, CPU, ALL, f"--math={math}", "--input", "x=x.pb", "--output-dir", math + ".out"], 0)
         results[math] = read_npy(math + ".out/y.npy")

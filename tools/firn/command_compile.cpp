@@ -99,7 +99,8 @@ int print_facts(const CompileCommand& command, const driver::Compilation& compil
   else if (is_object && !command.quiet)
     text += driver::summary_text(compilation);
   if (command.report) text += driver::report_text(compilation);
-  if (command.explain) text += plan::explanation_text(compilation.explanations);
+  if (command.explain)
+    text += plan::explanation_text(compilation.explanations) + driver::kernels_text(compilation);
   if (command.time_passes) text += driver::timing_text(compilation);
   if (is_object) return print_result(text);
   std::fputs(text.c_str(), stderr);
