@@ -42,16 +42,22 @@ int note(Kind kind, const std::string& path, pid_t child) {
   return -1;
 }
 
+void pause_briefly() {
+  timespec pause{0, 10'000'000};
+  ::nanosleep(&pause, nullptr);
+}
+
 // A child that does not end when told is killed after half a second. Of a group, those that the child started
-// are not ours to wait for: they are gone when nothing is left to signal.
+// get a moment more: they are not ours to wait for, and are gone when nothing is left to signal.
 void await_child(pid_t child) {
-  for (int i = 0; i < 50; ++i) {
+  bool is_gone = false;
+  for (int i = 0; i < 50 && !is_gone; ++i) {
     pid_t ended = ::waitpid(child, nullptr, WNOHANG);
-    bool is_gone = ended > 0 || (ended < 0 && errno != EINTR);
-    if (is_gone && (child > 0 || ::kill(child, 0) != 0)) return;
-    timespec pause{0, 10'000'000};
-    ::nanosleep(&pause, nullptr);
+    is_gone = ended > 0 || (ended < 0 && errno != EINTR);
+    if (!is_gone) pause_briefly();
   }
+  for (int i = 0; i < 5 && child < 0 && ::kill(child, 0) == 0; ++i) pause_briefly();
+  if (is_gone && child > 0) return;
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
 }
