@@ -20,8 +20,6 @@ std::string weights_section(const CodegenOptions& options) {
 
 namespace {
 
-constexpr unsigned kOutOfRange = 9; // FIRN_STATUS_OUT_OF_RANGE
-
 // Where an argument lies in the arena; inputs and outputs may have a slot there.
 struct ArenaRange {
   int64_t first = 0, end = 0;
@@ -196,7 +194,7 @@ private:
     llvm::BasicBlock *refuse = new_block("refuse"), *accept = new_block("accept");
     ir_.CreateCondBr(outside, refuse, accept);
     ir_.SetInsertPoint(refuse);
-    ir_.CreateRet(ir_.getInt32(kOutOfRange));
+    ir_.CreateRet(ir_.getInt32(kernel::kOutOfRange));
     ir_.SetInsertPoint(accept);
   }
 

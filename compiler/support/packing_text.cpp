@@ -169,6 +169,8 @@ private:
     if (elements > static_cast<double>(packing.packed_elements) ||
         last >= static_cast<double>(packing.packed_elements))
       scan_.fail("a box beyond the packed constant");
+    for (size_t i = 0; !scan_.failed() && i < static_cast<size_t>(box.item_dims); ++i)
+      if (is_bounded(box, i)) scan_.fail("items under a bound");
     if (!scan_.failed() && packing.transform && box.dims.back().extent != packing.transform->points())
       scan_.fail("a last dim without the points of the transform");
     if (!scan_.failed()) check_reads(packing, box);

@@ -263,5 +263,7 @@ TEST_CASE("packings that are written wrong are refused", "[lower][prepare]") {
   CHECK(error_of("4 bytes, 8 of 8; 2x4 to 4x1 from 4 at 0 of 0").find("numbers of dims") !=
         std::string::npos);
   CHECK(error_of("4 bytes, 8 of 8; 2x4 to 4x1 from 4x1 at 0").find("expected 'of'") != std::string::npos);
+  CHECK(error_of("4 bytes, 8 of 7; 2x4 to 4x1 from 4x1 at 0 of 0 items 1 below 7 of 0 by 4x1")
+            .find("items under a bound") != std::string::npos);
   CHECK_FALSE(error_of("").empty());
 }

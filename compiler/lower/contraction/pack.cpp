@@ -255,9 +255,9 @@ int64_t items_of(const PackedBox& box) {
 } // namespace
 
 int64_t PackedOperand::reduction_size() const {
-  int64_t size = 1;
-  for (int64_t extent : extents) size *= extent;
-  return extents.empty() ? size : size / extents.back() * products() * k_group;
+  int64_t size = products() * k_group;
+  for (size_t i = 0; i + 1 < extents.size(); ++i) size *= extents[i];
+  return size;
 }
 
 int64_t PackedOperand::products() const {
