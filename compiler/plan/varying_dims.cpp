@@ -1,6 +1,7 @@
 // Which algorithms take dims that vary.
 #include "compiler/plan/varying_dims.h"
 
+#include "compiler/graph/fusion.h"
 #include "compiler/plan/element_code.h"
 #include "compiler/plan/roots.h"
 
@@ -9,28 +10,16 @@
 namespace firn::plan {
 namespace {
 
-// Whether the code of an element asks for no extent that varies but as an expression.
+// Whether the code of an element asks for no extent that varies but as an expression: indices are clamped to
+// numbers.
 bool has_varying_element_form(const Instruction& instruction) {
-  if (is_elementwise(instruction.opcode())) return true;
-  switch (instruction.opcode()) {
-  case Opcode::Parameter:
-  case Opcode::Constant:
-  case Opcode::Iota:
-  case Opcode::BroadcastInDim:
-  case Opcode::Concatenate:
-  case Opcode::Copy:
-  case Opcode::Pad:
-  case Opcode::Reshape:
-  case Opcode::Reverse:
-  case Opcode::Slice:
-  case Opcode::Transpose: return true;
-  case Opcode::Fusion: {
+  if (instruction.is(Opcode::Fusion)) {
     const auto& inner = instruction.region().instructions();
     return std::all_of(inner.begin(), inner.end(),
                        [](const auto& i) { return has_varying_element_form(*i); });
   }
-  default: return false;
-  }
+  return is_per_element(instruction) && !has_trait(instruction.opcode(), Indexed) &&
+         !instruction.is(Opcode::DynamicSlice) && !instruction.is(Opcode::BitcastConvert);
 }
 
 // Of what is computed of a contraction's sums.
