@@ -4,12 +4,16 @@
 //   %w = multiply %k, %s : f32[8,3,3,3]   %s = broadcast_in_dim of a constant   ->   constant : f32[8,3,3,3]
 //
 // A broadcast of a small constant stays a broadcast: it is cheaper to compute than to store; so do large
-// tables that little arithmetic makes from little data. Folding is bounded in work, and in the bytes that a
-// run adds to the constants: those it makes less those of constants that nobody reads any more.
+// tables that little arithmetic makes from little data. Folding weighs bytes: weights that a model holds in
+// few bits stay as they are, with their conversion beside them, until widen-constants. It is bounded in work,
+// and in the bytes that a run adds to the constants: those it makes less those of constants that nobody reads
+// any more.
 //
 // - Requires: nothing.
 // - Establishes: no instruction on constants alone, within those bounds.
 // - Breaks: nothing.
+#include "compiler/passes/fold_constants.h"
+
 #include "compiler/graph/evaluate.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
@@ -31,10 +35,15 @@ bool is_static_tensor(Value value) {
   return value.type().is_tensor() && value.type().is_static();
 }
 
-// Elements that the operand takes as a constant now; broadcasts count what they read.
-int64_t stored_elements(Value value) {
-  if (value.def->is(Opcode::BroadcastInDim)) return stored_elements(value.def->operand(0));
-  return value.def->is(Opcode::Constant) ? value.type().num_elements() : 0;
+// What the operand takes as a constant now; broadcasts count what they read.
+struct Stored {
+  int64_t elements = 0, bytes = 0;
+};
+
+Stored stored(Value value) {
+  if (value.def->is(Opcode::BroadcastInDim)) return stored(value.def->operand(0));
+  if (!value.def->is(Opcode::Constant)) return {};
+  return {value.type().num_elements(), static_cast<int64_t>(value.type().byte_size())};
 }
 
 bool is_foldable_operand(Value value) {
@@ -98,7 +107,7 @@ int64_t freed_elements(const Instruction& instruction) {
     };
     if (repeated || !read_here_alone(operand, instruction)) continue;
     bool spread = operand.def->is(Opcode::BroadcastInDim);
-    if (!spread || read_here_alone(operand.def->operand(0), *operand.def)) freed += stored_elements(operand);
+    if (!spread || read_here_alone(operand.def->operand(0), *operand.def)) freed += stored(operand).elements;
   }
   return freed;
 }
@@ -116,26 +125,32 @@ int64_t added_bytes(const Instruction& instruction) {
   return added <= 0 || elements == 0 ? 0 : bytes / elements * added;
 }
 
-bool is_worth_folding(const Instruction& instruction, const PassOptions& options, int64_t& may_add) {
-  int64_t stored = 0, results = 0, largest = 0;
+// Whether the result of folding is small beside the constants it replaces.
+bool is_small_beside(Stored result, Stored operands, FoldedSize size) {
+  return size == FoldedSize::Bytes ? result.bytes <= operands.bytes
+                                   : result.elements <= 4 * operands.elements;
+}
+
+bool is_worth_folding(const Instruction& instruction, FoldedSize size, const PassOptions& options,
+                      int64_t& may_add) {
+  Stored operands, results;
   for (Value operand : instruction.operands()) {
-    stored += stored_elements(operand);
-    largest = std::max(largest, static_cast<int64_t>(operand.type().byte_size()));
+    Stored part = stored(operand);
+    operands = {operands.elements + part.elements, operands.bytes + part.bytes};
   }
-  int64_t result_bytes = 0;
   for (int i = 0; i < instruction.num_results(); ++i) {
-    results += instruction.type(i).num_elements();
-    result_bytes += static_cast<int64_t>(instruction.type(i).byte_size());
+    results.elements += instruction.type(i).num_elements();
+    results.bytes += static_cast<int64_t>(instruction.type(i).byte_size());
   }
   if (work_of(instruction) > kMaximumWork) return false;
   if (instruction.is(Opcode::BroadcastInDim)) {
-    bool shape_data = is_integer(instruction.type().dtype) && results <= 64;
-    return results <= stored || shape_data;
+    bool shape_data = is_integer(instruction.type().dtype) && results.elements <= 64;
+    return results.elements <= operands.elements || shape_data;
   }
-  if (result_bytes > options.fold_bytes_limit && results > stored) return false;
-  if (results <= kShapeElements) return true;
-  bool worth = results <= kSmallElements || results <= 4 * stored ||
-               (has_trait(instruction.opcode(), Costly) && results <= kTableElements);
+  if (results.bytes > options.fold_bytes_limit && results.elements > operands.elements) return false;
+  if (results.elements <= kShapeElements) return true;
+  bool worth = results.elements <= kSmallElements || is_small_beside(results, operands, size) ||
+               (has_trait(instruction.opcode(), Costly) && results.elements <= kTableElements);
   int64_t added = worth ? added_bytes(instruction) : 0;
   if (!worth || added > may_add) return false;
   may_add -= added;
@@ -151,13 +166,13 @@ std::string folded_location(const Instruction& instruction) {
   return instruction.location();
 }
 
-bool fold(Instruction& instruction, const PassOptions& options, int64_t& may_add) {
+bool fold(Instruction& instruction, FoldedSize size, const PassOptions& options, int64_t& may_add) {
   if (!is_foldable_op(instruction.opcode()) || instruction.num_results() == 0) return false;
   for (Value operand : instruction.operands())
     if (!is_foldable_operand(operand)) return false;
   for (int i = 0; i < instruction.num_results(); ++i)
     if (!is_static_tensor(instruction.result(i))) return false;
-  if (!instruction.has_uses() || !is_worth_folding(instruction, options, may_add)) return false;
+  if (!instruction.has_uses() || !is_worth_folding(instruction, size, options, may_add)) return false;
   std::vector<LiteralRef> operands;
   for (Value operand : instruction.operands()) {
     operands.push_back(materialise(operand));
@@ -179,15 +194,19 @@ bool fold(Instruction& instruction, const PassOptions& options, int64_t& may_add
 
 } // namespace
 
-bool fold_constants(Module& module, const PassOptions& options) {
+bool fold_constants(Module& module, FoldedSize size, const PassOptions& options) {
   bool changed = false;
   int64_t may_add = kMaxAdded;
   for_each_region(module, [&](Region& region) {
     // In order, so that chains fold in one walk. Erasing a chain takes its operands with it, but those stand
     // earlier.
-    for (Instruction* instruction : region.snapshot()) changed |= fold(*instruction, options, may_add);
+    for (Instruction* instruction : region.snapshot()) changed |= fold(*instruction, size, options, may_add);
   });
   return changed;
+}
+
+bool fold_constants(Module& module, const PassOptions& options) {
+  return fold_constants(module, FoldedSize::Bytes, options);
 }
 
 } // namespace firn

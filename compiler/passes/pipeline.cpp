@@ -20,6 +20,8 @@ constexpr PassStep kSteps[] = {
      "before anything moves transposes or scales into the decompositions it looks for"},
     {"sink-transposes", false, "cancelled transposes let scales and biases stand next to their convolutions"},
     {"simplify-algebra,fold-conv-scales", false, "merged pads and scales; before dots take their final form"},
+    {"widen-constants", true,
+     "after scales are folded into weights, before passes that want constant operands"},
     {"split-input-dilations", true, "after scales are folded, which know nothing of phases"},
     {"narrow-updates", true, "after constants are folded: positions are counted by constants"},
     {"project-recurrent-inputs", true, "before simplify-dots, for the dots it makes"},

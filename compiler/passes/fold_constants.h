@@ -1,0 +1,18 @@
+// Evaluation of instructions on constants, which two passes share.
+#pragma once
+
+#include "compiler/passes/pass.h"
+
+namespace firn {
+
+// By what the results of folding are weighed against the constants that it reads.
+enum class FoldedSize {
+  Bytes,    // those that take more bytes are left: weights of few bits stay so
+  Elements, // elements may become wider, and up to four times as many
+};
+
+// Evaluates instructions on constants, in order, within bounds of work and of bytes. Returns whether anything
+// changed.
+bool fold_constants(Module& module, FoldedSize size, const PassOptions& options);
+
+} // namespace firn
