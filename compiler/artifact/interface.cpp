@@ -43,7 +43,7 @@ SymbolNames symbol_names(const ModelDescription& model) {
   SymbolNames names;
   names.prefix = symbol_prefix(model.class_name);
   names.hash = contract_hash(model);
-  const std::string suffix = "_a" + std::to_string(FIRN_ABI) + "_" + names.hash;
+  const std::string suffix = "_abi" + std::to_string(FIRN_ABI) + "_" + names.hash;
   names.run = names.prefix + "_run" + suffix;
   names.weights = names.prefix + "_weights" + suffix;
   if (model.raw_weight_bytes && !model.raw_in_place) names.prepare = names.prefix + "_prepare" + suffix;

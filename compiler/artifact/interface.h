@@ -12,9 +12,9 @@ namespace firn::artifact {
 struct SymbolNames {
   std::string prefix;  // vision_digits
   std::string hash;    // contract_hash()
-  std::string run;     // vision_digits_run_a2_<hash>
-  std::string weights; // vision_digits_weights_a2_<hash>
-  std::string prepare; // vision_digits_prepare_a2_<hash>; only of models with weights to prepare
+  std::string run;     // vision_digits_run_abi2_<hash>
+  std::string weights; // vision_digits_weights_abi2_<hash>
+  std::string prepare; // vision_digits_prepare_abi2_<hash>; only of models with weights to prepare
 };
 
 // The first 12 hex digits of the SHA-256 of interface and content: ABI number, CPU features, arena, weights,

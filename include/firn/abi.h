@@ -86,10 +86,10 @@ typedef struct firn_rt2_call {
 } firn_rt2_call;
 
 // An object defines, with PREFIX from the class name and HASH of interface and content, hidden:
-//   firn_status PREFIX_run_a2_HASH(const firn_rt2_call*);       computes; FIRN_STATUS_OK or why not
-//   const unsigned char* PREFIX_weights_a2_HASH(void);          its embedded weights, null if there are none
+//   firn_status PREFIX_run_abi2_HASH(const firn_rt2_call*);       computes; FIRN_STATUS_OK or why not
+//   const unsigned char* PREFIX_weights_abi2_HASH(void);          its embedded weights, null if there are none
 // and, if those are raw weights from which the packed ones are made before the first run:
-//   firn_status PREFIX_prepare_a2_HASH(const firn_rt2_call*);   arena: where to; weights: the raw ones
+//   firn_status PREFIX_prepare_abi2_HASH(const firn_rt2_call*);   arena: where to; weights: the raw ones
 
 // The text of a status: static storage, never null.
 FIRN_HIDDEN const char* firn_rt2_status_message(firn_status status) FIRN_NOEXCEPT;

@@ -109,7 +109,7 @@ TEST_CASE("raw weights that are read in place need no memory and no function") {
   CHECK(header.find("prepared_weight_bytes = 0;") != std::string::npos);
   CHECK(header.find("#define VISION_IN_PLACE_WEIGHTS_SIZE 0\n") != std::string::npos);
   CHECK(header.find("embedded()") == std::string::npos);
-  CHECK(header.find("_prepare_a2_") == std::string::npos);
+  CHECK(header.find("_prepare_abi2_") == std::string::npos);
   CHECK(manifest.find("\"prepared_weight_bytes\": 0") != std::string::npos);
   CHECK(manifest.find("\"raw_weight_bytes\": 256") != std::string::npos);
   CHECK(manifest.find("prepare_symbol") == std::string::npos);

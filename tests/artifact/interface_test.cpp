@@ -24,11 +24,11 @@ TEST_CASE("symbols carry the ABI number and the hash") {
   const ModelDescription model = digits_sample();
   const std::string hash = contract_hash(model);
   CHECK(hash.size() == 12);
-  CHECK(symbol_names(model).run == "vision_digits_run_a2_" + hash);
-  CHECK(symbol_names(model).weights == "vision_digits_weights_a2_" + hash);
+  CHECK(symbol_names(model).run == "vision_digits_run_abi2_" + hash);
+  CHECK(symbol_names(model).weights == "vision_digits_weights_abi2_" + hash);
   CHECK(symbol_names(model).prepare.empty());
   CHECK(symbol_names(prepared_sample()).prepare ==
-        "vision_prepared_prepare_a2_" + contract_hash(prepared_sample()));
+        "vision_prepared_prepare_abi2_" + contract_hash(prepared_sample()));
   CHECK(symbol_names(in_place_sample()).prepare.empty());
 }
 

@@ -17,6 +17,6 @@ run("${FIRN_TOOL}" compile "${models}/doubler.onnx" -o "${work}/stale" --class d
 file(RENAME "${work}/stale.o" "${files}/affine.o")
 execute_process(COMMAND ${CMAKE_COMMAND} --build "${work}/build" OUTPUT_VARIABLE output ERROR_VARIABLE output
   RESULT_VARIABLE failed)
-if(NOT failed OR NOT output MATCHES "demo_affine_run_a2_")
+if(NOT failed OR NOT output MATCHES "demo_affine_run_abi2_")
   message(FATAL_ERROR "a stale object linked:\n${output}")
 endif()

@@ -9,8 +9,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-FIRN_HIDDEN firn_status vision_digits_run_a2_83677fedc00d(const firn_rt2_call* call);
-FIRN_HIDDEN const unsigned char* vision_digits_weights_a2_83677fedc00d(void);
+FIRN_HIDDEN firn_status vision_digits_run_abi2_83677fedc00d(const firn_rt2_call* call);
+FIRN_HIDDEN const unsigned char* vision_digits_weights_abi2_83677fedc00d(void);
 #ifdef __cplusplus
 }
 
@@ -51,7 +51,7 @@ public:
   class Weights : public firn::Weights {
   public:
     FIRN_HIDDEN static Weights embedded() noexcept {
-      return Weights(vision_digits_weights_a2_83677fedc00d(), weight_bytes);
+      return Weights(vision_digits_weights_abi2_83677fedc00d(), weight_bytes);
     }
     FIRN_HIDDEN static Weights bound(firn::ConstByteSpan packed) noexcept {
       return Weights(packed.data(), packed.size());
@@ -96,10 +96,10 @@ public:
   }
 
   // Computes the outputs: no allocation, lock, exception or system call.
-  FIRN_HIDDEN firn::Status run() noexcept { return instance_.run(&vision_digits_run_a2_83677fedc00d, nullptr); }
+  FIRN_HIDDEN firn::Status run() noexcept { return instance_.run(&vision_digits_run_abi2_83677fedc00d, nullptr); }
   // The same: this model was compiled for the caller's thread alone.
   FIRN_HIDDEN firn::Status run(firn::Executor& executor) noexcept {
-    return instance_.run(&vision_digits_run_a2_83677fedc00d, executor.c_executor());
+    return instance_.run(&vision_digits_run_abi2_83677fedc00d, executor.c_executor());
   }
   // Whether the model can run, and if not, why.
   FIRN_HIDDEN firn::Status status() const noexcept { return firn::Status(instance_.status); }
@@ -179,7 +179,7 @@ static inline firn_status vision_digits_init(vision_digits* model, void* memory,
   if (model->status == FIRN_STATUS_OK) model->status = firn_rt2_check_cpu(1, 8u);
   if (model->status != FIRN_STATUS_OK) return model->status;
   model->arena = arena;
-  model->weights = vision_digits_weights_a2_83677fedc00d();
+  model->weights = vision_digits_weights_abi2_83677fedc00d();
   model->inputs[0] = firn_rt2_slot(model->arena, 0);
   model->outputs[0] = firn_rt2_slot(model->arena, 3136);
   return model->status;
@@ -191,7 +191,7 @@ static inline firn_status vision_digits_run_with(vision_digits* model, const fir
       sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, NULL, executor, NULL, 0};
   if (model->status != FIRN_STATUS_OK) return model->status;
   if (!model->arena) return FIRN_STATUS_NOT_INITIALISED;
-  return vision_digits_run_a2_83677fedc00d(&call);
+  return vision_digits_run_abi2_83677fedc00d(&call);
 }
 static inline firn_status vision_digits_run(vision_digits* model) { return vision_digits_run_with(model, NULL); }
 
