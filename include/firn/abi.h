@@ -87,7 +87,7 @@ typedef struct firn_rt2_call {
 
 // An object defines, with PREFIX from the class name and HASH of interface and content, hidden:
 //   firn_status PREFIX_run_abi2_HASH(const firn_rt2_call*);       computes; FIRN_STATUS_OK or why not
-//   const unsigned char* PREFIX_weights_abi2_HASH(void);          its embedded weights, null if there are none
+//   const unsigned char* PREFIX_weights_abi2_HASH(void);          embedded weights, null if there are none
 // and, if those are raw weights from which the packed ones are made before the first run:
 //   firn_status PREFIX_prepare_abi2_HASH(const firn_rt2_call*);   arena: where to; weights: the raw ones
 
