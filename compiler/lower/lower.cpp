@@ -256,6 +256,7 @@ Result LoweringContext::emit(const Instruction& instruction, plan::PlainPlan pla
   using Algorithm = plan::PlainPlan::Algorithm;
   switch (plan.algorithm) {
   case Algorithm::FusedSpatialSum: return emit_fused_spatial_sum(*this, instruction);
+  case Algorithm::Members: return lower_instructions(instruction.region());
   case Algorithm::Concatenate: emit_concatenate(*this, instruction); break;
   case Algorithm::UpdateSlice: emit_update_slice(*this, instruction); break;
   case Algorithm::ScatterElements: emit_scatter_elements(*this, instruction); break;

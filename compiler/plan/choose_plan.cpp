@@ -62,6 +62,8 @@ struct Completion {
   std::string operator()(PlainPlan& plan) const {
     if (plan.algorithm == Plain::FusedSpatialSum)
       return unless(find_fused_sum(instruction).has_value(), "this is no sum behind a convolution");
+    if (plan.algorithm == Plain::Members)
+      return unless(is_fusion_of_kernels(instruction), "this is no fusion of several kernels");
     return unless(plain_of(instruction) == plan.algorithm, "this is another operation than the kernel's");
   }
 };
@@ -89,7 +91,8 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
     if (DepthwiseChainPlan plan{instruction.attributes().integer("lines", 0)};
         check(plan, instruction, options).empty())
       return plan;
-  if (holds_kernels(instruction) && !instruction.is(Opcode::Composite)) return std::nullopt;
+  if (is_fusion_of_kernels(instruction)) return PlainPlan{Plain::Members};
+  if (instruction.is(Opcode::If) || instruction.is(Opcode::While)) return std::nullopt;
   if (RowsPlan plan; complete(plan, instruction, options.target).empty()) return plan;
   if (RecurrentPlan plan; complete(plan, instruction, options).empty()) return plan;
   if (ResamplePlan plan; complete(plan, instruction, options).empty()) return plan;

@@ -133,7 +133,8 @@ std::string text_of(const PlainPlan& plan) {
 using Plain = PlainPlan::Algorithm;
 constexpr Plain kPlain[] = {
     Plain::FusedSpatialSum, Plain::Concatenate, Plain::UpdateSlice, Plain::ScatterElements,
-    Plain::ScatterND,       Plain::Sort,        Plain::TopK,        Plain::Pack};
+    Plain::ScatterND,       Plain::Sort,        Plain::TopK,        Plain::Pack,
+    Plain::Members};
 
 class PlanReader {
 public:
@@ -385,6 +386,7 @@ const char* name_of(PlainPlan::Algorithm algorithm) {
   case Plain::Sort: return "sort";
   case Plain::TopK: return "top_k";
   case Plain::Pack: return "pack";
+  case Plain::Members: return "members";
   }
   return "";
 }

@@ -195,7 +195,8 @@ struct PlainPlan {
     ScatterND,
     Sort, // Sort and TopK: a stable merge sort of each line
     TopK,
-    Pack, // a constant of @prepare (graph/packing.h)
+    Pack,    // a constant of @prepare (graph/packing.h)
+    Members, // no kernel: each member of a fusion of several has its own
   };
   Algorithm algorithm = Algorithm::Sort;
 };
@@ -213,7 +214,8 @@ std::string to_string(const KernelPlan& plan);
 Expected<KernelPlan> parse_kernel_plan(const std::string& name, std::string_view text);
 
 // The plans of a module's instructions, those within `if`, `while` and fusions of several kernels among them.
-// Instructions without one become no kernel: they are constants, control flow, or hold those with kernels.
+// Instructions without one become no kernel: they are constants, control flow, or composites whose bodies
+// have the kernels.
 class KernelPlans {
 public:
   // Null without a plan, or with one of another algorithm.
@@ -230,8 +232,6 @@ public:
     return plan && plan->algorithm == algorithm;
   }
   void set(const Instruction& instruction, KernelPlan plan) { plans_[&instruction] = std::move(plan); }
-
-  void erase(const Instruction& instruction) { plans_.erase(&instruction); }
 
   // Bytes of all constants of the module: what a run draws through the caches.
   int64_t model_weight_bytes = 0;

@@ -70,8 +70,9 @@ private:
   // Whether instructions within have plans of their own.
   bool has_members(const Instruction& instruction) const {
     const KernelPlan* own = plans_.find(instruction);
-    return holds_kernels(instruction) && (!own || std::holds_alternative<DepthwiseChainPlan>(*own) ||
-                                          plans_.has(instruction, Plain::FusedSpatialSum));
+    return holds_kernels(instruction) &&
+           (!own || std::holds_alternative<DepthwiseChainPlan>(*own) ||
+            plans_.has(instruction, Plain::FusedSpatialSum) || plans_.has(instruction, Plain::Members));
   }
 
   Result plan(const Instruction& instruction, const Instruction* chain) {
@@ -99,7 +100,7 @@ private:
     const auto* direct = plans_.find<ContractionPlan>(instruction);
     bool may_change = direct && !chain && (!given || winograd);
     bool is_candidate = may_change && add_candidate(instruction, *direct, winograd);
-    if (!is_candidate && (plan || !holds_kernels(instruction))) add_cycles(instruction);
+    if (!is_candidate) add_cycles(instruction);
     return {};
   }
 
@@ -163,10 +164,11 @@ private:
     return true;
   }
 
+  // Of an instruction with members, these are counted.
   void add_cycles(const Instruction& instruction) {
     bool is_view = instruction.num_results() == 1 && instruction.num_operands() > 0 &&
                    has_static_types(instruction) && view_offset(instruction).has_value();
-    if (instruction.has_uses() && !is_view && !plans_.find<DepthwiseChainPlan>(instruction))
+    if (instruction.has_uses() && !is_view && !has_members(instruction))
       network_cycles_ += predicted_cycles(instruction, options_.target, plans_.model_weight_bytes);
   }
 
@@ -244,17 +246,13 @@ private:
     if (has_static_types(fusion)) sum = find_fused_sum(fusion);
     if (!sum) return {};
     int64_t tiles = summed_tiles(*sum->producer, plans_);
-    if (plans_.has(fusion, Plain::FusedSpatialSum)) {
+    if (plans_.has(fusion, Plain::FusedSpatialSum) && tiles == 0) {
       const char* why = "the producer's kernel leaves no sums";
-      if (tiles == 0 && written_.count(&fusion))
-        return refused(fusion, PlainPlan{Plain::FusedSpatialSum}, why);
-      if (tiles == 0) {
-        plans_.erase(fusion);
-        leave_aside(fusion, why);
-      }
-    } else if (fused_sum_pays(sum->producer->type(), tiles)) {
+      if (written_.count(&fusion)) return refused(fusion, PlainPlan{Plain::FusedSpatialSum}, why);
+      plans_.set(fusion, PlainPlan{Plain::Members});
+      leave_aside(fusion, why);
+    } else if (!is_fixed(fusion) && fused_sum_pays(sum->producer->type(), tiles)) {
       plans_.set(fusion, PlainPlan{Plain::FusedSpatialSum});
-      begin_explanation(fusion, nullptr, {});
     }
     return {};
   }
@@ -287,9 +285,7 @@ private:
   void explain() {
     for (const Instruction* instruction : explained_) {
       Explanation& explanation = explanations_[instruction];
-      const KernelPlan* plan = plans_.find(*instruction);
-      if (!plan) continue; // left to its members
-      explanation.chosen = *plan;
+      explanation.chosen = *plans_.find(*instruction);
       options_.explanations->push_back(std::move(explanation));
     }
   }

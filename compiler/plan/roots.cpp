@@ -56,11 +56,14 @@ bool is_packable_constant(Value value) {
   return value.def->is(Opcode::Constant) && !value.def->literal()->is_opaque();
 }
 
-bool holds_kernels(const Instruction& instruction) {
-  if (instruction.is(Opcode::If) || instruction.is(Opcode::While) || instruction.is(Opcode::Composite))
-    return true;
+bool is_fusion_of_kernels(const Instruction& instruction) {
   return has_fusion_kind(instruction, FusionKind::DepthwiseChain) ||
          has_fusion_kind(instruction, FusionKind::FusedSpatialSum);
+}
+
+bool holds_kernels(const Instruction& instruction) {
+  return instruction.is(Opcode::If) || instruction.is(Opcode::While) || instruction.is(Opcode::Composite) ||
+         is_fusion_of_kernels(instruction);
 }
 
 bool has_element_form(const Instruction& instruction) {

@@ -22,6 +22,8 @@ std::optional<KernelRoot> find_pooling(const Instruction& instruction);
 // Whether the value is known at compile time, bytes and all.
 bool is_packable_constant(Value value);
 
+// Whether the instruction is a fusion whose members may have kernels of their own.
+bool is_fusion_of_kernels(const Instruction& instruction);
 // Whether kernels come from the instructions within, rather than from the instruction: of control flow, of
 // fusions of several kernels, and of composites that are lowered as their bodies.
 bool holds_kernels(const Instruction& instruction);

@@ -173,14 +173,20 @@ void expect_replaced(const std::string& text, const std::string& cpu, const std:
 
 TEST_CASE("chains and fused spatial sums follow plans written by hand", "[lower][plan]") {
   for (const char* cpu : kCpus) {
-    expect_replaced(chain_text(cpu), cpu, "depthwise_chain",
-                    {"depthwise_chain lines 1", "depthwise_chain lines 4", "depthwise_chain lines 9"});
+    expect_replaced(
+        chain_text(cpu), cpu, "depthwise_chain",
+        {"depthwise_chain lines 1", "depthwise_chain lines 4", "depthwise_chain lines 9", "members"});
     expect_replaced(chain_text(cpu), cpu, "direct",
                     {"direct", "direct tile 3x1 columns outermost", "direct tile 10x2 columns outermost"});
     expect_replaced(chain_text(cpu), cpu, "depthwise tile",
                     {"depthwise tile 3 along 1", "depthwise tile 5 along 1 straight taps_in_registers"});
     expect_replaced(sum_text(cpu), cpu, "direct",
                     {"direct tile 2x1 columns outermost", "direct tile 5x2 rows outermost looped_epilogue"});
+    for (const char* plan : {"members", "fused_spatial_sum"}) {
+      std::string text = sum_text(cpu), kind = "kind = fused_spatial_sum";
+      text.replace(text.find(kind), kind.size(), kind + ", plan = \"" + plan + "\"");
+      expect_lowered_module(text, {.tolerance = 1e-4, .cpus = {cpu}});
+    }
   }
   const std::string cpu = "x86-64-v3";
   auto error = [&](const std::string& from, const std::string& to) {
@@ -192,5 +198,7 @@ TEST_CASE("chains and fused spatial sums follow plans written by hand", "[lower]
   CHECK(error("direct", "planar").find("planes want") != std::string::npos);
   CHECK(error("direct", "elements").find("cannot be followed") != std::string::npos);
   CHECK(lowering_error(planned(sum_text(cpu), cpu, "direct", "elements")).find("leaves no sums") !=
+        std::string::npos);
+  CHECK(lowering_error(planned(sum_text(cpu), cpu, "elements", "members")).find("no fusion of several") !=
         std::string::npos);
 }

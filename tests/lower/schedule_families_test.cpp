@@ -116,6 +116,19 @@ std::string chain_text() {
       8, 12);
 }
 
+// A convolution and the sum of its result over all positions.
+std::string sum_text(const std::string& positions) {
+  std::string blocked = "," + positions + "]{0,1,2,3:1x8}", in = "f32[1,8" + blocked,
+              out = "f32[1,20" + blocked;
+  return main_text(
+      "%x: f32[1,8," + positions + "], %w: f32[20,8,3,3]",
+      "%i = copy %x : " + in + " %r = fusion %i, %w {kind = fused_spatial_sum} region (%a: " + in +
+          ", %b: f32[20,8,3,3]) { %c = convolution %a, %b {window = 3x3 pad 1_1x1_1, groups = 1} : " + out +
+          " %z = constant [0] : f32[] %s = reduce %c, %z {dims = [2, 3]} region (%l: f32[], " +
+          "%h: f32[]) { %m = add %l, %h : f32[] return %m } : f32[1,20] return %s } : f32[1,20]",
+      "f32[1,20]");
+}
+
 std::string attention_text() {
   return main_text(
       "%q: f32[2,11,16], %k: f32[2,37,16], %v: f32[2,37,8]",
@@ -186,6 +199,9 @@ std::vector<Family> families() {
                         kMaximum,
                     16, 16)},
       {"depthwise_chain", "depthwise_chain lines 2", {}, chain_text()},
+      {"depthwise_chain", "members", {}, chain_text()},
+      {"fused_spatial_sum", "members", {}, sum_text("9,10")},
+      {"members", "fused_spatial_sum", {}, sum_text("1,1")},
       {"attention", "attention tile 3x1 steps 2 block 16 accumulators 2 packs_keys", {}, attention_text()},
       {"recurrent", "recurrent tile 2x1 sums 3 turns", [](Module&, Region& body) { make_layer(body); }},
       {"rows", "rows lanes 4 accumulators 2",

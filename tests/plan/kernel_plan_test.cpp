@@ -53,6 +53,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
                            "resample shuffles lanes 4",
                            "resample gathers lanes 16",
                            "fused_spatial_sum",
+                           "members",
                            "concatenate",
                            "update_slice",
                            "scatter_elements",
