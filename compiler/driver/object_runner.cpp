@@ -132,7 +132,7 @@ void ObjectRunner::bind_weights(bool copied) {
     call.weights = weights_;
     prepare(&call);
   } else {
-    std::memcpy(bound, weights_, static_cast<size_t>(compilation_->program.weight_bytes));
+    std::copy_n(weights_, compilation_->program.weight_bytes, reinterpret_cast<unsigned char*>(bound));
   }
   weights_ = reinterpret_cast<const unsigned char*>(bound);
 }
@@ -228,13 +228,13 @@ Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef
     if (inputs[i]->dtype() != wanted.dtype || inputs[i]->dims() != wanted.dims)
       return usage_error("input '" + wanted.name + "' is " + inputs[i]->type().to_string() +
                          ", the model wants " + Type::tensor_of(wanted.dtype, wanted.dims).to_string());
-    std::memcpy(parameters_[i].memory, inputs[i]->bytes().data(), inputs[i]->bytes().size());
+    std::copy_n(inputs[i]->bytes().data(), inputs[i]->bytes().size(), parameters_[i].memory);
   }
   run_again();
   std::vector<LiteralRef> results;
   for (const Slot& result : results_) {
     auto literal = std::make_shared<Literal>(result.tensor->dtype, result.tensor->dims);
-    std::memcpy(literal->mutable_bytes().data(), result.memory, literal->bytes().size());
+    std::copy_n(result.memory, literal->bytes().size(), literal->mutable_bytes().data());
     results.push_back(std::move(literal));
   }
   return results;

@@ -26,7 +26,8 @@ bool equal_literals(const Literal& a, const Literal& b) {
   if (a.is_opaque()) return a.hash() == b.hash();
   if (a.dtype() == DType::String) return a.string_values() == b.string_values();
   auto x = a.bytes(), y = b.bytes();
-  return x.data() == y.data() || (x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size()) == 0);
+  return x.data() == y.data() ||
+         (x.size() == y.size() && (x.empty() || std::memcmp(x.data(), y.data(), x.size()) == 0));
 }
 
 bool equal_regions(const Region& a, const Region& b,

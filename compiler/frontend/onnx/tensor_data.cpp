@@ -3,6 +3,7 @@
 
 #include "compiler/frontend/onnx/onnx.pb.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace firn::onnx {
@@ -55,7 +56,7 @@ LiteralRef literal_at(DType dtype, const std::vector<int64_t>& dims, std::shared
   bool aligned = reinterpret_cast<uintptr_t>(data) % alignment == 0;
   if (aligned || size > kCopyBytes) return Literal::mapped(dtype, dims, std::move(file), offset);
   auto literal = std::make_shared<Literal>(dtype, dims);
-  std::memcpy(literal->mutable_bytes().data(), data, size);
+  std::copy_n(data, size, literal->mutable_bytes().data());
   return literal;
 }
 
