@@ -12,6 +12,7 @@ constexpr int64_t kMaxFactor =
 constexpr size_t kMaxNodes = 256; // of an expression, so that no operation on it is slow
 constexpr size_t kMaxFactors = 4; // of a term
 constexpr size_t kMaxRank = 64;
+constexpr int64_t kMaxBlock = 999'999;
 
 // Whether an expression may be combined with another one and stay in the range and size that expressions can
 // have.
@@ -80,6 +81,17 @@ IntExpr parse_product(TextScanner& scanner, const Module& module, int depth) {
   return product;
 }
 
+// Of "x16"; 0 for what is none.
+int64_t block_size(std::string_view by) {
+  if (by.empty() || by[0] != 'x') return 0;
+  int64_t size = 0;
+  for (char c : by.substr(1)) {
+    size = size * 10 + (c - '0');
+    if (c < '0' || c > '9' || size > kMaxBlock) return 0;
+  }
+  return size;
+}
+
 void parse_layout(TextScanner& scanner, Type& type) {
   int64_t value = 0;
   auto number = [&](int64_t low, int64_t high) {
@@ -101,11 +113,8 @@ void parse_layout(TextScanner& scanner, Type& type) {
   if (scanner.accept(":")) {
     do {
       auto axis = static_cast<int>(number(0, type.rank()));
-      std::string_view by = scanner.word_with(""); // "x16"
-      int64_t size = 0;
-      for (char c : by.substr(by.empty() ? 0 : 1))
-        size = c >= '0' && c <= '9' && size < 100000 ? size * 10 + (c - '0') : -1;
-      if (by.empty() || by[0] != 'x' || size < 1) scanner.fail("broken layout");
+      int64_t size = block_size(scanner.word_with(""));
+      if (size < 1) scanner.fail("broken layout");
       type.layout.blocks.push_back({axis, static_cast<int>(size)});
     } while (scanner.accept(",") && !scanner.failed());
   }

@@ -69,6 +69,8 @@ TEST_CASE("broken types are refused") {
   check_error(type("f32[2,2]{0,0}"), "broken layout");
   check_error(type("f32[2]{:1x4}"), "broken layout");
   check_error(type("f32[2]{:0x0}"), "broken layout");
+  check_error(type("f32[2]{:0x1000000}"), "broken layout");
+  check_error(type("f32[2]{:0xa0000000000000000000}"), "broken layout");
   check_error(type("f32[2]{;1,2}"), "broken layout");
   check_error(type("sequence<f32[2]>"), "expected ';'");
   check_error(type("string<0>[2]"), "broken string bound");
