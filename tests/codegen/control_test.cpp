@@ -59,12 +59,15 @@ TEST_CASE("unrolled loops do every iteration once and in order", "[control]") {
         }
       });
       for (size_t row = 0; row < 14; ++row) {
-        int32_t count = counts[row % 7], value = 7;
+        int32_t count = counts[row % 7];
+        uint32_t value = 7; // wraps as the kernel's integers do
         std::vector<int32_t> want(32, -1), found(got.begin() + static_cast<std::ptrdiff_t>(32 * row),
                                                  got.begin() + static_cast<std::ptrdiff_t>(32 * row + 32));
-        for (int64_t i = 1; i < count; i += step)
-          want[static_cast<size_t>(i)] = value = value * 31 + static_cast<int32_t>(i);
-        want[0] = value;
+        for (int64_t i = 1; i < count; i += step) {
+          value = value * 31 + static_cast<uint32_t>(i);
+          want[static_cast<size_t>(i)] = static_cast<int32_t>(value);
+        }
+        want[0] = static_cast<int32_t>(value);
         INFO("unroll " << unroll << ", step " << step << ", count " << count);
         CHECK(found == want);
       }

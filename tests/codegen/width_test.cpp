@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <random>
 
@@ -42,10 +43,9 @@ uint64_t as_unsigned(uint64_t bits, Scalar scalar) {
 Number read(Scalar scalar, const char* bytes) {
   Number number;
   std::memcpy(&number.bits, bytes, static_cast<size_t>(scalar_bytes(scalar)));
-  float single;
-  std::memcpy(&single, bytes, sizeof single);
-  if (scalar == Scalar::F64) std::memcpy(&number.real, bytes, sizeof number.real);
-  if (scalar == Scalar::F32) number.real = static_cast<double>(single);
+  if (scalar == Scalar::F64) number.real = std::bit_cast<double>(number.bits);
+  if (scalar == Scalar::F32)
+    number.real = static_cast<double>(std::bit_cast<float>(static_cast<uint32_t>(number.bits)));
   if (is_half(scalar)) {
     double value = decode(static_cast<uint16_t>(number.bits), mantissa_of(scalar));
     number.real = std::copysign(value, number.bits & 0x8000 ? -1.0 : 1.0); // a NaN's sign too
