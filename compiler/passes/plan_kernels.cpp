@@ -10,6 +10,7 @@
 // - Establishes: `plan` on every instruction that becomes a kernel.
 // - Breaks: nothing; other passes do not read plans.
 #include "compiler/passes/passes.h"
+#include "compiler/passes/rewrite.h"
 #include "compiler/plan/plan_module.h"
 
 namespace firn {
@@ -32,7 +33,7 @@ bool write_plans(Region& region, const plan::KernelPlans& plans, const PassOptio
 } // namespace
 
 bool plan_kernels(Module& module, const PassOptions& options) {
-  if (!options.target) return false;
+  if (!options.target || !has_main(module)) return false;
   auto plans =
       plan::plan_module(module, {*options.target, options.optimize_size, options.strict_math,
                                  options.winograd, options.schedules, options.explanations, options.threads});

@@ -61,6 +61,10 @@ void sweep(Region& region) {
 
 } // namespace
 
+bool has_main(const Module& module) {
+  return module.find("main") || module.functions().size() == 1;
+}
+
 void for_each_region(Module& module, const std::function<void(Region&)>& visit) {
   for (const auto& function : module.functions()) visit_region(function->body(), visit);
 }

@@ -13,6 +13,10 @@ namespace firn {
 // alone.
 void for_each_region(Module& module, const std::function<void(Region&)>& visit);
 
+// Whether the module has the function that is compiled, Module::main(): texts of several functions may lack
+// it.
+bool has_main(const Module& module);
+
 // Returns the value that replaces the instruction's only result (of the same type), or no value to leave it;
 // what it made until then is discarded. New instructions go in front of the instruction. The rule may not
 // erase anything.

@@ -12,6 +12,7 @@
 // - Establishes: nothing that another pass needs.
 // - Breaks: nothing; passes that remove or replace instructions keep the order of the others.
 #include "compiler/passes/passes.h"
+#include "compiler/passes/rewrite.h"
 
 #include <algorithm>
 #include <set>
@@ -176,6 +177,7 @@ std::vector<size_t> greedy_order(const std::vector<Node>& nodes) {
 } // namespace
 
 bool schedule_instructions(Module& module, const PassOptions& options) {
+  if (!has_main(module)) return false;
   Region& region = module.main().body();
   if (region.instructions().size() > kMaxInstructions) return false;
   std::vector<Node> nodes = build_nodes(region);
