@@ -6,14 +6,6 @@
 namespace firn {
 namespace {
 
-struct KindRow {
-  std::string_view word, holds;
-};
-constexpr KindRow kRows[] = {
-#define FIRN_FUSION_KIND(enumerator, word, holds) {word, holds},
-#include "compiler/graph/fusion_kinds.def"
-};
-
 // The one instruction of the region that `is_root` names; null if there are none or several.
 template <class IsRoot> Instruction* sole(const Instruction& fusion, IsRoot is_root) {
   Instruction* found = nullptr;
@@ -24,6 +16,33 @@ template <class IsRoot> Instruction* sole(const Instruction& fusion, IsRoot is_r
   }
   return found;
 }
+
+// The roots that rows name.
+Instruction* no_root(const Instruction&) {
+  return nullptr;
+}
+Instruction* result_root(const Instruction& fusion) {
+  return fusion.region().results()[0].def;
+}
+Instruction* contraction_root(const Instruction& fusion) {
+  return sole(fusion, is_contraction);
+}
+Instruction* reduce_root(const Instruction& fusion) {
+  return sole(fusion, [](Opcode opcode) { return opcode == Opcode::Reduce; });
+}
+Instruction* window_root(const Instruction& fusion) {
+  return sole(fusion, [](Opcode opcode) { return opcode == Opcode::ReduceWindow; });
+}
+
+struct KindRow {
+  std::string_view word;
+  Instruction* (*root)(const Instruction& fusion);
+  std::string_view holds;
+};
+constexpr KindRow kRows[] = {
+#define FIRN_FUSION_KIND(enumerator, word, root, holds) {word, root, holds},
+#include "compiler/graph/fusion_kinds.def"
+};
 
 } // namespace
 
@@ -54,18 +73,7 @@ std::optional<FusionKind> fusion_kind(const Instruction& instruction) {
 
 Instruction* fusion_root(const Instruction& fusion) {
   std::optional<FusionKind> kind = fusion_kind(fusion);
-  if (!kind) return nullptr;
-  switch (*kind) {
-  case FusionKind::Contraction: return sole(fusion, is_contraction);
-  case FusionKind::Reduce: return sole(fusion, [](Opcode opcode) { return opcode == Opcode::Reduce; });
-  case FusionKind::Window: return sole(fusion, [](Opcode opcode) { return opcode == Opcode::ReduceWindow; });
-  case FusionKind::Attention:
-  case FusionKind::Movement: return fusion.region().results()[0].def;
-  case FusionKind::DepthwiseChain:
-  case FusionKind::Elementwise:
-  case FusionKind::FusedSpatialSum: return nullptr;
-  }
-  return nullptr;
+  return kind ? kRows[static_cast<size_t>(*kind)].root(fusion) : nullptr;
 }
 
 const Instruction* contraction_of(const Instruction& instruction) {

@@ -11,7 +11,7 @@
 namespace firn {
 
 enum class FusionKind : uint8_t {
-#define FIRN_FUSION_KIND(enumerator, word, holds) enumerator,
+#define FIRN_FUSION_KIND(enumerator, word, root, holds) enumerator,
 #include "compiler/graph/fusion_kinds.def"
 };
 

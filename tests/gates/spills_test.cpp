@@ -26,7 +26,7 @@ int spills_allowed(const AssemblyLoop& loop, const std::string& cpu) {
     int wide, narrow; // with 32 registers and with 16
   };
   constexpr Allowance kAllowances[] = {
-      {"convolution", 2, 6}, // a line's mask or an address, befused spatial sums that take all registers
+      {"convolution", 2, 6}, // a line's mask or an address, beside sums that take all registers
       {"depthwise", 0, 14},  // taps that stay for all tiles, and of lines without neighbours the sums
       {"dot", 0, 10},        // up to four vectors of a long epilogue side by side
       {"softmax", 0, 6},     // the rest of a row behind its vectors
