@@ -63,7 +63,7 @@ std::string text_of(const WinogradPlan& plan) {
   std::string text = "winograd " + pair_text(plan.outputs_high, plan.outputs_wide);
   return plan.tile.rows == 0 ? text
                              : text + text_of(plan.tile) + number("batch", plan.batch, 0) +
-                                   flag(plan.looped_epilogue, "looped_epilogue");
+                                   flag(plan.apart, "apart") + flag(plan.looped_epilogue, "looped_epilogue");
 }
 std::string text_of(const DepthwisePlan& plan) {
   return "depthwise" + text_of(plan.tiling) + flag(plan.taps_in_registers, "taps_in_registers") +
@@ -287,6 +287,7 @@ private:
     if (!read(plan.tile)) return false;
     if (!in_.expect("batch")) return false;
     if (!in_.integer(plan.batch) || plan.batch < 1) return in_.fail("a batch has at least one tile");
+    plan.apart = in_.accept("apart");
     plan.looped_epilogue = in_.accept("looped_epilogue");
     return true;
   }

@@ -51,11 +51,12 @@ struct ContractionPlan {
 
 // A convolution by Winograd's algorithm (plan/winograd.h).
 //
-//   winograd HIGHxWIDE [tile ROWSxVECTORS [splits N] [interleave N] batch TILES [looped_epilogue]]
+//   winograd HIGHxWIDE [tile ROWSxVECTORS [splits N] [interleave N] batch TILES [apart] [looped_epilogue]]
 struct WinogradPlan {
   int outputs_high = 0, outputs_wide = 0; // of one transform
   TileShape tile{0};                      // of the products; no rows: the cost model's
   int64_t batch = 0;                      // tiles of the image per batch
+  bool apart = false; // inputs are transformed by a kernel of their own; of products, threads share filters
   bool looped_epilogue = false;           // as of ContractionPlan
 };
 

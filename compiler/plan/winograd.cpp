@@ -33,12 +33,12 @@ double output_transform_cycles(const WinogradGeometry& plan) {
          (points + half) * kArithmeticCycles + outputs * 2;
 }
 
-// Of moving the scratch of one batch, as far as it does not stay in the first cache level: V is written and
-// read once, M of the first column group written, of every group read. What later groups read and write they
-// hide behind their products. Inputs and filters pass through the caches meanwhile.
-double scratch_cycles(const WinogradGeometry& plan, const TargetInfo& target) {
+// Of moving V of `batches` and M, as far as they do not stay in the first cache level: V is written and read
+// once, M of the first column group written, of every group read. What later groups read and write they hide
+// behind their products. Inputs and filters pass through the caches meanwhile.
+double scratch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int64_t batches) {
   double groups = static_cast<double>(column_groups(plan.filters, plan.tiling.tile).count());
-  double inputs = static_cast<double>(plan.input_scratch()) * 4,
+  double inputs = static_cast<double>(batches * plan.input_scratch()) * 4,
          products = static_cast<double>(plan.product_scratch()) * 4;
   double occupied = inputs + products, moved = inputs * 2 + products * (1 + groups);
   auto beyond = [&](double room) { return std::max(0.0, occupied - room) / occupied; };
@@ -47,58 +47,113 @@ double scratch_cycles(const WinogradGeometry& plan, const TargetInfo& target) {
   return moved * (near / target.l2_bytes_per_cycle + far / target.l3_bytes_per_cycle);
 }
 
-double plan_cycles(const WinogradGeometry& plan, const TargetInfo& target, int64_t model_weight_bytes) {
-  double tiles = static_cast<double>(plan.tiles);
-  double filter_vectors = std::ceil(static_cast<double>(plan.filters) / plan.lanes);
-  double products = static_cast<double>(plan.batches) * plan.tiling.cycles;
-  double stream = stream_cycles(static_cast<double>(plan.filter_elements()) * 4, plan.batches, target,
-                                model_weight_bytes);
-  double cycles = overlapped(products, stream);
-  cycles += tiles * static_cast<double>(plan.channel_blocks()) * input_transform_cycles(plan);
-  cycles += tiles * filter_vectors * output_transform_cycles(plan);
-  return cycles;
-}
-
-// What batches of this size cost beyond that, all of them. The direct convolution's estimate knows no such
-// costs of its own: they choose between sizes, not between algorithms.
-double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target) {
-  double loops = static_cast<double>(plan.points() * column_groups(plan.filters, plan.tiling.tile).count());
-  return static_cast<double>(plan.batches) * (loops * kLoopCycles + scratch_cycles(plan, target));
-}
-
-// How much longer the thread with most of `items` takes than it would if they were divided evenly.
+// What the thread that has most to do takes longer than it would if `items` were divided evenly.
 double imbalance(int64_t items, int threads) {
   int64_t most = (items + threads - 1) / threads;
   return static_cast<double>(most * threads) / static_cast<double>(items);
 }
 
-// Splits the tiles into batches of nearly equal size, as many as make the fewest cycles.
-void choose_batches(WinogradGeometry& plan, const WinogradRequest& request) {
-  const TargetInfo& target = request.target;
-  const WinogradPlan* given = request.given && request.given->tile.rows > 0 ? request.given : nullptr;
-  int64_t forced = given ? std::min(given->batch, plan.tiles) : 0;
-  WinogradGeometry best;
-  double best_cycles = INFINITY, least = INFINITY;
-  for (int64_t batches = 1; batches <= plan.tiles; batches = batches < 16 ? batches + 1 : batches * 5 / 4) {
-    plan.batch = forced > 0 ? forced : (plan.tiles + batches - 1) / batches;
-    plan.batches = (plan.tiles + plan.batch - 1) / plan.batch;
-    // V of more than twice the cache cannot win, of less than one register tile neither.
-    if (!forced && plan.input_scratch() * 4 > 2 * target.l2_bytes && batches < plan.tiles) continue;
-    if (plan.batch < 6 && best_cycles < INFINITY) break;
-    plan.tiling = choose_tiling(plan.products(), target, given ? &given->tile : nullptr);
-    double waits = imbalance(plan.batches, request.threads);
-    plan.cycles = plan_cycles(plan, target, request.model_weight_bytes) * waits;
-    least = std::min(least, plan.cycles);
-    double cycles = plan.cycles + batch_cycles(plan, target) * waits;
-    if (cycles < best_cycles) {
-      best_cycles = cycles;
-      best = plan;
-    }
-    if (forced) break;
+// Cycles of `threads` times the one with most to do; of one thread: of all work. Operands and scratch near.
+double plan_cycles(const WinogradGeometry& plan, const WinogradRequest& request, int threads) {
+  double tiles = static_cast<double>(plan.tiles), shared = threads;
+  double filter_vectors = std::ceil(static_cast<double>(plan.filters) / plan.lanes);
+  double filter_bytes = static_cast<double>(plan.filter_elements()) * 4;
+  double products = static_cast<double>(plan.batches) * plan.tiling.cycles;
+  double inputs = tiles * static_cast<double>(plan.channel_blocks()) * input_transform_cycles(plan);
+  double outputs = tiles * filter_vectors * output_transform_cycles(plan);
+  auto stream = [&](double bytes, int64_t passes) {
+    return stream_cycles(bytes, passes, request.target, request.model_weight_bytes);
+  };
+  if (!plan.apart) {
+    double waits = imbalance(plan.batches, threads);
+    int64_t passes = (plan.batches + threads - 1) / threads;
+    return overlapped(products * waits, stream(filter_bytes, passes) * shared) + (inputs + outputs) * waits;
   }
-  plan = best;
-  plan.cycles = least;
+  int64_t groups = column_groups(plan.filters, plan.tiling.tile).count();
+  double waits = imbalance(plan.batches * groups, threads);
+  // All batches of a column group pass over its filters before the next.
+  double again = static_cast<double>(plan.batches - 1) * filter_bytes /
+                 bytes_per_cycle(filter_bytes / static_cast<double>(groups), request.target);
+  return overlapped(products * waits, (stream(filter_bytes / shared, 1) * shared + again) * waits) +
+         outputs * waits + inputs * imbalance(plan.batches * plan.channel_blocks(), threads);
 }
+
+// What batches of this size cost beyond that, all of them. The direct convolution's estimate knows no such
+// costs of its own: they choose between sizes, not between algorithms.
+double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int threads) {
+  int64_t groups = column_groups(plan.filters, plan.tiling.tile).count();
+  double batches = static_cast<double>(plan.batches);
+  double loops = batches * static_cast<double>(plan.points() * groups) * kLoopCycles;
+  if (!plan.apart)
+    return (loops + batches * scratch_cycles(plan, target, 1)) * imbalance(plan.batches, threads);
+  double cycles =
+      loops * imbalance(plan.batches * groups, threads) + scratch_cycles(plan, target, plan.batches);
+  if (threads == 1) return cycles;
+  // Every thread fetches what the others have transformed.
+  double fetched = batches * static_cast<double>(plan.input_scratch()) * 4;
+  return cycles + threads * (fetched / target.l3_bytes_per_cycle + kSharedCallCycles);
+}
+
+// Splits the tiles into batches of nearly equal size, as many as make the fewest cycles. For several threads
+// what one thread computes alone stays within a few hundredths of its best.
+class BatchChoice {
+public:
+  BatchChoice(WinogradGeometry& plan, const WinogradRequest& request)
+      : plan_(plan), request_(request),
+        given_(request.given && request.given->tile.rows > 0 ? request.given : nullptr) {}
+
+  void choose() {
+    int64_t forced = given_ ? std::min(given_->batch, plan_.tiles) : 0;
+    for (int64_t batches = 1; batches <= plan_.tiles;
+         batches = batches < 16 ? batches + 1 : batches * 5 / 4) {
+      plan_.batch = forced > 0 ? forced : (plan_.tiles + batches - 1) / batches;
+      plan_.batches = (plan_.tiles + plan_.batch - 1) / plan_.batch;
+      // V of more than twice the cache cannot win, of less than one register tile neither.
+      bool too_large = plan_.input_scratch() * 4 > 2 * request_.target.l2_bytes && batches < plan_.tiles;
+      if (!forced && too_large) continue;
+      if (plan_.batch < 6 && !considered_.empty()) break;
+      plan_.tiling = choose_tiling(plan_.products(), request_.target, given_ ? &given_->tile : nullptr);
+      consider(given_ && given_->apart);
+      if (!given_ && request_.threads > 1) consider(true);
+      if (forced) break;
+    }
+    take_best();
+  }
+
+private:
+  struct Considered {
+    WinogradGeometry plan;
+    double alone, shared; // cycles with the costs of batches: of one thread, of all
+  };
+
+  void consider(bool apart) {
+    plan_.apart = apart;
+    plan_.cycles = plan_cycles(plan_, request_, request_.threads);
+    auto cycles = [&](int threads) {
+      return plan_cycles(plan_, request_, threads) + batch_cycles(plan_, request_.target, threads);
+    };
+    least_alone_ = std::min(least_alone_, cycles(1));
+    considered_.push_back({plan_, cycles(1), cycles(request_.threads)});
+  }
+
+  void take_best() {
+    constexpr double kAlone = 1.03;
+    const Considered* best = nullptr;
+    double least = INFINITY;
+    for (const Considered& each : considered_) {
+      least = std::min(least, each.plan.cycles);
+      if (each.alone <= kAlone * least_alone_ && (!best || each.shared < best->shared)) best = &each;
+    }
+    plan_ = best->plan;
+    plan_.cycles = least;
+  }
+
+  WinogradGeometry& plan_;
+  const WinogradRequest& request_;
+  const WinogradPlan* given_;
+  std::vector<Considered> considered_;
+  double least_alone_ = INFINITY;
+};
 
 std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution, const Type& result,
                                                   const TargetInfo& target) {
@@ -173,7 +228,7 @@ std::string WinogradGeometry::name() const {
 }
 
 WinogradPlan WinogradGeometry::plan() const {
-  return {height.outputs, width.outputs, tiling.tile, batch};
+  return {height.outputs, width.outputs, tiling.tile, batch, apart};
 }
 
 std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
@@ -195,7 +250,7 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
       plan.tiles_high = (plan.out_height + high - 1) / high;
       plan.tiles_wide = (plan.out_width + wide - 1) / wide;
       plan.tiles = plan.input.dim(0) * plan.tiles_high * plan.tiles_wide;
-      choose_batches(plan, request);
+      BatchChoice(plan, request).choose();
       plans.push_back(std::move(plan));
     }
   std::sort(plans.begin(), plans.end(),

@@ -9,7 +9,9 @@
 // these vectors fall into different sets of the caches.
 //
 // Tiles go in batches whose V stays in the second cache level; while a batch multiplies one point, the
-// filters of the next are fetched.
+// filters of the next are fetched. Threads share the batches, each of which reads all filters; or, apart, one
+// kernel transforms the inputs of all batches and the next has column groups of batches as its items, so that
+// a thread reads its own filters alone.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -29,6 +31,7 @@ struct WinogradGeometry {
   int64_t in_height = 1, in_width = 1, out_height = 1, out_width = 1;
   int64_t tiles_high = 0, tiles_wide = 0, tiles = 0; // of one image; of all
   int64_t batch = 0, batches = 0;                    // tiles per batch; the last one may have fewer
+  bool apart = false;                                // V of all batches lies between two kernels
   int lanes = 0;
   bool transforms_in_registers = false; // whole tiles fit; needs masked loads for the rows at the edges
   Tiling tiling;                        // of the products: rows are tiles, columns filters
@@ -44,7 +47,7 @@ struct WinogradGeometry {
   Packing filter_packing() const;    // from [filters, channels, (height,) width]
   int64_t input_stride() const;      // vectors of V from one point to the next
   int64_t product_stride() const;    // vectors of M likewise
-  int64_t input_scratch() const;     // elements of V
+  int64_t input_scratch() const;     // elements of V, of one batch
   int64_t product_scratch() const;   // elements of M
   ContractionShape products() const; // what is multiplied per point
   WinogradPlan plan() const;
@@ -58,7 +61,7 @@ struct WinogradRequest {
   const TargetInfo& target;
   int64_t model_weight_bytes; // of all layers, which pass through the caches between two runs of this one
   const WinogradPlan* given;  // the sizes, and tile and batch if it has them; may be null
-  int threads = 1;            // that share the batches
+  int threads = 1;            // that share the work
 };
 
 // One for every size of the transform, fastest first by the count of cycles; none if Winograd's algorithm

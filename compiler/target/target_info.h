@@ -18,6 +18,8 @@ inline constexpr int64_t kCacheLineBytes = 64;
 // How far ahead of a stream its lines are asked for: far enough to hide the latency of memory, and within
 // reach of a page.
 inline constexpr int64_t kPrefetchAheadBytes = 4096;
+// Cycles of handing tasks to threads that spin and waiting for the last of them: about two microseconds.
+inline constexpr double kSharedCallCycles = 6000;
 
 struct TargetInfo {
   std::string triple;   // normalised, e.g. x86_64-unknown-linux-gnu

@@ -104,8 +104,10 @@ TEST_CASE("convolutions follow plans written by hand", "[lower][plan]") {
                    "direct tile 3x1 rows outermost looped_epilogue bias_first",
                    "direct tile 4x2 columns outermost compact", "direct tile 4x2 columns outermost shares 3",
                    "direct tile 2x1 columns outermost shares 7 bias_first", "winograd 4x4", "winograd 2x4",
-                   "winograd 4x2 tile 3x1 batch 2", "winograd 2x2 tile 2x2 batch 5 looped_epilogue",
-                   "elements"},
+                   "winograd 4x2 tile 3x1 batch 2", "winograd 4x2 tile 3x1 batch 2 apart",
+                   "winograd 2x2 tile 4x2 batch 3 apart looped_epilogue",
+                   "winograd 4x4 tile 2x3 batch 6 apart", "winograd 2x4 tile 1x1 batch 1 apart",
+                   "winograd 2x2 tile 2x2 batch 5 looped_epilogue", "elements"},
                   convolution_text);
   if (!target_of("", "native").has_embedded_broadcast) return; // several steps in one register want it
   for (const char* plan :

@@ -30,6 +30,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
                            "planar tile 3x4 columns outermost",
                            "winograd 4x2",
                            "winograd 4x4 tile 14x2 splits 2 batch 56 looped_epilogue",
+                           "winograd 2x2 tile 8x3 batch 16 apart",
                            "depthwise_chain lines 3",
                            "attention",
                            "attention tile 12x2 steps 4 block 64 packs_keys packs_values",

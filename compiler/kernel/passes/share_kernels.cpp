@@ -14,8 +14,6 @@
 namespace firn::kernel {
 namespace {
 
-constexpr double kHandingOut = 6000; // cycles, of spinning threads: about two microseconds
-
 // The cycles that threads save.
 double gain(double cycles, int tasks) {
   return cycles * (1 - 1.0 / tasks);
@@ -46,7 +44,7 @@ bool share_kernels(Program& program, const KernelPassOptions& options) {
     if (tasks <= 1 || tasks == kernel->tasks) continue;
     double cycles = count_cycles(*kernel, *options.target) * static_cast<double>(kernel->most_iterations());
     cycles = std::max(cycles, static_cast<double>(kernel->bytes) / options.target->l2_bytes_per_cycle);
-    if ((gain(cycles, tasks) < kHandingOut && !options.share_all) || !options.take_rewrite()) continue;
+    if ((gain(cycles, tasks) < kSharedCallCycles && !options.share_all) || !options.take_rewrite()) continue;
     kernel->tasks = tasks;
     changed = true;
   }

@@ -57,6 +57,20 @@ void emit_planned(LoweringContext& context, const Instruction& instruction,
     emit_convolution(context, instruction, root, plan);
 }
 
+// The kernel that transforms the inputs of all batches, and where they lie.
+static Place transform_inputs(LoweringContext& context, const Instruction& instruction, Value input,
+                              const plan::WinogradGeometry& g, ContractionBinding binding) {
+  int64_t elements = g.batches * g.input_scratch();
+  Place place{context.add_scratch_buffer(elements * 4, "transformed"), 0};
+  KernelMaker maker(context, instruction, "transform");
+  binding.scalar = maker.read(input);
+  int inputs = maker.parameter(place, kernel::Scalar::F32, elements, true, "inputs");
+  maker.kernel().algorithm = g.name() + " inputs";
+  emit_winograd_inputs(maker.builder(), g, binding, inputs);
+  maker.finish();
+  return place;
+}
+
 void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::WinogradPlan& plan) {
   plan::KernelRoot root = *plan::find_contraction(instruction);
   const TargetInfo& target = context.target();
@@ -64,16 +78,20 @@ void emit_planned(LoweringContext& context, const Instruction& instruction, cons
   plan::WinogradGeometry g = *plan::winograd_geometry(plan, computed, target, context.model_weight_bytes());
   const Instruction& filter = *computed.filter.def;
   int constant = context.add_constant(filter.literal(), g.filter_packing(), filter.location());
-  KernelMaker maker(context, instruction, "convolution");
   ContractionBinding binding = make_binding(instruction, root);
   binding.polyphase = computed.polyphase;
-  binding.scalar = maker.read(root.operands[0]);
+  std::optional<Place> transformed;
+  if (g.apart) transformed = transform_inputs(context, instruction, root.operands[0], g, binding);
+  KernelMaker maker(context, instruction, "convolution");
+  if (!g.apart) binding.scalar = maker.read(root.operands[0]);
   binding.vector = maker.parameter({constant, 0}, kernel::Scalar::F32, g.filter_elements(), false, "packed");
   if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
   take_spatial_sum(maker, binding, context.spatial_sum_of(instruction), g.tiles_high * g.tiles_wide);
   bind_result(maker, instruction, root, binding);
-  int inputs = maker.scratch(kernel::Scalar::F32, g.input_scratch(), "inputs"),
-      products = maker.scratch(kernel::Scalar::F32, g.product_scratch(), "products");
+  int inputs = g.apart ? maker.parameter(*transformed, kernel::Scalar::F32, g.batches * g.input_scratch(),
+                                         false, "inputs")
+                       : maker.scratch(kernel::Scalar::F32, g.input_scratch(), "inputs");
+  int products = maker.scratch(kernel::Scalar::F32, g.product_scratch(), "products");
   maker.kernel().algorithm = g.name();
   auto direct = computed.geometry(plan::Product{}, /*by_lines=*/false);
   maker.set_flops(direct ? direct->flops : 0);

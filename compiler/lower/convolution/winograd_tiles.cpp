@@ -63,7 +63,7 @@ void WinogradTiles::store(Register value, int buffer, const IntExpr& vector) {
 }
 
 IntExpr WinogradTiles::input_vector(const IntExpr& point, const IntExpr& block, const IntExpr& tile) const {
-  return point * plan_.input_stride() + block * plan_.batch + tile;
+  return batch_vectors_ + point * plan_.input_stride() + block * plan_.batch + tile;
 }
 
 WinogradTiles::Position WinogradTiles::position(const IntExpr& tile) const {

@@ -37,7 +37,7 @@ protected:
   // The vector of that number in a buffer.
   kernel::Register load(int buffer, const IntExpr& vector);
   void store(kernel::Register value, int buffer, const IntExpr& vector);
-  // Offset in V, in vectors.
+  // Offset in V of the batch at hand, in vectors.
   IntExpr input_vector(const IntExpr& point, const IntExpr& block, const IntExpr& tile) const;
 
   kernel::Builder& b_;
@@ -45,6 +45,7 @@ protected:
   const ContractionBinding& binding_;
   int inputs_, products_, tile_; // `tile_`: scratch for the points of one tile
   kernel::MachineType vector_;
+  IntExpr batch_vectors_ = 0; // vectors of V before the batch at hand
 };
 
 // The transform of inputs: from the image into V.
