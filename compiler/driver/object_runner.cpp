@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -182,29 +181,9 @@ void ObjectRunner::run_again() {
   call.inputs = inputs_.data();
   call.outputs = outputs_.data();
   call.executor = executor_;
+  std::fill(stamps_.begin(), stamps_.end(), 0);
   call.profile = stamps_.data();
   function_(&call);
-}
-
-std::vector<double> ObjectRunner::profile(double seconds) {
-  FIRN_CHECK(!stamps_.empty(), "only profiled code tells the time of its steps");
-  std::vector<std::vector<double>> cycles(stamps_.size() - 1);
-  auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  for (int runs = 0; runs < 5 || (std::chrono::steady_clock::now() < end && runs < 10000); ++runs) {
-    run_again();
-    for (size_t i = 0; i < cycles.size(); ++i)
-      cycles[i].push_back(static_cast<double>(stamps_[i + 1] - stamps_[i]));
-  }
-  std::vector<double> shares;
-  double total = 0;
-  for (std::vector<double>& samples : cycles) {
-    std::nth_element(samples.begin(), samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2),
-                     samples.end());
-    shares.push_back(samples[samples.size() / 2]);
-    total += shares.back();
-  }
-  for (double& share : shares) share /= total > 0 ? total : 1;
-  return shares;
 }
 
 bool ObjectRunner::inputs_are(const std::vector<LiteralRef>& inputs) const {

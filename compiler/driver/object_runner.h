@@ -34,11 +34,12 @@ public:
   // Has runs ask another executor for threads, null: none. At first it is a pool of as many as the object
   // makes use of. The executor outlives the runner.
   void lend(const firn_executor* executor) { executor_ = executor; }
+  const firn_executor* executor() const { return executor_; }
   // States back to their first values, which they have after create().
   void reset();
-  // For code generated with CodegenOptions::profile: each top-level step's share of a run's time, the median
-  // over many runs.
-  std::vector<double> profile(double seconds);
+  // For code generated with CodegenOptions::profile: the cycle counter before the first top-level step of the
+  // last run() and behind each of its steps; while it runs, 0 for those that are not done.
+  const std::vector<uint64_t>& stamps() const { return stamps_; }
 
 private:
   ObjectRunner() = default;

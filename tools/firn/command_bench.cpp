@@ -26,6 +26,8 @@ int run(BenchCommand& command) {
   }
   if (options.compile.model.empty())
     return report(usage_error("bench wants a model, or --build DIR -o PROGRAM"));
+  if (options.simulate && options.compile.threads <= 1)
+    return report(usage_error("--simulate wants --threads, two at least"));
   DiagnosticList diagnostics;
   auto text = driver::bench(options, diagnostics);
   return text ? print_result(*text) : report(diagnostics, options.compile.model);
@@ -42,15 +44,20 @@ void add_bench_command(CLI::App& app, Action& action) {
       verb->add_option("--seconds", command->options.seconds, "time to measure; default 2");
   seconds->check(number_between(0, 1e5, /*above=*/true));
   CLI::Option* json = verb->add_flag("--json", command->options.json, "print JSON");
+  CLI::Option* simulate = verb->add_flag(
+      "--simulate", command->options.simulate,
+      "run the tasks of --threads threads alone, one after the other, and say what so many cores "
+      "would take");
   CLI::Option* build = verb->add_option("--build", command->options.build_folder,
                                         "write a program that checks and times the model in this folder");
   CLI::Option* output =
       verb->add_option("-o,--output", command->options.output, "the program that --build writes");
-  build->needs(output)->excludes(model)->excludes(seconds)->excludes(json);
+  build->needs(output)->excludes(model)->excludes(seconds)->excludes(json)->excludes(simulate);
   output->needs(build);
   command->flags.add_to(*verb);
   verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"
                "Examples:\n  firn bench resnet50.onnx -mcpu=native\n"
+               "  firn bench resnet50.onnx -mcpu=native --threads 8 --simulate\n"
                "  firn bench --build zoo/resnet50 -o worker -mcpu=native");
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }
