@@ -4,16 +4,18 @@
 #include "compiler/plan/cost_model.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace firn::plan {
 namespace {
 
 constexpr int64_t kMinLine = 6;      // pixels; shorter lines do not fill register tiles
+constexpr double kLostAlone = 0.1;   // of a chain's cycles: what one thread may lose for the sake of several
 constexpr int64_t kGroupVectors = 3; // of channels that are expanded at a time, about
 
 class StripCosts {
 public:
-  explicit StripCosts(const TargetInfo& target) : target_(target) {}
+  StripCosts(const TargetInfo& target, int threads) : target_(target), threads_(threads) {}
 
   ChainStrips choose(const ChainMembers& chain) const {
     ChainStrips best;
@@ -25,6 +27,9 @@ public:
                    (chain.project.convolution ? saved_traffic(out) : 0);
     double work = chain.expand.convolution ? cycles(chain.expand) : 0, ragged = work * waste(in.dim(3));
     if (chain.project.convolution) ragged += cycles(chain.project) * waste(out.dim(3));
+    double total = cycles_of(chain), best_alone = 0;
+    std::vector<ChainStrips> found;
+    std::vector<double> alone; // what each gains on one thread
     for (int64_t strips = chain.project.convolution ? 2 : 1; strips <= out.dim(2); ++strips) {
       int64_t rows = (out.dim(2) + strips - 1) / strips;
       if ((out.dim(2) + rows - 1) / rows != strips) continue;
@@ -38,12 +43,32 @@ public:
                                              static_cast<double>(in.dim(2)));
       double gain = saved - ragged - work * again -
                     static_cast<double>(strips - 1) * weight_bytes(chain) / target_.l2_bytes_per_cycle;
-      if (gain > best.gain) best = {rows, gain};
+      best_alone = std::max(best_alone, gain);
+      found.push_back({rows, gain - waiting(chain, total - gain, strips)});
+      alone.push_back(gain);
     }
+    // One thread alone loses little.
+    for (size_t i = 0; i < found.size(); ++i)
+      if (found[i].gain > best.gain && best_alone - alone[i] <= kLostAlone * total) best = found[i];
     return best;
   }
 
 private:
+  double cycles_of(const ChainMembers& chain) const {
+    double sum = 0;
+    for (const ChainMember& member : {chain.expand, chain.depthwise, chain.project})
+      if (member.convolution) sum += cycles(member);
+    return sum;
+  }
+
+  // What threads wait for the one with most strips; without a projection, groups of channels are items too.
+  double waiting(const ChainMembers& chain, double cycles, int64_t strips) const {
+    int64_t items = chain.depthwise.result->dim(0) * strips;
+    if (!chain.project.convolution) return 0;
+    int64_t most = (items + threads_ - 1) / threads_;
+    return cycles * (static_cast<double>(most * threads_) / static_cast<double>(items) - 1);
+  }
+
   static double bytes(const Type& type) { return static_cast<double>(type.physical_byte_size()); }
 
   // A map is written and read: from beyond the second level if it takes much of that.
@@ -84,6 +109,7 @@ private:
   }
 
   const TargetInfo& target_;
+  int threads_;
 };
 
 } // namespace
@@ -103,8 +129,8 @@ ChainRole chain_role(const Instruction& convolution) {
   return window[0].stride > 1 ? ChainRole::Strided : ChainRole::None; // others may be Winograd's
 }
 
-ChainStrips choose_strips(const ChainMembers& chain, const TargetInfo& target) {
-  return StripCosts(target).choose(chain);
+ChainStrips choose_strips(const ChainMembers& chain, const TargetInfo& target, int threads) {
+  return StripCosts(target, threads).choose(chain);
 }
 
 } // namespace firn::plan

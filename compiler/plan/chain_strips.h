@@ -22,6 +22,7 @@ struct ChainStrips {
   int64_t lines = 0; // of the depthwise result per strip
   double gain = 0;   // cycles; 0: strips are no good
 };
-ChainStrips choose_strips(const ChainMembers& chain, const TargetInfo& target);
+// Of threads, the cycles of the one with most to do count, times their number.
+ChainStrips choose_strips(const ChainMembers& chain, const TargetInfo& target, int threads);
 
 } // namespace firn::plan

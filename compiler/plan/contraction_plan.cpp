@@ -42,19 +42,47 @@ void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const Targ
   plan.tiling = tiling;
 }
 
-// Items per thread that leave them busy for as long, though they differ.
-constexpr int64_t kItemsPerThread = 4;
+// What the busiest of `threads` does where items are each group's walk in `shares` parts: they come in order,
+// and every thread takes as many as any other. In steps of one vector.
+int64_t busiest(int64_t outer, const ColumnGroups& groups, int64_t steps, int64_t shares, int threads) {
+  int64_t size = (steps + shares - 1) / shares, items = outer * groups.count() * shares, most = 0;
+  for (int64_t thread = 0, item = 0; thread < threads; ++thread) {
+    int64_t end = item + items / threads + (thread < items % threads ? 1 : 0), work = 0;
+    for (; item < end; ++item) {
+      int64_t group = item / shares % groups.count(), share = item % shares;
+      int64_t vectors = group < groups.full_groups ? groups.vectors : groups.rest_vectors;
+      work += vectors * std::min(size, steps - share * size);
+    }
+    most = std::max(most, work);
+  }
+  return most;
+}
 
-// A group of columns at a time is too few items for many threads: each group's walk over the rest is cut.
+// How much longer than needed threads may be busy, if each walk stays whole for that.
+constexpr double kUneven = 1.04;
+constexpr int64_t kMaxSharedItems = 4096;
+
+// A group of columns at a time is too few items for many threads: each group's walk over the rest is cut, as
+// few times as leave threads busy for as long.
 void choose_shares(Tiling& tiling, const ContractionShape& shape, int threads, bool may_cut_rows) {
   if (threads <= 1 || !tiling.columns_outermost || tiling.row_block > 0) return;
   ColumnWalk walk = column_walk(shape, tiling.tile);
   if (walk.dim < 0 && !may_cut_rows) return;
-  int64_t items = column_groups(shape.n, tiling.tile).count(), wanted = kItemsPerThread * threads;
-  for (int i = 0; i < shape.vector_outer_dims; ++i) items *= shape.outer[static_cast<size_t>(i)];
-  int64_t shares = std::clamp<int64_t>((wanted + items - 1) / items, 1, walk.steps);
-  int64_t size = (walk.steps + shares - 1) / shares;
-  tiling.shares = (walk.steps + size - 1) / size;
+  ColumnGroups groups = column_groups(shape.n, tiling.tile);
+  int64_t outer = 1, least = INT64_MAX;
+  for (int i = 0; i < shape.vector_outer_dims; ++i) outer *= shape.outer[static_cast<size_t>(i)];
+  std::vector<std::pair<int64_t, int64_t>> found; // shares, steps of the busiest
+  for (int64_t wanted = 1; wanted <= walk.steps; ++wanted) {
+    int64_t size = (walk.steps + wanted - 1) / wanted, shares = (walk.steps + size - 1) / size;
+    if (!found.empty() && found.back().first == shares) continue;
+    if (shares > 1 && shares * outer * groups.count() > kMaxSharedItems) break;
+    found.push_back({shares, busiest(outer, groups, walk.steps, shares, threads)});
+    least = std::min(least, found.back().second);
+  }
+  for (const auto& [shares, steps] : found) {
+    tiling.shares = shares;
+    if (static_cast<double>(steps) <= kUneven * static_cast<double>(least)) return;
+  }
 }
 
 std::string check_shares(const Tiling& tiling, const ContractionShape& shape, bool may_cut_rows) {
@@ -83,6 +111,21 @@ bool allows_blocks(const DotGeometry& g, const TileShape& tile) {
   return g.contract.size() == 1 && g.shape.outer.empty() && g.shape.m > tile.rows;
 }
 
+// Tiles that leave little of so many rows, so that each thread's blocks have as many as any other's; if they
+// are about as good.
+void fit_tiles_to_blocks(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target,
+                         int64_t rows) {
+  constexpr double kAsGood = 1.03;
+  ContractionShape block = shape;
+  block.m = rows;
+  TileShape tile = choose_tiling(block, target).tile;
+  Tiling fitting = choose_tiling(shape, target, &tile);
+  if (fitting.cycles > kAsGood * tiling.cycles) return;
+  fitting.columns_outermost = tiling.columns_outermost;
+  fitting.parts = tiling.parts;
+  tiling = fitting;
+}
+
 void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& target, int threads) {
   const TileShape& tile = tiling.tile;
   int64_t rows = g.shape.m, steps = g.contract[0].extent;
@@ -98,11 +141,14 @@ void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& targe
   int64_t row_bytes = std::max<int64_t>(1, steps / tiling.parts * bytes);
   int64_t room = share_of(target.l2_bytes, cache_share::kRowBlock);
   int64_t block = std::max<int64_t>(1, room / row_bytes / tile.rows) * tile.rows;
-  if (rows > block) { // evenly
-    int64_t tiles = (rows + tile.rows - 1) / tile.rows, blocks = (rows + block - 1) / block;
-    if (threads > 1) blocks = std::min(tiles, (blocks + threads - 1) / threads * threads);
-    tiling.row_block = (tiles + blocks - 1) / blocks * tile.rows;
+  if (rows <= block) return;
+  int64_t blocks = (rows + block - 1) / block; // evenly
+  if (threads > 1) {
+    blocks = std::min((rows + tile.rows - 1) / tile.rows, (blocks + threads - 1) / threads * threads);
+    fit_tiles_to_blocks(tiling, g.shape, target, (rows + blocks - 1) / blocks);
   }
+  int64_t tiles = (rows + tile.rows - 1) / tile.rows;
+  tiling.row_block = (tiles + blocks - 1) / blocks * tile.rows;
 }
 
 std::string check_blocks(const Tiling& tiling, const DotGeometry& g) {

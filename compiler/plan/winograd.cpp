@@ -114,7 +114,7 @@ public:
       if (plan_.batch < 6 && !considered_.empty()) break;
       plan_.tiling = choose_tiling(plan_.products(), request_.target, given_ ? &given_->tile : nullptr);
       consider(given_ && given_->apart);
-      if (!given_ && request_.threads > 1) consider(true);
+      if (!given_ && request_.threads > 1) consider_apart();
       if (forced) break;
     }
     take_best();
@@ -125,6 +125,21 @@ private:
     WinogradGeometry plan;
     double alone, shared; // cycles with the costs of batches: of one thread, of all
   };
+
+  // With column groups of two vectors too: they are more items than those of wider tiles.
+  void consider_apart() {
+    consider(true);
+    constexpr int kVectors = 2;
+    if (plan_.tiling.tile.vectors <= kVectors || request_.target.vector_registers < 32) return;
+    TileShape tile = plan_.tiling.tile;
+    constexpr int64_t kMostRows = 13;
+    int64_t tiles = (plan_.batch + kMostRows - 1) / kMostRows;
+    tile.rows = static_cast<int>((plan_.batch + tiles - 1) / tiles);
+    tile.vectors = kVectors;
+    tile.accumulator_splits = 1;
+    plan_.tiling = choose_tiling(plan_.products(), request_.target, &tile);
+    consider(true);
+  }
 
   void consider(bool apart) {
     plan_.apart = apart;
