@@ -95,7 +95,8 @@ double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int 
 }
 
 // Splits the tiles into batches of nearly equal size, as many as make the fewest cycles. For several threads
-// what one thread computes alone stays within a few hundredths of its best.
+// what one thread computes alone stays within a few hundredths of its best; and what one thread would take
+// chooses between sizes of the transform and between algorithms.
 class BatchChoice {
 public:
   BatchChoice(WinogradGeometry& plan, const WinogradRequest& request)
@@ -143,7 +144,7 @@ private:
 
   void consider(bool apart) {
     plan_.apart = apart;
-    plan_.cycles = plan_cycles(plan_, request_, request_.threads);
+    plan_.cycles = plan_cycles(plan_, request_, 1);
     auto cycles = [&](int threads) {
       return plan_cycles(plan_, request_, threads) + batch_cycles(plan_, request_.target, threads);
     };
@@ -156,7 +157,7 @@ private:
     const Considered* best = nullptr;
     double least = INFINITY;
     for (const Considered& each : considered_) {
-      least = std::min(least, each.plan.cycles);
+      if (!each.plan.apart || given_) least = std::min(least, each.plan.cycles);
       if (each.alone <= kAlone * least_alone_ && (!best || each.shared < best->shared)) best = &each;
     }
     plan_ = best->plan;
