@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . tools/packages.sh
 
-install_packages python3-numpy g++-aarch64-linux-gnu qemu-user strace valgrind \
+install_packages python3-numpy libtbb-dev g++-aarch64-linux-gnu qemu-user strace valgrind \
   gcc-arm-none-eabi libstdc++-arm-none-eabi-newlib qemu-system-arm g++-arm-linux-gnueabihf g++-riscv64-linux-gnu \
   g++-mingw-w64-x86-64-posix mandoc zsh fish
 firn_say "configuring build/release"

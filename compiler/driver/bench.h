@@ -9,7 +9,7 @@ struct BenchOptions {
   CompileOptions compile;
   double seconds = 2; // of measuring
   bool json = false;
-  bool simulate = false; // time the tasks of compile.threads threads one after the other
+  bool simulate = false;    // time the tasks of compile.threads threads one after the other
   std::string build_folder; // --build: folder with model.onnx and test_data_set_0
   std::string output;       // of --build: the worker program
 };

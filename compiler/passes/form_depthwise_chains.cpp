@@ -98,7 +98,8 @@ private:
     Instruction *expand = producer_of(depthwise), *project = consumer_of(depthwise);
     for (auto [before, behind] : {std::pair{expand, project}, {expand, nullptr}, {nullptr, project}}) {
       Chain chain{before, &depthwise, behind, {}};
-      if (before || behind) chain.strips = plan::choose_strips(members_of(chain), *options_.target, options_.threads);
+      if (before || behind)
+        chain.strips = plan::choose_strips(members_of(chain), *options_.target, options_.threads);
       if (chain.strips.gain > best.strips.gain) best = chain;
     }
     return best;

@@ -57,7 +57,7 @@ struct WinogradPlan {
   TileShape tile{0};                      // of the products; no rows: the cost model's
   int64_t batch = 0;                      // tiles of the image per batch
   bool apart = false; // inputs are transformed by a kernel of their own; of products, threads share filters
-  bool looped_epilogue = false;           // as of ContractionPlan
+  bool looped_epilogue = false; // as of ContractionPlan
 };
 
 // How the walk over windows of blocked channels is cut: a tile is a run of `pixels` positions of the result
