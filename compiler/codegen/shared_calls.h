@@ -5,7 +5,11 @@
 //   else           kernel(arguments, 0, count)
 //
 // Arguments are a pointer per parameter and a word per extent; a count that does not vary is not passed on.
-// A task runs an equal share of the loop, with scratch of its own.
+// A task runs an equal share of the loop, with scratch of its own. Shares are fixed: four times as many,
+// claimed by whichever thread is free, took 0.96 to 1.06 of the time on two quiet cores, and 0.86 to 1.07
+// beside a thread that keeps one of them busy, whose time slices are longer than most kernels; and they take
+// scratch. An executor on cores of different speed gets finer shares by saying that it has more threads than
+// it has.
 #pragma once
 
 #include "compiler/codegen/kernel_emitter.h"

@@ -61,11 +61,53 @@ public:
       if (!arguments) return arguments.error();
       return evaluate(*imported_->module, *arguments);
     }
-    runner_->reset();
-    return runner_->run(arguments_of(compilation_->module->main(), given));
+    std::vector<LiteralRef> arguments = arguments_of(compilation_->module->main(), given);
+    auto results = run_shared(arguments, nullptr);
+    for (size_t threads = compile.threads > 1 ? 2 : 0; results && threads > 0;
+         threads = next_count(threads, compile.threads))
+      if (auto error = check_shared(arguments, *results, threads)) return *error;
+    return results;
   }
 
 private:
+  // 2, 3, 5, 8, ... and the most that the object makes use of; 0 behind that.
+  static size_t next_count(size_t threads, int most) {
+    auto last = static_cast<size_t>(most);
+    return threads >= last ? 0 : std::min(last, threads + (threads + 1) / 2);
+  }
+
+  Expected<std::vector<LiteralRef>> run_shared(const std::vector<LiteralRef>& arguments,
+                                               const firn_executor* executor) {
+    runner_->reset();
+    runner_->lend(executor);
+    auto results = runner_->run(arguments);
+    runner_->lend(nullptr);
+    return results;
+  }
+
+  // A pool of so many threads, and an executor that runs their tasks one after the other, the last first,
+  // give the bits that one thread computes alone.
+  std::optional<Diagnostic> check_shared(const std::vector<LiteralRef>& arguments,
+                                         const std::vector<LiteralRef>& alone, size_t threads) {
+    ThreadPool pool(threads);
+    firn_executor shared = pool.executor(), backwards{sizeof(firn_executor), nullptr, threads,
+                                                      [](void*, size_t count, firn_task task, void*data) {
+                                                        for (size_t i = count; i-- > 0;) task(data, i);
+                                                      },
+                                                      nullptr};
+    for (const firn_executor* executor : {&shared, &backwards}) {
+      auto results = run_shared(arguments, executor);
+      if (!results) return results.error();
+      for (size_t i = 0; i < alone.size(); ++i) {
+        auto bytes = (*results)[i]->bytes(), expected = alone[i]->bytes();
+        if (!std::equal(bytes.begin(), bytes.end(), expected.begin(), expected.end()))
+          return model_error("output " + std::to_string(i) + " has other bits on " + std::to_string(threads) +
+                             " threads" + (executor == &backwards ? ", the last task first" : ""));
+      }
+    }
+    return std::nullopt;
+  }
+
   // What of the options differs from set to set.
   static std::string key_of(const onnx::ImportOptions& import) {
     std::string key;
