@@ -53,7 +53,7 @@ RUN = {
 }
 BENCH = {
     "--seconds": [(bad, "") for bad in NUMBERS + ("0",)],
-    "--build": [("zz", "")], "-o": [("w", "requires")], "--json": None,
+    "--build": [("zz", "")], "-o": [("w", "requires")], "--json": None, "--simulate": [(None, "wants --threads")],
 }
 VERIFY = {
     "--engine": [("zz", "none of object, eval")],
