@@ -17,23 +17,23 @@ bool has_few_registers(const std::string& cpu) {
   return cpu == "x86-64" || cpu == "x86-64-v3";
 }
 
-// Spills that the blocks of a loop may have: none in innermost loops but reductions' with few registers, and
-// right around them, once per tile, what is there today.
+// Spills that the blocks of a loop may have: with 32 registers none; with 16 those of reductions in innermost
+// loops, and right around them, once per tile, what is there today.
 int spills_allowed(const AssemblyLoop& loop, const std::string& cpu) {
-  if (loop.height == 0) return has_few_registers(cpu) && loop.broadcasts > 0 ? loop.fmas : 0;
+  if (!has_few_registers(cpu)) return 0;
+  if (loop.height == 0) return loop.broadcasts > 0 ? loop.fmas : 0;
   struct Allowance {
     const char* kind;
-    int wide, narrow; // with 32 registers and with 16
+    int spills;
   };
   constexpr Allowance kAllowances[] = {
-      {"convolution", 2, 6}, // a line's mask or an address, beside sums that take all registers
-      {"depthwise", 0, 14},  // taps that stay for all tiles, and of lines without neighbours the sums
-      {"dot", 0, 10},        // up to four vectors of a long epilogue side by side
-      {"softmax", 0, 6},     // the rest of a row behind its vectors
+      {"convolution", 6}, // a line's mask or an address, beside sums that take all registers
+      {"depthwise", 14},  // taps that stay for all tiles, and of lines without neighbours the sums
+      {"dot", 10},        // up to four vectors of a long epilogue side by side
+      {"softmax", 5},     // the rest of a row behind its vectors
   };
   for (const Allowance& allowance : kAllowances)
-    if (loop.function.rfind(std::string("firn.k.") + allowance.kind, 0) == 0)
-      return has_few_registers(cpu) ? allowance.narrow : allowance.wide;
+    if (loop.function.rfind(std::string("firn.k.") + allowance.kind, 0) == 0) return allowance.spills;
   return 0;
 }
 
