@@ -25,6 +25,8 @@ struct LoweringOptions {
   std::vector<plan::Explanation>* explanations = nullptr; // of instructions that are planned here
   int threads = 1;                                        // for which kernels are cut into items
   bool check_indices = false; // one out of range ends the run with a status; else it is clamped alone
+  // Plans of the same module for another CPU, whose packed constants this code reads; null: it has its own.
+  const plan::KernelPlans* packed_as = nullptr;
   // First values of states by parameter name; others start from zeros.
   const std::map<std::string, LiteralRef>* initial_states = nullptr;
 };

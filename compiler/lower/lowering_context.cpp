@@ -160,7 +160,7 @@ void LoweringContext::set_rolling(const Instruction& concatenate, const Instruct
 plan::PlanOptions LoweringContext::plan_options() const {
   return {options_.target,   options_.optimize_size, options_.math == Math::Strict,
           options_.winograd, options_.schedules,     options_.explanations,
-          options_.threads};
+          options_.threads,  options_.packed_as};
 }
 
 std::pair<Value, int64_t> LoweringContext::root_of(Value value) const {

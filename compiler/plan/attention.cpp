@@ -42,7 +42,7 @@ int64_t key_parts(const Attention& a) {
 AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOptions& options) {
   const TargetInfo& target = options.target;
   AttentionPlan plan;
-  int lanes = target.lanes(32);
+  int lanes = target.register_lanes(32);
   int registers =
       target.vector_bits == 0 ? std::max(4, target.vector_registers / 2) : target.vector_registers;
   int64_t widest = std::max<int64_t>(1, std::min<int64_t>(8, (a.keys + lanes - 1) / lanes));
@@ -83,7 +83,7 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanO
   auto a =
       has_fusion_kind(fusion, FusionKind::Attention) ? match_attention(*fusion_root(fusion)) : std::nullopt;
   if (!a) return "this is no fusion of attention";
-  int lanes = options.target.lanes(32);
+  int lanes = options.target.register_lanes(32);
   if (plan.rows == 0) plan = choose(*a, fusion, options);
   AttentionTiling tiling = tiling_of(plan, *a, options.target);
   if (plan.rows > a->rows || tiling.large < 1)
@@ -102,7 +102,7 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanO
 }
 
 AttentionTiling tiling_of(const AttentionPlan& plan, const Attention& a, const TargetInfo& target) {
-  AttentionTiling tiling{plan, target.lanes(32)};
+  AttentionTiling tiling{plan, target.register_lanes(32)};
   int64_t tiles = (a.rows + plan.rows - 1) / plan.rows;
   tiling.large = a.rows - tiles * (plan.rows - 1);
   tiling.small = tiles - tiling.large;

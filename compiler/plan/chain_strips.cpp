@@ -88,7 +88,7 @@ private:
     const Type& out = *member.result;
     double fmas = static_cast<double>(filter.num_elements()) *
                   static_cast<double>(out.dim(0) * out.dim(2) * out.dim(3));
-    return fmas / (target_.lanes(32) * target_.fma_pipes);
+    return fmas / (target_.register_lanes(32) * target_.fma_pipes);
   }
 
   static double weight_bytes(const ChainMembers& chain) {

@@ -106,4 +106,25 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
   return std::nullopt;
 }
 
+std::optional<KernelPlan> choose_packed_plan(const Instruction& instruction,
+                                             const ContractionContext& context) {
+  if (!context.packed_as) return std::nullopt; // no kernel
+  std::optional<KernelPlan> plan;
+  if (const auto* winograd = std::get_if<WinogradPlan>(context.packed_as))
+    plan = WinogradPlan{winograd->outputs_high, winograd->outputs_wide};
+  else if (const auto* recurrent = std::get_if<RecurrentPlan>(context.packed_as))
+    plan = packed_alike(*recurrent, instruction, context.options);
+  if (const auto* contraction = std::get_if<ContractionPlan>(context.packed_as)) {
+    ContractionPlan tiles;
+    tiles.algorithm = contraction->algorithm;
+    tiles.product = contraction->product;
+    tiles.tiling.tile.rows = 0;
+    plan = tiles;
+  }
+  if (plan && complete(*plan, instruction, context).empty()) return plan;
+  ContractionContext own = context;
+  own.packed_as = nullptr;
+  return choose_plan(instruction, own);
+}
+
 } // namespace firn::plan

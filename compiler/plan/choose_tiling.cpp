@@ -19,6 +19,8 @@ constexpr double kInstructionCycles = 0.03;
 // In such instructions: a vector, which comes from beyond the first cache level in most steps, and the end of
 // a loop around every step.
 constexpr double kVectorInstructions = 2, kLoopInstructions = 4;
+// Sums in parts of vectors hide the latency of FMAs worse than as many whole ones: those of a row start together.
+constexpr double kPartsLatency = 1.5;
 // Vectors of a column group that do not stay in the first cache level come from the second for every row of
 // tiles, at this part of its rate.
 constexpr double kStreamRate = 0.75;
@@ -32,9 +34,11 @@ constexpr double kInterleaveGain = 0.03;
 // What widens narrow factors runs beside their products.
 double step_cycles(int rows, int registers, int accumulator_splits, const ProductFacts& product,
                    const TargetInfo& target) {
-  double compute = static_cast<double>(rows) * registers * product.instructions / target.fma_pipes;
-  double loads = (rows + registers) / target.loads_per_cycle;
+  int parts = target.vector_parts;
+  double compute = static_cast<double>(rows) * registers * parts * product.instructions / target.fma_pipes;
+  double loads = (rows + registers * parts) / target.loads_per_cycle;
   double latency = std::min(product.instructions, 2.0) * target.fma_latency / accumulator_splits;
+  if (parts > 1 && product.instructions == 1) latency *= kPartsLatency;
   return std::max({compute, loads, latency});
 }
 
@@ -42,8 +46,10 @@ double step_cycles(int rows, int registers, int accumulator_splits, const Produc
 int products_on_their_way(const ProductFacts& product) {
   return product.instructions > 1 ? 1 : 0;
 }
-int registers_needed(int rows, int registers, int accumulator_splits, const ProductFacts& product) {
-  return rows * registers * accumulator_splits + (registers + 1) * product.operand_registers +
+int registers_needed(int rows, int registers, int accumulator_splits, const ProductFacts& product,
+                     const TargetInfo& target) {
+  int wide = registers * target.vector_parts;
+  return rows * wide * accumulator_splits + (wide + 1) * product.operand_registers +
          products_on_their_way(product);
 }
 
@@ -51,7 +57,7 @@ int registers_needed(int rows, int registers, int accumulator_splits, const Prod
 // before still needs its own, at the price of sums spilled. Where a step is short the loop around it would
 // cost more, unless its scalars, one for every FMA, keep the loads busier than that.
 bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
-  int registers = column_groups(shape.n, tile).most_registers();
+  int registers = column_groups(shape.n, tile).most_registers() * target.vector_parts;
   int sums = tile.rows * registers * tile.accumulator_splits;
   int scalars = target.has_embedded_broadcast && registers == 1 ? 0 : 2;
   // Scalars of several steps take registers, and a step is long.
@@ -66,7 +72,7 @@ bool leaves_no_registers(const ContractionShape& shape, const TileShape& tile, c
 // Whether straight code of all values of a split loop would have the compiler keep scalars of one value for
 // those after it, at the same price: rows next to each other read the same ones.
 bool shares_too_many(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
-  int64_t registers = column_groups(shape.n, tile).most_registers();
+  int64_t registers = column_groups(shape.n, tile).most_registers() * target.vector_parts;
   int64_t needed = int64_t{tile.rows} * registers * tile.accumulator_splits + registers + tile.rows;
   for (const ReductionLoop& loop : shape.k)
     if (loop.kind == ReductionLoop::Kind::Split && needed + loop.extent > target.vector_registers)
@@ -95,11 +101,11 @@ double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const
   };
   // So does every addition of the steps in two registers.
   auto tile_cost = [&](int rows, int vectors, int registers, int k_interleave) {
-    double instructions = rows + registers * kVectorInstructions + loop;
+    double instructions = rows + registers * target.vector_parts * kVectorInstructions + loop;
     double step = std::max(step_cycles(rows, registers, tile.accumulator_splits, product, target),
                            streamed(registers, k_interleave)) +
                   instructions * instruction_cycles;
-    return step / k_interleave + (rows * vectors * 2.0 * k_interleave + 6.0) / steps;
+    return step / k_interleave + (rows * vectors * target.vector_parts * 2.0 * k_interleave + 6.0) / steps;
   };
   auto column_cost = [&](int vectors, int registers, int k_interleave) {
     double cost = static_cast<double>(full_rows) * tile_cost(tile.rows, vectors, registers, k_interleave);
@@ -107,8 +113,9 @@ double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const
     return cost;
   };
   double cycles = static_cast<double>(groups.full_groups) * column_cost(tile.vectors, tile.vectors, 1);
-  if (groups.rest_vectors > 0)
-    cycles += column_cost(groups.rest_vectors, groups.rest_registers, groups.rest_k_interleave);
+  if (groups.rest_groups > 0)
+    cycles += static_cast<double>(groups.rest_groups) *
+              column_cost(groups.rest_vectors, groups.rest_registers, groups.rest_k_interleave);
   return cycles;
 }
 
@@ -127,17 +134,20 @@ TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
   int64_t total_vectors = (shape.n + best.lanes - 1) / best.lanes;
   double best_cycles = INFINITY;
   auto try_tiles = [&](int k_interleave, int vectors) {
-    int wide = column_groups(shape.n, {1, vectors, best.lanes, 1, k_interleave}).most_registers();
+    int panel = shape.panel == vectors ? 0 : shape.panel;
+    int wide = column_groups(shape.n, {1, vectors, best.lanes, 1, k_interleave, panel}).most_registers();
     for (int rows = 1; rows <= 30 && rows <= shape.m; ++rows)
       for (int accumulator_splits = 1; accumulator_splits <= 8; accumulator_splits *= 2) {
-        if (registers_needed(rows, wide, accumulator_splits, product) + (k_interleave > 1 ? 1 : 0) >
+        if (registers_needed(rows, wide, accumulator_splits, product, target) + (k_interleave > 1 ? 1 : 0) >
             registers)
           break;
-        if (shape.compact && rows * wide * accumulator_splits > kCompactSums) break;
-        if (accumulator_splits > 1 &&
-            rows * wide * accumulator_splits > 2 * target.fma_latency * target.fma_pipes)
-          break;
-        TileShape tile{rows, vectors, best.lanes, accumulator_splits, k_interleave};
+        int sums = rows * wide * accumulator_splits * target.vector_parts;
+        bool is_least = target.vector_parts > 1 && rows * wide * accumulator_splits == 1;
+        if (shape.compact && sums > kCompactSums && !is_least) break;
+        if (accumulator_splits > 1 && sums > 2 * target.fma_latency * target.fma_pipes) break;
+        // More rows hide latency for less.
+        if (accumulator_splits > 1 && target.vector_parts > 1 && rows < shape.m && target.has_fma) break;
+        TileShape tile{rows, vectors, best.lanes, accumulator_splits, k_interleave, panel};
         double cycles = tiling_cycles(shape, tile, target, kInstructionCycles);
         // Ties go to the tile with fewer loads, then to the smaller code.
         if (cycles < best_cycles * (k_interleave > best.k_interleave ? 1 - kInterleaveGain : 0.9999)) {
@@ -146,6 +156,12 @@ TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
         }
       }
   };
+  if (shape.panel > 0) {
+    best = {1, 1, best.lanes, 1, shape.panel_k_interleave, shape.panel == 1 ? 0 : shape.panel};
+    for (int vectors = 1; vectors <= shape.panel; ++vectors)
+      if (shape.panel % vectors == 0) try_tiles(shape.panel_k_interleave, vectors);
+    return best;
+  }
   for (int k_interleave = 1; k_interleave <= (shape.compact ? 1 : shape.max_k_interleave); k_interleave *= 2)
     for (int vectors = 1; vectors <= 8 && vectors <= total_vectors; ++vectors)
       try_tiles(k_interleave, vectors);
@@ -157,7 +173,7 @@ int choose_rest_splits(int rows, const TileShape& tile, const ProductFacts& prod
                        const TargetInfo& target) {
   int best = 1;
   for (int splits = 2; splits <= 8; splits *= 2) {
-    if (registers_needed(rows, tile.vectors, splits, product) > target.vector_registers) break;
+    if (registers_needed(rows, tile.vectors, splits, product, target) > target.vector_registers) break;
     auto cycles = [&](int sums) { return step_cycles(rows, tile.vectors, sums, product, target); };
     if (cycles(splits) < cycles(best)) best = splits;
   }
@@ -180,18 +196,34 @@ void ContractionShape::set_product(const Product& of_operands) {
   lane_bytes = static_cast<int>(group) * bit_width(product.rhs) / 8;
 }
 
+namespace {
+
+// The most vectors up to `most` that divide a panel evenly.
+int even_part(int64_t panel, int most) {
+  while (panel % most != 0) --most;
+  return most;
+}
+
+} // namespace
+
 ColumnGroups column_groups(int64_t n, const TileShape& tile) {
   ColumnGroups groups;
   groups.vectors = tile.vectors;
   groups.lanes = tile.lanes;
+  groups.panel_vectors = tile.panel_vectors();
   groups.total_vectors = (n + tile.lanes - 1) / tile.lanes;
   int64_t whole_vectors = tile.k_interleave > 1 ? n / tile.lanes : groups.total_vectors;
-  groups.full_groups = whole_vectors / tile.vectors;
-  groups.rest_vectors = static_cast<int>(groups.total_vectors - groups.full_groups * tile.vectors);
+  int64_t full_panels = whole_vectors / groups.panel_vectors;
+  groups.full_groups = full_panels * (groups.panel_vectors / tile.vectors);
+  int64_t rest = groups.total_vectors - full_panels * groups.panel_vectors;
   groups.rest_k_interleave = tile.k_interleave;
-  int64_t rest_columns = n - groups.full_groups * tile.vectors * tile.lanes;
+  int64_t rest_columns = n - full_panels * groups.panel_vectors * tile.lanes;
   int64_t width = tile.lanes / tile.k_interleave;
-  groups.rest_registers = groups.rest_vectors == 0 ? 0 : static_cast<int>((rest_columns + width - 1) / width);
+  groups.rest_panel_registers = rest == 0 ? 0 : static_cast<int>((rest_columns + width - 1) / width);
+  bool is_cut = rest > tile.vectors && tile.k_interleave == 1;
+  groups.rest_vectors = is_cut ? even_part(rest, tile.vectors) : static_cast<int>(rest);
+  groups.rest_groups = rest == 0 ? 0 : rest / groups.rest_vectors;
+  groups.rest_registers = is_cut ? groups.rest_vectors : groups.rest_panel_registers;
   return groups;
 }
 

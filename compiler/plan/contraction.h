@@ -19,13 +19,16 @@ namespace firn::plan {
 // partial sums, taken round robin over the reduction, where rows x vectors alone would not hide the latency
 // of the FMA. `k_interleave` > 1: of the last column group, a register holds as many steps of the reduction
 // for lanes / k_interleave columns, so that a part of a vector takes no more registers than it fills
-// (lower/contraction/k_interleave.h).
+// (lower/contraction/k_interleave.h). With `panel`, the packed operand lies in panels of that many vectors, of
+// which a tile takes a part: the form that a wider tile of another CPU's code in the same object wants.
 struct TileShape {
   int rows = 1;
   int vectors = 1; // of results
   int lanes = 8;
   int accumulator_splits = 1;
   int k_interleave = 1;
+  int panel = 0; // a multiple of `vectors`; 0: as many
+  int panel_vectors() const { return panel > 0 ? panel : vectors; }
   bool operator==(const TileShape&) const = default;
 };
 
@@ -63,6 +66,9 @@ struct ContractionShape {
   // Steps of the innermost reduction loop whose scalar operands lie side by side, at multiples of that: what
   // a tile's k_interleave may be at most.
   int max_k_interleave = 1;
+  // Of the packed vector operand, where its form is given: a tile's panel_vectors() and k_interleave. 0: it
+  // is the tile's to choose.
+  int panel = 0, panel_k_interleave = 1;
   bool m_varies = false; // from run to run; m is the most that it may be
   // How many of the leading `outer` dims also select another part of the vector operand (batch, groups).
   int vector_outer_dims = 0;
@@ -102,23 +108,36 @@ struct ColumnWalk {
 };
 ColumnWalk column_walk(const ContractionShape& shape, const TileShape& tile);
 
-// The vectors a column group of the packed operand holds: groups of tile.vectors, the last one smaller. With
-// k_interleave, a group that ends in a part of a vector is that last one even if it has as many.
+// The panels of the packed vector operand, and the groups of vectors that tiles take of them: all of a panel, or
+// with TileShape::panel a part. The last panel may be narrower; its groups are equal too, and as wide as its
+// vectors can be divided evenly. With k_interleave, a panel that ends in a part of a vector is that last one even
+// if it has as many, and is one group.
 struct ColumnGroups {
   int64_t total_vectors; // ceil(n / lanes)
   int64_t full_groups;   // of `vectors` each
-  int rest_vectors;      // of the last group; 0: none
-  int rest_registers;    // that hold those
+  int64_t rest_groups;   // of the last, narrower panel; 0: there is none
+  int rest_vectors;      // of each of those
+  int rest_registers;    // that hold these
+  int rest_panel_registers;
   int rest_k_interleave; // steps in one of those registers
   int vectors, lanes;
-  int64_t count() const { return full_groups + (rest_vectors > 0 ? 1 : 0); }
+  int panel_vectors;
+  int64_t count() const { return full_groups + rest_groups; }
+  int64_t first_rest_vector() const { return full_groups * vectors; }
   bool is_rest(const IntExpr& first_vector) const {
-    return rest_vectors > 0 && first_vector.is_constant() && first_vector.value() == full_groups * vectors;
+    return rest_groups > 0 && first_vector.lower_bound() >= first_rest_vector();
   }
   // Of the group of `count` vectors from `first` on.
   int registers(const IntExpr& first, int count) const { return is_rest(first) ? rest_registers : count; }
   int k_interleave(const IntExpr& first) const { return is_rest(first) ? rest_k_interleave : 1; }
   int most_registers() const { return std::max(full_groups > 0 ? vectors : 0, rest_registers); }
+  // The panel that holds a group: its first vector, and the registers of one step in it.
+  IntExpr panel_of(const IntExpr& first) const {
+    return is_rest(first) ? IntExpr(first_rest_vector()) : floor_div(first, panel_vectors) * panel_vectors;
+  }
+  int panel_registers(const IntExpr& first) const {
+    return is_rest(first) ? rest_panel_registers : panel_vectors;
+  }
 };
 ColumnGroups column_groups(int64_t n, const TileShape& tile);
 

@@ -99,6 +99,8 @@ std::string check_shares(const Tiling& tiling, const ContractionShape& shape, bo
 std::string check_tiling(const Tiling& tiling, const ContractionShape& shape) {
   if (tiling.tile.k_interleave > 1 && shape.max_k_interleave % tiling.tile.k_interleave != 0)
     return "steps can be interleaved by " + std::to_string(shape.max_k_interleave) + " at most here";
+  if (tiling.tile.panel > 0 && tiling.tile.panel % tiling.tile.vectors != 0)
+    return "a tile takes an even part of its panel";
   if (!tiling.columns_outermost && shape.vector_outer_dims > 0)
     return "columns are outermost where batches or groups have their own";
   return "";
@@ -126,9 +128,13 @@ void fit_tiles_to_blocks(Tiling& tiling, const ContractionShape& shape, const Ta
   tiling = fitting;
 }
 
-void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& target, int threads) {
+// `form`: the plan whose parts the columns lie in; null: they are chosen.
+void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& target, int threads,
+                   const ContractionPlan* form) {
   const TileShape& tile = tiling.tile;
   int64_t rows = g.shape.m, steps = g.contract[0].extent;
+  if (form) tiling.parts = form->tiling.parts;
+  if (tiling.parts > 1) tiling.columns_outermost = true;
   if (!allows_blocks(g, tile) || target.l2_bytes == 0) return;
   tiling.columns_outermost = true;
   // Beside a block of rows the cache holds two groups of columns, the one at hand and the one on its way,
@@ -136,7 +142,7 @@ void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& targe
   int64_t column_bytes = bit_width(g.columns.type.dtype) / 8, bytes = bit_width(g.rows.type.dtype) / 8;
   int64_t group_bytes = steps * tile.vectors * tile.lanes * column_bytes,
           most = share_of(target.l2_bytes, cache_share::kColumnGroup);
-  if (group_bytes > most && rows * steps * bytes > share_of(target.l2_bytes, cache_share::kHandedOn))
+  if (!form && group_bytes > most && rows * steps * bytes > share_of(target.l2_bytes, cache_share::kHandedOn))
     tiling.parts = static_cast<int>((group_bytes + most - 1) / most);
   int64_t row_bytes = std::max<int64_t>(1, steps / tiling.parts * bytes);
   int64_t room = share_of(target.l2_bytes, cache_share::kRowBlock);
@@ -176,6 +182,7 @@ public:
       plan.looped_epilogue = has_long_epilogue(instruction_) && plan.algorithm != Algorithm::Planar;
       plan.bias_first = plan.algorithm == Algorithm::Direct && !is_dot && starts_from_bias(instruction_);
     }
+    if (plan.product == Product{} && form()) plan.product = form()->product;
     if (plan.product == Product{}) {
       auto product = choose_product(*root_.op, target_, context_.options.strict_math);
       if (!product) return "register tiles do not sum such products";
@@ -188,6 +195,16 @@ public:
   }
 
 private:
+  // The plan whose packed operand this one reads; null: it makes its own.
+  const ContractionPlan* form() const {
+    return context_.packed_as ? std::get_if<ContractionPlan>(context_.packed_as) : nullptr;
+  }
+  void take_form(ContractionShape& shape) const {
+    if (!form()) return;
+    shape.panel = form()->tiling.tile.panel_vectors();
+    shape.panel_k_interleave = form()->tiling.tile.k_interleave;
+  }
+
   std::string complete_dot(ContractionPlan& plan, bool chooses) const {
     bool lhs_constant = is_packable_constant(root_.operands[0]),
          rhs_constant = is_packable_constant(root_.operands[1]);
@@ -203,8 +220,9 @@ private:
     if (!plan.unpacked && !g->has_static_columns()) return "what varies is not packed";
     g->shape.compact = context_.options.optimize_size;
     if (vector_constant) g->shape.weight_bytes = context_.model_weight_bytes;
+    if (chooses && vector_constant) take_form(g->shape);
     set_tiling(plan, g->shape, target_, chooses);
-    if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads);
+    if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
     if (chooses) choose_shares(plan.tiling, g->shape, context_.options.threads, /*may_cut_rows=*/true);
     std::string wrong = check_tiling(plan.tiling, g->shape);
     if (wrong.empty()) wrong = check_shares(plan.tiling, g->shape, /*may_cut_rows=*/true);
@@ -252,7 +270,8 @@ private:
     g->shape.compact = context_.options.optimize_size;
     if (!context_.by_lines && is_packable_constant(computed.filter))
       g->shape.weight_bytes = context_.model_weight_bytes;
-    if (!target_.has_embedded_broadcast) g->shape.max_k_interleave = 1;
+    if (!target_.has_embedded_broadcast && !form()) g->shape.max_k_interleave = 1;
+    if (chooses && is_packable_constant(computed.filter)) take_form(g->shape);
     set_tiling(plan, g->shape, target_, chooses);
     // Filters pass once per run: those after the group at hand come from far unless they are asked for early.
     plan.tiling.streams_vectors =
@@ -274,8 +293,9 @@ private:
     if (!g || context_.by_lines)
       return "planes want a convolution of f32 over plain lines without stride, groups and dilated inputs";
     set_tiling(plan, g->shape, target_, chooses);
-    if (plan.tiling.parts > 1 || plan.tiling.row_block > 0 || plan.tiling.shares > 1 || plan.lhs_columns ||
-        plan.unpacked || plan.looped_epilogue || plan.bias_first)
+    if (plan.tiling.parts > 1 || plan.tiling.row_block > 0 || plan.tiling.shares > 1 ||
+        plan.tiling.tile.panel > 0 || plan.lhs_columns || plan.unpacked || plan.looped_epilogue ||
+        plan.bias_first)
       return "planes have no parts, no blocks of rows, and neither bias nor epilogue of another kind";
     return check_tiling(plan.tiling, g->shape);
   }

@@ -27,6 +27,8 @@ struct ContractionContext {
   const PlanOptions& options;
   int64_t model_weight_bytes = 0;
   bool by_lines = false; // in a depthwise chain, which has the loop over lines of the image
+  // The plan that decides how constants are packed; null: the one at hand (PlanOptions::packed_as).
+  const KernelPlan* packed_as = nullptr;
 };
 
 // How an instruction is computed as a contraction; nothing if it is none, or one that tiles do not cover.

@@ -90,7 +90,7 @@ double predicted_cycles(const Instruction& instruction, const TargetInfo& target
       activations += bytes_of(operand.type());
   }
   for (int i = 0; i < instruction.num_results(); ++i) activations += bytes_of(instruction.type(i));
-  double compute = count / (target.lanes(32) * target.fma_pipes);
+  double compute = count / (target.register_lanes(32) * target.fma_pipes);
   return overlapped(std::max(compute, activations / target.l2_bytes_per_cycle),
                     stream_cycles(weights, 1, target, model_weight_bytes));
 }

@@ -113,7 +113,7 @@ int value_bits(DType dtype) {
 
 ElementCode element_code(int bits, const TargetInfo& target) {
   ElementCode code;
-  code.lanes = std::max(1, target.lanes(bits));
+  code.lanes = std::max(1, target.register_lanes(bits));
   return code;
 }
 
@@ -155,7 +155,9 @@ std::string complete(ElementsPlan& plan, const Instruction& instruction, const T
   for (int i = 0; i < instruction.num_results(); ++i)
     has_blocks = has_blocks || reduced_blocks(instruction, i);
   if (plan.code.lanes == 0) {
-    plan.code.lanes = element_code(widest_bits(instruction), target).lanes;
+    // What is walked in blocks takes them whole.
+    plan.code.lanes = has_blocks ? std::max(1, target.lanes(widest_bits(instruction)))
+                                 : element_code(widest_bits(instruction), target).lanes;
     plan.in_blocks = has_blocks;
   }
   if (plan.in_blocks && !has_blocks) return "no operand of a reduction lies in blocks of its result's dim";

@@ -24,7 +24,7 @@ std::string number(const char* name, int64_t value, int64_t none) {
 
 std::string text_of(const TileShape& tile) {
   return " tile " + pair_text(tile.rows, tile.vectors) + number("splits", tile.accumulator_splits, 1) +
-         number("interleave", tile.k_interleave, 1);
+         number("interleave", tile.k_interleave, 1) + number("panel", tile.panel, 0);
 }
 std::string text_of(const WindowTiling& tiling) {
   return " tile " + std::to_string(tiling.pixels) + " along " + std::to_string(tiling.along) +
@@ -221,7 +221,16 @@ private:
   bool read(TileShape& tile) {
     return read_pair(kMaxTile, tile.rows, tile.vectors) &&
            read_choice("splits", {1, 2, 4, 8}, "splits are 1, 2, 4 or 8", tile.accumulator_splits) &&
-           read_choice("interleave", {1, 2, 4}, "steps are interleaved by 1, 2 or 4", tile.k_interleave);
+           read_choice("interleave", {1, 2, 4}, "steps are interleaved by 1, 2 or 4", tile.k_interleave) &&
+           read_panel(tile);
+  }
+  bool read_panel(TileShape& tile) {
+    int64_t panel = 0;
+    if (!in_.accept("panel")) return true;
+    bool fits = in_.integer(panel) && panel > tile.vectors && panel <= kMaxTile && panel % tile.vectors == 0;
+    tile.panel = static_cast<int>(panel);
+    return fits ||
+           in_.fail("a panel has a multiple of the tile's vectors, up to " + std::to_string(kMaxTile));
   }
 
   bool read_count(const char* name, const char* wanted, int64_t& value) {

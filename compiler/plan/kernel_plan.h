@@ -27,8 +27,8 @@ enum class SumsIn : uint8_t {
 // A dot or convolution by register tiles, the rest of its fusion computed of the sums before they are stored.
 //
 //   direct [product KIND LHS RHS ACCUMULATOR] [sums tile_registers|scratch]
-//          [tile ROWSxVECTORS [splits N] [interleave N] [columns|rows outermost] [parts N] [row_block N]
-//           [shares N]
+//          [tile ROWSxVECTORS [splits N] [interleave N] [panel N] [columns|rows outermost] [parts N]
+//           [row_block N] [shares N]
 //           [compact] [lhs_columns] [unpacked] [looped_epilogue] [bias_first]]
 //
 // What stands in brackets is left to the cost model without it: product, and tile and loops. Columns are
@@ -51,7 +51,8 @@ struct ContractionPlan {
 
 // A convolution by Winograd's algorithm (plan/winograd.h).
 //
-//   winograd HIGHxWIDE [tile ROWSxVECTORS [splits N] [interleave N] batch TILES [apart] [looped_epilogue]]
+//   winograd HIGHxWIDE [tile ROWSxVECTORS [splits N] [interleave N] [panel N] batch TILES [apart]
+//                       [looped_epilogue]]
 struct WinogradPlan {
   int outputs_high = 0, outputs_wide = 0; // of one transform
   TileShape tile{0};                      // of the products; no rows: the cost model's

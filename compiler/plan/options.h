@@ -11,6 +11,7 @@ namespace firn::plan {
 // (choose_winograd.h says when), every one that it makes faster, or none.
 enum class Winograd : uint8_t { WithinBytes, All, Off };
 
+class KernelPlans;
 class ScheduleDatabase;
 struct Explanation;
 
@@ -22,6 +23,9 @@ struct PlanOptions {
   const ScheduleDatabase* schedules = nullptr;      // overrules the cost model where it has an entry
   std::vector<Explanation>* explanations = nullptr; // filled in the order of the program
   int threads = 1;                                  // for which kernels are cut into items
+  // Plans of the same graph for another CPU, whose packed constants kernels are to read; null: they have their
+  // own.
+  const KernelPlans* packed_as = nullptr;
 };
 
 } // namespace firn::plan

@@ -77,6 +77,7 @@ private:
 
   Result plan(const Instruction& instruction, const Instruction* chain) {
     ContractionContext context{options_, plans_.model_weight_bytes, chain != nullptr};
+    if (options_.packed_as) return plan_packed(instruction, chain, context);
     if (instruction.attributes().has("plan")) {
       auto written = parse_kernel_plan(place_of(instruction), instruction.attributes().text("plan"));
       if (!written) return model_error(written.error().message);
@@ -104,11 +105,25 @@ private:
     return {};
   }
 
+  // Of an instruction whose constants are packed for another CPU: by the same algorithm.
+  Result plan_packed(const Instruction& instruction, const Instruction* chain, ContractionContext context) {
+    context.packed_as = options_.packed_as->find(instruction);
+    Explanation explanation;
+    std::optional<KernelPlan> plan = find_in_database(instruction, context, explanation);
+    if (!plan) plan = choose_packed_plan(instruction, context);
+    if (plan) {
+      plans_.set(instruction, std::move(*plan));
+      begin_explanation(instruction, chain, std::move(explanation));
+    }
+    return {};
+  }
+
   // Of an instruction with dims that vary: by the algorithms that take them.
   Result plan_varying(const Instruction& instruction) {
     ContractionContext context{options_, plans_.model_weight_bytes, false};
     std::optional<KernelPlan> plan;
-    if (instruction.attributes().has("plan")) {
+    if (options_.packed_as) context.packed_as = options_.packed_as->find(instruction);
+    if (instruction.attributes().has("plan") && !options_.packed_as) {
       auto written = parse_kernel_plan(place_of(instruction), instruction.attributes().text("plan"));
       if (!written) return model_error(written.error().message);
       std::string wrong = complete_varying(*written, instruction, context);

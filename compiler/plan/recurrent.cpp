@@ -34,20 +34,26 @@ int most_sums(const RecurrentLayer& layer) {
   return static_cast<int>(most);
 }
 
+// In vectors of units.
+int register_count(const TargetInfo& target) {
+  if (target.vector_bits == 0) return std::max(6, target.vector_registers / 2);
+  return target.vector_registers / target.vector_parts;
+}
+
 // Units per block: enough sums at once to hide the latency of the FMA, with few blocks that fall short of it.
-RecurrentPlan choose(const RecurrentLayer& layer, const PlanOptions& options) {
+// `given`: the vectors of a block; 0: they are chosen.
+RecurrentPlan choose(const RecurrentLayer& layer, const PlanOptions& options, int given = 0) {
   const TargetInfo& target = options.target;
-  int registers =
-      target.vector_bits == 0 ? std::max(6, target.vector_registers / 2) : target.vector_registers;
-  int most = most_sums(layer);
+  int registers = register_count(target), most = most_sums(layer);
   int64_t lanes = target.lanes(32), total = (layer.hidden + lanes - 1) / lanes;
   double best = INFINITY;
-  RecurrentPlan plan{1, 1};
-  for (int vectors = 1; vectors <= 8 && vectors <= total; ++vectors) {
+  RecurrentPlan plan{1, std::max(1, given)};
+  for (int vectors = 1; vectors <= 8 && vectors <= total && given == 0; ++vectors) {
     if (vectors > 1 && vectors * most + 2 > registers) break;
     double latency = target.fma_latency;
     auto cost = [&](int64_t width) {
-      return std::max(latency, static_cast<double>(width * layer.gates) / target.fma_pipes);
+      return std::max(latency,
+                      static_cast<double>(width * target.vector_parts * layer.gates) / target.fma_pipes);
     };
     int64_t rest = total % vectors;
     double cycles = static_cast<double>(total / vectors) * cost(vectors) + (rest > 0 ? cost(rest) + 1 : 0);
@@ -59,7 +65,8 @@ RecurrentPlan choose(const RecurrentLayer& layer, const PlanOptions& options) {
   plan.rows = static_cast<int>(std::clamp<int64_t>((registers - 3) / (plan.vectors * most), 1, batch));
   if (options.optimize_size) plan.rows = 1;
   // As many sums as hide the latency of the FMA; machines without vectors have no registers for them.
-  plan.sums = target.vector_bits > 0 ? int64_t{target.fma_latency} * target.fma_pipes : 1;
+  plan.sums =
+      target.vector_bits > 0 ? int64_t{target.fma_latency} * target.fma_pipes / target.vector_parts : 1;
   // Functions of several cells side by side would want more registers than there are.
   plan.looped_cells = plan.rows * plan.vectors > 1;
   int64_t bytes = divide(layer, plan, target).weight_bytes();
@@ -82,6 +89,12 @@ std::optional<RecurrentLayer> find_recurrent(const Instruction& composite) {
     if (!composite.type(i).layout.is_plain()) return std::nullopt;
   if (o.lens && o.lens.dtype() != DType::I32) return std::nullopt;
   return layer;
+}
+
+RecurrentPlan packed_alike(const RecurrentPlan& plan, const Instruction& composite,
+                           const PlanOptions& options) {
+  auto layer = find_recurrent(composite);
+  return layer ? choose(*layer, options, plan.vectors) : plan;
 }
 
 std::string complete(RecurrentPlan& plan, const Instruction& composite, const PlanOptions& options) {

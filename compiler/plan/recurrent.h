@@ -40,6 +40,10 @@ struct RecurrentDivision : RecurrentPlan {
 // other instruction.
 std::optional<RecurrentLayer> find_recurrent(const Instruction& composite);
 
+// The plan over weights that are packed as another one says.
+RecurrentPlan packed_alike(const RecurrentPlan& plan, const Instruction& composite,
+                           const PlanOptions& options);
+
 // Completes a plan whose tile is left to the cost model. Says why a plan cannot be followed; empty: it can.
 std::string complete(RecurrentPlan& plan, const Instruction& composite, const PlanOptions& options);
 RecurrentDivision divide(const RecurrentLayer& layer, const RecurrentPlan& plan, const TargetInfo& target);

@@ -174,7 +174,7 @@ std::optional<Relayout> find_relayout(const Instruction& instruction, const Targ
 // The widest vectors: a square of n x n costs 2n loads and stores and n log2(n) shuffles, fewer per element
 // the wider it is.
 int64_t relayout_lanes(const TargetInfo& machine) {
-  return machine.lanes(32);
+  return machine.register_lanes(32);
 }
 
 std::string complete(RelayoutPlan& plan, const Instruction& instruction, const TargetInfo& machine) {

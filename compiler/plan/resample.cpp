@@ -55,7 +55,7 @@ Run longest_run(const std::vector<ShufflePattern>& patterns, size_t whole) {
 
 // Shuffles as long as their code is short: gathers take a step per element.
 ResamplePlan choose(const ResampledLines& lines, const PlanOptions& options) {
-  int64_t lanes = options.target.lanes(32);
+  int64_t lanes = options.target.register_lanes(32);
   if (lines.inner > 1 && lines.inner < lanes) lanes = 1; // few channels last
   if (lines.inner > 1 || lanes == 1) return {Form::Vectors, lanes};
   if (lines.dims.back().indices->is_opaque()) return {Form::Gathers, lanes};

@@ -113,17 +113,19 @@ std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, cons
   if (!convolution) return std::nullopt;
   const TargetInfo& target = options.target;
   const std::vector<WindowDim>& window = convolution->attributes().window().dims;
-  int64_t line = 0, channels = convolution->operand(1).dim(1), registers = target.vector_registers;
+  int64_t line = 0, channels = convolution->operand(1).dim(1),
+          registers = target.vector_registers / target.vector_parts; // for vectors of channels
   for (const WindowDim& dim : window) line = std::max(line, dim.size);
   int64_t products = target.has_fma ? 0 : 3;                      // on their way to their sums
   int64_t spare = 3 + products + epilogue_constants(instruction); // an input vector, one on its way
   int64_t taps = size_of(window) * channels;
-  bool fits = taps + kMinPixels + spare <= registers;
+  int64_t least = (kMinPixels + target.vector_parts - 1) / target.vector_parts;
+  bool fits = taps + least + spare <= registers;
   int64_t most = registers - spare - (fits ? taps : std::min(line, registers / 2));
   DepthwisePlan plan;
   plan.tiling = options.optimize_size
                     ? cut(instruction.type(), window, kCompactPixels, 0)
-                    : cut(instruction.type(), window, std::clamp<int64_t>(most, kMinPixels, kMaxPixels),
+                    : cut(instruction.type(), window, std::clamp<int64_t>(most, least, kMaxPixels),
                           kStraightFmas / (target.has_fma ? 1 : 2) / channels);
   plan.taps_in_registers = plan.tiling.straight && fits;
   plan.looped_epilogue = has_long_epilogue(instruction);
@@ -149,7 +151,9 @@ std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const Pl
   const TargetInfo& target = options.target;
   if (!has_window_tiles(root->operands[0].type(), instruction.type(), window, target.lanes(32)))
     return std::nullopt;
-  int64_t most = options.optimize_size ? 1 : std::min<int64_t>(kMaxPooledPixels, target.vector_registers / 2);
+  int64_t most = options.optimize_size
+                     ? 1
+                     : std::min<int64_t>(kMaxPooledPixels, target.vector_registers / target.vector_parts / 2);
   return PoolingPlan{cut(instruction.type(), window, most, options.optimize_size ? 0 : kStraightSteps)};
 }
 

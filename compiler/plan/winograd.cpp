@@ -183,7 +183,8 @@ std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution
   for (const WindowDim& dim : window)
     if (dim.stride != 1 || dim.dilation != 1 || dim.input_dilation != 1) return std::nullopt;
   plan.lanes = target.lanes(32);
-  plan.transforms_in_registers = target.vector_registers >= 32 && target.has_masked_memory;
+  plan.transforms_in_registers =
+      target.vector_registers >= 32 * target.vector_parts && target.has_masked_memory;
   for (const Type* type : {&input, &result})
     if (type->layout.blocks.size() != 1 || type->layout.blocks[0].dim != 1 ||
         type->layout.blocks[0].size != plan.lanes)
@@ -218,6 +219,7 @@ ContractionShape WinogradGeometry::products() const {
   shape.k.push_back(loop);
   shape.scalar_bytes = points() * batch * channels * 4;
   shape.vector_bytes = points() * filters * channels * 4;
+  shape.panel = panel;
   return shape;
 }
 
@@ -261,6 +263,7 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
       const WinogradPlan* forced = request.given;
       if (forced && (forced->outputs_high != high || forced->outputs_wide != wide)) continue;
       WinogradGeometry plan = *geometry;
+      plan.panel = request.panel;
       plan.height = make_winograd_transform(high, taps_high);
       plan.width = make_winograd_transform(wide, taps_wide);
       plan.tiles_high = (plan.out_height + high - 1) / high;
@@ -276,8 +279,10 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
 
 std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,
                                                   const ComputedConvolution& computed,
-                                                  const TargetInfo& target, int64_t model_weight_bytes) {
-  auto found = plan_winograd({*computed.convolution, computed.result, target, model_weight_bytes, &plan});
+                                                  const TargetInfo& target, int64_t model_weight_bytes,
+                                                  int panel, int threads) {
+  auto found = plan_winograd(
+      {*computed.convolution, computed.result, target, model_weight_bytes, &plan, threads, panel});
   if (found.empty()) return std::nullopt;
   return std::move(found[0]);
 }
@@ -290,7 +295,10 @@ std::string complete(WinogradPlan& plan, const Instruction& instruction, const C
   if (context.options.strict_math) return "strict math has no Winograd's algorithm";
   auto computed = ComputedConvolution::of(*root, instruction.type(), target.lanes(32));
   if (!is_packable_constant(computed.filter)) return "the filters are not known";
-  auto geometry = winograd_geometry(plan, computed, target, context.model_weight_bytes);
+  const auto* form = context.packed_as ? std::get_if<WinogradPlan>(context.packed_as) : nullptr;
+  auto geometry = winograd_geometry(plan, computed, target, context.model_weight_bytes,
+                                    form ? form->tile.panel_vectors() : 0,
+                                    form ? context.options.threads : 1);
   if (!geometry)
     return "transforms of these sizes want f32 over blocked channels, stride 1, no groups, and windows of 3 "
            "or "

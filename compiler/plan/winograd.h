@@ -33,6 +33,7 @@ struct WinogradGeometry {
   int64_t batch = 0, batches = 0;                    // tiles per batch; the last one may have fewer
   bool apart = false;                                // V of all batches lies between two kernels
   int lanes = 0;
+  int panel = 0;                        // of the packed filters, where their form is given
   bool transforms_in_registers = false; // whole tiles fit; needs masked loads for the rows at the edges
   Tiling tiling;                        // of the products: rows are tiles, columns filters
   double cycles = 0;                    // estimate of the whole, its operands and scratch near
@@ -40,8 +41,8 @@ struct WinogradGeometry {
   int points() const { return height.inputs() * width.inputs(); }
   int64_t channel_blocks() const { return (channels + lanes - 1) / lanes; }
   int64_t filter_elements() const; // of packed, transformed filters
-  // The place of their vector `vector` in the group of `vectors` from `first` on.
-  IntExpr filter_index(const IntExpr& first, int vectors, const IntExpr& vector, const IntExpr& point,
+  // The place of their vector `vector` in the group of vectors from `first` on.
+  IntExpr filter_index(const IntExpr& first, const IntExpr& vector, const IntExpr& point,
                        const IntExpr& channel) const;
   TapTransform filter_transform() const { return {height.filter, width.filter}; }
   Packing filter_packing() const;    // from [filters, channels, (height,) width]
@@ -62,6 +63,7 @@ struct WinogradRequest {
   int64_t model_weight_bytes; // of all layers, which pass through the caches between two runs of this one
   const WinogradPlan* given;  // the sizes, and tile and batch if it has them; may be null
   int threads = 1;            // that share the work
+  int panel = 0;              // of the packed filters; 0: as many vectors as the tile has
 };
 
 // One for every size of the transform, fastest first by the count of cycles; none if Winograd's algorithm
@@ -72,7 +74,8 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request);
 // sizes.
 std::optional<WinogradGeometry> winograd_geometry(const WinogradPlan& plan,
                                                   const ComputedConvolution& computed,
-                                                  const TargetInfo& target, int64_t model_weight_bytes);
+                                                  const TargetInfo& target, int64_t model_weight_bytes,
+                                                  int panel = 0, int threads = 1);
 // Completes a plan whose tile is left to the cost model. Says why a plan cannot be followed; empty: it can.
 std::string complete(WinogradPlan& plan, const Instruction& instruction, const ContractionContext& context);
 

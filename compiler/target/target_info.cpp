@@ -139,6 +139,14 @@ void set_cache_facts(TargetInfo& machine, const CpuRow* row) {
 
 } // namespace
 
+TargetInfo with_vectors_of(TargetInfo machine, const TargetInfo& widest) {
+  FIRN_CHECK(machine.vector_bits > 0 && widest.vector_bits % machine.vector_bits == 0,
+             "vectors of " + machine.cpu + " make none of " + widest.cpu);
+  machine.vector_parts = widest.vector_bits / machine.vector_bits;
+  machine.vector_bits = widest.vector_bits;
+  return machine;
+}
+
 Expected<TargetInfo> find_target(std::string_view triple, std::string_view cpu, std::string_view features) {
   initialise_llvm_targets();
   auto triple_found = choose_triple(triple, cpu);

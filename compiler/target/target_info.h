@@ -28,7 +28,10 @@ struct TargetInfo {
   Arch arch = Arch::X86_64;
   int pointer_bits = 64;
 
-  int vector_bits = 256;     // widest profitable vector register; 0: scalar code only
+  int vector_bits = 256; // of a vector in kernels: the widest profitable register; 0: scalar code only
+  // Registers that make such a vector: several where an object holds code for several CPUs, which share their
+  // layouts and so have vectors as long as the widest one's.
+  int vector_parts = 1;
   int vector_registers = 16; // architectural vector (or float) registers
   bool has_fma = true;       // fused multiply-add on f32 and f64
   bool has_f16_arithmetic = false;
@@ -57,6 +60,9 @@ struct TargetInfo {
   int channel_block() const { return vector_bits >= 128 ? vector_bits / 32 : 4; }
   // Lanes of a full vector of elements of that many bits (1 without vectors).
   int lanes(int element_bits) const { return vector_bits == 0 ? 1 : vector_bits / element_bits; }
+  // The same of one register: the lanes of code whose order of elements no layout decides.
+  int register_bits() const { return vector_bits / vector_parts; }
+  int register_lanes(int element_bits) const { return vector_bits == 0 ? 1 : register_bits() / element_bits; }
 
   // Bits of include/firn/abi.h that the running CPU must have; the class constructor checks them.
   uint64_t required_cpu_features = 0;
@@ -67,5 +73,9 @@ struct TargetInfo {
 // "native": the host's cpu with its features. `features`: extra LLVM features. Unknown names are usage errors
 // that list choices.
 Expected<TargetInfo> find_target(std::string_view triple, std::string_view cpu, std::string_view features);
+
+// The machine with vectors as long as those of `widest`, of the same architecture and with wider registers or
+// equal ones.
+TargetInfo with_vectors_of(TargetInfo machine, const TargetInfo& widest);
 
 } // namespace firn

@@ -5,6 +5,7 @@
 #include "compiler/graph/verify.h"
 #include "compiler/kernel/passes/pass.h"
 #include "compiler/memory/plan.h"
+#include "compiler/plan/plan_module.h"
 #include "tests/codegen/model_object.h"
 
 #include <catch2/catch.hpp>
@@ -103,6 +104,13 @@ void expect_lowered_module(const std::string& text, const LoweredOptions& option
 }
 
 namespace {
+
+plan::KernelPlans plans_for(const Module& module, const TargetInfo& target, const LoweredOptions& options) {
+  auto plans = plan::plan_module(module, {target, options.optimize_size, options.math == lower::Math::Strict,
+                                          lower::Winograd::All, nullptr, nullptr, options.threads});
+  if (!plans) FAIL(plans.error().message);
+  return std::move(*plans);
+}
 
 codegen::CodegenOptions code_options(const TargetInfo& target, bool optimize_size) {
   codegen::CodegenOptions options = options_for(target);
@@ -240,15 +248,23 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
   for (const Extents& extents : all_extents) given.push_back(make_inputs(extents));
   for (const std::string& cpu : options.cpus) {
     INFO(cpu << (options.placement == Placement::AtEnd ? "\n" : ", at the start of pages\n") << text);
-    size_t space = std::min(cpu.find(' '), cpu.size());
-    TargetInfo target = target_of("", cpu.substr(0, space), cpu.substr(std::min(space + 1, cpu.size())));
+    size_t space = std::min(cpu.find(' '), cpu.size()), in = cpu.find(" in ");
+    TargetInfo target = target_of("", cpu.substr(0, space),
+                                  in == cpu.npos ? cpu.substr(std::min(space + 1, cpu.size())) : "");
+    std::optional<plan::KernelPlans> packed_as;
+    if (in != cpu.npos) {
+      TargetInfo widest = target_of("", cpu.substr(in + 4));
+      target = with_vectors_of(target, widest);
+      packed_as = plans_for(module, widest, options);
+    }
     bool is_emulated = target.arch != Arch::X86_64;
     if (is_emulated && (!options.extents.empty() || !EmulatedObject::available(target))) continue;
     kernel::Program program = lower(module, {.target = target,
                                              .optimize_size = options.optimize_size,
                                              .math = options.math,
                                              .winograd = lower::Winograd::All,
-                                             .threads = options.threads});
+                                             .threads = options.threads,
+                                             .packed_as = packed_as ? &*packed_as : nullptr});
     INFO(kernel::print_program(program));
     if (is_emulated) {
       expect_emulated(module, program, code_options(target, options.optimize_size), given[0],

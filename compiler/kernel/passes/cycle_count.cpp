@@ -43,7 +43,7 @@ private:
     MachineType type = kernel_.type_of(op.results.empty() ? op.operands[0] : op.results[0]);
     if (type.lanes == 1) return 1;
     if (target_.vector_bits == 0) return type.lanes;
-    return std::max(1.0, 8.0 * type.lanes * scalar_bytes(type.scalar) / target_.vector_bits);
+    return std::max(1.0, 8.0 * type.lanes * scalar_bytes(type.scalar) / target_.register_bits());
   }
 
   double float_cycles(OpKind kind) const {

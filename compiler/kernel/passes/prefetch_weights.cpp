@@ -122,7 +122,8 @@ private:
       else
         call.activations += parameter.size * scalar_bytes(parameter.element);
     }
-    double computing = static_cast<double>(kernel.flops) / (2.0 * target_.lanes(32) * target_.fma_pipes),
+    double computing =
+               static_cast<double>(kernel.flops) / (2.0 * target_.register_lanes(32) * target_.fma_pipes),
            activations = static_cast<double>(call.activations);
     double running = std::max(computing, activations / target_.l2_bytes_per_cycle),
            // What moves the activations is not there for weights.

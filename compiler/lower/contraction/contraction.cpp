@@ -258,10 +258,10 @@ private:
       position.column_vector = group * groups_.vectors;
       emit_tile(position, tile, groups_.vectors);
     });
-    if (groups_.rest_vectors > 0) {
-      position.column_vector = groups_.full_groups * groups_.vectors;
+    b_.loop(0, groups_.rest_groups, 1, [&](const IntExpr& group) {
+      position.column_vector = group * groups_.rest_vectors + groups_.first_rest_vector();
       emit_tile(position, tile, groups_.rest_vectors);
-    }
+    });
   }
 
   // The tile of number p when tiles themselves are the parallel loop: a chain of tests over the segments.
@@ -302,8 +302,11 @@ private:
 
 void emit_column_group(Builder& b, const plan::ColumnGroups& groups, const IntExpr& group,
                        const std::function<void(const IntExpr& vector, int vectors)>& body) {
-  if (groups.full_groups == 0) return body(0, groups.rest_vectors);
-  if (groups.rest_vectors == 0) return body(group * groups.vectors, groups.vectors);
+  // Not before the last panel, whose groups are told apart by that.
+  IntExpr rest = groups.rest_groups == 1 ? IntExpr(0) : max(group - groups.full_groups, 0);
+  IntExpr last = rest * groups.rest_vectors + groups.first_rest_vector();
+  if (groups.full_groups == 0) return body(last, groups.rest_vectors);
+  if (groups.rest_groups == 0) return body(group * groups.vectors, groups.vectors);
   kernel::MachineType index_type{kernel::Scalar::Index, 1};
   Register is_full = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b.index(group),
                                b.constant_int(index_type, groups.full_groups));
@@ -314,7 +317,7 @@ void emit_column_group(Builder& b, const plan::ColumnGroups& groups, const IntEx
         return std::vector<Register>{};
       },
       [&] {
-        body(groups.full_groups * groups.vectors, groups.rest_vectors);
+        body(last, groups.rest_vectors);
         return std::vector<Register>{};
       });
 }

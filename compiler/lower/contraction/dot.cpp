@@ -105,11 +105,11 @@ private:
     spec.prefetch = [code = *this, elements, passes_once](Builder& b, const TilePosition& at,
                                                           const IntExpr& line) {
       const PackedOperand& packed = code.packed_;
-      int64_t step = packed.tile.lanes * packed.reduction_size();
-      IntExpr here = code.packed_part(at) * (packed.elements() / packed.selected) + at.column_vector * step;
-      IntExpr ahead =
-          here + (passes_once ? kPrefetchAheadBytes / kCacheLineBytes * elements : at.vectors * step);
-      b.prefetch(code.binding_.vector, ahead + line * elements, /*into_l2=*/true);
+      TilePosition group = at;
+      if (!passes_once) group.column_vector = at.column_vector + at.vectors;
+      IntExpr here = code.packed_part(at) * (packed.elements() / packed.selected) + packed.start(group);
+      IntExpr ahead = passes_once ? line + kPrefetchAheadBytes / kCacheLineBytes : line;
+      b.prefetch(code.binding_.vector, here + packed.line(group, ahead, elements), /*into_l2=*/true);
     };
   }
 

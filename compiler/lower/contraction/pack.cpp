@@ -19,12 +19,14 @@ public:
       : o_(operand), groups_(plan::column_groups(operand.columns, operand.tile)), packing_(packing) {}
 
   void add() {
-    int64_t whole = std::min(groups_.full_groups, o_.columns / (int64_t{groups_.vectors} * groups_.lanes));
-    add_groups(whole, 0, groups_.vectors);
-    if (whole < groups_.full_groups) add_groups(1, whole * groups_.vectors, groups_.vectors);
-    int64_t rest = groups_.full_groups * groups_.vectors;
-    if (groups_.rest_vectors == 0) return;
-    if (groups_.rest_k_interleave == 1) return add_groups(1, rest, groups_.rest_vectors);
+    int panel = groups_.panel_vectors;
+    int64_t full = groups_.first_rest_vector() / panel,
+            whole = std::min(full, o_.columns / (int64_t{panel} * groups_.lanes));
+    add_panels(whole, 0, panel);
+    if (whole < full) add_panels(1, whole * panel, panel);
+    int64_t rest = full * panel;
+    if (groups_.rest_groups == 0) return;
+    if (groups_.rest_k_interleave == 1) return add_panels(1, rest, groups_.rest_panel_registers);
     // Vectors of columns that take a register per step of k_interleave, and a last one of fewer.
     int d = groups_.rest_k_interleave, vectors = groups_.rest_registers / d,
         parts = groups_.rest_registers % d;
@@ -56,16 +58,16 @@ private:
     return parts;
   }
 
-  // A box with the dims [selected][groups][loops of the reduction], to which those of registers are added.
-  PackedBox start_box(int64_t groups, int64_t first, int vectors, const Products& products,
+  // A box with the dims [selected][panels][loops of the reduction], to which those of registers are added.
+  PackedBox start_box(int64_t panels, int64_t first, int vectors, const Products& products,
                       int k_interleave) const {
     PackedBox box;
     size_t none = o_.extents.size();
     box.packed = place(0, first, vectors, 0, none, 0);
     box.source = o_.first_element + first * groups_.lanes * o_.column_stride;
     box.dims.push_back({o_.selected, place(1, first, vectors, 0, none, 0) - box.packed, o_.selected_stride});
-    box.dims.push_back({groups, place(0, first + vectors, vectors, 0, none, 0) - box.packed,
-                        int64_t{vectors} * groups_.lanes * o_.column_stride});
+    int64_t columns = int64_t{vectors} * groups_.lanes;
+    box.dims.push_back({panels, columns * o_.reduction_size(), columns * o_.column_stride});
     int64_t start = box.packed;
     for (size_t level = 0; level < o_.extents.size(); ++level) {
       bool is_last = level + 1 == o_.extents.size();
@@ -93,10 +95,10 @@ private:
     if (last >= o_.columns) box.bounds.push_back(std::move(bound));
   }
 
-  // Whole groups, or one that ends with the columns.
-  void add_groups(int64_t groups, int64_t first, int vectors) {
+  // Whole panels, or one that ends with the columns.
+  void add_panels(int64_t panels, int64_t first, int vectors) {
     for (const Products& products : this->products()) {
-      PackedBox box = start_box(groups, first, vectors, products, 1);
+      PackedBox box = start_box(panels, first, vectors, products, 1);
       int k = o_.k_group, lanes = groups_.lanes;
       if (k == 1) {
         add_column_dims(box, first * lanes, {{{vectors, lanes, 0}, lanes}, {{lanes, 1, 0}, 1}});
@@ -266,8 +268,8 @@ int64_t PackedOperand::products() const {
 
 int64_t PackedOperand::elements() const {
   plan::ColumnGroups groups = plan::column_groups(columns, tile);
-  int64_t full = groups.full_groups * groups.vectors * reduction_size(),
-          rest = groups.rest_registers * (reduction_size() / groups.rest_k_interleave);
+  int64_t full = groups.first_rest_vector() * reduction_size(),
+          rest = groups.rest_panel_registers * (reduction_size() / groups.rest_k_interleave);
   return selected * (full + rest) * tile.lanes;
 }
 
@@ -277,10 +279,30 @@ IntExpr PackedOperand::index(const IntExpr& part, const TilePosition& position, 
   for (size_t i = 0; i < extents.size(); ++i)
     step = step * (i + 1 == extents.size() ? products() : extents[i]) + k[i];
   plan::ColumnGroups groups = plan::column_groups(columns, tile);
-  int64_t registers = groups.registers(position.column_vector, position.vectors);
-  return part * (elements() / selected) + position.column_vector * (tile.lanes * reduction_size()) +
-         step * (registers * (tile.lanes * k_group / groups.k_interleave(position.column_vector))) +
-         int64_t{number} * tile.lanes * k_group;
+  const IntExpr& first = position.column_vector;
+  IntExpr panel = tile.panel > 0 ? groups.panel_of(first) : first;
+  int64_t registers =
+      tile.panel > 0 ? groups.panel_registers(first) : groups.registers(first, position.vectors);
+  return part * (elements() / selected) + panel * (tile.lanes * reduction_size()) +
+         step * (registers * (tile.lanes * k_group / groups.k_interleave(first))) +
+         (first - panel + number) * (int64_t{tile.lanes} * k_group);
+}
+
+IntExpr PackedOperand::start(const TilePosition& position) const {
+  int64_t columns = tile.lanes * reduction_size();
+  if (tile.panel == 0) return position.column_vector * columns;
+  IntExpr panel = plan::column_groups(this->columns, tile).panel_of(position.column_vector);
+  return panel * columns + (position.column_vector - panel) * (int64_t{tile.lanes} * k_group);
+}
+
+IntExpr PackedOperand::line(const TilePosition& position, const IntExpr& number,
+                            int64_t line_elements) const {
+  if (tile.panel == 0) return number * line_elements;
+  plan::ColumnGroups groups = plan::column_groups(columns, tile);
+  int64_t vector = int64_t{tile.lanes} * k_group,
+          here = std::max<int64_t>(1, tile.vectors * vector / line_elements);
+  int64_t step = groups.panel_registers(position.column_vector) * vector;
+  return floor_div(number, here) * step + floor_mod(number, here) * line_elements;
 }
 
 Packing PackedOperand::packing(int64_t source_elements) const {

@@ -1,9 +1,9 @@
 // The packed form of a contraction's vector operand: the order in which the register tiles read it, so that a
 // whole run streams it front to back. And packings (support/packing.h) as kernels.
 //
-//   packed[selected][column group][reduction loops, row-major][register][lane][k group]
+//   packed[selected][panel][reduction loops, row-major][register][lane][k group]
 //
-// In a group with k_interleave one register holds as many steps of the innermost loop (k_interleave.h); a
+// A panel is what one group of columns reads, or with TileShape::panel several of them. With k_interleave one register holds as many steps of the innermost loop (k_interleave.h); a
 // lane holds the k group of its product, neighbouring steps of that loop. Lanes beyond the last column, and
 // steps beyond the last one, hold zeros.
 #pragma once
@@ -34,6 +34,10 @@ struct PackedOperand {
   // addressed by its first vector: groups before it hold `columns before it` x reduction_size elements.
   IntExpr index(const IntExpr& selected, const TilePosition& position, int number,
                 const std::vector<IntExpr>& k) const;
+  // Where the columns of a group begin in its part.
+  IntExpr start(const TilePosition& position) const;
+  // Where line `number` of what a column group reads lies, of so many elements, from the group's first one on.
+  IntExpr line(const TilePosition& position, const IntExpr& number, int64_t line_elements) const;
   Packing packing(int64_t source_elements) const;
 };
 

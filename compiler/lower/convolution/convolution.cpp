@@ -107,9 +107,10 @@ private:
     spec.group_lines = packed_.reduction_size() * packed_.tile.vectors * packed_.tile.lanes / elements;
     spec.prefetch = [code = *this, elements](Builder& b, const TilePosition& at, const IntExpr& line) {
       const PackedOperand& packed = code.packed_;
-      IntExpr next = code.group_of(at) * (packed.elements() / packed.selected) +
-                     (at.column_vector + at.vectors) * (packed.tile.lanes * packed.reduction_size());
-      b.prefetch(code.binding_.vector, next + line * elements, /*into_l2=*/true);
+      TilePosition next = at;
+      next.column_vector = at.column_vector + at.vectors;
+      IntExpr place = code.group_of(at) * (packed.elements() / packed.selected) + packed.start(next);
+      b.prefetch(code.binding_.vector, place + packed.line(next, line, elements), /*into_l2=*/true);
     };
   }
 

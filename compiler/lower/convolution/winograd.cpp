@@ -2,6 +2,8 @@
 // group of filters the products of all points and the transforms back into the result.
 #include "compiler/lower/convolution/winograd_tiles.h"
 
+#include <algorithm>
+
 namespace firn::lower {
 namespace {
 
@@ -81,48 +83,56 @@ private:
     });
   }
 
-  // Column groups of one width whose vectors are full; behind them there may be one that is neither.
-  int64_t groups_alike() const {
+  // Column groups of one width, the last filters' group by itself where its last vector is not full.
+  struct GroupRun {
+    int64_t first_vector, groups;
+    int vectors;
+  };
+  std::vector<GroupRun> group_runs() const {
     plan::ColumnGroups groups = plan::column_groups(plan_.filters, plan_.tiling.tile);
-    bool partial = plan_.filters % plan_.lanes != 0;
-    return groups.full_groups - (partial && groups.rest_vectors == 0 ? 1 : 0);
+    std::vector<GroupRun> runs;
+    auto add = [&](int64_t first, int64_t count, int vectors, bool ends) {
+      int64_t alike = count - (ends && plan_.filters % plan_.lanes != 0 ? 1 : 0);
+      if (alike > 0) runs.push_back({first, alike, vectors});
+      if (alike < count) runs.push_back({first + alike * vectors, 1, vectors});
+    };
+    if (groups.full_groups > 0) add(0, groups.full_groups, groups.vectors, groups.rest_groups == 0);
+    if (groups.rest_groups > 0)
+      add(groups.first_rest_vector(), groups.rest_groups, groups.rest_vectors, true);
+    return runs;
   }
 
-  TilePosition alike_group(const IntExpr& number) const {
+  static TilePosition group_of(const GroupRun& run, const IntExpr& number) {
     TilePosition at;
-    at.vectors = plan::column_groups(plan_.filters, plan_.tiling.tile).vectors;
-    at.column_vector = number * at.vectors;
+    at.vectors = run.vectors;
+    at.column_vector = number * run.vectors + run.first_vector;
     return at;
-  }
-
-  TilePosition last_group() const {
-    plan::ColumnGroups groups = plan::column_groups(plan_.filters, plan_.tiling.tile);
-    TilePosition at = alike_group(groups_alike());
-    if (groups_alike() == groups.full_groups) at.vectors = groups.rest_vectors;
-    return at;
-  }
-
-  bool has_last_group() const {
-    return groups_alike() < plan::column_groups(plan_.filters, plan_.tiling.tile).count();
   }
 
   void for_each_group(const std::function<void(const TilePosition&)>& body) {
-    b_.loop(0, groups_alike(), 1, [&](const IntExpr& group) { body(alike_group(group)); });
-    if (has_last_group()) body(last_group());
+    for (const GroupRun& run : group_runs())
+      b_.loop(0, run.groups, 1, [&](const IntExpr& group) { body(group_of(run, group)); });
   }
 
-  void in_group(const IntExpr& number, const std::function<void(const TilePosition&)>& body) {
-    if (!has_last_group()) return body(alike_group(number));
-    if (groups_alike() == 0) return body(last_group());
+  // The group of a number, by a chain of tests; `number` counts from the first group of run number `run`.
+  void in_group(const IntExpr& number, const std::function<void(const TilePosition&)>& body, size_t run = 0) {
+    std::vector<GroupRun> runs = group_runs();
+    const GroupRun& here = runs[run];
+    IntExpr within = here.groups == 1 ? IntExpr(0) : run == 0 ? number : max(number, 0);
+    if (run + 1 == runs.size()) return body(group_of(here, within));
     kernel::MachineType index{Scalar::Index, 1};
-    Register alike = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(number),
-                                b_.constant_int(index, groups_alike()));
-    auto branch = [&](const TilePosition& at) {
-      body(at);
-      return std::vector<Register>{};
-    };
+    Register is_here = b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(number),
+                                  b_.constant_int(index, here.groups));
     b_.if_then_else(
-        alike, [&] { return branch(alike_group(number)); }, [&] { return branch(last_group()); });
+        is_here,
+        [&] {
+          body(group_of(here, run == 0 ? number : within));
+          return std::vector<Register>{};
+        },
+        [&] {
+          in_group(number - here.groups, body, run + 1);
+          return std::vector<Register>{};
+        });
   }
 
   // Calls body(vector, valid lanes) for the vectors of a group.
@@ -150,8 +160,13 @@ private:
     // The filters of the point after this one lie right behind.
     spec.group_lines = plan_.channels * plan_.tiling.tile.vectors * plan_.lanes / kLineElements;
     spec.prefetch = [this](Builder& b, const TilePosition& at, const IntExpr& line) {
-      IntExpr next = filter_offset(at, 0, 0) + plan_.channels * at.vectors * plan_.lanes;
-      b.prefetch(binding_.vector, next + line * kLineElements, /*into_l2=*/true);
+      plan::ColumnGroups groups = plan::column_groups(plan_.filters, plan_.tiling.tile);
+      int64_t row = int64_t{groups.panel_registers(at.column_vector)} * plan_.lanes;
+      int64_t here = std::max<int64_t>(1, at.vectors * plan_.lanes / kLineElements);
+      IntExpr place = plan_.tiling.tile.panel == 0
+                          ? line * kLineElements
+                          : floor_div(line, here) * row + floor_mod(line, here) * kLineElements;
+      b.prefetch(binding_.vector, filter_offset(at, 0, 0) + plan_.channels * row + place, /*into_l2=*/true);
     };
     spec.scalar_rows_per_line = std::max(1, static_cast<int>(kLineElements) / plan_.lanes);
     spec.prefetch_scalar = [this](Builder& b, const TilePosition& at, const IntExpr& row,
@@ -163,7 +178,7 @@ private:
   }
 
   IntExpr filter_offset(const TilePosition& at, const IntExpr& vector, const IntExpr& channel) const {
-    return plan_.filter_index(at.column_vector, at.vectors, vector, at.outer[0], channel);
+    return plan_.filter_index(at.column_vector, vector, at.outer[0], channel);
   }
 };
 
