@@ -27,6 +27,7 @@ namespace {
 const char* missing_feature(int number) noexcept {
   switch (number) {
     FIRN_FEATURE_MESSAGES
+  case 0xfe: return "the object has no code for the CPU that was asked for";
   default: return "the model was compiled for another CPU";
   }
 }

@@ -23,8 +23,8 @@ namespace {
 // Everything that one generation owns.
 struct Generation {
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::TargetMachine> machine;
-  TargetFeatures features;
+  std::unique_ptr<llvm::TargetMachine> machine; // of the least able CPU; functions say which is theirs
+  std::vector<TargetFeatures> features;         // of the target and of other CPUs
   EmittedModule emitted;
   llvm::SmallVector<char, 0> output;
   BackendReport report;
@@ -50,17 +50,34 @@ Result check_types(const kernel::Program& program, const TargetInfo& target) {
   return {};
 }
 
+Result check_program(const kernel::Program& program, const TargetInfo& target) {
+  if (Result result = kernel::verify(program); !result) return result;
+  return check_types(program, target);
+}
+
+Result check_programs(const kernel::Program& program, const CodegenOptions& options) {
+  if (Result result = check_program(program, options.target); !result) return result;
+  for (const VariantCode& variant : options.variants)
+    if (Result result = check_program(*variant.program, variant.target); !result) return result;
+  return options.prepare ? check_program(*options.prepare, options.least_target()) : Result();
+}
+
+// Machines for the target and for other CPUs, of which the last is kept.
+Result create_machines(Generation& generation, const CodegenOptions& options) {
+  for (size_t i = 0; i <= options.variants.size(); ++i) {
+    const TargetInfo& target = i == 0 ? options.target : options.variants[i - 1].target;
+    auto machine = create_machine(target, options.opt_level);
+    if (!machine) return machine.error();
+    generation.machine = std::move(*machine);
+    generation.features.push_back(target_features(target, *generation.machine));
+  }
+  return {};
+}
+
 Result emit(Generation& generation, const kernel::Program& program, const CodegenOptions& options,
             bool embed_weights) {
-  for (const kernel::Program* one : {&program, options.prepare}) {
-    if (!one) continue;
-    if (Result result = kernel::verify(*one); !result) return result;
-    if (Result result = check_types(*one, options.target); !result) return result;
-  }
-  auto machine = create_machine(options);
-  if (!machine) return machine.error();
-  generation.machine = std::move(*machine);
-  generation.features = target_features(options.target, *generation.machine);
+  if (Result result = check_programs(program, options); !result) return result;
+  if (Result result = create_machines(generation, options); !result) return result;
   generation.emitted = emit_module(program, options, generation.features,
                                    generation.machine->createDataLayout(), generation.context, embed_weights);
   llvm::Module& module = *generation.emitted.module;
@@ -72,9 +89,10 @@ Result emit(Generation& generation, const kernel::Program& program, const Codege
 
 Result compile(Generation& generation, const CodegenOptions& options, bool assembly) {
   llvm::Module& module = *generation.emitted.module;
-  legalise(module, options.target, generation.features);
+  // Functions of several CPUs take what the least able one lacks, and all workarounds.
+  legalise(module, options.target, generation.features.back());
   optimise(module, *generation.machine, options.opt_level);
-  legalise(module, options.target, generation.features);
+  legalise(module, options.target, generation.features.back());
   generation.report = run_backend(module, *generation.machine, assembly, generation.output);
   if (!generation.report.error.empty()) return internal_error("code generation: " + generation.report.error);
   return {};
@@ -85,12 +103,16 @@ Result compile(Generation& generation, const CodegenOptions& options, bool assem
 // elsewhere within the frames already counted.
 int64_t deepest_stack(const BackendReport& report, const CodegenOptions& options,
                       const EmittedModule& emitted) {
-  int64_t entry = 0, task = 0, kernel = 0, other = 0;
+  int64_t choice = 0, entry = 0, task = 0, kernel = 0, other = 0;
   int64_t word = options.target.arch == Arch::X86_64 ? options.target.pointer_bits / 8 : 0;
   for (const auto& [name, bytes] : report.stack_bytes) {
     const auto &kernels = emitted.kernel_symbols, &tasks = emitted.task_symbols;
-    bool is_entry = name == options.run_symbol || name == options.prepare_symbol;
-    int64_t& deepest = is_entry                                                           ? entry
+    const auto& entries = emitted.entry_symbols;
+    if (!options.variants.empty() && name == options.run_symbol) {
+      choice = bytes + word;
+      continue;
+    }
+    int64_t& deepest = std::find(entries.begin(), entries.end(), name) != entries.end()   ? entry
                        : std::find(kernels.begin(), kernels.end(), name) != kernels.end() ? kernel
                        : std::find(tasks.begin(), tasks.end(), name) != tasks.end()       ? task
                                                                                           : other;
@@ -98,7 +120,7 @@ int64_t deepest_stack(const BackendReport& report, const CodegenOptions& options
   }
   if (other > 0) other += word;
   if (task > 0) task += word;
-  return entry + task + kernel + other + 2 * word;
+  return choice + entry + task + kernel + other + 2 * word;
 }
 
 enum class Stage : uint8_t { Module, Assembly, Object };

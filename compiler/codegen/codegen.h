@@ -12,6 +12,12 @@ namespace firn::codegen {
 
 enum class OptLevel : uint8_t { O0, O1, O2, O3, Os };
 
+// Code for one more CPU in the same object.
+struct VariantCode {
+  TargetInfo target;
+  const kernel::Program* program; // of the same constants, inputs and outputs; its kernels' names are its own
+};
+
 struct CodegenOptions {
   TargetInfo target;
   OptLevel opt_level = OptLevel::O3;
@@ -27,6 +33,11 @@ struct CodegenOptions {
   // are then what the object holds, and the function of this name runs it.
   const kernel::Program* prepare = nullptr;
   std::string prepare_symbol = {};
+  // For other CPUs than `target`, the least able last, which any CPU can follow that runs the object. With
+  // these, firn_rt2_call::variant says whose code runs: 0 that for `target`, 1 the first of these.
+  std::vector<VariantCode> variants = {};
+
+  const TargetInfo& least_target() const { return variants.empty() ? target : variants.back().target; }
 
   // The program whose constants the object holds.
   const kernel::Program& embedded(const kernel::Program& program) const {
@@ -34,7 +45,7 @@ struct CodegenOptions {
   }
 };
 
-// The program as LLVM IR text (before optimisation), and as assembly. For --emit=llvm and --emit=asm.
+// The program as LLVM IR text (before optimisation), and as assembly, with the code of other CPUs. For --emit=llvm and --emit=asm.
 Expected<std::string> emit_llvm_text(const kernel::Program& program, const CodegenOptions& options);
 Expected<std::string> emit_assembly(const kernel::Program& program, const CodegenOptions& options);
 

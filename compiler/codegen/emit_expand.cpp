@@ -139,7 +139,7 @@ private:
 } // namespace
 
 llvm::Function* fmod_function(const ModuleContext& context, llvm::Type* type) {
-  const char* name = type->isDoubleTy() ? "firn.fmod.f64" : "firn.fmod.f32";
+  std::string name = (type->isDoubleTy() ? "firn.fmod.f64" : "firn.fmod.f32") + context.suffix;
   if (llvm::Function* existing = context.module.getFunction(name)) return existing;
   auto* function = llvm::Function::Create(llvm::FunctionType::get(type, {type, type}, /*isVarArg=*/false),
                                           llvm::GlobalValue::InternalLinkage, name, context.module);

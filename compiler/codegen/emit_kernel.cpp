@@ -28,7 +28,7 @@ void ModuleContext::set_attributes(llvm::Function& function) const {
   if (!target.features.empty()) function.addFnAttr("target-features", target.features);
   if (target.vector_bits > 0) {
     // Otherwise LLVM splits 512-bit vectors on CPUs where it fears for the clock.
-    std::string bits = std::to_string(target.vector_bits);
+    std::string bits = std::to_string(target.register_bits());
     function.addFnAttr("prefer-vector-width", bits);
     function.addFnAttr("min-legal-vector-width", bits);
   }

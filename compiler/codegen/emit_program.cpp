@@ -41,6 +41,28 @@ public:
     emit_entry(entry_symbol, profile);
   }
 
+  // The function that runs the entry that the call's variant asks for.
+  void emit_choice(const std::string& symbol, const std::vector<llvm::Function*>& entries) {
+    llvm::Type* status = llvm::Type::getInt32Ty(context_.context);
+    entry_ = create(symbol, status, {pointer()});
+    llvm::Value* call = entry_->getArg(0);
+    llvm::Value* variant =
+        ir_.CreateLoad(context_.index_type(),
+                       ir_.CreateConstGEP1_32(pointer(), call, static_cast<unsigned>(Field::Variant)));
+    llvm::BasicBlock* least = new_block("least");
+    llvm::SwitchInst* choice = ir_.CreateSwitch(variant, least, static_cast<unsigned>(entries.size() - 1));
+    for (size_t i = 0; i < entries.size(); ++i) {
+      bool is_last = i + 1 == entries.size();
+      llvm::BasicBlock* block = is_last ? least : new_block("variant");
+      if (!is_last)
+        choice->addCase(llvm::cast<llvm::ConstantInt>(extents_.constant(static_cast<int64_t>(i))), block);
+      ir_.SetInsertPoint(block);
+      llvm::CallInst* result = ir_.CreateCall(entries[i], {call});
+      result->setTailCall();
+      ir_.CreateRet(result);
+    }
+  }
+
   // The function that finds the program's constants.
   void emit_weights(bool embed) {
     if (options_.weights_symbol.empty()) return;
@@ -346,31 +368,93 @@ private:
 
 } // namespace
 
+namespace {
+
+// Emits the programs of one module.
+class ModuleEmitter {
+public:
+  ModuleEmitter(EmittedModule& result, const CodegenOptions& options,
+                std::span<const TargetFeatures> features)
+      : result_(result), options_(options), features_(features) {}
+
+  void emit(const Program& program, bool embed_weights) {
+    const Program* prepare = options_.prepare;
+    if (options_.variants.empty())
+      emit_program(program, options_.run_symbol, 0, prepare ? nullptr : &embed_weights);
+    else
+      emit_variants(program, prepare ? nullptr : &embed_weights);
+    if (prepare) emit_program(*prepare, options_.prepare_symbol, options_.variants.size(), &embed_weights);
+  }
+
+private:
+  const TargetInfo& target(size_t variant) const {
+    return variant == 0 ? options_.target : options_.variants[variant - 1].target;
+  }
+
+  // `embed_weights`: as of emit_module, for the program whose constants the object holds.
+  void emit_program(const Program& program, const std::string& symbol, size_t variant,
+                    const bool* embed_weights) {
+    ModuleContext context = this->context(variant);
+    ProgramEmitter emitter(context, program, options_);
+    emitter.emit_code(symbol, options_.profile && &program != options_.prepare);
+    if (embed_weights) emitter.emit_weights(*embed_weights);
+    result_.entry_symbols.push_back(symbol);
+    for (const auto& kernel : program.kernels) {
+      result_.kernel_symbols.push_back(kernel_symbol(*kernel));
+      if (kernel->tasks > 1) result_.task_symbols.push_back(task_symbol(*kernel));
+    }
+  }
+
+  ModuleContext context(size_t variant) const {
+    llvm::Module& module = *result_.module;
+    bool elf = llvm::Triple(options_.target.triple).isOSBinFormatELF();
+    std::string suffix = options_.variants.empty() ? "" : "." + std::to_string(variant);
+    return {module.getContext(),
+            module,
+            target(variant),
+            features_[variant],
+            elf ? ".text.firn." + options_.section_suffix : "",
+            suffix};
+  }
+
+  // The code of every CPU, and the function that calls what the call asks for.
+  void emit_variants(const Program& program, const bool* embed_weights) {
+    std::vector<llvm::Function*> entries;
+    for (size_t variant = 0; variant <= options_.variants.size(); ++variant) {
+      const Program& own = variant == 0 ? program : *options_.variants[variant - 1].program;
+      std::string symbol = "firn.run." + std::to_string(variant);
+      // Of the least able CPU, whose code finds the weights for all.
+      bool is_last = variant == options_.variants.size();
+      emit_program(own, symbol, variant, nullptr);
+      entries.push_back(result_.module->getFunction(symbol));
+      entries.back()->setLinkage(llvm::GlobalValue::InternalLinkage);
+      entries.back()->setVisibility(llvm::GlobalValue::DefaultVisibility);
+      entries.back()->addFnAttr(llvm::Attribute::NoInline);
+      if (!is_last) continue;
+      ModuleContext context = this->context(variant);
+      ProgramEmitter emitter(context, program, options_);
+      emitter.emit_choice(options_.run_symbol, entries);
+      if (embed_weights) emitter.emit_weights(*embed_weights);
+      result_.entry_symbols.push_back(options_.run_symbol);
+    }
+  }
+
+  EmittedModule& result_;
+  const CodegenOptions& options_;
+  std::span<const TargetFeatures> features_;
+};
+
+} // namespace
+
 EmittedModule emit_module(const Program& program, const CodegenOptions& options,
-                          const TargetFeatures& features, const llvm::DataLayout& layout,
+                          std::span<const TargetFeatures> features, const llvm::DataLayout& layout,
                           llvm::LLVMContext& context, bool embed_weights) {
   EmittedModule result;
   result.module = std::make_unique<llvm::Module>("firn", context);
   result.module->setTargetTriple(options.target.triple);
   result.module->setDataLayout(layout);
   result.module->setPICLevel(llvm::PICLevel::BigPIC);
-  bool elf = llvm::Triple(options.target.triple).isOSBinFormatELF();
-  ModuleContext shared{context, *result.module, options.target, features,
-                       elf ? ".text.firn." + options.section_suffix : ""};
-  ProgramEmitter emitter(shared, program, options);
-  emitter.emit_code(options.run_symbol, options.profile);
-  if (!options.prepare) {
-    emitter.emit_weights(embed_weights);
-  } else {
-    ProgramEmitter prepare(shared, *options.prepare, options);
-    prepare.emit_code(options.prepare_symbol, /*profile=*/false);
-    prepare.emit_weights(embed_weights);
-  }
-  for (const Program* one : {&program, options.prepare})
-    for (size_t i = 0; one && i < one->kernels.size(); ++i) {
-      result.kernel_symbols.push_back(kernel_symbol(*one->kernels[i]));
-      if (one->kernels[i]->tasks > 1) result.task_symbols.push_back(task_symbol(*one->kernels[i]));
-    }
+  ModuleEmitter(result, options, features).emit(program, embed_weights);
   return result;
 }
 

@@ -39,6 +39,7 @@ struct ModuleContext {
   const TargetInfo& target;
   TargetFeatures features;
   std::string text_section;
+  std::string suffix; // of names that the modules' programs might share; empty: there is one program
 
   llvm::IntegerType* index_type() const {
     return llvm::Type::getIntNTy(context, static_cast<unsigned>(target.pointer_bits));

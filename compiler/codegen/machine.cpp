@@ -95,9 +95,8 @@ private:
 
 } // namespace
 
-Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const CodegenOptions& options) {
+Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const TargetInfo& target, OptLevel level) {
   initialise_backends();
-  const TargetInfo& target = options.target;
   std::string message;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, message);
   if (!found) return usage_error("target '" + target.triple + "' is not supported: " + message);
@@ -109,7 +108,7 @@ Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const CodegenOptio
   if (triple.isRISCV()) settings.MCOptions.ABIName = riscv_abi(target);
   std::unique_ptr<llvm::TargetMachine> machine(
       found->createTargetMachine(target.triple, target.cpu, target.features, settings, llvm::Reloc::PIC_,
-                                 llvm::CodeModel::Small, backend_level(options.opt_level)));
+                                 llvm::CodeModel::Small, backend_level(level)));
   if (!machine) return usage_error("target '" + target.triple + "' cannot generate code");
   // ARM's assembler would otherwise write an (empty) unwind table entry for every function.
   if (triple.isARM() || triple.isThumb()) {
@@ -125,7 +124,7 @@ TargetFeatures target_features(const TargetInfo& target, const llvm::TargetMachi
   TargetFeatures features;
   if (target.arch == Arch::X86_64) {
     features.rounding = features.round_even = has("sse4.1");
-    bool wide = target.vector_bits >= 512;
+    bool wide = target.register_bits() >= 512;
     features.reciprocal_14 = wide && has("avx512vl");
   } else if (target.arch == Arch::AArch64) {
     features.ieee_minimum = true;

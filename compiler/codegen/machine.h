@@ -11,7 +11,7 @@
 
 namespace firn::codegen {
 
-Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const CodegenOptions& options);
+Expected<std::unique_ptr<llvm::TargetMachine>> create_machine(const TargetInfo& target, OptLevel level);
 TargetFeatures target_features(const TargetInfo& target, const llvm::TargetMachine& machine);
 
 // Runs LLVM's pipeline of the level, without its vectorisers and unrollers.

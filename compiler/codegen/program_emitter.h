@@ -14,14 +14,16 @@ std::string weights_section(const CodegenOptions& options);
 
 struct EmittedModule {
   std::unique_ptr<llvm::Module> module;
-  std::vector<std::string> kernel_symbols; // by kernel number; those of the preparing program follow
+  std::vector<std::string> entry_symbols;  // of functions that run programs
+  std::vector<std::string> kernel_symbols; // by kernel number; those of the other programs follow
   std::vector<std::string> task_symbols;   // of the functions that run tasks of shared kernels
 };
 
 // `embed_weights`: the constants' bytes go into the module itself, for object formats that Firn does not
-// write itself. Otherwise a placeholder section stands where they will be.
+// write itself. Otherwise a placeholder section stands where they will be. `features`: of the target and of
+// those of options.variants.
 EmittedModule emit_module(const kernel::Program& program, const CodegenOptions& options,
-                          const TargetFeatures& features, const llvm::DataLayout& layout,
+                          std::span<const TargetFeatures> features, const llvm::DataLayout& layout,
                           llvm::LLVMContext& context, bool embed_weights);
 
 // Bytes of the placeholder.

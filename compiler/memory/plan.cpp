@@ -21,6 +21,10 @@ int64_t align_up(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+bool is_interface(Space space) {
+  return space == Space::Input || space == Space::Output || space == Space::State;
+}
+
 // The first step at which most bytes are alive.
 int fullest_step(const std::vector<Item>& items) {
   std::map<int, int64_t> changes;
@@ -47,6 +51,7 @@ std::vector<int> plan_arena(Program& program, const PlanOptions& options) {
   };
   std::vector<Item> items;
   std::vector<size_t> numbers;
+  int64_t fixed = 0; // bytes of what comes first
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     kernel::Buffer& buffer = program.buffers[i];
     buffer.offset = buffer.space == Space::Weights ? buffer.offset : -1;
@@ -60,13 +65,18 @@ std::vector<int> plan_arena(Program& program, const PlanOptions& options) {
       life = {0, end};
     else if (buffer.space != Space::Arena || !life.is_used())
       continue;
+    if (options.fixes_interface && is_interface(buffer.space)) {
+      buffer.offset = fixed;
+      fixed += align_up(buffer.bytes);
+      continue;
+    }
     items.push_back({align_up(buffer.bytes), life.first, life.last});
     numbers.push_back(i);
   }
   Packing packing = pack_items(items);
-  for (size_t i = 0; i < items.size(); ++i) program.buffers[numbers[i]].offset = packing.offsets[i];
-  program.arena_bytes = items.empty() ? 0 : packing.bytes;
-  program.arena_lower_bound = packing.lower_bound;
+  for (size_t i = 0; i < items.size(); ++i) program.buffers[numbers[i]].offset = fixed + packing.offsets[i];
+  program.arena_bytes = fixed + (items.empty() ? 0 : packing.bytes);
+  program.arena_lower_bound = fixed + packing.lower_bound;
   std::vector<int> peak;
   const int fullest = fullest_step(items);
   for (size_t i = 0; i < items.size(); ++i)
@@ -109,6 +119,43 @@ void place_constants(Program& program) {
       if (constant.buffer == number) placed.push_back(std::move(constant));
   program.constants = std::move(placed);
   program.weight_bytes = end;
+}
+
+namespace {
+
+bool are_equal(const kernel::Constant& a, const kernel::Constant& b) {
+  const kernel::ConstantSource &x = a.source, &y = b.source;
+  if (x.element != y.element || x.bytes.size() != y.bytes.size() || a.packing != b.packing) return false;
+  return x.bytes.data() == y.bytes.data() || std::equal(x.bytes.begin(), x.bytes.end(), y.bytes.begin());
+}
+
+} // namespace
+
+int64_t share_constants(Program& program, Program& holder) {
+  place_constants(program);
+  int64_t before = holder.weight_bytes;
+  size_t known = 0; // the holder's constant that is likely the next
+  for (kernel::Constant& constant : program.constants) {
+    kernel::Buffer& buffer = program.buffers[static_cast<size_t>(constant.buffer)];
+    const kernel::Constant* equal = nullptr;
+    for (size_t i = 0; i < holder.constants.size() && !equal; ++i) {
+      size_t at = (known + i) % holder.constants.size();
+      if (!are_equal(constant, holder.constants[at])) continue;
+      equal = &holder.constants[at];
+      known = at + 1;
+    }
+    if (equal) {
+      buffer.offset = holder.buffers[static_cast<size_t>(equal->buffer)].offset;
+      continue;
+    }
+    buffer.offset = holder.weight_bytes;
+    holder.weight_bytes = align_up(buffer.offset + buffer.bytes);
+    kernel::Constant added = constant;
+    added.buffer = holder.add_buffer(buffer);
+    holder.constants.push_back(std::move(added));
+  }
+  program.weight_bytes = holder.weight_bytes;
+  return holder.weight_bytes - before;
 }
 
 } // namespace firn::memory

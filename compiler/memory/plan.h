@@ -7,6 +7,9 @@ namespace firn::memory {
 
 struct PlanOptions {
   std::vector<bool> external_inputs, external_outputs; // without arena space: the caller binds them
+  // Inputs, outputs and states come first and share their space with nothing, so that they lie at the same
+  // offsets in all programs with these.
+  bool fixes_interface = false;
 };
 
 // Sets the offsets of arena, input, output and state buffers, arena_bytes and arena_lower_bound (peak of live
@@ -17,5 +20,8 @@ std::vector<int> plan_arena(kernel::Program& program, const PlanOptions& options
 // Sets the offsets of weights buffers in execution order of first use, those that only start states last, and
 // weight_bytes.
 void place_constants(kernel::Program& program);
+// The same for a program that reads the constants of another, `holder`, which have their places: equal ones are
+// those; others are added to the holder's, behind them. The bytes that were added.
+int64_t share_constants(kernel::Program& program, kernel::Program& holder);
 
 } // namespace firn::memory

@@ -98,6 +98,30 @@ FIRN_HIDDEN const char* firn_rt2_status_message(firn_status status) FIRN_NOEXCEP
 // firn/cpu_features.h), else FIRN_STATUS_UNSUPPORTED_CPU with the first one missing.
 FIRN_HIDDEN firn_status firn_rt2_check_cpu(int32_t architecture, uint64_t features) FIRN_NOEXCEPT;
 
+// A CPU for which an object has code.
+typedef struct firn_rt2_cpu {
+  const char* name;
+  uint64_t features; // as of firn_rt2_check_cpu()
+} firn_rt2_cpu;
+
+// The number of the first of `count` CPUs of that architecture, the most able first, whose features this one
+// has; with a `name`, of that one. If there is none, a status, and the number is 0.
+FIRN_INLINE firn_status firn_rt2_choose_cpu(int32_t architecture, const firn_rt2_cpu* cpus, size_t count,
+                                            const char* name, size_t* number) FIRN_NOEXCEPT {
+  firn_status status = FIRN_STATUS_UNSUPPORTED_CPU | 0xfe << 8; // no CPU of that name
+  size_t i, at;
+  *number = 0;
+  for (i = 0; i < count; ++i) {
+    for (at = 0; name && name[at] != 0 && name[at] == cpus[i].name[at]; ++at) continue;
+    if (name && name[at] != cpus[i].name[at]) continue;
+    status = firn_rt2_check_cpu(architecture, cpus[i].features);
+    if (status != FIRN_STATUS_OK) continue;
+    *number = i;
+    break;
+  }
+  return status;
+}
+
 // The first address within memory that is aligned and has room for need bytes; null with a status if there is
 // none.
 FIRN_INLINE unsigned char* firn_rt2_place_arena(void* memory, size_t bytes, size_t need, size_t alignment,

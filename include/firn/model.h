@@ -283,8 +283,8 @@ template <std::size_t input_count, std::size_t output_count> struct Instance {
     return index < output_count ? outputs[index] : nullptr;
   }
 
-  FIRN_HIDDEN Status run(firn_status (*function)(const firn_rt2_call*),
-                         const firn_executor* executor) const noexcept {
+  FIRN_HIDDEN Status run(firn_status (*function)(const firn_rt2_call*), const firn_executor* executor,
+                         std::size_t variant = 0) const noexcept {
     if (status != FIRN_STATUS_OK) return Status(status);
     for (std::size_t i = 0; i < input_count; ++i) {
       if (!inputs[i]) return Status(FIRN_STATUS_NOT_BOUND);
@@ -293,7 +293,7 @@ template <std::size_t input_count, std::size_t output_count> struct Instance {
       if (!outputs[i]) return Status(FIRN_STATUS_NOT_BOUND);
     }
     const firn_rt2_call call = {
-        sizeof(firn_rt2_call), arena, weights, inputs, outputs, nullptr, executor, nullptr, 0};
+        sizeof(firn_rt2_call), arena, weights, inputs, outputs, nullptr, executor, nullptr, variant};
     return Status(function(&call));
   }
 

@@ -16,6 +16,9 @@ public:
   FIRN_HIDDEN Owned() noexcept : arena_(allocate()), model_(place_embedded(arena_)) {}
   FIRN_HIDDEN explicit Owned(const typename Model::Weights& weights) noexcept
       : arena_(allocate()), model_(place(arena_), weights) {}
+  // The code for the CPU of that name, of an object for several.
+  FIRN_HIDDEN Owned(const typename Model::Weights& weights, const char* cpu) noexcept
+      : arena_(allocate()), model_(place(arena_), weights, cpu) {}
   FIRN_HIDDEN ~Owned() { release(); }
   FIRN_HIDDEN Owned(Owned&& other) noexcept
       : arena_(other.arena_), model_(static_cast<Model&&>(other.model_)) {

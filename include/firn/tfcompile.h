@@ -39,19 +39,19 @@ public:
   // The index of an argument or result, or -1. Names are those of tfcompile ("feed_image", "fetch_scores") or
   // bare, with the accessor's or the model's own spelling.
   FIRN_HIDDEN int LookupArgIndex(const std::string& name) const {
-    return lookup(name, "feed_", Model::info().inputs, Model::info().input_count);
+    return lookup(name, "feed_", facts<Model>(0).inputs, facts<Model>(0).input_count);
   }
   FIRN_HIDDEN int LookupResultIndex(const std::string& name) const {
-    return lookup(name, "fetch_", Model::info().outputs, Model::info().output_count);
+    return lookup(name, "fetch_", facts<Model>(0).outputs, facts<Model>(0).output_count);
   }
 
   FIRN_HIDDEN static constexpr int num_args() noexcept { return static_cast<int>(Model::Inputs::size); }
   FIRN_HIDDEN static constexpr int num_results() noexcept { return static_cast<int>(Model::Outputs::size); }
   FIRN_HIDDEN static int arg_size(std::size_t index) noexcept {
-    return index < Model::Inputs::size ? static_cast<int>(Model::info().inputs[index].bytes) : 0;
+    return index < Model::Inputs::size ? static_cast<int>(facts<Model>(0).inputs[index].bytes) : 0;
   }
   FIRN_HIDDEN static int result_size(std::size_t index) noexcept {
-    return index < Model::Outputs::size ? static_cast<int>(Model::info().outputs[index].bytes) : 0;
+    return index < Model::Outputs::size ? static_cast<int>(facts<Model>(0).outputs[index].bytes) : 0;
   }
 
   template <class Index> FIRN_HIDDEN_TEMPLATE void* arg_data(Index index) noexcept {
@@ -89,6 +89,14 @@ public:
   FIRN_HIDDEN Model& model() noexcept { return *model_; }
 
 private:
+  // Names and sizes, which are the same for all CPUs that an object has code for.
+  template <class Any>
+  FIRN_HIDDEN_TEMPLATE static auto facts(int) noexcept -> decltype(Any::info(std::size_t{0})) {
+    return Any::info(std::size_t{0});
+  }
+  template <class Any> FIRN_HIDDEN_TEMPLATE static const ModelInfo& facts(long) noexcept {
+    return Any::info();
+  }
   template <std::size_t i> FIRN_HIDDEN_TEMPLATE auto typed_arg() noexcept {
     using Element = typename Arg<i>::value_type;
     return static_cast<Element*>(arg_data(i));
