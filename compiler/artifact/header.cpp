@@ -3,6 +3,7 @@
 #include "compiler/artifact/header.h"
 
 #include "compiler/artifact/header_accessors.h"
+#include "compiler/artifact/header_cpus.h"
 #include "compiler/artifact/header_types.h"
 #include "compiler/artifact/header_weights.h"
 #include "compiler/artifact/identifiers.h"
@@ -11,8 +12,6 @@
 #include "include/firn/abi.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 
 namespace firn::artifact {
 namespace {
@@ -79,11 +78,12 @@ public:
   {{EMBEDDED}}
 
   // If the memory, the weights or this CPU do not fit, status() says so, run() returns it, and views are of null.
-  FIRN_HIDDEN explicit {{CLASS}}(Arena& arena_memory, const Weights& packed{{DEFAULT_WEIGHTS}}) noexcept
-      : {{CLASS}}(firn::ByteSpan(arena_memory.bytes), packed) {}
-  FIRN_HIDDEN explicit {{CLASS}}(firn::ByteSpan memory, const Weights& packed{{DEFAULT_WEIGHTS}}) noexcept {
+  {{CPU_NOTE}}
+  FIRN_HIDDEN explicit {{CLASS}}(Arena& arena_memory, const Weights& packed{{DEFAULT_WEIGHTS}}{{CPU_PARAMETER}}) noexcept
+      : {{CLASS}}(firn::ByteSpan(arena_memory.bytes), packed{{CPU_ARGUMENT}}) {}
+  FIRN_HIDDEN explicit {{CLASS}}(firn::ByteSpan memory, const Weights& packed{{DEFAULT_WEIGHTS}}{{CPU_PARAMETER}}) noexcept {
     instance_.construct(memory, arena_bytes, arena_alignment, packed.data(), packed.check(weight_bytes),
-                        firn_rt2_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u));
+                        {{CHECK_CPU}});
     for (std::size_t i = 0; i < input_count; ++i)
       instance_.bind_input(i, nullptr, Facts::input_offsets[i]);
     for (std::size_t i = 0; i < output_count; ++i)
@@ -97,10 +97,10 @@ public:
   {{ACCESSORS}}
 
   // Computes the outputs: no allocation, lock, exception or system call.
-  FIRN_HIDDEN firn::Status run() noexcept { return instance_.run(&{{RUN}}, nullptr); }
+  FIRN_HIDDEN firn::Status run() noexcept { return instance_.run(&{{RUN}}, nullptr{{VARIANT_ARGUMENT}}); }
   {{RUN_WITH_EXECUTOR}}
   FIRN_HIDDEN firn::Status run(firn::Executor& executor) noexcept {
-    return instance_.run(&{{RUN}}, executor.c_executor());
+    return instance_.run(&{{RUN}}, executor.c_executor(){{VARIANT_ARGUMENT}});
   }
   {{RESET}}
   // Whether the model can run, and if not, why.
@@ -108,7 +108,7 @@ public:
 
   // For generic code: tensors by position. Binding null goes back to the model's own memory. Beyond the last tensor
   // data is null and binding fails.
-  FIRN_HIDDEN static const firn::ModelInfo& info() noexcept { return Facts::model; }
+  {{INFO}}
   FIRN_HIDDEN const void* input_data(std::size_t index) const noexcept { return instance_.input(index); }
   FIRN_HIDDEN const void* output_data(std::size_t index) const noexcept { return instance_.output(index); }
   FIRN_HIDDEN firn::Status bind_input(std::size_t index, const void* buffer) noexcept {
@@ -128,14 +128,12 @@ private:
     {{INPUT_TABLE}}
     {{OUTPUT_TABLE}}
     {{STATE_TABLE}}
-    FIRN_HIDDEN static constexpr firn::ModelInfo model = {
-        {{MODEL_NAME}}, {{CLASS}}::model_sha256, "{{VERSION}}", "{{CPU}}",
-        {{INPUT_TABLE_NAME}}, input_count, {{OUTPUT_TABLE_NAME}}, output_count,
-        {{STATE_TABLE_NAME}}, {{STATE_COUNT}},
-        arena_bytes, arena_alignment, weight_bytes, stack_bytes, {{CLASS}}::flops};
+    {{CPU_TABLE}}
+    {{MODEL_TABLE}}
   };
 
   firn::detail::Instance<input_count, output_count> instance_;
+  {{VARIANT_MEMBER}}
 };
 {{NAMESPACE_CLOSE}}
 #else  // C
@@ -154,12 +152,6 @@ constexpr const char* kClampsIndices = "// Indices out of range are clamped: run
                                        "nearest element that exists and reports success. Check\n"
                                        "// inputs that hold indices (token ids, positions) before run().\n"
                                        "//";
-
-std::string hex(uint64_t value) {
-  std::array<char, 24> buffer;
-  std::snprintf(buffer.data(), buffer.size(), "0x%llx", static_cast<unsigned long long>(value));
-  return buffer.data();
-}
 
 std::string offsets(const std::vector<TensorDescription>& tensors) {
   std::string text;
@@ -281,7 +273,7 @@ void add_size_slots(Slots& slots, const ModelDescription& model) {
   slots["OUTPUT_COUNT"] = std::to_string(model.outputs.size());
   slots["STATE_COUNT"] = std::to_string(model.states.size());
   slots["ARCHITECTURE"] = architecture_name(model.architecture);
-  slots["FEATURES"] = hex(model.required_features);
+  slots["FEATURES"] = hex_text(model.required_features);
 }
 
 void add_table_slots(Slots& slots, const ModelDescription& model) {
@@ -324,8 +316,9 @@ Expected<std::string> write_header(const ModelDescription& model) {
   slots["C_PART"] = write_c_part(model);
   add_class_slots(slots, model);
   add_size_slots(slots, model);
-  add_weight_slots(slots, model);
   add_table_slots(slots, model);
+  add_cpu_slots(slots, model);
+  add_weight_slots(slots, model);
   return expand_template(header_template, slots);
 }
 

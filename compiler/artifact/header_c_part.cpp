@@ -2,6 +2,7 @@
 // macros.
 #include "compiler/artifact/header.h"
 
+#include "compiler/artifact/header_cpus.h"
 #include "compiler/artifact/header_types.h"
 #include "compiler/artifact/identifiers.h"
 #include "compiler/artifact/interface.h"
@@ -30,6 +31,7 @@ typedef struct {{PREFIX}} {
   const void* inputs[{{INPUT_SLOTS}}];
   void* outputs[{{OUTPUT_SLOTS}}];
   firn_status status;
+  {{CPU_MEMBERS}}
 } {{PREFIX}};
 
 {{RESET}}
@@ -37,11 +39,13 @@ typedef struct {{PREFIX}} {
 // Takes memory of {{MACRO}}_ARENA_BYTES, which outlives the model. Returns FIRN_STATUS_OK or why it cannot run:
 // the functions that give tensors then return NULL.
 {{WEIGHTS_NOTE}}
-static inline firn_status {{PREFIX}}_init({{PREFIX}}* model, void* memory, size_t bytes{{WEIGHTS_PARAMETER}}) {
+{{CPU_NOTE}}
+static inline firn_status {{PREFIX}}_{{INIT}}({{PREFIX}}* model, void* memory, size_t bytes{{WEIGHTS_PARAMETER}}{{CPU_PARAMETER}}) {
+  {{CPU_TABLE}}
   unsigned char* arena;
   memset(model, 0, sizeof *model);
   arena = firn_rt2_place_arena(memory, bytes, {{ARENA_BYTES}}, {{ARENA_ALIGNMENT}}, &model->status);
-  if (model->status == FIRN_STATUS_OK) model->status = firn_rt2_check_cpu({{ARCHITECTURE}}, {{FEATURES}}u);
+  if (model->status == FIRN_STATUS_OK) {{CHECK_CPU}}
   {{CHECK_WEIGHTS}}
   if (model->status != FIRN_STATUS_OK) return model->status;
   model->arena = arena;
@@ -49,12 +53,13 @@ static inline firn_status {{PREFIX}}_init({{PREFIX}}* model, void* memory, size_
   {{BIND_ALL}}
   return model->status;
 }
+{{PLAIN_INIT}}
 
 // Computes the outputs: no allocation, lock or system call.
 {{INDICES}}
 static inline firn_status {{PREFIX}}_run_with({{PREFIX}}* model, const firn_executor* executor) {
   const firn_rt2_call call = {
-      sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, NULL, executor, NULL, 0};
+      sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, NULL, executor, NULL, {{VARIANT}}};
   if (model->status != FIRN_STATUS_OK) return model->status;
   if (!model->arena) return FIRN_STATUS_NOT_INITIALISED;
   {{CHECK_BOUND}}
@@ -257,6 +262,7 @@ std::string write_c_part(const ModelDescription& model) {
   slots["CHECK_BOUND"] = check_bound(model);
   slots["ACCESSORS"] = all_accessors(model, symbols.prefix);
   add_weight_slots(slots, model);
+  add_c_cpu_slots(slots, model);
   return expand_template(c_template, slots);
 }
 

@@ -27,6 +27,8 @@ void add_tensor(std::string& text, std::string_view role, const TensorDescriptio
 std::string contract_hash(const ModelDescription& model) {
   std::string text = "abi " + std::to_string(FIRN_ABI) + "\n";
   text += "cpu " + std::to_string(model.architecture) + " " + std::to_string(model.required_features) + "\n";
+  for (const CpuDescription& cpu : model.cpus)
+    text += "code for " + cpu.name + " " + std::to_string(cpu.required_features) + "\n";
   text += "arena " + std::to_string(model.arena_bytes) + " " + std::to_string(model.arena_alignment) + "\n";
   text += "weights " + std::to_string(model.weight_bytes) + "\n";
   if (model.raw_weight_bytes)

@@ -97,28 +97,41 @@ void print_tensors(JsonPrinter& json, std::string_view key, const std::vector<Te
   json.close(']');
 }
 
-std::vector<std::string_view> feature_names(const ModelDescription& model) {
+std::vector<std::string_view> feature_names(int32_t architecture, uint64_t features) {
   std::vector<std::string_view> names;
 #define FIRN_ADD_NAME(number, name, llvm, ...)                                                               \
-  if ((model.required_features >> number & 1) != 0) names.push_back(llvm);
-  if (model.architecture == FIRN_ARCH_X86_64) {
+  if ((features >> number & 1) != 0) names.push_back(llvm);
+  if (architecture == FIRN_ARCH_X86_64) {
     FIRN_X86_64_FEATURES(FIRN_ADD_NAME)
-  } else if (model.architecture == FIRN_ARCH_AARCH64) {
+  } else if (architecture == FIRN_ARCH_AARCH64) {
     FIRN_AARCH64_FEATURES(FIRN_ADD_NAME)
-  } else if (model.architecture == FIRN_ARCH_ARM) {
+  } else if (architecture == FIRN_ARCH_ARM) {
     FIRN_ARM_FEATURES(FIRN_ADD_NAME)
   }
 #undef FIRN_ADD_NAME
   return names;
 }
 
+void print_features(JsonPrinter& json, int32_t architecture, uint64_t features) {
+  json.open('[', "required_features");
+  for (std::string_view name : feature_names(architecture, features)) json.value({}, name);
+  json.close(']');
+}
+
 void print_target(JsonPrinter& json, const ModelDescription& model) {
   json.open('{', "target");
   json.value("triple", std::string_view(model.triple));
   json.value("cpu", std::string_view(model.cpu));
-  json.open('[', "required_features");
-  for (std::string_view name : feature_names(model)) json.value({}, name);
-  json.close(']');
+  print_features(json, model.architecture, model.required_features);
+  if (!model.cpus.empty()) json.open('[', "cpus");
+  for (const CpuDescription& cpu : model.cpus) {
+    json.open('{');
+    json.value("cpu", std::string_view(cpu.name));
+    print_features(json, model.architecture, cpu.required_features);
+    json.value("own_weight_bytes", cpu.own_weight_bytes);
+    json.close('}');
+  }
+  if (!model.cpus.empty()) json.close(']');
   json.close('}');
 }
 

@@ -46,6 +46,13 @@ struct Contributor {
   int64_t bytes = 0;
 };
 
+// One of several CPUs that an object has code for.
+struct CpuDescription {
+  std::string name;               // as it was asked for
+  uint64_t required_features = 0; // as of ModelDescription
+  int64_t own_weight_bytes = 0;   // of weights that lie in a form for this CPU beside those for others
+};
+
 // Indices that are known only at run time: those out of range are clamped, or end the run with a status.
 enum class Indices : uint8_t { None, Clamped, Checked };
 
@@ -78,7 +85,9 @@ struct ModelDescription {
   std::string firn_version;
   std::string triple, cpu;
   int32_t architecture = 0;       // FIRN_ARCH_ of include/firn/abi.h
-  uint64_t required_features = 0; // bits numbered as in include/firn/cpu_features.h
+  uint64_t required_features = 0; // bits numbered as in include/firn/cpu_features.h; of the least able CPU
+  std::vector<CpuDescription>
+      cpus; // the most able first, as firn_rt2_call::variant numbers them; empty: one CPU
   std::vector<std::string> flags; // those that shape the code, in a fixed order
 
   std::vector<KernelDescription> kernels;

@@ -70,6 +70,10 @@ std::string write_report(const ModelDescription& model) {
                                     (model.raw_in_place ? "read there" : "prepared in memory"));
   text += line("weights", with_separators(model.weight_bytes) + " B, " + with_separators(model.parameters) +
                               " parameters");
+  for (const CpuDescription& cpu : model.cpus)
+    text += line(cpu.name, cpu.own_weight_bytes == 0 ? "reads the weights in the form that others do"
+                                                     : "has " + with_separators(cpu.own_weight_bytes) +
+                                                           " B of weights in a form of its own");
   text += line("code", with_separators(model.code_bytes) + " B");
   text += line("arena", with_separators(model.arena_bytes) + " B, lower bound " +
                             with_separators(model.arena_lower_bound) + " B, ratio " +

@@ -76,7 +76,8 @@ Row described(const Compilation& c, const kernel::Step& step, const MachineProbe
     row.name = step.kind == kernel::Step::Kind::If ? "if" : "while";
     return row;
   }
-  const kernel::Kernel& kernel = *c.program.kernels[static_cast<size_t>(step.kernel)];
+  const kernel::Kernel& kernel =
+      *c.program_of(c.run_variant).kernels[static_cast<size_t>(step.kernel)];
   int64_t bytes = 0;
   for (const kernel::BufferParameter& parameter : kernel.parameters)
     bytes += parameter.size * kernel::scalar_bytes(parameter.element);
@@ -94,8 +95,9 @@ std::vector<Row> kernel_rows(const Compilation& c, const SharedProfile& profile,
                              const MachineProbe& probe) {
   std::vector<Row> rows;
   double profiled = std::accumulate(profile.steps.begin(), profile.steps.end(), 0.0);
-  for (size_t i = 0; i < c.program.steps.size() && i < profile.steps.size(); ++i) {
-    rows.push_back(described(c, c.program.steps[i], probe));
+  const std::vector<kernel::Step>& steps = c.program_of(c.run_variant).steps;
+  for (size_t i = 0; i < steps.size() && i < profile.steps.size(); ++i) {
+    rows.push_back(described(c, steps[i], probe));
     rows.back().share = profiled > 0 ? profile.steps[i] / profiled : 0;
     rows.back().seconds = rows.back().share * seconds;
     rows.back().waited_seconds = profile.steps[i] * (c.description.threads - 1);
@@ -221,7 +223,7 @@ std::string json(const Compilation& c, const Times& times, const std::vector<Row
   char number[160];
   std::snprintf(number, sizeof number, "%.9g, \"min_s\": %.9g", times.median, times.least);
   std::string text = "{\"median_s\": " + std::string(number) +
-                     ", \"cpu\": " + artifact::json_string(c.target.display_name()) +
+                     ", \"cpu\": " + artifact::json_string(c.name_of(c.run_variant)) +
                      ", \"flops\": " + std::to_string(c.description.flops) +
                      ", \"threads\": " + std::to_string(c.description.threads);
   if (simulation) {
@@ -248,7 +250,7 @@ Expected<std::string> time_program(const BenchOptions& options, const std::uniqu
   if (!runner) return runner.error();
   std::vector<LiteralRef> inputs = random_inputs(*c);
   if (auto first = (*runner)->run(inputs); !first) return first.error();
-  MachineProbe probe = probe_machine(c->target);
+  MachineProbe probe = probe_machine(c->target_of(c->run_variant));
   auto threads = static_cast<size_t>(c->description.threads);
   bool has_cores = threads <= std::thread::hardware_concurrency();
   double clock = 0;

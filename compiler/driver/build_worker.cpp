@@ -45,6 +45,9 @@ std::string facts_header(const Compilation& c, const Files& inputs) {
          "constexpr std::size_t kArenaBytes = " +
          std::to_string(d.arena_bytes) +
          ";\n"
+         "constexpr std::size_t kVariant = " +
+         std::to_string(c.run_variant) +
+         ";\n"
          "constexpr int kNumInputs = " +
          std::to_string(d.inputs.size()) + ", kNumOutputs = " + std::to_string(d.outputs.size()) + ";\n" +
          io_table("kInputs", d.inputs, inputs) + io_table("kOutputs", d.outputs, outputs) +

@@ -4,6 +4,7 @@
 #include "compiler/driver/describe.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/phase_timer.h"
+#include "compiler/driver/variants.h"
 #include "compiler/driver/write_outputs.h"
 #include "compiler/graph/text.h"
 #include "compiler/kernel/passes/pass.h"
@@ -86,7 +87,8 @@ Result run_kernel_passes(Compilation& c, const CompileOptions& options, const st
 
 // The program that makes the constants of c.program, which have their places.
 Result lower_prepare(Compilation& c, const lower::LoweringOptions& options) {
-  lower::LoweringOptions serial = options; // it runs once
+  lower::LoweringOptions serial = options;                               // it runs once
+  if (!c.narrower.empty()) serial.target = c.narrower.back().cpu.target; // on any of the CPUs
   serial.explanations = nullptr;
   serial.schedules = nullptr;
   serial.threads = 1;
@@ -105,9 +107,10 @@ Result lower_prepare(Compilation& c, const lower::LoweringOptions& options) {
 bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& timer,
                      DiagnosticList& diagnostics) {
   auto failed = [&](const Diagnostic& error) { return diagnostics.add(error), false; };
-  auto target = find_target(options.triple, options.cpu, options.features);
-  if (!target) return diagnostics.add(target.error()), false;
-  c.target = *target;
+  auto cpus = targets_of(options);
+  if (!cpus) return failed(cpus.error());
+  c.target = (*cpus)[0].target;
+  c.cpu_name = (*cpus)[0].name;
 
   timer.begin("import");
   auto imported = import_model(options, diagnostics);
@@ -152,6 +155,9 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   timer.begin("kernel passes");
   std::string kernel_passes = kernel::default_kernel_pipeline(/*for_target=*/true);
   if (Result done = run_kernel_passes(c, options, kernel_passes, dumps); !done) return failed(done.error());
+  for (size_t i = 1; i < cpus->size(); ++i)
+    if (Result added = add_variant(options, lowering, std::move((*cpus)[i]), c); !added)
+      return failed(added.error());
   bool prepares = options.weights == Weights::Init && kernel::needs_preparing(c.program);
   if (prepares || options.emit == Emit::Prepare) c.prepare_module = lower::make_prepare_module(c.program);
   if (prepares)
@@ -168,6 +174,9 @@ std::unique_ptr<Compilation> compile_in_memory(const CompileOptions& options, Di
   PhaseTimer timer(*compilation, options);
   if (!compile_program(options, *compilation, timer, diagnostics)) return nullptr;
   timer.end();
+  auto variant = variant_to_run(options);
+  if (!variant) return diagnostics.add(variant.error()), nullptr;
+  compilation->run_variant = *variant;
   return compilation;
 }
 

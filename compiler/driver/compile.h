@@ -7,6 +7,7 @@
 #include "compiler/kernel/kernel.h"
 #include "compiler/lower/lower.h"
 #include "compiler/support/diagnostic.h"
+#include "compiler/target/cpu_list.h"
 
 #include <functional>
 #include <optional>
@@ -33,6 +34,8 @@ struct CompileOptions {
   std::vector<std::pair<std::string, std::string>> renames; // (new, old) names of inputs and outputs
   std::vector<std::string> external;                        // inputs and outputs without arena space
   std::string triple, cpu, features;
+  std::vector<std::string> cpus; // instead of cpu and features: several, with code for each in one object
+  std::string variant; // the one of these whose code run, verify and bench take; empty: the first that can
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
   Weights weights = Weights::Embed;
@@ -58,18 +61,38 @@ struct Phase {
   int64_t peak_bytes = 0; // of the process, when the phase ended
 };
 
+// The code for one more CPU than the compilation's target.
+struct Variant {
+  NamedTarget cpu;
+  kernel::Program program;
+  int64_t own_weight_bytes = 0; // of constants that lie in a form of its own
+};
+
 // What a compilation found and made. Later members are empty when --emit stopped before them.
 struct Compilation {
   onnx::ModelFacts facts;
   std::unique_ptr<Module> module;                   // after the passes
   std::map<std::string, LiteralRef> initial_states; // by parameter of @main; others start from zeros
-  kernel::Program program;                          // planned
+  kernel::Program program;                          // planned; has the constants of all CPUs
   std::vector<int> peak_buffers;                    // of `program`: alive when its arena is fullest
   std::unique_ptr<Module> prepare_module; // @prepare, which makes the constants of `program`, if it is wanted
   std::optional<kernel::Program>
       prepare; // the same lowered, of Weights::Init; none: there is nothing to make
   artifact::ModelDescription description;
-  TargetInfo target;
+  TargetInfo target;             // of several CPUs the most able
+  std::string cpu_name;          // of that one, as it was asked for
+  std::vector<Variant> narrower; // the others, the least able last
+  size_t run_variant = 0;        // firn_rt2_call::variant of what run, verify and bench take
+  // By firn_rt2_call::variant.
+  const kernel::Program& program_of(size_t variant) const {
+    return variant == 0 ? program : narrower[variant - 1].program;
+  }
+  const TargetInfo& target_of(size_t variant) const {
+    return variant == 0 ? target : narrower[variant - 1].cpu.target;
+  }
+  const std::string& name_of(size_t variant) const {
+    return variant == 0 ? cpu_name : narrower[variant - 1].cpu.name;
+  }
   codegen::CodegenOptions codegen;
   codegen::ObjectFacts object;
   std::vector<plan::Explanation> explanations; // of kernels, in the order of the program

@@ -148,6 +148,10 @@ void add_kernel_lines(const kernel::Program& program, const std::vector<kernel::
 std::string kernels_text(const Compilation& c) {
   std::string text = "# kernels, in the order of the program\n";
   add_kernel_lines(c.program, c.program.steps, text);
+  for (const Variant& variant : c.narrower) {
+    text += "# kernels for " + variant.cpu.name + "\n";
+    add_kernel_lines(variant.program, variant.program.steps, text);
+  }
   return text;
 }
 

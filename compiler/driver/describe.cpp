@@ -107,9 +107,11 @@ Expected<std::string> content_hash(const Compilation& c) {
     if (!file) return file.error();
     text += "external " + sha256_hex((*file)->bytes()) + "\n";
   }
-  text += "target " + d.triple + " " + d.cpu + "\n";
+  text += "target " + d.triple + " " + c.target.display_name() + "\n";
   for (const std::string& flag : d.flags) text += "flag " + flag + "\n";
   text += kernel::print_program(c.program);
+  for (const Variant& variant : c.narrower)
+    text += "target " + variant.cpu.name + "\n" + kernel::print_program(variant.program);
   if (c.prepare) text += kernel::print_program(*c.prepare);
   return sha256_hex(std::as_bytes(std::span(text)));
 }
@@ -124,6 +126,17 @@ artifact::Contributor contributor(const kernel::Buffer& buffer) {
   default: break;
   }
   return {buffer.location.empty() ? buffer.name : "result of " + buffer.location, buffer.bytes};
+}
+
+// Of an object for several.
+void describe_cpus(Compilation& c) {
+  artifact::ModelDescription& d = c.description;
+  if (c.narrower.empty()) return;
+  d.cpus.push_back({c.cpu_name, c.target.required_cpu_features, 0});
+  for (const Variant& variant : c.narrower)
+    d.cpus.push_back({variant.cpu.name, variant.cpu.target.required_cpu_features, variant.own_weight_bytes});
+  d.cpu.clear();
+  for (const artifact::CpuDescription& cpu : d.cpus) d.cpu += (d.cpu.empty() ? "" : ", ") + cpu.name;
 }
 
 int32_t abi_architecture(Arch arch) {
@@ -153,6 +166,7 @@ Result check_names(const CompileOptions& options, const Function& main) {
 
 memory::PlanOptions plan_options(const CompileOptions& options, const Module& module) {
   memory::PlanOptions plan;
+  plan.fixes_interface = options.cpus.size() > 1;
   const Function& main = module.main();
   for (size_t i = 0; i < main.body().parameters().size(); ++i)
     if (!main.is_state(i))
@@ -189,9 +203,10 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.firn_version = kVersion;
   d.triple = c.target.triple;
   d.cpu = c.target.display_name();
+  describe_cpus(c);
   d.threads = options.threads;
   d.architecture = abi_architecture(c.target.arch);
-  d.required_features = c.target.required_cpu_features;
+  d.required_features = c.target_of(c.narrower.size()).required_cpu_features;
   d.flags = options.flags;
   auto hash = content_hash(c);
   if (!hash) return hash.error();
@@ -213,6 +228,7 @@ codegen::CodegenOptions codegen_options(const CompileOptions& options, const Com
   codegen::CodegenOptions result{c.target, options.opt_level, symbols.run, symbols.weights, symbols.prefix};
   if (c.prepare) result.prepare = &*c.prepare;
   result.prepare_symbol = symbols.prepare;
+  for (const Variant& variant : c.narrower) result.variants.push_back({variant.cpu.target, &variant.program});
   return result;
 }
 

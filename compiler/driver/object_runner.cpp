@@ -89,7 +89,7 @@ Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c, Run
     runner->pool_executor_ = runner->pool_->executor();
     runner->executor_ = &runner->pool_executor_;
   }
-  if (c.codegen.profile) runner->stamps_.resize(c.program.steps.size() + 1);
+  if (c.codegen.profile) runner->stamps_.resize(c.program_of(c.run_variant).steps.size() + 1);
   return runner;
 }
 
@@ -183,6 +183,7 @@ void ObjectRunner::run_again() {
   call.executor = executor_;
   std::fill(stamps_.begin(), stamps_.end(), 0);
   call.profile = stamps_.data();
+  call.variant = compilation_->run_variant;
   function_(&call);
 }
 

@@ -1,6 +1,8 @@
 // Targets against this machine.
 #include "compiler/driver/runs_here.h"
 
+#include "compiler/driver/variants.h"
+
 #include "compiler/target/cpu_table.h"
 
 namespace firn::driver {
@@ -15,8 +17,8 @@ std::string without_vendor(const std::string& triple) {
 } // namespace
 
 Result check_target(const CompileOptions& options) {
-  auto target = find_target(options.triple, options.cpu, options.features);
-  return target ? Result() : target.error();
+  auto targets = targets_of(options);
+  return targets ? Result() : targets.error();
 }
 
 std::string lacks_for(const TargetInfo& target, const TargetInfo& host) {
@@ -32,6 +34,10 @@ std::string lacks_for(const TargetInfo& target, const TargetInfo& host) {
 }
 
 Result check_runs_here(const CompileOptions& options) {
+  if (!options.cpus.empty()) {
+    auto variant = variant_to_run(options);
+    return variant ? Result() : variant.error();
+  }
   auto target = find_target(options.triple, options.cpu, options.features);
   if (!target) return target.error();
   auto host = find_target("", "native", "");
@@ -41,6 +47,13 @@ Result check_runs_here(const CompileOptions& options) {
 }
 
 std::string cpu_note(const CompileOptions& options) {
+  if (!options.cpus.empty()) {
+    auto cpus = find_targets(options.triple, options.cpus);
+    auto variant = variant_to_run(options);
+    return cpus && variant
+               ? (*cpus)[*variant].name + " of an object for " + std::to_string(cpus->size()) + " CPUs"
+               : options.variant;
+  }
   auto target = find_target(options.triple, options.cpu, options.features);
   return (target ? target->display_name() : options.cpu) +
          (options.cpu.empty() ? " (the default; -mcpu=native for all that this machine has)" : "");

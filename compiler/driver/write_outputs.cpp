@@ -35,12 +35,18 @@ std::string output_stem(const CompileOptions& options) {
   return path.string();
 }
 
+// One program after the other.
+std::string kernel_text(const Compilation& c) {
+  std::string text = kernel::print_program(c.program);
+  for (const Variant& variant : c.narrower) text += "\n" + kernel::print_program(variant.program);
+  return text + (c.prepare ? "\n" + kernel::print_program(*c.prepare) : "");
+}
+
 Expected<std::string> emit_text(const CompileOptions& options, Compilation& c) {
   switch (options.emit) {
   case Emit::Graph: return print_module(*c.module);
   case Emit::Prepare: return print_module(*c.prepare_module);
-  case Emit::Kernel:
-    return kernel::print_program(c.program) + (c.prepare ? "\n" + kernel::print_program(*c.prepare) : "");
+  case Emit::Kernel: return kernel_text(c);
   case Emit::Llvm: return codegen::emit_llvm_text(c.program, c.codegen);
   case Emit::Assembly: return codegen::emit_assembly(c.program, c.codegen);
   case Emit::Header: return artifact::write_header(c.description);

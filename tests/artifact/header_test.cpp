@@ -114,3 +114,21 @@ TEST_CASE("raw weights that are read in place need no memory and no function") {
   CHECK(manifest.find("\"raw_weight_bytes\": 256") != std::string::npos);
   CHECK(manifest.find("prepare_symbol") == std::string::npos);
 }
+
+TEST_CASE("a header for several CPUs has their table and takes a name", "[artifact]") {
+  ModelDescription model = golden_sample();
+  std::string one = header_of(model);
+  model.cpu = "x86-64-v4, x86-64-v3";
+  model.cpus = {{"x86-64-v4", 0xfffff, 0}, {"x86-64-v3", 0x7fff, 64}};
+  std::string several = header_of(model);
+  for (const char* text : {"cpus[] = { {\"x86-64-v4\", 0xfffffu}, {\"x86-64-v3\", 0x7fffu} };",
+                           "const char* cpu = nullptr) noexcept", "models[variant_]", "_init_for(",
+                           "cpu, &model->variant);", "nullptr, variant_)"}) {
+    INFO(text);
+    CHECK(several.find(text) != std::string::npos);
+    CHECK(one.find(text) == std::string::npos);
+  }
+  CHECK(several.find("firn_rt2_check_cpu(") == std::string::npos);
+  std::string manifest = write_manifest(model);
+  CHECK(manifest.find("\"own_weight_bytes\": 64") != std::string::npos);
+}

@@ -36,6 +36,17 @@ def check_files(folder):
     expect(["run", text, "--input", "x=y.npy"], 1, f"{text}: error: not a readable ONNX file")
     expect(["opt", text], 1, f"{text}")
     expect(["compile", MODEL, "-mcpu=frobnicator"], 2, "firn: error: cpu 'frobnicator' is not known", "choices: native, ", "znver4")
+    several = ["compile", MODEL, "-o", os.path.join(folder, "several"), "--multiversion"]
+    expect([*several, "x86-64-v3,frobnicator"], 2, "cpu 'frobnicator' is not known", "choices: native, ")
+    expect([*several, "x86-64-v3,x86-64-v3"], 2, "x86-64-v3 and x86-64-v3 ask for the same features")
+    expect([*several, "x86-64-v3,haswell"], 2, "code for the second would never be chosen")
+    expect([*several, "x86-64-v3,cortex-m4"], 2, "one object has code for one platform: x86-64-v3 is of ")
+    expect([*several, "x86-64-v3,,x86-64-v2"], 2, "wants CPUs apart by commas")
+    expect([*several, "x86-64-v3,x86-64-v2", "-mcpu=native"], 2, "--mcpu excludes --multiversion")
+    expect([*several, "armv8-a,armv8.2-a+dotprod"], 0, "compiled for armv8.2-a+dotprod, armv8-a")
+    expect([*several, "x86-64-v2+avx,x86-64-v2", "--report"], 0, "reads the weights in the form that others do")
+    expect(["run", MODEL, "--input", "image=" + IMAGE, "--multiversion", "x86-64-v3,x86-64-v2", "--variant", "x86-64"], 2, "'x86-64' is none of x86-64-v3, x86-64-v2")
+    expect(["run", MODEL, "--input", "image=" + IMAGE, "--variant", "x86-64"], 2, "--multiversion")
 
 
 def check_dims(folder):

@@ -17,6 +17,7 @@ COMPILING = {
     "--target": [("nonsense", "is not supported")],
     "--mcpu": [("frobnicator", "choices: "), ("x86-64-v33", "did you mean")],
     "--mattr": [("+frobnicator", "is not known")],
+    "--multiversion": [("frobnicator", "choices: "), ("x86-64-v3,x86-64-v3", "the same features"), (",", "apart by commas")],
     "--optimize": [("7", ONE_OF_LEVELS)],
     "--math": [("fast", "none of default, strict"), ("strick", "did you mean 'strict'?")],
     "--weights": [("file", "none of embed, init")], "--no-winograd": None, "--check-indices": None,
@@ -50,15 +51,17 @@ RUN = {
                 ("image=nowhere.pb", "nowhere.pb"), ("image=a.txt", ".npy or .pb")],
     "--output-dir": [("/proc/nowhere", "cannot make the folder")],
     "--engine": [("zz", "none of object, eval")],
+    "--variant": [("zz", "--multiversion")],
 }
 BENCH = {
+    "--variant": [("zz", "--multiversion")],
     "--seconds": [(bad, "") for bad in NUMBERS + ("0",)],
     "--build": [("zz", "")], "-o": [("w", "requires")], "--json": None, "--simulate": [(None, "wants --threads")],
 }
 VERIFY = {
     "--engine": [("zz", "none of object, eval")],
     "--tolerance": [(bad, "") for bad in NUMBERS],
-    "--absolute-floor": None,
+    "--absolute-floor": None, "--variant": [("zz", "--multiversion")],
     "-j": [(bad, "") for bad in ("0", "-1", "1.5", "x")],
     "--timeout": [(bad, "") for bad in ("0", "-1", "x")],
     "--list": [("nowhere.txt", "cannot read the list 'nowhere.txt'")],

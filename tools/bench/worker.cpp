@@ -177,6 +177,7 @@ struct Model {
 
   Model() {
     call.size = sizeof call;
+    call.variant = kVariant;
     auto* arena = static_cast<unsigned char*>(std::aligned_alloc(64, (kArenaBytes + 127) / 64 * 64));
     auto slot = [&](const IoFacts& io) -> void* {
       return io.offset >= 0 ? arena + io.offset : std::aligned_alloc(64, (size_t(io.bytes) + 127) / 64 * 64);

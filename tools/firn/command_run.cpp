@@ -73,6 +73,7 @@ void add_run_command(CLI::App& app, Action& action) {
                    "write outputs here as NAME.npy; default: print them");
   add_engine(*verb, command->engine);
   command->flags.add_to(*verb);
+  command->flags.add_variant_to(*verb);
   verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"
                "Example:\n  firn run digits.onnx --input image=three.npy --output-dir out");
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
@@ -100,6 +101,7 @@ void add_verify_command(CLI::App& app, Action& action) {
   verb->add_flag("--json", options.json, "print one JSON document: the cases and the totals");
   verb->add_flag("-q,--quiet", options.quiet, "print only what is not a pass");
   command->flags.add_to(*verb);
+  command->flags.add_variant_to(*verb);
   verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"
                "A stored input is for the input that its tensor is called as, else for the next one of the "
                "graph;\nstates and inputs that have an initializer may be left out.\n"

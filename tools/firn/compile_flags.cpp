@@ -77,6 +77,20 @@ void choose(const char* option, const std::string& word, Value& value, std::vect
   if (!word.empty()) flags.push_back(option + word);
 }
 
+// "a,b,c"
+Result read_cpus(CompileFlags& flags) {
+  std::string& text = flags.cpus;
+  for (size_t at = 0; !text.empty() && at <= text.size();) {
+    size_t end = std::min(text.find(',', at), text.size());
+    if (end == at) return usage_error("--multiversion wants CPUs apart by commas, found '" + text + "'");
+    flags.options.cpus.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  if (flags.options.cpus.empty()) return {};
+  flags.options.flags.push_back("--multiversion=" + text);
+  return {};
+}
+
 } // namespace
 
 void add_level_options(CLI::App& verb, std::string& opt_level, std::string& math) {
@@ -92,6 +106,13 @@ void add_threads_option(CLI::App& verb, int& threads) {
       ->check(whole_between(1, 256));
 }
 
+void CompileFlags::add_variant_to(CLI::App& verb) {
+  verb.add_option(
+          "--variant", options.variant,
+          "with --multiversion: the CPU whose code runs; default: the best that this machine can follow")
+      ->needs("--multiversion");
+}
+
 void CompileFlags::add_to(CLI::App& verb) {
   verb.add_option("--target", options.triple,
                   "target triple, e.g. aarch64-linux-gnu; default: this machine's");
@@ -102,6 +123,12 @@ void CompileFlags::add_to(CLI::App& verb) {
   verb.add_option("--mattr", options.features,
                   "CPU features added and taken away, e.g. +avx512bf16,-fma (also -mattr=)")
       ->join(',');
+  verb.add_option(
+          "--multiversion", cpus,
+          "code for several CPUs in one object, comma-separated, e.g. x86-64-v2,x86-64-v3,x86-64-v4 or "
+          "armv8-a,armv8.2-a+dotprod: the program takes the best that its own CPU can follow")
+      ->excludes("--mcpu")
+      ->excludes("--mattr");
   add_level_options(verb, opt_level, math);
   verb.add_option("--weights", weights,
                   "embed (default: the object holds weights as the kernels read them) or init (it holds the "
@@ -144,6 +171,7 @@ Result CompileFlags::finish() {
           {"z", OptLevel::Os}});
   choose("--math=", math, options.math, flags, {{"default", Math::Default}, {"strict", Math::Strict}});
   choose("--weights=", weights, options.weights, flags, {{"embed", Weights::Embed}, {"init", Weights::Init}});
+  if (Result read = read_cpus(*this); !read) return read;
   if (options.no_winograd) flags.push_back("--no-winograd");
   if (options.check_indices) flags.push_back("--check-indices");
   if (options.threads > 1) flags.push_back("--threads=" + std::to_string(options.threads));

@@ -12,11 +12,13 @@ namespace firn::tool {
 // Raw words of the command line, turned into CompileOptions by finish().
 struct CompileFlags {
   driver::CompileOptions options;
-  std::string opt_level, weights, math;
+  std::string opt_level, weights, math, cpus;
   std::vector<std::string> dims, shapes, names, states;
 
   // Target, optimisation, dims. `verb` keeps a reference to this object.
   void add_to(CLI::App& verb);
+  // For verbs that run code; behind add_to().
+  void add_variant_to(CLI::App& verb);
   // Fills `options`; an unusable word is a usage error.
   Result finish();
 };

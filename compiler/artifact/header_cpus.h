@@ -1,0 +1,17 @@
+// What a generated header says of CPUs, which differs with how many the object has code for: one, which is
+// checked, or several, of which the constructor chooses.
+#pragma once
+
+#include "compiler/artifact/model_description.h"
+#include "compiler/artifact/text_template.h"
+
+namespace firn::artifact {
+
+// "0x1f"
+std::string hex_text(uint64_t value);
+// Fill the slots of the header's template that speak of CPUs, in C++ and in C; their texts use slots that are
+// there already.
+void add_cpu_slots(Slots& slots, const ModelDescription& model);
+void add_c_cpu_slots(Slots& slots, const ModelDescription& model);
+
+} // namespace firn::artifact

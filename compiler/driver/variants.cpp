@@ -1,0 +1,89 @@
+// Programs of further CPUs.
+#include "compiler/driver/variants.h"
+
+#include "compiler/driver/describe.h"
+#include "compiler/driver/runs_here.h"
+#include "compiler/kernel/passes/pass.h"
+#include "compiler/memory/plan.h"
+#include "compiler/plan/plan_module.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace firn::driver {
+namespace {
+
+// Names of all programs' kernels are apart.
+void name_kernels(kernel::Program& program, const std::string& cpu) {
+  std::string suffix = "." + cpu;
+  for (char& c : suffix)
+    if (c != '.' && !std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  for (auto& kernel : program.kernels) kernel->name += suffix;
+}
+
+// The plans by which the constants of compilation.program are packed.
+Expected<plan::KernelPlans> plans_of(const Compilation& c, const lower::LoweringOptions& lowering) {
+  plan::PlanOptions options{c.target,          lowering.optimize_size, lowering.math == lower::Math::Strict,
+                            lowering.winograd, lowering.schedules,     nullptr,
+                            lowering.threads};
+  return plan::plan_module(*c.module, options);
+}
+
+} // namespace
+
+Expected<std::vector<NamedTarget>> targets_of(const CompileOptions& options) {
+  if (!options.cpus.empty()) return find_targets(options.triple, options.cpus);
+  auto target = find_target(options.triple, options.cpu, options.features);
+  if (!target) return target.error();
+  return std::vector<NamedTarget>{{target->display_name(), *target}};
+}
+
+Result add_variant(const CompileOptions& options, const lower::LoweringOptions& lowering, NamedTarget cpu,
+                   Compilation& c) {
+  auto plans = plans_of(c, lowering);
+  if (!plans) return plans.error();
+  Variant variant{std::move(cpu), {}, 0};
+  lower::LoweringOptions own = lowering;
+  own.target = variant.cpu.target;
+  own.explanations = nullptr;
+  own.packed_as = &*plans;
+  auto program = lower::lower_module(*c.module, own);
+  if (!program) return program.error();
+  variant.program = std::move(*program);
+  kernel::KernelPipelineRun run;
+  run.options.target = &variant.cpu.target;
+  run.options.threads = options.threads;
+  run.options.share_all = options.share_all;
+  run.options.optimize_size = lowering.optimize_size;
+  if (options.threads > 1)
+    if (Result done = kernel::run_kernel_passes(variant.program, "share-kernels", run); !done) return done;
+  variant.own_weight_bytes = memory::share_constants(variant.program, c.program);
+  memory::plan_arena(variant.program, plan_options(options, *c.module));
+  if (Result valid = kernel::verify(variant.program); !valid) return valid;
+  std::string passes = kernel::default_kernel_pipeline(/*for_target=*/true);
+  if (Result done = kernel::run_kernel_passes(variant.program, passes, run); !done) return done;
+  name_kernels(variant.program, variant.cpu.name);
+  c.program.arena_bytes = std::max(c.program.arena_bytes, variant.program.arena_bytes);
+  c.program.arena_lower_bound = std::max(c.program.arena_lower_bound, variant.program.arena_lower_bound);
+  c.narrower.push_back(std::move(variant));
+  return {};
+}
+
+Expected<size_t> variant_to_run(const CompileOptions& options) {
+  if (options.cpus.empty()) return size_t{0};
+  auto cpus = find_targets(options.triple, options.cpus);
+  if (!cpus) return cpus.error();
+  auto host = find_target("", "native", "");
+  if (!host) return host.error();
+  std::string lacking, names;
+  for (size_t i = 0; i < cpus->size(); ++i) {
+    const NamedTarget& cpu = (*cpus)[i];
+    names += (names.empty() ? "" : ", ") + cpu.name;
+    if (!options.variant.empty() && options.variant != cpu.name) continue;
+    lacking = lacks_for(cpu.target, *host);
+    if (lacking.empty()) return i;
+  }
+  return usage_error(lacking.empty() ? "--variant: '" + options.variant + "' is none of " + names : lacking);
+}
+
+} // namespace firn::driver
