@@ -3,7 +3,7 @@
 #
 #   firn_add_library(<target> MODEL <file.onnx> CLASS <ns::Name>
 #     [NAMES new=old ...] [DIMS name=value ...] [STATE past=present ...] [EXTERNAL name ...]
-#     [TARGET <triple>] [CPU <name>] [OPT speed|size|debug] [MATH default|strict] [WEIGHTS embed|init] [THREADS <n>]
+#     [TARGET <triple>] [CPU <name>|MULTIVERSION <name> ...] [OPT speed|size|debug] [MATH default|strict] [WEIGHTS embed|init] [THREADS <n>]
 #     [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
 #   firn_add_golden_test(<test> LIBRARY <target> DATA <folder> [TOLERANCE 1e-5])
 #
@@ -47,15 +47,12 @@ machine and FIRN_BUILD_COMPILER=OFF")
 endfunction()
 
 # Refuses what this version of Firn cannot do, before anything is built.
-function(_firn_check_supported call multiversion threads weights states dims)
+function(_firn_check_supported call threads weights states dims)
   foreach(state IN LISTS states)
     if(NOT state MATCHES "^.+=.+$")
       _firn_refuse("${call}" "STATE ${state}: wanted past=present, an input and the output that it is in the next run")
     endif()
   endforeach()
-  if(multiversion)
-    _firn_refuse("${call}" "MULTIVERSION is not supported by this version of Firn; choose one CPU")
-  endif()
   if(NOT "${threads}" STREQUAL "" AND NOT threads MATCHES "^[1-9][0-9]*$")
     _firn_refuse("${call}" "THREADS ${threads}: wanted how many threads run() makes use of at most")
   endif()
@@ -175,10 +172,18 @@ function(firn_add_library target)
   _firn_check_choice("${call}" OPT "${arg_OPT}" speed size debug)
   _firn_check_choice("${call}" MATH "${arg_MATH}" default strict)
   _firn_check_choice("${call}" WEIGHTS "${arg_WEIGHTS}" embed init file)
-  _firn_check_supported("${call}" "${arg_MULTIVERSION}" "${arg_THREADS}" "${arg_WEIGHTS}" "${arg_STATE}" "${arg_DIMS}")
+  _firn_check_supported("${call}" "${arg_THREADS}" "${arg_WEIGHTS}" "${arg_STATE}" "${arg_DIMS}")
   _firn_compiler("${call}" compiler)
 
+  if(arg_CPU AND arg_MULTIVERSION)
+    _firn_refuse("${call}" "CPU is one, MULTIVERSION several: give one of the two")
+  endif()
   _firn_target_options("${arg_TARGET}" "${arg_CPU}" options)
+  if(arg_MULTIVERSION)
+    list(FILTER options EXCLUDE REGEX "^-m(cpu|attr)=")
+    list(JOIN arg_MULTIVERSION "," cpus)
+    list(APPEND options "--multiversion=${cpus}")
+  endif()
   set(opt_ -O3)
   set(opt_speed -O3)
   set(opt_size -Os)

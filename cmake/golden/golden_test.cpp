@@ -94,7 +94,7 @@ bool has_size(const firn::TensorInfo& info, std::size_t bytes) {
 
 // Runs one data set; prints and returns whether all outputs agree.
 bool check_data_set(Model& model, const std::string& folder, double tolerance) {
-  const firn::ModelInfo& info = Model::info();
+  const firn::ModelInfo& info = model.info();
   std::vector<golden::StoredTensor> inputs(info.input_count);
   for (std::size_t i = 0; i < info.input_count; ++i) {
     if (!find_tensor(folder + "/input_", info.inputs[i], i, info.input_count, inputs[i]) ||

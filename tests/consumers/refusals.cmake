@@ -16,8 +16,8 @@ function(expect_refusal arguments expected)  # further arguments go to CMake
 endfunction()
 
 set(start "firn_add_library(affine): ")
-expect_refusal("MULTIVERSION x86-64-v2 x86-64-v3"
-  "${start}MULTIVERSION is not supported by this version of Firn; choose one CPU")
+expect_refusal("CPU x86-64-v3 MULTIVERSION x86-64-v2 x86-64-v3"
+  "${start}CPU is one, MULTIVERSION several: give one of the two")
 expect_refusal("THREADS 0"
   "${start}THREADS 0: wanted how many threads run() makes use of at most")
 expect_refusal("WEIGHTS file"
