@@ -45,7 +45,8 @@ struct CodegenOptions {
   }
 };
 
-// The program as LLVM IR text (before optimisation), and as assembly, with the code of other CPUs. For --emit=llvm and --emit=asm.
+// The program as LLVM IR text (before optimisation), and as assembly, with the code of other CPUs. For
+// --emit=llvm and --emit=asm.
 Expected<std::string> emit_llvm_text(const kernel::Program& program, const CodegenOptions& options);
 Expected<std::string> emit_assembly(const kernel::Program& program, const CodegenOptions& options);
 

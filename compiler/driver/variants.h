@@ -1,5 +1,5 @@
-// Code for several CPUs in one object: one graph in the layouts of the most able CPU, and for each of the others
-// a program of its own over the same weights, inputs, outputs and states.
+// Code for several CPUs in one object: one graph in the layouts of the most able CPU, and for each of the
+// others a program of its own over the same weights, inputs, outputs and states.
 #pragma once
 
 #include "compiler/driver/compile.h"

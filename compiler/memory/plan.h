@@ -20,8 +20,8 @@ std::vector<int> plan_arena(kernel::Program& program, const PlanOptions& options
 // Sets the offsets of weights buffers in execution order of first use, those that only start states last, and
 // weight_bytes.
 void place_constants(kernel::Program& program);
-// The same for a program that reads the constants of another, `holder`, which have their places: equal ones are
-// those; others are added to the holder's, behind them. The bytes that were added.
+// The same for a program that reads the constants of another, `holder`, which have their places: equal ones
+// are those; others are added to the holder's, behind them. The bytes that were added.
 int64_t share_constants(kernel::Program& program, kernel::Program& holder);
 
 } // namespace firn::memory

@@ -19,7 +19,8 @@ constexpr double kInstructionCycles = 0.03;
 // In such instructions: a vector, which comes from beyond the first cache level in most steps, and the end of
 // a loop around every step.
 constexpr double kVectorInstructions = 2, kLoopInstructions = 4;
-// Sums in parts of vectors hide the latency of FMAs worse than as many whole ones: those of a row start together.
+// Sums in parts of vectors hide the latency of FMAs worse than as many whole ones: those of a row start
+// together.
 constexpr double kPartsLatency = 1.5;
 // Vectors of a column group that do not stay in the first cache level come from the second for every row of
 // tiles, at this part of its rate.

@@ -15,12 +15,13 @@
 
 namespace firn::plan {
 
-// Accumulators of one register tile: rows x vectors of `lanes` lanes. `accumulator_splits` > 1 keeps as many
-// partial sums, taken round robin over the reduction, where rows x vectors alone would not hide the latency
-// of the FMA. `k_interleave` > 1: of the last column group, a register holds as many steps of the reduction
-// for lanes / k_interleave columns, so that a part of a vector takes no more registers than it fills
-// (lower/contraction/k_interleave.h). With `panel`, the packed operand lies in panels of that many vectors, of
-// which a tile takes a part: the form that a wider tile of another CPU's code in the same object wants.
+// Accumulators of one register tile: rows x vectors of `lanes` lanes. `accumulator_splits` > 1 keeps as
+// many partial sums, taken round robin over the reduction, where rows x vectors alone would not hide the
+// latency of the FMA. `k_interleave` > 1: of the last column group, a register holds as many steps of the
+// reduction for lanes / k_interleave columns, so that a part of a vector takes no more registers than it
+// fills (lower/contraction/k_interleave.h). With `panel`, the packed operand lies in panels of that many
+// vectors, of which a tile takes a part: the form that a wider tile of another CPU's code in the same
+// object wants.
 struct TileShape {
   int rows = 1;
   int vectors = 1; // of results
@@ -108,10 +109,10 @@ struct ColumnWalk {
 };
 ColumnWalk column_walk(const ContractionShape& shape, const TileShape& tile);
 
-// The panels of the packed vector operand, and the groups of vectors that tiles take of them: all of a panel, or
-// with TileShape::panel a part. The last panel may be narrower; its groups are equal too, and as wide as its
-// vectors can be divided evenly. With k_interleave, a panel that ends in a part of a vector is that last one even
-// if it has as many, and is one group.
+// The panels of the packed vector operand, and the groups of vectors that tiles take of them: all of a
+// panel, or with TileShape::panel a part. The last panel may be narrower; its groups are equal too, and as
+// wide as its vectors can be divided evenly. With k_interleave, a panel that ends in a part of a vector is
+// that last one even if it has as many, and is one group.
 struct ColumnGroups {
   int64_t total_vectors; // ceil(n / lanes)
   int64_t full_groups;   // of `vectors` each

@@ -23,8 +23,8 @@ struct PlanOptions {
   const ScheduleDatabase* schedules = nullptr;      // overrules the cost model where it has an entry
   std::vector<Explanation>* explanations = nullptr; // filled in the order of the program
   int threads = 1;                                  // for which kernels are cut into items
-  // Plans of the same graph for another CPU, whose packed constants kernels are to read; null: they have their
-  // own.
+  // Plans of the same graph for another CPU, whose packed constants kernels are to read; null: they have
+  // their own.
   const KernelPlans* packed_as = nullptr;
 };
 

@@ -19,8 +19,8 @@ struct Range {
 struct LoweredOptions {
   double tolerance = 1e-6;                  // times the largest expected magnitude; 0: bitwise
   std::map<std::string, Range> ranges = {}; // of inputs by name; others: [-2, 2], integers in [-5, 5]
-  // "CPU", "CPU FEATURES", or "CPU in CPU": code for the first in an object that has code for the second, which
-  // is wider, as well. Objects for another architecture than the host's run in an emulator, without
+  // "CPU", "CPU FEATURES", or "CPU in CPU": code for the first in an object that has code for the second,
+  // which is wider, as well. Objects for another architecture than the host's run in an emulator, without
   // pages that die, or not at all where there is none.
   std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "native", "x86-64-v3 in x86-64-v4"};
   Placement placement = Placement::AtEnd; // of every buffer between pages that die

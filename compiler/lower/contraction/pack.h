@@ -3,9 +3,10 @@
 //
 //   packed[selected][panel][reduction loops, row-major][register][lane][k group]
 //
-// A panel is what one group of columns reads, or with TileShape::panel several of them. With k_interleave one register holds as many steps of the innermost loop (k_interleave.h); a
-// lane holds the k group of its product, neighbouring steps of that loop. Lanes beyond the last column, and
-// steps beyond the last one, hold zeros.
+// A panel is what one group of columns reads, or with TileShape::panel several of them. With k_interleave
+// one register holds as many steps of the innermost loop (k_interleave.h); a lane holds the k group of its
+// product, neighbouring steps of that loop. Lanes beyond the last column, and steps beyond the last one,
+// hold zeros.
 #pragma once
 
 #include "compiler/kernel/builder.h"
@@ -36,7 +37,8 @@ struct PackedOperand {
                 const std::vector<IntExpr>& k) const;
   // Where the columns of a group begin in its part.
   IntExpr start(const TilePosition& position) const;
-  // Where line `number` of what a column group reads lies, of so many elements, from the group's first one on.
+  // Where line `number` of what a column group reads lies, of so many elements, from the group's first one
+  // on.
   IntExpr line(const TilePosition& position, const IntExpr& number, int64_t line_elements) const;
   Packing packing(int64_t source_elements) const;
 };
