@@ -76,8 +76,7 @@ Row described(const Compilation& c, const kernel::Step& step, const MachineProbe
     row.name = step.kind == kernel::Step::Kind::If ? "if" : "while";
     return row;
   }
-  const kernel::Kernel& kernel =
-      *c.program_of(c.run_variant).kernels[static_cast<size_t>(step.kernel)];
+  const kernel::Kernel& kernel = *c.program_of(c.run_variant).kernels[static_cast<size_t>(step.kernel)];
   int64_t bytes = 0;
   for (const kernel::BufferParameter& parameter : kernel.parameters)
     bytes += parameter.size * kernel::scalar_bytes(parameter.element);

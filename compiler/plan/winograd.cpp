@@ -296,9 +296,9 @@ std::string complete(WinogradPlan& plan, const Instruction& instruction, const C
   auto computed = ComputedConvolution::of(*root, instruction.type(), target.lanes(32));
   if (!is_packable_constant(computed.filter)) return "the filters are not known";
   const auto* form = context.packed_as ? std::get_if<WinogradPlan>(context.packed_as) : nullptr;
-  auto geometry = winograd_geometry(plan, computed, target, context.model_weight_bytes,
-                                    form ? form->tile.panel_vectors() : 0,
-                                    form ? context.options.threads : 1);
+  auto geometry =
+      winograd_geometry(plan, computed, target, context.model_weight_bytes,
+                        form ? form->tile.panel_vectors() : 0, form ? context.options.threads : 1);
   if (!geometry)
     return "transforms of these sizes want f32 over blocked channels, stride 1, no groups, and windows of 3 "
            "or "
