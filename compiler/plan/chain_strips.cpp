@@ -63,9 +63,10 @@ private:
 
   // What threads wait for the one with most strips; without a projection, groups of channels are items too.
   double waiting(const ChainMembers& chain, double cycles, int64_t strips) const {
-    int64_t items = chain.depthwise.result->dim(0) * strips;
-    if (!chain.project.convolution) return 0;
-    int64_t most = (items + threads_ - 1) / threads_;
+    const Type& map = *chain.depthwise.result;
+    int64_t channels = kGroupVectors * map.layout.blocks[0].size;
+    int64_t groups = chain.project.convolution ? 1 : (map.dim(1) + channels - 1) / channels;
+    int64_t items = map.dim(0) * strips * groups, most = (items + threads_ - 1) / threads_;
     return cycles * (static_cast<double>(most * threads_) / static_cast<double>(items) - 1);
   }
 

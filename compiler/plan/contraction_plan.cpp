@@ -85,6 +85,32 @@ void choose_shares(Tiling& tiling, const ContractionShape& shape, int threads, b
   }
 }
 
+// Tiles of rows that leave threads waiting for each other make room for groups of columns, where rows stay
+// near for the next group.
+void choose_order(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target, int threads,
+                  bool may_cut_rows) {
+  constexpr double kGain = 1.08;
+  if (threads <= 1 || tiling.columns_outermost || tiling.row_block > 0) return;
+  if (shape.scalar_bytes > share_of(target.l2_bytes, cache_share::kWorkingSet)) return;
+  int64_t outer = 1;
+  for (int64_t extent : shape.outer) outer *= extent;
+  int64_t items = outer > 1 ? outer : (shape.m + tiling.tile.rows - 1) / tiling.tile.rows;
+  auto waits = [&](int64_t most, int64_t all) {
+    return static_cast<double>(most * threads) / static_cast<double>(all);
+  };
+  double by_rows = waits((items + threads - 1) / threads, items);
+  Tiling other = tiling;
+  other.columns_outermost = true;
+  choose_shares(other, shape, threads, may_cut_rows);
+  int64_t vector_outer = 1;
+  for (int i = 0; i < shape.vector_outer_dims; ++i) vector_outer *= shape.outer[static_cast<size_t>(i)];
+  ColumnWalk walk = column_walk(shape, tiling.tile);
+  ColumnGroups groups = column_groups(shape.n, tiling.tile);
+  double by_columns = waits(busiest(vector_outer, groups, walk.steps, other.shares, threads),
+                            vector_outer * groups.total_vectors * walk.steps);
+  if (by_columns * kGain < by_rows) tiling = other;
+}
+
 std::string check_shares(const Tiling& tiling, const ContractionShape& shape, bool may_cut_rows) {
   if (tiling.shares == 1) return "";
   ColumnWalk walk = column_walk(shape, tiling.tile);
@@ -223,12 +249,18 @@ private:
     if (chooses && vector_constant) take_form(g->shape);
     set_tiling(plan, g->shape, target_, chooses);
     if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
-    if (chooses) choose_shares(plan.tiling, g->shape, context_.options.threads, /*may_cut_rows=*/true);
+    if (chooses) share_out(plan.tiling, g->shape, /*may_cut_rows=*/true);
     std::string wrong = check_tiling(plan.tiling, g->shape);
     if (wrong.empty()) wrong = check_shares(plan.tiling, g->shape, /*may_cut_rows=*/true);
     if (!wrong.empty()) return wrong;
     set_streams(plan.tiling, *g, vector_constant && !plan.unpacked);
     return check_blocks(plan.tiling, *g);
+  }
+
+  void share_out(Tiling& tiling, const ContractionShape& shape, bool may_cut_rows) const {
+    int threads = context_.options.threads;
+    choose_order(tiling, shape, target_, threads, may_cut_rows);
+    choose_shares(tiling, shape, threads, may_cut_rows);
   }
 
   // The wider side goes into lanes; a constant side is packed for nothing at run time.
@@ -281,8 +313,7 @@ private:
     if (plan.tiling.parts > 1 || plan.tiling.row_block > 0)
       return "only dots have parts of the reduction and blocks of rows";
     if (plan.lhs_columns || plan.unpacked) return "a convolution's filters are packed columns";
-    if (chooses && !context_.by_lines)
-      choose_shares(plan.tiling, g->shape, context_.options.threads, !g->splits_rows());
+    if (chooses && !context_.by_lines) share_out(plan.tiling, g->shape, !g->splits_rows());
     if (plan.tiling.shares > 1 && context_.by_lines) return "members of a chain are cut with it";
     std::string wrong = check_tiling(plan.tiling, g->shape);
     return wrong.empty() ? check_shares(plan.tiling, g->shape, !g->splits_rows()) : wrong;
