@@ -117,6 +117,11 @@ ElementCode element_code(int bits, const TargetInfo& target) {
   return code;
 }
 
+ElementItems element_items(int threads) {
+  if (threads <= 1) return {1 << 14, 16};
+  return {1 << 11, std::max<int64_t>(16, 4 * threads)};
+}
+
 int64_t copies_of(const ElementCode& code, int64_t operations) {
   if (operations <= kShortBody) return code.copies;
   return operations <= kLongBody ? std::max<int64_t>(1, code.copies / 2) : 1;

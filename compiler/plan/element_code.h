@@ -14,6 +14,13 @@ ElementCode element_code(int bits, const TargetInfo& target);
 // Copies per iteration of a body that takes so many operations.
 int64_t copies_of(const ElementCode& code, int64_t operations);
 
+// How loops over elements are cut into items: from so many elements on, into so many or more. What threads
+// gain by sharing them is weighed when all of a kernel is known; without threads items are for the reader.
+struct ElementItems {
+  int64_t least_elements, wanted;
+};
+ElementItems element_items(int threads);
+
 // How a reduction walks its elements: in vectors along what lies together, in the blocks that its operand
 // lies in, or one by one (in every lane for its own result).
 enum class ReductionWalk : uint8_t { Vectors, Blocks, Elements };

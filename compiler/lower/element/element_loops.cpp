@@ -9,9 +9,6 @@ namespace {
 
 using kernel::Builder;
 
-// Below this many elements a kernel is not worth sharing between threads.
-constexpr int64_t kParallelElements = 1 << 14;
-
 // Physical dims that one loop walks.
 struct Group {
   std::vector<size_t> dims; // outermost first
@@ -48,7 +45,9 @@ struct Box {
 class LoopsEmitter {
 public:
   LoopsEmitter(KernelMaker& maker, const ElementLoops& loops)
-      : maker_(maker), b_(maker.builder()), loops_(loops), dims_(physical_dims_of(loops.type.at_bound())) {}
+      : maker_(maker), b_(maker.builder()), loops_(loops),
+        items_(plan::element_items(maker.context().options().threads)),
+        dims_(physical_dims_of(loops.type.at_bound())) {}
 
   void emit() {
     std::vector<Box> boxes = split_blocks();
@@ -204,13 +203,14 @@ private:
     lanes_ = vectors ? lanes_along(groups.back().extent) : 1;
     unroll_ = plan::copies_of(loops_.code, uses.operations);
     positions.assign(dims_.size(), IntExpr(0));
-    parallel = parallel && box.elements() >= kParallelElements;
+    parallel = parallel && box.elements() >= items_.least_elements;
     if (parallel && groups.size() == 1) return emit_chunks(box, groups[0], positions);
     size_t first = 0;
     if (parallel) {
       // As many outer loops as it takes to have work for several threads.
       IntExpr count = 1;
-      while (first + 1 < groups.size() && count.upper_bound() < 16) count = count * groups[first++].extent;
+      while (first + 1 < groups.size() && count.upper_bound() < items_.wanted)
+        count = count * groups[first++].extent;
       IntExpr p = b_.set_parallel(count);
       for (size_t i = first; i-- > 0; p = floor_div(p, at_least_one(groups[i].extent)))
         spread(groups[i], box, i == 0 ? p : floor_mod(p, at_least_one(groups[i].extent)), positions);
@@ -248,7 +248,7 @@ private:
   // One long loop, cut into pieces for threads.
   void emit_chunks(const Box& box, const Group& group, const std::vector<IntExpr>& positions) {
     int64_t most = group.extent.upper_bound() / lanes_;
-    int64_t chunk = std::max<int64_t>(kParallelElements / 4 / lanes_, (most + 63) / 64);
+    int64_t chunk = std::max<int64_t>(items_.least_elements / 4 / lanes_, (most + 63) / 64);
     chunk = std::max<int64_t>(chunk / unroll_ * unroll_, 1);
     bool varies = !group.extent.is_constant();
     IntExpr vectors = floor_div(group.extent, lanes_);
@@ -281,6 +281,7 @@ private:
   KernelMaker& maker_;
   Builder& b_;
   const ElementLoops& loops_;
+  plan::ElementItems items_;
   std::vector<PhysicalDim> dims_;
   int lanes_ = 1;
   int64_t unroll_ = 1;

@@ -10,6 +10,7 @@
 
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/movement/transpose_lanes.h"
+#include "compiler/plan/element_code.h"
 
 #include <algorithm>
 
@@ -18,16 +19,14 @@ namespace {
 
 using kernel::Builder;
 
-// Below this many elements a kernel is not worth sharing between threads.
-constexpr int64_t kParallelElements = 1 << 14;
-
 using Walk = plan::Relayout::Walk;
 using Part = plan::Relayout::Part;
 
 class RelayoutKernel {
 public:
   RelayoutKernel(KernelMaker& maker, int source, int target, kernel::Scalar scalar, int lanes)
-      : b_(maker.builder()), source_(source), target_(target), scalar_(scalar), lanes_(lanes) {}
+      : b_(maker.builder()), items_(plan::element_items(maker.context().options().threads)), source_(source),
+        target_(target), scalar_(scalar), lanes_(lanes) {}
 
   void emit(const std::vector<Part>& parts) {
     for (const Part& part : parts) emit_part(part, parts.size() == 1);
@@ -46,10 +45,10 @@ private:
   void emit_part(const Part& part, bool parallel) {
     IntExpr source(part.source), target(part.target);
     size_t first = 0;
-    if (parallel && part.elements() >= kParallelElements) {
+    if (parallel && part.elements() >= items_.least_elements) {
       // As many outer loops as it takes to have work for several threads.
       int64_t count = 1;
-      while (first < part.walks.size() && count < 16) count *= count_of(part, first++);
+      while (first < part.walks.size() && count < items_.wanted) count *= count_of(part, first++);
       IntExpr p = b_.set_parallel(count);
       for (size_t i = first; i-- > 0; p = floor_div(p, count_of(part, i)))
         advance(part, i, i == 0 ? p : floor_mod(p, count_of(part, i)), source, target);
@@ -103,6 +102,7 @@ private:
   }
 
   Builder& b_;
+  plan::ElementItems items_;
   int source_, target_; // parameters
   kernel::Scalar scalar_;
   int lanes_;
