@@ -48,10 +48,9 @@ void add_timings(Compilation& c, const std::vector<PassTiming>& timings) {
     if (pass.seconds >= 0.001) c.phases.push_back({"  " + pass.name, pass.seconds, 0});
 }
 
-// What filters cost in memory, which the program gives, is not weighed against time.
+// Who makes the weights that kernels read does not change the kernels: results are the same bits.
 plan::Winograd winograd_of(const CompileOptions& options) {
-  if (options.no_winograd) return plan::Winograd::Off;
-  return options.weights == Weights::Init ? plan::Winograd::All : plan::Winograd::WithinBytes;
+  return options.no_winograd ? plan::Winograd::Off : plan::Winograd::WithinBytes;
 }
 
 Result run_graph_passes(Compilation& c, const CompileOptions& options,

@@ -62,12 +62,11 @@ std::string winograd_text(const Compilation& c) {
   }
   if (used + left_out == 0) return "";
   std::string flags;
-  if (!c.prepare) flags = left_out > 0 ? "--weights=init: all, +0 B" : "--weights=init: +0 B";
-  if (used > 0) flags += std::string(flags.empty() ? "" : "; ") + "--no-winograd: none";
+  if (used > 0) flags = c.prepare ? " (--no-winograd: none)" : " (--weights=init: +0 B; --no-winograd: none)";
   return format("  Winograd's algorithm for %d of %d convolutions that it makes faster: +", used,
                 used + left_out) +
          scaled(static_cast<double>(added), "B") + (c.prepare ? " of prepared weights" : " of weights") +
-         " (" + flags + ")\n";
+         flags + "\n";
 }
 
 } // namespace

@@ -60,7 +60,7 @@ def main():
         assert "--weights=init: +0 B; --no-winograd: none" in summary, summary
         sizes, used, summary, _ = compiled(large, "--weights=init")
         assert used == (1, 1) and sizes["raw_weight_bytes"] == model_bytes, (summary, sizes)
-        assert sizes["prepared_weight_bytes"] == 4 * model_bytes, sizes
+        assert model_bytes < sizes["prepared_weight_bytes"] <= 2 * model_bytes, sizes
         for options in (["--no-winograd"], ["-Os"], ["--math=strict"]):
             sizes, used, summary, _ = compiled(large, *options)
             assert not used and sizes["weight_bytes"] == model_bytes, (options, summary, sizes)
@@ -68,9 +68,9 @@ def main():
         beside = convolution(64, 28, product=2048)
         sizes, used, summary, _ = compiled(beside)
         assert used == (0, 1) and sizes["weight_bytes"] == model_bytes, (summary, sizes)
-        assert "--weights=init: all, +0 B" in summary, summary
+        assert "--weights=init" not in summary, summary
         sizes, used, summary, _ = compiled(beside, "--weights=init")
-        assert used == (1, 1), (summary, sizes)
+        assert used == (0, 1), (summary, sizes)
 
         # Weights with nothing to pack are read where they are.
         sizes, used, summary, _ = compiled(addition(), "--weights=init")

@@ -137,7 +137,7 @@ void CompileFlags::add_to(CLI::App& verb) {
   verb.add_flag(
       "--no-winograd", options.no_winograd,
       "no convolution uses Winograd's algorithm; by default those do where it pays for the bytes of "
-      "its filters in the object, with --weights=init all that it makes faster");
+      "its filters");
   verb.add_flag("--check-indices", options.check_indices,
                 "run() reports indices out of range, which are clamped without a word by default");
   add_threads_option(verb, options.threads);
