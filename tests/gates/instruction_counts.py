@@ -32,7 +32,7 @@ def count(firn, network, folder):
     subprocess.run([firn, "bench", "--build", network, "-o", worker, "-mcpu=x86-64-v3"], check=True)
     # The worker runs the network once before it reads commands.
     ran = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/profile",
-                          "--toggle-collect=*_model_run_a?_*", worker, network, "1"],
+                          "--toggle-collect=*_model_run_abi*", worker, network, "1"],
                          input="quit\n", capture_output=True, text=True)
     collected = re.search(r"Collected : (\d+)", ran.stderr)
     if '"ready": true' not in ran.stdout or not collected:
