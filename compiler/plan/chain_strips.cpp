@@ -28,8 +28,11 @@ public:
     double work = chain.expand.convolution ? cycles(chain.expand) : 0, ragged = work * waste(in.dim(3));
     if (chain.project.convolution) ragged += cycles(chain.project) * waste(out.dim(3));
     double total = cycles_of(chain), best_alone = 0;
-    std::vector<ChainStrips> found;
-    std::vector<double> alone; // what each gains on one thread
+    struct Found {
+      ChainStrips strips;
+      double alone; // what they gain on one thread
+    };
+    std::vector<Found> found;
     for (int64_t strips = chain.project.convolution ? 2 : 1; strips <= out.dim(2); ++strips) {
       int64_t rows = (out.dim(2) + strips - 1) / strips;
       if ((out.dim(2) + rows - 1) / rows != strips) continue;
@@ -44,12 +47,11 @@ public:
       double gain = saved - ragged - work * again -
                     static_cast<double>(strips - 1) * weight_bytes(chain) / target_.l2_bytes_per_cycle;
       best_alone = std::max(best_alone, gain);
-      found.push_back({rows, gain - waiting(chain, total - gain, strips)});
-      alone.push_back(gain);
+      found.push_back({{rows, gain - waiting(chain, total - gain, strips)}, gain});
     }
     // One thread alone loses little.
-    for (size_t i = 0; i < found.size(); ++i)
-      if (found[i].gain > best.gain && best_alone - alone[i] <= kLostAlone * total) best = found[i];
+    for (const auto& [strips, alone] : found)
+      if (strips.gain > best.gain && best_alone - alone <= kLostAlone * total) best = strips;
     return best;
   }
 
@@ -66,8 +68,7 @@ private:
     const Type& map = *chain.depthwise.result;
     int64_t channels = kGroupVectors * map.layout.blocks[0].size;
     int64_t groups = chain.project.convolution ? 1 : (map.dim(1) + channels - 1) / channels;
-    int64_t items = map.dim(0) * strips * groups, most = (items + threads_ - 1) / threads_;
-    return cycles * (static_cast<double>(most * threads_) / static_cast<double>(items) - 1);
+    return cycles * (imbalance(map.dim(0) * strips * groups, threads_) - 1);
   }
 
   static double bytes(const Type& type) { return static_cast<double>(type.physical_byte_size()); }

@@ -42,6 +42,13 @@ void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const Targ
   plan.tiling = tiling;
 }
 
+// How many operands in lanes there are: of batches, or groups.
+int64_t vector_outer(const ContractionShape& shape) {
+  int64_t count = 1;
+  for (int i = 0; i < shape.vector_outer_dims; ++i) count *= shape.outer[static_cast<size_t>(i)];
+  return count;
+}
+
 // What the busiest of `threads` does where items are each group's walk in `shares` parts: they come in order,
 // and every thread takes as many as any other. In steps of one vector.
 int64_t busiest(int64_t outer, const ColumnGroups& groups, int64_t steps, int64_t shares, int threads) {
@@ -69,8 +76,7 @@ void choose_shares(Tiling& tiling, const ContractionShape& shape, int threads, b
   ColumnWalk walk = column_walk(shape, tiling.tile);
   if (walk.dim < 0 && !may_cut_rows) return;
   ColumnGroups groups = column_groups(shape.n, tiling.tile);
-  int64_t outer = 1, least = INT64_MAX;
-  for (int i = 0; i < shape.vector_outer_dims; ++i) outer *= shape.outer[static_cast<size_t>(i)];
+  int64_t outer = vector_outer(shape), least = INT64_MAX;
   std::vector<std::pair<int64_t, int64_t>> found; // shares, steps of the busiest
   for (int64_t wanted = 1; wanted <= walk.steps; ++wanted) {
     int64_t size = (walk.steps + wanted - 1) / wanted, shares = (walk.steps + size - 1) / size;
@@ -95,19 +101,15 @@ void choose_order(Tiling& tiling, const ContractionShape& shape, const TargetInf
   int64_t outer = 1;
   for (int64_t extent : shape.outer) outer *= extent;
   int64_t items = outer > 1 ? outer : (shape.m + tiling.tile.rows - 1) / tiling.tile.rows;
-  auto waits = [&](int64_t most, int64_t all) {
-    return static_cast<double>(most * threads) / static_cast<double>(all);
-  };
-  double by_rows = waits((items + threads - 1) / threads, items);
+  double by_rows = imbalance(items, threads);
   Tiling other = tiling;
   other.columns_outermost = true;
   choose_shares(other, shape, threads, may_cut_rows);
-  int64_t vector_outer = 1;
-  for (int i = 0; i < shape.vector_outer_dims; ++i) vector_outer *= shape.outer[static_cast<size_t>(i)];
   ColumnWalk walk = column_walk(shape, tiling.tile);
   ColumnGroups groups = column_groups(shape.n, tiling.tile);
-  double by_columns = waits(busiest(vector_outer, groups, walk.steps, other.shares, threads),
-                            vector_outer * groups.total_vectors * walk.steps);
+  int64_t most = busiest(vector_outer(shape), groups, walk.steps, other.shares, threads),
+          all = vector_outer(shape) * groups.total_vectors * walk.steps;
+  double by_columns = static_cast<double>(most * threads) / static_cast<double>(all);
   if (by_columns * kGain < by_rows) tiling = other;
 }
 

@@ -78,6 +78,11 @@ double overlapped(double compute, double stream) {
   return std::max(compute, stream) + kExposed * std::min(compute, stream);
 }
 
+double imbalance(int64_t items, int threads) {
+  int64_t most = (items + threads - 1) / threads;
+  return static_cast<double>(most * threads) / static_cast<double>(items);
+}
+
 double predicted_cycles(const Instruction& instruction, const TargetInfo& target,
                         int64_t model_weight_bytes) {
   double count = operations(instruction, target), weights = 0, activations = 0;

@@ -37,6 +37,10 @@ double stream_cycles(double bytes, int64_t passes, const TargetInfo& target, int
 // hide.
 double overlapped(double compute, double stream);
 
+// How many times as long the busiest of `threads` works as if all had equally much of `items`, which is at
+// least 1.
+double imbalance(int64_t items, int threads);
+
 // Cycles of one run of an instruction: as long as its arithmetic at the rate of the machine takes, or moving
 // what it reads and writes. Bodies of loops count once. It knows nothing of tiles or algorithms: good for
 // shares of a whole network, not for choosing between forms of one instruction.

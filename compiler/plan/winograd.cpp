@@ -47,12 +47,6 @@ double scratch_cycles(const WinogradGeometry& plan, const TargetInfo& target, in
   return moved * (near / target.l2_bytes_per_cycle + far / target.l3_bytes_per_cycle);
 }
 
-// What the thread that has most to do takes longer than it would if `items` were divided evenly.
-double imbalance(int64_t items, int threads) {
-  int64_t most = (items + threads - 1) / threads;
-  return static_cast<double>(most * threads) / static_cast<double>(items);
-}
-
 // Cycles of `threads` times the one with most to do; of one thread: of all work. Operands and scratch near.
 double plan_cycles(const WinogradGeometry& plan, const WinogradRequest& request, int threads) {
   double tiles = static_cast<double>(plan.tiles), shared = threads;
@@ -131,9 +125,10 @@ private:
   void consider_apart() {
     consider(true);
     constexpr int kVectors = 2;
+    if (plan_.panel > 0) return; // another CPU's filters, whose tiles say how wide columns are
     if (plan_.tiling.tile.vectors <= kVectors || request_.target.vector_registers < 32) return;
     TileShape tile = plan_.tiling.tile;
-    constexpr int64_t kMostRows = 13;
+    constexpr int64_t kMostRows = 13; // with two vectors: 26 sums, and a few registers to load into
     int64_t tiles = (plan_.batch + kMostRows - 1) / kMostRows;
     tile.rows = static_cast<int>((plan_.batch + tiles - 1) / tiles);
     tile.vectors = kVectors;

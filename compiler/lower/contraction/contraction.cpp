@@ -91,9 +91,8 @@ public:
   void emit_rows(TilePosition& position) { emit_all_segments(position, position.vectors); }
 
 private:
-  // Rows in tiles of tile.rows; a remainder is spread so that the last two kinds of tile differ by one row at
-  // most when positions do not matter, and edge tiles stand alone when rows near the edges are partly
-  // outside.
+  // Rows in tiles of tile.rows, the remainder a tile of its own; tiles of which some rows are partly outside
+  // stand alone.
   std::vector<Segment> split_rows() const {
     int64_t rows = spec_.shape.m;
     int step = tiling_.tile.rows;
