@@ -78,6 +78,12 @@ inline Message attribute_ints(const std::string& name, const std::vector<int64_t
 inline Message attribute_real(const std::string& name, float value) {
   return Message().text(1, name).real(2, value).number(20, 1);
 }
+inline Message attribute_reals(const std::string& name, const std::vector<float>& values) {
+  Message m;
+  m.text(1, name).number(20, 6);
+  for (float value : values) m.real(7, value);
+  return m;
+}
 inline Message attribute_text(const std::string& name, const std::string& value) {
   return Message().text(1, name).text(4, value).number(20, 3);
 }

@@ -10,11 +10,12 @@ namespace {
 std::vector<OperatorRow> collect() {
   std::vector<OperatorRow> rows;
   for (auto family :
-       {activation_operators(),  attention_operators(),    control_flow_operators(),  convolution_operators(),
-        elementwise_operators(), gather_operators(),       generator_operators(),     loss_operators(),
-        matmul_operators(),      movement_operators(),     normalization_operators(), pad_operators(),
-        pooling_operators(),     quantization_operators(), recurrent_operators(),     reduction_operators(),
-        resize_operators(),      shape_operators(),        slice_operators(),         signal_operators(),
+       {activation_operators(),    attention_operators(), control_flow_operators(), convolution_operators(),
+        elementwise_operators(),   feature_operators(),   gather_operators(),       generator_operators(),
+        linear_operators(),        loss_operators(),      matmul_operators(),       movement_operators(),
+        normalization_operators(), pad_operators(),       pooling_operators(),      quantization_operators(),
+        random_operators(),        recurrent_operators(), reduction_operators(),    resize_operators(),
+        shape_operators(),         signal_operators(),    slice_operators(),        training_operators(),
         vision_operators()})
     rows.insert(rows.end(), family.begin(), family.end());
   std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {

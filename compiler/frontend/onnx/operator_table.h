@@ -55,12 +55,13 @@ const OperatorRow* find_operator(std::string_view domain, std::string_view name,
 // The families. Each is defined in ops_<family>.cpp.
 std::span<const OperatorRow> activation_operators();
 std::span<const OperatorRow> attention_operators();
-std::span<const OperatorRow> activation_operators();
 std::span<const OperatorRow> control_flow_operators();
 std::span<const OperatorRow> convolution_operators();
 std::span<const OperatorRow> elementwise_operators();
+std::span<const OperatorRow> feature_operators();
 std::span<const OperatorRow> gather_operators();
 std::span<const OperatorRow> generator_operators();
+std::span<const OperatorRow> linear_operators();
 std::span<const OperatorRow> loss_operators();
 std::span<const OperatorRow> matmul_operators();
 std::span<const OperatorRow> movement_operators();
@@ -68,12 +69,14 @@ std::span<const OperatorRow> normalization_operators();
 std::span<const OperatorRow> pad_operators();
 std::span<const OperatorRow> pooling_operators();
 std::span<const OperatorRow> quantization_operators();
+std::span<const OperatorRow> random_operators();
 std::span<const OperatorRow> recurrent_operators();
 std::span<const OperatorRow> reduction_operators();
 std::span<const OperatorRow> resize_operators();
 std::span<const OperatorRow> shape_operators();
-std::span<const OperatorRow> slice_operators();
 std::span<const OperatorRow> signal_operators();
+std::span<const OperatorRow> slice_operators();
+std::span<const OperatorRow> training_operators();
 std::span<const OperatorRow> vision_operators();
 
 } // namespace firn::onnx

@@ -1,6 +1,6 @@
 // Importers of activation functions and of softmax and its kin. Those that targets have kernels for become
 // composites.
-#include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/graph/composites.h"
 
@@ -19,12 +19,6 @@ template <Value (*make)(GraphBuilder&, Value)> void import_composite(NodeContext
   node.set_output(0, make(builder, node.input(0)));
 }
 
-Value times(NodeContext& node, Value x, double factor) {
-  return x ? node.binary(Opcode::Multiply, x, node.scalar(x.dtype(), factor)) : x;
-}
-Value plus(NodeContext& node, Value x, double offset) {
-  return x ? node.binary(Opcode::Add, x, node.scalar(x.dtype(), offset)) : x;
-}
 Value is_negative(NodeContext& node, Value x) {
   return x ? node.compare("lt", x, node.scalar(x.dtype(), 0)) : x;
 }
@@ -109,12 +103,23 @@ void import_gelu(NodeContext& node) {
   node.set_output(0, make_gelu(builder, node.input(0), approximate == "tanh"));
 }
 
+Value swish(NodeContext& node, Value x, double alpha) {
+  if (node.failed()) return {};
+  GraphBuilder builder = node.builder();
+  if (alpha == 1) return make_silu(builder, x);
+  return multiply(node, x, node.unary(Opcode::Logistic, times(node, x, alpha)));
+}
+
 void import_swish(NodeContext& node) {
-  Value x = node.input(0);
-  double alpha = node.float_attribute("alpha", 1);
-  if (node.failed()) return;
-  if (alpha == 1) return import_composite<make_silu>(node);
-  node.set_output(0, node.binary(Opcode::Multiply, x, node.unary(Opcode::Logistic, times(node, x, alpha))));
+  node.set_output(0, swish(node, node.input(0), node.float_attribute("alpha", 1)));
+}
+
+void import_swiglu(NodeContext& node) {
+  Value gate = node.input(0), x = node.input(1);
+  if (!node.check(gate.type() == x.type(), node.input_label(1) + " is " + x.type().to_string() + ", wants " +
+                                               gate.type().to_string() + " as the gate"))
+    return;
+  node.set_output(0, multiply(node, swish(node, gate, node.float_attribute("alpha", 1)), x));
 }
 
 void import_clip(NodeContext& node) {
@@ -230,6 +235,8 @@ const OperatorRow kRows[] = {
     {"", "Softplus", 1, kLatest, 1, 1, 1, 1, "float", import_composite<softplus>, "log(1 + exp(x))",
      NarrowFloats::Widened},
     {"", "Softsign", 1, kLatest, 1, 1, 1, 1, "float", import_softsign, "x / (1 + |x|)",
+     NarrowFloats::Widened},
+    {"", "SwiGLU", 28, kLatest, 2, 2, 1, 1, "T=float T", import_swiglu, "swish(a) * b",
      NarrowFloats::Widened},
     {"", "Swish", 24, kLatest, 1, 1, 1, 1, "float", import_swish, "x * sigmoid(alpha * x)",
      NarrowFloats::Widened},

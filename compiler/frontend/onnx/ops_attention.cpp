@@ -1,4 +1,5 @@
 // Importers of attention and of rotary position embeddings.
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/attention.h"
 #include "compiler/frontend/onnx/matrix_product.h"
 #include "compiler/frontend/onnx/operator_table.h"
@@ -12,16 +13,6 @@ namespace firn::onnx {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-Value add(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Add, lhs, rhs);
-}
-Value multiply(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Multiply, lhs, rhs);
-}
-Value times(NodeContext& node, Value x, double factor) {
-  return x ? multiply(node, x, node.scalar(x.dtype(), factor)) : x;
-}
 
 // --- Attention.
 
@@ -70,17 +61,6 @@ std::optional<Heads> read_heads(NodeContext& node) {
                       " key heads and " + std::to_string(heads.v.dim(1)) + " value heads"))
     return std::nullopt;
   return heads;
-}
-
-// lhs [batch, heads, m, n] times rhs [batch, kv_heads, ...], whose dim `contract` meets lhs's last: groups of
-// query heads share a key head, so lhs is split by groups instead of repeating rhs.
-Value grouped_product(NodeContext& node, Value lhs, Value rhs, int64_t contract) {
-  const std::vector<Dim> l = lhs.type().dims, r = rhs.type().dims;
-  Dim free = r[contract == 3 ? 2 : 3];
-  if (l[1] == r[1]) return dot(node, lhs, rhs, {0, 1}, {0, 1}, {3}, {contract});
-  Dim group(l[1].value() / r[1].value());
-  Value grouped = node.reshape(lhs, {l[0], r[1], group, l[2], l[3]});
-  return node.reshape(dot(node, grouped, rhs, {0, 1}, {0, 1}, {4}, {contract}), {l[0], l[1], l[2], free});
 }
 
 // Positions of queries minus positions of keys, as [q, kv], or [batch, 1, q, kv] with lengths of a cache
@@ -281,6 +261,8 @@ const OperatorRow kRows[] = {
      "depthwise causal convolution that continues from a state"},
     {"", "LinearAttention", 27, kLatest, 3, 6, 2, 2, "float", import_linear_attention,
      "attention by a recurrent state per head, with decay and delta rule"},
+    {"ai.onnx.preview", "FlexAttention", 1, kLatest, 3, 3, 1, 1, "T=float T T", import_flex_attention,
+     "attention with scores and probabilities changed by subgraphs"},
     {"", "RotaryEmbedding", 23, kLatest, 3, 4, 1, 1, "T=float T T i64", import_rotary_embedding,
      "rotates pairs of features by position", NarrowFloats::Widened},
 };
@@ -296,6 +278,17 @@ Value split_heads(NodeContext& node, Value x, int64_t heads, const std::string& 
                                std::to_string(heads) + " heads"))
     return {};
   return node.reshape(x, {dims[0], dims[1], Dim(heads), Dim(dims[2].value() / heads)});
+}
+
+// lhs [batch, heads, m, n] times rhs [batch, kv_heads, ...], whose dim `contract` meets lhs's last: groups of
+// query heads share a key head, so lhs is split by groups instead of repeating rhs.
+Value grouped_product(NodeContext& node, Value lhs, Value rhs, int64_t contract) {
+  const std::vector<Dim> l = lhs.type().dims, r = rhs.type().dims;
+  Dim free = r[contract == 3 ? 2 : 3];
+  if (l[1] == r[1]) return dot(node, lhs, rhs, {0, 1}, {0, 1}, {3}, {contract});
+  Dim group(l[1].value() / r[1].value());
+  Value grouped = node.reshape(lhs, {l[0], r[1], group, l[2], l[3]});
+  return node.reshape(dot(node, grouped, rhs, {0, 1}, {0, 1}, {4}, {contract}), {l[0], l[1], l[2], free});
 }
 
 std::span<const OperatorRow> attention_operators() {

@@ -1,4 +1,4 @@
-// Importers of operators that make tensors from little: constants, ranges, identity matrices, random numbers.
+// Importers of operators that make tensors from little: constants, ranges, identity matrices.
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
@@ -114,91 +114,12 @@ void import_eye_like(NodeContext& node) {
   node.set_output(0, node.convert(diagonal, dtype));
 }
 
-// --- Random numbers: the same on every run of the program, as the seed says; a node without one is numbered.
-
-int64_t seed_of(NodeContext& node) {
-  if (!node.has_attribute("seed")) return node.number();
-  double seed = node.float_attribute("seed", 0);
-  return std::isfinite(seed) ? static_cast<int64_t>(std::fmod(seed, 2147483648.0) * 1024.0) % 2147483648 : 0;
-}
-
-Value uniform(NodeContext& node, DType dtype, const std::vector<Dim>& dims, double low, double high,
-              int64_t seed) {
-  if (!is_float(dtype))
-    return node.fail("gives " + std::string(dtype_name(dtype)) + ", wants a float type"), Value{};
-  Instruction* made = node.make_typed(Opcode::RngUniform, {node.scalar(dtype, low), node.scalar(dtype, high)},
-                                      {Type::tensor(dtype, dims)}, {{"seed", seed}});
-  return made ? made->result() : Value{};
-}
-
-// Box and Muller: sqrt(-2 log u) cos(2 pi v), with u in (0, 1].
-Value normal(NodeContext& node, DType dtype, const std::vector<Dim>& dims, double mean, double scale,
-             int64_t seed) {
-  Value u = uniform(node, DType::F32, dims, 0, 1, seed), v = uniform(node, DType::F32, dims, 0, 1, seed + 1);
-  auto number = [&](double value) { return node.scalar(DType::F32, value); };
-  Value log = node.unary(Opcode::Log, node.binary(Opcode::Subtract, number(1), u));
-  Value radius = node.unary(Opcode::Sqrt, node.binary(Opcode::Multiply, log, number(-2)));
-  Value angle = node.unary(Opcode::Cosine, node.binary(Opcode::Multiply, v, number(2 * M_PI)));
-  Value x = node.binary(Opcode::Multiply, radius, angle);
-  x = node.binary(Opcode::Add, node.binary(Opcode::Multiply, x, number(scale)), number(mean));
-  return node.convert(x, dtype);
-}
-
-std::optional<std::vector<Dim>> random_dims(NodeContext& node) {
-  if (node.num_inputs() > 0) return node.input(0).type().dims;
-  Ints shape = node.required_ints("shape");
-  for (int64_t extent : shape)
-    if (!node.check(extent >= 0, "attribute 'shape' holds " + std::to_string(extent))) return std::nullopt;
-  if (node.failed()) return std::nullopt;
-  return std::vector<Dim>(shape.begin(), shape.end());
-}
-
-DType random_dtype(NodeContext& node) {
-  if (auto dtype = node.dtype_attribute("dtype")) return *dtype;
-  return node.num_inputs() > 0 ? node.input(0).dtype() : DType::F32;
-}
-
-void import_random_uniform(NodeContext& node) {
-  auto dims = random_dims(node);
-  if (dims)
-    node.set_output(0, uniform(node, random_dtype(node), *dims, node.float_attribute("low", 0),
-                               node.float_attribute("high", 1), seed_of(node)));
-}
-
-void import_random_normal(NodeContext& node) {
-  auto dims = random_dims(node);
-  DType dtype = random_dtype(node);
-  if (!dims ||
-      !node.check(is_float(dtype), "gives " + std::string(dtype_name(dtype)) + ", wants a float type"))
-    return;
-  node.set_output(0, normal(node, dtype, *dims, node.float_attribute("mean", 0),
-                            node.float_attribute("scale", 1), seed_of(node)));
-}
-
-void import_bernoulli(NodeContext& node) {
-  Value x = node.input(0);
-  DType dtype = node.dtype_attribute("dtype").value_or(x.dtype());
-  if (dtype == DType::String) return node.fail_unsupported("a tensor of strings");
-  Value draw = uniform(node, x.dtype(), x.type().dims, 0, 1, seed_of(node));
-  node.set_output(0, node.convert(node.compare("lt", draw, x), dtype));
-}
-
 constexpr OperatorRow kRows[] = {
-    {"", "Bernoulli", 15, kLatest, 1, 1, 1, 1, "float", import_bernoulli,
-     "ones with given probabilities; the same on every run"},
     {"", "Constant", 1, kLatest, 0, 0, 1, 1, "", import_constant,
      "a tensor, dense or sparse, or a list of numbers or strings"},
     {"", "ConstantOfShape", 9, kLatest, 1, 1, 1, 1, "i64~int", import_constant_of_shape,
      "one value in a shape that is constant or made of dims"},
     {"", "EyeLike", 9, kLatest, 1, 1, 1, 1, "any", import_eye_like, "ones on a diagonal"},
-    {"", "RandomNormal", 1, kLatest, 0, 0, 1, 1, "", import_random_normal,
-     "normal random numbers; the same on every run"},
-    {"", "RandomNormalLike", 1, kLatest, 1, 1, 1, 1, "any", import_random_normal,
-     "normal random numbers; the same on every run"},
-    {"", "RandomUniform", 1, kLatest, 0, 0, 1, 1, "", import_random_uniform,
-     "uniform random numbers; the same on every run"},
-    {"", "RandomUniformLike", 1, kLatest, 1, 1, 1, 1, "any", import_random_uniform,
-     "uniform random numbers; the same on every run"},
     {"", "Range", 11, kLatest, 3, 3, 1, 1, "T=num T T", import_range,
      "numbers in steps; bounds constant or made of dims"},
 };

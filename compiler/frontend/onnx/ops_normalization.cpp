@@ -1,5 +1,4 @@
-// Importers of batch, layer, instance, group and other normalisations, and of Dropout, which infers as the
-// identity.
+// Importers of batch, layer, instance, group and other normalisations.
 #include "compiler/frontend/onnx/convolution.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/graph/composites.h"
@@ -219,28 +218,9 @@ void import_lp_normalization(NodeContext& node) {
   node.set_output(0, node.select(node.compare("eq", norm, zero), zero, quotient));
 }
 
-void import_dropout(NodeContext& node) {
-  Value x = node.input(0);
-  if (node.opset() >= 12 && node.has_input(2)) {
-    auto training = node.required_constant_ints(2);
-    if (!training) return;
-    // Without a ratio input half of the elements would be dropped.
-    auto ratio = node.has_input(1) ? node.constant_doubles(node.input(1)) : std::vector<double>{0.5};
-    bool drops = !ratio || ratio->empty() || ratio->front() != 0;
-    if (!training->empty() && training->front() != 0 && drops) {
-      node.fail_unsupported("training_mode is true, wants inference");
-      return;
-    }
-  }
-  node.set_output(0, x);
-  if (node.wants_output(1))
-    node.set_output(1, node.splat(node.opset() < 10 ? x.dtype() : DType::Bool, x.type().dims, 1));
-}
-
 const OperatorRow kRows[] = {
     {"", "BatchNormalization", 1, kLatest, 5, 5, 1, 5, "float", import_batch_normalization,
      "normalisation by given statistics per channel"},
-    {"", "Dropout", 1, kLatest, 1, 3, 1, 2, "float float bool", import_dropout, "the identity at inference"},
     {"", "GroupNormalization", 18, kLatest, 3, 3, 1, 1, "T=float T", import_group_normalization,
      "normalisation over groups of channels"},
     {"", "InstanceNormalization", 1, kLatest, 3, 3, 1, 1, "T=float T", import_instance_normalization,

@@ -1,5 +1,6 @@
 // Importers of operators on images and regions: sampling by grids, deformable convolution, region pooling,
 // unpooling.
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/convolution.h"
 #include "compiler/frontend/onnx/matrix_product.h"
 #include "compiler/frontend/onnx/operator_table.h"
@@ -12,13 +13,6 @@
 namespace firn::onnx {
 
 namespace {
-
-Value times(NodeContext& node, Value x, double factor) {
-  return x ? node.binary(Opcode::Multiply, x, node.scalar(x.dtype(), factor)) : x;
-}
-Value plus(NodeContext& node, Value x, double offset) {
-  return x ? node.binary(Opcode::Add, x, node.scalar(x.dtype(), offset)) : x;
-}
 
 // Largest number of positions for which an importer here makes a constant.
 constexpr int64_t kMaxElements = int64_t{1} << 23;
@@ -260,6 +254,8 @@ const OperatorRow kRows[] = {
      "elements of an image at given positions, interpolated; at a border the taps of cubic are clamped, as "
      "in "
      "PyTorch, not the position"},
+    {"", "MaxRoiPool", 1, kLatest, 2, 2, 1, 1, "T=float T", import_max_roi_pool,
+     "largest pixels in the bins of regions"},
     {"", "MaxUnpool", 9, kLatest, 2, 3, 1, 1, "float i64 i64", import_max_unpool,
      "elements put back to MaxPool's positions"},
     {"", "NonMaxSuppression", 10, kLatest, 2, 5, 1, 1, "f32 f32 i64 f32 f32", import_non_max_suppression,

@@ -1,6 +1,7 @@
 // RoiAlign and NonMaxSuppression.
 #include "compiler/frontend/onnx/regions.h"
 
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/import_state.h"
 
 #include <algorithm>
@@ -9,28 +10,6 @@
 namespace firn::onnx {
 
 namespace {
-
-Value add(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Add, lhs, rhs);
-}
-Value subtract(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Subtract, lhs, rhs);
-}
-Value multiply(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Multiply, lhs, rhs);
-}
-Value divide(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Divide, lhs, rhs);
-}
-Value larger(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Maximum, lhs, rhs);
-}
-Value smaller(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Minimum, lhs, rhs);
-}
-Value both(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::And, lhs, rhs);
-}
 
 // Column `index` of the last dim, that dim removed.
 Value column(NodeContext& node, Value x, int64_t index) {

@@ -1,0 +1,11 @@
+// Operators that make features out of raw columns and tokens.
+#pragma once
+
+#include "compiler/frontend/onnx/import_context.h"
+
+namespace firn::onnx {
+
+void import_tfidf_vectorizer(NodeContext& node);
+void import_label_encoder(NodeContext& node);
+
+} // namespace firn::onnx

@@ -1,0 +1,30 @@
+// What classifiers and regressors of ai.onnx.ml have in common: transforms of scores and labels of classes.
+#pragma once
+
+#include "compiler/frontend/onnx/import_context.h"
+
+namespace firn::onnx {
+
+enum class PostTransform : unsigned char { None, Softmax, Logistic, SoftmaxZero, Probit };
+
+// The attribute post_transform, a word; fail() where it is none of the known ones.
+PostTransform post_transform_attribute(NodeContext& node);
+// Scores [N,C], transformed row by row. Of one column only Probit changes anything, as in ONNX Runtime.
+Value post_transformed(NodeContext& node, Value scores, PostTransform transform);
+// Two columns for one: by Logistic [logistic(-s), logistic(s)], else [negative, s]. The other transforms do
+// nothing, as in ONNX Runtime, but for Probit, which fails.
+Value both_classes(NodeContext& node, Value scores, Value negative, PostTransform transform);
+
+// Labels of classes: integers. Strings are not supported.
+std::optional<Ints> class_labels(NodeContext& node, std::string_view integers, std::string_view strings);
+// The label of each index in `classes` (i64), which must be in range.
+Value labels_of(NodeContext& node, const Ints& labels, Value classes);
+// The label of the first largest score of each row [N].
+Value best_labels(NodeContext& node, const Ints& labels, Value scores);
+
+// Input 0, [N,F] or a row [F], as [N,F] of f32. Null after a failure.
+Value feature_rows(NodeContext& node);
+// A constant of f32.
+Value f32_constant(NodeContext& node, Ints dims, const std::vector<double>& values);
+
+} // namespace firn::onnx
