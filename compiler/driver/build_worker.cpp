@@ -61,14 +61,13 @@ std::string facts_header(const Compilation& c, const Files& inputs) {
 }
 
 // Shapes that the model leaves open come from the stored inputs. Returns which input each of these is for.
-Expected<Files> bind_stored_inputs(CompileOptions& compile, const std::string& folder) {
+Expected<Files> bind_stored_inputs(CompileOptions& compile, GivenInputs& given, const std::string& folder) {
   auto facts = onnx::inspect_onnx(compile.model);
   if (!facts) return facts.error();
   auto tensors = onnx::read_stored_tensors(folder + "/test_data_set_0", "input");
   if (!tensors) return tensors.error();
   auto numbers = onnx::match_stored_inputs(*facts, *tensors);
   if (!numbers) return numbers.error();
-  GivenInputs given;
   Files files;
   for (size_t i = 0; i < tensors->size(); ++i) {
     const std::string& name = facts->inputs[(*numbers)[i]].name;
@@ -109,9 +108,12 @@ Result link_worker(const BenchOptions& options, const std::unique_ptr<Compilatio
 bool build_worker(const BenchOptions& options, DiagnosticList& diagnostics) {
   CompileOptions compile = options.compile;
   compile.model = options.build_folder + "/model.onnx";
-  auto inputs = bind_stored_inputs(compile, options.build_folder);
+  GivenInputs given;
+  auto inputs = bind_stored_inputs(compile, given, options.build_folder);
   if (!inputs) return diagnostics.add(inputs.error()), false;
-  auto c = compile_in_memory(compile, diagnostics);
+  auto c = with_unknown_inputs_fixed(given, compile.import, diagnostics, [&](DiagnosticList& reasons) {
+    return compile_in_memory(compile, reasons);
+  });
   if (!c) return false;
   Result linked = link_worker(options, c, *inputs);
   if (!linked) diagnostics.add(linked.error());

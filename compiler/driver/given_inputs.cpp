@@ -13,6 +13,16 @@ void bind_inputs(const GivenInputs& given, const onnx::ModelFacts& facts, onnx::
   }
 }
 
+bool fix_unknown_inputs(const DiagnosticList& reasons, const GivenInputs& given,
+                        onnx::ImportOptions& options) {
+  bool fixed = false;
+  for (const Diagnostic& reason : reasons.messages())
+    for (const std::string& input : reason.unknown_inputs)
+      if (auto value = given.find(input); value != given.end())
+        fixed |= options.constants.emplace(input, value->second).second;
+  return fixed;
+}
+
 std::vector<LiteralRef> arguments_of(const Function& main, const GivenInputs& given) {
   std::vector<LiteralRef> arguments(main.parameter_names.size());
   for (size_t i = 0; i < arguments.size(); ++i)

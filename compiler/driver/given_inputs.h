@@ -16,6 +16,24 @@ using GivenInputs = std::map<std::string, LiteralRef>; // by the model's name of
 // initializer, becomes the value given.
 void bind_inputs(const GivenInputs& given, const onnx::ModelFacts& facts, onnx::ImportOptions& options);
 
+// Fixes inputs whose values are wanted by what failed to compile (Diagnostic::unknown_inputs) to those given.
+// False if none is left: then the reasons stand.
+bool fix_unknown_inputs(const DiagnosticList& reasons, const GivenInputs& given,
+                        onnx::ImportOptions& options);
+
+// What `attempt` makes of options, by a DiagnosticList: tried again with inputs fixed as long as that helps.
+template <class Attempt>
+auto with_unknown_inputs_fixed(const GivenInputs& given, onnx::ImportOptions& options,
+                               DiagnosticList& diagnostics, const Attempt& attempt) {
+  for (;;) {
+    DiagnosticList reasons;
+    auto made = attempt(reasons);
+    if (!made && fix_unknown_inputs(reasons, given, options)) continue;
+    diagnostics.append(std::move(reasons));
+    return made;
+  }
+}
+
 // What is given for the parameters of @main, null for what is not.
 std::vector<LiteralRef> arguments_of(const Function& main, const GivenInputs& given);
 // The same with states that are not given at their first values. A usage error names an input that is

@@ -10,7 +10,9 @@ namespace {
 // Options that say how an ONNX model is to be read.
 Result check_no_import_options(const onnx::ImportOptions& import) {
   const char* given = !import.dims.empty() || !import.ranges.empty() ? "--dim"
+                      : !import.constants.empty()                    ? "--const"
                       : !import.shapes.empty()                       ? "--shape"
+                      : !import.constant_texts.empty()               ? "--const"
                       : !import.states.empty()                       ? "--state"
                       : import.initializers_are_inputs               ? "--initializers-are-inputs"
                                                                      : nullptr;

@@ -15,14 +15,6 @@ namespace {
 
 constexpr int64_t kShownElements = 8;
 
-Expected<LiteralRef> read_tensor(const std::string& path) {
-  if (path.ends_with(".npy")) return read_npy(path);
-  if (!path.ends_with(".pb")) return usage_error("'" + path + "': inputs are .npy or .pb files");
-  auto tensor = onnx::read_tensor_file(path);
-  if (!tensor) return tensor.error();
-  return tensor->literal;
-}
-
 // The files of inputs, read; every input must have one, but for states and those with an initializer.
 Expected<GivenInputs> read_inputs(const RunOptions& options, const onnx::ModelFacts& facts) {
   GivenInputs given;
@@ -73,20 +65,25 @@ std::string file_name(const std::string& output) {
 using Tensors = std::vector<LiteralRef>;
 
 // The outputs, or nothing with the reasons in `diagnostics`.
-std::optional<Tensors> compute(const RunOptions& options, const CompileOptions& compile,
-                               const GivenInputs& inputs, DiagnosticList& diagnostics) {
+std::optional<Tensors> compute(const RunOptions& options, CompileOptions& compile, const GivenInputs& inputs,
+                               DiagnosticList& diagnostics) {
   auto result_of = [&](Expected<Tensors> outputs) -> std::optional<Tensors> {
     if (outputs) return std::move(*outputs);
     diagnostics.add(outputs.error());
     return std::nullopt;
   };
   if (options.engine == Engine::Evaluator) {
-    auto imported = onnx::import_onnx(compile.model, compile.import, diagnostics);
+    auto imported =
+        with_unknown_inputs_fixed(inputs, compile.import, diagnostics, [&](DiagnosticList& reasons) {
+          return onnx::import_onnx(compile.model, compile.import, reasons);
+        });
     if (!imported) return std::nullopt;
     auto arguments = all_arguments_of(*imported, inputs);
     return result_of(arguments ? evaluate(*imported->module, *arguments) : arguments);
   }
-  auto compilation = compile_in_memory(compile, diagnostics);
+  auto compilation =
+      with_unknown_inputs_fixed(inputs, compile.import, diagnostics,
+                                [&](DiagnosticList& reasons) { return compile_in_memory(compile, reasons); });
   if (!compilation) return std::nullopt;
   auto runner = ObjectRunner::create(*compilation);
   if (!runner) return result_of(runner.error());
@@ -114,6 +111,14 @@ Expected<std::string> show_outputs(const RunOptions& options, const onnx::ModelF
 }
 
 } // namespace
+
+Expected<LiteralRef> read_tensor(const std::string& path) {
+  if (path.ends_with(".npy")) return read_npy(path);
+  if (!path.ends_with(".pb")) return usage_error("'" + path + "': tensors are in .npy or .pb files");
+  auto tensor = onnx::read_tensor_file(path);
+  if (!tensor) return tensor.error();
+  return tensor->literal;
+}
 
 std::optional<std::string> run(const RunOptions& options, DiagnosticList& diagnostics) {
   auto facts = onnx::inspect_onnx(options.compile.model);

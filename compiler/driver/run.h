@@ -16,6 +16,9 @@ struct RunOptions {
 // reasons in `diagnostics`, if that failed.
 std::optional<std::string> run(const RunOptions& options, DiagnosticList& diagnostics);
 
+// A tensor of a .npy or .pb file.
+Expected<LiteralRef> read_tensor(const std::string& path);
+
 // NumPy's .npy files, format versions 1 to 3, little-endian, row- or column-major.
 Expected<LiteralRef> read_npy(const std::string& path);
 Result write_npy(const std::string& path, const Literal& literal);

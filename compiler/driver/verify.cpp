@@ -199,7 +199,10 @@ std::string case_text(const VerifyOptions& options, const CaseResult& result, bo
     return text + std::string(text.size() < width ? width - text.size() : 0, ' ') + " ";
   };
   return padded(result.name, 44) + padded(verdict, 8) +
-         (result.verdict == Verdict::Pass ? error : result.message.substr(0, 600)) + "\n";
+         (result.verdict != Verdict::Pass              ? result.message.substr(0, 600)
+          : options.verbose && !result.message.empty() ? padded(error, 10) + result.message
+                                                       : error) +
+         "\n";
 }
 
 // What a run of all cases came to.

@@ -19,7 +19,8 @@ struct VerifyOptions {
   std::string list;          // refusals that are expected: "name  reason" per line
   bool update_list = false;
   bool json = false;
-  bool quiet = false; // print only what is not a pass
+  bool quiet = false;   // print only what is not a pass
+  bool verbose = false; // and which inputs were fixed to their values, as they decide shapes
 };
 
 enum class Verdict { Pass, Wrong, Refused };
@@ -28,7 +29,7 @@ struct CaseResult {
   std::string name;
   Verdict verdict = Verdict::Wrong;
   double error = 0;
-  std::string message;
+  std::string message; // of a pass: the inputs that were fixed
 };
 
 // Prints a line per case and the totals to standard output, or one JSON document. 0 if nothing is wrong and

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 namespace firn::driver {
 namespace {
@@ -55,7 +56,9 @@ public:
     CompileOptions compile = options_.compile;
     compile.model = model_;
     bind_inputs(given, *facts, compile.import);
-    if (auto error = prepare(compile)) return *error;
+    for (const std::string& name : fixed_)
+      if (auto value = given.find(name); value != given.end()) compile.import.constants[name] = value->second;
+    if (auto error = prepare(compile, given)) return *error;
     if (!runner_) {
       auto arguments = all_arguments_of(*imported_, given);
       if (!arguments) return arguments.error();
@@ -68,6 +71,9 @@ public:
       if (auto error = check_shared(arguments, *results, threads)) return *error;
     return results;
   }
+
+  // Inputs whose values had to be known.
+  const std::set<std::string>& fixed() const { return fixed_; }
 
 private:
   // 2, 3, 5, 8, ... and the most that the object makes use of; 0 behind that.
@@ -124,20 +130,28 @@ private:
     return key;
   }
 
-  std::optional<Diagnostic> prepare(const CompileOptions& compile) {
-    std::string key = key_of(compile.import);
-    if (key == key_ && (runner_ || imported_)) return std::nullopt;
-    key_ = std::move(key);
+  // Fixes inputs that the model asks the values of.
+  std::optional<Diagnostic> prepare(CompileOptions& compile, const GivenInputs& given) {
+    if (key_of(compile.import) == key_ && (runner_ || imported_)) return std::nullopt;
     runner_.reset();
     compilation_.reset();
     DiagnosticList diagnostics;
-    if (options_.engine == Engine::Evaluator) {
-      imported_ = onnx::import_onnx(compile.model, compile.import, diagnostics);
-      if (!imported_) return diagnostics.messages()[0];
-      return std::nullopt;
-    }
-    compilation_ = compile_in_memory(compile, diagnostics);
-    if (!compilation_) return diagnostics.messages()[0];
+    bool evaluates = options_.engine == Engine::Evaluator;
+    std::map<std::string, LiteralRef> before = compile.import.constants;
+    if (evaluates)
+      imported_ = with_unknown_inputs_fixed(given, compile.import, diagnostics, [&](DiagnosticList& reasons) {
+        return onnx::import_onnx(compile.model, compile.import, reasons);
+      });
+    else
+      compilation_ =
+          with_unknown_inputs_fixed(given, compile.import, diagnostics, [&](DiagnosticList& reasons) {
+            return compile_in_memory(compile, reasons);
+          });
+    for (const auto& [name, value] : compile.import.constants)
+      if (!before.count(name)) fixed_.insert(name);
+    key_ = key_of(compile.import);
+    if (!imported_ && !compilation_) return diagnostics.messages()[0];
+    if (evaluates) return std::nullopt;
     auto runner = ObjectRunner::create(*compilation_);
     if (!runner) return runner.error();
     runner_ = std::move(*runner);
@@ -146,6 +160,7 @@ private:
 
   const VerifyOptions& options_;
   std::string model_, key_;
+  std::set<std::string> fixed_;
   std::unique_ptr<onnx::ImportedModel> imported_; // for the evaluator
   std::unique_ptr<Compilation> compilation_;      // for compiled code
   std::unique_ptr<ObjectRunner> runner_;
@@ -192,6 +207,8 @@ CaseResult verify_case(const VerifyOptions& options, const std::string& folder) 
       return result;
     }
   }
+  for (const std::string& name : engines.fixed())
+    result.message += (result.message.empty() ? "fixed: " : ", ") + name;
   return result;
 }
 

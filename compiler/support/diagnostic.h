@@ -23,6 +23,7 @@ enum class Fault { None = 0, Model = 1, Usage = 2, Unsupported = 3, Internal = 4
 struct Diagnostic {
   Fault fault = Fault::Model;
   std::string message;
+  std::vector<std::string> unknown_inputs = {}; // of the model: it compiles once their values are known
 };
 
 inline Diagnostic model_error(std::string message) {
@@ -75,6 +76,10 @@ public:
   void add(Diagnostic diagnostic) {
     if (messages_.size() < limit) messages_.push_back(std::move(diagnostic));
     ++count_;
+  }
+  void append(DiagnosticList other) {
+    count_ += other.count_ - other.messages_.size();
+    for (Diagnostic& diagnostic : other.messages_) add(std::move(diagnostic));
   }
   bool empty() const { return count_ == 0; }
   size_t count() const { return count_; } // including those beyond the limit

@@ -28,6 +28,8 @@ COMPILING = {
     "--shape": [("x", "wants NAME="), ("x=1x", "is no shape"), ("x=-1", "is no shape"), ("zz=1x2", "has no input 'zz'")],
     "--state": [("a", "wants PAST=PRESENT"), ("zz=probabilities", "no input 'zz'; its inputs are 'image'"),
                 ("image=zz", "no output 'zz'; its outputs are 'probabilities'")],
+    "--const": [("x", "wants NAME=VALUE"), ("zz=1", "has no input 'zz'"), ("image=1,2", "which is f32[1,1,28,28]"),
+                ("image=nowhere.npy", "nowhere.npy")],
     "--passes": [("zz", "wanted one of: ")],
     "--initializers-are-inputs": None,
 }
@@ -66,7 +68,7 @@ VERIFY = {
     "--timeout": [(bad, "") for bad in ("0", "-1", "x")],
     "--list": [("nowhere.txt", "cannot read the list 'nowhere.txt'")],
     "--update-list": [(None, "requires --list")],
-    "--json": None, "-q": None,
+    "--json": None, "-q": None, "--verbose": None,
 }
 OPT = {
     "--passes": [("zz", "wanted one of: ")],
@@ -87,7 +89,8 @@ TABLE = {
     "version": ([], {}),
 }
 # Of single cases `verify` says what is wrong with them; the command line is fine.
-PER_CASE = {"--dim": "zz=1", "--shape": "zz=1x2", "--state": ("zz=probabilities", "image=zz"), "--passes": "zz", "--schedule-db": "nowhere.db"}
+PER_CASE = {"--dim": "zz=1", "--shape": "zz=1x2", "--const": ("zz=1", "image=1,2"),
+            "--state": ("zz=probabilities", "image=zz"), "--passes": "zz", "--schedule-db": "nowhere.db"}
 
 
 def options_of(verb):

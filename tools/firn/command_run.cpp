@@ -100,11 +100,13 @@ void add_verify_command(CLI::App& app, Action& action) {
   verb->add_flag("--update-list", options.update_list, "write the refusals to --list")->needs(list);
   verb->add_flag("--json", options.json, "print one JSON document: the cases and the totals");
   verb->add_flag("-q,--quiet", options.quiet, "print only what is not a pass");
+  verb->add_flag("--verbose", options.verbose, "name inputs whose values were fixed, as they decide shapes");
   command->flags.add_to(*verb);
   command->flags.add_variant_to(*verb);
   verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"
                "A stored input is for the input that its tensor is called as, else for the next one of the "
                "graph;\nstates and inputs that have an initializer may be left out.\n"
+               "Inputs that decide shapes are fixed to their values, with one compilation for each.\n"
                "Example:\n  firn verify onnx/node --list refused.txt --jobs 2");
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }

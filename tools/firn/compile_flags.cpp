@@ -1,6 +1,7 @@
 // The options that several verbs share.
 #include "tools/firn/compile_flags.h"
 
+#include "compiler/driver/run.h"
 #include "compiler/driver/runs_here.h"
 #include "tools/firn/value_checks.h"
 
@@ -34,6 +35,23 @@ Result parse_dim(const std::string& word, onnx::ImportOptions& import) {
     return usage_error("--dim " + word + ": '" + pair->second + "' is not a whole number of 0 or more");
   if (!import.dims.emplace(pair->first, value).second)
     return usage_error("--dim " + word + ": dim '" + pair->first + "' is given twice");
+  return {};
+}
+
+// NAME=1,2,3, or NAME=FILE.
+Result parse_constant(const std::string& word, onnx::ImportOptions& import) {
+  auto pair = split_pair(word);
+  if (!pair) return usage_error("--const wants NAME=VALUE or NAME=FILE, found '" + word + "'");
+  const auto& [name, value] = *pair;
+  if (import.is_fixed(name)) return usage_error("--const " + word + ": input '" + name + "' is given twice");
+  if (!value.ends_with(".npy") && !value.ends_with(".pb")) {
+    import.constant_texts[name] = value;
+    return {};
+  }
+  auto tensor = driver::read_tensor(value);
+  if (!tensor) return tensor.error();
+  import.constants[name] = *tensor;
+  import.shapes.emplace(name, (*tensor)->dims());
   return {};
 }
 
@@ -148,6 +166,10 @@ void CompileFlags::add_to(CLI::App& verb) {
                   "shape of an input whose shape the model leaves open: NAME=1x3x224x224; repeatable")
       ->take_all();
   verb.add_option(
+          "--const", constants,
+          "fix an input, such as one that decides shapes: NAME=1,2,3 or NAME=FILE (.npy, .pb); repeatable")
+      ->take_all();
+  verb.add_option(
           "--state", states,
           "state kept from run to run: PAST=PRESENT, the input that is the output's value in the next "
           "run; repeatable")
@@ -183,6 +205,10 @@ Result CompileFlags::finish() {
   for (const std::string& word : shapes) {
     if (Result parsed = parse_shape(word, options.import); !parsed) return parsed;
     options.flags.push_back("--shape=" + word);
+  }
+  for (const std::string& word : constants) {
+    if (Result parsed = parse_constant(word, options.import); !parsed) return parsed;
+    options.flags.push_back("--const=" + word);
   }
   for (const std::string& word : states) {
     auto pair = split_pair(word);

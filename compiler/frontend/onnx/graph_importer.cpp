@@ -57,7 +57,7 @@ void GraphImporter::import_initializers(const wire::GraphProto& graph, Scope& sc
   Names inputs; // that stay inputs although they have an initializer, or have another value
   for (const auto& input : graph.input())
     if (state_.options.initializers_are_inputs || state_.options.is_state(input.name()) ||
-        state_.options.constants.count(input.name()))
+        state_.options.is_fixed(input.name()))
       inputs.insert(input.name());
   auto wanted = [&](const std::string& name) { return used.count(name) && !inputs.count(name); };
   for (const auto& tensor : graph.initializer()) {

@@ -1,6 +1,8 @@
 // Types of graph inputs.
 #include "compiler/frontend/onnx/graph_inputs.h"
 
+#include "compiler/frontend/onnx/deciding_inputs.h"
+
 #include <set>
 
 namespace firn::onnx {
@@ -17,7 +19,7 @@ public:
   // Whether it is no more than its initializer.
   bool is_constant(const std::string& name) const {
     return initializers_.count(name) && !state_.options.initializers_are_inputs &&
-           !state_.options.is_state(name) && !state_.options.constants.count(name);
+           !state_.options.is_state(name) && !state_.options.is_fixed(name);
   }
 
   // Nothing after a diagnostic.
@@ -68,11 +70,13 @@ public:
     };
     for (const auto& [name, value] : state_.options.dims) check(name);
     for (const auto& [name, range] : state_.options.ranges) check(name);
-    for (const auto& [name, shape] : state_.options.shapes) {
-      bool found = false;
-      for (const auto& input : graph.input()) found |= input.name() == name;
-      if (!found) state_.diagnostics.add(usage_error("the model has no input '" + name + "'"));
-    }
+    std::set<std::string> inputs, named;
+    for (const auto& input : graph.input()) inputs.insert(input.name());
+    for (const auto& [name, shape] : state_.options.shapes) named.insert(name);
+    for (const auto& [name, value] : state_.options.constants) named.insert(name);
+    for (const auto& [name, value] : state_.options.constant_texts) named.insert(name);
+    for (const std::string& name : named)
+      if (!inputs.count(name)) state_.diagnostics.add(usage_error("the model has no input '" + name + "'"));
   }
 
 private:
@@ -166,19 +170,17 @@ void add_graph_inputs(const wire::GraphProto& graph, ImportState& state, Functio
     }
     auto type = types.type_of(input);
     if (!type) continue;
-    auto fixed = state.options.constants.find(input.name());
-    bool is_fixed = fixed != state.options.constants.end();
-    if (is_fixed && !(fixed->second->type() == *type)) {
-      state.diagnostics.add(usage_error("graph input '" + input.name() + "' is " + type->to_string() +
-                                        ", the value given is " + fixed->second->type().to_string()));
+    auto fixed = fixed_value(input.name(), *type, state.options);
+    if (!fixed) {
+      state.diagnostics.add(fixed.error());
       continue;
     }
-    Instruction* made = is_fixed ? main.body().append_constant(fixed->second)
-                                 : main.body().add_parameter(*type, input.name());
+    Instruction* made =
+        *fixed ? main.body().append_constant(*fixed) : main.body().add_parameter(*type, input.name());
     made->set_location(input.name());
     if (!scope.define(input.name(), {made->result(), false}))
       state.diagnostics.add(model_error("two graph inputs are called '" + input.name() + "'"));
-    if (!is_fixed) main.parameter_names.push_back(input.name());
+    if (!*fixed) main.parameter_names.push_back(input.name());
   }
   types.check_options(graph);
 }

@@ -29,6 +29,11 @@ struct ImportOptions {
   // Graph inputs fixed to these values, in place of an initializer's if they have one: they are no parameters
   // of the module. For inputs that decide shapes.
   std::map<std::string, LiteralRef> constants;
+  // The same as text: numbers apart by commas, of the input's type, as many as its dims say.
+  std::map<std::string, std::string> constant_texts;
+  bool is_fixed(const std::string& input) const {
+    return constants.count(input) || constant_texts.count(input);
+  }
   // Initializers that are listed as graph inputs too stay inputs; otherwise they are constants.
   bool initializers_are_inputs = false;
   // Pairs (graph input, graph output) that are one state: what the output gives is what the input has in the

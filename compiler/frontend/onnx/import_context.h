@@ -51,6 +51,8 @@ public:
   // it.
   void fail(std::string message);             // the model is wrong
   void fail_unsupported(std::string message); // the model is right, Firn cannot do it yet
+  // The same for want of what `values` hold; names the graph inputs that they are computed from.
+  void fail_unknown(const Values& values, std::string message);
   void warn(std::string message);
   bool failed() const { return failed_; }
 
@@ -108,8 +110,9 @@ public:
   std::optional<Ints> constant_ints(Value value) const; // elements of an integer or bool constant
   std::optional<std::vector<double>> constant_doubles(Value value) const;
   std::optional<std::vector<IntExpr>> known_ints(Value value) const; // elements as expressions over symbols
-  // As constant_ints for an input, but fail() with "input 'axes' must be constant".
+  // As constant_ints and constant_doubles for an input, but fail() with "input 'axes' must be constant".
   std::optional<Ints> required_constant_ints(int input);
+  std::optional<std::vector<double>> required_constant_doubles(int input);
   // Elements that must be usable as dims: constants >= 0 or expressions over symbols; fail() otherwise.
   std::optional<std::vector<Dim>> known_dims(int input);
 

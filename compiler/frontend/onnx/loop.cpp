@@ -120,7 +120,8 @@ private:
   bool add_rows(Region& body, const Step& step, Value index, Values results) {
     bool counted = form_.trips && !asks_ && is_true(node_, form_.go_on);
     if (form_.num_rows > 0 && !counted) {
-      node_.fail_unsupported("its scan outputs have as many rows as there are steps, which only a run knows");
+      node_.fail_unknown({node_.input(0), node_.input(1)},
+                         "its scan outputs have as many rows as there are steps, which only a run knows");
       return false;
     }
     Values operands = loop_->operands();

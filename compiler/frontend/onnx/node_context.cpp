@@ -1,4 +1,5 @@
 // NodeContext: errors, inputs, checks and outputs.
+#include "compiler/frontend/onnx/deciding_inputs.h"
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
@@ -33,6 +34,15 @@ void NodeContext::fail(std::string message) {
 
 void NodeContext::fail_unsupported(std::string message) {
   if (!failed_) state_->diagnostics.add(unsupported_error(label() + ": " + std::move(message)));
+  failed_ = true;
+}
+
+void NodeContext::fail_unknown(const Values& values, std::string message) {
+  if (failed_) return;
+  Diagnostic diagnostic = unsupported_error(label() + ": " + std::move(message));
+  diagnostic.unknown_inputs = inputs_that_make(values, *state_);
+  diagnostic.message += freezing_advice(diagnostic.unknown_inputs);
+  state_->diagnostics.add(std::move(diagnostic));
   failed_ = true;
 }
 
@@ -194,8 +204,17 @@ std::optional<Ints> NodeContext::required_constant_ints(int index) {
   if (constant(value))
     fail(input_label(index) + " is " + value.type().to_string() + ", wants integers");
   else
-    fail_unsupported(input_label(index) + " must be constant, or computed from constants and static dims");
+    fail_unknown({value},
+                 input_label(index) + " must be constant, or computed from constants and static dims");
   return std::nullopt;
+}
+
+std::optional<std::vector<double>> NodeContext::required_constant_doubles(int index) {
+  auto values = constant_doubles(input(index));
+  if (!values)
+    fail_unknown({input(index)},
+                 input_label(index) + " must be constant, or computed from constants and static dims");
+  return values;
 }
 
 std::optional<std::vector<Dim>> NodeContext::known_dims(int index) {

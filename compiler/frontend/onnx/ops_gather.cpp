@@ -137,9 +137,9 @@ void import_where(NodeContext& node) {
 void import_one_hot(NodeContext& node) {
   Value indices = node.input(0), values = node.input(2);
   if (!node.check_scalar(1)) return;
-  auto literal = node.constant(node.input(1));
-  if (!literal) return node.fail_unsupported(node.input_label(1) + " must be constant");
-  double depth_value = literal->get_double(0);
+  auto depths = node.required_constant_doubles(1);
+  if (!depths) return;
+  double depth_value = depths->front();
   if (!node.check(depth_value >= 0 && depth_value <= 2147483648.0,
                   "depth " + std::to_string(depth_value) + " is out of range"))
     return;

@@ -87,7 +87,7 @@ void import_range(NodeContext& node) {
   auto from = node.known_ints(node.input(0)), to = node.known_ints(node.input(1));
   auto by = node.constant_ints(node.input(2));
   if (!from || !to || !by)
-    return node.fail_unsupported("start, limit and delta must be made of constants and dims");
+    return node.fail_unknown(node.inputs(), "start, limit and delta must be made of constants and dims");
   if (!node.check((*by)[0] != 0, "delta is 0")) return;
   bool safe = is_safe_dim((*from)[0]) && is_safe_dim((*to)[0]) && is_safe_dim((*by)[0]);
   if (!node.check(safe, "a bound is out of range")) return;

@@ -239,14 +239,6 @@ bool has_elements(NodeContext& node, int input) {
          !(node.input(input).type().is_static() && node.input(input).type().num_elements() == 0);
 }
 
-std::optional<std::vector<double>> constant_floats(NodeContext& node, int input) {
-  auto values = node.constant_doubles(node.input(input));
-  if (!values)
-    node.fail_unsupported(node.input_label(input) +
-                          " must be constant, or computed from constants and static dims");
-  return values;
-}
-
 std::vector<int> all_axes(int rank) {
   std::vector<int> axes;
   for (int i = 0; i < rank; ++i) axes.push_back(i);
@@ -271,13 +263,13 @@ void import_upsample_1(NodeContext& node) {
 }
 
 void import_resize_10(NodeContext& node) {
-  auto scales = constant_floats(node, 1);
+  auto scales = node.required_constant_doubles(1);
   if (scales) resize_asymmetric(node, *scales);
 }
 
 bool read_roi(NodeContext& node, std::vector<AxisResize>& axes, const std::vector<int>& all) {
   if (!has_elements(node, 1)) return node.check(false, "tf_crop_and_resize wants the input 'roi'");
-  auto roi = constant_floats(node, 1);
+  auto roi = node.required_constant_doubles(1);
   if (!roi ||
       !node.check(roi->size() == 2 * all.size(), "roi has " + std::to_string(roi->size()) +
                                                      " entries, wants " + std::to_string(2 * all.size())))
@@ -315,7 +307,7 @@ void import_resize(NodeContext& node) {
     auto sizes = node.known_dims(3);
     if (sizes) plan = axes_by_size(node, axes, *sizes);
   } else if (has_elements(node, 2)) {
-    auto scales = constant_floats(node, 2);
+    auto scales = node.required_constant_doubles(2);
     if (scales) plan = axes_by_scale(node, axes, *scales);
   } else {
     node.fail("wants one of the inputs 'scales' and 'sizes'");

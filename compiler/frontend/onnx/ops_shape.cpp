@@ -81,7 +81,7 @@ void import_reshape(NodeContext& node) {
   auto known = node.known_ints(shape);
   if (!known) {
     (void)node.required_constant_ints(1);
-    return node.fail_unsupported("the shape must be made of constants and dims");
+    return node.fail("the shape has too many elements");
   }
   reshape_by(node, *known, node.flag_attribute("allowzero", false));
 }

@@ -22,10 +22,8 @@ std::optional<int64_t> constant_scalar(NodeContext& node, int input) {
 }
 std::optional<double> constant_number(NodeContext& node, int input) {
   if (!node.check_scalar(input)) return std::nullopt;
-  auto values = node.constant_doubles(node.input(input));
-  if (values) return values->front();
-  node.fail_unsupported(node.input_label(input) + " must be constant");
-  return std::nullopt;
+  auto values = node.required_constant_doubles(input);
+  return values ? std::optional(values->front()) : std::nullopt;
 }
 
 // --- Windows: a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n).

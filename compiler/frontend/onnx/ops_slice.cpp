@@ -190,7 +190,7 @@ void import_slice(NodeContext& node) {
   for (int i : {1, 2})
     if (!node.known_ints(node.input(i))) {
       (void)node.required_constant_ints(i);
-      return node.fail_unsupported(node.input_label(i) + " must be made of constants and dims");
+      return node.fail(node.input_label(i) + " has too many elements");
     }
   slice_by(node, *starts, *ends, *axes, *steps);
 }

@@ -12,17 +12,6 @@
 namespace firn::onnx {
 namespace {
 
-// A word of a shell.
-std::string shell_word(const std::string& text) {
-  bool plain = !text.empty();
-  for (char c : text)
-    plain = plain && (std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_-./:=+,@", c));
-  if (plain) return text;
-  std::string quoted = "'";
-  for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 // Names of dims in the order of the inputs, each with the first axis that it stands at.
 class OpenDims {
 public:
@@ -53,7 +42,7 @@ private:
   void add(const wire::ValueInfoProto& input) {
     bool is_constant = initializers_.count(input.name()) && !options_.initializers_are_inputs &&
                        !options_.is_state(input.name());
-    if (is_constant || options_.constants.count(input.name())) return;
+    if (is_constant || options_.is_fixed(input.name())) return;
     const auto& shape = input.type().tensor_type().shape();
     for (int i = 0; i < shape.dim_size(); ++i) {
       std::string name = name_of(input, i);
@@ -70,6 +59,16 @@ private:
 };
 
 } // namespace
+
+std::string shell_word(const std::string& text) {
+  bool plain = !text.empty();
+  for (char c : text)
+    plain = plain && (std::isalnum(static_cast<unsigned char>(c)) || std::strchr("_-./:=+,@", c));
+  if (plain) return text;
+  std::string quoted = "'";
+  for (char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
 
 Result check_dims_bound(const std::string& path, const ImportOptions& options) {
   auto file = MappedFile::open(path);

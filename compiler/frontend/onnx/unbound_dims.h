@@ -9,6 +9,9 @@ namespace firn::onnx {
 // nothing of models that cannot be imported for other reasons; importing them tells.
 Result check_dims_bound(const std::string& path, const ImportOptions& options);
 
+// `text` as one word of a shell.
+std::string shell_word(const std::string& text);
+
 // For messages about a shape that is not known: "; bind it with --dim batch=<n>", or what keeps anyone from
 // binding it; empty for static dims.
 std::string binding_advice(const std::vector<Dim>& dims);
