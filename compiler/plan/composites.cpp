@@ -44,7 +44,8 @@ std::optional<RowForm> find_rows(const Instruction& composite) {
     if (opcode == Opcode::Reduce ? !add_reduction(*instruction, type, form) : !is_row_code)
       return std::nullopt;
   }
-  if (form.reductions.empty() || !type.layout.blocks.empty() || type.num_elements() == 0) return std::nullopt;
+  if (form.reductions.empty() || !type.layout.blocks.empty() || type.at_bound().num_elements() == 0)
+    return std::nullopt;
   form.is_last_dim = form.dims == std::vector<int64_t>{type.rank() - 1} && type.layout.is_plain();
   return form;
 }

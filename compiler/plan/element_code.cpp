@@ -143,10 +143,11 @@ std::optional<Layout::Block> reduced_blocks(const Instruction& instruction, int 
   if (!type.is_tensor() || !type.layout.is_plain() || type.rank() == 0 || !is_reduced(instruction, result))
     return std::nullopt;
   int dim = type.rank() - 1;
-  while (dim > 0 && type.dim(dim) == 1) --dim;
+  while (dim > 0 && type.dims[static_cast<size_t>(dim)] == Dim(1)) --dim;
   for (const Type& read : read_types(instruction)) {
     const Layout& layout = read.layout;
-    if (layout.blocks.size() == 1 && read.dim(layout.blocks[0].dim) == type.dim(dim))
+    if (layout.blocks.size() == 1 &&
+        read.dims[static_cast<size_t>(layout.blocks[0].dim)] == type.dims[static_cast<size_t>(dim)])
       return Layout::Block{dim, layout.blocks[0].size};
   }
   return std::nullopt;

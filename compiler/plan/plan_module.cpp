@@ -222,7 +222,8 @@ private:
   // nothing else that is computed. Where all rows are one block, its own kernel finds them as near.
   bool can_take_rows(const Instruction& composite) const {
     const std::string& name = composite.attributes().word("name");
-    if ((name != "layer_norm" && name != "rms_norm") || !find_rows(composite)->is_last_dim) return false;
+    bool is_norm = name == "layer_norm" || name == "rms_norm";
+    if (!is_norm || !has_static_types(composite) || !find_rows(composite)->is_last_dim) return false;
     const Instruction& producer = *composite.operand(0).def;
     const auto* plan = plans_.find<ContractionPlan>(producer);
     if (!plan || plan->tiling.row_block == 0 || plan->lhs_columns ||

@@ -10,24 +10,25 @@
 namespace firn::plan {
 namespace {
 
-// Whether the code of an element asks for no extent that varies but as an expression: indices are clamped to
-// numbers.
+// Whether the code of an element asks for no extent that varies but as an expression.
 bool has_varying_element_form(const Instruction& instruction) {
-  if (instruction.is(Opcode::Fusion)) {
+  if (instruction.is(Opcode::Fusion) || instruction.is(Opcode::Composite)) {
     const auto& inner = instruction.region().instructions();
     return std::all_of(inner.begin(), inner.end(),
                        [](const auto& i) { return has_varying_element_form(*i); });
   }
-  return is_per_element(instruction) && !has_trait(instruction.opcode(), Indexed) &&
-         !instruction.is(Opcode::DynamicSlice) && !instruction.is(Opcode::BitcastConvert);
+  return has_element_form(instruction) && !instruction.is(Opcode::BitcastConvert);
 }
 
-// Of what is computed of a contraction's sums.
+// Of what is computed of a contraction's sums, which stand in registers while indices of other values would
+// be read.
 bool has_varying_epilogue(const Instruction& instruction, const KernelRoot& root) {
   if (&instruction == root.op) return true;
   const auto& inner = instruction.region().instructions();
-  return std::all_of(inner.begin(), inner.end(),
-                     [&](const auto& i) { return i.get() == root.op || has_varying_element_form(*i); });
+  return std::all_of(inner.begin(), inner.end(), [&](const auto& i) {
+    return i.get() == root.op || (is_per_element(*i) && has_varying_element_form(*i) &&
+                                  !has_trait(i->opcode(), Indexed) && !i->is(Opcode::DynamicSlice));
+  });
 }
 
 // Blocks hold dims that do not vary, and strides are those of the dims.
@@ -58,6 +59,7 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
     if (!has_varying_element_form(instruction)) return "its elements' code wants extents that do not vary";
     return complete(*elements, instruction, context.options.target);
   }
+  if (auto* rows = std::get_if<RowsPlan>(&plan)) return complete(*rows, instruction, context.options.target);
   if (auto* contraction = std::get_if<ContractionPlan>(&plan)) {
     if (contraction->algorithm != ContractionPlan::Algorithm::Direct)
       return "only direct tiles take dims that vary";
@@ -73,7 +75,7 @@ std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
                                               const ContractionContext& context) {
   ContractionPlan tiles;
   tiles.tiling.tile.rows = 0;
-  for (KernelPlan plan : {KernelPlan(tiles), KernelPlan(ElementsPlan{})})
+  for (KernelPlan plan : {KernelPlan(tiles), KernelPlan(RowsPlan{}), KernelPlan(ElementsPlan{})})
     if (complete_varying(plan, instruction, context).empty()) return plan;
   return std::nullopt;
 }

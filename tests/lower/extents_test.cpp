@@ -1,36 +1,10 @@
 // Shapes that vary: one program for a range of extents, run at several values of them between pages that die
 // where the actual extents end.
-#include "tests/lower/lowered_program.h"
+#include "tests/lower/extents_text.h"
 
 #include <catch2/catch.hpp>
 
 namespace firn::test {
-namespace {
-
-// @main(parameters) -> type with symbols such as "n in [0, 9]".
-std::string module_of(const std::vector<std::string>& symbols, const std::string& parameters,
-                      const std::string& body, const std::string& type) {
-  std::string text = "module @test {\n";
-  for (const std::string& symbol : symbols) text += "  symbol " + symbol + "\n";
-  return text + "  func @main(" + parameters + ") -> (" + type + ") {\n" + body + "\n    return %r\n  }\n}\n";
-}
-
-std::vector<std::map<std::string, int64_t>> values_of(const std::string& name, std::vector<int64_t> values) {
-  std::vector<std::map<std::string, int64_t>> all;
-  for (int64_t value : values) all.push_back({{name, value}});
-  return all;
-}
-
-void expect_everywhere(const std::string& text, LoweredOptions options) {
-  options.tolerance = 1e-5;
-  expect_lowered_module(text, options);
-  options.placement = Placement::AtStart;
-  options.threads = 3;
-  expect_lowered_module(text, options);
-}
-
-} // namespace
-
 TEST_CASE("element loops follow a leading dim", "[extents]") {
   for (int bound : {1, 9, 40})
     expect_everywhere(
@@ -246,7 +220,7 @@ struct VaryingConvolution {
 };
 
 // Convolution of [b,C,in...] in a fusion with bias and the maximum of it and 0.
-std::string module_of(const std::vector<std::string>& symbols, const VaryingConvolution& c) {
+std::string convolution_of(const std::vector<std::string>& symbols, const VaryingConvolution& c) {
   std::string filters = std::to_string(c.filters), in = std::string(c.in);
   auto tensor = [](const std::string& batch, int64_t channels, const char* dims) {
     return "f32[" + batch + "," + std::to_string(channels) + "," + dims + "]";
@@ -300,19 +274,19 @@ TEST_CASE("batch and positions of a convolution vary", "[extents]") {
   for (const VaryingConvolution& c : cases) {
     INFO(c.in << " " << c.window << " " << c.layout << " " << c.plan);
     LoweredOptions options{.cpus = {"x86-64-v3", "native"}, .extents = values};
-    expect_everywhere(module_of(symbols, c), options);
+    expect_everywhere(convolution_of(symbols, c), options);
   }
   // Tiles are items of their own where there is no other loop around them.
   std::vector<std::map<std::string, int64_t>> alone;
   for (int64_t w = 0; w <= 21; ++w) alone.push_back({{"b", 1}, {"w", w}});
-  expect_everywhere(module_of({"b in [1, 1]", "w in [0, 21]"},
-                              VaryingConvolution{"w", "3", "3 pad 1_1", "w", 16, 40, "{0,1,2:1x16}", 1,
-                                                 "direct tile 4x2 rows outermost"}),
+  expect_everywhere(convolution_of({"b in [1, 1]", "w in [0, 21]"},
+                                   VaryingConvolution{"w", "3", "3 pad 1_1", "w", 16, 40, "{0,1,2:1x16}", 1,
+                                                      "direct tile 4x2 rows outermost"}),
                     {.cpus = {"x86-64-v3", "native"}, .extents = alone});
   // Without padding there is no result of less than a window.
   std::erase_if(values, [](const auto& value) { return value.at("w") < 3; });
-  expect_everywhere(module_of({"b in [0, 3]", "w in [3, 21]"},
-                              VaryingConvolution{"w", "3", "3", "w - 2", 16, 24, "{0,1,2:1x16}"}),
+  expect_everywhere(convolution_of({"b in [0, 3]", "w in [3, 21]"},
+                                   VaryingConvolution{"w", "3", "3", "w - 2", 16, 24, "{0,1,2:1x16}"}),
                     {.cpus = {"x86-64-v3", "native"}, .extents = values});
 }
 

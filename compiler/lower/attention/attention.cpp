@@ -271,8 +271,7 @@ private:
     if (a_.path.empty() || score_scale() != 1) return product;
     const Type& type = a_.softmax->type();
     std::vector<int64_t> dims = type.static_dims();
-    dims.resize(dims.size() - 2);
-    Index index = unflatten(outer_, dims);
+    Index index = unflatten(outer_, {dims.begin(), dims.end() - 2});
     index.push_back(row);
     Lanes lanes;
     if (s_.lanes > 1) {

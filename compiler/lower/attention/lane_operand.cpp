@@ -11,7 +11,7 @@ LaneOperand keys_in_lanes(const Attention& a, int lanes) {
 
 IntExpr offset_at(const IntExpr& flat, const std::vector<int64_t>& extents,
                   const std::vector<int64_t>& strides) {
-  std::vector<IntExpr> index = unflatten(flat, extents);
+  std::vector<IntExpr> index = unflatten(flat, {extents.begin(), extents.end()});
   IntExpr place = 0;
   for (size_t i = 0; i < index.size(); ++i) place = place + index[i] * strides[i];
   return place;

@@ -178,11 +178,20 @@ kernel::Register index_lanes(Builder& builder, const IntExpr& expression, const 
   return vector;
 }
 
-IntExpr checked_index(Builder& builder, kernel::Register value, int64_t lower, int64_t upper) {
+namespace {
+
+kernel::Register integer(Builder& builder, kernel::MachineType type, const IntExpr& expression) {
+  if (expression.is_constant()) return builder.constant_int(type, expression.value());
+  return builder.cast(OpKind::IndexCast, builder.index(expression), type.scalar);
+}
+
+} // namespace
+
+IntExpr checked_index(Builder& builder, kernel::Register value, int64_t lower, const IntExpr& upper) {
   if (builder.status() >= 0) {
     kernel::MachineType type = builder.type(value);
-    auto beyond = [&](kernel::Predicate predicate, int64_t bound) {
-      return builder.compare(OpKind::SCmp, predicate, value, builder.constant_int(type, bound));
+    auto beyond = [&](kernel::Predicate predicate, const IntExpr& bound) {
+      return builder.compare(OpKind::SCmp, predicate, value, integer(builder, type, bound));
     };
     kernel::Register wrong = builder.binary(OpKind::Or, beyond(kernel::Predicate::Lt, lower),
                                             beyond(kernel::Predicate::Gt, upper));
@@ -191,15 +200,14 @@ IntExpr checked_index(Builder& builder, kernel::Register value, int64_t lower, i
   return clamped_symbol(builder, value, lower, upper);
 }
 
-IntExpr clamped_symbol(Builder& builder, kernel::Register value, int64_t lower, int64_t upper) {
+IntExpr clamped_symbol(Builder& builder, kernel::Register value, int64_t lower, const IntExpr& upper) {
+  IntExpr last = max(upper, lower);
   double known;
-  if (builder.constant_value(value, known))
-    return std::min(std::max(static_cast<int64_t>(known), lower), std::max(lower, upper));
+  if (builder.constant_value(value, known)) return min(std::max(static_cast<int64_t>(known), lower), last);
   kernel::MachineType type = builder.type(value);
-  value = builder.binary(OpKind::SMax, value, builder.constant_int(type, lower));
-  value = builder.binary(OpKind::SMin, value, builder.constant_int(type, std::max(lower, upper)));
-  return builder.symbolic(builder.cast(OpKind::IndexCast, value, Scalar::Index), lower,
-                          std::max(lower, upper));
+  value = builder.binary(OpKind::SMax, value, integer(builder, type, lower));
+  value = builder.binary(OpKind::SMin, value, integer(builder, type, last));
+  return builder.symbolic(builder.cast(OpKind::IndexCast, value, Scalar::Index), lower, last.upper_bound());
 }
 
 } // namespace firn::lower

@@ -55,7 +55,7 @@ kernel::Register ElementEmitter::emit_dot(const Instruction& dot, const Index& i
   std::function<Registers(size_t, Registers)> nest = [&](size_t at, Registers sums) -> Registers {
     if (at == lhs_contract.size()) return {multiply_add(lhs, at_lhs, rhs, at_rhs, dtype, sums[0])};
     size_t l = static_cast<size_t>(lhs_contract[at]), r = static_cast<size_t>(rhs_contract[at]);
-    int64_t extent = lhs.dim(static_cast<int>(l));
+    const IntExpr& extent = lhs.type().dims[l].extent;
     return builder_.loop_carried(0, extent, 1, sums, [&](const IntExpr& iv, const Registers& inner) {
       at_lhs[l] = iv;
       at_rhs[r] = iv;
@@ -83,7 +83,7 @@ kernel::Register ElementEmitter::emit_convolution(const Instruction& convolution
   bool uniform = true;
   for (size_t s = 0; s < window.dims.size(); ++s) {
     const WindowDim& dim = window.dims[s];
-    int64_t extent = input.dim(static_cast<int>(s) + 2);
+    const IntExpr& extent = input.type().dims[s + 2].extent;
     IntExpr start = index[s + 2] * dim.stride - dim.pad_low;
     // With holes between input elements only every input_dilation-th filter element meets one.
     IntExpr first = floor_mod(start * -1, dim.input_dilation);
@@ -95,14 +95,14 @@ kernel::Register ElementEmitter::emit_convolution(const Instruction& convolution
               dim.dilation};
     int64_t reach = (dim.size - 1) * dim.dilation;
     bool inside =
-        dim.input_dilation == 1 && start.lower_bound() >= 0 && (start + reach).upper_bound() < extent;
+        dim.input_dilation == 1 && start.lower_bound() >= 0 && (start + reach - extent).upper_bound() < 0;
     if (!inside) {
       cut(start, 0, true);
-      cut(start, extent - reach, true);
+      if (extent.is_constant()) cut(start, extent.value() - reach, true);
       use(index[s + 2]);
       uniform &= is_uniform(index[s + 2]);
       walk.lower = max(0, ceil_div(walk.base * -1, dim.dilation));
-      walk.upper = min(walk.upper, floor_div(IntExpr(extent - 1) - walk.base, dim.dilation) + 1);
+      walk.upper = min(walk.upper, floor_div(extent - 1 - walk.base, dim.dilation) + 1);
     }
     walks.push_back(walk);
   }

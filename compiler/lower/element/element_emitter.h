@@ -85,6 +85,10 @@ private:
   kernel::Register emit_convolution(const Instruction& convolution, const Index& index);
   kernel::Register multiply_add(Value lhs, const Index& at_lhs, Value rhs, const Index& at_rhs, DType dtype,
                                 kernel::Register sum);
+  // The few steps that whole rounds leave: straight code, or a loop where they vary in number.
+  void each_of_rest(const IntExpr& first, const IntExpr& end,
+                    const std::function<Registers(const IntExpr& at, const Registers& carried)>& step,
+                    kernel::Register& carried);
   kernel::Register reduce_in_vectors(const Instruction& reduce, const Index& from,
                                      const std::vector<int>& dims);
   Registers reduce_in_loops(const Instruction& reduce, const Index& from, const std::vector<int>& dims,
@@ -111,7 +115,10 @@ private:
   }
   // One value of an index tensor as an expression within [0, extent): negative ones count from the end if
   // they may, others are clamped, so that no index reads outside its tensor.
-  IntExpr runtime_index(Value indices, const Index& at, int64_t extent, bool negative_from_end);
+  IntExpr runtime_index(Value indices, const Index& at, const IntExpr& extent, bool negative_from_end);
+  // What `make` gives where `room` is above 0, and zeros elsewhere: where a tensor has no element to read.
+  kernel::Register where_positive(const IntExpr& room, DType dtype,
+                                  const std::function<kernel::Register()>& make);
   // If the condition differs between lanes, computes them one by one.
   kernel::Register lane_by_lane(Value value, const Index& index);
   // Both branches of a condition that is the same in all lanes; what they make is not remembered.
@@ -127,11 +134,12 @@ private:
   bool uniform_once_ = false;
 };
 
-// The runtime value of an integer scalar as an expression, clamped to [lower, upper].
-IntExpr clamped_symbol(kernel::Builder& builder, kernel::Register value, int64_t lower, int64_t upper);
+// The runtime value of an integer scalar as an expression, clamped to [lower, upper]; `lower` where `upper`
+// is less.
+IntExpr clamped_symbol(kernel::Builder& builder, kernel::Register value, int64_t lower, const IntExpr& upper);
 // The same of an index, which has to be there: in kernels with the run's status word one that is not makes it
 // kOutOfRange. (A start of a slice is clamped by what the op means.)
-IntExpr checked_index(kernel::Builder& builder, kernel::Register value, int64_t lower, int64_t upper);
+IntExpr checked_index(kernel::Builder& builder, kernel::Register value, int64_t lower, const IntExpr& upper);
 
 // Binds parameters and non-splat constants of a fused region to memory: each operand becomes a read parameter
 // of the kernel, and so does every constant. Splat constants need no binding.

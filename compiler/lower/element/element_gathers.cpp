@@ -6,7 +6,18 @@ namespace firn::lower {
 using kernel::OpKind;
 using kernel::Scalar;
 
-IntExpr ElementEmitter::runtime_index(Value indices, const Index& at, int64_t extent,
+kernel::Register ElementEmitter::where_positive(const IntExpr& room, DType dtype,
+                                                const std::function<kernel::Register()>& make) {
+  if (room.lower_bound() > 0) return make();
+  kernel::Register holds = builder_.compare(OpKind::SCmp, kernel::Predicate::Gt, builder_.index(room),
+                                            builder_.constant_int({Scalar::Index, 1}, 0));
+  return choose(holds, make, [&] {
+    kernel::MachineType type = value_type(dtype, lanes_.count);
+    return kernel::is_float(type.scalar) ? builder_.constant(type, 0) : builder_.constant_int(type, 0);
+  });
+}
+
+IntExpr ElementEmitter::runtime_index(Value indices, const Index& at, const IntExpr& extent,
                                       bool negative_from_end) {
   for (const IntExpr& expression : at) use(expression);
   kernel::Register value = emit(indices, at);
@@ -18,8 +29,10 @@ IntExpr ElementEmitter::runtime_index(Value indices, const Index& at, int64_t ex
     kernel::MachineType type = builder_.type(value);
     kernel::Register negative =
         builder_.compare(OpKind::SCmp, kernel::Predicate::Lt, value, builder_.constant_int(type, 0));
-    value = builder_.select(negative,
-                            builder_.binary(OpKind::IAdd, value, builder_.constant_int(type, extent)), value);
+    kernel::Register count = extent.is_constant()
+                                 ? builder_.constant_int(type, extent.value())
+                                 : builder_.cast(OpKind::IndexCast, builder_.index(extent), Scalar::I64);
+    value = builder_.select(negative, builder_.binary(OpKind::IAdd, value, count), value);
   }
   return negative_from_end ? checked_index(builder_, value, 0, extent - 1)
                            : clamped_symbol(builder_, value, 0, extent - 1);
@@ -34,9 +47,12 @@ kernel::Register ElementEmitter::emit_gather(const Instruction& gather, const In
   for (const IntExpr& expression : at)
     if (!is_uniform(expression)) return lane_by_lane(result_of(gather), index);
   Index from(index.begin(), begin);
-  from.push_back(runtime_index(indices, at, data.dim(static_cast<int>(axis)), /*negative_from_end=*/true));
-  from.insert(from.end(), begin + static_cast<std::ptrdiff_t>(rank), index.end());
-  return emit(data, from);
+  const IntExpr& extent = data.type().dims[axis].extent;
+  return where_positive(extent, data.dtype(), [&] {
+    from.push_back(runtime_index(indices, at, extent, /*negative_from_end=*/true));
+    from.insert(from.end(), begin + static_cast<std::ptrdiff_t>(rank), index.end());
+    return emit(data, from);
+  });
 }
 
 kernel::Register ElementEmitter::emit_gather_elements(const Instruction& gather, const Index& index) {
@@ -44,8 +60,12 @@ kernel::Register ElementEmitter::emit_gather_elements(const Instruction& gather,
   for (const IntExpr& expression : index)
     if (!is_uniform(expression)) return lane_by_lane(result_of(gather), index);
   Index from = index;
-  from[axis] = runtime_index(gather.operand(1), index, gather.operand(0).dim(static_cast<int>(axis)), true);
-  return emit(gather.operand(0), from);
+  Value data = gather.operand(0);
+  const IntExpr& extent = data.type().dims[axis].extent;
+  return where_positive(extent, data.dtype(), [&] {
+    from[axis] = runtime_index(gather.operand(1), index, extent, true);
+    return emit(data, from);
+  });
 }
 
 kernel::Register ElementEmitter::emit_gather_nd(const Instruction& gather, const Index& index) {
@@ -56,27 +76,39 @@ kernel::Register ElementEmitter::emit_gather_nd(const Instruction& gather, const
   for (const IntExpr& expression : at)
     if (!is_uniform(expression)) return lane_by_lane(result_of(gather), index);
   Index from(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(batch));
-  int64_t depth = indices.dim(static_cast<int>(rank) - 1);
-  for (int64_t k = 0; k < depth; ++k) {
-    Index tuple = at;
-    tuple.push_back(k);
-    from.push_back(
-        runtime_index(indices, tuple, data.dim(static_cast<int>(batch) + static_cast<int>(k)), true));
-  }
-  from.insert(from.end(), index.begin() + static_cast<std::ptrdiff_t>(rank - 1), index.end());
-  return emit(data, from);
+  size_t depth = static_cast<size_t>(indices.dim(static_cast<int>(rank) - 1));
+  IntExpr elements = 1;
+  for (size_t k = 0; k < depth; ++k) elements = elements * data.type().dims[batch + k].extent;
+  return where_positive(elements, data.dtype(), [&] {
+    for (size_t k = 0; k < depth; ++k) {
+      Index tuple = at;
+      tuple.push_back(static_cast<int64_t>(k));
+      from.push_back(runtime_index(indices, tuple, data.type().dims[batch + k].extent, true));
+    }
+    from.insert(from.end(), index.begin() + static_cast<std::ptrdiff_t>(rank - 1), index.end());
+    return emit(data, from);
+  });
 }
 
 kernel::Register ElementEmitter::emit_dynamic_slice(const Instruction& slice, const Index& index) {
   const std::vector<int64_t>& sizes = slice.attributes().ints("sizes");
-  Index from;
+  Value data = slice.operand(0);
+  IntExpr places = 1;
   for (size_t d = 0; d < index.size(); ++d) {
-    int64_t room = slice.operand(0).dim(static_cast<int>(d)) - sizes[d];
-    IntExpr start =
-        room == 0 ? IntExpr(0) : runtime_index(slice.operand(static_cast<int>(d) + 1), {}, room + 1, false);
-    from.push_back(index[d] + start);
+    IntExpr room = data.type().dims[d].extent - sizes[d] + 1;
+    if (room.lower_bound() <= 0) places = places * max(room, 0);
   }
-  return emit(slice.operand(0), from);
+  return where_positive(places, data.dtype(), [&] {
+    Index from;
+    for (size_t d = 0; d < index.size(); ++d) {
+      IntExpr room = data.type().dims[d].extent - sizes[d];
+      IntExpr start = room == IntExpr(0)
+                          ? IntExpr(0)
+                          : runtime_index(slice.operand(static_cast<int>(d) + 1), {}, room + 1, false);
+      from.push_back(index[d] + start);
+    }
+    return emit(data, from);
+  });
 }
 
 } // namespace firn::lower

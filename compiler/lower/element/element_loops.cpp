@@ -200,7 +200,7 @@ private:
       return;
     }
     bool vectors = can_vectorise(groups.back(), uses, symbols);
-    lanes_ = vectors ? lanes_along(groups.back().extent) : 1;
+    lanes_ = vectors ? lanes_along(groups.back().extent, loops_.code.lanes) : 1;
     unroll_ = plan::copies_of(loops_.code, uses.operations);
     positions.assign(dims_.size(), IntExpr(0));
     parallel = parallel && box.elements() >= items_.least_elements;
@@ -216,12 +216,6 @@ private:
         spread(groups[i], box, i == 0 ? p : floor_mod(p, at_least_one(groups[i].extent)), positions);
     }
     emit_groups(box, groups, first, positions);
-  }
-
-  // The rest of an extent that varies takes vectors of powers of two.
-  int lanes_along(const IntExpr& extent) const {
-    int64_t lanes = std::min(loops_.code.lanes, extent.upper_bound());
-    return static_cast<int>(extent.is_constant() ? lanes : std::bit_floor(static_cast<uint64_t>(lanes)));
   }
 
   void emit_groups(const Box& box, const std::vector<Group>& groups, size_t at,
@@ -317,13 +311,19 @@ void emit_vector_loop(Builder& builder, const IntExpr& extent, int lanes, int64_
   if (rest > 0) body({rest > 1 ? symbol : nullptr, vectors * lanes, rest});
 }
 
-std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<int64_t>& extents) {
+std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<IntExpr>& extents) {
   std::vector<IntExpr> index(extents.size());
   for (size_t i = extents.size(); i-- > 0;) {
-    index[i] = i == 0 ? flat : floor_mod(flat, extents[i]);
-    flat = floor_div(flat, extents[i]);
+    IntExpr extent = at_least_one(extents[i]);
+    index[i] = i == 0 ? flat : floor_mod(flat, extent);
+    flat = floor_div(flat, extent);
   }
   return index;
+}
+
+int lanes_along(const IntExpr& extent, int64_t most) {
+  int64_t lanes = std::min(most, extent.upper_bound());
+  return static_cast<int>(extent.is_constant() ? lanes : std::bit_floor(static_cast<uint64_t>(lanes)));
 }
 
 } // namespace firn::lower

@@ -21,7 +21,26 @@ bool has_whole_blocks(const Type& type, const std::vector<int>& dims) {
          type.dim(block.dim) % block.size == 0;
 }
 
+bool has_one_element(const Type& type) {
+  return std::all_of(type.dims.begin(), type.dims.end(), [](const Dim& dim) { return dim == Dim(1); });
+}
+
+const IntExpr& extent_of(Value value, int dim) {
+  return value.type().dims[static_cast<size_t>(dim)].extent;
+}
+
 } // namespace
+
+void ElementEmitter::each_of_rest(
+    const IntExpr& first, const IntExpr& end,
+    const std::function<Registers(const IntExpr& at, const Registers& carried)>& step,
+    kernel::Register& carried) {
+  if (!first.is_constant() || !end.is_constant()) {
+    carried = builder_.loop_carried(first, end, 1, {carried}, step)[0];
+    return;
+  }
+  for (int64_t at = first.value(); at < end.value(); ++at) carried = step(at, {carried})[0];
+}
 
 ElementEmitter::Registers ElementEmitter::initial_values(const Instruction& reduce) {
   Registers values;
@@ -83,7 +102,7 @@ bool ElementEmitter::walks_as_one(Value value, const Type& like) const {
       return past_if(part.type().dims == like.dims && part.type().layout.is_plain());
     if (instruction.is(Opcode::Constant)) return Walk::Past;
     if (instruction.is(Opcode::BroadcastInDim))
-      return past_if(instruction.operand(0).type().num_elements() == 1);
+      return past_if(has_one_element(instruction.operand(0).type()));
     return is_elementwise(instruction.opcode()) ? Walk::Into : Walk::Stop;
   });
 }
@@ -98,18 +117,19 @@ kernel::Register ElementEmitter::reduce_in_vectors(const Instruction& reduce, co
   size_t merged = 1;
   if (walks_as_one(operand, operand.type()))
     while (merged < dims.size() && dims[dims.size() - merged - 1] + 1 == dims[dims.size() - merged]) ++merged;
-  int64_t extent = 1;
-  for (size_t i = dims.size() - merged; i < dims.size(); ++i) extent *= operand.dim(dims[i]);
+  IntExpr extent = 1;
+  for (size_t i = dims.size() - merged; i < dims.size(); ++i) extent = extent * extent_of(operand, dims[i]);
 
-  int lanes = static_cast<int>(std::min(code_.lanes, extent));
-  int64_t vectors = extent / lanes, rest = extent % lanes;
+  int lanes = lanes_along(extent, code_.lanes);
+  IntExpr vectors = floor_div(extent, lanes);
   // Several sums side by side hide the latency of the additions.
-  int64_t chains = plan::accumulators_of(code_, reduce, plan::ReductionWalk::Vectors, vectors);
+  int64_t chains = plan::accumulators_of(code_, reduce, plan::ReductionWalk::Vectors, vectors.upper_bound());
   LiteralRef identity = reducer_identity(*simple_reducer(reduce), dtype);
   kernel::MachineType type = value_type(dtype, lanes);
   kernel::Register start = kernel::is_float(type.scalar) ? builder_.constant(type, identity->get_double(0))
                                                          : builder_.constant_int(type, identity->get_int(0));
-  SymbolRef symbol = std::make_shared<const Symbol>(Symbol{"r", 0, extent - 1});
+  SymbolRef symbol =
+      std::make_shared<const Symbol>(Symbol{"r", 0, std::max<int64_t>(0, extent.upper_bound() - 1)});
   auto element = [&](Index at, const IntExpr& first, int count) {
     Lanes span{symbol, first, count};
     ElementEmitter inner = make_inner(span);
@@ -117,7 +137,7 @@ kernel::Register ElementEmitter::reduce_in_vectors(const Instruction& reduce, co
     IntExpr position = symbol->upper == 0 ? IntExpr(0) : IntExpr::symbol(symbol);
     for (size_t i = dims.size(); i-- > dims.size() - merged;) {
       size_t d = static_cast<size_t>(dims[i]);
-      int64_t size = operand.dim(dims[i]);
+      IntExpr size = at_least_one(extent_of(operand, dims[i]));
       at[d] = i == dims.size() - merged ? position : floor_mod(position, size);
       position = floor_div(position, size);
     }
@@ -125,7 +145,7 @@ kernel::Register ElementEmitter::reduce_in_vectors(const Instruction& reduce, co
   };
   // One stretch: whole vectors round robin into the sums, then the rest.
   auto stretch = [&](const Index& at, Registers sums) {
-    int64_t rounds = vectors / chains;
+    IntExpr rounds = floor_div(vectors, chains);
     sums = builder_.loop_carried(0, rounds, 1, sums, [&](const IntExpr& v, const Registers& carried) {
       Registers next;
       for (int64_t c = 0; c < chains; ++c)
@@ -134,12 +154,29 @@ kernel::Register ElementEmitter::reduce_in_vectors(const Instruction& reduce, co
       next.push_back(carried.back());
       return next;
     });
-    for (int64_t v = rounds * chains; v < vectors; ++v)
-      sums[0] = combine(reduce, {sums[0]}, {element(at, v * lanes, lanes)}, lanes)[0];
-    if (rest > 0) {
-      kernel::Register tail = combine_lanes(reduce, element(at, vectors * lanes, static_cast<int>(rest)));
-      sums.back() = combine(reduce, {sums.back()}, {tail}, 1)[0];
+    each_of_rest(
+        rounds * chains, vectors,
+        [&](const IntExpr& v, const Registers& carried) {
+          return combine(reduce, carried, {element(at, v * lanes, lanes)}, lanes);
+        },
+        sums[0]);
+    auto add_lanes = [&](const IntExpr& first, int width) {
+      kernel::Register tail = combine_lanes(reduce, element(at, first, width));
+      return combine(reduce, {sums.back()}, {tail}, 1)[0];
+    };
+    if (extent.is_constant()) {
+      auto rest = static_cast<int>(extent.value() % lanes);
+      if (rest > 0) sums.back() = add_lanes(vectors * lanes, rest);
+      return sums;
     }
+    // What whole vectors leave: half a vector, a quarter, and so on.
+    for (int width = lanes / 2; width >= 1; width /= 2)
+      sums.back() =
+          builder_.loop_carried(floor_div(extent, 2 * width) * (2 * width), floor_div(extent, width) * width,
+                                width, {sums.back()}, [&](const IntExpr& first, const Registers& carried) {
+                                  kernel::Register tail = combine_lanes(reduce, element(at, first, width));
+                                  return combine(reduce, carried, {tail}, 1);
+                                })[0];
     return sums;
   };
   Registers sums(static_cast<size_t>(chains), start);
@@ -149,7 +186,7 @@ kernel::Register ElementEmitter::reduce_in_vectors(const Instruction& reduce, co
   std::function<Registers(size_t, Index, Registers)> nest = [&](size_t at, Index index,
                                                                 Registers carried) -> Registers {
     if (at == dims.size() - merged) return stretch(index, carried);
-    return builder_.loop_carried(0, operand.dim(dims[at]), 1, carried,
+    return builder_.loop_carried(0, extent_of(operand, dims[at]), 1, carried,
                                  [&](const IntExpr& iv, const Registers& inner) {
                                    index[static_cast<size_t>(dims[at])] = iv;
                                    return nest(at + 1, index, inner);
@@ -167,10 +204,11 @@ kernel::Register ElementEmitter::reduce_in_vectors(const Instruction& reduce, co
 ElementEmitter::Registers ElementEmitter::reduce_in_loops(const Instruction& reduce, const Index& from,
                                                           const std::vector<int>& dims, Registers initial) {
   size_t count = initial.size();
-  int64_t innermost = dims.empty() ? 1 : reduce.operand(0).dim(dims.back());
+  IntExpr innermost = dims.empty() ? IntExpr(1) : extent_of(reduce.operand(0), dims.back());
   bool splits = count == 1 && simple_reducer(reduce) && is_float(reduce.operand(0).dtype());
   int64_t chains =
-      splits ? plan::accumulators_of(code_, reduce, plan::ReductionWalk::Elements, innermost) : 1;
+      splits ? plan::accumulators_of(code_, reduce, plan::ReductionWalk::Elements, innermost.upper_bound())
+             : 1;
   auto step = [&](Index here, const IntExpr& at, Registers carried, size_t chain) {
     if (!dims.empty()) here[static_cast<size_t>(dims.back())] = at;
     Registers elements, sums(carried.begin() + static_cast<std::ptrdiff_t>(chain * count),
@@ -181,7 +219,7 @@ ElementEmitter::Registers ElementEmitter::reduce_in_loops(const Instruction& red
     return carried;
   };
   auto along_innermost = [&](const Index& here, Registers carried) {
-    int64_t rounds = innermost / chains;
+    IntExpr rounds = floor_div(innermost, chains);
     carried = builder_.loop_carried(0, rounds, 1, carried, [&](const IntExpr& iv, Registers inner) {
       return in_inner_block([&] {
         for (int64_t c = 0; c < chains; ++c)
@@ -189,14 +227,19 @@ ElementEmitter::Registers ElementEmitter::reduce_in_loops(const Instruction& red
         return inner;
       });
     });
-    for (int64_t i = rounds * chains; i < innermost; ++i)
-      carried = step(here, i, std::move(carried), static_cast<size_t>(i - rounds * chains));
+    if (!innermost.is_constant())
+      return builder_.loop_carried(
+          rounds * chains, innermost, 1, carried, [&](const IntExpr& iv, Registers inner) {
+            return in_inner_block([&] { return step(here, iv, std::move(inner), 0); });
+          });
+    for (int64_t i = (rounds * chains).value(); i < innermost.value(); ++i)
+      carried = step(here, i, std::move(carried), static_cast<size_t>(i - (rounds * chains).value()));
     return carried;
   };
   std::function<Registers(size_t, Index, Registers)> nest = [&](size_t at, Index here,
                                                                 Registers carried) -> Registers {
     if (at + 1 >= dims.size()) return along_innermost(here, std::move(carried));
-    return builder_.loop_carried(0, reduce.operand(0).dim(dims[at]), 1, carried,
+    return builder_.loop_carried(0, extent_of(reduce.operand(0), dims[at]), 1, carried,
                                  [&](const IntExpr& iv, const Registers& inner) {
                                    here[static_cast<size_t>(dims[at])] = iv;
                                    return in_inner_block([&] { return nest(at + 1, here, inner); });
@@ -223,8 +266,8 @@ kernel::Register ElementEmitter::reduce_in_blocks(const Instruction& reduce, con
   int lanes = static_cast<int>(block.size);
   int64_t blocks = operand.dim(block.dim) / block.size;
   std::erase(dims, block.dim);
-  int64_t innermost = dims.empty() ? 1 : operand.dim(dims.back());
-  int64_t chains = plan::accumulators_of(code_, reduce, plan::ReductionWalk::Blocks, innermost);
+  IntExpr innermost = dims.empty() ? IntExpr(1) : extent_of(operand, dims.back());
+  int64_t chains = plan::accumulators_of(code_, reduce, plan::ReductionWalk::Blocks, innermost.upper_bound());
   LiteralRef identity = reducer_identity(*simple_reducer(reduce), operand.dtype());
   kernel::MachineType type = value_type(operand.dtype(), lanes);
   Registers sums(static_cast<size_t>(chains), kernel::is_float(type.scalar)
@@ -237,7 +280,7 @@ kernel::Register ElementEmitter::reduce_in_blocks(const Instruction& reduce, con
     return combine(reduce, {sum}, {inner.emit(operand, at)}, lanes)[0];
   };
   auto along_innermost = [&](const Index& at, const Registers& carried) {
-    int64_t rounds = innermost / chains;
+    IntExpr rounds = floor_div(innermost, chains);
     Registers next = builder_.loop_carried(0, rounds, 1, carried, [&](const IntExpr& iv, Registers in) {
       for (int64_t c = 0; c < chains; ++c) {
         kernel::Register& sum = in[static_cast<size_t>(c)];
@@ -245,13 +288,15 @@ kernel::Register ElementEmitter::reduce_in_blocks(const Instruction& reduce, con
       }
       return in;
     });
-    for (int64_t i = rounds * chains; i < innermost; ++i) next[0] = add(at, i, next[0]);
+    each_of_rest(
+        rounds * chains, innermost,
+        [&](const IntExpr& i, const Registers& sum) { return Registers{add(at, i, sum[0])}; }, next[0]);
     return next;
   };
   std::function<Registers(size_t, Index, const Registers&)> nest =
       [&](size_t level, Index at, const Registers& carried) -> Registers {
     if (level + 1 >= dims.size()) return along_innermost(at, carried);
-    return builder_.loop_carried(0, operand.dim(dims[level]), 1, carried,
+    return builder_.loop_carried(0, extent_of(operand, dims[level]), 1, carried,
                                  [&](const IntExpr& iv, const Registers& in) {
                                    at[static_cast<size_t>(dims[level])] = iv;
                                    return nest(level + 1, at, in);
@@ -278,11 +323,11 @@ ElementEmitter::Registers ElementEmitter::emit_reduce(const Instruction& reduce,
   for (size_t d = 0; d < from.size(); ++d) {
     if (!std::binary_search(reduced.begin(), reduced.end(), static_cast<int64_t>(d)))
       from[d] = index[kept++];
-    else if (operand.dim(static_cast<int>(d)) != 1)
+    else if (extent_of(operand, static_cast<int>(d)) != IntExpr(1))
       dims.push_back(static_cast<int>(d));
   }
   // In memory order, so that the innermost loop walks along memory.
-  std::vector<PhysicalDim> order = physical_dims_of(operand.type());
+  std::vector<PhysicalDim> order = physical_dims_of(operand.type().at_bound());
   std::erase_if(order, [](const PhysicalDim& dim) { return dim.extent == 1; });
   Registers sums = initial_values(reduce);
   bool reduces_innermost = !order.empty() &&
@@ -321,16 +366,17 @@ ElementEmitter::Registers ElementEmitter::emit_reduce_window(const Instruction& 
   int64_t unrolled = 1;
   for (size_t d = index.size(); d-- > 0;) {
     const WindowDim& dim = window.dims[d];
-    int64_t extent = operand.dim(static_cast<int>(d)), reach = (dim.size - 1) * dim.dilation;
+    const IntExpr& extent = extent_of(operand, static_cast<int>(d));
+    int64_t reach = (dim.size - 1) * dim.dilation;
     Walk walk{d, index[d] * dim.stride - dim.pad_low, 0, dim.size, dim.dilation, 1};
-    bool inside = walk.start.lower_bound() >= 0 && (walk.start + reach).upper_bound() < extent;
+    bool inside = walk.start.lower_bound() >= 0 && (walk.start + reach - extent).upper_bound() < 0;
     if (!inside) {
       cut(walk.start, 0, true);
-      cut(walk.start, extent - reach, true);
+      if (extent.is_constant()) cut(walk.start, extent.value() - reach, true);
       use(index[d]);
       uniform &= is_uniform(index[d]);
       walk.lower = max(0, ceil_div(walk.start * -1, dim.dilation));
-      walk.upper = min(dim.size, floor_div(IntExpr(extent - 1) - walk.start, dim.dilation) + 1);
+      walk.upper = min(dim.size, floor_div(extent - 1 - walk.start, dim.dilation) + 1);
     } else if (unrolled * dim.size <= code_.straight_window) {
       walk.unroll = dim.size;
       unrolled *= dim.size;

@@ -81,7 +81,7 @@ private:
 
   // One output line per iteration.
   void emit_lines() {
-    std::vector<int64_t> extents;
+    std::vector<IntExpr> extents;
     int64_t count = 1;
     for (size_t i = 0; i < line_; count *= target_[i++].extent) extents.push_back(target_[i].extent);
     IntExpr p = b_->set_parallel(count);

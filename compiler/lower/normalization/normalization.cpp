@@ -26,7 +26,8 @@ public:
   // Rows [first, end) of all, where they lie along the last dim.
   void emit_range(const IntExpr& first, const IntExpr& end) {
     maker_->builder().loop(first, end, 1, [&](const IntExpr& row) {
-      std::vector<int64_t> extents = type_.static_dims();
+      std::vector<IntExpr> extents;
+      for (const Dim& dim : type_.dims) extents.push_back(dim.extent);
       extents.pop_back();
       Index index = unflatten(row, extents);
       index.push_back(0);
@@ -51,7 +52,7 @@ public:
     };
     loops.body = [&](const Index& index, const Lanes& lanes) { emit_row(index, lanes); };
     emit_element_loops(maker, loops);
-    maker.set_flops(type_.num_elements() * 8);
+    maker.set_flops(type_.at_bound().num_elements() * 8);
     maker.finish();
   }
 
@@ -110,10 +111,10 @@ private:
     };
     std::function<void(size_t, Index)> nest = [&](size_t at, Index index) {
       size_t dim = static_cast<size_t>(form_.dims[at]);
-      int64_t extent = type_.dim(static_cast<int>(dim));
+      const IntExpr& extent = type_.dims[dim].extent;
       bool last = at + 1 == form_.dims.size();
       if (last && lanes.count == 1) {
-        int count = static_cast<int>(std::min(plan_.code.lanes, extent));
+        int count = lanes_along(extent, plan_.code.lanes);
         emit_vector_loop(maker_->builder(), extent, count, plan_.code.copies, [&](const Lanes& along) {
           index[dim] = along.symbol ? IntExpr::symbol(along.symbol) : along.first;
           element(index, along);

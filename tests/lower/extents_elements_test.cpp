@@ -1,0 +1,138 @@
+// Shapes that vary in code per element with loops or indices in it: reductions, windows, rows of softmax,
+// gathers.
+#include "tests/lower/extents_text.h"
+
+#include <catch2/catch.hpp>
+
+namespace firn::test {
+namespace {
+
+const std::vector<std::string> kSymbols = {"n in [0, 5]", "m in [0, 70]"};
+
+std::vector<std::map<std::string, int64_t>> values_of_both() {
+  std::vector<std::map<std::string, int64_t>> values;
+  for (int64_t m : {0, 1, 3, 8, 17, 31, 64}) values.push_back({{"n", m % 5 + 1}, {"m", m}});
+  values.push_back({{"n", 0}, {"m", 9}});
+  values.push_back({{"n", 5}, {"m", 70}});
+  return values;
+}
+
+std::string reduction(const std::string& operand, const std::string& dims, const std::string& reducer,
+                      const std::string& initial, const std::string& dtype, const std::string& type) {
+  return "    %i = constant [" + initial + "] : " + dtype + "[]\n    %r = reduce " + operand +
+         ", %i {dims = [" + dims + "]} region (%a: " + dtype + "[], %b: " + dtype +
+         "[]) {\n      %c = " + reducer + " %a, %b : " + dtype + "[]\n      return %c\n    } : " + type;
+}
+
+// A composite of rows along dim `axis` of `type`, whose reduced dims are `kept`.
+std::string softmax(const std::string& type, const std::string& axis, const std::string& kept,
+                    const std::string& kept_dims) {
+  auto reduce = [&](const char* name, const char* of, const char* initial, const char* reducer) {
+    return std::string("      %i") + name + " = constant [" + initial + "] : f32[]\n      %" + name +
+           " = reduce %" + of + ", %i" + name + " {dims = [" + axis +
+           "]} region (%a: f32[], %b: f32[]) {\n        %c = " + reducer +
+           " %a, %b : f32[]\n        return %c\n      } : " + kept + "\n      %w" + name +
+           " = broadcast_in_dim %" + name + " {dims = [" + kept_dims + "]} : " + type + "\n";
+  };
+  return "    %r = composite %x {name = softmax, dim = " + axis + "} region (%p: " + type + ") {\n" +
+         reduce("m", "p", "-inf", "maximum") + "      %d = subtract %p, %wm : " + type +
+         "\n      %e = exponential %d : " + type + "\n" + reduce("s", "e", "0", "add") +
+         "      %q = divide %e, %ws : " + type + "\n      return %q\n    } : " + type;
+}
+
+} // namespace
+
+TEST_CASE("reductions follow extents", "[extents]") {
+  auto values = values_of_both();
+  struct Case {
+    const char *type, *dims, *result;
+  };
+  for (const Case& c : {Case{"[n,m]", "1", "[n]"},
+                        {"[n,m]", "0", "[m]"},
+                        {"[n,m]", "0, 1", "[]"},
+                        {"[n,3,m]", "0, 2", "[3]"},
+                        {"[n,m,6]", "1", "[n,6]"},
+                        {"[m,n,6]", "1, 2", "[m]"},
+                        {"[n,4,m]", "1, 2", "[n]"},
+                        {"[2,m,n]", "0, 1", "[n]"}}) {
+    INFO(c.type << " " << c.dims);
+    for (std::string dtype : {"i32", "bf16"}) {
+      std::string type = dtype + c.type, result = dtype + c.result;
+      LoweredOptions options{.extents = values};
+      expect_everywhere(
+          module_of(kSymbols, "%x: " + type, reduction("%x", c.dims, "add", "1", dtype, result), result),
+          options);
+    }
+    std::string type = std::string("f32") + c.type, result = std::string("f32") + c.result;
+    expect_everywhere(
+        module_of(kSymbols, "%x: " + type, reduction("%x", c.dims, "maximum", "-inf", "f32", result), result),
+        {.extents = values});
+  }
+}
+
+TEST_CASE("sums over blocks follow the other extents", "[extents]") {
+  expect_everywhere(
+      module_of({"h in [0, 9]", "w in [0, 9]"}, "%x: f32[2,32,h,w]",
+                "    %y = copy %x : f32[2,32,h,w]{0,1,2,3:1x16}\n" +
+                    reduction("%y", "2, 3", "add", "0", "f32", "f32[2,32]"),
+                "f32[2,32]"),
+      {.cpus = {"x86-64-v3", "native"},
+       .extents = {{{"h", 9}, {"w", 9}}, {{"h", 1}, {"w", 1}}, {{"h", 0}, {"w", 3}}, {{"h", 4}, {"w", 7}}}});
+  expect_everywhere(
+      module_of({"h in [0, 9]", "w in [0, 9]"}, "%x: f32[2,32,h,w]",
+                "    %y = copy %x : f32[2,32,h,w]{0,1,2,3:1x16}\n" +
+                    reduction("%y", "1, 2", "add", "0", "f32", "f32[2,w]"),
+                "f32[2,w]"),
+      {.cpus = {"x86-64-v3", "native"},
+       .extents = {{{"h", 9}, {"w", 9}}, {{"h", 1}, {"w", 1}}, {{"h", 0}, {"w", 3}}, {{"h", 4}, {"w", 7}}}});
+}
+
+TEST_CASE("rows of softmax follow extents", "[extents]") {
+  auto values = values_of_both();
+  expect_everywhere(module_of(kSymbols, "%x: f32[n,m]", softmax("f32[n,m]", "1", "f32[n]", "0"), "f32[n,m]"),
+                    {.extents = values});
+  expect_everywhere(module_of(kSymbols, "%x: f32[n,m]", softmax("f32[n,m]", "0", "f32[m]", "1"), "f32[n,m]"),
+                    {.extents = values});
+  expect_everywhere(
+      module_of(kSymbols, "%x: f32[m,n,19]", softmax("f32[m,n,19]", "2", "f32[m,n]", "0, 1"), "f32[m,n,19]"),
+      {.extents = values});
+  expect_everywhere(
+      module_of(kSymbols, "%x: f32[n,m,19]", softmax("f32[n,m,19]", "1", "f32[n,19]", "0, 2"), "f32[n,m,19]"),
+      {.extents = values});
+}
+
+TEST_CASE("windows follow extents", "[extents]") {
+  for (const char* window : {"1x3 pad 0_0x1_1", "1x3 pad 0_0x2_2 dilate 1x2", "2x2 pad 1_0x1_0"})
+    expect_everywhere(
+        module_of(kSymbols, "%x: f32[n,m]",
+                  std::string("    %i = constant [-inf] : f32[]\n    %r = reduce_window %x, %i {window = ") +
+                      window +
+                      "} region (%a: f32[], %b: f32[]) {\n      %c = maximum %a, %b : f32[]\n      "
+                      "return %c\n    } : f32[n,m]",
+                  "f32[n,m]"),
+        {.extents = values_of_both()});
+}
+
+TEST_CASE("gathers follow extents", "[extents]") {
+  auto values = values_of_both();
+  expect_everywhere(module_of(kSymbols, "%x: f32[13,m], %i: i64[n]",
+                              "    %r = gather %x, %i {axis = 0} : f32[n,m]", "f32[n,m]"),
+                    {.ranges = {{"i", {-13, 12}}}, .extents = values});
+  expect_everywhere(module_of(kSymbols, "%x: f32[n,m], %i: i32[2,m]",
+                              "    %r = gather %x, %i {axis = 1} : f32[n,2,m]", "f32[n,2,m]"),
+                    {.ranges = {{"i", {-1, 0}}},
+                     .extents = {{{"n", 5}, {"m", 70}}, {{"n", 1}, {"m", 1}}, {{"n", 2}, {"m", 9}}}});
+  expect_everywhere(module_of(kSymbols, "%x: f32[n,m], %i: i64[n,m]",
+                              "    %r = gather_elements %x, %i {axis = 1} : f32[n,m]", "f32[n,m]"),
+                    {.ranges = {{"i", {-1, 0}}}, .extents = values});
+  expect_everywhere(
+      module_of(kSymbols, "%x: f32[m,3,7], %i: i64[n,2]", "    %r = gather_nd %x, %i : f32[n,7]", "f32[n,7]"),
+      {.ranges = {{"i", {-1, 0}}},
+       .extents = {{{"n", 5}, {"m", 70}}, {{"n", 1}, {"m", 1}}, {{"n", 0}, {"m", 1}}}});
+  expect_everywhere(
+      module_of(kSymbols, "%x: f32[m,7], %i: i64[], %j: i64[]",
+                "    %r = dynamic_slice %x, %i, %j {sizes = [1, 5]} : f32[1,5]", "f32[1,5]"),
+      {.ranges = {{"i", {-1, 3}}, {"j", {0, 9}}}, .extents = {{{"m", 70}}, {{"m", 1}}, {{"m", 2}}}});
+}
+
+} // namespace firn::test
