@@ -45,7 +45,9 @@ extern "C" const char* firn_rt2_status_message(firn_status status) FIRN_NOEXCEPT
   case FIRN_STATUS_WEIGHTS_MISALIGNED: return "the bound weights are not aligned to 64 bytes";
   case FIRN_STATUS_NOT_BOUND: return "an external input or output is not bound to a buffer";
   case FIRN_STATUS_NO_MEMORY: return "the model got no memory for its arena";
-  case FIRN_STATUS_OUT_OF_RANGE: return "an index or size is beyond its bound";
+  case FIRN_STATUS_OUT_OF_RANGE:
+    return ((status >> 8) & 0xff) == 1 ? "a dim was to be set to a value that the model was not compiled for"
+                                       : "an index or size is beyond its bound";
   case FIRN_STATUS_NO_WEIGHTS: return "the model embeds no weights and none were bound";
   default: return "unknown status";
   }

@@ -4,11 +4,13 @@
 
 #include "compiler/artifact/header_accessors.h"
 #include "compiler/artifact/header_cpus.h"
+#include "compiler/artifact/header_dims.h"
 #include "compiler/artifact/header_types.h"
 #include "compiler/artifact/header_weights.h"
 #include "compiler/artifact/identifiers.h"
 #include "compiler/artifact/interface.h"
 #include "compiler/artifact/text_template.h"
+#include "compiler/artifact/varying_dims.h"
 #include "include/firn/abi.h"
 
 #include <algorithm>
@@ -54,6 +56,7 @@ public:
   FIRN_HIDDEN static constexpr std::size_t weight_bytes = {{WEIGHT_BYTES}}, stack_bytes = {{STACK_BYTES}};
   {{RAW_WEIGHT_BYTES}}
   FIRN_HIDDEN static constexpr std::size_t input_count = {{INPUT_COUNT}}, output_count = {{OUTPUT_COUNT}};
+  {{DIM_COUNT_FACT}}
   FIRN_HIDDEN static constexpr std::uint64_t flops = {{FLOPS}};
   FIRN_HIDDEN static constexpr const char* model_sha256 = "{{SHA256}}";
 
@@ -61,6 +64,7 @@ public:
   struct alignas(arena_alignment) Arena {
     unsigned char bytes[{{ARENA_ARRAY}}];
   };
+  {{DIM_STRUCT}}
 
   {{WEIGHTS_COMMENT}}
   class Weights : public firn::Weights {
@@ -88,6 +92,7 @@ public:
       instance_.bind_input(i, nullptr, Facts::input_offsets[i]);
     for (std::size_t i = 0; i < output_count; ++i)
       instance_.bind_output(i, nullptr, Facts::output_offsets[i]);
+    {{SET_BOUNDS}}
     {{CLEAR_COUNTS}}
     {{RESET_CALL}}
   }
@@ -125,6 +130,7 @@ private:
     FIRN_HIDDEN static constexpr std::size_t input_offsets[] = { {{INPUT_OFFSETS}} };
     FIRN_HIDDEN static constexpr std::size_t output_offsets[] = { {{OUTPUT_OFFSETS}} };
     {{DIM_TABLES}}
+    {{DIM_TABLE}}
     {{INPUT_TABLE}}
     {{OUTPUT_TABLE}}
     {{STATE_TABLE}}
@@ -132,7 +138,7 @@ private:
     {{MODEL_TABLE}}
   };
 
-  firn::detail::Instance<input_count, output_count> instance_;
+  firn::detail::Instance<input_count, output_count{{DIM_COUNT_ARGUMENT}}> instance_;
   {{VARIANT_MEMBER}}
 };
 {{NAMESPACE_CLOSE}}
@@ -162,13 +168,19 @@ std::string offsets(const std::vector<TensorDescription>& tensors) {
 std::string dim_tables(const std::vector<TensorDescription>& tensors, const std::string& role) {
   std::string text;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    if (tensors[i].dims.empty()) continue;
+    const std::vector<int64_t> bounds = tensors[i].dims_at_bound();
+    if (bounds.empty()) continue;
     text += "FIRN_HIDDEN static constexpr std::size_t " + role + "_dims_" + std::to_string(i) + "[] = {";
-    for (size_t axis = 0; axis < tensors[i].dims.size(); ++axis)
-      text += (axis > 0 ? ", " : "") + std::to_string(tensors[i].dims[axis]);
+    for (size_t axis = 0; axis < bounds.size(); ++axis)
+      text += (axis > 0 ? ", " : "") + std::to_string(bounds[axis]);
     text += "};\n";
   }
   return text;
+}
+
+bool has_varying_dim(const TensorDescription& tensor) {
+  return std::any_of(tensor.dims.begin(), tensor.dims.end(),
+                     [](const IntExpr& dim) { return !dim.is_constant(); });
 }
 
 std::string info_table(const std::vector<TensorDescription>& tensors, const std::string& role) {
@@ -181,7 +193,8 @@ std::string info_table(const std::vector<TensorDescription>& tensors, const std:
             ", firn::ElementType::" + header_type(tensor.dtype).info + ", " +
             std::to_string(tensor.dims.size()) + ", " + dims + ", " + std::to_string(tensor.byte_size()) +
             ", " + (tensor.arena_offset ? "false" : "true") + ", " +
-            (tensor.counted_dims.empty() ? "false" : "true") + "},";
+            (tensor.counted_dims.empty() ? "false" : "true") + (has_varying_dim(tensor) ? ", true" : "") +
+            "},";
   }
   return text + "\n};";
 }
@@ -195,6 +208,10 @@ std::string type_list(const std::vector<TensorDescription>& tensors, bool is_con
 
 std::string usage_lines(const ModelDescription& model) {
   std::string text = "//   if (!model.status()) ... model.status().message();\n";
+  if (!model.dims.empty()) text += "//   " + model.class_name + "::Dims dims;\n";
+  for (const DimDescription& dim : model.dims) text += "//   dims." + dim.identifier + " = ...;\n";
+  if (!model.dims.empty())
+    text += "//   if (firn::Status status = model.set_dims(dims); !status) ... status.message();\n";
   for (const TensorDescription& input : model.inputs) {
     const std::string line = input.arena_offset ? "fill model." + input.identifier + "();"
                                                 : "model.bind_" + input.identifier + "(...);";
@@ -302,7 +319,8 @@ Expected<std::string> write_header(const ModelDescription& model) {
   slots["VERSION"] = model.firn_version;
   slots["SOURCE"] = comment_text(base_name(model.source_file));
   slots["SHA256"] = model.source_sha256;
-  slots["SIGNATURE"] = signature_text(model.inputs) + " -> " + signature_text(model.outputs);
+  slots["SIGNATURE"] = signature_text(model.inputs) + " -> " + signature_text(model.outputs) +
+                       (model.dims.empty() ? "" : ", " + dims_text(model));
   slots["SIZES"] = sizes_text(model);
   slots["GUARD"] = "FIRN_MODEL_" + upper_case(symbols.prefix + "_" + symbols.hash) + "_H";
   slots["RUN"] = symbols.run;
@@ -317,6 +335,7 @@ Expected<std::string> write_header(const ModelDescription& model) {
   add_class_slots(slots, model);
   add_size_slots(slots, model);
   add_table_slots(slots, model);
+  add_dim_slots(slots, model);
   add_cpu_slots(slots, model);
   add_weight_slots(slots, model);
   return expand_template(header_template, slots);

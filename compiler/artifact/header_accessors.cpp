@@ -1,6 +1,7 @@
 // Texts of the accessors in generated headers.
 #include "compiler/artifact/header_accessors.h"
 
+#include "compiler/artifact/header_dims.h"
 #include "compiler/artifact/header_types.h"
 #include "compiler/artifact/text_template.h"
 
@@ -18,11 +19,17 @@ std::string element_pointer(const TensorDescription& tensor, bool is_const) {
   return (is_const ? "const " : "") + element;
 }
 
-// "firn::View<...>(pointer, counts...)" over an address expression.
-std::string view_expression(const TensorDescription& tensor, bool is_const, const std::string& address) {
+// "firn::View<...>(pointer, extents...)" over an address expression.
+std::string view_expression(const ModelDescription& model, const TensorDescription& tensor, bool is_const,
+                            const std::string& address) {
   std::string text = view_type(tensor, is_const) + "(" + address;
-  for (const CountedDim& counted : tensor.counted_dims)
-    text += ", firn::detail::counted(instance_.arena, " + std::to_string(counted.arena_offset) + ")";
+  auto counted = tensor.counted_dims.begin();
+  for (size_t axis = 0; axis < tensor.dims.size(); ++axis) {
+    if (tensor.is_counted(axis))
+      text += ", firn::detail::counted(instance_.arena, " + std::to_string(counted++->arena_offset) + ")";
+    else if (tensor.varies(axis))
+      text += ", " + extent_text(model, tensor.dims[axis]);
+  }
   return text + ")";
 }
 
@@ -30,7 +37,8 @@ std::string original_name_note(const TensorDescription& tensor) {
   return tensor.name == tensor.identifier ? "" : ", '" + comment_text(tensor.name) + "' in the model";
 }
 
-std::string input_accessors(const TensorDescription& tensor, size_t index) {
+std::string input_accessors(const ModelDescription& model, size_t index) {
+  const TensorDescription& tensor = model.inputs[index];
   const std::string& id = tensor.identifier;
   const std::string element = element_pointer(tensor, false);
   std::string text;
@@ -39,7 +47,7 @@ std::string input_accessors(const TensorDescription& tensor, size_t index) {
             ": write it before run(), which leaves it as it is.\n";
     text +=
         "FIRN_HIDDEN " + view_type(tensor, false) + " " + id + "() noexcept {\n  return " +
-        view_expression(tensor, false,
+        view_expression(model, tensor, false,
                         "firn::detail::slot<" + element + ">(instance_.arena, " + offset_text(tensor) + ")") +
         ";\n}\n";
     text += "// Reads the caller's memory instead of " + id + "().\n";
@@ -53,13 +61,14 @@ std::string input_accessors(const TensorDescription& tensor, size_t index) {
   return text;
 }
 
-std::string output_accessors(const TensorDescription& tensor, size_t index) {
+std::string output_accessors(const ModelDescription& model, size_t index) {
+  const TensorDescription& tensor = model.outputs[index];
   const std::string& id = tensor.identifier;
   std::string text = "// Output " + type_text(tensor) + original_name_note(tensor) +
                      (tensor.arena_offset ? ": valid until the next run().\n"
                                           : ", without memory of its own: bind it before run().\n");
   text += "FIRN_HIDDEN " + view_type(tensor, true) + " " + id + "() const noexcept {\n  return " +
-          view_expression(tensor, true,
+          view_expression(model, tensor, true,
                           "static_cast<" + element_pointer(tensor, true) + "*>(instance_.outputs[" +
                               std::to_string(index) + "])") +
           ";\n}\n";
@@ -70,11 +79,11 @@ std::string output_accessors(const TensorDescription& tensor, size_t index) {
   return text;
 }
 
-std::string state_accessors(const TensorDescription& tensor) {
+std::string state_accessors(const ModelDescription& model, const TensorDescription& tensor) {
   return "// State " + type_text(tensor) + original_name_note(tensor) +
          ": kept from run to run, see reset().\nFIRN_HIDDEN " + view_type(tensor, false) + " " +
          tensor.identifier + "() noexcept {\n  return " +
-         view_expression(tensor, false,
+         view_expression(model, tensor, false,
                          "firn::detail::slot<" + element_pointer(tensor, false) + ">(instance_.arena, " +
                              offset_text(tensor) + ")") +
          ";\n}";
@@ -85,9 +94,10 @@ std::string state_accessors(const TensorDescription& tensor) {
 std::string accessors(const ModelDescription& model) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : "\n\n") + part; };
-  for (size_t i = 0; i < model.inputs.size(); ++i) add(input_accessors(model.inputs[i], i));
-  for (size_t i = 0; i < model.outputs.size(); ++i) add(output_accessors(model.outputs[i], i));
-  for (const TensorDescription& state : model.states) add(state_accessors(state));
+  if (!model.dims.empty()) add(dim_functions(model));
+  for (size_t i = 0; i < model.inputs.size(); ++i) add(input_accessors(model, i));
+  for (size_t i = 0; i < model.outputs.size(); ++i) add(output_accessors(model, i));
+  for (const TensorDescription& state : model.states) add(state_accessors(model, state));
   return text;
 }
 

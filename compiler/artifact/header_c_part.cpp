@@ -3,10 +3,12 @@
 #include "compiler/artifact/header.h"
 
 #include "compiler/artifact/header_cpus.h"
+#include "compiler/artifact/header_dims.h"
 #include "compiler/artifact/header_types.h"
 #include "compiler/artifact/identifiers.h"
 #include "compiler/artifact/interface.h"
 #include "compiler/artifact/text_template.h"
+#include "compiler/artifact/varying_dims.h"
 #include "include/firn/abi.h"
 
 namespace firn::artifact {
@@ -25,12 +27,14 @@ constexpr std::string_view c_template = R"(#ifdef FIRN_MODEL_{{MACRO}}
 {{WEIGHT_MACROS}}
 {{TENSOR_MACROS}}
 
+{{DIM_STRUCT}}
 typedef struct {{PREFIX}} {
   unsigned char* arena;
   const unsigned char* weights;
   const void* inputs[{{INPUT_SLOTS}}];
   void* outputs[{{OUTPUT_SLOTS}}];
   firn_status status;
+  {{DIM_MEMBER}}
   {{CPU_MEMBERS}}
 } {{PREFIX}};
 
@@ -50,16 +54,18 @@ static inline firn_status {{PREFIX}}_{{INIT}}({{PREFIX}}* model, void* memory, s
   if (model->status != FIRN_STATUS_OK) return model->status;
   model->arena = arena;
   model->weights = {{WEIGHTS_VALUE}};
+  {{SET_BOUNDS}}
   {{BIND_ALL}}
   return model->status;
 }
 {{PLAIN_INIT}}
+{{DIM_FUNCTIONS}}
 
 // Computes the outputs: no allocation, lock or system call.
 {{INDICES}}
 static inline firn_status {{PREFIX}}_run_with({{PREFIX}}* model, const firn_executor* executor) {
   const firn_rt2_call call = {
-      sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, NULL, executor, NULL, {{VARIANT}}};
+      sizeof(firn_rt2_call), model->arena, model->weights, model->inputs, model->outputs, {{EXTENTS}}, executor, NULL, {{VARIANT}}};
   if (model->status != FIRN_STATUS_OK) return model->status;
   if (!model->arena) return FIRN_STATUS_NOT_INITIALISED;
   {{CHECK_BOUND}}
@@ -131,8 +137,9 @@ std::string tensor_macros(const std::vector<TensorDescription>& tensors, const s
     text += "\n" + name + "_RANK " + std::to_string(tensor.dims.size());
     if (tensor.dims.empty()) continue;
     text += "\n" + name + "_DIMS {";
-    for (size_t axis = 0; axis < tensor.dims.size(); ++axis)
-      text += (axis > 0 ? ", " : "") + std::to_string(tensor.dims[axis]);
+    const std::vector<int64_t> bounds = tensor.dims_at_bound();
+    for (size_t axis = 0; axis < bounds.size(); ++axis)
+      text += (axis > 0 ? ", " : "") + std::to_string(bounds[axis]);
     text += "}";
   }
   return text;
@@ -187,10 +194,28 @@ std::string reset_function(const ModelDescription& model, const std::string& pre
   return text + "}\n";
 }
 
+// A function for each extent that varies.
+std::string extent_accessors(const ModelDescription& model, const TensorDescription& tensor,
+                             const std::string& prefix) {
+  std::string text;
+  auto counted = tensor.counted_dims.begin();
+  for (size_t axis = 0; axis < tensor.dims.size(); ++axis) {
+    if (!tensor.varies(axis)) continue;
+    text += "static inline size_t " + prefix + "_" + tensor.identifier + "_dim" + std::to_string(axis) +
+            "(const " + prefix + "* model) {\n  ";
+    if (tensor.is_counted(axis))
+      text += "const int64_t* count = (const int64_t*)firn_rt2_slot(model->arena, " +
+              std::to_string(counted++->arena_offset) + ");\n  return count ? (size_t)*count : 0;\n}\n";
+    else
+      text += "return (size_t)(" + extent_code(tensor.dims[axis], model, "model->extents") + ");\n}\n";
+  }
+  return text;
+}
+
 // A function that returns the address of a tensor, and one that binds the caller's buffer (null: back to the
 // arena).
-std::string accessors(const TensorDescription& tensor, const std::string& prefix, const std::string& place,
-                      bool is_output) {
+std::string accessors(const ModelDescription& model, const TensorDescription& tensor,
+                      const std::string& prefix, const std::string& place, bool is_output) {
   const std::string element = header_type(tensor.dtype).c;
   const std::string& id = tensor.identifier;
   std::string text = "// " + std::string(is_output ? "Output " : "Input ") + type_text(tensor) + ".\n";
@@ -206,11 +231,7 @@ std::string accessors(const TensorDescription& tensor, const std::string& prefix
       tensor.arena_offset ? "buffer ? (" + qualifier + "void*)buffer : " + slot_address(tensor) : "buffer";
   text += "static inline void " + prefix + "_bind_" + id + "(" + prefix + "* model, " + qualifier + element +
           "* buffer) {\n  model->" + place + " = " + value + ";\n}\n";
-  for (const CountedDim& counted : tensor.counted_dims)
-    text += "static inline size_t " + prefix + "_" + id + "_dim" + std::to_string(counted.axis) + "(const " +
-            prefix + "* model) {\n  const int64_t* count = (const int64_t*)firn_rt2_slot(model->arena, " +
-            std::to_string(counted.arena_offset) + ");\n  return count ? (size_t)*count : 0;\n}\n";
-  return text;
+  return text + extent_accessors(model, tensor, prefix);
 }
 
 std::string state_accessor(const TensorDescription& tensor, const std::string& prefix) {
@@ -223,9 +244,11 @@ std::string state_accessor(const TensorDescription& tensor, const std::string& p
 std::string all_accessors(const ModelDescription& model, const std::string& prefix) {
   std::string text;
   for (size_t i = 0; i < model.inputs.size(); ++i)
-    text += accessors(model.inputs[i], prefix, "inputs[" + std::to_string(i) + "]", /*is_output=*/false);
+    text +=
+        accessors(model, model.inputs[i], prefix, "inputs[" + std::to_string(i) + "]", /*is_output=*/false);
   for (size_t i = 0; i < model.outputs.size(); ++i)
-    text += accessors(model.outputs[i], prefix, "outputs[" + std::to_string(i) + "]", /*is_output=*/true);
+    text +=
+        accessors(model, model.outputs[i], prefix, "outputs[" + std::to_string(i) + "]", /*is_output=*/true);
   for (const TensorDescription& state : model.states) text += state_accessor(state, prefix);
   if (!text.empty()) text.pop_back();
   return text;
@@ -262,6 +285,7 @@ std::string write_c_part(const ModelDescription& model) {
   slots["CHECK_BOUND"] = check_bound(model);
   slots["ACCESSORS"] = all_accessors(model, symbols.prefix);
   add_weight_slots(slots, model);
+  add_c_dim_slots(slots, model);
   add_c_cpu_slots(slots, model);
   return expand_template(c_template, slots);
 }

@@ -15,7 +15,7 @@ constexpr std::string_view model_facts = R"({
     {{MODEL_NAME}}, {{CLASS}}::model_sha256, "{{VERSION}}", {{CPU_NAME}},
     {{INPUT_TABLE_NAME}}, input_count, {{OUTPUT_TABLE_NAME}}, output_count,
     {{STATE_TABLE_NAME}}, {{STATE_COUNT}},
-    arena_bytes, arena_alignment, weight_bytes, stack_bytes, {{CLASS}}::flops})";
+    arena_bytes, arena_alignment, weight_bytes, stack_bytes, {{CLASS}}::flops{{DIM_FACTS}}})";
 
 constexpr Slot one_cpu[] = {
     {"CPU_NOTE", ""},

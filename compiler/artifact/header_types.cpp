@@ -35,23 +35,12 @@ HeaderType header_type(DType dtype) {
   return {nullptr, nullptr, nullptr, false};
 }
 
-namespace {
-
-bool is_counted(const TensorDescription& tensor, size_t axis) {
-  for (const CountedDim& counted : tensor.counted_dims) {
-    if (counted.axis == axis) return true;
-  }
-  return false;
-}
-
-} // namespace
-
 std::string type_text(const TensorDescription& tensor) {
   std::string text = std::string(dtype_name(tensor.dtype)) + "[";
   for (size_t axis = 0; axis < tensor.dims.size(); ++axis) {
     if (axis > 0) text += ",";
-    if (is_counted(tensor, axis)) text += "<=";
-    text += std::to_string(tensor.dims[axis]);
+    if (tensor.is_counted(axis)) text += "<=";
+    text += tensor.dims[axis].to_string();
   }
   return text + "]";
 }
@@ -70,8 +59,7 @@ std::string view_type(const TensorDescription& tensor, bool is_const) {
   std::string text = std::string(type.is_packed ? "firn::PackedView<" : "firn::View<") +
                      (is_const ? "const " : "") + type.cpp;
   for (size_t axis = 0; axis < tensor.dims.size(); ++axis)
-    text +=
-        ", " + (is_counted(tensor, axis) ? std::string("firn::dynamic") : std::to_string(tensor.dims[axis]));
+    text += ", " + (tensor.varies(axis) ? "firn::dynamic" : tensor.dims[axis].to_string());
   return text + ">";
 }
 

@@ -44,6 +44,17 @@ constexpr std::array members = std::to_array<std::string_view>({
     "prepared_weight_bytes",
 });
 
+// The same of models with dims that vary, without the setters of these.
+constexpr std::array dim_members = std::to_array<std::string_view>({
+    "Dims",
+    "dim_count",
+    "dims",
+    "get_dims",
+    "input_extent",
+    "output_extent",
+    "set_dims",
+});
+
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
@@ -89,6 +100,8 @@ std::string cleaned(std::string_view name, std::string_view role) {
 // Identifiers in use, in lower case, with the functions that they imply.
 class TakenNames {
 public:
+  void take_function(const std::string& name) { names_.insert(lower_case(name)); }
+  bool has(std::string_view name) const { return names_.count(lower_case(name)); }
   bool is_free(const std::string& identifier, const TensorDescription& tensor) const {
     if (is_member(identifier)) return false;
     for (const std::string& name : implied(identifier, tensor))
@@ -105,6 +118,8 @@ private:
     std::vector<std::string> names = {name, "bind_" + name};
     for (const CountedDim& counted : tensor.counted_dims)
       names.push_back(name + "_dim" + std::to_string(counted.axis));
+    for (size_t axis = 0; axis < tensor.dims.size(); ++axis)
+      if (!tensor.dims[axis].is_constant()) names.push_back(name + "_dim" + std::to_string(axis));
     return names;
   }
 
@@ -129,6 +144,26 @@ std::string_view last_component(std::string_view class_name) {
   return at == std::string_view::npos ? class_name : class_name.substr(at + 2);
 }
 
+// Names of the members of Dims, and of functions that set them.
+Result assign_dim_identifiers(ModelDescription& model, std::string_view class_word, TakenNames& taken) {
+  if (model.dims.empty()) return {};
+  for (std::string_view name : dim_members) taken.take_function(std::string(name));
+  std::set<std::string> used = {"dims"}; // set_dims()
+  for (DimDescription& dim : model.dims) {
+    const std::string base = cleaned(dim.name, "dim");
+    for (int number = 1;; ++number) {
+      dim.identifier = number == 1 ? base : base + "_" + std::to_string(number);
+      if (is_reserved_name(dim.identifier)) dim.identifier += "_";
+      if (used.insert(lower_case(dim.identifier)).second) break;
+    }
+    taken.take_function("set_" + dim.identifier);
+  }
+  if (taken.has(class_word))
+    return usage_error("class name '" + model.class_name + "': '" + std::string(class_word) +
+                       "' is a member of classes of models with dims that vary");
+  return {};
+}
+
 } // namespace
 
 Result assign_identifiers(ModelDescription& model,
@@ -140,6 +175,7 @@ Result assign_identifiers(ModelDescription& model,
   const Group groups[] = {{model.inputs, "input"}, {model.outputs, "output"}, {model.states, "state"}};
   const std::string_view class_word = last_component(model.class_name);
   TakenNames taken;
+  if (Result assigned = assign_dim_identifiers(model, class_word, taken); !assigned) return assigned;
   for (const Group& group : groups) {
     for (TensorDescription& tensor : group.tensors) tensor.identifier.clear();
   }

@@ -11,7 +11,7 @@
 
 namespace firn::artifact {
 
-// Sets every tensor's identifier, unique in the model. Characters that identifiers cannot hold become '_',
+// Sets the identifier of every dim and tensor, unique in the model. Characters that identifiers cannot hold become '_',
 // runs of '_' shrink to one and vanish at both ends, names of digits are prefixed with "input_" or its like.
 // Reserved names (reserved_names.h) and members of the generated class get a '_' behind them,
 // clashes (compared without case, because macros are upper case) a number. `renames` are pairs (new, old):

@@ -3,6 +3,7 @@
 #include "compiler/artifact/interface.h"
 
 #include "compiler/artifact/identifiers.h"
+#include "compiler/artifact/varying_dims.h"
 #include "compiler/support/sha256.h"
 #include "include/firn/abi.h"
 
@@ -14,12 +15,17 @@ namespace {
 void add_tensor(std::string& text, std::string_view role, const TensorDescription& tensor) {
   text += std::string(role) + " " + tensor.identifier + " " + std::to_string(tensor.name.size()) + ":" +
           tensor.name + " " + std::string(dtype_name(tensor.dtype)) + " [";
-  for (int64_t dim : tensor.dims) text += std::to_string(dim) + ",";
+  for (const IntExpr& dim : tensor.dims) text += dim.to_string() + ",";
   text += "] at " + (tensor.arena_offset ? std::to_string(*tensor.arena_offset) : "external");
   if (tensor.initial_weights) text += " from " + std::to_string(*tensor.initial_weights);
   for (const CountedDim& counted : tensor.counted_dims)
     text += " count " + std::to_string(counted.axis) + " at " + std::to_string(counted.arena_offset);
   text += "\n";
+}
+
+void add_dim(std::string& text, const DimDescription& dim) {
+  text += "dim " + dim.identifier + " " + std::to_string(dim.name.size()) + ":" + dim.name + " " +
+          range_text(dim) + "\n";
 }
 
 } // namespace
@@ -37,6 +43,7 @@ std::string contract_hash(const ModelDescription& model) {
   for (const TensorDescription& tensor : model.inputs) add_tensor(text, "input", tensor);
   for (const TensorDescription& tensor : model.outputs) add_tensor(text, "output", tensor);
   for (const TensorDescription& tensor : model.states) add_tensor(text, "state", tensor);
+  for (const DimDescription& dim : model.dims) add_dim(text, dim);
   text += "content " + model.content_hash + "\n";
   return sha256_hex(std::as_bytes(std::span(text))).substr(0, 12);
 }

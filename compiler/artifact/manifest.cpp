@@ -76,6 +76,31 @@ std::string inline_list(const std::vector<int64_t>& values) {
   return text + "]";
 }
 
+// Numbers, and expressions as strings.
+std::string dim_list(const TensorDescription& tensor) {
+  std::string text = "[";
+  for (const IntExpr& dim : tensor.dims)
+    text += (text == "[" ? "" : ", ") + (dim.is_constant() ? dim.to_string() : json_string(dim.to_string()));
+  return text + "]";
+}
+
+void print_dims(JsonPrinter& json, const ModelDescription& model) {
+  if (model.dims.empty()) return;
+  json.open('[', "dims");
+  for (const DimDescription& dim : model.dims) {
+    json.open('{');
+    json.value("name", std::string_view(dim.name));
+    json.value("symbol", std::string_view(dim.symbol->name));
+    json.value("identifier", std::string_view(dim.identifier));
+    json.value("lower", dim.symbol->lower);
+    json.value("upper", dim.symbol->upper);
+    json.value("multiple", dim.multiple);
+    if (!dim.allowed.empty()) json.raw("allowed", inline_list(dim.allowed));
+    json.close('}');
+  }
+  json.close(']');
+}
+
 void print_tensors(JsonPrinter& json, std::string_view key, const std::vector<TensorDescription>& tensors) {
   json.open('[', key);
   for (const TensorDescription& tensor : tensors) {
@@ -83,7 +108,7 @@ void print_tensors(JsonPrinter& json, std::string_view key, const std::vector<Te
     json.value("name", std::string_view(tensor.name));
     json.value("identifier", std::string_view(tensor.identifier));
     json.value("dtype", dtype_name(tensor.dtype));
-    json.raw("dims", inline_list(tensor.dims));
+    json.raw("dims", dim_list(tensor));
     if (!tensor.counted_dims.empty()) {
       std::vector<int64_t> axes;
       for (const CountedDim& counted : tensor.counted_dims)
@@ -207,6 +232,7 @@ std::string write_manifest(const ModelDescription& model) {
   json.open('[', "flags");
   for (const std::string& flag : model.flags) json.value({}, flag);
   json.close(']');
+  print_dims(json, model);
   print_tensors(json, "inputs", model.inputs);
   print_tensors(json, "outputs", model.outputs);
   print_tensors(json, "states", model.states);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "compiler/graph/dtype.h"
+#include "compiler/support/int_expr.h"
 
 #include <cstdint>
 #include <optional>
@@ -20,16 +21,30 @@ struct CountedDim {
   int64_t arena_offset = 0;
 };
 
+// A dim that varies, which a program sets. Tensors' dims are expressions over the symbols, whose bounds are
+// those of the values that may be set.
+struct DimDescription {
+  SymbolRef symbol;
+  std::string name;             // as in the model, any bytes
+  std::string identifier;       // set by assign_identifiers()
+  int64_t multiple = 1;         // of which every value is one; run() is given the value over this
+  std::vector<int64_t> allowed; // ascending; empty: every multiple within the bounds
+};
+
 struct TensorDescription {
   std::string name;       // as in the model, any bytes
   std::string identifier; // set by assign_identifiers()
   DType dtype = DType::F32;
-  std::vector<int64_t> dims;
+  std::vector<IntExpr> dims;
   std::vector<CountedDim> counted_dims; // outputs only, by ascending axis
   std::optional<int64_t> arena_offset;  // nothing: external, the caller binds it
   std::optional<int64_t>
       initial_weights; // states only: offset of the initial value in the packed weights; else zero
-  int64_t byte_size() const;
+  std::vector<int64_t> dims_at_bound() const;
+  int64_t byte_size() const; // at the bound
+  bool is_counted(size_t axis) const;
+  // Whether only a run, or what was set for it, tells the extent.
+  bool varies(size_t axis) const { return !dims[axis].is_constant() || is_counted(axis); }
 };
 
 struct KernelDescription {
@@ -64,6 +79,7 @@ struct ModelDescription {
       content_hash;       // of all that the object is made from: model, external data, flags, planned program
   std::string class_name; // "vision::Digits"
   std::vector<TensorDescription> inputs, outputs, states;
+  std::vector<DimDescription> dims; // that vary, in the order of firn_rt2_call::extents
 
   Indices indices = Indices::None;
   int64_t arena_bytes = 0, arena_alignment = 64, arena_lower_bound = 0;
@@ -95,10 +111,22 @@ struct ModelDescription {
       peak_buffers; // embedded weights; for budgets and the report; may be empty
 };
 
+inline std::vector<int64_t> TensorDescription::dims_at_bound() const {
+  std::vector<int64_t> bounds;
+  for (const IntExpr& dim : dims) bounds.push_back(dim.upper_bound());
+  return bounds;
+}
+
 inline int64_t TensorDescription::byte_size() const {
   size_t count = 1;
-  for (int64_t dim : dims) count *= static_cast<size_t>(dim);
+  for (int64_t dim : dims_at_bound()) count *= static_cast<size_t>(dim);
   return static_cast<int64_t>(firn::byte_size(dtype, count));
+}
+
+inline bool TensorDescription::is_counted(size_t axis) const {
+  for (const CountedDim& counted : counted_dims)
+    if (counted.axis == axis) return true;
+  return false;
 }
 
 } // namespace firn::artifact

@@ -2,6 +2,7 @@
 #include "compiler/artifact/report.h"
 
 #include "compiler/artifact/text_template.h"
+#include "compiler/artifact/varying_dims.h"
 
 #include <algorithm>
 #include <array>
@@ -79,7 +80,8 @@ std::string write_report(const ModelDescription& model) {
                             with_separators(model.arena_lower_bound) + " B, ratio " +
                             ratio(model.arena_bytes, model.arena_lower_bound));
   text += line("stack", with_separators(model.stack_bytes) + " B");
-  text += line("work", human_count(model.flops) + "FLOP");
+  text += line("work", human_count(model.flops) + (model.dims.empty() ? "FLOP" : "FLOP at the bounds"));
+  if (!model.dims.empty()) text += line("dims", dims_text(model));
   text += line("target", model.triple + ", " + model.cpu);
   const std::string kernels = kernel_table(model);
   return kernels.empty() ? text : text + "\n" + kernels;

@@ -43,7 +43,8 @@ enum {
   FIRN_STATUS_WEIGHTS_MISALIGNED = 6,
   FIRN_STATUS_NOT_BOUND = 7,    // an external input or output has no buffer
   FIRN_STATUS_NO_MEMORY = 8,    // the memory for the arena is null: an allocation failed
-  FIRN_STATUS_OUT_OF_RANGE = 9, // an index or size, argument or computed, beyond its bound
+  FIRN_STATUS_OUT_OF_RANGE = 9, // an index or size, argument or computed, beyond its bound; detail 1: a dim
+                                // was to be set to a value that it may not have
   FIRN_STATUS_NO_WEIGHTS = 10   // the object embeds none and none were bound
 };
 
@@ -78,7 +79,7 @@ typedef struct firn_rt2_call {
   const unsigned char* weights; // packed, FIRN_WEIGHT_ALIGNMENT aligned
   const void* const* inputs;
   void* const* outputs;
-  const size_t* extents;         // one per symbolic dim; null if there are none
+  const size_t* extents;         // one per dim that varies; null if there are none
   const firn_executor* executor; // null: run on the calling thread
   uint64_t* profile;             // of objects built to be profiled: where the cycle counter goes, before the
                                  // first step and after each
@@ -154,6 +155,54 @@ FIRN_HIDDEN firn_executor firn_rt2_thread_pool_executor(firn_rt2_thread_pool* po
 // A tensor in the arena; null without one.
 FIRN_INLINE void* firn_rt2_slot(unsigned char* arena, size_t offset) FIRN_NOEXCEPT {
   return arena ? arena + offset : (unsigned char*)0;
+}
+
+// A dim that varies, and what it may be set to.
+typedef struct firn_rt2_dim {
+  const char* name;          // in the class and in functions
+  const char* original_name; // in the model file
+  ptrdiff_t lower, upper;    // inclusive
+  ptrdiff_t multiple;        // of which every value is one; a run is given the value over this
+  const ptrdiff_t* allowed;  // null: every multiple within the bounds
+  size_t allowed_count;
+} firn_rt2_dim;
+
+// Whether a dim may be set to the value.
+FIRN_INLINE int firn_rt2_allows(const firn_rt2_dim* dim, ptrdiff_t value) FIRN_NOEXCEPT {
+  size_t i;
+  if (value < dim->lower || value > dim->upper || value % dim->multiple != 0) return 0;
+  for (i = 0; i < dim->allowed_count; ++i)
+    if (dim->allowed[i] == value) return 1;
+  return dim->allowed_count == 0;
+}
+
+// Sets the extents of runs to those of the values, one per dim; if one is not allowed, leaves all as they are
+// and returns FIRN_STATUS_OUT_OF_RANGE.
+FIRN_INLINE firn_status firn_rt2_set_extents(const firn_rt2_dim* dims, size_t count, const ptrdiff_t* values,
+                                             size_t* extents) FIRN_NOEXCEPT {
+  size_t i;
+  for (i = 0; i < count; ++i)
+    if (!firn_rt2_allows(&dims[i], values[i])) return FIRN_STATUS_OUT_OF_RANGE | 1 << 8;
+  for (i = 0; i < count; ++i) extents[i] = (size_t)(values[i] / dims[i].multiple);
+  return FIRN_STATUS_OK;
+}
+
+// What generated headers compute extents of tensors with: one of a run, and integer functions that round
+// towards minus infinity; divisors are positive.
+FIRN_INLINE int64_t firn_rt2_extent(const size_t* extents, size_t index) FIRN_NOEXCEPT {
+  return (int64_t)extents[index];
+}
+FIRN_INLINE int64_t firn_rt2_floor_div(int64_t value, int64_t divisor) FIRN_NOEXCEPT {
+  return value / divisor - (value % divisor < 0);
+}
+FIRN_INLINE int64_t firn_rt2_floor_mod(int64_t value, int64_t divisor) FIRN_NOEXCEPT {
+  return value % divisor + (value % divisor < 0 ? divisor : 0);
+}
+FIRN_INLINE int64_t firn_rt2_least(int64_t lhs, int64_t rhs) FIRN_NOEXCEPT {
+  return lhs < rhs ? lhs : rhs;
+}
+FIRN_INLINE int64_t firn_rt2_greatest(int64_t lhs, int64_t rhs) FIRN_NOEXCEPT {
+  return lhs < rhs ? rhs : lhs;
 }
 
 #ifdef __cplusplus

@@ -195,9 +195,13 @@ struct TensorInfo {
   std::size_t rank;
   const std::size_t* dims; // null for a scalar
   std::size_t bytes;
-  bool external; // no arena space: has to be bound
-  bool counted;  // dims are bounds: run() finds the actual size
+  bool external;       // no arena space: has to be bound
+  bool counted;        // dims are bounds: run() finds the actual size
+  bool varies = false; // dims are bounds: input_extent() and output_extent() tell the actual ones
 };
+
+// A dim that the program sets (set_dims()): its name, the bounds of its values, and what they are multiples of.
+using DimInfo = firn_rt2_dim;
 
 struct ModelInfo {
   const char* name;
@@ -211,7 +215,9 @@ struct ModelInfo {
   const TensorInfo* states;
   std::size_t state_count;
   std::size_t arena_bytes, arena_alignment, weight_bytes, stack_bytes;
-  std::uint64_t flops; // floating point operations of one run
+  std::uint64_t flops;           // floating point operations of one run, at the bounds of dims that vary
+  const DimInfo* dims = nullptr; // that vary
+  std::size_t dim_count = 0;
 };
 
 namespace detail {
@@ -229,8 +235,18 @@ FIRN_HIDDEN inline std::size_t counted(unsigned char* arena, std::size_t offset)
   return arena ? static_cast<std::size_t>(*slot<const std::int64_t>(arena, offset)) : 0;
 }
 
+// What runs are given of the dims that vary.
+template <std::size_t dim_count> struct RunExtents {
+  std::size_t extents[dim_count] = {};
+  FIRN_HIDDEN const std::size_t* extent_table() const noexcept { return extents; }
+};
+template <> struct RunExtents<0> {
+  FIRN_HIDDEN const std::size_t* extent_table() const noexcept { return nullptr; }
+};
+
 // The members of every generated class. A moved-from instance is as if never initialised.
-template <std::size_t input_count, std::size_t output_count> struct Instance {
+template <std::size_t input_count, std::size_t output_count, std::size_t dim_count = 0>
+struct Instance : RunExtents<dim_count> {
   unsigned char* arena = nullptr; // null unless the status is ok
   const unsigned char* weights = nullptr;
   const void* inputs[input_count + 1] = {};
@@ -283,6 +299,12 @@ template <std::size_t input_count, std::size_t output_count> struct Instance {
     return index < output_count ? outputs[index] : nullptr;
   }
 
+  // The values of dims that vary; nothing changes if one is not allowed.
+  FIRN_HIDDEN Status set_dims(const firn_rt2_dim* dims, const std::ptrdiff_t* values) noexcept {
+    if (status != FIRN_STATUS_OK) return Status(status);
+    return Status(firn_rt2_set_extents(dims, dim_count, values, this->extents));
+  }
+
   FIRN_HIDDEN Status run(firn_status (*function)(const firn_rt2_call*), const firn_executor* executor,
                          std::size_t variant = 0) const noexcept {
     if (status != FIRN_STATUS_OK) return Status(status);
@@ -292,13 +314,14 @@ template <std::size_t input_count, std::size_t output_count> struct Instance {
     for (std::size_t i = 0; i < output_count; ++i) {
       if (!outputs[i]) return Status(FIRN_STATUS_NOT_BOUND);
     }
-    const firn_rt2_call call = {
-        sizeof(firn_rt2_call), arena, weights, inputs, outputs, nullptr, executor, nullptr, variant};
+    const firn_rt2_call call = {sizeof(firn_rt2_call), arena,    weights, inputs, outputs,
+                                this->extent_table(),  executor, nullptr, variant};
     return Status(function(&call));
   }
 
 private:
   FIRN_HIDDEN void copy(const Instance& other) noexcept {
+    static_cast<RunExtents<dim_count>&>(*this) = other;
     arena = other.arena;
     weights = other.weights;
     for (std::size_t i = 0; i < input_count; ++i) inputs[i] = other.inputs[i];

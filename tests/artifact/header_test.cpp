@@ -49,6 +49,11 @@ TEST_CASE("the whole manifest of digits") {
   check_golden("digits.json", write_manifest(golden_sample()));
 }
 
+TEST_CASE("the whole header and manifest of a model with dims that vary") {
+  check_golden("varying.h", header_of(varying_sample()));
+  check_golden("varying.json", write_manifest(varying_sample()));
+}
+
 TEST_CASE("the folder of the model does not show") {
   ModelDescription moved = digits_sample();
   moved.source_file = "digits.onnx";

@@ -27,7 +27,7 @@ int print_header(const std::string& class_name, const std::vector<std::string>& 
   for (const std::string& name : names) {
     TensorDescription& tensor = model.inputs.emplace_back();
     tensor.name = name;
-    tensor.dims = {1};
+    tensor.dims = {firn::IntExpr(1)};
     tensor.arena_offset = 0;
   }
   if (!assign_identifiers(model)) return 1;

@@ -7,7 +7,7 @@
 namespace firn::artifact {
 namespace {
 
-TensorDescription tensor(std::string name, DType dtype, std::vector<int64_t> dims,
+TensorDescription tensor(std::string name, DType dtype, std::vector<IntExpr> dims,
                          std::optional<int64_t> arena_offset) {
   TensorDescription result;
   result.name = std::move(name);
@@ -118,6 +118,37 @@ ModelDescription in_place_sample() {
   model.class_name = "vision::InPlace";
   model.raw_weight_bytes = model.weight_bytes;
   model.raw_in_place = true;
+  return model;
+}
+
+ModelDescription varying_sample() {
+  ModelDescription model;
+  model.model_name = "varying";
+  model.source_file = "varying.onnx";
+  model.source_sha256 = std::string(64, '2');
+  model.class_name = "nlp::Varying";
+  const auto add_dim = [&](const char* name, const char* symbol, int64_t lower, int64_t upper,
+                           int64_t multiple = 1, std::vector<int64_t> allowed = {}) {
+    model.dims.push_back(
+        {std::make_shared<Symbol>(Symbol{symbol, lower, upper}), name, "", multiple, allowed});
+    return IntExpr::symbol(model.dims.back().symbol);
+  };
+  const IntExpr batch = add_dim("batch", "batch", 1, 8), seq = add_dim("seq", "seq", 0, 64),
+                height = add_dim("image height", "image_height", 32, 96, 32),
+                choice = add_dim("class", "class", 1, 8, 1, {1, 4, 8});
+  model.inputs = {tensor("input_ids", DType::I64, {batch, seq}, 0),
+                  tensor("image", DType::F32, {height, 3}, 4096),
+                  tensor("set_batch", DType::F32, {choice}, std::nullopt)};
+  model.outputs = {tensor("longer", DType::I64, {batch, seq + 1}, 8192),
+                   tensor("tiles", DType::F32, {floor_div(height, 8), floor_div(seq - 1, 2) + 1}, 16384),
+                   tensor("boxes", DType::F32, {100, 1, choice}, 20480),
+                   tensor("nibbles", DType::I4, {batch, min(seq, 9)}, std::nullopt)};
+  model.outputs[2].counted_dims = {{0, 24576}};
+  model.states = {tensor("runs", DType::F32, {1}, 24640)};
+  model.arena_bytes = model.arena_lower_bound = 24704;
+  model.firn_version = "0.1.0";
+  model.cpu = "generic";
+  name_all(model);
   return model;
 }
 

@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
                        write_sample(outputs, folder + "/bare", firn::artifact::bare_sample()) &&
                        write_sample(outputs, folder + "/prepared", firn::artifact::prepared_sample()) &&
                        write_sample(outputs, folder + "/in_place", firn::artifact::in_place_sample()) &&
+                       write_sample(outputs, folder + "/varying", firn::artifact::varying_sample()) &&
                        write_sample(outputs, folder + "/demanding", firn::artifact::demanding_sample()) &&
                        outputs.commit();
   if (!written) std::fprintf(stderr, "cannot write sample headers to %s\n", folder.c_str());
