@@ -6,6 +6,7 @@
 #include "compiler/graph/dtype.h"
 #include "compiler/support/int_expr.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +30,7 @@ struct DimDescription {
   std::string identifier;       // set by assign_identifiers()
   int64_t multiple = 1;         // of which every value is one; run() is given the value over this
   std::vector<int64_t> allowed; // ascending; empty: every multiple within the bounds
+  bool allows(int64_t value) const;
 };
 
 struct TensorDescription {
@@ -110,6 +112,11 @@ struct ModelDescription {
   std::vector<Contributor> weights,
       peak_buffers; // embedded weights; for budgets and the report; may be empty
 };
+
+inline bool DimDescription::allows(int64_t value) const {
+  if (value < symbol->lower || value > symbol->upper || value % multiple != 0) return false;
+  return allowed.empty() || std::find(allowed.begin(), allowed.end(), value) != allowed.end();
+}
 
 inline std::vector<int64_t> TensorDescription::dims_at_bound() const {
   std::vector<int64_t> bounds;

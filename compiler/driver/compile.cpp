@@ -117,6 +117,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   c.facts = std::move(imported->facts);
   c.module = std::move(imported->module);
   c.initial_states = std::move(imported->initial_states);
+  c.dims = std::move(imported->dims);
   if (Result known = check_names(options, c.module->main()); !known) return failed(known.error());
 
   Dumps dumps(options);

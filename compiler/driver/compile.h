@@ -73,6 +73,7 @@ struct Compilation {
   onnx::ModelFacts facts;
   std::unique_ptr<Module> module;                   // after the passes
   std::map<std::string, LiteralRef> initial_states; // by parameter of @main; others start from zeros
+  std::vector<onnx::VaryingDim> dims;               // of parameters of @main
   kernel::Program program;                          // planned; has the constants of all CPUs
   std::vector<int> peak_buffers;                    // of `program`: alive when its arena is fullest
   std::unique_ptr<Module> prepare_module; // @prepare, which makes the constants of `program`, if it is wanted

@@ -1,8 +1,10 @@
 // Texts about a compilation.
 #include "compiler/driver/compile_text.h"
 
+#include "compiler/artifact/header_types.h"
 #include "compiler/artifact/manifest.h"
 #include "compiler/artifact/report.h"
+#include "compiler/artifact/varying_dims.h"
 #include "compiler/driver/phase_timer.h"
 #include "compiler/target/cpu_table.h"
 
@@ -37,8 +39,7 @@ std::string with_commas(int64_t value) {
 
 std::string signature(const std::vector<artifact::TensorDescription>& tensors) {
   std::string text;
-  for (const auto& tensor : tensors)
-    text += (text.empty() ? "" : ", ") + Type::tensor_of(tensor.dtype, tensor.dims).to_string();
+  for (const auto& tensor : tensors) text += (text.empty() ? "" : ", ") + artifact::type_text(tensor);
   return text;
 }
 
@@ -73,11 +74,11 @@ std::string winograd_text(const Compilation& c) {
 
 std::string summary_text(const Compilation& c) {
   const artifact::ModelDescription& d = c.description;
-  std::string text = std::filesystem::path(d.source_file).filename().string() + "  " + signature(d.inputs) +
-                     " -> " + signature(d.outputs) +
-                     (d.states.empty() ? "" : ", state " + signature(d.states)) + "  " +
-                     with_commas(d.node_count) + " nodes, " + scaled(static_cast<double>(d.flops), "FLOP") +
-                     ", " + with_commas(d.parameters) + " parameters\n";
+  std::string text =
+      std::filesystem::path(d.source_file).filename().string() + "  " + signature(d.inputs) + " -> " +
+      signature(d.outputs) + (d.states.empty() ? "" : ", state " + signature(d.states)) +
+      (d.dims.empty() ? "" : ", " + artifact::dims_text(d)) + "  " + with_commas(d.node_count) + " nodes, " +
+      scaled(static_cast<double>(d.flops), "FLOP") + ", " + with_commas(d.parameters) + " parameters\n";
   for (const std::string& file : c.files) {
     std::string detail;
     if (file.ends_with(".o"))

@@ -3,6 +3,7 @@
 
 #include "compiler/artifact/identifiers.h"
 #include "compiler/artifact/interface.h"
+#include "compiler/driver/describe_dims.h"
 #include "compiler/driver/version.h"
 #include "compiler/graph/computed_indices.h"
 #include "compiler/support/mapped_file.h"
@@ -37,7 +38,7 @@ artifact::TensorDescription describe_tensor(const Compilation& c, const std::str
   artifact::TensorDescription tensor;
   tensor.name = name;
   tensor.dtype = type.dtype;
-  tensor.dims = type.static_dims();
+  for (const Dim& dim : type.dims) tensor.dims.push_back(public_extent(dim.extent, c));
   const kernel::Buffer* buffer = io_buffer(c.program, space, index);
   if (buffer && buffer->offset >= 0) tensor.arena_offset = buffer->offset;
   if (buffer && buffer->initial >= 0)
@@ -187,6 +188,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.class_name =
       options.class_name.empty() ? artifact::default_class_name(options.model) : options.class_name;
   if (Result valid = artifact::check_class_name(d.class_name); !valid) return valid;
+  if (Result described = describe_dims(c); !described) return described;
   if (Result described = describe_tensors(options, c); !described) return described;
   if (Result named = artifact::assign_identifiers(d, options.renames); !named) return named;
   d.arena_bytes = c.program.arena_bytes;

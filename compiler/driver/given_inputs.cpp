@@ -1,13 +1,36 @@
 // Tensors by name against the inputs of a model.
 #include "compiler/driver/given_inputs.h"
 
+#include "compiler/frontend/onnx/dim_options.h"
+
 namespace firn::driver {
+namespace {
+
+// The shape given becomes that of the input, but for the dims that ranges have vary.
+void bind_dims(const onnx::ValueFacts& input, const std::vector<int64_t>& shape,
+               onnx::ImportOptions& options) {
+  onnx::DimOptions dims(options);
+  std::map<std::string, int64_t> others;
+  bool varies = false;
+  for (size_t i = 0; i < input.dims.size() && i < shape.size(); ++i) {
+    const std::string& name = input.dims[i];
+    bool in_range = !name.empty() && dims.varies(name);
+    varies = varies || in_range;
+    if (!name.empty() && !in_range && !dims.is_known(name) && !dims.parts(name)) others[name] = shape[i];
+  }
+  if (!varies)
+    options.shapes[input.name] = shape;
+  else
+    options.dims.merge(others);
+}
+
+} // namespace
 
 void bind_inputs(const GivenInputs& given, const onnx::ModelFacts& facts, onnx::ImportOptions& options) {
   for (const onnx::ValueFacts& input : facts.inputs) {
     auto value = given.find(input.name);
     if (value == given.end()) continue;
-    options.shapes[input.name] = value->second->dims();
+    bind_dims(input, value->second->dims(), options);
     bool stays = !input.has_initializer || options.initializers_are_inputs || options.is_state(input.name);
     if (!stays) options.constants[input.name] = value->second;
   }

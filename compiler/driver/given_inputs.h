@@ -12,7 +12,7 @@ namespace firn::driver {
 
 using GivenInputs = std::map<std::string, LiteralRef>; // by the model's name of the input
 
-// The shapes given become those of the inputs. An input that is a constant for `options`, as it has an
+// The shapes given become those of the inputs, whose dims vary where the options give ranges. An input that is a constant for `options`, as it has an
 // initializer, becomes the value given.
 void bind_inputs(const GivenInputs& given, const onnx::ModelFacts& facts, onnx::ImportOptions& options);
 

@@ -3,6 +3,9 @@
 
 #include "compiler/driver/read_graph.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
+#include "compiler/kernel/kernel.h"
+
+#include <algorithm>
 
 namespace firn::driver {
 namespace {
@@ -39,13 +42,34 @@ Result count_constants(const Region& region, onnx::ModelFacts& facts) {
   return {};
 }
 
-// Inputs have the extents that the object is compiled for.
-Result check_static_inputs(const Function& main) {
-  for (const Instruction* parameter : main.body().parameters())
-    if (!parameter->type().is_tensor() || !parameter->type().is_static())
-      return unsupported_error("input %" + parameter->name() + " is " + parameter->type().to_string() +
-                               ": objects want tensors with numbers for dims");
+// Inputs have the extents that the object is compiled for, or such as a program sets.
+Result check_inputs(const Function& main) {
+  for (const Instruction* parameter : main.body().parameters()) {
+    const Type& type = parameter->type();
+    bool taken = type.is_tensor();
+    for (const Dim& dim : type.dims) {
+      std::vector<SymbolRef> symbols = dim.extent.symbols();
+      taken =
+          taken && !dim.counted && std::all_of(symbols.begin(), symbols.end(), [](const SymbolRef& symbol) {
+            return symbol->lower >= 0 && symbol->upper <= kernel::kLargestExtent;
+          });
+    }
+    if (!taken)
+      return unsupported_error("input %" + parameter->name() + " is " + type.to_string() +
+                               ": objects want tensors whose dims are numbers or have bounds");
+  }
   return {};
+}
+
+// The symbols of the inputs, by their names in the text.
+std::vector<onnx::VaryingDim> varying_dims(const Function& main) {
+  std::vector<onnx::VaryingDim> dims;
+  for (const Instruction* parameter : main.body().parameters())
+    for (const Dim& dim : parameter->type().dims)
+      for (const SymbolRef& symbol : dim.extent.symbols())
+        if (std::none_of(dims.begin(), dims.end(), [&](const auto& each) { return each.symbol == symbol; }))
+          dims.push_back({symbol->name, symbol, {symbol->lower, symbol->upper}});
+  return dims;
 }
 
 // Where the text has no list of names, inputs are called as they are in it.
@@ -64,8 +88,9 @@ Expected<std::unique_ptr<onnx::ImportedModel>> import_text(const CompileOptions&
   Function* main = imported->module->find("main");
   if (!main) return model_error("the graph has no function @main");
   if (options.emit != Emit::Graph)
-    if (Result fits = check_static_inputs(*main); !fits) return fits.error();
+    if (Result fits = check_inputs(*main); !fits) return fits.error();
   name_inputs(*main);
+  imported->dims = varying_dims(*main);
   onnx::ModelFacts& facts = imported->facts;
   facts.graph_name = imported->module->name();
   facts.sha256 = std::move(graph->sha256);

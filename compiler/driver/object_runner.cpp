@@ -1,6 +1,8 @@
 // Linking and loading of freshly compiled objects.
 #include "compiler/driver/object_runner.h"
 
+#include "compiler/artifact/header_types.h"
+#include "compiler/artifact/varying_dims.h"
 #include "compiler/driver/describe.h"
 #include "compiler/support/temporary_folder.h"
 #include "compiler/support/unfinished.h"
@@ -180,6 +182,7 @@ void ObjectRunner::run_again() {
   call.weights = weights_;
   call.inputs = inputs_.data();
   call.outputs = outputs_.data();
+  call.extents = extents_.data();
   call.executor = executor_;
   std::fill(stamps_.begin(), stamps_.end(), 0);
   call.profile = stamps_.data();
@@ -197,23 +200,58 @@ bool ObjectRunner::inputs_are(const std::vector<LiteralRef>& inputs) const {
   return true;
 }
 
+// Type and rank, and every dim that does not vary.
+Result ObjectRunner::check_input(size_t parameter, const LiteralRef& input) const {
+  const artifact::TensorDescription& wanted = *parameters_[parameter].tensor;
+  if (!input && compilation_->module->main().is_state(parameter)) return {};
+  if (!input) return usage_error("input '" + wanted.name + "' is not given");
+  bool fits = input->dtype() == wanted.dtype && input->dims().size() == wanted.dims.size();
+  for (size_t axis = 0; fits && axis < wanted.dims.size(); ++axis)
+    fits = !wanted.dims[axis].is_constant() || wanted.dims[axis].value() == input->dims()[axis];
+  if (fits) return {};
+  return usage_error("input '" + wanted.name + "' is " + input->type().to_string() + ", the model wants " +
+                     artifact::type_text(wanted));
+}
+
+// The dims that the inputs have, if the object takes them.
+Result ObjectRunner::set_extents(const std::vector<LiteralRef>& inputs) {
+  const artifact::ModelDescription& d = compilation_->description;
+  std::vector<KnownExtent> known;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (size_t axis = 0; inputs[i] && axis < inputs[i]->dims().size(); ++axis)
+      known.push_back({"input '" + parameters_[i].tensor->name + "': dim " + std::to_string(axis),
+                       parameters_[i].tensor->dims[axis], inputs[i]->dims()[axis]});
+  SymbolTable dims;
+  if (Result bound = bind_symbols(std::move(known), dims); !bound) return bound;
+  std::vector<size_t> extents;
+  for (const artifact::DimDescription& dim : d.dims) {
+    auto found = dims.find(dim.symbol.get());
+    if (found == dims.end()) return usage_error("the inputs do not say what dim '" + dim.name + "' is");
+    if (!dim.allows(found->second))
+      return usage_error("dim '" + dim.name + "' is " + std::to_string(found->second) +
+                         ", the object is for " + artifact::range_text(dim));
+    extents.push_back(static_cast<size_t>(found->second / dim.multiple));
+  }
+  dims_ = std::move(dims);
+  extents_ = std::move(extents);
+  return {};
+}
+
 Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef>& inputs) {
   if (inputs.size() != parameters_.size())
     return usage_error("got " + std::to_string(inputs.size()) + " inputs, the model has " +
                        std::to_string(parameters_.size()));
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i] && compilation_->module->main().is_state(i)) continue;
-    const artifact::TensorDescription& wanted = *parameters_[i].tensor;
-    if (!inputs[i]) return usage_error("input '" + wanted.name + "' is not given");
-    if (inputs[i]->dtype() != wanted.dtype || inputs[i]->dims() != wanted.dims)
-      return usage_error("input '" + wanted.name + "' is " + inputs[i]->type().to_string() +
-                         ", the model wants " + Type::tensor_of(wanted.dtype, wanted.dims).to_string());
-    std::copy_n(inputs[i]->bytes().data(), inputs[i]->bytes().size(), parameters_[i].memory);
-  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (Result fits = check_input(i, inputs[i]); !fits) return fits.error();
+  if (Result set = set_extents(inputs); !set) return set.error();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i]) std::copy_n(inputs[i]->bytes().data(), inputs[i]->bytes().size(), parameters_[i].memory);
   run_again();
   std::vector<LiteralRef> results;
   for (const Slot& result : results_) {
-    auto literal = std::make_shared<Literal>(result.tensor->dtype, result.tensor->dims);
+    std::vector<int64_t> dims;
+    for (const IntExpr& dim : result.tensor->dims) dims.push_back(*resolve(dim, dims_));
+    auto literal = std::make_shared<Literal>(result.tensor->dtype, dims);
     std::copy_n(result.memory, literal->bytes().size(), literal->mutable_bytes().data());
     results.push_back(std::move(literal));
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/driver/compile.h"
+#include "compiler/support/bind_symbols.h"
 #include "include/firn/thread_pool.h"
 
 namespace firn::driver {
@@ -25,7 +26,7 @@ public:
   ObjectRunner(const ObjectRunner&) = delete;
 
   // Takes what @main takes and gives what it gives: checks dtypes and dims of `inputs`, runs, and copies the
-  // results. A state that is not given (null) goes on from what it is.
+  // results. Dims that vary are those of the inputs. A state that is not given (null) goes on from what it is.
   Expected<std::vector<LiteralRef>> run(const std::vector<LiteralRef>& inputs);
   // Whether every input, states apart, still is what the last run() was given.
   bool inputs_are(const std::vector<LiteralRef>& inputs) const;
@@ -48,6 +49,8 @@ private:
     const artifact::TensorDescription* tensor;
     std::byte* memory;
   };
+  Result check_input(size_t parameter, const LiteralRef& input) const;
+  Result set_extents(const std::vector<LiteralRef>& inputs);
   Result load();
   void bind_weights(bool copied);
   void bind_tensors();
@@ -61,6 +64,8 @@ private:
   std::vector<Slot> parameters_, results_;
   std::vector<const void*> inputs_; // the caller's, as the object wants them
   std::vector<void*> outputs_;
+  SymbolTable dims_;            // of the description, as the last run() was given them
+  std::vector<size_t> extents_; // what the object is given of these
   std::unique_ptr<ThreadPool> pool_;
   firn_executor pool_executor_ = {};
   const firn_executor* executor_ = nullptr;

@@ -117,6 +117,7 @@ private:
   // What of the options differs from set to set.
   static std::string key_of(const onnx::ImportOptions& import) {
     std::string key;
+    for (const auto& [name, value] : import.dims) key += name + "=" + std::to_string(value) + ";";
     for (const auto& [name, dims] : import.shapes) {
       key += name;
       for (int64_t dim : dims) key += "," + std::to_string(dim);

@@ -3,15 +3,12 @@
 #pragma once
 
 #include "compiler/graph/evaluate_call.h"
+#include "compiler/support/bind_symbols.h"
 
 #include <unordered_map>
 
 namespace firn::evaluation {
 
-// The present extents behind the symbols of dims.
-using SymbolTable = std::unordered_map<const Symbol*, int64_t>;
-// The value of an expression, or nothing if a symbol is not bound.
-std::optional<int64_t> resolve(const IntExpr& expr, const SymbolTable& symbols);
 // Binds what the actual dims of function inputs decide, and checks the rest: dtype, rank, extents, bounds of
 // symbols. A diagnostic names the input.
 Result bind_inputs(const Function& function, const Values& arguments, SymbolTable& symbols);

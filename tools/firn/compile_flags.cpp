@@ -25,16 +25,61 @@ std::optional<std::pair<std::string, std::string>> split_pair(const std::string&
   return std::pair(text.substr(0, at), text.substr(at + 1));
 }
 
+// "1|4|8"
+Expected<onnx::DimRange> parse_values(const std::string& text) {
+  onnx::DimRange range;
+  for (size_t at = 0; at <= text.size();) {
+    size_t end = std::min(text.find('|', at), text.size());
+    int64_t value = 0;
+    if (!parse_integer(text.substr(at, end - at), value))
+      return usage_error("'" + text + "' is no list of whole numbers such as 1|4|8");
+    range.values.push_back(value);
+    at = end + 1;
+  }
+  std::sort(range.values.begin(), range.values.end());
+  if (std::adjacent_find(range.values.begin(), range.values.end()) != range.values.end())
+    return usage_error("'" + text + "' names a value twice");
+  range.lower = range.values.front();
+  range.upper = range.values.back();
+  return range;
+}
+
+// "1..8", "32..512:32", "1|4|8"
+Expected<onnx::DimRange> parse_range(const std::string& text) {
+  if (text.find('|') != text.npos) return parse_values(text);
+  onnx::DimRange range;
+  size_t dots = text.find(".."), colon = std::min(text.find(':'), text.size());
+  bool ok = dots < colon && parse_integer(text.substr(0, dots), range.lower) &&
+            parse_integer(text.substr(dots + 2, colon - dots - 2), range.upper) &&
+            (colon == text.size() || parse_integer(text.substr(colon + 1), range.multiple));
+  if (!ok) return usage_error("'" + text + "' is no range such as 1..8 or 32..512:32");
+  if (range.upper < range.lower) return usage_error("the range '" + text + "' ends before it begins");
+  if (range.multiple == 0 || range.lower % range.multiple != 0 || range.upper % range.multiple != 0)
+    return usage_error("the ends of '" + text + "' are no multiples of " + std::to_string(range.multiple));
+  return range;
+}
+
 Result parse_dim(const std::string& word, onnx::ImportOptions& import) {
   auto pair = split_pair(word);
-  if (!pair) return usage_error("--dim wants NAME=VALUE, found '" + word + "'");
-  if (pair->second.find("..") != std::string::npos)
-    return usage_error("--dim " + word + ": ranges of dims are not supported yet, give one value");
-  int64_t value = 0;
-  if (!parse_integer(pair->second, value))
-    return usage_error("--dim " + word + ": '" + pair->second + "' is not a whole number of 0 or more");
-  if (!import.dims.emplace(pair->first, value).second)
-    return usage_error("--dim " + word + ": dim '" + pair->first + "' is given twice");
+  if (!pair)
+    return usage_error("--dim wants NAME=VALUE, NAME=1..8, NAME=32..512:32 or NAME=1|4|8, found '" + word +
+                       "'");
+  const auto& [name, text] = *pair;
+  if (import.dims.count(name) || import.ranges.count(name))
+    return usage_error("--dim " + word + ": dim '" + name + "' is given twice");
+  if (text.find_first_of(".:|") == text.npos) {
+    int64_t value = 0;
+    if (!parse_integer(text, value))
+      return usage_error("--dim " + word + ": '" + text + "' is not a whole number of 0 or more");
+    import.dims[name] = value;
+    return {};
+  }
+  auto range = parse_range(text);
+  if (!range) return usage_error("--dim " + word + ": " + range.error().message);
+  if (range->lower == range->upper)
+    import.dims[name] = range->lower;
+  else
+    import.ranges[name] = std::move(*range);
   return {};
 }
 
@@ -161,7 +206,11 @@ void CompileFlags::add_to(CLI::App& verb) {
   add_threads_option(verb, options.threads);
   verb.add_option("--schedule-db", options.schedule_db,
                   "plans that overrule the cost model, in lines as --explain prints them");
-  verb.add_option("--dim", dims, "value of a symbolic dim: NAME=VALUE; repeatable")->take_all();
+  verb.add_option(
+          "--dim", dims,
+          "value of a symbolic dim, NAME=VALUE, or for one object the values that it may have: NAME=1..8, "
+          "NAME=32..512:32 (multiples) or NAME=1|4|8; repeatable")
+      ->take_all();
   verb.add_option("--shape", shapes,
                   "shape of an input whose shape the model leaves open: NAME=1x3x224x224; repeatable")
       ->take_all();

@@ -1,6 +1,7 @@
 // What a model file says of itself, and which of its operators Firn lacks.
 #include "compiler/frontend/onnx/facts.h"
 
+#include "compiler/frontend/onnx/dim_options.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/support/sha256.h"
@@ -37,6 +38,16 @@ std::string type_text(const wire::TypeProto& type) {
     return "map<" + wire_dtype_name(type.map_type().key_type()) + ", " +
            type_text(type.map_type().value_type()) + ">";
   return "?";
+}
+
+// The names of an input's dims, empty where they are numbers.
+std::vector<std::string> open_dims(const wire::ValueInfoProto& input) {
+  std::vector<std::string> names;
+  for (const auto& dim : input.type().tensor_type().shape().dim())
+    names.push_back(dim.has_dim_value()
+                        ? std::string()
+                        : DimOptions::name_of(input.name(), static_cast<int>(names.size()), dim.dim_param()));
+  return names;
 }
 
 // Calls f(graph) for every graph in the attributes of a node.
@@ -146,7 +157,8 @@ ModelFacts read_facts(const LoadedModel& model) {
   for (const auto& tensor : proto.graph().initializer()) initializers.insert(tensor.name());
   for (const auto& tensor : proto.graph().sparse_initializer()) initializers.insert(tensor.values().name());
   for (const auto& input : proto.graph().input())
-    facts.inputs.push_back({input.name(), type_text(input.type()), initializers.count(input.name()) != 0});
+    facts.inputs.push_back(
+        {input.name(), type_text(input.type()), initializers.count(input.name()) != 0, open_dims(input)});
   for (const auto& output : proto.graph().output())
     facts.outputs.push_back({output.name(), type_text(output.type())});
   facts.unsupported = find_unsupported(model).operators;

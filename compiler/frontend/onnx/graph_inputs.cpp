@@ -2,6 +2,7 @@
 #include "compiler/frontend/onnx/graph_inputs.h"
 
 #include "compiler/frontend/onnx/deciding_inputs.h"
+#include "compiler/frontend/onnx/dim_options.h"
 
 #include <set>
 
@@ -10,7 +11,7 @@ namespace {
 
 class InputTypes {
 public:
-  InputTypes(const wire::GraphProto& graph, ImportState& state) : state_(state), bound_(state.options.dims) {
+  InputTypes(const wire::GraphProto& graph, ImportState& state) : state_(state), dims_(state.options) {
     for (const auto& tensor : graph.initializer()) initializers_.insert(tensor.name());
     for (const auto& tensor : graph.sparse_initializer()) initializers_.insert(tensor.values().name());
     for (const auto& input : graph.input()) bind_shape(input);
@@ -86,16 +87,9 @@ private:
     return std::nullopt;
   }
 
-  // Options may call a dim by the word that stands for it in messages, too.
-  template <class Options> static auto find_option(const Options& options, const std::string& name) {
-    auto found = options.find(name);
-    return found != options.end() ? found : options.find(ImportState::word_of(name));
-  }
-
   // What options call the dim: the model's name for it, or one made of the input's.
   static std::string dim_name(const wire::ValueInfoProto& input, int i) {
-    const std::string& name = input.type().tensor_type().shape().dim(i).dim_param();
-    return name.empty() ? input.name() + "_dim" + std::to_string(i) : name;
+    return DimOptions::name_of(input.name(), i, input.type().tensor_type().shape().dim(i).dim_param());
   }
 
   // A whole shape given for an input binds its symbolic dims everywhere.
@@ -112,8 +106,7 @@ private:
     for (int i = 0; i < shape.dim_size(); ++i) {
       int64_t extent = extents[static_cast<size_t>(i)];
       const auto& dim = shape.dim(i);
-      bool clash = dim.has_dim_value() ? dim.dim_value() != extent
-                                       : bound_.emplace(dim_name(input, i), extent).first->second != extent;
+      bool clash = dim.has_dim_value() ? dim.dim_value() != extent : !dims_.bind(dim_name(input, i), extent);
       if (clash)
         state_.diagnostics.add(usage_error(label(input) + ": dim " + std::to_string(i) + " cannot be " +
                                            std::to_string(extent) +
@@ -130,31 +123,65 @@ private:
       return Dim(dim.dim_value());
     }
     std::string name = dim_name(input, i);
+    auto parts = dims_.parts(name);
+    if (!parts) return extent_of(name);
+    bool known = true;
+    auto joined = joined_dim(name, [&](const std::string& part) -> std::optional<IntExpr> {
+      auto extent = extent_of(part);
+      known = known && extent;
+      return extent ? std::optional(extent->extent) : std::nullopt;
+    });
+    if (joined && joined->upper_bound() >= 0) return Dim(*joined);
+    if (known) return fail(input, "has " + place + "= " + name + ", out of range");
+    return std::nullopt; // after a diagnostic
+  }
+
+  // Of a name that options may know.
+  std::optional<Dim> extent_of(const std::string& name) {
     seen_.insert(name);
     words_.insert(ImportState::word_of(name));
-    auto value = find_option(bound_, name);
-    if (value != bound_.end()) {
-      if (value->second >= 0 && value->second <= kMaxElements) return Dim(value->second);
+    if (const int64_t* value = dims_.number(name)) {
+      if (*value >= 0 && *value <= kMaxElements) return Dim(*value);
       state_.diagnostics.add(
-          usage_error("dim '" + name + "' is given as " + std::to_string(value->second) + ", out of range"));
+          usage_error("dim '" + name + "' is given as " + std::to_string(*value) + ", out of range"));
       return std::nullopt;
     }
-    DimRange range;
-    auto given = find_option(state_.options.ranges, name);
-    if (given != state_.options.ranges.end()) range = given->second;
-    if (range.lower < 0 || range.upper < range.lower ||
-        (range.upper != INT64_MAX && range.upper > kMaxElements)) {
+    const DimRange* given = dims_.range(name);
+    DimRange range = given ? *given : DimRange();
+    if (auto wrong = wrong_with(range)) {
       state_.diagnostics.add(usage_error("dim '" + name + "' is given the range " +
                                          std::to_string(range.lower) + ".." + std::to_string(range.upper) +
-                                         ", out of range"));
+                                         *wrong));
       return std::nullopt;
     }
     if (range.lower == range.upper) return Dim(range.lower);
-    return Dim(IntExpr::symbol(state_.symbol(name, range)));
+    int64_t multiple = range.multiple;
+    std::string steps = multiple == 1 ? name : name + "_by_" + std::to_string(multiple);
+    SymbolRef symbol = state_.symbol(steps, {range.lower / multiple, range.upper / multiple});
+    if (given) add_varying(name, symbol, range);
+    return Dim(IntExpr(multiple) * IntExpr::symbol(symbol));
+  }
+
+  // What is wrong with a range, if something is.
+  static std::optional<std::string> wrong_with(const DimRange& range) {
+    constexpr int64_t largest = (int64_t{1} << 31) - 1; // what objects take
+    bool has_bound = range.upper != INT64_MAX;
+    if (range.lower < 0 || range.upper < range.lower || (has_bound && range.upper > largest))
+      return ", out of range";
+    if (range.multiple < 1 || range.lower % range.multiple != 0 ||
+        (has_bound && range.upper % range.multiple != 0))
+      return ", whose ends are no multiples of " + std::to_string(range.multiple);
+    return std::nullopt;
+  }
+
+  void add_varying(const std::string& name, const SymbolRef& symbol, const DimRange& range) {
+    for (const VaryingDim& dim : state_.varying)
+      if (dim.symbol == symbol) return;
+    state_.varying.push_back({name, symbol, range});
   }
 
   ImportState& state_;
-  std::map<std::string, int64_t> bound_;
+  DimOptions dims_;
   std::set<std::string> initializers_, seen_, words_; // words_: of the names seen
 };
 

@@ -67,6 +67,7 @@ std::unique_ptr<ImportedModel> import_file(std::shared_ptr<const MappedFile> fil
     imported->initial_states = declare_states(options, *model, main, diagnostics);
   if (!diagnostics.empty()) return nullptr;
   if (!results) return diagnostics.add(model_error("the graph's outputs could not be imported")), nullptr;
+  imported->dims = std::move(state.varying);
   erase_unused(main.body());
   for (const auto& [location, external] : model->source.external)
     if (external) imported->facts.external_files.push_back(external->path());

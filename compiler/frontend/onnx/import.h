@@ -14,14 +14,18 @@
 
 namespace firn::onnx {
 
+// The values that a dim may have.
 struct DimRange {
   int64_t lower = 1;
   int64_t upper = INT64_MAX;
+  int64_t multiple = 1;             // of which every value is one
+  std::vector<int64_t> values = {}; // ascending, the first and last are the bounds; empty: every multiple
 };
 
 struct ImportOptions {
   // Symbolic dims by the model's name for them (dim_param; for a dim without one: "<input>_dim<i>"). Bound
-  // dims become numbers; ranges bound the symbols that stay.
+  // dims become numbers; ranges bound the symbols that stay. A dim that the model calls "past + seq" is a sum
+  // where both are given.
   std::map<std::string, int64_t> dims;
   std::map<std::string, DimRange> ranges;
   // Whole shapes of graph inputs by name: for inputs whose shape the model leaves open.
@@ -54,8 +58,9 @@ struct UnsupportedOperator {
 // An input or output as the model declares it.
 struct ValueFacts {
   std::string name;
-  std::string type;             // "f32[batch,3,224,224]", "f32[?]" without a shape
-  bool has_initializer = false; // of an input: the value it has unless one is given
+  std::string type;                   // "f32[batch,3,224,224]", "f32[?]" without a shape
+  bool has_initializer = false;       // of an input: the value it has unless one is given
+  std::vector<std::string> dims = {}; // what options call its dims; empty names where they are numbers
 };
 
 struct ModelFacts {
@@ -71,10 +76,18 @@ struct ModelFacts {
   std::vector<std::string> warnings;
 };
 
+// A dim that varies within the range given for it: `range.multiple` times the symbol.
+struct VaryingDim {
+  std::string name; // in the model
+  SymbolRef symbol;
+  DimRange range;
+};
+
 struct ImportedModel {
   std::unique_ptr<Module> module;
   ModelFacts facts;
   std::map<std::string, LiteralRef> initial_states; // by input; others start from zeros
+  std::vector<VaryingDim> dims;                     // of inputs
 };
 
 // Imports the model at `path`. On failure returns null and `diagnostics` says why, naming nodes:

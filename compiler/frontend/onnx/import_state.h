@@ -88,6 +88,7 @@ public:
   Module& module;
   ModelFacts& facts;
   DiagnosticList& diagnostics;
+  std::vector<VaryingDim> varying; // dims of graph inputs that options give a range
   KnownInts known;
   int64_t nodes = 0;
   int depth = 0;

@@ -51,7 +51,12 @@ bool is_sane_type(const Type& type) {
   std::vector<int64_t> extents;
   for (const Dim& dim : type.dims) {
     if (!is_safe_dim(dim.extent)) return false;
-    if (dim.is_static()) extents.push_back(dim.value() == 0 ? 1 : dim.value());
+    // Where inputs decide a dim within bounds, memory is planned for these.
+    std::vector<SymbolRef> symbols = dim.extent.symbols();
+    bool counted = std::any_of(symbols.begin(), symbols.end(),
+                               [](const SymbolRef& symbol) { return ImportState::is_count(*symbol); });
+    int64_t bound = counted ? INT64_MAX : dim.extent.upper_bound();
+    if (bound != INT64_MAX) extents.push_back(std::max<int64_t>(bound, 1));
   }
   auto count = checked_num_elements(extents);
   return count && *count <= kMaxElements;

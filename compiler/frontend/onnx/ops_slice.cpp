@@ -104,7 +104,7 @@ Value slice_one(NodeContext& node, Value x, const SliceDim& slice) {
   if (size.upper_bound() <= 0) size = 0;
   int64_t step = std::min<int64_t>(std::abs(slice.step), int64_t{1} << 31);
   if (!x || (*start == IntExpr(0) && size == extent && step == 1)) return x;
-  if (!extent.is_constant() || !start->is_constant()) {
+  if (!extent.is_constant() || !start->is_constant() || !size.is_constant()) {
     if (step != 1) return undecided(node, slice, dim);
     return slice_symbolic(node, x, slice, *start, size);
   }

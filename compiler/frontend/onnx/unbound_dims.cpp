@@ -1,6 +1,7 @@
 // Symbolic dims of inputs, against what the options bind.
 #include "compiler/frontend/onnx/unbound_dims.h"
 
+#include "compiler/frontend/onnx/dim_options.h"
 #include "compiler/frontend/onnx/facts.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/onnx.pb.h"
@@ -15,10 +16,12 @@ namespace {
 // Names of dims in the order of the inputs, each with the first axis that it stands at.
 class OpenDims {
 public:
-  OpenDims(const wire::GraphProto& graph, const ImportOptions& options) : options_(options) {
+  OpenDims(const wire::GraphProto& graph, const ImportOptions& options) : options_(options), known_(options) {
     for (const auto& tensor : graph.initializer()) initializers_.insert(tensor.name());
     for (const auto& tensor : graph.sparse_initializer()) initializers_.insert(tensor.values().name());
     for (const auto& input : graph.input()) bind_by_shape(input);
+    for (const auto& input : graph.input())
+      for (const auto& dim : input.type().tensor_type().shape().dim()) names_.insert(dim.dim_param());
     for (const auto& input : graph.input()) add(input);
   }
 
@@ -26,17 +29,12 @@ public:
 
 private:
   static std::string name_of(const wire::ValueInfoProto& input, int axis) {
-    const std::string& name = input.type().tensor_type().shape().dim(axis).dim_param();
-    return name.empty() ? input.name() + "_dim" + std::to_string(axis) : name;
-  }
-
-  bool is_bound(const std::string& name) const {
-    return bound_.count(name) || options_.dims.count(name) || options_.dims.count(ImportState::word_of(name));
+    return DimOptions::name_of(input.name(), axis, input.type().tensor_type().shape().dim(axis).dim_param());
   }
 
   void bind_by_shape(const wire::ValueInfoProto& input) {
     if (!options_.shapes.count(input.name())) return;
-    for (int i = 0; i < input.type().tensor_type().shape().dim_size(); ++i) bound_.insert(name_of(input, i));
+    for (int i = 0; i < input.type().tensor_type().shape().dim_size(); ++i) known_.bind(name_of(input, i), 1);
   }
 
   void add(const wire::ValueInfoProto& input) {
@@ -46,15 +44,25 @@ private:
     const auto& shape = input.type().tensor_type().shape();
     for (int i = 0; i < shape.dim_size(); ++i) {
       std::string name = name_of(input, i);
-      if (shape.dim(i).has_dim_value() || is_bound(name)) continue;
-      auto range = options_.ranges.find(name);
-      if (range != options_.ranges.end() && range->second.lower == range->second.upper) continue;
+      if (shape.dim(i).has_dim_value() || known_.is_known(name) || is_joined(name)) continue;
       if (listed_.insert(name).second) dims_.emplace_back(name, i);
     }
   }
 
+  // Whether it is made of dims that options give or that are asked for by themselves.
+  bool is_joined(const std::string& name) const {
+    bool has_parts = false;
+    auto joined = joined_dim(name, [&](const std::string& part) -> std::optional<IntExpr> {
+      has_parts = true;
+      bool found = known_.is_known(part) || (part != name && names_.count(part));
+      return found ? std::optional(IntExpr(1)) : std::nullopt;
+    });
+    return joined && has_parts;
+  }
+
   const ImportOptions& options_;
-  std::set<std::string> initializers_, bound_, listed_;
+  DimOptions known_;
+  std::set<std::string> initializers_, names_, listed_; // names_: as the model writes them
   std::vector<std::pair<std::string, int>> dims_;
 };
 
@@ -84,7 +92,8 @@ Result check_dims_bound(const std::string& path, const ImportOptions& options) {
     // The first axis counts samples, nearly always: one is a good start.
     flags += " --dim " + shell_word(name) + (axis == 0 ? "=1" : "=…");
   }
-  return usage_error("symbolic dims have no value: " + names + "; give each one:" + flags);
+  return usage_error("symbolic dims have no value: " + names + "; give each one:" + flags +
+                     "\n  --dim NAME=1..8 makes one object for a range of values");
 }
 
 std::string binding_advice(const std::vector<Dim>& dims) {

@@ -1,0 +1,13 @@
+// Dims that vary as a program sees them, who sets sizes, where the graph may count multiples.
+#pragma once
+
+#include "compiler/driver/compile.h"
+
+namespace firn::driver {
+
+// Fills description.dims, in the order of the program's extents.
+Result describe_dims(Compilation& c);
+// An expression over the symbols of the graph, as one over those of description.dims.
+IntExpr public_extent(const IntExpr& extent, const Compilation& c);
+
+} // namespace firn::driver

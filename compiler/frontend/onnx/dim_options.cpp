@@ -1,0 +1,141 @@
+// See dim_options.h.
+#include "compiler/frontend/onnx/dim_options.h"
+
+#include "compiler/frontend/onnx/import_state.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace firn::onnx {
+namespace {
+
+template <class Value>
+const Value* find_option(const std::map<std::string, Value>& options, const std::string& name) {
+  auto found = options.find(name);
+  if (found == options.end()) found = options.find(ImportState::word_of(name));
+  return found == options.end() ? nullptr : &found->second;
+}
+
+using ExtentOf = std::function<std::optional<IntExpr>(const std::string&)>;
+
+// Recursive descent over sums of products of names, numbers and brackets. What fails is no expression.
+class Joined {
+public:
+  Joined(const std::string& text, const ExtentOf& extent_of) : text_(text), extent_of_(extent_of) {}
+
+  std::optional<IntExpr> parse() {
+    auto value = sum(0);
+    skip_blanks();
+    return at_ == text_.size() ? value : std::nullopt;
+  }
+
+private:
+  static constexpr int kMaxDepth = 16;
+  static constexpr int64_t kMaxNumber = 1 << 20;
+
+  void skip_blanks() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
+  bool accept(char c) {
+    skip_blanks();
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    ++at_;
+    return true;
+  }
+
+  static bool is_small(const IntExpr& value) {
+    if (!is_safe_dim(value) || value.constant_part() > kMaxNumber || value.constant_part() < -kMaxNumber)
+      return false;
+    for (const IntExpr::Term& term : value.terms())
+      if (term.coefficient > kMaxNumber || term.coefficient < -kMaxNumber || term.atoms.size() > 3)
+        return false;
+    return true;
+  }
+  static std::optional<IntExpr> checked(const IntExpr& value) {
+    return is_small(value) ? std::optional(value) : std::nullopt;
+  }
+
+  std::optional<IntExpr> sum(int depth) {
+    auto value = product(depth);
+    while (value) {
+      bool plus = accept('+');
+      if (!plus && !accept('-')) break;
+      auto next = product(depth);
+      if (!next) return std::nullopt;
+      value = checked(plus ? *value + *next : *value - *next);
+    }
+    return value;
+  }
+
+  std::optional<IntExpr> product(int depth) {
+    auto value = factor(depth);
+    while (value && accept('*')) {
+      auto next = factor(depth);
+      if (!next) return std::nullopt;
+      value = checked(*value * *next);
+    }
+    return value;
+  }
+
+  std::optional<IntExpr> factor(int depth) {
+    if (accept('(')) {
+      if (depth == kMaxDepth) return std::nullopt;
+      auto value = sum(depth + 1);
+      return accept(')') ? value : std::nullopt;
+    }
+    std::string word;
+    auto is_letter = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+    };
+    for (skip_blanks(); at_ < text_.size() && is_letter(text_[at_]); ++at_) word += text_[at_];
+    if (word.empty() || word.size() > 200) return std::nullopt;
+    if (!std::isdigit(static_cast<unsigned char>(word[0]))) {
+      auto extent = extent_of_(word);
+      return extent ? checked(*extent) : std::nullopt;
+    }
+    if (word.size() > 7 || word.find_first_not_of("0123456789") != word.npos) return std::nullopt;
+    return checked(IntExpr(std::stoll(word)));
+  }
+
+  const std::string& text_;
+  const ExtentOf& extent_of_;
+  size_t at_ = 0;
+};
+
+} // namespace
+
+const int64_t* DimOptions::number(const std::string& name) const {
+  return find_option(numbers_, name);
+}
+
+const DimRange* DimOptions::range(const std::string& name) const {
+  return find_option(options_.ranges, name);
+}
+
+bool DimOptions::bind(const std::string& name, int64_t value) {
+  return numbers_.emplace(name, value).first->second == value;
+}
+
+std::optional<std::vector<std::string>> DimOptions::parts(const std::string& name) const {
+  if (is_known(name)) return std::nullopt;
+  std::vector<std::string> names;
+  auto joined = joined_dim(name, [&](const std::string& part) -> std::optional<IntExpr> {
+    if (!is_known(part)) return std::nullopt;
+    names.push_back(part);
+    return IntExpr(1);
+  });
+  return joined && !names.empty() ? std::optional(std::move(names)) : std::nullopt;
+}
+
+bool DimOptions::varies(const std::string& name) const {
+  if (number(name)) return false;
+  if (range(name)) return true;
+  auto names = parts(name);
+  return names && std::any_of(names->begin(), names->end(), [&](const auto& part) { return varies(part); });
+}
+
+std::optional<IntExpr> joined_dim(const std::string& name, const ExtentOf& extent_of) {
+  return Joined(name, extent_of).parse();
+}
+
+} // namespace firn::onnx
