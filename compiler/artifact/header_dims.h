@@ -8,7 +8,8 @@
 
 namespace firn::artifact {
 
-// The extent of a tensor along an axis that a run does not count, of the instance in whose members it is used.
+// The extent of a tensor along an axis that a run does not count, of the instance in whose members it is
+// used.
 std::string extent_text(const ModelDescription& model, const IntExpr& extent);
 // set_dims() and its like; nothing where no dim varies.
 std::string dim_functions(const ModelDescription& model);

@@ -11,9 +11,9 @@
 
 namespace firn::artifact {
 
-// Sets the identifier of every dim and tensor, unique in the model. Characters that identifiers cannot hold become '_',
-// runs of '_' shrink to one and vanish at both ends, names of digits are prefixed with "input_" or its like.
-// Reserved names (reserved_names.h) and members of the generated class get a '_' behind them,
+// Sets the identifier of every dim and tensor, unique in the model. Characters that identifiers cannot hold
+// become '_', runs of '_' shrink to one and vanish at both ends, names of digits are prefixed with "input_"
+// or its like. Reserved names (reserved_names.h) and members of the generated class get a '_' behind them,
 // clashes (compared without case, because macros are upper case) a number. `renames` are pairs (new, old):
 // the tensor called `old` in the model gets exactly `new`; an unusable new or an unknown old name is a usage
 // error.

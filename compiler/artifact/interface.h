@@ -18,8 +18,8 @@ struct SymbolNames {
 };
 
 // The first 12 hex digits of the SHA-256 of interface and content: ABI number, CPU features, arena, weights,
-// every tensor's identifier, name, dtype, dims and offsets, the ranges of dims, and what the object is made of
-// (ModelDescription::content_hash). Known once memory is planned; independent of paths.
+// every tensor's identifier, name, dtype, dims and offsets, the ranges of dims, and what the object is made
+// of (ModelDescription::content_hash). Known once memory is planned; independent of paths.
 std::string contract_hash(const ModelDescription& model);
 // Requires the class name and the identifiers to be set.
 SymbolNames symbol_names(const ModelDescription& model);

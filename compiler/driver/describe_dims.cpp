@@ -31,8 +31,8 @@ Result describe_dims(Compilation& c) {
   return {};
 }
 
-// With value = multiple * symbol, c * symbol is c / multiple * value, or c / g * (value / (multiple / g)) for a common
-// divisor g.
+// With value = multiple * symbol, c * symbol is c / multiple * value, or c / g * (value / (multiple / g)) for
+// a common divisor g.
 IntExpr public_extent(const IntExpr& extent, const Compilation& c) {
   IntExpr result = extent;
   for (size_t i = 0; i < c.program.extents.size(); ++i) {

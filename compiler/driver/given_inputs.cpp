@@ -6,31 +6,37 @@
 namespace firn::driver {
 namespace {
 
-// The shape given becomes that of the input, but for the dims that ranges have vary.
-void bind_dims(const onnx::ValueFacts& input, const std::vector<int64_t>& shape,
-               onnx::ImportOptions& options) {
-  onnx::DimOptions dims(options);
-  std::map<std::string, int64_t> others;
-  bool varies = false;
-  for (size_t i = 0; i < input.dims.size() && i < shape.size(); ++i) {
-    const std::string& name = input.dims[i];
-    bool in_range = !name.empty() && dims.varies(name);
-    varies = varies || in_range;
-    if (!name.empty() && !in_range && !dims.is_known(name) && !dims.parts(name)) others[name] = shape[i];
+// The dims that the options leave open become numbers, by their names, so that others may vary. Those that
+// the model calls after others, "past + seq", follow from these.
+void bind_open_dims(const GivenInputs& given, const onnx::ModelFacts& facts, onnx::ImportOptions& options) {
+  std::map<std::string, int64_t> open;
+  for (const onnx::ValueFacts& input : facts.inputs) {
+    auto value = given.find(input.name);
+    if (value == given.end()) continue;
+    if (input.dims.empty()) options.shapes.emplace(input.name, value->second->dims());
+    for (size_t i = 0; i < input.dims.size() && i < value->second->dims().size(); ++i)
+      if (!input.dims[i].empty()) open.emplace(input.dims[i], value->second->dims()[i]);
   }
-  if (!varies)
-    options.shapes[input.name] = shape;
-  else
-    options.dims.merge(others);
+  onnx::DimOptions known(options);
+  std::map<std::string, int64_t> numbers;
+  for (const auto& [name, extent] : open) {
+    auto joined = onnx::joined_names(name, [&, &name = name](const std::string& part) {
+      return known.is_known(part) || (part != name && open.count(part));
+    });
+    if (!known.is_known(name) && !joined) numbers[name] = extent;
+  }
+  options.dims.merge(numbers);
 }
 
 } // namespace
 
 void bind_inputs(const GivenInputs& given, const onnx::ModelFacts& facts, onnx::ImportOptions& options) {
+  bool varies = !options.ranges.empty();
+  if (varies) bind_open_dims(given, facts, options);
   for (const onnx::ValueFacts& input : facts.inputs) {
     auto value = given.find(input.name);
     if (value == given.end()) continue;
-    bind_dims(input, value->second->dims(), options);
+    if (!varies) options.shapes[input.name] = value->second->dims();
     bool stays = !input.has_initializer || options.initializers_are_inputs || options.is_state(input.name);
     if (!stays) options.constants[input.name] = value->second;
   }

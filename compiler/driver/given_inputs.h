@@ -12,8 +12,8 @@ namespace firn::driver {
 
 using GivenInputs = std::map<std::string, LiteralRef>; // by the model's name of the input
 
-// The shapes given become those of the inputs, whose dims vary where the options give ranges. An input that is a constant for `options`, as it has an
-// initializer, becomes the value given.
+// The shapes given become those of the inputs, whose dims vary where the options give ranges. An input that
+// is a constant for `options`, as it has an initializer, becomes the value given.
 void bind_inputs(const GivenInputs& given, const onnx::ModelFacts& facts, onnx::ImportOptions& options);
 
 // Fixes inputs whose values are wanted by what failed to compile (Diagnostic::unknown_inputs) to those given.

@@ -26,7 +26,8 @@ public:
   ObjectRunner(const ObjectRunner&) = delete;
 
   // Takes what @main takes and gives what it gives: checks dtypes and dims of `inputs`, runs, and copies the
-  // results. Dims that vary are those of the inputs. A state that is not given (null) goes on from what it is.
+  // results. Dims that vary are those of the inputs. A state that is not given (null) goes on from what it
+  // is.
   Expected<std::vector<LiteralRef>> run(const std::vector<LiteralRef>& inputs);
   // Whether every input, states apart, still is what the last run() was given.
   bool inputs_are(const std::vector<LiteralRef>& inputs) const;

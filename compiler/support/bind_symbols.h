@@ -1,5 +1,5 @@
-// Finds the values of symbols from expressions whose values are known: the dims of inputs, as they are declared and as
-// they are.
+// Finds the values of symbols from expressions whose values are known: the dims of inputs, as they are
+// declared and as they are.
 #pragma once
 
 #include "compiler/support/diagnostic.h"
@@ -22,8 +22,8 @@ struct KnownExtent {
   int64_t actual = 0;
 };
 
-// Binds every symbol that an expression linear in it decides, alone or with those bound already, and checks bounds of
-// symbols and all other expressions that are decided then. What stays open is left alone.
+// Binds every symbol that an expression linear in it decides, alone or with those bound already, and checks
+// bounds of symbols and all other expressions that are decided then. What stays open is left alone.
 Result bind_symbols(std::vector<KnownExtent> extents, SymbolTable& symbols);
 
 } // namespace firn

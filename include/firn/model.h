@@ -200,7 +200,8 @@ struct TensorInfo {
   bool varies = false; // dims are bounds: input_extent() and output_extent() tell the actual ones
 };
 
-// A dim that the program sets (set_dims()): its name, the bounds of its values, and what they are multiples of.
+// A dim that the program sets (set_dims()): its name, the bounds of its values, and what they are multiples
+// of.
 using DimInfo = firn_rt2_dim;
 
 struct ModelInfo {

@@ -17,7 +17,8 @@ ModelDescription prepared_sample();
 ModelDescription in_place_sample();
 // The bare sample compiled for a CPU feature that no CPU has.
 ModelDescription demanding_sample();
-// Dims that vary: ranges, one of multiples, one of a few values; tensors of every kind with expressions of them.
+// Dims that vary: ranges, one of multiples, one of a few values; tensors of every kind with expressions of
+// them.
 ModelDescription varying_sample();
 
 } // namespace firn::artifact

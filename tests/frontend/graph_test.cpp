@@ -41,6 +41,41 @@ TEST_CASE("a symbolic dim stays a symbol, or becomes the number that is given") 
   CHECK(contains(import_model(relu_model({"batch size", 3}), ranged).text(), "symbol batch_size in [2, 8]"));
 }
 
+TEST_CASE("dims vary within the ranges that are given") {
+  auto text_with = [](const char* dim, const onnx::DimRange& range, std::vector<WireDim> dims) {
+    onnx::ImportOptions options;
+    options.ranges[dim] = range;
+    Imported imported = import_model(relu_model(dims), options);
+    return imported.model ? imported.text() : imported.messages;
+  };
+  std::string text = text_with("h", {32, 512, 32}, {"h", 3});
+  CHECK(contains(text, "symbol h_by_32 in [1, 16]"));
+  CHECK(contains(text, "f32[32*h_by_32,3]"));
+  CHECK(contains(text_with("h", {7, 7}, {"h", 3}), "f32[7,3]"));
+  CHECK(contains(text_with("h", {1, 1 << 20}, {"h", 1 << 12}), "more than Firn can hold"));
+  CHECK(contains(text_with("h", {1, int64_t{1} << 31}, {"h", 3}), "1..2147483648, out of range"));
+  CHECK(contains(text_with("h", {5, 4}, {"h", 3}), "5..4, out of range"));
+  CHECK(contains(text_with("h", {8, 64, 32}, {"h", 3}), "8..64, whose ends are no multiples of 32"));
+}
+
+TEST_CASE("a dim that the model calls a sum or product of given ones is that") {
+  onnx::ImportOptions options;
+  options.dims["layers"] = 3;
+  options.ranges["past"] = {0, 9};
+  options.ranges["seq"] = {1, 4};
+  auto type_of = [&](const char* dim) {
+    return import_model(relu_model({"past", "seq", "layers", dim}), options).text();
+  };
+  CHECK(contains(type_of("past + seq"), "f32[past,seq,3,past + seq]"));
+  CHECK(contains(type_of("layers*(seq+1) - 2"), "f32[past,seq,3,3*seq + 1]"));
+  CHECK(contains(type_of("past+other"), "f32[past,seq,3,past_other]"));
+  CHECK(contains(type_of("past +"), "f32[past,seq,3,past__]"));
+  CHECK(contains(type_of("past * 99999999"), "f32[past,seq,3,past___99999999]"));
+  CHECK(contains(type_of("12"), "f32[past,seq,3,dim_12]"));
+  CHECK(contains(type_of(std::string(400, '(').c_str()), "f32[past,seq,3,"));
+  CHECK(contains(import_model(relu_model({"past", "seq", "seq - 9"}), options).messages, "out of range"));
+}
+
 TEST_CASE("a dim without a name is called after its input") {
   Model model = relu_model({"", 3});
   model.graph.inputs = {Message().text(1, "x").message(

@@ -24,7 +24,9 @@ COMPILING = {
     "--threads": [("0", "whole number"), ("-1", "whole number"), ("x", "whole number"), ("257", "whole number")],
     "--schedule-db": [("nowhere.db", "nowhere.db")],
     "--dim": [("n", "wants NAME=VALUE"), ("n=", "wants NAME=VALUE"), ("=1", "wants NAME=VALUE"), ("n=-1", "whole number"),
-              ("n=1x", "whole number"), ("n= 1", "whole number"), ("n=1..4", "ranges of dims"), ("zz=1", "has no symbolic dim 'zz'")],
+              ("n=1x", "whole number"), ("n= 1", "whole number"), ("n=1..", "is no range"), ("n=4..1", "ends before it begins"), ("n=..4", "is no range"), ("n=1..4:", "is no range"),
+              ("n=8..64:32", "no multiples of 32"), ("n=0..64:0", "no multiples"), ("n=1|2|2", "a value twice"), ("n=1|", "no list"),
+              ("n=1.5", "is no range"), ("zz=1..4", "has no symbolic dim 'zz'"), ("zz=1", "has no symbolic dim 'zz'")],
     "--shape": [("x", "wants NAME="), ("x=1x", "is no shape"), ("x=-1", "is no shape"), ("zz=1x2", "has no input 'zz'")],
     "--state": [("a", "wants PAST=PRESENT"), ("zz=probabilities", "no input 'zz'; its inputs are 'image'"),
                 ("image=zz", "no output 'zz'; its outputs are 'probabilities'")],
@@ -89,7 +91,7 @@ TABLE = {
     "version": ([], {}),
 }
 # Of single cases `verify` says what is wrong with them; the command line is fine.
-PER_CASE = {"--dim": "zz=1", "--shape": "zz=1x2", "--const": ("zz=1", "image=1,2"),
+PER_CASE = {"--dim": ("zz=1", "zz=1..4"), "--shape": "zz=1x2", "--const": ("zz=1", "image=1,2"),
             "--state": ("zz=probabilities", "image=zz"), "--passes": "zz", "--schedule-db": "nowhere.db"}
 
 
@@ -122,6 +124,7 @@ def check_pairs(symbolic):
     for verb in ("compile", "inspect", "bench"):
         expect([verb, symbolic, "--dim", "batch=1", "--dim", "batch=2"], 2, "'batch' is given twice")
         expect([verb, symbolic, "--dim", "batch=1", "--dim", "batch=1"], 2, "'batch' is given twice")
+        expect([verb, symbolic, "--dim", "batch=1..2", "--dim", "batch=1"], 2, "'batch' is given twice")
         expect([verb, symbolic, "--shape", "x=1x3x4", "--shape", "x=1x3x4"], 2, "'x' is given twice")
         expect([verb, symbolic, "--shape", "x=1x3"], 2, "has rank 3, the shape given has 2")
         expect([verb, MODEL, "--state", "image=a", "--state", "image=b"], 2, "'image' is given twice")

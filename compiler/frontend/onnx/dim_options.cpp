@@ -3,7 +3,6 @@
 
 #include "compiler/frontend/onnx/import_state.h"
 
-#include <algorithm>
 #include <cctype>
 
 namespace firn::onnx {
@@ -118,20 +117,17 @@ bool DimOptions::bind(const std::string& name, int64_t value) {
 
 std::optional<std::vector<std::string>> DimOptions::parts(const std::string& name) const {
   if (is_known(name)) return std::nullopt;
-  std::vector<std::string> names;
-  auto joined = joined_dim(name, [&](const std::string& part) -> std::optional<IntExpr> {
-    if (!is_known(part)) return std::nullopt;
-    names.push_back(part);
-    return IntExpr(1);
-  });
-  return joined && !names.empty() ? std::optional(std::move(names)) : std::nullopt;
+  return joined_names(name, [&](const std::string& part) { return is_known(part); });
 }
 
-bool DimOptions::varies(const std::string& name) const {
-  if (number(name)) return false;
-  if (range(name)) return true;
-  auto names = parts(name);
-  return names && std::any_of(names->begin(), names->end(), [&](const auto& part) { return varies(part); });
+std::optional<std::vector<std::string>>
+joined_names(const std::string& name, const std::function<bool(const std::string&)>& is_known) {
+  std::vector<std::string> names;
+  auto joined = joined_dim(name, [&](const std::string& part) -> std::optional<IntExpr> {
+    names.push_back(part);
+    return is_known(part) ? std::optional(IntExpr(1)) : std::nullopt;
+  });
+  return joined && !names.empty() ? std::optional(std::move(names)) : std::nullopt;
 }
 
 std::optional<IntExpr> joined_dim(const std::string& name, const ExtentOf& extent_of) {

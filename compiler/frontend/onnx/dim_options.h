@@ -23,16 +23,18 @@ public:
     return dim_param.empty() ? input + "_dim" + std::to_string(axis) : dim_param;
   }
 
-  // The names that one such as "past + seq" or "2*(n-1)" joins, if each of them is known by itself and it is not.
+  // The names that one such as "past + seq" or "2*(n-1)" joins, if each of them is known by itself and it is
+  // not.
   std::optional<std::vector<std::string>> parts(const std::string& name) const;
-  // Whether ranges have the dim vary.
-  bool varies(const std::string& name) const;
 
 private:
   const ImportOptions& options_;
   std::map<std::string, int64_t> numbers_;
 };
 
+// The names that such a name joins, if it is an expression of at least one and `is_known` holds for each.
+std::optional<std::vector<std::string>> joined_names(const std::string& name,
+                                                     const std::function<bool(const std::string&)>& is_known);
 // The dim that such a name stands for, where `extent_of` gives that of every part; nothing if the name is no
 // expression of sums, differences and products, or its numbers are too large.
 std::optional<IntExpr> joined_dim(const std::string& name,

@@ -51,13 +51,11 @@ private:
 
   // Whether it is made of dims that options give or that are asked for by themselves.
   bool is_joined(const std::string& name) const {
-    bool has_parts = false;
-    auto joined = joined_dim(name, [&](const std::string& part) -> std::optional<IntExpr> {
-      has_parts = true;
-      bool found = known_.is_known(part) || (part != name && names_.count(part));
-      return found ? std::optional(IntExpr(1)) : std::nullopt;
-    });
-    return joined && has_parts;
+    return joined_names(name,
+                        [&](const std::string& part) {
+                          return known_.is_known(part) || (part != name && names_.count(part));
+                        })
+        .has_value();
   }
 
   const ImportOptions& options_;

@@ -1,5 +1,5 @@
-// A hand-made object of the varying sample: checks extents as compiled code does, then notes them, counts runs in the
-// state, and reports two boxes.
+// A hand-made object of the varying sample: checks extents as compiled code does, then notes them, counts
+// runs in the state, and reports two boxes.
 #include "varying.h"
 #include "varying_symbols.h"
 
