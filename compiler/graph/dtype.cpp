@@ -75,6 +75,12 @@ size_t byte_size(DType dtype, size_t count) {
 bool is_float(DType dtype) {
   return info(dtype).family == Family::Float;
 }
+bool is_small_float(DType dtype) {
+  return is_float(dtype) && bit_width(dtype) <= 8;
+}
+bool is_packed(DType dtype) {
+  return bit_width(dtype) > 0 && bit_width(dtype) < 8;
+}
 bool is_signed(DType dtype) {
   return info(dtype).family == Family::Signed;
 }

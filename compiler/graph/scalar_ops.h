@@ -1,7 +1,8 @@
 // What every elementwise op means, written once as templates over a builder B: the kernel emitter's builder
 // makes code, the host builder (scalar_host.h) computes at once. Values of f16 and bf16 travel as f32 that
 // the narrow type can represent; every op whose result may need rounding rounds to it. Bool is a one-bit
-// integer.
+// integer. Types of 8 bits and fewer that nothing computes in can be converted alone: small floats are their
+// codes, in i8, and integers of 4 and 2 bits those of 8 with their values.
 //
 // B has a value type V (with as many lanes as it likes) and
 //   constant(like, double)  integer(like, int64)          of like's type;  bits(v)  is_known(v, double&)
@@ -17,6 +18,7 @@
 
 #include "compiler/graph/opcode.h"
 #include "compiler/graph/scalar_math.h"
+#include "compiler/graph/scalar_small_float.h"
 
 #include <string_view>
 #include <utility>
@@ -68,13 +70,52 @@ template <class B> V<B> float_power(B& b, V<B> x, V<B> y) {
   return math::power(b, x, y);
 }
 
+// A number as an f32 such that rounding it to fewer digits gives what rounding the number itself would.
+template <class B> V<B> to_f32_unrounded(B& b, DType from, DType to, V<B> x) {
+  if (from == DType::F64) return math::to_f32_by_odd(b, x);
+  if (is_float(from)) return x;
+  if (b.bits(x) <= 16) return b.to_float(x, 32, is_signed(from));
+  // Of powers of two, i64 holds more than what f64 tells from its neighbours. They take two digits.
+  if (to == DType::F8E8M0 && b.bits(x) == 64) {
+    V<B> is_long = b.icmp(Cmp::Gt, x, b.integer(x, int64_t{1} << 53), false);
+    x = b.select(is_long, b.iand(x, b.integer(x, -2048)), x);
+  }
+  return math::to_f32_by_odd(b, b.to_float(x, 64, is_signed(from)));
+}
+
+// The nearest integer of `to`.
+template <class B> V<B> saturate_integer(B& b, DType from, DType to, V<B> x) {
+  auto digits = [](DType dtype) { return bit_width(dtype) - (is_signed(dtype) ? 1 : 0); };
+  if (digits(to) < digits(from)) x = b.imin(x, b.integer(x, (int64_t{1} << digits(to)) - 1), is_signed(from));
+  if (is_signed(from) && (is_unsigned(to) || digits(to) < digits(from)))
+    x = b.imax(x, b.integer(x, is_unsigned(to) ? 0 : -(int64_t{1} << digits(to))), true);
+  return x;
+}
+
+template <class B> V<B> convert(B& b, DType from, DType to, V<B> x, bool saturate);
+
+// Integers of fewer than 8 bits travel as those of 8.
+template <class B> V<B> convert_to_packed(B& b, DType from, DType to, V<B> x, bool saturate) {
+  DType byte = is_signed(to) ? DType::I8 : DType::U8;
+  V<B> wide = convert(b, from, byte, x, saturate);
+  if (saturate) return saturate_integer(b, byte, to, wide);
+  if (is_unsigned(to)) return b.iand(wide, b.integer(wide, (1 << bit_width(to)) - 1));
+  V<B> spare = b.integer(wide, 8 - bit_width(to));
+  return b.ashr(b.shl(wide, spare), spare);
+}
+
 template <class B> V<B> convert(B& b, DType from, DType to, V<B> x, bool saturate) {
   if (from == to) return x;
+  if (is_small_float(from)) return convert(b, DType::F32, to, decode_small_float(b, from, x), saturate);
+  if (is_small_float(to)) return encode_small_float(b, to, to_f32_unrounded(b, from, to, x), saturate);
+  if (is_packed(from)) return convert(b, is_signed(from) ? DType::I8 : DType::U8, to, x, saturate);
+  if (is_packed(to)) return convert_to_packed(b, from, to, x, saturate);
   bool from_float = is_float(from), to_float = is_float(to);
   int to_bits = to == DType::Bool ? 1 : to == DType::F64 ? 64 : to_float ? 32 : bit_width(to);
   if (to == DType::Bool)
     return from_float ? b.fcmp(Cmp::Ne, x, b.constant(x, 0)) : b.icmp(Cmp::Ne, x, b.integer(x, 0), false);
-  if (from_float && to_float) return rounded(b, to, b.resize_float(x, to_bits));
+  if (from_float && is_narrow_float(to)) return rounded(b, to, to_f32_unrounded(b, from, to, x));
+  if (from_float && to_float) return b.resize_float(x, to_bits);
   if (from_float) {
     if (saturate) return b.to_int_saturating(x, to_bits, is_signed(to));
     // Through a wider integer, whose low bits are what wrapping keeps.
@@ -82,11 +123,10 @@ template <class B> V<B> convert(B& b, DType from, DType to, V<B> x, bool saturat
   }
   bool from_signed = is_signed(from);
   if (to_float) {
-    // i64 to f16 must round once: through f64, whose rounding of what f16 can hold is exact.
-    if (is_narrow_float(to) && b.bits(x) > 16)
-      return rounded(b, to, math::to_f32_by_odd(b, b.to_float(x, 64, from_signed)));
-    return rounded(b, to, b.to_float(x, to_bits, from_signed));
+    if (is_narrow_float(to)) return rounded(b, to, to_f32_unrounded(b, from, to, x));
+    return b.to_float(x, to_bits, from_signed);
   }
+  if (saturate && from != DType::Bool) x = saturate_integer(b, from, to, x);
   return b.resize_int(x, to_bits, from_signed);
 }
 

@@ -33,6 +33,7 @@ void emit_scatter_nd(LoweringContext& context, const Instruction& instruction);
 void emit_sort(LoweringContext& context, const Instruction& instruction);
 void emit_top_k(LoweringContext& context, const Instruction& instruction);
 void emit_pack_constant(LoweringContext& context, const Instruction& instruction);
+void emit_pack_elements(LoweringContext& context, const Instruction& convert);
 Result emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusion);
 
 // A composite of reductions along rows of its last dim as code in the kernel of another instruction, for the

@@ -40,12 +40,29 @@ bool may_be_negative(const Type& type) {
                      [](const Dim& dim) { return dim.extent.lower_bound() < 0; });
 }
 
+// Whether legalise-narrow-types leaves instructions with operands or results of such a type: no code computes
+// in types of 8 bits and fewer but in integers of 8, and packed elements are converted alone.
+bool takes_type(const Instruction& instruction, DType dtype, bool is_result) {
+  if (!is_packed(dtype) && !is_small_float(dtype)) return true;
+  if (instruction.is(Opcode::Convert) || instruction.is(Opcode::BitcastConvert)) return true;
+  if (instruction.is(Opcode::Parameter) || instruction.is(Opcode::Constant)) return true;
+  if (is_packed(dtype)) return instruction.is(Opcode::Fusion) && !is_result;
+  OpClass op_class = op_info(instruction.opcode()).op_class;
+  if (op_class == OpClass::Movement) return instruction.attributes().word("reduction", "none") == "none";
+  return op_class == OpClass::Control || op_class == OpClass::Shape || instruction.is(Opcode::Select);
+}
+
 // Only values whose shape does not depend on data and whose elements machines know can be lowered.
 Result check_types(const Region& region) {
   for (const auto& instruction : region.instructions()) {
+    for (Value operand : instruction->operands())
+      if (operand.type().is_tensor() && !takes_type(*instruction, operand.dtype(), /*is_result=*/false))
+        return unsupported_error(describe(*instruction) + ": no code can be made for operands of type " +
+                                 operand.type().to_string());
     for (int i = 0; i < instruction->num_results(); ++i) {
       const Type& type = instruction->type(i);
-      if (!type.is_tensor() || (!has_machine_type(type.dtype) && !instruction->is(Opcode::Constant)))
+      if (!type.is_tensor() || !takes_type(*instruction, type.dtype, /*is_result=*/true) ||
+          (!has_machine_type(type.dtype) && !instruction->is(Opcode::Constant)))
         return unsupported_error(describe(*instruction) + ": no code can be made for values of type " +
                                  type.to_string());
       if (!type.is_static() && !has_planned_extents(type))
@@ -264,6 +281,7 @@ Result LoweringContext::emit(const Instruction& instruction, plan::PlainPlan pla
   case Algorithm::Sort: emit_sort(*this, instruction); break;
   case Algorithm::TopK: emit_top_k(*this, instruction); break;
   case Algorithm::Pack: emit_pack_constant(*this, instruction); break;
+  case Algorithm::PackElements: emit_pack_elements(*this, instruction); break;
   }
   return {};
 }

@@ -11,22 +11,7 @@ namespace firn::lower {
 using kernel::Scalar;
 
 bool has_machine_type(DType dtype) {
-  switch (dtype) {
-  case DType::F64:
-  case DType::F32:
-  case DType::F16:
-  case DType::BF16:
-  case DType::I64:
-  case DType::I32:
-  case DType::I16:
-  case DType::I8:
-  case DType::U64:
-  case DType::U32:
-  case DType::U16:
-  case DType::U8:
-  case DType::Bool: return true;
-  default: return false;
-  }
+  return is_float(dtype) || is_integer(dtype) || dtype == DType::Bool;
 }
 
 Scalar memory_scalar(DType dtype) {
@@ -41,11 +26,24 @@ Scalar memory_scalar(DType dtype) {
   case DType::U32: return Scalar::I32;
   case DType::I16:
   case DType::U16: return Scalar::I16;
+  case DType::F8E4M3FN:
+  case DType::F8E4M3FNUZ:
+  case DType::F8E5M2:
+  case DType::F8E5M2FNUZ:
+  case DType::F8E8M0:
+  case DType::F4E2M1:
   case DType::I8:
+  case DType::I4:
+  case DType::I2:
   case DType::U8:
+  case DType::U4:
+  case DType::U2:
   case DType::Bool: return Scalar::I8;
-  default: FIRN_UNREACHABLE("no machine type for " + std::string(dtype_name(dtype)));
+  case DType::C64:
+  case DType::C128:
+  case DType::String: break;
   }
+  FIRN_UNREACHABLE("no machine type for " + std::string(dtype_name(dtype)));
 }
 
 kernel::MachineType value_type(DType dtype, int lanes) {
@@ -127,7 +125,8 @@ void add_layout_boxes(const Type& type, std::vector<DimPart>& parts, Packing& pa
 } // namespace
 
 Packing layout_packing(const Type& type, int64_t bytes) {
-  if (!has_machine_type(type.dtype)) return padded_copy(1, static_cast<int64_t>(type.byte_size()), bytes);
+  if (!has_machine_type(type.dtype) || is_packed(type.dtype))
+    return padded_copy(1, static_cast<int64_t>(type.byte_size()), bytes);
   int element = kernel::scalar_bytes(memory_scalar(type.dtype));
   int64_t elements = type.num_elements(), packed = bytes / element;
   if (type.layout.is_plain()) return padded_copy(element, elements, packed);
@@ -235,7 +234,7 @@ kernel::Step& LoweringContext::add_kernel(std::unique_ptr<kernel::Kernel> kernel
 }
 
 int LoweringContext::add_constant(const LiteralRef& literal, Packing packing, std::string name) {
-  bool is_typed = has_machine_type(literal->dtype());
+  bool is_typed = has_machine_type(literal->dtype()) && !is_packed(literal->dtype());
   kernel::ConstantSource source;
   source.name = name;
   source.element = is_typed ? memory_scalar(literal->dtype()) : Scalar::I8;

@@ -23,13 +23,13 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// Whether elements of this dtype can be held by machine types: not packed sub-byte, 8-bit float, complex or
-// string.
+// Whether elements of this dtype can be held by machine types: not complex or string.
 bool has_machine_type(DType dtype);
-// The scalar that holds an element in memory; Bool lies as I8.
+// The scalar that holds an element in memory; Bool lies as I8, and small floats as their codes. Of packed
+// types it holds several.
 kernel::Scalar memory_scalar(DType dtype);
 // The type of an element in computations: f16 and bf16 are f32 values that the narrow type can represent,
-// Bool is I1.
+// Bool is I1, small floats are codes and packed integers their values in I8 (scalar_ops.h).
 kernel::MachineType value_type(DType dtype, int lanes = 1);
 
 inline Value result_of(const Instruction& instruction, int result = 0) {

@@ -37,7 +37,12 @@ constexpr int64_t kSmallShare = 64;     // of a value's elements: so few stay in
 
 bool has_fusible_type(const Type& type) {
   return type.is_tensor() && type.is_static() && !is_complex(type.dtype) && type.dtype != DType::String &&
-         bit_width(type.dtype) >= 8 && type.num_elements() > 0;
+         type.num_elements() > 0;
+}
+
+// Whether the instruction may be the result of a fusion: elements below a byte have a kernel of their own.
+bool has_stored_type(const Instruction& instruction) {
+  return has_fusible_type(instruction.type()) && !is_packed(instruction.type().dtype);
 }
 
 bool is_fusible_elementwise(const Instruction& instruction) {
@@ -149,7 +154,7 @@ public:
         if (!fused_.count(order_[i]) && is_contraction(order_[i]->opcode()) == contractions)
           fuse_around(*order_[i]);
     for (size_t i = order_.size(); i-- > 0;)
-      if (!fused_.count(order_[i]) && is_fusible_elementwise(*order_[i]))
+      if (!fused_.count(order_[i]) && is_fusible_elementwise(*order_[i]) && has_stored_type(*order_[i]))
         add_producers({order_[i]}, FusionKind::Elementwise);
     for (size_t i = order_.size(); i-- > 0;)
       if (!fused_.count(order_[i]) && order_[i]->is(Opcode::Transpose)) fuse_slices(*order_[i]);
@@ -194,7 +199,7 @@ private:
   }
 
   void fuse_around(Instruction& root) {
-    if (root.num_results() != 1 || !has_fusible_type(root.type())) return;
+    if (root.num_results() != 1 || !has_stored_type(root)) return;
     for (Value operand : root.operands())
       if (!has_fusible_type(operand.type())) return;
     switch (root.opcode()) {
@@ -229,7 +234,8 @@ private:
       if (!fits || !inside.insert(next).second) continue;
       grown.push_back(next);
       add_users(*next);
-      bool closed = std::none_of(grown.begin(), grown.end() - 1,
+      bool closed = has_stored_type(*next) &&
+                    std::none_of(grown.begin(), grown.end() - 1,
                                  [&](Instruction* member) { return is_used_outside(*member, inside, next); });
       if (closed) best = grown.size();
     }
@@ -306,7 +312,7 @@ private:
 
   // A transpose reads through slices and reshapes that nobody else wants.
   void fuse_slices(Instruction& transpose) {
-    if (!has_fusible_type(transpose.type()) || !moves_elements(transpose)) return;
+    if (!has_stored_type(transpose) || !moves_elements(transpose)) return;
     Group group = {&transpose};
     bool slices = false;
     for (Instruction* at = transpose.operand(0).def; position_.count(at) && !fused_.count(at);

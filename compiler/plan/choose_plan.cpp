@@ -27,6 +27,8 @@ std::optional<Plain> plain_of(const Instruction& instruction) {
   case Opcode::ScatterND: return Plain::ScatterND;
   case Opcode::Sort: return Plain::Sort;
   case Opcode::TopK: return Plain::TopK;
+  case Opcode::Convert:
+    return is_packed(instruction.type().dtype) ? std::optional(Plain::PackElements) : std::nullopt;
   case Opcode::Composite: return read_pack(instruction) ? std::optional(Plain::Pack) : std::nullopt;
   default: return std::nullopt;
   }

@@ -34,6 +34,9 @@ int widest_bits(const Instruction& instruction) {
     bits = std::max(bits, value_bits(instruction.type(i).dtype));
   auto visit = [&](const Instruction& op) {
     if (!is_elementwise(op.opcode())) return;
+    // Small floats are moved as bytes, and converted by way of f32.
+    bool is_small = is_small_float(op.type().dtype) || is_small_float(op.operand(0).dtype());
+    if (op.is(Opcode::Convert) && is_small) bits = std::max(bits, 32);
     for (Value operand : op.operands()) {
       int width = value_bits(operand.dtype());
       if (width < 64 || is_float(operand.dtype())) bits = std::max(bits, width);
@@ -157,6 +160,8 @@ std::string complete(ElementsPlan& plan, const Instruction& instruction, const T
   if (!has_element_form(instruction) ||
       (instruction.is(Opcode::Composite) && !is_elementwise_composite(instruction)))
     return "its results have no code per element";
+  for (int i = 0; i < instruction.num_results(); ++i)
+    if (is_packed(instruction.type(i).dtype)) return "several elements of its result lie in one byte";
   bool has_blocks = false;
   for (int i = 0; i < instruction.num_results(); ++i)
     has_blocks = has_blocks || reduced_blocks(instruction, i);

@@ -134,7 +134,7 @@ using Plain = PlainPlan::Algorithm;
 constexpr Plain kPlain[] = {
     Plain::FusedSpatialSum, Plain::Concatenate, Plain::UpdateSlice, Plain::ScatterElements,
     Plain::ScatterND,       Plain::Sort,        Plain::TopK,        Plain::Pack,
-    Plain::Members};
+    Plain::PackElements,    Plain::Members};
 
 class PlanReader {
 public:
@@ -396,6 +396,7 @@ const char* name_of(PlainPlan::Algorithm algorithm) {
   case Plain::Sort: return "sort";
   case Plain::TopK: return "top_k";
   case Plain::Pack: return "pack";
+  case Plain::PackElements: return "pack_elements";
   case Plain::Members: return "members";
   }
   return "";

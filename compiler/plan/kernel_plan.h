@@ -197,7 +197,8 @@ struct PlainPlan {
     ScatterND,
     Sort, // Sort and TopK: a stable merge sort of each line
     TopK,
-    Pack,    // a constant of @prepare (graph/packing.h)
+    Pack,         // a constant of @prepare (graph/packing.h)
+    PackElements, // elements below a byte, several in each
     Members, // no kernel: each member of a fusion of several has its own
   };
   Algorithm algorithm = Algorithm::Sort;

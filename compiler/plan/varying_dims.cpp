@@ -2,6 +2,7 @@
 #include "compiler/plan/varying_dims.h"
 
 #include "compiler/graph/fusion.h"
+#include "compiler/plan/choose_plan.h"
 #include "compiler/plan/element_code.h"
 #include "compiler/plan/roots.h"
 
@@ -68,6 +69,9 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
     if (!has_varying_epilogue(instruction, *root)) return "the code behind it wants extents that do not vary";
     return complete(*contraction, instruction, context);
   }
+  const auto* plain = std::get_if<PlainPlan>(&plan);
+  if (plain && plain->algorithm == PlainPlan::Algorithm::PackElements)
+    return complete(plan, instruction, context);
   return "the algorithm wants extents that do not vary";
 }
 
@@ -75,7 +79,8 @@ std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
                                               const ContractionContext& context) {
   ContractionPlan tiles;
   tiles.tiling.tile.rows = 0;
-  for (KernelPlan plan : {KernelPlan(tiles), KernelPlan(RowsPlan{}), KernelPlan(ElementsPlan{})})
+  for (KernelPlan plan : {KernelPlan(tiles), KernelPlan(RowsPlan{}), KernelPlan(ElementsPlan{}),
+                          KernelPlan(PlainPlan{PlainPlan::Algorithm::PackElements})})
     if (complete_varying(plan, instruction, context).empty()) return plan;
   return std::nullopt;
 }

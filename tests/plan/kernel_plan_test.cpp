@@ -65,6 +65,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
                            "scan lanes 8",
                            "sort",
                            "top_k",
+                           "pack_elements",
                            "depthwise tile 7 along 1 looped_epilogue bias_first",
                            "depthwise tile 7 along 1",
                            "depthwise tile 14 along 0 straight",

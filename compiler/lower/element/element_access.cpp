@@ -69,10 +69,82 @@ void store_raw(Builder& builder, int buffer, const IntExpr& offset, const Lanes&
     builder.store(builder.extract(value, i), buffer, lane_of(lanes, i).at_first(offset));
 }
 
+// Elements below a byte lie one behind the other, low bits first. A byte that holds several is read once where
+// lanes are known to begin with its first element, else once for each of them.
+class PackedLoad {
+public:
+  PackedLoad(Builder& builder, int buffer, DType dtype)
+      : b_(builder), buffer_(buffer), dtype_(dtype), bits_(bit_width(dtype)), per_byte_(8 / bits_) {}
+
+  kernel::Register load(const IntExpr& offset, const Lanes& lanes) const {
+    IntExpr first = lanes.at_first(offset);
+    if (lanes.count == 1) return element(first);
+    std::optional<int64_t> step = lanes.step(offset);
+    if (step == 0) return b_.splat(element(first), lanes.count);
+    if (step == 1 && lanes.count > per_byte_ && floor_mod(first, per_byte_) == IntExpr(0))
+      return whole_bytes(floor_div(first, per_byte_), lanes.count);
+    kernel::Register vector;
+    for (int i = 0; i < lanes.count; ++i) {
+      kernel::Register single = element(lane_of(lanes, i).at_first(offset));
+      vector = i == 0 ? b_.splat(single, lanes.count) : b_.insert(vector, single, i);
+    }
+    return vector;
+  }
+
+private:
+  // The lowest bits as a value of the dtype.
+  kernel::Register extended(kernel::Register low) const {
+    kernel::MachineType type = b_.type(low);
+    if (!is_signed(dtype_)) return b_.binary(OpKind::And, low, b_.constant_int(type, (1 << bits_) - 1));
+    kernel::Register spare = b_.constant_int(type, 8 - bits_);
+    return b_.binary(OpKind::AShr, b_.binary(OpKind::Shl, low, spare), spare);
+  }
+
+  kernel::Register element(const IntExpr& at) const {
+    kernel::Register byte = b_.load({Scalar::I8, 1}, buffer_, floor_div(at, per_byte_));
+    kernel::Register shift =
+        b_.cast(OpKind::IndexCast, b_.index(floor_mod(at, per_byte_) * bits_), Scalar::I8);
+    return extended(b_.binary(OpKind::LShr, byte, shift));
+  }
+
+  // Lanes i of all bytes, for every i, and then in turns.
+  kernel::Register whole_bytes(const IntExpr& at, int lanes) const {
+    int count = (lanes + per_byte_ - 1) / per_byte_;
+    kernel::Register bytes = b_.load({Scalar::I8, count}, buffer_, at);
+    std::vector<kernel::Register> parts;
+    for (int i = 0; i < per_byte_; ++i)
+      parts.push_back(extended(b_.binary(OpKind::LShr, bytes, b_.constant_int(b_.type(bytes), i * bits_))));
+    for (int run = 1; parts.size() > 1; run *= 2) {
+      std::vector<kernel::Register> joined;
+      for (size_t i = 0; i < parts.size(); i += 2) joined.push_back(in_turns(parts[i], parts[i + 1], run));
+      parts = std::move(joined);
+    }
+    if (b_.type(parts[0]).lanes == lanes) return parts[0];
+    std::vector<int64_t> kept;
+    for (int i = 0; i < lanes; ++i) kept.push_back(i);
+    return b_.shuffle(parts[0], parts[0], std::move(kept));
+  }
+
+  // `run` lanes of one, as many of the other, and so on.
+  kernel::Register in_turns(kernel::Register a, kernel::Register b, int run) const {
+    int lanes = b_.type(a).lanes;
+    std::vector<int64_t> order;
+    for (int i = 0; i < 2 * lanes; ++i)
+      order.push_back(i / (2 * run) * run + i % run + (i / run % 2) * lanes);
+    return b_.shuffle(a, b, std::move(order));
+  }
+
+  Builder& b_;
+  int buffer_;
+  DType dtype_;
+  int bits_, per_byte_;
+};
+
 } // namespace
 
 kernel::Register load_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset,
                          const Lanes& lanes) {
+  if (is_packed(dtype)) return PackedLoad(builder, buffer, dtype).load(offset, lanes);
   kernel::Register raw = load_raw(builder, buffer, memory_scalar(dtype), offset, lanes);
   if (dtype == DType::Bool)
     return builder.compare(OpKind::UCmp, kernel::Predicate::Ne, raw,
@@ -83,6 +155,7 @@ kernel::Register load_at(Builder& builder, int buffer, DType dtype, const IntExp
 
 void store_at(Builder& builder, int buffer, DType dtype, const IntExpr& offset, const Lanes& lanes,
               kernel::Register value) {
+  FIRN_CHECK(!is_packed(dtype), "a store of less than a byte");
   if (dtype == DType::Bool) value = builder.cast(OpKind::ZExt, value, Scalar::I8);
   if (dtype == DType::F16 || dtype == DType::BF16)
     value = builder.cast(OpKind::FTruncTo, value, memory_scalar(dtype));
@@ -137,7 +210,7 @@ kernel::Register load_valid_lanes(Builder& b, int buffer, const Type& type, cons
     // A block is there as a whole.
     if (!type.layout.blocks.empty() || (first + lanes.count - size).upper_bound() <= 0)
       return load_element(b, buffer, type, index, lanes);
-    if (is_float(type.dtype)) {
+    if (kernel::is_float(memory_scalar(type.dtype))) {
       kernel::MachineType narrow{memory_scalar(type.dtype), lanes.count};
       kernel::Register part = b.load_masked(narrow, buffer, first, b.lane_mask(lanes.count, size - first));
       kernel::MachineType wide = value_type(type.dtype, lanes.count);

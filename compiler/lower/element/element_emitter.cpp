@@ -189,6 +189,10 @@ kernel::Register ElementEmitter::emit_constant(const Instruction& instruction, c
   const Literal& literal = *instruction.literal();
   FIRN_CHECK(literal.num_elements() > 0 && literal.is_splat(), "constant of many values needs a leaf");
   kernel::MachineType type = value_type(literal.dtype(), lanes_.count);
+  if (is_small_float(literal.dtype())) {
+    int mask = (1 << bit_width(literal.dtype())) - 1;
+    return builder_.constant_int(type, static_cast<int>(literal.bytes()[0]) & mask);
+  }
   if (kernel::is_float(type.scalar)) return builder_.constant(type, literal.get_double(0));
   return builder_.constant_int(type, literal.get_int(0));
 }

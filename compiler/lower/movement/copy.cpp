@@ -27,6 +27,7 @@ void emit_copy(LoweringContext& context, Place from, Place to, const Type& type,
   ElementLoops loops;
   IntExpr elements = bytes / element;
   if (!type.is_static()) elements = row_major_elements(type);
+  if (!type.is_static() && is_packed(type.dtype)) elements = ceil_div(elements, 8 / bit_width(type.dtype));
   loops.type = Type::tensor(dtype, {Dim(elements)});
   loops.code = plan::element_code(8 * element, context.target());
   loops.uses = [](const Index& index) {
