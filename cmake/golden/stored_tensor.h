@@ -111,7 +111,9 @@ inline std::size_t element_bytes(int data_type) {
   case 21:
   case 22:
   case 23:
-  case 24: return 1;
+  case 24:
+  case 25:
+  case 26: return 1;
   case 4:
   case 5:
   case 10:

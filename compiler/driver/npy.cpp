@@ -1,4 +1,6 @@
-// NumPy's .npy format: magic, version, a Python dict literal as header, raw elements.
+// NumPy's .npy format: magic, version, a Python dict literal as header, raw elements. Types that NumPy lacks
+// are as the package ml_dtypes saves them: as bytes without a meaning, which the model's input gives them; of
+// fewer than 8 bits one element to a byte.
 #include "compiler/driver/run.h"
 #include "compiler/support/output_set.h"
 
@@ -13,11 +15,41 @@ struct Descriptor {
   DType dtype;
 };
 constexpr std::array kDescriptors = {
-    Descriptor{"f8", DType::F64}, Descriptor{"f4", DType::F32},  Descriptor{"f2", DType::F16},
-    Descriptor{"i8", DType::I64}, Descriptor{"i4", DType::I32},  Descriptor{"i2", DType::I16},
-    Descriptor{"i1", DType::I8},  Descriptor{"u8", DType::U64},  Descriptor{"u4", DType::U32},
-    Descriptor{"u2", DType::U16}, Descriptor{"u1", DType::U8},   Descriptor{"b1", DType::Bool},
-    Descriptor{"c8", DType::C64}, Descriptor{"c16", DType::C128}};
+    Descriptor{"f8", DType::F64}, Descriptor{"f4", DType::F32},   Descriptor{"f2", DType::F16},
+    Descriptor{"i8", DType::I64}, Descriptor{"i4", DType::I32},   Descriptor{"i2", DType::I16},
+    Descriptor{"i1", DType::I8},  Descriptor{"u8", DType::U64},   Descriptor{"u4", DType::U32},
+    Descriptor{"u2", DType::U16}, Descriptor{"u1", DType::U8},    Descriptor{"b1", DType::Bool},
+    Descriptor{"c8", DType::C64}, Descriptor{"c16", DType::C128}, Descriptor{"V2", DType::BF16}};
+
+bool is_bytes_in_files(DType dtype) {
+  return is_small_float(dtype) || is_packed(dtype);
+}
+
+LiteralRef from_bytes(DType dtype, const Literal& bytes) {
+  auto literal = std::make_shared<Literal>(dtype, bytes.dims());
+  for (int64_t i = 0; i < bytes.num_elements(); ++i) {
+    int64_t code = bytes.get_int(i);
+    if (!is_packed(dtype))
+      literal->mutable_data<uint8_t>()[static_cast<size_t>(i)] = static_cast<uint8_t>(code);
+    else if (is_float(dtype))
+      literal->set_double(i, float8_to_float(dtype, static_cast<uint8_t>(code & 15)));
+    else
+      literal->set_int(i, code);
+  }
+  return literal;
+}
+
+std::string to_bytes(const Literal& literal) {
+  auto elements = literal.bytes();
+  if (!is_packed(literal.dtype())) return {reinterpret_cast<const char*>(elements.data()), elements.size()};
+  std::string bytes;
+  for (int64_t i = 0; i < literal.num_elements(); ++i)
+    bytes +=
+        static_cast<char>(is_float(literal.dtype())
+                              ? double_to_float8(literal.dtype(), literal.get_double(i), /*saturate=*/true)
+                              : literal.get_int(i));
+  return bytes;
+}
 
 // The text after 'key': in the header, up to the next comma outside parentheses.
 std::string_view header_value(std::string_view header, std::string_view key) {
@@ -64,7 +96,7 @@ void transpose_elements(const std::vector<int64_t>& dims, size_t size, const std
 
 } // namespace
 
-Expected<LiteralRef> read_npy(const std::string& path) {
+Expected<LiteralRef> read_npy(const std::string& path, DType wanted) {
   auto file = MappedFile::open(path);
   if (!file) return file.error();
   auto bytes = (*file)->bytes();
@@ -84,27 +116,31 @@ Expected<LiteralRef> read_npy(const std::string& path) {
   if (descriptor.size() >= 4 && descriptor[1] != '>')
     for (const Descriptor& row : kDescriptors)
       if (descriptor.substr(2, descriptor.size() - 3) == row.text) dtype = row.dtype;
+  bool is_bytes = is_bytes_in_files(wanted) && descriptor.size() == 5 && descriptor.substr(2, 2) == "V1";
+  if (is_bytes) dtype = DType::U8;
   if (!dtype) return broken("unknown element type");
   std::vector<int64_t> dims;
   if (!parse_shape(header_value(header, "shape"), dims)) return broken("broken shape");
   auto count = checked_num_elements(dims);
   if (!count || byte_size(*dtype, static_cast<size_t>(*count)) != text.size() - start - header_size)
     return broken("size differs from shape");
+  auto meant = [&](LiteralRef read) { return is_bytes ? from_bytes(wanted, *read) : read; };
   if (header_value(header, "fortran_order") != "True")
-    return Literal::mapped(*dtype, dims, *file, start + header_size);
+    return meant(Literal::mapped(*dtype, dims, *file, start + header_size));
   auto literal = std::make_shared<Literal>(*dtype, dims);
   transpose_elements(dims, static_cast<size_t>(bit_width(*dtype)) / 8, bytes.data() + start + header_size,
                      literal->mutable_bytes().data(), *count);
-  return LiteralRef(literal);
+  return meant(literal);
 }
 
 Result write_npy(const std::string& path, const Literal& literal) {
-  std::string_view type;
+  bool is_bytes = is_bytes_in_files(literal.dtype());
+  std::string_view type = is_bytes ? "V1" : "";
   for (const Descriptor& row : kDescriptors)
     if (row.dtype == literal.dtype()) type = row.text;
   if (type.empty())
     return usage_error("'" + path + "': .npy files cannot hold " + std::string(dtype_name(literal.dtype())));
-  bool single = bit_width(literal.dtype()) == 8;
+  bool single = bit_width(literal.dtype()) <= 8;
   std::string header = std::string("{'descr': '") + (single ? "|" : "<") + std::string(type) +
                        "', 'fortran_order': False, 'shape': (";
   for (int64_t dim : literal.dims()) header += std::to_string(dim) + ",";
@@ -114,7 +150,7 @@ Result write_npy(const std::string& path, const Literal& literal) {
   std::string bytes("\x93NUMPY\x01\x00", 8);
   bytes += {static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
   bytes += header;
-  bytes.append(reinterpret_cast<const char*>(literal.bytes().data()), literal.bytes().size());
+  bytes += to_bytes(literal);
   return write_file(path, bytes);
 }
 

@@ -19,15 +19,15 @@ constexpr int64_t kShownElements = 8;
 Expected<GivenInputs> read_inputs(const RunOptions& options, const onnx::ModelFacts& facts) {
   GivenInputs given;
   for (const auto& [name, path] : options.inputs) {
-    bool found = std::any_of(facts.inputs.begin(), facts.inputs.end(),
-                             [&](const auto& input) { return input.name == name; });
-    if (!found) {
+    auto found = std::find_if(facts.inputs.begin(), facts.inputs.end(),
+                              [&](const auto& input) { return input.name == name; });
+    if (found == facts.inputs.end()) {
       std::string names;
       for (const auto& input : facts.inputs) names += (names.empty() ? "'" : ", '") + input.name + "'";
       return usage_error("the model has no input '" + name + "'; it has " + names);
     }
     if (given.count(name)) return usage_error("input '" + name + "' is given twice");
-    auto tensor = read_tensor(path);
+    auto tensor = read_tensor(path, found->type);
     if (!tensor) return tensor.error();
     given[name] = *tensor;
   }
@@ -112,8 +112,9 @@ Expected<std::string> show_outputs(const RunOptions& options, const onnx::ModelF
 
 } // namespace
 
-Expected<LiteralRef> read_tensor(const std::string& path) {
-  if (path.ends_with(".npy")) return read_npy(path);
+Expected<LiteralRef> read_tensor(const std::string& path, const std::string& type) {
+  DType wanted = parse_dtype(type.substr(0, type.find('['))).value_or(DType::F32);
+  if (path.ends_with(".npy")) return read_npy(path, wanted);
   if (!path.ends_with(".pb")) return usage_error("'" + path + "': tensors are in .npy or .pb files");
   auto tensor = onnx::read_tensor_file(path);
   if (!tensor) return tensor.error();

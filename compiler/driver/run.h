@@ -16,11 +16,12 @@ struct RunOptions {
 // reasons in `diagnostics`, if that failed.
 std::optional<std::string> run(const RunOptions& options, DiagnosticList& diagnostics);
 
-// A tensor of a .npy or .pb file.
-Expected<LiteralRef> read_tensor(const std::string& path);
+// A tensor of a .npy or .pb file; `type` as text, such as "f8e5m2[3]", where it is known: what bytes without
+// a type of NumPy's are taken for.
+Expected<LiteralRef> read_tensor(const std::string& path, const std::string& type = "");
 
-// NumPy's .npy files, format versions 1 to 3, little-endian, row- or column-major.
-Expected<LiteralRef> read_npy(const std::string& path);
+// NumPy's .npy files, format versions 1 to 3, little-endian, row- or column-major. `wanted` as above.
+Expected<LiteralRef> read_npy(const std::string& path, DType wanted);
 Result write_npy(const std::string& path, const Literal& literal);
 
 } // namespace firn::driver

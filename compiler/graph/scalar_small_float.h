@@ -1,6 +1,6 @@
-// Floats of 8 and 4 bits between their codes and f32, by arithmetic on bits: templates over a builder as those
-// of scalar_ops.h. Nothing computes in these formats, so that values of them travel as codes, in bytes, which
-// movement passes on untouched. The evaluator has its own conversions (narrow_float.cpp).
+// Floats of 8 and 4 bits between their codes and f32, by arithmetic on bits: templates over a builder as
+// those of scalar_ops.h. Nothing computes in these formats, so that values of them travel as codes, in bytes,
+// which movement passes on untouched. The evaluator has its own conversions (narrow_float.cpp).
 #pragma once
 
 #include "compiler/graph/dtype.h"

@@ -84,8 +84,10 @@ private:
 
   bool wants_block(const Instruction& instruction) const {
     if (instruction.num_results() != 1 || !is_blockable(instruction.type())) return false;
-    for (Value operand : instruction.operands())
-      if (!operand.type().is_tensor() || !operand.type().is_static()) return false;
+    for (Value operand : instruction.operands()) {
+      const Type& type = operand.type();
+      if (!type.is_tensor() || !type.is_static() || is_packed(type.dtype)) return false;
+    }
     if (instruction.is(Opcode::Convolution)) return plan::wants_channel_blocks(instruction, block_);
     return can_follow(instruction) && is_worth_following(instruction);
   }

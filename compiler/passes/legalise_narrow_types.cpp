@@ -6,12 +6,12 @@
 //   return %t                               %t = transpose %b : i8[5,3]
 //                                           return (convert %t : i4[5,3])
 //
-// Elements below a byte lie several in one, as ONNX and the program that is compiled for store them: so weights
-// stay small. An element in the middle of a byte has no address, which slices, concatenations and everything
-// that writes one element at a time want. Therefore they are packed at the edges alone (inputs, outputs, states,
-// constants), and held one to a byte in between: integers in those of 8 bits, f4e2m1 in f8e4m3fn, which has all
-// of its numbers. Code reads packed elements anywhere (lower/element/element_access.cpp), and packs whole
-// results (lower/movement/pack_elements.cpp).
+// Elements below a byte lie several in one, as ONNX and programs store them: so weights stay small. One in
+// the middle of a byte has no address, which slices, concatenations and everything that writes one element at
+// a time want. Therefore they are packed at the edges alone (inputs, outputs, states, constants), and held
+// one to a byte in between: integers in those of 8 bits, f4e2m1 in f8e4m3fn, which has all of its numbers.
+// Code reads packed elements anywhere (lower/element/element_access.cpp), and packs whole results
+// (lower/movement/pack_elements.cpp).
 //
 // - Requires: nothing.
 // - Establishes: operands and results of packed types are those of convert and bitcast_convert; floats of 8
@@ -58,7 +58,7 @@ bool only_moves(const Instruction& instruction) {
          instruction.attributes().word("reduction", "none") == "none";
 }
 
-// Ops on whose values the pass has nothing to say: regions with types of their own, sequences, what was fused.
+// Ops on whose values the pass has nothing to say: regions with types of their own, sequences, fusions.
 bool is_left_alone(const Instruction& instruction) {
   OpClass op_class = op_info(instruction.opcode()).op_class;
   return op_class == OpClass::Container || op_class == OpClass::Random ||
@@ -66,6 +66,7 @@ bool is_left_alone(const Instruction& instruction) {
          instruction.is(Opcode::Call);
 }
 
+// In front of which instruction code stands that uses the value before all others do; null: at the end.
 Instruction* behind(const Value& value) {
   bool found = false;
   for (const auto& instruction : value.def->parent()->instructions()) {
@@ -80,10 +81,10 @@ public:
   // Changes the region's instructions, and of what it returns nothing.
   void legalise(Region& region) {
     for (Instruction* instruction : region.snapshot()) {
-      if (instruction->is(Opcode::Parameter) || instruction->is(Opcode::Constant) ||
-          is_left_alone(*instruction))
-        continue;
-      if (has_trait(instruction->opcode(), Captures))
+      if (instruction->is(Opcode::Parameter) || instruction->is(Opcode::Constant)) continue;
+      if (is_left_alone(*instruction))
+        pack_operands(*instruction);
+      else if (has_trait(instruction->opcode(), Captures))
         legalise_control(*instruction);
       else if (has_narrow_type(*instruction))
         legalise_instruction(*instruction);
@@ -139,6 +140,11 @@ private:
     return builder.convert(value, known->second);
   }
 
+  void pack_operands(Instruction& instruction) {
+    for (int i = 0; i < instruction.num_operands(); ++i)
+      instruction.set_operand(i, packed(instruction.operand(i), &instruction, *instruction.parent()));
+  }
+
   void hold_in_bytes(Instruction& instruction, int result) {
     Value value = instruction.result(result);
     if (!is_packed(value.type())) return;
@@ -154,8 +160,7 @@ private:
   void legalise_instruction(Instruction& instruction) {
     if (instruction.is(Opcode::Convert)) return;
     if (instruction.is(Opcode::BitcastConvert)) {
-      if (!is_packed(instruction.type()) && !unpacked_.count(key(instruction.operand(0)))) return;
-      instruction.set_operand(0, packed(instruction.operand(0), &instruction, *instruction.parent()));
+      pack_operands(instruction);
     } else if (only_moves(instruction)) {
       hold_operands_in_bytes(instruction);
       for (int i = 0; i < instruction.num_results(); ++i) hold_in_bytes(instruction, i);

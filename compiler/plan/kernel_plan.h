@@ -199,7 +199,7 @@ struct PlainPlan {
     TopK,
     Pack,         // a constant of @prepare (graph/packing.h)
     PackElements, // elements below a byte, several in each
-    Members, // no kernel: each member of a fusion of several has its own
+    Members,      // no kernel: each member of a fusion of several has its own
   };
   Algorithm algorithm = Algorithm::Sort;
 };

@@ -65,6 +65,8 @@ void compare(const Literal& actual, const Literal& expected, double tolerance) {
     bool same = (std::isnan(a) && std::isnan(e)) || a == e ||
                 (!exact && std::isfinite(a) && std::isfinite(e) && std::fabs(a - e) <= tolerance * largest);
     if (exact && !is_float(expected.dtype())) same = actual.get_int(i) == expected.get_int(i);
+    if (exact && is_small_float(expected.dtype()) && !std::isnan(e))
+      same = same && std::signbit(a) == std::signbit(e);
     if (!same) FAIL("element " << i << " is " << a << ", wanted " << e << " (largest " << largest << ")");
   }
 }

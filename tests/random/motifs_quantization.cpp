@@ -103,6 +103,43 @@ std::string quantized_layer(Growth& g) {
   return g.add(g.random.pick({"Relu", "Sigmoid", "Identity"}), {g.add("MatMul", {d, w})});
 }
 
+std::string moved(Growth& g, const std::string& x) {
+  if (x.empty()) return "";
+  int64_t last = g.rank(x) - 1, dim = g.dims(x).back();
+  switch (g.random.between(0, 5)) {
+  case 0: return g.add("Transpose", {x});
+  case 1: return g.add("Reshape", {x, g.constant_ints({-1})});
+  case 2:
+    return g.add("Concat", {x, g.fresh(g.dtype(x), g.dims(x), Growth::Content::Positive), x},
+                 {attribute("axis", last)});
+  case 3:
+    return g.add("Slice", {x, g.constant_ints({dim > 1 ? 1 : 0}), g.constant_ints({dim}),
+                           g.constant_ints({last}), g.constant_ints({g.random.between(1, 2)})});
+  case 4: return g.add("Gather", {x, g.constant_ints({0, dim - 1, dim / 2})}, {attribute("axis", last)});
+  default: return g.add("Expand", {x, g.constant_ints(Dims(static_cast<size_t>(g.rank(x)) + 1, 1))});
+  }
+}
+
+// Elements of 8 bits and fewer that are read, made and moved, and computed with as others.
+std::string narrow_values(Growth& g) {
+  DType dtype = g.random.pick({DType::F8E4M3FN, DType::F8E4M3FNUZ, DType::F8E5M2, DType::F8E5M2FNUZ,
+                               DType::F8E8M0, DType::F4E2M1, DType::I4, DType::U4, DType::I2, DType::U2});
+  std::string x;
+  if (g.random.chance(0.6)) {
+    x = g.fresh(dtype, g.draw_dims(g.random.between(1, 3), 1000), Growth::Content::Positive);
+  } else {
+    x = g.find([](const Literal& v) { return is_any(v) && !v.dims().empty() && v.dtype() == DType::F32; });
+    if (x.empty()) return "";
+    x = dtype == DType::F8E8M0 ? g.add("Cast", {g.add("Abs", {x})}, {attribute("to", wire_type(dtype))})
+                               : g.add("Cast", {x}, {attribute("to", wire_type(dtype))});
+  }
+  for (int64_t steps = g.random.between(0, 3); steps > 0; --steps) x = moved(g, x);
+  if (x.empty() || g.random.chance(0.3)) return x;
+  if (dtype != DType::F8E8M0 && g.random.chance(0.5)) return g.add("DequantizeLinear", {x, scale(g, 0.25)});
+  return g.add("Cast", {x},
+               {attribute("to", wire_type(g.random.pick({DType::F32, DType::F16, DType::I32})))});
+}
+
 } // namespace
 
 std::span<const Motif> quantization_motifs() {
@@ -112,6 +149,7 @@ std::span<const Motif> quantization_motifs() {
       {"integer_matmul", 1, integer_matmul},
       {"integer_conv", 1, integer_conv},
       {"quantized_layer", 1, quantized_layer},
+      {"narrow_values", 3, narrow_values},
   };
   return motifs;
 }

@@ -20,6 +20,16 @@ int wire_type(DType dtype) {
   case DType::U32: return 12;
   case DType::U64: return 13;
   case DType::BF16: return 16;
+  case DType::F8E4M3FN: return 17;
+  case DType::F8E4M3FNUZ: return 18;
+  case DType::F8E5M2: return 19;
+  case DType::F8E5M2FNUZ: return 20;
+  case DType::U4: return 21;
+  case DType::I4: return 22;
+  case DType::F4E2M1: return 23;
+  case DType::F8E8M0: return 24;
+  case DType::U2: return 25;
+  case DType::I2: return 26;
   default: break;
   }
   FIRN_CHECK(false, "random graphs have no tensors of this dtype");

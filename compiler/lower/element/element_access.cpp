@@ -69,8 +69,8 @@ void store_raw(Builder& builder, int buffer, const IntExpr& offset, const Lanes&
     builder.store(builder.extract(value, i), buffer, lane_of(lanes, i).at_first(offset));
 }
 
-// Elements below a byte lie one behind the other, low bits first. A byte that holds several is read once where
-// lanes are known to begin with its first element, else once for each of them.
+// Elements below a byte lie one behind the other, low bits first. A byte that holds several is read once
+// where lanes are known to begin with its first element, else once for each of them.
 class PackedLoad {
 public:
   PackedLoad(Builder& builder, int buffer, DType dtype)

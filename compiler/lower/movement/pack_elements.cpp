@@ -1,6 +1,7 @@
-// Elements of fewer than 8 bits, several in a byte, low bits first: how they lie in inputs, outputs, states and
-// constants. A byte is written once and whole, so that code for them walks bytes; what begins in the middle of
-// one has no address. Everywhere else such elements lie one to a byte (passes/legalise_narrow_types.cpp).
+// Elements of fewer than 8 bits, several in a byte, low bits first: how they lie in inputs, outputs, states
+// and constants. A byte is written once and whole, so that code for them walks bytes; what begins in the
+// middle of one has no address. Everywhere else such elements lie one to a byte
+// (passes/legalise_narrow_types.cpp).
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/emitters.h"
