@@ -41,18 +41,19 @@ Times time_runs(ObjectRunner& runner, double seconds) {
 }
 
 // Normal floats, small integers: inputs of no meaning but ordinary size. States go on from run to run.
-std::vector<LiteralRef> random_inputs(const Compilation& c) {
+std::vector<LiteralRef> random_inputs(const Compilation& c, const ActualDims& dims) {
   std::mt19937 random(1);
   std::normal_distribution<double> normal;
   std::vector<LiteralRef> inputs;
   const Function& main = c.module->main();
+  size_t next = 0; // of the description's inputs
   for (size_t p = 0; p < main.body().parameters().size(); ++p) {
-    const Type& type = main.body().parameters()[p]->type();
     inputs.push_back(nullptr);
     if (main.is_state(p)) continue;
-    auto literal = std::make_shared<Literal>(type.dtype, type.static_dims());
+    const artifact::TensorDescription& input = c.description.inputs[next++];
+    auto literal = std::make_shared<Literal>(input.dtype, actual_dims(input, dims));
     for (int64_t i = 0; i < literal->num_elements(); ++i)
-      if (is_float(type.dtype))
+      if (is_float(input.dtype))
         literal->set_double(i, normal(random));
       else
         literal->set_int(i, static_cast<int64_t>(random() % 2));
@@ -67,6 +68,7 @@ struct Row {
   std::string name;
   double seconds = 0, share = 0, bound_seconds = 0, waited_seconds = 0;
   bool compute_bound = false;
+  bool has_bound = true; // what is known of the kernel's work is that of this run
   size_t tasks = 1;
 };
 
@@ -148,8 +150,8 @@ std::vector<Row> longest_first(std::vector<Row> rows) {
   return rows;
 }
 
-std::string head(const BenchOptions& options, const Compilation& c, const Times& times,
-                 const MachineProbe& probe) {
+std::string head(const BenchOptions& options, const Compilation& c, const ActualDims& dims,
+                 const Times& times, const MachineProbe& probe) {
   char line[320];
   double flops = static_cast<double>(c.description.flops);
   std::snprintf(line, sizeof line, "probe: %.0f GFLOP/s fp32, %.0f GB/s memory, %.0f GB/s cache, 1 thread\n",
@@ -157,10 +159,14 @@ std::string head(const BenchOptions& options, const Compilation& c, const Times&
                 probe.cache_bytes_per_second / 1e9);
   std::string text = line + ("code for " + cpu_note(options.compile)) + "\n";
   std::string name = std::filesystem::path(options.compile.model).stem().string();
-  std::snprintf(line, sizeof line, "%-24s %.4g ms   (min %.4g)   %.1f GFLOP/s = %.0f %% of the FMA peak\n",
-                name.c_str(), times.median * 1e3, times.least * 1e3, flops / times.median / 1e9,
+  std::snprintf(line, sizeof line, "%-24s %.4g ms   (min %.4g)", name.c_str(), times.median * 1e3,
+                times.least * 1e3);
+  text += line;
+  for (const artifact::DimDescription& dim : c.description.dims)
+    text += "   " + dim.name + "=" + std::to_string(dims.values.at(dim.symbol.get()));
+  std::snprintf(line, sizeof line, "   %.1f GFLOP/s = %.0f %% of the FMA peak", flops / times.median / 1e9,
                 100 * flops / times.median / probe.flops_per_second);
-  return text + line;
+  return text + (options.at.empty() ? line : "") + "\n";
 }
 
 std::string table(const Compilation& c, const std::vector<Row>& rows) {
@@ -177,10 +183,12 @@ std::string table(const Compilation& c, const std::vector<Row>& rows) {
   text += kernel_header(shared ? "       time    share  bound    of bound  tasks  waiting"
                                : "       time    share  bound    of bound");
   for (const Row& row : longest_first(rows)) {
-    std::snprintf(line, sizeof line, "%-60.60s %8.4f ms %6.1f %%  %-8s %6.0f %%", row.name.c_str(),
-                  row.seconds * 1e3, row.share * 100, row.compute_bound ? "compute" : "memory",
-                  row.seconds > 0 ? 100 * row.bound_seconds / row.seconds : 0);
+    std::snprintf(line, sizeof line, "%-60.60s %8.4f ms %6.1f %%  ", row.name.c_str(), row.seconds * 1e3,
+                  row.share * 100);
     text += line;
+    std::snprintf(line, sizeof line, "%-8s %6.0f %%", row.compute_bound ? "compute" : "memory",
+                  row.seconds > 0 ? 100 * row.bound_seconds / row.seconds : 0);
+    text += row.has_bound ? line : "   -";
     if (shared) {
       std::snprintf(line, sizeof line, " %6zu %6.1f %%", row.tasks,
                     row.seconds > 0 ? 100 * row.waited_seconds / (row.seconds * c.description.threads) : 0);
@@ -217,8 +225,8 @@ std::string table(const Compilation& c, const Simulation& simulation, std::vecto
   return text;
 }
 
-std::string json(const Compilation& c, const Times& times, const std::vector<Row>& rows,
-                 const Simulation* simulation) {
+std::string json(const Compilation& c, const ActualDims& dims, const Times& times,
+                 const std::vector<Row>& rows, const Simulation* simulation) {
   char number[160];
   std::snprintf(number, sizeof number, "%.9g, \"min_s\": %.9g", times.median, times.least);
   std::string text = "{\"median_s\": " + std::string(number) +
@@ -232,6 +240,11 @@ std::string json(const Compilation& c, const Times& times, const std::vector<Row
                   simulation->barrier);
     text += number;
   }
+  std::string sizes;
+  for (const artifact::DimDescription& dim : c.description.dims)
+    sizes += (sizes.empty() ? "" : ", ") + artifact::json_string(dim.name) + ": " +
+             std::to_string(dims.values.at(dim.symbol.get()));
+  if (!sizes.empty()) text += ", \"dims\": {" + sizes + "}";
   text += ", \"kernels\": [";
   bool first = true;
   for (const Row& row : longest_first(rows)) {
@@ -245,9 +258,11 @@ std::string json(const Compilation& c, const Times& times, const std::vector<Row
 }
 
 Expected<std::string> time_program(const BenchOptions& options, const std::unique_ptr<Compilation>& c) {
+  auto dims = dims_at(c->description, options.at);
+  if (!dims) return dims.error();
   auto runner = ObjectRunner::create(*c);
   if (!runner) return runner.error();
-  std::vector<LiteralRef> inputs = random_inputs(*c);
+  std::vector<LiteralRef> inputs = random_inputs(*c, *dims);
   if (auto first = (*runner)->run(inputs); !first) return first.error();
   MachineProbe probe = probe_machine(c->target_of(c->run_variant));
   auto threads = static_cast<size_t>(c->description.threads);
@@ -264,13 +279,15 @@ Expected<std::string> time_program(const BenchOptions& options, const std::uniqu
   const firn_executor* pool = options.simulate ? nullptr : (*profiled)->executor();
   SharedProfile profile = profile_tasks(**profiled, pool, threads, options.seconds / 2);
   std::vector<Row> rows = kernel_rows(*c, profile, times.median, probe);
+  for (Row& row : rows) row.has_bound = options.at.empty();
   std::optional<Simulation> simulation;
   if (options.simulate) {
     simulation = simulate(profile, threads);
     simulation->clock = clock;
   }
-  if (options.json) return json(*c, times, rows, simulation ? &*simulation : nullptr);
-  return head(options, *c, times, probe) + (simulation ? table(*c, *simulation, rows) : table(*c, rows));
+  if (options.json) return json(*c, *dims, times, rows, simulation ? &*simulation : nullptr);
+  return head(options, *c, *dims, times, probe) +
+         (simulation ? table(*c, *simulation, rows) : table(*c, rows));
 }
 
 } // namespace

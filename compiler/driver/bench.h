@@ -9,9 +9,10 @@ struct BenchOptions {
   CompileOptions compile;
   double seconds = 2; // of measuring
   bool json = false;
-  bool simulate = false;    // time the tasks of compile.threads threads one after the other
-  std::string build_folder; // --build: folder with model.onnx and test_data_set_0
-  std::string output;       // of --build: the worker program
+  std::map<std::string, int64_t> at; // values of dims that vary; others are at their bounds
+  bool simulate = false;             // time the tasks of compile.threads threads one after the other
+  std::string build_folder;          // --build: folder with model.onnx and test_data_set_*
+  std::string output;                // of --build: the worker program
 };
 
 // Times runs on random inputs of the compiled code; the table. Nothing, with the reasons in `diagnostics`, if

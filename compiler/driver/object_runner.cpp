@@ -2,7 +2,6 @@
 #include "compiler/driver/object_runner.h"
 
 #include "compiler/artifact/header_types.h"
-#include "compiler/artifact/varying_dims.h"
 #include "compiler/driver/describe.h"
 #include "compiler/support/temporary_folder.h"
 #include "compiler/support/unfinished.h"
@@ -182,7 +181,7 @@ void ObjectRunner::run_again() {
   call.weights = weights_;
   call.inputs = inputs_.data();
   call.outputs = outputs_.data();
-  call.extents = extents_.data();
+  call.extents = dims_.extents.data();
   call.executor = executor_;
   std::fill(stamps_.begin(), stamps_.end(), 0);
   call.profile = stamps_.data();
@@ -213,45 +212,24 @@ Result ObjectRunner::check_input(size_t parameter, const LiteralRef& input) cons
                      artifact::type_text(wanted));
 }
 
-// The dims that the inputs have, if the object takes them.
-Result ObjectRunner::set_extents(const std::vector<LiteralRef>& inputs) {
-  const artifact::ModelDescription& d = compilation_->description;
-  std::vector<KnownExtent> known;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    for (size_t axis = 0; inputs[i] && axis < inputs[i]->dims().size(); ++axis)
-      known.push_back({"input '" + parameters_[i].tensor->name + "': dim " + std::to_string(axis),
-                       parameters_[i].tensor->dims[axis], inputs[i]->dims()[axis]});
-  SymbolTable dims;
-  if (Result bound = bind_symbols(std::move(known), dims); !bound) return bound;
-  std::vector<size_t> extents;
-  for (const artifact::DimDescription& dim : d.dims) {
-    auto found = dims.find(dim.symbol.get());
-    if (found == dims.end()) return usage_error("the inputs do not say what dim '" + dim.name + "' is");
-    if (!dim.allows(found->second))
-      return usage_error("dim '" + dim.name + "' is " + std::to_string(found->second) +
-                         ", the object is for " + artifact::range_text(dim));
-    extents.push_back(static_cast<size_t>(found->second / dim.multiple));
-  }
-  dims_ = std::move(dims);
-  extents_ = std::move(extents);
-  return {};
-}
-
 Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef>& inputs) {
   if (inputs.size() != parameters_.size())
     return usage_error("got " + std::to_string(inputs.size()) + " inputs, the model has " +
                        std::to_string(parameters_.size()));
-  for (size_t i = 0; i < inputs.size(); ++i)
+  std::vector<KnownExtent> known;
+  for (size_t i = 0; i < inputs.size(); ++i) {
     if (Result fits = check_input(i, inputs[i]); !fits) return fits.error();
-  if (Result set = set_extents(inputs); !set) return set.error();
+    if (inputs[i]) add_known(*parameters_[i].tensor, inputs[i]->dims(), known);
+  }
+  auto dims = find_dims(compilation_->description, std::move(known));
+  if (!dims) return dims.error();
+  dims_ = std::move(*dims);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i]) std::copy_n(inputs[i]->bytes().data(), inputs[i]->bytes().size(), parameters_[i].memory);
   run_again();
   std::vector<LiteralRef> results;
   for (const Slot& result : results_) {
-    std::vector<int64_t> dims;
-    for (const IntExpr& dim : result.tensor->dims) dims.push_back(*resolve(dim, dims_));
-    auto literal = std::make_shared<Literal>(result.tensor->dtype, dims);
+    auto literal = std::make_shared<Literal>(result.tensor->dtype, actual_dims(*result.tensor, dims_));
     std::copy_n(result.memory, literal->bytes().size(), literal->mutable_bytes().data());
     results.push_back(std::move(literal));
   }

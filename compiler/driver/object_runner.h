@@ -2,8 +2,8 @@
 // compiler into a shared library and loaded. What runs is the code that `firn compile` emits.
 #pragma once
 
+#include "compiler/driver/actual_dims.h"
 #include "compiler/driver/compile.h"
-#include "compiler/support/bind_symbols.h"
 #include "include/firn/thread_pool.h"
 
 namespace firn::driver {
@@ -51,7 +51,6 @@ private:
     std::byte* memory;
   };
   Result check_input(size_t parameter, const LiteralRef& input) const;
-  Result set_extents(const std::vector<LiteralRef>& inputs);
   Result load();
   void bind_weights(bool copied);
   void bind_tensors();
@@ -65,8 +64,7 @@ private:
   std::vector<Slot> parameters_, results_;
   std::vector<const void*> inputs_; // the caller's, as the object wants them
   std::vector<void*> outputs_;
-  SymbolTable dims_;            // of the description, as the last run() was given them
-  std::vector<size_t> extents_; // what the object is given of these
+  ActualDims dims_; // of the last run()
   std::unique_ptr<ThreadPool> pool_;
   firn_executor pool_executor_ = {};
   const firn_executor* executor_ = nullptr;

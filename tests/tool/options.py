@@ -60,6 +60,7 @@ RUN = {
 BENCH = {
     "--variant": [("zz", "--multiversion")],
     "--seconds": [(bad, "") for bad in NUMBERS + ("0",)],
+    "--at": [("n", "wants NAME=VALUE"), ("n=x", "wants NAME=VALUE"), ("n=1", "no dim 'n' varies")],
     "--build": [("zz", "")], "-o": [("w", "requires")], "--json": None, "--simulate": [(None, "wants --threads")],
 }
 VERIFY = {

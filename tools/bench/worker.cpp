@@ -1,10 +1,12 @@
 // The program that `firn bench --build` links with a model's object: checks the stored outputs once, then
 // times runs on request. Called with MODEL_DIR THREADS; one JSON object per line on standard output:
-//   at the start   {"ready": true, "load_s": S, "max_error": E}  or  {"ready": false, "reason": "..."}
-//   run S hot|cold {"median_ns": N, "min_ns": N, "runs": N}
-//   quit           {"peak_rss_kib": N}
-// `facts.h` is written beside this file for the model: symbols, arena size and the tables of inputs and
-// outputs.
+//   at the start     {"ready": true, "load_s": S, "max_error": E}  or  {"ready": false, "reason": "..."}
+//   run S hot|cold K {"median_ns": N, "min_ns": N, "runs": N}
+//   quit             {"peak_rss_kib": N}
+// K is the number of a test_data_set_K, 0 without it. The error is the largest over all sets that the object
+// is for, 1e308 where a shape, a Boolean or an integer of 32 bits or more differs. `facts.h` is written
+// beside this file for the model: symbols, arena size, the tables of inputs and outputs, and their dims in
+// each set.
 #include "facts.h"
 
 #include "firn/abi.h"
@@ -33,6 +35,7 @@ using Clock = std::chrono::steady_clock;
 
 struct StoredTensor {
   int type = 0;
+  std::vector<long long> dims;
   std::vector<unsigned char> bytes;
 };
 
@@ -102,6 +105,8 @@ StoredTensor read_tensor(const std::string& path) {
     uint64_t field = key >> 3, kind = key & 7;
     uint64_t value = kind == 0 ? wire.varint() : 0;
     WireReader body = kind == 2 ? wire.take(wire.varint()) : wire.take(kind == 5 ? 4 : kind == 1 ? 8 : 0);
+    if (field == 1 && kind == 0) tensor.dims.push_back((long long)(value));
+    while (field == 1 && kind == 2 && !body.at_end()) tensor.dims.push_back((long long)(body.varint()));
     if (field == 2 && kind == 0) tensor.type = int(value);
     bool is_integer = field == 5 || field == 7 || field == 11; // int32_data, int64_data, uint64_data
     if (is_integer && kind == 0) integers.push_back(value);
@@ -155,8 +160,16 @@ double element(int type, const unsigned char* data, size_t i) {
   }
 }
 
+// Indices, counts and truths are right or wrong; narrower integers may be quantised values.
+bool is_exact(int type) {
+  return type == 6 || type == 7 || type == 9 || type == 12 || type == 13;
+}
+
+constexpr double kWrong = 1e308;
+
 double error_of(const unsigned char* got, const StoredTensor& want) {
   double difference = 0, scale = 0;
+  if (is_exact(want.type) && std::memcmp(got, want.bytes.data(), want.bytes.size()) != 0) return kWrong;
   for (size_t i = 0; i < want.bytes.size() / size_t(element_bytes(want.type)); ++i) {
     double g = element(want.type, got, i), w = element(want.type, want.bytes.data(), i);
     if (std::isfinite(w)) scale = std::max(scale, std::fabs(w));
@@ -193,6 +206,12 @@ struct Model {
     call.arena = arena;
     call.inputs = inputs.data();
     call.outputs = outputs.data();
+  }
+  // Runs are on this set from now on.
+  void select(size_t set, const std::vector<StoredTensor>& tensors) {
+    call.extents = kExtents[set];
+    for (size_t i = 0; i < tensors.size(); ++i)
+      std::memcpy(const_cast<void*>(inputs[i]), tensors[i].bytes.data(), tensors[i].bytes.size());
   }
   // Has runs share their work among so many threads.
   void lend(size_t threads) {
@@ -236,43 +255,78 @@ long peak_rss_kib() {
   return kib;
 }
 
-std::string tensor_path(const std::string& folder, const char* kind, int i) {
-  return folder + "/test_data_set_0/" + kind + "_" + std::to_string(i) + ".pb";
+// ---- Data sets.
+
+struct DataSet {
+  std::vector<StoredTensor> inputs, outputs;
+};
+
+std::vector<StoredTensor> read_tensors(const std::string& folder, size_t set, const char* kind,
+                                       const IoFacts* facts, int count,
+                                       const std::vector<std::vector<long long>>& dims) {
+  std::vector<StoredTensor> tensors;
+  for (int i = 0; i < count; ++i) {
+    tensors.push_back(read_tensor(folder + "/test_data_set_" + std::to_string(set) + "/" + kind + "_" +
+                                  std::to_string(facts[i].file) + ".pb"));
+    size_t elements = 1;
+    for (long long dim : dims[size_t(i)]) elements *= size_t(dim);
+    bool is_input = kind[0] == 'i';
+    if (is_input && tensors.back().bytes.size() != elements * size_t(element_bytes(tensors.back().type)))
+      refuse("stored input of another size");
+  }
+  return tensors;
+}
+
+double error_of(const Model& model, const DataSet& data, size_t set) {
+  double error = 0;
+  for (size_t i = 0; i < data.outputs.size(); ++i) {
+    const StoredTensor& want = data.outputs[i];
+    error = std::max(error, want.dims == kOutputDims[set][i]
+                                ? error_of(static_cast<const unsigned char*>(model.outputs[i]), want)
+                                : kWrong);
+  }
+  return error;
 }
 
 } // namespace
 
 int main(int argc, char** argv) {
   if (argc != 3) refuse("usage: worker MODEL_DIR THREADS");
-  std::string folder = argv[1];
-  std::vector<StoredTensor> inputs, wanted;
-  for (int i = 0; i < kNumInputs; ++i)
-    inputs.push_back(read_tensor(tensor_path(folder, "input", kInputs[i].file)));
-  for (int i = 0; i < kNumOutputs; ++i)
-    wanted.push_back(read_tensor(tensor_path(folder, "output", kOutputs[i].file)));
-  for (int i = 0; i < kNumInputs; ++i)
-    if (inputs[size_t(i)].bytes.size() != size_t(kInputs[i].bytes)) refuse("stored input of another size");
-  for (int i = 0; i < kNumOutputs; ++i)
-    if (wanted[size_t(i)].bytes.size() != size_t(kOutputs[i].bytes)) refuse("stored output of another size");
+  std::vector<DataSet> sets(kNumSets);
+  for (size_t k = 0; k < sets.size(); ++k) {
+    if (!kFits[k]) continue;
+    sets[k].inputs = read_tensors(argv[1], k, "input", kInputs, kNumInputs, kInputDims[k]);
+    sets[k].outputs = read_tensors(argv[1], k, "output", kOutputs, kNumOutputs, kOutputDims[k]);
+  }
   auto start = Clock::now();
   Model model;
   if (int threads = std::atoi(argv[2]); threads > 1) model.lend(size_t(threads));
-  for (size_t i = 0; i < inputs.size(); ++i)
-    std::memcpy(const_cast<void*>(model.inputs[i]), inputs[i].bytes.data(), inputs[i].bytes.size());
+  model.select(0, sets[0].inputs);
   model.run();
-  double load = std::chrono::duration<double>(Clock::now() - start).count(), error = 0;
-  for (size_t i = 0; i < wanted.size(); ++i)
-    error = std::max(error, error_of(static_cast<unsigned char*>(model.outputs[i]), wanted[i]));
+  double load = std::chrono::duration<double>(Clock::now() - start).count(),
+         error = error_of(model, sets[0], 0);
+  for (size_t k = 1; k < sets.size(); ++k) {
+    if (!kFits[k]) continue;
+    model.select(k, sets[k].inputs);
+    model.run();
+    error = std::max(error, error_of(model, sets[k], k));
+  }
   std::printf("{\"ready\": true, \"load_s\": %.6f, \"max_error\": %.6g}\n", load, error);
   std::fflush(stdout);
-  char word[16], mode[16];
-  double seconds = 0;
-  while (std::scanf("%15s", word) == 1) {
-    if (std::strcmp(word, "run") != 0 || std::scanf("%lf %15s", &seconds, mode) != 2) {
+  for (char line[256]; std::fgets(line, sizeof line, stdin);) {
+    char mode[16];
+    double seconds = 0;
+    size_t set = 0;
+    if (std::sscanf(line, "run %lf %15s %zu", &seconds, mode, &set) < 2) {
       std::printf("{\"peak_rss_kib\": %ld}\n", peak_rss_kib());
       break;
     }
-    measure(model, seconds, std::strcmp(mode, "cold") == 0);
+    if (set < sets.size() && kFits[set]) {
+      model.select(set, sets[set].inputs);
+      measure(model, seconds, std::strcmp(mode, "cold") == 0);
+    } else {
+      std::printf("{\"reason\": \"the object is not for test_data_set_%zu\"}\n", set);
+    }
     std::fflush(stdout);
   }
   return 0;

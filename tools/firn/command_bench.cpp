@@ -14,12 +14,15 @@ namespace {
 struct BenchCommand {
   CompileFlags flags;
   driver::BenchOptions options;
+  std::vector<std::string> at;
 };
 
 int run(BenchCommand& command) {
   if (Result done = command.flags.finish(); !done) return report(done.error());
   driver::BenchOptions& options = command.options;
   options.compile = command.flags.options;
+  for (const std::string& word : command.at)
+    if (Result parsed = parse_dim_value("--at", word, options.at); !parsed) return report(parsed.error());
   if (!options.build_folder.empty()) {
     DiagnosticList diagnostics;
     return driver::build_worker(options, diagnostics) ? 0 : report(diagnostics, options.build_folder);
@@ -48,17 +51,23 @@ void add_bench_command(CLI::App& app, Action& action) {
       "--simulate", command->options.simulate,
       "run the tasks of --threads threads alone, one after the other, and say what so many cores "
       "would take");
+  CLI::Option* at =
+      verb->add_option("--at", command->at,
+                       "where --dim gives a range: the value to measure at, NAME=VALUE; default: its "
+                       "upper bound; repeatable")
+          ->take_all();
   CLI::Option* build = verb->add_option("--build", command->options.build_folder,
                                         "write a program that checks and times the model in this folder");
   CLI::Option* output =
       verb->add_option("-o,--output", command->options.output, "the program that --build writes");
-  build->needs(output)->excludes(model)->excludes(seconds)->excludes(json)->excludes(simulate);
+  build->needs(output)->excludes(model)->excludes(seconds)->excludes(json)->excludes(simulate)->excludes(at);
   output->needs(build);
   command->flags.add_to(*verb);
   command->flags.add_variant_to(*verb);
   verb->footer("Code is made for the default CPU; -mcpu=native uses all that this machine has.\n"
                "Examples:\n  firn bench resnet50.onnx -mcpu=native\n"
                "  firn bench resnet50.onnx -mcpu=native --threads 8 --simulate\n"
+               "  firn bench minilm.onnx --dim batch=1 --dim seq=1..512 --at seq=128\n"
                "  firn bench --build zoo/resnet50 -o worker -mcpu=native");
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }

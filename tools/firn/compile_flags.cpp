@@ -156,6 +156,16 @@ Result read_cpus(CompileFlags& flags) {
 
 } // namespace
 
+Result parse_dim_value(const char* option, const std::string& word, std::map<std::string, int64_t>& values) {
+  auto pair = split_pair(word);
+  int64_t value = 0;
+  if (!pair || !parse_integer(pair->second, value))
+    return usage_error(std::string(option) + " wants NAME=VALUE, found '" + word + "'");
+  if (!values.emplace(pair->first, value).second)
+    return usage_error(std::string(option) + " " + word + ": dim '" + pair->first + "' is given twice");
+  return {};
+}
+
 void add_level_options(CLI::App& verb, std::string& opt_level, std::string& math) {
   verb.add_option("--optimize", opt_level, "0, 1, 2, 3, s or z (also -O3); default 3; z is the same as s")
       ->check(one_of({"0", "1", "2", "3", "s", "z"}));

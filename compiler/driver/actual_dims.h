@@ -1,0 +1,27 @@
+// The values that dims that vary have in a run.
+#pragma once
+
+#include "compiler/artifact/model_description.h"
+#include "compiler/support/bind_symbols.h"
+
+#include <map>
+
+namespace firn::driver {
+
+struct ActualDims {
+  SymbolTable values;          // of the description's dims
+  std::vector<size_t> extents; // what the object is given of them
+};
+
+// Those that tensors of a run decide. An error names a dim that does not fit or that the object is not for.
+Expected<ActualDims> find_dims(const artifact::ModelDescription& d, std::vector<KnownExtent> known);
+// Those given by name, and the bounds of others.
+Expected<ActualDims> dims_at(const artifact::ModelDescription& d,
+                             const std::map<std::string, int64_t>& values);
+
+// What a tensor's dims are known to be in a run; `actual` has as many.
+void add_known(const artifact::TensorDescription& tensor, const std::vector<int64_t>& actual,
+               std::vector<KnownExtent>& known);
+std::vector<int64_t> actual_dims(const artifact::TensorDescription& tensor, const ActualDims& dims);
+
+} // namespace firn::driver
