@@ -2,7 +2,7 @@
 # find_package(Firn), add_subdirectory() and FetchContent.
 #
 #   firn_add_library(<target> MODEL <file.onnx> CLASS <ns::Name>
-#     [NAMES new=old ...] [DIMS name=value ...] [STATE past=present ...] [EXTERNAL name ...]
+#     [NAMES new=old ...] [DIMS name=value|lo..hi|lo..hi:multiple|a|b ...] [CONST input=value|file ...] [STATE past=present ...] [EXTERNAL name ...]
 #     [TARGET <triple>] [CPU <name>|MULTIVERSION <name> ...] [OPT speed|size|debug] [MATH default|strict] [WEIGHTS embed|init] [THREADS <n>]
 #     [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
 #   firn_add_golden_test(<test> LIBRARY <target> DATA <folder> [TOLERANCE 1e-5])
@@ -47,10 +47,15 @@ machine and FIRN_BUILD_COMPILER=OFF")
 endfunction()
 
 # Refuses what this version of Firn cannot do, before anything is built.
-function(_firn_check_supported call threads weights states dims)
+function(_firn_check_supported call threads weights states dims constants)
   foreach(state IN LISTS states)
     if(NOT state MATCHES "^.+=.+$")
       _firn_refuse("${call}" "STATE ${state}: wanted past=present, an input and the output that it is in the next run")
+    endif()
+  endforeach()
+  foreach(constant IN LISTS constants)
+    if(NOT constant MATCHES "^.+=.+$")
+      _firn_refuse("${call}" "CONST ${constant}: wanted input=value, or input=file.npy or .pb")
     endif()
   endforeach()
   if(NOT "${threads}" STREQUAL "" AND NOT threads MATCHES "^[1-9][0-9]*$")
@@ -60,10 +65,8 @@ function(_firn_check_supported call threads weights states dims)
     _firn_refuse("${call}" "WEIGHTS file is not supported by this version of Firn; use WEIGHTS embed or init")
   endif()
   foreach(dim IN LISTS dims)
-    if(dim MATCHES "\\.\\.")
-      _firn_refuse("${call}" "DIMS ${dim}: ranges are not supported by this version of Firn; give one value")
-    elseif(NOT dim MATCHES "^.+=[0-9]+$")
-      _firn_refuse("${call}" "DIMS ${dim}: wanted name=value")
+    if(NOT dim MATCHES "^.+=([0-9]+|[0-9]+\\.\\.[0-9]+(:[0-9]+)?|[0-9]+(\\|[0-9]+)+)$")
+      _firn_refuse("${call}" "DIMS ${dim}: wanted name=value, or for one object name=1..8, name=32..512:32 or name=1|4|8")
     endif()
   endforeach()
 endfunction()
@@ -150,7 +153,7 @@ endfunction()
 function(firn_add_library target)
   set(call "firn_add_library(${target})")
   set(single MODEL CLASS TARGET CPU OPT MATH WEIGHTS THREADS FLASH_BUDGET RAM_BUDGET PREBUILT_OBJECT PREBUILT_HEADER)
-  set(multiple NAMES DIMS MULTIVERSION STATE EXTERNAL OPTIONS)
+  set(multiple NAMES DIMS CONST MULTIVERSION STATE EXTERNAL OPTIONS)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "${single}" "${multiple}")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     _firn_refuse("${call}" "cannot read: ${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}")
@@ -172,7 +175,7 @@ function(firn_add_library target)
   _firn_check_choice("${call}" OPT "${arg_OPT}" speed size debug)
   _firn_check_choice("${call}" MATH "${arg_MATH}" default strict)
   _firn_check_choice("${call}" WEIGHTS "${arg_WEIGHTS}" embed init file)
-  _firn_check_supported("${call}" "${arg_THREADS}" "${arg_WEIGHTS}" "${arg_STATE}" "${arg_DIMS}")
+  _firn_check_supported("${call}" "${arg_THREADS}" "${arg_WEIGHTS}" "${arg_STATE}" "${arg_DIMS}" "${arg_CONST}")
   _firn_compiler("${call}" compiler)
 
   if(arg_CPU AND arg_MULTIVERSION)
@@ -211,6 +214,18 @@ function(firn_add_library target)
       list(APPEND options "${option}" "${value}")
     endforeach()
   endforeach()
+  # Files lie beside the model in the source folder, and are read whenever it is compiled.
+  set(constant_files "")
+  foreach(constant IN LISTS arg_CONST)
+    if(constant MATCHES "^([^=]+)=(.+\\.(npy|pb))$")
+      set(input "${CMAKE_MATCH_1}")
+      get_filename_component(file "${CMAKE_MATCH_2}" ABSOLUTE)
+      _firn_check_exists("${call}" CONST "${file}")
+      list(APPEND constant_files "${file}")
+      set(constant "${input}=${file}")
+    endif()
+    list(APPEND options --const "${constant}")
+  endforeach()
   list(APPEND options ${arg_OPTIONS})
 
   get_filename_component(model "${arg_MODEL}" ABSOLUTE)
@@ -223,7 +238,7 @@ function(firn_add_library target)
     OUTPUT "${stem}.o" "${stem}.h" "${stem}.json"
     COMMAND "${compiler}" compile "${model}" -o "${stem}" --class "${arg_CLASS}" --depfile "${stem}.d" --quiet
       ${options}
-    DEPENDS "${model}" "${compiler}"
+    DEPENDS "${model}" "${compiler}" ${constant_files}
     DEPFILE "${stem}.d"
     COMMENT "Compiling model ${model_name}"
     VERBATIM)

@@ -89,7 +89,53 @@ bool find_tensor(const std::string& stem, const firn::TensorInfo& info, std::siz
 }
 
 bool has_size(const firn::TensorInfo& info, std::size_t bytes) {
-  return info.counted ? bytes <= info.bytes : bytes == info.bytes;
+  return info.counted || info.varies ? bytes <= info.bytes : bytes == info.bytes;
+}
+
+// How many extents of a model's inputs are those that are stored.
+template <class Any>
+std::size_t matches(const Any& model, const std::vector<golden::StoredTensor>& inputs) {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    for (std::size_t axis = 0; axis < inputs[i].dims.size(); ++axis)
+      count += model.input_extent(i, axis) == static_cast<std::size_t>(inputs[i].dims[axis]);
+  return count;
+}
+
+// Sets dims that vary, each to the value at which most extents are as stored: twice, as one may be the sum of two.
+template <class Any>
+auto set_dims(Any& model, const std::vector<golden::StoredTensor>& inputs, int) -> decltype(model.dims(), true) {
+  const firn::ModelInfo& info = model.info();
+  for (std::size_t i = 0; i < 2 * info.dim_count; ++i) {
+    const std::size_t number = i % info.dim_count;
+    std::size_t most = 0;
+    std::ptrdiff_t best = info.dims[number].upper;
+    for (std::ptrdiff_t value = info.dims[number].lower; value <= info.dims[number].upper; ++value) {
+      if (!model.set_dim(number, value) || matches(model, inputs) <= most) continue;
+      most = matches(model, inputs);
+      best = value;
+    }
+    static_cast<void>(model.set_dim(number, best));
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    for (std::size_t axis = 0; axis < inputs[i].dims.size(); ++axis)
+      if (model.input_extent(i, axis) != static_cast<std::size_t>(inputs[i].dims[axis])) return false;
+  return true;
+}
+template <class Any> bool set_dims(Any&, const std::vector<golden::StoredTensor>&, long) {
+  return true;
+}
+
+// Whether an output has the extents that are stored; where dims vary its size alone does not say so.
+template <class Any>
+auto has_extents(const Any& model, std::size_t output, const golden::StoredTensor& stored, int)
+    -> decltype(model.dims(), true) {
+  for (std::size_t axis = 0; axis < stored.dims.size(); ++axis)
+    if (model.output_extent(output, axis) != static_cast<std::size_t>(stored.dims[axis])) return false;
+  return true;
+}
+template <class Any> bool has_extents(const Any&, std::size_t, const golden::StoredTensor&, long) {
+  return true;
 }
 
 // Runs one data set; prints and returns whether all outputs agree.
@@ -98,12 +144,16 @@ bool check_data_set(Model& model, const std::string& folder, double tolerance) {
   std::vector<golden::StoredTensor> inputs(info.input_count);
   for (std::size_t i = 0; i < info.input_count; ++i) {
     if (!find_tensor(folder + "/input_", info.inputs[i], i, info.input_count, inputs[i]) ||
-        inputs[i].bytes.size() != info.inputs[i].bytes) {
+        !has_size(info.inputs[i], inputs[i].bytes.size())) {
       std::printf("%s: input '%s': %zu bytes stored, the model wants %zu\n", folder.c_str(),
                   info.inputs[i].original_name, inputs[i].bytes.size(), info.inputs[i].bytes);
       return false;
     }
     if (!model.bind_input(i, inputs[i].bytes.data())) return false;
+  }
+  if (!set_dims(model, inputs, 0)) {
+    std::printf("%s: the model does not take inputs of these shapes\n", folder.c_str());
+    return false;
   }
   std::vector<std::vector<unsigned char>> external(info.output_count);
   for (std::size_t i = 0; i < info.output_count; ++i) {
@@ -119,7 +169,7 @@ bool check_data_set(Model& model, const std::string& folder, double tolerance) {
   for (std::size_t i = 0; i < info.output_count; ++i) {
     golden::StoredTensor expected;
     if (!find_tensor(folder + "/output_", info.outputs[i], i, info.output_count, expected) ||
-        !has_size(info.outputs[i], expected.bytes.size())) {
+        !has_size(info.outputs[i], expected.bytes.size()) || !has_extents(model, i, expected, 0)) {
       std::printf("%s: output '%s': %zu bytes stored, the model gives %zu\n", folder.c_str(),
                   info.outputs[i].original_name, expected.bytes.size(), info.outputs[i].bytes);
       return false;

@@ -37,6 +37,10 @@ FIRN_HIDDEN firn::Status set_dims(const Dims& dims) noexcept {
   return instance_.set_dims(Facts::dims, values);
 }
 {{DIM_SETTERS}}
+// The one that is info().dims[index].
+FIRN_HIDDEN firn::Status set_dim(std::size_t index, std::ptrdiff_t value) noexcept {
+  return instance_.set_dim(Facts::dims, index, value);
+}
 // What they are.
 FIRN_HIDDEN Dims dims() const noexcept {
   Dims dims;
@@ -52,11 +56,7 @@ FIRN_HIDDEN std::size_t output_extent(std::size_t index, std::size_t axis) const
 })";
 
 constexpr std::string_view cpp_setter =
-    R"(FIRN_HIDDEN firn::Status set_{{DIM}}(std::ptrdiff_t value) noexcept {
-  Dims changed = dims();
-  changed.{{DIM}} = value;
-  return set_dims(changed);
-}
+    R"(FIRN_HIDDEN firn::Status set_{{DIM}}(std::ptrdiff_t value) noexcept { return set_dim({{INDEX}}, value); }
 )";
 
 constexpr Slot c_slots[] = {
@@ -177,8 +177,9 @@ std::string reads(const ModelDescription& model, const std::string& cast, const 
 }
 
 std::string setters(const ModelDescription& model, Slots slots, std::string_view text) {
-  return trimmed(each_dim(model, "", [&](const DimDescription& dim, const std::string&) {
+  return trimmed(each_dim(model, "", [&](const DimDescription& dim, const std::string& i) {
     slots["DIM"] = dim.identifier;
+    slots["INDEX"] = i;
     return expand_template(text, slots);
   }));
 }

@@ -52,6 +52,7 @@ constexpr std::array dim_members = std::to_array<std::string_view>({
     "get_dims",
     "input_extent",
     "output_extent",
+    "set_dim",
     "set_dims",
 });
 
@@ -148,7 +149,7 @@ std::string_view last_component(std::string_view class_name) {
 Result assign_dim_identifiers(ModelDescription& model, std::string_view class_word, TakenNames& taken) {
   if (model.dims.empty()) return {};
   for (std::string_view name : dim_members) taken.take_function(std::string(name));
-  std::set<std::string> used = {"dims"}; // set_dims()
+  std::set<std::string> used = {"dim", "dims"}; // set_dim(), set_dims()
   for (DimDescription& dim : model.dims) {
     const std::string base = cleaned(dim.name, "dim");
     for (int number = 1;; ++number) {

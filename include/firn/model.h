@@ -306,6 +306,16 @@ struct Instance : RunExtents<dim_count> {
     return Status(firn_rt2_set_extents(dims, dim_count, values, this->extents));
   }
 
+  // The value of one of them.
+  FIRN_HIDDEN Status set_dim(const firn_rt2_dim* dims, std::size_t index, std::ptrdiff_t value) noexcept {
+    std::ptrdiff_t values[dim_count];
+    if (index >= dim_count) return Status(FIRN_STATUS_OUT_OF_RANGE);
+    for (std::size_t i = 0; i < dim_count; ++i)
+      values[i] = static_cast<std::ptrdiff_t>(this->extents[i]) * dims[i].multiple;
+    values[index] = value;
+    return set_dims(dims, values);
+  }
+
   FIRN_HIDDEN Status run(firn_status (*function)(const firn_rt2_call*), const firn_executor* executor,
                          std::size_t variant = 0) const noexcept {
     if (status != FIRN_STATUS_OK) return Status(status);

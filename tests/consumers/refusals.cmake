@@ -22,10 +22,13 @@ expect_refusal("THREADS 0"
   "${start}THREADS 0: wanted how many threads run() makes use of at most")
 expect_refusal("WEIGHTS file"
   "${start}WEIGHTS file is not supported by this version of Firn; use WEIGHTS embed or init")
-expect_refusal("DIMS n=1..8"
-  "${start}DIMS n=1..8: ranges are not supported by this version of Firn; give one value")
-expect_refusal("DIMS n"
-  "${start}DIMS n: wanted name=value")
+foreach(dim IN ITEMS n n=1.. n=1..8: n=1|)
+  expect_refusal("DIMS ${dim}"
+    "${start}DIMS ${dim}: wanted name=value, or for one object name=1..8, name=32..512:32 or name=1|4|8")
+endforeach()
+expect_refusal("CONST k"
+  "${start}CONST k: wanted input=value, or input=file.npy or .pb")
+expect_refusal("CONST k=nowhere.npy" "nowhere.npy' does not exist")
 expect_refusal("STATE past"
   "${start}STATE past: wanted past=present, an input and the output that it is in the next run")
 expect_refusal("OPT fastest"

@@ -102,25 +102,13 @@ public:
     const std::ptrdiff_t values[] = { dims.batch, dims.seq, dims.image_height, dims.class_ };
     return instance_.set_dims(Facts::dims, values);
   }
-  FIRN_HIDDEN firn::Status set_batch(std::ptrdiff_t value) noexcept {
-    Dims changed = dims();
-    changed.batch = value;
-    return set_dims(changed);
-  }
-  FIRN_HIDDEN firn::Status set_seq(std::ptrdiff_t value) noexcept {
-    Dims changed = dims();
-    changed.seq = value;
-    return set_dims(changed);
-  }
-  FIRN_HIDDEN firn::Status set_image_height(std::ptrdiff_t value) noexcept {
-    Dims changed = dims();
-    changed.image_height = value;
-    return set_dims(changed);
-  }
-  FIRN_HIDDEN firn::Status set_class_(std::ptrdiff_t value) noexcept {
-    Dims changed = dims();
-    changed.class_ = value;
-    return set_dims(changed);
+  FIRN_HIDDEN firn::Status set_batch(std::ptrdiff_t value) noexcept { return set_dim(0, value); }
+  FIRN_HIDDEN firn::Status set_seq(std::ptrdiff_t value) noexcept { return set_dim(1, value); }
+  FIRN_HIDDEN firn::Status set_image_height(std::ptrdiff_t value) noexcept { return set_dim(2, value); }
+  FIRN_HIDDEN firn::Status set_class_(std::ptrdiff_t value) noexcept { return set_dim(3, value); }
+  // The one that is info().dims[index].
+  FIRN_HIDDEN firn::Status set_dim(std::size_t index, std::ptrdiff_t value) noexcept {
+    return instance_.set_dim(Facts::dims, index, value);
   }
   // What they are.
   FIRN_HIDDEN Dims dims() const noexcept {

@@ -97,7 +97,8 @@ static void generic_code_finds_bounds_and_extents() {
          std::strcmp(info.dims[3].original_name, "class") == 0);
   EXPECT(info.dims[2].multiple == 32 && info.dims[3].allowed_count == 3 && info.dims[3].allowed[1] == 4);
   EXPECT(info.inputs[0].varies && info.inputs[0].dims[1] == 64 && !info.states[0].varies);
-  EXPECT(model->set_seq(5));
+  EXPECT(model->set_dim(1, 5));
+  EXPECT(!model->set_dim(1, 65) && model->set_dim(4, 1).code() == FIRN_STATUS_OUT_OF_RANGE);
   EXPECT(model->input_extent(0, 1) == 5 && model->input_extent(1, 1) == 3);
   EXPECT(model->input_extent(0, 2) == 0 && model->input_extent(3, 0) == 0);
   EXPECT(model->output_extent(0, 1) == 6 && model->output_extent(2, 0) == 0);

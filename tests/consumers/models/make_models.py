@@ -1,7 +1,8 @@
 """Makes the models of the consumer tests: python make_models.py, with onnx and numpy.
 
 affine.onnx: scores = relu(features * W + b), with W in the external file affine.weights, and a data set for it.
-negate.onnx: y = -x, with a symbolic batch dimension.
+negate.onnx: y = -x, with a symbolic batch dimension, and data sets of two batches for it.
+sums.onnx: y = the sum of x over axes, which are an input; sums_axes.pb has a value for them.
 doubler.onnx: y = x + x, with names that are no identifiers.
 gru_sequence.onnx, gru_step.onnx: one GRU over six steps, and over one with its state as input and output; lstm_* alike.
 smooth.onnx: a 3x3 convolution large enough for Winograd's algorithm.
@@ -57,6 +58,16 @@ def affine():
     save_tensor(np.maximum(features @ weight + bias, 0), "scores", os.path.join(data, "output_0.pb"))
 
 
+def sums():
+    graph = helper.make_graph(
+        [helper.make_node("ReduceSum", ["x", "axes"], ["y"], keepdims=0)], "sums",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 3]),
+         helper.make_tensor_value_info("axes", TensorProto.INT64, [1])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n"])])
+    save(make_model(graph), "sums.onnx")
+    save_tensor(np.array([0], np.int64), "axes", os.path.join(FOLDER, "sums_axes.pb"))
+
+
 def doubler():
     graph = helper.make_graph(
         [helper.make_node("Add", ["serving_default_x:0", "serving_default_x:0"], ["class"])],
@@ -73,6 +84,11 @@ def negate():
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", 3])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 3])])
     save(make_model(graph), "negate.onnx")
+    for k, batch in enumerate((1, 4)):
+        x = np.arange(3 * batch, dtype=np.float32).reshape(batch, 3)
+        data = os.path.join(FOLDER, "negate_data", f"test_data_set_{k}")
+        save_tensor(x, "x", os.path.join(data, "input_0.pb"))
+        save_tensor(-x, "y", os.path.join(data, "output_0.pb"))
 
 
 def smooth():
@@ -132,6 +148,7 @@ def caches():
 affine()
 doubler()
 negate()
+sums()
 recurrent("GRU", 3, 6, "gru_sequence")
 recurrent("GRU", 3, 1, "gru_step")
 recurrent("LSTM", 4, 6, "lstm_sequence")
