@@ -93,8 +93,7 @@ bool has_size(const firn::TensorInfo& info, std::size_t bytes) {
 }
 
 // How many extents of a model's inputs are those that are stored.
-template <class Any>
-std::size_t matches(const Any& model, const std::vector<golden::StoredTensor>& inputs) {
+template <class Any> std::size_t matches(const Any& model, const std::vector<golden::StoredTensor>& inputs) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     for (std::size_t axis = 0; axis < inputs[i].dims.size(); ++axis)
@@ -102,9 +101,11 @@ std::size_t matches(const Any& model, const std::vector<golden::StoredTensor>& i
   return count;
 }
 
-// Sets dims that vary, each to the value at which most extents are as stored: twice, as one may be the sum of two.
+// Sets dims that vary, each to the value at which most extents are as stored: twice, as one may be the sum of
+// two.
 template <class Any>
-auto set_dims(Any& model, const std::vector<golden::StoredTensor>& inputs, int) -> decltype(model.dims(), true) {
+auto set_dims(Any& model, const std::vector<golden::StoredTensor>& inputs, int)
+    -> decltype(model.dims(), true) {
   const firn::ModelInfo& info = model.info();
   for (std::size_t i = 0; i < 2 * info.dim_count; ++i) {
     const std::size_t number = i % info.dim_count;

@@ -1,4 +1,5 @@
-// Dims that a program sets: one object for a range, for multiples and for a few values; inputs that are fixed.
+// Dims that a program sets: one object for a range, for multiples and for a few values; inputs that are
+// fixed.
 #include "any_batch.h"
 #include "column_sums.h"
 #include "even_batch.h"

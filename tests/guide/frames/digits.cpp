@@ -1,6 +1,7 @@
 // Statements of a function that returns whether all went well; there is a model, a picture and a logger.
 #include "digits.h"
 #include "denoiser.h"
+#include "encoder.h"
 #include "external_digits.h"
 #include "prepared_digits.h"
 
