@@ -26,6 +26,7 @@ struct Generation {
   std::unique_ptr<llvm::TargetMachine> machine; // of the least able CPU; functions say which is theirs
   std::vector<TargetFeatures> features;         // of the target and of other CPUs
   EmittedModule emitted;
+  std::map<std::string, std::string> merged; // merge_equal_code()
   llvm::SmallVector<char, 0> output;
   BackendReport report;
 };
@@ -93,6 +94,7 @@ Result compile(Generation& generation, const CodegenOptions& options, bool assem
   legalise(module, options.target, generation.features.back());
   optimise(module, *generation.machine, options.opt_level);
   legalise(module, options.target, generation.features.back());
+  generation.merged = merge_equal_code(module, *generation.machine, generation.emitted.equal_kernels);
   generation.report = run_backend(module, *generation.machine, assembly, generation.output);
   if (!generation.report.error.empty()) return internal_error("code generation: " + generation.report.error);
   return {};
@@ -144,11 +146,14 @@ Expected<std::unique_ptr<Generation>> generate(const kernel::Program& program, c
 }
 
 // Sizes of kernels by the kernels' own names, in the program's order.
-void name_kernels(ObjectFacts& facts, const kernel::Program& program, const EmittedModule& emitted) {
+void name_kernels(ObjectFacts& facts, const kernel::Program& program, const Generation& generation) {
   std::vector<std::pair<std::string, int64_t>> by_name;
   for (size_t i = 0; i < program.kernels.size(); ++i) {
+    const std::string& own = generation.emitted.kernel_symbols[i];
+    auto merged = generation.merged.find(own);
     for (const auto& [symbol, bytes] : facts.kernel_text_bytes) {
-      if (symbol == emitted.kernel_symbols[i]) by_name.emplace_back(program.kernels[i]->name, bytes);
+      if (symbol == (merged == generation.merged.end() ? own : merged->second))
+        by_name.emplace_back(program.kernels[i]->name, bytes);
     }
   }
   facts.kernel_text_bytes = std::move(by_name);
@@ -190,7 +195,7 @@ Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenO
       inspect_object(object, generation.emitted.kernel_symbols, has_weights ? embedded.weight_bytes : 0);
   if (!facts) return facts.error();
   facts->stack_bytes = deepest_stack(generation.report, options, generation.emitted);
-  name_kernels(*facts, program, generation.emitted);
+  name_kernels(*facts, program, generation);
   // The module is large; it must not be in memory beside the weights.
   generation.emitted.module.reset();
   const std::string weights = weights_section(options);

@@ -1,6 +1,7 @@
 // The entry function of a program: loads the pointers of the call, then calls one kernel after the other.
 #include "compiler/codegen/program_emitter.h"
 #include "compiler/codegen/shared_calls.h"
+#include "compiler/kernel/text.h"
 
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
@@ -384,11 +385,30 @@ public:
     else
       emit_variants(program, prepare ? nullptr : &embed_weights);
     if (prepare) emit_program(*prepare, options_.prepare_symbol, options_.variants.size(), &embed_weights);
+    if (!options_.variants.empty()) gather_equal_kernels(program);
   }
 
 private:
   const TargetInfo& target(size_t variant) const {
     return variant == 0 ? options_.target : options_.variants[variant - 1].target;
+  }
+  const Program& program_of(const Program& first, size_t variant) const {
+    return variant == 0 ? first : *options_.variants[variant - 1].program;
+  }
+
+  // Functions of kernels with the same text, and those of their tasks.
+  void gather_equal_kernels(const Program& program) {
+    std::map<std::string, std::vector<CpuFunction>> kernels, tasks;
+    for (size_t variant = options_.variants.size() + 1; variant-- > 0;)
+      for (const auto& kernel : program_of(program, variant).kernels) {
+        std::string text = kernel_text(*kernel, /*anonymous=*/true);
+        uint64_t features = target(variant).required_cpu_features;
+        if (kernel->tasks > 1) tasks[text].push_back({task_symbol(*kernel), features});
+        kernels[std::move(text)].push_back({kernel_symbol(*kernel), features});
+      }
+    for (auto* groups : {&kernels, &tasks}) // tasks call kernels
+      for (auto& [text, functions] : *groups)
+        if (functions.size() > 1) result_.equal_kernels.push_back(std::move(functions));
   }
 
   // `embed_weights`: as of emit_module, for the program whose constants the object holds.
@@ -421,7 +441,7 @@ private:
   void emit_variants(const Program& program, const bool* embed_weights) {
     std::vector<llvm::Function*> entries;
     for (size_t variant = 0; variant <= options_.variants.size(); ++variant) {
-      const Program& own = variant == 0 ? program : *options_.variants[variant - 1].program;
+      const Program& own = program_of(program, variant);
       std::string symbol = "firn.run." + std::to_string(variant);
       // Of the least able CPU, whose code finds the weights for all.
       bool is_last = variant == options_.variants.size();

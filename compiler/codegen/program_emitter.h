@@ -4,6 +4,7 @@
 
 #include "compiler/codegen/codegen.h"
 #include "compiler/codegen/kernel_emitter.h"
+#include "compiler/codegen/merge_equal_code.h"
 
 #include <memory>
 
@@ -17,6 +18,8 @@ struct EmittedModule {
   std::vector<std::string> entry_symbols;  // of functions that run programs
   std::vector<std::string> kernel_symbols; // by kernel number; those of the other programs follow
   std::vector<std::string> task_symbols;   // of the functions that run tasks of shared kernels
+  // Functions of several CPUs' programs whose kernels say the same.
+  std::vector<std::vector<CpuFunction>> equal_kernels;
 };
 
 // `embed_weights`: the constants' bytes go into the module itself, for object formats that Firn does not
