@@ -81,6 +81,25 @@ bool shares_too_many(const ContractionShape& shape, const TileShape& tile, const
   return false;
 }
 
+// Partial sums for tiles of few rows, over the same column groups: as many as hide the latency of FMAs.
+int choose_rest_splits(int rows, const TileShape& tile, const ProductFacts& product,
+                       const TargetInfo& target) {
+  int best = 1;
+  for (int splits = 2; splits <= 8; splits *= 2) {
+    if (registers_needed(rows, tile.vectors, splits, product, target) > target.vector_registers) break;
+    auto cycles = [&](int sums) { return step_cycles(rows, tile.vectors, sums, product, target); };
+    if (cycles(splits) < cycles(best)) best = splits;
+  }
+  return best;
+}
+
+// Whether tiles of the rows that whole tiles leave have partial sums of their own: where these rows are not
+// known, and where a tile cannot be chosen to leave none, for its columns are given.
+bool splits_rest(const ContractionShape& shape, const TileShape& tile) {
+  bool leaves_rows = shape.m_varies || (shape.panel > 0 && shape.m % tile.rows != 0);
+  return leaves_rows && tile.k_interleave == 1 && !shape.compact;
+}
+
 // `instruction_cycles`: of the instructions of a step beside its FMAs.
 double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target,
                      double instruction_cycles = 0) {
@@ -101,16 +120,20 @@ double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const
                : 0;
   };
   // So does every addition of the steps in two registers.
-  auto tile_cost = [&](int rows, int vectors, int registers, int k_interleave) {
+  auto tile_cost = [&](int rows, int splits, int vectors, int registers, int k_interleave) {
     double instructions = rows + registers * target.vector_parts * kVectorInstructions + loop;
-    double step = std::max(step_cycles(rows, registers, tile.accumulator_splits, product, target),
-                           streamed(registers, k_interleave)) +
-                  instructions * instruction_cycles;
+    double step =
+        std::max(step_cycles(rows, registers, splits, product, target), streamed(registers, k_interleave)) +
+        instructions * instruction_cycles;
     return step / k_interleave + (rows * vectors * target.vector_parts * 2.0 * k_interleave + 6.0) / steps;
   };
+  int splits = tile.accumulator_splits, rest_splits = splits;
+  if (shape.panel > 0 && splits_rest(shape, tile))
+    rest_splits = choose_rest_splits(rest_rows, tile, product, target);
   auto column_cost = [&](int vectors, int registers, int k_interleave) {
-    double cost = static_cast<double>(full_rows) * tile_cost(tile.rows, vectors, registers, k_interleave);
-    if (rest_rows > 0) cost += tile_cost(rest_rows, vectors, registers, k_interleave);
+    double cost =
+        static_cast<double>(full_rows) * tile_cost(tile.rows, splits, vectors, registers, k_interleave);
+    if (rest_rows > 0) cost += tile_cost(rest_rows, rest_splits, vectors, registers, k_interleave);
     return cost;
   };
   double cycles = static_cast<double>(groups.full_groups) * column_cost(tile.vectors, tile.vectors, 1);
@@ -166,18 +189,6 @@ TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
   for (int k_interleave = 1; k_interleave <= (shape.compact ? 1 : shape.max_k_interleave); k_interleave *= 2)
     for (int vectors = 1; vectors <= 8 && vectors <= total_vectors; ++vectors)
       try_tiles(k_interleave, vectors);
-  return best;
-}
-
-// Partial sums for tiles of few rows, over the same column groups: as many as hide the latency of FMAs.
-int choose_rest_splits(int rows, const TileShape& tile, const ProductFacts& product,
-                       const TargetInfo& target) {
-  int best = 1;
-  for (int splits = 2; splits <= 8; splits *= 2) {
-    if (registers_needed(rows, tile.vectors, splits, product, target) > target.vector_registers) break;
-    auto cycles = [&](int sums) { return step_cycles(rows, tile.vectors, sums, product, target); };
-    if (cycles(splits) < cycles(best)) best = splits;
-  }
   return best;
 }
 
@@ -244,7 +255,7 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
   tiling.unroll = shape.compact ? 1 : kUnroll;
   tiling.rolls_runs = shares_too_many(shape, tiling.tile, target);
   tiling.rolls_steps = leaves_no_registers(shape, tiling.tile, target);
-  if (shape.m_varies && tiling.tile.k_interleave == 1 && !shape.compact)
+  if (splits_rest(shape, tiling.tile))
     for (int rows = 0; rows < tiling.tile.rows; ++rows)
       tiling.rest_splits.push_back(
           choose_rest_splits(std::max(1, rows), tiling.tile, facts_of(shape.product, target), target));

@@ -91,7 +91,7 @@ struct Tiling {
   bool rolls_runs = false; // runs of a split loop are loops: no registers are free for scalars they share
   bool streams_vectors = false; // from beyond the second cache level: asked for ahead of time
   bool streams_scalars = false; // from beyond the first, likewise
-  // Where m varies: by the rows of what whole tiles leave of it, the partial sums of that tile.
+  // By the rows of what whole tiles leave of m, the partial sums of that tile; empty: those of whole ones.
   std::vector<int> rest_splits;
   bool rolls_steps = false; // those steps are a loop: no registers are free for operands of the step after
 };

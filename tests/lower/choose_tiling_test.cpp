@@ -81,3 +81,18 @@ TEST_CASE("the last column group takes the registers that its columns fill", "[l
   CHECK(plan::column_groups(40, {4, 3, 16, 1, 1}).registers(0, 3) == 3);
   CHECK(plan::column_groups(116, {14, 2, 16, 1, 4}).registers(6, 2) == 5);
 }
+
+TEST_CASE("rows left by tiles over given panels have sums that hide the latency", "[lower][tiling]") {
+  auto wide = find_target("", "x86-64-v4", ""), narrow = find_target("", "x86-64-v3", "");
+  REQUIRE((wide && narrow));
+  TargetInfo target = with_vectors_of(*narrow, *wide);
+  plan::ContractionShape shape = product(128, 768, 768, 0);
+  CHECK(plan::choose_tiling(shape, target).rest_splits.empty()); // it leaves none, or as many
+  shape.panel = 3;
+  plan::Tiling tiling = plan::choose_tiling(shape, target);
+  int rest = static_cast<int>(128 % tiling.tile.rows);
+  REQUIRE(static_cast<int>(tiling.rest_splits.size()) == tiling.tile.rows);
+  CHECK(tiling.rest_splits[static_cast<size_t>(rest)] > tiling.tile.accumulator_splits);
+  shape.m = 5 * tiling.tile.rows;
+  CHECK(plan::choose_tiling(shape, target).rest_splits.empty());
+}
