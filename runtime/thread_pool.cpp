@@ -98,10 +98,19 @@ struct firn_rt2_thread_pool {
   }
 
   void run(std::size_t tasks, firn_task function, void* argument) {
-    if (tasks <= 1 || current_pool || workers == 0 || busy.exchange(true, std::memory_order_acquire)) {
-      for (std::size_t i = 0; i < tasks; ++i) function(argument, i);
-      return;
-    }
+    if (tasks > 1 && workers > 0 && share(tasks, function, argument)) return;
+    for (std::size_t i = 0; i < tasks; ++i) function(argument, i);
+  }
+
+  // All threads are free then, and each that takes a task keeps it until all others are taken if tasks wait
+  // for each other.
+  bool run_together(std::size_t tasks, firn_task function, void* argument) {
+    return tasks <= workers + 1 && share(tasks, function, argument);
+  }
+
+  // False if the pool is at work, or asked by a thread that is: no task has run.
+  bool share(std::size_t tasks, firn_task function, void* argument) {
+    if (current_pool || busy.exchange(true, std::memory_order_acquire)) return false;
     current_pool = this;
     const std::uint64_t last = job.load(std::memory_order_relaxed) >> kTaskBits;
     const std::uint64_t number = (last + 1) & kTaskMask;
@@ -116,6 +125,7 @@ struct firn_rt2_thread_pool {
     while (finished.load(std::memory_order_acquire) != tasks) pause_briefly();
     current_pool = nullptr;
     busy.store(false, std::memory_order_release);
+    return true;
   }
 
   void work() {
@@ -169,6 +179,10 @@ void run_in_pool(void* pool, std::size_t count, firn_task task, void* data) {
   static_cast<firn_rt2_thread_pool*>(pool)->run(count, task, data);
 }
 
+int run_together_in_pool(void* pool, std::size_t count, firn_task task, void* data) {
+  return static_cast<firn_rt2_thread_pool*>(pool)->run_together(count, task, data) ? 1 : 0;
+}
+
 } // namespace
 
 extern "C" firn_rt2_thread_pool* firn_rt2_thread_pool_create(size_t threads, int pinned) FIRN_NOEXCEPT {
@@ -203,7 +217,8 @@ extern "C" void firn_rt2_thread_pool_destroy(firn_rt2_thread_pool* pool) FIRN_NO
 }
 
 extern "C" firn_executor firn_rt2_thread_pool_executor(firn_rt2_thread_pool* pool) FIRN_NOEXCEPT {
-  firn_executor executor = {sizeof(firn_executor), pool, pool ? pool->workers + 1 : 1, run_in_pool, nullptr};
+  firn_executor executor = {sizeof(firn_executor), pool, pool ? pool->workers + 1 : 1, run_in_pool,
+                            pool ? run_together_in_pool : nullptr};
   return executor;
 }
 
