@@ -120,9 +120,9 @@ ElementCode element_code(int bits, const TargetInfo& target) {
   return code;
 }
 
-ElementItems element_items(int threads) {
+ElementItems element_items(int threads, int64_t steps) {
   if (threads <= 1) return {1 << 14, 16};
-  return {1 << 11, std::max<int64_t>(16, 4 * threads)};
+  return {std::max<int64_t>(1, (1 << 11) / steps), std::max<int64_t>(16, 4 * threads)};
 }
 
 int64_t copies_of(const ElementCode& code, int64_t operations) {

@@ -19,7 +19,8 @@ int64_t copies_of(const ElementCode& code, int64_t operations);
 struct ElementItems {
   int64_t least_elements, wanted;
 };
-ElementItems element_items(int threads);
+// `steps`: that each element takes in a loop of its own.
+ElementItems element_items(int threads, int64_t steps);
 
 // How a reduction walks its elements: in vectors along what lies together, in the blocks that its operand
 // lies in, or one by one (in every lane for its own result).

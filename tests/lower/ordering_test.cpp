@@ -77,3 +77,31 @@ TEST_CASE("updates at computed places", "[lower]") {
                    "f32[4,4,9]", {.tolerance = 1e-6, .ranges = options.ranges});
   }
 }
+
+TEST_CASE("threads share sorts, selections and running sums by lines", "[lower]") {
+  struct Case {
+    std::string body, type;
+  };
+  const Case cases[] = {
+      {"%r = sort %x {dim = 1, stable = true} region (%a: f32[], %b: f32[]) { "
+       "%q = compare %a, %b {direction = lt} : bool[] return %q } : f32[23,97]",
+       "f32[23,97]"},
+      {"%s:2 = top_k %x {dim = 0, k = 3, largest = true} : (f32[3,97], i64[3,97]) %r = copy %s#1 : i64[3,97]",
+       "i64[3,97]"},
+      {"%r = cumulative %x {dim = 1, exclusive = false, reverse = false, reducer = add} : f32[23,97]",
+       "f32[23,97]"},
+      {"%r = arg_reduce %x {dim = 1, kind = max, select_last = false} : i64[23]", "i64[23]"},
+  };
+  for (const Case& c : cases) {
+    expect_lowered("%x: f32[23,97]", c.body, c.type, {.cpus = {"x86-64-v3"}, .threads = 3});
+    auto module = firn::parse_module("test", "module @m { func @main(%x: f32[23,97]) -> (" + c.type + ") { " +
+                                                 c.body + " return %r } }");
+    if (!module) FAIL(module.error().message);
+    auto target = firn::find_target("x86_64-linux-gnu", "x86-64-v3", "");
+    REQUIRE(target);
+    auto program = firn::lower::lower_module(**module, {.target = *target, .threads = 3});
+    REQUIRE(program);
+    INFO(firn::kernel::print_program(*program));
+    CHECK(program->kernels[0]->most_iterations() > 1);
+  }
+}

@@ -27,6 +27,7 @@ struct ElementLoops {
   std::function<ElementUses(const Index&)> uses;
   std::function<void(const Index&, const Lanes&)> body;
   bool parallel = true; // may set the kernel's parallel loop
+  int64_t steps = 1;    // of the body's own loops
 };
 void emit_element_loops(KernelMaker& maker, const ElementLoops& loops);
 

@@ -34,6 +34,9 @@ public:
     loops.code = plan_.code;
     loops.uses = [&](const Index& index) { return analyse(index); };
     loops.body = [&](const Index& index, const Lanes& lanes) { emit_elements(index, lanes); };
+    if (instruction_.is(Opcode::Reduce))
+      loops.steps =
+          instruction_.operand(0).type().at_bound().num_elements() / loops.type.at_bound().num_elements();
     emit_element_loops(maker_, loops);
     maker_.set_flops(loops.type.at_bound().num_elements() * count_operations(instruction_));
   }

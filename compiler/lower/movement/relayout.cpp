@@ -25,8 +25,8 @@ using Part = plan::Relayout::Part;
 class RelayoutKernel {
 public:
   RelayoutKernel(KernelMaker& maker, int source, int target, kernel::Scalar scalar, int lanes)
-      : b_(maker.builder()), items_(plan::element_items(maker.context().options().threads)), source_(source),
-        target_(target), scalar_(scalar), lanes_(lanes) {}
+      : b_(maker.builder()), items_(plan::element_items(maker.context().options().threads, 1)),
+        source_(source), target_(target), scalar_(scalar), lanes_(lanes) {}
 
   void emit(const std::vector<Part>& parts) {
     for (const Part& part : parts) emit_part(part, parts.size() == 1);

@@ -5,6 +5,8 @@
 #include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/emitters.h"
 
+#include <bit>
+
 namespace firn::lower {
 namespace {
 
@@ -94,7 +96,9 @@ void emit_lines(KernelMaker& maker, const Type& type, size_t dim,
   loops.type = Type::tensor(type.dtype, type.dims);
   loops.type.dims[dim] = Dim(1);
   loops.code.lanes = 1;
-  loops.parallel = false; // lines share the scratch
+  int64_t extent = type.dim(static_cast<int>(dim));
+  loops.parallel = maker.context().options().threads > 1;
+  loops.steps = extent * std::bit_width(static_cast<uint64_t>(extent));
   loops.uses = [&](const Index& index) {
     ElementUses uses;
     uses.decisions = index;
@@ -106,9 +110,7 @@ void emit_lines(KernelMaker& maker, const Type& type, size_t dim,
 }
 
 Array scratch_array(KernelMaker& maker, DType dtype, int64_t extent) {
-  int bytes = kernel::scalar_bytes(memory_scalar(dtype));
-  int buffer = maker.context().add_scratch_buffer(extent * bytes, "sorted");
-  int parameter = maker.parameter({buffer, 0}, memory_scalar(dtype), extent, /*written=*/true, "scratch");
+  int parameter = maker.scratch(memory_scalar(dtype), extent, "sorted");
   return {dtype, parameter, [](const IntExpr& at) { return at; }};
 }
 

@@ -40,7 +40,10 @@ public:
     bind(maker);
     ElementLoops loops;
     loops.type = type_;
-    for (int64_t dim : form_.dims) loops.type.dims[static_cast<size_t>(dim)] = Dim(1);
+    for (int64_t dim : form_.dims) {
+      loops.steps *= std::max<int64_t>(1, type_.at_bound().dim(static_cast<int>(dim)));
+      loops.type.dims[static_cast<size_t>(dim)] = Dim(1);
+    }
     // The loops walk rows; offsets are still those of the whole tensor.
     loops.code = plan_.code;
     loops.uses = [&](const Index& index) {
