@@ -105,7 +105,8 @@ struct ModelDescription {
   int32_t architecture = 0;       // FIRN_ARCH_ of include/firn/abi.h
   uint64_t required_features = 0; // bits numbered as in include/firn/cpu_features.h; of the least able CPU
   std::vector<CpuDescription>
-      cpus; // the most able first, as firn_rt2_call::variant numbers them; empty: one CPU
+      cpus;                   // the most able first, as firn_rt2_call::variant numbers them; empty: one CPU
+  int64_t shared_kernels = 0; // that all of these run in the code for the last, since they take little time
   std::vector<std::string> flags; // those that shape the code, in a fixed order
 
   std::vector<KernelDescription> kernels;

@@ -75,6 +75,9 @@ std::string write_report(const ModelDescription& model) {
     text += line(cpu.name, cpu.own_weight_bytes == 0 ? "reads the weights in the form that others do"
                                                      : "has " + with_separators(cpu.own_weight_bytes) +
                                                            " B of weights in a form of its own");
+  if (model.shared_kernels > 0)
+    text += line("all CPUs", "run " + std::to_string(model.shared_kernels) +
+                                 " kernels that take little time in the code for " + model.cpus.back().name);
   text += line("code", with_separators(model.code_bytes) + " B");
   text += line("arena", with_separators(model.arena_bytes) + " B, lower bound " +
                             with_separators(model.arena_lower_bound) + " B, ratio " +

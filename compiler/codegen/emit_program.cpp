@@ -33,11 +33,12 @@ public:
       : context_(context), program_(program), options_(options), ir_(context.context),
         shared_(context, program, ir_), extents_(ir_, context.index_type(), "program " + program.name) {}
 
-  // `profile`: the entry function stamps its steps.
-  void emit_code(const std::string& entry_symbol, bool profile) {
+  // `profile`: the entry function stamps its steps. `least`: of kernels that are for the least able CPU.
+  void emit_code(const std::string& entry_symbol, bool profile, ModuleContext& least) {
     gather_facts();
     for (size_t i = 0; i < program_.kernels.size(); ++i) {
-      kernels_.push_back(KernelEmitter(context_, *program_.kernels[i], facts_[i]).emit());
+      const Kernel& kernel = *program_.kernels[i];
+      kernels_.push_back(KernelEmitter(kernel.is_for_least ? least : context_, kernel, facts_[i]).emit());
     }
     emit_entry(entry_symbol, profile);
   }
@@ -305,6 +306,10 @@ private:
                         llvm::Value* count) {
     llvm::Function* function = kernels_[static_cast<size_t>(number)];
     if (kernel.tasks > 1) return shared_.emit(number, function, arguments, count);
+    if (kernel.phase) {
+      arguments.push_back(extents_.constant(0));
+      arguments.push_back(extents_.constant(kernel.phases));
+    }
     if (kernel.most_iterations() > 1) {
       arguments.push_back(extents_.constant(0));
       arguments.push_back(count);
@@ -404,6 +409,7 @@ private:
         std::string text = kernel_text(*kernel, /*anonymous=*/true);
         uint64_t features = target(variant).required_cpu_features;
         if (kernel->tasks > 1) tasks[text].push_back({task_symbol(*kernel), features});
+        if (kernel->is_for_least) features = options_.least_target().required_cpu_features;
         kernels[std::move(text)].push_back({kernel_symbol(*kernel), features});
       }
     for (auto* groups : {&kernels, &tasks}) // tasks call kernels
@@ -416,7 +422,8 @@ private:
                     const bool* embed_weights) {
     ModuleContext context = this->context(variant);
     ProgramEmitter emitter(context, program, options_);
-    emitter.emit_code(symbol, options_.profile && &program != options_.prepare);
+    ModuleContext least = this->context(options_.variants.size());
+    emitter.emit_code(symbol, options_.profile && &program != options_.prepare, least);
     if (embed_weights) emitter.emit_weights(*embed_weights);
     result_.entry_symbols.push_back(symbol);
     for (const auto& kernel : program.kernels) {

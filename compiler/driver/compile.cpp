@@ -71,10 +71,11 @@ Result run_graph_passes(Compilation& c, const CompileOptions& options,
   return done ? dumps.result : done;
 }
 
-Result run_kernel_passes(Compilation& c, const CompileOptions& options, const std::string& passes,
-                         Dumps& dumps) {
+Result run_kernel_passes(Compilation& c, const CompileOptions& options, const TargetInfo& least,
+                         const std::string& passes, Dumps& dumps) {
   kernel::KernelPipelineRun run;
   run.options.target = &c.target;
+  run.options.least = &least;
   run.options.threads = options.threads;
   run.options.share_all = options.share_all;
   run.options.optimize_size = options.opt_level >= codegen::OptLevel::Os;
@@ -89,6 +90,7 @@ Result lower_prepare(Compilation& c, const lower::LoweringOptions& options) {
   lower::LoweringOptions serial = options;                               // it runs once
   if (!c.narrower.empty()) serial.target = c.narrower.back().cpu.target; // on any of the CPUs
   serial.explanations = nullptr;
+  serial.plans = nullptr; // those of another module
   serial.schedules = nullptr;
   serial.threads = 1;
   serial.check_indices = false; // Firn's own are in range
@@ -140,12 +142,17 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   lowering.schedules = schedules;
   lowering.threads = options.threads;
   lowering.check_indices = options.check_indices;
+  const TargetInfo least = cpus->back().target;
+  lowering.least = &least;
+  auto plans = plan_cpus(c, lowering, *cpus);
+  if (!plans) return failed(plans.error());
+  lowering.plans = plans->data();
   auto program = lower::lower_module(*c.module, lowering);
   if (!program) return failed(program.error());
   c.program = std::move(*program);
 
   if (options.threads > 1)
-    if (Result done = run_kernel_passes(c, options, "share-kernels", dumps); !done)
+    if (Result done = run_kernel_passes(c, options, least, "share-kernels", dumps); !done)
       return failed(done.error());
 
   timer.begin("plan memory");
@@ -154,9 +161,10 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   if (Result valid = kernel::verify(c.program); !valid) return failed(valid.error());
   timer.begin("kernel passes");
   std::string kernel_passes = kernel::default_kernel_pipeline(/*for_target=*/true);
-  if (Result done = run_kernel_passes(c, options, kernel_passes, dumps); !done) return failed(done.error());
+  if (Result done = run_kernel_passes(c, options, least, kernel_passes, dumps); !done)
+    return failed(done.error());
   for (size_t i = 1; i < cpus->size(); ++i)
-    if (Result added = add_variant(options, lowering, std::move((*cpus)[i]), c); !added)
+    if (Result added = add_variant(options, lowering, std::move((*cpus)[i]), (*plans)[i], c); !added)
       return failed(added.error());
   bool prepares = options.weights == Weights::Init && kernel::needs_preparing(c.program);
   if (prepares || options.emit == Emit::Prepare) c.prepare_module = lower::make_prepare_module(c.program);

@@ -93,6 +93,7 @@ void describe_kernels(Compilation& c) {
     row.calls = calls[static_cast<int>(i)];
     row.flops = kernel.flops * row.calls;
     row.bytes = kernel.bytes * row.calls;
+    c.description.shared_kernels += kernel.is_for_least;
     c.description.flops += row.flops;
     c.description.kernels.push_back(std::move(row));
   }

@@ -5,6 +5,7 @@
 #include "compiler/driver/runs_here.h"
 #include "compiler/kernel/passes/pass.h"
 #include "compiler/memory/plan.h"
+#include "compiler/plan/cold_kernels.h"
 #include "compiler/plan/plan_module.h"
 
 #include <algorithm>
@@ -21,14 +22,6 @@ void name_kernels(kernel::Program& program, const std::string& cpu) {
   for (auto& kernel : program.kernels) kernel->name += suffix;
 }
 
-// The plans by which the constants of compilation.program are packed.
-Expected<plan::KernelPlans> plans_of(const Compilation& c, const lower::LoweringOptions& lowering) {
-  plan::PlanOptions options{c.target,          lowering.optimize_size, lowering.math == lower::Math::Strict,
-                            lowering.winograd, lowering.schedules,     nullptr,
-                            lowering.threads};
-  return plan::plan_module(*c.module, options);
-}
-
 } // namespace
 
 Expected<std::vector<NamedTarget>> targets_of(const CompileOptions& options) {
@@ -38,20 +31,42 @@ Expected<std::vector<NamedTarget>> targets_of(const CompileOptions& options) {
   return std::vector<NamedTarget>{{target->display_name(), *target}};
 }
 
+Expected<std::vector<plan::KernelPlans>> plan_cpus(const Compilation& c,
+                                                   const lower::LoweringOptions& lowering,
+                                                   const std::vector<NamedTarget>& cpus) {
+  std::vector<plan::KernelPlans> plans;
+  plans.reserve(cpus.size()); // others look at the first ones
+  for (const NamedTarget& cpu : cpus) {
+    bool is_first = plans.empty();
+    plan::PlanOptions options{cpu.target,
+                              lowering.optimize_size,
+                              lowering.math == lower::Math::Strict,
+                              lowering.winograd,
+                              lowering.schedules,
+                              is_first ? lowering.explanations : nullptr,
+                              lowering.threads,
+                              is_first ? nullptr : plans.data()};
+    auto own = plan::plan_module(*c.module, options);
+    if (!own) return own.error();
+    plans.push_back(std::move(*own));
+  }
+  if (cpus.size() > 1) plan::share_cold_kernels(*c.module, cpus, plans, lowering.explanations);
+  return plans;
+}
+
 Result add_variant(const CompileOptions& options, const lower::LoweringOptions& lowering, NamedTarget cpu,
-                   Compilation& c) {
-  auto plans = plans_of(c, lowering);
-  if (!plans) return plans.error();
+                   const plan::KernelPlans& plans, Compilation& c) {
   Variant variant{std::move(cpu), {}, 0};
   lower::LoweringOptions own = lowering;
   own.target = variant.cpu.target;
   own.explanations = nullptr;
-  own.packed_as = &*plans;
+  own.plans = &plans;
   auto program = lower::lower_module(*c.module, own);
   if (!program) return program.error();
   variant.program = std::move(*program);
   kernel::KernelPipelineRun run;
   run.options.target = &variant.cpu.target;
+  run.options.least = lowering.least;
   run.options.threads = options.threads;
   run.options.share_all = options.share_all;
   run.options.optimize_size = lowering.optimize_size;

@@ -3,17 +3,22 @@
 #pragma once
 
 #include "compiler/driver/compile.h"
+#include "compiler/plan/kernel_plan.h"
 
 namespace firn::driver {
 
 // The CPUs of a compilation: that of -mcpu, or those of --multiversion, the most able first.
 Expected<std::vector<NamedTarget>> targets_of(const CompileOptions& options);
 
-// The program for one of the CPUs, from a module in which the plans of compilation.target stand. It reads the
-// weights of compilation.program, which gets those that it does not share; the arena is as large as the
-// largest program's.
+// The plans of the module for each CPU, by which all read the constants in the form that the first wants.
+Expected<std::vector<plan::KernelPlans>> plan_cpus(const Compilation& compilation,
+                                                   const lower::LoweringOptions& lowering,
+                                                   const std::vector<NamedTarget>& cpus);
+
+// The program for one of the CPUs, by its plans. It reads the weights of compilation.program, which gets those
+// that it does not share; the arena is as large as the largest program's.
 Result add_variant(const CompileOptions& options, const lower::LoweringOptions& lowering, NamedTarget cpu,
-                   Compilation& compilation);
+                   const plan::KernelPlans& plans, Compilation& compilation);
 
 // The number of the CPU whose code run, verify and bench take: that of --variant, else the first that this
 // machine can follow.

@@ -127,7 +127,9 @@ struct InPlace {
 };
 
 // One function: runs `body` once for every value of `parallel` in [begin, end), the range given at the call;
-// the iterations are independent of each other. Extents that vary are scalar arguments, which expressions of
+// the iterations are independent of each other. With phases it does so for one value of `phase` after the
+// other, within a range given at the call: all iterations of one phase may read what any of earlier phases
+// wrote. Extents that vary are scalar arguments, which expressions of
 // indices and ends of loops mention; sizes of buffers are those at the extents' upper bounds.
 struct Kernel {
   std::string name;
@@ -136,7 +138,10 @@ struct Kernel {
   std::vector<SymbolRef> extents;       // scalar arguments, within their bounds at every call
   SymbolRef parallel;                   // induction variable of the outermost loop
   IntExpr parallel_count = 1;           // its iterations, an expression over extents; may come to 0
-  int tasks = 1; // into which an executor's threads share the parallel loop at most; 1: it is not shared
+  bool is_for_least = false; // of an object for several CPUs: all run it in the code for the least able
+  int tasks = 1;      // into which an executor's threads share the parallel loop at most; 1: it is not shared
+  SymbolRef phase;    // of kernels with several phases, which have a parallel loop
+  int64_t phases = 1; // tasks wait for each other at the end of each
   Block body;
   std::vector<InPlace> in_place; // what calls make use of; other parameters lie apart where one is written
   std::vector<MachineType> register_types; // by Register::id

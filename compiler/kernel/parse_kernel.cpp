@@ -35,6 +35,7 @@ private:
 
   bool parse_facts() {
     auto text = [&](std::string& to) { return scanner_.quoted(to) || fail("expected text in quotes"); };
+    kernel_.is_for_least = scanner_.accept("for_least");
     if (scanner_.accept("flops") && !integer(kernel_.flops)) return false;
     if (scanner_.accept("bytes") && !integer(kernel_.bytes)) return false;
     if (scanner_.accept("algorithm") && !text(kernel_.algorithm)) return false;
@@ -116,7 +117,12 @@ private:
   bool parse_parallel() {
     if (!scanner_.accept("parallel")) return true;
     return expressions_.parse_symbol(kernel_.parallel) && scanner_.expect("count") &&
-           parse_count(kernel_.parallel_count) && (!scanner_.accept("tasks") || number(kernel_.tasks));
+           parse_count(kernel_.parallel_count) && (!scanner_.accept("tasks") || number(kernel_.tasks)) &&
+           parse_phases();
+  }
+  bool parse_phases() {
+    if (!scanner_.accept("phases")) return true;
+    return expressions_.parse_symbol(kernel_.phase) && scanner_.expect("count") && integer(kernel_.phases);
   }
 
   // %7: f32x16 defines, %7 uses.

@@ -37,6 +37,7 @@ public:
 
   std::string print() {
     text_ = "kernel " + quote(anonymous_ ? "" : kernel_.name);
+    if (kernel_.is_for_least) text_ += " for_least";
     if (!anonymous_) print_facts();
     text_ += " {\n";
     print_buffers("parameter", kernel_.parameters, "p");
@@ -49,6 +50,9 @@ public:
                (count.is_constant() ? count.to_string() : "(" + names_.print(count) + ")") +
                (kernel_.tasks > 1 ? " tasks " + std::to_string(kernel_.tasks) : "") + "\n";
     }
+    if (kernel_.phase)
+      text_ +=
+          "  phases " + names_.declare(kernel_.phase) + " count " + std::to_string(kernel_.phases) + "\n";
     print_block(kernel_.body, 1);
     return text_ + "}\n";
   }

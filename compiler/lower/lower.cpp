@@ -133,9 +133,13 @@ public:
         return unsupported_error("state '" + name_at(main_.parameter_names, i, "input") +
                                  "': dims of states that vary are not supported yet");
     program_.extents = used_symbols(module_, body);
-    auto plans = plan::plan_module(module_, context_.plan_options());
-    if (!plans) return plans.error();
-    context_.set_plans(std::move(*plans));
+    if (const plan::KernelPlans* given = context_.options().plans) {
+      context_.set_plans(*given);
+    } else {
+      auto plans = plan::plan_module(module_, context_.plan_options());
+      if (!plans) return plans.error();
+      context_.set_plans(std::move(*plans));
+    }
     place_views(context_, body);
     place_inputs();
     place_outputs();
@@ -269,7 +273,7 @@ void LoweringContext::view_members(const Instruction& fusion) {
     set_view(region.results()[static_cast<size_t>(i)], result_of(fusion, i));
 }
 
-Result LoweringContext::emit(const Instruction& instruction, plan::PlainPlan plan) {
+Result LoweringContext::emit_plain(const Instruction& instruction, plan::PlainPlan plan) {
   using Algorithm = plan::PlainPlan::Algorithm;
   switch (plan.algorithm) {
   case Algorithm::FusedSpatialSum: return emit_fused_spatial_sum(*this, instruction);
@@ -286,20 +290,27 @@ Result LoweringContext::emit(const Instruction& instruction, plan::PlainPlan pla
   return {};
 }
 
+Result LoweringContext::emit(const Instruction& instruction, const plan::KernelPlan& plan) {
+  if (const auto* plain = std::get_if<plan::PlainPlan>(&plan)) return emit_plain(instruction, *plain);
+  std::visit(
+      [&](const auto& of_family) {
+        if constexpr (!std::is_same_v<std::decay_t<decltype(of_family)>, plan::PlainPlan>)
+          emit_planned(*this, instruction, of_family);
+      },
+      plan);
+  return {};
+}
+
 Result LoweringContext::lower_instruction(const Instruction& instruction) {
   if (instruction.is(Opcode::If)) return emit_if(*this, instruction);
   if (instruction.is(Opcode::While)) return emit_while(*this, instruction);
   bool has_members = plan::holds_kernels(instruction);
   if (has_members && instruction.is(Opcode::Fusion)) view_members(instruction);
   if (const plan::KernelPlan* plan = plans_.find(instruction)) {
-    if (const auto* plain = std::get_if<plan::PlainPlan>(plan)) return emit(instruction, *plain);
-    std::visit(
-        [&](const auto& of_family) {
-          if constexpr (!std::is_same_v<std::decay_t<decltype(of_family)>, plan::PlainPlan>)
-            emit_planned(*this, instruction, of_family);
-        },
-        *plan);
-    return {};
+    is_for_least_ = plans_.is_for_least(instruction);
+    Result result = emit(instruction, *plan);
+    is_for_least_ = false;
+    return result;
   }
   if (has_members) return lower_instructions(instruction.region());
   return unsupported_error(describe(instruction) + (plan::has_static_types(instruction)

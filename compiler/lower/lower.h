@@ -25,8 +25,9 @@ struct LoweringOptions {
   std::vector<plan::Explanation>* explanations = nullptr; // of instructions that are planned here
   int threads = 1;                                        // for which kernels are cut into items
   bool check_indices = false; // one out of range ends the run with a status; else it is clamped alone
-  // Plans of the same module for another CPU, whose packed constants this code reads; null: it has its own.
-  const plan::KernelPlans* packed_as = nullptr;
+  // The plans of the module's instructions; null: they are made here.
+  const plan::KernelPlans* plans = nullptr;
+  const TargetInfo* least = nullptr; // the CPU of which some of these plans are: KernelPlans::is_for_least
   // First values of states by parameter name; others start from zeros.
   const std::map<std::string, LiteralRef>* initial_states = nullptr;
 };

@@ -159,7 +159,7 @@ void LoweringContext::set_rolling(const Instruction& concatenate, const Instruct
 plan::PlanOptions LoweringContext::plan_options() const {
   return {options_.target,   options_.optimize_size, options_.math == Math::Strict,
           options_.winograd, options_.schedules,     options_.explanations,
-          options_.threads,  options_.packed_as};
+          options_.threads};
 }
 
 std::pair<Value, int64_t> LoweringContext::root_of(Value value) const {
@@ -228,6 +228,7 @@ kernel::Step& LoweringContext::add_kernel(std::unique_ptr<kernel::Kernel> kernel
   step.arguments = std::move(arguments);
   step.extents = std::move(extents);
   step.location = std::move(location);
+  kernel->is_for_least = is_for_least_;
   program_.kernels.push_back(std::move(kernel));
   steps_->push_back(std::move(step));
   return steps_->back();

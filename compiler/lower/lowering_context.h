@@ -54,7 +54,8 @@ public:
       : program_(program), options_(options) {}
 
   const LoweringOptions& options() const { return options_; }
-  const TargetInfo& target() const { return options_.target; }
+  // The CPU for which the instruction at hand is computed.
+  const TargetInfo& target() const { return is_for_least_ ? *options_.least : options_.target; }
   kernel::Program& program() { return program_; }
   const plan::KernelPlans& plans() const { return plans_; }
   void set_plans(plan::KernelPlans plans) { plans_ = std::move(plans); }
@@ -122,7 +123,8 @@ private:
   Place place_constant(const Instruction& constant);
   Result lower_instructions(const Region& region);
   void view_members(const Instruction& fusion);
-  Result emit(const Instruction& instruction, plan::PlainPlan plan);
+  Result emit(const Instruction& instruction, const plan::KernelPlan& plan);
+  Result emit_plain(const Instruction& instruction, plan::PlainPlan plan);
 
   kernel::Program& program_;
   const LoweringOptions& options_;
@@ -133,6 +135,7 @@ private:
   std::map<const Instruction*, FusedSpatialSum*> fused_spatial_sum_;
   std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
   plan::KernelPlans plans_;
+  bool is_for_least_ = false; // KernelPlans::is_for_least, of the instruction at hand
   int status_buffer_ = -1;
   int next_kernel_ = 0;
 };

@@ -10,6 +10,7 @@
 #include "compiler/plan/contraction.h"
 
 #include <map>
+#include <set>
 #include <string>
 #include <variant>
 
@@ -116,13 +117,17 @@ struct AttentionPlan {
 
 // A recurrent layer with the loop over time inside.
 //
-//   recurrent [tile ROWSxVECTORS [sums N] [fetch_ahead BYTES] [turns] [looped_cells]]
+//   recurrent [tile ROWSxVECTORS [sums N] [fetch_ahead BYTES] [turns] [looped_cells] [items ROWS] [together]]
 struct RecurrentPlan {
   int rows = 0, vectors = 0; // entries of the batch and vectors of hidden units per tile
   int64_t sums = 1;          // side by side at least: smaller tiles split the reduction for it
   int64_t fetch_ahead = 0;   // bytes ahead at which weights are asked for; 0: they are not
   bool turns = false;        // every other step reads the weights from their end to their start
   bool looped_cells = false; // the cells of a tile are a loop over sums in memory, in parts of few registers
+  // For several threads: so many entries of the batch, whole tiles, are an item with a time of its own; 0: all.
+  int64_t item_rows = 0;
+  // Or items are blocks of units, and their threads wait for each other before every sweep.
+  bool together = false;
 };
 
 // A copy or transpose by strides. Where what lies together differs between the sides, squares of so many
@@ -235,12 +240,19 @@ public:
     return plan && plan->algorithm == algorithm;
   }
   void set(const Instruction& instruction, KernelPlan plan) { plans_[&instruction] = std::move(plan); }
+  // Of an object for several CPUs: a plan for the least able of them, whose code for the instruction all have.
+  void set_for_least(const Instruction& instruction, KernelPlan plan) {
+    set(instruction, std::move(plan));
+    for_least_.insert(&instruction);
+  }
+  bool is_for_least(const Instruction& instruction) const { return for_least_.count(&instruction) != 0; }
 
   // Bytes of all constants of the module: what a run draws through the caches.
   int64_t model_weight_bytes = 0;
 
 private:
   std::map<const Instruction*, KernelPlan> plans_;
+  std::set<const Instruction*> for_least_;
 };
 
 } // namespace firn::plan

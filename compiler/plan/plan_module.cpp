@@ -287,6 +287,7 @@ private:
 
   void begin_explanation(const Instruction& instruction, const Instruction* chain, Explanation explanation) {
     if (!options_.explanations) return;
+    explanation.instruction = &instruction;
     explanation.location = instruction.location();
     explanation.signature = kernel_signature(instruction, options_.target);
     if (const auto* plan = plans_.find<ContractionPlan>(instruction)) {

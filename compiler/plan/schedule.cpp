@@ -76,6 +76,8 @@ std::string explanation_text(const std::vector<Explanation>& explanations) {
   for (const Explanation& explanation : explanations) {
     text += (explanation.location.empty() ? "" : "# " + explanation.location + "\n") + explanation.signature +
             std::string(kArrow) + to_string(explanation.chosen) + "\n";
+    if (!explanation.code_of.empty())
+      text += "#   takes little time: the code of all CPUs is that for " + explanation.code_of + "\n";
     if (explanation.overruled) text += "#   from the schedule database\n";
     if (!explanation.refused.empty())
       text += "#   the schedule database's plan is not possible: " + explanation.refused + "\n";

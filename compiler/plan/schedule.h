@@ -40,8 +40,10 @@ struct Explanation {
     double cycles = 0;
     std::string note; // why it was not taken, or what else is known of it
   };
+  const Instruction* instruction = nullptr;
   std::string location, signature;
   KernelPlan chosen;
+  std::string code_of;     // the CPU whose code several have; empty: each has its own
   bool overruled = false;  // by the database
   std::string refused;     // why the database's plan is not possible here; empty: there is none, or it is
   int64_t added_bytes = 0; // of filters transformed for Winograd's algorithm, beside the model's own

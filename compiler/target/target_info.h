@@ -20,6 +20,8 @@ inline constexpr int64_t kCacheLineBytes = 64;
 inline constexpr int64_t kPrefetchAheadBytes = 4096;
 // Cycles of handing tasks to threads that spin and waiting for the last of them: about two microseconds.
 inline constexpr double kSharedCallCycles = 6000;
+// Of running threads waiting for each other: about a microsecond, most of it for the slowest.
+inline constexpr double kBarrierCycles = 3000;
 
 struct TargetInfo {
   std::string triple;   // normalised, e.g. x86_64-unknown-linux-gnu

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <thread>
 
 namespace firn::test {
 namespace {
@@ -36,6 +37,13 @@ Type type_at(Type type, const Extents& extents) {
 
 void run_backwards(void*, size_t count, firn_task task, void* data) {
   while (count > 0) task(data, --count);
+}
+
+int run_together(void*, size_t count, firn_task task, void* data) {
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < count; ++i) threads.emplace_back(task, data, i);
+  for (std::thread& thread : threads) thread.join();
+  return 1;
 }
 
 LiteralRef random_literal(const Type& type, const Range* range, std::mt19937& random) {
@@ -107,9 +115,12 @@ void expect_lowered_module(const std::string& text, const LoweredOptions& option
 
 namespace {
 
-plan::KernelPlans plans_for(const Module& module, const TargetInfo& target, const LoweredOptions& options) {
-  auto plans = plan::plan_module(module, {target, options.optimize_size, options.math == lower::Math::Strict,
-                                          lower::Winograd::All, nullptr, nullptr, options.threads});
+// `packed_as`: plans for a wider CPU, whose packed constants these are to read.
+plan::KernelPlans plans_for(const Module& module, const TargetInfo& target, const LoweredOptions& options,
+                            const plan::KernelPlans* packed_as = nullptr) {
+  auto plans =
+      plan::plan_module(module, {target, options.optimize_size, options.math == lower::Math::Strict,
+                                 lower::Winograd::All, nullptr, nullptr, options.threads, packed_as});
   if (!plans) FAIL(plans.error().message);
   return std::move(*plans);
 }
@@ -169,7 +180,7 @@ public:
     std::vector<size_t> values;
     for (const SymbolRef& symbol : symbols_) values.push_back(static_cast<size_t>(extents.at(symbol->name)));
     firn_executor executor{sizeof(firn_executor), nullptr, static_cast<size_t>(threads), run_backwards,
-                           nullptr};
+                           run_together};
     std::string fault = run_guarded([&] {
       status =
           object_.run(arguments, results, arena_, weights_.data(), values, threads > 1 ? &executor : nullptr);
@@ -253,11 +264,12 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
     size_t space = std::min(cpu.find(' '), cpu.size()), in = cpu.find(" in ");
     TargetInfo target = target_of("", cpu.substr(0, space),
                                   in == cpu.npos ? cpu.substr(std::min(space + 1, cpu.size())) : "");
-    std::optional<plan::KernelPlans> packed_as;
+    std::optional<plan::KernelPlans> plans;
     if (in != cpu.npos) {
       TargetInfo widest = target_of("", cpu.substr(in + 4));
       target = with_vectors_of(target, widest);
-      packed_as = plans_for(module, widest, options);
+      plan::KernelPlans packed_as = plans_for(module, widest, options);
+      plans = plans_for(module, target, options, &packed_as);
     }
     bool is_emulated = target.arch != Arch::X86_64;
     if (is_emulated && (!options.extents.empty() || !EmulatedObject::available(target))) continue;
@@ -266,7 +278,7 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
                                              .math = options.math,
                                              .winograd = lower::Winograd::All,
                                              .threads = options.threads,
-                                             .packed_as = packed_as ? &*packed_as : nullptr});
+                                             .plans = plans ? &*plans : nullptr});
     INFO(kernel::print_program(program));
     if (is_emulated) {
       expect_emulated(module, program, code_options(target, options.optimize_size), given[0],
@@ -287,6 +299,10 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
         if (!expected) FAIL(expected.error().message << "\n" << text);
         std::vector<LiteralRef> outputs = object.run(inputs, run == 0, all_extents[n], options.threads);
         for (size_t i = 0; i < outputs.size(); ++i) compare(*outputs[i], *(*expected)[i], options.tolerance);
+        if (options.threads > 1 && !has_states) {
+          std::vector<LiteralRef> alone = object.run(inputs, run == 0, all_extents[n], 1);
+          for (size_t i = 0; i < outputs.size(); ++i) compare(*outputs[i], *alone[i], 0);
+        }
         inputs = next_inputs(module.main(), inputs, *expected);
       }
     }

@@ -113,7 +113,8 @@ private:
 
   void add_call(Call& call) {
     Kernel& kernel = kernel_of(call.step->kernel);
-    if (nested_.count(call.step->kernel) == 0) call.kernel = call.step->kernel;
+    // What CPUs share stays equal for all.
+    if (nested_.count(call.step->kernel) == 0 && !kernel.is_for_least) call.kernel = call.step->kernel;
     for (size_t i = 0; i < call.step->arguments.size(); ++i) {
       const Buffer& buffer = program_.buffers[static_cast<size_t>(call.step->arguments[i].buffer)];
       const BufferParameter& parameter = kernel.parameters[i];

@@ -4,7 +4,8 @@
 //   parallel p [0, 99] count 100    ->    parallel p [0, 99] count 100 tasks 8
 //
 // Handing tasks out and waiting for the last of them costs about as long whatever the tasks do: kernels that
-// would gain less stay on the caller's thread. Runs before memory is planned, for each task has scratch of
+// would gain less stay on the caller's thread, and so do those with phases whose threads would wait for each
+// other for as long. Runs before memory is planned, for each task has scratch of
 // its own.
 #include "compiler/kernel/passes/cycle_count.h"
 #include "compiler/kernel/passes/pass.h"
@@ -42,9 +43,13 @@ bool share_kernels(Program& program, const KernelPassOptions& options) {
   for (auto& kernel : program.kernels) {
     auto tasks = static_cast<int>(std::min<int64_t>(options.threads, kernel->most_iterations()));
     if (tasks <= 1 || tasks == kernel->tasks) continue;
-    double cycles = count_cycles(*kernel, *options.target) * static_cast<double>(kernel->most_iterations());
-    cycles = std::max(cycles, static_cast<double>(kernel->bytes) / options.target->l2_bytes_per_cycle);
-    if ((gain(cycles, tasks) < kSharedCallCycles && !options.share_all) || !options.take_rewrite()) continue;
+    const TargetInfo& target = options.target_of(*kernel);
+    double cycles = count_cycles(*kernel, target) * static_cast<double>(kernel->most_iterations()) *
+                    static_cast<double>(kernel->phases);
+    cycles = std::max(cycles, static_cast<double>(kernel->bytes) / target.l2_bytes_per_cycle);
+    double waits = static_cast<double>(kernel->phases - 1) * kBarrierCycles;
+    if ((gain(cycles, tasks) < kSharedCallCycles + waits && !options.share_all) || !options.take_rewrite())
+      continue;
     kernel->tasks = tasks;
     changed = true;
   }

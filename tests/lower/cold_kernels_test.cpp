@@ -1,0 +1,88 @@
+// Of several CPUs: instructions that take little time have the code of the least able one, in all programs.
+#include "compiler/plan/cold_kernels.h"
+#include "compiler/plan/plan_module.h"
+#include "tests/lower/lowered_program.h"
+
+#include "compiler/kernel/text.h"
+
+#include <catch2/catch.hpp>
+
+namespace firn::test {
+namespace {
+
+// A dot of many steps beside something of few elements: the logits' largest, say.
+std::string network(int64_t inner, const std::string& small) {
+  std::string rows = std::to_string(inner);
+  return "module @cold {\n  func @main(%x: f32[256," + rows + "], %w: f32[" + rows +
+         ",256], %y: f32[64]) -> (f32[256,256], f32[64]) {\n" +
+         "    %d = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : "
+         "f32[256,256]\n    %s = " +
+         small + " : f32[64]\n    return %d, %s\n  }\n}\n";
+}
+
+struct Programs {
+  std::vector<std::string> cold; // texts of kernels that are for the least able CPU, of each program
+  size_t kernels = 0;            // of the first
+};
+
+Programs lower_for(const std::string& text, const std::vector<std::string>& cpus) {
+  auto module = parse_module("test", text);
+  if (!module) FAIL(module.error().message);
+  auto targets = find_targets("x86_64-linux-gnu", cpus);
+  REQUIRE(targets);
+  std::vector<plan::KernelPlans> plans;
+  std::vector<plan::Explanation> explanations;
+  plans.reserve(targets->size());
+  for (const NamedTarget& cpu : *targets) {
+    plan::PlanOptions options{cpu.target};
+    options.packed_as = plans.empty() ? nullptr : plans.data();
+    options.explanations = plans.empty() ? &explanations : nullptr;
+    auto own = plan::plan_module(**module, options);
+    REQUIRE(own);
+    plans.push_back(std::move(*own));
+  }
+  plan::share_cold_kernels(**module, *targets, plans, &explanations);
+  Programs result;
+  for (size_t i = 0; i < targets->size(); ++i) {
+    lower::LoweringOptions options{.target = (*targets)[i].target};
+    options.plans = &plans[i];
+    options.least = &targets->back().target;
+    auto program = lower::lower_module(**module, options);
+    REQUIRE(program);
+    REQUIRE(kernel::verify(*program));
+    if (i == 0) result.kernels = program->kernels.size();
+    result.cold.emplace_back();
+    for (const auto& kernel : program->kernels)
+      if (kernel->is_for_least) result.cold.back() += kernel::kernel_text(*kernel, /*anonymous=*/true);
+    auto parsed = kernel::parse_program("again", kernel::print_program(*program));
+    REQUIRE(parsed);
+    CHECK(kernel::print_program(*parsed) == kernel::print_program(*program));
+  }
+  std::string said = plan::explanation_text(explanations);
+  CHECK((said.find("the code of all CPUs is that for " + targets->back().name) != std::string::npos) ==
+        !result.cold[0].empty());
+  return result;
+}
+
+const std::vector<std::string> kCpus = {"x86-64-v2", "x86-64-v3", "x86-64-v4"};
+
+} // namespace
+
+TEST_CASE("what takes little time has the code of the least able CPU alone", "[lower][plan]") {
+  Programs programs = lower_for(network(512, "negate %y"), kCpus);
+  REQUIRE(programs.cold.size() == 3);
+  CHECK(programs.kernels == 2);
+  CHECK_FALSE(programs.cold[0].empty());
+  CHECK(programs.cold[0].find("kernel", 1) == std::string::npos); // the dot is not among them
+  CHECK(programs.cold[0] == programs.cold[1]);
+  CHECK(programs.cold[0] == programs.cold[2]);
+}
+
+TEST_CASE("what takes a part of the time that counts has code for each CPU", "[lower][plan]") {
+  CHECK(lower_for(network(1, "negate %y"), kCpus).cold[0].empty());
+  // Sixteen times as long as it looks.
+  CHECK_FALSE(lower_for(network(8, "negate %y"), kCpus).cold[0].empty());
+  CHECK(lower_for(network(8, "tanh %y"), kCpus).cold[0].empty());
+}
+
+} // namespace firn::test
