@@ -63,6 +63,7 @@ llvm::Function* KernelEmitter::create_function() {
   llvm::LLVMContext& c = context_.context;
   std::vector<llvm::Type*> types(kernel_.parameters.size(), llvm::PointerType::getUnqual(c));
   types.insert(types.end(), kernel_.extents.size(), context_.index_type());
+  if (kernel_.phase) types.insert(types.end(), 2, context_.index_type());
   if (kernel_.most_iterations() > 1) types.insert(types.end(), 2, context_.index_type());
   auto* signature = llvm::FunctionType::get(llvm::Type::getVoidTy(c), types, /*isVarArg=*/false);
   auto* function = llvm::Function::Create(signature, llvm::GlobalValue::InternalLinkage,
@@ -129,23 +130,43 @@ llvm::Function* KernelEmitter::emit() {
   start_block(new_block("entry"));
   for (unsigned i = 0; i < kernel_.parameters.size(); ++i) buffers_.push_back(function_->getArg(i));
   emit_scratch();
-  if (kernel_.most_iterations() > 1) {
-    unsigned first = static_cast<unsigned>(kernel_.parameters.size() + kernel_.extents.size());
-    ++depth_;
-    // Whoever calls with an empty range has nothing to do with us; the loop is entered unconditionally.
-    emit_loop(function_->getArg(first), function_->getArg(first + 1), 1, /*runs_at_least_once=*/true, {},
-              [&](llvm::Value* variable, const std::vector<llvm::Value*>&) {
-                expressions_.set(*kernel_.parallel, {variable, 0, depth_});
-                emit_block(kernel_.body, nullptr);
-                return std::vector<llvm::Value*>();
-              });
-    --depth_;
-  } else {
-    if (kernel_.parallel) expressions_.set(*kernel_.parallel, {index_constant(0), 0, 0});
-    emit_block(kernel_.body, nullptr);
-  }
+  auto argument = static_cast<unsigned>(kernel_.parameters.size() + kernel_.extents.size());
+  if (kernel_.phase)
+    emit_range(argument, [&](llvm::Value* phase) {
+      expressions_.set(*kernel_.phase, {phase, 0, depth_});
+      emit_iterations(argument + 2, ir_.CreateTrunc(phase, ir_.getInt1Ty()));
+    });
+  else
+    emit_iterations(argument, nullptr);
   ir_.CreateRetVoid();
   return function_;
+}
+
+// Over the range that two arguments give. Whoever calls with an empty range has nothing to do with us; the loop
+// is entered unconditionally.
+template <class Body> void KernelEmitter::emit_range(unsigned argument, Body body) {
+  ++depth_;
+  emit_loop(function_->getArg(argument), function_->getArg(argument + 1), 1, /*runs_at_least_once=*/true, {},
+            [&](llvm::Value* variable, const std::vector<llvm::Value*>&) {
+              body(variable);
+              return std::vector<llvm::Value*>();
+            });
+  --depth_;
+}
+
+void KernelEmitter::emit_iterations(unsigned argument, llvm::Value* is_back) {
+  if (kernel_.most_iterations() > 1)
+    return emit_range(argument, [&](llvm::Value* variable) {
+      if (is_back) {
+        llvm::Value* last = ir_.CreateSub(function_->getArg(argument + 1), index_constant(1));
+        llvm::Value* from_last = ir_.CreateSub(ir_.CreateAdd(function_->getArg(argument), last), variable);
+        variable = ir_.CreateSelect(is_back, from_last, variable);
+      }
+      expressions_.set(*kernel_.parallel, {variable, 0, depth_});
+      emit_block(kernel_.body, nullptr);
+    });
+  if (kernel_.parallel) expressions_.set(*kernel_.parallel, {index_constant(0), 0, 0});
+  emit_block(kernel_.body, nullptr);
 }
 
 void KernelEmitter::emit_block(const Block& block, std::vector<llvm::Value*>* yielded) {

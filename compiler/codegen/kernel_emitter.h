@@ -69,6 +69,10 @@ private:
   llvm::Function* create_function();
   void set_extents(llvm::Function& function);
   void emit_scratch();
+  // The parallel loop, over the range in arguments from `argument` on. `is_back`: whether from its end to its
+  // start, as every other phase goes, so that it begins with what the one before left near; null: no.
+  void emit_iterations(unsigned argument, llvm::Value* is_back);
+  template <class Body> void emit_range(unsigned argument, Body body);
   void emit_block(const kernel::Block& block, std::vector<llvm::Value*>* yielded);
   void emit_op(const kernel::Op& op, std::vector<llvm::Value*>* yielded);
   void emit_for(const kernel::Op& op);

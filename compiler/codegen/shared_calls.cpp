@@ -2,6 +2,8 @@
 #include "compiler/codegen/shared_calls.h"
 
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/IntrinsicsAArch64.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
 
@@ -12,7 +14,9 @@ using namespace kernel;
 namespace {
 
 // The fields of firn_executor, a word each.
-enum ExecutorField : unsigned { Context = 1, Concurrency, ParallelFor };
+enum ExecutorField : unsigned { Context = 1, Concurrency, ParallelFor, ParallelTogether };
+
+constexpr unsigned kLineWords = 8;
 
 unsigned argument_count(const Kernel& kernel) {
   return static_cast<unsigned>(kernel.parameters.size() + kernel.extents.size());
@@ -40,10 +44,17 @@ llvm::BasicBlock* SharedCalls::new_block(const char* name) {
 void SharedCalls::begin(llvm::Value* executor) {
   executor_ = executor;
   unsigned words = 1;
-  for (const auto& kernel : program_.kernels)
-    if (kernel->tasks > 1)
-      words = std::max(words, 1 + argument_count(*kernel) + (kernel->parallel_count.is_constant() ? 0 : 1));
+  int most_waiting = 0; // tasks of a kernel with phases
+  for (const auto& kernel : program_.kernels) {
+    if (kernel->tasks <= 1) continue;
+    words = std::max(words, 1 + argument_count(*kernel) + (kernel->parallel_count.is_constant() ? 0 : 1));
+    if (kernel->phases > 1) most_waiting = std::max(most_waiting, kernel->tasks);
+  }
+  // What all write lies on lines of its own: the items that are finished, and those taken of each share.
+  finished_ = (words + kLineWords - 1) / kLineWords * kLineWords;
+  if (most_waiting > 0) words = finished_ + (1 + static_cast<unsigned>(most_waiting)) * kLineWords;
   frame_ = ir_.CreateAlloca(llvm::ArrayType::get(context_.index_type(), words), nullptr, "frame");
+  if (most_waiting > 0) frame_->setAlignment(llvm::Align(kCacheLineBytes));
   llvm::BasicBlock *alone = ir_.GetInsertBlock(), *lent = new_block("lent"), *ready = new_block("ready");
   ir_.CreateCondBr(ir_.CreateIsNull(executor), ready, lent);
   ir_.SetInsertPoint(lent);
@@ -81,20 +92,36 @@ void SharedCalls::emit(int number, llvm::Function* function, const std::vector<l
   for (size_t i = 0; i < arguments.size(); ++i) ir_.CreateStore(arguments[i], place(1 + i));
   if (varies) ir_.CreateStore(count, place(1 + arguments.size()));
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_.context);
-  auto* type =
-      llvm::FunctionType::get(llvm::Type::getVoidTy(context_.context),
-                              {pointer, context_.index_type(), pointer, pointer}, /*isVarArg=*/false);
-  ir_.CreateCall(type, load_word(executor_, ParallelFor, pointer),
-                 {load_word(executor_, Context, pointer), tasks, task, frame_});
-  ir_.CreateBr(done);
+  if (kernel.phases > 1) {
+    for (int line = 0; line <= kernel.tasks; ++line)
+      ir_.CreateStore(constant(0), place(finished_ + static_cast<unsigned>(line) * kLineWords));
+    llvm::BasicBlock* offered = new_block("offered");
+    llvm::Value* together = load_word(executor_, ParallelTogether, pointer);
+    ir_.CreateCondBr(ir_.CreateIsNull(together), alone, offered);
+    ir_.SetInsertPoint(offered);
+    llvm::Value* ran = ir_.CreateCall(executor_function(ir_.getInt32Ty()), together,
+                                      {load_word(executor_, Context, pointer), tasks, task, frame_});
+    ir_.CreateCondBr(ir_.CreateIsNull(ran), alone, done);
+  } else {
+    ir_.CreateCall(executor_function(ir_.getVoidTy()), load_word(executor_, ParallelFor, pointer),
+                   {load_word(executor_, Context, pointer), tasks, task, frame_});
+    ir_.CreateBr(done);
+  }
 
   ir_.SetInsertPoint(alone);
   std::vector<llvm::Value*> all = arguments;
+  if (kernel.phases > 1) all.insert(all.end(), {constant(0), constant(kernel.phases)});
   all.push_back(constant(0));
   all.push_back(count);
   ir_.CreateCall(function, all);
   ir_.CreateBr(done);
   ir_.SetInsertPoint(done);
+}
+
+llvm::FunctionType* SharedCalls::executor_function(llvm::Type* result) {
+  llvm::Type* pointer = llvm::PointerType::getUnqual(context_.context);
+  return llvm::FunctionType::get(result, {pointer, context_.index_type(), pointer, pointer},
+                                 /*isVarArg=*/false);
 }
 
 llvm::Function* SharedCalls::task_of(int number, llvm::Function* function) {
@@ -115,7 +142,6 @@ llvm::Function* SharedCalls::task_of(int number, llvm::Function* function) {
   return task;
 }
 
-// Shares differ by one iteration at most, the longer ones first.
 void SharedCalls::emit_share(const Kernel& kernel, llvm::Function* function, llvm::Function* task) {
   llvm::Value *frame = task->getArg(0), *index = task->getArg(1);
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_.context);
@@ -134,14 +160,106 @@ void SharedCalls::emit_share(const Kernel& kernel, llvm::Function* function, llv
   }
   for (auto i = static_cast<unsigned>(kernel.parameters.size()); i < argument_count(kernel); ++i)
     arguments.push_back(load_word(frame, 1 + i, context_.index_type()));
+  if (kernel.phases > 1) return emit_phases(kernel, function, task, arguments);
+  Share share = emit_share_of(index, tasks, count);
+  arguments.push_back(share.first);
+  arguments.push_back(ir_.CreateAdd(share.first, share.size));
+  ir_.CreateCall(function, arguments);
+}
+
+// Shares differ by one iteration at most, the longer ones first.
+SharedCalls::Share SharedCalls::emit_share_of(llvm::Value* index, llvm::Value* tasks, llvm::Value* count) {
   llvm::Value *size = ir_.CreateUDiv(count, tasks), *longer = ir_.CreateURem(count, tasks);
   llvm::Value* is_longer = ir_.CreateICmpULT(index, longer);
   llvm::Value* first = ir_.CreateAdd(ir_.CreateMul(index, size), ir_.CreateSelect(is_longer, index, longer));
-  llvm::Value* end =
-      ir_.CreateAdd(first, ir_.CreateAdd(size, ir_.CreateZExt(is_longer, context_.index_type())));
-  arguments.push_back(first);
-  arguments.push_back(end);
-  ir_.CreateCall(function, arguments);
+  return {first, ir_.CreateAdd(size, ir_.CreateZExt(is_longer, context_.index_type()))};
+}
+
+// Takes items, of the task's own share first and then of others', until all phases have run. Who waits holds
+// no item, so that a thread that is kept from running keeps none of the others waiting, but for the time of
+// the one item that it may be at.
+//
+//   while ((phase = finished / count) < phases)
+//     for (other = index, index + 1, ... of tasks)
+//       if (taken[other] < (phase + 1) * size(other) and taken[other] is moved on by one)
+//         run the item, ++finished, and begin anew
+//     pause
+void SharedCalls::emit_phases(const Kernel& kernel, llvm::Function* function, llvm::Function* task,
+                              const std::vector<llvm::Value*>& arguments) {
+  llvm::IntegerType* word = context_.index_type();
+  llvm::Value *frame = task->getArg(0), *index = task->getArg(1), *tasks = load_word(frame, 0, word),
+              *count = constant(kernel.parallel_count.value()), *one = constant(1),
+              *finished = ir_.CreateConstGEP1_32(word, frame, finished_);
+  llvm::BasicBlock *look = new_block("look"), *scan = new_block("scan"), *other = new_block("other"),
+                   *open = new_block("open"), *run = new_block("run"), *next = new_block("next"),
+                   *wait = new_block("wait"), *done = new_block("done");
+  ir_.CreateBr(look);
+
+  ir_.SetInsertPoint(look);
+  llvm::Value* phase = ir_.CreateUDiv(load_shared(finished), count);
+  ir_.CreateCondBr(ir_.CreateICmpULT(phase, constant(kernel.phases)), scan, done);
+
+  ir_.SetInsertPoint(scan);
+  llvm::PHINode* turned = ir_.CreatePHI(word, 2, "turned");
+  turned->addIncoming(constant(0), look);
+  ir_.CreateCondBr(ir_.CreateICmpULT(turned, tasks), other, wait);
+
+  ir_.SetInsertPoint(other);
+  llvm::Value* sum = ir_.CreateAdd(index, turned);
+  llvm::Value* owner =
+      ir_.CreateSelect(ir_.CreateICmpULT(sum, tasks), sum, ir_.CreateSub(sum, tasks), "owner");
+  Share share = emit_share_of(owner, tasks, count);
+  llvm::Value* taken =
+      ir_.CreateGEP(word, finished, ir_.CreateMul(ir_.CreateAdd(owner, one), constant(kLineWords)));
+  llvm::Value *number = load_shared(taken), *before = ir_.CreateMul(phase, share.size);
+  llvm::Value* is_open = ir_.CreateICmpULT(number, ir_.CreateAdd(before, share.size));
+  ir_.CreateCondBr(is_open, open, next);
+
+  ir_.SetInsertPoint(next);
+  turned->addIncoming(ir_.CreateAdd(turned, one), next);
+  ir_.CreateBr(scan);
+
+  ir_.SetInsertPoint(open);
+  llvm::Value* exchanged =
+      ir_.CreateAtomicCmpXchg(taken, number, ir_.CreateAdd(number, one), word_alignment(),
+                              llvm::AtomicOrdering::AcquireRelease, llvm::AtomicOrdering::Acquire);
+  ir_.CreateCondBr(ir_.CreateExtractValue(exchanged, 1), run, other);
+
+  // Every other phase goes backwards, and begins with what the one before left near.
+  ir_.SetInsertPoint(run);
+  llvm::Value *at = ir_.CreateSub(number, before),
+              *from_last = ir_.CreateSub(ir_.CreateSub(share.size, one), at);
+  llvm::Value* item = ir_.CreateAdd(
+      share.first, ir_.CreateSelect(ir_.CreateTrunc(phase, ir_.getInt1Ty()), from_last, at), "item");
+  std::vector<llvm::Value*> all = arguments;
+  all.insert(all.end(), {phase, ir_.CreateAdd(phase, one), item, ir_.CreateAdd(item, one)});
+  ir_.CreateCall(function, all);
+  ir_.CreateAtomicRMW(llvm::AtomicRMWInst::Add, finished, one, word_alignment(),
+                      llvm::AtomicOrdering::AcquireRelease);
+  ir_.CreateBr(look);
+
+  ir_.SetInsertPoint(wait);
+  emit_pause();
+  ir_.CreateBr(look);
+  ir_.SetInsertPoint(done);
+}
+
+llvm::Align SharedCalls::word_alignment() const {
+  return llvm::Align(context_.index_type()->getBitWidth() / 8);
+}
+
+llvm::Value* SharedCalls::load_shared(llvm::Value* place) {
+  llvm::LoadInst* value = ir_.CreateLoad(context_.index_type(), place);
+  value->setAlignment(word_alignment());
+  value->setAtomic(llvm::AtomicOrdering::Acquire);
+  return value;
+}
+
+void SharedCalls::emit_pause() {
+  if (context_.target.arch == Arch::X86_64)
+    ir_.CreateIntrinsic(llvm::Intrinsic::x86_sse2_pause, {}, {});
+  else if (context_.target.arch == Arch::AArch64)
+    ir_.CreateIntrinsic(llvm::Intrinsic::aarch64_hint, {}, {ir_.getInt32(1)}); // yield
 }
 
 } // namespace firn::codegen

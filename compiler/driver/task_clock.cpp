@@ -27,8 +27,9 @@ double median(std::vector<double> values) {
 class TaskClock {
 public:
   TaskClock(const std::vector<uint64_t>& stamps, const firn_executor* pool, size_t threads)
-      : stamps_(stamps), pool_(pool), executor_{sizeof(firn_executor), this,
-                                                pool ? pool->concurrency : threads, run_tasks, nullptr} {}
+      : stamps_(stamps),
+        pool_(pool), executor_{sizeof(firn_executor), this, pool ? pool->concurrency : threads, run_tasks,
+                               pool && pool->parallel_together ? run_tasks_together : nullptr} {}
 
   const firn_executor* executor() const { return &executor_; }
   std::vector<SharedCall> take_calls() {
@@ -40,6 +41,9 @@ private:
   static void run_tasks(void* context, size_t count, firn_task task, void* data) {
     static_cast<TaskClock*>(context)->run(count, task, data);
   }
+  static int run_tasks_together(void* context, size_t count, firn_task task, void* data) {
+    return static_cast<TaskClock*>(context)->run_together(count, task, data) ? 1 : 0;
+  }
   static void run_timed(void* context, size_t index) {
     auto* clock = static_cast<TaskClock*>(context);
     auto start = Clock::now();
@@ -47,17 +51,31 @@ private:
     clock->calls_.back().tasks[index] = seconds_since(start);
   }
 
-  void run(size_t count, firn_task task, void* data) {
+  void begin(size_t count, firn_task task, void* data) {
     while (step_ + 2 < stamps_.size() && stamps_[step_ + 1] != 0) ++step_;
     calls_.push_back({step_, 0, std::vector<double>(count)});
     task_ = task;
     data_ = data;
+  }
+
+  void run(size_t count, firn_task task, void* data) {
+    begin(count, task, data);
     auto start = Clock::now();
     if (pool_)
       pool_->parallel_for(pool_->context, count, run_timed, this);
     else
       for (size_t i = 0; i < count; ++i) run_timed(this, i);
     calls_.back().span = seconds_since(start);
+  }
+
+  // What tasks wait for each other counts as their work.
+  bool run_together(size_t count, firn_task task, void* data) {
+    begin(count, task, data);
+    auto start = Clock::now();
+    bool ran = pool_->parallel_together(pool_->context, count, run_timed, this) != 0;
+    calls_.back().span = seconds_since(start);
+    if (!ran) calls_.pop_back();
+    return ran;
   }
 
   const std::vector<uint64_t>& stamps_;

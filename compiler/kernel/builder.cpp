@@ -382,4 +382,12 @@ IntExpr Builder::set_parallel(const IntExpr& count, std::string name) {
   return IntExpr::symbol(kernel_.parallel);
 }
 
+IntExpr Builder::set_phases(int64_t count) {
+  FIRN_CHECK(kernel_.parallel && !kernel_.phase && count >= 1, "phases are those of a parallel loop");
+  if (count == 1) return 0;
+  kernel_.phases = count;
+  kernel_.phase = std::make_shared<const Symbol>(Symbol{"phase", 0, count - 1});
+  return IntExpr::symbol(kernel_.phase);
+}
+
 } // namespace firn::kernel

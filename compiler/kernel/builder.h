@@ -82,6 +82,8 @@ public:
   // Sets the kernel's outermost parallel loop: `count` independent iterations, a number or an expression over
   // extents; returns its induction variable.
   IntExpr set_parallel(const IntExpr& count, std::string name = "p");
+  // Sets how many phases the iterations of that loop have; returns the number of the one at hand.
+  IntExpr set_phases(int64_t count);
 
 private:
   Op& append(OpKind kind);

@@ -34,6 +34,7 @@ public:
     }
     check_parallel();
     if (kernel_.parallel) symbols_.push_back(kernel_.parallel.get());
+    if (kernel_.phase) symbols_.push_back(kernel_.phase.get());
     check_block(kernel_.body, nullptr, {});
     if (message_.empty()) return {};
     return internal_error("kernel '" + kernel_.name + "': " + message_);
@@ -63,6 +64,17 @@ private:
     if (kernel_.tasks < 1 || kernel_.tasks > most)
       fail("is shared by " + std::to_string(kernel_.tasks) + " tasks, of " + count.to_string() +
            " iterations");
+    check_phases();
+  }
+
+  void check_phases() {
+    const Symbol* phase = kernel_.phase.get();
+    if (!phase && kernel_.phases == 1) return;
+    if (!phase || kernel_.phases < 2 || phase->lower != 0 || phase->upper != kernel_.phases - 1)
+      return fail("has " + std::to_string(kernel_.phases) +
+                  " phases, which its symbol of phases does not fit");
+    if (kernel_.most_iterations() == 1 || !kernel_.parallel_count.is_constant())
+      fail("has phases, but no parallel loop of known iterations");
   }
 
   bool is_in_scope(const Symbol& symbol) const {

@@ -87,7 +87,8 @@ std::string text_of(const RecurrentPlan& plan) {
   if (plan.rows == 0) return "recurrent";
   return "recurrent tile " + pair_text(plan.rows, plan.vectors) + number("sums", plan.sums, 1) +
          number("fetch_ahead", plan.fetch_ahead, 0) + flag(plan.turns, "turns") +
-         flag(plan.looped_cells, "looped_cells");
+         flag(plan.looped_cells, "looped_cells") + number("items", plan.item_rows, 0) +
+         flag(plan.together, "together");
 }
 std::string text_of(const RelayoutPlan& plan) {
   return "relayout" + number("squares", plan.lanes, 0);
@@ -337,6 +338,8 @@ private:
       return false;
     plan.turns = in_.accept("turns");
     plan.looped_cells = in_.accept("looped_cells");
+    if (!read_count("items", "an item has rows", plan.item_rows)) return false;
+    plan.together = in_.accept("together");
     return true;
   }
   bool read(RelayoutPlan& plan) { return read_count("squares", "a square has elements", plan.lanes); }

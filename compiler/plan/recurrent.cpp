@@ -40,6 +40,90 @@ int register_count(const TargetInfo& target) {
   return target.vector_registers / target.vector_parts;
 }
 
+// Functions of a cell, in instructions.
+constexpr double kCellInstructions = 100;
+// What sharing a layer has to save of its time, since the prediction knows little of the machine's other work.
+constexpr double kSharingGain = 1.15;
+
+// Whether and how threads share a layer. Entries of the batch are independent of each other, but every thread
+// reads all weights for its own; blocks of units let each thread keep its weights near, and make threads wait
+// for each other in every sweep.
+class Sharing {
+public:
+  Sharing(const RecurrentLayer& layer, const PlanOptions& options)
+      : layer_(layer), target_(options.target), threads_(options.threads), batch_(layer.operands.x.dim(1)),
+        steps_(static_cast<double>(layer.operands.x.dim(0))) {}
+
+  void choose(RecurrentPlan& plan) const {
+    RecurrentPlan by_rows = plan, by_units = plan;
+    by_rows.rows = balanced_rows(plan);
+    int64_t tiles = tiles_of(by_rows);
+    by_rows.item_rows = by_rows.rows * ((tiles + threads_ - 1) / threads_);
+    by_units.together = true;
+    by_units.turns = false; // threads would take turns at blocks
+    double best = steps_ * step_cycles(plan, tiles_of(plan), 1) / kSharingGain - kSharedCallCycles;
+    RecurrentPlan chosen = plan;
+    auto consider = [&](const RecurrentPlan& candidate, double cycles) {
+      if (cycles >= best) return;
+      best = cycles;
+      chosen = candidate;
+    };
+    if (tiles > 1) consider(by_rows, steps_ * step_cycles(by_rows, by_rows.item_rows / by_rows.rows, 1));
+    if (blocks_of(plan) > 1 && can_wait(target_)) consider(by_units, together_cycles(by_units));
+    plan = chosen;
+  }
+
+  static bool can_wait(const TargetInfo& target) {
+    return target.arch == Arch::X86_64 || target.arch == Arch::AArch64;
+  }
+  int64_t blocks_of(const RecurrentPlan& plan) const {
+    UnitBlocks units = divide(layer_, plan, target_).units;
+    return units.whole_blocks() + (units.rest_vectors() > 0 ? 1 : 0);
+  }
+
+private:
+  int64_t tiles_of(const RecurrentPlan& plan) const { return (batch_ + plan.rows - 1) / plan.rows; }
+
+  // Rows of a tile at most the plan's, with which the busiest thread takes the least time.
+  int balanced_rows(const RecurrentPlan& plan) const {
+    int best = plan.rows;
+    double least = INFINITY;
+    for (int rows = plan.rows; rows >= 1; --rows) {
+      RecurrentPlan with = plan;
+      with.rows = rows;
+      double cycles = step_cycles(with, (tiles_of(with) + threads_ - 1) / threads_, 1);
+      if (cycles >= least) continue;
+      least = cycles;
+      best = rows;
+    }
+    return best;
+  }
+
+  // Of a step, over so many tiles of rows and a part of the units.
+  double step_cycles(const RecurrentPlan& plan, int64_t tiles, double part) const {
+    double bytes = static_cast<double>(divide(layer_, plan, target_).weight_bytes()) * part;
+    double rows = static_cast<double>(tiles * plan.rows), lanes = target_.register_lanes(32);
+    double products = rows * bytes / 4 / lanes / target_.fma_pipes;
+    double stream = static_cast<double>(tiles) * bytes / bytes_per_cycle(bytes, target_);
+    double cells =
+        rows * static_cast<double>(layer_.hidden) * part / lanes * kCellInstructions / target_.fma_pipes;
+    return std::max(products, stream) + cells;
+  }
+
+  double together_cycles(const RecurrentPlan& plan) const {
+    auto blocks = static_cast<double>(blocks_of(plan));
+    double part = std::ceil(blocks / threads_) / blocks;
+    double waits = steps_ * static_cast<double>(make_sweeps(layer_).size()) - 1;
+    return steps_ * step_cycles(plan, tiles_of(plan), part) + waits * kBarrierCycles;
+  }
+
+  const RecurrentLayer& layer_;
+  const TargetInfo& target_;
+  int threads_;
+  int64_t batch_;
+  double steps_;
+};
+
 // Units per block: enough sums at once to hide the latency of the FMA, with few blocks that fall short of it.
 // `given`: the vectors of a block; 0: they are chosen.
 RecurrentPlan choose(const RecurrentLayer& layer, const PlanOptions& options, int given = 0) {
@@ -74,6 +158,7 @@ RecurrentPlan choose(const RecurrentLayer& layer, const PlanOptions& options, in
   if (bytes > share_of(target.l2_bytes, cache_share::kWorkingSet)) plan.fetch_ahead = kPrefetchAheadBytes;
   // What a step read last is in the nearest cache still, which cannot hold all: the next one starts there.
   plan.turns = steps > 2 && bytes > target.l1_bytes && !options.optimize_size;
+  if (options.threads > 1 && !options.optimize_size) Sharing(layer, options).choose(plan);
   return plan;
 }
 
@@ -107,6 +192,13 @@ std::string complete(RecurrentPlan& plan, const Instruction& composite, const Pl
     return "there are at most " + std::to_string(kMaxSums) +
            " sums, and weights of 4 bytes are asked for at " + "most " + std::to_string(kMaxFetchAhead) +
            " bytes ahead";
+  if (plan.item_rows % plan.rows != 0 || plan.item_rows > batch + plan.rows - 1)
+    return "items are whole tiles of the " + std::to_string(batch) + " rows of the batch";
+  if (!plan.together) return "";
+  if (plan.item_rows > 0 || plan.turns)
+    return "blocks of units that threads share have no items of rows and no turns";
+  if (!Sharing::can_wait(options.target)) return "threads cannot wait for each other on this CPU";
+  if (Sharing(*layer, options).blocks_of(plan) < 2) return "there is one block of units";
   return "";
 }
 

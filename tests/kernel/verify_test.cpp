@@ -78,6 +78,11 @@ TEST_CASE("extents are checked") {
   rejects("parallel p [0, 3] count (p + 1)\n", "mentions symbol 'p', which is no extent");
   rejects("extent n [0, 4]\nparallel p [0, 3] count (n - 1)\n", "parallel count is below 1");
   rejects("extent n [0, 4]\nparallel p [0, 3] count (n) tasks 5\n", "shared by 5 tasks, of n iterations");
+  rejects("parallel p [0, 3] count 4\nphases s [0, 2] count 0\n", "has 0 phases");
+  rejects("parallel p [0, 3] count 4\nphases s [0, 0] count 1\n", "has 1 phases");
+  rejects("parallel p [0, 3] count 4\nphases s [0, 2] count 4\n", "does not fit");
+  rejects("parallel p [0, 0] count 1\nphases s [0, 2] count 3\n", "no parallel loop of known iterations");
+  rejects("extent n [1, 4]\nparallel p [0, 3] count (n)\nphases s [0, 2] count 3\n", "known iterations");
   auto calls = [&](const std::string& call, const std::string& message) {
     std::string head = "extent a [0, 4]\nextent b [2, 9]\nbuffer \"x\" arena bytes 256 align 64 offset 0\n";
     std::string got = verify_text(head + call, x + "extent n [0, 4]\n%0: f32 = load b0[n]\n");

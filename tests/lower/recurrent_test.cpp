@@ -1,6 +1,7 @@
 // Recurrent layers as kernels against their reference bodies: all kinds and options, sizes that fill no
 // vector.
 #include "compiler/graph/composites.h"
+#include "compiler/plan/plan_module.h"
 #include "tests/lower/lowered_program.h"
 
 #include <catch2/catch.hpp>
@@ -19,6 +20,7 @@ struct Case {
   bool only_last = false; // y is not used
   std::string plan = "";  // the layer's, if it is not the cost model's
   std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "native"};
+  int threads = 1;
 };
 
 LiteralRef weights(std::vector<int64_t> dims, std::mt19937& random) {
@@ -67,7 +69,8 @@ void expect_layer(const Case& c) {
   make_layer(c, module);
   expect_lowered_module(module, {.tolerance = 2e-6,
                                  .ranges = {{"w", {-0.4, 0.4}}, {"r", {-0.4, 0.4}}, {"b", {-0.4, 0.4}}},
-                                 .cpus = c.cpus});
+                                 .cpus = c.cpus,
+                                 .threads = c.threads});
 }
 
 } // namespace
@@ -112,7 +115,61 @@ TEST_CASE("recurrent layers follow plans written by hand", "[lower][plan]") {
   CHECK(error("recurrent tile 3x1").find("at most the 2 rows of the batch") != std::string::npos);
   CHECK(error("recurrent tile 1x1 fetch_ahead 6").find("weights of 4 bytes") != std::string::npos);
   CHECK(error("recurrent tile 1x1 sums 2000").find("at most 1024 sums") != std::string::npos);
+  CHECK(error("recurrent tile 2x1 items 3").find("items are whole tiles") != std::string::npos);
+  CHECK(error("recurrent tile 2x1 items 4").find("items are whole tiles") != std::string::npos);
+  CHECK(error("recurrent tile 1x1 turns together").find("no turns") != std::string::npos);
+  CHECK(error("recurrent tile 1x8 together").find("one block") != std::string::npos);
   CHECK(error("attention").find("no fusion of attention") != std::string::npos);
+}
+
+TEST_CASE("threads share recurrent layers, with equal bits", "[lower][plan]") {
+  for (const char* kind : {"lstm", "gru", "rnn"})
+    for (int64_t steps : {1, 2, 5})
+      for (int64_t batch : {1, 7}) {
+        Case c{
+            .kind = kind, .steps = steps, .batch = batch, .hidden = 75, .cpus = {"x86-64-v3"}, .threads = 3};
+        c.options.reverse = steps == 2;
+        for (const char* plan :
+             {"recurrent tile 1x1 together", "recurrent tile 1x3 sums 12 together",
+              "recurrent tile 1x2 items 1", "recurrent tile 2x2 turns looped_cells items 4",
+              "recurrent tile 3x1 looped_cells together", "recurrent tile 3x1 items 3"}) {
+          c.plan = plan;
+          if (batch > 1 || c.plan.find("tile 1") != std::string::npos) expect_layer(c);
+        }
+      }
+  expect_layer({.kind = "gru",
+                .batch = 3,
+                .hidden = 48,
+                .lens = true,
+                .options = {.linear_before_reset = true},
+                .plan = "recurrent tile 2x1 together",
+                .threads = 8});
+}
+
+TEST_CASE("recurrent layers are shared where that is worth its waits", "[lower][plan]") {
+  auto plan_of = [](const Case& c, int threads, const char* cpu = "x86-64-v3") {
+    Module module("test");
+    make_layer(c, module);
+    auto target = find_target("x86_64-linux-gnu", cpu, "");
+    REQUIRE(target);
+    plan::PlanOptions options{*target};
+    options.threads = threads;
+    auto plans = plan::plan_module(module, options);
+    REQUIRE(plans);
+    for (const auto& instruction : module.main().body().instructions())
+      if (const auto* plan = plans->find<plan::RecurrentPlan>(*instruction)) return *plan;
+    FAIL("no plan of a recurrent layer");
+    return plan::RecurrentPlan();
+  };
+  Case small{.steps = 50, .hidden = 64, .projected = true},
+      large{.steps = 50, .hidden = 1024, .projected = true},
+      wide{.steps = 50, .batch = 32, .hidden = 64, .projected = true};
+  CHECK_FALSE(plan_of(small, 2).together);
+  CHECK(plan_of(large, 2).together);
+  CHECK_FALSE(plan_of(large, 1).together);
+  CHECK_FALSE(plan_of(wide, 2).together);
+  CHECK(plan_of(wide, 2).item_rows == 16);
+  CHECK(plan_of(wide, 1).item_rows == 0);
 }
 
 TEST_CASE("recurrent layers of drawn sizes and operands read inside their memory", "[lower][guard]") {

@@ -134,7 +134,7 @@ int64_t trip_count(const Op& loop) {
 
 std::vector<LoopOnPath> find_hot_nest(Kernel& kernel) {
   std::vector<LoopOnPath> loops;
-  if (!kernel.parallel_count.is_constant()) return loops;
+  if (!kernel.parallel_count.is_constant() || kernel.phase) return loops;
   if (kernel.parallel) loops.push_back({kernel.parallel, 0, 1, kernel.parallel_count.value(), &kernel.body});
   descend(kernel.body, loops);
   return loops;

@@ -8,6 +8,8 @@
 #include "compiler/lower/recurrent/recurrent_cell.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 namespace firn::lower {
 namespace {
@@ -26,14 +28,16 @@ public:
 
   void emit() {
     bind_buffers();
+    maker_.set_flops(2 * steps_ * batch_ * layer_.gates * hidden_ *
+                     (hidden_ + (layer_.projected() ? 0 : inputs())));
+    if (plan_.together) return emit_together();
+    if (plan_.item_rows > 0) item_ = b_.set_parallel(items());
     if (steps_ > 1) {
       copy(buffers_.h0, 0, buffers_.state, 0);
       if (is_lstm()) copy(buffers_.c0, 0, buffers_.c, 0);
     }
     emit_steps();
     if (steps_ > 1) copy(buffers_.state, steps_ % 2 * batch_ * hidden_, buffers_.y_h, 0);
-    maker_.set_flops(2 * steps_ * batch_ * layer_.gates * hidden_ *
-                     (hidden_ + (layer_.projected() ? 0 : inputs())));
     maker_.finish();
   }
 
@@ -59,7 +63,10 @@ private:
     buffers_.y_h = maker_.write(result_of(composite_, 1));
     if (is_lstm()) buffers_.c = maker_.write(result_of(composite_, 2));
     buffers_.state = buffers_.y_h;
-    if (steps_ > 1) buffers_.state = scratch(2 * batch_ * hidden_, "state");
+    if (steps_ > 1) {
+      state_ = {context_.add_scratch_buffer(2 * state_bytes(), "state"), 0};
+      buffers_.state = maker_.parameter(state_, kernel::Scalar::F32, 2 * batch_ * hidden_, true, "state");
+    }
     if (sweeps_.size() > 1) {
       buffers_.z = scratch(batch_ * hidden_, "update");
       buffers_.reset = scratch(batch_ * hidden_, "reset");
@@ -90,14 +97,73 @@ private:
     return maker_.parameter(place, kernel::Scalar::F32, elements, false, "packed");
   }
 
+  int64_t state_bytes() const { return batch_ * hidden_ * 4; }
+  int64_t tiles() const { return (batch_ + plan_.rows - 1) / plan_.rows; } // of the batch
+  int64_t item_tiles() const { return plan_.item_rows / plan_.rows; }
+  int64_t items() const { return (tiles() + item_tiles() - 1) / item_tiles(); }
+
+  // The states of the batch, or of the item's part of it.
   void copy(int from, int64_t from_offset, int to, int64_t to_offset) {
     int64_t count = batch_ * hidden_, lanes = std::min<int64_t>(units_.lanes, count);
     auto move = [&](const IntExpr& at, int64_t width) {
       b_.store(b_.load({kernel::Scalar::F32, static_cast<int>(width)}, from, at + from_offset), to,
                at + to_offset);
     };
+    if (plan_.item_rows > 0) {
+      int64_t part = plan_.item_rows * hidden_;
+      lanes = std::gcd(std::gcd(lanes, part), count);
+      return b_.loop(item_ * (part / lanes), min((item_ + 1) * (part / lanes), count / lanes), 1,
+                     [&](const IntExpr& i) { move(i * lanes, lanes); });
+    }
     b_.loop(0, count / lanes, 1, [&](const IntExpr& i) { move(i * lanes, lanes); });
     b_.loop(count / lanes * lanes, count, 1, [&](const IntExpr& i) { move(i, 1); });
+  }
+
+  // An item is a block of units; its threads wait for each other behind every sweep. What is before the first
+  // and after the last step has kernels of its own.
+  void emit_together() {
+    auto copy_state = [&](Place from, Place to) {
+      emit_copy(context_, from, to, layer_.operands.h0.type(), composite_.location());
+    };
+    if (steps_ > 1) {
+      copy_state(context_.place_of(layer_.operands.h0), state_);
+      if (is_lstm())
+        copy_state(context_.place_of(layer_.operands.c0), context_.place_of(result_of(composite_, 2)));
+    }
+    item_ = b_.set_parallel(units_.whole_blocks() + (units_.rest_vectors() > 0 ? 1 : 0));
+    auto sweeps = static_cast<int64_t>(sweeps_.size());
+    IntExpr phase = b_.set_phases(steps_ * sweeps);
+    StepPlaces at = places_of(floor_div(phase, sweeps), /*is_back=*/false);
+    if (sweeps == 1)
+      emit_item_block(at, 0);
+    else
+      choose(
+          floor_mod(phase, sweeps), 1, [&] { emit_item_block(at, 0); }, [&] { emit_item_block(at, 1); });
+    maker_.finish();
+    int64_t last = steps_ % 2 * state_bytes();
+    if (steps_ > 1)
+      copy_state({state_.buffer, state_.byte_offset + last}, context_.place_of(result_of(composite_, 1)));
+  }
+
+  void emit_item_block(const StepPlaces& at, size_t sweep) {
+    auto whole = [&] { emit_block(at, sweep, item_ * units_.vectors, units_.vectors, units_.lanes); };
+    auto rest = [&] { emit_rest_block(at, sweep); };
+    if (units_.rest_vectors() == 0) return whole();
+    choose(item_, units_.whole_blocks(), whole, rest);
+  }
+
+  // `below` where the index is below `limit`, else `others`.
+  void choose(const IntExpr& index, int64_t limit, const std::function<void()>& below,
+              const std::function<void()>& others) {
+    auto body = [](const std::function<void()>& emit) {
+      return [&emit] {
+        emit();
+        return std::vector<kernel::Register>{};
+      };
+    };
+    kernel::Register is_below =
+        b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(index), b_.index(limit));
+    b_.if_then_else(is_below, body(below), body(others));
   }
 
   void emit_steps() {
@@ -109,7 +175,7 @@ private:
     if (steps_ % 2 != 0) emit_step(steps_ - 1, false);
   }
 
-  void emit_step(const IntExpr& step, bool is_back) {
+  StepPlaces places_of(const IntExpr& step, bool is_back) const {
     int64_t size = batch_ * hidden_;
     StepPlaces at;
     at.time = layer_.options.reverse ? IntExpr(steps_ - 1) - step : step;
@@ -118,6 +184,11 @@ private:
     at.new_buffer = buffers_.state;
     at.old_state = steps_ > 1 ? floor_mod(step, 2) * size : IntExpr(0);
     at.new_state = steps_ > 1 ? IntExpr(size) - floor_mod(step, 2) * size : IntExpr(0);
+    return at;
+  }
+
+  void emit_step(const IntExpr& step, bool is_back) {
+    StepPlaces at = places_of(step, is_back);
     for (size_t sweep = 0; sweep < sweeps_.size(); ++sweep) {
       if (is_back) emit_rest_block(at, sweep);
       b_.loop(0, units_.whole_blocks(), 1, [&](const IntExpr& i) {
@@ -134,12 +205,21 @@ private:
   }
 
   void emit_block(const StepPlaces& at, size_t sweep, const IntExpr& first, int vectors, int last_lanes) {
-    int64_t tiles = batch_ / plan_.rows;
-    b_.loop(0, tiles, 1, [&](const IntExpr& tile) {
+    int64_t whole_tiles = batch_ / plan_.rows;
+    int rest = static_cast<int>(batch_ % plan_.rows);
+    bool has_items = plan_.item_rows > 0;
+    IntExpr from = has_items ? item_ * item_tiles() : IntExpr(0), end = whole_tiles;
+    if (has_items) end = min(from + item_tiles(), whole_tiles);
+    b_.loop(from, end, 1, [&](const IntExpr& tile) {
       emit_tile({at, sweep, tile * plan_.rows, plan_.rows, first, vectors, last_lanes});
     });
-    if (int rest = static_cast<int>(batch_ % plan_.rows); rest > 0)
-      emit_tile({at, sweep, tiles * plan_.rows, rest, first, vectors, last_lanes});
+    if (rest == 0) return;
+    auto emit_rest = [&] {
+      emit_tile({at, sweep, whole_tiles * plan_.rows, rest, first, vectors, last_lanes});
+    };
+    if (!has_items || items() == 1) return emit_rest();
+    choose(
+        item_, items() - 1, [] {}, emit_rest);
   }
 
   using Tile = RecurrentTile;
@@ -224,6 +304,8 @@ private:
   const plan::UnitBlocks& units_;
   const std::vector<plan::Sweep>& sweeps_;
   int64_t hidden_, steps_, batch_;
+  Place state_;                                        // old and new h
+  IntExpr item_ = 0;                                   // rows of the batch, or a block of units
   std::vector<int> input_buffers_, recurrent_buffers_; // of panels by sweep; -1: none
   RecurrentBuffers buffers_;
   RecurrentCells cells_;
