@@ -15,6 +15,7 @@
 //   lstm, gru, rnn        see RecurrentOptions
 //   resample              see resample.h
 //   pack                  see packing.h
+//   tree_ensemble         see tree_ensemble.h
 // `stash` is the dtype of statistics and of all that is computed before the result, f32 or wider for floats
 // that are narrower.
 #pragma once

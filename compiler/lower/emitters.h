@@ -20,6 +20,7 @@ void emit_planned(LoweringContext&, const Instruction&, const plan::ElementsPlan
 void emit_planned(LoweringContext&, const Instruction&, const plan::RowsPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::ResamplePlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::ScanPlan&);
+void emit_planned(LoweringContext&, const Instruction&, const plan::TreesPlan&);
 void emit_dot(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
               const plan::ContractionPlan& plan);
 void emit_planar_convolution(LoweringContext& context, const Instruction& instruction,

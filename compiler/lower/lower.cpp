@@ -1,6 +1,7 @@
 // The walk over @main: inputs and outputs get their buffers, values their places, instructions their kernels.
 #include "compiler/lower/lower.h"
 
+#include "compiler/graph/tree_ensemble.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/placement.h"
 #include "compiler/plan/roots.h"
@@ -72,6 +73,7 @@ Result check_types(const Region& region) {
         return unsupported_error(describe(*instruction) + ": a dim of " + type.to_string() +
                                  " may be negative, by the bounds of its symbols");
     }
+    if (read_tree_ensemble(*instruction)) continue; // whose kernel does without the loop of its body
     bool branches = instruction->is(Opcode::If) || instruction->is(Opcode::While);
     for (int i = 0; i < instruction->num_regions(); ++i) {
       if (Result result = check_types(instruction->region(i)); !result) return result;

@@ -10,6 +10,7 @@
 #include "compiler/plan/recurrent.h"
 #include "compiler/plan/relayout.h"
 #include "compiler/plan/resample.h"
+#include "compiler/plan/trees.h"
 #include "compiler/plan/windows.h"
 #include "compiler/plan/winograd.h"
 
@@ -61,6 +62,7 @@ struct Completion {
   std::string operator()(RowsPlan& plan) const { return complete(plan, instruction, context.options.target); }
   std::string operator()(ResamplePlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(ScanPlan& plan) const { return complete(plan, instruction, context.options.target); }
+  std::string operator()(TreesPlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(PlainPlan& plan) const {
     if (plan.algorithm == Plain::FusedSpatialSum)
       return unless(find_fused_sum(instruction).has_value(), "this is no sum behind a convolution");
@@ -98,6 +100,7 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
   if (RowsPlan plan; complete(plan, instruction, options.target).empty()) return plan;
   if (RecurrentPlan plan; complete(plan, instruction, options).empty()) return plan;
   if (ResamplePlan plan; complete(plan, instruction, options).empty()) return plan;
+  if (TreesPlan plan; complete(plan, instruction, options).empty()) return plan;
   for (auto algorithm : {ScanPlan::Algorithm::Scan, ScanPlan::Algorithm::ArgReduce})
     if (ScanPlan plan{algorithm}; complete(plan, instruction, options.target).empty()) return plan;
   if (auto plain = plain_of(instruction)) return PlainPlan{*plain};

@@ -66,7 +66,8 @@ std::optional<std::vector<ResampledDim>> find_resample(const Instruction& instru
 
 bool has_composite_kernel(const Instruction& instruction) {
   return is_one_of(instruction, kRows) || is_one_of(instruction, kRecurrent) ||
-         find_resample(instruction).has_value() || is_composite(instruction, "pack");
+         find_resample(instruction).has_value() || is_composite(instruction, "pack") ||
+         is_composite(instruction, "tree_ensemble");
 }
 
 bool is_elementwise_composite(const Instruction& instruction) {

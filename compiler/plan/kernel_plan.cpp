@@ -127,6 +127,11 @@ std::string text_of(const ScanPlan& plan) {
   return (plan.algorithm == ScanPlan::Algorithm::Scan ? "scan" : "arg_reduce") +
          number("lanes", plan.lanes, 0);
 }
+std::string text_of(const TreesPlan& plan) {
+  if (plan.rows == 0) return "trees";
+  return "trees tile " + std::to_string(plan.rows) + "x" + std::to_string(plan.trees) + " block " +
+         std::to_string(plan.block);
+}
 std::string text_of(const PlainPlan& plan) {
   return name_of(plan.algorithm);
 }
@@ -167,6 +172,7 @@ private:
     if (in_.accept("rows")) return read_as(RowsPlan());
     if (in_.accept("resample")) return read_as(ResamplePlan());
     if (in_.accept("scan")) return read_as(ScanPlan{ScanPlan::Algorithm::Scan});
+    if (in_.accept("trees")) return read_as(TreesPlan());
     if (in_.accept("arg_reduce")) return read_as(ScanPlan{ScanPlan::Algorithm::ArgReduce});
     for (Plain algorithm : kPlain)
       if (in_.accept(name_of(algorithm))) return PlainPlan{algorithm};
@@ -177,7 +183,7 @@ private:
   static std::string all_names() {
     std::string names =
         "arg_reduce, attention, depthwise, depthwise_chain, direct, elements, planar, polyphase, pooling, "
-        "recurrent, relayout, resample, rows, scan, winograd";
+        "recurrent, relayout, resample, rows, scan, trees, winograd";
     for (Plain algorithm : kPlain) names += std::string(", ") + name_of(algorithm);
     return names;
   }
@@ -377,6 +383,14 @@ private:
     return true;
   }
   bool read(ScanPlan& plan) { return read_lanes(plan.lanes); }
+  bool read(TreesPlan& plan) {
+    if (!in_.accept("tile")) return true;
+    int rows = 0, trees = 0;
+    if (!read_pair(kMaxTile, rows, trees) || !read("block", plan.block)) return false;
+    plan.rows = rows;
+    plan.trees = trees;
+    return plan.block > 0 || in_.fail("a block has at least one row");
+  }
 
   bool read_lanes(int64_t& value) { return read_count("lanes", "a vector has at least one lane", value); }
   bool read_accumulators(int64_t& value) {

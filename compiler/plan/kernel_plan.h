@@ -192,6 +192,15 @@ struct ScanPlan {
   int64_t lanes = 0; // 0: the cost model's
 };
 
+// Walks down decision trees: tiles of so many rows and trees side by side, rows in blocks that are shared among
+// threads. Rows that are left have as many trees side by side as a tile has walks.
+//
+//   trees [tile ROWSxTREES block ROWS]
+struct TreesPlan {
+  int64_t rows = 0, trees = 1; // of a tile; no rows: the cost model's
+  int64_t block = 1;
+};
+
 // Kernels that leave nothing to choose but themselves.
 struct PlainPlan {
   enum class Algorithm : uint8_t {
@@ -209,9 +218,9 @@ struct PlainPlan {
   Algorithm algorithm = Algorithm::Sort;
 };
 
-using KernelPlan =
-    std::variant<ContractionPlan, WinogradPlan, DepthwisePlan, DepthwiseChainPlan, PoolingPlan, AttentionPlan,
-                 RecurrentPlan, RelayoutPlan, ElementsPlan, RowsPlan, ResamplePlan, ScanPlan, PlainPlan>;
+using KernelPlan = std::variant<ContractionPlan, WinogradPlan, DepthwisePlan, DepthwiseChainPlan, PoolingPlan,
+                                AttentionPlan, RecurrentPlan, RelayoutPlan, ElementsPlan, RowsPlan,
+                                ResamplePlan, ScanPlan, TreesPlan, PlainPlan>;
 
 // The name of such a kernel in texts.
 const char* name_of(PlainPlan::Algorithm algorithm);

@@ -84,6 +84,12 @@ inline Message attribute_reals(const std::string& name, const std::vector<float>
   for (float value : values) m.real(7, value);
   return m;
 }
+inline Message attribute_texts(const std::string& name, const std::vector<std::string>& values) {
+  Message m;
+  m.text(1, name).number(20, 8);
+  for (const std::string& value : values) m.text(9, value);
+  return m;
+}
 inline Message attribute_text(const std::string& name, const std::string& value) {
   return Message().text(1, name).text(4, value).number(20, 3);
 }

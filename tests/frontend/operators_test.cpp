@@ -7,6 +7,7 @@
 #include "tests/frontend/model_writer.h"
 
 #include <catch2/catch.hpp>
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -40,31 +41,43 @@ std::vector<float> reals(const std::string& list) {
   return values;
 }
 
-// name=7, name=0.5, name=[1,2], name=[0.5,2] or name=text.
-Message parse_attribute(const std::string& text) {
-  std::string name = text.substr(0, text.find('=')), value = text.substr(text.find('=') + 1);
-  if (value[0] == '[') {
-    std::string list = value.substr(1, value.size() - 2);
-    return list.find('.') == list.npos ? attribute_ints(name, integers(list))
-                                       : attribute_reals(name, reals(list));
-  }
-  if (value.find_first_not_of("-0123456789") == value.npos) return attribute(name, std::atoll(value.c_str()));
-  if (value.find_first_not_of("-+.e0123456789") == value.npos)
-    return attribute_real(name, static_cast<float>(std::atof(value.c_str())));
-  return attribute_text(name, value);
+std::vector<std::string> words(const std::string& list) {
+  std::vector<std::string> values;
+  std::stringstream stream(list);
+  for (std::string each; std::getline(stream, each, ',');) values.push_back(each);
+  return values;
 }
 
 // A constant: floats in float_data, i64 in int64_data, the rest in int32_data.
 Message tensor(const std::string& name, int type, const std::vector<int64_t>& dims, const std::string& list) {
   Message m = tensor_header(name, type, dims);
-  std::stringstream stream(list);
-  for (std::string each; std::getline(stream, each, ',');) {
+  for (const std::string& each : words(list)) {
     if (type == F32)
       m.real(4, static_cast<float>(std::atof(each.c_str())));
     else
       m.number(type == I64 ? 7 : 5, std::atoll(each.c_str()));
   }
   return m;
+}
+
+// name=7, name=0.5, name=[1,2], name=[0.5,2], name=[one,two], name=f32:[0.5,2] or name=text.
+Message parse_attribute(const std::string& text) {
+  std::string name = text.substr(0, text.find('=')), value = text.substr(text.find('=') + 1);
+  if (value[0] == '[') {
+    std::string list = value.substr(1, value.size() - 2);
+    if (std::isalpha(static_cast<unsigned char>(list[0]))) return attribute_texts(name, words(list));
+    return list.find('.') == list.npos ? attribute_ints(name, integers(list))
+                                       : attribute_reals(name, reals(list));
+  }
+  if (size_t colon = value.find(":["); colon != value.npos) {
+    std::string list = value.substr(colon + 2, value.size() - colon - 3);
+    auto count = static_cast<int64_t>(words(list).size());
+    return attribute_tensor(name, tensor("", kTypes.at(value.substr(0, colon)), {count}, list));
+  }
+  if (value.find_first_not_of("-0123456789") == value.npos) return attribute(name, std::atoll(value.c_str()));
+  if (value.find_first_not_of("-+.e0123456789") == value.npos)
+    return attribute_real(name, static_cast<float>(std::atof(value.c_str())));
+  return attribute_text(name, value);
 }
 
 void add_input(Graph& graph, const std::string& name, const std::string& text) {

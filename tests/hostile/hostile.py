@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from model_writer import attribute, external, graph, ints, model, msg, node, num, tensor, value
+from model_writer import attribute, external, floats, graph, ints, model, msg, node, num, strings, tensor, value
 
 SECONDS, MEMORY_KIB = 5, 1 << 20
 
@@ -100,6 +100,47 @@ def structural():
     yield "recursive_function", model(graph([node("f", ["x"], ["y"], domain="d")], X, Y), extra=msg(25, recursion) + msg(8, msg(1, "d") + num(2, 1)))
 
 
+ROWS = [value("x", [4, 2])]
+
+
+def trees(**changes):
+    """A regressor with one tree of a root and two leaves, some lists of its attributes replaced."""
+    lists = {"nodes_treeids": [0, 0, 0], "nodes_nodeids": [0, 1, 2], "nodes_featureids": [0, 0, 0], "nodes_truenodeids": [1, 0, 0],
+             "nodes_falsenodeids": [2, 0, 0], "target_treeids": [0, 0], "target_nodeids": [1, 2], "target_ids": [0, 0], "n_targets": 1,
+             "nodes_values": [0.5, 0.0, 0.0], "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"], "target_weights": [1.0, 2.0], **changes}
+    def encode(name, given):
+        if isinstance(given, int):
+            return attribute(name, 2, num(3, given))
+        kind = strings if given and isinstance(given[0], str) else floats if given and isinstance(given[0], float) else ints
+        return kind(name, given)
+    made = node("TreeEnsembleRegressor", ["x"], ["y"], *(encode(*each) for each in lists.items()), domain="ai.onnx.ml")
+    return model(graph([made], ROWS, Y), extra=msg(8, msg(1, "ai.onnx.ml") + num(2, 3)))
+
+
+def hostile_attributes():
+    yield "tree_cycle", trees(nodes_modes=["BRANCH_LEQ"] * 3, nodes_truenodeids=[1, 1, 1], nodes_falsenodeids=[2, 2, 2])
+    yield "tree_without_root", trees(nodes_modes=["BRANCH_LEQ"] * 3, nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0])
+    for far in (3, -1, 1 << 31, -1 << 63):
+        for name in ("nodes_truenodeids", "nodes_falsenodeids", "nodes_featureids"):
+            yield f"tree_{name}_{far}", trees(**{name: [far, 0, 0]})
+        yield f"tree_votes_{far}", trees(target_nodeids=[1, far])
+        yield f"tree_targets_{far}", trees(target_ids=[0, far])
+    for targets in (0, -1, 1 << 40):
+        yield f"tree_n_targets_{targets}", trees(n_targets=targets)
+    yield "tree_many_targets", trees(n_targets=(1 << 31) - 1, target_ids=[0, 7])
+    yield "tree_twice", trees(nodes_nodeids=[0, 1, 1])
+    yield "tree_modes", trees(nodes_modes=["BRANCH_LEQ", "LEAF", "TWIG"])
+    for name in ("nodes_treeids", "nodes_values", "target_weights"):
+        yield f"tree_empty_{name}", trees(**{name: []})
+    count = 100000
+    yield "tree_chain_without_end", trees(nodes_treeids=[0] * count, nodes_nodeids=list(range(count)), nodes_featureids=[0] * count, nodes_values=[0.5] * count,
+        nodes_modes=["BRANCH_LEQ"] * count, nodes_truenodeids=[(i + 1) % count for i in range(count)], nodes_falsenodeids=[(i + 2) % count for i in range(count)])
+    for name, values in (("min_gram_length", -1), ("max_gram_length", 1 << 40), ("max_skip_count", 1 << 30)):
+        numbers = {"min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 1, name: values}
+        lists = [ints("ngram_counts", [0, 1]), ints("ngram_indexes", [0, 1]), ints("pool_int64s", [1, 2, 3]), attribute("mode", 3, msg(4, "TF"))]
+        yield f"grams_{name}", one(node("TfIdfVectorizer", ["x"], ["y"], *lists, *(attribute(k, 2, num(3, v)) for k, v in numbers.items())), inputs=[value("x", [4, 9], 7)])
+
+
 def damaged(whole):
     rng = random.Random(5)
     for i in range(60):
@@ -143,7 +184,7 @@ def main():
     failures, count = [], 0
     with tempfile.TemporaryDirectory() as folder, open(source, "rb") as file:
         whole = file.read()
-        for cases, may_succeed in ((structural(), False), (damaged(whole), True)):
+        for cases, may_succeed in ((structural(), False), (hostile_attributes(), False), (damaged(whole), True)):
             for name, data in cases:
                 count += 1
                 failure = check(firn, folder, name, data, may_succeed)

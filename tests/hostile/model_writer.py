@@ -1,4 +1,5 @@
 """ONNX models written byte by byte: a few lines of protobuf encoding, for tests without the onnx package."""
+import struct
 
 
 def varint(n):
@@ -33,6 +34,14 @@ def attribute(name, kind, body):
 
 def ints(name, values):
     return attribute(name, 7, b"".join(num(8, v) for v in values))
+
+
+def floats(name, values):
+    return attribute(name, 6, b"".join(varint(7 << 3 | 5) + struct.pack("<f", v) for v in values))
+
+
+def strings(name, values):
+    return attribute(name, 8, b"".join(msg(9, v) for v in values))
 
 
 def node(op, inputs, outputs, *attributes, domain="", name=""):

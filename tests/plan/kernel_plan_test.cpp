@@ -53,6 +53,8 @@ TEST_CASE("plans print as they are read", "[plan]") {
                            "resample vectors lanes 8",
                            "resample shuffles lanes 4",
                            "resample gathers lanes 16",
+                           "trees",
+                           "trees tile 4x2 block 64",
                            "fused_spatial_sum",
                            "members",
                            "concatenate",

@@ -13,7 +13,7 @@ namespace {
 // sqrt(2) * erfinv(2 s - 1), by the approximation that ONNX Runtime uses: sqrt(sqrt(v * v - w) - v) with w =
 // log(1 - x * x) / 0.147, rearranged so that nothing cancels near s = 0.5.
 Value probit(NodeContext& node, Value scores) {
-  Value x = plus(node, times(node, scores, 2), -1), zero = node.scalar(DType::F32, 0);
+  Value x = plus(node, times(node, scores, 2), -1), zero = node.scalar(scores.dtype(), 0);
   Value log = node.unary(Opcode::LogPlusOne, node.unary(Opcode::Negate, multiply(node, x, x)));
   Value v = plus(node, times(node, log, 0.5), 2 / (M_PI * 0.147)), w = times(node, log, 1 / 0.147);
   Value root = node.unary(Opcode::Sqrt, subtract(node, multiply(node, v, v), w));
@@ -30,7 +30,7 @@ Value softmax_zero(NodeContext& node, Value scores) {
   Value most = node.reduce(Opcode::Maximum, scores, {1}, true);
   Value powers = node.unary(Opcode::Exponential, subtract(node, scores, most));
   Value kept = multiply(node, scores, node.unary(Opcode::Exponential, node.unary(Opcode::Negate, most)));
-  Value zero = node.compare("le", node.unary(Opcode::Abs, scores), node.scalar(DType::F32, 0.0000001f));
+  Value zero = node.compare("le", node.unary(Opcode::Abs, scores), node.scalar(scores.dtype(), 0.0000001f));
   Value parts = node.select(zero, kept, powers);
   return divide(node, parts, node.reduce(Opcode::Add, parts, {1}, true));
 }
