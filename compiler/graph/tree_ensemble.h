@@ -1,9 +1,10 @@
 // Ensembles of decision trees: every row of features walks down every tree, and what the leaves hold is
 // summed, or the smallest or largest taken.
 //
-// Trees are packed into entries. An entry holds a threshold and a link, child << shift | feature: the walk goes
-// to entry child - 1 if the row's feature is <= the threshold, else (also if either is NaN) to entry child. A
-// leaf is its own child and has NaN as threshold, so that walks stay there. Equal subtrees may be shared.
+// Trees are packed into entries. An entry holds a threshold and a link, child << shift | feature: the walk
+// goes to entry child - 1 if the row's feature is <= the threshold, else (also if either is NaN) to entry
+// child. A leaf is its own child and has NaN as threshold, so that walks stay there. Equal subtrees may be
+// shared.
 #pragma once
 
 #include "compiler/graph/builder.h"

@@ -192,8 +192,8 @@ struct ScanPlan {
   int64_t lanes = 0; // 0: the cost model's
 };
 
-// Walks down decision trees: tiles of so many rows and trees side by side, rows in blocks that are shared among
-// threads. Rows that are left have as many trees side by side as a tile has walks.
+// Walks down decision trees: tiles of so many rows and trees side by side, rows in blocks that are shared
+// among threads. Rows that are left have as many trees side by side as a tile has walks.
 //
 //   trees [tile ROWSxTREES block ROWS]
 struct TreesPlan {

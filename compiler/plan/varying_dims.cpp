@@ -5,6 +5,7 @@
 #include "compiler/plan/choose_plan.h"
 #include "compiler/plan/element_code.h"
 #include "compiler/plan/roots.h"
+#include "compiler/plan/trees.h"
 
 #include <algorithm>
 
@@ -61,6 +62,7 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
     return complete(*elements, instruction, context.options.target);
   }
   if (auto* rows = std::get_if<RowsPlan>(&plan)) return complete(*rows, instruction, context.options.target);
+  if (auto* trees = std::get_if<TreesPlan>(&plan)) return complete(*trees, instruction, context.options);
   if (auto* contraction = std::get_if<ContractionPlan>(&plan)) {
     if (contraction->algorithm != ContractionPlan::Algorithm::Direct)
       return "only direct tiles take dims that vary";
@@ -79,8 +81,9 @@ std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
                                               const ContractionContext& context) {
   ContractionPlan tiles;
   tiles.tiling.tile.rows = 0;
-  for (KernelPlan plan : {KernelPlan(tiles), KernelPlan(RowsPlan{}), KernelPlan(ElementsPlan{}),
-                          KernelPlan(PlainPlan{PlainPlan::Algorithm::PackElements})})
+  for (KernelPlan plan :
+       {KernelPlan(tiles), KernelPlan(RowsPlan{}), KernelPlan(TreesPlan{}), KernelPlan(ElementsPlan{}),
+        KernelPlan(PlainPlan{PlainPlan::Algorithm::PackElements})})
     if (complete_varying(plan, instruction, context).empty()) return plan;
   return std::nullopt;
 }

@@ -260,3 +260,38 @@ TEST_CASE("windows that do not fit name found and wanted") {
   auto product = node("MatMul", {"a", "b"}, {"y"});
   CHECK(contains(import_model(one_node(13, product, {{2, 3}, {4, 5}})).messages, "inner extents differ"));
 }
+
+// --- Random numbers.
+
+TEST_CASE("dropout in training scales what it keeps, alike for one seed") {
+  auto dropped = [](int64_t seed, std::vector<LiteralRef>& results) {
+    Model model = one_node(
+        13, node("Dropout", {"a", "ratio", "training"}, {"y", "z"}, {attribute("seed", seed)}), {{1000}}, 1);
+    model.graph.outputs.push_back(value("z", Bool, {1000}));
+    model.graph.initializers = {floats("ratio", {}, {0.25f}), bool_scalar("training", true)};
+    results = run_model(model, {f32({1000}, Doubles(1000, 3))});
+  };
+  std::vector<LiteralRef> first, second, other;
+  dropped(1, first), dropped(1, second), dropped(2, other);
+  Doubles y = numbers(first[0]), kept = numbers(first[1]);
+  for (size_t i = 0; i < y.size(); ++i) CHECK(y[i] == (kept[i] != 0 ? 4 : 0));
+  auto count = std::count(kept.begin(), kept.end(), 1);
+  CHECK(count > 700);
+  CHECK(count < 800);
+  CHECK(numbers(second[0]) == y);
+  CHECK(numbers(other[0]) != y);
+}
+
+TEST_CASE("multinomial draws classes as often as they are likely") {
+  Model model = one_node(13, node("Multinomial", {"a"}, {"y"}, {attribute("sample_size", 1000)}), {{2, 4}});
+  double never = -std::numeric_limits<double>::infinity();
+  auto y =
+      run_model(model, {f32({2, 4}, {never, std::log(1.0), std::log(3.0), never, never, never, never, 0})});
+  Doubles drawn = numbers(y[0]);
+  CHECK(std::count(drawn.begin(), drawn.begin() + 1000, 1) +
+            std::count(drawn.begin(), drawn.begin() + 1000, 2) ==
+        1000);
+  CHECK(std::count(drawn.begin(), drawn.begin() + 1000, 2) > 700);
+  CHECK(std::count(drawn.begin(), drawn.begin() + 1000, 2) < 800);
+  CHECK(std::count(drawn.begin() + 1000, drawn.end(), 3) == 1000);
+}

@@ -135,6 +135,11 @@ def hostile_attributes():
     count = 100000
     yield "tree_chain_without_end", trees(nodes_treeids=[0] * count, nodes_nodeids=list(range(count)), nodes_featureids=[0] * count, nodes_values=[0.5] * count,
         nodes_modes=["BRANCH_LEQ"] * count, nodes_truenodeids=[(i + 1) % count for i in range(count)], nodes_falsenodeids=[(i + 2) % count for i in range(count)])
+    for heads in (0, -1, 3, 1 << 40):
+        for op in ("MultiHeadAttention", "GroupQueryAttention", "Attention"):
+            numbers = [attribute(name, 2, num(3, heads)) for name in ("num_heads", "kv_num_heads") if op[0] == "G" or name == "num_heads"]
+            made = node(op, ["x"] * (2 if op == "Attention" else 3) + (["", "", "n", "n"] if op[0] == "G" else []), ["y"], *numbers, domain="com.microsoft")
+            yield f"heads_{op}_{heads}", model(graph([made], [value("x", [1, 2, 8])], Y, [tensor("n", [1], bytes(4), 6)]), extra=msg(8, msg(1, "com.microsoft") + num(2, 1)))
     for name, values in (("min_gram_length", -1), ("max_gram_length", 1 << 40), ("max_skip_count", 1 << 30)):
         numbers = {"min_gram_length": 1, "max_gram_length": 2, "max_skip_count": 1, name: values}
         lists = [ints("ngram_counts", [0, 1]), ints("ngram_indexes", [0, 1]), ints("pool_int64s", [1, 2, 3]), attribute("mode", 3, msg(4, "TF"))]

@@ -1,5 +1,5 @@
-// Decision trees against the evaluator: rows and trees that fill no tile, several results, smallest and largest
-// leaves, both widths of features and links, walks that are short and long.
+// Decision trees against the evaluator: rows and trees that fill no tile, several results, smallest and
+// largest leaves, both widths of features and links, walks that are short and long.
 #include "compiler/graph/tree_ensemble.h"
 #include "tests/lower/lowered_program.h"
 

@@ -13,8 +13,17 @@ Value split_heads(NodeContext& node, Value x, int64_t heads, const std::string& 
 // heads a multiple of kv_heads: [batch, heads, m, free dim of rhs].
 Value grouped_product(NodeContext& node, Value lhs, Value rhs, int64_t contract);
 
+// x [batch, seq, heads, size] or [batch, heads, seq, size] with its pairs of features rotated by angles whose
+// cosines and sines are [batch or 1, seq, pairs]; features beyond the pairs stay.
+Value rotate_heads(NodeContext& node, Value x, int heads_dim, Value cosines, Value sines, bool interleaved);
+
 void import_causal_conv_with_state(NodeContext& node);
 void import_flex_attention(NodeContext& node);
+void import_contrib_attention(NodeContext& node);
+void import_contrib_rotary_embedding(NodeContext& node);
+void import_group_query_attention(NodeContext& node);
 void import_linear_attention(NodeContext& node);
+void import_multi_head_attention(NodeContext& node);
+void import_rotary_embedding(NodeContext& node);
 
 } // namespace firn::onnx

@@ -12,4 +12,7 @@ Value convolve(NodeContext& node, Value x, int input, Value w, int filter, std::
 // A vector per channel as [C,1,...], so that it broadcasts to [N,C,...] of `rank` dims.
 Value per_channel(NodeContext& node, Value vector, int rank);
 
+// The convolution of a node with Conv's inputs and attributes, as its output.
+void import_conv(NodeContext& node);
+
 } // namespace firn::onnx

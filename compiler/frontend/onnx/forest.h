@@ -27,8 +27,8 @@ struct Vote {
 
 class Forest {
 public:
-  // `nodes` numbers are in use, from 0; all are leaves without votes until they are said to be more. Thresholds
-  // are of `dtype`, f32 or f64.
+  // `nodes` numbers are in use, from 0; all are leaves without votes until they are said to be more.
+  // Thresholds are of `dtype`, f32 or f64.
   Forest(int64_t nodes, DType dtype)
       : splits_(static_cast<size_t>(nodes)), votes_(splits_.size()), dtype_(dtype) {}
 
@@ -38,8 +38,8 @@ public:
   void add_tree(int64_t root) { roots_.push_back(root); }
   int64_t num_trees() const { return static_cast<int64_t>(roots_.size()); }
 
-  // [N,results] of the features' dtype, or a null Value after a failure: a node that is its own descendant, or
-  // tables beyond what Firn can hold. A result without votes is the reducer's identity.
+  // [N,results] of the features' dtype, or a null Value after a failure: a node that is its own descendant,
+  // or tables beyond what Firn can hold. A result without votes is the reducer's identity.
   Value evaluate(NodeContext& node, Value x, int64_t results, Opcode reducer) const;
   // Whether every row gets a vote for every target. Also false where that takes too long to say.
   bool votes_for_all(int64_t results) const;

@@ -13,4 +13,7 @@ Value matrix_product(NodeContext& node, Value lhs, Value rhs);
 Value dot(NodeContext& node, Value lhs, Value rhs, const Ints& lhs_batch, const Ints& rhs_batch,
           const Ints& lhs_contract, const Ints& rhs_contract, std::optional<DType> result = {});
 
+// alpha * A * B + beta * C of a node with Gemm's inputs and attributes, as its output.
+void import_gemm(NodeContext& node);
+
 } // namespace firn::onnx

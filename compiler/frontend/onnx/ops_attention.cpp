@@ -1,4 +1,4 @@
-// Importers of attention and of rotary position embeddings.
+// Importers of attention.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/attention.h"
 #include "compiler/frontend/onnx/matrix_product.h"
@@ -187,72 +187,7 @@ void import_attention(NodeContext& node) {
   if (node.wants_output(3)) node.set_output(3, node.convert(shown, dtype));
 }
 
-// --- Rotary embeddings.
-
-// The first and second partner of each pair that is rotated together: halves, or neighbours when interleaved.
-struct Pairs {
-  Value first, second;
-};
-
-Pairs split_pairs(NodeContext& node, Value x, bool interleaved) {
-  int last = x.rank() - 1;
-  int64_t half = x.dim(last) / 2;
-  if (!interleaved) return {node.slice_dim(x, last, 0, half), node.slice_dim(x, last, half, 2 * half)};
-  std::vector<Dim> dims = x.type().dims;
-  dims.back() = Dim(half);
-  dims.emplace_back(2);
-  Value pairs = node.reshape(x, dims);
-  return {node.squeeze(node.slice_dim(pairs, last + 1, 0, 1), last + 1),
-          node.squeeze(node.slice_dim(pairs, last + 1, 1, 2), last + 1)};
-}
-
-Value join_pairs(NodeContext& node, Value first, Value second, bool interleaved,
-                 const std::vector<Dim>& dims) {
-  if (!first || !second) return {};
-  int last = first.rank() - 1;
-  if (!interleaved) return node.concatenate({first, second}, last);
-  return node.reshape(
-      node.concatenate({node.unsqueeze(first, last + 1), node.unsqueeze(second, last + 1)}, last + 1), dims);
-}
-
-void import_rotary_embedding(NodeContext& node) {
-  Value x = node.input(0);
-  if (!node.check(x.rank() == 3 || x.rank() == 4,
-                  node.input_label(0) + " has rank " + std::to_string(x.rank()) + ", wants 3 or 4"))
-    return;
-  bool joined = x.rank() == 3, interleaved = node.flag_attribute("interleaved", false);
-  int heads_dim = joined ? 2 : 1;
-  if (joined) x = split_heads(node, x, node.int_attribute("num_heads", 0), node.input_label(0));
-  if (!x) return;
-  auto size = node.static_dims(node.slice_dim(x, 0, 0, 1), "the head");
-  if (!size) return;
-  int64_t head = size->back(), rotated = node.int_attribute("rotary_embedding_dim", 0);
-  if (rotated == 0) rotated = head;
-  if (!node.check(rotated > 0 && rotated <= head && rotated % 2 == 0,
-                  "attribute rotary_embedding_dim is " + std::to_string(rotated) +
-                      ", wants an even number up to " + std::to_string(head)))
-    return;
-  Value caches[2];
-  for (int i = 0; i < 2; ++i) {
-    Value cache = node.input(i + 1);
-    if (node.has_input(3)) cache = node.op(Opcode::Gather, {cache, node.input(3)}, {{"axis", int64_t{0}}});
-    if (!cache) return;
-    if (!node.check(cache.rank() == 3 && cache.type().dims[2] == Dim(rotated / 2),
-                    node.input_label(i + 1) + " gives " + cache.type().to_string() + ", wants " +
-                        std::to_string(rotated / 2) + " angles"))
-      return;
-    caches[i] = node.unsqueeze(cache, heads_dim);
-  }
-  Value part = rotated == head ? x : node.slice_dim(x, 3, 0, rotated);
-  Pairs pairs = split_pairs(node, part, interleaved);
-  Value real = node.binary(Opcode::Subtract, multiply(node, caches[0], pairs.first),
-                           multiply(node, caches[1], pairs.second));
-  Value imaginary =
-      add(node, multiply(node, caches[1], pairs.first), multiply(node, caches[0], pairs.second));
-  Value y = join_pairs(node, real, imaginary, interleaved, part.type().dims);
-  if (rotated != head) y = node.concatenate({y, node.slice_dim(x, 3, rotated, head)}, 3);
-  node.set_output(0, node.reshape(y, node.input(0).type().dims));
-}
+constexpr const char* kContrib = "com.microsoft";
 
 const OperatorRow kRows[] = {
     {"", "Attention", 23, kLatest, 3, 7, 1, 4, "T=float T V=float float|bool T V i64", import_attention,
@@ -263,6 +198,15 @@ const OperatorRow kRows[] = {
      "attention by a recurrent state per head, with decay and delta rule"},
     {"ai.onnx.preview", "FlexAttention", 1, kLatest, 3, 3, 1, 1, "T=float T T", import_flex_attention,
      "attention with scores and probabilities changed by subgraphs"},
+    {kContrib, "Attention", 1, kLatest, 2, 6, 1, 2, "T=f32 T T i32 T T", import_contrib_attention,
+     "attention with the products that make queries, keys and values"},
+    {kContrib, "GroupQueryAttention", 1, kLatest, 1, 11, 1, 3, "T=f32 T T T T i32 i32 T T i64 T",
+     import_group_query_attention,
+     "causal attention over a cache that grows; the length afterwards is constant"},
+    {kContrib, "MultiHeadAttention", 1, kLatest, 1, 8, 1, 3, "T=f32 T T T i32 T T T",
+     import_multi_head_attention, "attention of queries, keys and values with masks and caches"},
+    {kContrib, "RotaryEmbedding", 1, kLatest, 4, 4, 1, 1, "T=float i64 T T", import_contrib_rotary_embedding,
+     "rotates pairs of features by position", NarrowFloats::Widened},
     {"", "RotaryEmbedding", 23, kLatest, 3, 4, 1, 1, "T=float T T i64", import_rotary_embedding,
      "rotates pairs of features by position", NarrowFloats::Widened},
 };

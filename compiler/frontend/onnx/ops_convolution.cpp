@@ -33,12 +33,6 @@ Value add_bias(NodeContext& node, Value y, int input, int64_t channels) {
   return node.convert(node.binary(Opcode::Add, y, bias), node.input(0).dtype());
 }
 
-void import_conv(NodeContext& node) {
-  Value y = convolve(node, node.input(0), 0, node.input(1), 1, sum_dtype(node));
-  if (!y) return;
-  node.set_output(0, add_bias(node, y, 2, y.dim(1)));
-}
-
 // Filter [C, M/g, k...] of a transposed convolution as the filter [M, C/g, k...] of the convolution over
 // dilated input: groups apart, channels swapped, taps reversed.
 Value transposed_filter(NodeContext& node, Value w, const Ints& dims, int64_t groups) {
@@ -208,6 +202,12 @@ const OperatorRow kRows[] = {
 };
 
 } // namespace
+
+void import_conv(NodeContext& node) {
+  Value y = convolve(node, node.input(0), 0, node.input(1), 1, sum_dtype(node));
+  if (!y) return;
+  node.set_output(0, add_bias(node, y, 2, y.dim(1)));
+}
 
 Value per_channel(NodeContext& node, Value vector, int rank) {
   if (!vector) return {};

@@ -14,42 +14,6 @@ void import_matmul(NodeContext& node) {
   node.set_output(0, matrix_product(node, node.input(0), node.input(1)));
 }
 
-// alpha * A' * B' + beta * C
-void import_gemm(NodeContext& node) {
-  if (!node.check_rank(0, 2) || !node.check_rank(1, 2)) return;
-  Value a = node.input(0), b = node.input(1);
-  int64_t a_contract = node.flag_attribute("transA", false) ? 0 : 1;
-  int64_t b_contract = node.flag_attribute("transB", false) ? 1 : 0;
-  const Dim& lhs = a.type().dims[static_cast<size_t>(a_contract)];
-  const Dim& rhs = b.type().dims[static_cast<size_t>(b_contract)];
-  if (!node.check(lhs == rhs || !lhs.is_static() || !rhs.is_static(),
-                  "matrices " + a.type().to_string() + " and " + b.type().to_string() + " do not multiply"))
-    return;
-  double alpha = node.float_attribute("alpha", 1), beta = node.float_attribute("beta", 1);
-  bool ends_here = alpha == 1 && (!node.has_input(2) || beta == 0);
-  DType dtype = a.dtype(), work = ends_here ? dtype : NodeContext::widened_dtype(dtype);
-  Value y = dot(node, a, b, {}, {}, {a_contract}, {b_contract}, work);
-  if (!y) return;
-  auto scaled = [&](Value x, double factor) {
-    if (factor == 1) return x;
-    if (is_float(x.dtype())) return node.binary(Opcode::Multiply, x, node.scalar(x.dtype(), factor));
-    Value product =
-        node.binary(Opcode::Multiply, node.convert(x, DType::F64), node.scalar(DType::F64, factor));
-    return node.convert(product, x.dtype());
-  };
-  y = scaled(y, alpha);
-  if (node.has_input(2) && beta != 0) {
-    Value c = node.input(2);
-    auto dims = broadcast_dims(c.type().dims, y.type().dims);
-    if (!node.check(dims && *dims == y.type().dims, node.input_label(2) + " is " + c.type().to_string() +
-                                                        ", wants a shape that broadcasts to " +
-                                                        y.type().to_string()))
-      return;
-    y = node.binary(Opcode::Add, y, scaled(node.convert(c, work), beta));
-  }
-  node.set_output(0, node.convert(y, dtype));
-}
-
 // One step of Gaussian elimination with partial pivoting on matrices [batch,n,n]: column k below row k
 // becomes 0. The state is k, the matrices and the product of the pivots so far [batch,1,1].
 Values eliminate(NodeContext& node, const Values& state, int64_t n) {
@@ -113,6 +77,42 @@ const OperatorRow kRows[] = {
 };
 
 } // namespace
+
+// alpha * A' * B' + beta * C
+void import_gemm(NodeContext& node) {
+  if (!node.check_rank(0, 2) || !node.check_rank(1, 2)) return;
+  Value a = node.input(0), b = node.input(1);
+  int64_t a_contract = node.flag_attribute("transA", false) ? 0 : 1;
+  int64_t b_contract = node.flag_attribute("transB", false) ? 1 : 0;
+  const Dim& lhs = a.type().dims[static_cast<size_t>(a_contract)];
+  const Dim& rhs = b.type().dims[static_cast<size_t>(b_contract)];
+  if (!node.check(lhs == rhs || !lhs.is_static() || !rhs.is_static(),
+                  "matrices " + a.type().to_string() + " and " + b.type().to_string() + " do not multiply"))
+    return;
+  double alpha = node.float_attribute("alpha", 1), beta = node.float_attribute("beta", 1);
+  bool ends_here = alpha == 1 && (!node.has_input(2) || beta == 0);
+  DType dtype = a.dtype(), work = ends_here ? dtype : NodeContext::widened_dtype(dtype);
+  Value y = dot(node, a, b, {}, {}, {a_contract}, {b_contract}, work);
+  if (!y) return;
+  auto scaled = [&](Value x, double factor) {
+    if (factor == 1) return x;
+    if (is_float(x.dtype())) return node.binary(Opcode::Multiply, x, node.scalar(x.dtype(), factor));
+    Value product =
+        node.binary(Opcode::Multiply, node.convert(x, DType::F64), node.scalar(DType::F64, factor));
+    return node.convert(product, x.dtype());
+  };
+  y = scaled(y, alpha);
+  if (node.has_input(2) && beta != 0) {
+    Value c = node.input(2);
+    auto dims = broadcast_dims(c.type().dims, y.type().dims);
+    if (!node.check(dims && *dims == y.type().dims, node.input_label(2) + " is " + c.type().to_string() +
+                                                        ", wants a shape that broadcasts to " +
+                                                        y.type().to_string()))
+      return;
+    y = node.binary(Opcode::Add, y, scaled(node.convert(c, work), beta));
+  }
+  node.set_output(0, node.convert(y, dtype));
+}
 
 Value dot(NodeContext& node, Value lhs, Value rhs, const Ints& lhs_batch, const Ints& rhs_batch,
           const Ints& lhs_contract, const Ints& rhs_contract, std::optional<DType> result) {

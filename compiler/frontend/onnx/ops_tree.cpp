@@ -106,8 +106,8 @@ void import_tree_classifier(NodeContext& node) {
 
 enum class Aggregate : unsigned char { Average, Sum, Min, Max };
 
-// Targets [N,targets] that trees vote for, base values on top. A target without votes is 0 all the same, as in
-// ONNX Runtime.
+// Targets [N,targets] that trees vote for, base values on top. A target without votes is 0 all the same, as
+// in ONNX Runtime.
 Value aggregated(NodeContext& node, const Forest& forest, Value x, int64_t targets, Aggregate aggregate,
                  const Doubles& base) {
   Opcode reducer = aggregate == Aggregate::Min   ? Opcode::Minimum

@@ -250,6 +250,8 @@ const OperatorRow kRows[] = {
      "sampling positions of an affine map; corners of a single pixel align at 0, as in PyTorch"},
     {"", "DeformConv", 19, kLatest, 3, 5, 1, 1, "T=float T", import_deform_conv,
      "convolution at shifted positions"},
+    {"com.microsoft", "GridSample", 1, kLatest, 2, 2, 1, 1, "T=f32 T", import_grid_sample,
+     "elements of an image at given positions, interpolated"},
     {"", "GridSample", 16, kLatest, 2, 2, 1, 1, "num float", import_grid_sample,
      "elements of an image at given positions, interpolated; at a border the taps of cubic are clamped, as "
      "in "

@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Writes the cases of this folder: models of several nodes each, with inputs and with ONNX Runtime's outputs.
+
+    make_cases.py FOLDER
+
+Operators outside of ai.onnx, which ONNX's own cases hardly cover. Needs: pip install numpy onnx onnxruntime.
+"""
+import os
+import sys
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import helper, numpy_helper
+
+ML, CONTRIB = "ai.onnx.ml", "com.microsoft"
+VERSIONS = {"": 18, ML: 3, CONTRIB: 1}
+random = np.random.default_rng(17)
+
+
+def normal(*dims):
+    return random.standard_normal(dims).astype(np.float32)
+
+
+def numbers(array):
+    return [float(v) for v in np.asarray(array, np.float32).ravel()]
+
+
+class Model:
+    """Nodes over inputs; the same array is the same input."""
+
+    def __init__(self, name, **versions):
+        self.name, self.versions = name, {**VERSIONS, **versions}
+        self.nodes, self.inputs, self.outputs = [], [], []
+
+    def add(self, op, inputs, count=1, domain=ML, **attributes):
+        names = []
+        for array in inputs:
+            if array is not None and not any(array is known for known in self.inputs):
+                self.inputs.append(array)
+            names.append("" if array is None else f"i{[known is array for known in self.inputs].index(True)}")
+        outputs = [f"o{len(self.outputs) + i}" for i in range(count)]
+        self.outputs += outputs
+        self.nodes.append(helper.make_node(op, names, outputs, domain=domain, **attributes))
+
+    def write(self, folder):
+        kind = helper.np_dtype_to_tensor_dtype
+        inputs = [helper.make_tensor_value_info(f"i{i}", kind(a.dtype), a.shape) for i, a in enumerate(self.inputs)]
+        opsets = [helper.make_opsetid(domain, version) for domain, version in self.versions.items()]
+
+        def model(outputs):
+            return helper.make_model(helper.make_graph(self.nodes, self.name, inputs, outputs), opset_imports=opsets, ir_version=10)
+        untyped = model([helper.make_empty_tensor_value_info(o) for o in self.outputs])
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        session = onnxruntime.InferenceSession(untyped.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        results = session.run(None, {f"i{i}": a for i, a in enumerate(self.inputs)})
+        data = os.path.join(folder, self.name, "test_data_set_0")
+        os.makedirs(data, exist_ok=True)
+        onnx.save(model([helper.make_tensor_value_info(o, kind(r.dtype), r.shape) for o, r in zip(self.outputs, results)]),
+                  os.path.join(folder, self.name, "model.onnx"))
+        for stem, names, arrays in (("input", [i.name for i in inputs], self.inputs), ("output", self.outputs, results)):
+            for i, (name, array) in enumerate(zip(names, arrays)):
+                with open(os.path.join(data, f"{stem}_{i}.pb"), "wb") as file:
+                    file.write(numpy_helper.from_array(array, name).SerializeToString())
+
+
+def features():
+    m, x = Model("features"), normal(5, 6)
+    holes, words = x.copy(), random.integers(0, 5, (3, 11))
+    holes.flat[::4] = np.nan
+    m.add("Scaler", [x], offset=numbers(normal(6)), scale=numbers(normal(6)))
+    for norm in ("MAX", "L1", "L2"):
+        m.add("Normalizer", [x], norm=norm)
+    m.add("Imputer", [holes], imputed_value_floats=numbers(normal(6)), replaced_value_float=float("nan"))
+    m.add("Imputer", [words], imputed_value_int64s=[9], replaced_value_int64=2)
+    m.add("OneHotEncoder", [words], cats_int64s=[4, 0, 2], zeros=1)
+    m.add("FeatureVectorizer", [x, holes], inputdimensions=[4, 8])
+    m.add("ArrayFeatureExtractor", [x, np.array([[5, 0, 0]])])
+    m.add("Binarizer", [x], threshold=0.25)
+    m.add("LabelEncoder", [words], keys_int64s=[3, 1, 2], values_floats=[0.5, 1.5, -2.0], default_float=7.0)
+    m.add("LabelEncoder", [x], keys_floats=numbers(x[:2]), values_int64s=list(range(12)))
+    for mode, longest in (("TF", 2), ("IDF", 2), ("TFIDF", 3)):
+        m.add("TfIdfVectorizer", [words], domain="", mode=mode, min_gram_length=1, max_gram_length=longest, max_skip_count=2,
+              pool_int64s=[1, 4, 0, 1, 2, 2, 3, 0, 1, 2, 3], ngram_counts=[0, 2, 8], ngram_indexes=[2, 0, 1, 5, 4, 3], weights=numbers(normal(6)))
+    return m
+
+
+def linear_models():
+    m, x = Model("linear_models"), normal(7, 4)
+    m.add("LinearRegressor", [x], coefficients=numbers(normal(4)), intercepts=[0.5])
+    m.add("LinearRegressor", [x], coefficients=numbers(normal(3, 4)), targets=3, post_transform="SOFTMAX")
+    m.add("LinearClassifier", [x], 2, coefficients=numbers(normal(3, 4)), intercepts=numbers(normal(3)), classlabels_ints=[5, 0, 2],
+          post_transform="SOFTMAX_ZERO")
+    for transform in ("NONE", "LOGISTIC"):
+        m.add("LinearClassifier", [x], 2, coefficients=numbers(normal(4)), intercepts=[0.1], classlabels_ints=[3, 8], post_transform=transform)
+    for kernel, per_class in (("RBF", [2, 3, 1]), ("POLY", [3, 2]), ("SIGMOID", [1, 2, 2]), ("LINEAR", [2, 2])):
+        count, vectors = len(per_class), sum(per_class)
+        pairs = count * (count - 1) // 2
+        chances = {"prob_a": numbers(-abs(normal(pairs))), "prob_b": numbers(normal(pairs))} if kernel != "LINEAR" else {}
+        m.add("SVMClassifier", [x], 2, kernel_type=kernel, kernel_params=[0.4, 0.5, 2.0], coefficients=numbers(normal(count - 1, vectors)),
+              support_vectors=numbers(normal(vectors, 4)), vectors_per_class=per_class, rho=numbers(normal(pairs)),
+              classlabels_ints=[4, 1, 6][:count], **chances)
+        m.add("SVMRegressor", [x], kernel_type=kernel, kernel_params=[0.4, 0.5, 3.0], coefficients=numbers(normal(vectors)),
+              support_vectors=numbers(normal(vectors, 4)), n_supports=vectors, rho=[0.25], one_class=int(kernel == "POLY"))
+    m.add("SVMClassifier", [x], 2, kernel_type="LINEAR", kernel_params=[0.0, 0.0, 0.0], coefficients=numbers(normal(2, 4)), rho=[0.2],
+          classlabels_ints=[1, 2])
+    return m
+
+
+MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
+
+
+def grow(trees, depth, features, modes):
+    """Attributes of random trees, and their leaves as (tree, node)."""
+    names = ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids", "missing_value_tracks_true")
+    lists, leaves = {f"nodes_{name}": [] for name in names}, []
+    for tree in range(trees):
+        rows = []
+
+        def node(level):
+            at = len(rows)
+            rows.append(None)
+            if level == 0 or (level < depth and random.random() < 0.2):
+                rows[at] = (tree, at, 0, 0.0, "LEAF", 0, 0, 0)
+                leaves.append((tree, at))
+                return at
+            question = (int(random.integers(features)), float(random.integers(-3, 4)) / 2, str(random.choice(modes)))
+            rows[at] = (tree, at, *question, node(level - 1), node(level - 1), int(random.integers(2)))
+            return at
+        node(depth)
+        for row in rows:
+            for name, value in zip(names, row):
+                lists[f"nodes_{name}"].append(value)
+    return lists, leaves
+
+
+def trees():
+    m = Model("trees")
+    x = (random.integers(-4, 5, (19, 5)) / 2).astype(np.float32)
+    x[random.random(x.shape) < 0.1] = np.nan
+    for count, depth, targets, aggregate in ((9, 3, 1, "SUM"), (5, 4, 3, "AVERAGE"), (6, 10, 2, "MIN"), (8, 2, 4, "MAX")):
+        nodes, leaves = grow(count, depth, 5, MODES)
+        m.add("TreeEnsembleRegressor", [x], **nodes, target_treeids=[t for t, _ in leaves], target_nodeids=[n for _, n in leaves],
+              target_ids=[t % targets for t, _ in leaves], target_weights=numbers(normal(len(leaves))), n_targets=targets, aggregate_function=aggregate)
+    for classes, votes, transform in ((2, 1, "LOGISTIC"), (2, 1, "NONE"), (3, 3, "SOFTMAX"), (4, 2, "NONE")):
+        nodes, leaves = grow(7, 3, 5, MODES[:1])
+        voters = [(t, n, (t + i) % classes if classes > 2 else 0) for t, n in leaves for i in range(votes)]
+        m.add("TreeEnsembleClassifier", [x], 2, **nodes, class_treeids=[t for t, _, _ in voters], class_nodeids=[n for _, n, _ in voters],
+              class_ids=[c for _, _, c in voters], class_weights=numbers(abs(normal(len(voters))) / 7 if transform == "NONE" else normal(len(voters))),
+              classlabels_int64s=[7, 2, 5, 9][:classes], post_transform=transform)
+    return m
+
+
+def fused():
+    m, x = Model("fused", ), normal(2, 3, 16)
+    row, skip = normal(16), normal(3, 16)
+
+    def add(op, inputs, count=1, **attributes):
+        m.add(op, inputs, count, CONTRIB, **attributes)
+    add("Gelu", [x])
+    add("QuickGelu", [x])
+    add("BiasGelu", [x, row])
+    add("FastGelu", [x, row])
+    a, b = normal(4, 5), normal(6, 5)
+    add("FusedMatMul", [a, b], transB=1, alpha=0.25)
+    for activation in ("Relu", "LeakyRelu", "Sigmoid"):
+        add("FusedGemm", [a, b, normal(6)], transB=1, alpha=0.5, beta=2.0, activation=activation, **({"activation_alpha": 0.3} if activation == "LeakyRelu" else {}))
+    image, filters = normal(1, 4, 6, 7), normal(6, 4, 3, 3)
+    add("FusedConv", [image, filters, normal(6), normal(1, 6, 6, 7)], pads=[1, 1, 1, 1], activation="Relu")
+    add("FusedConv", [image, filters], activation="Clip", activation_params=[-0.5, 0.75])
+    add("SkipLayerNormalization", [x, skip, row, row, row], epsilon=1e-5)
+    add("SkipSimplifiedLayerNormalization", [x, x, row])
+    m.add("SimplifiedLayerNormalization", [x, row], 2, "", epsilon=1e-6)
+    words = random.integers(0, 9, (2, 3)).astype(np.int32)
+    add("EmbedLayerNormalization", [words, words % 2, normal(9, 16), skip, normal(2, 16), row, row, words % 2], 2)
+    add("GridSample", [image, random.uniform(-1.2, 1.2, (1, 3, 2, 2)).astype(np.float32)], mode="bilinear", padding_mode="border")
+    m.add("MaxRoiPool", [image, np.array([[0, -1, 1, 4, 9], [0, 2, 2, 2, 2]], np.float32)], 1, "", pooled_shape=[2, 3])
+    return m
+
+
+def attention():
+    m = Model("contrib_attention")
+    x, weights, bias = normal(2, 5, 12), normal(12, 48), normal(48)
+    lengths, keys = np.array([5, 2], np.int32), np.array([[1, 1, 0, 1, 0], [1, 0, 0, 0, 1]], np.int32)
+
+    def add(op, inputs, count=1, **attributes):
+        m.add(op, inputs, count, CONTRIB, **attributes)
+    add("Attention", [x, weights, bias, lengths], num_heads=2)
+    add("Attention", [x, weights, bias, keys], num_heads=4, scale=0.3)
+    add("Attention", [x, weights, bias, None, normal(2, 2, 2, 3, 8)], 2, num_heads=2, unidirectional=1)
+    q, k, v, past = normal(2, 5, 16), normal(2, 5, 16), normal(2, 5, 16), normal(2, 2, 3, 8)
+    add("MultiHeadAttention", [q, k, v, normal(48), keys], num_heads=2)
+    add("MultiHeadAttention", [q, k, v, None, None, normal(1, 2, 5, 8), past, past], 3, num_heads=2)
+    add("MultiHeadAttention", [q, normal(2, 2, 7, 8), normal(2, 2, 7, 8)], num_heads=2)
+    positions = random.integers(0, 9, (2, 5))
+    add("RotaryEmbedding", [q, positions, normal(9, 4), normal(9, 4)])
+    add("RotaryEmbedding", [past, np.array([2]), normal(9, 2), normal(9, 2)], interleaved=1, rotary_embedding_dim=4, num_heads=2)
+    return m
+
+
+for make in (features, linear_models, trees, fused, attention):
+    make().write(sys.argv[1])
