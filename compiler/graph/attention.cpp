@@ -17,8 +17,8 @@ bool is_plain_f32(const Type& type) {
 // Regroups outer dims alone: rows and keys stay the last two.
 bool keeps_matrices(const Instruction& reshape) {
   const Type &from = reshape.operand(0).type(), &to = reshape.type();
-  return from.rank() >= 2 && to.rank() >= 2 && from.dim(from.rank() - 1) == to.dim(to.rank() - 1) &&
-         from.dim(from.rank() - 2) == to.dim(to.rank() - 2);
+  return from.rank() >= 2 && to.rank() >= 2 &&
+         std::equal(from.dims.end() - 2, from.dims.end(), to.dims.end() - 2);
 }
 
 // The dims of one operand of a dot that are neither batch nor contracted.
@@ -120,18 +120,21 @@ private:
       a_.q_outer.push_back(stride(a_.q, q_free[i]));
       a_.k_outer.push_back(0);
     }
-    a_.score_dims = dot.type().static_dims();
+    a_.score_dims = extents_of(dot.type());
     a_.keys = a_.score_dims.back();
     a_.rows = a_.score_dims[a_.score_dims.size() - 2];
     a_.score_dims.resize(a_.score_dims.size() - 2);
     a_.outer = product(a_.score_dims);
+    if (a_.keys.lower_bound() < 1) return false;
     int64_t q_contract = dot.attributes().ints("lhs_contract")[0],
             k_contract = dot.attributes().ints("rhs_contract")[0];
-    a_.depth = dot.operand(0).dim(static_cast<int>(q_contract));
+    const Dim& depth = dot.operand(0).type().dims[static_cast<size_t>(q_contract)];
+    if (!depth.is_static()) return false;
+    a_.depth = depth.value();
     a_.q_row = stride(a_.q, q_free.back()), a_.q_depth = stride(a_.q, q_contract);
     a_.k_key = stride(a_.k, k_free[0]), a_.k_depth = stride(a_.k, k_contract);
     // Softmax sees the same matrices in the same order.
-    std::vector<int64_t> dims = a_.softmax->type().static_dims();
+    std::vector<IntExpr> dims = extents_of(a_.softmax->type());
     return dims.back() == a_.keys && dims[dims.size() - 2] == a_.rows;
   }
 
@@ -149,12 +152,12 @@ private:
       return false;
     a_.v = view_of(dot.operand(1 - side));
     // Dims of the result: batch, then lhs free, then rhs free.
-    std::vector<int64_t> strides = result_strides();
+    std::vector<IntExpr> strides = result_strides();
     auto batch = static_cast<int64_t>(w_batch.size()), free = static_cast<int64_t>(w_free.size());
     int64_t first_free = side == 0 ? batch : batch + 1, depth_dim = side == 0 ? batch + free : batch;
-    a_.weight_dims.assign(static_cast<size_t>(rank - 2), 1);
-    a_.v_outer.assign(static_cast<size_t>(rank - 2), 0);
-    a_.result_outer.assign(static_cast<size_t>(rank - 2), 0);
+    a_.weight_dims.assign(static_cast<size_t>(rank - 2), IntExpr(1));
+    a_.v_outer.assign(static_cast<size_t>(rank - 2), IntExpr(0));
+    a_.result_outer.assign(static_cast<size_t>(rank - 2), IntExpr(0));
     for (size_t i = 0; i < w_batch.size(); ++i) {
       auto d = static_cast<size_t>(w_batch[i]);
       if (w_batch[i] >= rank - 2) return false;
@@ -164,29 +167,36 @@ private:
     for (int64_t i = 0; i + 1 < free; ++i)
       a_.result_outer[static_cast<size_t>(w_free[static_cast<size_t>(i)])] =
           strides[static_cast<size_t>(first_free + i)];
-    for (size_t d = 0; d < a_.weight_dims.size(); ++d) a_.weight_dims[d] = weights.dim(static_cast<int>(d));
+    for (size_t d = 0; d < a_.weight_dims.size(); ++d) a_.weight_dims[d] = weights.dims[d].extent;
     a_.result_row = strides[static_cast<size_t>(first_free + free - 1)];
     a_.result_depth = strides[static_cast<size_t>(depth_dim)];
     a_.v_key = a_.v.strides[static_cast<size_t>(v_contract)];
     a_.v_depth = a_.v.strides[static_cast<size_t>(v_free[0])];
-    a_.value_depth = dot.operand(1 - side).dim(static_cast<int>(v_free[0]));
-    return product(a_.weight_dims) == a_.outer && weights.dim(static_cast<int>(rank) - 1) == a_.keys &&
-           weights.dim(static_cast<int>(rank) - 2) == a_.rows;
+    const Dim& depth = dot.operand(1 - side).type().dims[static_cast<size_t>(v_free[0])];
+    if (!depth.is_static()) return false;
+    a_.value_depth = depth.value();
+    return product(a_.weight_dims) == a_.outer && weights.dims.back().extent == a_.keys &&
+           weights.dims[static_cast<size_t>(rank - 2)].extent == a_.rows;
   }
 
   // Of the last dot's dims in the result as it is stored.
-  std::vector<int64_t> result_strides() const {
-    std::vector<int64_t> stored = row_major_strides(a_.last->type().static_dims());
+  std::vector<IntExpr> result_strides() const {
+    std::vector<IntExpr> stored = row_major_strides(extents_of(a_.last->type()));
     if (a_.last == a_.values) return stored;
     const std::vector<int64_t>& permutation = a_.last->attributes().ints("permutation");
-    std::vector<int64_t> strides(stored.size());
+    std::vector<IntExpr> strides(stored.size());
     for (size_t i = 0; i < stored.size(); ++i) strides[static_cast<size_t>(permutation[i])] = stored[i];
     return strides;
   }
 
-  static int64_t product(const std::vector<int64_t>& extents) {
-    int64_t count = 1;
-    for (int64_t extent : extents) count *= extent;
+  static std::vector<IntExpr> extents_of(const Type& type) {
+    std::vector<IntExpr> extents;
+    for (const Dim& dim : type.dims) extents.push_back(dim.extent);
+    return extents;
+  }
+  static IntExpr product(const std::vector<IntExpr>& extents) {
+    IntExpr count = 1;
+    for (const IntExpr& extent : extents) count = count * extent;
     return count;
   }
 

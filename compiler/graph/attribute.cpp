@@ -126,6 +126,9 @@ const std::vector<double>& Attributes::numbers(std::string_view name) const {
 const Window& Attributes::window() const {
   return get<Window>(*this, "window");
 }
+const Type& Attributes::type(std::string_view name) const {
+  return get<Type>(*this, name);
+}
 
 std::string Attributes::to_string() const {
   if (entries_.empty()) return "";

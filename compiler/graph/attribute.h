@@ -76,6 +76,7 @@ public:
   const std::vector<int64_t>& ints(std::string_view name) const;
   const std::vector<double>& numbers(std::string_view name) const;
   const Window& window() const; // the attribute named "window"
+  const Type& type(std::string_view name) const;
 
   auto begin() const { return entries_.begin(); }
   auto end() const { return entries_.end(); }

@@ -13,12 +13,12 @@ Dims OpCall::ints(std::string_view name) const {
   return values ? *values : Dims{};
 }
 
-Expected<Dims> OpCall::result_dims(int result) const {
+Expected<Dims> OpCall::extents(const Type& type) const {
   Dims dims;
-  for (const Dim& dim : instruction_.type(result).dims) {
+  for (const Dim& dim : type.dims) {
     auto extent = resolve(dim.extent, interpreter_.symbols());
-    if (!extent) return unsupported("extent " + dim.extent.to_string() + " of the result is not known");
-    if (*extent < 0) return fail("extent " + dim.extent.to_string() + " of the result is negative");
+    if (!extent) return unsupported("extent " + dim.extent.to_string() + " is not known");
+    if (*extent < 0) return fail("extent " + dim.extent.to_string() + " is negative");
     dims.push_back(*extent);
   }
   return dims;

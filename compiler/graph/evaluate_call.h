@@ -26,7 +26,9 @@ public:
   Dims ints(std::string_view name) const; // empty if absent
   DType result_dtype(int result = 0) const { return instruction_.type(result).dtype; }
   // The extents of a result's declared type, with symbols replaced by their present values.
-  Expected<Dims> result_dims(int result = 0) const;
+  Expected<Dims> result_dims(int result = 0) const { return extents(instruction_.type(result)); }
+  // The same of any type.
+  Expected<Dims> extents(const Type& type) const;
 
   int num_operands() const { return static_cast<int>(operands_.size()); }
   const RuntimeValue& value(int index) const { return operands_[static_cast<size_t>(index)]; }

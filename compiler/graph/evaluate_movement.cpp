@@ -133,6 +133,24 @@ Expected<Values> slice(const OpCall& call) {
   return wrap(strided_view(call, operand, dims, offset, strides));
 }
 
+Expected<Values> symbolic_slice(const OpCall& call) {
+  const Literal& operand = call.tensor(0);
+  auto dims = call.result_dims();
+  if (!dims) return dims.error();
+  auto starts = call.extents(call.attributes().type("starts"));
+  if (!starts) return starts.error();
+  Dims strides = row_major_strides(operand.dims());
+  int64_t offset = 0;
+  for (size_t i = 0; i < dims->size(); ++i) {
+    if ((*starts)[i] + (*dims)[i] > operand.dims()[i])
+      return call.fail("the range from " + std::to_string((*starts)[i]) + " of size " +
+                       std::to_string((*dims)[i]) + " does not lie within dim " + std::to_string(i) + " of " +
+                       describe(operand));
+    if ((*dims)[i] != 0) offset += (*starts)[i] * strides[i];
+  }
+  return wrap(strided_view(call, operand, *dims, offset, strides));
+}
+
 Expected<Values> reverse(const OpCall& call) {
   const Literal& operand = call.tensor(0);
   Dims strides = row_major_strides(operand.dims()), dims = call.ints("dims");
@@ -330,6 +348,7 @@ Expected<Values> evaluate_movement(const OpCall& call) {
   }
   case Opcode::Reverse: return reverse(call);
   case Opcode::Slice: return slice(call);
+  case Opcode::SymbolicSlice: return symbolic_slice(call);
   case Opcode::Transpose: return transpose(call);
   default: return call.unsupported("is not evaluated");
   }

@@ -116,7 +116,9 @@ bool is_per_element(const Instruction& instruction) {
   case Opcode::Reshape:
   case Opcode::Reverse:
   case Opcode::Slice:
-  case Opcode::Transpose: return true;
+  case Opcode::SymbolicSlice:
+  case Opcode::Transpose:
+  case Opcode::DimSize: return true;
   case Opcode::BitcastConvert:
     return bit_width(instruction.type().dtype) == bit_width(instruction.operand(0).dtype());
   default: return false;

@@ -65,6 +65,24 @@ Expected<TypeRules::Types> TypeRules::slice() {
   return Types{result};
 }
 
+Expected<TypeRules::Types> TypeRules::symbolic_slice() {
+  const auto *starts = attribute<Type>("starts"), *sizes = attribute<Type>("sizes");
+  auto size = static_cast<size_t>(rank(0));
+  if (!starts || !sizes || starts->dims.size() != size || sizes->dims.size() != size)
+    return error("starts and sizes want one extent per dim of " + type(0).to_string());
+  Type result = type(0);
+  result.layout = {};
+  for (size_t i = 0; i < size; ++i) {
+    const IntExpr &start = starts->dims[i].extent, &extent = sizes->dims[i].extent;
+    IntExpr rest = result.dims[i].extent - start - extent;
+    if (start.lower_bound() < 0 || extent.lower_bound() < 0 || rest.lower_bound() < 0)
+      return error("range from " + start.to_string() + " of size " + extent.to_string() +
+                   " may not lie within dim " + std::to_string(i) + " of " + type(0).to_string());
+    result.dims[i] = sizes->dims[i];
+  }
+  return Types{result};
+}
+
 Expected<TypeRules::Types> TypeRules::pad() {
   auto size = static_cast<size_t>(rank(0));
   const auto *low = ints("low", size), *high = ints("high", size), *interior = ints("interior", size);

@@ -38,6 +38,7 @@ private:
   Expected<Types> reverse();
   Expected<Types> concatenate();
   Expected<Types> slice();
+  Expected<Types> symbolic_slice();
   Expected<Types> pad();
   Expected<Types> dynamic_slice();
   Expected<Types> dynamic_update_slice();

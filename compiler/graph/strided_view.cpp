@@ -1,19 +1,39 @@
 // Strides of movements, composed op by op.
 #include "compiler/graph/strided_view.h"
 
+#include <algorithm>
+
 namespace firn {
 namespace {
 
 struct Axis {
-  int64_t extent, stride;
+  IntExpr extent, stride;
 };
+
+std::vector<IntExpr> extents_of(const Type& type) {
+  std::vector<IntExpr> extents;
+  for (const Dim& dim : type.dims) extents.push_back(dim.extent);
+  return extents;
+}
+
+// `extent` / `divisor` where that is whole for all values of symbols, as far as their form shows it.
+std::optional<IntExpr> quotient(const IntExpr& extent, const IntExpr& divisor) {
+  if (extent == divisor) return IntExpr(1);
+  std::vector<SymbolRef> symbols = divisor.symbols();
+  std::optional<IntExpr> ratio;
+  if (divisor.is_constant() && divisor.value() > 0)
+    ratio = floor_div(extent, divisor.value());
+  else if (symbols.size() == 1 && divisor == IntExpr::symbol(symbols[0]))
+    ratio = extent.coefficient(*symbols[0]);
+  return ratio && *ratio * divisor == extent ? ratio : std::nullopt;
+}
 
 // The dims of `to` over the elements of `from`: both are cut into groups of equal products, and a group whose
 // axes advance evenly can be cut anew.
-std::optional<std::vector<Axis>> reshaped(const std::vector<Axis>& from, const std::vector<int64_t>& to) {
+std::optional<std::vector<Axis>> reshaped(const std::vector<Axis>& from, const std::vector<IntExpr>& to) {
   std::vector<Axis> axes; // without units, neighbours that advance as one merged
   for (const Axis& axis : from) {
-    if (axis.extent == 1) continue;
+    if (axis.extent == IntExpr(1)) continue;
     if (!axes.empty() && axes.back().stride == axis.stride * axis.extent)
       axes.back() = {axes.back().extent * axis.extent, axis.stride};
     else
@@ -22,15 +42,16 @@ std::optional<std::vector<Axis>> reshaped(const std::vector<Axis>& from, const s
   std::vector<Axis> result(to.size(), Axis{1, 0});
   size_t d = to.size();
   for (size_t i = axes.size(); i-- > 0;) {
-    int64_t left = axes[i].extent, stride = axes[i].stride;
-    while (left > 1) {
+    IntExpr left = axes[i].extent, stride = axes[i].stride;
+    while (left != IntExpr(1)) {
       if (d == 0) return std::nullopt;
       --d;
-      if (left % to[d] != 0) return std::nullopt;
-      if (to[d] == 1) continue;
+      auto rest = quotient(left, to[d]);
+      if (!rest) return std::nullopt;
+      if (to[d] == IntExpr(1)) continue;
       result[d] = {to[d], stride};
-      stride *= to[d];
-      left /= to[d];
+      stride = stride * to[d];
+      left = *rest;
     }
   }
   return result;
@@ -39,14 +60,19 @@ std::optional<std::vector<Axis>> reshaped(const std::vector<Axis>& from, const s
 } // namespace
 
 bool is_viewable(const Type& type) {
-  return type.is_tensor() && type.is_static() && type.layout.is_plain() && type.num_elements() > 0;
+  return type.is_tensor() && type.layout.is_plain() &&
+         std::all_of(type.dims.begin(), type.dims.end(), [](const Dim& dim) {
+           int64_t most = dim.extent.upper_bound();
+           return !dim.counted && most > 0 && most < INT64_MAX && dim.extent.lower_bound() >= 0;
+         });
 }
 
 StridedView whole_view(Value value) {
-  StridedView view{value, 0, value.type().static_dims(), {}};
-  view.strides = row_major_strides(view.dims);
-  for (size_t d = 0; d < view.dims.size(); ++d)
-    if (view.dims[d] == 1) view.strides[d] = 0;
+  StridedView view{value, 0, extents_of(value.type()), {}};
+  view.strides.resize(view.dims.size());
+  IntExpr stride = 1;
+  for (size_t d = view.dims.size(); d-- > 0; stride = stride * view.dims[d])
+    view.strides[d] = view.dims[d] == IntExpr(1) ? IntExpr(0) : stride;
   return view;
 }
 
@@ -55,15 +81,20 @@ std::optional<StridedView> view_through(const Instruction& movement, const Strid
       !is_viewable(movement.operand(0).type()))
     return std::nullopt;
   const Attributes& attributes = movement.attributes();
-  StridedView view{operand.source, operand.offset, movement.type().static_dims(), {}};
-  view.strides.assign(view.dims.size(), 0);
+  StridedView view{operand.source, operand.offset, extents_of(movement.type()), {}};
+  view.strides.assign(view.dims.size(), IntExpr(0));
   switch (movement.opcode()) {
   case Opcode::Copy: view.strides = operand.strides; break;
   case Opcode::Slice:
     for (size_t d = 0; d < view.dims.size(); ++d) {
-      view.offset += attributes.ints("starts")[d] * operand.strides[d];
-      view.strides[d] = attributes.ints("strides")[d] * operand.strides[d];
+      view.offset = view.offset + operand.strides[d] * attributes.ints("starts")[d];
+      view.strides[d] = operand.strides[d] * attributes.ints("strides")[d];
     }
+    break;
+  case Opcode::SymbolicSlice:
+    for (size_t d = 0; d < view.dims.size(); ++d)
+      view.offset = view.offset + operand.strides[d] * attributes.type("starts").dims[d].extent;
+    view.strides = operand.strides;
     break;
   case Opcode::Transpose: {
     const std::vector<int64_t>& permutation = attributes.ints("permutation");
@@ -74,7 +105,7 @@ std::optional<StridedView> view_through(const Instruction& movement, const Strid
   case Opcode::BroadcastInDim: {
     const std::vector<int64_t>& dims = attributes.ints("dims");
     for (size_t i = 0; i < dims.size(); ++i)
-      if (operand.dims[i] != 1) view.strides[static_cast<size_t>(dims[i])] = operand.strides[i];
+      if (operand.dims[i] != IntExpr(1)) view.strides[static_cast<size_t>(dims[i])] = operand.strides[i];
     break;
   }
   case Opcode::Reshape: {
@@ -88,7 +119,7 @@ std::optional<StridedView> view_through(const Instruction& movement, const Strid
   default: return std::nullopt;
   }
   for (size_t d = 0; d < view.dims.size(); ++d)
-    if (view.dims[d] == 1) view.strides[d] = 0;
+    if (view.dims[d] == IntExpr(1)) view.strides[d] = 0;
   return view;
 }
 

@@ -10,19 +10,18 @@
 namespace firn {
 
 // Element (i, j, ...) of the value is element offset + i * strides[0] + j * strides[1] + ... of `source` in
-// row-major order. Dims of extent 1 have stride 0.
+// row-major order. Dims of extent 1 have stride 0. Where dims vary, all are expressions over their symbols.
 struct StridedView {
   Value source;
-  int64_t offset = 0;
-  std::vector<int64_t> dims, strides;
+  IntExpr offset = 0;
+  std::vector<IntExpr> dims, strides;
 };
 
 // How an op that only moves data shows its operand's elements, given how the operand shows its own source's.
-// Nothing if the op is no such movement, or if no strides can say what it does. Plain layouts and static
-// shapes only.
+// Nothing if the op is no such movement, or if no strides can say what it does. Plain layouts only.
 std::optional<StridedView> view_through(const Instruction& movement, const StridedView& operand);
 
-// Tensors of static shape, with elements, that lie in row-major order.
+// Tensors that lie in row-major order, with dims that are numbers or vary within bounds, none of them 0 always.
 bool is_viewable(const Type& type);
 // The value itself as a view; its type must be viewable.
 StridedView whole_view(Value value);

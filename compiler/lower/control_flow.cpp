@@ -112,7 +112,7 @@ Result emit_while(LoweringContext& context, const Instruction& instruction) {
           std::any_of(carried.begin(), carried.end(), [&](Place p) { return p.buffer == from[i].buffer; });
       if (!is_old) continue;
       int saved =
-          context.add_scratch_buffer(static_cast<int64_t>(result.type().physical_byte_size()), "saved");
+          context.add_scratch_buffer(bytes_at_bound(result.type()), "saved");
       emit_copy(context, from[i], {saved, 0}, result.type(), instruction.location());
       from[i] = {saved, 0};
     }

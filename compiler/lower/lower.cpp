@@ -31,11 +31,6 @@ bool has_planned_extents(const Type& type) {
   return checked_num_elements(bounds).has_value();
 }
 
-bool varies(const Region& region) {
-  return std::any_of(region.instructions().begin(), region.instructions().end(),
-                     [](const auto& instruction) { return !plan::has_static_types(*instruction); });
-}
-
 bool may_be_negative(const Type& type) {
   return std::any_of(type.dims.begin(), type.dims.end(),
                      [](const Dim& dim) { return dim.extent.lower_bound() < 0; });
@@ -74,13 +69,8 @@ Result check_types(const Region& region) {
                                  " may be negative, by the bounds of its symbols");
     }
     if (read_tree_ensemble(*instruction)) continue; // whose kernel does without the loop of its body
-    bool branches = instruction->is(Opcode::If) || instruction->is(Opcode::While);
-    for (int i = 0; i < instruction->num_regions(); ++i) {
+    for (int i = 0; i < instruction->num_regions(); ++i)
       if (Result result = check_types(instruction->region(i)); !result) return result;
-      if (branches && varies(instruction->region(i)))
-        return unsupported_error(describe(*instruction) +
-                                 ": dims that vary within control flow are not supported yet");
-    }
   }
   return {};
 }

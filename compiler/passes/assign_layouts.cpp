@@ -32,12 +32,13 @@ namespace {
 
 bool is_blockable(const Type& type) {
   return type.is_tensor() && bit_width(type.dtype) >= 8 && !is_complex(type.dtype) && type.rank() >= 3 &&
-         type.rank() <= 6 && type.is_static() && type.num_elements() > 0;
+         type.rank() <= 6 && has_bounds(type) && type.dims[1].is_static() && most_elements(type) > 0;
 }
 
+// At most.
 int64_t positions_of(const Type& type) {
   int64_t count = 1;
-  for (int d = 2; d < type.rank(); ++d) count *= type.dim(d);
+  for (size_t d = 2; d < type.dims.size(); ++d) count *= type.dims[d].extent.upper_bound();
   return count;
 }
 
@@ -84,10 +85,8 @@ private:
 
   bool wants_block(const Instruction& instruction) const {
     if (instruction.num_results() != 1 || !is_blockable(instruction.type())) return false;
-    for (Value operand : instruction.operands()) {
-      const Type& type = operand.type();
-      if (!type.is_tensor() || !type.is_static() || is_packed(type.dtype)) return false;
-    }
+    for (Value operand : instruction.operands())
+      if (!has_bounds(operand.type()) || is_packed(operand.type().dtype)) return false;
     if (instruction.is(Opcode::Convolution)) return plan::wants_channel_blocks(instruction, block_);
     return can_follow(instruction) && is_worth_following(instruction);
   }
@@ -98,6 +97,8 @@ private:
       const std::vector<int64_t>& values = instruction.attributes().ints(name);
       return values[0] == neutral && values[1] == neutral;
     };
+    bool is_static = instruction.type().is_static() && instruction.num_operands() > 0 &&
+                     instruction.operand(0).type().is_static();
     switch (instruction.opcode()) {
     case Opcode::ReduceWindow: {
       const std::vector<WindowDim>& dims = instruction.attributes().window().dims;
@@ -111,10 +112,11 @@ private:
     }
     case Opcode::Reverse: return !contains(instruction.attributes().ints("dims"), 1);
     case Opcode::Gather:
-      return instruction.attributes().integer("axis") >= 2 && instruction.operand(1).rank() == 1;
+      return is_static && instruction.attributes().integer("axis") >= 2 && instruction.operand(1).rank() == 1;
     case Opcode::BroadcastInDim:
-    case Opcode::Reshape: return keeps_channels(instruction);
+    case Opcode::Reshape: return is_static && keeps_channels(instruction);
     case Opcode::Composite: {
+      if (!is_static) return false;
       auto dims = plan::find_resample(instruction);
       return dims && dims->front().dim >= 2;
     }
@@ -158,7 +160,7 @@ private:
     int64_t blocked = 0, plain = 0;
     for (Value operand : tensor_operands(instruction)) {
       if (is_free(operand) && !is_blocked(operand)) continue;
-      (is_blocked(operand) ? blocked : plain) += operand.type().num_elements();
+      (is_blocked(operand) ? blocked : plain) += most_elements(operand.type());
     }
     return blocked > 0 && blocked >= plain;
   }
@@ -266,7 +268,7 @@ private:
   int64_t conversion_cost(Value value) const {
     if (is_blocked(value) || can_be_made_blocked(value)) return 0;
     bool is_enlarged = enlarges(*value.def) && value.def->users().size() == 1;
-    return (is_enlarged ? value.def->operand(0) : value).type().num_elements();
+    return most_elements((is_enlarged ? value.def->operand(0) : value).type());
   }
 
   // Makes a value in blocks of what it is made of, where that is less to convert and nobody wants it plain.
@@ -276,7 +278,7 @@ private:
     if (!enlarges(instruction) && !instruction.is(Opcode::Concatenate)) return false;
     int64_t cost = 0;
     for (Value operand : tensor_operands(instruction)) cost += conversion_cost(operand);
-    if (cost >= instruction.type().num_elements()) return false;
+    if (cost >= most_elements(instruction.type())) return false;
     blocked_.insert(&instruction);
     assign(instruction);
     return true;

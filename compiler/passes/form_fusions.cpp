@@ -36,8 +36,7 @@ constexpr int64_t kMinimumRow = 8;      // rows shorter than a vector gain nothi
 constexpr int64_t kSmallShare = 64;     // of a value's elements: so few stay in the nearest cache
 
 bool has_fusible_type(const Type& type) {
-  return type.is_tensor() && type.is_static() && !is_complex(type.dtype) && type.dtype != DType::String &&
-         type.num_elements() > 0;
+  return has_bounds(type) && !is_complex(type.dtype) && type.dtype != DType::String && most_elements(type) > 0;
 }
 
 // Whether the instruction may be the result of a fusion: elements below a byte have a kernel of their own.
@@ -56,7 +55,7 @@ bool is_plain_movement(const Instruction& instruction) {
 }
 
 bool has_long_rows(const Type& type) {
-  return type.rank() > 0 && type.dim(type.rank() - 1) >= kMinimumRow;
+  return type.rank() > 0 && type.dims.back().extent.upper_bound() >= kMinimumRow;
 }
 
 // Whether every block of the result is a block of the operand.
@@ -101,7 +100,7 @@ Role movement_role(const Instruction& producer, bool repeated) {
 // Whether loading what is broadcast costs nothing beside as many elements as the result has.
 bool is_small_broadcast(const Instruction& instruction) {
   return instruction.is(Opcode::BroadcastInDim) &&
-         kSmallShare * instruction.operand(0).type().num_elements() <= instruction.type().num_elements();
+         kSmallShare * most_elements(instruction.operand(0).type()) <= most_elements(instruction.type());
 }
 
 // Whether the op takes one value that others read from memory too, and small ones broadcast, as a mean per
@@ -132,7 +131,7 @@ Role role_of(const Instruction& producer, bool repeated) {
 bool moves_elements(const Instruction& transpose) {
   int64_t last = -1;
   for (int64_t dim : transpose.attributes().ints("permutation")) {
-    if (transpose.operand(0).dim(static_cast<int>(dim)) == 1) continue;
+    if (transpose.operand(0).type().dims[static_cast<size_t>(dim)] == Dim(1)) continue;
     if (dim < last) return true;
     last = dim;
   }
@@ -261,7 +260,7 @@ private:
         return true;
       int64_t steps = 0;
       for (const MemberPlace& place : at) steps += place.steps;
-      return steps <= member->type().num_elements();
+      return steps <= most_elements(member->type());
     });
   }
 
@@ -289,11 +288,13 @@ private:
       if (member == first && !takes_inputs) continue;
       if (member->is(Opcode::Gather)) continue; // reads its operands at computed places: from memory
       bool enlarges = member->is(Opcode::BroadcastInDim) &&
-                      member->operand(0).type().num_elements() < member->type().num_elements();
+                      most_elements(member->operand(0).type()) < most_elements(member->type());
       for (Value operand : member->operands()) {
         Instruction* producer = operand.def;
         if (!position_.count(producer) || fused_.count(producer) || inside.count(producer)) continue;
         if (!takes_inputs && is_operand_of(*first, *producer)) continue; // it reads them from memory
+        // Sums in registers leave none for loops over what is gathered where extents vary.
+        if (!takes_inputs && producer->is(Opcode::Gather) && !producer->type().is_static()) continue;
         Role role = role_of(*producer, repeated || enlarges);
         if (role == Role::None || (role == Role::Producer && is_used_outside(*producer, inside, root)) ||
             !is_computed_once_with(*producer, group))
@@ -312,7 +313,7 @@ private:
 
   // A transpose reads through slices and reshapes that nobody else wants.
   void fuse_slices(Instruction& transpose) {
-    if (!has_stored_type(transpose) || !moves_elements(transpose)) return;
+    if (!transpose.type().is_static() || !has_stored_type(transpose) || !moves_elements(transpose)) return;
     Group group = {&transpose};
     bool slices = false;
     for (Instruction* at = transpose.operand(0).def; position_.count(at) && !fused_.count(at);

@@ -1,15 +1,17 @@
 // Walks from a fusion's result to its producers, places by places.
 #include "compiler/passes/fusion_places.h"
 
+#include "compiler/passes/match.h"
+
 #include <algorithm>
 
 namespace firn {
 namespace {
 
 MemberPlace whole(const Instruction& walked, const Type& type) {
-  MemberPlace place{&walked, type.num_elements(), {}};
+  MemberPlace place{&walked, most_elements(type), {}};
   for (int d = 0; d < type.rank(); ++d) {
-    bool moves = type.dim(d) != 1;
+    bool moves = type.dims[static_cast<size_t>(d)] != Dim(1);
     place.axes.push_back({moves ? d : -1, moves ? 1 : 0, 0});
   }
   return place;
@@ -23,8 +25,7 @@ MemberPlace operand_place(const Instruction& user, const Type& operand, const Me
   switch (user.opcode()) {
   case Opcode::BroadcastInDim:
     for (size_t d = 0; d < place.axes.size(); ++d)
-      if (operand.dim(static_cast<int>(d)) != 1)
-        place.axes[d] = at.axes[static_cast<size_t>(attributes.ints("dims")[d])];
+      if (operand.dims[d] != Dim(1)) place.axes[d] = at.axes[static_cast<size_t>(attributes.ints("dims")[d])];
     return place;
   case Opcode::Slice:
     for (size_t d = 0; d < place.axes.size(); ++d) {
@@ -39,8 +40,8 @@ MemberPlace operand_place(const Instruction& user, const Type& operand, const Me
   case Opcode::Reshape: { // of dims of extent 1
     size_t from = 0;
     for (size_t d = 0; d < place.axes.size(); ++d) {
-      if (operand.dim(static_cast<int>(d)) == 1) continue;
-      while (user.type().dim(static_cast<int>(from)) == 1) ++from;
+      if (operand.dims[d] == Dim(1)) continue;
+      while (user.type().dims[from] == Dim(1)) ++from;
       place.axes[d] = at.axes[from++];
     }
     return place;

@@ -106,4 +106,18 @@ bool is_movement(Opcode opcode) {
   return op_info(opcode).op_class == OpClass::Movement;
 }
 
+bool has_bounds(const Type& type) {
+  if (!type.is_tensor()) return false;
+  std::vector<int64_t> bounds;
+  for (const Dim& dim : type.dims) {
+    bounds.push_back(dim.extent.upper_bound());
+    if (dim.counted || dim.extent.lower_bound() < 0 || bounds.back() == INT64_MAX) return false;
+  }
+  return checked_num_elements(bounds).has_value();
+}
+
+int64_t most_elements(const Type& type) {
+  return type.at_bound().num_elements();
+}
+
 } // namespace firn

@@ -42,4 +42,9 @@ bool same_dims(const Type& lhs, const Type& rhs);
 // Moves data without arithmetic and costs no more than the copy: reshape, transpose, slice, broadcast, ...
 bool is_movement(Opcode opcode);
 
+// Tensors whose dims are numbers, or vary within bounds that symbols have.
+bool has_bounds(const Type& type);
+// Elements of such a tensor where every dim is at its bound.
+int64_t most_elements(const Type& type);
+
 } // namespace firn

@@ -191,7 +191,17 @@ private:
         }
         if (different) instruction->set_type(type, i);
       }
+      substitute_ranges(*instruction);
       for (int r = 0; r < instruction->num_regions(); ++r) substitute(instruction->region(r));
+    }
+  }
+
+  void substitute_ranges(Instruction& slice) {
+    if (!slice.is(Opcode::SymbolicSlice)) return;
+    for (const char* name : {"sizes", "starts"}) {
+      Type range = slice.attributes().type(name);
+      for (Dim& dim : range.dims) dim.extent = resolve(dim.extent);
+      slice.attributes().set(name, range);
     }
   }
 

@@ -17,41 +17,45 @@ constexpr int64_t kRowsWithoutPacking = 3; // that packed keys would serve too f
 
 // Whether rows of values lie so far apart that walking over them takes too many pages and cache sets.
 bool is_scattered(const Attention& a, const TargetInfo& target) {
-  return a.rows >= kRowsPerPacking &&
-         a.keys * a.v_key * 4 > share_of(target.l2_bytes, cache_share::kScratch) &&
-         a.v_key >= 2 * a.value_depth;
+  int64_t stride = a.v_key.upper_bound();
+  return a.rows.upper_bound() >= kRowsPerPacking &&
+         a.keys.upper_bound() * stride * 4 > share_of(target.l2_bytes, cache_share::kScratch) &&
+         stride >= 2 * a.value_depth;
 }
 
 // Whether values do not lie so that vectors of them can be read.
 bool must_pack_values(const Attention& a) {
-  return a.v_depth != 1 && a.value_depth > 1;
+  return a.v_depth != IntExpr(1) && a.value_depth > 1;
 }
 
-// Whether queries and keys lie so that rows can be multiplied with keys as they are.
+// Whether queries and keys lie so that rows can be multiplied with keys as they are, a known number of them.
 bool can_read_keys(const Attention& a, int lanes) {
-  return lanes > 1 && a.q_depth == 1 && a.k_depth == 1 && a.depth % lanes == 0;
+  return lanes > 1 && a.q_depth == IntExpr(1) && a.k_depth == IntExpr(1) && a.depth % lanes == 0 &&
+         a.keys.is_constant();
 }
 
 // Outer indices with keys of their own.
 int64_t key_parts(const Attention& a) {
   int64_t parts = 1;
-  for (size_t i = 0; i < a.score_dims.size(); ++i) parts *= a.k_outer[i] == 0 ? 1 : a.score_dims[i];
+  for (size_t i = 0; i < a.score_dims.size(); ++i)
+    parts *= a.k_outer[i] == IntExpr(0) ? 1 : a.score_dims[i].upper_bound();
   return parts;
 }
 
 AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOptions& options) {
   const TargetInfo& target = options.target;
+  const int64_t all_rows = a.rows.upper_bound(), keys = a.keys.upper_bound();
   AttentionPlan plan;
   int lanes = target.register_lanes(32);
   int registers =
       target.vector_bits == 0 ? std::max(4, target.vector_registers / 2) : target.vector_registers;
-  int64_t widest = std::max<int64_t>(1, std::min<int64_t>(8, (a.keys + lanes - 1) / lanes));
+  int64_t widest = std::max<int64_t>(1, std::min<int64_t>(8, (keys + lanes - 1) / lanes));
   double best = INFINITY;
   for (int vectors = 1; vectors <= widest; ++vectors) {
-    int64_t most = std::min<int64_t>(a.rows, (registers - 1 - vectors) / vectors);
+    int64_t most = std::min<int64_t>(all_rows, (registers - 1 - vectors) / vectors);
     if (most < 1) break;
-    int64_t tiles = (a.rows + most - 1) / most;
-    int rows = static_cast<int>((a.rows + tiles - 1) / tiles);
+    int64_t tiles = (all_rows + most - 1) / most;
+    int rows = static_cast<int>(a.rows.is_constant() ? (all_rows + tiles - 1) / tiles : most);
     double cycles =
         std::max({static_cast<double>(rows * vectors) / target.fma_pipes,
                   (rows + vectors) / target.loads_per_cycle, static_cast<double>(target.fma_latency)});
@@ -65,9 +69,9 @@ AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOp
   int64_t group = static_cast<int64_t>(plan.vectors) * lanes;
   int64_t bytes = share_of(std::max(target.l1_bytes, kMinL1), cache_share::kScores);
   int64_t most = std::max<int64_t>(group, bytes / 4 / plan.rows / group * group);
-  int64_t blocks = (a.keys + most - 1) / most;
-  plan.block = ((a.keys + blocks - 1) / blocks + group - 1) / group * group;
-  bool serves_few = a.rows * a.outer <= kRowsWithoutPacking * key_parts(a);
+  int64_t blocks = (keys + most - 1) / most;
+  plan.block = ((keys + blocks - 1) / blocks + group - 1) / group * group;
+  bool serves_few = all_rows * a.outer.upper_bound() <= kRowsWithoutPacking * key_parts(a);
   plan.packs_keys = !can_read_keys(a, lanes) || !serves_few;
   plan.packs_values = must_pack_values(a) || is_scattered(a, target);
   // Without fused operations all but small scores lose their last bits.
@@ -86,14 +90,14 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanO
   int lanes = options.target.register_lanes(32);
   if (plan.rows == 0) plan = choose(*a, fusion, options);
   AttentionTiling tiling = tiling_of(plan, *a, options.target);
-  if (plan.rows > a->rows || tiling.large < 1)
+  if (plan.rows > a->rows.upper_bound() || (a->rows.is_constant() && tiling.large < 1))
     return "tiles of " + std::to_string(plan.rows) + " rows and of one less do not make " +
-           std::to_string(a->rows) + " rows";
-  int64_t group = int64_t{plan.vectors} * lanes, most = std::max<int64_t>(1, (a->keys + lanes - 1) / lanes);
+           a->rows.to_string() + " rows";
+  const int64_t group = int64_t{plan.vectors} * lanes, keys = a->keys.upper_bound(),
+                most = std::max<int64_t>(1, (keys + lanes - 1) / lanes);
   if (plan.vectors > most) return "the keys fill " + std::to_string(most) + " vectors";
-  if (plan.block < 1 || plan.block % group != 0 || plan.block >= a->keys + group)
-    return "a block has a multiple of " + std::to_string(group) + " of the " + std::to_string(a->keys) +
-           " keys";
+  if (plan.block < 1 || plan.block % group != 0 || plan.block >= keys + group)
+    return "a block has a multiple of " + std::to_string(group) + " of the " + std::to_string(keys) + " keys";
   if (!plan.packs_keys && !can_read_keys(*a, lanes)) return "keys cannot be read where they lie";
   if (!plan.packs_values && must_pack_values(*a)) return "values cannot be read where they lie";
   if (plan.fused_exponents && !options.target.has_fma) return "the CPU has no fused multiply-adds";
@@ -103,8 +107,9 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanO
 
 AttentionTiling tiling_of(const AttentionPlan& plan, const Attention& a, const TargetInfo& target) {
   AttentionTiling tiling{plan, target.register_lanes(32)};
-  int64_t tiles = (a.rows + plan.rows - 1) / plan.rows;
-  tiling.large = a.rows - tiles * (plan.rows - 1);
+  if (!a.rows.is_constant()) return tiling;
+  int64_t rows = a.rows.value(), tiles = (rows + plan.rows - 1) / plan.rows;
+  tiling.large = rows - tiles * (plan.rows - 1);
   tiling.small = tiles - tiling.large;
   return tiling;
 }

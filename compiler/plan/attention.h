@@ -10,7 +10,7 @@ namespace firn::plan {
 // A plan with what follows from it.
 struct AttentionTiling : AttentionPlan {
   int lanes = 1;
-  int64_t large = 0, small = 0; // row tiles of `rows` rows, and of one row less
+  int64_t large = 0, small = 0; // row tiles of `rows` rows, and of one row less; none where rows vary
   // Keys that whole vectors of weights and whole iterations of a product cover: both are powers of two.
   int key_step() const { return lanes > steps ? lanes : steps; }
 };

@@ -56,18 +56,19 @@ std::optional<Mask> find_mask(const Attention& attention, const Instruction& fus
 // Empty if there is no constant mask.
 std::vector<int64_t> shown_keys_of_rows(const Attention& attention, const Instruction& fusion) {
   auto mask = find_mask(attention, fusion);
-  if (!mask) return {};
-  std::vector<int64_t> shown(static_cast<size_t>(attention.rows), 0);
+  if (!mask || !attention.rows.is_constant() || !attention.keys.is_constant()) return {};
+  const int64_t rows = attention.rows.value();
+  std::vector<int64_t> shown(static_cast<size_t>(rows), 0);
   const std::vector<int64_t>& extents = mask->literal->dims();
   for (int64_t i = 0; i < mask->literal->num_elements(); ++i) {
     if ((mask->literal->get_int(i) != 0) != mask->shows) continue;
-    int64_t row = -1, keys = attention.keys, rest = i; // row -1: all of them
+    int64_t row = -1, keys = attention.keys.value(), rest = i; // row -1: all of them
     for (size_t d = extents.size(); d-- > 0; rest /= extents[d]) {
       if (extents[d] == 1) continue;
       if (mask->dims[d] == mask->rank - 1) keys = rest % extents[d] + 1;
       if (mask->dims[d] == mask->rank - 2) row = rest % extents[d];
     }
-    for (int64_t r = std::max<int64_t>(row, 0); r < (row < 0 ? attention.rows : row + 1); ++r)
+    for (int64_t r = std::max<int64_t>(row, 0); r < (row < 0 ? rows : row + 1); ++r)
       shown[static_cast<size_t>(r)] = std::max(shown[static_cast<size_t>(r)], keys);
   }
   return shown;
@@ -92,7 +93,7 @@ std::vector<int32_t> shown_keys(const Attention& attention, const Instruction& f
 bool skipping_pays(const std::vector<int32_t>& shown_keys, const Attention& attention) {
   if (shown_keys.empty()) return false;
   auto total = std::accumulate(shown_keys.begin(), shown_keys.end(), int64_t{0}),
-       all = static_cast<int64_t>(shown_keys.size()) * attention.keys;
+       all = static_cast<int64_t>(shown_keys.size()) * attention.keys.value();
   return static_cast<double>(total) <= kMaxShown * static_cast<double>(all);
 }
 

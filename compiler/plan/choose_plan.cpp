@@ -19,22 +19,6 @@ namespace {
 
 using Plain = PlainPlan::Algorithm;
 
-// Of opcodes with one kernel each.
-std::optional<Plain> plain_of(const Instruction& instruction) {
-  switch (instruction.opcode()) {
-  case Opcode::Concatenate: return Plain::Concatenate;
-  case Opcode::DynamicUpdateSlice: return Plain::UpdateSlice;
-  case Opcode::ScatterElements: return Plain::ScatterElements;
-  case Opcode::ScatterND: return Plain::ScatterND;
-  case Opcode::Sort: return Plain::Sort;
-  case Opcode::TopK: return Plain::TopK;
-  case Opcode::Convert:
-    return is_packed(instruction.type().dtype) ? std::optional(Plain::PackElements) : std::nullopt;
-  case Opcode::Composite: return read_pack(instruction) ? std::optional(Plain::Pack) : std::nullopt;
-  default: return std::nullopt;
-  }
-}
-
 std::string unless(bool is_covered, const char* wrong) {
   return is_covered ? "" : wrong;
 }
@@ -68,11 +52,27 @@ struct Completion {
       return unless(find_fused_sum(instruction).has_value(), "this is no sum behind a convolution");
     if (plan.algorithm == Plain::Members)
       return unless(is_fusion_of_kernels(instruction), "this is no fusion of several kernels");
-    return unless(plain_of(instruction) == plan.algorithm, "this is another operation than the kernel's");
+    return unless(plain_algorithm(instruction) == plan.algorithm,
+                  "this is another operation than the kernel's");
   }
 };
 
 } // namespace
+
+std::optional<Plain> plain_algorithm(const Instruction& instruction) {
+  switch (instruction.opcode()) {
+  case Opcode::Concatenate: return Plain::Concatenate;
+  case Opcode::DynamicUpdateSlice: return Plain::UpdateSlice;
+  case Opcode::ScatterElements: return Plain::ScatterElements;
+  case Opcode::ScatterND: return Plain::ScatterND;
+  case Opcode::Sort: return Plain::Sort;
+  case Opcode::TopK: return Plain::TopK;
+  case Opcode::Convert:
+    return is_packed(instruction.type().dtype) ? std::optional(Plain::PackElements) : std::nullopt;
+  case Opcode::Composite: return read_pack(instruction) ? std::optional(Plain::Pack) : std::nullopt;
+  default: return std::nullopt;
+  }
+}
 
 std::string complete(KernelPlan& plan, const Instruction& instruction, const ContractionContext& context) {
   bool is_depthwise = context.by_lines && plan_depthwise(instruction, context.options);
@@ -103,7 +103,7 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
   if (TreesPlan plan; complete(plan, instruction, options).empty()) return plan;
   for (auto algorithm : {ScanPlan::Algorithm::Scan, ScanPlan::Algorithm::ArgReduce})
     if (ScanPlan plan{algorithm}; complete(plan, instruction, options.target).empty()) return plan;
-  if (auto plain = plain_of(instruction)) return PlainPlan{*plain};
+  if (auto plain = plain_algorithm(instruction)) return PlainPlan{*plain};
   if (RelayoutPlan plan; complete(plan, instruction, options.target).empty() &&
                          find_relayout(instruction, options.target)->pays())
     return plan;

@@ -17,4 +17,7 @@ std::optional<KernelPlan> choose_packed_plan(const Instruction& instruction,
 // Completes a plan of any family. Says why the plan cannot be followed; empty: it can.
 std::string complete(KernelPlan& plan, const Instruction& instruction, const ContractionContext& context);
 
+// The one kernel that an opcode has, where there are no others to choose from.
+std::optional<PlainPlan::Algorithm> plain_algorithm(const Instruction& instruction);
+
 } // namespace firn::plan

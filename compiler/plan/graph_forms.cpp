@@ -16,9 +16,10 @@ constexpr int64_t kLongSum = 256;   // terms of an element, beside which storing
 // Vectors of filters from which on slicing is a small part of the products' time.
 constexpr int64_t kMinSlicedVectors = 64;
 
+// At most.
 int64_t positions_of(const Type& type) {
   int64_t count = 1;
-  for (int d = 2; d < type.rank(); ++d) count *= type.dim(d);
+  for (size_t d = 2; d < type.dims.size(); ++d) count *= type.dims[d].extent.upper_bound();
   return count;
 }
 
@@ -42,7 +43,8 @@ bool is_known(Value value) {
 
 bool wants_channel_blocks(const Instruction& convolution, int block) {
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
-  if (!accumulator_of(input.dtype, filter.dtype, convolution.type().dtype) ||
+  if (!filter.is_static() || !input.dims[1].is_static() || !convolution.type().dims[1].is_static() ||
+      !accumulator_of(input.dtype, filter.dtype, convolution.type().dtype) ||
       positions_of(convolution.type()) == 1)
     return false;
   for (const WindowDim& dim : convolution.attributes().window().dims)
@@ -86,10 +88,12 @@ bool groups_want_dots(const Instruction& convolution, int block) {
 
 bool lines_fill_vectors(const Instruction& convolution, int lanes) {
   const Type& result = convolution.type();
-  return convolution.attributes().window().dims.back().stride == 1 && result.dim(result.rank() - 1) >= lanes;
+  return convolution.attributes().window().dims.back().stride == 1 &&
+         result.dims.back().extent.upper_bound() >= lanes;
 }
 
 bool has_polyphase_kernel(const Instruction& convolution, int block) {
+  if (!convolution.type().is_static() || !convolution.operand(0).type().is_static()) return false;
   auto phases = ConvolutionPhases::of(convolution);
   if (!phases || convolution.attributes().integer("groups", 1) != 1) return false;
   for (const Type* type :
@@ -103,7 +107,8 @@ bool slicing_pays(int64_t filters, const TargetInfo& target) {
 }
 
 bool is_read_from_afar(const Type& map, const TargetInfo& target) {
-  return static_cast<int64_t>(map.physical_byte_size()) > share_of(target.l2_bytes, cache_share::kHandedOn);
+  return static_cast<int64_t>(map.at_bound().physical_byte_size()) >
+         share_of(target.l2_bytes, cache_share::kHandedOn);
 }
 
 } // namespace firn::plan

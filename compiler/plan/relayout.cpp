@@ -109,8 +109,9 @@ std::optional<RelayoutSide> source_of(const Instruction& instruction) {
     StridedView view =
         strided_view(fusion_root(instruction)->result(), [](const Instruction&) { return true; });
     if (!view.source.def->is(Opcode::Parameter)) return std::nullopt;
-    RelayoutSide source{Type::tensor_of(instruction.type().dtype, view.dims), {}, view.offset};
-    source.type.layout.strides = view.strides;
+    RelayoutSide source{instruction.type(), {}, view.offset.value()};
+    source.type.layout = {};
+    for (const IntExpr& stride : view.strides) source.type.layout.strides.push_back(stride.value());
     for (int d = 0; d < source.type.rank(); ++d) source.dims.push_back(d);
     return source;
   }

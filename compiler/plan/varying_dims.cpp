@@ -2,6 +2,7 @@
 #include "compiler/plan/varying_dims.h"
 
 #include "compiler/graph/fusion.h"
+#include "compiler/plan/attention.h"
 #include "compiler/plan/choose_plan.h"
 #include "compiler/plan/element_code.h"
 #include "compiler/plan/roots.h"
@@ -12,6 +13,31 @@
 namespace firn::plan {
 namespace {
 
+// Whether all dims of one type but `axis` are at most those of another, whatever the symbols are.
+bool lies_within(const Type& part, const Type& whole, int64_t axis) {
+  for (size_t d = 0; d < part.dims.size(); ++d)
+    if (static_cast<int64_t>(d) != axis && (whole.dims[d].extent - part.dims[d].extent).lower_bound() < 0)
+      return false;
+  return true;
+}
+
+// Whether positions that come with indices, but not from them, are there.
+bool has_known_positions(const Instruction& instruction) {
+  switch (instruction.opcode()) {
+  case Opcode::GatherElements:
+  case Opcode::ScatterElements:
+    return lies_within(instruction.operand(1).type(), instruction.operand(0).type(),
+                       instruction.attributes().integer("axis"));
+  case Opcode::GatherND: {
+    auto batch = static_cast<size_t>(instruction.attributes().integer("batch_dims", 0));
+    const std::vector<Dim>& dims = instruction.operand(0).type().dims;
+    const std::vector<Dim>& indices = instruction.operand(1).type().dims;
+    return std::equal(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(batch), indices.begin());
+  }
+  default: return true;
+  }
+}
+
 // Whether the code of an element asks for no extent that varies but as an expression.
 bool has_varying_element_form(const Instruction& instruction) {
   if (instruction.is(Opcode::Fusion) || instruction.is(Opcode::Composite)) {
@@ -19,7 +45,26 @@ bool has_varying_element_form(const Instruction& instruction) {
     return std::all_of(inner.begin(), inner.end(),
                        [](const auto& i) { return has_varying_element_form(*i); });
   }
-  return has_element_form(instruction) && !instruction.is(Opcode::BitcastConvert);
+  return has_element_form(instruction) && !instruction.is(Opcode::BitcastConvert) &&
+         has_known_positions(instruction);
+}
+
+std::string check_plain(PlainPlan plan, const Instruction& instruction) {
+  using Algorithm = PlainPlan::Algorithm;
+  bool takes = plan.algorithm == Algorithm::Concatenate || plan.algorithm == Algorithm::UpdateSlice ||
+               plan.algorithm == Algorithm::ScatterElements || plan.algorithm == Algorithm::ScatterND ||
+               plan.algorithm == Algorithm::PackElements;
+  if (plain_algorithm(instruction) != plan.algorithm) return "this is another operation than the kernel's";
+  if (!takes) return "the algorithm wants extents that do not vary";
+  return has_known_positions(instruction) ? "" : "updates may lie outside";
+}
+
+std::string check_scan(const ScanPlan& plan, const Instruction& instruction) {
+  auto dim = static_cast<size_t>(instruction.attributes().integer("dim"));
+  if (plan.algorithm == ScanPlan::Algorithm::ArgReduce &&
+      instruction.operand(0).type().dims[dim].extent.lower_bound() < 1)
+    return "there may be no element to be the first";
+  return "";
 }
 
 // Of what is computed of a contraction's sums, which stand in registers while indices of other values would
@@ -63,6 +108,13 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
   }
   if (auto* rows = std::get_if<RowsPlan>(&plan)) return complete(*rows, instruction, context.options.target);
   if (auto* trees = std::get_if<TreesPlan>(&plan)) return complete(*trees, instruction, context.options);
+  if (auto* attention = std::get_if<AttentionPlan>(&plan))
+    return complete(*attention, instruction, context.options);
+  if (auto* plain = std::get_if<PlainPlan>(&plan)) return check_plain(*plain, instruction);
+  if (auto* scan = std::get_if<ScanPlan>(&plan)) {
+    std::string wrong = complete(*scan, instruction, context.options.target);
+    return wrong.empty() ? check_scan(*scan, instruction) : wrong;
+  }
   if (auto* contraction = std::get_if<ContractionPlan>(&plan)) {
     if (contraction->algorithm != ContractionPlan::Algorithm::Direct)
       return "only direct tiles take dims that vary";
@@ -71,9 +123,6 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
     if (!has_varying_epilogue(instruction, *root)) return "the code behind it wants extents that do not vary";
     return complete(*contraction, instruction, context);
   }
-  const auto* plain = std::get_if<PlainPlan>(&plan);
-  if (plain && plain->algorithm == PlainPlan::Algorithm::PackElements)
-    return complete(plan, instruction, context);
   return "the algorithm wants extents that do not vary";
 }
 
@@ -81,10 +130,16 @@ std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
                                               const ContractionContext& context) {
   ContractionPlan tiles;
   tiles.tiling.tile.rows = 0;
-  for (KernelPlan plan :
-       {KernelPlan(tiles), KernelPlan(RowsPlan{}), KernelPlan(TreesPlan{}), KernelPlan(ElementsPlan{}),
-        KernelPlan(PlainPlan{PlainPlan::Algorithm::PackElements})})
-    if (complete_varying(plan, instruction, context).empty()) return plan;
+  std::vector<KernelPlan> candidates{tiles,
+                                     AttentionPlan{},
+                                     RowsPlan{},
+                                     TreesPlan{},
+                                     ScanPlan{ScanPlan::Algorithm::Scan},
+                                     ScanPlan{ScanPlan::Algorithm::ArgReduce}};
+  if (auto plain = plain_algorithm(instruction)) candidates.push_back(PlainPlan{*plain});
+  candidates.push_back(ElementsPlan{});
+  for (KernelPlan& plan : candidates)
+    if (complete_varying(plan, instruction, context).empty()) return std::move(plan);
   return std::nullopt;
 }
 

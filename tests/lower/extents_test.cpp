@@ -294,8 +294,10 @@ TEST_CASE("what does not take dims that vary says so", "[extents]") {
   auto error = [](const std::string& body, const std::string& type) {
     return lowering_error(module_of({"n in [0, 9]"}, "%x: f32[n,8], %i: i64[2]", body, type));
   };
-  CHECK(error("    %r = cumulative %x {dim = 0, reducer = add} : f32[n,8]", "f32[n,8]") ==
-        "instruction (cumulative): there is no kernel yet for this operation with dims that vary");
+  CHECK(error("    %r = sort %x {dim = 0} region (%a: f32[], %b: f32[]) {\n"
+              "      %c = compare %a, %b {direction = lt} : bool[]\n      return %c\n    } : f32[n,8]",
+              "f32[n,8]") ==
+        "instruction (sort): there is no kernel yet for this operation with dims that vary");
   CHECK(lowering_error(
             module_of({"n in [0, 9]"}, "%x: f32[n - 2]", "    %r = negate %x : f32[n - 2]", "f32[n - 2]")) ==
         "instruction (parameter): a dim of f32[n - 2] may be negative, by the bounds of its symbols");

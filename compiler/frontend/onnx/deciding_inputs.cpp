@@ -45,7 +45,8 @@ private:
     auto at =
         static_cast<size_t>(std::find(parameters.begin(), parameters.end(), value.def) - parameters.begin());
     const Type& type = value.type();
-    bool is_small = type.is_tensor() && (!type.is_static() || type.num_elements() <= kMaxElements);
+    bool is_small =
+        type.is_tensor() && (type.is_static() ? type.num_elements() <= kMaxElements : type.rank() == 1);
     if (at >= main_.parameter_names.size() || !is_small || state_.options.is_state(main_.parameter_names[at]))
       known_ = false;
     else

@@ -56,32 +56,17 @@ Value undecided(NodeContext& node, const SliceDim& slice, const Dim& dim) {
   return {};
 }
 
-// The part [start, start + size) of one dim whose extent or start is symbolic.
+// The part [start, start + size) of one dim whose extent, start or size is symbolic.
 Value slice_symbolic(NodeContext& node, Value x, const SliceDim& slice, const IntExpr& start,
                      const IntExpr& size) {
-  if (!size.is_constant()) return undecided(node, slice, x.type().dims[at(slice.dim)]);
-  Values operands{x};
-  Ints sizes;
-  for (int i = 0; i < x.rank(); ++i) {
-    const Dim& dim = x.type().dims[at(i)];
-    Value begin = node.scalar_int(DType::I64, 0);
-    if (i == slice.dim) {
-      if (start.is_constant()) {
-        begin = node.scalar_int(DType::I64, start.value());
-      } else {
-        IntExpr offset = start - dim.extent;
-        if (!offset.is_constant()) return undecided(node, slice, dim);
-        begin = node.binary(Opcode::Add, node.dim_size(x, i), node.scalar_int(DType::I64, offset.value()));
-      }
-    } else if (!dim.is_static()) {
-      node.fail_unsupported("slices of " + x.type().to_string() + " need a shape that is known" +
-                            binding_advice(x.type().dims));
-      return {};
-    }
-    operands.push_back(begin);
-    sizes.push_back(i == slice.dim ? size.value() : dim.value());
-  }
-  return node.op(Opcode::DynamicSlice, std::move(operands), {{"sizes", sizes}});
+  const Dim& dim = x.type().dims[at(slice.dim)];
+  if (start.lower_bound() < 0 || size.lower_bound() < 0 || (dim.extent - start - size).lower_bound() < 0)
+    return undecided(node, slice, dim);
+  Type sizes = Type::tensor(DType::I64, x.type().dims),
+       starts = Type::tensor(DType::I64, std::vector<Dim>(x.type().dims.size(), Dim(0)));
+  sizes.dims[at(slice.dim)] = Dim(size);
+  starts.dims[at(slice.dim)] = Dim(start);
+  return node.op(Opcode::SymbolicSlice, {x}, {{"sizes", sizes}, {"starts", starts}});
 }
 
 Value slice_one(NodeContext& node, Value x, const SliceDim& slice) {

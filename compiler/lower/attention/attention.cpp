@@ -42,22 +42,23 @@ public:
                        : maker.read(operand_of(a_.k));
     v_ = s_.packs_values ? maker.parameter(values, Scalar::F32, values_.elements(), false, "values")
                          : maker.read(operand_of(a_.v));
-    if (s_.skips_hidden) hidden_.emplace(maker, s_, a_.keys, plan::shown_keys(a_, fusion_, s_));
+    if (s_.skips_hidden) hidden_.emplace(maker, s_, a_.keys.value(), plan::shown_keys(a_, fusion_, s_));
     leaves_.emplace(maker, fusion_, [&](const Instruction& user) { return !computes_scores(user); });
     result_ = maker.write(result_of(fusion_));
-    int64_t padded = std::min(s_.block, keys_.vectors() * s_.lanes);
+    int64_t padded = std::min(s_.block, keys_.vectors().upper_bound() * s_.lanes);
     scores_ = maker.scratch(Scalar::F32, s_.rows * padded, "scores");
     score_stride_ = padded;
-    blocks_ = (a_.keys + s_.block - 1) / s_.block;
-    depth_stride_ = values_.vectors() * s_.lanes;
+    blocks_ = ceil_div(a_.keys, s_.block);
+    is_online_ = a_.keys.upper_bound() > s_.block;
+    depth_stride_ = values_.vectors().value() * s_.lanes;
     weights_.emplace(maker,
-                     OnlineSoftmaxShape{s_.lanes, s_.rows, padded, score_scale(), blocks_ > 1,
+                     OnlineSoftmaxShape{s_.lanes, s_.rows, padded, score_scale(), is_online_,
                                         s_.fused_exponents, s_.accumulators},
                      scores_);
-    if (blocks_ > 1) sums_ = maker.scratch(Scalar::F32, s_.rows * depth_stride_, "scaled");
+    if (is_online_) sums_ = maker.scratch(Scalar::F32, s_.rows * depth_stride_, "scaled");
     emit_tiles();
     maker.kernel().algorithm = "attention " + std::to_string(s_.rows) + "x" + std::to_string(s_.vectors);
-    maker.set_flops(2 * a_.outer * a_.rows * a_.keys * (a_.depth + a_.value_depth));
+    maker.set_flops(2 * (a_.outer * a_.rows * a_.keys).upper_bound() * (a_.depth + a_.value_depth));
     maker.finish();
   }
 
@@ -93,10 +94,11 @@ private:
 
   void emit_tiles() {
     Builder& b = *b_;
-    int64_t tiles = s_.large + s_.small;
+    bool varies = !a_.rows.is_constant();
+    IntExpr tiles = varies ? ceil_div(a_.rows, s_.rows) : IntExpr(s_.large + s_.small);
     IntExpr p = b.set_parallel(a_.outer * tiles);
-    outer_ = floor_div(p, tiles);
-    IntExpr tile = floor_mod(p, tiles);
+    outer_ = floor_div(p, at_least_one(tiles));
+    IntExpr tile = floor_mod(p, at_least_one(tiles));
     if (hidden_) hidden_->begin_tile(tile);
     q_place_ = offset_at(outer_, a_.score_dims, a_.q_outer) + a_.q.offset;
     k_place_ =
@@ -104,6 +106,7 @@ private:
     v_place_ =
         s_.packs_values ? values_.part(outer_) : offset_at(outer_, a_.weight_dims, a_.v_outer) + a_.v.offset;
     result_place_ = offset_at(outer_, a_.weight_dims, a_.result_outer);
+    if (varies) return emit_varying_tile(tile);
     if (s_.small == 0) return emit_tile(tile * s_.rows, s_.rows);
     Register large = b.compare(OpKind::SCmp, kernel::Predicate::Lt, b.index(tile), b.index(s_.large));
     b.if_then_else(
@@ -118,10 +121,32 @@ private:
         });
   }
 
+  // The last tile is what whole ones leave, in tiles of powers of two.
+  void emit_varying_tile(const IntExpr& tile) {
+    Builder& b = *b_;
+    IntExpr whole = floor_div(a_.rows, s_.rows), rest = a_.rows - whole * s_.rows;
+    auto emit_rest = [&] {
+      int most = 1;
+      while (2 * most < s_.rows) most *= 2;
+      for (int rows = most; rows >= 1; rows /= 2)
+        b.loop(floor_div(rest, 2 * rows) * (2 * rows), floor_div(rest, rows) * rows, rows,
+               [&](const IntExpr& at) { emit_tile(whole * s_.rows + at, rows); });
+      return Registers{};
+    };
+    Register is_whole = b.compare(OpKind::SCmp, kernel::Predicate::Lt, b.index(tile), b.index(whole));
+    b.if_then_else(
+        is_whole,
+        [&] {
+          emit_tile(tile * s_.rows, s_.rows);
+          return Registers{};
+        },
+        emit_rest);
+  }
+
   void emit_tile(const IntExpr& row, int rows) {
     Builder& b = *b_;
     weights_->begin_tile(rows);
-    if (blocks_ == 1) return emit_block(row, rows, 0, a_.keys, true);
+    if (!is_online_) return emit_block(row, rows, 0, a_.keys, true);
     b.loop(0, rows, 1, [&](const IntExpr& r) {
       b.loop(0, depth_stride_, s_.lanes, [&](const IntExpr& d) {
         b.store(b.constant({Scalar::F32, s_.lanes}, 0), sums_, r * depth_stride_ + d);
@@ -133,22 +158,26 @@ private:
   }
 
   // Scores, weights and weighted values of `keys` keys from `first` on.
-  void emit_block(const IntExpr& row, int rows, const IntExpr& first, int64_t keys, bool last) {
+  void emit_block(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& keys, bool last) {
     int width = s_.packs_keys ? s_.vectors : 1;
-    int64_t group = static_cast<int64_t>(width) * s_.lanes, full = keys / group, rest = keys - full * group;
-    IntExpr shown = hidden_ ? hidden_->shown_groups(first, group, full) : IntExpr(full);
+    int64_t group = static_cast<int64_t>(width) * s_.lanes;
+    IntExpr full = floor_div(keys, group), rest = keys - full * group;
+    IntExpr shown = hidden_ ? hidden_->shown_groups(first, group, full.value()) : full;
     b_->loop(0, shown, 1, [&](const IntExpr& g) { emit_scores(row, rows, first, g * width, width, group); });
     b_->loop(shown, full, 1,
              [&](const IntExpr& g) { emit_hidden_scores(row, rows, first, g * width, width); });
-    if (rest > 0)
-      emit_scores(row, rows, first, full * width, static_cast<int>((rest + s_.lanes - 1) / s_.lanes), rest);
+    if (!rest.is_constant())
+      emit_varying_scores(row, rows, first, full * width, rest);
+    else if (rest.value() > 0)
+      emit_scores(row, rows, first, full * width, static_cast<int>((rest.value() + s_.lanes - 1) / s_.lanes),
+                  rest.value());
     weights_->update(rows, keys);
     if (last) weights_->end_tile(rows);
     if (hidden_) {
-      gap_.to = keys / s_.key_step() * s_.key_step();
+      gap_.to = keys.value() / s_.key_step() * s_.key_step();
       gap_.from = hidden_->find_reach(first, gap_.to, rows, scores_, score_stride_);
     }
-    int64_t vectors = values_.vectors(), groups = vectors / s_.vectors;
+    int64_t vectors = values_.vectors().value(), groups = vectors / s_.vectors;
     int64_t partial = a_.value_depth % s_.lanes;
     // Only the last vector may be partial; its group has a place of its own.
     if (partial != 0 && groups * s_.vectors == vectors) --groups;
@@ -168,7 +197,7 @@ private:
 
   // acc[row][vector] += scalar(row, k) * vector(vector, k) over k.
   template <class ScalarAt, class VectorAt>
-  Registers multiply(int rows, int vectors, int64_t steps, const Gap& gap, Registers start,
+  Registers multiply(int rows, int vectors, const IntExpr& steps, const Gap& gap, Registers start,
                      ScalarAt scalar_at, VectorAt vector_at) {
     auto step = [&](const IntExpr& k, Registers& sums) {
       Registers loaded;
@@ -191,7 +220,13 @@ private:
     Registers sums = std::move(start);
     if (gap.to > 0) sums = walk(0, gap.from, std::move(sums));
     sums = walk(gap.to, steps, std::move(sums));
-    for (int64_t k = steps / s_.steps * s_.steps; k < steps; ++k) step(k, sums);
+    IntExpr done = floor_div(steps, s_.steps) * s_.steps;
+    if (!steps.is_constant())
+      return b_->loop_carried(done, steps, 1, std::move(sums), [&](const IntExpr& k, Registers in) {
+        step(k, in);
+        return in;
+      });
+    for (int64_t k = done.value(); k < steps.value(); ++k) step(k, sums);
     return sums;
   }
 
@@ -253,6 +288,25 @@ private:
       }
   }
 
+  // The same of the last keys of a block, `keys` of which there are less than a group.
+  void emit_varying_scores(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector,
+                           const IntExpr& keys) {
+    Builder& b = *b_;
+    IntExpr whole = floor_div(keys, s_.lanes), rest = keys - whole * s_.lanes;
+    b.loop(0, whole, 1, [&](const IntExpr& v) { emit_scores(row, rows, first, vector + v, 1, s_.lanes); });
+    if (s_.lanes == 1) return;
+    b.loop(whole, ceil_div(keys, s_.lanes), 1, [&](const IntExpr& v) {
+      Registers products = packed_products(row, rows, first, vector + v, 1);
+      Register is_key = b.lane_mask(s_.lanes, rest), lowest = b.constant({Scalar::F32, s_.lanes}, -INFINITY);
+      for (int r = 0; r < rows; ++r) {
+        Register score = score_of(row + r, first + (vector + v) * s_.lanes, s_.lanes - 1,
+                                  products[static_cast<size_t>(r)]);
+        b.store(b.select(is_key, score, lowest), scores_, (vector + v) * s_.lanes + r * score_stride_,
+                4 * s_.lanes);
+      }
+    });
+  }
+
   // The positive number that products are multiplied with, if that is all that happens before softmax.
   double score_scale() const {
     if (a_.path.size() != 1 || !a_.path[0]->is(Opcode::Multiply)) return 1;
@@ -269,15 +323,16 @@ private:
   // What the fusion computes of a product before softmax.
   Register score_of(const IntExpr& row, const IntExpr& key, int valid, Register product) {
     if (a_.path.empty() || score_scale() != 1) return product;
-    const Type& type = a_.softmax->type();
-    std::vector<int64_t> dims = type.static_dims();
-    Index index = unflatten(outer_, {dims.begin(), dims.end() - 2});
+    std::vector<IntExpr> outer;
+    for (const Dim& dim : a_.softmax->type().dims) outer.push_back(dim.extent);
+    outer.resize(outer.size() - 2);
+    Index index = unflatten(outer_, outer);
     index.push_back(row);
     Lanes lanes;
     if (s_.lanes > 1) {
-      auto symbol = std::make_shared<Symbol>(Symbol{"lane", 0, a_.keys - 1});
+      auto symbol = std::make_shared<Symbol>(Symbol{"lane", 0, a_.keys.upper_bound() - 1});
       lanes = {symbol, key, s_.lanes};
-      index.push_back(a_.keys == 1 ? IntExpr(0) : IntExpr::symbol(symbol));
+      index.push_back(a_.keys == IntExpr(1) ? IntExpr(0) : IntExpr::symbol(symbol));
     } else {
       index.push_back(key);
     }
@@ -305,14 +360,14 @@ private:
 
   // What a sum of weighted values starts from: what earlier blocks gave, if there are any.
   Register start_of(Register hidden, Register rescale, const IntExpr& place) {
-    if (blocks_ == 1) return hidden;
+    if (!is_online_) return hidden;
     Register earlier = b_->load({Scalar::F32, s_.lanes}, sums_, place, 4 * s_.lanes);
     return gap_.to > 0 ? b_->fma(rescale, earlier, hidden) : b_->binary(OpKind::FMul, rescale, earlier);
   }
 
   // The weighted values of a group of columns.
-  void emit_values(const IntExpr& row, int rows, const IntExpr& first, int64_t keys, const IntExpr& vector,
-                   int vectors, bool last) {
+  void emit_values(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& keys,
+                   const IntExpr& vector, int vectors, bool last) {
     Builder& b = *b_;
     kernel::MachineType scalar{Scalar::F32, 1};
     Registers start;
@@ -320,7 +375,7 @@ private:
     Registers hidden = hidden_values(first, vector, vectors);
     for (int r = 0; r < rows; ++r) {
       Register rescale;
-      if (blocks_ > 1) rescale = b.splat(weights_->rescale(r), s_.lanes);
+      if (is_online_) rescale = b.splat(weights_->rescale(r), s_.lanes);
       for (int v = 0; v < vectors; ++v)
         start.push_back(start_of(hidden[static_cast<size_t>(v)], rescale, sum_place(r, v)));
     }
@@ -360,9 +415,10 @@ private:
   void store_result(const IntExpr& row, const IntExpr& column, int valid, Register value) {
     Builder& b = *b_;
     IntExpr place = result_place_ + row * a_.result_row + column * a_.result_depth;
-    if (valid == s_.lanes && (a_.result_depth == 1 || s_.lanes == 1)) return b.store(value, result_, place);
+    if (valid == s_.lanes && (a_.result_depth == IntExpr(1) || s_.lanes == 1))
+      return b.store(value, result_, place);
     for (int lane = 0; lane < valid; ++lane)
-      b.store(s_.lanes == 1 ? value : b.extract(value, lane), result_, place + lane * a_.result_depth);
+      b.store(s_.lanes == 1 ? value : b.extract(value, lane), result_, place + a_.result_depth * lane);
   }
 
   LoweringContext& context_;
@@ -376,7 +432,9 @@ private:
   std::optional<MaskSkipping> hidden_;
   Gap gap_; // of the block at hand
   int q_ = -1, k_ = -1, v_ = -1, result_ = -1, scores_ = -1, sums_ = -1;
-  int64_t score_stride_ = 0, depth_stride_ = 0, blocks_ = 1;
+  int64_t score_stride_ = 0, depth_stride_ = 0;
+  IntExpr blocks_ = 1;     // of keys
+  bool is_online_ = false; // there may be several
   IntExpr outer_, q_place_, k_place_, v_place_, result_place_;
 };
 

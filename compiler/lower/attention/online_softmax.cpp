@@ -40,9 +40,10 @@ void OnlineSoftmax::begin_tile(int rows) {
   b_.loop(0, rows, 1, [&](const IntExpr& r) { store(constant(0), sum_place(r)); });
 }
 
-Register OnlineSoftmax::combine(OpKind kind, int64_t vectors, Register start,
+Register OnlineSoftmax::combine(OpKind kind, const IntExpr& vectors, Register start,
                                 const std::function<Register(const IntExpr& v)>& element) {
-  int64_t chains = std::min(s_.accumulators, vectors), rounds = vectors / chains;
+  int64_t chains = std::min(s_.accumulators, vectors.upper_bound());
+  IntExpr rounds = floor_div(vectors, chains);
   Registers sums(static_cast<size_t>(chains), start);
   sums = b_.loop_carried(0, rounds, 1, std::move(sums), [&](const IntExpr& round, const Registers& in) {
     Registers out;
@@ -50,9 +51,16 @@ Register OnlineSoftmax::combine(OpKind kind, int64_t vectors, Register start,
       out.push_back(b_.binary(kind, in[static_cast<size_t>(c)], element(round * chains + c)));
     return out;
   });
-  for (int64_t v = rounds * chains; v < vectors; ++v) {
-    Register& sum = sums[static_cast<size_t>(v - rounds * chains)];
-    sum = b_.binary(kind, sum, element(v));
+  if (vectors.is_constant()) {
+    for (int64_t i = 0, left = (vectors - rounds * chains).value(); i < left; ++i) {
+      Register& sum = sums[static_cast<size_t>(i)];
+      sum = b_.binary(kind, sum, element(rounds * chains + i));
+    }
+  } else {
+    sums[0] =
+        b_.loop_carried(rounds * chains, vectors, 1, {sums[0]}, [&](const IntExpr& v, const Registers& in) {
+          return Registers{b_.binary(kind, in[0], element(v))};
+        })[0];
   }
   for (size_t count = sums.size(); count > 1; count = (count + 1) / 2)
     for (size_t i = 0; i < count / 2; ++i) sums[i] = b_.binary(kind, sums[i], sums[count - 1 - i]);
@@ -66,7 +74,7 @@ Register OnlineSoftmax::fold_rows(OpKind kind, int first, int rows,
   return fold_lanes(b_, kind, std::move(vectors), s_.lanes);
 }
 
-void OnlineSoftmax::find_largest(int rows, int64_t keys) {
+void OnlineSoftmax::find_largest(int rows, const IntExpr& keys) {
   b_.loop(0, rows, 1, [&](const IntExpr& r) {
     store(combine(OpKind::FMaxFast, vectors_of(keys), constant(kLowest),
                   [&](const IntExpr& v) { return score(r, v); }),
@@ -79,7 +87,7 @@ void OnlineSoftmax::find_largest(int rows, int64_t keys) {
   }
 }
 
-void OnlineSoftmax::subtract_largest(int rows, int64_t keys) {
+void OnlineSoftmax::subtract_largest(int rows, const IntExpr& keys) {
   b_.loop(0, rows, 1, [&](const IntExpr& r) {
     Register largest = b_.splat(number(Largest, r), s_.lanes);
     b_.loop(0, vectors_of(keys), 1,
@@ -88,7 +96,7 @@ void OnlineSoftmax::subtract_largest(int rows, int64_t keys) {
 }
 
 // One per `lanes` rows.
-std::vector<OnlineSoftmax::Reference> OnlineSoftmax::choose_references(int rows, int64_t keys) {
+std::vector<OnlineSoftmax::Reference> OnlineSoftmax::choose_references(int rows, const IntExpr& keys) {
   Registers wholes;
   Register distance = b_.constant({kernel::Scalar::F32, 1}, 0);
   for (int first = 0; first < rows; first += s_.lanes) {
@@ -133,14 +141,14 @@ void OnlineSoftmax::set_reference(int first, const Reference& reference) {
   store(reference.whole, place(Whole, first));
 }
 
-void OnlineSoftmax::update(int rows, int64_t keys) {
+void OnlineSoftmax::update(int rows, const IntExpr& keys) {
   find_largest(rows, keys);
   std::vector<Reference> references = choose_references(rows, keys);
   for (size_t i = 0; i < references.size(); ++i) set_reference(static_cast<int>(i) * s_.lanes, references[i]);
   b_.loop(0, rows, 1, [&](const IntExpr& r) { weigh_row(r, keys); });
 }
 
-void OnlineSoftmax::weigh_row(const IntExpr& r, int64_t keys) {
+void OnlineSoftmax::weigh_row(const IntExpr& r, const IntExpr& keys) {
   KernelScalars math(b_);
   Register center = b_.splat(number(Center, r), s_.lanes), least = b_.splat(number(Least, r), s_.lanes);
   auto weight = [&](const IntExpr& v) {

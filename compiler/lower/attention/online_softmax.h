@@ -25,7 +25,7 @@ public:
 
   void begin_tile(int rows);
   // Turns the scores of `keys` keys, and of lanes beyond them, into weights.
-  void update(int rows, int64_t keys);
+  void update(int rows, const IntExpr& keys);
   // A scalar: what the sums over earlier blocks take to become relative to the same as this block's.
   kernel::Register rescale(int r);
   // After the last block: the scalar that scales a row of weighted sums.
@@ -52,15 +52,15 @@ private:
   struct Reference { // of `lanes` rows: weights are relative to base + whole / factor
     kernel::Register base, whole;
   };
-  void find_largest(int rows, int64_t keys);
-  std::vector<Reference> choose_references(int rows, int64_t keys);
+  void find_largest(int rows, const IntExpr& keys);
+  std::vector<Reference> choose_references(int rows, const IntExpr& keys);
   void set_reference(int first, const Reference& reference);
-  void subtract_largest(int rows, int64_t keys);
-  void weigh_row(const IntExpr& r, int64_t keys);
+  void subtract_largest(int rows, const IntExpr& keys);
+  void weigh_row(const IntExpr& r, const IntExpr& keys);
   // Combines `start` and element(v) of all vectors v into one.
-  kernel::Register combine(kernel::OpKind kind, int64_t vectors, kernel::Register start,
+  kernel::Register combine(kernel::OpKind kind, const IntExpr& vectors, kernel::Register start,
                            const std::function<kernel::Register(const IntExpr& v)>& element);
-  int64_t vectors_of(int64_t keys) const { return (keys + s_.lanes - 1) / s_.lanes; }
+  IntExpr vectors_of(const IntExpr& keys) const { return ceil_div(keys, s_.lanes); }
   kernel::Register score(const IntExpr& r, const IntExpr& v) {
     return b_.load(type_, scores_, r * s_.stride + v * s_.lanes, 4 * s_.lanes);
   }

@@ -13,7 +13,7 @@ kernel::Register emit_qk_dot(kernel::Builder& b, const QkDot& p, int valid) {
         kernel::Register query = b.load(type, p.query, p.query_place + step * p.lanes);
         for (int key = 0; key < valid; ++key) {
           kernel::Register& sum = in[static_cast<size_t>(key)];
-          sum = b.fma(query, b.load(type, p.keys, p.key_place + key * p.key_stride + step * p.lanes), sum);
+          sum = b.fma(query, b.load(type, p.keys, p.key_place + p.key_stride * key + step * p.lanes), sum);
         }
         return in;
       });

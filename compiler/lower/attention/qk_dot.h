@@ -9,7 +9,7 @@ namespace firn::lower {
 struct QkDot {
   int query, keys; // buffers
   IntExpr query_place, key_place;
-  int64_t key_stride; // from one key to the next
+  IntExpr key_stride; // from one key to the next
   int64_t depth;      // a multiple of `lanes`
   int lanes;
 };

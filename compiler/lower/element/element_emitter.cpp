@@ -77,6 +77,16 @@ kernel::Register ElementEmitter::emit_uncached(Value value, const Index& index) 
     for (size_t i = 0; i < from.size(); ++i)
       from[i] = index[i] * attributes.ints("strides")[i] + attributes.ints("starts")[i];
     return emit(instruction.operand(0), from);
+  case Opcode::SymbolicSlice: {
+    const Type& starts = attributes.type("starts");
+    for (size_t i = 0; i < from.size(); ++i) from[i] = index[i] + starts.dims[i].extent;
+    return emit(instruction.operand(0), from);
+  }
+  case Opcode::DimSize: {
+    const std::vector<Dim>& dims = instruction.operand(0).type().dims;
+    return index_lanes(builder_, dims[static_cast<size_t>(attributes.integer("dim"))].extent,
+                       Lanes{nullptr, 0, lanes_.count});
+  }
   case Opcode::Reverse:
     for (int64_t dim : attributes.ints("dims")) {
       size_t d = static_cast<size_t>(dim);

@@ -24,6 +24,14 @@ Index shifted(Index index, const Index& by) {
   return index;
 }
 
+// Where the part lies in memory of the whole, in bytes, if that does not vary and the part is one stretch.
+std::optional<int64_t> fixed_offset(Value whole, Value part, const Index& start) {
+  if (!whole.type().is_static() || !part.type().is_static()) return std::nullopt;
+  std::vector<int64_t> numbers;
+  for (const IntExpr& at : start) numbers.push_back(at.value());
+  return plan::contiguous_offset(whole.type(), part.type(), numbers);
+}
+
 // What is written of the result: the part alone where it is one stretch of memory, because what it is copied
 // from may be another part.
 struct PartTarget {
@@ -32,10 +40,9 @@ struct PartTarget {
   Index start;
 };
 
-PartTarget target_of(KernelMaker& maker, Value result, Value part, const std::vector<int64_t>& start,
-                     bool slides) {
-  auto offset = plan::contiguous_offset(result.type(), part.type(), start);
-  if (!offset || slides) return {maker.write(result), result.type(), Index(start.begin(), start.end())};
+PartTarget target_of(KernelMaker& maker, Value result, Value part, const Index& start, bool slides) {
+  auto offset = fixed_offset(result, part, start);
+  if (!offset || slides) return {maker.write(result), result.type(), start};
   Place place = maker.context().place_of(result);
   auto bytes = static_cast<int64_t>(part.type().physical_byte_size());
   kernel::Scalar element = memory_scalar(part.dtype());
@@ -47,8 +54,8 @@ PartTarget target_of(KernelMaker& maker, Value result, Value part, const std::ve
 
 // Copies one operand to where it starts in the result; `slides`: in ascending order, so that it may be moved
 // towards the start of the memory it lies in.
-void emit_part(LoweringContext& context, const Instruction& concatenate, Value part,
-               const std::vector<int64_t>& start, bool slides) {
+void emit_part(LoweringContext& context, const Instruction& concatenate, Value part, const Index& start,
+               bool slides) {
   Value result = result_of(concatenate);
   KernelMaker maker(context, concatenate, "concatenate");
   bool splat = part.def->is(Opcode::Constant) && part.def->literal()->is_splat();
@@ -82,15 +89,15 @@ void emit_part(LoweringContext& context, const Instruction& concatenate, Value p
 void emit_concatenate(LoweringContext& context, const Instruction& instruction) {
   size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
   const Type& type = instruction.type();
-  std::vector<int64_t> start(type.dims.size(), 0);
+  Index start(type.dims.size(), IntExpr(0));
   bool is_first = true;
   for (Value operand : instruction.operands()) {
-    std::vector<int64_t> here = start;
-    start[dim] += operand.dim(static_cast<int>(dim));
+    Index here = start;
+    start[dim] = start[dim] + operand.type().dims[dim].extent;
     bool slides = is_first && context.is_rolling(instruction);
     is_first = false;
-    if (operand.type().num_elements() == 0) continue;
-    if (auto offset = plan::contiguous_offset(type, operand.type(), here);
+    if (operand.type().at_bound().num_elements() == 0) continue;
+    if (auto offset = fixed_offset(result_of(instruction), operand, here);
         offset && !operand.def->is(Opcode::Constant)) {
       Place result = context.place_of(result_of(instruction));
       if (context.place_of(operand) == Place{result.buffer, result.byte_offset + *offset}) continue;

@@ -48,7 +48,7 @@ kernel::Register replaces(kernel::Builder& b, DType dtype, bool maximum, bool se
 void emit_arg_reduce(LoweringContext& context, const Instruction& instruction, const plan::ScanPlan& plan) {
   Value operand = instruction.operand(0);
   size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
-  int64_t extent = operand.dim(static_cast<int>(dim));
+  const IntExpr& extent = operand.type().dims[dim].extent;
   bool maximum = instruction.attributes().word("kind", "max") == "max";
   bool select_last = instruction.attributes().flag("select_last");
   DType dtype = operand.dtype();
@@ -73,7 +73,7 @@ void emit_arg_reduce(LoweringContext& context, const Instruction& instruction, c
     result.erase(result.begin() + static_cast<std::ptrdiff_t>(dim));
     store_element(b, out, instruction.type(), result, lanes, best[1]);
   });
-  maker.set_flops(operand.type().num_elements());
+  maker.set_flops(operand.type().at_bound().num_elements());
   maker.finish();
 }
 
@@ -82,7 +82,7 @@ void emit_cumulative(LoweringContext& context, const Instruction& instruction, c
   Value operand = instruction.operand(0);
   const Attributes& attributes = instruction.attributes();
   size_t dim = static_cast<size_t>(attributes.integer("dim"));
-  int64_t extent = operand.dim(static_cast<int>(dim));
+  const IntExpr& extent = operand.type().dims[dim].extent;
   bool exclusive = attributes.flag("exclusive"), backwards = attributes.flag("reverse");
   DType dtype = operand.dtype();
   Opcode reducer = *parse_opcode(attributes.word("reducer", "add"));
@@ -96,7 +96,7 @@ void emit_cumulative(LoweringContext& context, const Instruction& instruction, c
     kernel::Register start = kernel::is_float(type.scalar) ? b.constant(type, identity->get_double(0))
                                                            : b.constant_int(type, identity->get_int(0));
     b.loop_carried(0, extent, 1, {start}, [&](const IntExpr& k, const Registers& carried) {
-      at[dim] = backwards ? IntExpr(extent - 1) - k : k;
+      at[dim] = backwards ? extent - 1 - k : k;
       KernelScalars scalars(b);
       DType computed = scalar_ops::is_narrow_float(dtype) ? DType::F32 : dtype;
       kernel::Register next = scalar_ops::binary(scalars, reducer, computed, carried[0],
@@ -105,14 +105,14 @@ void emit_cumulative(LoweringContext& context, const Instruction& instruction, c
       return Registers{next};
     });
   });
-  maker.set_flops(operand.type().num_elements());
+  maker.set_flops(operand.type().at_bound().num_elements());
   maker.finish();
 }
 
 } // namespace
 
 void emit_planned(LoweringContext& context, const Instruction& instruction, const plan::ScanPlan& plan) {
-  if (instruction.type().num_elements() == 0) return;
+  if (instruction.type().at_bound().num_elements() == 0) return;
   switch (plan.algorithm) {
   case plan::ScanPlan::Algorithm::Scan: return emit_cumulative(context, instruction, plan);
   case plan::ScanPlan::Algorithm::ArgReduce: return emit_arg_reduce(context, instruction, plan);

@@ -54,23 +54,23 @@ Register fold_lanes(Builder& b, kernel::OpKind kind, std::vector<Register> vecto
 }
 
 void copy_columns(Builder& b, const MatrixSource& source, const MatrixTarget& target, int64_t columns,
-                  int64_t steps, int lanes) {
+                  const IntExpr& steps, int lanes) {
   kernel::MachineType vector{Scalar::F32, lanes}, scalar{Scalar::F32, 1};
   auto store = [&](Register value, const IntExpr& step) {
     b.store(value, target.buffer, target.place + step * lanes, 4 * lanes);
   };
-  if (source.column_stride == 1 && columns == lanes) {
+  if (source.column_stride == IntExpr(1) && columns == lanes) {
     b.loop(0, steps, 1, [&](const IntExpr& step) {
       store(b.load(vector, source.buffer, source.place + step * source.step_stride), step);
     });
     return;
   }
-  int64_t squares = source.step_stride == 1 && lanes > 1 ? steps / lanes : 0;
+  IntExpr squares = source.step_stride == IntExpr(1) && lanes > 1 ? floor_div(steps, lanes) : IntExpr(0);
   b.loop(0, squares, 1, [&](const IntExpr& square) {
     std::vector<Register> rows;
     for (int column = 0; column < lanes; ++column)
       rows.push_back(column < columns ? b.load(vector, source.buffer,
-                                               source.place + column * source.column_stride + square * lanes)
+                                               source.place + source.column_stride * column + square * lanes)
                                       : b.constant(vector, 0));
     transpose(b, rows);
     for (int step = 0; step < lanes; ++step) store(rows[static_cast<size_t>(step)], square * lanes + step);
@@ -79,7 +79,7 @@ void copy_columns(Builder& b, const MatrixSource& source, const MatrixTarget& ta
     Register value = b.constant(vector, 0);
     for (int column = 0; column < columns; ++column) {
       Register element = b.load(scalar, source.buffer,
-                                source.place + column * source.column_stride + step * source.step_stride);
+                                source.place + source.column_stride * column + step * source.step_stride);
       value = lanes == 1 ? element : b.insert(value, element, column);
     }
     store(value, step);

@@ -17,8 +17,7 @@ kernel::Register fold_lanes(kernel::Builder& builder, kernel::OpKind kind,
 // A matrix in a buffer: element (column, step) lies at place + column * column_stride + step * step_stride.
 struct MatrixSource {
   int buffer;
-  IntExpr place;
-  int64_t column_stride, step_stride;
+  IntExpr place, column_stride, step_stride;
 };
 struct MatrixTarget {
   int buffer;
@@ -29,6 +28,6 @@ struct MatrixTarget {
 // others. Vectors are loaded along whichever dim lies together in memory; where that is the steps, squares of
 // lanes x lanes are transposed in registers.
 void copy_columns(kernel::Builder& builder, const MatrixSource& source, const MatrixTarget& target,
-                  int64_t columns, int64_t steps, int lanes);
+                  int64_t columns, const IntExpr& steps, int lanes);
 
 } // namespace firn::lower

@@ -11,7 +11,7 @@ using kernel::Builder;
 using kernel::OpKind;
 
 // Loops over all indices of a tensor, one element at a time.
-void for_each_index(Builder& b, const std::vector<int64_t>& extents, Index& index,
+void for_each_index(Builder& b, const std::vector<IntExpr>& extents, Index& index,
                     const std::function<void(const Index&)>& body) {
   if (index.size() == extents.size()) return body(index);
   b.loop(0, extents[index.size()], 1, [&](const IntExpr& iv) {
@@ -22,12 +22,14 @@ void for_each_index(Builder& b, const std::vector<int64_t>& extents, Index& inde
 }
 
 // An element of an index tensor within [0, extent); negative ones count from the end, others are clamped.
-IntExpr read_index(Builder& b, int buffer, const Type& type, const Index& at, int64_t extent) {
+IntExpr read_index(Builder& b, int buffer, const Type& type, const Index& at, const IntExpr& extent) {
   kernel::Register value = load_element(b, buffer, type, at, Lanes{});
   kernel::MachineType integer = b.type(value);
   kernel::Register negative =
       b.compare(OpKind::SCmp, kernel::Predicate::Lt, value, b.constant_int(integer, 0));
-  value = b.select(negative, b.binary(OpKind::IAdd, value, b.constant_int(integer, extent)), value);
+  kernel::Register count = extent.is_constant() ? b.constant_int(integer, extent.value())
+                                                : b.cast(OpKind::IndexCast, b.index(extent), integer.scalar);
+  value = b.select(negative, b.binary(OpKind::IAdd, value, count), value);
   return checked_index(b, value, 0, extent - 1);
 }
 
@@ -41,6 +43,35 @@ kernel::Register combine(Builder& b, const std::string& reduction, DType dtype, 
   if (reduction == "minimum")
     return b.binary(real ? OpKind::FMinimum : is_signed_type ? OpKind::SMin : OpKind::UMin, old, update);
   return update;
+}
+
+std::vector<IntExpr> extents_of(const Type& type) {
+  std::vector<IntExpr> extents;
+  for (const Dim& dim : type.dims) extents.push_back(dim.extent);
+  return extents;
+}
+
+bool has_none_at_bound(const Type& type) {
+  return type.at_bound().num_elements() == 0;
+}
+
+// Emits `body` for runs in which all of `rooms` are above 0.
+void where_all_positive(Builder& b, const std::vector<IntExpr>& rooms, const std::function<void()>& body) {
+  kernel::Register holds;
+  for (const IntExpr& room : rooms) {
+    if (room.lower_bound() > 0) continue;
+    kernel::Register positive = b.compare(OpKind::SCmp, kernel::Predicate::Gt, b.index(room),
+                                          b.constant_int({kernel::Scalar::Index, 1}, 0));
+    holds = holds ? b.binary(OpKind::And, holds, positive) : positive;
+  }
+  if (!holds) return body();
+  b.if_then_else(
+      holds,
+      [&] {
+        body();
+        return std::vector<kernel::Register>{};
+      },
+      [] { return std::vector<kernel::Register>{}; });
 }
 
 void write_update(Builder& b, const Instruction& scatter, int result, int updates, const Index& target,
@@ -59,7 +90,7 @@ void emit_update_slice(LoweringContext& context, const Instruction& instruction)
   const Type &type = instruction.type(), &update_type = instruction.operand(1).type();
   Value result = result_of(instruction);
   emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
-  if (update_type.num_elements() == 0) return;
+  if (has_none_at_bound(update_type)) return;
   KernelMaker maker(context, instruction, "update_slice");
   Builder& b = maker.builder();
   int update = maker.read(instruction.operand(1));
@@ -68,14 +99,14 @@ void emit_update_slice(LoweringContext& context, const Instruction& instruction)
     start_buffers.push_back(maker.read(instruction.operand(i)));
   int target = maker.write(result);
   Index starts;
-  for (int d = 0; d < type.rank(); ++d) {
-    int64_t room = type.dim(d) - update_type.dim(d);
-    Value start = instruction.operand(d + 2);
-    starts.push_back(room == 0 ? IntExpr(0)
-                               : clamped_symbol(b,
-                                                load_element(b, start_buffers[static_cast<size_t>(d)],
-                                                             start.type(), {}, Lanes{}),
-                                                0, room));
+  std::vector<IntExpr> places; // along each dim
+  for (size_t d = 0; d < type.dims.size(); ++d) {
+    IntExpr room = type.dims[d].extent - update_type.dims[d].extent;
+    const Type& start = instruction.operand(static_cast<int>(d) + 2).type();
+    starts.push_back(room == IntExpr(0)
+                         ? IntExpr(0)
+                         : clamped_symbol(b, load_element(b, start_buffers[d], start, {}, Lanes{}), 0, room));
+    places.push_back(room + 1);
   }
   auto shifted = [&](const Index& index) {
     Index moved = index;
@@ -94,7 +125,7 @@ void emit_update_slice(LoweringContext& context, const Instruction& instruction)
     store_element(b, target, type, shifted(index), lanes, load_element(b, update, update_type, index, lanes));
   };
   loops.parallel = false;
-  emit_element_loops(maker, loops);
+  where_all_positive(b, places, [&] { emit_element_loops(maker, loops); });
   maker.finish();
 }
 
@@ -102,17 +133,19 @@ void emit_scatter_elements(LoweringContext& context, const Instruction& instruct
   const Type &type = instruction.type(), &index_type = instruction.operand(1).type();
   Value result = result_of(instruction);
   emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
-  if (index_type.num_elements() == 0) return;
+  if (has_none_at_bound(index_type)) return;
   KernelMaker maker(context, instruction, "scatter");
   int indices = maker.read(instruction.operand(1)), updates = maker.read(instruction.operand(2)),
       target = maker.write(result);
   auto axis = static_cast<size_t>(instruction.attributes().integer("axis"));
   maker.builder().set_parallel(1);
-  Index index;
-  for_each_index(maker.builder(), index_type.static_dims(), index, [&](const Index& at) {
-    Index to = at;
-    to[axis] = read_index(maker.builder(), indices, index_type, at, type.dim(static_cast<int>(axis)));
-    write_update(maker.builder(), instruction, target, updates, to, at);
+  where_all_positive(maker.builder(), {type.dims[axis].extent}, [&] {
+    Index index;
+    for_each_index(maker.builder(), extents_of(index_type), index, [&](const Index& at) {
+      Index to = at;
+      to[axis] = read_index(maker.builder(), indices, index_type, at, type.dims[axis].extent);
+      write_update(maker.builder(), instruction, target, updates, to, at);
+    });
   });
   maker.finish();
 }
@@ -122,24 +155,24 @@ void emit_scatter_nd(LoweringContext& context, const Instruction& instruction) {
              &update_type = instruction.operand(2).type();
   Value result = result_of(instruction);
   emit_copy(context, instruction.operand(0), context.place_of(result), instruction.location());
-  if (update_type.num_elements() == 0) return;
+  if (has_none_at_bound(update_type)) return;
   KernelMaker maker(context, instruction, "scatter");
   Builder& b = maker.builder();
   int indices = maker.read(instruction.operand(1)), updates = maker.read(instruction.operand(2)),
       target = maker.write(result);
-  std::vector<int64_t> outer = index_type.static_dims();
-  int64_t depth = outer.back();
+  std::vector<IntExpr> outer = extents_of(index_type), inner = extents_of(type);
+  int64_t depth = outer.back().value();
   outer.pop_back();
-  std::vector<int64_t> inner;
-  for (int d = static_cast<int>(depth); d < type.rank(); ++d) inner.push_back(type.dim(d));
+  std::vector<IntExpr> indexed(inner.begin(), inner.begin() + depth);
+  inner.erase(inner.begin(), inner.begin() + depth);
   b.set_parallel(1);
   Index where;
-  for_each_index(b, outer, where, [&](const Index& at) {
+  auto write_slices = [&](const Index& at) {
     Index to;
     for (int64_t d = 0; d < depth; ++d) {
       Index component = at;
       component.push_back(d);
-      to.push_back(read_index(b, indices, index_type, component, type.dim(static_cast<int>(d))));
+      to.push_back(read_index(b, indices, index_type, component, indexed[static_cast<size_t>(d)]));
     }
     Index rest;
     for_each_index(b, inner, rest, [&](const Index& tail) {
@@ -148,7 +181,8 @@ void emit_scatter_nd(LoweringContext& context, const Instruction& instruction) {
       update_index.insert(update_index.end(), tail.begin(), tail.end());
       write_update(b, instruction, target, updates, target_index, update_index);
     });
-  });
+  };
+  where_all_positive(b, indexed, [&] { for_each_index(b, outer, where, write_slices); });
   maker.finish();
 }
 

@@ -1,0 +1,133 @@
+// Shapes that vary in kernels that move data and walk along dims, and within control flow.
+#include "tests/lower/extents_text.h"
+
+#include <catch2/catch.hpp>
+
+namespace firn::test {
+namespace {
+
+const std::vector<std::string> kSymbols = {"n in [0, 5]", "m in [1, 40]"};
+
+std::vector<std::map<std::string, int64_t>> values_of_both(int64_t least_n = 0) {
+  std::vector<std::map<std::string, int64_t>> values;
+  for (int64_t m : {1, 2, 7, 16, 33, 40}) values.push_back({{"n", m % 5 + 1}, {"m", m}});
+  if (least_n == 0) values.push_back({{"n", 0}, {"m", 9}});
+  return values;
+}
+
+} // namespace
+
+TEST_CASE("slices by symbols", "[extents]") {
+  auto values = values_of_both();
+  expect_everywhere(
+      module_of(kSymbols, "%x: f32[40,7], %y: f32[m]",
+                "    %r = symbolic_slice %x {sizes = type i64[m,7], starts = type i64[0,0]} : f32[m,7]",
+                "f32[m,7]"),
+      {.extents = values});
+  expect_everywhere(
+      module_of(kSymbols, "%x: f32[3,n + 40], %y: f32[m]",
+                "    %r = symbolic_slice %x {sizes = type i64[3,m], starts = type i64[0,n]} : f32[3,m]",
+                "f32[3,m]"),
+      {.extents = values});
+  expect_everywhere(
+      module_of(kSymbols, "%x: f32[n,m]",
+                "    %s = symbolic_slice %x {sizes = type i64[n,1], starts = type i64[0,m - 1]} : f32[n,1]\n"
+                "    %r = negate %s : f32[n,1]",
+                "f32[n,1]"),
+      {.extents = values});
+}
+
+TEST_CASE("extents as numbers", "[extents]") {
+  expect_everywhere(
+      module_of(kSymbols, "%x: f32[n,m], %y: i64[3]",
+                "    %d = dim_size %x {dim = 1} : i64[]\n    %w = broadcast_in_dim %d {dims = []} : i64[3]\n"
+                "    %r = add %w, %y : i64[3]",
+                "i64[3]"),
+      {.extents = values_of_both()});
+  expect_everywhere(module_of(kSymbols, "%x: f32[n,m]", "    %r = dim_size %x {dim = 0} : i64[]", "i64[]"),
+                    {.extents = values_of_both()});
+}
+
+TEST_CASE("updates follow extents", "[extents]") {
+  auto values = values_of_both(1);
+  expect_everywhere(module_of({"n in [1, 5]", "m in [1, 40]"},
+                              "%x: f32[n,m], %u: f32[1,m], %i: i64[], %j: i64[]",
+                              "    %r = dynamic_update_slice %x, %u, %i, %j : f32[n,m]", "f32[n,m]"),
+                    {.extents = values});
+  expect_everywhere(module_of({"n in [1, 5]", "m in [1, 40]"}, "%x: f32[m,6], %i: i64[m,6], %u: f32[m,6]",
+                              "    %r = scatter_elements %x, %i, %u {axis = 0, reduction = add} : f32[m,6]",
+                              "f32[m,6]"),
+                    {.ranges = {{"i", {-1, 0}}}, .extents = values});
+  expect_everywhere(module_of({"n in [1, 5]", "m in [1, 40]"}, "%x: f32[m,n], %i: i64[3,1], %u: f32[3,n]",
+                              "    %r = scatter_nd %x, %i, %u {reduction = add} : f32[m,n]", "f32[m,n]"),
+                    {.ranges = {{"i", {-1, 0}}}, .extents = values});
+}
+
+TEST_CASE("concatenations along rows that may be none", "[extents]") {
+  expect_everywhere(
+      module_of({"n in [0, 5]"}, "%x: f32[n,4], %y: f32[n,4]",
+                "    %z = negate %x : f32[n,4]\n    %r = concatenate %z, %y {dim = 0} : f32[2*n,4]",
+                "f32[2*n,4]"),
+      {.extents = values_of("n", {0, 1, 5, 2})});
+}
+
+TEST_CASE("concatenations follow extents", "[extents]") {
+  auto values = values_of_both();
+  expect_everywhere(module_of(kSymbols, "%x: f32[n,m], %y: f32[n,3], %z: f32[n,m]",
+                              "    %r = concatenate %x, %y, %z {dim = 1} : f32[n,2*m + 3]", "f32[n,2*m + 3]"),
+                    {.extents = values});
+  expect_everywhere(
+      module_of(kSymbols, "%x: f32[m,6], %y: f32[n,6]",
+                "    %a = negate %x : f32[m,6]\n    %r = concatenate %a, %y {dim = 0} : f32[m + n,6]",
+                "f32[m + n,6]"),
+      {.extents = values});
+}
+
+TEST_CASE("walks along a dim follow extents", "[extents]") {
+  auto values = values_of_both();
+  for (const char* how : {"", ", exclusive = true", ", reverse = true"})
+    for (const char* dim : {"0", "1"})
+      expect_everywhere(module_of(kSymbols, "%x: f32[m,n]",
+                                  std::string("    %r = cumulative %x {dim = ") + dim + ", reducer = add" +
+                                      how + "} : f32[m,n]",
+                                  "f32[m,n]"),
+                        {.extents = values});
+  expect_everywhere(
+      module_of(kSymbols, "%x: f32[n,m]", "    %r = arg_reduce %x {dim = 1, kind = max} : i64[n]", "i64[n]"),
+      {.extents = values});
+  expect_everywhere(
+      module_of(kSymbols, "%x: f32[m,n]", "    %r = arg_reduce %x {dim = 0, kind = min} : i64[n]", "i64[n]"),
+      {.extents = values});
+}
+
+TEST_CASE("branches give what varies", "[extents]") {
+  expect_everywhere(
+      module_of(kSymbols, "%x: f32[n,m]",
+                "    %c = constant [2] : i64[]\n    %d = dim_size %x {dim = 1} : i64[]\n"
+                "    %p = compare %d, %c {direction = gt} : bool[]\n"
+                "    %r = if %p region () {\n      %a = negate %x : f32[n,m]\n      return %a\n    }, "
+                "region () {\n      return %x\n    } : f32[n,m]",
+                "f32[n,m]"),
+      {.extents = values_of_both()});
+}
+
+TEST_CASE("loops carry what varies", "[extents]") {
+  // Sums of the rows up to each; the number of steps varies too. Two values change places.
+  expect_everywhere(
+      module_of(
+          {"n in [1, 5]", "m in [1, 40]"}, "%x: f32[n,m]",
+          "    %z = constant [0] : i64[]\n    %k = constant [1] : i64[]\n    %f = constant [0] : f32[]\n"
+          "    %count = dim_size %x {dim = 0} : i64[]\n"
+          "    %s = broadcast_in_dim %f {dims = []} : f32[1,m]\n    %y = negate %x : f32[n,m]\n"
+          "    %w:4 = while %z, %s, %x, %y region (%i: i64[], %a: f32[1,m], %p: f32[n,m], %q: f32[n,m]) {\n"
+          "      %c = compare %i, %count {direction = lt} : bool[]\n      return %c\n    }, "
+          "region (%i: i64[], %a: f32[1,m], %p: f32[n,m], %q: f32[n,m]) {\n"
+          "      %g = gather %x, %i {axis = 0} : f32[m]\n      %h = reshape %g : f32[1,m]\n"
+          "      %t = add %a, %h : f32[1,m]\n      %u = dynamic_update_slice %p, %t, %i, %z : f32[n,m]\n"
+          "      %j = add %i, %k : i64[]\n      return %j, %t, %q, %u\n"
+          "    } : (i64[], f32[1,m], f32[n,m], f32[n,m])\n    %r = subtract %w#2, %w#3 : f32[n,m]",
+          "f32[n,m]"),
+      {.extents = values_of_both(1)});
+}
+
+} // namespace firn::test
