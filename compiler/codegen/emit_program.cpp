@@ -258,7 +258,16 @@ private:
     case Step::Kind::Call: return emit_call(step);
     case Step::Kind::If: return emit_if(step);
     case Step::Kind::While: return emit_while(step);
+    case Step::Kind::Bind: return emit_bind(step);
     }
+  }
+
+  void emit_bind(const Step& step) {
+    llvm::Value* number = ir_.CreateAlignedLoad(ir_.getInt64Ty(), address(step.condition), llvm::Align(1));
+    for (auto [id, bound] : {std::pair(llvm::Intrinsic::smax, step.symbol->lower),
+                             std::pair(llvm::Intrinsic::smin, step.symbol->upper)})
+      number = ir_.CreateBinaryIntrinsic(id, number, ir_.getInt64(static_cast<uint64_t>(bound)));
+    extents_.set(*step.symbol, {ir_.CreateZExtOrTrunc(number, context_.index_type()), 0, 0});
   }
 
   void emit_call(const Step& step) {

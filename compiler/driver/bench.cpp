@@ -75,7 +75,9 @@ struct Row {
 Row described(const Compilation& c, const kernel::Step& step, const MachineProbe& probe) {
   Row row;
   if (step.kind != kernel::Step::Kind::Call) {
-    row.name = step.kind == kernel::Step::Kind::If ? "if" : "while";
+    row.name = step.kind == kernel::Step::Kind::If     ? "if"
+               : step.kind == kernel::Step::Kind::Bind ? "count"
+                                                       : "while";
     return row;
   }
   const kernel::Kernel& kernel = *c.program_of(c.run_variant).kernels[static_cast<size_t>(step.kernel)];

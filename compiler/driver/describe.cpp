@@ -38,7 +38,11 @@ artifact::TensorDescription describe_tensor(const Compilation& c, const std::str
   artifact::TensorDescription tensor;
   tensor.name = name;
   tensor.dtype = type.dtype;
-  for (const Dim& dim : type.dims) tensor.dims.push_back(public_extent(dim.extent, c));
+  for (const Dim& dim : type.dims)
+    tensor.dims.push_back(dim.counted ? IntExpr(dim.extent.upper_bound()) : public_extent(dim.extent, c));
+  for (const kernel::Buffer& buffer : c.program.buffers)
+    if (space == kernel::Space::Output && buffer.extent_of == static_cast<int>(index))
+      tensor.counted_dims.push_back({static_cast<size_t>(buffer.extent_axis), buffer.offset});
   const kernel::Buffer* buffer = io_buffer(c.program, space, index);
   if (buffer && buffer->offset >= 0) tensor.arena_offset = buffer->offset;
   if (buffer && buffer->initial >= 0)

@@ -229,7 +229,10 @@ Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef
   run_again();
   std::vector<LiteralRef> results;
   for (const Slot& result : results_) {
-    auto literal = std::make_shared<Literal>(result.tensor->dtype, actual_dims(*result.tensor, dims_));
+    std::vector<int64_t> dims = actual_dims(*result.tensor, dims_);
+    for (const artifact::CountedDim& counted : result.tensor->counted_dims)
+      std::memcpy(&dims[counted.axis], arena_ + counted.arena_offset, sizeof(int64_t));
+    auto literal = std::make_shared<Literal>(result.tensor->dtype, dims);
     std::copy_n(result.memory, literal->bytes().size(), literal->mutable_bytes().data());
     results.push_back(std::move(literal));
   }

@@ -167,6 +167,9 @@ struct Buffer {
   int io_index = -1; // Input, Output, State: which one; its arena slot, if any, is `offset`
   int initial = -1;  // State: the weights buffer that holds its first value; -1: zeros
   int64_t offset = -1;
+  // Arena: an i64 that a run leaves for its caller, the extent of that output along that axis; none else
+  // shares its place. -1: it is no such number.
+  int extent_of = -1, extent_axis = -1;
   std::string location;
 };
 
@@ -176,15 +179,17 @@ struct Argument {
   int64_t byte_offset = 0;
 };
 
-// One step of the program: a kernel call, or control flow whose condition is a bool in a buffer.
+// One step of the program: a kernel call, control flow whose condition is a bool in a buffer, or an extent
+// that only the run knows: an i64 in a buffer, which from here on calls may mention as a symbol.
 struct Step {
-  enum class Kind : uint8_t { Call, If, While } kind = Kind::Call;
+  enum class Kind : uint8_t { Call, If, While, Bind } kind = Kind::Call;
   int kernel = -1;                 // Call
   bool is_copy = false;            // Call: gives the second argument the bytes of the first and does no more
   std::vector<Argument> arguments; // Call: one per parameter
   std::vector<IntExpr> extents;    // Call: one per extent of the kernel, over those of the program
   std::string location;
-  Argument condition;              // If, While
+  Argument condition;              // If, While; Bind: the number, which is clamped to the symbol's bounds
+  SymbolRef symbol;                // Bind
   std::vector<Step> first, second; // If: then, else. While: steps that compute the condition, the body.
 };
 

@@ -50,6 +50,8 @@ private:
         return false;
       }
       if (scanner_.accept("offset") && !integer(buffer.offset)) return false;
+      if (scanner_.accept("extent") && (!number(buffer.extent_of) || !number(buffer.extent_axis)))
+        return false;
       if (scanner_.accept("at") && !name(buffer.location)) return false;
       program.buffers.push_back(std::move(buffer));
     }
@@ -86,10 +88,15 @@ private:
       step.is_copy = scanner_.accept("copy");
       if (step.is_copy || scanner_.accept("call")) {
         if (!parse_call(step)) return false;
+      } else if (scanner_.accept("bind")) {
+        step.kind = Step::Kind::Bind;
+        if (!expressions_.parse_symbol(step.symbol) || !scanner_.expect("from") ||
+            !parse_argument(step.condition))
+          return false;
       } else {
         bool is_if = scanner_.accept("if");
         if (!is_if && !scanner_.accept("while"))
-          return scanner_.fail("expected a call, copy, if, while or '}'");
+          return scanner_.fail("expected a call, copy, bind, if, while or '}'");
         step.kind = is_if ? Step::Kind::If : Step::Kind::While;
         if (!parse_argument(step.condition) || !scanner_.expect("{") || !parse_steps(step.first, depth + 1) ||
             !scanner_.expect("{") || !parse_steps(step.second, depth + 1)) {

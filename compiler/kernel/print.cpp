@@ -181,6 +181,8 @@ private:
     if (buffer.initial >= 0) text_ += " from " + std::to_string(buffer.initial);
     text_ += " bytes " + std::to_string(buffer.bytes) + " align " + std::to_string(buffer.alignment);
     if (buffer.offset >= 0) text_ += " offset " + std::to_string(buffer.offset);
+    if (buffer.extent_of >= 0)
+      text_ += " extent " + std::to_string(buffer.extent_of) + " " + std::to_string(buffer.extent_axis);
     if (!buffer.location.empty()) text_ += " at " + quote(buffer.location);
     text_ += "\n";
   }
@@ -197,6 +199,10 @@ private:
       text_ += indent;
       if (step.kind == Step::Kind::Call) {
         print_call(step);
+        continue;
+      }
+      if (step.kind == Step::Kind::Bind) {
+        text_ += "bind " + names_.declare(step.symbol) + " from " + argument(step.condition) + "\n";
         continue;
       }
       text_ += (step.kind == Step::Kind::If ? "if " : "while ") + argument(step.condition) + " {\n";

@@ -87,12 +87,22 @@ private:
         check_call(step);
         continue;
       }
+      bool binds = step.kind == Step::Kind::Bind;
       if (!is_buffer(step.condition.buffer) || step.condition.byte_offset < 0 ||
-          step.condition.byte_offset >= buffer(step.condition.buffer).bytes) {
-        fail("a condition lies outside its buffer");
+          step.condition.byte_offset > buffer(step.condition.buffer).bytes - (binds ? 8 : 1)) {
+        fail("a condition or count lies outside its buffer");
       }
+      if (binds) {
+        if (step.symbol->lower < 0 || step.symbol->upper > kLargestExtent)
+          fail("count '" + step.symbol->name + "' has no bounds");
+        extents_.push_back(step.symbol);
+        continue;
+      }
+      size_t known = extents_.size(); // what is bound within is not known behind
       check_steps(step.first, depth + 1);
+      if (step.kind == Step::Kind::If) extents_.resize(known);
       check_steps(step.second, depth + 1);
+      extents_.resize(known);
     }
   }
 
@@ -126,7 +136,7 @@ private:
       const IntExpr& given = step.extents[i];
       const Symbol& wanted = *kernel.extents[i];
       for (const SymbolRef& symbol : given.symbols())
-        if (std::find(program_.extents.begin(), program_.extents.end(), symbol) == program_.extents.end())
+        if (std::find(extents_.begin(), extents_.end(), symbol) == extents_.end())
           return fail("a call mentions extent '" + symbol->name + "', which the program does not have");
       if (given.lower_bound() < wanted.lower || given.upper_bound() > wanted.upper)
         fail("extent '" + wanted.name + "' of kernel '" + kernel.name +
@@ -176,6 +186,7 @@ private:
   }
 
   const Program& program_;
+  std::vector<SymbolRef> extents_ = program_.extents; // that calls may mention at the step at hand
   std::string message_;
 };
 

@@ -111,8 +111,7 @@ Result emit_while(LoweringContext& context, const Instruction& instruction) {
       bool is_old =
           std::any_of(carried.begin(), carried.end(), [&](Place p) { return p.buffer == from[i].buffer; });
       if (!is_old) continue;
-      int saved =
-          context.add_scratch_buffer(bytes_at_bound(result.type()), "saved");
+      int saved = context.add_scratch_buffer(bytes_at_bound(result.type()), "saved");
       emit_copy(context, from[i], {saved, 0}, result.type(), instruction.location());
       from[i] = {saved, 0};
     }

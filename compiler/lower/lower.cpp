@@ -19,13 +19,15 @@ std::string describe(const Instruction& instruction) {
   return (instruction.location().empty() ? "instruction" : instruction.location()) + " (" + text + ")";
 }
 
-// Whether every dim is a number or an expression over bounded symbols, which inputs decide.
-bool has_planned_extents(const Type& type) {
+// Whether every dim is a number or an expression over bounded symbols, which inputs decide or steps before
+// have counted.
+bool has_planned_extents(const Type& type, const std::vector<SymbolRef>& counted) {
   std::vector<int64_t> bounds;
   for (const Dim& dim : type.dims) {
-    if (dim.counted) return false;
     for (const SymbolRef& symbol : dim.extent.symbols())
-      if (symbol->lower < 0 || symbol->upper > kernel::kLargestExtent) return false;
+      if (symbol->lower < 0 || symbol->upper > kernel::kLargestExtent ||
+          (dim.counted && std::find(counted.begin(), counted.end(), symbol) == counted.end()))
+        return false;
     bounds.push_back(dim.extent.upper_bound());
   }
   return checked_num_elements(bounds).has_value();
@@ -48,9 +50,12 @@ bool takes_type(const Instruction& instruction, DType dtype, bool is_result) {
   return op_class == OpClass::Control || op_class == OpClass::Shape || instruction.is(Opcode::Select);
 }
 
-// Only values whose shape does not depend on data and whose elements machines know can be lowered.
-Result check_types(const Region& region) {
+// Only values whose shape is known when they are computed and whose elements machines know can be lowered.
+// `counted`: the counts known where the region begins.
+Result check_types(const Region& region, std::vector<SymbolRef> counted) {
   for (const auto& instruction : region.instructions()) {
+    if (instruction->is(Opcode::NonZero))
+      for (const SymbolRef& symbol : instruction->type().dims[1].extent.symbols()) counted.push_back(symbol);
     for (Value operand : instruction->operands())
       if (operand.type().is_tensor() && !takes_type(*instruction, operand.dtype(), /*is_result=*/false))
         return unsupported_error(describe(*instruction) + ": no code can be made for operands of type " +
@@ -61,7 +66,7 @@ Result check_types(const Region& region) {
           (!has_machine_type(type.dtype) && !instruction->is(Opcode::Constant)))
         return unsupported_error(describe(*instruction) + ": no code can be made for values of type " +
                                  type.to_string());
-      if (!type.is_static() && !has_planned_extents(type))
+      if (!type.is_static() && !has_planned_extents(type, counted))
         return unsupported_error(describe(*instruction) + ": the shape of " + type.to_string() +
                                  " depends on data, only a run knows it");
       if (may_be_negative(type))
@@ -70,7 +75,7 @@ Result check_types(const Region& region) {
     }
     if (read_tree_ensemble(*instruction)) continue; // whose kernel does without the loop of its body
     for (int i = 0; i < instruction->num_regions(); ++i)
-      if (Result result = check_types(instruction->region(i)); !result) return result;
+      if (Result result = check_types(instruction->region(i), counted); !result) return result;
   }
   return {};
 }
@@ -84,12 +89,25 @@ void add_symbols(const Region& region, std::vector<SymbolRef>& symbols) {
   }
 }
 
-// The module's symbols that types of the region mention, in the module's order.
+// Symbols that a run counts.
+void add_counts(const Region& region, std::vector<SymbolRef>& counts) {
+  for (const auto& instruction : region.instructions()) {
+    if (instruction->is(Opcode::NonZero))
+      for (const SymbolRef& symbol : instruction->type().dims[1].extent.symbols()) counts.push_back(symbol);
+    for (int i = 0; i < instruction->num_regions(); ++i) add_counts(instruction->region(i), counts);
+  }
+}
+
+// The module's symbols that types of the region mention and no step counts, in the module's order.
 std::vector<SymbolRef> used_symbols(const Module& module, const Region& region) {
-  std::vector<SymbolRef> mentioned, used;
+  std::vector<SymbolRef> mentioned, counts, used;
   add_symbols(region, mentioned);
+  add_counts(region, counts);
+  auto is_in = [](const std::vector<SymbolRef>& symbols, const SymbolRef& symbol) {
+    return std::find(symbols.begin(), symbols.end(), symbol) != symbols.end();
+  };
   for (const SymbolRef& symbol : module.symbols)
-    if (std::find(mentioned.begin(), mentioned.end(), symbol) != mentioned.end()) used.push_back(symbol);
+    if (is_in(mentioned, symbol) && !is_in(counts, symbol)) used.push_back(symbol);
   return used;
 }
 
@@ -119,7 +137,7 @@ public:
 
   Expected<kernel::Program> run() {
     const Region& body = main_.body();
-    if (Result result = check_types(body); !result) return result.error();
+    if (Result result = check_types(body, {}); !result) return result.error();
     for (size_t i = 0; i < body.parameters().size(); ++i)
       if (main_.is_state(i) && !body.parameter(static_cast<int>(i)).type().is_static())
         return unsupported_error("state '" + name_at(main_.parameter_names, i, "input") +
@@ -141,6 +159,7 @@ public:
     LoweringContext::Steps copies;
     context_.with_steps(copies, [&] {
       for (const ResultCopy& copy : copies_) emit_copy(context_, copy.value, copy.to, "");
+      store_counted_extents();
       update_states();
     });
     for (kernel::Step& step : copies) program_.steps.push_back(std::move(step));
@@ -199,6 +218,32 @@ private:
     for (size_t i = 0; i < body.results().size(); ++i)
       if (main_.updates_state(i) && body.results()[i].type().is_static())
         place_rolling_window(context_, body.results()[i], body.parameter(main_.aliases[i]));
+  }
+
+  // Extents of outputs that only the run knows, for the caller.
+  void store_counted_extents() {
+    int output = 0;
+    for (size_t i = 0; i < main_.body().results().size(); ++i) {
+      if (main_.updates_state(i)) continue;
+      const std::vector<Dim>& dims = main_.body().results()[i].type().dims;
+      for (size_t axis = 0; axis < dims.size(); ++axis)
+        if (dims[axis].counted) store_extent(dims[axis].extent, output, static_cast<int>(axis));
+      ++output;
+    }
+  }
+
+  void store_extent(const IntExpr& extent, int output, int axis) {
+    kernel::Buffer buffer;
+    buffer.name = "extent";
+    buffer.bytes = 8;
+    buffer.extent_of = output;
+    buffer.extent_axis = axis;
+    int number = program_.add_buffer(std::move(buffer));
+    KernelMaker maker(context_, "", "extent");
+    int out = maker.parameter({number, 0}, kernel::Scalar::I64, 1, /*written=*/true, "extent");
+    kernel::Builder& b = maker.builder();
+    b.store(b.cast(kernel::OpKind::IndexCast, b.index(extent), kernel::Scalar::I64), out, 0);
+    maker.finish();
   }
 
   // New values of states are computed elsewhere and copied when nothing reads the old ones any more; which of
@@ -274,6 +319,7 @@ Result LoweringContext::emit_plain(const Instruction& instruction, plan::PlainPl
   case Algorithm::UpdateSlice: emit_update_slice(*this, instruction); break;
   case Algorithm::ScatterElements: emit_scatter_elements(*this, instruction); break;
   case Algorithm::ScatterND: emit_scatter_nd(*this, instruction); break;
+  case Algorithm::NonZero: emit_non_zero(*this, instruction); break;
   case Algorithm::Sort: emit_sort(*this, instruction); break;
   case Algorithm::TopK: emit_top_k(*this, instruction); break;
   case Algorithm::Pack: emit_pack_constant(*this, instruction); break;

@@ -346,12 +346,22 @@ int KernelMaker::write(Value value) {
 // The kernel's extents are those of the program's that its code mentions.
 std::vector<IntExpr> KernelMaker::take_extents() {
   std::vector<IntExpr> given;
-  for (const SymbolRef& extent : context_.program().extents)
-    if (mentions(*kernel_, *extent)) {
-      kernel_->extents.push_back(extent);
-      given.push_back(IntExpr::symbol(extent));
-    }
+  for (const auto* extents : {&context_.program().extents, &context_.counts_})
+    for (const SymbolRef& extent : *extents)
+      if (mentions(*kernel_, *extent)) {
+        kernel_->extents.push_back(extent);
+        given.push_back(IntExpr::symbol(extent));
+      }
   return given;
+}
+
+void LoweringContext::bind_count(const SymbolRef& symbol, Place place) {
+  kernel::Step step;
+  step.kind = kernel::Step::Kind::Bind;
+  step.symbol = symbol;
+  step.condition = {place.buffer, place.byte_offset};
+  steps_->push_back(std::move(step));
+  counts_.push_back(symbol);
 }
 
 void KernelMaker::finish() {

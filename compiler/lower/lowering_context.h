@@ -77,6 +77,8 @@ public:
   Place status_place();
   // A buffer in the arena for one kernel's use, or between kernels of one instruction.
   int add_scratch_buffer(int64_t bytes, std::string name);
+  // Adds a step from which on `symbol` is the i64 at a place, until the region at hand ends.
+  void bind_count(const SymbolRef& symbol, Place place);
   // A name for a kernel that nothing else has.
   std::string kernel_name(std::string_view stem);
 
@@ -126,6 +128,7 @@ private:
   Result emit(const Instruction& instruction, const plan::KernelPlan& plan);
   Result emit_plain(const Instruction& instruction, plan::PlainPlan plan);
 
+  friend class KernelMaker;
   kernel::Program& program_;
   const LoweringOptions& options_;
   Steps* steps_ = nullptr;
@@ -135,7 +138,8 @@ private:
   std::map<const Instruction*, FusedSpatialSum*> fused_spatial_sum_;
   std::map<std::pair<const Literal*, std::string>, int> literal_buffers_;
   plan::KernelPlans plans_;
-  bool is_for_least_ = false; // KernelPlans::is_for_least, of the instruction at hand
+  bool is_for_least_ = false;     // KernelPlans::is_for_least, of the instruction at hand
+  std::vector<SymbolRef> counts_; // that steps bind
   int status_buffer_ = -1;
   int next_kernel_ = 0;
 };

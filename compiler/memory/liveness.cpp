@@ -18,6 +18,11 @@ public:
   Liveness run() {
     visit(program_.steps);
     result_.num_steps = time_;
+    for (size_t i = 0; i < program_.buffers.size(); ++i)
+      if (program_.buffers[i].extent_of >= 0 && time_ > 0) {
+        result_.buffers[i].add(0);
+        result_.buffers[i].add(time_ - 1);
+      }
     extend_over_loops();
     return std::move(result_);
   }
@@ -46,6 +51,8 @@ private:
     for (Step& step : steps) {
       if (step.kind == Step::Kind::Call) {
         visit_call(step);
+      } else if (step.kind == Step::Kind::Bind) {
+        visit_condition(step);
       } else if (step.kind == Step::Kind::If) {
         visit_condition(step);
         visit(step.first);

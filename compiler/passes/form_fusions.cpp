@@ -36,7 +36,8 @@ constexpr int64_t kMinimumRow = 8;      // rows shorter than a vector gain nothi
 constexpr int64_t kSmallShare = 64;     // of a value's elements: so few stay in the nearest cache
 
 bool has_fusible_type(const Type& type) {
-  return has_bounds(type) && !is_complex(type.dtype) && type.dtype != DType::String && most_elements(type) > 0;
+  return has_bounds(type) && !is_complex(type.dtype) && type.dtype != DType::String &&
+         most_elements(type) > 0;
 }
 
 // Whether the instruction may be the result of a fusion: elements below a byte have a kernel of their own.

@@ -65,6 +65,7 @@ std::optional<Plain> plain_algorithm(const Instruction& instruction) {
   case Opcode::DynamicUpdateSlice: return Plain::UpdateSlice;
   case Opcode::ScatterElements: return Plain::ScatterElements;
   case Opcode::ScatterND: return Plain::ScatterND;
+  case Opcode::NonZero: return Plain::NonZero;
   case Opcode::Sort: return Plain::Sort;
   case Opcode::TopK: return Plain::TopK;
   case Opcode::Convert:

@@ -140,7 +140,7 @@ using Plain = PlainPlan::Algorithm;
 constexpr Plain kPlain[] = {
     Plain::FusedSpatialSum, Plain::Concatenate, Plain::UpdateSlice, Plain::ScatterElements,
     Plain::ScatterND,       Plain::Sort,        Plain::TopK,        Plain::Pack,
-    Plain::PackElements,    Plain::Members};
+    Plain::PackElements,    Plain::Members,     Plain::NonZero};
 
 class PlanReader {
 public:
@@ -410,6 +410,7 @@ const char* name_of(PlainPlan::Algorithm algorithm) {
   case Plain::UpdateSlice: return "update_slice";
   case Plain::ScatterElements: return "scatter_elements";
   case Plain::ScatterND: return "scatter_nd";
+  case Plain::NonZero: return "non_zero";
   case Plain::Sort: return "sort";
   case Plain::TopK: return "top_k";
   case Plain::Pack: return "pack";

@@ -209,6 +209,7 @@ struct PlainPlan {
     UpdateSlice,
     ScatterElements,
     ScatterND,
+    NonZero,
     Sort, // Sort and TopK: a stable merge sort of each line
     TopK,
     Pack,         // a constant of @prepare (graph/packing.h)

@@ -53,7 +53,7 @@ std::string check_plain(PlainPlan plan, const Instruction& instruction) {
   using Algorithm = PlainPlan::Algorithm;
   bool takes = plan.algorithm == Algorithm::Concatenate || plan.algorithm == Algorithm::UpdateSlice ||
                plan.algorithm == Algorithm::ScatterElements || plan.algorithm == Algorithm::ScatterND ||
-               plan.algorithm == Algorithm::PackElements;
+               plan.algorithm == Algorithm::PackElements || plan.algorithm == Algorithm::NonZero;
   if (plain_algorithm(instruction) != plan.algorithm) return "this is another operation than the kernel's";
   if (!takes) return "the algorithm wants extents that do not vary";
   return has_known_positions(instruction) ? "" : "updates may lie outside";
