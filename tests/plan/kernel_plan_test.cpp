@@ -61,6 +61,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
                            "update_slice",
                            "scatter_elements",
                            "scatter_nd",
+                           "non_zero",
                            "arg_reduce",
                            "arg_reduce lanes 4",
                            "scan",

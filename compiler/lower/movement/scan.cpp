@@ -18,7 +18,7 @@ void emit_lines(KernelMaker& maker, const Type& operand, size_t dim, int64_t lan
   ElementLoops loops;
   loops.type = Type::tensor(operand.dtype, operand.dims);
   loops.type.dims[dim] = Dim(1);
-  loops.steps = operand.dim(static_cast<int>(dim));
+  loops.steps = operand.at_bound().dim(static_cast<int>(dim));
   loops.code.lanes = lanes;
   loops.uses = [&](const Index& index) {
     ElementUses uses;
