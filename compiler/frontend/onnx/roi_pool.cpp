@@ -34,9 +34,9 @@ Value rounded(NodeContext& node, Value x) {
 }
 
 // [R,rows,columns,C] from a table of pixels [N*H*W,C]. Steps through the pixels of all bins at once, as many
-// as the largest bin has.
-Value pool(NodeContext& node, Value table, Value image, int64_t width, const Bins& y, const Bins& x,
-           const std::vector<Dim>& dims) {
+// as the largest bin has; what lies beyond a bin is read within the image and not taken.
+Value pool(NodeContext& node, Value table, Value image, int64_t height, int64_t width, const Bins& y,
+           const Bins& x, const std::vector<Dim>& dims) {
   DType work = y.first.dtype();
   auto raised = [&](Value value, int dim) { return node.unsqueeze(value, dim); };
   Value rows = raised(y.first, 2), columns = raised(x.first, 1); // [R,rows,1] and [R,1,columns]
@@ -51,8 +51,11 @@ Value pool(NodeContext& node, Value table, Value image, int64_t width, const Bin
   auto body = [&](const Values& p) {
     Value i = node.unary(Opcode::Floor, divide(node, p[0], across));
     Value j = subtract(node, p[0], multiply(node, i, across));
-    Value pixel =
-        add(node, times(node, add(node, rows, i), static_cast<double>(width)), add(node, columns, j));
+    auto inside = [&](Value position, int64_t extent) {
+      return smaller(node, position, node.scalar(work, static_cast<double>(extent - 1)));
+    };
+    Value row = inside(add(node, rows, i), height), column = inside(add(node, columns, j), width);
+    Value pixel = add(node, times(node, row, static_cast<double>(width)), column);
     Value index = add(node, node.convert(pixel, DType::I64), image);
     Value picked = node.op(Opcode::Gather, {table, index}, {{"axis", int64_t{0}}});
     Value valid = both(node, node.compare("lt", i, heights), node.compare("lt", j, widths));
@@ -95,7 +98,7 @@ void import_max_roi_pool(NodeContext& node) {
   batch = multiply(node, batch, node.scalar_int(DType::I64, *height * *width));
   Value table = node.reshape(node.transpose(image, {0, 2, 3, 1}), {*pixels, dims[1]});
   if (node.failed()) return;
-  Value pooled = pool(node, table, node.reshape(batch, {regions, Dim(1), Dim(1)}), *width, y, x,
+  Value pooled = pool(node, table, node.reshape(batch, {regions, Dim(1), Dim(1)}), *height, *width, y, x,
                       {regions, Dim(shape[0]), Dim(shape[1]), dims[1]});
   node.set_output(0, node.transpose(pooled, {0, 3, 1, 2}));
 }
