@@ -30,14 +30,14 @@ def count(firn, network, folder):
     """Instructions below the run symbol."""
     worker = os.path.join(folder, "worker")
     subprocess.run([firn, "bench", "--build", network, "-o", worker, "-mcpu=x86-64-v3"], check=True)
-    # The worker runs the network once before it reads commands.
+    # The worker runs every stored data set once before it reads commands.
     ran = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/profile",
                           "--toggle-collect=*_model_run_abi*", worker, network, "1"],
                          input="quit\n", capture_output=True, text=True)
     collected = re.search(r"Collected : (\d+)", ran.stderr)
     if '"ready": true' not in ran.stdout or not collected:
         sys.exit(f"{network}: the worker failed under valgrind:\n{ran.stdout}{ran.stderr}")
-    return int(collected.group(1))
+    return int(collected.group(1)) // max(1, len(glob.glob(os.path.join(network, "test_data_set_*"))))
 
 
 def recorded():

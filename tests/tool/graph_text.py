@@ -45,6 +45,9 @@ def check_graph_of_a_model():
 
 
 def check_object_of_a_text():
+    symbolic = "module @m {\n  symbol n in [1, 4]\n  func @main(%x: f32[n]) -> (f32[n]) {\n    %y = negate %x : f32[n]\n    return %y\n  }\n}\n"
+    expect(["compile", write("symbolic.hlo", symbolic)], 0, "n=1..4")
+    check("set_n(" in open("symbolic.h").read(), "symbolic.h lacks set_n")
     expect(["compile", write("line.hlo", LINE), "-o", "line", "--class", "ns::Line"], 0, "line.o")
     header = open("line.h").read()
     check("class Line" in header and "float, 8> x()" in header and "const float, 8> y()" in header, f"line.h lacks x, y or the class: {header[:400]}")
@@ -56,8 +59,9 @@ def check_refusals():
     expect(["compile", "line.hlo", "--dim", "n=1"], 2, "line.hlo: error: --dim goes with an ONNX model")
     expect(["compile", "line.hlo", "--external", "zz"], 2, "no input or output 'zz'; it has 'x', 'y'")
     expect(["compile", write("nowhere.hlo", LINE.replace("@main", "@helper"))], 1, "nowhere.hlo: error: the graph has no function @main")
-    symbolic = "module @m {\n  symbol n in [1, 4]\n  func @main(%x: f32[n]) -> (f32[n]) {\n    %y = negate %x : f32[n]\n    return %y\n  }\n}\n"
-    expect(["compile", write("symbolic.hlo", symbolic)], 3, "input %x is f32[n]")
+    order = "region (%a: f32[], %b: f32[]) {\n      %p = compare %a, %b {direction = lt} : bool[]\n      return %p\n    }"
+    sort = "module @m {\n  symbol n in [1, 4]\n  func @main(%x: f32[n]) -> (f32[n]) {\n    %y = sort %x {dim = 0} " + order + " : f32[n]\n    return %y\n  }\n}\n"
+    expect(["compile", write("sort.hlo", sort)], 3, "sort")
     for verb in (["compile"], ["opt"]):
         expect([*verb, write("broken.hlo", LINE.replace("multiply", "frobnicate"))], 1, "broken.hlo:4:", ": error: ")
         expect([*verb, write("wrong.hlo", LINE.replace("[2, 2, 2, 2, 2, 2, 2, 2] : f32[8]", "[2, 2, 2, 2] : f32[4]"))], 1, "wrong.hlo: error: @main: ")
