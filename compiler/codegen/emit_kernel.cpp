@@ -142,8 +142,8 @@ llvm::Function* KernelEmitter::emit() {
   return function_;
 }
 
-// Over the range that two arguments give. Whoever calls with an empty range has nothing to do with us; the loop
-// is entered unconditionally.
+// Over the range that two arguments give. Whoever calls with an empty range has nothing to do with us; the
+// loop is entered unconditionally.
 template <class Body> void KernelEmitter::emit_range(unsigned argument, Body body) {
   ++depth_;
   emit_loop(function_->getArg(argument), function_->getArg(argument + 1), 1, /*runs_at_least_once=*/true, {},

@@ -15,8 +15,8 @@ Expected<std::vector<plan::KernelPlans>> plan_cpus(const Compilation& compilatio
                                                    const lower::LoweringOptions& lowering,
                                                    const std::vector<NamedTarget>& cpus);
 
-// The program for one of the CPUs, by its plans. It reads the weights of compilation.program, which gets those
-// that it does not share; the arena is as large as the largest program's.
+// The program for one of the CPUs, by its plans. It reads the weights of compilation.program, which gets
+// those that it does not share; the arena is as large as the largest program's.
 Result add_variant(const CompileOptions& options, const lower::LoweringOptions& lowering, NamedTarget cpu,
                    const plan::KernelPlans& plans, Compilation& compilation);
 

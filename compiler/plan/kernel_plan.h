@@ -124,7 +124,7 @@ struct RecurrentPlan {
   int64_t fetch_ahead = 0;   // bytes ahead at which weights are asked for; 0: they are not
   bool turns = false;        // every other step reads the weights from their end to their start
   bool looped_cells = false; // the cells of a tile are a loop over sums in memory, in parts of few registers
-  // For several threads: so many entries of the batch, whole tiles, are an item with a time of its own; 0: all.
+  // For several threads: so many entries of the batch, whole tiles, are an item, with its own time; 0: all.
   int64_t item_rows = 0;
   // Or items are blocks of units, and their threads wait for each other before every sweep.
   bool together = false;
@@ -250,7 +250,7 @@ public:
     return plan && plan->algorithm == algorithm;
   }
   void set(const Instruction& instruction, KernelPlan plan) { plans_[&instruction] = std::move(plan); }
-  // Of an object for several CPUs: a plan for the least able of them, whose code for the instruction all have.
+  // Of an object for several CPUs: a plan for the least able of them, whose code for it all of them have.
   void set_for_least(const Instruction& instruction, KernelPlan plan) {
     set(instruction, std::move(plan));
     for_least_.insert(&instruction);

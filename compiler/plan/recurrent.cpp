@@ -42,7 +42,7 @@ int register_count(const TargetInfo& target) {
 
 // Functions of a cell, in instructions.
 constexpr double kCellInstructions = 100;
-// What sharing a layer has to save of its time, since the prediction knows little of the machine's other work.
+// What sharing a layer has to save of its time: the prediction knows little of the machine's other work.
 constexpr double kSharingGain = 1.15;
 
 // Whether and how threads share a layer. Entries of the batch are independent of each other, but every thread
