@@ -145,3 +145,29 @@ TEST_CASE("prefixes of C functions are of no library") {
   CHECK(symbol_prefix("Firn::Status") == "firn_status_model");
   CHECK(symbol_prefix("size::T") == "size_t_model");
 }
+
+TEST_CASE("dims get members of their own, and tensors keep away from their setters") {
+  ModelDescription model = digits_sample();
+  const auto add = [&](const char* name) {
+    model.dims.push_back({std::make_shared<Symbol>(Symbol{"s", 1, 8}), name, "", 1, {}});
+  };
+  for (const char* name : {"batch", "Batch", "dims", "dim", "class", "3 d", "INT_MAX", ""}) add(name);
+  model.inputs[0].name = "set_batch";
+  model.outputs[0].name = "dims";
+  REQUIRE(assign_identifiers(model));
+  std::vector<std::string> made;
+  for (const DimDescription& dim : model.dims) made.push_back(dim.identifier);
+  CHECK(made == std::vector<std::string>{"batch", "Batch_2", "dims_2", "dim_2", "class_", "dim_3_d",
+                                         "INT_MAX_", "dim_3"});
+  CHECK(model.inputs[0].identifier == "set_batch_3"); // "set_Batch_2" is taken
+  CHECK(model.outputs[0].identifier == "dims_2");
+  for (const char* name : {"vision::Dims", "set_batch"}) {
+    model.class_name = name;
+    const Result named = assign_identifiers(model);
+    REQUIRE_FALSE(named);
+    CHECK(named.error().message.find("is a member of classes of models with dims that vary") !=
+          std::string::npos);
+  }
+  model.dims.clear();
+  CHECK(assign_identifiers(model));
+}

@@ -52,6 +52,21 @@ TEST_CASE("what both sides rely on is hashed") {
   CHECK(changes_hash([](ModelDescription& m) { m.content_hash = "other"; }));
 }
 
+TEST_CASE("what dims may be is hashed") {
+  auto changes = [](const std::function<void(ModelDescription&)>& change) {
+    ModelDescription model = varying_sample();
+    change(model);
+    return contract_hash(model) != contract_hash(varying_sample());
+  };
+  CHECK_FALSE(changes([](ModelDescription&) {}));
+  CHECK(changes([](ModelDescription& m) { m.dims[3].allowed = {1, 5, 8}; }));
+  CHECK(changes([](ModelDescription& m) { m.dims[2].multiple = 16; }));
+  CHECK(changes([](ModelDescription& m) {
+    m.dims[0].symbol = std::make_shared<Symbol>(Symbol{"batch", 1, 9});
+  }));
+  CHECK(changes([](ModelDescription& m) { m.dims[1].identifier = "length"; }));
+}
+
 TEST_CASE("paths and sizes of code are not hashed") {
   CHECK_FALSE(changes_hash([](ModelDescription& m) { m.source_file = "elsewhere.onnx"; }));
   CHECK_FALSE(changes_hash([](ModelDescription& m) { m.code_bytes = m.stack_bytes = 1; }));

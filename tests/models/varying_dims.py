@@ -21,6 +21,10 @@ def floats(name, dims, values):
     return tensor(name, dims, struct.pack(f"<{len(values)}f", *values))
 
 
+def int64s(name, *values):
+    return tensor(name, [len(values)], struct.pack(f"<{len(values)}q", *values), dtype=7)
+
+
 def numbers(count, first=1):
     """Small whole numbers, so that sums are exact."""
     return [(first + 7 * i) % 11 - 5 for i in range(count)]
@@ -74,7 +78,7 @@ def multiples(folder):
         return [([rows, width], x)], [([rows * width // 32, 32], [-each for each in x])]
 
     write(folder, [node("Reshape", ["x", "s"], ["r"]), node("Neg", ["r"], ["y"])], [value("x", ["rows", "width"])],
-          [value("y", ["tiles", 32])], [tensor("s", [2], struct.pack("<2q", -1, 32), dtype=7)],
+          [value("y", ["tiles", 32])], [int64s("s", -1, 32)],
           [data_set(*shape) for shape in ((1, 32), (8, 96), (4, 64))])
 
 
@@ -88,7 +92,25 @@ def turned(folder):
           [data_set(*shape) for shape in ((1, 9), (9, 1), (4, 7))])
 
 
+def embedded(folder):
+    """y = x + the first rows of a table, z = x without its first row."""
+    from model_writer import attribute, num
+    table = numbers(18, 2)
+
+    def data_set(rows):
+        x = numbers(2 * rows)
+        return [([rows, 2], x)], [([rows, 2], [a + b for a, b in zip(x, table)]), ([rows - 1, 2], x[2:])]
+
+    write(folder, [node("Shape", ["x"], ["n"], attribute("start", 2, num(3, 0)), attribute("end", 2, num(3, 1))),
+                   node("Slice", ["t", "zero", "n", "zero"], ["first"]), node("Add", ["x", "first"], ["y"]),
+                   node("Slice", ["x", "one", "far", "zero"], ["z"])],
+          [value("x", ["rows", 2])], [value("y", ["rows", 2]), value("z", ["others", 2])],
+          [floats("t", [9, 2], table), int64s("zero", 0), int64s("one", 1), int64s("far", 2**63 - 1)],
+          [data_set(rows) for rows in (9, 1, 4)])
+
+
 CASES = {
+    embedded: (["rows=1..9"], "rows=1..8", "rows = 9 is outside 1..8"),
     product: (["batch=1..4", "seq=1..33"], "batch=1..3", "dim 0 is 4, batch = 4 is outside 1..3"),
     longer: (["past=0..16", "seq=1..8"], "seq=1..7", "seq = 8 is outside 1..7"),
     multiples: (["rows=1|4|8", "width=32..96:32"], "rows=1|3|8", "dim 'rows' is 4, the object is for 1|3|8"),

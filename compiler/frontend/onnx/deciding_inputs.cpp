@@ -45,8 +45,12 @@ private:
     auto at =
         static_cast<size_t>(std::find(parameters.begin(), parameters.end(), value.def) - parameters.begin());
     const Type& type = value.type();
-    bool is_small =
-        type.is_tensor() && (type.is_static() ? type.num_elements() <= kMaxElements : type.rank() == 1);
+    // Options that give a dim a range ask for more than one value of the input.
+    bool has_range = std::any_of(type.dims.begin(), type.dims.end(), [](const Dim& dim) {
+      return !dim.is_static() && dim.extent.upper_bound() != INT64_MAX;
+    });
+    bool is_small = type.is_tensor() && !has_range &&
+                    (type.is_static() ? type.num_elements() <= kMaxElements : type.rank() == 1);
     if (at >= main_.parameter_names.size() || !is_small || state_.options.is_state(main_.parameter_names[at]))
       known_ = false;
     else
