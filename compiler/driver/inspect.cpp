@@ -102,19 +102,16 @@ std::string list_operators(const std::string& filter, bool json) {
   for (const onnx::OperatorRow& row : onnx::operator_table()) {
     std::string name = *row.domain ? std::string(row.domain) + "." + row.name : row.name;
     if (name.find(filter) == name.npos) continue;
-    bool counted = row.support == onnx::Support::KnownCount;
     std::string versions =
         std::to_string(row.since) + (row.until >= onnx::kLatest ? "+" : "-" + std::to_string(row.until));
     if (json) {
       text += (first ? "  {\"name\": " : ",\n  {\"name\": ") + json_string(name) +
               ", \"opsets\": " + json_string(versions) +
-              ", \"documentation\": " + json_string(row.documentation) +
-              ", \"compiled\": " + (counted ? "\"known count\"" : "\"always\"") + "}";
+              ", \"documentation\": " + json_string(row.documentation) + "}";
     } else {
       char line[64];
       std::snprintf(line, sizeof line, "%-30s %-7s ", name.c_str(), versions.c_str());
-      text += line + std::string(row.documentation) +
-              (counted ? " (compiles where their count is known)\n" : "\n");
+      text += line + std::string(row.documentation) + "\n";
     }
     first = false;
   }

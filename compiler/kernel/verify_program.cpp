@@ -90,7 +90,7 @@ private:
       bool binds = step.kind == Step::Kind::Bind;
       if (!is_buffer(step.condition.buffer) || step.condition.byte_offset < 0 ||
           step.condition.byte_offset > buffer(step.condition.buffer).bytes - (binds ? 8 : 1)) {
-        fail("a condition or count lies outside its buffer");
+        fail(binds ? "a count lies outside its buffer" : "a condition lies outside its buffer");
       }
       if (binds) {
         if (step.symbol->lower < 0 || step.symbol->upper > kLargestExtent)

@@ -24,12 +24,6 @@ enum class NarrowFloats : unsigned char {
   Widened, // as f32, and its outputs of f32 are narrowed again: nothing between is rounded or overflows
 };
 
-// What objects have code for.
-enum class Support : unsigned char {
-  Always,
-  KnownCount, // only where constants or dims say how many results there are; the evaluator counts as it goes
-};
-
 struct OperatorRow {
   const char* domain; // "" is ai.onnx
   const char* name;
@@ -43,7 +37,6 @@ struct OperatorRow {
   Importer import;
   const char* documentation; // one line for `firn ops`
   NarrowFloats narrow_floats = NarrowFloats::AsGiven;
-  Support support = Support::Always;
 };
 
 // All rows, sorted by domain, name, since.

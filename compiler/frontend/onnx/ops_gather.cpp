@@ -270,14 +270,13 @@ void import_trilu(NodeContext& node) {
 }
 
 constexpr OperatorRow kRows[] = {
-    {"", "Compress", 9, kLatest, 2, 2, 1, 1, "any bool", import_compress, "slices where a condition holds",
-     NarrowFloats::AsGiven, Support::KnownCount},
+    {"", "Compress", 9, kLatest, 2, 2, 1, 1, "any bool", import_compress, "slices where a condition holds"},
     {"", "Gather", 1, kLatest, 2, 2, 1, 1, "any index~int", import_gather, "slices at indices"},
     {"", "GatherElements", 11, kLatest, 2, 2, 1, 1, "any index~int", import_gather_elements,
      "elements at indices along an axis"},
     {"", "GatherND", 11, kLatest, 2, 2, 1, 1, "any i64~int", import_gather_nd, "slices at coordinates"},
     {"", "NonZero", 9, kLatest, 1, 1, 1, 1, "num|bool", import_non_zero,
-     "coordinates of elements that are not zero", NarrowFloats::AsGiven, Support::KnownCount},
+     "coordinates of elements that are not zero"},
     {"", "OneHot", 9, kLatest, 3, 3, 1, 1, "num num any", import_one_hot,
      "vectors with one element set; depth constant"},
     {"", "Scatter", 9, kLatest, 3, 3, 1, 1, "T=any index~int T", import_scatter_elements,

@@ -261,7 +261,7 @@ const OperatorRow kRows[] = {
     {"", "MaxUnpool", 9, kLatest, 2, 3, 1, 1, "float i64 i64", import_max_unpool,
      "elements put back to MaxPool's positions"},
     {"", "NonMaxSuppression", 10, kLatest, 2, 5, 1, 1, "f32 f32 i64 f32 f32", import_non_max_suppression,
-     "boxes of highest score that do not overlap", NarrowFloats::AsGiven, Support::KnownCount},
+     "boxes of highest score that do not overlap"},
     {"", "RoiAlign", 10, kLatest, 3, 3, 1, 1, "T=float T i64", import_roi_align,
      "regions of an image resampled to one size"},
 };
