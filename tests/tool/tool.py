@@ -10,7 +10,7 @@ DIGITS = os.path.join(SOURCE, "models", "digits")
 MODEL = os.path.join(DIGITS, "model.onnx")
 IMAGE = os.path.join(DIGITS, "test_data_set_0", "input_0.pb")
 
-from model_writer import graph, model, node, value  # noqa: E402 (the path is set above)
+from model_writer import attribute, graph, model, msg, node, num, value  # noqa: E402 (the path is set above)
 
 failures = []
 
@@ -49,13 +49,13 @@ def symbolic_model(folder):
 
 
 def counted_model(folder):
-    """The positions that hold something: their number depends on data."""
-    return write_model(os.path.join(folder, "counted.onnx"), [node("NonZero", ["x"], ["y"])], [value("x", [4])], [value("y", [1, "n"], 7)])
+    """Halves of the positions that hold something: their number depends on data."""
+    nodes = [node("NonZero", ["x"], ["at"]), node("Split", ["at"], ["y", "z"], attribute("axis", 2, num(3, 1)))]
+    return write_model(os.path.join(folder, "counted.onnx"), nodes, [value("x", [4])], [value("y", [1, "n"], 7), value("z", [1, "m"], 7)])
 
 
 def shapeless_model(folder):
     """An input without a shape."""
-    from model_writer import msg, num
     return write_model(os.path.join(folder, "shapeless.onnx"), [node("Relu", ["x"], ["y"])], [msg(1, "x") + msg(2, msg(1, num(1, 1)))], [value("y", [2, 3])])
 
 
