@@ -16,7 +16,7 @@ std::vector<OperatorRow> collect() {
         movement_operators(),     normalization_operators(), pad_operators(),       pooling_operators(),
         quantization_operators(), random_operators(),        recurrent_operators(), reduction_operators(),
         resize_operators(),       shape_operators(),         signal_operators(),    slice_operators(),
-        training_operators(),     tree_operators(),          vision_operators()})
+        training_operators(),     tree_operators(),          unique_operators(),    vision_operators()})
     rows.insert(rows.end(), family.begin(), family.end());
   std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
     return std::make_tuple(std::string_view(a.domain), std::string_view(a.name), a.since) <

@@ -2,6 +2,7 @@
 // and kin.
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/non_zero.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
 #include <algorithm>
@@ -181,6 +182,8 @@ bool can_count_now(const LiteralRef& literal) {
          !is_complex(literal->dtype());
 }
 
+} // namespace
+
 Value non_zero(NodeContext& node, Value x) {
   if (!x) return {};
   if (auto literal = node.constant(x); can_count_now(literal)) return node.constant(coordinates(*literal));
@@ -196,6 +199,8 @@ Value non_zero(NodeContext& node, Value x) {
       Opcode::NonZero, {x}, {Type::tensor(DType::I64, {Dim(x.rank()), count}), Type::tensor(DType::I64, {})});
   return made ? made->result() : Value{};
 }
+
+namespace {
 
 void import_non_zero(NodeContext& node) {
   node.set_output(0, non_zero(node, node.input(0)));
