@@ -24,6 +24,16 @@ std::string io_table(const char* name, const std::vector<TensorDescription>& ten
   return text + "{-1, 0, -1}};\n";
 }
 
+// Where runs leave the extents that depend on data.
+std::string count_table(const std::vector<TensorDescription>& outputs) {
+  std::string text = "constexpr CountFacts kCounts[] = {";
+  for (size_t i = 0; i < outputs.size(); ++i)
+    for (const artifact::CountedDim& counted : outputs[i].counted_dims)
+      text += "{" + std::to_string(i) + ", " + std::to_string(counted.axis) + ", " +
+              std::to_string(counted.arena_offset) + "}, ";
+  return text + "{-1, 0, 0}};\n";
+}
+
 // What the worker needs to know of weights that have to be prepared.
 std::string prepare_facts(const Compilation& c) {
   if (!c.prepare) return "";
@@ -130,6 +140,7 @@ std::string worker_facts(const Compilation& c, const std::vector<StoredSet>& set
   std::string run = c.codegen.run_symbol, weights = c.codegen.weights_symbol;
   return "#pragma once\n#include <cstddef>\n#include <cstdint>\n#include <vector>\nstruct firn_rt2_call;\n"
          "struct IoFacts { long long offset, bytes; int file; };\n"
+         "struct CountFacts { int output, axis; long long offset; };\n"
          "constexpr std::size_t kArenaBytes = " +
          std::to_string(d.arena_bytes) +
          ";\n"
@@ -139,7 +150,7 @@ std::string worker_facts(const Compilation& c, const std::vector<StoredSet>& set
          "constexpr int kNumInputs = " +
          std::to_string(d.inputs.size()) + ", kNumOutputs = " + std::to_string(d.outputs.size()) + ";\n" +
          io_table("kInputs", d.inputs, sets[0].files) + io_table("kOutputs", d.outputs, outputs) +
-         set_tables(d, sets) + "extern \"C\" std::int32_t " + run +
+         set_tables(d, sets) + count_table(d.outputs) + "extern \"C\" std::int32_t " + run +
          "(const firn_rt2_call*);\n"
          "extern \"C\" const unsigned char* " +
          weights +
