@@ -18,6 +18,8 @@ struct RecurrentLayer {
   int64_t hidden = 0;
   int gates = 1; // gates stacked in dim 0 of w and r
   bool projected() const { return !operands.w; }
+  const IntExpr& steps() const { return operands.x.type().dims[0].extent; }
+  const IntExpr& batch() const { return operands.x.type().dims[1].extent; }
 };
 // Nothing if the instruction is no recurrent composite, or one whose operands are not what its attributes
 // say.

@@ -24,7 +24,7 @@ std::vector<Sweep> make_sweeps(const RecurrentLayer& layer) {
 
 bool is_plain_f32(Value value) {
   const Type& type = value.type();
-  return type.is_static() && type.dtype == DType::F32 && type.layout.is_plain() && type.num_elements() > 0;
+  return type.dtype == DType::F32 && type.layout.is_plain() && type.at_bound().num_elements() > 0;
 }
 
 // Sums of the sweep that has most of them.
@@ -51,8 +51,8 @@ constexpr double kSharingGain = 1.15;
 class Sharing {
 public:
   Sharing(const RecurrentLayer& layer, const PlanOptions& options)
-      : layer_(layer), target_(options.target), threads_(options.threads), batch_(layer.operands.x.dim(1)),
-        steps_(static_cast<double>(layer.operands.x.dim(0))) {}
+      : layer_(layer), target_(options.target), threads_(options.threads),
+        batch_(layer.batch().upper_bound()), steps_(static_cast<double>(layer.steps().upper_bound())) {}
 
   void choose(RecurrentPlan& plan) const {
     RecurrentPlan by_rows = plan, by_units = plan;
@@ -68,11 +68,17 @@ public:
       best = cycles;
       chosen = candidate;
     };
-    if (tiles > 1) consider(by_rows, steps_ * step_cycles(by_rows, by_rows.item_rows / by_rows.rows, 1));
-    if (blocks_of(plan) > 1 && can_wait(target_)) consider(by_units, together_cycles(by_units));
+    if (tiles > 1 && layer_.batch().is_constant())
+      consider(by_rows, steps_ * step_cycles(by_rows, by_rows.item_rows / by_rows.rows, 1));
+    if (blocks_of(plan) > 1 && has_phases(layer_) && can_wait(target_))
+      consider(by_units, together_cycles(by_units));
     plan = chosen;
   }
 
+  // Whether kernels know how often threads wait.
+  static bool has_phases(const RecurrentLayer& layer) {
+    return layer.steps().is_constant() && layer.batch().is_constant();
+  }
   static bool can_wait(const TargetInfo& target) {
     return target.arch == Arch::X86_64 || target.arch == Arch::AArch64;
   }
@@ -145,7 +151,7 @@ RecurrentPlan choose(const RecurrentLayer& layer, const PlanOptions& options, in
     best = cycles;
     plan.vectors = vectors;
   }
-  int64_t batch = layer.operands.x.dim(1), steps = layer.operands.x.dim(0);
+  int64_t batch = layer.batch().upper_bound(), steps = layer.steps().upper_bound();
   plan.rows = static_cast<int>(std::clamp<int64_t>((registers - 3) / (plan.vectors * most), 1, batch));
   if (options.optimize_size) plan.rows = 1;
   // As many sums as hide the latency of the FMA; machines without vectors have no registers for them.
@@ -170,9 +176,15 @@ std::optional<RecurrentLayer> find_recurrent(const Instruction& composite) {
   const RecurrentOperands& o = layer->operands;
   for (Value value : {o.x, o.w, o.r, o.b, o.h0, o.c0, o.peepholes, o.b_r})
     if (value && !is_plain_f32(value)) return std::nullopt;
+  for (Value value : {o.w, o.r, o.b, o.peepholes, o.b_r})
+    if (value && !value.type().is_static()) return std::nullopt;
+  for (Value state : {o.h0, o.c0})
+    if (state && state.type().dims[0].extent != layer->batch()) return std::nullopt;
+  if (!o.x.type().dims[2].is_static()) return std::nullopt;
   for (int i = 0; i < composite.num_results(); ++i)
     if (!composite.type(i).layout.is_plain()) return std::nullopt;
-  if (o.lens && o.lens.dtype() != DType::I32) return std::nullopt;
+  if (o.lens && (o.lens.dtype() != DType::I32 || o.lens.type().dims[0].extent != layer->batch()))
+    return std::nullopt;
   return layer;
 }
 
@@ -186,7 +198,7 @@ std::string complete(RecurrentPlan& plan, const Instruction& composite, const Pl
   auto layer = find_recurrent(composite);
   if (!layer) return "this is no recurrent layer of plain f32";
   if (plan.rows == 0) plan = choose(*layer, options);
-  int64_t batch = layer->operands.x.dim(1);
+  int64_t batch = layer->batch().upper_bound();
   if (plan.rows > batch) return "a tile has at most the " + std::to_string(batch) + " rows of the batch";
   if (plan.sums > kMaxSums || plan.fetch_ahead > kMaxFetchAhead || plan.fetch_ahead % 4 != 0)
     return "there are at most " + std::to_string(kMaxSums) +
@@ -194,9 +206,11 @@ std::string complete(RecurrentPlan& plan, const Instruction& composite, const Pl
            " bytes ahead";
   if (plan.item_rows % plan.rows != 0 || plan.item_rows > batch + plan.rows - 1)
     return "items are whole tiles of the " + std::to_string(batch) + " rows of the batch";
+  if (plan.item_rows > 0 && !layer->batch().is_constant()) return "items are of a batch that does not vary";
   if (!plan.together) return "";
   if (plan.item_rows > 0 || plan.turns)
     return "blocks of units that threads share have no items of rows and no turns";
+  if (!Sharing::has_phases(*layer)) return "threads wait for each other as often as is known";
   if (!Sharing::can_wait(options.target)) return "threads cannot wait for each other on this CPU";
   if (Sharing(*layer, options).blocks_of(plan) < 2) return "there is one block of units";
   return "";

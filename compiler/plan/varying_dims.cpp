@@ -5,6 +5,7 @@
 #include "compiler/plan/attention.h"
 #include "compiler/plan/choose_plan.h"
 #include "compiler/plan/element_code.h"
+#include "compiler/plan/recurrent.h"
 #include "compiler/plan/roots.h"
 #include "compiler/plan/trees.h"
 
@@ -107,6 +108,8 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
     return complete(*elements, instruction, context.options.target);
   }
   if (auto* rows = std::get_if<RowsPlan>(&plan)) return complete(*rows, instruction, context.options.target);
+  if (auto* recurrent = std::get_if<RecurrentPlan>(&plan))
+    return complete(*recurrent, instruction, context.options);
   if (auto* trees = std::get_if<TreesPlan>(&plan)) return complete(*trees, instruction, context.options);
   if (auto* attention = std::get_if<AttentionPlan>(&plan))
     return complete(*attention, instruction, context.options);
@@ -133,6 +136,7 @@ std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
   std::vector<KernelPlan> candidates{tiles,
                                      AttentionPlan{},
                                      RowsPlan{},
+                                     RecurrentPlan{},
                                      TreesPlan{},
                                      ScanPlan{ScanPlan::Algorithm::Scan},
                                      ScanPlan{ScanPlan::Algorithm::ArgReduce}};

@@ -21,6 +21,8 @@ struct Case {
   std::string plan = "";  // the layer's, if it is not the cost model's
   std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "native"};
   int threads = 1;
+  // Steps and entries of the batch that vary from none or one up to the bounds above, in each run.
+  std::vector<std::pair<int64_t, int64_t>> runs = {};
 };
 
 LiteralRef weights(std::vector<int64_t> dims, std::mt19937& random) {
@@ -32,6 +34,13 @@ LiteralRef weights(std::vector<int64_t> dims, std::mt19937& random) {
 }
 
 void make_layer(const Case& c, Module& module) {
+  Dim steps = c.steps, batch = c.batch;
+  if (!c.runs.empty()) {
+    module.symbols = {std::make_shared<Symbol>(Symbol{"steps", 0, c.steps}),
+                      std::make_shared<Symbol>(Symbol{"batch", 0, c.batch})};
+    steps = IntExpr::symbol(module.symbols[0]);
+    batch = IntExpr::symbol(module.symbols[1]);
+  }
   Function& main = module.add_function("main");
   GraphBuilder b(main.body());
   std::mt19937 random(1);
@@ -45,14 +54,14 @@ void make_layer(const Case& c, Module& module) {
   std::string kind = c.kind;
   int64_t h = c.hidden, gates = (kind == "lstm" ? 4 : kind == "gru" ? 3 : 1) * h;
   RecurrentOperands o;
-  o.x = input("x", DType::F32, {c.steps, c.batch, c.projected ? gates : c.in});
+  o.x = input("x", DType::F32, {steps, batch, c.projected ? gates : c.in});
   if (!c.projected) o.w = weight("w", {gates, c.in}), o.b = weight("b", {gates});
   o.r = weight("r", {gates, h});
-  o.h0 = input("h0", DType::F32, {c.batch, h});
-  if (kind == "lstm") o.c0 = input("c0", DType::F32, {c.batch, h});
+  o.h0 = input("h0", DType::F32, {batch, h});
+  if (kind == "lstm") o.c0 = input("c0", DType::F32, {batch, h});
   if (c.peepholes) o.peepholes = weight("p", {3 * h});
   if (c.options.linear_before_reset) o.b_r = weight("b_r", {h});
-  if (c.lens) o.lens = input("lens", DType::I32, {c.batch});
+  if (c.lens) o.lens = input("lens", DType::I32, {batch});
   Instruction* layer = kind == "lstm"  ? make_lstm(b, o, c.options)
                        : kind == "gru" ? make_gru(b, o, c.options)
                                        : make_rnn(b, o, c.options);
@@ -67,9 +76,12 @@ void expect_layer(const Case& c) {
               << " " << c.plan);
   Module module("test");
   make_layer(c, module);
+  std::vector<std::map<std::string, int64_t>> extents;
+  for (auto [steps, batch] : c.runs) extents.push_back({{"steps", steps}, {"batch", batch}});
   expect_lowered_module(module, {.tolerance = 2e-6,
                                  .ranges = {{"w", {-0.4, 0.4}}, {"r", {-0.4, 0.4}}, {"b", {-0.4, 0.4}}},
                                  .cpus = c.cpus,
+                                 .extents = extents,
                                  .threads = c.threads});
 }
 
@@ -237,4 +249,25 @@ TEST_CASE("a recurrent layer is one kernel", "[lower]") {
 
 TEST_CASE("large recurrent layers fetch their weights ahead", "[lower]") {
   expect_layer({.kind = "gru", .steps = 2, .hidden = 200, .options = {.linear_before_reset = true}});
+}
+
+TEST_CASE("recurrent layers over steps and batches that vary", "[lower][extents]") {
+  std::vector<std::pair<int64_t, int64_t>> runs = {{5, 9}, {1, 1}, {2, 2}, {4, 7},
+                                                   {5, 3}, {0, 4}, {3, 0}, {1, 8}};
+  for (const char* kind : {"lstm", "gru", "rnn"}) {
+    Case plain{.kind = kind, .steps = 5, .batch = 9, .runs = runs};
+    expect_layer(plain);
+    Case reverse = plain;
+    reverse.projected = reverse.lens = reverse.options.reverse = true;
+    reverse.hidden = 32;
+    expect_layer(reverse);
+    for (const char* plan : {"recurrent tile 4x1", "recurrent tile 7x1 turns"}) {
+      Case planned = plain;
+      planned.plan = plan;
+      planned.constant_weights = false;
+      expect_layer(planned);
+    }
+  }
+  expect_layer(
+      {.kind = "gru", .steps = 5, .batch = 9, .options = {.linear_before_reset = true}, .runs = runs});
 }

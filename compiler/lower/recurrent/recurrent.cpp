@@ -8,6 +8,7 @@
 #include "compiler/lower/recurrent/recurrent_cell.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <numeric>
 
@@ -23,21 +24,22 @@ public:
       : context_(context), composite_(composite), layer_(std::move(layer)),
         maker_(context, composite, composite.word("name")), b_(maker_.builder()),
         plan_(plan::divide(layer_, plan, context.target())), units_(plan_.units), sweeps_(plan_.sweeps),
-        hidden_(layer_.hidden), steps_(layer_.operands.x.dim(0)), batch_(layer_.operands.x.dim(1)),
+        hidden_(layer_.hidden), steps_(layer_.steps()), batch_(layer_.batch()),
+        has_one_step_(steps_ == IntExpr(1)), most_rows_(batch_.upper_bound()),
         cells_(b_, layer_, plan_, buffers_) {}
 
   void emit() {
     bind_buffers();
-    maker_.set_flops(2 * steps_ * batch_ * layer_.gates * hidden_ *
+    maker_.set_flops(2 * steps_.upper_bound() * most_rows_ * layer_.gates * hidden_ *
                      (hidden_ + (layer_.projected() ? 0 : inputs())));
     if (plan_.together) return emit_together();
     if (plan_.item_rows > 0) item_ = b_.set_parallel(items());
-    if (steps_ > 1) {
+    if (!has_one_step_) {
       copy(buffers_.h0, 0, buffers_.state, 0);
       if (is_lstm()) copy(buffers_.c0, 0, buffers_.c, 0);
     }
     emit_steps();
-    if (steps_ > 1) copy(buffers_.state, steps_ % 2 * batch_ * hidden_, buffers_.y_h, 0);
+    if (!has_one_step_) copy(buffers_.state, floor_mod(steps_, 2) * state_elements(), buffers_.y_h, 0);
     maker_.finish();
   }
 
@@ -63,13 +65,13 @@ private:
     buffers_.y_h = maker_.write(result_of(composite_, 1));
     if (is_lstm()) buffers_.c = maker_.write(result_of(composite_, 2));
     buffers_.state = buffers_.y_h;
-    if (steps_ > 1) {
-      state_ = {context_.add_scratch_buffer(2 * state_bytes(), "state"), 0};
-      buffers_.state = maker_.parameter(state_, kernel::Scalar::F32, 2 * batch_ * hidden_, true, "state");
+    if (!has_one_step_) {
+      state_ = {context_.add_scratch_buffer(2 * state_elements() * 4, "state"), 0};
+      buffers_.state = maker_.parameter(state_, kernel::Scalar::F32, 2 * state_elements(), true, "state");
     }
     if (sweeps_.size() > 1) {
-      buffers_.z = scratch(batch_ * hidden_, "update");
-      buffers_.reset = scratch(batch_ * hidden_, "reset");
+      buffers_.z = scratch(state_elements(), "update");
+      buffers_.reset = scratch(state_elements(), "reset");
     }
   }
 
@@ -97,26 +99,28 @@ private:
     return maker_.parameter(place, kernel::Scalar::F32, elements, false, "packed");
   }
 
-  int64_t state_bytes() const { return batch_ * hidden_ * 4; }
-  int64_t tiles() const { return (batch_ + plan_.rows - 1) / plan_.rows; } // of the batch
+  // At the bound of the batch: the distance of old and new states does not vary.
+  int64_t state_elements() const { return most_rows_ * hidden_; }
+  int64_t tiles() const { return (most_rows_ + plan_.rows - 1) / plan_.rows; } // of the batch
   int64_t item_tiles() const { return plan_.item_rows / plan_.rows; }
   int64_t items() const { return (tiles() + item_tiles() - 1) / item_tiles(); }
 
   // The states of the batch, or of the item's part of it.
-  void copy(int from, int64_t from_offset, int to, int64_t to_offset) {
-    int64_t count = batch_ * hidden_, lanes = std::min<int64_t>(units_.lanes, count);
+  void copy(int from, const IntExpr& from_offset, int to, const IntExpr& to_offset) {
+    IntExpr count = batch_ * hidden_;
+    int64_t lanes = std::min<int64_t>(units_.lanes, state_elements());
     auto move = [&](const IntExpr& at, int64_t width) {
       b_.store(b_.load({kernel::Scalar::F32, static_cast<int>(width)}, from, at + from_offset), to,
                at + to_offset);
     };
     if (plan_.item_rows > 0) {
       int64_t part = plan_.item_rows * hidden_;
-      lanes = std::gcd(std::gcd(lanes, part), count);
-      return b_.loop(item_ * (part / lanes), min((item_ + 1) * (part / lanes), count / lanes), 1,
+      lanes = std::gcd(std::gcd(lanes, part), count.value());
+      return b_.loop(item_ * (part / lanes), min((item_ + 1) * (part / lanes), floor_div(count, lanes)), 1,
                      [&](const IntExpr& i) { move(i * lanes, lanes); });
     }
-    b_.loop(0, count / lanes, 1, [&](const IntExpr& i) { move(i * lanes, lanes); });
-    b_.loop(count / lanes * lanes, count, 1, [&](const IntExpr& i) { move(i, 1); });
+    b_.loop(0, floor_div(count, lanes), 1, [&](const IntExpr& i) { move(i * lanes, lanes); });
+    b_.loop(floor_div(count, lanes) * lanes, count, 1, [&](const IntExpr& i) { move(i, 1); });
   }
 
   // An item is a block of units; its threads wait for each other behind every sweep. What is before the first
@@ -125,14 +129,14 @@ private:
     auto copy_state = [&](Place from, Place to) {
       emit_copy(context_, from, to, layer_.operands.h0.type(), composite_.location());
     };
-    if (steps_ > 1) {
+    if (!has_one_step_) {
       copy_state(context_.place_of(layer_.operands.h0), state_);
       if (is_lstm())
         copy_state(context_.place_of(layer_.operands.c0), context_.place_of(result_of(composite_, 2)));
     }
     item_ = b_.set_parallel(units_.whole_blocks() + (units_.rest_vectors() > 0 ? 1 : 0));
     auto sweeps = static_cast<int64_t>(sweeps_.size());
-    IntExpr phase = b_.set_phases(steps_ * sweeps);
+    IntExpr phase = b_.set_phases(steps_.value() * sweeps);
     StepPlaces at = places_of(floor_div(phase, sweeps), /*is_back=*/false);
     if (sweeps == 1)
       emit_item_block(at, 0);
@@ -140,8 +144,8 @@ private:
       choose(
           floor_mod(phase, sweeps), 1, [&] { emit_item_block(at, 0); }, [&] { emit_item_block(at, 1); });
     maker_.finish();
-    int64_t last = steps_ % 2 * state_bytes();
-    if (steps_ > 1)
+    int64_t last = steps_.value() % 2 * state_elements() * 4;
+    if (!has_one_step_)
       copy_state({state_.buffer, state_.byte_offset + last}, context_.place_of(result_of(composite_, 1)));
   }
 
@@ -168,22 +172,23 @@ private:
 
   void emit_steps() {
     if (!plan_.turns) return b_.loop(0, steps_, 1, [&](const IntExpr& step) { emit_step(step, false); });
-    b_.loop(0, steps_ / 2, 1, [&](const IntExpr& pair) {
+    b_.loop(0, floor_div(steps_, 2), 1, [&](const IntExpr& pair) {
       emit_step(pair * 2, false);
       emit_step(pair * 2 + 1, true);
     });
-    if (steps_ % 2 != 0) emit_step(steps_ - 1, false);
+    IntExpr odd = floor_mod(steps_, 2);
+    b_.loop(steps_ - odd, steps_, 1, [&](const IntExpr& step) { emit_step(step, false); });
   }
 
   StepPlaces places_of(const IntExpr& step, bool is_back) const {
-    int64_t size = batch_ * hidden_;
+    int64_t size = state_elements();
     StepPlaces at;
-    at.time = layer_.options.reverse ? IntExpr(steps_ - 1) - step : step;
+    at.time = layer_.options.reverse ? steps_ - 1 - step : step;
     at.is_back = is_back;
-    at.old_buffer = steps_ > 1 ? buffers_.state : buffers_.h0;
+    at.old_buffer = has_one_step_ ? buffers_.h0 : buffers_.state;
     at.new_buffer = buffers_.state;
-    at.old_state = steps_ > 1 ? floor_mod(step, 2) * size : IntExpr(0);
-    at.new_state = steps_ > 1 ? IntExpr(size) - floor_mod(step, 2) * size : IntExpr(0);
+    at.old_state = has_one_step_ ? IntExpr(0) : floor_mod(step, 2) * size;
+    at.new_state = has_one_step_ ? IntExpr(0) : IntExpr(size) - floor_mod(step, 2) * size;
     return at;
   }
 
@@ -205,14 +210,15 @@ private:
   }
 
   void emit_block(const StepPlaces& at, size_t sweep, const IntExpr& first, int vectors, int last_lanes) {
-    int64_t whole_tiles = batch_ / plan_.rows;
-    int rest = static_cast<int>(batch_ % plan_.rows);
+    IntExpr whole_tiles = floor_div(batch_, plan_.rows);
     bool has_items = plan_.item_rows > 0;
     IntExpr from = has_items ? item_ * item_tiles() : IntExpr(0), end = whole_tiles;
     if (has_items) end = min(from + item_tiles(), whole_tiles);
     b_.loop(from, end, 1, [&](const IntExpr& tile) {
       emit_tile({at, sweep, tile * plan_.rows, plan_.rows, first, vectors, last_lanes});
     });
+    if (!batch_.is_constant()) return emit_rest_rows(at, sweep, first, vectors, last_lanes);
+    int rest = static_cast<int>(batch_.value() % plan_.rows);
     if (rest == 0) return;
     auto emit_rest = [&] {
       emit_tile({at, sweep, whole_tiles * plan_.rows, rest, first, vectors, last_lanes});
@@ -220,6 +226,18 @@ private:
     if (!has_items || items() == 1) return emit_rest();
     choose(
         item_, items() - 1, [] {}, emit_rest);
+  }
+
+  // What whole tiles leave of a batch that varies: tiles of half as many rows, and so on.
+  void emit_rest_rows(const StepPlaces& at, size_t sweep, const IntExpr& first, int vectors, int last_lanes) {
+    IntExpr from = floor_div(batch_, plan_.rows) * plan_.rows, rest = batch_ - from;
+    for (auto rows = static_cast<int>(std::bit_floor(static_cast<unsigned>(plan_.rows - 1))); rows > 0;
+         rows /= 2) {
+      IntExpr before = from + floor_div(rest, 2 * rows) * (2 * rows);
+      b_.loop(0, floor_mod(floor_div(rest, rows), 2), 1, [&](const IntExpr& i) {
+        emit_tile({at, sweep, before + i * rows, rows, first, vectors, last_lanes});
+      });
+    }
   }
 
   using Tile = RecurrentTile;
@@ -303,7 +321,10 @@ private:
   plan::RecurrentDivision plan_;
   const plan::UnitBlocks& units_;
   const std::vector<plan::Sweep>& sweeps_;
-  int64_t hidden_, steps_, batch_;
+  int64_t hidden_;
+  IntExpr steps_, batch_;
+  bool has_one_step_;
+  int64_t most_rows_;                                  // of a batch
   Place state_;                                        // old and new h
   IntExpr item_ = 0;                                   // rows of the batch, or a block of units
   std::vector<int> input_buffers_, recurrent_buffers_; // of panels by sweep; -1: none

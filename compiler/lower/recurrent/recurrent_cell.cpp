@@ -132,7 +132,7 @@ void RecurrentCells::emit_lstm(const RecurrentTile& tile, const Sums& sums, cons
   std::vector<Value> peepholes;
   for (int i = 0; buffers_.peepholes >= 0 && i < 3; ++i)
     peepholes.push_back(body.bind(load(tile, 0, buffers_.peepholes, unit + i * layer_.hidden)));
-  int old_buffer = layer_.operands.x.dim(0) > 1 ? buffers_.c : buffers_.c0;
+  int old_buffer = layer_.steps() == IntExpr(1) ? buffers_.c0 : buffers_.c;
   kernel::Register old_c;
   if (part != Part::Shown) old_c = load(tile, 0, old_buffer, element);
   auto next = RecurrentCell(g, layer_.kind, layer_.options)
@@ -177,8 +177,7 @@ void RecurrentCells::store_states(const RecurrentTile& tile, const IntExpr& elem
     y = b_.select(valid, h, b_.constant(vector_type(), 0));
     h = b_.select(valid, h, load(tile, 0, tile.at.old_buffer, tile.at.old_state + element));
   }
-  int64_t batch = layer_.operands.x.dim(1);
-  if (buffers_.y >= 0) store(tile, y, buffers_.y, tile.at.time * (batch * layer_.hidden) + element);
+  if (buffers_.y >= 0) store(tile, y, buffers_.y, tile.at.time * (layer_.batch() * layer_.hidden) + element);
   store(tile, h, tile.at.new_buffer, tile.at.new_state + element);
 }
 
