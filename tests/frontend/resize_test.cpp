@@ -118,3 +118,53 @@ TEST_CASE("the corners of a single pixel are its centre") {
   REQUIRE(imported.model);
   CHECK(numbers(run(imported, {f32({1, 2, 3}, {1, 0, 0, 0, 1, 0})})[0]) == Doubles{-1, 0, 1, 0});
 }
+
+namespace {
+
+// y of a[1,1,?,?] whose dims are symbols or numbers.
+Doubles resized_image(const std::vector<WireDim>& dims, const std::vector<Message>& attributes,
+                      const Message& wanted, bool by_sizes, const LiteralRef& x) {
+  Model model;
+  model.opsets = {{"", 19}};
+  model.graph.inputs = {value("a", F32, dims)};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.initializers = {wanted};
+  model.graph.nodes = {resize_node(attributes, by_sizes)};
+  onnx::ImportOptions options;
+  if (!dims[2].name.empty()) options.ranges = {{"h", {1, 40, 1, {}}}, {"w", {1, 40, 1, {}}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  return numbers(run(imported, {x})[0]);
+}
+
+} // namespace
+
+TEST_CASE("dims that vary are resized as dims that are known") {
+  LiteralRef x = f32({1, 1, 5, 7}, counting(35));
+  auto same = [&](const std::vector<Message>& attributes, const Message& wanted, bool by_sizes) {
+    Doubles want = resized_image({1, 1, 5, 7}, attributes, wanted, by_sizes, x);
+    Doubles found = resized_image({1, 1, "h", "w"}, attributes, wanted, by_sizes, x);
+    REQUIRE(found.size() == want.size());
+    for (size_t i = 0; i < want.size(); ++i) CHECK(found[i] == Approx(want[i]).margin(2e-5));
+  };
+  auto check = [&](const std::vector<Message>& attributes) {
+    for (float scale : {2.0f, 0.5f, 1.5f, 3.0f}) {
+      INFO(scale);
+      same(attributes, floats("s", {4}, {1, 1, scale, scale}), false);
+    }
+    same(attributes, ints("s", {1, 1, 8, 3}), true);
+  };
+  for (const char* place : {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners",
+                            "asymmetric", "tf_half_pixel_for_nn"}) {
+    INFO(place);
+    Message coordinates = attribute_text("coordinate_transformation_mode", place);
+    for (const char* nearest : {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}) {
+      INFO(nearest);
+      check({coordinates, attribute_text("mode", "nearest"), attribute_text("nearest_mode", nearest)});
+    }
+    check({coordinates, attribute_text("mode", "linear")});
+    check({coordinates, attribute_text("mode", "cubic")});
+    check({coordinates, attribute_text("mode", "cubic"), attribute("exclude_outside", 1)});
+  }
+}

@@ -109,7 +109,114 @@ def embedded(folder):
           [data_set(rows) for rows in (9, 1, 4)])
 
 
+def resized(folder):
+    """Twice as large by nearest places, and in between of neighbours to the size of another tensor."""
+    def line(x, extent):
+        y = []
+        for i in range(extent):
+            place = (i + 0.5) * len(x) / extent - 0.5
+            low = int(place // 1)
+            first, second = (x[min(max(at, 0), len(x) - 1)] for at in (low, low + 1))
+            y.append(first * (1 - (place - low)) + second * (place - low))
+        return y
+
+    def data_set(rows, columns):
+        x = numbers(rows * columns, rows)
+        image = [x[i * columns:][:columns] for i in range(rows)]
+        twice = [image[i // 2][j // 2] for i in range(2 * rows) for j in range(2 * columns)]
+        tall = list(zip(*[line(column, 4 * rows) for column in zip(*image)]))
+        return [([1, 1, rows, columns], x), ([4 * rows], numbers(4 * rows))], [
+            ([1, 1, 2 * rows, 2 * columns], twice), ([1, 1, 4 * rows, columns], [each for row in tall for each in row])]
+
+    from model_writer import attribute, msg, num
+    mode = lambda name, text: attribute(name, 3, msg(4, text))
+    axis = lambda name, n: attribute(name, 2, num(3, n))
+    write(folder, [node("Resize", ["x", "", "scales"], ["y"], mode("mode", "nearest"), mode("coordinate_transformation_mode", "asymmetric"),
+                        mode("nearest_mode", "floor")),
+                   node("Shape", ["x"], ["n"], axis("end", 2)), node("Shape", ["x"], ["columns"], axis("start", 3)), node("Shape", ["like"], ["tall"]),
+                   node("Concat", ["n", "tall", "columns"], ["sizes"], axis("axis", 0)),
+                   node("Resize", ["x", "", "", "sizes"], ["z"], mode("mode", "linear"))],
+          [value("x", [1, 1, "rows", "columns"]), value("like", ["tall"])], [value("y", [1, 1, "a", "b"]), value("z", [1, 1, "c", "columns"])],
+          [floats("scales", [4], [1, 1, 2, 2])], [data_set(*shape) for shape in ((1, 1), (5, 9), (2, 3), (4, 8))])
+
+
+def padded(folder):
+    """Rows up to nine, of zeros, of the last one, and of all from behind and from the start again."""
+    def data_set(rows):
+        x = numbers(2 * rows)
+        image = [x[2 * i:][:2] for i in range(rows)]
+        period = max(1, 2 * (rows - 1))
+        mirror = [min(i % period, period - i % period) for i in range(9)]
+        flat = lambda places: [each for i in places for each in image[i]]
+        return [([rows, 2], x)], [([9, 2], x + [0] * (18 - 2 * rows)), ([9, 2], flat([min(i, rows - 1) for i in range(9)])),
+                                  ([9, 2], flat(mirror)), ([9, 2], flat([i % rows for i in range(9)]))]
+
+    from model_writer import attribute, msg, num
+    nodes = [node("Shape", ["x"], ["n"], attribute("end", 2, num(3, 1))), node("Sub", ["nine", "n"], ["more"]),
+             node("Concat", ["zeros", "more", "zero"], ["pads"], attribute("axis", 2, num(3, 0)))]
+    modes = ("constant", "edge", "reflect", "wrap")
+    nodes += [node("Pad", ["x", "pads"], [mode], attribute("mode", 3, msg(4, mode))) for mode in modes]
+    write(folder, nodes, [value("x", ["rows", 2])], [value(mode, ["all", 2]) for mode in modes],
+          [int64s("nine", 9), int64s("zeros", 0, 0), int64s("zero", 0)], [data_set(rows) for rows in (9, 1, 4)])
+
+
+def scanned(folder):
+    """Sums of the rows up to each, from both ends; and doubled rows until one starts with 5, or there are no more."""
+    def sums(rows):
+        total, made = [0, 0], []
+        for row in rows:
+            total = [a + b for a, b in zip(total, row)]
+            made.append(total)
+        return made
+
+    def data_set(rows):
+        x = numbers(2 * rows, rows)
+        image = [x[2 * i:][:2] for i in range(rows)]
+        stop = next((i + 1 for i, row in enumerate(image) if row[0] == 5), rows)
+        flat = lambda image: [each for row in image for each in row]
+        return [([rows, 2], x)], [([rows, 2], flat(sums(image))), ([rows, 2], flat(sums(image[::-1])[::-1])),
+                                  ([stop, 2], [2 * each for each in flat(image[:stop])])]
+
+    from model_writer import attribute, msg, num
+    body = graph([node("Add", ["s", "row"], ["t"]), node("Identity", ["t"], ["out"])], [value("s", [2]), value("row", [2])],
+                 [value("t", [2]), value("out", [2])])
+    step = graph([node("Gather", ["x", "i"], ["row"]), node("Add", ["row", "row"], ["out"]), node("Slice", ["row", "zero", "one"], ["first"]),
+                  node("Squeeze", ["first"], ["f"]), node("Equal", ["f", "five"], ["is"]), node("Not", ["is"], ["on"])],
+                 [value("i", [], 7), value("go", [], 9)], [value("on", [], 9), value("out", [2])])
+    scan = lambda *more: [attribute("body", 5, msg(6, body)), attribute("num_scan_inputs", 2, num(3, 1)), *more]
+    write(folder, [node("Scan", ["start", "x"], ["", "down"], *scan()),
+                   node("Scan", ["start", "x"], ["", "up"], *scan(ints("scan_input_directions", [1]), ints("scan_output_directions", [1]))),
+                   node("Shape", ["x"], ["n"], attribute("end", 2, num(3, 1))), node("Squeeze", ["n"], ["count"]),
+                   node("Loop", ["count", ""], ["until"], attribute("body", 5, msg(6, step)))],
+          [value("x", ["rows", 2])], [value("down", ["rows", 2]), value("up", ["rows", 2]), value("until", ["found", 2])],
+          [floats("start", [2], [0, 0]), int64s("zero", 0), int64s("one", 1), floats("five", [], [5])],
+          [data_set(rows) for rows in (9, 1, 2, 6)])
+
+
+def cut(folder):
+    """Rows from the largest of the first column on, every second one before it, and those before it from behind."""
+    def data_set(rows):
+        x = numbers(2 * rows, rows)
+        image = [x[2 * i:][:2] for i in range(rows)]
+        at = max(range(rows), key=lambda i: (image[i][0], -i))
+        flat = lambda image: [each for row in image for each in row]
+        return [([rows, 2], x)], [([rows - at, 2], flat(image[at:])), ([len(image[:at:2]), 2], flat(image[:at:2])),
+                                  ([at + 1, 2], flat(image[at::-1]))]
+
+    from model_writer import attribute, num
+    write(folder, [node("Slice", ["x", "zero", "one", "axis"], ["column"]), node("Squeeze", ["column", "axis"], ["c"]),
+                   node("ArgMax", ["c"], ["at"], attribute("axis", 2, num(3, 0))), node("Slice", ["x", "at", "far", "zero"], ["a"]),
+                   node("Slice", ["x", "zero", "at", "zero", "two"], ["b"]), node("Slice", ["x", "at", "back", "zero", "minus"], ["d"])],
+          [value("x", ["rows", 2])], [value("a", ["ra", 2]), value("b", ["rb", 2]), value("d", ["rd", 2])],
+          [int64s("zero", 0), int64s("one", 1), int64s("axis", 1), int64s("far", 2**63 - 1), int64s("back", -2**63), int64s("two", 2),
+           int64s("minus", -1)], [data_set(rows) for rows in (9, 1, 4)])
+
+
 CASES = {
+    resized: (["rows=1..5", "columns=1..9", "tall=4..20"], "rows=1..4", "rows = 5 is outside 1..4"),
+    padded: (["rows=1..9"], "rows=1..8", "rows = 9 is outside 1..8"),
+    scanned: (["rows=1..9"], "rows=1..8", "rows = 9 is outside 1..8"),
+    cut: (["rows=1..9"], "rows=1..8", "rows = 9 is outside 1..8"),
     embedded: (["rows=1..9"], "rows=1..8", "rows = 9 is outside 1..8"),
     product: (["batch=1..4", "seq=1..33"], "batch=1..3", "dim 0 is 4, batch = 4 is outside 1..3"),
     longer: (["past=0..16", "seq=1..8"], "seq=1..7", "seq = 8 is outside 1..7"),

@@ -1,8 +1,11 @@
 // Making of while ops, and unrolling where they cannot carry the state.
 #include "compiler/frontend/onnx/loop.h"
 
+#include "compiler/frontend/onnx/counted.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
+
+#include <algorithm>
 
 namespace firn::onnx {
 
@@ -44,14 +47,12 @@ std::optional<LoopResults> unroll(NodeContext& node, const LoopForm& form) {
   return results;
 }
 
-// A zeroed buffer of `trips` rows, made before the loop.
-Value row_buffer(Instruction* loop, Value row, int64_t trips, const std::string& location) {
+// A zeroed buffer of rows, made before the loop.
+Value row_buffer(Instruction* loop, const Type& type, const std::string& location) {
   Region& region = *loop->parent();
-  Instruction* zero = region.append_constant(Literal::scalar(row.dtype(), 0), loop);
-  std::vector<Dim> dims = row.type().dims;
-  dims.insert(dims.begin(), Dim(trips));
-  Instruction* buffer = region.append(Opcode::BroadcastInDim, {zero->result()},
-                                      {Type::tensor(row.dtype(), dims)}, {{"dims", Ints{}}}, loop);
+  Instruction* zero = region.append_constant(Literal::scalar(type.dtype, 0), loop);
+  Instruction* buffer =
+      region.append(Opcode::BroadcastInDim, {zero->result()}, {type}, {{"dims", Ints{}}}, loop);
   zero->set_location(location);
   buffer->set_location(location);
   return buffer->result();
@@ -61,6 +62,13 @@ Value write_row(NodeContext& node, Value buffer, Value row, Value step) {
   Values operands{buffer, node.unsqueeze(row, 0), step};
   for (int i = 0; i < row.rank(); ++i) operands.push_back(node.scalar_int(DType::I64, 0));
   return node.op(Opcode::DynamicUpdateSlice, std::move(operands));
+}
+
+// Extents that are the same in every step.
+bool has_bounds(const Type& type) {
+  return std::all_of(type.dims.begin(), type.dims.end(), [](const Dim& dim) {
+    return !dim.counted && dim.extent.lower_bound() >= 0 && dim.extent.upper_bound() < INT64_MAX;
+  });
 }
 
 bool is_true(NodeContext& node, Value value) {
@@ -93,7 +101,8 @@ public:
     LoopResults results;
     auto states = static_cast<int>(form_.state.size());
     for (int i = 0; i < states; ++i) results.state.push_back(loop_->result(2 + i));
-    for (int i = 0; i < form_.num_rows; ++i) results.rows.push_back(loop_->result(2 + states + i));
+    for (int i = 0; i < form_.num_rows; ++i) results.rows.push_back(written(loop_->result(2 + states + i)));
+    if (node_.failed()) return std::nullopt;
     return results;
   }
 
@@ -117,9 +126,18 @@ private:
     return add_rows(body, *step, parameters[0], std::move(results));
   }
 
+  // Whether every step up to the bound is taken.
+  bool takes_all() { return !asks_ && is_true(node_, form_.go_on); }
+
+  // The rows of a buffer that steps have written.
+  Value written(Value buffer) {
+    if (takes_all()) return buffer;
+    Value rows = node_.iota(DType::I64, {buffer.type().dims[0]}, 0);
+    return compress(node_, buffer, 0, node_.compare("lt", rows, loop_->result(0)));
+  }
+
   bool add_rows(Region& body, const Step& step, Value index, Values results) {
-    bool counted = form_.trips && !asks_ && is_true(node_, form_.go_on);
-    if (form_.num_rows > 0 && !counted) {
+    if (form_.num_rows > 0 && !form_.bound) {
       node_.fail_unknown({node_.input(0), node_.input(1)},
                          "its scan outputs have as many rows as there are steps, which only a run knows");
       return false;
@@ -128,17 +146,17 @@ private:
     std::vector<Type> types;
     for (Value value : operands) types.push_back(value.type());
     for (Value row : step.rows) {
-      if (!row.type().is_static() || row.dtype() == DType::String) {
-        node_.fail_unsupported("a scan output has rows of " + row.type().to_string() + ", wants static dims" +
-                               binding_advice(row.type().dims));
+      if (!has_bounds(row.type()) || row.dtype() == DType::String) {
+        node_.fail_unsupported("a scan output has rows of " + row.type().to_string() +
+                               ", wants dims within bounds" + binding_advice(row.type().dims));
         return false;
       }
       Type buffer_type = Type::tensor(row.dtype(), row.type().dims);
-      buffer_type.dims.insert(buffer_type.dims.begin(), Dim(*form_.trips));
+      buffer_type.dims.insert(buffer_type.dims.begin(), *form_.bound);
       if (!node_.check(is_sane_type(buffer_type),
                        "a scan output would be " + buffer_type.to_string() + ", more than Firn can hold"))
         return false;
-      Value buffer = row_buffer(loop_, row, *form_.trips, node_.location());
+      Value buffer = row_buffer(loop_, buffer_type, node_.location());
       operands.push_back(buffer);
       types.push_back(buffer.type());
       Value parameter = body.add_parameter(buffer.type())->result();
@@ -157,11 +175,10 @@ private:
       parameters.push_back(test.add_parameter(loop_->type(i))->result());
     Value result;
     node_.in_region(test, [&] {
-      bool always = !asks_ && is_true(node_, form_.go_on);
       if (form_.trip_count) result = node_.compare("lt", parameters[0], form_.trip_count);
       if (!form_.trip_count)
         result = parameters[1];
-      else if (!always)
+      else if (!takes_all())
         result = node_.binary(Opcode::And, parameters[1], result);
     });
     if (node_.failed() || !result) return false;

@@ -1,7 +1,8 @@
 // Loops of ONNX as while ops, shared by Loop and Scan.
 //
 // A while op carries [step, go on, state..., rows of scan outputs...]. What a step adds to a scan output is
-// written into a row of a buffer, so that the number of steps must be known for those.
+// written into a row of a buffer, so that a bound of the number of steps must be known for those; where a
+// loop may end before, the rows that it wrote are counted.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
@@ -19,9 +20,10 @@ struct LoopForm {
   Values state;     // at first
   int num_rows = 0; // scan outputs
   std::optional<int64_t> trips;
-  Value trip_count; // i64 scalar; null: unlimited
-  Value go_on;      // bool scalar at first; null: true
-  bool asks = true; // the body decides on going on
+  std::optional<Dim> bound; // steps at most; scan outputs want one
+  Value trip_count;         // i64 scalar; null: unlimited
+  Value go_on;              // bool scalar at first; null: true
+  bool asks = true;         // the body decides on going on
   std::function<std::optional<Step>(Value step, Value go_on, const Values& state)> body;
 };
 

@@ -62,6 +62,12 @@ void import_loop(NodeContext& node) {
     if (!node.check_scalar(0)) return;
     form.trip_count = node.convert(node.reshape(node.input(0), {}), DType::I64);
     if (auto trips = node.constant_ints(form.trip_count)) form.trips = std::max<int64_t>(0, (*trips)[0]);
+    auto known = node.known_ints(form.trip_count);
+    if (form.trips)
+      form.bound = Dim(*form.trips);
+    else if (known && (*known)[0].lower_bound() >= 0 && is_safe_dim((*known)[0]) &&
+             (*known)[0].upper_bound() < INT64_MAX)
+      form.bound = Dim((*known)[0]);
   }
   if (node.has_input(1)) {
     form.go_on = condition_scalar(node, 1);
@@ -99,8 +105,12 @@ struct ScanForm {
 };
 
 // The element of a scan input that one step sees.
-Value scan_element(NodeContext& node, Value input, int axis, bool backward, int64_t trips, Value step) {
-  if (backward) step = node.binary(Opcode::Subtract, node.scalar_int(DType::I64, trips - 1), step);
+Value scan_element(NodeContext& node, Value input, int axis, bool backward, Value step) {
+  if (backward) {
+    Value last = node.binary(Opcode::Subtract, node.dim_size(input, axis), node.scalar_int(DType::I64, 1));
+    step = node.binary(Opcode::Subtract, last, step);
+  }
+  if (!input.type().is_static()) return node.op(Opcode::Gather, {input, step}, {{"axis", int64_t{axis}}});
   Values operands{input};
   auto sizes = node.static_dims(input, "a scan input");
   if (!sizes) return {};
@@ -124,23 +134,24 @@ Value place_rows(NodeContext& node, Value rows, bool backward, int64_t axis_attr
 }
 
 std::optional<Values> scan(NodeContext& node, const ScanForm& scan) {
-  std::optional<int64_t> trips;
+  std::optional<Dim> trips;
   for (size_t i = 0; i < scan.inputs.size(); ++i) {
-    auto dims = node.static_dims(scan.inputs[i], "a scan input");
-    if (!dims) return std::nullopt;
-    int64_t extent = (*dims)[at(scan.axes[i])];
-    if (!node.check(!trips || *trips == extent, "scan inputs have " + std::to_string(trips.value_or(0)) +
-                                                    " and " + std::to_string(extent) + " steps"))
+    const Dim& extent = scan.inputs[i].type().dims[at(scan.axes[i])];
+    if (!node.check(!trips || *trips == extent, "scan inputs have " +
+                                                    trips.value_or(Dim(0)).extent.to_string() + " and " +
+                                                    extent.extent.to_string() + " steps"))
       return std::nullopt;
     trips = extent;
   }
-  if (!node.check(trips && *trips > 0, "wants scan inputs of at least one step")) return std::nullopt;
+  if (!node.check(trips && trips->extent.upper_bound() > 0, "wants scan inputs of at least one step"))
+    return std::nullopt;
   LoopForm form;
   auto states = static_cast<int>(scan.state.size());
   form.state = scan.state;
   form.num_rows = scan.graph->output_size() - states;
-  form.trips = trips;
-  form.trip_count = node.scalar_int(DType::I64, *trips);
+  if (trips->is_static()) form.trips = trips->value();
+  form.bound = trips;
+  form.trip_count = node.dim_size(scan.inputs[0], scan.axes[0]);
   if (!node.check(form.num_rows >= 0, "its body has fewer outputs than states")) return std::nullopt;
   for (const Ints* list : {&scan.output_directions, &scan.output_axes})
     if (!node.check(list->empty() || static_cast<int64_t>(list->size()) == form.num_rows,
@@ -151,7 +162,7 @@ std::optional<Values> scan(NodeContext& node, const ScanForm& scan) {
     Values arguments = state;
     for (size_t i = 0; i < scan.inputs.size(); ++i)
       arguments.push_back(
-          scan_element(node, scan.inputs[i], scan.axes[i], scan.input_directions[i] != 0, *trips, step));
+          scan_element(node, scan.inputs[i], scan.axes[i], scan.input_directions[i] != 0, step));
     for (Value argument : arguments)
       if (!argument) return std::nullopt;
     auto results = node.import_subgraph(*scan.graph, arguments);
@@ -246,7 +257,7 @@ constexpr OperatorRow kRows[] = {
     {"", "If", 1, kLatest, 1, 1, 1, kVariadic, "bool", import_if,
      "one of two subgraphs; a constant condition decides at once"},
     {"", "Loop", 1, kLatest, 0, kVariadic, 1, kVariadic, "i64 bool any", import_loop,
-     "a subgraph repeated; scan outputs need a constant trip count"},
+     "a subgraph repeated; scan outputs need a bound of the steps, constant or made of dims"},
     {"", "Scan", 8, 8, 0, kVariadic, 1, kVariadic, "value", import_scan_8,
      "a subgraph over each batch entry's elements"},
     {"", "Scan", 9, kLatest, 1, kVariadic, 1, kVariadic, "any", import_scan,

@@ -1,5 +1,6 @@
 // Importers of padding: constants around, elements repeated or mirrored, and cropping.
-#include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/arithmetic.h"
+#include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
 #include <algorithm>
@@ -51,6 +52,54 @@ Value pad_by_position(NodeContext& node, Value x, const std::string& mode, const
   return x;
 }
 
+// Elements around one dim by numbers that dims make.
+Value pad_symbolic(NodeContext& node, Value x, const std::string& mode, int dim, const IntExpr& low,
+                   const IntExpr& high, Value value) {
+  std::vector<Dim> dims = x.type().dims;
+  const IntExpr extent = dims[at(dim)].extent;
+  auto around = [&](const IntExpr& count) {
+    dims[at(dim)] = Dim(count);
+    return node.broadcast_in_dim(value, dims, {});
+  };
+  if (mode == "constant") return node.concatenate({around(low), x, around(high)}, dim);
+  if (extent.lower_bound() < 1) return node.fail("pads a dim that may be empty"), Value{};
+  Value size = node.dim_size(x, dim), one = node.scalar_int(DType::I64, 1);
+  Value before = node.dim_size(around(low), dim);
+  Value place = subtract(node, node.iota(DType::I64, {Dim(low + extent + high)}, 0), before);
+  if (mode == "edge") {
+    place = smaller(node, larger(node, place, node.scalar_int(DType::I64, 0)), subtract(node, size, one));
+  } else {
+    bool mirrors = mode == "reflect";
+    Value period = mirrors ? larger(node, times(node, subtract(node, size, one), 2), one) : size;
+    Value rest = node.binary(Opcode::Remainder, place, period);
+    place = node.binary(Opcode::Remainder, add(node, rest, period), period);
+    if (mirrors) place = node.select(node.compare("ge", place, size), subtract(node, period, place), place);
+  }
+  return node.op(Opcode::Gather, {x, place}, {{"axis", int64_t{dim}}});
+}
+
+void pad_by_dims(NodeContext& node, const std::vector<IntExpr>& pads, const std::vector<int>& axes,
+                 Value value) {
+  Value x = node.input(0);
+  std::string mode = node.choice_attribute("mode", "constant", {"constant", "reflect", "edge", "wrap"});
+  size_t n = axes.size();
+  if (!node.check(pads.size() == 2 * n,
+                  "has " + std::to_string(pads.size()) + " pads, wants " + std::to_string(2 * n)))
+    return;
+  if (!value) value = node.scalar(x.dtype(), 0);
+  for (size_t i = 0; i < n && x; ++i) {
+    const IntExpr &low = pads[i], &high = pads[i + n];
+    if (low == IntExpr(0) && high == IntExpr(0)) continue;
+    const Dim& dim = x.type().dims[at(axes[i])];
+    if (dim.counted || low.lower_bound() < 0 || high.lower_bound() < 0 || !is_safe_dim(low) ||
+        !is_safe_dim(high))
+      return node.fail_unsupported("pads dim '" + dim.extent.to_string() + "' by " + low.to_string() +
+                                   " and " + high.to_string() + ", wants numbers that are not below 0");
+    x = pad_symbolic(node, x, mode, axes[i], low, high, value);
+  }
+  node.set_output(0, x);
+}
+
 void pad_by(NodeContext& node, Ints pads, const std::vector<int>& axes, Value value) {
   Value x = node.input(0);
   std::string mode = node.choice_attribute("mode", "constant", {"constant", "reflect", "edge", "wrap"});
@@ -97,8 +146,9 @@ void import_pad_2(NodeContext& node) {
 
 void import_pad(NodeContext& node) {
   Value x = node.input(0), value;
-  auto pads = node.required_constant_ints(1);
-  if (!pads) return;
+  auto pads = node.constant_ints(node.input(1));
+  auto known = node.known_ints(node.input(1));
+  if (!pads && !known) return (void)node.required_constant_ints(1);
   if (node.has_input(2)) {
     if (!node.check_scalar(2)) return;
     value = node.reshape(node.input(2), {});
@@ -112,7 +162,10 @@ void import_pad(NodeContext& node) {
     if (!normalized) return;
     axes = *normalized;
   }
-  pad_by(node, std::move(*pads), axes, value);
+  if (pads)
+    pad_by(node, std::move(*pads), axes, value);
+  else
+    pad_by_dims(node, *known, axes, value);
 }
 
 void import_center_crop_pad(NodeContext& node) {

@@ -1,11 +1,12 @@
 // Importers of Resize and its predecessor Upsample. Every axis is resized by itself: indices and weights are
 // computed here from static extents, so that what remains are gathers (broadcasts and slices where the
 // indices are regular), weighted sums of few elements as the composite `resample`, or a small matrix product
-// where a filter has many taps.
+// where a filter has many taps. Axes whose extents vary compute theirs as they run.
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/resize_taps.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
+#include "compiler/frontend/onnx/varying_resize.h"
 #include "compiler/graph/resample.h"
 
 #include <algorithm>
@@ -120,10 +121,17 @@ Value settle(NodeContext& node, Value x, DType dtype) {
                : floor;
 }
 
+// What an operator asks for, by axis.
+struct AxisPlans {
+  std::vector<AxisResize> fixed;
+  std::vector<VaryingResize> varying;
+};
+
 // Interpolation of narrow floats and of integers runs in f32 and rounds at the end; integers are truncated
 // and saturate. Antialiased integers are settled after every axis, the innermost first, as images are in
 // PyTorch and ONNX Runtime.
-void resize(NodeContext& node, const ResizeForm& form, std::vector<AxisResize> axes) {
+void resize(NodeContext& node, const ResizeForm& form, AxisPlans plans) {
+  std::vector<AxisResize>& axes = plans.fixed;
   Value x = node.input(0);
   DType dtype = x.dtype();
   bool wide = form.mode != ResizeMode::Nearest && dtype != DType::F32 && dtype != DType::F64;
@@ -151,6 +159,8 @@ void resize(NodeContext& node, const ResizeForm& form, std::vector<AxisResize> a
     if (settles) x = settle(node, x, dtype);
   }
   resample();
+  for (const VaryingResize& axis : plans.varying)
+    if (x) x = resize_varying(node, x, form, axis);
   if (wide && x)
     x = is_integer(dtype) ? node.op(Opcode::Convert, {x}, {{"to", dtype}, {"saturate", true}})
                           : node.convert(x, dtype);
@@ -161,41 +171,61 @@ void resize(NodeContext& node, const ResizeForm& form, std::vector<AxisResize> a
 
 constexpr int64_t kMaxExtent = int64_t{1} << 20;
 
-// Output extents from scales, one per axis in `axes`. Axes with scale 1 may be symbolic.
-std::optional<std::vector<AxisResize>> axes_by_scale(NodeContext& node, const std::vector<int>& axes,
-                                                     const std::vector<double>& scales) {
+// Whether an axis is one whose places are computed as it runs: not of filters whose number of taps varies,
+// and not of parts.
+bool can_vary(const ResizeForm& form, const Dim& dim) {
+  return !dim.is_static() && !dim.counted && dim.extent.lower_bound() >= 1 &&
+         dim.extent.upper_bound() <= kMaxExtent && !form.antialias &&
+         form.coordinates != "tf_crop_and_resize";
+}
+
+// Output extents from scales, one per axis in `axes`.
+std::optional<AxisPlans> axes_by_scale(NodeContext& node, const ResizeForm& form,
+                                       const std::vector<int>& axes, const std::vector<double>& scales) {
   if (!node.check(scales.size() == axes.size(), "has " + std::to_string(scales.size()) + " scales for " +
                                                     std::to_string(axes.size()) + " axes"))
     return std::nullopt;
-  std::vector<AxisResize> result;
+  AxisPlans result;
   for (size_t i = 0; i < axes.size(); ++i) {
     auto scale = static_cast<float>(scales[i]);
     if (!node.check(scale > 0 && scale <= 1e6f, "scale " + std::to_string(scale) + " is out of range"))
       return std::nullopt;
     const Dim& dim = node.input(0).type().dims[static_cast<size_t>(axes[i])];
     if (scale == 1 && !dim.is_static()) continue;
+    if (auto output = can_vary(form, dim) ? scaled_extent(dim.extent, scale) : std::nullopt) {
+      result.varying.push_back({axes[i], *output, scale});
+      continue;
+    }
     auto extent = node.static_dim(0, axes[i]);
     if (!extent) return std::nullopt;
     float output = static_cast<float>(*extent) * scale;
     if (!node.check(*extent <= kMaxExtent && output <= static_cast<float>(kMaxExtent),
                     "resizes a dim beyond 2^20"))
       return std::nullopt;
-    result.push_back({axes[i], *extent, static_cast<int64_t>(output), scale, output});
+    result.fixed.push_back({axes[i], *extent, static_cast<int64_t>(output), scale, output});
   }
   return result;
 }
 
-std::optional<std::vector<AxisResize>> axes_by_size(NodeContext& node, const std::vector<int>& axes,
-                                                    const std::vector<Dim>& sizes) {
+std::optional<AxisPlans> axes_by_size(NodeContext& node, const ResizeForm& form, const std::vector<int>& axes,
+                                      const std::vector<Dim>& sizes) {
   std::string policy =
       node.choice_attribute("keep_aspect_ratio_policy", "stretch", {"stretch", "not_larger", "not_smaller"});
   if (!node.check(sizes.size() == axes.size(), "has " + std::to_string(sizes.size()) + " sizes for " +
                                                    std::to_string(axes.size()) + " axes"))
     return std::nullopt;
-  std::vector<AxisResize> result;
+  AxisPlans plans;
+  std::vector<AxisResize>& result = plans.fixed;
   for (size_t i = 0; i < axes.size(); ++i) {
     const Dim& dim = node.input(0).type().dims[static_cast<size_t>(axes[i])];
     if (dim == sizes[i] && !dim.is_static() && policy == "stretch") continue;
+    bool varies = !dim.is_static() || !sizes[i].is_static();
+    bool sized = dim.extent.lower_bound() >= 1 && sizes[i].extent.lower_bound() >= 0 &&
+                 sizes[i].extent.upper_bound() <= kMaxExtent;
+    if (varies && policy == "stretch" && sized && can_vary(form, dim.is_static() ? sizes[i] : dim)) {
+      plans.varying.push_back({axes[i], sizes[i], {}});
+      continue;
+    }
     auto extent = node.static_dim(0, axes[i]);
     if (!extent) return std::nullopt;
     if (!sizes[i].is_static())
@@ -211,7 +241,7 @@ std::optional<std::vector<AxisResize>> axes_by_size(NodeContext& node, const std
     auto length = static_cast<float>(output);
     result.push_back({axes[i], *extent, output, length / static_cast<float>(*extent), length});
   }
-  if (policy == "stretch" || result.empty()) return result;
+  if (policy == "stretch" || result.empty()) return plans;
   float scale = result[0].scale;
   for (const AxisResize& axis : result)
     scale = policy == "not_larger" ? std::min(scale, axis.scale) : std::max(scale, axis.scale);
@@ -222,7 +252,7 @@ std::optional<std::vector<AxisResize>> axes_by_size(NodeContext& node, const std
       return std::nullopt;
     axis.output = static_cast<int64_t>(axis.length);
   }
-  return result;
+  return plans;
 }
 
 bool read_mode(NodeContext& node, ResizeForm& form) {
@@ -251,8 +281,8 @@ void resize_asymmetric(NodeContext& node, const std::vector<double>& scales) {
   form.coordinates = "asymmetric";
   form.nearest = "floor";
   if (!read_mode(node, form)) return;
-  auto axes = axes_by_scale(node, all_axes(node.input(0).rank()), scales);
-  if (axes) resize(node, form, *axes);
+  auto axes = axes_by_scale(node, form, all_axes(node.input(0).rank()), scales);
+  if (axes) resize(node, form, std::move(*axes));
 }
 
 void import_upsample_1(NodeContext& node) {
@@ -302,25 +332,25 @@ void import_resize(NodeContext& node) {
     if (!given) return;
     axes = *given;
   }
-  std::optional<std::vector<AxisResize>> plan;
+  std::optional<AxisPlans> plan;
   if (has_elements(node, 3)) {
     auto sizes = node.known_dims(3);
-    if (sizes) plan = axes_by_size(node, axes, *sizes);
+    if (sizes) plan = axes_by_size(node, form, axes, *sizes);
   } else if (has_elements(node, 2)) {
     auto scales = node.required_constant_doubles(2);
-    if (scales) plan = axes_by_scale(node, axes, *scales);
+    if (scales) plan = axes_by_scale(node, form, axes, *scales);
   } else {
     node.fail("wants one of the inputs 'scales' and 'sizes'");
   }
-  if (!plan || (form.coordinates == "tf_crop_and_resize" && !read_roi(node, *plan, axes))) return;
-  resize(node, form, *plan);
+  if (!plan || (form.coordinates == "tf_crop_and_resize" && !read_roi(node, plan->fixed, axes))) return;
+  resize(node, form, std::move(*plan));
 }
 
 constexpr OperatorRow kRows[] = {
     {"", "Resize", 10, 10, 2, 2, 1, 1, "num float", import_resize_10,
      "resampling by scales: nearest (places round down, as in PyTorch), linear"},
     {"", "Resize", 11, kLatest, 1, 4, 1, 1, "num float float i64", import_resize,
-     "resampling: nearest, linear, cubic, antialias; scales or sizes constant; where scales keep the size it "
+     "resampling: nearest, linear, cubic, antialias; scales constant; where scales keep the size it "
      "is "
      "resampled all the same, as specified; corners align at size * scale before it is whole"},
     {"", "Upsample", 1, 8, 1, 1, 1, 1, "num|bool", import_upsample_1,

@@ -1,5 +1,7 @@
-// Importers of Slice: bounds are constants, or made of dims, or one row at a place that only a run knows.
-#include "compiler/frontend/onnx/import_context.h"
+// Importers of Slice: bounds are constants, or made of dims, or one row at a place that only a run knows, or
+// elements between places that it computes, which are counted.
+#include "compiler/frontend/onnx/arithmetic.h"
+#include "compiler/frontend/onnx/counted.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
 
@@ -156,12 +158,101 @@ bool is_next(NodeContext& node, Value start, Value end) {
   return false;
 }
 
+// How many bounds there are; 1 where only a run knows.
+int64_t length_of(Value vector) {
+  return vector.type().is_static() ? vector.type().num_elements() : 1;
+}
+
+// Elements of an integer vector, each known or a scalar that a run computes. Looks through what joins them.
+struct Bound {
+  std::optional<IntExpr> known;
+  Value value; // i64[]
+};
+
+std::optional<std::vector<Bound>> bounds_of(NodeContext& node, Value vector) {
+  std::vector<Bound> bounds;
+  if (auto known = node.known_ints(vector)) {
+    for (const IntExpr& each : *known) bounds.push_back({each, {}});
+    return bounds;
+  }
+  if (vector.def->is(Opcode::Concatenate)) {
+    for (Value part : vector.def->operands()) {
+      auto more = bounds_of(node, part);
+      if (!more) return std::nullopt;
+      bounds.insert(bounds.end(), more->begin(), more->end());
+    }
+    return bounds;
+  }
+  if (!vector.type().is_static()) return std::nullopt;
+  Value flat = node.convert(node.reshape_to(vector, {vector.type().num_elements()}), DType::I64);
+  for (int64_t i = 0; flat && i < vector.type().num_elements(); ++i)
+    bounds.push_back({{}, node.reshape_to(node.slice_dim(flat, 0, i, i + 1), {})});
+  if (node.failed()) return std::nullopt;
+  return bounds;
+}
+
+// The elements of one dim from start to end, by steps; at least one of the places is known to the run alone.
+Value slice_between(NodeContext& node, Value x, int dim, Bound from, Bound to, int64_t step) {
+  Value extent = node.dim_size(x, dim), zero = node.scalar_int(DType::I64, 0);
+  Value one = node.scalar_int(DType::I64, 1), last = subtract(node, extent, one);
+  bool backward = step < 0;
+  auto place = [&](const Bound& bound, Value low, Value high) -> Value {
+    if (bound.known && !bound.known->is_constant()) {
+      node.fail_unsupported("place " + bound.known->to_string() + " beside one that only a run knows");
+      return {};
+    }
+    Value at = bound.known ? node.scalar_int(DType::I64, bound.known->value()) : bound.value;
+    // No sum of an extent and a place as far as these leaves 64 bits.
+    constexpr int64_t far = int64_t{1} << 40;
+    at = larger(node, at, node.scalar_int(DType::I64, -far));
+    at = smaller(node, at, node.scalar_int(DType::I64, far));
+    at = node.select(node.compare("lt", at, zero), add(node, at, extent), at);
+    return smaller(node, larger(node, at, low), high);
+  };
+  Value least = backward ? node.scalar_int(DType::I64, -1) : zero;
+  Value start = place(from, zero, backward ? last : extent), end = place(to, least, backward ? last : extent);
+  if (backward) {
+    x = reverse(node, x, dim);
+    start = subtract(node, last, start);
+    end = subtract(node, last, end);
+  }
+  if (!x || node.failed()) return {};
+  Value position = node.iota(DType::I64, {x.type().dims[at(dim)]}, 0);
+  Value taken = both(node, node.compare("ge", position, start), node.compare("lt", position, end));
+  int64_t stride = std::min<int64_t>(std::abs(step), int64_t{1} << 31);
+  if (stride > 1) {
+    Value rest =
+        node.binary(Opcode::Remainder, subtract(node, position, start), node.scalar_int(DType::I64, stride));
+    taken = both(node, taken, node.compare("eq", rest, zero));
+  }
+  return compress(node, x, dim, taken);
+}
+
+// Places that only the run knows. True after a failure too; false if the bounds are no such places.
+bool slice_at_values(NodeContext& node, const Ints& given_axes, const Ints& steps) {
+  auto starts = bounds_of(node, node.input(1)), ends = bounds_of(node, node.input(2));
+  if (node.failed()) return true;
+  if (!starts || !ends || starts->size() != ends->size() || starts->size() != given_axes.size() ||
+      starts->size() != steps.size())
+    return false;
+  Value x = node.input(0);
+  auto axes = node.axes(given_axes, x.rank());
+  for (size_t i = 0; axes && x && i < starts->size(); ++i) {
+    if (!node.check(steps[i] != 0 && steps[i] != INT64_MIN, "step " + std::to_string(steps[i]))) return true;
+    const Bound &start = (*starts)[i], &end = (*ends)[i];
+    x = start.known && end.known ? slice_one(node, x, {(*axes)[i], *start.known, *end.known, steps[i]})
+                                 : slice_between(node, x, (*axes)[i], start, end, steps[i]);
+  }
+  if (axes) node.set_output(0, x);
+  return true;
+}
+
 void import_slice(NodeContext& node) {
   if (!node.check_vector(1) || !node.check_vector(2)) return;
   auto starts = node.known_ints(node.input(1)), ends = node.known_ints(node.input(2));
-  auto axes = node.has_input(3) ? node.required_constant_ints(3)
-              : starts          ? first_axes(starts->size())
-                                : Ints{0};
+  auto axes = node.has_input(3)
+                  ? node.required_constant_ints(3)
+                  : first_axes(at(starts ? static_cast<int64_t>(starts->size()) : length_of(node.input(1))));
   if (!axes) return;
   auto steps = node.has_input(4) ? node.required_constant_ints(4) : Ints(axes->size(), 1);
   if (!steps) return;
@@ -172,6 +263,7 @@ void import_slice(NodeContext& node) {
     if (axis) slice_at_value(node, node.input(1), *axis);
     return;
   }
+  if ((!starts || !ends) && slice_at_values(node, *axes, *steps)) return;
   for (int i : {1, 2})
     if (!node.known_ints(node.input(i))) {
       (void)node.required_constant_ints(i);
@@ -182,8 +274,7 @@ void import_slice(NodeContext& node) {
 
 constexpr OperatorRow kRows[] = {
     {"", "Slice", 1, 9, 1, 1, 1, 1, "any", import_slice_1, "part of a tensor by attributes"},
-    {"", "Slice", 10, kLatest, 3, 5, 1, 1, "any index", import_slice,
-     "part of a tensor, with steps; bounds constant or made of dims"},
+    {"", "Slice", 10, kLatest, 3, 5, 1, 1, "any index", import_slice, "part of a tensor, with steps"},
 };
 
 } // namespace

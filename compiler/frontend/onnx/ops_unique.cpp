@@ -2,7 +2,7 @@
 // leads; where groups begin in that order gives everything else. NumPy decides what equality is: -0 is 0, and
 // NaN is itself among elements, but not as a part of a row.
 #include "compiler/frontend/onnx/arithmetic.h"
-#include "compiler/frontend/onnx/non_zero.h"
+#include "compiler/frontend/onnx/counted.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
 namespace firn::onnx {

@@ -1,0 +1,56 @@
+// See counted.h.
+#include "compiler/frontend/onnx/counted.h"
+
+#include "compiler/frontend/onnx/import_state.h"
+
+#include <algorithm>
+
+namespace firn::onnx {
+
+namespace {
+
+// The coordinates of elements that are not zero, one column each.
+LiteralRef coordinates(const Literal& x) {
+  std::vector<int64_t> strides = row_major_strides(x.dims()), found;
+  for (int64_t i = 0; i < x.num_elements(); ++i)
+    if (x.get_double(i) != 0) found.push_back(i);
+  std::vector<int64_t> columns;
+  for (size_t d = 0; d < strides.size(); ++d)
+    for (int64_t index : found) columns.push_back(index / strides[d] % x.dims()[d]);
+  return Literal::of(DType::I64, {static_cast<int64_t>(strides.size()), static_cast<int64_t>(found.size())},
+                     columns);
+}
+
+constexpr int64_t kFoldedNonZeros = 65536;
+
+bool can_count_now(const LiteralRef& literal) {
+  return literal && literal->num_elements() <= kFoldedNonZeros && literal->dtype() != DType::String &&
+         !is_complex(literal->dtype());
+}
+
+} // namespace
+
+Value non_zero(NodeContext& node, Value x) {
+  if (!x) return {};
+  if (auto literal = node.constant(x); can_count_now(literal)) return node.constant(coordinates(*literal));
+  std::vector<int> dims;
+  for (int i = 0; i < x.rank(); ++i) dims.push_back(i);
+  auto elements = node.product(x.type().dims);
+  if (!elements) return {};
+  if (elements->extent.upper_bound() == 0) return node.splat(DType::I64, {Dim(x.rank()), Dim(0)}, 0);
+  Dim count(
+      IntExpr::symbol(node.state().count_symbol(std::min(elements->extent.upper_bound(), kMaxElements))));
+  count.counted = true;
+  Instruction* made = node.make_typed(
+      Opcode::NonZero, {x}, {Type::tensor(DType::I64, {Dim(x.rank()), count}), Type::tensor(DType::I64, {})});
+  return made ? made->result() : Value{};
+}
+
+Value compress(NodeContext& node, Value x, int axis, Value condition) {
+  Value found = non_zero(node, condition);
+  if (!found) return {};
+  Value positions = node.reshape(found, {found.type().dims[1]});
+  return node.op(Opcode::Gather, {x, positions}, {{"axis", int64_t{axis}}});
+}
+
+} // namespace firn::onnx

@@ -1,0 +1,22 @@
+// Resizing of an axis whose extents vary: places and weights are computed by the program, once per row of
+// taps, and elements are gathered.
+#pragma once
+
+#include "compiler/frontend/onnx/resize_taps.h"
+
+namespace firn::onnx {
+
+struct VaryingResize {
+  int axis = 0;
+  Dim output;
+  std::optional<float> scale; // by which the extent grows; without: what the extents make
+};
+
+// The output extent for a scale, where it is exact in f32 for every input extent; nothing otherwise.
+std::optional<Dim> scaled_extent(const IntExpr& extent, float scale);
+
+// `x` with one axis resized, in the dtype of x, which is a float unless the mode is nearest. The form does
+// not antialias and does not crop.
+Value resize_varying(NodeContext& node, Value x, const ResizeForm& form, const VaryingResize& resize);
+
+} // namespace firn::onnx
