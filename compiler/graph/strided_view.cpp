@@ -63,7 +63,7 @@ bool is_viewable(const Type& type) {
   return type.is_tensor() && type.layout.is_plain() &&
          std::all_of(type.dims.begin(), type.dims.end(), [](const Dim& dim) {
            int64_t most = dim.extent.upper_bound();
-           return !dim.counted && most > 0 && most < INT64_MAX && dim.extent.lower_bound() >= 0;
+           return most > 0 && most < INT64_MAX && dim.extent.lower_bound() >= 0;
          });
 }
 

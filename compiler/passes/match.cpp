@@ -111,7 +111,7 @@ bool has_bounds(const Type& type) {
   std::vector<int64_t> bounds;
   for (const Dim& dim : type.dims) {
     bounds.push_back(dim.extent.upper_bound());
-    if (dim.counted || dim.extent.lower_bound() < 0 || bounds.back() == INT64_MAX) return false;
+    if (dim.extent.lower_bound() < 0 || bounds.back() == INT64_MAX) return false;
   }
   return checked_num_elements(bounds).has_value();
 }

@@ -52,4 +52,38 @@ TEST_CASE("kernels run to a count", "[extents][non_zero]") {
       {.tolerance = 1e-5});
 }
 
+TEST_CASE("attention runs to a count", "[extents][non_zero]") {
+  // Of the rows of y that x chooses, summed, so that the result has an extent that is known.
+  std::string sum = " {dims = [2]} region (%a: f32[], %b: f32[]) {\n        %n = add %a, %b : f32[]\n"
+                    "        return %n\n      } : f32[1,<=c]\n",
+              scores = "f32[1,<=c,<=c]", rows = "f32[1,<=c,6]";
+  expect_lowered_module(
+      counted(
+          "40", "%x: f32[40], %y: f32[1,40,6]",
+          "    %z = constant [0.2] : f32[]\n    %zs = broadcast_in_dim %z {dims = []} : f32[40]\n"
+          "    %p = compare %x, %zs {direction = gt} : bool[40]\n"
+          "    %f:2 = non_zero %p : (i64[1,<=c], i64[])\n    %at = reshape %f#0 : i64[<=c]\n"
+          "    %g = gather %y, %at {axis = 1} : " +
+              rows + "\n    %t = fusion %g {kind = attention} region (%q: " + rows +
+              ") {\n      %s = dot %q, %q {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], "
+              "rhs_contract = [2]} : " +
+              scores + "\n      %w = composite %s {name = softmax, dim = 2} region (%v: " + scores +
+              ") {\n      %lo = constant [-inf] : f32[]\n      %m = reduce %v, %lo {dims = [2]} region (%a: "
+              "f32[], "
+              "%b: f32[]) {\n        %n = maximum %a, %b : f32[]\n        return %n\n      } : f32[1,<=c]\n"
+              "      %wm = broadcast_in_dim %m {dims = [0, 1]} : " +
+              scores + "\n      %d = subtract %v, %wm : " + scores + "\n      %e = exponential %d : " +
+              scores + "\n      %o = constant [0] : f32[]\n      %k = reduce %e, %o" + sum +
+              "      %wk = broadcast_in_dim %k {dims = [0, 1]} : " + scores +
+              "\n      %u = divide %e, %wk : " + scores + "\n      return %u\n      } : " + scores +
+              "\n      %h = dot %w, %q {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = "
+              "[1]} : " +
+              rows + "\n      return %h\n    } : " + rows +
+              "\n    %i = constant [0] : f32[]\n    %r = reduce %t, %i {dims = [1]} region (%a: f32[], %b: "
+              "f32[]) "
+              "{\n      %n = add %a, %b : f32[]\n      return %n\n    } : f32[1,6]",
+          "f32[1,6]"),
+      {.tolerance = 1e-5});
+}
+
 } // namespace firn::test
