@@ -54,9 +54,16 @@ std::string check_plain(PlainPlan plan, const Instruction& instruction) {
   using Algorithm = PlainPlan::Algorithm;
   bool takes = plan.algorithm == Algorithm::Concatenate || plan.algorithm == Algorithm::UpdateSlice ||
                plan.algorithm == Algorithm::ScatterElements || plan.algorithm == Algorithm::ScatterND ||
-               plan.algorithm == Algorithm::PackElements || plan.algorithm == Algorithm::NonZero;
+               plan.algorithm == Algorithm::PackElements || plan.algorithm == Algorithm::NonZero ||
+               plan.algorithm == Algorithm::Sort || plan.algorithm == Algorithm::TopK;
   if (plain_algorithm(instruction) != plan.algorithm) return "this is another operation than the kernel's";
   if (!takes) return "the algorithm wants extents that do not vary";
+  if (plan.algorithm == Algorithm::TopK) {
+    auto dim = static_cast<size_t>(instruction.attributes().integer("dim"));
+    const IntExpr &extent = instruction.operand(0).type().dims[dim].extent,
+                  &kept = instruction.type().dims[dim].extent;
+    if ((extent - kept).lower_bound() < 0) return "there may be fewer elements than are kept";
+  }
   return has_known_positions(instruction) ? "" : "updates may lie outside";
 }
 

@@ -48,16 +48,25 @@ TEST_CASE("If on a constant imports the branch taken, so that the other may hold
   CHECK(!contains(imported.text(), "if "));
 }
 
-TEST_CASE("branches of different shape are refused") {
-  Model model = if_model();
-  Graph other;
-  other.initializers = {floats("k", {3}, {1, 2, 3})};
-  other.nodes = {node("Identity", {"k"}, {"z"})};
-  other.outputs = {value("z", F32, {3})};
-  model.graph.nodes = {
-      node("If", {"c"}, {"y"},
-           {attribute_graph("then_branch", branch("Relu")), attribute_graph("else_branch", other.encode())})};
-  CHECK(contains(import_model(model).messages, "the branches give f32[2] and f32[3] as output 0"));
+TEST_CASE("branches of different extents count what they give, of different ranks they are refused") {
+  auto chosen = [](const std::vector<int64_t>& dims) {
+    Model model = if_model();
+    Graph other;
+    other.initializers = {floats("k", dims, {1, 2, 3})};
+    other.nodes = {node("Identity", {"k"}, {"z"})};
+    other.outputs = {value("z", F32, {"n"})};
+    model.graph.nodes = {node(
+        "If", {"c"}, {"y"},
+        {attribute_graph("then_branch", branch("Neg")), attribute_graph("else_branch", other.encode())})};
+    return import_model(model);
+  };
+  Imported imported = chosen({3});
+  REQUIRE(imported.model);
+  for (bool condition : {true, false}) {
+    auto results = run(imported, {f32({2}, {5, 6}), Literal::scalar(DType::Bool, condition)});
+    CHECK(numbers(results[0]) == (condition ? std::vector<double>{-5, -6} : std::vector<double>{1, 2, 3}));
+  }
+  CHECK(contains(chosen({3, 1}).messages, "the branches give f32[2] and f32[3,1] as output 0"));
 }
 
 namespace {

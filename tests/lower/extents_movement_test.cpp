@@ -100,6 +100,23 @@ TEST_CASE("walks along a dim follow extents", "[extents]") {
       {.extents = values});
 }
 
+TEST_CASE("sorted lines follow extents", "[extents]") {
+  auto values = values_of_both();
+  const std::string before = " region (%a: f32[], %b: f32[], %c: f32[], %d: f32[]) {\n      %p = compare %a, "
+                             "%b {direction = lt} : bool[]\n      return %p\n    } : (f32[m,n], f32[m,n])\n";
+  for (const char* dim : {"0", "1"})
+    expect_everywhere(module_of(kSymbols, "%x: f32[m,n], %y: f32[m,n]",
+                                std::string("    %s:2 = sort %x, %y {dim = ") + dim + ", stable = true}" +
+                                    before + "    %r = add %s#0, %s#1 : f32[m,n]",
+                                "f32[m,n]"),
+                      {.extents = values});
+  expect_everywhere(module_of(kSymbols, "%x: f32[m,5]",
+                              "    %t:2 = top_k %x {dim = 1, k = 3} : (f32[m,3], i64[m,3])\n"
+                              "    %r = negate %t#0 : f32[m,3]",
+                              "f32[m,3]"),
+                    {.extents = values});
+}
+
 TEST_CASE("branches give what varies", "[extents]") {
   expect_everywhere(
       module_of(kSymbols, "%x: f32[n,m]",

@@ -212,7 +212,27 @@ def cut(folder):
            int64s("minus", -1)], [data_set(rows) for rows in (9, 1, 4)])
 
 
+def chosen(folder):
+    """The first three of what is above 0 where the sum is, nothing where it is not; its length, and all of it doubled."""
+    def data_set(*x):
+        taken = [each for each in x if each > 0] if sum(x) > 0 else []
+        return [([len(x)], x)], [([min(3, len(taken))], taken[:3]), ([], [len(taken)]), ([len(taken)], [2 * each for each in taken])]
+
+    from model_writer import attribute, msg, num
+    some = graph([node("Greater", ["x", "zero"], ["above"]), node("Compress", ["x", "above"], ["some"], attribute("axis", 2, num(3, 0)))],
+                 [], [value("some", ["s"])])
+    none = graph([node("Identity", ["empty"], ["none"])], [], [value("none", [0])])
+    write(folder, [node("ReduceSum", ["x"], ["sum"], attribute("keepdims", 2, num(3, 0))), node("Greater", ["sum", "zero"], ["is"]),
+                   node("If", ["is"], ["taken"], attribute("then_branch", 5, msg(6, some)), attribute("else_branch", 5, msg(6, none))),
+                   node("Slice", ["taken", "first", "third"], ["few"]), node("Shape", ["taken"], ["shape"]), node("Squeeze", ["shape"], ["length"]),
+                   node("Cast", ["length"], ["count"], attribute("to", 2, num(3, 1))), node("Add", ["taken", "taken"], ["twice"])],
+          [value("x", ["n"])], [value("few", ["f"]), value("count", []), value("twice", ["t"])],
+          [floats("zero", [], [0]), floats("empty", [0], []), int64s("first", 0), int64s("third", 3)],
+          [data_set(*x) for x in ((1, -2, 3, 0, 4, 5), (-1,), (2,), (-9, 1, 2, 3, 4, 5, 6))])
+
+
 CASES = {
+    chosen: (["n=1..7"], "n=1..6", "n = 7 is outside 1..6"),
     resized: (["rows=1..5", "columns=1..9", "tall=4..20"], "rows=1..4", "rows = 5 is outside 1..4"),
     padded: (["rows=1..9"], "rows=1..8", "rows = 9 is outside 1..8"),
     scanned: (["rows=1..9"], "rows=1..8", "rows = 9 is outside 1..8"),

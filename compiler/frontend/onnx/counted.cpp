@@ -53,4 +53,19 @@ Value compress(NodeContext& node, Value x, int axis, Value condition) {
   return node.op(Opcode::Gather, {x, positions}, {{"axis", int64_t{axis}}});
 }
 
+Value first_rows(NodeContext& node, Value x, int axis, Value count) {
+  if (!x) return {};
+  Value row = node.iota(DType::I64, {x.type().dims[static_cast<size_t>(axis)]}, 0);
+  return compress(node, x, axis, node.compare("lt", row, count));
+}
+
+Value bounded(NodeContext& node, Value x, const Ints& bounds) {
+  std::vector<Dim> dims(bounds.begin(), bounds.end());
+  if (!x || x.type().dims == dims) return x;
+  bool empty = std::find(x.type().dims.begin(), x.type().dims.end(), Dim(0)) != x.type().dims.end();
+  Values operands{node.splat(x.dtype(), dims, 0), x};
+  for (int d = 0; d < x.rank(); ++d) operands.push_back(node.scalar_int(DType::I64, 0));
+  return empty ? operands[0] : node.op(Opcode::DynamicUpdateSlice, std::move(operands));
+}
+
 } // namespace firn::onnx

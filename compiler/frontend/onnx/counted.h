@@ -10,4 +10,11 @@ Value non_zero(NodeContext& node, Value x);
 // The elements along `axis` whose condition holds; bool[m], m at most the extent. The extent is counted.
 Value compress(NodeContext& node, Value x, int axis, Value condition);
 
+// The first `count` rows (i64[]) along `axis`.
+Value first_rows(NodeContext& node, Value x, int axis, Value count);
+
+// A value of any extents within bounds as one of those extents, for places that want one type; what is beyond
+// is zero.
+Value bounded(NodeContext& node, Value x, const Ints& bounds);
+
 } // namespace firn::onnx

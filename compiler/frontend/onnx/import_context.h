@@ -168,9 +168,9 @@ public:
   // A composite over `operands`, isolated: the body may use its parameters only. Results have the body's
   // types.
   Instruction* composite(std::string_view name, Values operands, Attributes attributes, const Body& body);
-  // Region ops whose bodies may use outside values. Both branches of an if must give the same types; a loop's
-  // body must give the types of `initial`.
-  Instruction* if_then_else(Value condition, const Body& then_body, const Body& else_body);
+  // Region ops whose bodies may use outside values. Results of an if whose branches give different extents of
+  // one rank are counted; a loop's body must give the types of `initial`.
+  std::optional<Values> if_then_else(Value condition, const Body& then_body, const Body& else_body);
   Instruction* while_loop(Values initial, const Body& condition, const Body& body);
   // Sorts `operands` together along `dim` by the first one; stable.
   Instruction* sort(Values operands, int dim, bool descending);
@@ -202,6 +202,7 @@ private:
   bool usable(const Values& operands) const;
   Instruction* folded(Instruction* made);
   void unify_one_element(Region& first, Region& second);
+  Ints unify_extents(Region& first, Region& second, size_t result);
   bool fill_region(Region& region, const Values& parameters, const Body& body);
 
   ImportState* state_;

@@ -132,8 +132,7 @@ private:
   // The rows of a buffer that steps have written.
   Value written(Value buffer) {
     if (takes_all()) return buffer;
-    Value rows = node_.iota(DType::I64, {buffer.type().dims[0]}, 0);
-    return compress(node_, buffer, 0, node_.compare("lt", rows, loop_->result(0)));
+    return first_rows(node_, buffer, 0, loop_->result(0));
   }
 
   bool add_rows(Region& body, const Step& step, Value index, Values results) {

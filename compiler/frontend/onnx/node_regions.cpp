@@ -1,5 +1,8 @@
 // NodeContext: ops with regions, and subgraphs.
+#include "compiler/frontend/onnx/counted.h"
 #include "compiler/frontend/onnx/import_state.h"
+
+#include <algorithm>
 
 namespace firn::onnx {
 
@@ -72,30 +75,69 @@ void NodeContext::unify_one_element(Region& first, Region& second) {
   }
 }
 
-Instruction* NodeContext::if_then_else(Value condition, const Body& then_body, const Body& else_body) {
-  if (!usable({condition})) return nullptr;
+// Both results at the larger bounds of their extents, with the extents of dims that differ behind all
+// results; the dims that do. Nothing where no extents make one type of the two.
+Ints NodeContext::unify_extents(Region& first, Region& second, size_t result) {
+  const Type lhs = first.results()[result].type(), rhs = second.results()[result].type();
+  if (!lhs.is_tensor() || !rhs.is_tensor() || lhs.dtype != rhs.dtype || lhs.rank() != rhs.rank()) return {};
+  Ints bounds, differing;
+  for (int d = 0; d < lhs.rank(); ++d) {
+    const Dim &one = lhs.dims[static_cast<size_t>(d)], &other = rhs.dims[static_cast<size_t>(d)];
+    bounds.push_back(std::max(one.extent.upper_bound(), other.extent.upper_bound()));
+    if (!(one == other))
+      differing.push_back(d);
+    else if (!one.is_static())
+      return {}; // an extent that both have would become a bound
+  }
+  Type type = Type::tensor(lhs.dtype, {});
+  for (int64_t bound : bounds) type.dims.push_back(Dim(std::min(bound, int64_t{1} << 40)));
+  if (!is_sane_type(type)) return {};
+  for (Region* region : {&first, &second})
+    in_region(*region, [&] {
+      Values results = region->results();
+      for (int64_t d : differing) results.push_back(dim_size(results[result], static_cast<int>(d)));
+      results[result] = bounded(*this, results[result], bounds);
+      if (!failed_) region->set_results(std::move(results));
+    });
+  return differing;
+}
+
+std::optional<Values> NodeContext::if_then_else(Value condition, const Body& then_body,
+                                                const Body& else_body) {
+  if (!usable({condition})) return std::nullopt;
   Instruction* made = make_typed(Opcode::If, {condition}, {});
-  if (!made) return nullptr;
+  if (!made) return std::nullopt;
   Region &on_true = made->add_region(), &on_false = made->add_region();
   if (!fill_region(on_true, {}, then_body) || !fill_region(on_false, {}, else_body)) {
     discard(made);
     failed_ = true;
-    return nullptr;
+    return std::nullopt;
   }
   unify_one_element(on_true, on_false);
-  auto types = types_of(on_true.results()), others = types_of(on_false.results());
-  if (types != others) {
-    std::string found = "different numbers of outputs";
-    for (size_t i = 0; i < std::min(types.size(), others.size()); ++i)
-      if (!(types[i] == others[i]))
-        found = types[i].to_string() + " and " + others[i].to_string() + " as output " + std::to_string(i);
-    discard(made);
-    fail_unsupported("the branches give " + found +
-                     "; both must have one type unless the condition is constant");
-    return nullptr;
+  const std::vector<Type> types = types_of(on_true.results()), others = types_of(on_false.results());
+  std::vector<Ints> counted(types.size());
+  std::string differ = types.size() == others.size() ? "" : "different numbers of outputs";
+  for (size_t i = 0; i < types.size() && differ.empty(); ++i) {
+    if (types[i] == others[i]) continue;
+    counted[i] = unify_extents(on_true, on_false, i);
+    if (counted[i].empty())
+      differ = types[i].to_string() + " and " + others[i].to_string() + " as output " + std::to_string(i);
   }
-  made->set_types(std::move(types));
-  return made;
+  if (!differ.empty() || failed_) {
+    discard(made);
+    fail_unsupported("the branches give " + differ + "; extents may differ within bounds, types may not");
+    return std::nullopt;
+  }
+  made->set_types(types_of(on_true.results()));
+  Values results;
+  auto count = static_cast<int>(types.size());
+  for (size_t i = 0; i < types.size(); ++i) {
+    Value result = made->result(static_cast<int>(i));
+    for (int64_t dim : counted[i])
+      result = first_rows(*this, result, static_cast<int>(dim), made->result(count++));
+    results.push_back(result);
+  }
+  return results;
 }
 
 Instruction* NodeContext::while_loop(Values initial, const Body& condition, const Body& body) {

@@ -37,8 +37,8 @@ void import_if(NodeContext& node) {
   auto branch = [&](const wire::GraphProto& graph) {
     return [&](const Values&) { return node.import_subgraph(graph, {}).value_or(Values{}); };
   };
-  Instruction* made = node.if_then_else(condition, branch(*then_graph), branch(*else_graph));
-  for (int i = 0; made && i < made->num_results(); ++i) node.set_output(i, made->result(i));
+  auto results = node.if_then_else(condition, branch(*then_graph), branch(*else_graph));
+  if (results) set_outputs(node, *results);
 }
 
 // --- Loop.

@@ -52,22 +52,65 @@ Value reverse(NodeContext& node, Value x, int dim) {
   return node.op(Opcode::Reverse, {x}, {{"dims", Ints{dim}}});
 }
 
-Value undecided(NodeContext& node, const SliceDim& slice, const Dim& dim) {
+// A place, known or a scalar that a run computes.
+struct Bound {
+  std::optional<IntExpr> known;
+  Value value; // i64[]
+};
+
+// The elements of one dim from start to end, by steps, where only a run knows how many these are.
+Value slice_between(NodeContext& node, Value x, int dim, Bound from, Bound to, int64_t step) {
+  Value extent = node.dim_size(x, dim), zero = node.scalar_int(DType::I64, 0);
+  Value one = node.scalar_int(DType::I64, 1), last = subtract(node, extent, one);
+  bool backward = step < 0;
+  auto place = [&](const Bound& bound, Value low, Value high) -> Value {
+    if (bound.known && !bound.known->is_constant()) {
+      node.fail_unsupported("place " + bound.known->to_string() + " beside one that only a run knows");
+      return {};
+    }
+    Value at = bound.known ? node.scalar_int(DType::I64, bound.known->value()) : bound.value;
+    // No sum of an extent and a place as far as these leaves 64 bits.
+    constexpr int64_t far = int64_t{1} << 40;
+    at = larger(node, at, node.scalar_int(DType::I64, -far));
+    at = smaller(node, at, node.scalar_int(DType::I64, far));
+    at = node.select(node.compare("lt", at, zero), add(node, at, extent), at);
+    return smaller(node, larger(node, at, low), high);
+  };
+  Value least = backward ? node.scalar_int(DType::I64, -1) : zero;
+  Value start = place(from, zero, backward ? last : extent), end = place(to, least, backward ? last : extent);
+  if (backward) {
+    x = reverse(node, x, dim);
+    start = subtract(node, last, start);
+    end = subtract(node, last, end);
+  }
+  if (!x || node.failed()) return {};
+  Value position = node.iota(DType::I64, {x.type().dims[at(dim)]}, 0);
+  Value taken = both(node, node.compare("ge", position, start), node.compare("lt", position, end));
+  int64_t stride = std::min<int64_t>(std::abs(step), int64_t{1} << 31);
+  if (stride > 1) {
+    Value rest =
+        node.binary(Opcode::Remainder, subtract(node, position, start), node.scalar_int(DType::I64, stride));
+    taken = both(node, taken, node.compare("eq", rest, zero));
+  }
+  return compress(node, x, dim, taken);
+}
+
+// Where no expression says how many elements are between the places, the run counts them.
+Value slice_counted(NodeContext& node, Value x, const SliceDim& slice) {
+  const Dim& dim = x.type().dims[at(slice.dim)];
+  if (dim.extent.upper_bound() < INT64_MAX && slice.start.is_constant() && slice.end.is_constant())
+    return slice_between(node, x, slice.dim, {slice.start, {}}, {slice.end, {}}, slice.step);
   node.fail_unsupported("slice [" + slice.start.to_string() + ", " + slice.end.to_string() + ") of dim '" +
                         dim.extent.to_string() + "' has a size that is not known" + binding_advice({dim}));
   return {};
 }
 
 // The part [start, start + size) of one dim whose extent, start or size is symbolic.
-Value slice_symbolic(NodeContext& node, Value x, const SliceDim& slice, const IntExpr& start,
-                     const IntExpr& size) {
-  const Dim& dim = x.type().dims[at(slice.dim)];
-  if (start.lower_bound() < 0 || size.lower_bound() < 0 || (dim.extent - start - size).lower_bound() < 0)
-    return undecided(node, slice, dim);
+Value slice_symbolic(NodeContext& node, Value x, int dim, const IntExpr& start, const IntExpr& size) {
   Type sizes = Type::tensor(DType::I64, x.type().dims),
        starts = Type::tensor(DType::I64, std::vector<Dim>(x.type().dims.size(), Dim(0)));
-  sizes.dims[at(slice.dim)] = Dim(size);
-  starts.dims[at(slice.dim)] = Dim(start);
+  sizes.dims[at(dim)] = Dim(size);
+  starts.dims[at(dim)] = Dim(start);
   return node.op(Opcode::SymbolicSlice, {x}, {{"sizes", sizes}, {"starts", starts}});
 }
 
@@ -81,7 +124,8 @@ Value slice_one(NodeContext& node, Value x, const SliceDim& slice) {
   auto start =
       backward ? clamped(slice.start, extent, 0, extent - 1) : clamped(slice.start, extent, 0, extent);
   auto end = backward ? clamped(slice.end, extent, -1, extent - 1) : clamped(slice.end, extent, 0, extent);
-  if (!start || !end) return undecided(node, slice, dim);
+  if (!start || !end) return slice_counted(node, x, slice);
+  const Value whole = x;
   if (backward) {
     x = reverse(node, x, slice.dim);
     start = extent - 1 - *start;
@@ -92,8 +136,10 @@ Value slice_one(NodeContext& node, Value x, const SliceDim& slice) {
   int64_t step = std::min<int64_t>(std::abs(slice.step), int64_t{1} << 31);
   if (!x || (*start == IntExpr(0) && size == extent && step == 1)) return x;
   if (!extent.is_constant() || !start->is_constant() || !size.is_constant()) {
-    if (step != 1) return undecided(node, slice, dim);
-    return slice_symbolic(node, x, slice, *start, size);
+    bool inside =
+        start->lower_bound() >= 0 && size.lower_bound() >= 0 && (extent - *start - size).lower_bound() >= 0;
+    return step == 1 && inside ? slice_symbolic(node, x, slice.dim, *start, size)
+                               : slice_counted(node, whole, slice);
   }
   Ints starts(at(x.rank()), 0), limits, strides(at(x.rank()), 1);
   for (const Dim& each : x.type().dims) limits.push_back(each.is_static() ? each.value() : -1);
@@ -163,12 +209,7 @@ int64_t length_of(Value vector) {
   return vector.type().is_static() ? vector.type().num_elements() : 1;
 }
 
-// Elements of an integer vector, each known or a scalar that a run computes. Looks through what joins them.
-struct Bound {
-  std::optional<IntExpr> known;
-  Value value; // i64[]
-};
-
+// The elements of an integer vector. Looks through what joins them.
 std::optional<std::vector<Bound>> bounds_of(NodeContext& node, Value vector) {
   std::vector<Bound> bounds;
   if (auto known = node.known_ints(vector)) {
@@ -189,43 +230,6 @@ std::optional<std::vector<Bound>> bounds_of(NodeContext& node, Value vector) {
     bounds.push_back({{}, node.reshape_to(node.slice_dim(flat, 0, i, i + 1), {})});
   if (node.failed()) return std::nullopt;
   return bounds;
-}
-
-// The elements of one dim from start to end, by steps; at least one of the places is known to the run alone.
-Value slice_between(NodeContext& node, Value x, int dim, Bound from, Bound to, int64_t step) {
-  Value extent = node.dim_size(x, dim), zero = node.scalar_int(DType::I64, 0);
-  Value one = node.scalar_int(DType::I64, 1), last = subtract(node, extent, one);
-  bool backward = step < 0;
-  auto place = [&](const Bound& bound, Value low, Value high) -> Value {
-    if (bound.known && !bound.known->is_constant()) {
-      node.fail_unsupported("place " + bound.known->to_string() + " beside one that only a run knows");
-      return {};
-    }
-    Value at = bound.known ? node.scalar_int(DType::I64, bound.known->value()) : bound.value;
-    // No sum of an extent and a place as far as these leaves 64 bits.
-    constexpr int64_t far = int64_t{1} << 40;
-    at = larger(node, at, node.scalar_int(DType::I64, -far));
-    at = smaller(node, at, node.scalar_int(DType::I64, far));
-    at = node.select(node.compare("lt", at, zero), add(node, at, extent), at);
-    return smaller(node, larger(node, at, low), high);
-  };
-  Value least = backward ? node.scalar_int(DType::I64, -1) : zero;
-  Value start = place(from, zero, backward ? last : extent), end = place(to, least, backward ? last : extent);
-  if (backward) {
-    x = reverse(node, x, dim);
-    start = subtract(node, last, start);
-    end = subtract(node, last, end);
-  }
-  if (!x || node.failed()) return {};
-  Value position = node.iota(DType::I64, {x.type().dims[at(dim)]}, 0);
-  Value taken = both(node, node.compare("ge", position, start), node.compare("lt", position, end));
-  int64_t stride = std::min<int64_t>(std::abs(step), int64_t{1} << 31);
-  if (stride > 1) {
-    Value rest =
-        node.binary(Opcode::Remainder, subtract(node, position, start), node.scalar_int(DType::I64, stride));
-    taken = both(node, taken, node.compare("eq", rest, zero));
-  }
-  return compress(node, x, dim, taken);
 }
 
 // Places that only the run knows. True after a failure too; false if the bounds are no such places.

@@ -25,14 +25,14 @@ class MergeSort {
 public:
   // `before(right, left)`: whether the right elements must come before the left ones.
   using Before = std::function<kernel::Register(const Registers& right, const Registers& left)>;
-  MergeSort(Builder& builder, int64_t extent, Before before)
-      : b_(builder), extent_(extent), before_(std::move(before)) {}
+  MergeSort(Builder& builder, IntExpr extent, Before before)
+      : b_(builder), extent_(std::move(extent)), before_(std::move(before)) {}
 
   // Sorts `data`, with `scratch` as room for as much again.
   void emit(const std::vector<Array>& data, const std::vector<Array>& scratch) {
     kernel::MachineType type{kernel::Scalar::I64, 1};
     int64_t pairs = 0; // of passes, there and back: the last may be a plain copy
-    for (int64_t width = 1; width < extent_; width *= 4) ++pairs;
+    for (int64_t width = 1; width < extent_.upper_bound(); width *= 4) ++pairs;
     b_.loop_carried(0, pairs, 1, {b_.constant_int(type, 1)}, [&](const IntExpr&, const Registers& carried) {
       kernel::Register width = carried[0];
       emit_pass(data, scratch, width);
@@ -44,6 +44,10 @@ public:
 
 private:
   kernel::Register number(int64_t value) { return b_.constant_int({kernel::Scalar::I64, 1}, value); }
+  kernel::Register number(const IntExpr& value) {
+    return value.is_constant() ? number(value.value())
+                               : b_.cast(OpKind::IndexCast, b_.index(value), kernel::Scalar::I64);
+  }
   kernel::Register add(kernel::Register a, kernel::Register c) { return b_.binary(OpKind::IAdd, a, c); }
   kernel::Register least(kernel::Register a, kernel::Register c) { return b_.binary(OpKind::SMin, a, c); }
   kernel::Register less(kernel::Register a, kernel::Register c) {
@@ -60,32 +64,35 @@ private:
 
   // Merges neighbouring runs of `width`, a power of two.
   void emit_pass(const std::vector<Array>& from, const std::vector<Array>& to, kernel::Register width) {
-    kernel::Register two = add(width, width), mask = add(two, number(-1));
-    b_.loop_carried(0, extent_, 1, {number(0), number(0)}, [&](const IntExpr& k, const Registers& carried) {
-      kernel::Register at = b_.cast(OpKind::IndexCast, b_.index(k), kernel::Scalar::I64);
-      kernel::Register within = b_.binary(OpKind::And, at, mask);
-      kernel::Register start = b_.binary(OpKind::ISub, at, within);
-      kernel::Register middle = least(add(start, width), number(extent_)),
-                       end = least(add(start, two), number(extent_));
-      kernel::Register first = b_.compare(OpKind::SCmp, kernel::Predicate::Eq, within, number(0));
-      kernel::Register left = b_.select(first, start, carried[0]),
-                       right = b_.select(first, middle, carried[1]);
-      Registers left_values = load(from, left), right_values = load(from, right);
-      kernel::Register left_empty =
-          b_.binary(OpKind::Xor, less(left, middle), b_.constant_int({kernel::Scalar::I1, 1}, 1));
-      kernel::Register take_right = b_.binary(OpKind::Or, left_empty, before_(right_values, left_values));
-      take_right = b_.binary(OpKind::And, take_right, less(right, end));
-      for (size_t i = 0; i < to.size(); ++i)
-        store_at(b_, to[i].buffer, to[i].dtype, to[i].offset(k), {},
-                 b_.select(take_right, right_values[i], left_values[i]));
-      kernel::Register one = number(1);
-      return Registers{b_.select(take_right, left, add(left, one)),
-                       b_.select(take_right, add(right, one), right)};
-    });
+    kernel::Register two = add(width, width), mask = add(two, number(int64_t{-1}));
+    b_.loop_carried(0, extent_, 1, {number(int64_t{0}), number(int64_t{0})},
+                    [&](const IntExpr& k, const Registers& carried) {
+                      kernel::Register at = b_.cast(OpKind::IndexCast, b_.index(k), kernel::Scalar::I64);
+                      kernel::Register within = b_.binary(OpKind::And, at, mask);
+                      kernel::Register start = b_.binary(OpKind::ISub, at, within);
+                      kernel::Register middle = least(add(start, width), number(extent_)),
+                                       end = least(add(start, two), number(extent_));
+                      kernel::Register first =
+                          b_.compare(OpKind::SCmp, kernel::Predicate::Eq, within, number(int64_t{0}));
+                      kernel::Register left = b_.select(first, start, carried[0]),
+                                       right = b_.select(first, middle, carried[1]);
+                      Registers left_values = load(from, left), right_values = load(from, right);
+                      kernel::Register left_empty = b_.binary(OpKind::Xor, less(left, middle),
+                                                              b_.constant_int({kernel::Scalar::I1, 1}, 1));
+                      kernel::Register take_right =
+                          b_.binary(OpKind::Or, left_empty, before_(right_values, left_values));
+                      take_right = b_.binary(OpKind::And, take_right, less(right, end));
+                      for (size_t i = 0; i < to.size(); ++i)
+                        store_at(b_, to[i].buffer, to[i].dtype, to[i].offset(k), {},
+                                 b_.select(take_right, right_values[i], left_values[i]));
+                      kernel::Register one = number(int64_t{1});
+                      return Registers{b_.select(take_right, left, add(left, one)),
+                                       b_.select(take_right, add(right, one), right)};
+                    });
   }
 
   Builder& b_;
-  int64_t extent_;
+  IntExpr extent_;
   Before before_;
 };
 
@@ -96,7 +103,7 @@ void emit_lines(KernelMaker& maker, const Type& type, size_t dim,
   loops.type = Type::tensor(type.dtype, type.dims);
   loops.type.dims[dim] = Dim(1);
   loops.code.lanes = 1;
-  int64_t extent = type.dim(static_cast<int>(dim));
+  int64_t extent = type.dims[dim].extent.upper_bound();
   loops.parallel = maker.context().options().threads > 1;
   loops.steps = extent * std::bit_width(static_cast<uint64_t>(extent));
   loops.uses = [&](const Index& index) {
@@ -109,8 +116,8 @@ void emit_lines(KernelMaker& maker, const Type& type, size_t dim,
   emit_element_loops(maker, loops);
 }
 
-Array scratch_array(KernelMaker& maker, DType dtype, int64_t extent) {
-  int parameter = maker.scratch(memory_scalar(dtype), extent, "sorted");
+Array scratch_array(KernelMaker& maker, DType dtype, const IntExpr& extent) {
+  int parameter = maker.scratch(memory_scalar(dtype), extent.upper_bound(), "sorted");
   return {dtype, parameter, [](const IntExpr& at) { return at; }};
 }
 
@@ -135,10 +142,10 @@ kernel::Register smaller(Builder& b, DType dtype, kernel::Register a, kernel::Re
 
 void emit_sort(LoweringContext& context, const Instruction& sort) {
   const Type& type = sort.type();
-  if (type.num_elements() == 0) return;
+  if (type.is_static() && type.num_elements() == 0) return;
   size_t dim = static_cast<size_t>(sort.attributes().integer("dim")),
          count = static_cast<size_t>(sort.num_operands());
-  int64_t extent = type.dim(static_cast<int>(dim));
+  const IntExpr& extent = type.dims[dim].extent;
   KernelMaker maker(context, sort, "sort");
   Builder& b = maker.builder();
   std::vector<int> in, out;
@@ -178,9 +185,9 @@ void emit_sort(LoweringContext& context, const Instruction& sort) {
 
 void emit_top_k(LoweringContext& context, const Instruction& top_k) {
   Value operand = top_k.operand(0);
-  if (top_k.type().num_elements() == 0) return;
+  if (top_k.type().is_static() && top_k.type().num_elements() == 0) return;
   size_t dim = static_cast<size_t>(top_k.attributes().integer("dim"));
-  int64_t extent = operand.dim(static_cast<int>(dim)), kept = top_k.type().dim(static_cast<int>(dim));
+  const IntExpr &extent = operand.type().dims[dim].extent, &kept = top_k.type().dims[dim].extent;
   bool largest = top_k.attributes().flag("largest", true);
   DType dtype = operand.dtype();
   KernelMaker maker(context, top_k, "top_k");
