@@ -199,5 +199,48 @@ def attention():
     return m
 
 
-for make in (features, linear_models, trees, fused, attention):
+def quantized():
+    """Scales are powers of two, so that what is halfway between two integers is so in any order of arithmetic."""
+    m = Model("quantized")
+
+    def add(op, inputs, count=1, **attributes):
+        m.add(op, inputs, count, CONTRIB, **attributes)
+
+    def scale(exponent):
+        return np.array(2.0 ** exponent, np.float32)
+
+    def u8(*dims):
+        return random.integers(0, 256, dims).astype(np.uint8)
+
+    def i8(*dims):
+        return random.integers(-128, 128, dims).astype(np.int8)
+    zero, signed = np.array(131, np.uint8), np.array(-7, np.int8)
+    a, b, s = u8(2, 3, 4, 5), u8(3, 1, 5), i8(3, 17)
+    add("QLinearAdd", [a, scale(-4), zero, b, scale(-5), np.array(9, np.uint8), scale(-3), zero])
+    add("QLinearAdd", [s, scale(-4), signed, i8(17), scale(-6), signed, scale(-4), signed])
+    add("QLinearMul", [a, scale(-4), zero, b, scale(-5), zero, scale(-3), np.array(100, np.uint8)])
+    add("QLinearLeakyRelu", [s, scale(-4), signed, scale(-5), signed], alpha=0.25)
+    add("QLinearSigmoid", [a, scale(-5), zero, scale(-8), np.array(0, np.uint8)])
+    add("QLinearSoftmax", [a, scale(-6), zero, scale(-8), np.array(0, np.uint8)], axis=-1, opset=13)
+    add("QLinearSoftmax", [a, scale(-6), zero, scale(-8), np.array(0, np.uint8)], axis=1, opset=12)
+    add("QLinearGlobalAveragePool", [u8(2, 3, 4, 4), scale(-4), zero, scale(-5), zero])
+    add("QLinearGlobalAveragePool", [u8(2, 4, 4, 3), scale(-4), zero, scale(-4), zero], channels_last=1)
+    add("QLinearConcat", [scale(-4), zero, a, scale(-3), zero, a, scale(-5), np.array(7, np.uint8)], axis=1)
+    x, w, columns = u8(4, 9), i8(9, 6), (2.0 ** random.integers(-8, -4, 6)).astype(np.float32)
+    add("QGemm", [x, scale(-5), zero, w, scale(-6), signed, random.integers(-99, 99, 6).astype(np.int32), scale(-2), zero])
+    add("QGemm", [x, scale(-5), zero, i8(6, 9), columns, np.zeros(6, np.int8)], transB=1, alpha=0.5)
+    m.add("MatMulIntegerToFloat", [x, w, scale(-5), columns, zero, np.zeros(6, np.int8), normal(6)], domain=CONTRIB)
+    m.add("DynamicQuantizeMatMul", [normal(2, 4, 9), w, scale(-6), signed, normal(6)], domain=CONTRIB)
+    for bits, block, k in ((4, 16, 40), (4, 32, 64), (8, 16, 48)):
+        blocks = -(-k // block)
+        weights, scales = u8(7, blocks, block * bits // 8), np.abs(normal(7 * blocks)) + 0.1
+        attributes = dict(K=k, N=7, bits=bits, block_size=block)
+        add("MatMulNBits", [normal(3, k), weights, scales], **attributes)
+        add("MatMulNBits", [normal(3, k), weights, scales, u8(7 * (-(-blocks * bits // 8)))], **attributes)
+    add("DequantizeLinear", [s, scale(-4), signed])
+    add("QuantizeLinear", [normal(3, 17), scale(-4), signed])
+    return m
+
+
+for make in (features, linear_models, trees, fused, attention, quantized):
     make().write(sys.argv[1])

@@ -49,6 +49,7 @@ const OperatorRow* find_operator(std::string_view domain, std::string_view name,
 std::span<const OperatorRow> activation_operators();
 std::span<const OperatorRow> attention_operators();
 std::span<const OperatorRow> contrib_operators();
+std::span<const OperatorRow> contrib_quantized_operators();
 std::span<const OperatorRow> control_flow_operators();
 std::span<const OperatorRow> convolution_operators();
 std::span<const OperatorRow> elementwise_operators();

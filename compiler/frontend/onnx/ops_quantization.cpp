@@ -3,6 +3,7 @@
 #include "compiler/frontend/onnx/convolution.h"
 #include "compiler/frontend/onnx/matrix_product.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/quantization.h"
 
 #include <cmath>
 
@@ -77,8 +78,8 @@ bool is_zero(NodeContext& node, Value value) {
   return true;
 }
 
-// round(scaled) + zero point, bounded to the dtype's range. `scaled` is f32 or f64, `zero_point` aligned or
-// null.
+} // namespace
+
 Value to_integer(NodeContext& node, Value scaled, Value zero_point, DType dtype) {
   if (!scaled) return {};
   int bits = bit_width(dtype);
@@ -117,7 +118,6 @@ void import_quantize(NodeContext& node) {
                              {{"to", dtype}, {"saturate", node.flag_attribute("saturate", true)}}));
 }
 
-// x as i32 (f32 where it holds floats) with the aligned zero point subtracted.
 Value centered(NodeContext& node, Value x, Value zero_point) {
   DType work = is_float(x.dtype()) ? DType::F32 : DType::I32;
   Value wide = node.convert(x, work);
@@ -138,8 +138,7 @@ void import_dequantize(NodeContext& node) {
 }
 
 // scale = (max - min) / 255 over x and 0, zero point = -min / scale.
-void import_dynamic_quantize(NodeContext& node) {
-  Value x = node.input(0);
+DynamicQuantization quantize_dynamically(NodeContext& node, Value x) {
   std::vector<int> dims;
   for (int i = 0; i < x.rank(); ++i) dims.push_back(i);
   Value zero = node.scalar(x.dtype(), 0), one = node.scalar(x.dtype(), 1);
@@ -147,20 +146,27 @@ void import_dynamic_quantize(NodeContext& node) {
   Value low = node.binary(Opcode::Minimum, node.reduce(Opcode::Minimum, x, dims, false), zero);
   Value scale =
       node.binary(Opcode::Divide, node.binary(Opcode::Subtract, high, low), node.scalar(x.dtype(), 255));
-  if (!scale) return;
+  if (!scale) return {};
   // Where all of x is zero any scale will do.
   scale = node.select(node.compare("eq", scale, zero), one, scale);
   Value offset = node.binary(Opcode::Divide, node.unary(Opcode::Negate, low), scale);
   Value zero_point = to_integer(node, offset, {}, DType::U8);
-  node.set_output(0, to_integer(node, node.binary(Opcode::Divide, x, scale), zero_point, DType::U8));
-  node.set_output(1, scale);
-  node.set_output(2, zero_point);
+  return {to_integer(node, node.binary(Opcode::Divide, x, scale), zero_point, DType::U8), scale, zero_point};
 }
 
-// A parameter of a matrix's rows as a column; scalars and full shapes as they are.
 Value by_row(NodeContext& node, Value parameter) {
   return parameter && parameter.rank() == 1 ? node.unsqueeze(parameter, 1) : parameter;
 }
+
+namespace {
+
+void import_dynamic_quantize(NodeContext& node) {
+  DynamicQuantization made = quantize_dynamically(node, node.input(0));
+  node.set_output(0, made.x);
+  node.set_output(1, made.scale);
+  node.set_output(2, made.zero_point);
+}
+
 Value by_channel(NodeContext& node, Value parameter, int rank) {
   return parameter && parameter.rank() == 1 ? per_channel(node, parameter, rank) : parameter;
 }
