@@ -49,6 +49,45 @@ double tensor_error(const Literal& got, const Literal& want, std::string& why) {
   return error;
 }
 
+double stored_unit(const Literal& want) {
+  if (want.dtype() != DType::F32 && want.dtype() != DType::F64) return 0;
+  constexpr int64_t kFew = 3;
+  for (double unit : {1e-2, 1e-3, 1e-4}) {
+    int64_t fractions = 0;
+    bool rounded = true;
+    for (int64_t i = 0; i < want.num_elements() && rounded; ++i) {
+      double value = want.get_double(i), steps = value / unit;
+      if (!std::isfinite(value)) continue;
+      // As near as the dtype holds the decimal.
+      rounded = std::fabs(steps - std::round(steps)) * unit <= std::fabs(value) * 1.2e-7;
+      fractions += value != std::round(value);
+    }
+    if (rounded && fractions >= kFew) return unit;
+  }
+  return 0;
+}
+
+bool same_distribution(const Literal& got, const Literal& want) {
+  bool numbers = is_float(want.dtype()) || want.dtype() == DType::Bool;
+  if (!numbers || got.dtype() != want.dtype() || got.dims() != want.dims()) return false;
+  auto n = static_cast<double>(want.num_elements());
+  for (int power : {1, 2}) {
+    double mean[2] = {0, 0}, variance = 0;
+    const Literal* both[] = {&got, &want};
+    for (int side = 0; side < 2; ++side) {
+      double squares = 0;
+      for (int64_t i = 0; i < want.num_elements(); ++i) {
+        double value = std::pow(both[side]->get_double(i), power);
+        mean[side] += value / n;
+        squares += value * value / n;
+      }
+      variance += squares - mean[side] * mean[side];
+    }
+    if (!(std::fabs(mean[0] - mean[1]) <= 6 * std::sqrt(std::max(variance, 0.0) / n) + 1e-6)) return false;
+  }
+  return true;
+}
+
 double default_tolerance(DType dtype) {
   if (dtype == DType::F16) return 1e-2;
   return dtype == DType::BF16 ? 5e-2 : 1e-5;

@@ -12,6 +12,14 @@ namespace firn::driver {
 // else infinite. Tensors of another dtype or shape: infinite, with the difference in `why`.
 double tensor_error(const Literal& got, const Literal& want, std::string& why);
 
+// The unit of the last decimal of tensors that were stored rounded to two, three or four of them: 1e-4 for
+// 0.2841. 0 for others, for those of few elements, and for whole numbers.
+double stored_unit(const Literal& want);
+
+// Whether two floating-point or Boolean tensors of one type and shape may be draws of one distribution: their
+// means and mean squares lie within six standard errors of each other.
+bool same_distribution(const Literal& got, const Literal& want);
+
 // The tolerance for outputs of this dtype when none is given: 1e-5, f16 1e-2, bf16 5e-2.
 double default_tolerance(DType dtype);
 

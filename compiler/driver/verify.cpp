@@ -74,7 +74,8 @@ Child start_child(const VerifyOptions& options, const std::string& folder) {
     ::close(ends[0]);
     CaseResult result = verify_case(options, folder);
     std::ostringstream line;
-    line << static_cast<int>(result.verdict) << " " << number_text(result.error) << " " << result.message;
+    line << static_cast<int>(result.verdict) << " " << result.is_random << " " << number_text(result.error)
+         << " " << result.message;
     std::string text = line.str().substr(0, 60000);
     ssize_t written = ::write(ends[1], text.data(), text.size());
     ::_exit(written == static_cast<ssize_t>(text.size()) ? 0 : 1);
@@ -108,7 +109,7 @@ CaseResult finish_child(Child& child, bool timed_out) {
     std::istringstream line(child.text);
     int verdict = 0;
     std::string error;
-    line >> verdict >> error;
+    line >> verdict >> result.is_random >> error;
     result.verdict = static_cast<Verdict>(verdict);
     result.error = std::strtod(error.c_str(), nullptr);
     line.ignore(1);
@@ -190,8 +191,8 @@ std::string case_text(const VerifyOptions& options, const CaseResult& result, bo
   if (result.verdict == Verdict::Pass && options.quiet) return "";
   if (options.json)
     return (is_first ? "\n  {\"name\": " : ",\n  {\"name\": ") + artifact::json_string(result.name) +
-           ", \"verdict\": \"" + verdict +
-           "\", \"error\": " + (std::isfinite(result.error) ? number_text(result.error) : "null") +
+           ", \"verdict\": \"" + verdict + "\", \"drawn\": " + (result.is_random ? "true" : "false") +
+           ", \"error\": " + (std::isfinite(result.error) ? number_text(result.error) : "null") +
            ", \"message\": " + artifact::json_string(result.message) + "}";
   char error[16];
   std::snprintf(error, sizeof error, "%.2g", result.error);
@@ -200,6 +201,7 @@ std::string case_text(const VerifyOptions& options, const CaseResult& result, bo
   };
   return padded(result.name, 44) + padded(verdict, 8) +
          (result.verdict != Verdict::Pass              ? result.message.substr(0, 600)
+          : result.is_random                           ? "drawn: type, shape and statistics"
           : options.verbose && !result.message.empty() ? padded(error, 10) + result.message
                                                        : error) +
          "\n";
@@ -208,6 +210,7 @@ std::string case_text(const VerifyOptions& options, const CaseResult& result, bo
 // What a run of all cases came to.
 struct Totals {
   std::map<Verdict, int> count;
+  int drawn = 0;                                    // of those that pass
   std::map<std::string, std::string> refused;       // name and reason
   std::vector<std::string> not_listed, not_refused; // where refusals differ from the list
   double seconds = 0;
@@ -221,6 +224,8 @@ std::string totals_text(const VerifyOptions& options, Totals& totals) {
   std::snprintf(line, sizeof line, "%d passed, %d wrong, %d refused in %.0f s", totals.count[Verdict::Pass],
                 totals.count[Verdict::Wrong], totals.count[Verdict::Refused], totals.seconds);
   text += line;
+  if (totals.drawn > 0)
+    text += ", " + std::to_string(totals.drawn) + " passed by statistics of what they draw";
   if (options.engine == Engine::Evaluator) return text + "\n";
   return text + ", code for " + cpu_note(options.compile) + "\n";
 }
@@ -232,6 +237,7 @@ std::string totals_json(Totals& totals) {
     return "[" + text + "]";
   };
   return "\n], \"passed\": " + std::to_string(totals.count[Verdict::Pass]) +
+         ", \"drawn\": " + std::to_string(totals.drawn) +
          ", \"wrong\": " + std::to_string(totals.count[Verdict::Wrong]) +
          ", \"refused\": " + std::to_string(totals.count[Verdict::Refused]) +
          ", \"refused_but_not_listed\": " + names(totals.not_listed) +
@@ -279,6 +285,7 @@ Expected<int> verify(const VerifyOptions& options) {
     if (!text.empty()) is_first = false;
     if (printed) printed = print(text);
     ++totals.count[result.verdict];
+    totals.drawn += result.is_random && result.verdict == Verdict::Pass;
     if (result.verdict == Verdict::Refused)
       totals.refused[result.name] = result.message.substr(0, result.message.find('\n'));
     return static_cast<bool>(printed);

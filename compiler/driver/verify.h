@@ -29,7 +29,8 @@ struct CaseResult {
   std::string name;
   Verdict verdict = Verdict::Wrong;
   double error = 0;
-  std::string message; // of a pass: the inputs that were fixed
+  bool is_random = false; // outputs that are drawn were judged by their type, shape and statistics
+  std::string message;    // of a pass: the inputs that were fixed
 };
 
 // Prints a line per case and the totals to standard output, or one JSON document. 0 if nothing is wrong and

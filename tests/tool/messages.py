@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Messages name the file and the way out; exit codes tell whose fault it is; --json prints nothing but JSON."""
 import json
+import math
 import os
 import pty
 import select
+import struct
 import subprocess
 import time
 
-from tool import DIGITS, FIRN, IMAGE, MODEL, check, counted_model, expect, finish, firn, shapeless_model, symbolic_model, temporary_folder
+from tool import (DIGITS, FIRN, IMAGE, MODEL, check, counted_model, expect, finish, firn, node, shapeless_model, symbolic_model, temporary_folder, tensor,
+                  value, write_model)
 
 
 def check_verbs():
@@ -96,6 +99,27 @@ def check_verify():
     check(json.loads(expect(["verify", DIGITS, "--json", "--quiet"], 0).stdout)["cases"] == [], "--quiet prints what passes")
 
 
+def check_stored(folder):
+    """What is drawn is judged by its statistics, what was stored with few decimals by those."""
+    def case(name, op, stored, *attributes):
+        data = os.path.join(folder, name, "test_data_set_0")
+        os.makedirs(data)
+        dims = [len(stored)]
+        write_model(os.path.join(folder, name, "model.onnx"), [node(op, ["x"], ["y"], *attributes)], [value("x", dims)], [value("y", dims)])
+        for stem, elements in (("input", [0.1 * i for i in range(len(stored))]), ("output", stored)):
+            with open(os.path.join(data, stem + "_0.pb"), "wb") as file:
+                file.write(tensor("", dims, struct.pack(f"<{len(stored)}f", *elements)))
+        return os.path.join(folder, name)
+    even = [(i + 0.5) / 200 for i in range(200)]
+    expect(["verify", case("drawn", "RandomUniformLike", even)], 0, "drawn", "1 passed by statistics of what they draw")
+    expect(["verify", case("elsewhere", "RandomUniformLike", [0.9 + each / 10 for each in even])], 1, "1 wrong")
+    expect(["verify", case("sure", "Exp", even)], 1, "1 wrong")
+    rounded = case("rounded", "Tan", [round(math.tan(0.1 * i), 3) for i in range(9)])
+    expect(["verify", rounded], 0, "1 passed")
+    expect(["verify", rounded, "--tolerance=1e-5"], 1, "1 wrong")
+    expect(["verify", case("off", "Tan", [round(math.tan(0.1 * i) + 0.002, 3) for i in range(9)])], 1, "1 wrong")
+
+
 def check_cpus():
     """All verbs make code for one CPU, and say for which."""
     if os.uname().machine != "x86_64":
@@ -146,6 +170,7 @@ def main():
         check_folders(folder)
         check_inspect(folder)
         check_verify()
+        check_stored(folder)
         check_cpus()
         check_progress(folder)
         os.chdir(folder)

@@ -10,7 +10,7 @@ DIGITS = os.path.join(SOURCE, "models", "digits")
 MODEL = os.path.join(DIGITS, "model.onnx")
 IMAGE = os.path.join(DIGITS, "test_data_set_0", "input_0.pb")
 
-from model_writer import attribute, graph, model, msg, node, num, value  # noqa: E402 (the path is set above)
+from model_writer import attribute, graph, model, msg, node, num, tensor, value  # noqa: E402 (the path is set above)
 
 failures = []
 
