@@ -136,6 +136,9 @@ private:
     if (!plan) return {};
     plans_.set(instruction, std::move(*plan));
     begin_explanation(instruction, nullptr, {});
+    const auto* direct = plans_.find<ContractionPlan>(instruction);
+    if (direct && !options_.packed_as && !written_.count(&instruction))
+      add_candidate(instruction, *direct, /*given=*/nullptr);
     return {};
   }
 

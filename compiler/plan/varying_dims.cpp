@@ -8,6 +8,7 @@
 #include "compiler/plan/recurrent.h"
 #include "compiler/plan/roots.h"
 #include "compiler/plan/trees.h"
+#include "compiler/plan/winograd.h"
 
 #include <algorithm>
 
@@ -105,6 +106,13 @@ bool has_plain_extents(const Instruction& instruction) {
   return true;
 }
 
+// Of kernels that compute an epilogue of sums in registers.
+std::string check_epilogue(const Instruction& instruction) {
+  std::optional<KernelRoot> root = find_contraction(instruction);
+  if (!root) return "it is no dot and no convolution with code per element behind it";
+  return has_varying_epilogue(instruction, *root) ? "" : "the code behind it wants extents that do not vary";
+}
+
 } // namespace
 
 std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
@@ -128,16 +136,25 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
   if (auto* contraction = std::get_if<ContractionPlan>(&plan)) {
     if (contraction->algorithm != ContractionPlan::Algorithm::Direct)
       return "only direct tiles take dims that vary";
-    std::optional<KernelRoot> root = find_contraction(instruction);
-    if (!root) return "it is no dot and no convolution with code per element behind it";
-    if (!has_varying_epilogue(instruction, *root)) return "the code behind it wants extents that do not vary";
-    return complete(*contraction, instruction, context);
+    std::string wrong = check_epilogue(instruction);
+    return wrong.empty() ? complete(*contraction, instruction, context) : wrong;
+  }
+  if (auto* winograd = std::get_if<WinogradPlan>(&plan)) {
+    std::string wrong = check_epilogue(instruction);
+    return wrong.empty() ? complete(*winograd, instruction, context) : wrong;
   }
   return "the algorithm wants extents that do not vary";
 }
 
 std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
                                               const ContractionContext& context) {
+  if (const auto* packed = context.packed_as ? std::get_if<WinogradPlan>(context.packed_as) : nullptr) {
+    KernelPlan winograd = WinogradPlan{packed->outputs_high, packed->outputs_wide};
+    if (complete_varying(winograd, instruction, context).empty()) return winograd;
+    ContractionContext own = context;
+    own.packed_as = nullptr;
+    return choose_varying_plan(instruction, own);
+  }
   ContractionPlan tiles;
   tiles.tiling.tile.rows = 0;
   std::vector<KernelPlan> candidates{tiles,

@@ -88,6 +88,20 @@ double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int 
   return cycles + threads * (fetched / target.l3_bytes_per_cycle + kSharedCallCycles);
 }
 
+// The middle between the bounds of an extent, in orders of magnitude.
+double usual_extent(const IntExpr& extent) {
+  auto at_least_one = [](int64_t bound) { return static_cast<double>(std::max<int64_t>(1, bound)); };
+  return std::sqrt(at_least_one(extent.lower_bound()) * at_least_one(extent.upper_bound()));
+}
+
+// Of runs where dims vary. Where they fill no more than a register tile, reading the transformed filters,
+// which are several times larger than those they are of, takes longer than the direct convolution.
+double usual_tiles(const WinogradGeometry& plan) {
+  double high = std::ceil(usual_extent(plan.actual.out_height) / plan.height.outputs),
+         wide = std::ceil(usual_extent(plan.actual.out_width) / plan.width.outputs);
+  return usual_extent(plan.input.dims[0].extent) * high * wide;
+}
+
 // Splits the tiles into batches of nearly equal size, as many as make the fewest cycles. For several threads
 // what one thread computes alone stays within a few hundredths of its best; and what one thread would take
 // chooses between sizes of the transform and between algorithms.
@@ -109,7 +123,7 @@ public:
       if (plan_.batch < 6 && !considered_.empty()) break;
       plan_.tiling = choose_tiling(plan_.products(), request_.target, given_ ? &given_->tile : nullptr);
       consider(given_ && given_->apart);
-      if (!given_ && request_.threads > 1) consider_apart();
+      if (!given_ && request_.threads > 1 && !plan_.varies) consider_apart();
       if (forced) break;
     }
     take_best();
@@ -171,10 +185,12 @@ std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution
   WinogradGeometry plan;
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
   const std::vector<WindowDim>& window = convolution.attributes().window().dims;
-  bool supported = window.size() >= 1 && window.size() <= 2 && input.is_static() &&
+  bool supported = window.size() >= 1 && window.size() <= 2 && input.dims[1].is_static() &&
+                   convolution.type().dims[1].is_static() && filter.is_static() &&
                    target.vector_bits >= 128 && convolution.attributes().integer("groups", 1) == 1;
   for (const Type* type : {&input, &filter, &result}) supported &= type->dtype == DType::F32;
-  if (!supported || convolution.type().dtype != DType::F32 || result.num_elements() == 0) return std::nullopt;
+  if (!supported || convolution.type().dtype != DType::F32 || result.at_bound().num_elements() == 0)
+    return std::nullopt;
   for (const WindowDim& dim : window)
     if (dim.stride != 1 || dim.dilation != 1 || dim.input_dilation != 1) return std::nullopt;
   plan.lanes = target.lanes(32);
@@ -184,19 +200,27 @@ std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution
     if (type->layout.blocks.size() != 1 || type->layout.blocks[0].dim != 1 ||
         type->layout.blocks[0].size != plan.lanes)
       return std::nullopt;
+  plan.varies = !input.is_static() || !result.is_static();
+  // Edges that a run alone knows take masks.
+  if (plan.varies && !plan.transforms_in_registers) return std::nullopt;
   plan.input = input;
   plan.result = result;
   plan.channels = filter.dim(1);
   plan.filters = filter.dim(0);
-  int last = input.rank() - 1;
-  plan.in_width = input.dim(last);
-  plan.out_width = result.dim(last);
+  auto last = static_cast<size_t>(input.rank() - 1);
+  WinogradExtents& actual = plan.actual;
+  actual.in_width = input.dims[last].extent;
+  actual.out_width = result.dims[last].extent;
   plan.pad_width = window.back().pad_low;
   if (window.size() == 2) {
-    plan.in_height = input.dim(last - 1);
-    plan.out_height = result.dim(last - 1);
+    actual.in_height = input.dims[last - 1].extent;
+    actual.out_height = result.dims[last - 1].extent;
     plan.pad_height = window[0].pad_low;
   }
+  plan.in_height = actual.in_height.upper_bound();
+  plan.in_width = actual.in_width.upper_bound();
+  plan.out_height = actual.out_height.upper_bound();
+  plan.out_width = actual.out_width.upper_bound();
   return plan;
 }
 
@@ -207,6 +231,7 @@ ContractionShape WinogradGeometry::products() const {
   shape.outer = {points()};
   shape.vector_outer_dims = 1;
   shape.m = batch;
+  shape.m_varies = varies;
   shape.n = filters;
   ReductionLoop loop;
   loop.extent = channels;
@@ -261,10 +286,15 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
       plan.panel = request.panel;
       plan.height = make_winograd_transform(high, taps_high);
       plan.width = make_winograd_transform(wide, taps_wide);
+      plan.actual.tiles_high = ceil_div(plan.actual.out_height, high);
+      plan.actual.tiles_wide = ceil_div(plan.actual.out_width, wide);
+      plan.actual.tiles = plan.input.dims[0].extent * plan.actual.tiles_high * plan.actual.tiles_wide;
       plan.tiles_high = (plan.out_height + high - 1) / high;
       plan.tiles_wide = (plan.out_width + wide - 1) / wide;
-      plan.tiles = plan.input.dim(0) * plan.tiles_high * plan.tiles_wide;
+      plan.tiles = plan.input.at_bound().dim(0) * plan.tiles_high * plan.tiles_wide;
       BatchChoice(plan, request).choose();
+      plan.actual.batches = ceil_div(plan.actual.tiles, plan.batch);
+      if (plan.varies && !forced && usual_tiles(plan) <= plan.tiling.tile.rows) continue;
       plans.push_back(std::move(plan));
     }
   std::sort(plans.begin(), plans.end(),
@@ -299,6 +329,7 @@ std::string complete(WinogradPlan& plan, const Instruction& instruction, const C
            "or "
            "5 taps";
   if (plan.tile.k_interleave > 1) return "products of points have no interleaved steps";
+  if (geometry->varies && plan.apart) return "what lies between two kernels does not vary";
   bool chooses = plan.tile.rows == 0,
        looped = chooses ? has_long_epilogue(instruction) : plan.looped_epilogue;
   plan = geometry->plan();

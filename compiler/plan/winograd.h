@@ -22,6 +22,12 @@
 
 namespace firn::plan {
 
+// Extents of one run where dims vary.
+struct WinogradExtents {
+  IntExpr in_height = 1, in_width = 1, out_height = 1, out_width = 1;
+  IntExpr tiles_high = 1, tiles_wide = 1, tiles = 1, batches = 1;
+};
+
 // What the algorithm is for one convolution on one target.
 struct WinogradGeometry {
   WinogradTransform height, width; // width: of the last spatial dim; height: F(1,1) for 1-D convolutions
@@ -31,6 +37,8 @@ struct WinogradGeometry {
   int64_t in_height = 1, in_width = 1, out_height = 1, out_width = 1;
   int64_t tiles_high = 0, tiles_wide = 0, tiles = 0; // of one image; of all
   int64_t batch = 0, batches = 0;                    // tiles per batch; the last one may have fewer
+  bool varies = false;                               // the numbers above are bounds of `actual`
+  WinogradExtents actual;                            // the same of one run
   bool apart = false;                                // V of all batches lies between two kernels
   int lanes = 0;
   int panel = 0;                        // of the packed filters, where their form is given

@@ -22,11 +22,12 @@ public:
   void emit() {
     if (plan_.apart) return emit_products_apart();
     WinogradInputs input_transform(*this);
-    IntExpr p = b_.set_parallel(plan_.batches);
+    IntExpr p = b_.set_parallel(plan_.actual.batches);
     TileRun run = run_of(p);
     b_.loop(0, plan_.channel_blocks(), 1,
             [&](const IntExpr& block) { transform_block(input_transform, run, block); });
     ContractionSpec spec = products();
+    if (plan_.varies) spec.actual_m = run.count;
     for_each_group([&](const TilePosition& group) { emit_group(spec, group, run); });
   }
 
@@ -47,7 +48,7 @@ private:
 
   TileRun run_of(const IntExpr& batch) const {
     IntExpr first = batch * plan_.batch;
-    return {first, min(plan_.batch, plan_.tiles - first)};
+    return {first, min(plan_.batch, plan_.actual.tiles - first)};
   }
 
   // Of V of all batches: what follows is about this one.

@@ -10,7 +10,6 @@
 namespace firn::lower {
 
 using kernel::OpKind;
-using kernel::Predicate;
 using kernel::Register;
 using kernel::Scalar;
 
@@ -21,19 +20,26 @@ constexpr int kLiveVectors = 20; // of 32 registers, beside what the transform i
 } // namespace
 
 void WinogradInputs::transform(const Position& at, const IntExpr& block, const IntExpr& tile) {
-  std::vector<TileClass> classes = classify_tiles(plan_.tiles_wide, plan_.width.outputs, -plan_.pad_width,
-                                                  plan_.width.inputs(), plan_.in_width);
+  int wide = plan_.width.inputs(), out_wide = plan_.width.outputs;
   Position corner{at.image, at.row * plan_.height.outputs - plan_.pad_height,
-                  at.column * plan_.width.outputs - plan_.pad_width};
-  if (!plan_.transforms_in_registers) return transform_in_memory(classes, at.column, corner, block, tile);
-  by_class(classes, at.column, [&](const TileClass& inside) {
+                  at.column * out_wide - plan_.pad_width};
+  auto in_registers = [&](const TileClass& inside) {
     // As many columns of points at a time as registers hold.
-    int step = std::max(1, kLiveVectors / plan_.height.inputs()), wide = plan_.width.inputs();
+    int step = std::max(1, kLiveVectors / plan_.height.inputs());
     emit_pieces(b_, (wide + step - 1) / step, [&](int piece) {
       int first = piece * step;
       transform_columns(first, std::min(step, wide - first), inside, corner, block, tile);
     });
-  });
+  };
+  if (plan_.varies) {
+    IntExpr first = ceil_div(plan_.pad_width, out_wide),
+            end = floor_div(plan_.actual.in_width + plan_.pad_width - wide, out_wide) + 1;
+    return by_edge(first, end, at.column, wide, in_registers);
+  }
+  std::vector<TileClass> classes =
+      classify_tiles(plan_.tiles_wide, out_wide, -plan_.pad_width, wide, plan_.in_width);
+  if (!plan_.transforms_in_registers) return transform_in_memory(classes, at.column, corner, block, tile);
+  by_class(classes, at.column, in_registers);
 }
 
 void WinogradInputs::transform_columns(int first, int count, const TileClass& inside, const Position& corner,
@@ -43,17 +49,26 @@ void WinogradInputs::transform_columns(int first, int count, const TileClass& in
   auto from = plan_.width.input.values.begin() + first * wide;
   matrix.values.assign(from, from + count * wide);
   bool rows_outside =
-      plan_.pad_height > 0 ||
+      plan_.varies || plan_.pad_height > 0 ||
       (plan_.tiles_high - 1) * plan_.height.outputs - plan_.pad_height + high > plan_.in_height;
   Register zero = b_.constant(vector_, 0.0);
+  std::vector<Register> columns;
+  for (int column = 0; column < wide && inside.at_edge; ++column)
+    columns.push_back(is_below(corner.column + column, plan_.actual.in_width, OpKind::UCmp));
   std::vector<std::vector<Register>> rows;
   for (int row = 0; row < high; ++row) {
-    Register mask = rows_outside ? row_mask(corner.row + row) : Register{};
+    Register row_inside, mask;
+    if (rows_outside) row_inside = is_below(corner.row + row, plan_.actual.in_height, OpKind::UCmp);
+    if (rows_outside && !inside.at_edge) mask = b_.splat(row_inside, plan_.lanes);
     std::vector<Register> values(static_cast<size_t>(wide), zero);
-    for (int column = inside.low; column < inside.high; ++column)
-      if (matrix.rows_using(column) > 0)
-        values[static_cast<size_t>(column)] =
-            load_input(corner.image, block, corner.row + row, corner.column + column, mask);
+    for (int column = inside.low; column < inside.high; ++column) {
+      if (matrix.rows_using(column) == 0) continue;
+      if (inside.at_edge)
+        mask =
+            b_.splat(b_.binary(OpKind::And, row_inside, columns[static_cast<size_t>(column)]), plan_.lanes);
+      values[static_cast<size_t>(column)] =
+          load_input(corner.image, block, corner.row + row, corner.column + column, mask);
+    }
     rows.push_back(emit_transform(b_, matrix, std::move(values)));
   }
   for (int column = 0; column < count; ++column) {
@@ -64,12 +79,6 @@ void WinogradInputs::transform_columns(int first, int count, const TileClass& in
       store(values[static_cast<size_t>(row)], inputs_,
             input_vector(first + column + row * wide, block, tile));
   }
-}
-
-Register WinogradInputs::row_mask(const IntExpr& row) {
-  Register inside = b_.compare(OpKind::UCmp, Predicate::Lt, b_.index(row),
-                               b_.constant_int({Scalar::Index, 1}, plan_.in_height));
-  return b_.splat(inside, plan_.lanes);
 }
 
 void WinogradInputs::transform_in_memory(const std::vector<TileClass>& classes, const IntExpr& tile_column,

@@ -13,9 +13,10 @@ using kernel::Scalar;
 
 void WinogradOutputs::transform(const Position& at, const TilePosition& group, const IntExpr& vector,
                                 int valid, const IntExpr& tile) {
+  Position corner{at.image, at.row * plan_.height.outputs, at.column * plan_.width.outputs};
+  if (plan_.varies) return transform_varying(at, corner, group, vector, valid, tile);
   std::vector<TileClass> classes =
       classify_tiles(plan_.tiles_wide, plan_.width.outputs, 0, plan_.width.outputs, plan_.out_width);
-  Position corner{at.image, at.row * plan_.height.outputs, at.column * plan_.width.outputs};
   auto in_memory = [&] {
     transform_in_memory(classes, at.column, corner, group, vector, valid, tile);
     return std::vector<Register>{};
@@ -37,6 +38,31 @@ void WinogradOutputs::transform(const Position& at, const TilePosition& group, c
         b_.compare(OpKind::SCmp, Predicate::Lt, b_.index(at.row), b_.constant_int({Scalar::Index, 1}, whole));
     b_.if_then_else(inside, in_registers, in_memory);
   }
+}
+
+// Tiles that hang over an edge, which a run alone knows, go by way of memory.
+void WinogradOutputs::transform_varying(const Position& at, const Position& corner, const TilePosition& group,
+                                        const IntExpr& vector, int valid, const IntExpr& tile) {
+  int high = plan_.height.outputs, wide = plan_.width.outputs;
+  Register inside =
+      b_.binary(OpKind::And, is_below(at.row, floor_div(plan_.actual.out_height, high), OpKind::SCmp),
+                is_below(at.column, floor_div(plan_.actual.out_width, wide), OpKind::SCmp));
+  b_.if_then_else(
+      inside,
+      [&] {
+        transform_in_registers({0, 0, 0, wide}, corner, group, vector, valid, tile);
+        return std::vector<Register>{};
+      },
+      [&] {
+        transform_in_memory({{0, 0, 0, wide, /*at_edge=*/true}}, at.column, corner, group, vector, valid,
+                            tile);
+        return std::vector<Register>{};
+      });
+}
+
+IntExpr WinogradOutputs::columns_end(const TileClass& inside, const Position& corner) const {
+  if (!inside.at_edge) return inside.high;
+  return min(inside.high, plan_.actual.out_width - corner.column);
 }
 
 std::vector<Register> WinogradOutputs::transformed_column(const TilePosition& group, const IntExpr& vector,
@@ -92,7 +118,7 @@ void WinogradOutputs::finish_row(const TileClass& inside, const Position& corner
 // A long epilogue comes to one value after the other: side by side they would not fit the registers.
 void WinogradOutputs::finish_stored_row(const TileClass& inside, const Position& corner, const IntExpr& row,
                                         const IntExpr& filter_vector, int valid, const IntExpr& first) {
-  finish_in_loop(inside.low, inside.high, [&](const IntExpr& column) {
+  finish_in_loop(inside.low, columns_end(inside, corner), [&](const IntExpr& column) {
     finish({corner.image, corner.row + row, corner.column + column}, filter_vector, valid,
            load(tile_, first + column));
   });
@@ -126,13 +152,13 @@ void WinogradOutputs::transform_in_memory(const std::vector<TileClass>& classes,
     for (int row = 0; row < out_high; ++row)
       store(values[static_cast<size_t>(row)], tile_, column + row * wide);
   });
-  IntExpr end = min(out_high, plan_.out_height - corner.row);
+  IntExpr end = min(out_high, plan_.actual.out_height - corner.row);
   by_class(classes, tile_column, [&](const TileClass& inside) {
     finish_in_loop(0, end, [&](const IntExpr& row) {
       std::vector<Register> values;
       for (int column = 0; column < wide; ++column) values.push_back(load(tile_, row * wide + column));
       values = emit_transform(b_, plan_.width.output, std::move(values));
-      if (!binding_.sums_in_memory)
+      if (!binding_.sums_in_memory && !inside.at_edge)
         return finish_row(inside, corner, row, group.column_vector + vector, valid, values);
       for (int column = inside.low; column < inside.high; ++column)
         store(values[static_cast<size_t>(column)], tile_, row * wide + column);

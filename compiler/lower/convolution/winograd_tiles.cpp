@@ -54,6 +54,24 @@ void WinogradTiles::by_class(const std::vector<TileClass>& classes, const IntExp
       });
 }
 
+Register WinogradTiles::is_below(const IntExpr& at, const IntExpr& extent, OpKind compare) {
+  Register end =
+      extent.is_constant() ? b_.constant_int({Scalar::Index, 1}, extent.value()) : b_.index(extent);
+  return b_.compare(compare, Predicate::Lt, b_.index(at), end);
+}
+
+void WinogradTiles::by_edge(const IntExpr& first, const IntExpr& end, const IntExpr& at, int size,
+                            const std::function<void(const TileClass&)>& body) {
+  auto emit = [&](bool at_edge) {
+    return [&body, size, at_edge] {
+      body({0, 0, 0, size, at_edge});
+      return std::vector<Register>{};
+    };
+  };
+  Register inside = is_below(at - first, max(0, end - first), OpKind::UCmp);
+  b_.if_then_else(inside, emit(false), emit(true));
+}
+
 Register WinogradTiles::load(int buffer, const IntExpr& vector) {
   return b_.load(vector_, buffer, vector * plan_.lanes, plan_.lanes * 4);
 }
@@ -67,9 +85,9 @@ IntExpr WinogradTiles::input_vector(const IntExpr& point, const IntExpr& block, 
 }
 
 WinogradTiles::Position WinogradTiles::position(const IntExpr& tile) const {
-  IntExpr line = floor_div(tile, plan_.tiles_wide);
-  return {floor_div(line, plan_.tiles_high), floor_mod(line, plan_.tiles_high),
-          floor_mod(tile, plan_.tiles_wide)};
+  IntExpr high = at_least_one(plan_.actual.tiles_high), wide = at_least_one(plan_.actual.tiles_wide);
+  IntExpr line = floor_div(tile, wide);
+  return {floor_div(line, high), floor_mod(line, high), floor_mod(tile, wide)};
 }
 
 } // namespace firn::lower

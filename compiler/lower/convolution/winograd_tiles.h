@@ -12,7 +12,8 @@ namespace firn::lower {
 // Positions of tiles along one dim that share which of their elements are inside: a run [first, last].
 struct TileClass {
   int64_t first, last;
-  int low, high; // elements [low, high) of the tile are inside
+  int low, high;        // elements [low, high) of the tile are inside
+  bool at_edge = false; // how many of those are inside is known only when the code runs
 };
 
 // Classes of the tiles of one dim, the largest run first: tile t covers [t*step + offset, + size) of [0,
@@ -34,6 +35,11 @@ protected:
   // Runs `body` with the class of the tile at `at`, one copy of it per class.
   void by_class(const std::vector<TileClass>& classes, const IntExpr& at,
                 const std::function<void(const TileClass&)>& body, size_t number = 0);
+  // The same where a run alone knows which tiles, [first, end), lie inside as a whole.
+  void by_edge(const IntExpr& first, const IntExpr& end, const IntExpr& at, int size,
+               const std::function<void(const TileClass&)>& body);
+  // Unsigned comparisons, of places before the first one too, test both ends.
+  kernel::Register is_below(const IntExpr& at, const IntExpr& extent, kernel::OpKind compare);
   // The vector of that number in a buffer.
   kernel::Register load(int buffer, const IntExpr& vector);
   void store(kernel::Register value, int buffer, const IntExpr& vector);
@@ -59,7 +65,6 @@ private:
   // The columns [first, first + count) of a tile's points. Rows outside the input are masked away.
   void transform_columns(int first, int count, const TileClass& inside, const Position& corner,
                          const IntExpr& block, const IntExpr& tile);
-  kernel::Register row_mask(const IntExpr& row);
   // Rows first, by way of `tile_`, then columns into V.
   void transform_in_memory(const std::vector<TileClass>& classes, const IntExpr& tile_column,
                            const Position& corner, const IntExpr& block, const IntExpr& tile);
@@ -96,6 +101,11 @@ private:
   // The same of values that lie from vector `first` of `tile_` on.
   void finish_stored_row(const TileClass& inside, const Position& corner, const IntExpr& row,
                          const IntExpr& filter_vector, int valid, const IntExpr& first);
+  // Of the tile's columns that are inside.
+  IntExpr columns_end(const TileClass& inside, const Position& corner) const;
+  // Where extents vary.
+  void transform_varying(const Position& at, const Position& corner, const TilePosition& group,
+                         const IntExpr& vector, int valid, const IntExpr& tile);
   // A loop that finishes parts of a tile; it carries their total if anybody wants that.
   void finish_in_loop(const IntExpr& begin, const IntExpr& end,
                       const std::function<void(const IntExpr& at)>& body);
