@@ -231,7 +231,33 @@ def chosen(folder):
           [data_set(*x) for x in ((1, -2, 3, 0, 4, 5), (-1,), (2,), (-9, 1, 2, 3, 4, 5, 6))])
 
 
+def grown(folder):
+    """The sum of x, and one more in every step, joined to x, until it is above 10 or five steps were taken; with twice each of it."""
+    def data_set(*x):
+        made = []
+        while True:
+            made.append(sum(x) + len(made))
+            if made[-1] >= 10 or len(made) == 5:
+                break
+        return [([len(x)], x)], [([len(x) + len(made)], [*x, *made]), ([len(made)], [2 * each for each in made])]
+
+    from model_writer import attribute, msg, num
+    body = graph([node("Cast", ["i"], ["f"], attribute("to", 2, num(3, 1))), node("Add", ["sum", "f"], ["v"]), node("Unsqueeze", ["v", "first"], ["row"]),
+                  node("Concat", ["out", "row"], ["longer"], attribute("axis", 2, num(3, 0))), node("Add", ["v", "v"], ["twice"]),
+                  node("Add", ["two", "k"], ["next"]), node("Greater", ["nine", "next"], ["more"]), node("Less", ["v", "ten"], ["small"]),
+                  node("And", ["small", "more"], ["on"])],
+                 [value("i", [], 7), value("go", [], 9), value("out", ["o"]), value("k", [], 7)],
+                 [value("on", [], 9), value("longer", ["l"]), value("next", [], 7), value("twice", [])])
+    write(folder, [node("ReduceSum", ["x"], ["sum"], attribute("keepdims", 2, num(3, 0))),
+                   node("Loop", ["always", "", "x", "none"], ["all", "last", "rows"], attribute("body", 5, msg(6, body)))],
+          [value("x", ["n"])], [value("all", ["a"]), value("rows", ["r"])],
+          [int64s("first", 0), tensor("always", [], struct.pack("<q", 2**63 - 1), dtype=7), tensor("none", [], struct.pack("<q", 0), dtype=7),
+           tensor("two", [], struct.pack("<q", 2), dtype=7), tensor("nine", [], struct.pack("<q", 9), dtype=7), floats("ten", [], [10])],
+          [data_set(*x) for x in ((1, 2, 3), (12,), (4, 5), (-3, 1, 1, 0, 2, -4))])
+
+
 CASES = {
+    grown: (["n=1..6"], "n=1..5", "n = 6 is outside 1..5"),
     chosen: (["n=1..7"], "n=1..6", "n = 7 is outside 1..6"),
     resized: (["rows=1..5", "columns=1..9", "tall=4..20"], "rows=1..4", "rows = 5 is outside 1..4"),
     padded: (["rows=1..9"], "rows=1..8", "rows = 9 is outside 1..8"),

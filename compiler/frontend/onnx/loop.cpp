@@ -3,6 +3,7 @@
 
 #include "compiler/frontend/onnx/counted.h"
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/loop_bound.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
 
 #include <algorithm>
@@ -79,8 +80,12 @@ bool is_true(NodeContext& node, Value value) {
 // state.
 class WhileMaker {
 public:
-  WhileMaker(NodeContext& node, const LoopForm& form) : node_(node), form_(form) {}
+  WhileMaker(NodeContext& node, const LoopForm& form) : node_(node), form_(form), bound_(form.bound) {}
   bool changes_type = false;
+  bool asks() const { return asks_; }
+  // What a step makes of the state, where that has other types.
+  const std::vector<Type>& changed() const { return changed_; }
+  const std::optional<Dim>& bound() const { return bound_; }
 
   std::optional<LoopResults> make() {
     Values initial{node_.scalar_int(DType::I64, 0),
@@ -120,9 +125,12 @@ private:
       results = {next, go_on};
     });
     if (!step || node_.failed()) return false;
+    auto allowed = steps_allowed(node_, parameters, form_.state, *step);
+    if (allowed && (!bound_ || bound_->extent.lower_bound() > *allowed)) bound_ = Dim(*allowed);
+    asks_ = !is_true(node_, step->go_on) && !(step->go_on == parameters[1]);
+    for (Value value : step->state) changed_.push_back(value.type());
     if (!same_types(step->state, form_.state)) return changes_type = true, false;
     results.insert(results.end(), step->state.begin(), step->state.end());
-    asks_ = !is_true(node_, step->go_on) && !(step->go_on == parameters[1]);
     return add_rows(body, *step, parameters[0], std::move(results));
   }
 
@@ -136,7 +144,7 @@ private:
   }
 
   bool add_rows(Region& body, const Step& step, Value index, Values results) {
-    if (form_.num_rows > 0 && !form_.bound) {
+    if (form_.num_rows > 0 && !bound_) {
       node_.fail_unknown({node_.input(0), node_.input(1)},
                          "its scan outputs have as many rows as there are steps, which only a run knows");
       return false;
@@ -151,7 +159,7 @@ private:
         return false;
       }
       Type buffer_type = Type::tensor(row.dtype(), row.type().dims);
-      buffer_type.dims.insert(buffer_type.dims.begin(), *form_.bound);
+      buffer_type.dims.insert(buffer_type.dims.begin(), *bound_);
       if (!node_.check(is_sane_type(buffer_type),
                        "a scan output would be " + buffer_type.to_string() + ", more than Firn can hold"))
         return false;
@@ -189,7 +197,97 @@ private:
   const LoopForm& form_;
   Instruction* loop_ = nullptr;
   bool asks_ = true;
+  std::optional<Dim> bound_; // steps at most
+  std::vector<Type> changed_;
 };
+
+// A part of the state that every step makes longer: it lies in a buffer of the bound, and how much of it
+// there is is part of the state too.
+struct Growing {
+  size_t state;
+  int axis;
+  int64_t growth;
+  Ints bounds; // of its dims
+};
+
+constexpr int64_t kMaxGrowth = int64_t{1} << 20; // in a step
+
+// Which parts of the state grow along one dim, by how much, and how far; nothing where it changes otherwise.
+std::optional<std::vector<Growing>> growing_parts(const Values& before, const std::vector<Type>& after,
+                                                  int64_t steps) {
+  std::vector<Growing> parts;
+  for (size_t i = 0; i < before.size(); ++i) {
+    const Type &from = before[i].type(), &to = after[i];
+    if (from == to) continue;
+    if (!from.is_tensor() || !to.is_tensor() || from.dtype != to.dtype || from.rank() != to.rank())
+      return std::nullopt;
+    Growing part{i, -1, 0, {}};
+    for (size_t d = 0; d < from.dims.size(); ++d) {
+      int64_t most = from.dims[d].extent.upper_bound();
+      part.bounds.push_back(most);
+      if (from.dims[d] == to.dims[d] && from.dims[d].is_static()) continue;
+      IntExpr growth = to.dims[d].extent - from.dims[d].extent;
+      if (part.axis >= 0 || !growth.is_constant() || growth.value() < 1 || growth.value() > kMaxGrowth ||
+          most > (int64_t{1} << 31) || from.dims[d].extent.lower_bound() < 0)
+        return std::nullopt;
+      part.axis = static_cast<int>(d);
+      part.growth = growth.value();
+      part.bounds.back() = most + steps * growth.value();
+    }
+    Type type = Type::tensor(from.dtype, {part.bounds.begin(), part.bounds.end()});
+    if (part.axis < 0 || !is_sane_type(type)) return std::nullopt;
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+// The loop over buffers in place of what grows.
+std::optional<LoopResults> make_growing(NodeContext& node, const LoopForm& form,
+                                        const std::vector<Growing>& parts, Dim bound) {
+  LoopForm inner = form;
+  inner.bound = bound;
+  const size_t states = form.state.size();
+  auto hide = [&](Values& state) {
+    for (const Growing& part : parts) {
+      Value whole = state[part.state];
+      state[part.state] = bounded(node, whole, part.bounds);
+      state.push_back(node.dim_size(whole, part.axis));
+    }
+  };
+  hide(inner.state);
+  if (node.failed()) return std::nullopt;
+  inner.body = [&](Value index, Value go_on, const Values& state) -> std::optional<Step> {
+    Values shown(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(states));
+    for (size_t p = 0; p < parts.size(); ++p) {
+      // Room for what this step adds.
+      const Growing& part = parts[p];
+      int64_t room = part.bounds[static_cast<size_t>(part.axis)] - part.growth;
+      Value before = node.slice_dim(shown[part.state], part.axis, 0, room);
+      shown[part.state] = first_rows(node, before, part.axis, state[states + p]);
+    }
+    if (node.failed()) return std::nullopt;
+    auto step = form.body(index, go_on, shown);
+    if (!step) return std::nullopt;
+    for (const Growing& part : parts) {
+      const Type& from = shown[part.state].type();
+      const Type& to = step->state[part.state].type();
+      size_t axis = static_cast<size_t>(part.axis);
+      if (!node.check(to.rank() == from.rank() &&
+                          to.dims[axis].extent == from.dims[axis].extent + part.growth,
+                      "a step makes " + to.to_string() + " of " + from.to_string() +
+                          ", and another size of it at first"))
+        return std::nullopt;
+    }
+    hide(step->state);
+    return node.failed() ? std::nullopt : step;
+  };
+  auto results = make_loop(node, inner);
+  for (size_t p = 0; results && p < parts.size(); ++p)
+    results->state[parts[p].state] =
+        first_rows(node, results->state[parts[p].state], parts[p].axis, results->state[states + p]);
+  if (results) results->state.resize(states);
+  return results;
+}
 
 } // namespace
 
@@ -198,9 +296,15 @@ std::optional<LoopResults> make_loop(NodeContext& node, const LoopForm& form) {
   WhileMaker maker(node, form);
   auto results = maker.make();
   if (results || node.failed()) return results;
-  if (!form.trips || *form.trips > kMaxUnrolled) {
+  constexpr int64_t kMaxSteps = int64_t{1} << 31;
+  bool is_short = form.trips && *form.trips <= kMaxUnrolled;
+  const std::optional<Dim>& bound = maker.bound();
+  if ((!is_short || maker.asks()) && bound && bound->extent.upper_bound() <= kMaxSteps)
+    if (auto parts = growing_parts(form.state, maker.changed(), bound->extent.upper_bound()))
+      return make_growing(node, form, *parts, *bound);
+  if (!is_short) {
     node.fail_unsupported(
-        "the state changes its type from step to step, and the number of steps is not a small constant");
+        "the state changes its type from step to step, and the number of steps has no bound that is known");
     return std::nullopt;
   }
   return unroll(node, form);
