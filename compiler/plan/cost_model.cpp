@@ -11,8 +11,16 @@ namespace {
 // Of the shorter one of computing and streaming, the part that the other does not hide.
 constexpr double kExposed = 0.5;
 
+double most(const Dim& dim) {
+  return static_cast<double>(dim.extent.upper_bound());
+}
+
+// Where dims vary, at their bounds.
 double elements(const Type& type) {
-  return type.is_tensor() && type.is_static() ? static_cast<double>(type.num_elements()) : 0;
+  if (!type.is_tensor()) return 0;
+  double count = 1;
+  for (const Dim& dim : type.dims) count *= most(dim);
+  return count;
 }
 
 // Products of one element of a contraction's result.
@@ -21,9 +29,9 @@ double products(const Instruction& contraction) {
   double count = 1;
   if (contraction.is(Opcode::Dot))
     for (int64_t dim : contraction.attributes().ints("lhs_contract"))
-      count *= static_cast<double>(lhs.dim(static_cast<int>(dim)));
+      count *= most(lhs.dims[static_cast<size_t>(dim)]);
   else if (elements(rhs) > 0)
-    count = elements(rhs) / static_cast<double>(rhs.dim(0));
+    count = elements(rhs) / most(rhs.dims[0]);
   return count;
 }
 
@@ -49,7 +57,9 @@ double operations(const Instruction& instruction, const TargetInfo& target) {
 }
 
 double bytes_of(const Type& type) {
-  return type.is_tensor() && type.is_static() ? static_cast<double>(type.physical_byte_size()) : 0;
+  if (!type.is_tensor()) return 0;
+  return type.is_static() ? static_cast<double>(type.physical_byte_size())
+                          : elements(type) * bit_width(type.dtype) / 8;
 }
 
 } // namespace

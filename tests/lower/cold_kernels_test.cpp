@@ -85,4 +85,12 @@ TEST_CASE("what takes a part of the time that counts has code for each CPU", "[l
   CHECK(lower_for(network(8, "tanh %y"), kCpus).cold[0].empty());
 }
 
+TEST_CASE("what sums over a dim that varies takes the time of its bound", "[lower][plan]") {
+  std::string vary =
+      "module @m {\n  symbol n in [1, 512]\n  func @main(%x: f32[64,n], %w: f32[n,64]) -> (f32[64,64]) "
+      "{\n    %y = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = "
+      "[0]} : f32[64,64]\n    return %y\n  }\n}\n";
+  CHECK(lower_for(vary, kCpus).cold[0].empty());
+}
+
 } // namespace firn::test
