@@ -28,11 +28,20 @@ void bind_open_dims(const GivenInputs& given, const onnx::ModelFacts& facts, onn
   options.dims.merge(numbers);
 }
 
+// Elements of sequences have shapes of their own.
+void bind_elements(const GivenInputs& given, onnx::ImportOptions& options) {
+  for (const auto& [sequence, length] : options.lengths)
+    for (int64_t i = 0; i < length; ++i)
+      if (auto value = given.find(onnx::element_name(sequence, static_cast<size_t>(i))); value != given.end())
+        options.shapes[value->first] = value->second->dims();
+}
+
 } // namespace
 
 void bind_inputs(const GivenInputs& given, const onnx::ModelFacts& facts, onnx::ImportOptions& options) {
   bool varies = !options.ranges.empty();
   if (varies) bind_open_dims(given, facts, options);
+  bind_elements(given, options);
   for (const onnx::ValueFacts& input : facts.inputs) {
     auto value = given.find(input.name);
     if (value == given.end()) continue;

@@ -16,6 +16,7 @@ Result check_no_import_options(const onnx::ImportOptions& import) {
                       : !import.constants.empty()                    ? "--const"
                       : !import.shapes.empty()                       ? "--shape"
                       : !import.constant_texts.empty()               ? "--const"
+                      : !import.lengths.empty()                      ? "--length"
                       : !import.states.empty()                       ? "--state"
                       : import.initializers_are_inputs               ? "--initializers-are-inputs"
                                                                      : nullptr;

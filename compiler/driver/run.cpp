@@ -4,37 +4,56 @@
 #include "compiler/driver/given_inputs.h"
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/runs_here.h"
+#include "compiler/frontend/onnx/stored_tensors.h"
 #include "compiler/graph/evaluate.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <set>
 
 namespace firn::driver {
 namespace {
 
 constexpr int64_t kShownElements = 8;
 
+// The input of that name, or the sequence of which it is an element; null for neither.
+const onnx::ValueFacts* find_input(const std::string& name, const onnx::ModelFacts& facts,
+                                   const onnx::ImportOptions& import) {
+  for (const onnx::ValueFacts& input : facts.inputs) {
+    if (input.name == name) return &input;
+    auto length = import.lengths.find(input.name);
+    for (int64_t i = 0; length != import.lengths.end() && i < length->second; ++i)
+      if (name == onnx::element_name(input.name, static_cast<size_t>(i))) return &input;
+  }
+  return nullptr;
+}
+
 // The files of inputs, read; every input must have one, but for states and those with an initializer.
-Expected<GivenInputs> read_inputs(const RunOptions& options, const onnx::ModelFacts& facts) {
-  GivenInputs given;
+Expected<onnx::StoredInputs> read_inputs(const RunOptions& options, const onnx::ModelFacts& facts) {
+  onnx::StoredInputs given;
+  const onnx::ImportOptions& import = options.compile.import;
+  given.lengths = import.lengths;
+  std::set<std::string> seen;
   for (const auto& [name, path] : options.inputs) {
-    auto found = std::find_if(facts.inputs.begin(), facts.inputs.end(),
-                              [&](const auto& input) { return input.name == name; });
-    if (found == facts.inputs.end()) {
+    const onnx::ValueFacts* found = find_input(name, facts, import);
+    if (!found) {
       std::string names;
       for (const auto& input : facts.inputs) names += (names.empty() ? "'" : ", '") + input.name + "'";
       return usage_error("the model has no input '" + name + "'; it has " + names);
     }
-    if (given.count(name)) return usage_error("input '" + name + "' is given twice");
+    if (!seen.insert(name).second) return usage_error("input '" + name + "' is given twice");
+    if (path.ends_with(".pb") && found->name == name) {
+      if (Result added = onnx::add_stored_input(path, *found, given); !added) return added.error();
+      continue;
+    }
     auto tensor = read_tensor(path, found->type);
     if (!tensor) return tensor.error();
-    given[name] = *tensor;
+    given.tensors[name] = *tensor;
   }
-  const onnx::ImportOptions& import = options.compile.import;
   for (const onnx::ValueFacts& input : facts.inputs) {
     bool optional = (input.has_initializer && !import.initializers_are_inputs) || import.is_state(input.name);
-    if (!optional && !given.count(input.name))
+    if (!optional && !given.tensors.count(input.name) && !given.lengths.count(input.name))
       return usage_error("input '" + input.name + "' (" + input.type + ") is not given: --input '" +
                          input.name + "'=FILE");
   }
@@ -64,11 +83,16 @@ std::string file_name(const std::string& output) {
 
 using Tensors = std::vector<LiteralRef>;
 
+struct Outputs {
+  std::vector<std::string> names;
+  Tensors tensors;
+};
+
 // The outputs, or nothing with the reasons in `diagnostics`.
-std::optional<Tensors> compute(const RunOptions& options, CompileOptions& compile, const GivenInputs& inputs,
+std::optional<Outputs> compute(const RunOptions& options, CompileOptions& compile, const GivenInputs& inputs,
                                DiagnosticList& diagnostics) {
-  auto result_of = [&](Expected<Tensors> outputs) -> std::optional<Tensors> {
-    if (outputs) return std::move(*outputs);
+  auto result_of = [&](const Module* module, Expected<Tensors> outputs) -> std::optional<Outputs> {
+    if (outputs) return Outputs{module->main().result_names, std::move(*outputs)};
     diagnostics.add(outputs.error());
     return std::nullopt;
   };
@@ -79,32 +103,32 @@ std::optional<Tensors> compute(const RunOptions& options, CompileOptions& compil
         });
     if (!imported) return std::nullopt;
     auto arguments = all_arguments_of(*imported, inputs);
-    return result_of(arguments ? evaluate(*imported->module, *arguments) : arguments);
+    return result_of(imported->module.get(), arguments ? evaluate(*imported->module, *arguments) : arguments);
   }
   auto compilation =
       with_unknown_inputs_fixed(inputs, compile.import, diagnostics,
                                 [&](DiagnosticList& reasons) { return compile_in_memory(compile, reasons); });
   if (!compilation) return std::nullopt;
   auto runner = ObjectRunner::create(*compilation);
-  if (!runner) return result_of(runner.error());
-  return result_of((*runner)->run(arguments_of(compilation->module->main(), inputs)));
+  const Module* module = compilation->module.get();
+  if (!runner) return result_of(module, runner.error());
+  return result_of(module, (*runner)->run(arguments_of(module->main(), inputs)));
 }
 
 // The outputs as text, or the names of the files that they were written to.
-Expected<std::string> show_outputs(const RunOptions& options, const onnx::ModelFacts& facts,
-                                   const Tensors& outputs) {
+Expected<std::string> show_outputs(const RunOptions& options, const Outputs& outputs) {
   std::string text;
   std::error_code error;
   if (!options.output_dir.empty()) std::filesystem::create_directories(options.output_dir, error);
   if (error) return usage_error("cannot make the folder '" + options.output_dir + "': " + error.message());
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    std::string name = i < facts.outputs.size() ? facts.outputs[i].name : "output_" + std::to_string(i);
+  for (size_t i = 0; i < outputs.tensors.size(); ++i) {
+    std::string name = i < outputs.names.size() ? outputs.names[i] : "output_" + std::to_string(i);
     if (options.output_dir.empty()) {
-      text += shown(name, *outputs[i]);
+      text += shown(name, *outputs.tensors[i]);
       continue;
     }
     std::string path = options.output_dir + "/" + file_name(name) + ".npy";
-    if (Result written = write_npy(path, *outputs[i]); !written) return written.error();
+    if (Result written = write_npy(path, *outputs.tensors[i]); !written) return written.error();
     text += path + "\n";
   }
   return text;
@@ -130,17 +154,18 @@ std::optional<std::string> run(const RunOptions& options, DiagnosticList& diagno
   auto inputs = read_inputs(options, *facts);
   if (!inputs) return diagnostics.add(inputs.error()), std::nullopt;
   CompileOptions compile = options.compile;
-  for (const auto& [name, literal] : *inputs) {
+  compile.import.lengths = inputs->lengths;
+  for (const auto& [name, literal] : inputs->tensors) {
     auto shape = compile.import.shapes.find(name);
     if (shape == compile.import.shapes.end() || shape->second == literal->dims()) continue;
     diagnostics.add(usage_error("the file for input '" + name + "' holds " + literal->type().to_string() +
                                 ", --shape says otherwise"));
     return std::nullopt;
   }
-  bind_inputs(*inputs, *facts, compile.import);
-  auto outputs = compute(options, compile, *inputs, diagnostics);
+  bind_inputs(inputs->tensors, *facts, compile.import);
+  auto outputs = compute(options, compile, inputs->tensors, diagnostics);
   if (!outputs) return std::nullopt;
-  auto text = show_outputs(options, *facts, *outputs);
+  auto text = show_outputs(options, *outputs);
   if (!text) return diagnostics.add(text.error()), std::nullopt;
   return *text;
 }

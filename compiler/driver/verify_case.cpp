@@ -20,10 +20,11 @@ namespace fs = std::filesystem;
 
 struct DataSet {
   std::string name;
-  std::vector<onnx::NamedTensor> inputs, outputs;
+  onnx::StoredInputs inputs;
+  std::vector<LiteralRef> outputs;
 };
 
-Expected<std::vector<DataSet>> read_data_sets(const std::string& folder) {
+Expected<std::vector<DataSet>> read_data_sets(const std::string& folder, const onnx::ModelFacts& facts) {
   std::vector<fs::path> paths;
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_"))
@@ -31,9 +32,9 @@ Expected<std::vector<DataSet>> read_data_sets(const std::string& folder) {
   std::sort(paths.begin(), paths.end());
   std::vector<DataSet> sets;
   for (const fs::path& path : paths) {
-    auto inputs = onnx::read_stored_tensors(path.string(), "input");
+    auto inputs = onnx::read_stored_inputs(path.string(), facts);
     if (!inputs) return inputs.error();
-    auto outputs = onnx::read_stored_tensors(path.string(), "output");
+    auto outputs = onnx::read_stored_outputs(path.string(), facts);
     if (!outputs) return outputs.error();
     sets.push_back({path.filename().string(), std::move(*inputs), std::move(*outputs)});
   }
@@ -64,19 +65,15 @@ bool depends_on_random(Value value) {
 // One engine for one binding of shapes and of inputs that are constants.
 class Engines {
 public:
-  Engines(const VerifyOptions& options, std::string model) : options_(options), model_(std::move(model)) {}
+  Engines(const VerifyOptions& options, std::string model, const onnx::ModelFacts& facts)
+      : options_(options), model_(std::move(model)), facts_(facts) {}
 
   Expected<std::vector<LiteralRef>> run(const DataSet& set) {
-    auto facts = onnx::inspect_onnx(model_);
-    if (!facts) return facts.error();
-    auto numbers = onnx::match_stored_inputs(*facts, set.inputs);
-    if (!numbers) return numbers.error();
-    GivenInputs given;
-    for (size_t i = 0; i < set.inputs.size(); ++i)
-      given[facts->inputs[(*numbers)[i]].name] = set.inputs[i].literal;
+    const GivenInputs& given = set.inputs.tensors;
     CompileOptions compile = options_.compile;
     compile.model = model_;
-    bind_inputs(given, *facts, compile.import);
+    for (const auto& [name, length] : set.inputs.lengths) compile.import.lengths[name] = length;
+    bind_inputs(given, facts_, compile.import);
     for (const std::string& name : fixed_)
       if (auto value = given.find(name); value != given.end()) compile.import.constants[name] = value->second;
     if (auto error = prepare(compile, given)) return *error;
@@ -148,6 +145,7 @@ private:
   // What of the options differs from set to set.
   static std::string key_of(const onnx::ImportOptions& import) {
     std::string key;
+    for (const auto& [name, length] : import.lengths) key += name + ":" + std::to_string(length) + ";";
     for (const auto& [name, value] : import.dims) key += name + "=" + std::to_string(value) + ";";
     for (const auto& [name, dims] : import.shapes) {
       key += name;
@@ -192,6 +190,7 @@ private:
 
   const VerifyOptions& options_;
   std::string model_, key_;
+  const onnx::ModelFacts& facts_;
   std::set<std::string> fixed_;
   onnx::ImportOptions import_;                    // of the last run
   std::unique_ptr<onnx::ImportedModel> imported_; // for the evaluator
@@ -220,10 +219,12 @@ CaseResult verify_case(const VerifyOptions& options, const std::string& folder) 
     result.message = error.message;
     return result;
   };
-  auto sets = read_data_sets(folder);
+  auto facts = onnx::inspect_onnx(folder + "/model.onnx");
+  if (!facts) return fail(facts.error());
+  auto sets = read_data_sets(folder, *facts);
   if (!sets) return fail(sets.error());
   if (sets->empty()) return fail(model_error("no test_data_set_* with tensors"));
-  Engines engines(options, folder + "/model.onnx");
+  Engines engines(options, folder + "/model.onnx", *facts);
   result.verdict = Verdict::Pass;
   for (const DataSet& set : *sets) {
     auto got = engines.run(set);
@@ -233,7 +234,7 @@ CaseResult verify_case(const VerifyOptions& options, const std::string& folder) 
                               std::to_string(set.outputs.size())));
     for (size_t i = 0; i < got->size(); ++i) {
       std::string why;
-      const Literal& want = *set.outputs[i].literal;
+      const Literal& want = *set.outputs[i];
       double error = tensor_error(*(*got)[i], want, why);
       if (options.absolute_floor && std::isfinite(error)) {
         double scale = 0;

@@ -24,8 +24,9 @@ void Instruction::set_operands(std::vector<Value> values) {
 }
 
 void Instruction::remove_user(Instruction* user) {
-  auto found = std::find(users_.begin(), users_.end(), user);
-  FIRN_CHECK(found != users_.end(), "use list lacks a user");
+  // From the end: instructions mostly go in the reverse order of their making.
+  auto found = std::find(users_.rbegin(), users_.rend(), user);
+  FIRN_CHECK(found != users_.rend(), "use list lacks a user");
   *found = users_.back();
   users_.pop_back();
 }
@@ -76,7 +77,7 @@ Region::~Region() {
   set_results({});
   // Uses are dropped before the instructions, so that the order of destruction does not matter.
   for (auto& instruction : instructions_) instruction->regions_.clear();
-  for (auto& instruction : instructions_) instruction->set_operands({});
+  for (auto at = instructions_.rbegin(); at != instructions_.rend(); ++at) (*at)->set_operands({});
 }
 
 void Region::set_results(std::vector<Value> results) {

@@ -72,16 +72,20 @@ bool decides_shapes(const Literal& input) {
 }
 
 // Evaluates the module and compares; "" if all is well.
-std::string check(const Module& module, std::vector<LiteralRef> arguments,
-                  const std::vector<onnx::NamedTensor>& outputs) {
+std::string check(const Module& module, const std::map<std::string, LiteralRef>& inputs,
+                  const std::vector<LiteralRef>& outputs) {
   if (Result verified = verify(module); !verified) return "verify: " + verified.error().message;
-  // Initializers that are inputs too may have data, but are no parameters.
-  arguments.resize(std::min(arguments.size(), module.main().parameter_names.size()));
+  std::vector<LiteralRef> arguments;
+  for (const std::string& name : module.main().parameter_names) {
+    auto input = inputs.find(name);
+    if (input == inputs.end()) return "no data for input '" + name + "'";
+    arguments.push_back(input->second);
+  }
   auto results = evaluate(module, arguments);
   if (!results) return "evaluate: " + results.error().message;
   if (results->size() < outputs.size()) return std::to_string(results->size()) + " results";
   for (size_t i = 0; i < outputs.size(); ++i)
-    if (std::string what = compare(*(*results)[i], *outputs[i].literal); !what.empty())
+    if (std::string what = compare(*(*results)[i], *outputs[i]); !what.empty())
       return "output " + std::to_string(i) + " " + what;
   return "";
 }
@@ -89,39 +93,31 @@ std::string check(const Module& module, std::vector<LiteralRef> arguments,
 // "" if the data set passes. Where the importer wants constants, inputs that decide shapes are fixed to their
 // values. Models with symbolic dims run once more with their dims left open, if they import so.
 std::string run_data_set(const fs::path& model, const fs::path& data) {
-  auto inputs = onnx::read_stored_tensors(data.string(), "input"),
-       outputs = onnx::read_stored_tensors(data.string(), "output");
-  if (!inputs) return "data: " + inputs.error().message;
-  if (!outputs) return "data: " + outputs.error().message;
   auto facts = onnx::inspect_onnx(model.string());
   if (!facts) return "inspect: " + facts.error().message;
-  auto numbers = onnx::match_stored_inputs(*facts, *inputs);
-  if (!numbers) return "data: " + numbers.error().message;
+  auto inputs = onnx::read_stored_inputs(data.string(), *facts);
+  if (!inputs) return "data: " + inputs.error().message;
+  auto outputs = onnx::read_stored_outputs(data.string(), *facts);
+  if (!outputs) return "data: " + outputs.error().message;
   onnx::ImportOptions options;
+  options.lengths = inputs->lengths;
   bool symbolic = false;
-  std::vector<LiteralRef> given;
-  for (size_t i = 0; i < inputs->size(); ++i) {
-    const onnx::ValueFacts& input = facts->inputs[(*numbers)[i]];
-    given.push_back((*inputs)[i].literal);
-    options.shapes[input.name] = given[i]->dims();
-    symbolic |= input.type != given[i]->type().to_string();
-  }
+  for (const auto& [name, literal] : inputs->tensors) options.shapes[name] = literal->dims();
+  for (const onnx::ValueFacts& input : facts->inputs)
+    if (auto given = inputs->tensors.find(input.name); given != inputs->tensors.end())
+      symbolic |= onnx::is_tensor(input) && input.type != given->second->type().to_string();
   DiagnosticList diagnostics, unfixed, open;
   auto imported = onnx::import_onnx(model.string(), options, unfixed);
-  if (imported && symbolic)
+  if (imported && symbolic && inputs->lengths.empty())
     if (auto unbound = onnx::import_onnx(model.string(), {}, open))
-      if (std::string what = check(*unbound->module, given, *outputs); !what.empty())
+      if (std::string what = check(*unbound->module, inputs->tensors, *outputs); !what.empty())
         return "with open dims: " + what;
-  std::vector<LiteralRef> arguments;
-  for (size_t i = 0; i < inputs->size(); ++i) {
-    if (!imported && decides_shapes(*given[i]))
-      options.constants[facts->inputs[(*numbers)[i]].name] = given[i];
-    else
-      arguments.push_back(given[i]);
-  }
-  if (!imported) imported = onnx::import_onnx(model.string(), options, diagnostics);
+  if (imported) return check(*imported->module, inputs->tensors, *outputs);
+  for (const auto& [name, literal] : inputs->tensors)
+    if (decides_shapes(*literal)) options.constants[name] = literal;
+  imported = onnx::import_onnx(model.string(), options, diagnostics);
   if (!imported) return "import: " + (diagnostics.empty() ? "no message" : diagnostics.messages()[0].message);
-  return check(*imported->module, arguments, *outputs);
+  return check(*imported->module, inputs->tensors, *outputs);
 }
 
 std::string run_case(const fs::path& folder) {

@@ -82,6 +82,15 @@ Message parse_attribute(const std::string& text) {
 
 void add_input(Graph& graph, const std::string& name, const std::string& text) {
   size_t open = text.find('['), close = text.find(']');
+  if (size_t times = text.find('*'); times != text.npos) {
+    Names elements;
+    for (int i = 0; i < std::atoi(text.c_str() + times + 1); ++i) {
+      elements.push_back(name + "_" + std::to_string(i));
+      add_input(graph, elements.back(), text.substr(0, times));
+    }
+    graph.nodes.push_back(node("SequenceConstruct", elements, {name}));
+    return;
+  }
   int type = kTypes.at(text.substr(0, open));
   std::vector<int64_t> dims = integers(text.substr(open + 1, close - open - 1));
   if (close + 1 < text.size())
@@ -116,14 +125,14 @@ Sample parse_sample(const std::string& line) {
     outputs.push_back("o" + std::to_string(i));
     sample.model.graph.outputs.push_back(Message().text(1, outputs.back()));
   }
-  sample.model.graph.nodes = {node(op, inputs, outputs, attributes, domain)};
+  sample.model.graph.nodes.push_back(node(op, inputs, outputs, attributes, domain));
   return sample;
 }
 
-// Nodes with subgraphs over the line i0.
-std::vector<Sample> samples_with_subgraphs() {
+// Nodes with subgraphs, and others that no line describes, over the line i0.
+std::vector<Sample> samples_over_a_line() {
   auto result = [](const std::string& name) { return Message().text(1, name); };
-  Graph negate, loop, scan;
+  Graph negate, loop, scan, map;
   negate.nodes = {node("Neg", {"i0"}, {"n"})};
   negate.outputs = {result("n")};
   loop.inputs = {value("step", I64, {}), value("go", Bool, {}), value("s", F32, {3})};
@@ -132,7 +141,10 @@ std::vector<Sample> samples_with_subgraphs() {
   scan.inputs = {value("e", F32, {})};
   scan.nodes = {node("Neg", {"e"}, {"f"})};
   scan.outputs = {result("f")};
-  std::vector<Sample> samples(3);
+  map.inputs = {value("e", F32, {}), value("whole", F32, {})};
+  map.nodes = {node("Add", {"e", "whole"}, {"f"})};
+  map.outputs = {result("f")};
+  std::vector<Sample> samples(5);
   for (Sample& sample : samples) {
     sample.model.graph.inputs = {value("i0", F32, {3})};
     sample.model.graph.outputs = {result("o0")};
@@ -149,11 +161,19 @@ std::vector<Sample> samples_with_subgraphs() {
   samples[2].op = "Scan";
   samples[2].model.graph.nodes = {node(
       "Scan", {"i0"}, {"o0"}, {attribute_graph("body", scan.encode()), attribute("num_scan_inputs", 1)})};
+  samples[3].op = "SequenceMap";
+  samples[3].model.graph.nodes = {
+      node("SplitToSequence", {"i0"}, {"s"}),
+      node("SequenceMap", {"s", "i0"}, {"o0"}, {attribute_graph("body", map.encode())})};
+  samples[4].op = "SequenceEmpty";
+  samples[4].model.graph.nodes = {node("SequenceEmpty", {}, {"s"}),
+                                  node("SequenceInsert", {"s", "i0"}, {"o0"})};
+  for (size_t i = 3; i < samples.size(); ++i) samples[i].model.opsets = {{"", 18}};
   return samples;
 }
 
 std::vector<Sample> all_samples() {
-  std::vector<Sample> samples = samples_with_subgraphs();
+  std::vector<Sample> samples = samples_over_a_line();
   std::ifstream file(FIRN_OPERATORS);
   for (std::string line; std::getline(file, line);)
     if (!line.empty() && line[0] != '#') samples.push_back(parse_sample(line));

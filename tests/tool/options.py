@@ -30,6 +30,8 @@ COMPILING = {
     "--shape": [("x", "wants NAME="), ("x=1x", "is no shape"), ("x=-1", "is no shape"), ("zz=1x2", "has no input 'zz'")],
     "--state": [("a", "wants PAST=PRESENT"), ("zz=probabilities", "no input 'zz'; its inputs are 'image'"),
                 ("image=zz", "no output 'zz'; its outputs are 'probabilities'")],
+    "--length": [("x", "wants NAME=NUMBER"), ("x=y", "wants NAME=NUMBER"), ("x=-1", "wants NAME=NUMBER"),
+                 ("zz=1", "has no input 'zz'"), ("image=1", "is a tensor")],
     "--const": [("x", "wants NAME=VALUE"), ("zz=1", "has no input 'zz'"), ("image=1,2", "which is f32[1,1,28,28]"),
                 ("image=nowhere.npy", "nowhere.npy")],
     "--passes": [("zz", "wanted one of: ")],
@@ -92,7 +94,7 @@ TABLE = {
     "version": ([], {}),
 }
 # Of single cases `verify` says what is wrong with them; the command line is fine.
-PER_CASE = {"--dim": ("zz=1", "zz=1..4"), "--shape": "zz=1x2", "--const": ("zz=1", "image=1,2"),
+PER_CASE = {"--dim": ("zz=1", "zz=1..4"), "--shape": "zz=1x2", "--length": ("zz=1", "image=1"), "--const": ("zz=1", "image=1,2"),
             "--state": ("zz=probabilities", "image=zz"), "--passes": "zz", "--schedule-db": "nowhere.db"}
 
 

@@ -100,6 +100,17 @@ Result parse_constant(const std::string& word, onnx::ImportOptions& import) {
   return {};
 }
 
+// NAME=3 or NAME=none.
+Result parse_length(const std::string& word, onnx::ImportOptions& import) {
+  auto pair = split_pair(word);
+  int64_t length = onnx::kAbsent;
+  if (!pair || (pair->second != "none" && !parse_integer(pair->second, length)))
+    return usage_error("--length wants NAME=NUMBER or NAME=none, found '" + word + "'");
+  if (!import.lengths.emplace(pair->first, length).second)
+    return usage_error("--length " + word + ": input '" + pair->first + "' is given twice");
+  return {};
+}
+
 // NAME=2x3x224: extents apart by 'x'.
 Result parse_shape(const std::string& word, onnx::ImportOptions& import) {
   auto pair = split_pair(word);
@@ -225,6 +236,11 @@ void CompileFlags::add_to(CLI::App& verb) {
                   "shape of an input whose shape the model leaves open: NAME=1x3x224x224; repeatable")
       ->take_all();
   verb.add_option(
+          "--length", lengths,
+          "how many elements an input has that is a sequence, NAME=3, or that an optional holds nothing, "
+          "NAME=none; elements are inputs NAME_0, NAME_1, ...; repeatable")
+      ->take_all();
+  verb.add_option(
           "--const", constants,
           "fix an input, such as one that decides shapes: NAME=1,2,3 or NAME=FILE (.npy, .pb); repeatable")
       ->take_all();
@@ -264,6 +280,10 @@ Result CompileFlags::finish() {
   for (const std::string& word : shapes) {
     if (Result parsed = parse_shape(word, options.import); !parsed) return parsed;
     options.flags.push_back("--shape=" + word);
+  }
+  for (const std::string& word : lengths) {
+    if (Result parsed = parse_length(word, options.import); !parsed) return parsed;
+    options.flags.push_back("--length=" + word);
   }
   for (const std::string& word : constants) {
     if (Result parsed = parse_constant(word, options.import); !parsed) return parsed;

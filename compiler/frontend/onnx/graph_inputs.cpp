@@ -1,9 +1,11 @@
 // Types of graph inputs.
 #include "compiler/frontend/onnx/graph_inputs.h"
 
+#include "compiler/frontend/onnx/containers.h"
 #include "compiler/frontend/onnx/deciding_inputs.h"
 #include "compiler/frontend/onnx/dim_options.h"
 
+#include <algorithm>
 #include <set>
 
 namespace firn::onnx {
@@ -23,17 +25,14 @@ public:
            !state_.options.is_state(name) && !state_.options.is_fixed(name);
   }
 
-  // Nothing after a diagnostic.
-  std::optional<Type> type_of(const wire::ValueInfoProto& input) {
+  // Nothing after a diagnostic. Elements of a sequence have the dims given, whatever others have.
+  std::optional<Type> type_of(const wire::ValueInfoProto& input, bool is_element) {
     const wire::TypeProto& wire_type = input.type();
     if (!wire_type.has_tensor_type()) {
-      bool container = wire_type.has_sequence_type() || wire_type.has_optional_type() ||
-                       wire_type.has_map_type() || wire_type.has_sparse_tensor_type() ||
-                       wire_type.has_opaque_type();
-      if (!container) return fail(input, "has no type");
+      if (wire_type.value_case() == wire::TypeProto::VALUE_NOT_SET) return fail(input, "has no type");
       state_.diagnostics.add(
-          unsupported_error(label(input) + " is no tensor; sequences, optionals, maps and sparse tensors as "
-                                           "inputs are not supported"));
+          unsupported_error(label(input) + " is no tensor, nor a sequence or an optional of tensors; maps, "
+                                           "sparse tensors and sequences of sequences are not supported"));
       return std::nullopt;
     }
     const auto& tensor = wire_type.tensor_type();
@@ -47,10 +46,12 @@ public:
     if (rank > kMaxRank)
       return fail(input, "has rank " + std::to_string(rank) + ", the largest allowed is " +
                              std::to_string(kMaxRank));
+    bool take_given = has_given && (is_element || !tensor.has_shape());
+    if (take_given && !fits(tensor, given->second))
+      return fail(input, "has another shape in the model than the one given");
     std::vector<Dim> dims;
     for (int i = 0; i < rank; ++i) {
-      auto dim =
-          tensor.has_shape() ? dim_of(input, i) : std::optional<Dim>(given->second[static_cast<size_t>(i)]);
+      auto dim = take_given ? std::optional<Dim>(given->second[static_cast<size_t>(i)]) : dim_of(input, i);
       if (!dim) return std::nullopt;
       dims.push_back(*dim);
     }
@@ -72,7 +73,16 @@ public:
     for (const auto& [name, value] : state_.options.dims) check(name);
     for (const auto& [name, range] : state_.options.ranges) check(name);
     std::set<std::string> inputs, named;
-    for (const auto& input : graph.input()) inputs.insert(input.name());
+    for (const auto& input : graph.input()) {
+      inputs.insert(input.name());
+      auto elements = element_inputs(input, state_.options);
+      for (const auto& element : elements.value_or(std::vector<wire::ValueInfoProto>()))
+        inputs.insert(element.name());
+      if (!elements && state_.options.lengths.count(input.name()))
+        state_.diagnostics.add(usage_error(label(input) + " is a tensor, --length is for sequences and "
+                                                          "optionals"));
+    }
+    for (const auto& [name, length] : state_.options.lengths) named.insert(name);
     for (const auto& [name, shape] : state_.options.shapes) named.insert(name);
     for (const auto& [name, value] : state_.options.constants) named.insert(name);
     for (const auto& [name, value] : state_.options.constant_texts) named.insert(name);
@@ -80,8 +90,19 @@ public:
       if (!inputs.count(name)) state_.diagnostics.add(usage_error("the model has no input '" + name + "'"));
   }
 
-private:
   static std::string label(const wire::ValueInfoProto& input) { return "graph input '" + input.name() + "'"; }
+
+private:
+  static bool fits(const wire::TypeProto::Tensor& tensor, const std::vector<int64_t>& given) {
+    if (!tensor.has_shape()) return true;
+    if (tensor.shape().dim_size() != static_cast<int>(given.size())) return false;
+    for (size_t i = 0; i < given.size(); ++i) {
+      const auto& dim = tensor.shape().dim(static_cast<int>(i));
+      if (dim.has_dim_value() && dim.dim_value() != given[i]) return false;
+    }
+    return true;
+  }
+
   std::nullopt_t fail(const wire::ValueInfoProto& input, const std::string& text) {
     state_.diagnostics.add(model_error(label(input) + " " + text));
     return std::nullopt;
@@ -185,29 +206,131 @@ private:
   std::set<std::string> initializers_, seen_, words_; // words_: of the names seen
 };
 
+// What a graph input holds: a tensor, a sequence of tensors, or an optional of either.
+struct InputForm {
+  bool is_optional = false, is_sequence = false;
+  const wire::TypeProto* tensor;
+};
+
+std::optional<InputForm> form_of(const wire::TypeProto& type) {
+  InputForm form;
+  form.tensor = &type;
+  form.is_optional = form.tensor->has_optional_type();
+  if (form.is_optional) form.tensor = &form.tensor->optional_type().elem_type();
+  form.is_sequence = form.tensor->has_sequence_type();
+  if (form.is_sequence) form.tensor = &form.tensor->sequence_type().elem_type();
+  return form.tensor->has_tensor_type() ? std::optional(form) : std::nullopt;
+}
+
+// Makes the parameters, or constants where options fix them.
+class InputMaker {
+public:
+  InputMaker(InputTypes& types, ImportState& state, Function& main)
+      : types_(types), state_(state), main_(main) {}
+
+  // Null after a diagnostic.
+  Value make(const wire::ValueInfoProto& input) {
+    auto elements = element_inputs(input, state_.options);
+    if (!elements) return make_tensor(input, /*is_element=*/false);
+    InputForm form = *form_of(input.type());
+    auto length = state_.options.lengths.find(input.name());
+    bool is_given = length != state_.options.lengths.end();
+    if (!is_given && form.is_sequence)
+      return fail(input, " is a sequence: say how many elements it has, such as --length " + input.name() +
+                             (form.is_optional ? "=2, or =none" : "=2"));
+    if (is_given && !may_have(form, length->second))
+      return fail(input,
+                  std::string(form.is_sequence ? " has from 0 to " + std::to_string(kMaxLength) + " elements"
+                                               : " holds one element") +
+                      (form.is_optional ? " or none" : "") + ", --length says otherwise");
+    auto dtype = dtype_from_wire(form.tensor->tensor_type().elem_type());
+    if (!dtype) return fail(input, " has unknown " + wire_dtype_name(form.tensor->tensor_type().elem_type()));
+    Values tensors;
+    for (const auto& element : *elements) {
+      tensors.push_back(make_tensor(element, /*is_element=*/true));
+      if (!tensors.back()) return {};
+    }
+    bool is_absent = is_given && length->second == kAbsent;
+    return contain(form, is_absent, std::move(tensors), Type::tensor(*dtype, {}));
+  }
+
+private:
+  static bool may_have(const InputForm& form, int64_t length) {
+    if (length == kAbsent) return form.is_optional;
+    return form.is_sequence ? length >= 0 && length <= kMaxLength : length == 1;
+  }
+
+  Value contain(const InputForm& form, bool is_absent, Values tensors, Type element) {
+    Region& body = main_.body();
+    if (!tensors.empty()) element = tensors[0].type();
+    if (form.is_sequence) {
+      element = Type::sequence(element, std::max<int64_t>(1, static_cast<int64_t>(tensors.size())));
+      if (!is_absent) tensors = {body.append(Opcode::SequenceMake, std::move(tensors), {element})->result()};
+    }
+    if (!form.is_optional) return tensors[0];
+    return body.append(Opcode::OptionalMake, std::move(tensors), {Type::optional(element)})->result();
+  }
+
+  Value make_tensor(const wire::ValueInfoProto& input, bool is_element) {
+    auto type = types_.type_of(input, is_element);
+    if (!type) return {};
+    auto fixed = fixed_value(input.name(), *type, state_.options);
+    if (!fixed) return state_.diagnostics.add(fixed.error()), Value{};
+    if (!names_.insert(input.name()).second)
+      return state_.diagnostics.add(model_error("two graph inputs are called '" + input.name() + "'")),
+             Value{};
+    Instruction* made =
+        *fixed ? main_.body().append_constant(*fixed) : main_.body().add_parameter(*type, input.name());
+    made->set_location(input.name());
+    if (!*fixed) main_.parameter_names.push_back(input.name());
+    return made->result();
+  }
+
+  Value fail(const wire::ValueInfoProto& input, const std::string& text) {
+    state_.diagnostics.add(usage_error(InputTypes::label(input) + text));
+    return {};
+  }
+
+  InputTypes& types_;
+  ImportState& state_;
+  Function& main_;
+  std::set<std::string> names_; // of tensors
+};
+
 } // namespace
+
+std::string element_name(const std::string& sequence, size_t number) {
+  return sequence + "_" + std::to_string(number);
+}
+
+std::optional<std::vector<wire::ValueInfoProto>> element_inputs(const wire::ValueInfoProto& input,
+                                                                const ImportOptions& options) {
+  auto form = form_of(input.type());
+  if (!form || form->tensor == &input.type()) return std::nullopt;
+  auto length = options.lengths.find(input.name());
+  bool is_given = length != options.lengths.end();
+  int64_t count = is_given ? std::clamp<int64_t>(length->second, 0, kMaxLength) : form->is_sequence ? 0 : 1;
+  std::vector<wire::ValueInfoProto> elements;
+  for (int64_t i = 0; i < count; ++i) {
+    wire::ValueInfoProto& element = elements.emplace_back();
+    element.set_name(form->is_sequence ? element_name(input.name(), static_cast<size_t>(i)) : input.name());
+    *element.mutable_type() = *form->tensor;
+  }
+  return elements;
+}
 
 void add_graph_inputs(const wire::GraphProto& graph, ImportState& state, Function& main, Scope& scope) {
   InputTypes types(graph, state);
+  InputMaker maker(types, state, main);
   for (const auto& input : graph.input()) {
     if (types.is_constant(input.name())) continue;
     if (input.name().empty()) {
       state.diagnostics.add(model_error("a graph input has no name"));
       continue;
     }
-    auto type = types.type_of(input);
-    if (!type) continue;
-    auto fixed = fixed_value(input.name(), *type, state.options);
-    if (!fixed) {
-      state.diagnostics.add(fixed.error());
-      continue;
-    }
-    Instruction* made =
-        *fixed ? main.body().append_constant(*fixed) : main.body().add_parameter(*type, input.name());
-    made->set_location(input.name());
-    if (!scope.define(input.name(), {made->result(), false}))
+    Value made = maker.make(input);
+    if (made && !scope.define(input.name(), {made, false}))
       state.diagnostics.add(model_error("two graph inputs are called '" + input.name() + "'"));
-    if (!*fixed) main.parameter_names.push_back(input.name());
   }
   types.check_options(graph);
 }

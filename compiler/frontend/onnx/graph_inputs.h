@@ -5,7 +5,12 @@
 
 namespace firn::onnx {
 
-// Adds a parameter per graph input that is not an initializer and defines it in `scope`.
+// The elements of a graph input that is a sequence or an optional, as inputs of their own: as many as options
+// say. Nothing for an input that is neither, or whose elements are no tensors.
+std::optional<std::vector<wire::ValueInfoProto>> element_inputs(const wire::ValueInfoProto& input,
+                                                                const ImportOptions& options);
+
+// Adds a parameter per tensor of the graph's inputs that are no initializers, and defines these in `scope`.
 void add_graph_inputs(const wire::GraphProto& graph, ImportState& state, Function& main, Scope& scope);
 
 } // namespace firn::onnx

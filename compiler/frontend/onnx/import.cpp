@@ -2,6 +2,7 @@
 // is state, drop what is unused.
 #include "compiler/frontend/onnx/import.h"
 
+#include "compiler/frontend/onnx/containers.h"
 #include "compiler/frontend/onnx/facts.h"
 #include "compiler/frontend/onnx/graph_inputs.h"
 #include "compiler/frontend/onnx/graph_states.h"
@@ -28,15 +29,30 @@ std::string module_name(const std::string& path) {
   return stem;
 }
 
-// The graph's outputs as @main's results.
-void set_results(const wire::GraphProto& graph, Function& main, Values values, DiagnosticList& diagnostics) {
-  for (const auto& output : graph.output()) {
-    for (const std::string& name : main.result_names)
-      if (name == output.name()) diagnostics.add(model_error("two graph outputs are called '" + name + "'"));
-    main.result_names.push_back(output.name());
-    main.aliases.push_back(-1);
+// Adds a result, or one for each tensor that the value holds.
+void add_results(const std::string& name, Value value, Function& main, Values& results,
+                 DiagnosticList& diagnostics) {
+  if (is_container(value)) {
+    Values elements = elements_of(value);
+    bool is_sequence = value.type().kind == Type::Kind::Sequence;
+    for (size_t i = 0; i < elements.size(); ++i)
+      add_results(is_sequence ? element_name(name, i) : name, elements[i], main, results, diagnostics);
+    return;
   }
-  main.body().set_results(std::move(values));
+  for (const std::string& known : main.result_names)
+    if (known == name) diagnostics.add(model_error("two graph outputs are called '" + name + "'"));
+  main.result_names.push_back(name);
+  main.aliases.push_back(-1);
+  results.push_back(value);
+}
+
+// The graph's outputs as @main's results.
+void set_results(const wire::GraphProto& graph, Function& main, const Values& values,
+                 DiagnosticList& diagnostics) {
+  Values results;
+  for (size_t i = 0; i < values.size(); ++i)
+    add_results(graph.output(static_cast<int>(i)).name(), values[i], main, results, diagnostics);
+  main.body().set_results(std::move(results));
 }
 
 std::unique_ptr<ImportedModel> import_file(std::shared_ptr<const MappedFile> file, std::string folder,
@@ -62,7 +78,7 @@ std::unique_ptr<ImportedModel> import_file(std::shared_ptr<const MappedFile> fil
   importer.import_body(graph, scope);
   if (graph.output_size() == 0) diagnostics.add(model_error("the graph has no outputs"));
   auto results = importer.outputs(graph, scope, "graph ");
-  if (results) set_results(graph, main, std::move(*results), diagnostics);
+  if (results) set_results(graph, main, *results, diagnostics);
   if (results && diagnostics.empty())
     imported->initial_states = declare_states(options, *model, main, diagnostics);
   if (!diagnostics.empty()) return nullptr;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,13 @@ struct DimRange {
   std::vector<int64_t> values = {}; // ascending, the first and last are the bounds; empty: every multiple
 };
 
+// The length of an optional input that holds nothing.
+inline constexpr int64_t kAbsent = -1;
+
+// What the elements of a sequence that is an input or output of the model are called in the module: NAME_0,
+// NAME_1, ... What an optional holds has the optional's name.
+std::string element_name(const std::string& sequence, size_t number);
+
 struct ImportOptions {
   // Symbolic dims by the model's name for them (dim_param; for a dim without one: "<input>_dim<i>"). Bound
   // dims become numbers; ranges bound the symbols that stay. A dim that the model calls "past + seq" is a sum
@@ -30,6 +38,9 @@ struct ImportOptions {
   std::map<std::string, DimRange> ranges;
   // Whole shapes of graph inputs by name: for inputs whose shape the model leaves open.
   std::map<std::string, std::vector<int64_t>> shapes;
+  // How many elements inputs that are sequences have, and kAbsent for optionals that hold nothing. Elements
+  // are inputs by themselves (element_name); shapes and constants above speak of these.
+  std::map<std::string, int64_t> lengths;
   // Graph inputs fixed to these values, in place of an initializer's if they have one: they are no parameters
   // of the module. For inputs that decide shapes.
   std::map<std::string, LiteralRef> constants;
@@ -113,6 +124,9 @@ struct NamedTensor {
   LiteralRef literal;
 };
 Expected<NamedTensor> read_tensor_file(const std::string& path);
+// A sequence in such a file, and what an optional holds there: a tensor or the elements of a sequence.
+Expected<std::vector<LiteralRef>> read_sequence_file(const std::string& path);
+Expected<std::optional<std::vector<LiteralRef>>> read_optional_file(const std::string& path);
 Result write_tensor_file(const std::string& path, const std::string& name, const Literal& literal);
 
 } // namespace firn::onnx

@@ -98,6 +98,7 @@ public:
   std::optional<DType> dtype_attribute(std::string_view name); // unknown numbers fail(); absent: nothing
   LiteralRef tensor_attribute(std::string_view name); // null if absent or after fail(); sparse is made dense
   const wire::GraphProto* graph_attribute(std::string_view name);
+  std::optional<Type> type_attribute(std::string_view name); // tensors without their dims; absent is a fail()
   // As above, but absent is a fail() too.
   int64_t required_int(std::string_view name);
   Ints required_ints(std::string_view name);

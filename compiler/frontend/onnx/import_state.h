@@ -95,6 +95,7 @@ public:
   bool out_of_budget = false;
   size_t constant_budget = size_t{256} << 20; // bytes of constants that importers may still make
   size_t fold_budget = size_t{64} << 20;      // bytes that eager evaluation may still make
+  size_t element_budget = size_t{1} << 20;    // elements that sequences may still list
 
   // The word of the text form that stands for a name of the model: "batch size" becomes batch_size. Never the
   // name of a count.

@@ -79,18 +79,63 @@ Expected<LoadedModel> load_model(std::shared_ptr<const MappedFile> file, std::st
   return model;
 }
 
-Expected<NamedTensor> read_tensor_file(const std::string& path) {
+namespace {
+
+// The message that the file holds, whose tensors are read from there.
+template <class Message>
+Expected<TensorSource> parse_file(const std::string& path, WireMessage kind, const char* noun,
+                                  Message& message) {
   auto file = MappedFile::open(path);
   if (!file) return file.error();
-  auto skeleton = make_skeleton((*file)->bytes(), WireMessage::Tensor);
+  auto skeleton = make_skeleton((*file)->bytes(), kind);
   if (!skeleton) return model_error(path + ": " + skeleton.error().message);
-  wire::TensorProto tensor;
-  if (Result ok = parse(*skeleton, tensor); !ok)
-    return model_error(path + ": not a tensor: its protobuf encoding is broken");
-  TensorSource source{*file, "", {}};
+  if (Result ok = parse(*skeleton, message); !ok)
+    return model_error(path + ": not " + noun + ": its protobuf encoding is broken");
+  return TensorSource{*file, "", {}};
+}
+
+Result append_tensor(const std::string& path, const wire::TensorProto& tensor, TensorSource& source,
+                     std::vector<LiteralRef>& tensors) {
   auto literal = read_tensor(tensor, source);
   if (!literal) return model_error(path + ": " + literal.error().message);
-  return NamedTensor{tensor.name(), *literal};
+  tensors.push_back(*literal);
+  return {};
+}
+
+} // namespace
+
+Expected<NamedTensor> read_tensor_file(const std::string& path) {
+  wire::TensorProto tensor;
+  auto source = parse_file(path, WireMessage::Tensor, "a tensor", tensor);
+  if (!source) return source.error();
+  std::vector<LiteralRef> read;
+  if (Result ok = append_tensor(path, tensor, *source, read); !ok) return ok.error();
+  return NamedTensor{tensor.name(), read[0]};
+}
+
+Expected<std::vector<LiteralRef>> read_sequence_file(const std::string& path) {
+  wire::SequenceProto sequence;
+  auto source = parse_file(path, WireMessage::Sequence, "a sequence", sequence);
+  if (!source) return source.error();
+  std::vector<LiteralRef> elements;
+  for (const auto& tensor : sequence.tensor_values())
+    if (Result ok = append_tensor(path, tensor, *source, elements); !ok) return ok.error();
+  return elements;
+}
+
+Expected<std::optional<std::vector<LiteralRef>>> read_optional_file(const std::string& path) {
+  wire::OptionalProto optional;
+  auto source = parse_file(path, WireMessage::Optional, "an optional", optional);
+  if (!source) return source.error();
+  std::vector<LiteralRef> held;
+  if (optional.has_tensor_value()) {
+    if (Result ok = append_tensor(path, optional.tensor_value(), *source, held); !ok) return ok.error();
+  } else if (!optional.has_sequence_value()) {
+    return std::optional<std::vector<LiteralRef>>();
+  }
+  for (const auto& tensor : optional.sequence_value().tensor_values())
+    if (Result ok = append_tensor(path, tensor, *source, held); !ok) return ok.error();
+  return std::optional(std::move(held));
 }
 
 Result write_tensor_file(const std::string& path, const std::string& name, const Literal& literal) {

@@ -1,7 +1,9 @@
 // Making of while ops, and unrolling where they cannot carry the state.
 #include "compiler/frontend/onnx/loop.h"
 
+#include "compiler/frontend/onnx/containers.h"
 #include "compiler/frontend/onnx/counted.h"
+#include "compiler/frontend/onnx/deciding_inputs.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/loop_bound.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
@@ -19,6 +21,16 @@ bool same_types(const Values& lhs, const Values& rhs) {
   return true;
 }
 
+std::optional<Step> take_step(NodeContext& node, const LoopForm& form, Value number, Value go_on,
+                              const Values& state) {
+  auto step = form.body(number, go_on, state);
+  for (size_t i = 0; step && i < step->rows.size(); ++i)
+    if (!node.check(!is_container(step->rows[i]),
+                    "a scan output has rows of " + step->rows[i].type().to_string() + ", wants tensors"))
+      return std::nullopt;
+  return step;
+}
+
 // The loop written out: for bodies that change the shape of the state, or decide by constants when to stop.
 std::optional<LoopResults> unroll(NodeContext& node, const LoopForm& form) {
   LoopResults results{form.state, {}};
@@ -27,12 +39,12 @@ std::optional<LoopResults> unroll(NodeContext& node, const LoopForm& form) {
   for (int64_t i = 0; i < *form.trips; ++i) {
     auto known = node.constant_ints(go_on);
     if (!known) {
-      node.fail_unsupported(
-          "the condition depends on data, while the state changes its shape from step to step");
+      node.fail_unknown({go_on},
+                        "the condition depends on data, while the state changes its shape from step to step");
       return std::nullopt;
     }
     if (!(*known)[0]) break;
-    auto step = form.body(node.scalar_int(DType::I64, i), go_on, results.state);
+    auto step = take_step(node, form, node.scalar_int(DType::I64, i), go_on, results.state);
     if (!step) return std::nullopt;
     results.state = step->state;
     if (step->go_on) go_on = step->go_on;
@@ -80,7 +92,8 @@ bool is_true(NodeContext& node, Value value) {
 // state.
 class WhileMaker {
 public:
-  WhileMaker(NodeContext& node, const LoopForm& form) : node_(node), form_(form), bound_(form.bound) {}
+  WhileMaker(NodeContext& node, const LoopForm& form)
+      : node_(node), form_(form), state_(tensors_in(form.state)), bound_(form.bound) {}
   bool changes_type = false;
   bool asks() const { return asks_; }
   // What a step makes of the state, where that has other types.
@@ -90,7 +103,7 @@ public:
   std::optional<LoopResults> make() {
     Values initial{node_.scalar_int(DType::I64, 0),
                    form_.go_on ? form_.go_on : node_.constant(Literal::scalar(DType::Bool, 1))};
-    initial.insert(initial.end(), form_.state.begin(), form_.state.end());
+    initial.insert(initial.end(), state_.begin(), state_.end());
     std::vector<Type> types;
     for (Value value : initial) {
       if (!value) return std::nullopt;
@@ -103,12 +116,12 @@ public:
       node_.discard(loop_);
       return std::nullopt;
     }
-    LoopResults results;
-    auto states = static_cast<int>(form_.state.size());
-    for (int i = 0; i < states; ++i) results.state.push_back(loop_->result(2 + i));
-    for (int i = 0; i < form_.num_rows; ++i) results.rows.push_back(written(loop_->result(2 + states + i)));
+    Values state, rows;
+    auto states = static_cast<int>(state_.size());
+    for (int i = 0; i < states; ++i) state.push_back(loop_->result(2 + i));
+    for (int i = 0; i < form_.num_rows; ++i) rows.push_back(written(loop_->result(2 + states + i)));
     if (node_.failed()) return std::nullopt;
-    return results;
+    return LoopResults{with_tensors(node_, form_.state, state), std::move(rows)};
   }
 
 private:
@@ -118,19 +131,22 @@ private:
     std::optional<Step> step;
     Values results;
     node_.in_region(body, [&] {
-      step = form_.body(parameters[0], parameters[1], {parameters.begin() + 2, parameters.end()});
+      Values state = with_tensors(node_, form_.state, {parameters.begin() + 2, parameters.end()});
+      step = take_step(node_, form_, parameters[0], parameters[1], state);
       if (!step) return;
       Value next = node_.binary(Opcode::Add, parameters[0], node_.scalar_int(DType::I64, 1));
       Value go_on = step->go_on ? step->go_on : node_.constant(Literal::scalar(DType::Bool, 1));
       results = {next, go_on};
     });
     if (!step || node_.failed()) return false;
-    auto allowed = steps_allowed(node_, parameters, form_.state, *step);
+    Values next_state = tensors_in(step->state);
+    auto allowed = steps_allowed(node_, parameters, state_, Step{step->go_on, next_state, step->rows});
     if (allowed && (!bound_ || bound_->extent.lower_bound() > *allowed)) bound_ = Dim(*allowed);
     asks_ = !is_true(node_, step->go_on) && !(step->go_on == parameters[1]);
     for (Value value : step->state) changed_.push_back(value.type());
-    if (!same_types(step->state, form_.state)) return changes_type = true, false;
-    results.insert(results.end(), step->state.begin(), step->state.end());
+    if (!have_one_structure(step->state, form_.state) || !same_types(next_state, state_))
+      return changes_type = true, false;
+    results.insert(results.end(), next_state.begin(), next_state.end());
     return add_rows(body, *step, parameters[0], std::move(results));
   }
 
@@ -195,6 +211,7 @@ private:
 
   NodeContext& node_;
   const LoopForm& form_;
+  Values state_; // the tensors in the state at first
   Instruction* loop_ = nullptr;
   bool asks_ = true;
   std::optional<Dim> bound_; // steps at most
@@ -293,17 +310,27 @@ std::optional<LoopResults> make_growing(NodeContext& node, const LoopForm& form,
 
 std::optional<LoopResults> make_loop(NodeContext& node, const LoopForm& form) {
   if (form.trips == 0 && form.num_rows == 0) return LoopResults{form.state, {}};
+  if (form.prefers_steps && form.trips && *form.trips <= kMaxUnrolled) return unroll(node, form);
+  if (form.prefers_steps && !form.trips &&
+      !inputs_that_make({form.trip_count, form.go_on}, node.state()).empty()) {
+    node.fail_unknown({form.trip_count, form.go_on},
+                      "it works on sequences or optionals, so that its steps are written out: their number "
+                      "must be constant");
+    return std::nullopt;
+  }
   WhileMaker maker(node, form);
   auto results = maker.make();
   if (results || node.failed()) return results;
   constexpr int64_t kMaxSteps = int64_t{1} << 31;
   bool is_short = form.trips && *form.trips <= kMaxUnrolled;
   const std::optional<Dim>& bound = maker.bound();
-  if ((!is_short || maker.asks()) && bound && bound->extent.upper_bound() <= kMaxSteps)
+  bool has_containers = std::any_of(form.state.begin(), form.state.end(), is_container);
+  if ((!is_short || maker.asks()) && bound && bound->extent.upper_bound() <= kMaxSteps && !has_containers)
     if (auto parts = growing_parts(form.state, maker.changed(), bound->extent.upper_bound()))
       return make_growing(node, form, *parts, *bound);
   if (!is_short) {
-    node.fail_unsupported(
+    node.fail_unknown(
+        {form.trip_count, form.go_on},
         "the state changes its type from step to step, and the number of steps has no bound that is known");
     return std::nullopt;
   }

@@ -20,10 +20,10 @@ struct LoopForm {
   Values state;     // at first
   int num_rows = 0; // scan outputs
   std::optional<int64_t> trips;
-  std::optional<Dim> bound; // steps at most; scan outputs want one
-  Value trip_count;         // i64 scalar; null: unlimited
-  Value go_on;              // bool scalar at first; null: true
-  bool asks = true;         // the body decides on going on
+  std::optional<Dim> bound;   // steps at most; scan outputs want one
+  Value trip_count;           // i64 scalar; null: unlimited
+  Value go_on;                // bool scalar at first; null: true
+  bool prefers_steps = false; // known steps are written out: elements of sequences may differ by step
   std::function<std::optional<Step>(Value step, Value go_on, const Values& state)> body;
 };
 

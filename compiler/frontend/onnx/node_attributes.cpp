@@ -1,4 +1,5 @@
 // NodeContext: typed attributes. References to attributes of an enclosing function are resolved here.
+#include "compiler/frontend/onnx/containers.h"
 #include "compiler/frontend/onnx/import_state.h"
 
 namespace firn::onnx {
@@ -170,6 +171,16 @@ const wire::GraphProto* NodeContext::graph_attribute(std::string_view name) {
   if (kind_of(*attribute) != Graph || !attribute->has_g())
     return wrong_kind(name, *attribute, "a graph"), nullptr;
   return &attribute->g();
+}
+
+std::optional<Type> NodeContext::type_attribute(std::string_view name) {
+  const auto* attribute = find_attribute(name);
+  if (!attribute) return fail("attribute '" + std::string(name) + "' is missing, wants a type"), std::nullopt;
+  if (kind_of(*attribute) != TypeKind || !attribute->has_tp())
+    return wrong_kind(name, *attribute, "a type"), std::nullopt;
+  auto type = declared_type(attribute->tp());
+  if (!type) fail_unsupported("attribute '" + std::string(name) + "' is a type that Firn does not know");
+  return type;
 }
 
 int64_t NodeContext::required_int(std::string_view name) {

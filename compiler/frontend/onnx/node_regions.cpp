@@ -125,7 +125,8 @@ std::optional<Values> NodeContext::if_then_else(Value condition, const Body& the
   }
   if (!differ.empty() || failed_) {
     discard(made);
-    fail_unsupported("the branches give " + differ + "; extents may differ within bounds, types may not");
+    fail_unknown({condition},
+                 "the branches give " + differ + "; extents may differ within bounds, types may not");
     return std::nullopt;
   }
   made->set_types(types_of(on_true.results()));

@@ -20,10 +20,10 @@ std::vector<OperatorRow> collect() {
                       pooling_operators(),       quantization_operators(),
                       random_operators(),        recurrent_operators(),
                       reduction_operators(),     resize_operators(),
-                      shape_operators(),         signal_operators(),
-                      slice_operators(),         training_operators(),
-                      tree_operators(),          unique_operators(),
-                      vision_operators()})
+                      sequence_operators(),      shape_operators(),
+                      signal_operators(),        slice_operators(),
+                      training_operators(),      tree_operators(),
+                      unique_operators(),        vision_operators()})
     rows.insert(rows.end(), family.begin(), family.end());
   std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
     return std::make_tuple(std::string_view(a.domain), std::string_view(a.name), a.since) <

@@ -68,6 +68,7 @@ std::span<const OperatorRow> random_operators();
 std::span<const OperatorRow> recurrent_operators();
 std::span<const OperatorRow> reduction_operators();
 std::span<const OperatorRow> resize_operators();
+std::span<const OperatorRow> sequence_operators();
 std::span<const OperatorRow> shape_operators();
 std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> slice_operators();

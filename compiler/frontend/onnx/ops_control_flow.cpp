@@ -1,5 +1,6 @@
 // Importers of If, Loop and Scan. Conditions and trip counts known now are decided now; the rest become
 // region ops.
+#include "compiler/frontend/onnx/containers.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/loop.h"
 #include "compiler/frontend/onnx/operator_table.h"
@@ -34,14 +35,34 @@ void import_if(NodeContext& node) {
     if (results) set_outputs(node, *results);
     return;
   }
+  std::optional<Values> first; // what a branch gives, containers as such
   auto branch = [&](const wire::GraphProto& graph) {
-    return [&](const Values&) { return node.import_subgraph(graph, {}).value_or(Values{}); };
+    return [&](const Values&) {
+      auto results = node.import_subgraph(graph, {});
+      if (results && first && !have_one_structure(*first, *results))
+        node.fail_unknown({condition}, "the branches give sequences or optionals of different lengths");
+      if (!results || node.failed()) return Values{};
+      first = results;
+      return tensors_in(*results);
+    };
   };
   auto results = node.if_then_else(condition, branch(*then_graph), branch(*else_graph));
-  if (results) set_outputs(node, *results);
+  if (results) set_outputs(node, with_tensors(node, *first, *results));
 }
 
 // --- Loop.
+
+// Whether a subgraph, or one within it, makes or reads sequences or optionals.
+bool has_containers(const wire::GraphProto& graph) {
+  return std::any_of(graph.node().begin(), graph.node().end(), [](const wire::NodeProto& node) {
+    const std::string& op = node.op_type();
+    if (op.starts_with("Sequence") || op.starts_with("Optional") || op.ends_with("ToSequence") ||
+        op.ends_with("FromSequence"))
+      return true;
+    return std::any_of(node.attribute().begin(), node.attribute().end(),
+                       [](const auto& attribute) { return has_containers(attribute.g()); });
+  });
+}
 
 void import_loop(NodeContext& node) {
   const wire::GraphProto* graph = node.graph_attribute("body");
@@ -74,14 +95,16 @@ void import_loop(NodeContext& node) {
     auto known = node.constant_ints(form.go_on);
     if (known && !(*known)[0]) form.trips = 0;
   }
+  form.prefers_steps =
+      has_containers(*graph) || std::any_of(form.state.begin(), form.state.end(), is_container);
   form.body = [&](Value step, Value go_on, const Values& state) -> std::optional<Step> {
     Values arguments{step, go_on};
     arguments.insert(arguments.end(), state.begin(), state.end());
     auto results = node.import_subgraph(*graph, arguments);
     if (!results) return std::nullopt;
     Value decision = (*results)[0];
-    bool one =
-        decision.dtype() == DType::Bool && decision.type().is_static() && decision.type().num_elements() == 1;
+    bool one = decision.type().is_tensor() && decision.dtype() == DType::Bool &&
+               decision.type().is_static() && decision.type().num_elements() == 1;
     if (!node.check(one, "its body's condition is " + decision.type().to_string() + ", wants a bool"))
       return std::nullopt;
     return Step{node.reshape(decision, {}),
@@ -247,7 +270,10 @@ void import_scan_8(NodeContext& node) {
     auto outputs = scan(node, one);
     if (!outputs) return;
     entries.resize(outputs->size());
-    for (size_t i = 0; i < outputs->size(); ++i) entries[i].push_back(node.unsqueeze((*outputs)[i], 0));
+    for (size_t i = 0; i < outputs->size(); ++i) {
+      if (!node.check(!is_container((*outputs)[i]), "its body gives what is no tensor")) return;
+      entries[i].push_back(node.unsqueeze((*outputs)[i], 0));
+    }
   }
   for (size_t i = 0; i < entries.size(); ++i)
     node.set_output(static_cast<int>(i), node.concatenate(entries[i], 0));
@@ -256,7 +282,7 @@ void import_scan_8(NodeContext& node) {
 constexpr OperatorRow kRows[] = {
     {"", "If", 1, kLatest, 1, 1, 1, kVariadic, "bool", import_if,
      "one of two subgraphs; a constant condition decides at once"},
-    {"", "Loop", 1, kLatest, 0, kVariadic, 1, kVariadic, "i64 bool any", import_loop,
+    {"", "Loop", 1, kLatest, 0, kVariadic, 1, kVariadic, "i64 bool value", import_loop,
      "a subgraph repeated; scan outputs need a bound of the steps, constant or made of dims"},
     {"", "Scan", 8, 8, 0, kVariadic, 1, kVariadic, "value", import_scan_8,
      "a subgraph over each batch entry's elements"},

@@ -1,15 +1,56 @@
-// Files of a data set, and their order.
+// Files of a data set, their order, and values that hold several tensors.
 #include "compiler/frontend/onnx/stored_tensors.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
 namespace firn::onnx {
 
+namespace {
+
+std::string file_path(const std::string& folder, const char* kind, size_t number) {
+  return folder + "/" + kind + "_" + std::to_string(number) + ".pb";
+}
+
+// What a value's file holds, its type as text. Nothing: an optional that is empty.
+struct Stored {
+  bool is_sequence = false;
+  std::optional<std::vector<LiteralRef>> tensors;
+};
+
+Expected<Stored> read_stored(const std::string& path, const ValueFacts& value) {
+  Stored stored;
+  const std::string& type = value.type;
+  stored.is_sequence = type.starts_with("sequence<") || type.starts_with("optional<sequence<");
+  if (is_tensor(value)) {
+    auto tensor = read_tensor_file(path);
+    if (!tensor) return tensor.error();
+    stored.tensors = {tensor->literal};
+  } else if (type.starts_with("sequence<")) {
+    auto elements = read_sequence_file(path);
+    if (!elements) return elements.error();
+    stored.tensors = std::move(*elements);
+  } else {
+    auto held = read_optional_file(path);
+    if (!held) return held.error();
+    stored.tensors = std::move(*held);
+    if (stored.tensors && !stored.is_sequence && stored.tensors->size() != 1)
+      return model_error(path + ": holds a sequence, the value is " + type);
+  }
+  return stored;
+}
+
+} // namespace
+
+bool is_tensor(const ValueFacts& value) {
+  return !value.type.starts_with("sequence<") && !value.type.starts_with("optional<");
+}
+
 Expected<std::vector<NamedTensor>> read_stored_tensors(const std::string& folder, const std::string& kind) {
   std::vector<NamedTensor> tensors;
-  for (int i = 0;; ++i) {
-    std::string path = folder + "/" + kind + "_" + std::to_string(i) + ".pb";
+  for (size_t i = 0;; ++i) {
+    std::string path = file_path(folder, kind.c_str(), i);
     if (!std::filesystem::exists(path)) return tensors;
     auto tensor = read_tensor_file(path);
     if (!tensor) return tensor.error();
@@ -38,6 +79,54 @@ Expected<std::vector<size_t>> match_stored_inputs(const ModelFacts& facts,
                        std::to_string(all.size()));
   counted.resize(tensors.size());
   return counted;
+}
+
+Result add_stored_input(const std::string& path, const ValueFacts& input, StoredInputs& inputs) {
+  auto stored = read_stored(path, input);
+  if (!stored) return stored.error();
+  if (!stored->tensors) {
+    inputs.lengths[input.name] = kAbsent;
+  } else if (!stored->is_sequence) {
+    inputs.tensors[input.name] = (*stored->tensors)[0];
+  } else {
+    inputs.lengths[input.name] = static_cast<int64_t>(stored->tensors->size());
+    for (size_t i = 0; i < stored->tensors->size(); ++i)
+      inputs.tensors[element_name(input.name, i)] = (*stored->tensors)[i];
+  }
+  return {};
+}
+
+Expected<StoredInputs> read_stored_inputs(const std::string& folder, const ModelFacts& facts) {
+  StoredInputs inputs;
+  bool tensors_only = std::all_of(facts.inputs.begin(), facts.inputs.end(), is_tensor);
+  if (tensors_only) {
+    auto tensors = read_stored_tensors(folder, "input");
+    if (!tensors) return tensors.error();
+    auto numbers = match_stored_inputs(facts, *tensors);
+    if (!numbers) return numbers.error();
+    for (size_t i = 0; i < tensors->size(); ++i)
+      inputs.tensors[facts.inputs[(*numbers)[i]].name] = (*tensors)[i].literal;
+    return inputs;
+  }
+  size_t number = 0;
+  for (const ValueFacts& input : facts.inputs) {
+    std::string path = file_path(folder, "input", number);
+    if (input.has_initializer || !std::filesystem::exists(path)) continue;
+    if (Result added = add_stored_input(path, input, inputs); !added) return added.error();
+    ++number;
+  }
+  return inputs;
+}
+
+Expected<std::vector<LiteralRef>> read_stored_outputs(const std::string& folder, const ModelFacts& facts) {
+  std::vector<LiteralRef> outputs;
+  for (size_t i = 0;; ++i) {
+    std::string path = file_path(folder, "output", i);
+    if (!std::filesystem::exists(path)) return outputs;
+    auto stored = read_stored(path, i < facts.outputs.size() ? facts.outputs[i] : ValueFacts());
+    if (!stored) return stored.error();
+    if (stored->tensors) outputs.insert(outputs.end(), stored->tensors->begin(), stored->tensors->end());
+  }
 }
 
 } // namespace firn::onnx

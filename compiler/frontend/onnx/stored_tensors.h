@@ -1,4 +1,4 @@
-// The tensors of a data set of ONNX's layout, `input_0.pb`, `input_1.pb` ... and `output_0.pb` ..., and which
+// The values of a data set of ONNX's layout, `input_0.pb`, `input_1.pb` ... and `output_0.pb` ..., and which
 // input of the model each is for.
 #pragma once
 
@@ -14,5 +14,24 @@ Expected<std::vector<NamedTensor>> read_stored_tensors(const std::string& folder
 // counts: all of them, or, where the tensors are no more than the inputs without an initializer, those.
 Expected<std::vector<size_t>> match_stored_inputs(const ModelFacts& facts,
                                                   const std::vector<NamedTensor>& tensors);
+
+// Whether it is neither a sequence nor an optional.
+bool is_tensor(const ValueFacts& value);
+
+// The inputs of a data set by the names that a module has for them: tensors, and the elements of sequences
+// and optionals, whose lengths are for ImportOptions.
+struct StoredInputs {
+  std::map<std::string, LiteralRef> tensors;
+  std::map<std::string, int64_t> lengths;
+};
+
+// Tensors are matched as above; where the model has other inputs, files come in the order of the inputs.
+Expected<StoredInputs> read_stored_inputs(const std::string& folder, const ModelFacts& facts);
+
+// The outputs of a data set as results of a module.
+Expected<std::vector<LiteralRef>> read_stored_outputs(const std::string& folder, const ModelFacts& facts);
+
+// Adds what the file holds for the input: a tensor, a sequence or an optional, as its type says.
+Result add_stored_input(const std::string& path, const ValueFacts& input, StoredInputs& inputs);
 
 } // namespace firn::onnx

@@ -3,6 +3,7 @@
 
 #include "compiler/frontend/onnx/dim_options.h"
 #include "compiler/frontend/onnx/facts.h"
+#include "compiler/frontend/onnx/graph_inputs.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/onnx.pb.h"
 
@@ -22,7 +23,13 @@ public:
     for (const auto& input : graph.input()) bind_by_shape(input);
     for (const auto& input : graph.input())
       for (const auto& dim : input.type().tensor_type().shape().dim()) names_.insert(dim.dim_param());
-    for (const auto& input : graph.input()) add(input);
+    for (const auto& input : graph.input()) {
+      auto elements = element_inputs(input, options);
+      if (!elements) add(input);
+      if (elements)
+        for (const auto& element : *elements)
+          if (!options.shapes.count(element.name())) add(element);
+    }
   }
 
   const std::vector<std::pair<std::string, int>>& dims() const { return dims_; }
