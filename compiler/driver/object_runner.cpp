@@ -12,6 +12,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <spawn.h>
@@ -49,6 +50,12 @@ int run_program(const std::vector<std::string>& arguments, const std::string& lo
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
+  // Compilers that are killed leave temporary files; they do so in the folder that goes.
+  std::string temporary = "TMPDIR=" + std::filesystem::path(log).parent_path().string();
+  std::vector<char*> environment{temporary.data()};
+  for (char** entry = environ; *entry; ++entry)
+    if (std::strncmp(*entry, "TMPDIR=", 7) != 0) environment.push_back(*entry);
+  environment.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -62,7 +69,7 @@ int run_program(const std::vector<std::string>& arguments, const std::string& lo
     ::posix_spawnattr_init(&attributes);
     ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
     ::posix_spawnattr_setsigmask(&attributes, &held.before());
-    failed = ::posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), environ);
+    failed = ::posix_spawnp(&child, argv[0], &actions, &attributes, argv.data(), environment.data());
     ::posix_spawnattr_destroy(&attributes);
     if (failed == 0) noted = Unfinished::note_group(child);
   }

@@ -71,7 +71,8 @@ private:
   std::vector<uint64_t> stamps_; // of profiled code, else empty
 };
 
-// Runs a program without a shell, its output to `log`; its exit code, or -1 if it could not be started.
+// Runs a program without a shell, its output to `log`, its temporary files beside that; its exit code, or -1
+// if it could not be started.
 int run_program(const std::vector<std::string>& arguments, const std::string& log);
 
 } // namespace firn::driver

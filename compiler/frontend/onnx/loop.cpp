@@ -88,6 +88,9 @@ bool is_true(NodeContext& node, Value value) {
   return !value || node.constant_ints(value) == Ints{1};
 }
 
+// A loop that may end before has room for so many steps at most: more is no bound that anybody meant.
+constexpr int64_t kMaxSteps = int64_t{1} << 24;
+
 // The loop as a while op. `changes_type` is set where it is none because a step changes the type of the
 // state.
 class WhileMaker {
@@ -143,6 +146,7 @@ private:
     auto allowed = steps_allowed(node_, parameters, state_, Step{step->go_on, next_state, step->rows});
     if (allowed && (!bound_ || bound_->extent.lower_bound() > *allowed)) bound_ = Dim(*allowed);
     asks_ = !is_true(node_, step->go_on) && !(step->go_on == parameters[1]);
+    if (asks_ && bound_ && bound_->extent.upper_bound() > kMaxSteps) bound_.reset();
     for (Value value : step->state) changed_.push_back(value.type());
     if (!have_one_structure(step->state, form_.state) || !same_types(next_state, state_))
       return changes_type = true, false;
@@ -321,7 +325,6 @@ std::optional<LoopResults> make_loop(NodeContext& node, const LoopForm& form) {
   WhileMaker maker(node, form);
   auto results = maker.make();
   if (results || node.failed()) return results;
-  constexpr int64_t kMaxSteps = int64_t{1} << 31;
   bool is_short = form.trips && *form.trips <= kMaxUnrolled;
   const std::optional<Dim>& bound = maker.bound();
   bool has_containers = std::any_of(form.state.begin(), form.state.end(), is_container);
