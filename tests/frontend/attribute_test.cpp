@@ -153,6 +153,11 @@ TEST_CASE("shape-like inputs that only a run knows are unsupported, by name") {
   expect(one_hot, Fault::Unsupported, must);
 }
 
+TEST_CASE("places of a slice are at most one per dim") {
+  Case wide{"Slice", {}, {ints("o", {1})}, {"fed", "o"}, {value("fed", I64, {1 << 30})}, 18};
+  expect(wide, Fault::Model, "input 'fed' is i64[1073741824], input 'x' has rank 4");
+}
+
 TEST_CASE("squeezing a symbolic dim asks for its binding") {
   Model model;
   model.graph.inputs = {value("x", F32, {"n", 4})};

@@ -30,16 +30,14 @@ bool can_count_now(const LiteralRef& literal) {
 
 } // namespace
 
-Value non_zero(NodeContext& node, Value x) {
+Value non_zero(NodeContext& node, Value x, int64_t most) {
   if (!x) return {};
   if (auto literal = node.constant(x); can_count_now(literal)) return node.constant(coordinates(*literal));
-  std::vector<int> dims;
-  for (int i = 0; i < x.rank(); ++i) dims.push_back(i);
   auto elements = node.product(x.type().dims);
   if (!elements) return {};
-  if (elements->extent.upper_bound() == 0) return node.splat(DType::I64, {Dim(x.rank()), Dim(0)}, 0);
-  Dim count(
-      IntExpr::symbol(node.state().count_symbol(std::min(elements->extent.upper_bound(), kMaxElements))));
+  most = std::min({most, elements->extent.upper_bound(), kMaxElements});
+  if (most == 0) return node.splat(DType::I64, {Dim(x.rank()), Dim(0)}, 0);
+  Dim count(IntExpr::symbol(node.state().count_symbol(most)));
   count.counted = true;
   Instruction* made = node.make_typed(
       Opcode::NonZero, {x}, {Type::tensor(DType::I64, {Dim(x.rank()), count}), Type::tensor(DType::I64, {})});

@@ -5,8 +5,9 @@
 
 namespace firn::onnx {
 
-// i64[rank, <=n]: the coordinates of elements that are not zero, one column each, in row-major order.
-Value non_zero(NodeContext& node, Value x);
+// i64[rank, <=n]: the coordinates of elements that are not zero, one column each, in row-major order. No more
+// than `most` are, by what the caller knows.
+Value non_zero(NodeContext& node, Value x, int64_t most = INT64_MAX);
 // The elements along `axis` whose condition holds; bool[m], m at most the extent. The extent is counted.
 Value compress(NodeContext& node, Value x, int axis, Value condition);
 

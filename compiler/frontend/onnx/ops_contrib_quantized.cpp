@@ -146,6 +146,8 @@ void import_matmul_to_float(NodeContext& node) {
 
 // --- Weights of few bits.
 
+constexpr int64_t kMost = int64_t{1} << 30; // extents and blocks, so that products of two do not overflow
+
 // u8 [..., n] as i32 [..., n * 8 / bits], the lowest bits first.
 Value unpacked(NodeContext& node, Value x, int64_t bits) {
   std::vector<Dim> dims = x.type().dims;
@@ -175,8 +177,8 @@ void import_matmul_bits(NodeContext& node) {
   int64_t k = node.required_int("K"), n = node.required_int("N"), bits = node.int_attribute("bits", 4),
           block = node.required_int("block_size");
   if (node.failed()) return;
-  constexpr int64_t most = int64_t{1} << 31;
-  if (!node.check(k > 0 && n > 0 && k < most && n < most && block >= 16 && block < most,
+  if (!node.check_rank_at_least(0, 1)) return;
+  if (!node.check(k > 0 && n > 0 && k < kMost && n < kMost && block >= 16 && block < kMost,
                   "K, N or block_size is out of range") ||
       !node.check(bits == 2 || bits == 4 || bits == 8,
                   "bits is " + std::to_string(bits) + ", wants 2, 4 or 8"))
@@ -212,7 +214,9 @@ void import_gather_blocks(NodeContext& node) {
   if (!gathered || !blocked || !node.check_rank(2, table.rank())) return;
   if (*blocked != table.rank() - 1 || *gathered == *blocked)
     return node.fail_unsupported("blocks lie along the last axis, rows along another");
-  if (!node.check(block >= 16 && (bits == 4 || bits == 8), "block_size or bits is out of range")) return;
+  if (!node.check(block >= 16 && block < kMost && (bits == 4 || bits == 8),
+                  "block_size or bits is out of range"))
+    return;
   bool packed = table.dtype() == DType::U8 && bits == 4;
   auto rows = [&](Value x) {
     return node.op(Opcode::Gather, {x, node.input(1)}, {{"axis", int64_t{*gathered}}});

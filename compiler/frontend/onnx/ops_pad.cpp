@@ -52,6 +52,16 @@ Value pad_by_position(NodeContext& node, Value x, const std::string& mode, const
   return x;
 }
 
+std::string read_mode(NodeContext& node) {
+  return node.choice_attribute("mode", "constant", {"constant", "reflect", "edge", "wrap"});
+}
+
+// Two for each axis.
+bool check_pads(NodeContext& node, size_t found, size_t axes) {
+  return node.check(found == 2 * axes,
+                    "has " + std::to_string(found) + " pads, wants " + std::to_string(2 * axes));
+}
+
 // Elements around one dim by numbers that dims make.
 Value pad_symbolic(NodeContext& node, Value x, const std::string& mode, int dim, const IntExpr& low,
                    const IntExpr& high, Value value) {
@@ -62,7 +72,7 @@ Value pad_symbolic(NodeContext& node, Value x, const std::string& mode, int dim,
     return node.broadcast_in_dim(value, dims, {});
   };
   if (mode == "constant") return node.concatenate({around(low), x, around(high)}, dim);
-  if (extent.lower_bound() < 1) return node.fail("pads a dim that may be empty"), Value{};
+  if (extent.lower_bound() < 1) return node.fail_unsupported("pads a dim that may be empty"), Value{};
   Value size = node.dim_size(x, dim), one = node.scalar_int(DType::I64, 1);
   Value before = node.dim_size(around(low), dim);
   Value place = subtract(node, node.iota(DType::I64, {Dim(low + extent + high)}, 0), before);
@@ -81,11 +91,9 @@ Value pad_symbolic(NodeContext& node, Value x, const std::string& mode, int dim,
 void pad_by_dims(NodeContext& node, const std::vector<IntExpr>& pads, const std::vector<int>& axes,
                  Value value) {
   Value x = node.input(0);
-  std::string mode = node.choice_attribute("mode", "constant", {"constant", "reflect", "edge", "wrap"});
+  std::string mode = read_mode(node);
   size_t n = axes.size();
-  if (!node.check(pads.size() == 2 * n,
-                  "has " + std::to_string(pads.size()) + " pads, wants " + std::to_string(2 * n)))
-    return;
+  if (!check_pads(node, pads.size(), n)) return;
   if (!value) value = node.scalar(x.dtype(), 0);
   for (size_t i = 0; i < n && x; ++i) {
     const IntExpr &low = pads[i], &high = pads[i + n];
@@ -102,11 +110,9 @@ void pad_by_dims(NodeContext& node, const std::vector<IntExpr>& pads, const std:
 
 void pad_by(NodeContext& node, Ints pads, const std::vector<int>& axes, Value value) {
   Value x = node.input(0);
-  std::string mode = node.choice_attribute("mode", "constant", {"constant", "reflect", "edge", "wrap"});
+  std::string mode = read_mode(node);
   size_t n = axes.size();
-  if (!node.check(pads.size() == 2 * n,
-                  "has " + std::to_string(pads.size()) + " pads, wants " + std::to_string(2 * n)))
-    return;
+  if (!check_pads(node, pads.size(), n)) return;
   Ints low(at(x.rank()), 0), high(low), crop_low(low), crop_high(low);
   for (size_t i = 0; i < n; ++i) {
     constexpr int64_t limit = int64_t{1} << 31;

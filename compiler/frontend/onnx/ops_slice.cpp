@@ -210,15 +210,16 @@ int64_t length_of(Value vector) {
 }
 
 // The elements of an integer vector. Looks through what joins them.
-std::optional<std::vector<Bound>> bounds_of(NodeContext& node, Value vector) {
+std::optional<std::vector<Bound>> bounds_of(NodeContext& node, Value vector, int depth = 0) {
   std::vector<Bound> bounds;
   if (auto known = node.known_ints(vector)) {
     for (const IntExpr& each : *known) bounds.push_back({each, {}});
     return bounds;
   }
-  if (vector.def->is(Opcode::Concatenate)) {
+  constexpr int kDeepest = 8; // what joins is joined by exporters once
+  if (vector.def->is(Opcode::Concatenate) && depth < kDeepest) {
     for (Value part : vector.def->operands()) {
-      auto more = bounds_of(node, part);
+      auto more = bounds_of(node, part, depth + 1);
       if (!more) return std::nullopt;
       bounds.insert(bounds.end(), more->begin(), more->end());
     }
@@ -253,6 +254,11 @@ bool slice_at_values(NodeContext& node, const Ints& given_axes, const Ints& step
 
 void import_slice(NodeContext& node) {
   if (!node.check_vector(1) || !node.check_vector(2)) return;
+  for (int i : {1, 2})
+    if (!node.check(length_of(node.input(i)) <= node.input(0).rank(),
+                    node.input_label(i) + " is " + node.input(i).type().to_string() + ", " +
+                        node.input_label(0) + " has rank " + std::to_string(node.input(0).rank())))
+      return;
   auto starts = node.known_ints(node.input(1)), ends = node.known_ints(node.input(2));
   auto axes = node.has_input(3)
                   ? node.required_constant_ints(3)

@@ -2,7 +2,7 @@
 #include "compiler/frontend/onnx/regions.h"
 
 #include "compiler/frontend/onnx/arithmetic.h"
-#include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/counted.h"
 
 #include <algorithm>
 #include <limits>
@@ -264,13 +264,9 @@ void import_non_max_suppression(NodeContext& node) {
   if (auto known = node.constant_ints(limit); groups && known && groups->extent.upper_bound() < INT32_MAX)
     most = std::min(most, groups->extent.upper_bound() * std::clamp<int64_t>((*known)[0], 0, INT32_MAX));
   if (most == 0) return node.set_output(0, node.splat(DType::I64, {Dim(0), Dim(3)}, 0));
-  Dim selected(IntExpr::symbol(node.state().count_symbol(most)));
-  selected.counted = true;
-  Instruction* found =
-      node.make_typed(Opcode::NonZero, {loop->result(1)},
-                      {Type::tensor(DType::I64, {Dim(3), selected}), Type::tensor(DType::I64, {})});
-  if (!found) return;
-  Value positions = node.transpose(found->result(0), {1, 0}); // [<=n, 3]: batch, class, rank
+  // [<=n, 3]: batch, class, rank
+  Value positions = node.transpose(non_zero(node, loop->result(1), most), {1, 0});
+  if (!positions) return;
   Value box = node.op(Opcode::GatherND, {order, positions}, {{"batch_dims", int64_t{0}}});
   node.set_output(0, node.concatenate({node.slice_dim(positions, 1, 0, 2), node.unsqueeze(box, 1)}, 1));
 }
