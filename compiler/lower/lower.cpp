@@ -50,12 +50,17 @@ bool takes_type(const Instruction& instruction, DType dtype, bool is_result) {
   return op_class == OpClass::Control || op_class == OpClass::Shape || instruction.is(Opcode::Select);
 }
 
+// The symbol that the instruction counts, if it does.
+void add_count(const Instruction& instruction, std::vector<SymbolRef>& counts) {
+  if (!instruction.is(Opcode::NonZero)) return;
+  for (const SymbolRef& symbol : instruction.type().dims[1].extent.symbols()) counts.push_back(symbol);
+}
+
 // Only values whose shape is known when they are computed and whose elements machines know can be lowered.
 // `counted`: the counts known where the region begins.
 Result check_types(const Region& region, std::vector<SymbolRef> counted) {
   for (const auto& instruction : region.instructions()) {
-    if (instruction->is(Opcode::NonZero))
-      for (const SymbolRef& symbol : instruction->type().dims[1].extent.symbols()) counted.push_back(symbol);
+    add_count(*instruction, counted);
     for (Value operand : instruction->operands())
       if (operand.type().is_tensor() && !takes_type(*instruction, operand.dtype(), /*is_result=*/false))
         return unsupported_error(describe(*instruction) + ": no code can be made for operands of type " +
@@ -92,8 +97,7 @@ void add_symbols(const Region& region, std::vector<SymbolRef>& symbols) {
 // Symbols that a run counts.
 void add_counts(const Region& region, std::vector<SymbolRef>& counts) {
   for (const auto& instruction : region.instructions()) {
-    if (instruction->is(Opcode::NonZero))
-      for (const SymbolRef& symbol : instruction->type().dims[1].extent.symbols()) counts.push_back(symbol);
+    add_count(*instruction, counts);
     for (int i = 0; i < instruction->num_regions(); ++i) add_counts(instruction->region(i), counts);
   }
 }
