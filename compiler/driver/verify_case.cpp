@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 struct DataSet {
   std::string name;
   onnx::StoredInputs inputs;
-  std::vector<LiteralRef> outputs;
+  std::vector<onnx::StoredOutput> outputs;
 };
 
 Expected<std::vector<DataSet>> read_data_sets(const std::string& folder, const onnx::ModelFacts& facts) {
@@ -98,6 +98,11 @@ public:
     auto model = onnx::import_onnx(model_, import, diagnostics);
     const Region* body = model ? &model->module->main().body() : nullptr;
     return body && number < body->results().size() && depends_on_random(body->results()[number]);
+  }
+
+  // Of the last run.
+  const std::vector<std::string>& result_names() const {
+    return (runner_ ? *compilation_->module : *imported_->module).main().result_names;
   }
 
   // Inputs whose values had to be known.
@@ -229,12 +234,13 @@ CaseResult verify_case(const VerifyOptions& options, const std::string& folder) 
   for (const DataSet& set : *sets) {
     auto got = engines.run(set);
     if (!got) return fail(got.error());
-    if (got->size() != set.outputs.size())
+    std::vector<LiteralRef> expected = onnx::as_results(set.outputs, engines.result_names());
+    if (got->size() != expected.size())
       return fail(model_error(set.name + ": got " + std::to_string(got->size()) + " outputs, expected " +
-                              std::to_string(set.outputs.size())));
+                              std::to_string(expected.size())));
     for (size_t i = 0; i < got->size(); ++i) {
       std::string why;
-      const Literal& want = *set.outputs[i];
+      const Literal& want = *expected[i];
       double error = tensor_error(*(*got)[i], want, why);
       if (options.absolute_floor && std::isfinite(error)) {
         double scale = 0;

@@ -135,7 +135,16 @@ TEST_CASE("branches on data give sequences of one length, element by element") {
   Imported imported = import_model(choice({"a", "b"}, {"c", "a"}));
   CHECK(outputs_of(imported, 1) == std::vector<Doubles>{{1, 2}, {3, 4}});
   CHECK(outputs_of(imported, 0) == std::vector<Doubles>{{5, 6}, {1, 2}});
-  Imported refused = import_model(choice({"a", "b"}, {"c"}));
+}
+
+TEST_CASE("branches on data give sequences of different lengths as rows that are counted") {
+  Imported imported = import_model(choice({"a", "b"}, {"c"}));
+  CHECK(outputs_of(imported, 1) == std::vector<Doubles>{{1, 2, 3, 4}});
+  CHECK(outputs_of(imported, 0) == std::vector<Doubles>{{5, 6}});
+  CHECK(imported.model->module->main().result_names == std::vector<std::string>{"s"});
+  Model model = choice({"a", "b"}, {"c"});
+  model.graph.inputs[2] = value("c", F32, {3});
+  Imported refused = import_model(model);
   CHECK(refused.fault == Fault::Unsupported);
   CHECK(contains(refused.messages, "sequences or optionals of different lengths; its value comes from graph "
                                    "input 'p'"));
@@ -173,6 +182,73 @@ TEST_CASE("a loop that data ends carries the elements of a sequence that keeps i
   auto y = run(imported, {f32({2000}, w), f32({2}, {3, 4}), f32({2}, {5, 6}), i64({}, {0})});
   CHECK(numbers(y[0]) == Doubles{2, 2});
   CHECK(numbers(y[1]) == Doubles{4, 4});
+}
+
+namespace {
+
+// While i < p: what `nodes` make t of s and the step's number i.
+Model growing_model(const Message& first, std::vector<Message> nodes, std::vector<Message> behind,
+                    const Names& outputs) {
+  Graph body;
+  body.inputs = {value("i", I64, {}), value("on", Bool, {}), untyped("s")};
+  body.nodes = std::move(nodes);
+  body.nodes.push_back(node("Add", {"i", "one"}, {"next"}));
+  body.nodes.push_back(node("Less", {"next", "p"}, {"still"}));
+  body.outputs = {untyped("still"), untyped("t")};
+  std::vector<Message> all{first,
+                           node("Loop", {"n", "", "s0"}, {"y"}, {attribute_graph("body", body.encode())})};
+  all.insert(all.end(), behind.begin(), behind.end());
+  Model model = model_of(all, outputs);
+  model.graph.initializers = {int_scalar("n", 5), int_scalar("zero", 0), int_scalar("one", 1),
+                              int_scalar("last", -1)};
+  return model;
+}
+
+} // namespace
+
+TEST_CASE("a sequence that a loop makes longer until data ends it is the rows of a tensor") {
+  Imported imported = import_model(growing_model(
+      node("SequenceEmpty", {}, {"s0"}),
+      {node("Cast", {"i"}, {"f"}, {attribute("to", F32)}), node("Mul", {"a", "f"}, {"v"}),
+       node("SequenceInsert", {"s", "v"}, {"t"})},
+      {node("SequenceLength", {"y"}, {"length"}), node("SequenceAt", {"y", "last"}, {"end"}),
+       node("ConcatFromSequence", {"y"}, {"flat"}, {attribute("axis", 0)}),
+       node("ConcatFromSequence", {"y"}, {"columns"}, {attribute("axis", 1), attribute("new_axis", 1)}),
+       node("SequenceErase", {"y", "zero"}, {"rest"})},
+      {"length", "end", "flat", "columns", "rest"}));
+  auto three = outputs_of(imported, 3);
+  CHECK(three == std::vector<Doubles>{{3}, {2, 4}, {0, 0, 1, 2, 2, 4}, {0, 1, 2, 0, 2, 4}, {1, 2, 2, 4}});
+  CHECK(outputs_of(imported, 99)[0] == Doubles{5}); // the trip count ends it
+  CHECK(outputs_of(imported, 0)[2] == Doubles{0, 0});
+}
+
+TEST_CASE("a loop inserts into a sequence that it makes longer where a run says") {
+  Imported imported = import_model(growing_model(
+      node("SequenceConstruct", {"a", "b"}, {"s0"}),
+      {node("SequenceAt", {"s", "i"}, {"e"}), node("Add", {"e", "c"}, {"v"}),
+       node("SequenceInsert", {"s", "v", "i"}, {"u"}), node("SequenceInsert", {"u", "e", "last"}, {"t"})},
+      {}, {"y"}));
+  for (int64_t p : {1, 2, 3}) {
+    std::vector<Doubles> rows{kElements[0], kElements[1]};
+    for (int64_t i = 0; i < p; ++i) {
+      Doubles e = rows[static_cast<size_t>(i)], v{e[0] + 5, e[1] + 6};
+      rows.insert(rows.begin() + i, v);
+      rows.insert(rows.end() - 1, e);
+    }
+    Doubles flat;
+    for (const Doubles& row : rows) flat.insert(flat.end(), row.begin(), row.end());
+    CHECK(outputs_of(imported, p)[0] == flat);
+  }
+}
+
+TEST_CASE("a loop that data ends wants elements of one type in a sequence that it makes longer") {
+  Imported refused = import_model(growing_model(node("SequenceConstruct", {"a"}, {"s0"}),
+                                                {node("SequenceAt", {"s", "last"}, {"e"}),
+                                                 node("Concat", {"e", "a"}, {"v"}, {attribute("axis", 0)}),
+                                                 node("SequenceInsert", {"s", "v"}, {"t"})},
+                                                {}, {"y"}));
+  CHECK(refused.fault == Fault::Unsupported);
+  CHECK(contains(refused.messages, "where a run decides its length, elements are of one type"));
 }
 
 TEST_CASE("elements of an input that is a sequence are inputs with shapes of their own") {

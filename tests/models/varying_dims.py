@@ -256,7 +256,37 @@ def grown(folder):
           [data_set(*x) for x in ((1, 2, 3), (12,), (4, 5), (-3, 1, 1, 0, 2, -4))])
 
 
+def listed(folder):
+    """Rows of x, in front of each other, until one is negative, and how many; those with a sum above 2 in order."""
+    def data_set(*x):
+        first = next((i + 1 for i, row in enumerate(x) if sum(row) < 0), len(x))
+        kept = [row for row in x if sum(row) > 2] + [x[0]]
+        flat = lambda rows: [each for row in rows for each in row]
+        return [([len(x), 2], flat(x))], [([first, 2], flat(x[:first][::-1])), ([], [first]), ([2, len(kept)], flat(zip(*kept)))]
+
+    from model_writer import attribute, msg, num
+    sub = lambda name, body: attribute(name, 5, msg(6, body))
+    untyped = lambda name: msg(1, name)
+    row = [node("Gather", ["x", "i"], ["row"]), node("ReduceSum", ["row"], ["sum"], attribute("keepdims", 2, num(3, 0)))]
+    begin = [value("i", [], 7), value("go", [], 9), untyped("s")]
+    until = graph([*row, node("GreaterOrEqual", ["sum", "zero"], ["on"]), node("SequenceInsert", ["s", "row", "front"], ["t"])],
+                  begin, [value("on", [], 9), untyped("t")])
+    longer, same = graph([node("SequenceInsert", ["s", "row"], ["u"])], [], [untyped("u")]), graph([node("Identity", ["s"], ["v"])], [], [untyped("v")])
+    above = graph([*row, node("Greater", ["sum", "two"], ["is"]), node("If", ["is"], ["t"], sub("then_branch", longer), sub("else_branch", same)),
+                   node("Identity", ["go"], ["on"])], begin, [value("on", [], 9), untyped("t")])
+    write(folder, [node("Shape", ["x"], ["shape"]), node("Gather", ["shape", "front"], ["n"]), node("SequenceEmpty", [], ["none"]),
+                   node("Loop", ["n", "", "none"], ["some"], sub("body", until)), node("Loop", ["n", "", "none"], ["above"], sub("body", above)),
+                   node("ConcatFromSequence", ["some"], ["rows"], attribute("axis", 2, num(3, 0)), attribute("new_axis", 2, num(3, 1))),
+                   node("SequenceLength", ["some"], ["length"]), node("Cast", ["length"], ["count"], attribute("to", 2, num(3, 1))),
+                   node("Gather", ["x", "front"], ["x0"]), node("SequenceInsert", ["above", "x0"], ["kept"]),
+                   node("ConcatFromSequence", ["kept"], ["columns"], attribute("axis", 2, num(3, 1)), attribute("new_axis", 2, num(3, 1)))],
+          [value("x", ["n", 2])], [value("rows", ["r", 2]), value("count", []), value("columns", [2, "c"])],
+          [tensor("front", [], struct.pack("<q", 0), dtype=7), floats("zero", [], [0]), floats("two", [], [2])],
+          [data_set(*x) for x in ([(1, 2), (3, 4), (0, 1), (-3, 1), (5, 5)], [(-1, 0)], [(1, 1)], [(2, 3)] * 6)])
+
+
 CASES = {
+    listed: (["n=1..6"], "n=1..5", "n = 6 is outside 1..5"),
     grown: (["n=1..6"], "n=1..5", "n = 6 is outside 1..5"),
     chosen: (["n=1..7"], "n=1..6", "n = 7 is outside 1..6"),
     resized: (["rows=1..5", "columns=1..9", "tall=4..20"], "rows=1..4", "rows = 5 is outside 1..4"),

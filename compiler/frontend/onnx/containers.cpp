@@ -3,6 +3,8 @@
 
 #include "compiler/frontend/onnx/import_state.h"
 
+#include <algorithm>
+
 namespace firn::onnx {
 
 namespace {
@@ -23,6 +25,12 @@ void append_tensors(Value value, Values& tensors) {
 
 } // namespace
 
+bool is_counted(Value value) {
+  if (!value || value.type().kind != Type::Kind::Sequence || value.def->num_operands() != 1) return false;
+  const Type &element = *value.type().element, &listed = value.def->operand(0).type();
+  return element.is_tensor() && listed.is_tensor() && listed.rank() == element.rank() + 1;
+}
+
 Value make_sequence(NodeContext& node, Values elements, const Type& element) {
   if (node.failed()) return {}; // and so may elements be null
   auto length = static_cast<int64_t>(elements.size());
@@ -32,6 +40,38 @@ Value make_sequence(NodeContext& node, Values elements, const Type& element) {
            Value{};
   Type type = Type::sequence(elements.empty() ? element : elements[0].type(), std::max<int64_t>(1, length));
   return list(node, Opcode::SequenceMake, std::move(elements), std::move(type));
+}
+
+Value make_counted_sequence(NodeContext& node, Value rows) {
+  if (!rows) return {};
+  std::vector<Dim> dims(rows.type().dims.begin() + 1, rows.type().dims.end());
+  int64_t most = std::max<int64_t>(1, rows.type().dims[0].extent.upper_bound());
+  Instruction* made =
+      node.make_typed(Opcode::SequenceMake, {rows}, {Type::sequence(Type::tensor(rows.dtype(), dims), most)});
+  return made ? made->result() : Value{};
+}
+
+std::optional<Type> common_element(Value sequence) {
+  if (is_counted(sequence)) return *sequence.type().element;
+  std::optional<Type> common;
+  for (Value element : elements_of(sequence)) {
+    if (!element.type().is_tensor() || (common && !(*common == element.type()))) return std::nullopt;
+    common = element.type();
+  }
+  return common;
+}
+
+Value rows_of(NodeContext& node, Value sequence, const Type& element) {
+  if (!sequence || node.failed()) return {};
+  Values elements = elements_of(sequence);
+  if (is_counted(sequence)) return elements[0];
+  if (elements.empty()) {
+    std::vector<Dim> dims = element.dims;
+    dims.insert(dims.begin(), Dim(0));
+    return node.splat(element.dtype, dims, 0);
+  }
+  for (Value& each : elements) each = node.unsqueeze(each, 0);
+  return node.concatenate(std::move(elements), 0);
 }
 
 Value make_optional(NodeContext& node, Value held, const Type& element) {
@@ -60,6 +100,7 @@ Values tensors_in(const Values& values) {
 
 Value with_tensors(NodeContext& node, Value like, const Values& tensors, size_t& at) {
   if (!is_container(like)) return tensors[at++];
+  if (is_counted(like)) return make_counted_sequence(node, tensors[at++]);
   Values elements;
   for (Value element : elements_of(like)) elements.push_back(with_tensors(node, element, tensors, at));
   const Type& element = *like.type().element;
@@ -77,7 +118,7 @@ Values with_tensors(NodeContext& node, const Values& like, const Values& tensors
 bool have_one_structure(const Values& lhs, const Values& rhs) {
   if (lhs.size() != rhs.size()) return false;
   for (size_t i = 0; i < lhs.size(); ++i) {
-    if (lhs[i].type().kind != rhs[i].type().kind) return false;
+    if (lhs[i].type().kind != rhs[i].type().kind || is_counted(lhs[i]) != is_counted(rhs[i])) return false;
     if (is_container(lhs[i]) && !have_one_structure(elements_of(lhs[i]), elements_of(rhs[i]))) return false;
   }
   return true;

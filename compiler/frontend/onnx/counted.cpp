@@ -57,8 +57,7 @@ Value first_rows(NodeContext& node, Value x, int axis, Value count) {
   return compress(node, x, axis, node.compare("lt", row, count));
 }
 
-Value bounded(NodeContext& node, Value x, const Ints& bounds) {
-  std::vector<Dim> dims(bounds.begin(), bounds.end());
+Value bounded(NodeContext& node, Value x, const std::vector<Dim>& dims) {
   if (!x || x.type().dims == dims) return x;
   bool empty = std::find(x.type().dims.begin(), x.type().dims.end(), Dim(0)) != x.type().dims.end();
   Values operands{node.splat(x.dtype(), dims, 0), x};

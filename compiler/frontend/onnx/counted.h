@@ -16,6 +16,6 @@ Value first_rows(NodeContext& node, Value x, int axis, Value count);
 
 // A value of any extents within bounds as one of those extents, for places that want one type; what is beyond
 // is zero.
-Value bounded(NodeContext& node, Value x, const Ints& bounds);
+Value bounded(NodeContext& node, Value x, const std::vector<Dim>& dims);
 
 } // namespace firn::onnx

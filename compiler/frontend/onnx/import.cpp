@@ -29,12 +29,13 @@ std::string module_name(const std::string& path) {
   return stem;
 }
 
-// Adds a result, or one for each tensor that the value holds.
+// Adds a result, or one for each tensor that the value holds; of a sequence whose length a run decides, the
+// tensor of its elements as rows.
 void add_results(const std::string& name, Value value, Function& main, Values& results,
                  DiagnosticList& diagnostics) {
   if (is_container(value)) {
     Values elements = elements_of(value);
-    bool is_sequence = value.type().kind == Type::Kind::Sequence;
+    bool is_sequence = value.type().kind == Type::Kind::Sequence && !is_counted(value);
     for (size_t i = 0; i < elements.size(); ++i)
       add_results(is_sequence ? element_name(name, i) : name, elements[i], main, results, diagnostics);
     return;

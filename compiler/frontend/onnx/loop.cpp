@@ -6,6 +6,7 @@
 #include "compiler/frontend/onnx/deciding_inputs.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/loop_bound.h"
+#include "compiler/frontend/onnx/loop_growth.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
 
 #include <algorithm>
@@ -32,17 +33,14 @@ std::optional<Step> take_step(NodeContext& node, const LoopForm& form, Value num
 }
 
 // The loop written out: for bodies that change the shape of the state, or decide by constants when to stop.
-std::optional<LoopResults> unroll(NodeContext& node, const LoopForm& form) {
+// `undecided` is set, and nothing made, where data decides it.
+std::optional<LoopResults> unroll(NodeContext& node, const LoopForm& form, bool& undecided) {
   LoopResults results{form.state, {}};
   std::vector<Values> rows(static_cast<size_t>(form.num_rows));
   Value go_on = form.go_on ? form.go_on : node.constant(Literal::scalar(DType::Bool, 1));
   for (int64_t i = 0; i < *form.trips; ++i) {
     auto known = node.constant_ints(go_on);
-    if (!known) {
-      node.fail_unknown({go_on},
-                        "the condition depends on data, while the state changes its shape from step to step");
-      return std::nullopt;
-    }
+    if (!known) return undecided = true, std::nullopt;
     if (!(*known)[0]) break;
     auto step = take_step(node, form, node.scalar_int(DType::I64, i), go_on, results.state);
     if (!step) return std::nullopt;
@@ -99,8 +97,8 @@ public:
       : node_(node), form_(form), state_(tensors_in(form.state)), bound_(form.bound) {}
   bool changes_type = false;
   bool asks() const { return asks_; }
-  // What a step makes of the state, where that has other types.
-  const std::vector<Type>& changed() const { return changed_; }
+  // What a step makes of the state.
+  const std::vector<StateChange>& changes() const { return changes_; }
   const std::optional<Dim>& bound() const { return bound_; }
 
   std::optional<LoopResults> make() {
@@ -147,7 +145,8 @@ private:
     if (allowed && (!bound_ || bound_->extent.lower_bound() > *allowed)) bound_ = Dim(*allowed);
     asks_ = !is_true(node_, step->go_on) && !(step->go_on == parameters[1]);
     if (asks_ && bound_ && bound_->extent.upper_bound() > kMaxSteps) bound_.reset();
-    for (Value value : step->state) changed_.push_back(value.type());
+    for (size_t i = 0; i < step->state.size(); ++i)
+      changes_.push_back({step->state[i].type(), !have_one_structure({step->state[i]}, {form_.state[i]})});
     if (!have_one_structure(step->state, form_.state) || !same_types(next_state, state_))
       return changes_type = true, false;
     results.insert(results.end(), next_state.begin(), next_state.end());
@@ -219,125 +218,37 @@ private:
   Instruction* loop_ = nullptr;
   bool asks_ = true;
   std::optional<Dim> bound_; // steps at most
-  std::vector<Type> changed_;
+  std::vector<StateChange> changes_;
 };
-
-// A part of the state that every step makes longer: it lies in a buffer of the bound, and how much of it
-// there is is part of the state too.
-struct Growing {
-  size_t state;
-  int axis;
-  int64_t growth;
-  Ints bounds; // of its dims
-};
-
-constexpr int64_t kMaxGrowth = int64_t{1} << 20; // in a step
-
-// Which parts of the state grow along one dim, by how much, and how far; nothing where it changes otherwise.
-std::optional<std::vector<Growing>> growing_parts(const Values& before, const std::vector<Type>& after,
-                                                  int64_t steps) {
-  std::vector<Growing> parts;
-  for (size_t i = 0; i < before.size(); ++i) {
-    const Type &from = before[i].type(), &to = after[i];
-    if (from == to) continue;
-    if (!from.is_tensor() || !to.is_tensor() || from.dtype != to.dtype || from.rank() != to.rank())
-      return std::nullopt;
-    Growing part{i, -1, 0, {}};
-    for (size_t d = 0; d < from.dims.size(); ++d) {
-      int64_t most = from.dims[d].extent.upper_bound();
-      part.bounds.push_back(most);
-      if (from.dims[d] == to.dims[d] && from.dims[d].is_static()) continue;
-      IntExpr growth = to.dims[d].extent - from.dims[d].extent;
-      if (part.axis >= 0 || !growth.is_constant() || growth.value() < 1 || growth.value() > kMaxGrowth ||
-          most > (int64_t{1} << 31) || from.dims[d].extent.lower_bound() < 0)
-        return std::nullopt;
-      part.axis = static_cast<int>(d);
-      part.growth = growth.value();
-      part.bounds.back() = most + steps * growth.value();
-    }
-    Type type = Type::tensor(from.dtype, {part.bounds.begin(), part.bounds.end()});
-    if (part.axis < 0 || !is_sane_type(type)) return std::nullopt;
-    parts.push_back(std::move(part));
-  }
-  return parts;
-}
-
-// The loop over buffers in place of what grows.
-std::optional<LoopResults> make_growing(NodeContext& node, const LoopForm& form,
-                                        const std::vector<Growing>& parts, Dim bound) {
-  LoopForm inner = form;
-  inner.bound = bound;
-  const size_t states = form.state.size();
-  auto hide = [&](Values& state) {
-    for (const Growing& part : parts) {
-      Value whole = state[part.state];
-      state[part.state] = bounded(node, whole, part.bounds);
-      state.push_back(node.dim_size(whole, part.axis));
-    }
-  };
-  hide(inner.state);
-  if (node.failed()) return std::nullopt;
-  inner.body = [&](Value index, Value go_on, const Values& state) -> std::optional<Step> {
-    Values shown(state.begin(), state.begin() + static_cast<std::ptrdiff_t>(states));
-    for (size_t p = 0; p < parts.size(); ++p) {
-      // Room for what this step adds.
-      const Growing& part = parts[p];
-      int64_t room = part.bounds[static_cast<size_t>(part.axis)] - part.growth;
-      Value before = node.slice_dim(shown[part.state], part.axis, 0, room);
-      shown[part.state] = first_rows(node, before, part.axis, state[states + p]);
-    }
-    if (node.failed()) return std::nullopt;
-    auto step = form.body(index, go_on, shown);
-    if (!step) return std::nullopt;
-    for (const Growing& part : parts) {
-      const Type& from = shown[part.state].type();
-      const Type& to = step->state[part.state].type();
-      size_t axis = static_cast<size_t>(part.axis);
-      if (!node.check(to.rank() == from.rank() &&
-                          to.dims[axis].extent == from.dims[axis].extent + part.growth,
-                      "a step makes " + to.to_string() + " of " + from.to_string() +
-                          ", and another size of it at first"))
-        return std::nullopt;
-    }
-    hide(step->state);
-    return node.failed() ? std::nullopt : step;
-  };
-  auto results = make_loop(node, inner);
-  for (size_t p = 0; results && p < parts.size(); ++p)
-    results->state[parts[p].state] =
-        first_rows(node, results->state[parts[p].state], parts[p].axis, results->state[states + p]);
-  if (results) results->state.resize(states);
-  return results;
-}
 
 } // namespace
 
 std::optional<LoopResults> make_loop(NodeContext& node, const LoopForm& form) {
   if (form.trips == 0 && form.num_rows == 0) return LoopResults{form.state, {}};
-  if (form.prefers_steps && form.trips && *form.trips <= kMaxUnrolled) return unroll(node, form);
-  if (form.prefers_steps && !form.trips &&
-      !inputs_that_make({form.trip_count, form.go_on}, node.state()).empty()) {
-    node.fail_unknown({form.trip_count, form.go_on},
-                      "it works on sequences or optionals, so that its steps are written out: their number "
-                      "must be constant");
-    return std::nullopt;
+  bool is_short = form.trips && *form.trips <= kMaxUnrolled, undecided = false;
+  if (form.prefers_steps && is_short) {
+    auto results = unroll(node, form, undecided);
+    if (!undecided) return results;
   }
   WhileMaker maker(node, form);
   auto results = maker.make();
   if (results || node.failed()) return results;
-  bool is_short = form.trips && *form.trips <= kMaxUnrolled;
   const std::optional<Dim>& bound = maker.bound();
-  bool has_containers = std::any_of(form.state.begin(), form.state.end(), is_container);
-  if ((!is_short || maker.asks()) && bound && bound->extent.upper_bound() <= kMaxSteps && !has_containers)
-    if (auto parts = growing_parts(form.state, maker.changed(), bound->extent.upper_bound()))
-      return make_growing(node, form, *parts, *bound);
-  if (!is_short) {
-    node.fail_unknown(
-        {form.trip_count, form.go_on},
-        "the state changes its type from step to step, and the number of steps has no bound that is known");
-    return std::nullopt;
+  if ((!is_short || maker.asks()) && bound && bound->extent.upper_bound() <= kMaxSteps) {
+    results = make_growing(node, form, maker.changes(), *bound);
+    if (results || node.failed()) return results;
   }
-  return unroll(node, form);
+  if (is_short && !undecided) {
+    results = unroll(node, form, undecided);
+    if (!undecided) return results;
+  }
+  node.fail_unknown(
+      {form.trip_count, form.go_on},
+      undecided ? "the condition depends on data, while the state changes its shape from step to step"
+      : bound   ? "the state changes its type from step to step by more than one extent that grows"
+                : "the state changes its type from step to step, and the number of steps has no "
+                  "bound that is known");
+  return std::nullopt;
 }
 
 } // namespace firn::onnx

@@ -72,11 +72,7 @@ std::optional<Dim> NodeContext::product(const std::vector<Dim>& dims) {
                 " is out of range"),
            std::nullopt;
   Dim result(*count);
-  // A dim alone stays what it is, counted or not; products of counted dims are known to nobody.
-  for (const Dim& dim : dims)
-    if (dim.counted) result.counted = true;
-  if (result.counted && std::count(dims.begin(), dims.end(), Dim(1)) + 1 < static_cast<int64_t>(dims.size()))
-    return fail_unsupported("calculates with a dim whose extent is known only at run time"), std::nullopt;
+  result.counted = std::any_of(dims.begin(), dims.end(), [](const Dim& dim) { return dim.counted; });
   return result;
 }
 

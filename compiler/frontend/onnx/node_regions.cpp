@@ -96,7 +96,7 @@ Ints NodeContext::unify_extents(Region& first, Region& second, size_t result) {
     in_region(*region, [&] {
       Values results = region->results();
       for (int64_t d : differing) results.push_back(dim_size(results[result], static_cast<int>(d)));
-      results[result] = bounded(*this, results[result], bounds);
+      results[result] = bounded(*this, results[result], {bounds.begin(), bounds.end()});
       if (!failed_) region->set_results(std::move(results));
     });
   return differing;

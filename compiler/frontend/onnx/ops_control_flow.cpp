@@ -25,6 +25,33 @@ Value condition_scalar(NodeContext& node, int input) {
   return node.reshape(node.input(input), {});
 }
 
+// Sequences of which two branches give different lengths as the rows of tensors, in both. The first branch is
+// made already, the second is the current region. False, with nothing changed, where there are other
+// differences.
+bool count_sequences(NodeContext& node, Region& first_region, Values& first, Values& second) {
+  std::vector<std::optional<Type>> elements(first.size());
+  if (first.size() != second.size()) return false;
+  for (size_t i = 0; i < first.size(); ++i) {
+    if (have_one_structure({first[i]}, {second[i]})) continue;
+    if (first[i].type().kind != Type::Kind::Sequence || second[i].type().kind != Type::Kind::Sequence)
+      return false;
+    auto one = common_element(first[i]), other = common_element(second[i]);
+    bool none = !one && elements_of(first[i]).empty(), no_other = !other && elements_of(second[i]).empty();
+    if (one && other ? !(*one == *other) : !(one && no_other) && !(none && other)) return false;
+    elements[i] = one ? one : other;
+  }
+  auto count = [&](Region& region, Values& values) {
+    node.in_region(region, [&] {
+      for (size_t i = 0; i < values.size(); ++i)
+        if (elements[i]) values[i] = make_counted_sequence(node, rows_of(node, values[i], *elements[i]));
+    });
+  };
+  count(first_region, first);
+  count(node.region(), second);
+  if (!node.failed()) first_region.set_results(tensors_in(first));
+  return true;
+}
+
 void import_if(NodeContext& node) {
   const wire::GraphProto *then_graph = node.graph_attribute("then_branch"),
                          *else_graph = node.graph_attribute("else_branch");
@@ -36,12 +63,15 @@ void import_if(NodeContext& node) {
     return;
   }
   std::optional<Values> first; // what a branch gives, containers as such
+  Region* first_region = nullptr;
   auto branch = [&](const wire::GraphProto& graph) {
     return [&](const Values&) {
       auto results = node.import_subgraph(graph, {});
-      if (results && first && !have_one_structure(*first, *results))
+      if (results && first && !have_one_structure(*first, *results) &&
+          !count_sequences(node, *first_region, *first, *results))
         node.fail_unknown({condition}, "the branches give sequences or optionals of different lengths");
       if (!results || node.failed()) return Values{};
+      if (!first) first_region = &node.region();
       first = results;
       return tensors_in(*results);
     };

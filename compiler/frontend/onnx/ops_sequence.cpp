@@ -1,7 +1,9 @@
 // Importers of operators on sequences and optionals, whose elements are known while the model is read
-// (containers.h). A position that only a run knows picks from elements of one type, stacked.
+// (containers.h), or are the rows of a tensor (counted_sequence.h). A position that only a run knows picks
+// from elements of one type, stacked.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/containers.h"
+#include "compiler/frontend/onnx/counted_sequence.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
@@ -82,12 +84,15 @@ void import_sequence_empty(NodeContext& node) {
 
 void import_sequence_length(NodeContext& node) {
   if (!check_sequence(node, 0)) return;
-  node.set_output(0, node.scalar_int(DType::I64, static_cast<int64_t>(elements_of(node.input(0)).size())));
+  Value sequence = node.input(0);
+  if (is_counted(sequence)) return node.set_output(0, node.dim_size(elements_of(sequence)[0], 0));
+  node.set_output(0, node.scalar_int(DType::I64, static_cast<int64_t>(elements_of(sequence).size())));
 }
 
 void import_sequence_at(NodeContext& node) {
   if (!check_sequence(node, 0)) return;
   Values elements = elements_of(node.input(0));
+  if (is_counted(node.input(0))) return node.set_output(0, counted_element(node, elements[0]));
   auto length = static_cast<int64_t>(elements.size());
   if (!node.check(length > 0, node.input_label(0) + " is a sequence without elements")) return;
   auto position = read_position(node, 1, length, length);
@@ -105,6 +110,8 @@ void import_sequence_insert(NodeContext& node) {
                       element.to_string()))
     return;
   Values elements = elements_of(node.input(0));
+  if (is_counted(node.input(0)))
+    return node.set_output(0, make_counted_sequence(node, counted_insert(node, elements[0])));
   auto length = static_cast<int64_t>(elements.size());
   std::optional<Position> position = Position{length, {}};
   if (node.has_input(2)) position = read_position(node, 2, length, length + 1);
@@ -128,6 +135,8 @@ void import_sequence_insert(NodeContext& node) {
 void import_sequence_erase(NodeContext& node) {
   if (!check_sequence(node, 0)) return;
   Values elements = elements_of(node.input(0));
+  if (is_counted(node.input(0)))
+    return node.set_output(0, make_counted_sequence(node, counted_erase(node, elements[0])));
   auto length = static_cast<int64_t>(elements.size());
   if (!node.check(length > 0, node.input_label(0) + " is a sequence without elements")) return;
   std::optional<Position> position = Position{length - 1, {}};
@@ -181,6 +190,10 @@ void import_split_to_sequence(NodeContext& node) {
   auto axis = node.axis(node.int_attribute("axis", 0), x.rank());
   bool keep = node.has_input(1) || node.flag_attribute("keepdims", true);
   if (!axis || node.failed()) return;
+  bool one_by_one =
+      !node.has_input(1) || (node.input(1).rank() == 0 && node.constant_ints(node.input(1)) == Ints{1});
+  if (one_by_one && !x.type().dims[static_cast<size_t>(*axis)].is_static())
+    return node.set_output(0, make_counted_sequence(node, counted_pieces(node, *axis, keep)));
   auto extent = node.static_dim(0, *axis);
   if (!extent) return;
   if (!node.has_input(1) && !node.check(*extent <= kMaxLength, "it splits into too many pieces")) return;
@@ -200,10 +213,11 @@ void import_concat_from_sequence(NodeContext& node) {
   if (!check_sequence(node, 0)) return;
   Values elements = elements_of(node.input(0));
   if (!node.check(!elements.empty(), node.input_label(0) + " is a sequence without elements")) return;
-  bool new_axis = node.flag_attribute("new_axis", false);
-  int rank = elements[0].rank();
+  bool new_axis = node.flag_attribute("new_axis", false), counted = is_counted(node.input(0));
+  int rank = elements[0].rank() - counted;
   auto axis = node.axis(node.required_int("axis"), rank + new_axis);
   if (!axis) return;
+  if (counted) return node.set_output(0, counted_concatenation(node, elements[0], *axis, new_axis));
   if (new_axis)
     for (Value& element : elements) {
       if (!node.check(element.rank() == rank, "the elements differ in rank")) return;
@@ -217,6 +231,7 @@ void import_concat_from_sequence(NodeContext& node) {
 void import_sequence_map(NodeContext& node) {
   const wire::GraphProto* body = node.graph_attribute("body");
   if (!body || !check_sequence(node, 0)) return;
+  if (std::any_of(node.inputs().begin(), node.inputs().end(), is_counted)) return counted_map(node, *body);
   size_t length = elements_of(node.input(0)).size();
   for (int i = 1; i < node.num_inputs(); ++i) {
     if (!node.check(node.has_input(i), "input " + std::to_string(i) + " is left out")) return;
@@ -283,11 +298,11 @@ constexpr OperatorRow kRows[] = {
     {"", "SequenceInsert", 11, kLatest, 2, 3, 1, 1, "value any index", import_sequence_insert,
      "a sequence with one more element"},
     {"", "SequenceLength", 11, kLatest, 1, 1, 1, 1, "value", import_sequence_length,
-     "how many elements a sequence has, which is known while the model is read"},
+     "how many elements a sequence has"},
     {"", "SequenceMap", 17, kLatest, 1, kVariadic, 1, kVariadic, "value", import_sequence_map,
-     "a subgraph over the elements of sequences, written out"},
+     "a subgraph over the elements of sequences, written out where their number is known"},
     {"", "SplitToSequence", 11, kLatest, 1, 2, 1, 1, "any index~int", import_split_to_sequence,
-     "pieces of a tensor; split constant"},
+     "pieces of a tensor; split constant, of one each where their number varies"},
 };
 
 } // namespace

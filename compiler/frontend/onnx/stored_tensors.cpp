@@ -41,6 +41,22 @@ Expected<Stored> read_stored(const std::string& path, const ValueFacts& value) {
   return stored;
 }
 
+// Tensors of one type as the rows of one; null where they are none such.
+LiteralRef stacked(const std::vector<LiteralRef>& tensors) {
+  if (tensors.empty() || tensors[0]->dtype() == DType::String) return nullptr;
+  std::vector<int64_t> dims = tensors[0]->dims();
+  dims.insert(dims.begin(), static_cast<int64_t>(tensors.size()));
+  auto rows = std::make_shared<Literal>(tensors[0]->dtype(), dims);
+  size_t at = 0;
+  for (const LiteralRef& each : tensors) {
+    if (!(each->type() == tensors[0]->type()) || bit_width(each->dtype()) % 8) return nullptr;
+    std::copy(each->bytes().begin(), each->bytes().end(),
+              rows->mutable_bytes().begin() + static_cast<std::ptrdiff_t>(at));
+    at += each->bytes().size();
+  }
+  return rows;
+}
+
 } // namespace
 
 bool is_tensor(const ValueFacts& value) {
@@ -118,15 +134,31 @@ Expected<StoredInputs> read_stored_inputs(const std::string& folder, const Model
   return inputs;
 }
 
-Expected<std::vector<LiteralRef>> read_stored_outputs(const std::string& folder, const ModelFacts& facts) {
-  std::vector<LiteralRef> outputs;
+Expected<std::vector<StoredOutput>> read_stored_outputs(const std::string& folder, const ModelFacts& facts) {
+  std::vector<StoredOutput> outputs;
   for (size_t i = 0;; ++i) {
     std::string path = file_path(folder, "output", i);
     if (!std::filesystem::exists(path)) return outputs;
-    auto stored = read_stored(path, i < facts.outputs.size() ? facts.outputs[i] : ValueFacts());
+    ValueFacts output = i < facts.outputs.size() ? facts.outputs[i] : ValueFacts();
+    auto stored = read_stored(path, output);
     if (!stored) return stored.error();
-    if (stored->tensors) outputs.insert(outputs.end(), stored->tensors->begin(), stored->tensors->end());
+    outputs.push_back(
+        {output.name, stored->is_sequence, stored->tensors.value_or(std::vector<LiteralRef>())});
   }
+}
+
+std::vector<LiteralRef> as_results(const std::vector<StoredOutput>& outputs,
+                                   const std::vector<std::string>& result_names) {
+  std::vector<LiteralRef> results;
+  for (const StoredOutput& output : outputs) {
+    bool has_name = std::find(result_names.begin(), result_names.end(), output.name) != result_names.end();
+    LiteralRef rows = output.is_sequence && has_name ? stacked(output.tensors) : nullptr;
+    if (rows)
+      results.push_back(rows);
+    else
+      results.insert(results.end(), output.tensors.begin(), output.tensors.end());
+  }
+  return results;
 }
 
 } // namespace firn::onnx

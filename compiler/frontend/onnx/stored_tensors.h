@@ -28,8 +28,19 @@ struct StoredInputs {
 // Tensors are matched as above; where the model has other inputs, files come in the order of the inputs.
 Expected<StoredInputs> read_stored_inputs(const std::string& folder, const ModelFacts& facts);
 
-// The outputs of a data set as results of a module.
-Expected<std::vector<LiteralRef>> read_stored_outputs(const std::string& folder, const ModelFacts& facts);
+// An output of a data set: a tensor, or those that it holds.
+struct StoredOutput {
+  std::string name;
+  bool is_sequence = false;
+  std::vector<LiteralRef> tensors;
+};
+
+Expected<std::vector<StoredOutput>> read_stored_outputs(const std::string& folder, const ModelFacts& facts);
+
+// Outputs as results of a module: elements of a sequence by themselves, or as the rows of one result that has
+// the sequence's name.
+std::vector<LiteralRef> as_results(const std::vector<StoredOutput>& outputs,
+                                   const std::vector<std::string>& result_names);
 
 // Adds what the file holds for the input: a tensor, a sequence or an optional, as its type says.
 Result add_stored_input(const std::string& path, const ValueFacts& input, StoredInputs& inputs);
