@@ -99,7 +99,12 @@ void transpose_elements(const std::vector<int64_t>& dims, size_t size, const std
 Expected<LiteralRef> read_npy(const std::string& path, DType wanted) {
   auto file = MappedFile::open(path);
   if (!file) return file.error();
-  auto bytes = (*file)->bytes();
+  return read_npy(*file, 0, (*file)->bytes().size(), path, wanted);
+}
+
+Expected<LiteralRef> read_npy(const std::shared_ptr<const MappedFile>& file, size_t offset, size_t size,
+                              const std::string& path, DType wanted) {
+  auto bytes = file->bytes().subspan(offset, size);
   auto broken = [&](const char* what) {
     return usage_error("'" + path + "' is not a .npy file that can be read: " + what);
   };
@@ -125,9 +130,15 @@ Expected<LiteralRef> read_npy(const std::string& path, DType wanted) {
   if (!count || byte_size(*dtype, static_cast<size_t>(*count)) != text.size() - start - header_size)
     return broken("size differs from shape");
   auto meant = [&](LiteralRef read) { return is_bytes ? from_bytes(wanted, *read) : read; };
-  if (header_value(header, "fortran_order") != "True")
-    return meant(Literal::mapped(*dtype, dims, *file, start + header_size));
+  bool by_columns = header_value(header, "fortran_order") == "True";
+  constexpr size_t kAlignment = 16; // of the widest element
+  if (!by_columns && (offset + start + header_size) % kAlignment == 0)
+    return meant(Literal::mapped(*dtype, dims, file, offset + start + header_size));
   auto literal = std::make_shared<Literal>(*dtype, dims);
+  if (!by_columns) {
+    std::memcpy(literal->mutable_bytes().data(), bytes.data() + start + header_size, literal->bytes().size());
+    return meant(literal);
+  }
   transpose_elements(dims, static_cast<size_t>(bit_width(*dtype)) / 8, bytes.data() + start + header_size,
                      literal->mutable_bytes().data(), *count);
   return meant(literal);

@@ -22,6 +22,9 @@ Expected<LiteralRef> read_tensor(const std::string& path, const std::string& typ
 
 // NumPy's .npy files, format versions 1 to 3, little-endian, row- or column-major. `wanted` as above.
 Expected<LiteralRef> read_npy(const std::string& path, DType wanted);
+// The same of `size` bytes at `offset` of a file, as archives hold them.
+Expected<LiteralRef> read_npy(const std::shared_ptr<const MappedFile>& file, size_t offset, size_t size,
+                              const std::string& path, DType wanted);
 Result write_npy(const std::string& path, const Literal& literal);
 
 } // namespace firn::driver

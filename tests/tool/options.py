@@ -8,7 +8,7 @@ import re
 
 from tool import DIGITS, IMAGE, MODEL, check, expect, finish, firn, symbolic_model, temporary_folder
 
-VERBS = ("compile", "run", "inspect", "opt", "bench", "verify", "ops", "help", "version")
+VERBS = ("compile", "run", "inspect", "opt", "quantize", "bench", "verify", "ops", "help", "version")
 ONE_OF_LEVELS = "none of 0, 1, 2, 3, s, z"
 NUMBERS = ("-1", "nan", "inf", "x", "1e999", "")
 
@@ -82,6 +82,11 @@ OPT = {
     "--optimize": [("7", ONE_OF_LEVELS)], "--math": [("fast", "none of default, strict")],
     "--rewrite-limit": [("-5", ""), ("x", "")], "--verify-only": None, "--threads": [("0", ""), ("x", "")],
 }
+QUANTIZE = {
+    "--data": None, "-o": [("/nowhere/out", "No such file or directory")], "--report": None,
+    "--budget": [(bad, "") for bad in NUMBERS], "--activations": [("u4", "none of u8, s8, u16")],
+    "--keep": [("zz", "no node of that name")], "-q": None,
+}
 TABLE = {
     "compile": ([MODEL], {**COMPILING, **COMPILE}),
     "run": ([MODEL], {**COMPILING, **RUN}),
@@ -89,6 +94,7 @@ TABLE = {
     "bench": ([MODEL], {**COMPILING, **BENCH}),
     "verify": ([DIGITS], {**COMPILING, **VERIFY}),
     "opt": (["graph.hlo"], OPT),
+    "quantize": ([MODEL, "--data", os.path.join(DIGITS, "test_data_set_0")], {**COMPILING, **QUANTIZE}),
     "ops": ([], {"--json": None}),
     "help": ([], {}),
     "version": ([], {}),

@@ -1,0 +1,40 @@
+// What the quantiser decides, layer by layer and tensor by tensor, and what it measured on the way.
+#pragma once
+
+#include "compiler/quantize/layers.h"
+#include "compiler/quantize/ranges.h"
+#include "compiler/quantize/weights.h"
+
+namespace firn::quantize {
+
+struct PlannedLayer {
+  Layer layer;
+  Precision precision = Precision::Narrow;
+  std::vector<std::string> activations; // names of what the layer's `activations` are
+  std::optional<QuantizedWeight> weight;
+  std::vector<float> correction; // what is added to the bias, by output channel; empty: nothing
+  double local_error = 0;        // of its output where all before it is exact, relative
+  double harm = 0;               // squared relative error of the model's outputs where it alone is quantised
+};
+
+struct PlannedTensor {
+  Grid narrow, wide;
+  RangeRule rule = RangeRule::MinMax;
+  Range range;
+};
+
+struct Plan {
+  std::vector<PlannedLayer> layers;
+  std::map<std::string, PlannedTensor> tensors; // activations by name
+  const Grid& grid_of(const std::string& tensor, Precision precision) const {
+    const PlannedTensor& planned = tensors.at(tensor);
+    return precision == Precision::Wide ? planned.wide : planned.narrow;
+  }
+};
+
+// The name of a layer's input.
+inline const std::string& operand(const Model& model, const Layer& layer, int input) {
+  return model.graph().node(layer.node).input(input);
+}
+
+} // namespace firn::quantize

@@ -1,0 +1,37 @@
+// The quantiser: a model in floats and calibration data in, a model with QuantizeLinear and DequantizeLinear
+// and a report out. Nothing is trained.
+#pragma once
+
+#include "compiler/quantize/options.h"
+
+namespace firn::quantize {
+
+// What a layer became, for the report.
+struct LayerReport {
+  std::string name, op, rules; // rules: of the ranges of its activations
+  Precision precision = Precision::Narrow;
+  double local_error = 0, harm = 0; // relative; harm: of the outputs where it alone is quantised
+  bool has_harm = false;
+  std::string reason; // why it is not narrow
+};
+
+struct Report {
+  std::string model, output;
+  size_t samples = 0;
+  std::optional<double> budget;
+  double error = 0; // relative, of the worst output, on the calibration data
+  std::string worst_output;
+  std::vector<LayerReport> layers;
+  int64_t float_bytes = 0, quantized_bytes = 0;  // of constants
+  double float_cycles = 0, quantized_cycles = 0; // of a run, predicted
+};
+
+// Quantises `model_path` and writes `output_path`; `folder` holds what is tried on the way.
+Expected<Report> quantize(const std::string& model_path, const std::string& output_path,
+                          const std::string& folder, const std::vector<Sample>& samples,
+                          const Options& options, const Engine& engine, const Progress& progress);
+
+std::string report_text(const Report& report);
+std::string report_html(const Report& report);
+
+} // namespace firn::quantize

@@ -1,0 +1,143 @@
+// From opset 9 to 12 up to 13: what changed between is written as the new version wants it.
+#include "compiler/quantize/prepare.h"
+
+#include <algorithm>
+#include <array>
+
+namespace firn::quantize {
+namespace {
+
+constexpr int kWanted = 13, kOldest = 9;
+
+// Operators whose meaning some version after the given one changed, without a rule below.
+struct Change {
+  const char* name;
+  int since;
+};
+constexpr std::array kChanges = {Change{"Upsample", 10}, Change{"Resize", 11}, Change{"TopK", 11},
+                                 Change{"Scan", 11}, Change{"GatherElements", 11}};
+
+void remove_attribute(wire::NodeProto& node, const std::string& name) {
+  auto& attributes = *node.mutable_attribute();
+  for (int i = attributes.size(); i-- > 0;)
+    if (attributes[i].name() == name) attributes.DeleteSubrange(i, 1);
+}
+
+class Raise {
+public:
+  Raise(Model& model, int from) : model_(model), from_(from) {}
+
+  Result node(wire::NodeProto& node) {
+    if (!onnx::canonical_domain(node.domain()).empty()) return {};
+    for (const auto& attribute : node.attribute())
+      if (attribute.has_g() || attribute.graphs_size() > 0) return refuse(node, "holds a graph");
+    for (const Change& change : kChanges)
+      if (is_operator(node, change.name) && from_ < change.since)
+        return refuse(node, "means another thing there");
+    const std::string& op = node.op_type();
+    if (from_ < 10 && op == "Slice") return slice(node);
+    if (from_ < 11 && op == "Clip") return clip(node);
+    if (from_ < 11 && op == "Pad") return pad(node);
+    if (from_ < 12 && op == "Dropout") return dropout(node);
+    if (op == "Squeeze" || op == "Unsqueeze" || op == "ReduceSum")
+      return ints_to_input(node, "axes", 1), Result();
+    if (op == "Split") return ints_to_input(node, "split", 1), Result();
+    if (op == "Softmax" || op == "LogSoftmax" || op == "Hardmax") return softmax(node);
+    return {};
+  }
+
+private:
+  Result refuse(const wire::NodeProto& node, const std::string& why) const {
+    return unsupported_error(label(node) + " of opset " + std::to_string(from_) + " " + why +
+                             "; quantised models want opset " + std::to_string(kWanted) +
+                             ": convert the model first (onnx.version_converter)");
+  }
+
+  void add_input(wire::NodeProto& node, int at, const LiteralRef& value) {
+    while (node.input_size() <= at) node.add_input("");
+    node.set_input(at, model_.add_constant(node.output(0) + "_" + std::to_string(at), value));
+  }
+
+  bool ints_to_input(wire::NodeProto& node, const char* name, int at) {
+    const auto* attribute = find_attribute(node, name);
+    if (!attribute) return false;
+    add_input(node, at, Literal::of_i64({attribute->ints().begin(), attribute->ints().end()}));
+    remove_attribute(node, name);
+    return true;
+  }
+
+  Result slice(wire::NodeProto& node) {
+    bool has_axes = find_attribute(node, "axes") != nullptr;
+    if (!ints_to_input(node, "starts", 1) || !ints_to_input(node, "ends", 2))
+      return refuse(node, "lacks its bounds");
+    if (has_axes) ints_to_input(node, "axes", 3);
+    return {};
+  }
+
+  Result clip(wire::NodeProto& node) {
+    const char* names[] = {"min", "max"};
+    for (int i = 0; i < 2; ++i)
+      if (const auto* attribute = find_attribute(node, names[i])) {
+        add_input(node, i + 1, Literal::scalar(DType::F32, attribute->f()));
+        remove_attribute(node, names[i]);
+      }
+    return {};
+  }
+
+  Result pad(wire::NodeProto& node) {
+    float value = float_attribute(node, "value", 0);
+    if (!ints_to_input(node, "pads", 1)) return refuse(node, "lacks its pads");
+    add_input(node, 2, Literal::scalar(DType::F32, value));
+    remove_attribute(node, "value");
+    return {};
+  }
+
+  // What it is when nothing is trained.
+  Result dropout(wire::NodeProto& node) {
+    for (int i = 1; i < node.output_size(); ++i)
+      if (!model_.readers(node.output(i)).empty()) return refuse(node, "gives a mask that is read");
+    std::string result = node.output(0);
+    node.clear_output();
+    node.add_output(result);
+    node.clear_attribute();
+    node.set_op_type("Identity");
+    return {};
+  }
+
+  // It took all axes from its own on as one: the same for the last axis only.
+  Result softmax(wire::NodeProto& node) {
+    int64_t axis = int_attribute(node, "axis", 1);
+    if (axis == -1) return {};
+    // Behind a product or a flattening values have two dims.
+    int made = model_.producer(node.input(0));
+    bool is_matrix = made >= 0 && (is_operator(model_.graph().node(made), "Gemm") ||
+                                   is_operator(model_.graph().node(made), "Flatten"));
+    if (axis != 1 || !is_matrix) return refuse(node, "takes several axes as one");
+    remove_attribute(node, "axis");
+    add_int_attribute(node, "axis", 1);
+    return {};
+  }
+
+  Model& model_;
+  int from_;
+};
+
+} // namespace
+
+Result raise_opset(Model& model) {
+  int from = model.opset();
+  if (from >= kWanted) return {};
+  if (from < kOldest)
+    return unsupported_error("the model is of opset " + std::to_string(from) +
+                             ", quantised models want opset " + std::to_string(kWanted) +
+                             " and are made from " + std::to_string(kOldest) +
+                             " on: convert the model first (onnx.version_converter)");
+  Raise raise(model, from);
+  for (auto& node : *model.graph().mutable_node())
+    if (Result done = raise.node(node); !done) return done;
+  model.set_opset(kWanted);
+  model.index();
+  return {};
+}
+
+} // namespace firn::quantize

@@ -1,0 +1,44 @@
+// The trial: one compiled model that computes every layer both in floats and as quantised, and takes with
+// each run which of the two goes on, the grids of the activations and the corrections of the biases. So any
+// choice is measured without compiling again.
+#pragma once
+
+#include "compiler/quantize/plan.h"
+
+namespace firn::quantize {
+
+// What a layer's output is off, where its input is what the run makes it.
+struct LocalError {
+  // By output channel: means over the output of quantised less exact, and their squares, summed over runs.
+  std::vector<double> means, squared_means;
+  double squared_error = 0, squared = 0; // sums over the output
+  double relative() const;
+};
+
+class Trial {
+public:
+  // Writes the model to `path` and compiles it.
+  static Expected<Trial> make(const Model& model, const Plan& plan, const Engine& engine,
+                              const std::string& path);
+
+  // Runs with each layer at its precision in `plan`; `local` (of as many as there are layers) gets what they
+  // add.
+  Expected<Tensors> run(const Plan& plan, const Sample& sample, std::vector<LocalError>* local = nullptr);
+
+private:
+  struct Slot { // an operand that is quantised
+    size_t layer;
+    std::string tensor;
+  };
+  void rewrite_layer(Model& model, const Plan& plan, size_t number, std::vector<wire::NodeProto>& nodes);
+  std::string fake_quantized(Model& model, size_t layer, const std::string& tensor,
+                             std::vector<wire::NodeProto>& nodes);
+  std::string measured(Model& model, const PlannedLayer& planned, size_t number, const std::string& quantized,
+                       const std::string& exact, std::vector<wire::NodeProto>& nodes);
+  std::vector<Slot> slots_;
+  std::vector<int64_t> correction_offsets_; // by layer
+  int64_t corrections_ = 0;
+  std::unique_ptr<Executable> executable_;
+};
+
+} // namespace firn::quantize

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""Small networks are quantised: how near the results are on data that the quantiser did not see, what the report says, that
+budgets hold, that the bytes are the same every time."""
+import os
+import re
+
+from sample_models import MODELS, draw, npy, read_npy, write, write_samples
+from tool import check, expect, finish, firn, temporary_folder
+
+# Layers, and the largest relative error on unseen data.
+EXPECTED = {"convolutional": (6, .03), "perceptron": (2, .02), "transformer": (8, .03)}
+
+
+def outputs(model, name, dims):
+    """The output on an input that no calibration saw."""
+    unseen = write("unseen/x.npy", npy(dims, draw(dims, 1000)))
+    expect(["run", model, "--input", "x=" + unseen, "--output-dir", name], 0)
+    return read_npy(os.path.join(name, "y.npy"))
+
+
+def relative_error(exact, found):
+    return (sum((a - b) ** 2 for a, b in zip(exact, found)) / sum(a * a for a in exact)) ** .5
+
+
+def check_model(name):
+    model, dims = MODELS[name]()
+    layers, most = EXPECTED[name]
+    path = write(os.path.join(name, "model.onnx"), model)
+    data = write_samples(os.path.join(name, "data"), dims)
+    done = expect(["quantize", path, "--data", data, "-o", name + "/q.onnx"], 0, f"{layers} of {layers} layers in int8")
+    exact = outputs(path, name + "/exact", dims)
+    error = relative_error(exact, outputs(name + "/q.onnx", name + "/found", dims))
+    check(0 < error < most, f"{name}: the error on unseen data is {error}, wanted below {most}: {done.stdout}")
+    check(os.path.getsize(name + "/q.onnx") < 1.5 * os.path.getsize(path), f"{name}: the file grew")
+    with open(name + "/q.html", encoding="utf-8") as page:
+        check(page.read().count("<tr>") >= layers, f"{name}: the page lacks layers")
+
+    first = open(name + "/q.onnx", "rb").read()
+    expect(["quantize", path, "--data", data, "-o", name + "/q.onnx", "-q"], 0)
+    check(first == open(name + "/q.onnx", "rb").read(), f"{name}: other bytes the second time")
+    for activations, limit in (("s8", most), ("u16", most / 2)):
+        expect(["quantize", path, "--data", data, "-o", name + "/other.onnx", "--activations", activations], 0)
+        error = relative_error(exact, outputs(name + "/other.onnx", name + "/other", dims))
+        check(0 < error < limit, f"{name} on {activations}: the error is {error}, wanted below {limit}")
+
+
+def check_budget():
+    """A budget that 8 bits miss takes some layers out; the error that is reported holds it. One of almost nothing takes all."""
+    done = expect(["quantize", "convolutional/model.onnx", "--data", "convolutional/data", "--budget", "0.004"], 0, "in f32", "for the budget")
+    found = re.search(r"error +([0-9.e-]+)", done.stdout)
+    check(found and float(found[1]) <= .004, f"the budget does not hold: {done.stdout}")
+    check(os.path.exists("convolutional/model.int8.onnx") and os.path.exists("convolutional/model.int8.html"), "no output beside the model")
+    expect(["quantize", "convolutional/model.onnx", "--data", "convolutional/data", "--budget", "1e-9"], 0, "0 of 6 layers in int8")
+
+
+def check_keep():
+    done = expect(["quantize", "convolutional/model.onnx", "--data", "convolutional/data", "--keep", "conv2", "--keep", "classifier"], 0,
+                  "3 of 3 layers in int8")
+    check("conv2 " not in done.stdout, "a kept node is listed as a layer")
+
+
+def check_old_opset():
+    """Opset 11 becomes 13; the result is the same as of the newer file."""
+    model, dims = MODELS["convolutional"](opset=11)
+    path = write("old/model.onnx", model)
+    expect(["quantize", path, "--data", "convolutional/data", "-o", "old/q.onnx"], 0)
+    check(outputs("old/q.onnx", "old/found", dims) == outputs("convolutional/q.onnx", "old/same", dims), "opset 11 differs from 15")
+    check("ai.onnx 13" in firn("inspect", "old/q.onnx").stdout, "the opset was not raised")
+
+
+def main():
+    with temporary_folder() as folder:
+        os.chdir(folder)
+        for name in MODELS:
+            check_model(name)
+        check_budget()
+        check_keep()
+        check_old_opset()
+    finish()
+
+
+main()

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""ONNX Runtime loads the quantised models, computes what Firn does, and fuses the convolutions of the residual network."""
+import os
+import sys
+
+try:
+    import numpy as np
+    import onnxruntime
+except ImportError as error:
+    print(f"SKIPPED: {error}")
+    sys.exit(0)
+
+from sample_models import MODELS, draw, npy, read_npy, write, write_samples
+from tool import check, expect, finish, temporary_folder
+
+
+def session(path, level):
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = level
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def check_model(name, activations):
+    model, dims = MODELS[name]()
+    path = write(f"{name}/model.onnx", model)
+    write_samples(f"{name}/data", dims)
+    quantised = f"{name}/{activations}.onnx"
+    expect(["quantize", path, "--data", f"{name}/data", "-o", quantised, "--activations", activations], 0)
+    values = draw(dims, 1000)
+    x = np.array(values, np.float32).reshape(dims)
+    exact, = session(path, onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL).run(None, {"x": x})
+    input_ = write(f"{name}/x.npy", npy(dims, values))
+    expect(["run", quantised, "--input", "x=" + input_, "--output-dir", f"{name}/firn"], 0)
+    ours = np.array(read_npy(f"{name}/firn/y.npy"), np.float32).reshape(exact.shape)
+    # Sums in another order may round to the neighbouring step; with optimisations it computes in integers itself.
+    for level, most in ((onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL, .01), (onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL, .05)):
+        found, = session(quantised, level).run(None, {"x": x})
+        error = np.linalg.norm(found - ours) / np.linalg.norm(exact)
+        check(error <= most, f"{name} {activations} at {level}: ONNX Runtime differs from Firn by {error}, wanted at most {most}")
+
+
+def main():
+    with temporary_folder() as folder:
+        os.chdir(folder)
+        for name in MODELS:
+            for activations in ("u8", "s8", "u16"):
+                check_model(name, activations)
+    finish()
+
+
+main()
