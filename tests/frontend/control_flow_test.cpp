@@ -123,6 +123,19 @@ TEST_CASE("rows of a loop that data ends are those of the steps taken") {
   CHECK(numbers(results[1]) == std::vector<double>{1, 10});
 }
 
+TEST_CASE("a loop that takes no step has no rows, whatever would end it") {
+  for (const char* condition : {"Not", "Identity"}) {
+    Graph body = sum_body();
+    body.nodes[1] = node(condition, {"go"}, {"on"});
+    Model model = loop_model(body);
+    model.graph.outputs[1] = value("rows", F32, {0, 2});
+    model.graph.initializers[0] = int_scalar("trips", 0);
+    auto results = run(import_model(model), {f32({2}, {1, 10})});
+    CHECK(numbers(results[0]) == std::vector<double>{0, 0});
+    CHECK(results[1]->dims() == std::vector<int64_t>{0, 2});
+  }
+}
+
 TEST_CASE("rows of a loop without a bound are refused") {
   Model model = loop_model(sum_body());
   model.graph.inputs.push_back(value("trips", I64, {}));

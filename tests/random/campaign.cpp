@@ -43,6 +43,12 @@ public:
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     std::printf("%llu graphs, %zu failures, %.0f s\n",
                 static_cast<unsigned long long>(options_.end - options_.first), failures_.size(), seconds);
+    int limits = 0;
+    for (const auto& [message, count] : limits_) {
+      limits += count;
+      if (options_.limits) std::printf("  limit: %dx %s\n", count, message.c_str());
+    }
+    std::printf("  refused, as no kernel takes their dims: %d\n", limits);
     return std::move(failures_);
   }
 
@@ -65,7 +71,8 @@ private:
 
   void report(uint64_t seed, const Verdict& verdict) {
     ++done_;
-    if (!verdict.passed()) {
+    if (verdict.is_limit()) ++limits_[brief(verdict.message)];
+    if (!verdict.passed() && !verdict.is_limit()) {
       failures_.push_back({seed, verdict});
       std::printf("seed %llu (%s): %s: %s\n", static_cast<unsigned long long>(seed),
                   draw_setting(seed).to_string().c_str(), verdict.kind.c_str(),
@@ -79,13 +86,14 @@ private:
 
   const CampaignOptions& options_;
   uint64_t next_, done_ = 0;
+  std::map<std::string, int> limits_;
   std::map<uint64_t, CheckProcess> running_;
   std::vector<Failure> failures_;
 };
 
 // What a case consists of, a line per node.
 void print_case(const TestCase& test) {
-  std::printf("  %s%s%s\n", test.setting.to_string().c_str(),
+  std::printf("  %s%s%s%s\n", test.setting.to_string().c_str(), test.graph.dim_flags().c_str(),
               test.setting.external ? ", external tensors" : "",
               test.setting.guard_before ? ", guarded before" : ", guarded after");
   for (const std::string& name : test.graph.inputs)

@@ -12,6 +12,7 @@ struct CampaignOptions {
   int jobs = 1;
   int seconds = 120;        // that one graph may take
   bool shrink = true;       // failing graphs, after the last seed
+  bool limits = false;      // say why graphs are refused whose dims vary
   std::string write_folder; // failing graphs, shrunk, go to FOLDER/seed_N; "": they are not written
 };
 

@@ -24,17 +24,11 @@ Verdict failed(const char* kind, const Diagnostic& error) {
   return {error.fault == Fault::Unsupported ? "unsupported" : kind, error.message};
 }
 
-onnx::ImportOptions import_options(const TestCase& test) {
-  onnx::ImportOptions options;
-  options.states = test.graph.states;
-  return options;
-}
-
 // Values of the module's parameters, which may be in another order than the model's inputs or fewer.
-Literals arguments(const TestCase& test, const Module& module) {
+Literals arguments(const TestCase& test, const Module& module, size_t run) {
   Literals literals;
   for (const std::string& name : module.main().parameter_names)
-    literals.push_back(test.graph.values.at(name).literal);
+    literals.push_back(test.graph.value(name, run).literal);
   return literals;
 }
 
@@ -62,13 +56,13 @@ bool has_underflown(const Literal& literal) {
   return true;
 }
 
-Verdict compare(const TestCase& test, const char* kind, const Literals& got, const Literals& want,
+Verdict compare(const TestCase& test, size_t run, const char* kind, const Literals& got, const Literals& want,
                 const std::vector<std::string>& names) {
   if (got.size() != want.size()) return {kind, "has " + std::to_string(got.size()) + " results"};
   for (size_t i = 0; i < got.size(); ++i) {
     std::string why;
     double error = driver::tensor_error(*got[i], *want[i], why);
-    double allowed = tolerance(test.graph.values.at(names[i]));
+    double allowed = tolerance(test.graph.value(names[i], run));
     if (error <= allowed || (has_underflown(*got[i]) && has_underflown(*want[i]))) continue;
     char numbers[64];
     std::snprintf(numbers, sizeof numbers, ": error %.3g (allowed %.3g): ", error, allowed);
@@ -88,7 +82,7 @@ std::unique_ptr<driver::Compilation> compile(const TestCase& test, const std::st
                                              DiagnosticList& diagnostics) {
   driver::CompileOptions options;
   options.model = path;
-  options.cpu = test.setting.cpu;
+  if (test.setting.cpus.empty()) options.cpu = test.setting.cpu;
   options.opt_level = test.setting.opt_level;
   options.math = test.setting.math;
   options.weights = test.setting.weights;
@@ -96,7 +90,8 @@ std::unique_ptr<driver::Compilation> compile(const TestCase& test, const std::st
   options.check_indices = test.setting.check_indices;
   options.threads = test.setting.threads;
   options.share_all = true;
-  options.import = import_options(test);
+  options.import = test.graph.import_options();
+  options.cpus = test.setting.cpus;
   auto is_state = [&](const std::string& name) {
     return std::any_of(test.graph.states.begin(), test.graph.states.end(),
                        [&](const auto& state) { return state.first == name || state.second == name; });
@@ -131,10 +126,10 @@ private:
 };
 
 // However many threads share a run, and in whatever order they come by, the results are the same bits.
-Verdict check_shared_runs(const TestCase& test, driver::ObjectRunner& runner, GuardedHeap& memory,
-                          const Literals& inputs, const Literals& want) {
-  for (size_t concurrency : {size_t{0}, size_t{2}, static_cast<size_t>(test.setting.threads - 1)}) {
-    ShufflingExecutor executor(concurrency, test.graph.nodes.size() + concurrency);
+Verdict check_shared_runs(driver::ObjectRunner& runner, GuardedHeap& memory, const Literals& inputs,
+                          const Literals& want) {
+  for (size_t concurrency : {0, 1, 2, 3, 5, 8}) {
+    ShufflingExecutor executor(concurrency, inputs.size() + concurrency);
     runner.lend(executor.get());
     memory.fill_arena(std::byte{0xa5});
     auto got = runner.run(inputs);
@@ -145,22 +140,63 @@ Verdict check_shared_runs(const TestCase& test, driver::ObjectRunner& runner, Gu
   return {};
 }
 
-// Runs on arenas that hold different things before.
-Verdict check_runs(const TestCase& test, driver::ObjectRunner& runner, GuardedHeap& memory,
-                   const Literals& inputs, const Literals& want, const std::vector<std::string>& names) {
+struct Run {
+  Literals inputs, want;
+};
+
+// One run after others, on arenas that hold different things before.
+Verdict check_run(const TestCase& test, size_t number, const Run& run, driver::ObjectRunner& runner,
+                  GuardedHeap& memory, const std::vector<std::string>& names) {
   runner.lend(nullptr);
-  auto got = runner.run(inputs);
+  auto got = runner.run(run.inputs);
   if (!got) return failed("run", got.error());
-  if (Verdict verdict = compare(test, "wrong", *got, want, names); !verdict.passed()) return verdict;
-  if (!runner.inputs_are(inputs)) return {"overwrites", "an input did not survive the run"};
+  if (Verdict verdict = compare(test, number, "wrong", *got, run.want, names); !verdict.passed())
+    return verdict;
+  if (!runner.inputs_are(run.inputs)) return {"overwrites", "an input did not survive the run"};
   memory.fill_arena(std::byte{0x5a});
-  auto again = runner.run(inputs);
+  auto again = runner.run(run.inputs);
   if (!again) return failed("run", again.error());
   if (!equal_bits(*got, *again)) return {"unstable", "what the arena held before a run changes the result"};
   if (test.setting.threads > 1)
-    if (Verdict verdict = check_shared_runs(test, runner, memory, inputs, *got); !verdict.passed())
+    if (Verdict verdict = check_shared_runs(runner, memory, run.inputs, *got); !verdict.passed())
       return verdict;
   if (!memory.is_intact()) return {"outside", "something was written outside of the memory given"};
+  return {};
+}
+
+// All runs on one object, the code for one CPU in it, the bounds of dims neither first nor last.
+Verdict check_variant(const TestCase& test, driver::Compilation& compilation, const std::vector<Run>& runs,
+                      const std::vector<std::string>& names) {
+  GuardedHeap memory(test.setting.guard_before);
+  auto runner = driver::ObjectRunner::create(compilation, &memory);
+  if (!runner) return failed("object", runner.error());
+  std::vector<size_t> order;
+  for (size_t i = runs.size(); i-- > 0;) order.push_back(i);
+  if (runs.size() > 1) order.push_back(runs.size() - 1);
+  for (size_t number : order) {
+    Verdict verdict = check_run(test, number, runs[number], **runner, memory, names);
+    if (verdict.passed()) continue;
+    if (runs.size() > 1) verdict.message = "run " + std::to_string(number) + ": " + verdict.message;
+    if (!test.setting.cpus.empty())
+      verdict.message = compilation.name_of(compilation.run_variant) + ": " + verdict.message;
+    return verdict;
+  }
+  return {};
+}
+
+// What the runs are to give, by the evaluator on the module. Node by node or as a whole, an import means the
+// same.
+Verdict evaluate_runs(const TestCase& test, const Module& module, std::vector<Run>& runs) {
+  const std::vector<std::string>& names = module.main().result_names;
+  for (size_t run = 0; run < test.graph.runs.size(); ++run) {
+    Literals inputs = arguments(test, module, run), grown;
+    auto want = evaluate(module, inputs);
+    if (!want) return failed("evaluate", want.error());
+    for (const std::string& name : names) grown.push_back(test.graph.value(name, run).literal);
+    if (Verdict verdict = compare(test, run, "import", *want, grown, names); !verdict.passed())
+      return verdict;
+    runs.push_back({std::move(inputs), std::move(*want)});
+  }
   return {};
 }
 
@@ -174,18 +210,10 @@ Verdict check_case(const TestCase& test, const std::function<void(const std::str
   };
   phase("import");
   auto imported =
-      onnx::import_onnx_bytes("model.onnx", test.graph.encode(), import_options(test), diagnostics);
+      onnx::import_onnx_bytes("model.onnx", test.graph.encode(), test.graph.import_options(), diagnostics);
   if (!imported) return fail("refused");
-  const Module& module = *imported->module;
-  Literals inputs = arguments(test, module);
-  auto want = evaluate(module, inputs);
-  if (!want) return failed("evaluate", want.error());
-  Literals grown;
-  for (const std::string& name : module.main().result_names)
-    grown.push_back(test.graph.values.at(name).literal);
-  // Node by node or as a whole, an import means the same.
-  if (Verdict verdict = compare(test, "import", *want, grown, module.main().result_names); !verdict.passed())
-    return verdict;
+  std::vector<Run> runs;
+  if (Verdict verdict = evaluate_runs(test, *imported->module, runs); !verdict.passed()) return verdict;
 
   auto folder = TemporaryFolder::make();
   if (!folder) return failed("folder", folder.error());
@@ -193,33 +221,40 @@ Verdict check_case(const TestCase& test, const std::function<void(const std::str
   if (!path) return failed("folder", path.error());
   phase("compile");
   auto compilation = compile(test, *path, diagnostics);
-  if (!compilation) return fail("refused");
-  GuardedHeap memory(test.setting.guard_before);
-  phase("generate code");
-  auto runner = driver::ObjectRunner::create(*compilation, &memory);
-  if (!runner) return failed("object", runner.error());
+  if (!compilation) {
+    Verdict verdict = fail("refused");
+    if (test.graph.is_open() && verdict.kind == "unsupported") verdict.kind = "limit";
+    return verdict;
+  }
   phase("run");
-  return check_runs(test, **runner, memory, inputs, *want, module.main().result_names);
+  for (size_t variant = 0; variant <= compilation->narrower.size(); ++variant) {
+    compilation->run_variant = variant;
+    Verdict verdict = check_variant(test, *compilation, runs, imported->module->main().result_names);
+    if (!verdict.passed()) return verdict;
+  }
+  return {};
+}
+
+static Result write_run(const TestGraph& graph, size_t run, const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  for (const auto& [stem, names] :
+       {std::pair("/input_", &graph.inputs), std::pair("/output_", &graph.outputs)})
+    for (size_t i = 0; i < names->size(); ++i)
+      if (Result written = onnx::write_tensor_file(folder + stem + std::to_string(i) + ".pb", (*names)[i],
+                                                   graph.literal((*names)[i], run));
+          !written)
+        return written;
+  return {};
 }
 
 Result write_case(const TestCase& test, const std::string& folder) {
-  std::string data = folder + "/test_data_set_0/";
-  std::error_code error;
-  std::filesystem::create_directories(data, error);
+  for (size_t run = 0; run < test.graph.runs.size(); ++run)
+    if (Result written = write_run(test.graph, run, folder + "/test_data_set_" + std::to_string(run));
+        !written)
+      return written;
   std::ofstream(folder + "/model.onnx", std::ios::binary) << test.graph.encode();
-  std::ofstream(folder + "/setting.txt") << test.setting.to_string() << "\n";
-  for (size_t i = 0; i < test.graph.inputs.size(); ++i)
-    if (Result written =
-            onnx::write_tensor_file(data + "input_" + std::to_string(i) + ".pb", test.graph.inputs[i],
-                                    test.graph.literal(test.graph.inputs[i]));
-        !written)
-      return written;
-  for (size_t i = 0; i < test.graph.outputs.size(); ++i)
-    if (Result written =
-            onnx::write_tensor_file(data + "output_" + std::to_string(i) + ".pb", test.graph.outputs[i],
-                                    test.graph.literal(test.graph.outputs[i]));
-        !written)
-      return written;
+  std::ofstream(folder + "/setting.txt") << test.setting.to_string() << test.graph.dim_flags() << "\n";
   return {};
 }
 

@@ -27,8 +27,14 @@ bool jumps(const std::string& op) {
                                             "If",
                                             "Less",
                                             "LessOrEqual",
+                                            "IsInf",
+                                            "IsNaN",
+                                            "Loop",
                                             "MaxPool",
+                                            "MaxRoiPool",
+                                            "MaxUnpool",
                                             "Mod",
+                                            "NonMaxSuppression",
                                             "NonZero",
                                             "QuantizeLinear",
                                             "RoiAlign",
@@ -37,6 +43,7 @@ bool jumps(const std::string& op) {
                                             "Sign",
                                             "ThresholdedRelu",
                                             "TopK",
+                                            "Unique",
                                             "DynamicQuantizeLinear",
                                             "QLinearConv",
                                             "QLinearMatMul"};
@@ -94,6 +101,7 @@ bool is_exact(const std::string& op) {
                                             "Trilu",
                                             "Unsqueeze",
                                             "Where",
+                                            "containers",
                                             "CenterCropPad",
                                             "Hardmax",
                                             "Shrink"};
@@ -158,13 +166,13 @@ double distance(const Literal& a, const Literal& b) {
 // The node alone as a model, on which any operands can be tried.
 class LonelyNode {
 public:
-  LonelyNode(const TestGraph& graph, const TestNode& node) {
+  LonelyNode(const Values& values, const TestNode& node) {
     TestGraph around;
     for (const std::string& name : node.operands()) {
-      bool constant = graph.values.at(name).known;
+      bool constant = values.at(name).known;
       (constant ? around.constants : around.inputs).push_back(name);
-      around.values[name] = graph.values.at(name);
-      if (!constant) operands_.push_back(graph.values.at(name));
+      around.runs[0][name] = values.at(name);
+      if (!constant) operands_.push_back(values.at(name));
     }
     around.nodes = {node};
     for (const std::string& name : node.outputs)
@@ -176,6 +184,10 @@ public:
 
   const std::vector<TestValue>& operands() const { return operands_; }
   const std::string& refusal() const { return refusal_; }
+  bool is_counted() const {
+    const std::vector<Value>& results = model_->module->main().body().results();
+    return std::any_of(results.begin(), results.end(), [](const Value& v) { return !v.type().is_static(); });
+  }
 
   // Results for operands that are off by scale * max(error, floor), empty if that fails.
   std::vector<LiteralRef> evaluate_off(double scale, bool all, RandomSource& random) {
@@ -224,17 +236,18 @@ double unit_roundoff(DType dtype) {
   return std::max(std::ldexp(1.0, -precision(dtype)), 1e-14);
 }
 
-NodeOutcome evaluate_node(const TestGraph& graph, const TestNode& node, RandomSource& random) {
+NodeOutcome evaluate_node(const Values& values, const TestNode& node, RandomSource& random) {
   NodeOutcome outcome;
-  LonelyNode lonely(graph, node);
-  if (!lonely.refusal().empty()) return {{}, lonely.refusal()};
+  LonelyNode lonely(values, node);
+  if (!lonely.refusal().empty()) return {{}, false, lonely.refusal()};
+  bool counted = lonely.is_counted();
   std::vector<TestValue> results;
   for (LiteralRef& literal : lonely.evaluate_off(0, false, random)) {
     results.push_back({std::move(literal), 0});
     const Literal& result = *results.back().literal;
     if (is_float(result.dtype()) && !is_tame(result)) return {};
   }
-  if (results.empty()) return {{}, lonely.refusal()};
+  if (results.empty()) return {{}, false, lonely.refusal()};
   bool known = lonely.operands().empty() || node.op == "Shape";
   for (TestValue& result : results) result.known = known && !is_float(result.literal->dtype());
   bool from_equal_bits = true;
@@ -242,7 +255,7 @@ NodeOutcome evaluate_node(const TestGraph& graph, const TestNode& node, RandomSo
   bool exact = is_exact(node.op) && from_equal_bits;
   for (const TestValue& result : results)
     exact &= !is_float(result.literal->dtype()) || has_room(*result.literal);
-  if (exact) return {std::move(results), ""};
+  if (exact) return {std::move(results), counted, ""};
 
   for (int trial = 0; trial < 2; ++trial) {
     std::vector<LiteralRef> off = lonely.evaluate_off(1, /*all=*/!jumps(node.op), random);
@@ -256,7 +269,7 @@ NodeOutcome evaluate_node(const TestGraph& graph, const TestNode& node, RandomSo
     if (result.error > (is_float(dtype) ? largest_error(dtype) : 0)) return {};
   }
   if (jumps(node.op) && !from_equal_bits && !is_far_from_jumps(lonely, results, random)) return {};
-  return {std::move(results), ""};
+  return {std::move(results), counted, ""};
 }
 
 } // namespace firn::test

@@ -9,12 +9,13 @@ namespace firn::test {
 
 struct NodeOutcome {
   std::vector<TestValue> results; // empty if the node cannot stay
+  bool counted = false;           // dims of a result depend on data
   std::string refusal;            // the importer's or evaluator's message, for a node that ought to be valid
 };
 
-// Evaluates `node` alone, on the values that `graph` has for its operands. Operands that are constants of the
-// graph are initializers there too.
-NodeOutcome evaluate_node(const TestGraph& graph, const TestNode& node, RandomSource& random);
+// Evaluates `node` alone, on the values that its operands have in a run. Operands that are known are
+// initializers there.
+NodeOutcome evaluate_node(const Values& values, const TestNode& node, RandomSource& random);
 
 // Rounding of one operation: half the distance of neighbours at 1, for f64 what polynomials for f64 reach.
 double unit_roundoff(DType dtype);

@@ -14,7 +14,8 @@ const std::vector<Motif>& all_motifs() {
     std::vector<Motif> all;
     for (auto family : {elementwise_motifs(), movement_motifs(), indexing_motifs(), reduction_motifs(),
                         contraction_motifs(), convolution_motifs(), window_motifs(), normalization_motifs(),
-                        recurrent_motifs(), quantization_motifs(), in_place_motifs(), control_motifs()})
+                        recurrent_motifs(), quantization_motifs(), in_place_motifs(), control_motifs(),
+                        counted_motifs(), container_motifs(), signal_motifs()})
       all.insert(all.end(), family.begin(), family.end());
     return all;
   }();
@@ -41,24 +42,44 @@ void draw_outputs(TestGraph& graph, const Growth& growth, RandomSource& random) 
       for (const auto& state : graph.states) wanted |= state.second == name;
       if (wanted) graph.outputs.push_back(name);
     }
-  std::erase_if(graph.inputs, [&](const std::string& name) { return !growth.is_used(name); });
+  // Of two symbols, inputs tell each.
+  if (graph.symbols.size() < 2)
+    std::erase_if(graph.inputs, [&](const std::string& name) { return !growth.is_used(name); });
   std::erase_if(graph.constants, [&](const std::string& name) { return !growth.is_used(name); });
 }
 
-Setting draw_setting(RandomSource& random) {
-  using codegen::OptLevel;
-  Setting setting;
-  setting.cpu = random.chance(0.2) ? "native" : random.pick(runnable_cpus());
-  setting.opt_level = random.pick({OptLevel::O3, OptLevel::O3, OptLevel::O3, OptLevel::O2, OptLevel::O2,
-                                   OptLevel::O1, OptLevel::O0, OptLevel::Os, OptLevel::Os});
-  setting.math =
-      random.pick({lower::Math::Default, lower::Math::Default, lower::Math::Strict, lower::Math::Default});
-  int weights = random.pick({0, 1, 2, 3});
-  if (weights > 1) setting.weights = driver::Weights::Init;
-  setting.no_winograd = weights == 1;
-  setting.external = random.chance(0.5);
-  setting.guard_before = random.chance(0.5);
-  return setting;
+// One object has CPUs of one kind, and no two whose code would be the same.
+std::vector<std::string> draw_cpus(RandomSource& random) {
+  std::vector<std::string> names;
+  for (const char* name : {"x86-64-v2", "x86-64-v3", "x86-64-v4"})
+    if (std::find(runnable_cpus().begin(), runnable_cpus().end(), name) != runnable_cpus().end())
+      names.emplace_back(name);
+  if (names.size() > 2 && random.chance(0.5))
+    names.erase(names.begin() + static_cast<std::ptrdiff_t>(random.between(0, 2)));
+  return names.size() > 1 ? names : std::vector<std::string>{};
+}
+
+// Dims that vary, each with its values in three runs; else one or two runs with different elements. The upper
+// bounds are numbers that no other dim is drawn as, so that what fits such a dim varies as it does.
+void draw_runs(TestGraph& graph, RandomSource& random) {
+  int64_t count = random.pick({0, 0, 0, 0, 0, 0, 1, 1, 1, 2});
+  graph.runs.resize(count > 0 ? 3 : random.chance(0.3) ? 2 : 1);
+  std::vector<int64_t> bounds{10, 14, 15, 18, 20, 21, 28, 30, 35, 40, 48};
+  for (int64_t i = 0; i < count; ++i) {
+    TestSymbol symbol{i == 0 ? "n" : "m", {}, {}};
+    onnx::DimRange& range = symbol.range;
+    range.upper = random.pick(bounds);
+    std::erase(bounds, range.upper);
+    for (int64_t multiple : {5, 6, 7})
+      if (range.upper % multiple == 0 && random.chance(0.25)) range.multiple = multiple;
+    int64_t steps = range.upper / range.multiple;
+    int64_t fewest = random.chance(0.6) ? 1 : random.between(1, steps - 1);
+    range.lower = fewest * range.multiple;
+    symbol.at = {range.upper, range.lower, range.multiple * random.between(fewest, steps)};
+    if (random.chance(0.15) && symbol.at[2] > range.lower && symbol.at[2] < range.upper)
+      range.multiple = 1, range.values = {range.lower, symbol.at[2], range.upper};
+    graph.symbols.push_back(symbol);
+  }
 }
 
 } // namespace
@@ -80,35 +101,42 @@ const std::vector<std::string>& runnable_cpus() {
 }
 
 Setting draw_setting(uint64_t seed) {
-  RandomSource random(seed);
-  return draw_setting(random);
+  using codegen::OptLevel;
+  RandomSource random(seed ^ 0x73657474696e6700u); // the graph of a seed does not depend on it
+  Setting setting;
+  setting.cpu = random.chance(0.2) ? "native" : random.pick(runnable_cpus());
+  if (random.chance(0.12)) setting.cpus = draw_cpus(random);
+  setting.opt_level = random.pick({OptLevel::O3, OptLevel::O3, OptLevel::O3, OptLevel::O2, OptLevel::O2,
+                                   OptLevel::O1, OptLevel::O0, OptLevel::Os, OptLevel::Os});
+  setting.math =
+      random.pick({lower::Math::Default, lower::Math::Default, lower::Math::Strict, lower::Math::Default});
+  int weights = random.pick({0, 1, 2, 3});
+  if (weights > 1) setting.weights = driver::Weights::Init;
+  setting.no_winograd = weights == 1;
+  setting.check_indices = random.chance(0.5);
+  setting.threads = random.pick({1, 1, 1, 1, 2, 3, 5, 8});
+  setting.external = random.chance(0.5);
+  setting.guard_before = random.chance(0.5);
+  return setting;
 }
 
 std::string Setting::to_string() const {
   static constexpr const char* levels[] = {"-O0", "-O1", "-O2", "-O3", "-Os", "-Oz"};
   static constexpr const char* maths[] = {"", " --math=strict", " --math=fast"};
-  return "-mcpu=" + cpu + " " + levels[static_cast<int>(opt_level)] + maths[static_cast<int>(math)] +
+  std::string machine = "-mcpu=" + cpu;
+  for (const std::string& name : cpus)
+    machine = (&name == &cpus[0] ? "--multiversion=" : machine + ",") + name;
+  return machine + " " + levels[static_cast<int>(opt_level)] + maths[static_cast<int>(math)] +
          (weights == driver::Weights::Init ? " --weights=init" : "") + (no_winograd ? " --no-winograd" : "") +
          (check_indices ? " --check-indices" : "") +
          (threads > 1 ? " --threads=" + std::to_string(threads) : "");
 }
 
-// From numbers of its own: the graph of a seed does not depend on it.
-static int draw_threads(uint64_t seed) {
-  return RandomSource(seed ^ 0x7468726561647300u).pick({1, 1, 1, 2, 3, 8});
-}
-
-// Likewise.
-static bool draw_check_indices(uint64_t seed) {
-  return RandomSource(seed ^ 0x696e646963657300u).chance(0.5);
-}
-
 TestCase generate_case(uint64_t seed) {
   TestCase result;
+  result.setting = draw_setting(seed);
   RandomSource random(seed);
-  result.setting = draw_setting(random);
-  result.setting.threads = draw_threads(seed);
-  result.setting.check_indices = draw_check_indices(seed);
+  draw_runs(result.graph, random);
   Growth growth(result.graph, random, /*max_elements=*/random.chance(0.15) ? 16384 : 2048);
   for (int64_t i = random.between(1, 3); i > 0; --i) {
     DType dtype = random.chance(0.85) ? growth.draw_float() : growth.draw_integer();

@@ -9,12 +9,13 @@ namespace firn::test {
 // One CPU and one set of options, and where the memory of a run lies.
 struct Setting {
   std::string cpu;
+  std::vector<std::string> cpus; // instead of one: several in one object, the code of each is run
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
   driver::Weights weights = driver::Weights::Embed;
   bool no_winograd = false;
   bool check_indices = false;
-  int threads = 1;               // of the executors that share every kernel
+  int threads = 1;               // that the object shares every kernel among, at most
   bool external = false;         // inputs and outputs have memory of their own, not the arena's
   bool guard_before = false;     // memory that must not be touched lies right before, not after, each block
   std::string to_string() const; // as flags of `firn verify`

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace firn::test {
 
@@ -20,27 +21,61 @@ Names Growth::add_many(const std::string& op, const Names& inputs, int outputs,
 Names Growth::add_region(const std::string& op, const Names& inputs, const Names& captures, int outputs,
                          const std::vector<Message>& attributes) {
   TestNode node{op, inputs, captures, {}, attributes};
+  for (int i = 0; i < outputs; ++i) node.outputs.push_back(fresh_name("v"));
+  return stay(std::move(node));
+}
+
+Names Growth::add_group(const std::string& op, const Names& inputs, const Names& outputs,
+                        const std::vector<Message>& group) {
+  return stay({op, inputs, {}, outputs, {}, group});
+}
+
+Names Growth::stay(TestNode node) {
+  const Names nothing(node.outputs.size());
   for (std::string& name : node.inputs) {
-    if (name.empty()) return Names(static_cast<size_t>(outputs));
+    if (name.empty()) return nothing;
     if (name == kAbsent) name.clear();
   }
-  for (int i = 0; i < outputs; ++i) node.outputs.push_back(fresh_name("v"));
-  NodeOutcome outcome = evaluate_node(graph_, node, random);
-  if (!outcome.refusal.empty() && refusal_.empty()) {
-    refusal_ = op + "(";
-    for (const std::string& name : node.operands()) refusal_ += literal(name).type().to_string() + " ";
-    refusal_ += "): " + outcome.refusal;
+  std::vector<std::vector<TestValue>> results;
+  bool counted = graph_.counted;
+  for (size_t run = 0; run < graph_.runs.size(); ++run) {
+    NodeOutcome outcome = evaluate_node(graph_.runs[run], node, random);
+    // What is drawn suits the first run; others may have too little of something.
+    if (run == 0 && !outcome.refusal.empty() && refusal_.empty()) {
+      refusal_ = node.op + "(";
+      for (const std::string& name : node.operands()) refusal_ += literal(name).type().to_string() + " ";
+      refusal_ += "): " + outcome.refusal;
+    }
+    if (outcome.results.size() != node.outputs.size()) return nothing;
+    for (const TestValue& result : outcome.results)
+      if (result.literal->num_elements() > 8 * max_elements_) return nothing;
+    counted |= outcome.counted;
+    results.push_back(std::move(outcome.results));
   }
-  if (outcome.results.size() != node.outputs.size()) return Names(static_cast<size_t>(outputs));
-  for (const TestValue& result : outcome.results)
-    if (result.literal->num_elements() > 8 * max_elements_) return Names(static_cast<size_t>(outputs));
+  bool was_counted = std::exchange(graph_.counted, counted);
+  graph_.nodes.push_back(node);
+  if (graph_.is_open() && !is_importable(node.outputs)) {
+    graph_.nodes.pop_back();
+    graph_.counted = was_counted;
+    return nothing;
+  }
   for (size_t i = 0; i < node.outputs.size(); ++i) {
-    graph_.values[node.outputs[i]] = outcome.results[i];
+    for (size_t run = 0; run < graph_.runs.size(); ++run) graph_.runs[run][node.outputs[i]] = results[run][i];
     pool_.push_back(node.outputs[i]);
   }
   for (const std::string& name : node.operands()) ++uses_[name];
-  graph_.nodes.push_back(node);
   return node.outputs;
+}
+
+bool Growth::is_importable(const Names& outputs) const {
+  Names all = std::exchange(graph_.outputs, outputs);
+  for (const auto& [input, output] : graph_.states)
+    if (std::find(outputs.begin(), outputs.end(), output) == outputs.end()) graph_.outputs.push_back(output);
+  DiagnosticList diagnostics;
+  bool fine =
+      onnx::import_onnx_bytes("model.onnx", graph_.encode(), graph_.import_options(), diagnostics) != nullptr;
+  graph_.outputs = std::move(all);
+  return fine;
 }
 
 std::string Growth::add(const std::string& op, const Names& inputs, const std::vector<Message>& attributes) {
@@ -50,16 +85,54 @@ std::string Growth::add(const std::string& op, const Names& inputs, const std::v
 std::string Growth::constant(LiteralRef literal) {
   std::string name = fresh_name("c");
   graph_.constants.push_back(name);
-  graph_.values[name] = {std::move(literal), 0, /*known=*/true};
+  for (Values& values : graph_.runs) values[name] = {literal, 0, /*known=*/true};
   return name;
 }
 
+// The elements of `literal` in dims of another run.
+static LiteralRef in_other_order(const Literal& literal, const Dims& dims, RandomSource& random) {
+  auto result = std::make_shared<Literal>(literal.dtype(), dims);
+  int64_t count = literal.num_elements();
+  Dims place(dims.size(), 0);
+  for (int64_t i = 0; i < result->num_elements(); ++i) {
+    if (is_float(literal.dtype())) {
+      result->set_double(i, literal.get_double(random.between(0, count - 1)));
+    } else if (literal.dtype() == DType::Bool) {
+      result->set_int(i, random.between(0, 1));
+    } else {
+      // The corner that remains: positions that were all different still are.
+      int64_t from = 0;
+      for (size_t axis = 0; axis < dims.size(); ++axis)
+        from = from * literal.dims()[axis] + place[axis] % literal.dims()[axis];
+      result->set_int(i, literal.get_int(from));
+    }
+    for (size_t axis = dims.size(); axis-- > 0 && ++place[axis] == dims[axis];) place[axis] = 0;
+  }
+  return result;
+}
+
 std::string Growth::input(LiteralRef literal) {
+  bool first = true;
+  return input_in_each(literal->dims(), [&](const Dims& dims) -> LiteralRef {
+    if (std::exchange(first, false) || literal->num_elements() == 0) return literal;
+    return in_other_order(*literal, dims, random);
+  });
+}
+
+std::string Growth::input_in_each(const Dims& dims, const std::function<LiteralRef(const Dims&)>& make) {
   std::string name = fresh_name("x");
+  for (size_t run = 0; run < graph_.runs.size(); ++run)
+    graph_.runs[run][name] = {make(graph_.dims_in(run, dims))};
   graph_.inputs.push_back(name);
-  graph_.values[name] = {std::move(literal)};
   pool_.push_back(name);
   return name;
+}
+
+void Growth::make_state(const std::string& input, const std::string& output) {
+  for (const Values& values : graph_.runs)
+    if (values.at(input).literal->dims() != dims(input)) return; // a state keeps one shape
+  graph_.states.emplace_back(input, output);
+  if (graph_.is_open() && !is_importable({output})) graph_.states.pop_back();
 }
 
 std::string Growth::fresh(DType dtype, const Dims& dims, Content content) {
@@ -95,6 +168,7 @@ LiteralRef Growth::draw_literal(DType dtype, const Dims& dims, Content content) 
 }
 
 int64_t Growth::draw_dim() {
+  if (!graph_.symbols.empty() && random.chance(0.3)) return random.pick(graph_.symbols).range.upper;
   if (random.chance(0.03)) return random.pick({100, 127, 129, 255, 257, 513, 1000});
   return random.chance(0.75) ? random.pick({1, 1, 3, 5, 7, 9, 11, 13, 17, 19, 31, 33})
                              : random.pick({2, 4, 6, 8, 12, 16, 24, 32, 64, 65});
@@ -153,7 +227,18 @@ std::string Growth::float_of_rank(int64_t wanted) {
   for (int64_t factor = 2; left > 1; ++factor)
     for (; left % factor == 0; left /= factor)
       dims[static_cast<size_t>(random.between(0, wanted - 1))] *= factor;
-  return add("Reshape", {other, constant_ints(dims)});
+  return add("Reshape", {other, reshape_target(std::move(dims))});
+}
+
+std::string Growth::reshape_target(Dims dims) {
+  for (int64_t& dim : dims)
+    if (dim == -1) return constant_ints(dims);
+  for (int64_t& dim : dims)
+    if (graph_.runs.size() > 1 && graph_.dims_in(1, {dim})[0] != dim) {
+      dim = -1;
+      break;
+    }
+  return constant_ints(dims);
 }
 
 std::string Growth::broadcastable(DType dtype, const Dims& dims) {
@@ -202,22 +287,24 @@ std::string Growth::away_from_zero(const std::string& x, double offset) {
 
 Growth::Mark Growth::mark() const {
   return {graph_.nodes.size(),  graph_.inputs.size(), graph_.constants.size(),
-          graph_.states.size(), pool_.size(),         counter_};
+          graph_.states.size(), pool_.size(),         counter_,
+          graph_.counted};
 }
 
 void Growth::roll_back(const Mark& mark) {
   for (size_t i = mark.nodes; i < graph_.nodes.size(); ++i) {
-    for (const std::string& name : graph_.nodes[i].outputs) graph_.values.erase(name);
+    for (const std::string& name : graph_.nodes[i].outputs) graph_.erase_value(name);
     for (const std::string& name : graph_.nodes[i].operands()) --uses_[name];
   }
-  for (size_t i = mark.inputs; i < graph_.inputs.size(); ++i) graph_.values.erase(graph_.inputs[i]);
-  for (size_t i = mark.constants; i < graph_.constants.size(); ++i) graph_.values.erase(graph_.constants[i]);
+  for (size_t i = mark.inputs; i < graph_.inputs.size(); ++i) graph_.erase_value(graph_.inputs[i]);
+  for (size_t i = mark.constants; i < graph_.constants.size(); ++i) graph_.erase_value(graph_.constants[i]);
   graph_.nodes.resize(mark.nodes);
   graph_.inputs.resize(mark.inputs);
   graph_.constants.resize(mark.constants);
   graph_.states.resize(mark.states);
   pool_.resize(mark.pool);
   counter_ = mark.counter;
+  graph_.counted = mark.counted;
 }
 
 } // namespace firn::test

@@ -33,16 +33,21 @@ public:
   std::string add(const std::string& op, const Names& inputs, const std::vector<Message>& attributes = {});
   Names add_many(const std::string& op, const Names& inputs, int outputs,
                  const std::vector<Message>& attributes = {});
+  // Several nodes, where what lies between them is no tensor; `op` is their name here.
+  Names add_group(const std::string& op, const Names& inputs, const Names& outputs,
+                  const std::vector<Message>& group);
   // A node with regions that read `captures` besides its inputs.
   Names add_region(const std::string& op, const Names& inputs, const Names& captures, int outputs,
                    const std::vector<Message>& attributes);
   std::string constant(LiteralRef literal);
   std::string constant_ints(const Dims& values) { return constant(Literal::of_i64(values)); }
   std::string constant_scalar(DType dtype, double value) { return constant(Literal::scalar(dtype, value)); }
+  // In other runs the elements stand in another order, those of integers in the same; where dims vary, as
+  // many of them as there is room for.
   std::string input(LiteralRef literal);
-  void make_state(const std::string& input, const std::string& output) {
-    graph_.states.emplace_back(input, output);
-  }
+  // In each run what `make` gives for its dims, those of `dims` in the first run.
+  std::string input_in_each(const Dims& dims, const std::function<LiteralRef(const Dims&)>& make);
+  void make_state(const std::string& input, const std::string& output);
 
   // --- Tensors and operands, drawn.
   enum class Content { Any, Positive, Weights };
@@ -69,10 +74,14 @@ public:
   // |x| + offset: for what wants to stay away from zero.
   std::string away_from_zero(const std::string& x, double offset);
 
+  // A target of Reshape for something that has `dims`: a constant in which one dim that varies is left open.
+  std::string reshape_target(Dims dims);
+
   // Everything after a mark can be taken back.
   struct Mark {
     size_t nodes, inputs, constants, states, pool;
     int counter;
+    bool counted;
   };
   Mark mark() const;
   void roll_back(const Mark& mark);
@@ -83,6 +92,9 @@ public:
   std::string fresh_name(const char* stem) { return stem + std::to_string(counter_++); }
 
 private:
+  Names stay(TestNode node);
+  // Whether the importer takes the graph with its dims that are no numbers.
+  bool is_importable(const Names& outputs) const;
   TestGraph& graph_;
   int64_t max_elements_;
   std::vector<std::string> pool_; // operands, in order of making; constants are not among them

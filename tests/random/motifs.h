@@ -26,6 +26,9 @@ std::span<const Motif> recurrent_motifs();
 std::span<const Motif> quantization_motifs();
 std::span<const Motif> in_place_motifs();
 std::span<const Motif> control_motifs();
+std::span<const Motif> counted_motifs();
+std::span<const Motif> signal_motifs();
+std::span<const Motif> container_motifs();
 
 // Which values will do.
 inline bool is_any(const Literal& v) {

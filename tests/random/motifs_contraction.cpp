@@ -89,7 +89,7 @@ std::string attention(Growth& g) {
   auto head = [&](bool keys) {
     std::string h = g.add("MatMul", {x, g.weights(dtype, {d[2], heads * width})});
     if (g.random.chance(0.4)) h = g.add("Add", {h, g.weights(dtype, {heads * width})});
-    h = g.add("Reshape", {h, g.constant_ints({d[0], d[1], heads, width})});
+    h = g.add("Reshape", {h, g.reshape_target({d[0], d[1], heads, width})});
     Dims order = keys && g.random.chance(0.7) ? Dims{0, 2, 3, 1} : Dims{0, 2, 1, 3};
     std::string moved = g.add("Transpose", {h}, {attribute_ints("perm", order)});
     return keys && order[2] == 1 ? g.add("Transpose", {moved}, {attribute_ints("perm", {0, 1, 3, 2})})
@@ -113,7 +113,7 @@ std::string attention(Growth& g) {
   }
   std::string out = g.add("MatMul", {g.add("Softmax", {scores}, {attribute("axis", -1)}), head(false)});
   out = g.add("Transpose", {out}, {attribute_ints("perm", {0, 2, 1, 3})});
-  out = g.add("Reshape", {out, g.constant_ints({d[0], d[1], heads * width})});
+  out = g.add("Reshape", {out, g.reshape_target({d[0], d[1], heads * width})});
   if (g.random.chance(0.3)) return out;
   return g.add("Add", {g.add("MatMul", {out, g.weights(dtype, {heads * width, d[2]})}), x});
 }

@@ -1,4 +1,4 @@
-// Motifs of control flow: branches, loops and scans with small bodies.
+// Motifs of control flow: branches, loops and scans whose bodies are drawn.
 #include "tests/random/motifs.h"
 
 namespace firn::test {
@@ -12,59 +12,134 @@ bool small_float(const Literal& v) {
   return is_any_float(v) && v.num_elements() < 500;
 }
 
+// Nodes of a region. Values of one type, small enough to stay tame through loops.
+class Body {
+public:
+  Body(Growth& g, const char* stem) : g_(g), stem_(stem) {}
+  Graph graph;
+  std::string add(const std::string& op, const Names& operands, const std::vector<Message>& attributes = {}) {
+    std::string name = stem_ + std::to_string(made_++);
+    graph.nodes.push_back(node(op, operands, {name}, attributes));
+    return name;
+  }
+  // A few elementwise nodes on `v`, with `others` of its shape, that end between -1 and 1.
+  std::string chain(std::string v, const Names& others) {
+    for (int64_t i = g_.random.between(0, 3); i > 0; --i) switch (g_.random.between(0, 3)) {
+      case 0: v = add(g_.random.pick({"Neg", "Abs", "Relu", "Softsign", "Sin"}), {v}); break;
+      case 1: v = add("Where", {add("Less", {v, g_.random.pick(others)}), v, g_.random.pick(others)}); break;
+      default: v = add(g_.random.pick({"Add", "Sub", "Mul", "Max", "Min"}), {v, g_.random.pick(others)});
+      }
+    return add(g_.random.pick({"Tanh", "Sigmoid", "Softsign"}), {v});
+  }
+  Message output(const std::string& name) { return Message().text(1, name); }
+
+private:
+  Growth& g_;
+  std::string stem_;
+  int made_ = 0;
+};
+
+std::string scalar_input(Growth& g, DType dtype, int64_t low, int64_t high) {
+  return g.input_in_each({}, [&](const Dims&) {
+    auto literal = std::make_shared<Literal>(dtype, Dims{});
+    literal->set_int(0, g.random.between(low, high));
+    return literal;
+  });
+}
+
+// Branches of equal or of different extents, perhaps with branches inside.
 std::string branch(Growth& g) {
   std::string x = g.find(small_float);
   if (x.empty()) return "";
-  auto condition = std::make_shared<Literal>(DType::Bool, Dims{});
-  condition->set_int(0, g.random.between(0, 1));
-  Graph yes, no;
-  yes.nodes = {node("Mul", {x, x}, {"a"}), node(g.random.pick({"Tanh", "Relu", "Softplus"}), {"a"}, {"yes"})};
-  no.nodes = {node(g.random.pick({"Neg", "Sigmoid", "Identity"}), {x}, {"no"})};
-  yes.outputs = {declared("yes", g.dtype(x), g.dims(x))};
-  no.outputs = {declared("no", g.dtype(x), g.dims(x))};
-  return g.add_region(
-      "If", {g.input(condition)}, {x}, 1,
-      {attribute_graph("then_branch", yes.encode()), attribute_graph("else_branch", no.encode())})[0];
+  std::string condition = scalar_input(g, DType::Bool, 0, 1);
+  Names captures{x};
+  Body yes(g, "then_"), no(g, "else_");
+  std::string y = yes.chain(x, {x}), n = no.chain(x, {x});
+  if (g.random.chance(0.3) && g.rank(x) > 0) {
+    std::string one = g.constant_ints({1}), zero = g.constant_ints({0});
+    captures.insert(captures.end(), {one, zero});
+    n = no.add("Slice", {n, zero, one, zero});
+  }
+  if (g.random.chance(0.3)) {
+    std::string other = scalar_input(g, DType::Bool, 0, 1);
+    captures.push_back(other);
+    Body inner_yes(g, "inner_then_"), inner_no(g, "inner_else_");
+    inner_yes.graph.outputs = {inner_yes.output(inner_yes.chain(y, {x, y}))};
+    inner_no.graph.outputs = {inner_no.output(inner_no.chain(y, {x}))};
+    y = yes.add("If", {other},
+                {attribute_graph("then_branch", inner_yes.graph.encode()),
+                 attribute_graph("else_branch", inner_no.graph.encode())});
+  }
+  yes.graph.outputs = {yes.output(y)}, no.graph.outputs = {no.output(n)};
+  return g.add_region("If", {condition}, captures, 1,
+                      {attribute_graph("then_branch", yes.graph.encode()),
+                       attribute_graph("else_branch", no.graph.encode())})[0];
 }
 
+// A loop that ends after its trip count, or when a limit of the iteration number or of its values says so.
 std::string loop(Growth& g) {
   std::string x = g.find(small_float);
   if (x.empty()) return "";
   DType dtype = g.dtype(x);
-  Graph body;
-  body.inputs = {declared("i", DType::I64, {}), declared("go", DType::Bool, {}),
-                 declared("v", dtype, g.dims(x))};
-  body.nodes = {node("Identity", {"go"}, {"more"}), node(g.random.pick({"Tanh", "Sigmoid"}), {"v"}, {"a"}),
-                node("Sub", {"a", x}, {"next"}), node("Mul", {"v", "a"}, {"seen"})};
-  body.outputs = {declared("more", DType::Bool, {}), declared("next", dtype, g.dims(x)),
-                  declared("seen", dtype, g.dims(x))};
-  std::string start = g.fresh(dtype, g.dims(x));
-  std::string count = g.constant(Literal::scalar(DType::I64, static_cast<double>(g.random.between(1, 5))));
-  return g.add_region("Loop", {count, Growth::kAbsent, start}, {x}, 2,
-                      {attribute_graph("body", body.encode())})[g.random.chance(0.5) ? 0 : 1];
+  Names captures{x};
+  Body body(g, "body_");
+  body.graph.inputs = {
+      declared("i", DType::I64, {}), declared("go", DType::Bool, {}),
+      value("v", wire_type(dtype), std::vector<WireDim>(static_cast<size_t>(g.rank(x)), "?"))};
+  std::string next = body.chain("v", {x, "v"}), seen = body.add("Mul", {"v", next}), more;
+  int end = static_cast<int>(g.random.between(0, 3));
+  if (end == 0) {
+    more = body.add("Identity", {"go"});
+  } else if (end == 1) {
+    captures.push_back(scalar_input(g, DType::I64, 0, 4));
+    more = body.add("Less", {"i", captures.back()});
+  } else {
+    captures.push_back(g.constant_scalar(dtype, g.random.uniform(-0.5, 0.5)));
+    std::string all = body.add("ReduceMean", {next}, {attribute("keepdims", 0)});
+    more = body.add(g.random.pick({"Less", "Greater"}), {all, captures.back()});
+  }
+  body.graph.outputs = {body.output(more), body.output(next)};
+  bool scans = g.random.chance(0.6), fixed = scans || g.random.chance(0.5);
+  if (scans) body.graph.outputs.push_back(body.output(seen));
+  std::string count =
+      fixed ? g.constant(Literal::scalar(DType::I64, static_cast<double>(g.random.between(0, 5))))
+            : scalar_input(g, DType::I64, 0, 5);
+  std::string go = g.random.chance(0.3) ? scalar_input(g, DType::Bool, 0, 1) : Growth::kAbsent;
+  Names results = g.add_region("Loop", {count, go, g.fresh(dtype, g.dims(x))}, captures, scans ? 2 : 1,
+                               {attribute_graph("body", body.graph.encode())});
+  return results[g.random.chance(0.5) ? 0 : results.size() - 1];
 }
 
 std::string scan(Growth& g) {
   std::string x =
-      g.find([](const Literal& v) { return small_float(v) && v.dims().size() > 1 && v.dims()[0] < 12; });
+      g.find([](const Literal& v) { return small_float(v) && v.dims().size() > 1 && v.dims()[0] < 50; });
   if (x.empty()) return "";
   DType dtype = g.dtype(x);
   Dims row(g.dims(x).begin() + 1, g.dims(x).end());
-  Graph body;
-  body.inputs = {declared("v", dtype, row), declared("row", dtype, row)};
-  body.nodes = {node("Add", {"v", "row"}, {"a"}),
-                node(g.random.pick({"Tanh", "Sigmoid", "Softsign"}), {"a"}, {"next"}),
-                node("Mul", {"next", "row"}, {"seen"})};
-  body.outputs = {declared("next", dtype, row), declared("seen", dtype, row)};
-  std::vector<Message> attributes{attribute_graph("body", body.encode()), attribute("num_scan_inputs", 1)};
-  if (g.random.chance(0.4)) attributes.push_back(attribute_ints("scan_input_directions", {1}));
-  return g.add_region("Scan", {g.fresh(dtype, row), x}, {}, 2, attributes)[1];
+  std::vector<WireDim> open(row.size(), "?");
+  Body body(g, "body_");
+  body.graph.inputs = {value("v", wire_type(dtype), open), value("row", wire_type(dtype), open)};
+  Names operands{g.fresh(dtype, row), x};
+  bool two = g.random.chance(0.3);
+  if (two) {
+    body.graph.inputs.push_back(value("other", wire_type(dtype), open));
+    operands.push_back(g.fresh(dtype, g.dims(x)));
+  }
+  std::string next = body.chain("v", {"row", two ? "other" : "v"}), seen = body.add("Mul", {next, "row"});
+  body.graph.outputs = {body.output(next), body.output(seen)};
+  std::vector<Message> attributes{attribute_graph("body", body.graph.encode()),
+                                  attribute("num_scan_inputs", two ? 2 : 1)};
+  if (g.random.chance(0.4))
+    attributes.push_back(attribute_ints("scan_input_directions", two ? Dims{1, 0} : Dims{1}));
+  if (g.random.chance(0.3)) attributes.push_back(attribute_ints("scan_output_directions", {1}));
+  if (g.random.chance(0.3)) attributes.push_back(attribute_ints("scan_output_axes", {-1}));
+  return g.add_region("Scan", operands, {}, 2, attributes)[g.random.between(0, 1)];
 }
 
 } // namespace
 
 std::span<const Motif> control_motifs() {
-  static constexpr Motif motifs[] = {{"branch", 1, branch}, {"loop", 1, loop}, {"scan", 1, scan}};
+  static constexpr Motif motifs[] = {{"branch", 1, branch}, {"loop", 2, loop}, {"scan", 1, scan}};
   return motifs;
 }
 

@@ -185,9 +185,9 @@ std::string shuffle(Growth& g) {
       g.add("Conv", {halves[1], w}, {attribute_ints("pads", {1, 1, 1, 1}), attribute("group", half)});
   h = activation(g, g.add("Conv", {h, g.weights(g.dtype(x), {half, half, 1, 1})}));
   std::string joined = g.add("Concat", {halves[0], h}, {attribute("axis", 1)});
-  joined = g.add("Reshape", {joined, g.constant_ints({d[0], 2, half, d[2], d[3]})});
+  joined = g.add("Reshape", {joined, g.reshape_target({d[0], 2, half, d[2], d[3]})});
   joined = g.add("Transpose", {joined}, {attribute_ints("perm", {0, 2, 1, 3, 4})});
-  return g.add("Reshape", {joined, g.constant_ints(d)});
+  return g.add("Reshape", {joined, g.reshape_target(d)});
 }
 
 } // namespace

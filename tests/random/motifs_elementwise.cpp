@@ -144,6 +144,14 @@ std::string integer_binary(Growth& g) {
   }
 }
 
+std::string shift(Growth& g) {
+  DType dtype = g.random.pick({DType::U8, DType::U16, DType::U32, DType::U64});
+  std::string x = g.find([&](const Literal& v) { return is_any(v) && v.dtype() == dtype; });
+  if (x.empty()) x = g.fresh(dtype, g.draw_dims(g.random.between(1, 3)));
+  return g.add("BitShift", {x, g.fresh(dtype, g.dims(x))},
+               {attribute_text("direction", g.random.pick({"LEFT", "RIGHT"}))});
+}
+
 // Several elementwise nodes in a row, on one line of values.
 std::string chain(Growth& g) {
   std::string x = g.find(is_any_float);
@@ -169,10 +177,11 @@ std::span<const Motif> elementwise_motifs() {
       {"clip", 1, clip},
       {"prelu", 1, prelu},
       {"compare", 2, compare},
-      {"logic", 1, logic},
+      {"logic", 2, logic},
       {"where", 3, where},
       {"cast", 4, cast},
       {"integer_binary", 3, integer_binary},
+      {"shift", 1, shift},
       {"chain", 4, chain},
   };
   return motifs;

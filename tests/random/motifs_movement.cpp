@@ -27,7 +27,7 @@ std::string reshape(Growth& g) {
       dims[static_cast<size_t>(g.random.between(0, static_cast<int64_t>(dims.size()) - 1))] *= factor;
   if (g.random.chance(0.3))
     dims[static_cast<size_t>(g.random.between(0, static_cast<int64_t>(dims.size()) - 1))] = -1;
-  return g.add("Reshape", {x, g.constant_ints(dims)});
+  return g.add("Reshape", {x, g.reshape_target(dims)});
 }
 
 std::string squeeze_or_unsqueeze(Growth& g) {

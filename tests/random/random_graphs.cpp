@@ -1,8 +1,10 @@
 // Random graphs through the whole compiler against the evaluator.
 //   random_graphs --seeds 0..20000 --jobs 2      # exit code 0 only if all pass
 //   random_graphs --seed 4711 --write DIR        # one again, shrunk, as a case that `firn verify` reads
+//   random_graphs --seeds 0..300 --coverage      # which graph ops and operators they hold
 // Each seed is one graph, one CPU and one set of options.
 #include "tests/random/campaign.h"
+#include "tests/random/coverage.h"
 
 #include <CLI/CLI.hpp>
 
@@ -20,6 +22,10 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "that one graph may take")->check(CLI::PositiveNumber);
   app.add_option("--write", options.write_folder, "folder for failing graphs with their inputs and outputs");
   app.add_flag("--no-shrink", keep, "report failing graphs as they were drawn");
+  bool coverage = false;
+  app.add_flag("--limits", options.limits, "say why graphs are refused whose dims vary");
+  app.add_flag("--coverage", coverage,
+               "compile nothing; count the graph ops and operators, 1 if one is missing");
   CLI11_PARSE(app, argc, argv);
   options.shrink = !keep;
   size_t dots = seeds.find("..");
@@ -31,6 +37,7 @@ int main(int argc, char** argv) {
     options.first = std::strtoull(seeds.c_str(), nullptr, 10);
     options.end = std::strtoull(seeds.c_str() + dots + 2, nullptr, 10);
   }
+  if (coverage) return firn::test::report_coverage(options.first, options.end) ? 0 : 1;
   ::setenv("CC", "ld", /*overwrite=*/0); // links faster than a compiler's driver does
   return firn::test::run_campaign(options) == 0 ? 0 : 1;
 }

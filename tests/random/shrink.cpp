@@ -35,7 +35,7 @@ void prune(TestGraph& graph) {
 std::optional<TestCase> without_node(const TestCase& test, size_t index) {
   TestCase less = test;
   for (const std::string& name : test.graph.nodes[index].outputs) {
-    if (contains(test.graph.outputs, name)) return std::nullopt;
+    if (contains(test.graph.outputs, name) || !test.graph.is_declarable(name)) return std::nullopt;
     less.graph.inputs.push_back(name);
   }
   less.graph.nodes.erase(less.graph.nodes.begin() + static_cast<std::ptrdiff_t>(index));
@@ -74,6 +74,16 @@ public:
       }
   }
 
+  void to_fewer_runs() {
+    for (size_t i = test_.graph.runs.size(); i-- > 0 && test_.graph.runs.size() > 1;) {
+      TestCase less = test_;
+      less.graph.runs.erase(less.graph.runs.begin() + static_cast<std::ptrdiff_t>(i));
+      for (TestSymbol& symbol : less.graph.symbols)
+        symbol.at.erase(symbol.at.begin() + static_cast<std::ptrdiff_t>(i));
+      take(std::move(less));
+    }
+  }
+
   bool to_fewer_nodes() {
     bool changed = false;
     for (size_t i = test_.graph.nodes.size(); i-- > 0;)
@@ -90,6 +100,9 @@ public:
       return take(std::move(less));
     };
     with([](TestCase& t) { t.graph.states.clear(); });
+    with([](TestCase& t) { t.setting.threads = 1; });
+    while (!test_.setting.cpus.empty() && with([](TestCase& t) { t.setting.cpus.pop_back(); })) {
+    }
     with([](TestCase& t) { t.setting.math = lower::Math::Default; });
     with([](TestCase& t) { t.setting.weights = driver::Weights::Embed; });
     with([](TestCase& t) { t.setting.no_winograd = false; });
@@ -118,6 +131,7 @@ TestCase shrink(TestCase test, const StillFails& still_fails) {
   Shrinking shrinking(test, still_fails);
   shrinking.to_one_output();
   shrinking.to_earlier_output();
+  shrinking.to_fewer_runs();
   while (shrinking.to_fewer_nodes()) {
   }
   shrinking.to_plain_setting();

@@ -2,6 +2,7 @@
 #include "tests/random/test_graph.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace firn::test {
 
@@ -44,19 +45,133 @@ Names TestNode::operands() const {
   return names;
 }
 
-static Message declared(const std::string& name, const Literal& literal) {
-  std::vector<WireDim> dims(literal.dims().begin(), literal.dims().end());
-  return value(name, wire_type(literal.dtype()), dims);
+namespace {
+
+// What a name in a model says of the symbols, and what that is in a run.
+struct Words {
+  std::string text;
+  std::function<int64_t(size_t run)> at;
+};
+
+// Whether the symbol by itself is a dim of an input, so that tensors tell its value.
+bool is_extent(const TestGraph& graph, const TestSymbol& symbol) {
+  for (const std::string& name : graph.inputs) {
+    const Literal& first = graph.literal(name);
+    for (size_t axis = 0; axis < first.dims().size(); ++axis) {
+      bool same = true;
+      for (size_t run = 0; run < graph.runs.size(); ++run)
+        same &= graph.literal(name, run).dims()[axis] == symbol.at[run];
+      if (same) return true;
+    }
+  }
+  return false;
+}
+
+std::vector<Words> words_of(const TestGraph& graph) {
+  const std::vector<TestSymbol>& symbols = graph.symbols;
+  std::vector<Words> all;
+  for (const TestSymbol& s : symbols) {
+    all.push_back({s.name, [&s](size_t run) { return s.at[run]; }});
+    for (int64_t factor : {2, 3, 4})
+      all.push_back(
+          {std::to_string(factor) + "*" + s.name, [&s, factor](size_t run) { return factor * s.at[run]; }});
+    for (int64_t more : {1, 2})
+      all.push_back(
+          {s.name + " + " + std::to_string(more), [&s, more](size_t run) { return s.at[run] + more; }});
+  }
+  if (symbols.size() == 2 && is_extent(graph, symbols[0]) && is_extent(graph, symbols[1])) {
+    const TestSymbol &a = symbols[0], &b = symbols[1];
+    all.push_back({a.name + " + " + b.name, [&](size_t run) { return a.at[run] + b.at[run]; }});
+    all.push_back({a.name + "*" + b.name, [&](size_t run) { return a.at[run] * b.at[run]; }});
+  }
+  return all;
+}
+
+} // namespace
+
+std::optional<WireDim> TestGraph::dim(const std::vector<int64_t>& extents) const {
+  if (std::all_of(extents.begin(), extents.end(), [&](int64_t extent) { return extent == extents[0]; }))
+    return WireDim(extents[0]);
+  for (const Words& words : words_of(*this)) {
+    bool fits = true;
+    for (size_t run = 0; run < extents.size(); ++run) fits &= words.at(run) == extents[run];
+    if (fits) return WireDim(words.text.c_str());
+  }
+  return std::nullopt;
+}
+
+bool TestGraph::is_declarable(const std::string& name) const {
+  for (size_t axis = 0; axis < literal(name).dims().size(); ++axis) {
+    std::vector<int64_t> extents;
+    for (size_t run = 0; run < runs.size(); ++run) extents.push_back(literal(name, run).dims()[axis]);
+    if (!dim(extents)) return false;
+  }
+  return true;
+}
+
+std::vector<WireDim> TestGraph::declared_dims(const std::string& name) const {
+  std::vector<WireDim> dims;
+  for (size_t axis = 0; axis < literal(name).dims().size(); ++axis) {
+    std::vector<int64_t> extents;
+    for (size_t run = 0; run < runs.size(); ++run) extents.push_back(literal(name, run).dims()[axis]);
+    auto words = dim(extents);
+    FIRN_CHECK(words, "inputs have dims that can be declared");
+    dims.push_back(*words);
+  }
+  return dims;
+}
+
+std::vector<int64_t> TestGraph::dims_in(size_t run, std::vector<int64_t> dims) const {
+  std::vector<Words> all = words_of(*this);
+  for (int64_t& dim : dims)
+    for (const Words& words : all)
+      if (words.at(0) == dim) {
+        dim = words.at(run);
+        break;
+      }
+  return dims;
+}
+
+onnx::ImportOptions TestGraph::import_options() const {
+  onnx::ImportOptions options;
+  options.states = states;
+  std::string names; // of dims; a symbol that no dim has is not in the model
+  for (const std::string& name : inputs)
+    for (const WireDim& dim : declared_dims(name)) names += dim.name;
+  for (const TestSymbol& symbol : symbols)
+    if (names.find(symbol.name) != std::string::npos) options.ranges[symbol.name] = symbol.range;
+  return options;
+}
+
+std::string TestGraph::dim_flags() const {
+  std::string flags;
+  for (const TestSymbol& symbol : symbols) {
+    const onnx::DimRange& range = symbol.range;
+    flags += " --dim " + symbol.name + "=" + std::to_string(range.lower) + ".." + std::to_string(range.upper);
+    if (!range.values.empty()) {
+      flags.erase(flags.rfind('=') + 1);
+      for (int64_t v : range.values) flags += (v == range.lower ? "'" : "|") + std::to_string(v);
+      flags += "'";
+    }
+    if (range.multiple > 1 && range.values.empty()) flags += ":" + std::to_string(range.multiple);
+  }
+  return flags;
 }
 
 std::string TestGraph::encode() const {
   Model model;
-  model.opsets = {{"", 24}};
+  model.opsets = {{"", 27}, {"com.microsoft", 1}};
   model.ir_version = 11;
-  for (const std::string& name : inputs) model.graph.inputs.push_back(declared(name, literal(name)));
-  for (const std::string& name : outputs)
-    model.graph.outputs.push_back(values.count(name) ? declared(name, literal(name))
-                                                     : Message().text(1, name));
+  for (const std::string& name : inputs)
+    model.graph.inputs.push_back(
+        firn::test::value(name, wire_type(literal(name).dtype()), declared_dims(name)));
+  for (const std::string& name : outputs) {
+    // Dims that are no numbers are for the importer to find.
+    bool known = !is_open() && runs[0].count(name);
+    model.graph.outputs.push_back(
+        known ? firn::test::value(name, wire_type(literal(name).dtype()), declared_dims(name))
+              : Message().text(1, name));
+  }
   for (const std::string& name : constants) {
     const Literal& constant = literal(name);
     auto bytes = constant.bytes();
@@ -64,8 +179,14 @@ std::string TestGraph::encode() const {
         tensor_header(name, wire_type(constant.dtype()), constant.dims())
             .text(9, std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())));
   }
-  for (const TestNode& each : nodes)
-    model.graph.nodes.push_back(node(each.op, each.inputs, each.outputs, each.attributes));
+  for (const TestNode& each : nodes) {
+    size_t dot = each.op.rfind('.');
+    std::string domain = dot == std::string::npos ? "" : each.op.substr(0, dot);
+    if (each.group.empty())
+      model.graph.nodes.push_back(node(dot == std::string::npos ? each.op : each.op.substr(dot + 1),
+                                       each.inputs, each.outputs, each.attributes, domain));
+    for (const Message& part : each.group) model.graph.nodes.push_back(part);
+  }
   return model.encode();
 }
 

@@ -1,12 +1,13 @@
-// A graph under test: ONNX nodes, and the value that each of its tensors has for the inputs drawn. Because
-// every value is known, any of them can take the place of the nodes that compute it, which is how graphs are
-// shrunk.
+// A graph under test: ONNX nodes, and the value that each of its tensors has for the inputs drawn, in every
+// run. Because every value is known, any of them can take the place of the nodes that compute it, which is
+// how graphs are shrunk.
 #pragma once
 
-#include "compiler/graph/literal.h"
+#include "compiler/frontend/onnx/import.h"
 #include "tests/frontend/model_writer.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,9 +19,11 @@ struct TestValue {
   // By how much a correct program may differ from the literal, as a share of its largest element: what
   // rounding in other orders makes of it, carried through the graph. 0: equal bits.
   double error = 0;
-  // Computed from constants and static dims: importers may read its value, as that of a constant.
+  // Computed from constants and dims: importers may read its value, as that of a constant.
   bool known = false;
 };
+
+using Values = std::map<std::string, TestValue>;
 
 struct TestNode {
   std::string op;
@@ -28,17 +31,46 @@ struct TestNode {
   Names captures; // what regions among the attributes read besides
   Names outputs;
   std::vector<Message> attributes;
+  // Several ONNX nodes in place of one, where what lies between them is no tensor; then `op` is their name
+  // here.
+  std::vector<Message> group = {};
   Names operands() const; // each once, inputs first
+};
+
+// A dim of inputs that varies from run to run.
+struct TestSymbol {
+  std::string name; // in the model
+  onnx::DimRange range;
+  std::vector<int64_t> at; // in every run, in the first one the upper bound
 };
 
 struct TestGraph {
   Names inputs, constants, outputs;                        // names of values; constants are initializers
   std::vector<TestNode> nodes;                             // in an order of execution
   std::vector<std::pair<std::string, std::string>> states; // (input, output)
-  std::map<std::string, TestValue> values;
+  std::vector<TestSymbol> symbols;
+  std::vector<Values> runs{1};
+  bool counted = false; // some dims are known when they have been counted, no sooner
 
-  const Literal& literal(const std::string& name) const { return *values.at(name).literal; }
+  const TestValue& value(const std::string& name, size_t run = 0) const { return runs[run].at(name); }
+  const Literal& literal(const std::string& name, size_t run = 0) const { return *value(name, run).literal; }
+  void erase_value(const std::string& name) {
+    for (Values& values : runs) values.erase(name);
+  }
+  bool is_open() const { return counted || !symbols.empty(); } // some dims are no numbers
+  // What to call a dim that has these extents in the runs: a number or words made of the symbols' names.
+  // Nothing if no words say it.
+  std::optional<WireDim> dim(const std::vector<int64_t>& extents) const;
+  // Whether that holds for each dim of the value: it can be an input.
+  bool is_declarable(const std::string& name) const;
+  // The extents, in a run, of dims that have those of `dims` in the first one, if these are the symbols'.
+  std::vector<int64_t> dims_in(size_t run, std::vector<int64_t> dims) const;
   std::string encode() const; // as an ONNX model
+  onnx::ImportOptions import_options() const;
+  std::string dim_flags() const; // the same for the command line
+
+private:
+  std::vector<WireDim> declared_dims(const std::string& name) const;
 };
 
 // TensorProto.DataType of a dtype.

@@ -158,6 +158,7 @@ private:
 
   // The rows of a buffer that steps have written.
   Value written(Value buffer) {
+    if (*bound_ == Dim(0)) return node_.slice_dim(buffer, 0, 0, 0);
     if (takes_all()) return buffer;
     return first_rows(node_, buffer, 0, loop_->result(0));
   }
@@ -178,7 +179,8 @@ private:
         return false;
       }
       Type buffer_type = Type::tensor(row.dtype(), row.type().dims);
-      buffer_type.dims.insert(buffer_type.dims.begin(), *bound_);
+      // The body writes a row, if it is ever reached.
+      buffer_type.dims.insert(buffer_type.dims.begin(), *bound_ == Dim(0) ? Dim(1) : *bound_);
       if (!node_.check(is_sane_type(buffer_type),
                        "a scan output would be " + buffer_type.to_string() + ", more than Firn can hold"))
         return false;

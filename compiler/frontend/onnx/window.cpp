@@ -2,6 +2,7 @@
 #include "compiler/frontend/onnx/window.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace firn::onnx {
 
@@ -29,6 +30,20 @@ std::optional<Ints> read(NodeContext& node, std::string_view name, size_t size, 
                     found + ", wants numbers of " + std::to_string(least) + " or more"))
       return std::nullopt;
   return values;
+}
+
+// A strided window that reaches a little further than its input has one position, which no formula of an
+// extent that varies gives.
+bool may_exceed(NodeContext& node, const Dim& extent, Positions counted, int64_t stride,
+                const std::function<int64_t(int64_t)>& room_for) {
+  if (extent.is_static() || counted != Positions::Floor || stride == 1) return false;
+  if (extent.extent.upper_bound() == INT64_MAX) return false; // asked again when its bounds are known
+  int64_t least = std::max<int64_t>(extent.extent.lower_bound(), 0);
+  if (room_for(least) >= 0 || (least == 0 && room_for(1) >= 0)) return false;
+  node.fail_unsupported("extent " + extent.extent.to_string() + " may be " + std::to_string(least) +
+                        ", which with its padding is smaller than the window; wants a range from " +
+                        std::to_string(least - room_for(least)) + " on");
+  return true;
 }
 
 } // namespace
@@ -84,6 +99,7 @@ std::optional<Window> spatial_window(NodeContext& node, int input, const WindowA
     const Dim& extent = node.input(input).type().dims[static_cast<size_t>(axis)];
     auto room_for = [&](int64_t in) { return in + dim.pad_low + dim.pad_high - dim.dilated_size(); };
     bool exceeds = extent.is_static() && extent.value() > 0 && room_for(extent.value()) < 0;
+    if (!same && may_exceed(node, extent, counted, dim.stride, room_for)) return std::nullopt;
     if (same && (extent.is_static() || dim.stride != 1)) {
       auto in = node.static_dim(input, axis);
       if (!in) return std::nullopt;

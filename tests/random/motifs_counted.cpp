@@ -1,0 +1,94 @@
+// Motifs whose results have dims that a run counts.
+#include "tests/random/motifs.h"
+
+namespace firn::test {
+namespace {
+
+bool has_axes(const Literal& v) {
+  return is_any(v) && !v.dims().empty() && v.num_elements() < 600;
+}
+
+// Which elements are not zero, as positions or as what stands there.
+std::string non_zero(Growth& g) {
+  std::string x = g.find(has_axes);
+  if (x.empty()) return "";
+  std::string mask = g.dtype(x) == DType::Bool || g.random.chance(0.3)
+                         ? x
+                         : g.add("Greater", {x, g.constant_scalar(g.dtype(x), 0)});
+  std::string places = g.add("NonZero", {mask});
+  if (g.random.chance(0.3)) return places;
+  places = g.add("Transpose", {places});
+  return g.random.chance(0.3) ? places : g.add("GatherND", {x, places});
+}
+
+std::string compress(Growth& g) {
+  std::string x = g.find(has_axes);
+  if (x.empty()) return "";
+  bool flat = g.random.chance(0.2);
+  int64_t axis = g.random.between(0, g.rank(x) - 1);
+  Dims dims{flat ? g.literal(x).num_elements() : g.dims(x)[static_cast<size_t>(axis)]};
+  std::string mask = g.input(g.draw_literal(DType::Bool, dims));
+  return flat ? g.add("Compress", {x, mask}) : g.add("Compress", {x, mask}, {attribute("axis", axis)});
+}
+
+std::string unique(Growth& g) {
+  std::string x = g.find(has_axes);
+  if (x.empty() || g.dtype(x) == DType::Bool) return "";
+  x = g.add("Round", {g.add("Cast", {x}, {attribute("to", F32)})});
+  if (x.empty()) return "";
+  std::vector<Message> attributes{attribute("sorted", g.random.between(0, 1))};
+  if (g.random.chance(0.4)) attributes.push_back(attribute("axis", g.random.between(0, g.rank(x) - 1)));
+  return g.add_many("Unique", {x}, static_cast<int>(g.random.between(1, 4)), attributes)[0];
+}
+
+std::string non_max_suppression(Growth& g) {
+  int64_t boxes = g.random.between(1, 20), batch = g.random.between(1, 2), classes = g.random.between(1, 3);
+  std::string corners = g.input(g.draw_literal(DType::F32, {batch, boxes, 4})),
+              scores = g.input(g.draw_literal(DType::F32, {batch, classes, boxes}));
+  return g.add("NonMaxSuppression",
+               {corners, scores,
+                g.constant(Literal::scalar(DType::I64, static_cast<double>(g.random.between(0, 5)))),
+                g.constant_scalar(DType::F32, g.random.uniform(0.1, 0.9)),
+                g.constant_scalar(DType::F32, g.random.uniform(-1, 1))},
+               {attribute("center_point_box", g.random.between(0, 1))});
+}
+
+// A part between places that a run computes.
+std::string computed_slice(Growth& g) {
+  std::string x = g.find(has_axes);
+  if (x.empty()) return "";
+  int64_t axis = g.random.between(0, g.rank(x) - 1);
+  int64_t extent = g.dims(x)[static_cast<size_t>(axis)];
+  auto place = [&](const Dims&) {
+    return Literal::of(DType::I64, {1}, std::vector<int64_t>{g.random.between(-extent - 1, extent + 1)});
+  };
+  std::string start = g.input_in_each({1}, place), end = g.input_in_each({1}, place);
+  return g.add("Slice",
+               {x, start, end, g.constant_ints({axis}), g.constant_ints({g.random.pick({1, 1, 2, -1})})});
+}
+
+std::string range(Growth& g) {
+  std::string x = g.find(has_axes);
+  if (x.empty()) return "";
+  std::string size = g.add("Shape", {x}, {attribute("start", 0), attribute("end", 1)});
+  std::string end = g.add("Squeeze", {size});
+  std::string steps =
+      g.add("Range", {g.constant_scalar(DType::I64, 0), end, g.constant_scalar(DType::I64, 1)});
+  return g.random.chance(0.5) ? steps : g.add("Gather", {x, steps});
+}
+
+} // namespace
+
+std::span<const Motif> counted_motifs() {
+  static constexpr Motif motifs[] = {
+      {"non_zero", 1, non_zero},
+      {"compress", 1, compress},
+      {"unique", 1, unique},
+      {"non_max_suppression", 1, non_max_suppression},
+      {"computed_slice", 1, computed_slice},
+      {"range", 1, range},
+  };
+  return motifs;
+}
+
+} // namespace firn::test
