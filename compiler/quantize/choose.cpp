@@ -102,10 +102,15 @@ Expected<double> harm_of(Trial& trial, Plan& plan, size_t layer, Precision preci
   return *error * *error;
 }
 
-// For each activation the rule of the smallest local error.
-Expected<Rules> best_by_layer(Trial& trial, const Plan& plan, const Calibration& calibration,
-                              const std::vector<Sample>& samples, ActivationType type) {
-  std::map<std::string, std::pair<double, RangeRule>> best;
+// For each activation the rule of the smallest local error among those with room beyond what was seen, and
+// among all.
+struct BestRules {
+  Rules roomy, any;
+};
+Expected<BestRules> best_by_layer(Trial& trial, const Plan& plan, const Calibration& calibration,
+                                  const std::vector<Sample>& samples, ActivationType type) {
+  std::map<std::string, double> least, least_roomy;
+  BestRules best;
   for (RangeRule rule : kRangeRules) {
     std::vector<LocalError> errors(plan.layers.size());
     Result judged = on_unseen(
@@ -117,14 +122,18 @@ Expected<Rules> best_by_layer(Trial& trial, const Plan& plan, const Calibration&
       double relative = errors[i].relative();
       for (const std::string& name : plan.layers[i].activations) sums[name] += relative * relative;
     }
-    for (const auto& [name, sum] : sums) {
-      auto [entry, is_new] = best.try_emplace(name, sum, rule);
-      if (!is_new && sum < entry->second.first) entry->second = {sum, rule};
-    }
+    auto note = [&](std::map<std::string, double>& known, Rules& rules) {
+      for (const auto& [name, sum] : sums) {
+        auto [entry, is_new] = known.try_emplace(name, sum);
+        if (!is_new && !(sum < entry->second)) continue;
+        entry->second = sum;
+        rules[name] = rule;
+      }
+    };
+    note(least, best.any);
+    if (rule == RangeRule::QuarterRoom || rule == RangeRule::HalfRoom) note(least_roomy, best.roomy);
   }
-  Rules rules;
-  for (const auto& [name, chosen] : best) rules[name] = chosen.second;
-  return rules;
+  return best;
 }
 
 // The error of the outputs with all layers quantised by these rules.
@@ -148,18 +157,26 @@ Expected<double> output_error(Trial& trial, const Plan& plan, const Calibration&
 Result choose_ranges(Trial& trial, Plan& plan, const Calibration& calibration,
                      const std::vector<Sample>& samples, const std::vector<Tensors>& exact,
                      ActivationType type) {
-  auto mixed = best_by_layer(trial, plan, calibration, samples, type);
-  if (!mixed) return mixed.error();
-  std::vector<Rules> candidates{*mixed};
-  for (RangeRule rule : kRangeRules) candidates.push_back(same_rule(plan, rule));
-  double least = INFINITY;
-  Rules best = *mixed;
+  auto best = best_by_layer(trial, plan, calibration, samples, type);
+  if (!best) return best.error();
+  // The most careful first.
+  std::vector<Rules> candidates{same_rule(plan, RangeRule::HalfRoom), best->roomy,
+                                same_rule(plan, RangeRule::QuarterRoom), best->any};
+  for (RangeRule rule :
+       {RangeRule::MinMax, RangeRule::Percentile, RangeRule::LeastSquares, RangeRule::Entropy})
+    candidates.push_back(same_rule(plan, rule));
+  std::vector<double> found;
   for (const Rules& rules : candidates) {
     auto error = output_error(trial, plan, calibration, rules, samples, exact, type);
     if (!error) return error.error();
-    if (*error < least) least = *error, best = rules;
+    found.push_back(*error);
   }
-  set_ranges(plan, calibration.all(), best, type);
+  // Of those that a few samples cannot tell from the best, the most careful one.
+  const double chance = 1 + 1 / std::sqrt(static_cast<double>(samples.size()));
+  const double limit = chance * *std::min_element(found.begin(), found.end());
+  size_t chosen = 0;
+  while (chosen + 1 < found.size() && !(found[chosen] <= limit)) ++chosen;
+  set_ranges(plan, calibration.all(), candidates[chosen], type);
   auto errors = local_errors(trial, plan, samples);
   if (!errors) return errors.error();
   for (size_t i = 0; i < plan.layers.size(); ++i)

@@ -19,6 +19,11 @@ struct Layer {
   std::string reason;           // why it stays in floats; empty: it does not, or that is not decided
 };
 
+// The name of a layer's input.
+inline const std::string& operand(const Model& model, const Layer& layer, int input) {
+  return model.graph().node(layer.node).input(input);
+}
+
 // Layers in the order of the graph. Nodes called in `keep` are none; an error names one that does not exist.
 Expected<std::vector<Layer>> find_layers(const Model& model, const std::vector<std::string>& keep);
 

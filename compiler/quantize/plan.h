@@ -32,9 +32,4 @@ struct Plan {
   }
 };
 
-// The name of a layer's input.
-inline const std::string& operand(const Model& model, const Layer& layer, int input) {
-  return model.graph().node(layer.node).input(input);
-}
-
 } // namespace firn::quantize

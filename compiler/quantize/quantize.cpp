@@ -3,6 +3,7 @@
 
 #include "compiler/quantize/choose.h"
 #include "compiler/quantize/prepare.h"
+#include "compiler/quantize/smooth.h"
 #include "compiler/quantize/write.h"
 
 #include <cmath>
@@ -131,6 +132,13 @@ Expected<Report> quantize(const std::string& model_path, const std::string& outp
   auto calibration = Calibration::make(*model, *layers, engine, folder + "/observed.onnx");
   if (!calibration) return calibration.error();
   if (Result found = calibration->find_bounds(samples); !found) return found.error();
+  if (smooth_activations(*model, *layers, calibration->all()) > 0) {
+    progress("running it with smooth activations");
+    layers = find_layers(*model, options.keep);
+    calibration = Calibration::make(*model, *layers, engine, folder + "/smooth.onnx");
+    if (!calibration) return calibration.error();
+    if (Result found = calibration->find_bounds(samples); !found) return found.error();
+  }
   const Statistics& statistics = calibration->all();
   if (Result vary = check_inputs_vary(*model, *layers, statistics); !vary) return vary.error();
   std::vector<Layer> taken, left_out;

@@ -19,38 +19,39 @@ struct Histogram {
   double center(int bin) const { return low + (high - low) * (bin + 0.5) / kBins; }
 };
 
+// What is known of each channel of a tensor.
+struct Channels {
+  std::vector<float> low, high;
+  std::vector<double> squares; // summed
+  int64_t places = 0;          // values of each
+  int64_t size() const { return static_cast<int64_t>(low.size()); }
+};
+
 class Statistics {
 public:
   // The axis of channels of each tensor, which may count from behind.
   explicit Statistics(std::map<std::string, int> tensors) : axes_(std::move(tensors)) {}
 
-  // First all samples' bounds, then all samples' histograms, of values divided by factors of their channels
-  // where there are any. What is no f32 is left out. An error names a value that is no number.
+  // First all samples' bounds, then all samples' histograms. What is no f32 is left out. An error names a
+  // value that is no number.
   Result add_bounds(const Sample& sample, const Tensors& tensors);
-  void set_factors(const std::string& tensor, std::vector<float> factors) {
-    factors_[tensor] = std::move(factors);
-  }
   void add_histogram(const Tensors& tensors);
 
   bool has(const std::string& tensor) const { return bounds_.count(tensor) != 0; }
   // Whether it has one value only.
   bool is_constant(const std::string& tensor) const;
-  // The largest absolute value of each channel; empty if their number differs between samples.
-  const std::vector<float>& channel_maxima(const std::string& tensor) const {
-    return bounds_.at(tensor).channels;
-  }
+  // Nothing if the number of channels differs between samples.
+  const Channels& channels(const std::string& tensor) const { return bounds_.at(tensor).channels; }
   const Histogram& histogram(const std::string& tensor) const { return histograms_.at(tensor); }
-  const std::map<std::string, std::vector<float>>& factors() const { return factors_; }
 
 private:
   struct Bounds {
     float low = 0, high = 0;
-    std::vector<float> channels, channel_low, channel_high;
+    Channels channels;
     bool varies = false; // the number of channels
   };
   std::map<std::string, int> axes_;
   std::map<std::string, Bounds> bounds_;
-  std::map<std::string, std::vector<float>> factors_;
   std::map<std::string, Histogram> histograms_;
 };
 

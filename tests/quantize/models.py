@@ -8,7 +8,7 @@ from sample_models import MODELS, draw, npy, read_npy, write, write_samples
 from tool import check, expect, finish, firn, temporary_folder
 
 # Layers, and the largest relative error on unseen data.
-EXPECTED = {"convolutional": (6, .03), "perceptron": (2, .02), "transformer": (8, .03)}
+EXPECTED = {"convolutional": (6, .03), "gated": (10, .03), "perceptron": (2, .02), "transformer": (8, .03)}
 
 
 def outputs(model, name, dims):
@@ -31,7 +31,7 @@ def check_model(name):
     exact = outputs(path, name + "/exact", dims)
     error = relative_error(exact, outputs(name + "/q.onnx", name + "/found", dims))
     check(0 < error < most, f"{name}: the error on unseen data is {error}, wanted below {most}: {done.stdout}")
-    check(os.path.getsize(name + "/q.onnx") < 1.5 * os.path.getsize(path), f"{name}: the file grew")
+    check(os.path.getsize(name + "/q.onnx") < os.path.getsize(path) + 10000, f"{name}: the file grew")
     with open(name + "/q.html", encoding="utf-8") as page:
         check(page.read().count("<tr>") >= layers, f"{name}: the page lacks layers")
 

@@ -26,6 +26,15 @@ class Weights:
         self.tensors.append(tensor(name, dims, struct.pack(f"<{count}f", *values)))
         return name
 
+    def uneven(self, name, dims, scale):
+        """Each next index along the first axis is 1.5 times as large, from the eighth on as the first."""
+        row = 1
+        for dim in dims[1:]:
+            row *= dim
+        values = [self.random.gauss(0, scale) * 1.5 ** (i // row % 8) for i in range(dims[0] * row)]
+        self.tensors.append(tensor(name, dims, struct.pack(f"<{len(values)}f", *values)))
+        return name
+
     def ints(self, name, values):
         self.tensors.append(tensor(name, [len(values)], struct.pack(f"<{len(values)}q", *values), dtype=7))
         return name
@@ -55,6 +64,27 @@ def convolutional(opset=15):
         node("Gemm", ["f", w.add("w4", [10, 16], .3), w.add("b4", [10], .1)], ["y"], attribute("transB", 2, num(3, 1)), name="classifier"),
     ]
     return model(graph(nodes, [value("x", [1, 3, 16, 16])], [value("y", [1, 10])], w.tensors), opset=opset), [1, 3, 16, 16]
+
+
+def gated():
+    """An inverted bottleneck with squeeze and excitation whose channels reach unequally far; x: f32[1,4,12,12] -> y: f32[1,6]."""
+    w = Weights(4)
+
+    def swish(x, name):
+        return [node("Sigmoid", [x], [name + ".s"], name=name + ".s"), node("Mul", [x, name + ".s"], [name], name=name)]
+
+    nodes = [
+        node("Conv", ["x", w.uneven("w1", [16, 4, 1, 1], .3)], ["c1"], name="expand"), *swish("c1", "a1"),
+        node("Conv", ["a1", w.uneven("w2", [16, 1, 3, 3], .3)], ["c2"], attribute("group", 2, num(3, 16)), ints("pads", [1, 1, 1, 1]), name="depthwise"),
+        *swish("c2", "a2"), node("GlobalAveragePool", ["a2"], ["m"], name="mean"),
+        node("Conv", ["m", w.add("w3", [4, 16, 1, 1], .2), w.add("b3", [4], .1)], ["c3"], name="squeeze"), *swish("c3", "a3"),
+        node("Conv", ["a3", w.add("w4", [16, 4, 1, 1], .4), w.add("b4", [16], .1)], ["c4"], name="excite"),
+        node("Sigmoid", ["c4"], ["g"], name="gate"), node("Mul", ["a2", "g"], ["e"], name="gated"),
+        node("Conv", ["e", w.add("w5", [4, 16, 1, 1], .2)], ["c5"], name="project"), node("Add", ["c5", "x"], ["s"], name="sum"),
+        node("GlobalAveragePool", ["s"], ["p"], name="pool"), node("Flatten", ["p"], ["f"], name="flatten"),
+        node("Gemm", ["f", w.add("w6", [6, 4], .4), w.add("b6", [6], .1)], ["y"], attribute("transB", 2, num(3, 1)), name="classifier"),
+    ]
+    return model(graph(nodes, [value("x", [1, 4, 12, 12])], [value("y", [1, 6])], w.tensors), opset=17), [1, 4, 12, 12]
 
 
 def perceptron():
@@ -89,7 +119,7 @@ def transformer():
     return model(graph(nodes, [value("x", [1, 12, 16])], [value("y", [1, 12, 16])], w.tensors), opset=17), [1, 12, 16]
 
 
-MODELS = {"convolutional": convolutional, "perceptron": perceptron, "transformer": transformer}
+MODELS = {"convolutional": convolutional, "gated": gated, "perceptron": perceptron, "transformer": transformer}
 
 
 def npy(dims, values):
