@@ -131,6 +131,14 @@ bool is_small_beside(Stored result, Stored operands, FoldedSize size) {
                                    : result.elements <= 4 * operands.elements;
 }
 
+// Whether tensors of bytes become tensors of something wider: they are the integers of quantised values.
+bool widens_bytes(const Instruction& instruction) {
+  const Type &from = instruction.num_operands() == 1 ? instruction.operand(0).type() : instruction.type(),
+             &to = instruction.type();
+  return instruction.is(Opcode::Convert) && is_integer(from.dtype) && from.dtype != DType::Bool &&
+         bit_width(from.dtype) <= 8 && bit_width(to.dtype) > 8 && from.num_elements() > 1;
+}
+
 bool is_worth_folding(const Instruction& instruction, FoldedSize size, const PassOptions& options,
                       int64_t& may_add) {
   Stored operands, results;
@@ -147,6 +155,7 @@ bool is_worth_folding(const Instruction& instruction, FoldedSize size, const Pas
     bool shape_data = is_integer(instruction.type().dtype) && results.elements <= 64;
     return results.elements <= operands.elements || shape_data;
   }
+  if (size == FoldedSize::Bytes && widens_bytes(instruction)) return false;
   if (results.bytes > options.fold_bytes_limit && results.elements > operands.elements) return false;
   if (results.elements <= kShapeElements) return true;
   bool worth = results.elements <= kSmallElements || is_small_beside(results, operands, size) ||

@@ -1,0 +1,45 @@
+// Numbers that integers of a byte stand for, as importers of quantised models write them:
+//
+//   dequantised   (convert(x) - zero_point) * scale      the scale is left out where products come before it
+//   quantised     convert(clamp(low, round(y / scale) + zero_point, high))
+#pragma once
+
+#include "compiler/passes/match.h"
+
+namespace firn {
+
+struct Centered {
+  Value integers;   // i8 or u8
+  Value zero_point; // i32 of the same dims; null: zero
+};
+// Of i32, or of f32 that holds such integers.
+std::optional<Centered> centered(Value value);
+
+struct Dequantized : Centered {
+  Value scale; // f32 of the same dims; null: one
+};
+std::optional<Dequantized> dequantized(Value value);
+// Integers that lie otherwise, with a zero point and a scale for the whole tensor.
+Value dequantize_like(GraphBuilder& builder, Value integers, const Dequantized& like);
+// Whether all elements have one zero point and one scale.
+bool is_per_tensor(const Dequantized& value);
+
+// With constants for the whole tensor.
+struct Quantization {
+  double scale = 1;
+  int64_t zero_point = 0;
+  bool operator==(const Quantization&) const = default;
+};
+struct Quantized {
+  Value y; // f32
+  Quantization by;
+  DType dtype = DType::U8;
+  double low = 0, high = 0; // of the integers
+};
+std::optional<Quantized> quantized(const Instruction& convert);
+Value quantize_like(GraphBuilder& builder, Value y, const Quantized& like);
+
+// The constants of a dequantised value, if it has them: a zero point and a normal scale above zero.
+std::optional<Quantization> quantization_of(const Dequantized& value);
+
+} // namespace firn

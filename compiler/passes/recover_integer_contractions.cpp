@@ -1,0 +1,271 @@
+// recover-integer-contractions: multiplies quantised values as the integers that they are.
+//
+//   %f = multiply (convert (subtract (convert %x), %zx)), %sx      %x : u8[128,768]
+//   %g = multiply (convert %w), broadcast(%sw)                     %w : i8[768,64], constant
+//   %d = dot %f, %g : f32[128,64]
+//     ->
+//   %i = dot %x, %w {result = i32} : i32[128,64]
+//   %c = subtract %i, broadcast(multiply (dot %w, ones), %zx) : i32[128,64]
+//   %d = multiply (convert %c : f32[128,64]), broadcast(multiply %sx, %sw)
+//
+// The sum of (x - zx)(w - zw) is that of xw, less zx times the sum of w and zw times the sum of x, plus their
+// product: sums of i32 are exact, and so is what comes of these. Padding of a convolution stands for zero: it
+// is the zero point, which is written around the input where that is not zero. The same of products whose
+// factors are widened to i32 and have no scale (QLinearConv, MatMulInteger and their like).
+//
+// With strict maths floats are multiplied as the model says: sums of f32 round.
+//
+// - Requires: constants folded, but not those that widen bytes; a target.
+// - Establishes: contractions of quantised values have operands of 8 bits, and results of i32.
+// - Breaks: nothing (fold-constants evaluates the sums of weights).
+#include "compiler/passes/passes.h"
+#include "compiler/passes/quantized_values.h"
+#include "compiler/passes/rewrite.h"
+
+#include <algorithm>
+#include <climits>
+
+namespace firn {
+namespace {
+
+constexpr int64_t kMostSteps = INT_MAX / (255 * 128); // of a sum that i32 holds
+
+// A zero point or scale: one, or one for each index of a dim of the tensor.
+struct Parameter {
+  Value source; // of rank 0 or 1
+  int64_t dim = -1;
+};
+
+std::optional<Parameter> parameter_of(Value value, GraphBuilder& builder) {
+  const Instruction& def = *value.def;
+  if (def.is(Opcode::BroadcastInDim) && def.operand(0).rank() == 0) return Parameter{def.operand(0), -1};
+  if (def.is(Opcode::BroadcastInDim) && def.operand(0).rank() == 1)
+    return Parameter{def.operand(0), def.attributes().ints("dims")[0]};
+  if (auto splat = splat_value(value)) return Parameter{builder.scalar(value.dtype(), *splat), -1};
+  if (value.rank() == 0) return Parameter{value, -1};
+  if (!constant_literal(value) || !value.type().is_static()) return std::nullopt;
+  int64_t dim = -1;
+  for (int d = 0; d < value.rank(); ++d) {
+    if (value.dim(d) == 1) continue;
+    if (dim >= 0) return std::nullopt;
+    dim = d;
+  }
+  if (dim < 0) return Parameter{builder.reshape(value, {}), -1};
+  return Parameter{builder.reshape(value, {value.type().dims[static_cast<size_t>(dim)]}), dim};
+}
+
+// One operand of the contraction.
+struct Side {
+  Value integers;
+  std::optional<Parameter> zero_point, scale;
+};
+
+class IntegerContraction {
+public:
+  explicit IntegerContraction(Instruction& contraction)
+      : contraction_(contraction), b_(*contraction.parent(), &contraction) {}
+
+  // No value if the operands are not quantised, or lie so that no integers cover them.
+  Value run() {
+    for (int i : {0, 1}) {
+      auto side = read_side(contraction_.operand(i));
+      if (!side) return {};
+      sides_[i] = *side;
+    }
+    if (!has_covered_parameters() || !has_covered_sums()) return {};
+    Value sum = centered_sum();
+    if (!sum || contraction_.type().dtype == DType::I32) return sum;
+    return scaled(b_.convert(sum, DType::F32));
+  }
+
+private:
+  bool is_convolution() const { return contraction_.is(Opcode::Convolution); }
+  const std::vector<int64_t>& ints(const char* lhs, const char* rhs, int operand) const {
+    return contraction_.attributes().ints(operand == 0 ? lhs : rhs);
+  }
+
+  std::optional<Side> read_side(Value operand) {
+    auto value = dequantized(operand);
+    if (!value || (contraction_.type().dtype == DType::I32 && value->scale)) return std::nullopt;
+    Side side{value->integers, {}, {}};
+    if (value->zero_point && !(side.zero_point = parameter_of(value->zero_point, b_))) return std::nullopt;
+    if (value->scale && !(side.scale = parameter_of(value->scale, b_))) return std::nullopt;
+    return side;
+  }
+
+  // The dim of the result that a dim of an operand runs along; nothing: it is summed over.
+  std::optional<int64_t> result_dim(int operand, int64_t dim) const {
+    if (dim < 0) return -1;
+    if (is_convolution()) return dim == 0 ? std::optional<int64_t>(operand == 0 ? 0 : 1) : std::nullopt;
+    const auto& batch = ints("lhs_batch", "rhs_batch", operand);
+    const auto& contract = ints("lhs_contract", "rhs_contract", operand);
+    auto found = std::find(batch.begin(), batch.end(), dim);
+    if (found != batch.end()) return found - batch.begin();
+    if (contains(contract, dim)) return std::nullopt;
+    auto at = static_cast<int64_t>(batch.size());
+    if (operand == 1)
+      at = contraction_.type().rank() -
+           (contraction_.operand(1).rank() - static_cast<int64_t>(batch.size() + contract.size()));
+    for (int64_t d = 0; d < dim; ++d)
+      if (!contains(batch, d) && !contains(contract, d)) ++at;
+    return at;
+  }
+
+  // Scales and zero points are constant along every sum; those of a convolution's window, which do not meet
+  // padding, are the input's alone.
+  bool has_covered_parameters() const {
+    for (int i : {0, 1})
+      for (const auto& parameter : {sides_[i].zero_point, sides_[i].scale})
+        if (parameter && !result_dim(i, parameter->dim)) return false;
+    if (!is_convolution()) return true;
+    if (sides_[1].zero_point || (sides_[0].zero_point && sides_[0].zero_point->dim >= 0)) return false;
+    const std::vector<WindowDim>& dims = contraction_.attributes().window().dims;
+    return !sides_[0].zero_point || std::all_of(dims.begin(), dims.end(), [](const WindowDim& dim) {
+      return dim.input_dilation == 1 && dim.pad_low >= 0 && dim.pad_high >= 0;
+    });
+  }
+
+  std::vector<int64_t> summed_dims(int operand) const {
+    std::vector<int64_t> dims;
+    for (int64_t d = 0; d < contraction_.operand(operand).rank(); ++d)
+      if (!result_dim(operand, d) && !(is_convolution() && operand == 0)) dims.push_back(d);
+    return dims;
+  }
+
+  bool has_covered_sums() const {
+    int64_t steps = 1;
+    for (int64_t dim : summed_dims(1)) {
+      const Dim& extent = contraction_.operand(1).type().dims[static_cast<size_t>(dim)];
+      if (!extent.is_static() || extent.value() > kMostSteps) return false;
+      steps *= extent.value();
+      if (steps > kMostSteps) return false;
+    }
+    return steps > 0 && is_in_order(0) && is_in_order(1);
+  }
+
+  // Whether what is left of an operand lies in the order of the result.
+  bool is_in_order(int operand) const {
+    int64_t previous = -1;
+    for (int64_t d = 0; d < contraction_.operand(operand).rank(); ++d) {
+      auto at = result_dim(operand, d);
+      if (!at) continue;
+      if (*at <= previous) return false;
+      previous = *at;
+    }
+    return true;
+  }
+
+  Value spread(Value value, const std::vector<int64_t>& dims) {
+    return make_broadcast(b_, value, Type::tensor(value.dtype(), contraction_.type().dims), dims);
+  }
+  // Of an operand, in the result's dims.
+  Value spread(const Parameter& parameter, int operand) {
+    std::vector<int64_t> dims;
+    if (parameter.dim >= 0) dims.push_back(*result_dim(operand, parameter.dim));
+    return spread(parameter.source, dims);
+  }
+
+  // Over what is summed: of constants as a product with ones, which is folded without widening them.
+  Value sum_of(int operand) {
+    Value integers = sides_[operand].integers;
+    std::vector<int64_t> summed = summed_dims(operand);
+    if (!integers.def->is(Opcode::Constant))
+      return b_.reduce(Opcode::Add, b_.convert(integers, DType::I32), summed, false);
+    std::vector<Dim> dims;
+    for (int64_t dim : summed) dims.push_back(integers.type().dims[static_cast<size_t>(dim)]);
+    Value ones = make_splat(b_, Type::tensor(integers.dtype(), dims), 1);
+    return b_.op(Opcode::Dot, {integers, ones},
+                 {{"lhs_batch", std::vector<int64_t>{}},
+                  {"lhs_contract", summed},
+                  {"rhs_batch", std::vector<int64_t>{}},
+                  {"rhs_contract", first_dims(static_cast<int64_t>(dims.size()))},
+                  {"result", DType::I32}});
+  }
+
+  // The zero point of one operand times the sum of the other, in the result's dims.
+  Value offset_by(int operand) {
+    const Parameter& zero_point = *sides_[operand].zero_point;
+    Value sum = sum_of(1 - operand);
+    std::vector<int64_t> dims;
+    for (int64_t d = 0; d < contraction_.operand(1 - operand).rank(); ++d)
+      if (auto at = result_dim(1 - operand, d); at && (!is_convolution() || operand == 0))
+        dims.push_back(*at);
+    if (zero_point.dim >= 0) return b_.op(Opcode::Multiply, {spread(sum, dims), spread(zero_point, operand)});
+    Value factor =
+        sum.rank() == 0 ? zero_point.source : make_broadcast(b_, zero_point.source, sum.type(), {});
+    return spread(b_.op(Opcode::Multiply, {sum, factor}), dims);
+  }
+
+  // As many ones as are summed, times both zero points.
+  Value offset_by_both() {
+    int64_t steps = 1;
+    for (int64_t dim : summed_dims(1)) steps *= contraction_.operand(1).dim(static_cast<int>(dim));
+    Value product =
+        b_.op(Opcode::Multiply, {spread(*sides_[0].zero_point, 0), spread(*sides_[1].zero_point, 1)});
+    return b_.op(Opcode::Multiply, {product, b_.splat_like(product, static_cast<double>(steps))});
+  }
+
+  Value centered_sum() {
+    Attributes attributes = contraction_.attributes();
+    attributes.set("result", DType::I32);
+    Value input = sides_[0].integers;
+    if (is_convolution() && sides_[0].zero_point) input = padded(input, attributes);
+    Value sum = b_.op(contraction_.opcode(), {input, sides_[1].integers}, attributes);
+    for (int i : {0, 1})
+      if (sides_[i].zero_point) sum = b_.op(Opcode::Subtract, {sum, offset_by(i)});
+    bool both = sides_[0].zero_point && sides_[1].zero_point;
+    return both ? b_.op(Opcode::Add, {sum, offset_by_both()}) : sum;
+  }
+
+  // With the padding written out, which the window then does not have.
+  Value padded(Value input, Attributes& attributes) {
+    Window window = attributes.window();
+    std::vector<int64_t> low(2, 0), high(2, 0);
+    bool any = false;
+    for (WindowDim& dim : window.dims) {
+      low.push_back(dim.pad_low);
+      high.push_back(dim.pad_high);
+      any |= dim.pad_low > 0 || dim.pad_high > 0;
+      dim.pad_low = dim.pad_high = 0;
+    }
+    if (!any) return input;
+    attributes.set("window", window);
+    return b_.pad(input, b_.convert(sides_[0].zero_point->source, input.dtype()), low, high);
+  }
+
+  Value scaled(Value sum) {
+    const auto &lhs = sides_[0].scale, &rhs = sides_[1].scale;
+    if (!lhs && !rhs) return sum;
+    if (!lhs || !rhs) return b_.op(Opcode::Multiply, {sum, lhs ? spread(*lhs, 0) : spread(*rhs, 1)});
+    if (lhs->dim >= 0 && rhs->dim >= 0)
+      return b_.op(Opcode::Multiply, {b_.op(Opcode::Multiply, {sum, spread(*lhs, 0)}), spread(*rhs, 1)});
+    int wide = lhs->dim >= 0 ? 0 : 1;
+    Parameter both = wide == 0 ? *lhs : *rhs;
+    Value other = (wide == 0 ? rhs : lhs)->source;
+    if (both.dim >= 0) other = make_broadcast(b_, other, both.source.type(), {});
+    both.source = b_.op(Opcode::Multiply, {both.source, other});
+    return b_.op(Opcode::Multiply, {sum, spread(both, wide)});
+  }
+
+  Instruction& contraction_;
+  GraphBuilder b_;
+  Side sides_[2];
+};
+
+Value recover(Instruction& instruction, const PassOptions& options) {
+  if (!is_contraction(instruction.opcode()) || !instruction.type().is_tensor()) return {};
+  DType dtype = instruction.type().dtype;
+  if (dtype != DType::I32 && (dtype != DType::F32 || options.strict_math)) return {};
+  for (Value operand : instruction.operands())
+    if (!operand.type().is_tensor() || operand.dtype() != dtype) return {};
+  return IntegerContraction(instruction).run();
+}
+
+} // namespace
+
+bool recover_integer_contractions(Module& module, const PassOptions& options) {
+  if (!options.target) return false;
+  return rewrite_module(module, options, recover);
+}
+
+} // namespace firn
