@@ -8,6 +8,9 @@
 //
 //   quantize (dequantize %x)                      ->    %x, where both have the same scale and zero point
 //
+//   %q = quantize %y : i8                         ->    %q = bitcast_convert (xor (quantize %y : u8), 0x80)
+//                                                       where bytes of unlike signs alone are multiplied
+//
 // Movements and maxima of windows choose among values and leave their order; quantising and dequantising by
 // one positive scale do so too, so that the order of both does not matter: results are the same bits. What is
 // quantised moves up to what computes it, and becomes the end of that kernel.
@@ -18,6 +21,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/target/product.h"
 
 #include <algorithm>
 
@@ -41,7 +45,7 @@ bool fills_windows(const Instruction& pooling) {
 bool is_max_pooling(const Instruction& instruction) {
   return instruction.is(Opcode::ReduceWindow) && instruction.num_operands() == 2 &&
          simple_reducer(instruction) == Opcode::Maximum && fills_windows(instruction) &&
-         is_splat_of(instruction.operand(1), -INFINITY);
+         is_splat_of(instruction.operand(1), is_float(instruction.type().dtype) ? -INFINITY : -128);
 }
 
 // Ops whose result has elements of operand 0 alone, in some order.
@@ -133,12 +137,52 @@ Value raise_quantization(Instruction& convert) {
   return moved(builder, movement, sources);
 }
 
-Value move(Instruction& instruction, const PassOptions&) {
+// Activations of i8 become u8 with a zero point 128 above, or stay the same numbers where none is below zero:
+// for instructions that multiply bytes of unlike signs alone.
+Value make_unsigned(Instruction& convert, const TargetInfo& target) {
+  auto to = quantized(convert);
+  if (!to || to->dtype != DType::I8 ||
+      dot4_facts(target, Factor::U8, Factor::S8).form != ProductForm::Native ||
+      dot4_facts(target, Factor::S8, Factor::S8).form == ProductForm::Native)
+    return {};
+  ShiftedBytes shifted;
+  if (to->by.zero_point == 0 && is_non_negative(to->y))
+    to->low = 0;
+  else
+    shifted.shift = 128;
+  to->by.zero_point += shifted.shift;
+  to->low += static_cast<double>(shifted.shift);
+  to->high += static_cast<double>(shifted.shift);
+  to->dtype = DType::U8;
+  GraphBuilder builder = builder_at(convert);
+  return shift_like(builder, quantize_like(builder, to->y, *to), shifted);
+}
+
+// move(shift(x)) = shift(move(x)): none of the numbers changes its place in their order.
+Value sink_shift(Instruction& instruction) {
+  bool joins = instruction.is(Opcode::Concatenate);
+  if (!joins && !only_moves_first(instruction)) return {};
+  if (instruction.num_results() != 1 || instruction.type().dtype != DType::I8) return {};
+  std::vector<Value> bytes;
+  std::optional<ShiftedBytes> first;
+  for (int i = 0; i < (joins ? instruction.num_operands() : 1); ++i) {
+    auto part = shifted_bytes(instruction.operand(i));
+    if (!part || (first && first->shift != part->shift)) return {};
+    first = part;
+    bytes.push_back(part->bytes);
+  }
+  GraphBuilder builder = builder_at(instruction);
+  return shift_like(builder, moved(builder, instruction, bytes), *first);
+}
+
+Value move(Instruction& instruction, const PassOptions& options) {
   for (Value operand : instruction.operands())
     if (!operand.type().is_tensor()) return {};
   if (Value value = sink_dequantization(instruction)) return value;
   if (Value value = sink_concatenated(instruction)) return value;
-  return raise_quantization(instruction);
+  if (Value value = raise_quantization(instruction)) return value;
+  if (Value value = sink_shift(instruction)) return value;
+  return options.target ? make_unsigned(instruction, *options.target) : Value{};
 }
 
 } // namespace

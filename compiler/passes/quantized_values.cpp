@@ -33,23 +33,53 @@ Value respread(GraphBuilder& builder, Value parameter, const Type& dims) {
   return dims.rank() == 0 ? parameter : make_broadcast(builder, parameter, type, {});
 }
 
+// For integers of other dims; null: zero.
+Value shifted_zero_point(GraphBuilder& builder, const Dequantized& like, const Type& dims) {
+  Type type = Type::tensor(DType::I32, dims.dims);
+  double shift = static_cast<double>(like.shift);
+  if (!like.zero_point) return like.shift == 0 ? Value{} : make_splat(builder, type, shift);
+  if (auto splat = splat_value(like.zero_point)) return make_splat(builder, type, *splat + shift);
+  Value zero_point = respread(builder, like.zero_point, dims);
+  return like.shift == 0 ? zero_point
+                         : builder.op(Opcode::Add, {zero_point, make_splat(builder, type, shift)});
+}
+
+std::optional<Centered> centered_bytes(Value value, Value zero_point) {
+  if (!value || !is_byte(value)) return std::nullopt;
+  if (auto shifted = shifted_bytes(value)) return Centered{shifted->bytes, zero_point, shifted->shift};
+  return Centered{value, zero_point, 0};
+}
+
 } // namespace
+
+std::optional<ShiftedBytes> shifted_bytes(Value value) {
+  if (!value.def->is(Opcode::BitcastConvert) || value.dtype() != DType::I8 ||
+      value.def->operand(0).dtype() != DType::U8)
+    return std::nullopt;
+  Value bytes = value.def->operand(0);
+  if (bytes.def->is(Opcode::Xor) && is_splat_of(bytes.def->operand(1), 128))
+    return ShiftedBytes{bytes.def->operand(0), 128};
+  return ShiftedBytes{bytes, 0};
+}
+
+Value shift_like(GraphBuilder& builder, Value bytes, const ShiftedBytes& like) {
+  if (like.shift != 0) bytes = builder.op(Opcode::Xor, {bytes, builder.splat_like(bytes, 128)});
+  Type type = bytes.type();
+  type.dtype = DType::I8;
+  return builder.make_typed(Opcode::BitcastConvert, {bytes}, {type})->result();
+}
 
 std::optional<Centered> centered(Value value) {
   if (!value.type().is_tensor()) return std::nullopt;
   if (value.dtype() == DType::F32) {
     Value integers = converted(value, DType::F32);
     if (!integers) return std::nullopt;
-    if (is_byte(integers)) return Centered{integers, {}};
-    return integers.dtype() == DType::I32 ? centered(integers) : std::nullopt;
+    return integers.dtype() == DType::I32 ? centered(integers) : centered_bytes(integers, {});
   }
   if (value.dtype() != DType::I32) return std::nullopt;
-  if (Value integers = converted(value, DType::I32); integers && is_byte(integers))
-    return Centered{integers, {}};
+  if (auto found = centered_bytes(converted(value, DType::I32), {})) return found;
   if (!value.def->is(Opcode::Subtract)) return std::nullopt;
-  Value integers = converted(value.def->operand(0), DType::I32);
-  if (!integers || !is_byte(integers)) return std::nullopt;
-  return Centered{integers, value.def->operand(1)};
+  return centered_bytes(converted(value.def->operand(0), DType::I32), value.def->operand(1));
 }
 
 std::optional<Dequantized> dequantized(Value value) {
@@ -63,10 +93,8 @@ std::optional<Dequantized> dequantized(Value value) {
 
 Value dequantize_like(GraphBuilder& builder, Value integers, const Dequantized& like) {
   Value value = integers;
-  if (like.zero_point) {
-    value = builder.convert(value, DType::I32);
-    value = builder.op(Opcode::Subtract, {value, respread(builder, like.zero_point, integers.type())});
-  }
+  if (Value zero_point = shifted_zero_point(builder, like, integers.type()))
+    value = builder.op(Opcode::Subtract, {builder.convert(value, DType::I32), zero_point});
   value = builder.convert(value, DType::F32);
   return like.scale ? builder.op(Opcode::Multiply, {value, respread(builder, like.scale, integers.type())})
                     : value;
@@ -100,14 +128,19 @@ std::optional<Quantized> quantized(const Instruction& convert) {
 }
 
 Value quantize_like(GraphBuilder& builder, Value y, const Quantized& like) {
-  Value rounded = builder.unary(Opcode::RoundNearestEven,
-                                builder.op(Opcode::Divide, {y, builder.splat_like(y, like.by.scale)}));
-  if (like.by.zero_point != 0)
+  Quantized scaled = like;
+  scaled.y = builder.op(Opcode::Divide, {y, builder.splat_like(y, like.by.scale)});
+  return quantize_scaled(builder, scaled);
+}
+
+Value quantize_scaled(GraphBuilder& builder, const Quantized& scaled) {
+  Value rounded = builder.unary(Opcode::RoundNearestEven, scaled.y);
+  if (scaled.by.zero_point != 0)
     rounded = builder.op(Opcode::Add,
-                         {rounded, builder.splat_like(rounded, static_cast<double>(like.by.zero_point))});
-  Value clamped = builder.op(Opcode::Clamp, {builder.splat_like(rounded, like.low), rounded,
-                                             builder.splat_like(rounded, like.high)});
-  return builder.convert(clamped, like.dtype);
+                         {rounded, builder.splat_like(rounded, static_cast<double>(scaled.by.zero_point))});
+  Value clamped = builder.op(Opcode::Clamp, {builder.splat_like(rounded, scaled.low), rounded,
+                                             builder.splat_like(rounded, scaled.high)});
+  return builder.convert(clamped, scaled.dtype);
 }
 
 std::optional<Quantization> quantization_of(const Dequantized& value) {
@@ -122,6 +155,7 @@ std::optional<Quantization> quantization_of(const Dequantized& value) {
     if (!zero_point) return std::nullopt;
     found.zero_point = static_cast<int64_t>(*zero_point);
   }
+  found.zero_point += value.shift;
   return found;
 }
 

@@ -2,6 +2,8 @@
 //
 //   dequantised   (convert(x) - zero_point) * scale      the scale is left out where products come before it
 //   quantised     convert(clamp(low, round(y / scale) + zero_point, high))
+//   shifted       bitcast_convert(xor(x, 0x80) : u8) : i8, which is 128 below x, or bitcast_convert(x : u8) : i8
+//                 of numbers below 128
 #pragma once
 
 #include "compiler/passes/match.h"
@@ -9,8 +11,9 @@
 namespace firn {
 
 struct Centered {
-  Value integers;   // i8 or u8
-  Value zero_point; // i32 of the same dims; null: zero
+  Value integers;    // i8 or u8
+  Value zero_point;  // i32 of the same dims; null: zero
+  int64_t shift = 0; // to add to the zero point
 };
 // Of i32, or of f32 that holds such integers.
 std::optional<Centered> centered(Value value);
@@ -19,6 +22,14 @@ struct Dequantized : Centered {
   Value scale; // f32 of the same dims; null: one
 };
 std::optional<Dequantized> dequantized(Value value);
+// Bytes of i8 that are those of u8 `shift` above them.
+struct ShiftedBytes {
+  Value bytes; // u8
+  int64_t shift = 0;
+};
+std::optional<ShiftedBytes> shifted_bytes(Value value);
+Value shift_like(GraphBuilder& builder, Value bytes, const ShiftedBytes& like);
+
 // Integers that lie otherwise, with a zero point and a scale for the whole tensor.
 Value dequantize_like(GraphBuilder& builder, Value integers, const Dequantized& like);
 // Whether all elements have one zero point and one scale.
@@ -38,6 +49,8 @@ struct Quantized {
 };
 std::optional<Quantized> quantized(const Instruction& convert);
 Value quantize_like(GraphBuilder& builder, Value y, const Quantized& like);
+// Of y that is divided by the scale already.
+Value quantize_scaled(GraphBuilder& builder, const Quantized& scaled);
 
 // The constants of a dequantised value, if it has them: a zero point and a normal scale above zero.
 std::optional<Quantization> quantization_of(const Dequantized& value);

@@ -13,6 +13,9 @@
 // is the zero point, which is written around the input where that is not zero. The same of products whose
 // factors are widened to i32 and have no scale (QLinearConv, MatMulInteger and their like).
 //
+// The quotient of such a value and the scale that it is quantised by becomes a product with the inverse, which
+// joins the constants that it is multiplied with already.
+//
 // With strict maths floats are multiplied as the model says: sums of f32 round.
 //
 // - Requires: constants folded, but not those that widen bytes; a target.
@@ -89,8 +92,15 @@ private:
     if (!value || (contraction_.type().dtype == DType::I32 && value->scale)) return std::nullopt;
     Side side{value->integers, {}, {}};
     if (value->zero_point && !(side.zero_point = parameter_of(value->zero_point, b_))) return std::nullopt;
+    if (value->shift != 0) shift_zero_point(side, static_cast<double>(value->shift));
     if (value->scale && !(side.scale = parameter_of(value->scale, b_))) return std::nullopt;
     return side;
+  }
+
+  void shift_zero_point(Side& side, double shift) {
+    if (!side.zero_point) side.zero_point = Parameter{b_.scalar(DType::I32, 0), -1};
+    Value& source = side.zero_point->source;
+    source = b_.op(Opcode::Add, {source, b_.splat_like(source, shift)});
   }
 
   // The dim of the result that a dim of an operand runs along; nothing: it is summed over.
@@ -182,10 +192,11 @@ private:
                   {"result", DType::I32}});
   }
 
-  // The zero point of one operand times the sum of the other, in the result's dims.
-  Value offset_by(int operand) {
+  // The zero point of one operand times the sum of the other, in the result's dims. What is added per channel
+  // is where sums start.
+  Value negative_offset_by(int operand) {
     const Parameter& zero_point = *sides_[operand].zero_point;
-    Value sum = sum_of(1 - operand);
+    Value sum = b_.unary(Opcode::Negate, sum_of(1 - operand));
     std::vector<int64_t> dims;
     for (int64_t d = 0; d < contraction_.operand(1 - operand).rank(); ++d)
       if (auto at = result_dim(1 - operand, d); at && (!is_convolution() || operand == 0))
@@ -212,7 +223,7 @@ private:
     if (is_convolution() && sides_[0].zero_point) input = padded(input, attributes);
     Value sum = b_.op(contraction_.opcode(), {input, sides_[1].integers}, attributes);
     for (int i : {0, 1})
-      if (sides_[i].zero_point) sum = b_.op(Opcode::Subtract, {sum, offset_by(i)});
+      if (sides_[i].zero_point) sum = b_.op(Opcode::Add, {sum, negative_offset_by(i)});
     bool both = sides_[0].zero_point && sides_[1].zero_point;
     return both ? b_.op(Opcode::Add, {sum, offset_by_both()}) : sum;
   }
@@ -252,7 +263,54 @@ private:
   Side sides_[2];
 };
 
+constexpr int kMostTerms = 8;
+
+bool is_constant_or_spread(Value value) {
+  if (value.def->is(Opcode::BroadcastInDim)) value = value.def->operand(0);
+  return constant_literal(value) != nullptr;
+}
+
+// Whether a sum of products with constants can take one more factor in its constants.
+bool takes_factor(Value sum, int terms) {
+  if (is_constant_or_spread(sum)) return true;
+  const Instruction& def = *sum.def;
+  if (def.is(Opcode::Multiply))
+    return is_constant_or_spread(def.operand(0)) || is_constant_or_spread(def.operand(1));
+  if (!def.is(Opcode::Add) || !has_one_use(sum) || terms > kMostTerms) return false;
+  return takes_factor(def.operand(0), 2 * terms) && takes_factor(def.operand(1), 2 * terms);
+}
+
+Value times(GraphBuilder& builder, Value sum, double factor) {
+  Instruction& def = *sum.def;
+  if (def.is(Opcode::BroadcastInDim) && constant_literal(def.operand(0)))
+    return make_broadcast(builder, times(builder, def.operand(0), factor), sum.type(),
+                          def.attributes().ints("dims"));
+  if (constant_literal(sum)) return builder.op(Opcode::Multiply, {sum, builder.splat_like(sum, factor)});
+  if (def.is(Opcode::Add))
+    return builder.op(Opcode::Add,
+                      {times(builder, def.operand(0), factor), times(builder, def.operand(1), factor)});
+  int constant = is_constant_or_spread(def.operand(1)) ? 1 : 0;
+  return builder.op(Opcode::Multiply,
+                    {def.operand(1 - constant), times(builder, def.operand(constant), factor)});
+}
+
+// y / scale, where y is computed of quantised values and followed by a rounding: the quotient's last bit
+// decides between two steps where both are as near.
+Value multiply_by_inverse(Instruction& convert) {
+  auto value = quantized(convert);
+  if (!value || value->y.def->is(Opcode::Parameter) || dequantized(value->y)) return {};
+  GraphBuilder builder(*convert.parent(), &convert);
+  double inverse = 1 / value->by.scale;
+  Value product = takes_factor(value->y, 1)
+                      ? times(builder, value->y, inverse)
+                      : builder.op(Opcode::Multiply, {value->y, builder.splat_like(value->y, inverse)});
+  Quantized scaled = *value;
+  scaled.y = product;
+  return quantize_scaled(builder, scaled);
+}
+
 Value recover(Instruction& instruction, const PassOptions& options) {
+  if (instruction.is(Opcode::Convert) && !options.strict_math) return multiply_by_inverse(instruction);
   if (!is_contraction(instruction.opcode()) || !instruction.type().is_tensor()) return {};
   DType dtype = instruction.type().dtype;
   if (dtype != DType::I32 && (dtype != DType::F32 || options.strict_math)) return {};

@@ -56,7 +56,8 @@ bool wants_channel_blocks(const Instruction& convolution, int block) {
   if (groups == 1)
     return 2 * filters >= block ||
            (taps > 1 && taps * filter.dim(1) >= kLongSum && !lines_fill_vectors(convolution, block));
-  if (has_groups_within_blocks(convolution, block)) return sums_in_f32(input.dtype);
+  if (has_groups_within_blocks(convolution, block))
+    return sums_in_f32(input.dtype) || sums_bytes_in_f32(convolution);
   return filters % block == 0 && filter.dim(1) % block == 0;
 }
 

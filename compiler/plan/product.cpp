@@ -16,6 +16,8 @@ Factor factor_of(DType byte) {
   return byte == DType::U8 ? Factor::U8 : Factor::S8;
 }
 
+constexpr int64_t kExactSums = 1 << 24; // that f32 tells apart
+
 // Of types that can be summed: the one with most steps.
 ProductKind widest_kind(DType lhs, DType rhs) {
   if (is_byte(lhs) && is_byte(rhs)) return ProductKind::Dot4;
@@ -35,6 +37,13 @@ std::optional<DType> accumulator_of(DType lhs, DType rhs, DType result) {
   if (sums_in_f32(lhs) && lhs == rhs && sums_in_f32(result)) return DType::F32;
   if (is_word_or_narrower(lhs) && is_word_or_narrower(rhs) && result == DType::I32) return DType::I32;
   return std::nullopt;
+}
+
+bool sums_bytes_in_f32(const Instruction& convolution) {
+  const Type& filter = convolution.operand(1).type();
+  int64_t products = filter.num_elements() / std::max<int64_t>(1, filter.dim(0));
+  return is_byte(convolution.operand(0).dtype()) && is_byte(filter.dtype) &&
+         convolution.type().dtype == DType::I32 && products <= kExactSums / (255 * 255);
 }
 
 std::optional<Product> choose_product(const Instruction& contraction, const TargetInfo& target, bool strict) {

@@ -28,6 +28,9 @@ inline bool sums_in_f32(DType dtype) {
 // sums narrower than i32.
 std::optional<DType> accumulator_of(DType lhs, DType rhs, DType result);
 
+// Whether f32 has every sum of a convolution's products, which are of bytes and whose sums are i32.
+bool sums_bytes_in_f32(const Instruction& convolution);
+
 // Of a dot or convolution: as many steps as its types allow. `strict`: no bf16 instructions, which take
 // subnormal numbers for zeros.
 std::optional<Product> choose_product(const Instruction& contraction, const TargetInfo& target, bool strict);

@@ -83,8 +83,9 @@ const Instruction* depthwise_convolution(const Instruction& instruction, const P
   int64_t lanes = options.target.lanes(32), channels = filter.dim(1);
   bool narrow = groups > 1 && channels > 0 && filter.dim(0) == groups * channels && lanes % channels == 0 &&
                 channels != lanes;
-  bool typed = sums_in_f32(input.dtype) && input.dtype == filter.dtype &&
-               sums_in_f32(convolution.type().dtype) && filter.layout.is_plain();
+  bool typed = (sums_bytes_in_f32(convolution) || (sums_in_f32(input.dtype) && input.dtype == filter.dtype &&
+                                                   sums_in_f32(convolution.type().dtype))) &&
+               filter.layout.is_plain();
   bool tiled = has_window_tiles(input, instruction.type(), convolution.attributes().window().dims,
                                 static_cast<int>(lanes));
   return narrow && typed && tiled ? &convolution : nullptr;
@@ -130,7 +131,7 @@ std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, cons
   plan.taps_in_registers = plan.tiling.straight && fits;
   plan.looped_epilogue = has_long_epilogue(instruction);
   // With all taps in registers and most columns used once, there is no register left to start from.
-  plan.bias_first = instruction.is(Opcode::Fusion) &&
+  plan.bias_first = instruction.is(Opcode::Fusion) && is_float(convolution->type().dtype) &&
                     (!plan.taps_in_registers || window[static_cast<size_t>(plan.tiling.along)].stride == 1);
   return plan;
 }
@@ -144,8 +145,9 @@ std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const Pl
   if (!reducer || (*reducer != Opcode::Maximum && *reducer != Opcode::Minimum && *reducer != Opcode::Add))
     return std::nullopt;
   const std::vector<WindowDim>& all = pooling.attributes().window().dims;
-  if (!sums_in_f32(dtype) || all.size() < 3 || !(all[0] == WindowDim{}) || !(all[1] == WindowDim{}) ||
-      !starts_from(pooling, *reducer_identity(*reducer, dtype)))
+  bool of_bytes = is_integer(dtype) && bit_width(dtype) == 8 && *reducer != Opcode::Add;
+  if ((!sums_in_f32(dtype) && !of_bytes) || all.size() < 3 || !(all[0] == WindowDim{}) ||
+      !(all[1] == WindowDim{}) || !starts_from(pooling, *reducer_identity(*reducer, dtype)))
     return std::nullopt;
   std::vector<WindowDim> window(all.begin() + 2, all.end());
   const TargetInfo& target = options.target;

@@ -71,6 +71,8 @@ Value align(NodeContext& node, Value parameter, const Granularity& by) {
 
 bool is_zero(NodeContext& node, Value value) {
   if (!value) return true;
+  while (value.def->is(Opcode::Reshape) || value.def->is(Opcode::BroadcastInDim))
+    value = value.def->operand(0);
   auto elements = node.constant_doubles(value);
   if (!elements) return false;
   for (double element : *elements)

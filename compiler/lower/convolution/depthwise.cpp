@@ -6,7 +6,7 @@
 //
 // Taps stay in registers for all tiles of a block when the register file holds the whole window, else one
 // line of them at a time. Groups of several channels that divide a vector take a step per channel, with that
-// channel of every group in all of the group's lanes.
+// channel of every group in all of the group's lanes. Bytes are widened to f32, which has their sums exactly.
 #include "compiler/lower/convolution/depthwise.h"
 
 #include "compiler/lower/emitters.h"
@@ -18,6 +18,14 @@ namespace {
 
 using kernel::Builder;
 using kernel::Scalar;
+
+// Factors that are bytes; others are f32 already.
+kernel::Register as_f32(Builder& b, kernel::Register factors, DType dtype) {
+  if (is_float(dtype)) return factors;
+  kernel::Register wide =
+      b.cast(is_signed(dtype) ? kernel::OpKind::SExt : kernel::OpKind::ZExt, factors, Scalar::I32);
+  return b.cast(kernel::OpKind::SIToF, wide, Scalar::F32);
+}
 
 } // namespace
 
@@ -111,6 +119,7 @@ kernel::Register DepthwiseConvolution::store_pixel(Builder& b, const WindowTiles
                                                    const IntExpr& pixel, kernel::Register sum) const {
   Index index = position.pixel;
   index[tiles_.along() + 2] = index[tiles_.along() + 2] + pixel;
+  if (binding_->sum_dtype == DType::I32) sum = b.cast(kernel::OpKind::FToSI, sum, Scalar::I32);
   return finish_lanes(b, *binding_, std::move(index), 1, tiles_.lanes(), tiles_.lanes(), sum);
 }
 
@@ -186,7 +195,9 @@ kernel::Register DepthwiseConvolution::load_input(Builder& b, const WindowTiles:
   Index index = tiles_.input_index(position, k, column);
   const std::optional<TensorPart>& part = binding_->scalar_part;
   if (part) index = part->within(index);
-  return load_channels(b, binding_->scalar, part ? part->type : tiles_.input(), index, tiles_.lanes());
+  kernel::Register input =
+      load_channels(b, binding_->scalar, part ? part->type : tiles_.input(), index, tiles_.lanes());
+  return as_f32(b, input, tiles_.input().dtype);
 }
 
 IntExpr DepthwiseConvolution::flat_tap(const std::vector<IntExpr>& k) const {
@@ -201,6 +212,7 @@ kernel::Register DepthwiseConvolution::load_tap(Builder& b, const WindowTiles::P
   IntExpr at = ((position.block * tiles_.window_size() + flat_tap(k)) * channels_ + channel) * tiles_.lanes();
   kernel::Register tap =
       b.load({element, tiles_.lanes()}, binding_->vector, at, tiles_.lanes() * kernel::scalar_bytes(element));
+  if (element == Scalar::I8) return as_f32(b, tap, convolution_->operand(1).dtype());
   return element == Scalar::F32 ? tap : b.cast(kernel::OpKind::FExt, tap, Scalar::F32);
 }
 

@@ -43,8 +43,7 @@ public:
     tiles_.emit(
         b, [](const WindowTiles::Position&) {},
         [&](const WindowTiles::Segment& segment, const WindowTiles::Position& position, bool clipped) {
-          Registers starts(static_cast<size_t>(segment.pixels),
-                           b.constant({Scalar::F32, tiles_.lanes()}, identity));
+          Registers starts(static_cast<size_t>(segment.pixels), start_of(b, identity));
           Registers pixels =
               clipped ? pool_lines(b, segment, position, starts) : pool_columns(b, segment, position, starts);
           for (int p = 0; p < segment.pixels; ++p) {
@@ -64,8 +63,20 @@ private:
                          tiles_.lanes());
   }
 
+  bool is_of_bytes() const { return is_integer(root_.op->type().dtype); }
+  kernel::Register start_of(Builder& b, double identity) const {
+    if (is_of_bytes()) return b.constant_int({Scalar::I8, tiles_.lanes()}, static_cast<int64_t>(identity));
+    return b.constant({Scalar::F32, tiles_.lanes()}, identity);
+  }
+
   // The machine's maximum ignores a NaN in its first operand, which is put in its place then.
   kernel::Register combine(Builder& b, kernel::Register input, kernel::Register reduced) const {
+    if (is_of_bytes()) {
+      bool has_sign = is_signed(root_.op->type().dtype), largest = reducer_ == Opcode::Maximum;
+      return b.binary(largest ? (has_sign ? OpKind::SMax : OpKind::UMax)
+                              : (has_sign ? OpKind::SMin : OpKind::UMin),
+                      input, reduced);
+    }
     if (reducer_ == Opcode::Add) return b.binary(OpKind::FAdd, reduced, input);
     kernel::Register larger =
         b.binary(reducer_ == Opcode::Maximum ? OpKind::FMaxFast : OpKind::FMinFast, input, reduced);
