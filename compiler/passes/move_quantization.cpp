@@ -8,7 +8,7 @@
 //
 //   quantize (dequantize %x)                      ->    %x, where both have the same scale and zero point
 //
-//   %q = quantize %y : i8                         ->    %q = bitcast_convert (xor (quantize %y : u8), 0x80)
+//   %q = quantize %y : i8                         ->    %q = convert (xor (quantize %y : u8), 0x80) : i8,
 //                                                       where bytes of unlike signs alone are multiplied
 //
 // Movements and maxima of windows choose among values and leave their order; quantising and dequantising by
@@ -175,6 +175,19 @@ Value sink_shift(Instruction& instruction) {
   return shift_like(builder, moved(builder, instruction, bytes), *first);
 }
 
+// What is computed of shifted bytes is computed of those below the shift.
+Value undo_shift(Instruction& convert) {
+  DType to = convert.type().dtype;
+  if (!convert.is(Opcode::Convert) || (to != DType::I32 && to != DType::F32)) return {};
+  auto shifted = shifted_bytes(convert.operand(0));
+  if (!shifted) return {};
+  GraphBuilder builder = builder_at(convert);
+  if (shifted->shift == 0) return builder.convert(shifted->bytes, to);
+  Value wide = builder.convert(shifted->bytes, DType::I32);
+  wide = builder.op(Opcode::Subtract, {wide, builder.splat_like(wide, static_cast<double>(shifted->shift))});
+  return builder.convert(wide, to);
+}
+
 Value move(Instruction& instruction, const PassOptions& options) {
   for (Value operand : instruction.operands())
     if (!operand.type().is_tensor()) return {};
@@ -182,6 +195,7 @@ Value move(Instruction& instruction, const PassOptions& options) {
   if (Value value = sink_concatenated(instruction)) return value;
   if (Value value = raise_quantization(instruction)) return value;
   if (Value value = sink_shift(instruction)) return value;
+  if (Value value = undo_shift(instruction)) return value;
   return options.target ? make_unsigned(instruction, *options.target) : Value{};
 }
 

@@ -53,7 +53,7 @@ std::optional<Centered> centered_bytes(Value value, Value zero_point) {
 } // namespace
 
 std::optional<ShiftedBytes> shifted_bytes(Value value) {
-  if (!value.def->is(Opcode::BitcastConvert) || value.dtype() != DType::I8 ||
+  if (!value.def->is(Opcode::Convert) || value.dtype() != DType::I8 ||
       value.def->operand(0).dtype() != DType::U8)
     return std::nullopt;
   Value bytes = value.def->operand(0);
@@ -64,9 +64,7 @@ std::optional<ShiftedBytes> shifted_bytes(Value value) {
 
 Value shift_like(GraphBuilder& builder, Value bytes, const ShiftedBytes& like) {
   if (like.shift != 0) bytes = builder.op(Opcode::Xor, {bytes, builder.splat_like(bytes, 128)});
-  Type type = bytes.type();
-  type.dtype = DType::I8;
-  return builder.make_typed(Opcode::BitcastConvert, {bytes}, {type})->result();
+  return builder.convert(bytes, DType::I8);
 }
 
 std::optional<Centered> centered(Value value) {
@@ -79,7 +77,16 @@ std::optional<Centered> centered(Value value) {
   if (value.dtype() != DType::I32) return std::nullopt;
   if (auto found = centered_bytes(converted(value, DType::I32), {})) return found;
   if (!value.def->is(Opcode::Subtract)) return std::nullopt;
-  return centered_bytes(converted(value.def->operand(0), DType::I32), value.def->operand(1));
+  Value minuend = value.def->operand(0), subtrahend = value.def->operand(1);
+  auto constant = splat_value(subtrahend);
+  if (auto found = centered_bytes(converted(minuend, DType::I32), subtrahend)) return found;
+  // What a shift leaves, and then a zero point.
+  auto inner = minuend.def->is(Opcode::Subtract) ? centered(minuend) : std::nullopt;
+  if (!inner || inner->shift != 0) return std::nullopt;
+  if (auto shift = splat_value(inner->zero_point))
+    return Centered{inner->integers, subtrahend, static_cast<int64_t>(*shift)};
+  if (!constant) return std::nullopt;
+  return Centered{inner->integers, inner->zero_point, static_cast<int64_t>(*constant)};
 }
 
 std::optional<Dequantized> dequantized(Value value) {

@@ -2,8 +2,8 @@
 //
 //   dequantised   (convert(x) - zero_point) * scale      the scale is left out where products come before it
 //   quantised     convert(clamp(low, round(y / scale) + zero_point, high))
-//   shifted       bitcast_convert(xor(x, 0x80) : u8) : i8, which is 128 below x, or bitcast_convert(x : u8) : i8
-//                 of numbers below 128
+//   shifted       convert(xor(x, 0x80) : u8) : i8, which is 128 below x, or convert(x : u8) : i8 of numbers
+//                 below 128
 #pragma once
 
 #include "compiler/passes/match.h"
