@@ -112,6 +112,7 @@ private:
     }
     case Opcode::Reverse: return !contains(instruction.attributes().ints("dims"), 1);
     case Opcode::Gather:
+      if (looks_up_bytes(instruction)) return true;
       return is_static && instruction.attributes().integer("axis") >= 2 && instruction.operand(1).rank() == 1;
     case Opcode::BroadcastInDim:
     case Opcode::Reshape: return is_static && keeps_channels(instruction);
@@ -153,6 +154,7 @@ private:
   static std::vector<Value> tensor_operands(const Instruction& instruction) {
     if (is_elementwise(instruction.opcode()) || instruction.is(Opcode::Concatenate))
       return instruction.operands();
+    if (looks_up_bytes(instruction)) return {instruction.operand(1)};
     return {instruction.operand(0)};
   }
 
@@ -178,7 +180,9 @@ private:
       int count = is_elementwise(instruction.opcode()) || instruction.is(Opcode::Concatenate)
                       ? instruction.num_operands()
                       : 1;
-      for (int i = 0; i < count; ++i) instruction.set_operand(i, blocked_form(instruction.operand(i)));
+      int first = looks_up_bytes(instruction) ? 1 : 0;
+      for (int i = first; i < first + count; ++i)
+        instruction.set_operand(i, blocked_form(instruction.operand(i)));
       return;
     }
     if (reads_blocks(instruction)) return;

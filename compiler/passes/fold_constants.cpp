@@ -131,12 +131,13 @@ bool is_small_beside(Stored result, Stored operands, FoldedSize size) {
                                    : result.elements <= 4 * operands.elements;
 }
 
-// Whether tensors of bytes become tensors of something wider: they are the integers of quantised values.
+// Whether bytes become something wider: they are the integers of quantised weights, but where they are a
+// vector.
 bool widens_bytes(const Instruction& instruction) {
   const Type &from = instruction.num_operands() == 1 ? instruction.operand(0).type() : instruction.type(),
              &to = instruction.type();
   return instruction.is(Opcode::Convert) && is_integer(from.dtype) && from.dtype != DType::Bool &&
-         bit_width(from.dtype) <= 8 && bit_width(to.dtype) > 8 && from.num_elements() > 1;
+         bit_width(from.dtype) <= 8 && bit_width(to.dtype) > 8 && from.rank() > 1;
 }
 
 bool is_worth_folding(const Instruction& instruction, FoldedSize size, const PassOptions& options,

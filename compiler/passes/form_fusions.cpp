@@ -31,7 +31,7 @@ namespace firn {
 namespace {
 
 constexpr size_t kMaximumMembers = 48;  // beyond this, registers spill and code grows without gain
-constexpr size_t kMaximumEpilogue = 24; // members after a contraction, which holds most registers itself
+constexpr size_t kMaximumEpilogue = 40; // members after a contraction, which holds most registers itself
 constexpr int64_t kMinimumRow = 8;      // rows shorter than a vector gain nothing from being contiguous
 constexpr int64_t kSmallShare = 64;     // of a value's elements: so few stay in the nearest cache
 

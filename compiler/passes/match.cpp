@@ -106,6 +106,13 @@ bool is_movement(Opcode opcode) {
   return op_info(opcode).op_class == OpClass::Movement;
 }
 
+bool looks_up_bytes(const Instruction& instruction) {
+  if (!instruction.is(Opcode::Gather)) return false;
+  const Type &table = instruction.operand(0).type(), &indices = instruction.operand(1).type();
+  return indices.is_tensor() && indices.dtype == DType::U8 && table.rank() == 1 && table.is_static() &&
+         table.dim(0) == kByteValues;
+}
+
 bool has_bounds(const Type& type) {
   if (!type.is_tensor()) return false;
   std::vector<int64_t> bounds;

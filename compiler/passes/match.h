@@ -42,6 +42,10 @@ bool same_dims(const Type& lhs, const Type& rhs);
 // Moves data without arithmetic and costs no more than the copy: reshape, transpose, slice, broadcast, ...
 bool is_movement(Opcode opcode);
 
+// A gather of a table with an element for every byte: elementwise in its indices.
+inline constexpr int64_t kByteValues = 256;
+bool looks_up_bytes(const Instruction& instruction);
+
 // Tensors whose dims are numbers, or vary within bounds that symbols have.
 bool has_bounds(const Type& type);
 // Elements of such a tensor where every dim is at its bound.

@@ -100,7 +100,9 @@ private:
   void shift_zero_point(Side& side, double shift) {
     if (!side.zero_point) side.zero_point = Parameter{b_.scalar(DType::I32, 0), -1};
     Value& source = side.zero_point->source;
-    source = b_.op(Opcode::Add, {source, b_.splat_like(source, shift)});
+    auto known = source.rank() == 0 ? splat_value(source) : std::nullopt;
+    source = known ? b_.scalar(DType::I32, *known + shift)
+                   : b_.op(Opcode::Add, {source, b_.splat_like(source, shift)});
   }
 
   // The dim of the result that a dim of an operand runs along; nothing: it is summed over.
@@ -129,10 +131,21 @@ private:
         if (parameter && !result_dim(i, parameter->dim)) return false;
     if (!is_convolution()) return true;
     if (sides_[1].zero_point || (sides_[0].zero_point && sides_[0].zero_point->dim >= 0)) return false;
-    const std::vector<WindowDim>& dims = contraction_.attributes().window().dims;
-    return !sides_[0].zero_point || std::all_of(dims.begin(), dims.end(), [](const WindowDim& dim) {
-      return dim.input_dilation == 1 && dim.pad_low >= 0 && dim.pad_high >= 0;
-    });
+    if (!sides_[0].zero_point) return true;
+    bool pads = false;
+    for (const WindowDim& dim : contraction_.attributes().window().dims) {
+      if (dim.input_dilation != 1 || dim.pad_low < 0 || dim.pad_high < 0) return false;
+      pads |= dim.pad_low > 0 || dim.pad_high > 0;
+    }
+    return !pads || is_byte_of_input(sides_[0].zero_point->source);
+  }
+
+  // Whether the zero point is a number that the input's bytes can hold.
+  bool is_byte_of_input(Value zero_point) const {
+    DType dtype = sides_[0].integers.dtype();
+    if (auto known = splat_value(zero_point))
+      return dtype == DType::U8 ? *known >= 0 && *known <= 255 : *known >= -128 && *known <= 127;
+    return zero_point.def->is(Opcode::Convert) && zero_point.def->operand(0).dtype() == dtype;
   }
 
   std::vector<int64_t> summed_dims(int operand) const {

@@ -22,16 +22,10 @@ namespace firn {
 namespace {
 
 constexpr size_t kMostMembers = 64;
-constexpr int64_t kTableSize = 256;
-constexpr int64_t kLeastElements = 4 * kTableSize; // of what is looked up
+constexpr int64_t kLeastElements = 4 * kByteValues; // of what is looked up
 
 bool is_byte(Value value) {
   return value.type().is_tensor() && (value.dtype() == DType::U8 || value.dtype() == DType::I8);
-}
-
-bool is_table(const Instruction& gather) {
-  return gather.is(Opcode::Gather) && is_byte(gather.operand(1)) && gather.operand(0).rank() == 1 &&
-         gather.operand(0).type().is_static() && gather.operand(0).dim(0) == kTableSize;
 }
 
 // The elementwise ops between a value of bytes and one other.
@@ -64,14 +58,14 @@ private:
       if (splat_value(operand)) continue;
       if (!operand.type().is_tensor() || operand.type().dims != result_.type().dims) return false;
       Instruction& def = *operand.def;
-      bool passes = through_tables && is_table(def);
+      bool passes = through_tables && looks_up_bytes(def);
       if (is_byte(operand) && !passes) {
         if (argument_ && !(argument_ == operand)) return false;
         argument_ = operand;
       } else if (passes) {
         if (argument_ && !(argument_ == def.operand(1))) return false;
         argument_ = def.operand(1);
-        members_.insert(&def);
+        is_costly_ = true; // with a table already: one that goes further is as cheap
       } else if (!is_elementwise(def.opcode()) || !collect(def, through_tables)) {
         return false;
       }
@@ -82,12 +76,12 @@ private:
   Value lookup() {
     GraphBuilder builder(*result_.parent(), &result_);
     builder.set_location(result_.location());
-    std::vector<int64_t> bytes(kTableSize);
+    std::vector<int64_t> bytes(kByteValues);
     for (size_t i = 0; i < bytes.size(); ++i)
-      bytes[i] = argument_.dtype() == DType::I8 && i > 127 ? static_cast<int64_t>(i) - kTableSize
+      bytes[i] = argument_.dtype() == DType::I8 && i > 127 ? static_cast<int64_t>(i) - kByteValues
                                                            : static_cast<int64_t>(i);
     made_[{argument_.def, argument_.index}] =
-        builder.constant(Literal::of<int64_t>(argument_.dtype(), {kTableSize}, bytes));
+        builder.constant(Literal::of<int64_t>(argument_.dtype(), {kByteValues}, bytes));
     Value table = remade(builder, result_.result());
     Value index = argument_;
     if (index.dtype() == DType::I8) index = builder.convert(index, DType::U8);
@@ -99,11 +93,11 @@ private:
     auto [known, is_new] = made_.try_emplace({value.def, value.index});
     if (!is_new) return known->second;
     Type type = value.type();
-    type.dims = {Dim(kTableSize)};
+    type.dims = {Dim(kByteValues)};
     Value made;
     if (auto splat = splat_value(value)) {
       made = make_splat(builder, type, *splat);
-    } else if (is_table(*value.def)) {
+    } else if (looks_up_bytes(*value.def)) {
       made = value.def->operand(0);
     } else {
       std::vector<Value> operands;

@@ -80,6 +80,7 @@ void set_x86_facts(TargetInfo& machine, const FeatureSet& features) {
   machine.dot2_bits = std::min(bits, wide ? 512 : has("avx2") ? 256 : 128);
   machine.bf16_dot2_bits = has("avx512bf16") ? std::min(bits, wide ? 512 : 256) : 0;
   machine.has_tile_matrices = has("amx-int8") && has("amx-bf16");
+  machine.has_byte_tables = has("avx512vbmi") && wide;
 }
 
 // Products of several steps on ARM; those of Cortex-M's DSP extension take a general register.

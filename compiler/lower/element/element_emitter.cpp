@@ -347,22 +347,44 @@ void RegionLeaves::add_constants(KernelMaker& maker, const Region& region) {
   }
 }
 
+namespace {
+
+constexpr int64_t kByteValues = 256;
+
+bool is_byte_table(const Type& type) {
+  return type.rank() == 1 && type.is_static() && type.dim(0) == kByteValues && type.layout.is_plain() &&
+         bit_width(type.dtype) == 8 && is_integer(type.dtype);
+}
+
+} // namespace
+
 void RegionLeaves::bind_to(ElementEmitter& emitter) const {
-  for (const Entry& entry : entries_)
+  for (const Entry& entry : entries_) {
+    if (is_byte_table(entry.type))
+      emitter.bind_table(entry.value, [builder = builder_, entry](kernel::Register bytes) {
+        kernel::Register offsets = builder->cast(OpKind::ZExt, bytes, kernel::Scalar::I32);
+        return builder->gather(builder->type(bytes), entry.buffer, 0, offsets);
+      });
     emitter.bind(entry.value, [builder = builder_, entry](const Index& index, const Lanes& lanes) {
       return load_element(*builder, entry.buffer, entry.type, index, lanes);
     });
+  }
 }
 
 void RegionLeaves::bind_recording(kernel::Builder& builder, ElementEmitter& emitter,
                                   std::vector<IntExpr>* record) const {
-  for (const Entry& entry : entries_)
+  for (const Entry& entry : entries_) {
+    if (is_byte_table(entry.type))
+      emitter.bind_table(entry.value, [&builder](kernel::Register bytes) {
+        return builder.emit(OpKind::Constant, {}, builder.type(bytes));
+      });
     emitter.bind(entry.value, [&builder, record, entry](const Index& index, const Lanes& lanes) {
       record->push_back(entry.type.offset_of(index));
       // No constant, so that what it feeds does not fold away.
       kernel::MachineType type = value_type(entry.type.dtype, lanes.count);
       return builder.emit(OpKind::Constant, {}, type);
     });
+  }
 }
 
 void RegionLeaves::remove(Value value) {

@@ -35,6 +35,9 @@ public:
 
   // What stands for a value, such as a region's parameter.
   void bind(Value value, Leaf leaf) { leaves_[key(value)] = std::move(leaf); }
+  // Where elements of a table are, one for every byte: gives those of a vector of bytes.
+  using ByteTable = std::function<kernel::Register(kernel::Register bytes)>;
+  void bind_table(Value value, ByteTable table) { tables_[key(value)] = std::move(table); }
   // The element of `value` at `index` (one expression per logical dim), as value_type(dtype, lanes.count).
   kernel::Register emit(Value value, const Index& index);
 
@@ -71,6 +74,7 @@ private:
   kernel::Register emit_pad(const Instruction& instruction, const Index& index);
   kernel::Register emit_concatenate(const Instruction& instruction, const Index& index);
   kernel::Register emit_gather(const Instruction& instruction, const Index& index);
+  kernel::Register look_up_bytes(const Instruction& gather, const Index& index); // no value: it does not
   kernel::Register emit_gather_elements(const Instruction& instruction, const Index& index);
   kernel::Register emit_gather_nd(const Instruction& instruction, const Index& index);
   kernel::Register emit_dynamic_slice(const Instruction& instruction, const Index& index);
@@ -102,6 +106,7 @@ private:
   ElementEmitter make_inner(Lanes lanes) const {
     ElementEmitter inner(builder_, std::move(lanes));
     inner.leaves_ = leaves_;
+    inner.tables_ = tables_;
     inner.code_ = code_;
     inner.code_.lanes = 1;
     return inner;
@@ -128,6 +133,7 @@ private:
   kernel::Builder& builder_;
   Lanes lanes_;
   std::map<Key, Leaf> leaves_;
+  std::map<Key, ByteTable> tables_;
   std::map<Key, std::vector<Cached>> cache_;
   ElementUses* uses_ = nullptr;
   plan::ElementCode code_ = {.lanes = 1};

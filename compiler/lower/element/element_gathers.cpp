@@ -38,7 +38,17 @@ IntExpr ElementEmitter::runtime_index(Value indices, const Index& at, const IntE
                            : clamped_symbol(builder_, value, 0, extent - 1);
 }
 
+// A table is as good as arithmetic: each lane gives the element of its own byte.
+kernel::Register ElementEmitter::look_up_bytes(const Instruction& gather, const Index& index) {
+  Value data = gather.operand(0), indices = gather.operand(1);
+  auto table = tables_.find(key(data));
+  bool in_vectors = lanes_.count > 1 || uses_;
+  if (table == tables_.end() || !in_vectors || indices.dtype() != DType::U8) return {};
+  return table->second(emit(indices, index));
+}
+
 kernel::Register ElementEmitter::emit_gather(const Instruction& gather, const Index& index) {
+  if (kernel::Register found = look_up_bytes(gather, index)) return found;
   size_t axis = static_cast<size_t>(gather.attributes().integer("axis"));
   Value data = gather.operand(0), indices = gather.operand(1);
   size_t rank = indices.type().dims.size();
