@@ -1,4 +1,4 @@
-// move-quantization: lets integers of a byte, rather than the floats that they stand for, be moved and stored.
+// move-quantization: lets bytes, rather than the floats that they stand for, be moved and stored.
 //
 //   %f = multiply (convert %x : f32[64,8]), %s          %t = transpose %x : u8[8,64]
 //   %t = transpose %f {permutation = [1, 0]}      ->    %f = multiply (convert %t : f32[8,64]), %s

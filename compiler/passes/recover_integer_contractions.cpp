@@ -13,8 +13,8 @@
 // is the zero point, which is written around the input where that is not zero. The same of products whose
 // factors are widened to i32 and have no scale (QLinearConv, MatMulInteger and their like).
 //
-// The quotient of such a value and the scale that it is quantised by becomes a product with the inverse, which
-// joins the constants that it is multiplied with already.
+// The quotient of such a value and the scale that it is quantised by becomes a product with the inverse,
+// which joins the constants that it is multiplied with already.
 //
 // With strict maths floats are multiplied as the model says: sums of f32 round.
 //
@@ -31,7 +31,7 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kMostSteps = INT_MAX / (255 * 128); // of a sum that i32 holds
+constexpr int64_t kMostSteps = INT_MAX / (255 * 255); // of a sum that i32 holds
 
 // A zero point or scale: one, or one for each index of a dim of the tensor.
 struct Parameter {

@@ -73,7 +73,8 @@ bool decides_shapes(const Literal& input) {
 
 // Evaluates the module and compares; "" if all is well.
 std::string check(const Module& module, const std::map<std::string, LiteralRef>& inputs,
-                  const std::vector<LiteralRef>& outputs) {
+                  const std::vector<onnx::StoredOutput>& stored) {
+  std::vector<LiteralRef> outputs = onnx::as_results(stored, module.main().result_names);
   if (Result verified = verify(module); !verified) return "verify: " + verified.error().message;
   std::vector<LiteralRef> arguments;
   for (const std::string& name : module.main().parameter_names) {

@@ -1,0 +1,97 @@
+// Kernels over bytes: depthwise convolutions and poolings in blocks of channels, tables of bytes.
+#include "tests/codegen/model_object.h"
+#include "tests/lower/lowered_program.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn::test;
+
+namespace {
+
+// All numbers that bytes have.
+std::map<std::string, Range> all_bytes(const std::string& dtype) {
+  Range range = dtype == "u8" ? Range{0, 255} : Range{-128, 127};
+  return {{"x", range}, {"w", {-128, 127}}};
+}
+
+struct Blocks {
+  std::string plain, blocked;
+};
+
+Blocks blocks_of(const std::string& dtype, int channels, const std::string& spatial, const std::string& cpu) {
+  std::string plain = dtype + "[2," + std::to_string(channels) + "," + spatial + "]";
+  return {plain, plain + "{0,1,2,3:1x" + std::to_string(target_of("", cpu).channel_block()) + "}"};
+}
+
+// `in`, `out`: spatial dims.
+void expect_depthwise(const std::string& dtype, int channels, const std::string& in, const std::string& taps,
+                      const std::string& window, const std::string& out) {
+  for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
+    Blocks x = blocks_of(dtype, channels, in, cpu), y = blocks_of("i32", channels, out, cpu);
+    std::string c = std::to_string(channels), w = "i8[" + c + ",1," + taps + "]", bias = "i32[" + c + "]";
+    std::string text = "module @m { func @main(%x: " + x.plain + ", %w: " + w + ", %v: " + bias + ") -> (" +
+                       y.plain + ") { %b = copy %x : " + x.blocked +
+                       " %f = fusion %b, %w, %v {kind = contraction} region (%p: " + x.blocked +
+                       ", %q: " + w + ", %u: " + bias + ") { %c = convolution %p, %q {window = " + window +
+                       ", groups = " + c + ", result = i32} : " + y.blocked +
+                       " %a = broadcast_in_dim %u {dims = [1]} : " + y.blocked +
+                       " %s = add %c, %a : " + y.blocked + " return %s } : " + y.blocked +
+                       " %r = copy %f : " + y.plain + " return %r } }";
+    bool found = false;
+    for (const auto& kernel : lower_text(text, cpu).kernels)
+      found |= kernel->algorithm.find("depthwise") != std::string::npos;
+    CHECK(found);
+    expect_lowered_module(text, {.tolerance = 0, .ranges = all_bytes(dtype), .cpus = {cpu}});
+  }
+}
+
+void expect_pooling(const std::string& dtype, const std::string& identity, const std::string& op,
+                    const std::string& in, const std::string& window, const std::string& out) {
+  for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
+    Blocks x = blocks_of(dtype, 21, in, cpu), y = blocks_of(dtype, 21, out, cpu);
+    std::string text = "module @m { func @main(%x: " + x.plain + ") -> (" + y.plain +
+                       ") { %b = copy %x : " + x.blocked + " %i = constant [" + identity + "] : " + dtype +
+                       "[] %p = reduce_window %b, %i {window = " + window + "} region (%l: " + dtype +
+                       "[], %q: " + dtype + "[]) { %m = " + op + " %l, %q : " + dtype +
+                       "[] return %m } : " + y.blocked + " %r = copy %p : " + y.plain + " return %r } }";
+    bool found = false;
+    for (const auto& kernel : lower_text(text, cpu).kernels) found |= kernel->name.find("pooling") == 0;
+    CHECK(found);
+    expect_lowered_module(text, {.tolerance = 0, .ranges = all_bytes(dtype), .cpus = {cpu}});
+  }
+}
+
+// A table of 256 of `dtype`, here `7 * i` in bytes, and what is looked up in it.
+std::string table_text(const std::string& dtype, const std::string& dims) {
+  return "module @m { func @main(%x: u8[" + dims + "]) -> (" + dtype + "[" + dims +
+         "]) { %i = iota {dim = 0} : i32[256] %s = constant [7] : i32[] %m = broadcast_in_dim %s {dims = []} "
+         ": "
+         "i32[256] %p = multiply %i, %m : i32[256] %t = convert %p {to = " +
+         dtype + "} : " + dtype + "[256] %r = gather %t, %x {axis = 0} : " + dtype + "[" + dims +
+         "] return %r } }";
+}
+
+} // namespace
+
+TEST_CASE("depthwise convolutions of bytes", "[lower]") {
+  expect_depthwise("u8", 24, "9,9", "3,3", "3x3 pad 1_1x1_1", "9,9");
+  expect_depthwise("i8", 16, "12,33", "3,3", "3x3 pad 0_1x1_1 stride 2x2", "6,17");
+  expect_depthwise("u8", 5, "10,17", "5,5", "5x5 pad 2_2x2_2", "10,17");
+  expect_depthwise("i8", 40, "3,2", "5,5", "5x5 pad 2_2x2_2", "3,2");
+  expect_depthwise("u8", 33, "6,40", "1,3", "1x3 pad 0_0x2_0", "6,40");
+}
+
+TEST_CASE("poolings of bytes", "[lower]") {
+  expect_pooling("u8", "0", "maximum", "9,11", "1x1x3x3 pad 0_0x0_0x1_1x1_1 stride 1x1x2x2", "5,6");
+  expect_pooling("i8", "-128", "maximum", "8,8", "1x1x2x2 stride 1x1x2x2", "4,4");
+  expect_pooling("i8", "127", "minimum", "7,5", "1x1x3x1 pad 0_0x0_0x1_1x0_0", "7,5");
+}
+
+TEST_CASE("tables of bytes", "[lower]") {
+  for (const char* dims : {"1", "63", "64", "3,5,67", "4,200", "2,130", "1,1"})
+    for (const char* dtype : {"u8", "i8", "f32", "i32"})
+      expect_lowered_module(table_text(dtype, dims),
+                            {.tolerance = 0,
+                             .ranges = all_bytes("u8"),
+                             .cpus = {"x86-64", "x86-64-v3", "x86-64-v4", "native"}});
+}
