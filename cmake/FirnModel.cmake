@@ -4,7 +4,7 @@
 #   firn_add_library(<target> MODEL <file.onnx> CLASS <ns::Name>
 #     [NAMES new=old ...] [DIMS name=value|lo..hi|lo..hi:multiple|a|b ...] [CONST input=value|file ...] [STATE past=present ...] [EXTERNAL name ...]
 #     [TARGET <triple>] [CPU <name>|MULTIVERSION <name> ...] [OPT speed|size|debug] [MATH default|strict] [WEIGHTS embed|init] [THREADS <n>]
-#     [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
+#     [QUANTIZE DATA <folder> [BUDGET <relative error>]] [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
 #   firn_add_golden_test(<test> LIBRARY <target> DATA <folder> [TOLERANCE 1e-5])
 #
 # The library's header is "<target>.h". The compiler is the executable FIRN_EXECUTABLE if that is set, else the target
@@ -100,6 +100,35 @@ function(_firn_is_generated path directory result)
   set(${result} "${found}" PARENT_SCOPE)
 endfunction()
 
+# Makes the model in 8-bit integers with the build, by QUANTIZE's words: DATA <folder> [BUDGET <number>]. Sets `result` to
+# its path.
+function(_firn_quantize call compiler model folder words result)
+  cmake_parse_arguments(arg "" "DATA;BUDGET" "" ${words})
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_DATA)
+    list(JOIN words " " words)
+    _firn_refuse("${call}" "QUANTIZE ${words}: wanted DATA <folder> [BUDGET <relative error>]")
+  endif()
+  get_filename_component(data "${arg_DATA}" ABSOLUTE)
+  if(NOT IS_DIRECTORY "${data}")
+    _firn_refuse("${call}" "QUANTIZE DATA '${data}' is not a folder")
+  endif()
+  set(options --data "${data}")
+  if(DEFINED arg_BUDGET)
+    list(APPEND options --budget "${arg_BUDGET}")
+  endif()
+  get_filename_component(name "${model}" NAME_WE)
+  set(quantized "${folder}/${name}.int8.onnx")
+  file(GLOB_RECURSE samples CONFIGURE_DEPENDS "${data}/*")
+  add_custom_command(
+    OUTPUT "${quantized}"
+    BYPRODUCTS "${folder}/${name}.int8.html"
+    COMMAND "${compiler}" quantize "${model}" -o "${quantized}" --quiet ${options}
+    DEPENDS "${model}" "${compiler}" ${samples}
+    COMMENT "Quantising model ${name}"
+    VERBATIM)
+  set(${result} "${quantized}" PARENT_SCOPE)
+endfunction()
+
 # Sets `result` to how names of C functions of the class start: two classes with one start are taken for one.
 function(_firn_symbol_prefix class result)
   string(REPLACE "::" "_" prefix "${class}")
@@ -153,7 +182,7 @@ endfunction()
 function(firn_add_library target)
   set(call "firn_add_library(${target})")
   set(single MODEL CLASS TARGET CPU OPT MATH WEIGHTS THREADS FLASH_BUDGET RAM_BUDGET PREBUILT_OBJECT PREBUILT_HEADER)
-  set(multiple NAMES DIMS CONST MULTIVERSION STATE EXTERNAL OPTIONS)
+  set(multiple NAMES DIMS CONST MULTIVERSION STATE EXTERNAL QUANTIZE OPTIONS)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "${single}" "${multiple}")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     _firn_refuse("${call}" "cannot read: ${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}")
@@ -234,6 +263,9 @@ function(firn_add_library target)
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/${target}.firn")
   set(stem "${folder}/${target}")
   file(MAKE_DIRECTORY "${folder}")
+  if(DEFINED arg_QUANTIZE)
+    _firn_quantize("${call}" "${compiler}" "${model}" "${folder}" "${arg_QUANTIZE}" model)
+  endif()
   add_custom_command(
     OUTPUT "${stem}.o" "${stem}.h" "${stem}.json"
     COMMAND "${compiler}" compile "${model}" -o "${stem}" --class "${arg_CLASS}" --depfile "${stem}.d" --quiet

@@ -29,6 +29,9 @@ endforeach()
 expect_refusal("CONST k"
   "${start}CONST k: wanted input=value, or input=file.npy or .pb")
 expect_refusal("CONST k=nowhere.npy" "nowhere.npy' does not exist")
+expect_refusal("QUANTIZE BUDGET 0.1"
+  "${start}QUANTIZE BUDGET 0.1: wanted DATA <folder> [BUDGET <relative error>]")
+expect_refusal("QUANTIZE DATA nowhere" "nowhere' is not a folder")
 expect_refusal("STATE past"
   "${start}STATE past: wanted past=present, an input and the output that it is in the next run")
 expect_refusal("OPT fastest"
