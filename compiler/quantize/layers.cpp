@@ -45,6 +45,20 @@ public:
     return std::nullopt;
   }
 
+  // Rows of a table that is worth it.
+  std::optional<Layer> lookup(int number) const {
+    const wire::NodeProto& node = nodes_[number];
+    if (!is_operator(node, "Gather") || node.input_size() != 2 || int_attribute(node, "axis", 0) != 0)
+      return std::nullopt;
+    LiteralRef table = model_.constant(node.input(0));
+    constexpr int64_t kFewest = 4096;
+    if (!is_f32(table, 2) || table->num_elements() < kFewest || model_.constant(node.input(1)))
+      return std::nullopt;
+    Layer layer = make(number, Layer::Kind::Lookup);
+    layer.weight = layer.weight_axis = 0;
+    return layer;
+  }
+
   // Sums, products and pools, given the layers that feed and follow them.
   std::optional<Layer> between(int number, const std::set<int>& layers) const {
     const wire::NodeProto& node = nodes_[number];
@@ -252,6 +266,10 @@ Expected<std::vector<Layer>> find_layers(const Model& model, const std::vector<s
       layers.emplace(i, std::move(*layer));
       numbers.insert(i);
     }
+  // Nothing is computed in integers on account of a table alone.
+  for (int i = 0; i < count && !layers.empty(); ++i)
+    if (auto layer = finder.lookup(i); layer && !is_kept(model.graph().node(i)))
+      layers.emplace(i, std::move(*layer));
   std::vector<Layer> list;
   for (auto& [number, layer] : layers) list.push_back(std::move(layer));
   return list;

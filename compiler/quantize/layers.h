@@ -6,7 +6,8 @@
 namespace firn::quantize {
 
 struct Layer {
-  enum class Kind : uint8_t { Convolution, Product, Elementwise, Pool };
+  // Lookup: a Gather of rows of a constant table, which is its weight; it has no activations.
+  enum class Kind : uint8_t { Convolution, Product, Elementwise, Pool, Lookup };
   int node = -1;
   Kind kind = Kind::Product;
   std::string name;             // of the node, for reports

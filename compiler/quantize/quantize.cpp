@@ -86,6 +86,7 @@ LayerReport describe(const Model& model, const Plan& plan, const PlannedLayer& p
   row.has_harm = has_harm;
   for (const std::string& name : planned.activations)
     row.rules += (row.rules.empty() ? "" : ", ") + std::string(rule_name(plan.tensors.at(name).rule));
+  if (planned.layer.kind == Layer::Kind::Lookup) row.rules = "a scale for each row";
   if (planned.precision != Precision::Narrow)
     row.reason = "for the budget: alone it costs " + number_text("%.2g", row.harm);
   return row;

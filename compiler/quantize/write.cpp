@@ -27,10 +27,12 @@ public:
     for (int i = 0; i < original_.graph().node_size(); ++i) {
       wire::NodeProto node = original_.graph().node(i);
       auto layer = layers_.find(i);
-      if (layer != layers_.end())
-        add_layer(*layer->second, std::move(node));
-      else
+      if (layer == layers_.end())
         add_other(i, std::move(node));
+      else if (layer->second->layer.kind == Layer::Kind::Lookup)
+        add_lookup(*layer->second, std::move(node));
+      else
+        add_layer(*layer->second, std::move(node));
       for (const std::string& output : original_.graph().node(i).output()) add_pairs(output);
     }
     graph.clear_node();
@@ -123,6 +125,27 @@ private:
     if (layer.bias < 0 && layer.channels > 0 && !planned.correction.empty() &&
         layer.kind == Layer::Kind::Product && is_operator(nodes_.back(), "MatMul"))
       add_sum(planned);
+  }
+
+  // Rows of integers times the scales of these rows.
+  void add_lookup(const PlannedLayer& planned, wire::NodeProto node) {
+    const std::string table = node.input(0), result = node.output(0);
+    auto name = [&](const char* what) { return edited_.fresh_name(result + what); };
+    wire::NodeProto scales = node;
+    scales.set_name(name("_scales"));
+    scales.set_input(0, edited_.add_constant(table + "_scale", planned.weight->scales));
+    scales.set_output(0, scales.name());
+    node.set_input(0, edited_.add_constant(table + "_quantized", planned.weight->integers));
+    node.set_output(0, name("_quantized"));
+    wire::NodeProto wide = make_node("Cast", {node.output(0)}, {name("_cast")}, name("_cast_node"));
+    add_int_attribute(wide, "to", onnx::dtype_to_wire(DType::F32));
+    std::string behind = edited_.add_constant(result + "_axes", Literal::of_i64({-1}));
+    wire::NodeProto column =
+        make_node("Unsqueeze", {scales.output(0), behind}, {name("_column")}, name("_column_node"));
+    wire::NodeProto product =
+        make_node("Mul", {wide.output(0), column.output(0)}, {result}, name("_dequantized"));
+    for (wire::NodeProto* each : {&node, &wide, &scales, &column, &product})
+      nodes_.push_back(std::move(*each));
   }
 
   std::string add_weight(const std::string& name, const QuantizedWeight& weight) {

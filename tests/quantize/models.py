@@ -3,9 +3,10 @@
 budgets hold, that the bytes are the same every time."""
 import os
 import re
+import struct
 
-from sample_models import MODELS, draw, npy, read_npy, write, write_samples
-from tool import check, expect, finish, firn, temporary_folder
+from sample_models import MODELS, draw, embedding, npy, read_npy, write, write_samples
+from tool import check, expect, finish, firn, temporary_folder, tensor
 
 # Layers, and the largest relative error on unseen data.
 EXPECTED = {"convolutional": (6, .03), "gated": (10, .03), "perceptron": (2, .02), "transformer": (8, .03)}
@@ -59,6 +60,23 @@ def check_keep():
     check("conv2 " not in done.stdout, "a kept node is listed as a layer")
 
 
+def check_embedding():
+    """A table of rows that are looked up is stored in bytes."""
+    path = write("embedding/model.onnx", embedding())
+    for i in range(8):
+        words = struct.pack("<6q", *[(7 * i + 11 * j) % 64 - 32 for j in range(6)])
+        write(f"embedding/data/{i}/input_0.pb", tensor("words", [1, 6], words, dtype=7))
+    expect(["quantize", path, "--data", "embedding/data", "-o", "embedding/q.onnx"], 0, "2 of 2 layers in int8", "lookup", "a scale for each row")
+    check(os.path.getsize("embedding/q.onnx") < .4 * os.path.getsize(path), "the table is not stored in bytes")
+    unseen = write("embedding/unseen.pb", tensor("words", [1, 6], struct.pack("<6q", 63, 0, -1, -64, 31, 5), dtype=7))
+    found = []
+    for model in (path, "embedding/q.onnx"):
+        expect(["run", model, "--input", "words=" + unseen, "--output-dir", model + ".out"], 0)
+        found.append(read_npy(model + ".out/y.npy"))
+    error = relative_error(*found)
+    check(0 < error < .03, f"embedding: the error on unseen words is {error}")
+
+
 def check_old_opset():
     """Opset 11 becomes 13; the result is the same as of the newer file."""
     model, dims = MODELS["convolutional"](opset=11)
@@ -76,6 +94,7 @@ def main():
         check_budget()
         check_keep()
         check_old_opset()
+        check_embedding()
     finish()
 
 

@@ -119,6 +119,14 @@ def transformer():
     return model(graph(nodes, [value("x", [1, 12, 16])], [value("y", [1, 12, 16])], w.tensors), opset=17), [1, 12, 16]
 
 
+def embedding():
+    """Rows of a table for words, then a product; words: i64[1,6] -> y: f32[1,6,8]. Its data are folders."""
+    w = Weights(5)
+    nodes = [node("Gather", [w.uneven("table", [64, 80], .2), "words"], ["rows"], name="lookup"),
+             node("MatMul", ["rows", w.add("w", [80, 8], .2)], ["y"], name="product")]
+    return model(graph(nodes, [value("words", [1, 6], 7)], [value("y", [1, 6, 8])], w.tensors))
+
+
 MODELS = {"convolutional": convolutional, "gated": gated, "perceptron": perceptron, "transformer": transformer}
 
 
