@@ -65,7 +65,8 @@ template <class F> Expected<Values> with_accumulator(const OpCall& call, int64_t
   if (Result ok = call.spend(work); !ok) return ok.error();
   Domain result = domain_of(call.result_dtype());
   auto fits = [&](Domain domain) {
-    return domain == result || (domain == Domain::Real && result == Domain::Complex);
+    return domain == result || (domain == Domain::Real && result == Domain::Complex) ||
+           (domain == Domain::Integer && result == Domain::Real);
   };
   if (result == Domain::Text || !fits(domain_of(lhs.dtype())) || !fits(domain_of(rhs.dtype())))
     return call.unsupported("cannot combine " + describe(lhs) + " and " + describe(rhs) + " to " +

@@ -16,7 +16,7 @@ constexpr PassStep kSteps[] = {
     {kCleanup, false, "resolves exporters' shape arithmetic; every later pattern expects canonical forms"},
     {"simplify-control", false, "after constants are known: conditions have become constants"},
     {kCleanup, false, "inlined branches bring their own shape arithmetic"},
-    {"move-quantization,tabulate-bytes,recover-integer-contractions", true,
+    {"move-quantization,tabulate-bytes,recover-integer-contractions,keep-narrow-weights", true,
      "while every value stands beside its zero point and its scale"},
     {"recover-composites", false,
      "before anything moves transposes or scales into the decompositions it looks for"},

@@ -7,6 +7,8 @@
 #include "compiler/graph/composites.h"
 
 #include <algorithm>
+#include <array>
+#include <span>
 
 namespace firn::onnx {
 
@@ -172,6 +174,39 @@ Value block_zeros(NodeContext& node, Value given, int64_t bits, int64_t rows, in
   return node.convert(node.slice_dim(all, 1, 0, blocks), DType::F32);
 }
 
+// Element `i` of a row of packed integers, the lowest bits of a byte first.
+int bits_at(std::span<const uint8_t> row, int64_t i, int64_t bits) {
+  int64_t at = i * bits;
+  return row[static_cast<size_t>(at / 8)] >> (at % 8) & ((1 << bits) - 1);
+}
+
+// Constant weights [rows, blocks, block] less their zero points, as i8; nothing if they are not constant, or
+// some do not fit.
+Value centered_weights(NodeContext& node, Value packed, Value zeros, int64_t bits,
+                       std::array<int64_t, 3> dims) {
+  LiteralRef weights = node.constant(packed), points = node.constant(zeros);
+  if (!weights || weights->dtype() != DType::U8 || (zeros && (!points || points->dtype() != DType::U8)))
+    return {};
+  auto [rows, blocks, block] = dims;
+  size_t row_bytes = static_cast<size_t>(blocks * block * bits / 8),
+         zero_bytes = static_cast<size_t>((blocks * bits + 7) / 8);
+  if (points && points->data<uint8_t>().size() != static_cast<size_t>(rows) * zero_bytes) return {};
+  auto centered = std::make_shared<Literal>(DType::I8, std::vector<int64_t>{rows, blocks, block});
+  std::span<int8_t> out = centered->mutable_data<int8_t>();
+  std::span<const uint8_t> in = weights->data<uint8_t>();
+  for (int64_t row = 0, at = 0; row < rows; ++row) {
+    std::span<const uint8_t> own = in.subspan(static_cast<size_t>(row) * row_bytes, row_bytes), zero_row;
+    if (points) zero_row = points->data<uint8_t>().subspan(static_cast<size_t>(row) * zero_bytes, zero_bytes);
+    for (int64_t i = 0; i < blocks * block; ++i, ++at) {
+      int zero = points ? bits_at(zero_row, i / block, bits) : 1 << (bits - 1);
+      int value = bits_at(own, i, bits) - zero;
+      if (value < INT8_MIN || value > INT8_MAX) return {};
+      out[static_cast<size_t>(at)] = static_cast<int8_t>(value);
+    }
+  }
+  return node.model_constant(std::move(centered));
+}
+
 // A times the transposed matrix [N,K] of `bits` bits, in blocks along K, each with a scale and a zero point.
 void import_matmul_bits(NodeContext& node) {
   int64_t k = node.required_int("K"), n = node.required_int("N"), bits = node.int_attribute("bits", 4),
@@ -190,12 +225,17 @@ void import_matmul_bits(NodeContext& node) {
                   node.input_label(1) + " is " + b.type().to_string() + ", wants [" + std::to_string(n) +
                       "," + std::to_string(blocks) + "," + std::to_string(block * bits / 8) + "]"))
     return;
-  Value weights =
-      node.convert(unpacked(node, node.reshape_to(b, {n, blocks, block * bits / 8}), bits), DType::F32);
-  Value zeros = block_zeros(node, node.input(3), bits, n, blocks);
-  if (zeros && zeros.rank() > 0) zeros = node.unsqueeze(zeros, 2);
   Value scales = node.convert(node.reshape_to(node.input(2), {n, blocks, 1}), DType::F32);
-  weights = multiply(node, subtract(node, weights, zeros), scales);
+  Value weights = centered_weights(node, b, node.input(3), bits, {n, blocks, block});
+  if (weights) {
+    weights = multiply(node, node.convert(weights, DType::F32), scales);
+  } else {
+    weights =
+        node.convert(unpacked(node, node.reshape_to(b, {n, blocks, block * bits / 8}), bits), DType::F32);
+    Value zeros = block_zeros(node, node.input(3), bits, n, blocks);
+    if (zeros && zeros.rank() > 0) zeros = node.unsqueeze(zeros, 2);
+    weights = multiply(node, subtract(node, weights, zeros), scales);
+  }
   weights = node.reshape_to(weights, {n, blocks * block});
   if (blocks * block != k) weights = node.slice_dim(weights, 1, 0, k);
   Value wide = node.convert(a, DType::F32);

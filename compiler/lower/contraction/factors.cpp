@@ -9,10 +9,12 @@ using kernel::OpKind;
 using kernel::Register;
 using kernel::Scalar;
 
-// A factor of a product of single steps: integers are multiplied as i32.
-Register widened(Builder& b, DType dtype, Register factor) {
-  if (!is_integer(dtype) || bit_width(dtype) == 32) return factor;
-  return b.cast(is_signed(dtype) ? OpKind::SExt : OpKind::ZExt, factor, Scalar::I32);
+// A factor of a product of single steps: integers are multiplied as i32, or as the floats they are added to.
+Register widened(Builder& b, const plan::Product& product, DType dtype, Register factor) {
+  if (!is_integer(dtype)) return factor;
+  if (bit_width(dtype) < 32)
+    factor = b.cast(is_signed(dtype) ? OpKind::SExt : OpKind::ZExt, factor, Scalar::I32);
+  return is_float(product.accumulator) ? b.cast(OpKind::SIToF, factor, Scalar::F32) : factor;
 }
 
 // `count` steps in the low parts of a word.
@@ -36,7 +38,8 @@ Register load_factors(Builder& b, const plan::ContractionShape& shape, const Sca
                       const IntExpr& k) {
   int group = shape.product.k_group();
   if (group == 1)
-    return widened(b, factors.dtype, load_at(b, factors.buffer, factors.dtype, factors.place(0), Lanes{}));
+    return widened(b, shape.product, factors.dtype,
+                   load_at(b, factors.buffer, factors.dtype, factors.place(0), Lanes{}));
   bool is_tail = shape.k_tail > 0 && k.is_constant() && k.value() == shape.k.back().extent - 1;
   if (factors.lie_together && (!is_tail || factors.has_whole_tail))
     return b.load({Scalar::I32, 1}, factors.buffer, factors.place(0));
@@ -49,7 +52,7 @@ Register load_packed_factors(Builder& b, const plan::Product& product, int buffe
   Scalar scalar = memory_scalar(product.rhs);
   Register value = b.load({scalar, lanes}, buffer, index, lanes * kernel::scalar_bytes(scalar));
   if (scalar == Scalar::F16 || scalar == Scalar::BF16) return b.cast(OpKind::FExt, value, Scalar::F32);
-  return widened(b, product.rhs, value);
+  return widened(b, product, product.rhs, value);
 }
 
 Register unpacked_factors(Builder& b, const plan::Product& product, Register factors) {
