@@ -87,6 +87,28 @@ TEST_CASE("poolings of bytes", "[lower]") {
   expect_pooling("i8", "127", "minimum", "7,5", "1x1x3x1 pad 0_0x0_0x1_1x0_0", "7,5");
 }
 
+TEST_CASE("weights of bytes that floats are multiplied by", "[lower]") {
+  // Rows, columns, steps; the weights are the lhs or the rhs, constant or not.
+  struct Shape {
+    int m, n, k;
+  };
+  for (Shape s : {Shape{1, 64, 33}, {1, 200, 7}, {3, 17, 40}, {2, 1, 5}, {9, 48, 16}})
+    for (const char* dtype : {"i8", "u8"}) {
+      auto type = [](const std::string& of, int rows, int columns) {
+        return of + "[" + std::to_string(rows) + "," + std::to_string(columns) + "]";
+      };
+      std::string contract =
+          "{lhs_batch = [], lhs_contract = [1], rhs_batch = [], rhs_contract = [1], result = f32}";
+      auto expect = [&](const std::string& lhs, const std::string& rhs, const std::string& result) {
+        expect_lowered_module("module @m { func @main(%a: " + lhs + ", %b: " + rhs + ") -> (" + result +
+                                  ") { %r = dot %a, %b " + contract + " : " + result + " return %r } }",
+                              {.tolerance = 1e-5, .cpus = {"x86-64", "x86-64-v3", "native"}});
+      };
+      expect(type("f32", s.m, s.k), type(dtype, s.n, s.k), type("f32", s.m, s.n));
+      expect(type(dtype, s.n, s.k), type("f32", s.m, s.k), type("f32", s.n, s.m));
+    }
+}
+
 TEST_CASE("tables of bytes", "[lower]") {
   for (const char* dims : {"1", "63", "64", "3,5,67", "4,200", "2,130", "1,1"})
     for (const char* dtype : {"u8", "i8", "f32", "i32"})
