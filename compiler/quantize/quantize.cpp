@@ -2,11 +2,12 @@
 #include "compiler/quantize/quantize.h"
 
 #include "compiler/quantize/choose.h"
+#include "compiler/quantize/describe.h"
 #include "compiler/quantize/prepare.h"
 #include "compiler/quantize/smooth.h"
 #include "compiler/quantize/write.h"
 
-#include <cmath>
+#include <algorithm>
 
 namespace firn::quantize {
 namespace {
@@ -40,6 +41,11 @@ std::string hindrance(const Model& model, const Layer& layer, const Statistics& 
   return "";
 }
 
+Diagnostic nothing_to_quantise() {
+  return model_error(
+      "there is nothing to quantise: no convolution or product of f32 by constants whose input varies");
+}
+
 Result check_inputs_vary(const Model& model, const std::vector<Layer>& layers, const Statistics& statistics) {
   std::set<std::string> inputs;
   for (const auto& input : model.graph().input()) inputs.insert(input.name());
@@ -70,44 +76,97 @@ Plan make_plan(const Model& model, const std::vector<Layer>& layers) {
   return plan;
 }
 
-std::string number_text(const char* format, double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
+// The model as it is quantised, what is known of its activations, and its layers.
+struct Calibrated {
+  Model model;
+  Calibration calibration;
+  std::vector<Layer> layers;
+};
 
-LayerReport describe(const Model& model, const Plan& plan, const PlannedLayer& planned, bool has_harm) {
-  LayerReport row;
-  row.name = planned.layer.name;
-  row.op = model.graph().node(planned.layer.node).op_type();
-  row.precision = planned.precision;
-  row.local_error = planned.local_error;
-  row.harm = std::sqrt(planned.harm);
-  row.has_harm = has_harm;
-  for (const std::string& name : planned.activations)
-    row.rules += (row.rules.empty() ? "" : ", ") + std::string(rule_name(plan.tensors.at(name).rule));
-  if (planned.layer.kind == Layer::Kind::Lookup) row.rules = "a scale for each row";
-  if (planned.precision != Precision::Narrow)
-    row.reason = "for the budget: alone it costs " + number_text("%.2g", row.harm);
-  return row;
-}
-
-// Layers in the order of the graph.
-std::vector<LayerReport> describe_all(const Model& model, const Plan& plan,
-                                      const std::vector<Layer>& left_out, bool has_harm) {
-  std::map<int, LayerReport> rows;
-  for (const PlannedLayer& planned : plan.layers)
-    rows[planned.layer.node] = describe(model, plan, planned, has_harm);
-  for (const Layer& layer : left_out) {
-    LayerReport& row = rows[layer.node];
-    row.name = layer.name;
-    row.op = model.graph().node(layer.node).op_type();
-    row.precision = Precision::Float;
-    row.reason = layer.reason;
+Expected<Calibrated> calibrate(Model model, const std::vector<Sample>& samples, const Options& options,
+                               const Engine& engine, const std::string& folder) {
+  auto layers = find_layers(model, options.keep);
+  if (!layers) return layers.error();
+  if (layers->empty()) return nothing_to_quantise();
+  auto calibration = Calibration::make(model, *layers, engine, folder + "/observed.onnx");
+  if (!calibration) return calibration.error();
+  if (Result found = calibration->find_bounds(samples); !found) return found.error();
+  if (Result vary = check_inputs_vary(model, *layers, calibration->all()); !vary) return vary.error();
+  if (smooth_activations(model, *layers, calibration->all()) > 0) {
+    layers = find_layers(model, options.keep);
+    calibration = Calibration::make(model, *layers, engine, folder + "/smooth.onnx");
+    if (!calibration) return calibration.error();
+    if (Result found = calibration->find_bounds(samples); !found) return found.error();
   }
-  std::vector<LayerReport> list;
-  for (auto& [node, row] : rows) list.push_back(std::move(row));
-  return list;
+  if (Result made = calibration->make_histograms(samples); !made) return made.error();
+  return Calibrated{std::move(model), std::move(*calibration), std::move(*layers)};
+}
+
+// What the cost model says of one run of the model with this plan.
+Expected<double> predict(const Model& model, const Plan& plan, const Sample& sample, const Engine& engine,
+                         const std::string& path) {
+  if (Result written = quantized_model(model, plan).write(path); !written) return written.error();
+  auto run = run_all(path, {sample}, engine);
+  if (!run) return run.error();
+  return run->cycles;
+}
+
+// Images of few channels do not fill the products of integers that CPUs have: convolutions of inputs stay in
+// floats where that is faster.
+Result keep_fast_inputs(const Model& model, Plan& plan, const Sample& sample, const Engine& engine,
+                        const std::string& path) {
+  std::set<std::string> inputs;
+  for (const auto& input : model.graph().input()) inputs.insert(input.name());
+  constexpr int64_t kStepsOfProducts = 4;
+  for (PlannedLayer& planned : plan.layers) {
+    if (planned.layer.kind != Layer::Kind::Convolution || planned.precision == Precision::Float ||
+        !inputs.count(planned.activations[0]) || planned.weight->integers->dims()[1] >= kStepsOfProducts)
+      continue;
+    auto narrow = predict(model, plan, sample, engine, path);
+    if (!narrow) return narrow.error();
+    const Precision before = planned.precision;
+    planned.precision = Precision::Float;
+    auto wide = predict(model, plan, sample, engine, path);
+    if (!wide) return wide.error();
+    if (*wide < *narrow)
+      planned.layer.reason = "it is faster in floats: its input has few channels";
+    else
+      planned.precision = before;
+  }
+  return {};
+}
+
+// The plan of all layers that can be quantised; the others go to `left_out`.
+Expected<Plan> choose_plan(const Calibrated& calibrated, const std::vector<Sample>& samples,
+                           const Exact& exact, const Options& options, const Engine& engine,
+                           const std::string& folder, const Progress& progress,
+                           std::vector<Layer>& left_out) {
+  std::vector<Layer> taken;
+  for (Layer layer : calibrated.layers) {
+    layer.reason = hindrance(calibrated.model, layer, calibrated.calibration.all());
+    (layer.reason.empty() ? taken : left_out).push_back(layer);
+  }
+  bool computes =
+      std::any_of(taken.begin(), taken.end(), [](const Layer& layer) { return !layer.activations.empty(); });
+  if (!computes) return nothing_to_quantise();
+  progress("choosing ranges for " + std::to_string(taken.size()) + " layers");
+  Plan plan = make_plan(calibrated.model, taken);
+  auto trial = Trial::make(calibrated.model, plan, engine, folder + "/trial.onnx");
+  if (!trial) return trial.error();
+  if (Result chosen =
+          choose_ranges(*trial, plan, calibrated.calibration, samples, exact.outputs, options.activations);
+      !chosen)
+    return chosen.error();
+  if (options.budget) {
+    progress("measuring what layers cost");
+    if (Result met = meet_budget(*trial, plan, samples, exact.outputs, *options.budget, options.activations);
+        !met)
+      return met.error();
+  }
+  if (Result kept = keep_fast_inputs(calibrated.model, plan, samples[0], engine, folder + "/predicted.onnx");
+      !kept)
+    return kept.error();
+  return plan;
 }
 
 } // namespace
@@ -118,57 +177,24 @@ Expected<Report> quantize(const std::string& model_path, const std::string& outp
   auto model = Model::read(model_path);
   if (!model) return model.error();
   if (Result raised = raise_opset(*model); !raised) return raised.error();
-  const int64_t float_bytes = model->constant_bytes();
+  Report report;
+  report.model = model_path, report.output = output_path;
+  report.samples = samples.size();
+  report.budget = options.budget;
+  report.float_bytes = model->constant_bytes();
   fold_batch_norms(*model);
-  auto layers = find_layers(*model, options.keep);
-  if (!layers) return layers.error();
-  const Diagnostic nothing =
-      model_error("there is nothing to quantise: no convolution or product of f32 by constants "
-                  "whose input varies");
-  if (layers->empty()) return nothing;
 
   progress("running the model on " + std::to_string(samples.size()) + " samples");
   auto exact = run_all(model_path, samples, engine);
   if (!exact) return exact.error();
-  auto calibration = Calibration::make(*model, *layers, engine, folder + "/observed.onnx");
-  if (!calibration) return calibration.error();
-  if (Result found = calibration->find_bounds(samples); !found) return found.error();
-  if (smooth_activations(*model, *layers, calibration->all()) > 0) {
-    progress("running it with smooth activations");
-    layers = find_layers(*model, options.keep);
-    calibration = Calibration::make(*model, *layers, engine, folder + "/smooth.onnx");
-    if (!calibration) return calibration.error();
-    if (Result found = calibration->find_bounds(samples); !found) return found.error();
-  }
-  const Statistics& statistics = calibration->all();
-  if (Result vary = check_inputs_vary(*model, *layers, statistics); !vary) return vary.error();
-  std::vector<Layer> taken, left_out;
-  for (Layer& layer : *layers) {
-    layer.reason = hindrance(*model, layer, statistics);
-    (layer.reason.empty() ? taken : left_out).push_back(layer);
-  }
-  if (taken.empty()) return nothing;
-  if (Result made = calibration->make_histograms(samples); !made) return made.error();
-
-  progress("choosing ranges for " + std::to_string(taken.size()) + " layers");
-  Plan plan = make_plan(*model, taken);
-  auto trial = Trial::make(*model, plan, engine, folder + "/trial.onnx");
-  if (!trial) return trial.error();
-  if (Result chosen = choose_ranges(*trial, plan, *calibration, samples, exact->outputs, options.activations);
-      !chosen)
-    return chosen.error();
-  bool met = true;
-  if (options.budget) {
-    progress("measuring what each layer costs");
-    if (Result done =
-            meet_budget(*trial, plan, samples, exact->outputs, *options.budget, options.activations);
-        !done)
-      return done.error();
-  }
-  for (const PlannedLayer& planned : plan.layers) met &= planned.precision == Precision::Narrow;
+  auto calibrated = calibrate(std::move(*model), samples, options, engine, folder);
+  if (!calibrated) return calibrated.error();
+  std::vector<Layer> left_out;
+  auto plan = choose_plan(*calibrated, samples, *exact, options, engine, folder, progress, left_out);
+  if (!plan) return plan.error();
 
   progress("checking the quantised model");
-  Model quantized = quantized_model(*model, plan);
+  Model quantized = quantized_model(calibrated->model, *plan);
   const std::string result = folder + "/quantized.onnx";
   if (Result written = quantized.write(result); !written) return written.error();
   auto found = run_all(result, samples, engine);
@@ -176,14 +202,11 @@ Expected<Report> quantize(const std::string& model_path, const std::string& outp
   OutputErrors errors;
   for (size_t i = 0; i < samples.size(); ++i) errors.add(exact->outputs[i], found->outputs[i]);
   if (Result written = quantized.write(output_path); !written) return written.error();
-  Report report;
-  report.model = model_path, report.output = output_path;
-  report.samples = samples.size();
-  report.budget = options.budget;
   report.error = errors.relative();
   report.worst_output = errors.worst();
-  report.layers = describe_all(*model, plan, left_out, !met);
-  report.float_bytes = float_bytes;
+  bool has_harm = std::any_of(plan->layers.begin(), plan->layers.end(),
+                              [](const PlannedLayer& planned) { return planned.harm > 0; });
+  report.layers = describe_layers(calibrated->model, *plan, left_out, has_harm);
   report.quantized_bytes = quantized.constant_bytes();
   report.float_cycles = exact->cycles;
   report.quantized_cycles = found->cycles;

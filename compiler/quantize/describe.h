@@ -1,0 +1,14 @@
+// What the report says of the layers of a plan.
+#pragma once
+
+#include "compiler/quantize/plan.h"
+#include "compiler/quantize/quantize.h"
+
+namespace firn::quantize {
+
+// Layers in the order of the graph; `left_out` are those that no plan has. `has_harm`: what each costs was
+// measured.
+std::vector<LayerReport> describe_layers(const Model& model, const Plan& plan,
+                                         const std::vector<Layer>& left_out, bool has_harm);
+
+} // namespace firn::quantize
