@@ -176,17 +176,17 @@ Expected<Report> quantize(const std::string& model_path, const std::string& outp
                           const Options& options, const Engine& engine, const Progress& progress) {
   auto model = Model::read(model_path);
   if (!model) return model.error();
-  if (Result raised = raise_opset(*model); !raised) return raised.error();
   Report report;
   report.model = model_path, report.output = output_path;
   report.samples = samples.size();
   report.budget = options.budget;
   report.float_bytes = model->constant_bytes();
-  fold_batch_norms(*model);
-
   progress("running the model on " + std::to_string(samples.size()) + " samples");
   auto exact = run_all(model_path, samples, engine);
   if (!exact) return exact.error();
+  // The engine has refused what is no valid model: edits count on nodes that have what their operators want.
+  if (Result raised = raise_opset(*model); !raised) return raised.error();
+  fold_batch_norms(*model);
   auto calibrated = calibrate(std::move(*model), samples, options, engine, folder);
   if (!calibrated) return calibrated.error();
   std::vector<Layer> left_out;
