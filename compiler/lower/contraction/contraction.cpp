@@ -119,8 +119,9 @@ private:
     std::vector<Segment> segments;
     if (edges) segments.push_back({0, first, 1, std::nullopt, /*at_edge=*/true});
     segments.push_back({first, whole, step});
-    if (step > 1)
-      segments.push_back({first + whole * step, ceil_div(end - first, step) - whole, step - 1, rest});
+    // No more than there can be: code of higher tiles would read beyond.
+    auto most = static_cast<int>(std::min<int64_t>({step - 1, rest.upper_bound(), spec_.shape.m}));
+    if (most > 0) segments.push_back({first + whole * step, ceil_div(end - first, step) - whole, most, rest});
     if (edges) segments.push_back({end, rows - end, 1, std::nullopt, /*at_edge=*/true});
     return segments;
   }
