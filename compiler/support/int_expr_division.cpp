@@ -288,13 +288,6 @@ bool recombine(int64_t& constant, std::vector<IntExpr::Term>& terms) {
 
 using namespace int_form;
 
-int64_t IntExpr::lower_bound() const {
-  return bounds(*this).low;
-}
-int64_t IntExpr::upper_bound() const {
-  return bounds(*this).high;
-}
-
 IntExpr floor_div(const IntExpr& lhs, const IntExpr& rhs) {
   if (!rhs.is_constant()) {
     auto split = split_by_term(lhs, rhs);
@@ -334,17 +327,17 @@ IntExpr floor_mod(const IntExpr& lhs, const IntExpr& rhs) {
 }
 
 IntExpr min(const IntExpr& lhs, const IntExpr& rhs) {
-  IntExpr difference = lhs - rhs;
-  if (difference.upper_bound() <= 0) return lhs;
-  if (difference.lower_bound() >= 0) return rhs;
+  Interval difference = bounds(lhs - rhs);
+  if (difference.high <= 0) return lhs;
+  if (difference.low >= 0) return rhs;
   return compare(lhs, rhs) < 0 ? atom_expr(IntAtom::Kind::Min, lhs, rhs)
                                : atom_expr(IntAtom::Kind::Min, rhs, lhs);
 }
 
 IntExpr max(const IntExpr& lhs, const IntExpr& rhs) {
-  IntExpr difference = lhs - rhs;
-  if (difference.lower_bound() >= 0) return lhs;
-  if (difference.upper_bound() <= 0) return rhs;
+  Interval difference = bounds(lhs - rhs);
+  if (difference.low >= 0) return lhs;
+  if (difference.high <= 0) return rhs;
   return compare(lhs, rhs) < 0 ? atom_expr(IntAtom::Kind::Max, lhs, rhs)
                                : atom_expr(IntAtom::Kind::Max, rhs, lhs);
 }
