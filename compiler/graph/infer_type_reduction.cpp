@@ -110,7 +110,9 @@ Expected<TypeRules::Types> TypeRules::top_k() {
   Dim& dim = values.dims[static_cast<size_t>(attributes_.integer("dim"))];
   if (dim.is_static() && *k > dim.value())
     return error("k is " + std::to_string(*k) + ", the dim has " + std::to_string(dim.value()));
-  dim = Dim(*k);
+  bool has_all = dim.is_static() || (!dim.counted && dim.extent.lower_bound() >= *k);
+  dim.extent = has_all ? IntExpr(*k) : min(IntExpr(*k), dim.extent);
+  dim.counted = dim.counted && !has_all;
   return Types{values, Type::tensor(DType::I64, values.dims)};
 }
 

@@ -50,9 +50,31 @@ std::optional<IntExpr> divide(const IntExpr& lhs, const IntExpr& rhs) {
   return checked(floor_div(lhs, rhs));
 }
 
+// (-x) mod m is what x lacks to the next multiple of m: as such, so that x and it are seen to be that
+// multiple. Remainders have positive coefficients: -x is (m - 1) * x there.
+IntExpr lacking(const IntExpr& rest) {
+  const std::vector<IntExpr::Term>& terms = rest.terms();
+  if (terms.size() != 1 || !(rest.constant_part() == 0) || terms[0].coefficient != 1 ||
+      terms[0].atoms.size() != 1)
+    return rest;
+  const IntAtom& mod = *terms[0].atoms[0];
+  if (mod.kind != IntAtom::Kind::Mod || !mod.rhs->is_constant()) return rest;
+  int64_t divisor = mod.rhs->value(), from = 0, to = 0; // sums of coefficients
+  std::vector<IntExpr::Term> negated;
+  for (const IntExpr::Term& term : mod.lhs->terms()) {
+    negated.push_back({divisor - term.coefficient, term.atoms});
+    from += std::abs(term.coefficient);
+    to += std::abs(divisor - term.coefficient);
+  }
+  if (to >= from) return rest;
+  int64_t constant = mod.lhs->constant_part();
+  IntExpr x = IntExpr::from_terms(constant == 0 ? 0 : divisor - constant, std::move(negated));
+  return ceil_div(x, divisor) * divisor - x;
+}
+
 std::optional<IntExpr> remainder(const IntExpr& lhs, const IntExpr& rhs) {
   if (!rhs.is_constant() || rhs.value() <= 0 || lhs.lower_bound() < 0) return std::nullopt;
-  return checked(floor_mod(lhs, rhs));
+  return checked(lacking(floor_mod(lhs, rhs)));
 }
 
 // 1 or 0 where bounds decide the comparison.
@@ -140,15 +162,47 @@ std::optional<Elements> gather(const Instruction& instruction, const Elements& f
   return result;
 }
 
-std::optional<Elements> slice(const Instruction& instruction, const Elements& from) {
-  if (instruction.operand(0).rank() != 1) return std::nullopt;
-  const Attributes& attributes = instruction.attributes();
+// Elements from where `place` says that a dim of the result reads, along which dim of the operand.
+struct Read {
+  size_t dim;
+  int64_t first, step;
+};
+Elements read_elements(const Instruction& instruction, const Elements& from, const std::vector<Read>& reads) {
+  std::vector<int64_t> dims = instruction.type().static_dims(), strides = row_major_strides(dims),
+                       operand_strides = row_major_strides(instruction.operand(0).type().static_dims());
   Elements result;
-  int64_t limit = attributes.ints("limits")[0];
-  if (limit < 0) return from;
-  for (int64_t i = attributes.ints("starts")[0]; i < limit; i += attributes.ints("strides")[0])
-    result.push_back(from[static_cast<size_t>(i)]);
+  for (int64_t i = 0; i < instruction.type().num_elements(); ++i) {
+    int64_t at = 0;
+    for (size_t d = 0; d < dims.size(); ++d)
+      at += (reads[d].first + i / strides[d] % dims[d] * reads[d].step) * operand_strides[reads[d].dim];
+    result.push_back(from[static_cast<size_t>(at)]);
+  }
   return result;
+}
+
+std::optional<Elements> slice(const Instruction& instruction, const Elements& from) {
+  const Attributes& attributes = instruction.attributes();
+  std::vector<Read> reads;
+  for (size_t d = 0; d < attributes.ints("starts").size(); ++d)
+    reads.push_back({d, attributes.ints("starts")[d], attributes.ints("strides")[d]});
+  return read_elements(instruction, from, reads);
+}
+
+std::optional<Elements> reverse(const Instruction& instruction, const Elements& from) {
+  std::vector<Read> reads;
+  for (size_t d = 0; d < instruction.type().dims.size(); ++d) reads.push_back({d, 0, 1});
+  for (int64_t dim : instruction.attributes().ints("dims")) {
+    auto d = static_cast<size_t>(dim);
+    reads[d] = {d, instruction.type().dims[d].value() - 1, -1};
+  }
+  return read_elements(instruction, from, reads);
+}
+
+std::optional<Elements> transpose(const Instruction& instruction, const Elements& from) {
+  std::vector<Read> reads;
+  for (int64_t dim : instruction.attributes().ints("permutation"))
+    reads.push_back({static_cast<size_t>(dim), 0, 1});
+  return read_elements(instruction, from, reads);
 }
 
 std::optional<Elements> broadcast(const Instruction& instruction, const Elements& from) {
@@ -198,6 +252,8 @@ std::optional<Elements> compute_elements(const Instruction& instruction,
   case Opcode::Convert: return convert(operands[0], instruction.type().dtype);
   case Opcode::Gather: return gather(instruction, operands[0], operands[1]);
   case Opcode::Slice: return slice(instruction, operands[0]);
+  case Opcode::Reverse: return reverse(instruction, operands[0]);
+  case Opcode::Transpose: return transpose(instruction, operands[0]);
   case Opcode::Reduce: return reduce(instruction, operands[0], operands[1]);
   case Opcode::Concatenate: {
     if (instruction.attributes().integer("dim") != 0) return std::nullopt;
@@ -212,7 +268,8 @@ std::optional<Elements> compute_elements(const Instruction& instruction,
 std::optional<IntExpr> compute_dim_size(const Instruction& dim_size) {
   auto number = static_cast<size_t>(dim_size.attributes().integer("dim"));
   const Dim& dim = dim_size.operand(0).type().dims[number];
-  return dim.counted ? std::nullopt : std::optional(dim.extent);
+  // Without a symbol that the run gives a value it is the bound.
+  return dim.counted && dim.extent.is_constant() ? std::nullopt : std::optional(dim.extent);
 }
 
 } // namespace firn

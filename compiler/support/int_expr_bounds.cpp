@@ -1,5 +1,5 @@
-// The bounds that expressions show: intervals of their terms, and where these leave the sign of a smallest value
-// open, what a quotient, minimum or maximum has to do with the other terms.
+// The bounds that expressions show: intervals of their terms, and where these leave the sign of a smallest
+// value open, what a quotient, minimum or maximum has to do with the other terms.
 #include "compiler/support/int_expr_form.h"
 
 #include <cstdlib>

@@ -285,7 +285,38 @@ def listed(folder):
           [data_set(*x) for x in ([(1, 2), (3, 4), (0, 1), (-3, 1), (5, 5)], [(-1, 0)], [(1, 1)], [(2, 3)] * 6)])
 
 
+def parted(folder):
+    """Of x: both halves, it three times, its larger half, it filled up to rows of 4, and it between zeros under [1, 2, 3]."""
+    def data_set(*x):
+        n, first, larger = len(x), (len(x) + 1) // 2, len(x) // 2 + 1
+        wide = [*x] + [0] * (-n % 4)
+        spread = [0] * (2 * n + 1)
+        for i, each in enumerate(x):
+            for k in range(3):
+                spread[2 * i + k] += (k + 1) * each
+        order = sorted(range(n), key=lambda i: (-x[i], i))[:larger]
+        return [([n], x)], [([first], x[:first]), ([n - first], x[first:]), ([3 * n], x * 3), ([len(order)], [x[i] for i in order]),
+                            ([len(wide) // 4], [sum(wide[i:i + 4]) for i in range(0, len(wide), 4)]), ([1, 1, 2 * n + 1], spread)]
+
+    from model_writer import attribute, num
+    flag = lambda name, n: attribute(name, 2, num(3, n))
+    write(folder, [node("Shape", ["x"], ["n"]), node("Add", ["n", "one"], ["more"]), node("Div", ["more", "two"], ["half"]),
+                   node("Sub", ["n", "half"], ["rest"]), node("Concat", ["half", "rest"], ["parts"], flag("axis", 0)),
+                   node("Split", ["x", "parts"], ["first", "last"]), node("Tile", ["x", "three"], ["thrice"]),
+                   node("Div", ["n", "two"], ["down"]), node("Add", ["down", "one"], ["k"]), node("TopK", ["x", "k"], ["larger", "places"]),
+                   node("Mod", ["n", "four"], ["over"]), node("Sub", ["four", "over"], ["lack"]), node("Mod", ["lack", "four"], ["end"]),
+                   node("Concat", ["none", "end"], ["pads"], flag("axis", 0)), node("Pad", ["x", "pads"], ["wide"]),
+                   node("Reshape", ["wide", "rows"], ["lines"]), node("ReduceSum", ["lines", "one"], ["sums"], flag("keepdims", 0)),
+                   node("Reshape", ["x", "image"], ["line"]), node("ConvTranspose", ["line", "w"], ["spread"], ints("strides", [2]))],
+          [value("x", ["n"])], [value(name, [f"d{i}"]) for i, name in enumerate(["first", "last", "thrice", "larger", "sums"])]
+          + [value("spread", [1, 1, "s"])],
+          [int64s("one", 1), int64s("two", 2), int64s("three", 3), int64s("four", 4), int64s("none", 0), int64s("rows", -1, 4),
+           int64s("image", 1, 1, -1), floats("w", [1, 1, 3], [1, 2, 3])],
+          [data_set(*x) for x in ((1, -2, 3, 0, 4), (7,), (5, 5, 2), (-1, 2, 3, 9, 1, 0, 2, 8))])
+
+
 CASES = {
+    parted: (["n=1..8"], "n=1..7", "n = 8 is outside 1..7"),
     listed: (["n=1..6"], "n=1..5", "n = 6 is outside 1..5"),
     grown: (["n=1..6"], "n=1..5", "n = 6 is outside 1..5"),
     chosen: (["n=1..7"], "n=1..6", "n = 7 is outside 1..6"),

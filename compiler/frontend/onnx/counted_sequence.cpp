@@ -75,7 +75,11 @@ Value counted_erase(NodeContext& node, Value rows) {
   Value last = node.binary(Opcode::Subtract, node.dim_size(rows, 0), node.scalar_int(DType::I64, 1));
   Value at = node.has_input(1) ? position(node, rows, 1) : last;
   if (!at) return {};
-  return compress(node, rows, 0, node.compare("ne", node.iota(DType::I64, {length}, 0), at));
+  // One of those that are there, so that there is room for one less.
+  at = smaller(node, larger(node, at, node.scalar_int(DType::I64, 0)), last);
+  Value kept = non_zero(node, node.compare("ne", node.iota(DType::I64, {length}, 0), at),
+                        length.extent.upper_bound() - 1);
+  return kept ? pick(node, rows, node.reshape(kept, {kept.type().dims[1]})) : Value{};
 }
 
 Value counted_concatenation(NodeContext& node, Value rows, int axis, bool new_axis) {

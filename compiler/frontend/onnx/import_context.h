@@ -152,6 +152,8 @@ public:
   Value transpose(Value operand, Ints permutation);
   Value slice(Value operand, Ints starts, Ints limits, Ints strides);
   Value slice_dim(Value operand, int dim, int64_t start, int64_t limit); // other dims whole
+  // [start, start + size) of one dim, which has that: extents that vary.
+  Value slice_symbolic(Value operand, int dim, const IntExpr& start, const IntExpr& size);
   Value concatenate(Values operands, int dim);
   Value pad(Value operand, Value value, Ints low, Ints high, Ints interior = {});
   Value iota(DType dtype, const std::vector<Dim>& dims, int dim);

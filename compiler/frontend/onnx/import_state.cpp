@@ -32,6 +32,15 @@ bool ImportState::is_count(const Symbol& symbol) {
   return symbol.name.starts_with(kCountPrefix);
 }
 
+std::vector<Dim> ImportState::with_counts(std::vector<Dim> dims) {
+  for (Dim& dim : dims) {
+    std::vector<SymbolRef> symbols = dim.extent.symbols();
+    dim.counted |=
+        std::any_of(symbols.begin(), symbols.end(), [](const SymbolRef& s) { return is_count(*s); });
+  }
+  return dims;
+}
+
 ImportState::ImportState(const ImportOptions& options, LoadedModel& model, Module& module, ModelFacts& facts,
                          DiagnosticList& diagnostics)
     : options(options), model(model), module(module), facts(facts), diagnostics(diagnostics) {

@@ -106,6 +106,8 @@ public:
   SymbolRef count_symbol(int64_t upper);
   // Whether the symbol is such a count, which no option can bind.
   static bool is_count(const Symbol& symbol);
+  // Dims as values say them: those made of such counts are counted.
+  static std::vector<Dim> with_counts(std::vector<Dim> dims);
   const wire::FunctionProto* find_function(const wire::NodeProto& node) const;
   void warn(std::string message);
 

@@ -63,8 +63,10 @@ bool check_growth(NodeContext& node, const Growing& part, const Type& from, cons
     fits = static_cast<int>(d) == part.axis
                ? to.dims[d].extent.upper_bound() <= from.dims[d].extent.upper_bound() + part.growth
                : to.dims[d] == from.dims[d];
-  return node.check(fits, "a step makes " + to.to_string() + " of " + from.to_string() +
-                              ", and another size of it at first");
+  if (!fits)
+    node.fail_unsupported("a step makes " + to.to_string() + " of " + from.to_string() +
+                          ", and less of it at first");
+  return fits;
 }
 
 // Buffers in place of what grows; the extents come behind the state.

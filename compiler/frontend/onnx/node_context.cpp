@@ -234,7 +234,7 @@ std::optional<std::vector<Dim>> NodeContext::known_dims(int index) {
     }
     dims.emplace_back(value);
   }
-  return dims;
+  return ImportState::with_counts(std::move(dims));
 }
 
 int NodeContext::num_outputs() const {

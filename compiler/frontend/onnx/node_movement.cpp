@@ -20,7 +20,7 @@ Value NodeContext::broadcast_to(Value operand, const std::vector<Dim>& dims) {
 
 Value NodeContext::broadcast_in_dim(Value operand, const std::vector<Dim>& dims, const Ints& operand_dims) {
   if (!usable({operand})) return {};
-  Type result = Type::tensor(operand.dtype(), dims);
+  Type result = Type::tensor(operand.dtype(), ImportState::with_counts(dims));
   bool fits = static_cast<int>(operand_dims.size()) == operand.rank();
   int64_t last = -1;
   for (size_t i = 0; fits && i < operand_dims.size(); ++i) {
@@ -28,7 +28,7 @@ Value NodeContext::broadcast_in_dim(Value operand, const std::vector<Dim>& dims,
     fits = to > last && to < result.rank();
     if (!fits) break;
     const Dim& extent = operand.type().dims[i];
-    fits = extent == Dim(1) || extent == dims[static_cast<size_t>(to)];
+    fits = extent == Dim(1) || extent == result.dims[static_cast<size_t>(to)];
     last = to;
   }
   if (!fits)
@@ -78,6 +78,7 @@ std::optional<Dim> NodeContext::product(const std::vector<Dim>& dims) {
 
 Value NodeContext::reshape(Value operand, std::vector<Dim> dims) {
   if (!usable({operand})) return {};
+  dims = ImportState::with_counts(std::move(dims));
   if (operand.type().dims == dims) return operand;
   Type result = Type::tensor(operand.dtype(), std::move(dims));
   if (!is_sane_type(result))
@@ -151,6 +152,16 @@ Value NodeContext::slice_dim(Value operand, int dim, int64_t start, int64_t limi
   return slice(operand, std::move(starts), std::move(limits), std::move(strides));
 }
 
+Value NodeContext::slice_symbolic(Value operand, int dim, const IntExpr& start, const IntExpr& size) {
+  if (!usable({operand})) return {};
+  Type sizes = Type::tensor(DType::I64, operand.type().dims),
+       starts = Type::tensor(DType::I64, std::vector<Dim>(operand.type().dims.size(), Dim(0)));
+  sizes.dims[static_cast<size_t>(dim)] = Dim(size);
+  sizes.dims = ImportState::with_counts(sizes.dims);
+  starts.dims[static_cast<size_t>(dim)] = Dim(start);
+  return op(Opcode::SymbolicSlice, {operand}, {{"sizes", sizes}, {"starts", starts}});
+}
+
 Value NodeContext::concatenate(Values operands, int dim) {
   if (!usable(operands)) return {};
   if (operands.size() == 1) return operands[0];
@@ -168,7 +179,8 @@ Value NodeContext::iota(DType dtype, const std::vector<Dim>& dims, int dim) {
   if (failed_) return {};
   if (dim < 0 || dim >= static_cast<int>(dims.size()))
     return fail("dim " + std::to_string(dim) + " is out of range"), Value{};
-  Instruction* made = make_typed(Opcode::Iota, {}, {Type::tensor(dtype, dims)}, {{"dim", int64_t{dim}}});
+  Instruction* made = make_typed(Opcode::Iota, {}, {Type::tensor(dtype, ImportState::with_counts(dims))},
+                                 {{"dim", int64_t{dim}}});
   return made ? folded(made)->result() : Value{};
 }
 

@@ -4,6 +4,7 @@
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/loop.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/value_range.h"
 
 #include <algorithm>
 
@@ -119,6 +120,10 @@ void import_loop(NodeContext& node) {
     else if (known && (*known)[0].lower_bound() >= 0 && is_safe_dim((*known)[0]) &&
              (*known)[0].upper_bound() < INT64_MAX)
       form.bound = Dim((*known)[0]);
+    else if (auto most = most_of(node, form.trip_count)) {
+      form.bound = Dim(*most);
+      form.trip_count = node.binary(Opcode::Minimum, form.trip_count, node.scalar_int(DType::I64, *most));
+    }
   }
   if (node.has_input(1)) {
     form.go_on = condition_scalar(node, 1);

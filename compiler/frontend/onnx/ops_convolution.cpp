@@ -1,6 +1,7 @@
 // Importers of Conv, ConvTranspose and Col2Im.
 #include "compiler/frontend/onnx/convolution.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/transposed_convolution.h"
 #include "compiler/frontend/onnx/window.h"
 
 #include <numeric>
@@ -88,11 +89,13 @@ std::optional<Window> transposed_window(NodeContext& node, const WindowAttribute
                     "attribute output_shape is not positive"))
       return std::nullopt;
     Cut cut{attributes.pads_low[i], attributes.pads_high[i]};
-    if (sized || same) {
+    if (sized) {
       auto in = node.static_dim(0, static_cast<int>(i) + 2);
       if (!in) return std::nullopt;
       int64_t full = (*in - 1) * dim.input_dilation + output_padding[i] + dim.dilated_size();
-      cut = split_cut(full, sized ? output_shape[i] : *in * dim.input_dilation, attributes.auto_pad);
+      cut = split_cut(full, output_shape[i], attributes.auto_pad);
+    } else if (same) { // as long as the input times the stride
+      cut = split_cut(output_padding[i] + dim.dilated_size() - dim.input_dilation, 0, attributes.auto_pad);
     }
     dim.pad_low = dim.dilated_size() - 1 - cut.low;
     dim.pad_high = dim.dilated_size() - 1 - cut.high + output_padding[i];
@@ -115,6 +118,13 @@ void import_conv_transpose(NodeContext& node) {
   if (!attributes) return;
   auto window = transposed_window(node, *attributes);
   if (!window) return;
+  bool varies = false;
+  for (size_t i = 0; i < window->dims.size(); ++i)
+    varies |= window->dims[i].input_dilation > 1 && !node.input(0).type().dims[i + 2].is_static();
+  if (varies) {
+    Value y = convolution_by_phases(node, node.input(1), *window, groups);
+    return node.set_output(0, add_bias(node, y, 2, groups * (*dims)[1]));
+  }
   Value w = transposed_filter(node, node.input(1), *dims, groups);
   Attributes made{{"window", *window}, {"groups", groups}};
   if (DType sums = sum_dtype(node); sums != node.input(0).dtype()) made.set("result", sums);

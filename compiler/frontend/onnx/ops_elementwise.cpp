@@ -91,7 +91,7 @@ void import_mod(NodeContext& node) {
     return;
   }
   Value remainder = node.binary(Opcode::Remainder, lhs, rhs);
-  if (truncated || is_unsigned(dtype)) {
+  if (truncated || is_unsigned(dtype) || (is_integer(dtype) && remainder && node.known_ints(remainder))) {
     node.set_output(0, remainder);
     return;
   }

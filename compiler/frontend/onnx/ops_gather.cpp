@@ -3,6 +3,7 @@
 #include "compiler/frontend/onnx/counted.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/value_range.h"
 
 #include <algorithm>
 
@@ -189,30 +190,48 @@ void import_compress(NodeContext& node) {
 
 // --- TopK, Trilu.
 
-void top_k(NodeContext& node, int64_t k) {
+// The first `most` of dim `axis` in order, no more than there are.
+Instruction* top_k(NodeContext& node, int axis, int64_t most) {
   Value x = node.input(0);
-  auto axis = node.axis(node.int_attribute("axis", -1), x.rank());
   bool largest = node.flag_attribute("largest", true);
-  if (!axis || node.failed()) return;
-  const Dim& extent = x.type().dims[at(*axis)];
-  if (!node.check(k >= 0 && k <= extent.extent.upper_bound(), "k is " + std::to_string(k) + ", dim " +
-                                                                  std::to_string(*axis) + " of " +
-                                                                  x.type().to_string() + " has fewer"))
-    return;
-  Instruction* made = node.make(Opcode::TopK, {x}, {{"dim", int64_t{*axis}}, {"k", k}, {"largest", largest}});
-  if (!made) return;
-  node.set_output(0, made->result(0));
-  node.set_output(1, made->result(1));
+  const Dim& extent = x.type().dims[at(axis)];
+  if (!node.check(most >= 0 && most <= extent.extent.upper_bound(),
+                  "k is " + std::to_string(most) + ", dim " + std::to_string(axis) + " of " +
+                      x.type().to_string() + " has fewer"))
+    return nullptr;
+  return node.make(Opcode::TopK, {x}, {{"dim", int64_t{axis}}, {"k", most}, {"largest", largest}});
+}
+
+std::optional<int> top_k_axis(NodeContext& node) {
+  return node.axis(node.int_attribute("axis", -1), node.input(0).rank());
+}
+
+void set_top_k(NodeContext& node, Instruction* made) {
+  for (int i = 0; made && i < 2; ++i) node.set_output(i, made->result(i));
 }
 
 void import_top_k_1(NodeContext& node) {
   int64_t k = node.required_int("k");
-  if (!node.failed()) top_k(node, k);
+  auto axis = top_k_axis(node);
+  if (axis && !node.failed()) set_top_k(node, top_k(node, *axis, k));
 }
 
 void import_top_k(NodeContext& node) {
-  auto k = node.required_constant_ints(1);
-  if (k && node.check(k->size() == 1, node.input_label(1) + " wants one element")) top_k(node, (*k)[0]);
+  auto axis = top_k_axis(node);
+  if (!axis || !node.check_scalar(1)) return;
+  if (auto k = node.constant_ints(node.input(1))) return set_top_k(node, top_k(node, *axis, (*k)[0]));
+  Value count = node.convert(node.reshape(node.input(1), {}), DType::I64);
+  auto known = node.known_ints(count);
+  const IntExpr extent = node.input(0).type().dims[at(*axis)].extent;
+  auto most = most_of(node, count);
+  if (!most) most = extent.upper_bound();
+  Instruction* made = top_k(node, *axis, std::min(*most, extent.upper_bound()));
+  for (int i = 0; made && i < 2; ++i) {
+    const Dim kept = made->type(i).dims[at(*axis)];
+    bool is_dim = known && !kept.counted && (*known)[0].lower_bound() >= 0;
+    node.set_output(i, is_dim ? node.slice_symbolic(made->result(i), *axis, 0, min((*known)[0], kept.extent))
+                              : first_rows(node, made->result(i), *axis, count));
+  }
 }
 
 // Keeps elements on and above (or below) the diagonal number k.
@@ -252,7 +271,7 @@ constexpr OperatorRow kRows[] = {
     {"", "TopK", 1, 9, 1, 1, 2, 2, "num", import_top_k_1,
      "largest elements and their indices; k by attribute"},
     {"", "TopK", 10, kLatest, 2, 2, 1, 2, "num i64~int", import_top_k,
-     "largest or smallest elements and their indices; k constant"},
+     "largest or smallest elements and their indices"},
     {"", "Trilu", 14, kLatest, 1, 2, 1, 1, "num|bool i64", import_trilu, "upper or lower triangle"},
     {"", "Where", 9, kLatest, 3, 3, 1, 1, "bool T=any T", import_where,
      "elements of one or the other tensor"},

@@ -1,6 +1,10 @@
 // Importers of operators that move elements without computing: transposes, concatenation, splits, tiles.
-#include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/arithmetic.h"
+#include "compiler/frontend/onnx/counted.h"
+#include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
+#include "compiler/frontend/onnx/value_range.h"
 
 #include <algorithm>
 
@@ -81,9 +85,48 @@ std::optional<Ints> split_sizes(NodeContext& node, int64_t extent) {
   return given;
 }
 
+// Parts of a dim that varies, as expressions of it.
+void split_symbolic(NodeContext& node, int axis) {
+  Value x = node.input(0);
+  const Dim dim = x.type().dims[at(axis)];
+  if (dim.counted) return (void)node.static_dim(0, axis);
+  std::vector<IntExpr> sizes;
+  int64_t parts = node.num_outputs();
+  if (node.has_input(1) || node.has_attribute("split")) {
+    Ints listed = node.has_input(1) ? Ints{} : node.ints_attribute("split");
+    auto known = node.has_input(1) ? node.known_ints(node.input(1))
+                                   : std::vector<IntExpr>(listed.begin(), listed.end());
+    if (!known) return (void)node.required_constant_ints(1);
+    sizes = std::move(*known);
+  } else {
+    if (node.opset() >= 18) parts = node.int_attribute("num_outputs", parts);
+    if (!node.check(parts > 0 && parts == node.num_outputs(),
+                    "attribute 'num_outputs' is " + std::to_string(parts) + ", the node has " +
+                        std::to_string(node.num_outputs()) + " outputs"))
+      return;
+    IntExpr size = ceil_div(dim.extent, parts);
+    for (int64_t i = 0; i < parts; ++i)
+      sizes.push_back(min(size * (i + 1), dim.extent) - min(size * i, dim.extent));
+  }
+  IntExpr start = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i].lower_bound() < 0 || (dim.extent - start - sizes[i]).lower_bound() < 0)
+      return node.fail_unsupported("part " + std::to_string(i) + " of dim '" + dim.extent.to_string() +
+                                   "' has size " + sizes[i].to_string() + ", which may not be there" +
+                                   binding_advice({dim}));
+    if (node.wants_output(static_cast<int>(i)))
+      node.set_output(static_cast<int>(i), node.slice_symbolic(x, axis, start, sizes[i]));
+    start = start + sizes[i];
+  }
+  if (!(start == dim.extent) && (dim.extent - start).lower_bound() > 0)
+    node.fail("split sizes add up to " + start.to_string() + ", the axis has " + dim.extent.to_string());
+}
+
 void import_split(NodeContext& node) {
   auto axis = node.axis(node.int_attribute("axis", 0), node.input(0).rank());
   if (!axis) return;
+  const Dim& dim = node.input(0).type().dims[at(*axis)];
+  if (!dim.is_static() && dim.extent.upper_bound() < INT64_MAX) return split_symbolic(node, *axis);
   auto extent = node.static_dim(0, *axis);
   if (!extent) return;
   auto sizes = split_sizes(node, *extent);
@@ -98,7 +141,7 @@ void import_split(NodeContext& node) {
 
 // --- Tile.
 
-void tile_by(NodeContext& node, const Ints& repeats) {
+void tile_by(NodeContext& node, const std::vector<IntExpr>& repeats) {
   Value x = node.input(0);
   if (!node.check(static_cast<int>(repeats.size()) == x.rank(),
                   "has " + std::to_string(repeats.size()) + " repeats for " + x.type().to_string()))
@@ -107,10 +150,11 @@ void tile_by(NodeContext& node, const Ints& repeats) {
   Ints map;
   for (size_t i = 0; i < repeats.size(); ++i) {
     const Dim& dim = x.type().dims[i];
-    if (!node.check(repeats[i] >= 0 && repeats[i] <= int64_t{1} << 31,
-                    "repeat " + std::to_string(repeats[i]) + " is out of range"))
+    if (!node.check(repeats[i].lower_bound() >= 0 && repeats[i].upper_bound() <= int64_t{1} << 31 &&
+                        is_safe_dim(repeats[i]),
+                    "repeat " + repeats[i].to_string() + " is out of range"))
       return;
-    if (repeats[i] != 1) tiled.emplace_back(repeats[i]);
+    if (!(repeats[i] == IntExpr(1))) tiled.emplace_back(repeats[i]);
     map.push_back(static_cast<int64_t>(tiled.size()));
     tiled.push_back(dim);
     auto extent = node.product({dim, Dim(repeats[i])});
@@ -128,14 +172,35 @@ void import_tile_1(NodeContext& node) {
     return;
   auto dim = node.axis((*axis)[0], x.rank());
   if (!dim) return;
-  Ints repeats(at(x.rank()), 1);
+  std::vector<IntExpr> repeats(at(x.rank()), IntExpr(1));
   repeats[at(*dim)] = (*tiles)[0];
   tile_by(node, repeats);
 }
 
+// Repeats that a run computes: rows at their numbers modulo the extent, as many as it says.
+void tile_by_value(NodeContext& node) {
+  Value x = node.input(0);
+  if (!node.check_dims(1, {x.rank()})) return;
+  for (int i = 0; i < x.rank() && x; ++i) {
+    Value repeat = node.convert(node.reshape(node.slice_dim(node.input(1), 0, i, i + 1), {}), DType::I64);
+    if (!repeat || node.constant_ints(repeat) == Ints{1}) continue;
+    auto most = most_of(node, repeat);
+    if (!most) return (void)node.required_constant_ints(1);
+    auto room = node.product({x.type().dims[at(i)], Dim(*most)});
+    if (!room) return;
+    Value extent = node.dim_size(x, i), number = node.iota(DType::I64, {*room}, 0);
+    Value places =
+        node.binary(Opcode::Remainder, number, larger(node, extent, node.scalar_int(DType::I64, 1)));
+    places = first_rows(node, places, 0, multiply(node, repeat, extent));
+    x = node.op(Opcode::Gather, {x, places}, {{"axis", int64_t{i}}});
+  }
+  node.set_output(0, x);
+}
+
 void import_tile(NodeContext& node) {
-  auto repeats = node.required_constant_ints(1);
-  if (repeats) tile_by(node, *repeats);
+  if (!node.check_vector(1)) return;
+  if (auto repeats = node.known_ints(node.input(1))) return tile_by(node, *repeats);
+  tile_by_value(node);
 }
 
 // --- Depth and space.

@@ -77,10 +77,12 @@ Value pool_counts(NodeContext& node, const Pool& pool, bool include_padding) {
       factor = node.reshape(factor, along);
     } else {
       // The counts are not known here, or too many: sum ones under the window.
-      along[i] = x.type().dims[i];
+      along[i] = Dim(x.type().dims[i].extent + low + high);
       Window window;
       window.dims.assign(static_cast<size_t>(x.rank()), WindowDim{});
       window.dims[i] = dim;
+      window.dims[i].pad_low -= low;
+      window.dims[i].pad_high -= high;
       factor = node.reduce_window(Opcode::Add, node.splat(x.dtype(), along, 1), window);
     }
     counts = counts ? node.binary(Opcode::Multiply, counts, factor) : factor;

@@ -1,5 +1,5 @@
 // Importers of operators about shapes and dtypes: reshape and its kin, Shape, Size, Cast, Identity.
-#include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/tensor_data.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
@@ -15,6 +15,15 @@ void import_identity(NodeContext& node) {
 }
 
 // --- Reshape: 0 copies the input's dim, -1 takes what is left.
+
+// How many times `whole` is `part`, where that is a number; it is not empty then.
+std::optional<int64_t> constant_factor(const IntExpr& whole, const IntExpr& part) {
+  if (part.is_constant() || whole.is_constant() || part.lower_bound() <= 0) return std::nullopt;
+  int64_t one = part.terms()[0].coefficient,
+          factor = whole.terms()[0].coefficient / std::max<int64_t>(1, one);
+  if (factor < 1 || factor > (int64_t{1} << 20) || one > (int64_t{1} << 40)) return std::nullopt;
+  return part * factor == whole ? std::optional(factor) : std::nullopt;
+}
 
 // The extent of the dim that -1 stands for: elements of `from` over those of `to` without it. Dims that occur
 // on both sides cancel, so that symbolic ones need not be divided.
@@ -32,7 +41,7 @@ std::optional<Dim> rest_of(NodeContext& node, std::vector<Dim> from, std::vector
   auto numerator = node.product(from), denominator = node.product(to);
   if (!numerator || !denominator) return std::nullopt;
   const IntExpr &count = numerator->extent, &divisor = denominator->extent;
-  if (count == divisor && divisor.lower_bound() > 0) return Dim(1);
+  if (auto factor = constant_factor(count, divisor)) return Dim(*factor);
   if (divisor.is_constant() && divisor.value() > 0) {
     int64_t by = divisor.value();
     bool exact = count.constant_part() % by == 0;
@@ -64,6 +73,7 @@ void reshape_by(NodeContext& node, const std::vector<IntExpr>& shape, bool allow
     if (minus_one) rest = static_cast<int>(i);
     dims.push_back(minus_one ? Dim(1) : zero && !allow_zero ? x.type().dims[i] : Dim(extent));
   }
+  dims = ImportState::with_counts(std::move(dims));
   if (rest >= 0) {
     std::vector<Dim> others = dims;
     others.erase(others.begin() + rest);

@@ -105,15 +105,6 @@ Value slice_counted(NodeContext& node, Value x, const SliceDim& slice) {
   return {};
 }
 
-// The part [start, start + size) of one dim whose extent, start or size is symbolic.
-Value slice_symbolic(NodeContext& node, Value x, int dim, const IntExpr& start, const IntExpr& size) {
-  Type sizes = Type::tensor(DType::I64, x.type().dims),
-       starts = Type::tensor(DType::I64, std::vector<Dim>(x.type().dims.size(), Dim(0)));
-  sizes.dims[at(dim)] = Dim(size);
-  starts.dims[at(dim)] = Dim(start);
-  return node.op(Opcode::SymbolicSlice, {x}, {{"sizes", sizes}, {"starts", starts}});
-}
-
 Value slice_one(NodeContext& node, Value x, const SliceDim& slice) {
   const Dim dim = x.type().dims[at(slice.dim)];
   const IntExpr& extent = dim.extent;
@@ -138,7 +129,7 @@ Value slice_one(NodeContext& node, Value x, const SliceDim& slice) {
   if (!extent.is_constant() || !start->is_constant() || !size.is_constant()) {
     bool inside =
         start->lower_bound() >= 0 && size.lower_bound() >= 0 && (extent - *start - size).lower_bound() >= 0;
-    return step == 1 && inside ? slice_symbolic(node, x, slice.dim, *start, size)
+    return step == 1 && inside ? node.slice_symbolic(x, slice.dim, *start, size)
                                : slice_counted(node, whole, slice);
   }
   Ints starts(at(x.rank()), 0), limits, strides(at(x.rank()), 1);

@@ -12,32 +12,34 @@ namespace {
 // What is compared: rows [n, m], or elements [n] as rows of one.
 struct Rows {
   Value values; // [n, m]
-  int64_t n = 0, m = 0;
+  Dim n, m;
   bool nan_is_itself = false;
 };
 
 // Rows along an axis, or all elements.
 std::optional<Rows> read_rows(NodeContext& node, std::optional<int> axis) {
-  auto dims = node.static_dims(0);
-  if (!dims) return std::nullopt;
   Value x = node.input(0);
   if (x.dtype() == DType::Bool) x = node.convert(x, DType::U8);
-  int64_t count = 1, others = 1;
+  const std::vector<Dim> dims = x.type().dims;
+  std::vector<Dim> others;
   Ints order;
   if (axis) order.push_back(*axis);
-  for (size_t i = 0; i < dims->size(); ++i) {
-    count *= (*dims)[i];
+  for (size_t i = 0; i < dims.size(); ++i) {
     if (axis && *axis == static_cast<int>(i)) continue;
-    others *= (*dims)[i];
+    others.push_back(dims[i]);
     order.push_back(static_cast<int64_t>(i));
   }
-  if (!axis) return Rows{node.reshape_to(x, {count, 1}), count, 1, true};
-  int64_t n = (*dims)[static_cast<size_t>(*axis)];
-  return Rows{node.reshape_to(node.transpose(x, order), {n, others}), n, others, dims->size() == 1};
+  auto count = node.product(axis ? others : dims);
+  if (!count) return std::nullopt;
+  if (!axis) return Rows{node.reshape(x, {*count, Dim(1)}), *count, Dim(1), true};
+  const Dim n = dims[static_cast<size_t>(*axis)];
+  return Rows{node.reshape(node.transpose(x, order), {n, *count}), n, *count, dims.size() == 1};
 }
 
-Value ascending(NodeContext& node, Value keys, int64_t n) {
-  Instruction* sorted = node.make(Opcode::TopK, {keys}, {{"dim", int64_t{0}}, {"k", n}, {"largest", false}});
+Value ascending(NodeContext& node, Value keys, const Dim& n) {
+  int64_t all = n.extent.upper_bound();
+  Instruction* sorted =
+      node.make(Opcode::TopK, {keys}, {{"dim", int64_t{0}}, {"k", all}, {"largest", false}});
   return sorted ? sorted->result(1) : Value{};
 }
 
@@ -47,34 +49,34 @@ Value gather(NodeContext& node, Value x, Value indices, int axis = 0) {
 
 // Numbers of the rows in ascending order: a stable sort by every column, the last one first.
 Value row_order(NodeContext& node, const Rows& rows) {
-  if (rows.m == 0) return node.iota(DType::I64, {Dim(rows.n)}, 0);
-  if (rows.m == 1) return ascending(node, node.reshape_to(rows.values, {rows.n}), rows.n);
+  if (rows.m == Dim(0)) return node.iota(DType::I64, {rows.n}, 0);
+  if (rows.m == Dim(1)) return ascending(node, node.reshape(rows.values, {rows.n}), rows.n);
   Value columns = node.transpose(rows.values, {1, 0}), zero = node.scalar_int(DType::I64, 0),
         one = node.scalar_int(DType::I64, 1);
   auto condition = [&](const Values& p) { return Values{node.compare("gt", p[0], zero)}; };
   auto body = [&](const Values& p) {
     Value left = subtract(node, p[0], one);
-    Value column = node.op(Opcode::DynamicSlice, {columns, left, zero}, {{"sizes", Ints{1, rows.n}}});
-    Value keys = gather(node, node.reshape_to(column, {rows.n}), p[1]);
+    Value keys = gather(node, gather(node, columns, left), p[1]);
     return Values{left, gather(node, p[1], ascending(node, keys, rows.n))};
   };
-  Instruction* loop = node.while_loop(
-      {node.scalar_int(DType::I64, rows.m), node.iota(DType::I64, {Dim(rows.n)}, 0)}, condition, body);
+  Instruction* loop =
+      node.while_loop({node.dim_size(rows.values, 1), node.iota(DType::I64, {rows.n}, 0)}, condition, body);
   return loop ? loop->result(1) : Value{};
 }
 
 // Whether each row in order differs from the one before it; the first does.
 Value group_starts(NodeContext& node, const Rows& rows, Value order) {
-  Value first = node.splat(DType::Bool, {Dim(1)}, 1);
-  if (rows.n == 1) return first;
-  Value sorted = gather(node, rows.values, order);
-  Value before = node.slice_dim(sorted, 0, 0, rows.n - 1), here = node.slice_dim(sorted, 0, 1, rows.n);
+  if (rows.n == Dim(1)) return node.splat(DType::Bool, {rows.n}, 1);
+  Value number = node.iota(DType::I64, {rows.n}, 0), zero = node.scalar_int(DType::I64, 0);
+  Value here = gather(node, rows.values, order);
+  Value before = gather(node, here, larger(node, plus(node, number, -1), zero));
   Value differs = node.compare("ne", before, here);
-  if (differs && rows.nan_is_itself && is_float(sorted.dtype())) {
+  if (differs && rows.nan_is_itself && is_float(here.dtype())) {
     Value same = both(node, node.unary(Opcode::IsNaN, before), node.unary(Opcode::IsNaN, here));
     differs = both(node, differs, node.unary(Opcode::Not, same));
   }
-  return node.concatenate({first, node.reduce(Opcode::Or, differs, {1}, false)}, 0);
+  return node.binary(Opcode::Or, node.compare("eq", number, zero),
+                     node.reduce(Opcode::Or, differs, {1}, false));
 }
 
 Value scatter(NodeContext& node, Value x, Value indices, Value updates, const char* reduction) {
@@ -97,14 +99,15 @@ struct Groups {
 };
 
 Groups make_groups(NodeContext& node, const Rows& rows, bool sorted) {
-  std::vector<Dim> dims{Dim(rows.n)};
+  std::vector<Dim> dims{rows.n};
   Value order = row_order(node, rows), starts = group_starts(node, rows, order);
   Value zeros = node.splat(DType::I64, dims, 0), ones = node.splat(DType::I64, dims, 1);
   Value group = group_numbers(node, starts); // of the rows in order
   Value sizes = gather(node, scatter(node, zeros, group, ones, "add"), group);
   Value leader; // of the rows in order: the first row of the group
   if (!sorted) {
-    Value places = node.iota(DType::I64, dims, 0), last = node.splat(DType::I64, dims, double(rows.n - 1));
+    Value places = node.iota(DType::I64, dims, 0);
+    Value last = node.broadcast_to(plus(node, node.dim_size(rows.values, 0), -1), dims);
     leader = gather(node, order, gather(node, scatter(node, last, group, places, "minimum"), group));
     // From here on the rows stand as they were given.
     auto as_given = [&](Value of_order) { return scatter(node, zeros, order, of_order, "none"); };
@@ -132,8 +135,8 @@ void import_unique(NodeContext& node) {
   }
   auto rows = read_rows(node, axis);
   if (!rows || node.failed()) return;
-  if (!axis) x = node.reshape_to(x, {rows->n});
-  if (rows->n == 0) {
+  if (!axis) x = node.reshape(x, {rows->n});
+  if (rows->n == Dim(0)) {
     node.set_output(0, x);
     for (int i = 1; i < 4; ++i) node.set_output(i, node.splat(DType::I64, {Dim(0)}, 0));
     return;
@@ -148,7 +151,7 @@ void import_unique(NodeContext& node) {
 
 constexpr OperatorRow kRows[] = {
     {"", "Unique", 11, kLatest, 1, 1, 1, 4, "num|bool", import_unique,
-     "distinct elements or slices, where they are and how many; static dims"},
+     "distinct elements or slices, where they are and how many"},
 };
 
 } // namespace

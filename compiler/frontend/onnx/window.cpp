@@ -100,17 +100,17 @@ std::optional<Window> spatial_window(NodeContext& node, int input, const WindowA
     auto room_for = [&](int64_t in) { return in + dim.pad_low + dim.pad_high - dim.dilated_size(); };
     bool exceeds = extent.is_static() && extent.value() > 0 && room_for(extent.value()) < 0;
     if (!same && may_exceed(node, extent, counted, dim.stride, room_for)) return std::nullopt;
-    if (same && (extent.is_static() || dim.stride != 1)) {
-      auto in = node.static_dim(input, axis);
-      if (!in) return std::nullopt;
-      int64_t positions = (*in + dim.stride - 1) / dim.stride;
-      int64_t total = std::max<int64_t>((positions - 1) * dim.stride + dim.dilated_size() - *in, 0);
+    if (same) {
+      IntExpr positions = ceil_div(extent.extent, dim.stride);
+      IntExpr all = max((positions - 1) * dim.stride + dim.dilated_size() - extent.extent, 0);
+      if (!all.is_constant() && !node.static_dim(input, axis)) return std::nullopt;
+      int64_t total = all.value();
       dim.pad_low = attributes.auto_pad == AutoPad::SameUpper ? total / 2 : total - total / 2;
       dim.pad_high = total - dim.pad_low;
-    } else if (same) {
-      int64_t total = dim.dilated_size() - 1;
-      dim.pad_low = attributes.auto_pad == AutoPad::SameUpper ? total / 2 : total - total / 2;
-      dim.pad_high = total - dim.pad_low;
+    } else if (dim.stride != 1 && counted == Positions::Ceil && !extent.is_static() &&
+               extent.extent.lower_bound() + dim.pad_low + dim.pad_high >= dim.dilated_size() &&
+               dim.pad_high + dim.stride <= dim.dilated_size()) {
+      dim.pad_high += dim.stride - 1; // and the last window still begins before the end
     } else if (dim.stride != 1 && (counted == Positions::Ceil || (counted == Positions::Floor && exceeds))) {
       auto in = node.static_dim(input, axis);
       if (!in) return std::nullopt;

@@ -1,0 +1,13 @@
+// Transposed convolutions over spatial dims that vary: one convolution whose filters are those of all phases,
+// and the phases' results put between each other.
+#pragma once
+
+#include "compiler/frontend/onnx/import_context.h"
+
+namespace firn::onnx {
+
+// Of input 0 with filter w [C, M/g, k...]; `window`, over all spatial dims, has stride 1 over the dilated
+// input.
+Value convolution_by_phases(NodeContext& node, Value w, const Window& window, int64_t groups);
+
+} // namespace firn::onnx

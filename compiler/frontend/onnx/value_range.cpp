@@ -1,0 +1,171 @@
+// See value_range.h. Intervals through the ops that exporters compute extents with.
+#include "compiler/frontend/onnx/value_range.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace firn::onnx {
+
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr int kDeepest = 24;
+constexpr int64_t kMostConstants = 4096;
+
+ValueRange of_dtype(DType dtype) {
+  if (dtype == DType::Bool) return {0, 1};
+  if (is_integer(dtype) && bit_width(dtype) <= 32) {
+    double half = std::ldexp(1.0, bit_width(dtype) - 1);
+    return is_unsigned(dtype) ? ValueRange{0, 2 * half - 1} : ValueRange{-half, half - 1};
+  }
+  return {-kInfinity, kInfinity};
+}
+
+ValueRange within(ValueRange range, ValueRange limits) {
+  return {std::clamp(range.least, limits.least, limits.most),
+          std::clamp(range.most, limits.least, limits.most)};
+}
+
+// Of the four products or quotients of ends; everything where one of them is none.
+ValueRange of_ends(ValueRange a, ValueRange b, double (*combine)(double, double)) {
+  double ends[] = {combine(a.least, b.least), combine(a.least, b.most), combine(a.most, b.least),
+                   combine(a.most, b.most)};
+  for (double end : ends)
+    if (std::isnan(end)) return {-kInfinity, kInfinity};
+  return {*std::min_element(ends, ends + 4), *std::max_element(ends, ends + 4)};
+}
+
+class Ranges {
+public:
+  explicit Ranges(const NodeContext& node) : node_(node) {}
+
+  ValueRange of(Value value, int depth = 0) const {
+    ValueRange all = of_dtype(value.dtype());
+    if (depth > kDeepest || !value.type().is_tensor() || value.dtype() == DType::String ||
+        is_complex(value.dtype()))
+      return {-kInfinity, kInfinity};
+    if (auto literal = node_.constant(value)) return of_literal(*literal, all);
+    if (auto known = node_.known_ints(value); known && !known->empty()) {
+      ValueRange range{kInfinity, -kInfinity};
+      for (const IntExpr& each : *known) {
+        range.least = std::min(range.least, static_cast<double>(each.lower_bound()));
+        range.most = std::max(range.most, static_cast<double>(each.upper_bound()));
+      }
+      return range;
+    }
+    ValueRange range = of_op(*value.def, value.index, depth + 1);
+    // What leaves a type wraps, and may be anything.
+    return range.least < all.least || range.most > all.most ? all : range;
+  }
+
+private:
+  static ValueRange of_literal(const Literal& literal, ValueRange all) {
+    if (literal.num_elements() == 0 || literal.num_elements() > kMostConstants) return all;
+    ValueRange range{kInfinity, -kInfinity};
+    for (int64_t i = 0; i < literal.num_elements(); ++i) {
+      double x = literal.get_double(i);
+      if (std::isnan(x)) return all;
+      range = {std::min(range.least, x), std::max(range.most, x)};
+    }
+    return range;
+  }
+
+  static ValueRange of_extent(const Dim& dim) {
+    return {static_cast<double>(std::max<int64_t>(0, dim.extent.lower_bound())),
+            static_cast<double>(dim.extent.upper_bound())};
+  }
+
+  ValueRange of_op(const Instruction& op, int result, int depth) const {
+    ValueRange all = of_dtype(op.type(result).dtype);
+    auto x = [&](int i) { return of(op.operand(i), depth); };
+    auto each = [&](double (*f)(double)) { return ValueRange{f(x(0).least), f(x(0).most)}; };
+    switch (op.opcode()) {
+    case Opcode::DimSize:
+      return of_extent(op.operand(0).type().dims[static_cast<size_t>(op.attributes().integer("dim"))]);
+    case Opcode::NonZero: return result == 1 ? of_extent(op.type(0).dims[1]) : all;
+    case Opcode::ArgReduce: {
+      double extent =
+          of_extent(op.operand(0).type().dims[static_cast<size_t>(op.attributes().integer("dim"))]).most;
+      return {0, std::max(0.0, extent - 1)};
+    }
+    case Opcode::Reshape:
+    case Opcode::BroadcastInDim:
+    case Opcode::Transpose:
+    case Opcode::Reverse:
+    case Opcode::Slice:
+    case Opcode::SymbolicSlice:
+    case Opcode::DynamicSlice:
+    case Opcode::Gather:
+    case Opcode::Copy: return x(0);
+    case Opcode::Concatenate: {
+      ValueRange range = x(0);
+      for (int i = 1; i < op.num_operands(); ++i)
+        range = {std::min(range.least, x(i).least), std::max(range.most, x(i).most)};
+      return range;
+    }
+    case Opcode::Convert:
+      return is_float(op.type().dtype) || !is_float(op.operand(0).dtype()) ? x(0) : each(std::trunc);
+    case Opcode::Floor: return each(std::floor);
+    case Opcode::Ceil: return each(std::ceil);
+    case Opcode::RoundNearestEven: return each(std::nearbyint);
+    case Opcode::Logistic: return {0, 1};
+    case Opcode::Tanh: return {-1, 1};
+    case Opcode::Negate: return {-x(0).most, -x(0).least};
+    case Opcode::Abs: return {0, std::max(std::fabs(x(0).least), std::fabs(x(0).most))};
+    case Opcode::Minimum: return {std::min(x(0).least, x(1).least), std::min(x(0).most, x(1).most)};
+    case Opcode::Maximum: return {std::max(x(0).least, x(1).least), std::max(x(0).most, x(1).most)};
+    case Opcode::Clamp: return within(x(1), {x(0).least, x(2).most});
+    case Opcode::Select: return {std::min(x(1).least, x(2).least), std::max(x(1).most, x(2).most)};
+    case Opcode::Add: return {x(0).least + x(1).least, x(0).most + x(1).most};
+    case Opcode::Subtract: return {x(0).least - x(1).most, x(0).most - x(1).least};
+    case Opcode::Multiply: return of_ends(x(0), x(1), [](double a, double b) { return a * b; });
+    case Opcode::Divide:
+      return x(1).least > 0 ? rounded(op, of_ends(x(0), x(1), [](double a, double b) { return a / b; }))
+                            : all;
+    case Opcode::Remainder: {
+      double largest = std::max(std::fabs(x(1).least), std::fabs(x(1).most));
+      return {x(0).least >= 0 ? 0 : -largest, x(0).most <= 0 ? 0 : largest};
+    }
+    case Opcode::Reduce: return of_reduce(op, depth);
+    default: return all;
+    }
+  }
+
+  static ValueRange rounded(const Instruction& op, ValueRange range) {
+    return is_float(op.type().dtype) ? range : ValueRange{std::trunc(range.least), std::trunc(range.most)};
+  }
+
+  ValueRange of_reduce(const Instruction& op, int depth) const {
+    auto reducer = op.num_operands() == 2 ? simple_reducer(op) : std::nullopt;
+    ValueRange all = of_dtype(op.type().dtype);
+    if (!reducer) return all;
+    ValueRange x = of(op.operand(0), depth), initial = of(op.operand(1), depth);
+    if (*reducer == Opcode::Maximum || *reducer == Opcode::Minimum) {
+      // Of nothing it is what it starts from, which no extent is made of.
+      return of(op.operand(0), depth);
+    }
+    if (*reducer != Opcode::Add) return all;
+    double count = 1;
+    for (int64_t dim : op.attributes().ints("dims"))
+      count *= of_extent(op.operand(0).type().dims[static_cast<size_t>(dim)]).most;
+    return {initial.least + count * std::min(0.0, x.least), initial.most + count * std::max(0.0, x.most)};
+  }
+
+  const NodeContext& node_;
+};
+
+} // namespace
+
+ValueRange range_of(const NodeContext& node, Value value) {
+  ValueRange range = Ranges(node).of(value);
+  return std::isnan(range.least) || std::isnan(range.most) ? ValueRange{-kInfinity, kInfinity} : range;
+}
+
+std::optional<int64_t> most_of(const NodeContext& node, Value value) {
+  double most = range_of(node, value).most;
+  if (most >= 0x1p31) return std::nullopt;
+  return std::max<int64_t>(0, static_cast<int64_t>(std::floor(most)));
+}
+
+} // namespace firn::onnx
