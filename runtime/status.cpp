@@ -32,6 +32,15 @@ const char* missing_feature(int number) noexcept {
   }
 }
 
+const char* out_of_range(int what) noexcept {
+  switch (what) {
+  case 1: return "a dim was to be set to a value that the model was not compiled for";
+  case 2: return "the strings of a run take more bytes than the model was compiled for (--text-bytes)";
+  case 3: return "a string has more pieces than the model was compiled for (--text-pieces)";
+  default: return "an index or size is beyond its bound";
+  }
+}
+
 } // namespace
 
 extern "C" const char* firn_rt2_status_message(firn_status status) FIRN_NOEXCEPT {
@@ -45,9 +54,7 @@ extern "C" const char* firn_rt2_status_message(firn_status status) FIRN_NOEXCEPT
   case FIRN_STATUS_WEIGHTS_MISALIGNED: return "the bound weights are not aligned to 64 bytes";
   case FIRN_STATUS_NOT_BOUND: return "an external input or output is not bound to a buffer";
   case FIRN_STATUS_NO_MEMORY: return "the model got no memory for its arena";
-  case FIRN_STATUS_OUT_OF_RANGE:
-    return ((status >> 8) & 0xff) == 1 ? "a dim was to be set to a value that the model was not compiled for"
-                                       : "an index or size is beyond its bound";
+  case FIRN_STATUS_OUT_OF_RANGE: return out_of_range((status >> 8) & 0xff);
   case FIRN_STATUS_NO_WEIGHTS: return "the model embeds no weights and none were bound";
   default: return "unknown status";
   }

@@ -26,6 +26,7 @@ constexpr std::string_view header_template =
 #define {{GUARD}}
 
 #include "firn/abi.h"
+{{TEXT_INCLUDE}}
 
 #ifdef __cplusplus
 extern "C" {
@@ -93,7 +94,7 @@ public:
     for (std::size_t i = 0; i < output_count; ++i)
       instance_.bind_output(i, nullptr, Facts::output_offsets[i]);
     {{SET_BOUNDS}}
-    {{CLEAR_COUNTS}}
+    {{CLEAR_TENSORS}}
     {{RESET_CALL}}
   }
   FIRN_HIDDEN {{CLASS}}({{CLASS}}&&) noexcept = default;
@@ -239,20 +240,12 @@ std::string architecture_name(int32_t architecture) {
   }
 }
 
-Result check_types(const std::vector<TensorDescription>& tensors, const char* role) {
-  for (const TensorDescription& tensor : tensors) {
-    if (!header_type(tensor.dtype).cpp)
-      return unsupported_error(std::string(role) + " '" + tensor.name + "' holds " +
-                               std::string(dtype_name(tensor.dtype)) +
-                               "s, which generated headers cannot show");
-  }
-  return {};
-}
-
-Result check_all_types(const ModelDescription& model) {
-  if (Result result = check_types(model.inputs, "input"); !result) return result;
-  if (Result result = check_types(model.outputs, "output"); !result) return result;
-  return check_types(model.states, "state");
+bool has_text(const ModelDescription& model) {
+  auto any = [](const std::vector<TensorDescription>& tensors) {
+    return std::any_of(tensors.begin(), tensors.end(),
+                       [](const TensorDescription& tensor) { return tensor.dtype == DType::String; });
+  };
+  return any(model.inputs) || any(model.outputs);
 }
 
 // The inline namespace gives two models of one class name each its own class, in one program too.
@@ -276,7 +269,7 @@ void add_class_slots(Slots& slots, const ModelDescription& model) {
                                                          : "";
   slots["RESET"] = reset_function(model);
   slots["RESET_CALL"] = model.states.empty() ? "" : "reset();";
-  slots["CLEAR_COUNTS"] = clear_counts(model);
+  slots["CLEAR_TENSORS"] = clear_tensors(model);
 }
 
 void add_size_slots(Slots& slots, const ModelDescription& model) {
@@ -312,8 +305,7 @@ void add_table_slots(Slots& slots, const ModelDescription& model) {
 
 } // namespace
 
-Expected<std::string> write_header(const ModelDescription& model) {
-  if (Result result = check_all_types(model); !result) return result.error();
+std::string write_header(const ModelDescription& model) {
   const SymbolNames symbols = symbol_names(model);
   Slots slots;
   slots["VERSION"] = model.firn_version;
@@ -322,6 +314,7 @@ Expected<std::string> write_header(const ModelDescription& model) {
   slots["SIGNATURE"] = signature_text(model.inputs) + " -> " + signature_text(model.outputs) +
                        (model.dims.empty() ? "" : ", " + dims_text(model));
   slots["SIZES"] = sizes_text(model);
+  slots["TEXT_INCLUDE"] = has_text(model) ? "#include \"firn/text.h\"" : "";
   slots["GUARD"] = "FIRN_MODEL_" + upper_case(symbols.prefix + "_" + symbols.hash) + "_H";
   slots["RUN"] = symbols.run;
   slots["RUN_WITH_EXECUTOR"] = model.threads > 1

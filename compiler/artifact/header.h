@@ -8,9 +8,8 @@
 
 namespace firn::artifact {
 
-// The whole text. Requires the class name and the identifiers to be set. A tensor that headers cannot show
-// (strings) is reported as unsupported. Equal descriptions give equal bytes.
-Expected<std::string> write_header(const ModelDescription& model);
+// The whole text. Requires the class name and the identifiers to be set. Equal descriptions give equal bytes.
+std::string write_header(const ModelDescription& model);
 
 // The part for C alone; write_header() includes it.
 std::string write_c_part(const ModelDescription& model);

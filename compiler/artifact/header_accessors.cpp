@@ -116,8 +116,14 @@ std::string reset_function(const ModelDescription& model) {
   return text + "}";
 }
 
-std::string clear_counts(const ModelDescription& model) {
+std::string clear_tensors(const ModelDescription& model) {
   std::string text;
+  for (const auto* tensors : {&model.inputs, &model.outputs})
+    for (const TensorDescription& tensor : *tensors)
+      if (tensor.dtype == DType::String && tensor.arena_offset)
+        text += std::string(text.empty() ? "" : "\n") +
+                "if (instance_.arena) std::memset(instance_.arena + " + offset_text(tensor) + ", 0, " +
+                std::to_string(tensor.byte_size()) + ");";
   for (const TensorDescription& output : model.outputs) {
     for (const CountedDim& counted : output.counted_dims)
       text += std::string(text.empty() ? "" : "\n") +

@@ -15,6 +15,6 @@ std::string accessors(const ModelDescription& model);
 // reset(); nothing without states.
 std::string reset_function(const ModelDescription& model);
 // Statements that set the counts of counted dims to zero.
-std::string clear_counts(const ModelDescription& model);
+std::string clear_tensors(const ModelDescription& model);
 
 } // namespace firn::artifact

@@ -150,12 +150,20 @@ std::string slot_address(const TensorDescription& tensor) {
                              : "NULL";
 }
 
+// Strings are empty until they are set.
+std::string clear_text(const TensorDescription& tensor) {
+  if (tensor.dtype != DType::String || !tensor.arena_offset) return "";
+  return "memset(" + slot_address(tensor) + ", 0, " + std::to_string(tensor.byte_size()) + ");\n";
+}
+
 std::string bind_all(const ModelDescription& model, const std::string& prefix) {
   std::string text;
   for (size_t i = 0; i < model.inputs.size(); ++i)
-    text += "model->inputs[" + std::to_string(i) + "] = " + slot_address(model.inputs[i]) + ";\n";
+    text += "model->inputs[" + std::to_string(i) + "] = " + slot_address(model.inputs[i]) + ";\n" +
+            clear_text(model.inputs[i]);
   for (size_t i = 0; i < model.outputs.size(); ++i) {
-    text += "model->outputs[" + std::to_string(i) + "] = " + slot_address(model.outputs[i]) + ";\n";
+    text += "model->outputs[" + std::to_string(i) + "] = " + slot_address(model.outputs[i]) + ";\n" +
+            clear_text(model.outputs[i]);
     for (const CountedDim& counted : model.outputs[i].counted_dims)
       text += "memset(model->arena + " + std::to_string(counted.arena_offset) + ", 0, sizeof(int64_t));\n";
   }

@@ -30,7 +30,7 @@ HeaderType header_type(DType dtype) {
   case DType::Bool: return {"bool", "bool", "Bool", false};
   case DType::C64: return {"firn::complex64", "float", "C64", false};
   case DType::C128: return {"firn::complex128", "double", "C128", false};
-  case DType::String: return {nullptr, nullptr, nullptr, false};
+  case DType::String: return {"firn::Text", "firn_text", "String", false};
   }
   return {nullptr, nullptr, nullptr, false};
 }

@@ -51,6 +51,7 @@ llvm::Type* KernelEmitter::type_of(MachineType type) const {
   case Scalar::BF16: scalar = llvm::Type::getInt16Ty(c); break;
   case Scalar::I32: scalar = llvm::Type::getInt32Ty(c); break;
   case Scalar::I64: scalar = llvm::Type::getInt64Ty(c); break;
+  case Scalar::I128: scalar = llvm::Type::getInt128Ty(c); break;
   case Scalar::Index: scalar = context_.index_type(); break;
   case Scalar::F32: scalar = llvm::Type::getFloatTy(c); break;
   case Scalar::F64: scalar = llvm::Type::getDoubleTy(c); break;
@@ -69,6 +70,9 @@ llvm::Function* KernelEmitter::create_function() {
   auto* function = llvm::Function::Create(signature, llvm::GlobalValue::InternalLinkage,
                                           kernel_symbol(kernel_), context_.module);
   context_.set_attributes(*function);
+  const auto& ops = kernel_.body.ops;
+  bool calls_runtime =
+      std::any_of(ops.begin(), ops.end(), [](const auto& op) { return op->kind == OpKind::CallRuntime; });
   function->addFnAttr(llvm::Attribute::NoInline);
   function->setAlignment(llvm::Align(64));
   for (unsigned i = 0; i < kernel_.parameters.size(); ++i) {
@@ -77,7 +81,7 @@ llvm::Function* KernelEmitter::create_function() {
     if (facts_[i].no_alias) attributes.addAttribute(llvm::Attribute::NoAlias);
     if (!parameter.written) attributes.addAttribute(llvm::Attribute::ReadOnly);
     attributes.addAttribute(llvm::Attribute::NonNull);
-    attributes.addAttribute(llvm::Attribute::NoCapture);
+    if (!calls_runtime) attributes.addAttribute(llvm::Attribute::NoCapture); // texts hold addresses
     attributes.addAlignmentAttr(static_cast<unsigned>(facts_[i].alignment));
     // Where extents vary a buffer may end before the bound.
     int64_t bytes = kernel_.extents.empty() ? parameter.size * scalar_bytes(parameter.element) : 0;

@@ -123,7 +123,7 @@ private:
         int64_t place = std::max<int64_t>(memory.offset, 0) + argument.byte_offset;
         int64_t known = place == 0 ? 4096 : place & -place;
         // Memory that the caller bound has the alignment of its elements and no more.
-        if (io) known = scalar_bytes(parameter.element);
+        if (io) known = caller_alignment(parameter.element);
         facts[i].alignment = static_cast<int>(std::min<int64_t>(facts[i].alignment, known));
         ArenaRange range;
         if (memory.space != Space::Weights && memory.offset >= 0) {

@@ -51,6 +51,12 @@ std::vector<LiteralRef> random_inputs(const Compilation& c, const ActualDims& di
     inputs.push_back(nullptr);
     if (main.is_state(p)) continue;
     const artifact::TensorDescription& input = c.description.inputs[next++];
+    if (input.dtype == DType::String) {
+      std::vector<int64_t> extents = actual_dims(input, dims);
+      auto count = static_cast<size_t>(checked_num_elements(extents).value_or(0));
+      inputs.back() = Literal::strings(extents, std::vector<std::string>(count, "some words"));
+      continue;
+    }
     auto literal = std::make_shared<Literal>(input.dtype, actual_dims(input, dims));
     for (int64_t i = 0; i < literal->num_elements(); ++i)
       if (is_float(input.dtype))

@@ -54,6 +54,12 @@ bool build_worker(const BenchOptions& options, DiagnosticList& diagnostics) {
   if (!c) return false;
   if (Result fits = fit_stored_sets(*c, compile.import, *sets); !fits)
     return diagnostics.add(fits.error()), false;
+  for (const auto* tensors : {&c->description.inputs, &c->description.outputs})
+    for (const artifact::TensorDescription& tensor : *tensors)
+      if (tensor.dtype == DType::String)
+        return diagnostics.add(unsupported_error("'" + tensor.name +
+                                                 "' holds strings, which programs of --build do not take")),
+               false;
   Result linked = link_worker(options, c, *sets);
   if (!linked) diagnostics.add(linked.error());
   return static_cast<bool>(linked);

@@ -142,6 +142,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   lowering.schedules = schedules;
   lowering.threads = options.threads;
   lowering.check_indices = options.check_indices;
+  lowering.text_bytes = options.text_bytes;
   const TargetInfo least = cpus->back().target;
   lowering.least = &least;
   auto plans = plan_cpus(c, lowering, *cpus);

@@ -39,11 +39,12 @@ struct CompileOptions {
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
   Weights weights = Weights::Embed;
-  bool check_indices = false; // one out of range ends a run with a status
-  bool no_winograd = false;   // no convolution uses Winograd's algorithm
-  int threads = 1;            // that an executor has at most; 1: the object asks none for help
-  bool share_all = false;     // kernels that are too short to gain by it as well: for tests
-  std::string schedule_db;    // text file of schedules that overrule the cost model
+  bool check_indices = false;                    // one out of range ends a run with a status
+  int64_t text_bytes = lower::kDefaultTextBytes; // for all strings that a run makes
+  bool no_winograd = false;                      // no convolution uses Winograd's algorithm
+  int threads = 1;         // that an executor has at most; 1: the object asks none for help
+  bool share_all = false;  // kernels that are too short to gain by it as well: for tests
+  std::string schedule_db; // text file of schedules that overrule the cost model
   std::string passes = "default";
   std::string dump_folder; // graph text after every changing pass
   int rewrite_limit = -1;

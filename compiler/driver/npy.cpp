@@ -1,6 +1,7 @@
 // NumPy's .npy format: magic, version, a Python dict literal as header, raw elements. Types that NumPy lacks
 // are as the package ml_dtypes saves them: as bytes without a meaning, which the model's input gives them; of
 // fewer than 8 bits one element to a byte.
+#include "compiler/driver/npy_text.h"
 #include "compiler/driver/run.h"
 #include "compiler/support/output_set.h"
 
@@ -121,6 +122,19 @@ Expected<LiteralRef> read_npy(const std::shared_ptr<const MappedFile>& file, siz
   if (descriptor.size() >= 4 && descriptor[1] != '>')
     for (const Descriptor& row : kDescriptors)
       if (descriptor.substr(2, descriptor.size() - 3) == row.text) dtype = row.dtype;
+  if (auto size = npy_text_bytes(descriptor)) {
+    std::vector<int64_t> dims;
+    std::string_view data = text.substr(start + header_size);
+    if (!parse_shape(header_value(header, "shape"), dims)) return broken("broken shape");
+    auto count = checked_num_elements(dims);
+    if (!count || static_cast<size_t>(*count) > data.size() / std::max<size_t>(*size, 1) ||
+        static_cast<size_t>(*count) * *size != data.size() || *size == 0)
+      return broken("size differs from shape");
+    if (header_value(header, "fortran_order") == "True" && dims.size() > 1)
+      return broken("strings in column-major order");
+    LiteralRef literal = read_npy_text(descriptor, dims, data);
+    return literal ? Expected<LiteralRef>(literal) : broken("characters that Unicode lacks");
+  }
   bool is_bytes = is_bytes_in_files(wanted) && descriptor.size() == 5 && descriptor.substr(2, 2) == "V1";
   if (is_bytes) dtype = DType::U8;
   if (!dtype) return broken("unknown element type");
@@ -144,7 +158,27 @@ Expected<LiteralRef> read_npy(const std::shared_ptr<const MappedFile>& file, siz
   return meant(literal);
 }
 
+namespace {
+
+std::string npy_file(const std::string& descriptor, const Literal& literal, const std::string& data) {
+  std::string header = "{'descr': '" + descriptor + "', 'fortran_order': False, 'shape': (";
+  for (int64_t dim : literal.dims()) header += std::to_string(dim) + ",";
+  header += "), }";
+  while ((10 + header.size() + 1) % 64 != 0) header += ' ';
+  header += '\n';
+  std::string bytes("\x93NUMPY\x01\x00", 8);
+  bytes += {static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
+  return bytes + header + data;
+}
+
+} // namespace
+
 Result write_npy(const std::string& path, const Literal& literal) {
+  if (literal.dtype() == DType::String) {
+    auto text = write_npy_text(literal);
+    if (!text) return usage_error("'" + path + "': .npy files cannot hold it: " + text.error().message);
+    return write_file(path, npy_file(text->descriptor, literal, text->data));
+  }
   bool is_bytes = is_bytes_in_files(literal.dtype());
   std::string_view type = is_bytes ? "V1" : "";
   for (const Descriptor& row : kDescriptors)
@@ -152,17 +186,7 @@ Result write_npy(const std::string& path, const Literal& literal) {
   if (type.empty())
     return usage_error("'" + path + "': .npy files cannot hold " + std::string(dtype_name(literal.dtype())));
   bool single = bit_width(literal.dtype()) <= 8;
-  std::string header = std::string("{'descr': '") + (single ? "|" : "<") + std::string(type) +
-                       "', 'fortran_order': False, 'shape': (";
-  for (int64_t dim : literal.dims()) header += std::to_string(dim) + ",";
-  header += "), }";
-  while ((10 + header.size() + 1) % 64 != 0) header += ' ';
-  header += '\n';
-  std::string bytes("\x93NUMPY\x01\x00", 8);
-  bytes += {static_cast<char>(header.size() & 255), static_cast<char>(header.size() >> 8)};
-  bytes += header;
-  bytes += to_bytes(literal);
-  return write_file(path, bytes);
+  return write_file(path, npy_file((single ? "|" : "<") + std::string(type), literal, to_bytes(literal)));
 }
 
 } // namespace firn::driver

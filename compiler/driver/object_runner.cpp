@@ -3,9 +3,11 @@
 
 #include "compiler/artifact/header_types.h"
 #include "compiler/driver/describe.h"
+#include "compiler/driver/text_source.h"
+#include "compiler/driver/worker_source.h"
 #include "compiler/support/temporary_folder.h"
 #include "compiler/support/unfinished.h"
-#include "include/firn/abi.h"
+#include "include/firn/text.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -43,6 +45,49 @@ private:
 };
 
 constexpr int64_t kArenaAlignment = 64; // and that of weights
+
+// What links the object, with the runtime's part for strings if it calls that; nothing after an error.
+Expected<std::vector<std::string>> link_command(TemporaryFolder& folder, const std::string& object,
+                                                const std::string& library,
+                                                const codegen::ObjectFacts& facts) {
+  const char* compiler = std::getenv("CC");
+  std::vector<std::string> command{compiler && *compiler ? compiler : "cc", "-shared", "-o", library, object};
+  bool has_text = std::any_of(facts.undefined_symbols.begin(), facts.undefined_symbols.end(),
+                              [](const std::string& symbol) { return symbol.starts_with("firn_rt2_text_"); });
+  if (!has_text) return command;
+  command.insert(command.end(),
+                 {"-std=c++17", "-O2", "-fPIC", "-fno-exceptions", "-fno-rtti", "-I" + folder.path()});
+  if (auto written = folder.write("firn/abi.h", kAbiHeader); !written) return written.error();
+  for (const TextSource& source : kTextSources) {
+    auto written = folder.write(source.name, source.content);
+    if (!written) return written.error();
+    if (written->ends_with(".cpp")) command.push_back(*written);
+  }
+  return command;
+}
+
+// Elements whose bytes lie in the runner's memory.
+void store_text(const Literal& literal, RunnerMemory& memory, std::byte* to) {
+  for (const std::string& each : literal.string_values()) {
+    std::byte* bytes = memory.allocate(static_cast<int64_t>(each.size()), 1);
+    std::memcpy(bytes, each.data(), each.size());
+    firn_text text{};
+    text.data = reinterpret_cast<const char*>(bytes);
+    text.size = each.size();
+    std::memcpy(to, &text, sizeof text);
+    to += sizeof text;
+  }
+}
+
+LiteralRef load_text(const std::byte* from, const std::vector<int64_t>& dims) {
+  std::vector<std::string> strings;
+  for (int64_t i = checked_num_elements(dims).value_or(0); i > 0; --i, from += sizeof(firn_text)) {
+    firn_text text;
+    std::memcpy(&text, from, sizeof text);
+    strings.emplace_back(text.data ? text.data : "", static_cast<size_t>(text.size));
+  }
+  return Literal::strings(dims, std::move(strings));
+}
 
 } // namespace
 
@@ -112,8 +157,9 @@ Result ObjectRunner::load() {
   if (!facts) return facts.error();
   c.object = std::move(*facts);
   describe_object(c);
-  const char* compiler = std::getenv("CC");
-  int code = run_program({compiler && *compiler ? compiler : "cc", "-shared", "-o", library, object}, log);
+  auto command = link_command(*folder, object, library, c.object);
+  if (!command) return command.error();
+  int code = run_program(*command, log);
   if (code != 0) return usage_error("linking the object with 'cc' failed: " + read_log(log));
   library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library_) return usage_error(std::string("loading the object failed: ") + ::dlerror());
@@ -149,7 +195,7 @@ void ObjectRunner::bind_tensors() {
   const Function& main = compilation_->module->main();
   auto slot = [&](const artifact::TensorDescription& tensor) -> Slot {
     if (tensor.arena_offset) return {&tensor, arena_ + *tensor.arena_offset};
-    int64_t element = std::max(1, bit_width(tensor.dtype) / 8);
+    int64_t element = std::clamp(bit_width(tensor.dtype) / 8, 1, 8);
     return {&tensor, memory_->allocate(tensor.byte_size(), element)};
   };
   size_t states = 0;
@@ -181,7 +227,7 @@ ObjectRunner::~ObjectRunner() {
   if (library_) ::dlclose(library_);
 }
 
-void ObjectRunner::run_again() {
+int ObjectRunner::run_again() {
   firn_rt2_call call{};
   call.size = sizeof call;
   call.arena = reinterpret_cast<unsigned char*>(arena_);
@@ -193,12 +239,15 @@ void ObjectRunner::run_again() {
   std::fill(stamps_.begin(), stamps_.end(), 0);
   call.profile = stamps_.data();
   call.variant = compilation_->run_variant;
-  function_(&call);
+  return function_(&call);
 }
 
 bool ObjectRunner::inputs_are(const std::vector<LiteralRef>& inputs) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto bytes = inputs[i]->bytes();
+    if (inputs[i]->dtype() == DType::String &&
+        load_text(parameters_[i].memory, inputs[i]->dims())->string_values() != inputs[i]->string_values())
+      return false;
     if (!compilation_->module->main().is_state(i) && !bytes.empty() &&
         std::memcmp(parameters_[i].memory, bytes.data(), bytes.size()) != 0)
       return false;
@@ -232,13 +281,21 @@ Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef
   if (!dims) return dims.error();
   dims_ = std::move(*dims);
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (inputs[i]) std::copy_n(inputs[i]->bytes().data(), inputs[i]->bytes().size(), parameters_[i].memory);
-  run_again();
+    if (inputs[i] && inputs[i]->dtype() == DType::String)
+      store_text(*inputs[i], *memory_, parameters_[i].memory);
+    else if (inputs[i])
+      std::copy_n(inputs[i]->bytes().data(), inputs[i]->bytes().size(), parameters_[i].memory);
+  if (int status = run_again(); status != FIRN_STATUS_OK)
+    return usage_error(std::string("the run ended early: ") + firn_rt2_status_message(status));
   std::vector<LiteralRef> results;
   for (const Slot& result : results_) {
     std::vector<int64_t> dims = actual_dims(*result.tensor, dims_);
     for (const artifact::CountedDim& counted : result.tensor->counted_dims)
       std::memcpy(&dims[counted.axis], arena_ + counted.arena_offset, sizeof(int64_t));
+    if (result.tensor->dtype == DType::String) {
+      results.push_back(load_text(result.memory, dims));
+      continue;
+    }
     auto literal = std::make_shared<Literal>(result.tensor->dtype, dims);
     std::copy_n(result.memory, literal->bytes().size(), literal->mutable_bytes().data());
     results.push_back(std::move(literal));

@@ -31,8 +31,8 @@ public:
   Expected<std::vector<LiteralRef>> run(const std::vector<LiteralRef>& inputs);
   // Whether every input, states apart, still is what the last run() was given.
   bool inputs_are(const std::vector<LiteralRef>& inputs) const;
-  // Runs again on the inputs of the last run(), from the states that it left.
-  void run_again();
+  // Runs again on the inputs of the last run(), from the states that it left; a FIRN_STATUS_.
+  int run_again();
   // Has runs ask another executor for threads, null: none. At first it is a pool of as many as the object
   // makes use of. The executor outlives the runner.
   void lend(const firn_executor* executor) { executor_ = executor; }

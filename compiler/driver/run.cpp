@@ -1,6 +1,7 @@
 // `firn run`.
 #include "compiler/driver/run.h"
 
+#include "compiler/artifact/manifest.h"
 #include "compiler/driver/given_inputs.h"
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/runs_here.h"
@@ -66,7 +67,7 @@ std::string shown(const std::string& name, const Literal& literal) {
   for (int64_t i = 0; i < count; ++i) {
     char number[40];
     if (literal.dtype() == DType::String) {
-      text += (i ? ", \"" : "\"") + literal.string_values()[static_cast<size_t>(i)] + "\"";
+      text += (i ? ", " : "") + artifact::json_string(literal.string_values()[static_cast<size_t>(i)]);
       continue;
     }
     std::snprintf(number, sizeof number, "%.7g", literal.get_double(i));

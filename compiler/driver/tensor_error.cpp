@@ -1,6 +1,8 @@
 // The measure of error.
 #include "compiler/driver/tensor_error.h"
 
+#include "compiler/artifact/manifest.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -12,9 +14,13 @@ double tensor_error(const Literal& got, const Literal& want, std::string& why) {
     return INFINITY;
   }
   if (want.dtype() == DType::String) {
-    if (got.string_values() == want.string_values()) return 0;
-    why = "strings differ";
-    return INFINITY;
+    for (size_t i = 0; i < want.string_values().size(); ++i)
+      if (got.string_values()[i] != want.string_values()[i]) {
+        why = "element " + std::to_string(i) + " is " + artifact::json_string(got.string_values()[i]) +
+              ", expected " + artifact::json_string(want.string_values()[i]);
+        return INFINITY;
+      }
+    return 0;
   }
   if (!is_float(want.dtype()) && !is_complex(want.dtype())) {
     for (int64_t i = 0; i < want.num_elements(); ++i)

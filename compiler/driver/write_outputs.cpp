@@ -108,9 +108,7 @@ Result write_outputs(const CompileOptions& options, Compilation& c) {
     OutputSet text_only;
     return write_text(options, c, text_only);
   }
-  auto header_text = artifact::write_header(c.description);
-  if (!header_text) return header_text.error();
-  if (Result written = outputs.write(header, *header_text); !written) return written;
+  if (Result written = outputs.write(header, artifact::write_header(c.description)); !written) return written;
   if (Result written = outputs.write(manifest, artifact::write_manifest(c.description)); !written)
     return written;
   if (!options.depfile.empty()) {

@@ -40,7 +40,7 @@ constexpr std::array kTypes = {
     DTypeInfo{DType::Bool, "bool", 8, Family::Bool},
     DTypeInfo{DType::C64, "c64", 64, Family::Complex},
     DTypeInfo{DType::C128, "c128", 128, Family::Complex},
-    DTypeInfo{DType::String, "string", 0, Family::String},
+    DTypeInfo{DType::String, "string", 128, Family::String},
 };
 
 constexpr bool in_enum_order() {

@@ -33,15 +33,15 @@ enum class DType : uint8_t {
   U2,
   Bool,
   C64,
-  C128, // complex: pairs of f32, of f64
-  String,
+  C128,   // complex: pairs of f32, of f64
+  String, // bytes of any values, of any number
 };
 
 // "f32", "bf16", "f8e4m3fn", "i64", "u4", "bool", "c64", "string": the names in .hlo text and messages.
 std::string_view dtype_name(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
 
-// Bits of one element; 8 for Bool, 0 for String. Sub-byte types pack two (i4, u4, f4) or four (i2, u2)
+// Bits of one element; 8 for Bool, 128 for String, an address and a size (include/firn/text.h). Sub-byte types pack two (i4, u4, f4) or four (i2, u2)
 // elements into a byte, low bits first, and start each tensor on a byte.
 int bit_width(DType dtype);
 // Bytes that `count` elements take.

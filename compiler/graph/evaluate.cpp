@@ -310,6 +310,7 @@ Expected<Values> Interpreter::dispatch(const OpCall& call) {
   if (is_elementwise(call.opcode())) return evaluate_elementwise(call);
   if (info.op_class == OpClass::Movement) return evaluate_movement(call);
   if (info.op_class == OpClass::Container) return evaluate_container(call);
+  if (info.op_class == OpClass::Text) return evaluate_text(call);
   return call.unsupported("is not evaluated");
 }
 

@@ -70,6 +70,7 @@ Expected<Values> evaluate_convolution(const OpCall& call);
 Expected<Values> evaluate_shape(const OpCall& call);
 Expected<Values> evaluate_random(const OpCall& call);
 Expected<Values> evaluate_container(const OpCall& call);
+Expected<Values> evaluate_text(const OpCall& call);
 
 // "f32[2,3]": a literal's type for messages.
 inline std::string describe(const Literal& literal) {

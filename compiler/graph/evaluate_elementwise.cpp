@@ -342,7 +342,7 @@ bool apply(const ElementOp& op, const WideElements* const* operands, int64_t cou
 namespace {
 
 // Strings can be compared and selected.
-Expected<Values> evaluate_text(const OpCall& call) {
+Expected<Values> evaluate_strings(const OpCall& call) {
   ElementOp op = element_op(call.instruction());
   const Literal& last = call.tensor(call.num_operands() - 1);
   auto count = static_cast<size_t>(last.num_elements());
@@ -368,7 +368,7 @@ Expected<Values> evaluate_elementwise(const OpCall& call) {
     if (call.tensor(i).dims() != call.tensor(0).dims())
       return call.fail("operands must have one shape, they are " + describe(call.tensor(0)) + " and " +
                        describe(call.tensor(i)));
-  if (call.tensor(call.num_operands() - 1).dtype() == DType::String) return evaluate_text(call);
+  if (call.tensor(call.num_operands() - 1).dtype() == DType::String) return evaluate_strings(call);
   ElementOp op = element_op(call.instruction());
   auto result = call.allocate(op.result, call.tensor(0).dims());
   if (!result) return result.error();

@@ -1,5 +1,5 @@
 // Type inference: the rule of an op's row, and the rules of elementwise ops, contractions and control. The
-// movement and reduction families have files of their own.
+// movement, reduction and text families have files of their own.
 #include "compiler/graph/infer_type_rules.h"
 
 namespace firn {

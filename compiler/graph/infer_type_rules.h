@@ -56,6 +56,12 @@ private:
   Expected<Types> sort();
   Expected<Types> top_k();
 
+  Expected<Types> text_case();
+  Expected<Types> text_concatenate();
+  Expected<Types> text_find();
+  Expected<Types> text_match();
+  Expected<Types> text_split();
+
   Diagnostic error(const std::string& what) const {
     return model_error(std::string(opcode_name(opcode_)) + ": " + what);
   }
@@ -99,6 +105,7 @@ private:
   std::optional<Diagnostic> not_indices(int operand) const;
   std::optional<Diagnostic> not_starts(size_t first) const;
   std::optional<Diagnostic> not_scattered() const;
+  std::optional<Diagnostic> not_text(int operand) const;
   // The dtype of a contraction's result.
   DType accumulator(DType operand) const;
 

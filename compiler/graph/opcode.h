@@ -23,7 +23,8 @@ enum class OpClass : uint8_t {
   Shape,
   Control,
   Random,
-  Container
+  Container,
+  Text
 };
 
 // What passes ask of ops, each a bit.

@@ -81,7 +81,7 @@ Wrong check_iota(const Instruction& instruction) {
 
 Wrong check_bitcast(const Instruction& instruction) {
   const Type &from = instruction.operand(0).type(), &to = instruction.type();
-  if (bit_width(from.dtype) == 0 || bit_width(to.dtype) == 0) return "bitcast of strings";
+  if (from.dtype == DType::String || to.dtype == DType::String) return "bitcast of strings";
   if (!from.is_static() || !to.is_static()) return std::nullopt;
   if (from.num_elements() * bit_width(from.dtype) != to.num_elements() * bit_width(to.dtype))
     return "bitcast changes the number of bits";

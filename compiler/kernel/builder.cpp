@@ -239,6 +239,13 @@ SymbolRef Builder::new_symbol(std::string name, int64_t lower, int64_t upper) {
   return std::make_shared<const Symbol>(Symbol{name + "_" + std::to_string(next_symbol_++), lower, upper});
 }
 
+void Builder::call_runtime(std::string callee, std::vector<int> buffers, std::vector<Register> operands) {
+  Op& op = append(OpKind::CallRuntime);
+  op.callee = std::move(callee);
+  op.buffers = std::move(buffers);
+  op.operands = std::move(operands);
+}
+
 void Builder::fail_if(Register condition, int32_t status) {
   FIRN_CHECK(status_ >= 0, "a kernel without a status word that fails");
   if_then_else(

@@ -52,6 +52,9 @@ public:
   // A mask i1xN of the first `count` lanes; `count` may be an expression.
   Register lane_mask(int lanes, const IntExpr& count);
 
+  // A call of the runtime with the addresses of buffers, then scalars.
+  void call_runtime(std::string callee, std::vector<int> buffers, std::vector<Register> operands);
+
   // The parameter that is the run's status word, in kernels that can fail; -1: there is none.
   void set_status(int parameter) { status_ = parameter; }
   int status() const { return status_; }

@@ -14,13 +14,13 @@ const OpKindInfo& op_kind_info(OpKind kind) {
 }
 
 std::string_view scalar_name(Scalar scalar) {
-  static constexpr std::string_view names[] = {"i1",    "i8",  "i16",  "i32", "i64",
-                                               "index", "f16", "bf16", "f32", "f64"};
+  static constexpr std::string_view names[] = {"i1",  "i8",   "i16", "i32", "i64", "index",
+                                               "f16", "bf16", "f32", "f64", "i128"};
   return names[static_cast<size_t>(scalar)];
 }
 
 int scalar_bytes(Scalar scalar) {
-  static constexpr int bytes[] = {1, 1, 2, 4, 8, 8, 2, 2, 4, 8};
+  static constexpr int bytes[] = {1, 1, 2, 4, 8, 8, 2, 2, 4, 8, 16};
   return bytes[static_cast<size_t>(scalar)];
 }
 

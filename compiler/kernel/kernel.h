@@ -28,12 +28,16 @@ struct OpKindInfo {
 const OpKindInfo& op_kind_info(OpKind kind);
 
 // Machine types. Signedness is in the ops; Index is an integer as wide as a pointer; Bool lies in memory as
-// I8 does, so I1 exists in values only.
-enum class Scalar : uint8_t { I1, I8, I16, I32, I64, Index, F16, BF16, F32, F64 };
-std::string_view scalar_name(Scalar scalar); // "i1", "i8", ..., "index", "f16", "bf16", "f32", "f64"
+// I8 does, so I1 exists in values only. I128 is moved and chosen alone: text, as an address and a size.
+enum class Scalar : uint8_t { I1, I8, I16, I32, I64, Index, F16, BF16, F32, F64, I128 };
+std::string_view scalar_name(Scalar scalar); // "i1", "i8", ..., "index", "f16", "bf16", "f32", "f64", "i128"
 int scalar_bytes(Scalar scalar);             // in memory; Index: 8
+// To which callers' tensors of it are aligned: as C aligns its elements.
+inline int caller_alignment(Scalar scalar) {
+  return scalar == Scalar::I128 ? 8 : scalar_bytes(scalar);
+}
 inline bool is_float(Scalar scalar) {
-  return scalar >= Scalar::F16;
+  return scalar >= Scalar::F16 && scalar <= Scalar::F64;
 }
 
 inline constexpr int32_t kOutOfRange = 9; // FIRN_STATUS_OUT_OF_RANGE
@@ -162,6 +166,7 @@ struct Kernel {
 struct Buffer {
   std::string name;
   Space space = Space::Arena;
+  bool kept = false; // Arena: other buffers hold addresses in it, so that none shares its place at any time
   int64_t bytes = 0;
   int alignment = 64;
   int io_index = -1; // Input, Output, State: which one; its arena slot, if any, is `offset`

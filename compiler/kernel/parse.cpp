@@ -52,6 +52,7 @@ private:
       if (scanner_.accept("offset") && !integer(buffer.offset)) return false;
       if (scanner_.accept("extent") && (!number(buffer.extent_of) || !number(buffer.extent_axis)))
         return false;
+      buffer.kept = scanner_.accept("kept");
       if (scanner_.accept("at") && !name(buffer.location)) return false;
       program.buffers.push_back(std::move(buffer));
     }

@@ -43,7 +43,7 @@ private:
   }
 
   bool parse_scalar(Scalar& scalar, std::string_view word) {
-    for (int i = 0; i <= static_cast<int>(Scalar::F64); ++i) {
+    for (int i = 0; i <= static_cast<int>(Scalar::I128); ++i) {
       if (scalar_name(static_cast<Scalar>(i)) != word) continue;
       scalar = static_cast<Scalar>(i);
       return true;

@@ -183,6 +183,7 @@ private:
     if (buffer.offset >= 0) text_ += " offset " + std::to_string(buffer.offset);
     if (buffer.extent_of >= 0)
       text_ += " extent " + std::to_string(buffer.extent_of) + " " + std::to_string(buffer.extent_axis);
+    if (buffer.kept) text_ += " kept";
     if (!buffer.location.empty()) text_ += " at " + quote(buffer.location);
     text_ += "\n";
   }

@@ -36,7 +36,11 @@ void emit_sort(LoweringContext& context, const Instruction& instruction);
 void emit_top_k(LoweringContext& context, const Instruction& instruction);
 void emit_pack_constant(LoweringContext& context, const Instruction& instruction);
 void emit_pack_elements(LoweringContext& context, const Instruction& convert);
+void emit_text(LoweringContext& context, const Instruction& instruction);
 Result emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusion);
+
+// Gives the elements of a constant of strings their addresses.
+void emit_text_constant(LoweringContext& context, const Instruction& constant, Place place);
 
 // A composite of reductions along rows of its last dim as code in the kernel of another instruction, for the
 // rows [first, end). Before any scratch.

@@ -4,8 +4,10 @@
 #include "compiler/graph/tree_ensemble.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/placement.h"
+#include "compiler/lower/text/text.h"
 #include "compiler/plan/roots.h"
 #include "compiler/plan/views.h"
+#include "compiler/support/regex.h"
 
 #include <algorithm>
 
@@ -38,9 +40,22 @@ bool may_be_negative(const Type& type) {
                      [](const Dim& dim) { return dim.extent.lower_bound() < 0; });
 }
 
+// Strings are moved, chosen among, and what ops on text make of them.
+bool takes_strings(const Instruction& instruction) {
+  switch (op_info(instruction.opcode()).op_class) {
+  case OpClass::Control:
+  case OpClass::Text: return true;
+  case OpClass::Movement: return instruction.attributes().word("reduction", "none") == "none";
+  case OpClass::Shape: return !instruction.is(Opcode::NonZero);
+  case OpClass::Leaf: return instruction.is(Opcode::Parameter) || instruction.is(Opcode::Constant);
+  default: return instruction.is(Opcode::Compare) || instruction.is(Opcode::Select);
+  }
+}
+
 // Whether legalise-narrow-types leaves instructions with operands or results of such a type: no code computes
 // in types of 8 bits and fewer but in integers of 8, and packed elements are converted alone.
 bool takes_type(const Instruction& instruction, DType dtype, bool is_result) {
+  if (dtype == DType::String) return takes_strings(instruction);
   if (!is_packed(dtype) && !is_small_float(dtype)) return true;
   if (instruction.is(Opcode::Convert) || instruction.is(Opcode::BitcastConvert)) return true;
   if (instruction.is(Opcode::Parameter) || instruction.is(Opcode::Constant)) return true;
@@ -48,6 +63,24 @@ bool takes_type(const Instruction& instruction, DType dtype, bool is_result) {
   OpClass op_class = op_info(instruction.opcode()).op_class;
   if (op_class == OpClass::Movement) return instruction.attributes().word("reduction", "none") == "none";
   return op_class == OpClass::Control || op_class == OpClass::Shape || instruction.is(Opcode::Select);
+}
+
+// Whether a constant of strings takes more bytes than offsets within them can say.
+bool is_too_long(const Instruction& instruction) {
+  if (!instruction.is(Opcode::Constant) || instruction.type().dtype != DType::String) return false;
+  int64_t bytes = 0;
+  for (const std::string& each : instruction.literal()->string_values())
+    bytes += static_cast<int64_t>(each.size());
+  return bytes > kMostTextBytes;
+}
+
+// Why a pattern has no table; empty: it has, or there is no pattern.
+std::string lacks_table(const Instruction& instruction) {
+  if (!instruction.is(Opcode::TextMatch)) return "";
+  auto regex = parse_regex(std::get<std::string>(*instruction.attributes().find("pattern")));
+  if (!regex) return regex.error().message;
+  auto table = make_regex_table(*regex);
+  return table ? "" : table.error().message;
 }
 
 // The symbol that the instruction counts, if it does.
@@ -78,6 +111,11 @@ Result check_types(const Region& region, std::vector<SymbolRef> counted) {
         return unsupported_error(describe(*instruction) + ": a dim of " + type.to_string() +
                                  " may be negative, by the bounds of its symbols");
     }
+    if (std::string lack = lacks_table(*instruction); !lack.empty())
+      return unsupported_error(describe(*instruction) + ": the pattern cannot be compiled: " + lack);
+    if (is_too_long(*instruction))
+      return unsupported_error(describe(*instruction) + ": its strings take more than " +
+                               std::to_string(kMostTextBytes) + " bytes");
     if (read_tree_ensemble(*instruction)) continue; // whose kernel does without the loop of its body
     for (int i = 0; i < instruction->num_regions(); ++i)
       if (Result result = check_types(instruction->region(i), counted); !result) return result;
@@ -121,7 +159,7 @@ kernel::Buffer io_buffer(std::string name, kernel::Space space, const Type& type
   buffer.space = space;
   buffer.bytes = bytes_at_bound(type);
   // Callers bind their own memory, which is aligned as C++ aligns its elements.
-  buffer.alignment = kernel::scalar_bytes(memory_scalar(type.dtype));
+  buffer.alignment = kernel::caller_alignment(memory_scalar(type.dtype));
   buffer.io_index = index;
   return buffer;
 }
@@ -143,7 +181,10 @@ public:
     const Region& body = main_.body();
     if (Result result = check_types(body, {}); !result) return result.error();
     for (size_t i = 0; i < body.parameters().size(); ++i)
-      if (main_.is_state(i) && !body.parameter(static_cast<int>(i)).type().is_static())
+      if (main_.is_state(i) && body.parameter(static_cast<int>(i)).dtype() == DType::String)
+        return unsupported_error("state '" + name_at(main_.parameter_names, i, "input") +
+                                 "': states of strings are not supported: a run's bytes end with it");
+      else if (main_.is_state(i) && !body.parameter(static_cast<int>(i)).type().is_static())
         return unsupported_error("state '" + name_at(main_.parameter_names, i, "input") +
                                  "': dims of states that vary are not supported yet");
     program_.extents = used_symbols(module_, body);
@@ -167,6 +208,9 @@ public:
       update_states();
     });
     for (kernel::Step& step : copies) program_.steps.push_back(std::move(step));
+    LoweringContext::Steps prologue = context_.take_prologue();
+    program_.steps.insert(program_.steps.begin(), std::make_move_iterator(prologue.begin()),
+                          std::make_move_iterator(prologue.end()));
     return std::move(program_);
   }
 
@@ -326,6 +370,7 @@ Result LoweringContext::emit_plain(const Instruction& instruction, plan::PlainPl
   case Algorithm::NonZero: emit_non_zero(*this, instruction); break;
   case Algorithm::Sort: emit_sort(*this, instruction); break;
   case Algorithm::TopK: emit_top_k(*this, instruction); break;
+  case Algorithm::Text: emit_text(*this, instruction); break;
   case Algorithm::Pack: emit_pack_constant(*this, instruction); break;
   case Algorithm::PackElements: emit_pack_elements(*this, instruction); break;
   }

@@ -16,6 +16,8 @@ enum class Math : uint8_t { Default, Strict };
 
 using plan::Winograd;
 
+inline constexpr int64_t kDefaultTextBytes = 64 << 10;
+
 struct LoweringOptions {
   TargetInfo target;
   bool optimize_size = false;
@@ -30,6 +32,7 @@ struct LoweringOptions {
   const TargetInfo* least = nullptr; // the CPU of which some of these plans are: KernelPlans::is_for_least
   // First values of states by parameter name; others start from zeros.
   const std::map<std::string, LiteralRef>* initial_states = nullptr;
+  int64_t text_bytes = kDefaultTextBytes; // of all strings that a run makes; more end it with a status
 };
 
 // The program that computes @main. What cannot be lowered is an error (Fault::Unsupported) naming the

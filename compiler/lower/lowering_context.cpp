@@ -2,6 +2,7 @@
 #include "compiler/lower/lowering_context.h"
 
 #include "compiler/graph/computed_indices.h"
+#include "compiler/lower/emitters.h"
 
 #include <algorithm>
 #include <numeric>
@@ -11,7 +12,7 @@ namespace firn::lower {
 using kernel::Scalar;
 
 bool has_machine_type(DType dtype) {
-  return is_float(dtype) || is_integer(dtype) || dtype == DType::Bool;
+  return is_float(dtype) || is_integer(dtype) || dtype == DType::Bool || dtype == DType::String;
 }
 
 Scalar memory_scalar(DType dtype) {
@@ -39,9 +40,9 @@ Scalar memory_scalar(DType dtype) {
   case DType::U4:
   case DType::U2:
   case DType::Bool: return Scalar::I8;
+  case DType::String: return Scalar::I128;
   case DType::C64:
-  case DType::C128:
-  case DType::String: break;
+  case DType::C128: break;
   }
   FIRN_UNREACHABLE("no machine type for " + std::string(dtype_name(dtype)));
 }
@@ -201,6 +202,7 @@ Place LoweringContext::place_of(Value value) {
 Place LoweringContext::place_constant(const Instruction& constant) {
   const LiteralRef& literal = constant.literal();
   Type type = constant.type();
+  if (type.dtype == DType::String) return place_text(constant);
   auto [known, is_new] = literal_buffers_.try_emplace({literal.get(), type.to_string()}, -1);
   if (is_new) {
     // Whole vectors may be read of what constants occupy anyway.
@@ -208,6 +210,31 @@ Place LoweringContext::place_constant(const Instruction& constant) {
     known->second = add_constant(literal, layout_packing(type, bytes), constant.location());
   }
   return {known->second, 0};
+}
+
+// Addresses are known to a run alone: it makes the elements before its first step.
+Place LoweringContext::place_text(const Instruction& constant) {
+  auto [known, is_new] =
+      literal_buffers_.try_emplace({constant.literal().get(), constant.type().to_string()}, -1);
+  if (is_new) {
+    known->second = add_scratch_buffer(bytes_at_bound(constant.type()), constant.location());
+    with_steps(prologue_, [&] { emit_text_constant(*this, constant, {known->second, 0}); });
+  }
+  return {known->second, 0};
+}
+
+Place LoweringContext::text_room() {
+  if (text_room_ < 0) {
+    text_room_ = add_scratch_buffer(8 + options_.text_bytes, "text");
+    program_.buffers[static_cast<size_t>(text_room_)].kept = true;
+    with_steps(prologue_, [&] {
+      KernelMaker maker(*this, "", "empty_text_room");
+      int used = maker.parameter({text_room_, 0}, Scalar::I64, 1, /*written=*/true, "used");
+      maker.builder().store(maker.builder().constant_int({Scalar::I64, 1}, 0), used, 0);
+      maker.finish();
+    });
+  }
+  return {text_room_, 0};
 }
 
 int LoweringContext::alignment_of(Place place) const {

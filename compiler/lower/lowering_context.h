@@ -23,10 +23,10 @@ struct Place {
   bool operator==(const Place&) const = default;
 };
 
-// Whether elements of this dtype can be held by machine types: not complex or string.
+// Whether elements of this dtype can be held by machine types: not complex.
 bool has_machine_type(DType dtype);
-// The scalar that holds an element in memory; Bool lies as I8, and small floats as their codes. Of packed
-// types it holds several.
+// The scalar that holds an element in memory; Bool lies as I8, small floats as their codes, and strings as
+// address and size. Of packed types it holds several.
 kernel::Scalar memory_scalar(DType dtype);
 // The type of an element in computations: f16 and bf16 are f32 values that the narrow type can represent,
 // Bool is I1, small floats are codes and packed integers their values in I8 (scalar_ops.h).
@@ -73,6 +73,10 @@ public:
                            std::string location, std::vector<IntExpr> extents = {});
   // A weights buffer packed from `literal`; `name` is the initializer's.
   int add_constant(const LiteralRef& literal, Packing packing, std::string name);
+  // The room for strings that a run makes (firn_rt2_text_room), of options().text_bytes.
+  Place text_room();
+  // What runs before the program's first step.
+  Steps take_prologue() { return std::move(prologue_); }
   // The run's status word.
   Place status_place();
   // A buffer in the arena for one kernel's use, or between kernels of one instruction.
@@ -123,6 +127,7 @@ private:
   using Key = std::pair<const Instruction*, int>;
   static Key key(Value value) { return {value.def, value.index}; }
   Place place_constant(const Instruction& constant);
+  Place place_text(const Instruction& constant);
   Result lower_instructions(const Region& region);
   void view_members(const Instruction& fusion);
   Result emit(const Instruction& instruction, const plan::KernelPlan& plan);
@@ -142,6 +147,8 @@ private:
   std::vector<SymbolRef> counts_; // that steps bind
   int status_buffer_ = -1;
   int next_kernel_ = 0;
+  int text_room_ = -1;
+  Steps prologue_;
 };
 
 // Builds one kernel: parameters on demand, then its body, then the call.

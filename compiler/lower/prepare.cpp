@@ -17,6 +17,7 @@ DType dtype_of(kernel::Scalar element) {
   case kernel::Scalar::I32: return DType::U32;
   case kernel::Scalar::I64:
   case kernel::Scalar::Index: return DType::U64;
+  case kernel::Scalar::I128: break; // addresses are no constants
   case kernel::Scalar::F16: return DType::F16;
   case kernel::Scalar::BF16: return DType::BF16;
   case kernel::Scalar::F32: return DType::F32;

@@ -19,7 +19,7 @@ public:
     visit(program_.steps);
     result_.num_steps = time_;
     for (size_t i = 0; i < program_.buffers.size(); ++i)
-      if (program_.buffers[i].extent_of >= 0 && time_ > 0) {
+      if ((program_.buffers[i].extent_of >= 0 || program_.buffers[i].kept) && time_ > 0) {
         result_.buffers[i].add(0);
         result_.buffers[i].add(time_ - 1);
       }

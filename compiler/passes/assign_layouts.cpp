@@ -31,8 +31,9 @@ namespace firn {
 namespace {
 
 bool is_blockable(const Type& type) {
-  return type.is_tensor() && bit_width(type.dtype) >= 8 && !is_complex(type.dtype) && type.rank() >= 3 &&
-         type.rank() <= 6 && has_bounds(type) && type.dims[1].is_static() && most_elements(type) > 0;
+  return type.is_tensor() && bit_width(type.dtype) >= 8 && bit_width(type.dtype) <= 64 &&
+         !is_complex(type.dtype) && type.rank() >= 3 && type.rank() <= 6 && has_bounds(type) &&
+         type.dims[1].is_static() && most_elements(type) > 0;
 }
 
 // At most.

@@ -34,7 +34,8 @@ Value simplify(Instruction& instruction, const PassOptions& options) {
   case OpClass::Shape:
   case OpClass::Control:
   case OpClass::Random:
-  case OpClass::Container: return {};
+  case OpClass::Container:
+  case OpClass::Text: return {};
   }
   return {};
 }

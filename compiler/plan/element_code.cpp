@@ -17,7 +17,7 @@ constexpr int64_t kShortBody = 10, kLongBody = 24;
 
 bool is_literal(const Instruction& instruction) {
   return instruction.is(Opcode::Constant) && instruction.literal()->num_elements() > 0 &&
-         !instruction.literal()->is_splat();
+         !is_immediate(*instruction.literal());
 }
 
 // The region whose results are an instruction's; a reduction's is its combiner.
@@ -109,6 +109,10 @@ bool has_terms(const RowForm& form, const Type& type) {
 
 } // namespace
 
+bool is_immediate(const Literal& literal) {
+  return literal.dtype() != DType::String && literal.is_splat();
+}
+
 int value_bits(DType dtype) {
   if (dtype == DType::F16 || dtype == DType::BF16) return 32;
   return dtype == DType::Bool ? 8 : std::max(8, bit_width(dtype));
@@ -116,7 +120,7 @@ int value_bits(DType dtype) {
 
 ElementCode element_code(int bits, const TargetInfo& target) {
   ElementCode code;
-  code.lanes = std::max(1, target.register_lanes(bits));
+  code.lanes = bits > 64 ? 1 : std::max(1, target.register_lanes(bits));
   return code;
 }
 
@@ -171,6 +175,7 @@ std::string complete(ElementsPlan& plan, const Instruction& instruction, const T
                                  : element_code(widest_bits(instruction), target).lanes;
     plan.in_blocks = has_blocks;
   }
+  if (widest_bits(instruction) > 64 && plan.code.lanes > 1) return "strings are moved one by one";
   if (plan.in_blocks && !has_blocks) return "no operand of a reduction lies in blocks of its result's dim";
   return check(plan.code.lanes, target);
 }

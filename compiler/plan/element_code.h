@@ -6,6 +6,9 @@
 
 namespace firn::plan {
 
+// Whether code holds the elements of a constant as one number, without a place in memory.
+bool is_immediate(const Literal& literal);
+
 // Bits of an element while it is computed with: narrow floats are floats, truth values bytes.
 int value_bits(DType dtype);
 

@@ -140,7 +140,7 @@ using Plain = PlainPlan::Algorithm;
 constexpr Plain kPlain[] = {
     Plain::FusedSpatialSum, Plain::Concatenate, Plain::UpdateSlice, Plain::ScatterElements,
     Plain::ScatterND,       Plain::Sort,        Plain::TopK,        Plain::Pack,
-    Plain::PackElements,    Plain::Members,     Plain::NonZero};
+    Plain::PackElements,    Plain::Members,     Plain::NonZero,     Plain::Text};
 
 class PlanReader {
 public:
@@ -413,6 +413,7 @@ const char* name_of(PlainPlan::Algorithm algorithm) {
   case Plain::NonZero: return "non_zero";
   case Plain::Sort: return "sort";
   case Plain::TopK: return "top_k";
+  case Plain::Text: return "text";
   case Plain::Pack: return "pack";
   case Plain::PackElements: return "pack_elements";
   case Plain::Members: return "members";

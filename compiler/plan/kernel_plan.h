@@ -212,6 +212,7 @@ struct PlainPlan {
     NonZero,
     Sort, // Sort and TopK: a stable merge sort of each line
     TopK,
+    Text,         // what looks at the bytes of strings: a call of the runtime
     Pack,         // a constant of @prepare (graph/packing.h)
     PackElements, // elements below a byte, several in each
     Members,      // no kernel: each member of a fusion of several has its own

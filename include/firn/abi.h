@@ -44,8 +44,9 @@ enum {
   FIRN_STATUS_NOT_BOUND = 7,    // an external input or output has no buffer
   FIRN_STATUS_NO_MEMORY = 8,    // the memory for the arena is null: an allocation failed
   FIRN_STATUS_OUT_OF_RANGE = 9, // an index or size, argument or computed, beyond its bound; detail 1: a dim
-                                // was to be set to a value that it may not have
-  FIRN_STATUS_NO_WEIGHTS = 10   // the object embeds none and none were bound
+  // was to be set to a value that it may not have; 2: the room for strings is full;
+  // 3: a string has more pieces than there is room for
+  FIRN_STATUS_NO_WEIGHTS = 10 // the object embeds none and none were bound
 };
 
 // Architectures that feature masks speak about.

@@ -186,6 +186,7 @@ enum class ElementType : std::uint8_t {
   Bool,
   C64,
   C128,
+  String
 };
 
 struct TensorInfo {

@@ -11,10 +11,9 @@ namespace {
 
 bool write_sample(firn::OutputSet& outputs, const std::string& stem,
                   const firn::artifact::ModelDescription& model) {
-  const firn::Expected<std::string> header = firn::artifact::write_header(model);
-  if (!header) return false;
+  const std::string header = firn::artifact::write_header(model);
   const firn::artifact::SymbolNames symbols = firn::artifact::symbol_names(model);
-  return outputs.write(stem + ".h", *header) &&
+  return outputs.write(stem + ".h", header) &&
          outputs.write(stem + "_symbols.h", "#define RUN_SYMBOL " + symbols.run +
                                                 "\n#define WEIGHTS_SYMBOL " + symbols.weights +
                                                 "\n#define PREPARE_SYMBOL " + symbols.prepare + "\n");

@@ -24,7 +24,7 @@ namespace {
 const std::map<std::string, int> kTypes = {{"f32", F32}, {"u8", U8},   {"i8", 3},    {"u16", 4},
                                            {"i16", 5},   {"i32", I32}, {"i64", I64}, {"bool", Bool},
                                            {"f16", F16}, {"f64", 11},  {"u32", 12},  {"u64", 13},
-                                           {"bf16", 16}, {"u4", 21},   {"i4", 22}};
+                                           {"bf16", 16}, {"u4", 21},   {"i4", 22},   {"string", 8}};
 
 std::vector<int64_t> integers(const std::string& list) {
   std::vector<int64_t> values;

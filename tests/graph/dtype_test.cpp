@@ -33,7 +33,7 @@ TEST_CASE("elements narrower than a byte share bytes") {
   CHECK(byte_size(DType::F8E8M0, 3) == 3);
   CHECK(byte_size(DType::Bool, 3) == 3);
   CHECK(byte_size(DType::C128, 2) == 32);
-  CHECK(bit_width(DType::String) == 0);
+  CHECK(bit_width(DType::String) == 128);
 }
 
 } // namespace

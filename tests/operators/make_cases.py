@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the cases of this folder: models of several nodes each, with inputs and with ONNX Runtime's outputs.
 
-    make_cases.py FOLDER
+    make_cases.py FOLDER [NAME...]
 
 Operators outside of ai.onnx, which ONNX's own cases hardly cover. Needs: pip install numpy onnx onnxruntime.
 """
@@ -36,12 +36,16 @@ class Model:
     def add(self, op, inputs, count=1, domain=ML, **attributes):
         names = []
         for array in inputs:
+            if isinstance(array, str):  # an output of a node before
+                names.append(array)
+                continue
             if array is not None and not any(array is known for known in self.inputs):
                 self.inputs.append(array)
             names.append("" if array is None else f"i{[known is array for known in self.inputs].index(True)}")
         outputs = [f"o{len(self.outputs) + i}" for i in range(count)]
         self.outputs += outputs
         self.nodes.append(helper.make_node(op, names, outputs, domain=domain, **attributes))
+        return outputs
 
     def write(self, folder):
         kind = helper.np_dtype_to_tensor_dtype
@@ -242,5 +246,54 @@ def quantized():
     return m
 
 
-for make in (features, linear_models, trees, fused, attention, quantized):
-    make().write(sys.argv[1])
+def texts(*rows):
+    return np.array(rows, dtype=object)
+
+
+def text():
+    m = Model("text", **{"": 21, ML: 4})
+    x = texts("the Quick brown", "", "fox  jumps", "über den Zaun ", "a,b,,c", "user@mail.com")
+    y = texts(" end", "x", "", "!", "é", "the Quick brown")
+    words = texts(*"the quick fox the lazy dog Fox the quick the".split()).reshape(2, 5)
+
+    def add(op, inputs, count=1, **attributes):
+        return m.add(op, inputs, count, domain="", **attributes)
+    joined, = add("StringConcat", [x, y])
+    add("StringConcat", [words, texts("-")])
+    add("Equal", [joined, x])
+    add("StringSplit", [x], 2)
+    add("StringSplit", [joined], 2, delimiter=",", maxsplit=2)
+    add("StringSplit", [words], 2, delimiter="u")
+    add("RegexFullMatch", [x], pattern=r"[\w.]+@\w+\.(com|org)|(?i)THE .*")
+    add("StringNormalizer", [x], case_change_action="UPPER", is_case_sensitive=0, stopwords=["FOX  jumps", "none"], locale="C.UTF-8")
+    add("StringNormalizer", [texts("a", "b")], locale="C.UTF-8", stopwords=["a", "b"], is_case_sensitive=1)
+    m.add("LabelEncoder", [words], keys_strings=["the", "fox", "dog"], values_int64s=[5, -2, 7], default_int64=-9)
+    m.add("LabelEncoder", [words], keys_strings=["the", "fox", "dog"], values_floats=[0.5, -2, 7])
+    m.add("LabelEncoder", [words], keys_strings=["the", "fox", "dog"], values_strings=["der", "Fuchs", ""], default_string="?")
+    m.add("LabelEncoder", [np.array([[3, 1, 7]])], keys_int64s=[1, 3], values_strings=["one", "three"])
+    m.add("CategoryMapper", [words], cats_strings=["fox", "the"], cats_int64s=[3, 8], default_int64=-4)
+    m.add("CategoryMapper", [np.array([8, 2, 3])], cats_strings=["fox", "the"], cats_int64s=[3, 8], default_string="none")
+    m.add("OneHotEncoder", [words], cats_strings=["the", "dog", "fox"], zeros=1)
+    for mode, longest in (("TF", 2), ("TFIDF", 3)):
+        add("TfIdfVectorizer", [words], mode=mode, min_gram_length=1, max_gram_length=longest, max_skip_count=1,
+            pool_strings=["the", "fox", "the", "quick", "quick", "fox", "fox", "the", "lazy"], ngram_counts=[0, 2, 6],
+            ngram_indexes=[1, 0, 2, 4, 3], weights=numbers(normal(5)))
+    # Words of a sentence, as rows of a table, through a layer.
+    lower, = add("StringNormalizer", [texts("The fox and THE dog")], case_change_action="LOWER", locale="C.UTF-8")
+    tokens, _ = add("StringSplit", [lower], 2)
+    ids, = m.add("LabelEncoder", [tokens], keys_strings=["the", "fox", "dog"], values_int64s=[1, 2, 3], default_int64=0)
+    rows, = add("Gather", [normal(4, 6), ids])
+    add("MatMul", [rows, normal(6, 3)])
+    # Moved.
+    table = texts(*"abcdefgh").reshape(2, 4)
+    turned, = add("Transpose", [table])
+    add("Concat", [turned, turned], axis=1)
+    add("Where", [np.array([[True], [False]]), table, words[:, :4].copy()])
+    add("Expand", [texts("same"), np.array([2, 3])])
+    add("Tile", [turned, np.array([1, 2])])
+    return m
+
+
+for make in (features, linear_models, trees, fused, attention, quantized, text):
+    if not sys.argv[2:] or make.__name__ in sys.argv[2:]:
+        make().write(sys.argv[1])

@@ -21,6 +21,8 @@ COMPILING = {
     "--optimize": [("7", ONE_OF_LEVELS)],
     "--math": [("fast", "none of default, strict"), ("strick", "did you mean 'strict'?")],
     "--weights": [("file", "none of embed, init")], "--no-winograd": None, "--check-indices": None,
+    "--text-pieces": [(bad, "whole number") for bad in ("0", "-1", "x", "99999999")],
+    "--text-bytes": [(bad, "no size such as") for bad in ("-1", "1.5K", "K", "2048M")],
     "--threads": [("0", "whole number"), ("-1", "whole number"), ("x", "whole number"), ("257", "whole number")],
     "--schedule-db": [("nowhere.db", "nowhere.db")],
     "--dim": [("n", "wants NAME=VALUE"), ("n=", "wants NAME=VALUE"), ("=1", "wants NAME=VALUE"), ("n=-1", "whole number"),

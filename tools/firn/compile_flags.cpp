@@ -1,6 +1,7 @@
 // The options that several verbs share.
 #include "tools/firn/compile_flags.h"
 
+#include "compiler/driver/compile_text.h"
 #include "compiler/driver/run.h"
 #include "compiler/driver/runs_here.h"
 #include "tools/firn/value_checks.h"
@@ -224,6 +225,11 @@ void CompileFlags::add_to(CLI::App& verb) {
       "its filters");
   verb.add_flag("--check-indices", options.check_indices,
                 "run() reports indices out of range, which are clamped without a word by default");
+  verb.add_option("--text-bytes", text_bytes,
+                  "room for the strings that one run makes, such as joined ones, e.g. 4K; default 64K");
+  verb.add_option("--text-pieces", options.import.text_pieces,
+                  "the most pieces into which a string is split where the model does not say; default 64")
+      ->check(whole_between(1, 1 << 20));
   add_threads_option(verb, options.threads);
   verb.add_option("--schedule-db", options.schedule_db,
                   "plans that overrule the cost model, in lines as --explain prints them");
@@ -255,6 +261,17 @@ void CompileFlags::add_to(CLI::App& verb) {
                 "keep initializers that are also graph inputs as inputs");
 }
 
+static Result read_text_bytes(CompileFlags& flags) {
+  if (flags.text_bytes.empty()) return {};
+  auto bytes = driver::parse_size(flags.text_bytes);
+  constexpr int64_t kMost = int64_t{1} << 30;
+  if (!bytes || *bytes > kMost)
+    return usage_error("--text-bytes: '" + flags.text_bytes + "' is no size such as 4K, up to 1024M");
+  flags.options.text_bytes = *bytes;
+  flags.options.flags.push_back("--text-bytes=" + flags.text_bytes);
+  return {};
+}
+
 Result CompileFlags::finish() {
   using codegen::OptLevel;
   using driver::Weights, lower::Math;
@@ -271,6 +288,9 @@ Result CompileFlags::finish() {
   if (Result read = read_cpus(*this); !read) return read;
   if (options.no_winograd) flags.push_back("--no-winograd");
   if (options.check_indices) flags.push_back("--check-indices");
+  if (Result read = read_text_bytes(*this); !read) return read;
+  if (int64_t most = options.import.text_pieces; most != onnx::ImportOptions().text_pieces)
+    flags.push_back("--text-pieces=" + std::to_string(most));
   if (options.threads > 1) flags.push_back("--threads=" + std::to_string(options.threads));
   if (!options.schedule_db.empty()) options.flags.push_back("--schedule-db");
   for (const std::string& word : dims) {

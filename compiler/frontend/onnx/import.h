@@ -57,6 +57,8 @@ struct ImportOptions {
   bool is_state(const std::string& input) const {
     return std::any_of(states.begin(), states.end(), [&](const auto& pair) { return pair.first == input; });
   }
+  // The most pieces into which StringSplit cuts a string, unless the model says how many.
+  int64_t text_pieces = 64;
 };
 
 struct UnsupportedOperator {

@@ -143,13 +143,19 @@ Value NodeContext::model_constant(LiteralRef literal) {
   return made->result();
 }
 
+// The zero of strings is the empty one.
+static Value zero_string(NodeContext& node, bool is_zero) {
+  if (is_zero) return node.constant(Literal::strings({}, {""}));
+  return node.fail_unsupported("strings are not supported here"), Value{};
+}
+
 Value NodeContext::scalar(DType dtype, double value) {
-  if (dtype == DType::String) return fail_unsupported("strings are not supported here"), Value{};
+  if (dtype == DType::String) return zero_string(*this, value == 0);
   return constant(Literal::scalar(dtype, value));
 }
 
 Value NodeContext::scalar_int(DType dtype, int64_t value) {
-  if (dtype == DType::String) return fail_unsupported("strings are not supported here"), Value{};
+  if (dtype == DType::String) return zero_string(*this, value == 0);
   return constant(Literal::of(dtype, {}, Ints{value}));
 }
 

@@ -22,8 +22,9 @@ std::vector<OperatorRow> collect() {
                       reduction_operators(),     resize_operators(),
                       sequence_operators(),      shape_operators(),
                       signal_operators(),        slice_operators(),
-                      training_operators(),      tree_operators(),
-                      unique_operators(),        vision_operators()})
+                      text_operators(),          training_operators(),
+                      tree_operators(),          unique_operators(),
+                      vision_operators()})
     rows.insert(rows.end(), family.begin(), family.end());
   std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
     return std::make_tuple(std::string_view(a.domain), std::string_view(a.name), a.since) <

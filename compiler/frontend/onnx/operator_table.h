@@ -72,6 +72,7 @@ std::span<const OperatorRow> sequence_operators();
 std::span<const OperatorRow> shape_operators();
 std::span<const OperatorRow> signal_operators();
 std::span<const OperatorRow> slice_operators();
+std::span<const OperatorRow> text_operators();
 std::span<const OperatorRow> training_operators();
 std::span<const OperatorRow> tree_operators();
 std::span<const OperatorRow> unique_operators();

@@ -1,11 +1,13 @@
-// Importers of operators of ai.onnx.ml that prepare features, and of TfIdfVectorizer. Those on strings and
-// maps are not supported.
+// Importers of operators of ai.onnx.ml that prepare features, and of TfIdfVectorizer. Those on maps are not
+// supported.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/feature_operators.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/scores.h"
+#include "compiler/frontend/onnx/text_operators.h"
 
 #include <cmath>
+#include <numeric>
 
 namespace firn::onnx {
 
@@ -110,12 +112,20 @@ void import_normalizer(NodeContext& node) {
 }
 
 void import_one_hot_encoder(NodeContext& node) {
-  if (node.has_attribute("cats_strings") && !node.strings_attribute("cats_strings").empty())
-    return node.fail_unsupported("attribute cats_strings: categories that are strings are not supported");
+  bool is_text = node.input(0).dtype() == DType::String;
+  std::vector<std::string> names = node.strings_attribute("cats_strings");
   Ints categories = node.unbounded_ints_attribute("cats_int64s");
-  if (node.failed() || !node.check(!categories.empty(), "attribute cats_int64s is missing or empty")) return;
+  if (is_text) {
+    categories.resize(names.size());
+    std::iota(categories.begin(), categories.end(), int64_t{0});
+  }
+  if (node.failed() ||
+      !node.check(!categories.empty(),
+                  std::string("attribute cats_") + (is_text ? "strings" : "int64s") + " is missing or empty"))
+    return;
   // Without zeros an element of no category is an error of the run; it gets zeros all the same.
-  Value x = node.convert(node.input(0), DType::I64);
+  Value x =
+      is_text ? find_text(node, node.input(0), std::move(names)) : node.convert(node.input(0), DType::I64);
   if (!x) return;
   Value equal = node.compare("eq", node.unsqueeze(x, x.rank()), node.constant_ints(categories));
   node.set_output(0, node.convert(equal, DType::F32));
@@ -134,21 +144,25 @@ constexpr const char* kDomain = "ai.onnx.ml";
 constexpr const char* kNumbers = "f32|f64|i64|i32";
 
 const OperatorRow kRows[] = {
-    {"", "TfIdfVectorizer", 9, kLatest, 1, 1, 1, 1, "i32|i64", import_tfidf_vectorizer,
-     "counts of n-grams of integers"},
+    {"", "TfIdfVectorizer", 9, kLatest, 1, 1, 1, 1, "i32|i64|string", import_tfidf_vectorizer,
+     "counts of n-grams of integers or strings"},
     {kDomain, "ArrayFeatureExtractor", 1, kLatest, 2, 2, 1, 1, "f32|f64|i64|i32 i64",
      import_array_feature_extractor, "elements of the last dim at indices"},
     {kDomain, "Binarizer", 1, kLatest, 1, 1, 1, 1, kNumbers, import_binarizer,
      "1 above a threshold, 0 elsewhere"},
+    {kDomain, "CategoryMapper", 1, kLatest, 1, 1, 1, 1, "i64|string", import_category_mapper,
+     "numbers for strings or strings for numbers, by a list"},
     {kDomain, "FeatureVectorizer", 1, kLatest, 1, kVariadic, 1, 1, kNumbers, import_feature_vectorizer,
      "columns of all inputs side by side"},
     {kDomain, "Imputer", 1, kLatest, 1, 1, 1, 1, kNumbers, import_imputer, "replaces one value by others"},
+    {kDomain, "LabelEncoder", 1, 1, 1, 1, 1, 1, "i64|string", import_label_encoder_1,
+     "numbers of classes for their names, or names for numbers"},
     {kDomain, "LabelEncoder", 2, kLatest, 1, 1, 1, 1, "f32|f64|i64|i32|i16|string", import_label_encoder,
-     "other numbers for numbers, by a list; not from or to strings"},
+     "other numbers or strings for numbers or strings, by a list"},
     {kDomain, "Normalizer", 1, kLatest, 1, 1, 1, 1, kNumbers, import_normalizer,
      "rows divided by their largest element or norm"},
-    {kDomain, "OneHotEncoder", 1, kLatest, 1, 1, 1, 1, kNumbers, import_one_hot_encoder,
-     "1 at the category of each number; not of strings"},
+    {kDomain, "OneHotEncoder", 1, kLatest, 1, 1, 1, 1, "f32|f64|i64|i32|string", import_one_hot_encoder,
+     "1 at the category of each number or string"},
     {kDomain, "Scaler", 1, kLatest, 1, 1, 1, 1, kNumbers, import_scaler, "(x - offset) * scale"},
 };
 

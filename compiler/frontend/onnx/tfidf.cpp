@@ -1,9 +1,11 @@
-// TfIdfVectorizer over integers: counts of n-grams, whose tokens stand at equal distances.
+// TfIdfVectorizer: counts of n-grams, whose tokens stand at equal distances. Tokens are integers; of strings they
+// are the positions among those that the n-grams are made of.
 //
 // All positions of a row are compared with all n-grams of one length at once, token by token; sums over
 // positions are the counts. Each n-gram then adds to its column of the result.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/feature_operators.h"
+#include "compiler/frontend/onnx/text_operators.h"
 
 #include <algorithm>
 #include <map>
@@ -23,21 +25,23 @@ struct Vectorizer {
   std::vector<Grams> grams; // by length, only lengths that count
   int64_t skips, width;     // of the result
   std::string mode;
+  std::vector<std::string> strings; // as of Pool
 };
 
 // Reads the pool from its beginning, length after length.
 struct Pool {
   Ints tokens, columns;
-  std::vector<double> weights; // may be empty
-  size_t next = 0;             // n-gram
+  std::vector<double> weights;      // may be empty
+  std::vector<std::string> strings; // whose positions the tokens are
+  size_t next = 0;                  // n-gram
 };
 
 // The n-grams of one length, the last of equal ones; lengths that do not divide their part of the pool fail.
 std::optional<Grams> read_grams(NodeContext& node, Pool& pool, int64_t length, int64_t from, int64_t to) {
   auto count = static_cast<size_t>((to - from) / length);
   if (!node.check((to - from) % length == 0 && pool.next + count <= pool.columns.size(),
-                  "attribute pool_int64s holds " + std::to_string(to - from) + " tokens of " +
-                      std::to_string(length) + "-grams, which do not fit ngram_indexes"))
+                  "the pool holds " + std::to_string(to - from) + " tokens of " + std::to_string(length) +
+                      "-grams, which do not fit ngram_indexes"))
     return std::nullopt;
   std::map<Ints, size_t> found;
   for (size_t i = 0; i < count; ++i, from += length)
@@ -52,11 +56,22 @@ std::optional<Grams> read_grams(NodeContext& node, Pool& pool, int64_t length, i
 }
 
 std::optional<Pool> read_pool(NodeContext& node) {
-  if (node.has_attribute("pool_strings") && !node.strings_attribute("pool_strings").empty())
-    return node.fail_unsupported("attribute pool_strings: n-grams of strings are not supported"),
-           std::nullopt;
-  Pool pool{node.unbounded_ints_attribute("pool_int64s"), node.required_ints("ngram_indexes"),
-            node.floats_attribute("weights")};
+  Pool pool{node.unbounded_ints_attribute("pool_int64s"),
+            node.required_ints("ngram_indexes"),
+            node.floats_attribute("weights"),
+            {}};
+  std::vector<std::string> strings = node.strings_attribute("pool_strings");
+  bool is_text = node.input(0).dtype() == DType::String;
+  if (!node.check(strings.empty() != is_text && (pool.tokens.empty() || !is_text),
+                  node.input_label(0) + " is " + node.input(0).type().to_string() +
+                      ", the n-grams are of the other kind"))
+    return std::nullopt;
+  std::map<std::string_view, int64_t> positions;
+  for (const std::string& each : strings) {
+    auto [position, is_new] = positions.try_emplace(each, static_cast<int64_t>(positions.size()));
+    if (is_new) pool.strings.push_back(each);
+    pool.tokens.push_back(position->second);
+  }
   if (node.failed() || !node.check(!pool.columns.empty(), "attribute ngram_indexes is empty") ||
       !node.check(pool.weights.empty() || pool.weights.size() == pool.columns.size(),
                   "attribute weights has " + std::to_string(pool.weights.size()) + " elements, wants " +
@@ -71,8 +86,11 @@ constexpr int64_t kMaxLength = 64, kMaxSkips = 1024;
 std::optional<Vectorizer> read_vectorizer(NodeContext& node) {
   Ints starts = node.required_ints("ngram_counts");
   int64_t shortest = node.required_int("min_gram_length"), longest = node.required_int("max_gram_length");
-  Vectorizer made{
-      {}, node.required_int("max_skip_count"), 0, node.choice_attribute("mode", "", {"TF", "IDF", "TFIDF"})};
+  Vectorizer made{{},
+                  node.required_int("max_skip_count"),
+                  0,
+                  node.choice_attribute("mode", "", {"TF", "IDF", "TFIDF"}),
+                  {}};
   auto pool = read_pool(node);
   if (!pool || node.failed() ||
       !node.check(shortest > 0 && longest >= shortest && longest <= kMaxLength && made.skips >= 0 &&
@@ -84,6 +102,7 @@ std::optional<Vectorizer> read_vectorizer(NodeContext& node) {
       return std::nullopt;
     made.width = std::max(made.width, column + 1);
   }
+  made.strings = pool->strings;
   auto tokens = static_cast<int64_t>(pool->tokens.size());
   for (size_t i = 0; i < starts.size(); ++i) {
     int64_t from = starts[i], to = i + 1 < starts.size() ? starts[i + 1] : tokens;
@@ -128,6 +147,7 @@ void import_tfidf_vectorizer(NodeContext& node) {
     return;
   auto columns = node.static_dim(0, x.rank() - 1);
   if (!columns) return;
+  if (x.dtype() == DType::String) x = find_text(node, x, read->strings);
   x = node.convert(one_row ? node.unsqueeze(x, 0) : x, DType::I64);
   if (!x) return;
   Dim rows = x.type().dims[0];

@@ -135,7 +135,7 @@ static std::optional<double> number_of(Value value) {
     value = value.def->operand(0);
   if (!value.def->is(Opcode::Constant)) return std::nullopt;
   const Literal& literal = *value.def->literal();
-  if (literal.is_opaque() || literal.num_elements() == 0 || !literal.is_splat()) return std::nullopt;
+  if (literal.is_opaque() || literal.num_elements() == 0 || !plan::is_immediate(literal)) return std::nullopt;
   return literal.get_double(0);
 }
 
@@ -197,7 +197,8 @@ kernel::Register ElementEmitter::emit_elementwise(const Instruction& instruction
 
 kernel::Register ElementEmitter::emit_constant(const Instruction& instruction, const Index&) {
   const Literal& literal = *instruction.literal();
-  FIRN_CHECK(literal.num_elements() > 0 && literal.is_splat(), "constant of many values needs a leaf");
+  FIRN_CHECK(literal.num_elements() > 0 && plan::is_immediate(literal),
+             "constant of many values needs a leaf");
   kernel::MachineType type = value_type(literal.dtype(), lanes_.count);
   if (is_small_float(literal.dtype())) {
     int mask = (1 << bit_width(literal.dtype())) - 1;
@@ -332,7 +333,7 @@ RegionLeaves RegionLeaves::of_operands(KernelMaker& maker, const Instruction& in
   RegionLeaves leaves(maker);
   for (Value operand : instruction.operands()) {
     bool splat = operand.def->is(Opcode::Constant) && operand.def->literal()->num_elements() > 0 &&
-                 operand.def->literal()->is_splat();
+                 plan::is_immediate(*operand.def->literal());
     if (!splat) leaves.entries_.push_back({operand, operand.type(), maker.read(operand)});
   }
   return leaves;
@@ -341,7 +342,7 @@ RegionLeaves RegionLeaves::of_operands(KernelMaker& maker, const Instruction& in
 void RegionLeaves::add_constants(KernelMaker& maker, const Region& region) {
   for (const auto& inner : region.instructions()) {
     if (inner->is(Opcode::Constant) && inner->has_uses() && inner->literal()->num_elements() > 0 &&
-        !inner->literal()->is_splat())
+        !plan::is_immediate(*inner->literal()))
       entries_.push_back({inner->result(), inner->type(), maker.read(inner->result())});
     for (int i = 0; i < inner->num_regions(); ++i) add_constants(maker, inner->region(i));
   }

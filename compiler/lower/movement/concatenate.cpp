@@ -58,7 +58,7 @@ void emit_part(LoweringContext& context, const Instruction& concatenate, Value p
                bool slides) {
   Value result = result_of(concatenate);
   KernelMaker maker(context, concatenate, "concatenate");
-  bool splat = part.def->is(Opcode::Constant) && part.def->literal()->is_splat();
+  bool splat = part.def->is(Opcode::Constant) && plan::is_immediate(*part.def->literal());
   PartSource from = source_of(context, part);
   int source = splat ? -1 : maker.read(from.value);
   PartTarget to = target_of(maker, result, part, start, slides);

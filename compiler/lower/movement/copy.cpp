@@ -20,7 +20,11 @@ void emit_copy(LoweringContext& context, Place from, Place to, const Type& type,
   if (from == to || bytes == 0) return;
   // As integers of the elements' size, so that nothing is converted.
   int element = kernel::scalar_bytes(memory_scalar(type.dtype));
-  DType dtype = element == 8 ? DType::I64 : element == 4 ? DType::I32 : element == 2 ? DType::I16 : DType::I8;
+  DType dtype = element == 16  ? DType::String
+                : element == 8 ? DType::I64
+                : element == 4 ? DType::I32
+                : element == 2 ? DType::I16
+                               : DType::I8;
   KernelMaker maker(context, location, "copy");
   int source = maker.parameter(from, memory_scalar(dtype), bytes / element, /*written=*/false, "in");
   int target = maker.parameter(to, memory_scalar(dtype), bytes / element, /*written=*/true, "out");

@@ -6,6 +6,7 @@ sums.onnx: y = the sum of x over axes, which are an input; sums_axes.pb has a va
 doubler.onnx: y = x + x, with names that are no identifiers.
 gru_sequence.onnx, gru_step.onnx: one GRU over six steps, and over one with its state as input and output; lstm_* alike.
 smooth.onnx: a 3x3 convolution large enough for Winograd's algorithm.
+words.onnx: words in lower case, their numbers and sums of the rows for these, a label with a mark, words of a sentence.
 caches.onnx: a window of the last four rows, caches that are written at a position, and a sum with a first value.
 """
 import os
@@ -145,6 +146,30 @@ def caches():
     save(make_model(graph), "caches.onnx")
 
 
+def words():
+    table = np.array([[0, 0], [1, 2], [10, 20], [100, 200]], dtype=np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("StringNormalizer", ["sentence"], ["lower"], case_change_action="LOWER"),
+         helper.make_node("StringSplit", ["lower"], ["words", "counts"]),
+         helper.make_node("LabelEncoder", ["words"], ["ids"], domain="ai.onnx.ml", keys_strings=["the", "fox", "dog"],
+                          values_int64s=[1, 2, 3], default_int64=0),
+         helper.make_node("Gather", ["table", "ids"], ["rows"]),
+         helper.make_node("ReduceSum", ["rows", "axis"], ["sums"], keepdims=0),
+         helper.make_node("StringConcat", ["lower", "mark"], ["marked"]),
+         helper.make_node("RegexFullMatch", ["sentence"], ["greets"], pattern="(?i)hello\\b.*")],
+        "words",
+        [helper.make_tensor_value_info("sentence", TensorProto.STRING, [2])],
+        [helper.make_tensor_value_info("words", TensorProto.STRING, [2, None]),
+         helper.make_tensor_value_info("counts", TensorProto.INT64, [2]),
+         helper.make_tensor_value_info("sums", TensorProto.FLOAT, [2, 2]),
+         helper.make_tensor_value_info("marked", TensorProto.STRING, [2]),
+         helper.make_tensor_value_info("greets", TensorProto.BOOL, [2])],
+        [numpy_helper.from_array(table, "table"), numpy_helper.from_array(np.array([1]), "axis"),
+         numpy_helper.from_array(np.array(["!"], dtype=object), "mark")])
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 4)]
+    save(helper.make_model(graph, opset_imports=opsets, ir_version=9), "words.onnx")
+
+
 affine()
 doubler()
 negate()
@@ -155,3 +180,4 @@ recurrent("LSTM", 4, 6, "lstm_sequence")
 recurrent("LSTM", 4, 1, "lstm_step")
 caches()
 smooth()
+words()

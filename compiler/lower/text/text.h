@@ -1,0 +1,18 @@
+// Strings in kernels: their constants, the room where they are made, and calls of the runtime.
+#pragma once
+
+#include "compiler/lower/lowering_context.h"
+
+namespace firn::lower {
+
+// The strings of a constant as the object holds them: the bytes of all, and of each its offset and size there.
+struct TextTable {
+  LiteralRef places; // u32[n,2]
+  LiteralRef bytes;  // u8, at least one
+};
+TextTable text_table(const std::vector<std::string>& strings);
+
+// What the bytes of a table may be at most: offsets are 32 bits wide.
+inline constexpr int64_t kMostTextBytes = (int64_t{1} << 31) - 1;
+
+} // namespace firn::lower

@@ -1,0 +1,24 @@
+// Sets of characters, as ranges of code points.
+#pragma once
+
+#include "compiler/support/regex.h"
+
+namespace firn {
+
+inline constexpr uint32_t kLastCharacter = 0x10ffff;
+
+// Ascending and apart.
+CharacterSet united(CharacterSet ranges);
+// The characters of one set that are not in another.
+CharacterSet without(const CharacterSet& set, const CharacterSet& taken);
+inline bool contains(const CharacterSet& set, uint32_t character) {
+  for (const CharacterRange& range : set)
+    if (character >= range.first && character <= range.last) return true;
+  return false;
+}
+
+// Of 'd', 's' and 'w', and by names such as "alpha"; null if there is none.
+const CharacterSet* perl_class(char name);
+const CharacterSet* posix_class(std::string_view name);
+
+} // namespace firn

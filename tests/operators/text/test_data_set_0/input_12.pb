@@ -1,0 +1,1 @@
+2the2quick2fox2the2dog2Fox2the2quickBi12

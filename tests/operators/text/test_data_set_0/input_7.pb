@@ -1,0 +1,1 @@
+2The fox and THE dogBi7

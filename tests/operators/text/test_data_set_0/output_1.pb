@@ -1,0 +1,1 @@
+2the-2quick-2fox-2the-2lazy-2dog-2Fox-2the-2quick-2the-Bo1

@@ -1,0 +1,1 @@
+2the2none2foxBo17

@@ -1,0 +1,1 @@
+2the fox and the dogBo21

@@ -1,0 +1,1 @@
+2the2fox2and2the2dogBo22

@@ -1,0 +1,1 @@
+2a2b2c2d2dog2Fox2the2quickBo29

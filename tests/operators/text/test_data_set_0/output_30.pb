@@ -1,0 +1,1 @@
+2same2same2same2same2same2sameBo30

@@ -1,0 +1,202 @@
+// Strings as inputs, outputs and values of objects.
+#include "tests/text/text_object.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn;
+using namespace firn::test;
+
+namespace {
+
+// Empty, with zeros inside, no UTF-8, long, alike but for the end.
+std::vector<std::string> odd_strings() {
+  std::string zeros("a\0b", 3);
+  return {"",
+          zeros,
+          zeros + '\0',
+          "a",
+          "Zürich",
+          "\xff\xfe\xc3",
+          std::string(5000, 'x'),
+          std::string(5000, 'x') + "y",
+          " two  words ",
+          "\xe2\x82",
+          "ÀÉÎ Ⱥ ž",
+          "b"};
+}
+
+std::string module_of(const std::string& parameters, const std::string& body, const std::string& results,
+                      const std::string& types) {
+  return "module @text {\n func @main(" + parameters + ") -> (" + types + ") {\n" + body + "\n return " +
+         results + "\n }\n}\n";
+}
+
+LiteralRef odd(std::vector<int64_t> dims) {
+  return strings(std::move(dims), odd_strings());
+}
+LiteralRef reversed(std::vector<int64_t> dims) {
+  auto values = odd_strings();
+  return strings(std::move(dims), {values.rbegin(), values.rend()});
+}
+
+} // namespace
+
+TEST_CASE("strings are compared", "[text]") {
+  std::string body, results, types;
+  for (const char* direction : {"eq", "ne", "lt", "le", "gt", "ge"}) {
+    body += std::string("%") + direction + " = compare %x, %y {direction = " + direction + "} : bool[3,4]\n";
+    results += std::string(results.empty() ? "%" : ", %") + direction;
+    types += types.empty() ? "bool[3,4]" : ", bool[3,4]";
+  }
+  std::string module = module_of("%x: string[3,4], %y: string[3,4]", body, results, types);
+  expect_like_evaluator(module, {odd({3, 4}), reversed({3, 4})});
+  expect_like_evaluator(module, {odd({3, 4}), odd({3, 4})});
+}
+
+TEST_CASE("strings are found among keys", "[text]") {
+  std::string keys;
+  for (int i = 0; i < 100; ++i) keys += "\"key " + std::to_string(i * 7 % 100) + "\", ";
+  std::string body = "%k = constant [" + keys + R"("", "b", "Zürich", "b"] : string[104]
+    %none = constant [] : string[0]
+    %r = text_find %x, %k : i64[12]
+    %n = text_find %x, %none : i64[12])";
+  std::string module = module_of("%x: string[12]", body, "%r, %n", "i64[12], i64[12]");
+  expect_like_evaluator(module, {odd({12})});
+  std::vector<std::string> all;
+  for (int i = 0; i < 12; ++i) all.push_back("key " + std::to_string(i * 9));
+  expect_like_evaluator(module, {strings({12}, all)});
+}
+
+TEST_CASE("strings are joined, and changed in case, within their room", "[text]") {
+  std::string module = module_of("%x: string[3], %y: string[3]",
+                                 R"(%xy = text_concatenate %x, %y : string[3]
+    %upper = text_case %xy {to = upper} : string[3]
+    %all = text_concatenate %upper, %xy : string[3]
+    %lower = text_case %all {to = lower} : string[3])",
+                                 "%all, %lower, %x", "string[3], string[3], string[3]");
+  Literals inputs{strings({3}, {"é", "", std::string("\0\xff", 2)}), strings({3}, {"Ab", "", "z"})};
+  expect_like_evaluator(module, inputs);
+  // 4 + 3, the same in upper case, both, and those in lower case.
+  expect_like_evaluator(module, inputs, {.text_bytes = 42});
+  CHECK(run_error(module, inputs, {.text_bytes = 42}).empty());
+  for (int64_t bytes : {0, 1, 6, 13, 41})
+    CHECK(run_error(module, inputs, {.text_bytes = bytes}).find("--text-bytes") != std::string::npos);
+}
+
+TEST_CASE("strings are cut", "[text]") {
+  std::string module = module_of("%x: string[2,6]",
+                                 R"(%a:2 = text_split %x {pieces = 4} : (string[2,6,4], i64[2,6])
+    %b:2 = text_split %x {delimiter = "x", pieces = 3, splits = 2} : (string[2,6,3], i64[2,6])
+    %c:2 = text_split %x {delimiter = " w", pieces = 2} : (string[2,6,2], i64[2,6])
+    %d:2 = text_split %x {pieces = 1, splits = 0} : (string[2,6,1], i64[2,6]))",
+                                 "%a#0, %a#1, %b#0, %b#1, %c#0, %c#1, %d#0, %d#1",
+                                 "string[2,6,4], i64[2,6], string[2,6,3], i64[2,6], string[2,6,2], i64[2,6], "
+                                 "string[2,6,1], i64[2,6]");
+  expect_like_evaluator(module, {odd({2, 6})});
+  std::string few = module_of("%x: string[2]", "%a:2 = text_split %x {pieces = 2} : (string[2,2], i64[2])",
+                              "%a#0", "string[2,2]");
+  CHECK(run_error(few, {strings({2}, {"a b", " a b "})}).empty());
+  CHECK(run_error(few, {strings({2}, {"a b", "a b c"})}).find("--text-pieces") != std::string::npos);
+}
+
+TEST_CASE("strings are matched", "[text]") {
+  expect_like_evaluator(module_of("%x: string[12]",
+                                  R"(%a = text_match %x {pattern = "(?s).*"} : bool[12]
+    %b = text_match %x {pattern = "x+y?|Z.rich|a\\x00b"} : bool[12]
+    %c = text_match %x {pattern = ""} : bool[12])",
+                                  "%a, %b, %c", "bool[12], bool[12], bool[12]"),
+                        {odd({12})});
+}
+
+TEST_CASE("strings are moved as other elements are", "[text]") {
+  std::string body = R"(%k = constant ["one", "two", "three", "four"] : string[4]
+    %e = constant ["empty"] : string[]
+    %rows = reshape %k : string[1,4]
+    %wide = broadcast_in_dim %rows {dims = [0, 1]} : string[3,4]
+    %chosen = select %c, %x, %wide : string[3,4]
+    %turned = transpose %chosen {permutation = [1, 0]} : string[4,3]
+    %picked = gather %turned, %i {axis = 0} : string[2,3]
+    %part = slice %x {starts = [0, 1], limits = [3, 4], strides = [2, 2]} : string[2,2]
+    %both = concatenate %picked, %part {dim = 1} : string[2,5]
+    %padded = pad %both, %e {low = [1, 0], high = [0, -1], interior = [0, 0]} : string[3,4]
+    %back = reverse %padded {dims = [1]} : string[3,4]
+    %same = gather_elements %back, %j {axis = 1} : string[3,2]
+    %put = scatter_elements %back, %j, %same {axis = 0} : string[3,4]
+    %update = dynamic_update_slice %put, %part, %at, %at : string[3,4])";
+  Literals inputs{odd({3, 4}),
+                  Literal::of<int64_t>(DType::Bool, {3, 4}, {1, 0, 1, 1, 0, 0, 1, 0, 1, 0, 1, 0}),
+                  Literal::of<int64_t>(DType::I64, {2}, {3, -3}),
+                  Literal::of<int64_t>(DType::I64, {3, 2}, {1, 0, 2, 1, -1, 0}),
+                  Literal::of<int64_t>(DType::I64, {}, {1})};
+  expect_like_evaluator(
+      module_of("%x: string[3,4], %c: bool[3,4], %i: i64[2], %j: i64[3,2], %at: i64[]", body,
+                "%turned, %both, %padded, %same, %update, %k, %x",
+                "string[4,3], string[2,5], string[3,4], string[3,2], string[3,4], string[4], string[3,4]"),
+      inputs);
+}
+
+TEST_CASE("strings in branches and loops", "[text]") {
+  std::string module = R"(module @text {
+  func @main(%x: string[2], %n: i64[], %flag: bool[]) -> (string[2], string[2]) {
+    %one = constant [1] : i64[]
+    %zero = constant [0] : i64[]
+    %dash = constant ["-", "+"] : string[2]
+    %last:2 = while %x, %zero region(%s: string[2], %i: i64[]) {
+      %more = compare %i, %n {direction = lt} : bool[]
+      return %more
+    }, region(%t: string[2], %j: i64[]) {
+      %longer = text_concatenate %t, %dash : string[2]
+      %next = add %j, %one : i64[]
+      return %longer, %next
+    } : (string[2], i64[])
+    %y = if %flag region() {
+      %u = text_case %last#0 {to = upper} : string[2]
+      return %u
+    }, region() {
+      return %dash
+    } : string[2]
+    return %last#0, %y
+  }
+})";
+  for (int64_t n : {0, 1, 5})
+    for (int64_t flag : {0, 1})
+      expect_like_evaluator(module, {strings({2}, {"a", ""}), Literal::of<int64_t>(DType::I64, {}, {n}),
+                                     Literal::of<int64_t>(DType::Bool, {}, {flag})});
+  CHECK(run_error(module, {strings({2}, {"a", ""}), Literal::of<int64_t>(DType::I64, {}, {1000}),
+                           Literal::of<int64_t>(DType::Bool, {}, {0})})
+            .find("--text-bytes") != std::string::npos);
+}
+
+TEST_CASE("numbers of strings that a run counts", "[text]") {
+  std::string module = R"(module @text {
+  symbol n in [0, 5]
+  func @main(%x: string[5], %e: string[]) -> (string[<=n], bool[<=n]) {
+    %b = broadcast_in_dim %e {dims = []} : string[5]
+    %c = compare %x, %b {direction = ne} : bool[5]
+    %at:2 = non_zero %c : (i64[1,<=n], i64[])
+    %flat = reshape %at#0 : i64[<=n]
+    %kept = gather %x, %flat {axis = 0} : string[<=n]
+    %short = text_match %kept {pattern = "..?"} : bool[<=n]
+    return %kept, %short
+  }
+})";
+  for (const auto& values : {std::vector<std::string>{"a", "", "bc", "", "def"}, {"", "", "", "", ""}})
+    expect_like_evaluator(module, {strings({5}, values), strings({}, {""})});
+}
+
+TEST_CASE("ops that have no code for strings", "[text]") {
+  CHECK(compile_error(module_of("%x: string[2]", "%r = convert %x {to = i64} : i64[2]", "%r", "i64[2]"))
+            .find("no code can be made for operands of type string[2]") != std::string::npos);
+  CHECK(compile_error(module_of("%x: i64[2]", "%r = convert %x {to = string} : string[2]", "%r", "string[2]"))
+            .find("no code can be made for values of type string[2]") != std::string::npos);
+}
+
+TEST_CASE("strings are no state", "[text]") {
+  std::string module = R"(module @text {
+  func @main(%x: string[2], %past: string[2]) -> (string[2], string[2]) aliases [-1, 1] {
+    %y = text_concatenate %x, %past : string[2]
+    return %y, %y
+  }
+})";
+  CHECK(compile_error(module).find("states of strings are not supported") != std::string::npos);
+}
