@@ -41,8 +41,9 @@ enum class DType : uint8_t {
 std::string_view dtype_name(DType dtype);
 std::optional<DType> parse_dtype(std::string_view name);
 
-// Bits of one element; 8 for Bool, 128 for String, an address and a size (include/firn/text.h). Sub-byte types pack two (i4, u4, f4) or four (i2, u2)
-// elements into a byte, low bits first, and start each tensor on a byte.
+// Bits of one element; 8 for Bool, 128 for String, an address and a size (include/firn/text.h). Sub-byte
+// types pack two (i4, u4, f4) or four (i2, u2) elements into a byte, low bits first, and start each tensor on
+// a byte.
 int bit_width(DType dtype);
 // Bytes that `count` elements take.
 size_t byte_size(DType dtype, size_t count);

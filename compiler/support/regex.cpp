@@ -1,5 +1,5 @@
-// The parser of patterns: recursive descent that writes the steps as it goes, from the end of the pattern's parts to
-// their beginnings, so that each part is built for what follows it.
+// The parser of patterns: recursive descent that writes the steps as it goes, from the end of the pattern's
+// parts to their beginnings, so that each part is built for what follows it.
 #include "compiler/support/regex.h"
 
 #include "compiler/support/character_set.h"

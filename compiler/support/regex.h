@@ -1,6 +1,6 @@
-// Regular expressions in RE2's syntax, as a program of steps over characters: what a match reads, and where it
-// may go on. Nothing here walks it: regex_match.cpp does, straight from the program, and regex_table.cpp turns it
-// into a table over bytes.
+// Regular expressions in RE2's syntax, as a program of steps over characters: what a match reads, and where
+// it may go on. Nothing here walks it: regex_match.cpp does, straight from the program, and regex_table.cpp
+// turns it into a table over bytes.
 #pragma once
 
 #include "compiler/support/diagnostic.h"
@@ -46,8 +46,9 @@ Expected<Regex> parse_regex(std::string_view pattern);
 // Whether the whole text matches. Text that is no UTF-8 matches nothing where it is not.
 bool matches(const Regex& regex, std::string_view text);
 
-// The same as a table: in state s byte b leads to state next[s * classes + class_of[b]]; it begins in state 1,
-// and state 0 leads nowhere else and accepts nothing. Behind the last byte accepts[s] says whether s matches.
+// The same as a table: in state s byte b leads to state next[s * classes + class_of[b]]; it begins in state
+// 1, and state 0 leads nowhere else and accepts nothing. Behind the last byte accepts[s] says whether s
+// matches.
 struct RegexTable {
   std::vector<uint8_t> class_of; // 256
   std::vector<uint16_t> next;

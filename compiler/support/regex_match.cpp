@@ -1,5 +1,5 @@
-// Matches straight from the steps of a pattern: all places where the match may stand, character by character. The
-// reference for tables.
+// Matches straight from the steps of a pattern: all places where the match may stand, character by character.
+// The reference for tables.
 #include "compiler/support/character_set.h"
 #include "compiler/support/utf8.h"
 

@@ -1,5 +1,5 @@
-// Patterns as tables over bytes: characters become sequences of bytes, sets of places become states, and states that
-// nothing tells apart become one.
+// Patterns as tables over bytes: characters become sequences of bytes, sets of places become states, and
+// states that nothing tells apart become one.
 #include "compiler/support/character_set.h"
 
 #include <algorithm>
@@ -195,7 +195,8 @@ private:
     return true;
   }
 
-  // States by what follows from them: two are apart if one accepts alone, or a byte leads to two that are apart.
+  // States by what follows from them: two are apart if one accepts alone, or a byte leads to two that are
+  // apart.
   std::vector<int> blocks() const {
     size_t classes = samples_.size(), count = states_.size();
     std::vector<int> block(table_.accepts.begin(), table_.accepts.end());

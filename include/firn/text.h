@@ -1,5 +1,5 @@
-// Elements of tensors of strings, as C11 and C++17: where the bytes of one lie, and how many they are. They may
-// hold any values, zeros too, and need not end with a zero.
+// Elements of tensors of strings, as C11 and C++17: where the bytes of one lie, and how many they are. They
+// may hold any values, zeros too, and need not end with a zero.
 #ifndef FIRN_TEXT_H
 #define FIRN_TEXT_H
 
@@ -31,10 +31,12 @@ typedef struct firn_rt2_text_room {
 // Strings of an object: of each its offset and size within `bytes`.
 FIRN_HIDDEN void firn_rt2_text_constants(const uint32_t* places, const char* bytes, firn_text* out,
                                          size_t count) FIRN_NOEXCEPT;
-// How lhs compares with rhs, byte by byte: bit 0 of `wanted` asks for less, bit 1 for equal, bit 2 for greater.
+// How lhs compares with rhs, byte by byte: bit 0 of `wanted` asks for less, bit 1 for equal, bit 2 for
+// greater.
 FIRN_HIDDEN void firn_rt2_text_compare(const firn_text* lhs, const firn_text* rhs, unsigned char* out,
                                        size_t count, size_t wanted) FIRN_NOEXCEPT;
-// Positions of texts among `keys` strings of an object in rising order; positions[i] is that of the i-th. -1: none.
+// Positions of texts among `keys` strings of an object in rising order; positions[i] is that of the i-th. -1:
+// none.
 FIRN_HIDDEN void firn_rt2_text_find(const firn_text* x, const uint32_t* places, const char* bytes,
                                     const int64_t* positions, int64_t* out, size_t count,
                                     size_t keys) FIRN_NOEXCEPT;
@@ -46,13 +48,14 @@ FIRN_HIDDEN void firn_rt2_text_concatenate(const firn_text* lhs, const firn_text
 FIRN_HIDDEN void firn_rt2_text_case(const firn_text* x, firn_text* out, firn_rt2_text_room* room,
                                     int32_t* status, size_t count, size_t capacity,
                                     size_t upper) FIRN_NOEXCEPT;
-// Whether texts match: byte b leads from state s to next[s * classes + class_of[b]]. It begins in state 1; state 0
-// leads nowhere else.
+// Whether texts match: byte b leads from state s to next[s * classes + class_of[b]]. It begins in state 1;
+// state 0 leads nowhere else.
 FIRN_HIDDEN void firn_rt2_text_match(const firn_text* x, const unsigned char* class_of, const uint16_t* next,
                                      const unsigned char* accepts, unsigned char* out, size_t count,
                                      size_t classes) FIRN_NOEXCEPT;
-// Texts cut at the delimiter, or at blanks if its size is 0, `splits` times at most; the pieces lie in x. Room for
-// `most` of each text, of which `splits + 1` may be less. FIRN_STATUS_OUT_OF_RANGE where there are more.
+// Texts cut at the delimiter, or at blanks if its size is 0, `splits` times at most; the pieces lie in x.
+// Room for `most` of each text, of which `splits + 1` may be less. FIRN_STATUS_OUT_OF_RANGE where there are
+// more.
 FIRN_HIDDEN void firn_rt2_text_split(const firn_text* x, const char* delimiter, firn_text* pieces,
                                      int64_t* counts, int32_t* status, size_t count, size_t delimiter_size,
                                      size_t splits, size_t most) FIRN_NOEXCEPT;
@@ -63,13 +66,14 @@ FIRN_HIDDEN void firn_rt2_text_split(const firn_text* x, const char* delimiter, 
 namespace firn {
 inline namespace rt2 {
 
-// One element. It owns nothing: inputs refer to the program's bytes, outputs to those of inputs, of the model's
-// constants and of the arena.
+// One element. It owns nothing: inputs refer to the program's bytes, outputs to those of inputs, of the
+// model's constants and of the arena.
 class Text {
 public:
   FIRN_HIDDEN constexpr Text() noexcept = default;
   FIRN_HIDDEN constexpr Text(const char* data, std::size_t size) noexcept : data_(data), size_(size) {}
-  // Of what converts to std::string_view: strings, which have to outlive the element, and zero-terminated bytes.
+  // Of what converts to std::string_view: strings, which have to outlive the element, and zero-terminated
+  // bytes.
   template <class String, class = std::enable_if_t<std::is_convertible_v<const String&, std::string_view> &&
                                                    !std::is_same_v<String, Text>>>
   FIRN_HIDDEN_TEMPLATE constexpr Text(const String& string) noexcept

@@ -1,5 +1,5 @@
-// Graphs in text form as objects that run on strings, each of which ends at a page that may not be touched, or begins
-// behind one.
+// Graphs in text form as objects that run on strings, each of which ends at a page that may not be touched,
+// or begins behind one.
 #pragma once
 
 #include "compiler/driver/compile.h"
@@ -18,8 +18,8 @@ struct TextOptions {
 
 LiteralRef strings(std::vector<int64_t> dims, std::vector<std::string> values);
 
-// Runs @main of a module in the evaluator and as objects for all CPUs, at -O3 and -Os; the results must be equal, and
-// the inputs survive.
+// Runs @main of a module in the evaluator and as objects for all CPUs, at -O3 and -Os; the results must be
+// equal, and the inputs survive.
 void expect_like_evaluator(const std::string& module, const Literals& inputs,
                            const TextOptions& options = {});
 // The message with which a run of the object ends; empty: it does not fail.

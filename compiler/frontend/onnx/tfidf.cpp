@@ -1,5 +1,5 @@
-// TfIdfVectorizer: counts of n-grams, whose tokens stand at equal distances. Tokens are integers; of strings they
-// are the positions among those that the n-grams are made of.
+// TfIdfVectorizer: counts of n-grams, whose tokens stand at equal distances. Tokens are integers; of strings
+// they are the positions among those that the n-grams are made of.
 //
 // All positions of a row are compared with all n-grams of one length at once, token by token; sums over
 // positions are the counts. Each n-gram then adds to its column of the result.

@@ -1,5 +1,5 @@
-// Ops on strings. Elements are addresses and sizes; what looks at their bytes is a call of the runtime over the
-// whole tensor, as the time goes to the bytes.
+// Ops on strings. Elements are addresses and sizes; what looks at their bytes is a call of the runtime over
+// the whole tensor, as the time goes to the bytes.
 #include "compiler/lower/text/text.h"
 
 #include "compiler/lower/emitters.h"

@@ -5,7 +5,8 @@
 
 namespace firn::lower {
 
-// The strings of a constant as the object holds them: the bytes of all, and of each its offset and size there.
+// The strings of a constant as the object holds them: the bytes of all, and of each its offset and size
+// there.
 struct TextTable {
   LiteralRef places; // u32[n,2]
   LiteralRef bytes;  // u8, at least one

@@ -1,5 +1,5 @@
-// Strings: inputs that refer to the program's bytes, outputs that refer to these and to the run's, and runs whose
-// strings find no room.
+// Strings: inputs that refer to the program's bytes, outputs that refer to these and to the run's, and runs
+// whose strings find no room.
 #include "words.h"
 #include "few_bytes.h"
 
