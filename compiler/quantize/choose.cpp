@@ -200,11 +200,14 @@ Expected<double> measure(Trial& trial, const Plan& plan, const std::vector<Sampl
 
 Result meet_budget(Trial& trial, Plan& plan, const std::vector<Sample>& samples,
                    const std::vector<Tensors>& exact, double budget, ActivationType type) {
+  for (PlannedLayer& planned : plan.layers)
+    if (planned.layer.reason.empty()) planned.precision = Precision::Narrow;
   auto error = measure(trial, plan, samples, exact);
   if (!error) return error.error();
   if (*error <= budget) return {};
   const size_t count = plan.layers.size();
   for (size_t i = 0; i < count; ++i) {
+    if (plan.layers[i].harm > 0) continue; // known from before
     auto harm = harm_of(trial, plan, i, Precision::Narrow, samples, exact);
     if (!harm) return harm.error();
     plan.layers[i].harm = *harm;
@@ -218,6 +221,7 @@ Result meet_budget(Trial& trial, Plan& plan, const std::vector<Sample>& samples,
   auto take_out = [&](size_t how_many) -> Result {
     for (size_t i = 0; i < count; ++i) {
       size_t layer = order[i];
+      if (!plan.layers[layer].layer.reason.empty()) continue; // it is out already
       if (i >= how_many) {
         plan.layers[layer].precision = Precision::Narrow;
         continue;

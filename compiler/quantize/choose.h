@@ -20,6 +20,7 @@ Expected<double> measure(Trial& trial, const Plan& plan, const std::vector<Sampl
 
 // Takes layers out of the narrow ones, the most harmful first, until the budget holds. They keep 8-bit
 // weights and get 16-bit activations where that takes most of the harm away, and stay in floats otherwise.
+// Layers that have a reason to be in floats keep it.
 Result meet_budget(Trial& trial, Plan& plan, const std::vector<Sample>& samples,
                    const std::vector<Tensors>& exact, double budget, ActivationType type);
 
