@@ -24,6 +24,9 @@ enum class Emit { Object, Graph, Prepare, Kernel, Llvm, Assembly, Header, Manife
 // makes those before the first run.
 enum class Weights : uint8_t { Embed, Init };
 
+// What products of weights and activations are multiplied in; sums are f32 (passes/multiply_in_bf16.cpp).
+enum class Precision : uint8_t { F32, BF16 };
+
 struct CompileOptions {
   std::string model;      // path of the ONNX file, or of a graph in text form (.hlo)
   std::string weights_in; // side file with the large constants of a graph in text form; empty: none
@@ -38,6 +41,7 @@ struct CompileOptions {
   std::string variant; // the one of these whose code run, verify and bench take; empty: the first that can
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
+  Precision precision = Precision::F32;
   Weights weights = Weights::Embed;
   bool check_indices = false;                    // one out of range ends a run with a status
   int64_t text_bytes = lower::kDefaultTextBytes; // for all strings that a run makes

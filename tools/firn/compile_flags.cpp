@@ -215,6 +215,9 @@ void CompileFlags::add_to(CLI::App& verb) {
       ->excludes("--mcpu")
       ->excludes("--mattr");
   add_level_options(verb, opt_level, math);
+  verb.add_option("--precision", precision,
+                  "f32 (default) or bf16: multiply weights and activations as bf16, and add in f32")
+      ->check(one_of({"f32", "bf16"}));
   verb.add_option("--weights", weights,
                   "embed (default: the object holds weights as the kernels read them) or init (it holds the "
                   "model's own, from which the program makes those before the first run)")
@@ -274,7 +277,7 @@ static Result read_text_bytes(CompileFlags& flags) {
 
 Result CompileFlags::finish() {
   using codegen::OptLevel;
-  using driver::Weights, lower::Math;
+  using driver::Precision, driver::Weights, lower::Math;
   std::vector<std::string>& flags = options.flags;
   choose("-O", opt_level, options.opt_level, flags,
          {{"0", OptLevel::O0},
@@ -284,7 +287,11 @@ Result CompileFlags::finish() {
           {"s", OptLevel::Os},
           {"z", OptLevel::Os}});
   choose("--math=", math, options.math, flags, {{"default", Math::Default}, {"strict", Math::Strict}});
+  choose("--precision=", precision, options.precision, flags,
+         {{"f32", Precision::F32}, {"bf16", Precision::BF16}});
   choose("--weights=", weights, options.weights, flags, {{"embed", Weights::Embed}, {"init", Weights::Init}});
+  if (options.precision == Precision::BF16 && options.math == Math::Strict)
+    return usage_error("--precision=bf16 and --math=strict exclude each other");
   if (Result read = read_cpus(*this); !read) return read;
   if (options.no_winograd) flags.push_back("--no-winograd");
   if (options.check_indices) flags.push_back("--check-indices");

@@ -1,0 +1,131 @@
+// multiply-in-bf16: multiplies weights and activations as bf16, where the user asked for it, and adds in f32.
+//
+//   %d = dot %x, %w : f32[128,64]        ->    %a = convert %x : bf16[128,768]   %b = convert %w : bf16[768,64]
+//                                              %d = dot %a, %b {result = f32}
+//
+// Where the CPU multiplies pairs of bf16 at once, both factors are narrow, and what is computed for such a
+// product is stored narrow: others that compute with it read that. Elsewhere, and where rows are few, so that
+// a product takes as long as its weights take to come from memory, the weights alone are: they are widened in
+// registers, and the activations keep their digits. Norms, softmax and sums stay in f32, and so do products of
+// two values that are computed, depthwise convolutions, and convolutions of few channels.
+//
+// - Requires: scales are folded into weights, and these are constants.
+// - Establishes: nothing that later passes rely on.
+// - Breaks: equality of values with those of f32, within what bf16 holds.
+#include "compiler/passes/match.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/rewrite.h"
+
+#include <map>
+
+namespace firn {
+namespace {
+
+constexpr int64_t kFewRows = 4;     // that are multiplied as fast as weights come
+constexpr int64_t kFewChannels = 8; // fewer do not fill steps of pairs
+constexpr int64_t kShortSum = 16;
+
+class Narrowing {
+public:
+  Narrowing(Region& region, const PassOptions& options) : region_(region), options_(options) {}
+
+  bool run() {
+    bool changed = false;
+    for (Instruction* instruction : region_.snapshot()) {
+      int weights = weights_of(*instruction);
+      if (weights < 0 || !options_.take_rewrite()) continue;
+      bool pairs = options_.target->bf16_dot2_bits > 0 && !has_few_rows(*instruction, weights);
+      for (int i : {0, 1})
+        if (i == weights || pairs) instruction->set_operand(i, narrow(instruction->operand(i)));
+      instruction->attributes().set("result", DType::F32);
+      changed = true;
+    }
+    for (auto& [key, converted] : narrow_) share(Value{key.first, key.second}, converted);
+    return changed;
+  }
+
+private:
+  // The operand that is constant, of products that gain; -1 for others.
+  static int weights_of(const Instruction& contraction) {
+    if (!is_contraction(contraction.opcode()) || !contraction.type().is_tensor() ||
+        contraction.type().dtype != DType::F32)
+      return -1;
+    for (Value operand : contraction.operands())
+      if (!operand.type().is_tensor() || operand.dtype() != DType::F32) return -1;
+    if (contraction.is(Opcode::Convolution)) {
+      const Type& filter = contraction.operand(1).type();
+      return contraction.operand(1).def->is(Opcode::Constant) && filter.dim(1) >= kFewChannels ? 1 : -1;
+    }
+    for (int i : {1, 0})
+      if (contraction.operand(i).def->is(Opcode::Constant))
+        return steps_of(contraction, i) >= kShortSum ? i : -1;
+    return -1;
+  }
+
+  static int64_t steps_of(const Instruction& dot, int weights) {
+    int64_t steps = 1;
+    for (int64_t dim : dot.attributes().ints(weights == 0 ? "lhs_contract" : "rhs_contract"))
+      steps *= dot.operand(weights).dim(static_cast<int>(dim));
+    return steps;
+  }
+
+  // Results for each element of the weights' own free dims.
+  static bool has_few_rows(const Instruction& contraction, int weights) {
+    if (contraction.is(Opcode::Convolution)) return false;
+    int64_t steps = steps_of(contraction, weights);
+    return has_bounds(contraction.operand(1 - weights).type()) &&
+           most_elements(contraction.operand(1 - weights).type()) <= kFewRows * steps;
+  }
+
+  // Behind the value, so that all that uses it may use this.
+  Value narrow(Value value) {
+    auto [known, is_new] = narrow_.try_emplace({value.def, value.index});
+    if (!is_new) return known->second;
+    auto& list = value.def->parent()->instructions();
+    auto at = std::find_if(list.begin(), list.end(),
+                           [&](const auto& instruction) { return instruction.get() == value.def; });
+    do ++at;
+    while (at != list.end() && (*at)->is(Opcode::Parameter));
+    GraphBuilder builder(*value.def->parent(), at == list.end() ? nullptr : at->get());
+    builder.set_location(value.def->location());
+    return known->second = builder.convert(value, DType::BF16);
+  }
+
+  // Elementwise users of a computed value read it narrow too: then it is stored once.
+  static void share(Value value, Value converted) {
+    bool is_computed = is_elementwise(value.def->opcode()) || is_contraction(value.def->opcode());
+    if (!is_computed || static_cast<size_t>(value.def->num_uses(value.index)) != value.def->users().size())
+      return;
+    std::vector<Instruction*> users;
+    for (Instruction* user : value.def->users()) {
+      if (user == converted.def) continue;
+      if (!is_elementwise(user->opcode()) || user->parent() != value.def->parent()) return;
+      users.push_back(user);
+    }
+    if (users.empty()) return;
+    auto& list = converted.def->parent()->instructions();
+    auto at = std::find_if(list.begin(), list.end(),
+                           [&](const auto& instruction) { return instruction.get() == converted.def; });
+    ++at;
+    GraphBuilder builder(*converted.def->parent(), at == list.end() ? nullptr : at->get());
+    Value wide = builder.convert(converted, DType::F32);
+    for (Instruction* user : users)
+      for (int i = 0; i < user->num_operands(); ++i)
+        if (user->operand(i) == value) user->set_operand(i, wide);
+  }
+
+  Region& region_;
+  const PassOptions& options_;
+  std::map<std::pair<Instruction*, int>, Value> narrow_;
+};
+
+} // namespace
+
+bool multiply_in_bf16(Module& module, const PassOptions& options) {
+  if (!options.target || !options.bf16_products || options.strict_math) return false;
+  bool changed = false;
+  for_each_region(module, [&](Region& region) { changed |= Narrowing(region, options).run(); });
+  return changed;
+}
+
+} // namespace firn
