@@ -4,14 +4,15 @@
 //                                              %d = dot %a, %b {result = f32}
 //
 // Where the CPU multiplies pairs of bf16 at once, both factors are narrow, and what is computed for such a
-// product is stored narrow: others that compute with it read that. Elsewhere, and where rows are few, so that
-// a product takes as long as its weights take to come from memory, the weights alone are: they are widened in
-// registers, and the activations keep their digits. Norms, softmax and sums stay in f32, and so do products of
+// product is stored narrow: others that compute with it read that. Where rows are few, so that a product
+// takes as long as its weights take to come from memory, the weights alone are: they are widened in
+// registers, and the activations keep their digits. Other products stay as they are. Norms, softmax and sums stay in f32, and so do products of
 // two values that are computed, depthwise convolutions, and convolutions of few channels.
 //
 // - Requires: scales are folded into weights, and these are constants.
 // - Establishes: nothing that later passes rely on.
 // - Breaks: equality of values with those of f32, within what bf16 holds.
+#include "compiler/graph/evaluate.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
@@ -33,14 +34,15 @@ public:
     bool changed = false;
     for (Instruction* instruction : region_.snapshot()) {
       int weights = weights_of(*instruction);
-      if (weights < 0 || !options_.take_rewrite()) continue;
-      bool pairs = options_.target->bf16_dot2_bits > 0 && !has_few_rows(*instruction, weights);
+      if (weights < 0) continue;
+      bool few_rows = has_few_rows(*instruction, weights), pairs = !few_rows;
+      if ((pairs && options_.target->bf16_dot2_bits == 0) || !options_.take_rewrite()) continue;
       for (int i : {0, 1})
         if (i == weights || pairs) instruction->set_operand(i, narrow(instruction->operand(i)));
       instruction->attributes().set("result", DType::F32);
       changed = true;
     }
-    for (auto& [key, converted] : narrow_) share(Value{key.first, key.second}, converted);
+    for (const auto& [value, converted] : order_) share(value, converted);
     return changed;
   }
 
@@ -88,11 +90,32 @@ private:
     while (at != list.end() && (*at)->is(Opcode::Parameter));
     GraphBuilder builder(*value.def->parent(), at == list.end() ? nullptr : at->get());
     builder.set_location(value.def->location());
-    return known->second = builder.convert(value, DType::BF16);
+    Value converted = builder.convert(value, DType::BF16);
+    if (constant_literal(value))
+      if (auto literals = evaluate_instruction(*converted.def, {value.def->literal()}))
+        converted = builder.constant((*literals)[0]);
+    order_.push_back({value, converted});
+    return known->second = converted;
+  }
+
+  // Rows of weights that are looked up as well come of the narrow ones, so that there are no others.
+  static void look_up(Value weights, Value converted) {
+    for (Instruction* user : std::vector<Instruction*>(weights.def->users())) {
+      if (!user->is(Opcode::Gather) || !(user->operand(0) == weights)) continue;
+      GraphBuilder builder(*user->parent(), user);
+      builder.set_location(user->location());
+      Type type = user->type();
+      type.dtype = DType::BF16;
+      Value rows =
+          builder.make_typed(Opcode::Gather, {converted, user->operand(1)}, {type}, user->attributes())
+              ->result();
+      user->parent()->replace_uses(user->result(), builder.convert(rows, DType::F32));
+    }
   }
 
   // Elementwise users of a computed value read it narrow too: then it is stored once.
   static void share(Value value, Value converted) {
+    if (value.def->is(Opcode::Constant)) return look_up(value, converted);
     bool is_computed = is_elementwise(value.def->opcode()) || is_contraction(value.def->opcode());
     if (!is_computed || static_cast<size_t>(value.def->num_uses(value.index)) != value.def->users().size())
       return;
@@ -117,6 +140,7 @@ private:
   Region& region_;
   const PassOptions& options_;
   std::map<std::pair<Instruction*, int>, Value> narrow_;
+  std::vector<std::pair<Value, Value>> order_; // the same, as the program comes to them
 };
 
 } // namespace
