@@ -1,13 +1,15 @@
 // multiply-in-bf16: multiplies weights and activations as bf16, where the user asked for it, and adds in f32.
 //
-//   %d = dot %x, %w : f32[128,64]        ->    %a = convert %x : bf16[128,768]   %b = convert %w : bf16[768,64]
+//   %d = dot %x, %w : f32[128,64]      ->      %a = convert %x : bf16[128,768]
+//                                              %b = convert %w : bf16[768,64]
 //                                              %d = dot %a, %b {result = f32}
 //
 // Where the CPU multiplies pairs of bf16 at once, both factors are narrow, and what is computed for such a
 // product is stored narrow: others that compute with it read that. Where rows are few, so that a product
 // takes as long as its weights take to come from memory, the weights alone are: they are widened in
-// registers, and the activations keep their digits. Other products stay as they are. Norms, softmax and sums stay in f32, and so do products of
-// two values that are computed, depthwise convolutions, and convolutions of few channels.
+// registers, and the activations keep their digits. Other products stay as they are. Norms, softmax and sums
+// stay in f32, and so do products of two values that are computed, depthwise convolutions, and convolutions
+// of few channels.
 //
 // - Requires: scales are folded into weights, and these are constants.
 // - Establishes: nothing that later passes rely on.

@@ -14,7 +14,7 @@ from tool import (DIGITS, FIRN, IMAGE, MODEL, check, counted_model, expect, fini
 
 
 def check_verbs():
-    expect(["frobnicate"], 2, "firn: error: there is no verb 'frobnicate'", "verbs: compile run inspect opt bench verify ops help version")
+    expect(["frobnicate"], 2, "firn: error: there is no verb 'frobnicate'", "verbs: compile run inspect opt quantize bench verify ops help version")
     expect(["compil"], 2, "did you mean 'compile'?")
     expect([], 2, "verbs: compile ")
     expect(["compile", MODEL, "--exernal", "x"], 2, "there is no option '--exernal', did you mean '--external'?", "firn help compile")
