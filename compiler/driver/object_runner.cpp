@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -19,6 +21,7 @@
 #include <iterator>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 extern char** environ;
@@ -91,7 +94,26 @@ LiteralRef load_text(const std::byte* from, const std::vector<int64_t>& dims) {
 
 } // namespace
 
-int run_program(const std::vector<std::string>& arguments, const std::string& log) {
+// Waits for the end of a child that leads a process group.
+static int wait_for(pid_t child, int seconds) {
+  using Clock = std::chrono::steady_clock;
+  auto deadline = Clock::now() + std::chrono::seconds(seconds);
+  for (bool limited = seconds > 0;;) {
+    int status = 0;
+    pid_t ended = ::waitpid(child, &status, limited ? WNOHANG : 0);
+    if (ended < 0 && errno == EINTR) continue;
+    if (ended == child) return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    if (ended < 0) return -1;
+    if (Clock::now() > deadline) {
+      ::kill(-child, SIGKILL);
+      limited = false;
+    } else {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+  }
+}
+
+int run_program(const std::vector<std::string>& arguments, const std::string& log, int seconds) {
   std::vector<char*> argv;
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -120,11 +142,9 @@ int run_program(const std::vector<std::string>& arguments, const std::string& lo
   }
   ::posix_spawn_file_actions_destroy(&actions);
   if (failed != 0) return -1;
-  int status = 0;
-  pid_t ended;
-  while ((ended = ::waitpid(child, &status, 0)) < 0 && errno == EINTR) continue;
+  int code = wait_for(child, seconds);
   Unfinished::forget(noted);
-  return ended == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return code;
 }
 
 Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c, RunnerMemory* memory) {

@@ -28,6 +28,7 @@ void add_inspect_command(CLI::App& app, Action& action);
 void add_ops_command(CLI::App& app, Action& action);
 void add_opt_command(CLI::App& app, Action& action);
 void add_quantize_command(CLI::App& app, Action& action);
+void add_reduce_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
 void add_verify_command(CLI::App& app, Action& action);
 

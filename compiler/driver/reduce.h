@@ -1,0 +1,23 @@
+// `firn reduce`: a model that fails in some way, made small by leaving out what the failure does not need.
+#pragma once
+
+#include "compiler/support/diagnostic.h"
+
+#include <string>
+
+namespace firn::driver {
+
+struct ReduceOptions {
+  std::string model;
+  std::string check;         // a command for the shell; {} stands for the path of a model
+  std::string message;       // that the check prints where it fails; empty: anything
+  std::string output;        // empty: MODEL.reduced.onnx
+  int timeout_seconds = 300; // per check; one that takes longer fails by that
+  bool quiet = false;        // no progress
+};
+
+// Writes the smallest part of the model that was found on which the check ends as it does on the whole, with
+// the same exit code other than 0. Progress goes to standard error; the result says what was written.
+Expected<std::string> reduce(const ReduceOptions& options);
+
+} // namespace firn::driver
