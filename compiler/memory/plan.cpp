@@ -21,8 +21,10 @@ int64_t align_up(int64_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-bool is_interface(Space space) {
-  return space == Space::Input || space == Space::Output || space == Space::State;
+// What the program around a run finds by its place: tensors, and the counts of dims of outputs.
+bool is_interface(const kernel::Buffer& buffer) {
+  return buffer.space == Space::Input || buffer.space == Space::Output || buffer.space == Space::State ||
+         buffer.extent_of >= 0;
 }
 
 // The first step at which most bytes are alive.
@@ -65,7 +67,7 @@ std::vector<int> plan_arena(Program& program, const PlanOptions& options) {
       life = {0, end};
     else if (buffer.space != Space::Arena || !life.is_used())
       continue;
-    if (options.fixes_interface && is_interface(buffer.space)) {
+    if (options.fixes_interface && is_interface(buffer)) {
       buffer.offset = fixed;
       fixed += align_up(buffer.bytes);
       continue;

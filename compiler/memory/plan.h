@@ -7,8 +7,8 @@ namespace firn::memory {
 
 struct PlanOptions {
   std::vector<bool> external_inputs, external_outputs; // without arena space: the caller binds them
-  // Inputs, outputs and states come first and share their space with nothing, so that they lie at the same
-  // offsets in all programs with these.
+  // Inputs, outputs with their counted extents, and states come first and share their space with nothing, so
+  // that they lie at the same offsets in all programs with these.
   bool fixes_interface = false;
 };
 

@@ -47,7 +47,9 @@ public:
     if (!read_dims()) return std::nullopt;
     choose_rows();
     g_.shape.m = g_.out[g_.tiled].upper_bound();
-    g_.shape.m_varies = !g_.out[g_.tiled].is_constant();
+    // Rows at an edge meet padding by where the input ends.
+    bool edges_vary = g_.splits_rows() && !g_.in[g_.tiled].is_constant();
+    g_.shape.m_varies = !g_.out[g_.tiled].is_constant() || edges_vary;
     set_outer_dims();
     g_.shape.n = g_.filters;
     set_reduction();

@@ -282,3 +282,22 @@ TEST_CASE("random programs read in the arena what they read from separate buffer
   }
   CHECK(merged > 500);
 }
+
+TEST_CASE("what a program around finds by its place lies there in every program with that interface") {
+  std::vector<std::vector<int64_t>> places;
+  for (int scratch : {1, 9}) {
+    ProgramMaker m;
+    int in = m.buffer(1, Space::Input, 0), out = m.buffer(2, Space::Output, 0), extent = m.buffer(1),
+        temporary = m.buffer(scratch);
+    m.program.buffers[static_cast<size_t>(extent)].extent_of = 0;
+    m.program.buffers[static_cast<size_t>(extent)].extent_axis = 0;
+    m.program.steps = {m.call({temporary}, {in}), m.call({out}, {temporary}), m.call({extent}, {out})};
+    PlanOptions options;
+    options.fixes_interface = true;
+    plan_and_run(m.program, options);
+    places.emplace_back();
+    for (int buffer : {in, out, extent})
+      places.back().push_back(m.program.buffers[static_cast<size_t>(buffer)].offset);
+  }
+  CHECK(places[0] == places[1]);
+}

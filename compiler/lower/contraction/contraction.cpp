@@ -96,7 +96,7 @@ private:
   std::vector<Segment> split_rows() const {
     int64_t rows = spec_.shape.m;
     int step = tiling_.tile.rows;
-    if (!spec_.m().is_constant()) return split_varying_rows(spec_.m(), step);
+    if (spec_.edge_rows || !spec_.m().is_constant()) return split_varying_rows(spec_.m(), step);
     std::vector<Segment> segments;
     int64_t full = rows / step;
     int rest = static_cast<int>(rows % step);
