@@ -1,6 +1,6 @@
 // Delta debugging over the nodes of a model's graph (Zeller and Hildebrandt, "Simplifying and isolating
-// failure-inducing input"): parts and complements of parts are tried, ever smaller, as long as the check still
-// fails as it did on the whole.
+// failure-inducing input"): parts and complements of parts are tried, ever smaller, as long as the check
+// still fails as it did on the whole.
 #include "compiler/driver/reduce.h"
 
 #include "compiler/driver/object_runner.h"

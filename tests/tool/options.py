@@ -8,7 +8,7 @@ import re
 
 from tool import DIGITS, IMAGE, MODEL, check, expect, finish, firn, symbolic_model, temporary_folder
 
-VERBS = ("compile", "run", "inspect", "opt", "quantize", "bench", "verify", "ops", "help", "version")
+VERBS = ("compile", "run", "inspect", "opt", "quantize", "bench", "verify", "ops", "reduce", "help", "version")
 ONE_OF_LEVELS = "none of 0, 1, 2, 3, s, z"
 NUMBERS = ("-1", "nan", "inf", "x", "1e999", "")
 
@@ -90,6 +90,10 @@ QUANTIZE = {
     "--budget": [(bad, "") for bad in NUMBERS], "--activations": [("u4", "none of u8, s8, u16")],
     "--keep": [("zz", "no node of that name")], "-q": None,
 }
+REDUCE = {
+    "--check": None, "--message": [("zz", "does not print 'zz'")], "-o": [("/nowhere/out", "No such file or directory")],
+    "--timeout": [(bad, "") for bad in ("0", "-1", "x")], "-q": None,
+}
 TABLE = {
     "compile": ([MODEL], {**COMPILING, **COMPILE}),
     "run": ([MODEL], {**COMPILING, **RUN}),
@@ -99,6 +103,7 @@ TABLE = {
     "opt": (["graph.hlo"], OPT),
     "quantize": ([MODEL, "--data", os.path.join(DIGITS, "test_data_set_0")], {**COMPILING, **QUANTIZE}),
     "ops": ([], {"--json": None}),
+    "reduce": ([MODEL, "--check", "false {}"], REDUCE),
     "help": ([], {}),
     "version": ([], {}),
 }

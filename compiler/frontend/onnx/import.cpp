@@ -105,25 +105,6 @@ std::unique_ptr<ImportedModel> import_onnx_bytes(std::string name, std::string b
   return import_file(MappedFile::from_bytes(std::move(name), std::move(bytes)), "", options, diagnostics);
 }
 
-std::map<std::string, Type> find_value_types(const std::string& path) {
-  auto file = MappedFile::open(path);
-  if (!file) return {};
-  auto model = load_model(*file, folder_of(path));
-  if (!model) return {};
-  Module module("model");
-  Function& main = module.add_function("main");
-  ImportOptions options;
-  ModelFacts facts;
-  DiagnosticList diagnostics;
-  ImportState state(options, *model, module, facts, diagnostics);
-  Frame frame;
-  frame.opsets = model->opsets;
-  Scope scope(nullptr, frame);
-  add_graph_inputs(model->proto->graph(), state, main, scope);
-  GraphImporter(state, main.body()).import_body(model->proto->graph(), scope);
-  return scope.types();
-}
-
 Expected<ModelFacts> inspect_onnx(const std::string& path) {
   auto file = MappedFile::open(path);
   if (!file) return file.error();

@@ -113,9 +113,6 @@ std::unique_ptr<ImportedModel> import_onnx(const std::string& path, const Import
 std::unique_ptr<ImportedModel> import_onnx_bytes(std::string name, std::string bytes,
                                                  const ImportOptions& options, DiagnosticList& diagnostics);
 
-// The types of values of the model's graph by name, of those that the importer gets to.
-std::map<std::string, Type> find_value_types(const std::string& path);
-
 // Facts of a model that can be read, whether or not it can be imported.
 Expected<ModelFacts> inspect_onnx(const std::string& path);
 

@@ -52,14 +52,6 @@ public:
     return nullptr;
   }
 
-  // The types of what is defined here.
-  std::map<std::string, Type> types() const {
-    std::map<std::string, Type> types;
-    for (const auto& [name, named] : values_)
-      if (named.value) types.emplace(name, named.value.type());
-    return types;
-  }
-
 private:
   const Scope* outer_;
   const Frame* frame_;

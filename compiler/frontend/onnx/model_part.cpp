@@ -1,12 +1,12 @@
 // See model_part.h.
 #include "compiler/frontend/onnx/model_part.h"
 
-#include "compiler/frontend/onnx/import.h"
-#include "compiler/frontend/onnx/load.h"
-#include "compiler/frontend/onnx/onnx.pb.h"
+#include "compiler/frontend/onnx/graph_inputs.h"
+#include "compiler/frontend/onnx/import_state.h"
 #include "compiler/support/mapped_file.h"
 
 #include <algorithm>
+#include <google/protobuf/io/coded_stream.h>
 
 namespace firn::onnx {
 namespace {
@@ -39,6 +39,43 @@ Result read_external(wire::TensorProto& tensor, TensorSource& source) {
   return {};
 }
 
+// What the graph says of the types of values within it. The importer infers all types and has no such field:
+// it is among those unknown.
+std::shared_ptr<wire::GraphProto> read_value_infos(const std::string& unknown) {
+  constexpr uint32_t kValueInfo = 13 << 3 | 2;
+  auto infos = std::make_shared<wire::GraphProto>();
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(unknown.data()),
+                                            static_cast<int>(unknown.size()));
+  uint32_t size = 0;
+  std::string field;
+  for (uint32_t tag; (tag = in.ReadTag()) % 8 == 2 && in.ReadVarint32(&size) &&
+                     in.ReadString(&field, static_cast<int>(size));) {
+    wire::ValueInfoProto info;
+    if (tag == kValueInfo && info.ParseFromString(field)) *infos->add_output() = std::move(info);
+  }
+  return infos;
+}
+
+// The types of values of the graph, of those that the importer gets to.
+std::map<std::string, Type> find_types(LoadedModel& model, const std::set<std::string>& names) {
+  Module module("model");
+  Function& main = module.add_function("main");
+  ImportOptions options;
+  ModelFacts facts;
+  DiagnosticList diagnostics;
+  ImportState state(options, model, module, facts, diagnostics);
+  Frame frame;
+  frame.opsets = model.opsets;
+  Scope scope(nullptr, frame);
+  add_graph_inputs(model.proto->graph(), state, main, scope);
+  GraphImporter(state, main.body()).import_body(model.proto->graph(), scope);
+  std::map<std::string, Type> types;
+  for (const std::string& name : names)
+    if (const NamedValue* found = scope.find(name); found && found->value)
+      types.emplace(name, found->value.type());
+  return types;
+}
+
 std::string folder_of(const std::string& path) {
   size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -56,7 +93,8 @@ struct WholeModel::Names {
 Expected<WholeModel> WholeModel::open(const std::string& path) {
   auto file = MappedFile::open(path);
   if (!file) return file.error();
-  if (auto loaded = load_model(*file, folder_of(path)); !loaded) return loaded.error();
+  auto loaded = load_model(*file, folder_of(path));
+  if (!loaded) return loaded.error();
   WholeModel whole;
   whole.proto_ = std::make_shared<wire::ModelProto>();
   constexpr size_t kMaxBytes = (size_t{1} << 31) - 1;
@@ -77,9 +115,9 @@ Expected<WholeModel> WholeModel::open(const std::string& path) {
   empty.clear_input();
   empty.clear_output();
   empty.clear_initializer();
-  empty.clear_value_info();
-  whole.types_ = find_value_types(path);
-  for (const auto& info : graph.value_info()) whole.declared_[info.name()] = &info;
+  empty.mutable_unknown_fields()->clear();
+  whole.value_infos_ = read_value_infos(graph.unknown_fields());
+  for (const auto& info : whole.value_infos_->output()) whole.declared_[info.name()] = &info;
   for (const auto& info : graph.output()) {
     whole.declared_[info.name()] = &info;
     whole.graph_outputs_.insert(info.name());
@@ -91,6 +129,7 @@ Expected<WholeModel> WholeModel::open(const std::string& path) {
   for (const auto& tensor : graph.sparse_initializer()) whole.defined_.insert(tensor.values().name());
   for (const auto& node : graph.node()) whole.defined_.insert(node.output().begin(), node.output().end());
   whole.defined_.erase("");
+  whole.types_ = find_types(*loaded, whole.defined_);
   return whole;
 }
 
@@ -206,8 +245,6 @@ std::optional<std::string> WholeModel::encode(const ModelPart& part) const {
     if (is_constant) *graph.add_initializer() = *tensor->second;
     if ((!is_constant || inputs_.count(name)) && !add_input(name, to)) return std::nullopt;
   }
-  for (const auto& [name, info] : declared_)
-    if (names.made.count(name) && !graph_outputs_.count(name)) *graph.add_value_info() = *info;
   for (const std::string& name : names.outputs) {
     wire::ValueInfoProto& info = *graph.add_output();
     // An output may go without a type.

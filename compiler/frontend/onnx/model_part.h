@@ -15,6 +15,7 @@
 namespace firn::onnx {
 
 namespace wire {
+class GraphProto;
 class ModelProto;
 class TensorProto;
 class ValueInfoProto;
@@ -50,6 +51,7 @@ private:
   bool fill_type(const std::string& name, wire::ValueInfoProto& info) const;
 
   std::shared_ptr<wire::ModelProto> proto_, frame_; // the model, and what every part has of it
+  std::shared_ptr<wire::GraphProto> value_infos_;   // as its outputs
   std::map<std::string, Type> types_;               // that the importer finds
   std::map<std::string, const wire::ValueInfoProto*> declared_, inputs_; // by name
   std::map<std::string, const wire::TensorProto*> initializers_;
