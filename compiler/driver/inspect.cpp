@@ -5,7 +5,11 @@
 #include "compiler/frontend/onnx/operator_table.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdio>
+#include <map>
+#include <sstream>
+#include <string_view>
 
 namespace firn::driver {
 namespace {
@@ -96,6 +100,37 @@ std::string inspect(const CompileOptions& options, bool json, DiagnosticList& di
   return json ? as_json(*facts, macs, verdict, diagnostics) : as_text(options, *facts, macs, verdict);
 }
 
+namespace {
+
+// Of ONNX's conformance cases that hold the operator.
+int cases_passed(std::string_view name) {
+  static const std::map<std::string_view, int> numbers = {
+#define FIRN_CASES_PASSED(operator_name, number) {operator_name, number},
+#include "compiler/driver/cases_passed.def"
+#undef FIRN_CASES_PASSED
+  };
+  auto found = numbers.find(name);
+  return found == numbers.end() ? 0 : found->second;
+}
+
+// The classes of dtypes that a row takes, each once: "T=float T int" is "float, int".
+std::string taken_types(const char* words) {
+  std::istringstream stream(words);
+  std::string text;
+  for (std::string word; stream >> word;) {
+    bool is_variable = std::isupper(static_cast<unsigned char>(word[0])) != 0;
+    size_t equals = word.find('=');
+    if (is_variable && equals == word.npos) continue; // said before
+    word = word.substr(is_variable ? equals + 1 : 0);
+    word = word.substr(0, word.find('~'));
+    if ((", " + text + ",").find(", " + word + ",") == std::string::npos)
+      text += (text.empty() ? "" : ", ") + word;
+  }
+  return text.empty() ? "any" : text;
+}
+
+} // namespace
+
 std::string list_operators(const std::string& filter, bool json) {
   std::string text = json ? "[\n" : "";
   bool first = true;
@@ -107,11 +142,17 @@ std::string list_operators(const std::string& filter, bool json) {
     if (json) {
       text += (first ? "  {\"name\": " : ",\n  {\"name\": ") + json_string(name) +
               ", \"opsets\": " + json_string(versions) +
+              ", \"types\": " + json_string(taken_types(row.types)) +
+              ", \"cases_passed\": " + std::to_string(cases_passed(name)) +
               ", \"documentation\": " + json_string(row.documentation) + "}";
     } else {
-      char line[64];
-      std::snprintf(line, sizeof line, "%-30s %-7s ", name.c_str(), versions.c_str());
-      text += line + std::string(row.documentation) + "\n";
+      auto padded = [](std::string word, size_t width) {
+        return word + std::string(word.size() < width ? width - word.size() : 0, ' ') + " ";
+      };
+      std::string cases = std::to_string(cases_passed(name)) + " cases";
+      std::string line =
+          padded(name, 30) + padded(versions, 7) + padded(taken_types(row.types), 16) + padded(cases, 10);
+      text += line + row.documentation + "\n";
     }
     first = false;
   }
