@@ -164,6 +164,9 @@ Register Builder::cast(OpKind kind, Register operand, Scalar to) {
     result.lanes = from.lanes * from_bits / to_bits;
   }
   if (from == result) return operand;
+  const Op* widened = kind == OpKind::FTruncTo ? definition(operand) : nullptr;
+  if (widened && widened->kind == OpKind::FExt && type(widened->operands[0]) == result)
+    return widened->operands[0];
   Register folded = kind == OpKind::Bitcast ? Register{} : fold_cast(kind, operand, result);
   return folded ? folded : emit_simple(kind, {operand}, result);
 }

@@ -57,6 +57,13 @@ TEST_CASE_METHOD(Fixture, "casts of constants wrap and extend as machines do") {
   CHECK(b.type(b.cast(OpKind::Bitcast, b.constant(wide, 1), Scalar::I8)) == MachineType{Scalar::I8, 32});
 }
 
+TEST_CASE_METHOD(Fixture, "narrowing gives back what was widened") {
+  Register x = b.load({Scalar::F32, 8}, input, 0), half = b.cast(OpKind::FTruncTo, x, Scalar::F16);
+  Register widened = b.cast(OpKind::FExt, half, Scalar::F32);
+  CHECK(b.cast(OpKind::FTruncTo, widened, Scalar::F16) == half);
+  CHECK_FALSE(b.cast(OpKind::FTruncTo, widened, Scalar::BF16) == half);
+}
+
 TEST_CASE_METHOD(Fixture, "a scalar is its own splat, extract and reduction") {
   Register x = b.load(f32, input, 0);
   CHECK(b.splat(x, 1) == x);
