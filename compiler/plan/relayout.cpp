@@ -12,6 +12,11 @@ namespace {
 
 // Below this extent of either dim of the squares, most of a square would be empty.
 constexpr int64_t kFewLanes = 4;
+// So often an element of a vector is repeated: more often, it fills vectors of its own.
+constexpr int64_t kMostRepeats = 8;
+// From so many elements on, which the nearer caches do not hold, steps of a walk that jumps in the source are
+// taken so many at a time.
+constexpr int64_t kFarElements = int64_t{1} << 18, kMostSteps = 32, kFewestSteps = 8;
 
 using Walk = Relayout::Walk;
 using Part = Relayout::Part;
@@ -64,7 +69,7 @@ private:
     for (size_t i = 0; i < extents.size(); ++i) {
       if (extents[i] == 1) continue;
       auto source = from.linear_coefficient(*symbols[i]), target = to.linear_coefficient(*symbols[i]);
-      if (!source || !target || *source <= 0 || *target <= 0) return false;
+      if (!source || !target || *source < 0 || *target <= 0) return false;
       part.walks.push_back({extents[i], *source, *target});
     }
     part.source = source_.offset_of(first).value();
@@ -92,6 +97,25 @@ private:
       if (part.walks[i].target == 1) part.along = static_cast<int>(i);
       if (part.walks[i].source == 1) part.across = static_cast<int>(i);
     }
+    take_near_steps(part);
+  }
+
+  // Where whole vectors move, but the walk around them passes over what an outer one comes back for, as in a
+  // transpose of the middle dims of four: a block of its steps becomes the outermost loop, so that what is
+  // passed over is still in the cache, and its pages known.
+  static void take_near_steps(Part& part) {
+    if (part.along < 2 || part.along != part.across || part.elements() < kFarElements) return;
+    auto at = static_cast<size_t>(part.along) - 1;
+    const Walk walk = part.walks[at];
+    bool passes_over = std::any_of(part.walks.begin(), part.walks.begin() + static_cast<std::ptrdiff_t>(at),
+                                   [&](const Walk& outer) { return outer.source < walk.source; });
+    int64_t steps = kMostSteps;
+    while (steps >= kFewestSteps && walk.extent % steps != 0) --steps;
+    if (!passes_over || steps < kFewestSteps || walk.extent == steps) return;
+    part.walks[at].extent = steps;
+    part.walks.insert(part.walks.begin(), {walk.extent / steps, walk.source * steps, walk.target * steps});
+    ++part.along;
+    ++part.across;
   }
 
   const RelayoutSide &source_, &target_;
@@ -100,7 +124,24 @@ private:
 
 bool moves(const Instruction& instruction) {
   return instruction.is(Opcode::Copy) || instruction.is(Opcode::Transpose) ||
-         has_fusion_kind(instruction, FusionKind::Movement);
+         instruction.is(Opcode::BroadcastInDim) || has_fusion_kind(instruction, FusionKind::Movement);
+}
+
+// Repeated dims have stride 0.
+std::optional<RelayoutSide> repeated(const Instruction& broadcast) {
+  const Type& operand = broadcast.operand(0).type();
+  if (!operand.is_static() || !operand.layout.is_plain()) return std::nullopt;
+  RelayoutSide source{broadcast.type(), {}};
+  source.type.layout = {};
+  source.type.layout.strides.assign(static_cast<size_t>(source.type.rank()), 0);
+  int64_t stride = 1;
+  const std::vector<int64_t>& map = broadcast.attributes().ints("dims");
+  for (int d = operand.rank() - 1; d >= 0; stride *= operand.dim(d--)) {
+    auto to = static_cast<size_t>(map[static_cast<size_t>(d)]);
+    if (operand.dim(d) > 1) source.type.layout.strides[to] = stride;
+  }
+  for (int d = 0; d < source.type.rank(); ++d) source.dims.push_back(d);
+  return source;
 }
 
 // Where the elements of the result lie in the one operand; nothing for instructions that compute.
@@ -115,6 +156,7 @@ std::optional<RelayoutSide> source_of(const Instruction& instruction) {
     for (int d = 0; d < source.type.rank(); ++d) source.dims.push_back(d);
     return source;
   }
+  if (instruction.is(Opcode::BroadcastInDim)) return repeated(instruction);
   bool transposes = instruction.is(Opcode::Transpose);
   if (!transposes && !instruction.is(Opcode::Copy)) return std::nullopt;
   RelayoutSide source{instruction.operand(0).type(), {}};
@@ -145,6 +187,12 @@ int64_t Relayout::Part::elements() const {
   return product;
 }
 
+bool Relayout::Part::repeats() const {
+  if (!has_vectors() || along == across) return false;
+  const Walk &inner = walks[static_cast<size_t>(along)], &outer = walks[static_cast<size_t>(across)];
+  return inner.source == 0 && inner.extent <= kMostRepeats && outer.target == inner.extent;
+}
+
 std::optional<Relayout> Relayout::of(const RelayoutSide& source, const RelayoutSide& target,
                                      const TargetInfo& machine) {
   const Type& type = target.type;
@@ -160,6 +208,10 @@ std::optional<Relayout> Relayout::of(const RelayoutSide& source, const RelayoutS
 bool Relayout::pays() const {
   const Part& largest = parts[0];
   if (!largest.has_vectors() || largest.walks.size() < 2) return false;
+  if (largest.repeats()) return largest.walks[static_cast<size_t>(largest.across)].extent >= kFewLanes;
+  // Other broadcasts fill vectors.
+  for (const Walk& walk : largest.walks)
+    if (walk.source == 0) return false;
   return largest.walks[static_cast<size_t>(largest.along)].extent >= kFewLanes &&
          largest.walks[static_cast<size_t>(largest.across)].extent >= kFewLanes;
 }
@@ -180,7 +232,7 @@ int64_t relayout_lanes(const TargetInfo& machine) {
 
 std::string complete(RelayoutPlan& plan, const Instruction& instruction, const TargetInfo& machine) {
   if (!moves(instruction) || !find_relayout(instruction, machine))
-    return "this is no copy or transpose by strides of elements of 32 bits";
+    return "this is no copy, transpose or broadcast by strides of elements of 32 bits";
   int64_t widest = relayout_lanes(machine);
   if (plan.lanes == 0) plan.lanes = widest;
   if (plan.lanes < 2 || plan.lanes > widest || !std::has_single_bit(static_cast<uint64_t>(plan.lanes)))

@@ -1,5 +1,5 @@
-// Copies of tensors between memory of different orders (layouts, transposes, images within padding) as walks
-// with constant strides on both sides.
+// Copies of tensors between memory of different orders (layouts, transposes, images within padding, repeated
+// elements) as walks with constant strides on both sides.
 #pragma once
 
 #include "compiler/plan/kernel_plan.h"
@@ -29,10 +29,12 @@ struct Relayout {
   // Dims walked with constant strides: everything, or what lies in whole blocks, or the rest of the last
   // block.
   struct Part {
-    std::vector<Walk> walks;        // in the order of the target's memory
+    std::vector<Walk> walks;        // in the order of the target's memory, but for blocks of steps
     int64_t source = 0, target = 0; // where it starts
     int along = -1, across = -1;    // walks with stride 1 in the target and in the source
     bool has_vectors() const { return along >= 0 && across >= 0; }
+    // Whether each element of a vector of the source stands a few times in a row in the target.
+    bool repeats() const;
     int64_t elements() const;
   };
   std::vector<Part> parts; // the largest one first
@@ -44,8 +46,8 @@ struct Relayout {
   bool pays() const;
 };
 
-// The walk of a copy, transpose, or fusion of movements that reads its one operand by strides; nothing for
-// any other instruction.
+// The walk of a copy, transpose, broadcast, or fusion of movements that reads its one operand by strides;
+// nothing for any other instruction.
 std::optional<Relayout> find_relayout(const Instruction& instruction, const TargetInfo& machine);
 
 // Elements of a vector that moves, and so of a square's sides.

@@ -83,6 +83,19 @@ TEST_CASE("transposes and changes of layout move squares of vectors", "[lower]")
   CHECK(text.find("insert") == std::string::npos);
 }
 
+TEST_CASE("elements that stand a few times in a row are shuffled out of vectors", "[lower]") {
+  for (int times : {2, 3, 5, 8})
+    for (int wide : {4, 5, 16, 37}) {
+      std::string line = std::to_string(wide), type = "f32[3," + line + "," + std::to_string(times) + "]";
+      expect_lowered("%x: f32[3," + line + "]", "%r = broadcast_in_dim %x {dims = [0, 1]} : " + type, type,
+                     kExact);
+    }
+  expect_lowered("%x: i32[2,3,21]", "%r = broadcast_in_dim %x {dims = [0, 1, 3]} : i32[2,3,2,21,2]",
+                 "i32[2,3,2,21,2]", kExact);
+  expect_lowered("%x: f32[1,21]", "%r = broadcast_in_dim %x {dims = [0, 1]} : f32[3,21,2]", "f32[3,21,2]",
+                 kExact);
+}
+
 TEST_CASE("transposes of slices read them where they lie", "[lower]") {
   struct Case {
     std::string whole, starts, limits, strides, slice, dims, result;

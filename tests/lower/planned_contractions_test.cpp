@@ -147,7 +147,7 @@ TEST_CASE("contraction plans that cannot be followed say why", "[lower][plan]") 
   CHECK(has(dot("direct tile 13x2 columns outermost parts 2"), "more rows than a tile has"));
   CHECK(has(dot("direct tile 4x2 interleave 2 columns outermost"), "interleaved by 1 at most"));
   CHECK(has(dot("direct tile 4x2 columns outermost lhs_columns unpacked"), "do not lie together"));
-  CHECK(has(dot("relayout"), "no copy or transpose"));
+  CHECK(has(dot("relayout"), "no copy, transpose or broadcast"));
   CHECK(has(dot("sort"), "another operation"));
   CHECK(has(error_of(batched_text("direct tile 2x1 rows outermost")), "batches or groups"));
   auto convolution = [](const std::string& plan) { return error_of(convolution_text(plan, "x86-64-v3")); };

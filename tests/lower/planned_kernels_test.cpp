@@ -90,7 +90,7 @@ TEST_CASE("attention follows plans written by hand", "[lower][plan]") {
         std::string::npos);
   CHECK(error("attention tile 4x2 steps 1 block 16 packs_keys skips_hidden").find("no constant mask") !=
         std::string::npos);
-  CHECK(error("relayout").find("no copy or transpose") != std::string::npos);
+  CHECK(error("relayout").find("no copy, transpose or broadcast") != std::string::npos);
 }
 
 TEST_CASE("exponents are fused on CPUs that fuse operations", "[lower][plan]") {

@@ -4,7 +4,8 @@
 // Every dim of either side, with blocks split into their outer and inner part, is walked with one stride on
 // each side. Where the dim that lies together in the source (`across`) is not the one that lies together in
 // the result (`along`), squares of lanes x lanes of the two are transposed in registers; else vectors move as
-// they are. An extent that is no multiple of the lanes ends in a vector that overlaps the one before: a pure
+// they are; where `along` repeats the elements of `across`, a vector becomes as many as there are repeats.
+// An extent that is no multiple of the lanes ends in a vector that overlaps the one before: a pure
 // copy may store an element twice.
 #include "compiler/lower/movement/relayout.h"
 
@@ -34,6 +35,7 @@ public:
 
 private:
   int64_t step_of(const Part& part, size_t walk) const {
+    if (part.repeats() && static_cast<int>(walk) == part.along) return part.walks[walk].extent;
     bool in_vectors = static_cast<int>(walk) == part.along || static_cast<int>(walk) == part.across;
     return part.has_vectors() && in_vectors ? lanes_ : 1;
   }
@@ -82,12 +84,26 @@ private:
                &across = part.walks[static_cast<size_t>(part.across)];
     int width = static_cast<int>(std::min<int64_t>(along.extent, lanes_));
     if (part.along == part.across) return store(load(source, width), target, width);
+    if (part.repeats()) return emit_repeated(across.extent, along.extent, source, target);
     int height = static_cast<int>(std::min<int64_t>(across.extent, lanes_));
     std::vector<kernel::Register> rows;
     for (int i = 0; i < lanes_; ++i)
       rows.push_back(i < width ? load(source + i * along.source, height) : b_.constant({scalar_, lanes_}, 0));
     transpose(b_, rows);
     for (int i = 0; i < height; ++i) store(rows[static_cast<size_t>(i)], target + i * across.target, width);
+  }
+
+  void emit_repeated(int64_t extent, int64_t times, const IntExpr& source, const IntExpr& target) {
+    int64_t width = std::min<int64_t>(extent, lanes_);
+    kernel::Register elements = load(source, static_cast<int>(width));
+    if (width == 1) elements = b_.splat(elements, lanes_);
+    for (int64_t done = 0; done < width * times; done += lanes_) {
+      std::vector<int64_t> from;
+      for (int lane = 0; lane < lanes_; ++lane) from.push_back((done + lane) / times % lanes_);
+      kernel::Register vector = b_.shuffle(elements, elements, from);
+      auto count = static_cast<int>(std::min<int64_t>(lanes_, width * times - done));
+      store(count == 1 ? b_.extract(vector, 0) : vector, target + done, count);
+    }
   }
 
   // The first `count` lanes of a vector, or a scalar.
