@@ -13,6 +13,7 @@ void emit_planned(LoweringContext&, const Instruction&, const plan::WinogradPlan
 void emit_planned(LoweringContext&, const Instruction&, const plan::DepthwisePlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::DepthwiseChainPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::PoolingPlan&);
+void emit_planned(LoweringContext&, const Instruction&, const plan::LinePoolingPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::AttentionPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::RecurrentPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::RelayoutPlan&);
@@ -20,6 +21,7 @@ void emit_planned(LoweringContext&, const Instruction&, const plan::ElementsPlan
 void emit_planned(LoweringContext&, const Instruction&, const plan::RowsPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::ResamplePlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::ScanPlan&);
+void emit_planned(LoweringContext&, const Instruction&, const plan::TopKPlan&);
 void emit_planned(LoweringContext&, const Instruction&, const plan::TreesPlan&);
 void emit_dot(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
               const plan::ContractionPlan& plan);
@@ -33,7 +35,6 @@ void emit_scatter_elements(LoweringContext& context, const Instruction& instruct
 void emit_scatter_nd(LoweringContext& context, const Instruction& instruction);
 void emit_non_zero(LoweringContext& context, const Instruction& instruction);
 void emit_sort(LoweringContext& context, const Instruction& instruction);
-void emit_top_k(LoweringContext& context, const Instruction& instruction);
 void emit_pack_constant(LoweringContext& context, const Instruction& instruction);
 void emit_pack_elements(LoweringContext& context, const Instruction& convert);
 void emit_text(LoweringContext& context, const Instruction& instruction);

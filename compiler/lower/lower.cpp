@@ -369,7 +369,6 @@ Result LoweringContext::emit_plain(const Instruction& instruction, plan::PlainPl
   case Algorithm::ScatterND: emit_scatter_nd(*this, instruction); break;
   case Algorithm::NonZero: emit_non_zero(*this, instruction); break;
   case Algorithm::Sort: emit_sort(*this, instruction); break;
-  case Algorithm::TopK: emit_top_k(*this, instruction); break;
   case Algorithm::Text: emit_text(*this, instruction); break;
   case Algorithm::Pack: emit_pack_constant(*this, instruction); break;
   case Algorithm::PackElements: emit_pack_elements(*this, instruction); break;

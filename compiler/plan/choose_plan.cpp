@@ -35,6 +35,7 @@ struct Completion {
   }
   std::string operator()(DepthwiseChainPlan& plan) const { return check(plan, instruction, context.options); }
   std::string operator()(PoolingPlan& plan) const { return check(plan, instruction, context.options); }
+  std::string operator()(LinePoolingPlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(AttentionPlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(RecurrentPlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(RelayoutPlan& plan) const {
@@ -43,9 +44,10 @@ struct Completion {
   std::string operator()(ElementsPlan& plan) const {
     return complete(plan, instruction, context.options.target);
   }
-  std::string operator()(RowsPlan& plan) const { return complete(plan, instruction, context.options.target); }
+  std::string operator()(RowsPlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(ResamplePlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(ScanPlan& plan) const { return complete(plan, instruction, context.options.target); }
+  std::string operator()(TopKPlan& plan) const { return complete(plan, instruction, context.options.target); }
   std::string operator()(TreesPlan& plan) const { return complete(plan, instruction, context.options); }
   std::string operator()(PlainPlan& plan) const {
     if (plan.algorithm == Plain::FusedSpatialSum)
@@ -69,7 +71,6 @@ std::optional<Plain> plain_algorithm(const Instruction& instruction) {
   case Opcode::ScatterND: return Plain::ScatterND;
   case Opcode::NonZero: return Plain::NonZero;
   case Opcode::Sort: return Plain::Sort;
-  case Opcode::TopK: return Plain::TopK;
   case Opcode::Convert:
     return is_packed(instruction.type().dtype) ? std::optional(Plain::PackElements) : std::nullopt;
   case Opcode::Composite: return read_pack(instruction) ? std::optional(Plain::Pack) : std::nullopt;
@@ -90,6 +91,7 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
   const PlanOptions& options = context.options;
   if (auto plan = plan_depthwise(instruction, options)) return *plan;
   if (auto plan = plan_pooling(instruction, options)) return *plan;
+  if (LinePoolingPlan plan; complete(plan, instruction, options).empty()) return plan;
   if (auto plan = plan_contraction(instruction, context)) return *plan;
   if (AttentionPlan plan;
       has_fusion_kind(instruction, FusionKind::Attention) && complete(plan, instruction, options).empty())
@@ -100,12 +102,13 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
       return plan;
   if (is_fusion_of_kernels(instruction)) return PlainPlan{Plain::Members};
   if (instruction.is(Opcode::If) || instruction.is(Opcode::While)) return std::nullopt;
-  if (RowsPlan plan; complete(plan, instruction, options.target).empty()) return plan;
+  if (RowsPlan plan; complete(plan, instruction, options).empty()) return plan;
   if (RecurrentPlan plan; complete(plan, instruction, options).empty()) return plan;
   if (ResamplePlan plan; complete(plan, instruction, options).empty()) return plan;
   if (TreesPlan plan; complete(plan, instruction, options).empty()) return plan;
   for (auto algorithm : {ScanPlan::Algorithm::Scan, ScanPlan::Algorithm::ArgReduce})
     if (ScanPlan plan{algorithm}; complete(plan, instruction, options.target).empty()) return plan;
+  if (TopKPlan plan; complete(plan, instruction, options.target).empty()) return plan;
   if (auto plain = plain_algorithm(instruction)) return PlainPlan{*plain};
   if (RelayoutPlan plan; complete(plan, instruction, options.target).empty() &&
                          find_relayout(instruction, options.target)->pays())

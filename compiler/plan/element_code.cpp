@@ -2,6 +2,7 @@
 #include "compiler/plan/element_code.h"
 
 #include "compiler/graph/builder.h"
+#include "compiler/graph/composites.h"
 #include "compiler/graph/producers.h"
 #include "compiler/plan/composites.h"
 #include "compiler/plan/roots.h"
@@ -180,14 +181,27 @@ std::string complete(ElementsPlan& plan, const Instruction& instruction, const T
   return check(plan.code.lanes, target);
 }
 
-std::string complete(RowsPlan& plan, const Instruction& composite, const TargetInfo& target) {
+// Whether these are exponentials over their sum, of arguments that are 0 at most.
+bool has_short_terms(const Instruction& composite) {
+  if (!is_composite(composite, "softmax") || composite.type().dtype != DType::F32) return false;
+  const Instruction& last = *composite.region().results()[0].def;
+  auto form = find_rows(composite);
+  return last.is(Opcode::Divide) && last.operand(0).def->is(Opcode::Exponential) &&
+         form->reductions.back().def->operand(0) == last.operand(0);
+}
+
+std::string complete(RowsPlan& plan, const Instruction& composite, const PlanOptions& options) {
+  const TargetInfo& target = options.target;
   auto form = find_rows(composite);
   if (!form) return "this is no composite of reductions along rows";
   bool can_keep = has_terms(*form, composite.type());
   if (plan.code.lanes == 0) {
     plan.code.lanes = element_code(std::max(32, value_bits(composite.type().dtype)), target).lanes;
     plan.keeps_terms = can_keep; // an exponential costs more than a store and a load
+    plan.short_terms = plan.keeps_terms && !options.strict_math && has_short_terms(composite);
   }
+  if (plan.short_terms && (options.strict_math || !plan.keeps_terms || !has_short_terms(composite)))
+    return "there are no terms of a softmax of f32 that are kept, or math is strict";
   if (plan.keeps_terms && !can_keep) return "no reduction has exponentials of the result's type as terms";
   return check(plan.code.lanes, target);
 }
@@ -204,6 +218,22 @@ std::string complete(ScanPlan& plan, const Instruction& instruction, const Targe
   }
   if (plan.lanes == 0) plan.lanes = element_code(std::max(32, value_bits(dtype)), target).lanes;
   return check(plan.lanes, target);
+}
+
+// Of so many the order is found by comparing each with each, lanes at a time.
+constexpr int64_t kMostSelected = 256;
+
+std::string complete(TopKPlan& plan, const Instruction& instruction, const TargetInfo& target) {
+  if (!instruction.is(Opcode::TopK)) return "this is another operation than the kernel's";
+  const Type& type = instruction.operand(0).type();
+  auto dim = static_cast<size_t>(instruction.attributes().integer("dim"));
+  bool can_select = !is_small_float(type.dtype) && type.dims[dim].extent.upper_bound() <= INT32_MAX / 2;
+  if (plan.lanes == 0) {
+    plan.selects = can_select && instruction.attributes().integer("k") <= kMostSelected;
+    plan.lanes = plan.selects ? element_code(std::max(32, value_bits(type.dtype)), target).lanes : 1;
+  }
+  if (plan.selects && !can_select) return "its elements have no keys, or no positions of 32 bits";
+  return plan.selects ? check(plan.lanes, target) : "";
 }
 
 } // namespace firn::plan

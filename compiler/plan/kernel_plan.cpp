@@ -75,6 +75,9 @@ std::string text_of(const DepthwiseChainPlan& plan) {
 std::string text_of(const PoolingPlan& plan) {
   return "pooling" + text_of(plan.tiling);
 }
+std::string text_of(const LinePoolingPlan& plan) {
+  return "line_pooling" + number("lanes", plan.lanes, 0);
+}
 
 std::string text_of(const AttentionPlan& plan) {
   if (plan.rows == 0) return "attention";
@@ -106,7 +109,7 @@ std::string text_of(const ElementsPlan& plan) {
 }
 std::string text_of(const RowsPlan& plan) {
   return "rows" + text_of(plan.code, kRowCopies) + flag(plan.keeps_terms, "keeps_terms") +
-         flag(plan.in_producer, "in_producer");
+         flag(plan.short_terms, "short_terms") + flag(plan.in_producer, "in_producer");
 }
 
 using Form = ResamplePlan::Form;
@@ -127,6 +130,10 @@ std::string text_of(const ScanPlan& plan) {
   return (plan.algorithm == ScanPlan::Algorithm::Scan ? "scan" : "arg_reduce") +
          number("lanes", plan.lanes, 0);
 }
+std::string text_of(const TopKPlan& plan) {
+  if (plan.lanes == 0) return "top_k";
+  return plan.selects ? "top_k selects lanes " + std::to_string(plan.lanes) : "top_k sorts";
+}
 std::string text_of(const TreesPlan& plan) {
   if (plan.rows == 0) return "trees";
   return "trees tile " + std::to_string(plan.rows) + "x" + std::to_string(plan.trees) + " block " +
@@ -139,8 +146,8 @@ std::string text_of(const PlainPlan& plan) {
 using Plain = PlainPlan::Algorithm;
 constexpr Plain kPlain[] = {
     Plain::FusedSpatialSum, Plain::Concatenate, Plain::UpdateSlice, Plain::ScatterElements,
-    Plain::ScatterND,       Plain::Sort,        Plain::TopK,        Plain::Pack,
-    Plain::PackElements,    Plain::Members,     Plain::NonZero,     Plain::Text};
+    Plain::ScatterND,       Plain::Sort,        Plain::Pack,        Plain::PackElements,
+    Plain::Members,         Plain::NonZero,     Plain::Text};
 
 class PlanReader {
 public:
@@ -165,6 +172,7 @@ private:
     if (in_.accept("depthwise")) return read_as(DepthwisePlan());
     if (in_.accept("depthwise_chain")) return read_as(DepthwiseChainPlan());
     if (in_.accept("pooling")) return read_as(PoolingPlan());
+    if (in_.accept("line_pooling")) return read_as(LinePoolingPlan());
     if (in_.accept("attention")) return read_as(AttentionPlan());
     if (in_.accept("recurrent")) return read_as(RecurrentPlan());
     if (in_.accept("relayout")) return read_as(RelayoutPlan());
@@ -172,6 +180,7 @@ private:
     if (in_.accept("rows")) return read_as(RowsPlan());
     if (in_.accept("resample")) return read_as(ResamplePlan());
     if (in_.accept("scan")) return read_as(ScanPlan{ScanPlan::Algorithm::Scan});
+    if (in_.accept("top_k")) return read_as(TopKPlan());
     if (in_.accept("trees")) return read_as(TreesPlan());
     if (in_.accept("arg_reduce")) return read_as(ScanPlan{ScanPlan::Algorithm::ArgReduce});
     for (Plain algorithm : kPlain)
@@ -181,9 +190,9 @@ private:
   }
 
   static std::string all_names() {
-    std::string names =
-        "arg_reduce, attention, depthwise, depthwise_chain, direct, elements, planar, polyphase, pooling, "
-        "recurrent, relayout, resample, rows, scan, trees, winograd";
+    std::string names = "arg_reduce, attention, depthwise, depthwise_chain, direct, elements, line_pooling, "
+                        "planar, polyphase, pooling, "
+                        "recurrent, relayout, resample, rows, scan, top_k, trees, winograd";
     for (Plain algorithm : kPlain) names += std::string(", ") + name_of(algorithm);
     return names;
   }
@@ -322,6 +331,7 @@ private:
   }
   bool read(DepthwiseChainPlan& plan) { return read("lines", plan.lines); }
   bool read(PoolingPlan& plan) { return read(plan.tiling); }
+  bool read(LinePoolingPlan& plan) { return read_lanes(plan.lanes); }
   bool read(AttentionPlan& plan) {
     if (!in_.accept("tile")) return true;
     if (!read_pair(kMaxTile, plan.rows, plan.vectors)) return false;
@@ -371,6 +381,7 @@ private:
   bool read(RowsPlan& plan) {
     if (!read(plan.code)) return false;
     plan.keeps_terms = in_.accept("keeps_terms");
+    plan.short_terms = in_.accept("short_terms");
     plan.in_producer = in_.accept("in_producer");
     return true;
   }
@@ -383,6 +394,11 @@ private:
     return true;
   }
   bool read(ScanPlan& plan) { return read_lanes(plan.lanes); }
+  bool read(TopKPlan& plan) {
+    if (in_.accept("sorts")) plan.lanes = 1;
+    plan.selects = plan.lanes == 0 && in_.accept("selects");
+    return !plan.selects || (read_lanes(plan.lanes) && plan.lanes > 0) || in_.fail("expected 'lanes'");
+  }
   bool read(TreesPlan& plan) {
     if (!in_.accept("tile")) return true;
     int rows = 0, trees = 0;
@@ -412,7 +428,6 @@ const char* name_of(PlainPlan::Algorithm algorithm) {
   case Plain::ScatterND: return "scatter_nd";
   case Plain::NonZero: return "non_zero";
   case Plain::Sort: return "sort";
-  case Plain::TopK: return "top_k";
   case Plain::Text: return "text";
   case Plain::Pack: return "pack";
   case Plain::PackElements: return "pack_elements";

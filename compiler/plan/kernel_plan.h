@@ -96,6 +96,14 @@ struct PoolingPlan {
   WindowTiling tiling;
 };
 
+// The same where the elements of a line lie side by side: the lines of a window are reduced to one first,
+// which stays in the nearest cache, then lanes along it.
+//
+//   line_pooling [lanes N]
+struct LinePoolingPlan {
+  int64_t lanes = 0; // 0: the cost model's
+};
+
 // dot(softmax(f(dot(q, k))), v) as one kernel: tiles of query rows, blocks of keys.
 //
 //   attention [tile ROWSxVECTORS steps N block KEYS [accumulators N] [packs_keys] [packs_values]
@@ -163,12 +171,15 @@ struct ElementsPlan {
 
 // Reductions along a row and elementwise code, such as softmax and layer norm.
 //
-//   rows [lanes N ...] [keeps_terms] [in_producer]
+//   rows [lanes N ...] [keeps_terms] [short_terms] [in_producer]
 //
 // Rows have two copies unless the text says otherwise.
 struct RowsPlan {
   ElementCode code = {.copies = kRowCopies};
   bool keeps_terms = false; // the exponentials that are summed stand where the result will, computed once
+  // Of softmax whose terms are kept: exponentials are as exact as weights beside a whole one need, and the
+  // result is a product with the inverse of their sum.
+  bool short_terms = false;
   bool in_producer = false; // the kernel of the dot that makes the rows takes them while they are near
 };
 
@@ -192,6 +203,15 @@ struct ScanPlan {
   int64_t lanes = 0; // 0: the cost model's
 };
 
+// The k first elements of each line: the k-th is found by bisection of keys, integers in the order of the
+// elements, lanes of them at a time, and those up to it are put in order; or the line is sorted.
+//
+//   top_k [sorts|selects lanes N]
+struct TopKPlan {
+  bool selects = false;
+  int64_t lanes = 0; // one of a sort; 0: the cost model's, and whether it selects too
+};
+
 // Walks down decision trees: tiles of so many rows and trees side by side, rows in blocks that are shared
 // among threads. Rows that are left have as many trees side by side as a tile has walks.
 //
@@ -210,8 +230,7 @@ struct PlainPlan {
     ScatterElements,
     ScatterND,
     NonZero,
-    Sort, // Sort and TopK: a stable merge sort of each line
-    TopK,
+    Sort,         // a stable merge sort of each line
     Text,         // what looks at the bytes of strings: a call of the runtime
     Pack,         // a constant of @prepare (graph/packing.h)
     PackElements, // elements below a byte, several in each
@@ -221,8 +240,8 @@ struct PlainPlan {
 };
 
 using KernelPlan = std::variant<ContractionPlan, WinogradPlan, DepthwisePlan, DepthwiseChainPlan, PoolingPlan,
-                                AttentionPlan, RecurrentPlan, RelayoutPlan, ElementsPlan, RowsPlan,
-                                ResamplePlan, ScanPlan, TreesPlan, PlainPlan>;
+                                LinePoolingPlan, AttentionPlan, RecurrentPlan, RelayoutPlan, ElementsPlan,
+                                RowsPlan, ResamplePlan, ScanPlan, TopKPlan, TreesPlan, PlainPlan>;
 
 // The name of such a kernel in texts.
 const char* name_of(PlainPlan::Algorithm algorithm);

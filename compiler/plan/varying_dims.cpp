@@ -56,11 +56,17 @@ std::string check_plain(PlainPlan plan, const Instruction& instruction) {
   bool takes = plan.algorithm == Algorithm::Concatenate || plan.algorithm == Algorithm::UpdateSlice ||
                plan.algorithm == Algorithm::ScatterElements || plan.algorithm == Algorithm::ScatterND ||
                plan.algorithm == Algorithm::PackElements || plan.algorithm == Algorithm::NonZero ||
-               plan.algorithm == Algorithm::Sort || plan.algorithm == Algorithm::TopK ||
-               plan.algorithm == Algorithm::Text;
+               plan.algorithm == Algorithm::Sort || plan.algorithm == Algorithm::Text;
   if (plain_algorithm(instruction) != plan.algorithm) return "this is another operation than the kernel's";
   if (!takes) return "the algorithm wants extents that do not vary";
   return has_known_positions(instruction) ? "" : "updates may lie outside";
+}
+
+std::string check_top_k(const Instruction& instruction) {
+  auto dim = static_cast<size_t>(instruction.attributes().integer("dim"));
+  const IntExpr &extent = instruction.operand(0).type().dims[dim].extent,
+                &kept = instruction.type().dims[dim].extent;
+  return (extent - kept).lower_bound() < 0 ? "there may be fewer elements than are kept" : "";
 }
 
 std::string check_scan(const ScanPlan& plan, const Instruction& instruction) {
@@ -117,7 +123,7 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
     if (!has_varying_element_form(instruction)) return "its elements' code wants extents that do not vary";
     return complete(*elements, instruction, context.options.target);
   }
-  if (auto* rows = std::get_if<RowsPlan>(&plan)) return complete(*rows, instruction, context.options.target);
+  if (auto* rows = std::get_if<RowsPlan>(&plan)) return complete(*rows, instruction, context.options);
   if (auto* recurrent = std::get_if<RecurrentPlan>(&plan))
     return complete(*recurrent, instruction, context.options);
   if (auto* trees = std::get_if<TreesPlan>(&plan)) return complete(*trees, instruction, context.options);
@@ -127,6 +133,10 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
   if (auto* scan = std::get_if<ScanPlan>(&plan)) {
     std::string wrong = complete(*scan, instruction, context.options.target);
     return wrong.empty() ? check_scan(*scan, instruction) : wrong;
+  }
+  if (auto* top_k = std::get_if<TopKPlan>(&plan)) {
+    std::string wrong = complete(*top_k, instruction, context.options.target);
+    return wrong.empty() ? check_top_k(instruction) : wrong;
   }
   if (auto* contraction = std::get_if<ContractionPlan>(&plan)) {
     if (contraction->algorithm != ContractionPlan::Algorithm::Direct)
@@ -158,7 +168,8 @@ std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
                                      RecurrentPlan{},
                                      TreesPlan{},
                                      ScanPlan{ScanPlan::Algorithm::Scan},
-                                     ScanPlan{ScanPlan::Algorithm::ArgReduce}};
+                                     ScanPlan{ScanPlan::Algorithm::ArgReduce},
+                                     TopKPlan{}};
   if (auto plain = plain_algorithm(instruction)) candidates.push_back(PlainPlan{*plain});
   candidates.push_back(ElementsPlan{});
   for (KernelPlan& plan : candidates)

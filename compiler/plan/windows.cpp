@@ -5,6 +5,7 @@
 #include "compiler/plan/roots.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace firn::plan {
 namespace {
@@ -17,7 +18,8 @@ constexpr int64_t kStraightFmas = 160;
 constexpr int64_t kMaxPooledPixels = 8;
 // Window positions of one pooling tile that are emitted as straight code.
 constexpr int64_t kStraightSteps = 200;
-constexpr int64_t kShortLine = 6; // positions; tiles lie along a longer dim, if there is one
+constexpr int64_t kLongestLineWindow = 16; // that is straight code
+constexpr int64_t kShortLine = 6;          // positions; tiles lie along a longer dim, if there is one
 
 // Plain but for one block of `lanes` channels.
 bool is_channel_blocked(const Type& type, int lanes) {
@@ -97,6 +99,14 @@ bool starts_from(const Instruction& reduce, const Literal& identity) {
          initial.literal()->num_elements() == 1 && initial.literal()->get_double(0) == identity.get_double(0);
 }
 
+// Whether a reduction of windows is by maximum, minimum or sum, from that reducer's identity on.
+bool is_simple_pooling(const Instruction& pooling) {
+  DType dtype = pooling.type().dtype;
+  std::optional<Opcode> reducer = simple_reducer(pooling);
+  return reducer && (*reducer == Opcode::Maximum || *reducer == Opcode::Minimum || *reducer == Opcode::Add) &&
+         starts_from(pooling, *reducer_identity(*reducer, dtype));
+}
+
 std::string check(const WindowTiling& tiling, const Type& result, size_t dims) {
   if (tiling.along < 0 || tiling.along >= static_cast<int64_t>(dims))
     return "tiles lie along a spatial dim, of which there are " + std::to_string(dims);
@@ -140,14 +150,11 @@ std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const Pl
   auto root = find_pooling(instruction);
   if (!root) return std::nullopt;
   const Instruction& pooling = *root->op;
-  DType dtype = pooling.type().dtype;
-  std::optional<Opcode> reducer = simple_reducer(pooling);
-  if (!reducer || (*reducer != Opcode::Maximum && *reducer != Opcode::Minimum && *reducer != Opcode::Add))
-    return std::nullopt;
   const std::vector<WindowDim>& all = pooling.attributes().window().dims;
-  bool of_bytes = is_integer(dtype) && bit_width(dtype) == 8 && *reducer != Opcode::Add;
-  if ((!sums_in_f32(dtype) && !of_bytes) || all.size() < 3 || !(all[0] == WindowDim{}) ||
-      !(all[1] == WindowDim{}) || !starts_from(pooling, *reducer_identity(*reducer, dtype)))
+  DType dtype = pooling.type().dtype;
+  bool of_bytes = is_integer(dtype) && bit_width(dtype) == 8 && simple_reducer(pooling) != Opcode::Add;
+  if ((!sums_in_f32(dtype) && !of_bytes) || !is_simple_pooling(pooling) || all.size() < 3 ||
+      !(all[0] == WindowDim{}) || !(all[1] == WindowDim{}))
     return std::nullopt;
   std::vector<WindowDim> window(all.begin() + 2, all.end());
   const TargetInfo& target = options.target;
@@ -157,6 +164,32 @@ std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const Pl
                      ? 1
                      : std::min<int64_t>(kMaxPooledPixels, target.vector_registers / target.vector_parts / 2);
   return PoolingPlan{cut(instruction.type(), window, most, options.optimize_size ? 0 : kStraightSteps)};
+}
+
+std::string complete(LinePoolingPlan& plan, const Instruction& instruction, const PlanOptions& options) {
+  auto root = find_pooling(instruction);
+  if (!root || !sums_in_f32(root->op->type().dtype) || !is_simple_pooling(*root->op))
+    return "this is no pooling by maximum, minimum or sum in f32";
+  const Type &input = root->operands[0].type(), &result = instruction.type();
+  if (instruction.num_results() != 1 || !input.layout.is_plain() || !result.layout.is_plain())
+    return "lines do not lie side by side";
+  if (!input.is_static() || input.num_elements() == 0 || result.num_elements() == 0)
+    return "it wants elements, as many in each run";
+  const std::vector<WindowDim>& window = root->op->attributes().window().dims;
+  if (!std::all_of(window.begin(), window.end(),
+                   [](const WindowDim& dim) { return dim.input_dilation == 1; }))
+    return "there are zeros between the elements of its operand";
+  const WindowDim& along = window.back();
+  int64_t lanes = options.target.lanes(32);
+  if (along.size < 2 || along.size > kLongestLineWindow || along.dilation != 1 || along.stride > 2)
+    return "windows along a line have 2 to " + std::to_string(kLongestLineWindow) +
+           " elements, the next after one or two";
+  if (along.pad_low < 0 || along.pad_low > std::max<int64_t>(lanes, kLongestLineWindow))
+    return "lines start inside their windows";
+  if (plan.lanes == 0) plan.lanes = lanes;
+  return plan.lanes <= options.target.lanes(8) && std::has_single_bit(static_cast<uint64_t>(plan.lanes))
+             ? ""
+             : "vectors have a power of two lanes";
 }
 
 std::string check(const DepthwisePlan& plan, const Instruction& instruction, const PlanOptions& options) {

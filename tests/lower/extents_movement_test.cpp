@@ -115,6 +115,10 @@ TEST_CASE("sorted lines follow extents", "[extents]") {
                               "    %r = negate %t#0 : f32[m,3]",
                               "f32[m,3]"),
                     {.extents = values});
+  expect_everywhere("module @m {\n  symbol n in [3, 3000]\n  func @main(%x: f32[2,n]) -> (f32[2,3]) {\n"
+                    "    %t:2 = top_k %x {dim = 1, k = 3} : (f32[2,3], i64[2,3])\n"
+                    "    %r = negate %t#0 : f32[2,3]\n    return %r\n  }\n}\n",
+                    {.extents = {{{"n", 3}}, {{"n", 70}}, {{"n", 2048}}, {{"n", 2049}}, {{"n", 3000}}}});
 }
 
 TEST_CASE("branches give what varies", "[extents]") {

@@ -43,6 +43,55 @@ TEST_CASE("top_k prefers lower indices among equals", "[lower]") {
     }
 }
 
+namespace {
+
+// Both results, of the largest and of the smallest, exactly.
+void expect_top_k(const std::string& parameters, const std::string& dtype, const std::string& operand,
+                  const std::string& dims, int dim, int k) {
+  std::string kept = dim == 0 ? "[" + std::to_string(k) + dims.substr(dims.find_first_of(",]"))
+                              : dims.substr(0, dims.find(',') + 1) + std::to_string(k) + "]";
+  for (const char* largest : {"true", "false"})
+    for (int result : {0, 1}) {
+      std::string type = (result == 0 ? dtype : "i64") + kept;
+      expect_lowered(parameters,
+                     operand + " %s:2 = top_k %v {dim = " + std::to_string(dim) +
+                         ", k = " + std::to_string(k) + ", largest = " + largest + "} : (" + dtype + kept +
+                         ", i64" + kept + ") %r = copy %s#" + std::to_string(result) + " : " + type,
+                     type, {.tolerance = 0});
+    }
+}
+
+} // namespace
+
+TEST_CASE("top_k of every type that has an order", "[lower]") {
+  for (const char* dtype :
+       {"i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64"}) {
+    std::string dims = "[3,37]", type = dtype + dims;
+    expect_top_k("%x: i32" + dims, dtype, "%v = convert %x {to = " + std::string(dtype) + "} : " + type, dims,
+                 1, 9);
+  }
+  expect_top_k("%x: u64[70]", "u64",
+               "%m = constant [9223372036854775805] : u64[] %b = broadcast_in_dim %m {dims = []} : "
+               "u64[70] %v = add %x, %b : u64[70]",
+               "[70]", 0, 5);
+}
+
+TEST_CASE("top_k takes NaN for the largest, and zeros for equal", "[lower]") {
+  for (int k : {1, 3, 7, 12})
+    expect_top_k("", "f32", "%v = constant [0, -0, nan, inf, -inf, 1, -1, nan, -0, 0, 2, -inf] : f32[12]",
+                 "[12]", 0, k);
+}
+
+TEST_CASE("top_k of lines longer than what is held of them", "[lower]") {
+  for (int k : {1, 2, 70, 256}) { // whatever comes enters; nothing does; equal ones come late
+    expect_top_k("", "f32", "%v = iota {dim = 0} : f32[5003]", "[5003]", 0, k);
+    expect_top_k("", "f64", "%i = iota {dim = 0} : f64[5003] %v = negate %i : f64[5003]", "[5003]", 0, k);
+    expect_top_k("%v: i16[4099]", "i16", "", "[4099]", 0, k);
+  }
+  expect_top_k("%v: f32[2,4099]", "f32", "", "[2,4099]", 1, 300); // sorts
+  expect_top_k("%v: f32[4099,3]", "f32", "", "[4099,3]", 0, 33);
+}
+
 TEST_CASE("arg_reduce over inner and outer dims", "[lower]") {
   for (const char* kind : {"max", "min"})
     for (const char* last : {"true", "false"}) {

@@ -144,7 +144,10 @@ TEST_CASE("rows follow plans written by hand", "[lower][plan]") {
   for (int dim : {0, 1})
     expect_followed(softmax(dim), {"rows", "rows lanes 1", "rows lanes 4 copies 1 accumulators 1 keeps_terms",
                                    "rows lanes 2 copies 5 accumulators 7", "rows lanes 4 strided keeps_terms",
-                                   "rows lanes 16 keeps_terms"});
+                                   "rows lanes 16 keeps_terms", "rows lanes 4 keeps_terms short_terms",
+                                   "rows lanes 16 copies 1 keeps_terms short_terms"});
+  CHECK(fails(softmax(1), "rows lanes 4 short_terms", "no terms of a softmax"));
+  CHECK(fails(kNorm, "rows lanes 4 short_terms", "no terms of a softmax"));
   expect_followed(kNorm, {"rows", "rows lanes 1 accumulators 2", "rows lanes 8 copies 4 accumulators 8",
                           "rows lanes 4 accumulators 3"});
   CHECK(fails(kNorm, "rows lanes 4 keeps_terms", "no reduction has exponentials"));
@@ -175,7 +178,8 @@ TEST_CASE("sorts follow plans written by hand", "[lower][plan]") {
       "%s#1 : i64[9,3]",
       "i64[9,3]"};
   expect_followed(sort, {"sort"});
-  expect_followed(top, {"top_k"});
+  expect_followed(top, {"top_k", "top_k sorts", "top_k selects lanes 1", "top_k selects lanes 4"});
   CHECK(fails(sort, "top_k", "another operation"));
   CHECK(fails(top, "sort", "another operation"));
+  CHECK(fails(top, "top_k selects lanes 3", "a power of two"));
 }

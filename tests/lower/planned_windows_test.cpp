@@ -56,6 +56,64 @@ TEST_CASE("pooling follows plans written by hand", "[lower][plan]") {
     }
 }
 
+namespace {
+
+// `window`: of two dims of f32 [2,3,high,wide], by which the result's are `out`.
+std::string line_pooling_text(const std::string& reducer, const std::string& in, const std::string& window,
+                              const std::string& out, const std::string& plan,
+                              const std::string& dtype = "f32") {
+  std::string from = dtype + "[2,3," + in + "]", to = dtype + "[2,3," + out + "]", number = dtype + "[]";
+  return "module @m { func @main(%x: " + from + ") -> (" + to + ") { %i = constant [" +
+         (reducer == "add"       ? "0"
+          : reducer == "maximum" ? "-inf"
+                                 : "inf") +
+         "] : " + number + " %r = reduce_window %x, %i {window = 1x1x" + window + ", plan = \"" + plan +
+         "\"} region (%l: " + number + ", %h: " + number + ") { %m = " + reducer + " %l, %h : " + number +
+         " return %m } : " + to + " return %r } }";
+}
+
+} // namespace
+
+TEST_CASE("pooling of lines follows plans written by hand", "[lower][plan]") {
+  struct Case {
+    std::string reducer, in, window, out;
+  };
+  const Case cases[] = {
+      {"maximum", "9,37", "3x3 pad 0_0x0_0x1_1x1_1", "9,37"},
+      {"minimum", "9,37", "3x3 pad 0_0x0_0x1_1x1_1 stride 1x1x2x2", "5,19"},
+      {"add", "8,70", "2x2 stride 1x1x2x2", "4,35"},
+      {"add", "1,5", "1x5 pad 0_0x0_0x0_0x4_3", "1,8"},
+      {"maximum", "11,4", "5x2 pad 0_0x0_0x4_2x1_0 stride 1x1x1x2 dilate 1x1x2x1", "9,2"},
+      {"maximum", "2,3", "3x3 pad 0_0x0_0x2_2x2_2", "4,5"}, // some windows lie outside
+      {"add", "12,33", "9x2", "4,32"},                      // too many lines for straight code
+      {"maximum", "5,20", "1x3 pad 0_0x0_0x-1_-1x0_0", "3,18"},
+  };
+  for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
+    for (const char* plan :
+         {"line_pooling", "line_pooling lanes 1", "line_pooling lanes 4", "line_pooling lanes 16"})
+      for (const Case& c : cases) {
+        INFO(cpu << ": " << plan);
+        expect_lowered_module(line_pooling_text(c.reducer, c.in, c.window, c.out, plan),
+                              {.tolerance = c.reducer == "add" ? 1e-6 : 0, .cpus = {cpu}});
+      }
+  expect_lowered_module(line_pooling_text("maximum", "9,37", "3x3", "7,35", "line_pooling", "f16"),
+                        {.tolerance = 0});
+  expect_lowered_module(
+      "module @m { func @main() -> (f32[3,3]) { %x = constant [1, nan, 3, 4, 5, -inf, 7, 8, nan, 0, "
+      "inf, -2] : f32[3,4] %i = constant [-inf] : f32[] %r = reduce_window %x, %i {window = 1x2, "
+      "plan = \"line_pooling\"} region (%l: f32[], %h: f32[]) { %m = maximum %l, %h : f32[] "
+      "return %m } : f32[3,3] return %r } }",
+      {.tolerance = 0});
+  auto error = [](const std::string& window, const std::string& out,
+                  const std::string& plan = "line_pooling") {
+    return lowering_error(line_pooling_text("add", "9,37", window, out, plan));
+  };
+  CHECK(error("3x1", "7,37").find("windows along a line have 2 to") != std::string::npos);
+  CHECK(error("3x3 stride 1x1x1x3", "7,12").find("windows along a line have 2 to") != std::string::npos);
+  CHECK(error("1x3 pad 0_0x0_0x0_0x-1_0", "9,34").find("lines start inside") != std::string::npos);
+  CHECK(error("3x3", "7,35", "line_pooling lanes 3").find("a power of two") != std::string::npos);
+}
+
 TEST_CASE("the plan says how many pixels a tile has", "[lower][plan]") {
   auto algorithm = [](const std::string& plan) {
     for (const auto& kernel : lower_text(depthwise_text(plan, "x86-64-v3"), "x86-64-v3").kernels)

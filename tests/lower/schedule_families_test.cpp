@@ -198,6 +198,20 @@ std::vector<Family> families() {
                     "0_0x0_0x1_1x1_1} " +
                         kMaximum,
                     16, 16)},
+      {"line_pooling",
+       "line_pooling lanes 2",
+       {},
+       main_text("%x: f32[3,9,10]",
+                 "%n = constant [-inf] : f32[] %r = reduce_window %x, %n {window = 1x3x3} " + kMaximum +
+                     " : f32[3,7,8]",
+                 "f32[3,7,8]")},
+      {"line_pooling",
+       "elements lanes 4",
+       {},
+       main_text("%x: f32[3,9,10]",
+                 "%n = constant [-inf] : f32[] %r = reduce_window %x, %n {window = 1x3x3} " + kMaximum +
+                     " : f32[3,7,8]",
+                 "f32[3,7,8]")},
       {"depthwise_chain", "depthwise_chain lines 2", {}, chain_text()},
       {"depthwise_chain", "members", {}, chain_text()},
       {"fused_spatial_sum", "members", {}, sum_text("9,10")},
@@ -235,6 +249,12 @@ std::vector<Family> families() {
                  "%r = sort %x {dim = 0, stable = true} region (%a: i32[], %b: i32[]) { %q = compare %a, %b "
                  "{direction = gt} : bool[] return %q } : i32[7,9]",
                  "i32[7,9]")},
+      {"top_k",
+       "top_k sorts",
+       {},
+       main_text("%x: f32[9,19]",
+                 "%s:2 = top_k %x {dim = 1, k = 4} : (f32[9,4], i64[9,4]) %r = copy %s#1 : i64[9,4]",
+                 "i64[9,4]")},
       {"scan",
        "scan lanes 2",
        {},

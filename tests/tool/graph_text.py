@@ -59,8 +59,6 @@ def check_refusals():
     expect(["compile", "line.hlo", "--dim", "n=1"], 2, "line.hlo: error: --dim goes with an ONNX model")
     expect(["compile", "line.hlo", "--external", "zz"], 2, "no input or output 'zz'; it has 'x', 'y'")
     expect(["compile", write("nowhere.hlo", LINE.replace("@main", "@helper"))], 1, "nowhere.hlo: error: the graph has no function @main")
-    few = "module @m {\n  symbol n in [1, 4]\n  func @main(%x: f32[n]) -> (f32[2]) {\n    %y:2 = top_k %x {dim = 0, k = 2} : (f32[2], i64[2])\n    return %y#0\n  }\n}\n"
-    expect(["compile", write("few.hlo", few)], 3, "top_k")
     for verb in (["compile"], ["opt"]):
         expect([*verb, write("broken.hlo", LINE.replace("multiply", "frobnicate"))], 1, "broken.hlo:4:", ": error: ")
         expect([*verb, write("wrong.hlo", LINE.replace("[2, 2, 2, 2, 2, 2, 2, 2] : f32[8]", "[2, 2, 2, 2] : f32[4]"))], 1, "wrong.hlo: error: @main: ")

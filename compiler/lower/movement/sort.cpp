@@ -1,6 +1,8 @@
-// Sort and top_k by one stable merge sort: passes over runs of doubling width between the result and a
-// scratch buffer. The merge takes the right element only if it must come before the left one, so any
+// Sort, and top_k of many, by one stable merge sort: passes over runs of doubling width between the result
+// and a scratch buffer. The merge takes the right element only if it must come before the left one, so any
 // comparator terminates.
+#include "compiler/lower/movement/sort.h"
+
 #include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/emitters.h"
@@ -96,26 +98,6 @@ private:
   Before before_;
 };
 
-// Walks the lines along `dim` one after the other.
-void emit_lines(KernelMaker& maker, const Type& type, size_t dim,
-                const std::function<void(const Index&)>& body) {
-  ElementLoops loops;
-  loops.type = Type::tensor(type.dtype, type.dims);
-  loops.type.dims[dim] = Dim(1);
-  loops.code.lanes = 1;
-  int64_t extent = type.dims[dim].extent.upper_bound();
-  loops.parallel = maker.context().options().threads > 1;
-  loops.steps = extent * std::bit_width(static_cast<uint64_t>(extent));
-  loops.uses = [&](const Index& index) {
-    ElementUses uses;
-    uses.decisions = index;
-    uses.operations = 100;
-    return uses;
-  };
-  loops.body = [&](const Index& index, const Lanes&) { body(index); };
-  emit_element_loops(maker, loops);
-}
-
 Array scratch_array(KernelMaker& maker, DType dtype, const IntExpr& extent) {
   int parameter = maker.scratch(memory_scalar(dtype), extent.upper_bound(), "sorted");
   return {dtype, parameter, [](const IntExpr& at) { return at; }};
@@ -139,6 +121,25 @@ kernel::Register smaller(Builder& b, DType dtype, kernel::Register a, kernel::Re
 }
 
 } // namespace
+
+void emit_sort_lines(KernelMaker& maker, const Type& type, size_t dim,
+                     const std::function<void(const Index&)>& body) {
+  ElementLoops loops;
+  loops.type = Type::tensor(type.dtype, type.dims);
+  loops.type.dims[dim] = Dim(1);
+  loops.code.lanes = 1;
+  int64_t extent = type.dims[dim].extent.upper_bound();
+  loops.parallel = maker.context().options().threads > 1;
+  loops.steps = extent * std::bit_width(static_cast<uint64_t>(extent));
+  loops.uses = [&](const Index& index) {
+    ElementUses uses;
+    uses.decisions = index;
+    uses.operations = 100;
+    return uses;
+  };
+  loops.body = [&](const Index& index, const Lanes&) { body(index); };
+  emit_element_loops(maker, loops);
+}
 
 void emit_sort(LoweringContext& context, const Instruction& sort) {
   const Type& type = sort.type();
@@ -166,7 +167,7 @@ void emit_sort(LoweringContext& context, const Instruction& sort) {
     }
     return emitter.emit(region.results()[0], {});
   });
-  emit_lines(maker, type, dim, [&](const Index& line) {
+  emit_sort_lines(maker, type, dim, [&](const Index& line) {
     std::vector<Array> data;
     for (size_t i = 0; i < count; ++i)
       data.push_back(line_of(sort.type(static_cast<int>(i)), out[i], line, dim));
@@ -183,9 +184,8 @@ void emit_sort(LoweringContext& context, const Instruction& sort) {
   maker.finish();
 }
 
-void emit_top_k(LoweringContext& context, const Instruction& top_k) {
+void emit_sorted_top_k(LoweringContext& context, const Instruction& top_k) {
   Value operand = top_k.operand(0);
-  if (top_k.type().is_static() && top_k.type().num_elements() == 0) return;
   size_t dim = static_cast<size_t>(top_k.attributes().integer("dim"));
   const IntExpr &extent = operand.type().dims[dim].extent, &kept = top_k.type().dims[dim].extent;
   bool largest = top_k.attributes().flag("largest", true);
@@ -201,7 +201,7 @@ void emit_top_k(LoweringContext& context, const Instruction& top_k) {
   MergeSort merge(b, extent, [&](const Registers& right, const Registers& left) {
     return largest ? smaller(b, dtype, left[0], right[0]) : smaller(b, dtype, right[0], left[0]);
   });
-  emit_lines(maker, operand.type(), dim, [&](const Index& line) {
+  emit_sort_lines(maker, operand.type(), dim, [&](const Index& line) {
     Index at = line;
     b.loop(0, extent, 1, [&](const IntExpr& k) {
       at[dim] = k;

@@ -3,6 +3,7 @@
 // row is what the body's reductions reduce; where it does not lie together in memory, vectors run across
 // rows.
 #include "compiler/lower/element/element_loops.h"
+#include "compiler/lower/element/kernel_scalars.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/plan/composites.h"
 
@@ -71,15 +72,16 @@ private:
       if (!std::binary_search(form_.dims.begin(), form_.dims.end(), static_cast<int64_t>(d)))
         kept.push_back(row[d]);
     std::vector<std::pair<Value, Leaf>> known;
+    kernel::Register inverse; // of the sum of short terms
     for (Value reduction : form_.reductions) {
       Value operand = reduction.def->operand(0);
       // The terms of softmax's sum are stored where the result will be.
       bool keep = plan_.keeps_terms && plan::can_keep_terms(operand, type_);
       if (keep) bind_storing(emitter, operand, known);
       kernel::Register total = emitter.emit(reduction, kept);
-      known.push_back({reduction, [&b, total](const Index&, const Lanes& at) {
-                         return at.count == b.type(total).lanes ? total : b.splat(total, at.count);
-                       }});
+      if (keep && plan_.short_terms)
+        inverse = b.binary(kernel::OpKind::FDiv, b.constant(b.type(total), 1), total);
+      known.push_back({reduction, in_lanes(total)});
       emitter.bind(reduction, known.back().second);
       if (!keep) continue;
       known.push_back({operand, [this](const Index& index, const Lanes& at) {
@@ -87,7 +89,14 @@ private:
                        }});
       emitter.bind(operand, known.back().second);
     }
-    emit_results(row, lanes, known);
+    emit_results(row, lanes, known, inverse);
+  }
+  // What is the same along a row.
+  Leaf in_lanes(kernel::Register value) {
+    return [this, value](const Index&, const Lanes& at) {
+      kernel::Builder& b = maker_->builder();
+      return at.count == b.type(value).lanes ? value : b.splat(value, at.count);
+    };
   }
 
   void bind_storing(ElementEmitter& emitter, Value operand,
@@ -97,20 +106,37 @@ private:
       ElementEmitter inner(b, at);
       leaves_->bind_to(inner);
       for (const auto& [value, leaf] : known) inner.bind(value, leaf);
-      kernel::Register value = inner.emit(operand, index);
+      kernel::Register value = plan_.short_terms
+                                   ? short_exponential(inner.emit(operand.def->operand(0), index))
+                                   : inner.emit(operand, index);
       store_element(b, out_, type_, index, at, value);
       return value;
     });
   }
 
-  void emit_results(const Index& row, const Lanes& lanes, const std::vector<std::pair<Value, Leaf>>& known) {
+  // 0 below what normal numbers hold: beside a whole term it is none.
+  kernel::Register short_exponential(kernel::Register x) {
+    KernelScalars scalars(maker_->builder());
+    kernel::Register least = scalars.constant(x, -87);
+    kernel::Register power = scalar_ops::math::exp_short(scalars, scalars.max_fast(least, x));
+    return scalars.select(scalars.fcmp(Cmp::Lt, x, least), scalars.constant(x, 0), power);
+  }
+
+  // `inverse`: of what the result divides its terms by; none: code of the body.
+  void emit_results(const Index& row, const Lanes& lanes, const std::vector<std::pair<Value, Leaf>>& known,
+                    kernel::Register inverse) {
+    Value result = composite_.region().results()[0];
     auto element = [&](const Index& index, const Lanes& at) {
       kernel::Builder& b = maker_->builder();
       ElementEmitter emitter(b, at);
       emitter.set_uniform_once();
       leaves_->bind_to(emitter);
       for (const auto& [value, leaf] : known) emitter.bind(value, leaf);
-      store_element(b, out_, type_, index, at, emitter.emit(composite_.region().results()[0], index));
+      kernel::Register value =
+          inverse ? b.binary(kernel::OpKind::FMul, emitter.emit(result.def->operand(0), index),
+                             in_lanes(inverse)(index, at))
+                  : emitter.emit(result, index);
+      store_element(b, out_, type_, index, at, value);
     };
     std::function<void(size_t, Index)> nest = [&](size_t at, Index index) {
       size_t dim = static_cast<size_t>(form_.dims[at]);
