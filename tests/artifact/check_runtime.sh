@@ -6,7 +6,7 @@ set -eu
 text=$(size -t "$1" | awk '/TOTALS/ {print $1}')
 echo "runtime: $text bytes"
 test "$text" -gt 0 -a "$text" -lt 16384
-memory='memcpy|memset|memmove|getauxval|__getauxval|_GLOBAL_OFFSET_TABLE_|firn_rt2_.*'
+memory='memcpy|memset|memmove|memcmp|getauxval|__getauxval|_GLOBAL_OFFSET_TABLE_|firn_rt2_.*'
 threads='malloc|free|posix_memalign|sysconf|pthread_.*|sched_getaffinity|__sched_cpucount|__tls_get_addr'
 refers() { nm -A -u "$1" | awk '$(NF - 1) == "U" {print $1, $NF}'; }
 foreign=$(refers "$1" | grep -v 'thread_pool' | awk '{print $2}' | grep -vxE "$memory" || true)
