@@ -301,11 +301,11 @@ private:
     type.layout = layout;
     Instruction* made = nullptr;
     if (value.def->is(Opcode::Constant)) {
-      made = region_of(value).append_constant(value.def->literal(), after(value));
+      made = region_of(value).append_constant(value.def->literal(), behind(value));
       made->set_type(type);
     } else {
       made = region_of(value).append(value.def->opcode(), value.def->operands(), {type},
-                                     value.def->attributes(), after(value));
+                                     value.def->attributes(), behind(value));
     }
     made->set_location(value.def->location());
     return found->second = made->result();
@@ -316,22 +316,12 @@ private:
     if (!added) return found->second;
     Type type = value.type();
     type.layout = std::move(layout);
-    Instruction* copy = region_of(value).append(Opcode::Copy, {value}, {type}, {}, after(value));
+    Instruction* copy = region_of(value).append(Opcode::Copy, {value}, {type}, {}, behind(value));
     copy->set_location(value.def->location());
     return found->second = copy->result();
   }
 
   static Region& region_of(Value value) { return *value.def->parent(); }
-
-  // The instruction behind the value's, past all parameters.
-  static Instruction* after(Value value) {
-    auto& list = region_of(value).instructions();
-    auto at = std::find_if(list.begin(), list.end(),
-                           [&](const auto& instruction) { return instruction.get() == value.def; });
-    do ++at;
-    while (at != list.end() && (*at)->is(Opcode::Parameter));
-    return at == list.end() ? nullptr : at->get();
-  }
 
   Region& region_;
   int block_;

@@ -36,31 +36,9 @@ bool is_constant_expression(Value value) {
   });
 }
 
-// A constant that varies along at most one dim of the tensor it is combined with.
-struct ChannelConstant {
-  Value vector; // rank 1, or a scalar
-  int64_t dim;  // -1 for a scalar
-};
-
 // Looks through what simplify-algebra would hoist: elementwise ops on broadcasts along one dim.
-std::optional<ChannelConstant> channel_constant(Value value, GraphBuilder& builder) {
-  if (!is_constant_expression(value)) return std::nullopt;
-  Instruction& def = *value.def;
-  if (def.is(Opcode::BroadcastInDim)) {
-    Value source = def.operand(0);
-    if (source.rank() == 0) return ChannelConstant{source, -1};
-    if (source.rank() == 1) return ChannelConstant{source, def.attributes().ints("dims")[0]};
-    return std::nullopt;
-  }
-  if (!def.is(Opcode::Constant)) return std::nullopt;
-  int64_t channel = -1;
-  for (int d = 0; d < value.rank(); ++d) {
-    if (value.dim(d) == 1) continue;
-    if (channel >= 0) return std::nullopt;
-    channel = d;
-  }
-  if (channel < 0) return ChannelConstant{builder.reshape(value, {}), -1};
-  return ChannelConstant{builder.reshape(value, {value.type().dims[static_cast<size_t>(channel)]}), channel};
+std::optional<ChannelValue> channel_constant(Value value, GraphBuilder& builder) {
+  return is_constant_expression(value) ? channel_value(value, builder) : std::nullopt;
 }
 
 // Where a dim of a contraction's result or of its input lies in its constant operand.
@@ -125,7 +103,7 @@ struct Folding {
   struct Match {
     Value x;
     Value constant; // as it stands, of x's dims
-    ChannelConstant channel;
+    ChannelValue channel;
   };
   std::optional<Match> match(bool commutative) {
     for (int i = 0; i < (commutative ? 2 : 1); ++i) {
@@ -157,7 +135,7 @@ struct Folding {
     auto at = weight_of_result(*x.def, found->channel.dim);
     if (!at) return {};
     Value scaled =
-        rescaled(*x.def, *at, found->channel.vector, opcode, x.def->operand(1 - at->operand), builder);
+        rescaled(*x.def, *at, found->channel.source, opcode, x.def->operand(1 - at->operand), builder);
     return bias ? builder.op(Opcode::Add, {scaled, builder.op(opcode, {bias, found->constant})}) : scaled;
   }
 
@@ -193,7 +171,7 @@ struct Folding {
         if (!dim) return {};
         at.dim = *dim;
       }
-      return rescaled(instruction, at, channel->vector, Opcode::Multiply, x, builder);
+      return rescaled(instruction, at, channel->source, Opcode::Multiply, x, builder);
     }
     return {};
   }

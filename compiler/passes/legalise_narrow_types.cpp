@@ -66,16 +66,6 @@ bool is_left_alone(const Instruction& instruction) {
          instruction.is(Opcode::Call);
 }
 
-// In front of which instruction code stands that uses the value before all others do; null: at the end.
-Instruction* behind(const Value& value) {
-  bool found = false;
-  for (const auto& instruction : value.def->parent()->instructions()) {
-    if (found && !instruction->is(Opcode::Parameter)) return instruction.get();
-    found |= instruction.get() == value.def;
-  }
-  return nullptr;
-}
-
 class NarrowTypes {
 public:
   // Changes the region's instructions, and of what it returns nothing.

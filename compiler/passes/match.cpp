@@ -102,6 +102,24 @@ bool same_dims(const Type& lhs, const Type& rhs) {
   return lhs.dims == rhs.dims;
 }
 
+std::optional<ChannelValue> channel_value(Value value, GraphBuilder& builder) {
+  const Instruction& def = *value.def;
+  if (def.is(Opcode::BroadcastInDim)) {
+    Value source = def.operand(0);
+    if (source.rank() > 1) return std::nullopt;
+    return ChannelValue{source, source.rank() == 0 ? -1 : def.attributes().ints("dims")[0]};
+  }
+  if (!constant_literal(value) || !value.type().is_static()) return std::nullopt;
+  int64_t channel = -1;
+  for (int d = 0; d < value.rank(); ++d) {
+    if (value.dim(d) == 1) continue;
+    if (channel >= 0) return std::nullopt;
+    channel = d;
+  }
+  if (channel < 0) return ChannelValue{builder.reshape(value, {}), -1};
+  return ChannelValue{builder.reshape(value, {value.type().dims[static_cast<size_t>(channel)]}), channel};
+}
+
 bool is_movement(Opcode opcode) {
   return op_info(opcode).op_class == OpClass::Movement;
 }

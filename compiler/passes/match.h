@@ -39,6 +39,14 @@ std::vector<int64_t> inverse_permutation(const std::vector<int64_t>& permutation
 std::vector<int64_t> first_dims(int64_t count);
 bool contains(const std::vector<int64_t>& values, int64_t value);
 bool same_dims(const Type& lhs, const Type& rhs);
+// A value that varies along at most one dim of the tensor it is combined with: broadcasts of one element or
+// of a vector, and constants.
+struct ChannelValue {
+  Value source;     // of rank 1, or a scalar
+  int64_t dim = -1; // of the tensor; -1: of a scalar
+};
+std::optional<ChannelValue> channel_value(Value value, GraphBuilder& builder);
+
 // Moves data without arithmetic and costs no more than the copy: reshape, transpose, slice, broadcast, ...
 bool is_movement(Opcode opcode);
 

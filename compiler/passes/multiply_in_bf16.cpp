@@ -85,12 +85,7 @@ private:
   Value narrow(Value value) {
     auto [known, is_new] = narrow_.try_emplace({value.def, value.index});
     if (!is_new) return known->second;
-    auto& list = value.def->parent()->instructions();
-    auto at = std::find_if(list.begin(), list.end(),
-                           [&](const auto& instruction) { return instruction.get() == value.def; });
-    do ++at;
-    while (at != list.end() && (*at)->is(Opcode::Parameter));
-    GraphBuilder builder(*value.def->parent(), at == list.end() ? nullptr : at->get());
+    GraphBuilder builder(*value.def->parent(), behind(value));
     builder.set_location(value.def->location());
     Value converted = builder.convert(value, DType::BF16);
     if (constant_literal(value))
@@ -128,11 +123,7 @@ private:
       users.push_back(user);
     }
     if (users.empty()) return;
-    auto& list = converted.def->parent()->instructions();
-    auto at = std::find_if(list.begin(), list.end(),
-                           [&](const auto& instruction) { return instruction.get() == converted.def; });
-    ++at;
-    GraphBuilder builder(*converted.def->parent(), at == list.end() ? nullptr : at->get());
+    GraphBuilder builder(*converted.def->parent(), behind(converted));
     Value wide = builder.convert(converted, DType::F32);
     for (Instruction* user : users)
       for (int i = 0; i < user->num_operands(); ++i)

@@ -21,6 +21,7 @@
 // - Requires: constants folded, but not those that widen bytes; a target.
 // - Establishes: contractions of quantised values have operands of 8 bits, and results of i32.
 // - Breaks: nothing (fold-constants evaluates the sums of weights).
+#include "compiler/graph/producers.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
@@ -34,33 +35,18 @@ namespace {
 constexpr int64_t kMostSteps = INT_MAX / (255 * 255); // of a sum that i32 holds
 
 // A zero point or scale: one, or one for each index of a dim of the tensor.
-struct Parameter {
-  Value source; // of rank 0 or 1
-  int64_t dim = -1;
-};
-
-std::optional<Parameter> parameter_of(Value value, GraphBuilder& builder) {
-  const Instruction& def = *value.def;
-  if (def.is(Opcode::BroadcastInDim) && def.operand(0).rank() == 0) return Parameter{def.operand(0), -1};
-  if (def.is(Opcode::BroadcastInDim) && def.operand(0).rank() == 1)
-    return Parameter{def.operand(0), def.attributes().ints("dims")[0]};
-  if (auto splat = splat_value(value)) return Parameter{builder.scalar(value.dtype(), *splat), -1};
-  if (value.rank() == 0) return Parameter{value, -1};
-  if (!constant_literal(value) || !value.type().is_static()) return std::nullopt;
-  int64_t dim = -1;
-  for (int d = 0; d < value.rank(); ++d) {
-    if (value.dim(d) == 1) continue;
-    if (dim >= 0) return std::nullopt;
-    dim = d;
-  }
-  if (dim < 0) return Parameter{builder.reshape(value, {}), -1};
-  return Parameter{builder.reshape(value, {value.type().dims[static_cast<size_t>(dim)]}), dim};
+std::optional<ChannelValue> parameter_of(Value value, GraphBuilder& builder) {
+  if (value.def->is(Opcode::BroadcastInDim))
+    if (auto found = channel_value(value, builder)) return found;
+  if (auto splat = splat_value(value)) return ChannelValue{builder.scalar(value.dtype(), *splat), -1};
+  if (value.rank() == 0) return ChannelValue{value, -1};
+  return channel_value(value, builder);
 }
 
 // One operand of the contraction.
 struct Side {
   Value integers;
-  std::optional<Parameter> zero_point, scale;
+  std::optional<ChannelValue> zero_point, scale;
 };
 
 class IntegerContraction {
@@ -98,7 +84,7 @@ private:
   }
 
   void shift_zero_point(Side& side, double shift) {
-    if (!side.zero_point) side.zero_point = Parameter{b_.scalar(DType::I32, 0), -1};
+    if (!side.zero_point) side.zero_point = ChannelValue{b_.scalar(DType::I32, 0), -1};
     Value& source = side.zero_point->source;
     auto known = source.rank() == 0 ? splat_value(source) : std::nullopt;
     source = known ? b_.scalar(DType::I32, *known + shift)
@@ -182,7 +168,7 @@ private:
     return make_broadcast(b_, value, Type::tensor(value.dtype(), contraction_.type().dims), dims);
   }
   // Of an operand, in the result's dims.
-  Value spread(const Parameter& parameter, int operand) {
+  Value spread(const ChannelValue& parameter, int operand) {
     std::vector<int64_t> dims;
     if (parameter.dim >= 0) dims.push_back(*result_dim(operand, parameter.dim));
     return spread(parameter.source, dims);
@@ -208,7 +194,7 @@ private:
   // The zero point of one operand times the sum of the other, in the result's dims. What is added per channel
   // is where sums start.
   Value negative_offset_by(int operand) {
-    const Parameter& zero_point = *sides_[operand].zero_point;
+    const ChannelValue& zero_point = *sides_[operand].zero_point;
     Value sum = b_.unary(Opcode::Negate, sum_of(1 - operand));
     std::vector<int64_t> dims;
     for (int64_t d = 0; d < contraction_.operand(1 - operand).rank(); ++d)
@@ -264,7 +250,7 @@ private:
     if (lhs->dim >= 0 && rhs->dim >= 0)
       return b_.op(Opcode::Multiply, {b_.op(Opcode::Multiply, {sum, spread(*lhs, 0)}), spread(*rhs, 1)});
     int wide = lhs->dim >= 0 ? 0 : 1;
-    Parameter both = wide == 0 ? *lhs : *rhs;
+    ChannelValue both = wide == 0 ? *lhs : *rhs;
     Value other = (wide == 0 ? rhs : lhs)->source;
     if (both.dim >= 0) other = make_broadcast(b_, other, both.source.type(), {});
     both.source = b_.op(Opcode::Multiply, {both.source, other});
@@ -307,11 +293,22 @@ Value times(GraphBuilder& builder, Value sum, double factor) {
                     {def.operand(1 - constant), times(builder, def.operand(constant), factor)});
 }
 
+constexpr int kLongestChain = 12; // of instructions between integers and what is quantised
+
+// Whether the value is computed of integers that it stood for before.
+bool comes_of_integers(Value value) {
+  return !walk_producers(value, [](Value part, int depth) {
+    const Instruction& def = *part.def;
+    if (def.is(Opcode::Convert) && is_integer(def.operand(0).dtype())) return Walk::Stop;
+    return depth < kLongestChain ? Walk::Into : Walk::Past;
+  });
+}
+
 // y / scale, where y is computed of quantised values and followed by a rounding: the quotient's last bit
 // decides between two steps where both are as near.
 Value multiply_by_inverse(Instruction& convert) {
   auto value = quantized(convert);
-  if (!value || value->y.def->is(Opcode::Parameter) || dequantized(value->y)) return {};
+  if (!value || dequantized(value->y) || !comes_of_integers(value->y)) return {};
   GraphBuilder builder(*convert.parent(), &convert);
   double inverse = 1 / value->by.scale;
   Value product = takes_factor(value->y, 1)

@@ -1,6 +1,7 @@
 // The driver of local rewrites.
 #include "compiler/passes/rewrite.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 namespace firn {
@@ -84,6 +85,15 @@ bool rewrite_module(Module& module, const PassOptions& options, RewriteRule rule
 void replace_instruction(Instruction& instruction, Value value) {
   instruction.parent()->replace_uses(instruction.result(), value);
   instruction.parent()->erase(&instruction);
+}
+
+Instruction* behind(Value value) {
+  auto& list = value.def->parent()->instructions();
+  auto at = std::find_if(list.begin(), list.end(),
+                         [&](const auto& instruction) { return instruction.get() == value.def; });
+  do ++at;
+  while (at != list.end() && (*at)->is(Opcode::Parameter));
+  return at == list.end() ? nullptr : at->get();
 }
 
 void erase_if_dead(Instruction* instruction) {

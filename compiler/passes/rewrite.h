@@ -29,6 +29,9 @@ bool rewrite_module(Module& module, const PassOptions& options, RewriteRule rule
 
 // Makes all users of the instruction's only result use `value`, and erases the instruction.
 void replace_instruction(Instruction& instruction, Value value);
+// In front of which instruction code stands that uses the value before all others do: the next one behind it,
+// past all parameters; null: the region's end.
+Instruction* behind(Value value);
 // Erases the instruction if nothing uses it, and then its operands for the same reason, and so on.
 void erase_if_dead(Instruction* instruction);
 

@@ -11,20 +11,6 @@ std::string folder_of(const std::string& path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Names that a graph's nodes read, in bodies of control flow too.
-void collect_reads(const wire::NodeProto& node, std::set<std::string>& names) {
-  names.insert(node.input().begin(), node.input().end());
-  for (const auto& attribute : node.attribute()) {
-    std::vector<const wire::GraphProto*> graphs;
-    if (attribute.has_g()) graphs.push_back(&attribute.g());
-    for (const auto& graph : attribute.graphs()) graphs.push_back(&graph);
-    for (const auto* graph : graphs) {
-      for (const auto& inner : graph->node()) collect_reads(inner, names);
-      for (const auto& output : graph->output()) names.insert(output.name());
-    }
-  }
-}
-
 void write_tensor(std::string name, const Literal& literal, wire::TensorProto& tensor) {
   tensor.Clear();
   for (int64_t dim : literal.dims()) tensor.add_dims(dim);
@@ -186,7 +172,7 @@ void Model::index() {
     for (const std::string& output : graph().node(i).output())
       if (!output.empty()) producers_[output] = i;
     std::set<std::string> read;
-    collect_reads(graph().node(i), read);
+    onnx::add_reads(graph().node(i), read);
     for (const std::string& name : read) readers_[name].push_back(i);
   }
   for (const auto& output : graph().output()) outputs_.insert(output.name());
@@ -210,7 +196,7 @@ bool Model::is_only_for(const std::string& value, int node) const {
 
 std::set<std::string> Model::used_names() const {
   std::set<std::string> used;
-  for (const auto& node : graph().node()) collect_reads(node, used);
+  for (const auto& node : graph().node()) onnx::add_reads(node, used);
   for (const auto& output : graph().output()) used.insert(output.name());
   return used;
 }

@@ -52,6 +52,19 @@ std::string shown_domain(const std::string& domain) {
   return domain.empty() ? "ai.onnx" : domain;
 }
 
+void add_reads(const wire::NodeProto& node, std::set<std::string>& names) {
+  names.insert(node.input().begin(), node.input().end());
+  for (const auto& attribute : node.attribute()) {
+    std::vector<const wire::GraphProto*> graphs;
+    if (attribute.has_g()) graphs.push_back(&attribute.g());
+    for (const auto& graph : attribute.graphs()) graphs.push_back(&graph);
+    for (const auto* graph : graphs) {
+      for (const auto& inner : graph->node()) add_reads(inner, names);
+      for (const auto& output : graph->output()) names.insert(output.name());
+    }
+  }
+}
+
 std::string node_label(const wire::NodeProto& node, int index) {
   std::string number = "node " + std::to_string(index);
   if (node.name().empty()) return number + " (" + node.op_type() + ")";

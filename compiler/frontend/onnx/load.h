@@ -5,6 +5,7 @@
 #include "compiler/frontend/onnx/tensor_data.h"
 
 #include <functional>
+#include <set>
 
 namespace firn::onnx {
 
@@ -29,6 +30,9 @@ Expected<LoadedModel> load_model(std::shared_ptr<const MappedFile> file, std::st
 // The domain with "ai.onnx" made "".
 std::string canonical_domain(const std::string& domain);
 std::string shown_domain(const std::string& domain); // the other way, for messages
+
+// Adds the names of what the node reads, nodes of its regions included.
+void add_reads(const wire::NodeProto& node, std::set<std::string>& names);
 
 // "name (Op, node 7)", "node 7 (Op)" for a node without a name; `index` counts within its graph.
 std::string node_label(const wire::NodeProto& node, int index);

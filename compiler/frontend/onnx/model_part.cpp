@@ -3,6 +3,7 @@
 
 #include "compiler/frontend/onnx/graph_inputs.h"
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/load.h"
 #include "compiler/support/mapped_file.h"
 
 #include <algorithm>
@@ -10,20 +11,6 @@
 
 namespace firn::onnx {
 namespace {
-
-// Names that a node of the graph reads, those that its regions read included.
-void add_read(const wire::NodeProto& node, std::set<std::string>& names) {
-  names.insert(node.input().begin(), node.input().end());
-  for (const auto& attribute : node.attribute()) {
-    std::vector<const wire::GraphProto*> graphs;
-    if (attribute.has_g()) graphs.push_back(&attribute.g());
-    for (const auto& graph : attribute.graphs()) graphs.push_back(&graph);
-    for (const auto* graph : graphs) {
-      for (const auto& inner : graph->node()) add_read(inner, names);
-      for (const auto& output : graph->output()) names.insert(output.name());
-    }
-  }
-}
 
 // The bytes of a tensor that lie in another file, into this one: a part has a folder of its own.
 Result read_external(wire::TensorProto& tensor, TensorSource& source) {
@@ -143,7 +130,7 @@ std::string WholeModel::label(size_t node) const {
 
 std::set<std::string> WholeModel::read_by(size_t node) const {
   std::set<std::string> names;
-  add_read(proto_->graph().node(static_cast<int>(node)), names);
+  add_reads(proto_->graph().node(static_cast<int>(node)), names);
   std::erase_if(names, [&](const std::string& name) { return !defined_.count(name); });
   return names;
 }
