@@ -18,11 +18,13 @@ namespace {
 
 constexpr int64_t kShownElements = 8;
 
-// The input of that name, or the sequence of which it is an element; null for neither.
+// The input of that name, or the sequence of which it is an element, or the map whose keys it is; null for
+// none.
 const onnx::ValueFacts* find_input(const std::string& name, const onnx::ModelFacts& facts,
                                    const onnx::ImportOptions& import) {
   for (const onnx::ValueFacts& input : facts.inputs) {
     if (input.name == name) return &input;
+    if (onnx::is_map(input) && name == onnx::keys_name(input.name)) return &input;
     auto length = import.lengths.find(input.name);
     for (int64_t i = 0; length != import.lengths.end() && i < length->second; ++i)
       if (name == onnx::element_name(input.name, static_cast<size_t>(i))) return &input;
@@ -57,6 +59,9 @@ Expected<onnx::StoredInputs> read_inputs(const RunOptions& options, const onnx::
     if (!optional && !given.tensors.count(input.name) && !given.lengths.count(input.name))
       return usage_error("input '" + input.name + "' (" + input.type + ") is not given: --input '" +
                          input.name + "'=FILE");
+    if (onnx::is_map(input) && !given.tensors.count(onnx::keys_name(input.name)))
+      return usage_error("the keys of input '" + input.name + "' are not given: --input '" +
+                         onnx::keys_name(input.name) + "'=FILE");
   }
   return given;
 }

@@ -234,7 +234,7 @@ CaseResult verify_case(const VerifyOptions& options, const std::string& folder) 
   for (const DataSet& set : *sets) {
     auto got = engines.run(set);
     if (!got) return fail(got.error());
-    std::vector<LiteralRef> expected = onnx::as_results(set.outputs, engines.result_names());
+    std::vector<LiteralRef> expected = onnx::as_results(set.outputs, engines.result_names(), *got);
     if (got->size() != expected.size())
       return fail(model_error(set.name + ": got " + std::to_string(got->size()) + " outputs, expected " +
                               std::to_string(expected.size())));

@@ -77,7 +77,8 @@ std::string set_tables(const artifact::ModelDescription& d, const std::vector<St
 
 Expected<StoredSet> read_set(const onnx::ModelFacts& facts, const std::string& folder) {
   for (const onnx::ValueFacts& input : facts.inputs)
-    if (!onnx::is_tensor(input)) return unsupported_error("stored sequences and optionals are not measured");
+    if (!onnx::is_tensor(input))
+      return unsupported_error("stored sequences, optionals and maps are not measured");
   auto tensors = onnx::read_stored_tensors(folder, "input");
   if (!tensors) return tensors.error();
   auto numbers = onnx::match_stored_inputs(facts, *tensors);

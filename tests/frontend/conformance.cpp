@@ -74,7 +74,6 @@ bool decides_shapes(const Literal& input) {
 // Evaluates the module and compares; "" if all is well.
 std::string check(const Module& module, const std::map<std::string, LiteralRef>& inputs,
                   const std::vector<onnx::StoredOutput>& stored) {
-  std::vector<LiteralRef> outputs = onnx::as_results(stored, module.main().result_names);
   if (Result verified = verify(module); !verified) return "verify: " + verified.error().message;
   std::vector<LiteralRef> arguments;
   for (const std::string& name : module.main().parameter_names) {
@@ -84,6 +83,7 @@ std::string check(const Module& module, const std::map<std::string, LiteralRef>&
   }
   auto results = evaluate(module, arguments);
   if (!results) return "evaluate: " + results.error().message;
+  std::vector<LiteralRef> outputs = onnx::as_results(stored, module.main().result_names, *results);
   if (results->size() < outputs.size()) return std::to_string(results->size()) + " results";
   for (size_t i = 0; i < outputs.size(); ++i)
     if (std::string what = compare(*(*results)[i], *outputs[i]); !what.empty())

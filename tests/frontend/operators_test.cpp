@@ -91,6 +91,12 @@ void add_input(Graph& graph, const std::string& name, const std::string& text) {
     graph.nodes.push_back(node("SequenceConstruct", elements, {name}));
     return;
   }
+  if (size_t arrow = text.find('>'); arrow != text.npos) {
+    Message held = Message().message(1, Message().number(1, kTypes.at(text.substr(arrow + 1))));
+    Message map = Message().number(1, kTypes.at(text.substr(0, arrow))).message(2, held);
+    graph.inputs.push_back(Message().text(1, name).message(2, Message().message(5, map)));
+    return;
+  }
   int type = kTypes.at(text.substr(0, open));
   std::vector<int64_t> dims = integers(text.substr(open + 1, close - open - 1));
   if (close + 1 < text.size())
@@ -102,6 +108,7 @@ void add_input(Graph& graph, const std::string& name, const std::string& text) {
 struct Sample {
   std::string op;
   Model model;
+  bool has_map = false; // as input i0
 };
 
 Sample parse_sample(const std::string& line) {
@@ -119,6 +126,7 @@ Sample parse_sample(const std::string& line) {
   Names inputs, outputs;
   for (std::string word; stream >> word;) {
     inputs.push_back(word == "-" ? "" : "i" + std::to_string(inputs.size()));
+    sample.has_map |= word.find('>') != word.npos;
     if (word != "-") add_input(sample.model.graph, inputs.back(), word);
   }
   for (int i = 0; i < count; ++i) {
@@ -190,6 +198,7 @@ TEST_CASE("every listed operator compiles") {
     std::ofstream(path, std::ios::binary) << sample.model.encode();
     driver::CompileOptions options;
     options.model = path.string();
+    if (sample.has_map) options.import.dims[onnx::map_size_name("i0")] = 3;
     DiagnosticList diagnostics;
     bool compiles = driver::compile_in_memory(options, diagnostics) != nullptr;
     std::string messages;

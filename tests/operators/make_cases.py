@@ -26,6 +26,38 @@ def numbers(array):
     return [float(v) for v in np.asarray(array, np.float32).ravel()]
 
 
+def value_info(name, value):
+    """Of an array, of a map (a dict), or of a list of maps."""
+    kind = helper.np_dtype_to_tensor_dtype
+    if isinstance(value, np.ndarray):
+        return helper.make_tensor_value_info(name, kind(value.dtype), value.shape)
+    first = value[0] if isinstance(value, list) else value
+    key, held = next(iter(first.items()))
+    of_held = helper.make_tensor_type_proto(kind(np.asarray(held).dtype if not isinstance(held, str) else np.dtype(object)), [])
+    if isinstance(held, float):
+        of_held = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, [])
+    of_map = helper.make_map_type_proto(onnx.TensorProto.STRING if isinstance(key, str) else onnx.TensorProto.INT64, of_held)
+    return helper.make_value_info(name, helper.make_sequence_type_proto(of_map) if isinstance(value, list) else of_map)
+
+
+def stored(name, value):
+    """The bytes of a file of a data set."""
+    if isinstance(value, np.ndarray):
+        return numpy_helper.from_array(value, name)
+    if isinstance(value, list):
+        sequence = onnx.SequenceProto(name=name, elem_type=onnx.SequenceProto.MAP)
+        sequence.map_values.extend(stored(name, each) for each in value)
+        return sequence
+    texts = isinstance(next(iter(value)), str)
+    made = onnx.MapProto(name=name, key_type=onnx.TensorProto.STRING if texts else onnx.TensorProto.INT64)
+    (made.string_keys if texts else made.keys).extend(k.encode() if texts else k for k in value)
+    made.values.elem_type = onnx.SequenceProto.TENSOR
+    for held in value.values():
+        array = np.array(held, dtype=object if isinstance(held, str) else np.float32 if isinstance(held, float) else None)
+        made.values.tensor_values.append(numpy_helper.from_array(array))
+    return made
+
+
 class Model:
     """Nodes over inputs; the same array is the same input."""
 
@@ -48,8 +80,7 @@ class Model:
         return outputs
 
     def write(self, folder):
-        kind = helper.np_dtype_to_tensor_dtype
-        inputs = [helper.make_tensor_value_info(f"i{i}", kind(a.dtype), a.shape) for i, a in enumerate(self.inputs)]
+        inputs = [value_info(f"i{i}", a) for i, a in enumerate(self.inputs)]
         opsets = [helper.make_opsetid(domain, version) for domain, version in self.versions.items()]
 
         def model(outputs):
@@ -61,12 +92,12 @@ class Model:
         results = session.run(None, {f"i{i}": a for i, a in enumerate(self.inputs)})
         data = os.path.join(folder, self.name, "test_data_set_0")
         os.makedirs(data, exist_ok=True)
-        onnx.save(model([helper.make_tensor_value_info(o, kind(r.dtype), r.shape) for o, r in zip(self.outputs, results)]),
+        onnx.save(model([value_info(o, r) for o, r in zip(self.outputs, results)]),
                   os.path.join(folder, self.name, "model.onnx"))
         for stem, names, arrays in (("input", [i.name for i in inputs], self.inputs), ("output", self.outputs, results)):
             for i, (name, array) in enumerate(zip(names, arrays)):
                 with open(os.path.join(data, f"{stem}_{i}.pb"), "wb") as file:
-                    file.write(numpy_helper.from_array(array, name).SerializeToString())
+                    file.write(stored(name, array).SerializeToString())
 
 
 def features():
@@ -294,6 +325,33 @@ def text():
     return m
 
 
-for make in (features, linear_models, trees, fused, attention, quantized, text):
+def maps():
+    m, x = Model("maps"), normal(4, 5)
+    # As converters of scikit-learn end their classifiers.
+    for names in (["no", "yes"], ["setosa", "versicolor", "virginica"]):
+        count = len(names)
+        coefficients, intercepts = normal(count, 5), normal(count)
+        label, scores = m.add("LinearClassifier", [x], 2, coefficients=numbers(coefficients), intercepts=numbers(intercepts),
+                              classlabels_strings=names, post_transform="SOFTMAX")
+        m.add("ZipMap", [scores], classlabels_strings=names)
+    nodes, leaves = grow(7, 3, 5, MODES[:1])
+    voters = [(t, n, (t + i) % 3) for t, n in leaves for i in range(3)]
+    _, scores = m.add("TreeEnsembleClassifier", [x], 2, **nodes, class_treeids=[t for t, _, _ in voters], class_nodeids=[n for _, n, _ in voters],
+                      class_ids=[c for _, _, c in voters], class_weights=numbers(normal(len(voters))), classlabels_strings=["a", "", "ü"])
+    m.add("ZipMap", [scores], classlabels_int64s=[9, -2, 4])
+    m.add("SVMClassifier", [x], 2, kernel_type="LINEAR", kernel_params=[0.0, 0.0, 0.0], coefficients=numbers(normal(2, 5)), rho=[0.2],
+          classlabels_strings=["low", "high"])
+    words = {"fox": 0.5, "the": 2.0, "zaun": -1.0}
+    counts = {7: 3.0, -2: 1.0, 0: 5.0, 11: 4.0}
+    m.add("DictVectorizer", [words], string_vocabulary=["the", "dog", "fox", "über"])
+    m.add("DictVectorizer", [counts], int64_vocabulary=[1, 7, 0])
+    ranks = {8: 1.75, 2: -0.5, 0: 4.0}
+    for to in ("TO_FLOAT", "TO_INT64"):
+        m.add("CastMap", [ranks], cast_to=to)
+        m.add("CastMap", [ranks], cast_to=to, map_form="SPARSE", max_map=5)
+    return m
+
+
+for make in (features, linear_models, trees, fused, attention, quantized, text, maps):
     if not sys.argv[2:] or make.__name__ in sys.argv[2:]:
         make().write(sys.argv[1])

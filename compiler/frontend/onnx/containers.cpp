@@ -51,6 +51,28 @@ Value make_counted_sequence(NodeContext& node, Value rows) {
   return made ? made->result() : Value{};
 }
 
+bool is_map(Value value) {
+  return value && value.type().kind == Type::Kind::Sequence &&
+         value.type().element->kind == Type::Kind::Sequence;
+}
+
+MapParts parts_of(Value map) {
+  Values lists = elements_of(map);
+  return {elements_of(lists[0])[0], elements_of(lists[1])[0]};
+}
+
+Value make_map(Region& region, const MapParts& parts) {
+  Values lists;
+  for (Value each : {parts.keys, parts.values}) {
+    std::vector<Dim> dims(each.type().dims.begin() + 1, each.type().dims.end());
+    int64_t most = std::max<int64_t>(1, each.type().dims[0].extent.upper_bound());
+    Type list = Type::sequence(Type::tensor(each.dtype(), std::move(dims)), most);
+    lists.push_back(region.append(Opcode::SequenceMake, {each}, {list})->result());
+  }
+  Type type = Type::sequence(lists[0].type(), 2);
+  return region.append(Opcode::SequenceMake, std::move(lists), {type})->result();
+}
+
 std::optional<Type> common_element(Value sequence) {
   if (is_counted(sequence)) return *sequence.type().element;
   std::optional<Type> common;

@@ -1,7 +1,10 @@
-// Sequences and optionals. A value of such a type is the instruction that lists its elements (sequence_make,
-// optional_make), wherever it comes from, or, for a sequence whose length only a run knows, the one that says
-// which tensor has them as rows. What reads it takes the elements from there, so that none of these
-// instructions has a use in the end.
+// Sequences, optionals and maps. A value of such a type is the instruction that lists its elements
+// (sequence_make, optional_make), wherever it comes from, or, for a sequence whose length only a run knows,
+// the one that says which tensor has them as rows. What reads it takes the elements from there, so that
+// none of these instructions has a use in the end.
+//
+// A map is a sequence of two counted sequences: of its keys, and of its values in the same order. Maps of
+// one list of keys, in a sequence, are one such map whose values have a row for each.
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
@@ -29,6 +32,15 @@ Value make_sequence(NodeContext& node, Values elements, const Type& element);
 Value make_counted_sequence(NodeContext& node, Value rows);
 // Without `held`: an optional of type `element` that is empty.
 Value make_optional(NodeContext& node, Value held, const Type& element);
+
+bool is_map(Value value);
+// Of a map: keys [n], i64 or strings, and values [n]; of a sequence of maps values [maps,n].
+struct MapParts {
+  Value keys, values;
+};
+MapParts parts_of(Value map);
+// The map, listed at the end of the region.
+Value make_map(Region& region, const MapParts& parts);
 
 // The type of all elements of a sequence; nothing where there are none, or of several types.
 std::optional<Type> common_element(Value sequence);

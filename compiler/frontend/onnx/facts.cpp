@@ -43,6 +43,7 @@ std::string type_text(const wire::TypeProto& type) {
 // The names of an input's dims, empty where they are numbers.
 std::vector<std::string> open_dims(const wire::ValueInfoProto& input) {
   std::vector<std::string> names;
+  if (input.type().has_map_type()) names.push_back(map_size_name(input.name()));
   for (const auto& dim : input.type().tensor_type().shape().dim())
     names.push_back(dim.has_dim_value()
                         ? std::string()

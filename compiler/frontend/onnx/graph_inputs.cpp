@@ -16,7 +16,7 @@ public:
   InputTypes(const wire::GraphProto& graph, ImportState& state) : state_(state), dims_(state.options) {
     for (const auto& tensor : graph.initializer()) initializers_.insert(tensor.name());
     for (const auto& tensor : graph.sparse_initializer()) initializers_.insert(tensor.values().name());
-    for (const auto& input : graph.input()) bind_shape(input);
+    for (const auto& input : graph.input()) bind_shapes(input);
   }
 
   // Whether it is no more than its initializer.
@@ -30,9 +30,9 @@ public:
     const wire::TypeProto& wire_type = input.type();
     if (!wire_type.has_tensor_type()) {
       if (wire_type.value_case() == wire::TypeProto::VALUE_NOT_SET) return fail(input, "has no type");
-      state_.diagnostics.add(
-          unsupported_error(label(input) + " is no tensor, nor a sequence or an optional of tensors; maps, "
-                                           "sparse tensors and sequences of sequences are not supported"));
+      state_.diagnostics.add(unsupported_error(
+          label(input) + " is no tensor, nor a sequence or an optional of tensors, nor a map of "
+                         "i64 or strings to numbers or strings"));
       return std::nullopt;
     }
     const auto& tensor = wire_type.tensor_type();
@@ -78,9 +78,10 @@ public:
       auto elements = element_inputs(input, state_.options);
       for (const auto& element : elements.value_or(std::vector<wire::ValueInfoProto>()))
         inputs.insert(element.name());
-      if (!elements && state_.options.lengths.count(input.name()))
-        state_.diagnostics.add(usage_error(label(input) + " is a tensor, --length is for sequences and "
-                                                          "optionals"));
+      bool has_length = elements && !input.type().has_map_type();
+      if (!has_length && state_.options.lengths.count(input.name()))
+        state_.diagnostics.add(usage_error(label(input) + " is a " + (elements ? "map" : "tensor") +
+                                           ", --length is for sequences and optionals"));
     }
     for (const auto& [name, length] : state_.options.lengths) named.insert(name);
     for (const auto& [name, shape] : state_.options.shapes) named.insert(name);
@@ -111,6 +112,13 @@ private:
   // What options call the dim: the model's name for it, or one made of the input's.
   static std::string dim_name(const wire::ValueInfoProto& input, int i) {
     return DimOptions::name_of(input.name(), i, input.type().tensor_type().shape().dim(i).dim_param());
+  }
+
+  // Keys and values of a map share a dim.
+  void bind_shapes(const wire::ValueInfoProto& input) {
+    if (!input.type().has_map_type()) return bind_shape(input);
+    auto parts = element_inputs(input, state_.options);
+    for (const auto& part : parts.value_or(std::vector<wire::ValueInfoProto>())) bind_shape(part);
   }
 
   // A whole shape given for an input binds its symbolic dims everywhere.
@@ -206,6 +214,31 @@ private:
   std::set<std::string> initializers_, seen_, words_; // words_: of the names seen
 };
 
+// A value of a map is one element.
+bool is_one_element(const wire::TypeProto& type) {
+  const auto& dims = type.tensor_type().shape().dim();
+  return type.has_tensor_type() && std::all_of(dims.begin(), dims.end(), [](const auto& dim) {
+           return dim.has_dim_value() && dim.dim_value() == 1;
+         });
+}
+
+// Keys and values of a map as inputs of their own; nothing for keys and values that are not supported.
+std::optional<std::vector<wire::ValueInfoProto>> map_inputs(const wire::ValueInfoProto& input) {
+  const auto& map = input.type().map_type();
+  auto keys = dtype_from_wire(map.key_type());
+  if ((keys != DType::I64 && keys != DType::String) || !is_one_element(map.value_type())) return std::nullopt;
+  std::vector<wire::ValueInfoProto> parts(2);
+  parts[0].set_name(keys_name(input.name()));
+  parts[1].set_name(input.name());
+  int types[] = {map.key_type(), map.value_type().tensor_type().elem_type()};
+  for (size_t i = 0; i < 2; ++i) {
+    auto& tensor = *parts[i].mutable_type()->mutable_tensor_type();
+    tensor.set_elem_type(types[i]);
+    tensor.mutable_shape()->add_dim()->set_dim_param(map_size_name(input.name()));
+  }
+  return parts;
+}
+
 // What a graph input holds: a tensor, a sequence of tensors, or an optional of either.
 struct InputForm {
   bool is_optional = false, is_sequence = false;
@@ -232,6 +265,7 @@ public:
   Value make(const wire::ValueInfoProto& input) {
     auto elements = element_inputs(input, state_.options);
     if (!elements) return make_tensor(input, /*is_element=*/false);
+    if (input.type().has_map_type()) return make_map_of(*elements);
     InputForm form = *form_of(input.type());
     auto length = state_.options.lengths.find(input.name());
     bool is_given = length != state_.options.lengths.end();
@@ -271,6 +305,11 @@ private:
     return body.append(Opcode::OptionalMake, std::move(tensors), {Type::optional(element)})->result();
   }
 
+  Value make_map_of(const std::vector<wire::ValueInfoProto>& parts) {
+    Value keys = make_tensor(parts[0], /*is_element=*/false), values = make_tensor(parts[1], false);
+    return keys && values ? make_map(main_.body(), {keys, values}) : Value{};
+  }
+
   Value make_tensor(const wire::ValueInfoProto& input, bool is_element) {
     auto type = types_.type_of(input, is_element);
     if (!type) return {};
@@ -303,8 +342,17 @@ std::string element_name(const std::string& sequence, size_t number) {
   return sequence + "_" + std::to_string(number);
 }
 
+std::string keys_name(const std::string& map) {
+  return map + "_keys";
+}
+
+std::string map_size_name(const std::string& map) {
+  return map + "_size";
+}
+
 std::optional<std::vector<wire::ValueInfoProto>> element_inputs(const wire::ValueInfoProto& input,
                                                                 const ImportOptions& options) {
+  if (input.type().has_map_type()) return map_inputs(input);
   auto form = form_of(input.type());
   if (!form || form->tensor == &input.type()) return std::nullopt;
   auto length = options.lengths.find(input.name());

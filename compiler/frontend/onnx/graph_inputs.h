@@ -6,7 +6,8 @@
 namespace firn::onnx {
 
 // The elements of a graph input that is a sequence or an optional, as inputs of their own: as many as options
-// say. Nothing for an input that is neither, or whose elements are no tensors.
+// say. Of a map its keys and its values. Nothing for an input that is none of these, or whose elements are no
+// tensors.
 std::optional<std::vector<wire::ValueInfoProto>> element_inputs(const wire::ValueInfoProto& input,
                                                                 const ImportOptions& options);
 

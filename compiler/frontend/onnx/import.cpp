@@ -29,10 +29,15 @@ std::string module_name(const std::string& path) {
   return stem;
 }
 
-// Adds a result, or one for each tensor that the value holds; of a sequence whose length a run decides, the
-// tensor of its elements as rows.
+// Adds a result, or one for each tensor that the value holds, of maps their values and keys; of a sequence
+// whose length a run decides, the tensor of its elements as rows.
 void add_results(const std::string& name, Value value, Function& main, Values& results,
                  DiagnosticList& diagnostics) {
+  if (is_map(value)) {
+    MapParts parts = parts_of(value);
+    add_results(name, parts.values, main, results, diagnostics);
+    return add_results(keys_name(name), parts.keys, main, results, diagnostics);
+  }
   if (is_container(value)) {
     Values elements = elements_of(value);
     bool is_sequence = value.type().kind == Type::Kind::Sequence && !is_counted(value);

@@ -30,6 +30,11 @@ inline constexpr int64_t kAbsent = -1;
 // NAME_1, ... What an optional holds has the optional's name.
 std::string element_name(const std::string& sequence, size_t number);
 
+// Of a map, or a sequence of maps: its values have its own name, and its keys this one. That of an input has
+// as many of both as the dim of the second name says.
+std::string keys_name(const std::string& map);
+std::string map_size_name(const std::string& map);
+
 struct ImportOptions {
   // Symbolic dims by the model's name for them (dim_param; for a dim without one: "<input>_dim<i>"). Bound
   // dims become numbers; ranges bound the symbols that stay. A dim that the model calls "past + seq" is a sum
@@ -129,6 +134,12 @@ Expected<NamedTensor> read_tensor_file(const std::string& path);
 // A sequence in such a file, and what an optional holds there: a tensor or the elements of a sequence.
 Expected<std::vector<LiteralRef>> read_sequence_file(const std::string& path);
 Expected<std::optional<std::vector<LiteralRef>>> read_optional_file(const std::string& path);
+// A map in such a file, or a sequence of maps: keys, i64 or strings, and a value of one type for each.
+struct StoredMap {
+  LiteralRef keys, values;
+};
+Expected<StoredMap> read_map_file(const std::string& path);
+Expected<std::vector<StoredMap>> read_map_sequence_file(const std::string& path);
 Result write_tensor_file(const std::string& path, const std::string& name, const Literal& literal);
 
 } // namespace firn::onnx

@@ -115,7 +115,64 @@ Result append_tensor(const std::string& path, const wire::TensorProto& tensor, T
   return {};
 }
 
+// Values of one element each as a vector.
+Expected<LiteralRef> joined(const std::string& path, const std::vector<LiteralRef>& values) {
+  auto count = static_cast<int64_t>(values.size());
+  DType dtype = values.empty() ? DType::F32 : values[0]->dtype();
+  for (const LiteralRef& each : values)
+    if (each->num_elements() != 1 || each->dtype() != dtype || bit_width(dtype) % 8)
+      return model_error(path + ": the values of a map are " + each->type().to_string() +
+                         ", wants one element of one type each");
+  if (dtype == DType::String) {
+    std::vector<std::string> texts;
+    for (const LiteralRef& each : values) texts.push_back(each->string_values()[0]);
+    return Literal::strings({count}, std::move(texts));
+  }
+  auto vector = std::make_shared<Literal>(dtype, std::vector<int64_t>{count});
+  auto to = vector->mutable_bytes().begin();
+  for (const LiteralRef& each : values) to = std::copy(each->bytes().begin(), each->bytes().end(), to);
+  return LiteralRef(vector);
+}
+
+Expected<StoredMap> read_map(const std::string& path, const wire::MapProto& map, TensorSource& source) {
+  StoredMap read;
+  bool has_texts = map.string_keys_size() > 0;
+  auto count = static_cast<int64_t>(has_texts ? map.string_keys_size() : map.keys_size());
+  read.keys = has_texts ? Literal::strings({count}, {map.string_keys().begin(), map.string_keys().end()})
+                        : Literal::of_i64({map.keys().begin(), map.keys().end()});
+  std::vector<LiteralRef> values;
+  for (const auto& tensor : map.values().tensor_values())
+    if (Result ok = append_tensor(path, tensor, source, values); !ok) return ok.error();
+  if (static_cast<int64_t>(values.size()) != count)
+    return model_error(path + ": a map has " + std::to_string(count) + " keys and " +
+                       std::to_string(values.size()) + " values");
+  auto vector = joined(path, values);
+  if (!vector) return vector.error();
+  read.values = *vector;
+  return read;
+}
+
 } // namespace
+
+Expected<StoredMap> read_map_file(const std::string& path) {
+  wire::MapProto map;
+  auto source = parse_file(path, WireMessage::Map, "a map", map);
+  if (!source) return source.error();
+  return read_map(path, map, *source);
+}
+
+Expected<std::vector<StoredMap>> read_map_sequence_file(const std::string& path) {
+  wire::SequenceProto sequence;
+  auto source = parse_file(path, WireMessage::Sequence, "a sequence of maps", sequence);
+  if (!source) return source.error();
+  std::vector<StoredMap> maps;
+  for (const auto& each : sequence.map_values()) {
+    auto map = read_map(path, each, *source);
+    if (!map) return map.error();
+    maps.push_back(std::move(*map));
+  }
+  return maps;
+}
 
 Expected<NamedTensor> read_tensor_file(const std::string& path) {
   wire::TensorProto tensor;

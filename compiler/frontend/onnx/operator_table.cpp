@@ -9,22 +9,22 @@ namespace {
 
 std::vector<OperatorRow> collect() {
   std::vector<OperatorRow> rows;
-  for (auto family : {activation_operators(),    attention_operators(),
-                      contrib_operators(),       contrib_quantized_operators(),
-                      control_flow_operators(),  convolution_operators(),
-                      elementwise_operators(),   feature_operators(),
-                      gather_operators(),        generator_operators(),
-                      linear_operators(),        loss_operators(),
-                      matmul_operators(),        movement_operators(),
-                      normalization_operators(), pad_operators(),
-                      pooling_operators(),       quantization_operators(),
-                      random_operators(),        recurrent_operators(),
-                      reduction_operators(),     resize_operators(),
-                      sequence_operators(),      shape_operators(),
-                      signal_operators(),        slice_operators(),
-                      text_operators(),          training_operators(),
-                      tree_operators(),          unique_operators(),
-                      vision_operators()})
+  for (auto family : {activation_operators(),   attention_operators(),
+                      contrib_operators(),      contrib_quantized_operators(),
+                      control_flow_operators(), convolution_operators(),
+                      elementwise_operators(),  feature_operators(),
+                      gather_operators(),       generator_operators(),
+                      linear_operators(),       loss_operators(),
+                      map_operators(),          matmul_operators(),
+                      movement_operators(),     normalization_operators(),
+                      pad_operators(),          pooling_operators(),
+                      quantization_operators(), random_operators(),
+                      recurrent_operators(),    reduction_operators(),
+                      resize_operators(),       sequence_operators(),
+                      shape_operators(),        signal_operators(),
+                      slice_operators(),        text_operators(),
+                      training_operators(),     tree_operators(),
+                      unique_operators(),       vision_operators()})
     rows.insert(rows.end(), family.begin(), family.end());
   std::sort(rows.begin(), rows.end(), [](const OperatorRow& a, const OperatorRow& b) {
     return std::make_tuple(std::string_view(a.domain), std::string_view(a.name), a.since) <

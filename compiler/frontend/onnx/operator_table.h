@@ -58,6 +58,7 @@ std::span<const OperatorRow> gather_operators();
 std::span<const OperatorRow> generator_operators();
 std::span<const OperatorRow> linear_operators();
 std::span<const OperatorRow> loss_operators();
+std::span<const OperatorRow> map_operators();
 std::span<const OperatorRow> matmul_operators();
 std::span<const OperatorRow> movement_operators();
 std::span<const OperatorRow> normalization_operators();

@@ -1,5 +1,4 @@
-// Importers of operators of ai.onnx.ml that prepare features, and of TfIdfVectorizer. Those on maps are not
-// supported.
+// Importers of operators of ai.onnx.ml that prepare features, and of TfIdfVectorizer.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/feature_operators.h"
 #include "compiler/frontend/onnx/operator_table.h"

@@ -42,17 +42,17 @@ void import_linear_classifier(NodeContext& node) {
   if (!labels) return;
   Value scores = linear_scores(node, 0);
   if (!scores) return;
-  int64_t classes = scores.dim(1), count = static_cast<int64_t>(labels->size());
+  int64_t classes = scores.dim(1), count = labels->num_elements();
   bool binary = classes == 1 && count == 2;
   if (!node.check(binary || count == classes,
                   std::to_string(count) + " labels for " + std::to_string(classes) + " rows of coefficients"))
     return;
   if (!binary) {
-    node.set_output(0, best_labels(node, *labels, scores));
+    node.set_output(0, best_labels(node, labels, scores));
     return node.set_output(1, post_transformed(node, scores, transform));
   }
   Value positive = node.compare("gt", node.squeeze(scores, 1), node.scalar(DType::F32, 0));
-  node.set_output(0, labels_of(node, *labels, node.convert(positive, DType::I64)));
+  node.set_output(0, labels_of(node, labels, node.convert(positive, DType::I64)));
   Value negative = subtract(node, node.scalar(DType::F32, 1), scores);
   node.set_output(1, both_classes(node, scores, negative, transform));
 }
@@ -61,11 +61,11 @@ constexpr const char* kDomain = "ai.onnx.ml";
 
 const OperatorRow kRows[] = {
     {kDomain, "LinearClassifier", 1, kLatest, 1, 1, 1, 2, "f32|f64|i64|i32", import_linear_classifier,
-     "classes by linear scores; labels are integers"},
+     "classes by linear scores; labels are integers or strings"},
     {kDomain, "LinearRegressor", 1, kLatest, 1, 1, 1, 1, "f32|f64|i64|i32", import_linear_regressor,
      "linear functions of features"},
     {kDomain, "SVMClassifier", 1, kLatest, 1, 1, 1, 2, "f32|f64|i64|i32", import_svm_classifier,
-     "classes by support vectors; labels are integers"},
+     "classes by support vectors; labels are integers or strings"},
     {kDomain, "SVMRegressor", 1, kLatest, 1, 1, 1, 1, "f32|f64|i64|i32", import_svm_regressor,
      "regression by support vectors"},
 };

@@ -22,7 +22,10 @@ bool check_kind(NodeContext& node, int input, Kind kind, const char* wanted) {
 }
 
 bool check_sequence(NodeContext& node, int input) {
-  return check_kind(node, input, Kind::Sequence, "a sequence");
+  return check_kind(node, input, Kind::Sequence, "a sequence") &&
+         node.check(!is_map(node.input(input)), node.input_label(input) +
+                                                    " is a map, or a sequence of maps, " +
+                                                    "wants a sequence of tensors");
 }
 
 const Type& element_type(Value sequence) {

@@ -40,7 +40,7 @@ Value tree_features(NodeContext& node) {
 
 // One class has all votes: its score decides between the two labels, against a half where all weights are
 // probabilities, as in ONNX Runtime.
-void import_binary(NodeContext& node, NamedNodes& named, Votes votes, Value x, const Ints& labels,
+void import_binary(NodeContext& node, NamedNodes& named, Votes votes, Value x, const LiteralRef& labels,
                    const Doubles& base, PostTransform transform) {
   bool second = votes.targets[0] == 1;
   if (base.size() > (second ? 0u : 1u))
@@ -65,10 +65,10 @@ void import_binary(NodeContext& node, NamedNodes& named, Votes votes, Value x, c
 
 // The label of the largest score among the classes that have votes. Of two classes too, where ONNX Runtime
 // asks for a positive score of the second.
-void import_several(NodeContext& node, NamedNodes& named, const Votes& votes, Value x, const Ints& labels,
-                    const Doubles& base, PostTransform transform) {
-  auto classes = static_cast<int64_t>(labels.size());
-  if (!base.empty() && !check_length(node, "base_values", base.size(), labels.size())) return;
+void import_several(NodeContext& node, NamedNodes& named, const Votes& votes, Value x,
+                    const LiteralRef& labels, const Doubles& base, PostTransform transform) {
+  auto classes = labels->num_elements();
+  if (!base.empty() && !check_length(node, "base_values", base.size(), at(classes))) return;
   add_votes(named, votes);
   Value scores = named.forest.evaluate(node, x, classes, Opcode::Add);
   if (!scores) return;
@@ -88,18 +88,18 @@ void import_tree_classifier(NodeContext& node) {
   Value x = tree_features(node);
   auto features = x ? node.static_dim(0, 1) : std::nullopt;
   if (!labels || !features) return;
-  if (!node.check(labels->size() > 1, "attribute classlabels_int64s has one label, wants two or more"))
-    return;
+  if (!node.check(labels->num_elements() > 1, "has one label of a class, wants two or more")) return;
   auto named = read_named_nodes(node, *features, x.dtype());
   if (!named) return;
-  auto votes = read_votes(node, *named, "class", static_cast<int64_t>(labels->size()));
+  auto votes = read_votes(node, *named, "class", labels->num_elements());
   Doubles base = reals_attribute(node, "base_values");
   if (!votes || node.failed()) return;
   bool one =
       !votes->targets.empty() && std::all_of(votes->targets.begin(), votes->targets.end(),
                                              [&](int64_t target) { return target == votes->targets[0]; });
-  if (labels->size() == 2 && one) return import_binary(node, *named, *votes, x, *labels, base, transform);
-  import_several(node, *named, *votes, x, *labels, base, transform);
+  if (labels->num_elements() == 2 && one)
+    return import_binary(node, *named, *votes, x, labels, base, transform);
+  import_several(node, *named, *votes, x, labels, base, transform);
 }
 
 // --- Regression.
@@ -174,7 +174,7 @@ const OperatorRow kRows[] = {
     {kDomain, "TreeEnsemble", 5, kLatest, 1, 1, 1, 1, "f16|f32|f64", import_tree_ensemble,
      "sums, means or extremes over the leaves of decision trees"},
     {kDomain, "TreeEnsembleClassifier", 1, kLatest, 1, 1, 1, 2, "f32|f64|i64|i32", import_tree_classifier,
-     "classes by decision trees; labels are integers"},
+     "classes by decision trees; labels are integers or strings"},
     {kDomain, "TreeEnsembleRegressor", 1, kLatest, 1, 1, 1, 1, "f32|f64|i64|i32", import_tree_regressor,
      "regression by decision trees"},
 };

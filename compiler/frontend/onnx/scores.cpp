@@ -67,26 +67,27 @@ Value both_classes(NodeContext& node, Value scores, Value negative, PostTransfor
   return logistic ? node.unary(Opcode::Logistic, pair) : pair;
 }
 
-std::optional<Ints> class_labels(NodeContext& node, std::string_view integers, std::string_view strings) {
-  if (node.has_attribute(strings) && !node.strings_attribute(strings).empty())
-    return node.fail_unsupported("attribute " + std::string(strings) +
-                                 ": labels that are strings are not supported"),
-           std::nullopt;
+LiteralRef class_labels(NodeContext& node, std::string_view integers, std::string_view strings) {
+  std::vector<std::string> names = node.strings_attribute(strings);
+  if (!names.empty()) {
+    auto count = static_cast<int64_t>(names.size());
+    return Literal::strings({count}, std::move(names));
+  }
   Ints labels = node.unbounded_ints_attribute(integers);
-  if (node.failed() ||
-      !node.check(!labels.empty(), "attribute " + std::string(integers) + " is missing or empty"))
-    return std::nullopt;
-  return labels;
+  bool given =
+      !node.failed() && node.check(!labels.empty(), "attribute " + std::string(integers) + " or " +
+                                                        std::string(strings) + " is missing or empty");
+  return given ? Literal::of_i64(labels) : nullptr;
 }
 
-Value labels_of(NodeContext& node, const Ints& labels, Value classes) {
-  bool counted = true; // labels 0, 1, 2, ... are the indices themselves
-  for (size_t i = 0; i < labels.size(); ++i) counted = counted && labels[i] == static_cast<int64_t>(i);
+Value labels_of(NodeContext& node, const LiteralRef& labels, Value classes) {
+  bool counted = labels->dtype() == DType::I64; // labels 0, 1, 2, ... are the indices themselves
+  for (int64_t i = 0; counted && i < labels->num_elements(); ++i) counted = labels->get_int(i) == i;
   if (counted) return classes;
-  return node.op(Opcode::Gather, {node.constant_ints(labels), classes}, {{"axis", int64_t{0}}});
+  return node.op(Opcode::Gather, {node.constant(labels), classes}, {{"axis", int64_t{0}}});
 }
 
-Value best_labels(NodeContext& node, const Ints& labels, Value scores) {
+Value best_labels(NodeContext& node, const LiteralRef& labels, Value scores) {
   Attributes attributes{{"dim", int64_t{1}}, {"kind", Word{"max"}}, {"select_last", false}};
   return labels_of(node, labels, node.op(Opcode::ArgReduce, {scores}, attributes));
 }

@@ -15,12 +15,12 @@ Value post_transformed(NodeContext& node, Value scores, PostTransform transform)
 // nothing, as in ONNX Runtime, but for Probit, which fails.
 Value both_classes(NodeContext& node, Value scores, Value negative, PostTransform transform);
 
-// Labels of classes: integers. Strings are not supported.
-std::optional<Ints> class_labels(NodeContext& node, std::string_view integers, std::string_view strings);
+// Labels of classes, integers or strings: not empty, or null after a failure.
+LiteralRef class_labels(NodeContext& node, std::string_view integers, std::string_view strings);
 // The label of each index in `classes` (i64), which must be in range.
-Value labels_of(NodeContext& node, const Ints& labels, Value classes);
+Value labels_of(NodeContext& node, const LiteralRef& labels, Value classes);
 // The label of the first largest score of each row [N].
-Value best_labels(NodeContext& node, const Ints& labels, Value scores);
+Value best_labels(NodeContext& node, const LiteralRef& labels, Value scores);
 
 // Input 0, [N,F] or a row [F], as [N,F] of f32. Null after a failure.
 Value feature_rows(NodeContext& node);

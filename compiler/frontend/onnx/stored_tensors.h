@@ -15,11 +15,12 @@ Expected<std::vector<NamedTensor>> read_stored_tensors(const std::string& folder
 Expected<std::vector<size_t>> match_stored_inputs(const ModelFacts& facts,
                                                   const std::vector<NamedTensor>& tensors);
 
-// Whether it is neither a sequence nor an optional.
+// Whether it is neither a sequence nor an optional nor a map.
 bool is_tensor(const ValueFacts& value);
+bool is_map(const ValueFacts& value);
 
 // The inputs of a data set by the names that a module has for them: tensors, and the elements of sequences
-// and optionals, whose lengths are for ImportOptions.
+// and optionals, whose lengths are for ImportOptions, and keys and values of maps.
 struct StoredInputs {
   std::map<std::string, LiteralRef> tensors;
   std::map<std::string, int64_t> lengths;
@@ -28,21 +29,24 @@ struct StoredInputs {
 // Tensors are matched as above; where the model has other inputs, files come in the order of the inputs.
 Expected<StoredInputs> read_stored_inputs(const std::string& folder, const ModelFacts& facts);
 
-// An output of a data set: a tensor, or those that it holds.
+// An output of a data set: a tensor, or those that it holds. Of a map the values, of a sequence of maps each
+// one's as a row, in the order of the keys.
 struct StoredOutput {
   std::string name;
   bool is_sequence = false;
   std::vector<LiteralRef> tensors;
+  LiteralRef keys; // of maps; no elements where a sequence of maps has none
 };
 
 Expected<std::vector<StoredOutput>> read_stored_outputs(const std::string& folder, const ModelFacts& facts);
 
-// Outputs as results of a module: elements of a sequence by themselves, or as the rows of one result that has
-// the sequence's name.
+// Outputs as what a module gives, by its results' names: elements of a sequence by themselves, or as the rows
+// of one result that has the sequence's name; values and keys of maps in the order of the keys that were got.
 std::vector<LiteralRef> as_results(const std::vector<StoredOutput>& outputs,
-                                   const std::vector<std::string>& result_names);
+                                   const std::vector<std::string>& result_names,
+                                   const std::vector<LiteralRef>& got);
 
-// Adds what the file holds for the input: a tensor, a sequence or an optional, as its type says.
+// Adds what the file holds for the input: a tensor, a sequence, an optional or a map, as its type says.
 Result add_stored_input(const std::string& path, const ValueFacts& input, StoredInputs& inputs);
 
 } // namespace firn::onnx

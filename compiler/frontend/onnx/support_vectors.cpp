@@ -252,18 +252,19 @@ Value probabilities(NodeContext& node, Value scores, const Classes& classes, con
 
 // The label of the largest score, but of two labels the second where that score is large enough, as in ONNX
 // Runtime.
-Value linear_labels(NodeContext& node, const Machine& machine, const Ints& labels, Value scores) {
+Value linear_labels(NodeContext& node, const Machine& machine, const LiteralRef& labels, Value scores) {
   Value best = best_labels(node, labels, scores);
-  if (labels.size() != 2) return best;
+  if (labels->num_elements() != 2) return best;
   bool positive =
       std::all_of(machine.coefficients.begin(), machine.coefficients.end(), [](double c) { return c >= 0; });
   Value most = node.reduce(Opcode::Maximum, scores, {1}, false);
   Value second = node.compare(positive ? "ge" : "gt", most, node.scalar(DType::F32, positive ? 0.5 : 0));
-  return node.select(second, node.scalar_int(DType::I64, labels[1]), best);
+  return node.select(second, labels_of(node, labels, node.scalar_int(DType::I64, 1)), best);
 }
 
-void import_linear(NodeContext& node, const Machine& machine, const Ints& labels, PostTransform transform) {
-  auto count = static_cast<int64_t>(labels.size()), features = machine.x.dim(1);
+void import_linear(NodeContext& node, const Machine& machine, const LiteralRef& labels,
+                   PostTransform transform) {
+  auto count = labels->num_elements(), features = machine.x.dim(1);
   auto found = static_cast<int64_t>(machine.coefficients.size());
   if (!node.check(found / features == count && found % features == 0,
                   "attribute coefficients has " + std::to_string(found) + " elements for " +
@@ -284,8 +285,8 @@ void import_svm_classifier(NodeContext& node) {
   auto prob_a = node.floats_attribute("prob_a"), prob_b = node.floats_attribute("prob_b");
   auto labels = class_labels(node, "classlabels_ints", "classlabels_strings");
   if (!machine || !labels) return;
-  if (sizes.empty()) return import_linear(node, *machine, *labels, transform);
-  auto classes = read_classes(node, *machine, sizes, static_cast<int64_t>(labels->size()));
+  if (sizes.empty()) return import_linear(node, *machine, labels, transform);
+  auto classes = read_classes(node, *machine, sizes, labels->num_elements());
   if (!classes ||
       !node.check(prob_a.size() == prob_b.size() &&
                       (prob_a.empty() || static_cast<int64_t>(prob_a.size()) == classes->pairs),
@@ -294,7 +295,7 @@ void import_svm_classifier(NodeContext& node) {
     return;
   Value scores = pair_scores(node, *machine, *classes);
   // Votes decide, not the probabilities, as in ONNX Runtime.
-  node.set_output(0, best_labels(node, *labels, votes(node, scores, *classes)));
+  node.set_output(0, best_labels(node, labels, votes(node, scores, *classes)));
   if (!prob_a.empty()) {
     Value shares = probabilities(node, scores, *classes, prob_a, prob_b);
     return node.set_output(1, post_transformed(node, shares, transform));

@@ -20,7 +20,12 @@ public:
   OpenDims(const wire::GraphProto& graph, const ImportOptions& options) : options_(options), known_(options) {
     for (const auto& tensor : graph.initializer()) initializers_.insert(tensor.name());
     for (const auto& tensor : graph.sparse_initializer()) initializers_.insert(tensor.values().name());
-    for (const auto& input : graph.input()) bind_by_shape(input);
+    for (const auto& input : graph.input()) {
+      bind_by_shape(input);
+      if (!input.type().has_map_type()) continue;
+      auto parts = element_inputs(input, options);
+      for (const auto& part : parts.value_or(std::vector<wire::ValueInfoProto>())) bind_by_shape(part);
+    }
     for (const auto& input : graph.input())
       for (const auto& dim : input.type().tensor_type().shape().dim()) names_.insert(dim.dim_param());
     for (const auto& input : graph.input()) {

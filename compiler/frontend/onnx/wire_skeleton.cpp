@@ -31,8 +31,9 @@ uint32_t kept_fields(WireMessage kind) {
   case WireMessage::Tensor: return fields({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14});
   case WireMessage::SparseTensor: return fields({1, 2, 3});
   case WireMessage::Function: return fields({1, 4, 5, 6, 7, 9, 10, 11, 13});
-  case WireMessage::Sequence: return fields({1, 2, 3});
+  case WireMessage::Sequence: return fields({1, 2, 3, 6});
   case WireMessage::Optional: return fields({1, 2, 3, 5});
+  case WireMessage::Map: return fields({1, 2, 3, 4, 5});
   }
   FIRN_UNREACHABLE("wire message");
 }
@@ -66,6 +67,10 @@ std::optional<WireMessage> nested(WireMessage kind, uint32_t field) {
     break;
   case WireMessage::Sequence:
     if (field == 3) return WireMessage::Tensor;
+    if (field == 6) return WireMessage::Map;
+    break;
+  case WireMessage::Map:
+    if (field == 5) return WireMessage::Sequence;
     break;
   case WireMessage::Optional:
     if (field == 3) return WireMessage::Tensor;

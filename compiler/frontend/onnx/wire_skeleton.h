@@ -10,7 +10,18 @@
 
 namespace firn::onnx {
 
-enum class WireMessage { Model, Graph, Node, Attribute, Tensor, SparseTensor, Function, Sequence, Optional };
+enum class WireMessage {
+  Model,
+  Graph,
+  Node,
+  Attribute,
+  Tensor,
+  SparseTensor,
+  Function,
+  Sequence,
+  Optional,
+  Map
+};
 
 // Copies the message `kind` that `file` holds. Every raw_data field becomes two fields with its offset and
 // length in `file`. Broken encoding, nesting beyond kMaxNesting messages, or a skeleton over 1 GiB is a model

@@ -1,0 +1,1 @@
+2high2high2high2highBo9
