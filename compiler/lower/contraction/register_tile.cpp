@@ -240,14 +240,14 @@ private:
             blocks = loop.extent / block;
     int64_t unroll = steps_per_iteration(loop);
     Requests requests = requests_per_iteration(rows, unroll);
-    if (tiling_.rolls_steps && requests.per_iteration == 0 && !spec_.prefetch_scalar) unroll = 1;
+    if (tiling_.rolls_steps && !requests.any() && !spec_.prefetch_scalar) unroll = 1;
     auto run = [&](const IntExpr& first, int64_t extent, std::vector<Register> in) {
       int64_t main = extent / unroll * unroll;
       in = b_.loop_carried(
           0, main / unroll, 1, std::move(in), [&](const IntExpr& iv, const std::vector<Register>& carried) {
+            request_lines(requests, position, k, first + iv * unroll, unroll);
             std::vector<Register> out =
                 emit_iteration(position, rows, vectors, k, first + iv * unroll, unroll, carried);
-            request_lines(requests, position, k, first + iv * unroll, unroll);
             if (spec_.prefetch_scalar && extent == loop.block)
               request_scalars(position, rows, k, first + block, iv, block / unroll);
             return out;
@@ -310,39 +310,51 @@ private:
   }
 
   // How many lines of the next column group an iteration asks for, so that all rows together ask for all of
-  // it. None where the group is so small beside the work on it that its arrival hardly matters.
+  // it. None where the group is so small beside the work on it that its arrival hardly matters. Both follow
+  // the rows of a run.
   struct Requests {
-    int64_t per_row = 0, per_iteration = 0;
+    IntExpr per_row = 0, per_iteration = 0;
+    bool any() const { return per_iteration.upper_bound() > 0; }
   };
-  Requests requests_per_iteration(int rows, int64_t unroll) const {
-    if (!spec_.prefetch) return {};
-    int64_t positions = rows_around() * rows_per_pass(), steps = 1;
+  Requests requests_per_iteration(int rows, int64_t unroll) {
+    int64_t steps = 1;
     for (const plan::ReductionLoop& loop : spec_.shape.k) steps *= loop.extent;
-    if (spec_.group_lines < positions || steps < unroll) return {};
-    int64_t per_row = (spec_.group_lines + positions - 1) / positions;
-    return {per_row, (per_row * rows + steps / unroll - 1) / (steps / unroll)};
+    if (!spec_.prefetch || steps < unroll) return {};
+    IntExpr positions = at_least_one(rows_around() * rows_per_pass()), lines = spec_.group_lines;
+    Requests requests;
+    requests.per_row = min(floor_div(lines, positions), 1) * ceil_div(lines, positions);
+    requests.per_iteration = ceil_div(requests.per_row * rows, steps / unroll);
+    if (requests.per_iteration.is_constant()) return requests;
+    // Their divisions stay outside of the loop.
+    for (IntExpr* number : {&requests.per_row, &requests.per_iteration})
+      *number = b_.symbolic(b_.index(*number), 0, std::max<int64_t>(0, number->upper_bound()), "lines");
+    return requests;
   }
   // Rows between one column group and the next.
-  int64_t rows_per_pass() const { return tiling_.row_block > 0 ? tiling_.row_block : spec_.shape.m; }
+  IntExpr rows_per_pass() const {
+    return tiling_.row_block > 0 ? min(tiling_.row_block, spec_.m()) : spec_.m();
+  }
   // Rows of tiles that share a column group: the extent of the outer dims that do not select vectors.
-  int64_t rows_around() const {
-    int64_t count = 1;
+  IntExpr rows_around() const {
+    IntExpr count = 1;
     for (size_t i = static_cast<size_t>(spec_.shape.vector_outer_dims); i < spec_.shape.outer.size(); ++i)
-      count *= spec_.shape.outer[i];
+      count = count * spec_.outer(i);
     return count;
   }
   void request_lines(const Requests& requests, const TilePosition& position, const std::vector<IntExpr>& k,
                      const IntExpr& step, int64_t unroll) {
-    if (requests.per_iteration == 0) return;
+    if (!requests.any()) return;
     IntExpr row = 0, iteration = 0;
     for (size_t i = static_cast<size_t>(spec_.shape.vector_outer_dims); i < spec_.shape.outer.size(); ++i)
-      row = row * spec_.shape.outer[i] + position.outer[i];
+      row = row * spec_.outer(i) + position.outer[i];
     for (size_t i = 0; i + 1 < spec_.shape.k.size(); ++i)
       iteration = iteration * spec_.shape.k[i].extent + k[i];
     iteration = iteration * (spec_.shape.k.back().extent / unroll) + floor_div(step, unroll);
     IntExpr in_pass = tiling_.row_block > 0 ? floor_mod(position.row, tiling_.row_block) : position.row;
     IntExpr line = (row * rows_per_pass() + in_pass) * requests.per_row + iteration * requests.per_iteration;
-    for (int64_t i = 0; i < requests.per_iteration; ++i) spec_.prefetch(b_, position, line + i);
+    auto request = [&](const IntExpr& i) { spec_.prefetch(b_, position, line + i); };
+    if (!requests.per_iteration.is_constant()) return b_.loop(0, requests.per_iteration, 1, request);
+    for (int64_t i = 0; i < requests.per_iteration.value(); ++i) request(i);
   }
 
   // One step of the reduction: vectors loaded once, every scalar multiplied into its row.
