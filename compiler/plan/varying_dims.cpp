@@ -8,6 +8,7 @@
 #include "compiler/plan/recurrent.h"
 #include "compiler/plan/roots.h"
 #include "compiler/plan/trees.h"
+#include "compiler/plan/windows.h"
 #include "compiler/plan/winograd.h"
 
 #include <algorithm>
@@ -110,7 +111,8 @@ bool has_plain_extents(const Instruction& instruction) {
 // Of kernels that compute an epilogue of sums in registers.
 std::string check_epilogue(const Instruction& instruction) {
   std::optional<KernelRoot> root = find_contraction(instruction);
-  if (!root) return "it is no dot and no convolution with code per element behind it";
+  if (!root) root = find_pooling(instruction);
+  if (!root) return "it is no dot, no convolution and no pooling with code per element behind it";
   return has_varying_epilogue(instruction, *root) ? "" : "the code behind it wants extents that do not vary";
 }
 
@@ -148,6 +150,10 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
     std::string wrong = check_epilogue(instruction);
     return wrong.empty() ? complete(*winograd, instruction, context) : wrong;
   }
+  if (std::holds_alternative<DepthwisePlan>(plan) || std::holds_alternative<PoolingPlan>(plan)) {
+    std::string wrong = check_epilogue(instruction);
+    return wrong.empty() ? complete(plan, instruction, context) : wrong;
+  }
   return "the algorithm wants extents that do not vary";
 }
 
@@ -162,14 +168,12 @@ std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
   }
   ContractionPlan tiles;
   tiles.tiling.tile.rows = 0;
-  std::vector<KernelPlan> candidates{tiles,
-                                     AttentionPlan{},
-                                     RowsPlan{},
-                                     RecurrentPlan{},
-                                     TreesPlan{},
-                                     ScanPlan{ScanPlan::Algorithm::Scan},
-                                     ScanPlan{ScanPlan::Algorithm::ArgReduce},
-                                     TopKPlan{}};
+  std::vector<KernelPlan> candidates;
+  if (auto plan = plan_depthwise(instruction, context.options)) candidates.push_back(*plan);
+  if (auto plan = plan_pooling(instruction, context.options)) candidates.push_back(*plan);
+  candidates.insert(candidates.end(), {tiles, AttentionPlan{}, RowsPlan{}, RecurrentPlan{}, TreesPlan{},
+                                       ScanPlan{ScanPlan::Algorithm::Scan},
+                                       ScanPlan{ScanPlan::Algorithm::ArgReduce}, TopKPlan{}});
   if (auto plain = plain_algorithm(instruction)) candidates.push_back(PlainPlan{*plain});
   candidates.push_back(ElementsPlan{});
   for (KernelPlan& plan : candidates)

@@ -31,7 +31,7 @@ bool is_channel_blocked(const Type& type, int lanes) {
 bool has_window_tiles(const Type& input, const Type& result, const std::vector<WindowDim>& window,
                       int lanes) {
   return is_channel_blocked(input, lanes) && is_channel_blocked(result, lanes) && lanes >= 2 &&
-         !window.empty() && input.num_elements() > 0 && result.num_elements() > 0 &&
+         !window.empty() && input.at_bound().num_elements() > 0 && result.at_bound().num_elements() > 0 &&
          std::all_of(window.begin(), window.end(),
                      [](const WindowDim& dim) { return dim.input_dilation == 1; });
 }
@@ -43,10 +43,11 @@ int64_t size_of(const std::vector<WindowDim>& window) {
 }
 
 // Tiles of at most `most_pixels` along the last spatial dim, unless that is too short to keep the pipes busy
-// and another is longer. Straight code holds at most `most_steps` positions of windows.
+// and another is longer. Straight code holds at most `most_steps` positions of windows. Of extents that vary
+// the bounds decide.
 WindowTiling cut(const Type& result, const std::vector<WindowDim>& window, int64_t most_pixels,
                  int64_t most_steps) {
-  auto extent = [&](int64_t dim) { return result.dim(static_cast<int>(dim) + 2); };
+  auto extent = [bound = result.at_bound()](int64_t dim) { return bound.dim(static_cast<int>(dim) + 2); };
   WindowTiling tiling;
   tiling.along = static_cast<int64_t>(window.size()) - 1;
   if (extent(tiling.along) < kShortLine)
@@ -81,6 +82,7 @@ const Instruction* depthwise_convolution(const Instruction& instruction, const P
   if (!root || !root->op->is(Opcode::Convolution)) return nullptr;
   const Instruction& convolution = *root->op;
   const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
+  if (!filter.is_static()) return nullptr;
   int64_t groups = convolution.attributes().integer("groups", 1);
   int64_t lanes = options.target.lanes(32), channels = filter.dim(1);
   bool narrow = groups > 1 && channels > 0 && filter.dim(0) == groups * channels && lanes % channels == 0 &&
@@ -110,7 +112,7 @@ bool is_simple_pooling(const Instruction& pooling) {
 std::string check(const WindowTiling& tiling, const Type& result, size_t dims) {
   if (tiling.along < 0 || tiling.along >= static_cast<int64_t>(dims))
     return "tiles lie along a spatial dim, of which there are " + std::to_string(dims);
-  int64_t extent = result.dim(static_cast<int>(tiling.along) + 2);
+  int64_t extent = result.at_bound().dim(static_cast<int>(tiling.along) + 2);
   if (tiling.pixels < 1 || tiling.pixels > extent)
     return "a tile has 1 to " + std::to_string(extent) + " pixels of its line";
   return "";

@@ -151,6 +151,13 @@ TEST_CASE("rows of a product vary in every order of loops", "[extents]") {
   }
 }
 
+TEST_CASE("columns that come from far are asked for by as many rows as a run has", "[extents]") {
+  std::string text = product_of(128, 160, "[0, 2000]"); // far more rows than a group of columns has lines
+  expect_everywhere(text, {.tolerance = 1e-5, .extents = values_of("m", {2000, 0, 1, 2, 7, 16, 17, 130})});
+  kernel::Program program = lower_text(text, "x86-64-v3");
+  CHECK(count_ops(program.kernels[0]->body, kernel::OpKind::Prefetch) > 0);
+}
+
 TEST_CASE("rows of narrow products vary", "[extents]") {
   auto narrow = [](const std::string& lhs, const std::string& rhs, const std::string& result) {
     return module_of({"m in [0, 19]"}, "%x: " + lhs + "[m,20], %y: " + rhs + "[20,24]",

@@ -167,16 +167,18 @@ DepthwiseConvolution::Registers DepthwiseConvolution::add_line(Builder& b,
                          ? taps_[static_cast<size_t>(flat_tap(k).value() * channels_ + channel)]
                          : load_tap(b, position, k, channel));
   }
-  for (const auto& [column, uses] : segment.columns) {
-    kernel::Register input = load_input(b, position, k, column);
-    for (int64_t channel = 0; channel < channels_; ++channel) {
-      kernel::Register lanes = spread_channel(b, input, channel);
-      for (const WindowUse& use : uses) {
-        kernel::Register& sum = sums[static_cast<size_t>(use.pixel)];
-        sum = b.fma(lanes, taps[static_cast<size_t>(use.tap * channels_ + channel)], sum);
+  for (const auto& [column, uses] : segment.columns)
+    sums = tiles_.at_column(b, segment, position, column, std::move(sums), [&](Registers added) {
+      kernel::Register input = load_input(b, position, k, column);
+      for (int64_t channel = 0; channel < channels_; ++channel) {
+        kernel::Register lanes = spread_channel(b, input, channel);
+        for (const WindowUse& use : uses) {
+          kernel::Register& sum = added[static_cast<size_t>(use.pixel)];
+          sum = b.fma(lanes, taps[static_cast<size_t>(use.tap * channels_ + channel)], sum);
+        }
       }
-    }
-  }
+      return added;
+    });
   return sums;
 }
 

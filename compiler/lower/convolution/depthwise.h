@@ -16,7 +16,9 @@ public:
   const WindowTiles& tiles() const { return tiles_; }
   PackedOperand packed_taps() const;
   std::string algorithm() const;
-  int64_t flops() const { return 2 * convolution_->type().num_elements() * tiles_.window_size() * channels_; }
+  int64_t flops() const {
+    return 2 * convolution_->type().at_bound().num_elements() * tiles_.window_size() * channels_;
+  }
 
   // The kernel's parallel loop and all within.
   void emit(kernel::Builder& builder, const ContractionBinding& binding);

@@ -39,7 +39,7 @@ public:
     binding_.sum_dtype = root_.op->type().dtype;
     binding_.scalar = maker.read(root_.operands[0]);
     bind_result(maker, instruction_, root_, binding_);
-    maker.set_flops(root_.op->type().num_elements() * tiles_.window_size());
+    maker.set_flops(root_.op->type().at_bound().num_elements() * tiles_.window_size());
     tiles_.emit(
         b, [](const WindowTiles::Position&) {},
         [&](const WindowTiles::Segment& segment, const WindowTiles::Position& position, bool clipped) {
@@ -86,17 +86,20 @@ private:
   // Line by line of the window, or column by column.
   Registers pool_lines(Builder& b, const WindowTiles::Segment& segment, const WindowTiles::Position& position,
                        Registers starts) const {
-    return tiles_.over_window(b, position, true, std::move(starts),
-                              [&](std::vector<IntExpr>& k, Registers pixels) {
-                                for (const auto& [column, uses] : segment.columns) {
-                                  kernel::Register input = load(b, position, k, column);
-                                  for (const WindowUse& use : uses) {
-                                    kernel::Register& pixel = pixels[static_cast<size_t>(use.pixel)];
-                                    pixel = combine(b, input, pixel);
-                                  }
-                                }
-                                return pixels;
-                              });
+    return tiles_.over_window(
+        b, position, true, std::move(starts), [&](std::vector<IntExpr>& k, Registers pixels) {
+          for (const auto& [column, uses] : segment.columns)
+            pixels =
+                tiles_.at_column(b, segment, position, column, std::move(pixels), [&](Registers reduced) {
+                  kernel::Register input = load(b, position, k, column);
+                  for (const WindowUse& use : uses) {
+                    kernel::Register& pixel = reduced[static_cast<size_t>(use.pixel)];
+                    pixel = combine(b, input, pixel);
+                  }
+                  return reduced;
+                });
+          return pixels;
+        });
   }
 
   Registers pool_columns(Builder& b, const WindowTiles::Segment& segment,

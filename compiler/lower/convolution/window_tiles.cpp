@@ -20,9 +20,12 @@ WindowTiles::WindowTiles(const Type& input, const Type& result, std::vector<Wind
                          const plan::WindowTiling& tiling)
     : input_(input), result_(result), window_(std::move(window)), lanes_(lanes),
       along_(static_cast<size_t>(tiling.along)), straight_(tiling.straight) {
-  int64_t extent = out_extent(along_);
-  for (int64_t first = 0; first < extent; first += tiling.pixels)
-    add_tile(first, static_cast<int>(std::min(tiling.pixels, extent - first)));
+  bool varies = !in_extent(along_).is_constant() || !out_extent(along_).is_constant();
+  if (varies)
+    add_varying_tiles(static_cast<int>(tiling.pixels));
+  else
+    for (int64_t first = 0, end = out_extent(along_).value(); first < end; first += tiling.pixels)
+      add_tile(first, static_cast<int>(std::min(tiling.pixels, end - first)));
 }
 
 int64_t WindowTiles::window_size() const {
@@ -32,9 +35,9 @@ int64_t WindowTiles::window_size() const {
 }
 
 int64_t WindowTiles::count() const {
-  int64_t count = (out_extent(along_) + pixels() - 1) / pixels();
+  int64_t count = (out_extent(along_).value() + pixels() - 1) / pixels();
   for (size_t i = 0; i < window_.size(); ++i)
-    if (i != along_) count *= out_extent(i);
+    if (i != along_) count *= out_extent(i).value();
   return count;
 }
 
@@ -42,34 +45,60 @@ IntExpr WindowTiles::tile_number(const Position& position) const {
   IntExpr number = 0;
   for (size_t i = 0; i < window_.size(); ++i)
     if (i != along_) number = number * out_extent(i) + position.pixel[i + 2];
-  int64_t tiles = (out_extent(along_) + pixels() - 1) / pixels();
-  return number * tiles + floor_div(position.pixel[along_ + 2], pixels());
+  return number * ceil_div(out_extent(along_), pixels()) + floor_div(position.pixel[along_ + 2], pixels());
+}
+
+WindowTiles::Inside WindowTiles::inside(size_t i) const {
+  const WindowDim& w = window_[i];
+  IntExpr first = min(max(ceil_div(w.pad_low, w.stride), 0), out_extent(i));
+  IntExpr room = in_extent(i) + w.pad_low - w.dilated_size();
+  return {first, max(first, min(floor_div(room, w.stride) + 1, out_extent(i)))};
+}
+
+WindowColumns WindowTiles::columns_of(int pixels, const std::function<bool(int64_t column)>& exists) const {
+  const WindowDim& w = window_[along_];
+  WindowColumns columns;
+  for (int p = 0; p < pixels; ++p)
+    for (int64_t j = 0; j < w.size; ++j)
+      if (int64_t column = p * w.stride + j * w.dilation; exists(column)) columns[column].push_back({p, j});
+  return columns;
 }
 
 void WindowTiles::add_tile(int64_t first, int pixels) {
   const WindowDim& w = window_[along_];
-  WindowColumns columns;
-  for (int p = 0; p < pixels; ++p)
-    for (int64_t j = 0; j < w.size; ++j) {
-      int64_t at = (first + p) * w.stride + j * w.dilation - w.pad_low;
-      if (at >= 0 && at < in_extent(along_)) columns[p * w.stride + j * w.dilation].push_back({p, j});
-    }
+  WindowColumns columns = columns_of(pixels, [&](int64_t column) {
+    int64_t at = first * w.stride + column - w.pad_low;
+    return at >= 0 && at < in_extent(along_).value();
+  });
   if (!segments_.empty() && segments_.back().pixels == pixels && segments_.back().columns == columns)
-    ++segments_.back().tiles;
+    segments_.back().tiles = segments_.back().tiles + 1;
   else
     segments_.push_back({first, 1, pixels, std::move(columns)});
+}
+
+void WindowTiles::add_varying_tiles(int pixels) {
+  Inside within = inside(along_);
+  auto columns = [&](int count) { return columns_of(count, [](int64_t) { return true; }); };
+  IntExpr count = within.end - within.first;
+  segments_.push_back({within.first, floor_div(count, pixels), pixels, columns(pixels)});
+  for (int whole = pixels, rest = pixels / 2; rest > 0; whole = rest, rest /= 2) {
+    count = floor_mod(count, whole);
+    segments_.push_back({within.end - count, floor_div(count, rest), rest, columns(rest)});
+  }
+  edges_ = Segment{within.first, within.first + out_extent(along_) - within.end, 1, columns(1), true};
 }
 
 // Blocks of channels outermost, so that the lines of a block's image stay near; cut along the first spatial
 // dim where blocks alone are too few for threads.
 void WindowTiles::emit(Builder& b, const std::function<void(const Position&)>& block,
                        const TileBody& tile) const {
-  int64_t blocks = (result_.dim(1) + lanes_ - 1) / lanes_, images = result_.dim(0) * blocks;
-  int64_t lines = along_ == 0 ? 1 : out_extent(0);
-  int64_t pieces = std::clamp<int64_t>(kPieces / images, 1, lines), chunk = (lines + pieces - 1) / pieces;
-  pieces = (lines + chunk - 1) / chunk;
+  int64_t blocks = (result_.dim(1) + lanes_ - 1) / lanes_;
+  IntExpr images = result_.dims[0].extent * blocks, lines = along_ == 0 ? IntExpr(1) : out_extent(0);
+  IntExpr pieces = min(max(floor_div(kPieces, at_least_one(images)), 1), at_least_one(lines)),
+          chunk = ceil_div(lines, pieces);
+  pieces = ceil_div(lines, at_least_one(chunk));
   IntExpr p = b.set_parallel(images * pieces);
-  IntExpr image = floor_div(p, pieces), piece = floor_mod(p, pieces);
+  IntExpr image = floor_div(p, at_least_one(pieces)), piece = floor_mod(p, at_least_one(pieces));
   Position position = block_position(floor_div(image, blocks), floor_mod(image, blocks));
   block(position);
   emit_lines(b, 0, {0, piece * chunk, min(piece * chunk + chunk, lines)}, position, tile);
@@ -96,7 +125,8 @@ void WindowTiles::emit_lines(Builder& b, size_t dim, const Lines& lines, Positio
                              const TileBody& tile) const {
   if (dim == window_.size()) return emit_line(b, position, tile);
   auto next = [&] {
-    emit_lines(b, dim + 1, {0, 0, dim + 1 < window_.size() ? out_extent(dim + 1) : 0}, position, tile);
+    emit_lines(b, dim + 1, {0, 0, dim + 1 < window_.size() ? out_extent(dim + 1) : IntExpr(0)}, position,
+               tile);
   };
   if (dim == along_) return next();
   b.loop(lines.lower, lines.upper, 1, [&](const IntExpr& iv) {
@@ -108,44 +138,58 @@ void WindowTiles::emit_lines(Builder& b, size_t dim, const Lines& lines, Positio
 // Whether straight code would hold two tiles.
 bool WindowTiles::has_single_neighbours() const {
   for (size_t i = 1; i < segments_.size(); ++i)
-    if (segments_[i - 1].tiles == 1 && segments_[i].tiles == 1) return true;
+    if (segments_[i - 1].tiles == IntExpr(1) && segments_[i].tiles == IntExpr(1)) return true;
   return false;
+}
+
+void WindowTiles::emit_segment(Builder& b, const Segment& segment, Position& position, bool clipped,
+                               const TileBody& tile) const {
+  b.loop(0, segment.tiles, 1, [&](const IntExpr& number) {
+    IntExpr& pixel = position.pixel[along_ + 2];
+    pixel = number * segment.pixels + segment.first;
+    // Those before the first whose window is inside, then those behind the last.
+    if (segment.at_edge)
+      pixel = number + min(max(number - segment.first + 1, 0), 1) * (inside(along_).end - segment.first);
+    tile(segment, position, clipped);
+  });
+}
+
+bool WindowTiles::is_never_inside() const {
+  for (size_t i = 0; i < window_.size(); ++i)
+    if (Inside range = inside(i); i != along_ && (range.end - range.first).upper_bound() <= 0) return true;
+  return false;
+}
+
+std::optional<Register> WindowTiles::emit_inside(Builder& b, const Position& position) const {
+  std::optional<Register> all;
+  auto require = [&](kernel::Predicate predicate, const IntExpr& at, const IntExpr& bound) {
+    Register holds = b.compare(kernel::OpKind::SCmp, predicate, b.index(at), b.index(bound));
+    all = all ? b.binary(kernel::OpKind::And, *all, holds) : holds;
+  };
+  for (size_t i = 0; i < window_.size(); ++i) {
+    if (i == along_) continue;
+    Inside range = inside(i);
+    if (range.first.upper_bound() > 0) require(kernel::Predicate::Ge, position.pixel[i + 2], range.first);
+    if (range.end != out_extent(i)) require(kernel::Predicate::Lt, position.pixel[i + 2], range.end);
+  }
+  return all;
 }
 
 void WindowTiles::emit_line(Builder& b, Position& position, const TileBody& tile) const {
   auto emit_tiles = [&](bool clipped) {
-    auto emit_segment = [&](int i) {
-      const Segment& segment = segments_[static_cast<size_t>(i)];
-      b.loop(0, segment.tiles, 1, [&](const IntExpr& number) {
-        position.pixel[along_ + 2] = number * segment.pixels + segment.first;
-        tile(segment, position, clipped);
-      });
-    };
+    auto emit = [&](int i) { emit_segment(b, segments_[static_cast<size_t>(i)], position, clipped, tile); };
     int count = static_cast<int>(segments_.size());
-    if (!clipped && has_single_neighbours()) return emit_pieces(b, count, emit_segment);
-    for (int i = 0; i < count; ++i) emit_segment(i);
+    if (!clipped && has_single_neighbours()) return emit_pieces(b, count, emit);
+    for (int i = 0; i < count; ++i) emit(i);
   };
-  Register inside;
-  bool never = false;
-  auto require = [&](kernel::Predicate predicate, const IntExpr& at, int64_t bound) {
-    Register holds = b.compare(kernel::OpKind::SCmp, predicate, b.index(at), b.index(bound));
-    inside = inside ? b.binary(kernel::OpKind::And, inside, holds) : holds;
-  };
-  for (size_t i = 0; i < window_.size() && straight_; ++i) {
-    if (i == along_) continue;
-    const WindowDim& w = window_[i];
-    int64_t low = std::max<int64_t>((w.pad_low + w.stride - 1) / w.stride, 0);
-    int64_t room = in_extent(i) + w.pad_low - w.dilated_size();
-    int64_t high = room < 0 ? 0 : std::min(room / w.stride + 1, out_extent(i));
-    never |= low >= high;
-    if (never) break;
-    if (low > 0) require(kernel::Predicate::Ge, position.pixel[i + 2], low);
-    if (high < out_extent(i)) require(kernel::Predicate::Lt, position.pixel[i + 2], high);
-  }
-  if (!straight_ || never) return emit_tiles(/*clipped=*/true);
-  if (!inside) return emit_tiles(/*clipped=*/false);
-  b.if_then_else(
-      inside, [&] { return emit_tiles(false), Registers{}; }, [&] { return emit_tiles(true), Registers{}; });
+  bool is_clipped = !straight_ || is_never_inside();
+  if (std::optional<Register> is_inside = is_clipped ? std::nullopt : emit_inside(b, position))
+    b.if_then_else(
+        *is_inside, [&] { return emit_tiles(false), Registers{}; },
+        [&] { return emit_tiles(true), Registers{}; });
+  else
+    emit_tiles(is_clipped);
+  if (edges_) emit_segment(b, *edges_, position, /*clipped=*/true, tile);
 }
 
 WindowTiles::Registers WindowTiles::over_window(Builder& b, const Position& position, bool clipped,
@@ -164,7 +208,7 @@ WindowTiles::Registers WindowTiles::over_window(Builder& b, const Position& posi
     }
     IntExpr start = position.pixel[dim + 2] * w.stride - w.pad_low;
     IntExpr lower = max(0, ceil_div(start * -1, w.dilation));
-    IntExpr upper = min(w.size, floor_div(IntExpr(in_extent(dim) - 1) - start, w.dilation) + 1);
+    IntExpr upper = min(w.size, floor_div(in_extent(dim) - 1 - start, w.dilation) + 1);
     return b.loop_carried(lower, upper, 1, std::move(carried),
                           [&](const IntExpr& iv, const Registers& inner) {
                             k[dim] = iv;
@@ -172,6 +216,19 @@ WindowTiles::Registers WindowTiles::over_window(Builder& b, const Position& posi
                           });
   };
   return nest(0, std::move(values));
+}
+
+WindowTiles::Registers WindowTiles::at_column(Builder& b, const Segment& segment, const Position& position,
+                                              int64_t column, Registers values,
+                                              const std::function<Registers(Registers values)>& body) const {
+  if (!segment.at_edge) return body(std::move(values));
+  const WindowDim& w = window_[along_];
+  IntExpr at = position.pixel[along_ + 2] * w.stride + column - w.pad_low;
+  // Below 0 it is beyond any extent.
+  Register is_inside =
+      b.compare(kernel::OpKind::UCmp, kernel::Predicate::Lt, b.index(at), b.index(in_extent(along_)));
+  return b.if_then_else(
+      is_inside, [&] { return body(values); }, [&] { return values; });
 }
 
 WindowTiles::Index WindowTiles::input_index(const Position& position, const std::vector<IntExpr>& k,

@@ -2,7 +2,8 @@
 // of output pixels along one spatial dim (`along`), one vector of channels each. Tiles whose taps fall partly
 // outside the input are told apart from others at compile time; in the other dims, lines of the window
 // outside the input are left out by the bounds of loops, and straight code serves positions where the whole
-// window is inside.
+// window is inside. Where the extent of `along` varies, whole tiles cover the pixels whose window is inside,
+// shorter ones what these leave, and pixels at either edge are tiles of their own, which look where they are.
 #pragma once
 
 #include "compiler/lower/lowering_context.h"
@@ -10,6 +11,7 @@
 #include "compiler/plan/kernel_plan.h"
 
 #include <map>
+#include <optional>
 
 namespace firn::lower {
 
@@ -29,9 +31,10 @@ public:
   using Registers = std::vector<kernel::Register>;
   // Tiles in a row that take the same taps.
   struct Segment {
-    int64_t first = 0, tiles = 0;
+    IntExpr first = 0, tiles = 0;
     int pixels = 0;
     WindowColumns columns;
+    bool at_edge = false; // columns may lie outside
   };
   // Where a tile stands: batch, first channel, first pixel's spatial position; the number of the channel
   // block.
@@ -51,7 +54,7 @@ public:
   const Type& input() const { return input_; }
   const std::vector<WindowDim>& window() const { return window_; }
   int64_t window_size() const;
-  // Of one block of channels of one image, and the number of one of them.
+  // Of one block of channels of one image, where extents do not vary, and the number of one of them.
   int64_t count() const;
   IntExpr tile_number(const Position& position) const;
 
@@ -71,13 +74,24 @@ public:
   using Line = std::function<Registers(std::vector<IntExpr>& k, const Registers& values)>;
   Registers over_window(kernel::Builder& builder, const Position& position, bool clipped, Registers values,
                         const Line& line) const;
+  // `body` for a column of the tile, which takes `values` further; not where the column lies outside.
+  Registers at_column(kernel::Builder& builder, const Segment& segment, const Position& position,
+                      int64_t column, Registers values,
+                      const std::function<Registers(Registers values)>& body) const;
   // The input's index of a column of the tile, at position k of the window in the other dims.
   Index input_index(const Position& position, const std::vector<IntExpr>& k, int64_t column) const;
 
 private:
-  int64_t in_extent(size_t i) const { return input_.dim(static_cast<int>(i) + 2); }
-  int64_t out_extent(size_t i) const { return result_.dim(static_cast<int>(i) + 2); }
+  const IntExpr& in_extent(size_t i) const { return input_.dims[i + 2].extent; }
+  const IntExpr& out_extent(size_t i) const { return result_.dims[i + 2].extent; }
+  // Positions whose whole window is inside in this dim.
+  struct Inside {
+    IntExpr first, end;
+  };
+  Inside inside(size_t i) const;
+  WindowColumns columns_of(int pixels, const std::function<bool(int64_t column)>& exists) const;
   void add_tile(int64_t first, int pixels);
+  void add_varying_tiles(int pixels);
   struct Lines {
     IntExpr first, lower, upper; // first + [lower, upper)
   };
@@ -85,6 +99,11 @@ private:
                   const TileBody& tile) const;
   Position block_position(const IntExpr& image, const IntExpr& block) const;
   bool has_single_neighbours() const;
+  void emit_segment(kernel::Builder& b, const Segment& segment, Position& position, bool clipped,
+                    const TileBody& tile) const;
+  // The condition that the whole window is inside in all dims but `along`; none: it always is.
+  std::optional<kernel::Register> emit_inside(kernel::Builder& b, const Position& position) const;
+  bool is_never_inside() const;
   void emit_line(kernel::Builder& b, Position& position, const TileBody& tile) const;
 
   Type input_, result_;
@@ -92,7 +111,8 @@ private:
   int lanes_ = 1;
   size_t along_ = 0;
   bool straight_ = false;
-  std::vector<Segment> segments_;
+  std::vector<Segment> segments_; // the first has as many pixels as any
+  std::optional<Segment> edges_;  // pixels at both edges, counted through, where `along` varies
 };
 
 } // namespace firn::lower
