@@ -1,5 +1,5 @@
-// What it costs that dims vary: an object for a range of dims beside the object for one shape of it, in blocks
-// of runs in turns. Driven by freedom.sh.
+// What it costs that dims vary: an object for a range of dims beside the object for one shape of it, in
+// blocks of runs in turns. Driven by freedom.sh.
 #include "fixed.h"
 #include "ranged.h"
 
