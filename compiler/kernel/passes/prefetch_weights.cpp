@@ -123,9 +123,10 @@ private:
       else
         call.activations += parameter.size * scalar_bytes(parameter.element);
     }
-    double computing =
-               static_cast<double>(kernel.flops) / (2.0 * target_.register_lanes(32) * target_.fma_pipes),
-           activations = static_cast<double>(call.activations);
+    // Threads compute side by side, each of them with a part of the activations and weights.
+    double computing = static_cast<double>(kernel.flops) /
+                       (2.0 * target_.register_lanes(32) * target_.fma_pipes) / kernel.tasks,
+           activations = static_cast<double>(call.activations) / kernel.tasks;
     double running = std::max(computing, activations / target_.l2_bytes_per_cycle),
            // What moves the activations is not there for weights.
         idle = computing - activations / target_.l3_bytes_per_cycle;
