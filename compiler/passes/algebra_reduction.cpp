@@ -8,15 +8,6 @@
 namespace firn {
 namespace {
 
-// The reducer of a one-operand reduce or reduce_window that starts from the reducer's identity.
-std::optional<Opcode> plain_reducer(const Instruction& instruction) {
-  if (instruction.num_operands() != 2 || !is_arithmetic(instruction.operand(0))) return std::nullopt;
-  auto reducer = simple_reducer(instruction);
-  if (!reducer || !has_trait(*reducer, Associative) || has_trait(*reducer, OnBits)) return std::nullopt;
-  auto identity = reducer_identity(*reducer, instruction.operand(0).dtype());
-  return is_splat_of(instruction.operand(1), identity->get_double(0)) ? reducer : std::nullopt;
-}
-
 // Reducing extents of 1 is a reshape.
 Value drop_unit_dims(Instruction& reduce, Opcode reducer, GraphBuilder& builder) {
   Value x = reduce.operand(0);

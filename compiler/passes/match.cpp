@@ -102,6 +102,14 @@ bool same_dims(const Type& lhs, const Type& rhs) {
   return lhs.dims == rhs.dims;
 }
 
+std::optional<Opcode> plain_reducer(const Instruction& instruction) {
+  if (instruction.num_operands() != 2 || !is_arithmetic(instruction.operand(0))) return std::nullopt;
+  auto reducer = simple_reducer(instruction);
+  if (!reducer || !has_trait(*reducer, Associative) || has_trait(*reducer, OnBits)) return std::nullopt;
+  auto identity = reducer_identity(*reducer, instruction.operand(0).dtype());
+  return is_splat_of(instruction.operand(1), identity->get_double(0)) ? reducer : std::nullopt;
+}
+
 std::optional<ChannelValue> channel_value(Value value, GraphBuilder& builder) {
   const Instruction& def = *value.def;
   if (def.is(Opcode::BroadcastInDim)) {

@@ -39,6 +39,10 @@ std::vector<int64_t> inverse_permutation(const std::vector<int64_t>& permutation
 std::vector<int64_t> first_dims(int64_t count);
 bool contains(const std::vector<int64_t>& values, int64_t value);
 bool same_dims(const Type& lhs, const Type& rhs);
+// The reducer of a one-operand reduce or reduce_window that is associative, of numbers, and starts from the
+// reducer's identity.
+std::optional<Opcode> plain_reducer(const Instruction& instruction);
+
 // A value that varies along at most one dim of the tensor it is combined with: broadcasts of one element or
 // of a vector, and constants.
 struct ChannelValue {

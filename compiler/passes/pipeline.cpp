@@ -39,6 +39,7 @@ constexpr PassStep kSteps[] = {
     {"scale-filters", true, "after constant scales are folded, which needs constant filters"},
     {"slice-strided-inputs", true, "before layouts, which the slice shares with the convolution's input"},
     {"legalise-narrow-types", true, "behind what moves converts across other instructions"},
+    {"split-reductions", true, "behind simplify-algebra, which makes one of two reductions"},
     {"assign-layouts", true,
      "on plain instructions: fusion then never has to look through a change of layout"},
     {"fuse-attention,eliminate-dead-code", true, "before form-fusions gives each of its dots a kernel"},

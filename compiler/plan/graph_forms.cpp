@@ -1,7 +1,9 @@
 // Forms by what their kernels are known to do.
 #include "compiler/plan/graph_forms.h"
 
+#include "compiler/graph/builder.h"
 #include "compiler/graph/convolution_phases.h"
+#include "compiler/graph/producers.h"
 #include "compiler/plan/contraction.h"
 #include "compiler/plan/cost_model.h"
 
@@ -15,6 +17,8 @@ constexpr int64_t kFewChannels = 8; // of an input: fewer leave most of a block 
 constexpr int64_t kLongSum = 256;   // terms of an element, beside which storing a whole block is cheap
 // Vectors of filters from which on slicing is a small part of the products' time.
 constexpr int64_t kMinSlicedVectors = 64;
+// Of a reduction that threads share: results from which on they share it as it is, and parts at most.
+constexpr int64_t kItemsPerThread = 4, kMostParts = 64;
 
 // At most.
 int64_t positions_of(const Type& type) {
@@ -105,6 +109,42 @@ bool has_polyphase_kernel(const Instruction& convolution, int block) {
 
 bool slicing_pays(int64_t filters, const TargetInfo& target) {
   return filters >= kMinSlicedVectors * target.channel_block();
+}
+
+// Whether a sum over channels and positions is of what a convolution has in registers: sums over positions
+// alone are taken there.
+bool sums_convolution(const Instruction& reduce) {
+  Value operand = reduce.operand(0);
+  auto all = static_cast<size_t>(operand.rank()) - 1;
+  if (operand.rank() < 3 || simple_reducer(reduce) != Opcode::Add ||
+      reduce.attributes().ints("dims").size() != all || reduce.attributes().ints("dims")[0] != 1)
+    return false;
+  return !walk_producers(operand, [&](Value value, int) {
+    if (value.type().dims != operand.type().dims) return Walk::Past;
+    if (value.def->is(Opcode::Convolution)) return Walk::Stop;
+    return is_elementwise(value.def->opcode()) ? Walk::Into : Walk::Past;
+  });
+}
+
+// The outermost dim that is reduced leaves the memory that lies together to the first step. It is cut where
+// it is long, so that the second has little to do, and where it is reduced alone.
+std::optional<ReductionSplit> split_of_reduction(const Instruction& reduce, const TargetInfo& target,
+                                                 int threads) {
+  const Type& operand = reduce.operand(0).type();
+  const std::vector<int64_t>& dims = reduce.attributes().ints("dims");
+  if (!operand.is_static() || dims.empty()) return std::nullopt;
+  if (sums_convolution(reduce)) return ReductionSplit{1, operand.dim(1)};
+  if (threads <= 1 || reduce.type().num_elements() >= kItemsPerThread * threads) return std::nullopt;
+  double cycles = predicted_cycles(reduce, target, 0);
+  if (cycles * (1 - 1.0 / threads) < kSharedCallCycles) return std::nullopt;
+  int64_t dim = *std::min_element(dims.begin(), dims.end());
+  int64_t extent = operand.dim(static_cast<int>(dim)), most = kMostParts * threads;
+  bool is_alone = dims.size() == 1;
+  if (is_alone && dim != operand.rank() - 1) return std::nullopt;
+  if (!is_alone && extent >= threads && extent <= most) return ReductionSplit{dim, extent};
+  for (int64_t parts = std::min(most, extent - 1); parts >= threads; --parts)
+    if (extent % parts == 0) return ReductionSplit{dim, parts};
+  return std::nullopt;
 }
 
 bool is_read_from_afar(const Type& map, const TargetInfo& target) {

@@ -5,6 +5,8 @@
 #include "compiler/graph/module.h"
 #include "compiler/target/target_info.h"
 
+#include <optional>
+
 namespace firn::plan {
 
 // Whether the result of a convolution should lie in blocks of `block` channels.
@@ -24,6 +26,14 @@ bool lines_fill_vectors(const Instruction& convolution, int lanes);
 bool has_polyphase_kernel(const Instruction& convolution, int block);
 // Whether so many filters over strided single elements make a slice of the input before them cheap.
 bool slicing_pays(int64_t filters, const TargetInfo& target);
+// A reduction in two steps: the first leaves this dim of the operand, or so many equal parts of it.
+struct ReductionSplit {
+  int64_t dim, parts;
+};
+// Of a reduction to so few results that threads could not share it, though they would gain, and of a sum
+// whose first step a convolution takes in registers; nothing: it stays whole.
+std::optional<ReductionSplit> split_of_reduction(const Instruction& reduce, const TargetInfo& target,
+                                                 int threads);
 // Whether a map that was just written is read from beyond the second cache level, beside what else passes.
 bool is_read_from_afar(const Type& map, const TargetInfo& target);
 
