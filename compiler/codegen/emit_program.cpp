@@ -160,7 +160,7 @@ private:
   static void mark_used(const Program& program, const std::vector<Step>& steps, std::vector<bool>& used) {
     for (const Step& step : steps) {
       for (const Argument& argument : step.arguments) used[static_cast<size_t>(argument.buffer)] = true;
-      if (step.kind != Step::Kind::Call) used[static_cast<size_t>(step.condition.buffer)] = true;
+      if (step.has_condition()) used[static_cast<size_t>(step.condition.buffer)] = true;
       mark_used(program, step.first, used);
       mark_used(program, step.second, used);
     }
@@ -259,6 +259,7 @@ private:
     case Step::Kind::If: return emit_if(step);
     case Step::Kind::While: return emit_while(step);
     case Step::Kind::Bind: return emit_bind(step);
+    case Step::Kind::Concurrent: return emit_concurrent(step);
     }
   }
 
@@ -289,18 +290,23 @@ private:
   void emit_kernel_call(const Step& step) {
     const Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
     std::vector<llvm::Value*> arguments;
+    llvm::Value* count = add_arguments(step, kernel, arguments);
+    llvm::BasicBlock* after = kernel.parallel_count.lower_bound() < 1 ? begin_unless_empty(count) : nullptr;
+    emit_kernel_call(step.kernel, kernel, arguments, count);
+    if (!after) return;
+    ir_.CreateBr(after);
+    ir_.SetInsertPoint(after);
+  }
+
+  // A pointer per parameter and a word per extent. Returns the iterations.
+  llvm::Value* add_arguments(const Step& step, const Kernel& kernel, std::vector<llvm::Value*>& arguments) {
     for (const Argument& argument : step.arguments) arguments.push_back(address(argument));
     ExpressionEmitter given(ir_, context_.index_type(), "a call of kernel " + kernel.name);
     for (size_t i = 0; i < step.extents.size(); ++i) {
       arguments.push_back(extents_.emit(step.extents[i]));
       given.set(*kernel.extents[i], {arguments.back(), 0, 0});
     }
-    llvm::Value* count = given.emit(kernel.parallel_count);
-    llvm::BasicBlock* after = kernel.parallel_count.lower_bound() < 1 ? begin_unless_empty(count) : nullptr;
-    emit_kernel_call(step.kernel, kernel, arguments, count);
-    if (!after) return;
-    ir_.CreateBr(after);
-    ir_.SetInsertPoint(after);
+    return given.emit(kernel.parallel_count);
   }
 
   // What follows runs if there are any iterations; returns the block behind it.
@@ -315,6 +321,12 @@ private:
                         llvm::Value* count) {
     llvm::Function* function = kernels_[static_cast<size_t>(number)];
     if (kernel.tasks > 1) return shared_.emit(number, function, arguments, count);
+    add_whole_range(kernel, count, arguments);
+    ir_.CreateCall(function, arguments);
+  }
+
+  // All phases and all iterations.
+  void add_whole_range(const Kernel& kernel, llvm::Value* count, std::vector<llvm::Value*>& arguments) {
     if (kernel.phase) {
       arguments.push_back(extents_.constant(0));
       arguments.push_back(extents_.constant(kernel.phases));
@@ -323,7 +335,17 @@ private:
       arguments.push_back(extents_.constant(0));
       arguments.push_back(count);
     }
-    ir_.CreateCall(function, arguments);
+  }
+
+  void emit_concurrent(const Step& step) {
+    std::vector<SharedCalls::WholeCall> calls;
+    for (const Step& call : step.first) {
+      const Kernel& kernel = *program_.kernels[static_cast<size_t>(call.kernel)];
+      SharedCalls::WholeCall whole{kernels_[static_cast<size_t>(call.kernel)], {}};
+      add_whole_range(kernel, add_arguments(call, kernel, whole.arguments), whole.arguments);
+      calls.push_back(std::move(whole));
+    }
+    shared_.emit_concurrent(calls);
   }
 
   void emit_if(const Step& step) {

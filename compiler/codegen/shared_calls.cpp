@@ -27,6 +27,22 @@ unsigned argument_count(const Kernel& kernel) {
 SharedCalls::SharedCalls(ModuleContext& context, const Program& program, llvm::IRBuilder<>& ir)
     : context_(context), program_(program), ir_(ir) {
   for (const auto& kernel : program.kernels) most_tasks_ = std::max(most_tasks_, kernel->tasks);
+  count_words(program.steps);
+}
+
+// What concurrent calls need: a task for each, and a word of the frame for each argument, of which there are
+// two more for phases and two for iterations.
+void SharedCalls::count_words(const std::vector<Step>& steps) {
+  for (const Step& step : steps) {
+    count_words(step.first);
+    count_words(step.second);
+    if (step.kind != Step::Kind::Concurrent) continue;
+    most_tasks_ = std::max(most_tasks_, static_cast<int>(step.first.size()));
+    unsigned sum = 0;
+    for (const Step& call : step.first)
+      sum += argument_count(*program_.kernels[static_cast<size_t>(call.kernel)]) + 4;
+    words_ = std::max(words_, sum);
+  }
 }
 
 llvm::Value* SharedCalls::load_word(llvm::Value* base, unsigned word, llvm::Type* type) {
@@ -43,7 +59,7 @@ llvm::BasicBlock* SharedCalls::new_block(const char* name) {
 
 void SharedCalls::begin(llvm::Value* executor) {
   executor_ = executor;
-  unsigned words = 1;
+  unsigned words = words_;
   int most_waiting = 0; // tasks of a kernel with phases
   for (const auto& kernel : program_.kernels) {
     if (kernel->tasks <= 1) continue;
@@ -118,23 +134,72 @@ void SharedCalls::emit(int number, llvm::Function* function, const std::vector<l
   ir_.SetInsertPoint(done);
 }
 
+void SharedCalls::emit_concurrent(const std::vector<WholeCall>& calls) {
+  llvm::Function* task = concurrent_task(calls);
+  llvm::BasicBlock *shared = new_block("shared"), *alone = new_block("alone"), *done = new_block("done");
+  ir_.CreateCondBr(ir_.CreateICmpUGT(threads_, constant(1)), shared, alone);
+
+  ir_.SetInsertPoint(shared);
+  unsigned word = 0;
+  for (const WholeCall& call : calls)
+    for (llvm::Value* argument : call.arguments)
+      ir_.CreateStore(argument, ir_.CreateConstGEP1_32(context_.index_type(), frame_, word++));
+  llvm::Type* pointer = llvm::PointerType::getUnqual(context_.context);
+  ir_.CreateCall(
+      executor_function(ir_.getVoidTy()), load_word(executor_, ParallelFor, pointer),
+      {load_word(executor_, Context, pointer), constant(static_cast<int64_t>(calls.size())), task, frame_});
+  ir_.CreateBr(done);
+
+  ir_.SetInsertPoint(alone);
+  for (const WholeCall& call : calls) ir_.CreateCall(call.kernel, call.arguments);
+  ir_.CreateBr(done);
+  ir_.SetInsertPoint(done);
+}
+
+llvm::Function* SharedCalls::concurrent_task(const std::vector<WholeCall>& calls) {
+  llvm::Function* task = create_task("firn.concurrent");
+  llvm::IRBuilderBase::InsertPointGuard guard(ir_);
+  llvm::BasicBlock *entry = llvm::BasicBlock::Create(context_.context, "entry", task),
+                   *done = llvm::BasicBlock::Create(context_.context, "done", task);
+  ir_.SetInsertPoint(done);
+  ir_.CreateRetVoid();
+  ir_.SetInsertPoint(entry);
+  llvm::SwitchInst* choice = ir_.CreateSwitch(task->getArg(1), done);
+  unsigned word = 0;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    llvm::BasicBlock* block = llvm::BasicBlock::Create(context_.context, "call", task);
+    choice->addCase(llvm::cast<llvm::ConstantInt>(constant(static_cast<int64_t>(i))), block);
+    ir_.SetInsertPoint(block);
+    std::vector<llvm::Value*> arguments;
+    for (llvm::Value* argument : calls[i].arguments)
+      arguments.push_back(load_word(task->getArg(0), word++, argument->getType()));
+    ir_.CreateCall(calls[i].kernel, arguments);
+    ir_.CreateBr(done);
+  }
+  return task;
+}
+
 llvm::FunctionType* SharedCalls::executor_function(llvm::Type* result) {
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_.context);
   return llvm::FunctionType::get(result, {pointer, context_.index_type(), pointer, pointer},
                                  /*isVarArg=*/false);
 }
 
-llvm::Function* SharedCalls::task_of(int number, llvm::Function* function) {
-  llvm::Function*& task = tasks_[number];
-  if (task) return task;
-  const Kernel& kernel = *program_.kernels[static_cast<size_t>(number)];
+llvm::Function* SharedCalls::create_task(const std::string& symbol) {
   llvm::Type* pointer = llvm::PointerType::getUnqual(context_.context);
   auto* type =
       llvm::FunctionType::get(llvm::Type::getVoidTy(context_.context), {pointer, context_.index_type()},
                               /*isVarArg=*/false);
-  task =
-      llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, task_symbol(kernel), context_.module);
+  auto* task = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, symbol, context_.module);
   context_.set_attributes(*task);
+  return task;
+}
+
+llvm::Function* SharedCalls::task_of(int number, llvm::Function* function) {
+  llvm::Function*& task = tasks_[number];
+  if (task) return task;
+  const Kernel& kernel = *program_.kernels[static_cast<size_t>(number)];
+  task = create_task(task_symbol(kernel));
   llvm::IRBuilderBase::InsertPointGuard guard(ir_);
   ir_.SetInsertPoint(llvm::BasicBlock::Create(context_.context, "entry", task));
   emit_share(kernel, function, task);

@@ -10,11 +10,16 @@
 //   else           kernel(arguments, 0, phases, 0, count)
 //
 // Arguments are a pointer per parameter and a word per extent; a count that does not vary is not passed on.
-// A task runs an equal share of the loop, with scratch of its own. Shares are fixed: four times as many,
-// claimed by whichever thread is free, took 0.96 to 1.06 of the time on two quiet cores, and 0.86 to 1.07
-// beside a thread that keeps one of them busy, whose time slices are longer than most kernels; and they take
-// scratch. An executor on cores of different speed gets finer shares by saying that it has more threads than
-// it has.
+// Concurrent calls are a task each:
+//
+//   if (executor) executor->parallel_for(context, calls, task that calls one of them, {their arguments})
+//   else          all calls, one after the other
+//
+// A task of one kernel runs an equal share of the loop, with scratch of its own. Shares are fixed: four times
+// as many, claimed by whichever thread is free, took 0.96 to 1.06 of the time on two quiet cores, and 0.86 to
+// 1.07 beside a thread that keeps one of them busy, whose time slices are longer than most kernels; and they
+// take scratch. An executor on cores of different speed gets finer shares by saying that it has more threads
+// than it has.
 #pragma once
 
 #include "compiler/codegen/kernel_emitter.h"
@@ -39,7 +44,17 @@ public:
   void emit(int number, llvm::Function* function, const std::vector<llvm::Value*>& arguments,
             llvm::Value* count);
 
+  // A kernel and all that it is called with.
+  struct WholeCall {
+    llvm::Function* kernel;
+    std::vector<llvm::Value*> arguments;
+  };
+  void emit_concurrent(const std::vector<WholeCall>& calls);
+
 private:
+  void count_words(const std::vector<kernel::Step>& steps);
+  llvm::Function* concurrent_task(const std::vector<WholeCall>& calls);
+  llvm::Function* create_task(const std::string& symbol);
   llvm::Function* task_of(int number, llvm::Function* function);
   void emit_share(const kernel::Kernel& kernel, llvm::Function* function, llvm::Function* task);
   void emit_phases(const kernel::Kernel& kernel, llvm::Function* function, llvm::Function* task,
@@ -63,6 +78,7 @@ private:
   int most_tasks_ = 1;
   llvm::Value *executor_ = nullptr, *threads_ = nullptr; // 1 without an executor
   llvm::AllocaInst* frame_ = nullptr;                    // what a task is given: tasks, arguments, count
+  unsigned words_ = 1;                                   // that the frame has at least
   unsigned finished_ = 0; // the word of it that counts the items of all phases that are finished
   std::map<int, llvm::Function*> tasks_; // by kernel
 };

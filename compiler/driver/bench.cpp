@@ -80,6 +80,15 @@ struct Row {
 
 Row described(const Compilation& c, const kernel::Step& step, const MachineProbe& probe) {
   Row row;
+  if (step.kind == kernel::Step::Kind::Concurrent) {
+    for (const kernel::Step& call : step.first) {
+      Row one = described(c, call, probe);
+      row.name += (row.name.empty() ? "" : " | ") + one.name;
+      row.bound_seconds += one.bound_seconds;
+      row.compute_bound = one.compute_bound;
+    }
+    return row;
+  }
   if (step.kind != kernel::Step::Kind::Call) {
     row.name = step.kind == kernel::Step::Kind::If     ? "if"
                : step.kind == kernel::Step::Kind::Bind ? "count"

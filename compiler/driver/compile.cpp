@@ -154,7 +154,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   c.program = std::move(*program);
 
   if (options.threads > 1)
-    if (Result done = run_kernel_passes(c, options, least, "share-kernels", dumps); !done)
+    if (Result done = run_kernel_passes(c, options, least, kernel::kSharingPasses, dumps); !done)
       return failed(done.error());
 
   timer.begin("plan memory");

@@ -71,7 +71,8 @@ Result add_variant(const CompileOptions& options, const lower::LoweringOptions& 
   run.options.share_all = options.share_all;
   run.options.optimize_size = lowering.optimize_size;
   if (options.threads > 1)
-    if (Result done = kernel::run_kernel_passes(variant.program, "share-kernels", run); !done) return done;
+    if (Result done = kernel::run_kernel_passes(variant.program, kernel::kSharingPasses, run); !done)
+      return done;
   variant.own_weight_bytes = memory::share_constants(variant.program, c.program);
   memory::plan_arena(variant.program, plan_options(options, *c.module));
   if (Result valid = kernel::verify(variant.program); !valid) return valid;

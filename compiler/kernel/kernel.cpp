@@ -31,6 +31,17 @@ void write_constant(const Constant& constant, std::span<std::byte> out) {
     pack(constant.packing, constant.source.bytes, out);
 }
 
+bool depend_on_each_other(const Step& a, const Step& b, const Program& program) {
+  auto is_written = [&](const Step& call, size_t argument) {
+    return program.kernels[static_cast<size_t>(call.kernel)]->parameters[argument].written;
+  };
+  for (size_t i = 0; i < a.arguments.size(); ++i)
+    for (size_t j = 0; j < b.arguments.size(); ++j)
+      if (a.arguments[i].buffer == b.arguments[j].buffer && (is_written(a, i) || is_written(b, j)))
+        return true;
+  return false;
+}
+
 std::string MachineType::to_string() const {
   std::string text(scalar_name(scalar));
   if (lanes != 1) text += "x" + std::to_string(lanes);

@@ -184,18 +184,22 @@ struct Argument {
   int64_t byte_offset = 0;
 };
 
-// One step of the program: a kernel call, control flow whose condition is a bool in a buffer, or an extent
-// that only the run knows: an i64 in a buffer, which from here on calls may mention as a symbol.
+// One step of the program: a kernel call, control flow whose condition is a bool in a buffer, an extent that
+// only the run knows: an i64 in a buffer, which from here on calls may mention as a symbol; or calls that may
+// run at the same time, as none writes what another touches.
 struct Step {
-  enum class Kind : uint8_t { Call, If, While, Bind } kind = Kind::Call;
+  enum class Kind : uint8_t { Call, If, While, Bind, Concurrent } kind = Kind::Call;
   int kernel = -1;                 // Call
   bool is_copy = false;            // Call: gives the second argument the bytes of the first and does no more
   std::vector<Argument> arguments; // Call: one per parameter
   std::vector<IntExpr> extents;    // Call: one per extent of the kernel, over those of the program
   std::string location;
-  Argument condition;              // If, While; Bind: the number, which is clamped to the symbol's bounds
-  SymbolRef symbol;                // Bind
-  std::vector<Step> first, second; // If: then, else. While: steps that compute the condition, the body.
+  Argument condition; // If, While; Bind: the number, which is clamped to the symbol's bounds
+  SymbolRef symbol;   // Bind
+  // If: then, else. While: steps that compute the condition, the body. Concurrent: the calls, two or more.
+  std::vector<Step> first, second;
+
+  bool has_condition() const { return kind == Kind::If || kind == Kind::While || kind == Kind::Bind; }
 };
 
 // A tensor of the model from which a constant is made.
@@ -243,4 +247,8 @@ Result verify(const Program& program);
 // The least pattern in which the body writes over what it reads when parameter `read` begins `distance` bytes
 // behind parameter `written`; None if that is wrong or cannot be shown. The one place where this is decided.
 Overwriting may_overwrite(const Kernel& kernel, int written, int read, int64_t distance = 0);
+// Whether two calls may neither change places nor run at the same time: one of them writes a buffer that the
+// other touches.
+bool depend_on_each_other(const Step& a, const Step& b, const Program& program);
+
 } // namespace firn::kernel

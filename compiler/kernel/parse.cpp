@@ -94,10 +94,13 @@ private:
         if (!expressions_.parse_symbol(step.symbol) || !scanner_.expect("from") ||
             !parse_argument(step.condition))
           return false;
+      } else if (scanner_.accept("concurrent")) {
+        step.kind = Step::Kind::Concurrent;
+        if (!scanner_.expect("{") || !parse_steps(step.first, depth + 1)) return false;
       } else {
         bool is_if = scanner_.accept("if");
         if (!is_if && !scanner_.accept("while"))
-          return scanner_.fail("expected a call, copy, bind, if, while or '}'");
+          return scanner_.fail("expected a call, copy, bind, concurrent, if, while or '}'");
         step.kind = is_if ? Step::Kind::If : Step::Kind::While;
         if (!parse_argument(step.condition) || !scanner_.expect("{") || !parse_steps(step.first, depth + 1) ||
             !scanner_.expect("{") || !parse_steps(step.second, depth + 1)) {

@@ -206,6 +206,12 @@ private:
         text_ += "bind " + names_.declare(step.symbol) + " from " + argument(step.condition) + "\n";
         continue;
       }
+      if (step.kind == Step::Kind::Concurrent) {
+        text_ += "concurrent {\n";
+        print_steps(step.first, depth + 1);
+        text_ += indent + "}\n";
+        continue;
+      }
       text_ += (step.kind == Step::Kind::If ? "if " : "while ") + argument(step.condition) + " {\n";
       print_steps(step.first, depth + 1);
       text_ += indent + "} {\n";

@@ -87,6 +87,10 @@ private:
         check_call(step);
         continue;
       }
+      if (step.kind == Step::Kind::Concurrent) {
+        check_concurrent(step, depth);
+        continue;
+      }
       bool binds = step.kind == Step::Kind::Bind;
       if (!is_buffer(step.condition.buffer) || step.condition.byte_offset < 0 ||
           step.condition.byte_offset > buffer(step.condition.buffer).bytes - (binds ? 8 : 1)) {
@@ -104,6 +108,23 @@ private:
       check_steps(step.second, depth + 1);
       extents_.resize(known);
     }
+  }
+
+  void check_concurrent(const Step& step, int depth) {
+    if (step.first.size() < 2) fail("concurrent calls are fewer than two");
+    for (const Step& call : step.first) {
+      if (call.kind != Step::Kind::Call) return fail("only calls run concurrently");
+      check_steps({call}, depth + 1);
+      if (!message_.empty()) return;
+      const Kernel& kernel = *program_.kernels[static_cast<size_t>(call.kernel)];
+      if (kernel.tasks > 1) return fail("kernel '" + kernel.name + "' has threads of its own");
+      if (kernel.parallel_count.lower_bound() < 1)
+        return fail("kernel '" + kernel.name + "' runs concurrently, and may have no iterations");
+    }
+    for (size_t i = 0; i < step.first.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        if (depend_on_each_other(step.first[i], step.first[j], program_))
+          return fail("a concurrent call writes what another touches");
   }
 
   void check_call(const Step& step) {

@@ -18,7 +18,7 @@ void replace_buffer(std::vector<Step>& steps, int from, int to) {
   for (Step& step : steps) {
     for (Argument& argument : step.arguments)
       if (argument.buffer == from) argument.buffer = to;
-    if (step.kind != Step::Kind::Call && step.condition.buffer == from) step.condition.buffer = to;
+    if (step.has_condition() && step.condition.buffer == from) step.condition.buffer = to;
     replace_buffer(step.first, from, to);
     replace_buffer(step.second, from, to);
   }

@@ -38,12 +38,24 @@ private:
     for (size_t loop : open_) loops_[loop].reads_first.emplace(buffer, !written);
   }
 
+  // Reads first: a buffer both read and written counts as read.
+  void touch_all(const Step& call) {
+    const kernel::Kernel& kernel = *program_.kernels[static_cast<size_t>(call.kernel)];
+    for (bool written : {false, true})
+      for (size_t i = 0; i < call.arguments.size(); ++i)
+        if (kernel.parameters[i].written == written) touch(call.arguments[i].buffer, written);
+  }
+
   void visit_call(Step& step) {
-    const kernel::Kernel& kernel = *program_.kernels[static_cast<size_t>(step.kernel)];
-    for (bool written : {false, true}) // reads first: a buffer both read and written counts as read
-      for (size_t i = 0; i < step.arguments.size(); ++i)
-        if (kernel.parameters[i].written == written) touch(step.arguments[i].buffer, written);
+    touch_all(step);
     result_.calls.push_back(&step);
+    ++time_;
+  }
+
+  // All that the calls touch is alive at the same time.
+  void visit_concurrent(Step& step) {
+    for (const Step& call : step.first) touch_all(call);
+    result_.calls.push_back(nullptr);
     ++time_;
   }
 
@@ -51,6 +63,8 @@ private:
     for (Step& step : steps) {
       if (step.kind == Step::Kind::Call) {
         visit_call(step);
+      } else if (step.kind == Step::Kind::Concurrent) {
+        visit_concurrent(step);
       } else if (step.kind == Step::Kind::Bind) {
         visit_condition(step);
       } else if (step.kind == Step::Kind::If) {

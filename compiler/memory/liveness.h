@@ -20,7 +20,7 @@ struct LiveInterval {
 
 struct Liveness {
   std::vector<LiveInterval> buffers; // by buffer number
-  std::vector<kernel::Step*> calls;  // call steps by their number; null for conditions
+  std::vector<kernel::Step*> calls;  // call steps by their number; null for conditions and concurrent calls
   int num_steps = 0;
 };
 

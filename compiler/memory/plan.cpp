@@ -91,7 +91,7 @@ namespace {
 void visit_arguments(const std::vector<Step>& steps, const std::function<void(int)>& visit) {
   for (const Step& step : steps) {
     for (const kernel::Argument& argument : step.arguments) visit(argument.buffer);
-    if (step.kind != Step::Kind::Call) visit(step.condition.buffer);
+    if (step.has_condition()) visit(step.condition.buffer);
     visit_arguments(step.first, visit);
     visit_arguments(step.second, visit);
   }

@@ -1,6 +1,7 @@
 // The division of recurrent layers.
 #include "compiler/plan/recurrent.h"
 
+#include "compiler/graph/producers.h"
 #include "compiler/plan/cost_model.h"
 
 #include <algorithm>
@@ -45,14 +46,33 @@ constexpr double kCellInstructions = 100;
 // What sharing a layer has to save of its time: the prediction knows little of the machine's other work.
 constexpr double kSharingGain = 1.15;
 
+// Layers that run at the same time, as two directions do: this one, and those that neither depend on it nor
+// it on them.
+int count_concurrent(const Instruction& composite) {
+  auto depends = [](const Instruction& user, const Instruction& producer) {
+    for (Value operand : user.operands())
+      if (!walk_producers(operand,
+                          [&](Value value, int) { return value.def == &producer ? Walk::Stop : Walk::Into; }))
+        return true;
+    return false;
+  };
+  int count = 1;
+  for (const auto& other : composite.parent()->instructions())
+    count += other.get() != &composite && find_recurrent(*other) && !depends(*other, composite) &&
+             !depends(composite, *other);
+  return count;
+}
+
 // Whether and how threads share a layer. Entries of the batch are independent of each other, but every thread
 // reads all weights for its own; blocks of units let each thread keep its weights near, and make threads wait
 // for each other in every sweep.
 class Sharing {
 public:
-  Sharing(const RecurrentLayer& layer, const PlanOptions& options)
+  // `concurrent`: layers that can run at the same time, each on a thread of its own.
+  Sharing(const RecurrentLayer& layer, const PlanOptions& options, int concurrent)
       : layer_(layer), target_(options.target), threads_(options.threads),
-        batch_(layer.batch().upper_bound()), steps_(static_cast<double>(layer.steps().upper_bound())) {}
+        concurrent_(std::min(concurrent, options.threads)), batch_(layer.batch().upper_bound()),
+        steps_(static_cast<double>(layer.steps().upper_bound())) {}
 
   void choose(RecurrentPlan& plan) const {
     RecurrentPlan by_rows = plan, by_units = plan;
@@ -61,7 +81,9 @@ public:
     by_rows.item_rows = by_rows.rows * ((tiles + threads_ - 1) / threads_);
     by_units.together = true;
     by_units.turns = false; // threads would take turns at blocks
-    double best = steps_ * step_cycles(plan, tiles_of(plan), 1) / kSharingGain - kSharedCallCycles;
+    double best =
+        steps_ * step_cycles(plan, tiles_of(plan), 1) / (concurrent_ > 1 ? concurrent_ : kSharingGain) -
+        kSharedCallCycles;
     RecurrentPlan chosen = plan;
     auto consider = [&](const RecurrentPlan& candidate, double cycles) {
       if (cycles >= best) return;
@@ -125,14 +147,15 @@ private:
 
   const RecurrentLayer& layer_;
   const TargetInfo& target_;
-  int threads_;
+  int threads_, concurrent_;
   int64_t batch_;
   double steps_;
 };
 
 // Units per block: enough sums at once to hide the latency of the FMA, with few blocks that fall short of it.
 // `given`: the vectors of a block; 0: they are chosen.
-RecurrentPlan choose(const RecurrentLayer& layer, const PlanOptions& options, int given = 0) {
+RecurrentPlan choose(const RecurrentLayer& layer, const Instruction& composite, const PlanOptions& options,
+                     int given = 0) {
   const TargetInfo& target = options.target;
   int registers = register_count(target), most = most_sums(layer);
   int64_t lanes = target.lanes(32), total = (layer.hidden + lanes - 1) / lanes;
@@ -164,7 +187,8 @@ RecurrentPlan choose(const RecurrentLayer& layer, const PlanOptions& options, in
   if (bytes > share_of(target.l2_bytes, cache_share::kWorkingSet)) plan.fetch_ahead = kPrefetchAheadBytes;
   // What a step read last is in the nearest cache still, which cannot hold all: the next one starts there.
   plan.turns = steps > 2 && bytes > target.l1_bytes && !options.optimize_size;
-  if (options.threads > 1 && !options.optimize_size) Sharing(layer, options).choose(plan);
+  if (options.threads > 1 && !options.optimize_size)
+    Sharing(layer, options, count_concurrent(composite)).choose(plan);
   return plan;
 }
 
@@ -191,13 +215,13 @@ std::optional<RecurrentLayer> find_recurrent(const Instruction& composite) {
 RecurrentPlan packed_alike(const RecurrentPlan& plan, const Instruction& composite,
                            const PlanOptions& options) {
   auto layer = find_recurrent(composite);
-  return layer ? choose(*layer, options, plan.vectors) : plan;
+  return layer ? choose(*layer, composite, options, plan.vectors) : plan;
 }
 
 std::string complete(RecurrentPlan& plan, const Instruction& composite, const PlanOptions& options) {
   auto layer = find_recurrent(composite);
   if (!layer) return "this is no recurrent layer of plain f32";
-  if (plan.rows == 0) plan = choose(*layer, options);
+  if (plan.rows == 0) plan = choose(*layer, composite, options);
   int64_t batch = layer->batch().upper_bound();
   if (plan.rows > batch) return "a tile has at most the " + std::to_string(batch) + " rows of the batch";
   if (plan.sums > kMaxSums || plan.fetch_ahead > kMaxFetchAhead || plan.fetch_ahead % 4 != 0)
@@ -212,7 +236,7 @@ std::string complete(RecurrentPlan& plan, const Instruction& composite, const Pl
     return "blocks of units that threads share have no items of rows and no turns";
   if (!Sharing::has_phases(*layer)) return "threads wait for each other as often as is known";
   if (!Sharing::can_wait(options.target)) return "threads cannot wait for each other on this CPU";
-  if (Sharing(*layer, options).blocks_of(plan) < 2) return "there is one block of units";
+  if (Sharing(*layer, options, /*concurrent=*/1).blocks_of(plan) < 2) return "there is one block of units";
   return "";
 }
 

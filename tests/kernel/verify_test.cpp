@@ -98,6 +98,24 @@ TEST_CASE("extents are checked") {
   calls("call 0 (0) extents (c)\n", "symbol 'c' is not known");
 }
 
+TEST_CASE("concurrent calls are checked") {
+  auto calls = [&](const std::string& list, const std::string& message, const std::string& loop = "") {
+    std::string head;
+    for (const char* name : {"a", "b", "c"})
+      head += "buffer \"" + std::string(name) + "\" arena bytes 256 align 64\n";
+    std::string got = verify_text(head + "concurrent {\n" + list + "}\n",
+                                  x + y + loop + "%0: f32 = load b0[0]\nstore %0 b1[0]\n");
+    INFO(got);
+    CHECK(got.find(message) != std::string::npos);
+  };
+  calls("call 0 (0, 1)\ncall 0 (0, 2)\n", "good");
+  calls("call 0 (0, 1)\n", "fewer than two");
+  calls("call 0 (0, 1)\ncall 0 (1, 2)\n", "writes what another touches");
+  calls("call 0 (0, 1)\ncall 0 (2, 1)\n", "writes what another touches");
+  calls("call 0 (0, 1)\nif 0 {\n} {\n}\n", "only calls");
+  calls("call 0 (0, 1)\ncall 0 (0, 2)\n", "threads of its own", "parallel p [0, 3] count 4 tasks 2\n");
+}
+
 TEST_CASE("calls and buffers of a program are checked") {
   auto program_rejects = [](const std::string& head, const std::string& message) {
     std::string got = verify_text(head, x + y);

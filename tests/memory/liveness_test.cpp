@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 using namespace firn::memory;
+namespace kernel = firn::kernel;
 
 namespace {
 
@@ -27,6 +28,21 @@ TEST_CASE("straight lines live from the first to the last touch") {
   CHECK(life(liveness, c) == Life(2, 3));
   CHECK_FALSE(liveness.buffers[static_cast<size_t>(unused)].is_used());
   CHECK(liveness.calls[2] == &m.program.steps[2]);
+}
+
+TEST_CASE("what concurrent calls touch is alive at the same time") {
+  ProgramMaker m;
+  int x = m.buffer(1), a = m.buffer(1), b = m.buffer(1), c = m.buffer(1);
+  kernel::Step both;
+  both.kind = kernel::Step::Kind::Concurrent;
+  both.first = {m.call({a}, {x}), m.call({b}, {})};
+  m.program.steps = {m.call({x}, {}), both, m.call({c}, {a})};
+  Liveness liveness = compute_liveness(m.program);
+  CHECK(liveness.num_steps == 3);
+  CHECK(liveness.calls[1] == nullptr);
+  CHECK(life(liveness, x) == Life(0, 1));
+  CHECK(life(liveness, a) == Life(1, 2));
+  CHECK(life(liveness, b) == Life(1, 1));
 }
 
 TEST_CASE("a condition is a step of its own, and branches follow one another") {
