@@ -11,6 +11,11 @@ if ! grep -q ", tasks 8" explained; then
   echo "no kernel is shared among eight threads" >&2
   exit 1
 fi
+"$firn" compile "$programs/shared.hlo" --threads 8 -o shared_kernels --emit=kernel -q
+if ! grep -q "concurrent {" shared_kernels; then
+  echo "no kernels run at the same time" >&2
+  exit 1
+fi
 libraries=
 if echo '#include <oneapi/tbb/parallel_for.h>' | "$cxx" -std=c++17 -x c++ -fsyntax-only - 2>/dev/null; then
   libraries="-DWITH_TBB -ltbb"
