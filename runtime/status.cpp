@@ -37,6 +37,7 @@ const char* out_of_range(int what) noexcept {
   case 1: return "a dim was to be set to a value that the model was not compiled for";
   case 2: return "the strings of a run take more bytes than the model was compiled for (--text-bytes)";
   case 3: return "a string has more pieces than the model was compiled for (--text-pieces)";
+  case 4: return "a string that the model casts to a number is none";
   default: return "an index or size is beyond its bound";
   }
 }

@@ -1,8 +1,13 @@
 // Convert: between numbers of every dtype, and between numbers and their decimal text.
 #include "compiler/graph/evaluate_wide_elements.h"
+#include "compiler/support/letter_case.h"
 
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 namespace firn::evaluation {
@@ -90,17 +95,22 @@ void convert_elements(const ElementOp& op, const WideElements& in, int64_t count
 
 namespace {
 
-// The shortest decimal that reads back as the same float, in the notation of numpy's str().
+// The shortest decimal that reads back as the same float, zeros behind its digits: 0.1, 20.0, 1e-05.
 template <class F> std::string shortest_decimal(F x) {
   if (std::isnan(x)) return "nan";
   if (std::isinf(x)) return x > 0 ? "inf" : "-inf";
-  double magnitude = std::fabs(static_cast<double>(x));
-  bool scientific = magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e16);
   char buffer[64];
-  auto end = std::to_chars(buffer, buffer + sizeof buffer, x,
-                           scientific ? std::chars_format::scientific : std::chars_format::fixed);
+  auto end = std::to_chars(buffer, buffer + sizeof buffer, x, std::chars_format::scientific);
   std::string text(buffer, end.ptr);
-  return scientific || text.find('.') != std::string::npos ? text : text + ".0";
+  size_t e = text.find('e');
+  int power = std::stoi(text.substr(e + 1));
+  if (power < -4 || power >= 16) return text;
+  std::string sign = text[0] == '-' ? "-" : "", digits = text.substr(sign.size(), e - sign.size());
+  std::erase(digits, '.');
+  if (power < 0) digits.insert(0, static_cast<size_t>(-power), '0');
+  auto point = static_cast<size_t>(std::max(power, 0)) + 1;
+  digits.resize(std::max(digits.size(), point + 1), '0');
+  return sign + digits.insert(point, ".");
 }
 
 std::string element_text(const Literal& literal, int64_t index) {
@@ -111,44 +121,57 @@ std::string element_text(const Literal& literal, int64_t index) {
   return std::to_string(literal.get_int(index));
 }
 
-// Whole-string decimal numbers; "inf", "infinity" and "nan" in any case.
-std::optional<double> parse_real(const std::string& text) {
+// A decimal number, or "inf", "infinity" and "nan" in any case, without the blanks around it; nothing for
+// what is none.
+std::optional<std::string> number_in(const std::string& text) {
+  constexpr const char* kBlanks = " \t\n\v\f\r";
+  size_t first = text.find_first_not_of(kBlanks), last = text.find_last_not_of(kBlanks);
+  if (first == text.npos) return std::nullopt;
+  std::string number = text.substr(first, last - first + 1);
+  std::string word = in_case(number, /*upper=*/false);
+  if (word[0] == '+' || word[0] == '-') word.erase(0, 1);
+  if (word == "inf" || word == "infinity" || word == "nan") return number;
   char* end = nullptr;
-  double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || end != text.c_str() + text.size()) return {};
-  return value;
+  (void)std::strtod(number.c_str(), &end);
+  bool decimal = number.find_first_not_of("0123456789+-.eE") == number.npos; // C takes others
+  return decimal && end == number.c_str() + number.size() ? std::optional(number) : std::nullopt;
 }
 
-// Decimal integers; those that do not parse as one are read as a float and truncated.
-std::optional<int64_t> parse_integer(const std::string& text, bool* is_real) {
-  const char *begin = text.data(), *end = begin + text.size();
-  if (begin != end && *begin == '+') ++begin;
-  int64_t value = 0;
-  if (auto parsed = std::from_chars(begin, end, value); parsed.ec == std::errc() && parsed.ptr == end)
-    return value;
-  uint64_t wide = 0;
-  if (auto parsed = std::from_chars(begin, end, wide); parsed.ec == std::errc() && parsed.ptr == end)
-    return static_cast<int64_t>(wide);
-  *is_real = true;
-  return {};
+// Rounded towards zero, by moving the point; up to 2^64 - 1, which wraps. Nothing beyond.
+std::optional<int64_t> integer_of(const std::string& number) {
+  bool negative = number[0] == '-';
+  size_t start = number.find_first_not_of("+-"), power = number.find_first_of("eE");
+  if (std::isalpha(static_cast<unsigned char>(number[start]))) return std::nullopt;
+  std::string digits = number.substr(start, power == number.npos ? number.npos : power - start);
+  long tens = power == number.npos ? 0 : std::strtol(number.c_str() + power + 1, nullptr, 10);
+  size_t point = std::min(digits.find('.'), digits.size());
+  if (point < digits.size()) digits.erase(point, 1);
+  size_t first = digits.find_first_not_of('0');
+  if (first == digits.npos) return 0;
+  constexpr long far = 1 << 24;
+  long places = static_cast<long>(point) - static_cast<long>(first) + std::clamp(tens, -far, far);
+  if (places > 20) return std::nullopt;
+  digits = digits.substr(first);
+  digits.resize(static_cast<size_t>(std::max(places, 0L)), '0');
+  errno = 0;
+  uint64_t value = digits.empty() ? 0 : std::strtoull(digits.c_str(), nullptr, 10);
+  if (errno || (negative && value > uint64_t{1} << 63)) return std::nullopt;
+  return static_cast<int64_t>(negative ? 0 - value : value);
 }
 
 Result parse_element(const OpCall& call, const std::string& text, WideElements& wide) {
   DType dtype = call.result_dtype();
   bool is_real = wide.domain == Domain::Real;
-  if (!is_real) {
-    if (auto value = parse_integer(text, &is_real)) {
-      wide.integer[0] = wrap_integer(dtype, *value);
-      return {};
-    }
-  }
-  auto value = parse_real(text);
-  if (!value) return call.fail("string \"" + text.substr(0, 40) + "\" is not a number");
-  if (wide.domain == Domain::Real)
-    wide.real[0] = dtype == DType::F32 ? static_cast<double>(std::strtof(text.c_str(), nullptr))
-                                       : round_real(dtype, *value, call.flag("saturate"));
+  auto number = number_in(text);
+  auto integer = number && !is_real ? integer_of(*number) : std::nullopt;
+  if (!number || (!is_real && !integer))
+    return call.fail("string \"" + text.substr(0, 40) + "\" is not a number");
+  if (integer)
+    wide.integer[0] = wrap_integer(dtype, *integer);
+  else if (dtype == DType::F32)
+    wide.real[0] = static_cast<double>(std::strtof(number->c_str(), nullptr));
   else
-    wide.integer[0] = real_to_integer(dtype, *value, call.flag("saturate"));
+    wide.real[0] = round_real(dtype, std::strtod(number->c_str(), nullptr), call.flag("saturate"));
   return {};
 }
 

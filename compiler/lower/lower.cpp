@@ -40,6 +40,16 @@ bool may_be_negative(const Type& type) {
                      [](const Dim& dim) { return dim.extent.lower_bound() < 0; });
 }
 
+// Floats and integers of 64 bits are read and written; of others the frontend makes these.
+bool casts_text(const Instruction& instruction) {
+  if (!instruction.is(Opcode::Convert)) return false;
+  DType from = instruction.operand(0).dtype(), to = instruction.type().dtype;
+  if (from == to) return true;
+  DType number = from == DType::String ? to : from;
+  return number == DType::F32 || number == DType::F64 || number == DType::I64 ||
+         (from == DType::U64 && to == DType::String);
+}
+
 // Strings are moved, chosen among, and what ops on text make of them.
 bool takes_strings(const Instruction& instruction) {
   switch (op_info(instruction.opcode()).op_class) {
@@ -48,7 +58,8 @@ bool takes_strings(const Instruction& instruction) {
   case OpClass::Movement: return instruction.attributes().word("reduction", "none") == "none";
   case OpClass::Shape: return !instruction.is(Opcode::NonZero);
   case OpClass::Leaf: return instruction.is(Opcode::Parameter) || instruction.is(Opcode::Constant);
-  default: return instruction.is(Opcode::Compare) || instruction.is(Opcode::Select);
+  default:
+    return instruction.is(Opcode::Compare) || instruction.is(Opcode::Select) || casts_text(instruction);
   }
 }
 

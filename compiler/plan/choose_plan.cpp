@@ -62,8 +62,10 @@ struct Completion {
 } // namespace
 
 std::optional<Plain> plain_algorithm(const Instruction& instruction) {
-  bool compares_text = instruction.is(Opcode::Compare) && instruction.operand(0).dtype() == DType::String;
-  if (compares_text || op_info(instruction.opcode()).op_class == OpClass::Text) return Plain::Text;
+  bool may_have_text = instruction.is(Opcode::Compare) || instruction.is(Opcode::Convert);
+  bool has_text = may_have_text && (instruction.operand(0).dtype() == DType::String ||
+                                    instruction.type().dtype == DType::String);
+  if (has_text || op_info(instruction.opcode()).op_class == OpClass::Text) return Plain::Text;
   switch (instruction.opcode()) {
   case Opcode::Concatenate: return Plain::Concatenate;
   case Opcode::DynamicUpdateSlice: return Plain::UpdateSlice;

@@ -59,6 +59,19 @@ FIRN_HIDDEN void firn_rt2_text_match(const firn_text* x, const unsigned char* cl
 FIRN_HIDDEN void firn_rt2_text_split(const firn_text* x, const char* delimiter, firn_text* pieces,
                                      int64_t* counts, int32_t* status, size_t count, size_t delimiter_size,
                                      size_t splits, size_t most) FIRN_NOEXCEPT;
+// Numbers in decimal, and NaN and INF in any case; floats of 4 or 8 `bytes`. FIRN_STATUS_OUT_OF_RANGE where a
+// text is no number, or none of 64 bits.
+FIRN_HIDDEN void firn_rt2_text_to_reals(const firn_text* x, void* out, int32_t* status, size_t count,
+                                        size_t bytes) FIRN_NOEXCEPT;
+FIRN_HIDDEN void firn_rt2_text_to_integers(const firn_text* x, int64_t* out, int32_t* status,
+                                           size_t count) FIRN_NOEXCEPT;
+// The other way, of floats the shortest decimals that are read as the same. The room as above.
+FIRN_HIDDEN void firn_rt2_text_of_reals(const void* x, firn_text* out, firn_rt2_text_room* room,
+                                        int32_t* status, size_t count, size_t capacity,
+                                        size_t bytes) FIRN_NOEXCEPT;
+FIRN_HIDDEN void firn_rt2_text_of_integers(const int64_t* x, firn_text* out, firn_rt2_text_room* room,
+                                           int32_t* status, size_t count, size_t capacity,
+                                           size_t is_signed) FIRN_NOEXCEPT;
 
 #ifdef __cplusplus
 }

@@ -68,6 +68,16 @@ TEST_CASE("text", "[evaluator]") {
                  "42, 18446744073709551609, 18446744073709551615");
   expect_convert("f32[5]", "0.1, 1.0, nan, -inf, 1e20", "string[5]",
                  "\"0.1\", \"1.0\", \"nan\", \"-inf\", \"1e+20\"");
+  expect_convert("f32[3]", "134217728.0, -1e16, 0.00012345", "string[3]",
+                 "\"134217730.0\", \"-1e+16\", \"0.00012345\"");
+  expect_convert("f64[2]", "134217728.0, 5e-324", "string[2]", "\"134217728.0\", \"5e-324\"");
+  expect_convert("string[4]", "\"-2.9\", \" 1.25e1 \", \"0.00001e7\", \"9007199254740993.9\"", "i64[4]",
+                 "-2, 12, 100, 9007199254740993");
+  for (const char* none :
+       {"", "x", "1 2", "0x1", "1e", "18446744073709551616", "nan", "-9223372036854775809"})
+    expect_error("%x = constant [\"" + std::string(none) +
+                     "\"] : string[1] %r = convert %x {to = i64} : i64[1]",
+                 "i64[1]", "is not a number");
   expect_convert("i8[2]", "-3, 100", "string[2]", "\"-3\", \"100\"");
   expect_error("%x = constant [\"1.5x\"] : string[1] %r = convert %x {to = f32} : f32[1]", "f32[1]",
                "\"1.5x\" is not a number");

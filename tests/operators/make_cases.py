@@ -322,6 +322,12 @@ def text():
     add("Where", [np.array([[True], [False]]), table, words[:, :4].copy()])
     add("Expand", [texts("same"), np.array([2, 3])])
     add("Tile", [turned, np.array([1, 2])])
+    # To numbers, and from integers, as floats are written as numpy writes them, which ONNX Runtime does not.
+    for to in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.INT64, onnx.TensorProto.BOOL):
+        add("Cast", [texts("0", "-17", " 3", "2147483648")], to=to)
+    add("Cast", [texts("-INF", "1.25e-3", "nan", "3.4e39", ".5")], to=onnx.TensorProto.FLOAT)
+    for whole in (np.array([True, False]), np.array([-5, 2**62]), np.array([2**64 - 1], np.uint64), np.array([-7, 8], np.int8)):
+        add("Cast", [whole], to=onnx.TensorProto.STRING)
     return m
 
 

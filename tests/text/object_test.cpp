@@ -2,6 +2,9 @@
 #include "tests/text/text_object.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
 
 using namespace firn;
 using namespace firn::test;
@@ -99,6 +102,90 @@ TEST_CASE("strings are cut", "[text]") {
   CHECK(run_error(few, {strings({2}, {"a b", "a b c"})}).find("--text-pieces") != std::string::npos);
 }
 
+namespace {
+
+// Numbers as C's library writes them, near and at the halves between two, and what is no number.
+std::vector<std::string> written_numbers() {
+  std::vector<std::string> texts{"0",
+                                 "-0",
+                                 " 12\t",
+                                 "+.5",
+                                 "5.",
+                                 "-1e3",
+                                 "iNf",
+                                 "-infinity",
+                                 "NaN",
+                                 "1e400",
+                                 "-1e-400",
+                                 "1E+2",
+                                 "0e99999999999999999999",
+                                 "1e99999999999999999999",
+                                 "4.9406564584124654e-324",
+                                 "2.4703282292062327e-324",
+                                 "2.4703282292062328e-324",
+                                 "1.7976931348623158e308",
+                                 "1.7976931348623159e308",
+                                 "9007199254740993",
+                                 "9007199254740993.0000000000000000000000000000000000000001",
+                                 "0." + std::string(3000, '0') + "17e3001",
+                                 std::string(900, '7')};
+  // Halfway between 1 and the next double: 1 + 2^-53, and a digit more after a thousand zeros.
+  const std::string half = "1.00000000000000011102230246251565404236316680908203125";
+  texts.insert(texts.end(), {half, half + std::string(1000, '0') + "1"});
+  uint64_t state = 1;
+  for (int i = 0; i < 2000; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    double value = 0;
+    std::memcpy(&value, &state, sizeof value);
+    char text[64];
+    std::snprintf(text, sizeof text, "%.*g", 1 + i % 20, std::isfinite(value) ? value : 0.1);
+    texts.push_back(text);
+  }
+  return texts;
+}
+
+} // namespace
+
+TEST_CASE("strings become numbers, and numbers strings", "[text]") {
+  auto texts = written_numbers();
+  auto count = static_cast<int64_t>(texts.size());
+  std::string n = "[" + std::to_string(count) + "]";
+  std::string module =
+      module_of("%x: string" + n,
+                "%r = convert %x {to = f64} : f64" + n + "\n%s = convert %r {to = string} : string" + n,
+                "%r, %s", "f64" + n + ", string" + n);
+  expect_like_evaluator(module, {strings({count}, texts)}, {.text_bytes = 1 << 20});
+  std::string whole = module_of("%x: string[8], %u: u64[2]",
+                                R"(%r = convert %x {to = i64} : i64[8]
+    %s = convert %r {to = string} : string[8]
+    %v = convert %u {to = string} : string[2])",
+                                "%r, %s, %v", "i64[8], string[8], string[2]");
+  expect_like_evaluator(whole, {strings({8}, {"0", "-9223372036854775808", "18446744073709551615", " 7 ",
+                                              "-2.99", "1.5e2", "123e-2", "0.00001e7"}),
+                                Literal::of<int64_t>(DType::U64, {2}, {-1, 10})});
+}
+
+TEST_CASE("a string that is no number ends the run", "[text]") {
+  auto parse = [](const std::string& to) {
+    return module_of("%x: string[2]", "%r = convert %x {to = " + to + "} : " + to + "[2]", "%r", to + "[2]");
+  };
+  for (const std::string& text : odd_strings())
+    for (const char* to : {"f64", "i64"})
+      CHECK(run_error(parse(to), {strings({2}, {"1", text})}).find("casts to a number") != std::string::npos);
+  for (const char* text :
+       {"1e", "1e+", "--1", ".", "e5", "0x10", "1 2", "in", "infinit", "nano", "1_000", "1,5"})
+    CHECK(run_error(parse("f64"), {strings({2}, {"1", text})}).find("casts to a number") !=
+          std::string::npos);
+  for (const char* text : {"nan", "inf", "18446744073709551616", "-9223372036854775809", "1e20"})
+    CHECK(run_error(parse("i64"), {strings({2}, {text, "1"})}).find("casts to a number") !=
+          std::string::npos);
+  std::string format =
+      module_of("%x: i64[2]", "%r = convert %x {to = string} : string[2]", "%r", "string[2]");
+  LiteralRef numbers = Literal::of_i64({-123, 4});
+  CHECK(run_error(format, {numbers}, {.text_bytes = 5}).empty());
+  CHECK(run_error(format, {numbers}, {.text_bytes = 4}).find("--text-bytes") != std::string::npos);
+}
+
 TEST_CASE("strings are matched", "[text]") {
   expect_like_evaluator(module_of("%x: string[12]",
                                   R"(%a = text_match %x {pattern = "(?s).*"} : bool[12]
@@ -185,9 +272,9 @@ TEST_CASE("numbers of strings that a run counts", "[text]") {
 }
 
 TEST_CASE("ops that have no code for strings", "[text]") {
-  CHECK(compile_error(module_of("%x: string[2]", "%r = convert %x {to = i64} : i64[2]", "%r", "i64[2]"))
+  CHECK(compile_error(module_of("%x: string[2]", "%r = convert %x {to = i8} : i8[2]", "%r", "i8[2]"))
             .find("no code can be made for operands of type string[2]") != std::string::npos);
-  CHECK(compile_error(module_of("%x: i64[2]", "%r = convert %x {to = string} : string[2]", "%r", "string[2]"))
+  CHECK(compile_error(module_of("%x: f16[2]", "%r = convert %x {to = string} : string[2]", "%r", "string[2]"))
             .find("no code can be made for values of type string[2]") != std::string::npos);
 }
 

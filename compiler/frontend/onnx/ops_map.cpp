@@ -116,9 +116,8 @@ void import_cast_map(NodeContext& node) {
       !node.check(map.keys.dtype() == DType::I64, node.input_label(0) + " has keys that are no i64"))
     return;
   DType dtype = to == "TO_FLOAT" ? DType::F32 : to == "TO_INT64" ? DType::I64 : DType::String;
-  if ((dtype == DType::String) != (map.values.dtype() == DType::String))
-    return node.fail_unsupported("casts of maps between strings and numbers are not supported");
-  Value values = dtype == DType::String ? map.values : node.convert(map.values, dtype);
+  bool has_text = dtype == DType::String || map.values.dtype() == DType::String;
+  Value values = has_text ? converted_text(node, map.values, dtype) : node.convert(map.values, dtype);
   if (form == "SPARSE") {
     if (!node.check(most > 0, "attribute max_map is " + std::to_string(most))) return;
     return node.set_output(0, values_at(node, map.keys, values, node.iota(DType::I64, {Dim(most)}, 0)));

@@ -2,6 +2,7 @@
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/tensor_data.h"
+#include "compiler/frontend/onnx/text_operators.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
 
 #include <algorithm>
@@ -220,11 +221,7 @@ Value round_to_power(NodeContext& node, Value x, const std::string& mode) {
 
 Value cast(NodeContext& node, Value x, DType to) {
   if (x.dtype() == to) return x;
-  if (x.dtype() == DType::String || to == DType::String) {
-    node.fail_unsupported("casts of " + x.type().to_string() + " to " + std::string(dtype_name(to)) +
-                          " are not supported");
-    return {};
-  }
+  if (x.dtype() == DType::String || to == DType::String) return converted_text(node, x, to);
   Attributes attributes{{"to", to}};
   if (is_float8(to) && node.flag_attribute("saturate", true)) attributes.set("saturate", true);
   if (to == DType::F8E8M0 && is_float(x.dtype()))
@@ -275,7 +272,7 @@ constexpr OperatorRow kRows[] = {
      "the same bits as another type of that width"},
     {"", "Cast", 1, 5, 1, 1, 1, 1, "any", import_cast_1, "conversion to another dtype"},
     {"", "Cast", 6, kLatest, 1, 1, 1, 1, "any", import_cast,
-     "conversion to another dtype; not from or to strings"},
+     "conversion to another dtype, strings in decimal; what is no number ends a run"},
     {"", "CastLike", 15, kLatest, 2, 2, 1, 1, "any any", import_cast_like,
      "conversion to the second input's dtype"},
     {"", "Expand", 8, kLatest, 2, 2, 1, 1, "any int", import_expand,

@@ -15,6 +15,20 @@ Value find_text(NodeContext& node, Value x, std::vector<std::string> keys) {
   return node.op(Opcode::TextFind, {x, node.constant(Literal::strings({count}, std::move(keys)))});
 }
 
+Value converted_text(NodeContext& node, Value x, DType to) {
+  DType from = x.dtype(), number = from == DType::String ? to : from;
+  if (from == to) return x;
+  if (is_complex(number))
+    return node.fail_unsupported("casts between strings and complex numbers are not supported"), Value{};
+  DType wide = number == DType::F64 ? DType::F64
+               : is_float(number)   ? DType::F32
+               : from == DType::U64 ? DType::U64
+                                    : DType::I64;
+  if (to == DType::String) return node.op(Opcode::Convert, {node.convert(x, wide)}, {{"to", to}});
+  Value read = node.op(Opcode::Convert, {x}, {{"to", wide}});
+  return read ? node.convert(read, to) : read;
+}
+
 namespace {
 
 void import_string_concat(NodeContext& node) {

@@ -8,4 +8,7 @@ namespace firn::onnx {
 // The position of each string of x among the keys, i64; -1 where it is none of them.
 Value find_text(NodeContext& node, Value x, std::vector<std::string> keys);
 
+// Strings as numbers or bools, or the other way.
+Value converted_text(NodeContext& node, Value x, DType to);
+
 } // namespace firn::onnx

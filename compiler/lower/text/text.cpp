@@ -132,6 +132,25 @@ void emit_case(LoweringContext& context, const Instruction& change) {
   call.finish("firn_rt2_text_case");
 }
 
+// Numbers to strings or back.
+void emit_convert(LoweringContext& context, const Instruction& convert) {
+  DType from = convert.operand(0).dtype(), to = convert.type().dtype;
+  DType number = from == DType::String ? to : from;
+  RuntimeCall call(context, convert, "text_convert");
+  call.read(convert.operand(0));
+  call.write(result_of(convert));
+  from == DType::String ? call.status() : call.room();
+  call.elements(convert.type());
+  if (to == DType::String) call.number(context.options().text_bytes);
+  if (is_float(number)) {
+    call.number(bit_width(number) / 8);
+    return call.finish(from == DType::String ? "firn_rt2_text_to_reals" : "firn_rt2_text_of_reals");
+  }
+  if (from == DType::String) return call.finish("firn_rt2_text_to_integers");
+  call.number(is_signed(from));
+  call.finish("firn_rt2_text_of_integers");
+}
+
 void emit_match(LoweringContext& context, const Instruction& match) {
   auto regex = parse_regex(std::get<std::string>(*match.attributes().find("pattern")));
   FIRN_CHECK(bool(regex), "a pattern that the verifier accepted");
@@ -198,6 +217,7 @@ void emit_text_constant(LoweringContext& context, const Instruction& constant, P
 void emit_text(LoweringContext& context, const Instruction& instruction) {
   switch (instruction.opcode()) {
   case Opcode::Compare: return emit_compare(context, instruction);
+  case Opcode::Convert: return emit_convert(context, instruction);
   case Opcode::TextConcatenate: return emit_text_concatenate(context, instruction);
   case Opcode::TextCase: return emit_case(context, instruction);
   case Opcode::TextFind: return emit_find(context, instruction);
