@@ -1,5 +1,5 @@
-// Numbers from strings and strings of numbers, exactly rounded by integers of many words. Linked where a model
-// casts between the two.
+// Numbers from strings and strings of numbers, exactly rounded by integers of many words. Linked where a
+// model casts between the two.
 #include "firn/text.h"
 
 #include <cstring>
