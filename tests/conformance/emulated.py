@@ -1,0 +1,220 @@
+#!/usr/bin/env python3
+"""ONNX's conformance cases through objects for another architecture, under an emulator of its programs.
+
+  emulated.py FIRN INCLUDE CASES CXX EMULATOR TRIPLE CPU [PATTERN]
+
+Every folder of CASES whose name matches PATTERN (a regular expression; default: all) is compiled for TRIPLE and CPU, linked by CXX,
+and run by EMULATOR, a command such as qemu-aarch64, on its stored inputs. Outputs are held to the stored
+ones: integers are equal, floats near. Cases that Firn refuses, and those with inputs or outputs that are no
+plain tensors, are counted; objects for cores without an operating system run as programs of a Linux of the same architecture.
+"""
+import json
+import math
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+
+# By TensorProto's number of the type: bytes of an element, and how Python's struct reads it.
+TYPES = {1: (4, "f"), 2: (1, "B"), 3: (1, "b"), 4: (2, "H"), 5: (2, "h"), 6: (4, "i"), 7: (8, "q"), 9: (1, "?"), 10: (2, "e"),
+         11: (8, "d"), 12: (4, "I"), 13: (8, "Q")}
+
+# Every program is this one and an object: it reads all inputs, runs, and writes all outputs.
+PROGRAM = r"""
+#include <firn/abi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+extern "C" __attribute__((visibility("hidden"))) firn_status case_run(const firn_rt2_call*);
+extern "C" __attribute__((visibility("hidden"))) const unsigned char* case_weights(void);
+// usage: case ARENA_BYTES INPUTS OUTPUTS, then OFFSET and BYTES of each of them in the arena
+int main(int count, char** words) {
+  auto number = [&](int i) { return static_cast<size_t>(i < count ? strtoull(words[i], nullptr, 10) : 0); };
+  size_t bytes = number(1), inputs = number(2), outputs = number(3);
+  auto* memory = static_cast<unsigned char*>(malloc(bytes + 128));
+  unsigned char* arena = memory + (64 - reinterpret_cast<uintptr_t>(memory) % 64);
+  memset(arena, 0xa5, bytes);
+  void* places[256];
+  for (size_t i = 0; i < inputs + outputs && i < 256; ++i) places[i] = arena + number(static_cast<int>(4 + 2 * i));
+  for (size_t i = 0; i < inputs; ++i)
+    if (fread(places[i], 1, number(static_cast<int>(5 + 2 * i)), stdin) != number(static_cast<int>(5 + 2 * i))) return 2;
+  firn_rt2_call call = {};
+  call.size = sizeof call;
+  call.arena = arena;
+  call.weights = case_weights();
+  call.inputs = places;
+  call.outputs = places + inputs;
+  if (case_run(&call) != FIRN_STATUS_OK) return 3;
+  for (size_t i = inputs; i < inputs + outputs; ++i) fwrite(places[i], 1, number(static_cast<int>(5 + 2 * i)), stdout);
+  return 0;
+}
+"""
+
+
+class Skipped(Exception):
+    pass
+
+
+def varints(data):
+    at = 0
+    while at < len(data):
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                break
+        yield value - (1 << 64) if value >> 63 else value
+
+
+def read_tensor(path):
+    """The type and the raw bytes of a stored tensor."""
+    with open(path, "rb") as file:
+        data = file.read()
+    at, kind, raw, numbers = 0, None, None, {}
+    while at < len(data):
+        tag, size = data[at], 1
+        at += 1
+        if tag & 7 == 0:
+            end = at
+            while data[end] >= 128:
+                end += 1
+            value = next(varints(data[at:end + 1]))
+            at = end + 1
+            if tag >> 3 == 2:
+                kind = value
+            numbers.setdefault(tag >> 3, []).append(value)
+            continue
+        if tag & 7 != 2:
+            raise Skipped("no plain tensor")
+        end = at
+        while data[end] >= 128:
+            end += 1
+        size = next(varints(data[at:end + 1]))
+        body = data[end + 1:end + 1 + size]
+        at = end + 1 + size
+        if tag >> 3 == 9:
+            raw = body
+        elif tag >> 3 in (4, 10):  # floats and doubles lie as they are
+            raw = body
+        elif tag >> 3 in (5, 7, 11):
+            numbers.setdefault(tag >> 3, []).extend(varints(body))
+    if kind not in TYPES:
+        raise Skipped("elements that are no numbers of whole bytes")
+    if raw is None:
+        values = numbers.get(5, []) + numbers.get(7, []) + numbers.get(11, [])
+        size = TYPES[kind][0]  # halves are stored as their bits
+        raw = b"".join((value & ((1 << 8 * size) - 1)).to_bytes(size, "little") for value in values)
+    return kind, raw
+
+
+def difference(kind, got, want):
+    """What is wrong; None: nothing."""
+    size, form = TYPES[kind]
+    if len(got) != len(want):
+        return f"{len(got)} bytes, wanted {len(want)}"
+    if form not in "fed":
+        return None if got == want else "other integers"
+    left, right = (struct.unpack(f"<{len(x) // size}{form}", x) for x in (got, want))
+    largest = max((abs(x) for x in right if math.isfinite(x)), default=0) or 1
+    tolerance = (1e-2 if form == "e" else 1e-4) * largest  # some are stored with four digits
+    for i, (x, y) in enumerate(zip(left, right)):
+        if x == y or (math.isnan(x) and math.isnan(y)):
+            continue
+        if not (math.isfinite(x) and math.isfinite(y)) or abs(x - y) > tolerance:
+            return f"element {i} is {x}, expected {y}"
+    return None
+
+
+class Machine:
+    def __init__(self, firn, include, cxx, emulator, triple, cpu, folder):
+        self.firn, self.cxx, self.emulator, self.folder = firn, cxx.split(), emulator.split(), folder
+        self.flags = ["--target", triple] + ([f"-mcpu={cpu}"] if cpu else [])
+        self.is_arm = triple.startswith(("arm", "thumb"))
+        source = os.path.join(folder, "program.cpp")
+        with open(source, "w") as file:
+            file.write(PROGRAM)
+        self.main = os.path.join(folder, "program.o")
+        subprocess.run(self.cxx + ["-std=c++17", "-O1", "-I", include, "-c", source, "-o", self.main], check=True)
+
+    def check(self, case):
+        name = os.path.basename(case)
+        sets = [os.path.join(case, d) for d in sorted(os.listdir(case)) if d.startswith("test_data_set_")]
+        stored = [[read_tensor(os.path.join(s, f"{what}_{i}.pb")) for i in range(
+            sum(f.startswith(what + "_") for f in os.listdir(s)))] for s in sets[:1] for what in ("input", "output")]
+        if not stored:
+            raise Skipped("no data")
+        base = os.path.join(self.folder, name)
+        done = subprocess.run([self.firn, "compile", os.path.join(case, "model.onnx"), "-o", base, "-q", *self.flags],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            if done.returncode in (1, 3) or re.search("--dim|--length|--shape", done.stdout):
+                raise Skipped("refused")
+            return "firn compile: " + done.stdout.strip()
+        with open(base + ".json") as file:
+            manifest = json.load(file)
+        inputs, outputs = manifest["inputs"], manifest["outputs"]
+        if len(inputs) != len(stored[0]) or len(outputs) != len(stored[1]) or manifest["sizes"].get("text_bytes"):
+            raise Skipped("other inputs or outputs than are stored")
+        if any(value["bytes"] != len(raw) for value, (_, raw) in zip(inputs + outputs, stored[0] + stored[1])):
+            raise Skipped("sizes that vary")
+        if self.is_arm:  # attributes would keep the linker from joining code for cores of two profiles
+            objcopy = self.cxx[0].replace("g++", "objcopy")
+            subprocess.run([objcopy, "--remove-section=.ARM.attributes", base + ".o"], check=True)
+        link = self.cxx + ["-static", self.main, base + ".o", "-o", base,
+                           "-Wl,--defsym=case_run=" + manifest["run_symbol"],
+                           "-Wl,--defsym=case_weights=" + manifest["weights_symbol"]]
+        done = subprocess.run(link, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 0:
+            return "link: " + done.stdout.strip()[:500]
+        places = [str(x) for value in inputs + outputs for x in (value["arena_offset"], value["bytes"])]
+        run = subprocess.run(self.emulator + [base, str(manifest["sizes"]["arena_bytes"]), str(len(inputs)), str(len(outputs)),
+                                              *places], input=b"".join(raw for _, raw in stored[0]), stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE)
+        for suffix in ("", ".o", ".h", ".json"):
+            os.remove(base + suffix)
+        if run.returncode != 0:
+            return f"exit code {run.returncode} {run.stderr[:200]}"
+        at = 0
+        for value, (kind, want) in zip(outputs, stored[1]):
+            wrong = difference(kind, run.stdout[at:at + value["bytes"]], want)
+            if wrong:
+                return f"output {value['name']}: {wrong}"
+            at += value["bytes"]
+        return None
+
+
+def main():
+    if len(sys.argv) not in (8, 9):
+        sys.exit(__doc__)
+    firn, include, cases, cxx, emulator, triple, cpu = sys.argv[1:8]
+    pattern = re.compile(sys.argv[8] if len(sys.argv) > 8 else "")
+    names = [n for n in sorted(os.listdir(cases)) if pattern.search(n) and os.path.exists(os.path.join(cases, n, "model.onnx"))]
+    with tempfile.TemporaryDirectory() as folder:
+        machine = Machine(firn, include, cxx, emulator, triple, cpu, folder)
+
+        def outcome(name):
+            try:
+                return machine.check(os.path.join(cases, name)) or "pass"
+            except Skipped as reason:
+                return f"skipped: {reason}"
+
+        with ThreadPoolExecutor(2) as pool:
+            outcomes = list(pool.map(outcome, names))
+    wrong = [(n, o) for n, o in zip(names, outcomes) if o != "pass" and not o.startswith("skipped")]
+    for name, what in wrong:
+        print(f"{name}: {what}")
+    passed = outcomes.count("pass")
+    print(f"{triple} {cpu}: {passed} passed, {len(wrong)} wrong, {len(names) - passed - len(wrong)} skipped")
+    sys.exit(1 if wrong or not passed else 0)
+
+
+if __name__ == "__main__":
+    main()
