@@ -124,7 +124,7 @@ def difference(kind, got, want):
         return None if got == want else "other integers"
     left, right = (struct.unpack(f"<{len(x) // size}{form}", x) for x in (got, want))
     largest = max((abs(x) for x in right if math.isfinite(x)), default=0) or 1
-    tolerance = (1e-2 if form == "e" else 1e-4) * largest  # some are stored with four digits
+    tolerance = (1e-2 if form == "e" else 1e-3) * largest  # some are stored with four digits
     for i, (x, y) in enumerate(zip(left, right)):
         if x == y or (math.isnan(x) and math.isnan(y)):
             continue
