@@ -227,12 +227,16 @@ std::string complete(TopKPlan& plan, const Instruction& instruction, const Targe
   if (!instruction.is(Opcode::TopK)) return "this is another operation than the kernel's";
   const Type& type = instruction.operand(0).type();
   auto dim = static_cast<size_t>(instruction.attributes().integer("dim"));
-  bool can_select = !is_small_float(type.dtype) && type.dims[dim].extent.upper_bound() <= INT32_MAX / 2;
+  const IntExpr& extent = type.dims[dim].extent;
+  int64_t k = instruction.attributes().integer("k");
+  bool has_keys = !is_small_float(type.dtype) && extent.upper_bound() <= INT32_MAX / 2;
+  bool can_select = has_keys && extent.lower_bound() >= k;
   if (plan.lanes == 0) {
-    plan.selects = can_select && instruction.attributes().integer("k") <= kMostSelected;
+    plan.selects = can_select && k <= kMostSelected;
     plan.lanes = plan.selects ? element_code(std::max(32, value_bits(type.dtype)), target).lanes : 1;
   }
-  if (plan.selects && !can_select) return "its elements have no keys, or no positions of 32 bits";
+  if (plan.selects && !has_keys) return "its elements have no keys, or no positions of 32 bits";
+  if (plan.selects && !can_select) return "there may be fewer elements than are selected";
   return plan.selects ? check(plan.lanes, target) : "";
 }
 
