@@ -1,5 +1,6 @@
 // Whether this CPU and its operating system have the features that a model was compiled for: cpuid and xgetbv
-// on x86-64, the auxiliary vector on ARM's Linux. Elsewhere the model is believed.
+// on x86-64, where Linux is asked for the registers of tiles as well, the auxiliary vector on ARM's Linux.
+// Elsewhere the model is believed.
 #include "firn/cpu_features.h"
 #include "firn/abi.h"
 
@@ -119,6 +120,21 @@ bool has_feature(const Features&, int) noexcept {
 
 #endif
 
+// Linux grants a process the registers of tiles once it asks, for all of its threads.
+bool grants_tiles() noexcept {
+#if defined(__x86_64__) && defined(__linux__)
+  constexpr long arch_prctl = 158, request_permission = 0x1023, tile_data = 18;
+  long result = arch_prctl;
+  __asm__ volatile("syscall"
+                   : "+a"(result)
+                   : "D"(request_permission), "S"(tile_data)
+                   : "rcx", "r11", "memory");
+  return result == 0;
+#else
+  return false;
+#endif
+}
+
 constexpr firn_status unsupported(int number) noexcept {
   return FIRN_STATUS_UNSUPPORTED_CPU | number << 8;
 }
@@ -134,5 +150,8 @@ extern "C" firn_status firn_rt2_check_cpu(int32_t architecture, uint64_t feature
   for (int number = 0; number < 64; ++number) {
     if (((features >> number) & 1u) != 0 && !has_feature(host, number)) return unsupported(number);
   }
+  constexpr int amx_tile = 30;
+  const bool has_tiles = architecture == FIRN_ARCH_X86_64 && ((features >> amx_tile) & 1u) != 0;
+  if (has_tiles && !grants_tiles()) return FIRN_STATUS_NO_TILES;
   return FIRN_STATUS_OK;
 }

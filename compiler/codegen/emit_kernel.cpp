@@ -134,6 +134,7 @@ llvm::Function* KernelEmitter::emit() {
   start_block(new_block("entry"));
   for (unsigned i = 0; i < kernel_.parameters.size(); ++i) buffers_.push_back(function_->getArg(i));
   emit_scratch();
+  configure_tiles();
   auto argument = static_cast<unsigned>(kernel_.parameters.size() + kernel_.extents.size());
   if (kernel_.phase)
     emit_range(argument, [&](llvm::Value* phase) {
@@ -142,6 +143,7 @@ llvm::Function* KernelEmitter::emit() {
     });
   else
     emit_iterations(argument, nullptr);
+  release_tiles();
   ir_.CreateRetVoid();
   return function_;
 }
@@ -190,6 +192,7 @@ void KernelEmitter::emit_op(const Op& op, std::vector<llvm::Value*>* yielded) {
   case OpGroup::Compare: return set(op.results[0], emit_compare(op));
   case OpGroup::Cast: return set(op.results[0], emit_cast(op));
   case OpGroup::Vector: return set(op.results[0], emit_vector(op));
+  case OpGroup::Tile: return emit_tile(op);
   case OpGroup::Memory: return emit_memory(op);
   case OpGroup::Control: break;
   }

@@ -95,6 +95,8 @@ void KernelEmitter::emit_memory(const Op& op) {
     ir_.CreateAlignedStore(stored, pointer, alignment);
     return;
   }
+  case OpKind::TileLoad:
+  case OpKind::TileStore: return emit_tile_transfer(op, pointer);
   case OpKind::Gather:
   case OpKind::Scatter: return emit_indexed(op, pointer, all_lanes);
   default: FIRN_UNREACHABLE("op is no memory op");

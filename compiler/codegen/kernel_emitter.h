@@ -1,6 +1,6 @@
 // Emits one kernel as one LLVM function. The class is split by concern over emit_kernel, emit_arithmetic,
-// emit_cast, emit_product, emit_vector and emit_memory; emit_expression computes indices, and emit_expand
-// holds what targets lack and code must spell out.
+// emit_cast, emit_product, emit_tile, emit_vector and emit_memory; emit_expression computes indices, and
+// emit_expand holds what targets lack and code must spell out.
 #pragma once
 
 #include "compiler/codegen/emit_expression.h"
@@ -125,6 +125,12 @@ private:
   llvm::Value* dot2_native(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* alternate_bytes(llvm::Value* words, bool is_signed, bool odd);
   llvm::Type* shaped_integer(llvm::Value* like);
+
+  // emit_tile.cpp
+  void configure_tiles();
+  void release_tiles();
+  void emit_tile(const kernel::Op& op);
+  void emit_tile_transfer(const kernel::Op& op, llvm::Value* pointer);
 
   // emit_memory.cpp
   void emit_memory(const kernel::Op& op);

@@ -8,6 +8,7 @@
 #include "compiler/graph/computed_indices.h"
 #include "compiler/support/mapped_file.h"
 #include "compiler/support/sha256.h"
+#include "compiler/target/cpu_table.h"
 #include "include/firn/abi.h"
 
 #include <algorithm>
@@ -134,13 +135,26 @@ artifact::Contributor contributor(const kernel::Buffer& buffer) {
   return {buffer.location.empty() ? buffer.name : "result of " + buffer.location, buffer.bytes};
 }
 
+// What a CPU must have for the code of the variant. Of tiles that is so only where a kernel has some: systems
+// may keep them from a process.
+uint64_t features_for(const Compilation& c, size_t variant) {
+  const TargetInfo& target = c.target_of(variant);
+  const auto& kernels = c.program_of(variant).kernels;
+  uint64_t features = target.required_cpu_features;
+  if (std::any_of(kernels.begin(), kernels.end(), [](const auto& kernel) { return !kernel->tiles.empty(); }))
+    return features;
+  for (const CpuFeature& feature : cpu_features(target.arch))
+    if (feature.name.starts_with("amx-")) features &= ~(uint64_t{1} << feature.bit);
+  return features;
+}
+
 // Of an object for several.
 void describe_cpus(Compilation& c) {
   artifact::ModelDescription& d = c.description;
   if (c.narrower.empty()) return;
-  d.cpus.push_back({c.cpu_name, c.target.required_cpu_features, 0});
-  for (const Variant& variant : c.narrower)
-    d.cpus.push_back({variant.cpu.name, variant.cpu.target.required_cpu_features, variant.own_weight_bytes});
+  d.cpus.push_back({c.cpu_name, features_for(c, 0), 0});
+  for (size_t i = 0; i < c.narrower.size(); ++i)
+    d.cpus.push_back({c.narrower[i].cpu.name, features_for(c, i + 1), c.narrower[i].own_weight_bytes});
   d.cpu.clear();
   for (const artifact::CpuDescription& cpu : d.cpus) d.cpu += (d.cpu.empty() ? "" : ", ") + cpu.name;
 }
@@ -213,7 +227,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   describe_cpus(c);
   d.threads = options.threads;
   d.architecture = abi_architecture(c.target.arch);
-  d.required_features = c.target_of(c.narrower.size()).required_cpu_features;
+  d.required_features = features_for(c, c.narrower.size());
   d.flags = options.flags;
   auto hash = content_hash(c);
   if (!hash) return hash.error();

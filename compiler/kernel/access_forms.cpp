@@ -187,6 +187,8 @@ private:
       case OpKind::Gather:
       case OpKind::Store:
       case OpKind::Scatter: add_access(*op); break;
+      case OpKind::TileLoad:
+      case OpKind::TileStore: add_tile(*op); break;
       case OpKind::CallRuntime: add_call(*op); break;
       case OpKind::For:
         open_loop(*op->symbol, replaced(op->lower), replaced(op->upper), op->step, /*ordered=*/true);
@@ -280,6 +282,12 @@ private:
       if (buffer == written_) add_whole(start_access(true), buffer);
       if (buffer == read_) add_whole(start_access(false), buffer);
     }
+  }
+
+  // Rows apart are taken for all that there is.
+  void add_tile(const Op& op) {
+    bool writes = op.kind == OpKind::TileStore;
+    if (op.buffer == (writes ? written_ : read_)) add_whole(start_access(writes), op.buffer);
   }
 
   void add_access(const Op& op) {

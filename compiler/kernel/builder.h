@@ -49,6 +49,11 @@ public:
   Register gather(MachineType type, int buffer, const IntExpr& index, Register offsets, Register mask = {});
   void scatter(Register value, int buffer, const IntExpr& index, Register offsets, Register mask = {});
   void prefetch(int buffer, const IntExpr& index, bool into_l2 = false);
+  // Of the kernel's tiles by number; rows lie `stride` elements apart, from `index` on.
+  void tile_zero(int tile);
+  void tile_load(int tile, int buffer, const IntExpr& index, int64_t stride);
+  void tile_store(int tile, int buffer, const IntExpr& index, int64_t stride);
+  void tile_dot(OpKind kind, int sums, int lhs, int rhs);
   // A mask i1xN of the first `count` lanes; `count` may be an expression.
   Register lane_mask(int lanes, const IntExpr& count);
 

@@ -19,7 +19,7 @@ enum class OpKind : uint8_t {
 #define FIRN_KERNEL_OP(enumerator, mnemonic, operands, group) enumerator,
 #include "compiler/kernel/kernel_ops.def"
 };
-enum class OpGroup : uint8_t { Leaf, Float, Integer, Compare, Cast, Vector, Memory, Control };
+enum class OpGroup : uint8_t { Leaf, Float, Integer, Compare, Cast, Vector, Tile, Memory, Control };
 struct OpKindInfo {
   std::string_view mnemonic;
   int operands;
@@ -75,17 +75,17 @@ struct Op {
   std::vector<Register> results;
   Predicate predicate = Predicate::Eq; // compares
   std::vector<double> numbers;         // Constant of a float type
-  std::vector<int64_t> integers;       // Constant of an integer type, lanes of extract, insert, shuffle
-  int buffer = -1;                     // memory ops: parameter or scratch number
-  IntExpr index;            // memory ops: element index in units of the buffer's element; IndexValue
-  int alignment = 0;        // memory ops: bytes known of the address; 0: the element's
-  bool streaming = false;   // prefetch: into L2 rather than L1
-  SymbolRef symbol;         // For: the induction variable; Symbolic: what it defines
-  IntExpr lower, upper;     // For
-  int64_t step = 1;         // For, > 0
-  int64_t unroll = 1;       // For: copies of the body that code generation makes
-  std::string callee;       // CallRuntime
-  std::vector<int> buffers; // CallRuntime
+  std::vector<int64_t> integers; // Constant of an integer type, lanes of extract, insert, shuffle, tiles
+  int buffer = -1;               // memory ops: parameter or scratch number
+  IntExpr index;                 // memory ops: element index in units of the buffer's element; IndexValue
+  int alignment = 0;             // memory ops: bytes known of the address; 0: the element's
+  bool streaming = false;        // prefetch: into L2 rather than L1
+  SymbolRef symbol;              // For: the induction variable; Symbolic: what it defines
+  IntExpr lower, upper;          // For
+  int64_t step = 1;              // For, > 0
+  int64_t unroll = 1;            // For: copies of the body that code generation makes
+  std::string callee;            // CallRuntime
+  std::vector<int> buffers;      // CallRuntime
   std::vector<Block> blocks;
 };
 
@@ -111,6 +111,12 @@ struct BufferParameter {
 inline int64_t task_stride(const BufferParameter& parameter) {
   return (parameter.size * scalar_bytes(parameter.element) + 63) / 64 * 64;
 }
+
+// A register of a matrix, by its number among those of a kernel.
+struct MatrixTile {
+  int rows = 0, row_bytes = 0;
+  bool operator==(const MatrixTile&) const = default;
+};
 
 // How a kernel writes over memory that it reads; what comes first asks least of the order of its accesses.
 // None asks for memory apart.
@@ -146,6 +152,8 @@ struct Kernel {
   int tasks = 1;      // into which an executor's threads share the parallel loop at most; 1: it is not shared
   SymbolRef phase;    // of kernels with several phases, which have a parallel loop
   int64_t phases = 1; // tasks wait for each other at the end of each
+  // Configured when a call begins and released when it ends; none: the kernel uses none.
+  std::vector<MatrixTile> tiles;
   Block body;
   std::vector<InPlace> in_place; // what calls make use of; other parameters lie apart where one is written
   std::vector<MachineType> register_types; // by Register::id

@@ -18,8 +18,8 @@ public:
   bool parse() {
     return (scanner_.quoted(kernel_.name) || scanner_.fail("expected the kernel's name in quotes")) &&
            parse_facts() && scanner_.expect("{") && parse_buffers("parameter", kernel_.parameters) &&
-           parse_buffers("scratch", kernel_.scratch) && parse_in_place() && parse_extents() &&
-           parse_parallel() && parse_block(kernel_.body, /*depth=*/0);
+           parse_buffers("scratch", kernel_.scratch) && parse_tiles() && parse_in_place() &&
+           parse_extents() && parse_parallel() && parse_block(kernel_.body, /*depth=*/0);
   }
 
 private:
@@ -74,6 +74,17 @@ private:
       buffer.written = scanner_.accept("written");
       buffer.per_task = scanner_.accept("per_task");
       buffers.push_back(std::move(buffer));
+    }
+    return !scanner_.failed();
+  }
+
+  // tile rows 16 bytes 64
+  bool parse_tiles() {
+    while (scanner_.accept("tile")) {
+      kernel_.tiles.emplace_back();
+      if (!scanner_.expect("rows") || !number(kernel_.tiles.back().rows) || !scanner_.expect("bytes") ||
+          !number(kernel_.tiles.back().row_bytes))
+        return false;
     }
     return !scanner_.failed();
   }

@@ -42,6 +42,8 @@ public:
     text_ += " {\n";
     print_buffers("parameter", kernel_.parameters, "p");
     print_buffers("scratch", kernel_.scratch, "s");
+    for (const MatrixTile& tile : kernel_.tiles)
+      text_ += "  tile rows " + std::to_string(tile.rows) + " bytes " + std::to_string(tile.row_bytes) + "\n";
     if (!anonymous_) print_in_place();
     for (const SymbolRef& extent : kernel_.extents) text_ += "  extent " + names_.declare(extent) + "\n";
     if (kernel_.parallel) {

@@ -7,7 +7,9 @@
 // - symbols of index expressions are in scope: extents, the parallel loop's, those of enclosing loops,
 //   earlier `symbolic` ops; the parallel count mentions extents alone;
 // - buffers exist, hold storable elements, are marked written if they are; no access lies wholly outside;
+// - tiles are as large as registers are, and those of a product fit each other;
 // - loops have positive steps and unroll factors; promises of memory in place are kept (overwrite.cpp).
+#include "compiler/kernel/matrix_tiles.h"
 #include "compiler/kernel/overwrite.h"
 
 #include <algorithm>
@@ -33,6 +35,7 @@ public:
       symbols_.push_back(extent.get());
     }
     check_parallel();
+    if (std::string wrong = check_tiles(kernel_); !wrong.empty()) fail(wrong);
     if (kernel_.parallel) symbols_.push_back(kernel_.parallel.get());
     if (kernel_.phase) symbols_.push_back(kernel_.phase.get());
     check_block(kernel_.body, nullptr, {});
@@ -165,7 +168,9 @@ private:
     }
     size_t blocks = op.kind == OpKind::For ? 1 : op.kind == OpKind::While || op.kind == OpKind::If ? 2 : 0;
     if (op.blocks.size() != blocks) return fail(op, "has the wrong number of blocks");
-    if (info.group != OpGroup::Memory && info.group != OpGroup::Control && op.results.size() != 1) {
+    bool may_have_none =
+        info.group == OpGroup::Memory || info.group == OpGroup::Control || info.group == OpGroup::Tile;
+    if (!may_have_none && op.results.size() != 1) {
       return fail(op, "has no single result");
     }
     switch (info.group) {
@@ -175,6 +180,7 @@ private:
     case OpGroup::Compare: check_compare(op); break;
     case OpGroup::Cast: check_cast(op); break;
     case OpGroup::Vector: check_vector(op); break;
+    case OpGroup::Tile: check_tile(op); break;
     case OpGroup::Memory: check_memory(op); break;
     case OpGroup::Control: check_control(op); break;
     }
@@ -312,12 +318,17 @@ private:
     }
   }
 
+  void check_tile(const Op& op) {
+    if (std::string wrong = check_tile_op(kernel_, op); !wrong.empty()) fail(op, wrong);
+  }
+
   void check_memory(const Op& op) {
     size_t buffers = kernel_.parameters.size() + kernel_.scratch.size();
     if (op.buffer < 0 || static_cast<size_t>(op.buffer) >= buffers) return fail(op, "buffer does not exist");
     check_expression(op, op.index);
     if (!message_.empty() || op.kind == OpKind::Prefetch) return;
     want(!op.streaming, op, "is streaming, which only prefetches may be");
+    if (op.kind == OpKind::TileLoad || op.kind == OpKind::TileStore) return check_tile(op);
     const BufferParameter& buffer = kernel_.buffer(op.buffer);
     bool reads = op.kind == OpKind::Load || op.kind == OpKind::Gather;
     bool offsets = op.kind == OpKind::Gather || op.kind == OpKind::Scatter;

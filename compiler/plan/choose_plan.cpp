@@ -130,7 +130,6 @@ std::optional<KernelPlan> choose_packed_plan(const Instruction& instruction,
   if (const auto* contraction = std::get_if<ContractionPlan>(context.packed_as)) {
     ContractionPlan tiles;
     tiles.algorithm = contraction->algorithm;
-    tiles.product = contraction->product;
     tiles.tiling.tile.rows = 0;
     plan = tiles;
   }

@@ -3,6 +3,7 @@
 // FMA's latency.
 #include "compiler/plan/contraction.h"
 #include "compiler/plan/cost_model.h"
+#include "compiler/plan/tile_matrices.h"
 
 #include <algorithm>
 #include <cmath>
@@ -249,7 +250,8 @@ ColumnWalk column_walk(const ContractionShape& shape, const TileShape& tile) {
 
 Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, const TileShape* tile) {
   Tiling tiling;
-  tiling.tile = tile ? *tile : choose_tile(shape, target);
+  bool is_matrix = shape.product.kind == ProductKind::TileMatrix;
+  tiling.tile = tile ? *tile : is_matrix ? choose_tile_block(shape, target) : choose_tile(shape, target);
   tiling.tile.lanes = target.lanes(shape.element_bits);
   tiling.compact = shape.compact;
   tiling.unroll = shape.compact ? 1 : kUnroll;
@@ -262,7 +264,8 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
   double steps = 1;
   for (const ReductionLoop& loop : shape.k) steps *= static_cast<double>(loop.extent);
   for (int64_t extent : shape.outer) steps *= static_cast<double>(extent);
-  tiling.cycles = tiling_cycles(shape, tiling.tile, target) * steps;
+  tiling.cycles = is_matrix ? tile_block_cycles(shape, tiling.tile, target)
+                            : tiling_cycles(shape, tiling.tile, target) * steps;
   ColumnGroups groups = column_groups(shape.n, tiling.tile);
   double scalar_bytes = static_cast<double>(shape.scalar_bytes),
          vector_bytes = static_cast<double>(shape.vector_bytes);

@@ -2,6 +2,7 @@
 #include "compiler/plan/contraction_plan.h"
 
 #include "compiler/plan/cost_model.h"
+#include "compiler/plan/tile_matrices.h"
 #include "compiler/plan/views.h"
 
 namespace firn::plan {
@@ -185,6 +186,15 @@ void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& targe
   tiling.row_block = (tiles + blocks - 1) / blocks * tile.rows;
 }
 
+// Rows of tiles are rows of the operand: their steps lie side by side, and k groups are whole.
+std::string lacks_for_matrices(const DotGeometry& g) {
+  bool is_static = g.row.stride.is_constant();
+  for (const DotGeometry::Contract& axis : g.contract) is_static &= axis.row_stride.is_constant();
+  if (!is_static || !(g.contract.back().row_stride == IntExpr(1)))
+    return "tile matrices want steps that lie side by side, rows that lie evenly";
+  return g.shape.k_tail > 0 ? "tile matrices want whole groups of steps" : "";
+}
+
 std::string check_blocks(const Tiling& tiling, const DotGeometry& g) {
   if (tiling.parts == 1 && tiling.row_block == 0) return "";
   if (!allows_blocks(g, tiling.tile) || !tiling.columns_outermost)
@@ -197,29 +207,44 @@ std::string check_blocks(const Tiling& tiling, const DotGeometry& g) {
   return "";
 }
 
+// The same of channels; in blocks, what lies behind the last one meets zeros of the filters and may be
+// anything but a NaN.
+std::string lacks_for_matrices(const ConvolutionGeometry& g) {
+  bool is_blocked = g.in_block > 0 && g.in_block % g.shape.product.k_group() == 0;
+  bool lie_together = is_blocked ? g.groups == 1 || g.channels % g.shape.product.k_group() == 0
+                                 : !g.input.layout.order.empty() && g.input.layout.order.back() == 1;
+  if (!lie_together || !g.input.is_static()) return "tile matrices want channels that lie side by side";
+  if (g.splits_rows()) return "tile matrices want rows that no padding cuts";
+  bool has_tail = is_blocked && !is_float(g.input.dtype);
+  return g.shape.k_tail > 0 && !has_tail ? "tile matrices want whole groups of steps" : "";
+}
+
 class ContractionPlanning {
 public:
   ContractionPlanning(const Instruction& instruction, const KernelRoot& root,
                       const ContractionContext& context)
       : instruction_(instruction), root_(root), context_(context), target_(context.options.target) {}
 
-  std::string complete(ContractionPlan& plan) const {
+  std::string complete(ContractionPlan& plan) {
     bool chooses = plan.tiling.tile.rows == 0, is_dot = root_.op->is(Opcode::Dot);
     if (plan.algorithm != Algorithm::Direct && is_dot) return "this is a dot";
     if (chooses) {
       plan.looped_epilogue = has_long_epilogue(instruction_) && plan.algorithm != Algorithm::Planar;
       plan.bias_first = plan.algorithm == Algorithm::Direct && !is_dot && starts_from_bias(instruction_);
     }
-    if (plan.product == Product{} && form()) plan.product = form()->product;
-    if (plan.product == Product{}) {
+    bool chooses_product = plan.product == Product{};
+    if (chooses_product) {
       auto product = choose_product(*root_.op, target_, context_.options.strict_math);
       if (!product) return "register tiles do not sum such products";
-      plan.product = *product;
+      // Steps are packed as the form has them.
+      bool is_other = form() && form()->product.k_group() != product->k_group();
+      plan.product = is_other ? form()->product : *product;
     }
+    may_be_matrices_ = chooses_product && chooses && plan.algorithm == Algorithm::Direct;
     if (std::string wrong = check_product(plan.product, *root_.op); !wrong.empty()) return wrong;
-    if (plan.sums != SumsIn::Registers) return "no kernel keeps its sums elsewhere than in registers";
     if (plan.algorithm == Algorithm::Planar) return complete_planar(plan, chooses);
-    return is_dot ? complete_dot(plan, chooses) : complete_convolution(plan, chooses);
+    std::string wrong = is_dot ? complete_dot(plan, chooses) : complete_convolution(plan, chooses);
+    return wrong.empty() ? complete_sums(plan) : wrong;
   }
 
 private:
@@ -227,6 +252,40 @@ private:
   const ContractionPlan* form() const {
     return context_.packed_as ? std::get_if<ContractionPlan>(context_.packed_as) : nullptr;
   }
+
+  // Tile matrices keep their sums, which reach the epilogue by way of memory.
+  static std::string complete_sums(ContractionPlan& plan) {
+    bool is_matrix = plan.product.kind == ProductKind::TileMatrix;
+    if (is_matrix) plan.looped_epilogue = true, plan.bias_first = false;
+    SumsIn place = is_matrix ? SumsIn::TileRegisters : SumsIn::Registers;
+    if (plan.sums != SumsIn::Registers && plan.sums != place)
+      return "no kernel keeps its sums elsewhere than in registers of its products";
+    plan.sums = place;
+    return "";
+  }
+
+  // Tile matrices in place of vectors where `lacks` says nothing against them and they take less time.
+  void prefer_matrices(ContractionPlan& plan, ContractionShape& shape, const std::string& lacks) const {
+    auto product = in_tile_matrices(plan.product, target_, context_.options.strict_math);
+    if (!may_be_matrices_ || !product || !lacks.empty() || plan.unpacked) return;
+    ContractionShape matrices = shape;
+    matrices.product = plan.lhs_columns ? product->swapped() : *product;
+    Tiling blocks = choose_tiling(matrices, target_);
+    if (!check_tile_block(matrices, blocks.tile).empty() ||
+        blocks.cycles >= choose_tiling(shape, target_).cycles)
+      return;
+    plan.product = *product;
+    shape = matrices;
+  }
+  // Why a plan's product cannot be had here.
+  std::string check_matrices(const ContractionPlan& plan, const ContractionShape& shape,
+                             const std::string& lacks) const {
+    if (plan.product.kind != ProductKind::TileMatrix) return "";
+    if (!in_tile_matrices(plan.product, target_, context_.options.strict_math))
+      return "the CPU has no tile matrices for it, or strict numerics forbid them";
+    return lacks.empty() ? check_tile_block(shape, plan.tiling.tile) : lacks;
+  }
+
   void take_form(ContractionShape& shape) const {
     if (!form()) return;
     shape.panel = form()->tiling.tile.panel_vectors();
@@ -249,7 +308,10 @@ private:
     g->shape.compact = context_.options.optimize_size;
     if (vector_constant) g->shape.weight_bytes = context_.model_weight_bytes;
     if (chooses && vector_constant) take_form(g->shape);
+    prefer_matrices(plan, g->shape, lacks_for_matrices(*g));
     set_tiling(plan, g->shape, target_, chooses);
+    if (std::string wrong = check_matrices(plan, g->shape, lacks_for_matrices(*g)); !wrong.empty())
+      return wrong;
     if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
     if (chooses) share_out(plan.tiling, g->shape, /*may_cut_rows=*/true);
     std::string wrong = check_tiling(plan.tiling, g->shape);
@@ -306,7 +368,10 @@ private:
       g->shape.weight_bytes = context_.model_weight_bytes;
     if (!target_.has_embedded_broadcast && !form()) g->shape.max_k_interleave = 1;
     if (chooses && is_packable_constant(computed.filter)) take_form(g->shape);
+    std::string lacks = context_.by_lines ? "a chain has no tile matrices" : lacks_for_matrices(*g);
+    prefer_matrices(plan, g->shape, lacks);
     set_tiling(plan, g->shape, target_, chooses);
+    if (std::string wrong = check_matrices(plan, g->shape, lacks); !wrong.empty()) return wrong;
     // Filters pass once per run: those after the group at hand come from far unless they are asked for early.
     plan.tiling.streams_vectors =
         g->shape.vector_bytes > share_of(target_.l2_bytes, cache_share::kHandedOn) && !context_.by_lines;
@@ -337,6 +402,7 @@ private:
   const KernelRoot& root_;
   const ContractionContext& context_;
   const TargetInfo& target_;
+  bool may_be_matrices_ = false; // the product is the cost model's to choose
 };
 
 } // namespace

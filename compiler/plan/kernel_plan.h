@@ -42,7 +42,7 @@ struct ContractionPlan {
   };
   Algorithm algorithm = Algorithm::Direct;
   Product product;                 // that of f32: also of other types, until the cost model has chosen theirs
-  SumsIn sums = SumsIn::Registers; // the only place that kernels are made for
+  SumsIn sums = SumsIn::Registers; // tile registers of tile matrices; no kernel is made for others
   Tiling tiling;
   bool lhs_columns = false;     // of a dot: the lhs is the vector operand
   bool unpacked = false;        // of a dot: columns are read where they lie

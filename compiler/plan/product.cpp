@@ -60,14 +60,25 @@ std::optional<Product> choose_product(const Instruction& contraction, const Targ
   return product;
 }
 
+std::optional<Product> in_tile_matrices(const Product& product, const TargetInfo& target, bool strict) {
+  ProductKind narrow = widest_kind(product.lhs, product.rhs);
+  // Their sums pass to vectors of as many lanes.
+  bool fits = target.lanes(bit_width(product.accumulator)) * 4 == TileMatrixFacts::kRowBytes;
+  if (!target.has_tile_matrices || !fits || narrow == ProductKind::Fma) return std::nullopt;
+  if (strict && narrow == ProductKind::Dot2) return std::nullopt;
+  return Product{ProductKind::TileMatrix, product.lhs, product.rhs, product.accumulator};
+}
+
 std::string check_product(const Product& product, const Instruction& contraction) {
   DType lhs = contraction.operand(0).dtype(), rhs = contraction.operand(1).dtype();
   std::optional<DType> accumulator = accumulator_of(lhs, rhs, contraction.type().dtype);
   if (!accumulator || product.lhs != lhs || product.rhs != rhs || product.accumulator != *accumulator)
     return "it multiplies " + std::string(dtype_name(lhs)) + " and " + std::string(dtype_name(rhs)) +
            (accumulator ? " and sums in " + std::string(dtype_name(*accumulator)) : "");
-  if (product.kind == ProductKind::TileMatrix) return "no kernel is made of tile matrices";
-  if (product.kind != ProductKind::Fma && product.kind != widest_kind(lhs, rhs))
+  ProductKind widest = widest_kind(lhs, rhs);
+  if (product.kind == ProductKind::TileMatrix && widest == ProductKind::Fma)
+    return "tile matrices are of bytes or bf16";
+  if (product.kind != ProductKind::Fma && product.kind != ProductKind::TileMatrix && product.kind != widest)
     return "dot4 is of bytes, and dot2 of bf16";
   return "";
 }
@@ -76,6 +87,7 @@ ProductFacts facts_of(const Product& product, const TargetInfo& target) {
   if (product.kind == ProductKind::Dot4)
     return dot4_facts(target, factor_of(product.lhs), factor_of(product.rhs));
   if (product.kind == ProductKind::Dot2) return bf16_dot2_facts(target);
+  if (product.kind == ProductKind::TileMatrix) return {ProductForm::Native, 8 * TileMatrixFacts::kRowBytes};
   return fma_facts(target, is_float(product.accumulator));
 }
 

@@ -14,7 +14,8 @@ struct Product {
   ProductKind kind = ProductKind::Fma;
   DType lhs = DType::F32, rhs = DType::F32, accumulator = DType::F32;
 
-  int k_group() const { return k_group_of(kind); }
+  // Neighbouring steps of a row and column that are multiplied together.
+  int k_group() const { return kind == ProductKind::TileMatrix ? 32 / bit_width(lhs) : k_group_of(kind); }
   Product swapped() const { return {kind, rhs, lhs, accumulator}; }
   bool operator==(const Product&) const = default;
 };
@@ -34,6 +35,9 @@ bool sums_bytes_in_f32(const Instruction& convolution);
 // Of a dot or convolution: as many steps as its types allow. `strict`: no bf16 instructions, which take
 // subnormal numbers for zeros.
 std::optional<Product> choose_product(const Instruction& contraction, const TargetInfo& target, bool strict);
+// The same products in tile matrices; nothing where the CPU or the types have none, or, if `strict`, where
+// these take subnormal numbers for zeros.
+std::optional<Product> in_tile_matrices(const Product& product, const TargetInfo& target, bool strict);
 // Why a dot or convolution has no such product; empty: it has.
 std::string check_product(const Product& product, const Instruction& contraction);
 

@@ -9,7 +9,7 @@ static constexpr std::string_view x86_linux = "x86_64-unknown-linux-gnu",
 std::span<const CpuRow> cpu_table() {
   static constexpr Arch x86 = Arch::X86_64, arm64 = Arch::AArch64, arm = Arch::Arm;
   static constexpr CpuRow rows[] = {
-      // name            arch   triple       bits lat pipes  L1   L2     L3      L2/c  L3/c  mem/c
+      // name            arch   triple       bits lat pipes  L1   L2     L3      L2/c  L3/c  mem/c slow_bf16_pairs
       {"x86-64", x86, x86_linux, 128, 4, 2, 32, 256, 4096, 32, 16, 8},
       {"x86-64-v2", x86, x86_linux, 128, 4, 2, 32, 256, 4096, 32, 16, 8},
       {"x86-64-v3", x86, x86_linux, 256, 4, 2, 32, 512, 8192, 32, 20, 6},
@@ -26,8 +26,9 @@ std::span<const CpuRow> cpu_table() {
       {"tigerlake", x86, x86_linux, 512, 4, 1, 48, 1280, 12288, 48, 20, 8},
       {"alderlake", x86, x86_linux, 256, 4, 2, 48, 1280, 30720, 48, 20, 10},
       {"raptorlake", x86, x86_linux, 256, 4, 2, 48, 2048, 36864, 48, 20, 10},
-      {"sapphirerapids", x86, x86_linux, 512, 4, 2, 48, 2048, 32768, 48, 9, 8},
-      {"graniterapids", x86, x86_linux, 512, 4, 2, 48, 2048, 65536, 48, 9, 8},
+      {"sapphirerapids", x86, x86_linux, 512, 4, 2, 48, 2048, 32768, 48, 9, 8, true},
+      {"emeraldrapids", x86, x86_linux, 512, 4, 2, 48, 2048, 32768, 48, 9, 8, true},
+      {"graniterapids", x86, x86_linux, 512, 4, 2, 48, 2048, 65536, 48, 9, 8, true},
       {"znver1", x86, x86_linux, 128, 5, 2, 32, 512, 8192, 32, 20, 8},
       {"znver2", x86, x86_linux, 256, 5, 2, 32, 512, 16384, 32, 24, 8},
       {"znver3", x86, x86_linux, 256, 4, 2, 32, 512, 32768, 32, 26, 8},
@@ -72,7 +73,8 @@ std::span<const CpuFeature> cpu_features(Arch arch) {
       {"avx512dq", 16},    {"avx512cd", 17},   {"avx512bw", 18},     {"avx512vl", 19},
       {"avx512vnni", 20},  {"avx512bf16", 21}, {"avx512fp16", 22},   {"avx512vbmi", 23},
       {"avx512vbmi2", 24}, {"avx512ifma", 25}, {"avx512bitalg", 26}, {"avx512vpopcntdq", 27},
-      {"avxvnni", 28},     {"gfni", 29},
+      {"avxvnni", 28},     {"gfni", 29},       {"amx-tile", 30},     {"amx-int8", 31},
+      {"amx-bf16", 32},
   };
   static constexpr CpuFeature arm64[] = {
       {"neon", 0}, {"fullfp16", 1}, {"dotprod", 2}, {"i8mm", 3}, {"bf16", 4},

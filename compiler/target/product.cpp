@@ -14,6 +14,7 @@ std::string_view name_of(ProductKind kind) {
 }
 
 int k_group_of(ProductKind kind) {
+  FIRN_CHECK(kind != ProductKind::TileMatrix, "a group of a tile matrix is as wide as its factors make it");
   return kind == ProductKind::Dot2 ? 2 : kind == ProductKind::Dot4 ? 4 : 1;
 }
 

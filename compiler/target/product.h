@@ -15,7 +15,7 @@ enum class ProductKind : uint8_t {
   TileMatrix, // a block of steps, rows and columns in registers of its own
 };
 std::string_view name_of(ProductKind kind); // "fma", "dot2", "dot4", "tile_matrix"
-// Neighbouring steps that a lane of a vector holds.
+// Neighbouring steps that a lane of a vector holds, in products of vectors.
 int k_group_of(ProductKind kind);
 
 // What products of several steps multiply; bytes are summed in i32, bf16 in f32.
@@ -39,5 +39,16 @@ ProductFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs);
 ProductFacts bf16_dot2_facts(const TargetInfo& target);
 // Of a step of floats, or of integers of 32 bits.
 ProductFacts fma_facts(const TargetInfo& target, bool is_float);
+
+// Tile matrices: sums of `rows` x 16 columns += rows of steps, as many bytes as a row has, times rows of k
+// groups of 32 bits for each column.
+struct TileMatrixFacts {
+  static constexpr int kRegisters = 8, kRows = 16, kRowBytes = 64;
+  // Of a product, for each row of its sums; and beside that where operands are loaded around it.
+  static constexpr double kRowCycles = 1, kProductCycles = 3.6;
+  static constexpr double kRowsPerCycle = 2;      // loaded from the first cache level
+  static constexpr double kL2BytesPerCycle = 17;  // from the second
+  static constexpr double kConfigureCycles = 170; // with the release
+};
 
 } // namespace firn

@@ -66,7 +66,7 @@ std::string host_features() {
   return text;
 }
 
-void set_x86_facts(TargetInfo& machine, const FeatureSet& features) {
+void set_x86_facts(TargetInfo& machine, const FeatureSet& features, const CpuRow* row) {
   auto has = [&](const char* feature) { return features.has(feature); };
   bool avx512 = has("avx512f"), wide = avx512 && has("evex512");
   machine.vector_bits = std::min(machine.vector_bits, wide ? 512 : has("avx") ? 256 : 128);
@@ -78,8 +78,11 @@ void set_x86_facts(TargetInfo& machine, const FeatureSet& features) {
   int bits = machine.vector_bits, most = has("avx512vnni") && wide ? 512 : 256;
   machine.unlike_dot4_bits = has("avxvnni") || has("avx512vnni") ? std::min(bits, most) : 0;
   machine.dot2_bits = std::min(bits, wide ? 512 : has("avx2") ? 256 : 128);
-  machine.bf16_dot2_bits = has("avx512bf16") ? std::min(bits, wide ? 512 : 256) : 0;
-  machine.has_tile_matrices = has("amx-int8") && has("amx-bf16");
+  bool pairs = has("avx512bf16") && !(row && row->slow_bf16_pairs);
+  machine.bf16_dot2_bits = pairs ? std::min(bits, wide ? 512 : 256) : 0;
+  // The runtime asks Linux for their registers (runtime/cpu_features.cpp).
+  bool is_linux = llvm::Triple(machine.triple).isOSLinux();
+  machine.has_tile_matrices = is_linux && wide && has("amx-int8") && has("amx-bf16");
   machine.has_byte_tables = has("avx512vbmi") && wide;
 }
 
@@ -179,9 +182,10 @@ Expected<TargetInfo> find_target(std::string_view triple, std::string_view cpu, 
   if (!chosen_features) return chosen_features.error();
   machine.features = chosen_features->text;
 
-  set_cache_facts(machine, find_cpu_row(machine.cpu, machine.arch));
+  const CpuRow* row = find_cpu_row(machine.cpu, machine.arch);
+  set_cache_facts(machine, row);
   if (machine.arch == Arch::X86_64)
-    set_x86_facts(machine, *chosen_features);
+    set_x86_facts(machine, *chosen_features, row);
   else
     set_other_facts(machine, *chosen_features);
   for (const CpuFeature& feature : cpu_features(machine.arch)) {

@@ -46,7 +46,8 @@ enum {
   FIRN_STATUS_OUT_OF_RANGE = 9, // an index or size, argument or computed, beyond its bound; detail 1: a dim
   // was to be set to a value that it may not have; 2: the room for strings is full;
   // 3: a string has more pieces than there is room for; 4: a string is no number
-  FIRN_STATUS_NO_WEIGHTS = 10 // the object embeds none and none were bound
+  FIRN_STATUS_NO_WEIGHTS = 10, // the object embeds none and none were bound
+  FIRN_STATUS_NO_TILES = 11    // the operating system grants the process no registers of tiles (AMX)
 };
 
 // Architectures that feature masks speak about.
@@ -97,7 +98,8 @@ typedef struct firn_rt2_call {
 FIRN_HIDDEN const char* firn_rt2_status_message(firn_status status) FIRN_NOEXCEPT;
 
 // FIRN_STATUS_OK if this CPU and its operating system have every feature of the mask (bits are the numbers in
-// firn/cpu_features.h), else FIRN_STATUS_UNSUPPORTED_CPU with the first one missing.
+// firn/cpu_features.h), else FIRN_STATUS_UNSUPPORTED_CPU with the first one missing. Asks Linux for the
+// registers of AMX, if that is among them, for the whole process: FIRN_STATUS_NO_TILES if it refuses.
 FIRN_HIDDEN firn_status firn_rt2_check_cpu(int32_t architecture, uint64_t features) FIRN_NOEXCEPT;
 
 // A CPU for which an object has code.

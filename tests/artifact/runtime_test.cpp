@@ -2,13 +2,18 @@
 #include "firn/cpu_features.h"
 #include "firn/model.h"
 
+#if defined(__x86_64__) && defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <string>
 #include <vector>
 
 TEST_CASE("every status has a text") {
-  for (int code = 0; code <= FIRN_STATUS_NO_WEIGHTS; ++code)
+  for (int code = 0; code <= FIRN_STATUS_NO_TILES; ++code)
     CHECK(std::string(firn_rt2_status_message(code)) != "unknown status");
   CHECK(std::string(firn_rt2_status_message(200)) == "unknown status");
   CHECK(std::string(firn::Status().message()) == "ok");
@@ -43,6 +48,20 @@ TEST_CASE("the check agrees with the compiler's own on every feature it knows") 
   CHECK(has(21) == (__builtin_cpu_supports("avx512bf16") != 0));
   CHECK(has(29) == (__builtin_cpu_supports("gfni") != 0));
 }
+
+#if defined(__linux__)
+// What Linux itself says of the registers of tiles: granted to the process (arch_prctl), or not known to it.
+TEST_CASE("the check of AMX asks Linux for its registers") {
+  constexpr long get_permission = 0x1022;
+  constexpr std::uint64_t all_of_amx = std::uint64_t{7} << 30, tile_data = std::uint64_t{1} << 18;
+  const firn::Status status(firn_rt2_check_cpu(FIRN_ARCH_X86_64, all_of_amx));
+  std::uint64_t granted = 0;
+  syscall(SYS_arch_prctl, get_permission, &granted);
+  CHECK(status.ok() == ((granted & tile_data) != 0));
+  const int code = status.code();
+  CHECK((code == FIRN_STATUS_OK || code == FIRN_STATUS_NO_TILES || code == FIRN_STATUS_UNSUPPORTED_CPU));
+}
+#endif
 
 TEST_CASE("a missing feature is named") {
   const firn::Status status(FIRN_STATUS_UNSUPPORTED_CPU | 15 << 8);

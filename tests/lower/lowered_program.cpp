@@ -334,9 +334,9 @@ std::string random_constant(int64_t count, unsigned seed) {
   return text + "]";
 }
 
-std::string lowering_error(const std::string& text) {
+std::string lowering_error(const std::string& text, const std::string& cpu) {
   lower::LoweringOptions options;
-  options.target = target_of("", "x86-64-v3");
+  options.target = target_of("", cpu);
   auto program = lower::lower_module(*parse(text), options);
   return program ? "" : program.error().message;
 }

@@ -50,6 +50,6 @@ int64_t count_ops(const kernel::Block& block, kernel::OpKind kind);
 // "constant [...]" with that many elements in [-1, 1].
 std::string random_constant(int64_t count, unsigned seed);
 // The message of the diagnostic with which lowering is refused.
-std::string lowering_error(const std::string& text);
+std::string lowering_error(const std::string& text, const std::string& cpu = "x86-64-v3");
 
 } // namespace firn::test

@@ -31,6 +31,7 @@ private:
     case OpGroup::Compare:
     case OpGroup::Cast: return vectors(op) / 2;
     case OpGroup::Vector: return vector_cycles(op);
+    case OpGroup::Tile: return kernel_.tiles[static_cast<size_t>(op.integers[0])].rows;
     case OpGroup::Memory: return memory_cycles(op);
     case OpGroup::Control: return control_cycles(op);
     }
@@ -93,6 +94,9 @@ private:
     case OpKind::Gather:
     case OpKind::Scatter: return kernel_.type_of(op.results.empty() ? op.operands[0] : op.results[0]).lanes;
     case OpKind::Store: return vectors(op);
+    case OpKind::TileLoad:
+    case OpKind::TileStore: // a line at a time
+      return kernel_.tiles[static_cast<size_t>(op.integers[0])].rows / target_.loads_per_cycle;
     default: return vectors(op) / target_.loads_per_cycle;
     }
   }

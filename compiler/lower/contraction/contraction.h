@@ -31,6 +31,13 @@ struct SumsArray {
   int buffer = -1;
 };
 
+// Where rows of an operand of tile matrices lie: the first element, and elements from row to row.
+struct MatrixPlace {
+  int buffer = -1;
+  IntExpr first;
+  int64_t stride = 0;
+};
+
 // The values at which a clipped loop of the reduction runs, within [0, extent).
 struct ClipBounds {
   std::function<IntExpr(const TilePosition&)> lower, upper;
@@ -63,6 +70,10 @@ struct ContractionSpec {
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int number,
                                  const std::vector<IntExpr>& k)>
       vector;
+  // Of tile matrices instead: the scalar operand from a row on, as neighbouring steps, and the vector operand,
+  // a k group of all lanes a row.
+  std::function<MatrixPlace(const TilePosition&, int row, const std::vector<IntExpr>& k)> scalar_rows;
+  std::function<MatrixPlace(const TilePosition&, int number, const std::vector<IntExpr>& k)> vector_rows;
   // What the sums of one row and vector start from. Unset: zeros.
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int row, int vector)> initial;
   // Prefetches line `line` (64 bytes) of what follows the tile's column group in a packed vector operand: the

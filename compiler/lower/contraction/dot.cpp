@@ -46,10 +46,20 @@ public:
                                  const std::vector<IntExpr>& k) {
       return code.plan_.unpacked ? code.load_columns(b, at, vector, k) : code.load_packed(b, at, vector, k);
     };
+    spec.scalar_rows = [code = *this](const TilePosition& at, int row, const std::vector<IntExpr>& k) {
+      return MatrixPlace{code.binding_.scalar, code.scalar_place(at, row, k), code.g_.row.stride.value()};
+    };
+    spec.vector_rows = [code = *this](const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
+      const PackedOperand& packed = code.packed_;
+      return MatrixPlace{code.binding_.vector, packed.index(code.packed_part(at), at, vector, k),
+                         packed.step_elements(at)};
+    };
     if (plan_.tiling.streams_vectors) prefetch_groups(spec);
     if (!part_.is_first()) spec.initial = load_partial();
     spec.store = part_.is_last() ? store_result() : store_partial();
-    if (part_.is_last()) spec.sums_in_memory = binding_.sums_in_memory;
+    // Between parts sums are stored as they are, straight where they are vectors.
+    bool in_memory = part_.is_last() || plan_.sums == plan::SumsIn::TileRegisters;
+    if (in_memory) spec.sums_in_memory = binding_.sums_in_memory;
     return spec;
   }
 
@@ -60,7 +70,7 @@ private:
     return sum;
   }
 
-  Register load_scalar(Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
+  IntExpr scalar_place(const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
     IntExpr place = offset(g_.rows.batch, at.outer) + (at.row + row) * g_.row.stride;
     place = place + steps_.first * g_.contract[0].row_stride;
     size_t first = g_.rows.batch.size();
@@ -69,6 +79,11 @@ private:
     IntExpr last_stride = g_.contract.back().row_stride * shape_.product.k_group();
     for (size_t i = 0; i < g_.contract.size(); ++i)
       place = place + k[i] * (i + 1 == g_.contract.size() ? last_stride : g_.contract[i].row_stride);
+    return place;
+  }
+
+  Register load_scalar(Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
+    IntExpr place = scalar_place(at, row, k);
     ScalarFactors factors;
     factors.buffer = binding_.scalar;
     factors.dtype = g_.rows.type.dtype;

@@ -281,11 +281,16 @@ IntExpr PackedOperand::index(const IntExpr& part, const TilePosition& position, 
   plan::ColumnGroups groups = plan::column_groups(columns, tile);
   const IntExpr& first = position.column_vector;
   IntExpr panel = tile.panel > 0 ? groups.panel_of(first) : first;
+  return part * (elements() / selected) + panel * (tile.lanes * reduction_size()) +
+         step * step_elements(position) + (first - panel + number) * (int64_t{tile.lanes} * k_group);
+}
+
+int64_t PackedOperand::step_elements(const TilePosition& position) const {
+  plan::ColumnGroups groups = plan::column_groups(columns, tile);
+  const IntExpr& first = position.column_vector;
   int64_t registers =
       tile.panel > 0 ? groups.panel_registers(first) : groups.registers(first, position.vectors);
-  return part * (elements() / selected) + panel * (tile.lanes * reduction_size()) +
-         step * (registers * (tile.lanes * k_group / groups.k_interleave(first))) +
-         (first - panel + number) * (int64_t{tile.lanes} * k_group);
+  return registers * (tile.lanes * k_group / groups.k_interleave(first));
 }
 
 IntExpr PackedOperand::start(const TilePosition& position) const {

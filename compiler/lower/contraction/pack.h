@@ -35,6 +35,8 @@ struct PackedOperand {
   // addressed by its first vector: groups before it hold `columns before it` x reduction_size elements.
   IntExpr index(const IntExpr& selected, const TilePosition& position, int number,
                 const std::vector<IntExpr>& k) const;
+  // From one product of a column group to the next.
+  int64_t step_elements(const TilePosition& position) const;
   // Where the columns of a group begin in its part.
   IntExpr start(const TilePosition& position) const;
   // Where line `number` of what a column group reads lies, of so many elements, from the group's first one

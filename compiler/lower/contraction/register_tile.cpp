@@ -3,6 +3,8 @@
 
 #include "compiler/lower/contraction/factors.h"
 #include "compiler/lower/contraction/k_interleave.h"
+#include "compiler/lower/contraction/matrix_tile.h"
+#include "compiler/lower/contraction/tile_stores.h"
 
 #include <algorithm>
 
@@ -11,8 +13,6 @@ namespace {
 
 using kernel::Builder;
 using kernel::Register;
-
-constexpr int kStraightStores = 4; // of a long epilogue: more are a loop
 
 class RegisterTile {
 public:
@@ -36,14 +36,10 @@ public:
       for (int p = 0; p < phase / 2; ++p)
         for (int i = 0; i < sums; ++i) {
           Register& lhs = acc[static_cast<size_t>(p * sums + i)];
-          lhs = b_.binary(add_op(), lhs, acc[static_cast<size_t>((p + phase / 2) * sums + i)]);
+          lhs = b_.binary(sum_op(spec_), lhs, acc[static_cast<size_t>((p + phase / 2) * sums + i)]);
         }
     if (k_interleave_ > 1) acc = add_all_steps(position, rows, vectors, acc);
-    bool in_loop = spec_.sums_in_memory && rows * vectors > kStraightStores;
-    std::vector<Register> totals =
-        in_loop ? store_in_loop(position, rows, vectors, acc) : store_rows(position, rows, vectors, acc);
-    for (size_t vector = 0; vector < totals.size(); ++vector)
-      spec_.store_total(b_, position, static_cast<int>(vector), totals[vector]);
+    TileStores(b_, spec_, tiling_).store(position, rows, vectors, acc);
   }
 
 private:
@@ -58,91 +54,10 @@ private:
         int count = std::min(k_interleave_, registers - vector * k_interleave_);
         Register sum = add_steps(b_, {first, first + count}, k_interleave_);
         bool starts = static_cast<bool>(spec_.initial);
-        sums.push_back(starts ? b_.binary(add_op(), sum, spec_.initial(b_, position, row, vector)) : sum);
+        sums.push_back(starts ? b_.binary(sum_op(spec_), sum, spec_.initial(b_, position, row, vector))
+                              : sum);
       }
     return sums;
-  }
-
-  // Adds what was stored to the total of its vector, if anybody wants totals.
-  void add_total(std::vector<Register>& totals, int vector, Register stored) const {
-    if (totals.empty()) return;
-    Register& total = totals[static_cast<size_t>(vector)];
-    total = total ? b_.binary(add_op(), total, stored) : stored;
-  }
-  std::vector<Register> make_totals(int vectors, Register start) const {
-    return std::vector<Register>(spec_.store_total ? static_cast<size_t>(vectors) : 0, start);
-  }
-
-  // Both ways of storing the tile return the totals.
-  std::vector<Register> store_rows(const TilePosition& position, int rows, int vectors,
-                                   const std::vector<Register>& acc) {
-    std::vector<Register> totals = make_totals(vectors, Register{});
-    for (int i = 0; i < rows * vectors; ++i)
-      add_total(totals, i % vectors, store(position, i / vectors, i % vectors, acc[static_cast<size_t>(i)]));
-    return totals;
-  }
-
-  // By way of memory, row by row, so that the code of a long epilogue is there once and has all registers.
-  std::vector<Register> store_in_loop(TilePosition position, int rows, int vectors,
-                                      const std::vector<Register>& acc) {
-    int sums = sums_in_memory();
-    kernel::MachineType type = spec_.element.with_lanes(groups_.lanes);
-    int alignment = groups_.lanes * kernel::scalar_bytes(type.scalar);
-    for (int i = 0; i < rows * vectors; ++i)
-      b_.store(acc[static_cast<size_t>(i)], sums, i * groups_.lanes, alignment);
-    IntExpr first = position.row;
-    return b_.loop_carried(
-        0, rows, 1, make_totals(vectors, spec_.store_total ? b_.constant(type, 0.0) : Register{}),
-        [&](const IntExpr& row, const std::vector<Register>& carried) {
-          std::vector<Register> totals = carried;
-          position.row = first + row;
-          for (int vector = 0; vector < vectors; ++vector) {
-            Register sum = b_.load(type, sums, (row * vectors + vector) * groups_.lanes, alignment);
-            add_total(totals, vector, store(position, 0, vector, sum));
-          }
-          return totals;
-        });
-  }
-
-  int sums_in_memory() {
-    const plan::TileShape& tile = tiling_.tile;
-    int& buffer = spec_.sums_in_memory->buffer;
-    if (buffer < 0)
-      buffer =
-          b_.add_scratch("sums", spec_.element.scalar, int64_t{tile.rows} * tile.vectors * groups_.lanes);
-    return buffer;
-  }
-
-  int valid_lanes(const TilePosition& position, int vector) const {
-    int64_t rest = spec_.shape.n % groups_.lanes;
-    if (rest == 0) return groups_.lanes;
-    IntExpr last = position.column_vector + vector;
-    // Only the very last vector is partial, and column groups that hold it have a constant position or are
-    // the only one.
-    if (last.is_constant())
-      return last.value() == groups_.total_vectors - 1 ? static_cast<int>(rest) : groups_.lanes;
-    return last.upper_bound() == groups_.total_vectors - 1 ? -static_cast<int>(rest) : groups_.lanes;
-  }
-
-  kernel::OpKind add_op() const {
-    return kernel::is_float(spec_.element.scalar) ? kernel::OpKind::FAdd : kernel::OpKind::IAdd;
-  }
-
-  Register store(const TilePosition& position, int row, int vector, Register sum) {
-    int lanes = valid_lanes(position, vector);
-    if (lanes > 0) return spec_.store(b_, position, row, vector, sum, lanes);
-    // A full-width group whose position varies and that holds the partial vector in its last round only.
-    kernel::MachineType index_type{kernel::Scalar::Index, 1};
-    Register is_last =
-        b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(position.column_vector + vector),
-                   b_.constant_int(index_type, groups_.total_vectors - 1));
-    auto stored = [&](int valid) {
-      Register value = spec_.store(b_, position, row, vector, sum, valid);
-      return spec_.store_total ? std::vector<Register>{value} : std::vector<Register>{};
-    };
-    std::vector<Register> either = b_.if_then_else(
-        is_last, [&] { return stored(-lanes); }, [&] { return stored(groups_.lanes); });
-    return either.empty() ? Register{} : either[0];
   }
 
   std::vector<Register> emit_reduction(const TilePosition& position, int rows, int vectors, size_t level,
@@ -398,6 +313,8 @@ bool all_valid(const ContractionSpec& spec, int64_t row, std::vector<IntExpr>& k
 
 void emit_register_tile(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
                         TilePosition position, int rows, int vectors) {
+  if (spec.shape.product.kind == ProductKind::TileMatrix)
+    return emit_matrix_tile(builder, spec, tiling, position, rows, vectors);
   RegisterTile(builder, spec, tiling).emit(position, rows, vectors);
 }
 

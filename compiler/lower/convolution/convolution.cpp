@@ -32,6 +32,13 @@ public:
                                  const std::vector<IntExpr>& k) {
       return code.load_filter(b, at, vector, k);
     };
+    spec.scalar_rows = [code = *this](const TilePosition& at, int row, const std::vector<IntExpr>& k) {
+      return code.input_rows(at, row, k);
+    };
+    spec.vector_rows = [code = *this](const TilePosition& at, int vector, const std::vector<IntExpr>& k) {
+      return MatrixPlace{code.binding_.vector, code.packed_.index(code.group_of(at), at, vector, k),
+                         code.packed_.step_elements(at)};
+    };
     if (tiling_.streams_vectors) prefetch_next_group(spec);
     if (tiling_.streams_scalars) prefetch_input(spec);
     spec.initial = first_sums();
@@ -143,6 +150,15 @@ private:
                       g_.window[i].pad_low);
     }
     return index;
+  }
+
+  MatrixPlace input_rows(const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
+    auto [type, index] = input_element(at, row, k);
+    Index next = index;
+    next[2 + g_.tiled] = next[2 + g_.tiled] + g_.window[g_.tiled].stride;
+    IntExpr place = type->offset_of(index), stride = type->offset_of(next) - place;
+    FIRN_CHECK(stride.is_constant(), "rows of tile matrices lie unevenly");
+    return {binding_.scalar, place, stride.value()};
   }
 
   std::function<Register(Builder&, const TilePosition&, int, const std::vector<IntExpr>&)>

@@ -1,0 +1,77 @@
+// Registers of matrices: AMX. Numbers of tiles are parts of the instructions, so that nothing is left to
+// allocate. The intrinsics touch memory of which LLVM knows nothing: code stays in order around them.
+#include "compiler/codegen/kernel_emitter.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+namespace firn::codegen {
+
+using namespace kernel;
+
+namespace {
+
+// What ldtilecfg reads: the palette, bytes of a row as 16-bit numbers from byte 16 on, rows from 48 on.
+constexpr size_t kConfigurationBytes = 64, kRowBytesAt = 16, kRowsAt = 48;
+
+std::string configuration_of(const std::vector<MatrixTile>& tiles) {
+  std::string bytes(kConfigurationBytes, '\0');
+  bytes[0] = 1;
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    bytes[kRowBytesAt + 2 * i] = static_cast<char>(tiles[i].row_bytes);
+    bytes[kRowsAt + i] = static_cast<char>(tiles[i].rows);
+  }
+  return bytes;
+}
+
+llvm::Intrinsic::ID intrinsic_of(OpKind kind) {
+  switch (kind) {
+  case OpKind::TileDotU8S8: return llvm::Intrinsic::x86_tdpbusd;
+  case OpKind::TileDotS8U8: return llvm::Intrinsic::x86_tdpbsud;
+  case OpKind::TileDotS8S8: return llvm::Intrinsic::x86_tdpbssd;
+  case OpKind::TileDotU8U8: return llvm::Intrinsic::x86_tdpbuud;
+  case OpKind::TileDotBF16: return llvm::Intrinsic::x86_tdpbf16ps;
+  default: FIRN_UNREACHABLE("op is no product of tiles");
+  }
+}
+
+} // namespace
+
+// Kernels of the same shapes share the configuration.
+void KernelEmitter::configure_tiles() {
+  if (kernel_.tiles.empty()) return;
+  std::string name = "firn.tiles";
+  for (const MatrixTile& tile : kernel_.tiles)
+    name += "." + std::to_string(tile.rows) + "x" + std::to_string(tile.row_bytes);
+  llvm::GlobalVariable* memory = context_.module.getNamedGlobal(name);
+  if (!memory) {
+    llvm::Constant* bytes = llvm::ConstantDataArray::getString(
+        context_.context, configuration_of(kernel_.tiles), /*AddNull=*/false);
+    memory = new llvm::GlobalVariable(context_.module, bytes->getType(), /*isConstant=*/true,
+                                      llvm::GlobalValue::PrivateLinkage, bytes, name);
+    memory->setAlignment(llvm::Align(kConfigurationBytes));
+  }
+  ir_.CreateIntrinsic(llvm::Intrinsic::x86_ldtilecfg, {}, {memory});
+}
+
+void KernelEmitter::release_tiles() {
+  if (!kernel_.tiles.empty()) ir_.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
+}
+
+void KernelEmitter::emit_tile(const Op& op) {
+  auto tile = [&](size_t i) { return ir_.getInt8(static_cast<uint8_t>(op.integers[i])); };
+  if (op.kind == OpKind::TileZero)
+    ir_.CreateIntrinsic(llvm::Intrinsic::x86_tilezero, {}, {tile(0)});
+  else
+    ir_.CreateIntrinsic(intrinsic_of(op.kind), {}, {tile(0), tile(1), tile(2)});
+}
+
+void KernelEmitter::emit_tile_transfer(const Op& op, llvm::Value* pointer) {
+  bool loads = op.kind == OpKind::TileLoad;
+  int64_t stride = op.integers[1] * scalar_bytes(kernel_.buffer(op.buffer).element);
+  ir_.CreateIntrinsic(loads ? llvm::Intrinsic::x86_tileloadd64 : llvm::Intrinsic::x86_tilestored64, {},
+                      {ir_.getInt8(static_cast<uint8_t>(op.integers[0])), pointer,
+                       ir_.getInt64(static_cast<uint64_t>(stride))});
+}
+
+} // namespace firn::codegen

@@ -1,0 +1,114 @@
+// The stores of a tile.
+#include "compiler/lower/contraction/tile_stores.h"
+
+namespace firn::lower {
+
+using kernel::Register;
+
+namespace {
+
+constexpr int kStraightStores = 4; // of a long epilogue: more are a loop
+
+} // namespace
+
+void TileStores::store(const TilePosition& position, int rows, int vectors,
+                       const std::vector<Register>& sums) {
+  if (!spec_.sums_in_memory || rows * vectors <= kStraightStores)
+    return store_totals(position, store_rows(position, rows, vectors, sums));
+  int memory = sums_in_memory();
+  for (int i = 0; i < rows * vectors; ++i)
+    b_.store(sums[static_cast<size_t>(i)], memory, i * groups_.lanes,
+             groups_.lanes * kernel::scalar_bytes(spec_.element.scalar));
+  store_totals(position, store_in_loop(position, rows, vectors, 0, /*adds_initial=*/false));
+}
+
+void TileStores::store_from_memory(const TilePosition& position, int rows, int vectors, int first_row) {
+  store_totals(position, store_in_loop(position, rows, vectors, first_row, static_cast<bool>(spec_.initial)));
+}
+
+int TileStores::sums_in_memory() {
+  const plan::TileShape& tile = tiling_.tile;
+  int& buffer = spec_.sums_in_memory->buffer;
+  if (buffer < 0)
+    buffer = b_.add_scratch("sums", spec_.element.scalar, int64_t{tile.rows} * tile.vectors * groups_.lanes);
+  return buffer;
+}
+
+// Adds what was stored to the total of its vector.
+void TileStores::add_total(Totals& totals, int vector, Register stored) const {
+  if (totals.empty()) return;
+  Register& total = totals[static_cast<size_t>(vector)];
+  total = total ? b_.binary(sum_op(spec_), total, stored) : stored;
+}
+TileStores::Totals TileStores::make_totals(int vectors, Register start) const {
+  return Totals(spec_.store_total ? static_cast<size_t>(vectors) : 0, start);
+}
+void TileStores::store_totals(const TilePosition& position, const Totals& totals) {
+  for (size_t vector = 0; vector < totals.size(); ++vector)
+    spec_.store_total(b_, position, static_cast<int>(vector), totals[vector]);
+}
+
+TileStores::Totals TileStores::store_rows(const TilePosition& position, int rows, int vectors,
+                                          const std::vector<Register>& sums) {
+  Totals totals = make_totals(vectors, Register{});
+  for (int i = 0; i < rows * vectors; ++i)
+    add_total(totals, i % vectors, store(position, i / vectors, i % vectors, sums[static_cast<size_t>(i)]));
+  return totals;
+}
+
+// By way of memory, row by row, so that the code of a long epilogue is there once and has all registers.
+TileStores::Totals TileStores::store_in_loop(TilePosition position, int rows, int vectors, int first_row,
+                                             bool adds_initial) {
+  int memory = sums_in_memory();
+  kernel::MachineType type = spec_.element.with_lanes(groups_.lanes);
+  int alignment = groups_.lanes * kernel::scalar_bytes(type.scalar);
+  IntExpr first = position.row;
+  return b_.loop_carried(0, rows, 1,
+                         make_totals(vectors, spec_.store_total ? b_.constant(type, 0.0) : Register{}),
+                         [&](const IntExpr& row, const Totals& carried) {
+                           Totals totals = carried;
+                           position.row = first + row;
+                           for (int vector = 0; vector < vectors; ++vector) {
+                             IntExpr place = ((row + first_row) * vectors + vector) * groups_.lanes;
+                             Register sum = b_.load(type, memory, place, alignment);
+                             if (adds_initial)
+                               sum = b_.binary(sum_op(spec_), sum, spec_.initial(b_, position, 0, vector));
+                             add_total(totals, vector, store(position, 0, vector, sum));
+                           }
+                           return totals;
+                         });
+}
+
+int TileStores::valid_lanes(const TilePosition& position, int vector) const {
+  int64_t rest = spec_.shape.n % groups_.lanes;
+  if (rest == 0) return groups_.lanes;
+  IntExpr last = position.column_vector + vector;
+  // Only the very last vector is partial, and column groups that hold it have a constant position or are
+  // the only one.
+  if (last.is_constant())
+    return last.value() == groups_.total_vectors - 1 ? static_cast<int>(rest) : groups_.lanes;
+  return last.upper_bound() == groups_.total_vectors - 1 ? -static_cast<int>(rest) : groups_.lanes;
+}
+
+Register TileStores::store(const TilePosition& position, int row, int vector, Register sum) {
+  int lanes = valid_lanes(position, vector);
+  if (lanes > 0) return spec_.store(b_, position, row, vector, sum, lanes);
+  // A full-width group whose position varies and that holds the partial vector in its last round only.
+  kernel::MachineType index_type{kernel::Scalar::Index, 1};
+  Register is_last =
+      b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Eq, b_.index(position.column_vector + vector),
+                 b_.constant_int(index_type, groups_.total_vectors - 1));
+  auto stored = [&](int valid) {
+    Register value = spec_.store(b_, position, row, vector, sum, valid);
+    return spec_.store_total ? std::vector<Register>{value} : std::vector<Register>{};
+  };
+  std::vector<Register> either = b_.if_then_else(
+      is_last, [&] { return stored(-lanes); }, [&] { return stored(groups_.lanes); });
+  return either.empty() ? Register{} : either[0];
+}
+
+kernel::OpKind sum_op(const ContractionSpec& spec) {
+  return kernel::is_float(spec.element.scalar) ? kernel::OpKind::FAdd : kernel::OpKind::IAdd;
+}
+
+} // namespace firn::lower

@@ -1,0 +1,41 @@
+// What becomes of a tile's sums: each vector of them through the epilogue, straight or in a loop over rows.
+#pragma once
+
+#include "compiler/lower/contraction/contraction.h"
+
+namespace firn::lower {
+
+class TileStores {
+public:
+  TileStores(kernel::Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling)
+      : b_(builder), spec_(spec), tiling_(tiling), groups_(plan::column_groups(spec.shape.n, tiling.tile)) {}
+
+  // Sums of rows x vectors, row by row.
+  void store(const TilePosition& position, int rows, int vectors, const std::vector<kernel::Register>& sums);
+  // The same out of sums_in_memory(), `vectors` wide, from its row `first_row` on; to these, what spec.initial
+  // says is added.
+  void store_from_memory(const TilePosition& position, int rows, int vectors, int first_row);
+  // The array in which a whole tile's sums have room.
+  int sums_in_memory();
+
+private:
+  using Totals = std::vector<kernel::Register>; // of vectors, if anybody wants them
+  Totals make_totals(int vectors, kernel::Register start) const;
+  void add_total(Totals& totals, int vector, kernel::Register stored) const;
+  void store_totals(const TilePosition& position, const Totals& totals);
+  Totals store_rows(const TilePosition& position, int rows, int vectors,
+                    const std::vector<kernel::Register>& sums);
+  Totals store_in_loop(TilePosition position, int rows, int vectors, int first_row, bool adds_initial);
+  kernel::Register store(const TilePosition& position, int row, int vector, kernel::Register sum);
+  int valid_lanes(const TilePosition& position, int vector) const;
+
+  kernel::Builder& b_;
+  const ContractionSpec& spec_;
+  const plan::Tiling& tiling_;
+  plan::ColumnGroups groups_;
+};
+
+// That adds sums.
+kernel::OpKind sum_op(const ContractionSpec& spec);
+
+} // namespace firn::lower

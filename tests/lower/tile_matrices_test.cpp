@@ -1,0 +1,158 @@
+// Dots and convolutions by tile matrices, on CPUs without them by interpreting their instructions.
+#include "tests/codegen/tile_interpreter.h"
+#include "tests/lower/typed_cases.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+using namespace firn;
+using namespace firn::test;
+
+namespace {
+
+const std::string kTiles = "x86-64-v4 +amx-tile,+amx-int8,+amx-bf16";
+
+bool has_wide_vectors() {
+  auto cpus = runnable_cpus();
+  return std::find(cpus.begin(), cpus.end(), "x86-64-v4") != cpus.end();
+}
+
+std::string tile_plan(const Types& types, const std::string& rest = "") {
+  return "direct product tile_matrix " + types.lhs + " " + types.rhs + " " + types.result + rest;
+}
+
+void expect_tiles(const std::string& text, LoweredOptions options) {
+  if (!has_wide_vectors()) return;
+  interpret_tiles();
+  options.cpus = {kTiles};
+  take_tile_counts();
+  expect_lowered_module(text, options);
+  if (tiles_are_interpreted()) CHECK(take_tile_counts().products > 0);
+}
+
+void expect_tiles(const DotCase& c, Placement placement = Placement::AtEnd) {
+  LoweredOptions options = options_for(c.types, {});
+  options.placement = placement;
+  expect_tiles(c.text(), options);
+}
+
+} // namespace
+
+TEST_CASE("tile matrices compute dots of all types they multiply", "[lower][tiles]") {
+  for (const Types& types : kProductTypes)
+    for (bool constant : {true, false}) {
+      DotCase c{types, 21, 48, 37, constant, tile_plan(types)};
+      expect_tiles(c);
+      c.rhs_transposed = true;
+      expect_tiles(c);
+    }
+}
+
+TEST_CASE("tile matrices compute dots of any rows, columns and steps", "[lower][tiles]") {
+  for (const Types& types : {kUnlikeBytes, kBf16}) {
+    int64_t group = types.lhs == "bf16" ? 2 : 4;
+    for (int64_t m : {1, 7, 16, 17, 33, 49})
+      for (int64_t n : {1, 16, 33, 64}) expect_tiles({types, m, 24 * group, n, true, tile_plan(types)});
+    for (int64_t groups : {1, 3, 16, 17, 32, 40})
+      expect_tiles({types, 18, groups * group, 20, true, tile_plan(types)}, Placement::AtStart);
+  }
+}
+
+TEST_CASE("tile matrices follow plans written by hand", "[lower][tiles][plan]") {
+  for (const Types& types : {kUnlikeBytes, kBf16})
+    for (const char* rest :
+         {" sums tile_registers tile 32x2 columns outermost", " tile 16x1 rows outermost",
+          " tile 16x3 columns outermost", " tile 48x1 rows outermost", " tile 26x2 columns outermost",
+          " tile 3x1 columns outermost", " tile 16x1 panel 2 columns outermost",
+          " tile 32x2 columns outermost parts 3", " tile 16x2 columns outermost row_block 32",
+          " tile 16x1 columns outermost parts 2 row_block 16", " tile 16x2 columns outermost shares 2",
+          " tile 32x2 columns outermost lhs_columns"}) {
+      INFO(rest);
+      for (bool constant : {true, false}) {
+        DotCase c{types, 53, 96, 70, constant, tile_plan(types, rest)};
+        c.lhs_transposed = std::string(rest).find("lhs_columns") != std::string::npos;
+        c.rhs_transposed = c.lhs_transposed;
+        expect_tiles(c);
+      }
+    }
+}
+
+TEST_CASE("tile matrices compute batches, and rows that lie apart", "[lower][tiles]") {
+  for (const Types& types : {kUnlikeBytesSwapped, kBf16}) {
+    std::string result = types.result + "[3,18,20]";
+    expect_tiles("module @m { func @main(%x: " + types.lhs + "[18,3,32], %w: " + types.rhs +
+                     "[3,32,20]) -> (" + result +
+                     ") { %y = dot %x, %w {lhs_batch = [1], rhs_batch = [0], lhs_contract = [2], " +
+                     "rhs_contract = [1], result = " + types.result + ", plan = \"" + tile_plan(types) +
+                     "\"} : " + result + " return %y } }",
+                 options_for(types, {}));
+  }
+}
+
+TEST_CASE("threads share tile matrices", "[lower][tiles]") {
+  for (const char* rest : {" tile 32x2 columns outermost shares 2", " tile 16x2 rows outermost",
+                           " tile 16x2 columns outermost row_block 32"}) {
+    INFO(rest);
+    DotCase c{kUnlikeBytes, 70, 64, 100, true, tile_plan(kUnlikeBytes, rest)};
+    LoweredOptions options = options_for(c.types, {});
+    options.threads = 3;
+    expect_tiles(c.text(), options);
+  }
+}
+
+TEST_CASE("sums of tile matrices pass through epilogues", "[lower][tiles]") {
+  std::string types = "%x: u8[21,64], %s: f32[19], %b: i32[19], %e: f32[21,19]";
+  LoweredOptions options = options_for(kUnlikeBytes, {});
+  options.tolerance = 1e-6;
+  options.ranges["s"] = {-1e-2, 1e-2};
+  options.ranges["b"] = {-1e5, 1e5};
+  expect_tiles(
+      "module @m { func @main(" + types + ") -> (f32[21,19]) { %w = " + extreme_constant("i8", 64 * 19, 9) +
+          " : i8[64,19] %r = fusion %x, %w, %s, %b, %e {kind = contraction, plan = \"" +
+          tile_plan(kUnlikeBytes) +
+          "\"} region (%p: u8[21,64], %q: i8[64,19], %t: f32[19], %d: i32[19], %g: f32[21,19]) { %y = "
+          "dot %p, %q {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], "
+          "result = i32} : i32[21,19] %c = broadcast_in_dim %d {dims = [1]} : i32[21,19] %a = add "
+          "%y, %c : i32[21,19] %f = convert %a {to = f32} : f32[21,19] %u = broadcast_in_dim %t "
+          "{dims = [1]} : f32[21,19] %m = multiply %f, %u : f32[21,19] %z = tanh %m : f32[21,19] "
+          "%o = add %z, %g : f32[21,19] return %o } : f32[21,19] return %r } }",
+      options);
+}
+
+TEST_CASE("the cost model takes tile matrices where rows are many", "[lower][tiles][plan]") {
+  auto algorithm = [](const Types& types, int64_t m, int64_t k, int64_t n) {
+    return lower_text(DotCase{types, m, k, n, false}.text(), "sapphirerapids").kernels.back()->algorithm;
+  };
+  auto has_tiles = [](const std::string& text) { return text.find("tile_matrix") != std::string::npos; };
+  for (const Types& types : kProductTypes) {
+    INFO(types.lhs << " " << types.rhs);
+    CHECK(has_tiles(algorithm(types, 128, 768, 768)));
+    CHECK(has_tiles(algorithm(types, 49, 96, 32)));
+    CHECK_FALSE(has_tiles(algorithm(types, 1, 768, 768)));
+    CHECK_FALSE(has_tiles(algorithm(types, 128, 769, 768))); // steps in no whole groups
+  }
+}
+
+TEST_CASE("plans of tile matrices that cannot be followed are refused", "[lower][tiles][plan]") {
+  auto error = [](const Types& types, int64_t k, const std::string& plan, bool transposed = false) {
+    DotCase c{types, 40, k, 40, true, plan};
+    c.lhs_transposed = transposed;
+    return lowering_error(c.text(), "sapphirerapids");
+  };
+  auto has = [](const std::string& text, const char* part) {
+    INFO(text);
+    return text.find(part) != std::string::npos;
+  };
+  CHECK(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes)).empty());
+  CHECK(has(error(kUnlikeBytes, 66, tile_plan(kUnlikeBytes)), "whole groups of steps"));
+  CHECK(has(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes), true), "lie side by side"));
+  CHECK(has(error({"i16", "i16", "i32"}, 64, "direct product tile_matrix i16 i16 i32"),
+            "are of bytes or bf16"));
+  CHECK(has(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes, " tile 32x4 columns outermost")),
+            "takes 14 registers"));
+  CHECK(has(error(kUnlikeBytes, 64, tile_plan(kUnlikeBytes, " tile 16x1 splits 2 columns outermost")),
+            "neither split nor interleaved"));
+  CHECK(has(error(kUnlikeBytes, 64, "direct product dot4 u8 i8 i32 sums tile_registers"),
+            "elsewhere than in registers"));
+}
