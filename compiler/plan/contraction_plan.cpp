@@ -5,6 +5,8 @@
 #include "compiler/plan/tile_matrices.h"
 #include "compiler/plan/views.h"
 
+#include <cmath>
+
 namespace firn::plan {
 namespace {
 
@@ -219,6 +221,23 @@ std::string lacks_for_matrices(const ConvolutionGeometry& g) {
   return g.shape.k_tail > 0 && !has_tail ? "tile matrices want whole groups of steps" : "";
 }
 
+// Of a copy of the image.
+std::string lacks_for_packed_rows(const ConvolutionGeometry& g) {
+  if (!g.input.is_static() || !g.full_result.is_static())
+    return "a copy of the image wants extents that do not vary";
+  bool has_whole_groups = g.groups == 1 || g.channels % g.shape.product.k_group() == 0;
+  return has_whole_groups ? "" : "groups of channels are no whole groups of steps";
+}
+
+// Of that copy: a vector of neighbouring channels at a time, or element by element.
+double packing_cycles(const ConvolutionGeometry& g) {
+  constexpr double kRunCycles = 2, kElementCycles = 1.5;
+  auto elements = static_cast<double>(g.over_packed_rows().input.num_elements());
+  bool is_last = !g.input.layout.order.empty() && g.input.layout.order.back() == 1;
+  double run = g.in_block > 0 ? g.in_block : is_last ? 64 : 1;
+  return elements * (run > 1 ? kRunCycles / run : kElementCycles);
+}
+
 class ContractionPlanning {
 public:
   ContractionPlanning(const Instruction& instruction, const KernelRoot& root,
@@ -264,19 +283,41 @@ private:
     return "";
   }
 
-  // Tile matrices in place of vectors where `lacks` says nothing against them and they take less time.
-  void prefer_matrices(ContractionPlan& plan, ContractionShape& shape, const std::string& lacks) const {
-    auto product = in_tile_matrices(plan.product, target_, context_.options.strict_math);
-    if (!may_be_matrices_ || !product || !lacks.empty() || plan.unpacked) return;
-    ContractionShape matrices = shape;
-    matrices.product = plan.lhs_columns ? product->swapped() : *product;
-    Tiling blocks = choose_tiling(matrices, target_);
-    if (!check_tile_block(matrices, blocks.tile).empty() ||
-        blocks.cycles >= choose_tiling(shape, target_).cycles)
-      return;
-    plan.product = *product;
-    shape = matrices;
+  // The product in tile matrices, if it is the cost model's to choose.
+  std::optional<Product> possible_matrices(const ContractionPlan& plan) const {
+    if (!may_be_matrices_ || plan.unpacked) return std::nullopt;
+    return in_tile_matrices(plan.product, target_, context_.options.strict_math);
   }
+  // Cycles that it takes, for the shape of vectors.
+  double matrix_cycles(ContractionShape shape, const Product& product) const {
+    shape.product = product;
+    Tiling blocks = choose_tiling(shape, target_);
+    return check_tile_block(shape, blocks.tile).empty() ? blocks.cycles : INFINITY;
+  }
+
+  // Tile matrices in place of vectors where they cover a dot and take less time.
+  void prefer_matrices(ContractionPlan& plan, DotGeometry& g) const {
+    auto product = possible_matrices(plan);
+    if (!product || !lacks_for_matrices(g).empty()) return;
+    Product of_rows = plan.lhs_columns ? product->swapped() : *product;
+    if (matrix_cycles(g.shape, of_rows) >= choose_tiling(g.shape, target_).cycles) return;
+    plan.product = *product;
+    g.shape.product = of_rows;
+  }
+  // The same of a convolution, which may read a copy of its image.
+  void prefer_matrices(ContractionPlan& plan, ConvolutionGeometry& g) const {
+    auto product = possible_matrices(plan);
+    if (!product || context_.by_lines) return;
+    double there = lacks_for_matrices(g).empty() ? matrix_cycles(g.shape, *product) : INFINITY,
+           copied = lacks_for_packed_rows(g).empty() ? copied_cycles(g, *product) : INFINITY;
+    if (std::min(there, copied) >= choose_tiling(g.shape, target_).cycles) return;
+    plan.product = g.shape.product = *product;
+    plan.packs_rows = copied < there;
+  }
+  double copied_cycles(const ConvolutionGeometry& g, const Product& product) const {
+    return packing_cycles(g) + matrix_cycles(g.over_packed_rows().shape, product);
+  }
+
   // Why a plan's product cannot be had here.
   std::string check_matrices(const ContractionPlan& plan, const ContractionShape& shape,
                              const std::string& lacks) const {
@@ -308,10 +349,11 @@ private:
     g->shape.compact = context_.options.optimize_size;
     if (vector_constant) g->shape.weight_bytes = context_.model_weight_bytes;
     if (chooses && vector_constant) take_form(g->shape);
-    prefer_matrices(plan, g->shape, lacks_for_matrices(*g));
+    prefer_matrices(plan, *g);
     set_tiling(plan, g->shape, target_, chooses);
     if (std::string wrong = check_matrices(plan, g->shape, lacks_for_matrices(*g)); !wrong.empty())
       return wrong;
+    if (plan.packs_rows) return "a dot's rows are read where they lie";
     if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
     if (chooses) share_out(plan.tiling, g->shape, /*may_cut_rows=*/true);
     std::string wrong = check_tiling(plan.tiling, g->shape);
@@ -368,10 +410,19 @@ private:
       g->shape.weight_bytes = context_.model_weight_bytes;
     if (!target_.has_embedded_broadcast && !form()) g->shape.max_k_interleave = 1;
     if (chooses && is_packable_constant(computed.filter)) take_form(g->shape);
-    std::string lacks = context_.by_lines ? "a chain has no tile matrices" : lacks_for_matrices(*g);
-    prefer_matrices(plan, g->shape, lacks);
+    prefer_matrices(plan, *g);
+    bool is_matrix = plan.product.kind == ProductKind::TileMatrix;
+    if (is_matrix && polyphase) return "phases are no rows of tile matrices";
+    if (plan.packs_rows && !is_matrix) return "tile matrices alone read a copy of the image";
+    // Left to us, a copy is for images that have no rows.
+    if (is_matrix && chooses && !lacks_for_matrices(*g).empty()) plan.packs_rows = true;
+    std::string lacks = context_.by_lines ? "a chain has no tile matrices"
+                        : plan.packs_rows ? lacks_for_packed_rows(*g)
+                                          : lacks_for_matrices(*g);
+    if (is_matrix && !lacks.empty()) return lacks;
+    if (plan.packs_rows) *g = g->over_packed_rows();
     set_tiling(plan, g->shape, target_, chooses);
-    if (std::string wrong = check_matrices(plan, g->shape, lacks); !wrong.empty()) return wrong;
+    if (std::string wrong = check_matrices(plan, g->shape, ""); !wrong.empty()) return wrong;
     // Filters pass once per run: those after the group at hand come from far unless they are asked for early.
     plan.tiling.streams_vectors =
         g->shape.vector_bytes > share_of(target_.l2_bytes, cache_share::kHandedOn) && !context_.by_lines;

@@ -171,6 +171,47 @@ std::optional<ConvolutionGeometry> ConvolutionGeometry::of(const Instruction& co
   return GeometryReader(convolution, result, product, by_lines, whole_lines).run();
 }
 
+ConvolutionGeometry ConvolutionGeometry::over_packed_rows() const {
+  ConvolutionGeometry g = *this;
+  int64_t group = shape.product.k_group(), room = (channels + group - 1) / group * group;
+  g.in_block = 0;
+  g.input.layout = Layout();
+  g.input.dims[1] = Dim(groups == 1 ? IntExpr(room) : input.dims[1].extent);
+  g.input.layout.order = {0};
+  for (size_t i = 0; i < window.size(); ++i) {
+    WindowDim& w = g.window[i];
+    g.in[i] = (out[i] - 1) * w.stride + w.dilated_size();
+    g.input.dims[i + 2] = Dim(g.in[i]);
+    w.pad_low = w.pad_high = 0;
+    g.shape.k[window_level[i]].kind = ReductionLoop::Kind::Rolled;
+    g.input.layout.order.push_back(static_cast<int>(i + 2));
+  }
+  g.input.layout.order.push_back(1);
+  ReductionLoop &line = g.shape.k[window_level.back()], &steps = g.shape.k[channel_level];
+  steps.block = 0;
+  g.shape.k_tail = 0;
+  if (groups == 1 && window.back().dilation == 1 && window_level.back() + 1 == channel_level) {
+    steps.extent *= line.extent;
+    line.extent = 1;
+  }
+  g.shape.scalar_bytes = static_cast<int64_t>(g.input.byte_size());
+  if (window.size() > 1 && tiled + 1 == window.size()) g.take_lines_as_one();
+  return g;
+}
+
+void ConvolutionGeometry::take_lines_as_one() {
+  constexpr double kMostRows = 1.35; // for each that is wanted
+  const WindowDim &across = window[tiled - 1], &along = window[tiled];
+  int64_t lines = out[tiled - 1].value(), length = out[tiled].value(), room = in[tiled].value();
+  if (across.stride * room % along.stride != 0) return;
+  int64_t rows = across.stride * room / along.stride;
+  if (static_cast<double>(rows) > kMostRows * static_cast<double>(length)) return;
+  pitch = rows;
+  out[tiled] = shape.m = (lines - 1) * rows + length;
+  out[tiled - 1] = 1;
+  shape.outer[outer_position(tiled - 1)] = 1;
+}
+
 bool ConvolutionGeometry::reads_outside(size_t dim) const {
   const WindowDim& w = window[dim];
   IntExpr beyond = (out[dim] - 1) * w.stride + w.dilated_size() - w.pad_low - in[dim];

@@ -24,8 +24,9 @@ struct ConvolutionGeometry {
   int64_t filter_size = 1;           // positions of the window
   int in_block = 0;                  // channels of a block of the input; 0: it is plain
   bool flattened = false;            // spatial dims are one
-  size_t channel_level = 0;          // of the reduction's loops, that over channels
-  std::vector<size_t> window_level;  // and those over the window, by spatial dim
+  int64_t pitch = 0;        // rows from line to line, where rows are those of all lines; 0: they are not
+  size_t channel_level = 0; // of the reduction's loops, that over channels
+  std::vector<size_t> window_level; // and those over the window, by spatial dim
   ContractionShape shape;
   int64_t flops = 0; // at the bounds
 
@@ -35,6 +36,11 @@ struct ConvolutionGeometry {
   static std::optional<ConvolutionGeometry> of(const Instruction& convolution, const Type& result,
                                                const Product& product, bool by_lines, bool whole_lines);
 
+  // The same over a copy of the input in which channels lie side by side, in whole k groups, and padding is
+  // there: no window is cut, and positions of a window along a line are steps of one loop. Lines that padding
+  // makes little longer are rows of one, with those between them that nobody wants (`pitch`).
+  ConvolutionGeometry over_packed_rows() const;
+
   bool reads_outside(size_t dim) const; // of the input, along a spatial dim
   bool clips(size_t dim) const { return dim != tiled && reads_outside(dim); }
   bool splits_rows() const { return reads_outside(tiled); }
@@ -42,6 +48,8 @@ struct ConvolutionGeometry {
   std::pair<IntExpr, IntExpr> rows_inside() const;
   // Of the loops around the tiles, as shape.outer.
   std::vector<IntExpr> outer_extents() const;
+  // Of a line of results, where rows are those of all lines.
+  int64_t line_length() const { return (out[tiled].value() - 1) % pitch + 1; }
   // Position of a spatial dim but the tiled one among the outer dims.
   size_t outer_position(size_t dim) const { return (groups > 1 ? 2u : 1u) + dim - (dim > tiled ? 1u : 0u); }
   // Whether lanes behind a group's last channel are the next group's.
@@ -50,6 +58,9 @@ struct ConvolutionGeometry {
   // results are not the vectors that sums are kept in, or those sums no floats, or extents vary.
   int64_t tiles_along(int rows) const { return (shape.m + rows - 1) / rows; }
   int64_t tiles(int rows, int lanes) const;
+
+private:
+  void take_lines_as_one();
 };
 
 } // namespace firn::plan

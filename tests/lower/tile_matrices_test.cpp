@@ -31,6 +31,12 @@ void expect_tiles(const std::string& text, LoweredOptions options) {
   if (tiles_are_interpreted()) CHECK(take_tile_counts().products > 0);
 }
 
+void expect_tiles(const ConvolutionCase& c, Placement placement = Placement::AtEnd) {
+  LoweredOptions options = options_for(c.types, {});
+  options.placement = placement;
+  expect_tiles(c.text("x86-64-v4"), options);
+}
+
 void expect_tiles(const DotCase& c, Placement placement = Placement::AtEnd) {
   LoweredOptions options = options_for(c.types, {});
   options.placement = placement;
@@ -53,9 +59,10 @@ TEST_CASE("tile matrices compute dots of any rows, columns and steps", "[lower][
   for (const Types& types : {kUnlikeBytes, kBf16}) {
     int64_t group = types.lhs == "bf16" ? 2 : 4;
     for (int64_t m : {1, 7, 16, 17, 33, 49})
-      for (int64_t n : {1, 16, 33, 64}) expect_tiles({types, m, 24 * group, n, true, tile_plan(types)});
+      for (int64_t n : {1, 16, 33, 64})
+        expect_tiles(DotCase{types, m, 24 * group, n, true, tile_plan(types)});
     for (int64_t groups : {1, 3, 16, 17, 32, 40})
-      expect_tiles({types, 18, groups * group, 20, true, tile_plan(types)}, Placement::AtStart);
+      expect_tiles(DotCase{types, 18, groups * group, 20, true, tile_plan(types)}, Placement::AtStart);
   }
 }
 
@@ -87,6 +94,33 @@ TEST_CASE("tile matrices compute batches, and rows that lie apart", "[lower][til
                      "rhs_contract = [1], result = " + types.result + ", plan = \"" + tile_plan(types) +
                      "\"} : " + result + " return %y } }",
                  options_for(types, {}));
+  }
+}
+
+TEST_CASE("tile matrices compute convolutions", "[lower][tiles]") {
+  const std::string direct = " tile 16x1 columns outermost";
+  for (const Types& types : {kUnlikeBytes, kSignedBytes, kBf16}) {
+    std::string plan = tile_plan(types);
+    using Case = ConvolutionCase;
+    for (auto layout : {Case::Plain, Case::Blocked, Case::ChannelsLast}) {
+      INFO(layout);
+      // Padding; channels that fill no block, and no group.
+      expect_tiles(Case{types, 32, 33, 1, 3, "3x3 pad 1_1x1_1", 6, 9, layout, true, plan});
+      expect_tiles(Case{types, 21, 16, 1, 3, "3x3 pad 1_1x1_1", 6, 9, layout, true, plan},
+                   Placement::AtStart);
+      expect_tiles(Case{types, 3, 8, 1, 3, "3x3 pad 1_1x1_1 stride 2x2", 3, 5, layout, true, plan});
+      expect_tiles(Case{types, 16, 16, 1, 3, "3x3 dilate 2x3", 2, 3, layout, true, plan});
+      expect_tiles(Case{types, 8, 12, 1, 3, "3x3 pad 3_0x0_2", 7, 9, layout, true, plan});
+      expect_tiles(Case{types, 32, 16, 2, 3, "3x3 pad 1_1x1_1", 6, 9, layout, true, plan});
+      expect_tiles(Case{types, 40, 20, 1, 1, "1x1", 6, 9, layout, true, plan});
+      expect_tiles(Case{types, 40, 20, 1, 1, "1x1 stride 2x2", 3, 5, layout, false, plan});
+      expect_tiles(Case{types, 12, 20, 1, 3, "3x3 pad 2_1x0_0", 7, 7, layout, false, plan});
+    }
+    // Of blocks, and of channels that lie last, where they lie.
+    expect_tiles(Case{types, 40, 20, 1, 1, "1x1", 6, 9, Case::Blocked, true, plan + direct});
+    expect_tiles(Case{types, 48, 20, 1, 3, "3x3 pad 1_1x0_0", 6, 7, Case::ChannelsLast, true, plan + direct});
+    expect_tiles(Case{types, 32, 20, 1, 3, "3x3 pad 1_1x1_1", 6, 9, Case::Blocked, true,
+                      plan + " tile 32x2 rows outermost packs_rows"});
   }
 }
 

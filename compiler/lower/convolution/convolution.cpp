@@ -11,6 +11,7 @@ namespace firn::lower {
 namespace {
 
 using kernel::Builder;
+using kernel::OpKind;
 using kernel::Register;
 using kernel::Scalar;
 
@@ -220,9 +221,30 @@ private:
       Index index{code.image_of(at), code.channel(at, vector)};
       for (size_t i = 0; i < g.window.size(); ++i)
         index.push_back(i == g.tiled ? at.row + row : at.outer[g.outer_position(i)]);
+      if (g.pitch > 0) return code.finish_between_lines(b, std::move(index), valid, sum);
       if (g.flattened) code.unflatten(index);
       return finish_lanes(b, code.binding_, std::move(index), 1, code.lanes_, valid, sum);
     };
+  }
+
+  // A row of all lines: there are some between them that are no result.
+  Register finish_between_lines(Builder& b, Index index, int valid, Register sum) const {
+    IntExpr& place = index[2 + g_.tiled];
+    index[1 + g_.tiled] = floor_div(place, g_.pitch);
+    place = floor_mod(place, g_.pitch);
+    Register inside = b.compare(OpKind::SCmp, kernel::Predicate::Lt, b.index(place),
+                                b.constant_int({Scalar::Index, 1}, g_.line_length()));
+    bool has_total = static_cast<bool>(binding_.fused_spatial_sum);
+    std::vector<Register> stored = b.if_then_else(
+        inside,
+        [&] {
+          Register value = finish_lanes(b, binding_, index, 1, lanes_, valid, sum);
+          return has_total ? std::vector<Register>{value} : std::vector<Register>{};
+        },
+        [&] {
+          return has_total ? std::vector<Register>{b.constant(b.type(sum), 0)} : std::vector<Register>{};
+        });
+    return has_total ? stored[0] : Register{};
   }
 
   // Replaces the one flat spatial index by the indices of the result's spatial dims.

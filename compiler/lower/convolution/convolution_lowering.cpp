@@ -1,5 +1,6 @@
 // Planned convolutions as kernels: by tiles directly, and by Winograd's algorithm.
 #include "compiler/lower/convolution/convolution.h"
+#include "compiler/lower/convolution/packed_rows.h"
 #include "compiler/lower/convolution/winograd.h"
 #include "compiler/lower/emitters.h"
 
@@ -22,18 +23,39 @@ void take_spatial_sum(KernelMaker& maker, ContractionBinding& binding, FusedSpat
   if (sums) sums->take(maker, tiles);
 }
 
+// The copy of the image that tile matrices read.
+Place pack_rows(LoweringContext& context, const Instruction& instruction, Value image,
+                const plan::ConvolutionGeometry& from, const plan::ConvolutionGeometry& to) {
+  kernel::Scalar element = memory_scalar(to.input.dtype);
+  int64_t elements = to.input.num_elements();
+  Place place{context.add_scratch_buffer(elements * kernel::scalar_bytes(element), "rows"), 0};
+  KernelMaker maker(context, instruction, "pack_rows");
+  int source = maker.read(image), out = maker.parameter(place, element, elements, true, "rows");
+  maker.kernel().algorithm = "rows of channels";
+  emit_packed_rows(maker.builder(), from, to, source, out);
+  maker.finish();
+  return place;
+}
+
 void emit_convolution(LoweringContext& context, const Instruction& instruction, const plan::KernelRoot& root,
                       const plan::ContractionPlan& plan) {
   const plan::TileShape& tile = plan.tiling.tile;
   auto computed = plan::ComputedConvolution::of(root, instruction.type(), tile.lanes);
   plan::ConvolutionGeometry g = *computed.geometry(plan.product, /*by_lines=*/false);
   PackedOperand packed = packed_filters(g, tile);
-  Place filters = pack_operand(context, instruction, packed, computed.filter);
+  Place filters = pack_operand(context, instruction, packed, computed.filter), rows;
+  if (plan.packs_rows) {
+    plan::ConvolutionGeometry copied = g.over_packed_rows();
+    rows = pack_rows(context, instruction, root.operands[0], g, copied);
+    g = std::move(copied);
+  }
   KernelMaker maker(context, instruction, "convolution");
   ContractionBinding binding = make_binding(instruction, root);
   binding.polyphase = computed.polyphase;
   binding.shares_vectors = g.shares_vectors(tile.lanes);
-  binding.scalar = maker.read(root.operands[0]);
+  binding.scalar = plan.packs_rows ? maker.parameter(rows, memory_scalar(g.input.dtype),
+                                                     g.input.num_elements(), false, "rows")
+                                   : maker.read(root.operands[0]);
   binding.vector = maker.parameter(filters, packed.element, packed.elements(), false, "packed");
   if (plan.looped_epilogue) binding.sums_in_memory = std::make_shared<SumsArray>();
   take_spatial_sum(maker, binding, context.spatial_sum_of(instruction), g.tiles(tile.rows, tile.lanes));
