@@ -181,6 +181,11 @@ Result ObjectRunner::load() {
   if (!command) return command.error();
   int code = run_program(*command, log);
   if (code != 0) return usage_error("linking the object with 'cc' failed: " + read_log(log));
+  // As a constructor does, which is not linked here.
+  const artifact::ModelDescription& d = c.description;
+  uint64_t features = d.cpus.empty() ? d.required_features : d.cpus[c.run_variant].required_features;
+  if (firn_status status = firn_rt2_check_cpu(d.architecture, features); status != FIRN_STATUS_OK)
+    return usage_error(firn_rt2_status_message(status));
   library_ = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library_) return usage_error(std::string("loading the object failed: ") + ::dlerror());
   function_ = reinterpret_cast<int (*)(const void*)>(::dlsym(library_, c.codegen.run_symbol.c_str()));

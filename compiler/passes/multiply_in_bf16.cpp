@@ -4,12 +4,11 @@
 //                                              %b = convert %w : bf16[768,64]
 //                                              %d = dot %a, %b {result = f32}
 //
-// Where the CPU multiplies pairs of bf16 at once, both factors are narrow, and what is computed for such a
-// product is stored narrow: others that compute with it read that. Where rows are few, so that a product
-// takes as long as its weights take to come from memory, the weights alone are: they are widened in
-// registers, and the activations keep their digits. Other products stay as they are. Norms, softmax and sums
-// stay in f32, and so do products of two values that are computed, depthwise convolutions, and convolutions
-// of few channels.
+// Where the CPU multiplies bf16 faster, both factors are narrow, and what is computed for such a product is
+// stored narrow: others that compute with it read that. Where rows are few, so that a product takes as long
+// as its weights take to come from memory, the weights alone are: they are widened in registers, and the
+// activations keep their digits. Other products stay as they are. Norms, softmax and sums stay in f32, and
+// so do products of two values that are computed, depthwise convolutions, and convolutions of few channels.
 //
 // - Requires: scales are folded into weights, and these are constants.
 // - Establishes: nothing that later passes rely on.
@@ -18,6 +17,7 @@
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/choose_matrices.h"
 
 #include <map>
 
@@ -38,7 +38,8 @@ public:
       int weights = weights_of(*instruction);
       if (weights < 0) continue;
       bool few_rows = has_few_rows(*instruction, weights), pairs = !few_rows;
-      if ((pairs && options_.target->bf16_dot2_bits == 0) || !options_.take_rewrite()) continue;
+      if (pairs && !plan::gains_by_bf16(*instruction, weights, *options_.target)) continue;
+      if (!options_.take_rewrite()) continue;
       for (int i : {0, 1})
         if (i == weights || pairs) instruction->set_operand(i, narrow(instruction->operand(i)));
       instruction->attributes().set("result", DType::F32);

@@ -1,11 +1,10 @@
 // Which algorithm computes a dot or convolution, and with which tiles and loops.
 #include "compiler/plan/contraction_plan.h"
 
+#include "compiler/plan/choose_matrices.h"
 #include "compiler/plan/cost_model.h"
 #include "compiler/plan/tile_matrices.h"
 #include "compiler/plan/views.h"
-
-#include <cmath>
 
 namespace firn::plan {
 namespace {
@@ -188,15 +187,6 @@ void choose_blocks(Tiling& tiling, const DotGeometry& g, const TargetInfo& targe
   tiling.row_block = (tiles + blocks - 1) / blocks * tile.rows;
 }
 
-// Rows of tiles are rows of the operand: their steps lie side by side, and k groups are whole.
-std::string lacks_for_matrices(const DotGeometry& g) {
-  bool is_static = g.row.stride.is_constant();
-  for (const DotGeometry::Contract& axis : g.contract) is_static &= axis.row_stride.is_constant();
-  if (!is_static || !(g.contract.back().row_stride == IntExpr(1)))
-    return "tile matrices want steps that lie side by side, rows that lie evenly";
-  return g.shape.k_tail > 0 ? "tile matrices want whole groups of steps" : "";
-}
-
 std::string check_blocks(const Tiling& tiling, const DotGeometry& g) {
   if (tiling.parts == 1 && tiling.row_block == 0) return "";
   if (!allows_blocks(g, tiling.tile) || !tiling.columns_outermost)
@@ -207,35 +197,6 @@ std::string check_blocks(const Tiling& tiling, const DotGeometry& g) {
   if (tiling.row_block % tiling.tile.rows != 0 || tiling.row_block >= g.shape.m + tiling.tile.rows)
     return "a block of rows is a number of whole tiles of the " + std::to_string(g.shape.m) + " rows";
   return "";
-}
-
-// The same of channels; in blocks, what lies behind the last one meets zeros of the filters and may be
-// anything but a NaN.
-std::string lacks_for_matrices(const ConvolutionGeometry& g) {
-  bool is_blocked = g.in_block > 0 && g.in_block % g.shape.product.k_group() == 0;
-  bool lie_together = is_blocked ? g.groups == 1 || g.channels % g.shape.product.k_group() == 0
-                                 : !g.input.layout.order.empty() && g.input.layout.order.back() == 1;
-  if (!lie_together || !g.input.is_static()) return "tile matrices want channels that lie side by side";
-  if (g.splits_rows()) return "tile matrices want rows that no padding cuts";
-  bool has_tail = is_blocked && !is_float(g.input.dtype);
-  return g.shape.k_tail > 0 && !has_tail ? "tile matrices want whole groups of steps" : "";
-}
-
-// Of a copy of the image.
-std::string lacks_for_packed_rows(const ConvolutionGeometry& g) {
-  if (!g.input.is_static() || !g.full_result.is_static())
-    return "a copy of the image wants extents that do not vary";
-  bool has_whole_groups = g.groups == 1 || g.channels % g.shape.product.k_group() == 0;
-  return has_whole_groups ? "" : "groups of channels are no whole groups of steps";
-}
-
-// Of that copy: a vector of neighbouring channels at a time, or element by element.
-double packing_cycles(const ConvolutionGeometry& g) {
-  constexpr double kRunCycles = 2, kElementCycles = 1.5;
-  auto elements = static_cast<double>(g.over_packed_rows().input.num_elements());
-  bool is_last = !g.input.layout.order.empty() && g.input.layout.order.back() == 1;
-  double run = g.in_block > 0 ? g.in_block : is_last ? 64 : 1;
-  return elements * (run > 1 ? kRunCycles / run : kElementCycles);
 }
 
 class ContractionPlanning {
@@ -288,34 +249,23 @@ private:
     if (!may_be_matrices_ || plan.unpacked) return std::nullopt;
     return in_tile_matrices(plan.product, target_, context_.options.strict_math);
   }
-  // Cycles that it takes, for the shape of vectors.
-  double matrix_cycles(ContractionShape shape, const Product& product) const {
-    shape.product = product;
-    Tiling blocks = choose_tiling(shape, target_);
-    return check_tile_block(shape, blocks.tile).empty() ? blocks.cycles : INFINITY;
-  }
 
-  // Tile matrices in place of vectors where they cover a dot and take less time.
+  // Tile matrices in place of vectors where they take less time.
   void prefer_matrices(ContractionPlan& plan, DotGeometry& g) const {
     auto product = possible_matrices(plan);
-    if (!product || !lacks_for_matrices(g).empty()) return;
+    if (!product) return;
     Product of_rows = plan.lhs_columns ? product->swapped() : *product;
-    if (matrix_cycles(g.shape, of_rows) >= choose_tiling(g.shape, target_).cycles) return;
+    if (matrix_cycles(g, of_rows, target_) >= choose_tiling(g.shape, target_).cycles) return;
     plan.product = *product;
     g.shape.product = of_rows;
   }
-  // The same of a convolution, which may read a copy of its image.
   void prefer_matrices(ContractionPlan& plan, ConvolutionGeometry& g) const {
     auto product = possible_matrices(plan);
     if (!product || context_.by_lines) return;
-    double there = lacks_for_matrices(g).empty() ? matrix_cycles(g.shape, *product) : INFINITY,
-           copied = lacks_for_packed_rows(g).empty() ? copied_cycles(g, *product) : INFINITY;
-    if (std::min(there, copied) >= choose_tiling(g.shape, target_).cycles) return;
+    MatrixChoice choice = choose_matrices(g, *product, target_);
+    if (choice.cycles >= choose_tiling(g.shape, target_).cycles) return;
     plan.product = g.shape.product = *product;
-    plan.packs_rows = copied < there;
-  }
-  double copied_cycles(const ConvolutionGeometry& g, const Product& product) const {
-    return packing_cycles(g) + matrix_cycles(g.over_packed_rows().shape, product);
+    plan.packs_rows = choice.packs_rows;
   }
 
   // Why a plan's product cannot be had here.

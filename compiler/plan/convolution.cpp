@@ -213,6 +213,7 @@ void ConvolutionGeometry::take_lines_as_one() {
 }
 
 bool ConvolutionGeometry::reads_outside(size_t dim) const {
+  if (pitch > 0) return false; // rows run on from line to line
   const WindowDim& w = window[dim];
   IntExpr beyond = (out[dim] - 1) * w.stride + w.dilated_size() - w.pad_low - in[dim];
   return w.pad_low > 0 || beyond.upper_bound() > 0;

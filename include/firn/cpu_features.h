@@ -37,8 +37,8 @@
   F(28, Avxvnni, "avxvnni", "AVX-VNNI", 0x71, 0, 4, 0x6)                                                     \
   F(29, Gfni, "gfni", "GFNI", 0x70, 2, 8, 0)                                                                 \
   F(30, AmxTile, "amx-tile", "AMX", 0x70, 3, 24, 0x60000)                                                    \
-  F(31, AmxInt8, "amx-int8", "AMX INT8", 0x70, 3, 25, 0x60000)                                               \
-  F(32, AmxBf16, "amx-bf16", "AMX BF16", 0x70, 3, 22, 0x60000)
+  F(31, AmxInt8, "amx-int8", "AMX", 0x70, 3, 25, 0x60000)                                                    \
+  F(32, AmxBf16, "amx-bf16", "AMX", 0x70, 3, 22, 0x60000)
 
 // F(number, enumerator, LLVM's name, name for people, word of the auxiliary vector: AT_HWCAP 1 or AT_HWCAP2
 // 2, bit)

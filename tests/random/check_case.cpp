@@ -82,7 +82,13 @@ std::unique_ptr<driver::Compilation> compile(const TestCase& test, const std::st
                                              DiagnosticList& diagnostics) {
   driver::CompileOptions options;
   options.model = path;
-  if (test.setting.cpus.empty()) options.cpu = test.setting.cpu;
+  if (test.setting.cpus.empty()) {
+    const std::string& name = test.setting.cpu; // with features, as --multiversion takes it
+    size_t end = std::min(name.find('+'), name.size());
+    options.cpu = name.substr(0, end);
+    for (char c : name.substr(end))
+      options.features += c == '+' && !options.features.empty() ? std::string(",+") : std::string(1, c);
+  }
   options.opt_level = test.setting.opt_level;
   options.math = test.setting.math;
   options.weights = test.setting.weights;

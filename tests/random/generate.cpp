@@ -48,6 +48,8 @@ void draw_outputs(TestGraph& graph, const Growth& growth, RandomSource& random) 
   std::erase_if(graph.constants, [&](const std::string& name) { return !growth.is_used(name); });
 }
 
+std::string only_cpu;
+
 // One object has CPUs of one kind, and no two whose code would be the same.
 std::vector<std::string> draw_cpus(RandomSource& random) {
   std::vector<std::string> names;
@@ -95,9 +97,15 @@ const std::vector<std::string>& runnable_cpus() {
           (target->required_cpu_features & ~host->required_cpu_features) == 0)
         runnable.emplace_back(row.name);
     }
+    if (std::find(runnable.begin(), runnable.end(), "x86-64-v4") != runnable.end())
+      runnable.emplace_back(kTileCpu);
     return runnable;
   }();
   return names;
+}
+
+void draw_only(const std::string& cpu) {
+  only_cpu = cpu;
 }
 
 Setting draw_setting(uint64_t seed) {
@@ -106,6 +114,7 @@ Setting draw_setting(uint64_t seed) {
   Setting setting;
   setting.cpu = random.chance(0.2) ? "native" : random.pick(runnable_cpus());
   if (random.chance(0.12)) setting.cpus = draw_cpus(random);
+  if (!only_cpu.empty()) setting.cpu = only_cpu, setting.cpus.clear();
   setting.opt_level = random.pick({OptLevel::O3, OptLevel::O3, OptLevel::O3, OptLevel::O2, OptLevel::O2,
                                    OptLevel::O1, OptLevel::O0, OptLevel::Os, OptLevel::Os});
   setting.math =

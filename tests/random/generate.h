@@ -31,7 +31,11 @@ TestCase generate_case(uint64_t seed);
 // The setting alone, without generating the graph.
 Setting draw_setting(uint64_t seed);
 
-// CPUs of the table that this machine can run, "native" among them.
+// CPUs of the table that this machine can run, "native" among them, and kTileCpu if its vectors are.
 const std::vector<std::string>& runnable_cpus();
+// AMX, whose instructions are interpreted where there is none.
+inline constexpr const char* kTileCpu = "x86-64-v4+amx-tile+amx-int8+amx-bf16";
+// From here on all settings are for this one.
+void draw_only(const std::string& cpu);
 
 } // namespace firn::test

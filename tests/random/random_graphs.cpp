@@ -5,6 +5,7 @@
 // Each seed is one graph, one CPU and one set of options.
 #include "tests/random/campaign.h"
 #include "tests/random/coverage.h"
+#include "tests/random/generate.h"
 
 #include <CLI/CLI.hpp>
 
@@ -22,12 +23,15 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "that one graph may take")->check(CLI::PositiveNumber);
   app.add_option("--write", options.write_folder, "folder for failing graphs with their inputs and outputs");
   app.add_flag("--no-shrink", keep, "report failing graphs as they were drawn");
+  std::string cpu;
+  app.add_option("--cpu", cpu, "for this one alone, such as " + std::string(firn::test::kTileCpu));
   bool coverage = false;
   app.add_flag("--limits", options.limits, "say why graphs are refused whose dims vary");
   app.add_flag("--coverage", coverage,
                "compile nothing; count the graph ops and operators, 1 if one is missing");
   CLI11_PARSE(app, argc, argv);
   options.shrink = !keep;
+  firn::test::draw_only(cpu);
   size_t dots = seeds.find("..");
   if (seed >= 0) {
     options.first = static_cast<uint64_t>(seed), options.end = options.first + 1;

@@ -18,6 +18,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 #include <unistd.h>
 #include <vector>
 
@@ -301,6 +304,11 @@ double error_of(const Model& model, const DataSet& data, size_t set) {
 
 int main(int argc, char** argv) {
   if (argc != 3) refuse("usage: worker MODEL_DIR THREADS");
+#if defined(__linux__) && defined(__x86_64__)
+  // What a constructor asks for where kernels use tiles: AMX's registers.
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;
+  syscall(SYS_arch_prctl, kRequestPermission, kTileData);
+#endif
   std::vector<DataSet> sets(kNumSets);
   for (size_t k = 0; k < sets.size(); ++k) {
     if (!kFits[k]) continue;

@@ -1,0 +1,93 @@
+// Where tile matrices find rows, and whether they pay.
+#include "compiler/plan/choose_matrices.h"
+
+#include "compiler/plan/tile_matrices.h"
+
+#include <cmath>
+
+namespace firn::plan {
+namespace {
+
+double cycles_of(ContractionShape shape, const Product& product, const TargetInfo& target) {
+  shape.product = product;
+  Tiling blocks = choose_tiling(shape, target);
+  return check_tile_block(shape, blocks.tile).empty() ? blocks.cycles : INFINITY;
+}
+
+// Neighbouring channels of the image.
+int run_of(const ConvolutionGeometry& g) {
+  constexpr int kAll = 64;
+  bool is_last = !g.input.layout.order.empty() && g.input.layout.order.back() == 1;
+  return g.in_block > 0 ? g.in_block : is_last ? kAll : 1;
+}
+
+// By a copy of the image, which takes `run` neighbouring channels at a time.
+double copied_cycles(const ConvolutionGeometry& g, const Product& product, int run,
+                     const TargetInfo& target) {
+  constexpr double kRunCycles = 2, kElementCycles = 1.5;
+  ConvolutionGeometry copied = g.over_packed_rows();
+  auto elements = static_cast<double>(copied.input.num_elements());
+  return elements * (run > 1 ? kRunCycles / run : kElementCycles) + cycles_of(copied.shape, product, target);
+}
+
+} // namespace
+
+// Rows of tiles are rows of the operand.
+std::string lacks_for_matrices(const DotGeometry& g) {
+  bool is_static = g.row.stride.is_constant();
+  for (const DotGeometry::Contract& axis : g.contract) is_static &= axis.row_stride.is_constant();
+  if (!is_static || !(g.contract.back().row_stride == IntExpr(1)))
+    return "tile matrices want steps that lie side by side, rows that lie evenly";
+  return g.shape.k_tail > 0 ? "tile matrices want whole groups of steps" : "";
+}
+
+// In blocks, what lies behind the last channel meets zeros of the filters and may be anything but a NaN.
+std::string lacks_for_matrices(const ConvolutionGeometry& g) {
+  int group = g.shape.product.k_group();
+  bool is_blocked = g.in_block > 0 && g.in_block % group == 0;
+  bool lie_together = is_blocked ? g.groups == 1 || g.channels % group == 0
+                                 : !g.input.layout.order.empty() && g.input.layout.order.back() == 1;
+  if (!lie_together || !g.input.is_static()) return "tile matrices want channels that lie side by side";
+  if (g.splits_rows()) return "tile matrices want rows that no padding cuts";
+  bool has_tail = is_blocked && !is_float(g.input.dtype);
+  return g.shape.k_tail > 0 && !has_tail ? "tile matrices want whole groups of steps" : "";
+}
+
+std::string lacks_for_packed_rows(const ConvolutionGeometry& g) {
+  if (!g.input.is_static() || !g.full_result.is_static())
+    return "a copy of the image wants extents that do not vary";
+  bool has_whole_groups = g.groups == 1 || g.channels % g.shape.product.k_group() == 0;
+  return has_whole_groups ? "" : "groups of channels are no whole groups of steps";
+}
+
+double matrix_cycles(const DotGeometry& g, const Product& product, const TargetInfo& target) {
+  return lacks_for_matrices(g).empty() ? cycles_of(g.shape, product, target) : INFINITY;
+}
+
+MatrixChoice choose_matrices(const ConvolutionGeometry& g, const Product& product, const TargetInfo& target) {
+  double there = lacks_for_matrices(g).empty() ? cycles_of(g.shape, product, target) : INFINITY;
+  if (!lacks_for_packed_rows(g).empty()) return {there, false};
+  double copied = copied_cycles(g, product, run_of(g), target);
+  return {std::min(there, copied), copied < there};
+}
+
+bool gains_by_bf16(const Instruction& contraction, int weights, const TargetInfo& target) {
+  if (target.bf16_dot2_bits > 0) return true;
+  const Product wide, narrow{ProductKind::Dot2, DType::BF16, DType::BF16, DType::F32};
+  auto product = in_tile_matrices(narrow, target, /*strict=*/false);
+  if (!product) return false;
+  const Type& result = contraction.type();
+  if (contraction.is(Opcode::Dot)) {
+    auto f32 = DotGeometry::of(contraction, result, weights == 0, wide),
+         bf16 = DotGeometry::of(contraction, result, weights == 0, narrow);
+    return f32 && bf16 && matrix_cycles(*bf16, *product, target) < choose_tiling(f32->shape, target).cycles;
+  }
+  auto f32 = ConvolutionGeometry::of(contraction, result, wide, /*by_lines=*/false, /*whole_lines=*/false),
+       bf16 = ConvolutionGeometry::of(contraction, result, narrow, /*by_lines=*/false, /*whole_lines=*/false);
+  if (!f32 || !bf16 || !lacks_for_packed_rows(*bf16).empty()) return false;
+  // In blocks, as images of many convolutions are once their layouts are chosen.
+  double copied = copied_cycles(*bf16, *product, target.channel_block(), target);
+  return copied < choose_tiling(f32->shape, target).cycles;
+}
+
+} // namespace firn::plan

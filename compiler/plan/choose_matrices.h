@@ -1,0 +1,28 @@
+// Which dots and convolutions tile matrices cover, and what these take.
+#pragma once
+
+#include "compiler/plan/convolution.h"
+#include "compiler/plan/dot.h"
+
+namespace firn::plan {
+
+// Why tiles cannot read the operand of rows where it lies; empty: they can.
+std::string lacks_for_matrices(const DotGeometry& geometry);
+std::string lacks_for_matrices(const ConvolutionGeometry& geometry);
+// Why there is no copy of an image for them (ConvolutionGeometry::over_packed_rows()); empty: there is.
+std::string lacks_for_packed_rows(const ConvolutionGeometry& geometry);
+
+// Cycles with such a product, which is of rows and columns; infinity where tiles do not cover it.
+double matrix_cycles(const DotGeometry& geometry, const Product& product, const TargetInfo& target);
+// The same, and whether of a copy of the image, the time for which counts.
+struct MatrixChoice {
+  double cycles;
+  bool packs_rows;
+};
+MatrixChoice choose_matrices(const ConvolutionGeometry& geometry, const Product& product,
+                             const TargetInfo& target);
+
+// Whether a dot or convolution of f32, its weights the operand of that number, takes less time in bf16.
+bool gains_by_bf16(const Instruction& contraction, int weights, const TargetInfo& target);
+
+} // namespace firn::plan

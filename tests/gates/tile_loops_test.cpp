@@ -1,0 +1,104 @@
+// The innermost loops of tile matrices: as many products as the plan has tiles of sums, each operand loaded
+// once, and little beside them.
+#include "compiler/codegen/codegen.h"
+#include "compiler/graph/text.h"
+#include "compiler/lower/lower.h"
+#include "compiler/memory/plan.h"
+#include "tests/codegen/model_object.h"
+#include "tests/gates/assembly_loops.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+
+namespace firn::test {
+namespace {
+
+struct TileLoop {
+  int products = 0, loads = 0, others = 0;
+};
+
+bool names(const std::string& line, const char* instruction) {
+  return line.find(instruction) != std::string::npos;
+}
+
+// Loops with products; fails on spills in them.
+std::vector<TileLoop> tile_loops(const std::string& text, const char* product) {
+  auto module = parse_module("gate.hlo", text);
+  if (!module) FAIL(module.error().message);
+  TargetInfo target = target_of("x86_64-linux-gnu", "sapphirerapids");
+  auto program = lower::lower_module(**module, {.target = target});
+  if (!program) FAIL(program.error().message);
+  memory::plan_arena(*program);
+  memory::place_constants(*program);
+  auto assembly = codegen::emit_assembly(*program, options_for(target));
+  if (!assembly) FAIL(assembly.error().message);
+  std::vector<TileLoop> loops;
+  for (const AssemblyLoop& loop : innermost_loops(*assembly)) {
+    TileLoop found;
+    for (const std::string& line : loop.lines) {
+      found.products += names(line, product);
+      found.loads += names(line, "tileload");
+    }
+    if (found.products == 0) continue;
+    INFO(loop.to_string());
+    CHECK(loop.spills == 0);
+    CHECK(loop.scalar_spills == 0);
+    CHECK(loop.stack_reads == 0);
+    found.others = static_cast<int>(loop.lines.size()) - found.products - found.loads;
+    loops.push_back(found);
+  }
+  return loops;
+}
+
+std::string dot_text(const char* lhs, const char* rhs, const char* sum, const char* plan) {
+  std::string result = std::string(sum) + "[96,64]";
+  return std::string("module @m { func @main(%x: ") + lhs + "[96,384], %w: " + rhs + "[384,64]) -> (" +
+         result +
+         ") { %y = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], "
+         "result = " +
+         sum + ", plan = \"" + plan + "\"} : " + result + " return %y } }";
+}
+
+} // namespace
+
+TEST_CASE("loops of tile matrices multiply, load and do little else", "[gates][tiles]") {
+  struct Case {
+    const char *lhs, *rhs, *sum, *plan, *product;
+    int products, loads;
+  };
+  for (const Case& c :
+       {Case{"u8", "i8", "i32", "direct", "tdpbusd", 4, 4},
+        Case{"i8", "u8", "i32", "direct", "tdpbsud", 4, 4},
+        Case{"i8", "i8", "i32", "direct", "tdpbssd", 4, 4},
+        Case{"u8", "u8", "i32", "direct", "tdpbuud", 4, 4},
+        Case{"bf16", "bf16", "f32", "direct", "tdpbf16ps", 4, 4},
+        Case{"u8", "i8", "i32", "direct product tile_matrix u8 i8 i32 tile 16x3 rows outermost", "tdpbusd", 3,
+             4},
+        Case{"u8", "i8", "i32", "direct product tile_matrix u8 i8 i32 tile 16x1 rows outermost", "tdpbusd", 1,
+             2}}) {
+    INFO(c.product << " " << c.plan);
+    std::vector<TileLoop> loops = tile_loops(dot_text(c.lhs, c.rhs, c.sum, c.plan), c.product);
+    REQUIRE_FALSE(loops.empty());
+    auto most = std::max_element(loops.begin(), loops.end(), [](const TileLoop& a, const TileLoop& b) {
+      return a.products < b.products;
+    });
+    CHECK(most->products == c.products);
+    CHECK(most->loads == c.loads);
+    CHECK(most->others <= 3 + c.loads); // two places, the count, and an address for each load
+  }
+}
+
+TEST_CASE("convolutions of blocked bytes read a copy of the image in whole rows of tiles", "[gates][tiles]") {
+  std::string image = "u8[1,64,28,28]{0,1,2,3:1x16}", result = "i32[1,64,28,28]{0,1,2,3:1x16}";
+  std::string text =
+      "module @m { func @main(%x: u8[1,64,28,28], %w: i8[64,64,3,3]) -> (i32[1,64,28,28]) { "
+      "%i = copy %x : " +
+      image + " %c = convolution %i, %w {window = 3x3 pad 1_1x1_1, groups = 1, result = i32} : " + result +
+      " %r = copy %c : i32[1,64,28,28] return %r } }";
+  std::vector<TileLoop> loops = tile_loops(text, "tdpbusd");
+  REQUIRE_FALSE(loops.empty());
+  for (const TileLoop& loop : loops) CHECK(loop.loads <= loop.products + 1);
+}
+
+} // namespace firn::test
