@@ -70,8 +70,8 @@ struct ContractionSpec {
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int number,
                                  const std::vector<IntExpr>& k)>
       vector;
-  // Of tile matrices instead: the scalar operand from a row on, as neighbouring steps, and the vector operand,
-  // a k group of all lanes a row.
+  // Of tile matrices instead: the scalar operand from a row on, as neighbouring steps, and the vector
+  // operand, a k group of all lanes a row.
   std::function<MatrixPlace(const TilePosition&, int row, const std::vector<IntExpr>& k)> scalar_rows;
   std::function<MatrixPlace(const TilePosition&, int number, const std::vector<IntExpr>& k)> vector_rows;
   // What the sums of one row and vector start from. Unset: zeros.

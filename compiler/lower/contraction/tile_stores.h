@@ -12,8 +12,8 @@ public:
 
   // Sums of rows x vectors, row by row.
   void store(const TilePosition& position, int rows, int vectors, const std::vector<kernel::Register>& sums);
-  // The same out of sums_in_memory(), `vectors` wide, from its row `first_row` on; to these, what spec.initial
-  // says is added.
+  // The same out of sums_in_memory(), `vectors` wide, from its row `first_row` on; to these, what
+  // spec.initial says is added.
   void store_from_memory(const TilePosition& position, int rows, int vectors, int first_row);
   // The array in which a whole tile's sums have room.
   int sums_in_memory();
