@@ -115,7 +115,7 @@ TEST_CASE("products of bytes and of bf16 are one instruction, of sums in registe
     std::string lhs, rhs, sums, mnemonic;
   };
   for (const Case& c : {Case{"u8", "i8", "i32", "vpdpbusd"}, Case{"bf16", "bf16", "f32", "vdpbf16ps"}})
-    for (const char* cpu : {"znver4", "sapphirerapids"}) {
+    for (const char* cpu : {"znver4", "cooperlake"}) {
       std::string text = "module @m { func @main(%x: " + c.lhs + "[48,256], %w: " + c.rhs + "[256,96]) -> (" +
                          c.sums +
                          "[48,96]) { %y = dot %x, %w {lhs_batch = [], rhs_batch = [], lhs_contract = "
