@@ -358,6 +358,30 @@ def maps():
     return m
 
 
-for make in (features, linear_models, trees, fused, attention, quantized, text, maps):
+def signal():
+    m = Model("signal", **{"": 20})
+    one = np.array(1)
+    for length in (400, 509, 1024):
+        m.add("DFT", [normal(2, length, 1), None, one], domain="", onesided=1)
+    spectrum, = m.add("DFT", [normal(3, 2, 96, 2), None, np.array(2)], domain="")
+    m.add("DFT", [spectrum, None, np.array(2)], domain="", inverse=1)
+    m.add("STFT", [normal(2, 1600, 1), np.array(160), normal(400)], domain="")
+    return m
+
+
+def crops():
+    m = Model("crops")
+    image = normal(2, 3, 7, 9)
+    edges = np.array([[0, 0, 1, 1], [0.2, 0.1, 0.7, 1.3], [0.9, 0.8, 0.1, -0.2], [0.5, 0.5, 0.5, 0.5]], np.float32)
+    numbers_of = np.array([0, 1, 1, 0], np.int32)
+    for mode in ("bilinear", "nearest"):
+        for size in ([4, 6], [1, 5], [3, 1]):
+            sizes = np.array(size, np.int32)
+            name, = m.add("Constant", [], domain="", value=numpy_helper.from_array(sizes))
+            m.add("CropAndResize", [image, edges, numbers_of, name], domain=CONTRIB, mode=mode, extrapolation_value=-3.0)
+    return m
+
+
+for make in (features, linear_models, trees, fused, attention, quantized, text, maps, signal, crops):
     if not sys.argv[2:] or make.__name__ in sys.argv[2:]:
         make().write(sys.argv[1])

@@ -35,6 +35,17 @@ void import_gelu(NodeContext& node) {
 void import_bias_gelu(NodeContext& node) {
   node.set_output(0, gelu(node, biased(node, node.input(0), 1), false));
 }
+// The first half of the columns times gelu of the second.
+void import_bias_split_gelu(NodeContext& node) {
+  if (!node.check_rank_at_least(0, 1)) return;
+  Value x = biased(node, node.input(0), 1);
+  auto columns = node.static_dim(0, node.input(0).rank() - 1);
+  if (!x || !columns || !node.check(*columns % 2 == 0, node.input_label(0) + " has an odd number of columns"))
+    return;
+  int dim = x.rank() - 1;
+  Value gate = gelu(node, node.slice_dim(x, dim, *columns / 2, *columns), false);
+  node.set_output(0, multiply(node, node.slice_dim(x, dim, 0, *columns / 2), gate));
+}
 void import_fast_gelu(NodeContext& node) {
   node.set_output(0, gelu(node, biased(node, node.input(0), 1), true));
 }
@@ -224,6 +235,8 @@ constexpr const char* kDomain = "com.microsoft";
 
 const OperatorRow kRows[] = {
     {kDomain, "BiasGelu", 1, kLatest, 2, 2, 1, 1, "T=f32 T", import_bias_gelu, "gelu(x + bias)"},
+    {kDomain, "BiasSplitGelu", 1, kLatest, 2, 2, 1, 1, "T=float T", import_bias_split_gelu,
+     "half of x + bias times gelu of the other half", NarrowFloats::Widened},
     {kDomain, "EmbedLayerNormalization", 1, kLatest, 1, 9, 1, 3, "i32 i32 T=f32 T T T T i32 i32",
      import_embed_layer_normalization, "layer norm of word, position and segment embeddings"},
     {kDomain, "FastGelu", 1, kLatest, 1, 2, 1, 1, "T=f32 T", import_fast_gelu, "gelu(x + bias) by tanh"},

@@ -1,11 +1,12 @@
-// Importers of signal operators: windows, discrete Fourier transforms as products with constant matrices, mel
-// weights.
+// Importers of signal operators: windows, discrete Fourier transforms, mel weights.
+#include "compiler/frontend/onnx/fourier.h"
 #include "compiler/frontend/onnx/matrix_product.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 namespace firn::onnx {
 
@@ -55,43 +56,9 @@ void import_blackman_window(NodeContext& node) {
 
 // --- Fourier transforms.
 
-struct Transform {
-  int64_t length = 0; // of the transform
-  int64_t inputs = 0; // elements of the signal that are used; the rest is zero
-  int64_t outputs = 0;
-  int64_t in_parts = 1, out_parts = 2; // 1: real, 2: real and imaginary
-  bool inverse = false;
-  bool mirrored = false; // the input is one half of a spectrum whose other half is its conjugate
-};
-
-// The matrix [inputs, in_parts, outputs, out_parts] of a transform, scaled by 1/length if inverse.
-LiteralRef transform_matrix(DType dtype, const Transform& t) {
-  std::vector<int64_t> dims{t.inputs, t.in_parts, t.outputs, t.out_parts};
-  std::vector<double> values;
-  values.reserve(static_cast<size_t>(dims[0] * dims[1] * dims[2] * dims[3]));
-  for (int64_t n = 0; n < t.inputs; ++n) {
-    double weight = t.inverse ? 1 / static_cast<double>(t.length) : 1;
-    if (t.mirrored && n != 0 && 2 * n != t.length) weight *= 2;
-    for (int64_t in = 0; in < t.in_parts; ++in)
-      for (int64_t k = 0; k < t.outputs; ++k) {
-        // Reducing the angle's index first keeps it exact.
-        double angle =
-            2 * std::numbers::pi * static_cast<double>(n * k % t.length) / static_cast<double>(t.length);
-        double c = weight * std::cos(angle), s = weight * std::sin(angle) * (t.inverse ? 1 : -1);
-        values.push_back(in == 0 ? c : -s);
-        if (t.out_parts == 2) values.push_back(in == 0 ? s : c);
-      }
-  }
-  return Literal::of(dtype, dims, values);
-}
-
 bool check_size(NodeContext& node, const Transform& t) {
   bool sane = t.length > 0 && t.length < (int64_t{1} << 24) && t.inputs >= 0 && t.outputs >= 0;
-  if (!node.check(sane, "the transform's length is " + std::to_string(t.length))) return false;
-  int64_t elements = t.inputs * t.in_parts * t.outputs * t.out_parts;
-  if (elements <= kMaxMatrix) return true;
-  node.fail_unsupported("transforms of length " + std::to_string(t.length) + " are too long");
-  return false;
+  return node.check(sane, "the transform's length is " + std::to_string(t.length));
 }
 
 // The axis of the transform: attribute before opset 20, then input 2.
@@ -136,18 +103,86 @@ void import_dft(NodeContext& node) {
   t.outputs = onesided && !t.inverse ? t.length / 2 + 1 : t.length;
   if (node.failed() || !check_size(node, t)) return;
   Value signal = t.inputs == *extent ? x : node.slice_dim(x, *axis, 0, t.inputs);
-  Value y =
-      dot(node, signal, node.constant(transform_matrix(x.dtype(), t)), {}, {}, {*axis, x.rank() - 1}, {0, 1});
-  // The transformed axis comes out last but one.
-  Ints permutation;
-  for (int i = 0; i < x.rank() - 2; ++i) permutation.push_back(i);
-  permutation.insert(permutation.begin() + *axis, x.rank() - 2);
-  permutation.push_back(x.rank() - 1);
-  node.set_output(0, node.transpose(y, permutation));
+  node.set_output(0, fourier_along(node, signal, *axis, t));
 }
 
-// Frames of the signal times the window, transformed: a strided convolution with the windowed matrix as its
-// filter.
+// Transforms of real numbers along the last dims, and back: com.microsoft.Rfft and Irfft.
+void import_real_fourier(NodeContext& node, bool inverse) {
+  int64_t count = node.required_int("signal_ndim"), normalized = node.int_attribute("normalized", 0);
+  bool onesided = node.flag_attribute("onesided", true);
+  Value x = node.input(0);
+  int rank = x.rank() - inverse; // of the real tensor
+  if (node.failed() ||
+      !node.check(count >= 1 && count <= 3 && count <= rank, "attribute signal_ndim is " +
+                                                                 std::to_string(count) +
+                                                                 ", wants 1 to 3 and no more than dims") ||
+      (inverse && !node.check(x.type().dims.back() == Dim(2), "its last extent is not 2")))
+    return;
+  if (normalized != 0 || !onesided)
+    return node.fail_unsupported(
+        "attributes normalized and onesided: only transforms of one side without a norm");
+  if (!inverse) x = node.unsqueeze(x, rank);
+  for (int i = 0; x && i < count; ++i) {
+    // Halves of the spectrum lie along the last dim, which comes first, and goes last.
+    int axis = inverse ? rank - static_cast<int>(count) + i : rank - 1 - i;
+    bool is_half = axis == rank - 1;
+    auto extent = node.static_dim(x, axis, "the signal");
+    if (!extent) return;
+    Transform t;
+    t.inverse = inverse;
+    t.mirrored = inverse && is_half;
+    t.length = t.mirrored ? 2 * (*extent - 1) : *extent;
+    t.inputs = *extent;
+    t.outputs = is_half && !inverse ? t.length / 2 + 1 : t.length;
+    t.in_parts = is_half && !inverse ? 1 : 2;
+    t.out_parts = t.mirrored ? 1 : 2;
+    if (!check_size(node, t)) return;
+    x = fourier_along(node, x, axis, t);
+  }
+  node.set_output(0, inverse && x ? node.squeeze(x, rank) : x);
+}
+
+void import_rfft(NodeContext& node) {
+  import_real_fourier(node, /*inverse=*/false);
+}
+void import_irfft(NodeContext& node) {
+  import_real_fourier(node, /*inverse=*/true);
+}
+
+// Frames overlap in pieces of this length.
+int64_t frame_piece(int64_t length, int64_t step) {
+  return std::gcd(length, step);
+}
+
+// How many frames a signal [batch, n, parts] has in all; nothing where they are not made of few pieces
+// whose places are known.
+std::optional<int64_t> count_frames(Value signal, int64_t length, int64_t step) {
+  constexpr int64_t kMostPieces = 32;
+  if (!signal || !signal.type().is_static() || signal.dim(1) < length) return std::nullopt;
+  if (length / frame_piece(length, step) > kMostPieces) return std::nullopt;
+  return signal.dim(0) * ((signal.dim(1) - length) / step + 1);
+}
+
+// Frames are rows of the signal's pieces side by side.
+Value split_stft(NodeContext& node, Value signal, const Transform& t, int64_t step) {
+  int64_t piece = frame_piece(t.length, step), batch = signal.dim(0);
+  int64_t frames = (signal.dim(1) - t.length) / step + 1, rows = ((frames - 1) * step + t.length) / piece;
+  Value lines = node.slice_dim(node.transpose(signal, {0, 2, 1}), 2, 0, rows * piece);
+  lines = node.reshape_to(lines, {batch, t.in_parts, rows, piece});
+  Values pieces;
+  int64_t stride = step / piece, last = (frames - 1) * stride;
+  for (int64_t i = 0; i < t.length / piece; ++i)
+    pieces.push_back(
+        node.slice(lines, {0, 0, i, 0}, {batch, t.in_parts, i + last + 1, piece}, {1, 1, stride, 1}));
+  Value x = node.concatenate(pieces, 3);
+  if (node.has_input(2)) x = node.binary(Opcode::Multiply, x, node.input(2));
+  x = node.reshape_to(node.transpose(x, {0, 2, 1, 3}), {batch * frames, t.in_parts, t.length});
+  Value y = node.reshape_to(fourier(node, x, t), {batch, frames, 2, t.outputs});
+  return node.transpose(y, {0, 1, 3, 2});
+}
+
+// Frames of the signal times the window, transformed; or, as one step, a strided convolution with the
+// windowed matrix as its filter.
 void import_stft(NodeContext& node) {
   Value signal = node.input(0);
   if (!node.check(signal.rank() == 2 || signal.rank() == 3,
@@ -182,9 +217,12 @@ void import_stft(NodeContext& node) {
       !node.check(t.in_parts == 1 || (t.in_parts == 2 && !onesided),
                   "a one-sided transform wants a real signal"))
     return;
-  // [inputs, parts, outputs, 2] to filters [outputs * 2, parts, inputs]
-  Value matrix = node.constant(transform_matrix(signal.dtype(), t));
-  Value filter = node.reshape_to(node.transpose(matrix, {2, 3, 1, 0}), {t.outputs * 2, t.in_parts, t.length});
+  if (auto frames = count_frames(signal, t.length, *step);
+      frames && is_split(t, static_cast<double>(*frames)))
+    return node.set_output(0, split_stft(node, signal, t, *step));
+  // To filters [outputs * 2, parts, inputs].
+  Value matrix = transform_matrix(node, signal.dtype(), t);
+  Value filter = node.reshape_to(node.transpose(matrix, {3, 2, 0, 1}), {t.outputs * 2, t.in_parts, t.length});
   if (node.has_input(2)) filter = node.binary(Opcode::Multiply, filter, node.input(2));
   Window window;
   window.dims.resize(1);
@@ -243,6 +281,10 @@ const OperatorRow kRows[] = {
     {"", "HannWindow", 17, kLatest, 1, 1, 1, 1, "index", import_hann_window, "Hann window of constant size"},
     {"", "MelWeightMatrix", 17, kLatest, 5, 5, 1, 1, "index index index float float",
      import_mel_weight_matrix, "weights from a spectrum to mel bands"},
+    {"com.microsoft", "Irfft", 1, kLatest, 1, 1, 1, 1, "float", import_irfft, "the inverse of Rfft, scaled",
+     NarrowFloats::Widened},
+    {"com.microsoft", "Rfft", 1, kLatest, 1, 1, 1, 1, "float", import_rfft,
+     "one side of the Fourier transform of real numbers along the last dims", NarrowFloats::Widened},
     {"", "STFT", 17, kLatest, 2, 4, 1, 1, "T=float index T index", import_stft,
      "Fourier transforms of overlapping frames", NarrowFloats::Widened},
 };

@@ -256,6 +256,8 @@ const OperatorRow kRows[] = {
      "elements of an image at given positions, interpolated; at a border the taps of cubic are clamped, as "
      "in "
      "PyTorch, not the position"},
+    {"com.microsoft", "CropAndResize", 1, kLatest, 4, 4, 1, 1, "T=f32|f64 T i32 i32", import_crop_and_resize,
+     "regions of images resized to one size"},
     {"", "MaxRoiPool", 1, kLatest, 2, 2, 1, 1, "T=float T", import_max_roi_pool,
      "largest pixels in the bins of regions"},
     {"", "MaxUnpool", 9, kLatest, 2, 3, 1, 1, "float i64 i64", import_max_unpool,
