@@ -69,7 +69,14 @@ void SharedCalls::begin(llvm::Value* executor) {
   // What all write lies on lines of its own: the items that are finished, and those taken of each share.
   finished_ = (words + kLineWords - 1) / kLineWords * kLineWords;
   if (most_waiting > 0) words = finished_ + (1 + static_cast<unsigned>(most_waiting)) * kLineWords;
-  frame_ = ir_.CreateAlloca(llvm::ArrayType::get(context_.index_type(), words), nullptr, "frame");
+  {
+    // Elsewhere than at the start of the function it would move the stack pointer, and vectors that LLVM passes
+    // on the stack would not be aligned.
+    llvm::IRBuilderBase::InsertPointGuard guard(ir_);
+    llvm::BasicBlock& start = ir_.GetInsertBlock()->getParent()->getEntryBlock();
+    ir_.SetInsertPoint(&start, start.getFirstInsertionPt());
+    frame_ = ir_.CreateAlloca(llvm::ArrayType::get(context_.index_type(), words), nullptr, "frame");
+  }
   if (most_waiting > 0) frame_->setAlignment(llvm::Align(kCacheLineBytes));
   llvm::BasicBlock *alone = ir_.GetInsertBlock(), *lent = new_block("lent"), *ready = new_block("ready");
   ir_.CreateCondBr(ir_.CreateIsNull(executor), ready, lent);

@@ -61,6 +61,9 @@ TEST_CASE("attention of any length", "[extents][attention]") {
       INFO(depth << " " << masked);
       expect_everywhere(attention("s", "s", depth, value_depth, "s in [1, 70]", masked), {.extents = values});
     }
+  // Keys that never fill a vector.
+  expect_everywhere(attention("s", "s", 8, 8, "s in [1, 3]", true),
+                    {.extents = {{{"b", 1}, {"s", 1}}, {{"b", 2}, {"s", 2}}, {{"b", 2}, {"s", 3}}}});
 }
 
 TEST_CASE("attention to a past of any length", "[extents][attention]") {

@@ -97,6 +97,7 @@ TEST_CASE("batch and positions of depthwise convolutions vary", "[extents]") {
        "depthwise tile 10 along 1 straight"},
       {"w,w", "3x3 pad 1_1x1_1", "w,w", "depthwise tile 6 along 0 straight taps_in_registers"},
       {"w,8", "3x3 pad 0_2x2_0", "w,8", "depthwise tile 3 along 1"},
+      {"w + 1,8", "3x3 pad 1_0x1_1", "w,8", "depthwise tile 6 along 0 straight"}, // one row at the edges
       {"8,w", "3x3 pad 1_1x1_1", "8,w", "depthwise tile 14 along 1 looped_epilogue"},
       {"9,6", "3x3 pad 1_1x1_1", "9,6", "depthwise tile 4 along 1 straight taps_in_registers"},
   };

@@ -85,6 +85,7 @@ TEST_CASE("pooling of lines follows plans written by hand", "[lower][plan]") {
       {"add", "1,5", "1x5 pad 0_0x0_0x0_0x4_3", "1,8"},
       {"maximum", "11,4", "5x2 pad 0_0x0_0x4_2x1_0 stride 1x1x1x2 dilate 1x1x2x1", "9,2"},
       {"maximum", "2,3", "3x3 pad 0_0x0_0x2_2x2_2", "4,5"}, // some windows lie outside
+      {"add", "2,6", "5x3 pad 0_0x0_0x2_2x1_1", "2,6"},     // none of them is inside
       {"add", "12,33", "9x2", "4,32"},                      // too many lines for straight code
       {"maximum", "5,20", "1x3 pad 0_0x0_0x-1_-1x0_0", "3,18"},
   };

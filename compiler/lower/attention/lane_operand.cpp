@@ -58,7 +58,8 @@ void copy_some_columns(kernel::Builder& b, const MatrixSource& source, const Mat
 void emit_pack_lanes(kernel::Builder& b, const LaneOperand& operand, int source, const IntExpr& place,
                      int out) {
   int lanes = operand.lanes;
-  IntExpr vectors = operand.vectors(), rest = floor_mod(operand.columns, lanes);
+  IntExpr vectors = operand.vectors(), whole = floor_div(operand.columns, lanes),
+          rest = floor_mod(operand.columns, lanes);
   IntExpr p = b.set_parallel(operand.parts() * vectors);
   IntExpr part = floor_div(p, at_least_one(vectors)), vector = floor_mod(p, at_least_one(vectors));
   IntExpr from = offset_at(part, operand.part_dims(), operand.outer_strides) + place;
@@ -73,8 +74,10 @@ void emit_pack_lanes(kernel::Builder& b, const LaneOperand& operand, int source,
   };
   if (rest == IntExpr(0)) {
     copy(vector * lanes, lanes);
-  } else if (vectors == IntExpr(1)) {
+  } else if (rest.is_constant() && vectors == IntExpr(1)) {
     copy(0, rest.value());
+  } else if (whole == IntExpr(0)) {
+    copy_some_columns(b, source_at(0), target, rest, operand.steps, lanes);
   } else if (rest.is_constant()) {
     kernel::Register full =
         b.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b.index(vector), b.index(vectors - 1));
@@ -82,8 +85,8 @@ void emit_pack_lanes(kernel::Builder& b, const LaneOperand& operand, int source,
         full, [&] { return copy(min(vector, vectors - 2) * lanes, lanes); },
         [&] { return copy((vectors - 1) * lanes, rest.value()); });
   } else {
-    kernel::Register full = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b.index(vector),
-                                      b.index(floor_div(operand.columns, lanes)));
+    kernel::Register full =
+        b.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b.index(vector), b.index(whole));
     b.if_then_else(
         full, [&] { return copy(vector * lanes, lanes); },
         [&] {

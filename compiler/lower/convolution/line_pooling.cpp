@@ -113,10 +113,12 @@ private:
     std::vector<Walk> walks = walks_at(line);
     Register inside;
     int64_t taps = 1;
+    bool never_inside = false;
     for (const Walk& walk : walks) {
       taps *= window_[walk.dim].size;
       if (walk.is_inside) continue;
       int64_t last = input_.dim(static_cast<int>(walk.dim)) - window_[walk.dim].dilated_size();
+      never_inside |= last < 0 || walk.start.lower_bound() > last || walk.start.upper_bound() < 0;
       for (Register is : {b_.compare(OpKind::SCmp, Predicate::Ge, b_.index(walk.start), b_.index(0)),
                           b_.compare(OpKind::SCmp, Predicate::Le, b_.index(walk.start), b_.index(last))})
         inside = inside ? b_.binary(OpKind::And, inside, is) : is;
@@ -130,7 +132,7 @@ private:
       });
       return Registers{};
     };
-    if (taps > kStraightLines)
+    if (taps > kStraightLines || never_inside)
       reduce(false);
     else if (inside)
       b_.if_then_else(

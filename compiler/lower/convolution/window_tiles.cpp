@@ -224,6 +224,7 @@ WindowTiles::Registers WindowTiles::at_column(Builder& b, const Segment& segment
   if (!segment.at_edge) return body(std::move(values));
   const WindowDim& w = window_[along_];
   IntExpr at = position.pixel[along_ + 2] * w.stride + column - w.pad_low;
+  if (at.upper_bound() < 0 || at.lower_bound() >= in_extent(along_).upper_bound()) return values;
   // Below 0 it is beyond any extent.
   Register is_inside =
       b.compare(kernel::OpKind::UCmp, kernel::Predicate::Lt, b.index(at), b.index(in_extent(along_)));
