@@ -70,8 +70,8 @@ void SharedCalls::begin(llvm::Value* executor) {
   finished_ = (words + kLineWords - 1) / kLineWords * kLineWords;
   if (most_waiting > 0) words = finished_ + (1 + static_cast<unsigned>(most_waiting)) * kLineWords;
   {
-    // Elsewhere than at the start of the function it would move the stack pointer, and vectors that LLVM passes
-    // on the stack would not be aligned.
+    // Elsewhere than at the start of the function it would move the stack pointer, and vectors that LLVM
+    // passes on the stack would not be aligned.
     llvm::IRBuilderBase::InsertPointGuard guard(ir_);
     llvm::BasicBlock& start = ir_.GetInsertBlock()->getParent()->getEntryBlock();
     ir_.SetInsertPoint(&start, start.getFirstInsertionPt());
