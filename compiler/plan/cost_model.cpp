@@ -4,6 +4,7 @@
 #include "compiler/plan/product.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace firn::plan {
 namespace {
@@ -108,6 +109,18 @@ double predicted_cycles(const Instruction& instruction, const TargetInfo& target
   double compute = count / (target.register_lanes(32) * target.fma_pipes);
   return overlapped(std::max(compute, activations / target.l2_bytes_per_cycle),
                     stream_cycles(weights, 1, target, model_weight_bytes));
+}
+
+double usual_extent(const IntExpr& extent) {
+  auto at_least_one = [](int64_t bound) { return static_cast<double>(std::max<int64_t>(1, bound)); };
+  return std::sqrt(at_least_one(extent.lower_bound()) * at_least_one(extent.upper_bound()));
+}
+
+double usual_part(const Type& type) {
+  double part = 1;
+  for (const Dim& dim : type.dims)
+    if (!dim.is_static()) part *= usual_extent(dim.extent) / std::max(1.0, most(dim));
+  return part;
 }
 
 } // namespace firn::plan

@@ -37,6 +37,11 @@ double stream_cycles(double bytes, int64_t passes, const TargetInfo& target, int
 // hide.
 double overlapped(double compute, double stream);
 
+// The value of an extent at which plans are costed that choose for all its values: where it varies, the middle
+// between its bounds in orders of magnitude. And what part of a type's elements at its bounds that makes.
+double usual_extent(const IntExpr& extent);
+double usual_part(const Type& type);
+
 // How many times as long the busiest of `threads` works as if all had equally much of `items`, which is at
 // least 1.
 double imbalance(int64_t items, int threads);

@@ -173,7 +173,7 @@ private:
     candidate.filter = computed.filter.def->literal();
     double stream = stream_cycles(static_cast<double>(computed.filter.type().byte_size()), 1, target,
                                   plans_.model_weight_bytes);
-    candidate.direct_cycles = overlapped(direct.tiling.cycles, stream);
+    candidate.direct_cycles = overlapped(direct.tiling.cycles * usual_part(instruction.type()), stream);
     network_cycles_ += candidate.direct_cycles;
     candidate.is_asked = given || options_.winograd == Winograd::All;
     if (given) candidate.direct_cycles = INFINITY;

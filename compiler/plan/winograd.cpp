@@ -88,18 +88,11 @@ double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int 
   return cycles + threads * (fetched / target.l3_bytes_per_cycle + kSharedCallCycles);
 }
 
-// The middle between the bounds of an extent, in orders of magnitude.
-double usual_extent(const IntExpr& extent) {
-  auto at_least_one = [](int64_t bound) { return static_cast<double>(std::max<int64_t>(1, bound)); };
-  return std::sqrt(at_least_one(extent.lower_bound()) * at_least_one(extent.upper_bound()));
-}
-
-// Of runs where dims vary. Where they fill no more than a register tile, reading the transformed filters,
-// which are several times larger than those they are of, takes longer than the direct convolution.
-double usual_tiles(const WinogradGeometry& plan) {
+// Of runs as they are costed.
+int64_t usual_tiles(const WinogradGeometry& plan) {
   double high = std::ceil(usual_extent(plan.actual.out_height) / plan.height.outputs),
          wide = std::ceil(usual_extent(plan.actual.out_width) / plan.width.outputs);
-  return usual_extent(plan.input.dims[0].extent) * high * wide;
+  return std::llround(std::ceil(usual_extent(plan.input.dims[0].extent) * high * wide));
 }
 
 // Splits the tiles into batches of nearly equal size, as many as make the fewest cycles. For several threads
@@ -201,8 +194,6 @@ std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution
         type->layout.blocks[0].size != plan.lanes)
       return std::nullopt;
   plan.varies = !input.is_static() || !result.is_static();
-  // Edges that a run alone knows take masks.
-  if (plan.varies && !plan.transforms_in_registers) return std::nullopt;
   plan.input = input;
   plan.result = result;
   plan.channels = filter.dim(1);
@@ -217,6 +208,8 @@ std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution
     actual.out_height = result.dims[last - 1].extent;
     plan.pad_height = window[0].pad_low;
   }
+  // Such edges take masks.
+  if (plan.edges_vary() && !plan.transforms_in_registers) return std::nullopt;
   plan.in_height = actual.in_height.upper_bound();
   plan.in_width = actual.in_width.upper_bound();
   plan.out_height = actual.out_height.upper_bound();
@@ -292,9 +285,15 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
       plan.tiles_high = (plan.out_height + high - 1) / high;
       plan.tiles_wide = (plan.out_width + wide - 1) / wide;
       plan.tiles = plan.input.at_bound().dim(0) * plan.tiles_high * plan.tiles_wide;
+      int64_t most_tiles = plan.tiles;
+      bool is_complete = forced && forced->tile.rows > 0;
+      if (!is_complete) plan.tiles = usual_tiles(plan);
       BatchChoice(plan, request).choose();
-      plan.actual.batches = ceil_div(plan.actual.tiles, plan.batch);
-      if (plan.varies && !forced && usual_tiles(plan) <= plan.tiling.tile.rows) continue;
+      plan.tiles = most_tiles;
+      plan.batches = (plan.tiles + plan.batch - 1) / plan.batch;
+      IntExpr batches = ceil_div(plan.actual.tiles, plan.batch);
+      plan.actual.batch = plan.varies ? ceil_div(plan.actual.tiles, at_least_one(batches)) : plan.batch;
+      plan.actual.batches = ceil_div(plan.actual.tiles, at_least_one(plan.actual.batch));
       plans.push_back(std::move(plan));
     }
   std::sort(plans.begin(), plans.end(),

@@ -25,7 +25,8 @@ namespace firn::plan {
 // Extents of one run where dims vary.
 struct WinogradExtents {
   IntExpr in_height = 1, in_width = 1, out_height = 1, out_width = 1;
-  IntExpr tiles_high = 1, tiles_wide = 1, tiles = 1, batches = 1;
+  IntExpr tiles_high = 1, tiles_wide = 1, tiles = 1;
+  IntExpr batch = 1, batches = 1; // nearly equal ones, of no more tiles than planned
 };
 
 // What the algorithm is for one convolution on one target.
@@ -44,9 +45,14 @@ struct WinogradGeometry {
   int panel = 0;                        // of the packed filters, where their form is given
   bool transforms_in_registers = false; // whole tiles fit; needs masked loads for the rows at the edges
   Tiling tiling;                        // of the products: rows are tiles, columns filters
-  double cycles = 0;                    // estimate of the whole, its operands and scratch near
+  double cycles = 0; // estimate of the whole at usual extents, its operands and scratch near
 
   int points() const { return height.inputs() * width.inputs(); }
+  // Whether a run alone knows which of a tile's elements lie inside.
+  bool edges_vary() const {
+    return !actual.in_height.is_constant() || !actual.in_width.is_constant() ||
+           !actual.out_height.is_constant() || !actual.out_width.is_constant();
+  }
   int64_t channel_blocks() const { return (channels + lanes - 1) / lanes; }
   int64_t filter_elements() const; // of packed, transformed filters
   // The place of their vector `vector` in the group of vectors from `first` on.

@@ -47,8 +47,12 @@ private:
   };
 
   TileRun run_of(const IntExpr& batch) const {
-    IntExpr first = batch * plan_.batch;
-    return {first, min(plan_.batch, plan_.actual.tiles - first)};
+    // Of extents that vary the divisions stay outside of the loops.
+    auto once = [&](const IntExpr& count) {
+      return plan_.varies ? b_.symbolic(b_.index(count), 0, plan_.batch, "tiles") : count;
+    };
+    IntExpr size = once(plan_.actual.batch), first = batch * size;
+    return {first, once(min(size, plan_.actual.tiles - first))};
   }
 
   // Of V of all batches: what follows is about this one.

@@ -31,7 +31,7 @@ void WinogradInputs::transform(const Position& at, const IntExpr& block, const I
       transform_columns(first, std::min(step, wide - first), inside, corner, block, tile);
     });
   };
-  if (plan_.varies) {
+  if (plan_.edges_vary()) {
     IntExpr first = ceil_div(plan_.pad_width, out_wide),
             end = floor_div(plan_.actual.in_width + plan_.pad_width - wide, out_wide) + 1;
     return by_edge(first, end, at.column, wide, in_registers);
@@ -49,7 +49,7 @@ void WinogradInputs::transform_columns(int first, int count, const TileClass& in
   auto from = plan_.width.input.values.begin() + first * wide;
   matrix.values.assign(from, from + count * wide);
   bool rows_outside =
-      plan_.varies || plan_.pad_height > 0 ||
+      plan_.edges_vary() || plan_.pad_height > 0 ||
       (plan_.tiles_high - 1) * plan_.height.outputs - plan_.pad_height + high > plan_.in_height;
   Register zero = b_.constant(vector_, 0.0);
   std::vector<Register> columns;

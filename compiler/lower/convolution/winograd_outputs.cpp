@@ -14,7 +14,7 @@ using kernel::Scalar;
 void WinogradOutputs::transform(const Position& at, const TilePosition& group, const IntExpr& vector,
                                 int valid, const IntExpr& tile) {
   Position corner{at.image, at.row * plan_.height.outputs, at.column * plan_.width.outputs};
-  if (plan_.varies) return transform_varying(at, corner, group, vector, valid, tile);
+  if (plan_.edges_vary()) return transform_varying(at, corner, group, vector, valid, tile);
   std::vector<TileClass> classes =
       classify_tiles(plan_.tiles_wide, plan_.width.outputs, 0, plan_.width.outputs, plan_.out_width);
   auto in_memory = [&] {
