@@ -26,6 +26,8 @@ constexpr double kPartsLatency = 1.5;
 // Vectors of a column group that do not stay in the first cache level come from the second for every row of
 // tiles, at this part of its rate.
 constexpr double kStreamRate = 0.75;
+// What rows that are left may cost in two tiles, of their cost in one.
+constexpr double kMaxRestCost = 1.25;
 // Accumulators of compact tiles: enough to hide the latency of FMAs on two pipes.
 constexpr int kCompactSums = 12;
 // What k_interleave is worth it for, of a contraction's cycles.
@@ -101,40 +103,56 @@ bool splits_rest(const ContractionShape& shape, const TileShape& tile) {
   return leaves_rows && tile.k_interleave == 1 && !shape.compact;
 }
 
-// `instruction_cycles`: of the instructions of a step beside its FMAs.
+// Cycles per step of the reduction. Stores and its start cost about a cycle per accumulator, spread over its
+// length; so does every addition of the steps in two registers.
+class TileCost {
+public:
+  // `instruction_cycles`: of the instructions of a step beside its FMAs.
+  TileCost(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target,
+           double instruction_cycles)
+      : target_(target), product_(facts_of(shape.product, target)), instruction_cycles_(instruction_cycles),
+        vector_bytes_(tile.lanes * shape.lane_bytes), passes_again_(shape.m > tile.rows),
+        loop_(leaves_no_registers(shape, tile, target) ? kLoopInstructions : 0) {
+    for (const ReductionLoop& loop : shape.k) steps_ *= static_cast<double>(loop.extent);
+  }
+
+  double of(int rows, int splits, int vectors, int registers, int k_interleave) const {
+    double instructions = rows + registers * target_.vector_parts * kVectorInstructions + loop_;
+    double step =
+        std::max(step_cycles(rows, registers, splits, product_, target_), streamed(registers, k_interleave)) +
+        instructions * instruction_cycles_;
+    return step / k_interleave + (rows * vectors * target_.vector_parts * 2.0 * k_interleave + 6.0) / steps_;
+  }
+
+private:
+  double streamed(int registers, int k_interleave) const {
+    double panel = steps_ / k_interleave * registers * vector_bytes_;
+    double room = cache_share::kWorkingSet * static_cast<double>(target_.l1_bytes);
+    return passes_again_ && panel > room
+               ? registers * vector_bytes_ / (kStreamRate * target_.l2_bytes_per_cycle)
+               : 0;
+  }
+
+  const TargetInfo& target_;
+  ProductFacts product_;
+  double instruction_cycles_, steps_ = 1, vector_bytes_;
+  bool passes_again_;
+  double loop_;
+};
+
 double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target,
                      double instruction_cycles = 0) {
   ColumnGroups groups = column_groups(shape.n, tile);
   int64_t full_rows = shape.m / tile.rows;
   int rest_rows = static_cast<int>(shape.m % tile.rows);
-  // Stores and the reduction's start cost about a cycle per accumulator, spread over the reduction's length.
-  double steps = 1;
-  for (const ReductionLoop& loop : shape.k) steps *= static_cast<double>(loop.extent);
-  double loop = leaves_no_registers(shape, tile, target) ? kLoopInstructions : 0;
-  double vector_bytes = tile.lanes * shape.lane_bytes;
-  ProductFacts product = facts_of(shape.product, target);
-  auto streamed = [&](int registers, int k_interleave) {
-    double panel = steps / k_interleave * registers * vector_bytes;
-    double room = cache_share::kWorkingSet * static_cast<double>(target.l1_bytes);
-    return shape.m > tile.rows && panel > room
-               ? registers * vector_bytes / (kStreamRate * target.l2_bytes_per_cycle)
-               : 0;
-  };
-  // So does every addition of the steps in two registers.
-  auto tile_cost = [&](int rows, int splits, int vectors, int registers, int k_interleave) {
-    double instructions = rows + registers * target.vector_parts * kVectorInstructions + loop;
-    double step =
-        std::max(step_cycles(rows, registers, splits, product, target), streamed(registers, k_interleave)) +
-        instructions * instruction_cycles;
-    return step / k_interleave + (rows * vectors * target.vector_parts * 2.0 * k_interleave + 6.0) / steps;
-  };
+  TileCost tile_cost(shape, tile, target, instruction_cycles);
   int splits = tile.accumulator_splits, rest_splits = splits;
   if (shape.panel > 0 && splits_rest(shape, tile))
-    rest_splits = choose_rest_splits(rest_rows, tile, product, target);
+    rest_splits = choose_rest_splits(rest_rows, tile, facts_of(shape.product, target), target);
   auto column_cost = [&](int vectors, int registers, int k_interleave) {
     double cost =
-        static_cast<double>(full_rows) * tile_cost(tile.rows, splits, vectors, registers, k_interleave);
-    if (rest_rows > 0) cost += tile_cost(rest_rows, rest_splits, vectors, registers, k_interleave);
+        static_cast<double>(full_rows) * tile_cost.of(tile.rows, splits, vectors, registers, k_interleave);
+    if (rest_rows > 0) cost += tile_cost.of(rest_rows, rest_splits, vectors, registers, k_interleave);
     return cost;
   };
   double cycles = static_cast<double>(groups.full_groups) * column_cost(tile.vectors, tile.vectors, 1);
@@ -142,6 +160,26 @@ double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const
     cycles += static_cast<double>(groups.rest_groups) *
               column_cost(groups.rest_vectors, groups.rest_registers, groups.rest_k_interleave);
   return cycles;
+}
+
+// The most rows of a tile of what whole tiles leave, where code for each number of rows would be most of a
+// kernel: as few as two tiles are nearly as good for.
+int choose_rest_rows(const ContractionShape& shape, const Tiling& tiling, const TargetInfo& target) {
+  const TileShape& tile = tiling.tile;
+  TileCost tile_cost(shape, tile, target, 0);
+  auto cycles = [&](int rows) {
+    int splits =
+        tiling.rest_splits.empty() ? tile.accumulator_splits : tiling.rest_splits[static_cast<size_t>(rows)];
+    return tile_cost.of(rows, splits, tile.vectors, tile.vectors, 1);
+  };
+  auto is_enough = [&](int most) {
+    for (int rows = most + 1; rows < tile.rows && !shape.compact; ++rows)
+      if (cycles((rows + 1) / 2) + cycles(rows / 2) > kMaxRestCost * cycles(rows)) return false;
+    return true;
+  };
+  int most = std::max(1, tile.rows / 2);
+  while (!is_enough(most)) ++most;
+  return most;
 }
 
 // For sums and factors.
@@ -261,6 +299,7 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
     for (int rows = 0; rows < tiling.tile.rows; ++rows)
       tiling.rest_splits.push_back(
           choose_rest_splits(std::max(1, rows), tiling.tile, facts_of(shape.product, target), target));
+  tiling.rest_rows = shape.m_varies ? choose_rest_rows(shape, tiling, target) : tiling.tile.rows;
   double steps = 1;
   for (const ReductionLoop& loop : shape.k) steps *= static_cast<double>(loop.extent);
   for (int64_t extent : shape.outer) steps *= static_cast<double>(extent);

@@ -1,5 +1,6 @@
 // Shapes that vary: one program for a range of extents, run at several values of them between pages that die
 // where the actual extents end.
+#include "tests/codegen/model_object.h"
 #include "tests/lower/extents_text.h"
 
 #include <catch2/catch.hpp>
@@ -144,10 +145,10 @@ TEST_CASE("rows of a product vary in every order of loops", "[extents]") {
   for (const char* plan :
        {"direct tile 4x1", "direct tile 4x2 rows outermost", "direct tile 3x1 splits 2",
         "direct tile 4x1 parts 3", "direct tile 4x1 row_block 8", "direct tile 2x1 parts 2 row_block 4",
-        "direct tile 4x2 shares 3", "direct tile 4x1 compact", "direct tile 1x2"}) {
+        "direct tile 4x2 shares 3", "direct tile 4x1 compact", "direct tile 1x2", "direct tile 12x1"}) {
     INFO(plan);
     expect_everywhere(product_of(24, 40, "[0, 40]", std::string(", plan = \"") + plan + "\""),
-                      {.extents = values_of("m", {40, 0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 33})});
+                      {.extents = values_of("m", {40, 0, 1, 2, 3, 4, 5, 7, 8, 9, 11, 16, 31, 33, 34})});
   }
 }
 
@@ -331,6 +332,19 @@ TEST_CASE("Winograd's algorithm where batch and positions vary", "[extents]") {
       convolution_of({"b in [0, 3]", "w in [3, 14]"},
                      {"w,w", "3,3", "3x3", "w - 2,w - 2", 16, 16, "{0,1,2,3:1x16}", 1, "winograd 4x4"}),
       {.cpus = {"x86-64-v4"}, .extents = values});
+}
+
+TEST_CASE("Winograd's algorithm where the batch alone varies", "[extents]") {
+  for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
+    std::string layout = "{0,1,2,3:1x" + std::to_string(target_of("", cpu).channel_block()) + "}";
+    for (const char* plan :
+         {"winograd 4x4 tile 3x1 batch 4", "winograd 2x4 tile 2x2 batch 7", "winograd 2x2"}) {
+      INFO(cpu << ": " << plan);
+      expect_everywhere(convolution_of({"b in [0, 5]"}, {"7,9", "3,3", "3x3 pad 1_1x1_1", "7,9", 16, 24,
+                                                         layout.c_str(), 1, plan}),
+                        {.cpus = {cpu}, .extents = values_of("b", {5, 0, 1, 2, 3, 4})});
+    }
+  }
 }
 
 TEST_CASE("what does not take dims that vary says so", "[extents]") {

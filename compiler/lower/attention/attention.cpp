@@ -121,16 +121,17 @@ private:
         });
   }
 
-  // The last tile is what whole ones leave, in tiles of powers of two.
+  // The last tile is what whole ones leave, in shorter ones.
   void emit_varying_tile(const IntExpr& tile) {
     Builder& b = *b_;
     IntExpr whole = floor_div(a_.rows, s_.rows), rest = a_.rows - whole * s_.rows;
     auto emit_rest = [&] {
-      int most = 1;
-      while (2 * most < s_.rows) most *= 2;
-      for (int rows = most; rows >= 1; rows /= 2)
-        b.loop(floor_div(rest, 2 * rows) * (2 * rows), floor_div(rest, rows) * rows, rows,
-               [&](const IntExpr& at) { emit_tile(whole * s_.rows + at, rows); });
+      IntExpr done = 0;
+      for (int rows : s_.rest_rows) {
+        IntExpr end = floor_div(rest, rows) * rows;
+        b.loop(done, end, rows, [&](const IntExpr& at) { emit_tile(whole * s_.rows + at, rows); });
+        done = end;
+      }
       return Registers{};
     };
     Register is_whole = b.compare(OpKind::SCmp, kernel::Predicate::Lt, b.index(tile), b.index(whole));

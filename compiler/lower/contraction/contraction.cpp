@@ -13,12 +13,11 @@ using kernel::Register;
 
 // A run of tiles along the rows that share one body: `count` tiles of `rows` rows from `first` on. A run of
 // one tile has a constant position, so that rows outside the input can be left out of it. Where the rows vary
-// there are whole tiles and what they leave, `rest` rows of it in one tile of just that height, and around
-// these the rows at the edges.
+// there are whole tiles and what they leave, `rest` rows of it, and around these the rows at the edges.
 struct Segment {
   IntExpr first;
   IntExpr count;
-  int rows;
+  int rows; // of a rest: the most that there may be
   std::optional<IntExpr> rest = std::nullopt;
   bool at_edge = false; // rows that clip their reduction
 };
@@ -170,24 +169,33 @@ private:
   using TileBody = std::function<void(const Tile&)>;
 
   void loop_over_tiles(const Segment& segment, const TileBody& body) {
-    if (segment.rest) return choose_rest(segment, 0, segment.rows, body);
+    if (segment.rest) return emit_rest(segment.first, *segment.rest, segment.rows, body);
     b_.loop(0, segment.count, 1, [&](const IntExpr& i) {
       body({i * segment.rows + segment.first, segment.rows, segment.at_edge});
     });
   }
 
-  // The tile whose height is the rest, one of [low, high]; none of 0.
-  void choose_rest(const Segment& segment, int low, int high, const TileBody& body) {
+  // `rest` rows, at most `most`, in a tile of just that height, or in two of nearly equal height.
+  void emit_rest(const IntExpr& row, const IntExpr& rest, int most, const TileBody& body) {
+    int highest = std::min(tiling_.rest_rows, most);
+    IntExpr is_cut = min(max(rest - highest, 0), 1), first = rest - floor_div(rest, 2) * is_cut;
+    b_.loop(0, is_cut + 1, 1, [&](const IntExpr& tile) {
+      choose_height(row + tile * first, first + tile * (rest - first * 2), 0, highest, body);
+    });
+  }
+
+  // The tile whose height is `rows`, one of [low, high]; none of 0.
+  void choose_height(const IntExpr& row, const IntExpr& rows, int low, int high, const TileBody& body) {
     if (low == high) {
-      if (low > 0) body({segment.first, low});
+      if (low > 0) body({row, low});
       return;
     }
     int middle = low + (high - low + 1) / 2;
     Register is_low =
-        b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(*segment.rest), b_.index(middle));
+        b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(rows), b_.index(middle));
     auto part = [&](int from, int to) {
       return [&, from, to] {
-        choose_rest(segment, from, to, body);
+        choose_height(row, rows, from, to, body);
         return std::vector<Register>{};
       };
     };
