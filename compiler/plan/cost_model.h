@@ -37,8 +37,9 @@ double stream_cycles(double bytes, int64_t passes, const TargetInfo& target, int
 // hide.
 double overlapped(double compute, double stream);
 
-// The value of an extent at which plans are costed that choose for all its values: where it varies, the middle
-// between its bounds in orders of magnitude. And what part of a type's elements at its bounds that makes.
+// The value of an extent at which plans are costed that choose for all its values: where it varies, the
+// middle between its bounds in orders of magnitude. And what part of a type's elements at its bounds that
+// makes.
 double usual_extent(const IntExpr& extent);
 double usual_part(const Type& type);
 
