@@ -2,7 +2,7 @@
 # find_package(Firn), add_subdirectory() and FetchContent.
 #
 #   firn_add_library(<target> MODEL <file.onnx> CLASS <ns::Name>
-#     [NAMES new=old ...] [DIMS name=value|lo..hi|lo..hi:multiple|a|b ...] [CONST input=value|file ...] [STATE past=present ...] [EXTERNAL name ...]
+#     [NAMES new=old ...] [CUSTOM_OP domain:name=symbol[:bytes] ...] [DIMS name=value|lo..hi|lo..hi:multiple|a|b ...] [CONST input=value|file ...] [STATE past=present ...] [EXTERNAL name ...]
 #     [TARGET <triple>] [CPU <name>|MULTIVERSION <name> ...] [OPT speed|size|debug] [MATH default|strict] [PRECISION f32|bf16] [WEIGHTS embed|init] [THREADS <n>]
 #     [QUANTIZE DATA <folder> [BUDGET <relative error>]] [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
 #   firn_add_golden_test(<test> LIBRARY <target> DATA <folder> [TOLERANCE 1e-5])
@@ -182,7 +182,7 @@ endfunction()
 function(firn_add_library target)
   set(call "firn_add_library(${target})")
   set(single MODEL CLASS TARGET CPU OPT MATH PRECISION WEIGHTS THREADS FLASH_BUDGET RAM_BUDGET PREBUILT_OBJECT PREBUILT_HEADER)
-  set(multiple NAMES DIMS CONST MULTIVERSION STATE EXTERNAL QUANTIZE OPTIONS)
+  set(multiple NAMES CUSTOM_OP DIMS CONST MULTIVERSION STATE EXTERNAL QUANTIZE OPTIONS)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "${single}" "${multiple}")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     _firn_refuse("${call}" "cannot read: ${arg_UNPARSED_ARGUMENTS} ${arg_KEYWORDS_MISSING_VALUES}")
@@ -240,7 +240,7 @@ function(firn_add_library target)
   if(arg_RAM_BUDGET)
     list(APPEND options "--ram-budget=${arg_RAM_BUDGET}")
   endif()
-  foreach(pair IN ITEMS NAMES/--name DIMS/--dim STATE/--state EXTERNAL/--external)
+  foreach(pair IN ITEMS NAMES/--name CUSTOM_OP/--custom-op DIMS/--dim STATE/--state EXTERNAL/--external)
     string(REGEX MATCH "^(.*)/(.*)$" pair "${pair}")
     set(option "${CMAKE_MATCH_2}")
     foreach(value IN LISTS arg_${CMAKE_MATCH_1})

@@ -57,6 +57,7 @@ extern "C" const char* firn_rt2_status_message(firn_status status) FIRN_NOEXCEPT
   case FIRN_STATUS_NOT_BOUND: return "an external input or output is not bound to a buffer";
   case FIRN_STATUS_NO_MEMORY: return "the model got no memory for its arena";
   case FIRN_STATUS_OUT_OF_RANGE: return out_of_range((status >> 8) & 0xff);
+  case FIRN_STATUS_CUSTOM_OP: return "an operator that the program computes itself failed";
   case FIRN_STATUS_NO_WEIGHTS: return "the model embeds no weights and none were bound";
   case FIRN_STATUS_NO_TILES: return "the operating system grants the process no AMX registers";
   default: return "unknown status";

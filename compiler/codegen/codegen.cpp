@@ -15,6 +15,7 @@
 #include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
+#include <set>
 
 namespace firn::codegen {
 
@@ -159,6 +160,16 @@ void name_kernels(ObjectFacts& facts, const kernel::Program& program, const Gene
   facts.kernel_text_bytes = std::move(by_name);
 }
 
+// Functions of the program that kernels call.
+std::set<std::string> custom_symbols(const kernel::Program& program) {
+  std::set<std::string> symbols;
+  for (const auto& kernel : program.kernels)
+    for (const auto& op : kernel->body.ops)
+      if (op->callee.starts_with(kernel::kCustomCallee))
+        symbols.insert(op->callee.substr(kernel::kCustomCallee.size()));
+  return symbols;
+}
+
 Expected<int64_t> write_plain(std::span<const char> object, OutputSet& outputs, const std::string& path) {
   Result written = outputs.write(path, std::string_view(object.data(), object.size()));
   if (!written) return written.error();
@@ -191,8 +202,8 @@ Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenO
   std::span<const char> object(generation.output.data(), generation.output.size());
   const kernel::Program& embedded = options.embedded(program);
   bool has_weights = !elf && !embedded.constants.empty();
-  auto facts =
-      inspect_object(object, generation.emitted.kernel_symbols, has_weights ? embedded.weight_bytes : 0);
+  auto facts = inspect_object(object, generation.emitted.kernel_symbols,
+                              has_weights ? embedded.weight_bytes : 0, custom_symbols(program));
   if (!facts) return facts.error();
   facts->stack_bytes = deepest_stack(generation.report, options, generation.emitted);
   name_kernels(*facts, program, generation);

@@ -402,19 +402,4 @@ void KernelEmitter::emit_if(const Op& op) {
   }
 }
 
-void KernelEmitter::emit_call_runtime(const Op& op) {
-  std::vector<llvm::Value*> arguments;
-  for (int buffer : op.buffers) arguments.push_back(buffers_[static_cast<size_t>(buffer)]);
-  for (kernel::Register operand : op.operands) arguments.push_back(value(operand));
-  std::vector<llvm::Type*> types;
-  for (llvm::Value* argument : arguments) types.push_back(argument->getType());
-  llvm::Type* result =
-      op.results.empty() ? llvm::Type::getVoidTy(context_.context) : type_of(type(op.results[0]));
-  auto callee = context_.module.getOrInsertFunction(op.callee, llvm::FunctionType::get(result, types, false));
-  llvm::CallInst* call = ir_.CreateCall(callee, arguments);
-  call->addFnAttr(llvm::Attribute::NoUnwind);
-  if (!op.results.empty()) set(op.results[0], call);
-  addresses_.clear();
-}
-
 } // namespace firn::codegen

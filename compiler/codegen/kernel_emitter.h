@@ -69,8 +69,8 @@ private:
   llvm::Function* create_function();
   void set_extents(llvm::Function& function);
   void emit_scratch();
-  // The parallel loop, over the range in arguments from `argument` on. `is_back`: whether from its end to its
-  // start, as every other phase goes, so that it begins with what the one before left near; null: no.
+  // The parallel loop, over the range in arguments from `argument` on. `is_back`: whether from its end to
+  // its start, as every other phase goes, so that it begins with what the one before left near; null: no.
   void emit_iterations(unsigned argument, llvm::Value* is_back);
   template <class Body> void emit_range(unsigned argument, Body body);
   void emit_block(const kernel::Block& block, std::vector<llvm::Value*>* yielded);
@@ -84,6 +84,7 @@ private:
   void emit_while(const kernel::Op& op);
   void emit_if(const kernel::Op& op);
   void emit_call_runtime(const kernel::Op& op);
+  void emit_call_custom(const kernel::Op& op);
   void emit_constant(const kernel::Op& op);
   llvm::BasicBlock* new_block(const char* name);
   void start_block(llvm::BasicBlock* block);
@@ -118,7 +119,8 @@ private:
   llvm::Value* emit_product(const kernel::Op& op);
   llvm::Value* emit_dot4(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* emit_dot2(llvm::Value* sum, llvm::Value* a, llvm::Value* b);
-  // Instructions on registers of as many lanes as `sum` has; operands are the words that hold a lane's steps.
+  // Instructions on registers of as many lanes as `sum` has; operands are the words that hold a lane's
+  // steps.
   llvm::Value* dot4_native(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot4_offset(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);
   llvm::Value* dot4_pairs(Factor lhs, Factor rhs, llvm::Value* sum, llvm::Value* a, llvm::Value* b);

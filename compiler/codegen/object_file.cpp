@@ -96,11 +96,11 @@ std::string plain_name(const SymbolRef& symbol, const ObjectFile& object) {
 }
 
 Result gather_symbols(const ObjectFile& object, std::span<const std::string> kernel_symbols,
-                      ObjectFacts& facts) {
+                      const std::set<std::string>& custom, ObjectFacts& facts) {
   for (const auto& [symbol, size] : llvm::object::computeSymbolSizes(object)) {
     std::string name = plain_name(symbol, object);
     if ((trusted(symbol.getFlags()) & SymbolRef::SF_Undefined) && !name.empty()) {
-      if (!is_allowed(name, object))
+      if (!is_allowed(name, object) && !custom.count(name))
         return internal("needs the symbol '" + name + "', which nothing promises to be there");
       facts.undefined_symbols.push_back(name);
     } else if (std::find(kernel_symbols.begin(), kernel_symbols.end(), name) != kernel_symbols.end()) {
@@ -114,13 +114,15 @@ Result gather_symbols(const ObjectFile& object, std::span<const std::string> ker
 } // namespace
 
 Expected<ObjectFacts> inspect_object(std::span<const char> object,
-                                     std::span<const std::string> kernel_symbols, int64_t embedded_weights) {
+                                     std::span<const std::string> kernel_symbols, int64_t embedded_weights,
+                                     const std::set<std::string>& custom) {
   llvm::MemoryBufferRef memory(llvm::StringRef(object.data(), object.size()), "object");
   std::unique_ptr<ObjectFile> file = trusted(ObjectFile::createObjectFile(memory));
   ObjectFacts facts;
   facts.object_bytes = static_cast<int64_t>(object.size());
   if (Result measured = measure_sections(*file, facts); !measured) return measured.error();
-  if (Result gathered = gather_symbols(*file, kernel_symbols, facts); !gathered) return gathered.error();
+  if (Result gathered = gather_symbols(*file, kernel_symbols, custom, facts); !gathered)
+    return gathered.error();
   facts.rodata_bytes -= embedded_weights;
   return facts;
 }

@@ -1,8 +1,10 @@
-// Reads the object that LLVM made, in any of its formats, and checks that it needs nothing it must not need.
+// Reads the object that LLVM made, in any of its formats, and checks that it needs nothing it must not
+// need.
 #pragma once
 
 #include "compiler/codegen/codegen.h"
 
+#include <set>
 #include <span>
 #include <string>
 
@@ -10,8 +12,10 @@ namespace firn::codegen {
 
 // Facts of the object, with text sizes of the functions in `kernel_symbols` (names as in LLVM IR).
 // `embedded_weights` bytes of its constants are the model's and count for themselves. Fails with
-// Fault::Internal on undefined symbols outside the allowed set, constructors, writable data, unwind tables.
+// Fault::Internal on undefined symbols outside the allowed set and `custom`, functions of the program, and
+// on constructors, writable data, unwind tables.
 Expected<ObjectFacts> inspect_object(std::span<const char> object,
-                                     std::span<const std::string> kernel_symbols, int64_t embedded_weights);
+                                     std::span<const std::string> kernel_symbols, int64_t embedded_weights,
+                                     const std::set<std::string>& custom);
 
 } // namespace firn::codegen

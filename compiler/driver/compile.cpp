@@ -187,6 +187,7 @@ std::unique_ptr<Compilation> compile_in_memory(const CompileOptions& options, Di
   auto variant = variant_to_run(options);
   if (!variant) return diagnostics.add(variant.error()), nullptr;
   compilation->run_variant = *variant;
+  compilation->link = options.link;
   return compilation;
 }
 

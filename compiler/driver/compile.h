@@ -35,7 +35,8 @@ struct CompileOptions {
   std::string class_name; // empty: from the model's file name
   onnx::ImportOptions import;
   std::vector<std::pair<std::string, std::string>> renames; // (new, old) names of inputs and outputs
-  std::vector<std::string> external;                        // inputs and outputs without arena space
+  std::vector<std::string> link;     // files with the program's operators, for verbs that run code
+  std::vector<std::string> external; // inputs and outputs without arena space
   std::string triple, cpu, features;
   std::vector<std::string> cpus; // instead of cpu and features: several, with code for each in one object
   std::string variant; // the one of these whose code run, verify and bench take; empty: the first that can
@@ -88,6 +89,7 @@ struct Compilation {
   TargetInfo target;             // of several CPUs the most able
   std::string cpu_name;          // of that one, as it was asked for
   std::vector<Variant> narrower; // the others, the least able last
+  std::vector<std::string> link; // as of the options
   size_t run_variant = 0;        // firn_rt2_call::variant of what run, verify and bench take
   // By firn_rt2_call::variant.
   const kernel::Program& program_of(size_t variant) const {
@@ -107,7 +109,8 @@ struct Compilation {
   double seconds = 0;
 };
 
-// Runs the whole flow. Null with the reasons in `diagnostics` when something failed; nothing is written then.
+// Runs the whole flow. Null with the reasons in `diagnostics` when something failed; nothing is written
+// then.
 std::unique_ptr<Compilation> compile(const CompileOptions& options, DiagnosticList& diagnostics);
 
 // Everything up to the planned program, without writing files: what run, verify and bench start from.

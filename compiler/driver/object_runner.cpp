@@ -49,23 +49,38 @@ private:
 
 constexpr int64_t kArenaAlignment = 64; // and that of weights
 
-// What links the object, with the runtime's part for strings if it calls that; nothing after an error.
+bool is_of_runtime(const std::string& symbol) {
+  return symbol.starts_with("firn_rt2_text_");
+}
+
+// A function of the program that the object calls and nothing defines; empty: there is none.
+std::string find_missing(const codegen::ObjectFacts& facts) {
+  for (const std::string& symbol : facts.undefined_symbols)
+    if (!symbol.starts_with("mem") && !symbol.starts_with("firn_rt2_")) return symbol;
+  return "";
+}
+
+// What links the object, with the runtime's part for strings if it calls that and with files of the
+// program; nothing after an error.
 Expected<std::vector<std::string>> link_command(TemporaryFolder& folder, const std::string& object,
-                                                const std::string& library,
-                                                const codegen::ObjectFacts& facts) {
+                                                const std::string& library, const Compilation& c) {
   const char* compiler = std::getenv("CC");
   std::vector<std::string> command{compiler && *compiler ? compiler : "cc", "-shared", "-o", library, object};
-  bool has_text = std::any_of(facts.undefined_symbols.begin(), facts.undefined_symbols.end(),
-                              [](const std::string& symbol) { return symbol.starts_with("firn_rt2_text_"); });
-  if (!has_text) return command;
-  command.insert(command.end(),
-                 {"-std=c++17", "-O2", "-fPIC", "-fno-exceptions", "-fno-rtti", "-I" + folder.path()});
+  const auto& symbols = c.object.undefined_symbols;
+  bool has_text = std::any_of(symbols.begin(), symbols.end(), is_of_runtime);
+  if (std::string missing = find_missing(c.object); !missing.empty() && c.link.empty())
+    return usage_error("the model calls the program's function '" + missing +
+                       "': give the file that defines it, --link FILE (.c, .cpp, .o, .a or .so)");
+  if (!has_text && c.link.empty()) return command;
+  command.insert(command.end(), {"-O2", "-fPIC", "-I" + folder.path()});
   if (auto written = folder.write("firn/abi.h", kAbiHeader); !written) return written.error();
   for (const TextSource& source : kTextSources) {
     auto written = folder.write(source.name, source.content);
     if (!written) return written.error();
-    if (written->ends_with(".cpp")) command.push_back(*written);
+    if (has_text && written->ends_with(".cpp")) command.push_back(*written);
   }
+  if (has_text) command.insert(command.end(), {"-std=c++17", "-fno-exceptions", "-fno-rtti"});
+  command.insert(command.end(), c.link.begin(), c.link.end());
   return command;
 }
 
@@ -177,7 +192,7 @@ Result ObjectRunner::load() {
   if (!facts) return facts.error();
   c.object = std::move(*facts);
   describe_object(c);
-  auto command = link_command(*folder, object, library, c.object);
+  auto command = link_command(*folder, object, library, c);
   if (!command) return command.error();
   int code = run_program(*command, log);
   if (code != 0) return usage_error("linking the object with 'cc' failed: " + read_log(log));

@@ -212,6 +212,20 @@ Wrong check_optional(const Instruction& instruction) {
   }
 }
 
+// Every operand but those of attributes is an input.
+Wrong check_custom(const Instruction& instruction) {
+  const Attribute* found = instruction.attributes().find("inputs");
+  const auto* inputs = found ? std::get_if<std::vector<int64_t>>(found) : nullptr;
+  if (!inputs) return std::nullopt; // which the check of attributes says
+  int64_t next = 0;
+  for (int64_t operand : *inputs)
+    if (operand != -1 && operand != next++) return "inputs are not the first operands in their order";
+  if (next > instruction.num_operands()) return "more inputs than operands";
+  for (int i = 0; i < instruction.num_results(); ++i)
+    if (!instruction.type(i).is_tensor()) return "a result is no tensor";
+  return std::nullopt;
+}
+
 using Check = Wrong (*)(const Instruction&);
 
 // Null: the types are inferred.
@@ -231,7 +245,8 @@ std::optional<std::string> check_given_types(const Instruction& instruction) {
   if (opcode != Opcode::Constant && instruction.literal()) return "literal on an op that is no constant";
   Check check = kChecks[static_cast<size_t>(opcode)];
   if (!check) return std::nullopt;
-  if (opcode == Opcode::Call || opcode == Opcode::NonZero) return check(instruction); // they count results
+  if (opcode == Opcode::Call || opcode == Opcode::Custom || opcode == Opcode::NonZero)
+    return check(instruction); // they count results
   if (instruction.num_results() != 1) return "wrong result count";
   bool is_tensor = op_info(opcode).op_class != OpClass::Container && opcode != Opcode::Parameter;
   if (is_tensor && !instruction.type().is_tensor()) return "result is no tensor";

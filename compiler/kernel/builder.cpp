@@ -246,6 +246,18 @@ void Builder::call_runtime(std::string callee, std::vector<int> buffers, std::ve
   op.operands = std::move(operands);
 }
 
+Register Builder::call_custom(const std::string& symbol, std::vector<int> buffers,
+                              std::vector<Register> operands, int64_t workspace_bytes) {
+  operands.push_back(index(workspace_bytes));
+  Register result = add_value({Scalar::I32, 1});
+  Op& op = append(OpKind::CallRuntime);
+  op.results = {result};
+  op.callee = std::string(kCustomCallee) + symbol;
+  op.buffers = std::move(buffers);
+  op.operands = std::move(operands);
+  return result;
+}
+
 void Builder::fail_if(Register condition, int32_t status) {
   FIRN_CHECK(status_ >= 0, "a kernel without a status word that fails");
   if_then_else(

@@ -1,5 +1,5 @@
-// Makes kernel code: a cursor into a kernel's blocks. Constant operands fold, trivial identities vanish (x+0
-// of integers, x*1), so that generators need no special cases of their own.
+// Makes kernel code: a cursor into a kernel's blocks. Constant operands fold, trivial identities vanish
+// (x+0 of integers, x*1), so that generators need no special cases of their own.
 #pragma once
 
 #include "compiler/kernel/kernel.h"
@@ -59,6 +59,10 @@ public:
 
   // A call of the runtime with the addresses of buffers, then scalars.
   void call_runtime(std::string callee, std::vector<int> buffers, std::vector<Register> operands);
+  // A call of a function of the program with a firn_custom_call: buffers are the info, the workspace and
+  // the tensors, operands their dims. Returns the function's i32.
+  Register call_custom(const std::string& symbol, std::vector<int> buffers, std::vector<Register> operands,
+                       int64_t workspace_bytes);
 
   // The parameter that is the run's status word, in kernels that can fail; -1: there is none.
   void set_status(int parameter) { status_ = parameter; }
@@ -87,8 +91,8 @@ public:
   while_loop(std::vector<Register> initial,
              const std::function<Register(const std::vector<Register>&)>& condition,
              const std::function<std::vector<Register>(const std::vector<Register>&)>& body);
-  // Sets the kernel's outermost parallel loop: `count` independent iterations, a number or an expression over
-  // extents; returns its induction variable.
+  // Sets the kernel's outermost parallel loop: `count` independent iterations, a number or an expression
+  // over extents; returns its induction variable.
   IntExpr set_parallel(const IntExpr& count, std::string name = "p");
   // Sets how many phases the iterations of that loop have; returns the number of the one at hand.
   IntExpr set_phases(int64_t count);

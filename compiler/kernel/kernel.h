@@ -1,5 +1,6 @@
-// The kernel IR: structured loops over buffers. It says how a computation runs: tiles, vectors, addresses. A
-// Kernel is one function; a Program is the model: buffers, kernels, and the order in which they are called.
+// The kernel IR: structured loops over buffers. It says how a computation runs: tiles, vectors, addresses.
+// A Kernel is one function; a Program is the model: buffers, kernels, and the order in which they are
+// called.
 #pragma once
 
 #include "compiler/support/diagnostic.h"
@@ -62,6 +63,9 @@ struct Register {
 
 enum class Predicate : uint8_t { Eq, Ne, Lt, Le, Gt, Ge };
 
+// Begins the callee of a call of the program's function, which gets one struct (include/firn/custom_op.h).
+inline constexpr std::string_view kCustomCallee = "custom.";
+
 struct Op;
 struct Block {
   std::vector<Register> arguments; // For: the carried values
@@ -84,14 +88,14 @@ struct Op {
   IntExpr lower, upper;          // For
   int64_t step = 1;              // For, > 0
   int64_t unroll = 1;            // For: copies of the body that code generation makes
-  std::string callee;            // CallRuntime
-  std::vector<int> buffers;      // CallRuntime
+  std::string callee;       // CallRuntime: of the runtime, or kCustomCallee and a function of the program
+  std::vector<int> buffers; // CallRuntime
   std::vector<Block> blocks;
 };
 
 // State lies in the instance as the arena does, but keeps its content from run to run and shares with
-// nothing. Status is one word of the arena, an i32 that is 0 when a run begins; a kernel that fails stores a
-// status of include/firn/abi.h there, and the run ends with it after the step.
+// nothing. Status is one word of the arena, an i32 that is 0 when a run begins; a kernel that fails stores
+// a status of include/firn/abi.h there, and the run ends with it after the step.
 enum class Space : uint8_t { Arena, Weights, Input, Output, State, Status, Scratch };
 
 // Of one extent at most: sums and products of a few and of loop variables never overflow a word.
@@ -136,11 +140,11 @@ struct InPlace {
   bool operator==(const InPlace&) const = default;
 };
 
-// One function: runs `body` once for every value of `parallel` in [begin, end), the range given at the call;
-// the iterations are independent of each other. With phases it does so for one value of `phase` after the
-// other, within a range given at the call: all iterations of one phase may read what any of earlier phases
-// wrote. Extents that vary are scalar arguments, which expressions of
-// indices and ends of loops mention; sizes of buffers are those at the extents' upper bounds.
+// One function: runs `body` once for every value of `parallel` in [begin, end), the range given at the
+// call; the iterations are independent of each other. With phases it does so for one value of `phase` after
+// the other, within a range given at the call: all iterations of one phase may read what any of earlier
+// phases wrote. Extents that vary are scalar arguments, which expressions of indices and ends of loops
+// mention; sizes of buffers are those at the extents' upper bounds.
 struct Kernel {
   std::string name;
   std::vector<BufferParameter> parameters;
@@ -192,9 +196,9 @@ struct Argument {
   int64_t byte_offset = 0;
 };
 
-// One step of the program: a kernel call, control flow whose condition is a bool in a buffer, an extent that
-// only the run knows: an i64 in a buffer, which from here on calls may mention as a symbol; or calls that may
-// run at the same time, as none writes what another touches.
+// One step of the program: a kernel call, control flow whose condition is a bool in a buffer, an extent
+// that only the run knows: an i64 in a buffer, which from here on calls may mention as a symbol; or calls
+// that may run at the same time, as none writes what another touches.
 struct Step {
   enum class Kind : uint8_t { Call, If, While, Bind, Concurrent } kind = Kind::Call;
   int kernel = -1;                 // Call
@@ -248,15 +252,17 @@ std::string print_kernel(const Kernel& kernel);
 std::string print_program(const Program& program);
 Expected<Program> parse_program(std::string file, std::string_view text);
 
-// Checks the invariants listed at the head of verify.cpp; a failure is a bug of Firn or of hand-written text.
+// Checks the invariants listed at the head of verify.cpp; a failure is a bug of Firn or of hand-written
+// text.
 Result verify(const Kernel& kernel);
 Result verify(const Program& program);
 
-// The least pattern in which the body writes over what it reads when parameter `read` begins `distance` bytes
-// behind parameter `written`; None if that is wrong or cannot be shown. The one place where this is decided.
+// The least pattern in which the body writes over what it reads when parameter `read` begins `distance`
+// bytes behind parameter `written`; None if that is wrong or cannot be shown. The one place where this is
+// decided.
 Overwriting may_overwrite(const Kernel& kernel, int written, int read, int64_t distance = 0);
-// Whether two calls may neither change places nor run at the same time: one of them writes a buffer that the
-// other touches.
+// Whether two calls may neither change places nor run at the same time: one of them writes a buffer that
+// the other touches.
 bool depend_on_each_other(const Step& a, const Step& b, const Program& program);
 
 } // namespace firn::kernel

@@ -382,7 +382,11 @@ private:
       }
       return;
     case OpKind::CallRuntime:
-      want(op.callee.starts_with("firn_rt2_"), op, "callee must be a runtime function");
+      want(op.callee.starts_with("firn_rt2_") || op.callee.starts_with(kCustomCallee), op,
+           "callee must be a runtime function, or one of the program");
+      if (op.callee.starts_with(kCustomCallee))
+        want(op.results.size() == 1 && op.buffers.size() >= 2 && !op.operands.empty(), op,
+             "a call of the program's function wants info, workspace and its size");
       want(op.results.size() <= 1, op, "has more than one result");
       for (int buffer : op.buffers) {
         want(buffer >= 0 && static_cast<size_t>(buffer) < kernel_.parameters.size() + kernel_.scratch.size(),

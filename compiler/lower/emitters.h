@@ -38,20 +38,22 @@ void emit_sort(LoweringContext& context, const Instruction& instruction);
 void emit_pack_constant(LoweringContext& context, const Instruction& instruction);
 void emit_pack_elements(LoweringContext& context, const Instruction& convert);
 void emit_text(LoweringContext& context, const Instruction& instruction);
+void emit_custom(LoweringContext& context, const Instruction& custom);
 Result emit_fused_spatial_sum(LoweringContext& context, const Instruction& fusion);
 
 // Gives the elements of a constant of strings their addresses.
 void emit_text_constant(LoweringContext& context, const Instruction& constant, Place place);
 
-// A composite of reductions along rows of its last dim as code in the kernel of another instruction, for the
-// rows [first, end). Before any scratch.
+// A composite of reductions along rows of its last dim as code in the kernel of another instruction, for
+// the rows [first, end). Before any scratch.
 std::function<void(const IntExpr& first, const IntExpr& end)>
 bind_rows(KernelMaker& maker, const Instruction& composite, const plan::RowsPlan& plan);
 
 Result emit_if(LoweringContext& context, const Instruction& instruction);
 Result emit_while(LoweringContext& context, const Instruction& instruction);
 
-// Copies a value's elements to another place of the same type: results that are inputs, loop-carried values.
+// Copies a value's elements to another place of the same type: results that are inputs, loop-carried
+// values.
 void emit_copy(LoweringContext& context, Value from, Place to, const std::string& location);
 void emit_copy(LoweringContext& context, Place from, Place to, const Type& type, const std::string& location);
 

@@ -1,4 +1,5 @@
-// The walk over @main: inputs and outputs get their buffers, values their places, instructions their kernels.
+// The walk over @main: inputs and outputs get their buffers, values their places, instructions their
+// kernels.
 #include "compiler/lower/lower.h"
 
 #include "compiler/graph/tree_ensemble.h"
@@ -63,8 +64,8 @@ bool takes_strings(const Instruction& instruction) {
   }
 }
 
-// Whether legalise-narrow-types leaves instructions with operands or results of such a type: no code computes
-// in types of 8 bits and fewer but in integers of 8, and packed elements are converted alone.
+// Whether legalise-narrow-types leaves instructions with operands or results of such a type: no code
+// computes in types of 8 bits and fewer but in integers of 8, and packed elements are converted alone.
 bool takes_type(const Instruction& instruction, DType dtype, bool is_result) {
   if (dtype == DType::String) return takes_strings(instruction);
   if (!is_packed(dtype) && !is_small_float(dtype)) return true;
@@ -305,9 +306,9 @@ private:
     maker.finish();
   }
 
-  // New values of states are computed elsewhere and copied when nothing reads the old ones any more; which of
-  // the copies are needed is the memory planner's to say (memory/in_place.h). What one state hands to another
-  // is saved first.
+  // New values of states are computed elsewhere and copied when nothing reads the old ones any more; which
+  // of the copies are needed is the memory planner's to say (memory/in_place.h). What one state hands to
+  // another is saved first.
   void update_states() {
     const Region& body = main_.body();
     struct Update {
@@ -381,6 +382,7 @@ Result LoweringContext::emit_plain(const Instruction& instruction, plan::PlainPl
   case Algorithm::NonZero: emit_non_zero(*this, instruction); break;
   case Algorithm::Sort: emit_sort(*this, instruction); break;
   case Algorithm::Text: emit_text(*this, instruction); break;
+  case Algorithm::Custom: emit_custom(*this, instruction); break;
   case Algorithm::Pack: emit_pack_constant(*this, instruction); break;
   case Algorithm::PackElements: emit_pack_elements(*this, instruction); break;
   }

@@ -7,10 +7,10 @@
 //                                           return (convert %t : i4[5,3])
 //
 // Elements below a byte lie several in one, as ONNX and programs store them: so weights stay small. One in
-// the middle of a byte has no address, which slices, concatenations and everything that writes one element at
-// a time want. Therefore they are packed at the edges alone (inputs, outputs, states, constants), and held
-// one to a byte in between: integers in those of 8 bits, f4e2m1 in f8e4m3fn, which has all of its numbers.
-// Code reads packed elements anywhere (lower/element/element_access.cpp), and packs whole results
+// the middle of a byte has no address, which slices, concatenations and everything that writes one element
+// at a time want. Therefore they are packed at the edges alone (inputs, outputs, states, constants), and
+// held one to a byte in between: integers in those of 8 bits, f4e2m1 in f8e4m3fn, which has all of its
+// numbers. Code reads packed elements anywhere (lower/element/element_access.cpp), and packs whole results
 // (lower/movement/pack_elements.cpp).
 //
 // - Requires: nothing.
@@ -63,7 +63,7 @@ bool is_left_alone(const Instruction& instruction) {
   OpClass op_class = op_info(instruction.opcode()).op_class;
   return op_class == OpClass::Container || op_class == OpClass::Random ||
          (instruction.num_regions() > 0 && !has_trait(instruction.opcode(), Captures)) ||
-         instruction.is(Opcode::Call);
+         instruction.is(Opcode::Call) || instruction.is(Opcode::Custom);
 }
 
 class NarrowTypes {

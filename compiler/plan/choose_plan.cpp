@@ -67,6 +67,7 @@ std::optional<Plain> plain_algorithm(const Instruction& instruction) {
                                     instruction.type().dtype == DType::String);
   if (has_text || op_info(instruction.opcode()).op_class == OpClass::Text) return Plain::Text;
   switch (instruction.opcode()) {
+  case Opcode::Custom: return Plain::Custom;
   case Opcode::Concatenate: return Plain::Concatenate;
   case Opcode::DynamicUpdateSlice: return Plain::UpdateSlice;
   case Opcode::ScatterElements: return Plain::ScatterElements;

@@ -148,7 +148,7 @@ using Plain = PlainPlan::Algorithm;
 constexpr Plain kPlain[] = {
     Plain::FusedSpatialSum, Plain::Concatenate, Plain::UpdateSlice, Plain::ScatterElements,
     Plain::ScatterND,       Plain::Sort,        Plain::Pack,        Plain::PackElements,
-    Plain::Members,         Plain::NonZero,     Plain::Text};
+    Plain::Members,         Plain::NonZero,     Plain::Text,        Plain::Custom};
 
 class PlanReader {
 public:
@@ -431,6 +431,7 @@ const char* name_of(PlainPlan::Algorithm algorithm) {
   case Plain::NonZero: return "non_zero";
   case Plain::Sort: return "sort";
   case Plain::Text: return "text";
+  case Plain::Custom: return "custom";
   case Plain::Pack: return "pack";
   case Plain::PackElements: return "pack_elements";
   case Plain::Members: return "members";

@@ -1,5 +1,5 @@
-// How one instruction is computed: an algorithm and all that was decided for it. Plans are plain data; their
-// text stands in the graph as the attribute `plan`:
+// How one instruction is computed: an algorithm and all that was decided for it. Plans are plain data;
+// their text stands in the graph as the attribute `plan`:
 //
 //   %d = convolution %x, %w {..., plan = "depthwise tile 7 along 1 straight taps_in_registers"} : ...
 //
@@ -25,7 +25,8 @@ enum class SumsIn : uint8_t {
   Scratch,
 };
 
-// A dot or convolution by register tiles, the rest of its fusion computed of the sums before they are stored.
+// A dot or convolution by register tiles, the rest of its fusion computed of the sums before they are
+// stored.
 //
 //   direct [product KIND LHS RHS ACCUMULATOR] [sums tile_registers|scratch]
 //          [tile ROWSxVECTORS [splits N] [interleave N] [panel N] [columns|rows outermost] [parts N]
@@ -186,8 +187,8 @@ struct RowsPlan {
   bool in_producer = false; // the kernel of the dot that makes the rows takes them while they are near
 };
 
-// Images resampled line by line: whole vectors between neighbours of a line move as they are; neighbours side
-// by side are shuffled out of two vectors, or gathered.
+// Images resampled line by line: whole vectors between neighbours of a line move as they are; neighbours
+// side by side are shuffled out of two vectors, or gathered.
 //
 //   resample [vectors|shuffles|gathers lanes N]
 struct ResamplePlan {
@@ -235,6 +236,7 @@ struct PlainPlan {
     NonZero,
     Sort,         // a stable merge sort of each line
     Text,         // what looks at the bytes of strings: a call of the runtime
+    Custom,       // a call of the program's function
     Pack,         // a constant of @prepare (graph/packing.h)
     PackElements, // elements below a byte, several in each
     Members,      // no kernel: each member of a fusion of several has its own
@@ -254,9 +256,9 @@ std::string to_string(const KernelPlan& plan);
 // Reads what to_string() prints; `name` stands before line and column in errors.
 Expected<KernelPlan> parse_kernel_plan(const std::string& name, std::string_view text);
 
-// The plans of a module's instructions, those within `if`, `while` and fusions of several kernels among them.
-// Instructions without one become no kernel: they are constants, control flow, or composites whose bodies
-// have the kernels.
+// The plans of a module's instructions, those within `if`, `while` and fusions of several kernels among
+// them. Instructions without one become no kernel: they are constants, control flow, or composites whose
+// bodies have the kernels.
 class KernelPlans {
 public:
   // Null without a plan, or with one of another algorithm.

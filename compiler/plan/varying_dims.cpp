@@ -57,7 +57,8 @@ std::string check_plain(PlainPlan plan, const Instruction& instruction) {
   bool takes = plan.algorithm == Algorithm::Concatenate || plan.algorithm == Algorithm::UpdateSlice ||
                plan.algorithm == Algorithm::ScatterElements || plan.algorithm == Algorithm::ScatterND ||
                plan.algorithm == Algorithm::PackElements || plan.algorithm == Algorithm::NonZero ||
-               plan.algorithm == Algorithm::Sort || plan.algorithm == Algorithm::Text;
+               plan.algorithm == Algorithm::Sort || plan.algorithm == Algorithm::Text ||
+               plan.algorithm == Algorithm::Custom;
   if (plain_algorithm(instruction) != plan.algorithm) return "this is another operation than the kernel's";
   if (!takes) return "the algorithm wants extents that do not vary";
   return has_known_positions(instruction) ? "" : "updates may lie outside";

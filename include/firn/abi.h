@@ -47,7 +47,8 @@ enum {
   // was to be set to a value that it may not have; 2: the room for strings is full;
   // 3: a string has more pieces than there is room for; 4: a string is no number
   FIRN_STATUS_NO_WEIGHTS = 10, // the object embeds none and none were bound
-  FIRN_STATUS_NO_TILES = 11    // the operating system grants the process no registers of tiles (AMX)
+  FIRN_STATUS_NO_TILES = 11,   // the operating system grants the process no registers of tiles (AMX)
+  FIRN_STATUS_CUSTOM_OP = 12 // an operator of the program failed (firn/custom_op.h); detail: what it returned
 };
 
 // Architectures that feature masks speak about.
@@ -64,17 +65,17 @@ typedef struct firn_executor {
   size_t size; // sizeof(firn_executor)
   void* context;
   size_t concurrency; // how many tasks run at the same time at most; 0: unknown
-  // Calls task(task_data, i) once for every i < count, in any order and on any threads, and returns when all
-  // calls have returned.
+  // Calls task(task_data, i) once for every i < count, in any order and on any threads, and returns when
+  // all calls have returned.
   void (*parallel_for)(void* context, size_t count, firn_task task, void* task_data);
   // May be null. The same with all calls at the same time, each on a thread of its own, so that tasks may
   // wait for each other; or returns 0 and has called nothing.
   int (*parallel_together)(void* context, size_t count, firn_task task, void* task_data);
 } firn_executor;
 
-// The argument of an object's run function: a word per field. inputs and outputs hold one pointer each in the
-// order of the model: a slot of the arena or a buffer of the caller, aligned for its element type. Later
-// versions append fields: nothing beyond `size` is read.
+// The argument of an object's run function: a word per field. inputs and outputs hold one pointer each in
+// the order of the model: a slot of the arena or a buffer of the caller, aligned for its element type.
+// Later versions append fields: nothing beyond `size` is read.
 typedef struct firn_rt2_call {
   size_t size;                  // sizeof(firn_rt2_call)
   unsigned char* arena;         // aligned as the header says
@@ -108,8 +109,8 @@ typedef struct firn_rt2_cpu {
   uint64_t features; // as of firn_rt2_check_cpu()
 } firn_rt2_cpu;
 
-// The number of the first of `count` CPUs of that architecture, the most able first, whose features this one
-// has; with a `name`, of that one. If there is none, a status, and the number is 0.
+// The number of the first of `count` CPUs of that architecture, the most able first, whose features this
+// one has; with a `name`, of that one. If there is none, a status, and the number is 0.
 FIRN_INLINE firn_status firn_rt2_choose_cpu(int32_t architecture, const firn_rt2_cpu* cpus, size_t count,
                                             const char* name, size_t* number) FIRN_NOEXCEPT {
   firn_status status = FIRN_STATUS_UNSUPPORTED_CPU | 0xfe << 8; // no CPU of that name
@@ -126,8 +127,8 @@ FIRN_INLINE firn_status firn_rt2_choose_cpu(int32_t architecture, const firn_rt2
   return status;
 }
 
-// The first address within memory that is aligned and has room for need bytes; null with a status if there is
-// none.
+// The first address within memory that is aligned and has room for need bytes; null with a status if there
+// is none.
 FIRN_INLINE unsigned char* firn_rt2_place_arena(void* memory, size_t bytes, size_t need, size_t alignment,
                                                 firn_status* status) FIRN_NOEXCEPT {
   const size_t excess = (size_t)((uintptr_t)memory & (alignment - 1));
@@ -179,8 +180,8 @@ FIRN_INLINE int firn_rt2_allows(const firn_rt2_dim* dim, ptrdiff_t value) FIRN_N
   return dim->allowed_count == 0;
 }
 
-// Sets the extents of runs to those of the values, one per dim; if one is not allowed, leaves all as they are
-// and returns FIRN_STATUS_OUT_OF_RANGE.
+// Sets the extents of runs to those of the values, one per dim; if one is not allowed, leaves all as they
+// are and returns FIRN_STATUS_OUT_OF_RANGE.
 FIRN_INLINE firn_status firn_rt2_set_extents(const firn_rt2_dim* dims, size_t count, const ptrdiff_t* values,
                                              size_t* extents) FIRN_NOEXCEPT {
   size_t i;

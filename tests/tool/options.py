@@ -37,6 +37,9 @@ COMPILING = {
                  ("zz=1", "has no input 'zz'"), ("image=1", "is a tensor")],
     "--const": [("x", "wants NAME=VALUE"), ("zz=1", "has no input 'zz'"), ("image=1,2", "which is f32[1,1,28,28]"),
                 ("image=nowhere.npy", "nowhere.npy")],
+    "--custom-op": [("com.acme:Pool", "wants DOMAIN:NAME=SYMBOL"), ("Pool=pool", "wants DOMAIN:NAME=SYMBOL"),
+                    ("com.acme:Pool=2x", "no name of a C function"), ("com.acme:Pool=pool:x", "is no size such as")],
+    "--value": [("y", "wants NAME=TYPE")],
     "--passes": [("zz", "wanted one of: ")],
     "--initializers-are-inputs": None,
 }
@@ -60,10 +63,10 @@ RUN = {
                 ("image=nowhere.pb", "nowhere.pb"), ("image=a.txt", ".npy or .pb")],
     "--output-dir": [("/proc/nowhere", "cannot make the folder")],
     "--engine": [("zz", "none of object, eval")],
-    "--variant": [("zz", "--multiversion")],
+    "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
 }
 BENCH = {
-    "--variant": [("zz", "--multiversion")],
+    "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
     "--seconds": [(bad, "") for bad in NUMBERS + ("0",)],
     "--at": [("n", "wants NAME=VALUE"), ("n=x", "wants NAME=VALUE"), ("n=1", "no dim 'n' varies")],
     "--build": [("zz", "")], "-o": [("w", "requires")], "--json": None, "--simulate": [(None, "wants --threads")],
@@ -71,7 +74,7 @@ BENCH = {
 VERIFY = {
     "--engine": [("zz", "none of object, eval")],
     "--tolerance": [(bad, "") for bad in NUMBERS],
-    "--absolute-floor": None, "--variant": [("zz", "--multiversion")],
+    "--absolute-floor": None, "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
     "-j": [(bad, "") for bad in ("0", "-1", "1.5", "x")],
     "--timeout": [(bad, "") for bad in ("0", "-1", "x")],
     "--list": [("nowhere.txt", "cannot read the list 'nowhere.txt'")],

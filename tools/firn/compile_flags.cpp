@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 namespace firn::tool {
@@ -112,6 +113,34 @@ Result parse_length(const std::string& word, onnx::ImportOptions& import) {
   return {};
 }
 
+bool is_identifier(const std::string& text) {
+  auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) &&
+         std::all_of(text.begin(), text.end(), is_letter);
+}
+
+// com.acme:Pool=symbol or com.acme:Pool=symbol:64K, the size of the workspace.
+Result parse_custom(const std::string& word, onnx::ImportOptions& import) {
+  auto pair = split_pair(word);
+  size_t colon = pair ? pair->first.find(':') : std::string::npos;
+  if (!pair || colon == std::string::npos || colon == 0 || colon + 1 == pair->first.size())
+    return usage_error("--custom-op wants DOMAIN:NAME=SYMBOL or DOMAIN:NAME=SYMBOL:BYTES, found '" + word +
+                       "'");
+  onnx::CustomOperator custom{pair->first, pair->second.substr(0, pair->second.find(':'))};
+  if (!is_identifier(custom.symbol))
+    return usage_error("--custom-op " + word + ": '" + custom.symbol + "' is no name of a C function");
+  if (custom.symbol.size() < pair->second.size()) {
+    auto bytes = driver::parse_size(pair->second.substr(custom.symbol.size() + 1));
+    constexpr int64_t kMost = int64_t{1} << 40;
+    if (!bytes || *bytes > kMost)
+      return usage_error("--custom-op " + word + ": the workspace is no size such as 64K, up to 1T");
+    custom.workspace = *bytes;
+  }
+  if (!import.custom.emplace(pair->first, custom).second)
+    return usage_error("--custom-op " + word + ": " + pair->first + " is given twice");
+  return {};
+}
+
 // NAME=2x3x224: extents apart by 'x'.
 Result parse_shape(const std::string& word, onnx::ImportOptions& import) {
   auto pair = split_pair(word);
@@ -142,8 +171,8 @@ Result check_distinct(const char* option, const std::vector<std::pair<std::strin
   return {};
 }
 
-// Sets `value` to what `word` names, which the parser has checked, and records the flag; an empty word leaves
-// both alone.
+// Sets `value` to what `word` names, which the parser has checked, and records the flag; an empty word
+// leaves both alone.
 template <class Value>
 void choose(const char* option, const std::string& word, Value& value, std::vector<std::string>& flags,
             std::initializer_list<std::pair<const char*, std::type_identity_t<Value>>> choices) {
@@ -192,6 +221,10 @@ void add_threads_option(CLI::App& verb, int& threads) {
 }
 
 void CompileFlags::add_variant_to(CLI::App& verb) {
+  verb.add_option("--link", options.link,
+                  "a file that defines the functions of --custom-op: C or C++, an object or a library; "
+                  "repeatable")
+      ->take_all();
   verb.add_option(
           "--variant", options.variant,
           "with --multiversion: the CPU whose code runs; default: the best that this machine can follow")
@@ -253,6 +286,14 @@ void CompileFlags::add_to(CLI::App& verb) {
           "--const", constants,
           "fix an input, such as one that decides shapes: NAME=1,2,3 or NAME=FILE (.npy, .pb); repeatable")
       ->take_all();
+  verb.add_option("--custom-op", custom,
+                  "an operator that a function of the program computes, DOMAIN:NAME=SYMBOL, or "
+                  "DOMAIN:NAME=SYMBOL:64K with so many bytes of workspace (firn/custom_op.h); repeatable")
+      ->take_all();
+  verb.add_option("--value", values,
+                  "the type of a value that such an operator gives, where the model does not say it: "
+                  "NAME=f32[1,8]; repeatable")
+      ->take_all();
   verb.add_option(
           "--state", states,
           "state kept from run to run: PAST=PRESENT, the input that is the output's value in the next "
@@ -311,6 +352,18 @@ Result CompileFlags::finish() {
   for (const std::string& word : lengths) {
     if (Result parsed = parse_length(word, options.import); !parsed) return parsed;
     options.flags.push_back("--length=" + word);
+  }
+  for (const std::string& path : options.link)
+    if (!std::filesystem::exists(path)) return usage_error("--link " + path + ": there is no such file");
+  for (const std::string& word : custom) {
+    if (Result parsed = parse_custom(word, options.import); !parsed) return parsed;
+    options.flags.push_back("--custom-op=" + word);
+  }
+  for (const std::string& word : values) {
+    auto pair = split_pair(word);
+    if (!pair || !options.import.values.insert(*pair).second)
+      return usage_error("--value wants NAME=TYPE, each name once, found '" + word + "'");
+    options.flags.push_back("--value=" + word);
   }
   for (const std::string& word : constants) {
     if (Result parsed = parse_constant(word, options.import); !parsed) return parsed;

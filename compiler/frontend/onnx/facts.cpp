@@ -1,6 +1,7 @@
 // What a model file says of itself, and which of its operators Firn lacks.
 #include "compiler/frontend/onnx/facts.h"
 
+#include "compiler/frontend/onnx/custom_operator.h"
 #include "compiler/frontend/onnx/dim_options.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
@@ -78,7 +79,7 @@ void count_graph(const wire::GraphProto& graph, ModelFacts& facts) {
 // Walks all nodes that an import may meet, function bodies once.
 class UnsupportedScan {
 public:
-  explicit UnsupportedScan(const LoadedModel& model) : model_(model) {
+  UnsupportedScan(const LoadedModel& model, const ImportOptions& options) : options_(options) {
     for (const auto& function : model.proto->functions())
       functions_[{canonical_domain(function.domain()), function.name(), function.overload()}] = &function;
   }
@@ -91,6 +92,7 @@ public:
       auto function = functions_.find({domain, node.op_type(), node.overload()});
       auto opset = opsets.find(domain);
       int version = opset == opsets.end() ? 1 : opset->second;
+      if (find_custom(options_, domain, node.op_type())) continue;
       if (function != functions_.end())
         body(*function->second, opsets, in_branch);
       else if (!node.op_type().empty() && !find_operator(domain, node.op_type(), version))
@@ -129,7 +131,7 @@ private:
     certain_ |= !in_branch;
   }
 
-  const LoadedModel& model_;
+  const ImportOptions& options_;
   std::map<std::array<std::string, 3>, const wire::FunctionProto*> functions_;
   std::set<const wire::FunctionProto*> visited_;
   std::map<std::tuple<std::string, std::string, int>, UnsupportedOperator> found_;
@@ -138,8 +140,8 @@ private:
 
 } // namespace
 
-UnsupportedOperators find_unsupported(const LoadedModel& model) {
-  UnsupportedScan scan(model);
+UnsupportedOperators find_unsupported(const LoadedModel& model, const ImportOptions& options) {
+  UnsupportedScan scan(model, options);
   scan.nodes(model.proto->graph().node(), model.opsets, false);
   return scan.result();
 }
@@ -183,6 +185,11 @@ std::string unsupported_message(const std::vector<UnsupportedOperator>& operator
     rows[i].second.resize(count_width, ' ');
     text += "\n  " + rows[i].first + "   " + rows[i].second + operators[i].first;
   }
+  text += operators.size() == 1
+              ? "\n  A function of the program can compute it: --custom-op " + operators[0].domain + ":" +
+                    operators[0].name + "=symbol (include/firn/custom_op.h)"
+              : "\n  Functions of the program can compute them: --custom-op " + operators[0].domain + ":" +
+                    operators[0].name + "=symbol ... (include/firn/custom_op.h)";
   return text;
 }
 

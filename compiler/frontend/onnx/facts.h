@@ -10,7 +10,8 @@ struct UnsupportedOperators {
   bool certain = false; // one stands outside every If, whose branches may turn out not to be taken
 };
 
-UnsupportedOperators find_unsupported(const LoadedModel& model);
+// None of those that `options` give to the program.
+UnsupportedOperators find_unsupported(const LoadedModel& model, const ImportOptions& options = {});
 
 // Everything that facts say of a model without importing it.
 ModelFacts read_facts(const LoadedModel& model);

@@ -1,4 +1,5 @@
 // The walk over nodes: names to values, rows to importers, function calls to their bodies.
+#include "compiler/frontend/onnx/custom_operator.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
@@ -98,7 +99,9 @@ void GraphImporter::import_node(const Nodes& nodes, int index, Scope& scope) {
   }
   if (node.op_type().empty()) context.fail("the node has no operator");
   if (!context.failed() && resolve_inputs(context, nodes)) {
-    if (const auto* function = state_.find_function(node)) {
+    if (const auto* custom = find_custom(state_.options, domain, node.op_type())) {
+      import_custom(context, *custom);
+    } else if (const auto* function = state_.find_function(node)) {
       inline_function(context, *function);
     } else if (opset == frame.opsets.end() && domain.empty()) {
       context.fail("the model does not say which opset of ai.onnx it uses");

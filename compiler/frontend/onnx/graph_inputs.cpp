@@ -60,6 +60,26 @@ public:
     return type;
   }
 
+  // Of a value that is no input.
+  std::optional<Type> declared(const wire::ValueInfoProto& value, std::string& open) {
+    const auto& tensor = value.type().tensor_type();
+    auto dtype = dtype_from_wire(tensor.elem_type());
+    if (!dtype || tensor.shape().dim_size() > kMaxRank) return open = "no type", std::nullopt;
+    std::vector<Dim> dims;
+    for (int i = 0; i < tensor.shape().dim_size(); ++i) {
+      const auto& wire_dim = tensor.shape().dim(i);
+      bool is_known = wire_dim.has_dim_value() || dims_.is_known(wire_dim.dim_param()) ||
+                      dims_.parts(wire_dim.dim_param());
+      auto dim = is_known ? dim_of(value, i) : std::nullopt;
+      if (!dim) {
+        open = "dim " + std::to_string(i) + " '" + wire_dim.dim_param() + "', which has no value";
+        return std::nullopt;
+      }
+      dims.push_back(*dim);
+    }
+    return Type::tensor(*dtype, std::move(dims));
+  }
+
   // Names given on the command line that the model does not have.
   void check_options(const wire::GraphProto& graph) {
     auto check = [&](const std::string& name) {
@@ -365,6 +385,11 @@ std::optional<std::vector<wire::ValueInfoProto>> element_inputs(const wire::Valu
     *element.mutable_type() = *form->tensor;
   }
   return elements;
+}
+
+std::optional<Type> declared_tensor(const wire::ValueInfoProto& value, ImportState& state,
+                                    std::string& open) {
+  return InputTypes(state.model.proto->graph(), state).declared(value, open);
 }
 
 void add_graph_inputs(const wire::GraphProto& graph, ImportState& state, Function& main, Scope& scope) {

@@ -1,5 +1,5 @@
-// The flow of an import: load, refuse unknown operators, make @main's parameters, import the graph, pair what
-// is state, drop what is unused.
+// The flow of an import: load, refuse unknown operators, make @main's parameters, import the graph, pair
+// what is state, drop what is unused.
 #include "compiler/frontend/onnx/import.h"
 
 #include "compiler/frontend/onnx/containers.h"
@@ -66,12 +66,15 @@ std::unique_ptr<ImportedModel> import_file(std::shared_ptr<const MappedFile> fil
   std::string name = module_name(file->path());
   auto model = load_model(std::move(file), std::move(folder));
   if (!model) return diagnostics.add(model.error()), nullptr;
-  auto unsupported = find_unsupported(*model);
+  auto unsupported = find_unsupported(*model, options);
   if (unsupported.certain)
     return diagnostics.add(unsupported_error(unsupported_message(unsupported.operators))), nullptr;
   auto imported = std::make_unique<ImportedModel>();
   imported->facts = read_facts(*model);
   imported->module = std::make_unique<Module>(name);
+  for (const auto& [name, custom] : options.custom)
+    if (!imported->facts.operators.count(name.starts_with("ai.onnx:") ? name.substr(8) : name))
+      diagnostics.add(usage_error("--custom-op " + name + ": the model has no such operator"));
   Function& main = imported->module->add_function("main");
   ImportState state(options, *model, *imported->module, imported->facts, diagnostics);
   const wire::GraphProto& graph = model->proto->graph();

@@ -30,15 +30,22 @@ inline constexpr int64_t kAbsent = -1;
 // NAME_1, ... What an optional holds has the optional's name.
 std::string element_name(const std::string& sequence, size_t number);
 
-// Of a map, or a sequence of maps: its values have its own name, and its keys this one. That of an input has
-// as many of both as the dim of the second name says.
+// Of a map, or a sequence of maps: its values have its own name, and its keys this one. That of an input
+// has as many of both as the dim of the second name says.
 std::string keys_name(const std::string& map);
 std::string map_size_name(const std::string& map);
 
+// An operator that a function of the program computes (include/firn/custom_op.h).
+struct CustomOperator {
+  std::string name;      // "com.acme:Pool", of ONNX's own domain "ai.onnx:Pool"
+  std::string symbol;    // a C identifier
+  int64_t workspace = 0; // bytes of scratch memory that each call gets
+};
+
 struct ImportOptions {
   // Symbolic dims by the model's name for them (dim_param; for a dim without one: "<input>_dim<i>"). Bound
-  // dims become numbers; ranges bound the symbols that stay. A dim that the model calls "past + seq" is a sum
-  // where both are given.
+  // dims become numbers; ranges bound the symbols that stay. A dim that the model calls "past + seq" is a
+  // sum where both are given.
   std::map<std::string, int64_t> dims;
   std::map<std::string, DimRange> ranges;
   // Whole shapes of graph inputs by name: for inputs whose shape the model leaves open.
@@ -46,8 +53,8 @@ struct ImportOptions {
   // How many elements inputs that are sequences have, and kAbsent for optionals that hold nothing. Elements
   // are inputs by themselves (element_name); shapes and constants above speak of these.
   std::map<std::string, int64_t> lengths;
-  // Graph inputs fixed to these values, in place of an initializer's if they have one: they are no parameters
-  // of the module. For inputs that decide shapes.
+  // Graph inputs fixed to these values, in place of an initializer's if they have one: they are no
+  // parameters of the module. For inputs that decide shapes.
   std::map<std::string, LiteralRef> constants;
   // The same as text: numbers apart by commas, of the input's type, as many as its dims say.
   std::map<std::string, std::string> constant_texts;
@@ -56,12 +63,16 @@ struct ImportOptions {
   }
   // Initializers that are listed as graph inputs too stay inputs; otherwise they are constants.
   bool initializers_are_inputs = false;
-  // Pairs (graph input, graph output) that are one state: what the output gives is what the input has in the
-  // next run. Such inputs stay inputs though they have an initializer, which is their first value.
+  // Pairs (graph input, graph output) that are one state: what the output gives is what the input has in
+  // the next run. Such inputs stay inputs though they have an initializer, which is their first value.
   std::vector<std::pair<std::string, std::string>> states;
   bool is_state(const std::string& input) const {
     return std::any_of(states.begin(), states.end(), [&](const auto& pair) { return pair.first == input; });
   }
+  // Operators of the program by name, before those that Firn knows and functions of the model.
+  std::map<std::string, CustomOperator> custom;
+  // Types of values that such operators give, "f32[batch,8]", where the model does not say them.
+  std::map<std::string, std::string> values;
   // The most pieces into which StringSplit cuts a string, unless the model says how many.
   int64_t text_pieces = 64;
 };
@@ -109,8 +120,8 @@ struct ImportedModel {
 };
 
 // Imports the model at `path`. On failure returns null and `diagnostics` says why, naming nodes:
-// Fault::Unsupported when operators are not known (one message with all of them), Fault::Model when the model
-// is wrong.
+// Fault::Unsupported when operators are not known (one message with all of them), Fault::Model when the
+// model is wrong.
 std::unique_ptr<ImportedModel> import_onnx(const std::string& path, const ImportOptions& options,
                                            DiagnosticList& diagnostics);
 

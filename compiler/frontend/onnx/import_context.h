@@ -1,10 +1,10 @@
 // What an importer sees of one ONNX node: checked inputs, typed attributes, graph ops that never abort, and
 // outputs to set.
 //
-// A failure is sticky: fail() records one diagnostic and every later op returns a null Value, as does any op
-// with a null operand. An importer may therefore chain ops without checks, but asks `if (!value) return` (or
-// failed()) before it looks at the type of a value it has computed. Inputs that the operator's row demands
-// are never null.
+// A failure is sticky: fail() records one diagnostic and every later op returns a null Value, as does any
+// op with a null operand. An importer may therefore chain ops without checks, but asks `if (!value) return`
+// (or failed()) before it looks at the type of a value it has computed. Inputs that the operator's row
+// demands are never null.
 //
 // Ops on small constant operands are evaluated at once, so that shape arithmetic (Shape, Gather, Concat,
 // Reshape) is constant when it is needed; integers computed from symbolic dims are known as expressions
@@ -46,6 +46,7 @@ public:
   int opset() const { return opset_; }  // version of the operator's domain
   int number() const { return index_; } // within its graph
   std::string label() const;            // "/conv1/Conv (Conv, node 17)"
+  const wire::NodeProto& proto() const { return *node_; }
 
   // --- Errors. `message` is lower case and says what was found and what is wanted; the label is put before
   // it.
@@ -117,8 +118,8 @@ public:
   // Elements that must be usable as dims: constants >= 0 or expressions over symbols; fail() otherwise.
   std::optional<std::vector<Dim>> known_dims(int input);
 
-  // --- Graph ops, at the end of the current region. All return a null Value after a failure; wrong operands
-  // fail().
+  // --- Graph ops, at the end of the current region. All return a null Value after a failure; wrong
+  // operands fail().
   Instruction* make(Opcode opcode, Values operands, Attributes attributes = {});
   // With result types given, for ops whose types do not follow from operands; only their size is checked.
   Instruction* make_typed(Opcode opcode, Values operands, std::vector<Type> types,
@@ -165,20 +166,21 @@ public:
   // The number of elements of `value` along dims, of dtype: a constant, or computed from dim_size.
   Value count(Value value, const std::vector<int>& dims, DType dtype);
 
-  // --- Regions. `body` gets the parameters and returns the results, or an empty list after a failure; ops it
-  // makes go into the region. Composites: compiler/graph/composites.h through builder(), or composite() here.
+  // --- Regions. `body` gets the parameters and returns the results, or an empty list after a failure; ops
+  // it makes go into the region. Composites: compiler/graph/composites.h through builder(), or composite()
+  // here.
   using Body = std::function<Values(const Values& parameters)>;
   // A composite over `operands`, isolated: the body may use its parameters only. Results have the body's
   // types.
   Instruction* composite(std::string_view name, Values operands, Attributes attributes, const Body& body);
-  // Region ops whose bodies may use outside values. Results of an if whose branches give different extents of
-  // one rank are counted; a loop's body must give the types of `initial`.
+  // Region ops whose bodies may use outside values. Results of an if whose branches give different extents
+  // of one rank are counted; a loop's body must give the types of `initial`.
   std::optional<Values> if_then_else(Value condition, const Body& then_body, const Body& else_body);
   Instruction* while_loop(Values initial, const Body& condition, const Body& body);
   // Sorts `operands` together along `dim` by the first one; stable.
   Instruction* sort(Values operands, int dim, bool descending);
-  // Imports an ONNX subgraph's nodes into the current region; `arguments` stand for its inputs. Nothing after
-  // a failure.
+  // Imports an ONNX subgraph's nodes into the current region; `arguments` stand for its inputs. Nothing
+  // after a failure.
   std::optional<Values> import_subgraph(const wire::GraphProto& graph, const Values& arguments);
 
   // --- Outputs.

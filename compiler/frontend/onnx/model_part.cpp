@@ -7,7 +7,6 @@
 #include "compiler/support/mapped_file.h"
 
 #include <algorithm>
-#include <google/protobuf/io/coded_stream.h>
 
 namespace firn::onnx {
 namespace {
@@ -24,23 +23,6 @@ Result read_external(wire::TensorProto& tensor, TensorSource& source) {
   tensor.clear_external_data();
   tensor.clear_data_location();
   return {};
-}
-
-// What the graph says of the types of values within it. The importer infers all types and has no such field:
-// it is among those unknown.
-std::shared_ptr<wire::GraphProto> read_value_infos(const std::string& unknown) {
-  constexpr uint32_t kValueInfo = 13 << 3 | 2;
-  auto infos = std::make_shared<wire::GraphProto>();
-  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(unknown.data()),
-                                            static_cast<int>(unknown.size()));
-  uint32_t size = 0;
-  std::string field;
-  for (uint32_t tag; (tag = in.ReadTag()) % 8 == 2 && in.ReadVarint32(&size) &&
-                     in.ReadString(&field, static_cast<int>(size));) {
-    wire::ValueInfoProto info;
-    if (tag == kValueInfo && info.ParseFromString(field)) *infos->add_output() = std::move(info);
-  }
-  return infos;
 }
 
 // The types of values of the graph, of those that the importer gets to.
@@ -101,10 +83,10 @@ Expected<WholeModel> WholeModel::open(const std::string& path) {
   empty.clear_node();
   empty.clear_input();
   empty.clear_output();
+  empty.clear_value_info();
   empty.clear_initializer();
   empty.mutable_unknown_fields()->clear();
-  whole.value_infos_ = read_value_infos(graph.unknown_fields());
-  for (const auto& info : whole.value_infos_->output()) whole.declared_[info.name()] = &info;
+  for (const auto& info : graph.value_info()) whole.declared_[info.name()] = &info;
   for (const auto& info : graph.output()) {
     whole.declared_[info.name()] = &info;
     whole.graph_outputs_.insert(info.name());

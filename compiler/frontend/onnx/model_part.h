@@ -1,5 +1,5 @@
-// Parts of a model's graph as models of their own: some of its nodes, with inputs in place of what the others
-// compute. How `firn reduce` makes a model small.
+// Parts of a model's graph as models of their own: some of its nodes, with inputs in place of what the
+// others compute. How `firn reduce` makes a model small.
 #pragma once
 
 #include "compiler/graph/type.h"
@@ -51,7 +51,6 @@ private:
   bool fill_type(const std::string& name, wire::ValueInfoProto& info) const;
 
   std::shared_ptr<wire::ModelProto> proto_, frame_; // the model, and what every part has of it
-  std::shared_ptr<wire::GraphProto> value_infos_;   // as its outputs
   std::map<std::string, Type> types_;               // that the importer finds
   std::map<std::string, const wire::ValueInfoProto*> declared_, inputs_; // by name
   std::map<std::string, const wire::TensorProto*> initializers_;

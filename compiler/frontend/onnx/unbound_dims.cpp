@@ -93,7 +93,7 @@ Result check_dims_bound(const std::string& path, const ImportOptions& options) {
   if (!file) return {};
   size_t slash = path.rfind('/');
   auto model = load_model(*file, slash == path.npos ? "." : path.substr(0, slash + 1));
-  if (!model || find_unsupported(*model).certain) return {};
+  if (!model || find_unsupported(*model, options).certain) return {};
   OpenDims open(model->proto->graph(), options);
   if (open.dims().empty()) return {};
   std::string names, flags;

@@ -1,5 +1,5 @@
-// A walk over the protobuf encoding that copies what Firn reads. Messages that cannot hold tensors are copied
-// whole.
+// A walk over the protobuf encoding that copies what Firn reads. Messages that cannot hold tensors are
+// copied whole.
 #include "compiler/frontend/onnx/wire_skeleton.h"
 
 #include <cstdint>
@@ -25,7 +25,7 @@ constexpr uint32_t fields(std::initializer_list<int> numbers) {
 uint32_t kept_fields(WireMessage kind) {
   switch (kind) {
   case WireMessage::Model: return fields({1, 2, 3, 4, 5, 7, 8, 25});
-  case WireMessage::Graph: return fields({1, 2, 5, 11, 12, 15});
+  case WireMessage::Graph: return fields({1, 2, 5, 11, 12, 13, 15});
   case WireMessage::Node: return fields({1, 2, 3, 4, 5, 7, 8});
   case WireMessage::Attribute: return fields({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 14, 15, 20, 21, 22, 23});
   case WireMessage::Tensor: return fields({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 13, 14});

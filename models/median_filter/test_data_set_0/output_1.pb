@@ -1,0 +1,1 @@
+Blargest_spikeJ¯2?@á’>@
