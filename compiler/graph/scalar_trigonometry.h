@@ -195,13 +195,18 @@ template <class B> V<B> acos(B& b, V<B> x) {
   return through_double(b, x, [&](V<B> v) { return atan2_double(b, complement(b, v), v); });
 }
 
+// exp(x) / 2 where exp(x) alone may overflow: half of x is exact, x less ln 2 is not.
+template <class B> V<B> half_exp(B& b, V<B> x) {
+  V<B> half = b.constant(x, 0.5), root = exp(b, b.mul(x, half));
+  return b.mul(b.mul(root, half), root);
+}
 template <class B> V<B> sinh(B& b, V<B> x) {
   return through_double(b, x, [&](V<B> v) {
     V<B> a = b.abs(v), half = b.constant(v, 0.5);
     V<B> e = expm1(b, a);
     V<B> value = b.mul(half, b.add(e, b.div(e, b.add(e, b.constant(v, 1)))));
     V<B> large = b.fcmp(Cmp::Gt, a, b.constant(v, 40));
-    return b.copysign(b.select(large, exp(b, b.sub(a, b.constant(v, kLn2))), value), v);
+    return b.copysign(b.select(large, half_exp(b, a), value), v);
   });
 }
 template <class B> V<B> cosh(B& b, V<B> x) {
@@ -210,7 +215,7 @@ template <class B> V<B> cosh(B& b, V<B> x) {
     V<B> e = exp(b, a);
     V<B> value = b.mul(half, b.add(e, b.div(b.constant(v, 1), e)));
     V<B> large = b.fcmp(Cmp::Gt, a, b.constant(v, 40));
-    return b.select(large, exp(b, b.sub(a, b.constant(v, kLn2))), value);
+    return b.select(large, half_exp(b, a), value);
   });
 }
 template <class B> V<B> asinh(B& b, V<B> x) {
