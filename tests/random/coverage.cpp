@@ -16,6 +16,7 @@ bool is_exempt(Opcode opcode) {
   case Opcode::Fusion:
   case Opcode::Copy:       // both made by passes
   case Opcode::RngUniform: // draws
+  case Opcode::Custom:     // a function of the program's
   // No operator of ONNX asks for them.
   case Opcode::Atan2:
   case Opcode::CountOnes:
