@@ -191,8 +191,8 @@ TEST_CASE("unknown operators are listed together") {
   CHECK(imported.messages == "2 operators are not supported\n"
                              "  ai.onnx.ImageDecoder (opset 17)   1 node:         /decode\n"
                              "  com.acme.Pool (opset 3)           2 nodes, first: /stage/pool\n"
-                             "  Functions of the program can compute them: --custom-op "
-                             "ai.onnx:ImageDecoder=symbol ... (include/firn/custom_op.h)\n");
+                             "A custom operator can be supplied with --custom-op "
+                             "ai.onnx:ImageDecoder=symbol (include/firn/custom_op.h).\n");
 }
 
 TEST_CASE("versions that are not known are refused") {

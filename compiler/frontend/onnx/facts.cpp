@@ -185,12 +185,8 @@ std::string unsupported_message(const std::vector<UnsupportedOperator>& operator
     rows[i].second.resize(count_width, ' ');
     text += "\n  " + rows[i].first + "   " + rows[i].second + operators[i].first;
   }
-  text += operators.size() == 1
-              ? "\n  A function of the program can compute it: --custom-op " + operators[0].domain + ":" +
-                    operators[0].name + "=symbol (include/firn/custom_op.h)"
-              : "\n  Functions of the program can compute them: --custom-op " + operators[0].domain + ":" +
-                    operators[0].name + "=symbol ... (include/firn/custom_op.h)";
-  return text;
+  return text + "\nA custom operator can be supplied with --custom-op " + operators[0].domain + ":" +
+         operators[0].name + "=symbol (include/firn/custom_op.h).";
 }
 
 } // namespace firn::onnx
