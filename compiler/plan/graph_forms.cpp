@@ -132,7 +132,7 @@ std::optional<ReductionSplit> split_of_reduction(const Instruction& reduce, cons
                                                  int threads) {
   const Type& operand = reduce.operand(0).type();
   const std::vector<int64_t>& dims = reduce.attributes().ints("dims");
-  if (!operand.is_static() || dims.empty()) return std::nullopt;
+  if (!operand.is_static() || operand.num_elements() == 0 || dims.empty()) return std::nullopt;
   if (sums_convolution(reduce)) return ReductionSplit{1, operand.dim(1)};
   if (threads <= 1 || reduce.type().num_elements() >= kItemsPerThread * threads) return std::nullopt;
   double cycles = predicted_cycles(reduce, target, 0);

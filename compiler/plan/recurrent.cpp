@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 namespace firn::plan {
 namespace {
@@ -49,17 +50,17 @@ constexpr double kSharingGain = 1.15;
 // Layers that run at the same time, as two directions do: this one, and those that neither depend on it nor
 // it on them.
 int count_concurrent(const Instruction& composite) {
-  auto depends = [](const Instruction& user, const Instruction& producer) {
-    for (Value operand : user.operands())
-      if (!walk_producers(operand,
-                          [&](Value value, int) { return value.def == &producer ? Walk::Stop : Walk::Into; }))
-        return true;
-    return false;
-  };
+  std::set<const Instruction*> before, behind{&composite};
+  for (Value operand : composite.operands())
+    walk_producers(
+        operand, [&](Value value, int) { return before.insert(value.def).second ? Walk::Into : Walk::Past; });
   int count = 1;
-  for (const auto& other : composite.parent()->instructions())
-    count += other.get() != &composite && find_recurrent(*other) && !depends(*other, composite) &&
-             !depends(composite, *other);
+  for (const auto& other : composite.parent()->instructions()) { // producers first
+    bool depends = std::any_of(other->operands().begin(), other->operands().end(),
+                               [&](Value operand) { return behind.count(operand.def) > 0; });
+    if (depends) behind.insert(other.get());
+    count += behind.count(other.get()) == 0 && before.count(other.get()) == 0 && find_recurrent(*other);
+  }
   return count;
 }
 

@@ -1,31 +1,14 @@
 // The walk over nodes: names to values, rows to importers, function calls to their bodies.
 #include "compiler/frontend/onnx/custom_operator.h"
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/load.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
+#include <set>
 #include <unordered_set>
 
 namespace firn::onnx {
 namespace {
-
-using Nodes = google::protobuf::RepeatedPtrField<wire::NodeProto>;
-using Names = std::unordered_set<std::string_view>;
-
-// Names that nodes read, those of subgraphs included.
-void collect_used(const Nodes& nodes, Names& names) {
-  for (const auto& node : nodes) {
-    names.insert(node.input().begin(), node.input().end());
-    for (const auto& attribute : node.attribute()) {
-      std::vector<const wire::GraphProto*> graphs;
-      if (attribute.has_g()) graphs.push_back(&attribute.g());
-      for (const auto& graph : attribute.graphs()) graphs.push_back(&graph);
-      for (const auto* graph : graphs) {
-        collect_used(graph->node(), names);
-        for (const auto& output : graph->output()) names.insert(output.name());
-      }
-    }
-  }
-}
 
 std::string plural(int64_t count, const char* noun) {
   return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
@@ -52,10 +35,11 @@ void GraphImporter::add_initializer(const std::string& name, const Expected<Lite
 }
 
 void GraphImporter::import_initializers(const wire::GraphProto& graph, Scope& scope) {
-  Names used;
-  collect_used(graph.node(), used);
+  std::set<std::string> used;
+  for (const auto& node : graph.node()) add_reads(node, used);
   for (const auto& output : graph.output()) used.insert(output.name());
-  Names inputs; // that stay inputs although they have an initializer, or have another value
+  std::unordered_set<std::string_view>
+      inputs; // that stay inputs although they have an initializer, or have another value
   for (const auto& input : graph.input())
     if (state_.options.initializers_are_inputs || state_.options.is_state(input.name()) ||
         state_.options.is_fixed(input.name()))

@@ -52,13 +52,18 @@ private:
   bool is_long(const Step& step) const {
     if (step.kind != Step::Kind::Call || step.is_copy) return false;
     const Kernel& kernel = kernel_of(step);
-    if (kernel.tasks > 1 || kernel.parallel_count.lower_bound() < 1) return false;
-    for (const Argument& argument : step.arguments) // the run may end behind it
-      if (program_.buffers[static_cast<size_t>(argument.buffer)].space == Space::Status) return false;
+    if (kernel.tasks > 1 || kernel.parallel_count.lower_bound() < 1 || may_end_run(step)) return false;
     const TargetInfo& target = options_.target_of(kernel);
     double cycles = count_cycles(kernel, target) * static_cast<double>(kernel.most_iterations()) *
                     static_cast<double>(kernel.phases);
     return options_.share_all || cycles >= kSharedCallCycles;
+  }
+
+  // What such a call finds may be why those behind it need not look: they stay there.
+  bool may_end_run(const Step& call) const {
+    return std::any_of(call.arguments.begin(), call.arguments.end(), [&](const Argument& argument) {
+      return program_.buffers[static_cast<size_t>(argument.buffer)].space == Space::Status;
+    });
   }
 
   bool depend(const Step& a, const Step& b) const {
@@ -77,7 +82,7 @@ private:
   std::optional<Other> find_other(const std::vector<Step>& steps, size_t at) const {
     bool can_sink = true;
     for (size_t i = at + 1; i < steps.size() && i <= at + kFarthest; ++i) {
-      if (steps[i].kind != Step::Kind::Call) return std::nullopt;
+      if (steps[i].kind != Step::Kind::Call || may_end_run(steps[i])) return std::nullopt;
       bool is_free = !depend(steps[at], steps[i]);
       if (is_free && is_long(steps[i])) {
         if (can_sink) return Other{i, false};
