@@ -5,7 +5,7 @@
 
 Every folder of CASES whose name matches PATTERN (a regular expression; default: all) is compiled for TRIPLE and CPU, linked by CXX,
 and run by EMULATOR, a command such as qemu-aarch64, on its stored inputs. Outputs are held to the stored
-ones: integers are equal, floats near. Cases that Firn refuses, and those with inputs or outputs that are no
+ones: integers are equal, floats near. Cases that Firn refuses everywhere (refused.txt) or wants sizes for, and those with inputs or outputs that are no
 plain tensors, are counted; objects for cores without an operating system run as programs of a Linux of the same architecture.
 """
 import json
@@ -137,6 +137,8 @@ class Machine:
     def __init__(self, firn, include, cxx, emulator, triple, cpu, folder):
         self.firn, self.cxx, self.emulator, self.folder = firn, cxx.split(), emulator.split(), folder
         self.flags = ["--target", triple] + ([f"-mcpu={cpu}"] if cpu else [])
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "refused.txt")) as file:
+            self.refused = {re.split("[/:]", line)[1] for line in file if line.startswith("node/")}
         self.is_arm = triple.startswith(("arm", "thumb"))
         source = os.path.join(folder, "program.cpp")
         with open(source, "w") as file:
@@ -155,7 +157,7 @@ class Machine:
         done = subprocess.run([self.firn, "compile", os.path.join(case, "model.onnx"), "-o", base, "-q", *self.flags],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode != 0:
-            if done.returncode in (1, 3) or re.search("--dim|--length|--shape", done.stdout):
+            if name in self.refused or re.search("--dim|--length|--shape|--const", done.stdout):
                 raise Skipped("refused")
             return "firn compile: " + done.stdout.strip()
         with open(base + ".json") as file:
