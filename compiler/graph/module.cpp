@@ -1,6 +1,7 @@
 // Bookkeeping of the graph IR: use lists, insertion, erasure, replacement, inlining.
 #include "compiler/graph/module.h"
 
+#include "compiler/graph/named_symbols.h"
 #include "compiler/support/diagnostic.h"
 
 #include <algorithm>
@@ -50,10 +51,30 @@ int result_uses(const Region& region, const Instruction* def, int result) {
   return count;
 }
 
+bool is_named(const Symbol& symbol, const Region& region, const Instruction* counter) {
+  for (const auto& instruction : region.instructions()) {
+    if (instruction.get() == counter) continue;
+    for (const SymbolRef& each : named_symbols(*instruction))
+      if (each.get() == &symbol) return true;
+    for (int i = 0; i < instruction->num_regions(); ++i)
+      if (is_named(symbol, instruction->region(i), counter)) return true;
+  }
+  return false;
+}
+
+// Whether types of values that are made of nothing which it gives, a constant spread to its extent say, name
+// what it counts.
+bool counts_for_types(const Instruction& instruction) {
+  if (!instruction.is(Opcode::NonZero)) return false;
+  for (const SymbolRef& symbol : named_symbols(instruction))
+    if (is_named(*symbol, *instruction.parent(), &instruction)) return true;
+  return false;
+}
+
 } // namespace
 
 bool Instruction::has_uses() const {
-  return !users_.empty() || result_uses_ > 0;
+  return !users_.empty() || result_uses_ > 0 || counts_for_types(*this);
 }
 
 int Instruction::num_uses(int result) const {

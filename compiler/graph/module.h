@@ -56,7 +56,7 @@ public:
   // Instructions that use any result, once per operand slot, in no order that output may depend on. Uses as a
   // region's result (Region::results) are not listed here; see has_uses().
   const std::vector<Instruction*>& users() const { return users_; }
-  bool has_uses() const;          // any operand slot or region result
+  bool has_uses() const;          // operand slots, region results, dims that it counts for other types
   int num_uses(int result) const; // operand slots and region results that name this result
 
   Attributes& attributes() { return attributes_; }

@@ -11,10 +11,12 @@
 // - Requires: fusions as lowering is to see them: their results are what takes memory.
 // - Establishes: nothing that another pass needs.
 // - Breaks: nothing; passes that remove or replace instructions keep the order of the others.
+#include "compiler/graph/named_symbols.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -56,12 +58,24 @@ void collect_captures(const Instruction& instruction, std::set<const Instruction
     for (const Value& result : instruction.region(r).results()) found.insert(result.def);
 }
 
+using Counters = std::map<const Symbol*, const Instruction*>;
+
+// The instructions that count what the instruction names, or its regions.
+void collect_counters(const Instruction& instruction, const Counters& counters,
+                      std::set<const Instruction*>& found) {
+  for (const SymbolRef& symbol : named_symbols(instruction))
+    if (auto counter = counters.find(symbol.get()); counter != counters.end()) found.insert(counter->second);
+  for (int r = 0; r < instruction.num_regions(); ++r)
+    for (const auto& inner : instruction.region(r).instructions()) collect_counters(*inner, counters, found);
+}
+
 std::vector<Node> build_nodes(Region& region) {
   std::vector<Node> nodes;
   std::unordered_map<const Instruction*, size_t> numbers;
+  Counters counters;
   for (const auto& owned : region.instructions()) {
     Node node{owned.get(), result_bytes(*owned), {}, {}, 0, false};
-    std::set<const Instruction*> read;
+    std::set<const Instruction*> read, counting;
     for (const Value& operand : owned->operands()) read.insert(operand.def);
     if (owned->num_regions() > 0 && has_trait(owned->opcode(), Captures)) collect_captures(*owned, read);
     std::set<size_t> waits, operands;
@@ -75,10 +89,14 @@ std::vector<Node> build_nodes(Region& region) {
       else
         operands.insert(found->second);
     }
+    if (!counters.empty()) collect_counters(*owned, counters, counting);
+    for (const Instruction* counter : counting) waits.insert(numbers.at(counter));
     node.waits.assign(waits.begin(), waits.end());
     node.operands.assign(operands.begin(), operands.end());
     numbers[owned.get()] = nodes.size();
     nodes.push_back(std::move(node));
+    if (owned->is(Opcode::NonZero))
+      for (const SymbolRef& symbol : named_symbols(*owned)) counters[symbol.get()] = owned.get();
   }
   for (const Node& node : nodes)
     if (!is_view(*node.instruction))

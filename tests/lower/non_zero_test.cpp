@@ -52,6 +52,20 @@ TEST_CASE("kernels run to a count", "[extents][non_zero]") {
       {.tolerance = 1e-5});
 }
 
+TEST_CASE("counts that types alone name", "[extents][non_zero]") {
+  // Nothing reads the coordinates: a constant spread to as many elements, summed.
+  expect_lowered_module(
+      counted("9", "%x: bool[9], %y: f32[]",
+              "    %f:2 = non_zero %x : (i64[1,<=c], i64[])\n"
+              "    %s = broadcast_in_dim %y {dims = []} : f32[<=c]\n    %e = tanh %s : f32[<=c]\n"
+              "    %i = constant [0] : f32[]\n"
+              "    %r = reduce %e, %i {dims = [0]} region (%a: f32[], %b: f32[]) {\n      %n = add %a, %b : "
+              "f32[]\n"
+              "      return %n\n    } : f32[]",
+              "f32[]"),
+      {.tolerance = 1e-5});
+}
+
 TEST_CASE("attention runs to a count", "[extents][non_zero]") {
   // Of the rows of y that x chooses, summed, so that the result has an extent that is known.
   std::string sum = " {dims = [2]} region (%a: f32[], %b: f32[]) {\n        %n = add %a, %b : f32[]\n"
