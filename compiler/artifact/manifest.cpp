@@ -160,8 +160,22 @@ void print_target(JsonPrinter& json, const ModelDescription& model) {
   json.close('}');
 }
 
+void print_hot(JsonPrinter& json, const ModelDescription& model) {
+  if (model.hot.empty()) return;
+  json.open('[', "hot");
+  for (const HotDescription& hot : model.hot) {
+    json.open('{');
+    json.value("values", std::string_view(hot.name));
+    json.value("code_bytes", hot.code_bytes);
+    json.value("own_weight_bytes", hot.own_weight_bytes);
+    json.close('}');
+  }
+  json.close(']');
+}
+
 void print_sizes(JsonPrinter& json, const ModelDescription& model) {
   json.open('{', "sizes");
+  print_hot(json, model);
   json.value("arena_bytes", model.arena_bytes);
   json.value("arena_alignment", model.arena_alignment);
   json.value("arena_lower_bound", model.arena_lower_bound);

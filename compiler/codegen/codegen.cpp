@@ -61,13 +61,15 @@ Result check_programs(const kernel::Program& program, const CodegenOptions& opti
   if (Result result = check_program(program, options.target); !result) return result;
   for (const VariantCode& variant : options.variants)
     if (Result result = check_program(*variant.program, variant.target); !result) return result;
+  for (const HotCode& hot : options.hot)
+    if (Result result = check_program(*hot.program, options.target_of(hot.variant)); !result) return result;
   return options.prepare ? check_program(*options.prepare, options.least_target()) : Result();
 }
 
 // Machines for the target and for other CPUs, of which the last is kept.
 Result create_machines(Generation& generation, const CodegenOptions& options) {
   for (size_t i = 0; i <= options.variants.size(); ++i) {
-    const TargetInfo& target = i == 0 ? options.target : options.variants[i - 1].target;
+    const TargetInfo& target = options.target_of(i);
     auto machine = create_machine(target, options.opt_level);
     if (!machine) return machine.error();
     generation.machine = std::move(*machine);
@@ -111,7 +113,7 @@ int64_t deepest_stack(const BackendReport& report, const CodegenOptions& options
   for (const auto& [name, bytes] : report.stack_bytes) {
     const auto &kernels = emitted.kernel_symbols, &tasks = emitted.task_symbols;
     const auto& entries = emitted.entry_symbols;
-    if (!options.variants.empty() && name == options.run_symbol) {
+    if (options.has_choice() && name == options.run_symbol) {
       choice = bytes + word;
       continue;
     }
@@ -160,6 +162,17 @@ void name_kernels(ObjectFacts& facts, const kernel::Program& program, const Gene
   facts.kernel_text_bytes = std::move(by_name);
 }
 
+// Of each program for certain extents, what its kernels take that no other program has as well.
+void add_hot_sizes(ObjectFacts& facts, const CodegenOptions& options, const Generation& generation) {
+  for (const HotCode& hot : options.hot) {
+    int64_t bytes = 0;
+    for (const auto& kernel : hot.program->kernels)
+      for (const auto& [symbol, size] : facts.kernel_text_bytes)
+        if (symbol == kernel_symbol(*kernel) && !generation.merged.count(symbol)) bytes += size;
+    facts.hot_text_bytes.push_back(bytes);
+  }
+}
+
 // Functions of the program that kernels call.
 std::set<std::string> custom_symbols(const kernel::Program& program) {
   std::set<std::string> symbols;
@@ -206,6 +219,7 @@ Expected<ObjectFacts> emit_object(const kernel::Program& program, const CodegenO
                               has_weights ? embedded.weight_bytes : 0, custom_symbols(program));
   if (!facts) return facts.error();
   facts->stack_bytes = deepest_stack(generation.report, options, generation.emitted);
+  add_hot_sizes(*facts, options, generation);
   name_kernels(*facts, program, generation);
   // The module is large; it must not be in memory beside the weights.
   generation.emitted.module.reset();

@@ -7,6 +7,8 @@
 #include "compiler/target/target_info.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace firn::codegen {
 
@@ -16,6 +18,14 @@ enum class OptLevel : uint8_t { O0, O1, O2, O3, Os };
 struct VariantCode {
   TargetInfo target;
   const kernel::Program* program; // of the same constants, inputs and outputs; its kernels' names are its own
+};
+
+// Code for runs with certain extents, in the place of that of one CPU for all. Its program has the same
+// constants, inputs, outputs and extents; its kernels' names are its own.
+struct HotCode {
+  size_t variant; // the CPU, as of firn_rt2_call::variant
+  const kernel::Program* program;
+  std::vector<std::pair<size_t, int64_t>> extents; // which of the program's, and what they are
 };
 
 struct CodegenOptions {
@@ -36,7 +46,14 @@ struct CodegenOptions {
   // For other CPUs than `target`, the least able last, which any CPU can follow that runs the object. With
   // these, firn_rt2_call::variant says whose code runs: 0 that for `target`, 1 the first of these.
   std::vector<VariantCode> variants = {};
+  // The first that is for a run's CPU and extents runs.
+  std::vector<HotCode> hot = {};
 
+  bool has_choice() const { return !variants.empty() || !hot.empty(); } // of programs at run time
+
+  const TargetInfo& target_of(size_t variant) const {
+    return variant == 0 ? target : variants[variant - 1].target;
+  }
   const TargetInfo& least_target() const { return variants.empty() ? target : variants.back().target; }
 
   // The program whose constants the object holds.
@@ -56,7 +73,8 @@ struct ObjectFacts {
   int64_t object_bytes = 0;
   int64_t stack_bytes = 0;                                        // deepest frame of entry plus kernel
   std::vector<std::pair<std::string, int64_t>> kernel_text_bytes; // by kernel name
-  std::vector<std::string> undefined_symbols;                     // sorted
+  std::vector<int64_t> hot_text_bytes;        // of kernels that each of CodegenOptions::hot shares with none
+  std::vector<std::string> undefined_symbols; // sorted
 };
 
 // Writes the object to `path` as one of `outputs`; in ELF the constants are streamed one at a time into a

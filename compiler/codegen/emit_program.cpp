@@ -43,8 +43,10 @@ public:
     emit_entry(entry_symbol, profile);
   }
 
-  // The function that runs the entry that the call's variant asks for.
-  void emit_choice(const std::string& symbol, const std::vector<llvm::Function*>& entries) {
+  // The function that runs the entry that the call's variant and extents ask for: of `entries` that of the
+  // variant, but of `hot`, those of options.hot, the first that is for both.
+  void emit_choice(const std::string& symbol, const std::vector<llvm::Function*>& entries,
+                   const std::vector<llvm::Function*>& hot) {
     llvm::Type* status = llvm::Type::getInt32Ty(context_.context);
     entry_ = create(symbol, status, {pointer()});
     llvm::Value* call = entry_->getArg(0);
@@ -59,9 +61,9 @@ public:
       if (!is_last)
         choice->addCase(llvm::cast<llvm::ConstantInt>(extents_.constant(static_cast<int64_t>(i))), block);
       ir_.SetInsertPoint(block);
-      llvm::CallInst* result = ir_.CreateCall(entries[i], {call});
-      result->setTailCall();
-      ir_.CreateRet(result);
+      for (size_t h = 0; h < hot.size(); ++h)
+        if (options_.hot[h].variant == i) emit_if_hot(options_.hot[h], hot[h], call);
+      emit_tail(entries[i], call);
     }
   }
 
@@ -92,6 +94,26 @@ public:
   }
 
 private:
+  void emit_tail(llvm::Function* entry, llvm::Value* call) {
+    llvm::CallInst* result = ir_.CreateCall(entry, {call});
+    result->setTailCall();
+    ir_.CreateRet(result);
+  }
+
+  // Runs the entry if the call has its extents.
+  void emit_if_hot(const HotCode& code, llvm::Function* entry, llvm::Value* call) {
+    llvm::Value *table = load_pointer(call, Field::Extents), *fits = nullptr;
+    for (const auto& [number, wanted] : code.extents) {
+      llvm::Value* equal = ir_.CreateICmpEQ(load_extent(table, number), extents_.constant(wanted));
+      fits = fits ? ir_.CreateAnd(fits, equal) : equal;
+    }
+    llvm::BasicBlock *chosen = new_block("hot"), *other = new_block("other");
+    ir_.CreateCondBr(fits, chosen, other);
+    ir_.SetInsertPoint(chosen);
+    emit_tail(entry, call);
+    ir_.SetInsertPoint(other);
+  }
+
   const Buffer& buffer(int number) const { return program_.buffers[static_cast<size_t>(number)]; }
 
   void gather_facts() {
@@ -202,14 +224,17 @@ private:
     ir_.CreateRet(llvm::ConstantInt::get(status, 0));
   }
 
+  llvm::Value* load_extent(llvm::Value* table, size_t number) {
+    return ir_.CreateLoad(context_.index_type(),
+                          ir_.CreateConstGEP1_64(context_.index_type(), table, number));
+  }
+
   // Extents beyond their bounds end the run before it begins.
   void load_extents(llvm::Value* table) {
     llvm::Value* outside = nullptr;
     for (size_t i = 0; i < program_.extents.size(); ++i) {
       const Symbol& extent = *program_.extents[i];
-      llvm::Value* value =
-          ir_.CreateLoad(context_.index_type(),
-                         ir_.CreateConstGEP1_64(context_.index_type(), table, static_cast<uint64_t>(i)));
+      llvm::Value* value = load_extent(table, i);
       extents_.set(extent, {value, 0, 0});
       llvm::Value* wrong = ir_.CreateICmpUGT(ir_.CreateSub(value, extents_.constant(extent.lower)),
                                              extents_.constant(extent.upper - extent.lower));
@@ -416,18 +441,15 @@ public:
 
   void emit(const Program& program, bool embed_weights) {
     const Program* prepare = options_.prepare;
-    if (options_.variants.empty())
-      emit_program(program, options_.run_symbol, 0, prepare ? nullptr : &embed_weights);
+    if (options_.has_choice())
+      emit_choices(program, prepare ? nullptr : &embed_weights);
     else
-      emit_variants(program, prepare ? nullptr : &embed_weights);
+      emit_program(program, options_.run_symbol, 0, prepare ? nullptr : &embed_weights);
     if (prepare) emit_program(*prepare, options_.prepare_symbol, options_.variants.size(), &embed_weights);
-    if (!options_.variants.empty()) gather_equal_kernels(program);
+    if (options_.has_choice()) gather_equal_kernels(program);
   }
 
 private:
-  const TargetInfo& target(size_t variant) const {
-    return variant == 0 ? options_.target : options_.variants[variant - 1].target;
-  }
   const Program& program_of(const Program& first, size_t variant) const {
     return variant == 0 ? first : *options_.variants[variant - 1].program;
   }
@@ -435,14 +457,20 @@ private:
   // Functions of kernels with the same text, and those of their tasks.
   void gather_equal_kernels(const Program& program) {
     std::map<std::string, std::vector<CpuFunction>> kernels, tasks;
-    for (size_t variant = options_.variants.size() + 1; variant-- > 0;)
-      for (const auto& kernel : program_of(program, variant).kernels) {
+    auto gather = [&](const Program& own, size_t variant) {
+      for (const auto& kernel : own.kernels) {
         std::string text = kernel_text(*kernel, /*anonymous=*/true);
-        uint64_t features = target(variant).required_cpu_features;
+        uint64_t features = options_.target_of(variant).required_cpu_features;
         if (kernel->tasks > 1) tasks[text].push_back({task_symbol(*kernel), features});
         if (kernel->is_for_least) features = options_.least_target().required_cpu_features;
         kernels[std::move(text)].push_back({kernel_symbol(*kernel), features});
       }
+    };
+    for (size_t variant = options_.variants.size() + 1; variant-- > 0;) {
+      gather(program_of(program, variant), variant);
+      for (const HotCode& hot : options_.hot)
+        if (hot.variant == variant) gather(*hot.program, variant);
+    }
     for (auto* groups : {&kernels, &tasks}) // tasks call kernels
       for (auto& [text, functions] : *groups)
         if (functions.size() > 1) result_.equal_kernels.push_back(std::move(functions));
@@ -469,32 +497,35 @@ private:
     std::string suffix = options_.variants.empty() ? "" : "." + std::to_string(variant);
     return {module.getContext(),
             module,
-            target(variant),
+            options_.target_of(variant),
             features_[variant],
             elf ? ".text.firn." + options_.section_suffix : "",
             suffix};
   }
 
-  // The code of every CPU, and the function that calls what the call asks for.
-  void emit_variants(const Program& program, const bool* embed_weights) {
-    std::vector<llvm::Function*> entries;
-    for (size_t variant = 0; variant <= options_.variants.size(); ++variant) {
-      const Program& own = program_of(program, variant);
-      std::string symbol = "firn.run." + std::to_string(variant);
-      // Of the least able CPU, whose code finds the weights for all.
-      bool is_last = variant == options_.variants.size();
-      emit_program(own, symbol, variant, nullptr);
-      entries.push_back(result_.module->getFunction(symbol));
-      entries.back()->setLinkage(llvm::GlobalValue::InternalLinkage);
-      entries.back()->setVisibility(llvm::GlobalValue::DefaultVisibility);
-      entries.back()->addFnAttr(llvm::Attribute::NoInline);
-      if (!is_last) continue;
-      ModuleContext context = this->context(variant);
-      ProgramEmitter emitter(context, program, options_);
-      emitter.emit_choice(options_.run_symbol, entries);
-      if (embed_weights) emitter.emit_weights(*embed_weights);
-      result_.entry_symbols.push_back(options_.run_symbol);
-    }
+  llvm::Function* emit_entry(const Program& program, const std::string& symbol, size_t variant) {
+    emit_program(program, symbol, variant, nullptr);
+    llvm::Function* entry = result_.module->getFunction(symbol);
+    entry->setLinkage(llvm::GlobalValue::InternalLinkage);
+    entry->setVisibility(llvm::GlobalValue::DefaultVisibility);
+    entry->addFnAttr(llvm::Attribute::NoInline);
+    return entry;
+  }
+
+  // The code of every CPU and of certain extents, and the function that calls what the call asks for.
+  void emit_choices(const Program& program, const bool* embed_weights) {
+    std::vector<llvm::Function*> entries, hot;
+    for (size_t variant = 0; variant <= options_.variants.size(); ++variant)
+      entries.push_back(
+          emit_entry(program_of(program, variant), "firn.run." + std::to_string(variant), variant));
+    for (const HotCode& code : options_.hot)
+      hot.push_back(emit_entry(*code.program, "firn.run.hot." + std::to_string(hot.size()), code.variant));
+    // Of the least able CPU, whose code finds the weights for all.
+    ModuleContext context = this->context(options_.variants.size());
+    ProgramEmitter emitter(context, program, options_);
+    emitter.emit_choice(options_.run_symbol, entries, hot);
+    if (embed_weights) emitter.emit_weights(*embed_weights);
+    result_.entry_symbols.push_back(options_.run_symbol);
   }
 
   EmittedModule& result_;

@@ -78,11 +78,11 @@ struct Row {
   size_t tasks = 1;
 };
 
-Row described(const Compilation& c, const kernel::Step& step, const MachineProbe& probe) {
+Row described(const kernel::Program& program, const kernel::Step& step, const MachineProbe& probe) {
   Row row;
   if (step.kind == kernel::Step::Kind::Concurrent) {
     for (const kernel::Step& call : step.first) {
-      Row one = described(c, call, probe);
+      Row one = described(program, call, probe);
       row.name += (row.name.empty() ? "" : " | ") + one.name;
       row.bound_seconds += one.bound_seconds;
       row.compute_bound = one.compute_bound;
@@ -95,7 +95,7 @@ Row described(const Compilation& c, const kernel::Step& step, const MachineProbe
                                                        : "while";
     return row;
   }
-  const kernel::Kernel& kernel = *c.program_of(c.run_variant).kernels[static_cast<size_t>(step.kernel)];
+  const kernel::Kernel& kernel = *program.kernels[static_cast<size_t>(step.kernel)];
   int64_t bytes = 0;
   for (const kernel::BufferParameter& parameter : kernel.parameters)
     bytes += parameter.size * kernel::scalar_bytes(parameter.element);
@@ -109,13 +109,14 @@ Row described(const Compilation& c, const kernel::Step& step, const MachineProbe
 }
 
 // Steps by their seconds, which are the run's own by their shares of the profile.
-std::vector<Row> kernel_rows(const Compilation& c, const SharedProfile& profile, double seconds,
-                             const MachineProbe& probe) {
+std::vector<Row> kernel_rows(const Compilation& c, const ActualDims& dims, const SharedProfile& profile,
+                             double seconds, const MachineProbe& probe) {
   std::vector<Row> rows;
   double profiled = std::accumulate(profile.steps.begin(), profile.steps.end(), 0.0);
-  const std::vector<kernel::Step>& steps = c.program_of(c.run_variant).steps;
+  const kernel::Program& program = c.program_at(c.run_variant, dims.extents);
+  const std::vector<kernel::Step>& steps = program.steps;
   for (size_t i = 0; i < steps.size() && i < profile.steps.size(); ++i) {
-    rows.push_back(described(c, steps[i], probe));
+    rows.push_back(described(program, steps[i], probe));
     rows.back().share = profiled > 0 ? profile.steps[i] / profiled : 0;
     rows.back().seconds = rows.back().share * seconds;
     rows.back().waited_seconds = profile.steps[i] * (c.description.threads - 1);
@@ -295,7 +296,7 @@ Expected<std::string> time_program(const BenchOptions& options, const std::uniqu
   if (auto first = (*profiled)->run(inputs); !first) return first.error();
   const firn_executor* pool = options.simulate ? nullptr : (*profiled)->executor();
   SharedProfile profile = profile_tasks(**profiled, pool, threads, options.seconds / 2);
-  std::vector<Row> rows = kernel_rows(*c, profile, times.median, probe);
+  std::vector<Row> rows = kernel_rows(*c, *dims, profile, times.median, probe);
   for (Row& row : rows) row.has_bound = options.at.empty();
   std::optional<Simulation> simulation;
   if (options.simulate) {

@@ -2,6 +2,7 @@
 #include "compiler/driver/compile.h"
 
 #include "compiler/driver/describe.h"
+#include "compiler/driver/hot_values.h"
 #include "compiler/driver/import_model.h"
 #include "compiler/driver/phase_timer.h"
 #include "compiler/driver/variants.h"
@@ -14,6 +15,7 @@
 #include "compiler/passes/pass.h"
 #include "compiler/support/output_set.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 
@@ -168,6 +170,7 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
   for (size_t i = 1; i < cpus->size(); ++i)
     if (Result added = add_variant(options, lowering, std::move((*cpus)[i]), (*plans)[i], c); !added)
       return failed(added.error());
+  if (Result added = add_hot_programs(options, lowering, *plans, c); !added) return failed(added.error());
   bool prepares = options.weights == Weights::Init && kernel::needs_preparing(c.program);
   if (prepares || options.emit == Emit::Prepare) c.prepare_module = lower::make_prepare_module(c.program);
   if (prepares)
@@ -178,6 +181,16 @@ bool compile_program(const CompileOptions& options, Compilation& c, PhaseTimer& 
 }
 
 } // namespace
+
+const kernel::Program& Compilation::program_at(size_t variant, const std::vector<size_t>& extents) const {
+  for (const HotProgram& each : hot)
+    if (each.variant == variant &&
+        std::all_of(each.extents.begin(), each.extents.end(), [&](const auto& wanted) {
+          return extents[wanted.first] == static_cast<size_t>(wanted.second);
+        }))
+      return each.program;
+  return program_of(variant);
+}
 
 std::unique_ptr<Compilation> compile_in_memory(const CompileOptions& options, DiagnosticList& diagnostics) {
   auto compilation = std::make_unique<Compilation>();

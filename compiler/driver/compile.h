@@ -39,6 +39,8 @@ struct CompileOptions {
   std::vector<std::string> external; // inputs and outputs without arena space
   std::string triple, cpu, features;
   std::vector<std::string> cpus; // instead of cpu and features: several, with code for each in one object
+  // Values of dims that vary, by name, for which the object has code of their own.
+  std::vector<std::map<std::string, int64_t>> hot;
   std::string variant; // the one of these whose code run, verify and bench take; empty: the first that can
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
@@ -74,6 +76,15 @@ struct Variant {
   int64_t own_weight_bytes = 0; // of constants that lie in a form of its own
 };
 
+// The code for runs in which dims that vary have certain values.
+struct HotProgram {
+  std::string values;                              // "batch=1,seq=128"
+  size_t variant = 0;                              // the CPU, as of Compilation::run_variant
+  std::vector<std::pair<size_t, int64_t>> extents; // numbers of Program::extents, and what they are
+  kernel::Program program;
+  int64_t own_weight_bytes = 0; // of constants that lie in a form of its own
+};
+
 // What a compilation found and made. Later members are empty when --emit stopped before them.
 struct Compilation {
   onnx::ModelFacts facts;
@@ -89,12 +100,15 @@ struct Compilation {
   TargetInfo target;             // of several CPUs the most able
   std::string cpu_name;          // of that one, as it was asked for
   std::vector<Variant> narrower; // the others, the least able last
+  std::vector<HotProgram> hot;   // in the order of preference
   std::vector<std::string> link; // as of the options
   size_t run_variant = 0;        // firn_rt2_call::variant of what run, verify and bench take
   // By firn_rt2_call::variant.
   const kernel::Program& program_of(size_t variant) const {
     return variant == 0 ? program : narrower[variant - 1].program;
   }
+  // What a run with these extents takes.
+  const kernel::Program& program_at(size_t variant, const std::vector<size_t>& extents) const;
   const TargetInfo& target_of(size_t variant) const {
     return variant == 0 ? target : narrower[variant - 1].cpu.target;
   }

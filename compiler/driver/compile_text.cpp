@@ -92,6 +92,9 @@ std::string summary_text(const Compilation& c) {
       detail = "manifest";
     text += "  " + file + std::string(file.size() < 20 ? 20 - file.size() : 1, ' ') + detail + "\n";
   }
+  for (const artifact::HotDescription& hot : d.hot)
+    text += "  for " + hot.name + " code of its own, " + scaled(static_cast<double>(hot.code_bytes), "B") +
+            ", and weights, " + scaled(static_cast<double>(hot.own_weight_bytes), "B") + "\n";
   return text + winograd_text(c) +
          format("compiled for %s in %.2f s, %.0f MB\n", d.cpu.c_str(), c.seconds,
                 static_cast<double>(peak_resident_bytes()) / 1e6);

@@ -119,6 +119,7 @@ Expected<std::string> content_hash(const Compilation& c) {
   text += kernel::print_program(c.program);
   for (const Variant& variant : c.narrower)
     text += "target " + variant.cpu.name + "\n" + kernel::print_program(variant.program);
+  for (const HotProgram& hot : c.hot) text += "hot " + hot.values + "\n" + kernel::print_program(hot.program);
   if (c.prepare) text += kernel::print_program(*c.prepare);
   return sha256_hex(std::as_bytes(std::span(text)));
 }
@@ -159,6 +160,13 @@ void describe_cpus(Compilation& c) {
   for (const artifact::CpuDescription& cpu : d.cpus) d.cpu += (d.cpu.empty() ? "" : ", ") + cpu.name;
 }
 
+void describe_hot(Compilation& c) {
+  for (const HotProgram& hot : c.hot) {
+    std::string name = c.narrower.empty() ? hot.values : hot.values + ", " + c.name_of(hot.variant);
+    c.description.hot.push_back({std::move(name), 0, hot.own_weight_bytes});
+  }
+}
+
 int32_t abi_architecture(Arch arch) {
   return arch == Arch::X86_64    ? FIRN_ARCH_X86_64
          : arch == Arch::AArch64 ? FIRN_ARCH_AARCH64
@@ -186,7 +194,7 @@ Result check_names(const CompileOptions& options, const Function& main) {
 
 memory::PlanOptions plan_options(const CompileOptions& options, const Module& module) {
   memory::PlanOptions plan;
-  plan.fixes_interface = options.cpus.size() > 1;
+  plan.fixes_interface = options.cpus.size() > 1 || !options.hot.empty();
   const Function& main = module.main();
   for (size_t i = 0; i < main.body().parameters().size(); ++i)
     if (!main.is_state(i))
@@ -225,6 +233,7 @@ Result describe(const CompileOptions& options, Compilation& c) {
   d.triple = c.target.triple;
   d.cpu = c.target.display_name();
   describe_cpus(c);
+  describe_hot(c);
   d.threads = options.threads;
   d.architecture = abi_architecture(c.target.arch);
   d.required_features = features_for(c, c.narrower.size());
@@ -250,6 +259,7 @@ codegen::CodegenOptions codegen_options(const CompileOptions& options, const Com
   if (c.prepare) result.prepare = &*c.prepare;
   result.prepare_symbol = symbols.prepare;
   for (const Variant& variant : c.narrower) result.variants.push_back({variant.cpu.target, &variant.program});
+  for (const HotProgram& hot : c.hot) result.hot.push_back({hot.variant, &hot.program, hot.extents});
   return result;
 }
 
@@ -257,6 +267,8 @@ void describe_object(Compilation& c) {
   c.description.code_bytes = c.object.text_bytes + c.object.rodata_bytes;
   c.description.object_bytes = c.object.object_bytes;
   c.description.stack_bytes = c.object.stack_bytes;
+  for (size_t i = 0; i < c.object.hot_text_bytes.size(); ++i)
+    c.description.hot[i].code_bytes = c.object.hot_text_bytes[i];
   for (auto& row : c.description.kernels)
     for (const auto& [name, bytes] : c.object.kernel_text_bytes)
       if (name == row.name) row.code_bytes = bytes;

@@ -177,7 +177,6 @@ Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c, Run
     runner->pool_executor_ = runner->pool_->executor();
     runner->executor_ = &runner->pool_executor_;
   }
-  if (c.codegen.profile) runner->stamps_.resize(c.program_of(c.run_variant).steps.size() + 1);
   return runner;
 }
 
@@ -320,6 +319,8 @@ Expected<std::vector<LiteralRef>> ObjectRunner::run(const std::vector<LiteralRef
   auto dims = find_dims(compilation_->description, std::move(known));
   if (!dims) return dims.error();
   dims_ = std::move(*dims);
+  const Compilation& c = *compilation_;
+  if (c.codegen.profile) stamps_.resize(c.program_at(c.run_variant, dims_.extents).steps.size() + 1);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i] && inputs[i]->dtype() == DType::String)
       store_text(*inputs[i], *memory_, parameters_[i].memory);

@@ -15,8 +15,7 @@ namespace firn::driver {
 namespace {
 
 // Names of all programs' kernels are apart.
-void name_kernels(kernel::Program& program, const std::string& cpu) {
-  std::string suffix = "." + cpu;
+void name_kernels(kernel::Program& program, std::string suffix) {
   for (char& c : suffix)
     if (c != '.' && !std::isalnum(static_cast<unsigned char>(c))) c = '_';
   for (auto& kernel : program.kernels) kernel->name += suffix;
@@ -31,6 +30,14 @@ Expected<std::vector<NamedTarget>> targets_of(const CompileOptions& options) {
   return std::vector<NamedTarget>{{target->display_name(), *target}};
 }
 
+Expected<plan::KernelPlans> plan_for(const Compilation& c, const lower::LoweringOptions& lowering,
+                                     const TargetInfo& target, const plan::KernelPlans* packed_as,
+                                     std::vector<plan::Explanation>* explanations) {
+  return plan::plan_module(*c.module, {target, lowering.optimize_size, lowering.math == lower::Math::Strict,
+                                       lowering.winograd, lowering.schedules, explanations, lowering.threads,
+                                       packed_as});
+}
+
 Expected<std::vector<plan::KernelPlans>> plan_cpus(const Compilation& c,
                                                    const lower::LoweringOptions& lowering,
                                                    const std::vector<NamedTarget>& cpus) {
@@ -38,15 +45,8 @@ Expected<std::vector<plan::KernelPlans>> plan_cpus(const Compilation& c,
   plans.reserve(cpus.size()); // others look at the first ones
   for (const NamedTarget& cpu : cpus) {
     bool is_first = plans.empty();
-    plan::PlanOptions options{cpu.target,
-                              lowering.optimize_size,
-                              lowering.math == lower::Math::Strict,
-                              lowering.winograd,
-                              lowering.schedules,
-                              is_first ? lowering.explanations : nullptr,
-                              lowering.threads,
-                              is_first ? nullptr : plans.data()};
-    auto own = plan::plan_module(*c.module, options);
+    auto own = plan_for(c, lowering, cpu.target, is_first ? nullptr : plans.data(),
+                        is_first ? lowering.explanations : nullptr);
     if (!own) return own.error();
     plans.push_back(std::move(*own));
   }
@@ -54,34 +54,44 @@ Expected<std::vector<plan::KernelPlans>> plan_cpus(const Compilation& c,
   return plans;
 }
 
-Result add_variant(const CompileOptions& options, const lower::LoweringOptions& lowering, NamedTarget cpu,
-                   const plan::KernelPlans& plans, Compilation& c) {
-  Variant variant{std::move(cpu), {}, 0};
+Expected<FurtherProgram> lower_further(const CompileOptions& options, const lower::LoweringOptions& lowering,
+                                       const TargetInfo& target, const plan::KernelPlans& plans,
+                                       std::string suffix, Compilation& c) {
   lower::LoweringOptions own = lowering;
-  own.target = variant.cpu.target;
+  own.target = target;
   own.explanations = nullptr;
   own.plans = &plans;
   auto program = lower::lower_module(*c.module, own);
   if (!program) return program.error();
-  variant.program = std::move(*program);
+  FurtherProgram further{std::move(*program)};
+  further.program.extents = c.program.extents; // whether or not it reads them all
   kernel::KernelPipelineRun run;
-  run.options.target = &variant.cpu.target;
+  run.options.target = &target;
   run.options.least = lowering.least;
   run.options.threads = options.threads;
   run.options.share_all = options.share_all;
   run.options.optimize_size = lowering.optimize_size;
   if (options.threads > 1)
-    if (Result done = kernel::run_kernel_passes(variant.program, kernel::kSharingPasses, run); !done)
-      return done;
-  variant.own_weight_bytes = memory::share_constants(variant.program, c.program);
-  memory::plan_arena(variant.program, plan_options(options, *c.module));
-  if (Result valid = kernel::verify(variant.program); !valid) return valid;
+    if (Result done = kernel::run_kernel_passes(further.program, kernel::kSharingPasses, run); !done)
+      return done.error();
+  further.own_weight_bytes = memory::share_constants(further.program, c.program);
+  memory::PlanOptions places = plan_options(options, *c.module);
+  places.interface_of = &c.program;
+  memory::plan_arena(further.program, places);
+  if (Result valid = kernel::verify(further.program); !valid) return valid.error();
   std::string passes = kernel::default_kernel_pipeline(/*for_target=*/true);
-  if (Result done = kernel::run_kernel_passes(variant.program, passes, run); !done) return done;
-  name_kernels(variant.program, variant.cpu.name);
-  c.program.arena_bytes = std::max(c.program.arena_bytes, variant.program.arena_bytes);
-  c.program.arena_lower_bound = std::max(c.program.arena_lower_bound, variant.program.arena_lower_bound);
-  c.narrower.push_back(std::move(variant));
+  if (Result done = kernel::run_kernel_passes(further.program, passes, run); !done) return done.error();
+  name_kernels(further.program, std::move(suffix));
+  c.program.arena_bytes = std::max(c.program.arena_bytes, further.program.arena_bytes);
+  c.program.arena_lower_bound = std::max(c.program.arena_lower_bound, further.program.arena_lower_bound);
+  return further;
+}
+
+Result add_variant(const CompileOptions& options, const lower::LoweringOptions& lowering, NamedTarget cpu,
+                   const plan::KernelPlans& plans, Compilation& c) {
+  auto further = lower_further(options, lowering, cpu.target, plans, "." + cpu.name, c);
+  if (!further) return further.error();
+  c.narrower.push_back({std::move(cpu), std::move(further->program), further->own_weight_bytes});
   return {};
 }
 

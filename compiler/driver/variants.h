@@ -15,8 +15,24 @@ Expected<std::vector<plan::KernelPlans>> plan_cpus(const Compilation& compilatio
                                                    const lower::LoweringOptions& lowering,
                                                    const std::vector<NamedTarget>& cpus);
 
-// The program for one of the CPUs, by its plans. It reads the weights of compilation.program, which gets
-// those that it does not share; the arena is as large as the largest program's.
+// The plans of the module as it stands for one CPU; `packed_as`: for another, in the forms of whose plans
+// constants are read, or null. `explanations` may be null.
+Expected<plan::KernelPlans> plan_for(const Compilation& compilation, const lower::LoweringOptions& lowering,
+                                     const TargetInfo& target, const plan::KernelPlans* packed_as,
+                                     std::vector<plan::Explanation>* explanations);
+
+// One more program of the compilation's module, as it stands and by these plans. It reads the weights of
+// compilation.program, which gets those that it does not share, and has inputs, outputs and states where that
+// one has them; the arena is as large as the largest program's. Names of its kernels end with `suffix`.
+struct FurtherProgram {
+  kernel::Program program;
+  int64_t own_weight_bytes = 0; // of constants that lie in a form of its own
+};
+Expected<FurtherProgram> lower_further(const CompileOptions& options, const lower::LoweringOptions& lowering,
+                                       const TargetInfo& target, const plan::KernelPlans& plans,
+                                       std::string suffix, Compilation& compilation);
+
+// The program for one of the CPUs, by its plans.
 Result add_variant(const CompileOptions& options, const lower::LoweringOptions& lowering, NamedTarget cpu,
                    const plan::KernelPlans& plans, Compilation& compilation);
 

@@ -39,6 +39,7 @@ std::string output_stem(const CompileOptions& options) {
 std::string kernel_text(const Compilation& c) {
   std::string text = kernel::print_program(c.program);
   for (const Variant& variant : c.narrower) text += "\n" + kernel::print_program(variant.program);
+  for (const HotProgram& hot : c.hot) text += "\n" + kernel::print_program(hot.program);
   return text + (c.prepare ? "\n" + kernel::print_program(*c.prepare) : "");
 }
 

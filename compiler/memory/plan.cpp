@@ -27,6 +27,15 @@ bool is_interface(const kernel::Buffer& buffer) {
          buffer.extent_of >= 0;
 }
 
+// The buffer of the other program that is the same part of the interface.
+const kernel::Buffer* find_counterpart(const Program& other, const kernel::Buffer& buffer) {
+  for (const kernel::Buffer& each : other.buffers)
+    if (each.space == buffer.space && each.io_index == buffer.io_index &&
+        each.extent_of == buffer.extent_of && each.extent_axis == buffer.extent_axis && is_interface(each))
+      return &each;
+  return nullptr;
+}
+
 // The first step at which most bytes are alive.
 int fullest_step(const std::vector<Item>& items) {
   std::map<int, int64_t> changes;
@@ -67,6 +76,14 @@ std::vector<int> plan_arena(Program& program, const PlanOptions& options) {
       life = {0, end};
     else if (buffer.space != Space::Arena || !life.is_used())
       continue;
+    if (options.interface_of && is_interface(buffer)) {
+      const kernel::Buffer* placed = find_counterpart(*options.interface_of, buffer);
+      FIRN_CHECK(placed && placed->offset >= 0 && placed->bytes >= buffer.bytes,
+                 "buffer '" + buffer.name + "' has no place in the program before");
+      buffer.offset = placed->offset;
+      fixed = std::max(fixed, placed->offset + align_up(placed->bytes));
+      continue;
+    }
     if (options.fixes_interface && is_interface(buffer)) {
       buffer.offset = fixed;
       fixed += align_up(buffer.bytes);

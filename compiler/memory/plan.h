@@ -8,8 +8,10 @@ namespace firn::memory {
 struct PlanOptions {
   std::vector<bool> external_inputs, external_outputs; // without arena space: the caller binds them
   // Inputs, outputs with their counted extents, and states come first and share their space with nothing, so
-  // that they lie at the same offsets in all programs with these.
+  // that further programs can have them at the same offsets.
   bool fixes_interface = false;
+  // Places them where this program, planned so, has them.
+  const kernel::Program* interface_of = nullptr;
 };
 
 // Sets the offsets of arena, input, output and state buffers, arena_bytes and arena_lower_bound (peak of live

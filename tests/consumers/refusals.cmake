@@ -26,6 +26,10 @@ foreach(dim IN ITEMS n n=1.. n=1..8: n=1|)
   expect_refusal("DIMS ${dim}"
     "${start}DIMS ${dim}: wanted name=value, or for one object name=1..8, name=32..512:32 or name=1|4|8")
 endforeach()
+foreach(values IN ITEMS n n=1..4 n=2,)
+  expect_refusal("DIMS n=1..8 HOT ${values}"
+    "${start}HOT ${values}: wanted name=value of a dim that varies, or name=value,name=value of several")
+endforeach()
 expect_refusal("CONST k"
   "${start}CONST k: wanted input=value, or input=file.npy or .pb")
 expect_refusal("CONST k=nowhere.npy" "nowhere.npy' does not exist")

@@ -93,8 +93,7 @@ private:
 
 // What a case consists of, a line per node.
 void print_case(const TestCase& test) {
-  std::printf("  %s%s%s%s\n", test.setting.to_string().c_str(), test.graph.dim_flags().c_str(),
-              test.setting.external ? ", external tensors" : "",
+  std::printf("  %s%s%s\n", test.flags().c_str(), test.setting.external ? ", external tensors" : "",
               test.setting.guard_before ? ", guarded before" : ", guarded after");
   for (const std::string& name : test.graph.inputs)
     std::printf("  input %s: %s\n", name.c_str(), test.graph.literal(name).type().to_string().c_str());

@@ -97,6 +97,7 @@ std::unique_ptr<driver::Compilation> compile(const TestCase& test, const std::st
   options.threads = test.setting.threads;
   options.share_all = true;
   options.import = test.graph.import_options();
+  if (auto hot = test.hot_values(); !hot.empty()) options.hot.push_back(std::move(hot));
   options.cpus = test.setting.cpus;
   auto is_state = [&](const std::string& name) {
     return std::any_of(test.graph.states.begin(), test.graph.states.end(),
@@ -260,7 +261,7 @@ Result write_case(const TestCase& test, const std::string& folder) {
         !written)
       return written;
   std::ofstream(folder + "/model.onnx", std::ios::binary) << test.graph.encode();
-  std::ofstream(folder + "/setting.txt") << test.setting.to_string() << test.graph.dim_flags() << "\n";
+  std::ofstream(folder + "/setting.txt") << test.flags() << "\n";
   return {};
 }
 

@@ -126,6 +126,7 @@ Setting draw_setting(uint64_t seed) {
   setting.threads = random.pick({1, 1, 1, 1, 2, 3, 5, 8});
   setting.external = random.chance(0.5);
   setting.guard_before = random.chance(0.5);
+  setting.hot = random.pick({-1, -1, 0, 1, 2});
   return setting;
 }
 
@@ -139,6 +140,23 @@ std::string Setting::to_string() const {
          (weights == driver::Weights::Init ? " --weights=init" : "") + (no_winograd ? " --no-winograd" : "") +
          (check_indices ? " --check-indices" : "") +
          (threads > 1 ? " --threads=" + std::to_string(threads) : "");
+}
+
+std::map<std::string, int64_t> TestCase::hot_values() const {
+  std::map<std::string, int64_t> values;
+  auto run = static_cast<size_t>(setting.hot);
+  if (setting.hot < 0 || run >= graph.runs.size()) return values;
+  std::map<std::string, onnx::DimRange> ranges = graph.import_options().ranges;
+  for (const TestSymbol& symbol : graph.symbols)
+    if (ranges.count(symbol.name)) values[symbol.name] = symbol.at[run];
+  return values;
+}
+
+std::string TestCase::flags() const {
+  std::string flags = setting.to_string() + graph.dim_flags();
+  for (const auto& [name, value] : hot_values())
+    flags += (flags.find(" --hot ") == flags.npos ? " --hot " : ",") + name + "=" + std::to_string(value);
+  return flags;
 }
 
 TestCase generate_case(uint64_t seed) {

@@ -30,6 +30,8 @@ COMPILING = {
               ("n=1x", "whole number"), ("n= 1", "whole number"), ("n=1..", "is no range"), ("n=4..1", "ends before it begins"), ("n=..4", "is no range"), ("n=1..4:", "is no range"),
               ("n=8..64:32", "no multiples of 32"), ("n=0..64:0", "no multiples"), ("n=1|2|2", "a value twice"), ("n=1|", "no list"),
               ("n=1.5", "is no range"), ("zz=1..4", "has no symbolic dim 'zz'"), ("zz=1", "has no symbolic dim 'zz'")],
+    "--hot": [("n", "wants NAME=VALUE"), ("n=x", "wants NAME=VALUE"), ("n=1,", "wants NAME=VALUE"), ("n=1,n=2", "given twice"),
+              ("zz=1", "no dim 'zz' varies")],
     "--shape": [("x", "wants NAME="), ("x=1x", "is no shape"), ("x=-1", "is no shape"), ("zz=1x2", "has no input 'zz'")],
     "--state": [("a", "wants PAST=PRESENT"), ("zz=probabilities", "no input 'zz'; its inputs are 'image'"),
                 ("image=zz", "no output 'zz'; its outputs are 'probabilities'")],
@@ -111,7 +113,7 @@ TABLE = {
     "version": ([], {}),
 }
 # Of single cases `verify` says what is wrong with them; the command line is fine.
-PER_CASE = {"--dim": ("zz=1", "zz=1..4"), "--shape": "zz=1x2", "--length": ("zz=1", "image=1"), "--const": ("zz=1", "image=1,2"),
+PER_CASE = {"--dim": ("zz=1", "zz=1..4"), "--shape": "zz=1x2", "--hot": "zz=1", "--length": ("zz=1", "image=1"), "--const": ("zz=1", "image=1,2"),
             "--state": ("zz=probabilities", "image=zz"), "--passes": "zz", "--schedule-db": "nowhere.db"}
 
 

@@ -85,6 +85,20 @@ Result parse_dim(const std::string& word, onnx::ImportOptions& import) {
   return {};
 }
 
+// NAME=VALUE,NAME=VALUE
+Result parse_hot(const std::string& words, std::vector<std::map<std::string, int64_t>>& hot) {
+  std::map<std::string, int64_t> values;
+  for (size_t at = 0; at <= words.size();) {
+    size_t end = std::min(words.find(',', at), words.size());
+    if (Result parsed = parse_dim_value("--hot", words.substr(at, end - at), values); !parsed) return parsed;
+    at = end + 1;
+  }
+  if (std::find(hot.begin(), hot.end(), values) != hot.end())
+    return usage_error("--hot " + words + ": these values are given twice");
+  hot.push_back(std::move(values));
+  return {};
+}
+
 // NAME=1,2,3, or NAME=FILE.
 Result parse_constant(const std::string& word, onnx::ImportOptions& import) {
   auto pair = split_pair(word);
@@ -274,6 +288,12 @@ void CompileFlags::add_to(CLI::App& verb) {
           "value of a symbolic dim, NAME=VALUE, or for one object the values that it may have: NAME=1..8, "
           "NAME=32..512:32 (multiples) or NAME=1|4|8; repeatable")
       ->take_all();
+  verb.add_option(
+          "--hot", hot,
+          "values of dims that vary for which the object has code of their own, over the same "
+          "weights: NAME=VALUE, or NAME=VALUE,NAME=VALUE for both at once; repeatable, the first that "
+          "fits a run is taken")
+      ->take_all();
   verb.add_option("--shape", shapes,
                   "shape of an input whose shape the model leaves open: NAME=1x3x224x224; repeatable")
       ->take_all();
@@ -344,6 +364,10 @@ Result CompileFlags::finish() {
   for (const std::string& word : dims) {
     if (Result parsed = parse_dim(word, options.import); !parsed) return parsed;
     options.flags.push_back("--dim=" + word);
+  }
+  for (const std::string& word : hot) {
+    if (Result parsed = parse_hot(word, options.hot); !parsed) return parsed;
+    options.flags.push_back("--hot=" + word);
   }
   for (const std::string& word : shapes) {
     if (Result parsed = parse_shape(word, options.import); !parsed) return parsed;
