@@ -8,12 +8,15 @@
 //
 //   quantize (dequantize %x)                      ->    %x, where both have the same scale and zero point
 //
+//   quantize (clamp %l, (dequantize %x), %h)      ->    clamp (quantize %l), %x, (quantize %h), the same, and
+//                                                       where %x is quantised for this alone, by those bounds
+//
 //   %q = quantize %y : i8                         ->    %q = convert (xor (quantize %y : u8), 0x80) : i8,
 //                                                       where bytes of unlike signs alone are multiplied
 //
-// Movements and maxima of windows choose among values and leave their order; quantising and dequantising by
-// one positive scale do so too, so that the order of both does not matter: results are the same bits. What is
-// quantised moves up to what computes it, and becomes the end of that kernel.
+// Movements, maxima of windows and bounds choose among values and leave their order; quantising and
+// dequantising by one positive scale do so too, so that the order of both does not matter: results are the
+// same bits. What is quantised moves up to what computes it, and becomes the end of that kernel.
 //
 // - Requires: constants folded.
 // - Establishes: between a quantisation and the next dequantisation there are no floats that are only moved.
@@ -24,6 +27,8 @@
 #include "compiler/target/product.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 
 namespace firn {
 namespace {
@@ -90,6 +95,46 @@ Value sink_dequantization(Instruction& instruction) {
   return dequantize_like(builder, moved(builder, instruction, {from->integers}), *from);
 }
 
+// Where a dim of the operand is in the result of an op that reorders elements; nothing: it is none of its dims.
+std::optional<int64_t> moved_dim(const Instruction& movement, int64_t dim) {
+  const std::vector<int64_t> from = movement.operand(0).type().static_dims(),
+                             to = movement.type().static_dims();
+  if (movement.is(Opcode::Reverse))
+    return contains(movement.attributes().ints("dims"), dim) ? std::nullopt : std::optional(dim);
+  if (movement.is(Opcode::Transpose))
+    return inverse_permutation(movement.attributes().ints("permutation"))[static_cast<size_t>(dim)];
+  if (!movement.is(Opcode::Reshape)) return std::nullopt;
+  auto before = [](const std::vector<int64_t>& dims, size_t end) {
+    return std::accumulate(dims.begin(), dims.begin() + static_cast<long>(end), int64_t{1},
+                           std::multiplies<>());
+  };
+  auto wanted = static_cast<size_t>(dim);
+  for (size_t d = 0; d < to.size(); ++d)
+    if (to[d] == from[wanted] && before(to, d) == before(from, wanted)) return static_cast<int64_t>(d);
+  return std::nullopt;
+}
+
+bool is_moved_constant(Value value) {
+  while (only_moves_first(*value.def)) value = value.def->operand(0);
+  return value.def->is(Opcode::Constant);
+}
+
+// The same of weights with a scale for each channel.
+Value sink_channel_scales(Instruction& instruction) {
+  if (!only_moves_first(instruction) || instruction.type().dtype != DType::F32) return {};
+  auto from = dequantized(instruction.operand(0));
+  if (!from || from->zero_point || from->shift != 0 || !from->scale || is_per_tensor(*from) ||
+      !is_moved_constant(from->integers) || !from->scale.def->is(Opcode::BroadcastInDim) ||
+      from->scale.def->operand(0).rank() != 1 || !instruction.type().is_static())
+    return {};
+  auto dim = moved_dim(instruction, from->scale.def->attributes().ints("dims")[0]);
+  if (!dim) return {};
+  GraphBuilder builder = builder_at(instruction);
+  Value numbers = builder.convert(moved(builder, instruction, {from->integers}), DType::F32);
+  Value scale = make_broadcast(builder, from->scale.def->operand(0), numbers.type(), {*dim});
+  return builder.op(Opcode::Multiply, {numbers, scale});
+}
+
 // The same of values that all stand for the same numbers.
 Value sink_concatenated(Instruction& concatenate) {
   if (!concatenate.is(Opcode::Concatenate) || concatenate.type().dtype != DType::F32) return {};
@@ -115,14 +160,43 @@ bool is_quantised_for_less(Value value) {
   return value.rank() > 0 && is_computed && (has_one_use(value) || dequantized(value));
 }
 
+// Bytes between bounds; those that hold all bytes of their type are none.
+Value bounded_bytes(GraphBuilder& builder, Value bytes, double low, double high) {
+  double least = is_signed(bytes.dtype()) ? -128 : 0;
+  if (low <= least && high >= least + 255) return bytes;
+  return builder.op(Opcode::Clamp, {builder.splat_like(bytes, low), bytes, builder.splat_like(bytes, high)});
+}
+
+// quantize(bound(dequantize(x))) = bound(x), of one scale and zero point.
+Value quantized_again(Instruction& convert, const Quantized& to) {
+  Bounded inner = bounded(to.y);
+  auto from = dequantized(inner.value);
+  if (!from || from->integers.dtype() != to.dtype || quantization_of(*from) != to.by ||
+      from->integers.type().dims != convert.type().dims)
+    return {};
+  GraphBuilder builder = builder_at(convert);
+  return bounded_bytes(builder, from->integers, quantized_number(to, inner.low),
+                       quantized_number(to, inner.high));
+}
+
+// Bounds of bytes that are quantised for this alone are those that they are quantised by.
+Value narrow_quantization(Instruction& clamp) {
+  if (!clamp.is(Opcode::Clamp) || !has_one_use(clamp.operand(1))) return {};
+  auto low = splat_value(clamp.operand(0)), high = splat_value(clamp.operand(2));
+  auto quantization = quantized(*clamp.operand(1).def);
+  if (!low || !high || !quantization) return {};
+  quantization->low = std::max(quantization->low, *low);
+  quantization->high = std::min(quantization->high, *high);
+  if (quantization->low > quantization->high) return {};
+  GraphBuilder builder = builder_at(clamp);
+  return quantize_like(builder, quantization->y, *quantization);
+}
+
 // quantize(move(y)) = move(quantize(y)), where y is computed for this alone.
 Value raise_quantization(Instruction& convert) {
   auto to = quantized(convert);
   if (!to || (to->dtype != DType::U8 && to->dtype != DType::I8)) return {};
-  if (auto from = dequantized(to->y); from && from->integers.dtype() == to->dtype &&
-                                      quantization_of(*from) == to->by &&
-                                      from->integers.type().dims == convert.type().dims)
-    return from->integers;
+  if (Value bytes = quantized_again(convert, *to)) return bytes;
   Instruction& movement = *to->y.def;
   bool joins = movement.is(Opcode::Concatenate);
   if (!has_one_use(to->y) || (!joins && !only_moves_first(movement)) || movement.is(Opcode::BroadcastInDim) ||
@@ -146,8 +220,8 @@ Value make_unsigned(Instruction& convert, const TargetInfo& target) {
       dot4_facts(target, Factor::S8, Factor::S8).form == ProductForm::Native)
     return {};
   ShiftedBytes shifted;
-  if (to->by.zero_point == 0 && is_non_negative(to->y))
-    to->low = 0;
+  if (to->by.zero_point == 0 && (to->low >= 0 || is_non_negative(to->y)))
+    to->low = std::max(to->low, 0.0);
   else
     shifted.shift = 128;
   to->by.zero_point += shifted.shift;
@@ -175,6 +249,19 @@ Value sink_shift(Instruction& instruction) {
   return shift_like(builder, moved(builder, instruction, bytes), *first);
 }
 
+// bound(shift(x)) = shift(bound(x))
+Value sink_shift_of_bounds(Instruction& clamp) {
+  if (!clamp.is(Opcode::Clamp) || clamp.type().dtype != DType::I8) return {};
+  auto low = splat_value(clamp.operand(0)), high = splat_value(clamp.operand(2));
+  auto shifted = shifted_bytes(clamp.operand(1));
+  if (!low || !high || !shifted) return {};
+  auto offset = static_cast<double>(shifted->shift);
+  GraphBuilder builder = builder_at(clamp);
+  Value bytes =
+      bounded_bytes(builder, shifted->bytes, std::max(0.0, *low + offset), std::max(0.0, *high + offset));
+  return shift_like(builder, bytes, *shifted);
+}
+
 // What is computed of shifted bytes is computed of those below the shift.
 Value undo_shift(Instruction& convert) {
   DType to = convert.type().dtype;
@@ -188,13 +275,22 @@ Value undo_shift(Instruction& convert) {
   return builder.convert(wide, to);
 }
 
-Value move(Instruction& instruction, const PassOptions& options) {
+Value move(Instruction& instruction, const PassOptions&) {
   for (Value operand : instruction.operands())
     if (!operand.type().is_tensor()) return {};
   if (Value value = sink_dequantization(instruction)) return value;
+  if (Value value = sink_channel_scales(instruction)) return value;
   if (Value value = sink_concatenated(instruction)) return value;
   if (Value value = raise_quantization(instruction)) return value;
+  return narrow_quantization(instruction);
+}
+
+Value choose_signs(Instruction& instruction, const PassOptions& options) {
+  if (Value value = move(instruction, options)) return value;
+  for (Value operand : instruction.operands())
+    if (!operand.type().is_tensor()) return {};
   if (Value value = sink_shift(instruction)) return value;
+  if (Value value = sink_shift_of_bounds(instruction)) return value;
   if (Value value = undo_shift(instruction)) return value;
   return options.target ? make_unsigned(instruction, *options.target) : Value{};
 }
@@ -202,7 +298,9 @@ Value move(Instruction& instruction, const PassOptions& options) {
 } // namespace
 
 bool move_quantization(Module& module, const PassOptions& options) {
-  return rewrite_module(module, options, move);
+  // Which numbers are left above zero is known when all bounds are where they belong.
+  bool changed = rewrite_module(module, options, move);
+  return rewrite_module(module, options, choose_signs) || changed;
 }
 
 } // namespace firn

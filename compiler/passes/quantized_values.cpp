@@ -1,6 +1,7 @@
 // Forms of quantised values.
 #include "compiler/passes/quantized_values.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace firn {
@@ -111,7 +112,7 @@ bool is_per_tensor(const Dequantized& value) {
   return is_spread_scalar(value.zero_point) && is_spread_scalar(value.scale);
 }
 
-std::optional<Quantized> quantized(const Instruction& convert) {
+std::optional<Quantized> quantized_scaled(const Instruction& convert) {
   if (!convert.is(Opcode::Convert) || !convert.operand(0).def->is(Opcode::Clamp)) return std::nullopt;
   DType dtype = convert.type().dtype;
   const Instruction& clamp = *convert.operand(0).def;
@@ -125,19 +126,32 @@ std::optional<Quantized> quantized(const Instruction& convert) {
     zero_point = *added;
     rounded = rounded.def->operand(0);
   }
-  if (!low || !high || !rounded.def->is(Opcode::RoundNearestEven)) return std::nullopt;
-  Value quotient = rounded.def->operand(0);
-  if (!quotient.def->is(Opcode::Divide)) return std::nullopt;
-  auto scale = splat_value(quotient.def->operand(1));
-  if (!scale || !(*scale >= kLeastScale && *scale <= kMostScale) || std::abs(zero_point) > 65536)
+  if (!low || !high || !rounded.def->is(Opcode::RoundNearestEven) || std::abs(zero_point) > 65536)
     return std::nullopt;
-  return Quantized{quotient.def->operand(0), {*scale, static_cast<int64_t>(zero_point)}, dtype, *low, *high};
+  return Quantized{rounded.def->operand(0), {1, static_cast<int64_t>(zero_point)}, dtype, *low, *high};
+}
+
+std::optional<Quantized> quantized(const Instruction& convert) {
+  auto found = quantized_scaled(convert);
+  if (!found || !found->y.def->is(Opcode::Divide)) return std::nullopt;
+  const Instruction& quotient = *found->y.def;
+  auto scale = splat_value(quotient.operand(1));
+  if (!scale || !(*scale >= kLeastScale && *scale <= kMostScale)) return std::nullopt;
+  found->y = quotient.operand(0);
+  found->by.scale = *scale;
+  return found;
 }
 
 Value quantize_like(GraphBuilder& builder, Value y, const Quantized& like) {
   Quantized scaled = like;
   scaled.y = builder.op(Opcode::Divide, {y, builder.splat_like(y, like.by.scale)});
   return quantize_scaled(builder, scaled);
+}
+
+double quantized_number(const Quantized& like, double y) {
+  float quotient = static_cast<float>(y) / static_cast<float>(like.by.scale);
+  float rounded = std::nearbyint(quotient) + static_cast<float>(like.by.zero_point);
+  return std::clamp(static_cast<double>(rounded), like.low, like.high);
 }
 
 Value quantize_scaled(GraphBuilder& builder, const Quantized& scaled) {
@@ -148,6 +162,25 @@ Value quantize_scaled(GraphBuilder& builder, const Quantized& scaled) {
   Value clamped = builder.op(Opcode::Clamp, {builder.splat_like(rounded, scaled.low), rounded,
                                              builder.splat_like(rounded, scaled.high)});
   return builder.convert(clamped, scaled.dtype);
+}
+
+Bounded bounded(Value value) {
+  const Instruction& def = *value.def;
+  auto number = [&](int i) {
+    auto splat = splat_value(def.operand(i));
+    return splat && !std::isnan(*splat) ? splat : std::nullopt;
+  };
+  if (def.is(Opcode::Clamp)) {
+    auto low = number(0), high = number(2);
+    if (low && high && *low <= *high) return {def.operand(1), *low, *high};
+  }
+  for (int i : {0, 1}) {
+    if (!def.is(Opcode::Maximum) && !def.is(Opcode::Minimum)) break;
+    auto bound = number(1 - i);
+    if (bound && def.is(Opcode::Maximum)) return {def.operand(i), *bound, INFINITY};
+    if (bound) return {def.operand(i), -INFINITY, *bound};
+  }
+  return {value};
 }
 
 std::optional<Quantization> quantization_of(const Dequantized& value) {

@@ -8,6 +8,8 @@
 
 #include "compiler/passes/match.h"
 
+#include <cmath>
+
 namespace firn {
 
 struct Centered {
@@ -48,9 +50,20 @@ struct Quantized {
   double low = 0, high = 0; // of the integers
 };
 std::optional<Quantized> quantized(const Instruction& convert);
+// The same of y that is divided by the scale already, which is one.
+std::optional<Quantized> quantized_scaled(const Instruction& convert);
 Value quantize_like(GraphBuilder& builder, Value y, const Quantized& like);
+// The integer that such a number becomes, which may be infinite and is not NaN.
+double quantized_number(const Quantized& like, double y);
 // Of y that is divided by the scale already.
 Value quantize_scaled(GraphBuilder& builder, const Quantized& scaled);
+
+// A value and the numbers that it is kept between.
+struct Bounded {
+  Value value;
+  double low = -INFINITY, high = INFINITY;
+};
+Bounded bounded(Value value);
 
 // The constants of a dequantised value, if it has them: a zero point and a normal scale above zero.
 std::optional<Quantization> quantization_of(const Dequantized& value);

@@ -101,9 +101,8 @@ bool has_polyphase_kernel(const Instruction& convolution, int block) {
   if (!convolution.type().is_static() || !convolution.operand(0).type().is_static()) return false;
   auto phases = ConvolutionPhases::of(convolution);
   if (!phases || convolution.attributes().integer("groups", 1) != 1) return false;
-  for (const Type* type :
-       {&convolution.operand(0).type(), &convolution.operand(1).type(), &convolution.type()})
-    if (!sums_in_f32(type->dtype)) return false;
+  DType lhs = convolution.operand(0).dtype(), rhs = convolution.operand(1).dtype();
+  if (!accumulator_of(lhs, rhs, convolution.type().dtype)) return false;
   return convolution.operand(1).dim(0) % block == 0 && is_known(convolution.operand(1));
 }
 

@@ -6,7 +6,8 @@
 namespace firn::plan {
 
 bool PolyphaseConvolution::applies(const Instruction& convolution, Value filter, int lanes) {
-  return is_float(convolution.type().dtype) && is_packable_constant(filter) &&
+  DType result = convolution.type().dtype;
+  return (is_float(result) || result == DType::I32) && is_packable_constant(filter) &&
          convolution.attributes().integer("groups", 1) == 1 && filter.dim(0) % lanes == 0 &&
          ConvolutionPhases::of(convolution);
 }

@@ -127,20 +127,23 @@ TEST_CASE("kernels of narrow types in few bytes of code", "[lower][typed]") {
 }
 
 // Phases of a transposed convolution are a convolution over all channels.
-TEST_CASE("transposed convolutions of bf16", "[lower][typed]") {
-  for (std::string cpu : {"native", "x86-64-v3", "x86-64"})
-    for (std::string plan : {"polyphase", "elements"}) {
-      int block = target_of("", cpu).channel_block();
-      std::string layout = "{0,1,2,3:1x" + std::to_string(block) + "}", filters = std::to_string(2 * block),
-                  in = "bf16[1,9,5,6]" + layout, out = "f32[1," + filters + ",10,12]";
-      expect_lowered_module(
-          "module @m { func @main(%x: bf16[1,9,5,6]) -> (" + out + ") { %w = " +
-              random_constant(2 * block * 9 * 16, 7) + " : bf16[" + filters + ",9,4,4] %i = copy %x : " + in +
-              " %c = convolution %i, %w {window = 4x4 pad 2_2x2_2 input_dilate 2x2, groups = "
-              "1, result = f32, plan = \"" +
-              plan + "\"} : " + out + layout + " %r = copy %c : " + out + " return %r } }",
-          options_for(kBf16, {cpu}));
-    }
+TEST_CASE("transposed convolutions of narrow types", "[lower][typed]") {
+  for (const Types& types : {kBf16, kUnlikeBytes, kSignedBytes})
+    for (std::string cpu : {"native", "x86-64-v3", "x86-64", "neoverse-n1"})
+      for (std::string plan : {"polyphase", "elements"}) {
+        if (cpus_for(types.lhs, {cpu}).empty()) continue;
+        int block = target_of("", cpu).channel_block();
+        std::string layout = "{0,1,2,3:1x" + std::to_string(block) + "}", filters = std::to_string(2 * block),
+                    in = types.lhs + "[1,9,5,6]", out = types.result + "[1," + filters + ",10,12]";
+        expect_lowered_module("module @m { func @main(%x: " + in + ") -> (" + out +
+                                  ") { %w = " + extreme_constant(types.rhs, 2 * block * 9 * 16, 7) + " : " +
+                                  types.rhs + "[" + filters + ",9,4,4] %i = copy %x : " + in + layout +
+                                  " %c = convolution %i, %w {window = 4x4 pad 2_2x2_2 input_dilate 2x2, "
+                                  "groups = 1, result = " +
+                                  types.result + ", plan = \"" + plan + "\"} : " + out + layout +
+                                  " %r = copy %c : " + out + " return %r } }",
+                              options_for(types, {cpu}));
+      }
 }
 
 // Results of 1x1 convolutions may lie over their inputs: words of four channels are read before they are
