@@ -15,6 +15,7 @@
 #include "compiler/passes/fold_constants.h"
 
 #include "compiler/graph/evaluate.h"
+#include "compiler/graph/widening.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
@@ -129,15 +130,6 @@ int64_t added_bytes(const Instruction& instruction) {
 bool is_small_beside(Stored result, Stored operands, FoldedSize size) {
   return size == FoldedSize::Bytes ? result.bytes <= operands.bytes
                                    : result.elements <= 4 * operands.elements;
-}
-
-// Whether bytes become something wider: they are the integers of quantised weights, but where they are a
-// vector.
-bool widens_bytes(const Instruction& instruction) {
-  const Type &from = instruction.num_operands() == 1 ? instruction.operand(0).type() : instruction.type(),
-             &to = instruction.type();
-  return instruction.is(Opcode::Convert) && is_integer(from.dtype) && from.dtype != DType::Bool &&
-         bit_width(from.dtype) <= 8 && bit_width(to.dtype) > 8 && from.rank() > 1;
 }
 
 bool is_worth_folding(const Instruction& instruction, FoldedSize size, const PassOptions& options,

@@ -3,6 +3,7 @@
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/graph/evaluate.h"
+#include "compiler/graph/widening.h"
 
 #include <algorithm>
 
@@ -70,7 +71,7 @@ bool NodeContext::usable(const Values& operands) const {
 // Replaces an instruction on constants by its value, and records what is known of integers made of symbolic
 // dims.
 Instruction* NodeContext::folded(Instruction* made) {
-  if (made->num_results() != 1 || !made->type().is_tensor()) return made;
+  if (made->num_results() != 1 || !made->type().is_tensor() || widens_bytes(*made)) return made;
   LiteralRef literal;
   bool foldable = may_fold(made->type());
   std::vector<LiteralRef> operands;
