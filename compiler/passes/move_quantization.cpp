@@ -95,7 +95,7 @@ Value sink_dequantization(Instruction& instruction) {
   return dequantize_like(builder, moved(builder, instruction, {from->integers}), *from);
 }
 
-// Where a dim of the operand is in the result of an op that reorders elements; nothing: it is none of its dims.
+// Where a dim of the operand is in the result of an op that reorders elements; nothing: it is no dim of it.
 std::optional<int64_t> moved_dim(const Instruction& movement, int64_t dim) {
   const std::vector<int64_t> from = movement.operand(0).type().static_dims(),
                              to = movement.type().static_dims();

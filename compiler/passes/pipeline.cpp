@@ -29,6 +29,7 @@ constexpr PassStep kSteps[] = {
     {"project-recurrent-inputs", true, "before simplify-dots, for the dots it makes"},
     {"simplify-dots", false, "after sinking, which moves transposes into the operands of dots"},
     {kCleanup, false, "folds the weights that scales and transposes were moved into"},
+    {"requantise-in-integers,eliminate-dead-code", true, "when scales and biases are constants"},
     {"multiply-in-bf16,eliminate-dead-code", true, "when weights are constants in their final form"},
     {"inline-composites", true,
      "what has no kernel of its own must be plain ops before layouts and fusion see it"},

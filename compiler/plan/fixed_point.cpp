@@ -1,0 +1,113 @@
+// Multipliers, offsets and shifts of rounding in integers.
+#include "compiler/plan/fixed_point.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace firn::plan {
+namespace {
+
+constexpr int kMultiplierBits = 15;
+constexpr double kMostMultiplier = (1 << kMultiplierBits) - 1;
+constexpr double kMostSum = 1 << 30; // leaves room for every order of addition
+constexpr int kMostShift = 30;
+constexpr double kMostResult = 512;                 // beyond it all numbers are the same bytes
+constexpr double kSeen = 0.25, kUnseen = 1.0 / 256; // steps that may be lost, and for one shift for all
+
+// One channel.
+class Channel {
+public:
+  Channel(const std::vector<FixedPointTerm>& terms, size_t channel, double bias)
+      : terms_(terms), channel_(channel), bias_(bias) {}
+
+  // So many bits that what is above them, times a multiplier, is within the largest sum.
+  static int cut(const FixedPointTerm& term) {
+    return std::max(0, std::ilogb(std::max(term.most, 1.0)) + 1 - kMultiplierBits);
+  }
+
+  double multiplier(const FixedPointTerm& term, int shift) const {
+    return std::nearbyint(std::ldexp(factor(term), shift + cut(term)));
+  }
+  double offset(int shift) const { return std::nearbyint(std::ldexp(bias_ + 0.5, shift)); }
+
+  bool fits(int shift) const {
+    double sum = std::abs(offset(shift));
+    for (const FixedPointTerm& term : terms_) {
+      double most = std::abs(multiplier(term, shift));
+      if (!(most <= kMostMultiplier)) return false;
+      sum += std::ldexp(term.most * most, -cut(term)) + 1;
+    }
+    return sum <= kMostSum;
+  }
+
+  // How far the sum may be from what is rounded, where it is near the numbers of bytes.
+  double loss(int shift) const {
+    double loss = std::ldexp(0.5, -shift);
+    for (const FixedPointTerm& term : terms_) {
+      double exact = std::ldexp(factor(term), shift + cut(term)),
+             wrong = std::abs(multiplier(term, shift) - exact) / std::max(std::abs(exact), 1e-300);
+      double largest = term.most * std::abs(factor(term));
+      if (terms_.size() == 1) largest = std::min(largest, kMostResult + std::abs(bias_));
+      loss += wrong * largest + (cut(term) > 0 ? std::ldexp(1, -shift) : 0);
+    }
+    return loss;
+  }
+
+  // The largest that fits; below 0: none.
+  int best_shift() const {
+    int shift = kMostShift;
+    while (shift >= 0 && !fits(shift)) --shift;
+    return shift;
+  }
+
+private:
+  double factor(const FixedPointTerm& term) const { return term.factors[channel_]; }
+
+  const std::vector<FixedPointTerm>& terms_;
+  size_t channel_;
+  double bias_;
+};
+
+bool are_finite(const std::vector<double>& numbers) {
+  return std::all_of(numbers.begin(), numbers.end(), [](double number) { return std::isfinite(number); });
+}
+
+} // namespace
+
+bool wants_fixed_point(const TargetInfo& target) {
+  return !target.has_float;
+}
+
+std::optional<FixedPoint> choose_fixed_point(const std::vector<FixedPointTerm>& terms,
+                                             const std::vector<double>& biases) {
+  FixedPoint chosen;
+  if (biases.empty() || !are_finite(biases)) return std::nullopt;
+  for (const FixedPointTerm& term : terms) {
+    if (!are_finite(term.factors)) return std::nullopt;
+    chosen.terms.push_back({Channel::cut(term), {}});
+  }
+  for (size_t c = 0; c < biases.size(); ++c) {
+    Channel channel(terms, c, biases[c]);
+    int shift = channel.best_shift();
+    if (shift < 0 || channel.loss(shift) > kSeen) return std::nullopt;
+    chosen.shifts.push_back(shift);
+  }
+  int64_t least = *std::min_element(chosen.shifts.begin(), chosen.shifts.end());
+  bool has_one_shift = true;
+  for (size_t c = 0; c < biases.size(); ++c) {
+    Channel channel(terms, c, biases[c]);
+    auto shift = static_cast<int>(least);
+    has_one_shift &= chosen.shifts[c] == least || (channel.fits(shift) && channel.loss(shift) <= kUnseen);
+  }
+  for (size_t c = 0; c < biases.size(); ++c) {
+    Channel channel(terms, c, biases[c]);
+    auto shift = static_cast<int>(has_one_shift ? least : chosen.shifts[c]);
+    chosen.offsets.push_back(static_cast<int64_t>(channel.offset(shift)));
+    for (size_t i = 0; i < terms.size(); ++i)
+      chosen.terms[i].multipliers.push_back(static_cast<int64_t>(channel.multiplier(terms[i], shift)));
+  }
+  if (has_one_shift) chosen.shifts.assign(1, least);
+  return chosen;
+}
+
+} // namespace firn::plan
