@@ -14,36 +14,10 @@ import re
 import subprocess
 import sys
 
+from onnx_messages import fields
+
 FOLDERS = ("node", "simple", "pytorch-converted", "pytorch-operator")
 BEGIN, END = "<!-- totals of tests/conformance -->\n", "<!-- end of totals -->\n"
-
-
-def fields(data):
-    """The fields of a message of protobuf that are messages or text: (number, bytes)."""
-    at = 0
-
-    def varint():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                return value
-
-    while at < len(data):
-        tag = varint()
-        kind = tag & 7
-        if kind == 0:
-            varint()
-        elif kind == 2:
-            size = varint()
-            yield tag >> 3, data[at:at + size]
-            at += size
-        else:
-            at += 8 if kind == 1 else 4
 
 
 def operators(graph):

@@ -18,10 +18,8 @@ import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 
+from onnx_messages import TYPES, read_tensor
 
-# By TensorProto's number of the type: bytes of an element, and how Python's struct reads it.
-TYPES = {1: (4, "f"), 2: (1, "B"), 3: (1, "b"), 4: (2, "H"), 5: (2, "h"), 6: (4, "i"), 7: (8, "q"), 9: (1, "?"), 10: (2, "e"),
-         11: (8, "d"), 12: (4, "I"), 13: (8, "Q")}
 
 # Every program is this one and an object: it reads all inputs, runs, and writes all outputs.
 PROGRAM = r"""
@@ -60,59 +58,14 @@ class Skipped(Exception):
     pass
 
 
-def varints(data):
-    at = 0
-    while at < len(data):
-        value = shift = 0
-        while True:
-            byte = data[at]
-            at += 1
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                break
-        yield value - (1 << 64) if value >> 63 else value
-
-
-def read_tensor(path):
-    """The type and the raw bytes of a stored tensor."""
-    with open(path, "rb") as file:
-        data = file.read()
-    at, kind, raw, numbers = 0, None, None, {}
-    while at < len(data):
-        tag, size = data[at], 1
-        at += 1
-        if tag & 7 == 0:
-            end = at
-            while data[end] >= 128:
-                end += 1
-            value = next(varints(data[at:end + 1]))
-            at = end + 1
-            if tag >> 3 == 2:
-                kind = value
-            numbers.setdefault(tag >> 3, []).append(value)
-            continue
-        if tag & 7 != 2:
-            raise Skipped("no plain tensor")
-        end = at
-        while data[end] >= 128:
-            end += 1
-        size = next(varints(data[at:end + 1]))
-        body = data[end + 1:end + 1 + size]
-        at = end + 1 + size
-        if tag >> 3 == 9:
-            raw = body
-        elif tag >> 3 in (4, 10):  # floats and doubles lie as they are
-            raw = body
-        elif tag >> 3 in (5, 7, 11):
-            numbers.setdefault(tag >> 3, []).extend(varints(body))
-    if kind not in TYPES:
+def stored_tensor(path):
+    """The type and the raw bytes."""
+    tensor = read_tensor(path)
+    if tensor is None:
+        raise Skipped("no plain tensor")
+    if tensor.raw is None:
         raise Skipped("elements that are no numbers of whole bytes")
-    if raw is None:
-        values = numbers.get(5, []) + numbers.get(7, []) + numbers.get(11, [])
-        size = TYPES[kind][0]  # halves are stored as their bits
-        raw = b"".join((value & ((1 << 8 * size) - 1)).to_bytes(size, "little") for value in values)
-    return kind, raw
+    return tensor.type, tensor.raw
 
 
 def difference(kind, got, want):
@@ -149,7 +102,7 @@ class Machine:
     def check(self, case):
         name = os.path.basename(case)
         sets = [os.path.join(case, d) for d in sorted(os.listdir(case)) if d.startswith("test_data_set_")]
-        stored = [[read_tensor(os.path.join(s, f"{what}_{i}.pb")) for i in range(
+        stored = [[stored_tensor(os.path.join(s, f"{what}_{i}.pb")) for i in range(
             sum(f.startswith(what + "_") for f in os.listdir(s)))] for s in sets[:1] for what in ("input", "output")]
         if not stored:
             raise Skipped("no data")

@@ -8,42 +8,8 @@ import re
 import subprocess
 import sys
 
-
-def varint(data, at):
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        shift += 7
-        if byte < 128:
-            return value, at
-
-
-def tensor_header(path):
-    """Name and dims of a TensorProto."""
-    with open(path, "rb") as file:
-        data = file.read()
-    name, dims, at = "", [], 0
-    while at < len(data):
-        key, at = varint(data, at)
-        field, wire = key >> 3, key & 7
-        if wire == 0:
-            value, at = varint(data, at)
-            if field == 1:
-                dims.append(value)
-        elif wire == 2:
-            size, at = varint(data, at)
-            if field == 8:
-                name = data[at:at + size].decode()
-            inner = at
-            while field == 1 and inner < at + size:
-                value, inner = varint(data, inner)
-                dims.append(value)
-            at += size
-        else:
-            at += 8 if wire == 1 else 4
-    return name, dims
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "conformance"))
+from onnx_messages import read_tensor  # noqa: E402
 
 
 def bound_dims(firn, model, folder):
@@ -55,7 +21,7 @@ def bound_dims(firn, model, folder):
         dims = re.search(r"\[(.*)\]", value["type"])
         if not dims or not os.path.exists(path):
             continue
-        for name, extent in zip(dims.group(1).split(","), tensor_header(path)[1]):
+        for name, extent in zip(dims.group(1).split(","), read_tensor(path).dims):
             if not name.isdigit():
                 values[name] = extent
     return [f"{name}={extent}" for name, extent in values.items()]
