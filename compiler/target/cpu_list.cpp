@@ -1,4 +1,4 @@
-// Names with features, and the order of CPUs in one object.
+// The order of CPUs in one object, and which of them fit together.
 #include "compiler/target/cpu_list.h"
 
 #include <algorithm>
@@ -6,19 +6,6 @@
 
 namespace firn {
 namespace {
-
-// "v8.2a" of "armv8.2-a"; empty for other names.
-std::string arm_architecture(std::string_view name) {
-  bool is_one = (name.starts_with("armv8") || name.starts_with("armv9")) && name.ends_with("-a");
-  return is_one ? std::string(name.substr(3, name.size() - 5)) + "a" : "";
-}
-
-// "+a,+b" of "+a+b".
-std::string feature_list(std::string_view text) {
-  std::string list;
-  for (char c : text) list += c == '+' && !list.empty() ? std::string(",+") : std::string(1, c);
-  return list;
-}
 
 Result check_pair(const NamedTarget& first, const NamedTarget& second) {
   const TargetInfo &a = first.target, &b = second.target;
@@ -36,27 +23,15 @@ Result check_pair(const NamedTarget& first, const NamedTarget& second) {
 
 } // namespace
 
-Expected<NamedTarget> find_named_target(std::string_view triple, std::string_view name) {
-  size_t end = std::min(name.find('+'), name.size());
-  std::string cpu(name.substr(0, end)), features = feature_list(name.substr(end));
-  if (std::string version = arm_architecture(cpu); !version.empty()) {
-    cpu = "generic";
-    features = "+" + version + (features.empty() ? "" : "," + features);
-    if (triple.empty()) triple = "aarch64-unknown-linux-gnu";
-  }
-  auto target = find_target(triple, cpu, features);
-  if (!target) return target.error();
-  return NamedTarget{std::string(name), std::move(*target)};
-}
-
 Expected<std::vector<NamedTarget>> find_targets(std::string_view triple, std::span<const std::string> names) {
   std::vector<NamedTarget> targets;
   for (const std::string& name : names) {
-    auto target = find_named_target(triple, name);
+    auto target = find_target(triple, name, "");
     if (!target) return target.error();
+    NamedTarget named{name, std::move(*target)};
     for (const NamedTarget& other : targets)
-      if (Result fits = check_pair(other, *target); !fits) return fits.error();
-    targets.push_back(std::move(*target));
+      if (Result fits = check_pair(other, named); !fits) return fits.error();
+    targets.push_back(std::move(named));
   }
   std::stable_sort(targets.begin(), targets.end(), [](const NamedTarget& a, const NamedTarget& b) {
     if (a.target.vector_bits != b.target.vector_bits) return a.target.vector_bits > b.target.vector_bits;

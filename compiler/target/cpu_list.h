@@ -13,12 +13,8 @@ struct NamedTarget {
   TargetInfo target;
 };
 
-// A CPU by a name that -mcpu takes, or an ARM architecture (armv8-a, armv8.2-a, armv9-a), and features behind
-// it: "x86-64-v3+avxvnni".
-Expected<NamedTarget> find_named_target(std::string_view triple, std::string_view name);
-
-// Those CPUs, the most able first: the order in which a program takes the first that its own CPU can follow.
-// All but the first have vectors as long as the first one's. What cannot lie in one object is a usage error:
+// The CPUs of these names (find_target), the most able first: the order in which a program takes the first
+// that its own CPU can follow. All but the first have vectors as long as the first one's. What cannot lie in one object is a usage error:
 // other architectures, two CPUs that ask for the same features.
 Expected<std::vector<NamedTarget>> find_targets(std::string_view triple, std::span<const std::string> names);
 

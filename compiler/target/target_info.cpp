@@ -141,6 +141,40 @@ void set_cache_facts(TargetInfo& machine, const CpuRow* row) {
   machine.memory_bytes_per_cycle = row->memory_bytes_per_cycle;
 }
 
+// What -mcpu says, in LLVM's words.
+struct CpuName {
+  std::string cpu, features;
+  bool is_arm_architecture = false;
+};
+
+// "v8.2a" of "armv8.2-a"; empty for other names.
+std::string arm_architecture(std::string_view name) {
+  bool is_one = (name.starts_with("armv8") || name.starts_with("armv9")) && name.ends_with("-a");
+  return is_one ? std::string(name.substr(3, name.size() - 5)) + "a" : "";
+}
+
+// The features that are part of a name, "a+b+c", come before the further ones.
+CpuName split_cpu_name(std::string_view name, std::string_view features) {
+  size_t end = std::min(name.find('+'), name.size());
+  CpuName result{std::string(name.substr(0, end)), "", false};
+  auto append = [&](std::string_view feature) {
+    if (feature.empty()) return;
+    if (!result.features.empty()) result.features += ',';
+    result.features += feature;
+  };
+  if (std::string version = arm_architecture(result.cpu); !version.empty()) {
+    result.cpu = "generic";
+    result.is_arm_architecture = true;
+    append("+" + version);
+  }
+  for (size_t next; end < name.size(); end = next) {
+    next = std::min(name.find('+', end + 1), name.size());
+    append(name.substr(end, next - end));
+  }
+  append(features);
+  return result;
+}
+
 } // namespace
 
 TargetInfo with_vectors_of(TargetInfo machine, const TargetInfo& widest) {
@@ -153,7 +187,9 @@ TargetInfo with_vectors_of(TargetInfo machine, const TargetInfo& widest) {
 
 Expected<TargetInfo> find_target(std::string_view triple, std::string_view cpu, std::string_view features) {
   initialise_llvm_targets();
-  auto triple_found = choose_triple(triple, cpu);
+  const CpuName asked = split_cpu_name(cpu, features);
+  if (triple.empty() && asked.is_arm_architecture) triple = "aarch64-unknown-linux-gnu";
+  auto triple_found = choose_triple(triple, asked.cpu);
   if (!triple_found) return triple_found.error();
   const llvm::Triple& chosen = *triple_found;
   std::string message;
@@ -163,11 +199,11 @@ Expected<TargetInfo> find_target(std::string_view triple, std::string_view cpu, 
   machine.triple = chosen.str();
   machine.arch = arch_of(chosen);
   machine.pointer_bits = chosen.isArch64Bit() ? 64 : 32;
-  machine.cpu = cpu.empty() ? default_cpu(chosen) : std::string(cpu);
+  machine.cpu = asked.cpu.empty() ? default_cpu(chosen) : asked.cpu;
   // LLVM's generic x86 is one of 32 bits.
   if (machine.arch == Arch::X86_64 && machine.cpu == "generic") machine.cpu = "x86-64";
   std::string base = platform_features(chosen, machine.cpu);
-  if (cpu == "native") {
+  if (asked.cpu == "native") {
     llvm::Triple host_triple(llvm::sys::getDefaultTargetTriple());
     if (host_triple.getArch() != chosen.getArch()) {
       return usage_error("cpu 'native' needs a target of the host's architecture, not " + machine.triple);
@@ -178,7 +214,7 @@ Expected<TargetInfo> find_target(std::string_view triple, std::string_view cpu, 
   std::unique_ptr<llvm::MCSubtargetInfo> plain(target->createMCSubtargetInfo(machine.triple, "", ""));
   FIRN_CHECK(plain, "LLVM has no features for " + machine.triple);
   if (!plain->isCPUStringValid(machine.cpu)) return unknown_cpu(*target, *plain, machine);
-  auto chosen_features = choose_features(*target, machine, base, features);
+  auto chosen_features = choose_features(*target, machine, base, asked.features);
   if (!chosen_features) return chosen_features.error();
   machine.features = chosen_features->text;
 

@@ -47,6 +47,22 @@ TEST_CASE("every row of the CPU table is a CPU that LLVM knows", "[target]") {
   }
 }
 
+TEST_CASE("a CPU's name may hold features, and may be an ARM architecture", "[target]") {
+  auto same = [](std::string_view name, std::string_view triple, std::string_view cpu,
+                 std::string_view features) {
+    auto target = find_target("", name, ""), wanted = find_target(triple, cpu, features);
+    INFO(name);
+    REQUIRE(target);
+    REQUIRE(wanted);
+    CHECK(target->arch == wanted->arch);
+    CHECK(target->cpu == wanted->cpu);
+    CHECK(target->required_cpu_features == wanted->required_cpu_features);
+  };
+  same("x86-64-v2+avx+f16c", "x86_64-linux-gnu", "x86-64-v2", "+avx,+f16c");
+  same("armv8-a", "aarch64-linux-gnu", "generic", "");
+  same("armv8.2-a+dotprod", "aarch64-linux-gnu", "generic", "+v8.2a,+dotprod");
+}
+
 static std::string refusal(std::string_view triple, std::string_view cpu, std::string_view features) {
   auto target = find_target(triple, cpu, features);
   INFO(triple << " " << cpu << " " << features);
@@ -68,6 +84,8 @@ TEST_CASE("unknown names are usage errors that name near ones", "[target]") {
   contains(refusal("x86_64-linux-gnu", "", "+neon2"), "'neon2' is not known");
   contains(refusal("x86_64-linux-gnu", "", "+avx512vni"), "did you mean 'avx512vnni'");
   contains(refusal("x86_64-linux-gnu", "", "+sse4"), "did you mean 'sse4.1' or 'sse4.2'?");
+  contains(refusal("x86_64-linux-gnu", "x86-64-v3+avx512vni", ""), "did you mean 'avx512vnni'");
+  contains(refusal("aarch64-linux-gnu", "armv8.77-a", ""), "v8.77a");
   contains(refusal("aarch64-linux-gnu", "native", ""), "needs a target of the host's architecture");
 }
 
