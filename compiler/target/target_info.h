@@ -74,8 +74,8 @@ struct TargetInfo {
 
 // `triple` empty: the host's. `cpu` empty: the default of the architecture (x86-64-v3, armv8-a generic, ...);
 // "native": the host's cpu with its features; armv8-a, armv8.2-a, armv9-a, ...: any of that architecture, on
-// AArch64 where no triple says otherwise. Features may follow: "x86-64-v3+avxvnni". `features`: further ones of
-// LLVM, "+f16c,-fma". Unknown names are usage errors that list choices.
+// AArch64 where no triple says otherwise. Features may follow: "x86-64-v3+avxvnni". `features`: further ones
+// of LLVM, "+f16c,-fma". Unknown names are usage errors that list choices.
 Expected<TargetInfo> find_target(std::string_view triple, std::string_view cpu, std::string_view features);
 
 // The machine with vectors as long as those of `widest`, of the same architecture and with wider registers or
