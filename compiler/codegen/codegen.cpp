@@ -5,8 +5,8 @@
 #include "compiler/codegen/elf_file.h"
 #include "compiler/codegen/legalise.h"
 #include "compiler/codegen/machine.h"
+#include "compiler/codegen/module_emitter.h"
 #include "compiler/codegen/object_file.h"
-#include "compiler/codegen/program_emitter.h"
 #include "compiler/codegen/run_guarded.h"
 
 #include <llvm/IR/LLVMContext.h>

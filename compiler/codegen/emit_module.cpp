@@ -1,0 +1,130 @@
+// The module of an object: the code of its programs for every CPU, and the functions around them.
+#include "compiler/codegen/entry_emitter.h"
+#include "compiler/codegen/module_emitter.h"
+#include "compiler/kernel/text.h"
+
+#include <llvm/TargetParser/Triple.h>
+
+#include <map>
+
+namespace firn::codegen {
+
+using namespace kernel;
+
+namespace {
+
+// Emits the programs of one module.
+class ModuleEmitter {
+public:
+  ModuleEmitter(EmittedModule& result, const CodegenOptions& options,
+                std::span<const TargetFeatures> features)
+      : result_(result), options_(options), features_(features) {}
+
+  void emit(const Program& program, bool embed_weights) {
+    const Program* prepare = options_.prepare;
+    if (options_.has_choice())
+      emit_choices(program, prepare ? nullptr : &embed_weights);
+    else
+      emit_program(program, options_.run_symbol, 0, prepare ? nullptr : &embed_weights);
+    if (prepare) emit_program(*prepare, options_.prepare_symbol, options_.variants.size(), &embed_weights);
+    if (options_.has_choice()) gather_equal_kernels(program);
+  }
+
+private:
+  const Program& program_of(const Program& first, size_t variant) const {
+    return variant == 0 ? first : *options_.variants[variant - 1].program;
+  }
+
+  // Functions of kernels with the same text, and those of their tasks.
+  void gather_equal_kernels(const Program& program) {
+    std::map<std::string, std::vector<CpuFunction>> kernels, tasks;
+    auto gather = [&](const Program& own, size_t variant) {
+      for (const auto& kernel : own.kernels) {
+        std::string text = kernel_text(*kernel, /*anonymous=*/true);
+        uint64_t features = options_.target_of(variant).required_cpu_features;
+        if (kernel->tasks > 1) tasks[text].push_back({task_symbol(*kernel), features});
+        if (kernel->is_for_least) features = options_.least_target().required_cpu_features;
+        kernels[std::move(text)].push_back({kernel_symbol(*kernel), features});
+      }
+    };
+    for (size_t variant = options_.variants.size() + 1; variant-- > 0;) {
+      gather(program_of(program, variant), variant);
+      for (const HotCode& hot : options_.hot)
+        if (hot.variant == variant) gather(*hot.program, variant);
+    }
+    for (auto* groups : {&kernels, &tasks}) // tasks call kernels
+      for (auto& [text, functions] : *groups)
+        if (functions.size() > 1) result_.equal_kernels.push_back(std::move(functions));
+  }
+
+  // `embed_weights`: as of emit_module, for the program whose constants the object holds.
+  void emit_program(const Program& program, const std::string& symbol, size_t variant,
+                    const bool* embed_weights) {
+    ModuleContext context = this->context(variant);
+    ModuleContext least = this->context(options_.variants.size());
+    codegen::emit_program(context, least, program, options_, symbol,
+                          options_.profile && &program != options_.prepare);
+    if (embed_weights) emit_weights(context, program, options_, *embed_weights);
+    result_.entry_symbols.push_back(symbol);
+    for (const auto& kernel : program.kernels) {
+      result_.kernel_symbols.push_back(kernel_symbol(*kernel));
+      if (kernel->tasks > 1) result_.task_symbols.push_back(task_symbol(*kernel));
+    }
+  }
+
+  ModuleContext context(size_t variant) const {
+    llvm::Module& module = *result_.module;
+    bool elf = llvm::Triple(options_.target.triple).isOSBinFormatELF();
+    std::string suffix = options_.variants.empty() ? "" : "." + std::to_string(variant);
+    return {module.getContext(),
+            module,
+            options_.target_of(variant),
+            features_[variant],
+            elf ? ".text.firn." + options_.section_suffix : "",
+            suffix};
+  }
+
+  llvm::Function* emit_entry(const Program& program, const std::string& symbol, size_t variant) {
+    emit_program(program, symbol, variant, nullptr);
+    llvm::Function* entry = result_.module->getFunction(symbol);
+    entry->setLinkage(llvm::GlobalValue::InternalLinkage);
+    entry->setVisibility(llvm::GlobalValue::DefaultVisibility);
+    entry->addFnAttr(llvm::Attribute::NoInline);
+    return entry;
+  }
+
+  // The code of every CPU and of certain extents, and the function that calls what the call asks for.
+  void emit_choices(const Program& program, const bool* embed_weights) {
+    std::vector<llvm::Function*> entries, hot;
+    for (size_t variant = 0; variant <= options_.variants.size(); ++variant)
+      entries.push_back(
+          emit_entry(program_of(program, variant), "firn.run." + std::to_string(variant), variant));
+    for (const HotCode& code : options_.hot)
+      hot.push_back(emit_entry(*code.program, "firn.run.hot." + std::to_string(hot.size()), code.variant));
+    // Of the least able CPU, whose code finds the weights for all.
+    ModuleContext context = this->context(options_.variants.size());
+    emit_choice(context, options_, entries, hot);
+    if (embed_weights) emit_weights(context, program, options_, *embed_weights);
+    result_.entry_symbols.push_back(options_.run_symbol);
+  }
+
+  EmittedModule& result_;
+  const CodegenOptions& options_;
+  std::span<const TargetFeatures> features_;
+};
+
+} // namespace
+
+EmittedModule emit_module(const Program& program, const CodegenOptions& options,
+                          std::span<const TargetFeatures> features, const llvm::DataLayout& layout,
+                          llvm::LLVMContext& context, bool embed_weights) {
+  EmittedModule result;
+  result.module = std::make_unique<llvm::Module>("firn", context);
+  result.module->setTargetTriple(options.target.triple);
+  result.module->setDataLayout(layout);
+  result.module->setPICLevel(llvm::PICLevel::BigPIC);
+  ModuleEmitter(result, options, features).emit(program, embed_weights);
+  return result;
+}
+
+} // namespace firn::codegen
