@@ -33,6 +33,11 @@ constexpr int kCompactSums = 12;
 // What k_interleave is worth it for, of a contraction's cycles.
 constexpr double kInterleaveGain = 0.03;
 
+// Narrow factors in general registers, several to a word.
+bool is_of_words(const ProductFacts& product, const TargetInfo& target) {
+  return target.vector_bits == 0 && product.form != ProductForm::Native;
+}
+
 // Cycles of one step of a rows x registers tile. Where a scalar operand cannot be folded into the FMA
 // it costs a load; where it can, every FMA that folds it loads it again, which two loads per cycle cover.
 // What widens narrow factors runs beside their products.
@@ -41,7 +46,8 @@ double step_cycles(int rows, int registers, int accumulator_splits, const Produc
   int parts = target.vector_parts;
   double compute = static_cast<double>(rows) * registers * parts * product.instructions / target.fma_pipes;
   double loads = (rows + registers * parts) / target.loads_per_cycle;
-  double latency = std::min(product.instructions, 2.0) * target.fma_latency / accumulator_splits;
+  int latency_of_sum = is_of_words(product, target) ? 1 : target.fma_latency;
+  double latency = std::min(product.instructions, 2.0) * latency_of_sum / accumulator_splits;
   if (parts > 1 && product.instructions == 1) latency *= kPartsLatency;
   return std::max({compute, loads, latency});
 }
@@ -53,6 +59,9 @@ int products_on_their_way(const ProductFacts& product) {
 int registers_needed(int rows, int registers, int accumulator_splits, const ProductFacts& product,
                      const TargetInfo& target) {
   int wide = registers * target.vector_parts;
+  // The scheduler loads the words of a step before it takes them apart.
+  if (is_of_words(product, target))
+    return rows * wide * accumulator_splits + rows + wide + product.operand_registers;
   return rows * wide * accumulator_splits + (wide + 1) * product.operand_registers +
          products_on_their_way(product);
 }

@@ -26,7 +26,8 @@ ProductFacts dot4_facts(const TargetInfo& target, Factor lhs, Factor rhs) {
   // On ARM without vectors one instruction sums a pair and adds it.
   if (target.dot2_bits > 0)
     return {ProductForm::Pairs, target.dot2_bits, target.dot2_bits > 32 ? 4.0 : 2.0, 2};
-  return {ProductForm::PerStep, 32, 4, 4};
+  // Bytes are loaded a step at a time.
+  return {ProductForm::PerStep, 32, 4, 2};
 }
 
 ProductFacts bf16_dot2_facts(const TargetInfo& target) {
