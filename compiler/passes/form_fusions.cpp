@@ -21,6 +21,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/reshape_groups.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/fused_spatial_sum.h"
 
 #include <algorithm>
 #include <queue>
@@ -216,7 +217,7 @@ private:
   Group grow_epilogue(Instruction& root) const {
     Group grown = {&root};
     Members inside = {&root};
-    size_t best = 1;
+    std::vector<size_t> ends = {1}; // that leave one value
     auto later = [this](const Instruction* a, const Instruction* b) {
       return position_.at(a) > position_.at(b);
     };
@@ -237,10 +238,28 @@ private:
       bool closed = has_stored_type(*next) &&
                     std::none_of(grown.begin(), grown.end() - 1,
                                  [&](Instruction* member) { return is_used_outside(*member, inside, next); });
-      if (closed) best = grown.size();
+      if (closed) ends.push_back(grown.size());
     }
-    grown.resize(best);
+    grown.resize(end_of_map(grown, ends));
     return grown;
+  }
+
+  // The last end; but a map that is there to be summed up again is stored as the bytes that it stands for.
+  size_t end_of_map(const Group& grown, const std::vector<size_t>& ends) const {
+    size_t best = ends.back();
+    const Instruction& last = *grown[best - 1];
+    bool is_summed =
+        last.users().size() == 1 && last.users()[0]->is(Opcode::Reduce) && !results_.count(&last);
+    if (!is_summed || !options_.target || plan::leaves_fused_sums(*options_.target)) return best;
+    for (size_t i = ends.size(), behind = ends.back(); i-- > 0; behind = ends[i]) {
+      bool is_cheap =
+          std::all_of(grown.begin() + static_cast<long>(ends[i]), grown.begin() + static_cast<long>(behind),
+                      [](const Instruction* member) { return has_trait(member->opcode(), Cheap); });
+      if (!is_cheap) break;
+      if (bit_width(grown[ends[i] - 1]->type().dtype) < bit_width(grown[best - 1]->type().dtype))
+        best = ends[i];
+    }
+    return best;
   }
 
   // Whether the group with that producer computes no more elements of costly ops than there are, and all of

@@ -14,6 +14,7 @@
 #include "compiler/passes/fusion_builder.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/fused_spatial_sum.h"
 #include "compiler/plan/graph_forms.h"
 
 #include <algorithm>
@@ -101,7 +102,7 @@ private:
 
 bool fuse_spatial_sums(Module& module, const PassOptions& options) {
   bool changed = false;
-  if (options.target && options.target->vector_bits > 0)
+  if (options.target && plan::leaves_fused_sums(*options.target))
     for_each_region(module, [&](Region& region) { changed |= SpatialSumFormer(region, options).run(); });
   return changed;
 }

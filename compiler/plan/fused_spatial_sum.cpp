@@ -48,6 +48,10 @@ std::optional<FusedSum> find_fused_sum(const Instruction& fusion) {
   return FusedSum{members[0], members[1]};
 }
 
+bool leaves_fused_sums(const TargetInfo& target) {
+  return target.vector_bits > 0;
+}
+
 int64_t summed_tiles(const Instruction& producer, const KernelPlans& plans) {
   if (!plans.find<DepthwiseChainPlan>(producer)) return tiles_of_planned(producer, plans, false);
   return tiles_of_planned(*producer.region().results()[0].def, plans, true);
