@@ -16,6 +16,7 @@
 //   resample              see resample.h
 //   pack                  see packing.h
 //   tree_ensemble         see tree_ensemble.h
+//   blocked_dot           see blocked_dot.h
 // `stash` is the dtype of statistics and of all that is computed before the result, f32 or wider for floats
 // that are narrower.
 #pragma once

@@ -1,6 +1,8 @@
 // Kinds and roots of fusions.
 #include "compiler/graph/fusion.h"
 
+#include "compiler/graph/blocked_dot.h"
+
 #include <algorithm>
 
 namespace firn {
@@ -10,7 +12,7 @@ namespace {
 template <class IsRoot> Instruction* sole(const Instruction& fusion, IsRoot is_root) {
   Instruction* found = nullptr;
   for (const auto& inner : fusion.region().instructions()) {
-    if (!is_root(inner->opcode())) continue;
+    if (!is_root(*inner)) continue;
     if (found) return nullptr;
     found = inner.get();
   }
@@ -25,13 +27,13 @@ Instruction* result_root(const Instruction& fusion) {
   return fusion.region().results()[0].def;
 }
 Instruction* contraction_root(const Instruction& fusion) {
-  return sole(fusion, is_contraction);
+  return sole(fusion, sums_products);
 }
 Instruction* reduce_root(const Instruction& fusion) {
-  return sole(fusion, [](Opcode opcode) { return opcode == Opcode::Reduce; });
+  return sole(fusion, [](const Instruction& inner) { return inner.is(Opcode::Reduce); });
 }
 Instruction* window_root(const Instruction& fusion) {
-  return sole(fusion, [](Opcode opcode) { return opcode == Opcode::ReduceWindow; });
+  return sole(fusion, [](const Instruction& inner) { return inner.is(Opcode::ReduceWindow); });
 }
 
 struct KindRow {
@@ -76,8 +78,12 @@ Instruction* fusion_root(const Instruction& fusion) {
   return kind ? kRows[static_cast<size_t>(*kind)].root(fusion) : nullptr;
 }
 
+bool sums_products(const Instruction& instruction) {
+  return is_contraction(instruction.opcode()) || is_blocked_dot(instruction);
+}
+
 const Instruction* contraction_of(const Instruction& instruction) {
-  if (is_contraction(instruction.opcode())) return &instruction;
+  if (sums_products(instruction)) return &instruction;
   return has_fusion_kind(instruction, FusionKind::Contraction) ? fusion_root(instruction) : nullptr;
 }
 

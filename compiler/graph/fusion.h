@@ -26,11 +26,13 @@ inline bool has_fusion_kind(const Instruction& instruction, FusionKind kind) {
   return fusion_kind(instruction) == kind;
 }
 
-// What the fusion's kernel is built around: the dot or convolution of a contraction, the reduce_window of a
-// window, the reduce of a reduce, the last instruction of attention and of movements. Null for kinds without
-// a root, and where the region does not hold the one that its kind promises.
+// What the fusion's kernel is built around: the dot, blocked dot or convolution of a contraction, the
+// reduce_window of a window, the reduce of a reduce, the last instruction of attention and of movements. Null
+// for kinds without a root, and where the region does not hold the one that its kind promises.
 Instruction* fusion_root(const Instruction& fusion);
-// The dot or convolution of an instruction: itself, or the root of a contraction. Null for others.
+// What contractions are built around: dots, blocked ones (blocked_dot.h) and convolutions.
+bool sums_products(const Instruction& instruction);
+// That of an instruction: itself, or the root of a contraction. Null for others.
 const Instruction* contraction_of(const Instruction& instruction);
 // Likewise a convolution.
 const Instruction* convolution_of(const Instruction& instruction);

@@ -41,6 +41,11 @@ Wrong check_root(const Instruction& fusion, const char* name, int outside) {
   return std::nullopt;
 }
 
+Wrong check_contraction(const Instruction& fusion) {
+  const Instruction* root = fusion_root(fusion);
+  return check_root(fusion, "dots and convolutions", root ? root->num_operands() : 0);
+}
+
 Wrong check_attention(const Instruction& fusion) {
   int dots = 0, softmaxes = 0;
   for (const Instruction* member : fusion_members(fusion)) {
@@ -99,7 +104,7 @@ Wrong check_spatial_sum(const Instruction& fusion) {
 Wrong check_held(const Instruction& fusion, FusionKind kind) {
   switch (kind) {
   case FusionKind::Attention: return check_attention(fusion);
-  case FusionKind::Contraction: return check_root(fusion, "dots and convolutions", 2);
+  case FusionKind::Contraction: return check_contraction(fusion);
   case FusionKind::DepthwiseChain: return check_chain(fusion);
   case FusionKind::Elementwise: return check_elements(fusion);
   case FusionKind::FusedSpatialSum: return check_spatial_sum(fusion);

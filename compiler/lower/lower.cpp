@@ -2,6 +2,7 @@
 // kernels.
 #include "compiler/lower/lower.h"
 
+#include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/tree_ensemble.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/placement.h"
@@ -71,7 +72,8 @@ bool takes_type(const Instruction& instruction, DType dtype, bool is_result) {
   if (!is_packed(dtype) && !is_small_float(dtype)) return true;
   if (instruction.is(Opcode::Convert) || instruction.is(Opcode::BitcastConvert)) return true;
   if (instruction.is(Opcode::Parameter) || instruction.is(Opcode::Constant)) return true;
-  if (is_packed(dtype)) return instruction.is(Opcode::Fusion) && !is_result;
+  bool has_region = instruction.is(Opcode::Fusion) || is_blocked_dot(instruction);
+  if (is_packed(dtype)) return has_region && !is_result;
   OpClass op_class = op_info(instruction.opcode()).op_class;
   if (op_class == OpClass::Movement) return instruction.attributes().word("reduction", "none") == "none";
   return op_class == OpClass::Control || op_class == OpClass::Shape || instruction.is(Opcode::Select);

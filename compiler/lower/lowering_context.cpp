@@ -265,7 +265,9 @@ int LoweringContext::add_constant(const LiteralRef& literal, Packing packing, st
   bool is_typed = has_machine_type(literal->dtype()) && !is_packed(literal->dtype());
   kernel::ConstantSource source;
   source.name = name;
-  source.element = is_typed ? memory_scalar(literal->dtype()) : Scalar::I8;
+  source.element = is_typed                     ? memory_scalar(literal->dtype())
+                   : packing.element_bytes == 4 ? Scalar::I32 // packed elements, by words
+                                                : Scalar::I8;
   source.dims = is_typed ? literal->dims() : std::vector<int64_t>{packing.source_elements};
   source.owner = literal;
   if (!literal->is_opaque()) source.bytes = literal->bytes();

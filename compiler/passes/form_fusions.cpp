@@ -14,6 +14,7 @@
 // - Requires: composites without kernels are inlined; layouts are assigned.
 // - Establishes: no broadcast_in_dim feeds an elementwise op outside a fusion.
 // - Breaks: other passes do not look inside.
+#include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/strided_view.h"
 #include "compiler/passes/fusion_builder.h"
 #include "compiler/passes/fusion_places.h"
@@ -152,8 +153,7 @@ public:
     // Reductions after them: what is computed behind a contraction belongs to its epilogue, in registers.
     for (bool contractions : {true, false})
       for (size_t i = order_.size(); i-- > 0;)
-        if (!fused_.count(order_[i]) && is_contraction(order_[i]->opcode()) == contractions)
-          fuse_around(*order_[i]);
+        if (!fused_.count(order_[i]) && sums_products(*order_[i]) == contractions) fuse_around(*order_[i]);
     for (size_t i = order_.size(); i-- > 0;)
       if (!fused_.count(order_[i]) && is_fusible_elementwise(*order_[i]) && has_stored_type(*order_[i]))
         add_producers({order_[i]}, FusionKind::Elementwise);
@@ -206,6 +206,9 @@ private:
     switch (root.opcode()) {
     case Opcode::Dot:
     case Opcode::Convolution: return add_producers(grow_epilogue(root), FusionKind::Contraction);
+    case Opcode::Composite:
+      if (is_blocked_dot(root)) add_producers(grow_epilogue(root), FusionKind::Contraction);
+      return;
     case Opcode::ReduceWindow: return add_producers(grow_epilogue(root), FusionKind::Window);
     case Opcode::Reduce: return add_producers(grow_epilogue(root), FusionKind::Reduce);
     default: return;

@@ -57,7 +57,7 @@ public:
 
 private:
   static bool moves_inside(const Instruction& instruction, const Instruction& user) {
-    return instruction.is(Opcode::Constant) && !is_contraction(user.opcode()) &&
+    return instruction.is(Opcode::Constant) && !sums_products(user) &&
            instruction.type().num_elements() == 1 && instruction.type().dtype != DType::String;
   }
 

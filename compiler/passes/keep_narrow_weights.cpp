@@ -5,30 +5,31 @@
 //                                                            %d = multiply %p, broadcast(%s)
 //
 //   %w = reshape (multiply (convert %i), broadcast(%s))      %i : i8[3072,24,32], %s : f32[3072,24]
-//   %d = dot %x, %w : f32[1,3072]                    ->      %p = dot (reshape %x), %i : f32[24,1,3072]
-//                                                            %d = reduce (multiply %p, transpose(%s))
+//   %d = dot %x, %w : f32[1,3072]                    ->      %d = composite %x, %i, %s {name = blocked_dot}
 //
 // A product of few rows takes as long as its weights take to come from memory: bytes come in a quarter of the
-// time, and are widened in registers. Sums of blocks are scaled, rather than the weights: what they write is
-// little beside the weights that they read. Rows are few where one tile has them all; of more, widening for
+// time, and are widened in registers; of blocks all of whose integers are those of i4, in an eighth. Sums of
+// blocks are scaled, rather than the weights. Rows are few where one tile has them all; of more, widening for
 // every tile would cost more than it saves.
 //
 // - Requires: constants folded, but not those that widen bytes; a target.
-// - Establishes: dots of few rows read weights of bytes.
+// - Establishes: dots of few rows read weights of bytes or less.
 // - Breaks: nothing.
+#include "compiler/graph/blocked_dot.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/narrow_weights.h"
+
+#include <algorithm>
 
 namespace firn {
 namespace {
 
-constexpr int64_t kFewRows = 4;
-
 // Weights [N, K], or [N, blocks, block] that a reshape makes [N, K] of, with a scale along N or along both.
 struct NarrowWeights {
-  Value integers;
-  Value scale; // of rank 1 or 2
+  Value integers; // a constant
+  Value scale;    // of rank 1 or 2
   bool in_blocks = false;
 };
 
@@ -53,33 +54,39 @@ std::optional<NarrowWeights> narrow_weights(Value weights) {
   return scale ? std::optional(NarrowWeights{value->integers, scale, true}) : std::nullopt;
 }
 
-Attributes dot_attributes(std::vector<int64_t> lhs_batch, std::vector<int64_t> lhs_contract,
-                          std::vector<int64_t> rhs_batch, std::vector<int64_t> rhs_contract) {
-  return {{"lhs_batch", std::move(lhs_batch)},
-          {"lhs_contract", std::move(lhs_contract)},
-          {"rhs_batch", std::move(rhs_batch)},
-          {"rhs_contract", std::move(rhs_contract)},
-          {"result", DType::F32}};
-}
-
 // x [rows..., K] times weights [N, K].
 Value by_columns(GraphBuilder& builder, Value x, const NarrowWeights& weights, const Type& result) {
   int64_t last = x.rank() - 1;
-  Value product = builder.op(Opcode::Dot, {x, weights.integers}, dot_attributes({}, {last}, {}, {1}));
+  Value product = builder.op(Opcode::Dot, {x, weights.integers},
+                             {{"lhs_batch", std::vector<int64_t>{}},
+                              {"lhs_contract", std::vector<int64_t>{last}},
+                              {"rhs_batch", std::vector<int64_t>{}},
+                              {"rhs_contract", std::vector<int64_t>{1}},
+                              {"result", DType::F32}});
   return builder.op(Opcode::Multiply, {product, make_broadcast(builder, weights.scale, result, {last})});
 }
 
-Value by_blocks(GraphBuilder& builder, Value x, const NarrowWeights& weights) {
-  int64_t last = x.rank() - 1;
-  std::vector<Dim> dims = x.type().dims;
-  dims.back() = weights.integers.type().dims[1];
-  dims.push_back(weights.integers.type().dims[2]);
-  Value product = builder.op(Opcode::Dot, {builder.reshape(x, dims), weights.integers},
-                             dot_attributes({last}, {last + 1}, {1}, {2}));
-  Value scale = builder.transpose(weights.scale, {1, 0});
-  product = builder.op(Opcode::Multiply,
-                       {product, make_broadcast(builder, scale, product.type(), {0, product.rank() - 1})});
-  return builder.reduce(Opcode::Add, product, {0}, false);
+// The integers as i4, if that has all of them.
+LiteralRef in_four_bits(const Literal& integers) {
+  if (integers.is_opaque() || integers.dtype() != DType::I8 || integers.dims().back() % 8 != 0)
+    return nullptr;
+  std::span<const int8_t> values = integers.data<int8_t>();
+  if (!std::all_of(values.begin(), values.end(), [](int8_t value) { return value >= -8 && value <= 7; }))
+    return nullptr;
+  auto packed = std::make_shared<Literal>(DType::I4, integers.dims());
+  std::span<std::byte> bytes = packed->mutable_bytes();
+  for (size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::byte>((values[2 * i] & 15) | (values[2 * i + 1] & 15) << 4);
+  return packed;
+}
+
+Value by_blocks(GraphBuilder& builder, Value x, NarrowWeights weights) {
+  const Instruction& constant = *weights.integers.def;
+  if (LiteralRef packed = in_four_bits(*constant.literal())) {
+    builder.set_location(constant.location());
+    weights.integers = builder.constant(packed);
+  }
+  return make_blocked_dot(builder, x, weights.integers, weights.scale);
 }
 
 Value keep_narrow(Instruction& dot, const PassOptions& options) {
@@ -92,7 +99,9 @@ Value keep_narrow(Instruction& dot, const PassOptions& options) {
                attributes.ints("rhs_contract") == std::vector<int64_t>{1} &&
                attributes.ints("lhs_contract") == std::vector<int64_t>{x.rank() - 1};
   auto weights = plain ? narrow_weights(dot.operand(1)) : std::nullopt;
-  if (!weights || x.type().num_elements() > kFewRows * x.dim(x.rank() - 1)) return {};
+  if (!weights || x.type().num_elements() > plan::kFewRows * x.dim(x.rank() - 1)) return {};
+  const Type& integers = weights->integers.type();
+  if (weights->in_blocks && (integers.dtype != DType::I8 || integers.num_elements() == 0)) return {};
   GraphBuilder builder(*dot.parent(), &dot);
   return weights->in_blocks ? by_blocks(builder, x, *weights) : by_columns(builder, x, *weights, dot.type());
 }

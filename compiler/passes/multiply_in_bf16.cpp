@@ -18,13 +18,13 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/choose_matrices.h"
+#include "compiler/plan/narrow_weights.h"
 
 #include <map>
 
 namespace firn {
 namespace {
 
-constexpr int64_t kFewRows = 4;     // that are multiplied as fast as weights come
 constexpr int64_t kFewChannels = 8; // fewer do not fill steps of pairs
 constexpr int64_t kShortSum = 16;
 
@@ -79,7 +79,7 @@ private:
     if (contraction.is(Opcode::Convolution)) return false;
     int64_t steps = steps_of(contraction, weights);
     return has_bounds(contraction.operand(1 - weights).type()) &&
-           most_elements(contraction.operand(1 - weights).type()) <= kFewRows * steps;
+           most_elements(contraction.operand(1 - weights).type()) <= plan::kFewRows * steps;
   }
 
   // Behind the value, so that all that uses it may use this.

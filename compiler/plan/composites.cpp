@@ -1,6 +1,7 @@
 // The forms of composites' bodies.
 #include "compiler/plan/composites.h"
 
+#include "compiler/graph/blocked_dot.h"
 #include "compiler/graph/composites.h"
 #include "compiler/plan/roots.h"
 
@@ -28,6 +29,13 @@ bool add_reduction(const Instruction& reduce, const Type& type, RowForm& form) {
   form.dims = dims;
   form.reductions.push_back(const_cast<Instruction&>(reduce).result());
   return true;
+}
+
+// Whether register tiles cover a blocked dot: its blocks are whole words.
+bool has_tiles(const Instruction& instruction) {
+  if (!is_blocked_dot(instruction) || instruction.type().num_elements() == 0) return false;
+  const Type& integers = instruction.operand(1).type();
+  return has_whole_words(integers.dim(2), integers.dtype) && integers.dim(1) > 0;
 }
 
 } // namespace
@@ -67,7 +75,7 @@ std::optional<std::vector<ResampledDim>> find_resample(const Instruction& instru
 bool has_composite_kernel(const Instruction& instruction) {
   return is_one_of(instruction, kRows) || is_one_of(instruction, kRecurrent) ||
          find_resample(instruction).has_value() || is_composite(instruction, "pack") ||
-         is_composite(instruction, "tree_ensemble");
+         is_composite(instruction, "tree_ensemble") || has_tiles(instruction);
 }
 
 bool is_elementwise_composite(const Instruction& instruction) {

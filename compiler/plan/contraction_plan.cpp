@@ -206,7 +206,7 @@ public:
       : instruction_(instruction), root_(root), context_(context), target_(context.options.target) {}
 
   std::string complete(ContractionPlan& plan) {
-    bool chooses = plan.tiling.tile.rows == 0, is_dot = root_.op->is(Opcode::Dot);
+    bool chooses = plan.tiling.tile.rows == 0, is_dot = !root_.op->is(Opcode::Convolution);
     if (plan.algorithm != Algorithm::Direct && is_dot) return "this is a dot";
     if (chooses) {
       plan.looped_epilogue = has_long_epilogue(instruction_) && plan.algorithm != Algorithm::Planar;
@@ -286,10 +286,13 @@ private:
   std::string complete_dot(ContractionPlan& plan, bool chooses) const {
     bool lhs_constant = is_packable_constant(root_.operands[0]),
          rhs_constant = is_packable_constant(root_.operands[1]);
-    if (chooses) plan.lhs_columns = wants_lhs_columns(lhs_constant, rhs_constant);
+    bool in_blocks = root_.op->is(Opcode::Composite);
+    if (in_blocks && plan.lhs_columns) return "the integers in blocks are the columns";
+    if (chooses) plan.lhs_columns = !in_blocks && wants_lhs_columns(lhs_constant, rhs_constant);
     auto g = DotGeometry::of(*root_.op, instruction_.type(), plan.lhs_columns, plan.product);
     if (!g) return "register tiles do not cover it";
     bool vector_constant = plan.lhs_columns ? lhs_constant : rhs_constant;
+    if (g->word_steps > 1 && !vector_constant) return "words of integers are constants";
     DType columns = g->columns.type.dtype;
     bool is_word = columns == DType::F32 || columns == DType::I32 || columns == DType::U32;
     bool can_stay = g->column.stride == IntExpr(1) && is_word;

@@ -1,6 +1,8 @@
 // The dims of dots.
 #include "compiler/plan/dot.h"
 
+#include "compiler/graph/blocked_dot.h"
+
 #include <algorithm>
 
 namespace firn::plan {
@@ -29,7 +31,7 @@ DotOperand make_operand(const Type& type, const std::vector<int64_t>& batch,
 bool is_covered(const Instruction& dot, const Type& result) {
   for (int i = 0; i < 2; ++i) {
     const Type& type = dot.operand(i).type();
-    if (!type.layout.is_plain() || type.at_bound().num_elements() == 0) return false;
+    if (!type.layout.is_plain() || type.at_bound().num_elements() == 0 || is_packed(type.dtype)) return false;
   }
   return accumulator_of(dot.operand(0).dtype(), dot.operand(1).dtype(), dot.type().dtype) &&
          result.layout.is_plain() && dot.type().at_bound().num_elements() > 0;
@@ -113,6 +115,7 @@ std::vector<IntExpr> DotGeometry::outer_extents() const {
 
 std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& result, bool swapped,
                                            const Product& product) {
+  if (is_blocked_dot(dot)) return of_blocks(dot, result, product);
   if (!is_covered(dot, result)) return std::nullopt;
   const Attributes& a = dot.attributes();
   DotGeometry g;
@@ -128,14 +131,43 @@ std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& r
   g.shape.n = g.column.extent.value();
   g.contract = merged_contract(g.rows, g.columns);
   if (product.k_group() > 1) put_neighbours_last(g.contract);
-  for (const Contract& axis : g.contract) {
-    g.shape.k.emplace_back();
-    g.shape.k.back().extent = axis.extent;
-  }
-  g.shape.set_product(swapped ? product.swapped() : product);
-  g.shape.scalar_bytes = static_cast<int64_t>(g.rows.type.at_bound().byte_size());
-  g.shape.vector_bytes = static_cast<int64_t>(g.columns.type.at_bound().byte_size());
+  g.set_shape(swapped ? product.swapped() : product);
   g.flops = 2 * dot.type().at_bound().num_elements() * extent_of(g.columns.contract);
+  return g;
+}
+
+// Of the rows and contract dims that stand.
+void DotGeometry::set_shape(const Product& product) {
+  for (const Contract& axis : contract) {
+    shape.k.emplace_back();
+    shape.k.back().extent = axis.extent;
+  }
+  shape.set_product(product);
+  shape.scalar_bytes = static_cast<int64_t>(rows.type.at_bound().byte_size());
+  shape.vector_bytes = static_cast<int64_t>(columns.type.at_bound().byte_size());
+}
+
+std::optional<DotGeometry> DotGeometry::of_blocks(const Instruction& dot, const Type& result,
+                                                  const Product& product) {
+  const Type &x = dot.operand(0).type(), &integers = dot.operand(1).type();
+  int64_t blocks = integers.dim(1), block = integers.dim(2);
+  bool is_empty = dot.type().num_elements() == 0 || blocks == 0;
+  if (!result.layout.is_plain() || is_empty || !has_whole_words(block, integers.dtype)) return std::nullopt;
+  DotGeometry g;
+  g.in_blocks = true;
+  g.word_steps = steps_per_word(integers.dtype);
+  int64_t words = block / g.word_steps;
+  g.rows = make_operand(x, {}, {x.rank() - 1});
+  g.columns.type = integers;
+  g.columns.free = {{integers.dim(0), blocks * words}};
+  g.columns.contract = {{blocks, words}, {words, 1}};
+  g.contract = {{blocks, block, words}, {words, g.word_steps, 1}};
+  g.column = g.columns.free[0];
+  set_rows(g);
+  g.shape.n = integers.dim(0);
+  g.set_shape(product);
+  if (g.word_steps > 1) g.shape.lane_bytes = 4;
+  g.flops = 2 * dot.type().num_elements() * blocks * block;
   return g;
 }
 

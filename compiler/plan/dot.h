@@ -1,5 +1,5 @@
-// Dots as contractions: which dims become rows, columns and loops of the reduction. Free dims of one operand
-// are rows and of the other columns; dims that lie evenly in memory are taken as one.
+// Dots, blocked ones too, as contractions: which dims become rows, columns and loops of the reduction. Free
+// dims of one operand are rows and of the other columns; dims that lie evenly in memory are taken as one.
 #pragma once
 
 #include "compiler/graph/module.h"
@@ -25,13 +25,16 @@ struct DotOperand {
 };
 
 struct DotGeometry {
-  // Contracted dims, neighbours merged where both operands allow it.
+  // Contracted dims, neighbours merged where both operands allow it. Of a blocked dot: blocks, and within
+  // them steps, or words of steps.
   struct Contract {
     int64_t extent;
     IntExpr row_stride, column_stride;
   };
   DotOperand rows, columns;
   bool swapped = false;     // the lhs has the columns
+  bool in_blocks = false;   // sums over the last loop are scaled, by block and column
+  int64_t word_steps = 1;   // steps of the reduction that an element of the columns holds
   bool rows_as_one = false; // all free dims of that operand are the tiled rows, rather than the last one
   Axis row{1, 1}, column{1, 1};
   std::vector<Contract> contract; // one at least
@@ -53,6 +56,11 @@ struct DotGeometry {
   // ones, columns or batches that lie unevenly. Batches and rows may vary; columns and what is summed do not.
   static std::optional<DotGeometry> of(const Instruction& dot, const Type& result, bool swapped,
                                        const Product& product);
+
+private:
+  static std::optional<DotGeometry> of_blocks(const Instruction& dot, const Type& result,
+                                              const Product& product);
+  void set_shape(const Product& product);
 };
 
 } // namespace firn::plan

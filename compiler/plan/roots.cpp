@@ -31,12 +31,14 @@ const Instruction* root_of(const Instruction& fusion, FusionKind kind) {
 } // namespace
 
 std::optional<KernelRoot> find_contraction(const Instruction& instruction) {
-  if (is_contraction(instruction.opcode()))
-    return KernelRoot{&instruction,
-                      {constant_of(instruction.operand(0)), constant_of(instruction.operand(1))}};
-  KernelRoot root{root_of(instruction, FusionKind::Contraction), {}};
+  bool is_alone = sums_products(instruction);
+  KernelRoot root{is_alone ? &instruction : root_of(instruction, FusionKind::Contraction), {}};
   if (!root.op) return std::nullopt;
-  for (int i = 0; i < 2; ++i) root.operands[i] = constant_of(outside_of(instruction, root.op->operand(i)));
+  for (int i = 0; i < root.op->num_operands(); ++i) {
+    Value operand = root.op->operand(i);
+    (i < 2 ? root.operands[i] : root.scales) =
+        constant_of(is_alone ? operand : outside_of(instruction, operand));
+  }
   return root;
 }
 

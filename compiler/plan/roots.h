@@ -12,9 +12,11 @@ struct KernelRoot {
   const Instruction* op = nullptr;
   // Outside of the fusion, and constants where they are known as such; a pooling's second one is within.
   Value operands[2];
+  Value scales = {}; // of a blocked dot, likewise
 };
 
-// The dot or convolution of an instruction: itself, or that of a fusion with code per element behind it.
+// The dot, blocked dot or convolution of an instruction: itself, or that of a fusion with code per element
+// behind it.
 std::optional<KernelRoot> find_contraction(const Instruction& instruction);
 // Likewise a window reduction of one operand.
 std::optional<KernelRoot> find_pooling(const Instruction& instruction);

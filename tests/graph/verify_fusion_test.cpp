@@ -76,7 +76,7 @@ TEST_CASE("a contraction has one dot or convolution of its operands") {
                "%n", "f32[4,4]"};
   accepts(f);
   f.body += " %e = dot %a, %b" + kDot + "f32[4,4]";
-  refuses(f, "fusion of kind contraction wants one dot or convolution of its operands");
+  refuses(f, "fusion of kind contraction wants one dot, blocked dot or convolution of its operands");
   f.body = "%n = negate %a : f32[4,4]";
   refuses(f, "this one has none or several dots and convolutions");
   f.body = "%m = negate %a : f32[4,4] %n = dot %m, %b" + kDot + "f32[4,4]";

@@ -70,6 +70,14 @@ struct ContractionSpec {
   std::function<kernel::Register(kernel::Builder&, const TilePosition&, int number,
                                  const std::vector<IntExpr>& k)>
       vector;
+  // Steps of the innermost loop that an element of the vector operand holds, a word of packed integers. With
+  // several `scalar` gets the number of one as a value of k behind those of the loops.
+  int word_steps = 1;
+  // What the sums over the innermost loop are multiplied by before they are added to those of the loops
+  // around it, of register `number` of the column group. Unset: nothing.
+  std::function<kernel::Register(kernel::Builder&, const TilePosition&, int number,
+                                 const std::vector<IntExpr>& k)>
+      scales;
   // Of tile matrices instead: the scalar operand from a row on, as neighbouring steps, and the vector
   // operand, a k group of all lanes a row.
   std::function<MatrixPlace(const TilePosition&, int row, const std::vector<IntExpr>& k)> scalar_rows;

@@ -20,7 +20,9 @@ struct TensorPart {
 struct ContractionBinding {
   int scalar = -1, vector = -1, result = -1; // parameter numbers; no result: it is summed, and not stored
   int partial = -1;                          // sums between parts of the reduction
-  Type result_type;                          // of what is stored
+  int scales = -1;                           // of blocks, of such elements
+  DType scales_dtype = DType::F32;
+  Type result_type; // of what is stored
   // Set if the contraction computes the phases of a transposed convolution.
   std::shared_ptr<const plan::PolyphaseConvolution> polyphase;
   std::optional<TensorPart> scalar_part, result_part; // that those parameters hold, rather than the whole
@@ -48,6 +50,8 @@ struct ReductionPart {
 // How the vector operand is packed.
 PackedOperand packed_columns(const plan::DotGeometry& geometry, const plan::TileShape& tile,
                              ReductionPart part = {});
+// How the scales of blocks are, in the same order.
+PackedOperand packed_scales(const plan::DotGeometry& geometry, const plan::TileShape& tile, DType dtype);
 // Elements of the sums between parts.
 int64_t partial_elements(const plan::DotGeometry& geometry, const plan::TileShape& tile);
 

@@ -54,6 +54,12 @@ public:
       return MatrixPlace{code.binding_.vector, packed.index(code.packed_part(at), at, vector, k),
                          packed.step_elements(at)};
     };
+    spec.word_steps = static_cast<int>(g_.word_steps);
+    if (g_.in_blocks)
+      spec.scales = [code = *this](Builder& b, const TilePosition& at, int vector,
+                                   const std::vector<IntExpr>& k) {
+        return code.load_scales(b, at, vector, k);
+      };
     if (plan_.tiling.streams_vectors) prefetch_groups(spec);
     if (!part_.is_first()) spec.initial = load_partial();
     spec.store = part_.is_last() ? store_result() : store_partial();
@@ -79,7 +85,8 @@ private:
     IntExpr last_stride = g_.contract.back().row_stride * shape_.product.k_group();
     for (size_t i = 0; i < g_.contract.size(); ++i)
       place = place + k[i] * (i + 1 == g_.contract.size() ? last_stride : g_.contract[i].row_stride);
-    return place;
+    // The step within a word: those of a blocked dot are neighbours.
+    return k.size() > g_.contract.size() ? place + k.back() : place;
   }
 
   Register load_scalar(Builder& b, const TilePosition& at, int row, const std::vector<IntExpr>& k) const {
@@ -105,8 +112,17 @@ private:
   }
 
   Register load_packed(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
+    if (g_.word_steps > 1)
+      return b.load({kernel::Scalar::I32, lanes_}, binding_.vector,
+                    packed_.index(packed_part(at), at, vector, k), 4 * lanes_);
     return load_packed_factors(b, shape_.product, binding_.vector,
                                packed_.index(packed_part(at), at, vector, k), lanes_);
+  }
+
+  Register load_scales(Builder& b, const TilePosition& at, int vector, const std::vector<IntExpr>& k) const {
+    PackedOperand packed = packed_scales(g_, plan_.tiling.tile, binding_.scales_dtype);
+    plan::Product product{ProductKind::Fma, DType::F32, binding_.scales_dtype, DType::F32};
+    return load_packed_factors(b, product, binding_.scales, packed.index(0, at, vector, {k[0]}), lanes_);
   }
 
   // Weights pass once per run: the group after the one at hand comes from memory unless it is asked for
@@ -226,7 +242,7 @@ PackedOperand packed_columns(const plan::DotGeometry& g, const plan::TileShape& 
   Steps steps = steps_of(g, part);
   packed.tile = tile;
   packed.k_group = g.shape.product.k_group();
-  packed.element = memory_scalar(g.columns.type.dtype);
+  packed.element = g.word_steps > 1 ? kernel::Scalar::I32 : memory_scalar(g.columns.type.dtype);
   if (!g.has_static_columns()) return packed; // they are read where they lie
   packed.selected = plan::extent_of(g.columns.batch);
   if (auto batch = plan::as_one(g.columns.batch))
@@ -239,6 +255,17 @@ PackedOperand packed_columns(const plan::DotGeometry& g, const plan::TileShape& 
     packed.strides.push_back(axis.column_stride.value());
   }
   packed.extents[0] = steps.count;
+  return packed;
+}
+
+PackedOperand packed_scales(const plan::DotGeometry& g, const plan::TileShape& tile, DType dtype) {
+  PackedOperand packed;
+  packed.tile = tile;
+  packed.element = memory_scalar(dtype);
+  packed.columns = g.shape.n;
+  packed.column_stride = g.contract[0].extent;
+  packed.extents = {g.contract[0].extent};
+  packed.strides = {1};
   return packed;
 }
 

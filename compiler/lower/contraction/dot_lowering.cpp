@@ -6,7 +6,8 @@ namespace firn::lower {
 
 Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
                    Value operand) {
-  Packing packing = packed.packing(operand.type().num_elements());
+  int64_t bits = operand.type().num_elements() * bit_width(operand.dtype());
+  Packing packing = packed.packing(bits / (8 * kernel::scalar_bytes(packed.element)));
   if (plan::is_packable_constant(operand))
     return {context.add_constant(operand.def->literal(), std::move(packing), operand.def->location()), 0};
   Place place{context.add_scratch_buffer(packing.packed_elements * packing.element_bytes, "packed"), 0};
@@ -46,13 +47,21 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
   const plan::TileShape& tile = plan.tiling.tile;
   Value vector = root.operands[g.swapped ? 0 : 1], scalar = root.operands[g.swapped ? 1 : 0];
   PackedOperand packed = packed_columns(g, tile, part);
-  Place columns = plan.unpacked ? Place{} : pack_operand(context, instruction, packed, vector);
+  Place columns = plan.unpacked ? Place{} : pack_operand(context, instruction, packed, vector), scale_place;
+  if (g.in_blocks)
+    scale_place =
+        pack_operand(context, instruction, packed_scales(g, tile, root.scales.dtype()), root.scales);
   KernelMaker maker(context, instruction, "dot");
   ContractionBinding binding = make_binding(instruction, root);
   binding.scalar = maker.read(scalar);
   binding.vector = plan.unpacked
                        ? maker.read(vector)
                        : maker.parameter(columns, packed.element, packed.elements(), false, "packed");
+  if (g.in_blocks) {
+    PackedOperand scales = packed_scales(g, tile, root.scales.dtype());
+    binding.scales_dtype = root.scales.dtype();
+    binding.scales = maker.parameter(scale_place, scales.element, scales.elements(), false, "scales");
+  }
   if (part.count > 1)
     binding.partial = maker.parameter(sums.place, memory_scalar(plan.product.accumulator), sums.elements,
                                       !part.is_last(), "sums");

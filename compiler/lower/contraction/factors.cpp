@@ -55,6 +55,16 @@ Register load_packed_factors(Builder& b, const plan::Product& product, int buffe
   return widened(b, product, product.rhs, value);
 }
 
+// Shifts bring the sign to the top, and all bits down again.
+Register step_of_words(Builder& b, Register words, int step, int steps) {
+  int bits = 32 / steps;
+  auto shift = [&](OpKind kind, Register value, int by) {
+    return by == 0 ? value : b.binary(kind, value, b.constant_int(b.type(value), by));
+  };
+  Register top = shift(OpKind::Shl, words, 32 - bits * (step + 1));
+  return b.cast(OpKind::SIToF, shift(OpKind::AShr, top, 32 - bits), Scalar::F32);
+}
+
 Register unpacked_factors(Builder& b, const plan::Product& product, Register factors) {
   if (product.k_group() == 1) return factors;
   return b.cast(OpKind::Bitcast, factors, product.kind == ProductKind::Dot4 ? Scalar::I8 : Scalar::BF16);

@@ -23,6 +23,9 @@ kernel::Register load_factors(kernel::Builder& builder, const plan::ContractionS
 kernel::Register load_packed_factors(kernel::Builder& builder, const plan::Product& product, int buffer,
                                      const IntExpr& index, int lanes);
 
+// Step `step` of words of packed signed integers, as floats.
+kernel::Register step_of_words(kernel::Builder& builder, kernel::Register words, int step, int steps);
+
 // Words of k groups as the factors that they hold; single factors as they are.
 kernel::Register unpacked_factors(kernel::Builder& builder, const plan::Product& product,
                                   kernel::Register factors);

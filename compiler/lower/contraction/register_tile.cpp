@@ -63,6 +63,8 @@ private:
   std::vector<Register> emit_reduction(const TilePosition& position, int rows, int vectors, size_t level,
                                        std::vector<IntExpr>& k, std::vector<Register> acc) {
     if (level == spec_.shape.k.size()) return emit_step(position, rows, vectors, k, 0, std::move(acc));
+    if (level > 0 && level + 1 == spec_.shape.k.size() && spec_.scales && !is_scaled_)
+      return emit_scaled(position, rows, vectors, level, k, std::move(acc));
     const plan::ReductionLoop& loop = spec_.shape.k[level];
     if (loop.kind == plan::ReductionLoop::Kind::Split)
       return emit_runs(position, rows, vectors, level, k, std::move(acc));
@@ -98,6 +100,20 @@ private:
       acc =
           emit_step(position, rows, vectors, k, static_cast<int>((i - main) / k_interleave), std::move(acc));
     }
+    return acc;
+  }
+
+  // Sums over the innermost loop of their own, which are scaled and added.
+  std::vector<Register> emit_scaled(const TilePosition& position, int rows, int vectors, size_t level,
+                                    std::vector<IntExpr>& k, std::vector<Register> acc) {
+    is_scaled_ = true;
+    std::vector<Register> sums(acc.size(), b_.constant(b_.type(acc[0]), 0.0));
+    sums = emit_reduction(position, rows, vectors, level, k, std::move(sums));
+    is_scaled_ = false;
+    std::vector<Register> scales;
+    for (int vector = 0; vector < vectors; ++vector) scales.push_back(spec_.scales(b_, position, vector, k));
+    for (size_t i = 0; i < acc.size(); ++i)
+      acc[i] = b_.fma(sums[i], scales[i % static_cast<size_t>(vectors)], acc[i]);
     return acc;
   }
 
@@ -279,6 +295,22 @@ private:
     const plan::Product& product = spec_.shape.product;
     for (int vector = 0; vector < vectors; ++vector)
       loaded.push_back(unpacked_factors(b_, product, spec_.vector(b_, position, vector, k)));
+    if (spec_.word_steps == 1) return multiply(position, rows, vectors, k, phase, loaded, std::move(acc));
+    std::vector<IntExpr> steps = k;
+    for (int step = 0; step < spec_.word_steps; ++step) {
+      steps.resize(k.size());
+      steps.push_back(step);
+      std::vector<Register> factors;
+      for (Register words : loaded) factors.push_back(step_of_words(b_, words, step, spec_.word_steps));
+      acc = multiply(position, rows, vectors, steps, phase, factors, std::move(acc));
+    }
+    return acc;
+  }
+
+  std::vector<Register> multiply(const TilePosition& position, int rows, int vectors,
+                                 const std::vector<IntExpr>& k, int phase,
+                                 const std::vector<Register>& loaded, std::vector<Register> acc) {
+    const plan::Product& product = spec_.shape.product;
     for (int row = 0; row < rows; ++row) {
       if (!taken_.empty() && !taken_[static_cast<size_t>(row)]) continue;
       Register scalar =
@@ -296,6 +328,7 @@ private:
   const plan::Tiling& tiling_;
   plan::ColumnGroups groups_;
   int k_interleave_ = 1;    // steps that a register holds
+  bool is_scaled_ = false;  // within the sums of a block
   std::vector<bool> taken_; // rows that contribute at the value of the split loop at hand; empty: all
 };
 

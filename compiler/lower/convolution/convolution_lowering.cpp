@@ -73,7 +73,7 @@ void emit_planned(LoweringContext& context, const Instruction& instruction,
   plan::KernelRoot root = *plan::find_contraction(instruction);
   if (plan.algorithm == plan::ContractionPlan::Algorithm::Planar)
     emit_planar_convolution(context, instruction, root, plan);
-  else if (root.op->is(Opcode::Dot))
+  else if (!root.op->is(Opcode::Convolution))
     emit_dot(context, instruction, root, plan);
   else
     emit_convolution(context, instruction, root, plan);

@@ -1,0 +1,50 @@
+// The body of `blocked_dot`, and its reading.
+#include "compiler/graph/blocked_dot.h"
+
+#include "compiler/graph/composites.h"
+
+namespace firn {
+
+Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value scales) {
+  Type result = x.type();
+  result.dims.back() = integers.type().dims[0];
+  auto body = [&](GraphBuilder& b, const std::vector<Value>& p) {
+    const Type& blocks = p[1].type();
+    Type wide = Type::tensor(DType::F32, blocks.dims);
+    Value scale = b.make_typed(Opcode::BroadcastInDim, {b.convert(p[2], DType::F32)}, {wide},
+                               {{"dims", std::vector<int64_t>{0, 1}}})
+                      ->result();
+    Value weights = b.binary(Opcode::Multiply, b.convert(p[1], DType::F32), scale);
+    weights = b.reshape(weights, {blocks.dims[0], Dim(blocks.dim(1) * blocks.dim(2))});
+    return std::vector<Value>{b.op(Opcode::Dot, {p[0], weights},
+                                   {{"lhs_batch", std::vector<int64_t>{}},
+                                    {"lhs_contract", std::vector<int64_t>{p[0].rank() - 1}},
+                                    {"rhs_batch", std::vector<int64_t>{}},
+                                    {"rhs_contract", std::vector<int64_t>{1}}})};
+  };
+  return make_composite(builder, "blocked_dot", {x, integers, scales}, {result}, {}, body)->result();
+}
+
+bool is_blocked_dot(const Instruction& instruction) {
+  if (!is_composite(instruction, "blocked_dot") || instruction.num_operands() != 3 ||
+      instruction.num_results() != 1)
+    return false;
+  const Type &x = instruction.operand(0).type(), &integers = instruction.operand(1).type(),
+             &scales = instruction.operand(2).type(), &result = instruction.type();
+  for (const Type* type : {&x, &integers, &scales, &result})
+    if (!type->is_tensor() || !type->is_static() || !type->layout.is_plain()) return false;
+  bool has_types = x.dtype == DType::F32 && result.dtype == DType::F32 &&
+                   (integers.dtype == DType::I4 || integers.dtype == DType::I8) &&
+                   (scales.dtype == DType::F32 || scales.dtype == DType::BF16 || scales.dtype == DType::F16);
+  if (!has_types || x.rank() < 1 || integers.rank() != 3 || scales.rank() != 2) return false;
+  Type wanted = x;
+  wanted.dims.back() = integers.dims[0];
+  return x.dim(x.rank() - 1) == integers.dim(1) * integers.dim(2) && result.dims == wanted.dims &&
+         scales.dims[0] == integers.dims[0] && scales.dims[1] == integers.dims[1];
+}
+
+int64_t steps_per_word(DType integers) {
+  return integers == DType::I4 ? 32 / bit_width(integers) : 1;
+}
+
+} // namespace firn

@@ -1,0 +1,26 @@
+// Products with weights that are integers in blocks along the reduction, each block of a column with a scale:
+//
+//   y[..., n] = sum over b of scale[n, b] * (sum over i of x[..., b * block + i] * integers[n, b, i])
+#pragma once
+
+#include "compiler/graph/builder.h"
+
+namespace firn {
+
+// The composite `blocked_dot`: x [..., blocks * block] in f32, integers [n, blocks, block], scales of a float
+// dtype [n, blocks]; the result is f32 [..., n]. Its body multiplies by the weights that these stand for.
+Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value scales);
+
+// Whether the instruction is such a composite, of operands that fit each other and plain layouts.
+bool is_blocked_dot(const Instruction& instruction);
+
+// How many steps of a block's reduction a word of packed integers holds: those of i4. Others are elements of
+// their own.
+int64_t steps_per_word(DType integers);
+
+// Whether blocks of so many such integers are whole words.
+inline bool has_whole_words(int64_t block, DType integers) {
+  return block > 0 && block % steps_per_word(integers) == 0;
+}
+
+} // namespace firn

@@ -1,0 +1,20 @@
+// Time of products beside that of their weights.
+#include "compiler/plan/narrow_weights.h"
+
+#include "compiler/plan/cost_model.h"
+
+namespace firn::plan {
+
+bool waits_for_weights(const Instruction& dot, const TargetInfo& target, int64_t model_weight_bytes) {
+  const Type& weights = dot.operand(1).type();
+  if (!dot.type().is_static() || !weights.is_static() || weights.num_elements() == 0) return false;
+  int64_t columns = weights.num_elements();
+  for (int64_t dim : dot.attributes().ints("rhs_contract")) columns /= weights.dim(static_cast<int>(dim));
+  int64_t rows = dot.type().num_elements() / columns;
+  if (rows == 0 || rows > kFewRows) return false;
+  double products = static_cast<double>(rows) * static_cast<double>(weights.num_elements()) /
+                    (target.register_lanes(32) * target.fma_pipes);
+  return stream_cycles(static_cast<double>(weights.byte_size()), 1, target, model_weight_bytes) >= products;
+}
+
+} // namespace firn::plan

@@ -1,0 +1,16 @@
+// Products that take as long as their weights take to come, and gain by weights of fewer bytes.
+#pragma once
+
+#include "compiler/graph/module.h"
+#include "compiler/target/target_info.h"
+
+namespace firn::plan {
+
+// Rows that one tile has, so that weights are widened once: of more, widening would cost more than it saves.
+inline constexpr int64_t kFewRows = 4;
+
+// Whether a dot of few rows waits for its second operand, weights without batches, rather than for its
+// products.
+bool waits_for_weights(const Instruction& dot, const TargetInfo& target, int64_t model_weight_bytes);
+
+} // namespace firn::plan

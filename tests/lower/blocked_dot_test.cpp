@@ -1,0 +1,90 @@
+// Products with integers in blocks that each have a scale: on every CPU, of any extents, against the
+// evaluator.
+#include "tests/lower/typed_cases.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn::test;
+
+namespace {
+
+const std::vector<std::string> kCpus = {"native",     "x86-64",      "x86-64-v3", "x86-64-v3 in x86-64-v4",
+                                        "cortex-a53", "neoverse-n1", "cortex-m4"};
+
+struct BlockedCase {
+  std::string integers, scales;
+  int64_t rows, blocks, block, columns;
+  bool has_epilogue = false, constant_scales = true;
+
+  std::string text() const {
+    std::string x = "f32" + dims_text({rows, blocks * block}), y = "f32" + dims_text({rows, columns});
+    std::string q = integers + dims_text({columns, blocks, block}), s = scales + dims_text({columns, blocks}),
+                w = dims_text({columns, blocks, block});
+    std::string numbers;
+    for (int64_t i = 0; i < columns * blocks * block; ++i)
+      numbers += (i ? ", " : "") + std::to_string(i * 7 % 16 - 8);
+    std::string dot = "composite %x, %q, %s {name = blocked_dot} region(%a: " + x + ", %b: " + q +
+                      ", %c: " + s + R"() {
+        %d = convert %b {to = f32} : f32)" +
+                      w + R"(
+        %e = convert %c {to = f32} : f32)" +
+                      dims_text({columns, blocks}) + R"(
+        %f = broadcast_in_dim %e {dims = [0, 1]} : f32)" +
+                      w + R"(
+        %g = multiply %d, %f : f32)" +
+                      w + R"(
+        %h = reshape %g : f32)" +
+                      dims_text({columns, blocks * block}) + R"(
+        %i = dot %a, %h {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [1]} : )" +
+                      y +
+                      R"(
+        return %i
+      } : )" + y + "\n";
+    if (has_epilogue)
+      dot = "fusion %p, %q, %s, %t {kind = contraction} region(%x: " + x + ", %q: " + q + ", %s: " + s +
+            ", %t: " + y + ") {\n%j = " + dot + "%k = add %j, %t : " + y + "\nreturn %k } : " + y + "\n";
+    std::string main = has_epilogue ? "%p: " + x + ", %t: " + y : "%x: " + x;
+    if (!constant_scales) main += ", %s: " + s;
+    std::string parts;
+    for (int64_t i = 0; i < columns * blocks; ++i)
+      parts += (i ? ", " : "") + std::to_string(static_cast<double>(i % 11 - 5) / 4);
+    if (constant_scales) parts = "%s = constant [" + parts + "] : " + s + "\n";
+    return "module @m { func @main(" + main + ") -> (" + y + ") {\n%q = constant [" + numbers + "] : " + q +
+           "\n" + (constant_scales ? parts : "") + "%r = " + dot + "return %r } }";
+  }
+};
+
+void expect_blocked(const BlockedCase& c, std::vector<std::string> cpus = kCpus) {
+  LoweredOptions options;
+  options.cpus = std::move(cpus);
+  options.tolerance = 2e-6;
+  expect_lowered_module(c.text(), options);
+}
+
+} // namespace
+
+TEST_CASE("blocked dots on every CPU", "[lower][blocked]") {
+  for (const char* integers : {"i4", "i8"})
+    for (const char* scales : {"f32", "bf16", "f16"}) expect_blocked({integers, scales, 2, 3, 32, 37, true});
+}
+
+TEST_CASE("blocked dots of any extents", "[lower][blocked]") {
+  for (const char* integers : {"i4", "i8"})
+    for (int64_t rows : {1, 3, 5})
+      for (int64_t blocks : {1, 4})
+        for (int64_t columns : {1, 16, 33})
+          expect_blocked({integers, "bf16", rows, blocks, 16, columns}, kNativeCpus);
+  // Blocks that are no whole words are computed without.
+  expect_blocked({"i8", "f32", 1, 3, 5, 19}, kNativeCpus);
+  expect_blocked({"i8", "f32", 1, 2, 32, 19, true, /*constant_scales=*/false}, kNativeCpus);
+  expect_blocked({"i4", "f32", 1, 2, 32, 19, false, /*constant_scales=*/false}, kNativeCpus);
+}
+
+TEST_CASE("words of integers are read as they are", "[lower][blocked]") {
+  firn::kernel::Program program =
+      lower_text(BlockedCase{"i4", "bf16", 1, 4, 32, 48, true}.text(), "x86-64-v3");
+  int64_t bytes = 0;
+  for (const firn::kernel::Constant& constant : program.constants)
+    bytes += program.buffers[static_cast<size_t>(constant.buffer)].bytes;
+  REQUIRE(bytes == 48 * 4 * (16 + 2));
+}
