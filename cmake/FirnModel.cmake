@@ -3,7 +3,7 @@
 #
 #   firn_add_library(<target> MODEL <file.onnx> CLASS <ns::Name>
 #     [NAMES new=old ...] [CUSTOM_OP domain:name=symbol[:bytes] ...] [DIMS name=value|lo..hi|lo..hi:multiple|a|b ...] [HOT name=value[,name=value] ...] [CONST input=value|file ...] [STATE past=present ...] [EXTERNAL name ...]
-#     [TARGET <triple>] [CPU <name>|MULTIVERSION <name> ...] [OPT speed|size|debug] [MATH default|strict] [PRECISION f32|bf16] [WEIGHTS embed|init] [THREADS <n>]
+#     [TARGET <triple>] [CPU <name>|MULTIVERSION <name> ...] [OPT speed|size|debug] [MATH default|strict] [PRECISION f32|bf16] [WEIGHT_TYPE bf16|i8|i4] [WEIGHTS embed|init] [THREADS <n>]
 #     [QUANTIZE DATA <folder> [BUDGET <relative error>]] [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
 #   firn_add_golden_test(<test> LIBRARY <target> DATA <folder> [TOLERANCE 1e-5])
 #
@@ -186,7 +186,7 @@ endfunction()
 
 function(firn_add_library target)
   set(call "firn_add_library(${target})")
-  set(single MODEL CLASS TARGET CPU OPT MATH PRECISION WEIGHTS THREADS FLASH_BUDGET RAM_BUDGET PREBUILT_OBJECT PREBUILT_HEADER)
+  set(single MODEL CLASS TARGET CPU OPT MATH PRECISION WEIGHT_TYPE WEIGHTS THREADS FLASH_BUDGET RAM_BUDGET PREBUILT_OBJECT PREBUILT_HEADER)
   set(multiple NAMES CUSTOM_OP DIMS HOT CONST MULTIVERSION STATE EXTERNAL QUANTIZE OPTIONS)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "${single}" "${multiple}")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
@@ -209,6 +209,7 @@ function(firn_add_library target)
   _firn_check_choice("${call}" OPT "${arg_OPT}" speed size debug)
   _firn_check_choice("${call}" MATH "${arg_MATH}" default strict)
   _firn_check_choice("${call}" PRECISION "${arg_PRECISION}" f32 bf16)
+  _firn_check_choice("${call}" WEIGHT_TYPE "${arg_WEIGHT_TYPE}" bf16 i8 i4)
   _firn_check_choice("${call}" WEIGHTS "${arg_WEIGHTS}" embed init file)
   _firn_check_supported("${call}" "${arg_THREADS}" "${arg_WEIGHTS}" "${arg_STATE}" "${arg_DIMS}" "${arg_HOT}" "${arg_CONST}")
   _firn_compiler("${call}" compiler)
@@ -232,6 +233,9 @@ function(firn_add_library target)
   endif()
   if(arg_PRECISION)
     list(APPEND options "--precision=${arg_PRECISION}")
+  endif()
+  if(arg_WEIGHT_TYPE)
+    list(APPEND options "--weight-type=${arg_WEIGHT_TYPE}")
   endif()
   if(arg_THREADS)
     list(APPEND options "--threads=${arg_THREADS}")

@@ -65,6 +65,7 @@ Result run_graph_passes(Compilation& c, const CompileOptions& options,
   run.options.optimize_size = options.opt_level >= codegen::OptLevel::Os;
   run.options.strict_math = options.math == lower::Math::Strict;
   run.options.bf16_products = options.precision == Precision::BF16;
+  run.options.weight_type = options.weight_type;
   run.options.threads = options.threads;
   run.options.rewrite_limit = options.rewrite_limit;
   run.after_pass = dumps.writer(".hlo", print_module);

@@ -45,6 +45,7 @@ struct CompileOptions {
   codegen::OptLevel opt_level = codegen::OptLevel::O3;
   lower::Math math = lower::Math::Default;
   Precision precision = Precision::F32;
+  plan::WeightType weight_type = plan::WeightType::AsGiven;
   Weights weights = Weights::Embed;
   bool check_indices = false;                    // one out of range ends a run with a status
   int64_t text_bytes = lower::kDefaultTextBytes; // for all strings that a run makes

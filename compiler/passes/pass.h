@@ -13,7 +13,8 @@ struct PassOptions : RewriteLimit {
   const TargetInfo* target = nullptr; // null: target-independent passes only
   bool optimize_size = false;
   bool strict_math = false;
-  bool bf16_products = false; // for multiply-in-bf16
+  bool bf16_products = false;                               // for multiply-in-bf16
+  plan::WeightType weight_type = plan::WeightType::AsGiven; // for compress-weights
   // For plan-kernels.
   plan::Winograd winograd = plan::Winograd::WithinBytes;
   const plan::ScheduleDatabase* schedules = nullptr;

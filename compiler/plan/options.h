@@ -11,6 +11,9 @@ namespace firn::plan {
 // (choose_winograd.h says when), every one that it makes faster, or none.
 enum class Winograd : uint8_t { WithinBytes, All, Off };
 
+// What constant matrices are held in, of products that wait for them: as the model has them, or narrower.
+enum class WeightType : uint8_t { AsGiven, BF16, I8, I4 };
+
 class KernelPlans;
 class ScheduleDatabase;
 struct Explanation;

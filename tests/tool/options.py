@@ -21,6 +21,7 @@ COMPILING = {
     "--optimize": [("7", ONE_OF_LEVELS)],
     "--math": [("fast", "none of default, strict"), ("strick", "did you mean 'strict'?")],
     "--precision": [("f16", "none of f32, bf16")],
+    "--weight-type": [("i2", "none of bf16, i8, i4")],
     "--weights": [("file", "none of embed, init")], "--no-winograd": None, "--check-indices": None,
     "--text-pieces": [(bad, "whole number") for bad in ("0", "-1", "x", "99999999")],
     "--text-bytes": [(bad, "no size such as") for bad in ("-1", "1.5K", "K", "2048M")],

@@ -265,6 +265,11 @@ void CompileFlags::add_to(CLI::App& verb) {
   verb.add_option("--precision", precision,
                   "f32 (default) or bf16: multiply weights and activations as bf16, and add in f32")
       ->check(one_of({"f32", "bf16"}));
+  verb.add_option(
+          "--weight-type", weight_type,
+          "bf16, i8 or i4: hold the constant matrices of products that wait for them in fewer bits; "
+          "i8 with a scale for each column, i4 for each 32 steps of one; default: as the model has them")
+      ->check(one_of({"bf16", "i8", "i4"}));
   verb.add_option("--weights", weights,
                   "embed (default: the object holds weights as the kernels read them) or init (it holds the "
                   "model's own, from which the program makes those before the first run)")
@@ -338,7 +343,7 @@ static Result read_text_bytes(CompileFlags& flags) {
 
 Result CompileFlags::finish() {
   using codegen::OptLevel;
-  using driver::Precision, driver::Weights, lower::Math;
+  using driver::Precision, driver::Weights, lower::Math, plan::WeightType;
   std::vector<std::string>& flags = options.flags;
   choose("-O", opt_level, options.opt_level, flags,
          {{"0", OptLevel::O0},
@@ -350,9 +355,13 @@ Result CompileFlags::finish() {
   choose("--math=", math, options.math, flags, {{"default", Math::Default}, {"strict", Math::Strict}});
   choose("--precision=", precision, options.precision, flags,
          {{"f32", Precision::F32}, {"bf16", Precision::BF16}});
+  choose("--weight-type=", weight_type, options.weight_type, flags,
+         {{"bf16", WeightType::BF16}, {"i8", WeightType::I8}, {"i4", WeightType::I4}});
   choose("--weights=", weights, options.weights, flags, {{"embed", Weights::Embed}, {"init", Weights::Init}});
   if (options.precision == Precision::BF16 && options.math == Math::Strict)
     return usage_error("--precision=bf16 and --math=strict exclude each other");
+  if (options.weight_type != WeightType::AsGiven && options.math == Math::Strict)
+    return usage_error("--weight-type=" + weight_type + " and --math=strict exclude each other");
   if (Result read = read_cpus(*this); !read) return read;
   if (options.no_winograd) flags.push_back("--no-winograd");
   if (options.check_indices) flags.push_back("--check-indices");

@@ -15,7 +15,7 @@ namespace firn::tool {
 // Raw words of the command line, turned into CompileOptions by finish().
 struct CompileFlags {
   driver::CompileOptions options;
-  std::string opt_level, weights, math, precision, cpus, text_bytes;
+  std::string opt_level, weights, weight_type, math, precision, cpus, text_bytes;
   std::vector<std::string> dims, hot, shapes, lengths, constants, names, states, custom, values;
 
   // Target, optimisation, dims. `verb` keeps a reference to this object.
