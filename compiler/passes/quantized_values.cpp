@@ -53,6 +53,19 @@ std::optional<Centered> centered_bytes(Value value, Value zero_point) {
 
 } // namespace
 
+Value signed_around_zero(GraphBuilder& builder, const Dequantized& value) {
+  const Literal* bytes = constant_literal(value.integers);
+  if (!bytes || bytes->dtype() != DType::U8 || value.shift != 0 || !value.zero_point ||
+      !is_splat_of(value.zero_point, 128))
+    return {};
+  auto centered = std::make_shared<Literal>(DType::I8, bytes->dims());
+  std::span<const uint8_t> from = bytes->data<uint8_t>();
+  std::transform(from.begin(), from.end(), centered->mutable_data<int8_t>().begin(),
+                 [](uint8_t byte) { return static_cast<int8_t>(byte - 128); });
+  builder.set_location(value.integers.def->location());
+  return builder.constant(std::move(centered));
+}
+
 std::optional<ShiftedBytes> shifted_bytes(Value value) {
   if (!value.def->is(Opcode::Convert) || value.dtype() != DType::I8 ||
       value.def->operand(0).dtype() != DType::U8)

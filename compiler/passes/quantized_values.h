@@ -24,6 +24,9 @@ struct Dequantized : Centered {
   Value scale; // f32 of the same dims; null: one
 };
 std::optional<Dequantized> dequantized(Value value);
+// Constant unsigned bytes around 128 as signed ones around zero; null: these are others, or have another zero
+// point.
+Value signed_around_zero(GraphBuilder& builder, const Dequantized& value);
 // Bytes of i8 that are those of u8 `shift` above them.
 struct ShiftedBytes {
   Value bytes; // u8

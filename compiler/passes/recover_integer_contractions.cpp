@@ -13,6 +13,9 @@
 // is the zero point, which is written around the input where that is not zero. The same of products whose
 // factors are widened to i32 and have no scale (QLinearConv, MatMulInteger and their like).
 //
+// Constant bytes around 128 become signed ones, whose zero point is none: these are what convolutions take,
+// and most CPUs multiply with unsigned ones.
+//
 // The quotient of such a value and the scale that it is quantised by becomes a product with the inverse,
 // which joins the constants that it is multiplied with already.
 //
@@ -76,6 +79,11 @@ private:
   std::optional<Side> read_side(Value operand) {
     auto value = dequantized(operand);
     if (!value || (contraction_.type().dtype == DType::I32 && value->scale)) return std::nullopt;
+    GraphBuilder builder(b_);
+    if (Value centered = signed_around_zero(builder, *value)) {
+      value->integers = centered;
+      value->zero_point = {};
+    }
     Side side{value->integers, {}, {}};
     if (value->zero_point && !(side.zero_point = parameter_of(value->zero_point, b_))) return std::nullopt;
     if (value->shift != 0) shift_zero_point(side, static_cast<double>(value->shift));
