@@ -32,6 +32,18 @@ bool has_computed_indices(const Instruction& instruction) {
   return false;
 }
 
+bool is_checked_clamp(const Instruction& instruction) {
+  return instruction.is(Opcode::Clamp) && instruction.attributes().flag("checked");
+}
+
+bool has_checked_clamps(const Region& region) {
+  return std::any_of(region.instructions().begin(), region.instructions().end(), [](const auto& instruction) {
+    for (int i = 0; i < instruction->num_regions(); ++i)
+      if (has_checked_clamps(instruction->region(i))) return true;
+    return is_checked_clamp(*instruction);
+  });
+}
+
 bool has_computed_indices(const Region& region) {
   return std::any_of(region.instructions().begin(), region.instructions().end(),
                      [](const auto& instruction) { return has_computed_indices(*instruction); });

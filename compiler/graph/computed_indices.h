@@ -10,4 +10,9 @@ bool has_computed_indices(const Region& region);
 // The same of one instruction, its regions included.
 bool has_computed_indices(const Instruction& instruction);
 
+// Whether the instruction is a clamp that ends a run rather than change a number.
+bool is_checked_clamp(const Instruction& instruction);
+// Whether there is one in the region.
+bool has_checked_clamps(const Region& region);
+
 } // namespace firn

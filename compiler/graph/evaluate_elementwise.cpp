@@ -1,5 +1,6 @@
 // Elementwise ops: the meaning of every unary, binary and ternary op on one element, in f64, i64 or complex
 // f64, and their application to whole tensors in chunks.
+#include "compiler/graph/computed_indices.h"
 #include "compiler/graph/evaluate_wide_elements.h"
 
 #include <bit>
@@ -369,6 +370,12 @@ Expected<Values> evaluate_elementwise(const OpCall& call) {
       return call.fail("operands must have one shape, they are " + describe(call.tensor(0)) + " and " +
                        describe(call.tensor(i)));
   if (call.tensor(call.num_operands() - 1).dtype() == DType::String) return evaluate_strings(call);
+  if (is_checked_clamp(call.instruction())) {
+    int64_t low = call.tensor(0).get_int(0), x = call.tensor(1).get_int(0), high = call.tensor(2).get_int(0);
+    if (x < low || x > high)
+      return call.fail(std::to_string(x) + " is not within " + std::to_string(low) + " and " +
+                       std::to_string(high));
+  }
   ElementOp op = element_op(call.instruction());
   auto result = call.allocate(op.result, call.tensor(0).dims());
   if (!result) return result.error();

@@ -1,6 +1,8 @@
 // Checks of result types that are stated, not inferred.
 #include "compiler/graph/verify_types.h"
 
+#include "compiler/graph/computed_indices.h"
+
 namespace firn {
 namespace {
 
@@ -242,6 +244,8 @@ constexpr Check kChecks[] = {
 
 std::optional<std::string> check_given_types(const Instruction& instruction) {
   const Opcode opcode = instruction.opcode();
+  if (is_checked_clamp(instruction) && instruction.type() != Type::tensor(DType::I64, {}))
+    return "a clamp that is checked wants i64 scalars";
   if (opcode != Opcode::Constant && instruction.literal()) return "literal on an op that is no constant";
   Check check = kChecks[static_cast<size_t>(opcode)];
   if (!check) return std::nullopt;

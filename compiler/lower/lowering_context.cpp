@@ -328,7 +328,7 @@ KernelMaker::KernelMaker(LoweringContext& context, const std::string& location, 
 
 KernelMaker::KernelMaker(LoweringContext& context, const Instruction& instruction, std::string stem)
     : KernelMaker(context, instruction.location(), std::move(stem)) {
-  if (context.options().check_indices && has_computed_indices(instruction))
+  if ((context.options().check_indices && has_computed_indices(instruction)) || is_checked_clamp(instruction))
     builder_.set_status(parameter(context.status_place(), Scalar::I32, 1, /*written=*/true, "status"));
 }
 

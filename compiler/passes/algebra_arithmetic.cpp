@@ -1,4 +1,5 @@
 // Rules of simplify-algebra for elementwise ops.
+#include "compiler/graph/computed_indices.h"
 #include "compiler/passes/algebra.h"
 
 #include <algorithm>
@@ -141,6 +142,7 @@ Value simplify_extremum(Rule& r) {
 Value simplify_clamp(Rule& r) {
   auto low = splat_value(r.operand(0)), high = splat_value(r.operand(2));
   Value x = r.operand(1);
+  if (is_checked_clamp(*x.def) || is_checked_clamp(r.instruction)) return {};
   if (!low || !high || std::isnan(*low) || std::isnan(*high)) return {};
   if (*low == -INFINITY && *high == INFINITY) return x;
   if (*low == -INFINITY) return r.op(Opcode::Minimum, {x, r.operand(2)});

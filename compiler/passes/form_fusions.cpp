@@ -15,6 +15,7 @@
 // - Establishes: no broadcast_in_dim feeds an elementwise op outside a fusion.
 // - Breaks: other passes do not look inside.
 #include "compiler/graph/blocked_dot.h"
+#include "compiler/graph/computed_indices.h"
 #include "compiler/graph/strided_view.h"
 #include "compiler/passes/fusion_builder.h"
 #include "compiler/passes/fusion_places.h"
@@ -49,6 +50,7 @@ bool has_stored_type(const Instruction& instruction) {
 
 bool is_fusible_elementwise(const Instruction& instruction) {
   if (!is_elementwise(instruction.opcode()) || !has_fusible_type(instruction.type())) return false;
+  if (is_checked_clamp(instruction)) return false; // in a kernel with it all indices would be checked
   return std::all_of(instruction.operands().begin(), instruction.operands().end(),
                      [](Value operand) { return has_fusible_type(operand.type()); });
 }

@@ -192,7 +192,7 @@ TEST_CASE("unknown operators are listed together") {
                              "  ai.onnx.ImageDecoder (opset 17)   1 node:         /decode\n"
                              "  com.acme.Pool (opset 3)           2 nodes, first: /stage/pool\n"
                              "A custom operator can be supplied with --custom-op "
-                             "ai.onnx:ImageDecoder=symbol (include/firn/custom_op.h).\n");
+                             "ai.onnx:ImageDecoder=symbol (firn help custom-op).\n");
 }
 
 TEST_CASE("versions that are not known are refused") {

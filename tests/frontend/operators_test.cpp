@@ -152,7 +152,7 @@ std::vector<Sample> samples_over_a_line() {
   map.inputs = {value("e", F32, {}), value("whole", F32, {})};
   map.nodes = {node("Add", {"e", "whole"}, {"f"})};
   map.outputs = {result("f")};
-  std::vector<Sample> samples(5);
+  std::vector<Sample> samples(6);
   for (Sample& sample : samples) {
     sample.model.graph.inputs = {value("i0", F32, {3})};
     sample.model.graph.outputs = {result("o0")};
@@ -177,6 +177,24 @@ std::vector<Sample> samples_over_a_line() {
   samples[4].model.graph.nodes = {node("SequenceEmpty", {}, {"s"}),
                                   node("SequenceInsert", {"s", "i0"}, {"o0"})};
   for (size_t i = 3; i < samples.size(); ++i) samples[i].model.opsets = {{"", 18}};
+  samples[5].op = "com.microsoft.GreedySearch";
+  samples[5].model.opsets = {{"", 12}, {"com.microsoft", 1}};
+  Graph decoder; // whose caches hold what it reads of the tokens
+  decoder.inputs = {value("ids", I32, {1, "s"}), value("at", I32, {1, "s"}), value("mask", I32, {1, "t"}),
+                    value("past", F32, {2, 1, 1, "p", 2})};
+  decoder.nodes = {node("Gather", {"scores", "ids"}, {"logits"}), node("Gather", {"rows", "ids"}, {"read"}),
+                   node("Unsqueeze", {"read"}, {"one"}, {attribute_ints("axes", {0, 2})}),
+                   node("Concat", {"one", "one"}, {"two"}, {attribute("axis", 0)}),
+                   node("Concat", {"past", "two"}, {"present"}, {attribute("axis", 3)})};
+  decoder.outputs = {result("logits"), result("present")};
+  samples[5].model.graph.inputs = {value("prompt", I32, {1, 3}), value("scores", F32, {7, 7}),
+                                   value("rows", F32, {7, 2})};
+  samples[5].model.graph.nodes = {node("Constant", {}, {"longest"}, {attribute_ints("value_ints", {8})}),
+                                  node("Cast", {"longest"}, {"most"}, {attribute("to", I32)}),
+                                  node("GreedySearch", {"prompt", "most"}, {"o0"},
+                                       {attribute_graph("decoder", decoder.encode()),
+                                        attribute("eos_token_id", 3), attribute("pad_token_id", 0)},
+                                       "com.microsoft")};
   return samples;
 }
 

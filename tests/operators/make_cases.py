@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the cases of this folder: models of several nodes each, with inputs and with ONNX Runtime's outputs.
+"""Writes the cases of this folder: models of several nodes each, with inputs and with ONNX Runtime's outputs, or, of
+operators that it does not have on CPUs, those of a formula.
 
     make_cases.py FOLDER [NAME...]
 
 Operators outside of ai.onnx, which ONNX's own cases hardly cover. Needs: pip install numpy onnx onnxruntime.
 """
+import math
 import os
 import sys
 
@@ -64,6 +66,7 @@ class Model:
     def __init__(self, name, **versions):
         self.name, self.versions = name, {**VERSIONS, **versions}
         self.nodes, self.inputs, self.outputs = [], [], []
+        self.results = None  # of formulas
 
     def add(self, op, inputs, count=1, domain=ML, **attributes):
         names = []
@@ -85,11 +88,7 @@ class Model:
 
         def model(outputs):
             return helper.make_model(helper.make_graph(self.nodes, self.name, inputs, outputs), opset_imports=opsets, ir_version=10)
-        untyped = model([helper.make_empty_tensor_value_info(o) for o in self.outputs])
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        session = onnxruntime.InferenceSession(untyped.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        results = session.run(None, {f"i{i}": a for i, a in enumerate(self.inputs)})
+        results = self.results or self.run(model([helper.make_empty_tensor_value_info(o) for o in self.outputs]))
         data = os.path.join(folder, self.name, "test_data_set_0")
         os.makedirs(data, exist_ok=True)
         onnx.save(model([value_info(o, r) for o, r in zip(self.outputs, results)]),
@@ -98,6 +97,13 @@ class Model:
             for i, (name, array) in enumerate(zip(names, arrays)):
                 with open(os.path.join(data, f"{stem}_{i}.pb"), "wb") as file:
                     file.write(stored(name, array).SerializeToString())
+
+    def run(self, model):
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.intra_op_num_threads = 1
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        return session.run(None, {f"i{i}": a for i, a in enumerate(self.inputs)})
 
 
 def features():
@@ -277,6 +283,101 @@ def quantized():
     return m
 
 
+def quantized_layers():
+    m = Model("quantized_layers", **{"": 21})
+
+    def add(op, inputs, count=1, **attributes):
+        m.add(op, inputs, count, CONTRIB, **attributes)
+
+    def scale(exponent):
+        return np.array(2.0 ** exponent, np.float32)
+
+    def integers(dtype, *dims):
+        return random.integers(np.iinfo(dtype).min, np.iinfo(dtype).max + 1, dims).astype(dtype)
+
+    def scales(*dims):
+        return (2.0 ** random.integers(-8, -4, dims)).astype(np.float32)
+    zero, signed = np.array(131, np.uint8), np.array(-7, np.int8)
+    image, rows = integers(np.uint8, 2, 3, 7, 6), integers(np.int8, 1, 5, 4, 6)
+    for include in (0, 1):
+        add("QLinearAveragePool", [image, scale(-4), zero, scale(-5), np.array(9, np.uint8)], kernel_shape=[2, 3], strides=[2, 1],
+            pads=[0, 1, 1, 1], count_include_pad=include)
+    add("QLinearAveragePool", [rows, scale(-4), signed, scale(-4), signed], kernel_shape=[2, 2], channels_last=1)
+    add("QLinearAveragePool", [image, scale(-4), zero, scale(-4), zero], kernel_shape=[3, 2], strides=[3, 2], ceil_mode=1)
+    add("NhwcMaxPool", [integers(np.uint8, 2, 7, 6, 3)], kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1])
+    add("NhwcMaxPool", [rows], kernel_shape=[2, 2], dilations=[2, 1], auto_pad="VALID")
+    x, weights, bias = integers(np.uint8, 2, 5, 12), integers(np.int8, 12, 48), normal(48)
+    lengths = np.array([5, 2], np.int32)
+    add("QAttention", [x, weights, bias, scale(-8), scale(-7), lengths, zero, signed], num_heads=2)
+    add("QAttention", [x, weights, bias, scale(-8), scales(48), None, zero, np.zeros(48, np.int8), normal(2, 2, 2, 3, 8)], 2,
+        num_heads=2, unidirectional=1)
+    for directions, direction, batch, dtype in ((1, "forward", 1, np.int8), (1, "reverse", 3, np.uint8), (2, "bidirectional", 1, np.int8)):
+        steps, width, hidden = 6, 7, 5
+        w, r = integers(dtype, directions, width, 4 * hidden), integers(dtype, directions, hidden, 4 * hidden)
+        columns = scales(directions, 4 * hidden)
+        states = [normal(directions, batch, hidden), normal(directions, batch, hidden), normal(directions, 3 * hidden)]
+        add("DynamicQuantizeLSTM", [normal(steps, batch, width), w, r, normal(directions, 8 * hidden), None, *states,
+                                    columns, np.zeros((directions, 4 * hidden), dtype), scales(directions),
+                                    np.full(directions, 120, dtype)], 3, hidden_size=hidden, direction=direction)
+    cube = integers(np.uint8, 4, 6, 10)
+    for axis, block, dims in ((0, 2, (2, 6, 10)), (1, 3, (4, 2, 10)), (2, 4, (4, 6, 3)), (-3, 4, (1, 6, 10))):
+        by, points = scales(*dims), integers(np.uint8, *dims)
+        for zeros in ([], [points]):
+            m.add("DequantizeLinear", [cube, by, *zeros], domain="", axis=axis, block_size=block)
+        m.add("QuantizeLinear", [normal(4, 6, 10), by, points], domain="", axis=axis, block_size=block)
+    return m
+
+
+def decoder(layers, heads, size, vocabulary, positions):
+    """A transformer over tokens with caches, as GreedySearch wants its subgraph."""
+    width, kind = heads * size, onnx.TensorProto
+    weights = {"words": normal(vocabulary, width), "places": normal(positions, width), "gain": np.ones(width, np.float32)}
+    nodes = [helper.make_node("Gather", ["words", "input_ids"], ["word"]), helper.make_node("Gather", ["places", "position_ids"], ["place"]),
+             helper.make_node("Add", ["word", "place"], ["x0"])]
+    inputs = [helper.make_tensor_value_info(name, kind.INT32, ["batch", dim])
+              for name, dim in (("input_ids", "seq"), ("position_ids", "seq"), ("attention_mask", "total"))]
+    outputs = [helper.make_tensor_value_info("logits", kind.FLOAT, ["batch", "seq", vocabulary])]
+    for i in range(layers):
+        weights[f"w{i}"], weights[f"b{i}"] = normal(width, 3 * width), normal(3 * width)
+        nodes += [helper.make_node("LayerNormalization", [f"x{i}", "gain"], [f"n{i}"]),
+                  helper.make_node("Attention", [f"n{i}", f"w{i}", f"b{i}", "attention_mask", f"past_{i}"], [f"a{i}", f"present_{i}"],
+                                   domain=CONTRIB, num_heads=heads, unidirectional=1),
+                  helper.make_node("Add", [f"x{i}", f"a{i}"], [f"x{i + 1}"])]
+        for name, dim, to in (("past", "past", inputs), ("present", "total", outputs)):
+            to.append(helper.make_tensor_value_info(f"{name}_{i}", kind.FLOAT, [2, "batch", heads, dim, size]))
+    nodes += [helper.make_node("Transpose", ["words"], ["rows"], perm=[1, 0]), helper.make_node("MatMul", [f"x{layers}", "rows"], ["logits"])]
+    return helper.make_graph(nodes, "decoder", inputs, outputs, [numpy_helper.from_array(a, n) for n, a in weights.items()])
+
+
+def greedy_search():
+    m, vocabulary = Model("greedy_search"), 23
+    eos, pad = 5, 0
+    prompt = np.array([[3, 9, 11, 4], [pad, pad, 7, 2], [8, 1, 1, 8]], np.int32)
+    allowed = (random.uniform(size=vocabulary) < 0.6).astype(np.int32)
+    first = (random.uniform(size=(3, vocabulary)) < 0.5).astype(np.int32)
+
+    def add(layers, longest, *inputs, **attributes):
+        lengths = [m.add("Constant", [], domain="", value=numpy_helper.from_array(np.array([n], np.int32)))[0] for n in longest]
+        m.add("GreedySearch", [prompt, *lengths, *inputs], 1, CONTRIB, decoder=decoder(layers, 2, 4, vocabulary, 20), eos_token_id=eos,
+              pad_token_id=pad, model_type=0, **attributes)
+    penalty = np.array([1.4], np.float32)
+    add(2, [16])
+    add(1, [5])
+    add(2, [11, 9], penalty, no_repeat_ngram_size=2)  # behind the end of all texts ONNX Runtime leaves anything
+    add(1, [10, 1], np.array([1.0], np.float32), allowed, first)
+    add(2, [12, 1], penalty, None, None, np.array([[1, 1, 1, 1], [0, 0, 1, 1], [0, 1, 1, 1]], np.int32), no_repeat_ngram_size=3)
+    return m
+
+
+def split_gelu():
+    m, x, bias = Model("split_gelu"), normal(2, 3, 10), normal(10)
+    m.add("BiasSplitGelu", [x, bias], domain=CONTRIB)
+    left, right = np.split((x + bias).astype(np.float64), 2, axis=-1)
+    erf = np.vectorize(math.erf)
+    m.results = [(left * right * 0.5 * (1 + erf(right / math.sqrt(2)))).astype(np.float32)]
+    return m
+
+
 def texts(*rows):
     return np.array(rows, dtype=object)
 
@@ -382,6 +483,6 @@ def crops():
     return m
 
 
-for make in (features, linear_models, trees, fused, attention, quantized, text, maps, signal, crops):
+for make in (features, linear_models, trees, fused, attention, quantized, quantized_layers, split_gelu, greedy_search, text, maps, signal, crops):
     if not sys.argv[2:] or make.__name__ in sys.argv[2:]:
         make().write(sys.argv[1])

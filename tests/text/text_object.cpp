@@ -82,16 +82,25 @@ void expect_like_evaluator(const std::string& text, const Literals& inputs, cons
     }
 }
 
-std::string run_error(const std::string& text, const Literals& inputs, const TextOptions& options) {
+std::vector<std::string> run_errors(const std::string& text, const std::vector<Literals>& runs,
+                                    const TextOptions& options) {
   DiagnosticList diagnostics;
   auto compilation = compile_text(text, cpus_here(options).back(), false, options, diagnostics);
   if (!compilation) FAIL(first_of(diagnostics));
   GuardedHeap memory(/*guard_before=*/false);
   auto runner = driver::ObjectRunner::create(*compilation, &memory);
   if (!runner) FAIL(runner.error().message);
-  auto got = (*runner)->run(inputs);
-  CHECK(memory.is_intact());
-  return got ? "" : got.error().message;
+  std::vector<std::string> errors;
+  for (const Literals& inputs : runs) {
+    auto got = (*runner)->run(inputs);
+    CHECK(memory.is_intact());
+    errors.push_back(got ? "" : got.error().message);
+  }
+  return errors;
+}
+
+std::string run_error(const std::string& text, const Literals& inputs, const TextOptions& options) {
+  return run_errors(text, {inputs}, options)[0];
 }
 
 std::string compile_error(const std::string& text) {

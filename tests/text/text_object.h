@@ -24,6 +24,9 @@ void expect_like_evaluator(const std::string& module, const Literals& inputs,
                            const TextOptions& options = {});
 // The message with which a run of the object ends; empty: it does not fail.
 std::string run_error(const std::string& module, const Literals& inputs, const TextOptions& options = {});
+// The same of several runs of one object, one after the other.
+std::vector<std::string> run_errors(const std::string& module, const std::vector<Literals>& runs,
+                                    const TextOptions& options = {});
 // The message with which the compilation ends.
 std::string compile_error(const std::string& module);
 

@@ -13,6 +13,20 @@ from tool import (DIGITS, FIRN, IMAGE, MODEL, check, counted_model, expect, fini
                   value, write_model)
 
 
+def check_custom_op_help():
+    """Its example is C, and the signature that it tells is that of the example."""
+    text = expect(["help", "custom-op"], 0, "int32_t NAME(const firn_custom_call* call);").stdout
+    lines = text.split("\n")
+    begin = next(i for i, line in enumerate(lines) if line.startswith("scale.c"))
+    end = next(i for i in range(begin, len(lines)) if lines[i] == "  }")
+    code = "\n".join(line[2:] for line in lines[begin + 2:end + 1]) + "\n"
+    include = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../include")
+    for flags in (["-x", "c", "-std=c11"], ["-x", "c++", "-std=c++17"]):
+        done = subprocess.run(["cc", *flags, "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-I", include, "-"], input=code,
+                              text=True, capture_output=True)
+        check(done.returncode == 0, f"the example of help custom-op is wrong: {done.stderr}")
+
+
 def check_verbs():
     expect(["frobnicate"], 2, "firn: error: there is no verb 'frobnicate'", "verbs: compile run inspect opt quantize bench verify ops reduce help version")
     expect(["compil"], 2, "did you mean 'compile'?")
@@ -24,6 +38,7 @@ def check_verbs():
         done = expect(["help", verb], 0, "Usage: firn " + verb)
         check(done.stdout == firn(verb, "--help").stdout, f"help {verb} and {verb} --help differ")
         check(f"  {verb} " in firn("help").stdout, f"firn help does not list {verb}")
+    check_custom_op_help()
     expect(["help", "nothing"], 2, "there is no verb 'nothing'")
     check(firn("version").stdout == firn("--version").stdout != "", "version and --version differ")
     check("Exit codes: 0 done" in firn("help").stdout, "firn help does not tell exit codes")

@@ -33,6 +33,8 @@ COMPILING = {
               ("n=1.5", "is no range"), ("zz=1..4", "has no symbolic dim 'zz'"), ("zz=1", "has no symbolic dim 'zz'")],
     "--hot": [("n", "wants NAME=VALUE"), ("n=x", "wants NAME=VALUE"), ("n=1,", "wants NAME=VALUE"), ("n=1,n=2", "given twice"),
               ("zz=1", "no dim 'zz' varies")],
+    "--max": [("n", "wants NAME=NUMBER"), ("n=", "is no list"), ("n=x", "is no list"), ("n=-1", "is no list"), ("n=1,", "is no list"),
+              ("n=99999999999", "is no list"), ("zz=1", "no value 'zz'")],
     "--shape": [("x", "wants NAME="), ("x=1x", "is no shape"), ("x=-1", "is no shape"), ("zz=1x2", "has no input 'zz'")],
     "--state": [("a", "wants PAST=PRESENT"), ("zz=probabilities", "no input 'zz'; its inputs are 'image'"),
                 ("image=zz", "no output 'zz'; its outputs are 'probabilities'")],
@@ -114,7 +116,7 @@ TABLE = {
     "version": ([], {}),
 }
 # Of single cases `verify` says what is wrong with them; the command line is fine.
-PER_CASE = {"--dim": ("zz=1", "zz=1..4"), "--shape": "zz=1x2", "--hot": "zz=1", "--length": ("zz=1", "image=1"), "--const": ("zz=1", "image=1,2"),
+PER_CASE = {"--dim": ("zz=1", "zz=1..4"), "--shape": "zz=1x2", "--hot": "zz=1", "--max": "zz=1", "--length": ("zz=1", "image=1"), "--const": ("zz=1", "image=1,2"),
             "--state": ("zz=probabilities", "image=zz"), "--passes": "zz", "--schedule-db": "nowhere.db"}
 
 

@@ -32,6 +32,9 @@ void add_reduce_command(CLI::App& app, Action& action);
 void add_run_command(CLI::App& app, Action& action);
 void add_verify_command(CLI::App& app, Action& action);
 
+// What 'firn help custom-op' prints.
+std::string custom_op_help();
+
 // Each prints to standard error and gives the exit code. `file` is what the messages are about; empty: the
 // command line.
 int report(const Diagnostic& diagnostic, const std::string& file = "");

@@ -99,9 +99,11 @@ void add_help_command(CLI::App& app, Action& action) {
   auto name = std::make_shared<std::string>();
   CLI::App* verb = app.add_subcommand("help", "Say what a verb does and which options it takes");
   verb->get_help_ptr()->group(""); // works, though there is nothing to list
-  verb->add_option("verb", *name, "the verb; without one, the list of all");
+  verb->add_option("verb", *name,
+                   "the verb, or custom-op: operators of the program; without one, the list of all");
   verb->callback([&app, name, &action] {
     action = [&app, name] {
+      if (*name == "custom-op") return print_result(custom_op_help());
       const CLI::App* topic = name->empty() ? &app : find_verb(app, *name);
       if (!topic) return report(unknown_verb(app, *name));
       // The help of the whole would be that of the verb `help`, which is being run.
@@ -137,7 +139,9 @@ std::unique_ptr<CLI::App> make_command_line(Action& action) {
   add_documents_command(*app, action);
   add_help_command(*app, action);
   add_version_command(*app, action);
-  app->footer(std::string("'firn help VERB' tells more of each.\n") + kExitCodes);
+  app->footer(
+      std::string("'firn help VERB' tells more of each, 'firn help custom-op' of operators of your own.\n") +
+      kExitCodes);
   for (CLI::App* verb : app->get_subcommands([](CLI::App*) { return true; }))
     for (CLI::Option* option : verb->get_options())
       if (option->get_items_expected_max() > 0) option->check(not_empty());

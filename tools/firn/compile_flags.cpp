@@ -85,6 +85,25 @@ Result parse_dim(const std::string& word, onnx::ImportOptions& import) {
   return {};
 }
 
+// NAME=8 or NAME=8,1,64
+Result parse_bounds(const std::string& word, std::map<std::string, std::vector<int64_t>>& bounds) {
+  size_t at = word.rfind('=');
+  if (at == word.npos || at == 0) return usage_error("--max wants NAME=NUMBER, found '" + word + "'");
+  std::vector<int64_t> each;
+  for (size_t from = at + 1; from <= word.size();) {
+    size_t end = std::min(word.find(',', from), word.size());
+    int64_t most = 0;
+    if (!parse_integer(word.substr(from, end - from), most) || most > int64_t{1} << 31)
+      return usage_error("--max " + word + ": '" + word.substr(at + 1) +
+                         "' is no list of whole numbers such as 8,1,64");
+    each.push_back(most);
+    from = end + 1;
+  }
+  if (!bounds.emplace(word.substr(0, at), std::move(each)).second)
+    return usage_error("--max " + word + ": '" + word.substr(0, at) + "' is given twice");
+  return {};
+}
+
 // NAME=VALUE,NAME=VALUE
 Result parse_hot(const std::string& words, std::vector<std::map<std::string, int64_t>>& hot) {
   std::map<std::string, int64_t> values;
@@ -299,6 +318,11 @@ void CompileFlags::add_to(CLI::App& verb) {
           "weights: NAME=VALUE, or NAME=VALUE,NAME=VALUE for both at once; repeatable, the first that "
           "fits a run is taken")
       ->take_all();
+  verb.add_option(
+          "--max", bounds,
+          "how large integers may be that only a run knows and that decide shapes, by the name of the "
+          "value: NAME=8, or NAME=8,1,64 for each element; a larger one ends a run; repeatable")
+      ->take_all();
   verb.add_option("--shape", shapes,
                   "shape of an input whose shape the model leaves open: NAME=1x3x224x224; repeatable")
       ->take_all();
@@ -373,6 +397,10 @@ Result CompileFlags::finish() {
   for (const std::string& word : dims) {
     if (Result parsed = parse_dim(word, options.import); !parsed) return parsed;
     options.flags.push_back("--dim=" + word);
+  }
+  for (const std::string& word : bounds) {
+    if (Result parsed = parse_bounds(word, options.import.bounds); !parsed) return parsed;
+    options.flags.push_back("--max=" + word);
   }
   for (const std::string& word : hot) {
     if (Result parsed = parse_hot(word, options.hot); !parsed) return parsed;

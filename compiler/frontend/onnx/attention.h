@@ -23,6 +23,7 @@ void import_contrib_attention(NodeContext& node);
 void import_contrib_rotary_embedding(NodeContext& node);
 void import_group_query_attention(NodeContext& node);
 void import_linear_attention(NodeContext& node);
+void import_quantized_attention(NodeContext& node);
 void import_multi_head_attention(NodeContext& node);
 void import_rotary_embedding(NodeContext& node);
 

@@ -3,9 +3,11 @@
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/attention.h"
 #include "compiler/frontend/onnx/matrix_product.h"
+#include "compiler/frontend/onnx/quantization.h"
 #include "compiler/graph/composites.h"
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 namespace firn::onnx {
@@ -169,8 +171,12 @@ void import_multi_head_attention(NodeContext& node) {
   if (node.wants_output(2)) node.set_output(2, heads->v);
 }
 
-// Queries, keys and values are products of one input with weights side by side.
-void import_contrib_attention(NodeContext& node) {
+namespace {
+
+// Queries, keys and values are products of one input with weights side by side, which `project` takes.
+// `mask`, `past` and `bias`: the inputs of these names.
+void import_packed_attention(NodeContext& node, int mask, int past, int bias,
+                             const std::function<Value()>& project) {
   int64_t count = heads_attribute(node);
   if (node.failed() || !node.check_rank(0, 3) || !node.check_rank(1, 2)) return;
   if (node.flag_attribute("do_rotary", false)) return node.fail_unsupported("attribute do_rotary is set");
@@ -185,21 +191,45 @@ void import_contrib_attention(NodeContext& node) {
                             " columns of " + node.input_label(1)) ||
       (node.has_input(2) && !node.check_dims(2, {*width})))
     return;
-  Value all = matrix_product(node, node.input(0), node.input(1));
-  if (node.has_input(2)) all = add(node, all, node.input(2));
+  Value all = project();
   auto piece = [&](int64_t from, int64_t size) {
     return to_heads(node, node.slice_dim(all, 2, from, from + size), count, node.input_label(1));
   };
   Heads heads{piece(0, sizes[0]), piece(sizes[0], sizes[1]), piece(2 * sizes[0], sizes[2])};
-  if (node.has_input(4)) {
-    if (!node.check_rank(4, 5)) return;
-    heads.k = node.concatenate({part(node, node.input(4), 0, 0), heads.k}, 2);
-    heads.v = node.concatenate({part(node, node.input(4), 0, 1), heads.v}, 2);
+  if (node.has_input(past)) {
+    if (!node.check_rank(past, 5)) return;
+    heads.k = node.concatenate({part(node, node.input(past), 0, 0), heads.k}, 2);
+    heads.v = node.concatenate({part(node, node.input(past), 0, 1), heads.v}, 2);
   }
   if (!check_heads(node, heads)) return;
-  node.set_output(0, attend(node, heads, 3, 5));
+  node.set_output(0, attend(node, heads, mask, bias));
   if (node.wants_output(1))
     node.set_output(1, node.concatenate({node.unsqueeze(heads.k, 0), node.unsqueeze(heads.v, 0)}, 0));
+}
+
+} // namespace
+
+void import_contrib_attention(NodeContext& node) {
+  import_packed_attention(node, /*mask=*/3, /*past=*/4, /*bias=*/5, [&]() -> Value {
+    Value all = matrix_product(node, node.input(0), node.input(1));
+    return node.has_input(2) ? add(node, all, node.input(2)) : all;
+  });
+}
+
+void import_quantized_attention(NodeContext& node) {
+  for (int i : {3, 6})
+    if (node.has_input(i) && !node.check_scalar(i)) return;
+  auto scalar = [&](int i) { return node.has_input(i) ? node.reshape_to(node.input(i), {}) : Value{}; };
+  // The scale and the zero point of the weights are one, or one per column.
+  auto per_column = [&](int i) {
+    bool one =
+        node.has_input(i) && node.input(i).type().is_static() && node.input(i).type().num_elements() == 1;
+    return one ? scalar(i) : node.input(i);
+  };
+  import_packed_attention(node, /*mask=*/5, /*past=*/8, /*bias=*/9, [&] {
+    return scaled_product(node, node.input(0), scalar(3), scalar(6), node.input(1), per_column(4),
+                          per_column(7), node.input(2));
+  });
 }
 
 } // namespace firn::onnx

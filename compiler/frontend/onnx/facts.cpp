@@ -186,7 +186,7 @@ std::string unsupported_message(const std::vector<UnsupportedOperator>& operator
     text += "\n  " + rows[i].first + "   " + rows[i].second + operators[i].first;
   }
   return text + "\nA custom operator can be supplied with --custom-op " + operators[0].domain + ":" +
-         operators[0].name + "=symbol (include/firn/custom_op.h).";
+         operators[0].name + "=symbol (firn help custom-op).";
 }
 
 } // namespace firn::onnx

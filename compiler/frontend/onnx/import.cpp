@@ -92,6 +92,11 @@ std::unique_ptr<ImportedModel> import_file(std::shared_ptr<const MappedFile> fil
     imported->initial_states = declare_states(options, *model, main, diagnostics);
   if (!diagnostics.empty()) return nullptr;
   if (!results) return diagnostics.add(model_error("the graph's outputs could not be imported")), nullptr;
+  for (const auto& [name, bounds] : options.bounds)
+    if (!state.used_bounds.count(name))
+      diagnostics.add(usage_error("--max " + name + ": the model has no value '" + name +
+                                  "' whose largest value has to be known and is not"));
+  if (!diagnostics.empty()) return nullptr;
   imported->dims = std::move(state.varying);
   erase_unused(main.body());
   for (const auto& [location, external] : model->source.external)

@@ -73,6 +73,9 @@ struct ImportOptions {
   std::map<std::string, CustomOperator> custom;
   // Types of values that such operators give, "f32[batch,8]", where the model does not say them.
   std::map<std::string, std::string> values;
+  // What integers that only a run knows may be at most, where they decide extents: by the name of the value,
+  // one for all its elements or one for each. A run ends where one is larger.
+  std::map<std::string, std::vector<int64_t>> bounds;
   // The most pieces into which StringSplit cuts a string, unless the model says how many.
   int64_t text_pieces = 64;
 };

@@ -8,6 +8,7 @@
 #include "compiler/graph/symbolic_elements.h"
 
 #include <array>
+#include <set>
 #include <unordered_map>
 
 namespace firn::onnx {
@@ -93,6 +94,7 @@ public:
   int64_t nodes = 0;
   int depth = 0;
   bool out_of_budget = false;
+  std::set<std::string> used_bounds;          // of options.bounds
   size_t constant_budget = size_t{256} << 20; // bytes of constants that importers may still make
   size_t fold_budget = size_t{64} << 20;      // bytes that eager evaluation may still make
   size_t element_budget = size_t{1} << 20;    // elements that sequences may still list

@@ -7,6 +7,8 @@
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/loop_bound.h"
 #include "compiler/frontend/onnx/loop_growth.h"
+#include "compiler/frontend/onnx/onnx.pb.h"
+#include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
 
 #include <algorithm>
@@ -166,7 +168,8 @@ private:
   bool add_rows(Region& body, const Step& step, Value index, Values results) {
     if (form_.num_rows > 0 && !bound_) {
       node_.fail_unknown({node_.input(0), node_.input(1)},
-                         "its scan outputs have as many rows as there are steps, which only a run knows");
+                         "its scan outputs have as many rows as there are steps, which only a run knows" +
+                             bounding_advice(node_.proto().output(0)));
       return false;
     }
     Values operands = loop_->operands();
@@ -249,7 +252,8 @@ std::optional<LoopResults> make_loop(NodeContext& node, const LoopForm& form) {
       undecided ? "the condition depends on data, while the state changes its shape from step to step"
       : bound   ? "the state changes its type from step to step by more than one extent that grows"
                 : "the state changes its type from step to step, and the number of steps has no "
-                  "bound that is known");
+                  "bound that is known" +
+                    bounding_advice(node.proto().output(0)));
   return std::nullopt;
 }
 

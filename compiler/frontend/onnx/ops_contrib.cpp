@@ -2,6 +2,7 @@
 // products.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/convolution.h"
+#include "compiler/frontend/onnx/greedy_search.h"
 #include "compiler/frontend/onnx/matrix_product.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/graph/composites.h"
@@ -247,6 +248,8 @@ const OperatorRow kRows[] = {
     {kDomain, "FusedMatMul", 1, kLatest, 2, 2, 1, 1, "T=f32 T", import_fused_matmul,
      "alpha * A * B, either transposed"},
     {kDomain, "Gelu", 1, kLatest, 1, 1, 1, 1, "f32", import_gelu, "Gaussian error linear unit"},
+    {kDomain, "GreedySearch", 1, kLatest, 2, 7, 1, 1, "i32 i32 i32 f32 i32 i32 i32", import_greedy_search,
+     "text, token by token, by a decoder that is a subgraph"},
     {kDomain, "QuickGelu", 1, kLatest, 1, 1, 1, 1, "f32", import_quick_gelu, "x * sigmoid(alpha * x)"},
     {kDomain, "SkipLayerNormalization", 1, kLatest, 3, 5, 1, 4, "T=f32 T T T T",
      import_skip_layer_normalization, "layer norm of a sum"},

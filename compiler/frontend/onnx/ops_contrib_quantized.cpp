@@ -1,8 +1,10 @@
 // Importers of com.microsoft's operators on quantised tensors: elementwise ones and poolings between a
 // dequantisation and a quantisation, products of integers, and weights of few bits in blocks.
 #include "compiler/frontend/onnx/arithmetic.h"
+#include "compiler/frontend/onnx/attention.h"
 #include "compiler/frontend/onnx/matrix_product.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/pooling.h"
 #include "compiler/frontend/onnx/quantization.h"
 #include "compiler/graph/composites.h"
 
@@ -93,6 +95,28 @@ void import_global_average_pool(NodeContext& node) {
       0, quantized(node, divide(node, sum, node.count(x, dims, DType::F32)), 3, node.input(0).dtype()));
 }
 
+Value moved(NodeContext& node, Value x, bool channels_last, bool back) {
+  if (!x || !channels_last) return x;
+  Ints order{0};
+  for (int i = 1; i + 1 < x.rank(); ++i) order.push_back(back ? i + 1 : i);
+  order.insert(back ? order.end() : order.begin() + 1, back ? 1 : x.rank() - 1);
+  return node.transpose(x, order);
+}
+
+void import_average_pool(NodeContext& node) {
+  if (!node.check_rank_at_least(0, 3)) return;
+  bool last = node.flag_attribute("channels_last", false);
+  Value means = average_pool(node, moved(node, dequantized(node, 0), last, /*back=*/false));
+  if (!means) return;
+  node.set_output(
+      0, quantized_with_offset(node, moved(node, means, last, /*back=*/true), 3, node.input(0).dtype()));
+}
+void import_nhwc_max_pool(NodeContext& node) {
+  if (!node.check_rank_at_least(0, 3)) return;
+  Value x = moved(node, node.input(0), /*channels_last=*/true, /*back=*/false);
+  node.set_output(0, moved(node, max_pool(node, x), /*channels_last=*/true, /*back=*/true));
+}
+
 void import_concat(NodeContext& node) {
   if (!node.check(node.num_inputs() >= 5 && node.num_inputs() % 3 == 2,
                   "has " + std::to_string(node.num_inputs()) + " inputs, wants two and three per tensor"))
@@ -127,7 +151,8 @@ void import_gemm_quantized(NodeContext& node) {
                          : y);
 }
 
-// Sums of products of integers times their scales, which are one or one per row and per column, and a bias.
+} // namespace
+
 Value scaled_product(NodeContext& node, Value a, Value a_scale, Value a_zero, Value b, Value b_scale,
                      Value b_zero, Value bias) {
   Value sum = matrix_product(node, centered(node, a, by_row(node, a_zero)), centered(node, b, b_zero));
@@ -135,6 +160,8 @@ Value scaled_product(NodeContext& node, Value a, Value a_scale, Value a_zero, Va
       multiply(node, node.convert(sum, DType::F32), multiply(node, by_row(node, a_scale), b_scale));
   return bias ? add(node, result, bias) : result;
 }
+
+namespace {
 
 void import_dynamic_matmul(NodeContext& node) {
   DynamicQuantization a = quantize_dynamically(node, node.input(0));
@@ -301,10 +328,16 @@ constexpr OperatorRow kRows[] = {
      import_matmul_to_float, "matrix product of quantised tensors as f32"},
     {kDomain, "MatMulNBits", 1, kLatest, 3, 6, 1, 1, "T=float u8 T any i32 T", import_matmul_bits,
      "matrix product with weights of 2, 4 or 8 bits in blocks"},
+    {kDomain, "NhwcMaxPool", 1, kLatest, 1, 1, 1, 1, "i8|u8", import_nhwc_max_pool,
+     "largest element under a window, channels last"},
+    {kDomain, "QAttention", 1, kLatest, 5, 9, 1, 2, "A=int B=int f32 f32 f32 i32 A B f32",
+     import_quantized_attention, "attention behind a product of quantised tensors"},
     {kDomain, "QGemm", 1, kLatest, 6, 9, 1, 1, "A=int f32 A B=int f32 B i32 f32 int", import_gemm_quantized,
      "alpha * A * B + C of quantised tensors"},
     {kDomain, "QLinearAdd", 1, kLatest, 7, 8, 1, 1, "T=int f32 T T f32 T f32 T", import_add,
      "sum of quantised tensors"},
+    {kDomain, "QLinearAveragePool", 1, kLatest, 4, 5, 1, 1, "T=int f32 T f32 T", import_average_pool,
+     "means under a window of a quantised tensor"},
     {kDomain, "QLinearConcat", 1, kLatest, 5, kVariadic, 1, 1, "f32 int any", import_concat,
      "quantised tensors end to end"},
     {kDomain, "QLinearGlobalAveragePool", 1, kLatest, 5, 5, 1, 1, "T=int f32 T f32 T",

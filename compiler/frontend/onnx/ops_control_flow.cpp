@@ -1,9 +1,11 @@
 // Importers of If, Loop and Scan. Conditions and trip counts known now are decided now; the rest become
 // region ops.
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/containers.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/loop.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/value_range.h"
 
 #include <algorithm>
@@ -125,6 +127,10 @@ void import_loop(NodeContext& node) {
       form.trip_count = node.binary(Opcode::Minimum, form.trip_count, node.scalar_int(DType::I64, *most));
     }
   }
+  auto most = form.bound && form.bound->extent.upper_bound() <= kMaxUnrolled
+                  ? std::nullopt
+                  : given_bound(node, node.proto().output(0));
+  if (most) form.bound = Dim(*most);
   if (node.has_input(1)) {
     form.go_on = condition_scalar(node, 1);
     auto known = node.constant_ints(form.go_on);
@@ -142,7 +148,13 @@ void import_loop(NodeContext& node) {
                decision.type().is_static() && decision.type().num_elements() == 1;
     if (!node.check(one, "its body's condition is " + decision.type().to_string() + ", wants a bool"))
       return std::nullopt;
-    return Step{node.reshape(decision, {}),
+    decision = node.reshape(decision, {});
+    if (most) {
+      // The step behind the last for which there is room ends the run.
+      Value inside = within_bound(node, step, *most - 1);
+      decision = both(node, decision, node.compare("ge", inside, node.scalar_int(DType::I64, 0)));
+    }
+    return Step{decision,
                 {results->begin() + 1, results->begin() + 1 + states},
                 {results->begin() + 1 + states, results->end()}};
   };

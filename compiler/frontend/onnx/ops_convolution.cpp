@@ -239,7 +239,8 @@ Value convolve(NodeContext& node, Value x, int input, Value w, int filter, std::
     return {};
   auto attributes = read_window(node, x.rank() - 2, Ints(dims->begin() + 2, dims->end()));
   if (!attributes) return {};
-  auto window = spatial_window(node, input, *attributes, Positions::Whole);
+  auto window =
+      spatial_window(node, node.input(input), node.input_label(input), *attributes, Positions::Whole);
   if (!window) return {};
   Attributes made{{"window", *window}, {"groups", groups}};
   if (result && *result != x.dtype()) made.set("result", *result);

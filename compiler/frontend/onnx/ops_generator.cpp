@@ -1,7 +1,10 @@
 // Importers of operators that make tensors from little: constants, ranges, identity matrices.
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/onnx.pb.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
 
 #include <cmath>
@@ -36,7 +39,7 @@ void import_constant(NodeContext& node) {
 
 void import_constant_of_shape(NodeContext& node) {
   if (!node.check_rank(0, 1)) return;
-  auto dims = node.known_dims(0);
+  auto dims = run_dims(node, 0);
   if (!dims) return;
   LiteralRef value = Literal::scalar(DType::F32, 0);
   if (node.has_attribute("value")) {
@@ -77,6 +80,49 @@ LiteralRef constant_range(NodeContext& node, const Literal& start, const Literal
   return literal;
 }
 
+// How many numbers there are from start to limit, by what a run computes; below 0 where that has no answer.
+Value range_count(NodeContext& node, Value start, Value limit, Value delta) {
+  Value zero = node.scalar_int(DType::I64, 0), none = node.scalar_int(DType::I64, -1);
+  if (is_integer(start.dtype())) {
+    start = node.convert(start, DType::I64);
+    limit = node.convert(limit, DType::I64);
+    delta = node.convert(delta, DType::I64);
+    Value distance = subtract(node, limit, start);
+    Value rest = node.binary(Opcode::Remainder, distance, delta);
+    Value same_sign = node.compare("eq", node.compare("gt", rest, zero), node.compare("gt", delta, zero));
+    Value is_part = both(node, node.compare("ne", rest, zero), same_sign);
+    Value count = add(node, divide(node, distance, delta), node.convert(is_part, DType::I64));
+    // A distance of another sign than that of its ends is none of 64 bits.
+    Value wraps = node.compare("ne", node.convert(node.compare("gt", limit, start), DType::I64),
+                               node.convert(node.compare("gt", distance, zero), DType::I64));
+    Value wrong = node.binary(Opcode::Or, node.compare("eq", delta, zero), wraps);
+    return node.select(wrong, none, larger(node, count, zero));
+  }
+  Value steps =
+      divide(node, node.convert(subtract(node, limit, start), DType::F64), node.convert(delta, DType::F64));
+  constexpr double far = 0x1p40;
+  steps = smaller(node, larger(node, node.unary(Opcode::Ceil, steps), node.scalar(DType::F64, 0)),
+                  node.scalar(DType::F64, far));
+  return node.select(node.compare("eq", delta, node.splat_like(delta, 0)), none,
+                     node.convert(steps, DType::I64));
+}
+
+// As many numbers as a run counts, if that has a bound; false: it has none.
+bool range_by_values(NodeContext& node) {
+  Value start = node.reshape(node.input(0), {}), limit = node.reshape(node.input(1), {}),
+        delta = node.reshape(node.input(2), {});
+  Value count = range_count(node, start, limit, delta);
+  if (!count) return true;
+  auto most = derived_bound(node, count);
+  if (auto given = given_bound(node, node.proto().output(0))) most = most ? std::min(*most, *given) : *given;
+  if (!most) return false;
+  auto extent = counted_extent(node, count, *most);
+  if (!extent) return true;
+  Value index = node.iota(start.dtype(), {*extent}, 0);
+  node.set_output(0, add(node, multiply(node, index, delta), start));
+  return true;
+}
+
 void import_range(NodeContext& node) {
   for (int i = 0; i < 3; ++i)
     if (!node.check_scalar(i)) return;
@@ -86,15 +132,22 @@ void import_range(NodeContext& node) {
     return node.set_output(0, node.constant(constant_range(node, *start, *limit, *delta)));
   auto from = node.known_ints(node.input(0)), to = node.known_ints(node.input(1));
   auto by = node.constant_ints(node.input(2));
-  if (!from || !to || !by)
-    return node.fail_unknown(node.inputs(), "start, limit and delta must be made of constants and dims");
+  if (!from || !to || !by) {
+    if (!range_by_values(node))
+      node.fail_unknown(node.inputs(),
+                        "how many numbers there are is known only when it runs, and nothing bounds it" +
+                            bounding_advice(node.proto().output(0)));
+    return;
+  }
   if (!node.check((*by)[0] != 0, "delta is 0")) return;
   bool safe = is_safe_dim((*from)[0]) && is_safe_dim((*to)[0]) && is_safe_dim((*by)[0]);
   if (!node.check(safe, "a bound is out of range")) return;
-  if ((*by)[0] < 0 || ((*to)[0] - (*from)[0]).lower_bound() < 0)
+  if ((*by)[0] < 0 || ((*to)[0] - (*from)[0]).lower_bound() < 0) {
+    if (range_by_values(node)) return;
     return node.fail_unsupported("a range from " + (*from)[0].to_string() + " to " + (*to)[0].to_string() +
                                  " has a size that is not known" +
                                  binding_advice({Dim((*from)[0]), Dim((*to)[0])}));
+  }
   Dim count(ceil_div((*to)[0] - (*from)[0], (*by)[0]));
   DType dtype = node.input(0).dtype();
   Value index = node.iota(dtype, {count}, 0);
@@ -118,10 +171,10 @@ constexpr OperatorRow kRows[] = {
     {"", "Constant", 1, kLatest, 0, 0, 1, 1, "", import_constant,
      "a tensor, dense or sparse, or a list of numbers or strings"},
     {"", "ConstantOfShape", 9, kLatest, 1, 1, 1, 1, "i64~int", import_constant_of_shape,
-     "one value in a shape that is constant or made of dims"},
+     "one value in a shape that is constant, made of dims, or of the run within bounds"},
     {"", "EyeLike", 9, kLatest, 1, 1, 1, 1, "any", import_eye_like, "ones on a diagonal"},
     {"", "Range", 11, kLatest, 3, 3, 1, 1, "T=num T T", import_range,
-     "numbers in steps; bounds constant or made of dims"},
+     "numbers in steps; bounds constant, made of dims, or of the run"},
 };
 
 } // namespace

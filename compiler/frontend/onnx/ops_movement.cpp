@@ -3,8 +3,8 @@
 #include "compiler/frontend/onnx/counted.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
-#include "compiler/frontend/onnx/value_range.h"
 
 #include <algorithm>
 
@@ -184,8 +184,9 @@ void tile_by_value(NodeContext& node) {
   for (int i = 0; i < x.rank() && x; ++i) {
     Value repeat = node.convert(node.reshape(node.slice_dim(node.input(1), 0, i, i + 1), {}), DType::I64);
     if (!repeat || node.constant_ints(repeat) == Ints{1}) continue;
-    auto most = most_of(node, repeat);
-    if (!most) return (void)node.required_constant_ints(1);
+    auto most = bound_of(node, 1, at(i), repeat);
+    if (!most) return;
+    repeat = within_bound(node, repeat, *most);
     auto room = node.product({x.type().dims[at(i)], Dim(*most)});
     if (!room) return;
     Value extent = node.dim_size(x, i), number = node.iota(DType::I64, {*room}, 0);

@@ -2,6 +2,7 @@
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/run_values.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -69,13 +70,14 @@ Value pad_symbolic(NodeContext& node, Value x, const std::string& mode, int dim,
   const IntExpr extent = dims[at(dim)].extent;
   auto around = [&](const IntExpr& count) {
     dims[at(dim)] = Dim(count);
-    return node.broadcast_in_dim(value, dims, {});
+    return node.broadcast_in_dim(value, ImportState::with_counts(dims), {});
   };
   if (mode == "constant") return node.concatenate({around(low), x, around(high)}, dim);
   if (extent.lower_bound() < 1) return node.fail_unsupported("pads a dim that may be empty"), Value{};
   Value size = node.dim_size(x, dim), one = node.scalar_int(DType::I64, 1);
   Value before = node.dim_size(around(low), dim);
-  Value place = subtract(node, node.iota(DType::I64, {Dim(low + extent + high)}, 0), before);
+  Value place =
+      subtract(node, node.iota(DType::I64, ImportState::with_counts({Dim(low + extent + high)}), 0), before);
   if (mode == "edge") {
     place = smaller(node, larger(node, place, node.scalar_int(DType::I64, 0)), subtract(node, size, one));
   } else {
@@ -150,11 +152,19 @@ void import_pad_2(NodeContext& node) {
   if (!node.failed()) pad_by(node, std::move(pads), all_axes(x.rank()), value);
 }
 
+// Pads of which a run computes some, each as an extent.
+std::optional<std::vector<IntExpr>> run_pads(NodeContext& node) {
+  auto dims = run_dims(node, 1);
+  if (!dims) return std::nullopt;
+  std::vector<IntExpr> pads;
+  for (const Dim& dim : *dims) pads.push_back(dim.extent);
+  return pads;
+}
+
 void import_pad(NodeContext& node) {
   Value x = node.input(0), value;
   auto pads = node.constant_ints(node.input(1));
   auto known = node.known_ints(node.input(1));
-  if (!pads && !known) return (void)node.required_constant_ints(1);
   if (node.has_input(2)) {
     if (!node.check_scalar(2)) return;
     value = node.reshape(node.input(2), {});
@@ -168,6 +178,8 @@ void import_pad(NodeContext& node) {
     if (!normalized) return;
     axes = *normalized;
   }
+  if (!pads && !known) known = run_pads(node);
+  if (!pads && !known) return;
   if (pads)
     pad_by(node, std::move(*pads), axes, value);
   else

@@ -1,5 +1,6 @@
 // Importers of pooling over windows and over all spatial dims, and of local response normalisation.
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/pooling.h"
 #include "compiler/frontend/onnx/window.h"
 
 #include <algorithm>
@@ -14,12 +15,13 @@ struct Pool {
   Ints pads_low, pads_high; // of spatial dims, without what is added for a partial window
 };
 
-std::optional<Pool> read_pool(NodeContext& node) {
-  if (!node.check_rank_at_least(0, 3)) return std::nullopt;
-  auto attributes = read_window(node, node.input(0).rank() - 2, {});
+std::optional<Pool> read_pool(NodeContext& node, Value x) {
+  if (!x || !node.check_rank_at_least(0, 3)) return std::nullopt;
+  auto attributes = read_window(node, x.rank() - 2, {});
   if (!attributes) return std::nullopt;
   bool ceil_mode = node.flag_attribute("ceil_mode", false);
-  auto spatial = spatial_window(node, 0, *attributes, ceil_mode ? Positions::Ceil : Positions::Floor);
+  auto spatial = spatial_window(node, x, node.input_label(0), *attributes,
+                                ceil_mode ? Positions::Ceil : Positions::Floor);
   if (!spatial) return std::nullopt;
   Pool pool{with_batch_and_channel(*spatial), attributes->pads_low, attributes->pads_high};
   bool given = attributes->auto_pad == AutoPad::NotSet || attributes->auto_pad == AutoPad::Valid;
@@ -54,8 +56,7 @@ bool is_whole(const WindowDim& dim, int64_t input, int64_t low, int64_t high) {
 constexpr int64_t kMaxCounts = 1 << 16;
 
 // The divisors of an average pooling: a scalar where all are equal, otherwise broadcastable to the result.
-Value pool_counts(NodeContext& node, const Pool& pool, bool include_padding) {
-  Value x = node.input(0);
+Value pool_counts(NodeContext& node, Value x, const Pool& pool, bool include_padding) {
   double uniform = 1;
   Value counts;
   for (int axis = 2; axis < x.rank(); ++axis) {
@@ -92,13 +93,25 @@ Value pool_counts(NodeContext& node, const Pool& pool, bool include_padding) {
   return uniform == 1 ? counts : node.binary(Opcode::Multiply, counts, scalar);
 }
 
+} // namespace
+
+Value average_pool(NodeContext& node, Value x) {
+  auto pool = read_pool(node, x);
+  Value sum = pool ? node.reduce_window(Opcode::Add, x, pool->window) : Value{};
+  if (!sum) return {};
+  Value counts = pool_counts(node, x, *pool, node.flag_attribute("count_include_pad", false));
+  return node.binary(Opcode::Divide, sum, counts);
+}
+
+Value max_pool(NodeContext& node, Value x) {
+  auto pool = read_pool(node, x);
+  return pool ? node.reduce_window(Opcode::Maximum, x, pool->window) : Value{};
+}
+
+namespace {
+
 void import_average_pool(NodeContext& node) {
-  auto pool = read_pool(node);
-  if (!pool) return;
-  Value sum = node.reduce_window(Opcode::Add, node.input(0), pool->window);
-  if (!sum) return;
-  Value counts = pool_counts(node, *pool, node.flag_attribute("count_include_pad", false));
-  node.set_output(0, node.binary(Opcode::Divide, sum, counts));
+  node.set_output(0, average_pool(node, node.input(0)));
 }
 
 Value extent_of(NodeContext& node, Value x, int dim) {
@@ -162,10 +175,8 @@ void import_max_pool_with_indices(NodeContext& node, const Pool& pool) {
 }
 
 void import_max_pool(NodeContext& node) {
-  auto pool = read_pool(node);
-  if (!pool) return;
-  if (node.wants_output(1)) return import_max_pool_with_indices(node, *pool);
-  node.set_output(0, node.reduce_window(Opcode::Maximum, node.input(0), pool->window));
+  if (!node.wants_output(1)) return node.set_output(0, max_pool(node, node.input(0)));
+  if (auto pool = read_pool(node, node.input(0))) import_max_pool_with_indices(node, *pool);
 }
 
 // (sum of |x|^p)^(1/p), with `sum` adding up a tensor.
@@ -186,7 +197,7 @@ double norm_exponent(NodeContext& node) {
 }
 
 void import_lp_pool(NodeContext& node) {
-  auto pool = read_pool(node);
+  auto pool = read_pool(node, node.input(0));
   double p = norm_exponent(node);
   if (!pool || node.failed()) return;
   node.set_output(0, lp_norm(node, node.input(0), p,

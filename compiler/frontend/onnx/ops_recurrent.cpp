@@ -1,7 +1,8 @@
 // Importers of LSTM, GRU and RNN: each direction becomes one composite.
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/operator_table.h"
-#include "compiler/graph/composites.h"
+#include "compiler/frontend/onnx/quantization.h"
+#include "compiler/graph/recurrent_cells.h"
 
 #include <algorithm>
 
@@ -19,7 +20,8 @@ struct Recurrent {
   int64_t directions = 1, hidden = 0;
   bool reverse = false; // of the first direction
   bool batch_first = false;
-  Value x; // [seq, batch, in]
+  bool quantized = false; // weights are integers [direction, in, gates * h], as a product takes them
+  Value x;                // [seq, batch, in]
   RecurrentOptions options[2];
 };
 
@@ -88,7 +90,7 @@ bool read_layer(NodeContext& node, Recurrent& layer) {
   layer.directions = direction == "bidirectional" ? 2 : 1;
   auto w = node.static_dims(1), r = node.static_dims(2);
   if (!w || !r || node.failed()) return false;
-  layer.hidden = (*r)[2];
+  layer.hidden = (*r)[layer.quantized ? 1 : 2];
   if (!node.check(node.int_attribute("hidden_size", layer.hidden) == layer.hidden,
                   "attribute hidden_size is " + std::to_string(node.int_attribute("hidden_size", 0)) + ", " +
                       node.input_label(2) + " has " + std::to_string(layer.hidden)) ||
@@ -96,8 +98,10 @@ bool read_layer(NodeContext& node, Recurrent& layer) {
     return false;
   int64_t gates = layer.gates * layer.hidden;
   const Dim& features = node.input(0).type().dims[2];
-  if (!node.check_dims(1, {layer.directions, gates, features.is_static() ? features.value() : -1}) ||
-      !node.check_dims(2, {layer.directions, gates, layer.hidden}) ||
+  Ints w_dims{layer.directions, gates, features.is_static() ? features.value() : -1},
+      r_dims{layer.directions, gates, layer.hidden};
+  if (layer.quantized) std::swap(w_dims[1], w_dims[2]), std::swap(r_dims[1], r_dims[2]);
+  if (!node.check_dims(1, w_dims) || !node.check_dims(2, r_dims) ||
       (node.has_input(3) && !node.check_dims(3, {layer.directions, 2 * gates})))
     return false;
   if (node.has_input(4) && !node.check_rank(4, 1)) return false;
@@ -154,7 +158,22 @@ Value bias(NodeContext& node, const Recurrent& layer, int64_t direction, Value* 
   return node.binary(Opcode::Add, input, rest);
 }
 
-Instruction* make_direction(NodeContext& node, const Recurrent& layer, int64_t direction) {
+// y, h and c of a direction, of which lstm alone has the last; nothing after a failure.
+Values results_of(Instruction* made) {
+  Values results;
+  for (int i = 0; made && i < made->num_results(); ++i) results.push_back(made->result(i));
+  return results;
+}
+
+// One length per batch entry, or null; false after a failure.
+bool read_lengths(NodeContext& node, const Recurrent& layer, Value& lengths) {
+  lengths = node.input(4);
+  return !lengths || node.check(lengths.type().dims[0] == layer.x.type().dims[1],
+                                node.input_label(4) + " is " + lengths.type().to_string() +
+                                    ", wants one length per batch entry");
+}
+
+Values make_direction(NodeContext& node, const Recurrent& layer, int64_t direction) {
   const RecurrentOptions& options = layer.options[direction];
   RecurrentOperands operands;
   operands.x = layer.x;
@@ -162,36 +181,118 @@ Instruction* make_direction(NodeContext& node, const Recurrent& layer, int64_t d
   operands.r = row(node, node.input(2), direction);
   operands.b = bias(node, layer, direction, options.linear_before_reset ? &operands.b_r : nullptr);
   operands.h0 = first_state(node, layer, 5, direction);
-  if (node.has_input(4)) {
-    operands.lens = node.input(4);
-    if (!node.check(operands.lens.type().dims[0] == layer.x.type().dims[1],
-                    node.input_label(4) + " is " + operands.lens.type().to_string() +
-                        ", wants one length per batch entry"))
-      return nullptr;
-  }
+  if (!read_lengths(node, layer, operands.lens)) return {};
   if (layer.cell == Cell::Lstm) {
     operands.c0 = first_state(node, layer, 6, direction);
     if (node.has_input(7)) {
-      if (!node.check_dims(7, {layer.directions, 3 * layer.hidden})) return nullptr;
+      if (!node.check_dims(7, {layer.directions, 3 * layer.hidden})) return {};
       operands.peepholes = row(node, node.input(7), direction);
     }
   }
-  if (node.failed()) return nullptr;
+  if (node.failed()) return {};
   GraphBuilder builder = node.builder();
   switch (layer.cell) {
-  case Cell::Lstm: return make_lstm(builder, operands, options);
-  case Cell::Gru: return make_gru(builder, operands, options);
-  case Cell::Rnn: return make_rnn(builder, operands, options);
+  case Cell::Lstm: return results_of(make_lstm(builder, operands, options));
+  case Cell::Gru: return results_of(make_gru(builder, operands, options));
+  case Cell::Rnn: return results_of(make_rnn(builder, operands, options));
   }
-  return nullptr;
+  return {};
+}
+
+// --- LSTM whose weights are integers: inputs and states are quantised by their range, all inputs at once and
+// the states of every step.
+
+// The weights of a direction with their scale and zero point, which are one or one per column.
+struct QuantizedWeights {
+  Value w, scale, zero;
+};
+
+QuantizedWeights quantized_weights(NodeContext& node, const Recurrent& layer, int64_t direction, int weights,
+                                   int scale) {
+  auto parameter = [&](int input) -> Value {
+    if (!node.check(node.has_input(input), "input " + std::to_string(input) + " is left out")) return {};
+    int rank = node.input(input).rank();
+    if (!node.check(rank == 1 || rank == 2, node.input_label(input) + " wants rank 1 or 2") ||
+        !node.check_dims(input, rank == 1 ? Ints{layer.directions}
+                                          : Ints{layer.directions, layer.gates * layer.hidden}))
+      return {};
+    return row(node, node.input(input), direction);
+  };
+  return {row(node, node.input(weights), direction), parameter(scale), parameter(scale + 1)};
+}
+
+// x [rows, in] times weights, x quantised by its range.
+Value quantized_product(NodeContext& node, Value x, const QuantizedWeights& by) {
+  DynamicQuantization q = quantize_dynamically(node, x);
+  return scaled_product(node, q.x, q.scale, q.zero_point, by.w, by.scale, by.zero, {});
+}
+
+// One step: [h, c] from the input's part of the gates and those of the step before.
+Values quantized_step(NodeContext& node, const Recurrent& layer, const RecurrentOptions& options, Value gates,
+                      const Values& old, const QuantizedWeights& recurrent, const Values& peepholes) {
+  gates = node.binary(Opcode::Add, gates, quantized_product(node, old[0], recurrent));
+  Values parts;
+  for (int64_t i = 0; i < 4; ++i)
+    parts.push_back(node.slice_dim(gates, 1, i * layer.hidden, (i + 1) * layer.hidden));
+  if (node.failed()) return {};
+  GraphBuilder builder = node.builder();
+  RecurrentCell cell(builder, RecurrentKind::Lstm, options);
+  auto next = cell.lstm({parts[0], parts[1], parts[2], parts[3]}, old[1], peepholes);
+  return {next.h, next.c};
+}
+
+Values make_quantized_direction(NodeContext& node, const Recurrent& layer, int64_t direction) {
+  const RecurrentOptions& options = layer.options[direction];
+  QuantizedWeights input = quantized_weights(node, layer, direction, 1, 8),
+                   recurrent = quantized_weights(node, layer, direction, 2, 10);
+  const Dim steps = layer.x.type().dims[0], batch = layer.x.type().dims[1], h(layer.hidden);
+  auto rows = node.product({steps, batch});
+  Value lengths, b = bias(node, layer, direction, nullptr);
+  Values state{first_state(node, layer, 5, direction), first_state(node, layer, 6, direction)}, peepholes;
+  if (!rows || !read_lengths(node, layer, lengths)) return {};
+  if (node.has_input(7)) {
+    if (!node.check_dims(7, {layer.directions, 3 * layer.hidden})) return {};
+    Value all = row(node, node.input(7), direction);
+    for (int64_t i = 0; i < 3; ++i)
+      peepholes.push_back(node.slice_dim(all, 0, i * layer.hidden, (i + 1) * layer.hidden));
+  }
+  Value flat = node.reshape(layer.x, {*rows, layer.x.type().dims[2]});
+  Value gates = node.binary(Opcode::Add, quantized_product(node, flat, input), b);
+  gates = node.reshape(gates, {steps, batch, Dim(4 * layer.hidden)});
+  Value count = node.dim_size(layer.x, 0), zero = node.scalar_int(DType::I64, 0),
+        one = node.scalar_int(DType::I64, 1);
+  Values initial{zero, node.splat(DType::F32, {steps, batch, h}, 0), state[0], state[1]};
+  if (node.failed()) return {};
+  Instruction* loop = node.while_loop(
+      initial, [&](const Values& p) { return Values{node.compare("lt", p[0], count)}; },
+      [&](const Values& p) -> Values {
+        Value time = p[0];
+        if (options.reverse)
+          time = node.binary(Opcode::Subtract, node.binary(Opcode::Subtract, count, one), time);
+        Value own = node.op(Opcode::Gather, {gates, time}, {{"axis", int64_t{0}}});
+        Values next = quantized_step(node, layer, options, own, {p[2], p[3]}, recurrent, peepholes);
+        if (next.empty()) return {};
+        Value y = next[0];
+        if (lengths) {
+          Value valid = node.compare("lt", node.convert(time, lengths.dtype()), lengths);
+          valid = node.reshape(valid, {batch, Dim(1)});
+          y = node.select(valid, y, node.scalar(DType::F32, 0));
+          for (size_t i = 0; i < 2; ++i) next[i] = node.select(valid, next[i], p[2 + i]);
+        }
+        Value all = node.op(Opcode::DynamicUpdateSlice, {p[1], node.unsqueeze(y, 0), time, zero, zero});
+        return {node.binary(Opcode::Add, p[0], one), all, next[0], next[1]};
+      });
+  Values results = results_of(loop);
+  if (!results.empty()) results.erase(results.begin());
+  return results;
 }
 
 // Joins the results of the directions as dim `dim`, and moves the batch to the front if the node wants it
 // there.
-Value join(NodeContext& node, const Recurrent& layer, const std::vector<Instruction*>& made, int result,
-           int dim) {
+Value join(NodeContext& node, const Recurrent& layer, const std::vector<Values>& made, int result, int dim) {
   Values parts;
-  for (Instruction* direction : made) parts.push_back(node.unsqueeze(direction->result(result), dim));
+  for (const Values& direction : made)
+    parts.push_back(node.unsqueeze(direction[static_cast<size_t>(result)], dim));
   Value joined = node.concatenate(parts, dim);
   if (!layer.batch_first) return joined;
   // y: [seq, directions, batch, h] to [batch, seq, directions, h]; states: [directions, batch, h] to [batch,
@@ -214,17 +315,19 @@ void skip_sequence(NodeContext& node, const Recurrent& layer) {
   }
 }
 
-template <Cell cell> void import_recurrent(NodeContext& node) {
+template <Cell cell, bool quantized = false> void import_recurrent(NodeContext& node) {
   Recurrent layer{};
+  layer.quantized = quantized;
   layer.cell = cell;
   layer.gates = cell == Cell::Lstm ? 4 : cell == Cell::Gru ? 3 : 1;
   layer.functions = cell == Cell::Lstm ? 3 : cell == Cell::Gru ? 2 : 1;
   if (!read_layer(node, layer)) return;
   if (layer.x.type().dims[0] == Dim(0)) return skip_sequence(node, layer);
-  std::vector<Instruction*> made;
+  std::vector<Values> made;
   for (int64_t direction = 0; direction < layer.directions; ++direction) {
-    made.push_back(make_direction(node, layer, direction));
-    if (!made.back()) return;
+    made.push_back(quantized ? make_quantized_direction(node, layer, direction)
+                             : make_direction(node, layer, direction));
+    if (made.back().empty()) return;
   }
   for (int result = 0; result < (cell == Cell::Lstm ? 3 : 2); ++result)
     if (node.wants_output(result))
@@ -232,6 +335,9 @@ template <Cell cell> void import_recurrent(NodeContext& node) {
 }
 
 const OperatorRow kRows[] = {
+    {"com.microsoft", "DynamicQuantizeLSTM", 1, kLatest, 3, 12, 0, 3,
+     "f32 W=i8|u8 W f32 i32 f32 f32 f32 f32 W f32 W", import_recurrent<Cell::Lstm, true>,
+     "LSTM with weights of integers, and inputs and states quantised by their range"},
     {"", "GRU", 1, kLatest, 3, 6, 0, 2, "T=float T T T i32 T", import_recurrent<Cell::Gru>,
      "gated recurrent unit layer", NarrowFloats::Widened},
     {"", "LSTM", 1, kLatest, 3, 8, 0, 3, "T=float T T T i32 T", import_recurrent<Cell::Lstm>,

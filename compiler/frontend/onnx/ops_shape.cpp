@@ -1,6 +1,7 @@
 // Importers of operators about shapes and dtypes: reshape and its kin, Shape, Size, Cast, Identity.
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/tensor_data.h"
 #include "compiler/frontend/onnx/text_operators.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
@@ -89,12 +90,21 @@ void import_reshape(NodeContext& node) {
   Value shape = node.input(1);
   if (shape.rank() != 1)
     return node.fail("input 'shape' is " + shape.type().to_string() + ", wants a vector");
-  auto known = node.known_ints(shape);
-  if (!known) {
-    (void)node.required_constant_ints(1);
-    return node.fail("the shape has too many elements");
+  bool allow_zero = node.flag_attribute("allowzero", false);
+  if (auto known = node.known_ints(shape)) return reshape_by(node, *known, allow_zero);
+  if (node.constant(shape)) return node.fail("the shape has too many elements");
+  auto elements = scalars_of(node, 1);
+  if (!elements) return;
+  // Of one that only a run knows the others and the number of elements leave one value.
+  std::vector<IntExpr> sizes;
+  int64_t open = 0;
+  for (Value element : *elements) {
+    auto known = node.known_ints(element);
+    open += !known || (*known)[0] == IntExpr(-1);
+    sizes.push_back(known ? (*known)[0] : IntExpr(-1));
   }
-  reshape_by(node, *known, node.flag_attribute("allowzero", false));
+  if (open == 1) return reshape_by(node, sizes, allow_zero);
+  reshape_by_values(node, allow_zero, std::move(*elements));
 }
 
 void import_reshape_1(NodeContext& node) {
@@ -187,8 +197,15 @@ void import_size(NodeContext& node) {
 void import_expand(NodeContext& node) {
   Value x = node.input(0);
   if (!node.check_rank(1, 1)) return;
-  auto wanted = node.known_dims(1);
+  bool known = node.known_ints(node.input(1)) || node.constant(node.input(1));
+  auto wanted = run_dims(node, 1);
   if (!wanted) return;
+  // What a run decides is the extent where x has 1, and 1 or that of x where x has another.
+  for (size_t i = 1; !known && i <= std::min(wanted->size(), x.type().dims.size()); ++i) {
+    const Dim& own = x.type().dims[x.type().dims.size() - i];
+    Dim& asked = (*wanted)[wanted->size() - i];
+    if (asked.counted && own.extent.lower_bound() > 1) asked = own;
+  }
   auto dims = broadcast_dims(x.type().dims, *wanted);
   if (!dims)
     return node.fail(x.type().to_string() + " does not broadcast with shape " +
@@ -276,12 +293,12 @@ constexpr OperatorRow kRows[] = {
     {"", "CastLike", 15, kLatest, 2, 2, 1, 1, "any any", import_cast_like,
      "conversion to the second input's dtype"},
     {"", "Expand", 8, kLatest, 2, 2, 1, 1, "any int", import_expand,
-     "broadcast to a shape that is constant or made of dims"},
+     "broadcast to a shape that is constant, made of dims, or of the run within bounds"},
     {"", "Flatten", 1, kLatest, 1, 1, 1, 1, "any", import_flatten, "reshape to a matrix"},
     {"", "Identity", 1, kLatest, 1, 1, 1, 1, "value", import_identity, "the input"},
     {"", "Reshape", 1, 4, 1, 1, 1, 1, "any", import_reshape_1, "other dims by attribute"},
     {"", "Reshape", 5, kLatest, 2, 2, 1, 1, "any i64~int", import_reshape,
-     "other dims, constant or made of dims"},
+     "other dims, constant, made of dims, or of the run"},
     {"", "Shape", 1, kLatest, 1, 1, 1, 1, "any", import_shape, "dims as a vector"},
     {"", "Size", 1, kLatest, 1, 1, 1, 1, "any", import_size, "number of elements"},
     {"", "Squeeze", 1, kLatest, 1, 2, 1, 1, "any i64~int", import_squeeze, "drops dims of extent 1"},

@@ -134,7 +134,7 @@ std::optional<Deformable> read_deformable(NodeContext& node) {
   if (!x || !w || !spatial_extents(node, 0) || !spatial_extents(node, 1)) return std::nullopt;
   auto attributes = read_window(node, 2, Ints(w->begin() + 2, w->end()));
   if (!attributes) return std::nullopt;
-  auto window = spatial_window(node, 0, *attributes, Positions::Whole);
+  auto window = spatial_window(node, node.input(0), node.input_label(0), *attributes, Positions::Whole);
   if (!window) return std::nullopt;
   Deformable d{*x,
                *w,

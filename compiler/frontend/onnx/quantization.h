@@ -12,6 +12,10 @@ Value to_integer(NodeContext& node, Value scaled, Value zero_point, DType dtype)
 Value centered(NodeContext& node, Value x, Value zero_point);
 // A parameter of a matrix's rows as a column; scalars and full shapes as they are.
 Value by_row(NodeContext& node, Value parameter);
+// Sums of products of integers times their scales, which are one or one per row and per column, and a bias:
+// zero points and the bias may be null.
+Value scaled_product(NodeContext& node, Value a, Value a_scale, Value a_zero, Value b, Value b_scale,
+                     Value b_zero, Value bias);
 // QuantizeLinear and DequantizeLinear.
 void import_quantize(NodeContext& node);
 void import_dequantize(NodeContext& node);

@@ -84,8 +84,8 @@ std::optional<WindowAttributes> read_window(NodeContext& node, int rank, const I
   return window;
 }
 
-std::optional<Window> spatial_window(NodeContext& node, int input, const WindowAttributes& attributes,
-                                     Positions counted) {
+std::optional<Window> spatial_window(NodeContext& node, Value x, std::string_view what,
+                                     const WindowAttributes& attributes, Positions counted) {
   Window window;
   for (size_t i = 0; i < attributes.kernel.size(); ++i) {
     WindowDim dim;
@@ -96,14 +96,14 @@ std::optional<Window> spatial_window(NodeContext& node, int input, const WindowA
     dim.pad_high = attributes.pads_high[i];
     bool same = attributes.auto_pad == AutoPad::SameUpper || attributes.auto_pad == AutoPad::SameLower;
     int axis = static_cast<int>(i) + 2;
-    const Dim& extent = node.input(input).type().dims[static_cast<size_t>(axis)];
+    const Dim& extent = x.type().dims[static_cast<size_t>(axis)];
     auto room_for = [&](int64_t in) { return in + dim.pad_low + dim.pad_high - dim.dilated_size(); };
     bool exceeds = extent.is_static() && extent.value() > 0 && room_for(extent.value()) < 0;
     if (!same && may_exceed(node, extent, counted, dim.stride, room_for)) return std::nullopt;
     if (same) {
       IntExpr positions = ceil_div(extent.extent, dim.stride);
       IntExpr all = max((positions - 1) * dim.stride + dim.dilated_size() - extent.extent, 0);
-      if (!all.is_constant() && !node.static_dim(input, axis)) return std::nullopt;
+      if (!all.is_constant() && !node.static_dim(x, axis, what)) return std::nullopt;
       int64_t total = all.value();
       dim.pad_low = attributes.auto_pad == AutoPad::SameUpper ? total / 2 : total - total / 2;
       dim.pad_high = total - dim.pad_low;
@@ -112,7 +112,7 @@ std::optional<Window> spatial_window(NodeContext& node, int input, const WindowA
                dim.pad_high + dim.stride <= dim.dilated_size()) {
       dim.pad_high += dim.stride - 1; // and the last window still begins before the end
     } else if (dim.stride != 1 && (counted == Positions::Ceil || (counted == Positions::Floor && exceeds))) {
-      auto in = node.static_dim(input, axis);
+      auto in = node.static_dim(x, axis, what);
       if (!in) return std::nullopt;
       int64_t room = room_for(*in);
       int64_t rounding = counted == Positions::Ceil && room > 0 ? dim.stride - 1 : 0;
@@ -128,10 +128,10 @@ std::optional<Window> spatial_window(NodeContext& node, int input, const WindowA
     int64_t least = counted == Positions::Whole ? 0 : 1 - 2 * dim.stride; // less makes the count negative
     if (extent.is_static() &&
         !node.check(extent.value() == 0 || room_for(extent.value()) >= least,
-                    node.input_label(input) + " has extent " + std::to_string(extent.value()) +
-                        " along axis " + std::to_string(axis) + ", with padding " +
-                        std::to_string(dim.pad_low) + " and " + std::to_string(dim.pad_high) +
-                        " too small for a window of " + std::to_string(dim.dilated_size())))
+                    std::string(what) + " has extent " + std::to_string(extent.value()) + " along axis " +
+                        std::to_string(axis) + ", with padding " + std::to_string(dim.pad_low) + " and " +
+                        std::to_string(dim.pad_high) + " too small for a window of " +
+                        std::to_string(dim.dilated_size())))
       return std::nullopt;
     window.dims.push_back(dim);
   }

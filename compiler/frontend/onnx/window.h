@@ -24,10 +24,10 @@ std::optional<WindowAttributes> read_window(NodeContext& node, int rank, const I
 // padding grows so that a last, partial window fits, unless it would begin in the padding.
 enum class Positions { Whole, Floor, Ceil };
 
-// The window over spatial dims, which begin at dim 2 of `input`. Needs static extents where they decide the
-// padding.
-std::optional<Window> spatial_window(NodeContext& node, int input, const WindowAttributes& attributes,
-                                     Positions counted);
+// The window over spatial dims of x, which begin at dim 2. Needs static extents where they decide the
+// padding. `what` names x.
+std::optional<Window> spatial_window(NodeContext& node, Value x, std::string_view what,
+                                     const WindowAttributes& attributes, Positions counted);
 
 // The window with one-element dims in front for batch and channel.
 Window with_batch_and_channel(const Window& spatial);

@@ -1,6 +1,7 @@
 // Code for elements of elementwise and data-moving graph ops, computed where they are needed.
 #include "compiler/lower/element/element_emitter.h"
 
+#include "compiler/graph/computed_indices.h"
 #include "compiler/lower/element/kernel_scalars.h"
 
 #include <algorithm>
@@ -188,7 +189,16 @@ kernel::Register ElementEmitter::emit_elementwise(const Instruction& instruction
   case Opcode::Compare:
     return scalar_ops::compare(scalars, instruction.attributes().word("direction"), dtype, x[0], x[1]);
   case Opcode::Select: return builder_.select(x[0], x[1], x[2]);
-  case Opcode::Clamp: return scalar_ops::clamp(scalars, dtype, x[0], x[1], x[2]);
+  case Opcode::Clamp:
+    if (is_checked_clamp(instruction) && builder_.status() >= 0) {
+      auto beyond = [&](kernel::Predicate predicate, kernel::Register bound) {
+        return builder_.compare(OpKind::SCmp, predicate, x[1], bound);
+      };
+      builder_.fail_if(builder_.binary(OpKind::Or, beyond(kernel::Predicate::Lt, x[0]),
+                                       beyond(kernel::Predicate::Gt, x[2])),
+                       kernel::kOutOfRange);
+    }
+    return scalar_ops::clamp(scalars, dtype, x[0], x[1], x[2]);
   default: break;
   }
   if (x.size() == 1) return scalar_ops::unary(scalars, instruction.opcode(), dtype, x[0]);

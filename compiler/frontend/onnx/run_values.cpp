@@ -1,0 +1,243 @@
+// See run_values.h.
+#include "compiler/frontend/onnx/run_values.h"
+
+#include "compiler/frontend/onnx/arithmetic.h"
+#include "compiler/frontend/onnx/counted.h"
+#include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/onnx.pb.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
+#include "compiler/frontend/onnx/value_range.h"
+
+#include <algorithm>
+
+namespace firn::onnx {
+namespace {
+
+Value number(NodeContext& node, int64_t value) {
+  return node.scalar_int(DType::I64, value);
+}
+
+// Element i of a vector, from the part of a concatenation that has it.
+Value element_of(NodeContext& node, Value vector, int64_t i) {
+  while (vector.def->is(Opcode::Concatenate) && vector.rank() == 1) {
+    Value part;
+    for (Value operand : vector.def->operands()) {
+      if (!operand.type().is_static()) break;
+      if (i < operand.type().num_elements()) {
+        part = operand;
+        break;
+      }
+      i -= operand.type().num_elements();
+    }
+    if (!part) return {};
+    vector = part;
+  }
+  return node.reshape(node.slice_dim(vector, 0, i, i + 1), {});
+}
+
+std::optional<IntExpr> known_extent(NodeContext& node, Value value) {
+  auto known = node.known_ints(value);
+  return known && known->size() == 1 ? std::optional((*known)[0]) : std::nullopt;
+}
+
+std::string name_of_input(const NodeContext& node, int input) {
+  return input < node.proto().input_size() ? node.proto().input(input) : std::string();
+}
+
+// The shape of a Reshape, dim by dim.
+class RunShape {
+public:
+  RunShape(NodeContext& node, bool allow_zero, Values elements)
+      : node_(node), x_(node.input(0)), allow_zero_(allow_zero), sizes_(std::move(elements)) {}
+
+  // Its extents, `sizes` as values that a run has checked; nothing after a failure.
+  std::optional<std::vector<Dim>> dims(const Dim& all) {
+    resolve();
+    if (node_.failed()) return std::nullopt;
+    Value count = node_.count(x_, every_dim(), DType::I64), product = number(node_, 1);
+    for (Value size : sizes_) product = multiply(node_, product, size);
+    // Of another number of elements than x has the run ends here, as its other extents depend on this sum.
+    Value same = node_.op(Opcode::Clamp, {count, product, count}, {{"checked", true}});
+    Value excess = subtract(node_, same, count);
+    std::vector<Dim> dims;
+    int64_t room = 1;
+    for (size_t i = 0; i < sizes_.size(); ++i) {
+      auto extent = dim(i, all, excess);
+      if (!extent) return std::nullopt;
+      dims.push_back(*extent);
+      int64_t most = std::max<int64_t>(1, std::min(extent->extent.upper_bound(), kMost));
+      room = std::min(room, kMost / most) * most;
+    }
+    bool wasteful = room > kFreeRoom && room / 16 > all.extent.upper_bound();
+    if (wasteful && !is_bounded_) {
+      node_.fail_unknown({node_.input(1)},
+                         node_.input_label(1) + " is known only when it runs, and there would be room for " +
+                             std::to_string(room) + " elements" + bounding_advice(name_of_input(node_, 1)));
+      return std::nullopt;
+    }
+    return dims;
+  }
+
+  const Values& sizes() const { return sizes_; }
+
+private:
+  static constexpr int64_t kMost = int64_t{1} << 40;
+  static constexpr int64_t kFreeRoom = 1 << 16; // elements that nobody misses
+
+  std::vector<int> every_dim() const {
+    std::vector<int> dims;
+    for (int i = 0; i < x_.rank(); ++i) dims.push_back(i);
+    return dims;
+  }
+
+  bool is_constant(size_t i, int64_t value) const {
+    auto known = known_extent(node_, sizes_[i]);
+    return known && *known == IntExpr(value);
+  }
+
+  // 0 becomes the dim of x, then -1 what is left.
+  void resolve() {
+    for (size_t i = 0; i < sizes_.size(); ++i)
+      open_.push_back(!known_extent(node_, sizes_[i]) || is_constant(i, -1));
+    for (size_t i = 0; i < sizes_.size() && !allow_zero_; ++i) {
+      if (static_cast<int>(i) >= x_.rank() || (!open_[i] && !is_constant(i, 0))) continue;
+      Value zero = node_.compare("eq", sizes_[i], number(node_, 0));
+      sizes_[i] = node_.select(zero, node_.dim_size(x_, static_cast<int>(i)), sizes_[i]);
+    }
+    Value others = number(node_, 1), minus_one = number(node_, -1), one = number(node_, 1);
+    for (size_t i = 0; i < sizes_.size(); ++i)
+      others = multiply(node_, others,
+                        open_[i] ? node_.select(node_.compare("eq", sizes_[i], minus_one), one, sizes_[i])
+                                 : sizes_[i]);
+    Value rest = divide(node_, node_.count(x_, every_dim(), DType::I64), larger(node_, others, one));
+    for (size_t i = 0; i < sizes_.size(); ++i)
+      if (open_[i]) sizes_[i] = node_.select(node_.compare("eq", sizes_[i], minus_one), rest, sizes_[i]);
+  }
+
+  std::optional<Dim> dim(size_t i, const Dim& all, Value excess) {
+    auto known = known_extent(node_, sizes_[i]);
+    if (known && !open_[i]) {
+      if (known->lower_bound() >= 0 && is_safe_dim(*known)) return ImportState::with_counts({Dim(*known)})[0];
+      node_.fail("the shape holds " + known->to_string());
+      return std::nullopt;
+    }
+    int64_t most = all.extent.upper_bound();
+    if (most == 0 && !given_bound(node_, name_of_input(node_, 1), i)) {
+      node_.fail_unknown({node_.input(1)}, node_.input_label(1) +
+                                               " is known only when it runs, and of no elements "
+                                               "its extents may be any" +
+                                               bounding_advice(name_of_input(node_, 1)));
+      return std::nullopt;
+    }
+    if (auto given = given_bound(node_, name_of_input(node_, 1), i))
+      most = std::min(most, *given), is_bounded_ = true;
+    sizes_[i] = add(node_, sizes_[i], excess);
+    return counted_extent(node_, sizes_[i], most);
+  }
+
+  NodeContext& node_;
+  Value x_;
+  bool allow_zero_, is_bounded_ = false;
+  Values sizes_;
+  std::vector<bool> open_; // those that no dims make, -1 among them
+};
+
+} // namespace
+
+std::optional<int64_t> given_bound(NodeContext& node, const std::string& name, size_t element) {
+  const auto& bounds = node.state().options.bounds;
+  auto found = bounds.find(name);
+  if (found == bounds.end()) return std::nullopt;
+  node.state().used_bounds.insert(name);
+  const std::vector<int64_t>& each = found->second;
+  return each[std::min(element, each.size() - 1)];
+}
+
+std::optional<int64_t> derived_bound(NodeContext& node, Value value) {
+  constexpr int64_t kMeant = int64_t{1} << 20; // that of its type alone is none
+  auto most = most_of(node, value);
+  return most && *most <= kMeant ? most : std::nullopt;
+}
+
+std::string bounding_advice(const std::string& name) {
+  return "; give the most that it may be: --max " + shell_word(name) + "=<n>";
+}
+
+Value within_bound(NodeContext& node, Value value, int64_t most) {
+  return node.op(Opcode::Clamp, {number(node, 0), value, number(node, most)}, {{"checked", true}});
+}
+
+std::optional<Dim> counted_extent(NodeContext& node, Value value, int64_t most) {
+  if (most > kMaxElements) {
+    node.fail_unsupported("an extent may be " + std::to_string(most) + ", more than Firn can hold");
+    return std::nullopt;
+  }
+  // Of 0 at most there is nothing to count, but the run still looks.
+  Value steps = node.iota(DType::I64, {Dim(std::max<int64_t>(most, 1))}, 0);
+  Value found = non_zero(node, node.compare("lt", steps, within_bound(node, value, most)));
+  return found ? std::optional(found.type().dims[1]) : std::nullopt;
+}
+
+std::optional<Values> scalars_of(NodeContext& node, int input) {
+  if (!node.check_vector(input)) return std::nullopt;
+  Value vector = node.convert(node.input(input), DType::I64);
+  if (vector && vector.rank() == 0) return Values{vector};
+  auto count = node.static_dim(vector, 0, node.input_label(input));
+  if (!count || !node.check(*count <= kMaxRank * 2, node.input_label(input) + " has too many elements"))
+    return std::nullopt;
+  Values elements;
+  for (int64_t i = 0; i < *count; ++i) elements.push_back(element_of(node, vector, i));
+  return node.failed() ? std::nullopt : std::optional(elements);
+}
+
+std::optional<int64_t> bound_of(NodeContext& node, int input, size_t element, Value value) {
+  auto most = derived_bound(node, value);
+  std::string name = name_of_input(node, input);
+  if (auto given = given_bound(node, name, element)) most = most ? std::min(*most, *given) : *given;
+  if (!most && !node.failed())
+    node.fail_unknown({node.input(input)}, node.input_label(input) +
+                                               " is known only when it runs, and nothing bounds it" +
+                                               bounding_advice(name));
+  return most;
+}
+
+std::optional<std::vector<Dim>> run_dims(NodeContext& node, int input) {
+  if (node.known_ints(node.input(input)) || node.constant(node.input(input))) return node.known_dims(input);
+  auto elements = scalars_of(node, input);
+  if (!elements) return std::nullopt;
+  std::vector<Dim> dims;
+  for (size_t i = 0; i < elements->size(); ++i) {
+    Value value = (*elements)[i];
+    if (auto known = known_extent(node, value); known && known->lower_bound() >= 0 && is_safe_dim(*known)) {
+      dims.emplace_back(*known);
+      continue;
+    }
+    auto most = bound_of(node, input, i, value);
+    auto extent = most ? counted_extent(node, value, *most) : std::nullopt;
+    if (!extent) return std::nullopt;
+    dims.push_back(*extent);
+  }
+  return ImportState::with_counts(std::move(dims));
+}
+
+void reshape_by_values(NodeContext& node, bool allow_zero, Values elements) {
+  Value x = node.input(0);
+  auto all = node.product(x.type().dims);
+  if (!all) return;
+  if (all->extent.upper_bound() > kMaxElements) return (void)node.static_dims(0);
+  RunShape shape(node, allow_zero, std::move(elements));
+  auto dims = shape.dims(*all);
+  if (!dims) return;
+  if (all->extent.upper_bound() == 0) return node.set_output(0, node.splat(x.dtype(), *dims, 0));
+  // Elements are taken one by one: where they lie follows from extents that are only counted.
+  Value place = node.splat(DType::I64, *dims, 0), stride = number(node, 1);
+  for (size_t i = dims->size(); i-- > 0;) {
+    Value steps = node.iota(DType::I64, *dims, static_cast<int>(i));
+    place = add(node, place, multiply(node, steps, stride));
+    stride = multiply(node, stride, shape.sizes()[i]);
+  }
+  if (node.failed()) return;
+  node.set_output(0, node.op(Opcode::Gather, {node.reshape(x, {*all}), place}, {{"axis", int64_t{0}}}));
+}
+
+} // namespace firn::onnx

@@ -1,0 +1,33 @@
+// Integers that only a run knows, within bounds: what is known of them, or what --max says. One beyond its
+// bound ends the run.
+#pragma once
+
+#include "compiler/frontend/onnx/import_context.h"
+
+namespace firn::onnx {
+
+// The bound that --max gives for an element of the value that the model calls `name`.
+std::optional<int64_t> given_bound(NodeContext& node, const std::string& name, size_t element = 0);
+// What is known of the largest value of an i64 scalar, unless that is so large that nobody meant it.
+std::optional<int64_t> derived_bound(NodeContext& node, Value value);
+// "; give the most that it may be: --max NAME=<n>"
+std::string bounding_advice(const std::string& name);
+
+// The i64 scalar, of which one outside [0, most] ends the run.
+Value within_bound(NodeContext& node, Value value, int64_t most);
+// The same as an extent.
+std::optional<Dim> counted_extent(NodeContext& node, Value value, int64_t most);
+
+// The elements of an input that is a vector of integers, each as an i64 scalar; nothing after a failure.
+std::optional<Values> scalars_of(NodeContext& node, int input);
+// What an element of the input may be at most: the lesser of what is known of it and of what --max says.
+// Where both lack, fails and says which flag helps.
+std::optional<int64_t> bound_of(NodeContext& node, int input, size_t element, Value value);
+
+// The elements of the input as extents, of which those that no dims make are counted by the run.
+std::optional<std::vector<Dim>> run_dims(NodeContext& node, int input);
+
+// Input 0 in the shape that these scalars say as those of Reshape do.
+void reshape_by_values(NodeContext& node, bool allow_zero, Values shape);
+
+} // namespace firn::onnx

@@ -1,0 +1,1 @@
+Bo3J6­Kr  £>pRoyf ’Y²š~_ƒXŽIxzžj­}fVv~—NR°“a–Šx…†qp^Šr

@@ -1,0 +1,1 @@
+Bo5J6qXdwu{du^{`uo]Os„XoJOanTJN1n!Xd^hu{d^hu<}e5~
