@@ -6,6 +6,7 @@
 #include "compiler/driver/machine_probe.h"
 #include "compiler/driver/object_runner.h"
 #include "compiler/driver/runs_here.h"
+#include "compiler/driver/seeded_inputs.h"
 #include "compiler/driver/task_clock.h"
 
 #include <algorithm>
@@ -13,7 +14,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <numeric>
-#include <random>
 #include <thread>
 
 namespace firn::driver {
@@ -38,34 +38,6 @@ Times time_runs(ObjectRunner& runner, double seconds) {
   while (times.size() < 5 || Clock::now() < end) times.push_back(timed() / static_cast<double>(repeat));
   std::sort(times.begin(), times.end());
   return {times[times.size() / 2], times[0]};
-}
-
-// Normal floats, small integers: inputs of no meaning but ordinary size. States go on from run to run.
-std::vector<LiteralRef> random_inputs(const Compilation& c, const ActualDims& dims) {
-  std::mt19937 random(1);
-  std::normal_distribution<double> normal;
-  std::vector<LiteralRef> inputs;
-  const Function& main = c.module->main();
-  size_t next = 0; // of the description's inputs
-  for (size_t p = 0; p < main.body().parameters().size(); ++p) {
-    inputs.push_back(nullptr);
-    if (main.is_state(p)) continue;
-    const artifact::TensorDescription& input = c.description.inputs[next++];
-    if (input.dtype == DType::String) {
-      std::vector<int64_t> extents = actual_dims(input, dims);
-      auto count = static_cast<size_t>(checked_num_elements(extents).value_or(0));
-      inputs.back() = Literal::strings(extents, std::vector<std::string>(count, "some words"));
-      continue;
-    }
-    auto literal = std::make_shared<Literal>(input.dtype, actual_dims(input, dims));
-    for (int64_t i = 0; i < literal->num_elements(); ++i)
-      if (is_float(input.dtype))
-        literal->set_double(i, normal(random));
-      else
-        literal->set_int(i, static_cast<int64_t>(random() % 2));
-    inputs.back() = std::move(literal);
-  }
-  return inputs;
 }
 
 // One line of the table: a step of the program. Seconds that threads wait for each other in it are counted
@@ -280,7 +252,7 @@ Expected<std::string> time_program(const BenchOptions& options, const std::uniqu
   if (!dims) return dims.error();
   auto runner = ObjectRunner::create(*c);
   if (!runner) return runner.error();
-  std::vector<LiteralRef> inputs = random_inputs(*c, *dims);
+  std::vector<LiteralRef> inputs = seeded_inputs(*c, *dims, /*seed=*/1);
   if (auto first = (*runner)->run(inputs); !first) return first.error();
   MachineProbe probe = probe_machine(c->target_of(c->run_variant));
   auto threads = static_cast<size_t>(c->description.threads);

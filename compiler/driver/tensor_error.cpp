@@ -7,6 +7,31 @@
 #include <cmath>
 
 namespace firn::driver {
+namespace {
+
+bool holds_numbers(DType dtype) {
+  return is_float(dtype) || is_complex(dtype);
+}
+
+int64_t component_count(const Literal& literal) {
+  return literal.num_elements() * (is_complex(literal.dtype()) ? 2 : 1);
+}
+
+// Of floats, and of both parts of complex numbers.
+double component(const Literal& literal, int64_t i) {
+  if (literal.dtype() == DType::C64)
+    return static_cast<double>(literal.data<float>()[static_cast<size_t>(i)]);
+  if (literal.dtype() == DType::C128) return literal.data<double>()[static_cast<size_t>(i)];
+  return literal.get_double(i);
+}
+
+bool equal_element(const Literal& got, const Literal& want, int64_t i) {
+  if (want.dtype() == DType::String)
+    return got.string_values()[static_cast<size_t>(i)] == want.string_values()[static_cast<size_t>(i)];
+  return got.get_int(i) == want.get_int(i);
+}
+
+} // namespace
 
 double tensor_error(const Literal& got, const Literal& want, std::string& why) {
   if (got.dtype() != want.dtype() || got.dims() != want.dims()) {
@@ -22,7 +47,7 @@ double tensor_error(const Literal& got, const Literal& want, std::string& why) {
       }
     return 0;
   }
-  if (!is_float(want.dtype()) && !is_complex(want.dtype())) {
+  if (!holds_numbers(want.dtype())) {
     for (int64_t i = 0; i < want.num_elements(); ++i)
       if (got.get_int(i) != want.get_int(i)) {
         why = "element " + std::to_string(i) + " is " + std::to_string(got.get_int(i)) + ", expected " +
@@ -33,15 +58,8 @@ double tensor_error(const Literal& got, const Literal& want, std::string& why) {
   }
   double difference = 0, scale = 0;
   int64_t worst = 0;
-  auto read = [](const Literal& literal, int64_t i) {
-    if (literal.dtype() == DType::C64)
-      return static_cast<double>(literal.data<float>()[static_cast<size_t>(i)]);
-    if (literal.dtype() == DType::C128) return literal.data<double>()[static_cast<size_t>(i)];
-    return literal.get_double(i);
-  };
-  int64_t count = want.num_elements() * (is_complex(want.dtype()) ? 2 : 1);
-  for (int64_t i = 0; i < count; ++i) {
-    double g = read(got, i), w = read(want, i);
+  for (int64_t i = 0; i < component_count(want); ++i) {
+    double g = component(got, i), w = component(want, i);
     if (std::isfinite(w)) scale = std::max(scale, std::fabs(w));
     if (g == w || (std::isnan(g) && std::isnan(w))) continue;
     double d = std::fabs(g - w);
@@ -50,8 +68,8 @@ double tensor_error(const Literal& got, const Literal& want, std::string& why) {
   }
   double error = scale > 0 ? difference / scale : difference;
   if (error > 0)
-    why = "element " + std::to_string(worst) + " is " + std::to_string(read(got, worst)) + ", expected " +
-          std::to_string(read(want, worst));
+    why = "element " + std::to_string(worst) + " is " + std::to_string(component(got, worst)) +
+          ", expected " + std::to_string(component(want, worst));
   return error;
 }
 
@@ -92,6 +110,47 @@ bool same_distribution(const Literal& got, const Literal& want) {
     if (!(std::fabs(mean[0] - mean[1]) <= 6 * std::sqrt(std::max(variance, 0.0) / n) + 1e-6)) return false;
   }
   return true;
+}
+
+void OutputError::add(const Literal& got, const Literal& want) {
+  type = want.type().to_string();
+  has_numbers = holds_numbers(want.dtype());
+  int64_t count = component_count(want);
+  elements += count;
+  if (got.dtype() != want.dtype() || got.dims() != want.dims()) {
+    unlike += std::max<int64_t>(count, 1);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    if (!has_numbers) {
+      unlike += !equal_element(got, want, i);
+      continue;
+    }
+    double g = component(got, i), w = component(want, i);
+    if (!std::isfinite(g) || !std::isfinite(w)) {
+      unlike += g != w && !(std::isnan(g) && std::isnan(w));
+      continue;
+    }
+    double difference = g - w;
+    largest = std::max(largest, std::fabs(difference));
+    largest_expected = std::max(largest_expected, std::fabs(w));
+    squares += difference * difference;
+    expected_squares += w * w;
+  }
+}
+
+double OutputError::relative() const {
+  if (!has_numbers) return 0;
+  if (unlike > 0) return INFINITY;
+  return largest_expected > 0 ? largest / largest_expected : largest;
+}
+
+double OutputError::rms() const {
+  return elements > 0 ? std::sqrt(squares / static_cast<double>(elements)) : 0;
+}
+
+double OutputError::expected_rms() const {
+  return elements > 0 ? std::sqrt(expected_squares / static_cast<double>(elements)) : 0;
 }
 
 double default_tolerance(DType dtype) {

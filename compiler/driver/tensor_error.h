@@ -23,4 +23,23 @@ bool same_distribution(const Literal& got, const Literal& want);
 // The tolerance for outputs of this dtype when none is given: 1e-5, f16 1e-2, bf16 5e-2.
 double default_tolerance(DType dtype);
 
+// The error of one output over some runs, against the same runs of more digits.
+struct OutputError {
+  std::string name, type;   // the type of the last run
+  bool has_numbers = false; // floats or complex numbers, of which both parts count
+  int64_t elements = 0;
+  // Integers, Booleans and strings that differ, numbers of which only one is finite, and elements of tensors
+  // of other shapes. The figures below are of the other numbers.
+  int64_t unlike = 0;
+  double largest = 0;          // |difference|
+  double largest_expected = 0; // |value|
+  double squares = 0, expected_squares = 0;
+
+  void add(const Literal& got, const Literal& want);
+  // As tensor_error() measures; 0 for what is no numbers.
+  double relative() const;
+  double rms() const;
+  double expected_rms() const;
+};
+
 } // namespace firn::driver

@@ -3,6 +3,7 @@
 #include "compiler/driver/verify.h"
 
 #include "compiler/artifact/manifest.h"
+#include "compiler/driver/against.h"
 #include "compiler/driver/runs_here.h"
 #include "compiler/support/output_set.h"
 #include "compiler/support/standard_output.h"
@@ -42,7 +43,7 @@ void find_cases(const fs::path& folder, std::vector<std::string>& cases) {
   for (const fs::path& path : inner) find_cases(path, cases);
 }
 
-// A case that runs in a child process, which writes "verdict error message" to a pipe.
+// A case that runs in a child process, which writes "verdict random error size stated message" to a pipe.
 struct Child {
   pid_t pid;
   int noted; // in Unfinished
@@ -72,11 +73,11 @@ Child start_child(const VerifyOptions& options, const std::string& folder) {
     ::pthread_sigmask(SIG_SETMASK, &held.before(), nullptr);
     if (scratch) ::setenv("TMPDIR", scratch->path().c_str(), /*overwrite=*/1);
     ::close(ends[0]);
-    CaseResult result = verify_case(options, folder);
+    CaseResult result = options.against_own ? state_case(options, folder) : verify_case(options, folder);
     std::ostringstream line;
     line << static_cast<int>(result.verdict) << " " << result.is_random << " " << number_text(result.error)
-         << " " << result.message;
-    std::string text = line.str().substr(0, 60000);
+         << " " << result.stated.size() << " " << result.stated << result.message.substr(0, 60000);
+    std::string text = line.str();
     ssize_t written = ::write(ends[1], text.data(), text.size());
     ::_exit(written == static_cast<ssize_t>(text.size()) ? 0 : 1);
   }
@@ -109,10 +110,13 @@ CaseResult finish_child(Child& child, bool timed_out) {
     std::istringstream line(child.text);
     int verdict = 0;
     std::string error;
-    line >> verdict >> result.is_random >> error;
+    size_t stated = 0;
+    line >> verdict >> result.is_random >> error >> stated;
     result.verdict = static_cast<Verdict>(verdict);
     result.error = std::strtod(error.c_str(), nullptr);
     line.ignore(1);
+    result.stated.resize(std::min(stated, child.text.size()));
+    line.read(result.stated.data(), static_cast<std::streamsize>(result.stated.size()));
     std::getline(line, result.message, '\0');
   }
   return result;
@@ -193,18 +197,20 @@ std::string case_text(const VerifyOptions& options, const CaseResult& result, bo
     return (is_first ? "\n  {\"name\": " : ",\n  {\"name\": ") + artifact::json_string(result.name) +
            ", \"verdict\": \"" + verdict + "\", \"drawn\": " + (result.is_random ? "true" : "false") +
            ", \"error\": " + (std::isfinite(result.error) ? number_text(result.error) : "null") +
-           ", \"message\": " + artifact::json_string(result.message) + "}";
+           ", \"message\": " + artifact::json_string(result.message) +
+           (result.stated.empty() ? "" : ", " + result.stated) + "}";
   char error[16];
   std::snprintf(error, sizeof error, "%.2g", result.error);
   auto padded = [](std::string text, size_t width) {
     return text + std::string(text.size() < width ? width - text.size() : 0, ' ') + " ";
   };
   return padded(result.name, 44) + padded(verdict, 8) +
-         (result.verdict != Verdict::Pass              ? result.message.substr(0, 600)
+         (!result.stated.empty()                       ? result.stated
+          : result.verdict != Verdict::Pass            ? result.message.substr(0, 600)
           : result.is_random                           ? "drawn: type, shape and statistics"
           : options.verbose && !result.message.empty() ? padded(error, 10) + result.message
                                                        : error) +
-         "\n";
+         (result.stated.empty() ? "\n" : "");
 }
 
 // What a run of all cases came to.
@@ -267,11 +273,17 @@ Result use_list(const VerifyOptions& options, Totals& totals) {
 Expected<int> verify(const VerifyOptions& options) {
   std::vector<std::string> cases;
   for (const std::string& folder : options.folders) {
-    if (!fs::is_directory(folder)) return usage_error("'" + folder + "' is not a folder");
-    find_cases(folder, cases);
+    if (fs::is_directory(folder))
+      find_cases(folder, cases);
+    else if (options.against_own && fs::exists(folder))
+      cases.push_back(folder);
+    else
+      return usage_error("'" + folder + "' is not a folder" + (options.against_own ? " or a file" : ""));
   }
   if (cases.empty())
-    return usage_error("no cases found: a case is a folder with model.onnx and test_data_set_*");
+    return usage_error(options.against_own
+                           ? "no models found: wanted files, or folders with model.onnx"
+                           : "no cases found: a case is a folder with model.onnx and test_data_set_*");
   if (options.engine == Engine::Object)
     if (Result runs = check_runs_here(options.compile); !runs) return runs.error();
   if (!options.list.empty() && !options.update_list)

@@ -1,18 +1,19 @@
 // `firn verify`: models with stored inputs and outputs, compiled, run and compared.
 #pragma once
 
-#include "compiler/driver/compile.h"
+#include "compiler/driver/case_engine.h"
 
 namespace firn::driver {
-
-enum class Engine { Object, Evaluator };
 
 struct VerifyOptions {
   std::vector<std::string>
       folders;            // of cases, searched recursively; a case has model.onnx and test_data_set_*
   CompileOptions compile; // target, optimisation; the model and its dims are set per case
   Engine engine = Engine::Object;
-  std::optional<double> tolerance; // nothing: default_tolerance of each output
+  // Against the model at its own precision instead of stored outputs; folders may be files of models then,
+  // and cases need no data.
+  bool against_own = false;
+  std::optional<double> tolerance; // nothing: default_tolerance of each output, against_own any
   bool absolute_floor = false;     // divide by max(1, largest |expected|) instead
   int jobs = 1;
   int timeout_seconds = 300; // per case
@@ -31,13 +32,14 @@ struct CaseResult {
   double error = 0;
   bool is_random = false; // outputs that are drawn were judged by their type, shape and statistics
   std::string message;    // of a pass: the inputs that were fixed
+  std::string stated;     // of against_own: the errors, as text or JSON
 };
 
 // Prints a line per case and the totals to standard output, or one JSON document. 0 if nothing is wrong and
 // the refusals equal the list, else 1.
 Expected<int> verify(const VerifyOptions& options);
 
-// One case in this process.
+// One case in this process: a folder, of against_own also the file of a model.
 CaseResult verify_case(const VerifyOptions& options, const std::string& folder);
 
 } // namespace firn::driver

@@ -79,6 +79,7 @@ BENCH = {
 VERIFY = {
     "--engine": [("zz", "none of object, eval")],
     "--tolerance": [(bad, "") for bad in NUMBERS],
+    "--against": [("f16", "none of f32")],
     "--absolute-floor": None, "--variant": [("zz", "--multiversion")], "--link": [("nowhere.c", "nowhere.c")],
     "-j": [(bad, "") for bad in ("0", "-1", "1.5", "x")],
     "--timeout": [(bad, "") for bad in ("0", "-1", "x")],

@@ -3,6 +3,7 @@
 #include "tools/firn/compile_flags.h"
 #include "tools/firn/value_checks.h"
 
+#include "compiler/driver/against.h"
 #include "compiler/driver/compile_text.h"
 #include "compiler/support/diagnostic_text.h"
 
@@ -98,7 +99,7 @@ int print_facts(const CompileCommand& command, const driver::Compilation& compil
     text += driver::manifest_text(compilation);
   else if (is_object && !command.quiet)
     text += driver::summary_text(compilation);
-  if (command.report) text += driver::report_text(compilation);
+  if (command.report) text += driver::report_text(compilation) + driver::stated_text(options);
   if (command.explain)
     text += plan::explanation_text(compilation.explanations) + driver::kernels_text(compilation);
   if (command.time_passes) text += driver::timing_text(compilation);
@@ -166,8 +167,9 @@ void add_compile_command(CLI::App& app, Action& action) {
   verb->add_option("--ram-budget", command->ram_budget, "fail if arena and stack exceed this, e.g. 20K");
   CLI::Option* time_passes =
       verb->add_flag("--time-passes", command->time_passes, "print seconds and peak memory per phase");
-  CLI::Option* sizes =
-      verb->add_flag("--report", command->report, "print sizes, the arena's lower bound and kernels");
+  CLI::Option* sizes = verb->add_flag("--report", command->report,
+                                      "print sizes, the arena's lower bound and kernels, and the error of "
+                                      "--precision and --weight-type");
   CLI::Option* explain = verb->add_flag("--explain", command->explain,
                                         "print the plan of every kernel and what the cost model weighed");
   verb->add_flag("--json", command->json, "print the manifest instead of the summary")

@@ -18,8 +18,8 @@ driver::Engine engine_of(const std::string& word) {
   return word == "eval" ? driver::Engine::Evaluator : driver::Engine::Object;
 }
 
-void add_engine(CLI::App& verb, std::string& engine) {
-  verb.add_option("--engine", engine, "object: the compiled code; eval: the reference interpreter")
+CLI::Option* add_engine(CLI::App& verb, std::string& engine) {
+  return verb.add_option("--engine", engine, "object: the compiled code; eval: the reference interpreter")
       ->check(one_of({"object", "eval"}));
 }
 
@@ -51,11 +51,12 @@ int run(RunCommand& command) {
 struct VerifyCommand {
   CompileFlags flags;
   driver::VerifyOptions options;
-  std::string engine = "object";
+  std::string engine = "object", against;
 };
 
 int run(VerifyCommand& command) {
   if (Result done = command.flags.finish(); !done) return report(done.error());
+  command.options.against_own = !command.against.empty();
   command.options.engine = engine_of(command.engine);
   command.options.compile = command.flags.options;
   auto code = driver::verify(command.options);
@@ -86,12 +87,21 @@ void add_verify_command(CLI::App& app, Action& action) {
   verb->add_option("folders", options.folders,
                    "folders of cases (model.onnx and test_data_set_*), searched recursively")
       ->required();
-  add_engine(*verb, command->engine);
+  CLI::Option* engine = add_engine(*verb, command->engine);
+  CLI::Option* against =
+      verb->add_option(
+              "--against", command->against,
+              "f32: print how far each output is from that of the model at its own precision, computed by "
+              "--math=strict without --precision and --weight-type; folders may be files of models, and "
+              "those without test_data_set_* take seeded inputs")
+          ->check(one_of({"f32"}))
+          ->excludes(engine);
   verb->add_option("--tolerance", options.tolerance,
-                   "largest relative error; default 1e-5, f16 1e-2, bf16 5e-2")
+                   "largest relative error; default 1e-5, f16 1e-2, bf16 5e-2; with --against none")
       ->check(number_between(0, 1e30));
   verb->add_flag("--absolute-floor", options.absolute_floor,
-                 "measure errors relative to max(1, largest expected)");
+                 "measure errors relative to max(1, largest expected)")
+      ->excludes(against);
   verb->add_option("--jobs,-j", options.jobs, "cases at once; default 1")->check(whole_between(1, 1024));
   verb->add_option("--timeout", options.timeout_seconds, "seconds per case; default 300")
       ->check(whole_between(1, 1'000'000));
@@ -107,7 +117,8 @@ void add_verify_command(CLI::App& app, Action& action) {
                "A stored input is for the input that its tensor is called as, else for the next one of the "
                "graph;\nstates and inputs that have an initializer may be left out.\n"
                "Inputs that decide shapes are fixed to their values, with one compilation for each.\n"
-               "Example:\n  firn verify onnx/node --list refused.txt --jobs 2");
+               "Examples:\n  firn verify onnx/node --list refused.txt --jobs 2\n"
+               "  firn verify --against f32 --weight-type=i8 gpt2.onnx");
   verb->callback([command, &action] { action = [command] { return run(*command); }; });
 }
 

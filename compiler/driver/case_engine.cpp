@@ -1,0 +1,171 @@
+// Data sets on disk, and runs of the compiled code or of the reference interpreter on them.
+#include "compiler/driver/case_engine.h"
+
+#include "compiler/graph/evaluate.h"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace firn::driver {
+namespace {
+
+bool draws(const Instruction& instruction) {
+  if (instruction.is(Opcode::RngUniform)) return true;
+  for (int i = 0; i < instruction.num_regions(); ++i)
+    for (const auto& inner : instruction.region(i).instructions())
+      if (draws(*inner)) return true;
+  return false;
+}
+
+bool depends_on_random(Value value) {
+  std::vector<const Instruction*> open{value.def};
+  std::set<const Instruction*> seen;
+  while (!open.empty()) {
+    const Instruction* instruction = open.back();
+    open.pop_back();
+    if (!seen.insert(instruction).second) continue;
+    if (draws(*instruction)) return true;
+    for (Value operand : instruction->operands()) open.push_back(operand.def);
+  }
+  return false;
+}
+
+// 2, 3, 5, 8, ... and the most that the object makes use of; 0 behind that.
+size_t next_count(size_t threads, int most) {
+  auto last = static_cast<size_t>(most);
+  return threads >= last ? 0 : std::min(last, threads + (threads + 1) / 2);
+}
+
+// What of the options differs from set to set.
+std::string key_of(const onnx::ImportOptions& import) {
+  std::string key;
+  for (const auto& [name, length] : import.lengths) key += name + ":" + std::to_string(length) + ";";
+  for (const auto& [name, value] : import.dims) key += name + "=" + std::to_string(value) + ";";
+  for (const auto& [name, dims] : import.shapes) {
+    key += name;
+    for (int64_t dim : dims) key += "," + std::to_string(dim);
+    key += ";";
+  }
+  for (const auto& [name, literal] : import.constants) {
+    auto bytes = literal->bytes();
+    key += name + literal->type().to_string();
+    key.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  return key;
+}
+
+} // namespace
+
+Expected<std::vector<DataSet>> read_data_sets(const std::string& folder, const onnx::ModelFacts& facts) {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.is_directory() && entry.path().filename().string().starts_with("test_data_set_"))
+      paths.push_back(entry.path());
+  std::sort(paths.begin(), paths.end());
+  std::vector<DataSet> sets;
+  for (const std::filesystem::path& path : paths) {
+    auto inputs = onnx::read_stored_inputs(path.string(), facts);
+    if (!inputs) return inputs.error();
+    auto outputs = onnx::read_stored_outputs(path.string(), facts);
+    if (!outputs) return outputs.error();
+    sets.push_back({path.filename().string(), std::move(*inputs), std::move(*outputs)});
+  }
+  return sets;
+}
+
+Expected<std::vector<LiteralRef>> CaseEngine::run(const DataSet& set) {
+  const GivenInputs& given = set.inputs.tensors;
+  CompileOptions compile = options_;
+  compile.model = model_;
+  for (const auto& [name, length] : set.inputs.lengths) compile.import.lengths[name] = length;
+  bind_inputs(given, facts_, compile.import);
+  for (const std::string& name : fixed_)
+    if (auto value = given.find(name); value != given.end()) compile.import.constants[name] = value->second;
+  if (auto error = prepare(compile, given)) return *error;
+  import_ = compile.import;
+  if (!runner_) {
+    auto arguments = all_arguments_of(*imported_, given);
+    if (!arguments) return arguments.error();
+    return evaluate(*imported_->module, *arguments);
+  }
+  std::vector<LiteralRef> arguments = arguments_of(compilation_->module->main(), given);
+  auto results = run_shared(arguments, nullptr);
+  for (size_t threads = compile.threads > 1 ? 2 : 0; results && threads > 0;
+       threads = next_count(threads, compile.threads))
+    if (auto error = check_shared(arguments, *results, threads)) return *error;
+  return results;
+}
+
+bool CaseEngine::is_drawn(size_t number) const {
+  DiagnosticList diagnostics;
+  onnx::ImportOptions import = import_;
+  auto model = onnx::import_onnx(model_, import, diagnostics);
+  const Region* body = model ? &model->module->main().body() : nullptr;
+  return body && number < body->results().size() && depends_on_random(body->results()[number]);
+}
+
+const std::vector<std::string>& CaseEngine::result_names() const {
+  return (runner_ ? *compilation_->module : *imported_->module).main().result_names;
+}
+
+Expected<std::vector<LiteralRef>> CaseEngine::run_shared(const std::vector<LiteralRef>& arguments,
+                                                         const firn_executor* executor) {
+  runner_->reset();
+  runner_->lend(executor);
+  auto results = runner_->run(arguments);
+  runner_->lend(nullptr);
+  return results;
+}
+
+// A pool of so many threads, and an executor that runs their tasks one after the other, the last first,
+// give the bits that one thread computes alone.
+std::optional<Diagnostic> CaseEngine::check_shared(const std::vector<LiteralRef>& arguments,
+                                                   const std::vector<LiteralRef>& alone, size_t threads) {
+  ThreadPool pool(threads);
+  firn_executor shared = pool.executor(), backwards{sizeof(firn_executor), nullptr, threads,
+                                                    [](void*, size_t count, firn_task task, void*data) {
+                                                      for (size_t i = count; i-- > 0;) task(data, i);
+                                                    },
+                                                    nullptr};
+  for (const firn_executor* executor : {&shared, &backwards}) {
+    auto results = run_shared(arguments, executor);
+    if (!results) return results.error();
+    for (size_t i = 0; i < alone.size(); ++i) {
+      auto bytes = (*results)[i]->bytes(), expected = alone[i]->bytes();
+      if (!std::equal(bytes.begin(), bytes.end(), expected.begin(), expected.end()))
+        return model_error("output " + std::to_string(i) + " has other bits on " + std::to_string(threads) +
+                           " threads" + (executor == &backwards ? ", the last task first" : ""));
+    }
+  }
+  return std::nullopt;
+}
+
+// Fixes inputs that the model asks the values of.
+std::optional<Diagnostic> CaseEngine::prepare(CompileOptions& compile, const GivenInputs& given) {
+  if (key_of(compile.import) == key_ && (runner_ || imported_)) return std::nullopt;
+  runner_.reset();
+  compilation_.reset();
+  DiagnosticList diagnostics;
+  bool evaluates = engine_ == Engine::Evaluator;
+  std::map<std::string, LiteralRef> before = compile.import.constants;
+  if (evaluates)
+    imported_ = with_unknown_inputs_fixed(given, compile.import, diagnostics, [&](DiagnosticList& reasons) {
+      return onnx::import_onnx(compile.model, compile.import, reasons);
+    });
+  else
+    compilation_ =
+        with_unknown_inputs_fixed(given, compile.import, diagnostics, [&](DiagnosticList& reasons) {
+          return compile_in_memory(compile, reasons);
+        });
+  for (const auto& [name, value] : compile.import.constants)
+    if (!before.count(name)) fixed_.insert(name);
+  key_ = key_of(compile.import);
+  if (!imported_ && !compilation_) return diagnostics.messages()[0];
+  if (evaluates) return std::nullopt;
+  auto runner = ObjectRunner::create(*compilation_);
+  if (!runner) return runner.error();
+  runner_ = std::move(*runner);
+  return std::nullopt;
+}
+
+} // namespace firn::driver
