@@ -59,11 +59,20 @@ def shape_cases():
     check_case("Reshape", [node("Reshape", ["x", "s"], ["y"])], {"x": x, "s": (I64, [2])}, [],
                [([six, [2, 3]], [2, 3], six), ([six, [-1, 2]], [3, 2], six), ([six, [0, 1]], [6, 1], six)],
                [[six, [2, 2]], [six, [7, 1]], [six, [-2, -3]], [six, [2**62, 4]], [six, [-1, -1]], [six, [4, -1]]])
-    check_case("Reshape of one", [node("Concat", ["s", "three"], ["both"], attribute("axis", 2, num(3, 0))), node("Reshape", ["x", "both"], ["y"])],
-               {"x": x, "s": (I64, [1])}, [], [([six, [2]], [2, 3], six)], [], [tensor("three", [1], struct.pack("<q", 3), I64)])
+    both = node("Concat", ["s", "two"], ["both"], attribute("axis", 2, num(3, 0)))
+    two = tensor("two", [1], struct.pack("<q", 2), I64)
+    check_case("Reshape of one", [both, node("Reshape", ["x", "both"], ["y"])], {"x": (F32, [3, 2]), "s": (I64, [1])}, [],
+               [([six, [3]], [3, 2], six), ([six, [-1]], [3, 2], six), ([six, [0]], [3, 2], six)],
+               [[six, [2]], [six, [4]], [six, [-2]], [six, [-2**63]], [six, [2**63 - 1]]], [two])
+    check_case("Reshape of one, 0 as it is", [both, node("Reshape", ["x", "both"], ["y"], attribute("allowzero", 2, num(3, 1)))],
+               {"x": (F32, [3, 2]), "s": (I64, [1])}, [], [([six, [3]], [3, 2], six)], [[six, [0]]], [two])
+    check_case("Reshape of a scalar", [node("Reshape", ["x", "s"], ["y"])], {"x": (F32, []), "s": (I64, [2])}, [],
+               [([[7], [1, 1]], [1, 1], [7]), ([[7], [1, -1]], [1, 1], [7])], [[[7], [-1, -1]], [[7], [0, 1]], [[7], [1, 2]]])
     check_case("Expand", [node("Expand", ["x", "s"], ["y"])], {"x": (F32, [2, 1]), "s": (I64, [2])}, ["--max", "s=4"],
                [([[1, 2], [2, 3]], [2, 3], [1, 1, 1, 2, 2, 2]), ([[1, 2], [1, 1]], [2, 1], [1, 2]), ([[1, 2], [2, 0]], [2, 0], [])],
-               [[[1, 2], [2, 5]], [[1, 2], [2, -1]]])
+               [[[1, 2], [2, 5]], [[1, 2], [2, -1]], [[1, 2], [3, 3]], [[1, 2], [0, 3]]])
+    check_case("Expand of what is there", [node("Expand", ["x", "s"], ["y"])], {"x": (F32, [2]), "s": (I64, [1])}, [],
+               [([[1, 2], [2]], [2], [1, 2]), ([[1, 2], [1]], [2], [1, 2])], [[[1, 2], [3]], [[1, 2], [-1]], [[1, 2], [0]]])
     check_case("ConstantOfShape", [node("ConstantOfShape", ["s"], ["y"])], {"s": (I64, [2])}, ["--max", "s=3,4"],
                [([[3, 4]], [3, 4], [0] * 12), ([[2, 1]], [2, 1], [0, 0]), ([[0, 4]], [0, 4], [])], [[[4, 3]], [[1, 5]], [[-1, 1]], [[2**40, 0]]])
     clip = [node("Clip", ["n", "low", "high"], ["s"]), node("ConstantOfShape", ["s"], ["y"])]
@@ -84,6 +93,29 @@ def movement_cases():
                [([[1, 2], [1, 2]], [5], [0, 1, 2, 0, 0]), ([[1, 2], [0, 0]], [2], [1, 2])], [[[1, 2], [3, 0]], [[1, 2], [0, -1]]])
     check_case("Tile", [node("Tile", ["x", "r"], ["y"])], {"x": (F32, [2]), "r": (I64, [1])}, ["--max", "r=3"],
                [([[1, 2], [3]], [6], [1, 2] * 3), ([[1, 2], [0]], [0], [])], [[[1, 2], [4]], [[1, 2], [-1]]])
+    five = [1, 2, 3, 4, 5]
+    check_case("Split", [node("Split", ["x", "p"], ["a", "y"])], {"x": (F32, [5]), "p": (I64, [2])}, [],
+               [([five, [2, 3]], [3], [3, 4, 5]), ([five, [5, 0]], [0], []), ([five, [0, 5]], [5], five)],
+               [[five, [2, 2]], [five, [3, 3]], [five, [-1, 6]], [five, [6, -1]], [five, [2**63 - 1, 6 - 2**63]]])
+    check_case("TopK", [node("TopK", ["x", "k"], ["y", "i"])], {"x": (F32, [3]), "k": (I64, [1])}, [],
+               [([[5, 7, 6], [2]], [2], [7, 6]), ([[5, 7, 6], [0]], [0], []), ([[5, 7, 6], [3]], [3], [7, 6, 5])],
+               [[[5, 7, 6], [4]], [[5, 7, 6], [-1]]])
+    check_case("OneHot", [node("OneHot", ["i", "d", "v"], ["y"])], {"i": (I64, [2]), "d": (I64, [])}, ["--max", "d=3"],
+               [([[1, -1], [2]], [2, 2], [0, 1, 0, 1]), ([[0, -3], [3]], [2, 3], [1, 0, 0, 1, 0, 0]), ([[0, 0], [0]], [2, 0], [])],
+               [[[0, 0], [4]], [[0, 0], [-1]]], [tensor("v", [2], struct.pack("<2f", 0, 1))])
+
+
+def slice_cases():
+    row = [node("Add", ["i", "one"], ["next"]), node("Slice", ["x", "i", "next"], ["y"])]
+    one = [tensor("one", [1], struct.pack("<q", 1), I64)]
+    check_case("Slice of a row", row, {"x": (F32, [3]), "i": (I64, [1])}, [],
+               [([[5, 6, 7], [i]], [1], [5 + i % 3]) for i in (0, 2, -2, -3)], [[[5, 6, 7], [i]] for i in (3, -1, -4, -2**63, 2**63 - 1)], one)
+    between = [node("Slice", ["x", "s", "e", "axis", "step"], ["y"])]
+    for step, right in ((1, [([0, 3], [5, 6, 7]), ([-2, 2**63 - 1], [6, 7]), ([-2**63, -1], [5, 6]), ([2, 1], []), ([2**63 - 1, 9], [])]),
+                        (-2**63, [([2, -2**63], [7]), ([-2**63, -9], [5]), ([0, 1], [])]), (2, [([0, 3], [5, 7]), ([1, 9], [6])])):
+        consts = [tensor("axis", [1], struct.pack("<q", 0), I64), tensor("step", [1], struct.pack("<q", step), I64)]
+        check_case(f"Slice by {step}", between, {"x": (F32, [3]), "s": (I64, [1]), "e": (I64, [1])}, [],
+                   [([[5, 6, 7], [s], [e]], [len(y)], y) for (s, e), y in right], [], consts)
 
 
 def loop_cases():
@@ -97,6 +129,7 @@ with temporary_folder() as folder:
     os.chdir(folder)
     shape_cases()
     movement_cases()
+    slice_cases()
     loop_cases()
     write_model("m.onnx", [node("ConstantOfShape", ["s"], ["y"])], [value("s", [2], I64)], [value("y", ["a", "b"])])
     expect(["compile", "m.onnx", "-o", "out"], 3, "input 's' is known only when it runs, and nothing bounds it", "--max s=<n>")

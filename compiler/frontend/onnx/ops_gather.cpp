@@ -1,8 +1,10 @@
 // Importers of operators that read or write at computed places: Gather, Scatter, OneHot, NonZero, TopK, Where
 // and kin.
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/counted.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/value_range.h"
 
 #include <algorithm>
@@ -135,24 +137,33 @@ void import_where(NodeContext& node) {
   node.set_output(0, node.select(node.input(0), node.input(1), node.input(2)));
 }
 
+// How many classes there are, of any type of numbers.
+std::optional<Dim> one_hot_depth(NodeContext& node) {
+  if (node.constant(node.input(1))) {
+    auto depths = node.required_constant_doubles(1);
+    if (!depths) return std::nullopt;
+    double depth = depths->front();
+    if (!node.check(depth >= 0 && depth <= 2147483648.0,
+                    "depth " + std::to_string(depth) + " is out of range"))
+      return std::nullopt;
+    return Dim(static_cast<int64_t>(depth));
+  }
+  return run_dim(node, 1, 0, scalar_input(node, 1, DType::I64));
+}
+
 void import_one_hot(NodeContext& node) {
   Value indices = node.input(0), values = node.input(2);
   if (!node.check_scalar(1)) return;
-  auto depths = node.required_constant_doubles(1);
-  if (!depths) return;
-  double depth_value = depths->front();
-  if (!node.check(depth_value >= 0 && depth_value <= 2147483648.0,
-                  "depth " + std::to_string(depth_value) + " is out of range"))
-    return;
-  auto depth = static_cast<int64_t>(depth_value);
+  auto depth = one_hot_depth(node);
+  if (!depth) return;
   if (!node.check_dims(2, {2})) return;
   auto axis = node.axis(node.int_attribute("axis", -1), indices.rank() + 1);
   if (!axis) return;
-  Value index = node.convert(indices, DType::I64);
-  Value wrapped = node.binary(Opcode::Add, index, node.scalar_int(DType::I64, depth));
-  index = node.select(node.compare("lt", index, node.scalar_int(DType::I64, 0)), wrapped, index);
   std::vector<Dim> dims = indices.type().dims;
-  dims.insert(dims.begin() + *axis, Dim(depth));
+  dims.insert(dims.begin() + *axis, *depth);
+  Value index = node.convert(indices, DType::I64);
+  Value wrapped = add(node, index, node.dim_size(node.iota(DType::I64, {*depth}, 0), 0));
+  index = node.select(node.compare("lt", index, node.scalar_int(DType::I64, 0)), wrapped, index);
   Ints map;
   for (int i = 0; i < indices.rank(); ++i) map.push_back(i < *axis ? i : i + 1);
   Value hot = node.compare("eq", node.iota(DType::I64, dims, *axis), node.broadcast_in_dim(index, dims, map));
@@ -226,12 +237,19 @@ void import_top_k(NodeContext& node) {
   auto most = most_of(node, count);
   if (!most) most = extent.upper_bound();
   Instruction* made = top_k(node, *axis, std::min(*most, extent.upper_bound()));
-  for (int i = 0; made && i < 2; ++i) {
-    const Dim kept = made->type(i).dims[at(*axis)];
-    bool is_dim = known && !kept.counted && (*known)[0].lower_bound() >= 0;
-    node.set_output(i, is_dim ? node.slice_symbolic(made->result(i), *axis, 0, min((*known)[0], kept.extent))
-                              : first_rows(node, made->result(i), *axis, count));
+  if (!made) return;
+  const Dim kept = made->type().dims[at(*axis)];
+  if (known && !kept.counted && (*known)[0].lower_bound() >= 0) {
+    for (int i = 0; i < 2; ++i)
+      node.set_output(i, node.slice_symbolic(made->result(i), *axis, 0, min((*known)[0], kept.extent)));
+    return;
   }
+  // More than there are end a run, as fewer than none do.
+  Value there = node.dim_size(node.input(0), *axis);
+  count = node.op(Opcode::Clamp, {node.scalar_int(DType::I64, 0), count, there}, {{"checked", true}});
+  Value places = first_rows(node, node.iota(DType::I64, {kept}, 0), 0, count);
+  for (int i = 0; places && i < 2; ++i)
+    node.set_output(i, node.op(Opcode::Gather, {made->result(i), places}, {{"axis", int64_t{*axis}}}));
 }
 
 // Keeps elements on and above (or below) the diagonal number k.

@@ -85,6 +85,28 @@ std::optional<Ints> split_sizes(NodeContext& node, int64_t extent) {
   return given;
 }
 
+// The input if these sizes are the whole of its dim, those of a run included; nothing after a failure.
+Value split_whole(NodeContext& node, const std::vector<IntExpr>& sizes, int axis) {
+  Value x = node.input(0);
+  const IntExpr extent = x.type().dims[at(axis)].extent;
+  IntExpr total = 0;
+  for (const IntExpr& size : sizes) total = total + size;
+  bool fits = total == extent || ((extent - total).lower_bound() <= 0 && (extent - total).upper_bound() >= 0);
+  if (!node.check(static_cast<int>(sizes.size()) == node.num_outputs(),
+                  std::to_string(sizes.size()) + " split sizes for " + std::to_string(node.num_outputs()) +
+                      " outputs") ||
+      !node.check(fits,
+                  "split sizes add up to " + total.to_string() + ", the axis has " + extent.to_string()))
+    return {};
+  if (total == extent) return x;
+  Value sum = node.scalar_int(DType::I64, total.is_constant() ? total.value() : 0);
+  if (!total.is_constant()) {
+    auto elements = scalars_of(node, 1);
+    for (size_t i = 0; elements && i < elements->size(); ++i) sum = add(node, sum, (*elements)[i]);
+  }
+  return where_equal(node, x, sum, node.dim_size(x, axis));
+}
+
 // Parts of a dim that varies, as expressions of it.
 void split_symbolic(NodeContext& node, int axis) {
   Value x = node.input(0);
@@ -108,6 +130,8 @@ void split_symbolic(NodeContext& node, int axis) {
     for (int64_t i = 0; i < parts; ++i)
       sizes.push_back(min(size * (i + 1), dim.extent) - min(size * i, dim.extent));
   }
+  x = split_whole(node, sizes, axis);
+  if (!x) return;
   IntExpr start = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i].lower_bound() < 0 || (dim.extent - start - sizes[i]).lower_bound() < 0)
@@ -118,14 +142,41 @@ void split_symbolic(NodeContext& node, int axis) {
       node.set_output(static_cast<int>(i), node.slice_symbolic(x, axis, start, sizes[i]));
     start = start + sizes[i];
   }
-  if (!(start == dim.extent) && (dim.extent - start).lower_bound() > 0)
-    node.fail("split sizes add up to " + start.to_string() + ", the axis has " + dim.extent.to_string());
+}
+
+// Parts whose sizes a run computes. One that does not fit ends it, as do sizes that are not the whole.
+void split_by_values(NodeContext& node, int axis) {
+  Value x = node.input(0), extent = node.dim_size(x, axis), total = node.scalar_int(DType::I64, 0);
+  auto sizes = scalars_of(node, 1);
+  if (!sizes || !node.check(static_cast<int>(sizes->size()) == node.num_outputs(),
+                            std::to_string(sizes->size()) + " split sizes for " +
+                                std::to_string(node.num_outputs()) + " outputs"))
+    return;
+  for (Value size : *sizes) total = add(node, total, size);
+  // 0, by what the run has checked.
+  Value start = subtract(node, same_value(node, total, extent), extent);
+  int64_t most = x.type().dims[at(axis)].extent.upper_bound();
+  for (size_t i = 0; i < sizes->size() && !node.failed(); ++i) {
+    auto part = run_dim(node, 1, i, (*sizes)[i], most);
+    if (!part) return;
+    Value places = add(node, node.iota(DType::I64, {*part}, 0), start);
+    if (node.wants_output(static_cast<int>(i)))
+      node.set_output(static_cast<int>(i), node.op(Opcode::Gather, {x, places}, {{"axis", int64_t{axis}}}));
+    start = add(node, start, (*sizes)[i]);
+  }
+}
+
+// Of nothing there are no parts to choose.
+bool has_computed_sizes(NodeContext& node, const Dim& dim) {
+  return !(dim == Dim(0)) && node.has_input(1) && !node.known_ints(node.input(1)) &&
+         !node.constant(node.input(1));
 }
 
 void import_split(NodeContext& node) {
   auto axis = node.axis(node.int_attribute("axis", 0), node.input(0).rank());
   if (!axis) return;
   const Dim& dim = node.input(0).type().dims[at(*axis)];
+  if (has_computed_sizes(node, dim)) return split_by_values(node, *axis);
   if (!dim.is_static() && dim.extent.upper_bound() < INT64_MAX) return split_symbolic(node, *axis);
   auto extent = node.static_dim(0, *axis);
   if (!extent) return;

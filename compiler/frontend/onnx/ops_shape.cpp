@@ -59,7 +59,8 @@ std::optional<Dim> rest_of(NodeContext& node, std::vector<Dim> from, std::vector
   return std::nullopt;
 }
 
-void reshape_by(NodeContext& node, const std::vector<IntExpr>& shape, bool allow_zero) {
+// Input 0 in the shape; -1 stands for what is left.
+Value reshaped(NodeContext& node, const std::vector<IntExpr>& shape, bool allow_zero) {
   Value x = node.input(0);
   std::vector<Dim> dims;
   int rest = -1;
@@ -67,11 +68,12 @@ void reshape_by(NodeContext& node, const std::vector<IntExpr>& shape, bool allow
     const IntExpr& extent = shape[i];
     bool zero = extent == IntExpr(0), minus_one = extent == IntExpr(-1);
     if (extent.is_constant() && extent.value() < -1)
-      return node.fail("the shape holds " + extent.to_string());
-    if (minus_one && rest >= 0) return node.fail("the shape holds -1 twice");
+      return node.fail("the shape holds " + extent.to_string()), Value{};
+    if (minus_one && rest >= 0) return node.fail("the shape holds -1 twice"), Value{};
     if (zero && !allow_zero && static_cast<int>(i) >= x.rank())
       return node.fail("the shape holds 0 as dim " + std::to_string(i) + ", the input is " +
-                       x.type().to_string());
+                       x.type().to_string()),
+             Value{};
     if (minus_one) rest = static_cast<int>(i);
     dims.push_back(minus_one ? Dim(1) : zero && !allow_zero ? x.type().dims[i] : Dim(extent));
   }
@@ -80,10 +82,25 @@ void reshape_by(NodeContext& node, const std::vector<IntExpr>& shape, bool allow
     std::vector<Dim> others = dims;
     others.erase(others.begin() + rest);
     auto extent = rest_of(node, x.type().dims, std::move(others));
-    if (!extent) return;
+    if (!extent) return {};
     dims[static_cast<size_t>(rest)] = *extent;
   }
-  node.set_output(0, node.reshape(x, std::move(dims)));
+  return node.reshape(x, std::move(dims));
+}
+
+// The same with one extent, `value` at `place`, that only a run knows: the others leave one value for it, and
+// a run ends where it is neither that nor what stands for it.
+Value reshaped_as_said(NodeContext& node, const std::vector<IntExpr>& shape, bool allow_zero, size_t place,
+                       Value value) {
+  Value x = node.input(0), y = reshaped(node, shape, allow_zero);
+  if (!y) return {};
+  auto dim = static_cast<int>(place);
+  Value rest = node.dim_size(y, dim);
+  value = node.select(node.compare("eq", value, node.scalar_int(DType::I64, -1)), rest, value);
+  if (!allow_zero && dim < x.rank())
+    value =
+        node.select(node.compare("eq", value, node.scalar_int(DType::I64, 0)), node.dim_size(x, dim), value);
+  return where_equal(node, y, value, rest);
 }
 
 void import_reshape(NodeContext& node) {
@@ -91,26 +108,29 @@ void import_reshape(NodeContext& node) {
   if (shape.rank() != 1)
     return node.fail("input 'shape' is " + shape.type().to_string() + ", wants a vector");
   bool allow_zero = node.flag_attribute("allowzero", false);
-  if (auto known = node.known_ints(shape)) return reshape_by(node, *known, allow_zero);
+  if (auto known = node.known_ints(shape)) return node.set_output(0, reshaped(node, *known, allow_zero));
   if (node.constant(shape)) return node.fail("the shape has too many elements");
   auto elements = scalars_of(node, 1);
   if (!elements) return;
-  // Of one that only a run knows the others and the number of elements leave one value.
   std::vector<IntExpr> sizes;
-  int64_t open = 0;
+  size_t open = 0, unknown = 0, place = 0;
   for (Value element : *elements) {
     auto known = node.known_ints(element);
     open += !known || (*known)[0] == IntExpr(-1);
+    if (!known) ++unknown, place = sizes.size();
     sizes.push_back(known ? (*known)[0] : IntExpr(-1));
   }
-  if (open == 1) return reshape_by(node, sizes, allow_zero);
+  if (open == 1)
+    return node.set_output(0, unknown == 0
+                                  ? reshaped(node, sizes, allow_zero)
+                                  : reshaped_as_said(node, sizes, allow_zero, place, (*elements)[place]));
   reshape_by_values(node, allow_zero, std::move(*elements));
 }
 
 void import_reshape_1(NodeContext& node) {
   Ints shape = node.required_ints("shape");
   if (node.failed()) return;
-  reshape_by(node, {shape.begin(), shape.end()}, /*allow_zero=*/false);
+  node.set_output(0, reshaped(node, {shape.begin(), shape.end()}, /*allow_zero=*/false));
 }
 
 void import_flatten(NodeContext& node) {
@@ -194,18 +214,37 @@ void import_size(NodeContext& node) {
 
 // --- Expand: numpy's rule in both directions, to a shape that is an input.
 
+// The shape where a run decides some of it: what it says is the extent where x has 1; where x has another
+// it is 1 or that one, or the run ends. Changes x; nothing after a failure.
+std::optional<std::vector<Dim>> expanded_by_values(NodeContext& node, Value& x) {
+  auto elements = scalars_of(node, 1);
+  if (!elements) return std::nullopt;
+  std::vector<Dim> wanted;
+  auto places = static_cast<int>(elements->size());
+  for (int i = 0; i < places; ++i) {
+    Value said = (*elements)[static_cast<size_t>(i)];
+    int own = x.rank() - places + i;
+    bool stays = own >= 0 && x.type().dims[static_cast<size_t>(own)].extent.lower_bound() > 1;
+    if (!stays || node.known_ints(said)) {
+      auto extent = run_dim(node, 1, static_cast<size_t>(i), said);
+      if (!extent) return std::nullopt;
+      wanted.push_back(*extent);
+      continue;
+    }
+    wanted.push_back(x.type().dims[static_cast<size_t>(own)]);
+    Value extent = node.dim_size(x, own), one = node.scalar_int(DType::I64, 1);
+    x = where_equal(node, x, node.select(node.compare("eq", said, one), extent, said), extent);
+    if (!x) return std::nullopt;
+  }
+  return ImportState::with_counts(std::move(wanted));
+}
+
 void import_expand(NodeContext& node) {
   Value x = node.input(0);
   if (!node.check_rank(1, 1)) return;
   bool known = node.known_ints(node.input(1)) || node.constant(node.input(1));
-  auto wanted = run_dims(node, 1);
+  auto wanted = known ? node.known_dims(1) : expanded_by_values(node, x);
   if (!wanted) return;
-  // What a run decides is the extent where x has 1, and 1 or that of x where x has another.
-  for (size_t i = 1; !known && i <= std::min(wanted->size(), x.type().dims.size()); ++i) {
-    const Dim& own = x.type().dims[x.type().dims.size() - i];
-    Dim& asked = (*wanted)[wanted->size() - i];
-    if (asked.counted && own.extent.lower_bound() > 1) asked = own;
-  }
   auto dims = broadcast_dims(x.type().dims, *wanted);
   if (!dims)
     return node.fail(x.type().to_string() + " does not broadcast with shape " +

@@ -150,8 +150,7 @@ void slice_by(NodeContext& node, const std::vector<IntExpr>& starts, const std::
   auto axes = node.axes(given_axes, x.rank());
   if (!axes) return;
   for (size_t i = 0; i < starts.size() && x; ++i) {
-    if (steps[i] == 0 || steps[i] == INT64_MIN)
-      return node.fail("step " + std::to_string(steps[i]) + " of axis " + std::to_string((*axes)[i]));
+    if (steps[i] == 0) return node.fail("step 0 of axis " + std::to_string((*axes)[i]));
     x = slice_one(node, x, {(*axes)[i], starts[i], ends[i], steps[i]});
   }
   node.set_output(0, x);
@@ -164,16 +163,20 @@ void import_slice_1(NodeContext& node) {
   slice_by(node, {starts.begin(), starts.end()}, {ends.begin(), ends.end()}, axes, Ints(starts.size(), 1));
 }
 
-// The row at a place that only a run knows, x[i:i+1]: a dynamic_slice, which takes the place to be in range
-// (ONNX would give no row otherwise, a shape that nothing after it could be planned for).
+// The row at a place that only a run knows, x[i:i+1]: a dynamic_slice. Of a place where ONNX gives no row, a
+// shape that nothing after it could be planned for, a run ends.
 void slice_at_value(NodeContext& node, Value start, int axis) {
   Value x = node.input(0);
-  Values operands{x};
   auto dims = node.static_dims(0);
   if (!dims) return;
-  for (int i = 0; i < x.rank(); ++i)
-    operands.push_back(i == axis ? node.convert(node.reshape(start, {}), DType::I64)
-                                 : node.scalar_int(DType::I64, 0));
+  int64_t extent = (*dims)[at(axis)];
+  auto number = [&](int64_t value) { return node.scalar_int(DType::I64, value); };
+  Value place = node.convert(node.reshape(start, {}), DType::I64);
+  // From the end; of -1 the end is 0, which is before it.
+  place = node.select(node.compare("lt", place, number(-1)), add(node, place, number(extent)), place);
+  place = node.op(Opcode::Clamp, {number(0), place, number(extent - 1)}, {{"checked", true}});
+  Values operands{x};
+  for (int i = 0; i < x.rank(); ++i) operands.push_back(i == axis ? place : number(0));
   (*dims)[at(axis)] = 1;
   node.set_output(0, node.op(Opcode::DynamicSlice, std::move(operands), {{"sizes", *dims}}));
 }
@@ -234,7 +237,7 @@ bool slice_at_values(NodeContext& node, const Ints& given_axes, const Ints& step
   Value x = node.input(0);
   auto axes = node.axes(given_axes, x.rank());
   for (size_t i = 0; axes && x && i < starts->size(); ++i) {
-    if (!node.check(steps[i] != 0 && steps[i] != INT64_MIN, "step " + std::to_string(steps[i]))) return true;
+    if (!node.check(steps[i] != 0, "step 0 of axis " + std::to_string((*axes)[i]))) return true;
     const Bound &start = (*starts)[i], &end = (*ends)[i];
     x = start.known && end.known ? slice_one(node, x, {(*axes)[i], *start.known, *end.known, steps[i]})
                                  : slice_between(node, x, (*axes)[i], start, end, steps[i]);
@@ -257,12 +260,13 @@ void import_slice(NodeContext& node) {
   if (!axes) return;
   auto steps = node.has_input(4) ? node.required_constant_ints(4) : Ints(axes->size(), 1);
   if (!steps) return;
+  for (int64_t& step : *steps) step = std::max(step, -INT64_MAX); // as far, and has an absolute value
   bool one_row = !starts && !ends && axes->size() == 1 && *steps == Ints{1} &&
                  node.input(1).type() == Type::tensor_of(node.input(1).dtype(), {1});
   if (one_row && is_next(node, node.input(1), node.input(2))) {
     auto axis = node.axis((*axes)[0], node.input(0).rank());
-    if (axis) slice_at_value(node, node.input(1), *axis);
-    return;
+    if (!axis) return;
+    if (!(node.input(0).type().dims[at(*axis)] == Dim(0))) return slice_at_value(node, node.input(1), *axis);
   }
   if ((!starts || !ends) && slice_at_values(node, *axes, *steps)) return;
   for (int i : {1, 2})

@@ -57,8 +57,7 @@ public:
     Value count = node_.count(x_, every_dim(), DType::I64), product = number(node_, 1);
     for (Value size : sizes_) product = multiply(node_, product, size);
     // Of another number of elements than x has the run ends here, as its other extents depend on this sum.
-    Value same = node_.op(Opcode::Clamp, {count, product, count}, {{"checked", true}});
-    Value excess = subtract(node_, same, count);
+    Value excess = subtract(node_, same_value(node_, product, count), count);
     std::vector<Dim> dims;
     int64_t room = 1;
     for (size_t i = 0; i < sizes_.size(); ++i) {
@@ -104,12 +103,21 @@ private:
       Value zero = node_.compare("eq", sizes_[i], number(node_, 0));
       sizes_[i] = node_.select(zero, node_.dim_size(x_, static_cast<int>(i)), sizes_[i]);
     }
-    Value others = number(node_, 1), minus_one = number(node_, -1), one = number(node_, 1);
-    for (size_t i = 0; i < sizes_.size(); ++i)
-      others = multiply(node_, others,
-                        open_[i] ? node_.select(node_.compare("eq", sizes_[i], minus_one), one, sizes_[i])
-                                 : sizes_[i]);
+    Value others = number(node_, 1), minus_one = number(node_, -1), one = number(node_, 1),
+          left = number(node_, 0);
+    for (size_t i = 0; i < sizes_.size(); ++i) {
+      if (!open_[i]) {
+        others = multiply(node_, others, sizes_[i]);
+        continue;
+      }
+      Value is_left = node_.compare("eq", sizes_[i], minus_one);
+      left = add(node_, left, node_.convert(is_left, DType::I64));
+      others = multiply(node_, others, node_.select(is_left, one, sizes_[i]));
+    }
     Value rest = divide(node_, node_.count(x_, every_dim(), DType::I64), larger(node_, others, one));
+    // Twice, or beside no elements, it has no value: it stays, and ends the run.
+    Value has_rest = both(node_, node_.compare("eq", left, one), node_.compare("ge", others, one));
+    rest = node_.select(has_rest, rest, minus_one);
     for (size_t i = 0; i < sizes_.size(); ++i)
       if (open_[i]) sizes_[i] = node_.select(node_.compare("eq", sizes_[i], minus_one), rest, sizes_[i]);
   }
@@ -178,6 +186,22 @@ std::optional<Dim> counted_extent(NodeContext& node, Value value, int64_t most) 
   return found ? std::optional(found.type().dims[1]) : std::nullopt;
 }
 
+Value same_value(NodeContext& node, Value value, Value wanted) {
+  return node.op(Opcode::Clamp, {wanted, value, wanted}, {{"checked", true}});
+}
+
+Value where_equal(NodeContext& node, Value x, Value value, Value wanted) {
+  if (!x || !value || !wanted) return {};
+  auto all = node.product(x.type().dims);
+  if (!all || all->extent.upper_bound() == 0) return x;
+  // Rows are taken from where they are and as many further as the two differ: by none, or the run has ended.
+  const std::vector<Dim> dims = x.type().dims;
+  if (dims.empty()) x = node.reshape(x, {Dim(1)});
+  Value places = add(node, node.iota(DType::I64, {x.type().dims[0]}, 0),
+                     subtract(node, same_value(node, value, wanted), wanted));
+  return node.reshape(node.op(Opcode::Gather, {x, places}, {{"axis", int64_t{0}}}), dims);
+}
+
 std::optional<Values> scalars_of(NodeContext& node, int input) {
   if (!node.check_vector(input)) return std::nullopt;
   Value vector = node.convert(node.input(input), DType::I64);
@@ -201,23 +225,30 @@ std::optional<int64_t> bound_of(NodeContext& node, int input, size_t element, Va
   return most;
 }
 
+std::optional<Dim> run_dim(NodeContext& node, int input, size_t element, Value value, int64_t most) {
+  auto known = known_extent(node, value);
+  if (known && known->lower_bound() >= 0 && is_safe_dim(*known))
+    return ImportState::with_counts({Dim(*known)})[0];
+  if (!node.check(!known || known->upper_bound() >= 0, node.input_label(input) + " holds " +
+                                                           (known ? known->to_string() : "") +
+                                                           ", which is no extent of a dim"))
+    return std::nullopt;
+  if (auto given = given_bound(node, name_of_input(node, input), element)) most = std::min(most, *given);
+  auto bound = most < INT64_MAX ? std::optional(most) : bound_of(node, input, element, value);
+  return bound ? counted_extent(node, value, *bound) : std::nullopt;
+}
+
 std::optional<std::vector<Dim>> run_dims(NodeContext& node, int input) {
   if (node.known_ints(node.input(input)) || node.constant(node.input(input))) return node.known_dims(input);
   auto elements = scalars_of(node, input);
   if (!elements) return std::nullopt;
   std::vector<Dim> dims;
   for (size_t i = 0; i < elements->size(); ++i) {
-    Value value = (*elements)[i];
-    if (auto known = known_extent(node, value); known && known->lower_bound() >= 0 && is_safe_dim(*known)) {
-      dims.emplace_back(*known);
-      continue;
-    }
-    auto most = bound_of(node, input, i, value);
-    auto extent = most ? counted_extent(node, value, *most) : std::nullopt;
+    auto extent = run_dim(node, input, i, (*elements)[i]);
     if (!extent) return std::nullopt;
     dims.push_back(*extent);
   }
-  return ImportState::with_counts(std::move(dims));
+  return dims;
 }
 
 void reshape_by_values(NodeContext& node, bool allow_zero, Values elements) {

@@ -18,12 +18,21 @@ Value within_bound(NodeContext& node, Value value, int64_t most);
 // The same as an extent.
 std::optional<Dim> counted_extent(NodeContext& node, Value value, int64_t most);
 
+// The i64 scalar `wanted`, of which a run ends where `value` is another.
+Value same_value(NodeContext& node, Value value, Value wanted);
+// x, of which a run ends where the i64 scalar `value` is another than `wanted`.
+Value where_equal(NodeContext& node, Value x, Value value, Value wanted);
+
 // The elements of an input that is a vector of integers, each as an i64 scalar; nothing after a failure.
 std::optional<Values> scalars_of(NodeContext& node, int input);
 // What an element of the input may be at most: the lesser of what is known of it and of what --max says.
 // Where both lack, fails and says which flag helps.
 std::optional<int64_t> bound_of(NodeContext& node, int input, size_t element, Value value);
 
+// Element `element` of the input, which is `value`, as an extent: what dims make, or counted by the run.
+// `most`: what the caller knows of it.
+std::optional<Dim> run_dim(NodeContext& node, int input, size_t element, Value value,
+                           int64_t most = INT64_MAX);
 // The elements of the input as extents, of which those that no dims make are counted by the run.
 std::optional<std::vector<Dim>> run_dims(NodeContext& node, int input);
 
