@@ -180,6 +180,19 @@ Expected<std::unique_ptr<ObjectRunner>> ObjectRunner::create(Compilation& c, Run
   return runner;
 }
 
+std::unique_ptr<ObjectRunner> ObjectRunner::make_twin() const {
+  auto twin = std::unique_ptr<ObjectRunner>(new ObjectRunner);
+  twin->compilation_ = compilation_;
+  twin->function_ = function_;
+  twin->weights_ = weights_;
+  twin->heap_ = std::make_unique<Heap>();
+  twin->memory_ = twin->heap_.get();
+  twin->arena_ = twin->memory_->allocate(compilation_->program.arena_bytes, kArenaAlignment);
+  if (compilation_->module) twin->bind_tensors();
+  twin->reset();
+  return twin;
+}
+
 Result ObjectRunner::load() {
   Compilation& c = *compilation_;
   auto folder = TemporaryFolder::make();

@@ -22,6 +22,9 @@ public:
   // lies outside the arena, aligned as a caller has to; else from the heap.
   static Expected<std::unique_ptr<ObjectRunner>> create(Compilation& compilation,
                                                         RunnerMemory* memory = nullptr);
+  // Another runner of the same code on the same weights, with an arena of its own on the heap, for a run at
+  // the same time. This one outlives it.
+  std::unique_ptr<ObjectRunner> make_twin() const;
   ~ObjectRunner();
   ObjectRunner(const ObjectRunner&) = delete;
 
@@ -55,7 +58,7 @@ private:
   void bind_weights(bool copied);
   void bind_tensors();
   Compilation* compilation_ = nullptr;
-  void* library_ = nullptr;
+  void* library_ = nullptr; // of a twin null: the other closes it
   int (*function_)(const void*) = nullptr;
   std::unique_ptr<RunnerMemory> heap_;
   RunnerMemory* memory_ = nullptr;

@@ -41,11 +41,11 @@ Expected<Calibration> Calibration::make(const Model& model, const std::vector<La
   Model observed(model);
   std::set<std::string> inputs;
   for (const auto& input : model.graph().input()) inputs.insert(input.name());
-  std::map<std::string, int> axes;
+  for (const auto& output : model.graph().output()) calibration.outputs_.push_back(output.name());
   for (const Layer& layer : layers)
     for (int number : layer.activations)
-      axes.emplace(operand(model, layer, number), layer.kind == Layer::Kind::Product ? -1 : 1);
-  for (const auto& [name, axis] : axes) {
+      calibration.axes_.emplace(operand(model, layer, number), layer.kind == Layer::Kind::Product ? -1 : 1);
+  for (const auto& [name, axis] : calibration.axes_) {
     if (inputs.count(name))
       calibration.inputs_.push_back(name);
     else if (!model.is_output(name))
@@ -55,37 +55,57 @@ Expected<Calibration> Calibration::make(const Model& model, const std::vector<La
   auto executable = engine(path);
   if (!executable) return executable.error();
   calibration.executable_ = std::move(*executable);
-  for (auto* statistics : {&calibration.all_, &calibration.even_, &calibration.odd_})
-    statistics->emplace(axes);
   return calibration;
 }
 
-Expected<Tensors> Calibration::activations(const Sample& sample) {
-  auto outputs = executable_->run(sample, {});
-  if (!outputs) return outputs;
-  for (const std::string& name : inputs_)
-    if (auto given = sample.tensors.find(name); given != sample.tensors.end())
-      (*outputs)[name] = given->second;
-  return outputs;
+Result Calibration::run(const std::vector<Sample>& samples, const Executable::Take& take) {
+  std::vector<Run> runs;
+  for (const Sample& sample : samples) runs.push_back({&sample, {}});
+  return executable_->run(runs, [&](size_t number, Tensors outputs) {
+    for (const std::string& name : inputs_)
+      if (auto given = samples[number].tensors.find(name); given != samples[number].tensors.end())
+        outputs[name] = given->second;
+    return take(number, std::move(outputs));
+  });
 }
 
-Result Calibration::find_bounds(const std::vector<Sample>& samples) {
-  for (size_t i = 0; i < samples.size(); ++i) {
-    auto tensors = activations(samples[i]);
-    if (!tensors) return tensors.error();
-    for (Statistics* statistics : {&*all_, &part(i)})
-      if (Result added = statistics->add_bounds(samples[i], *tensors); !added) return added;
-  }
+Result Calibration::find_bounds(const std::vector<Sample>& samples, std::vector<Tensors>* outputs) {
+  constexpr size_t kParts = 4;
+  parts_.assign(std::min(samples.size(), kParts), Statistics(axes_));
+  Result done = run(samples, [&](size_t number, Tensors tensors) -> Result {
+    Result added = parts_[part_of(number)].add_bounds(samples[number], tensors);
+    if (!added || !outputs) return added;
+    Tensors& kept = outputs->emplace_back();
+    for (const std::string& name : outputs_)
+      if (auto found = tensors.find(name); found != tensors.end()) kept.insert(*found);
+    return {};
+  });
+  if (!done) return done;
+  std::vector<const Statistics*> list;
+  for (const Statistics& part : parts_) list.push_back(&part);
+  all_ = Statistics::merged(list);
   return {};
 }
 
 Result Calibration::make_histograms(const std::vector<Sample>& samples) {
-  for (size_t i = 0; i < samples.size(); ++i) {
-    auto tensors = activations(samples[i]);
-    if (!tensors) return tensors.error();
-    for (Statistics* statistics : {&*all_, &part(i)}) statistics->add_histogram(*tensors);
-  }
+  const Statistics bounds = *all_;
+  Result done = run(samples, [&](size_t number, const Tensors& tensors) -> Result {
+    parts_[part_of(number)].add_histogram(tensors, bounds);
+    return {};
+  });
+  if (!done) return done;
+  std::vector<const Statistics*> list;
+  for (const Statistics& part : parts_) list.push_back(&part);
+  all_ = Statistics::merged(list);
   return {};
+}
+
+Statistics Calibration::without(size_t part) const {
+  if (parts_.size() == 1) return *all_;
+  std::vector<const Statistics*> others;
+  for (size_t i = 0; i < parts_.size(); ++i)
+    if (i != part) others.push_back(&parts_[i]);
+  return Statistics::merged(others);
 }
 
 } // namespace firn::quantize

@@ -21,29 +21,30 @@ private:
   mutable std::string worst_;
 };
 
-// Every second sample, so that what is chosen on some is judged on others.
-enum class Fold : uint8_t { Even, Odd };
-inline Fold fold_of(size_t sample) {
-  return sample % 2 == 0 ? Fold::Even : Fold::Odd;
-}
-
 // The model with the activations of all layers as further outputs, run on the calibration data.
 class Calibration {
 public:
   static Expected<Calibration> make(const Model& model, const std::vector<Layer>& layers,
                                     const Engine& engine, const std::string& path);
-  // Bounds of all samples; an error names a value that is no number.
-  Result find_bounds(const std::vector<Sample>& samples);
+  // Bounds of all samples; an error names a value that is no number. `outputs`, if given, gets those of the
+  // model.
+  Result find_bounds(const std::vector<Sample>& samples, std::vector<Tensors>* outputs = nullptr);
   Result make_histograms(const std::vector<Sample>& samples);
   const Statistics& all() const { return *all_; }
-  const Statistics& of(Fold fold) const { return fold == Fold::Even ? *even_ : *odd_; }
+
+  // Samples in parts, so that what is chosen on some is judged on others. A single one is both.
+  size_t parts() const { return parts_.size(); }
+  size_t part_of(size_t sample) const { return sample % parts_.size(); }
+  Statistics without(size_t part) const;
 
 private:
-  Expected<Tensors> activations(const Sample& sample);
-  Statistics& part(size_t sample) { return fold_of(sample) == Fold::Even ? *even_ : *odd_; }
-  std::vector<std::string> inputs_; // activations that are inputs of the model
+  Result run(const std::vector<Sample>& samples, const Executable::Take& take);
+  std::vector<std::string> inputs_;  // activations that are inputs of the model
+  std::vector<std::string> outputs_; // of the model
+  std::map<std::string, int> axes_;
   std::unique_ptr<Executable> executable_;
-  std::optional<Statistics> all_, even_, odd_;
+  std::vector<Statistics> parts_;
+  std::optional<Statistics> all_;
 };
 
 } // namespace firn::quantize

@@ -10,20 +10,34 @@ namespace {
 
 constexpr size_t kHarmSamples = 4; // harms order layers; a few samples do
 
-void set_range(PlannedTensor& planned, const Histogram& histogram, RangeRule rule, ActivationType type) {
-  planned.rule = rule;
-  planned.range = choose_range(histogram, rule, levels_of(type));
-  planned.narrow = make_grid(planned.range, type);
-  planned.wide = make_grid(choose_range(histogram, RangeRule::HalfRoom, levels_of(ActivationType::U16)),
-                           ActivationType::U16);
-}
-
 using Rules = std::map<std::string, RangeRule>; // by activation
 
-void set_ranges(Plan& plan, const Statistics& statistics, const Rules& rules, ActivationType type) {
-  for (auto& [name, planned] : plan.tensors)
-    set_range(planned, statistics.histogram(name), rules.at(name), type);
-}
+// The ranges of all activations by all rules, as samples tell them.
+class Ranges {
+public:
+  // An activation of which these samples have nothing is taken from `all`.
+  Ranges(const Plan& plan, const Statistics& samples, const Statistics& all, ActivationType type)
+      : type_(type) {
+    for (const auto& [name, planned] : plan.tensors) {
+      const Histogram& histogram = (samples.has(name) ? samples : all).histogram(name);
+      for (RangeRule rule : kRangeRules)
+        ranges_[name].push_back(choose_range(histogram, rule, levels_of(type)));
+    }
+  }
+  void apply(Plan& plan, const Rules& rules) const {
+    for (auto& [name, planned] : plan.tensors) {
+      const std::vector<Range>& ranges = ranges_.at(name);
+      planned.rule = rules.at(name);
+      planned.range = ranges[static_cast<size_t>(planned.rule)];
+      planned.narrow = make_grid(planned.range, type_);
+      planned.wide = make_grid(ranges[static_cast<size_t>(RangeRule::HalfRoom)], ActivationType::U16);
+    }
+  }
+
+private:
+  ActivationType type_;
+  std::map<std::string, std::vector<Range>> ranges_; // by rule
+};
 
 Rules same_rule(const Plan& plan, RangeRule rule) {
   Rules rules;
@@ -42,36 +56,74 @@ void set_precisions(Plan& plan, const std::vector<Precision>& list) {
 }
 
 // Each layer's error where all others are exact: the switches are off, so that what goes on is exact.
-Result add_local_errors(Trial& trial, const Plan& plan, const Sample& sample,
-                        std::vector<LocalError>& errors) {
-  Plan exact = plan;
-  for (PlannedLayer& planned : exact.layers) planned.precision = Precision::Float;
-  auto run = trial.run(exact, sample, &errors);
-  return run ? Result() : run.error();
+Plan all_exact(Plan plan) {
+  for (PlannedLayer& planned : plan.layers) planned.precision = Precision::Float;
+  return plan;
 }
 
 Expected<std::vector<LocalError>> local_errors(Trial& trial, const Plan& plan,
                                                const std::vector<Sample>& samples) {
   std::vector<LocalError> errors(plan.layers.size());
-  for (const Sample& sample : samples)
-    if (Result added = add_local_errors(trial, plan, sample, errors); !added) return added.error();
+  const Plan exact = all_exact(plan);
+  std::vector<Trial::Setting> settings;
+  for (const Sample& sample : samples) settings.push_back({&exact, &sample});
+  auto ignore = [](size_t, const Tensors&) { return Result(); };
+  if (Result done = trial.run(settings, ignore, &errors); !done) return done.error();
   return errors;
 }
 
-// Runs `judge(plan, sample)` for every sample with ranges that are not from it; of a single one there is no
-// other.
-template <class F>
-Result on_unseen(Plan plan, const Calibration& calibration, const Rules& rules, size_t samples,
-                 ActivationType type, const F& judge) {
-  for (Fold fold : {Fold::Even, Fold::Odd}) {
-    set_ranges(plan, samples > 1 ? calibration.of(fold) : calibration.all(), rules, type);
-    for (size_t i = 0; i < samples; ++i) {
-      if (samples > 1 && fold_of(i) == fold) continue;
-      if (Result judged = judge(plan, i); !judged) return judged;
-    }
+// Rules on trial: each sample is run with ranges that are told from the parts of samples that it is not in.
+class Contest {
+public:
+  Contest(Trial& trial, const Plan& plan, const Calibration& calibration, const std::vector<Sample>& samples,
+          const std::vector<Tensors>& exact, ActivationType type)
+      : trial_(trial), plan_(plan), calibration_(calibration), samples_(samples), exact_(exact) {
+    for (size_t part = 0; part < calibration.parts(); ++part)
+      ranges_.emplace_back(plan, calibration.without(part), calibration.all(), type);
+    // As many as tell rules apart, evenly from all.
+    constexpr size_t kMostSamples = 32;
+    const size_t count = std::min(samples.size(), kMostSamples);
+    for (size_t i = 0; i < count; ++i) taken_.push_back(i * samples.size() / count);
   }
-  return {};
-}
+
+  // What layers are off where all before them is exact.
+  Expected<std::vector<LocalError>> local_errors(const Rules& rules) {
+    std::vector<LocalError> errors(plan_.layers.size());
+    auto ignore = [](size_t, const Tensors&) { return Result(); };
+    if (Result done = run(all_exact(plan_), rules, ignore, &errors); !done) return done.error();
+    return errors;
+  }
+
+  // What the outputs are off where all layers are quantised.
+  Expected<double> output_error(const Rules& rules) {
+    OutputErrors errors;
+    auto add = [&](size_t number, const Tensors& outputs) -> Result {
+      errors.add(exact_[taken_[number]], outputs);
+      return {};
+    };
+    if (Result done = run(plan_, rules, add, nullptr); !done) return done.error();
+    return errors.relative();
+  }
+
+private:
+  Result run(const Plan& plan, const Rules& rules, const Executable::Take& take,
+             std::vector<LocalError>* errors) {
+    std::vector<Plan> plans(ranges_.size(), plan);
+    for (size_t part = 0; part < plans.size(); ++part) ranges_[part].apply(plans[part], rules);
+    std::vector<Trial::Setting> settings;
+    for (size_t sample : taken_)
+      settings.push_back({&plans[calibration_.part_of(sample)], &samples_[sample]});
+    return trial_.run(settings, take, errors);
+  }
+
+  Trial& trial_;
+  const Plan& plan_;
+  const Calibration& calibration_;
+  const std::vector<Sample>& samples_;
+  const std::vector<Tensors>& exact_;
+  std::vector<Ranges> ranges_; // without each part
+  std::vector<size_t> taken_;
+};
 
 // The correction of each channel is the mean, less what chance may have in it: by the variance between
 // samples.
@@ -107,19 +159,15 @@ Expected<double> harm_of(Trial& trial, Plan& plan, size_t layer, Precision preci
 struct BestRules {
   Rules roomy, any;
 };
-Expected<BestRules> best_by_layer(Trial& trial, const Plan& plan, const Calibration& calibration,
-                                  const std::vector<Sample>& samples, ActivationType type) {
+Expected<BestRules> best_by_layer(Contest& contest, const Plan& plan) {
   std::map<std::string, double> least, least_roomy;
   BestRules best;
   for (RangeRule rule : kRangeRules) {
-    std::vector<LocalError> errors(plan.layers.size());
-    Result judged = on_unseen(
-        plan, calibration, same_rule(plan, rule), samples.size(), type,
-        [&](const Plan& tried, size_t i) { return add_local_errors(trial, tried, samples[i], errors); });
-    if (!judged) return judged.error();
+    auto errors = contest.local_errors(same_rule(plan, rule));
+    if (!errors) return errors.error();
     std::map<std::string, double> sums;
     for (size_t i = 0; i < plan.layers.size(); ++i) {
-      double relative = errors[i].relative();
+      double relative = (*errors)[i].relative();
       for (const std::string& name : plan.layers[i].activations) sums[name] += relative * relative;
     }
     auto note = [&](std::map<std::string, double>& known, Rules& rules) {
@@ -136,28 +184,13 @@ Expected<BestRules> best_by_layer(Trial& trial, const Plan& plan, const Calibrat
   return best;
 }
 
-// The error of the outputs with all layers quantised by these rules.
-Expected<double> output_error(Trial& trial, const Plan& plan, const Calibration& calibration,
-                              const Rules& rules, const std::vector<Sample>& samples,
-                              const std::vector<Tensors>& exact, ActivationType type) {
-  OutputErrors errors;
-  Result judged =
-      on_unseen(plan, calibration, rules, samples.size(), type, [&](const Plan& tried, size_t i) -> Result {
-        auto outputs = trial.run(tried, samples[i]);
-        if (!outputs) return outputs.error();
-        errors.add(exact[i], *outputs);
-        return {};
-      });
-  if (!judged) return judged.error();
-  return errors.relative();
-}
-
 } // namespace
 
 Result choose_ranges(Trial& trial, Plan& plan, const Calibration& calibration,
                      const std::vector<Sample>& samples, const std::vector<Tensors>& exact,
                      ActivationType type) {
-  auto best = best_by_layer(trial, plan, calibration, samples, type);
+  Contest contest(trial, plan, calibration, samples, exact, type);
+  auto best = best_by_layer(contest, plan);
   if (!best) return best.error();
   // The most careful first.
   std::vector<Rules> candidates{same_rule(plan, RangeRule::HalfRoom), best->roomy,
@@ -167,16 +200,16 @@ Result choose_ranges(Trial& trial, Plan& plan, const Calibration& calibration,
     candidates.push_back(same_rule(plan, rule));
   std::vector<double> found;
   for (const Rules& rules : candidates) {
-    auto error = output_error(trial, plan, calibration, rules, samples, exact, type);
+    auto error = contest.output_error(rules);
     if (!error) return error.error();
     found.push_back(*error);
   }
   // Of those that a few samples cannot tell from the best, the most careful one.
-  const double chance = 1 + 1 / std::sqrt(static_cast<double>(samples.size()));
+  const double chance = 1 + 1 / static_cast<double>(samples.size());
   const double limit = chance * *std::min_element(found.begin(), found.end());
   size_t chosen = 0;
   while (chosen + 1 < found.size() && !(found[chosen] <= limit)) ++chosen;
-  set_ranges(plan, calibration.all(), candidates[chosen], type);
+  Ranges(plan, calibration.all(), calibration.all(), type).apply(plan, candidates[chosen]);
   auto errors = local_errors(trial, plan, samples);
   if (!errors) return errors.error();
   for (size_t i = 0; i < plan.layers.size(); ++i)
@@ -190,11 +223,13 @@ Result choose_ranges(Trial& trial, Plan& plan, const Calibration& calibration,
 Expected<double> measure(Trial& trial, const Plan& plan, const std::vector<Sample>& samples,
                          const std::vector<Tensors>& exact) {
   OutputErrors errors;
-  for (size_t i = 0; i < samples.size(); ++i) {
-    auto outputs = trial.run(plan, samples[i]);
-    if (!outputs) return outputs.error();
-    errors.add(exact[i], *outputs);
-  }
+  std::vector<Trial::Setting> settings;
+  for (const Sample& sample : samples) settings.push_back({&plan, &sample});
+  Result done = trial.run(settings, [&](size_t number, const Tensors& outputs) -> Result {
+    errors.add(exact[number], outputs);
+    return {};
+  });
+  if (!done) return done.error();
   return errors.relative();
 }
 

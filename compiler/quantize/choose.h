@@ -6,7 +6,7 @@
 
 namespace firn::quantize {
 
-// Ranges that are told from one half of the samples are judged on the other: one rule for all activations, or
+// Ranges that are told from some of the samples are judged on the others: one rule for all activations, or
 // for each the rule that leaves the layers that read it the smallest error, whichever leaves the outputs the
 // smallest. And the corrections that make each layer's error zero in the mean, as far as the samples agree on
 // it.

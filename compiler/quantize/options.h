@@ -33,13 +33,22 @@ struct Sample {
 
 using Tensors = std::map<std::string, LiteralRef>; // by name
 
-// A model file, ready to run. Values that are added to a sample are inputs like its own.
+// Inputs of one run: a sample's, and values that are added to them under names of their own.
+struct Run {
+  const Sample* sample;
+  Tensors added;
+};
+
+// A model file, ready to run.
 class Executable {
 public:
+  // Gets the number of a run and what it gave; an error ends the whole.
+  using Take = std::function<Result(size_t number, Tensors outputs)>;
   virtual ~Executable() = default;
-  virtual Expected<Tensors> run(const Sample& sample, const Tensors& added) = 0;
-  // What the cost model says that one run takes on the machine compiled for; 0 before the first run.
-  virtual double predicted_cycles() const = 0;
+  // Runs all, several at the same time; `take` is called for one after the other, in their order.
+  virtual Result run(const std::vector<Run>& runs, const Take& take) = 0;
+  // What the cost model says that a run on this sample takes on the machine compiled for; nothing is run.
+  virtual Expected<double> predicted_cycles(const Sample& sample) = 0;
 };
 
 using Engine = std::function<Expected<std::unique_ptr<Executable>>(const std::string& model)>;

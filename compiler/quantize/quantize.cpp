@@ -12,23 +12,11 @@
 namespace firn::quantize {
 namespace {
 
-// The outputs of the model as it is, by sample.
-struct Exact {
-  std::vector<Tensors> outputs;
-  double cycles = 0; // predicted
-};
-
-Expected<Exact> run_all(const std::string& path, const std::vector<Sample>& samples, const Engine& engine) {
+// An engine refuses what is no valid model.
+Expected<double> predicted_cycles(const std::string& path, const Sample& sample, const Engine& engine) {
   auto executable = engine(path);
   if (!executable) return executable.error();
-  Exact exact;
-  for (const Sample& sample : samples) {
-    auto outputs = (*executable)->run(sample, {});
-    if (!outputs) return outputs.error();
-    exact.outputs.push_back(std::move(*outputs));
-  }
-  exact.cycles = (*executable)->predicted_cycles();
-  return exact;
+  return (*executable)->predicted_cycles(sample);
 }
 
 // Why a layer cannot be quantised on these activations; empty: it can.
@@ -81,6 +69,7 @@ struct Calibrated {
   Model model;
   Calibration calibration;
   std::vector<Layer> layers;
+  std::vector<Tensors> outputs; // exact, by sample
 };
 
 Expected<Calibrated> calibrate(Model model, const std::vector<Sample>& samples, const Options& options,
@@ -90,7 +79,8 @@ Expected<Calibrated> calibrate(Model model, const std::vector<Sample>& samples, 
   if (layers->empty()) return nothing_to_quantise();
   auto calibration = Calibration::make(model, *layers, engine, folder + "/observed.onnx");
   if (!calibration) return calibration.error();
-  if (Result found = calibration->find_bounds(samples); !found) return found.error();
+  std::vector<Tensors> outputs;
+  if (Result found = calibration->find_bounds(samples, &outputs); !found) return found.error();
   if (Result vary = check_inputs_vary(model, *layers, calibration->all()); !vary) return vary.error();
   if (smooth_activations(model, *layers, calibration->all()) > 0) {
     layers = find_layers(model, options.keep);
@@ -99,16 +89,14 @@ Expected<Calibrated> calibrate(Model model, const std::vector<Sample>& samples, 
     if (Result found = calibration->find_bounds(samples); !found) return found.error();
   }
   if (Result made = calibration->make_histograms(samples); !made) return made.error();
-  return Calibrated{std::move(model), std::move(*calibration), std::move(*layers)};
+  return Calibrated{std::move(model), std::move(*calibration), std::move(*layers), std::move(outputs)};
 }
 
 // What the cost model says of one run of the model with this plan.
 Expected<double> predict(const Model& model, const Plan& plan, const Sample& sample, const Engine& engine,
                          const std::string& path) {
   if (Result written = quantized_model(model, plan).write(path); !written) return written.error();
-  auto run = run_all(path, {sample}, engine);
-  if (!run) return run.error();
-  return run->cycles;
+  return predicted_cycles(path, sample, engine);
 }
 
 // Images of few channels do not fill the products of integers that CPUs have: convolutions of inputs stay in
@@ -144,7 +132,7 @@ struct Chosen {
 };
 
 Expected<Chosen> choose_all(const Calibrated& calibrated, const std::vector<Sample>& samples,
-                            const Exact& exact, const Options& options, const Engine& engine,
+                            const std::vector<Tensors>& exact, const Options& options, const Engine& engine,
                             const std::string& folder, const Progress& progress) {
   std::vector<Layer> taken, left_out;
   for (Layer layer : calibrated.layers) {
@@ -159,8 +147,7 @@ Expected<Chosen> choose_all(const Calibrated& calibrated, const std::vector<Samp
   auto trial = Trial::make(calibrated.model, plan, engine, folder + "/trial.onnx");
   if (!trial) return trial.error();
   const Calibration& calibration = calibrated.calibration;
-  if (Result done = choose_ranges(*trial, plan, calibration, samples, exact.outputs, options.activations);
-      !done)
+  if (Result done = choose_ranges(*trial, plan, calibration, samples, exact, options.activations); !done)
     return done.error();
   if (Result kept = keep_fast_inputs(calibrated.model, plan, samples[0], engine, folder + "/predicted.onnx");
       !kept)
@@ -176,28 +163,35 @@ struct Quantised {
 };
 
 Expected<Quantised> check(const Model& model, const Plan& plan, const std::vector<Sample>& samples,
-                          const Exact& exact, const Engine& engine, const std::string& path) {
+                          const std::vector<Tensors>& exact, const Engine& engine, const std::string& path) {
   Quantised quantised{quantized_model(model, plan), {}, 0};
   if (Result written = quantised.model.write(path); !written) return written.error();
-  auto found = run_all(path, samples, engine);
-  if (!found) return found.error();
-  for (size_t i = 0; i < samples.size(); ++i) quantised.errors.add(exact.outputs[i], found->outputs[i]);
-  quantised.cycles = found->cycles;
+  auto executable = engine(path);
+  if (!executable) return executable.error();
+  std::vector<Run> runs;
+  for (const Sample& sample : samples) runs.push_back({&sample, {}});
+  Result done = (*executable)->run(runs, [&](size_t number, const Tensors& outputs) -> Result {
+    quantised.errors.add(exact[number], outputs);
+    return {};
+  });
+  if (!done) return done.error();
+  auto cycles = (*executable)->predicted_cycles(samples[0]);
+  if (!cycles) return cycles.error();
+  quantised.cycles = *cycles;
   return quantised;
 }
 
 // Integer kernels round a little otherwise than the trial: where the budget is missed by that, a smaller one
 // is met.
 Expected<Quantised> finish(const Model& model, Chosen& chosen, const std::vector<Sample>& samples,
-                           const Exact& exact, const Options& options, const Engine& engine,
+                           const std::vector<Tensors>& exact, const Options& options, const Engine& engine,
                            const std::string& folder, const Progress& progress) {
   constexpr int kMostAttempts = 6;
   double target = options.budget.value_or(0);
   for (int attempt = 1;; ++attempt) {
     if (options.budget) {
       progress("measuring what layers cost");
-      Result met =
-          meet_budget(chosen.trial, chosen.plan, samples, exact.outputs, target, options.activations);
+      Result met = meet_budget(chosen.trial, chosen.plan, samples, exact, target, options.activations);
       if (!met) return met.error();
     }
     progress("checking the quantised model");
@@ -221,17 +215,19 @@ Expected<Report> quantize(const std::string& model_path, const std::string& outp
   report.samples = samples.size();
   report.budget = options.budget;
   report.float_bytes = model->constant_bytes();
-  progress("running the model on " + std::to_string(samples.size()) + " samples");
-  auto exact = run_all(model_path, samples, engine);
-  if (!exact) return exact.error();
-  // The engine has refused what is no valid model: edits count on nodes that have what their operators want.
+  // Edits count on nodes that have what their operators want.
+  auto cycles = predicted_cycles(model_path, samples[0], engine);
+  if (!cycles) return cycles.error();
+  report.float_cycles = *cycles;
   if (Result raised = raise_opset(*model); !raised) return raised.error();
   fold_batch_norms(*model);
+  progress("running the model on " + std::to_string(samples.size()) + " samples");
   auto calibrated = calibrate(std::move(*model), samples, options, engine, folder);
   if (!calibrated) return calibrated.error();
-  auto chosen = choose_all(*calibrated, samples, *exact, options, engine, folder, progress);
+  auto chosen = choose_all(*calibrated, samples, calibrated->outputs, options, engine, folder, progress);
   if (!chosen) return chosen.error();
-  auto quantised = finish(calibrated->model, *chosen, samples, *exact, options, engine, folder, progress);
+  auto quantised =
+      finish(calibrated->model, *chosen, samples, calibrated->outputs, options, engine, folder, progress);
   if (!quantised) return quantised.error();
   if (Result written = quantised->model.write(output_path); !written) return written.error();
   report.error = quantised->errors.relative();
@@ -241,7 +237,6 @@ Expected<Report> quantize(const std::string& model_path, const std::string& outp
       std::any_of(layers.begin(), layers.end(), [](const PlannedLayer& planned) { return planned.harm > 0; });
   report.layers = describe_layers(calibrated->model, chosen->plan, chosen->left_out, has_harm);
   report.quantized_bytes = quantised->model.constant_bytes();
-  report.float_cycles = exact->cycles;
   report.quantized_cycles = quantised->cycles;
   return report;
 }

@@ -13,7 +13,7 @@ Range percentile(const Histogram& histogram, double share) {
   int64_t count = histogram.zeros;
   for (int64_t each : histogram.counts) count += each;
   const double allowed = share * static_cast<double>(count);
-  Range range{histogram.low, histogram.high};
+  Range range;
   double width = (histogram.high - histogram.low) / Histogram::kBins;
   auto cut = [&](int first, int step) {
     double left_out = 0;
@@ -24,35 +24,59 @@ Range percentile(const Histogram& histogram, double share) {
     }
     return bin;
   };
-  range.low = std::min(0.0, histogram.low + width * cut(0, 1));
-  range.high = std::max(0.0, histogram.low + width * (cut(Histogram::kBins - 1, -1) + 1));
+  range.low = std::clamp(histogram.low + width * cut(0, 1), histogram.least, 0.0);
+  range.high = std::clamp(histogram.low + width * (cut(Histogram::kBins - 1, -1) + 1), 0.0, histogram.most);
   return range;
 }
 
-// The expected squared error: a step's variance within, the distance to the end outside.
-double squared_error(const Histogram& histogram, const Range& range, int levels) {
-  double step = (range.high - range.low) / (levels - 1);
-  double within = step * step / 12, sum = 0;
-  for (int bin = 0; bin < Histogram::kBins; ++bin) {
-    auto count = static_cast<double>(histogram.counts[static_cast<size_t>(bin)]);
-    if (count == 0) continue;
-    double x = histogram.center(bin);
-    double outside = x < range.low ? range.low - x : x > range.high ? x - range.high : 0;
-    sum += count * (within + outside * outside);
+// Sums over the bins below and above an end of a range, which give the squared distances to it.
+class Outside {
+public:
+  explicit Outside(const Histogram& histogram) : histogram_(histogram), sums_(1) {
+    for (int bin = 0; bin < Histogram::kBins; ++bin) {
+      auto count = static_cast<double>(histogram.counts[static_cast<size_t>(bin)]);
+      double x = histogram.center(bin);
+      const Sums& last = sums_.back();
+      sums_.push_back({last.ones + count, last.values + count * x, last.squares + count * x * x});
+    }
   }
-  return sum;
-}
+  double count() const { return sums_.back().ones; }
+  double below(double end) const { return squared(sums_[bins_until(end)], {}, end); }
+  double above(double end) const { return squared(sums_.back(), sums_[bins_until(end)], end); }
 
+private:
+  struct Sums {
+    double ones = 0, values = 0, squares = 0;
+  };
+  // Bins whose centers lie below.
+  size_t bins_until(double end) const {
+    double width = (histogram_.high - histogram_.low) / Histogram::kBins;
+    return static_cast<size_t>(
+        std::clamp(std::ceil((end - histogram_.low) / width - 0.5), 0.0, double{Histogram::kBins}));
+  }
+  static double squared(const Sums& to, const Sums& from, double end) {
+    double sum =
+        end * end * (to.ones - from.ones) - 2 * end * (to.values - from.values) + (to.squares - from.squares);
+    return std::max(0.0, sum);
+  }
+  const Histogram& histogram_;
+  std::vector<Sums> sums_; // over the first 0, 1, ... bins
+};
+
+// The least expected squared error: a step's variance within, the distance to the end outside.
 Range least_squares(const Histogram& histogram, int levels) {
-  Range best{histogram.low, histogram.high};
-  double least = squared_error(histogram, best, levels);
+  const Outside outside(histogram);
+  Range best{histogram.least, histogram.most};
+  double least = DBL_MAX;
   // Both ends of a range with two sides move by themselves.
   constexpr int kSteps = 40;
-  int low_steps = histogram.low < 0 ? kSteps : 1, high_steps = histogram.high > 0 ? kSteps : 1;
+  int low_steps = histogram.least < 0 ? kSteps : 1, high_steps = histogram.most > 0 ? kSteps : 1;
   for (int i = 0; i < low_steps; ++i)
     for (int j = 0; j < high_steps; ++j) {
-      Range range{histogram.low * (kSteps - i) / kSteps, histogram.high * (kSteps - j) / kSteps};
-      double error = squared_error(histogram, range, levels);
+      Range range{histogram.least * (kSteps - i) / kSteps, histogram.most * (kSteps - j) / kSteps};
+      double step = (range.high - range.low) / (levels - 1);
+      double error =
+          outside.count() * step * step / 12 + outside.below(range.low) + outside.above(range.high);
       if (error < least) least = error, best = range;
     }
   return best;
@@ -97,15 +121,16 @@ Range entropy(const Histogram& histogram, int levels) {
   double width = (histogram.high - histogram.low) / Histogram::kBins;
   int zero = static_cast<int>(std::clamp(-histogram.low / width, 0.0, Histogram::kBins - 1.0));
   int reach = std::max(zero, Histogram::kBins - 1 - zero);
-  Range best{histogram.low, histogram.high};
+  Range best{histogram.least, histogram.most};
   double least = DBL_MAX;
-  constexpr int kStep = 16;
+  constexpr int kStep = 32;
   for (int extent = std::min(reach, levels / 2); extent <= reach + kStep; extent += kStep) {
     int first = std::max(0, zero - extent), last = std::min(Histogram::kBins - 1, zero + extent);
     double far = divergence(histogram, first, last, std::min(levels, last - first + 1));
     if (far >= least) continue;
     least = far;
-    best = {std::min(0.0, histogram.low + width * first), std::max(0.0, histogram.low + width * (last + 1))};
+    best = {std::clamp(histogram.low + width * first, histogram.least, 0.0),
+            std::clamp(histogram.low + width * (last + 1), 0.0, histogram.most)};
   }
   return best;
 }
@@ -125,7 +150,7 @@ const char* rule_name(RangeRule rule) {
 }
 
 Range choose_range(const Histogram& histogram, RangeRule rule, int levels) {
-  Range all{histogram.low, histogram.high};
+  Range all{histogram.least, histogram.most};
   if (!(all.low < all.high)) return all;
   switch (rule) {
   case RangeRule::MinMax: return all;

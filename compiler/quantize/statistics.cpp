@@ -33,6 +33,40 @@ template <class F> void for_each_run(const Literal& tensor, const Walk& by, cons
 
 } // namespace
 
+void Statistics::Bounds::merge(const Bounds& other) {
+  low = std::min(low, other.low);
+  high = std::max(high, other.high);
+  varies |= other.varies || channels.size() != other.channels.size();
+  channels.places += other.channels.places;
+  if (varies) {
+    channels = {};
+    return;
+  }
+  for (size_t c = 0; c < channels.low.size(); ++c) {
+    channels.low[c] = std::min(channels.low[c], other.channels.low[c]);
+    channels.high[c] = std::max(channels.high[c], other.channels.high[c]);
+    channels.squares[c] += other.channels.squares[c];
+  }
+}
+
+Statistics Statistics::merged(const std::vector<const Statistics*>& parts) {
+  Statistics whole(parts[0]->axes_);
+  for (const Statistics* part : parts) {
+    for (const auto& [name, bounds] : part->bounds_)
+      if (auto [entry, is_new] = whole.bounds_.emplace(name, bounds); !is_new) entry->second.merge(bounds);
+    for (const auto& [name, histogram] : part->histograms_) {
+      auto [entry, is_new] = whole.histograms_.emplace(name, histogram);
+      if (is_new) continue;
+      Histogram& sum = entry->second;
+      sum.least = std::min(sum.least, histogram.least);
+      sum.most = std::max(sum.most, histogram.most);
+      sum.zeros += histogram.zeros;
+      for (size_t i = 0; i < sum.counts.size(); ++i) sum.counts[i] += histogram.counts[i];
+    }
+  }
+  return whole;
+}
+
 Result Statistics::add_bounds(const Sample& sample, const Tensors& tensors) {
   for (const auto& [name, axis] : axes_) {
     auto found = tensors.find(name);
@@ -81,15 +115,17 @@ bool Statistics::is_constant(const std::string& tensor) const {
   return !(bounds.low < bounds.high);
 }
 
-void Statistics::add_histogram(const Tensors& tensors) {
+void Statistics::add_histogram(const Tensors& tensors, const Statistics& whole) {
   for (const auto& [name, bounds] : bounds_) {
     auto found = tensors.find(name);
     if (found == tensors.end() || found->second->num_elements() == 0) continue;
     auto [entry, is_new] = histograms_.try_emplace(name);
     Histogram& histogram = entry->second;
     if (is_new) {
+      const Bounds& all = whole.bounds_.at(name);
       histogram.counts.assign(Histogram::kBins, 0);
-      histogram.low = std::min(0.0F, bounds.low), histogram.high = std::max(0.0F, bounds.high);
+      histogram.low = std::min(0.0F, all.low), histogram.high = std::max(0.0F, all.high);
+      histogram.least = std::min(0.0F, bounds.low), histogram.most = std::max(0.0F, bounds.high);
     }
     double width = histogram.high - histogram.low;
     auto scale = static_cast<float>(width > 0 ? Histogram::kBins / width : 0);

@@ -13,7 +13,8 @@ namespace firn::quantize {
 
 struct Histogram {
   static constexpr int kBins = 2048;
-  double low = 0, high = 0;    // the bounds of the values, 0 included
+  double low = 0, high = 0;    // of the bins, 0 included
+  double least = 0, most = 0;  // of the values, 0 included
   int64_t zeros = 0;           // values that are 0, which every quantisation keeps
   std::vector<int64_t> counts; // of the others
   double center(int bin) const { return low + (high - low) * (bin + 0.5) / kBins; }
@@ -32,10 +33,13 @@ public:
   // The axis of channels of each tensor, which may count from behind.
   explicit Statistics(std::map<std::string, int> tensors) : axes_(std::move(tensors)) {}
 
-  // First all samples' bounds, then all samples' histograms. What is no f32 is left out. An error names a
-  // value that is no number.
+  // What several know together; their bins are the same.
+  static Statistics merged(const std::vector<const Statistics*>& parts);
+
+  // First all samples' bounds, then all samples' histograms, whose bins are those of `whole`, which knows
+  // these bounds and perhaps more. What is no f32 is left out. An error names a value that is no number.
   Result add_bounds(const Sample& sample, const Tensors& tensors);
-  void add_histogram(const Tensors& tensors);
+  void add_histogram(const Tensors& tensors, const Statistics& whole);
 
   bool has(const std::string& tensor) const { return bounds_.count(tensor) != 0; }
   // Whether it has one value only.
@@ -49,6 +53,7 @@ private:
     float low = 0, high = 0;
     Channels channels;
     bool varies = false; // the number of channels
+    void merge(const Bounds& other);
   };
   std::map<std::string, int> axes_;
   std::map<std::string, Bounds> bounds_;

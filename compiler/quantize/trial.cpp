@@ -173,7 +173,7 @@ Expected<Trial> Trial::make(const Model& model, const Plan& plan, const Engine& 
   return trial;
 }
 
-Expected<Tensors> Trial::run(const Plan& plan, const Sample& sample, std::vector<LocalError>* local) {
+Tensors Trial::values_of(const Plan& plan) const {
   std::vector<float> grids, corrections(static_cast<size_t>(corrections_), 0);
   for (const Slot& slot : slots_) {
     Precision precision = plan.layers[slot.layer].precision;
@@ -191,14 +191,16 @@ Expected<Tensors> Trial::run(const Plan& plan, const Sample& sample, std::vector
   Tensors added{{kGrids, floats(grids)},
                 {kSwitches, Literal::of(DType::Bool, {static_cast<int64_t>(switches.size())}, switches)}};
   if (corrections_ > 0) added[kCorrections] = floats(corrections);
-  auto outputs = executable_->run(sample, added);
-  if (!outputs || !local) return outputs;
-  for (size_t i = 0; i < plan.layers.size(); ++i) {
-    LocalError& error = (*local)[i];
-    error.squared_error += outputs->at(output_name("error", i))->get_double(0);
-    error.squared += outputs->at(output_name("signal", i))->get_double(0);
-    auto mean = outputs->find(output_name("mean", i));
-    if (mean == outputs->end()) continue;
+  return added;
+}
+
+void Trial::add_local_errors(const Tensors& outputs, std::vector<LocalError>& errors) const {
+  for (size_t i = 0; i < errors.size(); ++i) {
+    LocalError& error = errors[i];
+    error.squared_error += outputs.at(output_name("error", i))->get_double(0);
+    error.squared += outputs.at(output_name("signal", i))->get_double(0);
+    auto mean = outputs.find(output_name("mean", i));
+    if (mean == outputs.end()) continue;
     auto channels = static_cast<size_t>(mean->second->num_elements());
     error.means.resize(channels);
     error.squared_means.resize(channels);
@@ -208,7 +210,16 @@ Expected<Tensors> Trial::run(const Plan& plan, const Sample& sample, std::vector
       error.squared_means[c] += value * value;
     }
   }
-  return outputs;
+}
+
+Result Trial::run(const std::vector<Setting>& settings, const Executable::Take& take,
+                  std::vector<LocalError>* local) {
+  std::vector<Run> runs;
+  for (const Setting& setting : settings) runs.push_back({setting.sample, values_of(*setting.plan)});
+  return executable_->run(runs, [&](size_t number, Tensors outputs) {
+    if (local) add_local_errors(outputs, *local);
+    return take(number, std::move(outputs));
+  });
 }
 
 } // namespace firn::quantize

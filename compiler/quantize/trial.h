@@ -21,9 +21,14 @@ public:
   static Expected<Trial> make(const Model& model, const Plan& plan, const Engine& engine,
                               const std::string& path);
 
-  // Runs with each layer at its precision in `plan`; `local` (of as many as there are layers) gets what they
-  // add.
-  Expected<Tensors> run(const Plan& plan, const Sample& sample, std::vector<LocalError>* local = nullptr);
+  // A run with each layer at its precision in the plan.
+  struct Setting {
+    const Plan* plan;
+    const Sample* sample;
+  };
+  // `local` (of as many as there are layers) gets what the runs add.
+  Result run(const std::vector<Setting>& settings, const Executable::Take& take,
+             std::vector<LocalError>* local = nullptr);
 
 private:
   struct Slot { // an operand that is quantised
@@ -35,6 +40,8 @@ private:
                              std::vector<wire::NodeProto>& nodes);
   std::string measured(Model& model, const PlannedLayer& planned, size_t number, const std::string& quantized,
                        const std::string& exact, std::vector<wire::NodeProto>& nodes);
+  Tensors values_of(const Plan& plan) const;
+  void add_local_errors(const Tensors& outputs, std::vector<LocalError>& errors) const;
   std::vector<Slot> slots_;
   std::vector<int64_t> correction_offsets_; // by layer
   int64_t corrections_ = 0;

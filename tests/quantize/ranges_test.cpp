@@ -15,7 +15,7 @@ Histogram histogram_of(const std::vector<float>& values) {
   Statistics statistics({{"x", -1}});
   auto literal = Literal::of(DType::F32, {static_cast<int64_t>(values.size()), 1}, values);
   REQUIRE(statistics.add_bounds({"sample", {}, {}}, {{"x", literal}}));
-  statistics.add_histogram({{"x", literal}});
+  statistics.add_histogram({{"x", literal}}, statistics);
   return statistics.histogram("x");
 }
 
@@ -84,4 +84,28 @@ TEST_CASE("an activation that is no number is named", "[quantize]") {
   Result added = statistics.add_bounds({"a.npy", {}, {}}, {{"x", literal}});
   REQUIRE(!added);
   CHECK(added.error().message.find("'a.npy' makes 'x'") != std::string::npos);
+}
+
+TEST_CASE("parts together know what the whole does, and each its own bounds", "[quantize]") {
+  std::vector<float> values = bell_with_outlier();
+  const size_t half = values.size() / 2;
+  std::vector<Statistics> parts(2, Statistics({{"x", -1}}));
+  std::vector<Tensors> tensors;
+  for (std::vector<float> part : {std::vector<float>(values.begin(), values.begin() + int64_t(half)),
+                                  std::vector<float>(values.begin() + int64_t(half), values.end())})
+    tensors.push_back({{"x", Literal::of(DType::F32, {static_cast<int64_t>(part.size()), 1}, part)}});
+  for (size_t i = 0; i < 2; ++i) REQUIRE(parts[i].add_bounds({"sample", {}, {}}, tensors[i]));
+  const Statistics bounds = Statistics::merged({&parts[0], &parts[1]});
+  for (size_t i = 0; i < 2; ++i) parts[i].add_histogram(tensors[i], bounds);
+  const Statistics both = Statistics::merged({&parts[0], &parts[1]});
+  Histogram whole = histogram_of(values), found = both.histogram("x");
+  CHECK(found.counts == whole.counts);
+  CHECK(found.zeros == whole.zeros);
+  CHECK(choose_range(found, RangeRule::LeastSquares, 256).high ==
+        choose_range(whole, RangeRule::LeastSquares, 256).high);
+  // The outlier lies in the second half.
+  for (RangeRule rule : kRangeRules)
+    CHECK(choose_range(parts[0].histogram("x"), rule, 256).high <= 1.5 * values[half]);
+  CHECK(choose_range(parts[1].histogram("x"), RangeRule::MinMax, 256).high == 100);
+  CHECK(both.channels("x").places == static_cast<int64_t>(values.size()));
 }
