@@ -21,9 +21,11 @@ public:
 
   void emit() {
     if (plan_.apart) return emit_products_apart();
-    WinogradInputs input_transform(*this);
     IntExpr p = b_.set_parallel(plan_.actual.batches);
     TileRun run = run_of(p);
+    // Dense in every point: few tiles lie near each other.
+    if (plan_.varies) block_vectors_ = run.count;
+    WinogradInputs input_transform(*this);
     b_.loop(0, plan_.channel_blocks(), 1,
             [&](const IntExpr& block) { transform_block(input_transform, run, block); });
     ContractionSpec spec = products();

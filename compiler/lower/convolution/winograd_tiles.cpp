@@ -32,7 +32,7 @@ WinogradTiles::WinogradTiles(Builder& builder, const plan::WinogradGeometry& pla
                              const ContractionBinding& binding, int inputs, int products)
     : b_(builder), plan_(plan), binding_(binding), inputs_(inputs), products_(products),
       tile_(builder.add_scratch("tile", Scalar::F32, static_cast<int64_t>(plan.points()) * plan.lanes)),
-      vector_{Scalar::F32, plan.lanes} {}
+      vector_{Scalar::F32, plan.lanes}, block_vectors_(plan.batch) {}
 
 void WinogradTiles::by_class(const std::vector<TileClass>& classes, const IntExpr& at,
                              const std::function<void(const TileClass&)>& body, size_t number) {
@@ -81,7 +81,7 @@ void WinogradTiles::store(Register value, int buffer, const IntExpr& vector) {
 }
 
 IntExpr WinogradTiles::input_vector(const IntExpr& point, const IntExpr& block, const IntExpr& tile) const {
-  return batch_vectors_ + point * plan_.input_stride() + block * plan_.batch + tile;
+  return batch_vectors_ + point * plan_.input_stride() + block * block_vectors_ + tile;
 }
 
 WinogradTiles::Position WinogradTiles::position(const IntExpr& tile) const {

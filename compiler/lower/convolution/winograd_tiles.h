@@ -52,6 +52,7 @@ protected:
   int inputs_, products_, tile_; // `tile_`: scratch for the points of one tile
   kernel::MachineType vector_;
   IntExpr batch_vectors_ = 0; // vectors of V before the batch at hand
+  IntExpr block_vectors_;     // of V from one block of channels to the next
 };
 
 // The transform of inputs: from the image into V.
