@@ -22,13 +22,13 @@ Expected<TemporaryFolder> TemporaryFolder::make() {
   if (!::mkdtemp(path.data()))
     return usage_error("cannot make a temporary folder in '" + parent + "': " + std::strerror(errno));
   TemporaryFolder folder;
-  folder.noted_.push_back(Unfinished::note_folder(path));
+  folder.noted_ = Unfinished::note_folder(path);
   folder.path_ = std::move(path);
   return folder;
 }
 
 TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept
-    : path_(std::exchange(other.path_, {})), noted_(std::exchange(other.noted_, {})) {}
+    : path_(std::exchange(other.path_, {})), noted_(std::exchange(other.noted_, -1)) {}
 
 TemporaryFolder& TemporaryFolder::operator=(TemporaryFolder&& other) noexcept {
   std::swap(path_, other.path_);
@@ -39,20 +39,12 @@ TemporaryFolder& TemporaryFolder::operator=(TemporaryFolder&& other) noexcept {
 TemporaryFolder::~TemporaryFolder() {
   std::error_code error;
   if (!path_.empty()) std::filesystem::remove_all(path_, error);
-  for (int number : noted_) Unfinished::forget(number);
+  Unfinished::forget(noted_);
 }
 
-std::string TemporaryFolder::file(const std::string& name) {
-  std::string path = path_ + "/" + name;
-  noted_.push_back(Unfinished::note_file(path));
-  return path;
-}
-
-Expected<std::string> TemporaryFolder::write(const std::string& name, std::string_view content) {
-  if (size_t slash = name.find('/'); slash != name.npos) {
-    std::string inner = path_ + "/" + name.substr(0, slash);
-    if (::mkdir(inner.c_str(), 0700) == 0) noted_.push_back(Unfinished::note_folder(inner));
-  }
+Expected<std::string> TemporaryFolder::write(const std::string& name, std::string_view content) const {
+  if (size_t slash = name.find('/'); slash != name.npos)
+    ::mkdir((path_ + "/" + name.substr(0, slash)).c_str(), 0700);
   std::string path = file(name);
   if (Result written = write_file(path, content); !written) return written.error();
   return path;

@@ -5,8 +5,11 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstring>
 #include <ctime>
+#include <fcntl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,11 +50,12 @@ void pause_briefly() {
   ::nanosleep(&pause, nullptr);
 }
 
-// A child that does not end when told is killed after half a second. Of a group, those that the child started
-// get a moment more: they are not ours to wait for, and are gone when nothing is left to signal.
+// A group that does not end when told is killed after half a second; those that its leader started get a
+// moment more: they are not ours to wait for, and are gone when nothing is left to signal. A child by itself
+// is one of ours, which ends groups of its own first.
 void await_child(pid_t child) {
   bool is_gone = false;
-  for (int i = 0; i < 50 && !is_gone; ++i) {
+  for (int i = 0, most = child > 0 ? 300 : 50; i < most && !is_gone; ++i) {
     pid_t ended = ::waitpid(child, nullptr, WNOHANG);
     is_gone = ended > 0 || (ended < 0 && errno != EINTR);
     if (!is_gone) pause_briefly();
@@ -60,6 +64,45 @@ void await_child(pid_t child) {
   if (is_gone && child > 0) return;
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
+}
+
+// What the kernel writes of a folder's entry; readdir() would allocate.
+struct FolderEntry {
+  uint64_t inode;
+  int64_t next;
+  unsigned short bytes;
+  unsigned char type;
+  char name[];
+};
+
+void remove_tree(int parent, const char* name, int depth = 0);
+
+// Whether there was anything to remove.
+bool remove_entries(int folder, int depth) {
+  alignas(FolderEntry) char buffer[2048];
+  bool any = false;
+  for (;;) {
+    long bytes = ::syscall(SYS_getdents64, folder, buffer, sizeof buffer);
+    if (bytes <= 0) return any;
+    for (long at = 0; at < bytes;) {
+      auto* entry = reinterpret_cast<FolderEntry*>(buffer + at);
+      at += entry->bytes;
+      if (std::strcmp(entry->name, ".") == 0 || std::strcmp(entry->name, "..") == 0) continue;
+      any = true;
+      if (::unlinkat(folder, entry->name, 0) != 0) remove_tree(folder, entry->name, depth + 1);
+    }
+  }
+}
+
+// A folder and all that is in it. A second look finds what the first missed because the folder changed.
+void remove_tree(int parent, const char* name, int depth) {
+  constexpr int kMostDepth = 8, kLooks = 4;
+  int folder = ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder < 0) return;
+  for (int look = 0; look < kLooks && depth < kMostDepth && remove_entries(folder, depth); ++look)
+    ::lseek(folder, 0, SEEK_SET);
+  ::close(folder);
+  ::unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 // SA_RESETHAND has set the default again: what was raised ends the process as if there were no handler.
@@ -98,7 +141,7 @@ void Unfinished::remove_all() {
   for (Entry& entry : table)
     if (entry.kind == Kind::File) ::unlink(entry.path);
   for (int i = kEntries; i-- > 0;)
-    if (table[i].kind == Kind::Folder) ::rmdir(table[i].path);
+    if (table[i].kind == Kind::Folder) remove_tree(AT_FDCWD, table[i].path);
 }
 
 void Unfinished::disown() {

@@ -13,7 +13,7 @@ class Unfinished {
 public:
   // Each gives a number for forget(), or -1 if the table is full (of 256) or the path too long.
   static int note_file(const std::string& path);
-  static int note_folder(const std::string& path); // removed if the files noted after it leave it empty
+  static int note_folder(const std::string& path); // removed with all that is in it, whoever made that
   static int note_child(pid_t child);              // told to end, and waited for
   static int note_group(pid_t leader);             // a child that leads a process group: all of it
   static void forget(int number);
