@@ -140,7 +140,8 @@ private:
     if (weight->dtype() != DType::F32 || weight->dims().size() < 2 || weight->num_elements() == 0)
       return std::nullopt;
     layer.weight = 1;
-    layer.weight_axis = static_cast<int>(weight->dims().size()) - 1;
+    // ONNX Runtime's integer product takes a scale per column of a single matrix alone.
+    layer.weight_axis = weight->dims().size() == 2 ? 1 : -1;
     layer.channels = weight->dims().back();
     return layer;
   }

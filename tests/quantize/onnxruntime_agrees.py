@@ -10,7 +10,7 @@ except ImportError as error:
     print(f"SKIPPED: {error}")
     sys.exit(0)
 
-from sample_models import MODELS, draw, npy, read_npy, write, write_samples
+from sample_models import MODELS, draw, npy, read_npy, stacked, write, write_samples
 from tool import check, expect, finish, temporary_folder
 
 
@@ -20,8 +20,8 @@ def session(path, level):
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def check_model(name, activations):
-    model, dims = MODELS[name]()
+def check_model(name, make, activations):
+    model, dims = make()
     path = write(f"{name}/model.onnx", model)
     write_samples(f"{name}/data", dims)
     quantised = f"{name}/{activations}.onnx"
@@ -42,10 +42,11 @@ def check_model(name, activations):
 def main():
     with temporary_folder() as folder:
         os.chdir(folder)
-        for name in MODELS:
-            check_model(name, "u8")
-        check_model("convolutional", "s8")
-        check_model("transformer", "u16")
+        for name, make in MODELS.items():
+            check_model(name, make, "u8")
+        check_model("stacked", stacked, "u8")
+        check_model("convolutional", MODELS["convolutional"], "s8")
+        check_model("transformer", MODELS["transformer"], "u16")
     finish()
 
 

@@ -127,6 +127,13 @@ def embedding():
     return model(graph(nodes, [value("words", [1, 6], 7)], [value("y", [1, 6, 8])], w.tensors))
 
 
+def stacked():
+    """A product by a matrix of its own for each entry of the batch; x: f32[2,5,6] -> y: f32[2,5,4]."""
+    w = Weights(6)
+    nodes = [node("MatMul", ["x", w.add("w", [2, 6, 4], .3)], ["y"], name="product")]
+    return model(graph(nodes, [value("x", [2, 5, 6])], [value("y", [2, 5, 4])], w.tensors)), [2, 5, 6]
+
+
 MODELS = {"convolutional": convolutional, "gated": gated, "perceptron": perceptron, "transformer": transformer}
 
 
