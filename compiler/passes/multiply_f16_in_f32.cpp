@@ -1,0 +1,129 @@
+// multiply-f16-in-f32: widens what many products of f16 read over and over.
+//
+//   %d = dot %x, %w : f16[128,64]     ->     %a = convert %x : f32[128,768]
+//                                            %b = convert %w : f32[768,64], constant
+//                                            %c = dot %a, %b : f32[128,64]
+//                                            %d = convert %c : f16[128,64]
+//
+// Sums of f16 are f32 on every CPU. Where both factors are read as f16, each product of a tile waits for a
+// conversion of its row's factor; widened where it is computed, a value is converted once. Every value still
+// is one that f16 holds. Where rows are few, so that a product takes as long as its weights take to come,
+// these stay as they are, if the CPU converts f16 at all, and so do products of two values that are
+// computed.
+//
+// - Requires: weights are constants; behind simplify-algebra, which takes a value that is widened and
+//   narrowed again for the value.
+// - Establishes: nothing that later passes rely on.
+// - Breaks: nothing; weights take twice their bytes, for which reason there is none of it for size.
+#include "compiler/graph/evaluate.h"
+#include "compiler/passes/match.h"
+#include "compiler/passes/passes.h"
+#include "compiler/passes/rewrite.h"
+#include "compiler/plan/narrow_weights.h"
+
+#include <map>
+
+namespace firn {
+namespace {
+
+bool is_half(const Type& type) {
+  return type.is_tensor() && type.dtype == DType::F16;
+}
+
+class Widening {
+public:
+  Widening(Region& region, const PassOptions& options) : region_(region), options_(options) {}
+
+  bool run() {
+    bool changed = false;
+    for (Instruction* instruction : region_.snapshot()) {
+      int weights = weights_of(*instruction);
+      if (weights < 0 || waits_for_weights(*instruction, weights) || !options_.take_rewrite()) continue;
+      widen_product(*instruction);
+      changed = true;
+    }
+    for (const auto& [value, converted] : order_) share(value, converted);
+    return changed;
+  }
+
+private:
+  // The operand that is constant; -1 for what is no product of f16 with such a one. Where more is added
+  // before the result is rounded, it is f32.
+  static int weights_of(const Instruction& contraction) {
+    if (!is_contraction(contraction.opcode()) || !contraction.type().is_tensor()) return -1;
+    if (!is_half(contraction.type()) && contraction.type().dtype != DType::F32) return -1;
+    for (Value operand : contraction.operands())
+      if (!is_half(operand.type())) return -1;
+    for (int i : {1, 0})
+      if (contraction.operand(i).def->is(Opcode::Constant)) return i;
+    return -1;
+  }
+
+  bool waits_for_weights(const Instruction& contraction, int weights) const {
+    if (contraction.is(Opcode::Convolution) || !options_.target->has_f16_conversion) return false;
+    int64_t steps = 1;
+    for (int64_t dim : contraction.attributes().ints(weights == 0 ? "lhs_contract" : "rhs_contract"))
+      steps *= contraction.operand(weights).dim(static_cast<int>(dim));
+    const Type& rows = contraction.operand(1 - weights).type();
+    return has_bounds(rows) && most_elements(rows) <= plan::kFewRows * steps;
+  }
+
+  void widen_product(Instruction& contraction) {
+    Value lhs = widen(contraction.operand(0)), rhs = widen(contraction.operand(1));
+    GraphBuilder builder(region_, &contraction);
+    builder.set_location(contraction.location());
+    Type wide = contraction.type();
+    wide.dtype = DType::F32;
+    Attributes attributes = contraction.attributes();
+    if (attributes.has("result")) attributes.set("result", DType::F32);
+    Value product = builder.make_typed(contraction.opcode(), {lhs, rhs}, {wide}, attributes)->result();
+    replace_instruction(contraction, builder.convert(product, contraction.type().dtype));
+  }
+
+  // Behind the value, so that all that uses it may use this.
+  Value widen(Value value) {
+    auto [known, is_new] = wide_.try_emplace({value.def, value.index});
+    if (!is_new) return known->second;
+    GraphBuilder builder(*value.def->parent(), behind(value));
+    builder.set_location(value.def->location());
+    Value converted = builder.convert(value, DType::F32);
+    if (constant_literal(value)) {
+      if (auto literals = evaluate_instruction(*converted.def, {value.def->literal()}))
+        converted = builder.constant((*literals)[0]);
+    } else {
+      order_.push_back({value, converted});
+    }
+    return known->second = converted;
+  }
+
+  // Elementwise users of a computed value read it wide too: then it is stored once.
+  static void share(Value value, Value converted) {
+    if (!is_elementwise(value.def->opcode())) return;
+    std::vector<Instruction*> users;
+    for (Instruction* user : value.def->users())
+      if (user != converted.def && is_elementwise(user->opcode()) && user->parent() == value.def->parent())
+        users.push_back(user);
+    if (users.empty()) return;
+    GraphBuilder builder(*converted.def->parent(), behind(converted));
+    Value narrow = builder.convert(converted, DType::F16);
+    for (Instruction* user : users)
+      for (int i = 0; i < user->num_operands(); ++i)
+        if (user->operand(i) == value) user->set_operand(i, narrow);
+  }
+
+  Region& region_;
+  const PassOptions& options_;
+  std::map<std::pair<Instruction*, int>, Value> wide_;
+  std::vector<std::pair<Value, Value>> order_; // of what is computed, as the program comes to it
+};
+
+} // namespace
+
+bool multiply_f16_in_f32(Module& module, const PassOptions& options) {
+  if (!options.target || options.optimize_size || !options.target->has_float) return false;
+  bool changed = false;
+  for_each_region(module, [&](Region& region) { changed |= Widening(region, options).run(); });
+  return changed;
+}
+
+} // namespace firn
