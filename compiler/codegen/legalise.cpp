@@ -178,7 +178,7 @@ class Legaliser {
 public:
   Legaliser(const TargetInfo& target, const TargetFeatures& features)
       : narrow_(target.pointer_bits == 32), rounds_twice_(target.arch == Arch::AArch64),
-        swaps_compared_halves_(target.arch == Arch::X86_64 && target.has_f16_arithmetic),
+        compares_in_float_(target.arch == Arch::X86_64),
         long_arithmetic_(features.long_shifts), leading_zeros_(features.leading_zeros),
         widest_division_(!narrow_                    ? 64
                          : features.integer_division ? 32
@@ -199,7 +199,7 @@ private:
   bool lacks(const Instruction& instruction) const {
     if (is_division(instruction)) return bits_of(&instruction) > widest_division_;
     if (rounds_twice_ && converts_long_to_float(instruction)) return instruction.getType()->isVectorTy();
-    if (swaps_compared_halves_ && compares_half_vectors(instruction)) return true;
+    if (compares_in_float_ && compares_half_vectors(instruction)) return true;
     if (!narrow_) return false;
     bool wide = bits_of(&instruction) == 64;
     switch (instruction.getOpcode()) {
@@ -303,9 +303,10 @@ private:
 
   bool narrow_;
   bool rounds_twice_; // LLVM converts vectors of i64 to f32 by way of f64
-  // LLVM takes the operands of a masked vcmpph the other way round, to read one from the stack, and keeps the
-  // predicate. Its optimiser makes such comparisons where converted halves are compared.
-  bool swaps_compared_halves_;
+  // Vectors of halves, which LLVM's optimiser compares where they were converted before. Without arithmetic on
+  // halves its backend does so lane by lane; with it, it takes the operands of a masked vcmpph the other way
+  // round, to read one from the stack, and keeps the predicate.
+  bool compares_in_float_;
   bool long_arithmetic_, leading_zeros_;
   unsigned widest_division_;
   std::vector<llvm::BinaryOperator*> divisions_;

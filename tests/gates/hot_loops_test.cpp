@@ -136,3 +136,16 @@ TEST_CASE("products of bytes and of bf16 are one instruction, of sums in registe
       CHECK(hot_loops > 0);
     }
 }
+
+TEST_CASE("the largest of halves is compared in vectors", "[gates]") {
+  std::string text = "module @m { func @main(%x: f16[4,256], %y: f16[4,256]) -> (f16[4,256]) { "
+                     "%z = maximum %x, %y : f16[4,256] return %z } }";
+  for (const char* cpu : {"x86-64-v3", "x86-64-v4", "sapphirerapids"}) {
+    GateKernel kernel{"maximum", [&](int) { return std::move(*firn::parse_module("gate.hlo", text)); }};
+    for (const AssemblyLoop& loop : compile_gate_kernel(kernel, cpu).loops)
+      for (const std::string& line : loop.lines) {
+        INFO(cpu << ": " << line);
+        CHECK(line.find("comiss") == std::string::npos);
+      }
+  }
+}
