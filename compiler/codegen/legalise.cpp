@@ -178,11 +178,10 @@ class Legaliser {
 public:
   Legaliser(const TargetInfo& target, const TargetFeatures& features)
       : narrow_(target.pointer_bits == 32), rounds_twice_(target.arch == Arch::AArch64),
-        compares_in_float_(target.arch == Arch::X86_64),
-        long_arithmetic_(features.long_shifts), leading_zeros_(features.leading_zeros),
-        widest_division_(!narrow_                    ? 64
-                         : features.integer_division ? 32
-                                                     : 0) {}
+        compares_in_float_(target.arch == Arch::X86_64), long_arithmetic_(features.long_shifts),
+        leading_zeros_(features.leading_zeros), widest_division_(!narrow_                    ? 64
+                                                                 : features.integer_division ? 32
+                                                                                             : 0) {}
 
   void run(llvm::Function& function) {
     std::vector<Instruction*> found;
@@ -303,9 +302,9 @@ private:
 
   bool narrow_;
   bool rounds_twice_; // LLVM converts vectors of i64 to f32 by way of f64
-  // Vectors of halves, which LLVM's optimiser compares where they were converted before. Without arithmetic on
-  // halves its backend does so lane by lane; with it, it takes the operands of a masked vcmpph the other way
-  // round, to read one from the stack, and keeps the predicate.
+  // Vectors of halves, which LLVM's optimiser compares where they were converted before. Its backend does so
+  // lane by lane; with AVX512-FP16 it takes the operands of a masked vcmpph the other way round, to read one
+  // from the stack, and keeps the predicate.
   bool compares_in_float_;
   bool long_arithmetic_, leading_zeros_;
   unsigned widest_division_;
