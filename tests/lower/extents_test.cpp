@@ -280,6 +280,9 @@ TEST_CASE("batch and positions of a convolution vary", "[extents]") {
       {"w", "3", "3 pad 1_1", "w", 32, 32, "{0,1,2:1x16}", 2},
       {"w", "3", "3 pad 1_1", "w", 16, 40, "{0,1,2:1x16}", 1, "direct tile 4x2 rows outermost"},
       {"w", "3", "3 pad 1_1", "w", 16, 40, "{0,1,2:1x16}", 1, "direct tile 3x1"},
+      // Of its tiles those at the edges come first, and are lower.
+      {"w", "3", "3 pad 1_1", "w", 16, 80, "{0,1,2:1x16}", 1,
+       "direct tile 3x5 rows outermost looped_epilogue"},
   };
   for (const VaryingConvolution& c : cases) {
     INFO(c.in << " " << c.window << " " << c.layout << " " << c.plan);

@@ -111,7 +111,8 @@ TEST_CASE("convolutions follow plans written by hand", "[lower][plan]") {
                   convolution_text);
   if (!target_of("", "native").has_embedded_broadcast) return; // several steps in one register want it
   for (const char* plan :
-       {"direct tile 4x1 interleave 2 columns outermost", "direct tile 2x2 interleave 4 rows outermost"}) {
+       {"direct tile 4x1 interleave 2 columns outermost", "direct tile 2x2 interleave 4 rows outermost",
+        "direct tile 5x1 interleave 2 panel 2 rows outermost looped_epilogue"}) {
     INFO(plan);
     expect_lowered_module(convolution_text(plan, "native"), {.tolerance = 1e-4, .cpus = {"native"}});
   }

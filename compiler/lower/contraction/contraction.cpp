@@ -39,6 +39,7 @@ public:
     }
     edge_tiling_ = rest_tilings_.size() > 1 ? rest_tilings_[1] : tiling;
     edge_tiling_.tile.rows = 1;
+    if (spec.sums_in_memory) spec.sums_in_memory->elements = largest_tile();
   }
 
   void emit() {
@@ -90,6 +91,11 @@ public:
   void emit_rows(TilePosition& position) { emit_all_segments(position, position.vectors); }
 
 private:
+  // The sums of one. The last panel's group may be wider than the others.
+  int64_t largest_tile() const {
+    return int64_t{tiling_.tile.rows} * std::max(groups_.vectors, groups_.rest_vectors) * groups_.lanes;
+  }
+
   // Rows in tiles of tile.rows, the remainder a tile of its own; tiles of which some rows are partly outside
   // stand alone.
   std::vector<Segment> split_rows() const {

@@ -26,8 +26,10 @@ struct TilePosition {
   int k_interleave = 1;  // of the column group
 };
 
-// The array that all tiles of a contraction pass their sums through; the first one adds it to the kernel.
+// The array that all tiles of a contraction pass their sums through; the first one adds it to the kernel,
+// with room for the highest and widest, whichever that one is.
 struct SumsArray {
+  int64_t elements = 0;
   int buffer = -1;
 };
 

@@ -27,11 +27,9 @@ void TileStores::store_from_memory(const TilePosition& position, int rows, int v
 }
 
 int TileStores::sums_in_memory() {
-  const plan::TileShape& tile = tiling_.tile;
-  int& buffer = spec_.sums_in_memory->buffer;
-  if (buffer < 0)
-    buffer = b_.add_scratch("sums", spec_.element.scalar, int64_t{tile.rows} * tile.vectors * groups_.lanes);
-  return buffer;
+  SumsArray& array = *spec_.sums_in_memory;
+  if (array.buffer < 0) array.buffer = b_.add_scratch("sums", spec_.element.scalar, array.elements);
+  return array.buffer;
 }
 
 // Adds what was stored to the total of its vector.

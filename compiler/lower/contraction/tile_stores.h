@@ -8,14 +8,14 @@ namespace firn::lower {
 class TileStores {
 public:
   TileStores(kernel::Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling)
-      : b_(builder), spec_(spec), tiling_(tiling), groups_(plan::column_groups(spec.shape.n, tiling.tile)) {}
+      : b_(builder), spec_(spec), groups_(plan::column_groups(spec.shape.n, tiling.tile)) {}
 
   // Sums of rows x vectors, row by row.
   void store(const TilePosition& position, int rows, int vectors, const std::vector<kernel::Register>& sums);
   // The same out of sums_in_memory(), `vectors` wide, from its row `first_row` on; to these, what
   // spec.initial says is added.
   void store_from_memory(const TilePosition& position, int rows, int vectors, int first_row);
-  // The array in which a whole tile's sums have room.
+  // The array in which any tile's sums have room.
   int sums_in_memory();
 
 private:
@@ -31,7 +31,6 @@ private:
 
   kernel::Builder& b_;
   const ContractionSpec& spec_;
-  const plan::Tiling& tiling_;
   plan::ColumnGroups groups_;
 };
 
