@@ -91,11 +91,8 @@ std::string as_text(const CompileOptions& options, const onnx::ModelFacts& facts
 } // namespace
 
 std::string inspect(const CompileOptions& options, bool json, DiagnosticList& diagnostics) {
-  auto facts = onnx::inspect_onnx(options.model);
+  auto facts = onnx::inspect_onnx(options.model, options.import);
   if (!facts) return diagnostics.add(facts.error()), "";
-  std::erase_if(facts->unsupported, [&](const onnx::UnsupportedOperator& found) {
-    return options.import.custom.count(found.domain + ":" + found.name) > 0;
-  });
   auto compilation = compile_in_memory(options, diagnostics);
   int64_t macs = compilation ? compilation->description.flops / 2 : -1;
   std::string verdict =

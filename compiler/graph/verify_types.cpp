@@ -2,6 +2,7 @@
 #include "compiler/graph/verify_types.h"
 
 #include "compiler/graph/computed_indices.h"
+#include "compiler/graph/custom_call.h"
 
 namespace firn {
 namespace {
@@ -214,18 +215,8 @@ Wrong check_optional(const Instruction& instruction) {
   }
 }
 
-// Every operand but those of attributes is an input.
 Wrong check_custom(const Instruction& instruction) {
-  const Attribute* found = instruction.attributes().find("inputs");
-  const auto* inputs = found ? std::get_if<std::vector<int64_t>>(found) : nullptr;
-  if (!inputs) return std::nullopt; // which the check of attributes says
-  int64_t next = 0;
-  for (int64_t operand : *inputs)
-    if (operand != -1 && operand != next++) return "inputs are not the first operands in their order";
-  if (next > instruction.num_operands()) return "more inputs than operands";
-  for (int i = 0; i < instruction.num_results(); ++i)
-    if (!instruction.type(i).is_tensor()) return "a result is no tensor";
-  return std::nullopt;
+  return check_custom_call(instruction);
 }
 
 using Check = Wrong (*)(const Instruction&);

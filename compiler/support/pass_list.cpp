@@ -2,6 +2,7 @@
 #include "compiler/support/pass_list.h"
 
 #include "compiler/support/nearest.h"
+#include "compiler/support/words.h"
 
 #include <algorithm>
 
@@ -24,11 +25,7 @@ std::string join_steps(std::span<const PassStep> steps, bool for_target) {
 Expected<std::vector<size_t>> parse_pass_list(const std::string& list,
                                               const std::vector<std::string>& known) {
   std::vector<size_t> numbers;
-  size_t begin = 0;
-  while (begin < list.size()) {
-    size_t end = std::min(list.find(',', begin), list.size());
-    std::string name = list.substr(begin, end - begin);
-    begin = end + 1;
+  for (const std::string& name : split(list, ',')) {
     if (name.empty() || name == "none") continue;
     auto found = std::find(known.begin(), known.end(), name);
     if (found == known.end()) {

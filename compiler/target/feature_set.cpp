@@ -3,6 +3,7 @@
 #include "compiler/target/feature_set.h"
 
 #include "compiler/support/nearest.h"
+#include "compiler/support/words.h"
 #include "compiler/target/cpu_table.h"
 
 #include <llvm/Support/Error.h>
@@ -22,13 +23,10 @@ struct Item {
 
 std::vector<Item> split_items(std::string_view text) {
   std::vector<Item> items;
-  while (!text.empty()) {
-    size_t comma = text.find(',');
-    std::string name(text.substr(0, comma));
-    text.remove_prefix(comma == std::string_view::npos ? text.size() : comma + 1);
+  for (std::string& name : split(text, ',')) {
     bool on = !name.starts_with('-');
     if (name.starts_with('+') || name.starts_with('-')) name.erase(0, 1);
-    if (!name.empty()) items.push_back({on, name});
+    if (!name.empty()) items.push_back({on, std::move(name)});
   }
   return items;
 }

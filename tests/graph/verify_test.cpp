@@ -124,6 +124,30 @@ TEST_CASE("stated types") {
              "@f has another type of parameter 0");
 }
 
+TEST_CASE("calls of the program's functions") {
+  auto check = [](const std::string& type, const std::string& attributes, const char* wanted) {
+    check_body("%x: f32[2], %k: i64[]",
+               "%y = custom %x, %k {" + attributes + ", operator = \"a:B\"} : " + type, wanted);
+  };
+  check("f32[2]", "attributes = \"k,l\", inputs = [0], symbol = \"f\", workspace = 0",
+        "wants an operand for each input and each attribute");
+  check("f32[2]", "attributes = \"\", inputs = [0], symbol = \"f\", workspace = 0",
+        "wants an operand for each input and each attribute");
+  check("f32[2]", "attributes = \"\", inputs = [1, 0], symbol = \"f\", workspace = 0", "in their order");
+  check("f32[2]", "attributes = \",\", inputs = [], symbol = \"f\", workspace = 0", "has no name");
+  check("f32[2]", "attributes = \"k\", inputs = [-1, 0], symbol = \"a.b\", workspace = 0", "no name of a C");
+  for (const char* bytes : {"-1", "2199023255552"})
+    check("f32[2]", std::string("attributes = \"k\", inputs = [0], symbol = \"f\", workspace = ") + bytes,
+          "workspace has a bad size");
+  for (const char* type : {"string[2]", "c64[2]", "i4[2]", "f8e4m3fn[2]", "sequence<f32[2]; 1>"})
+    check(type, "attributes = \"k\", inputs = [0], symbol = \"f\", workspace = 0", "functions do not give");
+  check_body(
+      "%x: c64[2]",
+      "%y = custom %x {attributes = \"\", inputs = [0], operator = \"a:B\", symbol = \"f\", workspace = "
+      "0} : f32[2]",
+      "functions do not take");
+}
+
 TEST_CASE("constants have a literal of their type, others none") {
   auto module = parse_or_fail(
       "m", main_text("%x: f32[2]", "", "%c = constant [1, 2] : f32[2] %y = negate %x : f32[2] return"));

@@ -4,16 +4,14 @@
 
 #include "compiler/frontend/onnx/graph_inputs.h"
 #include "compiler/frontend/onnx/tensor_data.h"
+#include "compiler/graph/custom_call.h"
+#include "compiler/support/words.h"
 
 #include <algorithm>
 #include <cctype>
 
 namespace firn::onnx {
 namespace {
-
-bool is_taken(DType dtype) {
-  return !is_complex(dtype) && bit_width(dtype) >= 8 && (!is_float(dtype) || bit_width(dtype) > 8);
-}
 
 // "f32[1,8,batch]" as a declaration; nothing where it is none.
 std::optional<wire::ValueInfoProto> parse_declaration(const std::string& name, const std::string& text) {
@@ -26,17 +24,15 @@ std::optional<wire::ValueInfoProto> parse_declaration(const std::string& name, c
   tensor.set_elem_type(dtype_to_wire(*dtype));
   auto& shape = *tensor.mutable_shape();
   std::string dims = text.substr(open + 1, text.size() - open - 2);
-  for (size_t at = 0; at < dims.size();) {
-    size_t end = std::min(dims.find(',', at), dims.size());
-    std::string dim = dims.substr(at, end - at);
-    if (dim.empty() || end + 1 == dims.size()) return std::nullopt;
+  if (dims.empty()) return info;
+  for (const std::string& dim : split(dims, ',')) {
+    if (dim.empty()) return std::nullopt;
     bool is_number = dim.find_first_not_of("0123456789") == dim.npos;
     if (is_number && dim.size() > 15) return std::nullopt;
     if (is_number)
       shape.add_dim()->set_dim_value(std::stoll(dim));
     else
       shape.add_dim()->set_dim_param(dim);
-    at = end + 1;
   }
   return info;
 }
@@ -66,7 +62,7 @@ std::optional<Type> output_type(NodeContext& node, const std::string& name) {
   std::string open;
   auto type = declared_tensor(*info, state, open);
   if (!node.check(type.has_value(), "its output '" + name + "' has " + open + advice)) return std::nullopt;
-  if (!is_taken(type->dtype) || type->dtype == DType::String)
+  if (!has_custom_dtype(*type) || type->dtype == DType::String)
     return node.fail_unsupported("its output '" + name + "' is " + type->to_string() +
                                  ", which functions of programs do not give"),
            std::nullopt;
@@ -112,7 +108,7 @@ std::optional<std::string> add_attributes(NodeContext& node, Values& operands) {
       return std::nullopt;
     LiteralRef value = attribute_value(node, attribute);
     if (!value || node.failed()) return std::nullopt;
-    if (!is_taken(value->dtype()))
+    if (!has_custom_dtype(value->type()))
       return node.fail_unsupported("attribute " + attribute.name() + " is " + value->type().to_string()),
              std::nullopt;
     operands.push_back(node.constant(value));
@@ -136,7 +132,7 @@ void import_custom(NodeContext& node, const CustomOperator& custom) {
     Value input = node.input(i);
     inputs.push_back(input ? static_cast<int64_t>(operands.size()) : -1);
     if (!input) continue;
-    if (!input.type().is_tensor() || !is_taken(input.dtype()))
+    if (!has_custom_dtype(input.type()))
       return node.fail_unsupported(node.input_label(i) + " is " + input.type().to_string() +
                                    ", which functions of programs do not take");
     operands.push_back(input);

@@ -146,7 +146,7 @@ UnsupportedOperators find_unsupported(const LoadedModel& model, const ImportOpti
   return scan.result();
 }
 
-ModelFacts read_facts(const LoadedModel& model) {
+ModelFacts read_facts(const LoadedModel& model, const ImportOptions& options) {
   ModelFacts facts;
   const wire::ModelProto& proto = *model.proto;
   facts.ir_version = proto.ir_version();
@@ -164,7 +164,7 @@ ModelFacts read_facts(const LoadedModel& model) {
         {input.name(), type_text(input.type()), initializers.count(input.name()) != 0, open_dims(input)});
   for (const auto& output : proto.graph().output())
     facts.outputs.push_back({output.name(), type_text(output.type())});
-  facts.unsupported = find_unsupported(model).operators;
+  facts.unsupported = find_unsupported(model, options).operators;
   return facts;
 }
 

@@ -11,9 +11,9 @@ struct UnsupportedOperators {
 };
 
 // None of those that `options` give to the program.
-UnsupportedOperators find_unsupported(const LoadedModel& model, const ImportOptions& options = {});
+UnsupportedOperators find_unsupported(const LoadedModel& model, const ImportOptions& options);
 
 // Everything that facts say of a model without importing it.
-ModelFacts read_facts(const LoadedModel& model);
+ModelFacts read_facts(const LoadedModel& model, const ImportOptions& options);
 
 } // namespace firn::onnx

@@ -70,7 +70,7 @@ std::unique_ptr<ImportedModel> import_file(std::shared_ptr<const MappedFile> fil
   if (unsupported.certain)
     return diagnostics.add(unsupported_error(unsupported_message(unsupported.operators))), nullptr;
   auto imported = std::make_unique<ImportedModel>();
-  imported->facts = read_facts(*model);
+  imported->facts = read_facts(*model, options);
   imported->module = std::make_unique<Module>(name);
   for (const auto& [name, custom] : options.custom)
     if (!imported->facts.operators.count(name.starts_with("ai.onnx:") ? name.substr(8) : name))
@@ -118,12 +118,12 @@ std::unique_ptr<ImportedModel> import_onnx_bytes(std::string name, std::string b
   return import_file(MappedFile::from_bytes(std::move(name), std::move(bytes)), "", options, diagnostics);
 }
 
-Expected<ModelFacts> inspect_onnx(const std::string& path) {
+Expected<ModelFacts> inspect_onnx(const std::string& path, const ImportOptions& options) {
   auto file = MappedFile::open(path);
   if (!file) return file.error();
   auto model = load_model(*file, folder_of(path));
   if (!model) return model.error();
-  return read_facts(*model);
+  return read_facts(*model, options);
 }
 
 } // namespace firn::onnx

@@ -2,6 +2,7 @@
 // protobuf.
 #pragma once
 
+#include "compiler/graph/custom_call.h"
 #include "compiler/graph/module.h"
 #include "compiler/support/diagnostic.h"
 
@@ -39,7 +40,7 @@ std::string map_size_name(const std::string& map);
 struct CustomOperator {
   std::string name;      // "com.acme:Pool", of ONNX's own domain "ai.onnx:Pool"
   std::string symbol;    // a C identifier
-  int64_t workspace = 0; // bytes of scratch memory that each call gets
+  int64_t workspace = 0; // bytes of scratch memory that each call gets, at most kMostCustomWorkspace
 };
 
 struct ImportOptions {
@@ -133,7 +134,7 @@ std::unique_ptr<ImportedModel> import_onnx_bytes(std::string name, std::string b
                                                  const ImportOptions& options, DiagnosticList& diagnostics);
 
 // Facts of a model that can be read, whether or not it can be imported.
-Expected<ModelFacts> inspect_onnx(const std::string& path);
+Expected<ModelFacts> inspect_onnx(const std::string& path, const ImportOptions& options = {});
 
 // The message for operators that are refused, as `firn compile` prints it.
 std::string unsupported_message(const std::vector<UnsupportedOperator>& operators);

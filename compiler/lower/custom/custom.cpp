@@ -1,5 +1,6 @@
 // Calls of the program's functions: a constant says which tensors there are (include/firn/custom_op.h), the
 // call gives their addresses and dims.
+#include "compiler/graph/custom_call.h"
 #include "compiler/lower/emitters.h"
 #include "include/firn/abi.h"
 #include "include/firn/custom_op.h"
@@ -71,29 +72,14 @@ private:
   int64_t data_ = 0, dims_ = 0;
 };
 
-std::vector<std::string> names_in(const std::string& list) {
-  std::vector<std::string> names;
-  for (size_t at = 0; at < list.size();) {
-    size_t end = std::min(list.find(',', at), list.size());
-    names.push_back(list.substr(at, end - at));
-    at = end + 1;
-  }
-  return names;
-}
-
-const std::string& text_of(const Instruction& instruction, const char* name) {
-  return std::get<std::string>(*instruction.attributes().find(name));
-}
-
-Description describe_call(const Instruction& custom) {
-  const auto& inputs = custom.attributes().ints("inputs");
-  std::vector<std::string> names = names_in(text_of(custom, "attributes"));
-  Description description(inputs.size(), static_cast<size_t>(custom.num_results()), names.size());
+Description describe_call(const Instruction& custom, const CustomCall& call) {
+  Description description(call.inputs.size(), static_cast<size_t>(custom.num_results()),
+                          call.attributes.size());
   int next = 0;
-  for (int64_t operand : inputs)
+  for (int64_t operand : call.inputs)
     operand < 0 ? description.add_left_out() : description.add(custom.operand(next++).type());
   for (int i = 0; i < custom.num_results(); ++i) description.add(custom.type(i));
-  for (const std::string& name : names) description.add(custom.operand(next++).type(), name);
+  for (const std::string& name : call.attributes) description.add(custom.operand(next++).type(), name);
   return description;
 }
 
@@ -101,24 +87,22 @@ Description describe_call(const Instruction& custom) {
 
 void emit_custom(LoweringContext& context, const Instruction& custom) {
   KernelMaker maker(context, custom, "custom");
-  int64_t workspace = custom.attributes().integer("workspace");
-  LiteralRef words = describe_call(custom).words();
+  CustomCall call = custom_call_of(custom);
+  LiteralRef words = describe_call(custom, call).words();
   auto bytes = static_cast<int64_t>(words->bytes().size());
   Place info{context.add_constant(words, layout_packing(words->type(), bytes), custom.location() + ".info"),
              0};
   std::vector<int> buffers{
       maker.parameter(info, Scalar::I32, words->num_elements(), /*written=*/false, "info")};
-  Place room{context.add_scratch_buffer(std::max<int64_t>(workspace, 1), "workspace"), 0};
-  buffers.push_back(
-      maker.parameter(room, Scalar::I8, std::max<int64_t>(workspace, 1), /*written=*/true, "workspace"));
+  int64_t room = std::max<int64_t>(call.workspace, 1);
+  buffers.push_back(maker.parameter({context.add_scratch_buffer(room, "workspace"), 0}, Scalar::I8, room,
+                                    /*written=*/true, "workspace"));
   std::vector<Register> extents;
   auto add = [&](int buffer, const Type& type) {
     buffers.push_back(buffer);
     for (const Dim& dim : type.dims) extents.push_back(maker.builder().index(dim.extent));
   };
-  auto present = custom.attributes().ints("inputs");
-  auto inputs =
-      static_cast<int>(std::count_if(present.begin(), present.end(), [](int64_t at) { return at >= 0; }));
+  int inputs = call.num_inputs();
   for (int i = 0; i < inputs; ++i) add(maker.read(custom.operand(i)), custom.operand(i).type());
   for (int i = 0; i < custom.num_results(); ++i) add(maker.write(result_of(custom, i)), custom.type(i));
   for (int i = inputs; i < custom.num_operands(); ++i)
@@ -126,7 +110,7 @@ void emit_custom(LoweringContext& context, const Instruction& custom) {
   int status = maker.parameter(context.status_place(), Scalar::I32, 1, /*written=*/true, "status");
 
   kernel::Builder& b = maker.builder();
-  Register returned = b.call_custom(text_of(custom, "symbol"), buffers, extents, workspace);
+  Register returned = b.call_custom(call.symbol, buffers, extents, call.workspace);
   auto number = [&](int64_t value) { return b.constant_int({Scalar::I32, 1}, value); };
   Register failed = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Ne, returned, number(0));
   b.if_then_else(
