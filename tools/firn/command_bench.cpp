@@ -1,6 +1,7 @@
 // The verb `bench`.
 #include "tools/firn/command.h"
 #include "tools/firn/compile_flags.h"
+#include "tools/firn/flag_words.h"
 #include "tools/firn/value_checks.h"
 
 #include "compiler/driver/bench.h"

@@ -3,7 +3,6 @@
 
 #include "compiler/driver/compile.h"
 
-#include <map>
 #include <string>
 
 namespace CLI {
@@ -25,9 +24,6 @@ struct CompileFlags {
   // Fills `options`; an unusable word is a usage error.
   Result finish();
 };
-
-// NAME=VALUE of `option`, a dim and its value, which joins `values`.
-Result parse_dim_value(const char* option, const std::string& word, std::map<std::string, int64_t>& values);
 
 // How hard to optimise, and what floats may do: -O and --math, of every verb that runs passes.
 void add_level_options(CLI::App& verb, std::string& opt_level, std::string& math);
