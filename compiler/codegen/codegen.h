@@ -75,6 +75,7 @@ struct ObjectFacts {
   std::vector<std::pair<std::string, int64_t>> kernel_text_bytes; // by kernel name
   std::vector<int64_t> hot_text_bytes;        // of kernels that each of CodegenOptions::hot shares with none
   std::vector<std::string> undefined_symbols; // sorted
+  std::vector<std::string> custom_symbols;    // of these the program's functions
 };
 
 // Writes the object to `path` as one of `outputs`; in ELF the constants are streamed one at a time into a

@@ -100,9 +100,11 @@ Result gather_symbols(const ObjectFile& object, std::span<const std::string> ker
   for (const auto& [symbol, size] : llvm::object::computeSymbolSizes(object)) {
     std::string name = plain_name(symbol, object);
     if ((trusted(symbol.getFlags()) & SymbolRef::SF_Undefined) && !name.empty()) {
-      if (!is_allowed(name, object) && !custom.count(name))
+      bool is_custom = custom.count(name) > 0;
+      if (!is_allowed(name, object) && !is_custom)
         return internal("needs the symbol '" + name + "', which nothing promises to be there");
       facts.undefined_symbols.push_back(name);
+      if (is_custom) facts.custom_symbols.push_back(name);
     } else if (std::find(kernel_symbols.begin(), kernel_symbols.end(), name) != kernel_symbols.end()) {
       facts.kernel_text_bytes.emplace_back(name, static_cast<int64_t>(size));
     }

@@ -49,17 +49,6 @@ private:
 
 constexpr int64_t kArenaAlignment = 64; // and that of weights
 
-bool is_of_runtime(const std::string& symbol) {
-  return symbol.starts_with("firn_rt2_text_");
-}
-
-// A function of the program that the object calls and nothing defines; empty: there is none.
-std::string find_missing(const codegen::ObjectFacts& facts) {
-  for (const std::string& symbol : facts.undefined_symbols)
-    if (!symbol.starts_with("mem") && !symbol.starts_with("firn_rt2_")) return symbol;
-  return "";
-}
-
 // What links the object, with the runtime's part for strings if it calls that and with files of the
 // program; nothing after an error.
 Expected<std::vector<std::string>> link_command(TemporaryFolder& folder, const std::string& object,
@@ -67,9 +56,10 @@ Expected<std::vector<std::string>> link_command(TemporaryFolder& folder, const s
   const char* compiler = std::getenv("CC");
   std::vector<std::string> command{compiler && *compiler ? compiler : "cc", "-shared", "-o", library, object};
   const auto& symbols = c.object.undefined_symbols;
-  bool has_text = std::any_of(symbols.begin(), symbols.end(), is_of_runtime);
-  if (std::string missing = find_missing(c.object); !missing.empty() && c.link.empty())
-    return usage_error("the model calls the program's function '" + missing +
+  bool has_text = std::any_of(symbols.begin(), symbols.end(),
+                              [](const std::string& symbol) { return symbol.starts_with("firn_rt2_text_"); });
+  if (!c.object.custom_symbols.empty() && c.link.empty())
+    return usage_error("the model calls the program's function '" + c.object.custom_symbols[0] +
                        "': give the file that defines it, --link FILE (.c, .cpp, .o, .a or .so)");
   if (!has_text && c.link.empty()) return command;
   command.insert(command.end(), {"-O2", "-fPIC", "-I" + folder.path()});
