@@ -130,15 +130,15 @@ private:
       return std::nullopt;
     }
     int64_t most = all.extent.upper_bound();
-    if (most == 0 && !given_bound(node_, name_of_input(node_, 1), i)) {
+    auto given = given_bound(node_, name_of_input(node_, 1), i);
+    if (most == 0 && !given) {
       node_.fail_unknown({node_.input(1)}, node_.input_label(1) +
                                                " is known only when it runs, and of no elements "
                                                "its extents may be any" +
                                                bounding_advice(name_of_input(node_, 1)));
       return std::nullopt;
     }
-    if (auto given = given_bound(node_, name_of_input(node_, 1), i))
-      most = std::min(most, *given), is_bounded_ = true;
+    if (given) most = most == 0 ? *given : std::min(most, *given), is_bounded_ = true;
     sizes_[i] = add(node_, sizes_[i], excess);
     return counted_extent(node_, sizes_[i], most);
   }
