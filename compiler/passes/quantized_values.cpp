@@ -139,7 +139,8 @@ std::optional<Quantized> quantized_scaled(const Instruction& convert) {
     zero_point = *added;
     rounded = rounded.def->operand(0);
   }
-  if (!low || !high || !rounded.def->is(Opcode::RoundNearestEven) || std::abs(zero_point) > 65536)
+  if (!low || !high || !(*low <= *high) || !rounded.def->is(Opcode::RoundNearestEven) ||
+      std::abs(zero_point) > 65536)
     return std::nullopt;
   return Quantized{rounded.def->operand(0), {1, static_cast<int64_t>(zero_point)}, dtype, *low, *high};
 }

@@ -101,6 +101,11 @@ public:
   Value run() {
     auto to = quantized_scaled(convert_);
     if (!to || (to->dtype != DType::U8 && to->dtype != DType::I8)) return {};
+    // Conversions of numbers beyond those of bytes give any.
+    double least = is_signed(to->dtype) ? -128 : 0;
+    to->low = std::max(to->low, least);
+    to->high = std::min(to->high, least + 255);
+    if (to->low > to->high) return {};
     Value sum = without_bounds(*to);
     if (!collect(sum, {factor_}, kDeepest) || terms_.empty()) return {};
     size_t channels = biases_.size();
@@ -133,8 +138,9 @@ private:
       if (!def.is(Opcode::Multiply) && !def.is(Opcode::Divide)) return value;
       int other = def.is(Opcode::Multiply) && splat_value(def.operand(0)) ? 1 : 0;
       auto by = splat_value(def.operand(1 - other));
-      if (!by || !(*by > 0) || !std::isfinite(*by)) return value;
-      factor_ = def.is(Opcode::Multiply) ? factor_ * *by : factor_ / *by;
+      double factor = !by ? 0 : def.is(Opcode::Multiply) ? factor_ * *by : factor_ / *by;
+      if (!(factor > 0) || !std::isfinite(factor)) return value;
+      factor_ = factor;
       value = def.operand(other);
     }
   }
@@ -145,7 +151,7 @@ private:
     bool is_spread = value.def->is(Opcode::BroadcastInDim);
     Value source = is_spread ? value.def->operand(0) : value;
     const Literal* literal = constant_literal(source);
-    if (!literal || !source.type().is_static()) return std::nullopt;
+    if (!literal || literal->num_elements() == 0) return std::nullopt;
     std::vector<int64_t> dims =
         is_spread ? value.def->attributes().ints("dims") : first_dims(source.type().rank());
     if (!source_) {
@@ -173,9 +179,8 @@ private:
   // Adds value * factors to terms and biases.
   bool collect(Value value, const Numbers& factors, int depth) {
     const Instruction& def = *value.def;
-    if (depth == 0 || terms_.size() == kMostTerms || factors.empty()) return false;
+    if (depth == 0 || terms_.size() == kMostTerms) return false;
     if (auto constant = numbers(value)) {
-      if (constant->empty()) return false;
       biases_ = combined(biases_, combined(*constant, factors, std::multiplies<>()), std::plus<>());
       return true;
     }
