@@ -2,6 +2,7 @@
 #include "compiler/graph/blocked_dot.h"
 
 #include "compiler/graph/composites.h"
+#include "compiler/graph/times_transposed.h"
 
 namespace firn {
 
@@ -16,11 +17,7 @@ Value make_blocked_dot(GraphBuilder& builder, Value x, Value integers, Value sca
                       ->result();
     Value weights = b.binary(Opcode::Multiply, b.convert(p[1], DType::F32), scale);
     weights = b.reshape(weights, {blocks.dims[0], Dim(blocks.dim(1) * blocks.dim(2))});
-    return std::vector<Value>{b.op(Opcode::Dot, {p[0], weights},
-                                   {{"lhs_batch", std::vector<int64_t>{}},
-                                    {"lhs_contract", std::vector<int64_t>{p[0].rank() - 1}},
-                                    {"rhs_batch", std::vector<int64_t>{}},
-                                    {"rhs_contract", std::vector<int64_t>{1}}})};
+    return std::vector<Value>{times_transposed(b, p[0], weights)};
   };
   return make_composite(builder, "blocked_dot", {x, integers, scales}, {result}, {}, body)->result();
 }

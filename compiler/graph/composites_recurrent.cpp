@@ -1,22 +1,13 @@
 // Reference bodies of the recurrent composites lstm, gru and rnn: the input's contribution to all gates is
 // one dot over the whole sequence, the recurrence is a while loop over steps.
 #include "compiler/graph/recurrent_cells.h"
+#include "compiler/graph/times_transposed.h"
 
 namespace firn {
 
 namespace {
 
 using Values = std::vector<Value>;
-
-// x [..., k] times w [n, k] transposed.
-Value times_transposed(GraphBuilder& b, Value x, Value w) {
-  using Ints = std::vector<int64_t>;
-  return b.op(Opcode::Dot, {x, w},
-              {{"lhs_batch", Ints{}},
-               {"rhs_batch", Ints{}},
-               {"lhs_contract", Ints{x.rank() - 1}},
-               {"rhs_contract", Ints{1}}});
-}
 
 // One step: gets the input's part of the gates [batch, gates * h] and the states; returns the new states, h
 // first.

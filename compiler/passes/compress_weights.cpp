@@ -14,9 +14,11 @@
 // - Establishes: nothing that later passes rely on.
 // - Breaks: equality of values with those of the model, within what the narrow weights hold.
 #include "compiler/graph/blocked_dot.h"
+#include "compiler/graph/times_transposed.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
+#include "compiler/plan/cost_model.h"
 #include "compiler/plan/narrow_weights.h"
 
 #include <algorithm>
@@ -29,15 +31,6 @@ constexpr int64_t kBlock = 32;
 // A weight of the largest magnitude in a block becomes about so many steps of its scale: beyond the last
 // integer it is cut off, which pays where it stands alone.
 constexpr double kLargestSteps[] = {6.5, 7, 7.5, 8, 8.5, 9, 10};
-
-int64_t weight_bytes(const Region& region) {
-  int64_t bytes = 0;
-  for (const auto& instruction : region.instructions()) {
-    if (instruction->is(Opcode::Constant)) bytes += static_cast<int64_t>(instruction->type().byte_size());
-    for (int i = 0; i < instruction->num_regions(); ++i) bytes += weight_bytes(instruction->region(i));
-  }
-  return bytes;
-}
 
 // A constant matrix column by column, however it lies.
 class Columns {
@@ -146,17 +139,15 @@ Compressed in_blocks(const Columns& columns) {
   int64_t blocks = columns.steps / kBlock;
   Compressed made{std::make_shared<Literal>(DType::I4, std::vector<int64_t>{columns.count, blocks, kBlock}),
                   std::make_shared<Literal>(DType::BF16, std::vector<int64_t>{columns.count, blocks})};
-  std::span<std::byte> integers = made.weights->mutable_bytes();
   std::span<uint16_t> scales = made.scales->mutable_data<uint16_t>();
   columns.for_each([&](int64_t column, std::span<const float> values) {
     for (int64_t block = 0; block < blocks; ++block) {
       std::span<const float> part = values.subspan(static_cast<size_t>(block * kBlock), kBlock);
       double scale = best_scale(part);
       scales[static_cast<size_t>(column * blocks + block)] = float_to_bfloat16(static_cast<float>(scale));
-      std::byte* out = &integers[static_cast<size_t>((column * blocks + block) * kBlock / 2)];
-      for (size_t i = 0; i < part.size(); i += 2)
-        out[i / 2] = static_cast<std::byte>((rounded(part[i] / scale, -8, 7) & 15) |
-                                            (rounded(part[i + 1] / scale, -8, 7) & 15) << 4);
+      for (int64_t i = 0; i < kBlock; ++i)
+        made.weights->set_int((column * blocks + block) * kBlock + i,
+                              rounded(part[static_cast<size_t>(i)] / scale, -8, 7));
     }
   });
   return made;
@@ -210,12 +201,7 @@ private:
       narrow = builder.convert(narrow, DType::F32);
       narrow = builder.op(Opcode::Multiply, {narrow, make_broadcast(builder, scales, narrow.type(), {0})});
     }
-    return builder.op(Opcode::Dot, {x, narrow},
-                      {{"lhs_batch", std::vector<int64_t>{}},
-                       {"lhs_contract", std::vector<int64_t>{x.rank() - 1}},
-                       {"rhs_batch", std::vector<int64_t>{}},
-                       {"rhs_contract", std::vector<int64_t>{1}},
-                       {"result", DType::F32}});
+    return times_transposed(builder, x, narrow, DType::F32);
   }
 
   Region& region_;
@@ -229,7 +215,7 @@ bool compress_weights(Module& module, const PassOptions& options) {
   if (!options.target || options.weight_type == plan::WeightType::AsGiven || options.strict_math)
     return false;
   int64_t bytes = 0;
-  for (const auto& function : module.functions()) bytes += weight_bytes(function->body());
+  for (const auto& function : module.functions()) bytes += plan::constant_bytes(function->body());
   bool changed = false;
   for_each_region(module, [&](Region& region) { changed |= Compression(region, options, bytes).run(); });
   return changed;

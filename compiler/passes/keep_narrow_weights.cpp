@@ -16,6 +16,7 @@
 // - Establishes: dots of few rows read weights of bytes or less.
 // - Breaks: nothing.
 #include "compiler/graph/blocked_dot.h"
+#include "compiler/graph/times_transposed.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/quantized_values.h"
 #include "compiler/passes/rewrite.h"
@@ -57,26 +58,20 @@ std::optional<NarrowWeights> narrow_weights(Value weights) {
 // x [rows..., K] times weights [N, K].
 Value by_columns(GraphBuilder& builder, Value x, const NarrowWeights& weights, const Type& result) {
   int64_t last = x.rank() - 1;
-  Value product = builder.op(Opcode::Dot, {x, weights.integers},
-                             {{"lhs_batch", std::vector<int64_t>{}},
-                              {"lhs_contract", std::vector<int64_t>{last}},
-                              {"rhs_batch", std::vector<int64_t>{}},
-                              {"rhs_contract", std::vector<int64_t>{1}},
-                              {"result", DType::F32}});
+  Value product = times_transposed(builder, x, weights.integers, DType::F32);
   return builder.op(Opcode::Multiply, {product, make_broadcast(builder, weights.scale, result, {last})});
 }
 
 // The integers as i4, if that has all of them.
 LiteralRef in_four_bits(const Literal& integers) {
-  if (integers.is_opaque() || integers.dtype() != DType::I8 || integers.dims().back() % 8 != 0)
+  if (integers.is_opaque() || integers.dtype() != DType::I8 ||
+      !has_whole_words(integers.dims().back(), DType::I4))
     return nullptr;
   std::span<const int8_t> values = integers.data<int8_t>();
   if (!std::all_of(values.begin(), values.end(), [](int8_t value) { return value >= -8 && value <= 7; }))
     return nullptr;
   auto packed = std::make_shared<Literal>(DType::I4, integers.dims());
-  std::span<std::byte> bytes = packed->mutable_bytes();
-  for (size_t i = 0; i < bytes.size(); ++i)
-    bytes[i] = static_cast<std::byte>((values[2 * i] & 15) | (values[2 * i + 1] & 15) << 4);
+  for (size_t i = 0; i < values.size(); ++i) packed->set_int(static_cast<int64_t>(i), values[i]);
   return packed;
 }
 

@@ -12,6 +12,7 @@
 // - Requires: nothing.
 // - Establishes: recurrent composites of more than one step are projected.
 #include "compiler/graph/recurrent_cells.h"
+#include "compiler/graph/times_transposed.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
 
@@ -19,11 +20,7 @@ namespace firn {
 namespace {
 
 Value project(GraphBuilder& b, const RecurrentOperands& from) {
-  using Ints = std::vector<int64_t>;
-  Value product = b.op(
-      Opcode::Dot, {from.x, from.w},
-      {{"lhs_batch", Ints{}}, {"rhs_batch", Ints{}}, {"lhs_contract", Ints{2}}, {"rhs_contract", Ints{1}}});
-  return b.binary(Opcode::Add, product, from.b);
+  return b.binary(Opcode::Add, times_transposed(b, from.x, from.w), from.b);
 }
 
 bool project_in(Region& region, const PassOptions& options) {

@@ -111,6 +111,15 @@ double predicted_cycles(const Instruction& instruction, const TargetInfo& target
                     stream_cycles(weights, 1, target, model_weight_bytes));
 }
 
+int64_t constant_bytes(const Region& region) {
+  int64_t bytes = 0;
+  for (const auto& instruction : region.instructions()) {
+    if (instruction->is(Opcode::Constant)) bytes += static_cast<int64_t>(instruction->type().byte_size());
+    for (int i = 0; i < instruction->num_regions(); ++i) bytes += constant_bytes(instruction->region(i));
+  }
+  return bytes;
+}
+
 double usual_extent(const IntExpr& extent) {
   auto at_least_one = [](int64_t bound) { return static_cast<double>(std::max<int64_t>(1, bound)); };
   return std::sqrt(at_least_one(extent.lower_bound()) * at_least_one(extent.upper_bound()));

@@ -30,6 +30,8 @@ inline int64_t share_of(int64_t cache_bytes, double share) {
 // it stays.
 double bytes_per_cycle(double working_set, const TargetInfo& target);
 
+// Bytes of the constants of a region and of those within: all weights, of the body of a model.
+int64_t constant_bytes(const Region& region);
 // Cycles of `passes` over weights. The first pass of a run comes from where the whole model's weights stay
 // between runs.
 double stream_cycles(double bytes, int64_t passes, const TargetInfo& target, int64_t model_weight_bytes);

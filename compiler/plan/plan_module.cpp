@@ -17,15 +17,6 @@ namespace {
 
 using Plain = PlainPlan::Algorithm;
 
-int64_t constant_bytes(const Region& region) {
-  int64_t bytes = 0;
-  for (const auto& instruction : region.instructions()) {
-    if (instruction->is(Opcode::Constant)) bytes += static_cast<int64_t>(instruction->type().byte_size());
-    for (int i = 0; i < instruction->num_regions(); ++i) bytes += constant_bytes(instruction->region(i));
-  }
-  return bytes;
-}
-
 std::string place_of(const Instruction& instruction) {
   return "the plan of " +
          (instruction.location().empty() ? "%" + instruction.name() : instruction.location());
