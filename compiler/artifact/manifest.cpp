@@ -3,6 +3,7 @@
 
 #include "compiler/artifact/interface.h"
 #include "compiler/artifact/text_template.h"
+#include "compiler/support/utf8.h"
 #include "include/firn/abi.h"
 #include "include/firn/cpu_features.h"
 
@@ -11,26 +12,6 @@
 
 namespace firn::artifact {
 namespace {
-
-// Length of the UTF-8 sequence at the start of `text`, 0 if it is none.
-size_t utf8_length(std::string_view text) {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  const size_t length = lead < 0x80                   ? 1
-                        : lead >= 0xc2 && lead < 0xe0 ? 2
-                        : lead >= 0xe0 && lead < 0xf0 ? 3
-                        : lead >= 0xf0 && lead < 0xf5 ? 4
-                                                      : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
-  }
-  if (length < 3) return length;
-  const auto second = static_cast<unsigned char>(text[1]);
-  const bool is_overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
-  const bool is_surrogate = lead == 0xed && second >= 0xa0;
-  const bool is_too_large = lead == 0xf4 && second >= 0x90;
-  return is_overlong || is_surrogate || is_too_large ? 0 : length;
-}
 
 class JsonPrinter {
 public:
@@ -52,6 +33,16 @@ public:
     begin(key);
     text_ += text;
     is_first_ = false;
+  }
+  // A list of objects, whose fields `print` gives.
+  template <class Items, class Print> void objects(std::string_view key, const Items& items, Print print) {
+    open('[', key);
+    for (const auto& item : items) {
+      open('{');
+      print(item);
+      close('}');
+    }
+    close(']');
   }
   std::string take() { return std::move(text_) + "\n"; }
 
@@ -86,9 +77,7 @@ std::string dim_list(const TensorDescription& tensor) {
 
 void print_dims(JsonPrinter& json, const ModelDescription& model) {
   if (model.dims.empty()) return;
-  json.open('[', "dims");
-  for (const DimDescription& dim : model.dims) {
-    json.open('{');
+  json.objects("dims", model.dims, [&](const DimDescription& dim) {
     json.value("name", std::string_view(dim.name));
     json.value("symbol", std::string_view(dim.symbol->name));
     json.value("identifier", std::string_view(dim.identifier));
@@ -96,15 +85,11 @@ void print_dims(JsonPrinter& json, const ModelDescription& model) {
     json.value("upper", dim.symbol->upper);
     json.value("multiple", dim.multiple);
     if (!dim.allowed.empty()) json.raw("allowed", inline_list(dim.allowed));
-    json.close('}');
-  }
-  json.close(']');
+  });
 }
 
 void print_tensors(JsonPrinter& json, std::string_view key, const std::vector<TensorDescription>& tensors) {
-  json.open('[', key);
-  for (const TensorDescription& tensor : tensors) {
-    json.open('{');
+  json.objects(key, tensors, [&](const TensorDescription& tensor) {
     json.value("name", std::string_view(tensor.name));
     json.value("identifier", std::string_view(tensor.identifier));
     json.value("dtype", dtype_name(tensor.dtype));
@@ -117,9 +102,7 @@ void print_tensors(JsonPrinter& json, std::string_view key, const std::vector<Te
     }
     json.value("bytes", tensor.byte_size());
     json.raw("arena_offset", tensor.arena_offset ? std::to_string(*tensor.arena_offset) : "null");
-    json.close('}');
-  }
-  json.close(']');
+  });
 }
 
 std::vector<std::string_view> feature_names(int32_t architecture, uint64_t features) {
@@ -148,34 +131,23 @@ void print_target(JsonPrinter& json, const ModelDescription& model) {
   json.value("triple", std::string_view(model.triple));
   json.value("cpu", std::string_view(model.cpu));
   print_features(json, model.architecture, model.required_features);
-  if (!model.cpus.empty()) json.open('[', "cpus");
-  for (const CpuDescription& cpu : model.cpus) {
-    json.open('{');
-    json.value("cpu", std::string_view(cpu.name));
-    print_features(json, model.architecture, cpu.required_features);
-    json.value("own_weight_bytes", cpu.own_weight_bytes);
-    json.close('}');
-  }
-  if (!model.cpus.empty()) json.close(']');
+  if (!model.cpus.empty())
+    json.objects("cpus", model.cpus, [&](const CpuDescription& cpu) {
+      json.value("cpu", std::string_view(cpu.name));
+      print_features(json, model.architecture, cpu.required_features);
+      json.value("own_weight_bytes", cpu.own_weight_bytes);
+    });
   json.close('}');
-}
-
-void print_hot(JsonPrinter& json, const ModelDescription& model) {
-  if (model.hot.empty()) return;
-  json.open('[', "hot");
-  for (const HotDescription& hot : model.hot) {
-    json.open('{');
-    json.value("values", std::string_view(hot.name));
-    json.value("code_bytes", hot.code_bytes);
-    json.value("own_weight_bytes", hot.own_weight_bytes);
-    json.close('}');
-  }
-  json.close(']');
 }
 
 void print_sizes(JsonPrinter& json, const ModelDescription& model) {
   json.open('{', "sizes");
-  print_hot(json, model);
+  if (!model.hot.empty())
+    json.objects("hot", model.hot, [&](const HotDescription& hot) {
+      json.value("values", std::string_view(hot.name));
+      json.value("code_bytes", hot.code_bytes);
+      json.value("own_weight_bytes", hot.own_weight_bytes);
+    });
   json.value("arena_bytes", model.arena_bytes);
   json.value("arena_alignment", model.arena_alignment);
   json.value("arena_lower_bound", model.arena_lower_bound);
@@ -193,37 +165,35 @@ void print_sizes(JsonPrinter& json, const ModelDescription& model) {
 }
 
 void print_kernels(JsonPrinter& json, const ModelDescription& model) {
-  json.open('[', "kernels");
-  for (const KernelDescription& kernel : model.kernels) {
-    json.open('{');
+  json.objects("kernels", model.kernels, [&](const KernelDescription& kernel) {
     json.value("name", std::string_view(kernel.name));
     json.value("calls", kernel.calls);
     json.value("flops", kernel.flops);
     json.value("bytes", kernel.bytes);
     json.value("code_bytes", kernel.code_bytes);
-    json.close('}');
-  }
-  json.close(']');
+  });
 }
 
 } // namespace
 
 std::string json_string(std::string_view text) {
   std::string result = "\"";
-  while (!text.empty()) {
-    const size_t length = utf8_length(text);
-    const char c = text[0];
-    if (length == 0) {
+  for (size_t at = 0; at < text.size();) {
+    const size_t from = at;
+    const char c = text[at];
+    const auto character = decode_utf8(text, at);
+    const bool is_surrogate = character && *character >= 0xd800 && *character < 0xe000;
+    if (!character || is_surrogate) {
       result += "\\ufffd";
+      at = from + 1;
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       std::array<char, 8> escape;
       std::snprintf(escape.data(), escape.size(), "\\u%04x", static_cast<unsigned>(c));
       result += escape.data();
     } else {
       if (c == '"' || c == '\\') result += '\\';
-      result += text.substr(0, length);
+      result += text.substr(from, at - from);
     }
-    text = text.substr(length == 0 ? 1 : length);
   }
   return result + "\"";
 }

@@ -217,6 +217,22 @@ const std::vector<std::string>& gate_cpus() {
   return cpus;
 }
 
+static std::string place_and_emit(kernel::Program& program, const TargetInfo& target) {
+  memory::plan_arena(program);
+  memory::place_constants(program);
+  auto assembly = codegen::emit_assembly(program, options_for(target));
+  if (!assembly) FAIL(assembly.error().message);
+  return std::move(*assembly);
+}
+
+std::string assembly_of(const std::string& text, const TargetInfo& target) {
+  auto module = parse_module("gate.hlo", text);
+  if (!module) FAIL(module.error().message);
+  auto program = lower::lower_module(**module, {.target = target});
+  if (!program) FAIL(program.error().message);
+  return place_and_emit(*program, target);
+}
+
 GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, const std::string& schedule) {
   TargetInfo target = target_of("x86_64-linux-gnu", cpu);
   auto module = kernel.module(target.channel_block());
@@ -238,10 +254,7 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
   }
   auto program = lower::lower_module(*module, options);
   if (!program) FAIL(program.error().message);
-  memory::plan_arena(*program);
-  memory::place_constants(*program);
-  auto assembly = codegen::emit_assembly(*program, options_for(target));
-  if (!assembly) FAIL(assembly.error().message);
+  std::string assembly = place_and_emit(*program, target);
   auto busiest = std::max_element(program->kernels.begin(), program->kernels.end(),
                                   [](const auto& a, const auto& b) { return a->flops < b->flops; });
   GateCode code;
@@ -254,7 +267,7 @@ GateCode compile_gate_kernel(const GateKernel& kernel, const std::string& cpu, c
     code.tile = {tile.rows, groups.full_groups == 0 ? groups.rest_registers : tile.vectors,
                  tile.accumulator_splits, groups.rest_registers};
   }
-  for (AssemblyLoop& loop : innermost_loops(*assembly))
+  for (AssemblyLoop& loop : innermost_loops(assembly))
     if (loop.function == "firn.k." + (*busiest)->name) code.loops.push_back(std::move(loop));
   return code;
 }

@@ -18,6 +18,9 @@ struct GateKernel {
   int64_t columns = 0; // extent along lanes that register tiles divide; 0: the kernel has no such tile
 };
 
+// The assembly of a module in text form, as the cost model has it.
+std::string assembly_of(const std::string& module, const TargetInfo& target);
+
 const std::vector<GateKernel>& gate_kernels();
 const std::vector<std::string>& gate_cpus();
 

@@ -1,11 +1,7 @@
 // The innermost loops of tile matrices: as many products as the plan has tiles of sums, each operand loaded
 // once, and little beside them.
-#include "compiler/codegen/codegen.h"
-#include "compiler/graph/text.h"
-#include "compiler/lower/lower.h"
-#include "compiler/memory/plan.h"
 #include "tests/codegen/model_object.h"
-#include "tests/gates/assembly_loops.h"
+#include "tests/gates/gate_kernels.h"
 
 #include <catch2/catch.hpp>
 
@@ -24,17 +20,9 @@ bool names(const std::string& line, const char* instruction) {
 
 // Loops with products; fails on spills in them.
 std::vector<TileLoop> tile_loops(const std::string& text, const char* product) {
-  auto module = parse_module("gate.hlo", text);
-  if (!module) FAIL(module.error().message);
-  TargetInfo target = target_of("x86_64-linux-gnu", "sapphirerapids");
-  auto program = lower::lower_module(**module, {.target = target});
-  if (!program) FAIL(program.error().message);
-  memory::plan_arena(*program);
-  memory::place_constants(*program);
-  auto assembly = codegen::emit_assembly(*program, options_for(target));
-  if (!assembly) FAIL(assembly.error().message);
   std::vector<TileLoop> loops;
-  for (const AssemblyLoop& loop : innermost_loops(*assembly)) {
+  for (const AssemblyLoop& loop :
+       innermost_loops(assembly_of(text, target_of("x86_64-linux-gnu", "sapphirerapids")))) {
     TileLoop found;
     for (const std::string& line : loop.lines) {
       found.products += names(line, product);

@@ -1,10 +1,7 @@
 // The innermost loops over bytes of cores that multiply pairs in general registers: SMLAD, and little beside
 // the loads, what widens bytes, and the few addresses that the stack has to hold.
-#include "compiler/codegen/codegen.h"
-#include "compiler/graph/text.h"
-#include "compiler/lower/lower.h"
-#include "compiler/memory/plan.h"
 #include "tests/codegen/model_object.h"
+#include "tests/gates/gate_kernels.h"
 
 #include <catch2/catch.hpp>
 
@@ -24,18 +21,9 @@ bool names(const std::string& line, const char* part) {
 
 // Loops without others in them that multiply pairs.
 std::vector<WordLoop> word_loops(const std::string& text, const std::string& cpu) {
-  auto module = parse_module("gate.hlo", text);
-  if (!module) FAIL(module.error().message);
-  TargetInfo target = target_of("", cpu);
-  auto program = lower::lower_module(**module, {.target = target});
-  if (!program) FAIL(program.error().message);
-  memory::plan_arena(*program);
-  memory::place_constants(*program);
-  auto assembly = codegen::emit_assembly(*program, options_for(target));
-  if (!assembly) FAIL(assembly.error().message);
   std::vector<WordLoop> loops;
   WordLoop loop;
-  std::istringstream lines(*assembly);
+  std::istringstream lines(assembly_of(text, target_of("", cpu)));
   for (std::string line; std::getline(lines, line);) {
     if (line.rfind(".LBB", 0) == 0) loop = {};
     if (line.size() < 2 || line[0] != '\t' || line[1] == '.' || line[1] == '@') continue;
