@@ -1,6 +1,8 @@
 // The arithmetic of coordinates, in f32, and of filters, in f64.
 #include "compiler/frontend/onnx/resize_taps.h"
 
+#include "compiler/frontend/onnx/resize_places.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -9,40 +11,24 @@ namespace firn::onnx {
 namespace {
 
 // The place in the input that output element i comes from.
-float original_place(const ResizeForm& form, const AxisResize& axis, int64_t i) {
-  float x = static_cast<float>(i), scale = axis.scale;
-  float width = static_cast<float>(axis.input), output = static_cast<float>(axis.output);
-  const std::string& mode = form.coordinates;
-  if (mode == "align_corners") return axis.length == 1 ? 0 : x * (width - 1) / (axis.length - 1);
-  if (mode == "asymmetric") return x / scale;
-  if (mode == "tf_half_pixel_for_nn") return (x + 0.5f) / scale;
-  if (mode == "tf_crop_and_resize") {
-    if (output <= 1) return 0.5f * (axis.roi_start + axis.roi_end) * (width - 1);
-    float within = x * (axis.roi_end - axis.roi_start) * (width - 1) / (output - 1);
-    return axis.roi_start * (width - 1) + within;
-  }
-  if (mode == "pytorch_half_pixel" && output <= 1) return 0;
-  if (mode == "half_pixel_symmetric") {
-    float offset = width / 2 * (1 - output / (scale * width));
-    return static_cast<float>(offset + (static_cast<double>(x) + 0.5) / scale - 0.5);
-  }
-  return (x + 0.5f) / scale - 0.5f;
+float place_of(const ResizeForm& form, const AxisResize& axis, int64_t i) {
+  float x = static_cast<float>(i), width = static_cast<float>(axis.input),
+        output = static_cast<float>(axis.output);
+  if (form.coordinates != "tf_crop_and_resize")
+    return original_place<float>(form.coordinates, x, {width, output, axis.length, axis.scale});
+  if (output <= 1) return 0.5f * (axis.roi_start + axis.roi_end) * (width - 1);
+  float within = x * (axis.roi_end - axis.roi_start) * (width - 1) / (output - 1);
+  return axis.roi_start * (width - 1) + within;
 }
 
 int64_t nearest_index(const std::string& mode, double place) {
-  double low = std::floor(place), ratio = place - low;
-  bool up = mode == "ceil"                ? ratio > 0
-            : mode == "floor"             ? false
-            : mode == "round_prefer_ceil" ? ratio >= 0.5
-                                          : ratio > 0.5;
-  return static_cast<int64_t>(low) + (up ? 1 : 0);
+  double low = std::floor(place);
+  return static_cast<int64_t>(low) + (mode != "floor" && rounds_up(mode, place - low) ? 1 : 0);
 }
 
 double cubic_weight(double x, double a) {
   x = std::abs(x);
-  if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  if (x < 2) return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
-  return 0;
+  return x <= 1 ? near_cubic_weight(x, a) : x < 2 ? far_cubic_weight(x, a) : 0;
 }
 
 // Weights of the taps around a place whose fractional part is `ratio`, and the offset of the first tap from
@@ -86,7 +72,7 @@ void add_taps(Taps& taps, const ResizeForm& form, const AxisResize& axis, double
 Taps make_taps(const ResizeForm& form, const AxisResize& axis) {
   Taps taps;
   for (int64_t i = 0; i < axis.output; ++i) {
-    float place = original_place(form, axis, i);
+    float place = place_of(form, axis, i);
     // Far outside, the index would leave 64 bits; clamping reads the same edge.
     place = std::isnan(place) ? 0 : std::clamp(place, -4.0e9f, 8.0e9f);
     bool outside =

@@ -2,26 +2,21 @@
 // point.
 #include "compiler/frontend/onnx/sampling.h"
 
+#include "compiler/frontend/onnx/arithmetic.h"
+#include "compiler/frontend/onnx/resize_places.h"
+
 #include <algorithm>
 
 namespace firn::onnx {
 
 namespace {
 
-Value add(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Add, lhs, rhs);
-}
-Value subtract(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Subtract, lhs, rhs);
-}
-Value multiply(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Multiply, lhs, rhs);
-}
-
 // One tap of one dim: the pixel's index and its weight, both [B,P]; a null weight is 1.
 struct Tap {
   Value index, weight;
 };
+
+constexpr double kCubic = -0.75; // of Keys' kernel
 
 struct Axis {
   NodeContext& node;
@@ -79,15 +74,8 @@ struct Axis {
     return {clamped, weight};
   }
 
-  // Keys' cubic kernel with a = -0.75 at distances d in [0,1] and [1,2].
-  Value near_weight(Value d) const {
-    Value inner = subtract(node, multiply(node, d, number(d, 1.25)), number(d, 2.25));
-    return add(node, multiply(node, inner, multiply(node, d, d)), number(d, 1));
-  }
-  Value far_weight(Value d) const {
-    Value inner = add(node, multiply(node, d, number(d, -0.75)), number(d, 3.75));
-    return add(node, multiply(node, add(node, multiply(node, inner, d), number(d, -6)), d), number(d, 3));
-  }
+  Value near_weight(Value d) const { return near_cubic_weight(Term(node, d), kCubic).value(); }
+  Value far_weight(Value d) const { return far_cubic_weight(Term(node, d), kCubic).value(); }
 
   std::vector<Tap> taps(Value x) const {
     if (sampling.interpolation == Interpolation::Nearest)
