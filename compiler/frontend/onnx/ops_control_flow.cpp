@@ -97,6 +97,46 @@ bool has_containers(const wire::GraphProto& graph) {
   });
 }
 
+// The trip count, as far as it is known now; false after a failure.
+bool read_trips(NodeContext& node, LoopForm& form) {
+  if (!node.has_input(0)) return true;
+  if (!node.check_scalar(0)) return false;
+  form.trip_count = node.convert(node.reshape(node.input(0), {}), DType::I64);
+  if (auto trips = node.constant_ints(form.trip_count)) form.trips = std::max<int64_t>(0, (*trips)[0]);
+  auto known = node.known_ints(form.trip_count);
+  if (form.trips)
+    form.bound = Dim(*form.trips);
+  else if (known && (*known)[0].lower_bound() >= 0 && is_safe_dim((*known)[0]) &&
+           (*known)[0].upper_bound() < INT64_MAX)
+    form.bound = Dim((*known)[0]);
+  else if (auto most = most_of(node, form.trip_count)) {
+    form.bound = Dim(*most);
+    form.trip_count = node.binary(Opcode::Minimum, form.trip_count, node.scalar_int(DType::I64, *most));
+  }
+  return true;
+}
+
+// A step by the body, which ends the run where it is one beyond `most`, for which there is no room.
+std::optional<Step> make_step(NodeContext& node, const wire::GraphProto& body, Value step, Value go_on,
+                              const Values& state, std::optional<int64_t> most) {
+  Values arguments{step, go_on};
+  arguments.insert(arguments.end(), state.begin(), state.end());
+  auto results = node.import_subgraph(body, arguments);
+  if (!results) return std::nullopt;
+  Value decision = (*results)[0];
+  bool one = decision.type().is_tensor() && decision.dtype() == DType::Bool && decision.type().is_static() &&
+             decision.type().num_elements() == 1;
+  if (!node.check(one, "its body's condition is " + decision.type().to_string() + ", wants a bool"))
+    return std::nullopt;
+  decision = node.reshape(decision, {});
+  if (most) {
+    Value inside = within_bound(node, step, *most - 1);
+    decision = both(node, decision, node.compare("ge", inside, node.scalar_int(DType::I64, 0)));
+  }
+  auto rows = results->begin() + 1 + static_cast<long>(state.size());
+  return Step{decision, {results->begin() + 1, rows}, {rows, results->end()}};
+}
+
 void import_loop(NodeContext& node) {
   const wire::GraphProto* graph = node.graph_attribute("body");
   if (!graph) return;
@@ -112,21 +152,7 @@ void import_loop(NodeContext& node) {
                       std::to_string(graph->output_size()) + " outputs, wants " + std::to_string(states + 2) +
                       " and at least " + std::to_string(states + 1)))
     return;
-  if (node.has_input(0)) {
-    if (!node.check_scalar(0)) return;
-    form.trip_count = node.convert(node.reshape(node.input(0), {}), DType::I64);
-    if (auto trips = node.constant_ints(form.trip_count)) form.trips = std::max<int64_t>(0, (*trips)[0]);
-    auto known = node.known_ints(form.trip_count);
-    if (form.trips)
-      form.bound = Dim(*form.trips);
-    else if (known && (*known)[0].lower_bound() >= 0 && is_safe_dim((*known)[0]) &&
-             (*known)[0].upper_bound() < INT64_MAX)
-      form.bound = Dim((*known)[0]);
-    else if (auto most = most_of(node, form.trip_count)) {
-      form.bound = Dim(*most);
-      form.trip_count = node.binary(Opcode::Minimum, form.trip_count, node.scalar_int(DType::I64, *most));
-    }
-  }
+  if (!read_trips(node, form)) return;
   auto most = form.bound && form.bound->extent.upper_bound() <= kMaxUnrolled
                   ? std::nullopt
                   : given_bound(node, node.proto().output(0));
@@ -138,25 +164,8 @@ void import_loop(NodeContext& node) {
   }
   form.prefers_steps =
       has_containers(*graph) || std::any_of(form.state.begin(), form.state.end(), is_container);
-  form.body = [&](Value step, Value go_on, const Values& state) -> std::optional<Step> {
-    Values arguments{step, go_on};
-    arguments.insert(arguments.end(), state.begin(), state.end());
-    auto results = node.import_subgraph(*graph, arguments);
-    if (!results) return std::nullopt;
-    Value decision = (*results)[0];
-    bool one = decision.type().is_tensor() && decision.dtype() == DType::Bool &&
-               decision.type().is_static() && decision.type().num_elements() == 1;
-    if (!node.check(one, "its body's condition is " + decision.type().to_string() + ", wants a bool"))
-      return std::nullopt;
-    decision = node.reshape(decision, {});
-    if (most) {
-      // The step behind the last for which there is room ends the run.
-      Value inside = within_bound(node, step, *most - 1);
-      decision = both(node, decision, node.compare("ge", inside, node.scalar_int(DType::I64, 0)));
-    }
-    return Step{decision,
-                {results->begin() + 1, results->begin() + 1 + states},
-                {results->begin() + 1 + states, results->end()}};
+  form.body = [&](Value step, Value go_on, const Values& state) {
+    return make_step(node, *graph, step, go_on, state, most);
   };
   auto results = make_loop(node, form);
   if (!results) return;
