@@ -69,8 +69,8 @@ def computed(firn, cpu, op, dtype, wire, x, folder):
     return np.load(os.path.join(folder, "y.npy"))
 
 
-def largest_error(got, wanted, dtype):
-    """In units in the last place of what is expected, and where; infinities and NaN count as far as they differ."""
+def errors_in_units(got, wanted, dtype):
+    """Of each element, in units in the last place of what is expected; infinities and NaN count as far as they differ."""
     with np.errstate(all="ignore"):
         rounded = wanted.astype(dtype)
         unit = np.spacing(np.abs(np.where(np.isfinite(rounded), rounded, np.finfo(dtype).max))).astype(WIDE)
@@ -102,7 +102,7 @@ def main():
                 got = computed(options.firn, options.cpu, op, dtype, wire, x, folder)
                 with np.errstate(all="ignore"):
                     wanted = function(x.astype(WIDE if dtype == np.float64 else np.float64))
-                error = largest_error(got, wanted, dtype)
+                error = errors_in_units(got, wanted, dtype)
                 worst = int(np.argmax(error))
                 cells.append(f"{float(error[worst]):.2f} at {float(x[worst]):.6g}")
             print(f"| {op} | " + " | ".join(cells) + " |", flush=True)
