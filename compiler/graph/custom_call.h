@@ -20,7 +20,7 @@ struct CustomCall {
 };
 CustomCall custom_call_of(const Instruction& custom);
 
-// Whether functions take tensors of such elements: strings, and what C has numbers or bits of whole bytes for.
+// Whether functions take such tensors: of strings, and of what C has numbers or bits of whole bytes for.
 bool has_custom_dtype(const Type& type);
 
 // What is wrong with a call whose attributes are of the kinds that they are to be; or nothing.

@@ -1,5 +1,5 @@
-// What the words of the flags that may be repeated mean: each function reads one into the options. An unusable
-// word, or one that contradicts others, is a usage error.
+// What the words of the flags that may be repeated mean: each function reads one into the options. A word
+// that has no meaning, or contradicts others, is a usage error.
 #pragma once
 
 #include "compiler/driver/compile.h"

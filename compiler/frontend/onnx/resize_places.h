@@ -24,8 +24,8 @@ template <class F> F original_place(const std::string& mode, const F& x, const R
   return mode == "pytorch_half_pixel" ? choose(output <= 1.0f, constant_like(x, 0), place) : place;
 }
 
-// Whether the nearest element is the one above the place, at that distance from the one below; of any mode but
-// floor.
+// Whether the nearest element is the one above the place, at that distance from the one below; of any mode
+// but floor.
 template <class F> auto rounds_up(const std::string& mode, const F& distance) {
   return mode == "ceil" ? distance > 0.0 : mode == "round_prefer_ceil" ? distance >= 0.5 : distance > 0.5;
 }
