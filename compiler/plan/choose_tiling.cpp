@@ -56,13 +56,14 @@ double step_cycles(int rows, int registers, int accumulator_splits, const Produc
 int products_on_their_way(const ProductFacts& product) {
   return product.instructions > 1 ? 1 : 0;
 }
-int registers_needed(int rows, int registers, int accumulator_splits, const ProductFacts& product,
-                     const TargetInfo& target) {
+int registers_needed(int rows, int registers, int accumulator_splits, const ContractionShape& shape,
+                     const ProductFacts& product, const TargetInfo& target) {
   int wide = registers * target.vector_parts;
   // The scheduler loads the words of a step before it takes them apart.
   if (is_of_words(product, target))
     return rows * wide * accumulator_splits + rows + wide + product.operand_registers;
-  return rows * wide * accumulator_splits + (wide + 1) * product.operand_registers +
+  int inner_sums = shape.has_inner_sums ? rows * wide * accumulator_splits + wide : 0;
+  return rows * wide * accumulator_splits + inner_sums + (wide + 1) * product.operand_registers +
          products_on_their_way(product);
 }
 
@@ -94,11 +95,12 @@ bool shares_too_many(const ContractionShape& shape, const TileShape& tile, const
 }
 
 // Partial sums for tiles of few rows, over the same column groups: as many as hide the latency of FMAs.
-int choose_rest_splits(int rows, const TileShape& tile, const ProductFacts& product,
+int choose_rest_splits(int rows, const TileShape& tile, const ContractionShape& shape,
                        const TargetInfo& target) {
+  ProductFacts product = facts_of(shape.product, target);
   int best = 1;
   for (int splits = 2; splits <= 8; splits *= 2) {
-    if (registers_needed(rows, tile.vectors, splits, product, target) > target.vector_registers) break;
+    if (registers_needed(rows, tile.vectors, splits, shape, product, target) > target.vector_registers) break;
     auto cycles = [&](int sums) { return step_cycles(rows, tile.vectors, sums, product, target); };
     if (cycles(splits) < cycles(best)) best = splits;
   }
@@ -157,7 +159,7 @@ double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const
   TileCost tile_cost(shape, tile, target, instruction_cycles);
   int splits = tile.accumulator_splits, rest_splits = splits;
   if (shape.panel > 0 && splits_rest(shape, tile))
-    rest_splits = choose_rest_splits(rest_rows, tile, facts_of(shape.product, target), target);
+    rest_splits = choose_rest_splits(rest_rows, tile, shape, target);
   auto column_cost = [&](int vectors, int registers, int k_interleave) {
     double cost =
         static_cast<double>(full_rows) * tile_cost.of(tile.rows, splits, vectors, registers, k_interleave);
@@ -210,7 +212,8 @@ TileShape choose_tile(const ContractionShape& shape, const TargetInfo& target) {
     int wide = column_groups(shape.n, {1, vectors, best.lanes, 1, k_interleave, panel}).most_registers();
     for (int rows = 1; rows <= 30 && rows <= shape.m; ++rows)
       for (int accumulator_splits = 1; accumulator_splits <= 8; accumulator_splits *= 2) {
-        if (registers_needed(rows, wide, accumulator_splits, product, target) + (k_interleave > 1 ? 1 : 0) >
+        if (registers_needed(rows, wide, accumulator_splits, shape, product, target) +
+                (k_interleave > 1 ? 1 : 0) >
             registers)
           break;
         int sums = rows * wide * accumulator_splits * target.vector_parts;
@@ -306,8 +309,7 @@ Tiling choose_tiling(const ContractionShape& shape, const TargetInfo& target, co
   tiling.rolls_steps = leaves_no_registers(shape, tiling.tile, target);
   if (splits_rest(shape, tiling.tile))
     for (int rows = 0; rows < tiling.tile.rows; ++rows)
-      tiling.rest_splits.push_back(
-          choose_rest_splits(std::max(1, rows), tiling.tile, facts_of(shape.product, target), target));
+      tiling.rest_splits.push_back(choose_rest_splits(std::max(1, rows), tiling.tile, shape, target));
   tiling.rest_rows = shape.m_varies ? choose_rest_rows(shape, tiling, target) : tiling.tile.rows;
   double steps = 1;
   for (const ReductionLoop& loop : shape.k) steps *= static_cast<double>(loop.extent);

@@ -71,6 +71,9 @@ struct ContractionShape {
   // is the tile's to choose.
   int panel = 0, panel_k_interleave = 1;
   bool m_varies = false; // from run to run; m is the most that it may be
+  // Sums of the innermost loop are scaled and join those of the whole: a tile holds both, and words of
+  // factors beside the factors that they are taken apart into.
+  bool has_inner_sums = false;
   // How many of the leading `outer` dims also select another part of the vector operand (batch, groups).
   int vector_outer_dims = 0;
 

@@ -165,6 +165,7 @@ std::optional<DotGeometry> DotGeometry::of_blocks(const Instruction& dot, const 
   g.column = g.columns.free[0];
   set_rows(g);
   g.shape.n = integers.dim(0);
+  g.shape.has_inner_sums = true;
   g.set_shape(product);
   if (g.word_steps > 1) g.shape.lane_bytes = 4;
   g.flops = 2 * dot.type().num_elements() * blocks * block;

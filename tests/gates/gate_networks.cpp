@@ -212,6 +212,13 @@ std::unique_ptr<Module> transformer(int64_t rows) {
   return n.finish({make_softmax(n.b, n.dense(n.layer_norm(x), 100), 1)});
 }
 
+// Products that wait for their weights, of odd widths too.
+std::unique_ptr<Module> few_rows() {
+  Net n;
+  Value x = n.relu(n.dense(n.input({1, 512}), 1024));
+  return n.finish({n.dense(x, 1000), n.dense(n.input({3, 512}), 100)});
+}
+
 std::unique_ptr<Module> recurrent(int64_t steps) {
   Net n;
   constexpr int64_t kHidden = 96;
@@ -252,6 +259,8 @@ const std::vector<GateNetwork>& gate_networks() {
       {"transformer's step", [] { return transformer(1); }},
       {"recurrent", [] { return recurrent(8); }},
       {"recurrent's step", [] { return recurrent(1); }},
+      {"step over weights of 4 bits", few_rows, plan::WeightType::I4},
+      {"step over weights of 8 bits", few_rows, plan::WeightType::I8},
   };
   return networks;
 }
@@ -262,6 +271,7 @@ std::string compile_network(const GateNetwork& network, const std::string& cpu) 
   PipelineRun run;
   run.options.target = &target;
   run.options.winograd = lower::Winograd::All;
+  run.options.weight_type = network.weight_type;
   if (Result done = run_passes(*module, default_pipeline(/*for_target=*/true), run); !done)
     FAIL(done.error().message);
   lower::LoweringOptions options;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "compiler/graph/module.h"
+#include "compiler/passes/pass.h"
 
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@ namespace firn::test {
 struct GateNetwork {
   std::string name;
   std::function<std::unique_ptr<Module>()> module; // as a frontend makes it, before all passes
+  plan::WeightType weight_type = plan::WeightType::AsGiven;
 };
 
 const std::vector<GateNetwork>& gate_networks();
