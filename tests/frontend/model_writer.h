@@ -42,7 +42,7 @@ public:
 };
 
 // Numbers of TensorProto.DataType.
-enum WireType { F32 = 1, U8 = 2, I32 = 6, I64 = 7, Bool = 9, F16 = 10 };
+enum WireType { F32 = 1, U8 = 2, I32 = 6, I64 = 7, Bool = 9, F16 = 10, F64 = 11 };
 
 // --- Tensors.
 inline Message tensor_header(const std::string& name, int type, const std::vector<int64_t>& dims) {

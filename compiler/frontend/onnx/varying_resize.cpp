@@ -19,8 +19,9 @@ public:
     Term place = original_place(form_.coordinates, narrow(positions_), numbers_);
     // Far outside, the index would leave 64 bits; clamping reads the same edge.
     place = place.op(Opcode::Maximum, place.like(-4.0e9f)).op(Opcode::Minimum, place.like(8.0e9f));
-    Term floor = place.floor(), ratio = place - floor, base = floor.to(DType::I64);
-    if (form_.mode != ResizeMode::Nearest) return weighted(base, wide(ratio));
+    // The ratio of a place just below 0 is none of f32.
+    Term floor = place.floor(), ratio = wide(place) - wide(floor), base = floor.to(DType::I64);
+    if (form_.mode != ResizeMode::Nearest) return weighted(base, ratio);
     return gathered(form_.nearest == "floor" ? base : base + rounds_up(form_.nearest, ratio).to(DType::I64));
   }
 
