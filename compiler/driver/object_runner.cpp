@@ -49,29 +49,38 @@ private:
 
 constexpr int64_t kArenaAlignment = 64; // and that of weights
 
+using Command = std::vector<std::string>;
+
 // What links the object, with the runtime's part for strings if it calls that and with files of the
-// program; nothing after an error.
-Expected<std::vector<std::string>> link_command(TemporaryFolder& folder, const std::string& object,
-                                                const std::string& library, const Compilation& c) {
-  const char* compiler = std::getenv("CC");
-  std::vector<std::string> command{compiler && *compiler ? compiler : "cc", "-shared", "-o", library, object};
+// program; nothing after an error. That part is compiled by itself: its standard is not that of the program's
+// files.
+Expected<std::vector<Command>> link_commands(const TemporaryFolder& folder, const std::string& object,
+                                             const std::string& library, const Compilation& c) {
+  const char* given = std::getenv("CC");
+  const std::string compiler = given && *given ? given : "cc", include = "-I" + folder.path();
+  Command link{compiler, "-shared", "-o", library, object};
   const auto& symbols = c.object.undefined_symbols;
   bool has_text = std::any_of(symbols.begin(), symbols.end(),
                               [](const std::string& symbol) { return symbol.starts_with("firn_rt2_text_"); });
   if (!c.object.custom_symbols.empty() && c.link.empty())
     return usage_error("the model calls the program's function '" + c.object.custom_symbols[0] +
                        "': give the file that defines it, --link FILE (.c, .cpp, .o, .a or .so)");
-  if (!has_text && c.link.empty()) return command;
-  command.insert(command.end(), {"-O2", "-fPIC", "-I" + folder.path()});
-  if (auto written = folder.write("firn/abi.h", kAbiHeader); !written) return written.error();
+  std::vector<Command> commands;
+  if (has_text || !c.link.empty())
+    if (auto written = folder.write("firn/abi.h", kAbiHeader); !written) return written.error();
   for (const TextSource& source : kTextSources) {
+    if (!has_text) break;
     auto written = folder.write(source.name, source.content);
     if (!written) return written.error();
-    if (has_text && written->ends_with(".cpp")) command.push_back(*written);
+    if (!written->ends_with(".cpp")) continue;
+    commands.push_back({compiler, "-c", "-O2", "-fPIC", include, "-std=c++17", "-fno-exceptions", "-fno-rtti",
+                        *written, "-o", *written + ".o"});
+    link.push_back(*written + ".o");
   }
-  if (has_text) command.insert(command.end(), {"-std=c++17", "-fno-exceptions", "-fno-rtti"});
-  command.insert(command.end(), c.link.begin(), c.link.end());
-  return command;
+  if (!c.link.empty()) link.insert(link.end(), {"-O2", "-fPIC", include});
+  link.insert(link.end(), c.link.begin(), c.link.end());
+  commands.push_back(std::move(link));
+  return commands;
 }
 
 // Elements whose bytes lie in the runner's memory.
@@ -194,10 +203,11 @@ Result ObjectRunner::load() {
   if (!facts) return facts.error();
   c.object = std::move(*facts);
   describe_object(c);
-  auto command = link_command(*folder, object, library, c);
-  if (!command) return command.error();
-  int code = run_program(*command, log);
-  if (code != 0) return usage_error("linking the object with 'cc' failed: " + read_log(log));
+  auto commands = link_commands(*folder, object, library, c);
+  if (!commands) return commands.error();
+  for (const Command& command : *commands)
+    if (run_program(command, log) != 0)
+      return usage_error("linking the object with '" + command[0] + "' failed: " + read_log(log));
   // As a constructor does, which is not linked here.
   const artifact::ModelDescription& d = c.description;
   uint64_t features = d.cpus.empty() ? d.required_features : d.cpus[c.run_variant].required_features;
