@@ -65,19 +65,18 @@ Expected<std::vector<Command>> link_commands(const TemporaryFolder& folder, cons
   if (!c.object.custom_symbols.empty() && c.link.empty())
     return usage_error("the model calls the program's function '" + c.object.custom_symbols[0] +
                        "': give the file that defines it, --link FILE (.c, .cpp, .o, .a or .so)");
+  if (!has_text && c.link.empty()) return std::vector<Command>{link};
   std::vector<Command> commands;
-  if (has_text || !c.link.empty())
-    if (auto written = folder.write("firn/abi.h", kAbiHeader); !written) return written.error();
+  if (auto written = folder.write("firn/abi.h", kAbiHeader); !written) return written.error();
   for (const TextSource& source : kTextSources) {
-    if (!has_text) break;
     auto written = folder.write(source.name, source.content);
     if (!written) return written.error();
-    if (!written->ends_with(".cpp")) continue;
+    if (!has_text || !written->ends_with(".cpp")) continue;
     commands.push_back({compiler, "-c", "-O2", "-fPIC", include, "-std=c++17", "-fno-exceptions", "-fno-rtti",
                         *written, "-o", *written + ".o"});
     link.push_back(*written + ".o");
   }
-  if (!c.link.empty()) link.insert(link.end(), {"-O2", "-fPIC", include});
+  link.insert(link.end(), {"-O2", "-fPIC", include});
   link.insert(link.end(), c.link.begin(), c.link.end());
   commands.push_back(std::move(link));
   return commands;
