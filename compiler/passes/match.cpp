@@ -1,6 +1,8 @@
 // Questions that rewrite rules ask about values.
 #include "compiler/passes/match.h"
 
+#include "compiler/plan/narrow_weights.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -151,6 +153,19 @@ bool has_bounds(const Type& type) {
 
 int64_t most_elements(const Type& type) {
   return type.at_bound().num_elements();
+}
+
+int64_t contracted_steps(const Instruction& dot, int operand) {
+  int64_t steps = 1;
+  for (int64_t dim : dot.attributes().ints(operand == 0 ? "lhs_contract" : "rhs_contract"))
+    steps *= dot.operand(operand).dim(static_cast<int>(dim));
+  return steps;
+}
+
+bool has_few_rows(const Instruction& contraction, int weights) {
+  if (contraction.is(Opcode::Convolution)) return false;
+  const Type& rows = contraction.operand(1 - weights).type();
+  return has_bounds(rows) && most_elements(rows) <= plan::kFewRows * contracted_steps(contraction, weights);
 }
 
 } // namespace firn

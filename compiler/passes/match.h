@@ -63,4 +63,10 @@ bool has_bounds(const Type& type);
 // Elements of such a tensor where every dim is at its bound.
 int64_t most_elements(const Type& type);
 
+// Products that a dot adds for each element; `operand`: of whose dims they are counted.
+int64_t contracted_steps(const Instruction& dot, int operand);
+// Whether it is a dot with so few results for each of the free elements of its constant operand `weights`
+// that one tile has them all (plan::kFewRows).
+bool has_few_rows(const Instruction& contraction, int weights);
+
 } // namespace firn

@@ -15,11 +15,9 @@
 //   narrowed again for the value.
 // - Establishes: nothing that later passes rely on.
 // - Breaks: nothing; weights take twice their bytes, for which reason there is none of it for size.
-#include "compiler/graph/evaluate.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
-#include "compiler/plan/narrow_weights.h"
 
 #include <map>
 
@@ -59,13 +57,9 @@ private:
     return -1;
   }
 
+  // Where the CPU converts f16 at all.
   bool waits_for_weights(const Instruction& contraction, int weights) const {
-    if (contraction.is(Opcode::Convolution) || !options_.target->has_f16_conversion) return false;
-    int64_t steps = 1;
-    for (int64_t dim : contraction.attributes().ints(weights == 0 ? "lhs_contract" : "rhs_contract"))
-      steps *= contraction.operand(weights).dim(static_cast<int>(dim));
-    const Type& rows = contraction.operand(1 - weights).type();
-    return has_bounds(rows) && most_elements(rows) <= plan::kFewRows * steps;
+    return options_.target->has_f16_conversion && has_few_rows(contraction, weights);
   }
 
   void widen_product(Instruction& contraction) {
@@ -80,20 +74,12 @@ private:
     replace_instruction(contraction, builder.convert(product, contraction.type().dtype));
   }
 
-  // Behind the value, so that all that uses it may use this.
   Value widen(Value value) {
     auto [known, is_new] = wide_.try_emplace({value.def, value.index});
     if (!is_new) return known->second;
-    GraphBuilder builder(*value.def->parent(), behind(value));
-    builder.set_location(value.def->location());
-    Value converted = builder.convert(value, DType::F32);
-    if (constant_literal(value)) {
-      if (auto literals = evaluate_instruction(*converted.def, {value.def->literal()}))
-        converted = builder.constant((*literals)[0]);
-    } else {
-      order_.push_back({value, converted});
-    }
-    return known->second = converted;
+    known->second = convert_behind(value, DType::F32);
+    if (!constant_literal(value)) order_.push_back({value, known->second});
+    return known->second;
   }
 
   // Elementwise users of a computed value read it wide too: then it is stored once.
@@ -103,12 +89,7 @@ private:
     for (Instruction* user : value.def->users())
       if (user != converted.def && is_elementwise(user->opcode()) && user->parent() == value.def->parent())
         users.push_back(user);
-    if (users.empty()) return;
-    GraphBuilder builder(*converted.def->parent(), behind(converted));
-    Value narrow = builder.convert(converted, DType::F16);
-    for (Instruction* user : users)
-      for (int i = 0; i < user->num_operands(); ++i)
-        if (user->operand(i) == value) user->set_operand(i, narrow);
+    read_converted(value, converted, users);
   }
 
   Region& region_;

@@ -13,12 +13,10 @@
 // - Requires: scales are folded into weights, and these are constants.
 // - Establishes: nothing that later passes rely on.
 // - Breaks: equality of values with those of f32, within what bf16 holds.
-#include "compiler/graph/evaluate.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/choose_matrices.h"
-#include "compiler/plan/narrow_weights.h"
 
 #include <map>
 
@@ -63,37 +61,16 @@ private:
     }
     for (int i : {1, 0})
       if (contraction.operand(i).def->is(Opcode::Constant))
-        return steps_of(contraction, i) >= kShortSum ? i : -1;
+        return contracted_steps(contraction, i) >= kShortSum ? i : -1;
     return -1;
   }
 
-  static int64_t steps_of(const Instruction& dot, int weights) {
-    int64_t steps = 1;
-    for (int64_t dim : dot.attributes().ints(weights == 0 ? "lhs_contract" : "rhs_contract"))
-      steps *= dot.operand(weights).dim(static_cast<int>(dim));
-    return steps;
-  }
-
-  // Results for each element of the weights' own free dims.
-  static bool has_few_rows(const Instruction& contraction, int weights) {
-    if (contraction.is(Opcode::Convolution)) return false;
-    int64_t steps = steps_of(contraction, weights);
-    return has_bounds(contraction.operand(1 - weights).type()) &&
-           most_elements(contraction.operand(1 - weights).type()) <= plan::kFewRows * steps;
-  }
-
-  // Behind the value, so that all that uses it may use this.
   Value narrow(Value value) {
     auto [known, is_new] = narrow_.try_emplace({value.def, value.index});
     if (!is_new) return known->second;
-    GraphBuilder builder(*value.def->parent(), behind(value));
-    builder.set_location(value.def->location());
-    Value converted = builder.convert(value, DType::BF16);
-    if (constant_literal(value))
-      if (auto literals = evaluate_instruction(*converted.def, {value.def->literal()}))
-        converted = builder.constant((*literals)[0]);
-    order_.push_back({value, converted});
-    return known->second = converted;
+    known->second = convert_behind(value, DType::BF16);
+    order_.push_back({value, known->second});
+    return known->second;
   }
 
   // Rows of weights that are looked up as well come of the narrow ones, so that there are no others.
@@ -123,12 +100,7 @@ private:
       if (!is_elementwise(user->opcode()) || user->parent() != value.def->parent()) return;
       users.push_back(user);
     }
-    if (users.empty()) return;
-    GraphBuilder builder(*converted.def->parent(), behind(converted));
-    Value wide = builder.convert(converted, DType::F32);
-    for (Instruction* user : users)
-      for (int i = 0; i < user->num_operands(); ++i)
-        if (user->operand(i) == value) user->set_operand(i, wide);
+    read_converted(value, converted, users);
   }
 
   Region& region_;

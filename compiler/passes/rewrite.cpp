@@ -1,6 +1,9 @@
 // The driver of local rewrites.
 #include "compiler/passes/rewrite.h"
 
+#include "compiler/graph/evaluate.h"
+#include "compiler/passes/match.h"
+
 #include <algorithm>
 #include <unordered_set>
 
@@ -94,6 +97,24 @@ Instruction* behind(Value value) {
   do ++at;
   while (at != list.end() && (*at)->is(Opcode::Parameter));
   return at == list.end() ? nullptr : at->get();
+}
+
+Value convert_behind(Value value, DType dtype) {
+  GraphBuilder builder(*value.def->parent(), behind(value));
+  builder.set_location(value.def->location());
+  Value converted = builder.convert(value, dtype);
+  if (!constant_literal(value)) return converted;
+  auto literals = evaluate_instruction(*converted.def, {value.def->literal()});
+  return literals ? builder.constant((*literals)[0]) : converted;
+}
+
+void read_converted(Value value, Value converted, const std::vector<Instruction*>& users) {
+  if (users.empty()) return;
+  GraphBuilder builder(*converted.def->parent(), behind(converted));
+  Value back = builder.convert(converted, value.dtype());
+  for (Instruction* user : users)
+    for (int i = 0; i < user->num_operands(); ++i)
+      if (user->operand(i) == value) user->set_operand(i, back);
 }
 
 void erase_if_dead(Instruction* instruction) {

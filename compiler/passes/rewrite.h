@@ -32,6 +32,11 @@ void replace_instruction(Instruction& instruction, Value value);
 // In front of which instruction code stands that uses the value before all others do: the next one behind it,
 // past all parameters; null: the region's end.
 Instruction* behind(Value value);
+// The value in another type, for all that uses it: a conversion behind it, of a constant another constant.
+Value convert_behind(Value value, DType dtype);
+// Makes these users of the value read `converted` in its place, through a conversion back: then it is stored
+// in that type alone.
+void read_converted(Value value, Value converted, const std::vector<Instruction*>& users);
 // Erases the instruction if nothing uses it, and then its operands for the same reason, and so on.
 void erase_if_dead(Instruction* instruction);
 
