@@ -3,6 +3,7 @@
 #include "compiler/codegen/kernel_emitter.h"
 
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 
 namespace firn::codegen {
@@ -106,6 +107,15 @@ llvm::Value* KernelEmitter::round_to_odd(llvm::Value* wide) {
   return ir_.CreateBitCast(odd, real);
 }
 
+// What a conversion of f32 to i32 takes if it rounds to nearest and even itself, as x86's do that round like
+// all its instructions; null: it has to truncate, for nothing was rounded before.
+static llvm::Value* rounded_by_conversion(llvm::Value* whole, llvm::Type* integer, Arch arch) {
+  auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(whole);
+  bool rounds = arch == Arch::X86_64 && call && call->getIntrinsicID() == llvm::Intrinsic::roundeven;
+  bool fits = integer->getScalarType()->isIntegerTy(32) && whole->getType()->getScalarType()->isFloatTy();
+  return rounds && fits ? call->getArgOperand(0) : nullptr;
+}
+
 llvm::Value* KernelEmitter::emit_cast(const Op& op) {
   llvm::Value* a = value(op.operands[0]);
   MachineType from = type(op.operands[0]), to = type(op.results[0]);
@@ -131,6 +141,9 @@ llvm::Value* KernelEmitter::emit_cast(const Op& op) {
   case OpKind::FToUI:
     if (is_half(from.scalar)) a = to_f32(a, from.scalar);
     // Out of range LLVM gives poison; frozen it is merely any number.
+    if (llvm::Value* x = rounded_by_conversion(a, result, context_.target.arch);
+        x && op.kind == OpKind::FToSI)
+      return ir_.CreateFreeze(ir_.CreateIntrinsic(llvm::Intrinsic::lrint, {result, x->getType()}, {x}));
     return ir_.CreateFreeze(op.kind == OpKind::FToSI ? ir_.CreateFPToSI(a, result)
                                                      : ir_.CreateFPToUI(a, result));
   case OpKind::FToSISat:

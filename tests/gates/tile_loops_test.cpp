@@ -89,4 +89,31 @@ TEST_CASE("convolutions of blocked bytes read a copy of the image in whole rows 
   for (const TileLoop& loop : loops) CHECK(loop.loads <= loop.products + 1);
 }
 
+TEST_CASE("sums of tile matrices are quantised by conversions that round", "[gates][tiles]") {
+  auto splat = [](const std::string& name, const std::string& number) {
+    return "%" + name + "s = constant [" + number + "] : f32[] %" + name + " = broadcast_in_dim %" + name +
+           "s {dims = []} : f32[96,64] ";
+  };
+  std::string text =
+      "module @m { func @main(%x: u8[96,384], %w: i8[384,64]) -> (u8[96,64]) { %r = fusion %x, %w "
+      "{kind = contraction, plan = \"direct product tile_matrix u8 i8 i32\"} region (%p: u8[96,384], "
+      "%q: i8[384,64]) { %y = dot %p, %q {lhs_batch = [], rhs_batch = [], lhs_contract = [1], "
+      "rhs_contract = [0], result = i32} : i32[96,64] %f = convert %y {to = f32} : f32[96,64] " +
+      splat("s", "0.01") +
+      "%m = multiply %f, %s : f32[96,64] %n = round_nearest_even %m : "
+      "f32[96,64] " +
+      splat("z", "7") + "%a = add %n, %z : f32[96,64] " + splat("l", "0") + splat("h", "255") +
+      "%c = clamp %l, %a, %h : f32[96,64] %u = convert %c {to = u8} : u8[96,64] "
+      "return %u } : u8[96,64] return %r } }";
+  int conversions = 0;
+  for (const AssemblyLoop& loop :
+       innermost_loops(assembly_of(text, target_of("x86_64-linux-gnu", "sapphirerapids"))))
+    for (const std::string& line : loop.lines) {
+      conversions += names(line, "vcvtps2dq");
+      CHECK_FALSE(names(line, "vrndscale"));
+      CHECK_FALSE(names(line, "vcvttps2dq"));
+    }
+  CHECK(conversions > 0);
+}
+
 } // namespace firn::test

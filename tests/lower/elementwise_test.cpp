@@ -50,6 +50,37 @@ TEST_CASE("unary float ops", "[lower]") {
   expect_unary("acosh", "f32", {1, 5});
 }
 
+TEST_CASE("floats are quantised to the nearest integer between bounds, ties to even", "[lower]") {
+  struct Case {
+    std::string dtype, low, high, offset;
+  };
+  for (const Case& c :
+       {Case{"u8", "0", "255", ""}, Case{"u8", "0", "255", "131"}, Case{"i8", "-128", "127", "-3"},
+        Case{"i8", "-128", "127", "0.5"}, Case{"u16", "0", "65535", "9"}, Case{"i32", "-1000", "1000", "1"},
+        Case{"u8", "10", "3", ""}})
+    for (int n : {1, 67}) {
+      std::string f = "f32[" + std::to_string(n) + "]", i = "i32[" + std::to_string(n) + "]",
+                  q = c.dtype + "[" + std::to_string(n) + "]";
+      auto splat = [&](const std::string& name, const std::string& number) {
+        return "%" + name + "s = constant [" + number + "] : f32[] %" + name + " = broadcast_in_dim %" +
+               name + "s {dims = []} : " + f + " ";
+      };
+      std::string added = c.offset.empty() ? "" : splat("o", c.offset) + "%a = add %o, %n : " + f + " ";
+      // Halves, and numbers that no i32 has.
+      std::string body = "%d = convert %p {to = f32} : " + f + " " + splat("s", "0.5") +
+                         "%h = multiply %d, %s : " + f + " %m = multiply %h, %g : " + f +
+                         " %n = round_nearest_even %m : " + f + " " + added + splat("l", c.low) +
+                         splat("t", c.high) + "%b = clamp %l, " + (c.offset.empty() ? "%n" : "%a") +
+                         ", %t : " + f + " %q = convert %b {to = " + c.dtype + "} : " + q;
+      std::string fused = "%r = fusion %x, %y {kind = elementwise} region (%p: " + i + ", %g: " + f + ") { " +
+                          body + " return %q } : " + q;
+      LoweredOptions options{.tolerance = 0, .ranges = {{"x", {-700, 700}}, {"y", {1, 1}}}};
+      expect_lowered("%x: " + i + ", %y: " + f, fused, q, options);
+      options.ranges["y"] = {-1e30, 1e30};
+      expect_lowered("%x: " + i + ", %y: " + f, fused, q, options);
+    }
+}
+
 TEST_CASE("gelu takes its factors into the polynomial of erf", "[lower]") {
   auto body = [](const std::string& type, const std::string& half, const std::string& inner) {
     return "%c = constant [" + inner + "] : f32[] %cc = broadcast_in_dim %c {dims = []} : " + type +

@@ -2,6 +2,7 @@
 #include "compiler/lower/element/element_emitter.h"
 
 #include "compiler/graph/computed_indices.h"
+#include "compiler/lower/element/element_forms.h"
 #include "compiler/lower/element/kernel_scalars.h"
 
 #include <algorithm>
@@ -130,34 +131,6 @@ kernel::Register ElementEmitter::emit_broadcast(Value operand, const Index& from
   return builder_.splat(scalar.emit(operand, from), lanes_.count);
 }
 
-// The number that all elements of a value are, if that is written here.
-static std::optional<double> number_of(Value value) {
-  while (value.def->is(Opcode::BroadcastInDim) || value.def->is(Opcode::Reshape))
-    value = value.def->operand(0);
-  if (!value.def->is(Opcode::Constant)) return std::nullopt;
-  const Literal& literal = *value.def->literal();
-  if (literal.is_opaque() || literal.num_elements() == 0 || !plan::is_immediate(literal)) return std::nullopt;
-  return literal.get_double(0);
-}
-
-// The erf to which 1 is added, as gelu does it.
-static Value erf_beside_one(const Instruction& add) {
-  if (!add.is(Opcode::Add) || add.type().dtype != DType::F32) return {};
-  for (int i : {0, 1})
-    if (add.operand(i).def->is(Opcode::Erf) && number_of(add.operand(1 - i)) == 1) return add.operand(i);
-  return {};
-}
-
-// A value times a positive number that keeps its precision.
-static std::pair<Value, double> scaled_value(Value product) {
-  if (product.def->is(Opcode::Multiply))
-    for (int i : {0, 1}) {
-      auto number = number_of(product.def->operand(i));
-      if (number && *number > 0x1p-10 && *number < 0x1p10) return {product.def->operand(1 - i), *number};
-    }
-  return {};
-}
-
 // (x * factor) * (1 + erf(x * scale)), which is gelu. The products with numbers cost nothing then.
 kernel::Register ElementEmitter::emit_gate(const Instruction& product, const Index& index) {
   if (!product.is(Opcode::Multiply) || product.type().dtype != DType::F32) return {};
@@ -179,6 +152,9 @@ kernel::Register ElementEmitter::emit_elementwise(const Instruction& instruction
   if (kernel::Register gate = emit_gate(instruction, index)) return gate;
   if (Value erf = erf_beside_one(instruction); erf && !leaves_.count(key(erf)))
     return scalar_ops::math::one_plus_erf(scalars, emit(erf.def->operand(0), index));
+  auto is_leaf = [this](Value value) { return leaves_.count(key(value)) > 0; };
+  if (auto quantised = quantised_form(instruction, is_leaf))
+    return quantised->emit(scalars, emit(quantised->x, index), instruction.type().dtype);
   std::vector<kernel::Register> x;
   for (Value operand : instruction.operands()) x.push_back(emit(operand, index));
   DType dtype = instruction.operand(0).dtype();

@@ -1,0 +1,74 @@
+// The shapes of those expressions.
+#include "compiler/lower/element/element_forms.h"
+
+#include "compiler/graph/scalar_ops.h"
+#include "compiler/plan/element_code.h"
+
+#include <cmath>
+
+namespace firn::lower {
+
+std::optional<double> number_of(Value value) {
+  while (value.def->is(Opcode::BroadcastInDim) || value.def->is(Opcode::Reshape))
+    value = value.def->operand(0);
+  if (!value.def->is(Opcode::Constant)) return std::nullopt;
+  const Literal& literal = *value.def->literal();
+  if (literal.is_opaque() || literal.num_elements() == 0 || !plan::is_immediate(literal)) return std::nullopt;
+  return literal.get_double(0);
+}
+
+Value erf_beside_one(const Instruction& add) {
+  if (!add.is(Opcode::Add) || add.type().dtype != DType::F32) return {};
+  for (int i : {0, 1})
+    if (add.operand(i).def->is(Opcode::Erf) && number_of(add.operand(1 - i)) == 1) return add.operand(i);
+  return {};
+}
+
+std::pair<Value, double> scaled_value(Value product) {
+  if (product.def->is(Opcode::Multiply))
+    for (int i : {0, 1}) {
+      auto number = number_of(product.def->operand(i));
+      if (number && *number > 0x1p-10 && *number < 0x1p10) return {product.def->operand(1 - i), *number};
+    }
+  return {};
+}
+
+namespace {
+
+// A number that f32 and i32 have, as they have the sum of two such.
+bool is_whole(std::optional<double> number) {
+  return number && std::abs(*number) <= 0x1p23 && *number == std::trunc(*number);
+}
+
+} // namespace
+
+std::optional<QuantisedForm> quantised_form(const Instruction& convert,
+                                            const std::function<bool(Value)>& is_leaf) {
+  DType to = convert.type().dtype;
+  if (!convert.is(Opcode::Convert) || !is_integer(to) || bit_width(to) < 8 || bit_width(to) > 32) return {};
+  const Instruction& clamp = *convert.operand(0).def;
+  if (!clamp.is(Opcode::Clamp) || clamp.type().dtype != DType::F32 || is_leaf(convert.operand(0))) return {};
+  auto low = number_of(clamp.operand(0)), high = number_of(clamp.operand(2));
+  if (!is_whole(low) || !is_whole(high) || *low > *high) return {};
+  QuantisedForm form{clamp.operand(1), *low, *high};
+  if (form.x.def->is(Opcode::Add) && !is_leaf(form.x))
+    for (int i : {0, 1})
+      if (auto added = number_of(form.x.def->operand(i)); is_whole(added)) {
+        form.offset = *added;
+        form.x = form.x.def->operand(1 - i);
+        break;
+      }
+  if (!form.x.def->is(Opcode::RoundNearestEven) || is_leaf(form.x)) return {};
+  form.x = form.x.def->operand(0);
+  return form;
+}
+
+kernel::Register QuantisedForm::emit(KernelScalars& scalars, kernel::Register value, DType to) const {
+  value = scalar_ops::clamp(scalars, DType::F32, scalars.constant(value, low - offset), value,
+                            scalars.constant(value, high - offset));
+  kernel::Register whole = scalars.to_int(scalars.round(value), 32);
+  if (offset != 0) whole = scalars.iadd(whole, scalars.integer(whole, static_cast<int64_t>(offset)));
+  return scalars.resize_int(whole, bit_width(to), true);
+}
+
+} // namespace firn::lower
