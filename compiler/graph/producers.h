@@ -29,4 +29,17 @@ template <class Visit> bool walk_producers(Value root, Visit visit) {
   return true;
 }
 
+// Constants with bytes, and what a few elementwise ops, broadcasts and reshapes make of such alone: constants
+// that fold-constants has not come to yet.
+inline bool is_constant_expression(Value value) {
+  constexpr int kMaximumDepth = 8;
+  return walk_producers(value, [](Value part, int depth) {
+    const Instruction& def = *part.def;
+    if (def.is(Opcode::Constant)) return def.literal()->is_opaque() ? Walk::Stop : Walk::Past;
+    bool transparent =
+        is_elementwise(def.opcode()) || def.is(Opcode::BroadcastInDim) || def.is(Opcode::Reshape);
+    return transparent && depth < kMaximumDepth ? Walk::Into : Walk::Stop;
+  });
+}
+
 } // namespace firn

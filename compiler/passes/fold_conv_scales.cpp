@@ -24,18 +24,6 @@
 namespace firn {
 namespace {
 
-constexpr int kMaximumDepth = 8; // of expressions of constants that have not been folded yet
-
-bool is_constant_expression(Value value) {
-  return walk_producers(value, [](Value part, int depth) {
-    const Instruction& def = *part.def;
-    if (def.is(Opcode::Constant)) return def.literal()->is_opaque() ? Walk::Stop : Walk::Past;
-    bool transparent =
-        is_elementwise(def.opcode()) || def.is(Opcode::BroadcastInDim) || def.is(Opcode::Reshape);
-    return transparent && depth < kMaximumDepth ? Walk::Into : Walk::Stop;
-  });
-}
-
 // Looks through what simplify-algebra would hoist: elementwise ops on broadcasts along one dim.
 std::optional<ChannelValue> channel_constant(Value value, GraphBuilder& builder) {
   return is_constant_expression(value) ? channel_value(value, builder) : std::nullopt;

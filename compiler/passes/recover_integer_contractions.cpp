@@ -272,31 +272,27 @@ private:
 
 constexpr int kMostTerms = 8;
 
-bool is_constant_or_spread(Value value) {
-  if (value.def->is(Opcode::BroadcastInDim)) value = value.def->operand(0);
-  return constant_literal(value) != nullptr;
-}
-
 // Whether a sum of products with constants can take one more factor in its constants.
 bool takes_factor(Value sum, int terms) {
-  if (is_constant_or_spread(sum)) return true;
+  if (is_constant_expression(sum)) return true;
   const Instruction& def = *sum.def;
   if (def.is(Opcode::Multiply))
-    return is_constant_or_spread(def.operand(0)) || is_constant_or_spread(def.operand(1));
+    return is_constant_expression(def.operand(0)) || is_constant_expression(def.operand(1));
   if (!def.is(Opcode::Add) || !has_one_use(sum) || terms > kMostTerms) return false;
   return takes_factor(def.operand(0), 2 * terms) && takes_factor(def.operand(1), 2 * terms);
 }
 
 Value times(GraphBuilder& builder, Value sum, double factor) {
   Instruction& def = *sum.def;
-  if (def.is(Opcode::BroadcastInDim) && constant_literal(def.operand(0)))
+  bool is_constant = is_constant_expression(sum);
+  if (is_constant && def.is(Opcode::BroadcastInDim))
     return make_broadcast(builder, times(builder, def.operand(0), factor), sum.type(),
                           def.attributes().ints("dims"));
-  if (constant_literal(sum)) return builder.op(Opcode::Multiply, {sum, builder.splat_like(sum, factor)});
+  if (is_constant) return builder.op(Opcode::Multiply, {sum, builder.splat_like(sum, factor)});
   if (def.is(Opcode::Add))
     return builder.op(Opcode::Add,
                       {times(builder, def.operand(0), factor), times(builder, def.operand(1), factor)});
-  int constant = is_constant_or_spread(def.operand(1)) ? 1 : 0;
+  int constant = is_constant_expression(def.operand(1)) ? 1 : 0;
   return builder.op(Opcode::Multiply,
                     {def.operand(1 - constant), times(builder, def.operand(constant), factor)});
 }
