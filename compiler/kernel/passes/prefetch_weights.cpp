@@ -18,6 +18,7 @@
 // - Requires: equal kernels are one, so that code does not grow; weights have their places.
 // - Establishes: nothing that another pass needs.
 // - Breaks: nothing.
+#include "compiler/kernel/passes/cycle_count.h"
 #include "compiler/kernel/passes/pass.h"
 #include "compiler/kernel/passes/spread_prefetches.h"
 
@@ -124,8 +125,7 @@ private:
         call.activations += parameter.size * scalar_bytes(parameter.element);
     }
     // Threads compute side by side, each of them with a part of the activations and weights.
-    double computing = static_cast<double>(kernel.flops) /
-                       (2.0 * target_.register_lanes(32) * target_.fma_pipes) / kernel.tasks,
+    double computing = computing_cycles(kernel) / kernel.tasks,
            activations = static_cast<double>(call.activations) / kernel.tasks;
     double running = std::max(computing, activations / target_.l2_bytes_per_cycle),
            // What moves the activations is not there for weights.
@@ -133,6 +133,13 @@ private:
     double bandwidth = kBandwidth * target_.memory_bytes_per_cycle;
     call.arrives = static_cast<int64_t>(running * bandwidth);
     if (call.kernel >= 0 && idle >= kMinCycles) call.capacity = static_cast<int64_t>(idle * bandwidth);
+  }
+
+  // Products of tile matrices are so many at a time that other code is most of what their kernels take.
+  double computing_cycles(const Kernel& kernel) const {
+    if (kernel.tiles.empty())
+      return static_cast<double>(kernel.flops) / (2.0 * target_.register_lanes(32) * target_.fma_pipes);
+    return count_cycles(kernel, target_) * static_cast<double>(kernel.most_iterations());
   }
 
   // Returns how many bytes, from the call's own on, shall have come before it begins so that `wanted` bytes

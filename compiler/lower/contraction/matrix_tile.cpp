@@ -2,6 +2,7 @@
 // earlier; of that one's sums, those alone pass on that nobody else stores.
 #include "compiler/lower/contraction/matrix_tile.h"
 
+#include "compiler/lower/contraction/group_requests.h"
 #include "compiler/lower/contraction/tile_stores.h"
 #include "compiler/plan/tile_matrices.h"
 
@@ -70,9 +71,11 @@ private:
   void emit_steps(const TilePosition& position, std::vector<IntExpr>& k) {
     const plan::ReductionLoop& loop = spec_.shape.k.back();
     int64_t block = loop.block > 0 ? loop.block : loop.extent, blocks = loop.extent / block;
+    GroupRequests requests(b_, spec_, tiling_, rows_, block_.groups);
     auto run = [&](const IntExpr& first, int64_t extent) {
       b_.loop(0, extent / block_.groups, 1, [&](const IntExpr& step) {
         k.back() = first + step * block_.groups;
+        requests.emit(position, k, k.back());
         emit_products(position, k);
       });
     };

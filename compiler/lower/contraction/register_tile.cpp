@@ -2,6 +2,7 @@
 #include "compiler/lower/contraction/register_tile.h"
 
 #include "compiler/lower/contraction/factors.h"
+#include "compiler/lower/contraction/group_requests.h"
 #include "compiler/lower/contraction/k_interleave.h"
 #include "compiler/lower/contraction/matrix_tile.h"
 #include "compiler/lower/contraction/tile_stores.h"
@@ -170,13 +171,13 @@ private:
     int64_t block = std::max<int64_t>(1, loop.block > 0 ? loop.block : loop.extent),
             blocks = loop.extent / block;
     int64_t unroll = steps_per_iteration(loop);
-    Requests requests = requests_per_iteration(rows, unroll);
+    GroupRequests requests(b_, spec_, tiling_, rows, unroll);
     if (tiling_.rolls_steps && !requests.any() && !spec_.prefetch_scalar) unroll = 1;
     auto run = [&](const IntExpr& first, int64_t extent, std::vector<Register> in) {
       int64_t main = extent / unroll * unroll;
       in = b_.loop_carried(
           0, main / unroll, 1, std::move(in), [&](const IntExpr& iv, const std::vector<Register>& carried) {
-            request_lines(requests, position, k, first + iv * unroll, unroll);
+            requests.emit(position, k, first + iv * unroll);
             std::vector<Register> out =
                 emit_iteration(position, rows, vectors, k, first + iv * unroll, unroll, carried);
             if (spec_.prefetch_scalar && extent == loop.block)
@@ -238,54 +239,6 @@ private:
       acc = emit_step(position, rows, vectors, k, 0, std::move(acc));
     }
     return acc;
-  }
-
-  // How many lines of the next column group an iteration asks for, so that all rows together ask for all of
-  // it. None where the group is so small beside the work on it that its arrival hardly matters. Both follow
-  // the rows of a run.
-  struct Requests {
-    IntExpr per_row = 0, per_iteration = 0;
-    bool any() const { return per_iteration.upper_bound() > 0; }
-  };
-  Requests requests_per_iteration(int rows, int64_t unroll) {
-    int64_t steps = 1;
-    for (const plan::ReductionLoop& loop : spec_.shape.k) steps *= loop.extent;
-    if (!spec_.prefetch || steps < unroll) return {};
-    IntExpr positions = at_least_one(rows_around() * rows_per_pass()), lines = spec_.group_lines;
-    Requests requests;
-    requests.per_row = min(floor_div(lines, positions), 1) * ceil_div(lines, positions);
-    requests.per_iteration = ceil_div(requests.per_row * rows, steps / unroll);
-    if (requests.per_iteration.is_constant()) return requests;
-    // Their divisions stay outside of the loop.
-    for (IntExpr* number : {&requests.per_row, &requests.per_iteration})
-      *number = b_.symbolic(b_.index(*number), 0, std::max<int64_t>(0, number->upper_bound()), "lines");
-    return requests;
-  }
-  // Rows between one column group and the next.
-  IntExpr rows_per_pass() const {
-    return tiling_.row_block > 0 ? min(tiling_.row_block, spec_.m()) : spec_.m();
-  }
-  // Rows of tiles that share a column group: the extent of the outer dims that do not select vectors.
-  IntExpr rows_around() const {
-    IntExpr count = 1;
-    for (size_t i = static_cast<size_t>(spec_.shape.vector_outer_dims); i < spec_.shape.outer.size(); ++i)
-      count = count * spec_.outer(i);
-    return count;
-  }
-  void request_lines(const Requests& requests, const TilePosition& position, const std::vector<IntExpr>& k,
-                     const IntExpr& step, int64_t unroll) {
-    if (!requests.any()) return;
-    IntExpr row = 0, iteration = 0;
-    for (size_t i = static_cast<size_t>(spec_.shape.vector_outer_dims); i < spec_.shape.outer.size(); ++i)
-      row = row * spec_.outer(i) + position.outer[i];
-    for (size_t i = 0; i + 1 < spec_.shape.k.size(); ++i)
-      iteration = iteration * spec_.shape.k[i].extent + k[i];
-    iteration = iteration * (spec_.shape.k.back().extent / unroll) + floor_div(step, unroll);
-    IntExpr in_pass = tiling_.row_block > 0 ? floor_mod(position.row, tiling_.row_block) : position.row;
-    IntExpr line = (row * rows_per_pass() + in_pass) * requests.per_row + iteration * requests.per_iteration;
-    auto request = [&](const IntExpr& i) { spec_.prefetch(b_, position, line + i); };
-    if (!requests.per_iteration.is_constant()) return b_.loop(0, requests.per_iteration, 1, request);
-    for (int64_t i = 0; i < requests.per_iteration.value(); ++i) request(i);
   }
 
   // One step of the reduction: vectors loaded once, every scalar multiplied into its row.
