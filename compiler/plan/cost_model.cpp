@@ -36,11 +36,42 @@ double products(const Instruction& contraction) {
   return count;
 }
 
-// Of a step of its reduction, in FMAs: one, or a part where a product takes several steps.
+// Results of a contraction for each of its columns, which are output channels, or the free elements of a
+// dot's constant operand.
+double rows_of(const Instruction& contraction) {
+  const Type &lhs = contraction.operand(0).type(), &rhs = contraction.operand(1).type();
+  double results = elements(contraction.type());
+  if (contraction.is(Opcode::Convolution)) return results / std::max(1.0, most(contraction.type().dims[1]));
+  bool lhs_constant = contraction.operand(0).def->is(Opcode::Constant);
+  double columns = elements(lhs_constant ? lhs : rhs) / std::max(1.0, products(contraction));
+  return results / std::max(1.0, columns);
+}
+
+// Cycles of one step of one sum in tile matrices. Columns whose steps do not stay in the first cache level
+// come from the second for every few tiles of rows, as many as there are registers for.
+double tile_matrix_cycles(const Instruction& contraction, const Product& product, const TargetInfo& target) {
+  using Facts = TileMatrixFacts;
+  constexpr double kMostTiles = 3, kGroups = 16;
+  double rows = std::clamp<double>(rows_of(contraction), 1, Facts::kRows),
+         tiles = std::clamp(rows_of(contraction) / Facts::kRows, 1.0, kMostTiles),
+         panel = products(contraction) / product.k_group() * Facts::kRowBytes,
+         cycles = rows * Facts::kRowCycles + Facts::kProductCycles;
+  if (panel > cache_share::kWorkingSet * static_cast<double>(target.l1_bytes))
+    cycles = std::max(cycles, kGroups * Facts::kRowBytes / Facts::kL2BytesPerCycle / tiles);
+  return cycles / (rows * target.lanes(32) * kGroups * product.k_group());
+}
+
+// Of a step of its reduction, in FMAs: one, or a part where a product takes several steps, or rows and
+// columns.
 double products_of_step(const Instruction& contraction, const TargetInfo& target) {
   auto product = choose_product(contraction, target, /*strict=*/false);
-  if (!product || product->kind == ProductKind::Fma) return 1;
-  return facts_of(*product, target).instructions / product->k_group();
+  if (!product) return 1;
+  bool is_one = product->kind == ProductKind::Fma;
+  double in_vectors = is_one ? 1 : facts_of(*product, target).instructions / product->k_group();
+  auto matrices = in_tile_matrices(*product, target, /*strict=*/false);
+  if (!matrices) return in_vectors;
+  double fmas_per_cycle = target.register_lanes(32) * target.fma_pipes;
+  return std::min(in_vectors, tile_matrix_cycles(contraction, *matrices, target) * fmas_per_cycle);
 }
 
 // Multiplications with their additions, or other operations, of which a machine does equally many.

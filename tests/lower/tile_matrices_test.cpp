@@ -2,6 +2,9 @@
 #include "tests/codegen/tile_interpreter.h"
 #include "tests/lower/typed_cases.h"
 
+#include "compiler/graph/text.h"
+#include "compiler/plan/cost_model.h"
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -165,6 +168,27 @@ TEST_CASE("the cost model takes tile matrices where rows are many", "[lower][til
     CHECK(has_tiles(algorithm(types, 49, 96, 32)));
     CHECK_FALSE(has_tiles(algorithm(types, 1, 768, 768)));
     CHECK_FALSE(has_tiles(algorithm(types, 128, 769, 768))); // steps in no whole groups
+  }
+}
+
+TEST_CASE("predicted cycles know the rate of tile matrices", "[lower][tiles][plan]") {
+  auto cycles = [](const Types& types, int64_t m, const char* cpu) {
+    auto module = parse_module("m.hlo", DotCase{types, m, 2048, 2048, false}.text());
+    REQUIRE(module);
+    auto target = find_target("x86_64-unknown-linux-gnu", cpu, "");
+    REQUIRE(target);
+    double sum = 0;
+    for (const auto& instruction : (*module)->main().body().instructions())
+      sum += plan::predicted_cycles(*instruction, *target, 0);
+    return sum;
+  };
+  for (const Types& types : {kUnlikeBytes, kBf16}) {
+    INFO(types.lhs);
+    double tiles = cycles(types, 1024, "sapphirerapids"), vectors = cycles(types, 1024, "cascadelake");
+    CHECK(tiles < vectors / 3);
+    CHECK(tiles > vectors / 40);
+    // With one row of tiles all columns come from the second cache level for few sums.
+    CHECK(cycles(types, 4, "sapphirerapids") > tiles / 128);
   }
 }
 
