@@ -8,7 +8,8 @@
 // stored narrow: others that compute with it read that. Where rows are few, so that a product takes as long
 // as its weights take to come from memory, the weights alone are: they are widened in registers, and the
 // activations keep their digits. Other products stay as they are. Norms, softmax and sums stay in f32, and
-// so do products of two values that are computed, depthwise convolutions, and convolutions of few channels.
+// so do products of two values that are computed, depthwise convolutions, and convolutions of few channels
+// where no tile matrices take the steps of a window as one row.
 //
 // - Requires: scales are folded into weights, and these are constants.
 // - Establishes: nothing that later passes rely on.
@@ -23,7 +24,6 @@
 namespace firn {
 namespace {
 
-constexpr int64_t kFewChannels = 8; // fewer do not fill steps of pairs
 constexpr int64_t kShortSum = 16;
 
 class Narrowing {
@@ -55,10 +55,7 @@ private:
       return -1;
     for (Value operand : contraction.operands())
       if (!operand.type().is_tensor() || operand.dtype() != DType::F32) return -1;
-    if (contraction.is(Opcode::Convolution)) {
-      const Type& filter = contraction.operand(1).type();
-      return contraction.operand(1).def->is(Opcode::Constant) && filter.dim(1) >= kFewChannels ? 1 : -1;
-    }
+    if (contraction.is(Opcode::Convolution)) return contraction.operand(1).def->is(Opcode::Constant) ? 1 : -1;
     for (int i : {1, 0})
       if (contraction.operand(i).def->is(Opcode::Constant))
         return contracted_steps(contraction, i) >= kShortSum ? i : -1;

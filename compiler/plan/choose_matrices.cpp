@@ -72,7 +72,10 @@ MatrixChoice choose_matrices(const ConvolutionGeometry& g, const Product& produc
 }
 
 bool gains_by_bf16(const Instruction& contraction, int weights, const TargetInfo& target) {
-  if (target.bf16_dot2_bits > 0) return true;
+  constexpr int64_t kFewChannels = 8; // fewer do not fill steps of pairs
+  bool has_few = contraction.is(Opcode::Convolution) && contraction.operand(1).type().dim(1) < kFewChannels;
+  if (target.bf16_dot2_bits > 0) return !has_few;
+  if (has_few && contraction.attributes().integer("groups", 1) > 1) return false;
   const Product wide, narrow{ProductKind::Dot2, DType::BF16, DType::BF16, DType::F32};
   auto product = in_tile_matrices(narrow, target, /*strict=*/false);
   if (!product) return false;
@@ -85,8 +88,8 @@ bool gains_by_bf16(const Instruction& contraction, int weights, const TargetInfo
   auto f32 = ConvolutionGeometry::of(contraction, result, wide, /*by_lines=*/false, /*whole_lines=*/false),
        bf16 = ConvolutionGeometry::of(contraction, result, narrow, /*by_lines=*/false, /*whole_lines=*/false);
   if (!f32 || !bf16 || !lacks_for_packed_rows(*bf16).empty()) return false;
-  // In blocks, as images of many convolutions are once their layouts are chosen.
-  double copied = copied_cycles(*bf16, *product, target.channel_block(), target);
+  // In blocks, as images of many convolutions are once their layouts are chosen, but for the first ones.
+  double copied = copied_cycles(*bf16, *product, has_few ? 1 : target.channel_block(), target);
   return copied < choose_tiling(f32->shape, target).cycles;
 }
 
