@@ -26,7 +26,7 @@ constexpr double kPartsLatency = 1.5;
 // Vectors of a column group that do not stay in the first cache level come from the second for every row of
 // tiles, at this part of its rate.
 constexpr double kStreamRate = 0.75;
-// What rows that are left may cost in two tiles, of their cost in one.
+// What rows that are left may cost in several tiles, of their cost in one.
 constexpr double kMaxRestCost = 1.25;
 // Accumulators of compact tiles: enough to hide the latency of FMAs on two pipes.
 constexpr int kCompactSums = 12;
@@ -173,8 +173,8 @@ double tiling_cycles(const ContractionShape& shape, const TileShape& tile, const
   return cycles;
 }
 
-// The most rows of a tile of what whole tiles leave, where code for each number of rows would be most of a
-// kernel: as few as two tiles are nearly as good for.
+// The most rows of a tile of what whole tiles leave, a power of two, where code for each number of rows would
+// be most of a kernel: as few as that tile, its half and so on are nearly as good for.
 int choose_rest_rows(const ContractionShape& shape, const Tiling& tiling, const TargetInfo& target) {
   const TileShape& tile = tiling.tile;
   TileCost tile_cost(shape, tile, target, 0);
@@ -184,12 +184,17 @@ int choose_rest_rows(const ContractionShape& shape, const Tiling& tiling, const 
     return tile_cost.of(rows, splits, tile.vectors, tile.vectors, 1);
   };
   auto is_enough = [&](int most) {
-    for (int rows = most + 1; rows < tile.rows && !shape.compact; ++rows)
-      if (cycles((rows + 1) / 2) + cycles(rows / 2) > kMaxRestCost * cycles(rows)) return false;
+    for (int rows = 1; rows < tile.rows && !shape.compact; ++rows) {
+      double cost = 0;
+      for (int height = most, left = rows; height > 0; left %= height, height /= 2)
+        cost += left / height * cycles(height);
+      if (cost > kMaxRestCost * cycles(rows)) return false;
+    }
     return true;
   };
-  int most = std::max(1, tile.rows / 2);
-  while (!is_enough(most)) ++most;
+  int most = 1;
+  while (4 * most <= tile.rows) most *= 2;
+  while (2 * most < tile.rows && !is_enough(most)) most *= 2;
   return most;
 }
 

@@ -96,7 +96,7 @@ struct Tiling {
   bool streams_scalars = false; // from beyond the first, likewise
   // By the rows of what whole tiles leave of m, the partial sums of that tile; empty: those of whole ones.
   std::vector<int> rest_splits;
-  int rest_rows = 1;        // the most of one tile of them: more are two of nearly equal height
+  int rest_rows = 1;        // the most of one tile of them, if m varies: others have a half, a quarter, ...
   bool rolls_steps = false; // those steps are a loop: no registers are free for operands of the step after
 };
 

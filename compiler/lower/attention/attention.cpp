@@ -147,19 +147,44 @@ private:
   void emit_tile(const IntExpr& row, int rows) {
     Builder& b = *b_;
     weights_->begin_tile(rows);
-    if (!is_online_) return emit_block(row, rows, 0, a_.keys, true);
+    if (!is_online_) return emit_block(row, rows, 0, a_.keys);
     b.loop(0, rows, 1, [&](const IntExpr& r) {
       b.loop(0, depth_stride_, s_.lanes, [&](const IntExpr& d) {
         b.store(b.constant({Scalar::F32, s_.lanes}, 0), sums_, r * depth_stride_ + d);
       });
     });
-    b.loop(0, blocks_ - 1, 1,
-           [&](const IntExpr& block) { emit_block(row, rows, block * s_.block, s_.block, false); });
-    emit_block(row, rows, (blocks_ - 1) * s_.block, a_.keys - (blocks_ - 1) * s_.block, true);
+    emit_blocks(row, rows);
+    weights_->end_tile(rows);
+    emit_results(row, rows);
+  }
+
+  // Each emit_block() is all of a tile's code once more.
+  void emit_blocks(const IntExpr& row, int rows) {
+    bool varies = !a_.keys.is_constant();
+    IntExpr whole = varies ? blocks_ : floor_div(a_.keys, s_.block);
+    b_->loop(0, whole, 1, [&](const IntExpr& block) {
+      IntExpr first = block * s_.block;
+      emit_block(row, rows, first, varies ? min(a_.keys - first, IntExpr(s_.block)) : IntExpr(s_.block));
+    });
+    if (!(whole == blocks_)) emit_block(row, rows, whole * s_.block, a_.keys - whole * s_.block);
+  }
+
+  // Weighted values of all blocks, over the sum of their weights.
+  void emit_results(const IntExpr& row, int rows) {
+    Builder& b = *b_;
+    kernel::MachineType type{Scalar::F32, s_.lanes};
+    int64_t vectors = values_.vectors().value();
+    b.loop(0, rows, 1, [&](const IntExpr& r) {
+      Register inverse = b.splat(weights_->inverse_sum(r), s_.lanes);
+      for (int64_t v = 0; v < vectors; ++v) {
+        Register sum = b.load(type, sums_, v * s_.lanes + r * depth_stride_, 4 * s_.lanes);
+        store_result(row + r, v * s_.lanes, valid_columns(v, 0), b.binary(OpKind::FMul, sum, inverse));
+      }
+    });
   }
 
   // Scores, weights and weighted values of `keys` keys from `first` on.
-  void emit_block(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& keys, bool last) {
+  void emit_block(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& keys) {
     int width = s_.packs_keys ? s_.vectors : 1;
     int64_t group = static_cast<int64_t>(width) * s_.lanes;
     IntExpr full = floor_div(keys, group), rest = keys - full * group;
@@ -173,7 +198,7 @@ private:
       emit_scores(row, rows, first, full * width, static_cast<int>((rest.value() + s_.lanes - 1) / s_.lanes),
                   rest.value());
     weights_->update(rows, keys);
-    if (last) weights_->end_tile(rows);
+    if (!is_online_) weights_->end_tile(rows);
     if (hidden_) {
       gap_.to = keys.value() / s_.key_step() * s_.key_step();
       gap_.from = hidden_->find_reach(first, gap_.to, rows, scores_, score_stride_);
@@ -182,12 +207,11 @@ private:
     int64_t partial = a_.value_depth % s_.lanes;
     // Only the last vector may be partial; its group has a place of its own.
     if (partial != 0 && groups * s_.vectors == vectors) --groups;
-    b_->loop(0, groups, 1, [&](const IntExpr& g) {
-      emit_values(row, rows, first, keys, g * s_.vectors, s_.vectors, last);
-    });
+    b_->loop(0, groups, 1,
+             [&](const IntExpr& g) { emit_values(row, rows, first, keys, g * s_.vectors, s_.vectors); });
     if (vectors > groups * s_.vectors)
       emit_values(row, rows, first, keys, groups * s_.vectors,
-                  static_cast<int>(vectors - groups * s_.vectors), last);
+                  static_cast<int>(vectors - groups * s_.vectors));
   }
 
   // Steps that a product leaves out; none if `from` is `to`. `to`: a multiple of the schedule's key step.
@@ -368,7 +392,7 @@ private:
 
   // The weighted values of a group of columns.
   void emit_values(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& keys,
-                   const IntExpr& vector, int vectors, bool last) {
+                   const IntExpr& vector, int vectors) {
     Builder& b = *b_;
     kernel::MachineType scalar{Scalar::F32, 1};
     Registers start;
@@ -389,7 +413,7 @@ private:
     for (int r = 0; r < rows; ++r)
       for (int v = 0; v < vectors; ++v) {
         Register sum = sums[static_cast<size_t>(r * vectors + v)];
-        if (!last) {
+        if (is_online_) {
           b.store(sum, sums_, sum_place(r, v), 4 * s_.lanes);
           continue;
         }

@@ -172,7 +172,7 @@ Register OnlineSoftmax::rescale(int r) {
   return number(Rescale, r);
 }
 
-Register OnlineSoftmax::inverse_sum(int r) {
+Register OnlineSoftmax::inverse_sum(const IntExpr& r) {
   return number(Inverse, r);
 }
 

@@ -30,7 +30,7 @@ public:
   kernel::Register rescale(int r);
   // After the last block: the scalar that scales a row of weighted sums.
   void end_tile(int rows);
-  kernel::Register inverse_sum(int r);
+  kernel::Register inverse_sum(const IntExpr& r);
 
 private:
   using Registers = std::vector<kernel::Register>;

@@ -181,31 +181,15 @@ private:
     });
   }
 
-  // `rest` rows, at most `most`, in a tile of just that height, or in two of nearly equal height.
+  // `rest` rows, at most `most`, in tiles of less and less.
   void emit_rest(const IntExpr& row, const IntExpr& rest, int most, const TileBody& body) {
-    int highest = std::min(tiling_.rest_rows, most);
-    IntExpr is_cut = min(max(rest - highest, 0), 1), first = rest - floor_div(rest, 2) * is_cut;
-    b_.loop(0, is_cut + 1, 1, [&](const IntExpr& tile) {
-      choose_height(row + tile * first, first + tile * (rest - first * 2), 0, highest, body);
-    });
-  }
-
-  // The tile whose height is `rows`, one of [low, high]; none of 0.
-  void choose_height(const IntExpr& row, const IntExpr& rows, int low, int high, const TileBody& body) {
-    if (low == high) {
-      if (low > 0) body({row, low});
-      return;
+    IntExpr done = 0;
+    for (int rows = tiling_.rest_rows; rows > 0; rows /= 2) {
+      if (rows > most) continue;
+      IntExpr end = floor_div(rest, rows) * rows;
+      b_.loop(done, end, rows, [&](const IntExpr& at) { body({row + at, rows}); });
+      done = end;
     }
-    int middle = low + (high - low + 1) / 2;
-    Register is_low =
-        b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b_.index(rows), b_.index(middle));
-    auto part = [&](int from, int to) {
-      return [&, from, to] {
-        choose_height(row, rows, from, to, body);
-        return std::vector<Register>{};
-      };
-    };
-    b_.if_then_else(is_low, part(low, middle - 1), part(middle, high));
   }
 
   void emit_tile(TilePosition& position, const Tile& tile, int vectors) {
