@@ -26,6 +26,9 @@ std::string text_of(const TileShape& tile) {
   return " tile " + pair_text(tile.rows, tile.vectors) + number("splits", tile.accumulator_splits, 1) +
          number("interleave", tile.k_interleave, 1) + number("panel", tile.panel, 0);
 }
+std::string text_of(const Product& product) {
+  return product == Product{} ? "" : " product " + to_string(product);
+}
 std::string text_of(const WindowTiling& tiling) {
   return " tile " + std::to_string(tiling.pixels) + " along " + std::to_string(tiling.along) +
          flag(tiling.straight, "straight");
@@ -50,7 +53,7 @@ const char* name_of(SumsIn sums) {
 std::string text_of(const ContractionPlan& plan) {
   const Tiling& tiling = plan.tiling;
   std::string name = name_of(plan.algorithm);
-  if (plan.product != Product{}) name += " product " + to_string(plan.product);
+  name += text_of(plan.product);
   if (plan.sums != SumsIn::Registers) name += std::string(" sums ") + name_of(plan.sums);
   if (tiling.tile.rows == 0) return name;
   return name + text_of(tiling.tile) + (tiling.columns_outermost ? " columns outermost" : " rows outermost") +
@@ -67,8 +70,9 @@ std::string text_of(const WinogradPlan& plan) {
                                    flag(plan.apart, "apart") + flag(plan.looped_epilogue, "looped_epilogue");
 }
 std::string text_of(const DepthwisePlan& plan) {
-  return "depthwise" + text_of(plan.tiling) + flag(plan.taps_in_registers, "taps_in_registers") +
-         flag(plan.looped_epilogue, "looped_epilogue") + flag(plan.bias_first, "bias_first");
+  return "depthwise" + text_of(plan.product) + text_of(plan.tiling) +
+         flag(plan.taps_in_registers, "taps_in_registers") + flag(plan.looped_epilogue, "looped_epilogue") +
+         flag(plan.bias_first, "bias_first");
 }
 std::string text_of(const DepthwiseChainPlan& plan) {
   return "depthwise_chain lines " + std::to_string(plan.lines);
@@ -325,6 +329,7 @@ private:
     return true;
   }
   bool read(DepthwisePlan& plan) {
+    if (in_.accept("product") && !read(plan.product)) return false;
     if (!read(plan.tiling)) return false;
     plan.taps_in_registers = in_.accept("taps_in_registers");
     plan.looped_epilogue = in_.accept("looped_epilogue");

@@ -77,8 +77,11 @@ struct WindowTiling {
 
 // A depthwise convolution, or one of narrow groups, over blocked channels.
 //
-//   depthwise tile PIXELS along DIM [straight] [taps_in_registers] [looped_epilogue] [bias_first]
+//   depthwise [product KIND LHS RHS ACCUMULATOR] tile PIXELS along DIM [straight] [taps_in_registers]
+//             [looped_epilogue] [bias_first]
 struct DepthwisePlan {
+  // That of f32, to which narrower factors are widened, or one of several steps: as many lines of a window.
+  Product product;
   WindowTiling tiling;
   bool taps_in_registers = false; // those of a block of channels, for all its tiles; needs straight code
   bool looped_epilogue = false;   // as of ContractionPlan

@@ -2,6 +2,7 @@
 #include "compiler/plan/windows.h"
 
 #include "compiler/graph/builder.h"
+#include "compiler/plan/product.h"
 #include "compiler/plan/roots.h"
 
 #include <algorithm>
@@ -42,20 +43,27 @@ int64_t size_of(const std::vector<WindowDim>& window) {
   return size;
 }
 
-// Tiles of at most `most_pixels` along the last spatial dim, unless that is too short to keep the pipes busy
-// and another is longer. Straight code holds at most `most_steps` positions of windows. Of extents that vary
-// the bounds decide.
-WindowTiling cut(const Type& result, const std::vector<WindowDim>& window, int64_t most_pixels,
-                 int64_t most_steps) {
+// The last spatial dim, unless that is too short to keep the pipes busy and another is longer. Of extents
+// that vary the bounds decide.
+int64_t tiled_dim(const Type& result, size_t dims) {
   auto extent = [bound = result.at_bound()](int64_t dim) { return bound.dim(static_cast<int>(dim) + 2); };
+  int64_t along = static_cast<int64_t>(dims) - 1;
+  if (extent(along) < kShortLine)
+    for (int64_t dim = 0; dim < static_cast<int64_t>(dims); ++dim)
+      if (extent(dim) > extent(along)) along = dim;
+  return along;
+}
+
+// Tiles of at most `most_pixels`. Straight code holds at most `most_steps` products, of which a window takes
+// `steps`.
+WindowTiling cut(const Type& result, const std::vector<WindowDim>& window, int64_t most_pixels, int64_t steps,
+                 int64_t most_steps) {
   WindowTiling tiling;
-  tiling.along = static_cast<int64_t>(window.size()) - 1;
-  if (extent(tiling.along) < kShortLine)
-    for (int64_t dim = 0; dim < static_cast<int64_t>(window.size()); ++dim)
-      if (extent(dim) > extent(tiling.along)) tiling.along = dim;
-  int64_t tiles = (extent(tiling.along) + most_pixels - 1) / most_pixels;
-  tiling.pixels = (extent(tiling.along) + tiles - 1) / tiles;
-  tiling.straight = size_of(window) * tiling.pixels <= most_steps;
+  tiling.along = tiled_dim(result, window.size());
+  int64_t extent = result.at_bound().dim(static_cast<int>(tiling.along) + 2);
+  int64_t tiles = (extent + most_pixels - 1) / most_pixels;
+  tiling.pixels = (extent + tiles - 1) / tiles;
+  tiling.straight = steps * tiling.pixels <= most_steps;
   return tiling;
 }
 
@@ -95,6 +103,23 @@ const Instruction* depthwise_convolution(const Instruction& instruction, const P
   return narrow && typed && tiled ? &convolution : nullptr;
 }
 
+// Whether a product of several steps takes as many lines of the convolution's windows.
+bool has_line_groups(const Instruction& convolution, const Product& product) {
+  return product.kind == ProductKind::Dot4 && check_product(product, convolution).empty() &&
+         convolution.operand(1).dim(1) == 1 && convolution.attributes().window().dims.size() == 2;
+}
+
+// Products of bytes that are one instruction, where that saves steps; else those of f32.
+Product choose_line_product(const Instruction& convolution, const Type& result, const TargetInfo& target) {
+  std::optional<Product> product = choose_product(convolution, target, /*strict=*/false);
+  if (!product || !has_line_groups(convolution, *product)) return {};
+  ProductFacts facts = facts_of(*product, target);
+  if (facts.form != ProductForm::Native || facts.register_bits < target.register_bits()) return {};
+  const std::vector<WindowDim>& window = convolution.attributes().window().dims;
+  int64_t along = tiled_dim(result, window.size());
+  return window[static_cast<size_t>(1 - along)].size > 1 ? *product : Product{};
+}
+
 bool starts_from(const Instruction& reduce, const Literal& identity) {
   const Instruction& initial = *reduce.operand(1).def;
   return initial.is(Opcode::Constant) && !initial.literal()->is_opaque() &&
@@ -126,25 +151,34 @@ std::optional<DepthwisePlan> plan_depthwise(const Instruction& instruction, cons
   if (!convolution) return std::nullopt;
   const TargetInfo& target = options.target;
   const std::vector<WindowDim>& window = convolution->attributes().window().dims;
-  int64_t line = 0, channels = convolution->operand(1).dim(1),
+  DepthwisePlan plan;
+  plan.product = choose_line_product(*convolution, instruction.type(), target);
+  bool in_groups = plan.product.k_group() > 1;
+  int64_t channels = convolution->operand(1).dim(1),
           registers = target.vector_registers / target.vector_parts; // for vectors of channels
+  int64_t products = target.has_fma || in_groups ? 0 : 3;            // on their way to their sums
+  int64_t inputs = in_groups ? 1 + plan.product.k_group() : 3;       // and on their way
+  int64_t spare = inputs + products + epilogue_constants(instruction);
+  int64_t line = 0, taps = size_of(window) * channels;
   for (const WindowDim& dim : window) line = std::max(line, dim.size);
-  int64_t products = target.has_fma ? 0 : 3;                      // on their way to their sums
-  int64_t spare = 3 + products + epilogue_constants(instruction); // an input vector, one on its way
-  int64_t taps = size_of(window) * channels;
+  if (in_groups) {
+    auto along = static_cast<size_t>(tiled_dim(instruction.type(), window.size()));
+    line = window[along].size;
+    taps = line * ((window[1 - along].size + plan.product.k_group() - 1) / plan.product.k_group());
+  }
   int64_t least = (kMinPixels + target.vector_parts - 1) / target.vector_parts;
   bool fits = taps + least + spare <= registers;
   int64_t most = registers - spare - (fits ? taps : std::min(line, registers / 2));
-  DepthwisePlan plan;
   plan.tiling = options.optimize_size
-                    ? cut(instruction.type(), window, kCompactPixels, 0)
-                    : cut(instruction.type(), window, std::clamp<int64_t>(most, least, kMaxPixels),
-                          kStraightFmas / (target.has_fma ? 1 : 2) / channels);
+                    ? cut(instruction.type(), window, kCompactPixels, taps, 0)
+                    : cut(instruction.type(), window, std::clamp<int64_t>(most, least, kMaxPixels), taps,
+                          kStraightFmas / (products == 0 ? 1 : 2));
   plan.taps_in_registers = plan.tiling.straight && fits;
   plan.looped_epilogue = has_long_epilogue(instruction);
   // With all taps in registers and most columns used once, there is no register left to start from.
-  plan.bias_first = instruction.is(Opcode::Fusion) && is_float(convolution->type().dtype) &&
-                    (!plan.taps_in_registers || window[static_cast<size_t>(plan.tiling.along)].stride == 1);
+  plan.bias_first =
+      instruction.is(Opcode::Fusion) && (in_groups || is_float(convolution->type().dtype)) &&
+      (in_groups || !plan.taps_in_registers || window[static_cast<size_t>(plan.tiling.along)].stride == 1);
   return plan;
 }
 
@@ -165,7 +199,8 @@ std::optional<PoolingPlan> plan_pooling(const Instruction& instruction, const Pl
   int64_t most = options.optimize_size
                      ? 1
                      : std::min<int64_t>(kMaxPooledPixels, target.vector_registers / target.vector_parts / 2);
-  return PoolingPlan{cut(instruction.type(), window, most, options.optimize_size ? 0 : kStraightSteps)};
+  return PoolingPlan{
+      cut(instruction.type(), window, most, size_of(window), options.optimize_size ? 0 : kStraightSteps)};
 }
 
 std::string complete(LinePoolingPlan& plan, const Instruction& instruction, const PlanOptions& options) {
@@ -198,6 +233,8 @@ std::string check(const DepthwisePlan& plan, const Instruction& instruction, con
   const Instruction* convolution = depthwise_convolution(instruction, options);
   if (!convolution) return "this is no depthwise convolution over blocked channels";
   if (plan.taps_in_registers && !plan.tiling.straight) return "taps_in_registers needs straight";
+  if (plan.product != Product{} && !has_line_groups(*convolution, plan.product))
+    return "four lines of bytes are multiplied by dot4 in depthwise convolutions with windows of two dims";
   return check(plan.tiling, instruction.type(), convolution->attributes().window().dims.size());
 }
 

@@ -23,25 +23,32 @@ Blocks blocks_of(const std::string& dtype, int channels, const std::string& spat
   return {plain, plain + "{0,1,2,3:1x" + std::to_string(target_of("", cpu).channel_block()) + "}"};
 }
 
-// `in`, `out`: spatial dims.
-void expect_depthwise(const std::string& dtype, int channels, const std::string& in, const std::string& taps,
-                      const std::string& window, const std::string& out) {
+struct Depthwise {
+  std::string dtype;
+  int channels;
+  std::string in, taps, window, out; // spatial dims
+};
+
+std::string depthwise_text(const Depthwise& d, const std::string& cpu, const std::string& plan = "") {
+  Blocks x = blocks_of(d.dtype, d.channels, d.in, cpu), y = blocks_of("i32", d.channels, d.out, cpu);
+  std::string c = std::to_string(d.channels), w = "i8[" + c + ",1," + d.taps + "]", bias = "i32[" + c + "]";
+  return "module @m { func @main(%x: " + x.plain + ", %w: " + w + ", %v: " + bias + ") -> (" + y.plain +
+         ") { %b = copy %x : " + x.blocked + " %f = fusion %b, %w, %v {kind = contraction" +
+         (plan.empty() ? "" : ", plan = \"" + plan + "\"") + "} region (%p: " + x.blocked + ", %q: " + w +
+         ", %u: " + bias + ") { %c = convolution %p, %q {window = " + d.window + ", groups = " + c +
+         ", result = i32} : " + y.blocked + " %a = broadcast_in_dim %u {dims = [1]} : " + y.blocked +
+         " %s = add %c, %a : " + y.blocked + " return %s } : " + y.blocked + " %r = copy %f : " + y.plain +
+         " return %r } }";
+}
+
+void expect_depthwise(const Depthwise& d) {
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
-    Blocks x = blocks_of(dtype, channels, in, cpu), y = blocks_of("i32", channels, out, cpu);
-    std::string c = std::to_string(channels), w = "i8[" + c + ",1," + taps + "]", bias = "i32[" + c + "]";
-    std::string text = "module @m { func @main(%x: " + x.plain + ", %w: " + w + ", %v: " + bias + ") -> (" +
-                       y.plain + ") { %b = copy %x : " + x.blocked +
-                       " %f = fusion %b, %w, %v {kind = contraction} region (%p: " + x.blocked +
-                       ", %q: " + w + ", %u: " + bias + ") { %c = convolution %p, %q {window = " + window +
-                       ", groups = " + c + ", result = i32} : " + y.blocked +
-                       " %a = broadcast_in_dim %u {dims = [1]} : " + y.blocked +
-                       " %s = add %c, %a : " + y.blocked + " return %s } : " + y.blocked +
-                       " %r = copy %f : " + y.plain + " return %r } }";
+    std::string text = depthwise_text(d, cpu);
     bool found = false;
     for (const auto& kernel : lower_text(text, cpu).kernels)
       found |= kernel->algorithm.find("depthwise") != std::string::npos;
     CHECK(found);
-    expect_lowered_module(text, {.tolerance = 0, .ranges = all_bytes(dtype), .cpus = {cpu}});
+    expect_lowered_module(text, {.tolerance = 0, .ranges = all_bytes(d.dtype), .cpus = {cpu}});
   }
 }
 
@@ -74,11 +81,42 @@ std::string table_text(const std::string& dtype, const std::string& dims) {
 } // namespace
 
 TEST_CASE("depthwise convolutions of bytes", "[lower]") {
-  expect_depthwise("u8", 24, "9,9", "3,3", "3x3 pad 1_1x1_1", "9,9");
-  expect_depthwise("i8", 16, "12,33", "3,3", "3x3 pad 0_1x1_1 stride 2x2", "6,17");
-  expect_depthwise("u8", 5, "10,17", "5,5", "5x5 pad 2_2x2_2", "10,17");
-  expect_depthwise("i8", 40, "3,2", "5,5", "5x5 pad 2_2x2_2", "3,2");
-  expect_depthwise("u8", 33, "6,40", "1,3", "1x3 pad 0_0x2_0", "6,40");
+  expect_depthwise({"u8", 24, "9,9", "3,3", "3x3 pad 1_1x1_1", "9,9"});
+  expect_depthwise({"i8", 16, "12,33", "3,3", "3x3 pad 0_1x1_1 stride 2x2", "6,17"});
+  expect_depthwise({"u8", 5, "10,17", "5,5", "5x5 pad 2_2x2_2", "10,17"});
+  expect_depthwise({"i8", 40, "3,2", "5,5", "5x5 pad 2_2x2_2", "3,2"});
+  expect_depthwise({"u8", 33, "6,40", "1,3", "1x3 pad 0_0x2_0", "6,40"});
+}
+
+TEST_CASE("depthwise convolutions multiply four lines of bytes at a time", "[lower][plan][guard]") {
+  const Depthwise cases[] = {{"u8", 20, "9,11", "3,3", "3x3 pad 1_1x1_1", "9,11"},
+                             {"i8", 5, "10,13", "5,5", "5x5 pad 2_2x2_2 stride 2x2", "5,7"},
+                             {"u8", 17, "11,8", "4,3", "4x3 pad 5_0x0_4 dilate 2x1", "10,10"},
+                             {"u8", 33, "12,9", "9,2", "9x2 pad 4_8x1_0", "16,9"},
+                             {"i8", 16, "7,3", "2,3", "2x3 pad 3_4x2_2 stride 3x1", "5,5"}};
+  for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
+    for (const Depthwise& d : cases)
+      for (const char* tiling :
+           {"tile 1 along 1", "tile 4 along 1 straight", "tile 5 along 0", "tile 2 along 0 straight",
+            "tile 3 along 1 straight taps_in_registers bias_first", "tile 4 along 0 looped_epilogue"}) {
+        INFO(cpu << ", " << d.window << ": " << tiling);
+        std::string text = depthwise_text(d, cpu, "depthwise product dot4 " + d.dtype + " i8 i32 " + tiling);
+        for (Placement placement : {Placement::AtEnd, Placement::AtStart})
+          expect_lowered_module(
+              text, {.tolerance = 0, .ranges = all_bytes(d.dtype), .cpus = {cpu}, .placement = placement});
+      }
+  Depthwise bytes = cases[0];
+  auto product = firn::kernel::OpKind::DotU8S8;
+  auto products = [&](const char* cpu) {
+    int64_t count = 0;
+    for (const auto& kernel : lower_text(depthwise_text(bytes, cpu), cpu).kernels)
+      count += count_ops(kernel->body, product);
+    return count;
+  };
+  CHECK(products("icelake-server") > 0);
+  CHECK(products("x86-64-v3") == 0); // three instructions for what is one elsewhere
+  bytes.dtype = "i8", product = firn::kernel::OpKind::DotS8S8;
+  CHECK(products("icelake-server") == 0); // unsigned bytes alone are its own
 }
 
 TEST_CASE("poolings of bytes", "[lower]") {

@@ -76,6 +76,7 @@ TEST_CASE("plans print as they are read", "[plan]") {
                            "pack_elements",
                            "depthwise tile 7 along 1 looped_epilogue bias_first",
                            "depthwise tile 7 along 1",
+                           "depthwise product dot4 u8 i8 i32 tile 7 along 1 straight",
                            "depthwise tile 14 along 0 straight",
                            "depthwise tile 6 along 2 straight taps_in_registers",
                            "pooling tile 8 along 1 straight",

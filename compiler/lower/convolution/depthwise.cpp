@@ -6,9 +6,12 @@
 //
 // Taps stay in registers for all tiles of a block when the register file holds the whole window, else one
 // line of them at a time. Groups of several channels that divide a vector take a step per channel, with that
-// channel of every group in all of the group's lanes. Bytes are widened to f32, which has their sums exactly.
+// channel of every group in all of the group's lanes. Bytes are multiplied four lines of the window at a time
+// where the CPU has such products; else they are widened to f32, which has their sums exactly.
 #include "compiler/lower/convolution/depthwise.h"
 
+#include "compiler/lower/contraction/factors.h"
+#include "compiler/lower/convolution/line_group.h"
 #include "compiler/lower/emitters.h"
 
 #include <algorithm>
@@ -31,8 +34,9 @@ kernel::Register as_f32(Builder& b, kernel::Register factors, DType dtype) {
 
 DepthwiseConvolution::DepthwiseConvolution(const Instruction& instruction, const plan::KernelRoot& root,
                                            const plan::DepthwisePlan& plan, const TargetInfo& target)
-    : convolution_(root.op), tiles_(convolution_->operand(0).type(), instruction.type(),
-                                    convolution_->attributes().window().dims, target.lanes(32), plan.tiling),
+    : convolution_(root.op), product_(plan.product),
+      tiles_(convolution_->operand(0).type(), instruction.type(), convolution_->attributes().window().dims,
+             target.lanes(32), plan.tiling),
       channels_(convolution_->operand(1).dim(1)), hoisted_(plan.taps_in_registers) {}
 
 PackedOperand DepthwiseConvolution::packed_taps() const {
@@ -42,6 +46,15 @@ PackedOperand DepthwiseConvolution::packed_taps() const {
   packed.element = memory_scalar(filter.dtype);
   packed.columns = filter.dim(0);
   packed.column_stride = tiles_.window_size() * channels_;
+  if (has_line_groups()) {
+    packed.k_group = product_.k_group();
+    int64_t line = tiles_.window()[1].size;
+    for (size_t dim : {tiles_.along(), tiles_.across()}) {
+      packed.extents.push_back(tiles_.window()[dim].size);
+      packed.strides.push_back(dim == 0 ? line : 1);
+    }
+    return packed;
+  }
   int64_t stride = tiles_.window_size();
   for (const WindowDim& dim : tiles_.window()) {
     stride /= dim.size;
@@ -58,7 +71,8 @@ std::string DepthwiseConvolution::algorithm() const {
   for (const WindowDim& dim : tiles_.window()) text += (text.empty() ? "" : "x") + std::to_string(dim.size);
   if (channels_ > 1)
     return text + " groups of " + std::to_string(channels_) + " " + std::to_string(tiles_.pixels());
-  return text + " depthwise " + std::to_string(tiles_.pixels());
+  text += " depthwise " + std::to_string(tiles_.pixels());
+  return has_line_groups() ? text + " " + plan::to_string(product_) : text;
 }
 
 void DepthwiseConvolution::emit(Builder& b, const ContractionBinding& binding) {
@@ -84,6 +98,12 @@ void DepthwiseConvolution::emit_block(Builder& b, const ContractionBinding& bind
 void DepthwiseConvolution::start_block(Builder& b, const WindowTiles::Position& position) {
   taps_.clear();
   if (!hoisted_) return;
+  if (has_line_groups()) {
+    for (int64_t group = 0; group < line_groups(); ++group)
+      for (int64_t tap = 0; tap < tiles_.window()[tiles_.along()].size; ++tap)
+        taps_.push_back(load_group_taps(b, position, group, tap));
+    return;
+  }
   std::vector<IntExpr> k(tiles_.window().size(), IntExpr(0));
   std::function<void(size_t)> nest = [&](size_t dim) {
     if (dim == k.size()) {
@@ -101,13 +121,17 @@ void DepthwiseConvolution::start_block(Builder& b, const WindowTiles::Position& 
 
 void DepthwiseConvolution::emit_tile(Builder& b, const WindowTiles::Segment& segment,
                                      const WindowTiles::Position& position, bool clipped) {
-  kernel::Register start = binding_->initial ? binding_->initial(b, position.pixel[1], tiles_.lanes())
-                                             : b.constant({Scalar::F32, tiles_.lanes()}, 0.0);
+  kernel::Register start = binding_->initial   ? binding_->initial(b, position.pixel[1], tiles_.lanes())
+                           : has_line_groups() ? b.constant_int(sum_type(), 0)
+                                               : b.constant(sum_type(), 0.0);
   Registers sums(static_cast<size_t>(segment.pixels), start);
-  sums = tiles_.over_window(b, position, clipped, std::move(sums),
-                            [&](std::vector<IntExpr>& k, const Registers& carried) {
-                              return add_line(b, segment, position, clipped, k, carried);
-                            });
+  if (has_line_groups())
+    sums = add_line_groups(b, segment, position, clipped, std::move(sums));
+  else
+    sums = tiles_.over_window(b, position, clipped, std::move(sums),
+                              [&](std::vector<IntExpr>& k, const Registers& carried) {
+                                return add_line(b, segment, position, clipped, k, carried);
+                              });
   kernel::Register total = binding_->sums_in_memory && segment.pixels > 1 ? store_in_loop(b, position, sums)
                                                                           : store_pixels(b, position, sums);
   if (is_summed())
@@ -119,7 +143,8 @@ kernel::Register DepthwiseConvolution::store_pixel(Builder& b, const WindowTiles
                                                    const IntExpr& pixel, kernel::Register sum) const {
   Index index = position.pixel;
   index[tiles_.along() + 2] = index[tiles_.along() + 2] + pixel;
-  if (binding_->sum_dtype == DType::I32) sum = b.cast(kernel::OpKind::FToSI, sum, Scalar::I32);
+  if (binding_->sum_dtype == DType::I32 && !has_line_groups())
+    sum = b.cast(kernel::OpKind::FToSI, sum, Scalar::I32);
   return finish_lanes(b, *binding_, std::move(index), 1, tiles_.lanes(), tiles_.lanes(), sum);
 }
 
@@ -137,13 +162,13 @@ kernel::Register DepthwiseConvolution::store_pixels(Builder& b, const WindowTile
 // By way of memory, so that the window has all registers first and the epilogue after it.
 kernel::Register DepthwiseConvolution::store_in_loop(Builder& b, const WindowTiles::Position& position,
                                                      const Registers& sums) {
-  kernel::MachineType type{Scalar::F32, tiles_.lanes()};
+  kernel::MachineType type = sum_type(), stored_type{Scalar::F32, tiles_.lanes()};
   int alignment = tiles_.lanes() * kernel::scalar_bytes(type.scalar);
   if (sums_buffer_ < 0)
     sums_buffer_ = b.add_scratch("sums", type.scalar, int64_t{tiles_.pixels()} * type.lanes);
   for (size_t p = 0; p < sums.size(); ++p)
     b.store(sums[p], sums_buffer_, static_cast<int64_t>(p) * type.lanes, alignment);
-  Registers start(is_summed() ? 1 : 0, b.constant(type, 0.0));
+  Registers start(is_summed() ? 1 : 0, b.constant(stored_type, 0.0));
   Registers totals = b.loop_carried(
       0, static_cast<int64_t>(sums.size()), 1, start, [&](const IntExpr& pixel, Registers carried) {
         kernel::Register sum = b.load(type, sums_buffer_, pixel * type.lanes, alignment);
@@ -169,7 +194,8 @@ DepthwiseConvolution::Registers DepthwiseConvolution::add_line(Builder& b,
   }
   for (const auto& [column, uses] : segment.columns)
     sums = tiles_.at_column(b, segment, position, column, std::move(sums), [&](Registers added) {
-      kernel::Register input = load_input(b, position, k, column);
+      kernel::Register input =
+          as_f32(b, load_input(b, tiles_.input_index(position, k, column)), tiles_.input().dtype);
       for (int64_t channel = 0; channel < channels_; ++channel) {
         kernel::Register lanes = spread_channel(b, input, channel);
         for (const WindowUse& use : uses) {
@@ -192,14 +218,51 @@ kernel::Register DepthwiseConvolution::spread_channel(Builder& b, kernel::Regist
   return b.shuffle(input, input, std::move(order));
 }
 
-kernel::Register DepthwiseConvolution::load_input(Builder& b, const WindowTiles::Position& position,
-                                                  const std::vector<IntExpr>& k, int64_t column) const {
-  Index index = tiles_.input_index(position, k, column);
+kernel::Register DepthwiseConvolution::load_input(Builder& b, WindowTiles::Index index) const {
   const std::optional<TensorPart>& part = binding_->scalar_part;
   if (part) index = part->within(index);
-  kernel::Register input =
-      load_channels(b, binding_->scalar, part ? part->type : tiles_.input(), index, tiles_.lanes());
-  return as_f32(b, input, tiles_.input().dtype);
+  return load_channels(b, binding_->scalar, part ? part->type : tiles_.input(), index, tiles_.lanes());
+}
+
+kernel::MachineType DepthwiseConvolution::sum_type() const {
+  return {has_line_groups() ? Scalar::I32 : Scalar::F32, tiles_.lanes()};
+}
+
+int64_t DepthwiseConvolution::line_groups() const {
+  return (tiles_.window()[tiles_.across()].size + product_.k_group() - 1) / product_.k_group();
+}
+
+DepthwiseConvolution::Registers DepthwiseConvolution::add_line_groups(Builder& b,
+                                                                      const WindowTiles::Segment& segment,
+                                                                      const WindowTiles::Position& position,
+                                                                      bool clipped, Registers sums) {
+  for (int64_t number = 0; number < line_groups(); ++number) {
+    LineGroup lines(b, tiles_, position, number, clipped);
+    int64_t length = tiles_.window()[tiles_.along()].size;
+    Registers taps;
+    for (int64_t tap = 0; tap < length; ++tap)
+      taps.push_back(hoisted_ ? taps_[static_cast<size_t>(number * length + tap)]
+                              : load_group_taps(b, position, number, tap));
+    for (const auto& [column, uses] : segment.columns)
+      sums = tiles_.at_column(b, segment, position, column, std::move(sums), [&](Registers added) {
+        kernel::Register bytes =
+            lines.bytes_of(b, column, [&](const WindowTiles::Index& index) { return load_input(b, index); });
+        for (const WindowUse& use : uses) {
+          kernel::Register& sum = added[static_cast<size_t>(use.pixel)];
+          sum = multiply_add(b, product_, bytes, taps[static_cast<size_t>(use.tap)], sum);
+        }
+        return added;
+      });
+  }
+  return sums;
+}
+
+// The taps of a line group at one place along its lines.
+kernel::Register DepthwiseConvolution::load_group_taps(Builder& b, const WindowTiles::Position& position,
+                                                       int64_t group, int64_t tap) const {
+  int lanes = tiles_.lanes() * product_.k_group();
+  IntExpr first = position.block * tiles_.window()[tiles_.along()].size + tap;
+  return b.load({Scalar::I8, lanes}, binding_->vector, (first * line_groups() + group) * lanes, lanes);
 }
 
 IntExpr DepthwiseConvolution::flat_tap(const std::vector<IntExpr>& k) const {

@@ -38,17 +38,25 @@ private:
                                 const Registers& sums) const;
   kernel::Register store_in_loop(kernel::Builder& b, const WindowTiles::Position& position,
                                  const Registers& sums);
+  kernel::MachineType sum_type() const;
   Registers add_line(kernel::Builder& b, const WindowTiles::Segment& segment,
                      const WindowTiles::Position& position, bool clipped, std::vector<IntExpr>& k,
                      Registers sums);
-  kernel::Register load_input(kernel::Builder& b, const WindowTiles::Position& position,
-                              const std::vector<IntExpr>& k, int64_t column) const;
+  // Of a product of several steps: what their lines add.
+  bool has_line_groups() const { return product_.k_group() > 1; }
+  int64_t line_groups() const;
+  Registers add_line_groups(kernel::Builder& b, const WindowTiles::Segment& segment,
+                            const WindowTiles::Position& position, bool clipped, Registers sums);
+  kernel::Register load_group_taps(kernel::Builder& b, const WindowTiles::Position& position, int64_t group,
+                                   int64_t tap) const;
+  kernel::Register load_input(kernel::Builder& b, WindowTiles::Index index) const;
   kernel::Register load_tap(kernel::Builder& b, const WindowTiles::Position& position,
                             const std::vector<IntExpr>& k, int64_t channel) const;
   kernel::Register spread_channel(kernel::Builder& b, kernel::Register input, int64_t channel) const;
   IntExpr flat_tap(const std::vector<IntExpr>& k) const;
 
   const Instruction* convolution_;
+  plan::Product product_; // of one step: in f32
   WindowTiles tiles_;
   int64_t channels_;                            // of a group
   const ContractionBinding* binding_ = nullptr; // what the code at hand refers to

@@ -50,6 +50,7 @@ public:
 
   int pixels() const { return segments_[0].pixels; }
   size_t along() const { return along_; }
+  size_t across() const { return 1 - along_; } // the other one of two spatial dims
   int lanes() const { return lanes_; }
   const Type& input() const { return input_; }
   const std::vector<WindowDim>& window() const { return window_; }
