@@ -186,4 +186,5 @@ def main():
             file.write(numpy_helper.from_array(value, name).SerializeToString())
 
 
-main()
+if __name__ == "__main__":  # tools/bench/digits.py draws with it
+    main()

@@ -61,13 +61,26 @@ double tile_matrix_cycles(const Instruction& contraction, const Product& product
   return cycles / (rows * target.lanes(32) * kGroups * product.k_group());
 }
 
+// Products of several steps that a step of a convolution takes. They hold neighbouring channels; where these
+// fill no whole products, a word is put together of what there is, at the price of another instruction.
+double products_of_channels(const Instruction& convolution, double instructions, int k_group) {
+  double channels = most(convolution.operand(1).type().dims[1]),
+         groups = std::ceil(channels / static_cast<double>(k_group));
+  bool fills = channels == groups * k_group || convolution.attributes().integer("groups", 1) > 1;
+  return fills ? instructions / k_group : (groups * instructions + 1) / channels;
+}
+
 // Of a step of its reduction, in FMAs: one, or a part where a product takes several steps, or rows and
 // columns.
 double products_of_step(const Instruction& contraction, const TargetInfo& target) {
   auto product = choose_product(contraction, target, /*strict=*/false);
   if (!product) return 1;
   bool is_one = product->kind == ProductKind::Fma;
-  double in_vectors = is_one ? 1 : facts_of(*product, target).instructions / product->k_group();
+  double instructions = facts_of(*product, target).instructions;
+  double in_vectors = is_one ? 1
+                      : contraction.is(Opcode::Convolution)
+                          ? products_of_channels(contraction, instructions, product->k_group())
+                          : instructions / product->k_group();
   auto matrices = in_tile_matrices(*product, target, /*strict=*/false);
   if (!matrices) return in_vectors;
   double fmas_per_cycle = target.register_lanes(32) * target.fma_pipes;
