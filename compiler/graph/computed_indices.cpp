@@ -36,12 +36,19 @@ bool is_checked_clamp(const Instruction& instruction) {
   return instruction.is(Opcode::Clamp) && instruction.attributes().flag("checked");
 }
 
+static bool may_end_run(const Instruction& instruction) {
+  for (int i = 0; i < instruction.num_regions(); ++i)
+    if (has_checked_clamps(instruction.region(i))) return true;
+  return is_checked_clamp(instruction);
+}
+
 bool has_checked_clamps(const Region& region) {
-  return std::any_of(region.instructions().begin(), region.instructions().end(), [](const auto& instruction) {
-    for (int i = 0; i < instruction->num_regions(); ++i)
-      if (has_checked_clamps(instruction->region(i))) return true;
-    return is_checked_clamp(*instruction);
-  });
+  return std::any_of(region.instructions().begin(), region.instructions().end(),
+                     [](const auto& instruction) { return may_end_run(*instruction); });
+}
+
+bool is_dead(const Instruction& instruction) {
+  return !instruction.has_uses() && !may_end_run(instruction);
 }
 
 bool has_computed_indices(const Region& region) {

@@ -14,5 +14,7 @@ bool has_computed_indices(const Instruction& instruction);
 bool is_checked_clamp(const Instruction& instruction);
 // Whether there is one in the region.
 bool has_checked_clamps(const Region& region);
+// Whether a run is the same without the instruction: nothing uses it, and it ends none.
+bool is_dead(const Instruction& instruction);
 
 } // namespace firn

@@ -3,6 +3,7 @@
 #include "compiler/lower/lower.h"
 
 #include "compiler/graph/blocked_dot.h"
+#include "compiler/graph/computed_indices.h"
 #include "compiler/graph/tree_ensemble.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/lower/placement.h"
@@ -355,7 +356,7 @@ Result LoweringContext::lower_instructions(const Region& region) {
   for (const auto& pointer : region.instructions()) {
     const Instruction& instruction = *pointer;
     if (instruction.is(Opcode::Constant) || instruction.is(Opcode::Parameter)) continue;
-    if (!instruction.has_uses()) continue;
+    if (is_dead(instruction)) continue;
     // A view is not computed; a value that lies in another's buffer is.
     if (is_view_of_operand(instruction)) continue;
     if (is_read_in_place(instruction)) continue;

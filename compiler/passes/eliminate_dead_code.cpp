@@ -4,11 +4,14 @@
 //   %a = negate %x : f32[4]      ->   (gone, if %a has no use)
 //   %w:2 = while %i, %dead ...   ->   %w = while %i ...   when only the loop itself looks at the second value
 //
-// All ops are free of side effects; parameters stay, as they are the signature of their region.
+// Ops are free of side effects but for clamps that end a run: these stay, as what a program does about a
+// number beyond its bound must not depend on what is simplified. Parameters stay, as they are the signature
+// of their region.
 //
 // - Requires: nothing.
-// - Establishes: every instruction but parameters is used.
+// - Establishes: every instruction but parameters and such clamps is used.
 // - Breaks: nothing.
+#include "compiler/graph/computed_indices.h"
 #include "compiler/passes/loops.h"
 #include "compiler/passes/passes.h"
 
@@ -21,7 +24,7 @@ bool erase_dead(Region& region, const PassOptions& options) {
   for (size_t i = all.size(); i-- > 0;) {
     Instruction* instruction = all[i];
     if (instruction->is(Opcode::Parameter)) continue;
-    if (!instruction->has_uses()) {
+    if (is_dead(*instruction)) {
       if (!options.take_rewrite()) return changed;
       region.erase(instruction);
       changed = true;

@@ -1,6 +1,7 @@
 // The driver of local rewrites.
 #include "compiler/passes/rewrite.h"
 
+#include "compiler/graph/computed_indices.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/passes/match.h"
 
@@ -59,7 +60,7 @@ void sweep(Region& region) {
   for (size_t i = all.size(); i-- > 0;) {
     Instruction* instruction = all[i];
     if (instruction->is(Opcode::Parameter)) continue;
-    if (!instruction->has_uses()) region.erase(instruction);
+    if (is_dead(*instruction)) region.erase(instruction);
   }
 }
 
@@ -123,7 +124,7 @@ void erase_if_dead(Instruction* instruction) {
   while (!pending.empty()) {
     Instruction* next = pending.back();
     pending.pop_back();
-    if (erased.count(next) || next->is(Opcode::Parameter) || next->has_uses()) continue;
+    if (erased.count(next) || next->is(Opcode::Parameter) || !is_dead(*next)) continue;
     for (Value operand : next->operands()) pending.push_back(operand.def);
     erased.insert(next);
     next->parent()->erase(next);

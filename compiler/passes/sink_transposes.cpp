@@ -15,6 +15,7 @@
 // - Requires: static shapes where anything moves.
 // - Establishes: no cluster that would be cheaper in the order of dims of one of its inputs.
 // - Breaks: nothing (simplify-algebra merges the transposes that now meet).
+#include "compiler/graph/computed_indices.h"
 #include "compiler/graph/producers.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/passes.h"
@@ -76,7 +77,7 @@ bool may_take_shape(const Instruction& instruction, Value source) {
 // x's shape for nothing.
 Value sink_reshape(Instruction& instruction, const PassOptions&) {
   if (!is_elementwise(instruction.opcode()) || !instruction.type().is_tensor() ||
-      !instruction.type().is_static())
+      !instruction.type().is_static() || is_checked_clamp(instruction)) // which only scalars have
     return {};
   const Instruction* source = nullptr;
   for (Value operand : instruction.operands()) {

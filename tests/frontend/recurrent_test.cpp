@@ -319,3 +319,18 @@ TEST_CASE("a recurrent layer whose weights do not fit says what is wanted") {
   CHECK(!imported.model);
   CHECK(contains(imported.messages, "hidden_size is 6"));
 }
+
+TEST_CASE("a recurrent layer wants features whose number is known") {
+  Options o;
+  Data data(o);
+  Model model = make_model(o, data);
+  // One more node in front, whose result has as many features as there are true elements.
+  model.graph.inputs.push_back(value("mask", Bool, {kIn}));
+  model.graph.nodes.insert(model.graph.nodes.begin(),
+                           node("Compress", {"x", "mask"}, {"some"}, {attribute("axis", 2)}));
+  model.graph.nodes[1] = node(o.op, {"some", "w", "r", "b"}, {"y"}, attributes(o));
+  model.graph.outputs = {Message().text(1, "y")};
+  Imported imported = import_model(model);
+  CHECK(!imported.model);
+  CHECK(contains(imported.messages, "does not support symbolic dim"));
+}

@@ -151,6 +151,13 @@ struct Run {
   Literals inputs, want;
 };
 
+// A run that one input's elements may end. Whether they do is for the evaluator to say.
+struct EndingRun {
+  std::string input;
+  Literals inputs, want; // nothing is wanted of a run that ends
+  bool ends = false;     // for certain: a number is beyond its bound
+};
+
 // One run after others, on arenas that hold different things before.
 Verdict check_run(const TestCase& test, size_t number, const Run& run, driver::ObjectRunner& runner,
                   GuardedHeap& memory, const std::vector<std::string>& names) {
@@ -171,17 +178,64 @@ Verdict check_run(const TestCase& test, size_t number, const Run& run, driver::O
   return {};
 }
 
+std::string elements_text(const Literal& literal) {
+  std::string text;
+  for (int64_t i = 0; i < literal.num_elements(); ++i) text += " " + std::to_string(literal.get_int(i));
+  return text;
+}
+
+// With the status that is promised, or with results of the right dims; in both cases nothing else changes.
+Verdict check_ending_run(const EndingRun& run, const std::string& given, driver::ObjectRunner& runner,
+                         GuardedHeap& memory) {
+  memory.fill_arena(std::byte{0x5a});
+  auto got = runner.run(run.inputs);
+  if (!memory.is_intact()) return {"outside", given + ": something was written outside of the memory given"};
+  if (!runner.inputs_are(run.inputs)) return {"overwrites", given + ": an input did not survive the run"};
+  if (got && run.ends) return {"unended", given + ": the run does not end early"};
+  if (!got) {
+    bool promised =
+        got.error().message.find(firn_rt2_status_message(FIRN_STATUS_OUT_OF_RANGE)) != std::string::npos;
+    return promised && run.want.empty() ? Verdict{} : Verdict{"ended", given + ": " + got.error().message};
+  }
+  for (size_t i = 0; i < run.want.size(); ++i)
+    if ((*got)[i]->dims() != run.want[i]->dims())
+      return {"extents", given + ": a result is " + (*got)[i]->type().to_string() + ", wanted " +
+                             run.want[i]->type().to_string()};
+  return {};
+}
+
+Verdict check_ending_runs(const TestCase& test, const std::vector<EndingRun>& runs,
+                          driver::ObjectRunner& runner, GuardedHeap& memory,
+                          const std::vector<std::string>& parameters) {
+  for (const EndingRun& run : runs) {
+    auto place = std::find(parameters.begin(), parameters.end(), run.input) - parameters.begin();
+    std::string given = "of " + run.input + " =" + elements_text(*run.inputs[static_cast<size_t>(place)]);
+    ShufflingExecutor executor(/*concurrency=*/3, run.inputs.size());
+    for (const firn_executor* lent : {static_cast<const firn_executor*>(nullptr), executor.get()}) {
+      if (lent && test.setting.threads == 1) continue;
+      runner.lend(lent);
+      if (Verdict verdict = check_ending_run(run, given, runner, memory); !verdict.passed()) return verdict;
+    }
+  }
+  return {};
+}
+
 // All runs on one object, the code for one CPU in it, the bounds of dims neither first nor last.
 Verdict check_variant(const TestCase& test, driver::Compilation& compilation, const std::vector<Run>& runs,
-                      const std::vector<std::string>& names) {
+                      const std::vector<EndingRun>& ending, const Function& main) {
   GuardedHeap memory(test.setting.guard_before);
   auto runner = driver::ObjectRunner::create(compilation, &memory);
   if (!runner) return failed("object", runner.error());
   std::vector<size_t> order;
   for (size_t i = runs.size(); i-- > 0;) order.push_back(i);
-  if (runs.size() > 1) order.push_back(runs.size() - 1);
-  for (size_t number : order) {
-    Verdict verdict = check_run(test, number, runs[number], **runner, memory, names);
+  if (runs.size() > 1 || !ending.empty()) order.push_back(runs.size() - 1);
+  for (size_t i = 0; i < order.size(); ++i) {
+    size_t number = order[i];
+    Verdict verdict;
+    bool is_last = i + 1 == order.size(); // what ended early does not matter to it
+    if (is_last) verdict = check_ending_runs(test, ending, **runner, memory, main.parameter_names);
+    if (verdict.passed())
+      verdict = check_run(test, number, runs[number], **runner, memory, main.result_names);
     if (verdict.passed()) continue;
     if (runs.size() > 1) verdict.message = "run " + std::to_string(number) + ": " + verdict.message;
     if (!test.setting.cpus.empty())
@@ -205,6 +259,26 @@ Verdict evaluate_runs(const TestCase& test, const Module& module, std::vector<Ru
     runs.push_back({std::move(inputs), std::move(*want)});
   }
   return {};
+}
+
+// The first run with other elements of one input, as the nodes of the graph propose.
+std::vector<EndingRun> evaluate_ending_runs(const TestCase& test, const Module& module) {
+  const std::vector<std::string>& parameters = module.main().parameter_names;
+  std::vector<EndingRun> runs;
+  for (const TestNode& node : test.graph.nodes)
+    for (const TestEnd& end : node.ends) {
+      auto place = std::find(parameters.begin(), parameters.end(), end.input);
+      if (place == parameters.end()) continue;
+      EndingRun run{end.input, arguments(test, module, 0), {}};
+      run.inputs[static_cast<size_t>(place - parameters.begin())] = end.literal;
+      auto want = evaluate(module, run.inputs);
+      if (want)
+        run.want = std::move(*want);
+      else
+        run.ends = want.error().message.find("is not within") != std::string::npos;
+      runs.push_back(std::move(run));
+    }
+  return runs;
 }
 
 } // namespace
@@ -233,10 +307,11 @@ Verdict check_case(const TestCase& test, const std::function<void(const std::str
     if (test.graph.is_open() && verdict.kind == "unsupported") verdict.kind = "limit";
     return verdict;
   }
+  std::vector<EndingRun> ending = evaluate_ending_runs(test, *imported->module);
   phase("run");
   for (size_t variant = 0; variant <= compilation->narrower.size(); ++variant) {
     compilation->run_variant = variant;
-    Verdict verdict = check_variant(test, *compilation, runs, imported->module->main().result_names);
+    Verdict verdict = check_variant(test, *compilation, runs, ending, imported->module->main());
     if (!verdict.passed()) return verdict;
   }
   return {};

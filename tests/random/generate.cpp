@@ -15,7 +15,7 @@ const std::vector<Motif>& all_motifs() {
     for (auto family : {elementwise_motifs(), movement_motifs(), indexing_motifs(), reduction_motifs(),
                         contraction_motifs(), convolution_motifs(), window_motifs(), normalization_motifs(),
                         recurrent_motifs(), quantization_motifs(), in_place_motifs(), control_motifs(),
-                        counted_motifs(), container_motifs(), signal_motifs()})
+                        counted_motifs(), sized_motifs(), container_motifs(), signal_motifs()})
       all.insert(all.end(), family.begin(), family.end());
     return all;
   }();
@@ -65,7 +65,7 @@ std::vector<std::string> draw_cpus(RandomSource& random) {
 // bounds are numbers that no other dim is drawn as, so that what fits such a dim varies as it does.
 void draw_runs(TestGraph& graph, RandomSource& random) {
   int64_t count = random.pick({0, 0, 0, 0, 0, 0, 1, 1, 1, 2});
-  graph.runs.resize(count > 0 ? 3 : random.chance(0.3) ? 2 : 1);
+  graph.runs.resize(count > 0 ? 3 : random.pick({1, 1, 1, 1, 1, 1, 2, 2, 4}));
   std::vector<int64_t> bounds{10, 14, 15, 18, 20, 21, 28, 30, 35, 40, 48};
   for (int64_t i = 0; i < count; ++i) {
     TestSymbol symbol{i == 0 ? "n" : "m", {}, {}};
@@ -153,7 +153,7 @@ std::map<std::string, int64_t> TestCase::hot_values() const {
 }
 
 std::string TestCase::flags() const {
-  std::string flags = setting.to_string() + graph.dim_flags();
+  std::string flags = setting.to_string() + graph.import_flags();
   for (const auto& [name, value] : hot_values())
     flags += (flags.find(" --hot ") == flags.npos ? " --hot " : ",") + name + "=" + std::to_string(value);
   return flags;

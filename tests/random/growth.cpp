@@ -25,6 +25,16 @@ Names Growth::add_region(const std::string& op, const Names& inputs, const Names
   return stay(std::move(node));
 }
 
+Names Growth::add_bounded(const std::string& op, const Names& inputs, int outputs,
+                          const std::vector<Message>& attributes, std::vector<TestBound> bounds,
+                          std::vector<TestEnd> ends) {
+  TestNode node{op, inputs, {}, {}, attributes, {}, std::move(bounds), std::move(ends)};
+  for (int i = 0; i < outputs; ++i) node.outputs.push_back(fresh_name("v"));
+  for (TestBound& bound : node.bounds)
+    if (bound.value.empty()) bound.value = node.outputs[0];
+  return stay(std::move(node));
+}
+
 Names Growth::add_group(const std::string& op, const Names& inputs, const Names& outputs,
                         const std::vector<Message>& group) {
   return stay({op, inputs, {}, outputs, {}, group});
@@ -230,11 +240,15 @@ std::string Growth::float_of_rank(int64_t wanted) {
   return add("Reshape", {other, reshape_target(std::move(dims))});
 }
 
+bool Growth::is_fixed(int64_t extent) const {
+  return graph_.runs.size() == 1 || graph_.dims_in(1, {extent})[0] == extent;
+}
+
 std::string Growth::reshape_target(Dims dims) {
   for (int64_t& dim : dims)
     if (dim == -1) return constant_ints(dims);
   for (int64_t& dim : dims)
-    if (graph_.runs.size() > 1 && graph_.dims_in(1, {dim})[0] != dim) {
+    if (!is_fixed(dim)) {
       dim = -1;
       break;
     }

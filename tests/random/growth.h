@@ -21,7 +21,8 @@ public:
   RandomSource& random;
 
   // --- What there is.
-  const Literal& literal(const std::string& name) const { return graph_.literal(name); }
+  size_t num_runs() const { return graph_.runs.size(); }
+  const Literal& literal(const std::string& name, size_t run = 0) const { return graph_.literal(name, run); }
   const Dims& dims(const std::string& name) const { return literal(name).dims(); }
   DType dtype(const std::string& name) const { return literal(name).dtype(); }
   int64_t rank(const std::string& name) const { return static_cast<int64_t>(dims(name).size()); }
@@ -33,6 +34,10 @@ public:
   std::string add(const std::string& op, const Names& inputs, const std::vector<Message>& attributes = {});
   Names add_many(const std::string& op, const Names& inputs, int outputs,
                  const std::vector<Message>& attributes = {});
+  // A node of which operands decide extents, within bounds; a bound of "" is that of its first output.
+  Names add_bounded(const std::string& op, const Names& inputs, int outputs,
+                    const std::vector<Message>& attributes, std::vector<TestBound> bounds,
+                    std::vector<TestEnd> ends);
   // Several nodes, where what lies between them is no tensor; `op` is their name here.
   Names add_group(const std::string& op, const Names& inputs, const Names& outputs,
                   const std::vector<Message>& group);
@@ -74,6 +79,8 @@ public:
   // |x| + offset: for what wants to stay away from zero.
   std::string away_from_zero(const std::string& x, double offset);
 
+  // Whether a dim that has this extent in the first run has it in every run.
+  bool is_fixed(int64_t extent) const;
   // A target of Reshape for something that has `dims`: a constant in which one dim that varies is left open.
   std::string reshape_target(Dims dims);
 

@@ -27,6 +27,7 @@ std::span<const Motif> quantization_motifs();
 std::span<const Motif> in_place_motifs();
 std::span<const Motif> control_motifs();
 std::span<const Motif> counted_motifs();
+std::span<const Motif> sized_motifs();
 std::span<const Motif> signal_motifs();
 std::span<const Motif> container_motifs();
 

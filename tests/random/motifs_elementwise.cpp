@@ -30,7 +30,7 @@ std::string bounded_unary(Growth& g) {
   if (g.random.chance(0.5))
     return g.add(g.random.pick({"Log", "Sqrt", "Reciprocal", "Acosh"}), {g.away_from_zero(x, 1.25)});
   std::string small = g.add("Mul", {g.add("Tanh", {x}), g.constant_scalar(dtype, 0.75)});
-  return g.add(g.random.pick({"Asin", "Acos", "Atanh", "Tan", "Sinh", "Cosh"}), {small});
+  return g.add(g.random.pick({"Asin", "Acos", "Atan", "Atanh", "Tan", "Cos", "Sinh", "Cosh"}), {small});
 }
 
 std::string jumping_unary(Growth& g) {

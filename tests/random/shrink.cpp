@@ -38,6 +38,10 @@ std::optional<TestCase> without_node(const TestCase& test, size_t index) {
     if (contains(test.graph.outputs, name) || !test.graph.is_declarable(name)) return std::nullopt;
     less.graph.inputs.push_back(name);
   }
+  // What bounded them may go with it.
+  for (TestNode& node : less.graph.nodes)
+    for (TestBound& bound : node.bounds)
+      if (contains(test.graph.nodes[index].outputs, bound.value)) bound.derived = false;
   less.graph.nodes.erase(less.graph.nodes.begin() + static_cast<std::ptrdiff_t>(index));
   prune(less.graph);
   return less;

@@ -140,10 +140,13 @@ onnx::ImportOptions TestGraph::import_options() const {
     for (const WireDim& dim : declared_dims(name)) names += dim.name;
   for (const TestSymbol& symbol : symbols)
     if (names.find(symbol.name) != std::string::npos) options.ranges[symbol.name] = symbol.range;
+  for (const TestNode& node : nodes)
+    for (const TestBound& bound : node.bounds)
+      if (!bound.derived) options.bounds[bound.value] = bound.most;
   return options;
 }
 
-std::string TestGraph::dim_flags() const {
+std::string TestGraph::import_flags() const {
   std::string flags;
   for (const TestSymbol& symbol : symbols) {
     const onnx::DimRange& range = symbol.range;
@@ -155,6 +158,9 @@ std::string TestGraph::dim_flags() const {
     }
     if (range.multiple > 1 && range.values.empty()) flags += ":" + std::to_string(range.multiple);
   }
+  for (const auto& [name, most] : import_options().bounds)
+    for (size_t i = 0; i < most.size(); ++i)
+      flags += (i == 0 ? " --max " + name + "=" : ",") + std::to_string(most[i]);
   return flags;
 }
 

@@ -25,6 +25,19 @@ struct TestValue {
 
 using Values = std::map<std::string, TestValue>;
 
+// The most that an integer which only a run knows may be, where it decides extents.
+struct TestBound {
+  std::string value;         // that --max names
+  std::vector<int64_t> most; // of all its elements or of each
+  bool derived = false;      // the compiler finds it in the graph, and a node alone has to be told
+};
+
+// Elements of an input of the graph, in place of those of the first run, with which a run may end early.
+struct TestEnd {
+  std::string input;
+  LiteralRef literal;
+};
+
 struct TestNode {
   std::string op;
   Names inputs;   // "": an optional one that is left out
@@ -34,6 +47,8 @@ struct TestNode {
   // Several ONNX nodes in place of one, where what lies between them is no tensor; then `op` is their name
   // here.
   std::vector<Message> group = {};
+  std::vector<TestBound> bounds = {};
+  std::vector<TestEnd> ends = {};
   Names operands() const; // each once, inputs first
 };
 
@@ -67,7 +82,7 @@ struct TestGraph {
   std::vector<int64_t> dims_in(size_t run, std::vector<int64_t> dims) const;
   std::string encode() const; // as an ONNX model
   onnx::ImportOptions import_options() const;
-  std::string dim_flags() const; // the same for the command line
+  std::string import_flags() const; // the same for the command line
 
 private:
   std::vector<WireDim> declared_dims(const std::string& name) const;

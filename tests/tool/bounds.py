@@ -77,6 +77,9 @@ def shape_cases():
                [([[1, 2], [2]], [2], [1, 2]), ([[1, 2], [1]], [2], [1, 2])], [[[1, 2], [3]], [[1, 2], [-1]], [[1, 2], [0]]])
     check_case("ConstantOfShape", [node("ConstantOfShape", ["s"], ["y"])], {"s": (I64, [2])}, ["--max", "s=3,4"],
                [([[3, 4]], [3, 4], [0] * 12), ([[2, 1]], [2, 1], [0, 0]), ([[0, 4]], [0, 4], [])], [[[4, 3]], [[1, 5]], [[-1, 1]], [[2**40, 0]]])
+    product = [node("Mul", ["m", "n"], ["s"]), node("ConstantOfShape", ["s"], ["y"])]
+    check_case("ConstantOfShape of what is computed", product, {"m": (I64, [1]), "n": (I64, [1])}, ["--max", "s=6"],
+               [([[2], [3]], [6], [0] * 6), ([[0], [9]], [0], [])], [[[7], [1]], [[-1], [1]]])
     clip = [node("Clip", ["n", "low", "high"], ["s"]), node("ConstantOfShape", ["s"], ["y"])]
     check_case("a derived bound", clip, {"n": (I64, [2])}, [], [([[9, 2]], [3, 2], [0] * 6), ([[-5, 1]], [0, 1], [])], [],
                [tensor("low", [], struct.pack("<q", 0), I64), tensor("high", [], struct.pack("<q", 3), I64)])
@@ -112,6 +115,7 @@ def slice_cases():
     one = [tensor("one", [1], struct.pack("<q", 1), I64)]
     check_case("Slice of a row", row, {"x": (F32, [3]), "i": (I64, [1])}, [],
                [([[5, 6, 7], [i]], [1], [5 + i % 3]) for i in (0, 2, -2, -3)], [[[5, 6, 7], [i]] for i in (3, -1, -4, -2**63, 2**63 - 1)], one)
+    check_case("Slice of the only row", row, {"x": (F32, [1]), "i": (I64, [1])}, [], [([[5], [0]], [1], [5])], [[[5], [i]] for i in (1, -2, 7)], one)
     between = [node("Slice", ["x", "s", "e", "axis", "step"], ["y"])]
     for step, right in ((1, [([0, 3], [5, 6, 7]), ([-2, 2**63 - 1], [6, 7]), ([-2**63, -1], [5, 6]), ([2, 1], []), ([2**63 - 1, 9], [])]),
                         (-2**63, [([2, -2**63], [7]), ([-2**63, -9], [5]), ([0, 1], [])]), (2, [([0, 3], [5, 7]), ([1, 9], [6])])):

@@ -89,7 +89,8 @@ bool read_layer(NodeContext& node, Recurrent& layer) {
       node.choice_attribute("direction", "forward", {"forward", "reverse", "bidirectional"});
   layer.directions = direction == "bidirectional" ? 2 : 1;
   auto w = node.static_dims(1), r = node.static_dims(2);
-  if (!w || !r || node.failed()) return false;
+  auto features = node.static_dim(0, 2);
+  if (!w || !r || !features || node.failed()) return false;
   layer.hidden = (*r)[layer.quantized ? 1 : 2];
   if (!node.check(node.int_attribute("hidden_size", layer.hidden) == layer.hidden,
                   "attribute hidden_size is " + std::to_string(node.int_attribute("hidden_size", 0)) + ", " +
@@ -97,9 +98,7 @@ bool read_layer(NodeContext& node, Recurrent& layer) {
       !node.check(layer.hidden > 0, node.input_label(2) + " has hidden size 0"))
     return false;
   int64_t gates = layer.gates * layer.hidden;
-  const Dim& features = node.input(0).type().dims[2];
-  Ints w_dims{layer.directions, gates, features.is_static() ? features.value() : -1},
-      r_dims{layer.directions, gates, layer.hidden};
+  Ints w_dims{layer.directions, gates, *features}, r_dims{layer.directions, gates, layer.hidden};
   if (layer.quantized) std::swap(w_dims[1], w_dims[2]), std::swap(r_dims[1], r_dims[2]);
   if (!node.check_dims(1, w_dims) || !node.check_dims(2, r_dims) ||
       (node.has_input(3) && !node.check_dims(3, {layer.directions, 2 * gates})))
