@@ -35,6 +35,12 @@ template <class B, size_t N> V<B> polynomial(B& b, V<B> x, const double (&coeffi
   return sum;
 }
 
+// x + x^3 tail(x^2).
+template <class B, size_t N> V<B> odd_function(B& b, V<B> x, const double (&tail)[N]) {
+  V<B> square = b.mul(x, x);
+  return b.fma(b.mul(x, square), polynomial(b, square, tail), x);
+}
+
 // (exp(r) - 1 - r) / r^2 for |r| <= ln 2 / 2.
 template <class B> V<B> exp_tail(B& b, V<B> r) {
   static constexpr double kFloat[] = {0.50000000135747191,   0.16666666681744183,   0.041666463838650997,
@@ -96,17 +102,21 @@ template <class B> V<B> exp_normal(B& b, V<B> x) {
   return b.fma(tail, scale, scale);
 }
 
+// value * 2^n in two steps, as 2^n itself may be no normal number; only the second rounds.
+template <class B> V<B> times_power_of_two(B& b, V<B> value, V<B> n) {
+  V<B> shift = exponent_magic(b, value);
+  V<B> half = b.fma(n, b.constant(value, 0.5), shift);
+  V<B> rest = b.add(b.sub(n, b.sub(half, shift)), shift);
+  value = b.mul(value, power_of_two(b, b.bits_of(half)));
+  return b.mul(value, power_of_two(b, b.bits_of(rest)));
+}
+
 template <class B> V<B> exp(B& b, V<B> x) {
   bool wide = is_double(b, x);
   x = wide ? bounded(b, x, -746, 710) : bounded(b, x, -104, 89);
   ExpReduction<B> reduced = reduce_exp(b, x);
   V<B> value = b.add(b.fma(b.mul(reduced.r, reduced.r), exp_tail(b, reduced.r), reduced.r), b.constant(x, 1));
-  // In two steps, as 2^n itself may be no normal number; only the second rounds.
-  V<B> shift = exponent_magic(b, x);
-  V<B> half = b.fma(reduced.n, b.constant(x, 0.5), shift);
-  V<B> rest = b.add(b.sub(reduced.n, b.sub(half, shift)), shift);
-  value = b.mul(value, power_of_two(b, b.bits_of(half)));
-  return b.mul(value, power_of_two(b, b.bits_of(rest)));
+  return times_power_of_two(b, value, reduced.n);
 }
 
 // exp(sign * r) for |r| <= ln 2 / 2 to 1.5e-7, relative, times the power of two that a reduction left. The
@@ -179,18 +189,26 @@ template <class B> V<B> small_int_to_float(B& b, V<B> like, V<B> integer) {
   return b.sub(b.float_of(b.iadd(integer, b.bits_of(shift))), shift);
 }
 
-template <class B> V<B> log(B& b, V<B> x) {
+// x = 2^e m with m in [sqrt(1/2), sqrt(2)), of a finite x > 0.
+template <class B> struct LogReduction { V<B> e, m; };
+
+template <class B> LogReduction<B> reduce_log(B& b, V<B> x) {
   bool wide = is_double(b, x);
-  V<B> zero = b.constant(x, 0);
   V<B> denormal = b.fcmp(Cmp::Lt, x, b.constant(x, wide ? 0x1p-1022 : 0x1p-126));
   V<B> normal = b.select(denormal, b.mul(x, b.constant(x, 0x1p60)), x);
   V<B> bits = b.bits_of(normal);
-  // Exponent e such that x = 2^e m with m in [sqrt(1/2), sqrt(2)).
   int shift = wide ? 52 : 23;
   V<B> offset = b.isub(bits, b.integer(bits, wide ? 0x3fe6a09e667f3bcd : 0x3f3504f3));
   V<B> exponent = b.ashr(offset, b.integer(bits, shift));
   V<B> m = b.float_of(b.isub(bits, b.shl(exponent, b.integer(bits, shift))));
-  V<B> e = b.sub(small_int_to_float(b, x, exponent), b.select(denormal, b.constant(x, 60), zero));
+  V<B> scaled = b.select(denormal, b.constant(x, 60), b.constant(x, 0));
+  return {b.sub(small_int_to_float(b, x, exponent), scaled), m};
+}
+
+template <class B> V<B> log(B& b, V<B> x) {
+  bool wide = is_double(b, x);
+  V<B> zero = b.constant(x, 0);
+  auto [e, m] = reduce_log(b, x);
   V<B> f = b.sub(m, b.constant(x, 1));
   V<B> s = b.div(f, b.add(f, b.constant(x, 2)));
   V<B> z = b.mul(s, s);
@@ -332,4 +350,5 @@ template <class B> V<B> to_f32_by_odd(B& b, V<B> x) {
 } // namespace math
 } // namespace firn::scalar_ops
 
+#include "compiler/graph/scalar_hyperbolic.h"
 #include "compiler/graph/scalar_trigonometry.h"

@@ -1,16 +1,10 @@
-// The circular and hyperbolic functions and the power, built on scalar_math.h, which includes this file.
+// The circular functions and their inverses, built on scalar_math.h, which includes this file.
 //
 // Sine and cosine of f32 reduce every argument with 96 bits of 2/pi in integer arithmetic, so that huge ones
-// are as good as small ones. Functions that networks seldom use compute f32 in f64.
+// are as good as small ones. What f32 computes takes f32 alone, which is all that some CPUs have.
 #pragma once
 
 namespace firn::scalar_ops::math {
-
-// Computes f32 through f64.
-template <class B, class F> V<B> through_double(B& b, V<B> x, F function) {
-  if (is_double(b, x)) return function(x);
-  return b.resize_float(function(b.resize_float(x, 64)), 32);
-}
 
 // x = quadrant * pi/2 + r with |r| <= pi/4; the quadrant's low two bits count.
 template <class B> struct AngleReduction { V<B> quadrant, r; };
@@ -144,8 +138,8 @@ template <class B> V<B> tan(B& b, V<B> x) {
   return b.div(b.select(odd, c, s), b.select(odd, b.neg(s), c));
 }
 
-// atan of 0 <= x <= 1, in f64.
-template <class B> V<B> atan_core(B& b, V<B> x) {
+// atan of 0 <= x <= 1.
+template <class B> V<B> atan_core_double(B& b, V<B> x) {
   static constexpr double kTail[] = {-0.33333333333333331,  0.19999999999999804,   -0.1428571428565962,
                                      0.11111111105135144,   -0.090909087524907797, 0.076922963458330149,
                                      -0.066664243614049268, 0.058789229703096683,  -0.052304098866177415,
@@ -159,7 +153,24 @@ template <class B> V<B> atan_core(B& b, V<B> x) {
   return b.select(large, b.add(value, b.constant(x, kPi / 4)), value);
 }
 
-template <class B> V<B> atan2_double(B& b, V<B> y, V<B> x) {
+// In one piece: a reduced argument would have an error of its own.
+template <class B> V<B> atan_core_float(B& b, V<B> x) {
+  static constexpr double kTail[] = {-0.3333333308107324,   0.19999949321140859,  -0.14284003794715355,
+                                     0.11088261628593755,   -0.08931826776780907, 0.07031914248518614,
+                                     -0.048960514004002705, 0.02630500108910889,  -0.00914462975022381,
+                                     0.0014886919371535849};
+  return odd_function(b, x, kTail);
+}
+
+// pi/2 as a number of the type of `like` and what that lacks.
+template <class B> struct QuarterTurn {
+  V<B> high, low;
+  QuarterTurn(B& b, V<B> like)
+      : high(b.constant(like, is_double(b, like) ? kPi / 2 : 1.57079637050628662109375)),
+        low(b.constant(like, is_double(b, like) ? 6.1232339957367660e-17 : -4.37113900018624283e-8)) {}
+};
+
+template <class B> V<B> atan2(B& b, V<B> y, V<B> x) {
   V<B> ay = b.abs(y), ax = b.abs(x);
   V<B> steep = b.fcmp(Cmp::Gt, ay, ax);
   V<B> low = b.select(steep, ax, ay), high = b.select(steep, ay, ax);
@@ -167,106 +178,73 @@ template <class B> V<B> atan2_double(B& b, V<B> y, V<B> x) {
   V<B> ratio = b.div(low, high);
   ratio = b.select(b.fcmp(Cmp::Eq, high, zero), zero, ratio);                   // 0 / 0
   ratio = b.select(b.fcmp(Cmp::Eq, low, b.constant(x, kInfinity)), one, ratio); // infinity / infinity
-  V<B> angle = atan_core(b, ratio);
-  angle = b.select(steep, b.sub(b.constant(x, kPi / 2), angle), angle);
+  V<B> angle = is_double(b, x) ? atan_core_double(b, ratio) : atan_core_float(b, ratio);
+  // From the nearest axis, which is none, one or two quarter turns away.
   V<B> left = b.fcmp(Cmp::Lt, b.copysign(one, x), zero);
-  angle = b.select(left, b.sub(b.constant(x, kPi), angle), angle);
+  QuarterTurn<B> quarter(b, x);
+  V<B> turns = b.select(steep, one, b.select(left, b.constant(x, 2), zero));
+  angle = b.select(b.ixor(steep, left), b.neg(angle), angle);
+  angle = b.add(b.mul(turns, quarter.high), b.add(angle, b.mul(turns, quarter.low)));
   V<B> ordered = b.iand(b.fcmp(Cmp::Eq, x, x), b.fcmp(Cmp::Eq, y, y));
   return b.select(ordered, b.copysign(angle, y), b.constant(x, kNaN));
 }
 
-template <class B> V<B> atan2(B& b, V<B> y, V<B> x) {
-  if (is_double(b, x)) return atan2_double(b, y, x);
-  return b.resize_float(atan2_double(b, b.resize_float(y, 64), b.resize_float(x, 64)), 32);
+template <class B> V<B> atan(B& b, V<B> x) {
+  return atan2(b, x, b.constant(x, 1));
 }
 
-template <class B> V<B> atan(B& b, V<B> x) {
-  return through_double(b, x, [&](V<B> v) { return atan2_double(b, v, b.constant(v, 1)); });
-}
 // sqrt(1 - v^2), NaN beyond one.
 template <class B> V<B> complement(B& b, V<B> v) {
   V<B> one = b.constant(v, 1);
   return b.sqrt(b.mul(b.sub(one, v), b.add(one, v)));
 }
+
+// (asin(x) - x) / x^3 in z = x^2 for |x| <= 1/2, f32.
+template <class B> V<B> asin_tail(B& b, V<B> z) {
+  static constexpr double kTail[] = {0.16666666337430913, 0.07500094543497617,  0.04459940152843135,
+                                     0.03110066273653788, 0.017149238352314293, 0.03369084721244524};
+  return polynomial(b, z, kTail);
+}
+
+// Beyond 1/2, asin(a) = pi/2 - 2 asin(root) and acos(a) = 2 asin(root) with root = sqrt((1 - a) / 2). The
+// arc is asin(root) less the root; NaN beyond one.
+template <class B> struct HalfArc {
+  V<B> root, arc;
+  HalfArc(B& b, V<B> a) {
+    V<B> half = b.constant(a, 0.5), z = b.fma(b.neg(half), a, half);
+    root = b.sqrt(z);
+    V<B> lost = b.div(b.fma(b.neg(root), root, z), b.add(root, root)); // in rounding the root
+    lost = b.select(b.fcmp(Cmp::Eq, z, b.constant(a, 0)), z, lost);
+    arc = b.fma(b.mul(root, z), asin_tail(b, z), lost);
+  }
+};
+
+template <class B> V<B> asin_float(B& b, V<B> x) {
+  V<B> a = b.abs(x), z = b.mul(x, x);
+  V<B> small = b.fma(b.mul(a, z), asin_tail(b, z), a);
+  HalfArc<B> rest(b, a);
+  QuarterTurn<B> quarter(b, x);
+  V<B> large =
+      b.sub(b.sub(quarter.high, b.add(rest.root, rest.root)), b.sub(b.add(rest.arc, rest.arc), quarter.low));
+  return b.copysign(b.select(b.fcmp(Cmp::Gt, a, b.constant(x, 0.5)), large, small), x);
+}
+
+template <class B> V<B> acos_float(B& b, V<B> x) {
+  V<B> a = b.abs(x), z = b.mul(x, x);
+  QuarterTurn<B> quarter(b, x);
+  V<B> small = b.sub(quarter.high, b.sub(x, b.fma(b.neg(b.mul(x, z)), asin_tail(b, z), quarter.low)));
+  HalfArc<B> rest(b, a);
+  V<B> right = b.add(rest.root, rest.arc);
+  V<B> left = b.sub(quarter.high, b.add(rest.root, b.sub(rest.arc, quarter.low)));
+  V<B> large = b.select(b.fcmp(Cmp::Gt, x, b.constant(x, 0)), right, left);
+  return b.select(b.fcmp(Cmp::Gt, a, b.constant(x, 0.5)), b.add(large, large), small);
+}
+
 template <class B> V<B> asin(B& b, V<B> x) {
-  return through_double(b, x, [&](V<B> v) { return atan2_double(b, v, complement(b, v)); });
+  return is_double(b, x) ? atan2(b, x, complement(b, x)) : asin_float(b, x);
 }
 template <class B> V<B> acos(B& b, V<B> x) {
-  return through_double(b, x, [&](V<B> v) { return atan2_double(b, complement(b, v), v); });
-}
-
-// exp(x) / 2 where exp(x) alone may overflow: half of x is exact, x less ln 2 is not.
-template <class B> V<B> half_exp(B& b, V<B> x) {
-  V<B> half = b.constant(x, 0.5), root = exp(b, b.mul(x, half));
-  return b.mul(b.mul(root, half), root);
-}
-template <class B> V<B> sinh(B& b, V<B> x) {
-  return through_double(b, x, [&](V<B> v) {
-    V<B> a = b.abs(v), half = b.constant(v, 0.5);
-    V<B> e = expm1(b, a);
-    V<B> value = b.mul(half, b.add(e, b.div(e, b.add(e, b.constant(v, 1)))));
-    V<B> large = b.fcmp(Cmp::Gt, a, b.constant(v, 40));
-    return b.copysign(b.select(large, half_exp(b, a), value), v);
-  });
-}
-template <class B> V<B> cosh(B& b, V<B> x) {
-  return through_double(b, x, [&](V<B> v) {
-    V<B> a = b.abs(v), half = b.constant(v, 0.5);
-    V<B> e = exp(b, a);
-    V<B> value = b.mul(half, b.add(e, b.div(b.constant(v, 1), e)));
-    V<B> large = b.fcmp(Cmp::Gt, a, b.constant(v, 40));
-    return b.select(large, half_exp(b, a), value);
-  });
-}
-template <class B> V<B> asinh(B& b, V<B> x) {
-  return through_double(b, x, [&](V<B> v) {
-    V<B> a = b.abs(v), one = b.constant(v, 1);
-    V<B> square = b.mul(a, a);
-    V<B> value = log1p(b, b.add(a, b.div(square, b.add(one, b.sqrt(b.add(square, one))))));
-    V<B> large = b.fcmp(Cmp::Gt, a, b.constant(v, 1e8));
-    return b.copysign(b.select(large, b.add(log(b, a), b.constant(v, kLn2)), value), v);
-  });
-}
-template <class B> V<B> acosh(B& b, V<B> x) {
-  return through_double(b, x, [&](V<B> v) {
-    V<B> t = b.sub(v, b.constant(v, 1));
-    V<B> value = log1p(b, b.add(t, b.sqrt(b.fma(t, t, b.add(t, t)))));
-    V<B> large = b.fcmp(Cmp::Gt, v, b.constant(v, 1e8));
-    value = b.select(b.fcmp(Cmp::Lt, t, b.constant(v, 0)), b.constant(v, kNaN), value);
-    return b.select(large, b.add(log(b, v), b.constant(v, kLn2)), value);
-  });
-}
-template <class B> V<B> atanh(B& b, V<B> x) {
-  return through_double(b, x, [&](V<B> v) {
-    V<B> a = b.abs(v);
-    V<B> value = log1p(b, b.div(b.add(a, a), b.sub(b.constant(v, 1), a)));
-    return b.copysign(b.mul(b.constant(v, 0.5), value), v);
-  });
-}
-
-// IEEE 754's pow: exp(y log|x|) with the sign of odd integer powers and the values that hold even for NaN.
-template <class B> V<B> power_double(B& b, V<B> x, V<B> y) {
-  V<B> zero = b.constant(x, 0), one = b.constant(x, 1), infinity = b.constant(x, kInfinity);
-  V<B> a = b.abs(x);
-  V<B> value = exp(b, b.mul(y, log(b, a)));
-  V<B> is_integer = b.fcmp(Cmp::Eq, b.floor(y), y);
-  V<B> half = b.mul(y, b.constant(x, 0.5));
-  V<B> is_odd = b.iand(is_integer, b.fcmp(Cmp::Ne, b.floor(half), half));
-  V<B> negative = b.fcmp(Cmp::Lt, b.copysign(one, x), zero);
-  // Finite negative bases have only integer powers.
-  V<B> undefined = b.iand(b.iand(b.fcmp(Cmp::Lt, x, zero), b.fcmp(Cmp::Lt, a, infinity)),
-                          b.iand(b.fcmp(Cmp::Ne, b.floor(y), y), b.fcmp(Cmp::Lt, b.abs(y), infinity)));
-  value = b.select(b.iand(negative, is_odd), b.neg(value), value);
-  value = b.select(undefined, b.constant(x, kNaN), value);
-  // |x| = 1 with y infinite, x = 1 and y = 0 give 1 whatever the other is.
-  V<B> unit = b.iand(b.fcmp(Cmp::Eq, a, one), b.fcmp(Cmp::Eq, b.abs(y), infinity));
-  unit = b.ior(unit, b.ior(b.fcmp(Cmp::Eq, x, one), b.fcmp(Cmp::Eq, y, zero)));
-  return b.select(unit, one, value);
-}
-
-template <class B> V<B> power(B& b, V<B> x, V<B> y) {
-  if (is_double(b, x)) return power_double(b, x, y);
-  return b.resize_float(power_double(b, b.resize_float(x, 64), b.resize_float(y, 64)), 32);
+  return is_double(b, x) ? atan2(b, complement(b, x), x) : acos_float(b, x);
 }
 
 } // namespace firn::scalar_ops::math
