@@ -121,11 +121,7 @@ Value GraphBuilder::reduce(Opcode reducer, Value operand, std::vector<int64_t> d
 
 Value GraphBuilder::reduce_window(Opcode reducer, Value operand, Window window) {
   Value initial = constant(reducer_identity(reducer, operand.dtype()));
-  std::vector<Dim> dims;
-  for (int i = 0; i < operand.rank(); ++i)
-    dims.emplace_back(window.dims[static_cast<size_t>(i)].output_size(operand.dim(i)));
-  Instruction* made = make_typed(Opcode::ReduceWindow, {operand, initial},
-                                 {Type::tensor(operand.dtype(), dims)}, {{"window", std::move(window)}});
+  Instruction* made = make(Opcode::ReduceWindow, {operand, initial}, {{"window", std::move(window)}});
   add_reducer(made, reducer, operand.dtype());
   return made->result();
 }
