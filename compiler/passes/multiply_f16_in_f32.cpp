@@ -5,11 +5,11 @@
 //                                            %c = dot %a, %b : f32[128,64]
 //                                            %d = convert %c : f16[128,64]
 //
-// Sums of f16 are f32 on every CPU. Where both factors are read as f16, each product of a tile waits for a
-// conversion of its row's factor; widened where it is computed, a value is converted once. Every value still
-// is one that f16 holds. Where rows are few, so that a product takes as long as its weights take to come,
-// these stay as they are, if the CPU converts f16 at all, and so do products of two values that are
-// computed.
+// Where ops round their results to f16, their sums are f32 still. Where both factors are read as f16, each
+// product of a tile waits for a conversion of its row's factor; widened where it is computed, a value is
+// converted once. Every value still is one that f16 holds. Where rows are few, so that a product takes as
+// long as its weights take to come, these stay as they are, if the CPU converts f16 at all, and so do
+// products of two values that are computed.
 //
 // - Requires: weights are constants; behind simplify-algebra, which takes a value that is widened and
 //   narrowed again for the value.

@@ -18,6 +18,8 @@ constexpr PassStep kSteps[] = {
     {kCleanup, false, "inlined branches bring their own shape arithmetic"},
     {"move-quantization,tabulate-bytes,recover-integer-contractions,compress-weights,keep-narrow-weights",
      true, "while every value stands beside its zero point and its scale"},
+    {"widen-narrow-floats,eliminate-nops,eliminate-dead-code", true,
+     "behind quantised values, whose scales have types that count; every pattern of f32 is looked for then"},
     {"recover-composites", false,
      "before anything moves transposes or scales into the decompositions it looks for"},
     {"sink-transposes", false, "cancelled transposes let scales and biases stand next to their convolutions"},

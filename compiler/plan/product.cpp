@@ -1,6 +1,8 @@
 // The types of contractions and their products.
 #include "compiler/plan/product.h"
 
+#include "compiler/graph/scalar_ops.h"
+
 namespace firn::plan {
 namespace {
 
@@ -35,8 +37,10 @@ std::string to_string(const Product& product) {
 
 std::optional<DType> accumulator_of(DType lhs, DType rhs, DType result) {
   if (sums_in_f32(lhs) && lhs == rhs && sums_in_f32(result)) return DType::F32;
-  // Weights of bytes, words of i4 or bf16 are widened where they are multiplied.
-  auto widens = [](DType dtype) { return is_byte(dtype) || dtype == DType::I4 || dtype == DType::BF16; };
+  // Weights of bytes, words of i4 or narrow floats are widened where they are multiplied.
+  auto widens = [](DType dtype) {
+    return is_byte(dtype) || dtype == DType::I4 || scalar_ops::is_narrow_float(dtype);
+  };
   if (((lhs == DType::F32 && widens(rhs)) || (widens(lhs) && rhs == DType::F32)) && result == DType::F32)
     return DType::F32;
   if (is_word_or_narrower(lhs) && is_word_or_narrower(rhs) && result == DType::I32) return DType::I32;
