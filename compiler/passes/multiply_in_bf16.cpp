@@ -9,7 +9,8 @@
 // as its weights take to come from memory, the weights alone are: they are widened in registers, and the
 // activations keep their digits. Other products stay as they are. Norms, softmax and sums stay in f32, and
 // so do products of two values that are computed, depthwise convolutions, and convolutions of few channels
-// where no tile matrices take the steps of a window as one row.
+// where no tile matrices take the steps of a window as one row. Convolutions that Winograd's algorithm
+// computes in less time than pairs of bf16 take stay in f32 too.
 //
 // - Requires: scales are folded into weights, and these are constants.
 // - Establishes: nothing that later passes rely on.
@@ -18,6 +19,7 @@
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
 #include "compiler/plan/choose_matrices.h"
+#include "compiler/plan/winograd_in_f32.h"
 
 #include <map>
 
@@ -32,9 +34,12 @@ public:
 
   bool run() {
     bool changed = false;
+    plan::PlanOptions planning{*options_.target, options_.optimize_size, options_.strict_math,
+                               options_.winograd};
+    std::set<const Instruction*> wide = plan::faster_by_winograd(region_, planning);
     for (Instruction* instruction : region_.snapshot()) {
       int weights = weights_of(*instruction);
-      if (weights < 0) continue;
+      if (weights < 0 || wide.count(instruction)) continue;
       bool few_rows = has_few_rows(*instruction, weights), pairs = !few_rows;
       if (pairs && !plan::gains_by_bf16(*instruction, weights, *options_.target)) continue;
       if (!options_.take_rewrite()) continue;

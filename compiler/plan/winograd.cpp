@@ -173,15 +173,16 @@ private:
   double least_alone_ = INFINITY;
 };
 
-std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution, const Type& result,
-                                                  const TargetInfo& target) {
+std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution, const Type& input,
+                                                  const Type& result, const TargetInfo& target) {
   WinogradGeometry plan;
-  const Type &input = convolution.operand(0).type(), &filter = convolution.operand(1).type();
+  const Type& filter = convolution.operand(1).type();
   const std::vector<WindowDim>& window = convolution.attributes().window().dims;
   bool supported = window.size() >= 1 && window.size() <= 2 && input.dims[1].is_static() &&
                    convolution.type().dims[1].is_static() && filter.is_static() &&
                    target.vector_bits >= 128 && convolution.attributes().integer("groups", 1) == 1;
-  for (const Type* type : {&input, &filter, &result}) supported &= type->dtype == DType::F32;
+  for (const Type* type : {&input, &filter}) supported &= type->dtype == DType::F32;
+  supported &= result.dtype == DType::F32 || result.dtype == DType::BF16; // as it is stored
   if (!supported || convolution.type().dtype != DType::F32 || result.at_bound().num_elements() == 0)
     return std::nullopt;
   for (const WindowDim& dim : window)
@@ -264,8 +265,9 @@ WinogradPlan WinogradGeometry::plan() const {
 
 std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
   std::vector<WinogradGeometry> plans;
-  std::optional<WinogradGeometry> geometry =
-      describe_geometry(request.convolution, request.result, request.target);
+  std::optional<WinogradGeometry> geometry = describe_geometry(
+      request.convolution, request.input ? *request.input : request.convolution.operand(0).type(),
+      request.result, request.target);
   if (!geometry) return plans;
   const std::vector<WindowDim>& window = request.convolution.attributes().window().dims;
   int taps_high = window.size() == 2 ? static_cast<int>(window[0].size) : 1,

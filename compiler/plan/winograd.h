@@ -74,14 +74,16 @@ struct WinogradRequest {
   const Instruction& convolution;
   const Type& result; // as laid out
   const TargetInfo& target;
-  int64_t model_weight_bytes; // of all layers, which pass through the caches between two runs of this one
-  const WinogradPlan* given;  // the sizes, and tile and batch if it has them; may be null
-  int threads = 1;            // that share the work
-  int panel = 0;              // of the packed filters; 0: as many vectors as the tile has
+  int64_t model_weight_bytes;  // of all layers, which pass through the caches between two runs of this one
+  const WinogradPlan* given;   // the sizes, and tile and batch if it has them; may be null
+  int threads = 1;             // that share the work
+  int panel = 0;               // of the packed filters; 0: as many vectors as the tile has
+  const Type* input = nullptr; // as it will be laid out; null: as it is
 };
 
 // One for every size of the transform, fastest first by the count of cycles; none if Winograd's algorithm
-// does not apply (it wants stride 1, taps of 1, 3 or 5, blocked channels, f32).
+// does not apply: it wants stride 1, taps of 1, 3 or 5, blocked channels, and f32, but for results, which may
+// be stored as bf16.
 std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request);
 
 // What a plan is for the convolution `computed`; nothing if the algorithm does not apply, or not in those

@@ -1,5 +1,6 @@
 // Winograd's matrices and the guard on their accuracy, by themselves.
 #include "compiler/lower/convolution/winograd.h"
+#include "tests/codegen/model_object.h"
 #include "tests/lower/lowered_program.h"
 
 #include <catch2/catch.hpp>
@@ -56,5 +57,28 @@ TEST_CASE("filters of 16-bit floats are no filters for Winograd's algorithm", "[
                                      " %r = convolution %x, %w {window = " + window +
                                      ", groups = 1} : " + result,
                                  result, {.tolerance = 1e-2});
+    }
+}
+
+TEST_CASE("Winograd's algorithm stores what it computes in f32 as bf16", "[lower]") {
+  for (const char* cpu : {"x86-64", "x86-64-v3", "native"})
+    for (const char* spatial : {"9,11", "4,5", "17,3"}) {
+      std::string block =
+                      "{0,1,2,3:1x" + std::to_string(firn::test::target_of("", cpu).channel_block()) + "}",
+                  x = "f32[2,32," + std::string(spatial) + "]", y = "[2,19," + std::string(spatial) + "]";
+      std::string text =
+          "module @m { func @main(%x: " + x + ") -> (bf16" + y +
+          ") { %w = " + firn::test::random_constant(19 * 32 * 9, 6) +
+          " : f32[19,32,3,3] %b = copy %x : " + x + block +
+          " %f = fusion %b, %w {kind = contraction, plan = \"winograd 4x4\"} region (%p: " + x + block +
+          ", %q: f32[19,32,3,3]) { %c = convolution %p, %q {window = 3x3 pad 1_1x1_1, "
+          "groups = 1} : f32" +
+          y + block + " %n = convert %c {to = bf16} : bf16" + y + block + " return %n } : bf16" + y + block +
+          " %r = copy %f : bf16" + y + " return %r } }";
+      bool found = false;
+      for (const auto& kernel : firn::test::lower_text(text, cpu).kernels)
+        found |= kernel->algorithm.find("winograd") != std::string::npos;
+      CHECK(found);
+      firn::test::expect_lowered_module(text, {.tolerance = 5e-3, .cpus = {cpu}});
     }
 }
