@@ -190,6 +190,9 @@ TEST_CASE("symbolic dims are computed as expressions") {
   CHECK(infer("%x: f32[n,3,h,h], %f: f32[8,3,3,3]",
               "%r = convolution %x, %f {window = 3x3 pad 1_1x1_1 stride 2x2} : f32[]",
               symbols) == "f32[n,8,(h + 1) floordiv 2,(h + 1) floordiv 2]");
+  // The filter does not fit every n.
+  CHECK(infer("%x: f32[1,3,n,h], %f: f32[8,3,3,3]", "%r = convolution %x, %f {window = 3x3} : f32[]",
+              symbols) == "f32[1,8,max(0, n - 2),h - 2]");
   CHECK(infer("%x: f32[n,h], %z: f32[]",
               "%r = pad %x, %z {low = [0, 1], high = [0, 2], interior = [0, 0]} : f32[]",
               symbols) == "f32[n,h + 3]");

@@ -16,7 +16,7 @@ namespace {
 using namespace firn;
 
 constexpr double kTolerance = 1e-5;     // of the largest expected element: sums are reordered
-constexpr double kHalfTolerance = 2e-3; // f16 results: one rounding more or less
+constexpr double kHalfTolerance = 5e-3; // f16 results: as written, each op on the way rounds to f16 too
 
 int fail(const std::string& folder, const std::string& message) {
   std::printf("%s: %s\n", folder.c_str(), message.c_str());
