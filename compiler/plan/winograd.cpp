@@ -218,6 +218,23 @@ std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution
   return plan;
 }
 
+// Batches of images of one size are of whole images, or of equal parts of one, so that every run has them
+// evenly and the place of a tile is linear in its number: the result may lie over an operand then. For images
+// that vary each run has its own size.
+void set_batches(WinogradGeometry& plan) {
+  IntExpr image = plan.actual.tiles_high * plan.actual.tiles_wide;
+  bool is_fixed = plan.varies && image.is_constant() && image.value() > 0;
+  if (is_fixed) {
+    int64_t tiles = image.value(), parts = (tiles + plan.batch - 1) / plan.batch;
+    plan.batch = plan.batch < tiles ? (tiles + parts - 1) / parts : plan.batch / tiles * tiles;
+  }
+  plan.batches = (plan.tiles + plan.batch - 1) / plan.batch;
+  IntExpr batches = ceil_div(plan.actual.tiles, plan.batch);
+  plan.actual.batch =
+      plan.varies && !is_fixed ? ceil_div(plan.actual.tiles, at_least_one(batches)) : plan.batch;
+  plan.actual.batches = ceil_div(plan.actual.tiles, at_least_one(plan.actual.batch));
+}
+
 } // namespace
 
 ContractionShape WinogradGeometry::products() const {
@@ -292,10 +309,7 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
       if (!is_complete) plan.tiles = usual_tiles(plan);
       BatchChoice(plan, request).choose();
       plan.tiles = most_tiles;
-      plan.batches = (plan.tiles + plan.batch - 1) / plan.batch;
-      IntExpr batches = ceil_div(plan.actual.tiles, plan.batch);
-      plan.actual.batch = plan.varies ? ceil_div(plan.actual.tiles, at_least_one(batches)) : plan.batch;
-      plan.actual.batches = ceil_div(plan.actual.tiles, at_least_one(plan.actual.batch));
+      set_batches(plan);
       plans.push_back(std::move(plan));
     }
   std::sort(plans.begin(), plans.end(),
