@@ -395,7 +395,8 @@ Builder::while_loop(std::vector<Register> initial,
 IntExpr Builder::set_parallel(const IntExpr& count, std::string name) {
   FIRN_CHECK(!kernel_.parallel, "a kernel has one parallel loop");
   FIRN_CHECK(count.upper_bound() >= 1, "a parallel loop needs at least one iteration");
-  kernel_.parallel_count = count;
+  // A product of extents that vary does not show that it is never negative.
+  kernel_.parallel_count = count.lower_bound() < 0 ? max(count, 0) : count;
   if (count == IntExpr(1)) return 0;
   kernel_.parallel = std::make_shared<const Symbol>(Symbol{std::move(name), 0, count.upper_bound() - 1});
   return IntExpr::symbol(kernel_.parallel);

@@ -71,6 +71,15 @@ TEST_CASE("concatenations along rows that may be none", "[extents]") {
       {.extents = values_of("n", {0, 1, 5, 2})});
 }
 
+// The number of elements, n * n - n, does not look as if it were never negative.
+TEST_CASE("concatenations over a product of extents", "[extents]") {
+  expect_everywhere(
+      module_of({"n in [1, 5]"}, "%x: f32[n,3,n - 1], %y: f32[n,2,n - 1]",
+                "    %z = negate %x : f32[n,3,n - 1]\n    %r = concatenate %z, %y {dim = 1} : f32[n,5,n - 1]",
+                "f32[n,5,n - 1]"),
+      {.extents = values_of("n", {1, 5, 2})});
+}
+
 TEST_CASE("concatenations follow extents", "[extents]") {
   auto values = values_of_both();
   expect_everywhere(module_of(kSymbols, "%x: f32[n,m], %y: f32[n,3], %z: f32[n,m]",

@@ -80,7 +80,6 @@ public:
     } else {
       IntExpr tiles = 0;
       for (const Segment& segment : segments_) tiles = tiles + segment.count;
-      tiles = max(tiles, 0); // where rows vary expressions do not show it
       IntExpr p = b_.set_parallel(tiles);
       TilePosition position;
       position.outer.assign(spec_.shape.outer.size(), IntExpr(0));
