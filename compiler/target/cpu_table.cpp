@@ -21,14 +21,21 @@ std::span<const CpuRow> cpu_table() {
       {"skylake", x86, x86_linux, 256, 4, 2, 32, 256, 8192, 32, 18, 8},
       {"skylake-avx512", x86, x86_linux, 512, 4, 2, 32, 1024, 22528, 48, 16, 8},
       {"cascadelake", x86, x86_linux, 512, 4, 2, 32, 1024, 22528, 48, 16, 8},
+      {"cooperlake", x86, x86_linux, 512, 4, 2, 32, 1024, 22528, 48, 16, 8},
       {"icelake-client", x86, x86_linux, 512, 4, 1, 48, 512, 8192, 48, 20, 8},
       {"icelake-server", x86, x86_linux, 512, 4, 2, 48, 1280, 32768, 48, 16, 8},
       {"tigerlake", x86, x86_linux, 512, 4, 1, 48, 1280, 12288, 48, 20, 8},
+      {"rocketlake", x86, x86_linux, 512, 4, 1, 48, 512, 16384, 48, 20, 8},
       {"alderlake", x86, x86_linux, 256, 4, 2, 48, 1280, 30720, 48, 20, 10},
       {"raptorlake", x86, x86_linux, 256, 4, 2, 48, 2048, 36864, 48, 20, 10},
+      {"meteorlake", x86, x86_linux, 256, 4, 2, 48, 2048, 24576, 48, 20, 10},
+      {"arrowlake", x86, x86_linux, 256, 4, 2, 48, 3072, 36864, 48, 20, 10},
+      {"arrowlake-s", x86, x86_linux, 256, 4, 2, 48, 3072, 36864, 48, 20, 10},
+      {"lunarlake", x86, x86_linux, 256, 4, 2, 48, 2560, 12288, 48, 20, 10},
       {"sapphirerapids", x86, x86_linux, 512, 4, 2, 48, 2048, 32768, 48, 9, 8, true},
       {"emeraldrapids", x86, x86_linux, 512, 4, 2, 48, 2048, 32768, 48, 9, 8, true},
       {"graniterapids", x86, x86_linux, 512, 4, 2, 48, 2048, 65536, 48, 9, 8, true},
+      {"graniterapids-d", x86, x86_linux, 512, 4, 2, 48, 2048, 65536, 48, 9, 8, true},
       {"znver1", x86, x86_linux, 128, 5, 2, 32, 512, 8192, 32, 20, 8},
       {"znver2", x86, x86_linux, 256, 5, 2, 32, 512, 16384, 32, 24, 8},
       {"znver3", x86, x86_linux, 256, 4, 2, 32, 512, 32768, 32, 26, 8},
@@ -88,6 +95,12 @@ std::span<const CpuFeature> cpu_features(Arch arch) {
   if (arch == Arch::AArch64) return arm64;
   if (arch == Arch::Arm) return arm;
   return {};
+}
+
+std::span<const TellingFeature> telling_features() {
+  static constexpr TellingFeature rows[] = {
+      {"amx-complex", "graniterapids-d"}, {"amx-fp16", "graniterapids"}, {"amx-int8", "sapphirerapids"}};
+  return rows;
 }
 
 std::span<const NamedFeatures> named_features() {

@@ -32,6 +32,13 @@ struct CpuFeature {
 };
 std::span<const CpuFeature> cpu_features(Arch arch);
 
+// x86 features that tell a CPU better than its model number, which virtual machines hide or change: the
+// oldest CPU that has each, the newest first.
+struct TellingFeature {
+  std::string_view feature, cpu;
+};
+std::span<const TellingFeature> telling_features();
+
 // Features worth naming in -mattr, by what they make faster or smaller.
 struct NamedFeatures {
   std::string_view architecture;              // as triples begin

@@ -66,6 +66,18 @@ std::string host_features() {
   return text;
 }
 
+// LLVM goes by the model number; a CPU that has more than that model is another one.
+std::string host_cpu(const llvm::Target& target, const std::string& triple) {
+  std::string name = llvm::sys::getHostCPUName().str();
+  auto here = llvm::sys::getHostCPUFeatures();
+  std::unique_ptr<llvm::MCSubtargetInfo> named(target.createMCSubtargetInfo(triple, name, ""));
+  for (const TellingFeature& telling : telling_features()) {
+    std::string feature(telling.feature);
+    if (here.lookup(feature) && !named->checkFeatures("+" + feature)) return std::string(telling.cpu);
+  }
+  return name;
+}
+
 void set_x86_facts(TargetInfo& machine, const FeatureSet& features, const CpuRow* row) {
   auto has = [&](const char* feature) { return features.has(feature); };
   bool avx512 = has("avx512f"), wide = avx512 && has("evex512");
@@ -208,7 +220,7 @@ Expected<TargetInfo> find_target(std::string_view triple, std::string_view cpu, 
     if (host_triple.getArch() != chosen.getArch()) {
       return usage_error("cpu 'native' needs a target of the host's architecture, not " + machine.triple);
     }
-    machine.cpu = llvm::sys::getHostCPUName().str();
+    machine.cpu = host_cpu(*target, machine.triple);
     base = host_features();
   }
   std::unique_ptr<llvm::MCSubtargetInfo> plain(target->createMCSubtargetInfo(machine.triple, "", ""));
