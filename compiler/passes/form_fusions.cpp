@@ -267,6 +267,25 @@ private:
     return best;
   }
 
+  // Whether the producer is where another contraction's results are narrower than its sums: it stores them so.
+  bool ends_other_epilogue(const Instruction& producer) const {
+    if (!producer.is(Opcode::Convert)) return false;
+    int bits = bit_width(producer.type().dtype);
+    for (const Instruction* at = &producer; position_.count(at) && !fused_.count(at);) {
+      if (sums_products(*at)) return bits < bit_width(at->type().dtype);
+      const Instruction* next = nullptr; // the one operand that is no constant and as large
+      for (Value operand : at->operands())
+        if (!operand.def->is(Opcode::BroadcastInDim) && !operand.def->is(Opcode::Constant))
+          next = next ? at : operand.def;
+      bool leads_on = next && next != at && is_elementwise(at->opcode()) && next->num_results() == 1 &&
+                      next->num_uses(0) == 1 && same_dims(next->type(), producer.type()) &&
+                      next->type().layout == producer.type().layout;
+      if (!leads_on) return false;
+      at = next;
+    }
+    return false;
+  }
+
   // Whether the group with that producer computes no more elements of costly ops than there are, and all of
   // its code stays within bounds: slices and transposes ask for elements at several places.
   bool is_computed_once_with(Instruction& producer, const Group& group) const {
@@ -320,6 +339,7 @@ private:
         if (!takes_inputs && is_operand_of(*first, *producer)) continue; // it reads them from memory
         // Sums in registers leave none for loops over what is gathered where extents vary.
         if (!takes_inputs && producer->is(Opcode::Gather) && !producer->type().is_static()) continue;
+        if (sums_products(*first) && ends_other_epilogue(*producer)) continue;
         Role role = role_of(*producer, repeated || enlarges);
         if (role == Role::None || (role == Role::Producer && is_used_outside(*producer, inside, root)) ||
             !is_computed_once_with(*producer, group))

@@ -85,8 +85,11 @@ struct ContractionShape {
 struct Tiling {
   TileShape tile; // of full tiles; edges use fewer rows or vectors
   bool columns_outermost = true;
-  double cycles = 0;       // estimate for the whole contraction, its operands near
-  int parts = 1;           // of the reduction, one after the other over all tiles, so that operands stay near
+  double cycles = 0; // estimate for the whole contraction, its operands near
+  int parts = 1;     // of the reduction, one after the other over all tiles, so that operands stay near
+  // Of sums that reach the epilogue by way of memory: blocks of the reduction, each of which so many tiles
+  // take before the next, so that its columns stay near; the epilogue takes all of these tiles.
+  int sum_tiles = 1, k_blocks = 1;
   int64_t row_block = 0;   // rows that pass all columns before the next ones do; 0: all of them
   int64_t shares = 1;      // columns outermost: items into which a group's walk over the rest is cut
   bool compact = false;    // small code before speed: nothing unrolled

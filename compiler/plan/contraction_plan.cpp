@@ -39,6 +39,8 @@ void set_tiling(ContractionPlan& plan, const ContractionShape& shape, const Targ
   given.compact = plan.tiling.compact;
   Tiling tiling = choose_tiling(given, target, &plan.tiling.tile);
   tiling.columns_outermost = plan.tiling.columns_outermost;
+  tiling.sum_tiles = plan.tiling.sum_tiles;
+  tiling.k_blocks = plan.tiling.k_blocks;
   tiling.parts = plan.tiling.parts;
   tiling.row_block = plan.tiling.row_block;
   tiling.shares = plan.tiling.shares;
@@ -52,7 +54,7 @@ std::string check_tiling(const Tiling& tiling, const ContractionShape& shape) {
     return "a tile takes an even part of its panel";
   if (!tiling.columns_outermost && shape.vector_outer_dims > 0)
     return "columns are outermost where batches or groups have their own";
-  return "";
+  return check_sum_tiles(tiling, shape);
 }
 
 class ContractionPlanning {
@@ -133,6 +135,10 @@ private:
     return lacks.empty() ? check_tile_block(shape, plan.tiling.tile) : lacks;
   }
 
+  void choose_sums(ContractionPlan& plan, const ContractionShape& shape) const {
+    if (plan.product.kind == ProductKind::TileMatrix) choose_sum_tiles(plan.tiling, shape, target_);
+  }
+
   void take_form(ContractionShape& shape) const {
     if (!form()) return;
     shape.panel = form()->tiling.tile.panel_vectors();
@@ -165,6 +171,7 @@ private:
     if (plan.packs_rows) return "a dot's rows are read where they lie";
     if (chooses && vector_constant) choose_blocks(plan.tiling, *g, target_, context_.options.threads, form());
     if (chooses) share_out(plan.tiling, g->shape, target_, context_.options.threads, /*may_cut_rows=*/true);
+    if (chooses) choose_sums(plan, g->shape);
     std::string wrong = check_tiling(plan.tiling, g->shape);
     if (wrong.empty()) wrong = check_shares(plan.tiling, g->shape, /*may_cut_rows=*/true);
     if (!wrong.empty()) return wrong;
@@ -236,6 +243,7 @@ private:
     if (plan.lhs_columns || plan.unpacked) return "a convolution's filters are packed columns";
     if (chooses && !context_.by_lines)
       share_out(plan.tiling, g->shape, target_, context_.options.threads, !g->splits_rows());
+    if (chooses) choose_sums(plan, g->shape);
     if (plan.tiling.shares > 1 && context_.by_lines) return "members of a chain are cut with it";
     std::string wrong = check_tiling(plan.tiling, g->shape);
     return wrong.empty() ? check_shares(plan.tiling, g->shape, !g->splits_rows()) : wrong;

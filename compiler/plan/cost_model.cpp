@@ -47,17 +47,16 @@ double rows_of(const Instruction& contraction) {
   return results / std::max(1.0, columns);
 }
 
-// Cycles of one step of one sum in tile matrices. Columns whose steps do not stay in the first cache level
-// come from the second for every few tiles of rows, as many as there are registers for.
+// Cycles of one step of one sum in tile matrices, each operand loaded for two products. Where columns do not
+// stay in the first cache level, one of both comes from the second.
 double tile_matrix_cycles(const Instruction& contraction, const Product& product, const TargetInfo& target) {
   using Facts = TileMatrixFacts;
-  constexpr double kMostTiles = 3, kGroups = 16;
+  constexpr double kProducts = 2, kGroups = 16;
   double rows = std::clamp<double>(rows_of(contraction), 1, Facts::kRows),
-         tiles = std::clamp(rows_of(contraction) / Facts::kRows, 1.0, kMostTiles),
          panel = products(contraction) / product.k_group() * Facts::kRowBytes,
-         cycles = rows * Facts::kRowCycles + Facts::kProductCycles;
+         cycles = rows * Facts::kRowCycles + Facts::kLoadCycles;
   if (panel > cache_share::kWorkingSet * static_cast<double>(target.l1_bytes))
-    cycles = std::max(cycles, kGroups * Facts::kRowBytes / Facts::kL2BytesPerCycle / tiles);
+    cycles += kGroups * Facts::kRowBytes / kProducts / Facts::kL2BytesPerCycle;
   return cycles / (rows * target.lanes(32) * kGroups * product.k_group());
 }
 

@@ -16,6 +16,7 @@ inline constexpr double kScores = 0.6;      // of the first level: a tile's scor
 inline constexpr double kWeights = 0.6;     // of the second level: weights that a run finds where they were
 inline constexpr double kScratch = 0.5;     // what a kernel's stages hand on, inputs and weights passing
 inline constexpr double kBatch = 0.4;       // the same of a batch of Winograd's: its filters pass every time
+inline constexpr double kTileSums = 0.34;   // of the first level: sums of tile matrices before their epilogue
 inline constexpr double kRowBlock = 0.375;  // rows beside two groups of columns and their results
 inline constexpr double kColumnGroup = 0.2; // each of those groups
 inline constexpr double kHandedOn = 0.25;   // a map that the next kernel still finds

@@ -14,6 +14,8 @@ using Facts = TileMatrixFacts;
 constexpr int kGroupBytes = 4;
 // Of every vector of sums: it is stored, loaded again, and its result stored.
 constexpr double kStoreCycles = 4;
+// Of one that is stored and loaded once more.
+constexpr double kPassCycles = 1.5;
 // Of the loops around a block.
 constexpr double kBlockCycles = 30;
 
@@ -41,14 +43,39 @@ double products_of(const ContractionShape& shape) {
   return steps;
 }
 
-// One block of sums.
-double block_cycles(const ContractionShape& shape, const TileBlock& block, int rows, int wide, bool streams) {
+// One block of sums, whose reduction takes so many blocks; `streams`: its columns come from the second cache
+// level.
+double block_cycles(const ContractionShape& shape, const TileBlock& block, int rows, int wide, bool streams,
+                    int64_t k_blocks) {
   int high = block.tiles_for(rows);
-  double compute = high * wide * (block.rows * Facts::kRowCycles + Facts::kProductCycles);
+  double compute = high * wide * block.rows * Facts::kRowCycles + (high + wide) * Facts::kLoadCycles;
+  compute = std::max(compute, Facts::kLatency);
   double loads = (high * block.rows + wide * block.groups) / Facts::kRowsPerCycle;
-  double stream = streams ? wide * block.groups * Facts::kRowBytes / Facts::kL2BytesPerCycle : 0;
-  return products_of(shape) / block.groups * std::max({compute, loads, stream}) + rows * wide * kStoreCycles +
-         kBlockCycles;
+  double streamed = streams ? wide * block.groups * Facts::kRowBytes : 0;
+  // Sums leave and come again, and their next products wait for it.
+  double again = static_cast<double>(k_blocks - 1) * (rows * wide * kPassCycles + Facts::kLatency);
+  return products_of(shape) / block.groups * (std::max(compute, loads) + streamed / Facts::kL2BytesPerCycle) +
+         rows * wide * kStoreCycles + again + kBlockCycles;
+}
+
+double l1_share(const TargetInfo& target, double share) {
+  return static_cast<double>(share_of(target.l1_bytes, share));
+}
+
+// Bytes of the columns of a tile.
+double panel_bytes(const ContractionShape& shape, int wide) {
+  return products_of(shape) * wide * Facts::kRowBytes;
+}
+
+// Blocks of the reduction whose columns stay near while rows pass; 1 where its loops have none so small.
+int64_t choose_k_blocks(const ContractionShape& shape, int wide, const TargetInfo& target) {
+  const ReductionLoop& loop = shape.k[k_block_level(shape)];
+  if (shape.compact || loop.kind != ReductionLoop::Kind::Rolled || loop.block > 0) return 1;
+  int64_t most = share_of(target.l1_bytes, cache_share::kScratch),
+          blocks = ceil_of(static_cast<int64_t>(panel_bytes(shape, wide)), most);
+  if (panel_bytes(shape, wide) <= l1_share(target, cache_share::kWorkingSet) || blocks > loop.extent)
+    return 1;
+  return ceil_of(loop.extent, k_block_steps(shape, blocks)); // none without steps
 }
 
 } // namespace
@@ -60,6 +87,18 @@ TileBlock tile_block(const ContractionShape& shape, const TileShape& tile) {
   block.rows = static_cast<int>(std::min(shape.m, ceil_of(tile.rows, block.high)));
   block.groups = groups_of(shape);
   return block;
+}
+
+size_t k_block_level(const ContractionShape& shape) {
+  size_t level = 0;
+  while (level + 1 < shape.k.size() && shape.k[level].extent == 1) ++level;
+  return level;
+}
+
+int64_t k_block_steps(const ContractionShape& shape, int64_t blocks) {
+  size_t level = k_block_level(shape);
+  int64_t whole = level + 1 == shape.k.size() ? groups_of(shape) : 1;
+  return ceil_of(ceil_of(shape.k[level].extent, whole), blocks) * whole;
 }
 
 std::string check_tile_block(const ContractionShape& shape, const TileShape& tile) {
@@ -93,21 +132,65 @@ TileShape choose_tile_block(const ContractionShape& shape, const TargetInfo& tar
 double tile_block_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target) {
   TileBlock block = tile_block(shape, tile);
   ColumnGroups groups = column_groups(shape.n, tile);
-  auto column_cost = [&](int wide) {
-    // A panel stays near for the next rows; where there are none, all of them pass.
-    double panel = products_of(shape) * wide * Facts::kRowBytes,
-           passing = shape.m > tile.rows ? panel : static_cast<double>(shape.vector_bytes);
-    bool streams = passing > cache_share::kWorkingSet * static_cast<double>(target.l1_bytes);
-    auto rest = static_cast<int>(shape.m % tile.rows);
-    double cycles =
-        static_cast<double>(shape.m / tile.rows) * block_cycles(shape, block, tile.rows, wide, streams);
-    return rest > 0 ? cycles + block_cycles(shape, block, rest, wide, streams) : cycles;
+  double room = l1_share(target, cache_share::kWorkingSet);
+  auto rest = static_cast<int>(shape.m % tile.rows);
+  // All columns; of each group `passing` bytes of rows come from the second cache level.
+  auto all_columns = [&](double passing, bool streams, int64_t k_blocks) {
+    auto group = [&](int wide) {
+      double cycles = static_cast<double>(shape.m / tile.rows) *
+                      block_cycles(shape, block, tile.rows, wide, streams, k_blocks);
+      if (rest > 0) cycles += block_cycles(shape, block, rest, wide, streams, k_blocks);
+      return cycles + passing / Facts::kL2BytesPerCycle;
+    };
+    double cycles = static_cast<double>(groups.full_groups) * group(tile.vectors);
+    return groups.rest_groups > 0
+               ? cycles + static_cast<double>(groups.rest_groups) * group(groups.rest_vectors)
+               : cycles;
   };
-  double cycles = static_cast<double>(groups.full_groups) * column_cost(tile.vectors);
-  if (groups.rest_groups > 0)
-    cycles += static_cast<double>(groups.rest_groups) * column_cost(groups.rest_vectors);
-  for (int64_t extent : shape.outer) cycles *= static_cast<double>(extent);
-  return cycles + Facts::kConfigureCycles;
+  double outer = 1;
+  for (int64_t extent : shape.outer) outer *= static_cast<double>(extent);
+  // Columns outermost: blocks of them stay, while rows pass; where there are no others, all columns pass.
+  bool passes_again = shape.m > tile.rows;
+  auto vector_bytes = static_cast<double>(shape.vector_bytes),
+       scalar_bytes = static_cast<double>(shape.scalar_bytes) / outer;
+  int64_t k_blocks = passes_again ? choose_k_blocks(shape, tile.vectors, target) : 1;
+  double panel = panel_bytes(shape, tile.vectors) / static_cast<double>(k_blocks);
+  // Windows read rows several times, the next ones while they are near.
+  double all_rows = products_of(shape) * static_cast<double>(shape.m) * kGroupBytes,
+         passing = std::min(all_rows, scalar_bytes * static_cast<double>(k_blocks));
+  double cycles =
+      all_columns(scalar_bytes > room ? passing : 0, (passes_again ? panel : vector_bytes) > room, k_blocks);
+  // Rows outermost: those of a tile stay, while columns pass.
+  double tile_bytes = scalar_bytes * tile.rows / static_cast<double>(shape.m);
+  if (shape.vector_outer_dims == 0)
+    cycles = std::min(cycles, all_columns(tile_bytes > room ? passing : 0, vector_bytes > room, 1));
+  return cycles * outer + Facts::kConfigureCycles;
+}
+
+void choose_sum_tiles(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target) {
+  if (shape.compact) return;
+  const TileShape& tile = tiling.tile;
+  int64_t tiles = shape.m / tile.rows;
+  if (tiling.row_block > 0) tiles = std::min(tiles, tiling.row_block / tile.rows);
+  if (!tiling.columns_outermost || tiles < 2) return;
+  int64_t k_blocks = choose_k_blocks(shape, tile.vectors, target);
+  if (k_blocks == 1) return;
+  int64_t bytes = int64_t{tile.rows} * tile.vectors * Facts::kRowBytes;
+  int64_t most = share_of(target.l1_bytes, cache_share::kTileSums) / bytes;
+  tiling.sum_tiles = static_cast<int>(std::max<int64_t>(1, std::min(tiles, most)));
+  if (tiling.sum_tiles > 1) tiling.k_blocks = static_cast<int>(k_blocks);
+}
+
+std::string check_sum_tiles(const Tiling& tiling, const ContractionShape& shape) {
+  if (tiling.sum_tiles == 1 && tiling.k_blocks == 1) return "";
+  if (shape.product.kind != ProductKind::TileMatrix)
+    return "only tile matrices have sums of several tiles, and blocks of the reduction, in memory";
+  const ReductionLoop& loop = shape.k[k_block_level(shape)];
+  bool has_blocks = loop.kind == ReductionLoop::Kind::Rolled && loop.block == 0;
+  if (tiling.k_blocks > 1 &&
+      (!has_blocks || (tiling.k_blocks - 1) * k_block_steps(shape, tiling.k_blocks) >= loop.extent))
+    return "blocks of the reduction would be left without steps";
+  return "";
 }
 
 } // namespace firn::plan

@@ -26,7 +26,15 @@ TileBlock tile_block(const ContractionShape& shape, const TileShape& tile);
 std::string check_tile_block(const ContractionShape& shape, const TileShape& tile);
 // The tile of least cycles.
 TileShape choose_tile_block(const ContractionShape& shape, const TargetInfo& target);
+// The loop of the reduction that blocks of it divide: the outermost of several steps. And the steps of each
+// of `blocks` of these.
+size_t k_block_level(const ContractionShape& shape);
+int64_t k_block_steps(const ContractionShape& shape, int64_t blocks);
 // Of the whole contraction, its operands in the second cache level.
 double tile_block_cycles(const ContractionShape& shape, const TileShape& tile, const TargetInfo& target);
+// Tiles whose sums are in memory at a time, and blocks of the reduction, once the loops are chosen.
+void choose_sum_tiles(Tiling& tiling, const ContractionShape& shape, const TargetInfo& target);
+// Why these cannot be had; empty: they can.
+std::string check_sum_tiles(const Tiling& tiling, const ContractionShape& shape);
 
 } // namespace firn::plan

@@ -44,10 +44,11 @@ ProductFacts fma_facts(const TargetInfo& target, bool is_float);
 // groups of 32 bits for each column.
 struct TileMatrixFacts {
   static constexpr int kRegisters = 8, kRows = 16, kRowBytes = 64;
-  // Of a product, for each row of its sums; and beside that where operands are loaded around it.
-  static constexpr double kRowCycles = 1, kProductCycles = 3.6;
+  // Of a product, for each row of its sums; of each operand that is loaded among them; and from a product to
+  // the next of the same sums.
+  static constexpr double kRowCycles = 1, kLoadCycles = 1, kLatency = 52;
   static constexpr double kRowsPerCycle = 2;      // loaded from the first cache level
-  static constexpr double kL2BytesPerCycle = 17;  // from the second
+  static constexpr double kL2BytesPerCycle = 90;  // from the second, on top of that
   static constexpr double kConfigureCycles = 170; // with the release
 };
 

@@ -81,6 +81,32 @@ TEST_CASE("floats are quantised to the nearest integer between bounds, ties to e
     }
 }
 
+TEST_CASE("what is quantised for its rounding alone stays a float", "[lower]") {
+  struct Case {
+    std::string dtype, low, high, offset, zero_point;
+  };
+  for (const Case& c : {Case{"u8", "0", "255", "0", "0"}, Case{"u8", "0", "255", "131", "131"},
+                        Case{"i8", "-128", "127", "-3", "-3"}, Case{"u8", "0", "255", "7", "9"},
+                        Case{"i8", "0", "255", "0", "0"}, Case{"u16", "0", "65535", "9", "9"}}) {
+    std::string f = "f32[67]", i = "i32[67]";
+    auto splat = [&](const std::string& name, const std::string& number, const std::string& dtype) {
+      return "%" + name + "s = constant [" + number + "] : " + dtype + "[] %" + name +
+             " = broadcast_in_dim %" + name + "s {dims = []} : " + dtype + "[67] ";
+    };
+    std::string body =
+        "%d = convert %p {to = f32} : " + f + " " + splat("h", "0.5", "f32") + "%m = multiply %d, %h : " + f +
+        " %n = round_nearest_even %m : " + f + " " + splat("o", c.offset, "f32") + "%a = add %n, %o : " + f +
+        " " + splat("l", c.low, "f32") + splat("t", c.high, "f32") + "%b = clamp %l, %a, %t : " + f +
+        " %q = convert %b {to = " + c.dtype + "} : " + c.dtype + "[67] " +
+        "%w = convert %q {to = i32} : " + i + " " + splat("z", c.zero_point, "i32") +
+        "%u = subtract %w, %z : " + i + " %g = convert %u {to = f32} : " + f + " %r = multiply %g, %h : " + f;
+    expect_lowered("%x: " + i,
+                   "%r = fusion %x {kind = elementwise} region (%p: " + i + ") { " + body +
+                       " return %r } : " + f,
+                   f, {.tolerance = 0, .ranges = {{"x", {-700, 700}}}});
+  }
+}
+
 TEST_CASE("gelu takes its factors into the polynomial of erf", "[lower]") {
   auto body = [](const std::string& type, const std::string& half, const std::string& inner) {
     return "%c = constant [" + inner + "] : f32[] %cc = broadcast_in_dim %c {dims = []} : " + type +

@@ -1,5 +1,7 @@
 // The loops around register tiles: segments of rows, groups of columns, outer dims.
+#include "compiler/lower/contraction/matrix_tile.h"
 #include "compiler/lower/contraction/register_tile.h"
+#include "compiler/lower/contraction/tile_stores.h"
 
 #include "compiler/graph/type.h"
 
@@ -28,6 +30,13 @@ struct Tile {
   bool at_edge = false;
 };
 
+// A tile and the columns that it takes.
+struct PlacedTile {
+  Tile tile;
+  IntExpr column_vector;
+  int vectors;
+};
+
 class ContractionEmitter {
 public:
   ContractionEmitter(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling)
@@ -39,7 +48,7 @@ public:
     }
     edge_tiling_ = rest_tilings_.size() > 1 ? rest_tilings_[1] : tiling;
     edge_tiling_.tile.rows = 1;
-    if (spec.sums_in_memory) spec.sums_in_memory->elements = largest_tile();
+    if (spec.sums_in_memory) spec.sums_in_memory->elements = tiling.sum_tiles * largest_tile(spec, tiling);
   }
 
   void emit() {
@@ -90,11 +99,6 @@ public:
   void emit_rows(TilePosition& position) { emit_all_segments(position, position.vectors); }
 
 private:
-  // The sums of one. The last panel's group may be wider than the others.
-  int64_t largest_tile() const {
-    return int64_t{tiling_.tile.rows} * std::max(groups_.vectors, groups_.rest_vectors) * groups_.lanes;
-  }
-
   // Rows in tiles of tile.rows, the remainder a tile of its own; tiles of which some rows are partly outside
   // stand alone.
   std::vector<Segment> split_rows() const {
@@ -192,6 +196,10 @@ private:
   }
 
   void emit_tile(TilePosition& position, const Tile& tile, int vectors) {
+    if (is_matrix())
+      return emit_run(position, 0, 1, [&](const IntExpr&) {
+        return PlacedTile{tile, position.column_vector, vectors};
+      });
     position.row = tile.row;
     if (tile.at_edge)
       return emit_register_tile(b_, spec_.edge_rows->spec, edge_tiling_, position, tile.rows, vectors);
@@ -200,9 +208,56 @@ private:
                        tile.rows, vectors);
   }
 
+  bool is_matrix() const { return spec_.shape.product.kind == ProductKind::TileMatrix; }
+  using PlaceOf = std::function<PlacedTile(const IntExpr& number)>;
+
+  // The tiles of number [first, end), of one shape.
+  void emit_run(TilePosition& position, const IntExpr& first, const IntExpr& end, const PlaceOf& place) {
+    if (is_matrix()) {
+      int most = tiling_.sum_tiles;
+      IntExpr batches = ceil_div(end - first, most);
+      return b_.loop(0, batches, 1, [&](const IntExpr& batch) {
+        IntExpr begin = first + batch * most;
+        emit_matrix_tiles(position, begin, batches == IntExpr(1) ? end : min(begin + most, end), place);
+      });
+    }
+    b_.loop(first, end, 1, [&](const IntExpr& number) {
+      PlacedTile placed = place(number);
+      position.column_vector = placed.column_vector;
+      emit_tile(position, placed.tile, placed.vectors);
+    });
+  }
+
+  // Those whose sums are in memory at a time.
+  void emit_matrix_tiles(TilePosition& position, const IntExpr& first, const IntExpr& end,
+                         const PlaceOf& place) {
+    auto for_each = [&](const std::function<void(MatrixTile&)>& body) {
+      b_.loop(first, end, 1, [&](const IntExpr& number) {
+        PlacedTile placed = place(number);
+        position.row = placed.tile.row;
+        position.column_vector = placed.column_vector;
+        MatrixTile tile(b_, spec_, tiling_, position, placed.tile.rows, placed.vectors, number - first);
+        body(tile);
+      });
+    };
+    for_each([](MatrixTile& tile) { tile.emit_products(0, /*is_first=*/true); });
+    b_.loop(1, tiling_.k_blocks, 1, [&](const IntExpr& block) {
+      for_each([&](MatrixTile& tile) { tile.emit_products(block, /*is_first=*/false); });
+    });
+    for_each([](MatrixTile& tile) { tile.emit_stores(); });
+  }
+
   void emit_all_segments(TilePosition& position, int vectors) {
-    for (const Segment& segment : segments_)
-      loop_over_tiles(segment, [&](const Tile& tile) { emit_tile(position, tile, vectors); });
+    for (const Segment& segment : segments_) {
+      if (segment.rest) {
+        loop_over_tiles(segment, [&](const Tile& tile) { emit_tile(position, tile, vectors); });
+        continue;
+      }
+      IntExpr column = position.column_vector;
+      emit_run(position, 0, segment.count, [&](const IntExpr& i) {
+        return PlacedTile{{i * segment.rows + segment.first, segment.rows, segment.at_edge}, column, vectors};
+      });
+    }
   }
 
   // The tiles of one block of rows.
@@ -217,12 +272,14 @@ private:
       bool main = segment.first == IntExpr(0) && !segment.rest;
       IntExpr first = main ? block * tiles : blocks - 1;
       IntExpr end = main ? min(block * tiles + tiles, segment.count) : block + 1;
-      b_.loop(first, end, 1, [&](const IntExpr& i) {
-        if (main)
-          emit_tile(position, {i * segment.rows, segment.rows}, vectors);
-        else
-          emit_last(position, segment, block, blocks, tiles, vectors);
-      });
+      IntExpr column = position.column_vector;
+      if (main)
+        emit_run(position, first, end, [&](const IntExpr& i) {
+          return PlacedTile{{i * segment.rows, segment.rows}, column, vectors};
+        });
+      else
+        b_.loop(first, end, 1,
+                [&](const IntExpr&) { emit_last(position, segment, block, blocks, tiles, vectors); });
     }
   }
 
@@ -251,13 +308,12 @@ private:
 
   // All columns of one row of tiles.
   void emit_groups(TilePosition& position, const Tile& tile) {
-    b_.loop(0, groups_.full_groups, 1, [&](const IntExpr& group) {
-      position.column_vector = group * groups_.vectors;
-      emit_tile(position, tile, groups_.vectors);
+    emit_run(position, 0, groups_.full_groups, [&](const IntExpr& group) {
+      return PlacedTile{tile, group * groups_.vectors, groups_.vectors};
     });
-    b_.loop(0, groups_.rest_groups, 1, [&](const IntExpr& group) {
-      position.column_vector = group * groups_.rest_vectors + groups_.first_rest_vector();
-      emit_tile(position, tile, groups_.rest_vectors);
+    emit_run(position, 0, groups_.rest_groups, [&](const IntExpr& group) {
+      return PlacedTile{tile, group * groups_.rest_vectors + groups_.first_rest_vector(),
+                        groups_.rest_vectors};
     });
   }
 

@@ -4,7 +4,6 @@
 #include "compiler/lower/contraction/factors.h"
 #include "compiler/lower/contraction/group_requests.h"
 #include "compiler/lower/contraction/k_interleave.h"
-#include "compiler/lower/contraction/matrix_tile.h"
 #include "compiler/lower/contraction/tile_stores.h"
 
 #include <algorithm>
@@ -299,8 +298,6 @@ bool all_valid(const ContractionSpec& spec, int64_t row, std::vector<IntExpr>& k
 
 void emit_register_tile(Builder& builder, const ContractionSpec& spec, const plan::Tiling& tiling,
                         TilePosition position, int rows, int vectors) {
-  if (spec.shape.product.kind == ProductKind::TileMatrix)
-    return emit_matrix_tile(builder, spec, tiling, position, rows, vectors);
   RegisterTile(builder, spec, tiling).emit(position, rows, vectors);
 }
 

@@ -22,8 +22,10 @@ void TileStores::store(const TilePosition& position, int rows, int vectors,
   store_totals(position, store_in_loop(position, rows, vectors, 0, /*adds_initial=*/false));
 }
 
-void TileStores::store_from_memory(const TilePosition& position, int rows, int vectors, int first_row) {
-  store_totals(position, store_in_loop(position, rows, vectors, first_row, static_cast<bool>(spec_.initial)));
+void TileStores::store_from_memory(const TilePosition& position, int rows, int vectors, const IntExpr& place,
+                                   int first_row) {
+  IntExpr first_sum = place + first_row * vectors * groups_.lanes;
+  store_totals(position, store_in_loop(position, rows, vectors, first_sum, static_cast<bool>(spec_.initial)));
 }
 
 int TileStores::sums_in_memory() {
@@ -55,8 +57,8 @@ TileStores::Totals TileStores::store_rows(const TilePosition& position, int rows
 }
 
 // By way of memory, row by row, so that the code of a long epilogue is there once and has all registers.
-TileStores::Totals TileStores::store_in_loop(TilePosition position, int rows, int vectors, int first_row,
-                                             bool adds_initial) {
+TileStores::Totals TileStores::store_in_loop(TilePosition position, int rows, int vectors,
+                                             const IntExpr& first_sum, bool adds_initial) {
   int memory = sums_in_memory();
   kernel::MachineType type = spec_.element.with_lanes(groups_.lanes);
   int alignment = groups_.lanes * kernel::scalar_bytes(type.scalar);
@@ -67,7 +69,7 @@ TileStores::Totals TileStores::store_in_loop(TilePosition position, int rows, in
                            Totals totals = carried;
                            position.row = first + row;
                            for (int vector = 0; vector < vectors; ++vector) {
-                             IntExpr place = ((row + first_row) * vectors + vector) * groups_.lanes;
+                             IntExpr place = first_sum + (row * vectors + vector) * groups_.lanes;
                              Register sum = b_.load(type, memory, place, alignment);
                              if (adds_initial)
                                sum = b_.binary(sum_op(spec_), sum, spec_.initial(b_, position, 0, vector));
@@ -103,6 +105,11 @@ Register TileStores::store(const TilePosition& position, int row, int vector, Re
   std::vector<Register> either = b_.if_then_else(
       is_last, [&] { return stored(-lanes); }, [&] { return stored(groups_.lanes); });
   return either.empty() ? Register{} : either[0];
+}
+
+int64_t largest_tile(const ContractionSpec& spec, const plan::Tiling& tiling) {
+  plan::ColumnGroups groups = plan::column_groups(spec.shape.n, tiling.tile);
+  return int64_t{tiling.tile.rows} * std::max(groups.vectors, groups.rest_vectors) * groups.lanes;
 }
 
 kernel::OpKind sum_op(const ContractionSpec& spec) {

@@ -12,9 +12,10 @@ public:
 
   // Sums of rows x vectors, row by row.
   void store(const TilePosition& position, int rows, int vectors, const std::vector<kernel::Register>& sums);
-  // The same out of sums_in_memory(), `vectors` wide, from its row `first_row` on; to these, what
-  // spec.initial says is added.
-  void store_from_memory(const TilePosition& position, int rows, int vectors, int first_row);
+  // The same out of sums_in_memory(), `vectors` wide, from row `first_row` of what begins at `place` on; to
+  // these, what spec.initial says is added.
+  void store_from_memory(const TilePosition& position, int rows, int vectors, const IntExpr& place,
+                         int first_row);
   // The array in which any tile's sums have room.
   int sums_in_memory();
 
@@ -25,7 +26,8 @@ private:
   void store_totals(const TilePosition& position, const Totals& totals);
   Totals store_rows(const TilePosition& position, int rows, int vectors,
                     const std::vector<kernel::Register>& sums);
-  Totals store_in_loop(TilePosition position, int rows, int vectors, int first_row, bool adds_initial);
+  Totals store_in_loop(TilePosition position, int rows, int vectors, const IntExpr& first_sum,
+                       bool adds_initial);
   kernel::Register store(const TilePosition& position, int row, int vector, kernel::Register sum);
   int valid_lanes(const TilePosition& position, int vector) const;
 
@@ -33,6 +35,9 @@ private:
   const ContractionSpec& spec_;
   plan::ColumnGroups groups_;
 };
+
+// Elements of the sums of the largest tile: the last panel's group may be wider than the others.
+int64_t largest_tile(const ContractionSpec& spec, const plan::Tiling& tiling);
 
 // That adds sums.
 kernel::OpKind sum_op(const ContractionSpec& spec);

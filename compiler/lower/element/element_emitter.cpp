@@ -155,6 +155,8 @@ kernel::Register ElementEmitter::emit_elementwise(const Instruction& instruction
   auto is_leaf = [this](Value value) { return leaves_.count(key(value)) > 0; };
   if (auto quantised = quantised_form(instruction, is_leaf))
     return quantised->emit(scalars, emit(quantised->x, index), instruction.type().dtype);
+  if (auto again = requantised_form(instruction, is_leaf))
+    return again->emit(scalars, emit(again->rounded.x, index));
   std::vector<kernel::Register> x;
   for (Value operand : instruction.operands()) x.push_back(emit(operand, index));
   DType dtype = instruction.operand(0).dtype();

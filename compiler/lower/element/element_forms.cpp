@@ -40,6 +40,14 @@ bool is_whole(std::optional<double> number) {
   return number && std::abs(*number) <= 0x1p23 && *number == std::trunc(*number);
 }
 
+// A convert to a type that has all numbers between the bounds.
+bool holds_bounds(const Instruction& convert, const QuantisedForm& form) {
+  DType to = convert.type().dtype;
+  int bits = bit_width(to);
+  double least = is_signed(to) ? -std::ldexp(1, bits - 1) : 0, most = std::ldexp(1, bits) - 1 + least;
+  return form.low >= least && form.high <= most && std::abs(form.low) <= 0x1p23 && form.high <= 0x1p23;
+}
+
 } // namespace
 
 std::optional<QuantisedForm> quantised_form(const Instruction& convert,
@@ -69,6 +77,36 @@ kernel::Register QuantisedForm::emit(KernelScalars& scalars, kernel::Register va
   kernel::Register whole = scalars.to_int(scalars.round(value), 32);
   if (offset != 0) whole = scalars.iadd(whole, scalars.integer(whole, static_cast<int64_t>(offset)));
   return scalars.resize_int(whole, bit_width(to), true);
+}
+
+std::optional<RequantisedForm> requantised_form(const Instruction& convert,
+                                                const std::function<bool(Value)>& is_leaf) {
+  Value integer = convert.operand(0);
+  if (!convert.is(Opcode::Convert) || convert.type().dtype != DType::F32) return {};
+  double zero_point = 0;
+  auto is_here = [&](Opcode opcode) { return integer.def->is(opcode) && !is_leaf(integer); };
+  if (is_here(Opcode::Subtract)) {
+    auto subtracted = number_of(integer.def->operand(1));
+    if (integer.dtype() != DType::I32 || !is_whole(subtracted)) return {};
+    zero_point = *subtracted;
+    integer = integer.def->operand(0);
+  }
+  // From there to i32 nothing is lost.
+  if (integer.dtype() == DType::I32 && is_here(Opcode::Convert) &&
+      is_integer(integer.def->operand(0).dtype()))
+    integer = integer.def->operand(0);
+  if (!is_here(Opcode::Convert) || bit_width(integer.dtype()) > 16) return {};
+  auto rounded = quantised_form(*integer.def, is_leaf);
+  if (!rounded || !holds_bounds(*integer.def, *rounded)) return {};
+  return RequantisedForm{*rounded, zero_point};
+}
+
+kernel::Register RequantisedForm::emit(KernelScalars& scalars, kernel::Register value) const {
+  auto constant = [&](double number) { return scalars.constant(value, number); };
+  value = scalars.max_fast(value, constant(rounded.low - rounded.offset));
+  value = scalars.round(scalars.min_fast(value, constant(rounded.high - rounded.offset)));
+  double moved = rounded.offset - zero_point;
+  return moved == 0 ? value : scalars.add(value, constant(moved));
 }
 
 } // namespace firn::lower

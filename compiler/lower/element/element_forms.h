@@ -28,4 +28,14 @@ struct QuantisedForm {
 std::optional<QuantisedForm> quantised_form(const Instruction& convert,
                                             const std::function<bool(Value)>& is_leaf);
 
+// What such an integer stands for, convert(integer - zero point), where nothing else wants the integer: it is
+// rounded, and stays a float. A NaN gives the low bound.
+struct RequantisedForm {
+  QuantisedForm rounded;
+  double zero_point = 0;
+  kernel::Register emit(KernelScalars& scalars, kernel::Register x) const;
+};
+std::optional<RequantisedForm> requantised_form(const Instruction& convert,
+                                                const std::function<bool(Value)>& is_leaf);
+
 } // namespace firn::lower
