@@ -315,7 +315,53 @@ def parted(folder):
           [data_set(*x) for x in ((1, -2, 3, 0, 4), (7,), (5, 5, 2), (-1, 2, 3, 9, 1, 0, 2, 8))])
 
 
+def halved(folder):
+    """The first two columns of x where its sum is above 0, else x beside itself, in rows whose number varies too; 1 more."""
+    def data_set(rows, columns, sign):
+        x = [sign * (abs(each) + 1) for each in numbers(rows * columns, rows)]
+        image = [x[i * columns:][:columns] for i in range(rows)]
+        taken = [row[:2] if sign > 0 else row + row for row in image]
+        return [([rows, columns], x)], [([rows, len(taken[0])], [each + 1 for row in taken for each in row])]
+
+    from model_writer import attribute, msg, num
+    few = graph([node("Slice", ["x", "first", "second", "last"], ["few"])], [], [value("few", ["r", 2])])
+    many = graph([node("Concat", ["x", "x"], ["many"], attribute("axis", 2, num(3, 1)))], [], [value("many", ["r", "m"])])
+    write(folder, [node("ReduceSum", ["x"], ["sum"], attribute("keepdims", 2, num(3, 0))), node("Greater", ["sum", "zero"], ["is"]),
+                   node("If", ["is"], ["taken"], attribute("then_branch", 5, msg(6, few)), attribute("else_branch", 5, msg(6, many))),
+                   node("Add", ["taken", "one"], ["y"])],
+          [value("x", ["rows", "columns"])], [value("y", ["rows", "c"])],
+          [floats("zero", [], [0]), floats("one", [], [1]), int64s("first", 0), int64s("second", 2), int64s("last", 1)],
+          [data_set(*each) for each in ((5, 9, 1), (5, 9, -1), (1, 2, -1), (3, 4, 1))])
+
+
+def pooled(folder):
+    """RoiAlign's value between four pixels of an image of any size, for regions of any number."""
+    def data_set(rows, columns, *regions):
+        x = numbers(rows * columns, rows)
+
+        def between(row, column):
+            value, places = 0, (min(row + 0.5, rows - 1), min(column + 0.5, columns - 1))
+            for i, j in itertools.product(range(2), range(2)):
+                near = [int(place) + step for place, step in zip(places, (i, j))]
+                weight = [1 - abs(place - at) for place, at in zip(places, near)]
+                if weight[0] * weight[1] > 0:
+                    value += weight[0] * weight[1] * x[near[0] * columns + near[1]]
+            return value
+
+        boxes = [each for row, column in regions for each in (column, row, column + 1, row + 1)]
+        return [([1, 1, rows, columns], x), ([len(regions), 4], boxes)], [([len(regions), 1, 1, 1], [between(*each) for each in regions])]
+
+    from model_writer import attribute, num
+    write(folder, [node("Shape", ["boxes"], ["n"], attribute("end", 2, num(3, 1))), node("ConstantOfShape", ["n"], ["f"]),
+                   node("Cast", ["f"], ["image"], attribute("to", 2, num(3, 7))),
+                   node("RoiAlign", ["x", "boxes", "image"], ["y"], attribute("sampling_ratio", 2, num(3, 1)))],
+          [value("x", [1, 1, "rows", "columns"]), value("boxes", ["regions", 4])], [value("y", ["regions", 1, 1, 1])], [],
+          [data_set(9, 5, (8, 4), (0, 0), (3, 4)), data_set(1, 1, (0, 0)), data_set(4, 7, (1, 6), (3, 2))])
+
+
 CASES = {
+    halved: (["rows=1..5", "columns=2..9"], "rows=1..4", "rows = 5 is outside 1..4"),
+    pooled: (["rows=1..9", "columns=1..7", "regions=1..3"], "rows=1..8", "rows = 9 is outside 1..8"),
     parted: (["n=1..8"], "n=1..7", "n = 8 is outside 1..7"),
     listed: (["n=1..6"], "n=1..5", "n = 6 is outside 1..5"),
     grown: (["n=1..6"], "n=1..5", "n = 6 is outside 1..5"),

@@ -75,28 +75,29 @@ void NodeContext::unify_one_element(Region& first, Region& second) {
   }
 }
 
-// Both results at the larger bounds of their extents, with the extents of dims that differ behind all
-// results; the dims that do. Nothing where no extents make one type of the two.
+// Both results at the larger bounds of the extents that differ, with these extents behind all results; the
+// dims that do. Nothing where no extents make one type of the two.
 Ints NodeContext::unify_extents(Region& first, Region& second, size_t result) {
   const Type lhs = first.results()[result].type(), rhs = second.results()[result].type();
   if (!lhs.is_tensor() || !rhs.is_tensor() || lhs.dtype != rhs.dtype || lhs.rank() != rhs.rank()) return {};
-  Ints bounds, differing;
+  Type type = Type::tensor(lhs.dtype, {});
+  Ints differing;
   for (int d = 0; d < lhs.rank(); ++d) {
     const Dim &one = lhs.dims[static_cast<size_t>(d)], &other = rhs.dims[static_cast<size_t>(d)];
-    bounds.push_back(std::max(one.extent.upper_bound(), other.extent.upper_bound()));
-    if (!(one == other))
-      differing.push_back(d);
-    else if (!one.is_static())
-      return {}; // an extent that both have would become a bound
+    if (one == other) {
+      type.dims.push_back(one);
+      continue;
+    }
+    differing.push_back(d);
+    int64_t bound = std::max(one.extent.upper_bound(), other.extent.upper_bound());
+    type.dims.push_back(Dim(std::min(bound, int64_t{1} << 40)));
   }
-  Type type = Type::tensor(lhs.dtype, {});
-  for (int64_t bound : bounds) type.dims.push_back(Dim(std::min(bound, int64_t{1} << 40)));
   if (!is_sane_type(type)) return {};
   for (Region* region : {&first, &second})
     in_region(*region, [&] {
       Values results = region->results();
       for (int64_t d : differing) results.push_back(dim_size(results[result], static_cast<int>(d)));
-      results[result] = bounded(*this, results[result], {bounds.begin(), bounds.end()});
+      results[result] = bounded(*this, results[result], type.dims);
       if (!failed_) region->set_results(std::move(results));
     });
   return differing;

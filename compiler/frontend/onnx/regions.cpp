@@ -22,7 +22,7 @@ Value column(NodeContext& node, Value x, int64_t index) {
 
 // Along one spatial dim; all tensors are [R] or [R, bins].
 struct RoiAxis {
-  int64_t extent;
+  Value last;             // pixel, a scalar of i64
   Value start, bin, grid; // [R,1]: first position, extent of a bin, samples per bin
   Value bins;             // [1,bins]: 0, 1, ...
 };
@@ -37,24 +37,26 @@ struct RoiAlign {
   DType work;
   bool largest;
   Value table, batch; // pixels of all images [N*H*W, C]; first pixel of each region's image [R,1,1]
+  Value width;        // of an image, a scalar of i64
   RoiAxis y, x;
 
   Value number(double value) const { return node.scalar(work, value); }
 
   // Sample number `i` [R,1] of each bin.
   RoiSample sample(const RoiAxis& axis, Value i) const {
-    double last = static_cast<double>(axis.extent - 1);
+    Value last = node.convert(axis.last, work);
     Value fraction = divide(node, multiply(node, add(node, i, number(0.5)), axis.bin), axis.grid);
     Value at = add(node, add(node, axis.start, multiply(node, axis.bins, axis.bin)), fraction);
     RoiSample s;
-    s.inside = both(node, node.compare("ge", at, number(-1)), node.compare("le", at, number(last + 1)));
-    Value clamped = smaller(node, larger(node, at, number(0)), number(last));
+    s.inside =
+        both(node, node.compare("ge", at, number(-1)), node.compare("le", at, add(node, last, number(1))));
+    Value clamped = smaller(node, larger(node, at, number(0)), last);
     Value base = node.unary(Opcode::Floor, clamped);
     s.high_weight = subtract(node, clamped, base);
     s.low_weight = subtract(node, number(1), s.high_weight);
     auto pixel = [&](Value position) {
       Value index = node.convert(position, DType::I64), zero = node.scalar_int(DType::I64, 0);
-      return smaller(node, larger(node, index, zero), node.scalar_int(DType::I64, axis.extent - 1));
+      return smaller(node, larger(node, index, zero), axis.last);
     };
     s.low = pixel(base);
     s.high = pixel(add(node, base, number(1)));
@@ -71,8 +73,7 @@ struct RoiAlign {
             col = node.unsqueeze(corner % 2 ? h.high : h.low, 1);
       Value row_weight = node.unsqueeze(corner < 2 ? v.low_weight : v.high_weight, 2);
       Value col_weight = node.unsqueeze(corner % 2 ? h.high_weight : h.low_weight, 1);
-      Value index =
-          add(node, add(node, multiply(node, row, node.scalar_int(DType::I64, x.extent)), col), batch);
+      Value index = add(node, add(node, multiply(node, row, width), col), batch);
       Value weight = node.select(inside, multiply(node, row_weight, col_weight), number(0));
       Value pixels = node.op(Opcode::Gather, {table, index}, {{"axis", int64_t{0}}});
       Value part = multiply(node, pixels, node.unsqueeze(weight, 3));
@@ -83,12 +84,12 @@ struct RoiAlign {
 };
 
 RoiAxis make_axis(NodeContext& node, DType work, Value rois, int first, double scale, double offset,
-                  int64_t bins, int64_t extent, int64_t ratio, bool half_pixel) {
+                  int64_t bins, Value extent, int64_t ratio, bool half_pixel) {
   auto edge = [&](int index) {
     Value scaled = multiply(node, column(node, rois, index), node.scalar(work, scale));
     return node.unsqueeze(subtract(node, scaled, node.scalar(work, offset)), 1);
   };
-  RoiAxis axis{extent, edge(first), {}, {}, {}};
+  RoiAxis axis{subtract(node, extent, node.scalar_int(DType::I64, 1)), edge(first), {}, {}, {}};
   Value size = subtract(node, edge(first + 2), axis.start);
   if (!half_pixel) size = larger(node, size, node.scalar(work, 1));
   axis.bin = divide(node, size, node.scalar(work, static_cast<double>(bins)));
@@ -170,8 +171,7 @@ void import_roi_align(NodeContext& node) {
   if (!node.check_rank(0, 4) || !node.check_rank(1, 2) || !node.check_dims(1, {-1, 4}) ||
       !node.check_rank(2, 1))
     return;
-  auto height = node.static_dim(0, 2), width = node.static_dim(0, 3);
-  if (!height || !width) return;
+  const std::vector<Dim> dims = image.type().dims;
   bool half_pixel =
       node.opset() >= 16 && node.choice_attribute("coordinate_transformation_mode", "half_pixel",
                                                   {"half_pixel", "output_half_pixel"}) == "half_pixel";
@@ -179,20 +179,20 @@ void import_roi_align(NodeContext& node) {
   int64_t rows = node.int_attribute("output_height", 1), columns = node.int_attribute("output_width", 1);
   int64_t ratio = node.int_attribute("sampling_ratio", 0);
   double scale = node.float_attribute("spatial_scale", 1);
-  bool sane = *height > 0 && *width > 0 && rows > 0 && columns > 0 && rows < 65536 && columns < 65536 &&
-              ratio >= 0 && ratio < 1024;
+  bool sane = dims[2].extent.lower_bound() > 0 && dims[3].extent.lower_bound() > 0 && rows > 0 &&
+              columns > 0 && rows < 65536 && columns < 65536 && ratio >= 0 && ratio < 1024;
   if (node.failed() ||
       !node.check(sane, "the image is empty, or output size or sampling_ratio is out of range"))
     return;
   DType work = image.dtype() == DType::F64 ? DType::F64 : DType::F32;
-  const std::vector<Dim> dims = image.type().dims;
   Dim regions = rois.type().dims[0], pixels(0);
   if (auto product = node.product({dims[0], dims[2], dims[3]})) pixels = *product;
   Value table = node.reshape(node.transpose(node.convert(image, work), {0, 2, 3, 1}), {pixels, dims[1]});
   Value images = node.dim_size(image, 0), zero = node.scalar_int(DType::I64, 0),
         one = node.scalar_int(DType::I64, 1);
   Value batch = smaller(node, larger(node, node.input(2), zero), subtract(node, images, one));
-  batch = multiply(node, batch, node.scalar_int(DType::I64, *height * *width));
+  Value height = node.dim_size(image, 2), width = node.dim_size(image, 3);
+  batch = multiply(node, batch, multiply(node, height, width));
   double offset = half_pixel ? 0.5 : 0;
   Value wide = node.convert(rois, work);
   RoiAlign align{node,
@@ -200,8 +200,9 @@ void import_roi_align(NodeContext& node) {
                  mode == "max",
                  table,
                  node.reshape(batch, {regions, Dim(1), Dim(1)}),
-                 make_axis(node, work, wide, 1, scale, offset, rows, *height, ratio, half_pixel),
-                 make_axis(node, work, wide, 0, scale, offset, columns, *width, ratio, half_pixel)};
+                 width,
+                 make_axis(node, work, wide, 1, scale, offset, rows, height, ratio, half_pixel),
+                 make_axis(node, work, wide, 0, scale, offset, columns, width, ratio, half_pixel)};
   if (node.failed()) return;
   Value pooled = pool_samples(node, align, {regions, Dim(rows), Dim(columns), dims[1]});
   node.set_output(0, node.convert(node.transpose(pooled, {0, 3, 1, 2}), image.dtype()));
