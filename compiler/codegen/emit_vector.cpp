@@ -1,5 +1,7 @@
-// Vector ops: shuffles and horizontal reductions.
+// Vector ops: shuffles, tables and horizontal reductions.
 #include "compiler/codegen/kernel_emitter.h"
+
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <llvm/IR/Constants.h>
 
@@ -70,12 +72,31 @@ llvm::Value* KernelEmitter::emit_vector(const Op& op) {
     llvm::Value* source = lanes[0] < lanes_of(a) ? a : b;
     return ir_.CreateExtractElement(source, static_cast<uint64_t>(lanes[0] % lanes_of(a)));
   }
+  case OpKind::LookUp: return look_up(a, value(op.operands[1]));
   case OpKind::DotU8S8:
   case OpKind::DotS8S8:
   case OpKind::DotU8U8:
   case OpKind::DotBF16: return emit_product(op);
   default: return emit_reduction(op);
   }
+}
+
+// One permutation where the CPU has it; else lane by lane.
+llvm::Value* KernelEmitter::look_up(llvm::Value* table, llvm::Value* numbers) {
+  bool is_register = lanes_of(table) == 16 && lanes_of(numbers) == 16 && context_.target.has_word_tables;
+  if (is_register && table->getType()->getScalarType()->isFloatTy())
+    return ir_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {table, numbers});
+  auto entries = static_cast<uint64_t>(lanes_of(table));
+  auto entry = [&](llvm::Value* number) {
+    return ir_.CreateExtractElement(table, ir_.CreateAnd(number, entries - 1));
+  };
+  if (!numbers->getType()->isVectorTy()) return entry(numbers);
+  auto count = static_cast<unsigned>(lanes_of(numbers));
+  auto* type = llvm::FixedVectorType::get(table->getType()->getScalarType(), count);
+  llvm::Value* found = llvm::PoisonValue::get(type);
+  for (uint64_t lane = 0; lane < count; ++lane)
+    found = ir_.CreateInsertElement(found, entry(ir_.CreateExtractElement(numbers, lane)), lane);
+  return found;
 }
 
 // A tree of halves: lane i joins lane i + n/2. Vectors that are no power of two are filled up with the

@@ -140,6 +140,7 @@ private:
   llvm::Value* expression(const IntExpr& expression) { return expressions_.emit(expression); }
   IntExpr resolve(const IntExpr& expression) const;
   llvm::Align access_alignment(const kernel::Op& op) const;
+  llvm::Value* look_up(llvm::Value* table, llvm::Value* numbers);
   llvm::Value* look_up_bytes(llvm::Value* table, llvm::Value* bytes);
   void emit_indexed(const kernel::Op& op, llvm::Value* pointer,
                     const std::function<llvm::Value*(kernel::MachineType)>& all_lanes);

@@ -13,6 +13,7 @@
 #include "compiler/kernel/overwrite.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace firn::kernel {
 
@@ -294,6 +295,12 @@ private:
       want(first == operand(op, 1), op, "wants two vectors of one type");
       want(to == first.with_lanes(static_cast<int>(op.integers.size())), op,
            "must have a lane per lane number");
+      break;
+    case OpKind::LookUp:
+      want(first.lanes > 1 && std::has_single_bit(static_cast<unsigned>(first.lanes)), op,
+           "wants a table of a power of two");
+      want(operand(op, 1) == to.with_scalar(Scalar::I32) && first.scalar == to.scalar, op,
+           "wants a number of 32 bits per lane");
       break;
     case OpKind::DotU8S8:
     case OpKind::DotS8S8:

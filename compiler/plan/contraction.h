@@ -96,6 +96,7 @@ struct Tiling {
   int unroll = 1;          // steps of the innermost reduction loop per iteration
   bool rolls_runs = false; // runs of a split loop are loops: no registers are free for scalars they share
   bool streams_vectors = false; // from beyond the second cache level: asked for ahead of time
+  bool looks_up_words = false;  // steps of words of integers come as floats from a table in a register
   bool streams_scalars = false; // from beyond the first, likewise
   // By the rows of what whole tiles leave of m, the partial sums of that tile; empty: those of whole ones.
   std::vector<int> rest_splits;

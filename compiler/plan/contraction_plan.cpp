@@ -176,6 +176,7 @@ private:
     if (wrong.empty()) wrong = check_shares(plan.tiling, g->shape, /*may_cut_rows=*/true);
     if (!wrong.empty()) return wrong;
     set_streams(plan.tiling, *g, vector_constant && !plan.unpacked);
+    plan.tiling.looks_up_words = looks_up_words(*g);
     return check_blocks(plan.tiling, *g);
   }
 
@@ -205,6 +206,12 @@ private:
     bool left_to_hardware =
         passes_once && context_.model_weight_bytes <= share_of(target_.l3_bytes, cache_share::kScratch);
     tiling.streams_vectors = packed_weights && !left_to_hardware && g.shape.vector_bytes > target_.l1_bytes;
+  }
+
+  // A table of all values that a step of a word may have takes a shift and a look-up for each, in place of
+  // two shifts and a conversion.
+  bool looks_up_words(const DotGeometry& g) const {
+    return g.word_steps == 8 && target_.has_word_tables && target_.vector_parts == 1;
   }
 
   std::string complete_convolution(ContractionPlan& plan, bool chooses) const {

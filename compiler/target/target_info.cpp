@@ -95,6 +95,7 @@ void set_x86_facts(TargetInfo& machine, const FeatureSet& features, const CpuRow
   // The runtime asks Linux for their registers (runtime/cpu_features.cpp).
   bool is_linux = llvm::Triple(machine.triple).isOSLinux();
   machine.has_tile_matrices = is_linux && wide && has("amx-int8") && has("amx-bf16");
+  machine.has_word_tables = wide && machine.vector_bits == 512;
   machine.has_byte_tables = has("avx512vbmi") && wide;
 }
 

@@ -53,6 +53,7 @@ struct TargetInfo {
   int dot2_bits = 0;        // signed 16-bit integers (pmaddwd, smlad), or additions of pairs of them (sadalp)
   int bf16_dot2_bits = 0;   // (vdpbf16ps, bfdot)
   bool has_tile_matrices = false; // of bytes and bf16 (AMX), on systems that grant them
+  bool has_word_tables = false;   // words looked up in registers, 16 to a table (vpermps)
   bool has_byte_tables = false;   // bytes looked up in registers, 128 to a table (vpermi2b)
 
   int64_t l1_bytes = 32 << 10, l2_bytes = 512 << 10, l3_bytes = 8 << 20;

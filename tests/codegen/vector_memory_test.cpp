@@ -64,6 +64,34 @@ TEST_CASE("lanes are shuffled, inserted and extracted", "[vector]") {
   }
 }
 
+TEST_CASE("tables are looked up by the low bits of numbers", "[vector]") {
+  std::vector<int32_t> numbers;
+  for (int i = 0; i < 25; ++i) numbers.push_back(i * 0x1234567 - (1 << 30));
+  // Whole registers and others, one of a single lane, and a table of fewer entries.
+  auto answers = run_everywhere<int32_t, float>(Scalar::I32, numbers, Scalar::F32, 29, [](Builder& b) {
+    auto table = [&](int count) {
+      std::vector<int64_t> values;
+      for (int i = 0; i < count; ++i) values.push_back(7 * i - 40);
+      return b.cast(OpKind::SIToF, b.constant_lanes({Scalar::I32, count}, values), Scalar::F32);
+    };
+    auto look_up = [&](int entries, int lanes, int first, int place) {
+      Register numbers = b.load({Scalar::I32, lanes}, 0, first);
+      b.store(b.emit(OpKind::LookUp, {table(entries), numbers}, {Scalar::F32, lanes}), 1, place);
+    };
+    look_up(16, 16, 0, 0);
+    look_up(16, 8, 16, 16);
+    look_up(16, 1, 24, 24);
+    look_up(4, 4, 3, 25);
+  });
+  for (const auto& [target, got] : answers) {
+    INFO(target.cpu);
+    for (size_t i = 0; i < got.size(); ++i) {
+      auto bits = static_cast<uint32_t>(numbers[i < 25 ? i : i - 22]);
+      CHECK(got[i] == static_cast<float>(7 * (bits % (i < 25 ? 16 : 4))) - 40);
+    }
+  }
+}
+
 TEST_CASE("reductions are a fixed tree, also over odd lanes", "[vector]") {
   std::vector<float> in = {1e8f, 1, -1e8f, 2, 3, -4, 5, 6, 7, -8, 9, 10, 11, 12, 13, 14};
   auto tree = [&](size_t n) {

@@ -38,6 +38,10 @@ TEST_CASE("types of operands and results are checked") {
   rejects("%0: f32x4 = const [1]\n%1: f32 = extract %0 [4]\n", "names a lane that does not exist");
   rejects("%0: f32x4 = const [1]\n%1: f32x2 = shuffle %0 %0 [0, 8]\n", "names a lane that does not exist");
   rejects("%0: i32 = const [1]\n%1: i32 = select %0 %0 %0\n", "condition must be i1");
+  rejects("%0: f32x3 = const [1]\n%1: i32x3 = const [1]\n%2: f32x3 = look_up %0 %1\n",
+          "wants a table of a power of two");
+  rejects("%0: f32x4 = const [1]\n%1: i32x2 = const [1]\n%2: f32x4 = look_up %0 %1\n",
+          "wants a number of 32 bits per lane");
   rejects("%0: i8x4 = const [1]\n%1: i32 = const [1]\n%2: i32 = dot_u8s8 %1 %0 %1\n",
           "multiplies the wrong types");
 }

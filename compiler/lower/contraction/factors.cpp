@@ -56,13 +56,25 @@ Register load_packed_factors(Builder& b, const plan::Product& product, int buffe
 }
 
 // Shifts bring the sign to the top, and all bits down again.
-Register step_of_words(Builder& b, Register words, int step, int steps) {
+Register step_of_words(Builder& b, Register words, int step, int steps, Register table) {
   int bits = 32 / steps;
+  if (table) {
+    Register low =
+        step == 0 ? words : b.binary(OpKind::LShr, words, b.constant_int(b.type(words), bits * step));
+    return b.emit(OpKind::LookUp, {table, low}, b.type(words).with_scalar(Scalar::F32));
+  }
   auto shift = [&](OpKind kind, Register value, int by) {
     return by == 0 ? value : b.binary(kind, value, b.constant_int(b.type(value), by));
   };
   Register top = shift(OpKind::Shl, words, 32 - bits * (step + 1));
   return b.cast(OpKind::SIToF, shift(OpKind::AShr, top, 32 - bits), Scalar::F32);
+}
+
+Register table_of_steps(Builder& b, int steps) {
+  int count = 1 << (32 / steps);
+  std::vector<int64_t> values;
+  for (int i = 0; i < count; ++i) values.push_back(i < count / 2 ? i : i - count);
+  return b.cast(OpKind::SIToF, b.constant_lanes({Scalar::I32, count}, std::move(values)), Scalar::F32);
 }
 
 Register unpacked_factors(Builder& b, const plan::Product& product, Register factors) {

@@ -23,8 +23,11 @@ kernel::Register load_factors(kernel::Builder& builder, const plan::ContractionS
 kernel::Register load_packed_factors(kernel::Builder& builder, const plan::Product& product, int buffer,
                                      const IntExpr& index, int lanes);
 
-// Step `step` of words of packed signed integers, as floats.
-kernel::Register step_of_words(kernel::Builder& builder, kernel::Register words, int step, int steps);
+// Step `step` of words of packed signed integers, as floats; `table` (table_of_steps), if any, has these.
+kernel::Register step_of_words(kernel::Builder& builder, kernel::Register words, int step, int steps,
+                               kernel::Register table = {});
+// The floats that steps of such words may be, by their bits, in as many lanes.
+kernel::Register table_of_steps(kernel::Builder& builder, int steps);
 
 // Words of k groups as the factors that they hold; single factors as they are.
 kernel::Register unpacked_factors(kernel::Builder& builder, const plan::Product& product,

@@ -248,12 +248,14 @@ private:
     for (int vector = 0; vector < vectors; ++vector)
       loaded.push_back(unpacked_factors(b_, product, spec_.vector(b_, position, vector, k)));
     if (spec_.word_steps == 1) return multiply(position, rows, vectors, k, phase, loaded, std::move(acc));
+    Register table = tiling_.looks_up_words ? table_of_steps(b_, spec_.word_steps) : Register{};
     std::vector<IntExpr> steps = k;
     for (int step = 0; step < spec_.word_steps; ++step) {
       steps.resize(k.size());
       steps.push_back(step);
       std::vector<Register> factors;
-      for (Register words : loaded) factors.push_back(step_of_words(b_, words, step, spec_.word_steps));
+      for (Register words : loaded)
+        factors.push_back(step_of_words(b_, words, step, spec_.word_steps, table));
       acc = multiply(position, rows, vectors, steps, phase, factors, std::move(acc));
     }
     return acc;
