@@ -39,6 +39,8 @@ struct CodegenOptions {
   // Builds for measuring: firn_rt2_call::profile gets the cycle counter before the first top-level step and
   // after each.
   bool profile = false;
+  // Whether rounding to bf16 may take subnormal numbers for zeros, as the CPUs' products of bf16 do.
+  bool flushes_bf16 = false;
   // The program that prepares the weights where the model runs (prepare_program.h); null: none. Its constants
   // are then what the object holds, and the function of this name runs it.
   const kernel::Program* prepare = nullptr;

@@ -5,6 +5,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 namespace firn::codegen {
 
@@ -84,12 +85,24 @@ llvm::Value* KernelEmitter::from_f32(llvm::Value* value, Scalar to) {
     if (!context_.target.has_f16_conversion) return float_to_half_bits(value);
     return ir_.CreateBitCast(ir_.CreateFPTrunc(value, shaped(ir_.getHalfTy(), value->getType())), carrier);
   }
+  if (context_.flushes_bf16)
+    if (llvm::Value* rounded = round_to_bf16(value)) return ir_.CreateBitCast(rounded, carrier);
   llvm::Value* bits = ir_.CreateBitCast(value, shaped(ir_.getInt32Ty(), value->getType()));
   llvm::Value* odd = ir_.CreateAnd(ir_.CreateLShr(bits, 16), number(bits, 1));
   llvm::Value* rounded = ir_.CreateAdd(ir_.CreateAdd(bits, number(bits, 0x7fff)), odd);
   llvm::Value* quiet = ir_.CreateOr(bits, number(bits, 0x400000));
   llvm::Value* chosen = ir_.CreateSelect(ir_.CreateFCmpUNO(value, value), quiet, rounded);
   return ir_.CreateTrunc(ir_.CreateLShr(chosen, 16), carrier);
+}
+
+// By the CPU's own instruction, for vectors of a register; null: it has none for so many lanes.
+llvm::Value* KernelEmitter::round_to_bf16(llvm::Value* value) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType());
+  int lanes = vector ? static_cast<int>(vector->getNumElements()) : 1;
+  if (lanes * 32 > context_.target.bf16_rounding_bits || (lanes != 8 && lanes != 16)) return nullptr;
+  return ir_.CreateIntrinsic(lanes == 16 ? llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_512
+                                         : llvm::Intrinsic::x86_avx512bf16_cvtneps2bf16_256,
+                             {}, {value});
 }
 
 // f64 -> f32 towards the neighbour with an odd last bit when inexact: rounding that again to 16 bits is as

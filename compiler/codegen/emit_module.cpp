@@ -81,6 +81,7 @@ private:
             options_.target_of(variant),
             features_[variant],
             elf ? ".text.firn." + options_.section_suffix : "",
+            options_.flushes_bf16,
             suffix};
   }
 

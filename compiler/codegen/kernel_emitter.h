@@ -39,7 +39,8 @@ struct ModuleContext {
   const TargetInfo& target;
   TargetFeatures features;
   std::string text_section;
-  std::string suffix; // of names that the modules' programs might share; empty: there is one program
+  bool flushes_bf16 = false; // as CodegenOptions has it
+  std::string suffix;        // of names that the modules' programs might share; empty: there is one program
 
   llvm::IntegerType* index_type() const {
     return llvm::Type::getIntNTy(context, static_cast<unsigned>(target.pointer_bits));
@@ -104,6 +105,7 @@ private:
   // 16-bit floats are carried as i16; these convert the carrier.
   llvm::Value* to_f32(llvm::Value* carrier, kernel::Scalar from);
   llvm::Value* from_f32(llvm::Value* value, kernel::Scalar to);
+  llvm::Value* round_to_bf16(llvm::Value* value);
   llvm::Value* round_to_odd(llvm::Value* wide);
   llvm::Value* half_to_float_bits(llvm::Value* carrier);
   llvm::Value* float_to_half_bits(llvm::Value* value);

@@ -258,6 +258,7 @@ codegen::CodegenOptions codegen_options(const CompileOptions& options, const Com
   codegen::CodegenOptions result{c.target, options.opt_level, symbols.run, symbols.weights, symbols.prefix};
   if (c.prepare) result.prepare = &*c.prepare;
   result.prepare_symbol = symbols.prepare;
+  result.flushes_bf16 = options.precision == Precision::BF16 && options.math != lower::Math::Strict;
   for (const Variant& variant : c.narrower) result.variants.push_back({variant.cpu.target, &variant.program});
   for (const HotProgram& hot : c.hot) result.hot.push_back({hot.variant, &hot.program, hot.extents});
   return result;

@@ -92,6 +92,7 @@ void set_x86_facts(TargetInfo& machine, const FeatureSet& features, const CpuRow
   machine.dot2_bits = std::min(bits, wide ? 512 : has("avx2") ? 256 : 128);
   bool pairs = has("avx512bf16") && !(row && row->slow_bf16_pairs);
   machine.bf16_dot2_bits = pairs ? std::min(bits, wide ? 512 : 256) : 0;
+  machine.bf16_rounding_bits = has("avx512bf16") ? std::min(bits, wide ? 512 : 256) : 0;
   // The runtime asks Linux for their registers (runtime/cpu_features.cpp).
   bool is_linux = llvm::Triple(machine.triple).isOSLinux();
   machine.has_tile_matrices = is_linux && wide && has("amx-int8") && has("amx-bf16");

@@ -52,6 +52,9 @@ struct TargetInfo {
   int like_dot4_bits = 0;   // bytes of like sign (sdot, udot)
   int dot2_bits = 0;        // signed 16-bit integers (pmaddwd, smlad), or additions of pairs of them (sadalp)
   int bf16_dot2_bits = 0;   // (vdpbf16ps, bfdot)
+  // Bits of the widest register of f32 that an instruction rounds to bf16, subnormal numbers to zeros
+  // (vcvtneps2bf16); 0: there is none.
+  int bf16_rounding_bits = 0;
   bool has_tile_matrices = false; // of bytes and bf16 (AMX), on systems that grant them
   bool has_word_tables = false;   // words looked up in registers, 16 to a table (vpermps)
   bool has_byte_tables = false;   // bytes looked up in registers, 128 to a table (vpermi2b)

@@ -64,13 +64,18 @@ template <class T> static std::vector<T> boundaries(int mantissa_bits) {
 }
 
 template <class T>
-static void check_narrowing(const TargetInfo& target, Scalar from, HalfKind kind, int lanes) {
+static void check_narrowing(const TargetInfo& target, Scalar from, HalfKind kind, int lanes,
+                            bool flushes_bf16 = false) {
   std::vector<T> numbers = boundaries<T>(kind.mantissa_bits);
-  auto got = numbers_of<uint16_t>(run_ops(target, lanes, {from}, {bytes_of(numbers)}, kind.scalar,
-                                          [&](Builder& b, const std::vector<Register>& v) {
-                                            return std::vector<Register>{
-                                                b.cast(OpKind::FTruncTo, v[0], kind.scalar)};
-                                          })[0]);
+  // Zeros may come of subnormal numbers, or they themselves.
+  for (T& number : numbers)
+    if (flushes_bf16 && std::fpclassify(number) == FP_SUBNORMAL) number = T(1);
+  auto got = numbers_of<uint16_t>(run_ops(
+      target, lanes, {from}, {bytes_of(numbers)}, kind.scalar,
+      [&](Builder& b, const std::vector<Register>& v) {
+        return std::vector<Register>{b.cast(OpKind::FTruncTo, v[0], kind.scalar)};
+      },
+      flushes_bf16)[0]);
   for (size_t i = 0; i < numbers.size(); ++i) {
     uint16_t want = encode(static_cast<double>(numbers[i]), kind.mantissa_bits);
     bool good =
@@ -91,6 +96,14 @@ TEST_CASE("narrowing to 16-bit floats rounds once, to nearest even", "[ops]") {
       }
     }
   }
+}
+
+TEST_CASE("narrowing to bf16 by the CPU's own instruction rounds alike, but for subnormal numbers", "[ops]") {
+  for (const TargetInfo& target : runnable_targets())
+    for (HalfKind kind : half_kinds)
+      for (int lanes : {1, 8, 16})
+        if (target.has_float && kind.scalar == Scalar::BF16)
+          check_narrowing<float>(target, Scalar::F32, kind, lanes, /*flushes_bf16=*/true);
 }
 
 TEST_CASE("arithmetic of 16-bit floats rounds each result", "[ops]") {

@@ -21,7 +21,7 @@ std::vector<TargetInfo> runnable_targets() {
 
 std::vector<std::vector<char>> run_ops(const TargetInfo& target, int lanes, const std::vector<Scalar>& types,
                                        const std::vector<std::vector<char>>& operands, Scalar result,
-                                       const EmitOps& emit) {
+                                       const EmitOps& emit, bool flushes_bf16) {
   int64_t rows = static_cast<int64_t>(operands[0].size()) / scalar_bytes(types[0]);
   REQUIRE(rows % lanes == 0);
   // Counts the results first, as outputs are parameters.
@@ -49,14 +49,16 @@ std::vector<std::vector<char>> run_ops(const TargetInfo& target, int lanes, cons
   });
   Program program = program_of(std::move(kernel));
   std::vector<char> all(static_cast<size_t>(rows) * results * static_cast<size_t>(scalar_bytes(result)));
+  codegen::CodegenOptions options = options_for(target);
+  options.flushes_bf16 = flushes_bf16;
   if (target.arch == Arch::X86_64) {
     std::vector<const void*> inputs;
     for (const auto& operand : operands) inputs.push_back(operand.data());
-    LoadedObject object(program, options_for(target));
+    LoadedObject object(program, options);
     REQUIRE(object.run(inputs, {all.data()}) == 0);
   } else {
     std::vector<std::vector<char>> outputs = {all};
-    EmulatedObject(program, options_for(target)).run(operands, outputs);
+    EmulatedObject(program, options).run(operands, outputs);
     all = outputs[0];
   }
   std::vector<std::vector<char>> split;
