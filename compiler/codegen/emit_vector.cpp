@@ -45,6 +45,24 @@ llvm::Value* KernelEmitter::every_nth(llvm::Value* vector, int n, int first) {
   return ir_.CreateShuffleVector(vector, lanes);
 }
 
+// Whether a shuffle is of all bytes of one register, by an instruction that the CPU has for that (vpermb).
+bool KernelEmitter::permutes_bytes(llvm::Value* vector, const std::vector<int>& lanes) const {
+  auto* type = llvm::cast<llvm::FixedVectorType>(vector->getType());
+  return context_.target.has_byte_tables && type->getElementType()->isIntegerTy(8) &&
+         lanes.size() == type->getNumElements() &&
+         static_cast<int>(lanes.size()) * 8 == context_.target.register_bits();
+}
+
+// The same vector, of which LLVM does not know how it came about: it would join the parts of one in the
+// instruction that permutes their bytes (vpermt2b), which takes three times as long as that for one register.
+llvm::Value* KernelEmitter::opaque(llvm::Value* vector) {
+  unsigned words = vector->getType()->getPrimitiveSizeInBits().getFixedValue() / 32;
+  auto* floats = llvm::FixedVectorType::get(ir_.getFloatTy(), words);
+  llvm::Value* fenced =
+      ir_.CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {floats}, {ir_.CreateBitCast(vector, floats)});
+  return ir_.CreateBitCast(fenced, vector->getType());
+}
+
 llvm::Value* KernelEmitter::emit_vector(const Op& op) {
   llvm::Value* a = value(op.operands[0]);
   auto lane = [&] { return static_cast<uint64_t>(op.integers[0]); };
@@ -68,6 +86,7 @@ llvm::Value* KernelEmitter::emit_vector(const Op& op) {
       return lanes.size() == 1 ? ir_.CreateExtractElement(both, static_cast<uint64_t>(lanes[0]))
                                : ir_.CreateShuffleVector(both, lanes);
     }
+    if (a == b && permutes_bytes(a, lanes)) a = b = opaque(a);
     if (lanes.size() > 1) return ir_.CreateShuffleVector(a, b, lanes);
     llvm::Value* source = lanes[0] < lanes_of(a) ? a : b;
     return ir_.CreateExtractElement(source, static_cast<uint64_t>(lanes[0] % lanes_of(a)));

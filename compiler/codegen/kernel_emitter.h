@@ -111,6 +111,8 @@ private:
   llvm::Value* float_to_half_bits(llvm::Value* value);
 
   // emit_vector.cpp
+  bool permutes_bytes(llvm::Value* vector, const std::vector<int>& lanes) const;
+  llvm::Value* opaque(llvm::Value* vector);
   llvm::Value* emit_vector(const kernel::Op& op);
   llvm::Value* emit_reduction(const kernel::Op& op);
   llvm::Value* slice(llvm::Value* vector, int first, int count);

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <numeric>
 
 namespace firn::test {
 
@@ -193,6 +194,29 @@ TEST_CASE("gathers and scatters follow their offsets; later lanes win", "[memory
     want[63] = in[7];
     CHECK(got == want);
   }
+}
+
+TEST_CASE("joined bytes are permuted by the instruction for one register", "[ops]") {
+  auto kernel = std::make_unique<Kernel>();
+  kernel->name = "permute";
+  Builder b(*kernel);
+  int in = b.add_parameter("in", Scalar::I8, 64, false), out = b.add_parameter("out", Scalar::I8, 64, true);
+  auto joined = [&](Register low, Register high) {
+    std::vector<int64_t> order(2 * static_cast<size_t>(b.type(low).lanes));
+    std::iota(order.begin(), order.end(), 0);
+    return b.shuffle(low, high, std::move(order));
+  };
+  std::vector<Register> lines;
+  for (int64_t i = 0; i < 4; ++i) lines.push_back(b.load({Scalar::I8, 16}, in, (3 - i) * 16));
+  Register all = joined(joined(lines[0], lines[1]), joined(lines[2], lines[3]));
+  std::vector<int64_t> order;
+  for (int64_t i = 0; i < 64; ++i) order.push_back((37 * i + 5) % 64);
+  b.store(b.shuffle(all, all, std::move(order)), out, 0);
+  auto text = codegen::emit_assembly(program_of(std::move(kernel)),
+                                     options_for(target_of("x86_64-linux-gnu", "sapphirerapids")));
+  REQUIRE(text);
+  CHECK(text->find("vpermb") != std::string::npos);
+  CHECK(text->find("vpermt2b") == std::string::npos);
 }
 
 } // namespace firn::test
