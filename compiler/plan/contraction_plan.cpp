@@ -119,11 +119,24 @@ private:
   }
   void prefer_matrices(ContractionPlan& plan, ConvolutionGeometry& g) const {
     auto product = possible_matrices(plan);
-    if (!product || context_.by_lines) return;
+    if (!product) return;
     MatrixChoice choice = choose_matrices(g, *product, target_);
     if (choice.cycles >= choose_tiling(g.shape, target_).cycles) return;
     plan.product = g.shape.product = *product;
     plan.packs_rows = choice.packs_rows;
+  }
+
+  // What all members of a chain share was decided with it.
+  void take_chain_tile(ContractionPlan& plan, ConvolutionGeometry& g) const {
+    std::optional<Product> product = possible_matrices(plan);
+    if (plan.product.kind == ProductKind::TileMatrix) product = plan.product;
+    if (!product || !context_.chain_tile) return;
+    plan.product = g.shape.product = *product;
+    if (plan.tiling.tile.rows == 0) plan.tiling.tile = *context_.chain_tile;
+  }
+  bool is_chain_tile(const TileShape& tile) const {
+    return context_.chain_tile && tile.rows == context_.chain_tile->rows &&
+           tile.vectors == context_.chain_tile->vectors;
   }
 
   // Why a plan's product cannot be had here.
@@ -227,18 +240,22 @@ private:
       g->shape.weight_bytes = context_.model_weight_bytes;
     if (!target_.has_embedded_broadcast && !form()) g->shape.max_k_interleave = 1;
     if (chooses && is_packable_constant(computed.filter)) take_form(g->shape);
-    prefer_matrices(plan, *g);
+    if (context_.by_lines)
+      take_chain_tile(plan, *g);
+    else
+      prefer_matrices(plan, *g);
     bool is_matrix = plan.product.kind == ProductKind::TileMatrix;
+    if (is_matrix && context_.by_lines && !is_chain_tile(plan.tiling.tile))
+      return "tile matrices of a chain have one shape, or there are none";
     if (is_matrix && polyphase) return "phases are no rows of tile matrices";
     if (plan.packs_rows && !is_matrix) return "tile matrices alone read a copy of the image";
     // Left to us, a copy is for images that have no rows.
     if (is_matrix && chooses && !lacks_for_matrices(*g).empty()) plan.packs_rows = true;
-    std::string lacks = context_.by_lines ? "a chain has no tile matrices"
-                        : plan.packs_rows ? lacks_for_packed_rows(*g)
-                                          : lacks_for_matrices(*g);
+    if (plan.packs_rows && context_.by_lines) return "a chain reads no copy of an image";
+    std::string lacks = plan.packs_rows ? lacks_for_packed_rows(*g) : lacks_for_matrices(*g);
     if (is_matrix && !lacks.empty()) return lacks;
     if (plan.packs_rows) *g = g->over_packed_rows();
-    set_tiling(plan, g->shape, target_, chooses);
+    set_tiling(plan, g->shape, target_, chooses && plan.tiling.tile.rows == 0);
     if (std::string wrong = check_matrices(plan, g->shape, ""); !wrong.empty()) return wrong;
     // Filters pass once per run: those after the group at hand come from far unless they are asked for early.
     plan.tiling.streams_vectors =

@@ -29,6 +29,8 @@ struct ContractionContext {
   bool by_lines = false; // in a depthwise chain, which has the loop over lines of the image
   // The plan that decides how constants are packed; null: the one at hand (PlanOptions::packed_as).
   const KernelPlan* packed_as = nullptr;
+  // In a depthwise chain, of a member that multiplies by tile matrices: their tile; null: it does not.
+  const TileShape* chain_tile = nullptr;
 };
 
 // How an instruction is computed as a contraction; nothing if it is none, or one that tiles do not cover.

@@ -2,12 +2,21 @@
 #include "compiler/plan/depthwise_chain.h"
 
 #include "compiler/graph/fusion.h"
+#include "compiler/plan/choose_matrices.h"
+#include "compiler/plan/tile_matrices.h"
 #include "compiler/plan/windows.h"
 
 namespace firn::plan {
 namespace {
 
-constexpr int kRank = 4; // images of lines
+constexpr int kRank = 4;      // images of lines
+constexpr int kMostTiles = 3; // side by side in a block of sums
+
+// Of a line, in as few tiles as hold it, evenly.
+int even_rows(int64_t line) {
+  int64_t tiles = (line + TileMatrixFacts::kRows - 1) / TileMatrixFacts::kRows;
+  return static_cast<int>((line + tiles - 1) / tiles);
+}
 
 bool is_walked_by_lines(const Instruction& member, const PlanOptions& options) {
   if (plan_depthwise(member, options)) return false;
@@ -24,7 +33,85 @@ bool is_depthwise(const Instruction& member, const PlanOptions& options) {
   return plan && member.type().rank() == kRank && plan->tiling.along == 1;
 }
 
+// A member and what its two ways to multiply take.
+struct MatrixMember {
+  const Instruction* instruction = nullptr;
+  ContractionShape shape;   // by tile matrices
+  double vector_cycles = 0; // without them
+  double gain(const TileShape& tile, const TargetInfo& target) const {
+    return vector_cycles - tile_block_cycles(shape, tile, target);
+  }
+};
+
+std::optional<MatrixMember> matrix_member(const Instruction* instruction, const PlanOptions& options) {
+  if (!instruction) return std::nullopt;
+  KernelRoot root = *find_contraction(*instruction);
+  auto vectors = choose_product(*root.op, options.target, options.strict_math);
+  auto matrices = vectors ? in_tile_matrices(*vectors, options.target, options.strict_math) : std::nullopt;
+  if (!matrices) return std::nullopt;
+  auto geometry = [&](const Product& product) {
+    return ConvolutionGeometry::of(*root.op, instruction->type(), product, /*by_lines=*/true,
+                                   /*whole_lines=*/false);
+  };
+  auto of_vectors = geometry(*vectors), of_matrices = geometry(*matrices);
+  if (!of_vectors || !of_matrices || !lacks_for_matrices(*of_matrices).empty()) return std::nullopt;
+  of_vectors->shape.compact = of_matrices->shape.compact = options.optimize_size;
+  return MatrixMember{instruction, of_matrices->shape,
+                      choose_tiling(of_vectors->shape, options.target).cycles};
+}
+
+// Whole tiles of sums that lie in a member's lines.
+bool fits(const MatrixMember& member, const TileShape& tile) {
+  return tile.rows <= member.shape.m && check_tile_block(member.shape, tile).empty();
+}
+
+bool have_one_shape(const MatrixMember& a, const MatrixMember& b, const TileShape& tile) {
+  return tile_block(a.shape, tile).groups == tile_block(b.shape, tile).groups;
+}
+
+class ChainMatrixChoice {
+public:
+  explicit ChainMatrixChoice(const TargetInfo& target) : target_(target) {}
+
+  void consider(const MatrixMember* expand, const MatrixMember* project, const TileShape& tile) {
+    double gain = 0;
+    for (const MatrixMember* member : {expand, project}) {
+      if (!member) continue;
+      if (!fits(*member, tile)) return;
+      gain += member->gain(tile, target_);
+    }
+    if (expand && project && !have_one_shape(*expand, *project, tile)) return;
+    if (gain <= gain_) return;
+    gain_ = gain;
+    best_ = {expand ? expand->instruction : nullptr, project ? project->instruction : nullptr, tile};
+  }
+
+  const ChainMatrices& best() const { return best_; }
+
+private:
+  const TargetInfo& target_;
+  ChainMatrices best_;
+  double gain_ = 0; // cycles
+};
+
 } // namespace
+
+ChainMatrices choose_chain_matrices(const Instruction& fusion, const PlanOptions& options) {
+  std::optional<DepthwiseChain> chain = find_depthwise_chain(fusion, options);
+  if (!chain || options.packed_as) return {};
+  auto expand = matrix_member(chain->expand, options), project = matrix_member(chain->project, options);
+  const MatrixMember *first = expand ? &*expand : nullptr, *second = project ? &*project : nullptr;
+  ChainMatrixChoice choice(options.target);
+  for (const MatrixMember* rows_of : {first, second})
+    for (int high = 1; rows_of && high <= kMostTiles; ++high)
+      for (int wide = 1; wide <= kMostTiles; ++wide) {
+        TileShape tile{high * even_rows(rows_of->shape.m), wide, options.target.lanes(32)};
+        choice.consider(first, second, tile);
+        choice.consider(first, nullptr, tile);
+        choice.consider(nullptr, second, tile);
+      }
+  return choice.best();
+}
 
 std::optional<DepthwiseChain> find_depthwise_chain(const Instruction& fusion, const PlanOptions& options) {
   if (!has_fusion_kind(fusion, FusionKind::DepthwiseChain)) return std::nullopt;

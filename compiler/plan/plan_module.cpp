@@ -5,6 +5,7 @@
 #include "compiler/plan/choose_winograd.h"
 #include "compiler/plan/composites.h"
 #include "compiler/plan/cost_model.h"
+#include "compiler/plan/depthwise_chain.h"
 #include "compiler/plan/fused_spatial_sum.h"
 #include "compiler/plan/varying_dims.h"
 #include "compiler/plan/views.h"
@@ -68,6 +69,9 @@ private:
 
   Result plan(const Instruction& instruction, const Instruction* chain) {
     ContractionContext context{options_, plans_.model_weight_bytes, chain != nullptr};
+    ChainMatrices matrices;
+    if (chain) matrices = choose_chain_matrices(*chain, options_);
+    if (matrices.take(instruction)) context.chain_tile = &matrices.tile;
     if (options_.packed_as) return plan_packed(instruction, chain, context);
     if (instruction.attributes().has("plan")) {
       auto written = parse_kernel_plan(place_of(instruction), instruction.attributes().text("plan"));

@@ -1,9 +1,12 @@
 // Chains around a depthwise convolution whose members meet in scratch, against the evaluator.
 // Lines that do not divide, windows over edges, strides, channel tails, batches, missing members.
 #include "tests/codegen/model_object.h"
+#include "tests/codegen/tile_interpreter.h"
 #include "tests/lower/lowered_program.h"
 
 #include <catch2/catch.hpp>
+
+#include <algorithm>
 
 using namespace firn::test;
 
@@ -86,17 +89,39 @@ private:
   std::string block_, chain_, outer_, parameters_, operands_, value_ = "%x0";
 };
 
+std::string text_of(const Case& c, const std::string& cpu, const std::string& dtype) {
+  std::string text = ChainText(c, cpu).module();
+  for (size_t at = 0; (at = text.find("f32", at)) != std::string::npos; at += dtype.size())
+    text.replace(at, 3, dtype);
+  return text;
+}
+
 void expect_strips(const Case& c, const std::string& dtype = "f32") {
+  interpret_tiles(); // that the native CPU may have
   for (const char* cpu : {"x86-64", "x86-64-v3", "native"}) {
-    std::string text = ChainText(c, cpu).module();
-    for (size_t at = 0; (at = text.find("f32", at)) != std::string::npos; at += dtype.size())
-      text.replace(at, 3, dtype);
+    std::string text = text_of(c, cpu, dtype);
     firn::kernel::Program program = lower_text(text, cpu);
     bool found = false;
     for (const auto& kernel : program.kernels) found |= kernel->algorithm.find("depthwise_chain lines") == 0;
     CHECK(found);
     expect_lowered_module(text, {.tolerance = dtype == "f32" ? 1e-5 : 2e-2, .cpus = {cpu}});
   }
+}
+
+// How many members multiply by tile matrices; on CPUs without them their instructions are interpreted.
+void expect_matrices(const Case& c, int members) {
+  auto cpus = runnable_cpus();
+  if (std::find(cpus.begin(), cpus.end(), "x86-64-v4") == cpus.end()) return;
+  interpret_tiles();
+  std::string text = text_of(c, "x86-64-v4", "bf16");
+  int found = 0;
+  for (const auto& kernel : lower_text(text, "sapphirerapids").kernels)
+    for (size_t at = 0; (at = kernel->algorithm.find("tile_matrix", at)) != std::string::npos; ++at) ++found;
+  CHECK(found == members);
+  for (Placement placement : {Placement::AtEnd, Placement::AtStart})
+    expect_lowered_module(
+        text,
+        {.tolerance = 2e-2, .cpus = {"x86-64-v4 +amx-tile,+amx-int8,+amx-bf16"}, .placement = placement});
 }
 
 } // namespace
@@ -114,6 +139,21 @@ TEST_CASE("strips of whole chains", "[lower]") {
 TEST_CASE("strips of chains of bf16 multiply two channels at a time", "[lower]") {
   expect_strips({8, 40, 24, 12, 16, 12, 16}, "bf16");
   expect_strips({5, 37, 9, 14, 15, 7, 8, "3x3", "3x3 pad 1_1x1_1 stride 2x2", 3}, "bf16");
+}
+
+TEST_CASE("strips of chains of bf16 multiply by tile matrices", "[lower][tiles]") {
+  expect_matrices({32, 96, 32, 12, 32, 12, 32}, 2);
+  expect_matrices({16, 64, 24, 13, 37, 7, 19, "3x3", "3x3 pad 1_1x1_1 stride 2x2", 3}, 2);
+  expect_matrices({32, 48, 40, 11, 20, 11, 20, "5x5", "5x5 pad 2_2x2_2", 4, 2}, 2);
+  expect_matrices({48, 64, 48, 9, 33, 9, 33, "3x3", "3x3 pad 1_1x1_1", 2, 2, /*residual=*/true}, 2);
+  expect_matrices({0, 64, 24, 12, 17, 12, 17}, 1);
+  expect_matrices({32, 80, 0, 13, 49, 7, 25, "3x3", "3x3 pad 1_1x1_1 stride 2x2", 4, 2}, 1);
+}
+
+TEST_CASE("members of a chain have tile matrices of one shape, or one of them has vectors",
+          "[lower][tiles]") {
+  expect_matrices({24, 96, 32, 12, 32, 12, 32}, 1);
+  expect_matrices({5, 64, 24, 12, 32, 12, 32}, 1); // no whole groups of steps
 }
 
 TEST_CASE("strips without expansion or projection", "[lower]") {
