@@ -6,6 +6,7 @@
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/PatternMatch.h>
 
 namespace firn::codegen {
 
@@ -129,6 +130,62 @@ static llvm::Value* rounded_by_conversion(llvm::Value* whole, llvm::Type* intege
   return rounds && fits ? call->getArgOperand(0) : nullptr;
 }
 
+// The other one of the values of which `extreme` is the least or the largest, if one is `bound`.
+static llvm::Value* bounded_by(llvm::Value* extreme, llvm::CmpInst::Predicate order, double bound) {
+  auto* select = llvm::dyn_cast<llvm::SelectInst>(extreme);
+  auto* compare = select ? llvm::dyn_cast<llvm::FCmpInst>(select->getCondition()) : nullptr;
+  bool fits = compare && compare->getPredicate() == order &&
+              compare->getOperand(0) == select->getTrueValue() &&
+              compare->getOperand(1) == select->getFalseValue() &&
+              llvm::PatternMatch::match(select->getTrueValue(), llvm::PatternMatch::m_SpecificFP(bound));
+  return fits ? select->getFalseValue() : nullptr;
+}
+
+// Bytes of floats that were clamped to their range, rounded and, from there, moved by a zero point: the
+// instruction that narrows saturates, so one of the bounds need not be taken. What is beyond i32 converts to
+// its least number, which saturates like a large one as unsigned and like a small one as signed.
+llvm::Value* KernelEmitter::saturated_bytes(llvm::Value* words, llvm::Type* bytes) {
+  using namespace llvm::PatternMatch;
+  bool is_whole = context_.target.arch == Arch::X86_64 && context_.target.has_masked_memory &&
+                  words->getType()->getPrimitiveSizeInBits() == 512 && bytes->getScalarSizeInBits() == 8;
+  llvm::Value* moved = words;
+  const llvm::APInt* constant = nullptr;
+  match(words, m_c_Add(m_Value(moved), m_APInt(constant)));
+  int64_t zero = constant ? constant->getSExtValue() : 0;
+  auto* frozen = llvm::dyn_cast<llvm::FreezeInst>(moved);
+  auto* call = frozen ? llvm::dyn_cast<llvm::IntrinsicInst>(frozen->getOperand(0)) : nullptr;
+  if (!is_whole || !call || call->getIntrinsicID() != llvm::Intrinsic::lrint) return nullptr;
+  constexpr auto kLess = llvm::CmpInst::FCMP_OLT, kMore = llvm::CmpInst::FCMP_OGT;
+  auto within = [&](int64_t low, int64_t high) -> std::pair<llvm::Value*, llvm::Value*> {
+    llvm::Value* below = bounded_by(call->getArgOperand(0), kLess, static_cast<double>(high - zero));
+    return {below, below ? bounded_by(below, kMore, static_cast<double>(low - zero)) : nullptr};
+  };
+  auto rounded = [&](llvm::Value* floats, int64_t added) {
+    constexpr int kRoundAsSet = 4;
+    llvm::Value* whole = ir_.CreateIntrinsic(llvm::Intrinsic::x86_avx512_mask_cvtps2dq_512, {},
+                                             {floats, llvm::Constant::getNullValue(words->getType()),
+                                              ir_.getInt16(0xffff), ir_.getInt32(kRoundAsSet)});
+    return added == 0 ? whole : ir_.CreateAdd(whole, llvm::ConstantInt::getSigned(words->getType(), added));
+  };
+  auto limited = [&](llvm::Intrinsic::ID least, llvm::Value* whole, int64_t bound) {
+    return ir_.CreateBinaryIntrinsic(least, whole, llvm::ConstantInt::getSigned(words->getType(), bound));
+  };
+  // From 0 to 255 before the zero point, which then moves bytes.
+  if (auto [below, number] = within(zero, zero + 255); number) {
+    llvm::Value* unmoved = ir_.CreateTrunc(limited(llvm::Intrinsic::umin, rounded(below, 0), 255), bytes);
+    return zero == 0 ? unmoved : ir_.CreateAdd(unmoved, llvm::ConstantInt::getSigned(bytes, zero));
+  }
+  if (zero < 0) return nullptr;
+  if (auto [below, number] = within(0, 255); number)
+    return ir_.CreateTrunc(limited(llvm::Intrinsic::umin, rounded(below, zero), 255), bytes);
+  auto [below, number] = within(-128, 127);
+  if (!number) return nullptr;
+  llvm::Value* most = llvm::ConstantFP::get(number->getType(), static_cast<double>(127 - zero));
+  llvm::Value* floats = ir_.CreateSelect(ir_.CreateFCmpOLT(most, number), most, number);
+  llvm::Value* above = limited(llvm::Intrinsic::smax, rounded(floats, zero), -128);
+  return ir_.CreateTrunc(limited(llvm::Intrinsic::smin, above, 127), bytes);
+}
+
 llvm::Value* KernelEmitter::emit_cast(const Op& op) {
   llvm::Value* a = value(op.operands[0]);
   MachineType from = type(op.operands[0]), to = type(op.results[0]);
@@ -167,7 +224,9 @@ llvm::Value* KernelEmitter::emit_cast(const Op& op) {
                                {result, a->getType()}, {a});
   case OpKind::SExt: return ir_.CreateSExt(a, result);
   case OpKind::ZExt: return ir_.CreateZExt(a, result);
-  case OpKind::Trunc: return ir_.CreateTrunc(a, result);
+  case OpKind::Trunc:
+    if (llvm::Value* bytes = saturated_bytes(a, result)) return bytes;
+    return ir_.CreateTrunc(a, result);
   case OpKind::Bitcast: return ir_.CreateBitCast(a, result);
   case OpKind::IndexCast: return ir_.CreateSExtOrTrunc(a, result);
   default: FIRN_UNREACHABLE("op is no cast");

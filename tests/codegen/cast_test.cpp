@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -304,6 +305,49 @@ TEST_CASE("integers widen, narrow and change kind", "[ops]") {
       }
     }
   }
+}
+
+TEST_CASE("floats clamped to the range of a byte, whatever its zero point, round to bytes", "[ops]") {
+  std::vector<float> numbers = {0,       -0.0F,  0.5F, 1.5F,   2.5F, -0.5F,  -1.5F, 126.5F,
+                                127.4F,  127.5F, 128,  254.5F, 255,  255.5F, 256,   -127.5F,
+                                -128.5F, -129,   1e9F, -1e9F,  3e9F, -3e9F,  1e30F, -1e30F};
+  for (float sign : {1.0F, -1.0F}) numbers.push_back(sign * std::numeric_limits<float>::infinity());
+  while (numbers.size() % 16) numbers.push_back(7);
+  struct Range {
+    int low, high, zero;
+  };
+  for (const TargetInfo& target : runnable_targets())
+    for (Range range : {Range{0, 255, 0},
+                        {0, 255, 131},
+                        {0, 255, 255},
+                        {-128, 127, 0},
+                        {-128, 127, 5},
+                        {-128, 127, -128},
+                        {-128, 127, -3},
+                        {0, 127, 0},
+                        {-128, 255, 0}})
+      for (int lanes : {1, 16}) {
+        if (!target.has_float) continue;
+        auto emit = [&](Builder& b, const std::vector<Register>& v) {
+          MachineType real{Scalar::F32, lanes};
+          Register low = b.constant(real, range.low - range.zero),
+                   high = b.constant(real, range.high - range.zero);
+          Register inside = b.binary(OpKind::FMinFast, high, b.binary(OpKind::FMaxFast, low, v[0]));
+          Register whole = b.cast(OpKind::FToSI, b.unary(OpKind::FRoundEven, inside), Scalar::I32);
+          Register zero = b.constant_int({Scalar::I32, lanes}, range.zero);
+          if (range.zero != 0) whole = b.binary(OpKind::IAdd, whole, zero);
+          return std::vector<Register>{b.cast(OpKind::Trunc, whole, Scalar::I8)};
+        };
+        auto got = numbers_of<uint8_t>(
+            run_ops(target, lanes, {Scalar::F32}, {bytes_of(numbers)}, Scalar::I8, emit)[0]);
+        for (size_t i = 0; i < numbers.size(); ++i) {
+          double inside = std::clamp<double>(numbers[i], range.low - range.zero, range.high - range.zero);
+          auto want = static_cast<uint8_t>(static_cast<int>(std::nearbyint(inside)) + range.zero);
+          INFO(target.cpu << ", " << lanes << " lanes, " << numbers[i] << " in " << range.low << ".."
+                          << range.high << " from " << range.zero);
+          CHECK(static_cast<int>(got[i]) == static_cast<int>(want));
+        }
+      }
 }
 
 } // namespace firn::test
