@@ -267,7 +267,7 @@ private:
     return best;
   }
 
-  // Whether the producer is where another contraction's results are narrower than its sums: it stores them so.
+  // Whether results of another contraction become narrower than its sums at the producer: it stores them so.
   bool ends_other_epilogue(const Instruction& producer) const {
     if (!producer.is(Opcode::Convert)) return false;
     int bits = bit_width(producer.type().dtype);
