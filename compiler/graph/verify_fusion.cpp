@@ -47,6 +47,9 @@ Wrong check_contraction(const Instruction& fusion) {
 }
 
 Wrong check_attention(const Instruction& fusion) {
+  if (const Attribute* factors = fusion.attributes().find("factors");
+      factors && std::get<DType>(*factors) != DType::BF16)
+    return "rounds factors to another type than bf16";
   int dots = 0, softmaxes = 0;
   for (const Instruction* member : fusion_members(fusion)) {
     bool is_softmax = member->is(Opcode::Composite) && member->attributes().word("name", "") == "softmax";

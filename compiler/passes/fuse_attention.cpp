@@ -11,6 +11,8 @@
 // divided by a constant are multiplied by its inverse, but not in strict mode: a rounding more is little
 // beside those of the dot, and divisions take longer than the rest of softmax.
 //
+// Where the user asked for products in bf16, {factors = bf16} leaves it to the plan whether the dots' are.
+//
 // - Requires: softmax as a composite; layouts are assigned.
 // - Establishes: no dot(softmax(dot)) of f32 is left whose parts have no other use.
 // - Breaks: other passes do not look inside.
@@ -116,7 +118,8 @@ bool fuse_in(Region& region, const PassOptions& options) {
     auto attention = match_attention(last);
     if (!attention || !options.take_rewrite()) continue;
     done.insert(attention->values);
-    make_fusion(AttentionFuser(*attention).members(region), FusionKind::Attention);
+    Instruction* fusion = make_fusion(AttentionFuser(*attention).members(region), FusionKind::Attention);
+    if (options.bf16_products && !options.strict_math) fusion->attributes().set("factors", DType::BF16);
     changed = true;
   }
   return changed;

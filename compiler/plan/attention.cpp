@@ -3,6 +3,7 @@
 
 #include "compiler/graph/fusion.h"
 #include "compiler/plan/attention_mask.h"
+#include "compiler/plan/attention_matrices.h"
 #include "compiler/plan/cost_model.h"
 
 #include <algorithm>
@@ -40,6 +41,12 @@ int64_t key_parts(const Attention& a) {
   for (size_t i = 0; i < a.score_dims.size(); ++i)
     parts *= a.k_outer[i] == IntExpr(0) ? 1 : a.score_dims[i].upper_bound();
   return parts;
+}
+
+// Whether factors may be rounded to bf16 and it pays.
+bool takes_matrices(const Attention& a, const Instruction& fusion, const TargetInfo& target) {
+  return fusion.attributes().has("factors") && lacks_for_matrices(a, target).empty() &&
+         gains_by_matrices(a, target);
 }
 
 AttentionPlan choose(const Attention& a, const Instruction& fusion, const PlanOptions& options) {
@@ -88,7 +95,13 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanO
       has_fusion_kind(fusion, FusionKind::Attention) ? match_attention(*fusion_root(fusion)) : std::nullopt;
   if (!a) return "this is no fusion of attention";
   int lanes = options.target.register_lanes(32);
-  if (plan.rows == 0) plan = choose(*a, fusion, options);
+  bool is_open = plan.rows == 0, in_f32 = plan.product == Product{};
+  if (!in_f32 || (is_open && takes_matrices(*a, fusion, options.target))) {
+    if (std::string lacks = lacks_for_matrices(*a, options.target); !lacks.empty()) return lacks;
+    if (is_open) plan = choose_matrix_blocks(*a, options.target);
+    return check_matrix_blocks(plan, *a, options.target);
+  }
+  if (is_open) plan = choose(*a, fusion, options);
   AttentionTiling tiling = tiling_of(plan, *a, options.target);
   if (plan.rows > a->rows.upper_bound() || (a->rows.is_constant() && tiling.large < 1))
     return "tiles of " + std::to_string(plan.rows) + " rows and of one less do not make " +

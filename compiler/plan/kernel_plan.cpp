@@ -86,8 +86,9 @@ std::string text_of(const LinePoolingPlan& plan) {
 }
 
 std::string text_of(const AttentionPlan& plan) {
-  if (plan.rows == 0) return "attention";
-  return "attention tile " + pair_text(plan.rows, plan.vectors) + " steps " + std::to_string(plan.steps) +
+  std::string name = "attention" + text_of(plan.product);
+  if (plan.rows == 0) return name;
+  return name + " tile " + pair_text(plan.rows, plan.vectors) + " steps " + std::to_string(plan.steps) +
          " block " + std::to_string(plan.block) + number("accumulators", plan.accumulators, 4) +
          flag(plan.packs_keys, "packs_keys") + flag(plan.packs_values, "packs_values") +
          flag(plan.skips_hidden, "skips_hidden") + flag(plan.fused_exponents, "fused_exponents");
@@ -345,6 +346,7 @@ private:
   bool read(PoolingPlan& plan) { return read(plan.tiling); }
   bool read(LinePoolingPlan& plan) { return read_lanes(plan.lanes); }
   bool read(AttentionPlan& plan) {
+    if (in_.accept("product") && !read(plan.product)) return false;
     if (!in_.accept("tile")) return true;
     if (!read_pair(kMaxTile, plan.rows, plan.vectors)) return false;
     int64_t steps = 0;

@@ -113,11 +113,13 @@ struct LinePoolingPlan {
 
 // dot(softmax(f(dot(q, k))), v) as one kernel: tiles of query rows, blocks of keys.
 //
-//   attention [tile ROWSxVECTORS steps N block KEYS [accumulators N] [packs_keys] [packs_values]
-//              [skips_hidden] [fused_exponents]]
+//   attention [product KIND LHS RHS ACCUMULATOR] [tile ROWSxVECTORS steps N block KEYS [accumulators N]
+//              [packs_keys] [packs_values] [skips_hidden] [fused_exponents]]
 //
 // Maxima and sums of weights have four accumulators unless the text says otherwise.
 struct AttentionPlan {
+  // Of both dots: that of f32, or tile matrices, whose tile is of a block of rows (plan/attention_matrices.h).
+  Product product;
   int rows = 0, vectors = 0; // of a register tile; no rows: the cost model's
   int steps = 1;             // of a product per iteration
   int64_t block = 0;         // keys whose scores are there at a time

@@ -37,6 +37,8 @@ TEST_CASE("plans print as they are read", "[plan]") {
                            "attention tile 12x2 steps 4 block 64 packs_keys packs_values",
                            "attention tile 4x1 steps 2 block 8 accumulators 2 packs_keys skips_hidden",
                            "attention tile 4x1 steps 2 block 8 skips_hidden fused_exponents",
+                           "attention product tile_matrix bf16 bf16 f32",
+                           "attention product tile_matrix bf16 bf16 f32 tile 29x2 steps 1 block 224",
                            "recurrent",
                            "recurrent tile 2x3",
                            "recurrent tile 2x3 sums 8 fetch_ahead 4096 turns looped_cells",

@@ -5,8 +5,10 @@
 #include "compiler/graph/fusion.h"
 #include "compiler/lower/attention/lane_operand.h"
 #include "compiler/lower/attention/mask_skipping.h"
+#include "compiler/lower/attention/matrix_attention.h"
 #include "compiler/lower/attention/online_softmax.h"
 #include "compiler/lower/attention/qk_dot.h"
+#include "compiler/lower/attention/score_code.h"
 #include "compiler/lower/contraction/contraction_ops.h"
 #include "compiler/lower/emitters.h"
 #include "compiler/plan/attention_mask.h"
@@ -37,13 +39,13 @@ public:
     if (s_.packs_values) values = pack(values_, a_.v, "pack values");
     KernelMaker maker(context_, fusion_, "attention");
     b_ = &maker.builder();
-    q_ = maker.read(operand_of(a_.q));
+    q_ = maker.read(operand_of(fusion_, a_.q));
     k_ = s_.packs_keys ? maker.parameter(keys, Scalar::F32, keys_.elements(), false, "keys")
-                       : maker.read(operand_of(a_.k));
+                       : maker.read(operand_of(fusion_, a_.k));
     v_ = s_.packs_values ? maker.parameter(values, Scalar::F32, values_.elements(), false, "values")
-                         : maker.read(operand_of(a_.v));
+                         : maker.read(operand_of(fusion_, a_.v));
     if (s_.skips_hidden) hidden_.emplace(maker, s_, a_.keys.value(), plan::shown_keys(a_, fusion_, s_));
-    leaves_.emplace(maker, fusion_, [&](const Instruction& user) { return !computes_scores(user); });
+    code_.emplace(maker, fusion_, a_, s_.lanes);
     result_ = maker.write(result_of(fusion_));
     int64_t padded = std::min(s_.block, keys_.vectors().upper_bound() * s_.lanes);
     scores_ = maker.scratch(Scalar::F32, s_.rows * padded, "scores");
@@ -52,7 +54,7 @@ public:
     is_online_ = a_.keys.upper_bound() > s_.block;
     depth_stride_ = values_.vectors().value() * s_.lanes;
     weights_.emplace(maker,
-                     OnlineSoftmaxShape{s_.lanes, s_.rows, padded, score_scale(), is_online_,
+                     OnlineSoftmaxShape{s_.lanes, s_.rows, padded, code_->scale(), is_online_,
                                         s_.fused_exponents, s_.accumulators},
                      scores_);
     if (is_online_) sums_ = maker.scratch(Scalar::F32, s_.rows * depth_stride_, "scaled");
@@ -63,28 +65,10 @@ public:
   }
 
 private:
-  bool computes_scores(const Instruction& instruction) const {
-    return std::find(a_.path.begin(), a_.path.end(), &instruction) != a_.path.end() ||
-           is_mask_code(instruction);
-  }
-  // Part of the code between the dots that does not start at the first of them.
-  bool is_mask_code(const Instruction& instruction) const {
-    if (&instruction == a_.softmax || &instruction == a_.scores || &instruction == a_.values) return false;
-    return std::any_of(instruction.users().begin(), instruction.users().end(), [&](const Instruction* user) {
-      return user != a_.softmax && user != a_.scores && user != a_.values && computes_scores(*user);
-    });
-  }
-
-  Value operand_of(const StridedView& view) const {
-    Value operand = outside_of(fusion_, view.source);
-    FIRN_CHECK(operand, "attention on a value that is no operand of its fusion");
-    return operand;
-  }
-
   Place pack(const LaneOperand& operand, const StridedView& view, const char* algorithm) {
     Place place{context_.add_scratch_buffer(operand.elements() * 4, "packed"), 0};
     KernelMaker maker(context_, fusion_, "pack");
-    int source = maker.read(operand_of(view));
+    int source = maker.read(operand_of(fusion_, view));
     int out = maker.parameter(place, Scalar::F32, operand.elements(), true, "packed");
     maker.kernel().algorithm = algorithm;
     emit_pack_lanes(maker.builder(), operand, source, view.offset, out);
@@ -290,8 +274,8 @@ private:
     Register product = b_->constant({Scalar::F32, s_.lanes}, 0);
     b_->loop(0, rows, 1, [&](const IntExpr& r) {
       for (int v = 0; v < vectors; ++v)
-        b_->store(score_of(row + r, first + (vector + v) * s_.lanes, s_.lanes, product), scores_,
-                  (vector + v) * s_.lanes + r * score_stride_, 4 * s_.lanes);
+        b_->store(code_->score_of(outer_, row + r, first + (vector + v) * s_.lanes, s_.lanes, product),
+                  scores_, (vector + v) * s_.lanes + r * score_stride_, 4 * s_.lanes);
     });
   }
 
@@ -305,8 +289,8 @@ private:
     for (int r = 0; r < rows; ++r)
       for (int v = 0; v < vectors; ++v) {
         int valid = static_cast<int>(std::min<int64_t>(s_.lanes, keys - v * s_.lanes));
-        Register score = score_of(row + r, first + (vector + v) * s_.lanes, valid,
-                                  sums[static_cast<size_t>(r * vectors + v)]);
+        Register score = code_->score_of(outer_, row + r, first + (vector + v) * s_.lanes, valid,
+                                         sums[static_cast<size_t>(r * vectors + v)]);
         if (valid < s_.lanes)
           score = b.select(b.lane_mask(s_.lanes, valid), score, b.constant(type, -INFINITY));
         b.store(score, scores_, (vector + v) * s_.lanes + r * score_stride_, 4 * s_.lanes);
@@ -324,50 +308,12 @@ private:
       Registers products = packed_products(row, rows, first, vector + v, 1);
       Register is_key = b.lane_mask(s_.lanes, rest), lowest = b.constant({Scalar::F32, s_.lanes}, -INFINITY);
       for (int r = 0; r < rows; ++r) {
-        Register score = score_of(row + r, first + (vector + v) * s_.lanes, s_.lanes - 1,
-                                  products[static_cast<size_t>(r)]);
+        Register score = code_->score_of(outer_, row + r, first + (vector + v) * s_.lanes, s_.lanes - 1,
+                                         products[static_cast<size_t>(r)]);
         b.store(b.select(is_key, score, lowest), scores_, (vector + v) * s_.lanes + r * score_stride_,
                 4 * s_.lanes);
       }
     });
-  }
-
-  // The positive number that products are multiplied with, if that is all that happens before softmax.
-  double score_scale() const {
-    if (a_.path.size() != 1 || !a_.path[0]->is(Opcode::Multiply)) return 1;
-    for (int side : {0, 1}) {
-      const Instruction& factor = *a_.path[0]->operand(side).def;
-      if (!factor.is(Opcode::BroadcastInDim) || !factor.operand(0).def->is(Opcode::Constant)) continue;
-      const Literal& literal = *factor.operand(0).def->literal();
-      double scale = literal.is_splat() ? literal.get_double(0) : 0;
-      if (scale > 0x1p-60 && scale < 0x1p60) return scale;
-    }
-    return 1;
-  }
-
-  // What the fusion computes of a product before softmax.
-  Register score_of(const IntExpr& row, const IntExpr& key, int valid, Register product) {
-    if (a_.path.empty() || score_scale() != 1) return product;
-    std::vector<IntExpr> outer;
-    for (const Dim& dim : a_.softmax->type().dims) outer.push_back(dim.extent);
-    outer.resize(outer.size() - 2);
-    Index index = unflatten(outer_, outer);
-    index.push_back(row);
-    Lanes lanes;
-    if (s_.lanes > 1) {
-      auto symbol = std::make_shared<Symbol>(Symbol{"lane", 0, a_.keys.upper_bound() - 1});
-      lanes = {symbol, key, s_.lanes};
-      index.push_back(a_.keys == IntExpr(1) ? IntExpr(0) : IntExpr::symbol(symbol));
-    } else {
-      index.push_back(key);
-    }
-    ElementEmitter emitter(*b_, lanes);
-    for (const RegionLeaves::Entry& entry : leaves_->entries())
-      emitter.bind(entry.value, [this, entry, valid](const Index& at, const Lanes& along) {
-        return load_valid_lanes(*b_, entry.buffer, entry.type, at, along, valid);
-      });
-    emitter.bind(a_.scores->result(), [product](const Index&, const Lanes&) { return product; });
-    return emitter.emit(a_.softmax->operand(0), index);
   }
 
   // Zero times the values in the gap: zero, or NaN.
@@ -452,7 +398,7 @@ private:
   plan::AttentionTiling s_;
   LaneOperand keys_, values_;
   Builder* b_ = nullptr;
-  std::optional<RegionLeaves> leaves_;
+  std::optional<ScoreCode> code_;
   std::optional<OnlineSoftmax> weights_;
   std::optional<MaskSkipping> hidden_;
   Gap gap_; // of the block at hand
@@ -466,7 +412,10 @@ private:
 } // namespace
 
 void emit_planned(LoweringContext& context, const Instruction& fusion, const plan::AttentionPlan& plan) {
-  AttentionKernel(context, fusion, *match_attention(*fusion_root(fusion)), plan).emit();
+  Attention attention = *match_attention(*fusion_root(fusion));
+  if (plan.product.kind == ProductKind::TileMatrix)
+    return emit_matrix_attention(context, fusion, attention, plan);
+  AttentionKernel(context, fusion, attention, plan).emit();
 }
 
 } // namespace firn::lower

@@ -148,12 +148,18 @@ void OnlineSoftmax::update(int rows, const IntExpr& keys) {
   b_.loop(0, rows, 1, [&](const IntExpr& r) { weigh_row(r, keys); });
 }
 
+void OnlineSoftmax::set_weight(const IntExpr& r, const IntExpr& v, Register value) {
+  if (s_.narrow_weights < 0) return set_score(r, v, value);
+  b_.store(b_.cast(OpKind::FTruncTo, value, kernel::Scalar::BF16), s_.narrow_weights,
+           r * s_.stride + v * s_.lanes);
+}
+
 void OnlineSoftmax::weigh_row(const IntExpr& r, const IntExpr& keys) {
   KernelScalars math(b_);
   Register center = b_.splat(number(Center, r), s_.lanes), least = b_.splat(number(Least, r), s_.lanes);
   auto weight = [&](const IntExpr& v) {
     Register power = scalar_ops::math::relative_power(math, score(r, v), constant(factor_), center, least);
-    set_score(r, v, power);
+    set_weight(r, v, power);
     return power;
   };
   Register sum = combine(OpKind::FAdd, vectors_of(keys), constant(0), weight);
@@ -168,7 +174,7 @@ void OnlineSoftmax::end_tile(int rows) {
   }
 }
 
-Register OnlineSoftmax::rescale(int r) {
+Register OnlineSoftmax::rescale(const IntExpr& r) {
   return number(Rescale, r);
 }
 

@@ -10,24 +10,25 @@
 namespace firn::lower {
 
 struct OnlineSoftmaxShape {
-  int lanes, rows;      // of a vector; of the larger tiles
-  int64_t stride;       // from row to row of the scores
-  double scale;         // of the scores, positive: what softmax sees is its product with them
-  bool is_online;       // whether there are several blocks of keys
-  bool fused;           // whether weights are relative to whole powers of two (plan/kernel_plan.h)
-  int64_t accumulators; // of a row's maximum and sum
+  int lanes, rows;         // of a vector; of the larger tiles
+  int64_t stride;          // from row to row of the scores
+  double scale;            // of the scores, positive: what softmax sees is its product with them
+  bool is_online;          // whether there are several blocks of keys
+  bool fused;              // whether weights are relative to whole powers of two (plan/kernel_plan.h)
+  int64_t accumulators;    // of a row's maximum and sum
+  int narrow_weights = -1; // the buffer of bf16, rows of the same stride, that weights go to; -1: the scores'
 };
 
 class OnlineSoftmax {
 public:
-  // `scores`: the buffer where a block's scores lie and its weights will.
+  // `scores`: the buffer where a block's scores lie and, unless they have one of their own, its weights will.
   OnlineSoftmax(KernelMaker& maker, const OnlineSoftmaxShape& shape, int scores);
 
   void begin_tile(int rows);
   // Turns the scores of `keys` keys, and of lanes beyond them, into weights.
   void update(int rows, const IntExpr& keys);
   // A scalar: what the sums over earlier blocks take to become relative to the same as this block's.
-  kernel::Register rescale(int r);
+  kernel::Register rescale(const IntExpr& r);
   // After the last block: the scalar that scales a row of weighted sums.
   void end_tile(int rows);
   kernel::Register inverse_sum(const IntExpr& r);
@@ -67,6 +68,7 @@ private:
   void set_score(const IntExpr& r, const IntExpr& v, kernel::Register value) {
     b_.store(value, scores_, r * s_.stride + v * s_.lanes, 4 * s_.lanes);
   }
+  void set_weight(const IntExpr& r, const IntExpr& v, kernel::Register value);
 
   kernel::Builder& b_;
   OnlineSoftmaxShape s_;
