@@ -8,9 +8,9 @@
 // stored narrow: others that compute with it read that. Where rows are few, so that a product takes as long
 // as its weights take to come from memory, the weights alone are: they are widened in registers, and the
 // activations keep their digits. Other products stay as they are. Norms, softmax and sums stay in f32, and
-// so do products of two values that are computed but for attention's (fuse-attention), depthwise convolutions, and convolutions of few channels
-// where no tile matrices take the steps of a window as one row. Convolutions that Winograd's algorithm
-// computes in less time than pairs of bf16 take stay in f32 too.
+// so do products of two values that are computed but for attention's (fuse-attention), depthwise
+// convolutions, and convolutions of few channels where no tile matrices take the steps of a window as one
+// row. Convolutions that Winograd's algorithm computes in less time than pairs of bf16 take stay in f32 too.
 //
 // - Requires: scales are folded into weights, and these are constants.
 // - Establishes: nothing that later passes rely on.

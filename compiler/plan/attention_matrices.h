@@ -1,5 +1,5 @@
-// Attention by tile matrices: both dots multiply bf16 and sum in f32. A block of rows is up to two tiles high;
-// its scores of a block of keys stand in scratch, are turned into weights there, and weigh values.
+// Attention by tile matrices: both dots multiply bf16 and sum in f32. A block of rows is up to two tiles
+// high; its scores of a block of keys stand in scratch, are turned into weights there, and weigh values.
 #pragma once
 
 #include "compiler/graph/attention.h"
