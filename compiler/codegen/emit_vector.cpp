@@ -1,9 +1,8 @@
 // Vector ops: shuffles, tables and horizontal reductions.
 #include "compiler/codegen/kernel_emitter.h"
 
-#include <llvm/IR/IntrinsicsX86.h>
-
 #include <llvm/IR/Constants.h>
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include <numeric>
 

@@ -45,7 +45,7 @@ bool holds_bounds(const Instruction& convert, const QuantisedForm& form) {
   DType to = convert.type().dtype;
   int bits = bit_width(to);
   double least = is_signed(to) ? -std::ldexp(1, bits - 1) : 0, most = std::ldexp(1, bits) - 1 + least;
-  return form.low >= least && form.high <= most && std::abs(form.low) <= 0x1p23 && form.high <= 0x1p23;
+  return form.low >= least && form.high <= most;
 }
 
 } // namespace

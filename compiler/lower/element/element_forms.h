@@ -28,8 +28,8 @@ struct QuantisedForm {
 std::optional<QuantisedForm> quantised_form(const Instruction& convert,
                                             const std::function<bool(Value)>& is_leaf);
 
-// What such an integer stands for, convert(integer - zero point), where nothing else wants the integer: it is
-// rounded, and stays a float. A NaN gives the low bound.
+// What such an integer stands for, convert(integer - zero point), where that is computed here and not read:
+// it is rounded, and stays a float. A NaN gives the low bound.
 struct RequantisedForm {
   QuantisedForm rounded;
   double zero_point = 0;
