@@ -120,14 +120,12 @@ std::string complete(AttentionPlan& plan, const Instruction& fusion, const PlanO
 
 AttentionTiling tiling_of(const AttentionPlan& plan, const Attention& a, const TargetInfo& target) {
   AttentionTiling tiling{plan, target.register_lanes(32)};
-  if (!a.rows.is_constant()) {
-    // Each height is code of its own, softmax and all: as few as keep the pipes busy.
-    int most = 1, busy = target.fma_latency * target.fma_pipes;
-    while (2 * most < plan.rows && most * plan.vectors < busy) most *= 2;
-    for (int height = most; height > 1; height = std::max(1, height / 4)) tiling.rest_rows.push_back(height);
-    tiling.rest_rows.push_back(1);
-    return tiling;
-  }
+  // Each height is code of its own: as few as keep the pipes busy.
+  int most = 1, busy = target.fma_latency * target.fma_pipes;
+  while (2 * most < plan.rows && most * plan.vectors < busy) most *= 2;
+  for (int height = most; height > 1; height = std::max(1, height / 4)) tiling.rest_rows.push_back(height);
+  tiling.rest_rows.push_back(1);
+  if (!a.rows.is_constant()) return tiling;
   int64_t rows = a.rows.value(), tiles = (rows + plan.rows - 1) / plan.rows;
   tiling.large = rows - tiles * (plan.rows - 1);
   tiling.small = tiles - tiling.large;

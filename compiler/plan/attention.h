@@ -11,7 +11,8 @@ namespace firn::plan {
 struct AttentionTiling : AttentionPlan {
   int lanes = 1;
   int64_t large = 0, small = 0; // row tiles of `rows` rows, and of one row less; none where rows vary
-  // Where they do, those of tiles of what whole ones leave, the most first: each divides the one before.
+  // Of products with less than a whole tile of rows or vector of keys, where a run alone knows how many there
+  // are: the most first, each divides the one before.
   std::vector<int> rest_rows = {};
   // Keys that whole vectors of weights and whole iterations of a product cover: both are powers of two.
   int key_step() const { return lanes > steps ? lanes : steps; }

@@ -105,30 +105,32 @@ private:
         });
   }
 
-  // The last tile is what whole ones leave, in shorter ones.
+  // The last tile is what whole ones leave.
   void emit_varying_tile(const IntExpr& tile) {
     Builder& b = *b_;
-    IntExpr whole = floor_div(a_.rows, s_.rows), rest = a_.rows - whole * s_.rows;
-    auto emit_rest = [&] {
-      IntExpr done = 0;
-      for (int rows : s_.rest_rows) {
-        IntExpr end = floor_div(rest, rows) * rows;
-        b.loop(done, end, rows, [&](const IntExpr& at) { emit_tile(whole * s_.rows + at, rows); });
-        done = end;
-      }
-      return Registers{};
-    };
-    Register is_whole = b.compare(OpKind::SCmp, kernel::Predicate::Lt, b.index(tile), b.index(whole));
-    b.if_then_else(
-        is_whole,
-        [&] {
-          emit_tile(tile * s_.rows, s_.rows);
-          return Registers{};
-        },
-        emit_rest);
+    IntExpr first = tile * s_.rows, count = min(a_.rows - first, IntExpr(s_.rows));
+    IntExpr rows = b.symbolic(b.index(count), 1, s_.rows, "rows");
+    IntExpr whole = floor_div(rows, s_.rows);
+    rest_ = b.symbolic(b.index(rows - whole * s_.rows), 0, s_.rows - 1, "rest");
+    emit_tile(first, rows);
   }
 
-  void emit_tile(const IntExpr& row, int rows) {
+  // Calls body(first row within the tile, height) for what a tile of so many rows is multiplied in.
+  template <class Body> void for_each_height(const IntExpr& rows, Body body) {
+    if (rows.is_constant()) return body(IntExpr(0), static_cast<int>(rows.value()));
+    b_->loop(0, floor_div(rows, s_.rows) * s_.rows, s_.rows, [&](const IntExpr& at) { body(at, s_.rows); });
+    for_each_rest(rest_, body);
+  }
+  template <class Body> void for_each_rest(const IntExpr& rows, Body body) {
+    IntExpr done = 0;
+    for (int height : s_.rest_rows) {
+      IntExpr end = floor_div(rows, height) * height;
+      b_->loop(done, end, height, [&](const IntExpr& at) { body(at, height); });
+      done = end;
+    }
+  }
+
+  void emit_tile(const IntExpr& row, const IntExpr& rows) {
     Builder& b = *b_;
     weights_->begin_tile(rows);
     if (!is_online_) return emit_block(row, rows, 0, a_.keys);
@@ -143,7 +145,7 @@ private:
   }
 
   // Each emit_block() is all of a tile's code once more.
-  void emit_blocks(const IntExpr& row, int rows) {
+  void emit_blocks(const IntExpr& row, const IntExpr& rows) {
     bool varies = !a_.keys.is_constant();
     IntExpr whole = varies ? blocks_ : floor_div(a_.keys, s_.block);
     b_->loop(0, whole, 1, [&](const IntExpr& block) {
@@ -154,7 +156,7 @@ private:
   }
 
   // Weighted values of all blocks, over the sum of their weights.
-  void emit_results(const IntExpr& row, int rows) {
+  void emit_results(const IntExpr& row, const IntExpr& rows) {
     Builder& b = *b_;
     kernel::MachineType type{Scalar::F32, s_.lanes};
     int64_t vectors = values_.vectors().value();
@@ -167,35 +169,58 @@ private:
     });
   }
 
+  // Rows of a tile that are multiplied together.
+  struct RowRun {
+    IntExpr row, at; // of all rows, within the tile
+    int count;
+  };
+
   // Scores, weights and weighted values of `keys` keys from `first` on.
-  void emit_block(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& keys) {
-    int width = s_.packs_keys ? s_.vectors : 1;
-    int64_t group = static_cast<int64_t>(width) * s_.lanes;
-    IntExpr full = floor_div(keys, group), rest = keys - full * group;
-    IntExpr shown = hidden_ ? hidden_->shown_groups(first, group, full.value()) : full;
-    b_->loop(0, shown, 1, [&](const IntExpr& g) { emit_scores(row, rows, first, g * width, width, group); });
-    b_->loop(shown, full, 1,
-             [&](const IntExpr& g) { emit_hidden_scores(row, rows, first, g * width, width); });
-    if (!rest.is_constant())
-      emit_varying_scores(row, rows, first, full * width, rest);
-    else if (rest.value() > 0)
-      emit_scores(row, rows, first, full * width, static_cast<int>((rest.value() + s_.lanes - 1) / s_.lanes),
-                  rest.value());
+  void emit_block(const IntExpr& row, const IntExpr& rows, const IntExpr& first, const IntExpr& keys) {
+    for_each_height(rows, [&](const IntExpr& at, int height) {
+      emit_block_scores({row + at, at, height}, first, keys);
+    });
+    if (!keys.is_constant())
+      for_each_rest(rows, [&](const IntExpr& at, int height) {
+        emit_partial_scores({row + at, at, height}, first, keys);
+      });
     weights_->update(rows, keys);
     if (!is_online_) weights_->end_tile(rows);
     if (hidden_) {
       gap_.to = keys.value() / s_.key_step() * s_.key_step();
-      gap_.from = hidden_->find_reach(first, gap_.to, rows, scores_, score_stride_);
+      gap_.from = hidden_->find_reach(first, gap_.to, static_cast<int>(rows.value()), scores_, score_stride_);
     }
+    for_each_height(rows, [&](const IntExpr& at, int height) {
+      emit_block_values({row + at, at, height}, first, keys);
+    });
+  }
+
+  // Scores of a block but of the last keys where a run alone knows how many fill no vector.
+  void emit_block_scores(const RowRun& rows, const IntExpr& first, const IntExpr& keys) {
+    int width = s_.packs_keys ? s_.vectors : 1;
+    int64_t group = static_cast<int64_t>(width) * s_.lanes;
+    IntExpr full = floor_div(keys, group), rest = keys - full * group;
+    IntExpr shown = hidden_ ? hidden_->shown_groups(first, group, full.value()) : full;
+    b_->loop(0, shown, 1, [&](const IntExpr& g) { emit_scores(rows, first, g * width, width, group); });
+    b_->loop(shown, full, 1, [&](const IntExpr& g) { emit_hidden_scores(rows, first, g * width, width); });
+    if (rest.is_constant()) {
+      int vectors = static_cast<int>((rest.value() + s_.lanes - 1) / s_.lanes);
+      if (vectors > 0) emit_scores(rows, first, full * width, vectors, rest.value());
+    } else if (width > 1) {
+      b_->loop(full * width, floor_div(keys, s_.lanes), 1,
+               [&](const IntExpr& v) { emit_scores(rows, first, v, 1, s_.lanes); });
+    }
+  }
+
+  void emit_block_values(const RowRun& rows, const IntExpr& first, const IntExpr& keys) {
     int64_t vectors = values_.vectors().value(), groups = vectors / s_.vectors;
     int64_t partial = a_.value_depth % s_.lanes;
     // Only the last vector may be partial; its group has a place of its own.
     if (partial != 0 && groups * s_.vectors == vectors) --groups;
     b_->loop(0, groups, 1,
-             [&](const IntExpr& g) { emit_values(row, rows, first, keys, g * s_.vectors, s_.vectors); });
+             [&](const IntExpr& g) { emit_values(rows, first, keys, g * s_.vectors, s_.vectors); });
     if (vectors > groups * s_.vectors)
-      emit_values(row, rows, first, keys, groups * s_.vectors,
-                  static_cast<int>(vectors - groups * s_.vectors));
+      emit_values(rows, first, keys, groups * s_.vectors, static_cast<int>(vectors - groups * s_.vectors));
   }
 
   // Steps that a product leaves out; none if `from` is `to`. `to`: a multiple of the schedule's key step.
@@ -240,15 +265,15 @@ private:
   }
 
   // Products of rows with a group of packed keys: [row][vector].
-  Registers packed_products(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector,
-                            int vectors) {
+  Registers packed_products(const RowRun& rows, const IntExpr& first, const IntExpr& vector, int vectors) {
     Builder& b = *b_;
     kernel::MachineType type{Scalar::F32, s_.lanes};
     IntExpr first_vector = floor_div(first, s_.lanes);
     return multiply(
-        rows, vectors, a_.depth, {}, Registers(static_cast<size_t>(rows * vectors), b.constant(type, 0)),
+        rows.count, vectors, a_.depth, {},
+        Registers(static_cast<size_t>(rows.count * vectors), b.constant(type, 0)),
         [&](int r, const IntExpr& k) {
-          return b.load({Scalar::F32, 1}, q_, q_place_ + (row + r) * a_.q_row + k * a_.q_depth);
+          return b.load({Scalar::F32, 1}, q_, q_place_ + (rows.row + r) * a_.q_row + k * a_.q_depth);
         },
         [&](int v, const IntExpr& k) {
           return b.load(type, k_,
@@ -258,60 +283,60 @@ private:
   }
 
   // The same for one vector of keys where they lie.
-  Registers products_in_place(const IntExpr& row, int rows, const IntExpr& key, int64_t keys) {
+  Registers products_in_place(const RowRun& rows, const IntExpr& key, int64_t keys) {
     Registers products;
-    for (int r = 0; r < rows; ++r)
-      products.push_back(emit_qk_dot(
-          *b_,
-          {q_, k_, q_place_ + (row + r) * a_.q_row, k_place_ + key * a_.k_key, a_.k_key, a_.depth, s_.lanes},
-          static_cast<int>(std::min<int64_t>(keys, s_.lanes))));
+    for (int r = 0; r < rows.count; ++r)
+      products.push_back(emit_qk_dot(*b_,
+                                     {q_, k_, q_place_ + (rows.row + r) * a_.q_row, k_place_ + key * a_.k_key,
+                                      a_.k_key, a_.depth, s_.lanes},
+                                     static_cast<int>(std::min<int64_t>(keys, s_.lanes))));
     return products;
   }
 
   // Scores of a group of keys that the mask hides from all rows: whatever their products are.
-  void emit_hidden_scores(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector,
-                          int vectors) {
+  void emit_hidden_scores(const RowRun& rows, const IntExpr& first, const IntExpr& vector, int vectors) {
     Register product = b_->constant({Scalar::F32, s_.lanes}, 0);
-    b_->loop(0, rows, 1, [&](const IntExpr& r) {
+    b_->loop(0, rows.count, 1, [&](const IntExpr& r) {
       for (int v = 0; v < vectors; ++v)
-        b_->store(code_->score_of(outer_, row + r, first + (vector + v) * s_.lanes, s_.lanes, product),
-                  scores_, (vector + v) * s_.lanes + r * score_stride_, 4 * s_.lanes);
+        b_->store(code_->score_of(outer_, rows.row + r, first + (vector + v) * s_.lanes, s_.lanes, product),
+                  scores_, score_place(rows, r, vector + v), 4 * s_.lanes);
     });
   }
 
+  IntExpr score_place(const RowRun& rows, const IntExpr& r, const IntExpr& vector) const {
+    return vector * s_.lanes + (rows.at + r) * score_stride_;
+  }
+
   // Scores of one group of keys: `vector` counts from `first`, `keys` of its lanes are keys.
-  void emit_scores(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector, int vectors,
+  void emit_scores(const RowRun& rows, const IntExpr& first, const IntExpr& vector, int vectors,
                    int64_t keys) {
     Builder& b = *b_;
     kernel::MachineType type{Scalar::F32, s_.lanes};
-    Registers sums = s_.packs_keys ? packed_products(row, rows, first, vector, vectors)
-                                   : products_in_place(row, rows, first + vector * s_.lanes, keys);
-    for (int r = 0; r < rows; ++r)
+    Registers sums = s_.packs_keys ? packed_products(rows, first, vector, vectors)
+                                   : products_in_place(rows, first + vector * s_.lanes, keys);
+    for (int r = 0; r < rows.count; ++r)
       for (int v = 0; v < vectors; ++v) {
         int valid = static_cast<int>(std::min<int64_t>(s_.lanes, keys - v * s_.lanes));
-        Register score = code_->score_of(outer_, row + r, first + (vector + v) * s_.lanes, valid,
+        Register score = code_->score_of(outer_, rows.row + r, first + (vector + v) * s_.lanes, valid,
                                          sums[static_cast<size_t>(r * vectors + v)]);
         if (valid < s_.lanes)
           score = b.select(b.lane_mask(s_.lanes, valid), score, b.constant(type, -INFINITY));
-        b.store(score, scores_, (vector + v) * s_.lanes + r * score_stride_, 4 * s_.lanes);
+        b.store(score, scores_, score_place(rows, r, vector + v), 4 * s_.lanes);
       }
   }
 
-  // The same of the last keys of a block, `keys` of which there are less than a group.
-  void emit_varying_scores(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& vector,
-                           const IntExpr& keys) {
+  // Of the last keys of a block, which fill no vector.
+  void emit_partial_scores(const RowRun& rows, const IntExpr& first, const IntExpr& keys) {
+    if (s_.lanes == 1) return;
     Builder& b = *b_;
     IntExpr whole = floor_div(keys, s_.lanes), rest = keys - whole * s_.lanes;
-    b.loop(0, whole, 1, [&](const IntExpr& v) { emit_scores(row, rows, first, vector + v, 1, s_.lanes); });
-    if (s_.lanes == 1) return;
     b.loop(whole, ceil_div(keys, s_.lanes), 1, [&](const IntExpr& v) {
-      Registers products = packed_products(row, rows, first, vector + v, 1);
+      Registers products = packed_products(rows, first, v, 1);
       Register is_key = b.lane_mask(s_.lanes, rest), lowest = b.constant({Scalar::F32, s_.lanes}, -INFINITY);
-      for (int r = 0; r < rows; ++r) {
-        Register score = code_->score_of(outer_, row + r, first + (vector + v) * s_.lanes, s_.lanes - 1,
+      for (int r = 0; r < rows.count; ++r) {
+        Register score = code_->score_of(outer_, rows.row + r, first + v * s_.lanes, s_.lanes - 1,
                                          products[static_cast<size_t>(r)]);
-        b.store(b.select(is_key, score, lowest), scores_, (vector + v) * s_.lanes + r * score_stride_,
-                4 * s_.lanes);
+        b.store(b.select(is_key, score, lowest), scores_, score_place(rows, r, v), 4 * s_.lanes);
       }
     });
   }
@@ -337,34 +362,34 @@ private:
   }
 
   // The weighted values of a group of columns.
-  void emit_values(const IntExpr& row, int rows, const IntExpr& first, const IntExpr& keys,
-                   const IntExpr& vector, int vectors) {
+  void emit_values(const RowRun& rows, const IntExpr& first, const IntExpr& keys, const IntExpr& vector,
+                   int vectors) {
     Builder& b = *b_;
     kernel::MachineType scalar{Scalar::F32, 1};
     Registers start;
-    auto sum_place = [&](int r, int v) { return (vector + v) * s_.lanes + r * depth_stride_; };
+    auto sum_place = [&](int r, int v) { return (vector + v) * s_.lanes + (rows.at + r) * depth_stride_; };
     Registers hidden = hidden_values(first, vector, vectors);
-    for (int r = 0; r < rows; ++r) {
+    for (int r = 0; r < rows.count; ++r) {
       Register rescale;
-      if (is_online_) rescale = b.splat(weights_->rescale(r), s_.lanes);
+      if (is_online_) rescale = b.splat(weights_->rescale(rows.at + r), s_.lanes);
       for (int v = 0; v < vectors; ++v)
         start.push_back(start_of(hidden[static_cast<size_t>(v)], rescale, sum_place(r, v)));
     }
     Registers sums = multiply(
-        rows, vectors, keys, gap_, std::move(start),
-        [&](int r, const IntExpr& k) { return b.load(scalar, scores_, k + r * score_stride_); },
+        rows.count, vectors, keys, gap_, std::move(start),
+        [&](int r, const IntExpr& k) { return b.load(scalar, scores_, k + (rows.at + r) * score_stride_); },
         [&](int v, const IntExpr& k) {
           return load_values(first + k, vector + v, valid_columns(vector, v));
         });
-    for (int r = 0; r < rows; ++r)
+    for (int r = 0; r < rows.count; ++r)
       for (int v = 0; v < vectors; ++v) {
         Register sum = sums[static_cast<size_t>(r * vectors + v)];
         if (is_online_) {
           b.store(sum, sums_, sum_place(r, v), 4 * s_.lanes);
           continue;
         }
-        sum = b.binary(OpKind::FMul, sum, b.splat(weights_->inverse_sum(r), s_.lanes));
-        store_result(row + r, (vector + v) * s_.lanes, valid_columns(vector, v), sum);
+        sum = b.binary(OpKind::FMul, sum, b.splat(weights_->inverse_sum(rows.at + r), s_.lanes));
+        store_result(rows.row + r, (vector + v) * s_.lanes, valid_columns(vector, v), sum);
       }
   }
 
@@ -407,6 +432,7 @@ private:
   IntExpr blocks_ = 1;     // of keys
   bool is_online_ = false; // there may be several
   IntExpr outer_, q_place_, k_place_, v_place_, result_place_;
+  IntExpr rest_ = 0; // rows of the tile at hand, if they are no whole one
 };
 
 } // namespace

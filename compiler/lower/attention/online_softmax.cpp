@@ -30,14 +30,17 @@ OnlineSoftmax::OnlineSoftmax(KernelMaker& maker, const OnlineSoftmaxShape& shape
   state_ = maker.scratch(kernel::Scalar::F32, (kFields + 2 * s_.lanes) * padded_, "softmax");
 }
 
-void OnlineSoftmax::begin_tile(int rows) {
+void OnlineSoftmax::begin_tile(const IntExpr& rows) {
+  int64_t most = rows.upper_bound();
+  // Rows that a tile lacks have a reference too, which is near.
+  b_.loop(rows, most, 1, [&](const IntExpr& r) { store(constant(0), maximum_place(r)); });
   if (!s_.is_online) return;
-  for (int r = 0; r < rows; r += s_.lanes) {
+  for (int64_t r = 0; r < most; r += s_.lanes) {
     store(constant(kLowest), place(Largest, r));
     store(constant(kLowest), place(Base, r));
     store(constant(0), place(Whole, r));
   }
-  b_.loop(0, rows, 1, [&](const IntExpr& r) { store(constant(0), sum_place(r)); });
+  b_.loop(0, most, 1, [&](const IntExpr& r) { store(constant(0), sum_place(r)); });
 }
 
 Register OnlineSoftmax::combine(OpKind kind, const IntExpr& vectors, Register start,
@@ -67,27 +70,28 @@ Register OnlineSoftmax::combine(OpKind kind, const IntExpr& vectors, Register st
   return sums[0];
 }
 
-Register OnlineSoftmax::fold_rows(OpKind kind, int first, int rows,
+Register OnlineSoftmax::fold_rows(OpKind kind, int64_t first, const IntExpr& rows,
                                   IntExpr (OnlineSoftmax::*place)(const IntExpr&) const) {
   Registers vectors;
-  for (int r = first; r < std::min(rows, first + s_.lanes); ++r) vectors.push_back(load((this->*place)(r)));
+  for (int64_t r = first; r < std::min(rows.upper_bound(), first + s_.lanes); ++r)
+    vectors.push_back(load((this->*place)(r)));
   return fold_lanes(b_, kind, std::move(vectors), s_.lanes);
 }
 
-void OnlineSoftmax::find_largest(int rows, const IntExpr& keys) {
+void OnlineSoftmax::find_largest(const IntExpr& rows, const IntExpr& keys) {
   b_.loop(0, rows, 1, [&](const IntExpr& r) {
     store(combine(OpKind::FMaxFast, vectors_of(keys), constant(kLowest),
                   [&](const IntExpr& v) { return score(r, v); }),
           maximum_place(r));
   });
-  for (int first = 0; first < rows; first += s_.lanes) {
+  for (int64_t first = 0; first < rows.upper_bound(); first += s_.lanes) {
     Register largest = fold_rows(OpKind::FMaxFast, first, rows, &OnlineSoftmax::maximum_place);
     if (s_.is_online) largest = b_.binary(OpKind::FMaxFast, load(place(Largest, first)), largest);
     store(largest, place(Largest, first));
   }
 }
 
-void OnlineSoftmax::subtract_largest(int rows, const IntExpr& keys) {
+void OnlineSoftmax::subtract_largest(const IntExpr& rows, const IntExpr& keys) {
   b_.loop(0, rows, 1, [&](const IntExpr& r) {
     Register largest = b_.splat(number(Largest, r), s_.lanes);
     b_.loop(0, vectors_of(keys), 1,
@@ -96,10 +100,11 @@ void OnlineSoftmax::subtract_largest(int rows, const IntExpr& keys) {
 }
 
 // One per `lanes` rows.
-std::vector<OnlineSoftmax::Reference> OnlineSoftmax::choose_references(int rows, const IntExpr& keys) {
+std::vector<OnlineSoftmax::Reference> OnlineSoftmax::choose_references(const IntExpr& rows,
+                                                                       const IntExpr& keys) {
   Registers wholes;
   Register distance = b_.constant({kernel::Scalar::F32, 1}, 0);
-  for (int first = 0; first < rows; first += s_.lanes) {
+  for (int64_t first = 0; first < rows.upper_bound(); first += s_.lanes) {
     Register exponent = b_.binary(OpKind::FMul, load(place(Largest, first)), constant(factor_));
     distance =
         b_.binary(OpKind::FAdd, distance, b_.reduce(OpKind::ReduceFAdd, b_.unary(OpKind::FAbs, exponent)));
@@ -127,7 +132,7 @@ std::vector<OnlineSoftmax::Reference> OnlineSoftmax::choose_references(int rows,
   return references;
 }
 
-void OnlineSoftmax::set_reference(int first, const Reference& reference) {
+void OnlineSoftmax::set_reference(int64_t first, const Reference& reference) {
   KernelScalars math(b_);
   store(math.sub(constant(kMagic), reference.whole), place(Center, first));
   store(math.mul(math.add(reference.whole, constant(kBelowNormal)), constant(1 / factor_)),
@@ -141,10 +146,11 @@ void OnlineSoftmax::set_reference(int first, const Reference& reference) {
   store(reference.whole, place(Whole, first));
 }
 
-void OnlineSoftmax::update(int rows, const IntExpr& keys) {
+void OnlineSoftmax::update(const IntExpr& rows, const IntExpr& keys) {
   find_largest(rows, keys);
   std::vector<Reference> references = choose_references(rows, keys);
-  for (size_t i = 0; i < references.size(); ++i) set_reference(static_cast<int>(i) * s_.lanes, references[i]);
+  for (size_t i = 0; i < references.size(); ++i)
+    set_reference(static_cast<int64_t>(i) * s_.lanes, references[i]);
   b_.loop(0, rows, 1, [&](const IntExpr& r) { weigh_row(r, keys); });
 }
 
@@ -167,8 +173,8 @@ void OnlineSoftmax::weigh_row(const IntExpr& r, const IntExpr& keys) {
   store(sum, sum_place(r));
 }
 
-void OnlineSoftmax::end_tile(int rows) {
-  for (int first = 0; first < rows; first += s_.lanes) {
+void OnlineSoftmax::end_tile(const IntExpr& rows) {
+  for (int64_t first = 0; first < rows.upper_bound(); first += s_.lanes) {
     Register sum = fold_rows(OpKind::FAdd, first, rows, &OnlineSoftmax::sum_place);
     store(b_.binary(OpKind::FDiv, constant(1), sum), place(Inverse, first));
   }

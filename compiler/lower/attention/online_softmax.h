@@ -24,13 +24,15 @@ public:
   // `scores`: the buffer where a block's scores lie and, unless they have one of their own, its weights will.
   OnlineSoftmax(KernelMaker& maker, const OnlineSoftmaxShape& shape, int scores);
 
-  void begin_tile(int rows);
+  // A tile's rows may be known to the run alone: what is one number per row costs as much as for all rows of
+  // the largest tile then.
+  void begin_tile(const IntExpr& rows);
   // Turns the scores of `keys` keys, and of lanes beyond them, into weights.
-  void update(int rows, const IntExpr& keys);
+  void update(const IntExpr& rows, const IntExpr& keys);
   // A scalar: what the sums over earlier blocks take to become relative to the same as this block's.
   kernel::Register rescale(const IntExpr& r);
   // After the last block: the scalar that scales a row of weighted sums.
-  void end_tile(int rows);
+  void end_tile(const IntExpr& rows);
   kernel::Register inverse_sum(const IntExpr& r);
 
 private:
@@ -48,15 +50,15 @@ private:
   kernel::Register constant(double value) { return b_.constant(type_, value); }
 
   // One lane per row from `first` on.
-  kernel::Register fold_rows(kernel::OpKind kind, int first, int rows,
+  kernel::Register fold_rows(kernel::OpKind kind, int64_t first, const IntExpr& rows,
                              IntExpr (OnlineSoftmax::*place)(const IntExpr&) const);
   struct Reference { // of `lanes` rows: weights are relative to base + whole / factor
     kernel::Register base, whole;
   };
-  void find_largest(int rows, const IntExpr& keys);
-  std::vector<Reference> choose_references(int rows, const IntExpr& keys);
-  void set_reference(int first, const Reference& reference);
-  void subtract_largest(int rows, const IntExpr& keys);
+  void find_largest(const IntExpr& rows, const IntExpr& keys);
+  std::vector<Reference> choose_references(const IntExpr& rows, const IntExpr& keys);
+  void set_reference(int64_t first, const Reference& reference);
+  void subtract_largest(const IntExpr& rows, const IntExpr& keys);
   void weigh_row(const IntExpr& r, const IntExpr& keys);
   // Combines `start` and element(v) of all vectors v into one.
   kernel::Register combine(kernel::OpKind kind, const IntExpr& vectors, kernel::Register start,
