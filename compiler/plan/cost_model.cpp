@@ -163,15 +163,16 @@ int64_t constant_bytes(const Region& region) {
   return bytes;
 }
 
-double usual_extent(const IntExpr& extent) {
+double extent_at(const IntExpr& extent, Size size) {
   auto at_least_one = [](int64_t bound) { return static_cast<double>(std::max<int64_t>(1, bound)); };
-  return std::sqrt(at_least_one(extent.lower_bound()) * at_least_one(extent.upper_bound()));
+  double least = at_least_one(extent.lower_bound()), most = at_least_one(extent.upper_bound());
+  return size == Size::Least ? least : size == Size::Most ? most : std::sqrt(least * most);
 }
 
-double usual_part(const Type& type) {
+double part_at(const Type& type, Size size) {
   double part = 1;
   for (const Dim& dim : type.dims)
-    if (!dim.is_static()) part *= usual_extent(dim.extent) / std::max(1.0, most(dim));
+    if (!dim.is_static()) part *= extent_at(dim.extent, size) / std::max(1.0, most(dim));
   return part;
 }
 

@@ -6,6 +6,8 @@
 #include "compiler/graph/module.h"
 #include "compiler/target/target_info.h"
 
+#include <cmath>
+
 namespace firn::plan {
 
 // The part of a cache's bytes that data may fill and stay, beside what passes through meanwhile. The smaller
@@ -40,11 +42,20 @@ double stream_cycles(double bytes, int64_t passes, const TargetInfo& target, int
 // hide.
 double overlapped(double compute, double stream);
 
-// The value of an extent at which plans are costed that choose for all its values: where it varies, the
-// middle between its bounds in orders of magnitude. And what part of a type's elements at its bounds that
-// makes.
-double usual_extent(const IntExpr& extent);
-double usual_part(const Type& type);
+// Sizes of what varies at which plans are costed that choose for all of them: both bounds, and usually the
+// middle between them in orders of magnitude.
+enum class Size : uint8_t { Least, Usual, Most };
+// The value of an extent, at least 1, and what part of a type's elements at its bounds that makes.
+double extent_at(const IntExpr& extent, Size size);
+double part_at(const Type& type, Size size);
+inline double usual_extent(const IntExpr& extent) {
+  return extent_at(extent, Size::Usual);
+}
+// What counts of cycles at all sizes come to: their geometric mean, so that what one size gains makes up for
+// what another loses by as large a factor.
+template <class CyclesAt> double over_sizes(CyclesAt cycles_at) {
+  return std::cbrt(cycles_at(Size::Least) * cycles_at(Size::Usual) * cycles_at(Size::Most));
+}
 
 // How many times as long the busiest of `threads` works as if all had equally much of `items`, which is at
 // least 1.

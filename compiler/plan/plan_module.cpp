@@ -27,6 +27,20 @@ Diagnostic refused(const Instruction& instruction, const KernelPlan& plan, const
   return model_error(place_of(instruction) + ", '" + to_string(plan) + "', cannot be followed: " + why);
 }
 
+// What part of a convolution's taps reaches its image anywhere: a small one lies beside the outer taps.
+double part_of_taps(const ComputedConvolution& computed, Size size) {
+  const std::vector<WindowDim>& window = computed.convolution->attributes().window().dims;
+  double part = 1;
+  for (size_t i = 0; i < window.size(); ++i) {
+    double taps = static_cast<double>(window[i].size), pad = static_cast<double>(window[i].pad_low),
+           in = extent_at(computed.convolution->operand(0).type().dims[i + 2].extent, size),
+           out = extent_at(computed.result.dims[i + 2].extent, size);
+    double first = std::max(0.0, std::ceil(pad - (out - 1))), end = std::min(taps, std::floor(in + pad));
+    part *= std::max(1.0, end - first) / taps;
+  }
+  return part;
+}
+
 class ModulePlanning {
 public:
   ModulePlanning(const Region& body, const PlanOptions& options) : options_(options), body_(body) {
@@ -166,9 +180,11 @@ private:
         {*computed.convolution, computed.result, target, plans_.model_weight_bytes, given, options_.threads});
     if (candidate.plans.empty()) return false;
     candidate.filter = computed.filter.def->literal();
-    double stream = stream_cycles(static_cast<double>(computed.filter.type().byte_size()), 1, target,
-                                  plans_.model_weight_bytes);
-    candidate.direct_cycles = overlapped(direct.tiling.cycles * usual_part(instruction.type()), stream);
+    candidate.direct_cycles = over_sizes([&](Size size) {
+      double bytes = static_cast<double>(computed.filter.type().byte_size()) * part_of_taps(computed, size);
+      return overlapped(direct.tiling.cycles * part_at(instruction.type(), size),
+                        stream_cycles(bytes, 1, target, plans_.model_weight_bytes));
+    });
     network_cycles_ += candidate.direct_cycles;
     candidate.is_asked = given || options_.winograd == Winograd::All;
     if (given) candidate.direct_cycles = INFINITY;

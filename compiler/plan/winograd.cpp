@@ -52,7 +52,8 @@ double plan_cycles(const WinogradGeometry& plan, const WinogradRequest& request,
   double tiles = static_cast<double>(plan.tiles), shared = threads;
   double filter_vectors = std::ceil(static_cast<double>(plan.filters) / plan.lanes);
   double filter_bytes = static_cast<double>(plan.filter_elements()) * 4;
-  double products = static_cast<double>(plan.batches) * plan.tiling.cycles;
+  double products = static_cast<double>(plan.batches) * plan.tiling.cycles *
+                    std::min(1.0, tiles / static_cast<double>(plan.batch));
   double inputs = tiles * static_cast<double>(plan.channel_blocks()) * input_transform_cycles(plan);
   double outputs = tiles * filter_vectors * output_transform_cycles(plan);
   auto stream = [&](double bytes, int64_t passes) {
@@ -88,11 +89,19 @@ double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int 
   return cycles + threads * (fetched / target.l3_bytes_per_cycle + kSharedCallCycles);
 }
 
-// Of runs as they are costed.
-int64_t usual_tiles(const WinogradGeometry& plan) {
-  double high = std::ceil(usual_extent(plan.actual.out_height) / plan.height.outputs),
-         wide = std::ceil(usual_extent(plan.actual.out_width) / plan.width.outputs);
-  return std::llround(std::ceil(usual_extent(plan.input.dims[0].extent) * high * wide));
+int64_t tiles_at(const WinogradGeometry& plan, Size size) {
+  double high = std::ceil(extent_at(plan.actual.out_height, size) / plan.height.outputs),
+         wide = std::ceil(extent_at(plan.actual.out_width, size) / plan.width.outputs);
+  return std::llround(std::ceil(extent_at(plan.input.dims[0].extent, size) * high * wide));
+}
+
+// Of one thread, where what varies is of all its sizes.
+double cycles_over_sizes(WinogradGeometry plan, const WinogradRequest& request) {
+  return over_sizes([&](Size size) {
+    plan.tiles = tiles_at(plan, size);
+    plan.batches = (plan.tiles + plan.batch - 1) / plan.batch;
+    return plan_cycles(plan, request, 1);
+  });
 }
 
 // Splits the tiles into batches of nearly equal size, as many as make the fewest cycles. For several threads
@@ -306,8 +315,9 @@ std::vector<WinogradGeometry> plan_winograd(const WinogradRequest& request) {
       plan.tiles = plan.input.at_bound().dim(0) * plan.tiles_high * plan.tiles_wide;
       int64_t most_tiles = plan.tiles;
       bool is_complete = forced && forced->tile.rows > 0;
-      if (!is_complete) plan.tiles = usual_tiles(plan);
+      if (!is_complete) plan.tiles = tiles_at(plan, Size::Usual);
       BatchChoice(plan, request).choose();
+      if (plan.varies) plan.cycles = cycles_over_sizes(plan, request);
       plan.tiles = most_tiles;
       set_batches(plan);
       plans.push_back(std::move(plan));

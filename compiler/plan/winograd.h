@@ -45,7 +45,7 @@ struct WinogradGeometry {
   int panel = 0;                        // of the packed filters, where their form is given
   bool transforms_in_registers = false; // whole tiles fit; needs masked loads for the rows at the edges
   Tiling tiling;                        // of the products: rows are tiles, columns filters
-  double cycles = 0; // estimate of the whole at usual extents, its operands and scratch near
+  double cycles = 0; // estimate of the whole over all sizes (cost_model.h), its operands and scratch near
 
   int points() const { return height.inputs() * width.inputs(); }
   // Whether a run alone knows which of a tile's elements lie inside.

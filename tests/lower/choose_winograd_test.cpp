@@ -131,6 +131,25 @@ TEST_CASE("Winograd's algorithm is left out where the network hardly gains", "[l
   CHECK(asked.overruled);
 }
 
+TEST_CASE("where extents vary, images as small as they get count too", "[lower][winograd]") {
+  // The algorithm of the only convolution of images of `least` to `most` lines and columns.
+  auto algorithm = [](const std::string& least, const std::string& most) {
+    std::string plain = "f32[1,64,s,s]", blocked = plain + "{0,1,2,3:1x16}";
+    std::string text =
+        "module @m { symbol s in [" + least + ", " + most + "] func @main(%x: " + plain + ") -> (" + plain +
+        ") { %b = copy %x : " + blocked + " %w = " + test::random_constant(64 * 64 * 9, 1) +
+        " : f32[64,64,3,3] %c = convolution %b, %w {window = 3x3 pad 1_1x1_1, groups = 1} : " + blocked +
+        " %r = copy %c : " + plain + " return %r } }";
+    for (const auto& kernel : test::lower_text(text, "x86-64-v4").kernels)
+      if (kernel->name.starts_with("convolution")) return kernel->algorithm;
+    return std::string();
+  };
+  CHECK(algorithm("8", "16").find("winograd") != std::string::npos);
+  CHECK(algorithm("16", "16").find("winograd") != std::string::npos);
+  // Of one pixel, one of nine taps is multiplied.
+  CHECK(algorithm("1", "16").find("direct") != std::string::npos);
+}
+
 TEST_CASE("convolutions that lie in a concatenation use Winograd's algorithm like others",
           "[lower][winograd]") {
   const std::string image = "f32[1,32,16,16]{0,1,2,3:1x8}", both = "f32[1,64,16,16]{0,1,2,3:1x8}";
