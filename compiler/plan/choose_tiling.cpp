@@ -63,7 +63,7 @@ int registers_needed(int rows, int registers, int accumulator_splits, const Cont
   if (is_of_words(product, target))
     return rows * wide * accumulator_splits + rows + wide + product.operand_registers;
   // Of words that are looked up: the table, and words on their way to it.
-  int table = target.has_word_tables ? 5 : 0;
+  int table = shape.looks_up_words ? 5 : 0;
   int inner_sums = shape.has_inner_sums ? rows * wide * accumulator_splits + wide + table : 0;
   return rows * wide * accumulator_splits + inner_sums + (wide + 1) * product.operand_registers +
          products_on_their_way(product);

@@ -74,6 +74,8 @@ struct ContractionShape {
   // Sums of the innermost loop are scaled and join those of the whole: a tile holds both, and words of
   // factors beside the factors that they are taken apart into.
   bool has_inner_sums = false;
+  // Steps of words of integers come as floats from a table in a register (Tiling::looks_up_words).
+  bool looks_up_words = false;
   // How many of the leading `outer` dims also select another part of the vector operand (batch, groups).
   int vector_outer_dims = 0;
 

@@ -175,6 +175,7 @@ private:
     if (plan.unpacked && !can_stay) return "columns do not lie together as words: they are packed";
     if (!plan.unpacked && !g->has_static_columns()) return "what varies is not packed";
     g->shape.compact = context_.options.optimize_size;
+    g->shape.looks_up_words = looks_up_words(*g);
     if (vector_constant) g->shape.weight_bytes = context_.model_weight_bytes;
     if (chooses && vector_constant) take_form(g->shape);
     prefer_matrices(plan, *g);
@@ -189,7 +190,7 @@ private:
     if (wrong.empty()) wrong = check_shares(plan.tiling, g->shape, /*may_cut_rows=*/true);
     if (!wrong.empty()) return wrong;
     set_streams(plan.tiling, *g, vector_constant && !plan.unpacked);
-    plan.tiling.looks_up_words = looks_up_words(*g);
+    plan.tiling.looks_up_words = g->shape.looks_up_words;
     return check_blocks(plan.tiling, *g);
   }
 
