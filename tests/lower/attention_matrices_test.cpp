@@ -19,15 +19,18 @@ LoweredOptions tile_options() {
   return {.tolerance = 4e-2, .cpus = {kTiles}};
 }
 
-void expect_tiles(const Sizes& z, const Others& others, const std::string& mask_code, const std::string& plan,
-                  const LoweredOptions& options) {
+void expect_tiles_of(const Text& text, const LoweredOptions& options) {
   auto cpus = runnable_cpus();
   if (std::find(cpus.begin(), cpus.end(), "x86-64-v4") == cpus.end()) return;
   interpret_tiles();
   take_tile_counts();
-  Text text = attention_text(z, others, mask_code, "", ", plan = \"" + plan + "\"");
   expect_lowered(text.parameters, text.body, text.type, options);
   if (tiles_are_interpreted()) CHECK(take_tile_counts().products > 0);
+}
+
+void expect_tiles(const Sizes& z, const Others& others, const std::string& mask_code, const std::string& plan,
+                  const LoweredOptions& options) {
+  expect_tiles_of(attention_text(z, others, mask_code, "", ", plan = \"" + plan + "\""), options);
 }
 
 std::string scaled(const Sizes& z, double scale, const std::string& result = "%m") {
@@ -104,6 +107,27 @@ TEST_CASE("tile matrices keep the masks of attention", "[lower][attention][tiles
                        "\n%m = select %before, %t, %ll : " + type + "\n",
                    kProduct + rest, tile_options());
     }
+}
+
+TEST_CASE("tile matrices compute attention of shared key heads", "[lower][attention][tiles]") {
+  // q, k and v lie in [seq, 6 heads, depth]: four query heads, one key head and one value head.
+  const std::string plan = "{kind = attention, plan = \"" + kProduct + "\"}";
+  expect_tiles_of(
+      {"%x: f32[35,6,8]",
+       "%r = fusion %x " + plan +
+           " region (%x1: f32[35,6,8]) {\n"
+           "%q = slice %x1 {starts = [0, 0, 0], limits = [35, 4, 8], strides = [1, 1, 1]} : f32[35,4,8]\n"
+           "%k = slice %x1 {starts = [0, 4, 0], limits = [35, 5, 8], strides = [1, 1, 1]} : f32[35,1,8]\n"
+           "%v = slice %x1 {starts = [0, 5, 0], limits = [35, 6, 8], strides = [1, 1, 1]} : f32[35,1,8]\n"
+           "%qt = transpose %q {permutation = [1, 0, 2]} : f32[4,35,8]\n"
+           "%qs = reshape %qt : f32[1,4,35,8]\n"
+           "%s = dot %qs, %k {lhs_batch = [0], rhs_batch = [1], lhs_contract = [3], rhs_contract = [2]} "
+           ": f32[1,4,35,35]\n" +
+           softmax("%s", "%w", {1, 4, 35, 35}) +
+           "%y = dot %w, %v {lhs_batch = [0], rhs_batch = [1], lhs_contract = [3], rhs_contract = [0]} : "
+           "f32[1,4,35,8]\nreturn %y } : f32[1,4,35,8]",
+       "f32[1,4,35,8]"},
+      tile_options());
 }
 
 TEST_CASE("attention takes tile matrices where its factors may be rounded and rows pay for packing",
