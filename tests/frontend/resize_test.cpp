@@ -168,3 +168,74 @@ TEST_CASE("dims that vary are resized as dims that are known") {
     check({coordinates, attribute_text("mode", "cubic"), attribute("exclude_outside", 1)});
   }
 }
+
+namespace {
+
+// y of images a[1,1,?,?] whose dims are symbols or numbers, sampled at a grid of six positions around them.
+Doubles sampled_image(const std::vector<WireDim>& dims, const char* mode, const char* padding, int aligned,
+                      const LiteralRef& x) {
+  Model model;
+  model.opsets = {{"", 20}};
+  model.graph.inputs = {value("a", F32, dims), value("g", F32, {1, 2, 3, 2})};
+  model.graph.outputs = {value("y", F32, {1, 1, 2, 3})};
+  model.graph.nodes = {node("GridSample", {"a", "g"}, {"y"},
+                            {attribute_text("mode", mode), attribute_text("padding_mode", padding),
+                             attribute("align_corners", aligned)})};
+  onnx::ImportOptions options;
+  if (!dims[2].name.empty()) options.ranges = {{"h", {1, 40, 1, {}}}, {"w", {1, 40, 1, {}}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef grid = f32({1, 2, 3, 2}, {-1.7, -1, -0.3, 0.2, 0, 0, 0.4, -0.9, 1, 1.2, 2.5, -2.1});
+  return numbers(run(imported, {x, grid})[0]);
+}
+
+Doubles affine_grid(const std::vector<WireDim>& dims, int aligned, const LiteralRef& x) {
+  Model model;
+  model.opsets = {{"", 20}};
+  model.graph.inputs = {value("a", F32, dims), value("t", F32, {1, 2, 3})};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.nodes = {node("Shape", {"a"}, {"s"}),
+                       node("AffineGrid", {"t", "s"}, {"y"}, {attribute("align_corners", aligned)})};
+  Imported imported = import_model(model);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  return numbers(run(imported, {x, f32({1, 2, 3}, {1, 0.5, 0, -0.25, 1, 0.125})})[0]);
+}
+
+} // namespace
+
+TEST_CASE("images whose size varies are sampled as those whose size is known") {
+  for (const Ints& size : {Ints{5, 7}, Ints{1, 4}}) {
+    LiteralRef x = f32({1, 1, size[0], size[1]}, counting(static_cast<int>(size[0] * size[1])));
+    for (const char* mode : {"linear", "nearest", "cubic"})
+      for (const char* padding : {"zeros", "border", "reflection"})
+        for (int aligned : {0, 1}) {
+          INFO(mode << " " << padding << " " << aligned << " " << size[0]);
+          CHECK(sampled_image({1, 1, "h", "w"}, mode, padding, aligned, x) ==
+                sampled_image({1, 1, size[0], size[1]}, mode, padding, aligned, x));
+        }
+    for (int aligned : {0, 1})
+      CHECK(affine_grid({1, 1, "h", "w"}, aligned, x) == affine_grid({1, 1, size[0], size[1]}, aligned, x));
+  }
+}
+
+TEST_CASE("dims that vary are padded with their elements as dims that are known") {
+  auto padded = [](const std::vector<WireDim>& dims, const char* mode, int64_t low, int64_t high) {
+    Model model;
+    model.opsets = {{"", 19}};
+    model.graph.inputs = {value("a", F32, dims)};
+    model.graph.outputs = {value("y", F32, {})};
+    model.graph.initializers = {ints("p", {low, high})};
+    model.graph.nodes = {node("Pad", {"a", "p"}, {"y"}, {attribute_text("mode", mode)})};
+    onnx::ImportOptions options;
+    if (!dims[0].name.empty()) options.ranges = {{"n", {2, 40, 1, {}}}};
+    Imported imported = import_model(model, options);
+    INFO(imported.messages);
+    REQUIRE(imported.model);
+    return numbers(run(imported, {f32({4}, {1, 2, 3, 4})})[0]);
+  };
+  for (const char* mode : {"reflect", "edge", "wrap"})
+    CHECK(padded({"n"}, mode, 3, 2) == padded({4}, mode, 3, 2));
+  CHECK(padded({"n"}, "reflect", -1, 2) == Doubles{2, 3, 4, 3, 2});
+}

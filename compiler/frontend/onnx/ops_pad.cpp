@@ -35,24 +35,6 @@ std::optional<Ints> padded_positions(const std::string& mode, int64_t extent, in
   return positions;
 }
 
-Value pad_by_position(NodeContext& node, Value x, const std::string& mode, const Ints& low,
-                      const Ints& high) {
-  for (int i = 0; i < x.rank(); ++i) {
-    int64_t before = low[at(i)], after = high[at(i)];
-    if (before == 0 && after == 0) continue;
-    auto extent = node.static_dim(x, i, "input 'data'");
-    if (!extent) return {};
-    constexpr int64_t longest = int64_t{1} << 22;
-    if (!node.check(before + after + *extent <= longest, "pads dim " + std::to_string(i) + " beyond 2^22"))
-      return {};
-    auto positions = padded_positions(mode, *extent, before, after);
-    if (!positions) return node.fail("pads an empty dim"), Value{};
-    x = node.op(Opcode::Gather, {x, node.constant_ints(*positions)}, {{"axis", int64_t{i}}});
-    if (!x) return {};
-  }
-  return x;
-}
-
 std::string read_mode(NodeContext& node) {
   return node.choice_attribute("mode", "constant", {"constant", "reflect", "edge", "wrap"});
 }
@@ -63,7 +45,7 @@ bool check_pads(NodeContext& node, size_t found, size_t axes) {
                     "has " + std::to_string(found) + " pads, wants " + std::to_string(2 * axes));
 }
 
-// Elements around one dim by numbers that dims make.
+// Elements around one dim, where it or their numbers are made of dims; `value` is for the mode constant.
 Value pad_symbolic(NodeContext& node, Value x, const std::string& mode, int dim, const IntExpr& low,
                    const IntExpr& high, Value value) {
   std::vector<Dim> dims = x.type().dims;
@@ -75,7 +57,9 @@ Value pad_symbolic(NodeContext& node, Value x, const std::string& mode, int dim,
   if (mode == "constant") return node.concatenate({around(low), x, around(high)}, dim);
   if (extent.lower_bound() < 1) return node.fail_unsupported("pads a dim that may be empty"), Value{};
   Value size = node.dim_size(x, dim), one = node.scalar_int(DType::I64, 1);
-  Value before = node.dim_size(around(low), dim);
+  Value before = low.is_constant()
+                     ? node.scalar_int(DType::I64, low.value())
+                     : node.dim_size(node.iota(DType::I64, ImportState::with_counts({Dim(low)}), 0), 0);
   Value place =
       subtract(node, node.iota(DType::I64, ImportState::with_counts({Dim(low + extent + high)}), 0), before);
   if (mode == "edge") {
@@ -108,6 +92,30 @@ void pad_by_dims(NodeContext& node, const std::vector<IntExpr>& pads, const std:
     x = pad_symbolic(node, x, mode, axes[i], low, high, value);
   }
   node.set_output(0, x);
+}
+
+// Static pads in the modes that repeat elements.
+Value pad_by_position(NodeContext& node, Value x, const std::string& mode, const Ints& low,
+                      const Ints& high) {
+  for (int i = 0; i < x.rank(); ++i) {
+    int64_t before = low[at(i)], after = high[at(i)];
+    if (before == 0 && after == 0) continue;
+    const Dim& dim = x.type().dims[at(i)];
+    if (!dim.is_static()) {
+      x = pad_symbolic(node, x, mode, i, before, after, {});
+      if (!x) return {};
+      continue;
+    }
+    int64_t extent = dim.value();
+    constexpr int64_t longest = int64_t{1} << 22;
+    if (!node.check(before + after + extent <= longest, "pads dim " + std::to_string(i) + " beyond 2^22"))
+      return {};
+    auto positions = padded_positions(mode, extent, before, after);
+    if (!positions) return node.fail("pads an empty dim"), Value{};
+    x = node.op(Opcode::Gather, {x, node.constant_ints(*positions)}, {{"axis", int64_t{i}}});
+    if (!x) return {};
+  }
+  return x;
 }
 
 void pad_by(NodeContext& node, Ints pads, const std::vector<int>& axes, Value value) {

@@ -29,6 +29,20 @@ std::optional<Ints> spatial_extents(NodeContext& node, int input) {
   return extents;
 }
 
+// Whether the spatial dims of input 0 have pixels in every run.
+bool check_pixels(NodeContext& node) {
+  if (!node.check_rank_at_least(0, 3)) return false;
+  const std::vector<Dim>& dims = node.input(0).type().dims;
+  for (size_t i = 2; i < dims.size(); ++i) {
+    if (!node.check(!(dims[i] == Dim(0)), node.input_label(0) + " is empty")) return false;
+    if (dims[i].extent.lower_bound() >= 1) continue;
+    node.fail_unsupported(node.input_label(0) + " is " + node.input(0).type().to_string() +
+                          ", of which dim '" + dims[i].extent.to_string() + "' may be 0");
+    return false;
+  }
+  return true;
+}
+
 std::optional<Sampling> read_sampling(NodeContext& node) {
   std::string mode = node.opset() < 20
                          ? node.choice_attribute("mode", "bilinear", {"bilinear", "nearest", "bicubic"})
@@ -49,10 +63,9 @@ std::optional<Sampling> read_sampling(NodeContext& node) {
 // The grid [N,d...,k] holds positions in [-1,1], the innermost dim of the image first.
 void import_grid_sample(NodeContext& node) {
   Value x = node.input(0), grid = node.input(1);
-  auto extents = spatial_extents(node, 0);
   auto sampling = read_sampling(node);
-  if (!extents || !sampling || !node.check_rank(1, x.rank())) return;
-  int64_t count = static_cast<int64_t>(extents->size());
+  if (!sampling || !check_pixels(node) || !node.check_rank(1, x.rank())) return;
+  int64_t count = x.rank() - 2;
   if (!node.check(count <= 3,
                   node.input_label(0) + " has " + std::to_string(count) + " spatial dims, wants 1 to 3"))
     return;
@@ -68,55 +81,68 @@ void import_grid_sample(NodeContext& node) {
   wide = node.reshape(wide, {x.type().dims[0], *positions, Dim(count)});
   Values points;
   for (int64_t i = 0; i < count; ++i) {
-    double extent = static_cast<double>((*extents)[static_cast<size_t>(i)]);
     Value g = node.squeeze(node.slice_dim(wide, 2, count - 1 - i, count - i), 2);
-    if (!g) return;
+    Value extent = node.convert(node.dim_size(x, static_cast<int>(i) + 2), wide ? wide.dtype() : DType::F32);
+    if (!g || !extent) return;
+    Value from_edge = plus(node, g, 1);
     // (g + 1) / 2 * (extent - 1), or ((g + 1) * extent - 1) / 2
     points.push_back(sampling->align_corners
-                         ? times(node, plus(node, g, 1), (extent - 1) / 2)
-                         : times(node, plus(node, times(node, plus(node, g, 1), extent), -1), 0.5));
+                         ? multiply(node, from_edge, times(node, plus(node, extent, -1), 0.5))
+                         : times(node, plus(node, multiply(node, from_edge, extent), -1), 0.5));
   }
-  Value y = node.transpose(sample_image(node, x, *extents, points, *sampling), {0, 2, 1});
+  Value y = node.transpose(sample_image(node, x, points, *sampling), {0, 2, 1});
   out.insert(out.begin(), {x.type().dims[0], x.type().dims[1]});
   node.set_output(0, node.reshape(y, out));
 }
 
-// Positions of pixels in [-1,1] as rows (x, y[, z], 1), times theta.
+// Positions of pixels in [-1,1] as rows (x, y[, z], 1), [count, rank + 1]; corners of a single pixel align
+// at 0, as in PyTorch. In f64 until they are rounded once.
+Value pixel_rows(NodeContext& node, const std::vector<Dim>& extents, bool aligned, DType dtype) {
+  auto count = node.product(extents);
+  if (!count) return {};
+  Values columns;
+  for (size_t d = extents.size(); d-- > 0;) {
+    Value i = node.iota(DType::I64, {extents[d]}, 0);
+    Value n = node.convert(node.dim_size(i, 0), DType::F64);
+    Value twice = times(node, node.convert(i, DType::F64), 2);
+    Value at = plus(node, divide(node, plus(node, twice, 1), n), -1);
+    if (aligned) {
+      Value steps = larger(node, plus(node, n, -1), node.scalar(DType::F64, 1));
+      at = plus(node, divide(node, twice, steps), -1);
+      at = node.select(node.compare("gt", n, node.scalar(DType::F64, 1)), at, node.scalar(DType::F64, 0));
+    }
+    at = node.broadcast_in_dim(node.convert(at, dtype), extents, {static_cast<int64_t>(d)});
+    columns.push_back(node.reshape(at, {*count, Dim(1)}));
+  }
+  columns.push_back(node.splat(dtype, {*count, Dim(1)}, 1));
+  return node.concatenate(std::move(columns), 1);
+}
+
+// Rows of positions times theta.
 void import_affine_grid(NodeContext& node) {
   Value theta = node.input(0);
-  auto size = node.required_constant_ints(1);
+  auto size = node.known_dims(1);
   if (!size) return;
   if (!node.check(size->size() == 4 || size->size() == 5,
                   "input 'size' has " + std::to_string(size->size()) + " elements, wants 4 or 5"))
     return;
-  Ints extents(size->begin() + 2, size->end());
+  std::vector<Dim> extents(size->begin() + 2, size->end());
   int64_t rank = static_cast<int64_t>(extents.size()), count = 1;
-  for (int64_t extent : extents) {
-    if (!node.check(extent > 0 && extent < (1 << 20) && count <= kMaxElements / extent,
+  for (const Dim& extent : extents) {
+    if (!extent.is_static()) continue;
+    if (!node.check(extent.value() > 0 && extent.value() < (1 << 20) &&
+                        count <= kMaxElements / extent.value(),
                     "input 'size' is out of range"))
       return;
-    count *= extent;
+    count *= extent.value();
   }
   if (!node.check_dims(0, {-1, rank, rank + 1})) return;
-  bool aligned = node.flag_attribute("align_corners", false);
-  std::vector<double> rows;
-  for (int64_t flat = 0; flat < count; ++flat) {
-    int64_t rest = flat;
-    for (int64_t d = rank - 1; d >= 0; --d) {
-      int64_t extent = extents[static_cast<size_t>(d)];
-      double i = static_cast<double>(rest % extent), n = static_cast<double>(extent);
-      // Of a single pixel the corner is the centre, as in PyTorch.
-      rows.push_back(!aligned ? (2 * i + 1) / n - 1 : extent == 1 ? 0 : 2 * i / (n - 1) - 1);
-      rest /= extent;
-    }
-    rows.push_back(1);
-  }
-  Value base = node.constant(Literal::of(theta.dtype(), {count, rank + 1}, rows));
+  Value base = pixel_rows(node, extents, node.flag_attribute("align_corners", false), theta.dtype());
+  if (!base) return;
   Value grid = node.transpose(dot(node, theta, base, {}, {}, {2}, {1}), {0, 2, 1});
-  std::vector<Dim> dims{theta.type().dims[0]};
-  for (int64_t extent : extents) dims.emplace_back(extent);
-  dims.emplace_back(rank);
-  node.set_output(0, node.reshape(grid, dims));
+  extents.insert(extents.begin(), theta.type().dims[0]);
+  extents.emplace_back(rank);
+  node.set_output(0, node.reshape(grid, extents));
 }
 
 // --- Deformable convolution: columns sampled at shifted positions, then a product with the filter.
@@ -184,7 +210,7 @@ void import_deform_conv(NodeContext& node) {
       node.reshape_to(node.convert(node.input(0), work), {batch * d.offset_groups, channels, d.x[2], d.x[3]});
   Values points{deformed_positions(node, d, 0, work), deformed_positions(node, d, 1, work)};
   if (node.failed()) return;
-  Value columns = sample_image(node, image, {d.x[2], d.x[3]}, points, Sampling{});
+  Value columns = sample_image(node, image, points, Sampling{});
   if (node.has_input(4)) {
     Value mask =
         node.reshape_to(node.convert(node.input(4), work), {batch * d.offset_groups, d.taps * positions, 1});

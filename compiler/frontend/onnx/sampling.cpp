@@ -5,8 +5,6 @@
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/resize_places.h"
 
-#include <algorithm>
-
 namespace firn::onnx {
 
 namespace {
@@ -20,23 +18,32 @@ constexpr double kCubic = -0.75; // of Keys' kernel
 
 struct Axis {
   NodeContext& node;
-  int64_t extent;
   const Sampling& sampling;
-  double low, high; // borders for reflection
+  Value last;      // pixel, a scalar of i64
+  Value low, high; // borders for reflection, scalars of the positions' dtype
+
+  Axis(NodeContext& context, Value size, DType positions, const Sampling& form)
+      : node(context), sampling(form), last(subtract(node, size, node.scalar_int(DType::I64, 1))),
+        low(node.scalar(positions, form.align_corners ? 0 : -0.5)),
+        high(plus(node, node.convert(last, positions), form.align_corners ? 0 : 0.5)) {}
 
   Value number(Value like, double value) const { return like ? node.scalar(like.dtype(), value) : like; }
 
-  // x mirrored at the borders until it lies between them.
+  // x mirrored at the borders until it lies between them, which is 0 for a single pixel with aligned corners.
   Value reflect(Value x) const {
-    double range = high - low;
-    if (range <= 0) return multiply(node, x, number(x, 0));
+    Value range = subtract(node, high, low);
     // Distance beyond the lower border; whole ranges in it flip the side from which the rest counts.
-    Value distance = node.unary(Opcode::Abs, subtract(node, x, number(x, low)));
-    Value flips = node.unary(Opcode::Floor, node.binary(Opcode::Divide, distance, number(x, range)));
-    Value rest = subtract(node, distance, multiply(node, flips, number(x, range)));
+    Value distance = node.unary(Opcode::Abs, subtract(node, x, low));
+    Value flips = node.unary(Opcode::Floor, divide(node, distance, range));
+    Value rest = subtract(node, distance, multiply(node, flips, range));
     Value odd = node.compare("ne", node.binary(Opcode::Remainder, flips, number(x, 2)), number(x, 0));
-    Value from_low = add(node, rest, number(x, low)), from_high = subtract(node, number(x, high), rest);
-    return node.select(odd, from_high, from_low);
+    Value inside = node.select(odd, subtract(node, high, rest), add(node, rest, low));
+    if (!sampling.align_corners) return inside;
+    return node.select(node.compare("gt", range, number(x, 0)), inside, number(x, 0));
+  }
+
+  Value outside(Value x) const {
+    return node.binary(Opcode::Or, node.compare("lt", x, low), node.compare("gt", x, high));
   }
 
   // Points far outside are brought back before the cell around them is chosen. A cubic cell at a border keeps
@@ -45,28 +52,17 @@ struct Axis {
     if (sampling.edge == EdgeMode::Zeros ||
         (sampling.edge == EdgeMode::Border && sampling.interpolation == Interpolation::Cubic))
       return x;
-    Value outside = node.binary(Opcode::Or, node.compare("lt", x, number(x, low)),
-                                node.compare("gt", x, number(x, high)));
-    Value inside;
-    if (sampling.edge == EdgeMode::Reflection) {
-      inside = reflect(x);
-    } else {
-      Value last = number(x, static_cast<double>(extent - 1));
-      inside = node.binary(Opcode::Minimum, node.binary(Opcode::Maximum, x, number(x, 0)), last);
-    }
-    return node.select(outside, inside, x);
+    Value inside = sampling.edge == EdgeMode::Reflection
+                       ? reflect(x)
+                       : smaller(node, larger(node, x, number(x, 0)), node.convert(last, x.dtype()));
+    return node.select(outside(x), inside, x);
   }
 
   // The tap at the whole-numbered position `at`.
   Tap tap(Value at, Value weight) const {
-    if (sampling.edge == EdgeMode::Reflection) {
-      Value outside = node.binary(Opcode::Or, node.compare("lt", at, number(at, low)),
-                                  node.compare("gt", at, number(at, high)));
-      at = node.select(outside, reflect(at), at);
-    }
+    if (sampling.edge == EdgeMode::Reflection) at = node.select(outside(at), reflect(at), at);
     Value index = node.convert(at, DType::I64);
-    Value zero = node.scalar_int(DType::I64, 0), last = node.scalar_int(DType::I64, extent - 1);
-    Value clamped = node.binary(Opcode::Minimum, node.binary(Opcode::Maximum, index, zero), last);
+    Value clamped = smaller(node, larger(node, index, node.scalar_int(DType::I64, 0)), last);
     if (sampling.edge == EdgeMode::Zeros) {
       Value one = number(at, 1);
       weight = node.select(node.compare("eq", clamped, index), weight ? weight : one, number(at, 0));
@@ -94,41 +90,39 @@ struct Axis {
 
 } // namespace
 
-Value sample_image(NodeContext& node, Value image, const Ints& extents, const Values& points,
-                   const Sampling& sampling) {
+Value sample_image(NodeContext& node, Value image, const Values& points, const Sampling& sampling) {
   if (!image || node.failed()) return {};
   DType result = image.dtype(), work = points[0].dtype();
   if (sampling.interpolation == Interpolation::Nearest && sampling.edge != EdgeMode::Zeros) work = result;
-  int64_t pixels = 1;
-  for (int64_t extent : extents) pixels *= extent;
   const std::vector<Dim> dims = image.type().dims;
-  Value table = node.transpose(node.reshape(image, {dims[0], dims[1], Dim(pixels)}), {0, 2, 1});
+  auto pixels = node.product({dims.begin() + 2, dims.end()});
+  if (!pixels) return {};
+  Value table = node.transpose(node.reshape(image, {dims[0], dims[1], *pixels}), {0, 2, 1});
   table = node.convert(table, work);
 
   std::vector<std::vector<Tap>> taps;
-  for (size_t i = 0; i < extents.size(); ++i) {
-    bool aligned = sampling.align_corners;
-    double last = static_cast<double>(extents[i] - 1);
-    taps.push_back(
-        Axis{node, extents[i], sampling, aligned ? 0 : -0.5, aligned ? last : last + 0.5}.taps(points[i]));
+  Values sizes;
+  for (size_t i = 0; i < points.size(); ++i) {
+    sizes.push_back(node.dim_size(image, static_cast<int>(i) + 2));
+    if (node.failed() || !points[i]) return {};
+    taps.push_back(Axis(node, sizes[i], points[i].dtype(), sampling).taps(points[i]));
     if (node.failed()) return {};
   }
   // All combinations of taps, the last dim's fastest.
-  std::vector<size_t> choice(extents.size(), 0);
+  std::vector<size_t> choice(points.size(), 0);
   Value sum;
   while (true) {
     Value index, weight;
-    for (size_t i = 0; i < extents.size(); ++i) {
+    for (size_t i = 0; i < points.size(); ++i) {
       const Tap& tap = taps[i][choice[i]];
-      index = index ? add(node, multiply(node, index, node.scalar_int(DType::I64, extents[i])), tap.index)
-                    : tap.index;
+      index = index ? add(node, multiply(node, index, sizes[i]), tap.index) : tap.index;
       if (tap.weight) weight = weight ? multiply(node, weight, tap.weight) : tap.weight;
     }
     Value part = node.op(Opcode::GatherND, {table, node.unsqueeze(index, 2)}, {{"batch_dims", int64_t{1}}});
     if (weight) part = multiply(node, part, node.convert(node.unsqueeze(weight, 2), work));
     sum = sum ? add(node, sum, part) : part;
     if (!sum) return {};
-    size_t i = extents.size();
+    size_t i = points.size();
     while (i > 0 && ++choice[i - 1] == taps[i - 1].size()) choice[--i] = 0;
     if (i == 0) break;
   }

@@ -16,9 +16,8 @@ struct Sampling {
   bool align_corners = false;
 };
 
-// The elements of `image` [B,C,s...] (`extents` are the static s) at `points`: per spatial dim a tensor [B,P]
-// of f32 or f64 positions in pixels. Result [B,P,C], of the image's dtype. Null after a failure.
-Value sample_image(NodeContext& node, Value image, const Ints& extents, const Values& points,
-                   const Sampling& sampling);
+// The elements of `image` [B,C,s...] (no s may be 0) at `points`: per spatial dim a tensor [B,P] of f32 or
+// f64 positions in pixels. Result [B,P,C], of the image's dtype. Null after a failure.
+Value sample_image(NodeContext& node, Value image, const Values& points, const Sampling& sampling);
 
 } // namespace firn::onnx
