@@ -2,6 +2,7 @@
 #include "compiler/graph/symbolic_elements.h"
 
 #include "compiler/graph/builder.h"
+#include "compiler/support/exact_quotient.h"
 #include "compiler/support/int_expr_size.h"
 
 #include <algorithm>
@@ -45,8 +46,9 @@ std::optional<IntExpr> multiply(const IntExpr& lhs, const IntExpr& rhs) {
 }
 
 std::optional<IntExpr> divide(const IntExpr& lhs, const IntExpr& rhs) {
-  if (lhs == rhs && rhs.lower_bound() > 0) return IntExpr(1);
-  if (!rhs.is_constant() || rhs.value() <= 0 || lhs.lower_bound() < 0) return std::nullopt;
+  if (rhs.lower_bound() <= 0) return std::nullopt;
+  if (auto exact = exact_quotient(lhs, rhs)) return checked(*exact);
+  if (lhs.lower_bound() < 0) return std::nullopt;
   return checked(floor_div(lhs, rhs));
 }
 

@@ -92,6 +92,50 @@ TEST_CASE("the last rows of a symbolic dim are a slice at a place that varies") 
   CHECK(numbers(run(imported, {f32({3}, {5, 6, 7})})[0]) == std::vector<double>{7});
 }
 
+TEST_CASE("what -1 stands for is a quotient of dims") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n", 4, "m"}), value("z", F32, {"n"})};
+  model.graph.outputs = {value("y", F32, {"a", "b"}), value("r", I64, {"c"})};
+  model.graph.initializers = {ints("four", {4}), ints("rest", {-1}), int_scalar("zero", 0),
+                              int_scalar("one", 1)};
+  // Rows are counted as n * 4 in one number; and m is what the number of elements over that is.
+  model.graph.nodes = {node("Shape", {"z"}, {"n"}),
+                       node("Mul", {"n", "four"}, {"rows"}),
+                       node("Concat", {"rows", "rest"}, {"target"}, {attribute("axis", 0)}),
+                       node("Reshape", {"x", "target"}, {"y"}),
+                       node("Size", {"x"}, {"all"}),
+                       node("Squeeze", {"rows"}, {"count"}),
+                       node("Div", {"all", "count"}, {"columns"}),
+                       node("Range", {"zero", "columns", "one"}, {"r"})};
+  onnx::ImportOptions options;
+  options.ranges = {{"n", {1, 8, 1, {}}}, {"m", {1, 8, 1, {}}}};
+  std::string text = import_model(model, options).text();
+  CHECK(contains(text, "f32[4*n,m]"));
+  CHECK(contains(text, "i64[m]"));
+}
+
+TEST_CASE("a dim padded to a multiple divides into its parts") {
+  for (int64_t part : {2, 8}) {
+    Model model;
+    model.graph.inputs = {value("x", F32, {"n"})};
+    model.graph.outputs = {value("y", F32, {"a", part})};
+    model.graph.initializers = {ints("zero", {0}), ints("part", {part}), ints("target", {-1, part})};
+    model.graph.nodes = {node("Shape", {"x"}, {"n"}),
+                         node("Neg", {"n"}, {"minus"}),
+                         node("Mod", {"minus", "part"}, {"lacking"}),
+                         node("Concat", {"zero", "lacking"}, {"pads"}, {attribute("axis", 0)}),
+                         node("Pad", {"x", "pads"}, {"padded"}),
+                         node("Reshape", {"padded", "target"}, {"y"})};
+    onnx::ImportOptions options;
+    options.ranges = {{"n", {1, 40, 1, {}}}};
+    Imported imported = import_model(model, options);
+    INFO(imported.messages);
+    REQUIRE(imported.model);
+    CHECK(numbers(run(imported, {f32({3}, {5, 6, 7})})[0]) ==
+          (part == 2 ? std::vector<double>{5, 6, 7, 0} : std::vector<double>{5, 6, 7, 0, 0, 0, 0, 0}));
+  }
+}
+
 TEST_CASE("what needs a static dim names the symbolic one") {
   Model model;
   model.graph.inputs = {value("x", F32, {"n", 4})};

@@ -1,4 +1,5 @@
 // Which integer expressions simplify to what: the identities that address computation relies on.
+#include "compiler/support/exact_quotient.h"
 #include "compiler/support/int_expr.h"
 
 #include <catch2/catch.hpp>
@@ -172,6 +173,18 @@ TEST_CASE("linear coefficients are found only outside atoms and products") {
   CHECK_FALSE((ea + floor_div(ea, 3)).linear_coefficient(*a));
   CHECK(floor_div(eb + ea, 3).mentions(*b));
   CHECK((ea * 2 + eb * ea).symbols() == std::vector<SymbolRef>{a, b});
+}
+
+TEST_CASE("an exact quotient is found where division leaves no rest") {
+  IntExpr b = in("b", 1, 4), h = in("h", 1, 64), half = floor_div(h + 1, 2);
+  CHECK(exact_quotient(b * h * 4, b * 4) == h);
+  CHECK(exact_quotient(b * half * 8, half * 2) == b * 4);
+  CHECK(exact_quotient((b + h) * (b + 1) * 3, b + h) == (b + 1) * 3);
+  CHECK(exact_quotient(h * 12 + 6, 6) == h * 2 + 1);
+  CHECK_FALSE(exact_quotient(b * h * 4, b * 8));
+  CHECK_FALSE(exact_quotient(b * h + 1, b));
+  CHECK_FALSE(exact_quotient(b * h, b + h));
+  CHECK_FALSE(exact_quotient(b, 0));
 }
 
 TEST_CASE("substitution simplifies anew") {

@@ -3,6 +3,7 @@
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -80,6 +81,24 @@ void import_pow(NodeContext& node) {
   node.set_output(0, node.convert(power, result));
 }
 
+// Whether input 0 holds integers that dims make and that are not above 0, as (-width) % 8 has them, and
+// input 1 such that are.
+bool is_below_zero_of_dims(NodeContext& node) {
+  auto lhs = node.known_ints(node.input(0)), rhs = node.known_ints(node.input(1));
+  if (!lhs || !rhs || lhs->empty()) return false;
+  auto negative = [](const IntExpr& each) { return each.upper_bound() <= 0; };
+  auto positive = [](const IntExpr& each) { return each.lower_bound() > 0; };
+  return std::all_of(lhs->begin(), lhs->end(), negative) && std::all_of(rhs->begin(), rhs->end(), positive);
+}
+
+// (-x) mod m as what x lacks to the next multiple of m, so that the two are seen to be that multiple.
+Value lacking(NodeContext& node, Value minus_x, Value m) {
+  Value x = node.unary(Opcode::Negate, minus_x), one = node.scalar_int(m.dtype(), 1);
+  Value rounded = node.binary(Opcode::Subtract, node.binary(Opcode::Add, x, m), one);
+  Value multiple = node.binary(Opcode::Multiply, node.binary(Opcode::Divide, rounded, m), m);
+  return node.binary(Opcode::Subtract, multiple, x);
+}
+
 // fmod = 0: the remainder takes the divisor's sign, as in Python; fmod = 1: the dividend's, as in C.
 void import_mod(NodeContext& node) {
   Value lhs = node.input(0), rhs = node.input(1);
@@ -90,6 +109,7 @@ void import_mod(NodeContext& node) {
               ", floats want fmod = 1");
     return;
   }
+  if (!truncated && is_below_zero_of_dims(node)) return node.set_output(0, lacking(node, lhs, rhs));
   Value remainder = node.binary(Opcode::Remainder, lhs, rhs);
   if (truncated || is_unsigned(dtype) || (is_integer(dtype) && remainder && node.known_ints(remainder))) {
     node.set_output(0, remainder);

@@ -5,6 +5,7 @@
 #include "compiler/frontend/onnx/tensor_data.h"
 #include "compiler/frontend/onnx/text_operators.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
+#include "compiler/support/exact_quotient.h"
 
 #include <algorithm>
 
@@ -17,15 +18,6 @@ void import_identity(NodeContext& node) {
 }
 
 // --- Reshape: 0 copies the input's dim, -1 takes what is left.
-
-// How many times `whole` is `part`, where that is a number; it is not empty then.
-std::optional<int64_t> constant_factor(const IntExpr& whole, const IntExpr& part) {
-  if (part.is_constant() || whole.is_constant() || part.lower_bound() <= 0) return std::nullopt;
-  int64_t one = part.terms()[0].coefficient,
-          factor = whole.terms()[0].coefficient / std::max<int64_t>(1, one);
-  if (factor < 1 || factor > (int64_t{1} << 20) || one > (int64_t{1} << 40)) return std::nullopt;
-  return part * factor == whole ? std::optional(factor) : std::nullopt;
-}
 
 // The extent of the dim that -1 stands for: elements of `from` over those of `to` without it. Dims that occur
 // on both sides cancel, so that symbolic ones need not be divided.
@@ -43,13 +35,8 @@ std::optional<Dim> rest_of(NodeContext& node, std::vector<Dim> from, std::vector
   auto numerator = node.product(from), denominator = node.product(to);
   if (!numerator || !denominator) return std::nullopt;
   const IntExpr &count = numerator->extent, &divisor = denominator->extent;
-  if (auto factor = constant_factor(count, divisor)) return Dim(*factor);
-  if (divisor.is_constant() && divisor.value() > 0) {
-    int64_t by = divisor.value();
-    bool exact = count.constant_part() % by == 0;
-    for (const auto& term : count.terms()) exact = exact && term.coefficient % by == 0;
-    if (exact) return Dim(floor_div(count, by));
-  }
+  auto quotient = divisor.lower_bound() > 0 ? exact_quotient(count, divisor) : std::nullopt;
+  if (quotient) return Dim(*quotient);
   Value x = node.input(0);
   if (count.is_constant() && divisor.is_constant())
     node.fail("cannot reshape " + x.type().to_string() + ": its elements do not divide into the shape");
