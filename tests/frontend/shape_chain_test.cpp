@@ -136,6 +136,59 @@ TEST_CASE("a dim padded to a multiple divides into its parts") {
   }
 }
 
+TEST_CASE("a slice to a dim is no longer than what it is of") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {5}), value("z", F32, {"n"})};
+  model.graph.outputs = {value("y", F32, {"m"})};
+  model.graph.initializers = {ints("zero", {0})};
+  model.graph.nodes = {node("Shape", {"z"}, {"n"}), node("Slice", {"x", "zero", "n"}, {"y"})};
+  onnx::ImportOptions options;
+  options.ranges = {{"n", {1, 9, 1, {}}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({5}, {1, 2, 3, 4, 5});
+  CHECK(numbers(run(imported, {x, f32({2}, {0, 0})})[0]) == std::vector<double>{1, 2});
+  CHECK(numbers(run(imported, {x, f32({7}, std::vector<double>(7))})[0]) ==
+        std::vector<double>{1, 2, 3, 4, 5});
+}
+
+TEST_CASE("a row at a place that a run computes is one row of a dim that varies") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n"}), value("i", I64, {1})};
+  model.graph.outputs = {value("y", F32, {1})};
+  model.graph.initializers = {ints("one", {1})};
+  model.graph.nodes = {node("Add", {"i", "one"}, {"next"}), node("Slice", {"x", "i", "next"}, {"y"})};
+  onnx::ImportOptions options;
+  options.ranges = {{"n", {1, 9, 1, {}}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  CHECK(numbers(run(imported, {f32({3}, {5, 6, 7}), i64({1}, {1})})[0]) == std::vector<double>{6});
+}
+
+TEST_CASE("two counts that meet are equal, or the run ends") {
+  // As many elements of x as of m are not zero where each is taken by its own mask.
+  Model model;
+  model.graph.inputs = {value("x", F32, {4}), value("m", Bool, {4}), value("n", Bool, {4})};
+  model.graph.outputs = {value("sum", F32, {"k"}), value("put", F32, {4})};
+  model.graph.initializers = {ints("last", {1, 0})};
+  model.graph.nodes = {node("Compress", {"x", "m"}, {"a"}, {attribute("axis", 0)}),
+                       node("Compress", {"x", "n"}, {"b"}, {attribute("axis", 0)}),
+                       node("Add", {"a", "b"}, {"sum"}),
+                       node("NonZero", {"m"}, {"columns"}),
+                       node("Transpose", {"columns"}, {"places"}),
+                       node("ScatterND", {"x", "places", "b"}, {"put"})};
+  Imported imported = import_model(model);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({4}, {5, 6, 7, 8}), m = Literal::of(DType::Bool, {4}, std::vector<double>{1, 0, 0, 1}),
+             n = Literal::of(DType::Bool, {4}, std::vector<double>{0, 1, 1, 0});
+  auto results = run(imported, {x, m, n});
+  CHECK(numbers(results[0]) == std::vector<double>{11, 15});
+  CHECK(numbers(results[1]) == std::vector<double>{6, 6, 7, 7});
+}
+
 TEST_CASE("what needs a static dim names the symbolic one") {
   Model model;
   model.graph.inputs = {value("x", F32, {"n", 4})};

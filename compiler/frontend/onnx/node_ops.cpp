@@ -1,6 +1,7 @@
 // NodeContext: graph ops that never abort. Operands are inferred before they are built; what fails becomes a
 // diagnostic of the node, and small constant results are evaluated at once.
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/widening.h"
@@ -182,6 +183,10 @@ std::string broadcast_error(Value lhs, Value rhs) {
 Value NodeContext::binary(Opcode opcode, Value lhs, Value rhs, Attributes attributes) {
   if (!usable({lhs, rhs})) return {};
   auto dims = broadcast_dims(lhs.type().dims, rhs.type().dims);
+  if (!dims) {
+    rhs = with_counted_extents(*this, rhs, lhs.type().dims);
+    dims = rhs ? broadcast_dims(lhs.type().dims, rhs.type().dims) : std::nullopt;
+  }
   if (!dims) return fail(broadcast_error(lhs, rhs)), Value{};
   Value left = broadcast_to(lhs, *dims), right = broadcast_to(rhs, *dims);
   return op(opcode, {left, right}, std::move(attributes));
@@ -194,8 +199,14 @@ Value NodeContext::compare(std::string_view direction, Value lhs, Value rhs) {
 Value NodeContext::select(Value condition, Value on_true, Value on_false) {
   if (!usable({condition, on_true, on_false})) return {};
   auto dims = broadcast_dims(on_true.type().dims, on_false.type().dims);
+  if (!dims) {
+    on_false = with_counted_extents(*this, on_false, on_true.type().dims);
+    dims = on_false ? broadcast_dims(on_true.type().dims, on_false.type().dims) : std::nullopt;
+  }
   if (!dims) return fail(broadcast_error(on_true, on_false)), Value{};
-  dims = broadcast_dims(*dims, condition.type().dims);
+  if (!broadcast_dims(*dims, condition.type().dims))
+    condition = with_counted_extents(*this, condition, *dims);
+  dims = condition ? broadcast_dims(*dims, condition.type().dims) : std::nullopt;
   if (!dims) return fail(broadcast_error(condition, on_true)), Value{};
   return op(Opcode::Select,
             {broadcast_to(condition, *dims), broadcast_to(on_true, *dims), broadcast_to(on_false, *dims)});

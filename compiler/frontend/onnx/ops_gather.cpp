@@ -69,8 +69,8 @@ Word reduction_word(NodeContext& node) {
 }
 
 // Sums and products of narrow floats are rounded when all updates are in.
-Value scatter(NodeContext& node, Opcode opcode, Attributes attributes) {
-  Value x = node.input(0), updates = node.input(2);
+Value scatter(NodeContext& node, Opcode opcode, Value updates, Attributes attributes) {
+  Value x = node.input(0);
   Word reduction = reduction_word(node);
   bool accumulates = reduction.text == "add" || reduction.text == "multiply";
   attributes.set("reduction", reduction);
@@ -85,7 +85,7 @@ void import_scatter_elements(NodeContext& node) {
   Value x = node.input(0);
   auto axis = node.axis(node.int_attribute("axis", 0), x.rank());
   if (!axis || !check_element_indices(node, *axis)) return;
-  node.set_output(0, scatter(node, Opcode::ScatterElements, {{"axis", int64_t{*axis}}}));
+  node.set_output(0, scatter(node, Opcode::ScatterElements, node.input(2), {{"axis", int64_t{*axis}}}));
 }
 
 void import_scatter_nd(NodeContext& node) {
@@ -99,11 +99,13 @@ void import_scatter_nd(NodeContext& node) {
     return;
   std::vector<Dim> wanted(indices.type().dims.begin(), indices.type().dims.end() - 1);
   wanted.insert(wanted.end(), x.type().dims.begin() + *depth, x.type().dims.end());
+  updates = with_counted_extents(node, updates, wanted);
+  if (!updates) return;
   if (!node.check(updates.type().dims == wanted, node.input_label(2) + " is " + updates.type().to_string() +
                                                      ", wants " +
                                                      Type::tensor(x.dtype(), wanted).to_string()))
     return;
-  node.set_output(0, scatter(node, Opcode::ScatterND, {}));
+  node.set_output(0, scatter(node, Opcode::ScatterND, updates, {}));
 }
 
 // Writes rows of the update at write_indices[batch] along the sequence axis, around the end if circular.

@@ -2,8 +2,10 @@
 // elements between places that it computes, which are counted.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/counted.h"
+#include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
+#include "compiler/graph/symbolic_elements.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -22,12 +24,25 @@ Ints first_axes(size_t count) {
   return axes;
 }
 
+// A place: an expression where dims make it, and where it is not a constant the scalar i64[] that has it in a
+// run.
+struct Bound {
+  std::optional<IntExpr> known;
+  Value value;
+};
+
 // One dim of a Slice with bounds as expressions, before clamping.
 struct SliceDim {
   int dim;
-  IntExpr start, end;
+  Bound start, end;
   int64_t step;
 };
+
+bool mentions_count(const IntExpr& expression) {
+  std::vector<SymbolRef> symbols = expression.symbols();
+  return std::any_of(symbols.begin(), symbols.end(),
+                     [](const SymbolRef& symbol) { return ImportState::is_count(*symbol); });
+}
 
 // `value` in [low, high] where bounds prove it; counts from the end when it is negative.
 std::optional<IntExpr> clamped(const IntExpr& value, const IntExpr& extent, int64_t low,
@@ -43,32 +58,25 @@ std::optional<IntExpr> clamped(const IntExpr& value, const IntExpr& extent, int6
   if ((index - low).upper_bound() <= 0) return IntExpr(low);
   if ((index - high).lower_bound() >= 0) return high;
   if ((index - low).lower_bound() >= 0 && (high - index).lower_bound() >= 0) return index;
-  return index.is_constant() && high.is_constant()
-             ? std::optional(IntExpr(std::clamp(index.value(), low, std::max(low, high.value()))))
-             : std::nullopt;
+  if (index.is_constant() && high.is_constant())
+    return IntExpr(std::clamp(index.value(), low, std::max(low, high.value())));
+  IntExpr most = min(index, high), result = max(most, IntExpr(low));
+  return low == 0 && is_safe_dim(result) && !mentions_count(result) ? std::optional(result) : std::nullopt;
 }
 
 Value reverse(NodeContext& node, Value x, int dim) {
   return node.op(Opcode::Reverse, {x}, {{"dims", Ints{dim}}});
 }
 
-// A place, known or a scalar that a run computes.
-struct Bound {
-  std::optional<IntExpr> known;
-  Value value; // i64[]
-};
-
 // The elements of one dim from start to end, by steps, where only a run knows how many these are.
-Value slice_between(NodeContext& node, Value x, int dim, Bound from, Bound to, int64_t step) {
+Value slice_between(NodeContext& node, Value x, const SliceDim& slice) {
+  int dim = slice.dim;
   Value extent = node.dim_size(x, dim), zero = node.scalar_int(DType::I64, 0);
   Value one = node.scalar_int(DType::I64, 1), last = subtract(node, extent, one);
-  bool backward = step < 0;
-  auto place = [&](const Bound& bound, Value low, Value high) -> Value {
-    if (bound.known && !bound.known->is_constant()) {
-      node.fail_unsupported("place " + bound.known->to_string() + " beside one that only a run knows");
-      return {};
-    }
-    Value at = bound.known ? node.scalar_int(DType::I64, bound.known->value()) : bound.value;
+  bool backward = slice.step < 0;
+  auto place = [&](const Bound& bound, Value low, Value high) {
+    bool constant = bound.known && bound.known->is_constant();
+    Value at = constant ? node.scalar_int(DType::I64, bound.known->value()) : bound.value;
     // No sum of an extent and a place as far as these leaves 64 bits.
     constexpr int64_t far = int64_t{1} << 40;
     at = larger(node, at, node.scalar_int(DType::I64, -far));
@@ -77,7 +85,8 @@ Value slice_between(NodeContext& node, Value x, int dim, Bound from, Bound to, i
     return smaller(node, larger(node, at, low), high);
   };
   Value least = backward ? node.scalar_int(DType::I64, -1) : zero;
-  Value start = place(from, zero, backward ? last : extent), end = place(to, least, backward ? last : extent);
+  Value start = place(slice.start, zero, backward ? last : extent);
+  Value end = place(slice.end, least, backward ? last : extent);
   if (backward) {
     x = reverse(node, x, dim);
     start = subtract(node, last, start);
@@ -86,7 +95,7 @@ Value slice_between(NodeContext& node, Value x, int dim, Bound from, Bound to, i
   if (!x || node.failed()) return {};
   Value position = node.iota(DType::I64, {x.type().dims[at(dim)]}, 0);
   Value taken = both(node, node.compare("ge", position, start), node.compare("lt", position, end));
-  int64_t stride = std::min<int64_t>(std::abs(step), int64_t{1} << 31);
+  int64_t stride = std::min<int64_t>(std::abs(slice.step), int64_t{1} << 31);
   if (stride > 1) {
     Value rest =
         node.binary(Opcode::Remainder, subtract(node, position, start), node.scalar_int(DType::I64, stride));
@@ -98,10 +107,10 @@ Value slice_between(NodeContext& node, Value x, int dim, Bound from, Bound to, i
 // Where no expression says how many elements are between the places, the run counts them.
 Value slice_counted(NodeContext& node, Value x, const SliceDim& slice) {
   const Dim& dim = x.type().dims[at(slice.dim)];
-  if (dim.extent.upper_bound() < INT64_MAX && slice.start.is_constant() && slice.end.is_constant())
-    return slice_between(node, x, slice.dim, {slice.start, {}}, {slice.end, {}}, slice.step);
-  node.fail_unsupported("slice [" + slice.start.to_string() + ", " + slice.end.to_string() + ") of dim '" +
-                        dim.extent.to_string() + "' has a size that is not known" + binding_advice({dim}));
+  if (dim.extent.upper_bound() < INT64_MAX) return slice_between(node, x, slice);
+  node.fail_unsupported("slice [" + slice.start.known->to_string() + ", " + slice.end.known->to_string() +
+                        ") of dim '" + dim.extent.to_string() + "' has a size that is not known" +
+                        binding_advice({dim}));
   return {};
 }
 
@@ -112,9 +121,9 @@ Value slice_one(NodeContext& node, Value x, const SliceDim& slice) {
   if (extent == IntExpr(0)) return x;
   // Backwards, positions run from `start` down to, but not including, `end`: reverse first, then the same
   // forwards.
-  auto start =
-      backward ? clamped(slice.start, extent, 0, extent - 1) : clamped(slice.start, extent, 0, extent);
-  auto end = backward ? clamped(slice.end, extent, -1, extent - 1) : clamped(slice.end, extent, 0, extent);
+  const IntExpr last = backward ? extent - 1 : extent;
+  auto start = clamped(*slice.start.known, extent, 0, last),
+       end = clamped(*slice.end.known, extent, backward ? -1 : 0, last);
   if (!start || !end) return slice_counted(node, x, slice);
   const Value whole = x;
   if (backward) {
@@ -140,7 +149,7 @@ Value slice_one(NodeContext& node, Value x, const SliceDim& slice) {
   return node.slice(x, starts, limits, strides);
 }
 
-void slice_by(NodeContext& node, const std::vector<IntExpr>& starts, const std::vector<IntExpr>& ends,
+void slice_by(NodeContext& node, const std::vector<Bound>& starts, const std::vector<Bound>& ends,
               const Ints& given_axes, const Ints& steps) {
   Value x = node.input(0);
   if (starts.size() != ends.size() || starts.size() != given_axes.size() || starts.size() != steps.size())
@@ -151,34 +160,43 @@ void slice_by(NodeContext& node, const std::vector<IntExpr>& starts, const std::
   if (!axes) return;
   for (size_t i = 0; i < starts.size() && x; ++i) {
     if (steps[i] == 0) return node.fail("step 0 of axis " + std::to_string((*axes)[i]));
-    x = slice_one(node, x, {(*axes)[i], starts[i], ends[i], steps[i]});
+    SliceDim slice{(*axes)[i], starts[i], ends[i], steps[i]};
+    x = slice.start.known && slice.end.known ? slice_one(node, x, slice) : slice_between(node, x, slice);
   }
   node.set_output(0, x);
+}
+
+std::vector<Bound> constant_bounds(const Ints& places) {
+  std::vector<Bound> bounds;
+  for (int64_t place : places) bounds.push_back({place, {}});
+  return bounds;
 }
 
 void import_slice_1(NodeContext& node) {
   Ints starts = node.unbounded_ints_attribute("starts"), ends = node.unbounded_ints_attribute("ends");
   Ints axes = node.has_attribute("axes") ? node.ints_attribute("axes") : first_axes(starts.size());
   if (node.failed()) return;
-  slice_by(node, {starts.begin(), starts.end()}, {ends.begin(), ends.end()}, axes, Ints(starts.size(), 1));
+  slice_by(node, constant_bounds(starts), constant_bounds(ends), axes, Ints(starts.size(), 1));
 }
 
-// The row at a place that only a run knows, x[i:i+1]: a dynamic_slice. Of a place where ONNX gives no row, a
-// shape that nothing after it could be planned for, a run ends.
+// The row at a place that only a run knows, x[i:i+1]: a dynamic_slice, or a gather where dims vary. Of a
+// place where ONNX gives no row, a shape that nothing after it could be planned for, a run ends.
 void slice_at_value(NodeContext& node, Value start, int axis) {
   Value x = node.input(0);
-  auto dims = node.static_dims(0);
-  if (!dims) return;
-  int64_t extent = (*dims)[at(axis)];
   auto number = [&](int64_t value) { return node.scalar_int(DType::I64, value); };
-  Value place = node.convert(node.reshape(start, {}), DType::I64);
+  Value place = node.convert(node.reshape(start, {}), DType::I64), extent = node.dim_size(x, axis);
   // From the end; of -1 the end is 0, which is before it.
-  place = node.select(node.compare("lt", place, number(-1)), add(node, place, number(extent)), place);
-  place = node.op(Opcode::Clamp, {number(0), place, number(extent - 1)}, {{"checked", true}});
+  place = node.select(node.compare("lt", place, number(-1)), add(node, place, extent), place);
+  place = node.op(Opcode::Clamp, {number(0), place, subtract(node, extent, number(1))}, {{"checked", true}});
+  if (node.failed()) return;
+  if (!x.type().is_static())
+    return node.set_output(
+        0, node.op(Opcode::Gather, {x, node.reshape_to(place, {1})}, {{"axis", int64_t{axis}}}));
   Values operands{x};
   for (int i = 0; i < x.rank(); ++i) operands.push_back(i == axis ? place : number(0));
-  (*dims)[at(axis)] = 1;
-  node.set_output(0, node.op(Opcode::DynamicSlice, std::move(operands), {{"sizes", *dims}}));
+  Ints sizes = x.type().static_dims();
+  sizes[at(axis)] = 1;
+  node.set_output(0, node.op(Opcode::DynamicSlice, std::move(operands), {{"sizes", sizes}}));
 }
 
 Value without_reshapes(Value value) {
@@ -206,12 +224,9 @@ int64_t length_of(Value vector) {
 // The elements of an integer vector. Looks through what joins them.
 std::optional<std::vector<Bound>> bounds_of(NodeContext& node, Value vector, int depth = 0) {
   std::vector<Bound> bounds;
-  if (auto known = node.known_ints(vector)) {
-    for (const IntExpr& each : *known) bounds.push_back({each, {}});
-    return bounds;
-  }
+  auto known = node.known_ints(vector);
   constexpr int kDeepest = 8; // what joins is joined by exporters once
-  if (vector.def->is(Opcode::Concatenate) && depth < kDeepest) {
+  if (!known && vector.def->is(Opcode::Concatenate) && depth < kDeepest) {
     for (Value part : vector.def->operands()) {
       auto more = bounds_of(node, part, depth + 1);
       if (!more) return std::nullopt;
@@ -220,30 +235,18 @@ std::optional<std::vector<Bound>> bounds_of(NodeContext& node, Value vector, int
     return bounds;
   }
   if (!vector.type().is_static()) return std::nullopt;
-  Value flat = node.convert(node.reshape_to(vector, {vector.type().num_elements()}), DType::I64);
-  for (int64_t i = 0; flat && i < vector.type().num_elements(); ++i)
-    bounds.push_back({{}, node.reshape_to(node.slice_dim(flat, 0, i, i + 1), {})});
+  Value flat;
+  for (int64_t i = 0; i < vector.type().num_elements(); ++i) {
+    Bound bound;
+    if (known) bound.known = (*known)[at(i)];
+    if (!known || !bound.known->is_constant()) {
+      if (!flat) flat = node.convert(node.reshape_to(vector, {vector.type().num_elements()}), DType::I64);
+      bound.value = node.reshape_to(node.slice_dim(flat, 0, i, i + 1), {});
+    }
+    bounds.push_back(std::move(bound));
+  }
   if (node.failed()) return std::nullopt;
   return bounds;
-}
-
-// Places that only the run knows. True after a failure too; false if the bounds are no such places.
-bool slice_at_values(NodeContext& node, const Ints& given_axes, const Ints& steps) {
-  auto starts = bounds_of(node, node.input(1)), ends = bounds_of(node, node.input(2));
-  if (node.failed()) return true;
-  if (!starts || !ends || starts->size() != ends->size() || starts->size() != given_axes.size() ||
-      starts->size() != steps.size())
-    return false;
-  Value x = node.input(0);
-  auto axes = node.axes(given_axes, x.rank());
-  for (size_t i = 0; axes && x && i < starts->size(); ++i) {
-    if (!node.check(steps[i] != 0, "step 0 of axis " + std::to_string((*axes)[i]))) return true;
-    const Bound &start = (*starts)[i], &end = (*ends)[i];
-    x = start.known && end.known ? slice_one(node, x, {(*axes)[i], *start.known, *end.known, steps[i]})
-                                 : slice_between(node, x, (*axes)[i], start, end, steps[i]);
-  }
-  if (axes) node.set_output(0, x);
-  return true;
 }
 
 void import_slice(NodeContext& node) {
@@ -268,13 +271,13 @@ void import_slice(NodeContext& node) {
     if (!axis) return;
     if (!(node.input(0).type().dims[at(*axis)] == Dim(0))) return slice_at_value(node, node.input(1), *axis);
   }
-  if ((!starts || !ends) && slice_at_values(node, *axes, *steps)) return;
-  for (int i : {1, 2})
-    if (!node.known_ints(node.input(i))) {
-      (void)node.required_constant_ints(i);
-      return node.fail(node.input_label(i) + " has too many elements");
-    }
-  slice_by(node, *starts, *ends, *axes, *steps);
+  auto from = bounds_of(node, node.input(1)), to = bounds_of(node, node.input(2));
+  if (node.failed()) return;
+  if (!from || !to) {
+    (void)node.required_constant_ints(from ? 2 : 1);
+    return node.fail(node.input_label(from ? 2 : 1) + " has too many elements");
+  }
+  slice_by(node, *from, *to, *axes, *steps);
 }
 
 constexpr OperatorRow kRows[] = {

@@ -23,6 +23,10 @@ Value same_value(NodeContext& node, Value value, Value wanted);
 // x, of which a run ends where the i64 scalar `value` is another than `wanted`.
 Value where_equal(NodeContext& node, Value x, Value value, Value wanted);
 
+// x with the extents of `wanted`, aligned at their ends, where its own and that one are counted in ways that
+// are not seen to be equal: a run ends where they are not.
+Value with_counted_extents(NodeContext& node, Value x, const std::vector<Dim>& wanted);
+
 // The elements of an input that is a vector of integers, each as an i64 scalar; nothing after a failure.
 std::optional<Values> scalars_of(NodeContext& node, int input);
 // What an element of the input may be at most: the lesser of what is known of it and of what --max says.
