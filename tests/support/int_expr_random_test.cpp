@@ -47,7 +47,8 @@ public:
     case 0:
     case 1: return combine(lhs, make(depth - 1), [](auto a, auto b) { return a + b; });
     case 2: return combine(lhs, make(depth - 1), [](auto a, auto b) { return a - b; });
-    case 3: return combine(lhs, constant(pick(-6, 16)), [](auto a, auto b) { return a * b; });
+    case 3:
+      return combine(lhs, depth < 3 ? leaf() : constant(pick(-6, 16)), [](auto a, auto b) { return a * b; });
     case 4:
     case 5: return divide(lhs, pick(1, 16), /*remainder=*/false);
     case 6:

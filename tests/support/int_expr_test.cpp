@@ -164,6 +164,16 @@ TEST_CASE("bounds saturate instead of wrapping") {
   CHECK(floor_div(closed, 4).upper_bound() == 2);
 }
 
+TEST_CASE("bounds of a product of factors that are not negative are those of the factors") {
+  IntExpr b = in("b", 1, 4), h = in("h", 1, 9), q = floor_div(in("n", 800, 4000), 20) - 1;
+  CHECK((b * q).upper_bound() == 4 * 199);
+  CHECK((b * q).lower_bound() == 39);
+  CHECK((b * (h - 1) * q * q).upper_bound() == 4 * 8 * 199 * 199);
+  CHECK((b * (h - 1) * (h - 1)).lower_bound() == 0);
+  CHECK(((h - 1) * (b - 1) - 5).lower_bound() == -5);
+  CHECK((in("x", 0, INT64_MAX) * b - b).lower_bound() == -4);
+}
+
 TEST_CASE("linear coefficients are found only outside atoms and products") {
   SymbolRef a = symbol_in("a", 0, 99), b = symbol_in("b", 0, 99);
   IntExpr ea = IntExpr::symbol(a), eb = IntExpr::symbol(b);
