@@ -48,8 +48,9 @@ std::optional<IntExpr> multiply(const IntExpr& lhs, const IntExpr& rhs) {
 std::optional<IntExpr> divide(const IntExpr& lhs, const IntExpr& rhs) {
   if (rhs.lower_bound() <= 0) return std::nullopt;
   if (auto exact = exact_quotient(lhs, rhs)) return checked(*exact);
-  if (lhs.lower_bound() < 0) return std::nullopt;
-  return checked(floor_div(lhs, rhs));
+  if (lhs.lower_bound() >= 0) return checked(floor_div(lhs, rhs));
+  if (lhs.upper_bound() <= 0) return checked(IntExpr(0) - floor_div(IntExpr(0) - lhs, rhs)); // as in C
+  return std::nullopt;
 }
 
 // (-x) mod m is what x lacks to the next multiple of m: as such, so that x and it are seen to be that

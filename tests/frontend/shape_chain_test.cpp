@@ -9,6 +9,8 @@ using namespace firn::test;
 
 namespace {
 
+using Ints = std::vector<int64_t>;
+
 // y = reshape(x, [shape(x)[0], -1]): what exporters write for flatten.
 Model flatten_model(const std::vector<WireDim>& dims) {
   Model model;
@@ -187,6 +189,56 @@ TEST_CASE("two counts that meet are equal, or the run ends") {
   auto results = run(imported, {x, m, n});
   CHECK(numbers(results[0]) == std::vector<double>{11, 15});
   CHECK(numbers(results[1]) == std::vector<double>{6, 6, 7, 7});
+}
+
+TEST_CASE("sizes that pass through floats are sizes made of dims") {
+  // y = ones[ceil(n / 8.0) * 8 / 4], z = ones[int(n * 0.75)], v = ones[int(n / 3.0)]
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n"})};
+  model.graph.outputs = {value("y", F32, {"a"}), value("z", F32, {"b"}), value("v", F32, {"c"})};
+  model.graph.initializers = {floats("eight", {}, {8}), floats("part", {}, {0.75f}), floats("three", {}, {3}),
+                              ints("four", {4})};
+  auto to = [](int64_t type) { return std::vector<Message>{attribute("to", type)}; };
+  model.graph.nodes = {node("Shape", {"x"}, {"n"}),           node("Cast", {"n"}, {"f"}, to(F32)),
+                       node("Div", {"f", "eight"}, {"d"}),    node("Ceil", {"d"}, {"u"}),
+                       node("Mul", {"u", "eight"}, {"m"}),    node("Cast", {"m"}, {"i"}, to(I64)),
+                       node("Div", {"i", "four"}, {"q"}),     node("ConstantOfShape", {"q"}, {"y"}),
+                       node("Mul", {"f", "part"}, {"p"}),     node("Cast", {"p"}, {"r"}, to(I64)),
+                       node("ConstantOfShape", {"r"}, {"z"}), node("Div", {"f", "three"}, {"t"}),
+                       node("Cast", {"t"}, {"s"}, to(I64)),   node("ConstantOfShape", {"s"}, {"v"})};
+  onnx::ImportOptions options;
+  options.ranges = {{"n", {1, 100, 1, {}}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  std::string text = imported.text();
+  CHECK(contains(text, "f32[2*((n + 7) floordiv 8)]"));
+  CHECK(contains(text, "f32[(3*n) floordiv 4]"));
+  CHECK(contains(text, "f32[n floordiv 3]"));
+  for (int64_t n : {1, 2, 3, 8, 9, 15, 99, 100}) {
+    auto results = run(imported, {f32({n}, std::vector<double>(static_cast<size_t>(n)))});
+    CHECK(results[0]->dims() == Ints{(n + 7) / 8 * 2});
+    CHECK(results[1]->dims() == Ints{n * 3 / 4});
+    CHECK(results[2]->dims() == Ints{n / 3});
+  }
+}
+
+TEST_CASE("a dim below zero divides towards zero") {
+  // y = ones[n + (-n) / 2]
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n"})};
+  model.graph.outputs = {value("y", F32, {"m"})};
+  model.graph.initializers = {ints("two", {2})};
+  model.graph.nodes = {node("Shape", {"x"}, {"n"}), node("Neg", {"n"}, {"minus"}),
+                       node("Div", {"minus", "two"}, {"half"}), node("Add", {"n", "half"}, {"size"}),
+                       node("ConstantOfShape", {"size"}, {"y"})};
+  onnx::ImportOptions options;
+  options.ranges = {{"n", {1, 9, 1, {}}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  CHECK(!contains(imported.text(), "count"));
+  CHECK(run(imported, {f32({5}, std::vector<double>(5))})[0]->dims() == Ints{3});
 }
 
 TEST_CASE("what needs a static dim names the symbolic one") {

@@ -1,5 +1,5 @@
 // Integers made of symbolic dims, carried as expressions through the ops that shape arithmetic is made of.
-#include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/known_ratios.h"
 
 namespace firn::onnx {
 namespace {
@@ -36,6 +36,10 @@ std::optional<Elements> KnownInts::compute(const Instruction& instruction) const
   if (instruction.is(Opcode::DimSize)) {
     auto extent = compute_dim_size(instruction);
     return extent && is_safe_dim(*extent) ? std::optional(Elements{*extent}) : std::nullopt;
+  }
+  if (instruction.is(Opcode::Convert) && is_float(instruction.operand(0).dtype())) {
+    auto ratios = known_ratios(*this, instruction.operand(0));
+    return ratios && instruction.type().dtype != DType::Bool ? truncated(*ratios) : std::nullopt;
   }
   std::vector<Elements> operands;
   for (Value operand : instruction.operands()) {
