@@ -160,3 +160,21 @@ TEST_CASE("transforms of real numbers along several dims, and back") {
       CHECK(got[1]->get_double(i) == Approx(values[static_cast<size_t>(i)]).margin(1e-6));
   }
 }
+
+TEST_CASE("frames of signals whose number and length vary") {
+  Model model;
+  model.opsets = {{"", 17}};
+  model.graph.inputs = {value("x", F32, {"b", "n"})};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.initializers = {int_scalar("step", 2), int_scalar("length", 4)};
+  model.graph.nodes = {node("STFT", {"x", "step", "", "length"}, {"y"})};
+  onnx::ImportOptions options;
+  options.ranges = {{"b", {1, 4, 1, {}}}, {"n", {4, 40, 1, {}}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  auto y = run(imported, {f32({1, 6}, {1, 2, 3, 4, 5, 6})})[0];
+  CHECK(y->dims() == std::vector<int64_t>{1, 2, 3, 2});
+  const std::vector<double> want{10, 0, -2, 2, -2, 0, 18, 0, -2, 2, -2, 0};
+  for (size_t i = 0; i < want.size(); ++i) CHECK(numbers(y)[i] == Approx(want[i]).margin(1e-5));
+}

@@ -189,13 +189,11 @@ void import_stft(NodeContext& node) {
                   node.input_label(0) + " has rank " + std::to_string(signal.rank()) + ", wants 3"))
     return;
   if (signal.rank() == 2) signal = node.unsqueeze(signal, 2);
-  auto parts = signal
-                   ? node.static_dims(node.slice_dim(node.slice_dim(signal, 0, 0, 1), 1, 0, 1), "the signal")
-                   : std::nullopt;
+  auto parts = node.static_dim(signal, 2, "the signal");
   auto step = constant_scalar(node, 1);
   if (!parts || !step) return;
   Transform t;
-  t.in_parts = parts->back();
+  t.in_parts = *parts;
   if (node.has_input(3)) {
     auto length = constant_scalar(node, 3);
     if (!length) return;
