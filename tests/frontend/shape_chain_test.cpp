@@ -158,15 +158,19 @@ TEST_CASE("a slice to a dim is no longer than what it is of") {
 TEST_CASE("a row at a place that a run computes is one row of a dim that varies") {
   Model model;
   model.graph.inputs = {value("x", F32, {"n"}), value("i", I64, {1})};
-  model.graph.outputs = {value("y", F32, {1})};
-  model.graph.initializers = {ints("one", {1})};
-  model.graph.nodes = {node("Add", {"i", "one"}, {"next"}), node("Slice", {"x", "i", "next"}, {"y"})};
+  model.graph.outputs = {value("y", F32, {1}), value("z", F32, {1})};
+  model.graph.initializers = {ints("one", {1}), ints("two", {2})};
+  model.graph.nodes = {node("Add", {"i", "one"}, {"next"}), node("Slice", {"x", "i", "next"}, {"y"}),
+                       node("Add", {"i", "two"}, {"end"}), node("Slice", {"x", "next", "end"}, {"z"})};
   onnx::ImportOptions options;
   options.ranges = {{"n", {1, 9, 1, {}}}};
   Imported imported = import_model(model, options);
   INFO(imported.messages);
   REQUIRE(imported.model);
-  CHECK(numbers(run(imported, {f32({3}, {5, 6, 7}), i64({1}, {1})})[0]) == std::vector<double>{6});
+  auto rows = run(imported, {f32({3}, {5, 6, 7}), i64({1}, {1})});
+  CHECK(numbers(rows[0]) == std::vector<double>{6});
+  CHECK(numbers(rows[1]) == std::vector<double>{7});
+  CHECK(rows[1]->dims() == Ints{1});
 }
 
 TEST_CASE("two counts that meet are equal, or the run ends") {

@@ -204,16 +204,36 @@ Value without_reshapes(Value value) {
   return value;
 }
 
-// True if `end` is `start` + 1 computed by an add.
-bool is_next(NodeContext& node, Value start, Value end) {
-  start = without_reshapes(start);
-  end = without_reshapes(end);
-  if (!end.def->is(Opcode::Add)) return false;
-  for (int i = 0; i < 2; ++i) {
-    auto one = node.constant_ints(end.def->operand(1 - i));
-    if (without_reshapes(end.def->operand(i)) == start && one == Ints{1}) return true;
+// A value as another and a constant that adds were given.
+struct Sum {
+  Value base;
+  int64_t offset = 0;
+};
+
+Sum sum_of(NodeContext& node, Value value) {
+  Sum sum{without_reshapes(value)};
+  auto added = [&]() -> std::optional<Sum> {
+    if (!sum.base.def->is(Opcode::Add)) return std::nullopt;
+    for (int i = 0; i < 2; ++i) {
+      auto number = node.constant_ints(sum.base.def->operand(i));
+      if (number && number->size() == 1 && std::abs((*number)[0]) < INT32_MAX)
+        return Sum{without_reshapes(sum.base.def->operand(1 - i)), sum.offset + (*number)[0]};
+    }
+    return std::nullopt;
+  };
+  constexpr int kDeepest = 8; // exporters add once or twice
+  for (int depth = 0; depth < kDeepest; ++depth) {
+    auto next = added();
+    if (!next) break;
+    sum = *next;
   }
-  return false;
+  return sum;
+}
+
+// True if `end` is `start` + 1 by the adds that compute them.
+bool is_next(NodeContext& node, Value start, Value end) {
+  Sum from = sum_of(node, start), to = sum_of(node, end);
+  return from.base == to.base && to.offset == from.offset + 1;
 }
 
 // How many bounds there are; 1 where only a run knows.
