@@ -123,6 +123,61 @@ TEST_CASE("rows of a loop that data ends are those of the steps taken") {
   CHECK(numbers(results[1]) == std::vector<double>{1, 10});
 }
 
+namespace {
+
+// A loop that `trips` or `go` ends, over as many steps as x has elements that are not 0.
+Model counted_loop(const Graph& body, const Message& loop, const Message& more) {
+  Model model = loop_model(body);
+  model.graph.inputs = {value("x", F32, {2}), value("mask", F32, {5})};
+  model.graph.outputs = {value("last", F32, {2}), value("rows", F32, {"n", 2})};
+  model.graph.nodes = {node("NonZero", {"mask"}, {"places"}), node("Size", {"places"}, {"count"}), more,
+                       loop};
+  return model;
+}
+
+} // namespace
+
+TEST_CASE("a loop of as many steps as data counts has as many rows") {
+  Graph body = sum_body();
+  Model model = counted_loop(
+      body, node("Loop", {"count", "", "zero"}, {"last", "rows"}, {attribute_graph("body", body.encode())}),
+      node("Identity", {"count"}, {"same"}));
+  model.graph.initializers = {floats("zero", {2}, {0, 0})};
+  Imported imported = import_model(model);
+  REQUIRE(imported.model);
+  CHECK(!contains(imported.text(), "f32[count_"));
+  for (std::vector<double> mask : {std::vector<double>{1, 0, 1, 0, 0}, std::vector<double>{1, 1, 1, 1, 1}}) {
+    auto results = run(imported, {f32({2}, {1, 10}), f32({5}, mask)});
+    int64_t count = mask[1] == 0 ? 2 : 5;
+    CHECK(results[1]->dims() == std::vector<int64_t>{count, 2});
+    CHECK(numbers(results[0]) == std::vector<double>{1.0 * count, 10.0 * count});
+  }
+}
+
+TEST_CASE("a loop that goes on while a state that grows is below a count ends by then") {
+  Graph body;
+  body.inputs = {value("i", I64, {}), value("go", Bool, {}), value("at", I64, {}), value("s", F32, {2})};
+  body.nodes = {node("Add", {"s", "x"}, {"t"}), node("Add", {"at", "one"}, {"next"}),
+                node("Less", {"next", "count"}, {"on"}), node("Identity", {"t"}, {"row"})};
+  body.outputs = {value("on", Bool, {}), value("next", I64, {}), value("t", F32, {2}),
+                  value("row", F32, {2})};
+  Model model = counted_loop(body,
+                             node("Loop", {"", "some", "none", "zero"}, {"", "last", "rows"},
+                                  {attribute_graph("body", body.encode())}),
+                             node("Less", {"none", "count"}, {"some"}));
+  model.graph.initializers = {floats("zero", {2}, {0, 0}), int_scalar("none", 0), int_scalar("one", 1)};
+  Imported imported = import_model(model);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  for (int64_t count : {0, 1, 4}) {
+    std::vector<double> mask(5);
+    for (int64_t i = 0; i < count; ++i) mask[static_cast<size_t>(i)] = 1;
+    auto results = run(imported, {f32({2}, {1, 10}), f32({5}, mask)});
+    CHECK(results[1]->dims() == std::vector<int64_t>{count, 2});
+    CHECK(numbers(results[0]) == std::vector<double>{1.0 * count, 10.0 * count});
+  }
+}
+
 TEST_CASE("a loop that takes no step has no rows, whatever would end it") {
   for (const char* condition : {"Not", "Identity"}) {
     Graph body = sum_body();

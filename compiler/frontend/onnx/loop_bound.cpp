@@ -1,7 +1,10 @@
 // See loop_bound.h.
 #include "compiler/frontend/onnx/loop_bound.h"
 
+#include "compiler/frontend/onnx/value_range.h"
+
 #include <algorithm>
+#include <cmath>
 
 namespace firn::onnx {
 
@@ -51,6 +54,13 @@ private:
     return (*known)[0];
   }
 
+  // How small or large an integer can be, as far as it is known.
+  std::optional<int64_t> least(Value value) const { return near(range_of(node_, value).least); }
+  std::optional<int64_t> most(Value value) const { return near(range_of(node_, value).most); }
+  static std::optional<int64_t> near(double end) {
+    return std::abs(end) <= kFar ? std::optional(static_cast<int64_t>(end)) : std::nullopt;
+  }
+
   std::optional<Affine> affine(Value value, int depth = 0) const {
     auto found = std::find(parameters_.begin(), parameters_.end(), value);
     if (found != parameters_.end()) return Affine{static_cast<size_t>(found - parameters_.begin()), 0};
@@ -69,13 +79,13 @@ private:
 
   // Of a comparison that wants `value` below `limit`.
   std::optional<int64_t> below(Value value, Value bound, int64_t beyond) const {
-    auto limit = number(bound);
     auto at = affine(value);
-    if (!limit || !at) return std::nullopt;
+    auto limit = at && is_integer(bound.dtype()) ? most(bound) : std::nullopt;
+    if (!limit) return std::nullopt;
     int64_t first = 0, growth = 1; // of the number of the step
     if (at->parameter > 0) {
       if (at->parameter < 2) return std::nullopt;
-      auto start = number(initial_[at->parameter - 2]);
+      auto start = least(initial_[at->parameter - 2]);
       auto next = affine(step_.state[at->parameter - 2]);
       if (!start || !next || next->parameter != at->parameter || next->offset < 1) return std::nullopt;
       first = *start;

@@ -108,7 +108,7 @@ bool read_trips(NodeContext& node, LoopForm& form) {
     form.bound = Dim(*form.trips);
   else if (known && (*known)[0].lower_bound() >= 0 && is_safe_dim((*known)[0]) &&
            (*known)[0].upper_bound() < INT64_MAX)
-    form.bound = Dim((*known)[0]);
+    form.bound = ImportState::with_counts({(*known)[0]})[0];
   else if (auto most = most_of(node, form.trip_count)) {
     form.bound = Dim(*most);
     form.trip_count = node.binary(Opcode::Minimum, form.trip_count, node.scalar_int(DType::I64, *most));
