@@ -227,6 +227,42 @@ TEST_CASE("sizes that pass through floats are sizes made of dims") {
   }
 }
 
+TEST_CASE("what a convolution lacks to cover a dim is known where floats compute it") {
+  // TensorFlow's padding: max((ceil(n / 2) - 1) * 2 + 3 - n, 0), half of it before.
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n"})};
+  model.graph.outputs = {value("y", F32, {"m"})};
+  model.graph.initializers = {floats("one", {}, {1}), floats("two", {}, {2}), floats("zero", {}, {0}),
+                              floats("three", {}, {3}), ints("at", {0})};
+  std::vector<Message> to_float{attribute("to", F32)}, to_int{attribute("to", I64)};
+  model.graph.nodes = {node("Size", {"x"}, {"n"}),
+                       node("Cast", {"n"}, {"f"}, to_float),
+                       node("Div", {"f", "two"}, {"d"}),
+                       node("Ceil", {"d"}, {"c"}),
+                       node("Sub", {"c", "one"}, {"s"}),
+                       node("Mul", {"s", "two"}, {"p"}),
+                       node("Add", {"p", "three"}, {"e"}),
+                       node("Sub", {"e", "f"}, {"r"}),
+                       node("Max", {"r", "zero"}, {"pad"}),
+                       node("Div", {"pad", "two"}, {"h"}),
+                       node("Cast", {"h"}, {"hi"}, to_int),
+                       node("Cast", {"hi"}, {"low"}, to_float),
+                       node("Sub", {"pad", "low"}, {"high"}),
+                       node("Unsqueeze", {"low", "at"}, {"l1"}),
+                       node("Unsqueeze", {"high", "at"}, {"h1"}),
+                       node("Concat", {"l1", "h1"}, {"both"}, {attribute("axis", 0)}),
+                       node("Cast", {"both"}, {"pads"}, to_int),
+                       node("Pad", {"x", "pads"}, {"y"})};
+  onnx::ImportOptions options;
+  options.ranges = {{"n", {1, 99, 1, {}}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  CHECK(!contains(imported.text(), "count"));
+  CHECK(numbers(run(imported, {f32({2}, {5, 6})})[0]) == std::vector<double>{5, 6, 0});
+  CHECK(numbers(run(imported, {f32({3}, {5, 6, 7})})[0]) == std::vector<double>{0, 5, 6, 7, 0});
+}
+
 TEST_CASE("a dim below zero divides towards zero") {
   // y = ones[n + (-n) / 2]
   Model model;

@@ -4,6 +4,7 @@
 #include "compiler/graph/symbolic_elements.h"
 
 #include <cmath>
+#include <numeric>
 
 namespace firn::onnx {
 namespace {
@@ -60,6 +61,14 @@ std::optional<Ratio> sum(const Ratio& lhs, const Ratio& rhs, int64_t sign) {
                  denominator);
 }
 
+// Rounding does not change which is larger.
+std::optional<Ratio> extreme(const Ratio& lhs, const Ratio& rhs, bool larger) {
+  int64_t denominator = std::lcm(lhs.denominator, rhs.denominator); // below 2^48
+  IntExpr left = lhs.numerator * (denominator / lhs.denominator),
+          right = rhs.numerator * (denominator / rhs.denominator);
+  return checked(larger ? max(left, right) : min(left, right), denominator);
+}
+
 std::optional<Ratio> unary(Opcode opcode, const Ratio& x) {
   switch (opcode) {
   case Opcode::Floor: return Ratio{floor_div(x.numerator, x.denominator), 1};
@@ -75,6 +84,8 @@ std::optional<Ratio> binary(Opcode opcode, const Ratio& lhs, const Ratio& rhs) {
   case Opcode::Subtract: return sum(lhs, rhs, -1);
   case Opcode::Multiply: return product(lhs, rhs);
   case Opcode::Divide: return quotient(lhs, rhs);
+  case Opcode::Maximum: return extreme(lhs, rhs, /*larger=*/true);
+  case Opcode::Minimum: return extreme(lhs, rhs, /*larger=*/false);
   default: return std::nullopt;
   }
 }
@@ -101,6 +112,66 @@ std::optional<Ratios> whole_ratios(const std::vector<IntExpr>& values) {
   return ratios;
 }
 
+bool moves_elements(Opcode opcode) {
+  switch (opcode) {
+  case Opcode::Reshape:
+  case Opcode::BroadcastInDim:
+  case Opcode::Concatenate:
+  case Opcode::Slice:
+  case Opcode::Reverse:
+  case Opcode::Transpose: return true;
+  default: return false;
+  }
+}
+
+// What an op that moves elements makes of them.
+std::optional<Ratios> moved(const Instruction& made, const std::vector<Ratios>& operands) {
+  std::vector<std::vector<IntExpr>> numerators, denominators;
+  for (const Ratios& operand : operands) {
+    numerators.emplace_back();
+    denominators.emplace_back();
+    for (const Ratio& ratio : operand) {
+      numerators.back().push_back(ratio.numerator);
+      denominators.back().push_back(ratio.denominator);
+    }
+  }
+  auto above = compute_elements(made, numerators), below = compute_elements(made, denominators);
+  if (!above || !below) return std::nullopt;
+  Ratios result;
+  for (size_t i = 0; i < above->size(); ++i) result.push_back({(*above)[i], (*below)[i].value()});
+  return result;
+}
+
+std::optional<Ratios> elementwise(const Instruction& made, const std::vector<Ratios>& operands) {
+  if (operands.size() > 2 || (operands.size() == 2 && operands[0].size() != operands[1].size()))
+    return std::nullopt;
+  Ratios result;
+  for (size_t i = 0; i < operands[0].size(); ++i) {
+    auto ratio = operands.size() == 2 ? binary(made.opcode(), operands[0][i], operands[1][i])
+                                      : unary(made.opcode(), operands[0][i]);
+    if (!ratio) return std::nullopt;
+    result.push_back(std::move(*ratio));
+  }
+  return result;
+}
+
+// The largest or smallest of all elements, which are some.
+std::optional<Ratios> reduced(const Instruction& made, const Ratios& from) {
+  auto reducer = made.num_operands() == 2 ? simple_reducer(made) : std::nullopt;
+  bool chooses = reducer == Opcode::Maximum || reducer == Opcode::Minimum;
+  const LiteralRef& initial = made.operand(1).def->literal();
+  if (!chooses || !initial || !std::isinf(initial->get_double(0)) || made.type().num_elements() != 1 ||
+      from.empty())
+    return std::nullopt;
+  Ratio result = from[0];
+  for (const Ratio& each : from) {
+    auto next = binary(*reducer, result, each);
+    if (!next) return std::nullopt;
+    result = std::move(*next);
+  }
+  return Ratios{result};
+}
+
 class Finder {
 public:
   explicit Finder(const KnownInts& known) : known_(known) {}
@@ -117,30 +188,23 @@ public:
       auto values = known_.find(made.operand(0));
       return values ? whole_ratios(*values) : std::nullopt;
     }
-    auto first = find(made.operand(0), depth + 1);
-    if (!first) return std::nullopt;
-    // f64 to f32 keeps what is exact.
-    bool same = made.is(Opcode::Reshape) || (made.is(Opcode::Convert) && all_exact(*first));
-    if (same) return first;
-    if (made.is(Opcode::BroadcastInDim) && first->size() == 1)
-      return Ratios(static_cast<size_t>(type.num_elements()), (*first)[0]);
-    return computed(made, *first, depth);
+    std::vector<Ratios> operands;
+    for (int i = 0; i < (made.is(Opcode::Reduce) ? 1 : made.num_operands()); ++i) {
+      auto operand = find(made.operand(i), depth + 1);
+      if (!operand) return std::nullopt;
+      operands.push_back(std::move(*operand));
+    }
+    return computed(made, operands);
   }
 
 private:
-  static bool all_exact(const Ratios& ratios) { return std::all_of(ratios.begin(), ratios.end(), is_exact); }
-
-  std::optional<Ratios> computed(const Instruction& made, const Ratios& first, int depth) const {
-    if (made.num_operands() > 2) return std::nullopt;
-    auto second = made.num_operands() == 2 ? find(made.operand(1), depth + 1) : std::nullopt;
-    if (made.num_operands() == 2 && (!second || second->size() != first.size())) return std::nullopt;
-    Ratios result;
-    for (size_t i = 0; i < first.size(); ++i) {
-      auto ratio = second ? binary(made.opcode(), first[i], (*second)[i]) : unary(made.opcode(), first[i]);
-      if (!ratio) return std::nullopt;
-      result.push_back(std::move(*ratio));
-    }
-    return result;
+  static std::optional<Ratios> computed(const Instruction& made, const std::vector<Ratios>& operands) {
+    if (moves_elements(made.opcode())) return moved(made, operands);
+    if (made.is(Opcode::Reduce)) return reduced(made, operands[0]);
+    if (!made.is(Opcode::Convert)) return elementwise(made, operands);
+    // To another float: what is exact stays so.
+    bool exact = std::all_of(operands[0].begin(), operands[0].end(), is_exact);
+    return exact ? std::optional(operands[0]) : std::nullopt;
   }
 
   const KnownInts& known_;
