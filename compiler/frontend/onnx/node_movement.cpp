@@ -49,11 +49,11 @@ std::optional<IntExpr> element_count(const std::vector<Dim>& dims) {
       count = *product;
       continue;
     }
+    constexpr size_t most_products = 64; // of coefficients below 2^27: no sum of these leaves 64 bits
+    if (count.terms().size() * dim.extent.terms().size() > most_products) return std::nullopt;
     for (const IntExpr* factor : std::array<const IntExpr*, 2>{&count, &dim.extent})
       for (const auto& term : factor->terms())
-        if (factor->terms().size() > 4 || term.atoms.size() > 4 ||
-            std::abs(term.coefficient) >= int64_t{1} << 27)
-          return std::nullopt;
+        if (term.atoms.size() > 4 || std::abs(term.coefficient) >= int64_t{1} << 27) return std::nullopt;
     if (std::abs(count.constant_part()) >= int64_t{1} << 31 ||
         std::abs(dim.extent.constant_part()) >= int64_t{1} << 31)
       return std::nullopt;

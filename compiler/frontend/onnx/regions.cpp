@@ -166,6 +166,15 @@ Value scalar_input(NodeContext& node, int input, DType dtype, double fallback) {
 
 } // namespace
 
+namespace {
+
+// Nothing is known of how few elements are counted: of none, a place that is read has any value.
+bool may_be_empty(const Dim& dim) {
+  return dim.extent.upper_bound() < 1 || (!dim.counted && dim.extent.lower_bound() < 1);
+}
+
+} // namespace
+
 void import_roi_align(NodeContext& node) {
   Value image = node.input(0), rois = node.input(1);
   if (!node.check_rank(0, 4) || !node.check_rank(1, 2) || !node.check_dims(1, {-1, 4}) ||
@@ -179,8 +188,9 @@ void import_roi_align(NodeContext& node) {
   int64_t rows = node.int_attribute("output_height", 1), columns = node.int_attribute("output_width", 1);
   int64_t ratio = node.int_attribute("sampling_ratio", 0);
   double scale = node.float_attribute("spatial_scale", 1);
-  bool sane = dims[2].extent.lower_bound() > 0 && dims[3].extent.lower_bound() > 0 && rows > 0 &&
-              columns > 0 && rows < 65536 && columns < 65536 && ratio >= 0 && ratio < 1024;
+  bool empty = may_be_empty(dims[2]) || may_be_empty(dims[3]);
+  bool sane =
+      !empty && rows > 0 && columns > 0 && rows < 65536 && columns < 65536 && ratio >= 0 && ratio < 1024;
   if (node.failed() ||
       !node.check(sane, "the image is empty, or output size or sampling_ratio is out of range"))
     return;
