@@ -239,3 +239,43 @@ TEST_CASE("dims that vary are padded with their elements as dims that are known"
     CHECK(padded({"n"}, mode, 3, 2) == padded({4}, mode, 3, 2));
   CHECK(padded({"n"}, "reflect", -1, 2) == Doubles{2, 3, 4, 3, 2});
 }
+
+TEST_CASE("an image is resized to a size that a run computes, and padded to a multiple") {
+  // Detectors do so: floor(height * min(6 / height, 1)) rows, then zeros up to a multiple of 4.
+  Model model;
+  model.opsets = {{"", 19}};
+  model.graph.inputs = {value("a", F32, {"h"})};
+  model.graph.outputs = {value("y", F32, {}), value("z", F32, {})};
+  model.graph.initializers = {floats("six", {}, {6}), floats("one", {}, {1}), floats("four", {1}, {4}),
+                              ints("zero", {0})};
+  std::vector<Message> to_float{attribute("to", F32)}, to_int{attribute("to", I64)};
+  model.graph.nodes = {node("Shape", {"a"}, {"h1"}),
+                       node("Cast", {"h1"}, {"hf"}, to_float),
+                       node("Div", {"six", "hf"}, {"ratio"}),
+                       node("Min", {"ratio", "one"}, {"scale"}),
+                       node("Mul", {"hf", "scale"}, {"m"}),
+                       node("Floor", {"m"}, {"rows"}),
+                       node("Cast", {"rows"}, {"s"}, to_int),
+                       resize_node({attribute_text("mode", "linear")}, true),
+                       node("Shape", {"y"}, {"n"}),
+                       node("Cast", {"n"}, {"nf"}, to_float),
+                       node("ReduceMax", {"nf"}, {"most"}, {attribute("keepdims", 1)}),
+                       node("Div", {"most", "four"}, {"q"}),
+                       node("Ceil", {"q"}, {"up"}),
+                       node("Mul", {"up", "four"}, {"whole"}),
+                       node("Sub", {"whole", "nf"}, {"lack"}),
+                       node("Concat", {"lack", "lack"}, {"both"}, {attribute("axis", 0)}),
+                       node("Cast", {"both"}, {"pads"}, to_int),
+                       node("Mul", {"pads", "mask"}, {"after"}),
+                       node("Pad", {"y", "after"}, {"z"})};
+  model.graph.initializers.push_back(ints("mask", {0, 1}));
+  onnx::ImportOptions options;
+  options.ranges = {{"h", {4, 40, 1, {}}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  auto twelve = run(imported, {f32({12}, counting(12))});
+  CHECK(numbers(twelve[0]) == Doubles{0.5, 2.5, 4.5, 6.5, 8.5, 10.5});
+  CHECK(numbers(twelve[1]) == Doubles{0.5, 2.5, 4.5, 6.5, 8.5, 10.5, 0, 0});
+  CHECK(numbers(run(imported, {f32({4}, counting(4))})[1]) == counting(4));
+}

@@ -85,8 +85,7 @@ void pad_by_dims(NodeContext& node, const std::vector<IntExpr>& pads, const std:
     const IntExpr &low = pads[i], &high = pads[i + n];
     if (low == IntExpr(0) && high == IntExpr(0)) continue;
     const Dim& dim = x.type().dims[at(axes[i])];
-    if (dim.counted || low.lower_bound() < 0 || high.lower_bound() < 0 || !is_safe_dim(low) ||
-        !is_safe_dim(high))
+    if (low.lower_bound() < 0 || high.lower_bound() < 0 || !is_safe_dim(low) || !is_safe_dim(high))
       return node.fail_unsupported("pads dim '" + dim.extent.to_string() + "' by " + low.to_string() +
                                    " and " + high.to_string() + ", wants numbers that are not below 0");
     x = pad_symbolic(node, x, mode, axes[i], low, high, value);

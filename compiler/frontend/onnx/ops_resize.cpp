@@ -2,9 +2,10 @@
 // computed here from static extents, so that what remains are gathers (broadcasts and slices where the
 // indices are regular), weighted sums of few elements as the composite `resample`, or a small matrix product
 // where a filter has many taps. Axes whose extents vary compute theirs as they run.
-#include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/resize_taps.h"
+#include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/frontend/onnx/varying_resize.h"
 #include "compiler/graph/resample.h"
@@ -172,9 +173,9 @@ void resize(NodeContext& node, const ResizeForm& form, AxisPlans plans) {
 constexpr int64_t kMaxExtent = int64_t{1} << 20;
 
 // Whether an axis is one whose places are computed as it runs: not of filters whose number of taps varies,
-// and not of parts.
+// and not of parts. Of counted elements there may be none, and then a place has none to read.
 bool can_vary(const ResizeForm& form, const Dim& dim) {
-  return !dim.is_static() && !dim.counted && dim.extent.lower_bound() >= 1 &&
+  return !dim.is_static() && dim.extent.lower_bound() >= (dim.counted ? 0 : 1) &&
          dim.extent.upper_bound() <= kMaxExtent && !form.antialias &&
          form.coordinates != "tf_crop_and_resize";
 }
@@ -193,7 +194,7 @@ std::optional<AxisPlans> axes_by_scale(NodeContext& node, const ResizeForm& form
     const Dim& dim = node.input(0).type().dims[static_cast<size_t>(axes[i])];
     if (scale == 1 && !dim.is_static()) continue;
     if (auto output = can_vary(form, dim) ? scaled_extent(dim.extent, scale) : std::nullopt) {
-      result.varying.push_back({axes[i], *output, scale});
+      result.varying.push_back({axes[i], ImportState::with_counts({*output})[0], scale});
       continue;
     }
     auto extent = node.static_dim(0, axes[i]);
@@ -220,7 +221,7 @@ std::optional<AxisPlans> axes_by_size(NodeContext& node, const ResizeForm& form,
     const Dim& dim = node.input(0).type().dims[static_cast<size_t>(axes[i])];
     if (dim == sizes[i] && !dim.is_static() && policy == "stretch") continue;
     bool varies = !dim.is_static() || !sizes[i].is_static();
-    bool sized = dim.extent.lower_bound() >= 1 && sizes[i].extent.lower_bound() >= 0 &&
+    bool sized = dim.extent.lower_bound() >= (dim.counted ? 0 : 1) && sizes[i].extent.lower_bound() >= 0 &&
                  sizes[i].extent.upper_bound() <= kMaxExtent;
     if (varies && policy == "stretch" && sized && can_vary(form, dim.is_static() ? sizes[i] : dim)) {
       plans.varying.push_back({axes[i], sizes[i], {}});
@@ -334,7 +335,7 @@ void import_resize(NodeContext& node) {
   }
   std::optional<AxisPlans> plan;
   if (has_elements(node, 3)) {
-    auto sizes = node.known_dims(3);
+    auto sizes = run_dims(node, 3);
     if (sizes) plan = axes_by_size(node, form, axes, *sizes);
   } else if (has_elements(node, 2)) {
     auto scales = node.required_constant_doubles(2);
