@@ -71,14 +71,6 @@ std::string check_top_k(const Instruction& instruction) {
   return (extent - kept).lower_bound() < 0 ? "there may be fewer elements than are kept" : "";
 }
 
-std::string check_scan(const ScanPlan& plan, const Instruction& instruction) {
-  auto dim = static_cast<size_t>(instruction.attributes().integer("dim"));
-  if (plan.algorithm == ScanPlan::Algorithm::ArgReduce &&
-      instruction.operand(0).type().dims[dim].extent.lower_bound() < 1)
-    return "there may be no element to be the first";
-  return "";
-}
-
 // Of what is computed of a contraction's sums, which stand in registers while indices of other values would
 // be read.
 bool has_varying_epilogue(const Instruction& instruction, const KernelRoot& root) {
@@ -133,10 +125,7 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
   if (auto* attention = std::get_if<AttentionPlan>(&plan))
     return complete(*attention, instruction, context.options);
   if (auto* plain = std::get_if<PlainPlan>(&plan)) return check_plain(*plain, instruction);
-  if (auto* scan = std::get_if<ScanPlan>(&plan)) {
-    std::string wrong = complete(*scan, instruction, context.options.target);
-    return wrong.empty() ? check_scan(*scan, instruction) : wrong;
-  }
+  if (auto* scan = std::get_if<ScanPlan>(&plan)) return complete(*scan, instruction, context.options.target);
   if (auto* top_k = std::get_if<TopKPlan>(&plan)) {
     std::string wrong = complete(*top_k, instruction, context.options.target);
     return wrong.empty() ? check_top_k(instruction) : wrong;

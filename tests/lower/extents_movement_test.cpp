@@ -109,6 +109,19 @@ TEST_CASE("walks along a dim follow extents", "[extents]") {
       {.extents = values});
 }
 
+TEST_CASE("the index of the largest of nothing is 0", "[extents]") {
+  for (const char* dtype : {"f32", "f16", "i8", "u64"})
+    for (const char* how : {"max", "min", "max, select_last = true"}) {
+      std::string attributes = std::string(", kind = ") + how + "}", type = dtype;
+      expect_everywhere(module_of(kSymbols, "%x: " + type + "[m,n]",
+                                  "    %r = arg_reduce %x {dim = 1" + attributes + " : i64[m]", "i64[m]"),
+                        {.tolerance = 0, .extents = values_of_both()});
+      expect_everywhere(module_of(kSymbols, "%x: " + type + "[n,m]",
+                                  "    %r = arg_reduce %x {dim = 0" + attributes + " : i64[m]", "i64[m]"),
+                        {.tolerance = 0, .extents = values_of_both()});
+    }
+}
+
 TEST_CASE("sorted lines follow extents", "[extents]") {
   auto values = values_of_both();
   const std::string before = " region (%a: f32[], %b: f32[], %c: f32[], %d: f32[]) {\n      %p = compare %a, "

@@ -124,6 +124,16 @@ def slice_cases():
                    [([[5, 6, 7], [s], [e]], [len(y)], y) for (s, e), y in right], [], consts)
 
 
+def empty_cases():
+    some = [node("Compress", ["x", "m"], ["part"], attribute("axis", 2, num(3, 1)))]
+    types, x = {"x": (F32, [2, 3]), "m": (BOOL, [3])}, [5, 6, 7, 3, 2, 1]
+    one_of_each = [([x, [0, 1, 1]], [2], [1, 0]), ([x, [0, 0, 1]], [2], [0, 0])]
+    arg = node("ArgMax", ["part"], ["y"], attribute("axis", 2, num(3, 1)), attribute("keepdims", 2, num(3, 0)))
+    check_case("ArgMax", some + [arg], types, [], one_of_each, [[x, [0, 0, 0]]], output=I64)
+    check_case("Hardmax", some + [node("Hardmax", ["part"], ["y"])], types, [],
+               [([x, [1, 0, 1]], [2, 2], [0, 1, 1, 0]), ([x, [0, 0, 0]], [2, 0], [])], [])
+
+
 def loop_cases():
     passed = graph([node("Identity", ["go"], ["on"]), node("Cast", ["i"], ["row"], attribute("to", 2, num(3, F32)))],
                    [value("i", [], I64), value("go", [], BOOL)], [value("on", [], BOOL), value("row", [])])
@@ -136,6 +146,7 @@ with temporary_folder() as folder:
     shape_cases()
     movement_cases()
     slice_cases()
+    empty_cases()
     loop_cases()
     write_model("m.onnx", [node("ConstantOfShape", ["s"], ["y"])], [value("s", [2], I64)], [value("y", ["a", "b"])])
     expect(["compile", "m.onnx", "-o", "out"], 3, "input 's' is known only when it runs, and nothing bounds it", "--max s=<n>")

@@ -1,6 +1,8 @@
 // Importers of reductions over axes (attribute or input), index reductions and running sums.
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/import_context.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/run_values.h"
 
 #include <numeric>
 
@@ -104,6 +106,14 @@ template <Value (*write)(const Reduction&, Value)> void import_reduction(NodeCon
   node.set_output(0, write({node, *dims, node.flag_attribute("keepdims", true)}, node.input(0)));
 }
 
+// Indices of elements along the dim, of which a run ends where it has none.
+Value where_any(NodeContext& node, Value index, Value x, int dim) {
+  const IntExpr& extent = x.type().dims[static_cast<size_t>(dim)].extent;
+  if (!index || extent.lower_bound() > 0) return index;
+  Value last = subtract(node, node.dim_size(x, dim), node.scalar_int(DType::I64, 1));
+  return add(node, index, subtract(node, within_bound(node, last, extent.upper_bound() - 1), last));
+}
+
 template <bool largest> void import_arg_reduction(NodeContext& node) {
   Value x = node.input(0);
   auto dim = node.axis(node.int_attribute("axis", 0), x.rank());
@@ -115,6 +125,7 @@ template <bool largest> void import_arg_reduction(NodeContext& node) {
                         {{"dim", int64_t{*dim}},
                          {"kind", Word{largest ? "max" : "min"}},
                          {"select_last", node.flag_attribute("select_last_index", false)}});
+  index = where_any(node, index, x, *dim);
   if (node.flag_attribute("keepdims", true)) index = node.unsqueeze(index, *dim);
   node.set_output(0, index);
 }

@@ -45,6 +45,15 @@ kernel::Register replaces(kernel::Builder& b, DType dtype, bool maximum, bool se
   return scalars.ior(wins, by_nan);
 }
 
+kernel::Register identity_of(kernel::Builder& b, Opcode reducer, DType dtype, int64_t lanes) {
+  LiteralRef identity = reducer_identity(reducer, dtype);
+  kernel::MachineType type = value_type(dtype, lanes);
+  return kernel::is_float(type.scalar) ? b.constant(type, identity->get_double(0))
+                                       : b.constant_int(type, identity->get_int(0));
+}
+
+// A line that may have no element is compared with the number that none lies beyond, in place of its first
+// one: the index of either is 0.
 void emit_arg_reduce(LoweringContext& context, const Instruction& instruction, const plan::ScanPlan& plan) {
   Value operand = instruction.operand(0);
   size_t dim = static_cast<size_t>(instruction.attributes().integer("dim"));
@@ -57,10 +66,13 @@ void emit_arg_reduce(LoweringContext& context, const Instruction& instruction, c
   int in = maker.read(operand), out = maker.write(result_of(instruction));
   emit_lines(maker, operand.type(), dim, plan.lanes, [&](const Index& line, const Lanes& lanes) {
     Index at = line;
-    kernel::Register first = load_element(b, in, operand.type(), at, lanes);
+    bool may_be_empty = extent.lower_bound() < 1;
+    kernel::Register first =
+        may_be_empty ? identity_of(b, maximum ? Opcode::Maximum : Opcode::Minimum, dtype, lanes.count)
+                     : load_element(b, in, operand.type(), at, lanes);
     kernel::MachineType index_type{kernel::Scalar::I64, lanes.count};
     Registers best = b.loop_carried(
-        1, extent, 1, {first, b.constant_int(index_type, 0)},
+        may_be_empty ? 0 : 1, extent, 1, {first, b.constant_int(index_type, 0)},
         [&](const IntExpr& k, const Registers& carried) {
           at[dim] = k;
           kernel::Register value = load_element(b, in, operand.type(), at, lanes);
@@ -86,15 +98,12 @@ void emit_cumulative(LoweringContext& context, const Instruction& instruction, c
   bool exclusive = attributes.flag("exclusive"), backwards = attributes.flag("reverse");
   DType dtype = operand.dtype();
   Opcode reducer = *parse_opcode(attributes.word("reducer", "add"));
-  LiteralRef identity = reducer_identity(reducer, dtype);
   KernelMaker maker(context, instruction, "cumulative");
   kernel::Builder& b = maker.builder();
   int in = maker.read(operand), out = maker.write(result_of(instruction));
   emit_lines(maker, operand.type(), dim, plan.lanes, [&](const Index& line, const Lanes& lanes) {
     Index at = line;
-    kernel::MachineType type = value_type(dtype, lanes.count);
-    kernel::Register start = kernel::is_float(type.scalar) ? b.constant(type, identity->get_double(0))
-                                                           : b.constant_int(type, identity->get_int(0));
+    kernel::Register start = identity_of(b, reducer, dtype, lanes.count);
     b.loop_carried(0, extent, 1, {start}, [&](const IntExpr& k, const Registers& carried) {
       at[dim] = backwards ? extent - 1 - k : k;
       KernelScalars scalars(b);
