@@ -36,9 +36,10 @@ std::string reshape(Growth& g) {
   if (x.empty()) return "";
   int64_t count = g.random.between(1, 3);
   Numbers numbers{{}, Dims(static_cast<size_t>(count), 0)};
-  bool leaves_open = g.random.chance(0.3);
+  bool leaves_open = g.random.chance(0.3), may_be_empty = false;
   for (size_t run = 0; run < g.num_runs(); ++run) {
     Dims shape = factors(g, g.literal(x, run).num_elements(), count);
+    may_be_empty |= g.literal(x, run).num_elements() == 0;
     for (size_t i = 0; i < shape.size(); ++i) numbers.most[i] = std::max(numbers.most[i], shape[i]);
     if (leaves_open && g.literal(x, run).num_elements() > 0)
       shape[static_cast<size_t>(g.random.between(0, count - 1))] = -1;
@@ -49,7 +50,8 @@ std::string reshape(Growth& g) {
   for (int64_t i = 0; i < count; ++i) room *= most;
   bool needs_bound = room > 20000;
   Deciding shape = needs_bound ? deciding_input(g, numbers) : draw_deciding(g, numbers);
-  return sized(g, "Reshape", {x, shape.operand}, shape, needs_bound);
+  return sized(g, "Reshape", {x, shape.operand}, shape, needs_bound,
+               {attribute("allowzero", may_be_empty ? 1 : 0)});
 }
 
 std::string expand(Growth& g) {
