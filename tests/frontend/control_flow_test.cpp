@@ -3,6 +3,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <functional>
+
 using namespace firn;
 using namespace firn::test;
 
@@ -48,7 +50,7 @@ TEST_CASE("If on a constant imports the branch taken, so that the other may hold
   CHECK(!contains(imported.text(), "if "));
 }
 
-TEST_CASE("branches of different extents count what they give, of different ranks they are refused") {
+TEST_CASE("branches of different extents count what they give, outputs of different ranks are refused") {
   auto chosen = [](const std::vector<int64_t>& dims) {
     Model model = if_model();
     Graph other;
@@ -67,6 +69,179 @@ TEST_CASE("branches of different extents count what they give, of different rank
     CHECK(numbers(results[0]) == (condition ? std::vector<double>{-5, -6} : std::vector<double>{1, 2, 3}));
   }
   CHECK(contains(chosen({3, 1}).messages, "the branches give f32[2] and f32[3,1] as output 0"));
+}
+
+namespace {
+
+// An If on `condition` that gives op(x) with a dim more in front, or `other`.
+Message if_of_ranks(const std::string& condition, const std::string& y, const Message& other) {
+  Graph more;
+  more.initializers = {ints("axis", {0})};
+  more.nodes = {node("Unsqueeze", {"x", "axis"}, {"wide"})};
+  more.outputs = {Message().text(1, "wide")};
+  return node("If", {condition}, {y},
+              {attribute_graph("then_branch", more.encode()), attribute_graph("else_branch", other)});
+}
+
+// z = the If's, w = z + k, y = w without its ranks; x, k: f32[2].
+Model rank_model(const std::vector<Message>& rest, const std::vector<Message>& ifs) {
+  Model model;
+  model.graph.inputs = {value("x", F32, {2}), value("c", Bool, {}), value("d", Bool, {})};
+  model.graph.outputs = {Message().text(1, "y")};
+  model.graph.initializers = {floats("k", {2}, {10, 20}), ints("pair", {2}), ints("first", {0})};
+  model.graph.nodes = ifs;
+  model.graph.nodes.insert(model.graph.nodes.end(), rest.begin(), rest.end());
+  return model;
+}
+
+const std::vector<Message> kOneRank = {node("Add", {"z", "k"}, {"w"}), node("Reshape", {"w", "pair"}, {"y"})};
+
+void check_ranks(const Model& model, const std::function<std::vector<double>(bool, bool)>& wanted) {
+  Imported imported = import_model(model);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  for (bool c : {true, false})
+    for (bool d : {true, false})
+      CHECK(numbers(run(imported, {f32({2}, {1, -2}), Literal::scalar(DType::Bool, c),
+                                   Literal::scalar(DType::Bool, d)})[0]) == wanted(c, d));
+}
+
+} // namespace
+
+TEST_CASE("what uses a value of two ranks is computed in both branches, until it has one") {
+  Model model = rank_model(kOneRank, {if_of_ranks("c", "z", branch("Neg"))});
+  check_ranks(model, [](bool c, bool) {
+    return c ? std::vector<double>{11, 18} : std::vector<double>{9, 22};
+  });
+  // What comes behind the reshape stands once, and what needs no branch before them.
+  model.graph.nodes.insert(model.graph.nodes.begin() + 1, node("Exp", {"x"}, {"e"}));
+  model.graph.nodes.push_back(node("Sqrt", {"y"}, {"root"}));
+  model.graph.outputs = {Message().text(1, "root"), Message().text(1, "e")};
+  std::string text = import_model(model).text();
+  CHECK(text.find("sqrt") == text.rfind("sqrt"));
+  CHECK(text.find("exponential") < text.find(" if "));
+}
+
+TEST_CASE("a value of two ranks may decide shapes") {
+  std::vector<Message> rest = {node("Shape", {"z"}, {"dims"}), node("Gather", {"dims", "first"}, {"rows"}),
+                               node("ConstantOfShape", {"rows"}, {"zeros"}),
+                               node("ReduceSum", {"z"}, {"sum"}, {attribute("keepdims", 0)}),
+                               node("Add", {"zeros", "sum"}, {"y"})};
+  check_ranks(rank_model(rest, {if_of_ranks("c", "z", branch("Neg"))}), [](bool c, bool) {
+    return c ? std::vector<double>{-1} : std::vector<double>{1, 1};
+  });
+}
+
+TEST_CASE("branches of branches of different ranks meet behind the outer one") {
+  Graph inner;
+  inner.nodes = {if_of_ranks("d", "deep", branch("Neg"))};
+  inner.outputs = {Message().text(1, "deep")};
+  auto wanted = [](bool c, bool d) {
+    return c || d ? std::vector<double>{11, 18} : std::vector<double>{9, 22};
+  };
+  check_ranks(rank_model(kOneRank, {if_of_ranks("c", "z", inner.encode())}), wanted);
+  // The same where the outer condition is known.
+  Model model = rank_model(kOneRank, {if_of_ranks("no", "z", inner.encode())});
+  model.graph.initializers.push_back(bool_scalar("no", false));
+  check_ranks(model, [&](bool, bool d) { return wanted(false, d); });
+}
+
+TEST_CASE("two values of two ranks meet in four branches") {
+  std::vector<Message> rest = {node("Add", {"z", "v"}, {"w"}), node("Reshape", {"w", "pair"}, {"y"})};
+  check_ranks(rank_model(rest, {if_of_ranks("c", "z", branch("Neg")), if_of_ranks("d", "v", branch("Relu"))}),
+              [](bool c, bool d) {
+                return std::vector<double>{(c ? 1. : -1.) + 1, (c ? -2. : 2.) + (d ? -2. : 0.)};
+              });
+}
+
+TEST_CASE("the body of a loop has branches of different ranks") {
+  Graph body;
+  body.inputs = {value("i", I64, {}), value("go", Bool, {}), value("s", F32, {2})};
+  body.nodes = {if_of_ranks("c", "z", branch("Neg")), node("Add", {"z", "s"}, {"w"}),
+                node("Reshape", {"w", "pair"}, {"next"}), node("Identity", {"go"}, {"on"})};
+  body.outputs = {value("on", Bool, {}), value("next", F32, {2})};
+  std::vector<Message> loop = {
+      node("Loop", {"three", "", "k"}, {"y"}, {attribute_graph("body", body.encode())})};
+  Model model = rank_model(loop, {});
+  model.graph.initializers.push_back(int_scalar("three", 3));
+  check_ranks(model, [](bool c, bool) {
+    return c ? std::vector<double>{13, 14} : std::vector<double>{7, 26};
+  });
+}
+
+TEST_CASE("an output of two ranks is refused by name") {
+  Model model = rank_model({node("Abs", {"z"}, {"y"})}, {if_of_ranks("c", "z", branch("Neg"))});
+  CHECK(contains(import_model(model).messages,
+                 "node 0 (If): the branches give f32[1,2] and f32[2] as 'y'; extents may differ"));
+}
+
+TEST_CASE("Ifs on one condition are decided in each other's branches") {
+  std::vector<Message> ifs, sums;
+  std::string sum = "z0";
+  for (int i = 0; i < 60; ++i) ifs.push_back(if_of_ranks("c", "z" + std::to_string(i), branch("Neg")));
+  for (int i = 1; i < 60; ++i) {
+    sums.push_back(node("Add", {sum, "z" + std::to_string(i)}, {"sum" + std::to_string(i)}));
+    sum = "sum" + std::to_string(i);
+  }
+  sums.push_back(node("Reshape", {sum, "pair"}, {"y"}));
+  Model model = rank_model(sums, ifs);
+  check_ranks(model, [](bool c, bool) {
+    return c ? std::vector<double>{60, -120} : std::vector<double>{-60, 120};
+  });
+  std::string text = import_model(model).text();
+  CHECK(text.find(" if ") == text.rfind(" if "));
+}
+
+TEST_CASE("branches of many conditions that do not meet end within the bound of nodes") {
+  Model model = rank_model({}, {});
+  std::vector<Message> ifs, sums;
+  std::string sum = "k";
+  for (int i = 0; i < 40; ++i) {
+    std::string number = std::to_string(i);
+    model.graph.inputs.push_back(value("c" + number, Bool, {}));
+    ifs.push_back(if_of_ranks("c" + number, "z" + number, branch("Neg")));
+    sums.push_back(node("Add", {sum, "z" + number}, {"sum" + number}));
+    sum = "sum" + number;
+  }
+  sums.push_back(node("Reshape", {sum, "pair"}, {"y"}));
+  model.graph.nodes = ifs;
+  model.graph.nodes.insert(model.graph.nodes.end(), sums.begin(), sums.end());
+  CHECK(contains(import_model(model).messages, "the model has more than 250000 nodes"));
+}
+
+TEST_CASE("names that graphs within each other share stay apart in branches of different ranks") {
+  auto both = [](const Message& first, const Message& second) { // of f32 outputs z and v
+    Graph made;
+    made.nodes = {first, second};
+    made.outputs = {Message().text(1, "z"), Message().text(1, "v")};
+    return made.encode();
+  };
+  Message neg = node("Neg", {"x"}, {"z"}), wide = node("Unsqueeze", {"x", "first"}, {"z"});
+  Message abs = node("Abs", {"k"}, {"v"}), negated = node("Neg", {"k"}, {"v"});
+  Graph outer;
+  outer.nodes = {node(
+      "If", {"d"}, {"z", "v"},
+      {attribute_graph("then_branch", both(wide, abs)), attribute_graph("else_branch", both(neg, negated))})};
+  outer.outputs = {Message().text(1, "z"), Message().text(1, "v")};
+  Message choice =
+      node("If", {"c"}, {"z", "v"},
+           {attribute_graph("then_branch", outer.encode()), attribute_graph("else_branch", both(neg, abs))});
+  std::vector<Message> rest = {node("Reshape", {"z", "pair"}, {"flat"}), node("Add", {"flat", "v"}, {"y"})};
+  check_ranks(rank_model(rest, {choice}), [](bool c, bool d) {
+    double x = c && d ? 1 : -1, k = c && !d ? -1 : 1;
+    return std::vector<double>{x * 1 + k * 10, x * -2 + k * 20};
+  });
+}
+
+TEST_CASE("branches that give fewer values than their If are refused by their numbers") {
+  Graph inner, none;
+  inner.nodes = {if_of_ranks("d", "deep", branch("Neg"))};
+  inner.outputs = {Message().text(1, "deep")};
+  Message choice =
+      node("If", {"c"}, {"z"},
+           {attribute_graph("then_branch", inner.encode()), attribute_graph("else_branch", none.encode())});
+  CHECK(contains(import_model(rank_model(kOneRank, {choice})).messages,
+                 "node 0 (If): its branches give 1 and 0 outputs, the node has 1"));
 }
 
 namespace {

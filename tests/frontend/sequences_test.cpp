@@ -146,8 +146,8 @@ TEST_CASE("branches on data give sequences of different lengths as rows that are
   model.graph.inputs[2] = value("c", F32, {3});
   Imported refused = import_model(model);
   CHECK(refused.fault == Fault::Unsupported);
-  CHECK(contains(refused.messages, "sequences or optionals of different lengths; its value comes from graph "
-                                   "input 'p'"));
+  CHECK(contains(refused.messages, "sequences or optionals of different lengths as output 0; its value comes "
+                                   "from graph input 'p'"));
 }
 
 TEST_CASE("a loop over sequences is written out where its number of steps is known") {

@@ -76,6 +76,62 @@ std::string branch(Growth& g) {
                        attribute_graph("else_branch", no.graph.encode())})[0];
 }
 
+// A value of two ranks is no tensor: what makes it, what is done with it and what gives it one rank again are
+// one group of nodes.
+class RankGroup {
+public:
+  explicit RankGroup(Growth& g) : g_(g) {}
+  std::string add(const std::string& op, const Names& operands, const std::vector<Message>& attributes = {}) {
+    std::string name = g_.fresh_name("g");
+    nodes_.push_back(node(op, operands, {name}, attributes));
+    return name;
+  }
+  std::string use(const std::string& tensor) { return inputs_.push_back(tensor), tensor; }
+  std::string stay(const std::string& last) { return g_.add_group("If", inputs_, {last}, nodes_)[0]; }
+
+private:
+  Growth& g_;
+  Names inputs_;
+  std::vector<Message> nodes_;
+};
+
+// One branch, perhaps of an If within it, has a dim more than the other.
+std::string branch_of_ranks(Growth& g) {
+  std::string x = g.find(small_float);
+  if (x.empty() || g.rank(x) > 4) return "";
+  RankGroup group(g);
+  group.use(x);
+  bool in_front = g.random.chance(0.6);
+  std::string axis = group.use(g.constant_ints({in_front ? 0 : g.rank(x)})),
+              condition = group.use(scalar_input(g, DType::Bool, 0, 1));
+  Body yes(g, "then_"), no(g, "else_");
+  std::string y = yes.add("Unsqueeze", {yes.chain(x, {x}), axis}), n = no.chain(x, {x});
+  if (g.random.chance(0.4)) {
+    Body inner_yes(g, "inner_then_"), inner_no(g, "inner_else_");
+    inner_yes.graph.outputs = {inner_yes.output(inner_yes.add("Unsqueeze", {n, axis}))};
+    inner_no.graph.outputs = {inner_no.output(inner_no.chain(n, {x}))};
+    n = no.add("If", {group.use(scalar_input(g, DType::Bool, 0, 1))},
+               {attribute_graph("then_branch", inner_yes.graph.encode()),
+                attribute_graph("else_branch", inner_no.graph.encode())});
+    if (g.random.chance(0.3)) n = no.add("Neg", {n});
+  }
+  yes.graph.outputs = {yes.output(y)}, no.graph.outputs = {no.output(n)};
+  bool swapped = g.random.chance(0.5);
+  std::string z = group.add("If", {condition},
+                            {attribute_graph(swapped ? "else_branch" : "then_branch", yes.graph.encode()),
+                             attribute_graph(swapped ? "then_branch" : "else_branch", no.graph.encode())});
+  for (int64_t i = g.random.between(0, 3); i > 0; --i) switch (g.random.between(0, 2)) {
+    case 0: z = group.add("Tanh", {z}); break;
+    case 1: z = group.add("Sub", {z, group.add("Sigmoid", {z})}); break;
+    default: z = group.add("Add", {z, in_front ? group.add("Abs", {x}) : z});
+    }
+  switch (g.random.between(0, 2)) {
+  case 0: return group.stay(group.add("Flatten", {z}, {attribute("axis", 0)}));
+  case 1: return group.stay(group.add("ReduceMax", {z}, {attribute("keepdims", 0)}));
+  default: return group.stay(group.add("Reshape", {z, group.use(g.reshape_target(g.dims(x)))}));
+  }
+}
+
 // A loop that ends after its trip count, or when a limit of the iteration number or of its values says so.
 std::string loop(Growth& g) {
   std::string x = g.find(small_float);
@@ -139,7 +195,8 @@ std::string scan(Growth& g) {
 } // namespace
 
 std::span<const Motif> control_motifs() {
-  static constexpr Motif motifs[] = {{"branch", 1, branch}, {"loop", 2, loop}, {"scan", 1, scan}};
+  static constexpr Motif motifs[] = {
+      {"branch", 1, branch}, {"branch_of_ranks", 1, branch_of_ranks}, {"loop", 2, loop}, {"scan", 1, scan}};
   return motifs;
 }
 

@@ -2,10 +2,12 @@
 #include "compiler/frontend/onnx/custom_operator.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/load.h"
+#include "compiler/frontend/onnx/node_walk.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
 #include <set>
 #include <unordered_set>
+#include <utility>
 
 namespace firn::onnx {
 namespace {
@@ -57,13 +59,46 @@ void GraphImporter::import_initializers(const wire::GraphProto& graph, Scope& sc
       add_initializer(tensor.values().name(), read_sparse_tensor(tensor, state_.model.source), scope);
 }
 
-void GraphImporter::import_body(const wire::GraphProto& graph, Scope& scope) {
+void GraphImporter::import_body(const wire::GraphProto& graph, Scope& scope, bool is_branch) {
   import_initializers(graph, scope);
-  import_nodes(graph.node(), scope);
+  std::set<std::string> outputs;
+  for (const auto& output : graph.output()) outputs.insert(output.name());
+  import_nodes(graph.node(), scope, outputs, is_branch);
 }
 
-void GraphImporter::import_nodes(const Nodes& nodes, Scope& scope) {
-  for (int i = 0; i < nodes.size() && !state_.out_of_budget; ++i) import_node(nodes, i, scope);
+void GraphImporter::import_nodes(const Nodes& nodes, Scope& scope, const std::set<std::string>& outputs,
+                                 bool is_branch) {
+  NodeWalk walk;
+  walk.scopes = {&scope};
+  walk.outputs = outputs;
+  walk.is_branch = is_branch;
+  walk.add(nodes, /*scope=*/0);
+  for (size_t step = 0; step < walk.steps.size() && !state_.out_of_budget && !state_.disagreement; ++step)
+    import_step(walk, step);
+}
+
+void GraphImporter::import_step(NodeWalk& walk, size_t step) {
+  const ImportStep made = walk.steps[step];
+  if (made.done) return;
+  NodeWalk* outer = std::exchange(state_.walk, &walk);
+  walk.at = step;
+  if (made.ended)
+    end_branch(walk, step);
+  else
+    import_node(*made.nodes, made.index, *walk.scopes[made.scope]);
+  walk.steps[step].done = !state_.disagreement;
+  state_.walk = outer;
+}
+
+void GraphImporter::end_branch(NodeWalk& walk, size_t step) {
+  const ImportStep& end = walk.steps[step];
+  const wire::NodeProto& node = end.node();
+  auto values = outputs(*end.ended, *walk.scopes[end.inner],
+                        node_label(node, end.index) + ": subgraph '" + end.ended->name() + "': ");
+  for (int i = 0; i < node.output_size(); ++i) {
+    Value value = values && i < end.ended->output_size() ? (*values)[static_cast<size_t>(i)] : Value{};
+    if (!node.output(i).empty()) (void)walk.scopes[end.scope]->define(node.output(i), {value, !value});
+  }
 }
 
 void GraphImporter::import_node(const Nodes& nodes, int index, Scope& scope) {
@@ -93,7 +128,7 @@ void GraphImporter::import_node(const Nodes& nodes, int index, Scope& scope) {
       import_operator(context);
     }
   }
-  define_outputs(context);
+  if (!state_.disagreement && !context.defines_outputs_) define_outputs(context);
 }
 
 // False if a name is unknown (with a diagnostic), or its node has failed (without).
@@ -184,7 +219,8 @@ void GraphImporter::inline_function(NodeContext& node, const wire::FunctionProto
     if (!scope.define(function.input(i), {node.input(i), false}))
       return node.fail("function '" + function.name() + "' has two inputs '" + function.input(i) + "'");
   ++state_.depth;
-  import_nodes(function.node(), scope);
+  import_nodes(function.node(), scope, {function.output().begin(), function.output().end()},
+               /*is_branch=*/false);
   --state_.depth;
   for (int i = 0; i < std::min(function.output_size(), node.num_outputs()); ++i) {
     const NamedValue* found = scope.find(function.output(i));

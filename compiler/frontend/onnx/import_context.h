@@ -179,9 +179,12 @@ public:
   Instruction* while_loop(Values initial, const Body& condition, const Body& body);
   // Sorts `operands` together along `dim` by the first one; stable.
   Instruction* sort(Values operands, int dim, bool descending);
+  // The values that two branches, the regions of `made`, give; types as above.
+  std::optional<Values> finish_if(Instruction* made, Value condition);
   // Imports an ONNX subgraph's nodes into the current region; `arguments` stand for its inputs. Nothing
-  // after a failure.
-  std::optional<Values> import_subgraph(const wire::GraphProto& graph, const Values& arguments);
+  // after a failure. `is_branch`: of an If, which goes on where its graph alone does not (node_walk.h).
+  std::optional<Values> import_subgraph(const wire::GraphProto& graph, const Values& arguments,
+                                        bool is_branch = false);
 
   // --- Outputs.
   int num_outputs() const;            // names that the node lists, trailing empty ones dropped
@@ -202,6 +205,7 @@ public:
 
 private:
   friend class GraphImporter;
+  friend class RestOfGraph;
   const wire::AttributeProto* find_attribute(std::string_view name) const;
   void wrong_kind(std::string_view name, const wire::AttributeProto& attribute, std::string_view wanted);
   bool usable(const Values& operands) const;
@@ -219,6 +223,7 @@ private:
   std::string location_; // of instructions: the node's name, or its first output's
   Values inputs_, outputs_;
   bool failed_ = false;
+  bool defines_outputs_ = false; // itself, in its scope
 };
 
 } // namespace firn::onnx

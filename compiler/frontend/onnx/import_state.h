@@ -79,6 +79,8 @@ private:
   std::unordered_map<const Instruction*, std::vector<IntExpr>> elements_;
 };
 
+struct NodeWalk;
+
 class ImportState {
 public:
   ImportState(const ImportOptions& options, LoadedModel& model, Module& module, ModelFacts& facts,
@@ -94,7 +96,14 @@ public:
   int64_t nodes = 0;
   int depth = 0;
   bool out_of_budget = false;
-  std::set<std::string> used_bounds;          // of options.bounds
+  NodeWalk* walk = nullptr; // of the node at hand
+  // Whether the branches of the If at hand give values of different types, which nothing behind it in its
+  // graph brings together: the If around it takes that graph on.
+  bool disagreement = false;
+  // Conditions of the Ifs around the node at hand, and which of their branches it is imported in.
+  std::vector<std::pair<Value, bool>> decided;
+  size_t rest_budget = size_t{1} << 24; // nodes behind Ifs that the search for users of their values may pass
+  std::set<std::string> used_bounds;    // of options.bounds
   size_t constant_budget = size_t{256} << 20; // bytes of constants that importers may still make
   size_t fold_budget = size_t{64} << 20;      // bytes that eager evaluation may still make
   size_t element_budget = size_t{1} << 20;    // elements that sequences may still list
@@ -119,21 +128,26 @@ private:
   std::map<std::array<std::string, 3>, const wire::FunctionProto*> functions_; // by domain, name, overload
 };
 
+using Nodes = google::protobuf::RepeatedPtrField<wire::NodeProto>;
+
 // Imports the nodes of one graph or function body into one region.
 class GraphImporter {
 public:
   GraphImporter(ImportState& state, Region& region) : state_(state), region_(region) {}
 
-  // Initializers and nodes of `graph`; its inputs are defined in `scope` already.
-  void import_body(const wire::GraphProto& graph, Scope& scope);
+  // Initializers and nodes of `graph`; its inputs are defined in `scope` already. `is_branch`: of an If,
+  // which goes on where the walk over its nodes ends.
+  void import_body(const wire::GraphProto& graph, Scope& scope, bool is_branch = false);
+  void import_initializers(const wire::GraphProto& graph, Scope& scope);
+  // One step of the walk, unless it is done.
+  void import_step(NodeWalk& walk, size_t step);
   // The value of each of a graph's outputs, or nothing after a diagnostic that `where` begins.
   std::optional<Values> outputs(const wire::GraphProto& graph, const Scope& scope, const std::string& where);
 
 private:
-  using Nodes = google::protobuf::RepeatedPtrField<wire::NodeProto>;
-  void import_initializers(const wire::GraphProto& graph, Scope& scope);
   void add_initializer(const std::string& name, const Expected<LiteralRef>& literal, Scope& scope);
-  void import_nodes(const Nodes& nodes, Scope& scope);
+  void import_nodes(const Nodes& nodes, Scope& scope, const std::set<std::string>& outputs, bool is_branch);
+  void end_branch(NodeWalk& walk, size_t step);
   void import_node(const Nodes& nodes, int index, Scope& scope);
   void import_operator(NodeContext& node);
   void import_widened(NodeContext& node, const OperatorRow& row);

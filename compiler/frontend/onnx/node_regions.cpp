@@ -114,6 +114,11 @@ std::optional<Values> NodeContext::if_then_else(Value condition, const Body& the
     failed_ = true;
     return std::nullopt;
   }
+  return finish_if(made, condition);
+}
+
+std::optional<Values> NodeContext::finish_if(Instruction* made, Value condition) {
+  Region &on_true = made->region(0), &on_false = made->region(1);
   unify_one_element(on_true, on_false);
   const std::vector<Type> types = types_of(on_true.results()), others = types_of(on_false.results());
   std::vector<Ints> counted(types.size());
@@ -184,7 +189,8 @@ Instruction* NodeContext::sort(Values operands, int dim, bool descending) {
   return made;
 }
 
-std::optional<Values> NodeContext::import_subgraph(const wire::GraphProto& graph, const Values& arguments) {
+std::optional<Values> NodeContext::import_subgraph(const wire::GraphProto& graph, const Values& arguments,
+                                                   bool is_branch) {
   if (failed_) return std::nullopt;
   if (state_->depth >= kMaxDepth)
     return fail("functions and subgraphs are nested more than " + std::to_string(kMaxDepth) + " deep"),
@@ -200,8 +206,9 @@ std::optional<Values> NodeContext::import_subgraph(const wire::GraphProto& graph
       return fail("its subgraph has two inputs '" + graph.input(i).name() + "'"), std::nullopt;
   GraphImporter importer(*state_, *region_);
   ++state_->depth;
-  importer.import_body(graph, scope);
+  importer.import_body(graph, scope, is_branch);
   --state_->depth;
+  if (state_->disagreement) return failed_ = true, std::nullopt;
   auto results = importer.outputs(graph, scope, label() + ": subgraph '" + graph.name() + "': ");
   if (!results) failed_ = true;
   return results;

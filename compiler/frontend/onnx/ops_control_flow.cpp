@@ -4,6 +4,7 @@
 #include "compiler/frontend/onnx/containers.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/loop.h"
+#include "compiler/frontend/onnx/node_walk.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/value_range.h"
@@ -55,32 +56,50 @@ bool count_sequences(NodeContext& node, Region& first_region, Values& first, Val
   return true;
 }
 
+// A condition that is constant, or that an If around the node has decided.
+std::optional<bool> known_condition(NodeContext& node, Value condition) {
+  if (auto known = node.constant_ints(condition)) return (*known)[0] != 0;
+  for (const auto& [decided, holds] : node.state().decided)
+    if (decided == node.input(0)) return holds;
+  return std::nullopt;
+}
+
 void import_if(NodeContext& node) {
   const wire::GraphProto *then_graph = node.graph_attribute("then_branch"),
                          *else_graph = node.graph_attribute("else_branch");
   Value condition = condition_scalar(node, 0);
   if (!condition || !then_graph || !else_graph) return;
-  if (auto known = node.constant_ints(condition)) {
-    auto results = node.import_subgraph((*known)[0] ? *then_graph : *else_graph, {});
-    if (results) set_outputs(node, *results);
+  std::optional<bool> known = known_condition(node, condition);
+  if (known) then_graph = else_graph = *known ? then_graph : else_graph;
+  int given = then_graph->output_size(), others = else_graph->output_size();
+  if (!node.check(given == others && given >= node.num_outputs(),
+                  "its branches give " + std::to_string(given) + " and " + std::to_string(others) +
+                      " outputs, the node has " + std::to_string(node.num_outputs())))
     return;
+  if (known) {
+    auto results = node.import_subgraph(*then_graph, {}, /*is_branch=*/true);
+    return results ? set_outputs(node, *results) : import_rest_in_branch(node, *then_graph);
   }
   std::optional<Values> first; // what a branch gives, containers as such
   Region* first_region = nullptr;
-  auto branch = [&](const wire::GraphProto& graph) {
-    return [&](const Values&) {
-      auto results = node.import_subgraph(graph, {});
-      if (results && first && !have_one_structure(*first, *results) &&
-          !count_sequences(node, *first_region, *first, *results))
-        node.fail_unknown({condition}, "the branches give sequences or optionals of different lengths");
+  auto branch = [&](const wire::GraphProto& graph, bool holds) {
+    return [&, holds](const Values&) {
+      InBranch decided(node.state(), node.input(0), holds);
+      auto results = node.import_subgraph(graph, {}, /*is_branch=*/true);
+      if (results && first) {
+        bool alike =
+            have_one_structure(*first, *results) || count_sequences(node, *first_region, *first, *results);
+        if (!alike || !can_agree(*first, *results)) leave_disagreement(node);
+      }
       if (!results || node.failed()) return Values{};
       if (!first) first_region = &node.region();
       first = results;
       return tensors_in(*results);
     };
   };
-  auto results = node.if_then_else(condition, branch(*then_graph), branch(*else_graph));
-  if (results) set_outputs(node, with_tensors(node, *first, *results));
+  auto results = node.if_then_else(condition, branch(*then_graph, true), branch(*else_graph, false));
+  if (results) return set_outputs(node, with_tensors(node, *first, *results));
+  import_rest_in_branches(node, condition, *then_graph, *else_graph);
 }
 
 // --- Loop.
