@@ -24,14 +24,13 @@ std::string describe(const Instruction& instruction) {
   return (instruction.location().empty() ? "instruction" : instruction.location()) + " (" + text + ")";
 }
 
-// Whether every dim is a number or an expression over bounded symbols, which inputs decide or steps before
-// have counted.
-bool has_planned_extents(const Type& type, const std::vector<SymbolRef>& counted) {
+// Whether every dim is a number or an expression over bounded symbols, and all of a counted one are known.
+bool has_planned_extents(const Type& type, const std::vector<SymbolRef>& known) {
   std::vector<int64_t> bounds;
   for (const Dim& dim : type.dims) {
     for (const SymbolRef& symbol : dim.extent.symbols())
       if (symbol->lower < 0 || symbol->upper > kernel::kLargestExtent ||
-          (dim.counted && std::find(counted.begin(), counted.end(), symbol) == counted.end()))
+          (dim.counted && std::find(known.begin(), known.end(), symbol) == known.end()))
         return false;
     bounds.push_back(dim.extent.upper_bound());
   }
@@ -105,10 +104,10 @@ void add_count(const Instruction& instruction, std::vector<SymbolRef>& counts) {
 }
 
 // Only values whose shape is known when they are computed and whose elements machines know can be lowered.
-// `counted`: the counts known where the region begins.
-Result check_types(const Region& region, std::vector<SymbolRef> counted) {
+// `known`: the symbols known where the region begins.
+Result check_types(const Region& region, std::vector<SymbolRef> known) {
   for (const auto& instruction : region.instructions()) {
-    add_count(*instruction, counted);
+    add_count(*instruction, known);
     for (Value operand : instruction->operands())
       if (operand.type().is_tensor() && !takes_type(*instruction, operand.dtype(), /*is_result=*/false))
         return unsupported_error(describe(*instruction) + ": no code can be made for operands of type " +
@@ -119,7 +118,7 @@ Result check_types(const Region& region, std::vector<SymbolRef> counted) {
           (!has_machine_type(type.dtype) && !instruction->is(Opcode::Constant)))
         return unsupported_error(describe(*instruction) + ": no code can be made for values of type " +
                                  type.to_string());
-      if (!type.is_static() && !has_planned_extents(type, counted))
+      if (!type.is_static() && !has_planned_extents(type, known))
         return unsupported_error(describe(*instruction) + ": the shape of " + type.to_string() +
                                  " depends on data, only a run knows it");
       if (may_be_negative(type))
@@ -133,9 +132,19 @@ Result check_types(const Region& region, std::vector<SymbolRef> counted) {
                                std::to_string(kMostTextBytes) + " bytes");
     if (read_tree_ensemble(*instruction)) continue; // whose kernel does without the loop of its body
     for (int i = 0; i < instruction->num_regions(); ++i)
-      if (Result result = check_types(instruction->region(i), counted); !result) return result;
+      if (Result result = check_types(instruction->region(i), known); !result) return result;
   }
   return {};
+}
+
+// The symbols that inputs decide.
+std::vector<SymbolRef> symbols_of_inputs(const Region& region) {
+  std::vector<SymbolRef> symbols;
+  for (const Instruction* parameter : region.parameters())
+    for (const Dim& dim : parameter->type().dims)
+      if (!dim.counted)
+        for (const SymbolRef& symbol : dim.extent.symbols()) symbols.push_back(symbol);
+  return symbols;
 }
 
 void add_symbols(const Region& region, std::vector<SymbolRef>& symbols) {
@@ -194,7 +203,7 @@ public:
 
   Expected<kernel::Program> run() {
     const Region& body = main_.body();
-    if (Result result = check_types(body, {}); !result) return result.error();
+    if (Result result = check_types(body, symbols_of_inputs(body)); !result) return result.error();
     for (size_t i = 0; i < body.parameters().size(); ++i)
       if (main_.is_state(i) && body.parameter(static_cast<int>(i)).dtype() == DType::String)
         return unsupported_error("state '" + name_at(main_.parameter_names, i, "input") +

@@ -2,6 +2,8 @@
 // expressions.
 #include "tests/frontend/import_case.h"
 
+#include "compiler/graph/evaluate.h"
+
 #include <catch2/catch.hpp>
 
 using namespace firn;
@@ -289,6 +291,29 @@ TEST_CASE("what needs a static dim names the symbolic one") {
   Imported imported = import_model(model);
   CHECK(imported.fault == Fault::Unsupported);
   CHECK(contains(imported.messages, "does not support symbolic dim 'n'; bind it with --dim n=<n>"));
+}
+
+TEST_CASE("a run decides whether elements that it counts fill a shape") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n", 3}), value("kept", Bool, {3})};
+  model.graph.outputs = {value("y", F32, {"rows", 4})};
+  model.graph.nodes = {node("Compress", {"x", "kept"}, {"z"}, {attribute("axis", 1)}),
+                       node("Reshape", {"z", "shape"}, {"y"})};
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{-1, 4}, {2, 4}}) {
+    model.graph.initializers = {ints("shape", shape)};
+    onnx::ImportOptions options;
+    options.ranges["n"] = {1, 4};
+    Imported imported = import_model(model, options);
+    INFO(imported.messages);
+    REQUIRE(imported.model);
+    LiteralRef x = f32({4, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+    auto kept = [](int64_t a, int64_t b, int64_t c) {
+      return Literal::of(DType::Bool, {3}, std::vector{a, b, c});
+    };
+    CHECK(numbers(run(imported, {x, kept(1, 0, 1)})[0]) == std::vector<double>{1, 3, 4, 6, 7, 9, 10, 12});
+    for (const LiteralRef& rest : {f32({3, 3}, std::vector<double>(9)), f32({1, 3}, {1, 2, 3})})
+      CHECK(!evaluate(*imported.model->module, {rest, kept(1, 1, 0)}));
+  }
 }
 
 TEST_CASE("reshapes that do not fit are refused") {

@@ -212,6 +212,24 @@ def cut(folder):
            int64s("minus", -1)], [data_set(rows) for rows in (9, 1, 4)])
 
 
+def gathered(folder):
+    """Places of what is not 0 in rows of 4, and the columns that are above 0 in the first row in rows of 3."""
+    def data_set(rows, *x):
+        columns = len(x) // rows
+        places = [each for i in range(len(x)) if x[i] for each in divmod(i, columns)]
+        kept = [x[r * columns + c] for r in range(rows) for c in range(columns) if x[c] > 0]
+        return [([rows, columns], x)], [([len(places) // 4, 4], places), ([len(kept) // 3, 3], kept)]
+
+    from model_writer import attribute, num
+    flag = lambda name, n: attribute(name, 2, num(3, n))
+    write(folder, [node("NonZero", ["x"], ["found"]), node("Transpose", ["found"], ["pairs"]), node("Cast", ["pairs"], ["f"], flag("to", 1)),
+                   node("Reshape", ["f", "four"], ["y"]), node("Gather", ["x", "first"], ["row"]), node("Greater", ["row", "zero"], ["is"]),
+                   node("Compress", ["x", "is"], ["kept"], flag("axis", 1)), node("Reshape", ["kept", "three"], ["z"])],
+          [value("x", ["rows", "columns"])], [value("y", ["a", 4]), value("z", ["b", 3])],
+          [int64s("four", -1, 4), int64s("three", -1, 3), tensor("first", [], struct.pack("<q", 0), dtype=7), floats("zero", [], [0])],
+          [data_set(*x) for x in ((1, 1, 2, 3, -4), (3, 1, 0, 2, 0, 5, 6, 0, 7, 8), (2, 0, -1, 0, 0, 0, 3), (3, 0, 4, 0, 4, 0, 0))])
+
+
 def chosen(folder):
     """The first three of what is above 0 where the sum is, nothing where it is not; its length, and all of it doubled."""
     def data_set(*x):
@@ -365,6 +383,7 @@ CASES = {
     parted: (["n=1..8"], "n=1..7", "n = 8 is outside 1..7"),
     listed: (["n=1..6"], "n=1..5", "n = 6 is outside 1..5"),
     grown: (["n=1..6"], "n=1..5", "n = 6 is outside 1..5"),
+    gathered: (["rows=1..3", "columns=1..4"], "rows=1..2", "rows = 3 is outside 1..2"),
     chosen: (["n=1..7"], "n=1..6", "n = 7 is outside 1..6"),
     resized: (["rows=1..5", "columns=1..9", "tall=4..20"], "rows=1..4", "rows = 5 is outside 1..4"),
     padded: (["rows=1..9"], "rows=1..8", "rows = 9 is outside 1..8"),

@@ -1,6 +1,8 @@
 // Motifs whose results have dims that a run counts.
 #include "tests/random/motifs.h"
 
+#include <numeric>
+
 namespace firn::test {
 namespace {
 
@@ -77,6 +79,42 @@ std::string range(Growth& g) {
   return g.random.chance(0.5) ? steps : g.add("Gather", {x, steps});
 }
 
+// A mask of which each run has a multiple of `step` true; where one is more or less, a run may end.
+std::string mask_in_steps(Growth& g, int64_t extent, int64_t step, std::vector<TestEnd>& ends) {
+  std::string mask = g.input_in_each({extent}, [&](const Dims& dims) {
+    auto literal = std::make_shared<Literal>(DType::Bool, dims);
+    int64_t wanted = g.random.between(0, dims[0]) / step * step;
+    for (int64_t left = dims[0]; left > 0; --left)
+      if (g.random.between(1, left) <= wanted) literal->set_int(left - 1, 1), --wanted;
+    return literal;
+  });
+  for (int64_t i = g.random.between(1, 2); i > 0; --i) {
+    auto other = std::make_shared<Literal>(g.literal(mask));
+    int64_t place = g.random.between(0, extent - 1);
+    other->set_int(place, 1 - other->get_int(place));
+    ends.push_back({mask, other});
+  }
+  return mask;
+}
+
+// Rows, columns or both of a fixed number of elements, and as many as there are.
+std::string reshape_open(Growth& g) {
+  std::string x = g.find([](const Literal& v) { return has_axes(v) && v.num_elements() > 0; });
+  if (x.empty()) return "";
+  std::vector<TestEnd> ends;
+  int64_t step = g.random.pick({2, 3, 4, 6});
+  if (g.random.chance(0.6)) {
+    int64_t axis = g.random.between(0, g.rank(x) - 1);
+    x = g.add("Compress", {x, mask_in_steps(g, g.dims(x)[static_cast<size_t>(axis)], step, ends)},
+              {attribute("axis", axis)});
+    if (x.empty()) return "";
+  }
+  for (size_t run = 0; run < g.num_runs(); ++run) step = std::gcd(step, g.literal(x, run).num_elements());
+  Dims shape = g.random.pick({Dims{-1, step}, Dims{step, -1}, Dims{-1, 1, step}});
+  if (step == 4 && g.random.chance(0.5)) shape = {2, -1, 2};
+  return g.add_bounded("Reshape", {x, g.constant_ints(shape)}, 1, {}, {}, std::move(ends))[0];
+}
+
 } // namespace
 
 std::span<const Motif> counted_motifs() {
@@ -87,6 +125,7 @@ std::span<const Motif> counted_motifs() {
       {"non_max_suppression", 1, non_max_suppression},
       {"computed_slice", 1, computed_slice},
       {"range", 1, range},
+      {"reshape_open", 1, reshape_open},
   };
   return motifs;
 }

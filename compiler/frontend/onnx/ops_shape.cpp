@@ -4,7 +4,6 @@
 #include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/tensor_data.h"
 #include "compiler/frontend/onnx/text_operators.h"
-#include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/support/exact_quotient.h"
 
 #include <algorithm>
@@ -19,8 +18,9 @@ void import_identity(NodeContext& node) {
 
 // --- Reshape: 0 copies the input's dim, -1 takes what is left.
 
-// The extent of the dim that -1 stands for: elements of `from` over those of `to` without it. Dims that occur
-// on both sides cancel, so that symbolic ones need not be divided.
+// The extent of the dim that -1 stands for: elements of `from` over those of `to` without it; nothing where
+// only a run knows whether they divide, or after a failure. Dims that occur on both sides cancel, so that
+// symbolic ones need not be divided.
 std::optional<Dim> rest_of(NodeContext& node, std::vector<Dim> from, std::vector<Dim> to) {
   for (size_t i = 0; i < to.size();) {
     auto same = std::find(from.begin(), from.end(), to[i]);
@@ -37,17 +37,25 @@ std::optional<Dim> rest_of(NodeContext& node, std::vector<Dim> from, std::vector
   const IntExpr &count = numerator->extent, &divisor = denominator->extent;
   auto quotient = divisor.lower_bound() > 0 ? exact_quotient(count, divisor) : std::nullopt;
   if (quotient) return Dim(*quotient);
-  Value x = node.input(0);
   if (count.is_constant() && divisor.is_constant())
-    node.fail("cannot reshape " + x.type().to_string() + ": its elements do not divide into the shape");
-  else
-    node.fail_unsupported("the dim that -1 stands for is " + count.to_string() + " / " + divisor.to_string() +
-                          ", which is not known" + binding_advice({Dim(count), Dim(divisor)}));
+    node.fail("cannot reshape " + node.input(0).type().to_string() +
+              ": its elements do not divide into the shape");
   return std::nullopt;
 }
 
-// Input 0 in the shape; -1 stands for what is left.
-Value reshaped(NodeContext& node, const std::vector<IntExpr>& shape, bool allow_zero) {
+// Whether data decides one number of elements and the other is a different expression.
+bool fits_by_data(NodeContext& node, const std::vector<Dim>& from, const std::vector<Dim>& to) {
+  auto is_counted = [](const Dim& dim) { return dim.counted; };
+  if (std::none_of(from.begin(), from.end(), is_counted) && std::none_of(to.begin(), to.end(), is_counted))
+    return false;
+  auto before = node.product(from), after = node.product(to);
+  return before && after && !(before->extent == after->extent);
+}
+
+// The dims of the shape for input 0, where -1 stands for what is left; nothing where only a run knows whether
+// the elements fill them, or after a failure.
+std::optional<std::vector<Dim>> dims_of_shape(NodeContext& node, const std::vector<IntExpr>& shape,
+                                              bool allow_zero) {
   Value x = node.input(0);
   std::vector<Dim> dims;
   int rest = -1;
@@ -55,12 +63,12 @@ Value reshaped(NodeContext& node, const std::vector<IntExpr>& shape, bool allow_
     const IntExpr& extent = shape[i];
     bool zero = extent == IntExpr(0), minus_one = extent == IntExpr(-1);
     if (extent.is_constant() && extent.value() < -1)
-      return node.fail("the shape holds " + extent.to_string()), Value{};
-    if (minus_one && rest >= 0) return node.fail("the shape holds -1 twice"), Value{};
+      return node.fail("the shape holds " + extent.to_string()), std::nullopt;
+    if (minus_one && rest >= 0) return node.fail("the shape holds -1 twice"), std::nullopt;
     if (zero && !allow_zero && static_cast<int>(i) >= x.rank())
       return node.fail("the shape holds 0 as dim " + std::to_string(i) + ", the input is " +
                        x.type().to_string()),
-             Value{};
+             std::nullopt;
     if (minus_one) rest = static_cast<int>(i);
     dims.push_back(minus_one ? Dim(1) : zero && !allow_zero ? x.type().dims[i] : Dim(extent));
   }
@@ -69,17 +77,17 @@ Value reshaped(NodeContext& node, const std::vector<IntExpr>& shape, bool allow_
     std::vector<Dim> others = dims;
     others.erase(others.begin() + rest);
     auto extent = rest_of(node, x.type().dims, std::move(others));
-    if (!extent) return {};
+    if (!extent) return std::nullopt;
     dims[static_cast<size_t>(rest)] = *extent;
   }
-  return node.reshape(x, std::move(dims));
+  if (node.failed() || fits_by_data(node, x.type().dims, dims)) return std::nullopt;
+  return dims;
 }
 
 // The same with one extent, `value` at `place`, that only a run knows: the others leave one value for it, and
 // a run ends where it is neither that nor what stands for it.
-Value reshaped_as_said(NodeContext& node, const std::vector<IntExpr>& shape, bool allow_zero, size_t place,
-                       Value value) {
-  Value x = node.input(0), y = reshaped(node, shape, allow_zero);
+Value reshaped_as_said(NodeContext& node, std::vector<Dim> dims, bool allow_zero, size_t place, Value value) {
+  Value x = node.input(0), y = node.reshape(x, std::move(dims));
   if (!y) return {};
   auto dim = static_cast<int>(place);
   Value rest = node.dim_size(y, dim);
@@ -95,8 +103,13 @@ void import_reshape(NodeContext& node) {
   if (shape.rank() != 1)
     return node.fail("input 'shape' is " + shape.type().to_string() + ", wants a vector");
   bool allow_zero = node.flag_attribute("allowzero", false);
-  if (auto known = node.known_ints(shape)) return node.set_output(0, reshaped(node, *known, allow_zero));
-  if (node.constant(shape)) return node.fail("the shape has too many elements");
+  if (auto known = node.known_ints(shape)) {
+    auto dims = dims_of_shape(node, *known, allow_zero);
+    if (dims) return node.set_output(0, node.reshape(node.input(0), std::move(*dims)));
+  } else if (node.constant(shape)) {
+    node.fail("the shape has too many elements");
+  }
+  if (node.failed()) return;
   auto elements = scalars_of(node, 1);
   if (!elements) return;
   std::vector<IntExpr> sizes;
@@ -107,17 +120,23 @@ void import_reshape(NodeContext& node) {
     if (!known) ++unknown, place = sizes.size();
     sizes.push_back(known ? (*known)[0] : IntExpr(-1));
   }
-  if (open == 1)
-    return node.set_output(0, unknown == 0
-                                  ? reshaped(node, sizes, allow_zero)
-                                  : reshaped_as_said(node, sizes, allow_zero, place, (*elements)[place]));
-  reshape_by_values(node, allow_zero, std::move(*elements));
+  auto dims = open == 1 ? dims_of_shape(node, sizes, allow_zero) : std::nullopt;
+  if (node.failed()) return;
+  if (!dims) return node.set_output(0, reshaped_by_values(node, allow_zero, std::move(*elements)));
+  node.set_output(0, unknown == 0
+                         ? node.reshape(node.input(0), std::move(*dims))
+                         : reshaped_as_said(node, std::move(*dims), allow_zero, place, (*elements)[place]));
 }
 
 void import_reshape_1(NodeContext& node) {
   Ints shape = node.required_ints("shape");
   if (node.failed()) return;
-  node.set_output(0, reshaped(node, {shape.begin(), shape.end()}, /*allow_zero=*/false));
+  auto dims = dims_of_shape(node, {shape.begin(), shape.end()}, /*allow_zero=*/false);
+  if (node.failed()) return;
+  if (dims) return node.set_output(0, node.reshape(node.input(0), std::move(*dims)));
+  Values elements;
+  for (int64_t each : shape) elements.push_back(node.scalar_int(DType::I64, each));
+  node.set_output(0, reshaped_by_values(node, /*allow_zero=*/false, std::move(elements)));
 }
 
 void import_flatten(NodeContext& node) {

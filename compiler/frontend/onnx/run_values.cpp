@@ -122,6 +122,15 @@ private:
       if (open_[i]) sizes_[i] = node_.select(node_.compare("eq", sizes_[i], minus_one), rest, sizes_[i]);
   }
 
+  // How often the other dims fit in `count` elements, as far as they are known.
+  int64_t most_rows(size_t dim, int64_t count) const {
+    for (size_t i = 0; i < sizes_.size(); ++i) {
+      auto known = i == dim || open_[i] ? std::nullopt : known_extent(node_, sizes_[i]);
+      if (known) count /= std::max<int64_t>(1, known->lower_bound());
+    }
+    return count;
+  }
+
   std::optional<Dim> dim(size_t i, const Dim& all, Value excess) {
     auto known = known_extent(node_, sizes_[i]);
     if (known && !open_[i]) {
@@ -129,7 +138,7 @@ private:
       node_.fail("the shape holds " + known->to_string());
       return std::nullopt;
     }
-    int64_t most = all.extent.upper_bound();
+    int64_t most = most_rows(i, all.extent.upper_bound());
     auto given = given_bound(node_, name_of_input(node_, 1), i);
     if (most == 0 && !given) {
       node_.fail_unknown({node_.input(1)}, node_.input_label(1) +
@@ -263,15 +272,15 @@ std::optional<std::vector<Dim>> run_dims(NodeContext& node, int input) {
   return dims;
 }
 
-void reshape_by_values(NodeContext& node, bool allow_zero, Values elements) {
+Value reshaped_by_values(NodeContext& node, bool allow_zero, Values elements) {
   Value x = node.input(0);
   auto all = node.product(x.type().dims);
-  if (!all) return;
-  if (all->extent.upper_bound() > kMaxElements) return (void)node.static_dims(0);
+  if (!all) return {};
+  if (all->extent.upper_bound() > kMaxElements) return (void)node.static_dims(0), Value{};
   RunShape shape(node, allow_zero, std::move(elements));
   auto dims = shape.dims(*all);
-  if (!dims) return;
-  if (all->extent.upper_bound() == 0) return node.set_output(0, node.splat(x.dtype(), *dims, 0));
+  if (!dims) return {};
+  if (all->extent.upper_bound() == 0) return node.splat(x.dtype(), *dims, 0);
   // Elements are taken one by one: where they lie follows from extents that are only counted.
   Value place = node.splat(DType::I64, *dims, 0), stride = number(node, 1);
   for (size_t i = dims->size(); i-- > 0;) {
@@ -279,8 +288,8 @@ void reshape_by_values(NodeContext& node, bool allow_zero, Values elements) {
     place = add(node, place, multiply(node, steps, stride));
     stride = multiply(node, stride, shape.sizes()[i]);
   }
-  if (node.failed()) return;
-  node.set_output(0, node.op(Opcode::Gather, {node.reshape(x, {*all}), place}, {{"axis", int64_t{0}}}));
+  if (node.failed()) return {};
+  return node.op(Opcode::Gather, {node.reshape(x, {*all}), place}, {{"axis", int64_t{0}}});
 }
 
 } // namespace firn::onnx

@@ -40,7 +40,8 @@ std::optional<Dim> run_dim(NodeContext& node, int input, size_t element, Value v
 // The elements of the input as extents, of which those that no dims make are counted by the run.
 std::optional<std::vector<Dim>> run_dims(NodeContext& node, int input);
 
-// Input 0 in the shape that these scalars say as those of Reshape do.
-void reshape_by_values(NodeContext& node, bool allow_zero, Values shape);
+// Input 0 in the shape that these scalars say as those of Reshape do; a run of which the elements do not fill
+// it ends.
+Value reshaped_by_values(NodeContext& node, bool allow_zero, Values shape);
 
 } // namespace firn::onnx
