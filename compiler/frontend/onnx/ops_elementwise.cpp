@@ -116,6 +116,11 @@ void import_mod(NodeContext& node) {
     return;
   }
   Value zero = node.scalar(dtype, 0);
+  if (is_float(dtype)) {
+    // Zeros take it as well.
+    Value nothing = node.select(node.compare("lt", rhs, zero), node.scalar(dtype, -0.0), zero);
+    remainder = node.select(node.compare("eq", remainder, zero), nothing, remainder);
+  }
   Value opposite = node.compare("ne", node.compare("lt", remainder, zero), node.compare("lt", rhs, zero));
   Value adjust = node.binary(Opcode::And, node.compare("ne", remainder, zero), opposite);
   node.set_output(0, node.select(adjust, node.binary(Opcode::Add, remainder, rhs), remainder));

@@ -117,6 +117,15 @@ Value pad_by_position(NodeContext& node, Value x, const std::string& mode, const
   return x;
 }
 
+// Where a dim has fewer elements than are cropped of it nothing but padding is left.
+bool is_cropped_whole(const Type& type, const Ints& crop_low, const Ints& crop_high) {
+  for (size_t i = 0; i < crop_low.size(); ++i) {
+    const Dim& dim = type.dims[i];
+    if (dim.is_static() && dim.value() + crop_low[i] + crop_high[i] < 0) return true;
+  }
+  return false;
+}
+
 void pad_by(NodeContext& node, Ints pads, const std::vector<int>& axes, Value value) {
   Value x = node.input(0);
   std::string mode = read_mode(node);
@@ -135,6 +144,15 @@ void pad_by(NodeContext& node, Ints pads, const std::vector<int>& axes, Value va
     crop_high[d] = std::min<int64_t>(pads[i + n], 0);
   }
   Value zero = value ? value : node.scalar(x.dtype(), 0);
+  if (mode == "constant" && is_cropped_whole(x.type(), crop_low, crop_high)) {
+    std::vector<Dim> dims = x.type().dims;
+    for (size_t i = 0; i < dims.size(); ++i) {
+      dims[i] = Dim(dims[i].extent + (low[i] + high[i] + crop_low[i] + crop_high[i]));
+      if (dims[i].extent.lower_bound() < 0)
+        return node.fail("crops dim " + std::to_string(i) + " below no elements");
+    }
+    return node.set_output(0, node.broadcast_in_dim(zero, ImportState::with_counts(dims), {}));
+  }
   bool crops = std::any_of(crop_low.begin(), crop_low.end(), [](int64_t p) { return p < 0; }) ||
                std::any_of(crop_high.begin(), crop_high.end(), [](int64_t p) { return p < 0; });
   if (crops) x = node.pad(x, zero, crop_low, crop_high);
