@@ -203,9 +203,9 @@ TEST_CASE("versions that are not known are refused") {
     model.ir_version = version;
     CHECK(import_model(model).model);
   }
-  model.opsets = {{"", 29}};
+  model.opsets = {{"", 30}};
   CHECK(import_model(model).fault == Fault::Unsupported);
-  model.opsets = {{"ai.onnx", 28}};
+  model.opsets = {{"ai.onnx", 29}};
   CHECK(import_model(model).model);
   model.opsets = {};
   CHECK(import_model(model).messages == "the model imports no opset\n");

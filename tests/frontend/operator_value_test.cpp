@@ -117,6 +117,69 @@ TEST_CASE("the remainder has the divisor's sign, with fmod the dividend's") {
   CHECK(numbers(run_model(model(1), inputs)[0]) == Doubles{1, -1, 1, -1});
 }
 
+TEST_CASE("the remainder of floats that is zero has the divisor's sign") {
+  auto y = run_model(one_node(28, node("Mod", {"a", "b"}, {"y"}), {{6}, {6}}),
+                     {f32({6}, {0, -0.0, 6, -6, 5, INFINITY}), f32({6}, {-3, 3, -3, 3, -INFINITY, 3})});
+  Doubles found = numbers(y[0]);
+  CHECK(std::vector<bool>{std::signbit(found[0]), std::signbit(found[1]), std::signbit(found[2]),
+                          std::signbit(found[3])} == std::vector<bool>{true, false, true, false});
+  CHECK(Doubles(found.begin(), found.begin() + 4) == Doubles{0, 0, 0, 0});
+  CHECK(found[4] == -INFINITY);
+  CHECK(std::isnan(found[5]));
+}
+
+// --- Padding.
+
+TEST_CASE("of a dim that is cropped by more than it has only padding is left") {
+  auto padded = [](const std::string& mode, const std::vector<int64_t>& pads) {
+    Model m = one_node(18, node("Pad", {"a", "pads", "v"}, {"y"}, {attribute_text("mode", mode)}), {{2, 3}});
+    m.graph.initializers = {ints("pads", pads), floats("v", {}, {7})};
+    return m;
+  };
+  auto y = run_model(padded("constant", {1, -4, 0, 3}), {f32({2, 3}, counting(6))})[0];
+  CHECK(y->dims() == std::vector<int64_t>{3, 2});
+  CHECK(numbers(y) == Doubles{7, 7, 7, 7, 7, 7});
+  CHECK(contains(import_model(padded("constant", {0, -4, 0, 0})).messages, "crops dim 1 below no elements"));
+  CHECK(contains(import_model(padded("edge", {0, -4, 0, 3})).messages, "crops more than dim 1 has"));
+}
+
+// --- GroupedMatMul: a row for each selection, or all rows for each group.
+
+TEST_CASE("rows are multiplied by the matrices of the groups that they choose") {
+  for (int64_t groups : {3, 40}) {
+    const int64_t rows = 9, selections = 2, k = 3, n = 2;
+    Model model = one_node(29, node("GroupedMatMul", {"a", "b", "i", "c"}, {"y"}),
+                           {{rows, k}, {groups, k, n}, {groups, n}});
+    model.graph.inputs.push_back(value("i", I64, {rows, selections}));
+    std::vector<int64_t> chosen;
+    for (int64_t i = 0; i < rows * selections; ++i) chosen.push_back(i * 7 % groups);
+    auto y =
+        run_model(model, {f32({rows, k}, counting(rows * k)), f32({groups, k, n}, counting(groups * k * n)),
+                          f32({groups, n}, counting(groups * n, 100)), i64({rows, selections}, chosen)})[0];
+    REQUIRE(y->dims() == std::vector<int64_t>{rows, selections, n});
+    Doubles want;
+    for (int64_t i = 0; i < rows * selections * n; ++i) {
+      int64_t row = i / n / selections, group = chosen[static_cast<size_t>(i / n)], column = i % n;
+      double sum = static_cast<double>(100 + group * n + column);
+      for (int64_t j = 0; j < k; ++j)
+        sum += static_cast<double>((row * k + j) * ((group * k + j) * n + column));
+      want.push_back(sum);
+    }
+    CHECK(numbers(y) == want);
+  }
+}
+
+TEST_CASE("matrices of groups that do not fit the rows are refused") {
+  auto messages = [](const std::vector<WireDim>& matrices, const std::vector<WireDim>& chosen) {
+    Model model = one_node(29, node("GroupedMatMul", {"a", "b", "i"}, {"y"}), {{4, 3}, matrices});
+    model.graph.inputs.push_back(value("i", I64, chosen));
+    return import_model(model).messages;
+  };
+  CHECK(contains(messages({2, 5, 2}, {4, 1}), "wants matrices of 3 rows"));
+  CHECK(contains(messages({2, 3, 2}, {5, 1}), "wants 4 rows"));
+  CHECK(messages({2, 3, 2}, {4, 0}).empty());
+}
+
 // --- Pooling.
 
 TEST_CASE("max pooling gives flat positions, row or column first") {

@@ -16,7 +16,7 @@ class NodeProto;
 } // namespace wire
 
 inline constexpr int kMinIrVersion = 3, kMaxIrVersion = 14;
-inline constexpr int kMaxOpset = 28; // of the default domain
+inline constexpr int kMaxOpset = 29; // of the default domain
 
 struct LoadedModel {
   std::shared_ptr<wire::ModelProto> proto;

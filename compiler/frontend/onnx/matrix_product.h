@@ -13,6 +13,9 @@ Value matrix_product(NodeContext& node, Value lhs, Value rhs);
 Value dot(NodeContext& node, Value lhs, Value rhs, const Ints& lhs_batch, const Ints& rhs_batch,
           const Ints& lhs_contract, const Ints& rhs_contract, std::optional<DType> result = {});
 
+// Rows times the matrices of the groups that are chosen for each; grouped_matmul.cpp.
+void import_grouped_matmul(NodeContext& node);
+
 // alpha * A * B + beta * C of a node with Gemm's inputs and attributes, as its output.
 void import_gemm(NodeContext& node);
 

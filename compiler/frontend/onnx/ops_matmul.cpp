@@ -72,6 +72,8 @@ const OperatorRow kRows[] = {
     {"", "Einsum", 12, kLatest, 1, kVariadic, 1, 1, "T=num T", import_einsum,
      "sums of products by index letters"},
     {"", "Gemm", 1, kLatest, 2, 3, 1, 1, "T=num T", import_gemm, "alpha * A * B + beta * C, with transposes"},
+    {"", "GroupedMatMul", 29, kLatest, 3, 4, 1, 1, "T=float T index T", import_grouped_matmul,
+     "rows by the matrices of groups that data chooses"},
     {"", "MatMul", 1, kLatest, 2, 2, 1, 1, "T=num T", import_matmul,
      "matrix product with broadcast batch dims"},
 };
