@@ -33,7 +33,7 @@ def structural():
     yield "no_graph", num(1, 8)
     for ir in (0, 1, 2, 15, 99, 1 << 40):
         yield f"ir_{ir}", one(node("Relu", ["x"], ["y"]), ir=ir)
-    for opset in (0, -1, 29, 1 << 40):
+    for opset in (0, -1, 30, 1 << 40):
         yield f"opset_{opset}", one(node("Relu", ["x"], ["y"]), opset=opset)
     yield "unknown_op", one(node("Nope", ["x"], ["y"]))
     yield "unknown_domain", one(node("Relu", ["x"], ["y"], domain="com.acme"))

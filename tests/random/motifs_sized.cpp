@@ -140,6 +140,11 @@ std::string slice_row(Growth& g) {
   if (x.empty()) return "";
   int64_t axis = g.random.between(0, g.rank(x) - 1);
   Numbers numbers = draw_numbers(g, Dims{g.dims(x)[static_cast<size_t>(axis)] - 1});
+  for (size_t run = 0; run < g.num_runs(); ++run) {
+    int64_t extent = g.literal(x, run).dims()[static_cast<size_t>(axis)];
+    if (extent == 0) return "";
+    numbers.at[run][0] = std::min(numbers.at[run][0], extent - 1);
+  }
   Deciding place = draw_deciding(g, numbers);
   std::string next = g.add("Add", {place.operand, g.constant_ints({1})});
   return sized(g, "Slice", {x, place.operand, next, g.constant_ints({axis})}, place, false);
