@@ -171,11 +171,24 @@ Value NodeContext::splat_like(Value like, double value) {
 
 namespace {
 
-std::string broadcast_error(Value lhs, Value rhs) {
+// Whether there are extents of dims that vary with which these do broadcast.
+bool may_broadcast(const std::vector<Dim>& lhs, const std::vector<Dim>& rhs) {
+  for (size_t i = 1; i <= std::min(lhs.size(), rhs.size()); ++i) {
+    const Dim &l = lhs[lhs.size() - i], &r = rhs[rhs.size() - i];
+    if (l.is_static() && r.is_static() && l != r && l != Dim(1) && r != Dim(1)) return false;
+  }
+  return true;
+}
+
+Value fail_to_broadcast(NodeContext& node, Value lhs, Value rhs) {
   std::string text = lhs.type().to_string() + " and " + rhs.type().to_string() + " do not broadcast";
   std::vector<Dim> both = lhs.type().dims;
   both.insert(both.end(), rhs.type().dims.begin(), rhs.type().dims.end());
-  return text + binding_advice(both);
+  if (may_broadcast(lhs.type().dims, rhs.type().dims))
+    node.fail_unsupported(text + binding_advice(both));
+  else
+    node.fail(text);
+  return {};
 }
 
 } // namespace
@@ -184,10 +197,11 @@ Value NodeContext::binary(Opcode opcode, Value lhs, Value rhs, Attributes attrib
   if (!usable({lhs, rhs})) return {};
   auto dims = broadcast_dims(lhs.type().dims, rhs.type().dims);
   if (!dims) {
-    rhs = with_counted_extents(*this, rhs, lhs.type().dims);
+    lhs = with_counted_extents(*this, lhs, rhs.type().dims, Meeting::BroadcastFewer);
+    rhs = lhs ? with_counted_extents(*this, rhs, lhs.type().dims, Meeting::Broadcast) : lhs;
     dims = rhs ? broadcast_dims(lhs.type().dims, rhs.type().dims) : std::nullopt;
   }
-  if (!dims) return fail(broadcast_error(lhs, rhs)), Value{};
+  if (!dims) return fail_to_broadcast(*this, lhs, rhs);
   Value left = broadcast_to(lhs, *dims), right = broadcast_to(rhs, *dims);
   return op(opcode, {left, right}, std::move(attributes));
 }
@@ -200,14 +214,14 @@ Value NodeContext::select(Value condition, Value on_true, Value on_false) {
   if (!usable({condition, on_true, on_false})) return {};
   auto dims = broadcast_dims(on_true.type().dims, on_false.type().dims);
   if (!dims) {
-    on_false = with_counted_extents(*this, on_false, on_true.type().dims);
+    on_false = with_counted_extents(*this, on_false, on_true.type().dims, Meeting::Broadcast);
     dims = on_false ? broadcast_dims(on_true.type().dims, on_false.type().dims) : std::nullopt;
   }
-  if (!dims) return fail(broadcast_error(on_true, on_false)), Value{};
+  if (!dims) return fail_to_broadcast(*this, on_true, on_false);
   if (!broadcast_dims(*dims, condition.type().dims))
-    condition = with_counted_extents(*this, condition, *dims);
+    condition = with_counted_extents(*this, condition, *dims, Meeting::Broadcast);
   dims = condition ? broadcast_dims(*dims, condition.type().dims) : std::nullopt;
-  if (!dims) return fail(broadcast_error(condition, on_true)), Value{};
+  if (!dims) return fail_to_broadcast(*this, condition, on_true);
   return op(Opcode::Select,
             {broadcast_to(condition, *dims), broadcast_to(on_true, *dims), broadcast_to(on_false, *dims)});
 }

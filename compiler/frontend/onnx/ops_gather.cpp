@@ -99,7 +99,7 @@ void import_scatter_nd(NodeContext& node) {
     return;
   std::vector<Dim> wanted(indices.type().dims.begin(), indices.type().dims.end() - 1);
   wanted.insert(wanted.end(), x.type().dims.begin() + *depth, x.type().dims.end());
-  updates = with_counted_extents(node, updates, wanted);
+  updates = with_counted_extents(node, updates, wanted, Meeting::Equal);
   if (!updates) return;
   if (!node.check(updates.type().dims == wanted, node.input_label(2) + " is " + updates.type().to_string() +
                                                      ", wants " +
