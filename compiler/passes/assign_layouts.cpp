@@ -138,6 +138,7 @@ private:
 
   bool can_concatenate(const Instruction& concatenate) const {
     if (concatenate.attributes().integer("dim") != 1) return true;
+    if (!concatenate.type().dims[1].is_static()) return false; // so of an operand
     for (int i = 0; i + 1 < concatenate.num_operands(); ++i)
       if (concatenate.operand(i).dim(1) % block_ != 0) return false;
     return true;
