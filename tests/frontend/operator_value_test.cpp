@@ -117,6 +117,17 @@ TEST_CASE("the remainder has the divisor's sign, with fmod the dividend's") {
   CHECK(numbers(run_model(model(1), inputs)[0]) == Doubles{1, -1, 1, -1});
 }
 
+TEST_CASE("the remainder of narrow integers does not wrap on its way") {
+  Model m = one_node(13, node("Mod", {"c", "d"}, {"y"}), {}, 0);
+  constexpr int kI8 = 3;
+  auto bytes = [](const std::string& name, const std::vector<int8_t>& values) {
+    return tensor_header(name, kI8, {3}).raw(9, values);
+  };
+  m.graph.outputs = {value("y", kI8, {3})};
+  m.graph.initializers = {bytes("c", {-100, -128, -7}), bytes("d", {100, 127, 3})};
+  CHECK(numbers(run_model(m, {})[0]) == Doubles{0, 126, 2});
+}
+
 TEST_CASE("the remainder of floats that is zero has the divisor's sign") {
   auto y = run_model(one_node(28, node("Mod", {"a", "b"}, {"y"}), {{6}, {6}}),
                      {f32({6}, {0, -0.0, 6, -6, 5, INFINITY}), f32({6}, {-3, 3, -3, 3, -INFINITY, 3})});

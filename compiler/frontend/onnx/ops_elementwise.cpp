@@ -81,13 +81,25 @@ void import_pow(NodeContext& node) {
   node.set_output(0, node.convert(power, result));
 }
 
+// Whether the value holds integers that are known, none of them below `least`.
+bool are_known_from(NodeContext& node, Value value, int64_t least) {
+  auto known = value && is_integer(value.dtype()) ? node.known_ints(value) : std::nullopt;
+  return known && std::all_of(known->begin(), known->end(),
+                              [&](const IntExpr& each) { return each.lower_bound() >= least; });
+}
+
 // Whether input 0 holds integers that dims make and that are not above 0, as (-width) % 8 has them, and
-// input 1 such that are.
+// input 1 such that are. All as small as extents, so that sums of them do not wrap.
 bool is_below_zero_of_dims(NodeContext& node) {
+  if (node.input(0).dtype() != DType::I64) return false;
   auto lhs = node.known_ints(node.input(0)), rhs = node.known_ints(node.input(1));
-  if (!lhs || !rhs || lhs->empty()) return false;
-  auto negative = [](const IntExpr& each) { return each.upper_bound() <= 0; };
-  auto positive = [](const IntExpr& each) { return each.lower_bound() > 0; };
+  auto constant = [](const IntExpr& each) { return each.is_constant(); };
+  if (!lhs || !rhs || std::all_of(lhs->begin(), lhs->end(), constant)) return false;
+  constexpr int64_t kLargest = int64_t{1} << 40;
+  auto negative = [](const IntExpr& each) {
+    return each.upper_bound() <= 0 && each.lower_bound() > -kLargest;
+  };
+  auto positive = [](const IntExpr& each) { return each.lower_bound() > 0 && each.upper_bound() < kLargest; };
   return std::all_of(lhs->begin(), lhs->end(), negative) && std::all_of(rhs->begin(), rhs->end(), positive);
 }
 
@@ -111,7 +123,8 @@ void import_mod(NodeContext& node) {
   }
   if (!truncated && is_below_zero_of_dims(node)) return node.set_output(0, lacking(node, lhs, rhs));
   Value remainder = node.binary(Opcode::Remainder, lhs, rhs);
-  if (truncated || is_unsigned(dtype) || (is_integer(dtype) && remainder && node.known_ints(remainder))) {
+  if (truncated || is_unsigned(dtype) ||
+      (are_known_from(node, remainder, 0) && are_known_from(node, rhs, 1))) {
     node.set_output(0, remainder);
     return;
   }
