@@ -1,5 +1,6 @@
 // GroupedMatMul: each row of a matrix times the matrices of the groups that data chooses for it, as experts
 // that a router picks. Loops that hold one matrix at a time, so that no run gathers a matrix for every row.
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/matrix_product.h"
 
 namespace firn::onnx {
@@ -12,12 +13,26 @@ struct Groups {
   DType work; // of sums
 };
 
-Value add(NodeContext& node, Value lhs, Value rhs) {
-  return node.binary(Opcode::Add, lhs, rhs);
-}
-
 Value at(NodeContext& node, Value x, Value index) {
   return node.op(Opcode::Gather, {x, index}, {{"axis", int64_t{0}}});
+}
+
+// `results` after `steps` steps, each of which makes them anew from its number and what they were.
+Value after_steps(NodeContext& node, Value steps, Value results,
+                  const std::function<Value(Value step, Value results)>& next) {
+  Instruction* loop = node.while_loop(
+      {node.scalar_int(DType::I64, 0), results},
+      [&](const Values& p) { return Values{node.compare("lt", p[0], steps)}; },
+      [&](const Values& p) {
+        return Values{add(node, p[0], node.scalar_int(DType::I64, 1)), next(p[0], p[1])};
+      });
+  return loop ? loop->result(1) : Value{};
+}
+
+// The rows by one matrix, and what its group adds.
+Value product(NodeContext& node, const Groups& g, Value rows, Value group) {
+  Value y = dot(node, rows, at(node, g.matrices, group), {}, {}, {rows ? rows.rank() - 1 : 0}, {0}, g.work);
+  return g.bias ? add(node, y, node.convert(at(node, g.bias, group), g.work)) : y;
 }
 
 // One matrix for each row and selection: where few rows choose, so that most groups lie idle.
@@ -27,35 +42,22 @@ Value by_selection(NodeContext& node, const Groups& g) {
   if (!count) return {};
   Value chosen = node.reshape(g.chosen, {*count}), zero = node.scalar_int(DType::I64, 0);
   Value steps = node.dim_size(chosen, 0), selections = node.dim_size(g.chosen, 1);
-  Value results = node.splat(g.work, {*count, g.n}, 0);
-  auto body = [&](const Values& p) {
-    Value group = at(node, chosen, p[0]);
-    Value row = at(node, g.rows, node.binary(Opcode::Divide, p[0], selections));
-    Value y = dot(node, row, at(node, g.matrices, group), {}, {}, {0}, {0}, g.work);
-    if (g.bias) y = add(node, y, node.convert(at(node, g.bias, group), g.work));
-    Value written = node.op(Opcode::DynamicUpdateSlice, {p[1], node.reshape(y, {Dim(1), g.n}), p[0], zero});
-    return Values{add(node, p[0], node.scalar_int(DType::I64, 1)), written};
-  };
-  Instruction* loop = node.while_loop(
-      {zero, results}, [&](const Values& p) { return Values{node.compare("lt", p[0], steps)}; }, body);
-  return loop ? loop->result(1) : Value{};
+  return after_steps(node, steps, node.splat(g.work, {*count, g.n}, 0), [&](Value step, Value results) {
+    Value row = at(node, g.rows, divide(node, step, selections));
+    Value y = product(node, g, row, at(node, chosen, step));
+    return node.op(Opcode::DynamicUpdateSlice, {results, node.reshape(y, {Dim(1), g.n}), step, zero});
+  });
 }
 
 // All rows by one matrix after the other, of which those stay that chose it: where many rows read it while it
 // is in the cache. [m, selections, n]
 Value by_group(NodeContext& node, const Groups& g) {
-  Value zero = node.scalar_int(DType::I64, 0), steps = node.dim_size(g.matrices, 0);
-  Value chosen = node.unsqueeze(g.chosen, 2);
-  Value results = node.splat(g.work, {g.m, g.selections, g.n}, 0);
-  auto body = [&](const Values& p) {
-    Value y = dot(node, g.rows, at(node, g.matrices, p[0]), {}, {}, {1}, {0}, g.work);
-    if (g.bias) y = add(node, y, node.convert(at(node, g.bias, p[0]), g.work));
-    Value kept = node.select(node.compare("eq", chosen, p[0]), node.unsqueeze(y, 1), p[1]);
-    return Values{add(node, p[0], node.scalar_int(DType::I64, 1)), kept};
-  };
-  Instruction* loop = node.while_loop(
-      {zero, results}, [&](const Values& p) { return Values{node.compare("lt", p[0], steps)}; }, body);
-  return loop ? loop->result(1) : Value{};
+  Value steps = node.dim_size(g.matrices, 0), chosen = node.unsqueeze(g.chosen, 2);
+  Value none = node.splat(g.work, {g.m, g.selections, g.n}, 0);
+  return after_steps(node, steps, none, [&](Value group, Value results) {
+    Value y = node.unsqueeze(product(node, g, g.rows, group), 1);
+    return node.select(node.compare("eq", chosen, group), y, results);
+  });
 }
 
 // A matrix product of many rows takes about an eighth of the time for each row that a product of one row

@@ -46,7 +46,8 @@ private:
 
 // Whether a value of an If can be what one branch gives and what the other does.
 bool can_agree(const Values& lhs, const Values& rhs);
-// The node fails, for now without a word, as its branches give values that cannot agree.
+// The node fails, as its branches give values that cannot agree, but without a diagnostic: the calls below
+// end the disagreement or report it.
 void leave_disagreement(NodeContext& node);
 
 // After the branches of `node`, the If at hand, were left for a disagreement: imports them again, with the

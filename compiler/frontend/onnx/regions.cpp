@@ -164,10 +164,6 @@ Value scalar_input(NodeContext& node, int input, DType dtype, double fallback) {
   return node.reshape_to(node.input(input), {});
 }
 
-} // namespace
-
-namespace {
-
 // Nothing is known of how few elements are counted: of none, a place that is read has any value.
 bool may_be_empty(const Dim& dim) {
   return dim.extent.upper_bound() < 1 || (!dim.counted && dim.extent.lower_bound() < 1);
