@@ -175,64 +175,6 @@ TEST_CASE("a row at a place that a run computes is one row of a dim that varies"
   CHECK(rows[1]->dims() == Ints{1});
 }
 
-TEST_CASE("two counts that meet are equal, or the run ends") {
-  // As many elements of x as of m are not zero where each is taken by its own mask.
-  Model model;
-  model.graph.inputs = {value("x", F32, {4}), value("m", Bool, {4}), value("n", Bool, {4})};
-  model.graph.outputs = {value("sum", F32, {"k"}), value("put", F32, {4})};
-  model.graph.initializers = {ints("last", {1, 0})};
-  model.graph.nodes = {node("Compress", {"x", "m"}, {"a"}, {attribute("axis", 0)}),
-                       node("Compress", {"x", "n"}, {"b"}, {attribute("axis", 0)}),
-                       node("Add", {"a", "b"}, {"sum"}),
-                       node("NonZero", {"m"}, {"columns"}),
-                       node("Transpose", {"columns"}, {"places"}),
-                       node("ScatterND", {"x", "places", "b"}, {"put"})};
-  Imported imported = import_model(model);
-  INFO(imported.messages);
-  REQUIRE(imported.model);
-  LiteralRef x = f32({4}, {5, 6, 7, 8}), m = Literal::of(DType::Bool, {4}, std::vector<double>{1, 0, 0, 1}),
-             n = Literal::of(DType::Bool, {4}, std::vector<double>{0, 1, 1, 0});
-  auto results = run(imported, {x, m, n});
-  CHECK(numbers(results[0]) == std::vector<double>{11, 15});
-  CHECK(numbers(results[1]) == std::vector<double>{6, 6, 7, 7});
-}
-
-TEST_CASE("a count of one beside another count stands for all") {
-  Model model;
-  model.graph.inputs = {value("x", F32, {5}), value("m", Bool, {5}), value("z", F32, {3}),
-                        value("n", Bool, {3})};
-  model.graph.outputs = {value("after", F32, {"k"}), value("before", F32, {"k"})};
-  model.graph.nodes = {node("Compress", {"x", "m"}, {"a"}, {attribute("axis", 0)}),
-                       node("Compress", {"z", "n"}, {"b"}, {attribute("axis", 0)}),
-                       node("Sub", {"a", "b"}, {"after"}), node("Sub", {"b", "a"}, {"before"})};
-  Imported imported = import_model(model);
-  INFO(imported.messages);
-  REQUIRE(imported.model);
-  auto bools = [](std::vector<double> values) {
-    return Literal::of(DType::Bool, {static_cast<int64_t>(values.size())}, values);
-  };
-  for (bool one : {true, false}) {
-    auto results = run(imported, {f32({5}, {5, 6, 7, 8, 9}), bools({1, 0, 1, 0, 1}), f32({3}, {1, 2, 3}),
-                                  one ? bools({0, 1, 0}) : bools({1, 1, 1})});
-    CHECK(numbers(results[0]) == (one ? std::vector<double>{3, 5, 7} : std::vector<double>{4, 5, 6}));
-    CHECK(numbers(results[1]) == (one ? std::vector<double>{-3, -5, -7} : std::vector<double>{-4, -5, -6}));
-  }
-}
-
-TEST_CASE("dims that vary in different ways are refused where they meet, wrong extents are wrong") {
-  auto fault_of = [](const std::vector<WireDim>& lhs, const std::vector<WireDim>& rhs) {
-    Model model;
-    model.graph.inputs = {value("x", F32, lhs), value("z", F32, rhs)};
-    model.graph.outputs = {value("y", F32, {})};
-    model.graph.nodes = {node("Add", {"x", "z"}, {"y"})};
-    onnx::ImportOptions options;
-    options.ranges = {{"n", {1, 9, 1, {}}}, {"m", {1, 9, 1, {}}}};
-    return import_model(model, options).fault;
-  };
-  CHECK(fault_of({"n"}, {"m"}) == Fault::Unsupported);
-  CHECK(fault_of({"n", "m", 3}, {"n", "m", 4}) == Fault::Model);
-}
-
 TEST_CASE("sizes that pass through floats are sizes made of dims") {
   // y = ones[ceil(n / 8.0) * 8 / 4], z = ones[int(n * 0.75)], v = ones[int(n / 3.0)]
   Model model;

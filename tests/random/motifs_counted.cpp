@@ -79,14 +79,18 @@ std::string range(Growth& g) {
   return g.random.chance(0.5) ? steps : g.add("Gather", {x, steps});
 }
 
+// Of so many places `wanted` are true.
+LiteralRef mask_of(Growth& g, const Dims& dims, int64_t wanted) {
+  auto literal = std::make_shared<Literal>(DType::Bool, dims);
+  for (int64_t left = dims[0]; left > 0; --left)
+    if (g.random.between(1, left) <= wanted) literal->set_int(left - 1, 1), --wanted;
+  return literal;
+}
+
 // A mask of which each run has a multiple of `step` true; where one is more or less, a run may end.
 std::string mask_in_steps(Growth& g, int64_t extent, int64_t step, std::vector<TestEnd>& ends) {
   std::string mask = g.input_in_each({extent}, [&](const Dims& dims) {
-    auto literal = std::make_shared<Literal>(DType::Bool, dims);
-    int64_t wanted = g.random.between(0, dims[0]) / step * step;
-    for (int64_t left = dims[0]; left > 0; --left)
-      if (g.random.between(1, left) <= wanted) literal->set_int(left - 1, 1), --wanted;
-    return literal;
+    return mask_of(g, dims, g.random.between(0, dims[0]) / step * step);
   });
   for (int64_t i = g.random.between(1, 2); i > 0; --i) {
     auto other = std::make_shared<Literal>(g.literal(mask));
@@ -115,6 +119,28 @@ std::string reshape_open(Growth& g) {
   return g.add_bounded("Reshape", {x, g.constant_ints(shape)}, 1, {}, {}, std::move(ends))[0];
 }
 
+// Two counts of elements that meet: as many in each run, or of one operand one, which stands for all.
+std::string counts_meet(Growth& g) {
+  std::string x = g.find(has_axes);
+  if (x.empty()) return "";
+  int64_t axis = g.random.between(0, g.rank(x) - 1), extent = g.dims(x)[static_cast<size_t>(axis)];
+  std::vector<int64_t> counts;
+  size_t run = 0;
+  std::string first = g.input_in_each({extent}, [&](const Dims& dims) {
+    counts.push_back(g.random.chance(0.3) ? std::min<int64_t>(1, dims[0]) : g.random.between(0, dims[0]));
+    return mask_of(g, dims, counts.back());
+  });
+  std::string second = g.input_in_each({extent}, [&](const Dims& dims) {
+    int64_t other = counts[run++];
+    if (other == 1) other = g.random.between(0, dims[0]);
+    return mask_of(g, dims, g.random.chance(0.4) ? std::min<int64_t>(1, dims[0]) : other);
+  });
+  std::vector<Message> along{attribute("axis", axis)};
+  std::string lhs = g.add("Compress", {x, first}, along), rhs = g.add("Compress", {x, second}, along);
+  if (g.dtype(x) == DType::Bool) return g.add(g.random.pick({"And", "Xor"}), {lhs, rhs});
+  return g.add(g.random.pick({"Add", "Sub", "Mul", "Equal"}), {lhs, rhs});
+}
+
 } // namespace
 
 std::span<const Motif> counted_motifs() {
@@ -126,6 +152,7 @@ std::span<const Motif> counted_motifs() {
       {"computed_slice", 1, computed_slice},
       {"range", 1, range},
       {"reshape_open", 1, reshape_open},
+      {"counts_meet", 1, counts_meet},
   };
   return motifs;
 }

@@ -3,6 +3,7 @@
 #include "compiler/frontend/onnx/einsum.h"
 
 #include "compiler/frontend/onnx/matrix_product.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 
 #include <algorithm>
 
@@ -170,10 +171,25 @@ bool drop_broadcast_dims(NodeContext& node, Term& term, const Term& other) {
   return true;
 }
 
+// Gives letters of both terms one extent where a run may find theirs equal.
+bool meet_where_shared(NodeContext& node, Term& lhs, Term& rhs) {
+  for (int label : lhs.labels) {
+    if (!contains(rhs.labels, label)) continue;
+    auto own = static_cast<int>(position(lhs.labels, label)),
+         other = static_cast<int>(position(rhs.labels, label));
+    auto stretches = [](const Term& term, int i) {
+      return term.value.type().dims[static_cast<size_t>(i)] == Dim(1);
+    };
+    if (!stretches(lhs, own) && !stretches(rhs, other)) meet(node, lhs.value, own, rhs.value, other);
+    if (node.failed()) return false;
+  }
+  return true;
+}
+
 // The product of two terms, summed over shared labels that are not in `kept`, with sums of `dtype`.
 Term multiply(NodeContext& node, Term lhs, Term rhs, const Labels& kept, DType dtype) {
-  if (!lhs.value || !rhs.value || !drop_broadcast_dims(node, lhs, rhs) ||
-      !drop_broadcast_dims(node, rhs, lhs))
+  if (!lhs.value || !rhs.value || !meet_where_shared(node, lhs, rhs) ||
+      !drop_broadcast_dims(node, lhs, rhs) || !drop_broadcast_dims(node, rhs, lhs))
     return {};
   auto needed_by = [&](const Term& other) {
     Labels labels = kept;

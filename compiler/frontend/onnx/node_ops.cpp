@@ -1,7 +1,7 @@
 // NodeContext: graph ops that never abort. Operands are inferred before they are built; what fails becomes a
 // diagnostic of the node, and small constant results are evaluated at once.
 #include "compiler/frontend/onnx/import_state.h"
-#include "compiler/frontend/onnx/run_values.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
 #include "compiler/graph/evaluate.h"
 #include "compiler/graph/widening.h"
@@ -195,14 +195,9 @@ Value fail_to_broadcast(NodeContext& node, Value lhs, Value rhs) {
 
 Value NodeContext::binary(Opcode opcode, Value lhs, Value rhs, Attributes attributes) {
   if (!usable({lhs, rhs})) return {};
-  auto dims = broadcast_dims(lhs.type().dims, rhs.type().dims);
-  if (!dims) {
-    lhs = with_counted_extents(*this, lhs, rhs.type().dims, Meeting::BroadcastFewer);
-    rhs = lhs ? with_counted_extents(*this, rhs, lhs.type().dims, Meeting::Broadcast) : lhs;
-    dims = rhs ? broadcast_dims(lhs.type().dims, rhs.type().dims) : std::nullopt;
-  }
+  auto dims = meeting_dims(*this, lhs.type().dims, rhs.type().dims);
   if (!dims) return fail_to_broadcast(*this, lhs, rhs);
-  Value left = broadcast_to(lhs, *dims), right = broadcast_to(rhs, *dims);
+  Value left = broadcast_where_equal(*this, lhs, *dims), right = broadcast_where_equal(*this, rhs, *dims);
   return op(opcode, {left, right}, std::move(attributes));
 }
 
@@ -212,18 +207,14 @@ Value NodeContext::compare(std::string_view direction, Value lhs, Value rhs) {
 
 Value NodeContext::select(Value condition, Value on_true, Value on_false) {
   if (!usable({condition, on_true, on_false})) return {};
-  auto dims = broadcast_dims(on_true.type().dims, on_false.type().dims);
-  if (!dims) {
-    on_false = with_counted_extents(*this, on_false, on_true.type().dims, Meeting::Broadcast);
-    dims = on_false ? broadcast_dims(on_true.type().dims, on_false.type().dims) : std::nullopt;
-  }
+  auto dims = meeting_dims(*this, on_true.type().dims, on_false.type().dims);
   if (!dims) return fail_to_broadcast(*this, on_true, on_false);
-  if (!broadcast_dims(*dims, condition.type().dims))
-    condition = with_counted_extents(*this, condition, *dims, Meeting::Broadcast);
-  dims = condition ? broadcast_dims(*dims, condition.type().dims) : std::nullopt;
+  dims = meeting_dims(*this, *dims, condition.type().dims);
   if (!dims) return fail_to_broadcast(*this, condition, on_true);
-  return op(Opcode::Select,
-            {broadcast_to(condition, *dims), broadcast_to(on_true, *dims), broadcast_to(on_false, *dims)});
+  Values operands;
+  for (Value operand : {condition, on_true, on_false})
+    operands.push_back(broadcast_where_equal(*this, operand, *dims));
+  return op(Opcode::Select, std::move(operands));
 }
 
 Value NodeContext::convert(Value operand, DType dtype) {

@@ -3,6 +3,7 @@
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/counted.h"
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/value_range.h"
@@ -99,7 +100,7 @@ void import_scatter_nd(NodeContext& node) {
     return;
   std::vector<Dim> wanted(indices.type().dims.begin(), indices.type().dims.end() - 1);
   wanted.insert(wanted.end(), x.type().dims.begin() + *depth, x.type().dims.end());
-  updates = with_counted_extents(node, updates, wanted, Meeting::Equal);
+  updates = with_extents(node, updates, wanted);
   if (!updates) return;
   if (!node.check(updates.type().dims == wanted, node.input_label(2) + " is " + updates.type().to_string() +
                                                      ", wants " +

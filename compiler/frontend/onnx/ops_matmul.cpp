@@ -1,6 +1,7 @@
 // Importers of MatMul, Gemm and Einsum, which are dots with dims moved around, and of Det.
 #include "compiler/frontend/onnx/einsum.h"
 #include "compiler/frontend/onnx/matrix_product.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
 #include <algorithm>
@@ -91,6 +92,8 @@ void import_gemm(NodeContext& node) {
   if (!node.check(lhs == rhs || !lhs.is_static() || !rhs.is_static(),
                   "matrices " + a.type().to_string() + " and " + b.type().to_string() + " do not multiply"))
     return;
+  meet(node, a, static_cast<int>(a_contract), b, static_cast<int>(b_contract));
+  if (node.failed()) return;
   double alpha = node.float_attribute("alpha", 1), beta = node.float_attribute("beta", 1);
   bool ends_here = alpha == 1 && (!node.has_input(2) || beta == 0);
   DType dtype = a.dtype(), work = ends_here ? dtype : NodeContext::widened_dtype(dtype);
@@ -138,6 +141,8 @@ Value matrix_product(NodeContext& node, Value lhs, Value rhs) {
   if (!node.check(inner == outer || !inner.is_static() || !outer.is_static(),
                   "operands are " + shapes + ", whose inner extents differ"))
     return {};
+  meet(node, lhs, static_cast<int>(lhs_last), rhs, static_cast<int>(rhs_rows));
+  if (node.failed()) return {};
   // One matrix for the whole batch, or vectors: a single dot without batch dims.
   if (rhs.rank() <= 2) return dot(node, lhs, rhs, {}, {}, {lhs_last}, {rhs_rows});
   if (lhs.rank() == 1) {
@@ -145,14 +150,14 @@ Value matrix_product(NodeContext& node, Value lhs, Value rhs) {
     return y ? node.squeeze(y, y.rank() - 2) : y;
   }
 
-  const std::vector<Dim>&l = lhs.type().dims, &r = rhs.type().dims;
-  auto batch = broadcast_dims({l.begin(), l.end() - 2}, {r.begin(), r.end() - 2});
+  const std::vector<Dim> l = lhs.type().dims, r = rhs.type().dims;
+  auto batch = meeting_dims(node, {l.begin(), l.end() - 2}, {r.begin(), r.end() - 2});
   if (!node.check(batch.has_value(), "operands are " + shapes + ", whose batch dims do not broadcast"))
     return {};
   auto batched = [&](Value x) {
     std::vector<Dim> dims = *batch;
     dims.insert(dims.end(), x.type().dims.end() - 2, x.type().dims.end());
-    return node.broadcast_to(x, dims);
+    return broadcast_where_equal(node, x, dims);
   };
   Ints batch_dims(batch->size());
   std::iota(batch_dims.begin(), batch_dims.end(), 0);

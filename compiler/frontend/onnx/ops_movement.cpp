@@ -2,6 +2,7 @@
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/counted.h"
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/unbound_dims.h"
@@ -29,6 +30,13 @@ void import_transpose(NodeContext& node) {
   node.set_output(0, node.transpose(x, Ints(axes->begin(), axes->end())));
 }
 
+// x with these dims but the one of `axis`, where a run finds its own equal to them.
+Value with_dims_beside(NodeContext& node, Value x, int axis, std::vector<Dim> dims) {
+  if (!x || x.rank() != static_cast<int>(dims.size())) return x;
+  dims[at(axis)] = x.type().dims[at(axis)];
+  return with_extents(node, x, dims);
+}
+
 void import_concat(NodeContext& node) {
   Value first = node.input(0);
   if (node.opset() >= 4 && !node.has_attribute("axis"))
@@ -40,6 +48,7 @@ void import_concat(NodeContext& node) {
     if (!node.has_input(i)) return node.fail("input " + std::to_string(i) + " is left out");
     parts.push_back(node.input(i));
   }
+  for (Value& part : parts) part = with_dims_beside(node, part, *axis, first.type().dims);
   node.set_output(0, node.concatenate(std::move(parts), *axis));
 }
 

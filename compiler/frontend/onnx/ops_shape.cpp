@@ -1,5 +1,6 @@
 // Importers of operators about shapes and dtypes: reshape and its kin, Shape, Size, Cast, Identity.
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/tensor_data.h"
@@ -40,7 +41,10 @@ std::optional<Dim> rest_of(NodeContext& node, std::vector<Dim> from, std::vector
   if (count.is_constant() && divisor.is_constant())
     node.fail("cannot reshape " + node.input(0).type().to_string() +
               ": its elements do not divide into the shape");
-  return std::nullopt;
+  bool is_counted = numerator->counted || denominator->counted;
+  if (node.failed() || is_counted || !is_safe_dim(count) || !is_safe_dim(divisor)) return std::nullopt;
+  IntExpr rest = floor_div(count, at_least_one(divisor));
+  return is_safe_dim(rest) ? std::optional(Dim(rest)) : std::nullopt;
 }
 
 // Whether data decides one number of elements and the other is a different expression.
@@ -87,7 +91,7 @@ std::optional<std::vector<Dim>> dims_of_shape(NodeContext& node, const std::vect
 // The same with one extent, `value` at `place`, that only a run knows: the others leave one value for it, and
 // a run ends where it is neither that nor what stands for it.
 Value reshaped_as_said(NodeContext& node, std::vector<Dim> dims, bool allow_zero, size_t place, Value value) {
-  Value x = node.input(0), y = node.reshape(x, std::move(dims));
+  Value x = node.input(0), y = reshape_where_equal(node, x, std::move(dims));
   if (!y) return {};
   auto dim = static_cast<int>(place);
   Value rest = node.dim_size(y, dim);
@@ -105,7 +109,7 @@ void import_reshape(NodeContext& node) {
   bool allow_zero = node.flag_attribute("allowzero", false);
   if (auto known = node.known_ints(shape)) {
     auto dims = dims_of_shape(node, *known, allow_zero);
-    if (dims) return node.set_output(0, node.reshape(node.input(0), std::move(*dims)));
+    if (dims) return node.set_output(0, reshape_where_equal(node, node.input(0), std::move(*dims)));
   } else if (node.constant(shape)) {
     node.fail("the shape has too many elements");
   }
@@ -124,7 +128,7 @@ void import_reshape(NodeContext& node) {
   if (node.failed()) return;
   if (!dims) return node.set_output(0, reshaped_by_values(node, allow_zero, std::move(*elements)));
   node.set_output(0, unknown == 0
-                         ? node.reshape(node.input(0), std::move(*dims))
+                         ? reshape_where_equal(node, node.input(0), std::move(*dims))
                          : reshaped_as_said(node, std::move(*dims), allow_zero, place, (*elements)[place]));
 }
 
@@ -133,7 +137,7 @@ void import_reshape_1(NodeContext& node) {
   if (node.failed()) return;
   auto dims = dims_of_shape(node, {shape.begin(), shape.end()}, /*allow_zero=*/false);
   if (node.failed()) return;
-  if (dims) return node.set_output(0, node.reshape(node.input(0), std::move(*dims)));
+  if (dims) return node.set_output(0, reshape_where_equal(node, node.input(0), std::move(*dims)));
   Values elements;
   for (int64_t each : shape) elements.push_back(node.scalar_int(DType::I64, each));
   node.set_output(0, reshaped_by_values(node, /*allow_zero=*/false, std::move(elements)));

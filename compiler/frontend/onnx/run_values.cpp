@@ -211,26 +211,6 @@ Value where_equal(NodeContext& node, Value x, Value value, Value wanted) {
   return node.reshape(node.op(Opcode::Gather, {x, places}, {{"axis", int64_t{0}}}), dims);
 }
 
-Value with_counted_extents(NodeContext& node, Value x, const std::vector<Dim>& wanted, Meeting meeting) {
-  int shift = static_cast<int>(wanted.size()) - (x ? x.rank() : 0);
-  for (int i = std::max(0, -shift); x && i < x.rank(); ++i) {
-    const Dim own = x.type().dims[static_cast<size_t>(i)], other = wanted[static_cast<size_t>(i + shift)];
-    if (own == other || !own.counted || !other.counted) continue;
-    bool is_fewer = own.extent.upper_bound() < other.extent.upper_bound();
-    if (meeting == Meeting::BroadcastFewer && !is_fewer) continue;
-    Value places = node.iota(DType::I64, {other}, 0), extent = node.dim_size(places, 0);
-    Value size = node.dim_size(x, i);
-    if (meeting != Meeting::Equal) {
-      Value one = number(node, 1), is_one = node.compare("eq", size, one);
-      places = multiply(node, places, node.select(is_one, number(node, 0), one));
-      extent = node.select(is_one, one, extent);
-    }
-    Value excess = subtract(node, same_value(node, size, extent), extent);
-    x = node.op(Opcode::Gather, {x, add(node, places, excess)}, {{"axis", int64_t{i}}});
-  }
-  return x;
-}
-
 std::optional<Values> scalars_of(NodeContext& node, int input) {
   if (!node.check_vector(input)) return std::nullopt;
   Value vector = node.convert(node.input(input), DType::I64);

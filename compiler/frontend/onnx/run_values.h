@@ -23,13 +23,6 @@ Value same_value(NodeContext& node, Value value, Value wanted);
 // x, of which a run ends where the i64 scalar `value` is another than `wanted`.
 Value where_equal(NodeContext& node, Value x, Value value, Value wanted);
 
-// Two counts that meet: equal, one that may also be 1 and stands for all then, or that only where it cannot
-// be as large as the other.
-enum class Meeting : uint8_t { Equal, Broadcast, BroadcastFewer };
-// x with the extents of `wanted`, aligned at their ends, where its own and that one are counted in ways that
-// are not seen to be equal: a run ends where they do not meet.
-Value with_counted_extents(NodeContext& node, Value x, const std::vector<Dim>& wanted, Meeting meeting);
-
 // The elements of an input that is a vector of integers, each as an i64 scalar; nothing after a failure.
 std::optional<Values> scalars_of(NodeContext& node, int input);
 // What an element of the input may be at most: the lesser of what is known of it and of what --max says.

@@ -1,0 +1,140 @@
+// See meeting_extents.h.
+#include "compiler/frontend/onnx/meeting_extents.h"
+
+#include "compiler/frontend/onnx/arithmetic.h"
+#include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/run_values.h"
+#include "compiler/frontend/onnx/unbound_dims.h"
+#include "compiler/support/int_expr_size.h"
+
+#include <algorithm>
+
+namespace firn::onnx {
+namespace {
+
+bool may_be_one(const Dim& dim) {
+  return dim.extent.lower_bound() <= 1 && dim.extent.upper_bound() >= 1;
+}
+
+// The extent of what two give of which each may be 1 and stand for the other, or none at all.
+Dim larger_unless_none(const Dim& lhs, const Dim& rhs) {
+  IntExpr both = max(lhs.extent, rhs.extent), fewer = min(lhs.extent, rhs.extent);
+  Dim dim(fewer.lower_bound() >= 1 ? both : both * min(fewer, 1));
+  dim.counted = lhs.counted || rhs.counted;
+  return dim;
+}
+
+// Of two ways to write an extent, the one that says more of it.
+const Dim& plainer(const Dim& lhs, const Dim& rhs) {
+  if (lhs.counted != rhs.counted) return lhs.counted ? rhs : lhs;
+  for (size_t limit = 0; limit < 16; ++limit) {
+    if (!is_larger_than(lhs.extent, limit)) return lhs;
+    if (!is_larger_than(rhs.extent, limit)) return rhs;
+  }
+  return lhs;
+}
+
+std::optional<Dim> meeting_dim(const Dim& lhs, const Dim& rhs) {
+  constexpr size_t kMostAtoms = 64;
+  if (lhs == rhs || rhs == Dim(1)) return lhs;
+  if (lhs == Dim(1)) return rhs;
+  if (is_larger_than(lhs.extent, kMostAtoms) || is_larger_than(rhs.extent, kMostAtoms)) return std::nullopt;
+  bool lhs_one = may_be_one(lhs), rhs_one = may_be_one(rhs);
+  if (lhs_one && rhs_one) return larger_unless_none(lhs, rhs);
+  if (lhs_one) return rhs;
+  if (rhs_one) return lhs;
+  return may_be_equal(lhs, rhs) ? std::optional(plainer(lhs, rhs)) : std::nullopt;
+}
+
+void warn_of(NodeContext& node, const Dim& lhs, const Dim& rhs) {
+  if (lhs.counted || rhs.counted) return;
+  node.warn("extents " + lhs.extent.to_string() + " and " + rhs.extent.to_string() +
+            " are not seen to be equal; a run where they do not fit ends" + binding_advice({lhs, rhs}));
+}
+
+// x with `extent` along `axis`, of which a run ends where x has another there. `stretches`: x may also have 1
+// there, which then stands for all.
+Value with_extent(NodeContext& node, Value x, int axis, const Dim& extent, bool stretches = false) {
+  if (!x || node.failed()) return {};
+  const Dim own = x.type().dims[static_cast<size_t>(axis)];
+  if (own == extent) return x;
+  Value places = node.iota(DType::I64, {extent}, 0);
+  Value size = node.dim_size(x, axis), wanted = node.dim_size(places, 0);
+  if (stretches && may_be_one(own)) {
+    Value one = node.scalar_int(DType::I64, 1), is_one = node.compare("eq", size, one);
+    places = multiply(node, places, node.select(is_one, node.scalar_int(DType::I64, 0), one));
+    wanted = node.select(is_one, one, wanted);
+  }
+  // Rows are taken from as many further as the two differ: by none, or the run has ended.
+  Value excess = subtract(node, same_value(node, size, wanted), wanted);
+  return node.op(Opcode::Gather, {x, add(node, places, excess)}, {{"axis", int64_t{axis}}});
+}
+
+} // namespace
+
+bool may_be_equal(const Dim& lhs, const Dim& rhs) {
+  if (!is_safe_dim(lhs.extent) || !is_safe_dim(rhs.extent)) return false;
+  IntExpr difference = lhs.extent - rhs.extent;
+  return difference.lower_bound() <= 0 && difference.upper_bound() >= 0;
+}
+
+Value with_extents(NodeContext& node, Value x, const std::vector<Dim>& dims) {
+  int shift = static_cast<int>(dims.size()) - (x ? x.rank() : 0);
+  for (int i = std::max(0, -shift); x && i < x.rank(); ++i) {
+    const Dim own = x.type().dims[static_cast<size_t>(i)], extent = dims[static_cast<size_t>(i + shift)];
+    if (own == extent || !may_be_equal(own, extent)) continue;
+    warn_of(node, own, extent);
+    x = with_extent(node, x, i, extent);
+  }
+  return x;
+}
+
+void meet(NodeContext& node, Value& lhs, int lhs_axis, Value& rhs, int rhs_axis) {
+  const Dim own = lhs.type().dims[static_cast<size_t>(lhs_axis)],
+            other = rhs.type().dims[static_cast<size_t>(rhs_axis)];
+  if (own == other || !may_be_equal(own, other)) return;
+  const Dim extent = plainer(own, other);
+  warn_of(node, own, other);
+  lhs = with_extent(node, lhs, lhs_axis, extent);
+  rhs = with_extent(node, rhs, rhs_axis, extent);
+}
+
+std::optional<std::vector<Dim>> meeting_dims(NodeContext& node, const std::vector<Dim>& lhs,
+                                             const std::vector<Dim>& rhs) {
+  std::vector<Dim> dims = lhs.size() < rhs.size() ? rhs : lhs;
+  for (size_t i = 1; i <= std::min(lhs.size(), rhs.size()); ++i) {
+    const Dim &own = lhs[lhs.size() - i], &other = rhs[rhs.size() - i];
+    auto dim = meeting_dim(own, other);
+    if (!dim) return std::nullopt;
+    if (own != other && own != Dim(1) && other != Dim(1)) warn_of(node, own, other);
+    dims[dims.size() - i] = *dim;
+  }
+  return dims;
+}
+
+Value broadcast_where_equal(NodeContext& node, Value x, const std::vector<Dim>& dims) {
+  int shift = static_cast<int>(dims.size()) - (x ? x.rank() : 0);
+  for (int i = 0; x && i < x.rank(); ++i)
+    if (x.type().dims[static_cast<size_t>(i)] != Dim(1))
+      x = with_extent(node, x, i, dims[static_cast<size_t>(i + shift)], /*stretches=*/true);
+  return node.broadcast_to(x, dims);
+}
+
+Value reshape_where_equal(NodeContext& node, Value x, std::vector<Dim> dims) {
+  dims = ImportState::with_counts(std::move(dims));
+  if (!x || !is_sane_type(Type::tensor(x.dtype(), dims))) return node.reshape(x, std::move(dims));
+  std::vector<Dim> before = x.type().dims, after = dims, row;
+  while (!before.empty() && !after.empty() && before.back() == after.back() &&
+         before.back().extent.lower_bound() > 0) {
+    row.insert(row.begin(), before.back());
+    before.pop_back(), after.pop_back();
+  }
+  auto rows = node.product(before), wanted = node.product(after);
+  if (!rows || !wanted || rows->extent == wanted->extent || !may_be_equal(*rows, *wanted))
+    return node.reshape(x, std::move(dims));
+  warn_of(node, *rows, *wanted);
+  row.insert(row.begin(), *rows);
+  return node.reshape(with_extent(node, node.reshape(x, std::move(row)), 0, *wanted), std::move(dims));
+}
+
+} // namespace firn::onnx

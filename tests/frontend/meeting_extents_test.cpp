@@ -1,0 +1,152 @@
+// Extents that meet and are not seen to be equal: a run finds out whether they are, or whether one is 1 and
+// stands for all of the other.
+#include "tests/frontend/import_case.h"
+
+#include "compiler/graph/evaluate.h"
+
+#include <catch2/catch.hpp>
+
+using namespace firn;
+using namespace firn::test;
+
+namespace {
+
+using Doubles = std::vector<double>;
+
+// Each dim with a name in [least, 9].
+onnx::ImportOptions in_ranges(const std::vector<const char*>& names, int64_t least = 1) {
+  onnx::ImportOptions options;
+  for (const char* name : names) options.ranges[name] = {least, 9, 1, {}};
+  return options;
+}
+
+// y = op(x, z)
+Imported import_binary(const char* op, const std::vector<WireDim>& x, const std::vector<WireDim>& z,
+                       const onnx::ImportOptions& options, const std::vector<Message>& attributes = {}) {
+  Model model;
+  model.graph.inputs = {value("x", F32, x), value("z", F32, z)};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.nodes = {node(op, {"x", "z"}, {"y"}, attributes)};
+  return import_model(model, options);
+}
+
+} // namespace
+
+TEST_CASE("two counts that meet are equal, or the run ends") {
+  // As many elements of x as of m are not zero where each is taken by its own mask.
+  Model model;
+  model.graph.inputs = {value("x", F32, {4}), value("m", Bool, {4}), value("n", Bool, {4})};
+  model.graph.outputs = {value("sum", F32, {"k"}), value("put", F32, {4})};
+  model.graph.initializers = {ints("last", {1, 0})};
+  model.graph.nodes = {node("Compress", {"x", "m"}, {"a"}, {attribute("axis", 0)}),
+                       node("Compress", {"x", "n"}, {"b"}, {attribute("axis", 0)}),
+                       node("Add", {"a", "b"}, {"sum"}),
+                       node("NonZero", {"m"}, {"columns"}),
+                       node("Transpose", {"columns"}, {"places"}),
+                       node("ScatterND", {"x", "places", "b"}, {"put"})};
+  Imported imported = import_model(model);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({4}, {5, 6, 7, 8}), m = Literal::of(DType::Bool, {4}, std::vector<double>{1, 0, 0, 1}),
+             n = Literal::of(DType::Bool, {4}, std::vector<double>{0, 1, 1, 0});
+  auto results = run(imported, {x, m, n});
+  CHECK(numbers(results[0]) == std::vector<double>{11, 15});
+  CHECK(numbers(results[1]) == std::vector<double>{6, 6, 7, 7});
+}
+
+TEST_CASE("a count of one beside another count stands for all") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {5}), value("m", Bool, {5}), value("z", F32, {3}),
+                        value("n", Bool, {3})};
+  model.graph.outputs = {value("after", F32, {"k"}), value("before", F32, {"k"})};
+  model.graph.nodes = {node("Compress", {"x", "m"}, {"a"}, {attribute("axis", 0)}),
+                       node("Compress", {"z", "n"}, {"b"}, {attribute("axis", 0)}),
+                       node("Sub", {"a", "b"}, {"after"}), node("Sub", {"b", "a"}, {"before"})};
+  Imported imported = import_model(model);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  auto bools = [](std::vector<double> values) {
+    return Literal::of(DType::Bool, {static_cast<int64_t>(values.size())}, values);
+  };
+  for (bool one : {true, false}) {
+    auto results = run(imported, {f32({5}, {5, 6, 7, 8, 9}), bools({1, 0, 1, 0, 1}), f32({3}, {1, 2, 3}),
+                                  one ? bools({0, 1, 0}) : bools({1, 1, 1})});
+    CHECK(numbers(results[0]) == (one ? std::vector<double>{3, 5, 7} : std::vector<double>{4, 5, 6}));
+    CHECK(numbers(results[1]) == (one ? std::vector<double>{-3, -5, -7} : std::vector<double>{-4, -5, -6}));
+  }
+}
+
+TEST_CASE("dims that are called differently broadcast where a run finds that they do") {
+  Imported imported = import_binary("Add", {"n"}, {"m"}, in_ranges({"n", "m"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef three = f32({3}, {1, 2, 3}), one = f32({1}, {10}), two = f32({2}, {1, 2});
+  CHECK(numbers(run(imported, {three, three})[0]) == Doubles{2, 4, 6});
+  CHECK(numbers(run(imported, {three, one})[0]) == Doubles{11, 12, 13});
+  CHECK(numbers(run(imported, {one, three})[0]) == Doubles{11, 12, 13});
+  CHECK(numbers(run(imported, {one, one})[0]) == Doubles{20});
+  CHECK(!evaluate(*imported.model->module, {three, two}));
+  CHECK(!evaluate(*imported.model->module, {two, three}));
+  REQUIRE(!imported.model->facts.warnings.empty());
+  CHECK(contains(imported.model->facts.warnings[0], "extents n and m are not seen to be equal"));
+  CHECK(contains(imported.model->facts.warnings[0], "--dim n=<n> --dim m=<n>"));
+}
+
+TEST_CASE("a dim that varies takes the extent of one that does not") {
+  Imported imported = import_binary("Mul", {"n", 2}, {3, 2}, in_ranges({"n"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  CHECK(contains(imported.text(), "f32[3,2]"));
+  LiteralRef z = f32({3, 2}, {1, 2, 3, 4, 5, 6});
+  CHECK(numbers(run(imported, {f32({1, 2}, {10, 100}), z})[0]) == Doubles{10, 200, 30, 400, 50, 600});
+  CHECK(numbers(run(imported, {z, z})[0]) == Doubles{1, 4, 9, 16, 25, 36});
+  CHECK(!evaluate(*imported.model->module, {f32({2, 2}, {1, 2, 3, 4}), z}));
+}
+
+TEST_CASE("extents that must be equal end a run that finds them to differ") {
+  onnx::ImportOptions either = in_ranges({"n", "m"});
+  auto pair = [](std::vector<int64_t> dims) { return f32(std::move(dims), {1, 2}); };
+  Imported product = import_binary("MatMul", {1, "n"}, {"m", 1}, either);
+  INFO(product.messages);
+  REQUIRE(product.model);
+  CHECK(numbers(run(product, {pair({1, 2}), pair({2, 1})})[0]) == Doubles{5});
+  CHECK(!evaluate(*product.model->module, {pair({1, 2}), f32({1, 1}, {1})}));
+  Imported batch = import_binary("MatMul", {"n", 1, 1}, {"m", 1, 1}, either);
+  REQUIRE(batch.model);
+  CHECK(numbers(run(batch, {pair({2, 1, 1}), pair({2, 1, 1})})[0]) == Doubles{1, 4});
+  CHECK(numbers(run(batch, {f32({1, 1, 1}, {3}), pair({2, 1, 1})})[0]) == Doubles{3, 6});
+  Imported joined = import_binary("Concat", {1, "n"}, {1, "m"}, either, {attribute("axis", 0)});
+  REQUIRE(joined.model);
+  CHECK(numbers(run(joined, {pair({1, 2}), pair({1, 2})})[0]) == Doubles{1, 2, 1, 2});
+  CHECK(!evaluate(*joined.model->module, {pair({1, 2}), f32({1, 1}, {1})}));
+  Imported sums = import_binary("Einsum", {"n"}, {"m"}, either, {attribute_text("equation", "i,i->")});
+  INFO(sums.messages);
+  REQUIRE(sums.model);
+  CHECK(numbers(run(sums, {pair({2}), pair({2})})[0]) == Doubles{5});
+  CHECK(!evaluate(*sums.model->module, {pair({2}), f32({3}, {1, 2, 3})}));
+}
+
+TEST_CASE("a reshape of dims that need not divide ends where they do not") {
+  // y = reshape(x, [shape(z)[0], -1, 2])
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n", 2}), value("z", F32, {"m"})};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.initializers = {ints("rest", {-1, 2})};
+  model.graph.nodes = {node("Shape", {"z"}, {"m"}),
+                       node("Concat", {"m", "rest"}, {"target"}, {attribute("axis", 0)}),
+                       node("Reshape", {"x", "target"}, {"y"})};
+  Imported imported = import_model(model, in_ranges({"n", "m"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef x = f32({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  auto y = run(imported, {x, f32({2}, {0, 0})})[0];
+  CHECK(y->dims() == std::vector<int64_t>{2, 2, 2});
+  CHECK(numbers(y) == numbers(x));
+  CHECK(!evaluate(*imported.model->module, {x, f32({3}, {0, 0, 0})}));
+}
+
+TEST_CASE("extents that no run can find equal are refused") {
+  CHECK(import_binary("Add", {"n", 3}, {"n", 4}, in_ranges({"n"})).fault == Fault::Model);
+  CHECK(import_binary("Add", {"n"}, {10}, in_ranges({"n"}, 2)).fault == Fault::Unsupported);
+  CHECK(import_binary("MatMul", {1, "n"}, {12, 1}, in_ranges({"n"})).fault == Fault::Model);
+}
