@@ -138,9 +138,12 @@ private:
 
   bool can_concatenate(const Instruction& concatenate) const {
     if (concatenate.attributes().integer("dim") != 1) return true;
-    if (!concatenate.type().dims[1].is_static()) return false; // so of an operand
-    for (int i = 0; i + 1 < concatenate.num_operands(); ++i)
-      if (concatenate.operand(i).dim(1) % block_ != 0) return false;
+    // Of operands that vary a static number may come: what an image has, and what it lacks to a multiple.
+    for (int i = 0; i < concatenate.num_operands(); ++i) {
+      const Dim& channels = concatenate.operand(i).type().dims[1];
+      bool is_last = i + 1 == concatenate.num_operands();
+      if (!channels.is_static() || (!is_last && channels.value() % block_ != 0)) return false;
+    }
     return true;
   }
 
