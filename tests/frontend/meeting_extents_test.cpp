@@ -145,6 +145,21 @@ TEST_CASE("a reshape of dims that need not divide ends where they do not") {
   CHECK(!evaluate(*imported.model->module, {x, f32({3}, {0, 0, 0})}));
 }
 
+TEST_CASE("an Expand to a dim that is called differently takes it") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n"}), value("z", F32, {"m"})};
+  model.graph.outputs = {value("y", F32, {})};
+  model.graph.nodes = {node("Shape", {"z"}, {"m"}), node("Expand", {"x", "m"}, {"y"})};
+  Imported imported = import_model(model, in_ranges({"n", "m"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef one = f32({1}, {7}), two = f32({2}, {1, 2}), three = f32({3}, {1, 2, 3});
+  CHECK(numbers(run(imported, {one, two})[0]) == Doubles{7, 7});
+  CHECK(numbers(run(imported, {two, one})[0]) == Doubles{1, 2});
+  CHECK(numbers(run(imported, {two, two})[0]) == Doubles{1, 2});
+  CHECK(!evaluate(*imported.model->module, {two, three}));
+}
+
 TEST_CASE("extents that no run can find equal are refused") {
   CHECK(import_binary("Add", {"n", 3}, {"n", 4}, in_ranges({"n"})).fault == Fault::Model);
   CHECK(import_binary("Add", {"n"}, {10}, in_ranges({"n"}, 2)).fault == Fault::Unsupported);

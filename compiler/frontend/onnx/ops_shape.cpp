@@ -255,11 +255,11 @@ void import_expand(NodeContext& node) {
   bool known = node.known_ints(node.input(1)) || node.constant(node.input(1));
   auto wanted = known ? node.known_dims(1) : expanded_by_values(node, x);
   if (!wanted) return;
-  auto dims = broadcast_dims(x.type().dims, *wanted);
+  auto dims = meeting_dims(node, x.type().dims, *wanted);
   if (!dims)
     return node.fail(x.type().to_string() + " does not broadcast with shape " +
                      Type::tensor(DType::I64, *wanted).to_string().substr(3));
-  node.set_output(0, node.broadcast_to(x, *dims));
+  node.set_output(0, broadcast_where_equal(node, x, *dims));
 }
 
 // --- Casts.
