@@ -175,12 +175,8 @@ bool drop_broadcast_dims(NodeContext& node, Term& term, const Term& other) {
 bool meet_where_shared(NodeContext& node, Term& lhs, Term& rhs) {
   for (int label : lhs.labels) {
     if (!contains(rhs.labels, label)) continue;
-    auto own = static_cast<int>(position(lhs.labels, label)),
-         other = static_cast<int>(position(rhs.labels, label));
-    auto stretches = [](const Term& term, int i) {
-      return term.value.type().dims[static_cast<size_t>(i)] == Dim(1);
-    };
-    if (!stretches(lhs, own) && !stretches(rhs, other)) meet(node, lhs.value, own, rhs.value, other);
+    meet_or_stretch(node, lhs.value, static_cast<int>(position(lhs.labels, label)), rhs.value,
+                    static_cast<int>(position(rhs.labels, label)));
     if (node.failed()) return false;
   }
   return true;

@@ -24,6 +24,17 @@ Dim larger_unless_none(const Dim& lhs, const Dim& rhs) {
   return dim;
 }
 
+// Whether `whole` is what larger_unless_none made of `part` and others.
+bool has_met(const IntExpr& whole, const IntExpr& part) {
+  if (whole == part) return true;
+  const std::vector<IntExpr::Term>& terms = whole.terms();
+  if (terms.size() != 1 || terms[0].coefficient != 1 || whole.constant_part() != 0) return false;
+  for (const AtomRef& atom : terms[0].atoms)
+    if (atom->kind == IntAtom::Kind::Max && (has_met(*atom->lhs, part) || has_met(*atom->rhs, part)))
+      return true;
+  return false;
+}
+
 // Of two ways to write an extent, the one that says more of it.
 const Dim& plainer(const Dim& lhs, const Dim& rhs) {
   if (lhs.counted != rhs.counted) return lhs.counted ? rhs : lhs;
@@ -34,13 +45,27 @@ const Dim& plainer(const Dim& lhs, const Dim& rhs) {
   return lhs;
 }
 
-std::optional<Dim> meeting_dim(const Dim& lhs, const Dim& rhs) {
-  constexpr size_t kMostAtoms = 64;
+// Where an expression would grow long, the extent of the two is counted anew.
+std::optional<Dim> counted_meeting(NodeContext& node, const Dim& lhs, const Dim& rhs) {
+  auto extent = [&](const Dim& dim) { return node.dim_size(node.iota(DType::I64, {dim}, 0), 0); };
+  Value left = extent(lhs), right = extent(rhs);
+  Value is_one = node.compare("eq", left, node.scalar_int(DType::I64, 1));
+  return counted_extent(node, node.select(is_one, right, left),
+                        std::max(lhs.extent.upper_bound(), rhs.extent.upper_bound()));
+}
+
+std::optional<Dim> meeting_dim(NodeContext& node, const Dim& lhs, const Dim& rhs) {
+  constexpr size_t kMostAtoms = 12;
   if (lhs == rhs || rhs == Dim(1)) return lhs;
   if (lhs == Dim(1)) return rhs;
-  if (is_larger_than(lhs.extent, kMostAtoms) || is_larger_than(rhs.extent, kMostAtoms)) return std::nullopt;
+  if (!is_safe_dim(lhs.extent) || !is_safe_dim(rhs.extent)) return std::nullopt;
   bool lhs_one = may_be_one(lhs), rhs_one = may_be_one(rhs);
-  if (lhs_one && rhs_one) return larger_unless_none(lhs, rhs);
+  if (lhs_one && rhs_one) {
+    if (has_met(lhs.extent, rhs.extent)) return lhs;
+    if (has_met(rhs.extent, lhs.extent)) return rhs;
+    bool is_long = is_larger_than(lhs.extent, kMostAtoms) || is_larger_than(rhs.extent, kMostAtoms);
+    return is_long ? counted_meeting(node, lhs, rhs) : larger_unless_none(lhs, rhs);
+  }
   if (lhs_one) return rhs;
   if (rhs_one) return lhs;
   return may_be_equal(lhs, rhs) ? std::optional(plainer(lhs, rhs)) : std::nullopt;
@@ -99,12 +124,23 @@ void meet(NodeContext& node, Value& lhs, int lhs_axis, Value& rhs, int rhs_axis)
   rhs = with_extent(node, rhs, rhs_axis, extent);
 }
 
+void meet_or_stretch(NodeContext& node, Value& lhs, int lhs_axis, Value& rhs, int rhs_axis) {
+  const Dim own = lhs.type().dims[static_cast<size_t>(lhs_axis)],
+            other = rhs.type().dims[static_cast<size_t>(rhs_axis)];
+  auto extent =
+      own == other || own == Dim(1) || other == Dim(1) ? std::nullopt : meeting_dim(node, own, other);
+  if (!extent) return;
+  warn_of(node, own, other);
+  lhs = with_extent(node, lhs, lhs_axis, *extent, /*stretches=*/true);
+  rhs = with_extent(node, rhs, rhs_axis, *extent, /*stretches=*/true);
+}
+
 std::optional<std::vector<Dim>> meeting_dims(NodeContext& node, const std::vector<Dim>& lhs,
                                              const std::vector<Dim>& rhs) {
   std::vector<Dim> dims = lhs.size() < rhs.size() ? rhs : lhs;
   for (size_t i = 1; i <= std::min(lhs.size(), rhs.size()); ++i) {
     const Dim &own = lhs[lhs.size() - i], &other = rhs[rhs.size() - i];
-    auto dim = meeting_dim(own, other);
+    auto dim = meeting_dim(node, own, other);
     if (!dim) return std::nullopt;
     if (own != other && own != Dim(1) && other != Dim(1)) warn_of(node, own, other);
     dims[dims.size() - i] = *dim;
