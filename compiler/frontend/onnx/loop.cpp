@@ -162,7 +162,7 @@ private:
   Value written(Value buffer) {
     if (*bound_ == Dim(0)) return node_.slice_dim(buffer, 0, 0, 0);
     if (takes_all()) return buffer;
-    return first_rows(node_, buffer, 0, loop_->result(0));
+    return first_rows(node_, buffer, 0, within_bound(node_, loop_->result(0), bound_->extent.upper_bound()));
   }
 
   bool add_rows(Region& body, const Step& step, Value index, Values results) {

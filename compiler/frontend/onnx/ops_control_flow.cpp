@@ -130,7 +130,8 @@ bool read_trips(NodeContext& node, LoopForm& form) {
     form.bound = ImportState::with_counts({(*known)[0]})[0];
   else if (auto most = most_of(node, form.trip_count)) {
     form.bound = Dim(*most);
-    form.trip_count = node.binary(Opcode::Minimum, form.trip_count, node.scalar_int(DType::I64, *most));
+    form.trip_count =
+        within_bound(node, larger(node, form.trip_count, node.scalar_int(DType::I64, 0)), *most);
   }
   return true;
 }

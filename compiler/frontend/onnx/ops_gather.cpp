@@ -247,8 +247,8 @@ void import_top_k(NodeContext& node) {
       node.set_output(i, node.slice_symbolic(made->result(i), *axis, 0, min((*known)[0], kept.extent)));
     return;
   }
-  // More than there are end a run, as fewer than none do.
-  Value there = node.dim_size(node.input(0), *axis);
+  // More than there are end a run, or than there is room for, as fewer than none do.
+  Value there = smaller(node, node.dim_size(node.input(0), *axis), node.scalar_int(DType::I64, *most));
   count = node.op(Opcode::Clamp, {node.scalar_int(DType::I64, 0), count, there}, {{"checked", true}});
   Value places = first_rows(node, node.iota(DType::I64, {kept}, 0), 0, count);
   for (int i = 0; places && i < 2; ++i)

@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 namespace firn::onnx {
 
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kDeepest = 24;
+constexpr int kDeepest = 32;
 constexpr int64_t kMostConstants = 4096;
 
 ValueRange of_dtype(DType dtype) {
@@ -36,15 +37,45 @@ ValueRange of_ends(ValueRange a, ValueRange b, double (*combine)(double, double)
   return {*std::min_element(ends, ends + 4), *std::max_element(ends, ends + 4)};
 }
 
+// Bits of a float's significand, the hidden one included.
+int precision_of(DType dtype) {
+  switch (dtype) {
+  case DType::F64: return 53;
+  case DType::F32: return 24;
+  case DType::F16: return 11;
+  case DType::BF16: return 8;
+  default: return 2;
+  }
+}
+
+// The end as a run may have it in the type: what the type holds is that, what it does not hold is rounded, and
+// by one more unit where products and sums are fused. `up`: to which side.
+double rounded_end(double end, DType dtype, bool up) {
+  if (end == 0 || !std::isfinite(end)) return end;
+  double unit = std::ldexp(1.0, std::max(std::ilogb(end) + 1 - precision_of(dtype), -1022));
+  double units = end / unit;
+  if (units == std::floor(units)) return end;
+  return (up ? std::ceil(units) + 1 : std::floor(units) - 1) * unit;
+}
+
 class Ranges {
 public:
   explicit Ranges(const NodeContext& node) : node_(node) {}
 
-  ValueRange of(Value value, int depth = 0) const {
-    ValueRange all = of_dtype(value.dtype());
+  ValueRange of(Value value, int depth = 0) {
     if (depth > kDeepest || !value.type().is_tensor() || value.dtype() == DType::String ||
         is_complex(value.dtype()))
       return {-kInfinity, kInfinity};
+    auto found = found_.find({value.def, value.index});
+    if (found != found_.end()) return found->second;
+    ValueRange range = computed(value, depth);
+    found_[{value.def, value.index}] = range;
+    return range;
+  }
+
+private:
+  ValueRange computed(Value value, int depth) {
+    ValueRange all = of_dtype(value.dtype());
     if (auto literal = node_.constant(value)) return of_literal(*literal, all);
     if (auto known = node_.known_ints(value); known && !known->empty()) {
       ValueRange range{kInfinity, -kInfinity};
@@ -55,11 +86,12 @@ public:
       return range;
     }
     ValueRange range = of_op(*value.def, value.index, depth + 1);
+    if (is_float(value.dtype()))
+      range = {rounded_end(range.least, value.dtype(), false), rounded_end(range.most, value.dtype(), true)};
     // What leaves a type wraps, and may be anything.
     return range.least < all.least || range.most > all.most ? all : range;
   }
 
-private:
   static ValueRange of_literal(const Literal& literal, ValueRange all) {
     if (literal.num_elements() == 0 || literal.num_elements() > kMostConstants) return all;
     ValueRange range{kInfinity, -kInfinity};
@@ -76,10 +108,13 @@ private:
             static_cast<double>(dim.extent.upper_bound())};
   }
 
-  ValueRange of_op(const Instruction& op, int result, int depth) const {
+  ValueRange of_op(const Instruction& op, int result, int depth) {
     ValueRange all = of_dtype(op.type(result).dtype);
-    auto x = [&](int i) { return of(op.operand(i), depth); };
-    auto each = [&](double (*f)(double)) { return ValueRange{f(x(0).least), f(x(0).most)}; };
+    auto operand = [&](int i) { return of(op.operand(i), depth); };
+    auto each = [&](double (*f)(double)) {
+      ValueRange x = operand(0);
+      return ValueRange{f(x.least), f(x.most)};
+    };
     switch (op.opcode()) {
     case Opcode::DimSize:
       return of_extent(op.operand(0).type().dims[static_cast<size_t>(op.attributes().integer("dim"))]);
@@ -97,37 +132,52 @@ private:
     case Opcode::SymbolicSlice:
     case Opcode::DynamicSlice:
     case Opcode::Gather:
-    case Opcode::Copy: return x(0);
+    case Opcode::Copy: return operand(0);
     case Opcode::Concatenate: {
-      ValueRange range = x(0);
-      for (int i = 1; i < op.num_operands(); ++i)
-        range = {std::min(range.least, x(i).least), std::max(range.most, x(i).most)};
+      ValueRange range = operand(0);
+      for (int i = 1; i < op.num_operands(); ++i) range = either(range, operand(i));
       return range;
     }
     case Opcode::Convert:
-      return is_float(op.type().dtype) || !is_float(op.operand(0).dtype()) ? x(0) : each(std::trunc);
+      return is_float(op.type().dtype) || !is_float(op.operand(0).dtype()) ? operand(0) : each(std::trunc);
     case Opcode::Floor: return each(std::floor);
     case Opcode::Ceil: return each(std::ceil);
     case Opcode::RoundNearestEven: return each(std::nearbyint);
     case Opcode::Logistic: return {0, 1};
     case Opcode::Tanh: return {-1, 1};
-    case Opcode::Negate: return {-x(0).most, -x(0).least};
-    case Opcode::Abs: return {0, std::max(std::fabs(x(0).least), std::fabs(x(0).most))};
-    case Opcode::Minimum: return {std::min(x(0).least, x(1).least), std::min(x(0).most, x(1).most)};
-    case Opcode::Maximum: return {std::max(x(0).least, x(1).least), std::max(x(0).most, x(1).most)};
-    case Opcode::Clamp: return within(x(1), {x(0).least, x(2).most});
-    case Opcode::Select: return {std::min(x(1).least, x(2).least), std::max(x(1).most, x(2).most)};
-    case Opcode::Add: return {x(0).least + x(1).least, x(0).most + x(1).most};
-    case Opcode::Subtract: return {x(0).least - x(1).most, x(0).most - x(1).least};
-    case Opcode::Multiply: return of_ends(x(0), x(1), [](double a, double b) { return a * b; });
-    case Opcode::Divide:
-      return x(1).least > 0 ? rounded(op, of_ends(x(0), x(1), [](double a, double b) { return a / b; }))
-                            : all;
-    case Opcode::Remainder: {
-      double largest = std::max(std::fabs(x(1).least), std::fabs(x(1).most));
-      return {x(0).least >= 0 ? 0 : -largest, x(0).most <= 0 ? 0 : largest};
+    case Opcode::Negate: {
+      ValueRange x = operand(0);
+      return {-x.most, -x.least};
     }
+    case Opcode::Abs: {
+      ValueRange x = operand(0);
+      return {0, std::max(std::fabs(x.least), std::fabs(x.most))};
+    }
+    case Opcode::Clamp: return within(operand(1), {operand(0).least, operand(2).most});
+    case Opcode::Select: return either(operand(1), operand(2));
     case Opcode::Reduce: return of_reduce(op, depth);
+    default: return op.num_operands() == 2 ? of_pair(op, operand(0), operand(1)) : all;
+    }
+  }
+
+  static ValueRange either(ValueRange a, ValueRange b) {
+    return {std::min(a.least, b.least), std::max(a.most, b.most)};
+  }
+
+  static ValueRange of_pair(const Instruction& op, ValueRange a, ValueRange b) {
+    ValueRange all = of_dtype(op.type().dtype);
+    switch (op.opcode()) {
+    case Opcode::Minimum: return {std::min(a.least, b.least), std::min(a.most, b.most)};
+    case Opcode::Maximum: return {std::max(a.least, b.least), std::max(a.most, b.most)};
+    case Opcode::Add: return {a.least + b.least, a.most + b.most};
+    case Opcode::Subtract: return {a.least - b.most, a.most - b.least};
+    case Opcode::Multiply: return of_ends(a, b, [](double x, double y) { return x * y; });
+    case Opcode::Divide:
+      return b.least > 0 ? rounded(op, of_ends(a, b, [](double x, double y) { return x / y; })) : all;
+    case Opcode::Remainder: {
+      double largest = std::max(std::fabs(b.least), std::fabs(b.most));
+      return {a.least >= 0 ? 0 : -largest, a.most <= 0 ? 0 : largest};
+    }
     default: return all;
     }
   }
@@ -136,7 +186,7 @@ private:
     return is_float(op.type().dtype) ? range : ValueRange{std::trunc(range.least), std::trunc(range.most)};
   }
 
-  ValueRange of_reduce(const Instruction& op, int depth) const {
+  ValueRange of_reduce(const Instruction& op, int depth) {
     auto reducer = op.num_operands() == 2 ? simple_reducer(op) : std::nullopt;
     ValueRange all = of_dtype(op.type().dtype);
     if (!reducer) return all;
@@ -149,10 +199,15 @@ private:
     double count = 1;
     for (int64_t dim : op.attributes().ints("dims"))
       count *= of_extent(op.operand(0).type().dims[static_cast<size_t>(dim)]).most;
-    return {initial.least + count * std::min(0.0, x.least), initial.most + count * std::max(0.0, x.most)};
+    double least = initial.least + count * std::min(0.0, x.least),
+           most = initial.most + count * std::max(0.0, x.most);
+    // Each addition rounds.
+    double error = is_float(op.type().dtype) ? count * std::ldexp(1.0, -precision_of(op.type().dtype)) : 0;
+    return {least - std::fabs(least) * error, most + std::fabs(most) * error};
   }
 
   const NodeContext& node_;
+  std::map<std::pair<const Instruction*, int>, ValueRange> found_;
 };
 
 } // namespace
