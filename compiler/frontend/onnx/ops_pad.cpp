@@ -134,9 +134,8 @@ void pad_by(NodeContext& node, Ints pads, const std::vector<int>& axes, Value va
   Ints low(at(x.rank()), 0), high(low), crop_low(low), crop_high(low);
   for (size_t i = 0; i < n; ++i) {
     constexpr int64_t limit = int64_t{1} << 31;
-    if (std::abs(pads[i]) > limit || std::abs(pads[i + n]) > limit || pads[i] == INT64_MIN ||
-        pads[i + n] == INT64_MIN)
-      return node.fail("pad is out of range");
+    for (int64_t each : {pads[i], pads[i + n]})
+      if (each < -limit || each > limit) return node.fail("pad is out of range");
     auto d = at(axes[i]);
     low[d] = std::max<int64_t>(pads[i], 0);
     high[d] = std::max<int64_t>(pads[i + n], 0);
