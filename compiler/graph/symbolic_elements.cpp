@@ -141,7 +141,6 @@ std::optional<Elements> elementwise(const Instruction& instruction, const std::v
   return result;
 }
 
-// Extents fit 32 bits.
 std::optional<Elements> convert(const Elements& from, DType to) {
   if (is_integer(to)) return to == DType::I64 || to == DType::I32 ? std::optional(from) : std::nullopt;
   Elements result;
@@ -243,12 +242,7 @@ std::optional<Elements> reduce(const Instruction& instruction, const Elements& f
   return Elements{total};
 }
 
-} // namespace
-
-std::optional<Elements> compute_elements(const Instruction& instruction,
-                                         const std::vector<Elements>& operands) {
-  if (operands.empty() || instruction.num_results() != 1 || !instruction.type().is_static())
-    return std::nullopt;
+std::optional<Elements> compute(const Instruction& instruction, const std::vector<Elements>& operands) {
   switch (instruction.opcode()) {
   case Opcode::Reshape: return operands[0];
   case Opcode::BroadcastInDim: return broadcast(instruction, operands[0]);
@@ -266,6 +260,27 @@ std::optional<Elements> compute_elements(const Instruction& instruction,
   }
   default: return is_elementwise(instruction.opcode()) ? elementwise(instruction, operands) : std::nullopt;
   }
+}
+
+// Whether a value of the type may be other than the expression: 64 bits hold what dims may be. Of dims without
+// bounds nothing is compiled.
+bool may_wrap(const IntExpr& value, DType dtype) {
+  int64_t low = value.lower_bound(), high = value.upper_bound();
+  bool below = low < INT32_MIN && low > -INT64_MAX, above = high > INT32_MAX && high < INT64_MAX;
+  return dtype == DType::I32 && (below || above);
+}
+
+} // namespace
+
+std::optional<Elements> compute_elements(const Instruction& instruction,
+                                         const std::vector<Elements>& operands) {
+  if (operands.empty() || instruction.num_results() != 1 || !instruction.type().is_static())
+    return std::nullopt;
+  auto elements = compute(instruction, operands);
+  if (elements)
+    for (const IntExpr& element : *elements)
+      if (may_wrap(element, instruction.type().dtype)) return std::nullopt;
+  return elements;
 }
 
 std::optional<IntExpr> compute_dim_size(const Instruction& dim_size) {

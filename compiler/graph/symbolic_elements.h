@@ -15,7 +15,7 @@ bool is_safe_dim(const IntExpr& extent);
 
 // The elements of the instruction's only result in row-major order, from those of its operands; nothing if
 // the op is none of shape arithmetic, symbols leave an element open, or an expression would leave what dims
-// may be. Integers are computed as if they did not wrap.
+// may be or may wrap in the type.
 std::optional<std::vector<IntExpr>> compute_elements(const Instruction& instruction,
                                                      const std::vector<std::vector<IntExpr>>& operands);
 

@@ -353,6 +353,28 @@ TEST_CASE("a loop that goes on while a state that grows is below a count ends by
   }
 }
 
+TEST_CASE("a counter that wraps gives a loop no bound") {
+  // Below 2^31 - 1 a counter of 32 bits goes on by 2^30 for ever; the trip count ends the loop.
+  Graph body;
+  body.inputs = {value("i", I64, {}), value("go", Bool, {}), value("at", I32, {})};
+  body.nodes = {node("Add", {"at", "step"}, {"next"}), node("Less", {"next", "limit"}, {"on"}),
+                node("Identity", {"at"}, {"row"})};
+  body.outputs = {value("on", Bool, {}), value("next", I32, {}), value("row", I32, {})};
+  Model model;
+  model.graph.inputs = {value("start", I32, {})};
+  model.graph.outputs = {value("last", I32, {}), value("rows", I32, {"k"})};
+  model.graph.initializers = {int_scalar("trips", 10),
+                              tensor_header("step", I32, {}).raw(9, std::vector<int32_t>{1 << 30}),
+                              tensor_header("limit", I32, {}).raw(9, std::vector<int32_t>{INT32_MAX})};
+  model.graph.nodes = {
+      node("Loop", {"trips", "", "start"}, {"last", "rows"}, {attribute_graph("body", body.encode())})};
+  Imported imported = import_model(model);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  auto results = run(imported, {Literal::of(DType::I32, {}, std::vector<int64_t>{0})});
+  CHECK(results[1]->dims() == std::vector<int64_t>{10});
+}
+
 TEST_CASE("a loop that takes no step has no rows, whatever would end it") {
   for (const char* condition : {"Not", "Identity"}) {
     Graph body = sum_body();

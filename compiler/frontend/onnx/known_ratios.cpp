@@ -4,6 +4,7 @@
 #include "compiler/graph/symbolic_elements.h"
 
 #include <cmath>
+#include <map>
 #include <numeric>
 
 namespace firn::onnx {
@@ -23,9 +24,16 @@ bool is_exact(const Ratio& ratio) {
   return is_power_of_two(ratio.denominator);
 }
 
+// Whether two such expressions multiply, and grow by two denominators, far below 2^62.
+bool has_small_numbers(const IntExpr& value) {
+  bool small = std::abs(value.constant_part()) <= kExact;
+  for (const IntExpr::Term& term : value.terms()) small &= std::abs(term.coefficient) <= kExact;
+  return small;
+}
+
 std::optional<Ratio> checked(const IntExpr& numerator, int64_t denominator) {
-  bool small = denominator <= kExact && is_safe_dim(numerator) && numerator.upper_bound() <= kExact &&
-               numerator.lower_bound() >= -kExact;
+  bool small = denominator <= kExact && is_safe_dim(numerator) && has_small_numbers(numerator) &&
+               numerator.upper_bound() <= kExact && numerator.lower_bound() >= -kExact;
   return small ? std::optional(Ratio{numerator, denominator}) : std::nullopt;
 }
 
@@ -47,7 +55,8 @@ std::optional<Ratio> product(const Ratio& lhs, const Ratio& rhs) {
 
 // By a constant; its own rounding is the last one.
 std::optional<Ratio> quotient(const Ratio& lhs, const Ratio& rhs) {
-  if (!is_exact(lhs) || !rhs.numerator.is_constant() || rhs.numerator.value() <= 0) return std::nullopt;
+  if (!is_exact(lhs) || !is_exact(rhs) || !rhs.numerator.is_constant() || rhs.numerator.value() <= 0)
+    return std::nullopt;
   int64_t by = rhs.numerator.value();
   if (by > kExact / lhs.denominator) return std::nullopt;
   return checked(lhs.numerator * rhs.denominator, lhs.denominator * by);
@@ -143,8 +152,10 @@ std::optional<Ratios> moved(const Instruction& made, const std::vector<Ratios>& 
 }
 
 std::optional<Ratios> elementwise(const Instruction& made, const std::vector<Ratios>& operands) {
-  if (operands.size() > 2 || (operands.size() == 2 && operands[0].size() != operands[1].size()))
-    return std::nullopt;
+  auto count = static_cast<size_t>(made.type().num_elements());
+  bool fits = is_elementwise(made.opcode()) && operands.size() <= 2;
+  for (const Ratios& operand : operands) fits = fits && operand.size() == count;
+  if (!fits) return std::nullopt;
   Ratios result;
   for (size_t i = 0; i < operands[0].size(); ++i) {
     auto ratio = operands.size() == 2 ? binary(made.opcode(), operands[0][i], operands[1][i])
@@ -176,12 +187,21 @@ class Finder {
 public:
   explicit Finder(const KnownInts& known) : known_(known) {}
 
-  std::optional<Ratios> find(Value value, int depth = 0) const {
+  std::optional<Ratios> find(Value value, int depth = 0) {
     const Type& type = value.type();
     bool fits = type.is_tensor() && type.is_static() && type.num_elements() <= KnownInts::kMaxKnown;
-    if (!fits || (type.dtype != DType::F32 && type.dtype != DType::F64) || depth > kDeepest)
+    if (!fits || value.index != 0 || (type.dtype != DType::F32 && type.dtype != DType::F64) ||
+        depth > kDeepest)
       return std::nullopt;
-    const Instruction& made = *value.def;
+    auto found = found_.find(value.def);
+    if (found != found_.end()) return found->second;
+    auto ratios = of(*value.def, depth);
+    found_[value.def] = ratios;
+    return ratios;
+  }
+
+private:
+  std::optional<Ratios> of(const Instruction& made, int depth) {
     if (made.is(Opcode::Constant)) return constant_ratios(*made.literal());
     if (made.num_operands() == 0) return std::nullopt;
     if (made.is(Opcode::Convert) && is_integer(made.operand(0).dtype())) {
@@ -197,7 +217,6 @@ public:
     return computed(made, operands);
   }
 
-private:
   static std::optional<Ratios> computed(const Instruction& made, const std::vector<Ratios>& operands) {
     if (moves_elements(made.opcode())) return moved(made, operands);
     if (made.is(Opcode::Reduce)) return reduced(made, operands[0]);
@@ -208,6 +227,7 @@ private:
   }
 
   const KnownInts& known_;
+  std::map<const Instruction*, std::optional<Ratios>> found_;
 };
 
 } // namespace

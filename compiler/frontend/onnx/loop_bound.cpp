@@ -40,11 +40,15 @@ private:
   static constexpr int kDeepest = 16;
   static constexpr int64_t kFar = int64_t{1} << 40;
 
-  // A parameter plus a constant.
+  // A parameter plus a constant, in integers of at least so many bits.
   struct Affine {
     size_t parameter;
     int64_t offset;
+    int bits;
   };
+
+  // Whether integers of so many bits, with a sign or not, hold the number.
+  static bool is_held(int64_t number, int bits) { return bits > 40 || number < int64_t{1} << (bits - 1); }
 
   bool is_false(Value value) const { return node_.constant_ints(value) == Ints{0}; }
 
@@ -63,17 +67,22 @@ private:
 
   std::optional<Affine> affine(Value value, int depth = 0) const {
     auto found = std::find(parameters_.begin(), parameters_.end(), value);
-    if (found != parameters_.end()) return Affine{static_cast<size_t>(found - parameters_.begin()), 0};
+    if (found != parameters_.end())
+      return Affine{static_cast<size_t>(found - parameters_.begin()), 0, bit_width(value.dtype())};
     const Instruction& op = *value.def;
     if (depth > kDeepest) return std::nullopt;
     bool integer = is_integer(value.dtype());
+    auto in_type = [&](std::optional<Affine> from, int64_t offset) {
+      if (from)
+        from = Affine{from->parameter, from->offset + offset, std::min(from->bits, bit_width(value.dtype()))};
+      return from;
+    };
     if (op.is(Opcode::Reshape) || (op.is(Opcode::Convert) && integer && is_integer(op.operand(0).dtype())))
-      return affine(op.operand(0), depth + 1);
+      return in_type(affine(op.operand(0), depth + 1), 0);
     if (!integer || !op.is(Opcode::Add)) return std::nullopt;
     for (int side = 0; side < 2; ++side)
       if (auto offset = number(op.operand(side)))
-        if (auto rest = affine(op.operand(1 - side), depth + 1))
-          return Affine{rest->parameter, rest->offset + *offset};
+        if (auto rest = affine(op.operand(1 - side), depth + 1)) return in_type(rest, *offset);
     return std::nullopt;
   }
 
@@ -83,6 +92,7 @@ private:
     auto limit = at && is_integer(bound.dtype()) ? most(bound) : std::nullopt;
     if (!limit) return std::nullopt;
     int64_t first = 0, growth = 1; // of the number of the step
+    int bits = at->bits;
     if (at->parameter > 0) {
       if (at->parameter < 2) return std::nullopt;
       auto start = least(initial_[at->parameter - 2]);
@@ -90,7 +100,10 @@ private:
       if (!start || !next || next->parameter != at->parameter || next->offset < 1) return std::nullopt;
       first = *start;
       growth = next->offset;
+      bits = std::min(bits, next->bits);
     }
+    // One that wraps is below the limit again.
+    if (!is_held(*limit + beyond + growth + std::abs(at->offset), bits)) return std::nullopt;
     // In step t, counted from 0, the value is first + t * growth + offset; the loop ends behind the first
     // step where that is no longer below.
     int64_t distance = *limit + beyond - first - at->offset;
