@@ -2,6 +2,8 @@
 // rounded to their type or wrapped in it.
 #include "tests/frontend/import_case.h"
 
+#include "compiler/graph/evaluate.h"
+
 #include <catch2/catch.hpp>
 
 using namespace firn;
@@ -115,4 +117,19 @@ TEST_CASE("a product over no elements is no ratio of dims") {
                  node("Add", {"n", "most"}, {"m0"}), node("Min", {"m0", "n"}, {"m"})},
                 {floats("tall", {3, 0}, {}), floats("wide", {0, 3}, {})}, 4,
                 in_range(1, 8)) == std::vector<int64_t>{4});
+}
+
+TEST_CASE("no index is wanted where the result has no elements") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n", "m"})};
+  model.graph.outputs = {value("y", I64, {1, "m"})};
+  model.graph.nodes = {node("ArgMax", {"x"}, {"y"}, {attribute("axis", 0)})};
+  onnx::ImportOptions options = in_range(0, 3);
+  options.ranges["m"] = {0, 3, 1, {}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  CHECK(run(imported, {f32({0, 0}, {})})[0]->dims() == std::vector<int64_t>{1, 0});
+  CHECK(numbers(run(imported, {f32({2, 1}, {1, 2})})[0]) == Doubles{1});
+  CHECK(!evaluate(*imported.model->module, {f32({0, 2}, {})}));
 }

@@ -4,6 +4,7 @@
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/run_values.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace firn::onnx {
@@ -106,12 +107,17 @@ template <Value (*write)(const Reduction&, Value)> void import_reduction(NodeCon
   node.set_output(0, write({node, *dims, node.flag_attribute("keepdims", true)}, node.input(0)));
 }
 
-// Indices of elements along the dim, of which a run ends where it has none.
+// Indices of elements along the dim, of which a run ends where it has none and there are any to give.
 Value where_any(NodeContext& node, Value index, Value x, int dim) {
   const IntExpr& extent = x.type().dims[static_cast<size_t>(dim)].extent;
   if (!index || extent.lower_bound() > 0) return index;
-  Value last = subtract(node, node.dim_size(x, dim), node.scalar_int(DType::I64, 1));
-  return add(node, index, subtract(node, within_bound(node, last, extent.upper_bound() - 1), last));
+  std::vector<int> every(static_cast<size_t>(index.rank()));
+  std::iota(every.begin(), every.end(), 0);
+  Value zero = node.scalar_int(DType::I64, 0), last = node.scalar_int(DType::I64, 1);
+  last = subtract(node, node.dim_size(x, dim), last);
+  last = node.select(node.compare("eq", node.count(index, every, DType::I64), zero), zero, last);
+  return add(node, index,
+             subtract(node, within_bound(node, last, std::max<int64_t>(0, extent.upper_bound() - 1)), last));
 }
 
 template <bool largest> void import_arg_reduction(NodeContext& node) {
