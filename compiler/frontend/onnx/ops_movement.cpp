@@ -5,7 +5,6 @@
 #include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/run_values.h"
-#include "compiler/frontend/onnx/unbound_dims.h"
 
 #include <algorithm>
 
@@ -54,149 +53,111 @@ void import_concat(NodeContext& node) {
 
 // --- Split.
 
-// The sizes of the parts, or nothing after a failure. Without sizes given: equal parts; since opset 18 the
-// last may be smaller.
-std::optional<Ints> split_sizes(NodeContext& node, int64_t extent) {
+// The sizes of the parts as i64 scalars: as they are given, or equal, of which since opset 18 the last may be
+// smaller. Nothing after a failure.
+std::optional<Values> part_sizes(NodeContext& node, int axis) {
   int64_t parts = node.num_outputs();
-  std::optional<Ints> given;
-  if (node.has_input(1)) {
-    given = node.required_constant_ints(1);
-    if (!given) return std::nullopt;
-  } else if (node.has_attribute("split")) {
-    given = node.ints_attribute("split");
+  if (node.has_input(1)) return scalars_of(node, 1, std::max<int64_t>(parts, kMaxRank * 2));
+  Values sizes;
+  if (node.has_attribute("split")) {
+    for (int64_t size : node.ints_attribute("split")) sizes.push_back(node.scalar_int(DType::I64, size));
+    return node.failed() ? std::nullopt : std::optional(sizes);
   }
-  if (!given) {
-    if (node.opset() >= 18) parts = node.int_attribute("num_outputs", parts);
-    if (!node.check(parts > 0 && parts == node.num_outputs(),
-                    "attribute 'num_outputs' is " + std::to_string(parts) + ", the node has " +
-                        std::to_string(node.num_outputs()) + " outputs"))
-      return std::nullopt;
-    int64_t size = (extent + parts - 1) / parts;
-    if (!node.check(node.opset() >= 18 || extent % parts == 0, "cannot split " + std::to_string(extent) +
-                                                                   " into " + std::to_string(parts) +
-                                                                   " equal parts"))
-      return std::nullopt;
-    Ints sizes(at(parts), size);
-    for (int64_t i = 0; i < parts; ++i) sizes[at(i)] = std::clamp<int64_t>(extent - i * size, 0, size);
-    return sizes;
-  }
-  int64_t total = 0;
-  for (int64_t size : *given) {
-    if (!node.check(size >= 0 && size <= extent - total,
-                    "split sizes do not fit the extent " + std::to_string(extent)))
-      return std::nullopt;
-    total += size;
-  }
-  if (!node.check(total == extent && static_cast<int64_t>(given->size()) == parts,
-                  std::to_string(given->size()) + " split sizes with sum " + std::to_string(total) +
-                      ", wants " + std::to_string(parts) + " with sum " + std::to_string(extent)))
+  bool uneven = node.opset() >= 18;
+  if (uneven) parts = node.int_attribute("num_outputs", parts);
+  if (!node.check(parts > 0 && parts == node.num_outputs(),
+                  "attribute 'num_outputs' is " + std::to_string(parts) + ", the node has " +
+                      std::to_string(node.num_outputs()) + " outputs"))
     return std::nullopt;
-  return given;
+  Value extent = node.dim_size(node.input(0), axis), start = node.scalar_int(DType::I64, 0);
+  Value all = uneven ? add(node, extent, node.scalar_int(DType::I64, parts - 1)) : extent;
+  Value size = divide(node, all, node.scalar_int(DType::I64, parts));
+  for (int64_t i = 1; i <= parts; ++i) {
+    Value end =
+        uneven ? smaller(node, multiply(node, size, node.scalar_int(DType::I64, i)), extent) : Value{};
+    sizes.push_back(uneven ? subtract(node, end, start) : size);
+    start = end;
+  }
+  return node.failed() ? std::nullopt : std::optional(sizes);
 }
 
-// The input if these sizes are the whole of its dim, those of a run included; nothing after a failure.
-Value split_whole(NodeContext& node, const std::vector<IntExpr>& sizes, int axis) {
-  Value x = node.input(0);
-  const IntExpr extent = x.type().dims[at(axis)].extent;
-  IntExpr total = 0;
-  for (const IntExpr& size : sizes) total = total + size;
-  bool fits = total == extent || ((extent - total).lower_bound() <= 0 && (extent - total).upper_bound() >= 0);
-  if (!node.check(static_cast<int>(sizes.size()) == node.num_outputs(),
-                  std::to_string(sizes.size()) + " split sizes for " + std::to_string(node.num_outputs()) +
-                      " outputs") ||
-      !node.check(fits,
-                  "split sizes add up to " + total.to_string() + ", the axis has " + extent.to_string()))
-    return {};
-  if (total == extent) return x;
-  Value sum = node.scalar_int(DType::I64, total.is_constant() ? total.value() : 0);
-  if (!total.is_constant()) {
-    auto elements = scalars_of(node, 1);
-    for (size_t i = 0; elements && i < elements->size(); ++i) sum = add(node, sum, (*elements)[i]);
+// The same as numbers or expressions of dims; nothing where one is neither.
+std::optional<std::vector<IntExpr>> known_sizes(NodeContext& node, const Values& sizes) {
+  std::vector<IntExpr> all;
+  for (Value size : sizes) {
+    auto known = node.known_ints(size);
+    if (!known || !is_safe_dim((*known)[0])) return std::nullopt;
+    all.push_back((*known)[0]);
   }
-  return where_equal(node, x, sum, node.dim_size(x, axis));
+  return all;
 }
 
-// Parts of a dim that varies, as expressions of it.
-void split_symbolic(NodeContext& node, int axis) {
-  Value x = node.input(0);
-  const Dim dim = x.type().dims[at(axis)];
-  if (dim.counted) return (void)node.static_dim(0, axis);
-  std::vector<IntExpr> sizes;
-  int64_t parts = node.num_outputs();
-  if (node.has_input(1) || node.has_attribute("split")) {
-    Ints listed = node.has_input(1) ? Ints{} : node.ints_attribute("split");
-    auto known = node.has_input(1) ? node.known_ints(node.input(1))
-                                   : std::vector<IntExpr>(listed.begin(), listed.end());
-    if (!known) return (void)node.required_constant_ints(1);
-    sizes = std::move(*known);
-  } else {
-    if (node.opset() >= 18) parts = node.int_attribute("num_outputs", parts);
-    if (!node.check(parts > 0 && parts == node.num_outputs(),
-                    "attribute 'num_outputs' is " + std::to_string(parts) + ", the node has " +
-                        std::to_string(node.num_outputs()) + " outputs"))
-      return;
-    IntExpr size = ceil_div(dim.extent, parts);
-    for (int64_t i = 0; i < parts; ++i)
-      sizes.push_back(min(size * (i + 1), dim.extent) - min(size * i, dim.extent));
+// Whether parts of these sizes lie within the dim in every run.
+bool always_fit(const std::vector<IntExpr>& sizes, IntExpr extent) {
+  for (const IntExpr& size : sizes) {
+    extent = extent - size;
+    if (size.lower_bound() < 0 || extent.lower_bound() < 0) return false;
   }
-  x = split_whole(node, sizes, axis);
-  if (!x) return;
+  return true;
+}
+
+// Parts that are slices at places that are known.
+void split_at(NodeContext& node, Value x, int axis, const std::vector<IntExpr>& sizes) {
   IntExpr start = 0;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i].lower_bound() < 0 || (dim.extent - start - sizes[i]).lower_bound() < 0)
-      return node.fail_unsupported("part " + std::to_string(i) + " of dim '" + dim.extent.to_string() +
-                                   "' has size " + sizes[i].to_string() + ", which may not be there" +
-                                   binding_advice({dim}));
+  for (size_t i = 0; i < sizes.size() && x; ++i) {
+    const IntExpr end = start + sizes[i];
+    bool is_static = x.type().dims[at(axis)].is_static() && start.is_constant() && end.is_constant();
     if (node.wants_output(static_cast<int>(i)))
-      node.set_output(static_cast<int>(i), node.slice_symbolic(x, axis, start, sizes[i]));
-    start = start + sizes[i];
+      node.set_output(static_cast<int>(i), is_static ? node.slice_dim(x, axis, start.value(), end.value())
+                                                     : node.slice_symbolic(x, axis, start, sizes[i]));
+    start = end;
   }
 }
 
-// Parts whose sizes a run computes. One that does not fit ends it, as do sizes that are not the whole.
-void split_by_values(NodeContext& node, int axis) {
-  Value x = node.input(0), extent = node.dim_size(x, axis), total = node.scalar_int(DType::I64, 0);
-  auto sizes = scalars_of(node, 1);
-  if (!sizes || !node.check(static_cast<int>(sizes->size()) == node.num_outputs(),
-                            std::to_string(sizes->size()) + " split sizes for " +
-                                std::to_string(node.num_outputs()) + " outputs"))
-    return;
-  for (Value size : *sizes) total = add(node, total, size);
+Value sum_of(NodeContext& node, const Values& numbers) {
+  Value total = node.scalar_int(DType::I64, 0);
+  for (Value number : numbers) total = add(node, total, number);
+  return total;
+}
+
+// Parts that a run cuts. One that does not fit ends it, as do sizes that are not the whole.
+void split_by_values(NodeContext& node, int axis, const Values& sizes) {
+  Value x = node.input(0), extent = node.dim_size(x, axis);
   // 0, by what the run has checked.
-  Value start = subtract(node, same_value(node, total, extent), extent);
+  Value start = subtract(node, same_value(node, sum_of(node, sizes), extent), extent);
   int64_t most = x.type().dims[at(axis)].extent.upper_bound();
-  for (size_t i = 0; i < sizes->size() && !node.failed(); ++i) {
-    auto part = run_dim(node, 1, i, (*sizes)[i], most);
+  for (size_t i = 0; i < sizes.size() && !node.failed(); ++i) {
+    auto part = run_dim(node, 1, i, sizes[i], most);
     if (!part) return;
     Value places = add(node, node.iota(DType::I64, {*part}, 0), start);
     if (node.wants_output(static_cast<int>(i)))
       node.set_output(static_cast<int>(i), node.op(Opcode::Gather, {x, places}, {{"axis", int64_t{axis}}}));
-    start = add(node, start, (*sizes)[i]);
+    start = add(node, start, sizes[i]);
   }
-}
-
-// Of nothing there are no parts to choose.
-bool has_computed_sizes(NodeContext& node, const Dim& dim) {
-  return !(dim == Dim(0)) && node.has_input(1) && !node.known_ints(node.input(1)) &&
-         !node.constant(node.input(1));
 }
 
 void import_split(NodeContext& node) {
-  auto axis = node.axis(node.int_attribute("axis", 0), node.input(0).rank());
+  Value x = node.input(0);
+  auto axis = node.axis(node.int_attribute("axis", 0), x.rank());
   if (!axis) return;
-  const Dim& dim = node.input(0).type().dims[at(*axis)];
-  if (has_computed_sizes(node, dim)) return split_by_values(node, *axis);
-  if (!dim.is_static() && dim.extent.upper_bound() < INT64_MAX) return split_symbolic(node, *axis);
-  auto extent = node.static_dim(0, *axis);
-  if (!extent) return;
-  auto sizes = split_sizes(node, *extent);
-  if (!sizes) return;
-  int64_t start = 0;
-  for (size_t i = 0; i < sizes->size(); ++i) {
-    if (node.wants_output(static_cast<int>(i)))
-      node.set_output(static_cast<int>(i), node.slice_dim(node.input(0), *axis, start, start + (*sizes)[i]));
-    start += (*sizes)[i];
-  }
+  const IntExpr extent = x.type().dims[at(*axis)].extent;
+  auto sizes = part_sizes(node, *axis);
+  if (!sizes || !node.check(static_cast<int>(sizes->size()) == node.num_outputs(),
+                            std::to_string(sizes->size()) + " split sizes for " +
+                                std::to_string(node.num_outputs()) + " outputs"))
+    return;
+  auto known = known_sizes(node, *sizes);
+  if (!known && extent == IntExpr(0)) return (void)node.required_constant_ints(1); // nothing to choose
+  if (!known) return split_by_values(node, *axis, *sizes);
+  if (extent.upper_bound() == INT64_MAX) return (void)node.static_dim(0, *axis);
+  IntExpr total = 0;
+  for (const IntExpr& size : *known) total = total + size;
+  if (!node.check((extent - total).lower_bound() <= 0 && (extent - total).upper_bound() >= 0,
+                  "split sizes add up to " + total.to_string() + ", the axis has " + extent.to_string()))
+    return;
+  if (!always_fit(*known, extent)) return split_by_values(node, *axis, *sizes);
+  if (total != extent) x = where_equal(node, x, sum_of(node, *sizes), node.dim_size(x, *axis));
+  split_at(node, x, *axis, *known);
 }
 
 // --- Tile.

@@ -211,12 +211,12 @@ Value where_equal(NodeContext& node, Value x, Value value, Value wanted) {
   return node.reshape(node.op(Opcode::Gather, {x, places}, {{"axis", int64_t{0}}}), dims);
 }
 
-std::optional<Values> scalars_of(NodeContext& node, int input) {
+std::optional<Values> scalars_of(NodeContext& node, int input, int64_t most) {
   if (!node.check_vector(input)) return std::nullopt;
   Value vector = node.convert(node.input(input), DType::I64);
   if (vector && vector.rank() == 0) return Values{vector};
   auto count = node.static_dim(vector, 0, node.input_label(input));
-  if (!count || !node.check(*count <= kMaxRank * 2, node.input_label(input) + " has too many elements"))
+  if (!count || !node.check(*count <= most, node.input_label(input) + " has too many elements"))
     return std::nullopt;
   Values elements;
   for (int64_t i = 0; i < *count; ++i) elements.push_back(element_of(node, vector, i));

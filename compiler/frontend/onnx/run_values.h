@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/frontend/onnx/import_context.h"
+#include "compiler/frontend/onnx/tensor_data.h"
 
 namespace firn::onnx {
 
@@ -23,8 +24,9 @@ Value same_value(NodeContext& node, Value value, Value wanted);
 // x, of which a run ends where the i64 scalar `value` is another than `wanted`.
 Value where_equal(NodeContext& node, Value x, Value value, Value wanted);
 
-// The elements of an input that is a vector of integers, each as an i64 scalar; nothing after a failure.
-std::optional<Values> scalars_of(NodeContext& node, int input);
+// The elements of an input that is a vector of integers, no more than `most`, each as an i64 scalar; nothing
+// after a failure.
+std::optional<Values> scalars_of(NodeContext& node, int input, int64_t most = kMaxRank * 2);
 // What an element of the input may be at most: the lesser of what is known of it and of what --max says.
 // Where both lack, fails and says which flag helps.
 std::optional<int64_t> bound_of(NodeContext& node, int input, size_t element, Value value);

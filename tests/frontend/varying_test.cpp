@@ -1,0 +1,94 @@
+// Operators along dims that vary, or that a run counts: sizes, places and windows that follow them.
+#include "tests/frontend/import_case.h"
+
+#include "compiler/graph/evaluate.h"
+
+#include <catch2/catch.hpp>
+#include <numeric>
+
+using namespace firn;
+using namespace firn::test;
+
+namespace {
+
+using Numbers = std::vector<double>;
+
+// x: f32[n] with n of 1 to 9, and k, the same as a number.
+Model model_of(std::vector<Message> nodes, std::vector<Message> initializers, const Names& outputs) {
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n"})};
+  model.graph.initializers = std::move(initializers);
+  model.graph.nodes = {node("Shape", {"x"}, {"shape"}), node("Size", {"x"}, {"k"})};
+  model.graph.nodes.insert(model.graph.nodes.end(), nodes.begin(), nodes.end());
+  for (const std::string& output : outputs)
+    model.graph.outputs.push_back(value(output, F32, {("n_" + output).c_str()}));
+  return model;
+}
+
+Imported import_varying(const Model& model) {
+  onnx::ImportOptions options;
+  options.ranges = {{"n", {1, 9, 1, {}}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  return imported;
+}
+
+// 1, 2, 3 ...
+LiteralRef first(int64_t count) {
+  Numbers values(static_cast<size_t>(count));
+  std::iota(values.begin(), values.end(), 1);
+  return f32({count}, values);
+}
+
+LiteralRef truths(const Numbers& values) {
+  return Literal::of(DType::Bool, {static_cast<int64_t>(values.size())}, values);
+}
+
+bool ends(const Imported& imported, const std::vector<LiteralRef>& inputs) {
+  return !evaluate(*imported.model->module, inputs);
+}
+
+} // namespace
+
+TEST_CASE("equal parts of a dim that varies, or that a run counts") {
+  for (int64_t opset : {13, 18}) {
+    std::vector<Message> attributes{attribute("axis", 0)};
+    if (opset == 18) attributes.push_back(attribute("num_outputs", 3));
+    Model model = model_of({node("Split", {"x"}, {"a", "b", "c"}, attributes),
+                            node("Compress", {"x", "m"}, {"some"}, {attribute("axis", 0)}),
+                            node("Split", {"some"}, {"d", "e", "f"}, attributes)},
+                           {}, {"a", "b", "c", "d", "e", "f"});
+    model.opsets = {{"", opset}};
+    model.graph.inputs.push_back(value("m", Bool, {"n"}));
+    Imported imported = import_varying(model);
+    auto parts = run(imported, {first(6), truths({1, 0, 1, 0, 0, 1})});
+    std::vector<Numbers> wanted{{1, 2}, {3, 4}, {5, 6}, {1}, {3}, {6}};
+    for (size_t i = 0; i < wanted.size(); ++i) CHECK(numbers(parts[i]) == wanted[i]);
+    // Since opset 18 the last part may be smaller; before, the parts are equal or the run ends.
+    std::vector<LiteralRef> uneven{first(7), truths({1, 1, 1, 1, 1, 1, 1})};
+    CHECK(ends(imported, uneven) == (opset == 13));
+    if (opset == 13) continue;
+    parts = run(imported, uneven);
+    for (size_t i : {0, 3}) {
+      CHECK(numbers(parts[i]) == Numbers{1, 2, 3});
+      CHECK(numbers(parts[i + 2]) == Numbers{7});
+    }
+  }
+}
+
+TEST_CASE("parts of given sizes are the whole of a dim that varies or is counted, or the run ends") {
+  Model model = model_of({node("Split", {"x", "sizes"}, {"a", "b"}, {attribute("axis", 0)}),
+                          node("Compress", {"x", "m"}, {"some"}, {attribute("axis", 0)}),
+                          node("Split", {"some", "given"}, {"c", "d"}, {attribute("axis", 0)})},
+                         {ints("sizes", {1, 3})}, {"a", "b", "c", "d"});
+  model.graph.inputs.push_back(value("m", Bool, {"n"}));
+  model.graph.inputs.push_back(value("given", I64, {2}));
+  Imported imported = import_varying(model);
+  auto parts = run(imported, {first(4), truths({1, 0, 1, 1}), i64({2}, {2, 1})});
+  std::vector<Numbers> wanted{{1}, {2, 3, 4}, {1, 3}, {4}};
+  for (size_t i = 0; i < wanted.size(); ++i) CHECK(numbers(parts[i]) == wanted[i]);
+  CHECK(ends(imported, {first(4), truths({1, 0, 1, 1}), i64({2}, {2, 2})}));
+  CHECK(ends(imported, {first(4), truths({1, 0, 1, 1}), i64({2}, {4, -1})}));
+  CHECK(ends(imported, {first(5), truths({1, 0, 1, 1, 0}), i64({2}, {2, 1})}));
+}
