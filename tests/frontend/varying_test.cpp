@@ -92,3 +92,45 @@ TEST_CASE("parts of given sizes are the whole of a dim that varies or is counted
   CHECK(ends(imported, {first(4), truths({1, 0, 1, 1}), i64({2}, {4, -1})}));
   CHECK(ends(imported, {first(5), truths({1, 0, 1, 1, 0}), i64({2}, {2, 1})}));
 }
+
+TEST_CASE("pads made of dims crop where they are below zero") {
+  // Pads of n - 5 before and 1 behind.
+  std::vector<std::pair<std::string, std::vector<Numbers>>> modes{
+      {"constant", {{0}, {2, 3, 4, 0}, {1, 2, 3, 4, 5, 0}, {0, 1, 2, 3, 4, 5, 6, 0}}},
+      {"edge", {{3}, {2, 3, 4, 4}, {1, 2, 3, 4, 5, 5}, {1, 1, 2, 3, 4, 5, 6, 6}}},
+      {"wrap", {{3}, {2, 3, 4, 2}, {1, 2, 3, 4, 5, 1}, {6, 1, 2, 3, 4, 5, 6, 1}}}};
+  for (const auto& [mode, wanted] : modes) {
+    Model model = model_of({node("Sub", {"shape", "five"}, {"low"}),
+                            node("Concat", {"low", "one"}, {"p"}, {attribute("axis", 0)}),
+                            node("Pad", {"x", "p"}, {"y"}, {attribute_text("mode", mode)})},
+                           {ints("five", {5}), ints("one", {1})}, {"y"});
+    model.opsets = {{"", 19}};
+    Imported imported = import_varying(model);
+    CHECK(!contains(imported.text(), "count"));
+    INFO(mode);
+    CHECK(ends(imported, {first(1)}));
+    for (int64_t n = 4; n <= 6; ++n)
+      CHECK(numbers(run(imported, {first(n)})[0]) == wanted[static_cast<size_t>(n - 3)]);
+  }
+}
+
+TEST_CASE("pads that a run computes pad or crop") {
+  Model model = model_of({node("Pad", {"x", "p", "value"}, {"y"}),
+                          node("Pad", {"x", "p"}, {"z"}, {attribute_text("mode", "reflect")})},
+                         {floats("value", {}, {7})}, {"y", "z"});
+  model.graph.inputs.push_back(value("p", I64, {2}));
+  onnx::ImportOptions options;
+  options.ranges = {{"n", {1, 9, 1, {}}}};
+  options.bounds = {{"p", {3}}};
+  Imported imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  auto padded = [&](int64_t low, int64_t high) { return run(imported, {first(4), i64({2}, {low, high})}); };
+  CHECK(numbers(padded(2, 1)[0]) == Numbers{7, 7, 1, 2, 3, 4, 7});
+  CHECK(numbers(padded(2, 1)[1]) == Numbers{3, 2, 1, 2, 3, 4, 3});
+  CHECK(numbers(padded(-1, 2)[0]) == Numbers{2, 3, 4, 7, 7});
+  CHECK(numbers(padded(-1, 2)[1]) == Numbers{2, 3, 4, 3, 2});
+  CHECK(numbers(padded(-2, -1)[0]) == Numbers{3});
+  CHECK(ends(imported, {first(4), i64({2}, {-3, -2})}));
+  CHECK(ends(imported, {first(4), i64({2}, {9, 9})}));
+}

@@ -45,50 +45,110 @@ bool check_pads(NodeContext& node, size_t found, size_t axes) {
                     "has " + std::to_string(found) + " pads, wants " + std::to_string(2 * axes));
 }
 
-// Elements around one dim, where it or their numbers are made of dims; `value` is for the mode constant.
-Value pad_symbolic(NodeContext& node, Value x, const std::string& mode, int dim, const IntExpr& low,
-                   const IntExpr& high, Value value) {
-  std::vector<Dim> dims = x.type().dims;
-  const IntExpr extent = dims[at(dim)].extent;
-  auto around = [&](const IntExpr& count) {
-    dims[at(dim)] = Dim(count);
-    return node.broadcast_in_dim(value, ImportState::with_counts(dims), {});
-  };
-  if (mode == "constant") return node.concatenate({around(low), x, around(high)}, dim);
-  if (extent.lower_bound() < 1) return node.fail_unsupported("pads a dim that may be empty"), Value{};
-  Value size = node.dim_size(x, dim), one = node.scalar_int(DType::I64, 1);
-  Value before = low.is_constant()
-                     ? node.scalar_int(DType::I64, low.value())
-                     : node.dim_size(node.iota(DType::I64, ImportState::with_counts({Dim(low)}), 0), 0);
-  Value place =
-      subtract(node, node.iota(DType::I64, ImportState::with_counts({Dim(low + extent + high)}), 0), before);
-  if (mode == "edge") {
-    place = smaller(node, larger(node, place, node.scalar_int(DType::I64, 0)), subtract(node, size, one));
-  } else {
-    bool mirrors = mode == "reflect";
-    Value period = mirrors ? larger(node, times(node, subtract(node, size, one), 2), one) : size;
-    Value rest = node.binary(Opcode::Remainder, place, period);
-    place = node.binary(Opcode::Remainder, add(node, rest, period), period);
-    if (mirrors) place = node.select(node.compare("ge", place, size), subtract(node, period, place), place);
+// How many elements one dim gets before it and behind it, i64 scalars; it loses some where they are below 0.
+struct Amounts {
+  Value low, high;
+  int64_t most; // of elements there are then
+};
+
+bool never_crops(NodeContext& node, const Amounts& by) {
+  for (Value amount : {by.low, by.high}) {
+    auto known = node.known_ints(amount);
+    if (!known || (*known)[0].lower_bound() < 0 || !is_safe_dim((*known)[0])) return false;
   }
-  return node.op(Opcode::Gather, {x, place}, {{"axis", int64_t{dim}}});
+  return true;
 }
 
-void pad_by_dims(NodeContext& node, const std::vector<IntExpr>& pads, const std::vector<int>& axes,
-                 Value value) {
+// Elements around one dim, none of which is lost, for the mode constant.
+Value pad_by_constants(NodeContext& node, Value x, int dim, const Amounts& by, Value value) {
+  std::vector<Dim> dims = x.type().dims;
+  auto around = [&](Value amount) {
+    dims[at(dim)] = Dim((*node.known_ints(amount))[0]);
+    return node.broadcast_in_dim(value, ImportState::with_counts(dims), {});
+  };
+  return node.concatenate({around(by.low), x, around(by.high)}, dim);
+}
+
+// The extent `total`, of which a run with fewer than none ends, where places are made from `excess`: 0.
+std::optional<Dim> padded_extent(NodeContext& node, int dim, Value total, int64_t most, Value& excess) {
+  excess = node.scalar_int(DType::I64, 0);
+  auto known = node.known_ints(total);
+  if (known && (!node.check((*known)[0].upper_bound() >= 0,
+                            "crops dim " + std::to_string(dim) + " below no elements") ||
+                !node.check(is_safe_dim((*known)[0]), "a pad is out of range")))
+    return std::nullopt;
+  if (known && (*known)[0].lower_bound() >= 0) return ImportState::with_counts({Dim((*known)[0])})[0];
+  if (known) {
+    excess = subtract(node, within_bound(node, total, (*known)[0].upper_bound()), total);
+    return ImportState::with_counts({Dim(max((*known)[0], 0))})[0];
+  }
+  return counted_extent(node, total, most);
+}
+
+// Where the mode takes the elements from at these places, which count from the first of `size` that are left.
+Value repeated_places(NodeContext& node, const std::string& mode, Value place, Value size) {
+  Value zero = node.scalar_int(DType::I64, 0), one = node.scalar_int(DType::I64, 1);
+  if (mode == "edge") return smaller(node, larger(node, place, zero), subtract(node, size, one));
+  bool mirrors = mode == "reflect";
+  Value period = mirrors ? larger(node, times(node, subtract(node, size, one), 2), one) : size;
+  Value rest = node.binary(Opcode::Remainder, place, period);
+  place = node.binary(Opcode::Remainder, add(node, rest, period), period);
+  if (!mirrors) return place;
+  return node.select(node.compare("ge", place, size), subtract(node, period, place), place);
+}
+
+// Elements around one dim that varies, or whose numbers do; `value` is for the mode constant. As with static
+// ones, elements are lost before others are repeated.
+Value pad_varying(NodeContext& node, Value x, const std::string& mode, int dim, const Amounts& by,
+                  Value value) {
+  bool constant = mode == "constant", grows = never_crops(node, by);
+  if (constant && grows) return pad_by_constants(node, x, dim, by, value);
+  Value zero = node.scalar_int(DType::I64, 0), one = node.scalar_int(DType::I64, 1), excess;
+  Value size = node.dim_size(x, dim), total = add(node, add(node, by.low, size), by.high);
+  auto extent = padded_extent(node, dim, total, by.most, excess);
+  if (!extent) return {};
+  Value lost = subtract(node, larger(node, by.low, zero), by.low);
+  Value left = subtract(node, add(node, size, smaller(node, by.high, zero)), lost);
+  Value place = subtract(node, node.iota(DType::I64, {*extent}, 0), larger(node, by.low, zero));
+  if (constant) {
+    // What is padded reads a row that is put behind the others.
+    std::vector<Dim> dims = x.type().dims;
+    dims[at(dim)] = Dim(1);
+    x = node.concatenate({x, node.broadcast_to(value, dims)}, dim);
+    Value inside = both(node, node.compare("ge", place, zero), node.compare("lt", place, left));
+    place = node.select(inside, add(node, place, lost), size);
+  } else {
+    // Of nothing there is nothing to repeat: the run ends.
+    Value last = node.select(node.compare("gt", total, zero), subtract(node, left, one), zero);
+    excess = add(node, excess, subtract(node, within_bound(node, last, INT64_MAX), last));
+    place = add(node, repeated_places(node, mode, place, larger(node, left, one)), lost);
+  }
+  return node.op(Opcode::Gather, {x, add(node, place, excess)}, {{"axis", int64_t{dim}}});
+}
+
+// Pads of which no attribute says the numbers: made of dims, or of the run.
+void pad_by_values(NodeContext& node, const std::vector<int>& axes, Value value) {
   Value x = node.input(0);
   std::string mode = read_mode(node);
   size_t n = axes.size();
-  if (!check_pads(node, pads.size(), n)) return;
+  auto pads = scalars_of(node, 1);
+  if (!pads || !check_pads(node, pads->size(), n)) return;
   if (!value) value = node.scalar(x.dtype(), 0);
+  auto most_of_pad = [&](size_t i) {
+    auto known = node.known_ints((*pads)[i]);
+    return known ? std::optional((*known)[0].upper_bound()) : bound_of(node, 1, i, (*pads)[i]);
+  };
   for (size_t i = 0; i < n && x; ++i) {
-    const IntExpr &low = pads[i], &high = pads[i + n];
-    if (low == IntExpr(0) && high == IntExpr(0)) continue;
-    const Dim& dim = x.type().dims[at(axes[i])];
-    if (low.lower_bound() < 0 || high.lower_bound() < 0 || !is_safe_dim(low) || !is_safe_dim(high))
-      return node.fail_unsupported("pads dim '" + dim.extent.to_string() + "' by " + low.to_string() +
-                                   " and " + high.to_string() + ", wants numbers that are not below 0");
-    x = pad_symbolic(node, x, mode, axes[i], low, high, value);
+    Value low = (*pads)[i], high = (*pads)[i + n];
+    if (node.constant_ints(low) == Ints{0} && node.constant_ints(high) == Ints{0}) continue;
+    int64_t extent = x.type().dims[at(axes[i])].extent.upper_bound();
+    if (extent == INT64_MAX) return (void)node.static_dim(0, axes[i]);
+    auto most_low = most_of_pad(i), most_high = most_of_pad(i + n);
+    if (!most_low || !most_high) return;
+    constexpr int64_t limit = int64_t{1} << 40;
+    int64_t most = std::max<int64_t>(0, std::min(extent, limit) + std::clamp(*most_low, -limit, limit) +
+                                            std::clamp(*most_high, -limit, limit));
+    x = pad_varying(node, x, mode, axes[i], {low, high, most}, value);
   }
   node.set_output(0, x);
 }
@@ -101,7 +161,8 @@ Value pad_by_position(NodeContext& node, Value x, const std::string& mode, const
     if (before == 0 && after == 0) continue;
     const Dim& dim = x.type().dims[at(i)];
     if (!dim.is_static()) {
-      x = pad_symbolic(node, x, mode, i, before, after, {});
+      Amounts by{node.scalar_int(DType::I64, before), node.scalar_int(DType::I64, after), 0};
+      x = pad_varying(node, x, mode, i, by, {});
       if (!x) return {};
       continue;
     }
@@ -176,19 +237,9 @@ void import_pad_2(NodeContext& node) {
   if (!node.failed()) pad_by(node, std::move(pads), all_axes(x.rank()), value);
 }
 
-// Pads of which a run computes some, each as an extent.
-std::optional<std::vector<IntExpr>> run_pads(NodeContext& node) {
-  auto dims = run_dims(node, 1);
-  if (!dims) return std::nullopt;
-  std::vector<IntExpr> pads;
-  for (const Dim& dim : *dims) pads.push_back(dim.extent);
-  return pads;
-}
-
 void import_pad(NodeContext& node) {
   Value x = node.input(0), value;
   auto pads = node.constant_ints(node.input(1));
-  auto known = node.known_ints(node.input(1));
   if (node.has_input(2)) {
     if (!node.check_scalar(2)) return;
     value = node.reshape(node.input(2), {});
@@ -202,12 +253,10 @@ void import_pad(NodeContext& node) {
     if (!normalized) return;
     axes = *normalized;
   }
-  if (!pads && !known) known = run_pads(node);
-  if (!pads && !known) return;
   if (pads)
     pad_by(node, std::move(*pads), axes, value);
   else
-    pad_by_dims(node, *known, axes, value);
+    pad_by_values(node, axes, value);
 }
 
 void import_center_crop_pad(NodeContext& node) {
