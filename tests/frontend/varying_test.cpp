@@ -134,3 +134,24 @@ TEST_CASE("pads that a run computes pad or crop") {
   CHECK(ends(imported, {first(4), i64({2}, {-3, -2})}));
   CHECK(ends(imported, {first(4), i64({2}, {9, 9})}));
 }
+
+TEST_CASE("ranges fall, and are empty where their end lies on the other side") {
+  Model model =
+      model_of({node("Neg", {"k"}, {"minus"}), node("Range", {"zero", "minus", "down"}, {"a"}),
+                node("Range", {"k", "three", "down"}, {"b"}), node("Range", {"three", "k", "two"}, {"c"}),
+                node("Range", {"three", "minus", "minus"}, {"d"})},
+               {int_scalar("zero", 0), int_scalar("two", 2), int_scalar("three", 3), int_scalar("down", -1)},
+               {"a", "b", "c", "d"});
+  Imported imported = import_varying(model);
+  CHECK(!contains(imported.text(), "count"));
+  auto ranges = run(imported, {first(2)});
+  CHECK(numbers(ranges[0]) == Numbers{0, -1});
+  CHECK(numbers(ranges[1]).empty());
+  CHECK(numbers(ranges[2]).empty());
+  CHECK(numbers(ranges[3]) == Numbers{3, 1, -1});
+  ranges = run(imported, {first(6)});
+  CHECK(numbers(ranges[0]) == Numbers{0, -1, -2, -3, -4, -5});
+  CHECK(numbers(ranges[1]) == Numbers{6, 5, 4});
+  CHECK(numbers(ranges[2]) == Numbers{3, 5});
+  CHECK(numbers(ranges[3]) == Numbers{3, -3});
+}

@@ -5,7 +5,6 @@
 #include "compiler/frontend/onnx/onnx.pb.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/run_values.h"
-#include "compiler/frontend/onnx/unbound_dims.h"
 
 #include <cmath>
 
@@ -131,24 +130,22 @@ void import_range(NodeContext& node) {
   if (start && limit && delta)
     return node.set_output(0, node.constant(constant_range(node, *start, *limit, *delta)));
   auto from = node.known_ints(node.input(0)), to = node.known_ints(node.input(1));
-  auto by = node.constant_ints(node.input(2));
-  if (!from || !to || !by) {
+  auto by = node.known_ints(node.input(2));
+  bool falls = by && (*by)[0].upper_bound() < 0, rises = by && (*by)[0].lower_bound() > 0;
+  if (by && (*by)[0] == IntExpr(0)) return node.fail("delta is 0");
+  if (!from || !to || !(falls || rises)) {
     if (!range_by_values(node))
       node.fail_unknown(node.inputs(),
                         "how many numbers there are is known only when it runs, and nothing bounds it" +
                             bounding_advice(node.proto().output(0)));
     return;
   }
-  if (!node.check((*by)[0] != 0, "delta is 0")) return;
   bool safe = is_safe_dim((*from)[0]) && is_safe_dim((*to)[0]) && is_safe_dim((*by)[0]);
   if (!node.check(safe, "a bound is out of range")) return;
-  if ((*by)[0] < 0 || ((*to)[0] - (*from)[0]).lower_bound() < 0) {
-    if (range_by_values(node)) return;
-    return node.fail_unsupported("a range from " + (*from)[0].to_string() + " to " + (*to)[0].to_string() +
-                                 " has a size that is not known" +
-                                 binding_advice({Dim((*from)[0]), Dim((*to)[0])}));
-  }
-  Dim count(ceil_div((*to)[0] - (*from)[0], (*by)[0]));
+  // To an end on the other side there is nothing.
+  IntExpr distance = falls ? (*from)[0] - (*to)[0] : (*to)[0] - (*from)[0];
+  IntExpr extent = ceil_div(distance, falls ? IntExpr(0) - (*by)[0] : (*by)[0]);
+  Dim count(distance.lower_bound() < 0 ? max(extent, 0) : extent);
   DType dtype = node.input(0).dtype();
   Value index = node.iota(dtype, {count}, 0);
   Value step = node.reshape(node.input(2), {}), first = node.reshape(node.input(0), {});
