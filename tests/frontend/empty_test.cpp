@@ -87,23 +87,6 @@ TEST_CASE("a pool's window may exceed what it slides over") {
   }
 }
 
-TEST_CASE("a strided window that may be larger than what varies is refused") {
-  Model model;
-  model.graph.inputs = {value("x", F32, {1, 1, "m"})};
-  model.graph.outputs = {value("y", F32, {1, 1, "k"})};
-  model.graph.nodes = {node(
-      "MaxPool", {"x"}, {"y"},
-      {attribute_ints("kernel_shape", {5}), attribute_ints("strides", {3}), attribute_ints("pads", {2, 0})})};
-  onnx::ImportOptions options;
-  options.ranges["m"] = {1, 30};
-  Imported imported = import_model(model, options);
-  CHECK(imported.fault == Fault::Unsupported);
-  CHECK(contains(imported.messages, "extent m may be 1, which with its padding is smaller than the window; "
-                                    "wants a range from 3 on"));
-  options.ranges["m"] = {3, 30};
-  CHECK(import_model(model, options).model);
-}
-
 TEST_CASE("a recurrent layer without steps gives its first states") {
   for (auto [op, gates] : {std::pair("LSTM", 4), std::pair("GRU", 3), std::pair("RNN", 1)}) {
     INFO(op);

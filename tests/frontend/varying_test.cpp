@@ -155,3 +155,88 @@ TEST_CASE("ranges fall, and are empty where their end lies on the other side") {
   CHECK(numbers(ranges[2]) == Numbers{3, 5});
   CHECK(numbers(ranges[3]) == Numbers{3, -3});
 }
+
+namespace {
+
+struct WindowCase {
+  std::string op;
+  int64_t size, stride;
+  std::vector<int64_t> pads;
+  int64_t dilation, ceil, include;
+  std::string auto_pad;
+
+  std::string text() const {
+    return op + " " + std::to_string(size) + " by " + std::to_string(stride) + ", dilation " +
+           std::to_string(dilation) + ", ceil " + std::to_string(ceil) + ", include " +
+           std::to_string(include) + ", " + auto_pad;
+  }
+};
+
+std::vector<WindowCase> window_cases(const std::string& op) {
+  std::vector<WindowCase> cases;
+  for (int64_t size : {2, 3})
+    for (int64_t stride : {1, 2, 3})
+      for (int64_t dilation : {1, 2}) {
+        for (const char* same : {"SAME_UPPER", "SAME_LOWER"}) {
+          cases.push_back({op, size, stride, {}, dilation, 0, 0, same});
+          if (op != "Conv") cases.push_back({op, size, stride, {}, dilation, 0, 1, same});
+        }
+        for (int64_t ceil : {0, 1})
+          for (const auto& pads : std::vector<std::vector<int64_t>>{{0, 0}, {1, 1}, {0, 1}, {1, 0}})
+            for (int64_t include : {0, 1})
+              if (op != "Conv") cases.push_back({op, size, stride, pads, dilation, ceil, include, "NOTSET"});
+      }
+  return cases;
+}
+
+Model window_model(const WindowCase& each, const WireDim& extent) {
+  std::vector<Message> attributes{
+      attribute_ints("kernel_shape", {each.size}), attribute_ints("strides", {each.stride}),
+      attribute_ints("dilations", {each.dilation}), attribute_text("auto_pad", each.auto_pad)};
+  if (!each.pads.empty()) attributes.push_back(attribute_ints("pads", each.pads));
+  if (each.ceil) attributes.push_back(attribute("ceil_mode", 1));
+  if (each.include) attributes.push_back(attribute("count_include_pad", 1));
+  Model model;
+  model.opsets = {{"", 19}};
+  model.graph.inputs = {value("x", F32, {1, 1, extent})};
+  model.graph.outputs = {value("y", F32, {1, 1, "m"})};
+  Names inputs{"x"}, outputs{"y"};
+  if (each.op == "Conv") {
+    inputs.push_back("w");
+    model.graph.initializers = {
+        floats("w", {1, 1, each.size}, std::vector<float>(each.size == 2 ? 2 : 3, 2))};
+  }
+  if (each.op == "MaxPool") {
+    outputs.push_back("places");
+    model.graph.outputs.push_back(value("places", I64, {1, 1, "m"}));
+  }
+  model.graph.nodes = {node(each.op, inputs, outputs, attributes)};
+  return model;
+}
+
+void check_same(const std::vector<LiteralRef>& found, const std::vector<LiteralRef>& wanted) {
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    REQUIRE(found[i]->dims() == wanted[i]->dims());
+    for (int64_t k = 0; k < wanted[i]->num_elements(); ++k) {
+      double value = wanted[i]->get_double(k);
+      if (value == value) CHECK(found[i]->get_double(k) == Approx(value)); // no mean of nothing
+    }
+  }
+}
+
+} // namespace
+
+TEST_CASE("pools and convolutions along a dim that varies are those of static dims") {
+  const Numbers signal{3, -1, 4, 1, -5, 9, 2, -6, 5};
+  for (const char* op : {"AveragePool", "MaxPool", "LpPool", "Conv"})
+    for (const WindowCase& each : window_cases(op)) {
+      Imported varying = import_varying(window_model(each, "n"));
+      for (int64_t n = 1; n <= 9; ++n) {
+        Imported fixed = import_model(window_model(each, n));
+        if (!fixed.model) continue; // smaller than the window by two strides
+        INFO(each.text() << ", over " << n);
+        LiteralRef x = f32({1, 1, n}, Numbers(signal.begin(), signal.begin() + n));
+        check_same(run(varying, {x}), run(fixed, {x}));
+      }
+    }
+}

@@ -239,8 +239,11 @@ Value convolve(NodeContext& node, Value x, int input, Value w, int filter, std::
     return {};
   auto attributes = read_window(node, x.rank() - 2, Ints(dims->begin() + 2, dims->end()));
   if (!attributes) return {};
+  auto around = resolve_auto_pad(node, x, node.input_label(input), *attributes);
+  if (!around) return {};
+  x = pad_spatial(node, x, *around, node.scalar(x.dtype(), 0));
   auto window =
-      spatial_window(node, node.input(input), node.input_label(input), *attributes, Positions::Whole);
+      x ? spatial_window(node, x, node.input_label(input), *attributes, Positions::Whole) : std::nullopt;
   if (!window) return {};
   Attributes made{{"window", *window}, {"groups", groups}};
   if (result && *result != x.dtype()) made.set("result", *result);

@@ -1,4 +1,5 @@
 // Importers of pooling over windows and over all spatial dims, and of local response normalisation.
+#include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/pooling.h"
 #include "compiler/frontend/onnx/window.h"
@@ -11,8 +12,10 @@ namespace firn::onnx {
 namespace {
 
 struct Pool {
+  SpatialPads around;       // what is put around the input before the window runs
   Window window;            // over all dims
   Ints pads_low, pads_high; // of spatial dims, without what is added for a partial window
+  Kept kept;                // positions of spatial dims
 };
 
 std::optional<Pool> read_pool(NodeContext& node, Value x) {
@@ -20,16 +23,27 @@ std::optional<Pool> read_pool(NodeContext& node, Value x) {
   auto attributes = read_window(node, x.rank() - 2, {});
   if (!attributes) return std::nullopt;
   bool ceil_mode = node.flag_attribute("ceil_mode", false);
-  auto spatial = spatial_window(node, x, node.input_label(0), *attributes,
-                                ceil_mode ? Positions::Ceil : Positions::Floor);
+  auto around = resolve_auto_pad(node, x, node.input_label(0), *attributes);
+  if (!around) return std::nullopt;
+  Value padded = pad_spatial(node, x, *around, node.scalar(x.dtype(), 0));
+  if (!padded) return std::nullopt;
+  Kept kept;
+  auto spatial = spatial_window(node, padded, node.input_label(0), *attributes,
+                                ceil_mode ? Positions::Ceil : Positions::Floor, &kept);
   if (!spatial) return std::nullopt;
-  Pool pool{with_batch_and_channel(*spatial), attributes->pads_low, attributes->pads_high};
-  bool given = attributes->auto_pad == AutoPad::NotSet || attributes->auto_pad == AutoPad::Valid;
-  for (size_t i = 0; i < spatial->dims.size() && !given; ++i) {
-    pool.pads_low[i] = spatial->dims[i].pad_low;
-    pool.pads_high[i] = spatial->dims[i].pad_high;
-  }
-  return pool;
+  return Pool{*around, with_batch_and_channel(*spatial), attributes->pads_low, attributes->pads_high, kept};
+}
+
+Value kept_positions(NodeContext& node, Value y, const Pool& pool) {
+  for (size_t i = 0; i < pool.kept.size(); ++i)
+    if (pool.kept[i]) y = node.slice_symbolic(y, static_cast<int>(i) + 2, 0, *pool.kept[i]);
+  return y;
+}
+
+Value reduced(NodeContext& node, Opcode reducer, Value x, const Pool& pool) {
+  if (!x) return {};
+  Value padded = pad_spatial(node, x, pool.around, node.constant(reducer_identity(reducer, x.dtype())));
+  return kept_positions(node, node.reduce_window(reducer, padded, pool.window), pool);
 }
 
 // For each position along one dim, how many of the window's taps lie in [-low, input + high).
@@ -52,40 +66,62 @@ bool is_whole(const WindowDim& dim, int64_t input, int64_t low, int64_t high) {
   return dim.pad_low <= low && last < input + high;
 }
 
+// The same by formulas, i64[positions]: the first window begins `before` elements before an input of which
+// [-low, end) counts.
+Value count_taps(NodeContext& node, const WindowDim& dim, const Dim& positions, Value before, int64_t low,
+                 Value end) {
+  auto number = [&](int64_t value) { return node.scalar_int(DType::I64, value); };
+  Value first =
+      subtract(node, multiply(node, node.iota(DType::I64, {positions}, 0), number(dim.stride)), before);
+  auto taps_before = [&](Value limit) {
+    Value room = larger(node, subtract(node, limit, first), number(0));
+    Value taps = divide(node, add(node, room, number(dim.dilation - 1)), number(dim.dilation));
+    return smaller(node, taps, number(dim.size));
+  };
+  return subtract(node, taps_before(end), taps_before(number(-low)));
+}
+
 // Largest number of counts along one dim that become a constant.
 constexpr int64_t kMaxCounts = 1 << 16;
 
-// The divisors of an average pooling: a scalar where all are equal, otherwise broadcastable to the result.
-Value pool_counts(NodeContext& node, Value x, const Pool& pool, bool include_padding) {
+// How many elements of x count under the windows along a spatial dim, i64; nothing where they are all there.
+Value counts_along(NodeContext& node, Value x, const Pool& pool, size_t spatial, const Dim& positions,
+                   bool include_padding) {
+  const WindowDim& dim = pool.window.dims[spatial + 2];
+  const Dim extent = x.type().dims[spatial + 2];
+  const IntExpr added = include_padding ? IntExpr(0) : pool.around[spatial].first;
+  bool surrounded = !include_padding && pool.around[spatial] != std::pair(IntExpr(0), IntExpr(0));
+  int64_t low = include_padding ? pool.pads_low[spatial] : 0,
+          high = include_padding ? pool.pads_high[spatial] : 0;
+  if (extent.is_static() ? is_whole(dim, extent.value(), low, high)
+                         : dim.pad_low <= low && dim.pad_high <= high && !surrounded)
+    return {};
+  if (extent.is_static() && positions.value() <= kMaxCounts)
+    return node.constant_ints(count_taps(dim, extent.value(), low, high));
+  Value size = node.dim_size(x, static_cast<int>(spatial) + 2);
+  Value before = node.dim_size(node.iota(DType::I64, {Dim(added)}, 0), 0);
+  if (include_padding)
+    for (const IntExpr& pad : {pool.around[spatial].first, pool.around[spatial].second})
+      size = add(node, size, node.dim_size(node.iota(DType::I64, {Dim(pad)}, 0), 0));
+  return count_taps(node, dim, positions, add(node, before, node.scalar_int(DType::I64, dim.pad_low)), low,
+                    add(node, size, node.scalar_int(DType::I64, high)));
+}
+
+// The divisors of an average pooling to y: a scalar where all are equal, otherwise broadcastable to it.
+Value pool_counts(NodeContext& node, Value x, const Pool& pool, Value y, bool include_padding) {
   double uniform = 1;
   Value counts;
-  for (int axis = 2; axis < x.rank(); ++axis) {
-    size_t i = static_cast<size_t>(axis);
-    const WindowDim& dim = pool.window.dims[i];
-    int64_t low = include_padding ? pool.pads_low[i - 2] : 0,
-            high = include_padding ? pool.pads_high[i - 2] : 0;
-    std::vector<Dim> along(static_cast<size_t>(x.rank()), Dim(1));
-    Value factor;
-    bool is_static = x.type().dims[i].is_static();
-    int64_t positions = is_static ? dim.output_size(x.dim(axis)) : 0;
-    if (is_static ? is_whole(dim, x.dim(axis), low, high) : dim.pad_low <= low && dim.pad_high <= high) {
-      uniform *= static_cast<double>(dim.size);
+  for (size_t i = 2; i < y.type().dims.size(); ++i) {
+    const Dim positions = y.type().dims[i];
+    Value factor = counts_along(node, x, pool, i - 2, positions, include_padding);
+    if (node.failed()) return {};
+    if (!factor) {
+      uniform *= static_cast<double>(pool.window.dims[i].size);
       continue;
     }
-    if (is_static && positions <= kMaxCounts) {
-      along[i] = Dim(positions);
-      factor = node.constant(Literal::of(x.dtype(), {positions}, count_taps(dim, x.dim(axis), low, high)));
-      factor = node.reshape(factor, along);
-    } else {
-      // The counts are not known here, or too many: sum ones under the window.
-      along[i] = Dim(x.type().dims[i].extent + low + high);
-      Window window;
-      window.dims.assign(static_cast<size_t>(x.rank()), WindowDim{});
-      window.dims[i] = dim;
-      window.dims[i].pad_low -= low;
-      window.dims[i].pad_high -= high;
-      factor = node.reduce_window(Opcode::Add, node.splat(x.dtype(), along, 1), window);
-    }
+    std::vector<Dim> along(y.type().dims.size(), Dim(1));
+    along[i] = positions;
+    factor = node.reshape(node.convert(factor, x.dtype()), along);
     counts = counts ? node.binary(Opcode::Multiply, counts, factor) : factor;
   }
   Value scalar = node.scalar(x.dtype(), uniform);
@@ -97,15 +133,15 @@ Value pool_counts(NodeContext& node, Value x, const Pool& pool, bool include_pad
 
 Value average_pool(NodeContext& node, Value x) {
   auto pool = read_pool(node, x);
-  Value sum = pool ? node.reduce_window(Opcode::Add, x, pool->window) : Value{};
+  Value sum = pool ? reduced(node, Opcode::Add, x, *pool) : Value{};
   if (!sum) return {};
-  Value counts = pool_counts(node, x, *pool, node.flag_attribute("count_include_pad", false));
+  Value counts = pool_counts(node, x, *pool, sum, node.flag_attribute("count_include_pad", false));
   return node.binary(Opcode::Divide, sum, counts);
 }
 
 Value max_pool(NodeContext& node, Value x) {
   auto pool = read_pool(node, x);
-  return pool ? node.reduce_window(Opcode::Maximum, x, pool->window) : Value{};
+  return pool ? reduced(node, Opcode::Maximum, x, *pool) : Value{};
 }
 
 namespace {
@@ -149,14 +185,14 @@ Value column_major(NodeContext& node, Value positions, Value x) {
 // Largest element and its position: a reduce_window over pairs, whose region keeps the larger value, of equal
 // ones the first in row-major order, whichever way the positions count.
 void import_max_pool_with_indices(NodeContext& node, const Pool& pool) {
-  Value x = node.input(0);
-  Value values = node.reduce_window(Opcode::Maximum, x, pool.window);
-  Value positions = flat_positions(node, x);
+  Value x = node.input(0), last = node.scalar_int(DType::I64, INT64_MAX);
+  Value lowest = node.constant(reducer_identity(Opcode::Maximum, x.dtype()));
+  Value padded = pad_spatial(node, x, pool.around, lowest);
+  Value positions = pad_spatial(node, flat_positions(node, x), pool.around, last);
+  Value values = node.reduce_window(Opcode::Maximum, padded, pool.window);
   if (!values || !positions) return;
   GraphBuilder builder = node.builder();
-  Value lowest = builder.constant(reducer_identity(Opcode::Maximum, x.dtype()));
-  Value last = node.scalar_int(DType::I64, INT64_MAX);
-  Instruction* pooled = builder.make_typed(Opcode::ReduceWindow, {x, positions, lowest, last},
+  Instruction* pooled = builder.make_typed(Opcode::ReduceWindow, {padded, positions, lowest, last},
                                            {values.type(), Type::tensor(DType::I64, values.type().dims)},
                                            {{"window", pool.window}});
   Region& region = pooled->add_region();
@@ -169,9 +205,9 @@ void import_max_pool_with_indices(NodeContext& node, const Pool& pool) {
                               body.compare("lt", other_position, position));
   Value take = body.binary(Opcode::Or, body.compare("gt", other_value, value), earlier);
   region.set_results({body.select(take, other_value, value), body.select(take, other_position, position)});
-  node.set_output(0, pooled->result(0));
-  bool columns = node.flag_attribute("storage_order", false);
-  node.set_output(1, columns ? column_major(node, pooled->result(1), x) : pooled->result(1));
+  node.set_output(0, kept_positions(node, pooled->result(0), pool));
+  Value kept = kept_positions(node, pooled->result(1), pool);
+  node.set_output(1, node.flag_attribute("storage_order", false) ? column_major(node, kept, x) : kept);
 }
 
 void import_max_pool(NodeContext& node) {
@@ -200,8 +236,8 @@ void import_lp_pool(NodeContext& node) {
   auto pool = read_pool(node, node.input(0));
   double p = norm_exponent(node);
   if (!pool || node.failed()) return;
-  node.set_output(0, lp_norm(node, node.input(0), p,
-                             [&](Value v) { return node.reduce_window(Opcode::Add, v, pool->window); }));
+  node.set_output(
+      0, lp_norm(node, node.input(0), p, [&](Value v) { return reduced(node, Opcode::Add, v, *pool); }));
 }
 
 std::vector<int> spatial_dims(NodeContext& node) {

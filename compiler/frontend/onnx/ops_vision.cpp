@@ -159,7 +159,8 @@ std::optional<Deformable> read_deformable(NodeContext& node) {
   auto x = node.static_dims(0), w = node.static_dims(1);
   if (!x || !w || !spatial_extents(node, 0) || !spatial_extents(node, 1)) return std::nullopt;
   auto attributes = read_window(node, 2, Ints(w->begin() + 2, w->end()));
-  if (!attributes) return std::nullopt;
+  if (!attributes || !resolve_auto_pad(node, node.input(0), node.input_label(0), *attributes))
+    return std::nullopt;
   auto window = spatial_window(node, node.input(0), node.input_label(0), *attributes, Positions::Whole);
   if (!window) return std::nullopt;
   Deformable d{*x,

@@ -2,7 +2,6 @@
 #include "compiler/frontend/onnx/window.h"
 
 #include <algorithm>
-#include <functional>
 
 namespace firn::onnx {
 
@@ -32,18 +31,33 @@ std::optional<Ints> read(NodeContext& node, std::string_view name, size_t size, 
   return values;
 }
 
-// A strided window that reaches a little further than its input has one position, which no formula of an
-// extent that varies gives.
-bool may_exceed(NodeContext& node, const Dim& extent, Positions counted, int64_t stride,
-                const std::function<int64_t(int64_t)>& room_for) {
-  if (extent.is_static() || counted != Positions::Floor || stride == 1) return false;
-  if (extent.extent.upper_bound() == INT64_MAX) return false; // asked again when its bounds are known
-  int64_t least = std::max<int64_t>(extent.extent.lower_bound(), 0);
-  if (room_for(least) >= 0 || (least == 0 && room_for(1) >= 0)) return false;
-  node.fail_unsupported("extent " + extent.extent.to_string() + " may be " + std::to_string(least) +
-                        ", which with its padding is smaller than the window; wants a range from " +
-                        std::to_string(least - room_for(least)) + " on");
-  return true;
+// How many positions a strided window of a pool has along a dim that varies; it gets room for no fewer.
+// Nothing where these are as many as it has then.
+std::optional<IntExpr> varying_positions(WindowDim& dim, const IntExpr& extent, Positions counted) {
+  int64_t size = dim.dilated_size(), least = std::max<int64_t>(extent.lower_bound(), 0);
+  int64_t pads = dim.pad_low + dim.pad_high;
+  bool fits = least + pads >= size;
+  if (counted == Positions::Floor && (fits || (least == 0 && 1 + pads >= size))) return std::nullopt;
+  if (counted == Positions::Ceil && fits && dim.pad_high + dim.stride <= size) {
+    dim.pad_high += dim.stride - 1; // and the last window still begins before the end
+    return std::nullopt;
+  }
+  IntExpr room = extent + (pads - size);
+  IntExpr whole = floor_div(room, dim.stride), partial = ceil_div(room, dim.stride);
+  IntExpr wanted = counted == Positions::Ceil ? min(partial + 1, ceil_div(extent + dim.pad_low, dim.stride))
+                                              : max(whole, min(partial, 0)) + 1;
+  if (least == 0) wanted = min(wanted, extent * size); // none over nothing
+  dim.pad_high = std::max(dim.pad_high + dim.stride - 1, size - dim.pad_low - least);
+  IntExpr there = floor_div(extent + (dim.pad_low + dim.pad_high - size), dim.stride) + 1;
+  return min(max(wanted, 0), there);
+}
+
+// Whether formulas of the extent, whose bounds are known, say what a pool's window does along it.
+bool has_formulas(const WindowDim& dim, const Dim& extent, Positions counted) {
+  if (extent.is_static() || counted == Positions::Whole) return false;
+  if (extent.extent.upper_bound() == INT64_MAX) // asked again when its bounds are known
+    return counted == Positions::Floor;
+  return counted == Positions::Floor || dim.pad_high <= dim.dilated_size();
 }
 
 } // namespace
@@ -84,8 +98,45 @@ std::optional<WindowAttributes> read_window(NodeContext& node, int rank, const I
   return window;
 }
 
+std::optional<SpatialPads> resolve_auto_pad(NodeContext& node, Value x, std::string_view what,
+                                            WindowAttributes& attributes) {
+  SpatialPads around(attributes.kernel.size(), {0, 0});
+  bool upper = attributes.auto_pad == AutoPad::SameUpper;
+  if (!upper && attributes.auto_pad != AutoPad::SameLower) return around;
+  for (size_t i = 0; i < around.size(); ++i) {
+    const IntExpr extent = x.type().dims[i + 2].extent;
+    int64_t stride = attributes.strides[i], size = (attributes.kernel[i] - 1) * attributes.dilations[i] + 1;
+    IntExpr all = max((ceil_div(extent, stride) - 1) * stride + size - extent, 0);
+    IntExpr half = floor_div(all, 2), low = upper ? half : all - half;
+    if (all.is_constant()) {
+      attributes.pads_low[i] = low.value();
+      attributes.pads_high[i] = (all - low).value();
+    } else if (extent.upper_bound() == INT64_MAX) {
+      return (void)node.static_dim(x, static_cast<int>(i) + 2, what), std::nullopt;
+    } else {
+      around[i] = {low, all - low};
+    }
+  }
+  attributes.auto_pad = AutoPad::NotSet;
+  return around;
+}
+
+Value pad_spatial(NodeContext& node, Value x, const SpatialPads& around, Value value) {
+  for (size_t i = 0; i < around.size() && x; ++i) {
+    const auto& [low, high] = around[i];
+    if (low == IntExpr(0) && high == IntExpr(0)) continue;
+    std::vector<Dim> before = x.type().dims, behind = before;
+    before[i + 2] = Dim(low);
+    behind[i + 2] = Dim(high);
+    x = node.concatenate(
+        {node.broadcast_in_dim(value, before, {}), x, node.broadcast_in_dim(value, behind, {})},
+        static_cast<int>(i) + 2);
+  }
+  return x;
+}
+
 std::optional<Window> spatial_window(NodeContext& node, Value x, std::string_view what,
-                                     const WindowAttributes& attributes, Positions counted) {
+                                     const WindowAttributes& attributes, Positions counted, Kept* kept) {
   Window window;
   for (size_t i = 0; i < attributes.kernel.size(); ++i) {
     WindowDim dim;
@@ -94,37 +145,28 @@ std::optional<Window> spatial_window(NodeContext& node, Value x, std::string_vie
     dim.dilation = attributes.dilations[i];
     dim.pad_low = attributes.pads_low[i];
     dim.pad_high = attributes.pads_high[i];
-    bool same = attributes.auto_pad == AutoPad::SameUpper || attributes.auto_pad == AutoPad::SameLower;
     int axis = static_cast<int>(i) + 2;
     const Dim& extent = x.type().dims[static_cast<size_t>(axis)];
     auto room_for = [&](int64_t in) { return in + dim.pad_low + dim.pad_high - dim.dilated_size(); };
     bool exceeds = extent.is_static() && extent.value() > 0 && room_for(extent.value()) < 0;
-    if (!same && may_exceed(node, extent, counted, dim.stride, room_for)) return std::nullopt;
-    if (same) {
-      IntExpr positions = ceil_div(extent.extent, dim.stride);
-      IntExpr all = max((positions - 1) * dim.stride + dim.dilated_size() - extent.extent, 0);
-      if (!all.is_constant() && !node.static_dim(x, axis, what)) return std::nullopt;
-      int64_t total = all.value();
-      dim.pad_low = attributes.auto_pad == AutoPad::SameUpper ? total / 2 : total - total / 2;
-      dim.pad_high = total - dim.pad_low;
-    } else if (dim.stride != 1 && counted == Positions::Ceil && !extent.is_static() &&
-               extent.extent.lower_bound() + dim.pad_low + dim.pad_high >= dim.dilated_size() &&
-               dim.pad_high + dim.stride <= dim.dilated_size()) {
-      dim.pad_high += dim.stride - 1; // and the last window still begins before the end
+    std::optional<IntExpr> positions;
+    if (dim.stride != 1 && kept && has_formulas(dim, extent, counted)) {
+      if (extent.extent.upper_bound() < INT64_MAX) positions = varying_positions(dim, extent.extent, counted);
     } else if (dim.stride != 1 && (counted == Positions::Ceil || (counted == Positions::Floor && exceeds))) {
       auto in = node.static_dim(x, axis, what);
       if (!in) return std::nullopt;
       int64_t room = room_for(*in);
       int64_t rounding = counted == Positions::Ceil && room > 0 ? dim.stride - 1 : 0;
-      int64_t positions = room <= -dim.stride ? 0 : (room + rounding) / dim.stride + 1;
-      if (positions > 0 && (positions - 1) * dim.stride >= *in + dim.pad_low) --positions;
-      if (positions > 0) {
-        int64_t reached = (positions - 1) * dim.stride + dim.dilated_size() - *in - dim.pad_low;
+      int64_t places = room <= -dim.stride ? 0 : (room + rounding) / dim.stride + 1;
+      if (places > 0 && (places - 1) * dim.stride >= *in + dim.pad_low) --places;
+      if (places > 0) {
+        int64_t reached = (places - 1) * dim.stride + dim.dilated_size() - *in - dim.pad_low;
         dim.pad_high = std::max(dim.pad_high, reached);
         // A dropped last window must not come back through the padding that was asked for.
-        while (dim.output_size(*in) > positions) --dim.pad_high;
+        while (dim.output_size(*in) > places) --dim.pad_high;
       }
     }
+    if (kept) kept->push_back(std::move(positions));
     int64_t least = counted == Positions::Whole ? 0 : 1 - 2 * dim.stride; // less makes the count negative
     if (extent.is_static() &&
         !node.check(extent.value() == 0 || room_for(extent.value()) >= least,

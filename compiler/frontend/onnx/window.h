@@ -24,10 +24,22 @@ std::optional<WindowAttributes> read_window(NodeContext& node, int rank, const I
 // padding grows so that a last, partial window fits, unless it would begin in the padding.
 enum class Positions { Whole, Floor, Ceil };
 
-// The window over spatial dims of x, which begin at dim 2. Needs static extents where they decide the
-// padding. `what` names x.
+// Elements before and behind each spatial dim, as expressions of dims.
+using SpatialPads = std::vector<std::pair<IntExpr, IntExpr>>;
+// What SAME_UPPER and SAME_LOWER ask for: as pads in `attributes`, which say NOTSET then; or, where these
+// would follow from a dim that varies, as elements that the caller puts around x. Nothing after a failure;
+// `what` names x.
+std::optional<SpatialPads> resolve_auto_pad(NodeContext& node, Value x, std::string_view what,
+                                            WindowAttributes& attributes);
+Value pad_spatial(NodeContext& node, Value x, const SpatialPads& around, Value value);
+
+// How many of a window's positions count, by spatial dim; nothing: all.
+using Kept = std::vector<std::optional<IntExpr>>;
+// The window over spatial dims of x, which begin at dim 2, by resolved attributes. Needs static extents where
+// they decide the padding and `kept` is null. `what` names x.
 std::optional<Window> spatial_window(NodeContext& node, Value x, std::string_view what,
-                                     const WindowAttributes& attributes, Positions counted);
+                                     const WindowAttributes& attributes, Positions counted,
+                                     Kept* kept = nullptr);
 
 // The window with one-element dims in front for batch and channel.
 Window with_batch_and_channel(const Window& spatial);
