@@ -178,3 +178,53 @@ TEST_CASE("frames of signals whose number and length vary") {
   const std::vector<double> want{10, 0, -2, 2, -2, 0, 18, 0, -2, 2, -2, 0};
   for (size_t i = 0; i < want.size(); ++i) CHECK(numbers(y)[i] == Approx(want[i]).margin(1e-5));
 }
+
+TEST_CASE("transforms along a dim that varies are those of its lengths") {
+  auto model_of = [](const std::string& op, const WireDim& extent, int64_t parts, bool inverse,
+                     bool onesided) {
+    bool is_dft = op == "DFT";
+    std::vector<WireDim> dims{2, extent};
+    if (is_dft || inverse) dims.emplace_back(parts);
+    Model model;
+    model.opsets = {is_dft ? std::pair<std::string, int64_t>{"", 17}
+                           : std::pair<std::string, int64_t>{"com.microsoft", 1}};
+    model.graph.inputs = {value("x", F32, dims)};
+    model.graph.outputs = {value("y", F32, {})};
+    std::vector<Message> attributes{attribute("onesided", onesided)};
+    attributes.push_back(is_dft ? attribute("inverse", inverse) : attribute("signal_ndim", 1));
+    model.graph.nodes = {node(op, {"x"}, {"y"}, attributes, is_dft ? "" : "com.microsoft")};
+    return model;
+  };
+  struct Form {
+    const char* op;
+    int64_t parts;
+    bool inverse, onesided;
+  };
+  for (const Form& form : {Form{"DFT", 1, false, false},
+                           {"DFT", 2, false, false},
+                           {"DFT", 2, true, false},
+                           {"DFT", 1, false, true},
+                           {"DFT", 2, true, true},
+                           {"Rfft", 1, false, true},
+                           {"Irfft", 2, true, true}}) {
+    onnx::ImportOptions options;
+    options.ranges = {{"n", {2, 130, 1, {}}}};
+    Imported varying = import_model(model_of(form.op, "n", form.parts, form.inverse, form.onesided), options);
+    INFO(varying.messages);
+    REQUIRE(varying.model);
+    for (int64_t n : {2, 3, 4, 5, 64, 97, 130}) {
+      INFO(form.op << " of " << n);
+      Signal signal = signal_of(2 * n, form.parts == 1);
+      std::vector<double> values = numbers(stored(signal, form.parts));
+      bool has_parts = std::string(form.op) != "Rfft";
+      LiteralRef x =
+          f32(has_parts ? std::vector<int64_t>{2, n, form.parts} : std::vector<int64_t>{2, n}, values);
+      LiteralRef found = run(varying, {x})[0];
+      LiteralRef wanted =
+          run(import_model(model_of(form.op, n, form.parts, form.inverse, form.onesided)), {x})[0];
+      REQUIRE(found->dims() == wanted->dims());
+      for (int64_t k = 0; k < wanted->num_elements(); ++k)
+        CHECK(std::abs(found->get_double(k) - wanted->get_double(k)) < 1e-4);
+    }
+  }
+}

@@ -297,7 +297,10 @@ Value fourier_along(NodeContext& node, Value x, int axis, const Transform& t) {
   others.erase(others.begin() + axis);
   if (is_split(t, batch_of(others))) return split_along(node, x, axis, t);
   // As the matrix [inputs, parts, outputs, parts].
-  Value matrix = node.transpose(transform_matrix(node, x.dtype(), t), {1, 0, 3, 2});
+  return dot_along(node, x, axis, node.transpose(transform_matrix(node, x.dtype(), t), {1, 0, 3, 2}));
+}
+
+Value dot_along(NodeContext& node, Value x, int axis, Value matrix) {
   Value y = dot(node, x, matrix, {}, {}, {axis, x.rank() - 1}, {0, 1});
   // The transformed axis comes out last but one.
   Ints permutation;

@@ -24,6 +24,18 @@ Value fourier(NodeContext& node, Value x, const Transform& transform);
 // out_parts].
 Value fourier_along(NodeContext& node, Value x, int axis, const Transform& t);
 
+// A transform whose extents are numbers or made of dims.
+struct VaryingTransform {
+  IntExpr length = 0, inputs = 0, outputs = 0;
+  int64_t in_parts = 1, out_parts = 2;
+  bool inverse = false, mirrored = false;
+};
+
+// The same where they vary: by a dot with a matrix that the run computes.
+Value varying_fourier_along(NodeContext& node, Value x, int axis, const VaryingTransform& t);
+// Along an axis of [.., n, .., parts] by a matrix [n, parts, outputs, out_parts].
+Value dot_along(NodeContext& node, Value x, int axis, Value matrix);
+
 // How many there are of such dims, those that vary counted as one.
 double batch_of(const std::vector<Dim>& dims);
 // Whether fourier() takes more than one dot for a batch of so many.

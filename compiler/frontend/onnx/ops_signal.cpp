@@ -1,5 +1,6 @@
 // Importers of signal operators: windows, discrete Fourier transforms, mel weights.
 #include "compiler/frontend/onnx/fourier.h"
+#include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/matrix_product.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
@@ -76,34 +77,54 @@ std::optional<int> transform_axis(NodeContext& node) {
   return axis;
 }
 
+// Along an axis of x: of numbers by whichever way costs least.
+Value transformed(NodeContext& node, Value x, int axis, const VaryingTransform& v) {
+  if (!x) return {};
+  const IntExpr extent = x.type().dims[static_cast<size_t>(axis)].extent;
+  if (!v.length.is_constant() || !v.inputs.is_constant() || !extent.is_constant()) {
+    if (extent.upper_bound() == INT64_MAX) return (void)node.static_dim(x, axis, "the signal"), Value{};
+    return varying_fourier_along(node, x, axis, v);
+  }
+  Transform t{v.length.value(), v.inputs.value(), v.outputs.value(), v.in_parts,
+              v.out_parts,      v.inverse,        v.mirrored};
+  if (!check_size(node, t)) return {};
+  return fourier_along(node, v.inputs == extent ? x : node.slice_dim(x, axis, 0, t.inputs), axis, t);
+}
+
+// The length of input 1, or what there is: half a spectrum stands for two less than twice as many.
+std::optional<IntExpr> transform_length(NodeContext& node, const IntExpr& extent, bool mirrored) {
+  if (!node.has_input(1)) return mirrored ? (extent - 1) * 2 : extent;
+  if (auto known = node.known_ints(node.input(1)); known && known->size() == 1 && is_safe_dim((*known)[0]))
+    return (*known)[0];
+  auto length = constant_scalar(node, 1);
+  return length ? std::optional(IntExpr(*length)) : std::nullopt;
+}
+
 void import_dft(NodeContext& node) {
   Value x = node.input(0);
   if (!node.check_rank_at_least(0, 2)) return;
   auto axis = transform_axis(node);
   if (!axis) return;
-  auto parts = node.static_dim(0, x.rank() - 1), extent = node.static_dim(0, *axis);
-  if (!parts || !extent ||
-      !node.check(*parts == 1 || *parts == 2,
-                  "the last extent is " + std::to_string(*parts) + ", wants 1 or 2"))
+  auto parts = node.static_dim(0, x.rank() - 1);
+  if (!parts || !node.check(*parts == 1 || *parts == 2,
+                            "the last extent is " + std::to_string(*parts) + ", wants 1 or 2"))
     return;
+  const IntExpr extent = x.type().dims[static_cast<size_t>(*axis)].extent;
   bool onesided = node.flag_attribute("onesided", false);
-  Transform t;
+  VaryingTransform t;
   t.inverse = node.flag_attribute("inverse", false);
   t.mirrored = t.inverse && onesided;
-  t.length = t.mirrored ? 2 * (*extent - 1) : *extent;
-  if (node.has_input(1)) {
-    auto length = constant_scalar(node, 1);
-    if (!length) return;
-    t.length = *length;
-  }
-  if (!node.check(!onesided || t.inverse || *parts == 1, "a one-sided transform wants a real input")) return;
+  auto length = transform_length(node, extent, t.mirrored);
+  if (!length ||
+      !node.check(!onesided || t.inverse || *parts == 1, "a one-sided transform wants a real input"))
+    return;
+  t.length = *length;
   t.in_parts = *parts;
   t.out_parts = t.mirrored ? 1 : 2;
-  t.inputs = std::min(*extent, t.mirrored ? t.length / 2 + 1 : t.length);
-  t.outputs = onesided && !t.inverse ? t.length / 2 + 1 : t.length;
-  if (node.failed() || !check_size(node, t)) return;
-  Value signal = t.inputs == *extent ? x : node.slice_dim(x, *axis, 0, t.inputs);
-  node.set_output(0, fourier_along(node, signal, *axis, t));
+  IntExpr half = floor_div(t.length, 2) + 1;
+  t.inputs = min(extent, t.mirrored ? half : t.length);
+  t.outputs = onesided && !t.inverse ? half : t.length;
+  node.set_output(0, transformed(node, x, *axis, t));
 }
 
 // Transforms of real numbers along the last dims, and back: com.microsoft.Rfft and Irfft.
@@ -126,18 +147,16 @@ void import_real_fourier(NodeContext& node, bool inverse) {
     // Halves of the spectrum lie along the last dim, which comes first, and goes last.
     int axis = inverse ? rank - static_cast<int>(count) + i : rank - 1 - i;
     bool is_half = axis == rank - 1;
-    auto extent = node.static_dim(x, axis, "the signal");
-    if (!extent) return;
-    Transform t;
+    const IntExpr extent = x.type().dims[static_cast<size_t>(axis)].extent;
+    VaryingTransform t;
     t.inverse = inverse;
     t.mirrored = inverse && is_half;
-    t.length = t.mirrored ? 2 * (*extent - 1) : *extent;
-    t.inputs = *extent;
-    t.outputs = is_half && !inverse ? t.length / 2 + 1 : t.length;
+    t.length = t.mirrored ? (extent - 1) * 2 : extent;
+    t.inputs = extent;
+    t.outputs = is_half && !inverse ? floor_div(t.length, 2) + 1 : t.length;
     t.in_parts = is_half && !inverse ? 1 : 2;
     t.out_parts = t.mirrored ? 1 : 2;
-    if (!check_size(node, t)) return;
-    x = fourier_along(node, x, axis, t);
+    x = transformed(node, x, axis, t);
   }
   node.set_output(0, inverse && x ? node.squeeze(x, rank) : x);
 }
