@@ -7,8 +7,8 @@
 //   %u = convert (shift_right %z, 40) * 2^-24                             (f64)
 //   %r = reshape (convert (%low + %u * (%high - %low)))
 //
-// - Requires: static shapes where anything changes.
-// - Establishes: no rng_uniform of a static shape is left.
+// - Requires: shapes that types say where anything changes.
+// - Establishes: no rng_uniform without an operand for its shape is left.
 // - Breaks: nothing. The numbers are those of the evaluator, bit for bit.
 #include "compiler/passes/passes.h"
 #include "compiler/passes/rewrite.h"
@@ -39,13 +39,31 @@ Value scramble(GraphBuilder& b, Value x) {
   return mixed(x, 31);
 }
 
+// The row-major number of each element: along one line where the shape is static.
+Value positions(GraphBuilder& b, const Type& type) {
+  auto along = [&](const std::vector<Dim>& dims, size_t dim) {
+    return b
+        .make_typed(Opcode::Iota, {}, {Type::tensor(DType::U64, dims)}, {{"dim", static_cast<int64_t>(dim)}})
+        ->result();
+  };
+  if (type.is_static()) return along({Dim(type.num_elements())}, 0);
+  Value position = along(type.dims, 0);
+  for (size_t i = 1; i < type.dims.size(); ++i) {
+    Instruction* size = b.make_typed(Opcode::DimSize, {position}, {Type::tensor(DType::I64, {})},
+                                     {{"dim", static_cast<int64_t>(i)}});
+    Value extent = b.convert(size->result(), DType::U64);
+    position = b.binary(Opcode::Multiply, position, extent);
+    position = b.binary(Opcode::Add, position, along(type.dims, i));
+  }
+  return position;
+}
+
 Value expand(Instruction& random, const PassOptions&) {
-  if (!random.is(Opcode::RngUniform) || !random.type().is_static()) return {};
   const Type& type = random.type();
+  if (!random.is(Opcode::RngUniform) || (!type.is_static() && random.num_operands() > 2)) return {};
   GraphBuilder b(*random.parent(), &random);
   uint64_t base = scramble(static_cast<uint64_t>(random.attributes().integer("seed", 0)));
-  Type line = Type::tensor(DType::U64, {Dim(type.num_elements())});
-  Value x = b.make_typed(Opcode::Iota, {}, {line}, {{"dim", int64_t{0}}})->result();
+  Value x = positions(b, type);
   x = b.binary(Opcode::Multiply, x, word(b, kGolden));
   x = scramble(b, b.binary(Opcode::Add, x, word(b, base + kGolden)));
   int bits = type.dtype == DType::F64 ? 53 : 24;
@@ -56,7 +74,7 @@ Value expand(Instruction& random, const PassOptions&) {
   Value low = b.convert(random.operand(0), DType::F64), high = b.convert(random.operand(1), DType::F64);
   x = b.binary(Opcode::Multiply, x, b.binary(Opcode::Subtract, high, low));
   x = b.convert(b.binary(Opcode::Add, low, x), type.dtype);
-  return b.reshape(x, type.dims);
+  return type.is_static() ? b.reshape(x, type.dims) : x;
 }
 
 } // namespace
