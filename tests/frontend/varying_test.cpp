@@ -114,6 +114,14 @@ TEST_CASE("pads made of dims crop where they are below zero") {
   }
 }
 
+TEST_CASE("conditions beyond what there is choose nothing") {
+  Model model = model_of({node("Compress", {"x", "m"}, {"y"}, {attribute("axis", 0)})}, {}, {"y"});
+  model.graph.inputs.push_back(value("m", Bool, {3}));
+  Imported imported = import_varying(model);
+  CHECK(numbers(run(imported, {first(2), truths({0, 1, 1})})[0]) == Numbers{2});
+  CHECK(numbers(run(imported, {first(4), truths({0, 1, 1})})[0]) == Numbers{2, 3});
+}
+
 TEST_CASE("pads that a run computes pad or crop") {
   Model model = model_of({node("Pad", {"x", "p", "value"}, {"y"}),
                           node("Pad", {"x", "p"}, {"z"}, {attribute_text("mode", "reflect")})},

@@ -199,6 +199,10 @@ void import_compress(NodeContext& node) {
   if (!node.check(!extent.is_static() || !length.is_static() || length.value() <= extent.value(),
                   node.input_label(1) + " is longer than the axis"))
     return;
+  if ((extent.extent - length.extent).lower_bound() < 0) { // conditions beyond the axis choose nothing
+    Value place = node.iota(DType::I64, {length}, 0);
+    condition = both(node, condition, node.compare("lt", place, node.dim_size(x, axis)));
+  }
   node.set_output(0, compress(node, x, axis, condition));
 }
 
