@@ -122,6 +122,34 @@ TEST_CASE("conditions beyond what there is choose nothing") {
   CHECK(numbers(run(imported, {first(4), truths({0, 1, 1})})[0]) == Numbers{2, 3});
 }
 
+TEST_CASE("numbers crop a dim that varies down to padding") {
+  Model model = model_of({node("Pad", {"x", "p"}, {"y"}), node("Pad", {"x", "q"}, {"z"})},
+                         {ints("p", {2, -2}), ints("q", {-3, 1})}, {"y", "z"});
+  Imported imported = import_varying(model);
+  CHECK(ends(imported, {first(1)})); // two fewer than none are left in z
+  auto padded = run(imported, {first(2)});
+  CHECK(numbers(padded[0]) == Numbers{0, 0});
+  CHECK(numbers(padded[1]).empty());
+  padded = run(imported, {first(5)});
+  CHECK(numbers(padded[0]) == Numbers{0, 0, 1, 2, 3});
+  CHECK(numbers(padded[1]) == Numbers{4, 5, 0});
+}
+
+TEST_CASE("what is cropped or padded around the centre may vary") {
+  Model model =
+      model_of({node("CenterCropPad", {"x", "four"}, {"y"}), node("CenterCropPad", {"w", "shape"}, {"z"})},
+               {ints("four", {4}), floats("w", {3}, {7, 8, 9})}, {"y", "z"});
+  model.opsets = {{"", 18}};
+  Imported imported = import_varying(model);
+  for (int64_t n = 1; n <= 9; ++n) {
+    Model fixed = model;
+    fixed.graph.inputs = {value("x", F32, {n})};
+    INFO(n);
+    auto found = run(imported, {first(n)}), wanted = run(import_model(fixed), {first(n)});
+    for (size_t i = 0; i < 2; ++i) CHECK(numbers(found[i]) == numbers(wanted[i]));
+  }
+}
+
 TEST_CASE("pads that a run computes pad or crop") {
   Model model = model_of({node("Pad", {"x", "p", "value"}, {"y"}),
                           node("Pad", {"x", "p"}, {"z"}, {attribute_text("mode", "reflect")})},

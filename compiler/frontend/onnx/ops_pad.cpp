@@ -48,7 +48,8 @@ bool check_pads(NodeContext& node, size_t found, size_t axes) {
 // How many elements one dim gets before it and behind it, i64 scalars; it loses some where they are below 0.
 struct Amounts {
   Value low, high;
-  int64_t most; // of elements there are then
+  int64_t most = 0;          // of elements there are then
+  std::optional<Dim> extent; // what they are, where that is known
 };
 
 bool never_crops(NodeContext& node, const Amounts& by) {
@@ -69,9 +70,8 @@ Value pad_by_constants(NodeContext& node, Value x, int dim, const Amounts& by, V
   return node.concatenate({around(by.low), x, around(by.high)}, dim);
 }
 
-// The extent `total`, of which a run with fewer than none ends, where places are made from `excess`: 0.
+// The extent `total`, of which a run with fewer than none ends, where places depend on `excess`, which is 0.
 std::optional<Dim> padded_extent(NodeContext& node, int dim, Value total, int64_t most, Value& excess) {
-  excess = node.scalar_int(DType::I64, 0);
   auto known = node.known_ints(total);
   if (known && (!node.check((*known)[0].upper_bound() >= 0,
                             "crops dim " + std::to_string(dim) + " below no elements") ||
@@ -103,9 +103,9 @@ Value pad_varying(NodeContext& node, Value x, const std::string& mode, int dim, 
                   Value value) {
   bool constant = mode == "constant", grows = never_crops(node, by);
   if (constant && grows) return pad_by_constants(node, x, dim, by, value);
-  Value zero = node.scalar_int(DType::I64, 0), one = node.scalar_int(DType::I64, 1), excess;
+  Value zero = node.scalar_int(DType::I64, 0), one = node.scalar_int(DType::I64, 1), excess = zero;
   Value size = node.dim_size(x, dim), total = add(node, add(node, by.low, size), by.high);
-  auto extent = padded_extent(node, dim, total, by.most, excess);
+  auto extent = by.extent ? by.extent : padded_extent(node, dim, total, by.most, excess);
   if (!extent) return {};
   Value lost = subtract(node, larger(node, by.low, zero), by.low);
   Value left = subtract(node, add(node, size, smaller(node, by.high, zero)), lost);
@@ -148,7 +148,7 @@ void pad_by_values(NodeContext& node, const std::vector<int>& axes, Value value)
     constexpr int64_t limit = int64_t{1} << 40;
     int64_t most = std::max<int64_t>(0, std::min(extent, limit) + std::clamp(*most_low, -limit, limit) +
                                             std::clamp(*most_high, -limit, limit));
-    x = pad_varying(node, x, mode, axes[i], {low, high, most}, value);
+    x = pad_varying(node, x, mode, axes[i], {low, high, most, {}}, value);
   }
   node.set_output(0, x);
 }
@@ -161,7 +161,7 @@ Value pad_by_position(NodeContext& node, Value x, const std::string& mode, const
     if (before == 0 && after == 0) continue;
     const Dim& dim = x.type().dims[at(i)];
     if (!dim.is_static()) {
-      Amounts by{node.scalar_int(DType::I64, before), node.scalar_int(DType::I64, after), 0};
+      Amounts by{node.scalar_int(DType::I64, before), node.scalar_int(DType::I64, after), 0, {}};
       x = pad_varying(node, x, mode, i, by, {});
       if (!x) return {};
       continue;
@@ -187,32 +187,48 @@ bool is_cropped_whole(const Type& type, const Ints& crop_low, const Ints& crop_h
   return false;
 }
 
+Value padding_alone(NodeContext& node, Value x, Value value, std::initializer_list<const Ints*> changes) {
+  std::vector<Dim> dims = x.type().dims;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    for (const Ints* change : changes) dims[i] = Dim(dims[i].extent + (*change)[i]);
+    if (dims[i].extent.lower_bound() < 0)
+      return node.fail("crops dim " + std::to_string(i) + " below no elements"), Value{};
+  }
+  return node.broadcast_in_dim(value, ImportState::with_counts(dims), {});
+}
+
+// Whether a dim that varies, within known bounds, may have fewer.
+bool may_crop_whole(const Dim& dim, int64_t low, int64_t high) {
+  int64_t crops = std::min<int64_t>(low, 0) + std::min<int64_t>(high, 0);
+  return !dim.is_static() && dim.extent.upper_bound() < INT64_MAX && crops < 0 &&
+         dim.extent.lower_bound() < -crops;
+}
+
 void pad_by(NodeContext& node, Ints pads, const std::vector<int>& axes, Value value) {
   Value x = node.input(0);
   std::string mode = read_mode(node);
   size_t n = axes.size();
   if (!check_pads(node, pads.size(), n)) return;
+  Value zero = value ? value : node.scalar(x.dtype(), 0);
   Ints low(at(x.rank()), 0), high(low), crop_low(low), crop_high(low);
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < n && x; ++i) {
     constexpr int64_t limit = int64_t{1} << 31;
     for (int64_t each : {pads[i], pads[i + n]})
       if (each < -limit || each > limit) return node.fail("pad is out of range");
     auto d = at(axes[i]);
+    if (may_crop_whole(x.type().dims[d], pads[i], pads[i + n])) {
+      Amounts by{node.scalar_int(DType::I64, pads[i]), node.scalar_int(DType::I64, pads[i + n]), 0, {}};
+      x = pad_varying(node, x, mode, axes[i], by, zero);
+      continue;
+    }
     low[d] = std::max<int64_t>(pads[i], 0);
     high[d] = std::max<int64_t>(pads[i + n], 0);
     crop_low[d] = std::min<int64_t>(pads[i], 0);
     crop_high[d] = std::min<int64_t>(pads[i + n], 0);
   }
-  Value zero = value ? value : node.scalar(x.dtype(), 0);
-  if (mode == "constant" && is_cropped_whole(x.type(), crop_low, crop_high)) {
-    std::vector<Dim> dims = x.type().dims;
-    for (size_t i = 0; i < dims.size(); ++i) {
-      dims[i] = Dim(dims[i].extent + (low[i] + high[i] + crop_low[i] + crop_high[i]));
-      if (dims[i].extent.lower_bound() < 0)
-        return node.fail("crops dim " + std::to_string(i) + " below no elements");
-    }
-    return node.set_output(0, node.broadcast_in_dim(zero, ImportState::with_counts(dims), {}));
-  }
+  if (!x) return;
+  if (mode == "constant" && is_cropped_whole(x.type(), crop_low, crop_high))
+    return node.set_output(0, padding_alone(node, x, zero, {&low, &high, &crop_low, &crop_high}));
   bool crops = std::any_of(crop_low.begin(), crop_low.end(), [](int64_t p) { return p < 0; }) ||
                std::any_of(crop_high.begin(), crop_high.end(), [](int64_t p) { return p < 0; });
   if (crops) x = node.pad(x, zero, crop_low, crop_high);
@@ -259,28 +275,52 @@ void import_pad(NodeContext& node) {
     pad_by_values(node, axes, value);
 }
 
+// The extents that input 1 asks for, numbers or made of dims; nothing after a failure.
+std::optional<std::vector<IntExpr>> center_extents(NodeContext& node) {
+  auto known = node.known_ints(node.input(1));
+  if (!known) return (void)node.required_constant_ints(1), std::nullopt;
+  for (const IntExpr& extent : *known)
+    if (!node.check(extent.lower_bound() >= 0 && extent.upper_bound() <= int64_t{1} << 31 &&
+                        is_safe_dim(extent),
+                    "extent " + extent.to_string() + " is out of range"))
+      return std::nullopt;
+  return known;
+}
+
+// What is too much of an extent that varies is lost at both ends, and what it lacks is put there.
+Value center_varying(NodeContext& node, Value x, int dim, const IntExpr& target) {
+  const Dim extent = ImportState::with_counts({Dim(target)})[0];
+  if (extent == x.type().dims[at(dim)]) return x;
+  Value wanted = node.dim_size(node.iota(DType::I64, {extent}, 0), 0);
+  Value difference = subtract(node, wanted, node.dim_size(x, dim));
+  Value low = divide(node, difference, node.scalar_int(DType::I64, 2)),
+        high = subtract(node, difference, low);
+  return pad_varying(node, x, "constant", dim, {low, high, 0, extent}, node.scalar(x.dtype(), 0));
+}
+
 void import_center_crop_pad(NodeContext& node) {
   Value x = node.input(0);
-  auto wanted = node.required_constant_ints(1);
-  auto dims = node.static_dims(0);
-  if (!wanted || !dims) return;
+  auto wanted = center_extents(node);
+  if (!wanted) return;
   auto axes = node.axes(node.ints_attribute("axes", first_axes(at(x.rank()))), x.rank());
   if (!axes) return;
   if (!node.check(axes->size() == wanted->size(), "has " + std::to_string(wanted->size()) + " extents for " +
                                                       std::to_string(axes->size()) + " axes"))
     return;
   Ints low(at(x.rank()), 0), high(low);
-  for (size_t i = 0; i < axes->size(); ++i) {
+  for (size_t i = 0; i < axes->size() && x; ++i) {
     auto d = at((*axes)[i]);
-    int64_t extent = (*dims)[d], target = (*wanted)[i];
-    if (!node.check(target >= 0 && target <= int64_t{1} << 31,
-                    "extent " + std::to_string(target) + " is out of range"))
-      return;
-    int64_t difference = target - extent;
-    low[d] = difference >= 0 ? difference / 2 : -(-difference / 2);
+    const Dim& extent = x.type().dims[d];
+    const IntExpr& target = (*wanted)[i];
+    if (!extent.is_static() || !target.is_constant()) {
+      x = center_varying(node, x, (*axes)[i], target);
+      continue;
+    }
+    int64_t difference = target.value() - extent.value();
+    low[d] = difference / 2; // towards zero
     high[d] = difference - low[d];
   }
-  node.set_output(0, node.pad(x, node.scalar(x.dtype(), 0), low, high));
+  if (x) node.set_output(0, node.pad(x, node.scalar(x.dtype(), 0), low, high));
 }
 
 constexpr OperatorRow kRows[] = {
