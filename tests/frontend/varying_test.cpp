@@ -150,6 +150,18 @@ TEST_CASE("what is cropped or padded around the centre may vary") {
   }
 }
 
+TEST_CASE("blocks of an image that varies divide it, or the run ends") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {1, 1, "n", 2})};
+  model.graph.outputs = {value("y", F32, {1, 4, "m", 1})};
+  model.graph.nodes = {node("SpaceToDepth", {"x"}, {"y"}, {attribute("blocksize", 2)})};
+  Imported imported = import_varying(model);
+  LiteralRef y = run(imported, {f32({1, 1, 4, 2}, {1, 2, 3, 4, 5, 6, 7, 8})})[0];
+  CHECK(y->dims() == std::vector<int64_t>{1, 4, 2, 1});
+  CHECK(numbers(y) == Numbers{1, 5, 2, 6, 3, 7, 4, 8});
+  CHECK(ends(imported, {f32({1, 1, 3, 2}, {1, 2, 3, 4, 5, 6})}));
+}
+
 TEST_CASE("pads that a run computes pad or crop") {
   Model model = model_of({node("Pad", {"x", "p", "value"}, {"y"}),
                           node("Pad", {"x", "p"}, {"z"}, {attribute_text("mode", "reflect")})},

@@ -250,18 +250,23 @@ void import_depth_to_space(NodeContext& node) {
 
 void import_space_to_depth(NodeContext& node) {
   if (!node.check_rank(0, 4)) return;
-  auto dims = node.static_dims(0);
+  auto channels = node.static_dim(0, 1);
   int64_t block = node.required_int("blocksize");
   bool crd = node.choice_attribute("mode", "DCR", {"DCR", "CRD"}) == "CRD";
-  if (!dims || node.failed()) return;
-  int64_t n = (*dims)[0], c = (*dims)[1], h = (*dims)[2], w = (*dims)[3];
-  if (!node.check(block > 0 && block < 65536 && h % block == 0 && w % block == 0,
-                  "blocksize " + std::to_string(block) + " does not divide " +
-                      node.input(0).type().to_string()))
+  if (!channels || node.failed()) return;
+  std::vector<Dim> dims = node.input(0).type().dims;
+  const Dim n = dims[0], c = dims[1], by(block);
+  bool fits = block > 0 && block < 65536;
+  for (size_t i = 2; i < 4; ++i) fits = fits && (!dims[i].is_static() || dims[i].value() % block == 0);
+  if (!node.check(fits, "blocksize " + std::to_string(block) + " does not divide " +
+                            node.input(0).type().to_string()))
     return;
-  Value x = node.reshape_to(node.input(0), {n, c, h / block, block, w / block, block});
+  const IntExpr h = floor_div(dims[2].extent, block), w = floor_div(dims[3].extent, block);
+  dims = ImportState::with_counts({n, c, Dim(h * block), Dim(w * block)});
+  Value x = with_extents(node, node.input(0), dims);
+  x = node.reshape(x, {n, c, Dim(h), by, Dim(w), by});
   x = node.transpose(x, crd ? Ints{0, 1, 3, 5, 2, 4} : Ints{0, 3, 5, 1, 2, 4});
-  node.set_output(0, node.reshape_to(x, {n, c * block * block, h / block, w / block}));
+  node.set_output(0, node.reshape(x, {n, Dim(*channels * block * block), Dim(h), Dim(w)}));
 }
 
 // --- ReverseSequence: position t of batch entry b reads length[b] - 1 - t while that is not negative.
