@@ -4,6 +4,7 @@
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace firn::onnx {
@@ -105,9 +106,11 @@ void import_dropout(NodeContext& node) {
 void import_multinomial(NodeContext& node) {
   int64_t count = node.int_attribute("sample_size", 1);
   DType dtype = node.dtype_attribute("dtype").value_or(DType::I32);
-  auto classes = node.check_rank(0, 2) ? node.static_dim(0, 1) : std::nullopt;
-  if (!classes || !node.check(*classes > 0, node.input_label(0) + " has no classes") ||
-      !node.check(count > 0 && count <= kAttributeLimit / *classes,
+  if (!node.check_rank(0, 2)) return;
+  const Dim classes = node.input(0).type().dims[1];
+  int64_t most = std::min(classes.extent.upper_bound(), kAttributeLimit);
+  if (!node.check(most > 0, node.input_label(0) + " has no classes") ||
+      !node.check(count > 0 && count <= kAttributeLimit / most,
                   "attribute sample_size is " + std::to_string(count) + ", out of range") ||
       !node.check(dtype == DType::I32 || dtype == DType::I64,
                   "gives " + std::string(dtype_name(dtype)) + ", wants i32 or i64"))
@@ -121,11 +124,12 @@ void import_multinomial(NodeContext& node) {
   Value draws = uniform(node, DType::F32, {batch, Dim(count)}, 0, 1, seed_of(node));
   if (!sums || !draws) return;
   // Below the last sum, as a draw is below 1: only classes before the one that is hit are counted.
-  Value points =
-      multiply(node, node.convert(draws, sums.dtype()), node.slice_dim(sums, 1, *classes - 1, *classes));
+  Value last = subtract(node, node.dim_size(x, 1), node.scalar_int(DType::I64, 1));
+  Value total = node.op(Opcode::Gather, {sums, node.reshape(last, {Dim(1)})}, {{"axis", int64_t{1}}});
+  Value points = multiply(node, node.convert(draws, sums.dtype()), total);
   Value passed = node.compare("le", node.unsqueeze(sums, 1), node.unsqueeze(points, 2));
   Value hit = node.reduce(Opcode::Add, node.convert(passed, DType::I32), {2}, false);
-  hit = smaller(node, hit, node.scalar_int(DType::I32, *classes - 1));
+  hit = smaller(node, hit, node.convert(last, DType::I32));
   node.set_output(0, node.convert(hit, dtype));
 }
 
