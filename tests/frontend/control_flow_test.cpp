@@ -169,6 +169,41 @@ TEST_CASE("the body of a loop has branches of different ranks") {
   });
 }
 
+TEST_CASE("a function gives a value of two ranks") {
+  Message axis = node("Constant", {}, {"axis"}, {attribute_ints("value_ints", {0})});
+  Message ranks = function("local", "Ranks", {"c", "x"}, {"z"}, {axis, if_of_ranks("c", "z", branch("Neg"))});
+  Message same = function("local", "Same", {"c", "x"}, {"v"},
+                          {node("Ranks", {"c", "x"}, {"z"}, {}, "local"), node("Identity", {"z"}, {"v"})}, {},
+                          {{"", 17}, {"local", 1}});
+  auto model_of = [&](const std::string& name) {
+    Model model = rank_model(kOneRank, {node(name, {"c", "x"}, {"z"}, {}, "local")});
+    model.opsets = {{"", 17}, {"local", 1}};
+    model.functions = {ranks, same};
+    return model;
+  };
+  auto wanted = [](bool c, bool) { return c ? std::vector<double>{11, 18} : std::vector<double>{9, 22}; };
+  for (const char* name : {"Ranks", "Same"}) check_ranks(model_of(name), wanted);
+  Model open = model_of("Same");
+  open.graph.nodes = {node("Same", {"c", "x"}, {"y"}, {}, "local")};
+  CHECK(contains(import_model(open).messages, "the branches give f32[1,2] and f32[2] as"));
+  // In the body of a loop, twice.
+  Graph body;
+  body.inputs = {value("i", I64, {}), value("go", Bool, {}), value("s", F32, {2})};
+  body.nodes = {node("Same", {"c", "x"}, {"z"}, {}, "local"),
+                node("Ranks", {"d", "x"}, {"u"}, {}, "local"),
+                node("Add", {"z", "u"}, {"v"}),
+                node("Add", {"v", "s"}, {"w"}),
+                node("Reshape", {"w", "pair"}, {"next"}),
+                node("Identity", {"go"}, {"on"})};
+  body.outputs = {value("on", Bool, {}), value("next", F32, {2})};
+  open.graph.nodes = {node("Loop", {"three", "", "k"}, {"y"}, {attribute_graph("body", body.encode())})};
+  open.graph.initializers.push_back(int_scalar("three", 3));
+  check_ranks(open, [](bool c, bool d) {
+    double once = (c ? 1 : -1) + (d ? 1 : -1);
+    return std::vector<double>{10 + 3 * once, 20 - 6 * once};
+  });
+}
+
 TEST_CASE("an output of two ranks is refused by name") {
   Model model = rank_model({node("Abs", {"z"}, {"y"})}, {if_of_ranks("c", "z", branch("Neg"))});
   CHECK(contains(import_model(model).messages,

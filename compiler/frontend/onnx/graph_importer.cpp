@@ -84,6 +84,8 @@ void GraphImporter::import_step(NodeWalk& walk, size_t step) {
   walk.at = step;
   if (made.ended)
     end_branch(walk, step);
+  else if (made.returned)
+    end_function(walk, step);
   else
     import_node(*made.nodes, made.index, *walk.scopes[made.scope]);
   walk.steps[step].done = !state_.disagreement;
@@ -99,6 +101,27 @@ void GraphImporter::end_branch(NodeWalk& walk, size_t step) {
     Value value = values && i < end.ended->output_size() ? (*values)[static_cast<size_t>(i)] : Value{};
     if (!node.output(i).empty()) (void)walk.scopes[end.scope]->define(node.output(i), {value, !value});
   }
+}
+
+// An output of a function whose nodes are imported; failed after a failure.
+NamedValue GraphImporter::returned(const wire::FunctionProto& function, int output, const Scope& scope,
+                                   const std::string& where) {
+  const NamedValue* found = scope.find(function.output(output));
+  bool failed = found ? found->failed : state_.out_of_budget;
+  if (!failed && (!found || !found->value))
+    state_.diagnostics.add(model_error(where + "function '" + function.name() +
+                                       "' has no value for its output '" + function.output(output) + "'"));
+  return found && found->value ? *found : NamedValue{{}, true};
+}
+
+void GraphImporter::end_function(NodeWalk& walk, size_t step) {
+  const ImportStep& end = walk.steps[step];
+  const wire::NodeProto& node = end.node();
+  std::string where = node_label(node, end.index) + ": ";
+  for (int i = 0; i < node.output_size(); ++i)
+    if (!node.output(i).empty())
+      (void)walk.scopes[end.scope]->define(node.output(i),
+                                           returned(*end.returned, i, *walk.scopes[end.inner], where));
 }
 
 void GraphImporter::import_node(const Nodes& nodes, int index, Scope& scope) {
@@ -203,6 +226,9 @@ void GraphImporter::inline_function(NodeContext& node, const wire::FunctionProto
   if (node.num_inputs() > function.input_size())
     return node.fail("has " + plural(node.num_inputs(), "input") + ", function '" + function.name() +
                      "' has " + std::to_string(function.input_size()));
+  if (node.num_outputs() > function.output_size())
+    return node.fail("has " + plural(node.num_outputs(), "output") + ", function '" + function.name() +
+                     "' has " + std::to_string(function.output_size()));
   Frame frame;
   frame.caller = &node.scope_->frame();
   frame.function = &function;
@@ -214,21 +240,20 @@ void GraphImporter::inline_function(NodeContext& node, const wire::FunctionProto
   for (const auto& attribute : function.attribute_proto()) frame.attributes[attribute.name()] = &attribute;
   for (const auto& attribute : node.node_->attribute())
     if (const auto* value = node.find_attribute(attribute.name())) frame.attributes[attribute.name()] = value;
-  Scope scope(nullptr, frame);
-  for (int i = 0; i < function.input_size(); ++i)
-    if (!scope.define(function.input(i), {node.input(i), false}))
-      return node.fail("function '" + function.name() + "' has two inputs '" + function.input(i) + "'");
+  Scope scope(nullptr, frame), again(nullptr, frame);
+  for (Scope* each : {&scope, &again})
+    for (int i = 0; i < function.input_size(); ++i)
+      if (!each->define(function.input(i), {node.input(i), false}))
+        return node.fail("function '" + function.name() + "' has two inputs '" + function.input(i) + "'");
   ++state_.depth;
   import_nodes(function.node(), scope, {function.output().begin(), function.output().end()},
-               /*is_branch=*/false);
+               /*is_branch=*/true);
   --state_.depth;
-  for (int i = 0; i < std::min(function.output_size(), node.num_outputs()); ++i) {
-    const NamedValue* found = scope.find(function.output(i));
-    if (!found && !state_.out_of_budget)
-      return node.fail("function '" + function.name() + "' has no value for its output '" +
-                       function.output(i) + "'");
-    if (!found || found->failed) node.failed_ = true;
-    if (found) node.set_output(i, found->value);
+  if (state_.disagreement) return import_rest_in_function(node, function, again);
+  for (int i = 0; i < node.num_outputs(); ++i) {
+    NamedValue output = returned(function, i, scope, node.label() + ": ");
+    node.failed_ |= output.failed;
+    node.set_output(i, output.value);
   }
 }
 

@@ -148,6 +148,9 @@ private:
   void add_initializer(const std::string& name, const Expected<LiteralRef>& literal, Scope& scope);
   void import_nodes(const Nodes& nodes, Scope& scope, const std::set<std::string>& outputs, bool is_branch);
   void end_branch(NodeWalk& walk, size_t step);
+  void end_function(NodeWalk& walk, size_t step);
+  NamedValue returned(const wire::FunctionProto& function, int output, const Scope& scope,
+                      const std::string& where);
   void import_node(const Nodes& nodes, int index, Scope& scope);
   void import_operator(NodeContext& node);
   void import_widened(NodeContext& node, const OperatorRow& row);

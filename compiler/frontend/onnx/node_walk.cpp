@@ -12,8 +12,9 @@ namespace firn::onnx {
 
 std::set<std::string> ImportStep::reads() const {
   std::set<std::string> names;
-  if (!ended) add_reads(node(), names);
+  if (!ended && !returned) add_reads(node(), names);
   for (int i = 0; ended && i < ended->output_size(); ++i) names.insert(ended->output(i).name());
+  if (returned) names.insert(returned->output().begin(), returned->output().end());
   return names;
 }
 
@@ -82,22 +83,21 @@ public:
   void import_in_place(const wire::GraphProto& taken) {
     if (!begin()) return;
     Scope scope(node_.scope_, node_.scope_->frame());
-    GraphImporter importer(state_, node_.region());
-    importer.import_initializers(taken, scope);
-    NodeWalk inner;
-    inner.scopes = walk_.scopes;
-    inner.scopes.push_back(&scope);
-    inner.outputs = walk_.outputs;
-    inner.is_branch = walk_.is_branch;
+    GraphImporter(state_, node_.region()).import_initializers(taken, scope);
+    NodeWalk inner = walk_with(scope);
     add_branch(inner, taken, inner.scopes.size() - 1);
-    for (size_t step = walk_.at + 1; step < walk_.steps.size(); ++step)
-      inner.steps.push_back(walk_.steps[step]);
-    ++state_.depth;
-    for (size_t step = 0; step < inner.steps.size() && goes_on(); ++step) importer.import_step(inner, step);
-    --state_.depth;
-    if (state_.disagreement) return;
-    for (ImportStep& step : walk_.steps) step.done = true;
-    node_.defines_outputs_ = true;
+    import_all(inner);
+  }
+
+  // Those of a function too.
+  void import_in_place(const wire::FunctionProto& function, Scope& scope) {
+    if (!begin()) return;
+    NodeWalk inner = walk_with(scope);
+    const ImportStep& self = walk_.steps[walk_.at];
+    size_t own = inner.scopes.size() - 1;
+    inner.add(function.node(), own);
+    inner.steps.push_back({self.nodes, self.index, self.scope, nullptr, &function, own});
+    import_all(inner);
   }
 
 private:
@@ -117,6 +117,28 @@ private:
     bool is_output = false; // used behind the last one
     std::string text;       // in messages
   };
+
+  NodeWalk walk_with(Scope& scope) const {
+    NodeWalk inner;
+    inner.scopes = walk_.scopes;
+    inner.scopes.push_back(&scope);
+    inner.outputs = walk_.outputs;
+    inner.is_branch = walk_.is_branch;
+    return inner;
+  }
+
+  // The steps of `inner`, and all that follow this one.
+  void import_all(NodeWalk& inner) {
+    for (size_t step = walk_.at + 1; step < walk_.steps.size(); ++step)
+      inner.steps.push_back(walk_.steps[step]);
+    GraphImporter importer(state_, node_.region());
+    ++state_.depth;
+    for (size_t step = 0; step < inner.steps.size() && goes_on(); ++step) importer.import_step(inner, step);
+    --state_.depth;
+    if (state_.disagreement) return;
+    for (ImportStep& step : walk_.steps) step.done = true;
+    node_.defines_outputs_ = true;
+  }
 
   bool goes_on() const { return !state_.out_of_budget && !state_.disagreement; }
 
@@ -176,7 +198,7 @@ private:
   void add_branch(NodeWalk& walk, const wire::GraphProto& graph, size_t scope) {
     const ImportStep& self = walk_.steps[walk_.at];
     walk.add(graph.node(), scope);
-    walk.steps.push_back({self.nodes, self.index, self.scope, &graph, scope});
+    walk.steps.push_back({self.nodes, self.index, self.scope, &graph, nullptr, scope});
   }
 
   void open(Branch& branch, Region& region, const wire::GraphProto& graph) {
@@ -292,6 +314,10 @@ void import_rest_in_branches(NodeContext& node, Value condition, const wire::Gra
 
 void import_rest_in_branch(NodeContext& node, const wire::GraphProto& taken) {
   RestOfGraph(node, {}).import_in_place(taken);
+}
+
+void import_rest_in_function(NodeContext& node, const wire::FunctionProto& function, Scope& scope) {
+  RestOfGraph(node, {}).import_in_place(function, scope);
 }
 
 } // namespace firn::onnx

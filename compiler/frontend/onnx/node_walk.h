@@ -1,18 +1,20 @@
 // The nodes of a graph in the order of import. Where branches of an If give values of different types, the
-// nodes that use them are imported in both branches, until what these give has one type again.
+// nodes that use them are imported in both branches, until what these give has one type again. Those behind
+// a call follow the nodes of its function then.
 #pragma once
 
 #include "compiler/frontend/onnx/import_state.h"
 
 namespace firn::onnx {
 
-// A node, or the end of a branch, where the outputs of its graph become those of the node.
+// A node, or the end of a branch or a function, where its outputs become those of the node.
 struct ImportStep {
   const Nodes* nodes;
   int index;    // of the node
   size_t scope; // of NodeWalk::scopes, in which the node's outputs are defined
   const wire::GraphProto* ended = nullptr;
-  size_t inner = 0; // the scope of the branch
+  const wire::FunctionProto* returned = nullptr;
+  size_t inner = 0; // the scope of the branch or function
   bool done = false;
 
   const wire::NodeProto& node() const { return (*nodes)[index]; }
@@ -57,5 +59,7 @@ void import_rest_in_branches(NodeContext& node, Value condition, const wire::Gra
                              const wire::GraphProto& else_graph);
 // The same for the one branch that a condition known now chooses.
 void import_rest_in_branch(NodeContext& node, const wire::GraphProto& taken);
+// The same for a function that `node` calls, with its inputs in `scope`.
+void import_rest_in_function(NodeContext& node, const wire::FunctionProto& function, Scope& scope);
 
 } // namespace firn::onnx
