@@ -4,6 +4,7 @@
 #include "compiler/graph/evaluate.h"
 
 #include <catch2/catch.hpp>
+#include <functional>
 #include <numeric>
 
 using namespace firn;
@@ -287,4 +288,38 @@ TEST_CASE("pools and convolutions along a dim that varies are those of static di
         check_same(run(varying, {x}), run(fixed, {x}));
       }
     }
+}
+
+TEST_CASE("a deformable convolution of images that vary is that of static ones") {
+  auto model_of = [](const WireDim& batch, const WireDim& height, const WireDim& rows) {
+    Model model;
+    model.opsets = {{"", 19}};
+    model.graph.inputs = {value("x", F32, {batch, 2, height, 3}), value("offset", F32, {batch, 8, rows, 2}),
+                          value("mask", F32, {batch, 4, rows, 2})};
+    model.graph.outputs = {value("y", F32, {batch, 1, "m", 2})};
+    model.graph.initializers = {floats("w", {1, 2, 2, 2}, {1, -2, 3, 4, -5, 6, 7, -8})};
+    model.graph.nodes = {node("DeformConv", {"x", "w", "offset", "", "mask"}, {"y"},
+                              {attribute_ints("strides", {2, 1}), attribute_ints("pads", {1, 0, 0, 0})})};
+    return model;
+  };
+  onnx::ImportOptions options;
+  options.ranges = {{"b", {1, 3, 1, {}}}, {"n", {1, 9, 1, {}}}, {"r", {1, 9, 1, {}}}};
+  Imported varying = import_model(model_of("b", "n", "r"), options);
+  INFO(varying.messages);
+  REQUIRE(varying.model);
+  for (int64_t batch : {1, 3})
+    for (int64_t height : {1, 4, 9}) {
+      int64_t rows = (height - 1) / 2 + 1;
+      auto some = [](std::vector<int64_t> dims, double scale) {
+        int64_t count = std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<>());
+        Numbers values;
+        for (int64_t i = 0; i < count; ++i) values.push_back(static_cast<double>(i * 7 % 11 - 5) * scale);
+        return f32(std::move(dims), values);
+      };
+      std::vector<LiteralRef> inputs{some({batch, 2, height, 3}, 1), some({batch, 8, rows, 2}, 0.25),
+                                     some({batch, 4, rows, 2}, 0.5)};
+      check_same(run(varying, inputs), run(import_model(model_of(batch, height, rows)), inputs));
+    }
+  CHECK(ends(varying, {f32({1, 2, 1, 3}, Numbers(6)), f32({1, 8, 2, 2}, Numbers(32)),
+                       f32({1, 4, 2, 2}, Numbers(16))}));
 }

@@ -2,7 +2,9 @@
 // unpooling.
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/convolution.h"
+#include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/matrix_product.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/regions.h"
 #include "compiler/frontend/onnx/sampling.h"
@@ -148,57 +150,73 @@ void import_affine_grid(NodeContext& node) {
 // --- Deformable convolution: columns sampled at shifted positions, then a product with the filter.
 
 struct Deformable {
-  Ints x, w; // dims
-  Ints out;  // output extents
-  int64_t groups, offset_groups, taps;
+  Dim batch{0};
+  std::vector<Dim> in, out; // spatial extents
+  int64_t channels = 0;
+  Ints w; // dims
+  int64_t groups = 1, offset_groups = 1, taps = 1;
   Window window;
 };
 
 std::optional<Deformable> read_deformable(NodeContext& node) {
-  if (!node.check_rank(0, 4) || !node.check_rank(1, 4)) return std::nullopt;
-  auto x = node.static_dims(0), w = node.static_dims(1);
-  if (!x || !w || !spatial_extents(node, 0) || !spatial_extents(node, 1)) return std::nullopt;
+  if (!node.check_rank(0, 4) || !node.check_rank(1, 4) || !check_pixels(node)) return std::nullopt;
+  auto channels = node.static_dim(0, 1);
+  auto w = channels ? node.static_dims(1) : std::nullopt;
+  if (!w || !spatial_extents(node, 1)) return std::nullopt;
+  Value x = node.input(0);
   auto attributes = read_window(node, 2, Ints(w->begin() + 2, w->end()));
-  if (!attributes || !resolve_auto_pad(node, node.input(0), node.input_label(0), *attributes))
-    return std::nullopt;
-  auto window = spatial_window(node, node.input(0), node.input_label(0), *attributes, Positions::Whole);
+  auto around = attributes ? resolve_auto_pad(node, x, node.input_label(0), *attributes) : std::nullopt;
+  if (!around) return std::nullopt;
+  for (const auto& pads : *around)
+    if (pads != std::pair(IntExpr(0), IntExpr(0)))
+      return node.fail_unsupported("auto_pad along a dim that varies"), std::nullopt;
+  auto window = spatial_window(node, x, node.input_label(0), *attributes, Positions::Whole);
   if (!window) return std::nullopt;
-  Deformable d{*x,
-               *w,
-               {},
-               node.int_attribute("group", 1),
-               node.int_attribute("offset_group", 1),
-               (*w)[2] * (*w)[3],
-               *window};
-  for (size_t i = 0; i < 2; ++i) d.out.push_back(window->dims[i].output_size((*x)[i + 2]));
-  bool fits = d.groups > 0 && d.offset_groups > 0 && (*x)[1] % d.groups == 0 && (*w)[0] % d.groups == 0 &&
-              (*x)[1] % d.offset_groups == 0 && (*w)[1] == (*x)[1] / d.groups && (*x)[1] > 0;
+  const std::vector<Dim>& dims = x.type().dims;
+  Deformable d;
+  d.batch = dims[0];
+  d.in = {dims[2], dims[3]};
+  d.channels = *channels;
+  d.w = *w;
+  d.groups = node.int_attribute("group", 1);
+  d.offset_groups = node.int_attribute("offset_group", 1);
+  d.taps = (*w)[2] * (*w)[3];
+  d.window = *window;
+  for (size_t i = 0; i < 2; ++i) {
+    const WindowDim& dim = window->dims[i];
+    IntExpr places =
+        floor_div(d.in[i].extent + (dim.pad_low + dim.pad_high - dim.dilated_size()), dim.stride) + 1;
+    d.out.push_back(ImportState::with_counts({Dim(places.lower_bound() < 0 ? max(places, 0) : places)})[0]);
+  }
+  bool fits = d.groups > 0 && d.offset_groups > 0 && *channels % d.groups == 0 && (*w)[0] % d.groups == 0 &&
+              *channels % d.offset_groups == 0 && (*w)[1] == *channels / d.groups && *channels > 0;
   if (!node.check(fits, "groups do not fit the channels of input and filter") ||
-      !node.check_dims(2, {(*x)[0], d.offset_groups * d.taps * 2, d.out[0], d.out[1]}) ||
-      (node.has_input(3) && !node.check_dims(3, {(*w)[0]})) ||
-      (node.has_input(4) && !node.check_dims(4, {(*x)[0], d.offset_groups * d.taps, d.out[0], d.out[1]})))
+      (node.has_input(3) && !node.check_dims(3, {(*w)[0]})))
     return std::nullopt;
-  if (d.taps * d.out[0] <= kMaxElements / d.out[1]) return d;
-  node.fail_unsupported("the filter is too large for an output of " + std::to_string(d.out[0]) + " x " +
-                        std::to_string(d.out[1]));
-  return std::nullopt;
+  return d;
 }
 
-// Positions of all taps along spatial dim `axis`: [batch * offset_groups, taps * positions].
-Value deformed_positions(NodeContext& node, const Deformable& d, int axis, DType work) {
-  std::vector<double> regular;
+// An input with a number of channels at each position of the output; null after a failure.
+Value at_outputs(NodeContext& node, const Deformable& d, int input, int64_t channels, DType work) {
+  std::vector<Dim> wanted{d.batch, Dim(channels), d.out[0], d.out[1]};
+  if (!node.check_rank(input, 4)) return {};
+  Value x = with_extents(node, node.input(input), wanted);
+  if (!x ||
+      !node.check(x.type().dims == wanted, node.input_label(input) + " is " + x.type().to_string() +
+                                               ", wants " + Type::tensor(x.dtype(), wanted).to_string()))
+    return {};
+  return node.convert(x, work);
+}
+
+// Where the taps lie along spatial dim `axis` if no offset moves them: [taps * positions].
+Value regular_positions(NodeContext& node, const Deformable& d, int axis, const Dim& samples, DType work) {
   const WindowDim& dim = d.window.dims[static_cast<size_t>(axis)];
-  for (int64_t tap = 0; tap < d.taps; ++tap)
-    for (int64_t o = 0; o < d.out[0] * d.out[1]; ++o) {
-      int64_t k = axis == 0 ? tap / d.w[3] : tap % d.w[3], at = axis == 0 ? o / d.out[1] : o % d.out[1];
-      regular.push_back(static_cast<double>(at * dim.stride - dim.pad_low + k * dim.dilation));
-    }
-  int64_t positions = d.out[0] * d.out[1];
-  Value offsets =
-      node.reshape_to(node.convert(node.input(2), work), {d.x[0] * d.offset_groups, d.taps, 2, positions});
-  Value along = node.reshape_to(node.slice_dim(offsets, 2, axis, axis + 1),
-                                {d.x[0] * d.offset_groups, d.taps * positions});
-  return node.binary(Opcode::Add, along, node.constant(Literal::of(work, {d.taps * positions}, regular)));
+  std::vector<Dim> dims{Dim(d.w[2]), Dim(d.w[3]), d.out[0], d.out[1]};
+  auto number = [&](int64_t value) { return node.scalar_int(DType::I64, value); };
+  Value tap = multiply(node, node.iota(DType::I64, dims, axis), number(dim.dilation));
+  Value first = multiply(node, node.iota(DType::I64, dims, axis + 2), number(dim.stride));
+  Value place = add(node, first, subtract(node, tap, number(dim.pad_low)));
+  return node.reshape(node.convert(place, work), {samples});
 }
 
 void import_deform_conv(NodeContext& node) {
@@ -206,26 +224,33 @@ void import_deform_conv(NodeContext& node) {
   if (!read) return;
   const Deformable& d = *read;
   DType dtype = node.input(0).dtype(), work = dtype == DType::F64 ? DType::F64 : DType::F32;
-  int64_t positions = d.out[0] * d.out[1], batch = d.x[0], channels = d.x[1] / d.offset_groups;
-  Value image =
-      node.reshape_to(node.convert(node.input(0), work), {batch * d.offset_groups, channels, d.x[2], d.x[3]});
-  Values points{deformed_positions(node, d, 0, work), deformed_positions(node, d, 1, work)};
+  Value offsets = at_outputs(node, d, 2, d.offset_groups * d.taps * 2, work);
+  auto positions = node.product(d.out), batch = node.product({d.batch, Dim(d.offset_groups)});
+  auto samples = positions ? node.product({Dim(d.taps), *positions}) : std::nullopt;
+  if (!offsets || !samples || !batch) return;
+  const Dim channels(d.channels / d.offset_groups), taps(d.taps);
+  Value image = node.reshape(node.convert(node.input(0), work), {*batch, channels, d.in[0], d.in[1]});
+  offsets = node.reshape(offsets, {*batch, taps, Dim(2), *positions});
+  Values points;
+  for (int axis = 0; axis < 2; ++axis) {
+    Value along = node.reshape(node.slice_dim(offsets, 2, axis, axis + 1), {*batch, *samples});
+    points.push_back(add(node, along, regular_positions(node, d, axis, *samples, work)));
+  }
   if (node.failed()) return;
   Value columns = sample_image(node, image, points, Sampling{});
   if (node.has_input(4)) {
-    Value mask =
-        node.reshape_to(node.convert(node.input(4), work), {batch * d.offset_groups, d.taps * positions, 1});
-    columns = node.binary(Opcode::Multiply, columns, mask);
+    Value mask = at_outputs(node, d, 4, d.offset_groups * d.taps, work);
+    columns = multiply(node, columns, node.reshape(mask, {*batch, *samples, Dim(1)}));
   }
   // [batch * offset_groups, taps, positions, channels] to [batch, groups, channels of a group * taps,
   // positions]
-  columns = node.reshape_to(columns, {batch * d.offset_groups, d.taps, positions, channels});
-  columns =
-      node.reshape_to(node.transpose(columns, {0, 3, 1, 2}), {batch, d.groups, d.w[1] * d.taps, positions});
+  const Dim inputs(d.w[1] * d.taps);
+  columns = node.transpose(node.reshape(columns, {*batch, taps, *positions, channels}), {0, 3, 1, 2});
+  columns = node.reshape(columns, {d.batch, Dim(d.groups), inputs, *positions});
   Value filter =
-      node.reshape_to(node.convert(node.input(1), work), {d.groups, d.w[0] / d.groups, d.w[1] * d.taps});
+      node.reshape_to(node.convert(node.input(1), work), {d.groups, d.w[0] / d.groups, inputs.value()});
   Value y = node.transpose(dot(node, filter, columns, {0}, {1}, {2}, {2}), {2, 0, 1, 3});
-  y = node.reshape_to(y, {batch, d.w[0], d.out[0], d.out[1]});
+  y = node.reshape(y, {d.batch, Dim(d.w[0]), d.out[0], d.out[1]});
   if (node.has_input(3))
     y = node.binary(Opcode::Add, y, per_channel(node, node.convert(node.input(3), work), 4));
   node.set_output(0, node.convert(y, dtype));
