@@ -323,3 +323,34 @@ TEST_CASE("a deformable convolution of images that vary is that of static ones")
   CHECK(ends(varying, {f32({1, 2, 1, 3}, Numbers(6)), f32({1, 8, 2, 2}, Numbers(32)),
                        f32({1, 4, 2, 2}, Numbers(16))}));
 }
+
+TEST_CASE("sequences of the pieces of a dim that varies") {
+  auto at = [](const std::string& sequence, const std::string& position, const std::string& y) {
+    return node("SequenceAt", {sequence, position}, {y});
+  };
+  Model model =
+      model_of({node("SplitToSequence", {"x", "sizes"}, {"s"}), at("s", "last", "a"),
+                node("SplitToSequence", {"x", "given"}, {"t"}), at("t", "zero", "b"), at("t", "last", "c")},
+               {ints("sizes", {1, 3}), int_scalar("zero", 0), int_scalar("last", -1)}, {"a", "b", "c"});
+  model.graph.inputs.push_back(value("given", I64, {2}));
+  Imported imported = import_varying(model);
+  auto pieces = run(imported, {first(4), i64({2}, {3, 1})});
+  std::vector<Numbers> wanted{{2, 3, 4}, {1, 2, 3}, {4}};
+  for (size_t i = 0; i < wanted.size(); ++i) CHECK(numbers(pieces[i]) == wanted[i]);
+  CHECK(ends(imported, {first(4), i64({2}, {3, 2})}));
+  CHECK(ends(imported, {first(5), i64({2}, {3, 2})}));
+
+  // Of one size, which divides every extent.
+  model = model_of({node("SplitToSequence", {"x", "two"}, {"s"}, {attribute("axis", 0)}),
+                    node("SequenceLength", {"s"}, {"a"}), at("s", "last", "b")},
+                   {int_scalar("two", 2), int_scalar("last", -1)}, {"b"});
+  model.graph.outputs.push_back(value("a", I64, {}));
+  onnx::ImportOptions options;
+  options.ranges = {{"n", {2, 8, 2, {}}}};
+  imported = import_model(model, options);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  pieces = run(imported, {first(6)});
+  CHECK(numbers(pieces[0]) == Numbers{5, 6});
+  CHECK(numbers(pieces[1]) == Numbers{3});
+}

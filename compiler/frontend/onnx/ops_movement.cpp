@@ -4,6 +4,7 @@
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/parts.h"
 #include "compiler/frontend/onnx/run_values.h"
 
 #include <algorithm>
@@ -81,83 +82,16 @@ std::optional<Values> part_sizes(NodeContext& node, int axis) {
   return node.failed() ? std::nullopt : std::optional(sizes);
 }
 
-// The same as numbers or expressions of dims; nothing where one is neither.
-std::optional<std::vector<IntExpr>> known_sizes(NodeContext& node, const Values& sizes) {
-  std::vector<IntExpr> all;
-  for (Value size : sizes) {
-    auto known = node.known_ints(size);
-    if (!known || !is_safe_dim((*known)[0])) return std::nullopt;
-    all.push_back((*known)[0]);
-  }
-  return all;
-}
-
-// Whether parts of these sizes lie within the dim in every run.
-bool always_fit(const std::vector<IntExpr>& sizes, IntExpr extent) {
-  for (const IntExpr& size : sizes) {
-    extent = extent - size;
-    if (size.lower_bound() < 0 || extent.lower_bound() < 0) return false;
-  }
-  return true;
-}
-
-// Parts that are slices at places that are known.
-void split_at(NodeContext& node, Value x, int axis, const std::vector<IntExpr>& sizes) {
-  IntExpr start = 0;
-  for (size_t i = 0; i < sizes.size() && x; ++i) {
-    const IntExpr end = start + sizes[i];
-    bool is_static = x.type().dims[at(axis)].is_static() && start.is_constant() && end.is_constant();
-    if (node.wants_output(static_cast<int>(i)))
-      node.set_output(static_cast<int>(i), is_static ? node.slice_dim(x, axis, start.value(), end.value())
-                                                     : node.slice_symbolic(x, axis, start, sizes[i]));
-    start = end;
-  }
-}
-
-Value sum_of(NodeContext& node, const Values& numbers) {
-  Value total = node.scalar_int(DType::I64, 0);
-  for (Value number : numbers) total = add(node, total, number);
-  return total;
-}
-
-// Parts that a run cuts. One that does not fit ends it, as do sizes that are not the whole.
-void split_by_values(NodeContext& node, int axis, const Values& sizes) {
-  Value x = node.input(0), extent = node.dim_size(x, axis);
-  // 0, by what the run has checked.
-  Value start = subtract(node, same_value(node, sum_of(node, sizes), extent), extent);
-  int64_t most = x.type().dims[at(axis)].extent.upper_bound();
-  for (size_t i = 0; i < sizes.size() && !node.failed(); ++i) {
-    auto part = run_dim(node, 1, i, sizes[i], most);
-    if (!part) return;
-    Value places = add(node, node.iota(DType::I64, {*part}, 0), start);
-    if (node.wants_output(static_cast<int>(i)))
-      node.set_output(static_cast<int>(i), node.op(Opcode::Gather, {x, places}, {{"axis", int64_t{axis}}}));
-    start = add(node, start, sizes[i]);
-  }
-}
-
 void import_split(NodeContext& node) {
-  Value x = node.input(0);
-  auto axis = node.axis(node.int_attribute("axis", 0), x.rank());
-  if (!axis) return;
-  const IntExpr extent = x.type().dims[at(*axis)].extent;
-  auto sizes = part_sizes(node, *axis);
+  auto axis = node.axis(node.int_attribute("axis", 0), node.input(0).rank());
+  auto sizes = axis ? part_sizes(node, *axis) : std::nullopt;
   if (!sizes || !node.check(static_cast<int>(sizes->size()) == node.num_outputs(),
                             std::to_string(sizes->size()) + " split sizes for " +
                                 std::to_string(node.num_outputs()) + " outputs"))
     return;
-  auto known = known_sizes(node, *sizes);
-  if (!known && extent == IntExpr(0)) return (void)node.required_constant_ints(1); // nothing to choose
-  if (!known) return split_by_values(node, *axis, *sizes);
-  if (extent.upper_bound() == INT64_MAX) return (void)node.static_dim(0, *axis);
-  IntExpr total = 0;
-  for (const IntExpr& size : *known) total = total + size;
-  if (!node.check((extent - total).lower_bound() <= 0 && (extent - total).upper_bound() >= 0,
-                  "split sizes add up to " + total.to_string() + ", the axis has " + extent.to_string()))
-    return;
-  if (!always_fit(*known, extent)) return split_by_values(node, *axis, *sizes);
-  if (total != extent) x = where_equal(node, x, sum_of(node, *sizes), node.dim_size(x, *axis));
-  split_at(node, x, *axis, *known);
+  Values parts = parts_of(node, *axis, *sizes);
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (node.wants_output(static_cast<int>(i))) node.set_output(static_cast<int>(i), parts[i]);
 }
 
 // --- Tile.

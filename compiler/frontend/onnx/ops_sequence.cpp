@@ -6,8 +6,11 @@
 #include "compiler/frontend/onnx/counted_sequence.h"
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/operator_table.h"
+#include "compiler/frontend/onnx/parts.h"
+#include "compiler/frontend/onnx/run_values.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace firn::onnx {
 
@@ -188,6 +191,24 @@ std::optional<Ints> read_pieces(NodeContext& node, int64_t extent) {
   return pieces;
 }
 
+// Pieces of one size into which a dim that varies divides in every run, as rows; nothing where there are none
+// such.
+std::optional<Value> equal_pieces(NodeContext& node, int axis) {
+  Value x = node.input(0);
+  std::vector<Dim> dims = x.type().dims;
+  const Dim extent = dims[static_cast<size_t>(axis)];
+  auto size = node.has_input(1) ? node.constant_ints(node.input(1)) : std::nullopt;
+  if (extent.is_static() || !size || size->size() != 1 || (*size)[0] < 1 || !is_safe_dim((*size)[0]) ||
+      !(floor_mod(extent.extent, (*size)[0]) == IntExpr(0)))
+    return std::nullopt;
+  dims[static_cast<size_t>(axis)] = Dim(floor_div(extent.extent, (*size)[0]));
+  dims.insert(dims.begin() + axis + 1, Dim((*size)[0]));
+  Ints order(dims.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::rotate(order.begin(), order.begin() + axis, order.begin() + axis + 1);
+  return node.transpose(node.reshape(x, std::move(dims)), std::move(order));
+}
+
 void import_split_to_sequence(NodeContext& node) {
   Value x = node.input(0);
   auto axis = node.axis(node.int_attribute("axis", 0), x.rank());
@@ -197,6 +218,15 @@ void import_split_to_sequence(NodeContext& node) {
       !node.has_input(1) || (node.input(1).rank() == 0 && node.constant_ints(node.input(1)) == Ints{1});
   if (one_by_one && !x.type().dims[static_cast<size_t>(*axis)].is_static())
     return node.set_output(0, make_counted_sequence(node, counted_pieces(node, *axis, keep)));
+  if (node.has_input(1) && node.input(1).rank() == 1 &&
+      (!x.type().dims[static_cast<size_t>(*axis)].is_static() || !node.constant_ints(node.input(1)))) {
+    auto sizes = scalars_of(node, 1, kMaxLength);
+    Values parts = sizes ? parts_of(node, *axis, *sizes) : Values{};
+    if (!node.failed())
+      node.set_output(0, make_sequence(node, std::move(parts), Type::tensor(x.dtype(), {})));
+    return;
+  }
+  if (auto rows = equal_pieces(node, *axis)) return node.set_output(0, make_counted_sequence(node, *rows));
   auto extent = node.static_dim(0, *axis);
   if (!extent) return;
   if (!node.has_input(1) && !node.check(*extent <= kMaxLength, "it splits into too many pieces")) return;
@@ -305,7 +335,7 @@ constexpr OperatorRow kRows[] = {
     {"", "SequenceMap", 17, kLatest, 1, kVariadic, 1, kVariadic, "value", import_sequence_map,
      "a subgraph over the elements of sequences, written out where their number is known"},
     {"", "SplitToSequence", 11, kLatest, 1, 2, 1, 1, "any index~int", import_split_to_sequence,
-     "pieces of a tensor; split constant, of one each where their number varies"},
+     "pieces of a tensor; of equal sizes where their number varies"},
 };
 
 } // namespace
