@@ -166,6 +166,10 @@ TEST_CASE("dims that vary are resized as dims that are known") {
     check({coordinates, attribute_text("mode", "linear")});
     check({coordinates, attribute_text("mode", "cubic")});
     check({coordinates, attribute_text("mode", "cubic"), attribute("exclude_outside", 1)});
+    for (const char* mode : {"linear", "cubic"})
+      for (int64_t exclude : {0, 1})
+        check({coordinates, attribute_text("mode", mode), attribute("antialias", 1),
+               attribute("exclude_outside", exclude)});
   }
 }
 

@@ -172,12 +172,24 @@ void resize(NodeContext& node, const ResizeForm& form, AxisPlans plans) {
 
 constexpr int64_t kMaxExtent = int64_t{1} << 20;
 
-// Whether an axis is one whose places are computed as it runs: not of filters whose number of taps varies,
-// and not of parts. Of counted elements there may be none, and then a place has none to read.
+// Whether filters that antialias an axis have matrices that a run has memory for; of integers, which are
+// settled axis by axis, they have taps.
+bool can_filter(const ResizeForm& form, DType dtype, const Dim& input, const Dim& output) {
+  if (!form.antialias || form.mode == ResizeMode::Nearest) return true;
+  constexpr int64_t most = int64_t{1} << 24;
+  if (is_integer(dtype) || input.extent.upper_bound() > kMaxExtent ||
+      output.extent.upper_bound() > kMaxExtent)
+    return false;
+  int64_t columns =
+      input.extent.upper_bound() + 2 * reach_of_filter(form, input, output).extent.upper_bound();
+  return columns <= most / std::max<int64_t>(1, output.extent.upper_bound());
+}
+
+// Whether an axis is one whose places are computed as it runs: not of parts. Of counted elements there may be
+// none, and then a place has none to read.
 bool can_vary(const ResizeForm& form, const Dim& dim) {
   return !dim.is_static() && dim.extent.lower_bound() >= (dim.counted ? 0 : 1) &&
-         dim.extent.upper_bound() <= kMaxExtent && !form.antialias &&
-         form.coordinates != "tf_crop_and_resize";
+         dim.extent.upper_bound() <= kMaxExtent && form.coordinates != "tf_crop_and_resize";
 }
 
 // Output extents from scales, one per axis in `axes`.
@@ -193,17 +205,18 @@ std::optional<AxisPlans> axes_by_scale(NodeContext& node, const ResizeForm& form
       return std::nullopt;
     const Dim& dim = node.input(0).type().dims[static_cast<size_t>(axes[i])];
     if (scale == 1 && !dim.is_static()) continue;
-    if (auto output = can_vary(form, dim) ? scaled_extent(dim.extent, scale) : std::nullopt) {
+    auto output = can_vary(form, dim) ? scaled_extent(dim.extent, scale) : std::nullopt;
+    if (output && can_filter(form, node.input(0).dtype(), dim, *output)) {
       result.varying.push_back({axes[i], ImportState::with_counts({*output})[0], scale});
       continue;
     }
     auto extent = node.static_dim(0, axes[i]);
     if (!extent) return std::nullopt;
-    float output = static_cast<float>(*extent) * scale;
-    if (!node.check(*extent <= kMaxExtent && output <= static_cast<float>(kMaxExtent),
+    float length = static_cast<float>(*extent) * scale;
+    if (!node.check(*extent <= kMaxExtent && length <= static_cast<float>(kMaxExtent),
                     "resizes a dim beyond 2^20"))
       return std::nullopt;
-    result.fixed.push_back({axes[i], *extent, static_cast<int64_t>(output), scale, output});
+    result.fixed.push_back({axes[i], *extent, static_cast<int64_t>(length), scale, length});
   }
   return result;
 }
@@ -223,7 +236,8 @@ std::optional<AxisPlans> axes_by_size(NodeContext& node, const ResizeForm& form,
     bool varies = !dim.is_static() || !sizes[i].is_static();
     bool sized = dim.extent.lower_bound() >= (dim.counted ? 0 : 1) && sizes[i].extent.lower_bound() >= 0 &&
                  sizes[i].extent.upper_bound() <= kMaxExtent;
-    if (varies && policy == "stretch" && sized && can_vary(form, dim.is_static() ? sizes[i] : dim)) {
+    if (varies && policy == "stretch" && sized && can_vary(form, dim.is_static() ? sizes[i] : dim) &&
+        can_filter(form, node.input(0).dtype(), dim, sizes[i])) {
       plans.varying.push_back({axes[i], sizes[i], {}});
       continue;
     }

@@ -1,6 +1,9 @@
-// Resizing by values of a run: places in f32, and weights in f64, as resize_taps.cpp has them.
+// Resizing by values of a run: places in f32, and weights in f64, as resize_taps.cpp has them. Filters whose
+// number of taps varies are matrices over all of the input.
 #include "compiler/frontend/onnx/varying_resize.h"
 
+#include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/matrix_product.h"
 #include "compiler/frontend/onnx/resize_places.h"
 
 #include <cmath>
@@ -13,7 +16,8 @@ class VaryingAxis {
 public:
   VaryingAxis(NodeContext& node, Value x, const ResizeForm& form, const VaryingResize& resize)
       : node_(node), x_(x), form_(form), axis_(resize.axis), extent_(node, node.dim_size(x, axis_)),
-        positions_(node, node.iota(DType::I64, {resize.output}, 0)), numbers_(numbers(resize)) {}
+        positions_(node, node.iota(DType::I64, {resize.output}, 0)), numbers_(numbers(resize)),
+        output_(resize.output) {}
 
   Value resized() {
     Term place = original_place(form_.coordinates, narrow(positions_), numbers_);
@@ -21,7 +25,8 @@ public:
     place = place.op(Opcode::Maximum, place.like(-4.0e9f)).op(Opcode::Minimum, place.like(8.0e9f));
     // The ratio of a place just below 0 is none of f32.
     Term floor = place.floor(), ratio = wide(place) - wide(floor), base = floor.to(DType::I64);
-    if (form_.mode != ResizeMode::Nearest) return weighted(base, ratio);
+    if (form_.mode != ResizeMode::Nearest)
+      return form_.antialias ? filtered(wide(base), ratio) : weighted(base, ratio);
     return gathered(form_.nearest == "floor" ? base : base + rounds_up(form_.nearest, ratio).to(DType::I64));
   }
 
@@ -72,15 +77,68 @@ private:
     return result;
   }
 
+  // The filter's value at a distance, 0 beyond its support.
+  Term filter(const Term& distance) {
+    Term x = distance.abs(), zero = x.like(0);
+    if (form_.mode == ResizeMode::Linear) return choose(x < 1.0, 1.0 - x, zero);
+    Term far = choose(x < 2.0, far_cubic_weight(x, form_.cubic_a), zero);
+    return choose(x <= 1.0, near_cubic_weight(x, form_.cubic_a), far);
+  }
+
+  Term column(const Term& x) { return {node_, node_.unsqueeze(x.value(), 1)}; }
+  Term summed(const Term& x) { return {node_, node_.reduce(Opcode::Add, x.value(), {1}, true)}; }
+
+  // Weights at each place of `count` elements from `first` before the input on, f64[output, count], and their
+  // numbers.
+  std::pair<Term, Term> weights(const Term& base, const Term& ratio, const Dim& count, const Term& first) {
+    Term number = Term(node_, node_.iota(DType::I64, {Dim(1), count}, 1)) - first;
+    Term shrink = wide(numbers_.scale).op(Opcode::Minimum, ratio.like(1));
+    return {filter((wide(number) - column(base) - column(ratio)) * shrink), number};
+  }
+
+  // A filter that is stretched by as much as the axis shrinks. What it takes from beyond the edges counts for
+  // the elements there.
+  Value filtered(const Term& base, const Term& ratio) {
+    const Dim input = x_.type().dims[static_cast<size_t>(axis_)],
+              beyond = reach_of_filter(form_, input, output_);
+    const Dim all = ImportState::with_counts({Dim(input.extent + beyond.extent * 2)})[0];
+    Term reach(node_, node_.dim_size(node_.iota(DType::I64, {beyond}, 0), 0)), none = extent_.like(0);
+    auto [matrix, number] = weights(base, ratio, input, none);
+    auto [wider, place] = weights(base, ratio, all, reach);
+    Term zero = wider.like(0), total = summed(wider), last = extent_ - 1.0;
+    if (form_.exclude_outside) {
+      total = summed(matrix);
+    } else {
+      Term before = summed(choose(place < 0.0, wider, zero)),
+           behind = summed(choose(place.compare("gt", last), wider, zero));
+      matrix =
+          matrix + choose(number == 0.0, before, zero) + choose(number.compare("eq", last), behind, zero);
+    }
+    matrix = matrix / choose(total == 0.0, total.like(1), total);
+    Value y = dot(node_, x_, node_.convert(matrix.value(), x_.dtype()), {}, {}, {axis_}, {1});
+    if (!y) return {};
+    Ints order;
+    for (int i = 0; i + 1 < y.rank(); ++i) order.push_back(i);
+    order.insert(order.begin() + axis_, y.rank() - 1);
+    return node_.transpose(y, std::move(order));
+  }
+
   NodeContext& node_;
   Value x_;
   const ResizeForm& form_;
   int axis_;
   Term extent_, positions_; // i64: a scalar, and [output]
   ResizedAxis<Term> numbers_;
+  Dim output_;
 };
 
 } // namespace
+
+Dim reach_of_filter(const ResizeForm& form, const Dim& input, const Dim& output) {
+  int64_t support = form.mode == ResizeMode::Cubic ? 2 : 1;
+  IntExpr stretched = ceil_div(input.extent * support, max(output.extent, 1));
+  return ImportState::with_counts({Dim(stretched + (support + 2))})[0];
+}
 
 std::optional<Dim> scaled_extent(const IntExpr& extent, float scale) {
   // scale = numerator / 2^shift, exactly.

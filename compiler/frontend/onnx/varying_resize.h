@@ -15,8 +15,11 @@ struct VaryingResize {
 // The output extent for a scale, where it is exact in f32 for every input extent; nothing otherwise.
 std::optional<Dim> scaled_extent(const IntExpr& extent, float scale);
 
+// How many elements a filter that antialiases may take from beyond an edge, at most.
+Dim reach_of_filter(const ResizeForm& form, const Dim& input, const Dim& output);
+
 // `x` with one axis resized, in the dtype of x, which is a float unless the mode is nearest. The form does
-// not antialias and does not crop.
+// not crop.
 Value resize_varying(NodeContext& node, Value x, const ResizeForm& form, const VaryingResize& resize);
 
 } // namespace firn::onnx
