@@ -46,15 +46,15 @@ std::optional<IntExpr> varying_positions(WindowDim& dim, const IntExpr& extent, 
   IntExpr whole = floor_div(room, dim.stride), partial = ceil_div(room, dim.stride);
   IntExpr wanted = counted == Positions::Ceil ? min(partial + 1, ceil_div(extent + dim.pad_low, dim.stride))
                                               : max(whole, min(partial, 0)) + 1;
-  if (least == 0) wanted = min(wanted, extent * size); // none over nothing
   dim.pad_high = std::max(dim.pad_high + dim.stride - 1, size - dim.pad_low - least);
   IntExpr there = floor_div(extent + (dim.pad_low + dim.pad_high - size), dim.stride) + 1;
+  if (least == 0) wanted = min(wanted, min(extent, 1) * there.upper_bound()); // none over nothing
   return min(max(wanted, 0), there);
 }
 
 // Whether formulas of the extent, whose bounds are known, say what a pool's window does along it.
 bool has_formulas(const WindowDim& dim, const Dim& extent, Positions counted) {
-  if (extent.is_static() || counted == Positions::Whole) return false;
+  if (extent.is_static() || counted == Positions::Whole || dim.dilated_size() > kMax) return false;
   if (extent.extent.upper_bound() == INT64_MAX) // asked again when its bounds are known
     return counted == Positions::Floor;
   return counted == Positions::Floor || dim.pad_high <= dim.dilated_size();
@@ -106,6 +106,8 @@ std::optional<SpatialPads> resolve_auto_pad(NodeContext& node, Value x, std::str
   for (size_t i = 0; i < around.size(); ++i) {
     const IntExpr extent = x.type().dims[i + 2].extent;
     int64_t stride = attributes.strides[i], size = (attributes.kernel[i] - 1) * attributes.dilations[i] + 1;
+    if (size > kMax && !extent.is_constant())
+      return (void)node.static_dim(x, static_cast<int>(i) + 2, what), std::nullopt;
     IntExpr all = max((ceil_div(extent, stride) - 1) * stride + size - extent, 0);
     IntExpr half = floor_div(all, 2), low = upper ? half : all - half;
     if (all.is_constant()) {
