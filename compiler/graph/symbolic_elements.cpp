@@ -262,8 +262,8 @@ std::optional<Elements> compute(const Instruction& instruction, const std::vecto
   }
 }
 
-// Whether a value of the type may be other than the expression: 64 bits hold what dims may be. Of dims without
-// bounds nothing is compiled.
+// Whether a value of the type may be other than the expression: 64 bits hold what dims may be. Of dims
+// without bounds nothing is compiled.
 bool may_wrap(const IntExpr& value, DType dtype) {
   int64_t low = value.lower_bound(), high = value.upper_bound();
   bool below = low < INT32_MIN && low > -INT64_MAX, above = high > INT32_MAX && high < INT64_MAX;

@@ -48,8 +48,8 @@ int precision_of(DType dtype) {
   }
 }
 
-// The end as a run may have it in the type: what the type holds is that, what it does not hold is rounded, and
-// by one more unit where products and sums are fused. `up`: to which side.
+// The end as a run may have it in the type: what the type holds is that, what it does not hold is rounded,
+// and by one more unit where products and sums are fused. `up`: to which side.
 double rounded_end(double end, DType dtype, bool up) {
   if (end == 0 || !std::isfinite(end)) return end;
   double unit = std::ldexp(1.0, std::max(std::ilogb(end) + 1 - precision_of(dtype), -1022));
