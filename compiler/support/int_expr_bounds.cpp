@@ -3,8 +3,142 @@
 #include "compiler/support/int_expr_form.h"
 
 #include <cstdlib>
+#include <map>
 
 namespace firn {
+namespace int_form {
+namespace {
+
+// Low ends round down to -infinity, high ends up to +infinity; a saturated end on the other side stays a
+// valid bound.
+int64_t saturate(__int128 value) {
+  return value > kInfinity              ? kInfinity
+         : value < -__int128(kInfinity) ? -kInfinity
+                                        : static_cast<int64_t>(value);
+}
+int64_t add_low(int64_t a, int64_t b) {
+  return a <= -kInfinity || b <= -kInfinity ? -kInfinity : saturate(__int128(a) + b);
+}
+int64_t add_high(int64_t a, int64_t b) {
+  return a >= kInfinity || b >= kInfinity ? kInfinity : saturate(__int128(a) + b);
+}
+
+Interval multiply(Interval a, Interval b) {
+  int64_t products[] = {saturate(__int128(a.low) * b.low), saturate(__int128(a.low) * b.high),
+                        saturate(__int128(a.high) * b.low), saturate(__int128(a.high) * b.high)};
+  return {*std::min_element(products, products + 4), *std::max_element(products, products + 4)};
+}
+
+Interval divide(Interval lhs, Interval rhs) {
+  if (rhs.low <= 0) return {-kInfinity, kInfinity};
+  return {lhs.low <= -kInfinity ? -kInfinity : floor_divide(lhs.low, lhs.low < 0 ? rhs.low : rhs.high),
+          lhs.high >= kInfinity ? kInfinity : floor_divide(lhs.high, lhs.high < 0 ? rhs.high : rhs.low)};
+}
+
+Interval remainder(Interval lhs, Interval rhs) {
+  if (rhs.low <= 0) return {-kInfinity, kInfinity};
+  int64_t largest = rhs.high >= kInfinity ? kInfinity : rhs.high - 1;
+  return {0, lhs.low >= 0 ? std::min(lhs.high, largest) : largest};
+}
+
+Interval atom_bounds(const IntAtom& atom) {
+  if (atom.kind == IntAtom::Kind::Symbol) return {atom.symbol->lower, atom.symbol->upper};
+  Interval lhs = bounds(*atom.lhs), rhs = bounds(*atom.rhs);
+  switch (atom.kind) {
+  case IntAtom::Kind::Min: return {std::min(lhs.low, rhs.low), std::min(lhs.high, rhs.high)};
+  case IntAtom::Kind::Max: return {std::max(lhs.low, rhs.low), std::max(lhs.high, rhs.high)};
+  case IntAtom::Kind::FloorDiv: return divide(lhs, rhs);
+  case IntAtom::Kind::Mod: return remainder(lhs, rhs);
+  case IntAtom::Kind::Symbol: break;
+  }
+  FIRN_UNREACHABLE("atom kind");
+}
+
+// Products of parts of terms, with the sum of their coefficients.
+using Expansion = std::map<std::vector<size_t>, __int128>;
+
+// Adds the term with every atom x as low + t, t from 0 to its width; false where numbers grow too large.
+bool expand(const IntExpr::Term& term, const std::vector<size_t>& numbers,
+            const std::vector<Interval>& ranges, Expansion& sum) {
+  for (size_t subset = 0; subset < size_t{1} << numbers.size(); ++subset) {
+    std::vector<size_t> chosen;
+    __int128 coefficient = term.coefficient;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (subset >> i & 1)
+        chosen.push_back(numbers[i]);
+      else
+        coefficient *= ranges[numbers[i]].low;
+      if (!fits(coefficient)) return false;
+    }
+    std::sort(chosen.begin(), chosen.end());
+    __int128& total = sum[chosen];
+    total += coefficient;
+    if (!fits(total)) return false;
+  }
+  return true;
+}
+
+// Bounds of a sum of products with terms of both signs, such as batch*width - batch: exact for products of
+// factors that are nowhere negative, of which an interval for every term is not.
+std::optional<Interval> expanded_bounds(const IntExpr& expression) {
+  constexpr size_t most_terms = 16, most_atoms = 6;
+  std::vector<AtomRef> atoms;
+  std::vector<Interval> ranges;
+  Expansion sum;
+  if (expression.terms().size() > most_terms) return std::nullopt;
+  for (const IntExpr::Term& term : expression.terms()) {
+    std::vector<size_t> numbers;
+    if (term.atoms.size() > most_atoms) return std::nullopt;
+    for (const AtomRef& atom : term.atoms) {
+      auto same = std::find_if(atoms.begin(), atoms.end(),
+                               [&](const AtomRef& other) { return compare(*atom, *other) == 0; });
+      numbers.push_back(static_cast<size_t>(same - atoms.begin()));
+      if (same != atoms.end()) continue;
+      atoms.push_back(atom);
+      ranges.push_back(atom_bounds(*atom));
+      if (ranges.back().low <= -kInfinity) return std::nullopt;
+    }
+    if (!expand(term, numbers, ranges, sum)) return std::nullopt;
+  }
+  Interval result{expression.constant_part(), expression.constant_part()};
+  for (const auto& [numbers, coefficient] : sum) {
+    Interval product{static_cast<int64_t>(coefficient), static_cast<int64_t>(coefficient)};
+    for (size_t number : numbers) {
+      const Interval& range = ranges[number];
+      int64_t width = range.high >= kInfinity ? kInfinity : saturate(__int128(range.high) - range.low);
+      product = multiply(product, {0, width});
+    }
+    result = {add_low(result.low, product.low), add_high(result.high, product.high)};
+  }
+  return result;
+}
+
+// Whether intervals of the terms may be wider than those of the sum.
+bool has_products_of_both_signs(const IntExpr& expression) {
+  bool product = false, below = false;
+  for (const IntExpr::Term& term : expression.terms()) {
+    product |= term.atoms.size() > 1;
+    below |= term.coefficient < 0;
+  }
+  return product && below && expression.terms().size() > 1;
+}
+
+} // namespace
+
+Interval bounds(const IntExpr& expression) {
+  Interval sum{expression.constant_part(), expression.constant_part()};
+  for (const IntExpr::Term& term : expression.terms()) {
+    Interval product{1, 1};
+    for (const AtomRef& atom : term.atoms) product = multiply(product, atom_bounds(*atom));
+    product = multiply(product, {term.coefficient, term.coefficient});
+    sum = {add_low(sum.low, product.low), add_high(sum.high, product.high)};
+  }
+  if (!has_products_of_both_signs(expression)) return sum;
+  auto expanded = expanded_bounds(expression);
+  return expanded ? Interval{std::max(sum.low, expanded->low), std::min(sum.high, expanded->high)} : sum;
+}
+
+} // namespace int_form
 
 using namespace int_form;
 
