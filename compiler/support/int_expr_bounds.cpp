@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <unordered_map>
 
 namespace firn {
 namespace int_form {
@@ -41,19 +42,6 @@ Interval remainder(Interval lhs, Interval rhs) {
   return {0, lhs.low >= 0 ? std::min(lhs.high, largest) : largest};
 }
 
-Interval atom_bounds(const IntAtom& atom) {
-  if (atom.kind == IntAtom::Kind::Symbol) return {atom.symbol->lower, atom.symbol->upper};
-  Interval lhs = bounds(*atom.lhs), rhs = bounds(*atom.rhs);
-  switch (atom.kind) {
-  case IntAtom::Kind::Min: return {std::min(lhs.low, rhs.low), std::min(lhs.high, rhs.high)};
-  case IntAtom::Kind::Max: return {std::max(lhs.low, rhs.low), std::max(lhs.high, rhs.high)};
-  case IntAtom::Kind::FloorDiv: return divide(lhs, rhs);
-  case IntAtom::Kind::Mod: return remainder(lhs, rhs);
-  case IntAtom::Kind::Symbol: break;
-  }
-  FIRN_UNREACHABLE("atom kind");
-}
-
 // Products of parts of terms, with the sum of their coefficients.
 using Expansion = std::map<std::vector<size_t>, __int128>;
 
@@ -78,41 +66,6 @@ bool expand(const IntExpr::Term& term, const std::vector<size_t>& numbers,
   return true;
 }
 
-// Bounds of a sum of products with terms of both signs, such as batch*width - batch: exact for products of
-// factors that are nowhere negative, of which an interval for every term is not.
-std::optional<Interval> expanded_bounds(const IntExpr& expression) {
-  constexpr size_t most_terms = 16, most_atoms = 6;
-  std::vector<AtomRef> atoms;
-  std::vector<Interval> ranges;
-  Expansion sum;
-  if (expression.terms().size() > most_terms) return std::nullopt;
-  for (const IntExpr::Term& term : expression.terms()) {
-    std::vector<size_t> numbers;
-    if (term.atoms.size() > most_atoms) return std::nullopt;
-    for (const AtomRef& atom : term.atoms) {
-      auto same = std::find_if(atoms.begin(), atoms.end(),
-                               [&](const AtomRef& other) { return compare(*atom, *other) == 0; });
-      numbers.push_back(static_cast<size_t>(same - atoms.begin()));
-      if (same != atoms.end()) continue;
-      atoms.push_back(atom);
-      ranges.push_back(atom_bounds(*atom));
-      if (ranges.back().low <= -kInfinity) return std::nullopt;
-    }
-    if (!expand(term, numbers, ranges, sum)) return std::nullopt;
-  }
-  Interval result{expression.constant_part(), expression.constant_part()};
-  for (const auto& [numbers, coefficient] : sum) {
-    Interval product{static_cast<int64_t>(coefficient), static_cast<int64_t>(coefficient)};
-    for (size_t number : numbers) {
-      const Interval& range = ranges[number];
-      int64_t width = range.high >= kInfinity ? kInfinity : saturate(__int128(range.high) - range.low);
-      product = multiply(product, {0, width});
-    }
-    result = {add_low(result.low, product.low), add_high(result.high, product.high)};
-  }
-  return result;
-}
-
 // Whether intervals of the terms may be wider than those of the sum.
 bool has_products_of_both_signs(const IntExpr& expression) {
   bool product = false, below = false;
@@ -123,19 +76,84 @@ bool has_products_of_both_signs(const IntExpr& expression) {
   return product && below && expression.terms().size() > 1;
 }
 
+// Intervals of an expression and of all that it is nested of. An atom's is kept: one that were worked out
+// anew wherever it is asked for would take twice as long with every level of nesting.
+class Intervals {
+public:
+  Interval of(const IntExpr& expression) {
+    Interval sum{expression.constant_part(), expression.constant_part()};
+    for (const IntExpr::Term& term : expression.terms()) {
+      Interval product{1, 1};
+      for (const AtomRef& atom : term.atoms) product = multiply(product, of(*atom));
+      product = multiply(product, {term.coefficient, term.coefficient});
+      sum = {add_low(sum.low, product.low), add_high(sum.high, product.high)};
+    }
+    if (!has_products_of_both_signs(expression)) return sum;
+    auto expanded = of_expanded(expression);
+    return expanded ? Interval{std::max(sum.low, expanded->low), std::min(sum.high, expanded->high)} : sum;
+  }
+
+private:
+  Interval of(const IntAtom& atom) {
+    if (atom.kind == IntAtom::Kind::Symbol) return {atom.symbol->lower, atom.symbol->upper};
+    auto known = known_.find(&atom);
+    if (known != known_.end()) return known->second;
+    return known_[&atom] = of_operation(atom.kind, of(*atom.lhs), of(*atom.rhs));
+  }
+
+  static Interval of_operation(IntAtom::Kind kind, Interval lhs, Interval rhs) {
+    switch (kind) {
+    case IntAtom::Kind::Min: return {std::min(lhs.low, rhs.low), std::min(lhs.high, rhs.high)};
+    case IntAtom::Kind::Max: return {std::max(lhs.low, rhs.low), std::max(lhs.high, rhs.high)};
+    case IntAtom::Kind::FloorDiv: return divide(lhs, rhs);
+    case IntAtom::Kind::Mod: return remainder(lhs, rhs);
+    case IntAtom::Kind::Symbol: break;
+    }
+    FIRN_UNREACHABLE("atom kind");
+  }
+
+  // Bounds of a sum of products with terms of both signs, such as batch*width - batch: exact for products of
+  // factors that are nowhere negative, of which an interval for every term is not.
+  std::optional<Interval> of_expanded(const IntExpr& expression) {
+    constexpr size_t most_terms = 16, most_atoms = 6;
+    std::vector<AtomRef> atoms;
+    std::vector<Interval> ranges;
+    Expansion sum;
+    if (expression.terms().size() > most_terms) return std::nullopt;
+    for (const IntExpr::Term& term : expression.terms()) {
+      std::vector<size_t> numbers;
+      if (term.atoms.size() > most_atoms) return std::nullopt;
+      for (const AtomRef& atom : term.atoms) {
+        auto same = std::find_if(atoms.begin(), atoms.end(),
+                                 [&](const AtomRef& other) { return compare(*atom, *other) == 0; });
+        numbers.push_back(static_cast<size_t>(same - atoms.begin()));
+        if (same != atoms.end()) continue;
+        atoms.push_back(atom);
+        ranges.push_back(of(*atom));
+        if (ranges.back().low <= -kInfinity) return std::nullopt;
+      }
+      if (!expand(term, numbers, ranges, sum)) return std::nullopt;
+    }
+    Interval result{expression.constant_part(), expression.constant_part()};
+    for (const auto& [numbers, coefficient] : sum) {
+      Interval product{static_cast<int64_t>(coefficient), static_cast<int64_t>(coefficient)};
+      for (size_t number : numbers) {
+        const Interval& range = ranges[number];
+        int64_t width = range.high >= kInfinity ? kInfinity : saturate(__int128(range.high) - range.low);
+        product = multiply(product, {0, width});
+      }
+      result = {add_low(result.low, product.low), add_high(result.high, product.high)};
+    }
+    return result;
+  }
+
+  std::unordered_map<const IntAtom*, Interval> known_;
+};
+
 } // namespace
 
 Interval bounds(const IntExpr& expression) {
-  Interval sum{expression.constant_part(), expression.constant_part()};
-  for (const IntExpr::Term& term : expression.terms()) {
-    Interval product{1, 1};
-    for (const AtomRef& atom : term.atoms) product = multiply(product, atom_bounds(*atom));
-    product = multiply(product, {term.coefficient, term.coefficient});
-    sum = {add_low(sum.low, product.low), add_high(sum.high, product.high)};
-  }
-  if (!has_products_of_both_signs(expression)) return sum;
-  auto expanded = expanded_bounds(expression);
-  return expanded ? Interval{std::max(sum.low, expanded->low), std::min(sum.high, expanded->high)} : sum;
+  return Intervals().of(expression);
 }
 
 } // namespace int_form

@@ -174,6 +174,14 @@ TEST_CASE("bounds of a product of factors that are not negative are those of the
   CHECK((in("x", 0, INT64_MAX) * b - b).lower_bound() == -4);
 }
 
+// Bounds of one level ask for those of the level beneath in more than one way.
+TEST_CASE("the bounds of nested products take time in their number") {
+  IntExpr n = in("n", 2, 8), k = in("k", 0, 3), nested = n;
+  for (int level = 0; level < 60; ++level) nested = max(floor_div(nested * n - nested, 2), k);
+  CHECK(nested.lower_bound() == 0);
+  CHECK(nested.upper_bound() == INT64_MAX);
+}
+
 TEST_CASE("linear coefficients are found only outside atoms and products") {
   SymbolRef a = symbol_in("a", 0, 99), b = symbol_in("b", 0, 99);
   IntExpr ea = IntExpr::symbol(a), eb = IntExpr::symbol(b);
