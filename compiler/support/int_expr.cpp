@@ -36,6 +36,14 @@ int compare(const IntExpr& lhs, const IntExpr& rhs) {
   return 0;
 }
 
+IntExpr::Term product(const IntExpr::Term& lhs, const IntExpr::Term& rhs) {
+  IntExpr::Term product{checked(__int128(lhs.coefficient) * rhs.coefficient), lhs.atoms};
+  product.atoms.insert(product.atoms.end(), rhs.atoms.begin(), rhs.atoms.end());
+  std::sort(product.atoms.begin(), product.atoms.end(),
+            [](const AtomRef& x, const AtomRef& y) { return compare(*x, *y) < 0; });
+  return product;
+}
+
 void sort_and_merge(std::vector<IntExpr::Term>& terms) {
   std::sort(terms.begin(), terms.end(), [](const IntExpr::Term& a, const IntExpr::Term& b) {
     return compare_atoms(a.atoms, b.atoms) < 0;
@@ -259,13 +267,7 @@ IntExpr operator*(const IntExpr& lhs, const IntExpr& rhs) {
   if (lhs.constant_ != 0) left.push_back({lhs.constant_, {}});
   if (rhs.constant_ != 0) right.push_back({rhs.constant_, {}});
   for (const IntExpr::Term& a : left)
-    for (const IntExpr::Term& b : right) {
-      IntExpr::Term product{checked(__int128(a.coefficient) * b.coefficient), a.atoms};
-      product.atoms.insert(product.atoms.end(), b.atoms.begin(), b.atoms.end());
-      std::sort(product.atoms.begin(), product.atoms.end(),
-                [](const AtomRef& x, const AtomRef& y) { return compare(*x, *y) < 0; });
-      terms.push_back(std::move(product));
-    }
+    for (const IntExpr::Term& b : right) terms.push_back(product(a, b));
   return IntExpr::from_terms(0, std::move(terms));
 }
 

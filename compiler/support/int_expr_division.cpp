@@ -164,19 +164,21 @@ std::optional<IntExpr> join_varying(std::vector<IntExpr::Term>& terms, size_t at
     return small;
   };
   if (std::abs(factor.coefficient) > INT32_MAX || !within(*mod.lhs) || !within(*mod.rhs)) return std::nullopt;
-  IntExpr quotient = floor_div(*mod.lhs, *mod.rhs);
-  const IntAtom* divided = single_atom(quotient);
-  if (!divided || divided->kind != IntAtom::Kind::FloorDiv) return std::nullopt;
-  IntExpr outside = factor.atoms.empty() ? IntExpr(factor.coefficient) : IntExpr::from_terms(0, {factor});
-  IntExpr wanted = outside * *mod.rhs * quotient;
-  std::vector<IntExpr::Term> left = terms;
-  for (const IntExpr::Term& term : wanted.terms()) {
+  // What floor_div makes of them: it and floor_mod find the same whole parts, or neither does. Nothing that
+  // is tried here is brought into canonical form, which would try the same on all levels of nesting beneath.
+  auto quotient =
+      std::make_shared<const IntAtom>(IntAtom{IntAtom::Kind::FloorDiv, nullptr, mod.lhs, mod.rhs});
+  std::vector<IntExpr::Term> left = terms, parts = mod.rhs->terms();
+  if (mod.rhs->constant_part() != 0) parts.push_back({mod.rhs->constant_part(), {}});
+  for (const IntExpr::Term& part : parts) {
+    IntExpr::Term wanted = product(product(factor, part), {1, {quotient}});
     auto same = std::find_if(left.begin(), left.end(), [&](const IntExpr::Term& other) {
-      return other.coefficient == term.coefficient && compare_atoms(other.atoms, term.atoms) == 0;
+      return other.coefficient == wanted.coefficient && compare_atoms(other.atoms, wanted.atoms) == 0;
     });
     if (same == left.end()) return std::nullopt;
     left.erase(same);
   }
+  IntExpr outside = factor.atoms.empty() ? IntExpr(factor.coefficient) : IntExpr::from_terms(0, {factor});
   terms = std::move(left);
   return outside * *mod.lhs;
 }

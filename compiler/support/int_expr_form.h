@@ -46,6 +46,8 @@ IntExpr atom_expr(IntAtom::Kind kind, const IntExpr& lhs, const IntExpr& rhs);
 // The only atom of an expression that is one atom with coefficient 1; null otherwise.
 const IntAtom* single_atom(const IntExpr& expression);
 
+// The product of two terms, its atoms in order.
+IntExpr::Term product(const IntExpr::Term& lhs, const IntExpr::Term& rhs);
 void sort_and_merge(std::vector<IntExpr::Term>& terms);
 // Joins one remainder with its quotient; false when no pair is left. Keeps `terms` sorted and merged.
 bool recombine(int64_t& constant, std::vector<IntExpr::Term>& terms);

@@ -182,6 +182,17 @@ TEST_CASE("the bounds of nested products take time in their number") {
   CHECK(nested.upper_bound() == INT64_MAX);
 }
 
+// To look for a remainder's quotient takes no look at those nested in it.
+TEST_CASE("nested remainders take time in their number") {
+  IntExpr n = in("n", 2, 8), k = in("k", 0, 3), m = in("m", 1, 100), dividend = m, divisor = n;
+  for (int level = 0; level < 40; ++level) {
+    dividend = floor_mod(dividend + k, n) + n * m;
+    divisor = floor_mod(k, n + divisor) + floor_div(k, n + divisor) * n;
+  }
+  CHECK(floor_mod(dividend, n) + floor_div(dividend, n) * n == dividend);
+  CHECK(floor_mod(m, divisor) + floor_div(m, divisor) * divisor == m);
+}
+
 TEST_CASE("linear coefficients are found only outside atoms and products") {
   SymbolRef a = symbol_in("a", 0, 99), b = symbol_in("b", 0, 99);
   IntExpr ea = IntExpr::symbol(a), eb = IntExpr::symbol(b);
