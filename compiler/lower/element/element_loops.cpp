@@ -322,7 +322,7 @@ std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<IntExpr>& extents
 }
 
 int lanes_along(const IntExpr& extent, int64_t most) {
-  int64_t lanes = std::min(most, extent.upper_bound());
+  int64_t lanes = std::clamp<int64_t>(extent.upper_bound(), 1, most);
   return static_cast<int>(extent.is_constant() ? lanes : std::bit_floor(static_cast<uint64_t>(lanes)));
 }
 

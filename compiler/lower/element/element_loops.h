@@ -17,8 +17,8 @@ using plan::PhysicalDim;
 // The indices of dims of `extents` at row-major position `flat`.
 std::vector<IntExpr> unflatten(IntExpr flat, const std::vector<IntExpr>& extents);
 
-// Lanes of vectors along `extent`, at most so many: what is left of one that varies takes vectors of powers
-// of two.
+// Lanes of vectors along `extent`, one at least and at most so many: what is left of one that varies takes
+// vectors of powers of two.
 int lanes_along(const IntExpr& extent, int64_t most);
 
 struct ElementLoops {
