@@ -109,6 +109,22 @@ TEST_CASE("every op with indices checks them", "[lower]") {
   }
 }
 
+TEST_CASE("of a tensor without elements every index is out of range", "[lower]") {
+  for (std::string op :
+       {"gather %x, %i {axis = 0}", "gather_elements %x, %i2 {axis = 0}", "gather_nd %x, %i3"}) {
+    INFO(op);
+    std::string text = "module @m {\n  func @main(%i: i64[2], %x: f32[0,2]) -> (f32[2,2]) {\n    %i3 = "
+                       "reshape %i : i64[2,1]\n    %i2 = broadcast_in_dim %i "
+                       "{dims = [0]} : i64[2,2]\n    %y = " +
+                       op + " : f32[2,2]\n    return %y\n  }\n}\n";
+    CheckedModel checked(text, true), clamped(text, false);
+    std::vector<float> x(1, 5.0f), y(4, 5.0f);
+    CHECK(checked.run({0, 0}, x, y) == kRange);
+    CHECK(clamped.run({0, 0}, x, y) == kOk);
+    CHECK(y == std::vector<float>(4, 0.0f));
+  }
+}
+
 TEST_CASE("a loop ends at the iteration that fails", "[lower]") {
   // The sum of x[i[0]], x[i[1]], ...
   CheckedModel model(R"(module @m {

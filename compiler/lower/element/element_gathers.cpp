@@ -9,12 +9,14 @@ using kernel::Scalar;
 kernel::Register ElementEmitter::where_positive(const IntExpr& room, DType dtype,
                                                 const std::function<kernel::Register()>& make) {
   if (room.lower_bound() > 0) return make();
-  kernel::Register holds = builder_.compare(OpKind::SCmp, kernel::Predicate::Gt, builder_.index(room),
-                                            builder_.constant_int({Scalar::Index, 1}, 0));
-  return choose(holds, make, [&] {
+  auto zero = [&] {
     kernel::MachineType type = value_type(dtype, lanes_.count);
     return kernel::is_float(type.scalar) ? builder_.constant(type, 0) : builder_.constant_int(type, 0);
-  });
+  };
+  if (room.upper_bound() <= 0) return zero();
+  kernel::Register holds = builder_.compare(OpKind::SCmp, kernel::Predicate::Gt, builder_.index(room),
+                                            builder_.constant_int({Scalar::Index, 1}, 0));
+  return choose(holds, make, zero);
 }
 
 IntExpr ElementEmitter::runtime_index(Value indices, const Index& at, const IntExpr& extent,
@@ -58,11 +60,9 @@ kernel::Register ElementEmitter::emit_gather(const Instruction& gather, const In
     if (!is_uniform(expression)) return lane_by_lane(result_of(gather), index);
   Index from(index.begin(), begin);
   const IntExpr& extent = data.type().dims[axis].extent;
-  return where_positive(extent, data.dtype(), [&] {
-    from.push_back(runtime_index(indices, at, extent, /*negative_from_end=*/true));
-    from.insert(from.end(), begin + static_cast<std::ptrdiff_t>(rank), index.end());
-    return emit(data, from);
-  });
+  from.push_back(runtime_index(indices, at, extent, /*negative_from_end=*/true));
+  from.insert(from.end(), begin + static_cast<std::ptrdiff_t>(rank), index.end());
+  return where_positive(extent, data.dtype(), [&] { return emit(data, from); });
 }
 
 kernel::Register ElementEmitter::emit_gather_elements(const Instruction& gather, const Index& index) {
@@ -72,10 +72,8 @@ kernel::Register ElementEmitter::emit_gather_elements(const Instruction& gather,
   Index from = index;
   Value data = gather.operand(0);
   const IntExpr& extent = data.type().dims[axis].extent;
-  return where_positive(extent, data.dtype(), [&] {
-    from[axis] = runtime_index(gather.operand(1), index, extent, true);
-    return emit(data, from);
-  });
+  from[axis] = runtime_index(gather.operand(1), index, extent, true);
+  return where_positive(extent, data.dtype(), [&] { return emit(data, from); });
 }
 
 kernel::Register ElementEmitter::emit_gather_nd(const Instruction& gather, const Index& index) {
@@ -88,16 +86,15 @@ kernel::Register ElementEmitter::emit_gather_nd(const Instruction& gather, const
   Index from(index.begin(), index.begin() + static_cast<std::ptrdiff_t>(batch));
   size_t depth = static_cast<size_t>(indices.dim(static_cast<int>(rank) - 1));
   IntExpr elements = 1;
-  for (size_t k = 0; k < depth; ++k) elements = elements * data.type().dims[batch + k].extent;
-  return where_positive(elements, data.dtype(), [&] {
-    for (size_t k = 0; k < depth; ++k) {
-      Index tuple = at;
-      tuple.push_back(static_cast<int64_t>(k));
-      from.push_back(runtime_index(indices, tuple, data.type().dims[batch + k].extent, true));
-    }
-    from.insert(from.end(), index.begin() + static_cast<std::ptrdiff_t>(rank - 1), index.end());
-    return emit(data, from);
-  });
+  for (size_t k = 0; k < depth; ++k) {
+    const IntExpr& extent = data.type().dims[batch + k].extent;
+    Index tuple = at;
+    tuple.push_back(static_cast<int64_t>(k));
+    from.push_back(runtime_index(indices, tuple, extent, true));
+    elements = elements * extent;
+  }
+  from.insert(from.end(), index.begin() + static_cast<std::ptrdiff_t>(rank - 1), index.end());
+  return where_positive(elements, data.dtype(), [&] { return emit(data, from); });
 }
 
 kernel::Register ElementEmitter::emit_dynamic_slice(const Instruction& slice, const Index& index) {

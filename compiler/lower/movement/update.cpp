@@ -139,13 +139,12 @@ void emit_scatter_elements(LoweringContext& context, const Instruction& instruct
       target = maker.write(result);
   auto axis = static_cast<size_t>(instruction.attributes().integer("axis"));
   maker.builder().set_parallel(1);
-  where_all_positive(maker.builder(), {type.dims[axis].extent}, [&] {
-    Index index;
-    for_each_index(maker.builder(), extents_of(index_type), index, [&](const Index& at) {
-      Index to = at;
-      to[axis] = read_index(maker.builder(), indices, index_type, at, type.dims[axis].extent);
-      write_update(maker.builder(), instruction, target, updates, to, at);
-    });
+  Index index;
+  for_each_index(maker.builder(), extents_of(index_type), index, [&](const Index& at) {
+    Index to = at;
+    to[axis] = read_index(maker.builder(), indices, index_type, at, type.dims[axis].extent);
+    where_all_positive(maker.builder(), {type.dims[axis].extent},
+                       [&] { write_update(maker.builder(), instruction, target, updates, to, at); });
   });
   maker.finish();
 }
@@ -175,14 +174,16 @@ void emit_scatter_nd(LoweringContext& context, const Instruction& instruction) {
       to.push_back(read_index(b, indices, index_type, component, indexed[static_cast<size_t>(d)]));
     }
     Index rest;
-    for_each_index(b, inner, rest, [&](const Index& tail) {
-      Index target_index = to, update_index = at;
-      target_index.insert(target_index.end(), tail.begin(), tail.end());
-      update_index.insert(update_index.end(), tail.begin(), tail.end());
-      write_update(b, instruction, target, updates, target_index, update_index);
+    where_all_positive(b, indexed, [&] {
+      for_each_index(b, inner, rest, [&](const Index& tail) {
+        Index target_index = to, update_index = at;
+        target_index.insert(target_index.end(), tail.begin(), tail.end());
+        update_index.insert(update_index.end(), tail.begin(), tail.end());
+        write_update(b, instruction, target, updates, target_index, update_index);
+      });
     });
   };
-  where_all_positive(b, indexed, [&] { for_each_index(b, outer, where, write_slices); });
+  for_each_index(b, outer, where, write_slices);
   maker.finish();
 }
 
