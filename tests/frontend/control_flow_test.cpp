@@ -227,20 +227,53 @@ TEST_CASE("Ifs on one condition are decided in each other's branches") {
   CHECK(text.find(" if ") == text.rfind(" if "));
 }
 
+TEST_CASE("many Ifs in a row, each on a condition of its own, wait for their turn") {
+  for (bool each_meets : {false, true}) {
+    Model model = rank_model({}, {});
+    std::vector<Message> ifs, sums;
+    std::string sum = "k";
+    std::vector<LiteralRef> inputs = {f32({2}, {1, -2}), Literal::scalar(DType::Bool, true),
+                                      Literal::scalar(DType::Bool, true)};
+    for (int i = 0; i < 40; ++i) {
+      std::string number = std::to_string(i), term = "z" + number;
+      model.graph.inputs.push_back(value("c" + number, Bool, {}));
+      inputs.push_back(Literal::scalar(DType::Bool, i % 4 == 0));
+      ifs.push_back(if_of_ranks("c" + number, term, branch("Neg")));
+      if (each_meets) sums.push_back(node("Reshape", {term, "pair"}, {"flat" + number}));
+      sums.push_back(node("Add", {sum, each_meets ? "flat" + number : term}, {"sum" + number}));
+      sum = "sum" + number;
+    }
+    sums.push_back(node("Reshape", {sum, "pair"}, {"y"}));
+    model.graph.nodes = ifs;
+    model.graph.nodes.insert(model.graph.nodes.end(), sums.begin(), sums.end());
+    Imported imported = import_model(model);
+    INFO(imported.messages);
+    REQUIRE(imported.model);
+    CHECK(numbers(run(imported, inputs)[0]) == std::vector<double>{10 - 20, 20 + 40});
+    std::string text = imported.text();
+    int ifs_made = 0;
+    for (size_t at = text.find(" if "); at != std::string::npos; at = text.find(" if ", at + 1)) ++ifs_made;
+    if (each_meets) CHECK(ifs_made == 40);
+  }
+}
+
 TEST_CASE("branches of many conditions that do not meet end within the bound of nodes") {
   Model model = rank_model({}, {});
-  std::vector<Message> ifs, sums;
-  std::string sum = "k";
-  for (int i = 0; i < 40; ++i) {
+  std::string last = "x";
+  for (int i = 0; i < 30; ++i) {
     std::string number = std::to_string(i);
     model.graph.inputs.push_back(value("c" + number, Bool, {}));
-    ifs.push_back(if_of_ranks("c" + number, "z" + number, branch("Neg")));
-    sums.push_back(node("Add", {sum, "z" + number}, {"sum" + number}));
-    sum = "sum" + number;
+    Graph same, wider;
+    same.nodes = {node("Neg", {last}, {"same" + number})};
+    same.outputs = {Message().text(1, "same" + number)};
+    wider.nodes = {node("Unsqueeze", {last, "first"}, {"wider" + number})};
+    wider.outputs = {Message().text(1, "wider" + number)};
+    last = "z" + number;
+    model.graph.nodes.push_back(node(
+        "If", {"c" + number}, {last},
+        {attribute_graph("then_branch", wider.encode()), attribute_graph("else_branch", same.encode())}));
   }
-  sums.push_back(node("Reshape", {sum, "pair"}, {"y"}));
-  model.graph.nodes = ifs;
-  model.graph.nodes.insert(model.graph.nodes.end(), sums.begin(), sums.end());
+  model.graph.nodes.push_back(node("Reshape", {last, "pair"}, {"y"}));
   CHECK(contains(import_model(model).messages, "the model has more than 250000 nodes"));
 }
 

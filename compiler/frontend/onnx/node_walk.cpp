@@ -10,12 +10,14 @@
 
 namespace firn::onnx {
 
-std::set<std::string> ImportStep::reads() const {
+const std::set<std::string>& ImportStep::reads() const {
+  if (known_reads) return *known_reads;
   std::set<std::string> names;
   if (!ended && !returned) add_reads(node(), names);
   for (int i = 0; ended && i < ended->output_size(); ++i) names.insert(ended->output(i).name());
   if (returned) names.insert(returned->output().begin(), returned->output().end());
-  return names;
+  known_reads = std::make_shared<const std::set<std::string>>(std::move(names));
+  return *known_reads;
 }
 
 void NodeWalk::add(const Nodes& nodes, size_t scope) {
@@ -162,7 +164,7 @@ private:
     }
   }
 
-  // Nodes that use none of the If's values are imported before it, but for those that would take users along.
+  // Nodes that use none of the If's values are imported before it, but for those that wait for their turn.
   // False after a failure.
   bool find_users() {
     size_t self = walk_.at;
@@ -173,25 +175,65 @@ private:
         break;
       }
       --state_.rest_budget;
-      std::set<std::string> reads = walk_.steps[step].reads();
-      bool uses = std::any_of(reads.begin(), reads.end(), [&](const auto& n) { return index_.count(n) > 0; });
-      if (!uses) uses = !import_ahead(step);
-      if (!uses) continue;
-      users_.push_back(step);
-      for (const std::string& name : reads)
-        if (auto found = index_.find(name); found != index_.end())
-          for (size_t i : found->second) names_[i].last_use = users_.size();
-      add_names(walk_.steps[step].node(), walk_.steps[step].scope, users_.size());
+      if (reads_any(step, index_)) {
+        for (size_t with : taken_along(step)) add_user(with);
+        add_user(step);
+      } else if (walk_.steps[step].has_turn || reads_any(step, waiting_names_) || !import_ahead(step)) {
+        waiting_.push_back(step);
+        for (const std::string& name : walk_.steps[step].node().output()) waiting_names_.insert(name);
+      }
     }
     walk_.at = self;
     return !node_.failed_;
+  }
+
+  template <class Names> bool reads_any(size_t step, const Names& names) const {
+    const std::set<std::string>& reads = walk_.steps[step].reads();
+    return std::any_of(reads.begin(), reads.end(), [&](const auto& name) { return names.count(name) > 0; });
+  }
+
+  bool gives_any(size_t step, const std::set<std::string>& names) const {
+    const auto& outputs = walk_.steps[step].node().output();
+    return std::any_of(outputs.begin(), outputs.end(),
+                       [&](const auto& name) { return names.count(name) > 0; });
+  }
+
+  void add_user(size_t step) {
+    users_.push_back(step);
+    for (const std::string& name : walk_.steps[step].reads())
+      if (auto found = index_.find(name); found != index_.end())
+        for (size_t i : found->second) names_[i].last_use = users_.size();
+    add_names(walk_.steps[step].node(), walk_.steps[step].scope, users_.size());
+  }
+
+  // Of the steps that wait, those that a user needs, with all that read what these give and need in turn.
+  std::vector<size_t> taken_along(size_t user) {
+    if (!reads_any(user, waiting_names_)) return {};
+    std::set<std::string> wanted = walk_.steps[user].reads(), given;
+    std::set<size_t> taken;
+    auto take = [&](size_t step) {
+      bool is_new = (gives_any(step, wanted) || reads_any(step, given)) && taken.insert(step).second;
+      if (!is_new) return;
+      const std::set<std::string>& reads = walk_.steps[step].reads();
+      wanted.insert(reads.begin(), reads.end());
+      for (const std::string& name : walk_.steps[step].node().output())
+        if (!name.empty()) given.insert(name);
+    };
+    for (size_t before = SIZE_MAX; before != taken.size();) {
+      before = taken.size();
+      std::for_each(waiting_.rbegin(), waiting_.rend(), take);
+      std::for_each(waiting_.begin(), waiting_.end(), take);
+    }
+    std::erase_if(waiting_, [&](size_t step) { return taken.count(step) > 0; });
+    return {taken.begin(), taken.end()};
   }
 
   bool import_ahead(size_t step) {
     bool was_ahead = std::exchange(walk_.is_ahead, true);
     GraphImporter(state_, node_.region()).import_step(walk_, step);
     walk_.is_ahead = was_ahead;
-    return !std::exchange(state_.disagreement, false);
+    walk_.steps[step].has_turn = std::exchange(state_.disagreement, false);
+    return !walk_.steps[step].has_turn;
   }
 
   // The nodes of a branch and what they give as values of the If.
@@ -294,8 +336,10 @@ private:
   std::vector<Name> names_;
   std::map<std::string, std::vector<size_t>> index_; // of names_, which several graphs may have
   std::vector<size_t> users_;                        // steps, in order
-  size_t agreed_ = 0;                                // how many of names_ are dead or of one type
-  std::vector<const Name*> known_;                   // those of them that hold known integers
+  std::vector<size_t> waiting_;         // steps that have their turn, and what uses their values, in order
+  std::set<std::string> waiting_names_; // what those give
+  size_t agreed_ = 0;                   // how many of names_ are dead or of one type
+  std::vector<const Name*> known_;      // those of them that hold known integers
 };
 
 bool can_agree(const Values& lhs, const Values& rhs) {

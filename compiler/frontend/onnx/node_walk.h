@@ -16,9 +16,11 @@ struct ImportStep {
   const wire::FunctionProto* returned = nullptr;
   size_t inner = 0; // the scope of the branch or function
   bool done = false;
+  bool has_turn = false; // it holds an If whose branches disagree: not imported before its turn
+  mutable std::shared_ptr<const std::set<std::string>> known_reads = nullptr; // each such If asks for them
 
   const wire::NodeProto& node() const { return (*nodes)[index]; }
-  std::set<std::string> reads() const;
+  const std::set<std::string>& reads() const;
 };
 
 struct NodeWalk {
