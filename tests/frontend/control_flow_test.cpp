@@ -227,6 +227,36 @@ TEST_CASE("Ifs on one condition are decided in each other's branches") {
   CHECK(text.find(" if ") == text.rfind(" if "));
 }
 
+TEST_CASE("an If decides those on what its condition denies") {
+  auto joined = [](const char* with, const char* y, int axis) {
+    Graph graph;
+    graph.nodes = {node("Concat", {"z", with}, {y}, {attribute("axis", axis)})};
+    graph.outputs = {Message().text(1, y)};
+    return graph.encode();
+  };
+  // z, of two ranks by %c, is joined with a vector where `condition` holds, else with a row.
+  auto model_on = [&](const std::string& condition) {
+    Model model = rank_model({node("If", {condition}, {"v"},
+                                   {attribute_graph("then_branch", joined("k", "flat", 0)),
+                                    attribute_graph("else_branch", joined("row", "wide", 1))}),
+                              node("Reshape", {"v", "four"}, {"y"})},
+                             {node("Not", {"c"}, {"no"}), node("Not", {"no"}, {"same"}),
+                              node("Not", {"same"}, {"never"}), node("And", {"no", "d"}, {"both"}),
+                              if_of_ranks("c", "z", branch("Neg"))});
+    model.graph.initializers.push_back(floats("row", {1, 2}, {10, 20}));
+    model.graph.initializers.push_back(ints("four", {4}));
+    return model;
+  };
+  for (const char* condition : {"no", "never"})
+    check_ranks(model_on(condition), [](bool c, bool) {
+      return c ? std::vector<double>{1, -2, 10, 20} : std::vector<double>{-1, 2, 10, 20};
+    });
+  // Of others it is not known whether they exclude each other: that is no fault of the model.
+  Imported imported = import_model(model_on("both"));
+  CHECK(imported.fault == Fault::Unsupported);
+  CHECK(contains(imported.messages, "where an If before it gives values of another type"));
+}
+
 TEST_CASE("many Ifs in a row, each on a condition of its own, wait for their turn") {
   for (bool each_meets : {false, true}) {
     Model model = rank_model({}, {});

@@ -102,6 +102,7 @@ public:
   bool disagreement = false;
   // Conditions of the Ifs around the node at hand, and which of their branches it is imported in.
   std::vector<std::pair<Value, bool>> decided;
+  int apart = 0; // Ifs in whose branches the node at hand is, though behind them: these give different types
   size_t rest_budget = size_t{1} << 24; // nodes behind Ifs that the search for users of their values may pass
   std::set<std::string> used_bounds;    // of options.bounds
   size_t constant_budget = size_t{256} << 20; // bytes of constants that importers may still make

@@ -28,6 +28,9 @@ GraphBuilder NodeContext::builder() const {
 }
 
 void NodeContext::fail(std::string message) {
+  // The model may never take that branch together with this one, by conditions that exclude each other.
+  if (state_->apart > 0)
+    return fail_unsupported(std::move(message) + ", where an If before it gives values of another type");
   if (!failed_) state_->diagnostics.add(model_error(label() + ": " + std::move(message)));
   failed_ = true;
 }

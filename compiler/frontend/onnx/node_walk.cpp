@@ -271,7 +271,9 @@ private:
       if (count == users_.size()) break;
       for (size_t i = 0; i < 2 && goes_on(); ++i) {
         InBranch decided(state_, node_.input(0), i == 0);
+        ++state_.apart;
         GraphImporter(state_, *branches[i].region).import_step(branches[i].walk, branches[i].users + count);
+        --state_.apart;
       }
     }
     if (first || !goes_on()) return goes_on() ? first : std::nullopt;

@@ -56,11 +56,21 @@ bool count_sequences(NodeContext& node, Region& first_region, Values& first, Val
   return true;
 }
 
-// A condition that is constant, or that an If around the node has decided.
+// What a condition denies or repeats, and whether it holds where the condition does.
+std::pair<Value, bool> without_not(Value condition) {
+  bool alike = true;
+  for (; condition.def->is(Opcode::Not); condition = condition.def->operand(0)) alike = !alike;
+  return {condition, alike};
+}
+
+// A condition that is constant, or that an If around the node has decided, on it or on what it denies.
 std::optional<bool> known_condition(NodeContext& node, Value condition) {
   if (auto known = node.constant_ints(condition)) return (*known)[0] != 0;
-  for (const auto& [decided, holds] : node.state().decided)
-    if (decided == node.input(0)) return holds;
+  auto [asked, alike] = without_not(node.input(0));
+  for (const auto& [condition_around, holds] : node.state().decided) {
+    auto [decided, decided_alike] = without_not(condition_around);
+    if (decided == asked) return holds == (alike == decided_alike);
+  }
   return std::nullopt;
 }
 
