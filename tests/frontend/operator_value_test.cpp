@@ -1,5 +1,6 @@
 // Values of operators where ONNX's own cases are thin: attributes of old opsets, windows that overhang,
 // conventions for ties. Expectations are written out or come from plain loops.
+#include "compiler/graph/evaluate.h"
 #include "tests/frontend/import_case.h"
 
 #include <algorithm>
@@ -177,6 +178,25 @@ TEST_CASE("rows are multiplied by the matrices of the groups that they choose") 
       want.push_back(sum);
     }
     CHECK(numbers(y) == want);
+  }
+}
+
+TEST_CASE("numbers that name no group end the run, negative ones too") {
+  for (int64_t groups : {3, 40}) {
+    Model model = one_node(29, node("GroupedMatMul", {"a", "b", "i"}, {"y"}), {{9, 3}, {groups, 3, 2}});
+    model.graph.inputs.push_back(value("i", I64, {9, 1}));
+    Imported imported = import_model(model);
+    REQUIRE(imported.model);
+    auto runs_with = [&](int64_t last) {
+      std::vector<int64_t> chosen(9, 1);
+      chosen.back() = last;
+      return evaluate(
+          *imported.model->module,
+          {f32({9, 3}, counting(27)), f32({groups, 3, 2}, counting(groups * 6)), i64({9, 1}, chosen)});
+    };
+    CHECK(runs_with(groups - 1));
+    CHECK_FALSE(runs_with(groups));
+    CHECK_FALSE(runs_with(-1));
   }
 }
 

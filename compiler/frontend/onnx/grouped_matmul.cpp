@@ -29,6 +29,14 @@ Value after_steps(NodeContext& node, Value steps, Value results,
   return loop ? loop->result(1) : Value{};
 }
 
+// Only numbers from 0 on name groups. Others end a run that checks indices, and any other run takes the last
+// group for them, whichever way the product goes.
+Value checked_groups(NodeContext& node, const Groups& g) {
+  Value zero = node.scalar_int(DType::I64, 0), count = node.dim_size(g.matrices, 0);
+  Value beyond = node.select(node.compare("lt", g.chosen, zero), count, g.chosen);
+  return at(node, node.iota(DType::I64, {g.groups}, 0), beyond);
+}
+
 // The rows by one matrix, and what its group adds.
 Value product(NodeContext& node, const Groups& g, Value rows, Value group) {
   Value y = dot(node, rows, at(node, g.matrices, group), {}, {}, {rows ? rows.rank() - 1 : 0}, {0}, g.work);
@@ -96,6 +104,8 @@ void import_grouped_matmul(NodeContext& node) {
   const std::vector<Dim> result{g.m, g.selections, g.n};
   for (const Dim& dim : {g.m, g.selections, g.groups})
     if (dim == Dim(0)) return node.set_output(0, node.splat(g.rows.dtype(), result, 0));
+  g.chosen = checked_groups(node, g);
+  if (!g.chosen) return;
   Value y = pays_by_group(g) ? by_group(node, g) : by_selection(node, g);
   if (y) node.set_output(0, node.convert(node.reshape(y, result), g.rows.dtype()));
 }
