@@ -175,6 +175,30 @@ TEST_CASE("a row at a place that a run computes is one row of a dim that varies"
   CHECK(rows[1]->dims() == Ints{1});
 }
 
+TEST_CASE("the least integer is not next to any place") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {5}), value("i", I64, {1})};
+  model.graph.outputs = {value("y", F32, {"m"})};
+  model.graph.initializers = {ints("least", {INT64_MIN})};
+  model.graph.nodes = {node("Add", {"i", "least"}, {"end"}), node("Slice", {"x", "i", "end"}, {"y"})};
+  Imported imported = import_model(model);
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  CHECK(run(imported, {f32({5}, {1, 2, 3, 4, 5}), i64({1}, {1})})[0]->dims() == Ints{0});
+}
+
+// Bounds that an input gives with those that data counts: that there are too many is known from their types.
+TEST_CASE("more bounds than a tensor has dims are refused before any is read") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {4, 4}), value("c", Bool, {3}), value("many", I64, {1 << 22})};
+  model.graph.outputs = {Message().text(1, "y")};
+  model.graph.initializers = {ints("flat", {-1})};
+  model.graph.nodes = {node("NonZero", {"c"}, {"places"}), node("Reshape", {"places", "flat"}, {"row"}),
+                       node("Concat", {"many", "row"}, {"bounds"}, {attribute("axis", 0)}),
+                       node("Slice", {"x", "bounds", "bounds"}, {"y"})};
+  CHECK(contains(import_model(model).messages, "node 3 (Slice): input 'bounds' must be constant"));
+}
+
 TEST_CASE("sizes that pass through floats are sizes made of dims") {
   // y = ones[ceil(n / 8.0) * 8 / 4], z = ones[int(n * 0.75)], v = ones[int(n / 3.0)]
   Model model;

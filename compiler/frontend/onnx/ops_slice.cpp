@@ -211,12 +211,13 @@ struct Sum {
 };
 
 Sum sum_of(NodeContext& node, Value value) {
+  constexpr int64_t kMostAdded = INT32_MAX; // sums of them are far from overflow
   Sum sum{without_reshapes(value)};
   auto added = [&]() -> std::optional<Sum> {
     if (!sum.base.def->is(Opcode::Add)) return std::nullopt;
     for (int i = 0; i < 2; ++i) {
       auto number = node.constant_ints(sum.base.def->operand(i));
-      if (number && number->size() == 1 && std::abs((*number)[0]) < INT32_MAX)
+      if (number && number->size() == 1 && (*number)[0] > -kMostAdded && (*number)[0] < kMostAdded)
         return Sum{without_reshapes(sum.base.def->operand(1 - i)), sum.offset + (*number)[0]};
     }
     return std::nullopt;
@@ -241,29 +242,39 @@ int64_t length_of(Value vector) {
   return vector.type().is_static() ? vector.type().num_elements() : 1;
 }
 
-// The elements of an integer vector. Looks through what joins them.
-std::optional<std::vector<Bound>> bounds_of(NodeContext& node, Value vector, int depth = 0) {
-  std::vector<Bound> bounds;
-  auto known = node.known_ints(vector);
+// What joins the elements of an integer vector, in order, or the vector alone.
+void add_parts(NodeContext& node, Value vector, std::vector<Value>& parts, int depth = 0) {
   constexpr int kDeepest = 8; // what joins is joined by exporters once
-  if (!known && vector.def->is(Opcode::Concatenate) && depth < kDeepest) {
-    for (Value part : vector.def->operands()) {
-      auto more = bounds_of(node, part, depth + 1);
-      if (!more) return std::nullopt;
-      bounds.insert(bounds.end(), more->begin(), more->end());
-    }
-    return bounds;
+  if (!vector.def->is(Opcode::Concatenate) || depth == kDeepest || node.known_ints(vector))
+    return parts.push_back(vector);
+  for (Value part : vector.def->operands()) add_parts(node, part, parts, depth + 1);
+}
+
+// The elements of an integer vector; nothing where their number varies or is more than `most`.
+std::optional<std::vector<Bound>> bounds_of(NodeContext& node, Value vector, int64_t most) {
+  std::vector<Value> parts;
+  add_parts(node, vector, parts);
+  int64_t length = 0;
+  for (Value part : parts) {
+    auto known = node.known_ints(part);
+    if (!known && !part.type().is_static()) return std::nullopt;
+    length += known ? static_cast<int64_t>(known->size()) : part.type().num_elements();
+    if (length > most) return std::nullopt;
   }
-  if (!vector.type().is_static()) return std::nullopt;
-  Value flat;
-  for (int64_t i = 0; i < vector.type().num_elements(); ++i) {
-    Bound bound;
-    if (known) bound.known = (*known)[at(i)];
-    if (!known || !bound.known->is_constant()) {
-      if (!flat) flat = node.convert(node.reshape_to(vector, {vector.type().num_elements()}), DType::I64);
-      bound.value = node.reshape_to(node.slice_dim(flat, 0, i, i + 1), {});
+  std::vector<Bound> bounds;
+  for (Value part : parts) {
+    auto known = node.known_ints(part);
+    int64_t count = known ? static_cast<int64_t>(known->size()) : part.type().num_elements();
+    Value flat;
+    for (int64_t i = 0; i < count; ++i) {
+      Bound bound;
+      if (known) bound.known = (*known)[at(i)];
+      if (!known || !bound.known->is_constant()) {
+        if (!flat) flat = node.convert(node.reshape_to(part, {count}), DType::I64);
+        bound.value = node.reshape_to(node.slice_dim(flat, 0, i, i + 1), {});
+      }
+      bounds.push_back(std::move(bound));
     }
-    bounds.push_back(std::move(bound));
   }
   if (node.failed()) return std::nullopt;
   return bounds;
@@ -291,7 +302,8 @@ void import_slice(NodeContext& node) {
     if (!axis) return;
     if (!(node.input(0).type().dims[at(*axis)] == Dim(0))) return slice_at_value(node, node.input(1), *axis);
   }
-  auto from = bounds_of(node, node.input(1)), to = bounds_of(node, node.input(2));
+  int64_t rank = node.input(0).rank();
+  auto from = bounds_of(node, node.input(1), rank), to = bounds_of(node, node.input(2), rank);
   if (node.failed()) return;
   if (!from || !to) {
     (void)node.required_constant_ints(from ? 2 : 1);
