@@ -239,6 +239,13 @@ std::vector<LiteralRef> next_inputs(const Function& main, std::vector<LiteralRef
   return inputs;
 }
 
+// What the target has and this machine lacks; tile matrices are interpreted.
+uint64_t lacking_here(const TargetInfo& target) {
+  uint64_t tiles = target_of("", "x86-64-v4", "+amx-tile,+amx-int8,+amx-bf16").required_cpu_features &
+                   ~target_of("", "x86-64-v4").required_cpu_features;
+  return target.required_cpu_features & ~(host_target().required_cpu_features | tiles);
+}
+
 } // namespace
 
 void expect_lowered_module(const Module& module, const LoweredOptions& options) {
@@ -272,6 +279,7 @@ void expect_lowered_module(const Module& module, const LoweredOptions& options) 
       plans = plans_for(module, target, options, &packed_as);
     }
     bool is_emulated = target.arch != Arch::X86_64;
+    if (!is_emulated && lacking_here(target)) continue;
     if (is_emulated && (!options.extents.empty() || !EmulatedObject::available(target))) continue;
     kernel::Program program = lower(module, {.target = target,
                                              .optimize_size = options.optimize_size,
