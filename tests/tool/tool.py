@@ -49,9 +49,10 @@ def symbolic_model(folder):
 
 
 def counted_model(folder):
-    """Halves of the positions that hold something: their number depends on data."""
-    nodes = [node("NonZero", ["x"], ["at"]), node("Split", ["at"], ["y", "z"], attribute("axis", 2, num(3, 1)))]
-    return write_model(os.path.join(folder, "counted.onnx"), nodes, [value("x", [4])], [value("y", [1, "n"], 7), value("z", [1, "m"], 7)])
+    """The determinant of as many rows as hold something: their number depends on data."""
+    nodes = [node("NonZero", ["x"], ["at"]), node("Cast", ["at"], ["row"], attribute("to", 2, num(3, 1))), node("Transpose", ["row"], ["column"]),
+             node("MatMul", ["column", "row"], ["square"]), node("Det", ["square"], ["y"])]
+    return write_model(os.path.join(folder, "counted.onnx"), nodes, [value("x", [4])], [value("y", [])])
 
 
 def shapeless_model(folder):

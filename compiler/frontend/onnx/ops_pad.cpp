@@ -134,21 +134,26 @@ void pad_by_values(NodeContext& node, const std::vector<int>& axes, Value value)
   auto pads = scalars_of(node, 1);
   if (!pads || !check_pads(node, pads->size(), n)) return;
   if (!value) value = node.scalar(x.dtype(), 0);
-  auto most_of_pad = [&](size_t i) {
-    auto known = node.known_ints((*pads)[i]);
-    return known ? std::optional((*known)[0].upper_bound()) : bound_of(node, 1, i, (*pads)[i]);
+  constexpr int64_t limit = int64_t{1} << 40;
+  // What a pad may be at most; of one beyond it the run ends.
+  auto most_of_pad = [&](size_t i) -> std::optional<int64_t> {
+    Value& pad = (*pads)[i];
+    if (auto known = node.known_ints(pad)) return std::clamp((*known)[0].upper_bound(), -limit, limit);
+    auto most = bound_of(node, 1, i, pad);
+    if (!most) return std::nullopt;
+    *most = std::clamp(*most, -limit, limit);
+    Value least = node.scalar_int(DType::I64, -limit), largest = node.scalar_int(DType::I64, *most);
+    pad = node.op(Opcode::Clamp, {least, pad, largest}, {{"checked", true}});
+    return most;
   };
   for (size_t i = 0; i < n && x; ++i) {
-    Value low = (*pads)[i], high = (*pads)[i + n];
-    if (node.constant_ints(low) == Ints{0} && node.constant_ints(high) == Ints{0}) continue;
+    if (node.constant_ints((*pads)[i]) == Ints{0} && node.constant_ints((*pads)[i + n]) == Ints{0}) continue;
     int64_t extent = x.type().dims[at(axes[i])].extent.upper_bound();
     if (extent == INT64_MAX) return (void)node.static_dim(0, axes[i]);
     auto most_low = most_of_pad(i), most_high = most_of_pad(i + n);
     if (!most_low || !most_high) return;
-    constexpr int64_t limit = int64_t{1} << 40;
-    int64_t most = std::max<int64_t>(0, std::min(extent, limit) + std::clamp(*most_low, -limit, limit) +
-                                            std::clamp(*most_high, -limit, limit));
-    x = pad_varying(node, x, mode, axes[i], {low, high, most, {}}, value);
+    int64_t most = std::max<int64_t>(0, std::min(extent, limit) + *most_low + *most_high);
+    x = pad_varying(node, x, mode, axes[i], {(*pads)[i], (*pads)[i + n], most, {}}, value);
   }
   node.set_output(0, x);
 }
