@@ -2,7 +2,7 @@
 # find_package(Firn), add_subdirectory() and FetchContent.
 #
 #   firn_add_library(<target> MODEL <file.onnx> CLASS <ns::Name>
-#     [NAMES new=old ...] [CUSTOM_OP domain:name=symbol[:bytes] ...] [DIMS name=value|lo..hi|lo..hi:multiple|a|b ...] [HOT name=value[,name=value] ...] [CONST input=value|file ...] [STATE past=present ...] [EXTERNAL name ...]
+#     [NAMES new=old ...] [CUSTOM_OP domain:name=symbol[:bytes] ...] [DIMS name=value|lo..hi|lo..hi:multiple|a|b|other ...] [HOT name=value[,name=value] ...] [CONST input=value|file ...] [STATE past=present ...] [EXTERNAL name ...]
 #     [TARGET <triple>] [CPU <name>|MULTIVERSION <name> ...] [OPT speed|size|debug] [MATH default|strict] [PRECISION f32|bf16] [WEIGHT_TYPE bf16|i8|i4] [WEIGHTS embed|init] [THREADS <n>]
 #     [QUANTIZE DATA <folder> [BUDGET <relative error>]] [FLASH_BUDGET 64K] [RAM_BUDGET 20K] [PREBUILT_OBJECT <o> PREBUILT_HEADER <h>] [OPTIONS ...])
 #   firn_add_golden_test(<test> LIBRARY <target> DATA <folder> [TOLERANCE 1e-5])
@@ -65,8 +65,8 @@ function(_firn_check_supported call threads weights states dims hot constants)
     _firn_refuse("${call}" "WEIGHTS file is not supported by this version of Firn; use WEIGHTS embed or init")
   endif()
   foreach(dim IN LISTS dims)
-    if(NOT dim MATCHES "^.+=([0-9]+|[0-9]+\\.\\.[0-9]+(:[0-9]+)?|[0-9]+(\\|[0-9]+)+)$")
-      _firn_refuse("${call}" "DIMS ${dim}: wanted name=value, or for one object name=1..8, name=32..512:32 or name=1|4|8")
+    if(NOT dim MATCHES "^.+=([0-9]+|[0-9]+\\.\\.[0-9]+(:[0-9]+)?|[0-9]+(\\|[0-9]+)+|[A-Za-z_(][A-Za-z0-9_.+*() -]*)$")
+      _firn_refuse("${call}" "DIMS ${dim}: wanted name=value, for one object name=1..8, name=32..512:32 or name=1|4|8, or another dim: name=other")
     endif()
   endforeach()
   foreach(values IN LISTS hot)

@@ -7,7 +7,7 @@ namespace firn::driver {
 namespace {
 
 // The dims that the options leave open become numbers, by their names, so that others may vary. Those that
-// the model calls after others, "past + seq", follow from these.
+// the model or the options call after others, "past + seq", follow from these.
 void bind_open_dims(const GivenInputs& given, const onnx::ModelFacts& facts, onnx::ImportOptions& options) {
   std::map<std::string, int64_t> open;
   for (const onnx::ValueFacts& input : facts.inputs) {
@@ -15,7 +15,8 @@ void bind_open_dims(const GivenInputs& given, const onnx::ModelFacts& facts, onn
     if (value == given.end()) continue;
     if (input.dims.empty()) options.shapes.emplace(input.name, value->second->dims());
     for (size_t i = 0; i < input.dims.size() && i < value->second->dims().size(); ++i)
-      if (!input.dims[i].empty()) open.emplace(input.dims[i], value->second->dims()[i]);
+      if (!input.dims[i].empty() && !options.dim_names.count(input.dims[i]))
+        open.emplace(input.dims[i], value->second->dims()[i]);
   }
   onnx::DimOptions known(options);
   std::map<std::string, int64_t> numbers;

@@ -3,6 +3,7 @@
 
 #include "compiler/driver/compile_text.h"
 #include "compiler/driver/run.h"
+#include "compiler/frontend/onnx/dim_options.h"
 #include "compiler/support/words.h"
 
 #include <algorithm>
@@ -88,11 +89,15 @@ Result parse_dim(const std::string& word, driver::CompileOptions& options) {
   onnx::ImportOptions& import = options.import;
   auto pair = split_pair(word);
   if (!pair)
-    return usage_error("--dim wants NAME=VALUE, NAME=1..8, NAME=32..512:32 or NAME=1|4|8, found '" + word +
-                       "'");
+    return usage_error(
+        "--dim wants NAME=VALUE, NAME=1..8, NAME=32..512:32, NAME=1|4|8 or NAME=OTHER, found '" + word + "'");
   const auto& [name, text] = *pair;
-  if (import.dims.count(name) || import.ranges.count(name))
+  if (import.dims.count(name) || import.ranges.count(name) || import.dim_names.count(name))
     return usage_error("--dim " + word + ": dim '" + name + "' is given twice");
+  if (onnx::joined_names(text, [](const std::string&) { return true; })) {
+    import.dim_names[name] = text;
+    return {};
+  }
   if (text.find_first_of(".:|") == text.npos) {
     int64_t value = 0;
     if (!parse_integer(text, value))

@@ -2,8 +2,10 @@
 #include "compiler/frontend/onnx/dim_options.h"
 
 #include "compiler/frontend/onnx/import_state.h"
+#include "compiler/frontend/onnx/onnx.pb.h"
 
 #include <cctype>
+#include <set>
 
 namespace firn::onnx {
 namespace {
@@ -102,6 +104,29 @@ private:
 };
 
 } // namespace
+
+Result rename_dims(wire::GraphProto& graph, const ImportOptions& options) {
+  std::set<std::string> found;
+  for (wire::ValueInfoProto& input : *graph.mutable_input()) {
+    if (!input.type().tensor_type().has_shape()) continue;
+    auto& shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
+    for (int i = 0; i < shape.dim_size(); ++i) {
+      if (shape.dim(i).has_dim_value()) continue;
+      std::string name = DimOptions::name_of(input.name(), i, shape.dim(i).dim_param());
+      // A name may stand for one that stands for another; a circle ends where it began.
+      for (size_t step = 0; step < options.dim_names.size(); ++step) {
+        const std::string* next = find_option(options.dim_names, name);
+        if (!next) break;
+        found.insert(options.dim_names.count(name) ? name : ImportState::word_of(name));
+        shape.mutable_dim(i)->set_dim_param(name = *next);
+      }
+    }
+  }
+  for (const auto& [name, value] : options.dim_names)
+    if (!found.count(name))
+      return usage_error("--dim " + name + "=" + value + ": the model has no symbolic dim '" + name + "'");
+  return {};
+}
 
 const int64_t* DimOptions::number(const std::string& name) const {
   return find_option(numbers_, name);

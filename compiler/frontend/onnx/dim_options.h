@@ -8,6 +8,13 @@
 
 namespace firn::onnx {
 
+namespace wire {
+class GraphProto;
+}
+
+// Gives the dims of graph inputs the names that the options say; a usage error names one that is no dim.
+Result rename_dims(wire::GraphProto& graph, const ImportOptions& options);
+
 class DimOptions {
 public:
   explicit DimOptions(const ImportOptions& options) : options_(options), numbers_(options.dims) {}

@@ -3,6 +3,7 @@
 #include "compiler/frontend/onnx/import.h"
 
 #include "compiler/frontend/onnx/containers.h"
+#include "compiler/frontend/onnx/dim_options.h"
 #include "compiler/frontend/onnx/facts.h"
 #include "compiler/frontend/onnx/graph_inputs.h"
 #include "compiler/frontend/onnx/graph_states.h"
@@ -66,6 +67,8 @@ std::unique_ptr<ImportedModel> import_file(std::shared_ptr<const MappedFile> fil
   std::string name = module_name(file->path());
   auto model = load_model(std::move(file), std::move(folder));
   if (!model) return diagnostics.add(model.error()), nullptr;
+  if (Result renamed = rename_dims(*model->proto->mutable_graph(), options); !renamed)
+    return diagnostics.add(renamed.error()), nullptr;
   auto unsupported = find_unsupported(*model, options);
   if (unsupported.certain)
     return diagnostics.add(unsupported_error(unsupported_message(unsupported.operators))), nullptr;
@@ -123,6 +126,7 @@ Expected<ModelFacts> inspect_onnx(const std::string& path, const ImportOptions& 
   if (!file) return file.error();
   auto model = load_model(*file, folder_of(path));
   if (!model) return model.error();
+  if (Result renamed = rename_dims(*model->proto->mutable_graph(), options); !renamed) return renamed.error();
   return read_facts(*model, options);
 }
 

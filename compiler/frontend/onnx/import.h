@@ -49,6 +49,8 @@ struct ImportOptions {
   // sum where both are given.
   std::map<std::string, int64_t> dims;
   std::map<std::string, DimRange> ranges;
+  // What dims are called in place of their own names: another dim, or a sum or product of some.
+  std::map<std::string, std::string> dim_names;
   // Whole shapes of graph inputs by name: for inputs whose shape the model leaves open.
   std::map<std::string, std::vector<int64_t>> shapes;
   // How many elements inputs that are sequences have, and kAbsent for optionals that hold nothing. Elements

@@ -94,6 +94,7 @@ Result check_dims_bound(const std::string& path, const ImportOptions& options) {
   size_t slash = path.rfind('/');
   auto model = load_model(*file, slash == path.npos ? "." : path.substr(0, slash + 1));
   if (!model || find_unsupported(*model, options).certain) return {};
+  if (Result renamed = rename_dims(*model->proto->mutable_graph(), options); !renamed) return renamed;
   OpenDims open(model->proto->graph(), options);
   if (open.dims().empty()) return {};
   std::string names, flags;
