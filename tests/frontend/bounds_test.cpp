@@ -133,3 +133,40 @@ TEST_CASE("no index is wanted where the result has no elements") {
   CHECK(numbers(run(imported, {f32({2, 1}, {1, 2})})[0]) == Doubles{1});
   CHECK(!evaluate(*imported.model->module, {f32({0, 2}, {})}));
 }
+
+TEST_CASE("a loop has as many rows as it takes steps, not as it may take") {
+  // n - 3 steps, none below 3.
+  Graph body;
+  body.inputs = {value("i", I64, {}), value("go", Bool, {}), value("s", F32, {})};
+  body.nodes = {node("Identity", {"go"}, {"on"}), node("Add", {"s", "one"}, {"t"}),
+                node("Identity", {"t"}, {"row"})};
+  body.outputs = {value("on", Bool, {}), value("t", F32, {}), value("row", F32, {})};
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n"})};
+  model.graph.outputs = {value("last", F32, {}), value("rows", F32, {"k"})};
+  model.graph.initializers = {floats("zero", {}, {0}), floats("one", {}, {1}), ints("three", {3})};
+  model.graph.nodes = {
+      node("Shape", {"x"}, {"n"}), node("Sub", {"n", "three"}, {"trips"}),
+      node("Loop", {"trips", "", "zero"}, {"last", "rows"}, {attribute_graph("body", body.encode())})};
+  Imported imported = import_model(model, in_range(1, 8));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  CHECK(numbers(run(imported, {f32({5}, Doubles(5))})[1]) == Doubles{1, 2});
+  CHECK(run(imported, {f32({2}, Doubles(2))})[1]->dims() == std::vector<int64_t>{0});
+}
+
+TEST_CASE("sizes of a split end a run that does not fit, also where nothing reads their part") {
+  // Of n elements n - 3, 2 and 1, of which the second part is read.
+  Model model;
+  model.graph.inputs = {value("x", F32, {"n"})};
+  model.graph.outputs = {value("y", F32, {2})};
+  model.graph.initializers = {ints("three", {3}), ints("others", {2, 1})};
+  model.graph.nodes = {node("Shape", {"x"}, {"n"}), node("Sub", {"n", "three"}, {"first"}),
+                       node("Concat", {"first", "others"}, {"sizes"}, {attribute("axis", 0)}),
+                       node("Split", {"x", "sizes"}, {"a", "y", "b"})};
+  Imported imported = import_model(model, in_range(0, 8));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  CHECK(numbers(run(imported, {f32({4}, {1, 2, 3, 4})})[0]) == Doubles{2, 3});
+  CHECK(!evaluate(*imported.model->module, {f32({2}, {1, 2})}));
+}

@@ -158,6 +158,41 @@ TEST_CASE("an Expand to a dim that is called differently takes it") {
   CHECK(numbers(run(imported, {two, one})[0]) == Doubles{1, 2});
   CHECK(numbers(run(imported, {two, two})[0]) == Doubles{1, 2});
   CHECK(!evaluate(*imported.model->module, {two, three}));
+  CHECK(!evaluate(*imported.model->module, {three, two}));
+}
+
+TEST_CASE("parameters of channels do not stretch what they belong to") {
+  Model model;
+  model.graph.inputs = {value("x", F32, {2, "n"}), value("scale", F32, {"m"})};
+  model.graph.outputs = {value("y", U8, {})};
+  model.graph.nodes = {node("QuantizeLinear", {"x", "scale"}, {"y"}, {attribute("axis", 1)})};
+  Imported imported = import_model(model, in_ranges({"n", "m"}));
+  INFO(imported.messages);
+  REQUIRE(imported.model);
+  LiteralRef column = f32({2, 1}, {2, 4}), square = f32({2, 2}, {2, 4, 6, 8});
+  CHECK(numbers(run(imported, {square, f32({2}, {1, 2})})[0]) == Doubles{2, 2, 6, 4});
+  CHECK(numbers(run(imported, {square, f32({1}, {2})})[0]) == Doubles{1, 2, 3, 4});
+  CHECK(!evaluate(*imported.model->module, {column, f32({2}, {1, 2})}));
+}
+
+TEST_CASE("a dim may be called as another, or as a sum of some") {
+  auto text_of = [](std::map<std::string, std::string> names) {
+    Model model;
+    model.graph.inputs = {value("x", F32, {"n"}), value("z", F32, {"m"}), value("v", F32, {"k"})};
+    model.graph.outputs = {value("y", F32, {}), value("w", F32, {})};
+    model.graph.nodes = {node("Add", {"x", "z"}, {"y"}),
+                         node("Concat", {"x", "z"}, {"both"}, {attribute("axis", 0)}),
+                         node("Add", {"both", "v"}, {"w"})};
+    onnx::ImportOptions options = in_ranges({"n"});
+    options.dim_names = std::move(names);
+    Imported imported = import_model(model, options);
+    return imported.model ? imported.text() : imported.messages;
+  };
+  std::string text = text_of({{"m", "n"}, {"k", "2*n"}});
+  CHECK(contains(text, "f32[2*n]"));
+  CHECK(!contains(text, "gather"));
+  CHECK(contains(text_of({{"m", "n"}, {"k", "2*n"}, {"q", "n"}}), "the model has no symbolic dim 'q'"));
+  text_of({{"m", "k"}, {"k", "m"}}); // ends
 }
 
 TEST_CASE("extents that no run can find equal are refused") {

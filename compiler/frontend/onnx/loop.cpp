@@ -158,10 +158,16 @@ private:
   // Whether every step up to the bound is taken.
   bool takes_all() { return !asks_ && is_true(node_, form_.go_on); }
 
+  // Whether the trip count is the bound, not only at most that.
+  bool counts_to_bound() {
+    auto known = node_.known_ints(form_.trip_count);
+    return form_.trips || (known && (*known)[0] == bound_->extent);
+  }
+
   // The rows of a buffer that steps have written.
   Value written(Value buffer) {
     if (*bound_ == Dim(0)) return node_.slice_dim(buffer, 0, 0, 0);
-    if (takes_all()) return buffer;
+    if (takes_all() && counts_to_bound()) return buffer;
     return first_rows(node_, buffer, 0, within_bound(node_, loop_->result(0), bound_->extent.upper_bound()));
   }
 

@@ -103,13 +103,14 @@ bool may_be_equal(const Dim& lhs, const Dim& rhs) {
   return difference.lower_bound() <= 0 && difference.upper_bound() >= 0;
 }
 
-Value with_extents(NodeContext& node, Value x, const std::vector<Dim>& dims) {
+Value with_extents(NodeContext& node, Value x, const std::vector<Dim>& dims, bool stretches) {
   int shift = static_cast<int>(dims.size()) - (x ? x.rank() : 0);
   for (int i = std::max(0, -shift); x && i < x.rank(); ++i) {
     const Dim own = x.type().dims[static_cast<size_t>(i)], extent = dims[static_cast<size_t>(i + shift)];
-    if (own == extent || !may_be_equal(own, extent)) continue;
+    bool fits = may_be_equal(own, extent) || (stretches && may_be_one(own));
+    if (own == extent || (stretches && own == Dim(1)) || !fits) continue;
     warn_of(node, own, extent);
-    x = with_extent(node, x, i, extent);
+    x = with_extent(node, x, i, extent, stretches);
   }
   return x;
 }

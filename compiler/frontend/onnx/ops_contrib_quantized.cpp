@@ -155,9 +155,9 @@ void import_gemm_quantized(NodeContext& node) {
 
 Value scaled_product(NodeContext& node, Value a, Value a_scale, Value a_zero, Value b, Value b_scale,
                      Value b_zero, Value bias) {
-  Value sum = matrix_product(node, centered(node, a, by_row(node, a_zero)), centered(node, b, b_zero));
+  Value sum = matrix_product(node, centered(node, a, by_row(node, a_zero, a)), centered(node, b, b_zero));
   Value result =
-      multiply(node, node.convert(sum, DType::F32), multiply(node, by_row(node, a_scale), b_scale));
+      multiply(node, node.convert(sum, DType::F32), multiply(node, by_row(node, a_scale, sum), b_scale));
   return bias ? add(node, result, bias) : result;
 }
 

@@ -1,5 +1,6 @@
 // Importers of batch, layer, instance, group and other normalisations.
 #include "compiler/frontend/onnx/convolution.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/graph/composites.h"
 
@@ -49,9 +50,10 @@ std::optional<Values> batch_norm_parameters(NodeContext& node, bool spatial, DTy
     Value parameter = node.convert(node.input(i), work);
     if (!parameter) return std::nullopt;
     if (spatial) {
-      const Dim& channels = x.type().dims[1];
-      if (!node.check(parameter.rank() == 1 &&
-                          (parameter.type().dims[0] == channels || !channels.is_static()),
+      const Dim channels = x.type().dims[1];
+      if (parameter.rank() == 1) parameter = with_extents(node, parameter, {channels});
+      if (!parameter) return std::nullopt;
+      if (!node.check(parameter.rank() == 1 && parameter.type().dims[0] == channels,
                       node.input_label(i) + " is " + parameter.type().to_string() +
                           ", wants one element per channel of " + x.type().to_string()))
         return std::nullopt;

@@ -2,6 +2,7 @@
 // integers. Products are written over i32 with zero points subtracted first, so that padding is zero.
 #include "compiler/frontend/onnx/convolution.h"
 #include "compiler/frontend/onnx/matrix_product.h"
+#include "compiler/frontend/onnx/meeting_extents.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/quantization.h"
 
@@ -46,7 +47,7 @@ Value repeat_blocks(NodeContext& node, Value parameter, const Granularity& by, i
 // block.
 Value align(NodeContext& node, Value parameter, const Granularity& by) {
   if (!parameter) return {};
-  const Type& type = parameter.type();
+  const Type type = parameter.type();
   if (type.is_static() && type.num_elements() == 1 && type.rank() <= 1) return node.reshape_to(parameter, {});
   auto axis = node.axis(by.axis, by.x.rank());
   if (!axis) return {};
@@ -59,13 +60,15 @@ Value align(NodeContext& node, Value parameter, const Granularity& by) {
   if (!node.check(type.rank() == 1,
                   "scale or zero point is " + type.to_string() + ", wants a scalar or a vector"))
     return {};
-  const Dim& extent = by.x.type().dims[static_cast<size_t>(*axis)];
-  if (!node.check(type.dims[0] == extent || !type.dims[0].is_static() || !extent.is_static(),
+  const Dim extent = by.x.type().dims[static_cast<size_t>(*axis)];
+  parameter = with_extents(node, parameter, {extent}, /*stretches=*/true);
+  if (!parameter ||
+      !node.check(parameter.type().dims[0] == extent,
                   "scale or zero point is " + type.to_string() + ", wants one element per index of axis " +
                       std::to_string(*axis) + " of " + by.x.type().to_string()))
     return {};
   std::vector<Dim> dims(static_cast<size_t>(by.x.rank() - *axis), Dim(1));
-  dims[0] = type.dims[0];
+  dims[0] = extent;
   return node.reshape(parameter, std::move(dims));
 }
 
@@ -156,8 +159,13 @@ DynamicQuantization quantize_dynamically(NodeContext& node, Value x) {
   return {to_integer(node, node.binary(Opcode::Divide, x, scale), zero_point, DType::U8), scale, zero_point};
 }
 
-Value by_row(NodeContext& node, Value parameter) {
-  return parameter && parameter.rank() == 1 ? node.unsqueeze(parameter, 1) : parameter;
+Value by_row(NodeContext& node, Value parameter, Value x) {
+  if (!parameter || parameter.rank() != 1 || !x) return parameter;
+  if (x.rank() >= 2) parameter = with_extents(node, parameter, {x.type().dims.end()[-2]}, /*stretches=*/true);
+  bool fits = parameter && (parameter.type().dims[0] == Dim(1) || x.rank() < 2 ||
+                            parameter.type().dims[0] == x.type().dims.end()[-2]);
+  if (!node.check(fits, "a scale or zero point per row does not fit " + x.type().to_string())) return {};
+  return node.unsqueeze(parameter, 1);
 }
 
 namespace {
@@ -193,17 +201,17 @@ Value requantize(NodeContext& node, Value accumulator, Value x_scale, Value w_sc
 void import_qlinear_matmul(NodeContext& node) {
   for (int i : {6, 7})
     if (!node.check_scalar(i)) return;
-  Value a = centered(node, node.input(0), by_row(node, node.input(2)));
+  Value a = centered(node, node.input(0), by_row(node, node.input(2), node.input(0)));
   Value b = centered(node, node.input(3), node.input(5));
   Value product = matrix_product(node, a, b);
   Value y_scale = node.reshape_to(node.input(6), {}), y_zero_point = node.reshape_to(node.input(7), {});
   if (!product || node.failed()) return;
-  node.set_output(
-      0, requantize(node, product, by_row(node, node.input(1)), node.input(4), y_scale, y_zero_point));
+  node.set_output(0, requantize(node, product, by_row(node, node.input(1), product), node.input(4), y_scale,
+                                y_zero_point));
 }
 
 void import_matmul_integer(NodeContext& node) {
-  Value a = centered(node, node.input(0), by_row(node, node.input(2)));
+  Value a = centered(node, node.input(0), by_row(node, node.input(2), node.input(0)));
   Value b = centered(node, node.input(1), node.input(3));
   node.set_output(0, matrix_product(node, a, b));
 }

@@ -249,6 +249,20 @@ std::optional<std::vector<Dim>> expanded_by_values(NodeContext& node, Value& x) 
   return ImportState::with_counts(std::move(wanted));
 }
 
+// x, of which a run ends where an extent of the shape is neither that of the result nor 1.
+Value where_shape_fits(NodeContext& node, Value x, const std::vector<Dim>& shape,
+                       const std::vector<Dim>& result) {
+  size_t before = result.size() - shape.size();
+  for (size_t i = 0; i < shape.size() && x; ++i) {
+    const Dim &said = shape[i], &extent = result[before + i];
+    if (said == extent || said == Dim(1)) continue;
+    auto size_of = [&](const Dim& dim) { return node.dim_size(node.iota(DType::I64, {dim}, 0), 0); };
+    Value size = size_of(said), whole = size_of(extent), one = node.scalar_int(DType::I64, 1);
+    x = where_equal(node, x, node.select(node.compare("eq", size, one), whole, size), whole);
+  }
+  return x;
+}
+
 void import_expand(NodeContext& node) {
   Value x = node.input(0);
   if (!node.check_rank(1, 1)) return;
@@ -256,6 +270,7 @@ void import_expand(NodeContext& node) {
   auto wanted = known ? node.known_dims(1) : expanded_by_values(node, x);
   if (!wanted) return;
   auto dims = meeting_dims(node, x.type().dims, *wanted);
+  if (dims) x = where_shape_fits(node, x, *wanted, *dims);
   if (!dims)
     return node.fail(x.type().to_string() + " does not broadcast with shape " +
                      Type::tensor(DType::I64, *wanted).to_string().substr(3));

@@ -94,10 +94,14 @@ Value transformed(NodeContext& node, Value x, int axis, const VaryingTransform& 
 // The length of input 1, or what there is: half a spectrum stands for two less than twice as many.
 std::optional<IntExpr> transform_length(NodeContext& node, const IntExpr& extent, bool mirrored) {
   if (!node.has_input(1)) return mirrored ? (extent - 1) * 2 : extent;
-  if (auto known = node.known_ints(node.input(1)); known && known->size() == 1 && is_safe_dim((*known)[0]))
+  auto known = node.known_ints(node.input(1));
+  if (known && known->size() == 1 && !(*known)[0].is_constant() && is_safe_dim((*known)[0]))
     return (*known)[0];
   auto length = constant_scalar(node, 1);
-  return length ? std::optional(IntExpr(*length)) : std::nullopt;
+  if (!length || !node.check(*length > 0 && *length < int64_t{1} << 24,
+                             "the transform's length is " + std::to_string(*length)))
+    return std::nullopt;
+  return *length;
 }
 
 void import_dft(NodeContext& node) {

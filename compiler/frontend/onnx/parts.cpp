@@ -50,16 +50,18 @@ Value sum_of(NodeContext& node, const Values& numbers) {
 
 Values gathered(NodeContext& node, int axis, const Values& sizes) {
   Value x = node.input(0), extent = node.dim_size(x, axis);
-  // 0, by what the run has checked.
-  Value start = subtract(node, same_value(node, sum_of(node, sizes), extent), extent);
   int64_t most = x.type().dims[static_cast<size_t>(axis)].extent.upper_bound();
+  Values checked; // each of them, also where nothing reads its part
+  for (Value size : sizes) checked.push_back(within_bound(node, size, most));
+  // 0, by what the run has checked.
+  Value start = subtract(node, same_value(node, sum_of(node, checked), extent), extent);
   Values parts;
   for (size_t i = 0; i < sizes.size(); ++i) {
     auto part = node.failed() ? std::nullopt : run_dim(node, 1, i, sizes[i], most);
     if (!part) return {};
     Value places = add(node, node.iota(DType::I64, {*part}, 0), start);
     parts.push_back(node.op(Opcode::Gather, {x, places}, {{"axis", int64_t{axis}}}));
-    start = add(node, start, sizes[i]);
+    start = add(node, start, checked[i]);
   }
   return parts;
 }

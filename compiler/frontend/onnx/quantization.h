@@ -11,7 +11,7 @@ Value to_integer(NodeContext& node, Value scaled, Value zero_point, DType dtype)
 // x as i32 (f32 where it holds floats) with the zero point, of a shape that broadcasts to x, subtracted.
 Value centered(NodeContext& node, Value x, Value zero_point);
 // A parameter of a matrix's rows as a column; scalars and full shapes as they are.
-Value by_row(NodeContext& node, Value parameter);
+Value by_row(NodeContext& node, Value parameter, Value x);
 // Sums of products of integers times their scales, which are one or one per row and per column, and a bias:
 // zero points and the bias may be null.
 Value scaled_product(NodeContext& node, Value a, Value a_scale, Value a_zero, Value b, Value b_scale,
