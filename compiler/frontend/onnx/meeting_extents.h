@@ -10,7 +10,8 @@ bool may_be_equal(const Dim& lhs, const Dim& rhs);
 
 // These give a warning where no data decide whether the extents fit.
 
-// x with these extents, aligned at their ends; those that cannot be equal stay. `stretches`: 1 stands for all.
+// x with these extents, aligned at their ends; those that cannot be equal stay. `stretches`: 1 stands for
+// all.
 Value with_extents(NodeContext& node, Value x, const std::vector<Dim>& dims, bool stretches = false);
 // Both with one extent along these axes, where theirs may be equal; others stay.
 void meet(NodeContext& node, Value& lhs, int lhs_axis, Value& rhs, int rhs_axis);
