@@ -86,4 +86,9 @@ Expected<std::vector<LiteralRef>> all_arguments_of(const onnx::ImportedModel& mo
   return arguments;
 }
 
+bool is_dim_name(const std::string& text) {
+  bool is_range = text.find("..") != text.npos;
+  return !is_range && onnx::joined_names(text, [](const std::string&) { return true; });
+}
+
 } // namespace firn::driver

@@ -41,4 +41,7 @@ std::vector<LiteralRef> arguments_of(const Function& main, const GivenInputs& gi
 Expected<std::vector<LiteralRef>> all_arguments_of(const onnx::ImportedModel& model,
                                                    const GivenInputs& given);
 
+// Whether the text of an option calls a dim by the name of another, or by a sum or product of some.
+bool is_dim_name(const std::string& text);
+
 } // namespace firn::driver

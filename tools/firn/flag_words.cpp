@@ -2,8 +2,8 @@
 #include "tools/firn/flag_words.h"
 
 #include "compiler/driver/compile_text.h"
+#include "compiler/driver/given_inputs.h"
 #include "compiler/driver/run.h"
-#include "compiler/frontend/onnx/dim_options.h"
 #include "compiler/support/words.h"
 
 #include <algorithm>
@@ -94,7 +94,7 @@ Result parse_dim(const std::string& word, driver::CompileOptions& options) {
   const auto& [name, text] = *pair;
   if (import.dims.count(name) || import.ranges.count(name) || import.dim_names.count(name))
     return usage_error("--dim " + word + ": dim '" + name + "' is given twice");
-  if (onnx::joined_names(text, [](const std::string&) { return true; })) {
+  if (driver::is_dim_name(text)) {
     import.dim_names[name] = text;
     return {};
   }
