@@ -151,8 +151,7 @@ static void add_model_options(CLI::App& verb, CompileFlags& flags) {
           "--dim", flags.dims,
           "value of a symbolic dim, NAME=VALUE, or for one object the values that it may have: NAME=1..8, "
           "NAME=32..512:32 (multiples) or NAME=1|4|8; or what it always is, another dim or a sum or product "
-          "of some: "
-          "NAME=OTHER, NAME=past+seq; repeatable")
+          "of some: NAME=OTHER, NAME=past+seq; repeatable")
       ->take_all();
   verb.add_option(
           "--hot", flags.hot,

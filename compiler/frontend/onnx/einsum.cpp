@@ -175,8 +175,8 @@ bool drop_broadcast_dims(NodeContext& node, Term& term, const Term& other) {
 bool meet_where_shared(NodeContext& node, Term& lhs, Term& rhs) {
   for (int label : lhs.labels) {
     if (!contains(rhs.labels, label)) continue;
-    meet_or_stretch(node, lhs.value, static_cast<int>(position(lhs.labels, label)), rhs.value,
-                    static_cast<int>(position(rhs.labels, label)));
+    meet(node, lhs.value, static_cast<int>(position(lhs.labels, label)), rhs.value,
+         static_cast<int>(position(rhs.labels, label)), /*stretches=*/true);
     if (node.failed()) return false;
   }
   return true;

@@ -47,8 +47,7 @@ const Dim& plainer(const Dim& lhs, const Dim& rhs) {
 
 // Where an expression would grow long, the extent of the two is counted anew.
 std::optional<Dim> counted_meeting(NodeContext& node, const Dim& lhs, const Dim& rhs) {
-  auto extent = [&](const Dim& dim) { return node.dim_size(node.iota(DType::I64, {dim}, 0), 0); };
-  Value left = extent(lhs), right = extent(rhs);
+  Value left = extent_value(node, lhs), right = extent_value(node, rhs);
   Value is_one = node.compare("eq", left, node.scalar_int(DType::I64, 1));
   return counted_extent(node, node.select(is_one, right, left),
                         std::max(lhs.extent.upper_bound(), rhs.extent.upper_bound()));
@@ -115,25 +114,19 @@ Value with_extents(NodeContext& node, Value x, const std::vector<Dim>& dims, boo
   return x;
 }
 
-void meet(NodeContext& node, Value& lhs, int lhs_axis, Value& rhs, int rhs_axis) {
+void meet(NodeContext& node, Value& lhs, int lhs_axis, Value& rhs, int rhs_axis, bool stretches) {
   const Dim own = lhs.type().dims[static_cast<size_t>(lhs_axis)],
             other = rhs.type().dims[static_cast<size_t>(rhs_axis)];
-  if (own == other || !may_be_equal(own, other)) return;
-  const Dim extent = plainer(own, other);
-  warn_of(node, own, other);
-  lhs = with_extent(node, lhs, lhs_axis, extent);
-  rhs = with_extent(node, rhs, rhs_axis, extent);
-}
-
-void meet_or_stretch(NodeContext& node, Value& lhs, int lhs_axis, Value& rhs, int rhs_axis) {
-  const Dim own = lhs.type().dims[static_cast<size_t>(lhs_axis)],
-            other = rhs.type().dims[static_cast<size_t>(rhs_axis)];
-  auto extent =
-      own == other || own == Dim(1) || other == Dim(1) ? std::nullopt : meeting_dim(node, own, other);
+  if (own == other || (stretches && (own == Dim(1) || other == Dim(1)))) return;
+  std::optional<Dim> extent;
+  if (stretches)
+    extent = meeting_dim(node, own, other);
+  else if (may_be_equal(own, other))
+    extent = plainer(own, other);
   if (!extent) return;
   warn_of(node, own, other);
-  lhs = with_extent(node, lhs, lhs_axis, *extent, /*stretches=*/true);
-  rhs = with_extent(node, rhs, rhs_axis, *extent, /*stretches=*/true);
+  lhs = with_extent(node, lhs, lhs_axis, *extent, stretches);
+  rhs = with_extent(node, rhs, rhs_axis, *extent, stretches);
 }
 
 std::optional<std::vector<Dim>> meeting_dims(NodeContext& node, const std::vector<Dim>& lhs,

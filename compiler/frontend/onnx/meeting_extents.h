@@ -13,10 +13,9 @@ bool may_be_equal(const Dim& lhs, const Dim& rhs);
 // x with these extents, aligned at their ends; those that cannot be equal stay. `stretches`: 1 stands for
 // all.
 Value with_extents(NodeContext& node, Value x, const std::vector<Dim>& dims, bool stretches = false);
-// Both with one extent along these axes, where theirs may be equal; others stay.
-void meet(NodeContext& node, Value& lhs, int lhs_axis, Value& rhs, int rhs_axis);
-// The same where each may also be 1, which a run then finds to stand for all of the other.
-void meet_or_stretch(NodeContext& node, Value& lhs, int lhs_axis, Value& rhs, int rhs_axis);
+// Both with one extent along these axes, where theirs may be equal; others stay. `stretches`: each may also
+// be 1 in a run, which then stands for all of the other; a dim of 1 stays.
+void meet(NodeContext& node, Value& lhs, int lhs_axis, Value& rhs, int rhs_axis, bool stretches = false);
 
 // The dims to which values of these dims broadcast where a run finds that they do; nothing if none can. Each
 // value takes them with broadcast_where_equal.

@@ -165,7 +165,7 @@ void import_one_hot(NodeContext& node) {
   std::vector<Dim> dims = indices.type().dims;
   dims.insert(dims.begin() + *axis, *depth);
   Value index = node.convert(indices, DType::I64);
-  Value wrapped = add(node, index, node.dim_size(node.iota(DType::I64, {*depth}, 0), 0));
+  Value wrapped = add(node, index, extent_value(node, *depth));
   index = node.select(node.compare("lt", index, node.scalar_int(DType::I64, 0)), wrapped, index);
   Ints map;
   for (int i = 0; i < indices.rank(); ++i) map.push_back(i < *axis ? i : i + 1);

@@ -296,7 +296,7 @@ std::optional<std::vector<IntExpr>> center_extents(NodeContext& node) {
 Value center_varying(NodeContext& node, Value x, int dim, const IntExpr& target) {
   const Dim extent = ImportState::with_counts({Dim(target)})[0];
   if (extent == x.type().dims[at(dim)]) return x;
-  Value wanted = node.dim_size(node.iota(DType::I64, {extent}, 0), 0);
+  Value wanted = extent_value(node, extent);
   Value difference = subtract(node, wanted, node.dim_size(x, dim));
   Value low = divide(node, difference, node.scalar_int(DType::I64, 2)),
         high = subtract(node, difference, low);

@@ -2,6 +2,7 @@
 #include "compiler/frontend/onnx/arithmetic.h"
 #include "compiler/frontend/onnx/operator_table.h"
 #include "compiler/frontend/onnx/pooling.h"
+#include "compiler/frontend/onnx/run_values.h"
 #include "compiler/frontend/onnx/window.h"
 
 #include <algorithm>
@@ -99,10 +100,10 @@ Value counts_along(NodeContext& node, Value x, const Pool& pool, size_t spatial,
   if (extent.is_static() && positions.value() <= kMaxCounts)
     return node.constant_ints(count_taps(dim, extent.value(), low, high));
   Value size = node.dim_size(x, static_cast<int>(spatial) + 2);
-  Value before = node.dim_size(node.iota(DType::I64, {Dim(added)}, 0), 0);
+  Value before = extent_value(node, Dim(added));
   if (include_padding)
     for (const IntExpr& pad : {pool.around[spatial].first, pool.around[spatial].second})
-      size = add(node, size, node.dim_size(node.iota(DType::I64, {Dim(pad)}, 0), 0));
+      size = add(node, size, extent_value(node, Dim(pad)));
   return count_taps(node, dim, positions, add(node, before, node.scalar_int(DType::I64, dim.pad_low)), low,
                     add(node, size, node.scalar_int(DType::I64, high)));
 }

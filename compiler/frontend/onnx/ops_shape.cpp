@@ -256,8 +256,8 @@ Value where_shape_fits(NodeContext& node, Value x, const std::vector<Dim>& shape
   for (size_t i = 0; i < shape.size() && x; ++i) {
     const Dim &said = shape[i], &extent = result[before + i];
     if (said == extent || said == Dim(1)) continue;
-    auto size_of = [&](const Dim& dim) { return node.dim_size(node.iota(DType::I64, {dim}, 0), 0); };
-    Value size = size_of(said), whole = size_of(extent), one = node.scalar_int(DType::I64, 1);
+    Value size = extent_value(node, said), whole = extent_value(node, extent),
+          one = node.scalar_int(DType::I64, 1);
     x = where_equal(node, x, node.select(node.compare("eq", size, one), whole, size), whole);
   }
   return x;

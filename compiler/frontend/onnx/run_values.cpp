@@ -195,6 +195,10 @@ std::optional<Dim> counted_extent(NodeContext& node, Value value, int64_t most) 
   return found ? std::optional(found.type().dims[1]) : std::nullopt;
 }
 
+Value extent_value(NodeContext& node, const Dim& dim) {
+  return node.dim_size(node.iota(DType::I64, {dim}, 0), 0);
+}
+
 Value same_value(NodeContext& node, Value value, Value wanted) {
   return node.op(Opcode::Clamp, {wanted, value, wanted}, {{"checked", true}});
 }

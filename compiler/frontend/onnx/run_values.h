@@ -19,6 +19,8 @@ Value within_bound(NodeContext& node, Value value, int64_t most);
 // The same as an extent.
 std::optional<Dim> counted_extent(NodeContext& node, Value value, int64_t most);
 
+// An extent as an i64 scalar.
+Value extent_value(NodeContext& node, const Dim& dim);
 // The i64 scalar `wanted`, of which a run ends where `value` is another.
 Value same_value(NodeContext& node, Value value, Value wanted);
 // x, of which a run ends where the i64 scalar `value` is another than `wanted`.

@@ -5,6 +5,7 @@
 #include "compiler/frontend/onnx/import_state.h"
 #include "compiler/frontend/onnx/matrix_product.h"
 #include "compiler/frontend/onnx/resize_places.h"
+#include "compiler/frontend/onnx/run_values.h"
 
 #include <cmath>
 
@@ -102,7 +103,7 @@ private:
     const Dim input = x_.type().dims[static_cast<size_t>(axis_)],
               beyond = reach_of_filter(form_, input, output_);
     const Dim all = ImportState::with_counts({Dim(input.extent + beyond.extent * 2)})[0];
-    Term reach(node_, node_.dim_size(node_.iota(DType::I64, {beyond}, 0), 0)), none = extent_.like(0);
+    Term reach(node_, extent_value(node_, beyond)), none = extent_.like(0);
     auto [matrix, number] = weights(base, ratio, input, none);
     auto [wider, place] = weights(base, ratio, all, reach);
     Term zero = wider.like(0), total = summed(wider), last = extent_ - 1.0;
