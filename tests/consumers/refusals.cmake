@@ -24,7 +24,7 @@ expect_refusal("WEIGHTS file"
   "${start}WEIGHTS file is not supported by this version of Firn; use WEIGHTS embed or init")
 foreach(dim IN ITEMS n n=1.. n=1..8: n=1|)
   expect_refusal("DIMS ${dim}"
-    "${start}DIMS ${dim}: wanted name=value, or for one object name=1..8, name=32..512:32 or name=1|4|8")
+    "${start}DIMS ${dim}: wanted name=value, for one object name=1..8, name=32..512:32 or name=1|4|8, or another dim: name=other")
 endforeach()
 foreach(values IN ITEMS n n=1..4 n=2,)
   expect_refusal("DIMS n=1..8 HOT ${values}"
