@@ -218,8 +218,6 @@ std::optional<WinogradGeometry> describe_geometry(const Instruction& convolution
     actual.out_height = result.dims[last - 1].extent;
     plan.pad_height = window[0].pad_low;
   }
-  // Such edges take masks.
-  if (plan.edges_vary() && !plan.transforms_in_registers) return std::nullopt;
   plan.in_height = actual.in_height.upper_bound();
   plan.in_width = actual.in_width.upper_bound();
   plan.out_height = actual.out_height.upper_bound();

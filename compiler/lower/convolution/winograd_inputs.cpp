@@ -34,7 +34,10 @@ void WinogradInputs::transform(const Position& at, const IntExpr& block, const I
   if (plan_.edges_vary()) {
     IntExpr first = ceil_div(plan_.pad_width, out_wide),
             end = floor_div(plan_.actual.in_width + plan_.pad_width - wide, out_wide) + 1;
-    return by_edge(first, end, at.column, wide, in_registers);
+    return by_edge(first, end, at.column, wide, [&](const TileClass& inside) {
+      if (plan_.transforms_in_registers) return in_registers(inside);
+      transform_in_memory({inside}, at.column, corner, block, tile);
+    });
   }
   std::vector<TileClass> classes =
       classify_tiles(plan_.tiles_wide, out_wide, -plan_.pad_width, wide, plan_.in_width);
@@ -85,7 +88,11 @@ void WinogradInputs::transform_in_memory(const std::vector<TileClass>& classes, 
                                          const Position& corner, const IntExpr& block, const IntExpr& tile) {
   int high = plan_.height.inputs(), wide = plan_.width.inputs();
   const IntExpr &top = corner.row, &left = corner.column;
-  IntExpr low = min(max(0, 0 - top), high), end = max(low, min(high, plan_.in_height - top));
+  auto from = [](const IntExpr& first, int size) { return min(max(0, 0 - first), size); };
+  auto to = [](const IntExpr& low, const IntExpr& first, int size, const IntExpr& extent) {
+    return max(low, min(size, extent - first));
+  };
+  IntExpr low = from(top, high), end = to(low, top, high, plan_.actual.in_height);
   Register zero = b_.constant(vector_, 0.0);
   auto clear_row = [&](const IntExpr& row) {
     for (int column = 0; column < wide; ++column) store(zero, tile_, row * wide + column);
@@ -94,9 +101,18 @@ void WinogradInputs::transform_in_memory(const std::vector<TileClass>& classes, 
   by_class(classes, tile_column, [&](const TileClass& inside) {
     b_.loop(low, end, 1, [&](const IntExpr& row) {
       std::vector<Register> values(static_cast<size_t>(wide), zero);
+      auto load_column = [&](const IntExpr& column) {
+        return load_input(corner.image, block, top + row, left + column, Register{});
+      };
+      if (inside.at_edge) {
+        clear_row(row);
+        IntExpr first = from(left, wide);
+        b_.loop(first, to(first, left, wide, plan_.actual.in_width), 1,
+                [&](const IntExpr& column) { store(load_column(column), tile_, row * wide + column); });
+      }
       for (int column = inside.low; column < inside.high; ++column)
         values[static_cast<size_t>(column)] =
-            load_input(corner.image, block, top + row, left + column, Register{});
+            inside.at_edge ? load(tile_, row * wide + column) : load_column(column);
       values = emit_transform(b_, plan_.width.input, std::move(values));
       for (int column = 0; column < wide; ++column)
         store(values[static_cast<size_t>(column)], tile_, row * wide + column);

@@ -40,22 +40,28 @@ void WinogradOutputs::transform(const Position& at, const TilePosition& group, c
   }
 }
 
-// Tiles that hang over an edge, which a run alone knows, go by way of memory.
+// Tiles that hang over an edge, which a run alone knows, go by way of memory; so do all tiles where registers
+// are few.
 void WinogradOutputs::transform_varying(const Position& at, const Position& corner, const TilePosition& group,
                                         const IntExpr& vector, int valid, const IntExpr& tile) {
   int high = plan_.height.outputs, wide = plan_.width.outputs;
   Register inside =
       b_.binary(OpKind::And, is_below(at.row, floor_div(plan_.actual.out_height, high), OpKind::SCmp),
                 is_below(at.column, floor_div(plan_.actual.out_width, wide), OpKind::SCmp));
+  auto in_memory = [&](bool at_edge) {
+    transform_in_memory({{0, 0, 0, wide, at_edge}}, at.column, corner, group, vector, valid, tile);
+  };
   b_.if_then_else(
       inside,
       [&] {
-        transform_in_registers({0, 0, 0, wide}, corner, group, vector, valid, tile);
+        if (plan_.transforms_in_registers)
+          transform_in_registers({0, 0, 0, wide}, corner, group, vector, valid, tile);
+        else
+          in_memory(/*at_edge=*/false);
         return std::vector<Register>{};
       },
       [&] {
-        transform_in_memory({{0, 0, 0, wide, /*at_edge=*/true}}, at.column, corner, group, vector, valid,
-                            tile);
+        in_memory(/*at_edge=*/true);
         return std::vector<Register>{};
       });
 }
