@@ -145,19 +145,19 @@ std::optional<IntExpr> join(const IntExpr::Term& remainder, const IntExpr::Term&
   return floor_mod(*mod.lhs + extra * n, n * m) * c;
 }
 
-bool is_varying_mod(const AtomRef& atom) {
-  return atom->kind == IntAtom::Kind::Mod && !atom->rhs->is_constant();
+// Whether an atom of the term is a remainder whose divisor varies, or that has a factor that does.
+bool is_varying_mod(const IntExpr::Term& term, size_t atom) {
+  return term.atoms[atom]->kind == IntAtom::Kind::Mod &&
+         (term.atoms.size() > 1 || !term.atoms[atom]->rhs->is_constant());
 }
 
-// The same where the divisor varies: the sum of f*(x mod n) and, for every term t of n, f*t*(x floordiv n) is
-// f*x. Takes the quotients from `terms`; the remainder, at `at`, stays for the caller to take.
-std::optional<IntExpr> join_varying(std::vector<IntExpr::Term>& terms, size_t at) {
+// The same for such a remainder: the sum of f*(x mod n) and, for every term t of n, f*t*(x floordiv n) is f*x.
+// Takes the quotients from `terms`; the remainder stays, wherever it is then.
+std::optional<IntExpr> join_varying(std::vector<IntExpr::Term>& terms, size_t at, size_t atom) {
   const IntExpr::Term remainder = terms[at];
-  auto found = std::find_if(remainder.atoms.begin(), remainder.atoms.end(), is_varying_mod);
-  if (found == remainder.atoms.end()) return std::nullopt;
-  const IntAtom& mod = **found;
+  const IntAtom& mod = *remainder.atoms[atom];
   IntExpr::Term factor = remainder;
-  factor.atoms.erase(factor.atoms.begin() + (found - remainder.atoms.begin()));
+  factor.atoms.erase(factor.atoms.begin() + static_cast<std::ptrdiff_t>(atom));
   auto within = [](const IntExpr& expression) { // products of coefficients stay far below the limit
     bool small = std::abs(expression.constant_part()) <= INT32_MAX;
     for (const IntExpr::Term& term : expression.terms()) small &= std::abs(term.coefficient) <= INT32_MAX;
@@ -183,8 +183,19 @@ std::optional<IntExpr> join_varying(std::vector<IntExpr::Term>& terms, size_t at
   return outside * *mod.lhs;
 }
 
-bool is_varying_remainder(const IntExpr::Term& term) {
-  return std::any_of(term.atoms.begin(), term.atoms.end(), is_varying_mod);
+// Of the first of the term's remainders to which that applies. Takes the term as well.
+std::optional<IntExpr> join_varying(std::vector<IntExpr::Term>& terms, size_t at) {
+  for (size_t atom = 0; atom < terms[at].atoms.size(); ++atom) {
+    if (!is_varying_mod(terms[at], atom)) continue;
+    const IntExpr::Term remainder = terms[at];
+    auto whole = join_varying(terms, at, atom);
+    if (!whole) continue;
+    terms.erase(std::find_if(terms.begin(), terms.end(), [&](const IntExpr::Term& term) {
+      return term.coefficient == remainder.coefficient && compare_atoms(term.atoms, remainder.atoms) == 0;
+    }));
+    return whole;
+  }
+  return std::nullopt;
 }
 
 bool is_constant_mod(const IntExpr::Term& term) {
@@ -196,13 +207,7 @@ bool is_constant_mod(const IntExpr::Term& term) {
 
 bool recombine(int64_t& constant, std::vector<IntExpr::Term>& terms) {
   for (size_t i = 0; i < terms.size(); ++i) {
-    if (terms.size() > 1 && is_varying_remainder(terms[i])) {
-      const IntExpr::Term remainder = terms[i];
-      auto whole = join_varying(terms, i);
-      if (!whole) continue;
-      terms.erase(std::find_if(terms.begin(), terms.end(), [&](const IntExpr::Term& term) {
-        return term.coefficient == remainder.coefficient && compare_atoms(term.atoms, remainder.atoms) == 0;
-      }));
+    if (auto whole = terms.size() > 1 ? join_varying(terms, i) : std::nullopt) {
       constant = checked(__int128(constant) + whole->constant_part());
       terms.insert(terms.end(), whole->terms().begin(), whole->terms().end());
       sort_and_merge(terms);

@@ -131,6 +131,10 @@ TEST_CASE("a quotient and its remainder are whole again where the divisor varies
   CHECK(floor_div(x, n) * n * stride + floor_mod(x, n) * stride == x * stride);
   IntExpr sum = n + m + 1;
   CHECK(floor_div(x, sum) * sum * 8 + floor_mod(x, sum) * 8 == x * 8);
+  IntExpr row = floor_div(x, n);
+  CHECK(floor_div(row, 3) * n * 3 + floor_mod(row, 3) * n + floor_mod(x, n) == x);
+  CHECK(floor_mod(m, n) * floor_mod(row, 3) + floor_div(row, 3) * floor_mod(m, n) * 3 ==
+        floor_mod(m, n) * row);
   CHECK(floor_div(x, n) * m + floor_mod(x, n) != x);
   CHECK(floor_div(x, n) * n * 2 + floor_mod(x, n) != x);
 }

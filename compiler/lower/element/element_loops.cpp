@@ -168,12 +168,12 @@ private:
 
   bool can_vectorise(const Group& group, const ElementUses& uses,
                      const std::vector<SymbolRef>& symbols) const {
-    for (size_t dim : group.dims) {
-      for (const IntExpr& expression : uses.offsets)
-        if (!expression.linear_coefficient(*symbols[dim])) return false;
+    // Strides of the outer dims follow from the innermost one's, by extents that may vary.
+    for (const IntExpr& expression : uses.offsets)
+      if (!expression.linear_coefficient(*symbols[group.dims.back()])) return false;
+    for (size_t dim : group.dims)
       for (const IntExpr& expression : uses.decisions)
         if (expression.mentions(*symbols[dim])) return false;
-    }
     if (!uses.reduces || loops_.code.strided) return true;
     // A reduction with strided loads is better done in vectors along what it reduces.
     return std::all_of(uses.offsets.begin(), uses.offsets.end(), [&](const IntExpr& expression) {
