@@ -303,6 +303,15 @@ TEST_CASE("batch and positions of a convolution vary", "[extents]") {
                     {.cpus = {"x86-64-v3", "native"}, .extents = values});
 }
 
+TEST_CASE("a convolution of which positions lie outside the input at any extent", "[extents]") {
+  for (const char* window : {"1 pad 3_4 stride 16", "1 pad 9_1 stride 9", "3 pad 20_0 stride 40"})
+    expect_everywhere(convolution_of({"b in [1, 2]", "w in [1, 8]"},
+                                     VaryingConvolution{"w", std::string(window, 1).c_str(), window,
+                                                        window[6] == '9' ? "2" : "1", 2, 3, ""}),
+                      {.cpus = {"x86-64-v3", "native"},
+                       .extents = {{{"b", 2}, {"w", 1}}, {{"b", 1}, {"w", 5}}, {{"b", 2}, {"w", 8}}}});
+}
+
 TEST_CASE("a convolution's padding begins where the input ends, also where its positions are static",
           "[extents]") {
   expect_everywhere(convolution_of({"b in [1, 2]", "w in [9, 10]"},

@@ -131,6 +131,9 @@ private:
     auto most = static_cast<int>(std::min<int64_t>({step - 1, rest.upper_bound(), spec_.shape.m}));
     if (most > 0) segments.push_back({first + whole * step, ceil_div(end - first, step) - whole, most, rest});
     if (edges) segments.push_back({end, rows - end, 1, std::nullopt, /*at_edge=*/true});
+    // Code for rows that no run has may name places before the operand.
+    if (rows.upper_bound() > 0)
+      std::erase_if(segments, [](const Segment& segment) { return segment.count.upper_bound() <= 0; });
     return segments;
   }
 
