@@ -191,8 +191,13 @@ TEST_CASE("a dim may be called as another, or as a sum of some") {
   std::string text = text_of({{"m", "n"}, {"k", "2*n"}});
   CHECK(contains(text, "f32[2*n]"));
   CHECK(!contains(text, "gather"));
+  CHECK(text_of({{"m", "n"}, {"k", "n+m"}}) == text);
+  CHECK(text_of({{"m", "n"}, {"k", "m*2"}}) == text);
   CHECK(contains(text_of({{"m", "n"}, {"k", "2*n"}, {"q", "n"}}), "the model has no symbolic dim 'q'"));
-  text_of({{"m", "k"}, {"k", "m"}}); // ends
+  for (const auto& circle : {std::map<std::string, std::string>{{"m", "k"}, {"k", "m"}},
+                             {{"m", "k+k"}, {"k", "m+m"}},
+                             {{"m", "m+n"}, {"k", "n"}}})
+    CHECK(contains(text_of(circle), "in [1, inf]")); // without a value
 }
 
 TEST_CASE("extents that no run can find equal are refused") {

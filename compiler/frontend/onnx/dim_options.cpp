@@ -17,6 +17,11 @@ const Value* find_option(const std::map<std::string, Value>& options, const std:
   return found == options.end() ? nullptr : &found->second;
 }
 
+// Of names within a name that joins some.
+bool is_letter(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
+}
+
 using ExtentOf = std::function<std::optional<IntExpr>(const std::string&)>;
 
 // Recursive descent over sums of products of names, numbers and brackets. What fails is no expression.
@@ -85,9 +90,6 @@ private:
       return accept(')') ? value : std::nullopt;
     }
     std::string word;
-    auto is_letter = [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
-    };
     for (skip_blanks(); at_ < text_.size() && is_letter(text_[at_]); ++at_) word += text_[at_];
     if (word.empty() || word.size() > 200) return std::nullopt;
     if (!std::isdigit(static_cast<unsigned char>(word[0]))) {
@@ -103,27 +105,58 @@ private:
   size_t at_ = 0;
 };
 
+// What names stand for by the options, also within names that join some.
+class DimNames {
+public:
+  explicit DimNames(const std::map<std::string, std::string>& names) : names_(names) {}
+
+  // A name may stand for one that stands for another; a circle ends where it began.
+  std::string renamed(const std::string& name) { return renamed(name, names_.size()); }
+  const std::set<std::string>& found() const { return found_; }
+
+private:
+  static constexpr size_t kMostText = 1000; // of names that join names that join names
+
+  std::string renamed(const std::string& name, size_t steps) {
+    const std::string* next = steps > 0 ? find_option(names_, name) : nullptr;
+    if (!next) return steps > 0 ? with_parts_renamed(name, steps) : name;
+    found_.insert(names_.count(name) ? name : ImportState::word_of(name));
+    return renamed(*next, steps - 1);
+  }
+
+  std::string with_parts_renamed(const std::string& name, size_t steps) {
+    std::string text;
+    for (size_t at = 0; at < name.size() && text.size() < kMostText;) {
+      size_t end = at;
+      while (end < name.size() && is_letter(name[end])) ++end;
+      std::string word = name.substr(at, std::max<size_t>(end - at, 1));
+      bool is_renamed = word.size() < name.size() && names_.count(word);
+      text += is_renamed ? "(" + renamed(word, steps) + ")" : word;
+      at += word.size();
+    }
+    return text.size() < kMostText ? text : name;
+  }
+
+  const std::map<std::string, std::string>& names_;
+  std::set<std::string> found_;
+};
+
 } // namespace
 
 Result rename_dims(wire::GraphProto& graph, const ImportOptions& options) {
-  std::set<std::string> found;
+  DimNames names(options.dim_names);
   for (wire::ValueInfoProto& input : *graph.mutable_input()) {
     if (!input.type().tensor_type().has_shape()) continue;
     auto& shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
     for (int i = 0; i < shape.dim_size(); ++i) {
       if (shape.dim(i).has_dim_value()) continue;
       std::string name = DimOptions::name_of(input.name(), i, shape.dim(i).dim_param());
-      // A name may stand for one that stands for another; a circle ends where it began.
-      for (size_t step = 0; step < options.dim_names.size(); ++step) {
-        const std::string* next = find_option(options.dim_names, name);
-        if (!next) break;
-        found.insert(options.dim_names.count(name) ? name : ImportState::word_of(name));
-        shape.mutable_dim(i)->set_dim_param(name = *next);
-      }
+      std::string renamed = names.renamed(name);
+      if (renamed != name) shape.mutable_dim(i)->set_dim_param(renamed);
     }
   }
   for (const auto& [name, value] : options.dim_names)
-    if (!found.count(name))
+    if (!names.found().count(name))
       return usage_error("--dim " + name + "=" + value + ": the model has no symbolic dim '" + name + "'");
   return {};
 }
