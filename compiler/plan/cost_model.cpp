@@ -163,16 +163,17 @@ int64_t constant_bytes(const Region& region) {
   return bytes;
 }
 
-double extent_at(const IntExpr& extent, Size size) {
+double extent_at(const Dim& dim, Size size) {
   auto at_least_one = [](int64_t bound) { return static_cast<double>(std::max<int64_t>(1, bound)); };
-  double least = at_least_one(extent.lower_bound()), most = at_least_one(extent.upper_bound());
+  double least = at_least_one(dim.extent.lower_bound()), most = at_least_one(dim.extent.upper_bound());
+  if (dim.counted) least = std::max(least, std::sqrt(most));
   return size == Size::Least ? least : size == Size::Most ? most : std::sqrt(least * most);
 }
 
 double part_at(const Type& type, Size size) {
   double part = 1;
   for (const Dim& dim : type.dims)
-    if (!dim.is_static()) part *= extent_at(dim.extent, size) / std::max(1.0, most(dim));
+    if (!dim.is_static()) part *= extent_at(dim, size) / std::max(1.0, most(dim));
   return part;
 }
 

@@ -33,8 +33,8 @@ double part_of_taps(const ComputedConvolution& computed, Size size) {
   double part = 1;
   for (size_t i = 0; i < window.size(); ++i) {
     double taps = static_cast<double>(window[i].size), pad = static_cast<double>(window[i].pad_low),
-           in = extent_at(computed.convolution->operand(0).type().dims[i + 2].extent, size),
-           out = extent_at(computed.result.dims[i + 2].extent, size);
+           in = extent_at(computed.convolution->operand(0).type().dims[i + 2], size),
+           out = extent_at(computed.result.dims[i + 2], size);
     double first = std::max(0.0, std::ceil(pad - (out - 1))), end = std::min(taps, std::floor(in + pad));
     part *= std::max(1.0, end - first) / taps;
   }

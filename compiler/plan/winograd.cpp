@@ -90,9 +90,10 @@ double batch_cycles(const WinogradGeometry& plan, const TargetInfo& target, int 
 }
 
 int64_t tiles_at(const WinogradGeometry& plan, Size size) {
-  double high = std::ceil(extent_at(plan.actual.out_height, size) / plan.height.outputs),
-         wide = std::ceil(extent_at(plan.actual.out_width, size) / plan.width.outputs);
-  return std::llround(std::ceil(extent_at(plan.input.dims[0].extent, size) * high * wide));
+  double tiles = extent_at(plan.result.dims[0], size) *
+                 std::ceil(extent_at(plan.result.dims.back(), size) / plan.width.outputs);
+  if (plan.result.rank() == 4) tiles *= std::ceil(extent_at(plan.result.dims[2], size) / plan.height.outputs);
+  return std::llround(std::ceil(tiles));
 }
 
 // Of one thread, where what varies is of all its sizes.

@@ -34,3 +34,13 @@ TEST_CASE("products of bytes gain as far as channels fill them", "[plan]") {
   CHECK(cycles("u8", 64) < cycles("f32", 64) / 3);
   CHECK(cycles("u8", 64) < cycles("u8", 63));
 }
+
+TEST_CASE("the lower bound of a count is no size that a choice is made for", "[plan]") {
+  Dim dim(IntExpr::symbol(std::make_shared<const Symbol>(Symbol{"n", 0, 256})));
+  CHECK(plan::extent_at(dim, plan::Size::Least) == 1);
+  CHECK(plan::extent_at(dim, plan::Size::Usual) == 16);
+  dim.counted = true;
+  CHECK(plan::extent_at(dim, plan::Size::Least) == 16);
+  CHECK(plan::extent_at(dim, plan::Size::Usual) == 64);
+  CHECK(plan::extent_at(dim, plan::Size::Most) == 256);
+}
