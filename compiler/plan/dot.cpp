@@ -62,19 +62,28 @@ void set_rows(DotGeometry& g) {
 std::vector<DotGeometry::Contract> merged_contract(const DotOperand& rows, const DotOperand& columns) {
   std::vector<DotGeometry::Contract> merged;
   for (size_t i = 0; i < columns.contract.size(); ++i) {
-    DotGeometry::Contract axis{columns.contract[i].extent.value(), rows.contract[i].stride,
-                               columns.contract[i].stride};
-    if (axis.extent == 1) continue;
+    const IntExpr& steps = columns.contract[i].extent;
+    DotGeometry::Contract axis{steps.upper_bound(), rows.contract[i].stride, columns.contract[i].stride,
+                               steps};
+    if (steps == IntExpr(1)) continue;
     if (!merged.empty() && merged.back().row_stride == axis.row_stride * axis.extent &&
         merged.back().column_stride == axis.column_stride * axis.extent) {
       axis.extent *= merged.back().extent;
+      axis.steps = axis.steps * merged.back().steps;
       merged.back() = axis;
     } else {
       merged.push_back(axis);
     }
   }
-  if (merged.empty()) merged.push_back({1, 0, 0});
+  if (merged.empty()) merged.push_back({1, 0, 0, 1});
   return merged;
+}
+
+// Whether the code of tiles follows what is summed: all of it, or one loop of single steps to where a run ends it.
+bool are_followed(const std::vector<DotGeometry::Contract>& contract, const Product& product) {
+  bool varies = std::any_of(contract.begin(), contract.end(),
+                            [](const DotGeometry::Contract& axis) { return !axis.steps.is_constant(); });
+  return !varies || (contract.size() == 1 && product.k_group() == 1);
 }
 
 // The steps of a k group lie side by side among the rows' elements, if those of any loop do.
@@ -106,6 +115,15 @@ int64_t extent_of(const std::vector<Axis>& axes) {
   return extent;
 }
 
+bool DotGeometry::has_static_columns() const {
+  auto batch = as_one(columns.batch);
+  auto lies_still = [](const Contract& axis) {
+    return axis.steps.is_constant() && axis.column_stride.is_constant();
+  };
+  return batch && batch->stride.is_constant() && column.stride.is_constant() &&
+         std::all_of(contract.begin(), contract.end(), lies_still);
+}
+
 std::vector<IntExpr> DotGeometry::outer_extents() const {
   std::vector<IntExpr> extents;
   for (const Axis& axis : columns.batch) extents.push_back(axis.extent);
@@ -123,13 +141,14 @@ std::optional<DotGeometry> DotGeometry::of(const Instruction& dot, const Type& r
   g.columns = make_operand(dot.operand(1).type(), a.ints("rhs_batch"), a.ints("rhs_contract"));
   g.swapped = swapped;
   if (swapped) std::swap(g.rows, g.columns);
-  if (!are_static(g.columns.free) || !are_static(g.columns.contract)) return std::nullopt;
+  if (!are_static(g.columns.free)) return std::nullopt;
   auto column = as_one(g.columns.free);
-  if (!column || !as_one(g.columns.batch)) return std::nullopt;
+  if (!column) return std::nullopt;
   g.column = *column;
   set_rows(g);
   g.shape.n = g.column.extent.value();
   g.contract = merged_contract(g.rows, g.columns);
+  if (!are_followed(g.contract, product)) return std::nullopt;
   if (product.k_group() > 1) put_neighbours_last(g.contract);
   g.set_shape(swapped ? product.swapped() : product);
   g.flops = 2 * dot.type().at_bound().num_elements() * extent_of(g.columns.contract);
@@ -141,6 +160,7 @@ void DotGeometry::set_shape(const Product& product) {
   for (const Contract& axis : contract) {
     shape.k.emplace_back();
     shape.k.back().extent = axis.extent;
+    if (!axis.steps.is_constant()) shape.k.back().kind = ReductionLoop::Kind::Clipped;
   }
   shape.set_product(product);
   shape.scalar_bytes = static_cast<int64_t>(rows.type.at_bound().byte_size());
@@ -161,7 +181,7 @@ std::optional<DotGeometry> DotGeometry::of_blocks(const Instruction& dot, const 
   g.columns.type = integers;
   g.columns.free = {{integers.dim(0), blocks * words}};
   g.columns.contract = {{blocks, words}, {words, 1}};
-  g.contract = {{blocks, block, words}, {words, g.word_steps, 1}};
+  g.contract = {{blocks, block, words, blocks}, {words, g.word_steps, 1, words}};
   g.column = g.columns.free[0];
   set_rows(g);
   g.shape.n = integers.dim(0);

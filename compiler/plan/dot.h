@@ -28,8 +28,9 @@ struct DotGeometry {
   // Contracted dims, neighbours merged where both operands allow it. Of a blocked dot: blocks, and within
   // them steps, or words of steps.
   struct Contract {
-    int64_t extent;
+    int64_t extent; // at the bounds
     IntExpr row_stride, column_stride;
+    IntExpr steps; // of a run, which varies only where there is one loop
   };
   DotOperand rows, columns;
   bool swapped = false;     // the lhs has the columns
@@ -41,8 +42,9 @@ struct DotGeometry {
   ContractionShape shape;
   int64_t flops = 0; // at the bounds
 
-  // Whether the operand with the columns lies at places that do not vary, and so can be packed.
-  bool has_static_columns() const { return columns.type.is_static(); }
+  // Whether the operand with the columns lies at places that do not vary, and so can be packed: as many of them as a
+  // run has.
+  bool has_static_columns() const;
   // Of the loops around the tiles, as shape.outer.
   std::vector<IntExpr> outer_extents() const;
   // Of the one loop of a reduction that is cut into so many parts: those of each but the last, in whole
@@ -53,7 +55,8 @@ struct DotGeometry {
   }
 
   // Nothing if register tiles do not cover the dot: types that have no product, layouts other than plain
-  // ones, columns or batches that lie unevenly. Batches and rows may vary; columns and what is summed do not.
+  // ones, columns or batches that lie unevenly. Batches and rows may vary, and what is summed where that is
+  // one loop over single steps; columns do not.
   static std::optional<DotGeometry> of(const Instruction& dot, const Type& result, bool swapped,
                                        const Product& product);
 

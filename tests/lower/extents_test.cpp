@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <sstream>
+
 #include <algorithm>
 
 namespace firn::test {
@@ -258,6 +260,41 @@ std::string convolution_of(const std::vector<std::string>& symbols, const Varyin
 }
 
 } // namespace
+
+TEST_CASE("batches and what is summed vary in dots of computed operands", "[extents]") {
+  // The columns read where they lie, packed part by part, and of the other operand.
+  std::vector<std::map<std::string, int64_t>> values;
+  for (int64_t b : {0, 1, 3})
+    for (int64_t k : {0, 1, 2, 7, 33}) values.push_back({{"b", b}, {"k", k}});
+  struct Dots {
+    const char *x, *y, *dims, *r;
+  };
+  const Dots cases[] = {
+      {"f32[b,13,k]", "f32[b,k,24]", "[0], [2], [0], [1]", "f32[b,13,24]"},
+      {"f32[b,k,13]", "f32[b,k,24]", "[0], [1], [0], [1]", "f32[b,13,24]"},
+      {"f32[k,k]", "f32[k,19]", "[], [1], [], [0]", "f32[k,19]"},
+      {"f32[b,7,16]", "f32[b,40,16]", "[0], [2], [0], [2]", "f32[b,7,40]"},
+      {"f32[b,2,k,8]", "f32[b,2,21,8]", "[0, 1], [3], [0, 1], [3]", "f32[b,2,k,21]"},
+      {"f32[b,2,21,8]", "f32[b,2,k,8]", "[0, 1], [3], [0, 1], [3]", "f32[b,2,21,k]"},
+      {"f32[b,2,9,k]", "f32[b,k,2,16]", "[0, 1], [3], [0, 2], [1]", "f32[b,2,9,16]"},
+  };
+  for (const Dots& c : cases) {
+    INFO(c.x << " " << c.y);
+    std::istringstream dims(c.dims);
+    std::string lhs_batch, lhs_contract, rhs_batch, rhs_contract;
+    auto read = [&](std::string& list) {
+      std::getline(dims, list, ']');
+      list = list.substr(list.find('[')) + "]";
+    };
+    read(lhs_batch), read(lhs_contract), read(rhs_batch), read(rhs_contract);
+    expect_everywhere(module_of({"b in [0, 3]", "k in [0, 33]"}, std::string("%x: ") + c.x + ", %y: " + c.y,
+                                "    %r = dot %x, %y {lhs_batch = " + lhs_batch +
+                                    ", lhs_contract = " + lhs_contract + ", rhs_batch = " + rhs_batch +
+                                    ", rhs_contract = " + rhs_contract + "} : " + c.r,
+                                c.r),
+                      {.extents = values});
+  }
+}
 
 TEST_CASE("batch and positions of a convolution vary", "[extents]") {
   std::vector<std::string> symbols = {"b in [0, 3]", "w in [0, 21]"};

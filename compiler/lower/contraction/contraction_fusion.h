@@ -6,9 +6,10 @@
 
 namespace firn::lower {
 
-// The packed operand: a constant, or scratch that a kernel of its own fills.
+// The packed operand: a constant, or scratch that a kernel of its own fills; of a batch that varies, as many
+// parts as `selected`.
 Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
-                   Value operand);
+                   Value operand, const std::optional<IntExpr>& selected = std::nullopt);
 
 // For reports: " dot4 u8 i8 i32"; nothing for f32.
 std::string product_name(const plan::Product& product);

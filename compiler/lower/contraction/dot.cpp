@@ -54,6 +54,9 @@ public:
       return MatrixPlace{code.binding_.vector, packed.index(code.packed_part(at), at, vector, k),
                          packed.step_elements(at)};
     };
+    if (const IntExpr& steps = g_.contract.back().steps; !steps.is_constant())
+      spec.clips = {
+          {[](const TilePosition&) { return IntExpr(0); }, [steps](const TilePosition&) { return steps; }}};
     spec.word_steps = static_cast<int>(g_.word_steps);
     if (g_.in_blocks)
       spec.scales = [code = *this](Builder& b, const TilePosition& at, int vector,
@@ -147,7 +150,7 @@ private:
   IntExpr packed_part(const TilePosition& at) const {
     IntExpr part = 0;
     for (size_t i = 0; i < g_.columns.batch.size(); ++i)
-      part = part * g_.columns.batch[i].extent.value() + at.outer[i];
+      part = part * at_least_one(g_.columns.batch[i].extent) + at.outer[i];
     return part;
   }
 

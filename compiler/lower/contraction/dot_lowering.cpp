@@ -5,8 +5,8 @@
 namespace firn::lower {
 
 Place pack_operand(LoweringContext& context, const Instruction& instruction, const PackedOperand& packed,
-                   Value operand) {
-  int64_t bits = operand.type().num_elements() * bit_width(operand.dtype());
+                   Value operand, const std::optional<IntExpr>& selected) {
+  int64_t bits = operand.type().at_bound().num_elements() * bit_width(operand.dtype());
   Packing packing = packed.packing(bits / (8 * kernel::scalar_bytes(packed.element)));
   if (plan::is_packable_constant(operand))
     return {context.add_constant(operand.def->literal(), std::move(packing), operand.def->location()), 0};
@@ -14,7 +14,8 @@ Place pack_operand(LoweringContext& context, const Instruction& instruction, con
   KernelMaker maker(context, instruction, "pack");
   int source = maker.read(operand);
   int out = maker.parameter(place, packed.element, packed.elements(), true, "packed");
-  emit_pack(maker.builder(), packing, packed.element, packed.tile.lanes * packed.k_group, source, out);
+  emit_pack(maker.builder(), packing, packed.element, packed.tile.lanes * packed.k_group, source, out,
+            selected);
   maker.finish();
   return place;
 }
@@ -47,7 +48,10 @@ void emit_dot_part(LoweringContext& context, const Instruction& instruction, con
   const plan::TileShape& tile = plan.tiling.tile;
   Value vector = root.operands[g.swapped ? 0 : 1], scalar = root.operands[g.swapped ? 1 : 0];
   PackedOperand packed = packed_columns(g, tile, part);
-  Place columns = plan.unpacked ? Place{} : pack_operand(context, instruction, packed, vector), scale_place;
+  std::optional<IntExpr> selected;
+  if (!vector.type().is_static()) selected = plan::as_one(g.columns.batch)->extent;
+  Place columns = plan.unpacked ? Place{} : pack_operand(context, instruction, packed, vector, selected),
+        scale_place;
   if (g.in_blocks)
     scale_place =
         pack_operand(context, instruction, packed_scales(g, tile, root.scales.dtype()), root.scales);

@@ -248,9 +248,10 @@ std::vector<PackedBox> cut_into_lanes(const PackedBox& box, bool transforms, int
   return {whole, end};
 }
 
-int64_t items_of(const PackedBox& box) {
-  int64_t items = 1;
-  for (int i = 0; i < box.item_dims; ++i) items *= box.dims[static_cast<size_t>(i)].extent;
+IntExpr items_of(const PackedBox& box, const std::optional<IntExpr>& selected) {
+  IntExpr items = selected ? *selected : IntExpr(1);
+  for (int i = selected ? 1 : 0; i < box.item_dims; ++i)
+    items = items * box.dims[static_cast<size_t>(i)].extent;
   return items;
 }
 
@@ -317,22 +318,22 @@ Packing PackedOperand::packing(int64_t source_elements) const {
 }
 
 void emit_packed_registers(Builder& b, const Packing& packing, int lanes,
-                           const std::function<void(const PackedRegister&)>& body) {
+                           const std::function<void(const PackedRegister&)>& body,
+                           const std::optional<IntExpr>& selected) {
   bool transforms = packing.transform.has_value();
   std::vector<PackedBox> boxes;
   for (const PackedBox& box : packing.boxes)
     for (PackedBox& cut : cut_into_lanes(box, transforms, lanes)) boxes.push_back(std::move(cut));
-  int64_t items = 0;
-  for (const PackedBox& box : boxes) items += items_of(box);
+  IntExpr items = 0;
+  for (const PackedBox& box : boxes) items = items + items_of(box, selected);
   IntExpr item = b.set_parallel(items);
   // The box of an item: a chain of tests.
-  std::function<void(size_t, int64_t)> emit_from = [&](size_t number, int64_t first) {
+  std::function<void(size_t, IntExpr)> emit_from = [&](size_t number, const IntExpr& first) {
     if (number == boxes.size()) return;
     PackLoops loops(b, boxes[number], transforms, lanes, body);
     if (number + 1 == boxes.size()) return loops.emit(item - first);
-    int64_t end = first + items_of(boxes[number]);
-    Register here = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b.index(item),
-                              b.constant_int({kernel::Scalar::Index, 1}, end));
+    IntExpr end = first + items_of(boxes[number], selected);
+    Register here = b.compare(kernel::OpKind::SCmp, kernel::Predicate::Lt, b.index(item), b.index(end));
     b.if_then_else(
         here,
         [&] {
@@ -388,11 +389,12 @@ Register load_runs(Builder& b, kernel::MachineType type, const PackedRegister& a
 
 } // namespace
 
-void emit_pack(Builder& b, const Packing& packing, kernel::Scalar element, int lanes, int source, int out) {
+void emit_pack(Builder& b, const Packing& packing, kernel::Scalar element, int lanes, int source, int out,
+               const std::optional<IntExpr>& selected) {
   kernel::MachineType scalar{element, 1};
   // By vectors where neighbours in the packed constant are such in the source, or neighbours of a group of
   // steps are; else lane by lane.
-  emit_packed_registers(b, packing, lanes, [&](const PackedRegister& at) {
+  auto emit = [&](const PackedRegister& at) {
     int count = static_cast<int>(at.offsets.size());
     for (size_t runs : {1, 2, 4})
       if (holds_runs(at.offsets, runs)) {
@@ -404,7 +406,8 @@ void emit_pack(Builder& b, const Packing& packing, kernel::Scalar element, int l
       b.store(offset < 0 ? zero_of(b, scalar) : b.load(scalar, source, at.source + offset), out,
               at.packed + lane);
     }
-  });
+  };
+  emit_packed_registers(b, packing, lanes, emit, selected);
 }
 
 } // namespace firn::lower

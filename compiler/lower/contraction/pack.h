@@ -14,6 +14,7 @@
 #include "compiler/support/packing.h"
 
 #include <functional>
+#include <optional>
 
 namespace firn::lower {
 
@@ -51,11 +52,13 @@ struct PackedRegister {
   std::vector<int64_t> offsets; // of its lanes in the source, from `source` on; -1 where it has nothing
   int64_t point_stride = 0;     // in the packed constant, of transforms
 };
-// Emits the loops over all registers, of `lanes` lanes at most, and sets the parallel loop.
+// Emits the loops over all registers, of `lanes` lanes at most, and sets the parallel loop. `selected`: how many
+// parts a run has of those that boxes walk first; none: all.
 void emit_packed_registers(kernel::Builder& builder, const Packing& packing, int lanes,
-                           const std::function<void(const PackedRegister&)>& body);
+                           const std::function<void(const PackedRegister&)>& body,
+                           const std::optional<IntExpr>& selected = std::nullopt);
 // Emits a kernel body that packs buffer `source` of such elements into buffer `out`.
 void emit_pack(kernel::Builder& builder, const Packing& packing, kernel::Scalar element, int lanes,
-               int source, int out);
+               int source, int out, const std::optional<IntExpr>& selected = std::nullopt);
 
 } // namespace firn::lower
