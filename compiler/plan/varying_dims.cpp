@@ -6,6 +6,7 @@
 #include "compiler/plan/choose_plan.h"
 #include "compiler/plan/element_code.h"
 #include "compiler/plan/recurrent.h"
+#include "compiler/plan/relayout.h"
 #include "compiler/plan/roots.h"
 #include "compiler/plan/trees.h"
 #include "compiler/plan/windows.h"
@@ -124,6 +125,8 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
   if (auto* trees = std::get_if<TreesPlan>(&plan)) return complete(*trees, instruction, context.options);
   if (auto* attention = std::get_if<AttentionPlan>(&plan))
     return complete(*attention, instruction, context.options);
+  if (auto* relayout = std::get_if<RelayoutPlan>(&plan))
+    return complete(*relayout, instruction, context.options.target);
   if (auto* plain = std::get_if<PlainPlan>(&plan)) return check_plain(*plain, instruction);
   if (auto* scan = std::get_if<ScanPlan>(&plan)) return complete(*scan, instruction, context.options.target);
   if (auto* top_k = std::get_if<TopKPlan>(&plan)) {
@@ -165,6 +168,9 @@ std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
                                        ScanPlan{ScanPlan::Algorithm::Scan},
                                        ScanPlan{ScanPlan::Algorithm::ArgReduce}, TopKPlan{}});
   if (auto plain = plain_algorithm(instruction)) candidates.push_back(PlainPlan{*plain});
+  const TargetInfo& target = context.options.target;
+  if (auto relayout = find_relayout(instruction, target); relayout && relayout->pays(target))
+    candidates.push_back(RelayoutPlan{});
   candidates.push_back(ElementsPlan{});
   for (KernelPlan& plan : candidates)
     if (complete_varying(plan, instruction, context).empty()) return std::move(plan);
