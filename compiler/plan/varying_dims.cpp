@@ -5,6 +5,7 @@
 #include "compiler/plan/attention.h"
 #include "compiler/plan/choose_plan.h"
 #include "compiler/plan/element_code.h"
+#include "compiler/plan/polyphase.h"
 #include "compiler/plan/recurrent.h"
 #include "compiler/plan/relayout.h"
 #include "compiler/plan/roots.h"
@@ -134,8 +135,7 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
     return wrong.empty() ? check_top_k(instruction) : wrong;
   }
   if (auto* contraction = std::get_if<ContractionPlan>(&plan)) {
-    if (contraction->algorithm != ContractionPlan::Algorithm::Direct)
-      return "only direct tiles take dims that vary";
+    if (contraction->algorithm == ContractionPlan::Algorithm::Planar) return "planes do not vary";
     std::string wrong = check_epilogue(instruction);
     return wrong.empty() ? complete(*contraction, instruction, context) : wrong;
   }
@@ -161,6 +161,10 @@ std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
   }
   ContractionPlan tiles;
   tiles.tiling.tile.rows = 0;
+  std::optional<KernelRoot> root = find_contraction(instruction);
+  if (root && root->op->is(Opcode::Convolution) &&
+      PolyphaseConvolution::applies(*root->op, root->operands[1], context.options.target.lanes(32)))
+    tiles.algorithm = ContractionPlan::Algorithm::Polyphase;
   std::vector<KernelPlan> candidates;
   if (auto plan = plan_depthwise(instruction, context.options)) candidates.push_back(*plan);
   if (auto plan = plan_pooling(instruction, context.options)) candidates.push_back(*plan);

@@ -311,6 +311,23 @@ TEST_CASE("a convolution's padding begins where the input ends, also where its p
                      .extents = {{{"b", 2}, {"w", 9}}, {{"b", 2}, {"w", 10}}, {{"b", 1}, {"w", 9}}}});
 }
 
+TEST_CASE("the batch of a transposed convolution varies", "[extents]") {
+  const VaryingConvolution cases[] = {
+      {"5", "4", "4 pad 2_2 input_dilate 2", "10", 3, 16, ""},
+      {"5", "4", "4 pad 2_2 input_dilate 2", "10", 16, 32, "{0,1,2:1x16}"},
+      {"3,5", "2,2", "2x2 pad 1_1x1_1 input_dilate 2x2", "6,10", 16, 16, "{0,1,2,3:1x16}"},
+  };
+  for (const VaryingConvolution& c : cases) {
+    INFO(c.in << " " << c.layout);
+    std::string text = convolution_of({"b in [0, 5]"}, c);
+    expect_everywhere(text, {.cpus = {"x86-64-v3", "native"}, .extents = values_of("b", {0, 1, 2, 3, 4, 5})});
+    bool has_phases = false;
+    for (const auto& kernel : lower_text(text, "x86-64-v3").kernels)
+      has_phases |= kernel->algorithm.find("direct") != std::string::npos;
+    CHECK(has_phases);
+  }
+}
+
 TEST_CASE("Winograd's algorithm where batch and positions vary", "[extents]") {
   const VaryingConvolution cases[] = {
       {"w,w", "3,3", "3x3 pad 1_1x1_1", "w,w", 16, 16, "", 1, "winograd 4x4"},
