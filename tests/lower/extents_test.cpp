@@ -81,6 +81,20 @@ TEST_CASE("long element loops are cut into items at any extent", "[extents]") {
                     options);
   expect_everywhere(module_of(symbols, "%x: f32[m,n,3]", "    %r = negate %x : f32[m,n,3]", "f32[m,n,3]"),
                     options);
+  expect_everywhere(module_of(symbols, "%x: f32[m,n]",
+                              "    %r = transpose %x {permutation = [1, 0]} : f32[n,m]", "f32[n,m]"),
+                    options);
+  // A step of a block is an item of several; the blocks themselves are few.
+  std::string blocked = "f32[3,16,n]{0,1,2:1x8}";
+  expect_everywhere(
+      module_of(symbols, "%x: f32[3,16,n], %y: f32[16], %z: f32[m]",
+                "    %b = copy %x : " + blocked +
+                    "\n    %r0 = fusion %y, %b {kind = elementwise} region (%p: f32[16], %q: " + blocked +
+                    ") {\n      %w = broadcast_in_dim %p {dims = [1]} : " + blocked +
+                    "\n      %s = multiply %q, %w : " + blocked + "\n      return %s\n    } : " + blocked +
+                    "\n    %r = copy %r0 : f32[3,16,n]",
+                "f32[3,16,n]"),
+      options);
 }
 
 TEST_CASE("elements of every kind follow extents", "[extents]") {
