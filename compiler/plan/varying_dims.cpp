@@ -143,7 +143,8 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
     std::string wrong = check_epilogue(instruction);
     return wrong.empty() ? complete(*winograd, instruction, context) : wrong;
   }
-  if (std::holds_alternative<DepthwisePlan>(plan) || std::holds_alternative<PoolingPlan>(plan)) {
+  if (std::holds_alternative<DepthwisePlan>(plan) || std::holds_alternative<PoolingPlan>(plan) ||
+      std::holds_alternative<LinePoolingPlan>(plan)) {
     std::string wrong = check_epilogue(instruction);
     return wrong.empty() ? complete(plan, instruction, context) : wrong;
   }
@@ -168,8 +169,8 @@ std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
   std::vector<KernelPlan> candidates;
   if (auto plan = plan_depthwise(instruction, context.options)) candidates.push_back(*plan);
   if (auto plan = plan_pooling(instruction, context.options)) candidates.push_back(*plan);
-  candidates.insert(candidates.end(), {tiles, AttentionPlan{}, RowsPlan{}, RecurrentPlan{}, TreesPlan{},
-                                       ScanPlan{ScanPlan::Algorithm::Scan},
+  candidates.insert(candidates.end(), {LinePoolingPlan{}, tiles, AttentionPlan{}, RowsPlan{}, RecurrentPlan{},
+                                       TreesPlan{}, ScanPlan{ScanPlan::Algorithm::Scan},
                                        ScanPlan{ScanPlan::Algorithm::ArgReduce}, TopKPlan{}});
   if (auto plain = plain_algorithm(instruction)) candidates.push_back(PlainPlan{*plain});
   const TargetInfo& target = context.options.target;
