@@ -118,7 +118,6 @@ private:
     case Opcode::BroadcastInDim:
     case Opcode::Reshape: return is_static && keeps_channels(instruction);
     case Opcode::Composite: {
-      if (!is_static) return false;
       auto dims = plan::find_resample(instruction);
       return dims && dims->front().dim >= 2;
     }

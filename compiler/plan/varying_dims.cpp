@@ -8,6 +8,7 @@
 #include "compiler/plan/polyphase.h"
 #include "compiler/plan/recurrent.h"
 #include "compiler/plan/relayout.h"
+#include "compiler/plan/resample.h"
 #include "compiler/plan/roots.h"
 #include "compiler/plan/trees.h"
 #include "compiler/plan/windows.h"
@@ -123,6 +124,8 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
   if (auto* rows = std::get_if<RowsPlan>(&plan)) return complete(*rows, instruction, context.options);
   if (auto* recurrent = std::get_if<RecurrentPlan>(&plan))
     return complete(*recurrent, instruction, context.options);
+  if (auto* resample = std::get_if<ResamplePlan>(&plan))
+    return complete(*resample, instruction, context.options);
   if (auto* trees = std::get_if<TreesPlan>(&plan)) return complete(*trees, instruction, context.options);
   if (auto* attention = std::get_if<AttentionPlan>(&plan))
     return complete(*attention, instruction, context.options);
@@ -170,7 +173,7 @@ std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
   if (auto plan = plan_depthwise(instruction, context.options)) candidates.push_back(*plan);
   if (auto plan = plan_pooling(instruction, context.options)) candidates.push_back(*plan);
   candidates.insert(candidates.end(), {LinePoolingPlan{}, tiles, AttentionPlan{}, RowsPlan{}, RecurrentPlan{},
-                                       TreesPlan{}, ScanPlan{ScanPlan::Algorithm::Scan},
+                                       ResamplePlan{}, TreesPlan{}, ScanPlan{ScanPlan::Algorithm::Scan},
                                        ScanPlan{ScanPlan::Algorithm::ArgReduce}, TopKPlan{}});
   if (auto plain = plain_algorithm(instruction)) candidates.push_back(PlainPlan{*plain});
   const TargetInfo& target = context.options.target;
