@@ -21,10 +21,13 @@ PhaseDim::PhaseDim(const WindowDim& dim, int64_t input, int64_t output)
 }
 
 std::optional<ConvolutionPhases> ConvolutionPhases::of(const Instruction& convolution) {
-  if (!convolution.is(Opcode::Convolution) || !convolution.type().is_static()) return std::nullopt;
-  for (Value operand : convolution.operands())
-    if (!operand.type().is_static() || operand.type().num_elements() == 0) return std::nullopt;
-  if (convolution.type().num_elements() == 0) return std::nullopt;
+  if (!convolution.is(Opcode::Convolution) || !convolution.operand(1).type().is_static()) return std::nullopt;
+  for (const Type& type :
+       {convolution.operand(0).type(), convolution.operand(1).type(), convolution.type()}) {
+    if (type.at_bound().num_elements() == 0) return std::nullopt;
+    if (!std::all_of(type.dims.begin() + 1, type.dims.end(), [](const Dim& dim) { return dim.is_static(); }))
+      return std::nullopt;
+  }
   ConvolutionPhases phases;
   for (const WindowDim& dim : convolution.attributes().window().dims) {
     int at = static_cast<int>(phases.dims.size()) + 2;

@@ -30,7 +30,7 @@ struct ConvolutionPhases {
   std::vector<PhaseDim> dims;
   int64_t count = 1; // of phases, all dims together
 
-  // Nothing unless the input is dilated, by no more than the window's size, all shapes are static, and
+  // Nothing unless the input is dilated, by no more than the window's size, no dim but the batch varies, and
   // nothing else is out of the ordinary.
   static std::optional<ConvolutionPhases> of(const Instruction& convolution);
   Window window() const;

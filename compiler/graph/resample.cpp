@@ -27,13 +27,16 @@ Value resample_dim(GraphBuilder& b, Value x, int dim, Value indices, Value weigh
   return sum;
 }
 
-// Images whose dims lie in memory in their order.
+// Images whose dims lie in memory in their order, of which the batch alone may vary.
 bool has_lines(const Instruction& resample) {
   const Type &from = resample.operand(0).type(), &to = resample.type();
   const Layout& layout = to.layout;
   const std::vector<int64_t>& dims = resample.attributes().ints("dims");
-  return to.dtype == DType::F32 && from.is_static() && to.is_static() && to.num_elements() > 0 &&
-         from.num_elements() > 0 && from.layout == layout && layout.strides.empty() &&
+  for (const Type* type : {&from, &to})
+    for (size_t d = 0; d < type->dims.size(); ++d)
+      if (!type->dims[d].is_static() && (d > 0 || from.dims[0] != to.dims[0])) return false;
+  return to.dtype == DType::F32 && to.at_bound().num_elements() > 0 && from.at_bound().num_elements() > 0 &&
+         from.layout == layout && layout.strides.empty() &&
          std::is_sorted(layout.order.begin(), layout.order.end()) &&
          std::none_of(layout.blocks.begin(), layout.blocks.end(), [&](const Layout::Block& block) {
            return std::find(dims.begin(), dims.end(), block.dim) != dims.end();

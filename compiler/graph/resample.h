@@ -23,8 +23,8 @@ struct ResampledDim {
 // order given: gathers and weighted sums.
 Value make_resample(GraphBuilder& builder, Value x, const std::vector<ResampledDim>& dims);
 
-// The dims of a composite `resample` in ascending order: f32 images of static shape in plain layouts or with
-// blocks of another dim, tables that are constants. Nothing for any other instruction.
+// The dims of a composite `resample` in ascending order: f32 images of which the batch alone may vary, in
+// plain layouts or with blocks of another dim, tables that are constants. Nothing for any other instruction.
 std::optional<std::vector<ResampledDim>> read_resample(const Instruction& instruction);
 
 // The same on an operand in another layout: gives result and body the layout.

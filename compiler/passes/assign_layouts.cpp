@@ -114,11 +114,10 @@ private:
     case Opcode::Reverse: return !contains(instruction.attributes().ints("dims"), 1);
     case Opcode::Gather:
       if (looks_up_bytes(instruction)) return true;
-      return is_static && instruction.attributes().integer("axis") >= 2 && instruction.operand(1).rank() == 1;
+      return instruction.attributes().integer("axis") >= 2 && instruction.operand(1).rank() == 1;
     case Opcode::BroadcastInDim:
     case Opcode::Reshape: return is_static && keeps_channels(instruction);
     case Opcode::Composite: {
-      if (!is_static) return false;
       auto dims = plan::find_resample(instruction);
       return dims && dims->front().dim >= 2;
     }
@@ -199,9 +198,10 @@ private:
   }
 
   // Ops with a plain result that read blocked operands well: transposes; reductions over all positions, or
-  // also over all channels where these fill their blocks.
+  // also over all channels where these fill their blocks; extents, which read no elements.
   bool reads_blocks(const Instruction& instruction) const {
-    if (instruction.is(Opcode::Transpose)) return is_blocked(instruction.operand(0));
+    if (instruction.is(Opcode::Transpose) || instruction.is(Opcode::DimSize))
+      return is_blocked(instruction.operand(0));
     if (!instruction.is(Opcode::Reduce) || instruction.num_operands() != 2 ||
         !is_blocked(instruction.operand(0)))
       return false;

@@ -8,13 +8,14 @@
 namespace firn {
 namespace {
 
-// The dims are the last ones, extents of 1 aside: the first of them.
+// The dims are the last ones, extents of 1 aside, and do not vary: the first of them.
 std::optional<int> first_trailing_dim(const Type& type, const std::vector<int64_t>& dims) {
   if (dims.empty()) return std::nullopt;
   int64_t next = dims.front();
   for (int64_t d = dims.front(); d < type.rank(); ++d) {
-    bool unit =
-        type.dims[static_cast<size_t>(d)].is_static() && type.dims[static_cast<size_t>(d)].value() == 1;
+    const Dim& extent = type.dims[static_cast<size_t>(d)];
+    if (!extent.is_static()) return std::nullopt;
+    bool unit = extent.value() == 1;
     if (!unit && !contains(dims, d)) return std::nullopt;
     next = d;
   }
@@ -85,7 +86,7 @@ Value trailing_tensor(Value value, int dim, GraphBuilder& builder) {
 
 Value recover_norm(Instruction& instruction, GraphBuilder& builder) {
   bool divides = instruction.is(Opcode::Divide);
-  if (!is_float(instruction.type().dtype) || !instruction.type().is_static()) return {};
+  if (!is_float(instruction.type().dtype)) return {};
   for (int i : {0, 1}) {
     if (divides && i == 1) break;
     Value numerator = instruction.operand(i);

@@ -3,6 +3,7 @@
 #include "compiler/passes/recover.h"
 #include "compiler/passes/reshape_groups.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace firn {
@@ -75,7 +76,8 @@ Value mean_operand(Value value, const std::vector<int64_t>& dims) {
     if (divides && i == 1) break;
     auto factor = splat_value(value.def->operand(1 - i));
     Value operand = factor ? reduction_operand(value.def->operand(i), Opcode::Add, dims) : Value{};
-    if (!operand || !operand.type().is_static()) continue;
+    auto varies = [&](int64_t d) { return !operand.type().dims[static_cast<size_t>(d)].is_static(); };
+    if (!operand || std::any_of(dims.begin(), dims.end(), varies)) continue;
     double count = 1;
     for (int64_t d : dims) count *= static_cast<double>(operand.dim(static_cast<int>(d)));
     if (is_about(value.def->operand(1 - i), divides ? count : 1 / count)) return operand;

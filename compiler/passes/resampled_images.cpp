@@ -8,8 +8,8 @@
 namespace firn {
 
 bool enlarges(const Instruction& instruction) {
-  return plan::find_resample(instruction) &&
-         instruction.type().num_elements() > instruction.operand(0).type().num_elements();
+  return plan::find_resample(instruction) && instruction.type().at_bound().num_elements() >
+                                                 instruction.operand(0).type().at_bound().num_elements();
 }
 
 void leave_plain(const Region& region, std::unordered_set<const Instruction*>& blocked) {

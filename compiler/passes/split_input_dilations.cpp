@@ -18,7 +18,7 @@
 //   %v = pad %w, 0 {interior = [0, 0, 1]}
 //   %c = convolution %x, %v {window = 3 pad 2_2 input_dilate 2}
 //
-// - Requires: static shapes where anything changes; scales are folded (fold-conv-scales).
+// - Requires: shapes whose batch alone may vary where anything changes; scales are folded (fold-conv-scales).
 // - Establishes: no convolution dilates both its filter and its input along one dim, unless the filter would
 //   grow beyond kMaxFilled; none of stride 1 dilates its input by no more than its window, unless lowering
 //   stores its phases.
@@ -86,6 +86,12 @@ private:
     return parts;
   }
 
+  // The limit of slices that keep all of the batch.
+  int64_t whole_batch() const {
+    const Dim& batch = convolution_.type().dims[0];
+    return batch.is_static() ? batch.value() : -1;
+  }
+
   // Positions of the result with equal residues in every dim; the last of them may lie beyond the result.
   int64_t residue_extent(size_t d) const {
     int64_t phases = dims_[d].phases;
@@ -113,7 +119,7 @@ private:
   // Residues that are values of their own, joined along one dim after the other.
   Value interleave_by_dims(std::vector<Value> parts) {
     const Type& result = convolution_.type();
-    Ints starts{0, 0}, limits{result.dim(0), result.dim(1)}, strides(static_cast<size_t>(result.rank()), 1);
+    Ints starts{0, 0}, limits{whole_batch(), result.dim(1)}, strides(static_cast<size_t>(result.rank()), 1);
     for (size_t d = dims_.size(); d-- > 0;) {
       size_t phases = static_cast<size_t>(dims_[d].phases);
       std::vector<Value> joined;
@@ -205,7 +211,7 @@ private:
   Value interleave(Value made) {
     const Type& result = convolution_.type();
     std::vector<Dim> split{made.type().dims[0], result.dims[1]}, merged = split;
-    Ints order{0, 1}, starts{0, 0}, limits{result.dim(0), result.dim(1)},
+    Ints order{0, 1}, starts{0, 0}, limits{whole_batch(), result.dim(1)},
         strides(static_cast<size_t>(result.rank()), 1);
     int64_t spatial = static_cast<int64_t>(dims_.size());
     for (const PhaseDim& dim : dims_) split.push_back(Dim(dim.phases));

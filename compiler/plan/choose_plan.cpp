@@ -114,7 +114,7 @@ std::optional<KernelPlan> choose_plan(const Instruction& instruction, const Cont
   if (TopKPlan plan; complete(plan, instruction, options.target).empty()) return plan;
   if (auto plain = plain_algorithm(instruction)) return PlainPlan{*plain};
   if (RelayoutPlan plan; complete(plan, instruction, options.target).empty() &&
-                         find_relayout(instruction, options.target)->pays())
+                         find_relayout(instruction, options.target)->pays(options.target))
     return plan;
   if (ElementsPlan plan; complete(plan, instruction, options.target).empty()) return plan;
   return std::nullopt;

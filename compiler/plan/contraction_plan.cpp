@@ -309,7 +309,6 @@ private:
 
 ComputedConvolution ComputedConvolution::of(const KernelRoot& root, const Type& result, int lanes) {
   ComputedConvolution computed{nullptr, root.op, root.operands[1], result};
-  if (!has_static_types(*root.op)) return computed;
   computed.polyphase = PolyphaseConvolution::create(*root.op, root.operands[1], lanes);
   if (computed.polyphase) {
     computed.convolution = &computed.polyphase->convolution();

@@ -130,6 +130,12 @@ ElementItems element_items(int threads, int64_t steps) {
   return {std::max<int64_t>(1, (1 << 11) / steps), std::max<int64_t>(16, 4 * threads)};
 }
 
+int64_t steps_of_item(const ElementItems& items, int64_t outer, const IntExpr& extent, int64_t inner) {
+  if (extent.is_constant()) return 1;
+  int64_t enough = items.least_elements / 4 / std::max<int64_t>(1, inner);
+  return std::max<int64_t>(1, std::min(enough, outer * extent.upper_bound() / items.wanted));
+}
+
 int64_t copies_of(const ElementCode& code, int64_t operations) {
   if (operations <= kShortBody) return code.copies;
   return operations <= kLongBody ? std::max<int64_t>(1, code.copies / 2) : 1;

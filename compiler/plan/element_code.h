@@ -25,6 +25,10 @@ struct ElementItems {
 };
 // `steps`: that each element takes in a loop of its own.
 ElementItems element_items(int threads, int64_t steps);
+// How many steps of one loop an item takes of a nest whose `outer` steps around that loop are items of their
+// own, and whose `inner` elements are each step's: one, unless dividing an item's number by an extent that
+// varies would take as long as its elements.
+int64_t steps_of_item(const ElementItems& items, int64_t outer, const IntExpr& extent, int64_t inner);
 
 // How a reduction walks its elements: in vectors along what lies together, in the blocks that its operand
 // lies in, or one by one (in every lane for its own result).

@@ -98,7 +98,6 @@ bool lines_fill_vectors(const Instruction& convolution, int lanes) {
 }
 
 bool has_polyphase_kernel(const Instruction& convolution, int block) {
-  if (!convolution.type().is_static() || !convolution.operand(0).type().is_static()) return false;
   auto phases = ConvolutionPhases::of(convolution);
   if (!phases || convolution.attributes().integer("groups", 1) != 1) return false;
   DType lhs = convolution.operand(0).dtype(), rhs = convolution.operand(1).dtype();

@@ -25,7 +25,7 @@ class WalkBuilder {
 public:
   WalkBuilder(const RelayoutSide& source, const RelayoutSide& target) : source_(source), target_(target) {}
 
-  // False where a dim has no constant strides.
+  // False where a dim has no strides.
   bool make(std::vector<Part>& parts) {
     for (size_t d = 0; d < target_.type.dims.size(); ++d) {
       int64_t from = source_.block_of(d), to = target_.block_of(d);
@@ -38,26 +38,29 @@ public:
 private:
   // Chooses whole blocks or the rest for the dims from `d` on. `extents`, `starts`: two loops for every dim
   // before it, over blocks and within one.
-  bool split(size_t d, const std::vector<int64_t>& extents, const std::vector<int64_t>& starts,
+  bool split(size_t d, const std::vector<IntExpr>& extents, const std::vector<int64_t>& starts,
              std::vector<Part>& parts) const {
     if (d == blocks_.size()) return add(extents, starts, parts);
-    int64_t extent = target_.type.dim(static_cast<int>(d)), block = blocks_[d];
-    auto with = [&](int64_t count, int64_t within, int64_t start) {
-      std::vector<int64_t> more = extents, from = starts;
+    auto with = [&](const IntExpr& count, int64_t within, int64_t start) {
+      std::vector<IntExpr> more = extents;
+      std::vector<int64_t> from = starts;
       more.insert(more.end(), {count, within});
       from.push_back(start);
       return split(d + 1, more, from, parts);
     };
+    if (blocks_[d] == 1) return with(target_.type.dims[d].extent, 1, 0);
+    int64_t extent = target_.type.dim(static_cast<int>(d)), block = blocks_[d];
     int64_t whole = extent / block, rest = extent % block;
     if (whole > 0 && !with(whole, block, 0)) return false;
     return rest == 0 || with(1, rest, whole * block);
   }
 
-  bool add(const std::vector<int64_t>& extents, const std::vector<int64_t>& starts,
+  bool add(const std::vector<IntExpr>& extents, const std::vector<int64_t>& starts,
            std::vector<Part>& parts) const {
     std::vector<SymbolRef> symbols;
     for (size_t i = 0; i < extents.size(); ++i)
-      symbols.push_back(std::make_shared<const Symbol>(Symbol{"w" + std::to_string(i), 0, extents[i] - 1}));
+      symbols.push_back(std::make_shared<const Symbol>(
+          Symbol{"w" + std::to_string(i), 0, std::max<int64_t>(extents[i].upper_bound() - 1, 0)}));
     std::vector<IntExpr> index, first;
     for (size_t d = 0; d < blocks_.size(); ++d) {
       index.push_back(IntExpr::symbol(symbols[2 * d]) * blocks_[d] + IntExpr::symbol(symbols[2 * d + 1]) +
@@ -67,13 +70,13 @@ private:
     IntExpr from = source_.offset_of(index), to = target_.offset_of(index);
     Part part;
     for (size_t i = 0; i < extents.size(); ++i) {
-      if (extents[i] == 1) continue;
-      auto source = from.linear_coefficient(*symbols[i]), target = to.linear_coefficient(*symbols[i]);
-      if (!source || !target || *source < 0 || *target <= 0) return false;
+      if (extents[i] == IntExpr(1)) continue;
+      auto source = from.coefficient(*symbols[i]), target = to.coefficient(*symbols[i]);
+      if (!source || !target || source->lower_bound() < 0 || target->lower_bound() <= 0) return false;
       part.walks.push_back({extents[i], *source, *target});
     }
-    part.source = source_.offset_of(first).value();
-    part.target = target_.offset_of(first).value();
+    part.source = source_.offset_of(first);
+    part.target = target_.offset_of(first);
     order(part);
     parts.push_back(std::move(part));
     return true;
@@ -82,38 +85,42 @@ private:
   // Sorts the walks by where they lead in the target, joins those that continue each other on both sides, and
   // finds the two that squares are made of.
   static void order(Part& part) {
-    std::stable_sort(part.walks.begin(), part.walks.end(),
-                     [](const Walk& a, const Walk& b) { return a.target > b.target; });
+    std::stable_sort(part.walks.begin(), part.walks.end(), [](const Walk& a, const Walk& b) {
+      return a.target.upper_bound() > b.target.upper_bound();
+    });
     std::vector<Walk> joined;
     for (const Walk& walk : part.walks) {
-      if (!joined.empty() && joined.back().source == walk.source * walk.extent &&
-          joined.back().target == walk.target * walk.extent)
+      IntExpr steps = at_least_one(walk.extent);
+      if (!joined.empty() && joined.back().source == walk.source * steps &&
+          joined.back().target == walk.target * steps)
         joined.back() = {joined.back().extent * walk.extent, walk.source, walk.target};
       else
         joined.push_back(walk);
     }
     part.walks = std::move(joined);
     for (size_t i = 0; i < part.walks.size(); ++i) {
-      if (part.walks[i].target == 1) part.along = static_cast<int>(i);
-      if (part.walks[i].source == 1) part.across = static_cast<int>(i);
+      if (part.walks[i].target == IntExpr(1)) part.along = static_cast<int>(i);
+      if (part.walks[i].source == IntExpr(1)) part.across = static_cast<int>(i);
     }
     take_near_steps(part);
   }
 
   // Where whole vectors move, but the walk around them passes over what an outer one comes back for, as in a
   // transpose of the middle dims of four: a block of its steps becomes the outermost loop, so that what is
-  // passed over is still in the cache, and its pages known.
+  // passed over is still in the cache, and its pages known. Steps that vary are not known to fill blocks.
   static void take_near_steps(Part& part) {
     if (part.along < 2 || part.along != part.across || part.elements() < kFarElements) return;
     auto at = static_cast<size_t>(part.along) - 1;
     const Walk walk = part.walks[at];
-    bool passes_over = std::any_of(part.walks.begin(), part.walks.begin() + static_cast<std::ptrdiff_t>(at),
-                                   [&](const Walk& outer) { return outer.source < walk.source; });
-    int64_t steps = kMostSteps;
-    while (steps >= kFewestSteps && walk.extent % steps != 0) --steps;
-    if (!passes_over || steps < kFewestSteps || walk.extent == steps) return;
+    if (!walk.extent.is_constant()) return;
+    bool passes_over = std::any_of(
+        part.walks.begin(), part.walks.begin() + static_cast<std::ptrdiff_t>(at),
+        [&](const Walk& outer) { return outer.source.upper_bound() < walk.source.upper_bound(); });
+    int64_t extent = walk.extent.value(), steps = kMostSteps;
+    while (steps >= kFewestSteps && extent % steps != 0) --steps;
+    if (!passes_over || steps < kFewestSteps || extent == steps) return;
     part.walks[at].extent = steps;
-    part.walks.insert(part.walks.begin(), {walk.extent / steps, walk.source * steps, walk.target * steps});
+    part.walks.insert(part.walks.begin(), {extent / steps, walk.source * steps, walk.target * steps});
     ++part.along;
     ++part.across;
   }
@@ -130,17 +137,15 @@ bool moves(const Instruction& instruction) {
 // Repeated dims have stride 0.
 std::optional<RelayoutSide> repeated(const Instruction& broadcast) {
   const Type& operand = broadcast.operand(0).type();
-  if (!operand.is_static() || !operand.layout.is_plain()) return std::nullopt;
-  RelayoutSide source{broadcast.type(), {}};
-  source.type.layout = {};
-  source.type.layout.strides.assign(static_cast<size_t>(source.type.rank()), 0);
-  int64_t stride = 1;
+  if (!operand.layout.is_plain()) return std::nullopt;
+  RelayoutSide source{broadcast.type(), {}, 0, std::vector<IntExpr>(broadcast.type().dims.size(), 0)};
+  IntExpr stride = 1;
   const std::vector<int64_t>& map = broadcast.attributes().ints("dims");
-  for (int d = operand.rank() - 1; d >= 0; stride *= operand.dim(d--)) {
-    auto to = static_cast<size_t>(map[static_cast<size_t>(d)]);
-    if (operand.dim(d) > 1) source.type.layout.strides[to] = stride;
+  for (size_t d = operand.dims.size(); d-- > 0;) {
+    const IntExpr& extent = operand.dims[d].extent;
+    if (extent != IntExpr(1)) source.strides[static_cast<size_t>(map[d])] = stride;
+    stride = stride * at_least_one(extent);
   }
-  for (int d = 0; d < source.type.rank(); ++d) source.dims.push_back(d);
   return source;
 }
 
@@ -150,11 +155,7 @@ std::optional<RelayoutSide> source_of(const Instruction& instruction) {
     StridedView view =
         strided_view(fusion_root(instruction)->result(), [](const Instruction&) { return true; });
     if (!view.source.def->is(Opcode::Parameter)) return std::nullopt;
-    RelayoutSide source{instruction.type(), {}, view.offset.value()};
-    source.type.layout = {};
-    for (const IntExpr& stride : view.strides) source.type.layout.strides.push_back(stride.value());
-    for (int d = 0; d < source.type.rank(); ++d) source.dims.push_back(d);
-    return source;
+    return RelayoutSide{instruction.type(), {}, view.offset, view.strides};
   }
   if (instruction.is(Opcode::BroadcastInDim)) return repeated(instruction);
   bool transposes = instruction.is(Opcode::Transpose);
@@ -170,12 +171,16 @@ std::optional<RelayoutSide> source_of(const Instruction& instruction) {
 } // namespace
 
 IntExpr RelayoutSide::offset_of(const std::vector<IntExpr>& index) const {
+  IntExpr offset = first;
+  for (size_t d = 0; d < strides.size(); ++d) offset = offset + index[d] * strides[d];
+  if (!strides.empty()) return offset;
   std::vector<IntExpr> own(index.size(), IntExpr(0));
   for (size_t d = 0; d < index.size(); ++d) own[static_cast<size_t>(dims[d])] = index[d];
   return type.offset_of(own) + first;
 }
 
 int64_t RelayoutSide::block_of(size_t dim) const {
+  if (!strides.empty()) return 1;
   for (const Layout::Block& block : type.layout.blocks)
     if (block.dim == dims[dim]) return block.size;
   return 1;
@@ -183,37 +188,41 @@ int64_t RelayoutSide::block_of(size_t dim) const {
 
 int64_t Relayout::Part::elements() const {
   int64_t product = 1;
-  for (const Walk& walk : walks) product *= walk.extent;
+  for (const Walk& walk : walks) product *= walk.extent.upper_bound();
   return product;
 }
 
 bool Relayout::Part::repeats() const {
   if (!has_vectors() || along == across) return false;
   const Walk &inner = walks[static_cast<size_t>(along)], &outer = walks[static_cast<size_t>(across)];
-  return inner.source == 0 && inner.extent <= kMostRepeats && outer.target == inner.extent;
+  return inner.source == IntExpr(0) && inner.extent.is_constant() && inner.extent.value() <= kMostRepeats &&
+         outer.target == inner.extent;
 }
 
 std::optional<Relayout> Relayout::of(const RelayoutSide& source, const RelayoutSide& target,
                                      const TargetInfo& machine) {
   const Type& type = target.type;
   bool has_words = type.dtype == DType::F32 || type.dtype == DType::I32 || type.dtype == DType::U32;
-  if (!has_words || !type.is_static() || type.num_elements() == 0 || type.rank() == 0 ||
-      machine.lanes(32) < kFewLanes)
+  if (!has_words || type.at_bound().num_elements() == 0 || type.rank() == 0 || machine.lanes(32) < kFewLanes)
     return std::nullopt;
   Relayout relayout;
   if (!WalkBuilder(source, target).make(relayout.parts)) return std::nullopt;
   return relayout;
 }
 
-bool Relayout::pays() const {
+bool Relayout::pays(const TargetInfo& machine) const {
   const Part& largest = parts[0];
   if (!largest.has_vectors() || largest.walks.size() < 2) return false;
-  if (largest.repeats()) return largest.walks[static_cast<size_t>(largest.across)].extent >= kFewLanes;
+  // Of an extent that varies vectors are whole, or there are none.
+  auto is_long = [&](int walk) {
+    const IntExpr& extent = largest.walks[static_cast<size_t>(walk)].extent;
+    return extent.upper_bound() >= (extent.is_constant() ? kFewLanes : relayout_lanes(machine));
+  };
+  if (largest.repeats()) return is_long(largest.across);
   // Other broadcasts fill vectors.
   for (const Walk& walk : largest.walks)
-    if (walk.source == 0) return false;
-  return largest.walks[static_cast<size_t>(largest.along)].extent >= kFewLanes &&
-         largest.walks[static_cast<size_t>(largest.across)].extent >= kFewLanes;
+    if (walk.source == IntExpr(0)) return false;
+  return is_long(largest.along) && is_long(largest.across);
 }
 
 std::optional<Relayout> find_relayout(const Instruction& instruction, const TargetInfo& machine) {

@@ -1,5 +1,5 @@
 // Copies of tensors between memory of different orders (layouts, transposes, images within padding, repeated
-// elements) as walks with constant strides on both sides.
+// elements) as walks with one stride for each side, which may vary.
 #pragma once
 
 #include "compiler/plan/kernel_plan.h"
@@ -14,8 +14,9 @@ namespace firn::plan {
 // One side of the copy: where the element at an index of the result lies.
 struct RelayoutSide {
   Type type;
-  std::vector<int> dims; // the type's dim of each of the result's dims
-  int64_t first = 0;     // the offset of the type's first element
+  std::vector<int> dims;             // the type's dim of each of the result's dims, unless there are strides
+  IntExpr first = 0;                 // the offset of the first element
+  std::vector<IntExpr> strides = {}; // of each of the result's dims, where the type does not say it
 
   IntExpr offset_of(const std::vector<IntExpr>& index) const;
   int64_t block_of(size_t dim) const;
@@ -24,26 +25,26 @@ struct RelayoutSide {
 struct Relayout {
   // A loop of the walk. `source`, `target`: elements that a step moves by on either side.
   struct Walk {
-    int64_t extent, source, target;
+    IntExpr extent, source, target;
   };
-  // Dims walked with constant strides: everything, or what lies in whole blocks, or the rest of the last
-  // block.
+  // Dims walked with one stride for each side: everything, or what lies in whole blocks, or the rest of the
+  // last block.
   struct Part {
     std::vector<Walk> walks;        // in the order of the target's memory, but for blocks of steps
-    int64_t source = 0, target = 0; // where it starts
+    IntExpr source = 0, target = 0; // where it starts
     int along = -1, across = -1;    // walks with stride 1 in the target and in the source
     bool has_vectors() const { return along >= 0 && across >= 0; }
     // Whether each element of a vector of the source stands a few times in a row in the target.
     bool repeats() const;
-    int64_t elements() const;
+    int64_t elements() const; // at most
   };
   std::vector<Part> parts; // the largest one first
 
-  // Nothing unless elements have 32 bits and both sides are walked with constant strides.
+  // Nothing unless elements have 32 bits and both sides are walked with strides.
   static std::optional<Relayout> of(const RelayoutSide& source, const RelayoutSide& target,
                                     const TargetInfo& machine);
   // Whether vectors do better than element loops: elements in one order on both sides gain nothing.
-  bool pays() const;
+  bool pays(const TargetInfo& machine) const;
 };
 
 // The walk of a copy, transpose, broadcast, or fusion of movements that reads its one operand by strides;

@@ -71,8 +71,9 @@ std::optional<ResampledLines> ResampledLines::of(const Instruction& composite) {
   if (!dims) return std::nullopt;
   ResampledLines lines;
   lines.dims = std::move(*dims);
-  lines.source = physical_dims_of(composite.operand(0).type());
-  lines.target = physical_dims_of(composite.type());
+  lines.source = physical_dims_of(composite.operand(0).type().at_bound());
+  lines.target = physical_dims_of(composite.type().at_bound());
+  lines.outermost = composite.type().physical_extents()[0];
   while (lines.target[lines.line].logical != lines.dims.back().dim) ++lines.line;
   for (size_t i = lines.line + 1; i < lines.target.size(); ++i) lines.inner *= lines.target[i].extent;
   lines.in = lines.source[lines.line].extent;

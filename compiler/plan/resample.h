@@ -9,10 +9,11 @@
 namespace firn::plan {
 
 struct ResampledLines {
-  std::vector<ResampledDim> dims; // in ascending order
-  std::vector<PhysicalDim> source, target;
-  size_t line = 0;                    // physical number of the last resampled dim
-  int64_t in = 0, out = 0, inner = 1; // extents of lines; elements between neighbours
+  std::vector<ResampledDim> dims;          // in ascending order
+  std::vector<PhysicalDim> source, target; // at their bounds
+  IntExpr outermost;                       // the first extent of `target`, which may vary
+  size_t line = 0;                         // physical number of the last resampled dim
+  int64_t in = 0, out = 0, inner = 1;      // extents of lines; elements between neighbours
 
   // Nothing for instructions that are no resampling.
   static std::optional<ResampledLines> of(const Instruction& composite);

@@ -5,7 +5,10 @@
 #include "compiler/plan/attention.h"
 #include "compiler/plan/choose_plan.h"
 #include "compiler/plan/element_code.h"
+#include "compiler/plan/polyphase.h"
 #include "compiler/plan/recurrent.h"
+#include "compiler/plan/relayout.h"
+#include "compiler/plan/resample.h"
 #include "compiler/plan/roots.h"
 #include "compiler/plan/trees.h"
 #include "compiler/plan/windows.h"
@@ -121,9 +124,13 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
   if (auto* rows = std::get_if<RowsPlan>(&plan)) return complete(*rows, instruction, context.options);
   if (auto* recurrent = std::get_if<RecurrentPlan>(&plan))
     return complete(*recurrent, instruction, context.options);
+  if (auto* resample = std::get_if<ResamplePlan>(&plan))
+    return complete(*resample, instruction, context.options);
   if (auto* trees = std::get_if<TreesPlan>(&plan)) return complete(*trees, instruction, context.options);
   if (auto* attention = std::get_if<AttentionPlan>(&plan))
     return complete(*attention, instruction, context.options);
+  if (auto* relayout = std::get_if<RelayoutPlan>(&plan))
+    return complete(*relayout, instruction, context.options.target);
   if (auto* plain = std::get_if<PlainPlan>(&plan)) return check_plain(*plain, instruction);
   if (auto* scan = std::get_if<ScanPlan>(&plan)) return complete(*scan, instruction, context.options.target);
   if (auto* top_k = std::get_if<TopKPlan>(&plan)) {
@@ -131,8 +138,7 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
     return wrong.empty() ? check_top_k(instruction) : wrong;
   }
   if (auto* contraction = std::get_if<ContractionPlan>(&plan)) {
-    if (contraction->algorithm != ContractionPlan::Algorithm::Direct)
-      return "only direct tiles take dims that vary";
+    if (contraction->algorithm == ContractionPlan::Algorithm::Planar) return "planes do not vary";
     std::string wrong = check_epilogue(instruction);
     return wrong.empty() ? complete(*contraction, instruction, context) : wrong;
   }
@@ -140,7 +146,8 @@ std::string complete_varying(KernelPlan& plan, const Instruction& instruction,
     std::string wrong = check_epilogue(instruction);
     return wrong.empty() ? complete(*winograd, instruction, context) : wrong;
   }
-  if (std::holds_alternative<DepthwisePlan>(plan) || std::holds_alternative<PoolingPlan>(plan)) {
+  if (std::holds_alternative<DepthwisePlan>(plan) || std::holds_alternative<PoolingPlan>(plan) ||
+      std::holds_alternative<LinePoolingPlan>(plan)) {
     std::string wrong = check_epilogue(instruction);
     return wrong.empty() ? complete(plan, instruction, context) : wrong;
   }
@@ -158,13 +165,20 @@ std::optional<KernelPlan> choose_varying_plan(const Instruction& instruction,
   }
   ContractionPlan tiles;
   tiles.tiling.tile.rows = 0;
+  std::optional<KernelRoot> root = find_contraction(instruction);
+  if (root && root->op->is(Opcode::Convolution) &&
+      PolyphaseConvolution::applies(*root->op, root->operands[1], context.options.target.lanes(32)))
+    tiles.algorithm = ContractionPlan::Algorithm::Polyphase;
   std::vector<KernelPlan> candidates;
   if (auto plan = plan_depthwise(instruction, context.options)) candidates.push_back(*plan);
   if (auto plan = plan_pooling(instruction, context.options)) candidates.push_back(*plan);
-  candidates.insert(candidates.end(), {tiles, AttentionPlan{}, RowsPlan{}, RecurrentPlan{}, TreesPlan{},
-                                       ScanPlan{ScanPlan::Algorithm::Scan},
+  candidates.insert(candidates.end(), {LinePoolingPlan{}, tiles, AttentionPlan{}, RowsPlan{}, RecurrentPlan{},
+                                       ResamplePlan{}, TreesPlan{}, ScanPlan{ScanPlan::Algorithm::Scan},
                                        ScanPlan{ScanPlan::Algorithm::ArgReduce}, TopKPlan{}});
   if (auto plain = plain_algorithm(instruction)) candidates.push_back(PlainPlan{*plain});
+  const TargetInfo& target = context.options.target;
+  if (auto relayout = find_relayout(instruction, target); relayout && relayout->pays(target))
+    candidates.push_back(RelayoutPlan{});
   candidates.push_back(ElementsPlan{});
   for (KernelPlan& plan : candidates)
     if (complete_varying(plan, instruction, context).empty()) return std::move(plan);

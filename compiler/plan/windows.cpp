@@ -210,8 +210,8 @@ std::string complete(LinePoolingPlan& plan, const Instruction& instruction, cons
   const Type &input = root->operands[0].type(), &result = instruction.type();
   if (instruction.num_results() != 1 || !input.layout.is_plain() || !result.layout.is_plain())
     return "lines do not lie side by side";
-  if (!input.is_static() || input.num_elements() == 0 || result.num_elements() == 0)
-    return "it wants elements, as many in each run";
+  if (input.at_bound().num_elements() == 0 || result.at_bound().num_elements() == 0)
+    return "it wants elements";
   const std::vector<WindowDim>& window = root->op->attributes().window().dims;
   if (!std::all_of(window.begin(), window.end(),
                    [](const WindowDim& dim) { return dim.input_dilation == 1; }))

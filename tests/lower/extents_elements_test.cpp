@@ -136,4 +136,20 @@ TEST_CASE("gathers follow extents", "[extents]") {
       {.ranges = {{"i", {-1, 3}}, {"j", {0, 9}}}, .extents = {{{"m", 70}}, {{"m", 1}}, {{"m", 2}}}});
 }
 
+TEST_CASE("rows, columns and steps of a dot of lines vary", "[extents]") {
+  std::vector<std::map<std::string, int64_t>> values;
+  for (int64_t k : {0, 1, 3, 7, 8, 15, 16, 31, 64, 70})
+    for (int64_t n : {0, 1, 9}) values.push_back({{"m", k % 5}, {"n", n}, {"k", k}});
+  std::vector<std::string> symbols = {"m in [0, 5]", "n in [0, 9]", "k in [0, 70]"};
+  for (const char* dtype : {"f32", "f64"}) {
+    std::string type = dtype;
+    expect_everywhere(module_of(symbols, "%x: " + type + "[m,k], %y: " + type + "[n,k]",
+                                "    %r = dot %x, %y {lhs_batch = [], rhs_batch = [], lhs_contract = [1], "
+                                "rhs_contract = [1]} : " +
+                                    type + "[m,n]",
+                                type + "[m,n]"),
+                      {.extents = values});
+  }
+}
+
 } // namespace firn::test

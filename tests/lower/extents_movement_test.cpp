@@ -63,6 +63,35 @@ TEST_CASE("updates follow extents", "[extents]") {
                     {.ranges = {{"i", {-1, 0}}}, .extents = values});
 }
 
+TEST_CASE("copies between orders of memory follow extents", "[extents]") {
+  LoweredOptions options{.tolerance = 0, .extents = {}};
+  for (int64_t n : {0, 1, 7, 8, 9, 40})
+    for (int64_t m : {1, 5, 8, 17, 40}) options.extents.push_back({{"n", n}, {"m", m}});
+  std::vector<std::string> symbols = {"n in [0, 40]", "m in [1, 40]"};
+  auto expect = [&](const std::string& from, const std::string& to, const std::string& how) {
+    INFO(from << " " << how << " " << to);
+    expect_everywhere(module_of(symbols, "%x: " + from, "    %r = " + how + " : " + to, to), options);
+  };
+  auto transpose = [&](const std::string& from, const std::string& to, const std::string& order) {
+    expect("f32[" + from + "]", "f32[" + to + "]", "transpose %x {permutation = [" + order + "]}");
+  };
+  transpose("n,m", "m,n", "1, 0");
+  transpose("3,n,m", "3,m,n", "0, 2, 1");
+  transpose("2,11,n,m", "2,n,m,11", "0, 2, 3, 1");
+  transpose("n,m,3", "3,n,m", "2, 0, 1");
+  transpose("n,m,16", "m,n,16", "1, 0, 2");
+  transpose("n,2,m", "2,n,m", "1, 0, 2");
+  transpose("2,n,3,m", "m,3,n,2", "3, 2, 1, 0");
+  for (const char* lanes : {"8", "16"}) {
+    std::string type = "f32[2,21,n,m]", blocked = type + "{0,1,2,3:1x" + lanes + "}";
+    expect_everywhere(module_of(symbols, "%x: " + type,
+                                "    %b = copy %x : " + blocked + "\n    %r = copy %b : " + type, type),
+                      options);
+  }
+  expect("f32[n,m]", "f32[n,m,2]", "broadcast_in_dim %x {dims = [0, 1]}");
+  expect("f32[3,m]", "f32[3,m,5]", "broadcast_in_dim %x {dims = [0, 1]}");
+}
+
 TEST_CASE("concatenations along rows that may be none", "[extents]") {
   expect_everywhere(
       module_of({"n in [0, 5]"}, "%x: f32[n,4], %y: f32[n,4]",

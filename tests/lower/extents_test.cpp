@@ -83,6 +83,20 @@ TEST_CASE("long element loops are cut into items at any extent", "[extents]") {
                     options);
   expect_everywhere(module_of(symbols, "%x: f32[m,n,3]", "    %r = negate %x : f32[m,n,3]", "f32[m,n,3]"),
                     options);
+  expect_everywhere(module_of(symbols, "%x: f32[m,n]",
+                              "    %r = transpose %x {permutation = [1, 0]} : f32[n,m]", "f32[n,m]"),
+                    options);
+  // A step of a block is an item of several; the blocks themselves are few.
+  std::string blocked = "f32[3,16,n]{0,1,2:1x8}";
+  expect_everywhere(
+      module_of(symbols, "%x: f32[3,16,n], %y: f32[16], %z: f32[m]",
+                "    %b = copy %x : " + blocked +
+                    "\n    %r0 = fusion %y, %b {kind = elementwise} region (%p: f32[16], %q: " + blocked +
+                    ") {\n      %w = broadcast_in_dim %p {dims = [1]} : " + blocked +
+                    "\n      %s = multiply %q, %w : " + blocked + "\n      return %s\n    } : " + blocked +
+                    "\n    %r = copy %r0 : f32[3,16,n]",
+                "f32[3,16,n]"),
+      options);
 }
 
 TEST_CASE("elements of every kind follow extents", "[extents]") {
@@ -355,6 +369,23 @@ TEST_CASE("a convolution's padding begins where the input ends, also where its p
                                    VaryingConvolution{"w", "3", "3 pad 1_1 stride 2", "5", 4, 8, ""}),
                     {.cpus = {"x86-64-v3", "native"},
                      .extents = {{{"b", 2}, {"w", 9}}, {{"b", 2}, {"w", 10}}, {{"b", 1}, {"w", 9}}}});
+}
+
+TEST_CASE("the batch of a transposed convolution varies", "[extents]") {
+  const VaryingConvolution cases[] = {
+      {"5", "4", "4 pad 2_2 input_dilate 2", "10", 3, 16, ""},
+      {"5", "4", "4 pad 2_2 input_dilate 2", "10", 16, 32, "{0,1,2:1x16}"},
+      {"3,5", "2,2", "2x2 pad 1_1x1_1 input_dilate 2x2", "6,10", 16, 16, "{0,1,2,3:1x16}"},
+  };
+  for (const VaryingConvolution& c : cases) {
+    INFO(c.in << " " << c.layout);
+    std::string text = convolution_of({"b in [0, 5]"}, c);
+    expect_everywhere(text, {.cpus = {"x86-64-v3", "native"}, .extents = values_of("b", {0, 1, 2, 3, 4, 5})});
+    bool has_phases = false;
+    for (const auto& kernel : lower_text(text, "x86-64-v3").kernels)
+      has_phases |= kernel->algorithm.find("direct") != std::string::npos;
+    CHECK(has_phases);
+  }
 }
 
 TEST_CASE("Winograd's algorithm where batch and positions vary", "[extents]") {

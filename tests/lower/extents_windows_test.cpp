@@ -91,6 +91,35 @@ TEST_CASE("batch and positions of pooling vary", "[extents]") {
     }
 }
 
+TEST_CASE("batch and positions of pooling along lines vary", "[extents]") {
+  const Windows cases[] = {
+      {"w,w", "1x1x3x3 pad 0_0x0_0x1_1x1_1 stride 1x1x2x2", "(w - 1) floordiv 2 + 1,(w - 1) floordiv 2 + 1",
+       ""},
+      {"w,w", "1x1x5x5 pad 0_0x0_0x2_2x2_2", "w,w", ""},
+      {"7,w", "1x1x2x2 stride 1x1x2x2", "3,w floordiv 2", ""},
+      {"w,9", "1x1x3x3 pad 0_0x0_0x2_0x0_2", "w,9", ""},
+      {"w", "1x1x4 pad 0_0x0_0x3_5", "w + 5", ""},
+      {"w", "1x1x3 pad 0_0x0_0x0_1 stride 1x1x2", "w floordiv 2", ""},
+  };
+  for (const Windows& w : cases)
+    for (const char* reducer : {"maximum", "add"}) {
+      INFO(w.in << " " << w.window << " " << reducer);
+      std::string in = "f32[b,2," + std::string(w.in) + "]", out = "f32[b,2," + std::string(w.out) + "]";
+      std::string identity = reducer[0] == 'a' ? "0" : "-inf";
+      std::string text = module_of({"b in [0, 3]", "w in [0, 40]"}, "%x: " + in,
+                                   "    %i = constant [" + identity +
+                                       "] : f32[]\n    %r = reduce_window %x, %i {window = " + w.window +
+                                       "} region (%l: f32[], %h: f32[]) {\n      %m = " + reducer +
+                                       " %l, %h : f32[]\n      return %m\n    } : " + out,
+                                   out);
+      LoweredOptions options{.extents = {{{"b", 0}, {"w", 9}}}};
+      for (int64_t extent : {40, 33, 32, 31, 17, 16, 15, 9, 8, 7, 5, 4, 3, 2, 1, 0})
+        options.extents.push_back({{"b", extent % 3 + 1}, {"w", extent}});
+      expect_everywhere(text, options);
+      CHECK(lower_text(text, "x86-64-v3").kernels[0]->algorithm == "pooling");
+    }
+}
+
 TEST_CASE("batch and positions of depthwise convolutions vary", "[extents]") {
   const Windows cases[] = {
       {"w,w", "3x3 pad 1_1x1_1 stride 2x2", "(w - 1) floordiv 2 + 1,(w - 1) floordiv 2 + 1",

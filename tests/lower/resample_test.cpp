@@ -40,6 +40,7 @@ struct Case {
   bool blocked = false;
   std::string plan = ""; // if it is not the cost model's
   std::vector<std::string> cpus = {"x86-64", "x86-64-v3", "native"};
+  bool varies = false; // the batch, up to that of `dims`
 };
 
 Layout channel_blocks(int rank, int block) {
@@ -52,7 +53,12 @@ Layout channel_blocks(int rank, int block) {
 void make_resampled(const Case& c, const std::string& cpu, Module& module) {
   Region& body = module.add_function("main").body();
   GraphBuilder b(body);
-  Value x = body.add_parameter(Type::tensor(DType::F32, {c.dims.begin(), c.dims.end()}), "x")->result();
+  std::vector<Dim> extents(c.dims.begin(), c.dims.end());
+  if (c.varies) {
+    module.symbols.push_back(std::make_shared<const Symbol>(Symbol{"n", 0, c.dims[0]}));
+    extents[0] = IntExpr::symbol(module.symbols[0]);
+  }
+  Value x = body.add_parameter(Type::tensor(DType::F32, extents), "x")->result();
   std::vector<ResampledDim> dims;
   for (auto [dim, extent] : c.resampled)
     dims.push_back(make_dim(dim, c.dims[static_cast<size_t>(dim)], extent, c.taps));
@@ -78,7 +84,9 @@ void expect_resampled(const Case& c) {
     auto program = lower_program(module, cpu);
     CHECK(std::count_if(program.kernels.begin(), program.kernels.end(),
                         [](const auto& kernel) { return kernel->algorithm == "resample"; }) == 1);
-    expect_lowered_module(module, {.tolerance = 1e-6, .cpus = {cpu}});
+    LoweredOptions options{.tolerance = 1e-6, .cpus = {cpu}};
+    for (int64_t n = 0; c.varies && n <= c.dims[0]; ++n) options.extents.push_back({{"n", n}});
+    expect_lowered_module(module, options);
   }
 }
 
@@ -129,6 +137,15 @@ TEST_CASE("channel blocks", "[lower]") {
   expect_resampled({{1, 19, 8, 10}, {{2, 16}, {3, 25}}, 2, true});
   expect_resampled({{2, 32, 6}, {{2, 15}}, 2, true});
   expect_resampled({{1, 16, 3, 4, 5}, {{2, 6}, {3, 6}, {4, 6}}, 2, true});
+}
+
+TEST_CASE("the batch of resampled images varies", "[lower]") {
+  for (Case c : {Case{{3, 3, 8, 40}, {{2, 16}, {3, 80}}}, Case{{3, 5, 6, 20}, {{1, 10}, {2, 9}}},
+                 Case{{3, 2, 20}, {{2, 50}}}, Case{{2, 19, 8, 10}, {{2, 16}, {3, 25}}, 2, true},
+                 Case{{4, 17, 5, 9}, {{2, 12}}, 4, true}}) {
+    c.varies = true;
+    expect_resampled(c);
+  }
 }
 
 TEST_CASE("four taps", "[lower]") {

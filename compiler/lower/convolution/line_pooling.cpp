@@ -22,15 +22,13 @@ using Registers = std::vector<Register>;
 constexpr int64_t kStraightLines = 16; // of a window, as straight code where all are inside
 
 // `body(first, count)` for vectors along [0, extent): whole ones, then the rest in powers of two.
-void each_vector(Builder& b, int64_t extent, int64_t lanes,
+void each_vector(Builder& b, const IntExpr& extent, int64_t lanes,
                  const std::function<void(const IntExpr& first, int count)>& body) {
-  int64_t whole = extent / lanes * lanes;
-  b.loop(0, whole, lanes, [&](const IntExpr& first) { body(first, static_cast<int>(lanes)); });
-  for (int64_t width = lanes / 2; width >= 1; width /= 2) {
-    if ((extent & width) == 0) continue;
-    body(whole, static_cast<int>(width));
-    whole += width;
-  }
+  auto whole = [&](int64_t width) { return floor_div(extent, width) * width; };
+  b.loop(0, whole(lanes), lanes, [&](const IntExpr& first) { body(first, static_cast<int>(lanes)); });
+  for (int64_t width = lanes / 2; width >= 1; width /= 2)
+    b.loop(whole(2 * width), whole(width), width,
+           [&](const IntExpr& first) { body(first, static_cast<int>(width)); });
 }
 
 class LinePooling {
@@ -41,11 +39,10 @@ public:
         lanes_(lanes), input_(root.operands[0].type()), window_(root.op->attributes().window().dims),
         along_(window_.back()), reducer_(*simple_reducer(*root.op)),
         identity_(reducer_identity(reducer_, root.op->type().dtype)->get_double(0)) {
-    int rank = input_.rank();
-    in_ = input_.dim(rank - 1);
-    out_ = instruction.type().dim(rank - 1);
-    int64_t end = (out_ - 1) * along_.stride + along_.size - along_.pad_low; // of what windows read
-    beyond_ = std::max<int64_t>(0, end - in_);
+    in_ = input_.dims.back().extent;
+    out_ = instruction.type().dims.back().extent;
+    IntExpr end = (out_ - 1) * along_.stride + along_.size - along_.pad_low; // of what windows read
+    beyond_ = std::clamp<int64_t>(along_.pad_high, 0, std::max<int64_t>(0, (end - in_).upper_bound()));
     start_ = along_.pad_low;
   }
 
@@ -54,15 +51,16 @@ public:
     binding_.sum_dtype = root_.op->type().dtype;
     binding_.scalar = maker_.read(root_.operands[0]);
     bind_result(maker_, instruction_, root_, binding_);
-    line_ = maker_.scratch(Scalar::F32, start_ + in_ + beyond_ + 3 * lanes_, "line");
-    int64_t taps = 1, lines = 1;
+    line_ = maker_.scratch(Scalar::F32, start_ + in_.upper_bound() + beyond_ + 3 * lanes_, "line");
+    int64_t taps = 1;
+    IntExpr lines = 1;
     std::vector<IntExpr> extents;
     for (size_t d = 0; d + 1 < window_.size(); ++d) {
       taps *= window_[d].size;
-      extents.push_back(instruction_.type().dim(static_cast<int>(d)));
-      lines *= instruction_.type().dim(static_cast<int>(d));
+      extents.push_back(instruction_.type().dims[d].extent);
+      lines = lines * extents.back();
     }
-    maker_.set_flops(lines * (in_ * taps + out_ * along_.size));
+    maker_.set_flops(lines.upper_bound() * (in_.upper_bound() * taps + out_.upper_bound() * along_.size));
     Index line = unflatten(b_.set_parallel(lines), extents);
     fill_ends();
     reduce_lines(line);
@@ -83,7 +81,7 @@ private:
   // What lies before the line may reach into it, and is written before it.
   void fill_ends() {
     for (int64_t at = 0; at < start_; at += lanes_) b_.store(identity(lanes_), line_, at);
-    for (int64_t at = 0; at < beyond_; at += lanes_) b_.store(identity(lanes_), line_, start_ + in_ + at);
+    for (int64_t at = 0; at < beyond_; at += lanes_) b_.store(identity(lanes_), line_, in_ + start_ + at);
   }
 
   // The positions of a window in a dim but the last: `start` + [lower, upper) * dilation are inside.
@@ -97,9 +95,10 @@ private:
     std::vector<Walk> walks;
     for (size_t d = 0; d < line.size(); ++d) {
       const WindowDim& dim = window_[d];
-      int64_t extent = input_.dim(static_cast<int>(d)), reach = dim.dilated_size() - 1;
+      const IntExpr& extent = input_.dims[d].extent;
+      int64_t reach = dim.dilated_size() - 1;
       Walk walk{d, line[d] * dim.stride - dim.pad_low, 0, dim.size, false};
-      walk.is_inside = walk.start.lower_bound() >= 0 && (walk.start + reach).upper_bound() < extent;
+      walk.is_inside = walk.start.lower_bound() >= 0 && (walk.start + reach - extent).upper_bound() < 0;
       if (!walk.is_inside) {
         walk.lower = max(0, ceil_div(walk.start * -1, dim.dilation));
         walk.upper = min(dim.size, floor_div(extent - 1 - walk.start, dim.dilation) + 1);
@@ -117,8 +116,9 @@ private:
     for (const Walk& walk : walks) {
       taps *= window_[walk.dim].size;
       if (walk.is_inside) continue;
-      int64_t last = input_.dim(static_cast<int>(walk.dim)) - window_[walk.dim].dilated_size();
-      never_inside |= last < 0 || walk.start.lower_bound() > last || walk.start.upper_bound() < 0;
+      IntExpr last = input_.dims[walk.dim].extent - window_[walk.dim].dilated_size();
+      never_inside |= last.upper_bound() < 0 || walk.start.lower_bound() > last.upper_bound() ||
+                      walk.start.upper_bound() < 0;
       for (Register is : {b_.compare(OpKind::SCmp, Predicate::Ge, b_.index(walk.start), b_.index(0)),
                           b_.compare(OpKind::SCmp, Predicate::Le, b_.index(walk.start), b_.index(last))})
         inside = inside ? b_.binary(OpKind::And, inside, is) : is;
@@ -141,7 +141,7 @@ private:
       reduce(true);
   }
   Register load(const Index& at, int count) {
-    SymbolRef lane = std::make_shared<const Symbol>(Symbol{"lane", 0, in_ - 1});
+    SymbolRef lane = std::make_shared<const Symbol>(Symbol{"lane", 0, in_.upper_bound() - 1});
     Index index = at;
     if (count > 1) index.back() = IntExpr::symbol(lane);
     return load_element(b_, binding_.scalar, input_, index, {count > 1 ? lane : nullptr, at.back(), count});
@@ -202,9 +202,9 @@ private:
   Opcode reducer_;
   double identity_;
   ContractionBinding binding_;
-  int64_t in_, out_; // elements of a line
+  IntExpr in_, out_; // elements of a line
   int64_t start_;    // of the line in `line_`
-  int64_t beyond_;   // elements behind it that windows read
+  int64_t beyond_;   // elements behind it that windows read, at most
   int line_ = -1;
 };
 

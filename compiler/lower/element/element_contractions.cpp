@@ -3,11 +3,15 @@
 // where strides permit.
 #include "compiler/lower/element/element_emitter.h"
 
+#include "compiler/lower/element/element_loops.h"
 #include "compiler/lower/element/kernel_scalars.h"
 
 #include <algorithm>
 
 namespace firn::lower {
+
+using kernel::OpKind;
+
 namespace {
 
 // Narrow floats are summed in f32.
@@ -31,6 +35,42 @@ kernel::Register ElementEmitter::multiply_add(Value lhs, const Index& at_lhs, Va
   return scalars.iadd(sum, scalars.imul(a, c));
 }
 
+kernel::Register ElementEmitter::dot_in_vectors(const Instruction& dot, const Index& at_lhs,
+                                                const Index& at_rhs, DType dtype, kernel::Register sum) {
+  Value lhs = dot.operand(0), rhs = dot.operand(1);
+  const IntExpr& extent = lhs.type().dims.back().extent;
+  int lanes = lanes_along(extent, code_.lanes);
+  IntExpr vectors = floor_div(extent, lanes);
+  // Several sums side by side hide the latency of the additions.
+  int64_t chains = plan::accumulators_of(code_, dot, plan::ReductionWalk::Vectors, vectors.upper_bound());
+  auto symbol =
+      std::make_shared<const Symbol>(Symbol{"k", 0, std::max<int64_t>(0, extent.upper_bound() - 1)});
+  auto add = [&](const IntExpr& first, int count, kernel::Register to) {
+    ElementEmitter inner = make_inner(Lanes{count > 1 ? symbol : nullptr, first, count});
+    Index l = at_lhs, r = at_rhs;
+    l.back() = r.back() = count > 1 ? IntExpr::symbol(symbol) : first;
+    return inner.multiply_add(lhs, l, rhs, r, dtype, to);
+  };
+  Registers sums(static_cast<size_t>(chains), builder_.constant(value_type(dtype, lanes), 0));
+  IntExpr rounds = floor_div(vectors, chains);
+  sums = builder_.loop_carried(0, rounds, 1, sums, [&](const IntExpr& v, Registers carried) {
+    for (int64_t c = 0; c < chains; ++c) {
+      kernel::Register& chain = carried[static_cast<size_t>(c)];
+      chain = add((v * chains + c) * lanes, lanes, chain);
+    }
+    return carried;
+  });
+  each_of_rest(
+      rounds * chains, vectors,
+      [&](const IntExpr& v, const Registers& in) { return Registers{add(v * lanes, lanes, in[0])}; },
+      sums[0]);
+  for (size_t c = 1; c < sums.size(); ++c) sums[0] = builder_.binary(OpKind::FAdd, sums[0], sums[c]);
+  sum = builder_.binary(OpKind::FAdd, sum, builder_.reduce(OpKind::ReduceFAdd, sums[0]));
+  return builder_.loop_carried(vectors * lanes, extent, 1, {sum}, [&](const IntExpr& k, const Registers& in) {
+    return Registers{add(k, 1, in[0])};
+  })[0];
+}
+
 kernel::Register ElementEmitter::emit_dot(const Instruction& dot, const Index& index) {
   Value lhs = dot.operand(0), rhs = dot.operand(1);
   const Attributes& attributes = dot.attributes();
@@ -52,8 +92,15 @@ kernel::Register ElementEmitter::emit_dot(const Instruction& dot, const Index& i
   kernel::MachineType type = value_type(dtype, lanes_.count);
   kernel::Register zero =
       kernel::is_float(type.scalar) ? builder_.constant(type, 0) : builder_.constant_int(type, 0);
+  auto ends_in_last = [](Value operand, const std::vector<int64_t>& contract) {
+    return !contract.empty() && contract.back() == operand.rank() - 1 && operand.type().layout.is_plain();
+  };
+  bool in_vectors = lanes_.count == 1 && !uses_ && code_.lanes > 1 && is_float(dtype) &&
+                    ends_in_last(lhs, lhs_contract) && ends_in_last(rhs, rhs_contract);
   std::function<Registers(size_t, Registers)> nest = [&](size_t at, Registers sums) -> Registers {
     if (at == lhs_contract.size()) return {multiply_add(lhs, at_lhs, rhs, at_rhs, dtype, sums[0])};
+    if (in_vectors && at + 1 == lhs_contract.size())
+      return {dot_in_vectors(dot, at_lhs, at_rhs, dtype, sums[0])};
     size_t l = static_cast<size_t>(lhs_contract[at]), r = static_cast<size_t>(rhs_contract[at]);
     const IntExpr& extent = lhs.type().dims[l].extent;
     return builder_.loop_carried(0, extent, 1, sums, [&](const IntExpr& iv, const Registers& inner) {

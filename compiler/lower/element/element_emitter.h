@@ -87,6 +87,9 @@ private:
   // The reference algorithm of contractions (element_contractions.cpp).
   kernel::Register emit_dot(const Instruction& dot, const Index& index);
   kernel::Register emit_convolution(const Instruction& convolution, const Index& index);
+  // The sum of a dot over the last dims of both operands, which lie together, in vectors along these.
+  kernel::Register dot_in_vectors(const Instruction& dot, const Index& at_lhs, const Index& at_rhs,
+                                  DType dtype, kernel::Register sum);
   kernel::Register multiply_add(Value lhs, const Index& at_lhs, Value rhs, const Index& at_rhs, DType dtype,
                                 kernel::Register sum);
   // The few steps that whole rounds leave: straight code, or a loop where they vary in number.

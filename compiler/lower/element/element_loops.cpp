@@ -205,17 +205,32 @@ private:
     positions.assign(dims_.size(), IntExpr(0));
     parallel = parallel && box.elements() >= items_.least_elements;
     if (parallel && groups.size() == 1) return emit_chunks(box, groups[0], positions);
-    size_t first = 0;
-    if (parallel) {
-      // As many outer loops as it takes to have work for several threads.
-      IntExpr count = 1;
-      while (first + 1 < groups.size() && count.upper_bound() < items_.wanted)
-        count = count * groups[first++].extent;
-      IntExpr p = b_.set_parallel(count);
-      for (size_t i = first; i-- > 0; p = floor_div(p, at_least_one(groups[i].extent)))
-        spread(groups[i], box, i == 0 ? p : floor_mod(p, at_least_one(groups[i].extent)), positions);
-    }
-    emit_groups(box, groups, first, positions);
+    if (parallel) return emit_items(box, groups, positions);
+    emit_groups(box, groups, 0, positions);
+  }
+
+  // As many outer loops as it takes to have work for several threads; of the last one an item may take some
+  // steps.
+  void emit_items(const Box& box, const std::vector<Group>& groups, std::vector<IntExpr> positions) {
+    size_t last = 0;
+    IntExpr outer = 1;
+    while (last + 2 < groups.size() && (outer * groups[last].extent).upper_bound() < items_.wanted)
+      outer = outer * groups[last++].extent;
+    int64_t inner = 1;
+    for (size_t i = last + 1; i < groups.size(); ++i) inner *= groups[i].extent.upper_bound();
+    const IntExpr& extent = groups[last].extent;
+    int64_t steps = plan::steps_of_item(items_, outer.upper_bound(), extent, inner);
+    IntExpr pieces = ceil_div(extent, steps), p = b_.set_parallel(outer * pieces),
+            piece = last == 0 ? p : floor_mod(p, at_least_one(pieces));
+    p = floor_div(p, at_least_one(pieces));
+    for (size_t i = last; i-- > 0; p = floor_div(p, at_least_one(groups[i].extent)))
+      spread(groups[i], box, i == 0 ? p : floor_mod(p, at_least_one(groups[i].extent)), positions);
+    auto step = [&](const IntExpr& at) {
+      spread(groups[last], box, at, positions);
+      emit_groups(box, groups, last + 1, positions);
+    };
+    if (steps == 1) return step(piece);
+    b_.loop(piece * steps, min(piece * steps + steps, extent), 1, step);
   }
 
   void emit_groups(const Box& box, const std::vector<Group>& groups, size_t at,

@@ -6,7 +6,7 @@
 // the result (`along`), squares of lanes x lanes of the two are transposed in registers; else vectors move as
 // they are; where `along` repeats the elements of `across`, a vector becomes as many as there are repeats.
 // An extent that is no multiple of the lanes ends in a vector that overlaps the one before: a pure
-// copy may store an element twice.
+// copy may store an element twice. Where one varies and falls short of the lanes, elements move one by one.
 #include "compiler/lower/movement/relayout.h"
 
 #include "compiler/lower/emitters.h"
@@ -14,6 +14,7 @@
 #include "compiler/plan/element_code.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace firn::lower {
 namespace {
@@ -35,35 +36,51 @@ public:
 
 private:
   int64_t step_of(const Part& part, size_t walk) const {
-    if (part.repeats() && static_cast<int>(walk) == part.along) return part.walks[walk].extent;
+    if (part.repeats() && static_cast<int>(walk) == part.along) return part.walks[walk].extent.value();
     bool in_vectors = static_cast<int>(walk) == part.along || static_cast<int>(walk) == part.across;
     return part.has_vectors() && in_vectors ? lanes_ : 1;
   }
-  int64_t count_of(const Part& part, size_t walk) const {
-    int64_t step = step_of(part, walk);
-    return (part.walks[walk].extent + step - 1) / step;
+  IntExpr count_of(const Part& part, size_t walk) const {
+    return ceil_div(part.walks[walk].extent, step_of(part, walk));
   }
 
   void emit_part(const Part& part, bool parallel) {
-    IntExpr source(part.source), target(part.target);
-    size_t first = 0;
-    if (parallel && part.elements() >= items_.least_elements) {
-      // As many outer loops as it takes to have work for several threads.
-      int64_t count = 1;
-      while (first < part.walks.size() && count < items_.wanted) count *= count_of(part, first++);
-      IntExpr p = b_.set_parallel(count);
-      for (size_t i = first; i-- > 0; p = floor_div(p, count_of(part, i)))
-        advance(part, i, i == 0 ? p : floor_mod(p, count_of(part, i)), source, target);
-    }
-    emit_loops(part, first, source, target);
+    IntExpr source = part.source, target = part.target;
+    if (parallel && part.elements() >= items_.least_elements) return emit_items(part, source, target);
+    emit_loops(part, 0, source, target);
+  }
+
+  // As many outer loops as it takes to have work for several threads; of the last one an item may take some
+  // steps.
+  void emit_items(const Part& part, IntExpr source, IntExpr target) {
+    size_t last = 0;
+    IntExpr outer = 1;
+    while (last + 1 < part.walks.size() && (outer * count_of(part, last)).upper_bound() < items_.wanted)
+      outer = outer * count_of(part, last++);
+    int64_t inner = step_of(part, last);
+    for (size_t i = last + 1; i < part.walks.size(); ++i) inner *= part.walks[i].extent.upper_bound();
+    IntExpr count = count_of(part, last);
+    int64_t steps = plan::steps_of_item(items_, outer.upper_bound(), count, inner);
+    IntExpr pieces = ceil_div(count, steps), p = b_.set_parallel(outer * pieces),
+            piece = last == 0 ? p : floor_mod(p, at_least_one(pieces));
+    p = floor_div(p, at_least_one(pieces));
+    for (size_t i = last; i-- > 0; p = floor_div(p, at_least_one(count_of(part, i))))
+      advance(part, i, i == 0 ? p : floor_mod(p, at_least_one(count_of(part, i))), source, target);
+    auto step = [&](const IntExpr& at) {
+      IntExpr from = source, to = target;
+      advance(part, last, at, from, to);
+      emit_loops(part, last + 1, from, to);
+    };
+    if (steps == 1) return step(piece);
+    b_.loop(piece * steps, min(piece * steps + steps, count), 1, step);
   }
 
   // Moves to step `at` of a walk; the last vector ends where the walk does.
   void advance(const Part& part, size_t walk, const IntExpr& at, IntExpr& source, IntExpr& target) const {
     const Walk& w = part.walks[walk];
     IntExpr position = at * step_of(part, walk);
-    if (w.extent % step_of(part, walk) != 0)
-      position = min(position, IntExpr(std::max<int64_t>(w.extent - lanes_, 0)));
+    if (floor_mod(w.extent, step_of(part, walk)) != IntExpr(0))
+      position = min(position, max(w.extent - lanes_, 0));
     source = source + position * w.source;
     target = target + position * w.target;
   }
@@ -80,22 +97,54 @@ private:
   // One vector or one square; one element where a side has no dim that lies together.
   void emit_elements(const Part& part, const IntExpr& source, const IntExpr& target) {
     if (!part.has_vectors()) return store(load(source, 1), target, 1);
-    const Walk &along = part.walks[static_cast<size_t>(part.along)],
-               &across = part.walks[static_cast<size_t>(part.across)];
-    int width = static_cast<int>(std::min<int64_t>(along.extent, lanes_));
-    if (part.along == part.across) return store(load(source, width), target, width);
-    if (part.repeats()) return emit_repeated(across.extent, along.extent, source, target);
-    int height = static_cast<int>(std::min<int64_t>(across.extent, lanes_));
-    std::vector<kernel::Register> rows;
-    for (int i = 0; i < lanes_; ++i)
-      rows.push_back(i < width ? load(source + i * along.source, height) : b_.constant({scalar_, lanes_}, 0));
-    transpose(b_, rows);
-    for (int i = 0; i < height; ++i) store(rows[static_cast<size_t>(i)], target + i * across.target, width);
+    kernel::Register fills;
+    for (int walk : {part.along, part.across}) {
+      const IntExpr& extent = part.walks[static_cast<size_t>(walk)].extent;
+      if (extent.is_constant() || extent.lower_bound() >= lanes_ || (fills && part.along == part.across))
+        continue;
+      kernel::Register is =
+          b_.compare(kernel::OpKind::SCmp, kernel::Predicate::Ge, b_.index(extent), b_.index(lanes_));
+      fills = fills ? b_.binary(kernel::OpKind::And, fills, is) : is;
+    }
+    if (!fills) return emit_vectors(part, source, target);
+    auto done = [](auto emit) { return [emit] { return emit(), std::vector<kernel::Register>{}; }; };
+    b_.if_then_else(fills, done([&] { emit_vectors(part, source, target); }),
+                    done([&] { emit_one_by_one(part, source, target); }));
   }
 
-  void emit_repeated(int64_t extent, int64_t times, const IntExpr& source, const IntExpr& target) {
-    int64_t width = std::min<int64_t>(extent, lanes_);
-    kernel::Register elements = load(source, static_cast<int>(width));
+  // The most of a vector along a walk.
+  int width_of(const Walk& walk) const {
+    return static_cast<int>(walk.extent.is_constant() ? std::min<int64_t>(walk.extent.value(), lanes_)
+                                                      : lanes_);
+  }
+
+  void emit_vectors(const Part& part, const IntExpr& source, const IntExpr& target) {
+    const Walk &along = part.walks[static_cast<size_t>(part.along)],
+               &across = part.walks[static_cast<size_t>(part.across)];
+    int width = width_of(along), height = width_of(across);
+    if (part.along == part.across) return store(load(source, width), target, width);
+    if (part.repeats()) return emit_repeated(height, along.extent.value(), source, target);
+    std::vector<kernel::Register> rows;
+    for (int i = 0; i < lanes_; ++i)
+      rows.push_back(i < width ? load(source + along.source * i, height) : b_.constant({scalar_, lanes_}, 0));
+    transpose(b_, rows);
+    for (int i = 0; i < height; ++i) store(rows[static_cast<size_t>(i)], target + across.target * i, width);
+  }
+
+  void emit_one_by_one(const Part& part, const IntExpr& source, const IntExpr& target) {
+    const Walk &along = part.walks[static_cast<size_t>(part.along)],
+               &across = part.walks[static_cast<size_t>(part.across)];
+    b_.loop(0, part.along == part.across ? IntExpr(1) : min(across.extent, lanes_), 1, [&](const IntExpr& i) {
+      b_.loop(0, min(along.extent, step_of(part, static_cast<size_t>(part.along))), 1, [&](const IntExpr& j) {
+        store(load(source + i * across.source + j * along.source, 1),
+              target + i * across.target + j * along.target, 1);
+      });
+    });
+  }
+
+  // `width` elements, each `times` times.
+  void emit_repeated(int width, int64_t times, const IntExpr& source, const IntExpr& target) {
+    kernel::Register elements = load(source, width);
     if (width == 1) elements = b_.splat(elements, lanes_);
     for (int64_t done = 0; done < width * times; done += lanes_) {
       std::vector<int64_t> from;
@@ -106,15 +155,28 @@ private:
     }
   }
 
-  // The first `count` lanes of a vector, or a scalar.
+  // The first `count` lanes of a vector, or a scalar. A narrower vector costs less than a mask.
   kernel::Register load(const IntExpr& at, int count) {
     if (count == lanes_ || count == 1) return b_.load({scalar_, count}, source_, at);
+    if (std::has_single_bit(static_cast<unsigned>(count))) {
+      kernel::Register narrow = b_.load({scalar_, count}, source_, at);
+      return b_.shuffle(narrow, narrow, first_lanes(lanes_, count));
+    }
     return b_.load_masked({scalar_, lanes_}, source_, at, b_.lane_mask(lanes_, count),
                           b_.constant({scalar_, lanes_}, 0));
   }
   void store(kernel::Register value, const IntExpr& at, int count) {
     if (count == lanes_ || count == 1) return b_.store(value, target_, at);
+    if (std::has_single_bit(static_cast<unsigned>(count)))
+      return b_.store(b_.shuffle(value, value, first_lanes(count, count)), target_, at);
     b_.store_masked(value, target_, at, b_.lane_mask(lanes_, count));
+  }
+
+  // Where `count` lanes come from a vector's first `known` ones, over and over.
+  static std::vector<int64_t> first_lanes(int count, int known) {
+    std::vector<int64_t> from;
+    for (int lane = 0; lane < count; ++lane) from.push_back(lane % known);
+    return from;
   }
 
   Builder& b_;

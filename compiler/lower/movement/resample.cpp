@@ -35,7 +35,7 @@ public:
     bool combines_lines = dims_.size() > 1;
     copies_line_ = combines_lines || form_ != Form::Vectors; // which reads beyond the end of a line
     if (copies_line_) scratch_ = maker.scratch(Scalar::F32, in_ * inner_ + 2 * lanes_, "line");
-    int64_t elements = composite_.type().num_elements() * dims_.back().taps(), lines = 1;
+    int64_t elements = composite_.type().at_bound().num_elements() * dims_.back().taps(), lines = 1;
     for (size_t i = 0; i + 1 < dims_.size(); ++i) lines *= dims_[i].taps();
     if (combines_lines) elements += elements / dims_.back().taps() / out_ * in_ * lines;
     maker.set_flops(2 * elements);
@@ -82,8 +82,11 @@ private:
   // One output line per iteration.
   void emit_lines() {
     std::vector<IntExpr> extents;
-    int64_t count = 1;
-    for (size_t i = 0; i < line_; count *= target_[i++].extent) extents.push_back(target_[i].extent);
+    IntExpr count = 1;
+    for (size_t i = 0; i < line_; ++i) {
+      extents.push_back(i == 0 ? lines_.outermost : target_[i].extent);
+      count = count * extents.back();
+    }
     IntExpr p = b_->set_parallel(count);
     std::vector<IntExpr> index = unflatten(p, extents);
     std::vector<Source> sources{{IntExpr(0), {}}};
